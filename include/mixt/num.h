@@ -1,0 +1,46 @@
+/* Number formats: single values and arrays, between any two of them.
+ *
+ * Rounding is to nearest, ties to even, unless stochastic rounding is asked for. NaN stays NaN, infinities stay
+ * infinite where the format has them (E4M3 has none: they become NaN, as does a value past its range when saturation is off), subnormals survive.
+ */
+#ifndef MIXT_NUM_H
+#define MIXT_NUM_H
+
+#include "mixt/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+uint16_t mixt_fp16_from_fp32(float value);
+float mixt_fp16_to_fp32(uint16_t bits);
+uint16_t mixt_bf16_from_fp32(float value);
+float mixt_bf16_to_fp32(uint16_t bits);
+uint8_t mixt_fp8_e4m3_from_fp32(float value);
+float mixt_fp8_e4m3_to_fp32(uint8_t bits);
+uint8_t mixt_fp8_e5m2_from_fp32(float value);
+float mixt_fp8_e5m2_to_fp32(uint8_t bits);
+/** The nearest value with 10 mantissa bits, as FP32. */
+float mixt_tf32_round(float value);
+
+/** How an array conversion rounds and scales. Zero-initialised: nearest-even, scale 1, seed 0. */
+typedef struct mixt_convert_options {
+    bool stochastic; /**< round up with probability equal to the distance (floats to narrower floats; INT8) */
+    uint64_t seed;   /**< of the stochastic bits: same seed, same result, whatever the thread count */
+    float scale;     /**< INT8, UINT8 and FP8 only: stored = value / scale; 0 means 1 */
+    bool saturate;   /**< clamp to the largest finite value instead of giving infinity or NaN (FP16, FP8) */
+} mixt_convert_options;
+
+/**
+ * Converts `count` elements. Regions must not overlap, except that dst == src is allowed when both formats have the
+ * same size. Runs on all threads of the library for large arrays.
+ * @param options NULL for the defaults.
+ * @return MIXT_OK; MIXT_ERROR_DTYPE when a format is MIXT_DTYPE_NONE.
+ */
+mixt_status mixt_convert(void *dst, mixt_dtype dst_dtype, const void *src, mixt_dtype src_dtype, int64_t count,
+                         const mixt_convert_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,79 @@
+/* Status codes and number formats: the vocabulary that every other header of mixt speaks.
+ *
+ * Functions that can fail return mixt_status. The text of the newest failure on the calling thread is
+ * mixt_error_text(): it names the file, layer, shape or value at fault and what to do about it.
+ */
+#ifndef MIXT_TYPES_H
+#define MIXT_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MIXT_STATUS_LIST(X)                                                                                           \
+    X(OK, 0, "ok")                                                                                                    \
+    X(ERROR_ARGUMENT, 1, "invalid argument")                                                                          \
+    X(ERROR_SHAPE, 2, "shapes do not fit")                                                                            \
+    X(ERROR_DTYPE, 3, "number format not possible here")                                                              \
+    X(ERROR_CONFIG, 4, "invalid configuration")                                                                       \
+    X(ERROR_FILE, 5, "file cannot be read or written")                                                                \
+    X(ERROR_FORMAT, 6, "file is damaged or of another kind")                                                          \
+    X(ERROR_DATA, 7, "data not usable")                                                                               \
+    X(ERROR_MEMORY, 8, "out of memory")                                                                               \
+    X(ERROR_DEVICE, 9, "device failed or is missing")                                                                 \
+    X(ERROR_UNSUPPORTED, 10, "not supported")                                                                         \
+    X(ERROR_STATE, 11, "call not allowed in this state")                                                              \
+    X(ERROR_INTERNAL, 12, "defect in mixt")                                                                           \
+    X(END, 13, "no more data")
+
+typedef enum mixt_status {
+#define MIXT_STATUS_ENUM(name, number, text) MIXT_##name = number,
+    MIXT_STATUS_LIST(MIXT_STATUS_ENUM)
+#undef MIXT_STATUS_ENUM
+} mixt_status;
+
+/** The kind of failure in words ("out of memory"); never NULL. */
+const char *mixt_status_text(mixt_status status);
+
+/** What went wrong in the newest failed call on this thread; "" when nothing has failed yet. */
+const char *mixt_error_text(void);
+
+/** Number formats. TF32 is stored as FP32 whose low 13 mantissa bits are zero. */
+typedef enum mixt_dtype {
+    MIXT_DTYPE_NONE = 0,
+    MIXT_DTYPE_FP32,
+    MIXT_DTYPE_TF32,
+    MIXT_DTYPE_FP16,
+    MIXT_DTYPE_BF16,
+    MIXT_DTYPE_FP8_E4M3,
+    MIXT_DTYPE_FP8_E5M2,
+    MIXT_DTYPE_INT8,
+    MIXT_DTYPE_UINT8,
+    MIXT_DTYPE_INT32,
+    MIXT_DTYPE_INT64,
+    MIXT_DTYPE_FP64,
+    MIXT_DTYPE_COUNT
+} mixt_dtype;
+
+/** Bytes of one element; 0 for MIXT_DTYPE_NONE. */
+size_t mixt_dtype_size(mixt_dtype dtype);
+
+/** "fp32", "bf16", "fp8_e4m3", …; "none" for anything else. */
+const char *mixt_dtype_name(mixt_dtype dtype);
+
+/** The format of a name as mixt_dtype_name gives it; MIXT_DTYPE_NONE when there is none. */
+mixt_dtype mixt_dtype_parse(const char *name);
+
+/** True for FP32, TF32, FP16, BF16, FP8 and FP64. */
+bool mixt_dtype_is_float(mixt_dtype dtype);
+
+#define MIXT_MAX_RANK 6
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,162 @@
+/* Counted, aligned allocation and the bump arena. A 64-byte header before each block keeps its size. */
+#include "base/alloc.h"
+
+#include "base/env.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64, ARENA_BLOCK = 64 * 1024 };
+
+static int64_t alloc_count;
+static size_t alloc_bytes;
+
+typedef struct block_header {
+    size_t bytes;
+} block_header;
+
+static block_header *header_of(void *block)
+{
+    return (block_header *)((char *)block - ALIGNMENT);
+}
+
+/** True when MIXT_FAIL_ALLOC names this allocation. */
+static bool must_fail(int64_t number)
+{
+    static int64_t target = -1;
+    if (target < 0)
+        target = strtoll(mixt__env_get(MIXT_ENV_FAIL_ALLOC), NULL, 10);
+    return target > 0 && number == target;
+}
+
+void *mixt__alloc_uninit(size_t bytes)
+{
+    int64_t number = __atomic_add_fetch(&alloc_count, 1, __ATOMIC_RELAXED);
+    if (must_fail(number) || bytes > SIZE_MAX - 2 * ALIGNMENT)
+        return NULL;
+    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + ALIGNMENT;
+    char *base = aligned_alloc(ALIGNMENT, rounded);
+    if (!base)
+        return NULL;
+    ((block_header *)base)->bytes = bytes;
+    __atomic_add_fetch(&alloc_bytes, bytes, __ATOMIC_RELAXED);
+    return base + ALIGNMENT;
+}
+
+void *mixt__alloc(size_t bytes)
+{
+    void *block = mixt__alloc_uninit(bytes);
+    return block ? memset(block, 0, bytes) : NULL;
+}
+
+void *mixt__realloc(void *block, size_t bytes)
+{
+    void *next = mixt__alloc_uninit(bytes);
+    if (!next || !block)
+        return next;
+    size_t old = header_of(block)->bytes;
+    memcpy(next, block, old < bytes ? old : bytes);
+    mixt__free(block);
+    return next;
+}
+
+void mixt__free(void *block)
+{
+    if (!block)
+        return;
+    __atomic_sub_fetch(&alloc_bytes, header_of(block)->bytes, __ATOMIC_RELAXED);
+    free(header_of(block));
+}
+
+char *mixt__strdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = mixt__alloc_uninit(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+int64_t mixt__alloc_count(void)
+{
+    return __atomic_load_n(&alloc_count, __ATOMIC_RELAXED);
+}
+
+size_t mixt__alloc_bytes(void)
+{
+    return __atomic_load_n(&alloc_bytes, __ATOMIC_RELAXED);
+}
+
+struct mixt__arena_block {
+    struct mixt__arena_block *previous;
+    size_t used, size;
+    _Alignas(16) char bytes[];
+};
+
+void *mixt__arena_alloc(mixt__arena *arena, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    bytes = (bytes + 15) & ~(size_t)15;
+    struct mixt__arena_block *block = arena->newest;
+    if (!block || block->size - block->used < bytes) {
+        size_t size = bytes > ARENA_BLOCK ? bytes : ARENA_BLOCK;
+        block = mixt__alloc(sizeof *block + size);
+        if (!block)
+            return NULL;
+        block->size = size;
+        block->previous = arena->newest;
+        arena->newest = block;
+    }
+    void *result = block->bytes + block->used;
+    block->used += bytes;
+    return result;
+}
+
+char *mixt__arena_strdup(mixt__arena *arena, const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = mixt__arena_alloc(arena, bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+char *mixt__arena_printf(mixt__arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = length < 0 ? NULL : mixt__arena_alloc(arena, (size_t)length + 1);
+    if (!text)
+        return NULL;
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    return text;
+}
+
+void mixt__arena_free(mixt__arena *arena)
+{
+    for (struct mixt__arena_block *block = arena->newest; block;) {
+        struct mixt__arena_block *previous = block->previous;
+        mixt__free(block);
+        block = previous;
+    }
+    arena->newest = NULL;
+}
+
+bool mixt__grow(void **array, int64_t *capacity, int64_t count, size_t element_size)
+{
+    if (count < *capacity)
+        return true;
+    int64_t next = *capacity ? *capacity * 2 : 16;
+    void *bigger = mixt__alloc((size_t)next * element_size);
+    if (!bigger)
+        return false;
+    if (count)
+        memcpy(bigger, *array, (size_t)count * element_size);
+    mixt__free(*array);
+    *array = bigger;
+    *capacity = next;
+    return true;
+}

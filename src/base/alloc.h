@@ -1,0 +1,38 @@
+/* All memory of the library: 64-byte aligned, counted, and able to fail on request.
+ *
+ * Large buffers are planned and taken once; small host structures live in an arena and die together.
+ * mixt__alloc_count() lets tests assert that a training step takes nothing.
+ */
+#ifndef MIXT_BASE_ALLOC_H
+#define MIXT_BASE_ALLOC_H
+
+#include "mixt/types.h"
+
+/** Zeroed, 64-byte aligned memory; NULL when there is none (bytes = 0 gives a valid pointer). */
+void *mixt__alloc(size_t bytes);
+/** The same, not zeroed. */
+void *mixt__alloc_uninit(size_t bytes);
+/** Grows or shrinks a block of mixt__alloc, keeping the first min(old, new) bytes; NULL keeps the old block valid. */
+void *mixt__realloc(void *block, size_t bytes);
+void mixt__free(void *block);
+char *mixt__strdup(const char *text);
+
+/** Allocations made by the library so far, and bytes now held. */
+int64_t mixt__alloc_count(void);
+size_t mixt__alloc_bytes(void);
+
+/** A bump allocator for structures that live and die together. Pointers stay valid until it is freed. */
+typedef struct mixt__arena {
+    struct mixt__arena_block *newest;
+} mixt__arena;
+
+/** Zeroed memory aligned to 16 bytes; NULL when there is none. */
+void *mixt__arena_alloc(mixt__arena *arena, size_t bytes);
+char *mixt__arena_strdup(mixt__arena *arena, const char *text);
+char *mixt__arena_printf(mixt__arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mixt__arena_free(mixt__arena *arena);
+
+/** Makes room for one more element in a growing array of mixt__alloc; false when out of memory. */
+bool mixt__grow(void **array, int64_t *capacity, int64_t count, size_t element_size);
+
+#endif

@@ -1,0 +1,21 @@
+/* Environment variables, declared once in env.def: the same table gives the values, `mixt help env` and the man page. */
+#ifndef MIXT_BASE_ENV_H
+#define MIXT_BASE_ENV_H
+
+typedef enum mixt__env {
+#define MIXT_ENV(name, fallback, help) MIXT_ENV_##name,
+#include "base/env.def"
+#undef MIXT_ENV
+    MIXT_ENV_COUNT
+} mixt__env;
+
+typedef struct mixt__env_record {
+    const char *name, *fallback, *help;
+} mixt__env_record;
+
+extern const mixt__env_record mixt__env_table[MIXT_ENV_COUNT];
+
+/** The variable's value, or its default; never NULL. */
+const char *mixt__env_get(mixt__env variable);
+
+#endif

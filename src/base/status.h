@@ -1,0 +1,37 @@
+/* Failure: one status code and one line of text per thread, recorded where it happens.
+ *
+ * mixt__fail() stores the message and returns the status, so that `return mixt__fail(...)` reads as one sentence.
+ * The two macros are the only control flow built on it; each logs the place when MIXT_LOG=error is set.
+ */
+#ifndef MIXT_BASE_STATUS_H
+#define MIXT_BASE_STATUS_H
+
+#include "mixt/types.h"
+
+#define mixt__fail(status, ...) mixt__fail_at(__FILE__, __LINE__, (status), __VA_ARGS__)
+
+mixt_status mixt__fail_at(const char *file, int line, mixt_status status, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/** Puts "<text>: " before the message of a failure on its way up: the file, layer or key it belongs to. */
+mixt_status mixt__fail_context(mixt_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/** Carries a message from another thread over to this one. */
+void mixt__error_set(const char *text);
+
+#define MIXT_TRY(call)                                                                                                \
+    do {                                                                                                              \
+        mixt_status mixt_try_status = (call);                                                                         \
+        if (mixt_try_status != MIXT_OK)                                                                               \
+            return mixt_try_status;                                                                                   \
+    } while (0)
+
+/** Needs `mixt_status status` and a label `cleanup` in the function. */
+#define MIXT_TRY_CLEANUP(call)                                                                                        \
+    do {                                                                                                              \
+        status = (call);                                                                                              \
+        if (status != MIXT_OK)                                                                                        \
+            goto cleanup;                                                                                             \
+    } while (0)
+
+#endif
