@@ -1,0 +1,197 @@
+/* Building a model: a function from values to a value. Nothing is checked by hand until compile: ops on a failed
+ * builder do nothing, and the first error, with layer, shapes and formats, is reported when the model is compiled.
+ *
+ * Images are (N, H, W, C). Optional arguments are designated initialisers of an options struct; a field left out
+ * takes its default. Each macro has a plain function behind it, named …_with, for C++ and other languages.
+ */
+#ifndef MIXT_GRAPH_H
+#define MIXT_GRAPH_H
+
+#include "mixt/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt_builder mixt_builder;
+
+/** A value of the graph under construction. Zero means none. */
+typedef struct mixt_value {
+    int32_t id;
+} mixt_value;
+
+/** A model: makes the outputs (logits, predictions) from the input x. */
+typedef mixt_value (*mixt_model_fn)(mixt_builder *b, mixt_value x);
+
+/** The pointer given as `user` when the model was made; NULL if none. */
+void *mixt_builder_user(mixt_builder *b);
+/** True while building the graph that trains (dropout active, batch statistics). */
+bool mixt_builder_training(const mixt_builder *b);
+/** Reports a failure of the model's own: sticky, shown by compile. Always returns the null value. */
+mixt_value mixt_builder_fail(mixt_builder *b, const char *message);
+
+/** Layers made between push and pop get "name." before their names. */
+void mixt_scope_push(mixt_builder *b, const char *name);
+void mixt_scope_pop(mixt_builder *b);
+
+int mixt_value_rank(mixt_builder *b, mixt_value x);
+/** Size of dimension `axis`; negative counts from the end; 0 on a failed builder. */
+int64_t mixt_value_dim(mixt_builder *b, mixt_value x, int axis);
+
+/* ---- parameters of one's own ---- */
+typedef struct mixt_param_options {
+    int rank;
+    int64_t dims[MIXT_MAX_RANK];
+    float normal;  /**< initial standard deviation; default 0 */
+    float uniform; /**< or half-width of a uniform range */
+    bool ones;     /**< or all ones; default zeros */
+    bool no_decay; /**< leave out of weight decay */
+} mixt_param_options;
+mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_options *o);
+#define mixt_param(b, name, ...) mixt_param_with((b), (name), &(mixt_param_options){__VA_ARGS__})
+
+/* ---- layers with parameters ---- */
+typedef struct mixt_linear_options {
+    int64_t features; /**< outputs; required */
+    bool no_bias;
+    float init; /**< standard deviation of the weights; default: uniform in ±1/sqrt(inputs) */
+} mixt_linear_options;
+/** (…, K) → (…, features). Parameters name.weight (features, K) and name.bias (features). */
+mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, const mixt_linear_options *o);
+#define mixt_linear(b, name, x, ...) mixt_linear_with((b), (name), (x), &(mixt_linear_options){__VA_ARGS__})
+
+typedef struct mixt_conv2d_options {
+    int64_t channels; /**< outputs; required */
+    int64_t kernel;   /**< height and width; required unless kernel_h and kernel_w are given */
+    int64_t kernel_h, kernel_w;
+    int64_t stride; /**< default 1 */
+    int64_t pad;    /**< zeros on each side; default 0 */
+    bool no_bias;
+} mixt_conv2d_options;
+/** (N, H, W, C) → (N, H', W', channels). Parameters name.weight (channels, kh, kw, C) and name.bias. */
+mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *o);
+#define mixt_conv2d(b, name, x, ...) mixt_conv2d_with((b), (name), (x), &(mixt_conv2d_options){__VA_ARGS__})
+
+typedef struct mixt_norm_options {
+    float eps;      /**< default 1e-5 */
+    float momentum; /**< batch norm: weight of the new batch in the running statistics; default 0.1 */
+} mixt_norm_options;
+/** Normalises the last dimension. Parameters name.weight and name.bias. */
+mixt_value mixt_layer_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
+#define mixt_layer_norm(b, name, x, ...) mixt_layer_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
+/** Normalises each channel (last dimension) over all others; running statistics name.running_mean and running_var. */
+mixt_value mixt_batch_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
+#define mixt_batch_norm(b, name, x, ...) mixt_batch_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
+
+typedef struct mixt_embedding_options {
+    int64_t count;    /**< rows of the table; required */
+    int64_t features; /**< columns; required */
+    float init;       /**< standard deviation; default 0.02 */
+} mixt_embedding_options;
+/** INT32 (…) → (…, features). Parameter name.weight (count, features). */
+mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *o);
+#define mixt_embedding(b, name, ids, ...)                                                                             \
+    mixt_embedding_with((b), (name), (ids), &(mixt_embedding_options){__VA_ARGS__})
+/** Rows of an existing table (a parameter), for tied weights. */
+mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids);
+
+typedef struct mixt_lstm_options {
+    int64_t features; /**< state size; required */
+} mixt_lstm_options;
+/** (B, T, I) → (B, T, features), state zero at t = 0, gates in the order input, forget, cell, output.
+ *  Parameters name.weight_ih (4·features, I), name.weight_hh (4·features, features), name.bias (4·features). */
+mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_lstm_options *o);
+#define mixt_lstm(b, name, x, ...) mixt_lstm_with((b), (name), (x), &(mixt_lstm_options){__VA_ARGS__})
+
+/* ---- ops without parameters ---- */
+typedef struct mixt_matmul_options {
+    bool trans_a, trans_b; /**< use the transpose of the last two dimensions */
+    float alpha;           /**< factor; default 1 */
+} mixt_matmul_options;
+/** (…, M, K)·(…, K, N) → (…, M, N); leading dimensions equal, or b is a plain matrix used for all. */
+mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *o);
+#define mixt_matmul(b, x, y, ...) mixt_matmul_with((b), (x), (y), &(mixt_matmul_options){__VA_ARGS__})
+
+typedef struct mixt_attention_options {
+    int64_t heads; /**< required; divides the last dimension */
+    bool causal;   /**< position t sees positions up to t only */
+    float scale;   /**< of the scores; default 1/sqrt(head size) */
+} mixt_attention_options;
+/** q (B, T, C), k and v (B, S, C) → (B, T, C). */
+mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v, const mixt_attention_options *o);
+#define mixt_attention(b, q, k, v, ...)                                                                               \
+    mixt_attention_with((b), (q), (k), (v), &(mixt_attention_options){__VA_ARGS__})
+
+typedef struct mixt_pool_options {
+    int64_t size;   /**< window height and width; required */
+    int64_t stride; /**< default: size */
+    int64_t pad;    /**< default 0 */
+} mixt_pool_options;
+mixt_value mixt_max_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
+mixt_value mixt_avg_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
+#define mixt_max_pool(b, x, ...) mixt_max_pool_with((b), (x), &(mixt_pool_options){__VA_ARGS__})
+#define mixt_avg_pool(b, x, ...) mixt_avg_pool_with((b), (x), &(mixt_pool_options){__VA_ARGS__})
+/** (N, H, W, C) → (N, C), the mean. */
+mixt_value mixt_global_avg_pool(mixt_builder *b, mixt_value x);
+
+/* pointwise; two operands broadcast as in NumPy */
+mixt_value mixt_add(mixt_builder *b, mixt_value x, mixt_value y);
+mixt_value mixt_sub(mixt_builder *b, mixt_value x, mixt_value y);
+mixt_value mixt_mul(mixt_builder *b, mixt_value x, mixt_value y);
+mixt_value mixt_div(mixt_builder *b, mixt_value x, mixt_value y);
+mixt_value mixt_maximum(mixt_builder *b, mixt_value x, mixt_value y);
+mixt_value mixt_minimum(mixt_builder *b, mixt_value x, mixt_value y);
+mixt_value mixt_neg(mixt_builder *b, mixt_value x);
+/** x · factor + shift */
+mixt_value mixt_affine(mixt_builder *b, mixt_value x, float factor, float shift);
+mixt_value mixt_relu(mixt_builder *b, mixt_value x);
+/** Gaussian error linear unit, tanh form. */
+mixt_value mixt_gelu(mixt_builder *b, mixt_value x);
+mixt_value mixt_sigmoid(mixt_builder *b, mixt_value x);
+mixt_value mixt_tanh(mixt_builder *b, mixt_value x);
+mixt_value mixt_exp(mixt_builder *b, mixt_value x);
+mixt_value mixt_log(mixt_builder *b, mixt_value x);
+mixt_value mixt_sqrt(mixt_builder *b, mixt_value x);
+mixt_value mixt_square(mixt_builder *b, mixt_value x);
+/** Zeroes each element with probability `rate` and scales the others by 1/(1 - rate); nothing outside training. */
+mixt_value mixt_dropout(mixt_builder *b, mixt_value x, float rate);
+/** Changes the format by hand; the policy leaves such a value alone. */
+mixt_value mixt_cast(mixt_builder *b, mixt_value x, mixt_dtype dtype);
+
+/** Over the last dimension. */
+mixt_value mixt_softmax(mixt_builder *b, mixt_value x);
+
+typedef struct mixt_reduce_options {
+    int axes[MIXT_MAX_RANK]; /**< which dimensions; negative counts from the end */
+    int axis_count;          /**< 0: all */
+    bool keep;               /**< leave them as size 1 */
+} mixt_reduce_options;
+mixt_value mixt_sum_with(mixt_builder *b, mixt_value x, const mixt_reduce_options *o);
+mixt_value mixt_mean_with(mixt_builder *b, mixt_value x, const mixt_reduce_options *o);
+#define mixt_sum(b, x, ...) mixt_sum_with((b), (x), &(mixt_reduce_options){__VA_ARGS__})
+#define mixt_mean(b, x, ...) mixt_mean_with((b), (x), &(mixt_reduce_options){__VA_ARGS__})
+
+/* shape */
+/** At most one dimension may be -1: it takes what is left. */
+mixt_value mixt_reshape(mixt_builder *b, mixt_value x, int rank, const int64_t *dims);
+/** (N, …) → (N, rest) */
+mixt_value mixt_flatten(mixt_builder *b, mixt_value x);
+/** Dimension i of the result is dimension order[i] of x. */
+mixt_value mixt_transpose(mixt_builder *b, mixt_value x, const int *order);
+/** Positions [begin, end) of one dimension. */
+mixt_value mixt_slice(mixt_builder *b, mixt_value x, int axis, int64_t begin, int64_t end);
+/** Equal parts of the last dimension, at most 8. */
+void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result);
+mixt_value mixt_concat(mixt_builder *b, const mixt_value *parts, int count, int axis);
+
+/** How a model's output is judged. */
+typedef enum mixt_loss {
+    MIXT_LOSS_CROSS_ENTROPY, /**< logits (…, classes), labels INT32 (…); a negative label is left out */
+    MIXT_LOSS_MSE,           /**< mean squared error; a NaN target is left out */
+    MIXT_LOSS_BCE,           /**< binary cross-entropy on logits; a NaN target is left out */
+} mixt_loss;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,124 @@
+/* The typed static graph: values that carry a number format, nodes that compute them, parameters.
+ *
+ * Invariants (checked by mixt__graph_verify): nodes stand in an order in which every input is made before it is used;
+ * every value has one producer, except parameter gradients, which several nodes may add to; shapes and formats of
+ * outputs are those that the op infers from its inputs. Not here: memory, kernels, devices.
+ */
+#ifndef MIXT_GRAPH_GRAPH_H
+#define MIXT_GRAPH_GRAPH_H
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "mixt/graph.h"
+
+typedef struct mixt__op mixt__op;
+
+typedef enum mixt__role {
+    MIXT_ROLE_ACTIVATION, // made by a node; memory is planned
+    MIXT_ROLE_INPUT,      // a batch's data, written from outside before each run
+    MIXT_ROLE_TARGET,     // a batch's labels
+    MIXT_ROLE_PARAM,      // a parameter in one format: the FP32 master or a low-precision working copy
+    MIXT_ROLE_GRAD,       // a parameter's gradient, FP32, added to in place
+    MIXT_ROLE_STATE,      // running statistics, FP32, read and written in place
+    MIXT_ROLE_SEED,       // the loss's gradient: loss scale over accumulation count, one FP32
+    MIXT_ROLE_COUNT
+} mixt__role;
+
+typedef struct mixt__shape {
+    int rank;
+    int64_t dims[MIXT_MAX_RANK];
+} mixt__shape;
+
+typedef struct mixt__value {
+    mixt_dtype dtype;
+    mixt__shape shape;
+    int64_t strides[MIXT_MAX_RANK]; // in elements; row-major unless a view says otherwise
+    mixt__role role;
+    int32_t producer; // index of the node that makes it; -1: comes from outside
+    int32_t param;    // index in the parameter table for PARAM, GRAD and STATE; else -1
+    int32_t base;     // the value whose memory this one is a view of; 0: it has its own
+    int64_t offset;   // of a view within its base, in elements
+    bool keep;        // read from outside after the run: its memory is not reused
+    const char *name; // for people; never NULL
+} mixt__value;
+
+typedef struct mixt__node {
+    const mixt__op *op;
+    const void *attrs;   // the op's own attribute struct, owned by the graph
+    const char *layer;   // dotted path of the layer it came from; never NULL
+    int32_t *in, *out;   // value ids
+    int in_count, out_count;
+    bool backward;       // emitted by differentiation
+    bool alias;          // a view: its output is its input's memory, nothing runs
+    mixt_dtype math;     // FP32, or TF32 where the policy allows that for FP32 operands
+    uint32_t accumulates; // bit o: output o is a parameter gradient already written by an earlier node of the run
+} mixt__node;
+
+typedef enum mixt__init_kind { MIXT_INIT_ZERO, MIXT_INIT_ONE, MIXT_INIT_NORMAL, MIXT_INIT_UNIFORM } mixt__init_kind;
+
+/** A parameter or running statistic: one segment of the flat arenas. */
+typedef struct mixt__param {
+    const char *name;
+    mixt__shape shape;
+    int64_t count;
+    mixt__init_kind init;
+    float init_scale;  // standard deviation, or half-width of the uniform range
+    bool trainable;    // false: running statistics
+    bool decay;        // weight decay applies (matrices and kernels, not biases and norms)
+    int32_t value;     // FP32 value; 0 until used
+    int32_t low[MIXT_DTYPE_COUNT]; // working copies by format; 0: none
+    int32_t grad;      // gradient value; 0: none
+} mixt__param;
+
+typedef struct mixt__graph {
+    mixt__arena arena; // names, attributes, input and output lists
+    mixt__value *values;
+    int64_t value_count, value_capacity; // ids start at 1
+    mixt__node *nodes;
+    int64_t node_count, node_capacity;
+    mixt__param *params;
+    int64_t param_count, param_capacity;
+    int32_t input, target, seed, logits, loss, metrics; // well-known values; 0: none
+    bool training;
+} mixt__graph;
+
+mixt_status mixt__graph_new(mixt__graph **graph);
+void mixt__graph_free(mixt__graph *graph);
+
+/** A new value; 0 when out of memory. */
+int32_t mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape, const char *name);
+
+/** Appends a node: copies attrs, infers outputs. `backward` and `layer` come from the graph's current settings.
+ *  On success *node_index tells where; outputs are nodes[index].out. */
+mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char *layer, const void *attrs, const int32_t *in,
+                             int in_count, int64_t *node_index);
+
+/** The FP32 or low-precision value of a parameter, made on first use; 0 when out of memory. */
+int32_t mixt__graph_param_value(mixt__graph *graph, int32_t param, mixt_dtype dtype);
+/** The gradient value of a parameter, made on first use. */
+int32_t mixt__graph_param_grad(mixt__graph *graph, int32_t param);
+mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int32_t *index);
+
+static inline mixt__value *mixt__value_of(const mixt__graph *graph, int32_t id)
+{
+    return &graph->values[id];
+}
+
+/** Follows views down to the value that owns the memory. */
+int32_t mixt__value_base(const mixt__graph *graph, int32_t id);
+bool mixt__value_contiguous(const mixt__value *value);
+
+int64_t mixt__shape_count(const mixt__shape *shape);
+bool mixt__shape_equal(const mixt__shape *a, const mixt__shape *b);
+/** Row-major strides in elements. */
+void mixt__shape_strides(const mixt__shape *shape, int64_t *strides);
+/** "(8, 28, 28, 1)" into a buffer; returns it. */
+const char *mixt__shape_text(const mixt__shape *shape, char *buffer, size_t size);
+mixt__shape mixt__shape_of(int rank, const int64_t *dims);
+
+mixt_status mixt__graph_verify(const mixt__graph *graph, const char *after_pass);
+
+/** Prints one line a node through `write`, typed: what `mixt plan --graph` shows. */
+void mixt__graph_print(const mixt__graph *graph, void (*write)(void *argument, const char *line), void *argument);
+
+#endif

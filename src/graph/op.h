@@ -1,0 +1,55 @@
+/* What an op is: one const record each, listed in ops/ops.def. Passes, planner, CLI and tests read records only. */
+#ifndef MIXT_GRAPH_OP_H
+#define MIXT_GRAPH_OP_H
+
+#include "graph/graph.h"
+
+/** How the precision pass treats an op. */
+typedef enum mixt__class {
+    MIXT_CLASS_LOW,    // matrix work: operands in the policy's format, FP32 accumulation
+    MIXT_CLASS_FULL,   // operands cast to FP32
+    MIXT_CLASS_INSIDE, // takes and gives whatever comes, computes in FP32 inside: norms, losses, reductions
+    MIXT_CLASS_FOLLOW, // pointwise, views, pooling: the widest format of its inputs
+} mixt__class;
+
+enum { MIXT_MAX_OUTPUTS = 8 };
+
+/** What an op says about its outputs. */
+typedef struct mixt__inferred {
+    int count;
+    struct {
+        mixt__shape shape;
+        mixt_dtype dtype;
+    } out[MIXT_MAX_OUTPUTS];
+} mixt__inferred;
+
+typedef struct mixt__gradients mixt__gradients; // ops/gradients.h
+
+struct mixt__op {
+    const char *name;
+    mixt__class precision;
+    size_t attrs_size;
+    uint32_t fp32_inputs;    // bit i: input i stays FP32 whatever the policy (norm parameters, statistics)
+    uint32_t strided_inputs; // bit i: input i may be a strided view; its last dimension is contiguous
+    uint32_t strided_outputs;
+    uint32_t in_place_inputs; // bit i: output 0 may take the memory of input i when that dies here
+    bool matrix_work;         // its FLOPs are what Tensor Cores or AMX can do
+    /** Shapes and formats of the outputs, or a failure that says which shapes do not fit. */
+    mixt_status (*infer)(const mixt__graph *graph, const mixt__node *node, mixt__inferred *result);
+    /** Emits the nodes of the gradient; NULL: not differentiable. */
+    mixt_status (*grad)(mixt__gradients *gradients, const mixt__node *node);
+    /** Floating-point operations of one run; NULL: one per output element. */
+    double (*flops)(const mixt__graph *graph, const mixt__node *node);
+    /** For views: how output `o` lies in its base (offset and strides); false when it must be copied. NULL: not a view. */
+    bool (*view)(const mixt__graph *graph, const mixt__node *node, int o, int64_t *offset, int64_t *strides);
+    /** Attributes in words for `mixt plan`; NULL: none. */
+    void (*describe)(const void *attrs, char *text, size_t size);
+};
+
+/** All records, ended by NULL. */
+extern const mixt__op *const mixt__op_list[];
+const mixt__op *mixt__op_find(const char *name);
+
+double mixt__node_flops(const mixt__graph *graph, const mixt__node *node);
+
+#endif
