@@ -32,6 +32,7 @@ struct mixt__op {
     uint32_t fp32_inputs;    // bit i: input i stays FP32 whatever the policy (norm parameters, statistics)
     uint32_t strided_inputs; // bit i: input i may be a strided view; its last dimension is contiguous
     uint32_t strided_outputs;
+    uint32_t accumulate_outputs; // bit o: output o may be a parameter gradient: FP32, overwritten or added to
     uint32_t in_place_inputs; // bit i: output 0 may take the memory of input i when that dies here
     bool matrix_work;         // its FLOPs are what Tensor Cores or AMX can do
     /** Shapes and formats of the outputs, or a failure that says which shapes do not fit. */

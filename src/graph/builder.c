@@ -1,0 +1,166 @@
+/* Scopes, sticky errors, parameters: what all op functions share. */
+#include "graph/builder.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void mixt__builder_start(mixt_builder *b, mixt__graph *graph, void *user)
+{
+    *b = (mixt_builder){.graph = graph, .user = user};
+}
+
+mixt_status mixt__builder_finish(const mixt_builder *b)
+{
+    if (b->status != MIXT_OK)
+        mixt__error_set(b->error);
+    return b->status;
+}
+
+mixt_value mixt__builder_error(mixt_builder *b, mixt_status status, const char *layer, const char *format, ...)
+{
+    if (b->status != MIXT_OK)
+        return (mixt_value){0};
+    b->status = status;
+    int used = 0;
+    if (layer)
+        used = snprintf(b->error, sizeof b->error, "layer '%s': ", mixt__builder_path(b, layer));
+    else if (b->scope[0])
+        used = snprintf(b->error, sizeof b->error, "in '%s': ", b->scope);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(b->error + used, sizeof b->error - (size_t)used, format, args);
+    va_end(args);
+    return (mixt_value){0};
+}
+
+mixt_value mixt_builder_fail(mixt_builder *b, const char *message)
+{
+    return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "%s", message);
+}
+
+void *mixt_builder_user(mixt_builder *b)
+{
+    return b->user;
+}
+
+bool mixt_builder_training(const mixt_builder *b)
+{
+    return b->graph->training;
+}
+
+void mixt_scope_push(mixt_builder *b, const char *name)
+{
+    size_t used = strlen(b->scope);
+    if (used + strlen(name) + 2 > sizeof b->scope || b->scope_depth == MIXT_SCOPE_DEPTH) {
+        mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "scopes nested too deep at '%s'", name);
+        return;
+    }
+    b->scope_start[b->scope_depth++] = used;
+    snprintf(b->scope + used, sizeof b->scope - used, "%s%s", used ? "." : "", name);
+}
+
+void mixt_scope_pop(mixt_builder *b)
+{
+    if (b->scope_depth == 0)
+        mixt__builder_error(b, MIXT_ERROR_STATE, NULL, "mixt_scope_pop without a matching push");
+    else
+        b->scope[b->scope_start[--b->scope_depth]] = '\0';
+}
+
+const char *mixt__builder_path(mixt_builder *b, const char *name)
+{
+    const char *path = !b->scope[0] ? name
+                       : !name      ? b->scope
+                                    : mixt__arena_printf(&b->graph->arena, "%s.%s", b->scope, name);
+    return path ? path : "";
+}
+
+bool mixt__builder_ready(mixt_builder *b, const char *layer, const mixt_value *values, int count)
+{
+    if (b->status != MIXT_OK)
+        return false;
+    for (int i = 0; i < count; i++)
+        if (values[i].id <= 0 || values[i].id >= b->graph->value_count) {
+            mixt__builder_error(b, MIXT_ERROR_ARGUMENT, layer, "operand %d is not a value of this model", i);
+            return false;
+        }
+    return true;
+}
+
+bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs, const mixt_value *in,
+                                int in_count, mixt_value *out)
+{
+    int32_t ids[64];
+    if (in_count > 64)
+        mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "%d operands: 64 at most", in_count);
+    if (!mixt__builder_ready(b, name, in, in_count))
+        return false;
+    for (int i = 0; i < in_count; i++)
+        ids[i] = in[i].id;
+    int64_t index;
+    const char *layer = mixt__builder_path(b, name);
+    mixt_status status = mixt__graph_node(b->graph, op, layer ? layer : "", attrs, ids, in_count, &index);
+    if (status != MIXT_OK) {
+        mixt__builder_error(b, status, name, "%s: %s", op->name, mixt_error_text());
+        return false;
+    }
+    for (int o = 0; o < b->graph->nodes[index].out_count; o++)
+        out[o].id = b->graph->nodes[index].out[o];
+    return true;
+}
+
+mixt_value mixt__builder_node(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs, const mixt_value *in,
+                              int in_count)
+{
+    mixt_value out[MIXT_MAX_OUTPUTS] = {{0}};
+    mixt__builder_node_outputs(b, op, name, attrs, in, in_count, out);
+    return out[0];
+}
+
+mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *part, const mixt__param *param)
+{
+    if (b->status != MIXT_OK)
+        return (mixt_value){0};
+    mixt__param p = *param;
+    const char *path = mixt__builder_path(b, layer);
+    p.name = part ? mixt__arena_printf(&b->graph->arena, "%s.%s", path, part) : path;
+    for (int i = 0; i < p.shape.rank; i++)
+        if (p.shape.dims[i] <= 0) {
+            char text[128];
+            return mixt__builder_error(b, MIXT_ERROR_SHAPE, layer, "parameter '%s' would have shape %s: every size must be at least 1",
+                                       part ? part : "", mixt__shape_text(&p.shape, text, sizeof text));
+        }
+    int32_t index, id = 0;
+    mixt_status status = p.name ? mixt__graph_param(b->graph, &p, &index) : MIXT_ERROR_MEMORY;
+    if (status == MIXT_OK)
+        id = mixt__graph_param_value(b->graph, index, MIXT_DTYPE_FP32);
+    if (!id)
+        return mixt__builder_error(b, status == MIXT_OK ? MIXT_ERROR_MEMORY : status, layer, "%s", mixt_error_text());
+    return (mixt_value){id};
+}
+
+mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_options *o)
+{
+    if (o->rank < 0 || o->rank > MIXT_MAX_RANK)
+        return mixt__builder_error(b, MIXT_ERROR_SHAPE, name, "rank %d: 0 to %d", o->rank, MIXT_MAX_RANK);
+    mixt__param p = {.shape = mixt__shape_of(o->rank, o->dims), .trainable = true, .decay = !o->no_decay};
+    p.init = o->ones ? MIXT_INIT_ONE : o->normal > 0 ? MIXT_INIT_NORMAL : o->uniform > 0 ? MIXT_INIT_UNIFORM : MIXT_INIT_ZERO;
+    p.init_scale = o->normal > 0 ? o->normal : o->uniform;
+    return mixt__builder_param(b, name, NULL, &p);
+}
+
+int mixt_value_rank(mixt_builder *b, mixt_value x)
+{
+    return mixt__builder_ready(b, NULL, &x, 1) ? b->graph->values[x.id].shape.rank : 0;
+}
+
+int64_t mixt_value_dim(mixt_builder *b, mixt_value x, int axis)
+{
+    if (!mixt__builder_ready(b, NULL, &x, 1))
+        return 0;
+    const mixt__shape *shape = &b->graph->values[x.id].shape;
+    if (axis < 0)
+        axis += shape->rank;
+    return axis >= 0 && axis < shape->rank ? shape->dims[axis] : 0;
+}

@@ -1,0 +1,45 @@
+/* The builder: a graph under construction, a scope, a sticky error. Op files use it to offer their public functions. */
+#ifndef MIXT_GRAPH_BUILDER_H
+#define MIXT_GRAPH_BUILDER_H
+
+#include "graph/op.h"
+
+enum { MIXT_SCOPE_SIZE = 256, MIXT_SCOPE_DEPTH = 32 };
+
+struct mixt_builder {
+    mixt__graph *graph;
+    mixt_status status;
+    char error[1024];
+    char scope[MIXT_SCOPE_SIZE];
+    size_t scope_start[MIXT_SCOPE_DEPTH]; // length of the scope before each push
+    int scope_depth;
+    void *user;
+    uint32_t rng_streams; // dropout calls so far: each gets its own stream
+};
+
+/** Starts building into `graph`. */
+void mixt__builder_start(mixt_builder *b, mixt__graph *graph, void *user);
+/** MIXT_OK, or the first failure with its text as the thread's error. */
+mixt_status mixt__builder_finish(const mixt_builder *b);
+
+/** Records a failure if none is recorded yet; `layer` may be NULL. Returns the null value. */
+mixt_value mixt__builder_error(mixt_builder *b, mixt_status status, const char *layer, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/** Scope and name joined with a dot, in the graph's memory. */
+const char *mixt__builder_path(mixt_builder *b, const char *name);
+
+/** True when the builder has not failed and every value is real. */
+bool mixt__builder_ready(mixt_builder *b, const char *layer, const mixt_value *values, int count);
+
+/** Appends a node in the current scope (layer: scope.name, or the scope alone when name is NULL); first output. */
+mixt_value mixt__builder_node(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs, const mixt_value *in,
+                              int in_count);
+/** The same, all outputs. */
+bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs, const mixt_value *in,
+                                int in_count, mixt_value *out);
+
+/** A parameter "scope.layer.part". */
+mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *part, const mixt__param *param);
+
+#endif

@@ -1,0 +1,147 @@
+/* Making values, nodes and parameters. Every array grows by doubling; ids are indices and stay valid. */
+#include "graph/graph.h"
+
+#include "graph/op.h"
+
+#include <string.h>
+
+mixt_status mixt__graph_new(mixt__graph **graph)
+{
+    *graph = mixt__alloc(sizeof **graph);
+    if (!*graph)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a graph");
+    mixt__shape none = {0};
+    mixt__graph_value(*graph, MIXT_ROLE_ACTIVATION, MIXT_DTYPE_NONE, &none, "none"); // id 0 means "no value"
+    if ((*graph)->value_count != 1) {
+        mixt__graph_free(*graph);
+        *graph = NULL;
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a graph");
+    }
+    return MIXT_OK;
+}
+
+void mixt__graph_free(mixt__graph *graph)
+{
+    if (!graph)
+        return;
+    mixt__arena_free(&graph->arena);
+    mixt__free(graph->values);
+    mixt__free(graph->nodes);
+    mixt__free(graph->params);
+    mixt__free(graph);
+}
+
+int32_t mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape, const char *name)
+{
+    if (!mixt__grow((void **)&graph->values, &graph->value_capacity, graph->value_count, sizeof *graph->values))
+        return 0;
+    const char *kept = mixt__arena_strdup(&graph->arena, name);
+    if (!kept)
+        return 0;
+    mixt__value *v = &graph->values[graph->value_count];
+    *v = (mixt__value){.dtype = dtype, .shape = *shape, .role = role, .producer = -1, .param = -1, .name = kept};
+    mixt__shape_strides(shape, v->strides);
+    return (int32_t)graph->value_count++;
+}
+
+/** Makes the output values that the op inferred; gradients of parameters are wired by the caller instead. */
+static mixt_status make_outputs(mixt__graph *graph, int64_t index, const mixt__inferred *inferred)
+{
+    for (int o = 0; o < inferred->count; o++) {
+        const mixt__node *node = &graph->nodes[index];
+        const char *name = node->layer;
+        int32_t id = mixt__graph_value(graph, MIXT_ROLE_ACTIVATION, inferred->out[o].dtype, &inferred->out[o].shape, name);
+        if (!id)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of layer '%s'", node->layer);
+        graph->values[id].producer = (int32_t)index;
+        node->out[o] = id;
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char *layer, const void *attrs, const int32_t *in,
+                             int in_count, int64_t *node_index)
+{
+    if (!mixt__grow((void **)&graph->nodes, &graph->node_capacity, graph->node_count, sizeof *graph->nodes))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for layer '%s'", layer);
+    mixt__node node = {.op = op, .in_count = in_count, .math = MIXT_DTYPE_FP32};
+    node.layer = mixt__arena_strdup(&graph->arena, layer);
+    node.in = mixt__arena_alloc(&graph->arena, (size_t)(in_count + 1) * sizeof *node.in);
+    node.out = mixt__arena_alloc(&graph->arena, MIXT_MAX_OUTPUTS * sizeof *node.out);
+    void *own = mixt__arena_alloc(&graph->arena, op->attrs_size + 1);
+    if (!node.layer || !node.in || !node.out || !own)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for layer '%s'", layer);
+    if (in_count)
+        memcpy(node.in, in, (size_t)in_count * sizeof *in);
+    if (op->attrs_size)
+        memcpy(own, attrs, op->attrs_size);
+    node.attrs = own;
+    mixt__inferred inferred = {0};
+    MIXT_TRY(op->infer(graph, &node, &inferred));
+    node.out_count = inferred.count;
+    int64_t index = graph->node_count++;
+    graph->nodes[index] = node;
+    MIXT_TRY(make_outputs(graph, index, &inferred));
+    if (node_index)
+        *node_index = index;
+    return MIXT_OK;
+}
+
+mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int32_t *index)
+{
+    for (int64_t i = 0; i < graph->param_count; i++)
+        if (!strcmp(graph->params[i].name, param->name))
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "two parameters are called '%s': give layers different names or scopes",
+                              param->name);
+    if (!mixt__grow((void **)&graph->params, &graph->param_capacity, graph->param_count, sizeof *graph->params))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for parameter '%s'", param->name);
+    mixt__param *p = &graph->params[graph->param_count];
+    *p = *param;
+    p->name = mixt__arena_strdup(&graph->arena, param->name);
+    if (!p->name)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for parameter '%s'", param->name);
+    p->count = mixt__shape_count(&param->shape);
+    *index = (int32_t)graph->param_count++;
+    return MIXT_OK;
+}
+
+int32_t mixt__graph_param_value(mixt__graph *graph, int32_t param, mixt_dtype dtype)
+{
+    mixt__param *p = &graph->params[param];
+    int32_t *slot = dtype == MIXT_DTYPE_FP32 ? &p->value : &p->low[dtype];
+    if (!*slot) {
+        mixt__role role = p->trainable ? MIXT_ROLE_PARAM : MIXT_ROLE_STATE;
+        *slot = mixt__graph_value(graph, role, dtype, &p->shape, p->name);
+        graph->values[*slot].param = param;
+    }
+    return *slot;
+}
+
+int32_t mixt__graph_param_grad(mixt__graph *graph, int32_t param)
+{
+    mixt__param *p = &graph->params[param];
+    if (!p->grad) {
+        p->grad = mixt__graph_value(graph, MIXT_ROLE_GRAD, MIXT_DTYPE_FP32, &p->shape, p->name);
+        graph->values[p->grad].param = param;
+    }
+    return p->grad;
+}
+
+int32_t mixt__value_base(const mixt__graph *graph, int32_t id)
+{
+    while (graph->values[id].base)
+        id = graph->values[id].base;
+    return id;
+}
+
+double mixt__node_flops(const mixt__graph *graph, const mixt__node *node)
+{
+    if (node->alias)
+        return 0;
+    if (node->op->flops)
+        return node->op->flops(graph, node);
+    double total = 0;
+    for (int o = 0; o < node->out_count; o++)
+        total += (double)mixt__shape_count(&graph->values[node->out[o]].shape);
+    return total;
+}

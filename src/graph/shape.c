@@ -1,0 +1,56 @@
+/* Shapes: counts, strides, text. */
+#include "graph/graph.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int64_t mixt__shape_count(const mixt__shape *shape)
+{
+    int64_t count = 1;
+    for (int i = 0; i < shape->rank; i++)
+        count *= shape->dims[i];
+    return count;
+}
+
+bool mixt__shape_equal(const mixt__shape *a, const mixt__shape *b)
+{
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]);
+}
+
+void mixt__shape_strides(const mixt__shape *shape, int64_t *strides)
+{
+    int64_t step = 1;
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        strides[i] = step;
+        step *= shape->dims[i];
+    }
+}
+
+bool mixt__value_contiguous(const mixt__value *value)
+{
+    int64_t expected = 1;
+    for (int i = value->shape.rank - 1; i >= 0; i--) {
+        if (value->shape.dims[i] != 1 && value->strides[i] != expected)
+            return false;
+        expected *= value->shape.dims[i];
+    }
+    return true;
+}
+
+const char *mixt__shape_text(const mixt__shape *shape, char *buffer, size_t size)
+{
+    size_t used = (size_t)snprintf(buffer, size, "(");
+    for (int i = 0; i < shape->rank && used < size; i++)
+        used += (size_t)snprintf(buffer + used, size - used, "%s%lld", i ? ", " : "", (long long)shape->dims[i]);
+    if (used < size)
+        snprintf(buffer + used, size - used, ")");
+    return buffer;
+}
+
+mixt__shape mixt__shape_of(int rank, const int64_t *dims)
+{
+    mixt__shape shape = {.rank = rank};
+    for (int i = 0; i < rank; i++)
+        shape.dims[i] = dims[i];
+    return shape;
+}

@@ -1,0 +1,61 @@
+/* The verifier: run after every pass, so that a defect is caught where it is made. */
+#include "graph/graph.h"
+
+#include "graph/op.h"
+
+#include <stdio.h>
+
+static mixt_status broken(const mixt__graph *graph, int64_t index, const char *pass, const char *what)
+{
+    const mixt__node *n = &graph->nodes[index];
+    return mixt__fail(MIXT_ERROR_INTERNAL, "after pass '%s': node %lld (%s in layer '%s'): %s", pass, (long long)index,
+                      n->op->name, n->layer, what);
+}
+
+static mixt_status verify_order(const mixt__graph *graph, int64_t index, const char *pass)
+{
+    const mixt__node *n = &graph->nodes[index];
+    for (int i = 0; i < n->in_count; i++) {
+        if (n->in[i] <= 0 || n->in[i] >= graph->value_count)
+            return broken(graph, index, pass, "an input is not a value");
+        const mixt__value *v = &graph->values[n->in[i]];
+        if (v->role == MIXT_ROLE_ACTIVATION && (v->producer < 0 || v->producer >= index))
+            return broken(graph, index, pass, "an input is used before it is made");
+    }
+    for (int o = 0; o < n->out_count; o++) {
+        const mixt__value *v = &graph->values[n->out[o]];
+        if (v->role == MIXT_ROLE_ACTIVATION && v->producer != index)
+            return broken(graph, index, pass, "an output belongs to another node");
+        if (v->role != MIXT_ROLE_ACTIVATION && v->role != MIXT_ROLE_GRAD)
+            return broken(graph, index, pass, "an output is neither an activation nor a gradient");
+    }
+    return MIXT_OK;
+}
+
+static mixt_status verify_types(const mixt__graph *graph, int64_t index, const char *pass)
+{
+    const mixt__node *n = &graph->nodes[index];
+    mixt__inferred inferred = {0};
+    mixt_status status = n->op->infer(graph, n, &inferred);
+    if (status != MIXT_OK)
+        return mixt__fail_context(MIXT_ERROR_INTERNAL, "after pass '%s': node %lld (%s)", pass, (long long)index, n->op->name);
+    if (inferred.count != n->out_count)
+        return broken(graph, index, pass, "another number of outputs than the op infers");
+    for (int o = 0; o < n->out_count; o++) {
+        const mixt__value *v = &graph->values[n->out[o]];
+        if (!mixt__shape_equal(&v->shape, &inferred.out[o].shape))
+            return broken(graph, index, pass, "an output has another shape than the op infers");
+        if (v->dtype != inferred.out[o].dtype && v->role != MIXT_ROLE_GRAD)
+            return broken(graph, index, pass, "an output has another format than the op infers");
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__graph_verify(const mixt__graph *graph, const char *after_pass)
+{
+    for (int64_t i = 0; i < graph->node_count; i++) {
+        MIXT_TRY(verify_order(graph, i, after_pass));
+        MIXT_TRY(verify_types(graph, i, after_pass));
+    }
+    return MIXT_OK;
+}

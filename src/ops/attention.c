@@ -1,0 +1,103 @@
+/* Scaled dot-product attention over heads that lie side by side in the last dimension: q (B, T, C), k and v (B, S, C).
+ *
+ * Forward: (q, k, v) → (dst, lse), lse (B, heads, T) the logarithm of each row's softmax denominator, FP32.
+ * Gradient: (q, k, v, dst, lse, grad_dst) → (grad_q, grad_k, grad_v). The scores are never kept. All of q, k, v and
+ * their gradients may be strided views, so that one packed product makes and takes them.
+ */
+#include "ops/rules.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__attention_attrs *at = node->attrs;
+    const mixt__value *q = mixt__in(graph, node, 0), *k = mixt__in(graph, node, 1), *v = mixt__in(graph, node, 2);
+    char tq[128], tk[128], tv[128];
+    mixt__shape_text(&q->shape, tq, sizeof tq);
+    mixt__shape_text(&k->shape, tk, sizeof tk);
+    mixt__shape_text(&v->shape, tv, sizeof tv);
+    const int64_t *dq = q->shape.dims, *dk = k->shape.dims;
+    if (q->shape.rank != 3 || k->shape.rank != 3 || !mixt__shape_equal(&k->shape, &v->shape) || dq[0] != dk[0] || dq[2] != dk[2])
+        return mixt__fail(MIXT_ERROR_SHAPE, "attention needs q (B, T, C) and k, v (B, S, C), got %s, %s, %s", tq, tk, tv);
+    if (at->heads < 1 || dq[2] % at->heads)
+        return mixt__fail(MIXT_ERROR_SHAPE, "attention: %lld heads do not divide the last dimension of %s", (long long)at->heads, tq);
+    if (at->causal && dq[1] != dk[1])
+        return mixt__fail(MIXT_ERROR_SHAPE, "causal attention needs as many queries as keys, got %s and %s", tq, tk);
+    if (q->dtype != k->dtype || q->dtype != v->dtype)
+        return mixt__fail(MIXT_ERROR_DTYPE, "attention: q, k and v must have one format");
+    mixt__shape lse = {3, {dq[0], at->heads, dq[1]}};
+    mixt__set_out(r, 0, &q->shape, q->dtype);
+    mixt__set_out(r, 1, &lse, MIXT_DTYPE_FP32);
+    return MIXT_OK;
+}
+
+/** Two products of T·S·C each; half of them when causal. */
+static double forward_flops(const mixt__shape *q, const mixt__shape *k, const mixt__attention_attrs *at)
+{
+    double full = 4.0 * (double)mixt__shape_count(q) * (double)k->dims[1];
+    return at->causal ? full / 2 : full;
+}
+
+static double flops(const mixt__graph *graph, const mixt__node *node)
+{
+    return forward_flops(&mixt__in(graph, node, 0)->shape, &mixt__in(graph, node, 1)->shape, node->attrs);
+}
+
+static double grad_flops(const mixt__graph *graph, const mixt__node *node)
+{
+    return 2.5 * flops(graph, node); // five products instead of two
+}
+
+static mixt_status grad(mixt__gradients *g, const mixt__node *node)
+{
+    int32_t in[6] = {node->in[0], node->in[1], node->in[2], node->out[0], node->out[1], mixt__gradient_of(g, node->out[0])};
+    return mixt__gradient_emit(g, &mixt__op_attention_grad, node->attrs, in, 6, node->in);
+}
+
+static void describe(const void *attrs, char *text, size_t size)
+{
+    const mixt__attention_attrs *at = attrs;
+    snprintf(text, size, "%lld heads%s", (long long)at->heads, at->causal ? ", causal" : "");
+}
+
+const mixt__op mixt__op_attention = {
+    .name = "attention",
+    .precision = MIXT_CLASS_LOW,
+    .attrs_size = sizeof(mixt__attention_attrs),
+    .strided_inputs = 7,
+    .matrix_work = true,
+    .infer = infer,
+    .grad = grad,
+    .flops = flops,
+    .describe = describe,
+};
+
+static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    for (int i = 0; i < 3; i++)
+        mixt__set_out(r, i, &mixt__in(graph, node, i)->shape, mixt__in(graph, node, i)->dtype);
+    return MIXT_OK;
+}
+
+const mixt__op mixt__op_attention_grad = {
+    .name = "attention_grad",
+    .precision = MIXT_CLASS_LOW,
+    .attrs_size = sizeof(mixt__attention_attrs),
+    .strided_inputs = 7,
+    .strided_outputs = 7,
+    .matrix_work = true,
+    .infer = grad_infer,
+    .flops = grad_flops,
+    .describe = describe,
+};
+
+mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v, const mixt_attention_options *o)
+{
+    mixt__attention_attrs at = {.heads = o->heads, .causal = o->causal, .scale = o->scale};
+    if (at.heads < 1)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "attention needs .heads of at least 1, got %lld", (long long)o->heads);
+    if (at.scale == 0)
+        at.scale = 1.0f / sqrtf((float)mixt_value_dim(b, q, -1) / (float)at.heads);
+    return mixt__builder_node(b, &mixt__op_attention, NULL, &at, (mixt_value[]){q, k, v}, 3);
+}

@@ -1,0 +1,130 @@
+/* The typed attributes of each op. Plain data: backends and tests read them too. */
+#ifndef MIXT_OPS_ATTRS_H
+#define MIXT_OPS_ATTRS_H
+
+#include "graph/graph.h"
+
+/** dst = alpha · op(a) · op(b) (+ bias). See ops/matmul.c for shapes. */
+typedef struct mixt__matmul_attrs {
+    bool trans_a, trans_b, bias;
+    float alpha;
+} mixt__matmul_attrs;
+
+typedef struct mixt__conv2d_attrs {
+    int64_t kernel_h, kernel_w, stride, pad;
+    bool bias;
+    int64_t src_h, src_w; // of the forward input: the data gradient needs them
+} mixt__conv2d_attrs;
+
+typedef enum mixt__pool_kind { MIXT_POOL_MAX, MIXT_POOL_AVG } mixt__pool_kind;
+
+typedef struct mixt__pool_attrs {
+    mixt__pool_kind kind;
+    int64_t size, stride, pad; // averages divide by the number of real elements in the window
+} mixt__pool_attrs;
+
+typedef struct mixt__norm_attrs {
+    float eps, momentum;
+    bool training; // batch norm: use the batch's statistics and update the running ones
+} mixt__norm_attrs;
+
+typedef struct mixt__embedding_attrs {
+    int64_t count; // rows of the table
+} mixt__embedding_attrs;
+
+typedef struct mixt__attention_attrs {
+    int64_t heads;
+    bool causal;
+    float scale;
+} mixt__attention_attrs;
+
+typedef struct mixt__reduce_attrs {
+    uint32_t axes; // bit i: dimension i is summed
+    bool mean, keep;
+} mixt__reduce_attrs;
+
+typedef struct mixt__reshape_attrs {
+    mixt__shape shape;
+} mixt__reshape_attrs;
+
+typedef struct mixt__transpose_attrs {
+    int order[MIXT_MAX_RANK];
+} mixt__transpose_attrs;
+
+typedef struct mixt__slice_attrs {
+    int axis;
+    int64_t begin, end, full; // full: size of that dimension before slicing
+} mixt__slice_attrs;
+
+typedef struct mixt__split_attrs {
+    int parts;
+} mixt__split_attrs;
+
+typedef struct mixt__concat_attrs {
+    int axis;
+} mixt__concat_attrs;
+
+typedef struct mixt__loss_attrs {
+    float smoothing; // cross-entropy: share of the target spread evenly over all classes
+} mixt__loss_attrs;
+
+/* ---- pointwise programs ---- */
+
+/** MIXT_PW(CODE, name, operands). Operand values are a, b, c; imm is a constant of the instruction. */
+#define MIXT_POINTWISE_LIST(X)                                                                                        \
+    X(COPY, "copy", 1)           /* a */                                                                              \
+    X(ADD, "add", 2)             /* a + b */                                                                          \
+    X(SUB, "sub", 2)             /* a - b */                                                                          \
+    X(MUL, "mul", 2)             /* a · b */                                                                          \
+    X(DIV, "div", 2)             /* a / b */                                                                          \
+    X(MAX, "max", 2)             /* a > b ? a : b, NaN if either is */                                                \
+    X(MIN, "min", 2)             /* a < b ? a : b, NaN if either is */                                                \
+    X(SELECT_GE, "select_ge", 3) /* a >= b ? c : 0: gradient of MAX */                                                \
+    X(SELECT_LT, "select_lt", 3) /* a < b ? c : 0 */                                                                  \
+    X(AFFINE, "affine", 1)       /* a · imm + imm2 */                                                                 \
+    X(RELU, "relu", 1)           /* a > 0 ? a : 0, NaN stays */                                                       \
+    X(RELU_GRAD, "relu_grad", 2) /* a (the output) > 0 ? b : 0 */                                                     \
+    X(GELU, "gelu", 1)           /* tanh form */                                                                      \
+    X(GELU_GRAD, "gelu_grad", 2) /* derivative at a (the input) · b */                                                \
+    X(SIGMOID, "sigmoid", 1)                                                                                          \
+    X(SIGMOID_GRAD, "sigmoid_grad", 2) /* a (the output) · (1 - a) · b */                                             \
+    X(TANH, "tanh", 1)                                                                                                \
+    X(TANH_GRAD, "tanh_grad", 2) /* (1 - a²) · b, a the output */                                                     \
+    X(EXP, "exp", 1)                                                                                                  \
+    X(LOG, "log", 1)                                                                                                  \
+    X(SQRT, "sqrt", 1)                                                                                                \
+    X(SQUARE, "square", 1)                                                                                            \
+    X(DROPOUT, "dropout", 1) /* kept with probability 1 - imm (by key and element index): a / (1 - imm); else 0 */
+
+typedef enum mixt__pw_code {
+#define MIXT_PW_ENUM(code, name, operands) MIXT_PW_##code,
+    MIXT_POINTWISE_LIST(MIXT_PW_ENUM)
+#undef MIXT_PW_ENUM
+    MIXT_PW_COUNT
+} mixt__pw_code;
+
+enum { MIXT_PW_MAX_INSTRS = 32, MIXT_PW_MAX_INPUTS = 8, MIXT_PW_MAX_OUTPUTS = 4 };
+
+/** Operands: 0 … inputs-1 are the node's inputs, inputs + i is the result of instruction i. */
+typedef struct mixt__pw_instr {
+    mixt__pw_code code;
+    int a, b, c;
+    float imm, imm2;
+    uint32_t key; // random stream of DROPOUT
+} mixt__pw_instr;
+
+/** A small straight-line program over the elements of the output's shape, in FP32; inputs broadcast as in NumPy. */
+typedef struct mixt__pointwise_attrs {
+    int in_count, instr_count, out_count;
+    mixt__pw_instr instrs[MIXT_PW_MAX_INSTRS];
+    int outs[MIXT_PW_MAX_OUTPUTS];           // operand numbers that are stored
+    mixt_dtype out_dtypes[MIXT_PW_MAX_OUTPUTS]; // NONE: widest of the inputs
+    mixt__shape domain;                      // with has_domain: the outputs' shape, else the broadcast of the inputs
+    bool has_domain;
+    bool cast_by_hand; // the user chose this format: the precision pass leaves it
+} mixt__pointwise_attrs;
+
+extern const char *const mixt__pw_names[MIXT_PW_COUNT];
+extern const int mixt__pw_operands[MIXT_PW_COUNT];
+
+#endif

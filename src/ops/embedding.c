@@ -1,0 +1,64 @@
+/* Rows of a table by INT32 index. The gradient adds rows into an FP32 table, in a fixed order. */
+#include "ops/rules.h"
+
+static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__value *table = mixt__in(graph, node, 0), *ids = mixt__in(graph, node, 1);
+    mixt__shape out = ids->shape;
+    if (table->shape.rank != 2 || ids->dtype != MIXT_DTYPE_INT32 || ids->shape.rank >= MIXT_MAX_RANK)
+        return mixt__fail(MIXT_ERROR_SHAPE, "embedding needs a table (rows, features) and INT32 indices, got %s indices",
+                          mixt_dtype_name(ids->dtype));
+    out.dims[out.rank++] = table->shape.dims[1];
+    mixt__set_out(r, 0, &out, table->dtype);
+    return MIXT_OK;
+}
+
+static mixt_status grad(mixt__gradients *g, const mixt__node *node)
+{
+    mixt__embedding_attrs at = {.count = g->graph->values[node->in[0]].shape.dims[0]};
+    int32_t in[2] = {node->in[1], mixt__gradient_of(g, node->out[0])};
+    return mixt__gradient_emit(g, &mixt__op_embedding_grad, &at, in, 2, node->in);
+}
+
+const mixt__op mixt__op_embedding = {
+    .name = "embedding",
+    .precision = MIXT_CLASS_LOW,
+    .infer = infer,
+    .grad = grad,
+};
+
+/** (ids, grad_dst) → grad_table */
+static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__embedding_attrs *at = node->attrs;
+    mixt__shape out = {2, {at->count, mixt__last_dim(&mixt__in(graph, node, 1)->shape)}};
+    mixt__set_out(r, 0, &out, MIXT_DTYPE_FP32);
+    return MIXT_OK;
+}
+
+static double grad_flops(const mixt__graph *graph, const mixt__node *node)
+{
+    return (double)mixt__shape_count(&mixt__in(graph, node, 1)->shape);
+}
+
+const mixt__op mixt__op_embedding_grad = {
+    .name = "embedding_grad",
+    .precision = MIXT_CLASS_INSIDE,
+    .attrs_size = sizeof(mixt__embedding_attrs),
+    .accumulate_outputs = 1,
+    .infer = grad_infer,
+    .flops = grad_flops,
+};
+
+mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids)
+{
+    return mixt__builder_node(b, &mixt__op_embedding, NULL, NULL, (mixt_value[]){table, ids}, 2);
+}
+
+mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *o)
+{
+    mixt__param table = {.shape = {2, {o->count, o->features}}, .trainable = true, .decay = true, .init = MIXT_INIT_NORMAL};
+    table.init_scale = o->init > 0 ? o->init : 0.02f;
+    mixt_value in[2] = {mixt__builder_param(b, name, "weight", &table), ids};
+    return mixt__builder_node(b, &mixt__op_embedding, name, NULL, in, 2);
+}

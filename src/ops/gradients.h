@@ -1,0 +1,35 @@
+/* What a gradient rule works with: the gradient so far of every value, and ways to add to it.
+ *
+ * A contribution to a parameter goes straight into its FP32 gradient, in place; one to an activation is kept in that
+ * activation's format, and further ones are added with pointwise nodes (which fusion then merges).
+ */
+#ifndef MIXT_OPS_GRADIENTS_H
+#define MIXT_OPS_GRADIENTS_H
+
+#include "graph/op.h"
+
+struct mixt__gradients {
+    mixt__graph *graph;
+    int32_t *grad;    // by value id; 0: none yet
+    bool *wanted;     // by value id: depends on a parameter
+    int64_t capacity; // of both arrays: values of the forward graph
+    bool *written;    // by parameter: its gradient has a writer already
+    const char *layer;
+};
+
+/** The gradient of a value, 0 when nothing flows to it. */
+int32_t mixt__gradient_of(const mixt__gradients *g, int32_t value);
+bool mixt__gradient_wanted(const mixt__gradients *g, int32_t value);
+
+/** Emits a node whose output o is a contribution to the gradient of targets[o] (0: an output nobody needs). */
+mixt_status mixt__gradient_emit(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in, int in_count,
+                                const int32_t *targets);
+
+/** Emits a node for use inside a rule; its first output. */
+mixt_status mixt__gradient_node(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in, int in_count,
+                                int32_t *out);
+
+/** Adds a value already made to the gradient of `target`. */
+mixt_status mixt__gradient_add(mixt__gradients *g, int32_t target, int32_t contribution);
+
+#endif

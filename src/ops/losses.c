@@ -1,0 +1,78 @@
+/* Losses: the mean over all targets that count, plus sums for evaluation; FP32 inside whatever the logits' format.
+ *
+ * Forward: (logits, target) → (loss (), metrics (3) = {sum of losses, correct, targets that count}[, lse (rows)]).
+ * Gradient: (logits, target[, lse], metrics, seed) → grad_logits, in the logits' format; seed is the loss's gradient.
+ * A negative label (cross-entropy) or a NaN target (MSE, BCE) does not count: how a last, short batch is padded.
+ */
+#include "ops/rules.h"
+
+static mixt_status class_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__value *x = mixt__in(graph, node, 0), *t = mixt__in(graph, node, 1);
+    int64_t rows = mixt__row_count(&x->shape);
+    mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3), lse = mixt__vector_shape(rows);
+    if (x->shape.rank < 2 || t->dtype != MIXT_DTYPE_INT32 || mixt__shape_count(&t->shape) != rows) {
+        char tx[128], tt[128];
+        return mixt__fail(MIXT_ERROR_SHAPE, "cross-entropy needs logits (rows, classes) and one INT32 label a row, got %s and %s %s",
+                          mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
+                          mixt__shape_text(&t->shape, tt, sizeof tt));
+    }
+    mixt__set_out(r, 0, &scalar, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 1, &three, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 2, &lse, MIXT_DTYPE_FP32);
+    return MIXT_OK;
+}
+
+static mixt_status real_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__value *x = mixt__in(graph, node, 0), *t = mixt__in(graph, node, 1);
+    mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3);
+    if (t->dtype != MIXT_DTYPE_FP32 || mixt__shape_count(&t->shape) != mixt__shape_count(&x->shape)) {
+        char tx[128], tt[128];
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s needs one FP32 target an output, got outputs %s and targets %s %s", node->op->name,
+                          mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
+                          mixt__shape_text(&t->shape, tt, sizeof tt));
+    }
+    mixt__set_out(r, 0, &scalar, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 1, &three, MIXT_DTYPE_FP32);
+    return MIXT_OK;
+}
+
+static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__value *x = mixt__in(graph, node, 0);
+    mixt__set_out(r, 0, &x->shape, x->dtype);
+    return MIXT_OK;
+}
+
+static double flops(const mixt__graph *graph, const mixt__node *node)
+{
+    return 4.0 * (double)mixt__shape_count(&mixt__in(graph, node, 0)->shape);
+}
+
+static mixt_status class_grad(mixt__gradients *g, const mixt__node *node)
+{
+    int32_t in[5] = {node->in[0], node->in[1], node->out[2], node->out[1], mixt__gradient_of(g, node->out[0])};
+    return mixt__gradient_emit(g, &mixt__op_cross_entropy_grad, node->attrs, in, 5, node->in);
+}
+
+static mixt_status real_grad(mixt__gradients *g, const mixt__node *node)
+{
+    const mixt__op *op = node->op == &mixt__op_mse ? &mixt__op_mse_grad : &mixt__op_bce_grad;
+    int32_t in[4] = {node->in[0], node->in[1], node->out[1], mixt__gradient_of(g, node->out[0])};
+    return mixt__gradient_emit(g, op, node->attrs, in, 4, node->in);
+}
+
+#define LOSS(name_, infer_, grad_)                                                                                    \
+    const mixt__op mixt__op_##name_ = {                                                                               \
+        .name = #name_, .precision = MIXT_CLASS_INSIDE, .attrs_size = sizeof(mixt__loss_attrs), .infer = infer_, .grad = grad_, .flops = flops}
+#define LOSS_GRAD(name_)                                                                                              \
+    const mixt__op mixt__op_##name_ = {                                                                               \
+        .name = #name_, .precision = MIXT_CLASS_INSIDE, .attrs_size = sizeof(mixt__loss_attrs), .in_place_inputs = 1, .infer = grad_infer, .flops = flops}
+
+LOSS(cross_entropy, class_infer, class_grad);
+LOSS(mse, real_infer, real_grad);
+LOSS(bce, real_infer, real_grad);
+LOSS_GRAD(cross_entropy_grad);
+LOSS_GRAD(mse_grad);
+LOSS_GRAD(bce_grad);

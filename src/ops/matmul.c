@@ -1,0 +1,167 @@
+/* Matrix product with optional bias; linear layers are this op with a parameter as second operand.
+ *
+ * Either b is a plain matrix and all leading dimensions of a are rows, (…, K)·(K, N) → (…, N), or both have the same
+ * leading (batch) dimensions, (…, M, K)·(…, K, N) → (…, M, N). trans_a and trans_b swap the last two dimensions.
+ */
+#include "ops/rules.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static bool rows_times_matrix(const mixt__shape *a, const mixt__shape *b)
+{
+    return b->rank == 2 && a->rank != 2;
+}
+
+static mixt_status misfit(const mixt__shape *a, const mixt__shape *b, const char *why)
+{
+    char ta[128], tb[128];
+    return mixt__fail(MIXT_ERROR_SHAPE, "cannot multiply %s by %s: %s", mixt__shape_text(a, ta, sizeof ta),
+                      mixt__shape_text(b, tb, sizeof tb), why);
+}
+
+static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__matmul_attrs *at = node->attrs;
+    const mixt__value *va = mixt__in(graph, node, 0), *vb = mixt__in(graph, node, 1);
+    const mixt__shape *a = &va->shape, *b = &vb->shape;
+    if (va->dtype != vb->dtype)
+        return mixt__fail(MIXT_ERROR_DTYPE, "operands are %s and %s: both must have one format", mixt_dtype_name(va->dtype),
+                          mixt_dtype_name(vb->dtype));
+    if (a->rank < 1 || b->rank < 2)
+        return misfit(a, b, "the first needs at least 1 dimension, the second 2");
+    int64_t k_b = b->dims[b->rank - 2 + at->trans_b], n = b->dims[b->rank - 1 - at->trans_b];
+    mixt__shape out = *a;
+    int64_t k_a;
+    if (rows_times_matrix(a, b)) {
+        if (at->trans_a)
+            return misfit(a, b, "a stack of matrices cannot be transposed against one plain matrix");
+        k_a = mixt__last_dim(a);
+    } else {
+        if (a->rank != b->rank)
+            return misfit(a, b, "the batch dimensions differ");
+        for (int i = 0; i < a->rank - 2; i++)
+            if (a->dims[i] != b->dims[i])
+                return misfit(a, b, "the batch dimensions differ");
+        k_a = a->dims[a->rank - 1 - at->trans_a];
+        out.dims[a->rank - 2] = a->dims[a->rank - 2 + at->trans_a];
+    }
+    if (k_a != k_b)
+        return misfit(a, b, "the inner sizes differ");
+    out.dims[out.rank - 1] = n;
+    if (at->bias && mixt__shape_count(&mixt__in(graph, node, 2)->shape) != n)
+        return misfit(a, b, "the bias has another size than the result's columns");
+    mixt__set_out(r, 0, &out, va->dtype);
+    return MIXT_OK;
+}
+
+static double flops(const mixt__graph *graph, const mixt__node *node)
+{
+    const mixt__matmul_attrs *at = node->attrs;
+    const mixt__shape *a = &mixt__in(graph, node, 0)->shape;
+    int64_t k = a->dims[a->rank - 1 - (at->trans_a && a->rank > 1)];
+    return 2.0 * (double)k * (double)mixt__shape_count(&graph->values[node->out[0]].shape);
+}
+
+static mixt_status emit_product(mixt__gradients *g, int32_t x, bool trans_x, int32_t y, bool trans_y, float alpha, int32_t target)
+{
+    mixt__matmul_attrs at = {.trans_a = trans_x, .trans_b = trans_y, .alpha = alpha};
+    int32_t in[2] = {x, y};
+    return mixt__gradient_emit(g, &mixt__op_matmul, &at, in, 2, &target);
+}
+
+/** (…, C) seen as (rows, C). */
+static mixt_status as_rows(mixt__gradients *g, int32_t value, int32_t *out)
+{
+    const mixt__shape *s = &g->graph->values[value].shape;
+    mixt__shape rows = {.rank = 2, .dims = {mixt__row_count(s), mixt__last_dim(s)}};
+    return mixt__gradient_reshape(g, value, &rows, out);
+}
+
+static mixt_status grad_rows(mixt__gradients *g, int32_t a, int32_t b, int32_t dc, const mixt__matmul_attrs *at)
+{
+    if (mixt__gradient_wanted(g, b)) {
+        int32_t a2, dc2;
+        MIXT_TRY(as_rows(g, a, &a2));
+        MIXT_TRY(as_rows(g, dc, &dc2));
+        if (at->trans_b)
+            MIXT_TRY(emit_product(g, dc2, true, a2, false, at->alpha, b));
+        else
+            MIXT_TRY(emit_product(g, a2, true, dc2, false, at->alpha, b));
+    }
+    return mixt__gradient_wanted(g, a) ? emit_product(g, dc, false, b, !at->trans_b, at->alpha, a) : MIXT_OK;
+}
+
+static mixt_status grad_batched(mixt__gradients *g, int32_t a, int32_t b, int32_t dc, const mixt__matmul_attrs *at)
+{
+    if (mixt__gradient_wanted(g, b)) {
+        if (at->trans_b)
+            MIXT_TRY(emit_product(g, dc, true, a, at->trans_a, at->alpha, b));
+        else
+            MIXT_TRY(emit_product(g, a, !at->trans_a, dc, false, at->alpha, b));
+    }
+    if (!mixt__gradient_wanted(g, a))
+        return MIXT_OK;
+    if (at->trans_a)
+        return emit_product(g, b, at->trans_b, dc, true, at->alpha, a);
+    return emit_product(g, dc, false, b, !at->trans_b, at->alpha, a);
+}
+
+static mixt_status grad(mixt__gradients *g, const mixt__node *node)
+{
+    mixt__matmul_attrs at = *(const mixt__matmul_attrs *)node->attrs;
+    int32_t a = node->in[0], b = node->in[1], bias = at.bias ? node->in[2] : 0, dc = mixt__gradient_of(g, node->out[0]);
+    if (bias && mixt__gradient_wanted(g, bias)) {
+        mixt__reduce_attrs columns = {.axes = (1u << (g->graph->values[dc].shape.rank - 1)) - 1};
+        MIXT_TRY(mixt__gradient_emit(g, &mixt__op_reduce, &columns, &dc, 1, &bias));
+    }
+    bool rows = rows_times_matrix(&g->graph->values[a].shape, &g->graph->values[b].shape);
+    return rows ? grad_rows(g, a, b, dc, &at) : grad_batched(g, a, b, dc, &at);
+}
+
+static void describe(const void *attrs, char *text, size_t size)
+{
+    const mixt__matmul_attrs *at = attrs;
+    snprintf(text, size, "%c%c%s", at->trans_a ? 't' : 'n', at->trans_b ? 't' : 'n', at->bias ? "+bias" : "");
+}
+
+const mixt__op mixt__op_matmul = {
+    .name = "matmul",
+    .precision = MIXT_CLASS_LOW,
+    .attrs_size = sizeof(mixt__matmul_attrs),
+    .fp32_inputs = 1u << 2,
+    .strided_inputs = 3,
+    .accumulate_outputs = 1,
+    .matrix_work = true,
+    .infer = infer,
+    .grad = grad,
+    .flops = flops,
+    .describe = describe,
+};
+
+mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *o)
+{
+    mixt__matmul_attrs at = {.trans_a = o->trans_a, .trans_b = o->trans_b, .alpha = o->alpha != 0 ? o->alpha : 1.0f};
+    return mixt__builder_node(b, &mixt__op_matmul, NULL, &at, (mixt_value[]){x, y}, 2);
+}
+
+mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, const mixt_linear_options *o)
+{
+    if (!mixt__builder_ready(b, name, &x, 1))
+        return (mixt_value){0};
+    if (o->features <= 0)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "linear needs .features of at least 1, got %lld",
+                                   (long long)o->features);
+    int64_t k = mixt__last_dim(&b->graph->values[x.id].shape);
+    float width = 1.0f / sqrtf((float)(k > 0 ? k : 1));
+    mixt__param weight = {.shape = {2, {o->features, k}}, .trainable = true, .decay = true};
+    weight.init = o->init > 0 ? MIXT_INIT_NORMAL : MIXT_INIT_UNIFORM;
+    weight.init_scale = o->init > 0 ? o->init : width;
+    mixt__param bias = {.shape = {1, {o->features}}, .trainable = true, .init = o->init > 0 ? MIXT_INIT_ZERO : MIXT_INIT_UNIFORM};
+    bias.init_scale = width;
+    mixt__matmul_attrs at = {.trans_b = true, .bias = !o->no_bias, .alpha = 1.0f};
+    mixt_value in[3] = {x, mixt__builder_param(b, name, "weight", &weight)};
+    if (at.bias)
+        in[2] = mixt__builder_param(b, name, "bias", &bias);
+    return mixt__builder_node(b, &mixt__op_matmul, name, &at, in, at.bias ? 3 : 2);
+}

@@ -1,0 +1,128 @@
+/* Layer norm (over the last dimension) and batch norm (each channel over all other dimensions), with gradients.
+ *
+ * Both take and give the format of their source and compute in FP32 inside; statistics and parameters are FP32.
+ * Forward: (src, weight, bias[, running_mean, running_var]) → (dst, mean, rstd).
+ * Gradient: (src, weight, mean, rstd, grad_dst) → (grad_src, grad_weight, grad_bias).
+ */
+#include "ops/rules.h"
+
+static mixt_status check_params(const mixt__graph *graph, const mixt__node *node, int from, int to)
+{
+    const mixt__shape *x = &mixt__in(graph, node, 0)->shape;
+    for (int i = from; i < to; i++) {
+        const mixt__shape *p = &mixt__in(graph, node, i)->shape;
+        if (x->rank < 1 || p->rank != 1 || p->dims[0] != mixt__last_dim(x)) {
+            char tx[128], tp[128];
+            return mixt__fail(MIXT_ERROR_SHAPE, "norm of %s with a parameter of shape %s", mixt__shape_text(x, tx, sizeof tx),
+                              mixt__shape_text(p, tp, sizeof tp));
+        }
+    }
+    return MIXT_OK;
+}
+
+static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__value *x = mixt__in(graph, node, 0);
+    MIXT_TRY(check_params(graph, node, 1, node->in_count));
+    bool batch = node->op == &mixt__op_batch_norm;
+    mixt__shape stat = x->shape;
+    if (batch)
+        stat = mixt__vector_shape(mixt__last_dim(&x->shape));
+    else
+        stat.rank--;
+    mixt__set_out(r, 0, &x->shape, x->dtype);
+    mixt__set_out(r, 1, &stat, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 2, &stat, MIXT_DTYPE_FP32);
+    return MIXT_OK;
+}
+
+static double flops(const mixt__graph *graph, const mixt__node *node)
+{
+    return 8.0 * (double)mixt__shape_count(&mixt__in(graph, node, 0)->shape);
+}
+
+static mixt_status grad(mixt__gradients *g, const mixt__node *node)
+{
+    const mixt__op *op = node->op == &mixt__op_batch_norm ? &mixt__op_batch_norm_grad : &mixt__op_layer_norm_grad;
+    int32_t in[5] = {node->in[0], node->in[1], node->out[1], node->out[2], mixt__gradient_of(g, node->out[0])};
+    return mixt__gradient_emit(g, op, node->attrs, in, 5, node->in);
+}
+
+static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__value *x = mixt__in(graph, node, 0), *w = mixt__in(graph, node, 1);
+    mixt__set_out(r, 0, &x->shape, x->dtype);
+    mixt__set_out(r, 1, &w->shape, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 2, &w->shape, MIXT_DTYPE_FP32);
+    return MIXT_OK;
+}
+
+const mixt__op mixt__op_layer_norm = {
+    .name = "layer_norm",
+    .precision = MIXT_CLASS_INSIDE,
+    .attrs_size = sizeof(mixt__norm_attrs),
+    .fp32_inputs = 6,
+    .infer = infer,
+    .grad = grad,
+    .flops = flops,
+};
+
+const mixt__op mixt__op_layer_norm_grad = {
+    .name = "layer_norm_grad",
+    .precision = MIXT_CLASS_INSIDE,
+    .attrs_size = sizeof(mixt__norm_attrs),
+    .fp32_inputs = 14,
+    .accumulate_outputs = 6,
+    .infer = grad_infer,
+    .flops = flops,
+};
+
+const mixt__op mixt__op_batch_norm = {
+    .name = "batch_norm",
+    .precision = MIXT_CLASS_INSIDE,
+    .attrs_size = sizeof(mixt__norm_attrs),
+    .fp32_inputs = 30,
+    .infer = infer,
+    .grad = grad,
+    .flops = flops,
+};
+
+const mixt__op mixt__op_batch_norm_grad = {
+    .name = "batch_norm_grad",
+    .precision = MIXT_CLASS_INSIDE,
+    .attrs_size = sizeof(mixt__norm_attrs),
+    .fp32_inputs = 14,
+    .accumulate_outputs = 6,
+    .infer = grad_infer,
+    .flops = flops,
+};
+
+static mixt_value norm(mixt_builder *b, const mixt__op *op, const char *name, mixt_value x, const mixt_norm_options *o)
+{
+    if (!mixt__builder_ready(b, name, &x, 1))
+        return (mixt_value){0};
+    mixt__norm_attrs at = {.eps = o->eps > 0 ? o->eps : 1e-5f, .momentum = o->momentum > 0 ? o->momentum : 0.1f};
+    at.training = b->graph->training;
+    mixt__param one = {.shape = mixt__vector_shape(mixt__last_dim(&b->graph->values[x.id].shape)), .trainable = true};
+    one.init = MIXT_INIT_ONE;
+    mixt__param zero = one;
+    zero.init = MIXT_INIT_ZERO;
+    mixt_value in[5] = {x, mixt__builder_param(b, name, "weight", &one), mixt__builder_param(b, name, "bias", &zero)};
+    int count = 3;
+    if (op == &mixt__op_batch_norm) {
+        zero.trainable = one.trainable = false;
+        in[count++] = mixt__builder_param(b, name, "running_mean", &zero);
+        in[count++] = mixt__builder_param(b, name, "running_var", &one);
+    }
+    return mixt__builder_node(b, op, name, &at, in, count);
+}
+
+mixt_value mixt_layer_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o)
+{
+    return norm(b, &mixt__op_layer_norm, name, x, o);
+}
+
+mixt_value mixt_batch_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o)
+{
+    return norm(b, &mixt__op_batch_norm, name, x, o);
+}
