@@ -1,0 +1,107 @@
+/* What the last passes of a training step share: flat arenas cut into segments, gradient statistics, the control
+ * block that lives on the device, the optimizer's settings.
+ *
+ *   gradient_stats: one pass over the gradients, statistics per segment
+ *   step_control:   found-Inf, clip factor, loss scale, learning rate; the only writer of mixt__control
+ *   optimizer_step: one pass that reads gradients and writes masters, moments and working copies; a skipped step
+ *                   changes nothing (a select, never a multiply by zero)
+ */
+#ifndef MIXT_BACKEND_TRAINING_H
+#define MIXT_BACKEND_TRAINING_H
+
+#include "mixt/types.h"
+
+/** One parameter's place in the flat arenas. Offsets are in elements and multiples of 16. */
+typedef struct mixt__segment {
+    int64_t offset, count; // in the FP32 arenas: master, gradient, moments
+    mixt_dtype low;        // format of its working copy; NONE: it has none
+    int64_t low_offset;    // in the arena of that format
+    float weight_decay, lr_scale;
+    int32_t param; // index in the graph's parameter table
+} mixt__segment;
+
+typedef struct mixt__segment_stats {
+    double sum_squares; // of the scaled gradients; NaN or Inf when any element is not finite
+    float amax;         // largest finite magnitude
+    int64_t nonfinite, zeros;
+} mixt__segment_stats;
+
+typedef enum mixt__schedule_kind {
+    MIXT_SCHEDULE_CONSTANT,
+    MIXT_SCHEDULE_STEP,    // times gamma every decay_steps
+    MIXT_SCHEDULE_COSINE,  // to min_lr at total_steps
+    MIXT_SCHEDULE_LINEAR,  // to min_lr at total_steps
+    MIXT_SCHEDULE_ONECYCLE // cosine up from lr/25 over the first 30%, cosine down to min_lr
+} mixt__schedule_kind;
+
+/** Learning rate as a function of the number of updates applied. Warm-up is linear from 0 over `warmup` updates. */
+typedef struct mixt__schedule {
+    mixt__schedule_kind kind;
+    float lr, min_lr, gamma;
+    int64_t warmup, decay_steps, total_steps;
+} mixt__schedule;
+
+typedef struct mixt__scaling {
+    bool enabled, dynamic;
+    float initial, growth, backoff, floor, ceiling;
+    int64_t interval;    // clean steps before growth
+    int32_t hysteresis;  // overflows in a row tolerated before backoff; 1: back off at once
+} mixt__scaling;
+
+/** Written by step_control only. Lives on the device; the host reads it late. */
+typedef struct mixt__control {
+    float scale;     // loss scale of the coming step
+    float seed;      // scale / accumulation count: the loss's gradient
+    float lr;        // of the update being applied
+    float grad_norm; // of the unscaled gradients, before clipping
+    float grad_factor; // unscale and clip in one: what the optimizer multiplies gradients with
+    int32_t found_inf; // this step is skipped
+    int32_t bad_segment; // first segment with a non-finite gradient, in the order the backward pass makes them; -1: none
+    int32_t clean_steps, overflows_left;
+    int64_t step;    // updates applied so far (after this one)
+    int64_t skipped; // updates skipped so far
+} mixt__control;
+
+typedef enum mixt__optimizer_kind {
+    MIXT_OPTIMIZER_SGD, // with momentum 0: no moment is kept
+    MIXT_OPTIMIZER_ADAM,
+    MIXT_OPTIMIZER_ADAMW,
+    MIXT_OPTIMIZER_LAMB,
+} mixt__optimizer_kind;
+
+typedef struct mixt__optimizer {
+    mixt__optimizer_kind kind;
+    bool nesterov;
+    float momentum, beta1, beta2, eps;
+} mixt__optimizer;
+
+/** Everything the three passes need; pointers are device memory. */
+typedef struct mixt__update {
+    const mixt__segment *segments; // host copy; a device keeps its own
+    int64_t segment_count, total;  // total: elements of the FP32 arenas, padding included (padding holds zeros)
+    float *master, *grad, *moment1, *moment2; // moments NULL when the optimizer has none
+    void *low[MIXT_DTYPE_COUNT];              // working copies by format
+    mixt__segment_stats *stats;               // segment_count entries
+    mixt__control *control;
+    mixt__optimizer optimizer;
+    mixt__schedule schedule;
+    mixt__scaling scaling;
+    float clip_norm, clip_value; // 0: off
+    int64_t accumulate;          // micro-steps per update
+    const int32_t *backward_order; // segment indices in the order in which the backward pass finishes them
+    void *workspace;             // mixt__update_workspace() bytes, for partial sums
+} mixt__update;
+
+/** Moments per parameter that an optimizer keeps: 0, 1 or 2. */
+int mixt__optimizer_moments(const mixt__optimizer *optimizer);
+
+/** Bytes of update->workspace for these segments; the same on every device. */
+size_t mixt__update_workspace(const mixt__segment *segments, int64_t segment_count);
+
+/** Learning rate of the update that comes after `applied` updates. */
+float mixt__schedule_lr(const mixt__schedule *schedule, int64_t applied);
+
+/** The pure function behind step_control: from the statistics to the next control block. */
+void mixt__control_advance(mixt__control *control, const mixt__update *update, double sum_squares, bool found_inf);
+
+#endif
