@@ -1,0 +1,49 @@
+/* The compiler passes, in the order in which they run. Each leaves a graph that mixt__graph_verify accepts.
+ *
+ *   precision: a new graph in which every value has the format that the policy gives it
+ *   autodiff:  appends the backward nodes
+ *   simplify:  drops copies that change nothing, shares equal casts, removes what nobody uses
+ *   fuse:      merges chains of pointwise nodes into one program
+ *   views:     turns reshapes, slices, splits and concats into views where the neighbours can read strides
+ *   memory:    liveness and offsets (memory.h)
+ */
+#ifndef MIXT_PASSES_PASSES_H
+#define MIXT_PASSES_PASSES_H
+
+#include "graph/graph.h"
+
+/** The last rule whose patterns match decides. NULL patterns match everything. */
+typedef struct mixt__policy_rule {
+    const char *layer; // glob over the dotted layer path: "h.*.attn*"
+    const char *op;    // glob over the op's name
+    mixt_dtype dtype;  // FP32, TF32, FP16 or BF16
+} mixt__policy_rule;
+
+typedef struct mixt__policy {
+    mixt_dtype dtype; // for what no rule matches
+    const mixt__policy_rule *rules;
+    int64_t rule_count;
+} mixt__policy;
+
+mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, mixt__graph **result);
+mixt_status mixt__pass_autodiff(mixt__graph *graph);
+mixt_status mixt__pass_simplify(mixt__graph *graph);
+mixt_status mixt__pass_fuse(mixt__graph *graph);
+mixt_status mixt__pass_views(mixt__graph *graph);
+
+typedef struct mixt__compile_options {
+    mixt__policy policy;
+    bool backward;  // differentiate
+    bool no_fusion; // for tests: fusion on equals fusion off within the bound
+} mixt__compile_options;
+
+/** All passes, verified after each. The source stays as it is. */
+mixt_status mixt__passes_run(const mixt__graph *source, const mixt__compile_options *options, mixt__graph **result);
+
+/** Removes the nodes whose keep flag is false, renumbers producers. */
+void mixt__graph_compact(mixt__graph *graph, const bool *keep);
+
+/** How often each value is read by nodes; one extra for values that are kept. Caller frees with mixt__free. */
+int32_t *mixt__graph_use_counts(const mixt__graph *graph);
+
+#endif
