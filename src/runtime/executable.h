@@ -1,0 +1,59 @@
+/* A plan: a flat list of prepared kernel calls over one arena. Made from a compiled graph and a backend; its exact
+ * memory is known before it is allocated, and a run takes no memory at all.
+ */
+#ifndef MIXT_RUNTIME_EXECUTABLE_H
+#define MIXT_RUNTIME_EXECUTABLE_H
+
+#include "backend/backend.h"
+#include "passes/memory.h"
+#include "runtime/params.h"
+
+enum { MIXT_MAX_REFUSALS = 6 };
+
+/** Why a candidate stands where it does: for `mixt plan --explain`. */
+typedef struct mixt__choice {
+    const mixt__kernel *kernel;
+    int refused_count;
+    struct {
+        const char *kernel, *reason;
+    } refused[MIXT_MAX_REFUSALS];
+} mixt__choice;
+
+typedef struct mixt__executable {
+    mixt__graph *graph; // owned
+    const mixt__backend *backend;
+    mixt__arena memory_of_calls;
+    mixt__call *calls; // one per node; views have no kernel
+    mixt__choice *choices;
+    mixt__memory_plan plan;
+    size_t workspace_bytes;
+    char *arena, *workspace; // device memory
+    double *seconds;         // by node, when profiling
+    int64_t profiled_runs;
+} mixt__executable;
+
+/** Chooses kernels and plans memory; takes ownership of the graph, also on failure. */
+mixt_status mixt__executable_take(mixt__graph *graph, const mixt__backend *backend, mixt__executable **executable);
+mixt_status mixt__executable_allocate(mixt__executable *executable);
+void mixt__executable_free(mixt__executable *executable);
+
+/** Points the calls at parameters and at the loss's gradient; call once after both are allocated. */
+void mixt__executable_bind(mixt__executable *executable, const mixt__params *params, float *seed);
+
+typedef struct mixt__run {
+    const void *input, *target; // device memory of the batch
+    uint64_t rng_key;
+    bool accumulate; // add to the gradients instead of overwriting them
+} mixt__run;
+
+mixt_status mixt__executable_run(mixt__executable *executable, const mixt__run *run);
+
+/** Device address of an activation that was marked to be kept. */
+void *mixt__executable_address(const mixt__executable *executable, int32_t value);
+
+/** Starts or stops timing each node. */
+mixt_status mixt__executable_profile(mixt__executable *executable, bool on);
+
+double mixt__executable_flops(const mixt__executable *executable, bool matrix_only);
+
+#endif

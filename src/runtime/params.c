@@ -1,0 +1,285 @@
+/* Laying out, allocating, initialising and reading the flat parameter arenas. Segments start at multiples of 16
+ * elements; the padding between them holds zeros.
+ */
+#include "runtime/params.h"
+
+#include "base/rng.h"
+#include "num/num.h"
+
+#include <string.h>
+
+enum { SEGMENT_ALIGNMENT = 16, RNG_STREAM_INIT = 1 };
+
+static int64_t padded(int64_t count)
+{
+    return (count + SEGMENT_ALIGNMENT - 1) / SEGMENT_ALIGNMENT * SEGMENT_ALIGNMENT;
+}
+
+static void lay_out_copies(mixt__params *p, const mixt__graph *graph)
+{
+    memset(p->low_total, 0, sizeof p->low_total);
+    for (int64_t s = 0; s < p->segment_count; s++) {
+        mixt__segment *segment = &p->segments[s];
+        segment->low = MIXT_DTYPE_NONE;
+        for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
+            if (graph->params[segment->param].low[d]) {
+                segment->low = (mixt_dtype)d;
+                segment->low_offset = p->low_total[d];
+                p->low_total[d] += padded(segment->count);
+            }
+    }
+}
+
+static void lay_out(mixt__params *p, const mixt__graph *graph)
+{
+    for (int64_t i = 0; i < p->count; i++) {
+        const mixt__param *param = &p->table[i];
+        p->segment_of[i] = -1;
+        p->state_offset[i] = -1;
+        if (!param->trainable) {
+            p->state_offset[i] = p->state_total;
+            p->state_total += padded(param->count);
+            continue;
+        }
+        p->segment_of[i] = (int32_t)p->segment_count;
+        p->segments[p->segment_count++] =
+            (mixt__segment){.offset = p->total, .count = param->count, .lr_scale = 1.0f, .param = (int32_t)i};
+        p->total += padded(param->count);
+    }
+    lay_out_copies(p, graph);
+}
+
+mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
+                             mixt__params **params)
+{
+    mixt__params *p = mixt__alloc(sizeof *p);
+    *params = p;
+    if (!p)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the parameter table");
+    size_t n = (size_t)graph->param_count + 1;
+    p->backend = backend;
+    p->count = graph->param_count;
+    p->moments = training ? moments : -1; // -1: no gradients either
+    p->table = mixt__alloc(n * sizeof *p->table);
+    p->segments = mixt__alloc(n * sizeof *p->segments);
+    p->segment_of = mixt__alloc(n * sizeof *p->segment_of);
+    p->state_offset = mixt__alloc(n * sizeof *p->state_offset);
+    bool complete = p->table && p->segments && p->segment_of && p->state_offset;
+    for (int64_t i = 0; complete && i < p->count; i++) {
+        p->table[i] = graph->params[i];
+        p->table[i].name = mixt__arena_strdup(&p->names, graph->params[i].name);
+        complete = p->table[i].name != NULL;
+    }
+    if (!complete) {
+        mixt__params_free(p);
+        *params = NULL;
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the parameter table");
+    }
+    lay_out(p, graph);
+    return MIXT_OK;
+}
+
+mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
+{
+    size_t fp32 = (size_t)p->total * sizeof(float);
+    mixt__params_bytes bytes = {.masters = fp32, .state = (size_t)p->state_total * sizeof(float)};
+    if (p->moments >= 0) {
+        bytes.gradients = fp32;
+        bytes.moments = fp32 * (size_t)p->moments;
+    }
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
+        bytes.copies += (size_t)p->low_total[d] * mixt_dtype_size((mixt_dtype)d);
+    return bytes;
+}
+
+static mixt_status take(const mixt__params *p, size_t bytes, const char *what, void *slot)
+{
+    void *block = p->backend->alloc(bytes);
+    memcpy(slot, &block, sizeof block);
+    if (!block)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %zu bytes of %s on %s", bytes, what, p->backend->name);
+    return p->backend->zero(block, bytes);
+}
+
+static mixt_status take_copies(mixt__params *p)
+{
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
+        if (p->low_total[d])
+            MIXT_TRY(take(p, (size_t)p->low_total[d] * mixt_dtype_size((mixt_dtype)d), "working copies", &p->low[d]));
+    return MIXT_OK;
+}
+
+mixt_status mixt__params_allocate(mixt__params *p)
+{
+    size_t fp32 = (size_t)p->total * sizeof(float);
+    MIXT_TRY(take(p, fp32, "parameters", &p->master));
+    MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics", &p->state));
+    if (p->moments >= 0)
+        MIXT_TRY(take(p, fp32, "gradients", &p->grad));
+    if (p->moments >= 1)
+        MIXT_TRY(take(p, fp32, "first moments", &p->moment1));
+    if (p->moments >= 2)
+        MIXT_TRY(take(p, fp32, "second moments", &p->moment2));
+    return take_copies(p);
+}
+
+static void free_copies(mixt__params *p)
+{
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
+        p->backend->free(p->low[d]);
+        p->low[d] = NULL;
+    }
+}
+
+void mixt__params_free(mixt__params *p)
+{
+    if (!p)
+        return;
+    float *arenas[] = {p->master, p->grad, p->moment1, p->moment2, p->state};
+    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++)
+        p->backend->free(arenas[i]);
+    free_copies(p);
+    mixt__arena_free(&p->names);
+    mixt__free(p->table);
+    mixt__free(p->segments);
+    mixt__free(p->segment_of);
+    mixt__free(p->state_offset);
+    mixt__free(p);
+}
+
+static uint64_t name_hash(const char *name)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *name; name++)
+        hash = (hash ^ (uint8_t)*name) * 0x100000001b3u;
+    return hash;
+}
+
+static void draw(const mixt__param *param, uint64_t seed, float *values)
+{
+    mixt__rng rng = mixt__rng_start(mixt__rng_key(seed, RNG_STREAM_INIT, name_hash(param->name)));
+    for (int64_t i = 0; i < param->count; i++) {
+        switch (param->init) {
+        case MIXT_INIT_ZERO:
+            values[i] = 0.0f;
+            break;
+        case MIXT_INIT_ONE:
+            values[i] = 1.0f;
+            break;
+        case MIXT_INIT_NORMAL:
+            values[i] = param->init_scale * mixt__rng_normal(&rng);
+            break;
+        case MIXT_INIT_UNIFORM:
+            values[i] = param->init_scale * (2.0f * mixt__rng_uniform(&rng) - 1.0f);
+            break;
+        }
+    }
+}
+
+static int64_t largest(const mixt__params *p)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->table[i].count > most)
+            most = p->table[i].count;
+    return most;
+}
+
+mixt_status mixt__params_initialise(mixt__params *p, uint64_t seed)
+{
+    float *values = mixt__alloc_uninit((size_t)largest(p) * sizeof *values);
+    if (!values)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to initialise the parameters");
+    mixt_status status = MIXT_OK;
+    for (int32_t i = 0; status == MIXT_OK && i < p->count; i++) {
+        draw(&p->table[i], seed, values);
+        status = mixt__params_set(p, i, values);
+    }
+    mixt__free(values);
+    return status == MIXT_OK ? mixt__params_refresh_copies(p) : status;
+}
+
+mixt_status mixt__params_refresh_copies(mixt__params *p)
+{
+    float *values = mixt__alloc_uninit((size_t)largest(p) * sizeof *values);
+    void *low = mixt__alloc_uninit((size_t)largest(p) * sizeof *values);
+    mixt_status status = values && low ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to round the parameters");
+    for (int64_t s = 0; status == MIXT_OK && s < p->segment_count; s++) {
+        const mixt__segment *segment = &p->segments[s];
+        if (segment->low == MIXT_DTYPE_NONE)
+            continue;
+        size_t size = mixt_dtype_size(segment->low);
+        status = mixt__params_get(p, segment->param, values);
+        mixt__narrow(segment->low)(low, values, segment->count);
+        if (status == MIXT_OK)
+            status = p->backend->upload((char *)p->low[segment->low] + (size_t)segment->low_offset * size, low,
+                                        (size_t)segment->count * size);
+    }
+    mixt__free(values);
+    mixt__free(low);
+    return status;
+}
+
+int32_t mixt__params_find(const mixt__params *p, const char *name)
+{
+    for (int32_t i = 0; i < p->count; i++)
+        if (!strcmp(p->table[i].name, name))
+            return i;
+    return -1;
+}
+
+static float *address(const mixt__params *p, int32_t index)
+{
+    return p->segment_of[index] >= 0 ? p->master + p->segments[p->segment_of[index]].offset : p->state + p->state_offset[index];
+}
+
+mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values)
+{
+    return p->backend->download(values, address(p, index), (size_t)p->table[index].count * sizeof *values);
+}
+
+mixt_status mixt__params_set(mixt__params *p, int32_t index, const float *values)
+{
+    return p->backend->upload(address(p, index), values, (size_t)p->table[index].count * sizeof *values);
+}
+
+mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *values)
+{
+    if (!p->grad || p->segment_of[index] < 0)
+        return mixt__fail(MIXT_ERROR_STATE, "'%s' has no gradient", p->table[index].name);
+    const mixt__segment *segment = &p->segments[p->segment_of[index]];
+    return p->backend->download(values, p->grad + segment->offset, (size_t)segment->count * sizeof *values);
+}
+
+void *mixt__params_address(const mixt__params *p, const mixt__value *value)
+{
+    if (value->role == MIXT_ROLE_STATE)
+        return p->state + p->state_offset[value->param];
+    const mixt__segment *segment = &p->segments[p->segment_of[value->param]];
+    if (value->role == MIXT_ROLE_GRAD)
+        return p->grad + segment->offset;
+    if (value->dtype == MIXT_DTYPE_FP32)
+        return p->master + segment->offset;
+    return (char *)p->low[value->dtype] + (size_t)segment->low_offset * mixt_dtype_size(value->dtype);
+}
+
+mixt_status mixt__params_match(const mixt__params *p, const mixt__graph *graph)
+{
+    if (p->count != graph->param_count)
+        return mixt__fail(MIXT_ERROR_STATE, "the graph has %lld parameters, the model %lld", (long long)graph->param_count,
+                          (long long)p->count);
+    for (int64_t i = 0; i < p->count; i++)
+        if (strcmp(p->table[i].name, graph->params[i].name) || !mixt__shape_equal(&p->table[i].shape, &graph->params[i].shape))
+            return mixt__fail(MIXT_ERROR_STATE, "parameter %lld is '%s' in the graph and '%s' in the model, or of another shape",
+                              (long long)i, graph->params[i].name, p->table[i].name);
+    return MIXT_OK;
+}
+
+mixt_status mixt__params_retype(mixt__params *p, const mixt__graph *graph)
+{
+    MIXT_TRY(mixt__params_match(p, graph));
+    free_copies(p);
+    lay_out_copies(p, graph);
+    MIXT_TRY(take_copies(p));
+    return mixt__params_refresh_copies(p);
+}

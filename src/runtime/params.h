@@ -1,0 +1,59 @@
+/* All parameters of a model in flat arenas, one per role, cut alike: FP32 masters, gradients, moments, and the
+ * low-precision working copies. Running statistics stand in an arena of their own.
+ */
+#ifndef MIXT_RUNTIME_PARAMS_H
+#define MIXT_RUNTIME_PARAMS_H
+
+#include "backend/backend.h"
+
+typedef struct mixt__params {
+    const mixt__backend *backend;
+    mixt__arena names;
+    mixt__param *table; // copy of the graph's table, names included
+    int64_t count;
+    mixt__segment *segments; // one per trainable parameter, in table order
+    int64_t segment_count;
+    int32_t *segment_of;   // by parameter; -1: a running statistic
+    int64_t *state_offset; // by parameter; -1: trainable
+    int64_t total, state_total, low_total[MIXT_DTYPE_COUNT]; // elements
+    int moments;           // per parameter
+    float *master, *grad, *moment1, *moment2, *state;
+    void *low[MIXT_DTYPE_COUNT];
+} mixt__params;
+
+/** Lays out the arenas for a compiled graph; takes no device memory yet.
+ *  @param training whether there are gradients
+ *  @param moments optimizer moments per parameter: 0, 1 or 2 */
+mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
+                             mixt__params **params);
+mixt_status mixt__params_allocate(mixt__params *params);
+void mixt__params_free(mixt__params *params);
+
+/** Bytes of each role, as they will be or are allocated. */
+typedef struct mixt__params_bytes {
+    size_t masters, copies, gradients, moments, state;
+} mixt__params_bytes;
+mixt__params_bytes mixt__params_bytes_of(const mixt__params *params);
+
+/** Draws the initial values: a pure function of seed and parameter name. */
+mixt_status mixt__params_initialise(mixt__params *params, uint64_t seed);
+/** Rounds the masters into the working copies: after loading weights. */
+mixt_status mixt__params_refresh_copies(mixt__params *params);
+
+/** Index of a parameter or running statistic by name; -1: none. */
+int32_t mixt__params_find(const mixt__params *params, const char *name);
+mixt_status mixt__params_get(const mixt__params *params, int32_t index, float *values);
+mixt_status mixt__params_set(mixt__params *params, int32_t index, const float *values);
+mixt_status mixt__params_get_grad(const mixt__params *params, int32_t index, float *values);
+
+/** Device address of a PARAM, GRAD or STATE value. */
+void *mixt__params_address(const mixt__params *params, const mixt__value *value);
+
+/** Fails with the names when a graph's parameters are not the ones of this store. */
+mixt_status mixt__params_match(const mixt__params *params, const mixt__graph *graph);
+
+/** Moves to another graph of the same model whose policy wants other working copies. Masters, moments and
+ *  statistics keep their values. */
+mixt_status mixt__params_retype(mixt__params *params, const mixt__graph *graph);
+
+#endif
