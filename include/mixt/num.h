@@ -1,7 +1,8 @@
 /* Number formats: single values and arrays, between any two of them.
  *
  * Rounding is to nearest, ties to even, unless stochastic rounding is asked for. NaN stays NaN, infinities stay
- * infinite where the format has them (E4M3 has none: they become NaN, as does a value past its range when saturation is off), subnormals survive.
+ * infinite where the format has them (E4M3 has none: they become NaN, as does a value past its range when saturation is
+ * off), subnormals survive. Integers are clamped to their range; NaN becomes 0 there.
  */
 #ifndef MIXT_NUM_H
 #define MIXT_NUM_H
@@ -27,7 +28,7 @@ float mixt_tf32_round(float value);
 typedef struct mixt_convert_options {
     bool stochastic; /**< round up with probability equal to the distance (floats to narrower floats; INT8) */
     uint64_t seed;   /**< of the stochastic bits: same seed, same result, whatever the thread count */
-    float scale;     /**< INT8, UINT8 and FP8 only: stored = value / scale; 0 means 1 */
+    float scale;     /**< INT8, UINT8 and FP8 only, read or written: stored = value / scale; 0 means 1 */
     bool saturate;   /**< clamp to the largest finite value instead of giving infinity or NaN (FP16, FP8) */
 } mixt_convert_options;
 
@@ -35,7 +36,8 @@ typedef struct mixt_convert_options {
  * Converts `count` elements. Regions must not overlap, except that dst == src is allowed when both formats have the
  * same size. Runs on all threads of the library for large arrays.
  * @param options NULL for the defaults.
- * @return MIXT_OK; MIXT_ERROR_DTYPE when a format is MIXT_DTYPE_NONE.
+ * @return MIXT_OK; MIXT_ERROR_DTYPE when a format is MIXT_DTYPE_NONE; MIXT_ERROR_ARGUMENT for a negative count, NULL,
+ * overlapping regions or a scale that is negative or not finite.
  */
 mixt_status mixt_convert(void *dst, mixt_dtype dst_dtype, const void *src, mixt_dtype src_dtype, int64_t count,
                          const mixt_convert_options *options);

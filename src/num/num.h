@@ -10,13 +10,13 @@
 
 #include <string.h>
 
-/** dst and src may be the same array only for FP32 to FP32. */
+/** dst and src may be the same array only where both hold FP32 (FP32, TF32). */
 typedef void mixt__widen_fn(float *dst, const void *src, int64_t count);
 typedef void mixt__narrow_fn(void *dst, const float *src, int64_t count);
 
-/** Array conversion from `dtype` to FP32 (FP32, FP16, BF16, FP8, INT8 and UINT8); NULL for other formats. */
+/** Array conversion from `dtype` to FP32 (FP32, TF32, FP16, BF16, FP8, INT8 and UINT8); NULL for other formats. */
 mixt__widen_fn *mixt__widen(mixt_dtype dtype);
-/** Array conversion from FP32 to `dtype`, the same formats and TF32; NULL for other formats. */
+/** Array conversion from FP32 to `dtype`, the same formats; integers clamp, NaN gives 0. NULL for other formats. */
 mixt__narrow_fn *mixt__narrow(mixt_dtype dtype);
 
 /** Unit roundoff: half the distance from 1 to the next value (2^-24, 2^-11, 2^-8, …). */
@@ -44,7 +44,7 @@ static inline float mixt__bf16_widen(uint16_t bits)
     return mixt__fp32_of_bits((uint32_t)bits << 16);
 }
 
-/** One element of any of the formats above as FP32; for plain kernels, not for inner loops of fast ones. */
+/** One element of any format as FP32; for plain kernels, not for inner loops of fast ones. */
 float mixt__load(const void *array, mixt_dtype dtype, int64_t index);
 void mixt__store(void *array, mixt_dtype dtype, int64_t index, float value);
 

@@ -1,0 +1,16 @@
+/* Stochastic rounding to a narrower format. */
+#ifndef MIXT_NUM_STOCHASTIC_H
+#define MIXT_NUM_STOCHASTIC_H
+
+#include "num/num.h"
+
+/** True for the formats below: FP32, TF32, FP16, BF16, FP8, INT8 and UINT8. */
+bool mixt__stochastic_possible(mixt_dtype dtype);
+
+/**
+ * Rounds each value away from zero with probability equal to its distance from the neighbour toward zero (integers:
+ * up and down). The random bits of element i depend on `key` and `first` + i only.
+ */
+void mixt__stochastic_store(void *dst, mixt_dtype dtype, const double *src, int64_t count, uint64_t key, int64_t first);
+
+#endif
