@@ -1,0 +1,104 @@
+/* Edit distance over short names, the rule for when a guess helps, and lists of choices. */
+#include "base/words.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_MAX_LENGTH = 63 };
+
+static int min3(int a, int b, int c)
+{
+    int least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+int mixt__edit_distance(const char *a, const char *b)
+{
+    int rows[3][NAME_MAX_LENGTH + 1];
+    int length_a = (int)strnlen(a, NAME_MAX_LENGTH), length_b = (int)strnlen(b, NAME_MAX_LENGTH);
+    for (int j = 0; j <= length_b; j++)
+        rows[0][j] = j;
+    for (int i = 1; i <= length_a; i++) {
+        int *row = rows[i % 3], *above = rows[(i - 1) % 3], *above2 = rows[(i + 1) % 3];
+        row[0] = i;
+        for (int j = 1; j <= length_b; j++) {
+            int ca = tolower((unsigned char)a[i - 1]), cb = tolower((unsigned char)b[j - 1]);
+            row[j] = min3(above[j] + 1, row[j - 1] + 1, above[j - 1] + (ca != cb));
+            if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) && cb == tolower((unsigned char)a[i - 2]) &&
+                above2[j - 2] + 1 < row[j])
+                row[j] = above2[j - 2] + 1;
+        }
+    }
+    return rows[length_a % 3][length_b];
+}
+
+void mixt__nearest_offer(mixt__nearest *nearest, const char *candidate)
+{
+    int distance = mixt__edit_distance(nearest->wanted, candidate);
+    if (nearest->best && distance >= nearest->distance)
+        return;
+    nearest->best = candidate;
+    nearest->distance = distance;
+}
+
+const char *mixt__nearest_get(const mixt__nearest *nearest)
+{
+    // One edit in three letters: more is another word, not a slip.
+    int limit = 1 + (int)strnlen(nearest->wanted, NAME_MAX_LENGTH) / 3;
+    return nearest->best && nearest->distance <= limit ? nearest->best : NULL;
+}
+
+int mixt__choice_find(const char *choices, const char *word)
+{
+    size_t length = strlen(word);
+    int position = 0;
+    for (const char *at = choices; *at; position++) {
+        size_t span = strcspn(at, "|");
+        if (span == length && !strncmp(at, word, length))
+            return position;
+        at += span + (at[span] == '|');
+    }
+    return -1;
+}
+
+const char *mixt__choice_name(const char *choices, int position, char *word, size_t size)
+{
+    const char *at = choices;
+    for (int i = 0; i < position && *at; i++) {
+        at += strcspn(at, "|");
+        at += *at == '|';
+    }
+    snprintf(word, size, "%.*s", (int)strcspn(at, "|"), at);
+    return word;
+}
+
+const char *mixt__choice_list(const char *choices, char *text, size_t size)
+{
+    size_t used = 0;
+    for (; *choices && used + 3 < size; choices++) {
+        text[used++] = *choices == '|' ? ',' : *choices;
+        if (*choices == '|')
+            text[used++] = ' ';
+    }
+    text[used] = 0;
+    return text;
+}
+
+const char *mixt__choice_hint(const char *choices, const char *word, char *text, size_t size)
+{
+    char known[64];
+    int best = -1, distance = 0;
+    for (int i = 0; *mixt__choice_name(choices, i, known, sizeof known); i++) {
+        mixt__nearest nearest = {.wanted = word};
+        mixt__nearest_offer(&nearest, known);
+        if (!mixt__nearest_get(&nearest) || (best >= 0 && nearest.distance >= distance))
+            continue;
+        best = i;
+        distance = nearest.distance;
+    }
+    snprintf(text, size, "%s", "");
+    if (best >= 0 && *word)
+        snprintf(text, size, " (did you mean %s?)", mixt__choice_name(choices, best, known, sizeof known));
+    return text;
+}

@@ -1,0 +1,213 @@
+/* The table, the values of one configuration, overrides, and the rules between keys. */
+#include "config/config.h"
+
+#include "base/alloc.h"
+#include "base/words.h"
+#include "base/status.h"
+#include "config/value.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct mixt__config {
+    mixt__config_value values[MIXT_KEY_COUNT];
+    char *origins[MIXT_KEY_COUNT]; // NULL: default
+};
+
+const mixt__config_record mixt__config_table[MIXT_KEY_COUNT] = {
+#define MIXT_KEY(id, name, type, fallback, range, choices, help)                                                       \
+    {name, MIXT_CONFIG_##type, fallback, range, choices, help},
+#include "config/keys.def"
+#undef MIXT_KEY
+};
+
+mixt_status mixt__config_new(mixt__config **config)
+{
+    *config = NULL;
+    mixt__config *made = mixt__alloc(sizeof *made);
+    if (!made)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a configuration");
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        const mixt__config_record *record = &mixt__config_table[key];
+        bool empty_list = record->type == MIXT_CONFIG_INTS && !*record->fallback;
+        mixt_status status = mixt__value_parse(&made->values[key], record, empty_list ? "[]" : record->fallback, false);
+        if (status != MIXT_OK) {
+            mixt__config_free(made);
+            return status;
+        }
+    }
+    *config = made;
+    return MIXT_OK;
+}
+
+void mixt__config_free(mixt__config *config)
+{
+    if (!config)
+        return;
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        mixt__free(config->values[key].text);
+        mixt__free(config->origins[key]);
+    }
+    mixt__free(config);
+}
+
+mixt__config_key mixt__config_find(const char *name)
+{
+    int key = 0;
+    while (key < MIXT_KEY_COUNT && strcmp(mixt__config_table[key].name, name))
+        key++;
+    return (mixt__config_key)key;
+}
+
+bool mixt__config_is_section(const char *name)
+{
+    size_t length = strlen(name);
+    for (int key = 0; key < MIXT_KEY_COUNT; key++)
+        if (!strncmp(mixt__config_table[key].name, name, length) && mixt__config_table[key].name[length] == '.')
+            return true;
+    return false;
+}
+
+mixt_status mixt__config_unknown(const char *name)
+{
+    mixt__nearest whole = {.wanted = name}, last = {.wanted = strrchr(name, '.') ? strrchr(name, '.') + 1 : name};
+    const char *guess = NULL;
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        const char *known = mixt__config_table[key].name, *dot = strrchr(known, '.');
+        mixt__nearest_offer(&whole, known);
+        const char *before = last.best;
+        mixt__nearest_offer(&last, dot ? dot + 1 : known);
+        if (last.best != before)
+            guess = known;
+    }
+    // The right word in the wrong section ("lr", "model.width") is a better guess than a similar spelling.
+    if (!last.best || last.distance > 0)
+        guess = mixt__nearest_get(&whole) ? mixt__nearest_get(&whole) : mixt__nearest_get(&last) ? guess : NULL;
+    return guess ? mixt__fail(MIXT_ERROR_CONFIG, "unknown key '%.80s' (did you mean %s?)", name, guess)
+                 : mixt__fail(MIXT_ERROR_CONFIG, "unknown key '%.80s' (mixt help config lists all keys)", name);
+}
+
+mixt_status mixt__config_assign_take(mixt__config *config, mixt__config_key key, mixt__config_value *value,
+                                     const char *origin)
+{
+    char *copy = mixt__strdup(origin);
+    if (!copy) {
+        mixt__free(value->text);
+        value->text = NULL;
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to set it", mixt__config_table[key].name);
+    }
+    mixt__free(config->values[key].text);
+    mixt__free(config->origins[key]);
+    config->values[key] = *value;
+    config->origins[key] = copy;
+    return MIXT_OK;
+}
+
+static mixt_status set_one(mixt__config *config, const char *assignment, const char *where)
+{
+    const char *equals = strchr(assignment, '=');
+    if (!equals || equals == assignment)
+        return mixt__fail(MIXT_ERROR_CONFIG, "'%.80s' is not of the form key=value", assignment);
+    char name[96];
+    snprintf(name, sizeof name, "%.*s", (int)(equals - assignment < 95 ? equals - assignment : 95), assignment);
+    mixt__config_key key = mixt__config_find(name);
+    if (key == MIXT_KEY_COUNT) {
+        if (mixt__config_is_section(name))
+            return mixt__fail(MIXT_ERROR_CONFIG, "%s is a section: set one of its keys, as in %s.key=value", name,
+                              name);
+        return mixt__config_unknown(name);
+    }
+    const mixt__config_record *record = &mixt__config_table[key];
+    mixt__config_value value;
+    const char *text = equals + 1;
+    MIXT_TRY(mixt__value_parse(&value, record, text, false));
+    return mixt__config_assign_take(config, key, &value, where);
+}
+
+mixt_status mixt__config_set(mixt__config *config, const char *assignment, const char *where)
+{
+    mixt_status status = set_one(config, assignment, where);
+    return status == MIXT_OK ? status : mixt__fail_context(status, "%s", where);
+}
+
+/** Fails for a rule between two keys, at the place of the one that was set. */
+static mixt_status fail_rule(const mixt__config *config, mixt__config_key first, mixt__config_key second,
+                             const char *rule)
+{
+    mixt__config_key key = mixt__config_was_set(config, first) ? first : second;
+    return mixt__fail(MIXT_ERROR_CONFIG, "%s: %s %s", mixt__config_origin(config, key), mixt__config_table[first].name,
+                      rule);
+}
+
+mixt_status mixt__config_check(const mixt__config *config)
+{
+    if (!mixt__config_int(config, MIXT_KEY_TRAIN_EPOCHS) && !mixt__config_int(config, MIXT_KEY_TRAIN_STEPS))
+        return fail_rule(config, MIXT_KEY_TRAIN_EPOCHS, MIXT_KEY_TRAIN_STEPS,
+                         "and train.steps are both 0: one of them must say when to stop");
+    if (mixt__config_float(config, MIXT_KEY_TRAIN_MIN_LR) > mixt__config_float(config, MIXT_KEY_TRAIN_LR))
+        return fail_rule(config, MIXT_KEY_TRAIN_MIN_LR, MIXT_KEY_TRAIN_LR, "must not be greater than train.lr");
+    double init = mixt__config_float(config, MIXT_KEY_TRAIN_SCALE_INIT);
+    if (init < mixt__config_float(config, MIXT_KEY_TRAIN_SCALE_FLOOR))
+        return fail_rule(config, MIXT_KEY_TRAIN_SCALE_INIT, MIXT_KEY_TRAIN_SCALE_FLOOR,
+                         "must not be less than train.scale_floor");
+    if (init > mixt__config_float(config, MIXT_KEY_TRAIN_SCALE_CEILING))
+        return fail_rule(config, MIXT_KEY_TRAIN_SCALE_INIT, MIXT_KEY_TRAIN_SCALE_CEILING,
+                         "must not be greater than train.scale_ceiling");
+    int64_t width = mixt__config_int(config, MIXT_KEY_NET_WIDTH), heads = mixt__config_int(config, MIXT_KEY_NET_HEADS);
+    if (width && heads && width % heads)
+        return fail_rule(config, MIXT_KEY_NET_HEADS, MIXT_KEY_NET_WIDTH, "must divide net.width");
+    return MIXT_OK;
+}
+
+const mixt__config_value *mixt__config_value_of(const mixt__config *config, mixt__config_key key)
+{
+    return &config->values[key];
+}
+
+const char *mixt__config_string(const mixt__config *config, mixt__config_key key)
+{
+    assert(mixt__config_table[key].type != MIXT_CONFIG_INT && mixt__config_table[key].type != MIXT_CONFIG_FLOAT);
+    return config->values[key].text ? config->values[key].text : "";
+}
+
+int64_t mixt__config_int(const mixt__config *config, mixt__config_key key)
+{
+    assert(mixt__config_table[key].type == MIXT_CONFIG_INT);
+    return config->values[key].integer;
+}
+
+double mixt__config_float(const mixt__config *config, mixt__config_key key)
+{
+    assert(mixt__config_table[key].type == MIXT_CONFIG_FLOAT ||
+           mixt__config_table[key].type == MIXT_CONFIG_CHOICE_OR_FLOAT);
+    return config->values[key].number;
+}
+
+bool mixt__config_bool(const mixt__config *config, mixt__config_key key)
+{
+    assert(mixt__config_table[key].type == MIXT_CONFIG_BOOL);
+    return config->values[key].boolean;
+}
+
+int mixt__config_choice(const mixt__config *config, mixt__config_key key)
+{
+    assert(*mixt__config_table[key].choices);
+    return config->values[key].choice;
+}
+
+const int64_t *mixt__config_ints(const mixt__config *config, mixt__config_key key, int64_t *count)
+{
+    assert(mixt__config_table[key].type == MIXT_CONFIG_INTS);
+    *count = config->values[key].count;
+    return config->values[key].list;
+}
+
+bool mixt__config_was_set(const mixt__config *config, mixt__config_key key)
+{
+    return config->origins[key] != NULL;
+}
+
+const char *mixt__config_origin(const mixt__config *config, mixt__config_key key)
+{
+    return config->origins[key] ? config->origins[key] : "default";
+}

@@ -1,0 +1,131 @@
+/* The resolved configuration as YAML: each key once, in table order, in a form that reads back to the same value. */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "config/value.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/** The shortest decimal that reads back to the same double. */
+static void print_number(double number, FILE *stream)
+{
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) == number)
+            break;
+    }
+    fputs(text, stream);
+}
+
+/** Plain where no YAML reader can take it for something else, else in double quotes. */
+static void print_string(const char *text, FILE *stream)
+{
+    static const char *const taken[] = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    bool quote = strspn(text, plain) != strlen(text) || !strchr(plain, *text) || strspn(text, "0123456789-.") > 0;
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
+        quote |= !strcasecmp(text, taken[i]);
+    quote |= !*text;
+    if (!quote) {
+        fputs(text, stream);
+        return;
+    }
+    fputc('"', stream);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\')
+            fputc('\\', stream);
+        fputc(*text, stream);
+    }
+    fputc('"', stream);
+}
+
+void mixt__value_print(const mixt__config_value *value, const mixt__config_record *record, FILE *stream)
+{
+    switch (record->type) {
+    case MIXT_CONFIG_INT:
+        fprintf(stream, "%lld", (long long)value->integer);
+        break;
+    case MIXT_CONFIG_FLOAT:
+        print_number(value->number, stream);
+        break;
+    case MIXT_CONFIG_BOOL:
+        fputs(value->boolean ? "true" : "false", stream);
+        break;
+    case MIXT_CONFIG_INTS:
+        for (int64_t i = 0; i < value->count; i++)
+            fprintf(stream, "%s%lld", i ? ", " : "[", (long long)value->list[i]);
+        fputs(value->count ? "]" : "[]", stream);
+        break;
+    case MIXT_CONFIG_STRING:
+    case MIXT_CONFIG_CHOICE:
+    case MIXT_CONFIG_CHOICE_OR_FLOAT:
+        if (value->text)
+            print_string(value->text, stream);
+        else
+            print_number(value->number, stream);
+        break;
+    }
+}
+
+static void print_all(const mixt__config *config, FILE *stream, bool comments)
+{
+    char section[64] = "";
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        const mixt__config_record *record = &mixt__config_table[key];
+        const char *dot = strchr(record->name, '.');
+        int width = dot ? (int)(dot - record->name) : 0;
+        if (dot && strncmp(section, record->name, (size_t)width + 1)) {
+            snprintf(section, sizeof section, "%.*s", width + 1, record->name);
+            fprintf(stream, "%s%.*s:\n", comments ? "\n" : "", width, record->name);
+        }
+        if (comments)
+            fprintf(stream, "%s# %s\n", dot ? "  " : "", record->help);
+        fprintf(stream, "%s%s: ", dot ? "  " : "", dot ? dot + 1 : record->name);
+        mixt__value_print(mixt__config_value_of(config, (mixt__config_key)key), record, stream);
+        fputc('\n', stream);
+    }
+}
+
+mixt_status mixt__config_print(const mixt__config *config, FILE *stream, bool comments)
+{
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!c)
+        return mixt__fail(MIXT_ERROR_MEMORY, "configuration: no memory for the C locale");
+    locale_t previous = uselocale(c);
+    print_all(config, stream, comments);
+    uselocale(previous);
+    freelocale(c);
+    if (fflush(stream) || ferror(stream))
+        return mixt__fail(MIXT_ERROR_FILE, "configuration cannot be written: %s", strerror(errno));
+    return MIXT_OK;
+}
+
+mixt_status mixt__config_write(const mixt__config *config, const char *path)
+{
+    mixt__arena names = {0};
+    char *partial = mixt__arena_printf(&names, "%s.partial", path);
+    if (!partial)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to write it", path);
+    FILE *stream = fopen(partial, "w");
+    mixt_status status = MIXT_OK;
+    if (!stream) {
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", partial, strerror(errno));
+        goto cleanup;
+    }
+    status = mixt__config_print(config, stream, true);
+    if (fclose(stream) && status == MIXT_OK)
+        status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be written: %s", strerror(errno));
+    if (status == MIXT_OK && rename(partial, path))
+        status = mixt__fail(MIXT_ERROR_FILE, "cannot take its place: %s", strerror(errno));
+    if (status != MIXT_OK) {
+        unlink(partial);
+        mixt__fail_context(status, "%s", path);
+    }
+cleanup:
+    mixt__arena_free(&names);
+    return status;
+}

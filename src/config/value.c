@@ -1,0 +1,245 @@
+/* Parsing and printing of single values. Numbers are read and written in the C locale whatever the program's is, so
+ * that a configuration means the same everywhere. */
+#include "config/value.h"
+
+#include "base/alloc.h"
+#include "base/words.h"
+#include "base/status.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Enters the C locale for this thread; `leave` gives back what was there. */
+static locale_t enter_c_locale(locale_t *previous)
+{
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    *previous = c ? uselocale(c) : (locale_t)0;
+    return c;
+}
+
+static void leave_c_locale(locale_t c, locale_t previous)
+{
+    if (!c)
+        return;
+    uselocale(previous);
+    freelocale(c);
+}
+
+/** "[0,1)" in words; "" when there is no range. */
+static void range_words(const char *range, char *text, size_t size)
+{
+    const char *comma = strchr(range, ',');
+    if (!comma)
+        snprintf(text, size, "%s", "");
+    else if (comma[1] == ')')
+        snprintf(text, size, "%s %.*s", *range == '(' ? "greater than" : "at least", (int)(comma - range - 1),
+                 range + 1);
+    else
+        snprintf(text, size, "from %.*s%s to %.*s%s", (int)(comma - range - 1), range + 1,
+                 *range == '(' ? " (not included)" : "", (int)strcspn(comma + 1, ")]"), comma + 1,
+                 strchr(comma, ')') ? " (not included)" : "");
+}
+
+const char *mixt__config_expects(const mixt__config_record *record, char *text, size_t size)
+{
+    static const char *const nouns[] = {"text",   "an integer", "a number",          "true or false",
+                                        "one of", "one of",     "a list of integers"};
+    char words[160] = "", range[96];
+    mixt__choice_list(record->choices, words, sizeof words);
+    range_words(record->range, range, sizeof range);
+    snprintf(text, size, "%s%s%s%s%s%s", nouns[record->type], *words ? " " : "", words,
+             record->type == MIXT_CONFIG_CHOICE_OR_FLOAT ? ", or a number" : "", *range ? " " : "", range);
+    return text;
+}
+
+static mixt_status fail_type(const mixt__config_record *record, const char *text, bool quoted)
+{
+    char expected[320];
+    mixt__config_expects(record, expected, sizeof expected);
+    if (!quoted && (!*text || !strcmp(text, "~") || !strcmp(text, "null")))
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s has no value: expected %s", record->name, expected);
+    return mixt__fail(MIXT_ERROR_CONFIG, "%s: expected %s, found %s%.80s%s%s", record->name, expected,
+                      quoted ? "the text \"" : "'", text, quoted ? "\"" : "'",
+                      quoted && record->type != MIXT_CONFIG_CHOICE ? " (remove the quotes)" : "");
+}
+
+static bool in_range(const char *range, double number)
+{
+    const char *comma = strchr(range, ',');
+    if (!comma)
+        return true;
+    double low = strtod(range + 1, NULL);
+    if (*range == '(' ? number <= low : number < low)
+        return false;
+    if (comma[1] == ')')
+        return true;
+    double high = strtod(comma + 1, NULL);
+    return strchr(comma, ')') ? number < high : number <= high;
+}
+
+static mixt_status check_range(const mixt__config_record *record, double number, const char *text)
+{
+    locale_t previous, c = enter_c_locale(&previous);
+    bool good = in_range(record->range, number);
+    leave_c_locale(c, previous);
+    char words[96];
+    range_words(record->range, words, sizeof words);
+    return good ? MIXT_OK
+                : mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is out of range: must be %s", record->name, text, words);
+}
+
+static mixt_status parse_integer(int64_t *integer, const mixt__config_record *record, const char *text, bool quoted)
+{
+    size_t sign = *text == '-' || *text == '+';
+    size_t digits = strspn(text + sign, "0123456789");
+    if (quoted || !digits || text[sign + digits])
+        return fail_type(record, text, quoted);
+    errno = 0;
+    long long value = strtoll(text, NULL, 10);
+    if (errno == ERANGE)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s does not fit 64 bits", record->name, text);
+    *integer = value;
+    return check_range(record, (double)value, text);
+}
+
+static mixt_status parse_number(double *number, const mixt__config_record *record, const char *text, bool quoted)
+{
+    // Only decimal notation: strtod would also take hexadecimal, "nan" and "infinity".
+    if (quoted || !*text || strspn(text, "+-.0123456789eE") != strlen(text))
+        return fail_type(record, text, quoted);
+    char *end;
+    locale_t previous, c = enter_c_locale(&previous);
+    double value = strtod(text, &end);
+    leave_c_locale(c, previous);
+    if (*end || end == text)
+        return fail_type(record, text, quoted);
+    if (!isfinite(value))
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too large", record->name, text);
+    *number = value;
+    return check_range(record, value, text);
+}
+
+/** The next code point of UTF-8 text, advancing *at; 0xFFFFFFFF when the bytes are not UTF-8. */
+static uint32_t next_code_point(const unsigned char **at)
+{
+    const unsigned char *p = *at;
+    int more = p[0] < 0x80 ? 0 : (p[0] & 0xe0) == 0xc0 ? 1 : (p[0] & 0xf0) == 0xe0 ? 2 : (p[0] & 0xf8) == 0xf0 ? 3 : -1;
+    if (more < 0)
+        return UINT32_MAX;
+    static const uint32_t least[4] = {0, 0x80, 0x800, 0x10000};
+    uint32_t code = more ? p[0] & (0x3fu >> more) : p[0];
+    for (int i = 1; i <= more; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return UINT32_MAX;
+        code = code << 6 | (p[i] & 0x3f);
+    }
+    *at = p + more + 1;
+    return code < least[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? UINT32_MAX : code;
+}
+
+/** YAML cannot hold bytes that are not UTF-8, and control characters have no place in a name or path. */
+static mixt_status parse_string(char **string, const mixt__config_record *record, const char *text, bool quoted)
+{
+    if (!quoted && (!strcmp(text, "~") || !strcmp(text, "null")))
+        return fail_type(record, text, quoted);
+    if (strlen(text) > MIXT_CONFIG_TEXT_MAX)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: text of %zu bytes: at most %d", record->name, strlen(text),
+                          MIXT_CONFIG_TEXT_MAX);
+    for (const unsigned char *at = (const unsigned char *)text; *at;) {
+        long offset = at - (const unsigned char *)text;
+        uint32_t code = next_code_point(&at);
+        if (code == UINT32_MAX)
+            return mixt__fail(MIXT_ERROR_CONFIG, "%s: text is not UTF-8 at byte %ld", record->name, offset);
+        if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 || code == 0xfeff ||
+            (code & 0xfffe) == 0xfffe)
+            return mixt__fail(MIXT_ERROR_CONFIG, "%s: text has the control character U+%04X at byte %ld", record->name,
+                              (unsigned)code, offset);
+    }
+    *string = mixt__strdup(text);
+    return *string ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its text", record->name);
+}
+
+static mixt_status parse_choice(mixt__config_value *value, const mixt__config_record *record, const char *text,
+                                bool quoted)
+{
+    value->choice = mixt__choice_find(record->choices, text);
+    if (value->choice >= 0)
+        return parse_string(&value->text, record, text, true);
+    if (record->type == MIXT_CONFIG_CHOICE_OR_FLOAT && (isdigit((unsigned char)*text) || strchr("+-.", *text)))
+        return parse_number(&value->number, record, text, quoted);
+    char hint[96];
+    mixt_status status = fail_type(record, text, quoted);
+    return mixt__fail(status, "%s%s", mixt_error_text(), mixt__choice_hint(record->choices, text, hint, sizeof hint));
+}
+
+static mixt_status parse_boolean(bool *boolean, const mixt__config_record *record, const char *text, bool quoted)
+{
+    bool yes = !strcmp(text, "true") || !strcmp(text, "yes") || !strcmp(text, "on");
+    bool no = !strcmp(text, "false") || !strcmp(text, "no") || !strcmp(text, "off");
+    if (quoted || (!yes && !no))
+        return fail_type(record, text, quoted);
+    *boolean = yes;
+    return MIXT_OK;
+}
+
+mixt_status mixt__value_append(mixt__config_value *value, const mixt__config_record *record, const char *text,
+                               bool quoted)
+{
+    if (value->count == MIXT_CONFIG_LIST_MAX)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: more than %d elements", record->name, MIXT_CONFIG_LIST_MAX);
+    return parse_integer(&value->list[value->count++], record, text, quoted);
+}
+
+/** "1,2", "[1, 2]" or "[]". */
+static mixt_status parse_list(mixt__config_value *value, const mixt__config_record *record, const char *text,
+                              bool quoted)
+{
+    size_t length = strlen(text);
+    bool brackets = length >= 2 && text[0] == '[' && text[length - 1] == ']';
+    const char *at = text + brackets, *end = text + length - brackets;
+    bool blank = strspn(at, " ") == (size_t)(end - at);
+    if (quoted || (blank && !brackets) || length > MIXT_CONFIG_TEXT_MAX)
+        return fail_type(record, text, quoted);
+    while (!blank && at <= end) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        const char *stop = comma ? comma : end;
+        while (at < stop && *at == ' ')
+            at++;
+        char element[32];
+        int width = (int)(stop - at);
+        while (width > 0 && at[width - 1] == ' ')
+            width--;
+        snprintf(element, sizeof element, "%.*s", width, at);
+        if (!width || width >= (int)sizeof element)
+            return fail_type(record, text, quoted);
+        MIXT_TRY(mixt__value_append(value, record, element, quoted));
+        at = stop + 1;
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__value_parse(mixt__config_value *value, const mixt__config_record *record, const char *text,
+                              bool quoted)
+{
+    *value = (mixt__config_value){.choice = -1};
+    switch (record->type) {
+    case MIXT_CONFIG_STRING:
+        return parse_string(&value->text, record, text, quoted);
+    case MIXT_CONFIG_INT:
+        return parse_integer(&value->integer, record, text, quoted);
+    case MIXT_CONFIG_FLOAT:
+        return parse_number(&value->number, record, text, quoted);
+    case MIXT_CONFIG_BOOL:
+        return parse_boolean(&value->boolean, record, text, quoted);
+    case MIXT_CONFIG_CHOICE:
+    case MIXT_CONFIG_CHOICE_OR_FLOAT:
+        return parse_choice(value, record, text, quoted);
+    case MIXT_CONFIG_INTS:
+        return parse_list(value, record, text, quoted);
+    }
+    return mixt__fail(MIXT_ERROR_INTERNAL, "%s: type %d has no parser", record->name, (int)record->type);
+}
