@@ -1,0 +1,265 @@
+/* The command-line parser: driven by a command's record, with messages that say what was expected. */
+#include "cli/cli.h"
+
+#include "base/words.h"
+#include "base/status.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cli_usage(const cli_command *command, const char *format, ...)
+{
+    fprintf(stderr, "mixt%s%s: ", command ? " " : "", command ? command->name : "");
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\nTry 'mixt%s%s --help'.\n", command ? " " : "", command ? command->name : "");
+    return CLI_USAGE;
+}
+
+int cli_failed(void)
+{
+    fprintf(stderr, "mixt: %s\n", mixt_error_text());
+    return CLI_FAILED;
+}
+
+static int option_index(const cli_command *command, const char *name, size_t length)
+{
+    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
+        if (strlen(command->options[i].name) == length && !strncmp(command->options[i].name, name, length))
+            return i;
+    return -1;
+}
+
+static int letter_index(const cli_command *command, char letter)
+{
+    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
+        if (command->options[i].letter == letter)
+            return i;
+    return -1;
+}
+
+static int unknown_option(const cli_command *command, const char *word)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    mixt__nearest nearest = {.wanted = name};
+    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
+        mixt__nearest_offer(&nearest, command->options[i].name);
+    mixt__nearest_offer(&nearest, "help");
+    const char *guess = mixt__nearest_get(&nearest);
+    return guess ? cli_usage(command, "unknown option '--%s' (did you mean --%s?)", name, guess)
+                 : cli_usage(command, "unknown option '--%s'", name);
+}
+
+/** Prints why a word is none of the choices, with the nearest one. */
+static int bad_choice(const cli_command *command, const char *what, const char *choices, const char *word)
+{
+    char list[256], hint[96];
+    return cli_usage(command, "%s: expected one of %s, found '%s'%s", what,
+                     mixt__choice_list(choices, list, sizeof list), word,
+                     mixt__choice_hint(choices, word, hint, sizeof hint));
+}
+
+static int check_number(const cli_command *command, const cli_option *option, const char *value)
+{
+    char *end;
+    errno = 0;
+    double number = option->kind == CLI_INT ? (double)strtoll(value, &end, 10) : strtod(value, &end);
+    if (end == value || *end || errno == ERANGE || !isfinite(number))
+        return cli_usage(command, "--%s: expected %s, found '%s'", option->name,
+                         option->kind == CLI_INT ? "an integer" : "a number", value);
+    if (number < option->min || number > option->max)
+        return cli_usage(command, "--%s: %s is out of range: must be from %.16g to %.16g", option->name, value,
+                         option->min, option->max);
+    return CLI_OK;
+}
+
+static int set_option(cli_args *args, int index, const char *value)
+{
+    const cli_option *option = &args->command->options[index];
+    char what[64];
+    snprintf(what, sizeof what, "--%s", option->name);
+    args->values[index] = value;
+    if (option->kind == CLI_INT || option->kind == CLI_NUMBER)
+        return check_number(args->command, option, value);
+    if (option->kind == CLI_CHOICE && mixt__choice_find(option->choices, value) < 0)
+        return bad_choice(args->command, what, option->choices, value);
+    return CLI_OK;
+}
+
+/** One word that begins with '-'. `next` is the word after it (NULL at the end); *used says whether it was taken. */
+static int parse_option(cli_args *args, const char *word, const char *next, bool *used)
+{
+    const char *value = NULL;
+    int index;
+    if (word[1] == '-') {
+        size_t length = strcspn(word + 2, "=");
+        value = word[2 + length] ? word + 3 + length : NULL;
+        if (length == 4 && !strncmp(word + 2, "help", 4)) {
+            args->help = true;
+            return CLI_OK;
+        }
+        index = option_index(args->command, word + 2, length);
+        if (index < 0)
+            return unknown_option(args->command, word);
+    } else {
+        value = word[2] ? word + 2 : NULL;
+        if (word[1] == 'h' && !value) {
+            args->help = true;
+            return CLI_OK;
+        }
+        index = letter_index(args->command, word[1]);
+        if (index < 0)
+            return cli_usage(args->command, "unknown option '-%c'", word[1]);
+    }
+    const cli_option *option = &args->command->options[index];
+    if (option->kind == CLI_FLAG) {
+        if (value)
+            return cli_usage(args->command, "--%s takes no value, found '%s'", option->name, value);
+        args->values[index] = "";
+        return CLI_OK;
+    }
+    if (!value && next && strncmp(next, "--", 2)) {
+        value = next;
+        *used = true;
+    }
+    if (!value)
+        return cli_usage(args->command, "--%s needs a value: --%s %s", option->name, option->name, option->metavar);
+    return set_option(args, index, value);
+}
+
+/** The record of the argument at a position; settings have none. */
+static const cli_argument *argument_at(const cli_command *command, int position)
+{
+    const cli_argument *argument = position < CLI_ARGUMENTS_MAX ? &command->arguments[position] : NULL;
+    return argument && argument->name && argument->kind != CLI_ARGUMENT_SETTING ? argument : NULL;
+}
+
+static bool takes_settings(const cli_command *command)
+{
+    for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
+        if (command->arguments[i].kind == CLI_ARGUMENT_SETTING)
+            return true;
+    return false;
+}
+
+static int parse_word(cli_args *args, const char *word)
+{
+    const cli_command *command = args->command;
+    const cli_argument *argument = argument_at(command, args->word_count);
+    // A setting is told from a path by the shape of its key: letters, digits, '_' and '.', then '='.
+    size_t key = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+    if (takes_settings(command) && (word[key] == '=' || !argument)) {
+        if (word[key] != '=')
+            return cli_usage(command, "unexpected argument '%s': settings are of the form key=value", word);
+        args->settings[args->setting_count++] = word;
+        return CLI_OK;
+    }
+    if (!argument)
+        return cli_usage(command, "unexpected argument '%s'", word);
+    if (argument->kind == CLI_ARGUMENT_CHOICE && mixt__choice_find(argument->choices, word) < 0)
+        return bad_choice(command, argument->name, argument->choices, word);
+    args->words[args->word_count++] = word;
+    return CLI_OK;
+}
+
+static int check_complete(const cli_args *args)
+{
+    const cli_command *command = args->command;
+    const cli_argument *missing = argument_at(command, args->word_count);
+    if (missing && !missing->optional)
+        return cli_usage(command, "missing argument %s: %s", missing->name, missing->help);
+    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
+        if (command->options[i].required && !args->values[i])
+            return cli_usage(command, "missing option --%s %s: %s", command->options[i].name,
+                             command->options[i].metavar, command->options[i].help);
+    return CLI_OK;
+}
+
+int cli_parse(cli_args *args, const cli_command *command, int count, char **words, const char **settings)
+{
+    *args = (cli_args){.command = command, .settings = settings};
+    bool options = true;
+    for (int i = 0; i < count; i++) {
+        int status;
+        bool used = false;
+        if (options && !strcmp(words[i], "--")) {
+            options = false;
+            continue;
+        }
+        if (options && words[i][0] == '-' && words[i][1])
+            status = parse_option(args, words[i], i + 1 < count ? words[i + 1] : NULL, &used);
+        else
+            status = parse_word(args, words[i]);
+        if (status != CLI_OK)
+            return status;
+        i += used;
+    }
+    return args->help ? CLI_OK : check_complete(args);
+}
+
+static int index_of(const cli_args *args, const char *name)
+{
+    int index = option_index(args->command, name, strlen(name));
+    assert(index >= 0 && "the command's record lacks this option");
+    return index;
+}
+
+bool cli_given(const cli_args *args, const char *name)
+{
+    return args->values[index_of(args, name)] != NULL;
+}
+
+bool cli_flag(const cli_args *args, const char *name)
+{
+    return cli_given(args, name);
+}
+
+const char *cli_text(const cli_args *args, const char *name)
+{
+    int index = index_of(args, name);
+    const char *fallback = args->command->options[index].fallback;
+    return args->values[index] ? args->values[index] : fallback ? fallback : "";
+}
+
+int64_t cli_int(const cli_args *args, const char *name)
+{
+    return strtoll(cli_text(args, name), NULL, 10);
+}
+
+double cli_number(const cli_args *args, const char *name)
+{
+    return strtod(cli_text(args, name), NULL);
+}
+
+const char *cli_word(const cli_args *args, int position)
+{
+    return position < args->word_count ? args->words[position] : NULL;
+}
+
+int cli_config(const cli_args *args, const char *path, mixt__config **config)
+{
+    *config = NULL;
+    mixt__config *made;
+    if (mixt__config_new(&made) != MIXT_OK)
+        return cli_failed();
+    int status = CLI_OK;
+    if (path && mixt__config_load(made, path) != MIXT_OK)
+        status = cli_failed();
+    for (int i = 0; i < args->setting_count && status == CLI_OK; i++)
+        if (mixt__config_set(made, args->settings[i], "command line") != MIXT_OK)
+            status = cli_usage(args->command, "%s", mixt_error_text());
+    if (status == CLI_OK && mixt__config_check(made) != MIXT_OK)
+        status = cli_failed();
+    if (status == CLI_OK)
+        *config = made;
+    else
+        mixt__config_free(made);
+    return status;
+}

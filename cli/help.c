@@ -1,0 +1,163 @@
+/* Help pages on the terminal. */
+#include "cli/help.h"
+
+#include "base/env.h"
+#include "base/words.h"
+#include "cli/table.h"
+
+#include <string.h>
+
+enum { HELP_COLUMNS = 100 };
+
+static int help_width(FILE *stream)
+{
+    int columns = cli_columns(stream);
+    return columns < HELP_COLUMNS ? columns : HELP_COLUMNS;
+}
+
+static void heading(FILE *stream, const char *text)
+{
+    fprintf(stream, "\n%s%s%s\n", cli_style_on(stream, CLI_BOLD), text, cli_style_off(stream));
+}
+
+const char *cli_synopsis(const cli_command *command, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "mixt %s", command->name);
+    for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name && used < size; i++) {
+        const cli_argument *a = &command->arguments[i];
+        bool setting = a->kind == CLI_ARGUMENT_SETTING, optional = a->optional || setting;
+        used += (size_t)snprintf(text + used, size - used, " %s%s%s%s", optional ? "[" : "", a->name,
+                                 setting ? " ..." : "", optional ? "]" : "");
+    }
+    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name && used < size; i++) {
+        const cli_option *o = &command->options[i];
+        used += (size_t)snprintf(text + used, size - used, " %s--%s%s%s%s", o->required ? "" : "[", o->name,
+                                 o->metavar ? " " : "", o->metavar ? o->metavar : "", o->required ? "" : "]");
+    }
+    return text;
+}
+
+const char *cli_option_title(const cli_option *option, char *text, size_t size)
+{
+    char letter[8] = "";
+    if (option->letter)
+        snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    snprintf(text, size, "%s--%s%s%s", letter, option->name, option->metavar ? " " : "",
+             option->metavar ? option->metavar : "");
+    return text;
+}
+
+const char *cli_option_text(const cli_option *option, char *text, size_t size)
+{
+    char list[256];
+    size_t used = (size_t)snprintf(text, size, "%s", option->help);
+    if (option->choices && used < size)
+        used +=
+            (size_t)snprintf(text + used, size - used, ": %s", mixt__choice_list(option->choices, list, sizeof list));
+    if (option->required && used < size)
+        used += (size_t)snprintf(text + used, size - used, " (required)");
+    if (option->fallback && *option->fallback && used < size)
+        snprintf(text + used, size - used, " (default: %s)", option->fallback);
+    return text;
+}
+
+/** A definition: title, then text from column 26, on its own line when the title is long. */
+static void definition(FILE *stream, const char *title, const char *text)
+{
+    enum { TEXT_COLUMN = 26 };
+    fprintf(stream, "  %s%s%s", cli_style_on(stream, CLI_CYAN), title, cli_style_off(stream));
+    int width = 2 + cli_text_width(title);
+    if (width + 2 > TEXT_COLUMN)
+        fprintf(stream, "\n%*s", TEXT_COLUMN, "");
+    else
+        fprintf(stream, "%*s", TEXT_COLUMN - width, "");
+    cli_wrap(stream, text, TEXT_COLUMN, TEXT_COLUMN, help_width(stream));
+}
+
+static void paragraphs(FILE *stream, const char *text)
+{
+    while (*text) {
+        const char *end = strstr(text, "\n\n");
+        char paragraph[1024];
+        snprintf(paragraph, sizeof paragraph, "%.*s", (int)(end ? end - text : (long)strlen(text)), text);
+        cli_wrap(stream, paragraph, 0, 0, help_width(stream));
+        text = end ? end + 2 : "";
+        if (*text)
+            fputc('\n', stream);
+    }
+}
+
+void cli_help_overview(FILE *stream)
+{
+    fprintf(stream, "mixt: %s\n", CLI_TAGLINE);
+    heading(stream, "Usage");
+    fputs("  mixt COMMAND [arguments] [options]\n  mixt COMMAND --help\n", stream);
+    heading(stream, "Commands");
+    for (int i = 0; cli_commands[i]; i++)
+        definition(stream, cli_commands[i]->name, cli_commands[i]->summary);
+    heading(stream, "Options");
+    definition(stream, "-h, --help", "this text");
+    definition(stream, "--version", "the version of mixt");
+    heading(stream, "More");
+    definition(stream, "mixt help COMMAND", "what a command does, its options, examples");
+    definition(stream, "mixt help config", "every key of a configuration file");
+    definition(stream, "mixt help env", "environment variables");
+    fputs("\nExit status: 0 done, 1 failed while running, 2 used wrongly.\n", stream);
+}
+
+void cli_help_command(FILE *stream, const cli_command *command)
+{
+    char text[640], title[96];
+    fprintf(stream, "mixt %s: %s\n", command->name, command->summary);
+    heading(stream, "Usage");
+    fputs("  ", stream);
+    cli_wrap(stream, cli_synopsis(command, text, sizeof text), 2, 7, help_width(stream));
+    fputc('\n', stream);
+    paragraphs(stream, command->description);
+    if (command->arguments[0].name)
+        heading(stream, "Arguments");
+    for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
+        definition(stream, command->arguments[i].name, command->arguments[i].help);
+    heading(stream, "Options");
+    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
+        definition(stream, cli_option_title(&command->options[i], title, sizeof title),
+                   cli_option_text(&command->options[i], text, sizeof text));
+    definition(stream, "-h, --help", "this text");
+    heading(stream, "Examples");
+    for (int i = 0; i < CLI_EXAMPLES_MAX && command->examples[i].line; i++) {
+        fprintf(stream, "  %s%s%s\n      ", cli_style_on(stream, CLI_CYAN), command->examples[i].line,
+                cli_style_off(stream));
+        cli_wrap(stream, command->examples[i].text, 6, 6, help_width(stream));
+    }
+}
+
+void cli_help_config(FILE *stream)
+{
+    paragraphs(stream,
+               "A configuration is a YAML file of nested maps; the same keys can be given on the command line as "
+               "key=value, and those win. 'train: {lr: 0.1}' in the file is train.lr=0.1 on the command line. "
+               "Every key has a default, so a file holds only what differs.");
+    char section[32] = "-", text[768], expects[320];
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        const mixt__config_record *record = &mixt__config_table[key];
+        int width = strchr(record->name, '.') ? (int)strcspn(record->name, ".") : 0;
+        if (strncmp(section, record->name, (size_t)width) || (int)strlen(section) != width) {
+            char title[48];
+            snprintf(section, sizeof section, "%.*s", width, record->name);
+            snprintf(title, sizeof title, width ? "%s.*" : "%sThe run", section);
+            heading(stream, title);
+        }
+        const char *fallback = *record->fallback ? record->fallback : record->type == MIXT_CONFIG_INTS ? "[]" : "empty";
+        snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help,
+                 mixt__config_expects(record, expects, sizeof expects), fallback);
+        definition(stream, record->name, text);
+    }
+}
+
+void cli_help_env(FILE *stream)
+{
+    paragraphs(stream, "Environment variables that mixt reads. Colours are off where NO_COLOR is set.");
+    fputc('\n', stream);
+    for (int i = 0; i < MIXT_ENV_COUNT; i++)
+        definition(stream, mixt__env_table[i].name, mixt__env_table[i].help);
+}

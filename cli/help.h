@@ -1,0 +1,34 @@
+/* Text made from the tables: help pages, man pages, completion scripts. */
+#ifndef MIXT_CLI_HELP_H
+#define MIXT_CLI_HELP_H
+
+#include "cli/cli.h"
+
+/** Names that `mixt help` takes beside the commands. */
+#define CLI_TOPICS "config|env"
+
+#define CLI_TAGLINE "train neural networks in mixed precision"
+
+/** "mixt train CONFIG [key=value ...] [--quiet] [--json]" */
+const char *cli_synopsis(const cli_command *command, char *text, size_t size);
+/** "-j, --json" or "--dtype D". */
+const char *cli_option_title(const cli_option *option, char *text, size_t size);
+/** The help of an option with its default and range, as one sentence. */
+const char *cli_option_text(const cli_option *option, char *text, size_t size);
+
+void cli_help_overview(FILE *stream);
+void cli_help_command(FILE *stream, const cli_command *command);
+/** The key table of the configuration. */
+void cli_help_config(FILE *stream);
+/** The environment variables. */
+void cli_help_env(FILE *stream);
+
+/** The page of a command in roff; NULL: mixt(1). */
+void cli_man_command(FILE *stream, const cli_command *command);
+/** mixt-config(5). */
+void cli_man_config(FILE *stream);
+
+/** Completion script for "bash", "zsh" or "fish". */
+void cli_completion(FILE *stream, const char *shell);
+
+#endif

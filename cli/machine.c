@@ -1,0 +1,111 @@
+/* Reads /proc and /sys; what cannot be read is left out, never guessed. */
+#include "cli/machine.h"
+
+#include "base/isa.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/** The first line of a small file without its newline; false when it cannot be read. */
+static bool read_line(const char *path, char *text, int size)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    bool good = fgets(text, size, file) != NULL;
+    fclose(file);
+    if (good)
+        text[strcspn(text, "\n")] = 0;
+    return good;
+}
+
+static void read_caches(cli_machine *machine)
+{
+    for (int i = 0; i < CLI_CACHES_MAX; i++) {
+        char path[96], level[16], type[16], size[32];
+        const char *folder = "/sys/devices/system/cpu/cpu0/cache/index";
+        snprintf(path, sizeof path, "%s%d/level", folder, i);
+        bool good = read_line(path, level, sizeof level);
+        snprintf(path, sizeof path, "%s%d/type", folder, i);
+        good = good && read_line(path, type, sizeof type);
+        snprintf(path, sizeof path, "%s%d/size", folder, i);
+        if (!good || !read_line(path, size, sizeof size))
+            return;
+        char *unit;
+        int64_t bytes = strtoll(size, &unit, 10);
+        bytes *= *unit == 'K' ? 1024 : *unit == 'M' ? 1024 * 1024 : 1;
+        cli_cache *cache = &machine->caches[machine->cache_count++];
+        *cache = (cli_cache){.level = atoi(level), .bytes = bytes};
+        snprintf(cache->type, sizeof cache->type, "%s", type);
+    }
+}
+
+static void read_memory(cli_machine *machine)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[128];
+    while (file && fgets(line, sizeof line, file)) {
+        long long kib;
+        if (sscanf(line, "MemTotal: %lld kB", &kib) == 1)
+            machine->memory_total = kib * 1024;
+        else if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1)
+            machine->memory_available = kib * 1024;
+    }
+    if (file)
+        fclose(file);
+    // A container sees the host's memory in /proc but dies at its own limit.
+    char limit[32], used[32];
+    if (!read_line("/sys/fs/cgroup/memory.max", limit, sizeof limit) || !strcmp(limit, "max"))
+        return;
+    int64_t most = strtoll(limit, NULL, 10);
+    if (most > 0 && most < machine->memory_total)
+        machine->memory_total = most;
+    if (read_line("/sys/fs/cgroup/memory.current", used, sizeof used)) {
+        int64_t left = most - strtoll(used, NULL, 10);
+        if (left >= 0 && left < machine->memory_available)
+            machine->memory_available = left;
+    }
+}
+
+cli_machine cli_machine_read(void)
+{
+    cli_machine machine = {0};
+    machine.cores_online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t mine;
+    machine.cores_usable = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : machine.cores_online;
+    read_caches(&machine);
+    read_memory(&machine);
+    return machine;
+}
+
+void cli_formats_read(cli_format formats[CLI_FORMATS])
+{
+    mixt__isa isa = mixt__isa_level();
+    static const char *const fp32_units[] = {"one value at a time", "AVX2 and FMA, 8 at a time",
+                                             "AVX-512, 16 at a time", "AVX-512, 16 at a time", "AVX-512, 16 at a time"};
+    bool convert16 = isa >= MIXT_ISA_AVX2;
+    const cli_format table[CLI_FORMATS] = {
+        {"fp32", "native", fp32_units[isa], "master weights, sums and losses of every run; all of an fp32 run"},
+        {"tf32", "emulated", "CPUs have no TF32 units", "computed in fp32: no faster, no less exact"},
+        {"fp16", convert16 ? "widened" : "emulated",
+         convert16 ? "F16C converts to fp32 on load and back on store" : "converted to fp32 and back in software",
+         "stored in 16 bits, products and sums in fp32; dynamic loss scaling"},
+        {"bf16", isa >= MIXT_ISA_AVX512_BF16 ? "native" : "widened",
+         isa == MIXT_ISA_AMX           ? "AMX tiles multiply bf16 and sum in fp32"
+         : isa == MIXT_ISA_AVX512_BF16 ? "AVX512-BF16 multiplies bf16 and sums in fp32"
+                                       : "a shift converts to fp32 on load, rounding on store",
+         isa >= MIXT_ISA_AVX512_BF16 ? "stored and multiplied in 16 bits, summed in fp32; no loss scaling"
+                                     : "stored in 16 bits, products and sums in fp32; no loss scaling"},
+        {"fp8", "emulated", "converted in software", "not trained in; mixt convert writes and reads it"},
+        {"int8", "emulated", "converted in software", "not trained in; mixt convert writes and reads it"},
+    };
+    memcpy(formats, table, sizeof table);
+}
+
+const char *cli_gpu_summary(void)
+{
+    return "no CUDA backend found: training runs on the CPU";
+}

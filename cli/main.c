@@ -1,0 +1,65 @@
+/* The mixt command: finds the command, parses, runs, and makes sure that what was printed has arrived. */
+#include "cli/help.h"
+
+#include "base/words.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int unknown_command(const char *name)
+{
+    mixt__nearest nearest = {.wanted = name};
+    for (int i = 0; cli_commands[i]; i++)
+        mixt__nearest_offer(&nearest, cli_commands[i]->name);
+    mixt__nearest_offer(&nearest, "--help");
+    mixt__nearest_offer(&nearest, "--version");
+    const char *guess = mixt__nearest_get(&nearest);
+    return cli_usage(NULL, "unknown %s '%s'%s%s%s", *name == '-' ? "option" : "command", name,
+                     guess ? " (did you mean " : "", guess ? guess : "", guess ? "?)" : "");
+}
+
+static int run_command(const cli_command *command, int count, char **words)
+{
+    const char **settings = calloc((size_t)count + 1, sizeof *settings);
+    if (!settings) {
+        fputs("mixt: no memory for the command line\n", stderr);
+        return CLI_FAILED;
+    }
+    cli_args args;
+    int status = cli_parse(&args, command, count, words, settings);
+    if (status == CLI_OK && args.help)
+        cli_help_command(stdout, command);
+    else if (status == CLI_OK)
+        status = command->run(&args);
+    free(settings);
+    return status;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    if (argc < 2) {
+        cli_help_overview(stderr);
+        return CLI_USAGE;
+    }
+    if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+        printf("mixt %s\n", MIXT_VERSION);
+        return CLI_OK;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+        cli_help_overview(stdout);
+        return CLI_OK;
+    }
+    const cli_command *command = cli_command_find(argv[1]);
+    return command ? run_command(command, argc - 2, argv + 2) : unknown_command(argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+    int status = dispatch(argc, argv);
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "mixt: standard output cannot be written: %s\n", strerror(errno));
+        return status == CLI_OK ? CLI_FAILED : status;
+    }
+    return status;
+}

@@ -1,0 +1,159 @@
+/* Man pages in roff, from the same records as --help. */
+#include "cli/help.h"
+
+#include "base/env.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/** Text with roff's own characters escaped. Never ends the line. */
+static void roff(FILE *stream, const char *text)
+{
+    if (*text == '.' || *text == '\'')
+        fputs("\\&", stream);
+    for (; *text; text++) {
+        if (*text == '\\')
+            fputs("\\e", stream);
+        else if (*text == '-')
+            fputs("\\-", stream);
+        else if (*text == '~')
+            fputs("\\(ti", stream);
+        else if (*text == '\'')
+            fputs("\\(aq", stream);
+        else
+            fputc(*text == '\n' ? ' ' : *text, stream);
+    }
+}
+
+static void header(FILE *stream, const char *name, int section, const char *summary)
+{
+    fputs(".TH \"", stream);
+    for (const char *at = name; *at; at++)
+        fputc(toupper((unsigned char)*at), stream);
+    fprintf(stream, "\" \"%d\" \"\" \"mixt %s\" \"mixt\"\n.SH NAME\n", section, MIXT_VERSION);
+    roff(stream, name);
+    fputs(" \\- ", stream);
+    roff(stream, summary);
+    fputc('\n', stream);
+}
+
+/** A tagged paragraph. */
+static void definition(FILE *stream, const char *title, const char *text)
+{
+    fputs(".TP\n.B ", stream);
+    roff(stream, title);
+    fputc('\n', stream);
+    roff(stream, text);
+    fputc('\n', stream);
+}
+
+static void paragraphs(FILE *stream, const char *text)
+{
+    while (*text) {
+        const char *end = strstr(text, "\n\n");
+        char paragraph[1024];
+        snprintf(paragraph, sizeof paragraph, "%.*s", (int)(end ? end - text : (long)strlen(text)), text);
+        fputs(".PP\n", stream);
+        roff(stream, paragraph);
+        fputc('\n', stream);
+        text = end ? end + 2 : "";
+    }
+}
+
+static void exit_status(FILE *stream)
+{
+    fputs(".SH \"EXIT STATUS\"\n", stream);
+    definition(stream, "0", "done");
+    definition(stream, "1", "failed while running; the message on standard error says why");
+    definition(stream, "2", "used wrongly: unknown command or option, missing argument, bad key=value");
+}
+
+static void overview(FILE *stream)
+{
+    header(stream, "mixt", 1, CLI_TAGLINE);
+    fputs(".SH SYNOPSIS\n.B mixt\nCOMMAND [arguments] [options]\n.SH DESCRIPTION\n", stream);
+    paragraphs(stream,
+               "mixt trains neural networks in several number formats at once: matrix work in 16 bits, sums, losses "
+               "and master weights in 32. Each command has a page of its own.");
+    fputs(".SH COMMANDS\n", stream);
+    char page[64];
+    for (int i = 0; cli_commands[i]; i++) {
+        snprintf(page, sizeof page, "mixt-%s(1)", cli_commands[i]->name);
+        definition(stream, page, cli_commands[i]->summary);
+    }
+    fputs(".SH OPTIONS\n", stream);
+    definition(stream, "-h, --help", "print an overview");
+    definition(stream, "--version", "print the version");
+    fputs(".SH ENVIRONMENT\n", stream);
+    for (int i = 0; i < MIXT_ENV_COUNT; i++)
+        definition(stream, mixt__env_table[i].name, mixt__env_table[i].help);
+    definition(stream, "NO_COLOR", "when set, no colours on a terminal");
+    exit_status(stream);
+    fputs(".SH \"SEE ALSO\"\n.BR mixt\\-config (5)\n", stream);
+}
+
+static void see_also(FILE *stream, const cli_command *command)
+{
+    fputs(".SH \"SEE ALSO\"\n.BR mixt (1)", stream);
+    for (const char *at = command->see_also ? command->see_also : ""; *at;) {
+        int span = (int)strcspn(at, "|");
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", span, at);
+        bool config = !strcmp(name, "config");
+        if (config || cli_command_find(name))
+            fprintf(stream, ",\n.BR mixt\\-%s (%d)", name, config ? 5 : 1);
+        at += span + (at[span] == '|');
+    }
+    fputc('\n', stream);
+}
+
+void cli_man_command(FILE *stream, const cli_command *command)
+{
+    if (!command) {
+        overview(stream);
+        return;
+    }
+    char text[640], title[96];
+    snprintf(title, sizeof title, "mixt-%s", command->name);
+    header(stream, title, 1, command->summary);
+    fputs(".SH SYNOPSIS\n.B ", stream);
+    roff(stream, cli_synopsis(command, text, sizeof text));
+    fputs("\n.SH DESCRIPTION\n", stream);
+    paragraphs(stream, command->description);
+    if (command->arguments[0].name)
+        fputs(".SH ARGUMENTS\n", stream);
+    for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
+        definition(stream, command->arguments[i].name, command->arguments[i].help);
+    fputs(".SH OPTIONS\n", stream);
+    for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
+        definition(stream, cli_option_title(&command->options[i], title, sizeof title),
+                   cli_option_text(&command->options[i], text, sizeof text));
+    definition(stream, "-h, --help", "print this help");
+    fputs(".SH EXAMPLES\n", stream);
+    for (int i = 0; i < CLI_EXAMPLES_MAX && command->examples[i].line; i++)
+        definition(stream, command->examples[i].line, command->examples[i].text);
+    exit_status(stream);
+    see_also(stream, command);
+}
+
+void cli_man_config(FILE *stream)
+{
+    header(stream, "mixt-config", 5, "configuration of a training run");
+    fputs(".SH DESCRIPTION\n", stream);
+    paragraphs(stream,
+               "A configuration is a YAML file of nested maps, at most 1 MiB, one document, without anchors, aliases "
+               "and tags. The same keys can be given on the command line as key=value, and those win. Unknown keys "
+               "are errors.\n\nEvery key has a default, so a file holds only what differs.");
+    fputs(".SH KEYS\n", stream);
+    char text[768], expects[320];
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        const mixt__config_record *record = &mixt__config_table[key];
+        snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help,
+                 mixt__config_expects(record, expects, sizeof expects), *record->fallback ? record->fallback : "empty");
+        definition(stream, record->name, text);
+    }
+    fputs(".SH EXAMPLE\n.nf\nmodel: convnet\nprecision: bf16\ntrain:\n  epochs: 3\n  lr: 0.002\n  schedule: "
+          "cosine\n.fi\n",
+          stream);
+    fputs(".SH \"SEE ALSO\"\n.BR mixt (1)\n", stream);
+}

@@ -1,0 +1,109 @@
+#!/bin/bash
+# Help, man pages and completion of every command; what is typed wrongly is status 2 with a hint. Usage: help.sh MIXT
+set -u
+mixt=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+
+# wrong WORDS ARGUMENT...: status 2, nothing on stdout, a message on stderr with these words
+wrong() {
+    local words=$1
+    shift
+    "$mixt" "$@" >"$work/out" 2>"$work/err"
+    local status=$?
+    [ $status = 2 ] || fail "mixt $*: status $status, expected 2"
+    [ -s "$work/out" ] && fail "mixt $*: wrote to standard output"
+    grep -qF -- "$words" "$work/err" || { fail "mixt $*: no '$words' in:"; cat "$work/err"; }
+}
+
+# says WORDS ARGUMENT...: status 0 and these words on stdout
+says() {
+    local words=$1
+    shift
+    "$mixt" "$@" >"$work/out" 2>"$work/err" || fail "mixt $*: status $?"
+    [ -s "$work/err" ] && { fail "mixt $*: wrote to standard error:"; cat "$work/err"; }
+    grep -qF -- "$words" "$work/out" || fail "mixt $*: no '$words' in the output"
+}
+
+wrong 'Commands'
+wrong "unknown command 'inof' (did you mean info?)" inof
+wrong "unknown command 'frobnicate'" frobnicate
+wrong 'did you mean --version?' --verison
+wrong 'unknown option' -x
+wrong "unknown option '--jsn' (did you mean --json?)" info --jsn
+wrong "unknown option '-x'" info -x
+wrong "unexpected argument 'extra'" info extra
+wrong '--json takes no value' info --json=1
+wrong 'Try '"'mixt info --help'" info --nonsense
+wrong 'did you mean config?' help cofnig
+wrong 'no help on' help nonsense
+wrong '--man-folder needs a value' help --man-folder
+wrong '--man-folder needs a value' help --man-folder --man
+wrong 'missing argument SHELL' completion
+wrong 'did you mean bash?' completion bsh
+wrong "unexpected argument 'zsh'" completion bash zsh
+
+says 'mixt ' --version
+says 'Commands' --help
+says 'Commands' -h
+says 'Commands' help
+says 'train.lr' help config
+says 'MIXT_ISA' help env
+says '.TH' help --man
+says 'mixt\-config' help --man config
+
+commands=$("$mixt" help | sed -n '/^Commands/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
+[ "$(wc -w <<<"$commands")" -ge 3 ] || fail "commands found in the help: $commands"
+for command in $commands; do
+    says 'Usage' "$command" --help
+    says 'Examples' help "$command"
+    says '.SH OPTIONS' help --man "$command"
+    # The synopsis names every option that the list explains, and the other way round.
+    "$mixt" "$command" --help >"$work/help"
+    for option in $(grep -oE -- '^  (-., )?--[a-z-]+' "$work/help" | grep -oE -- '--[a-z-]+' | grep -v -- '--help'); do
+        sed -n '/^Usage/,/^$/p' "$work/help" | grep -q -- "$option" || fail "$command: $option is not in the synopsis"
+    done
+done
+
+"$mixt" help --man-folder "$work/man" || fail "man pages: status $?"
+for command in $commands; do
+    [ -s "$work/man/mixt-$command.1" ] || fail "no man page of $command"
+done
+[ -s "$work/man/mixt.1" ] && [ -s "$work/man/mixt-config.5" ] || fail "no page of mixt or mixt-config"
+if command -v man >/dev/null && command -v groff >/dev/null; then
+    for page in "$work"/man/*; do
+        warnings=$(LC_ALL=C.UTF-8 man --warnings -l "$page" 2>&1 >/dev/null)
+        [ -z "$warnings" ] || fail "$page: $warnings"
+    done
+else
+    echo "skipped: man and groff are not installed"
+fi
+"$mixt" help --man-folder "$work/none/man" 2>/dev/null
+[ $? = 1 ] || fail "an impossible folder is not status 1"
+
+for shell in bash zsh fish; do
+    "$mixt" completion $shell >"$work/script" || fail "completion $shell: status $?"
+    [ -s "$work/script" ] || fail "completion $shell is empty"
+    if command -v $shell >/dev/null; then
+        $shell -n "$work/script" || fail "$shell does not parse its completion script"
+    else
+        echo "skipped: $shell is not installed"
+    fi
+done
+
+# What bash would offer after the words given.
+offers() {
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    _mixt 2>/dev/null
+    echo " ${COMPREPLY[*]} "
+}
+"$mixt" completion bash >"$work/script"
+source "$work/script"
+[[ $(offers mixt inf) == *" info "* ]] || fail "bash does not complete commands"
+[[ $(offers mixt info --j) == *" --json "* ]] || fail "bash does not complete options"
+[[ $(offers mixt completion z) == *" zsh "* ]] || fail "bash does not complete arguments"
+[[ $(offers mixt help conf) == *" config "* ]] || fail "bash does not complete help topics"
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

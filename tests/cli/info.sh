@@ -1,0 +1,41 @@
+#!/bin/bash
+# mixt info: for people and as JSON, at every instruction-set level. Usage: info.sh MIXT
+set -u
+mixt=$1
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+
+text=$("$mixt" info) || fail "mixt info: status $?"
+for word in CPU cores ISA oneDNN GPU fp32 tf32 fp16 bf16 fp8 int8 "in training"; do
+    grep -q -- "$word" <<<"$text" || fail "mixt info does not say '$word'"
+done
+grep -q $'\033' <<<"$text" && fail "control sequences in output that is no terminal"
+
+for level in scalar avx2 avx512; do
+    MIXT_ISA=$level "$mixt" info | grep -Eq "^ISA +(scalar|avx2|avx512)," || fail "MIXT_ISA=$level is not honoured"
+done
+MIXT_ISA=scalar "$mixt" info | grep -Eq '^fp16 +emulated' || fail "fp16 without F16C is not emulated"
+MIXT_ISA=scalar "$mixt" info | grep -Eq '^bf16 +widened' || fail "bf16 without units is not widened"
+MIXT_THREADS=1 "$mixt" info | grep -q '1 thread in use' || fail "MIXT_THREADS=1 is not honoured"
+
+json=$("$mixt" info --json) || fail "mixt info --json: status $?"
+if command -v python3 >/dev/null; then
+    python3 - "$json" <<'PYTHON' || fail "mixt info --json is not as promised"
+import json, sys
+info = json.loads(sys.argv[1])
+assert info["cpu"]["cores_usable"] >= 1 and info["cpu"]["threads"] >= 1
+assert isinstance(info["cpu"]["flags"]["avx2"], bool) and isinstance(info["onednn"], bool)
+assert [f["format"] for f in info["formats"]] == ["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
+assert all(f["support"] in ("native", "widened", "emulated") and f["training"] for f in info["formats"])
+assert info["memory"]["total_bytes"] > 0
+PYTHON
+else
+    echo "skipped: the JSON check needs python3"
+fi
+
+if [ -w /dev/full ]; then
+    "$mixt" info >/dev/full 2>/dev/null
+    [ $? = 1 ] || fail "a full disk under standard output is not status 1"
+fi
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
