@@ -1,0 +1,11 @@
+/* mixt: mixed-precision training in C. This header is the whole public interface. */
+#ifndef MIXT_MIXT_H
+#define MIXT_MIXT_H
+
+#include "mixt/data.h"
+#include "mixt/graph.h"
+#include "mixt/num.h"
+#include "mixt/train.h"
+#include "mixt/types.h"
+
+#endif

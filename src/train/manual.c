@@ -1,0 +1,107 @@
+/* The parts of a step, one by one, for loops written by hand. Works on host-readable gradients through the backend. */
+#include "train/trainer.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+
+enum { RNG_STREAM_RUN = 2 };
+
+static mixt_status need_compiled(mixt__trainer *t)
+{
+    if (!t->train)
+        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
+    return mixt__trainer_allocate(t);
+}
+
+mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const void *target, float scale, double *loss)
+{
+    MIXT_TRY(need_compiled(t));
+    mixt__control control = t->seen;
+    control.seed = scale;
+    MIXT_TRY(t->backend->upload(t->control, &control, sizeof control));
+    mixt__run run = {.input = input, .target = target, .accumulate = t->hand_gradients};
+    run.rng_key = mixt__rng_key(t->settings.seed, RNG_STREAM_RUN, (uint64_t)t->runs++);
+    MIXT_TRY(mixt__executable_run(t->train, &run));
+    t->hand_gradients = true;
+    float value;
+    MIXT_TRY(t->backend->download(&value, mixt__executable_address(t->train, t->train->graph->loss), sizeof value));
+    if (loss)
+        *loss = value;
+    return MIXT_OK;
+}
+
+/** Sum of squares over all segments; *finite false when any gradient is not. */
+static mixt_status measure(mixt__trainer *t, double *sum, bool *finite)
+{
+    MIXT_TRY(t->backend->gradient_stats(&t->update));
+    *sum = 0;
+    *finite = true;
+    for (int64_t s = 0; s < t->params->segment_count; s++) {
+        mixt__segment_stats stats;
+        MIXT_TRY(t->backend->download(&stats, &t->stats[s], sizeof stats));
+        *finite &= stats.nonfinite == 0;
+        *sum += stats.sum_squares;
+    }
+    return MIXT_OK;
+}
+
+/** Multiplies every gradient by `factor`, a piece at a time through the host. */
+static mixt_status multiply(mixt__trainer *t, float factor)
+{
+    float piece[1024];
+    for (int64_t i = 0; i < t->params->total; i += 1024) {
+        int64_t n = t->params->total - i < 1024 ? t->params->total - i : 1024;
+        MIXT_TRY(t->backend->download(piece, t->params->grad + i, (size_t)n * sizeof *piece));
+        for (int64_t k = 0; k < n; k++)
+            piece[k] *= factor;
+        MIXT_TRY(t->backend->upload(t->params->grad + i, piece, (size_t)n * sizeof *piece));
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__trainer_unscale(mixt__trainer *t, float scale, bool *finite)
+{
+    double sum;
+    MIXT_TRY(need_compiled(t));
+    if (!(scale > 0))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "scale %g: must be above 0", (double)scale);
+    MIXT_TRY(multiply(t, 1.0f / scale));
+    return measure(t, &sum, finite);
+}
+
+mixt_status mixt__trainer_clip(mixt__trainer *t, float limit, double *norm)
+{
+    double sum;
+    bool finite;
+    MIXT_TRY(need_compiled(t));
+    MIXT_TRY(measure(t, &sum, &finite));
+    double length = sqrt(sum);
+    if (norm)
+        *norm = length;
+    return finite && length > limit ? multiply(t, (float)(limit / (length + 1e-6))) : MIXT_OK;
+}
+
+mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
+{
+    MIXT_TRY(need_compiled(t));
+    if (!t->hand_gradients)
+        return mixt__fail(MIXT_ERROR_STATE, "no gradients to apply: call mixt_trainer_backward first");
+    mixt__control control = t->seen;
+    control.step++;
+    control.lr = lr;
+    control.grad_factor = 1.0f;
+    control.found_inf = 0;
+    MIXT_TRY(t->backend->upload(t->control, &control, sizeof control));
+    MIXT_TRY(t->backend->optimizer_step(&t->update));
+    t->seen = control;
+    t->attempts++;
+    t->hand_gradients = false;
+    return MIXT_OK;
+}
+
+mixt_status mixt__trainer_discard(mixt__trainer *t)
+{
+    t->hand_gradients = false;
+    return MIXT_OK;
+}

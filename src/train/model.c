@@ -1,0 +1,51 @@
+/* Runs the model function on a fresh builder and puts the loss on top. */
+#include "train/model.h"
+
+#include "graph/builder.h"
+#include "ops/attrs.h"
+#include "ops/ops.h"
+
+static mixt_status add_loss(mixt_builder *b, const mixt__model *model, mixt_value logits)
+{
+    static const mixt__op *const ops[] = {
+        [MIXT_LOSS_CROSS_ENTROPY] = &mixt__op_cross_entropy,
+        [MIXT_LOSS_MSE] = &mixt__op_mse,
+        [MIXT_LOSS_BCE] = &mixt__op_bce,
+    };
+    mixt__loss_attrs at = {.smoothing = model->label_smoothing};
+    mixt_value out[MIXT_MAX_OUTPUTS];
+    mixt_value in[2] = {logits, {b->graph->target}};
+    if (!mixt__builder_node_outputs(b, ops[model->loss], "loss", &at, in, 2, out))
+        return mixt__builder_finish(b);
+    b->graph->logits = logits.id;
+    b->graph->loss = out[0].id;
+    b->graph->metrics = out[1].id;
+    return MIXT_OK;
+}
+
+static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec, mixt__graph *graph)
+{
+    graph->input = mixt__graph_value(graph, MIXT_ROLE_INPUT, spec->input_dtype, &spec->input, "input");
+    graph->target = mixt__graph_value(graph, MIXT_ROLE_TARGET, spec->target_dtype, &spec->target, "target");
+    if (!graph->input || !graph->target)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
+    mixt_builder b;
+    mixt__builder_start(&b, graph, model->user);
+    mixt_value logits = model->fn(&b, (mixt_value){graph->input});
+    MIXT_TRY(mixt__builder_finish(&b));
+    if (b.scope_depth)
+        return mixt__fail(MIXT_ERROR_STATE, "the model leaves scope '%s' open: a mixt_scope_pop is missing", b.scope);
+    return add_loss(&b, model, logits);
+}
+
+mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *spec, bool training, mixt__graph **graph)
+{
+    MIXT_TRY(mixt__graph_new(graph));
+    (*graph)->training = training;
+    mixt_status status = build(model, spec, *graph);
+    if (status != MIXT_OK) {
+        mixt__graph_free(*graph);
+        *graph = NULL;
+    }
+    return status;
+}

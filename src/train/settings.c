@@ -1,0 +1,115 @@
+/* Option words to settings: names checked against tables, defaults in one place. */
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    mixt__optimizer_kind kind;
+    bool momentum, nesterov;
+} optimizers[] = {
+    {"sgd", MIXT_OPTIMIZER_SGD, false, false},      {"momentum", MIXT_OPTIMIZER_SGD, true, false},
+    {"nesterov", MIXT_OPTIMIZER_SGD, true, true},   {"adam", MIXT_OPTIMIZER_ADAM, false, false},
+    {"adamw", MIXT_OPTIMIZER_ADAMW, false, false},  {"lamb", MIXT_OPTIMIZER_LAMB, false, false},
+};
+
+static const struct {
+    const char *name;
+    mixt__schedule_kind kind;
+} schedules[] = {
+    {"constant", MIXT_SCHEDULE_CONSTANT}, {"step", MIXT_SCHEDULE_STEP},         {"cosine", MIXT_SCHEDULE_COSINE},
+    {"linear", MIXT_SCHEDULE_LINEAR},     {"onecycle", MIXT_SCHEDULE_ONECYCLE},
+};
+
+static float or_default(float value, float fallback)
+{
+    return value != 0 ? value : fallback;
+}
+
+static mixt_status parse_optimizer(const mixt_trainer_options *o, mixt__optimizer *optimizer)
+{
+    const char *name = o->optimizer ? o->optimizer : "adamw";
+    for (size_t i = 0; i < sizeof optimizers / sizeof optimizers[0]; i++) {
+        if (strcmp(optimizers[i].name, name))
+            continue;
+        *optimizer = (mixt__optimizer){.kind = optimizers[i].kind, .nesterov = optimizers[i].nesterov};
+        optimizer->momentum = optimizers[i].momentum ? or_default(o->momentum, 0.9f) : 0.0f;
+        optimizer->beta1 = or_default(o->beta1, 0.9f);
+        optimizer->beta2 = or_default(o->beta2, 0.999f);
+        optimizer->eps = or_default(o->eps, 1e-8f);
+        return MIXT_OK;
+    }
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "optimizer '%s': must be sgd, momentum, nesterov, adam, adamw or lamb", name);
+}
+
+static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule *schedule)
+{
+    const char *name = o->schedule ? o->schedule : "constant";
+    for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++) {
+        if (strcmp(schedules[i].name, name))
+            continue;
+        *schedule = (mixt__schedule){.kind = schedules[i].kind, .lr = or_default(o->lr, 1e-3f), .min_lr = o->min_lr};
+        schedule->gamma = or_default(o->gamma, 0.1f);
+        schedule->warmup = o->warmup;
+        schedule->decay_steps = o->decay_steps ? o->decay_steps : 1000;
+        schedule->total_steps = o->total_steps;
+        if (schedule->kind >= MIXT_SCHEDULE_COSINE && o->total_steps <= 0)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule '%s' needs total_steps, the number of updates of the run", name);
+        return MIXT_OK;
+    }
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule '%s': must be constant, step, cosine, linear or onecycle", name);
+}
+
+static mixt_status parse_scaling(const mixt_trainer_options *o, bool uses_fp16, mixt__scaling *scaling)
+{
+    const char *word = o->loss_scale ? o->loss_scale : "auto";
+    *scaling = (mixt__scaling){.initial = or_default(o->scale_init, 65536.0f)};
+    scaling->growth = or_default(o->scale_growth, 2.0f);
+    scaling->backoff = or_default(o->scale_backoff, 0.5f);
+    scaling->floor = or_default(o->scale_floor, 1.0f);
+    scaling->ceiling = or_default(o->scale_ceiling, 16777216.0f);
+    scaling->interval = o->scale_interval ? o->scale_interval : 2000;
+    scaling->hysteresis = o->scale_hysteresis ? o->scale_hysteresis : 1;
+    if (!strcmp(word, "auto"))
+        scaling->enabled = scaling->dynamic = uses_fp16;
+    else if (!strcmp(word, "dynamic"))
+        scaling->enabled = scaling->dynamic = true;
+    else if (strcmp(word, "none")) {
+        char *end;
+        scaling->initial = strtof(word, &end);
+        scaling->enabled = true;
+        if (end == word || *end || !(scaling->initial > 0) || !isfinite(scaling->initial))
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "loss_scale '%s': must be auto, dynamic, none or a number above 0", word);
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, bool uses_fp16, mixt__trainer_settings *s)
+{
+    MIXT_TRY(parse_optimizer(o, &s->optimizer));
+    MIXT_TRY(parse_schedule(o, &s->schedule));
+    MIXT_TRY(parse_scaling(o, uses_fp16, &s->scaling));
+    s->weight_decay = o->weight_decay;
+    s->clip_norm = o->clip;
+    s->clip_value = o->clip_value;
+    s->batch = o->batch ? o->batch : 32;
+    s->eval_batch = s->batch;
+    s->accumulate = o->accumulate ? o->accumulate : 1;
+    s->seed = o->seed;
+    s->no_fusion = o->no_fusion;
+    s->inject_overflow = o->inject_overflow;
+    if (s->batch < 1 || s->accumulate < 1)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld, accumulate %lld: both must be at least 1", (long long)s->batch,
+                          (long long)s->accumulate);
+    return MIXT_OK;
+}
+
+bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype)
+{
+    bool uses = policy->dtype == dtype;
+    for (int64_t i = 0; i < policy->rule_count; i++)
+        uses |= policy->rules[i].dtype == dtype;
+    return uses;
+}

@@ -1,0 +1,76 @@
+/* The trainer: a model compiled for a batch shape and a policy, its parameters, and the step.
+ *
+ * trainer.c compiles and owns memory, step.c runs steps and evaluation, manual.c offers the parts of a step by hand.
+ */
+#ifndef MIXT_TRAIN_TRAINER_H
+#define MIXT_TRAIN_TRAINER_H
+
+#include "mixt/train.h"
+#include "passes/passes.h"
+#include "runtime/executable.h"
+#include "train/model.h"
+
+typedef struct mixt__prefetch mixt__prefetch;
+
+typedef struct mixt__trainer_settings {
+    mixt__policy policy; // borrowed: the caller keeps its rules alive
+    mixt__optimizer optimizer;
+    mixt__schedule schedule;
+    mixt__scaling scaling;
+    float weight_decay, clip_norm, clip_value;
+    int64_t batch, eval_batch, accumulate;
+    uint64_t seed;
+    bool no_fusion;
+    int64_t inject_overflow;
+} mixt__trainer_settings;
+
+typedef struct mixt__trainer {
+    mixt__model model;
+    mixt__trainer_settings settings;
+    const mixt__backend *backend;
+    mixt__batch_spec spec;
+    mixt__executable *train, *eval;
+    mixt__params *params;
+    mixt__control *control; // device
+    mixt__control seen;     // host copy after the newest step
+    mixt__segment_stats *stats;
+    int32_t *backward_order;
+    void *workspace; // of the update
+    size_t workspace_bytes, allocated;
+    mixt__update update;
+    mixt__prefetch *prefetch;
+    const mixt_data *prefetched; // the set the prefetch thread reads
+    int64_t batches_per_epoch, next_batch, attempts, runs;
+    void *eval_input, *eval_target; // host buffers of one evaluation batch
+    char overflow_layer[128];
+    bool hand_gradients; // gradients of mixt__trainer_backward wait to be applied
+} mixt__trainer;
+
+/** Shapes of a batch of this data. */
+mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch);
+
+/** Compiles the training step and lays out memory, taking none; again after the policy changed. */
+mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec);
+/** Takes all memory and draws the initial weights. Needs compile; does nothing the second time. */
+mixt_status mixt__trainer_allocate(mixt__trainer *t);
+/** Recompiles for another policy (which the caller has put into settings); weights and moments stay. */
+mixt_status mixt__trainer_recompile(mixt__trainer *t);
+void mixt__trainer_free(mixt__trainer *t);
+
+mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result);
+mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result);
+mixt_memory mixt__trainer_memory(const mixt__trainer *t);
+
+mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const void *target, float scale, double *loss);
+mixt_status mixt__trainer_unscale(mixt__trainer *t, float scale, bool *finite);
+mixt_status mixt__trainer_clip(mixt__trainer *t, float limit, double *norm);
+mixt_status mixt__trainer_apply(mixt__trainer *t, float lr);
+mixt_status mixt__trainer_discard(mixt__trainer *t);
+
+/** Turns option words and zeroes into settings, defaults filled in; `uses_fp16` decides what loss_scale "auto" means. */
+mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, bool uses_fp16, mixt__trainer_settings *settings);
+
+/** True when the policy may put anything into FP16. */
+bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype);
+
+#endif
