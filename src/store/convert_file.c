@@ -1,0 +1,133 @@
+/* mixt__convert_file: opens the source, describes the result, and converts each tensor when the writer asks for it. */
+#include "store/convert_file.h"
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "store/file.h"
+#include "store/npy.h"
+#include "store/safetensors.h"
+
+#include <sys/stat.h>
+
+typedef struct conversion {
+    mixt__safetensors *weights; // one of the two is open
+    mixt__npy array;
+    const mixt__tensor *sources;
+    int64_t count;
+    mixt__tensor *results; // without data
+    mixt_dtype dtype;
+    mixt_convert_options options;
+    uint64_t seed;
+    void *buffer; // the newest converted tensor
+    const char *src;
+} conversion;
+
+static mixt_status check_paths(const char *src, const char *dst, mixt_dtype dtype, bool overwrite)
+{
+    const char *const paths[2] = {src, dst};
+    for (int i = 0; i < 2; i++)
+        if (!mixt__path_has_extension(paths[i], ".npy") && !mixt__path_has_extension(paths[i], ".safetensors"))
+            return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: %s must end in .npy or .safetensors", paths[i],
+                              i ? "a converted file" : "a file to convert");
+    if (!mixt_dtype_size(dtype))
+        return mixt__fail(MIXT_ERROR_DTYPE, "%s: cannot be converted: format %d is not one of mixt's", src, (int)dtype);
+    if (mixt__path_has_extension(dst, ".npy") && !mixt__npy_descr(dtype))
+        return mixt__fail(MIXT_ERROR_DTYPE, "%s: .npy has no format for %s; name a .safetensors file instead", dst,
+                          mixt_dtype_name(dtype));
+    struct stat info;
+    if (!overwrite && lstat(dst, &info) == 0)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", dst);
+    return MIXT_OK;
+}
+
+static mixt_status open_source(conversion *c)
+{
+    if (mixt__path_has_extension(c->src, ".npy")) {
+        MIXT_TRY(mixt__npy_open(c->src, &c->array));
+        c->sources = &c->array.tensor;
+        c->count = 1;
+    } else {
+        MIXT_TRY(mixt__safetensors_open(c->src, &c->weights));
+        c->sources = c->weights->tensors;
+        c->count = c->weights->count;
+    }
+    return MIXT_OK;
+}
+
+/** Formats of the results, and a buffer for the largest that is converted. */
+static mixt_status describe_results(conversion *c)
+{
+    size_t largest = 0;
+    c->results = mixt__alloc(((size_t)c->count + 1) * sizeof *c->results);
+    if (!c->results)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to convert %lld tensors", c->src, (long long)c->count);
+    for (int64_t i = 0; i < c->count; i++) {
+        const mixt__tensor *source = &c->sources[i];
+        mixt__tensor *result = &c->results[i];
+        *result = *source;
+        result->data = NULL;
+        if (c->weights && !mixt_dtype_is_float(source->dtype))
+            continue;
+        result->dtype = c->dtype;
+        int64_t count = mixt__tensor_count(c->dtype, source->rank, source->dims);
+        if (count < 0)
+            return mixt__fail(MIXT_ERROR_SHAPE, "%s: tensor '%s' of shape %s is too large in %s", c->src, source->name,
+                              mixt__shape_print(source->rank, source->dims).text, mixt_dtype_name(c->dtype));
+        result->bytes = (size_t)count * mixt_dtype_size(c->dtype);
+        largest = result->bytes > largest ? result->bytes : largest;
+    }
+    c->buffer = mixt__alloc_uninit(largest);
+    if (!c->buffer)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a converted tensor of %zu bytes", c->src, largest);
+    return MIXT_OK;
+}
+
+static mixt_status fetch_converted(void *argument, int64_t index, const void **data)
+{
+    conversion *c = argument;
+    const mixt__tensor *source = &c->sources[index], *result = &c->results[index];
+    if (source->dtype == result->dtype && !c->options.saturate) {
+        *data = source->data;
+        return MIXT_OK;
+    }
+    c->options.seed = mixt__rng_key(c->seed, (uint64_t)index, 0);
+    int64_t count = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
+    *data = c->buffer;
+    mixt_status status = mixt_convert(c->buffer, result->dtype, source->data, source->dtype, count, &c->options);
+    return status == MIXT_OK ? status : mixt__fail_context(status, "%s: tensor '%s'", c->src, source->name);
+}
+
+static mixt_status write_result(conversion *c, const char *dst, bool overwrite)
+{
+    if (!mixt__path_has_extension(dst, ".npy"))
+        return mixt__safetensors_write_from(dst, c->results, c->count, c->weights ? &c->weights->metadata : NULL,
+                                            overwrite, fetch_converted, c);
+    if (c->count != 1)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "%s: holds %lld tensors, a .npy file exactly one; write %s as "
+                          ".safetensors instead",
+                          c->src, (long long)c->count, dst);
+    MIXT_TRY(fetch_converted(c, 0, &c->results[0].data));
+    return mixt__npy_write(dst, &c->results[0], overwrite);
+}
+
+mixt_status mixt__convert_file(const char *src, const char *dst, mixt_dtype dtype, const mixt_convert_options *options,
+                               bool overwrite)
+{
+    conversion c = {.src = src, .dtype = dtype};
+    if (options)
+        c.options = *options;
+    c.seed = c.options.seed;
+    mixt_status status;
+    MIXT_TRY(check_paths(src, dst, dtype, overwrite));
+    MIXT_TRY_CLEANUP(open_source(&c));
+    MIXT_TRY_CLEANUP(describe_results(&c));
+    status = write_result(&c, dst, overwrite);
+cleanup:
+    mixt__free(c.buffer);
+    mixt__free(c.results);
+    mixt__safetensors_close(c.weights);
+    mixt__npy_close(&c.array);
+    return status;
+}

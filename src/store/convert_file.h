@@ -1,0 +1,16 @@
+/* Conversion of a whole file to another number format. */
+#ifndef MIXT_STORE_CONVERT_FILE_H
+#define MIXT_STORE_CONVERT_FILE_H
+
+#include "mixt/num.h"
+
+/**
+ * Converts an .npy array, or the floating-point tensors of a .safetensors file (others and the metadata are kept as
+ * they are), to `dtype`. Either kind of file gives either kind, as long as a .npy destination gets one tensor only and
+ * a format that .npy has. All or nothing; an existing `dst` is replaced only with `overwrite`.
+ * @param options NULL for the defaults; stochastic rounding draws other bits for each tensor.
+ */
+mixt_status mixt__convert_file(const char *src, const char *dst, mixt_dtype dtype, const mixt_convert_options *options,
+                               bool overwrite);
+
+#endif

@@ -1,0 +1,176 @@
+/* Mapped reading and all-or-nothing writing. */
+#include "store/file.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+mixt_status mixt__file_map_open(const char *path, mixt__file_map *map)
+{
+    *map = (mixt__file_map){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    struct stat info;
+    mixt_status status = MIXT_OK;
+    if (fstat(fd, &info) < 0)
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be examined: %s", path, strerror(errno));
+    else if (!S_ISREG(info.st_mode))
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: is not a regular file", path);
+    if (status == MIXT_OK && info.st_size > 0) {
+        void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED)
+            status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be mapped: %s", path, strerror(errno));
+        else
+            *map = (mixt__file_map){data, (size_t)info.st_size};
+    }
+    close(fd);
+    return status;
+}
+
+void mixt__file_map_close(mixt__file_map *map)
+{
+    if (map->data)
+        munmap((void *)(uintptr_t)map->data, map->bytes);
+    *map = (mixt__file_map){0};
+}
+
+static mixt_status refuse_existing(const char *path)
+{
+    return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", path);
+}
+
+/** A name beside `path` that no other writer of this machine uses. */
+static char *temporary_name(const char *path)
+{
+    static unsigned number;
+    unsigned mine = __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED);
+    size_t size = strlen(path) + 48;
+    char *name = mixt__alloc(size);
+    if (name)
+        snprintf(name, size, "%s.tmp-%ld-%u", path, (long)getpid(), mine);
+    return name;
+}
+
+static void writer_close(mixt__file_writer *writer)
+{
+    if (writer->fd >= 0)
+        close(writer->fd);
+    mixt__free(writer->path);
+    mixt__free(writer->temporary);
+    *writer = (mixt__file_writer){.fd = -1};
+}
+
+mixt_status mixt__file_writer_open(mixt__file_writer *writer, const char *path, bool overwrite)
+{
+    *writer = (mixt__file_writer){.fd = -1, .overwrite = overwrite};
+    struct stat info;
+    if (lstat(path, &info) == 0) {
+        if (S_ISDIR(info.st_mode))
+            return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory; name a file in it", path);
+        if (!overwrite)
+            return refuse_existing(path);
+    }
+    writer->path = mixt__strdup(path);
+    writer->temporary = temporary_name(path);
+    if (!writer->path || !writer->temporary) {
+        writer_close(writer);
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to write it", path);
+    }
+    writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (writer->fd < 0) {
+        mixt_status status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
+        writer_close(writer);
+        return status;
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__file_writer_append(mixt__file_writer *writer, const void *data, size_t bytes)
+{
+    const char *from = data;
+    size_t left = bytes;
+    while (left > 0) {
+        size_t piece = left < (size_t)1 << 30 ? left : (size_t)1 << 30;
+        ssize_t done = write(writer->fd, from, piece);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be written (%zu of %zu bytes of this part are missing): %s",
+                              writer->path, left, bytes, done < 0 ? strerror(errno) : "no space left");
+        from += done;
+        left -= (size_t)done;
+    }
+    return MIXT_OK;
+}
+
+/** Best effort: makes the rename itself survive a power cut. */
+static void sync_folder(const char *path)
+{
+    char *copy = mixt__strdup(path);
+    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        (void)fsync(fd);
+        close(fd);
+    }
+    mixt__free(copy);
+}
+
+static mixt_status move_into_place(const mixt__file_writer *writer)
+{
+    int failed;
+    if (writer->overwrite) {
+        failed = rename(writer->temporary, writer->path);
+    } else {
+        failed = renameat2(AT_FDCWD, writer->temporary, AT_FDCWD, writer->path, RENAME_NOREPLACE);
+        if (failed && (errno == EINVAL || errno == ENOSYS)) // a file system without it: check, then rename
+            failed = access(writer->path, F_OK) == 0 ? (errno = EEXIST, -1) : rename(writer->temporary, writer->path);
+        if (failed && errno == EEXIST)
+            return refuse_existing(writer->path);
+    }
+    if (failed)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be put in place: %s", writer->path, strerror(errno));
+    return MIXT_OK;
+}
+
+mixt_status mixt__file_writer_commit(mixt__file_writer *writer)
+{
+    mixt_status status = MIXT_OK;
+    if (fsync(writer->fd) < 0) // delayed allocation reports a full disk here
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be brought to disk: %s", writer->path, strerror(errno));
+    int fd = writer->fd;
+    writer->fd = -1;
+    if (close(fd) < 0 && status == MIXT_OK)
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be closed: %s", writer->path, strerror(errno));
+    if (status == MIXT_OK)
+        status = move_into_place(writer);
+    if (status != MIXT_OK) {
+        mixt__file_writer_abandon(writer);
+        return status;
+    }
+    sync_folder(writer->path);
+    writer_close(writer);
+    return MIXT_OK;
+}
+
+void mixt__file_writer_abandon(mixt__file_writer *writer)
+{
+    if (!writer->temporary)
+        return;
+    unlink(writer->temporary);
+    writer_close(writer);
+}
+
+bool mixt__path_has_extension(const char *path, const char *extension)
+{
+    size_t length = strlen(path), tail = strlen(extension);
+    return length > tail && !strcmp(path + length - tail, extension);
+}

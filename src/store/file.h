@@ -1,0 +1,37 @@
+/* Files as mixt reads and writes them: mapped whole for reading; for writing, all or nothing.
+ *
+ * A writer fills a temporary file beside the destination and renames it when everything is on disk. Whatever fails
+ * before that leaves the destination as it was and removes the temporary file.
+ */
+#ifndef MIXT_STORE_FILE_H
+#define MIXT_STORE_FILE_H
+
+#include "mixt/types.h"
+
+typedef struct mixt__file_map {
+    const unsigned char *data; /**< NULL for an empty file */
+    size_t bytes;
+} mixt__file_map;
+
+/** Maps a regular file read-only. */
+mixt_status mixt__file_map_open(const char *path, mixt__file_map *map);
+void mixt__file_map_close(mixt__file_map *map);
+
+typedef struct mixt__file_writer {
+    char *path, *temporary; /**< NULL when not open */
+    int fd;
+    bool overwrite;
+} mixt__file_writer;
+
+/** Fails when `path` exists and `overwrite` is false, or when its folder cannot be written. */
+mixt_status mixt__file_writer_open(mixt__file_writer *writer, const char *path, bool overwrite);
+mixt_status mixt__file_writer_append(mixt__file_writer *writer, const void *data, size_t bytes);
+/** Puts the file in its place; after this, or a failure of it, the writer is closed. */
+mixt_status mixt__file_writer_commit(mixt__file_writer *writer);
+/** Removes what was written; nothing to do on a closed writer. */
+void mixt__file_writer_abandon(mixt__file_writer *writer);
+
+/** True when `path` ends with `extension` (".npy"). */
+bool mixt__path_has_extension(const char *path, const char *extension);
+
+#endif

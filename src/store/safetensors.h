@@ -1,0 +1,57 @@
+/* safetensors files: an 8-byte little-endian header length, a JSON header, then the tensors end to end.
+ *
+ * Reading is strict: a file is taken only when every tensor's format, shape, size and place agree with each other and
+ * with the length of the file. Messages name the file, the tensor and the offset.
+ */
+#ifndef MIXT_STORE_SAFETENSORS_H
+#define MIXT_STORE_SAFETENSORS_H
+
+#include "store/tensor.h"
+
+typedef struct mixt__text_pair {
+    const char *key, *value;
+} mixt__text_pair;
+
+/** The free-form map of a file. */
+typedef struct mixt__metadata {
+    const mixt__text_pair *pairs;
+    int64_t count;
+} mixt__metadata;
+
+/** An open file. Tensors are in the order of their data, which stays mapped until the file is closed. */
+typedef struct mixt__safetensors {
+    const mixt__tensor *tensors;
+    int64_t count;
+    mixt__metadata metadata;
+    struct mixt__safetensors_storage *storage;
+} mixt__safetensors;
+
+mixt_status mixt__safetensors_open(const char *path, mixt__safetensors **file);
+/** NULL when there is none of that name. */
+const mixt__tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name);
+/** NULL for no metadata of that key. */
+const char *mixt__safetensors_metadata(const mixt__safetensors *file, const char *key);
+/** NULL is fine. */
+void mixt__safetensors_close(mixt__safetensors *file);
+
+/** Gives the data of tensor `index` when the writer reaches it; valid until the next call. */
+typedef mixt_status mixt__tensor_fetch_fn(void *argument, int64_t index, const void **data);
+
+/**
+ * Writes tensors (name, dtype, rank, dims; `bytes` is not read) with data from `fetch`, all or nothing. Wide elements
+ * come first, so that each tensor is aligned to its elements; otherwise in the given order.
+ * @param metadata NULL for none.
+ */
+mixt_status mixt__safetensors_write_from(const char *path, const mixt__tensor *tensors, int64_t count,
+                                         const mixt__metadata *metadata, bool overwrite, mixt__tensor_fetch_fn *fetch,
+                                         void *argument);
+
+/** The same with the tensors' own data, replacing an existing file. */
+mixt_status mixt__safetensors_write(const char *path, const mixt__tensor *tensors, int64_t count,
+                                    const mixt__metadata *metadata);
+
+/** The file format's name of a dtype ("BF16"; TF32 is stored as "F32"), and back; NULL and NONE where there is none. */
+const char *mixt__safetensors_dtype_name(mixt_dtype dtype);
+mixt_dtype mixt__safetensors_dtype_parse(const char *name);
+
+#endif

@@ -1,0 +1,27 @@
+/* What a weights or array file holds: named tensors. Shared by the readers and writers of each file format. */
+#ifndef MIXT_STORE_TENSOR_H
+#define MIXT_STORE_TENSOR_H
+
+#include "mixt/types.h"
+
+enum { MIXT__FILE_RANK = 8 };
+
+typedef struct mixt__tensor {
+    const char *name;
+    mixt_dtype dtype;
+    int rank;
+    int64_t dims[MIXT__FILE_RANK];
+    const void *data; /**< row-major; from a file of another program possibly not aligned to its elements */
+    size_t bytes;
+} mixt__tensor;
+
+/** Elements of a shape; -1 when a dimension is negative or the product (in bytes too) does not fit. */
+int64_t mixt__tensor_count(mixt_dtype dtype, int rank, const int64_t *dims);
+
+/** "[2, 3]", for messages; `text` holds it. */
+typedef struct mixt__shape_text {
+    char text[MIXT__FILE_RANK * 22 + 3];
+} mixt__shape_text;
+mixt__shape_text mixt__shape_print(int rank, const int64_t *dims);
+
+#endif
