@@ -1,0 +1,131 @@
+/* Data sets: where samples come from, what one sample looks like, and batches of them.
+ *
+ * The order of samples is a pure function of (seed, epoch), and a batch a pure function of (seed, batch number): it
+ * does not depend on the precision policy, on threads or on what was read before, so a run resumes by number alone.
+ */
+#ifndef MIXT_DATA_H
+#define MIXT_DATA_H
+
+#include "mixt/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt_data mixt_data;
+
+/** What a sample's target is. */
+typedef enum mixt_target_kind {
+    MIXT_TARGET_AUTO = 0, /**< only in options: decided from the data */
+    MIXT_TARGET_CLASS,    /**< one INT32 in [0, classes) */
+    MIXT_TARGET_VALUES,   /**< FP32 numbers to regress on */
+    MIXT_TARGET_TOKENS,   /**< T INT32 tokens: the input, one step ahead */
+} mixt_target_kind;
+
+/** What happens to input numbers on the way from the file to a batch. */
+typedef enum mixt_normalise {
+    MIXT_NORMALISE_STANDARD = 0, /**< bytes to [0, 1]; then subtract the mean, divide by the standard deviation */
+    MIXT_NORMALISE_UNIT,         /**< bytes to [0, 1]; other numbers as they are */
+    MIXT_NORMALISE_NONE,         /**< as stored: bytes become 0 to 255 */
+} mixt_normalise;
+
+/** How to open a data set. Zero-initialised: every default below. */
+typedef struct mixt_data_options {
+    int reserved;      /**< leave 0 */
+    const char *split; /**< "train", "val", "test" or "all" (a single file whole); default "train" */
+    double val;    /**< share of the training file kept for "val" where it has no file of its own; 0: 0.1; < 0: none */
+    double test;   /**< the same for "test"; 0 or less: none */
+    uint64_t seed; /**< of shuffling and of generated samples; default 0 */
+    bool in_order; /**< mixt_data_batch follows the file instead of shuffling every epoch */
+    int64_t seq;   /**< text, random tokens: tokens a sample; default 256 */
+    int64_t limit; /**< use only the first N samples of the part; 0: all */
+    int64_t samples;    /**< digits, random: how many to generate; default 20000 train, 2000 val, 4000 test */
+    int64_t classes;    /**< classes expected (a label past them is an error), or random's classes or vocabulary;
+                             default: largest label + 1; random: 10, for tokens 256 */
+    const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
+                             as many elements as the file's samples; random: what to generate; default: the file's */
+    const char *labels; /**< file of labels: needed for npy; idx: where it is not found by name */
+    mixt_target_kind target;  /**< csv, npy: CLASS or VALUES instead of deciding from the numbers */
+    mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
+    float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0: computed from the training
+                                   part, for each channel or feature (the last dimension) apart */
+    const mixt_data *like;    /**< take mean, std and classes from this open set (say, the training part) instead of
+                                   reading the training file for them; borrowed during the call only */
+} mixt_data_options;
+
+/** One sample and how many there are. Strings and arrays belong to the data set. */
+typedef struct mixt_data_info {
+    const char *kind, *path, *split;   /**< "idx", "mnist", "train" */
+    int64_t samples;                   /**< in this part */
+    mixt_dtype input_dtype;            /**< FP32, or INT32 for tokens */
+    int input_rank;                    /**< without the batch dimension */
+    int64_t input_dims[MIXT_MAX_RANK]; /**< (H, W, C), (F) or (T) */
+    int64_t input_elements;            /**< product of the dims */
+    mixt_target_kind target;           /**< never AUTO */
+    mixt_dtype target_dtype;           /**< INT32 or FP32 */
+    int64_t target_elements;           /**< 1 for a class, T for tokens */
+    int64_t classes;                   /**< classes or vocabulary; 0 for MIXT_TARGET_VALUES */
+    int64_t channels;                  /**< entries of mean and std: the last dimension; 0: never normalised */
+    const float *mean, *std;           /**< what a batch was normalised with, after scaling to [0, 1] */
+} mixt_data_info;
+
+/**
+ * Opens a data set.
+ * @param spec "kind:path":
+ *   - "digits:" drawn by mixt itself, 28x28x1, 10 classes;
+ *   - "idx:DIR", "idx:DIR/train", "idx:IMAGES" the MNIST family, plain or .gz: DIR/train-images-idx3-ubyte and its
+ *     like (t10k or test, val);
+ *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target; separator
+ *     , ; tab or space; a header line is recognised;
+ *   - "npy:IMAGES.npy" with the labels option;
+ *   - "text:FILE" or "text:DIR" (train.txt, …): bytes as tokens, windows of seq + 1;
+ *   - "random:", "random:224x224x3", "random:784", "random:tokens" synthetic, for benchmarks.
+ *   Without "kind:" the kind is guessed from the path (MIXT_LOG=data says how).
+ * @param options NULL for the defaults.
+ * @param data set to the open set, or to NULL on failure; close it with mixt_data_close.
+ * @return MIXT_ERROR_UNSUPPORTED when the set has no such part; MIXT_ERROR_FILE, _FORMAT or _DATA for what is wrong
+ *   with a file; MIXT_ERROR_ARGUMENT, _CONFIG for what is wrong with spec or options.
+ */
+mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *options, mixt_data **data);
+
+#ifndef __cplusplus
+/** mixt_data_open("idx:mnist", &data, .split = "test", .seed = 1) */
+#define mixt_data_open(spec, data, ...)                                                                                \
+    mixt_data_open_with((spec), &(mixt_data_options){.reserved = 0, __VA_ARGS__}, (data))
+#endif
+
+/** NULL is allowed. */
+void mixt_data_close(mixt_data *data);
+
+/** Never NULL; valid until the set is closed. */
+const mixt_data_info *mixt_data_describe(const mixt_data *data);
+
+/** Whole batches in an epoch: samples / batch, the rest of an epoch is left out. */
+int64_t mixt_data_batches(const mixt_data *data, int64_t batch);
+
+/**
+ * Batch `number` (from 0, counted over all epochs) of a training run, shuffled anew each epoch. Any thread may call
+ * it at any time; it allocates nothing.
+ * @param batch samples a batch, 1 to the number of samples.
+ * @param input room for batch × input_elements of input_dtype.
+ * @param target room for batch × target_elements of target_dtype.
+ */
+mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number, void *input, void *target);
+
+/**
+ * Samples first, first + 1, … in order, for evaluation.
+ * @param valid set to the samples read: `count`, less in the last batch; what lies behind them is not touched.
+ * @return MIXT_END when `first` is at or past the end.
+ */
+mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
+                           int64_t *valid);
+
+/** mixt_data_batch with a counter inside the set: the next batch at each call. Not for several threads at once. */
+mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *target);
+/** The number of the batch that mixt_data_next gives next; for resuming. */
+void mixt_data_seek(mixt_data *data, int64_t number);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

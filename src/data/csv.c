@@ -1,0 +1,297 @@
+/* CSV: one sample a line, the last column is the target.
+ *
+ * The separator comes from the first line (; tab , or space, in this order). The first line is a header when a field
+ * of it is no number; scikit-learn's "rows,features,class names" is understood and its counts are checked. Blank
+ * lines and lines that begin with # are skipped. A missing or non-finite value is an error: mixt does not guess data.
+ */
+#include "data/data.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN = 24 }; // characters of a bad field in a message
+
+/** A position in the file's text, and what is known so far. */
+typedef struct csv_reader {
+    const char *path;
+    const char *at, *end; // rest of the text; *end is NUL
+    int64_t line;         // of the line last taken, from 1
+    char separator;
+    int64_t columns;
+    int64_t stated_rows, stated_classes; // of a scikit-learn header; 0: none
+    locale_t c_locale;                   // decimal points, whatever the program's locale
+} csv_reader;
+
+typedef struct csv_field {
+    const char *text;
+    int64_t length;
+} csv_field;
+
+/** Numbers of the rows so far: (rows, columns), and each row's line. */
+typedef struct csv_rows {
+    float *values;
+    int64_t value_capacity, value_count;
+    int64_t *lines;
+    int64_t line_capacity, count;
+} csv_rows;
+
+/** The next line that says something; false at the end. */
+static bool next_line(csv_reader *reader, csv_field *line)
+{
+    while (reader->at < reader->end) {
+        const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
+        const char *stop = newline ? newline : reader->end;
+        line->text = reader->at;
+        reader->at = newline ? newline + 1 : reader->end;
+        reader->line++;
+        while (stop > line->text && (stop[-1] == '\r' || stop[-1] == ' '))
+            stop--;
+        while (line->text < stop && *line->text == ' ')
+            line->text++;
+        line->length = stop - line->text;
+        if (line->length > 0 && *line->text != '#')
+            return true;
+    }
+    return false;
+}
+
+/** Takes the first field off a line; false when none is left. An empty rest after a separator is one more field. */
+static bool next_field(const csv_reader *reader, csv_field *rest, csv_field *field)
+{
+    if (!rest->text)
+        return false;
+    const char *stop = memchr(rest->text, reader->separator, (size_t)rest->length), *end = rest->text + rest->length;
+    *field = (csv_field){rest->text, (stop ? stop : end) - rest->text};
+    while (stop && reader->separator == ' ' && stop[1] == ' ')
+        stop++;
+    *rest = stop ? (csv_field){stop + 1, end - stop - 1} : (csv_field){NULL, 0};
+    while (field->length > 0 && (*field->text == ' ' || *field->text == '\t')) {
+        field->text++;
+        field->length--;
+    }
+    while (field->length > 0 && (field->text[field->length - 1] == ' ' || field->text[field->length - 1] == '\t'))
+        field->length--;
+    if (field->length >= 2 && *field->text == '"' && field->text[field->length - 1] == '"') {
+        field->text++;
+        field->length -= 2;
+    }
+    return true;
+}
+
+/** Plain decimals exactly and fast; false for anything that needs strtod (long, large, or no number at all). */
+static bool parse_plain(const csv_field *field, double *value)
+{
+    static const double powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    const char *at = field->text, *end = at + field->length;
+    bool negative = at < end && *at == '-';
+    at += at < end && (*at == '-' || *at == '+');
+    uint64_t mantissa = 0;
+    int digits = 0, decimals = 0;
+    bool point = false;
+    for (; at < end; at++) {
+        if (*at == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (*at < '0' || *at > '9' || digits == 15)
+            return false;
+        mantissa = mantissa * 10 + (uint64_t)(*at - '0');
+        digits++;
+        decimals += point;
+    }
+    double magnitude = (double)mantissa / powers[decimals];
+    *value = negative ? -magnitude : magnitude;
+    return digits > 0;
+}
+
+static bool parse_number(const csv_reader *reader, const csv_field *field, double *value)
+{
+    if (field->length == 0)
+        return false;
+    if (parse_plain(field, value))
+        return true;
+    char first = *field->text;
+    if (first == ' ' || first == '\t' || first == '\r' || first == '\v' || first == '\f' || first == '\n')
+        return false; // strtod would skip it, over the end of the field
+    char *end;
+    *value = strtod_l(field->text, &end, reader->c_locale);
+    return end == field->text + field->length;
+}
+
+static char find_separator(const csv_field *line)
+{
+    static const char candidates[] = {';', '\t', ',', ' '};
+    for (size_t i = 0; i < sizeof candidates; i++)
+        if (memchr(line->text, candidates[i], (size_t)line->length))
+            return candidates[i];
+    return ',';
+}
+
+/** What the first line is: how many fields it has, how many are no numbers, and scikit-learn's counts. */
+static bool is_header(csv_reader *reader, csv_field line)
+{
+    csv_field field;
+    double value, counts[2] = {0, 0};
+    int64_t fields = 0, words = 0;
+    while (next_field(reader, &line, &field)) {
+        if (parse_number(reader, &field, &value)) {
+            if (fields < 2)
+                counts[fields] = value;
+        } else {
+            words++;
+        }
+        fields++;
+    }
+    reader->columns = fields;
+    if (words > 1 && words == fields - 2 && counts[0] >= 1 && counts[1] >= 1 && counts[0] == floor(counts[0]) &&
+        counts[0] < 1e15 && counts[1] == floor(counts[1]) && counts[1] < 1e9) {
+        reader->stated_rows = (int64_t)counts[0];
+        reader->stated_classes = words;
+        reader->columns = (int64_t)counts[1] + 1;
+    }
+    return words > 0;
+}
+
+/** Columns of the first line after a header, which may name fewer or more; they tell if stated counts were meant. */
+static void count_columns(csv_reader *reader, csv_field line)
+{
+    csv_field field;
+    int64_t columns = 0;
+    while (next_field(reader, &line, &field))
+        columns++;
+    if (columns != reader->columns)
+        reader->stated_rows = reader->stated_classes = 0;
+    reader->columns = columns;
+}
+
+static mixt_status bad_field(const csv_reader *reader, int64_t column, const csv_field *field, double value)
+{
+    int shown = (int)(field->length < SHOWN ? field->length : SHOWN);
+    const char *wrong = field->length == 0 ? "is missing" : isfinite(value) ? "is not a number" : "is not finite";
+    return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' %s; every field must be a finite number",
+                      reader->path, (long long)reader->line, (long long)column, shown, field->text, wrong);
+}
+
+static mixt_status read_row(csv_reader *reader, csv_field line, csv_rows *rows)
+{
+    csv_field field;
+    int64_t column = 0;
+    while (next_field(reader, &line, &field)) {
+        double value = 0;
+        bool number = parse_number(reader, &field, &value);
+        if (!number)
+            value = 0;
+        if (!number || !isfinite((float)value))
+            return bad_field(reader, column + 1, &field, number ? INFINITY : 0);
+        if (!mixt__grow((void **)&rows->values, &rows->value_capacity, rows->value_count, sizeof(float)))
+            return mixt__fail(MIXT_ERROR_MEMORY, "%s: line %lld: no memory", reader->path, (long long)reader->line);
+        rows->values[rows->value_count++] = (float)value;
+        column++;
+    }
+    if (column != reader->columns)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: %lld columns, expected %lld as in the lines before",
+                          reader->path, (long long)reader->line, (long long)column, (long long)reader->columns);
+    if (!mixt__grow((void **)&rows->lines, &rows->line_capacity, rows->count, sizeof(int64_t)))
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: line %lld: no memory", reader->path, (long long)reader->line);
+    rows->lines[rows->count++] = reader->line;
+    return MIXT_OK;
+}
+
+static mixt_status read_rows(csv_reader *reader, csv_rows *rows)
+{
+    csv_field line;
+    if (!next_line(reader, &line))
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: no line with data in it", reader->path);
+    reader->separator = find_separator(&line);
+    if (is_header(reader, line))
+        MIXT_LOG(DATA, "%s: line %lld is a header%s", reader->path, (long long)reader->line,
+                 reader->stated_rows ? " with counts" : "");
+    else
+        MIXT_TRY(read_row(reader, line, rows));
+    while (next_line(reader, &line)) {
+        if (rows->count == 0)
+            count_columns(reader, line);
+        MIXT_TRY(read_row(reader, line, rows));
+    }
+    if (rows->count == 0)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: only a header line, no data", reader->path);
+    if (reader->columns < 2)
+        return mixt__fail(
+            MIXT_ERROR_DATA,
+            "%s: 1 column, expected at least 2: features, then the target (separated by , ; tab or space)",
+            reader->path);
+    if (reader->stated_rows && reader->stated_rows != rows->count)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: line 1 states %lld rows, the file has %lld: is it cut off?",
+                          reader->path, (long long)reader->stated_rows, (long long)rows->count);
+    return MIXT_OK;
+}
+
+/** Parts the last column from the others: features move together in place. */
+static mixt_status fill_table(mixt_data *data, const csv_reader *reader, csv_rows *rows, mixt__table *table)
+{
+    int64_t features = reader->columns - 1;
+    float *targets = mixt__alloc_uninit((size_t)rows->count * sizeof(float));
+    if (!targets)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld targets", reader->path, (long long)rows->count);
+    for (int64_t i = 0; i < rows->count; i++) {
+        targets[i] = rows->values[i * reader->columns + features];
+        memmove(rows->values + i * features, rows->values + i * reader->columns, (size_t)features * sizeof(float));
+    }
+    table->path = reader->path;
+    table->block = rows->values;
+    table->input = rows->values;
+    rows->values = NULL;
+    table->dtype = MIXT_DTYPE_FP32;
+    table->rows = rows->count;
+    table->rank = 1;
+    table->dims[0] = features;
+    table->classes = reader->stated_classes;
+    return mixt__table_take_targets(data, table, targets, data->options.target, rows->lines);
+}
+
+static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
+{
+    mixt__bytes file;
+    MIXT_TRY(mixt__bytes_read(path, &file));
+    csv_reader reader = {.path = path, .at = (const char *)file.bytes, .end = (const char *)file.bytes + file.size};
+    csv_rows rows = {0};
+    mixt_status status;
+    if (file.size >= 3 && !memcmp(file.bytes, "\xEF\xBB\xBF", 3))
+        reader.at += 3; // byte-order mark
+    reader.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!reader.c_locale)
+        MIXT_TRY_CLEANUP(mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a locale", path));
+    MIXT_TRY_CLEANUP(read_rows(&reader, &rows));
+    MIXT_TRY_CLEANUP(fill_table(data, &reader, &rows, table));
+    MIXT_LOG(DATA, "%s: %lld rows, %lld features, %s", path, (long long)table->rows, (long long)table->dims[0],
+             table->labels ? "the last column is a class" : "the last column is a value to regress on");
+cleanup:
+    if (reader.c_locale)
+        freelocale(reader.c_locale);
+    mixt__free(rows.values);
+    mixt__free(rows.lines);
+    mixt__bytes_free(&file);
+    return status;
+}
+
+static const char *find(mixt_data *data, mixt__part part)
+{
+    return mixt__path_of_part(data, part, ".csv");
+}
+
+static mixt_status open_csv(mixt_data *data)
+{
+    static const mixt__table_reader reader = {find, load};
+    return mixt__table_open(data, &reader);
+}
+
+const mixt__data_kind mixt__data_csv = {
+    .name = "csv",
+    .what = "file of numbers, one sample a line",
+    .open = open_csv,
+    .sample = mixt__table_sample,
+    .close = mixt__table_close,
+};

@@ -1,0 +1,234 @@
+/* Opening a set by its spec, and batches of it. The table of kinds is the only place that knows them all. */
+#include "data/data.h"
+
+#include <math.h>
+#include <string.h>
+
+static const mixt__data_kind *const kinds[] = {
+    &mixt__data_digits, &mixt__data_idx, &mixt__data_csv, &mixt__data_text, &mixt__data_random,
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+
+static const mixt__data_kind *find_kind(const char *name, size_t length)
+{
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (strlen(kinds[i]->name) == length && !strncmp(kinds[i]->name, name, length))
+            return kinds[i];
+    return NULL;
+}
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && !strcmp(text + length - tail, ending);
+}
+
+/** The kind that a path without prefix looks like; NULL when nothing fits. */
+static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
+{
+    static const struct {
+        const char *ending;
+        const mixt__data_kind *kind;
+    } endings[] = {
+        {".csv", &mixt__data_csv},    {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
+        {".tsv.gz", &mixt__data_csv}, {"-ubyte", &mixt__data_idx},  {"-ubyte.gz", &mixt__data_idx},
+        {".idx", &mixt__data_idx},    {".txt", &mixt__data_text},   {".txt.gz", &mixt__data_text},
+        {"/train", &mixt__data_idx},  {"/test", &mixt__data_idx},
+    };
+    const mixt__data_kind *kind = find_kind(path, strlen(path));
+    if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))
+        return kind; // "digits" for "digits:"
+    if (mixt__path_is_directory(path)) {
+        if (mixt__path_find(data, path, "train.csv"))
+            return &mixt__data_csv;
+        return mixt__path_find(data, path, "train.txt") ? &mixt__data_text : &mixt__data_idx;
+    }
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
+        if (ends_with(path, endings[i].ending))
+            return endings[i].kind;
+    return mixt__path_is_file(path) ? &mixt__data_text : NULL;
+}
+
+static mixt_status parse_spec(mixt_data *data, const char *spec)
+{
+    size_t word = strspn(spec, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    if (spec[word] == ':') {
+        data->kind = find_kind(spec, word);
+        data->path = mixt__arena_strdup(&data->arena, spec + word + 1);
+        if (!data->kind)
+            return mixt__fail(MIXT_ERROR_CONFIG,
+                              "data '%s': no kind '%.*s'; expected digits:, idx:, csv:, text: or random:", spec,
+                              (int)word, spec);
+    } else {
+        data->kind = guess_kind(data, spec);
+        if (!data->kind)
+            return mixt__fail(MIXT_ERROR_FILE,
+                              "data '%s': no such file or folder; expected a path or one of digits:, idx:, csv:, "
+                              "text:, random:",
+                              spec);
+        data->path = find_kind(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);
+        MIXT_LOG(DATA, "'%s' looks like %s: a %s", spec, data->kind->name, data->kind->what);
+    }
+    return data->path ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
+}
+
+static mixt_status check_numbers(const mixt_data_options *options)
+{
+    if (!(options->val < 1) || !(options->test < 1))
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: shares val %g and test %g must be below 1", options->val,
+                          options->test);
+    if (options->seq < 0 || options->seq > INT32_MAX || options->limit < 0 || options->samples < 0)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: seq %lld, limit %lld and samples %lld must not be negative or huge",
+                          (long long)options->seq, (long long)options->limit, (long long)options->samples);
+    if (options->classes < 0 || options->classes > 1 << 24)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: classes %lld, expected 1 to %d", (long long)options->classes,
+                          1 << 24);
+    if (!(options->std >= 0) || !isfinite(options->std) || !isfinite(options->mean) ||
+        (options->mean != 0 && options->std == 0))
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: mean %g, std %g: expected both, finite, std above 0",
+                          (double)options->mean, (double)options->std);
+    if ((unsigned)options->target > MIXT_TARGET_VALUES || (unsigned)options->normalise > MIXT_NORMALISE_NONE)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: target %d or normalise %d is not an allowed value",
+                          (int)options->target, (int)options->normalise);
+    return MIXT_OK;
+}
+
+/** Copies the options, strings included: the caller's may be gone after the call. */
+static mixt_status take_options(mixt_data *data, const mixt_data_options *options)
+{
+    if (!options)
+        return MIXT_OK;
+    MIXT_TRY(check_numbers(options));
+    data->options = *options;
+    const char **strings[] = {&data->options.split, &data->options.shape, &data->options.labels};
+    for (int i = 0; i < 3; i++)
+        if (*strings[i]) {
+            *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);
+            if (!*strings[i])
+                return mixt__fail(MIXT_ERROR_MEMORY, "data: no memory for its options");
+        }
+    if (!data->options.split)
+        return MIXT_OK;
+    for (int part = 0; part < MIXT_PART_COUNT; part++)
+        if (!strcmp(data->options.split, mixt__part_names[part])) {
+            data->part = (mixt__part)part;
+            return MIXT_OK;
+        }
+    return mixt__fail(MIXT_ERROR_CONFIG, "data: split '%s', expected train, val, test or all", data->options.split);
+}
+
+/** What all kinds have in common once one has opened. */
+static mixt_status finish_open(mixt_data *data)
+{
+    mixt_data_info *info = &data->info;
+    info->kind = data->kind->name;
+    info->path = data->path;
+    info->split = mixt__part_names[data->part];
+    info->target_dtype = info->target == MIXT_TARGET_VALUES ? MIXT_DTYPE_FP32 : MIXT_DTYPE_INT32;
+    if (!mixt__shape_elements(info->input_rank, info->input_dims, &info->input_elements))
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s:%s: a sample is too large", info->kind, info->path);
+    if (data->options.limit && data->options.limit < info->samples)
+        info->samples = data->options.limit;
+    data->options.like = NULL;
+    MIXT_LOG(DATA, "%s:%s %s: %lld samples of %lld elements, %lld classes", info->kind, info->path, info->split,
+             (long long)info->samples, (long long)info->input_elements, (long long)info->classes);
+    return MIXT_OK;
+}
+
+mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *options, mixt_data **result)
+{
+    if (!spec || !result)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_data_open: spec and data must not be NULL");
+    *result = NULL;
+    mixt_data *data = mixt__alloc(sizeof *data);
+    if (!data)
+        return mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
+    mixt_status status;
+    MIXT_TRY_CLEANUP(take_options(data, options));
+    MIXT_TRY_CLEANUP(parse_spec(data, spec));
+    MIXT_TRY_CLEANUP(data->kind->open(data));
+    MIXT_TRY_CLEANUP(finish_open(data));
+    *result = data;
+    return MIXT_OK;
+cleanup:
+    mixt_data_close(data);
+    return status;
+}
+
+void mixt_data_close(mixt_data *data)
+{
+    if (!data)
+        return;
+    if (data->kind)
+        data->kind->close(data);
+    mixt__arena_free(&data->arena);
+    mixt__free(data);
+}
+
+const mixt_data_info *mixt_data_describe(const mixt_data *data)
+{
+    return &data->info;
+}
+
+int64_t mixt_data_batches(const mixt_data *data, int64_t batch)
+{
+    return batch > 0 ? data->info.samples / batch : 0;
+}
+
+/** The k-th input and target of a batch buffer. */
+static mixt_status write_sample(const mixt_data *data, int64_t index, int64_t epoch, int64_t k, void *input,
+                                void *target)
+{
+    const mixt_data_info *info = &data->info; // FP32 and INT32: four bytes either way
+    return data->kind->sample(data, index, epoch, (char *)input + k * info->input_elements * 4,
+                              (char *)target + k * info->target_elements * 4);
+}
+
+mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number, void *input, void *target)
+{
+    if (batch < 1 || batch > data->info.samples)
+        return mixt__fail(
+            MIXT_ERROR_ARGUMENT, "%s:%s: a batch of %lld samples, but the %s part has %lld; lower the batch size",
+            data->info.kind, data->path, (long long)batch, data->info.split, (long long)data->info.samples);
+    if (number < 0 || !input || !target)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld: expected a number from 0 and two buffers",
+                          (long long)number);
+    int64_t per_epoch = data->info.samples / batch, epoch = number / per_epoch, first = number % per_epoch * batch;
+    uint64_t key = mixt__rng_key(data->options.seed, MIXT_STREAM_ORDER, (uint64_t)epoch);
+    for (int64_t k = 0; k < batch; k++) {
+        int64_t index = data->options.in_order ? first + k : mixt__order_at(key, data->info.samples, first + k);
+        MIXT_TRY(write_sample(data, index, epoch, k, input, target));
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
+                           int64_t *valid)
+{
+    *valid = 0;
+    if (first < 0 || count < 1 || !input || !target)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "read of %lld samples at %lld: expected a count from 1 and two buffers",
+                          (long long)count, (long long)first);
+    if (first >= data->info.samples)
+        return mixt__fail(MIXT_END, "%s:%s: all %lld samples are read", data->info.kind, data->path,
+                          (long long)data->info.samples);
+    if (count > data->info.samples - first)
+        count = data->info.samples - first;
+    for (int64_t k = 0; k < count; k++)
+        MIXT_TRY(write_sample(data, first + k, -1, k, input, target));
+    *valid = count;
+    return MIXT_OK;
+}
+
+mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *target)
+{
+    MIXT_TRY(mixt_data_batch(data, batch, data->next, input, target));
+    data->next++;
+    return MIXT_OK;
+}
+
+void mixt_data_seek(mixt_data *data, int64_t number)
+{
+    data->next = number < 0 ? 0 : number;
+}

@@ -1,0 +1,145 @@
+/* Inside a data set: the record of a kind, the state that kinds share, and the steps of opening one.
+ *
+ * A kind is one const record (open, sample, close) in data.c's table. Kinds that hold rows in memory (idx, csv, npy,
+ * digits) fill a mixt__table and share its splitting, normalising and sampling; text and random sample by themselves.
+ */
+#ifndef MIXT_DATA_DATA_H
+#define MIXT_DATA_DATA_H
+
+#include "mixt/data.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/rng.h"
+#include "base/status.h"
+
+typedef enum mixt__part { MIXT_PART_TRAIN, MIXT_PART_VAL, MIXT_PART_TEST, MIXT_PART_ALL, MIXT_PART_COUNT } mixt__part;
+
+extern const char *const mixt__part_names[MIXT_PART_COUNT];
+
+typedef struct mixt__data_kind {
+    const char *name;
+    const char *what; // for error texts
+    /** Fills data->info and data->state from data->path and data->options. */
+    mixt_status (*open)(mixt_data *data);
+    /** Writes one sample. `epoch` is negative outside training. Pure, any thread; must not allocate. */
+    mixt_status (*sample)(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
+    /** Frees data->state; also after an open that failed half way. */
+    void (*close)(mixt_data *data);
+} mixt__data_kind;
+
+struct mixt_data {
+    const mixt__data_kind *kind;
+    mixt_data_options options; // strings live in the arena; `like` is valid only while opening
+    mixt_data_info info;
+    mixt__part part;
+    const char *path;
+    void *state;  // of the kind
+    int64_t next; // batch number of mixt_data_next
+    mixt__arena arena;
+};
+
+extern const mixt__data_kind mixt__data_digits, mixt__data_idx, mixt__data_csv, mixt__data_npy, mixt__data_text,
+    mixt__data_random;
+
+/** Streams of mixt__rng_key that belong to data. */
+enum {
+    MIXT_STREAM_ORDER = 0x64617400, // epoch permutations
+    MIXT_STREAM_PARTS,              // which rows of a file are held out
+    MIXT_STREAM_SHIFT,              // where a text epoch begins
+    MIXT_STREAM_POOL,               // random's numbers
+    MIXT_STREAM_DIGITS,             // one substream a part and sample
+};
+
+// order.c
+
+/** Element `index` of a pseudo-random permutation of [0, count) chosen by `key`: O(1), no memory. */
+int64_t mixt__order_at(uint64_t key, int64_t count, int64_t index);
+
+// file.c
+
+/** A whole file, gunzipped where it is gzip; one NUL beyond `size`. */
+typedef struct mixt__bytes {
+    unsigned char *bytes;
+    int64_t size;
+} mixt__bytes;
+
+mixt_status mixt__bytes_read(const char *path, mixt__bytes *bytes);
+void mixt__bytes_free(mixt__bytes *bytes);
+bool mixt__path_is_directory(const char *path);
+bool mixt__path_is_file(const char *path);
+/** The file DIR/NAME or DIR/NAME.gz as a string of the data set; NULL when there is none (or no memory). */
+const char *mixt__path_find(mixt_data *data, const char *directory, const char *name);
+/** For kinds whose path is one file, or a folder of train, val and test files ending in `suffix`: the file that holds
+ *  `part` alone, or NULL when there is none. A single file counts as the training file. */
+const char *mixt__path_of_part(mixt_data *data, mixt__part part, const char *suffix);
+
+// shape.c
+
+/** "28x28x1" to dims; every dim at least 1, rank below MIXT_MAX_RANK (one is left for the batch). */
+mixt_status mixt__shape_parse(const char *text, int *rank, int64_t dims[MIXT_MAX_RANK]);
+/** Product of dims in *elements; false when it does not fit. */
+bool mixt__shape_elements(int rank, const int64_t *dims, int64_t *elements);
+
+// parts.c
+
+/** Rows of a training file that each part takes. */
+typedef struct mixt__shares {
+    int64_t train, val, test;
+} mixt__shares;
+
+/** How `count` rows are shared out; has_val and has_test say that the part has a file of its own. */
+mixt_status mixt__shares_of(const mixt_data *data, int64_t count, bool has_val, bool has_test, mixt__shares *shares);
+/** The failure for a part that is not there. */
+mixt_status mixt__part_missing(const mixt_data *data);
+
+// table.c
+
+/** Rows in memory: inputs of one shape (UINT8 or FP32), and INT32 labels or FP32 values. */
+typedef struct mixt__table {
+    const char *path; // for messages; lives with the data set
+    void *block;      // owned: what `input` points into
+    const void *input;
+    mixt_dtype dtype; // UINT8 or FP32
+    int64_t rows;
+    int rank;
+    int64_t dims[MIXT_MAX_RANK];
+    int32_t *labels; // owned; (rows), or NULL
+    float *values;   // owned; (rows, value_count), or NULL
+    int64_t value_count;
+    int64_t classes; // number that the file itself states; 0: count them
+} mixt__table;
+
+/** What a kind of table knows: which file holds a part, and how to read one. */
+typedef struct mixt__table_reader {
+    const char *(*find)(mixt_data *data, mixt__part part);
+    mixt_status (*load)(mixt_data *data, const char *path, mixt__table *table);
+} mixt__table_reader;
+
+/** Opens data->part through a reader: finds its file or its share of the training file, checks labels, takes the
+ *  statistics of the training rows. */
+mixt_status mixt__table_open(mixt_data *data, const mixt__table_reader *reader);
+/** Takes over a whole part that was made in memory (its owned blocks too, also on failure). */
+mixt_status mixt__table_adopt(mixt_data *data, mixt__table *table, float mean, float std);
+/** Elements of one row's input. */
+int64_t mixt__table_elements(const mixt__table *table);
+// Callbacks of the kinds that are tables.
+mixt_status mixt__table_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
+void mixt__table_close(mixt_data *data);
+void mixt__table_free(mixt__table *table);
+
+// statistics.c
+
+/** Mean and standard deviation of each channel (the last dimension) over `count` rows, or rows[0] to rows[count - 1]
+ *  when `rows` is not NULL, after bytes are scaled by 1/255. A constant channel gets 1 for its deviation. */
+mixt_status mixt__table_statistics(const mixt__table *table, const int64_t *rows, int64_t count, float *mean,
+                                   float *std);
+
+// labels.c
+
+/** Gives `table` its targets from `values` (one a row, taken over, also on failure): classes or values as `target`
+ *  says, AUTO decides by the numbers. `lines` names the line of each row in messages; NULL: its index. */
+mixt_status mixt__table_take_targets(mixt_data *data, mixt__table *table, float *values, mixt_target_kind target,
+                                     const int64_t *lines);
+
+#endif

@@ -1,0 +1,283 @@
+/* Sets that are rows in memory: which rows belong to a part, how they are normalised, one row to one sample.
+ *
+ * A part with a file of its own takes all of it. Otherwise it takes a share of the training file: rows chosen by a
+ * permutation that is the same for every seed and run, because files are often sorted by class; within a part, rows
+ * keep the file's order. Statistics always come from the training rows, whatever part is opened.
+ */
+#include "data/data.h"
+
+#include <string.h>
+
+typedef struct table_state {
+    mixt__table table;
+    int64_t *rows;                     // sample to row; NULL: the same
+    float *mean, *std, *scale, *shift; // (channels) each, one block; sample = stored × scale + shift
+    mixt__shares shares;               // of table.rows, when it is the training file
+} table_state;
+
+void mixt__table_free(mixt__table *table)
+{
+    mixt__free(table->block);
+    mixt__free(table->labels);
+    mixt__free(table->values);
+    *table = (mixt__table){0};
+}
+
+void mixt__table_close(mixt_data *data)
+{
+    table_state *state = data->state;
+    if (!state)
+        return;
+    mixt__table_free(&state->table);
+    mixt__free(state->rows);
+    mixt__free(state->mean);
+    mixt__free(state);
+    data->state = NULL;
+}
+
+static mixt_status new_state(mixt_data *data, table_state **state)
+{
+    data->state = *state = mixt__alloc(sizeof **state);
+    return *state ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
+}
+
+static mixt__part part_of_row(const mixt__shares *shares, int64_t row)
+{
+    int64_t count = shares->train + shares->val + shares->test;
+    int64_t position = mixt__order_at(mixt__rng_key(0, MIXT_STREAM_PARTS, 0), count, row);
+    return position < shares->train                 ? MIXT_PART_TRAIN
+           : position < shares->train + shares->val ? MIXT_PART_VAL
+                                                    : MIXT_PART_TEST;
+}
+
+/** The rows of one part; NULL when it is the whole file. */
+static mixt_status rows_of_part(const mixt__table *table, const mixt__shares *shares, mixt__part part, int64_t **rows,
+                                int64_t *count)
+{
+    *rows = NULL;
+    *count = table->rows;
+    if (part == MIXT_PART_ALL || shares->train == table->rows)
+        return MIXT_OK;
+    *count = part == MIXT_PART_TRAIN ? shares->train : part == MIXT_PART_VAL ? shares->val : shares->test;
+    *rows = mixt__alloc_uninit((size_t)*count * sizeof(int64_t));
+    if (!*rows)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for an index of %lld rows", table->path, (long long)*count);
+    for (int64_t row = 0, filled = 0; filled < *count; row++)
+        if (part_of_row(shares, row) == part)
+            (*rows)[filled++] = row;
+    return MIXT_OK;
+}
+
+/** Applies the option 'shape'. */
+static mixt_status reshape(const mixt_data *data, mixt__table *table)
+{
+    if (!data->options.shape)
+        return MIXT_OK;
+    int rank;
+    int64_t dims[MIXT_MAX_RANK], wanted, elements = mixt__table_elements(table);
+    MIXT_TRY(mixt__shape_parse(data->options.shape, &rank, dims));
+    mixt__shape_elements(rank, dims, &wanted);
+    if (wanted != elements)
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s: samples have %lld elements, the shape %s has %lld", table->path,
+                          (long long)elements, data->options.shape, (long long)wanted);
+    table->rank = rank;
+    memcpy(table->dims, dims, sizeof dims);
+    return MIXT_OK;
+}
+
+static mixt_status load(mixt_data *data, const mixt__table_reader *reader, const char *path, mixt__table *table)
+{
+    mixt_status status = reader->load(data, path, table);
+    if (status == MIXT_OK)
+        status = reshape(data, table);
+    if (status != MIXT_OK)
+        mixt__table_free(table);
+    return status;
+}
+
+static bool same_samples(const mixt__table *a, const mixt__table *b)
+{
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) &&
+           !a->labels == !b->labels && a->dtype == b->dtype;
+}
+
+static mixt_status statistics_of_train(const mixt__table *table, const mixt__shares *shares, table_state *state)
+{
+    int64_t *rows, count;
+    MIXT_TRY(
+        rows_of_part(table, shares, shares->train == table->rows ? MIXT_PART_ALL : MIXT_PART_TRAIN, &rows, &count));
+    mixt_status status = mixt__table_statistics(table, rows, count, state->mean, state->std);
+    mixt__free(rows);
+    return status;
+}
+
+/** Statistics and classes for a part that has its own file, from the training file beside it. */
+static mixt_status learn_from_train_file(mixt_data *data, const mixt__table_reader *reader, table_state *state)
+{
+    const char *path = reader->find(data, MIXT_PART_TRAIN);
+    if (!path) {
+        MIXT_LOG(DATA, "%s: no training file beside it: mean and deviation are its own", state->table.path);
+        return mixt__table_statistics(&state->table, NULL, state->table.rows, state->mean, state->std);
+    }
+    mixt__table train = {0};
+    mixt__shares shares;
+    MIXT_TRY(load(data, reader, path, &train));
+    mixt_status status;
+    if (!same_samples(&train, &state->table))
+        MIXT_TRY_CLEANUP(mixt__fail(MIXT_ERROR_DATA,
+                                    "%s: its samples have another shape, type or target than those of %s",
+                                    state->table.path, path));
+    MIXT_TRY_CLEANUP(mixt__shares_of(data, train.rows, reader->find(data, MIXT_PART_VAL) != NULL,
+                                     reader->find(data, MIXT_PART_TEST) != NULL, &shares));
+    if (train.classes > state->table.classes)
+        state->table.classes = train.classes;
+    MIXT_TRY_CLEANUP(statistics_of_train(&train, &shares, state));
+cleanup:
+    mixt__table_free(&train);
+    return status;
+}
+
+static mixt_status copy_statistics(const mixt_data *data, table_state *state, int64_t channels)
+{
+    const mixt_data_info *like = &data->options.like->info;
+    if (like->channels != channels)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld channels, but the set it should be like (%s) has %lld",
+                          state->table.path, (long long)channels, like->path, (long long)like->channels);
+    memcpy(state->mean, like->mean, (size_t)channels * sizeof(float));
+    memcpy(state->std, like->std, (size_t)channels * sizeof(float));
+    return MIXT_OK;
+}
+
+/** Mean and deviation by the options, then scale and shift. `reader` is NULL when both are already in state. */
+static mixt_status normalise(mixt_data *data, const mixt__table_reader *reader, table_state *state, bool own_file)
+{
+    const mixt_data_options *options = &data->options;
+    int64_t channels = state->table.dims[state->table.rank - 1];
+    if (options->normalise != MIXT_NORMALISE_STANDARD || options->std != 0) {
+        for (int64_t c = 0; c < channels; c++) {
+            state->mean[c] = options->normalise == MIXT_NORMALISE_STANDARD ? options->mean : 0;
+            state->std[c] = options->normalise == MIXT_NORMALISE_STANDARD ? options->std : 1;
+        }
+    } else if (options->like) {
+        MIXT_TRY(copy_statistics(data, state, channels));
+    } else if (reader) {
+        MIXT_TRY(own_file ? learn_from_train_file(data, reader, state)
+                          : statistics_of_train(&state->table, &state->shares, state));
+    }
+    float unit = state->table.dtype == MIXT_DTYPE_UINT8 && options->normalise != MIXT_NORMALISE_NONE ? 1 / 255.0f : 1;
+    for (int64_t c = 0; c < channels; c++) {
+        state->scale[c] = unit / state->std[c];
+        state->shift[c] = -state->mean[c] / state->std[c];
+    }
+    return MIXT_OK;
+}
+
+static mixt_status take_channel_block(mixt_data *data, table_state *state)
+{
+    int64_t channels = state->table.dims[state->table.rank - 1];
+    state->mean = mixt__alloc((size_t)channels * 4 * sizeof(float));
+    if (!state->mean)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld channels", data->path, (long long)channels);
+    state->std = state->mean + channels;
+    state->scale = state->std + channels;
+    state->shift = state->scale + channels;
+    return MIXT_OK;
+}
+
+static void describe(mixt_data *data, const table_state *state, int64_t samples)
+{
+    const mixt__table *table = &state->table;
+    mixt_data_info *info = &data->info;
+    info->samples = samples;
+    info->input_dtype = MIXT_DTYPE_FP32;
+    info->input_rank = table->rank;
+    memcpy(info->input_dims, table->dims, sizeof info->input_dims);
+    info->target = table->labels ? MIXT_TARGET_CLASS : MIXT_TARGET_VALUES;
+    info->target_elements = table->labels ? 1 : table->value_count;
+    info->classes = table->classes;
+    info->channels = table->dims[table->rank - 1];
+    info->mean = state->mean;
+    info->std = state->std;
+}
+
+mixt_status mixt__table_open(mixt_data *data, const mixt__table_reader *reader)
+{
+    table_state *state;
+    MIXT_TRY(new_state(data, &state));
+    bool held_out = data->part == MIXT_PART_VAL || data->part == MIXT_PART_TEST;
+    const char *own = held_out ? reader->find(data, data->part) : NULL, *path = own;
+    if (!path)
+        path = reader->find(data, MIXT_PART_TRAIN);
+    if (!path)
+        return mixt__part_missing(data);
+    MIXT_TRY(load(data, reader, path, &state->table));
+    int64_t samples = state->table.rows;
+    if (!own) {
+        bool has_val = reader->find(data, MIXT_PART_VAL) != NULL, has_test = reader->find(data, MIXT_PART_TEST) != NULL;
+        MIXT_TRY(mixt__shares_of(data, samples, has_val, has_test, &state->shares));
+        if ((data->part == MIXT_PART_VAL && !state->shares.val) ||
+            (data->part == MIXT_PART_TEST && !state->shares.test))
+            return mixt__part_missing(data);
+        MIXT_TRY(rows_of_part(&state->table, &state->shares, data->part, &state->rows, &samples));
+    }
+    MIXT_TRY(take_channel_block(data, state));
+    MIXT_TRY(normalise(data, reader, state, own != NULL));
+    describe(data, state, samples);
+    return MIXT_OK;
+}
+
+mixt_status mixt__table_adopt(mixt_data *data, mixt__table *table, float mean, float std)
+{
+    table_state *state;
+    mixt_status status = new_state(data, &state);
+    if (status != MIXT_OK) {
+        mixt__table_free(table);
+        return status;
+    }
+    state->table = *table;
+    MIXT_TRY(reshape(data, &state->table));
+    MIXT_TRY(take_channel_block(data, state));
+    for (int64_t c = 0; c < state->table.dims[state->table.rank - 1]; c++) {
+        state->mean[c] = mean;
+        state->std[c] = std;
+    }
+    MIXT_TRY(normalise(data, NULL, state, false));
+    describe(data, state, state->table.rows);
+    return MIXT_OK;
+}
+
+static void widen_row(const table_state *state, int64_t row, int64_t elements, float *input)
+{
+    int64_t channels = state->table.dims[state->table.rank - 1];
+    const float *scale = state->scale, *shift = state->shift;
+    if (state->table.dtype == MIXT_DTYPE_UINT8) {
+        const unsigned char *bytes = (const unsigned char *)state->table.input + row * elements;
+        if (channels == 1) {
+            for (int64_t i = 0; i < elements; i++)
+                input[i] = (float)bytes[i] * scale[0] + shift[0];
+            return;
+        }
+        for (int64_t i = 0; i < elements; i += channels)
+            for (int64_t c = 0; c < channels; c++)
+                input[i + c] = (float)bytes[i + c] * scale[c] + shift[c];
+        return;
+    }
+    const float *floats = (const float *)state->table.input + row * elements;
+    for (int64_t i = 0; i < elements; i += channels)
+        for (int64_t c = 0; c < channels; c++)
+            input[i + c] = (floats[i + c] - state->mean[c]) * scale[c]; // subtract first: a large mean must not cancel
+}
+
+mixt_status mixt__table_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
+{
+    (void)epoch;
+    const table_state *state = data->state;
+    const mixt__table *table = &state->table;
+    int64_t row = state->rows ? state->rows[index] : index;
+    widen_row(state, row, data->info.input_elements, input);
+    if (table->labels)
+        memcpy(target, table->labels + row, sizeof(int32_t));
+    else
+        memcpy(target, table->values + row * table->value_count, (size_t)table->value_count * sizeof(float));
+    return MIXT_OK;
+}
