@@ -1,0 +1,40 @@
+/* Batches made ahead by one thread, in a ring of buffers that is taken once. */
+#ifndef MIXT_DATA_PREFETCH_H
+#define MIXT_DATA_PREFETCH_H
+
+#include "mixt/data.h"
+
+typedef struct mixt__prefetch mixt__prefetch;
+
+typedef enum mixt__prefetch_mode {
+    MIXT_PREFETCH_TRAIN, // mixt_data_batch first, first + 1, … without end
+    MIXT_PREFETCH_EVAL,  // mixt_data_read from sample first × batch to the end, the last batch may be partial
+} mixt__prefetch_mode;
+
+/** One filled buffer, always with room for a whole batch: behind the valid samples lie zeros or older samples. Valid
+ *  from take to release. */
+typedef struct mixt__batch {
+    int64_t number;  // of the batch
+    int64_t samples; // valid ones
+    void *input, *target;
+} mixt__batch;
+
+/**
+ * Starts the thread. `data` is borrowed until stop; mixt_data_batch and mixt_data_read stay usable beside it.
+ * @param depth buffers in the ring, at least 1; 2 to 4 hide the making of a batch behind a step.
+ */
+mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth, int64_t first,
+                                 mixt__prefetch_mode mode, mixt__prefetch **prefetch);
+
+/** Waits for the next batch, in order. Up to `depth` may be held at once (one more is MIXT_ERROR_STATE). MIXT_END
+ *  after the last one in evaluation; a failure in the thread arrives here with its text, after the batches before it.
+ */
+mixt_status mixt__prefetch_take(mixt__prefetch *prefetch, const mixt__batch **batch);
+
+/** Gives the oldest taken buffer back to be filled again. */
+void mixt__prefetch_release(mixt__prefetch *prefetch);
+
+/** Ends the thread, at any moment, and frees everything; NULL is allowed. */
+void mixt__prefetch_stop(mixt__prefetch *prefetch);
+
+#endif

@@ -1,0 +1,208 @@
+/* The prefetch thread: the same batches as without it, errors that arrive with their text, and stopping at any moment.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "data/data.h"
+#include "data/prefetch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH = 16, PIXELS = 784 };
+
+static int no_leak(void **state)
+{
+    (void)state;
+    return mixt__alloc_bytes() == 0 ? 0 : -1;
+}
+
+static mixt_data *open_digits(int64_t samples)
+{
+    mixt_data *data;
+    assert_int_equal(mixt_data_open("digits:", &data, .samples = samples, .seed = 9), MIXT_OK);
+    return data;
+}
+
+static void test_training_batches_equal_direct_ones(void **state)
+{
+    (void)state;
+    mixt_data *data = open_digits(100);
+    static float input[BATCH * PIXELS];
+    int32_t target[BATCH];
+    for (int depth = 1; depth <= 4; depth++) {
+        mixt__prefetch *prefetch;
+        const mixt__batch *batch;
+        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 5, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_OK);
+        int64_t before = mixt__alloc_count();
+        for (int64_t number = 5; number < 30; number++) {
+            assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
+            assert_int_equal(batch->number, number);
+            assert_int_equal(batch->samples, BATCH);
+            assert_int_equal(mixt_data_batch(data, BATCH, number, input, target), MIXT_OK);
+            assert_memory_equal(batch->input, input, sizeof input);
+            assert_memory_equal(batch->target, target, sizeof target);
+            assert_int_equal((uintptr_t)batch->input % 64 + (uintptr_t)batch->target % 64, 0);
+            mixt__prefetch_release(prefetch);
+        }
+        assert_int_equal(mixt__alloc_count(), before); // nothing is allocated after the start
+        mixt__prefetch_stop(prefetch);
+    }
+    mixt_data_close(data);
+}
+
+static void test_evaluation_ends_with_a_partial_batch(void **state)
+{
+    (void)state;
+    mixt_data *data = open_digits(40);
+    mixt__prefetch *prefetch;
+    const mixt__batch *batch;
+    static float input[BATCH * PIXELS];
+    int32_t target[BATCH];
+    int64_t valid, total = 0;
+    assert_int_equal(mixt__prefetch_start(data, BATCH, 2, 0, MIXT_PREFETCH_EVAL, &prefetch), MIXT_OK);
+    for (int64_t first = 0; first < 40; first += BATCH) {
+        assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
+        assert_int_equal(mixt_data_read(data, first, BATCH, input, target, &valid), MIXT_OK);
+        assert_int_equal(batch->samples, valid);
+        assert_memory_equal(batch->input, input, (size_t)valid * PIXELS * sizeof(float));
+        total += batch->samples;
+        mixt__prefetch_release(prefetch);
+    }
+    assert_int_equal(total, 40);
+    assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_END);
+    assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_END);
+    assert_null(batch);
+    mixt__prefetch_stop(prefetch);
+    // a set smaller than the batch is one partial batch
+    assert_int_equal(mixt__prefetch_start(data, 100, 2, 0, MIXT_PREFETCH_EVAL, &prefetch), MIXT_OK);
+    assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
+    assert_int_equal(batch->samples, 40);
+    mixt__prefetch_stop(prefetch);
+    mixt_data_close(data);
+}
+
+static void test_held_buffers_stay_untouched(void **state)
+{
+    (void)state;
+    mixt_data *data = open_digits(100);
+    mixt__prefetch *prefetch;
+    const mixt__batch *held[3], *more;
+    static float input[BATCH * PIXELS];
+    int32_t target[BATCH];
+    assert_int_equal(mixt__prefetch_start(data, BATCH, 3, 0, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mixt__prefetch_take(prefetch, &held[i]), MIXT_OK);
+    assert_int_equal(mixt__prefetch_take(prefetch, &more), MIXT_ERROR_STATE); // it would wait for ever
+    assert_non_null(strstr(mixt_error_text(), "release"));
+    usleep(2000);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(mixt_data_batch(data, BATCH, i, input, target), MIXT_OK);
+        assert_memory_equal(held[i]->input, input, sizeof input);
+    }
+    mixt__prefetch_release(prefetch);
+    assert_int_equal(mixt__prefetch_take(prefetch, &more), MIXT_OK);
+    assert_int_equal(more->number, 3);
+    mixt__prefetch_stop(prefetch);
+    mixt_data_close(data);
+}
+
+/** A kind whose sample 6 cannot be read. */
+static mixt_status fragile_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
+{
+    (void)data;
+    (void)epoch;
+    if (index == 6)
+        return mixt__fail(MIXT_ERROR_FILE, "fragile: sample 6 is gone");
+    *(float *)input = (float)index;
+    *(int32_t *)target = 0;
+    return MIXT_OK;
+}
+
+static void test_errors_arrive_with_their_text(void **state)
+{
+    (void)state;
+    static const mixt__data_kind fragile = {.name = "fragile", .sample = fragile_sample};
+    mixt_data data = {
+        .kind = &fragile,
+        .path = "x",
+        .options = {.in_order = true},
+        .info = {.kind = "fragile", .split = "train", .samples = 12, .input_elements = 1, .target_elements = 1}};
+    for (int mode = 0; mode < 2; mode++) {
+        mixt__prefetch *prefetch;
+        const mixt__batch *batch;
+        assert_int_equal(mixt__prefetch_start(&data, 2, 4, 0, (mixt__prefetch_mode)mode, &prefetch), MIXT_OK);
+        for (int i = 0; i < 3; i++) { // the batches before it are still good
+            assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
+            assert_true(*(float *)batch->input == (float)(2 * i));
+            mixt__prefetch_release(prefetch);
+        }
+        mixt__error_set("");
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_ERROR_FILE);
+            assert_string_equal(mixt_error_text(), "fragile: sample 6 is gone");
+        }
+        mixt__prefetch_stop(prefetch);
+    }
+}
+
+static void test_wrong_arguments(void **state)
+{
+    (void)state;
+    mixt_data *data = open_digits(10);
+    mixt__prefetch *prefetch;
+    assert_int_equal(mixt__prefetch_start(data, 0, 2, 0, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 4, 0, 0, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 4, 2, -1, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 11, 2, 0, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_null(prefetch);
+    mixt__prefetch_stop(NULL);
+    mixt_data_close(data);
+}
+
+/** Start, take a few, hold or release them, wait a little, stop: 300 times with fixed seeds. */
+static void test_stop_at_any_moment(void **state)
+{
+    (void)state;
+    mixt_data *data = open_digits(64);
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        mixt__rng rng = mixt__rng_start(mixt__rng_key(seed, 0, 0));
+        mixt__prefetch *prefetch;
+        const mixt__batch *batch;
+        int depth = 1 + (int)mixt__rng_below(&rng, 4), takes = (int)mixt__rng_below(&rng, 6), held = 0;
+        mixt__prefetch_mode mode = (mixt__prefetch_mode)mixt__rng_below(&rng, 2);
+        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 0, mode, &prefetch), MIXT_OK);
+        for (int i = 0; i < takes && held < depth; i++) {
+            mixt_status status = mixt__prefetch_take(prefetch, &batch);
+            if (status != MIXT_OK && (status != MIXT_END || mode != MIXT_PREFETCH_EVAL))
+                fail_msg("seed %d: %s", (int)seed, mixt_error_text());
+            held += status == MIXT_OK;
+            if (mixt__rng_below(&rng, 2) && held > 0) {
+                mixt__prefetch_release(prefetch);
+                held--;
+            }
+        }
+        usleep((useconds_t)mixt__rng_below(&rng, 300));
+        mixt__prefetch_stop(prefetch);
+    }
+    mixt_data_close(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_training_batches_equal_direct_ones, no_leak),
+        cmocka_unit_test_teardown(test_evaluation_ends_with_a_partial_batch, no_leak),
+        cmocka_unit_test_teardown(test_held_buffers_stay_untouched, no_leak),
+        cmocka_unit_test_teardown(test_errors_arrive_with_their_text, no_leak),
+        cmocka_unit_test_teardown(test_wrong_arguments, no_leak),
+        cmocka_unit_test_teardown(test_stop_at_any_moment, no_leak),
+    };
+    return cmocka_run_group_tests_name("prefetch", tests, NULL, NULL);
+}
