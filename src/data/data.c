@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const mixt__data_kind *const kinds[] = {
-    &mixt__data_digits, &mixt__data_idx, &mixt__data_csv, &mixt__data_text, &mixt__data_random,
+    &mixt__data_digits, &mixt__data_idx, &mixt__data_csv, &mixt__data_npy, &mixt__data_text, &mixt__data_random,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
@@ -31,10 +31,10 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
         const char *ending;
         const mixt__data_kind *kind;
     } endings[] = {
-        {".csv", &mixt__data_csv},    {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
-        {".tsv.gz", &mixt__data_csv}, {"-ubyte", &mixt__data_idx},  {"-ubyte.gz", &mixt__data_idx},
-        {".idx", &mixt__data_idx},    {".txt", &mixt__data_text},   {".txt.gz", &mixt__data_text},
-        {"/train", &mixt__data_idx},  {"/test", &mixt__data_idx},
+        {".csv", &mixt__data_csv},      {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
+        {".tsv.gz", &mixt__data_csv},   {".npy", &mixt__data_npy},    {"-ubyte", &mixt__data_idx},
+        {"-ubyte.gz", &mixt__data_idx}, {".idx", &mixt__data_idx},    {".txt", &mixt__data_text},
+        {".txt.gz", &mixt__data_text},  {"/train", &mixt__data_idx},  {"/test", &mixt__data_idx},
     };
     const mixt__data_kind *kind = find_kind(path, strlen(path));
     if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))
@@ -58,13 +58,13 @@ static mixt_status parse_spec(mixt_data *data, const char *spec)
         data->path = mixt__arena_strdup(&data->arena, spec + word + 1);
         if (!data->kind)
             return mixt__fail(MIXT_ERROR_CONFIG,
-                              "data '%s': no kind '%.*s'; expected digits:, idx:, csv:, text: or random:", spec,
+                              "data '%s': no kind '%.*s'; expected digits:, idx:, csv:, npy:, text: or random:", spec,
                               (int)word, spec);
     } else {
         data->kind = guess_kind(data, spec);
         if (!data->kind)
             return mixt__fail(MIXT_ERROR_FILE,
-                              "data '%s': no such file or folder; expected a path or one of digits:, idx:, csv:, "
+                              "data '%s': no such file or folder; expected a path or one of digits:, idx:, csv:, npy:, "
                               "text:, random:",
                               spec);
         data->path = find_kind(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);

@@ -1,0 +1,169 @@
+/* NumPy arrays: inputs in one .npy file, labels or values in another. Bytes stay bytes, other numbers become FP32.
+ *
+ * Arrays are copied out of the mapped file: a file that shrinks under a running program must not end it.
+ */
+#include "data/data.h"
+#include "store/npy.h"
+
+#include "mixt/num.h"
+
+#include <math.h>
+#include <string.h>
+
+/** One element as FP64; `at` may have any alignment. FP64 holds all but the last bits of large INT64 exactly. */
+static double element_at(const void *at, mixt_dtype dtype)
+{
+    union {
+        uint16_t half;
+        float single;
+        double wide;
+        int32_t integer;
+        int64_t large;
+    } value;
+    switch (dtype) {
+    case MIXT_DTYPE_UINT8:
+        return *(const uint8_t *)at;
+    case MIXT_DTYPE_INT8:
+        return *(const int8_t *)at;
+    default:
+        memcpy(&value, at, mixt_dtype_size(dtype));
+    }
+    switch (dtype) {
+    case MIXT_DTYPE_FP16:
+        return mixt_fp16_to_fp32(value.half);
+    case MIXT_DTYPE_FP64:
+        return value.wide;
+    case MIXT_DTYPE_INT32:
+        return value.integer;
+    case MIXT_DTYPE_INT64:
+        return (double)value.large;
+    default:
+        return value.single;
+    }
+}
+
+static int64_t element_count(const mixt__tensor *tensor)
+{
+    return (int64_t)(tensor->bytes / mixt_dtype_size(tensor->dtype));
+}
+
+/** All elements as FP32, every one finite. */
+static mixt_status to_floats(const mixt__npy *file, const char *path, float **floats)
+{
+    const mixt__tensor *tensor = &file->tensor;
+    int64_t count = element_count(tensor);
+    size_t size = mixt_dtype_size(tensor->dtype);
+    *floats = mixt__alloc_uninit((size_t)count * sizeof(float));
+    if (!*floats)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld elements", path, (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        const unsigned char *at = (const unsigned char *)tensor->data + (size_t)i * size;
+        double value = element_at(at, tensor->dtype);
+        (*floats)[i] = (float)value;
+        if (!isfinite((*floats)[i])) {
+            mixt__free(*floats);
+            *floats = NULL;
+            return mixt__fail(MIXT_ERROR_DATA, "%s: offset %lld (sample %lld): %g is not finite in FP32", path,
+                              (long long)(at - file->map.data), (long long)(i / (count / tensor->dims[0])), value);
+        }
+    }
+    return MIXT_OK;
+}
+
+/** Opens an array of at least one element with the given ranks. */
+static mixt_status open_array(const char *path, int least, int most, mixt__npy *file)
+{
+    if (mixt__path_is_directory(path))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory, expected a .npy file", path);
+    MIXT_TRY(mixt__npy_open(path, file));
+    mixt__shape_text shape = mixt__shape_print(file->tensor.rank, file->tensor.dims);
+    mixt_status status = MIXT_OK;
+    if (file->tensor.rank < least || file->tensor.rank > most)
+        status = mixt__fail(MIXT_ERROR_DATA, "%s: shape %s, expected %d to %d dimensions, samples first", path,
+                            shape.text, least, most);
+    else if (element_count(&file->tensor) == 0)
+        status = mixt__fail(MIXT_ERROR_DATA, "%s: shape %s holds nothing", path, shape.text);
+    if (status != MIXT_OK)
+        mixt__npy_close(file);
+    return status;
+}
+
+static mixt_status load_targets(mixt_data *data, mixt__table *table)
+{
+    const char *path = data->options.labels, *images = table->path;
+    if (!path)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: the option 'labels' must name the .npy file of its labels", images);
+    mixt__npy file;
+    MIXT_TRY(open_array(path, 1, 2, &file));
+    int64_t rows = file.tensor.dims[0], width = element_count(&file.tensor) / rows;
+    float *values = NULL;
+    mixt_status status;
+    if (rows != table->rows)
+        status = mixt__fail(MIXT_ERROR_DATA, "%s: %lld labels, but %s holds %lld samples", path, (long long)rows,
+                            images, (long long)table->rows);
+    else if (width > 1 && data->options.target == MIXT_TARGET_CLASS)
+        status = mixt__fail(MIXT_ERROR_DATA, "%s: %lld numbers a sample, expected one class", path, (long long)width);
+    else
+        status = to_floats(&file, path, &values);
+    mixt__npy_close(&file);
+    MIXT_TRY(status);
+    if (width > 1) {
+        table->values = values;
+        table->value_count = width;
+        return MIXT_OK;
+    }
+    table->path = path;
+    status = mixt__table_take_targets(data, table, values, data->options.target, NULL);
+    table->path = images;
+    return status;
+}
+
+static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
+{
+    mixt__npy file;
+    MIXT_TRY(open_array(path, 2, MIXT_MAX_RANK, &file));
+    const mixt__tensor *tensor = &file.tensor;
+    table->path = path;
+    table->rows = tensor->dims[0];
+    table->rank = tensor->rank - 1;
+    memcpy(table->dims, tensor->dims + 1, (size_t)table->rank * sizeof(int64_t));
+    if (table->rank == 2)
+        table->dims[table->rank++] = 1; // grey images have one channel
+    mixt_status status = MIXT_OK;
+    if (tensor->dtype == MIXT_DTYPE_UINT8) {
+        table->dtype = MIXT_DTYPE_UINT8;
+        table->block = mixt__alloc_uninit(tensor->bytes);
+        if (table->block)
+            memcpy(table->block, tensor->data, tensor->bytes);
+        else
+            status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %zu bytes", path, tensor->bytes);
+    } else {
+        float *floats;
+        table->dtype = MIXT_DTYPE_FP32;
+        status = to_floats(&file, path, &floats);
+        table->block = floats;
+    }
+    mixt__npy_close(&file);
+    table->input = table->block;
+    MIXT_TRY(status);
+    return load_targets(data, table);
+}
+
+static const char *find(mixt_data *data, mixt__part part)
+{
+    return part == MIXT_PART_TRAIN ? data->path : NULL;
+}
+
+static mixt_status open_npy(mixt_data *data)
+{
+    static const mixt__table_reader reader = {find, load};
+    return mixt__table_open(data, &reader);
+}
+
+const mixt__data_kind mixt__data_npy = {
+    .name = "npy",
+    .what = "NumPy array of samples",
+    .open = open_npy,
+    .sample = mixt__table_sample,
+    .close = mixt__table_close,
+};
