@@ -1,4 +1,4 @@
-/* CSV: one sample a line, the last column is the target.
+/* CSV: one sample a line, the last column is the target, or the one that the option 'labels' gives by name or number.
  *
  * The separator comes from the first line (; tab , or space, in this order). The first line is a header when a field
  * of it is no number; scikit-learn's "rows,features,class names" is understood and its counts are checked. Blank
@@ -13,21 +13,22 @@
 
 enum { SHOWN = 24 }; // characters of a bad field in a message
 
+typedef struct csv_field {
+    const char *text;
+    int64_t length;
+} csv_field;
+
 /** A position in the file's text, and what is known so far. */
 typedef struct csv_reader {
     const char *path;
     const char *at, *end; // rest of the text; *end is NUL
     int64_t line;         // of the line last taken, from 1
     char separator;
-    int64_t columns;
+    int64_t columns, target;             // target: the column, from 0
+    csv_field header;                    // the first line, where it is one
     int64_t stated_rows, stated_classes; // of a scikit-learn header; 0: none
     locale_t c_locale;                   // decimal points, whatever the program's locale
 } csv_reader;
-
-typedef struct csv_field {
-    const char *text;
-    int64_t length;
-} csv_field;
 
 /** Numbers of the rows so far: (rows, columns), and each row's line. */
 typedef struct csv_rows {
@@ -206,11 +207,13 @@ static mixt_status read_rows(csv_reader *reader, csv_rows *rows)
     if (!next_line(reader, &line))
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: no line with data in it", reader->path);
     reader->separator = find_separator(&line);
-    if (is_header(reader, line))
+    if (is_header(reader, line)) {
+        reader->header = line;
         MIXT_LOG(DATA, "%s: line %lld is a header%s", reader->path, (long long)reader->line,
                  reader->stated_rows ? " with counts" : "");
-    else
+    } else {
         MIXT_TRY(read_row(reader, line, rows));
+    }
     while (next_line(reader, &line)) {
         if (rows->count == 0)
             count_columns(reader, line);
@@ -229,7 +232,31 @@ static mixt_status read_rows(csv_reader *reader, csv_rows *rows)
     return MIXT_OK;
 }
 
-/** Parts the last column from the others: features move together in place. */
+/** The target's column: the last one, or what the option 'labels' says. */
+static mixt_status find_target(const mixt_data *data, csv_reader *reader)
+{
+    const char *wanted = data->options.labels;
+    reader->target = reader->columns - 1;
+    if (!wanted)
+        return MIXT_OK;
+    csv_field rest = reader->header, field, text = {wanted, (int64_t)strlen(wanted)};
+    for (int64_t column = 0; next_field(reader, &rest, &field) && column < reader->columns; column++)
+        if (field.length == text.length && !memcmp(field.text, wanted, strlen(wanted))) {
+            reader->target = column;
+            return MIXT_OK;
+        }
+    double number;
+    if (parse_plain(&text, &number) && number >= 1 && number <= (double)reader->columns && number == floor(number)) {
+        reader->target = (int64_t)number - 1;
+        return MIXT_OK;
+    }
+    return mixt__fail(
+        MIXT_ERROR_CONFIG,
+        "%s: no column '%s' for the labels; expected a name of the header line%s or a number from 1 to %lld",
+        reader->path, wanted, reader->header.text ? "" : " (the file has none)", (long long)reader->columns);
+}
+
+/** Parts the target's column from the others: features move together in place. */
 static mixt_status fill_table(mixt_data *data, const csv_reader *reader, csv_rows *rows, mixt__table *table)
 {
     int64_t features = reader->columns - 1;
@@ -237,8 +264,11 @@ static mixt_status fill_table(mixt_data *data, const csv_reader *reader, csv_row
     if (!targets)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld targets", reader->path, (long long)rows->count);
     for (int64_t i = 0; i < rows->count; i++) {
-        targets[i] = rows->values[i * reader->columns + features];
-        memmove(rows->values + i * features, rows->values + i * reader->columns, (size_t)features * sizeof(float));
+        const float *row = rows->values + i * reader->columns;
+        float *to = rows->values + i * features;
+        targets[i] = row[reader->target];
+        memmove(to, row, (size_t)reader->target * sizeof(float));
+        memmove(to + reader->target, row + reader->target + 1, (size_t)(features - reader->target) * sizeof(float));
     }
     table->path = reader->path;
     table->block = rows->values;
@@ -265,9 +295,10 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
     if (!reader.c_locale)
         MIXT_TRY_CLEANUP(mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a locale", path));
     MIXT_TRY_CLEANUP(read_rows(&reader, &rows));
+    MIXT_TRY_CLEANUP(find_target(data, &reader));
     MIXT_TRY_CLEANUP(fill_table(data, &reader, &rows, table));
     MIXT_LOG(DATA, "%s: %lld rows, %lld features, %s", path, (long long)table->rows, (long long)table->dims[0],
-             table->labels ? "the last column is a class" : "the last column is a value to regress on");
+             table->labels ? "the target is a class" : "the target is a value to regress on");
 cleanup:
     if (reader.c_locale)
         freelocale(reader.c_locale);

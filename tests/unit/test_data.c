@@ -258,6 +258,29 @@ static void test_csv_dialects(void **state)
     check_csv("1,2,x,label\n1.5,-2,3,1\n0.001,40,4,0\n", "g.csv", 3, class, 2);
 }
 
+static void test_csv_target_column(void **state)
+{
+    (void)state;
+    write_text("l.csv", "label,x,2\n1,10,20\n0,30,40\n");
+    static const struct {
+        const char *labels;
+        int target;
+        float first, second;
+    } cases[] = {{"label", 1, 10, 20}, {"1", 1, 10, 20}, {"x", 10, 1, 20}, {"2", 20, 1, 10}, {NULL, 20, 1, 10}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mixt_data *data;
+        float input[2];
+        int32_t target;
+        int64_t valid;
+        check_ok(mixt_data_open(in_scratch("csv:%s/l.csv"), &data, .split = "all", .labels = cases[i].labels,
+                                .target = MIXT_TARGET_CLASS, .normalise = MIXT_NORMALISE_NONE));
+        check_ok(mixt_data_read(data, 0, 1, input, &target, &valid));
+        assert_int_equal(target, cases[i].target); // "2" is a name here before it is a number
+        assert_true(input[0] == cases[i].first && input[1] == cases[i].second);
+        mixt_data_close(data);
+    }
+}
+
 static void test_csv_parts_and_statistics(void **state)
 {
     (void)state;
@@ -522,6 +545,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(test_idx_normalises_each_channel, no_leak),
         cmocka_unit_test_teardown(test_idx_reads_other_types_and_names, no_leak),
         cmocka_unit_test_teardown(test_csv_dialects, no_leak),
+        cmocka_unit_test_teardown(test_csv_target_column, no_leak),
         cmocka_unit_test_teardown(test_csv_parts_and_statistics, no_leak),
         cmocka_unit_test_teardown(test_own_files_and_like, no_leak),
         cmocka_unit_test_teardown(test_text_windows, no_leak),
