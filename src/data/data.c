@@ -68,7 +68,7 @@ static mixt_status parse_spec(mixt_data *data, const char *spec)
                               "text:, random:",
                               spec);
         data->path = find_kind(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);
-        MIXT_LOG(DATA, "'%s' looks like %s: a %s", spec, data->kind->name, data->kind->what);
+        MIXT_LOG(DATA, "'%s' looks like %s (%s)", spec, data->kind->name, data->kind->what);
     }
     return data->path ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
 }
