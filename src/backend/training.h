@@ -92,6 +92,13 @@ typedef struct mixt__update {
     void *workspace;             // mixt__update_workspace() bytes, for partial sums
 } mixt__update;
 
+/** Segments are worked on in chunks of this many elements, each with its own partial sums, added up in order: results
+ *  do not depend on how many threads share the chunks. */
+enum { MIXT_UPDATE_CHUNK = 16384 };
+
+/** Chunks of all segments together; a segment's last chunk may be short. */
+int64_t mixt__update_chunks(const mixt__segment *segments, int64_t segment_count);
+
 /** Moments per parameter that an optimizer keeps: 0, 1 or 2. */
 int mixt__optimizer_moments(const mixt__optimizer *optimizer);
 
@@ -100,6 +107,9 @@ size_t mixt__update_workspace(const mixt__segment *segments, int64_t segment_cou
 
 /** Learning rate of the update that comes after `applied` updates. */
 float mixt__schedule_lr(const mixt__schedule *schedule, int64_t applied);
+
+/** The control block before the first step: initial scale (1 when scaling is off), seed, hysteresis, no step taken. */
+mixt__control mixt__control_start(const mixt__update *update);
 
 /** The pure function behind step_control: from the statistics to the next control block. */
 void mixt__control_advance(mixt__control *control, const mixt__update *update, double sum_squares, bool found_inf);
