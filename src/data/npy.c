@@ -42,7 +42,7 @@ static double element_at(const void *at, mixt_dtype dtype)
     }
 }
 
-static int64_t element_count(const mixt__tensor *tensor)
+static int64_t element_count(const mixt__file_tensor *tensor)
 {
     return (int64_t)(tensor->bytes / mixt_dtype_size(tensor->dtype));
 }
@@ -50,7 +50,7 @@ static int64_t element_count(const mixt__tensor *tensor)
 /** All elements as FP32, every one finite. */
 static mixt_status to_floats(const mixt__npy *file, const char *path, float **floats)
 {
-    const mixt__tensor *tensor = &file->tensor;
+    const mixt__file_tensor *tensor = &file->tensor;
     int64_t count = element_count(tensor);
     size_t size = mixt_dtype_size(tensor->dtype);
     *floats = mixt__alloc_uninit((size_t)count * sizeof(float));
@@ -122,7 +122,7 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
 {
     mixt__npy file;
     MIXT_TRY(open_array(path, 2, MIXT_MAX_RANK, &file));
-    const mixt__tensor *tensor = &file.tensor;
+    const mixt__file_tensor *tensor = &file.tensor;
     table->path = path;
     table->rows = tensor->dims[0];
     table->rank = tensor->rank - 1;

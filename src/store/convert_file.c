@@ -13,9 +13,9 @@
 typedef struct conversion {
     mixt__safetensors *weights; // one of the two is open
     mixt__npy array;
-    const mixt__tensor *sources;
+    const mixt__file_tensor *sources;
     int64_t count;
-    mixt__tensor *results; // without data
+    mixt__file_tensor *results; // without data
     mixt_dtype dtype;
     mixt_convert_options options;
     uint64_t seed;
@@ -63,17 +63,17 @@ static mixt_status describe_results(conversion *c)
     if (!c->results)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to convert %lld tensors", c->src, (long long)c->count);
     for (int64_t i = 0; i < c->count; i++) {
-        const mixt__tensor *source = &c->sources[i];
-        mixt__tensor *result = &c->results[i];
+        const mixt__file_tensor *source = &c->sources[i];
+        mixt__file_tensor *result = &c->results[i];
         *result = *source;
         result->data = NULL;
         if (c->weights && !mixt_dtype_is_float(source->dtype))
             continue;
         result->dtype = c->dtype;
-        int64_t count = mixt__tensor_count(c->dtype, source->rank, source->dims);
+        int64_t count = mixt__file_tensor_count(c->dtype, source->rank, source->dims);
         if (count < 0)
             return mixt__fail(MIXT_ERROR_SHAPE, "%s: tensor '%s' of shape %s is too large in %s", c->src, source->name,
-                              mixt__shape_print(source->rank, source->dims).text, mixt_dtype_name(c->dtype));
+                              mixt__dims_print(source->rank, source->dims).text, mixt_dtype_name(c->dtype));
         result->bytes = (size_t)count * mixt_dtype_size(c->dtype);
         largest = result->bytes > largest ? result->bytes : largest;
     }
@@ -86,7 +86,7 @@ static mixt_status describe_results(conversion *c)
 static mixt_status fetch_converted(void *argument, int64_t index, const void **data)
 {
     conversion *c = argument;
-    const mixt__tensor *source = &c->sources[index], *result = &c->results[index];
+    const mixt__file_tensor *source = &c->sources[index], *result = &c->results[index];
     if (source->dtype == result->dtype && !c->options.saturate) {
         *data = source->data;
         return MIXT_OK;

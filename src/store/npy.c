@@ -90,7 +90,7 @@ static bool take_number(parser *p, int64_t *number)
     return p->at > begin;
 }
 
-static mixt_status parse_descr(parser *p, mixt__tensor *tensor)
+static mixt_status parse_descr(parser *p, mixt__file_tensor *tensor)
 {
     char descr[32];
     if (!take_quoted(p, descr, sizeof descr))
@@ -110,7 +110,7 @@ static mixt_status parse_descr(parser *p, mixt__tensor *tensor)
     return MIXT_OK;
 }
 
-static mixt_status parse_shape(parser *p, mixt__tensor *tensor)
+static mixt_status parse_shape(parser *p, mixt__file_tensor *tensor)
 {
     if (!take(p, "("))
         return parse_error(p, "'(' of the shape");
@@ -128,7 +128,7 @@ static mixt_status parse_shape(parser *p, mixt__tensor *tensor)
 }
 
 /** The dictionary: its three keys in any order, each once. */
-static mixt_status parse_dictionary(parser *p, mixt__tensor *tensor, bool *fortran)
+static mixt_status parse_dictionary(parser *p, mixt__file_tensor *tensor, bool *fortran)
 {
     static const char *const keys[3] = {"descr", "fortran_order", "shape"};
     unsigned seen = 0;
@@ -188,15 +188,15 @@ static mixt_status read_file(const char *path, mixt__npy *file)
 {
     parser p = {0};
     bool fortran = false;
-    mixt__tensor *tensor = &file->tensor;
+    mixt__file_tensor *tensor = &file->tensor;
     MIXT_TRY(find_header(path, &file->map, &p));
     MIXT_TRY(parse_dictionary(&p, tensor, &fortran));
     if (fortran && tensor->rank > 1)
         return mixt__fail(
             MIXT_ERROR_UNSUPPORTED,
             "%s: is in Fortran (column-major) order; save it in C order, in Python numpy.ascontiguousarray(a)", path);
-    int64_t count = mixt__tensor_count(tensor->dtype, tensor->rank, tensor->dims);
-    mixt__shape_text shape = mixt__shape_print(tensor->rank, tensor->dims);
+    int64_t count = mixt__file_tensor_count(tensor->dtype, tensor->rank, tensor->dims);
+    mixt__dims_text shape = mixt__dims_print(tensor->rank, tensor->dims);
     if (count < 0)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: shape %s is too large for any file", path, shape.text);
     size_t start = p.file_offset + p.length, have = file->map.bytes - start;
@@ -226,7 +226,7 @@ void mixt__npy_close(mixt__npy *file)
 }
 
 /** Magic, version 1.0, length and dictionary, padded so that the array is aligned; the bytes used. */
-static size_t build_header(char header[4 * ALIGNMENT], const mixt__tensor *tensor)
+static size_t build_header(char header[4 * ALIGNMENT], const mixt__file_tensor *tensor)
 {
     char shape[MIXT__FILE_RANK * 22 + 1] = "";
     size_t used = 0;
@@ -248,17 +248,17 @@ static size_t build_header(char header[4 * ALIGNMENT], const mixt__tensor *tenso
     return total;
 }
 
-mixt_status mixt__npy_write(const char *path, const mixt__tensor *tensor, bool overwrite)
+mixt_status mixt__npy_write(const char *path, const mixt__file_tensor *tensor, bool overwrite)
 {
     if (!mixt__npy_descr(tensor->dtype))
         return mixt__fail(MIXT_ERROR_DTYPE, "%s: .npy has no format for %s; write a .safetensors file instead", path,
                           mixt_dtype_name(tensor->dtype));
     int64_t count = -1;
     if (tensor->rank >= 0 && tensor->rank <= MIXT__FILE_RANK)
-        count = mixt__tensor_count(tensor->dtype, tensor->rank, tensor->dims);
+        count = mixt__file_tensor_count(tensor->dtype, tensor->rank, tensor->dims);
     if (count < 0)
         return mixt__fail(MIXT_ERROR_SHAPE, "%s: shape %s of rank %d is not possible", path,
-                          mixt__shape_print(tensor->rank, tensor->dims).text, tensor->rank);
+                          mixt__dims_print(tensor->rank, tensor->dims).text, tensor->rank);
     char header[4 * ALIGNMENT];
     size_t header_bytes = build_header(header, tensor);
     mixt__file_writer writer;

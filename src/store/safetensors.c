@@ -58,7 +58,7 @@ static mixt_status out_of_memory(const reader *r)
     return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its header", r->path);
 }
 
-static mixt_status read_dtype(const reader *r, const json_t *record, mixt__tensor *tensor)
+static mixt_status read_dtype(const reader *r, const json_t *record, mixt__file_tensor *tensor)
 {
     const char *name = json_string_value(json_object_get(record, "dtype"));
     if (!name)
@@ -73,7 +73,7 @@ static mixt_status read_dtype(const reader *r, const json_t *record, mixt__tenso
     return MIXT_OK;
 }
 
-static mixt_status read_shape(const reader *r, const json_t *record, mixt__tensor *tensor)
+static mixt_status read_shape(const reader *r, const json_t *record, mixt__file_tensor *tensor)
 {
     const json_t *shape = json_object_get(record, "shape");
     if (!json_is_array(shape))
@@ -95,7 +95,7 @@ static mixt_status read_shape(const reader *r, const json_t *record, mixt__tenso
     return MIXT_OK;
 }
 
-static mixt_status read_place(const reader *r, const json_t *record, mixt__tensor *tensor)
+static mixt_status read_place(const reader *r, const json_t *record, mixt__file_tensor *tensor)
 {
     const json_t *offsets = json_object_get(record, "data_offsets");
     const json_t *first = json_array_get(offsets, 0), *last = json_array_get(offsets, 1);
@@ -110,8 +110,8 @@ static mixt_status read_place(const reader *r, const json_t *record, mixt__tenso
             "the header (from file offset %lld)",
             r->path, tensor->name, (long long)begin, (long long)end, (long long)r->data_bytes,
             (long long)r->data_offset);
-    int64_t count = mixt__tensor_count(tensor->dtype, tensor->rank, tensor->dims);
-    mixt__shape_text shape = mixt__shape_print(tensor->rank, tensor->dims);
+    int64_t count = mixt__file_tensor_count(tensor->dtype, tensor->rank, tensor->dims);
+    mixt__dims_text shape = mixt__dims_print(tensor->rank, tensor->dims);
     if (count < 0)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: tensor '%s': shape %s is too large for any file", r->path,
                           tensor->name, shape.text);
@@ -126,7 +126,7 @@ static mixt_status read_place(const reader *r, const json_t *record, mixt__tenso
     return MIXT_OK;
 }
 
-static mixt_status read_tensor(const reader *r, const char *name, const json_t *record, mixt__tensor *tensor)
+static mixt_status read_tensor(const reader *r, const char *name, const json_t *record, mixt__file_tensor *tensor)
 {
     tensor->name = mixt__arena_strdup(r->arena, name);
     if (!tensor->name)
@@ -168,14 +168,14 @@ static mixt_status read_metadata(const reader *r, json_t *map, mixt__metadata *m
 
 static int compare_places(const void *a, const void *b)
 {
-    const mixt__tensor *x = a, *y = b;
+    const mixt__file_tensor *x = a, *y = b;
     if (x->data != y->data)
         return (uintptr_t)x->data < (uintptr_t)y->data ? -1 : 1;
     return (x->bytes > y->bytes) - (x->bytes < y->bytes); // empty ones first
 }
 
 /** After sorting by place: no overlap, no hole, nothing left over. */
-static mixt_status check_places(const reader *r, const mixt__tensor *tensors, int64_t count)
+static mixt_status check_places(const reader *r, const mixt__file_tensor *tensors, int64_t count)
 {
     int64_t expected = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -196,7 +196,7 @@ static mixt_status check_places(const reader *r, const mixt__tensor *tensors, in
 
 static mixt_status read_header(const reader *r, json_t *header, mixt__safetensors *file)
 {
-    mixt__tensor *tensors = mixt__arena_alloc(r->arena, (json_object_size(header) + 1) * sizeof *tensors);
+    mixt__file_tensor *tensors = mixt__arena_alloc(r->arena, (json_object_size(header) + 1) * sizeof *tensors);
     if (!tensors)
         return out_of_memory(r);
     const char *name;
@@ -279,7 +279,7 @@ cleanup:
     return status;
 }
 
-const mixt__tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name)
+const mixt__file_tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name)
 {
     for (int64_t i = 0; i < file->count; i++)
         if (!strcmp(file->tensors[i].name, name))

@@ -20,7 +20,7 @@ typedef struct mixt__metadata {
 
 /** An open file. Tensors are in the order of their data, which stays mapped until the file is closed. */
 typedef struct mixt__safetensors {
-    const mixt__tensor *tensors;
+    const mixt__file_tensor *tensors;
     int64_t count;
     mixt__metadata metadata;
     struct mixt__safetensors_storage *storage;
@@ -28,7 +28,7 @@ typedef struct mixt__safetensors {
 
 mixt_status mixt__safetensors_open(const char *path, mixt__safetensors **file);
 /** NULL when there is none of that name. */
-const mixt__tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name);
+const mixt__file_tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name);
 /** NULL for no metadata of that key. */
 const char *mixt__safetensors_metadata(const mixt__safetensors *file, const char *key);
 /** NULL is fine. */
@@ -42,12 +42,12 @@ typedef mixt_status mixt__tensor_fetch_fn(void *argument, int64_t index, const v
  * come first, so that each tensor is aligned to its elements; otherwise in the given order.
  * @param metadata NULL for none.
  */
-mixt_status mixt__safetensors_write_from(const char *path, const mixt__tensor *tensors, int64_t count,
+mixt_status mixt__safetensors_write_from(const char *path, const mixt__file_tensor *tensors, int64_t count,
                                          const mixt__metadata *metadata, bool overwrite, mixt__tensor_fetch_fn *fetch,
                                          void *argument);
 
 /** The same with the tensors' own data, replacing an existing file. */
-mixt_status mixt__safetensors_write(const char *path, const mixt__tensor *tensors, int64_t count,
+mixt_status mixt__safetensors_write(const char *path, const mixt__file_tensor *tensors, int64_t count,
                                     const mixt__metadata *metadata);
 
 /** The file format's name of a dtype ("BF16"; TF32 is stored as "F32"), and back; NULL and NONE where there is none. */

@@ -14,7 +14,7 @@ typedef struct layout {
     json_t *header;
 } layout;
 
-static mixt_status check_tensor(const char *path, const mixt__tensor *tensor)
+static mixt_status check_tensor(const char *path, const mixt__file_tensor *tensor)
 {
     const char *name = tensor->name ? tensor->name : "";
     if (!*name || !strcmp(name, "__metadata__"))
@@ -25,14 +25,14 @@ static mixt_status check_tensor(const char *path, const mixt__tensor *tensor)
     if (tensor->rank < 0 || tensor->rank > MIXT__FILE_RANK)
         return mixt__fail(MIXT_ERROR_SHAPE, "%s: tensor '%s': rank %d is not within 0 to %d", path, name, tensor->rank,
                           MIXT__FILE_RANK);
-    if (mixt__tensor_count(tensor->dtype, tensor->rank, tensor->dims) < 0)
+    if (mixt__file_tensor_count(tensor->dtype, tensor->rank, tensor->dims) < 0)
         return mixt__fail(MIXT_ERROR_SHAPE, "%s: tensor '%s': shape %s is not possible", path, name,
-                          mixt__shape_print(tensor->rank, tensor->dims).text);
+                          mixt__dims_print(tensor->rank, tensor->dims).text);
     return MIXT_OK;
 }
 
 /** Stable: elements of 8 bytes first, then 4, 2, 1. */
-static mixt_status order_tensors(const char *path, const mixt__tensor *tensors, int64_t count, layout *l)
+static mixt_status order_tensors(const char *path, const mixt__file_tensor *tensors, int64_t count, layout *l)
 {
     l->order = mixt__alloc(((size_t)count + 1) * sizeof *l->order);
     if (!l->order)
@@ -47,12 +47,12 @@ static mixt_status order_tensors(const char *path, const mixt__tensor *tensors, 
     return MIXT_OK;
 }
 
-static size_t bytes_of(const mixt__tensor *tensor)
+static size_t bytes_of(const mixt__file_tensor *tensor)
 {
-    return (size_t)mixt__tensor_count(tensor->dtype, tensor->rank, tensor->dims) * mixt_dtype_size(tensor->dtype);
+    return (size_t)mixt__file_tensor_count(tensor->dtype, tensor->rank, tensor->dims) * mixt_dtype_size(tensor->dtype);
 }
 
-static mixt_status build_header(const char *path, const mixt__tensor *tensors, int64_t count,
+static mixt_status build_header(const char *path, const mixt__file_tensor *tensors, int64_t count,
                                 const mixt__metadata *metadata, layout *l)
 {
     l->header = json_object();
@@ -65,7 +65,7 @@ static mixt_status build_header(const char *path, const mixt__tensor *tensors, i
     }
     json_int_t offset = 0;
     for (int64_t i = 0; ok && i < count; i++) {
-        const mixt__tensor *tensor = &tensors[l->order[i]];
+        const mixt__file_tensor *tensor = &tensors[l->order[i]];
         if (json_object_get(l->header, tensor->name))
             return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: two tensors are called '%s'", path, tensor->name);
         json_t *shape = json_array();
@@ -103,7 +103,7 @@ static mixt_status write_header(mixt__file_writer *writer, const json_t *header)
     return status;
 }
 
-mixt_status mixt__safetensors_write_from(const char *path, const mixt__tensor *tensors, int64_t count,
+mixt_status mixt__safetensors_write_from(const char *path, const mixt__file_tensor *tensors, int64_t count,
                                          const mixt__metadata *metadata, bool overwrite, mixt__tensor_fetch_fn *fetch,
                                          void *argument)
 {
@@ -129,12 +129,12 @@ cleanup:
 
 static mixt_status fetch_own(void *argument, int64_t index, const void **data)
 {
-    const mixt__tensor *tensors = argument;
+    const mixt__file_tensor *tensors = argument;
     *data = tensors[index].data;
     return MIXT_OK;
 }
 
-mixt_status mixt__safetensors_write(const char *path, const mixt__tensor *tensors, int64_t count,
+mixt_status mixt__safetensors_write(const char *path, const mixt__file_tensor *tensors, int64_t count,
                                     const mixt__metadata *metadata)
 {
     return mixt__safetensors_write_from(path, tensors, count, metadata, true, fetch_own, (void *)(uintptr_t)tensors);

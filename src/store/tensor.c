@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-int64_t mixt__tensor_count(mixt_dtype dtype, int rank, const int64_t *dims)
+int64_t mixt__file_tensor_count(mixt_dtype dtype, int rank, const int64_t *dims)
 {
     int64_t count = 1, bytes;
     bool empty = false;
@@ -20,9 +20,9 @@ int64_t mixt__tensor_count(mixt_dtype dtype, int rank, const int64_t *dims)
     return empty ? 0 : count;
 }
 
-mixt__shape_text mixt__shape_print(int rank, const int64_t *dims)
+mixt__dims_text mixt__dims_print(int rank, const int64_t *dims)
 {
-    mixt__shape_text shape = {"["};
+    mixt__dims_text shape = {"["};
     size_t used = 1;
     for (int i = 0; i < rank && i < MIXT__FILE_RANK; i++)
         used +=

@@ -6,22 +6,22 @@
 
 enum { MIXT__FILE_RANK = 8 };
 
-typedef struct mixt__tensor {
+typedef struct mixt__file_tensor {
     const char *name;
     mixt_dtype dtype;
     int rank;
     int64_t dims[MIXT__FILE_RANK];
     const void *data; /**< row-major; from a file of another program possibly not aligned to its elements */
     size_t bytes;
-} mixt__tensor;
+} mixt__file_tensor;
 
 /** Elements of a shape; -1 when a dimension is negative or the product (in bytes too) does not fit. */
-int64_t mixt__tensor_count(mixt_dtype dtype, int rank, const int64_t *dims);
+int64_t mixt__file_tensor_count(mixt_dtype dtype, int rank, const int64_t *dims);
 
 /** "[2, 3]", for messages; `text` holds it. */
-typedef struct mixt__shape_text {
+typedef struct mixt__dims_text {
     char text[MIXT__FILE_RANK * 22 + 3];
-} mixt__shape_text;
-mixt__shape_text mixt__shape_print(int rank, const int64_t *dims);
+} mixt__dims_text;
+mixt__dims_text mixt__dims_print(int rank, const int64_t *dims);
 
 #endif

@@ -23,7 +23,7 @@ static const int64_t indices[3] = {7, -1, 1ll << 40};
 
 static void write_weights(const char *path)
 {
-    const mixt__tensor tensors[] = {
+    const mixt__file_tensor tensors[] = {
         {.name = "index", .dtype = MIXT_DTYPE_INT64, .rank = 1, .dims = {3}, .data = indices},
         {.name = "w", .dtype = MIXT_DTYPE_FP32, .rank = 2, .dims = {COUNT / 3, 3}, .data = values},
         {.name = "empty", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {0}, .data = values},
@@ -46,7 +46,7 @@ static void test_weights(void **state)
         mixt__safetensors *file;
         assert_int_equal(mixt__safetensors_open(dst, &file), MIXT_OK);
         assert_int_equal(file->count, 3);
-        const mixt__tensor *w = mixt__safetensors_find(file, "w"), *index = mixt__safetensors_find(file, "index");
+        const mixt__file_tensor *w = mixt__safetensors_find(file, "w"), *index = mixt__safetensors_find(file, "index");
         assert_true(w && index);
         assert_int_equal(w->dtype, dtype == MIXT_DTYPE_TF32 ? MIXT_DTYPE_FP32 : dtype);
         assert_int_equal(w->rank, 2);
@@ -65,7 +65,7 @@ static void test_arrays(void **state)
     (void)state;
     const char *src = temp_path("a.npy"), *half = temp_path("half.npy"), *brain = temp_path("brain.safetensors");
     const char *back = temp_path("back.npy");
-    mixt__tensor tensor = {.dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values};
+    mixt__file_tensor tensor = {.dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values};
     assert_int_equal(mixt__npy_write(src, &tensor, false), MIXT_OK);
     assert_int_equal(mixt__convert_file(src, half, MIXT_DTYPE_FP16, NULL, false), MIXT_OK);
     assert_int_equal(mixt__convert_file(src, brain, MIXT_DTYPE_BF16, NULL, false), MIXT_OK);
@@ -87,7 +87,7 @@ static void test_stochastic_differs_by_tensor(void **state)
     (void)state;
     const char *src = temp_path("a.safetensors"), *one = temp_path("one.safetensors"),
                *two = temp_path("two.safetensors");
-    const mixt__tensor tensors[2] = {
+    const mixt__file_tensor tensors[2] = {
         {.name = "a", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values},
         {.name = "b", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values},
     };
@@ -110,7 +110,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     const char *src = temp_path("a.safetensors"), *array = temp_path("a.npy"), *dst = temp_path("out.npy");
-    mixt__tensor tensor = {.dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values};
+    mixt__file_tensor tensor = {.dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values};
     write_weights(src);
     assert_int_equal(mixt__npy_write(array, &tensor, false), MIXT_OK);
     const struct {
@@ -147,7 +147,7 @@ static void test_full_disk(void **state)
     (void)state;
     const char *src = temp_path("a.safetensors");
     const char *const outputs[2] = {temp_path("out.safetensors"), temp_path("out.npy")};
-    mixt__tensor tensor = {.name = "w", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values};
+    mixt__file_tensor tensor = {.name = "w", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values};
     assert_int_equal(mixt__safetensors_write(src, &tensor, 1, NULL), MIXT_OK);
     for (int i = 0; i < 2; i++)
         assert_true(temp_write(outputs[i], "old", 3));

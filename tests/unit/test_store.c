@@ -53,7 +53,7 @@ static mixt_status try_open(const char *path)
 static void test_safetensors_round_trip(void **state)
 {
     (void)state;
-    const mixt__tensor tensors[] = {
+    const mixt__file_tensor tensors[] = {
         {.name = "bytes", .dtype = MIXT_DTYPE_UINT8, .rank = 1, .dims = {3}, .data = payload + 1},
         {.name = "int8", .dtype = MIXT_DTYPE_INT8, .rank = 2, .dims = {5, 1}, .data = payload + 2},
         {.name = "scalar", .dtype = MIXT_DTYPE_FP32, .rank = 0, .data = payload},
@@ -79,7 +79,7 @@ static void test_safetensors_round_trip(void **state)
     assert_null(mixt__safetensors_metadata(file, "absent"));
     assert_null(mixt__safetensors_find(file, "absent"));
     for (int i = 0; i < COUNT; i++) {
-        const mixt__tensor *got = mixt__safetensors_find(file, tensors[i].name);
+        const mixt__file_tensor *got = mixt__safetensors_find(file, tensors[i].name);
         assert_non_null(got);
         assert_int_equal(got->dtype, tensors[i].dtype == MIXT_DTYPE_TF32 ? MIXT_DTYPE_FP32 : tensors[i].dtype);
         assert_int_equal(got->rank, tensors[i].rank);
@@ -185,7 +185,7 @@ static void test_safetensors_damage(void **state)
 {
     (void)state;
     const char *path = temp_path("damaged.safetensors");
-    const mixt__tensor tensors[2] = {
+    const mixt__file_tensor tensors[2] = {
         {.name = "a", .dtype = MIXT_DTYPE_FP32, .rank = 2, .dims = {2, 3}, .data = payload},
         {.name = "b", .dtype = MIXT_DTYPE_BF16, .rank = 1, .dims = {5}, .data = payload},
     };
@@ -225,16 +225,16 @@ static void test_safetensors_writer_refuses(void **state)
 {
     (void)state;
     const char *path = temp_path("refused.safetensors");
-    mixt__tensor good = {.name = "a", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {1}, .data = payload};
-    mixt__tensor two[2] = {good, good};
+    mixt__file_tensor good = {.name = "a", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {1}, .data = payload};
+    mixt__file_tensor two[2] = {good, good};
     assert_refused(mixt__safetensors_write(path, two, 2, NULL), path, "a name used twice");
     const char *const names[] = {"", "__metadata__", "\xff\xfe"};
     for (size_t i = 0; i < 3; i++) {
-        mixt__tensor tensor = good;
+        mixt__file_tensor tensor = good;
         tensor.name = names[i];
         assert_refused(mixt__safetensors_write(path, &tensor, 1, NULL), path, "a bad name");
     }
-    mixt__tensor tensor = good;
+    mixt__file_tensor tensor = good;
     tensor.dtype = MIXT_DTYPE_NONE;
     assert_refused(mixt__safetensors_write(path, &tensor, 1, NULL), path, "no dtype");
     tensor = good;
@@ -287,7 +287,7 @@ static void test_npy_round_trip(void **state)
     const char *path = temp_path("array.npy");
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
         for (int rank = 0; rank <= 8; rank++) {
-            mixt__tensor tensor = {.dtype = dtypes[d], .rank = rank, .data = payload + 1};
+            mixt__file_tensor tensor = {.dtype = dtypes[d], .rank = rank, .data = payload + 1};
             for (int i = 0; i < rank; i++)
                 tensor.dims[i] = i % 3 + 1;
             assert_int_equal(mixt__npy_write(path, &tensor, true), MIXT_OK);
@@ -300,7 +300,7 @@ static void test_npy_round_trip(void **state)
             assert_int_equal((uintptr_t)file.tensor.data % 64, 0);
             mixt__npy_close(&file);
         }
-    mixt__tensor brain = {.dtype = MIXT_DTYPE_BF16, .rank = 1, .dims = {4}, .data = payload};
+    mixt__file_tensor brain = {.dtype = MIXT_DTYPE_BF16, .rank = 1, .dims = {4}, .data = payload};
     assert_int_equal(mixt__npy_write(path, &brain, true), MIXT_ERROR_DTYPE);
     assert_non_null(strstr(mixt_error_text(), ".safetensors"));
     brain.dtype = MIXT_DTYPE_FP32;
