@@ -17,10 +17,11 @@ runtime   base num graph ops passes backend
 train     base num graph ops passes backend runtime data store
 precision base num graph ops passes backend runtime data store train config
 watch     base num graph ops passes backend runtime data store train config precision
+api       base num graph ops passes backend runtime data store train config precision watch models
 store     base num
 data      base num store
 config    base
-models    base num graph ops
+models    base num graph ops train/model.h
 dist      base num
 '
 

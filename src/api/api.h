@@ -1,0 +1,36 @@
+/* The objects behind the public handles. */
+#ifndef MIXT_API_API_H
+#define MIXT_API_API_H
+
+#include "precision/policy.h"
+#include "train/trainer.h"
+
+struct mixt_context {
+    char error[1024]; // the first failure
+    const mixt__backend *backend;
+    mixt__arena arena; // of the handles
+    mixt_data **data;
+    int64_t data_count, data_capacity;
+    mixt_trainer **trainers;
+    int64_t trainer_count, trainer_capacity;
+};
+
+struct mixt_model {
+    mixt_context *context;
+    mixt__model model;
+};
+
+struct mixt_trainer {
+    mixt_context *context;
+    mixt__policy_file policy;
+    mixt_trainer_options options; // as given, for a change of precision
+    mixt__trainer core;
+};
+
+/** Remembers the first failure in the context; returns the status as it is. */
+mixt_status mixt__context_note(mixt_context *context, mixt_status status);
+
+/** The trainer behind a handle made elsewhere (the zoo's models), owned by the context. */
+mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options);
+
+#endif

@@ -1,0 +1,193 @@
+/* The public trainer: precision by name or file, failures noted in the context, weights to and from files. */
+#include "api/api.h"
+
+#include "num/num.h"
+#include "store/safetensors.h"
+
+#include <string.h>
+
+mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options)
+{
+    mixt_trainer *t = mixt__arena_alloc(&context->arena, sizeof *t);
+    if (!t || !mixt__grow((void **)&context->trainers, &context->trainer_capacity, context->trainer_count, sizeof *context->trainers)) {
+        mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trainer"));
+        return NULL;
+    }
+    t->context = context;
+    t->options = *options;
+    t->core.model = *model;
+    t->core.backend = context->backend;
+    mixt_status status = mixt__policy_load(options->precision ? options->precision : "fp32", &t->policy);
+    if (status == MIXT_OK)
+        status = mixt__trainer_settings_parse(options, mixt__policy_uses(&t->policy.policy, MIXT_DTYPE_FP16), &t->core.settings);
+    t->core.settings.policy = t->policy.policy;
+    if (mixt__context_note(context, status) != MIXT_OK) {
+        mixt__policy_free(&t->policy);
+        return NULL;
+    }
+    context->trainers[context->trainer_count++] = t;
+    return t;
+}
+
+mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options)
+{
+    return model ? mixt__trainer_open(model->context, &model->model, options) : NULL;
+}
+
+static mixt_status need(const mixt_trainer *t)
+{
+    return t ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no trainer: making it failed, see mixt_error(context)");
+}
+
+static mixt_status need_data(const mixt_trainer *t, const mixt_data *data)
+{
+    MIXT_TRY(need(t));
+    return data ? MIXT_OK
+                : mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT, "no data: opening it failed, see mixt_error(context)"));
+}
+
+mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *result)
+{
+    MIXT_TRY(need_data(t, data));
+    return mixt__context_note(t->context, mixt__trainer_step(&t->core, data, result));
+}
+
+int64_t mixt_trainer_epoch(const mixt_trainer *t)
+{
+    return t && t->core.batches_per_epoch ? t->core.next_batch / t->core.batches_per_epoch : 0;
+}
+
+mixt_status mixt_trainer_evaluate(mixt_trainer *t, const mixt_data *data, mixt_evaluation *result)
+{
+    MIXT_TRY(need_data(t, data));
+    return mixt__context_note(t->context, mixt__trainer_evaluate(&t->core, data, result));
+}
+
+mixt_status mixt_trainer_compile(mixt_trainer *t, const mixt_data *data)
+{
+    MIXT_TRY(need_data(t, data));
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->core.settings.batch);
+    return mixt__context_note(t->context, mixt__trainer_compile(&t->core, &spec));
+}
+
+mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
+{
+    MIXT_TRY(need(t));
+    mixt__policy_file next;
+    MIXT_TRY(mixt__context_note(t->context, mixt__policy_load(precision, &next)));
+    mixt__trainer_settings settings = t->core.settings;
+    mixt_status status = mixt__trainer_settings_parse(&t->options, mixt__policy_uses(&next.policy, MIXT_DTYPE_FP16), &t->core.settings);
+    t->core.settings.policy = next.policy;
+    t->core.settings.eval_batch = settings.eval_batch;
+    if (status == MIXT_OK)
+        status = mixt__trainer_recompile(&t->core);
+    if (status != MIXT_OK) {
+        t->core.settings = settings;
+        mixt__policy_free(&next);
+        return mixt__context_note(t->context, status);
+    }
+    mixt__policy_free(&t->policy);
+    t->policy = next;
+    return MIXT_OK;
+}
+
+mixt_status mixt_trainer_memory(const mixt_trainer *t, mixt_memory *memory)
+{
+    MIXT_TRY(need(t));
+    if (!t->core.train)
+        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
+    *memory = mixt__trainer_memory(&t->core);
+    return MIXT_OK;
+}
+
+/* ---- weights ---- */
+
+typedef struct fetcher {
+    const mixt__params *params;
+    float *buffer;
+} fetcher;
+
+static mixt_status fetch(void *argument, int64_t index, const void **data)
+{
+    fetcher *f = argument;
+    *data = f->buffer;
+    return mixt__params_get(f->params, (int32_t)index, f->buffer);
+}
+
+static mixt_status save(const mixt__params *params, const char *path)
+{
+    int64_t most = 1;
+    mixt__file_tensor *tensors = mixt__alloc((size_t)(params->count + 1) * sizeof *tensors);
+    for (int64_t i = 0; tensors && i < params->count; i++) {
+        const mixt__param *p = &params->table[i];
+        tensors[i] = (mixt__file_tensor){.name = p->name, .dtype = MIXT_DTYPE_FP32, .rank = p->shape.rank};
+        memcpy(tensors[i].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
+        most = p->count > most ? p->count : most;
+    }
+    fetcher f = {.params = params, .buffer = mixt__alloc_uninit((size_t)most * sizeof *f.buffer)};
+    const mixt__text_pair pairs[] = {{"format", "mixt"}};
+    const mixt__metadata metadata = {.pairs = pairs, .count = 1};
+    mixt_status status = tensors && f.buffer
+                             ? mixt__safetensors_write_from(path, tensors, params->count, &metadata, true, fetch, &f)
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory to save %s", path);
+    mixt__free(f.buffer);
+    mixt__free(tensors);
+    return status;
+}
+
+mixt_status mixt_trainer_save(mixt_trainer *t, const char *path)
+{
+    MIXT_TRY(need(t));
+    if (!t->core.control)
+        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has made no step");
+    return mixt__context_note(t->context, save(t->core.params, path));
+}
+
+static mixt_status check_tensor(const char *path, const mixt__param *p, const mixt__file_tensor *tensor)
+{
+    if (!tensor)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: tensor '%s' is missing", path, p->name);
+    bool same = tensor->rank == p->shape.rank && mixt_dtype_is_float(tensor->dtype);
+    for (int i = 0; same && i < p->shape.rank; i++)
+        same = tensor->dims[i] == p->shape.dims[i];
+    if (same)
+        return MIXT_OK;
+    char wanted[128];
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s: tensor '%s' is %s %s, the model needs a float tensor %s", path, p->name,
+                      mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text,
+                      mixt__shape_text(&p->shape, wanted, sizeof wanted));
+}
+
+/** Everything is checked before the first weight changes. */
+static mixt_status load(mixt__params *params, const char *path)
+{
+    mixt__safetensors *file;
+    MIXT_TRY(mixt__safetensors_open(path, &file));
+    mixt_status status = MIXT_OK;
+    int64_t most = 1;
+    for (int64_t i = 0; status == MIXT_OK && i < params->count; i++) {
+        status = check_tensor(path, &params->table[i], mixt__safetensors_find(file, params->table[i].name));
+        most = params->table[i].count > most ? params->table[i].count : most;
+    }
+    float *values = mixt__alloc_uninit((size_t)most * sizeof *values);
+    if (status == MIXT_OK && !values)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %s", path);
+    for (int64_t i = 0; status == MIXT_OK && i < params->count; i++) {
+        const mixt__file_tensor *tensor = mixt__safetensors_find(file, params->table[i].name);
+        status = mixt_convert(values, MIXT_DTYPE_FP32, tensor->data, tensor->dtype, params->table[i].count, NULL);
+        if (status == MIXT_OK)
+            status = mixt__params_set(params, (int32_t)i, values);
+    }
+    mixt__free(values);
+    mixt__safetensors_close(file);
+    return status == MIXT_OK ? mixt__params_refresh_copies(params) : status;
+}
+
+mixt_status mixt_trainer_load(mixt_trainer *t, const char *path)
+{
+    MIXT_TRY(need(t));
+    if (!t->core.train)
+        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer before loading weights: mixt_trainer_compile(trainer, data)");
+    mixt_status status = mixt__trainer_allocate(&t->core);
+    return mixt__context_note(t->context, status == MIXT_OK ? load(t->core.params, path) : status);
+}

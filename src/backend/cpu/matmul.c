@@ -1,0 +1,153 @@
+/* Matrix products. "packed" is the engine of gemm.h; "plain" three loops.
+ *
+ * A call is a batch of equal products: one when b is a plain matrix (the leading dimensions of a are rows), else one per
+ * leading index. Operands may be strided views whose last dimension is contiguous.
+ */
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/kernels.h"
+#include "base/threads.h"
+#include "num/num.h"
+
+typedef struct product {
+    int64_t batch, m, n, k;
+    int64_t a_row, a_col, b_row, b_col; // element strides of op(a), op(b)
+    int64_t a_step, b_step, c_step;     // from one product of the batch to the next, in elements
+} product;
+
+/** Whether all leading dimensions of a strided operand can be walked with one stride. */
+static bool one_stride(const mixt__tensor *t, int dims)
+{
+    for (int i = 0; i + 1 < dims; i++)
+        if (t->shape.dims[i] != 1 && t->strides[i] != t->strides[i + 1] * t->shape.dims[i + 1])
+            return false;
+    return true;
+}
+
+static product describe(const mixt__call *call)
+{
+    const mixt__matmul_attrs *at = call->attrs;
+    const mixt__tensor *a = &call->in[0], *b = &call->in[1];
+    int ra = a->shape.rank, rb = b->shape.rank;
+    bool rows = rb == 2 && ra != 2;
+    product p = {.batch = 1, .m = 1, .n = b->shape.dims[rb - 1 - at->trans_b], .k = b->shape.dims[rb - 2 + at->trans_b]};
+    int64_t row = ra > 1 ? a->strides[ra - 2] : 0;
+    p.a_row = at->trans_a ? 1 : row;
+    p.a_col = at->trans_a ? row : 1;
+    p.b_row = at->trans_b ? 1 : b->strides[rb - 2];
+    p.b_col = at->trans_b ? b->strides[rb - 2] : 1;
+    if (rows) {
+        for (int i = 0; i + 1 < ra; i++)
+            p.m *= a->shape.dims[i];
+        return p;
+    }
+    p.m = a->shape.dims[ra - 2 + at->trans_a];
+    for (int i = 0; i < ra - 2; i++)
+        p.batch *= a->shape.dims[i];
+    if (ra > 2) {
+        p.a_step = a->strides[ra - 3];
+        p.b_step = b->strides[rb - 3];
+        p.c_step = p.m * p.n;
+    }
+    return p;
+}
+
+static bool regular(const mixt__call *call, const char **reason)
+{
+    const mixt__tensor *a = &call->in[0], *b = &call->in[1];
+    bool rows = b->shape.rank == 2 && a->shape.rank != 2;
+    *reason = "an operand is a view whose leading dimensions have no common stride";
+    return one_stride(a, a->shape.rank - (rows ? 1 : 2)) && one_stride(b, b->shape.rank - 2);
+}
+
+static mixt__gemm_problem problem(const mixt__call *call, const product *p)
+{
+    const mixt__matmul_attrs *at = call->attrs;
+    mixt__gemm_problem g = {.m = p->m, .n = p->n, .k = p->k, .alpha = at->alpha, .ldc = p->n};
+    g.a = (mixt__gemm_operand){.data = call->in[0].data, .dtype = call->in[0].dtype, .row_stride = p->a_row, .col_stride = p->a_col};
+    g.b = (mixt__gemm_operand){.data = call->in[1].data, .dtype = call->in[1].dtype, .row_stride = p->b_row, .col_stride = p->b_col};
+    g.c = call->out[0].data;
+    g.c_dtype = call->out[0].dtype;
+    g.accumulate = call->accumulate & 1;
+    g.bias = at->bias ? call->in[2].data : NULL;
+    g.low = g.a.dtype == MIXT_DTYPE_BF16 && g.b.dtype == MIXT_DTYPE_BF16;
+    return g;
+}
+
+static mixt_status packed_prepare(mixt__call *call, mixt__arena *arena)
+{
+    (void)arena;
+    product p = describe(call);
+    mixt__gemm_problem g = problem(call, &p);
+    call->workspace_bytes = mixt__gemm_workspace(&g) * (size_t)(p.batch > 1 ? mixt__threads_count() : 1);
+    return MIXT_OK;
+}
+
+static mixt_status packed_run(const mixt__call *call)
+{
+    product p = describe(call);
+    mixt__gemm_problem g = problem(call, &p);
+    int64_t size = (int64_t)mixt_dtype_size(g.a.dtype), c_size = (int64_t)mixt_dtype_size(g.c_dtype);
+    if (p.batch == 1)
+        mixt__gemm_run(&g, call->workspace);
+    else
+        mixt__gemm_run_batched(&g, p.batch, p.a_step * size, p.b_step * size, p.c_step * c_size, call->workspace);
+    return MIXT_OK;
+}
+
+static const mixt__kernel packed = {.name = "packed", .supports = regular, .prepare = packed_prepare, .run = packed_run};
+
+/* ---- plain ---- */
+
+/** Element offset of matrix number `index` among the leading dimensions of a batched operand. */
+static int64_t matrix_offset(const mixt__tensor *t, int dims, int64_t index)
+{
+    int64_t offset = 0;
+    for (int i = dims - 1; i >= 0; i--) {
+        offset += index % t->shape.dims[i] * t->strides[i];
+        index /= t->shape.dims[i];
+    }
+    return offset;
+}
+
+static float dot(const mixt__call *call, const product *p, int64_t a, int64_t b)
+{
+    double sum = 0;
+    for (int64_t k = 0; k < p->k; k++)
+        sum += (double)mixt__load(call->in[0].data, call->in[0].dtype, a + k * p->a_col) *
+               (double)mixt__load(call->in[1].data, call->in[1].dtype, b + k * p->b_row);
+    return (float)sum;
+}
+
+static mixt_status plain_run(const mixt__call *call)
+{
+    const mixt__matmul_attrs *at = call->attrs;
+    const mixt__tensor *ta = &call->in[0], *tb = &call->in[1], *c = &call->out[0];
+    product p = describe(call);
+    bool rows = tb->shape.rank == 2 && ta->shape.rank != 2;
+    for (int64_t i = 0; i < p.batch * p.m; i++) {
+        int64_t a = rows ? matrix_offset(ta, ta->shape.rank - 1, i)
+                         : matrix_offset(ta, ta->shape.rank - 2, i / p.m) + i % p.m * p.a_row;
+        int64_t b = rows ? 0 : matrix_offset(tb, tb->shape.rank - 2, i / p.m);
+        for (int64_t j = 0; j < p.n; j++) {
+            float value = at->alpha * dot(call, &p, a, b + j * p.b_col);
+            if (at->bias)
+                value += ((const float *)call->in[2].data)[j];
+            if (call->accumulate & 1)
+                value += mixt__load(c->data, c->dtype, i * p.n + j);
+            mixt__store(c->data, c->dtype, i * p.n + j, value);
+        }
+    }
+    return MIXT_OK;
+}
+
+static const mixt__kernel plain = {.name = "plain", .run = plain_run};
+
+#ifdef MIXT_HAVE_ONEDNN
+extern const mixt__kernel mixt__cpu_matmul_onednn;
+#endif
+
+const mixt__kernel *const mixt__cpu_matmul_kernels[] = {
+    &packed,
+    &plain,
+    NULL,
+};
