@@ -86,6 +86,9 @@ typedef struct mixt_step {
 
 /** One update on the data's next batches. result may be NULL. */
 mixt_status mixt_trainer_step(mixt_trainer *trainer, mixt_data *data, mixt_step *result);
+/** One update on a batch of your own in host memory: accumulate × batch samples, one pass's after the other. The trainer
+ *  must be compiled. */
+mixt_status mixt_trainer_step_on(mixt_trainer *trainer, const void *input, const void *target, mixt_step *result);
 /** Whole passes over the data done so far. */
 int64_t mixt_trainer_epoch(const mixt_trainer *trainer);
 
@@ -101,6 +104,16 @@ mixt_status mixt_trainer_set_precision(mixt_trainer *trainer, const char *precis
 
 /** Compiles for this data's shape now instead of at the first step. */
 mixt_status mixt_trainer_compile(mixt_trainer *trainer, const mixt_data *data);
+
+/** The shape of one sample, without the batch dimension. */
+typedef struct mixt_sample_shape {
+    mixt_dtype input_dtype; /**< FP32, or INT32 for tokens */
+    int input_rank;
+    int64_t input_dims[MIXT_MAX_RANK];
+    int64_t targets; /**< labels or values a sample; 1 for a class */
+} mixt_sample_shape;
+/** Compiles for samples of this shape; targets are INT32 labels for cross-entropy and FP32 values for other losses. */
+mixt_status mixt_trainer_compile_for(mixt_trainer *trainer, const mixt_sample_shape *shape);
 
 /** Weights as a .safetensors file (FP32), and back. */
 mixt_status mixt_trainer_save(mixt_trainer *trainer, const char *path);

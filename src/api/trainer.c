@@ -52,6 +52,12 @@ mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *resul
     return mixt__context_note(t->context, mixt__trainer_step(&t->core, data, result));
 }
 
+mixt_status mixt_trainer_step_on(mixt_trainer *t, const void *input, const void *target, mixt_step *result)
+{
+    MIXT_TRY(need(t));
+    return mixt__context_note(t->context, mixt__trainer_step_on(&t->core, input, target, result));
+}
+
 int64_t mixt_trainer_epoch(const mixt_trainer *t)
 {
     return t && t->core.batches_per_epoch ? t->core.next_batch / t->core.batches_per_epoch : 0;
@@ -67,6 +73,20 @@ mixt_status mixt_trainer_compile(mixt_trainer *t, const mixt_data *data)
 {
     MIXT_TRY(need_data(t, data));
     mixt__batch_spec spec = mixt__trainer_spec_of(data, t->core.settings.batch);
+    return mixt__context_note(t->context, mixt__trainer_compile(&t->core, &spec));
+}
+
+mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *shape)
+{
+    MIXT_TRY(need(t));
+    if (shape->input_rank < 0 || shape->input_rank >= MIXT_MAX_RANK || shape->targets < 1)
+        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT, "a sample has 0 to %d dimensions and at least 1 target",
+                                                         MIXT_MAX_RANK - 1));
+    int64_t batch = t->core.settings.batch;
+    mixt__batch_spec spec = {.input_dtype = shape->input_dtype, .input = {shape->input_rank + 1, {batch}}};
+    memcpy(spec.input.dims + 1, shape->input_dims, (size_t)shape->input_rank * sizeof shape->input_dims[0]);
+    spec.target_dtype = t->core.model.loss == MIXT_LOSS_CROSS_ENTROPY ? MIXT_DTYPE_INT32 : MIXT_DTYPE_FP32;
+    spec.target = shape->targets == 1 ? (mixt__shape){1, {batch}} : (mixt__shape){2, {batch, shape->targets}};
     return mixt__context_note(t->context, mixt__trainer_compile(&t->core, &spec));
 }
 

@@ -48,21 +48,27 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
 }
 
 /** One forward and backward pass; adds loss sum, correct and count to `sums`. */
-static mixt_status micro_step(mixt__trainer *t, bool first, double sums[3])
+static mixt_status micro_step(mixt__trainer *t, const void *input, const void *target, bool first, double sums[3])
 {
-    const mixt__batch *batch;
-    MIXT_TRY(mixt__prefetch_take(t->prefetch, &batch));
-    mixt__run run = {.input = batch->input, .target = batch->target, .accumulate = !first};
+    mixt__run run = {.input = input, .target = target, .accumulate = !first};
     run.rng_key = mixt__rng_key(t->settings.seed, RNG_STREAM_RUN, (uint64_t)t->runs++);
-    mixt_status status = mixt__executable_run(t->train, &run);
-    mixt__prefetch_release(t->prefetch);
-    MIXT_TRY(status);
+    MIXT_TRY(mixt__executable_run(t->train, &run));
     float metrics[3];
     MIXT_TRY(t->backend->download(metrics, mixt__executable_address(t->train, t->train->graph->metrics), sizeof metrics));
     for (int i = 0; i < 3; i++)
         sums[i] += metrics[i];
     t->next_batch++;
     return MIXT_OK;
+}
+
+/** The same on the prefetch thread's next batch. */
+static mixt_status prefetched_step(mixt__trainer *t, bool first, double sums[3])
+{
+    const mixt__batch *batch;
+    MIXT_TRY(mixt__prefetch_take(t->prefetch, &batch));
+    mixt_status status = micro_step(t, batch->input, batch->target, first, sums);
+    mixt__prefetch_release(t->prefetch);
+    return status;
 }
 
 static mixt_status inject_overflow(mixt__trainer *t)
@@ -94,23 +100,47 @@ static void report(mixt__trainer *t, double scale, const double sums[3], mixt_st
     result->overflow_layer = t->overflow_layer[0] ? t->overflow_layer : NULL;
 }
 
-mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result)
+static mixt_status begin(mixt__trainer *t)
 {
     if (t->hand_gradients)
         return mixt__fail(MIXT_ERROR_STATE, "gradients made by hand are waiting: apply or discard them before a whole step");
-    MIXT_TRY(ready(t, data));
-    double sums[3] = {0}, scale = t->seen.scale;
     t->attempts++;
-    if (t->attempts == t->settings.inject_overflow)
-        MIXT_TRY(inject_overflow(t));
-    for (int64_t i = 0; i < t->settings.accumulate; i++)
-        MIXT_TRY(micro_step(t, i == 0, sums));
+    return t->attempts == t->settings.inject_overflow ? inject_overflow(t) : MIXT_OK;
+}
+
+/** Statistics, control, update: what follows the last micro-step. */
+static mixt_status finish(mixt__trainer *t, double scale, const double sums[3], mixt_step *result)
+{
     MIXT_TRY(t->backend->gradient_stats(&t->update));
     MIXT_TRY(t->backend->step_control(&t->update));
     MIXT_TRY(t->backend->optimizer_step(&t->update));
     MIXT_TRY(t->backend->download(&t->seen, t->control, sizeof t->seen));
     report(t, scale, sums, result);
     return MIXT_OK;
+}
+
+mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result)
+{
+    MIXT_TRY(ready(t, data));
+    double sums[3] = {0}, scale = t->seen.scale;
+    MIXT_TRY(begin(t));
+    for (int64_t i = 0; i < t->settings.accumulate; i++)
+        MIXT_TRY(prefetched_step(t, i == 0, sums));
+    return finish(t, scale, sums, result);
+}
+
+mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const void *target, mixt_step *result)
+{
+    if (!t->train)
+        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know the shape of a batch");
+    MIXT_TRY(mixt__trainer_allocate(t));
+    double sums[3] = {0}, scale = t->seen.scale;
+    size_t input_bytes = (size_t)mixt__shape_count(&t->spec.input) * mixt_dtype_size(t->spec.input_dtype);
+    size_t target_bytes = (size_t)mixt__shape_count(&t->spec.target) * mixt_dtype_size(t->spec.target_dtype);
+    MIXT_TRY(begin(t));
+    for (int64_t i = 0; i < t->settings.accumulate; i++)
+        MIXT_TRY(micro_step(t, (const char *)input + (size_t)i * input_bytes, (const char *)target + (size_t)i * target_bytes, i == 0, sums));
+    return finish(t, scale, sums, result);
 }
 
 /* ---- evaluation ---- */

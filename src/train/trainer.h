@@ -58,6 +58,8 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t);
 void mixt__trainer_free(mixt__trainer *t);
 
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result);
+/** The same on a batch in memory (accumulate × batch samples, one micro-step's after the other). */
+mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const void *target, mixt_step *result);
 mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result);
 mixt_memory mixt__trainer_memory(const mixt__trainer *t);
 
