@@ -1,0 +1,333 @@
+/* Runs a product as gemm_plan.h cuts it: pack together, meet, multiply, finish. */
+#include "backend/cpu/gemm_plan.h"
+
+#include "base/threads.h"
+#include "num/num.h"
+
+#include <omp.h>
+
+typedef struct job {
+    const mixt__gemm_problem *problem;
+    mixt__gemm_plan plan;
+    char *workspace;
+} job;
+
+/** What all threads do between two meetings. */
+typedef struct step {
+    int64_t number;
+    int64_t col, cols, row, rows; // of C
+    int64_t k_block, k0, k, units;
+    bool first, last; // pass over K
+} step;
+
+typedef struct range {
+    int64_t begin, end;
+} range;
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/** Part `index` of `parts` of [0, count), cut at multiples of `grain`. */
+static range part_of(int64_t count, int64_t grain, int64_t index, int64_t parts)
+{
+    int64_t pieces = (count + grain - 1) / grain;
+    return (range){min64(pieces * index / parts * grain, count), min64(pieces * (index + 1) / parts * grain, count)};
+}
+
+static char *own_part(const job *j, int thread)
+{
+    return j->workspace + j->plan.own_offset + (size_t)thread * j->plan.own_size;
+}
+
+static char *b_panel(const job *j, const step *s, int64_t panel)
+{
+    const mixt__gemm_problem *p = j->problem;
+    const mixt__gemm_plan *plan = &j->plan;
+    if (p->b_packed)
+        return (char *)p->b_packed +
+               mixt__gemm_packed_offset(plan, p->n, p->k, s->k_block, s->col / plan->kernel->nr + panel);
+    size_t copy = plan->threads > 1 && s->number % 2 ? plan->b_size : 0;
+    return j->workspace + copy + 4 * plan->kernel->nr * s->units * panel;
+}
+
+/** The team's panels of the rows of one row of the thread grid. */
+static char *a_shared(const job *j, const step *s, int64_t grid_row)
+{
+    const mixt__gemm_plan *plan = &j->plan;
+    size_t copy = plan->threads > 1 && s->number % 2 ? plan->a_size : 0;
+    return j->workspace + plan->a_offset + copy + (size_t)grid_row * plan->a_part;
+}
+
+/** Packs this thread's share: threads that read the same panels split them, so most are packed where they are read. */
+static void pack_together(const job *j, const step *s, int thread)
+{
+    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_kernel *kernel = plan->kernel;
+    char *gather = own_part(j, thread) + plan->own_gather;
+    int grid_row = thread / plan->grid_n, grid_col = thread % plan->grid_n;
+    if (!j->problem->b_packed) {
+        range cols = part_of(s->cols, kernel->nr, grid_col, plan->grid_n);
+        range mine = part_of(cols.end - cols.begin, kernel->nr, grid_row, plan->grid_m);
+        int64_t first = cols.begin + mine.begin;
+        if (mine.begin < mine.end)
+            mixt__gemm_pack_b(j->problem, kernel, s->col + first, mine.end - mine.begin, s->k0, s->k,
+                              b_panel(j, s, first / kernel->nr), gather);
+    }
+    if (plan->share_a) {
+        range rows = part_of(s->rows, kernel->m_grain, grid_row, plan->grid_m);
+        range mine = part_of(rows.end - rows.begin, kernel->mr, grid_col, plan->grid_n);
+        if (mine.begin < mine.end)
+            mixt__gemm_pack_a(j->problem, kernel, s->row + rows.begin + mine.begin, mine.end - mine.begin, s->k0, s->k,
+                              a_shared(j, s, grid_row) + 4 * kernel->a_width * s->units * (mine.begin / kernel->mr),
+                              gather);
+    }
+}
+
+/** A rectangle of C (from its corner) and where its FP32 sums grow. */
+typedef struct block {
+    int64_t row, rows, col, cols;
+    float *sums;
+    int64_t ld;
+} block;
+
+static block block_at(const job *j, const step *s, int thread, range rows, range cols)
+{
+    const mixt__gemm_problem *p = j->problem;
+    const mixt__gemm_plan *plan = &j->plan;
+    block b = {.row = s->row + rows.begin,
+               .rows = rows.end - rows.begin,
+               .col = s->col + cols.begin,
+               .cols = cols.end - cols.begin};
+    if (plan->scratch_whole) {
+        b.ld = plan->nc;
+        b.sums = (float *)(j->workspace + plan->scratch_offset) + rows.begin * b.ld + cols.begin;
+    } else if (plan->scratch) {
+        b.ld = plan->fc;
+        b.sums = (float *)(own_part(j, thread) + plan->own_scratch);
+    } else {
+        b.ld = p->ldc;
+        b.sums = (float *)p->c + b.row * b.ld + b.col;
+    }
+    return b;
+}
+
+static void multiply(const job *j, const step *s, const block *b, const char *a_panels)
+{
+    const mixt__gemm_problem *p = j->problem;
+    const mixt__gemm_kernel *kernel = j->plan.kernel;
+    mixt__gemm_tile tile = {.k = s->units, .ldc = b->ld, .alpha = p->alpha};
+    tile.add = !s->first || (p->accumulate && !j->plan.scratch);
+    for (int64_t c = 0; c < b->cols; c += kernel->nr) {
+        tile.b = b_panel(j, s, (b->col - s->col + c) / kernel->nr);
+        tile.cols = (int)min64(kernel->nr, b->cols - c);
+        tile.bias = p->bias && s->first ? p->bias + b->col + c : NULL;
+        const char *next = c + kernel->nr < b->cols ? (const char *)tile.b + 4 * kernel->nr * s->units : NULL;
+        for (int64_t r = 0; r < b->rows; r += kernel->mr) {
+            tile.next = next && r < 2 * kernel->mr ? next + 64 * s->units * (r / kernel->mr) : tile.b;
+            tile.a = a_panels + 4 * kernel->a_width * s->units * (r / kernel->mr);
+            tile.rows = (int)min64(kernel->mr, b->rows - r);
+            tile.c = b->sums + r * b->ld + c;
+            kernel->tile(&tile);
+        }
+    }
+}
+
+/** After the last pass: what C held (where the sums grew elsewhere), the epilogue, rounding. */
+static void finish(const job *j, const block *b)
+{
+    const mixt__gemm_problem *p = j->problem;
+    size_t size = mixt_dtype_size(p->c_dtype);
+    char *c = (char *)p->c + (size_t)(b->row * p->ldc + b->col) * size;
+    size_t c_step = (size_t)p->ldc * size;
+    if (j->plan.scratch && p->accumulate)
+        for (int64_t r = 0; r < b->rows; r++)
+            for (int64_t done = 0; done < b->cols; done += 128) {
+                float old[128], *sum = b->sums + r * b->ld + done;
+                int64_t count = min64(128, b->cols - done);
+                mixt__widen(p->c_dtype)(old, c + (size_t)r * c_step + (size_t)done * size, count);
+                for (int64_t i = 0; i < count; i++)
+                    sum[i] += old[i];
+            }
+    if (p->epilogue)
+        p->epilogue(p->epilogue_argument, b->row, b->rows, b->col, b->cols, b->sums, b->ld);
+    if (j->plan.scratch) {
+        mixt__narrow_fn *narrow = mixt__narrow(p->c_dtype);
+        for (int64_t r = 0; r < b->rows; r++)
+            narrow(c + (size_t)r * c_step, b->sums + r * b->ld, b->cols);
+    }
+}
+
+static void multiply_own(const job *j, const step *s, int thread)
+{
+    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_kernel *kernel = plan->kernel;
+    char *own = own_part(j, thread);
+    int grid_row = thread / plan->grid_n, grid_col = thread % plan->grid_n;
+    range rows = part_of(s->rows, kernel->m_grain, grid_row, plan->grid_m);
+    range cols = part_of(s->cols, kernel->nr, grid_col, plan->grid_n);
+    for (int64_t r = rows.begin; r < rows.end && cols.begin < cols.end; r += plan->mc) {
+        range part = {r, min64(r + plan->mc, rows.end)};
+        char *panels = plan->share_a ? a_shared(j, s, grid_row) : own;
+        if (plan->share_a)
+            panels += 4 * kernel->a_width * s->units * ((r - rows.begin) / kernel->mr);
+        else
+            mixt__gemm_pack_a(j->problem, kernel, s->row + r, part.end - r, s->k0, s->k, panels,
+                              own + plan->own_gather);
+        for (int64_t c = cols.begin; c < cols.end; c += plan->fc) {
+            block b = block_at(j, s, thread, part, (range){c, min64(c + plan->fc, cols.end)});
+            multiply(j, s, &b, panels);
+            if (s->last)
+                finish(j, &b);
+        }
+    }
+}
+
+static void work(const job *j, int thread)
+{
+    const mixt__gemm_problem *p = j->problem;
+    const mixt__gemm_plan *plan = &j->plan;
+    step s = {0};
+    if (plan->kernel->begin)
+        plan->kernel->begin();
+    for (s.col = 0; s.col < p->n; s.col += plan->nc)
+        for (s.row = 0; s.row < p->m; s.row += plan->mo)
+            for (s.k_block = 0; s.k_block < plan->k_blocks; s.k_block++) {
+                s.cols = min64(plan->nc, p->n - s.col);
+                s.rows = min64(plan->mo, p->m - s.row);
+                s.k0 = s.k_block * plan->kc;
+                s.k = min64(plan->kc, p->k - s.k0);
+                s.units = mixt__gemm_units(plan->kernel, s.k);
+                s.first = s.k_block == 0;
+                s.last = s.k_block == plan->k_blocks - 1;
+                pack_together(j, &s, thread);
+                if (plan->threads > 1 && (plan->share_a || !p->b_packed)) {
+#pragma omp barrier
+                }
+                multiply_own(j, &s, thread);
+                s.number++;
+            }
+    if (plan->kernel->end)
+        plan->kernel->end();
+}
+
+static void run_alone(const mixt__gemm_problem *problem, void *workspace)
+{
+    job alone = {.problem = problem, .plan = mixt__gemm_plan_make(problem, 1), .workspace = workspace};
+    work(&alone, 0);
+}
+
+static int team_size(void)
+{
+    return omp_in_parallel() ? 1 : mixt__threads_count();
+}
+
+size_t mixt__gemm_workspace(const mixt__gemm_problem *problem)
+{
+    size_t team = mixt__gemm_plan_make(problem, mixt__threads_count()).total;
+    size_t alone = mixt__gemm_plan_make(problem, 1).total;
+    return team > alone ? team : alone;
+}
+
+void mixt__gemm_run(const mixt__gemm_problem *problem, void *workspace)
+{
+    if (problem->m <= 0 || problem->n <= 0)
+        return;
+    job team = {.problem = problem, .plan = mixt__gemm_plan_make(problem, team_size()), .workspace = workspace};
+    if (team.plan.threads == 1) {
+        work(&team, 0);
+        return;
+    }
+#pragma omp parallel num_threads(team.plan.threads)
+    {
+        if (omp_get_num_threads() == team.plan.threads)
+            work(&team, omp_get_thread_num());
+        else if (omp_get_thread_num() == 0) // the runtime gave fewer threads than the plan's meetings count on
+            run_alone(problem, workspace);
+    }
+}
+
+typedef struct batch {
+    const mixt__gemm_problem *problem;
+    mixt__gemm_plan plan; // of one item on one thread
+    int64_t a_step, b_step, c_step;
+    char *workspace;
+    size_t slice;
+} batch;
+
+static mixt__gemm_problem item_of(const batch *b, int64_t index)
+{
+    mixt__gemm_problem item = *b->problem;
+    item.a.data = (const char *)item.a.data + index * b->a_step;
+    item.b.data = (const char *)item.b.data + index * b->b_step;
+    item.c = (char *)item.c + index * b->c_step;
+    return item;
+}
+
+static void run_items(void *argument, int64_t begin, int64_t end, int thread)
+{
+    const batch *b = argument;
+    for (int64_t i = begin; i < end; i++) {
+        mixt__gemm_problem item = item_of(b, i);
+        job alone = {.problem = &item, .plan = b->plan, .workspace = b->workspace + (size_t)thread * b->slice};
+        work(&alone, 0);
+    }
+}
+
+void mixt__gemm_run_batched(const mixt__gemm_problem *problem, int64_t count, int64_t a_step, int64_t b_step,
+                            int64_t c_step, void *workspace)
+{
+    if (problem->m <= 0 || problem->n <= 0)
+        return;
+    batch b = {problem, mixt__gemm_plan_make(problem, 1), a_step, b_step, c_step, workspace, 0};
+    b.slice = (b.plan.total + 63) / 64 * 64;
+    if (count >= team_size()) {
+        mixt__parallel(count, 1, run_items, &b);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        mixt__gemm_problem item = item_of(&b, i);
+        mixt__gemm_run(&item, workspace);
+    }
+}
+
+size_t mixt__gemm_packed_bytes(const mixt__gemm_problem *p)
+{
+    mixt__gemm_plan plan = mixt__gemm_plan_make(p, 1);
+    int64_t panels = (p->n + plan.kernel->nr - 1) / plan.kernel->nr;
+    return mixt__gemm_packed_offset(&plan, p->n, p->k, plan.k_blocks - 1, panels);
+}
+
+typedef struct packing {
+    const mixt__gemm_problem *problem;
+    mixt__gemm_plan plan;
+    char *packed;
+} packing;
+
+static void pack_panels(void *argument, int64_t begin, int64_t end, int thread)
+{
+    const packing *w = argument;
+    const mixt__gemm_problem *p = w->problem;
+    int64_t nr = w->plan.kernel->nr;
+    (void)thread;
+    for (int64_t block = 0; block < w->plan.k_blocks; block++)
+        for (int64_t panel = begin; panel < end; panel++) {
+            int64_t k0 = block * w->plan.kc;
+            mixt__gemm_pack_b(p, w->plan.kernel, panel * nr, min64(nr, p->n - panel * nr), k0,
+                              min64(w->plan.kc, p->k - k0),
+                              w->packed + mixt__gemm_packed_offset(&w->plan, p->n, p->k, block, panel), NULL);
+        }
+}
+
+void mixt__gemm_pack_whole_b(const mixt__gemm_problem *problem, void *packed)
+{
+    packing w = {problem, mixt__gemm_plan_make(problem, 1), packed};
+    int64_t nr = w.plan.kernel->nr;
+    mixt__parallel((problem->n + nr - 1) / nr, 1, pack_panels, &w);
+}
+
+const char *mixt__gemm_path(const mixt__gemm_problem *problem)
+{
+    return mixt__gemm_kernel_for(problem)->name;
+}

@@ -1,0 +1,152 @@
+/* The choices of gemm_plan.h: kernel, blocks, grid, workspace. */
+#include "backend/cpu/gemm_plan.h"
+
+enum {
+    B_LIMIT = 4 * 1024 * 1024,       // bytes of B in a step: the team's share of the last cache level
+    SCRATCH_LIMIT = 4 * 1024 * 1024, // bytes of sums kept outside C between passes
+    SHARE_LIMIT = 512 * 1024,        // bytes of A per thread up to which the team packs it together
+    FINISH_BYTES = 96 * 1024,        // a block to finish should still be in the second cache level
+    FINISH_COLS = 128,
+    START_CYCLES = 8192, // work a thread must have to be worth waking
+    LINE = 64,
+};
+
+static const mixt__gemm_kernel *forced;
+
+void mixt__gemm_force(const mixt__gemm_kernel *kernel)
+{
+    forced = kernel;
+}
+
+const mixt__gemm_kernel *mixt__gemm_kernel_for(const mixt__gemm_problem *p)
+{
+    static const mixt__gemm_kernel *const table[] = {&mixt__gemm_kernel_amx, &mixt__gemm_kernel_avx512bf16,
+                                                     &mixt__gemm_kernel_avx512, &mixt__gemm_kernel_avx2};
+    bool low = p->low && p->a.dtype == MIXT_DTYPE_BF16 && p->b.dtype == MIXT_DTYPE_BF16;
+    if (forced && (low || !forced->pairs))
+        return forced;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (mixt__isa_level() >= table[i]->isa && table[i]->pairs <= low)
+            return table[i];
+    return &mixt__gemm_kernel_scalar;
+}
+
+static int64_t min64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t div_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static int64_t round_up(int64_t a, int64_t b)
+{
+    return div_up(a, b) * b;
+}
+
+int64_t mixt__gemm_units(const mixt__gemm_kernel *kernel, int64_t k)
+{
+    return round_up(kernel->pairs ? div_up(k, 2) : k, kernel->k_step);
+}
+
+static void cut_k(mixt__gemm_plan *plan, int64_t k)
+{
+    const mixt__gemm_kernel *kernel = plan->kernel;
+    int64_t grain = (kernel->pairs ? 2 : 1) * kernel->k_step;
+    plan->k_blocks = k > kernel->kc_max ? div_up(k, kernel->kc_max) : 1;
+    plan->kc = min64(round_up(div_up(k, plan->k_blocks), grain), k);
+    if (plan->kc)
+        plan->k_blocks = div_up(k, plan->kc);
+    plan->units = mixt__gemm_units(kernel, plan->kc);
+}
+
+/** Picks the grid with the least work for its busiest thread, packing included (a cycle for two elements). */
+static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int threads)
+{
+    const mixt__gemm_kernel *kernel = plan->kernel;
+    double work = (double)p->m * (double)p->n * (double)p->k / kernel->macs;
+    if (work < (double)threads * START_CYCLES)
+        threads = work < START_CYCLES ? 1 : (int)(work / START_CYCLES);
+    double best = 0;
+    for (int m = 1; m <= threads; m++) {
+        int n = threads / m;
+        int64_t rows = min64(round_up(div_up(p->m, m), kernel->m_grain), p->m);
+        int64_t cols = min64(div_up(div_up(p->n, kernel->nr), n) * kernel->nr, p->n);
+        bool share = n > 1 && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
+        double cost =
+            (double)rows * (double)cols / kernel->macs + 0.5 * (double)rows / (share ? n : 1) + 0.5 * (double)cols / m;
+        if (m == 1 || cost < best) {
+            best = cost;
+            plan->grid_m = m;
+            plan->grid_n = n;
+            plan->share_a = share;
+        }
+    }
+    plan->threads = plan->grid_m * plan->grid_n;
+}
+
+static void cut_c(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
+{
+    const mixt__gemm_kernel *kernel = plan->kernel;
+    int64_t unit_bytes = 4 * (plan->units ? plan->units : 1), nr = kernel->nr;
+    plan->scratch = p->c_dtype != MIXT_DTYPE_FP32;
+    plan->scratch_whole = plan->scratch && plan->k_blocks > 1;
+    int64_t grain = nr * plan->grid_n, limit = B_LIMIT / unit_bytes / grain * grain;
+    plan->nc = min64(limit > grain ? limit : grain, round_up(p->n > 0 ? p->n : 1, nr));
+    plan->mo = p->m > 0 ? p->m : 1;
+    if (plan->scratch_whole) {
+        int64_t narrow = round_up(SCRATCH_LIMIT / 4 / 2048, grain), row_grain = kernel->mr * plan->grid_m;
+        plan->nc = min64(plan->nc, narrow);
+        plan->mo = min64(plan->mo, round_up(SCRATCH_LIMIT / 4 / plan->nc, row_grain));
+    }
+    int64_t rows = div_up(plan->mo, plan->grid_m);
+    int64_t most = kernel->a_block / (unit_bytes * kernel->a_width) * kernel->mr;
+    most = min64(most > kernel->mr ? most : kernel->mr, FINISH_BYTES / FINISH_COLS / 4 / kernel->mr * kernel->mr);
+    plan->mc = round_up(div_up(rows, div_up(rows, most)), kernel->mr);
+    plan->fc = plan->scratch || p->epilogue ? round_up(FINISH_COLS, nr) : plan->nc;
+}
+
+static size_t padded(int64_t bytes)
+{
+    return (size_t)round_up(bytes, LINE);
+}
+
+static void place(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
+{
+    const mixt__gemm_kernel *kernel = plan->kernel;
+    bool one_step = plan->k_blocks == 1 && plan->nc >= p->n && plan->mo >= p->m;
+    size_t copies = one_step || plan->threads == 1 ? 1 : 2;
+    int64_t width = kernel->a_width, group = round_up(div_up(plan->mo, plan->grid_m), kernel->m_grain);
+    if (!p->b_packed)
+        plan->b_size = padded(4 * plan->units * plan->nc);
+    if (plan->share_a)
+        plan->a_part = padded(4 * plan->units * width * div_up(group, kernel->mr));
+    plan->a_size = plan->a_part * (size_t)plan->grid_m;
+    plan->a_offset = copies * plan->b_size;
+    plan->scratch_offset = plan->a_offset + copies * plan->a_size;
+    plan->own_offset = plan->scratch_offset + (plan->scratch_whole ? padded(4 * plan->mo * plan->nc) : 0);
+    plan->own_scratch = plan->share_a ? 0 : padded(4 * plan->units * width * (plan->mc / kernel->mr));
+    plan->own_gather =
+        plan->own_scratch + (plan->scratch && !plan->scratch_whole ? padded(4 * plan->mc * plan->fc) : 0);
+    plan->own_size = plan->own_gather + padded((int64_t)mixt__gemm_gather_bytes(p, kernel, plan->kc));
+    plan->total = plan->own_offset + (size_t)plan->threads * plan->own_size;
+}
+
+mixt__gemm_plan mixt__gemm_plan_make(const mixt__gemm_problem *p, int threads)
+{
+    mixt__gemm_plan plan = {.kernel = mixt__gemm_kernel_for(p)};
+    cut_k(&plan, p->k);
+    cut_threads(&plan, p, threads);
+    cut_c(&plan, p);
+    place(&plan, p);
+    return plan;
+}
+
+size_t mixt__gemm_packed_offset(const mixt__gemm_plan *plan, int64_t n, int64_t k, int64_t k_block, int64_t panel)
+{
+    int64_t nr = plan->kernel->nr, k0 = k_block * plan->kc;
+    int64_t units = mixt__gemm_units(plan->kernel, min64(plan->kc, k - k0));
+    return (size_t)(4 * nr * (k_block * plan->units * div_up(n, nr) + panel * units));
+}
