@@ -1,0 +1,143 @@
+/* The fixed models of `mixt bench`. */
+#include "models/bench.h"
+
+#include <string.h>
+
+/** 6 for each weight and token (forward 2, backward 4), positions not counted, and the products of attention:
+ * 12·layers·width·seq a token, of which causal attention needs half. */
+static double transformer_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    const mixt__model_sizes *s = &bench->sizes;
+    double width = (double)s->width, layers = (double)s->layers;
+    double weights = (double)s->vocab * width + layers * (12 * width * width + 13 * width) + 2 * width;
+    double scores = (strcmp(bench->model, "gpt") ? 12 : 6) * layers * width * (double)seq;
+    return (double)(batch * seq) * (6 * weights + scores);
+}
+
+static double resnet_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    (void)bench;
+    (void)seq;
+    return (double)batch * 3 * 2 * 4.09e9; // multiply-adds of ResNet-50 at 224 × 224
+}
+
+static double convnet_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    (void)bench;
+    (void)seq;
+    return (double)batch * 6 * (28 * 28 * 9 * 32 + 14 * 14 * 9 * 32 * 64 + 3136 * 10);
+}
+
+static double mlp_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    (void)bench;
+    (void)seq;
+    return (double)batch * 6 * (784 * 512 + 512 * 512 + 512 * 10 + 2 * 512); // weights and hidden biases
+}
+
+static double lstm_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    double width = (double)bench->sizes.width;
+    return (double)(batch * seq) * 6 *
+           ((double)bench->sizes.layers * 8 * width * width + width * (double)bench->sizes.vocab);
+}
+
+#define ADAMW .optimizer = "adamw", .lr = 3e-4f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f
+
+const mixt__bench_model mixt__bench_models[] = {
+    {
+        .name = "gpt2",
+        .summary = "GPT-2 124M",
+        .model = "gpt",
+        .sizes = {.layers = 12, .width = 768, .heads = 12, .vocab = 50304, .seq = 1024},
+        .data = "random:tokens",
+        .classes = 50304,
+        .batch = 32,
+        .seq = 1024,
+        .trainer = {ADAMW, .clip = 1.0f},
+        .flops = transformer_flops,
+    },
+    {
+        .name = "gpt",
+        .summary = "GPT, 6 layers of 384, bytes",
+        .model = "gpt",
+        .sizes = {.layers = 6, .width = 384, .heads = 6, .vocab = 256, .seq = 1024},
+        .data = "random:tokens",
+        .classes = 256,
+        .batch = 8,
+        .seq = 256,
+        .trainer = {ADAMW, .clip = 1.0f},
+        .flops = transformer_flops,
+    },
+    {
+        .name = "bert",
+        .summary = "BERT-Base",
+        .model = "bert",
+        .sizes = {.layers = 12, .width = 768, .heads = 12, .vocab = 30528, .seq = 512},
+        .data = "random:tokens",
+        .classes = 30528,
+        .batch = 256,
+        .seq = 128,
+        .trainer = {ADAMW, .clip = 1.0f},
+        .flops = transformer_flops,
+    },
+    {
+        .name = "resnet50",
+        .summary = "ResNet-50, 224 x 224",
+        .model = "resnet",
+        .sizes = {.depth = 50, .classes = 1000},
+        .data = "random:224x224x3",
+        .classes = 1000,
+        .batch = 256,
+        .trainer = {.optimizer = "momentum", .lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f},
+        .flops = resnet_flops,
+    },
+    {
+        .name = "convnet",
+        .summary = "conv net 1-32-64, 28 x 28",
+        .model = "convnet",
+        .sizes = {.channels = {32, 64}, .channel_count = 2, .classes = 10},
+        .data = "random:28x28x1",
+        .classes = 10,
+        .batch = 64,
+        .trainer = {ADAMW},
+        .flops = convnet_flops,
+    },
+    {
+        .name = "mlp",
+        .summary = "perceptron 784-512-512-10",
+        .model = "mlp",
+        .sizes = {.hidden = {512, 512}, .hidden_count = 2, .classes = 10},
+        .data = "random:784",
+        .classes = 10,
+        .batch = 128,
+        .trainer = {ADAMW},
+        .flops = mlp_flops,
+    },
+    {
+        .name = "lstm",
+        .summary = "LSTM, 2 layers of 512, bytes",
+        .model = "lstm",
+        .sizes = {.layers = 2, .width = 512, .vocab = 256},
+        .data = "random:tokens",
+        .classes = 256,
+        .batch = 64,
+        .seq = 256,
+        .trainer = {ADAMW, .clip = 1.0f},
+        .flops = lstm_flops,
+    },
+    {.name = NULL},
+};
+
+const mixt__bench_model *mixt__bench_find(const char *name)
+{
+    for (const mixt__bench_model *bench = mixt__bench_models; bench->name; bench++)
+        if (!strcmp(bench->name, name))
+            return bench;
+    return NULL;
+}
+
+int64_t mixt__bench_items(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    return bench->seq ? batch * seq : batch;
+}

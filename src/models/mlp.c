@@ -1,0 +1,21 @@
+/* The multi-layer perceptron: 784-512-512-10 by default on images of 28 × 28. */
+#include "models/models.h"
+
+#include <stdio.h>
+
+mixt_value mixt__model_mlp(mixt_builder *b, mixt_value x)
+{
+    const mixt__model_sizes *s = mixt_builder_user(b);
+    char name[32];
+    if (mixt_value_rank(b, x) > 2)
+        x = mixt_flatten(b, x);
+    for (int64_t i = 0; i < s->hidden_count; i++) {
+        snprintf(name, sizeof name, "fc.%lld", (long long)i);
+        x = mixt_linear(b, name, x, .features = s->hidden[i]);
+        snprintf(name, sizeof name, "norm.%lld", (long long)i);
+        x = mixt_relu(b, mixt__model_norm_layer(b, name, x, s->norm));
+        x = mixt_dropout(b, x, s->dropout);
+    }
+    snprintf(name, sizeof name, "fc.%lld", (long long)s->hidden_count);
+    return mixt_linear(b, name, x, .features = s->classes);
+}

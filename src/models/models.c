@@ -1,0 +1,272 @@
+/* The table of models; finding one, filling in its sizes, checking them against the data. */
+#include "models/models.h"
+
+#include "base/words.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    USES_TRANSFORMER =
+        MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_HEADS | MIXT_USES_VOCAB | MIXT_USES_SEQ | MIXT_USES_DROPOUT,
+};
+
+const mixt__zoo_entry mixt__zoo[] = {
+    {
+        .name = "mlp",
+        .summary = "perceptron with hidden layers: 512, 512 by default",
+        .fn = mixt__model_mlp,
+        .input = MIXT_MODEL_NUMBERS,
+        .uses = MIXT_USES_HIDDEN | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
+        .sizes = {.hidden = {512, 512}, .hidden_count = 2, .classes = 10, .norm = MIXT_NORM_NONE},
+    },
+    {
+        .name = "convnet",
+        .summary = "small convolutional net: 3 x 3, channels 32, 64, each pooled",
+        .fn = mixt__model_convnet,
+        .input = MIXT_MODEL_IMAGES,
+        .uses = MIXT_USES_CHANNELS | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
+        .sizes = {.channels = {32, 64}, .channel_count = 2, .classes = 10, .norm = MIXT_NORM_NONE},
+        .check = mixt__convnet_check,
+    },
+    {
+        .name = "resnet",
+        .summary = "residual network: depth 18, 34, 50, 101, 152; 20, 32, 44, 56, 110 for small images",
+        .fn = mixt__model_resnet,
+        .input = MIXT_MODEL_IMAGES,
+        .uses = MIXT_USES_DEPTH | MIXT_USES_WIDTH | MIXT_USES_CLASSES,
+        .sizes = {.depth = 18, .classes = 1000},
+        .check = mixt__resnet_check,
+    },
+    {
+        .name = "gpt",
+        .summary = "causal transformer: 6 layers of 384, 6 heads by default",
+        .fn = mixt__model_gpt,
+        .input = MIXT_MODEL_TOKENS,
+        .uses = USES_TRANSFORMER,
+        .sizes = {.layers = 6, .width = 384, .vocab = 256, .seq = 1024},
+        .tokens = 256,
+        .check = mixt__transformer_check,
+    },
+    {
+        .name = "bert",
+        .summary = "bidirectional transformer: 12 layers of 768, 12 heads by default",
+        .fn = mixt__model_bert,
+        .input = MIXT_MODEL_TOKENS,
+        .uses = USES_TRANSFORMER,
+        .sizes = {.layers = 12, .width = 768, .vocab = 30528, .seq = 512},
+        .tokens = 128,
+        .check = mixt__transformer_check,
+    },
+    {
+        .name = "lstm",
+        .summary = "recurrent language model: 2 layers of 512 by default",
+        .fn = mixt__model_lstm,
+        .input = MIXT_MODEL_TOKENS,
+        .uses = MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_VOCAB | MIXT_USES_DROPOUT,
+        .sizes = {.layers = 2, .width = 512, .vocab = 256},
+        .tokens = 256,
+    },
+    {.name = NULL},
+};
+
+mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry)
+{
+    char list[256] = "";
+    size_t used = 0;
+    mixt__nearest nearest = {.wanted = name};
+    for (const mixt__zoo_entry *e = mixt__zoo; e->name; e++) {
+        if (!strcmp(e->name, name)) {
+            *entry = e;
+            return MIXT_OK;
+        }
+        mixt__nearest_offer(&nearest, e->name);
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", e->name);
+    }
+    *entry = NULL;
+    const char *guess = mixt__nearest_get(&nearest);
+    if (guess)
+        return mixt__fail(MIXT_ERROR_CONFIG, "no model '%s' (did you mean %s?); there are %s", name, guess, list);
+    return mixt__fail(MIXT_ERROR_CONFIG, "no model '%s'; there are %s", name, list);
+}
+
+/* ---- sizes ---- */
+
+static const char *const size_names[] = {"hidden", "channels", "layers", "width",   "heads", "vocab",
+                                         "depth",  "classes",  "seq",    "dropout", "norm"};
+
+enum { SIZE_COUNT = sizeof size_names / sizeof size_names[0] };
+
+/** The sizes that are set, as a mask of mixt__model_uses. */
+static unsigned sizes_set(const mixt__model_sizes *s)
+{
+    const bool set[SIZE_COUNT] = {s->hidden_count,
+                                  s->channel_count,
+                                  s->layers,
+                                  s->width,
+                                  s->heads,
+                                  s->vocab,
+                                  s->depth,
+                                  s->classes,
+                                  s->seq,
+                                  s->dropout > 0,
+                                  s->norm != MIXT_NORM_AUTO};
+    unsigned mask = 0;
+    for (int i = 0; i < SIZE_COUNT; i++)
+        mask |= (unsigned)set[i] << i;
+    return mask;
+}
+
+static mixt_status check_used(const mixt__zoo_entry *entry, const mixt__model_sizes *sizes)
+{
+    unsigned foreign = sizes_set(sizes) & ~entry->uses;
+    char list[256] = "";
+    size_t used = 0;
+    int first = 0;
+    if (!foreign)
+        return MIXT_OK;
+    while (!(foreign >> first & 1))
+        first++;
+    for (int i = 0; i < SIZE_COUNT; i++)
+        if (entry->uses >> i & 1)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", size_names[i]);
+    return mixt__fail(MIXT_ERROR_CONFIG, "model %s has no %s; what can be chosen is %s", entry->name, size_names[first],
+                      list);
+}
+
+static mixt_status check_ranges(const mixt__model_sizes *s)
+{
+    const int64_t numbers[] = {s->layers, s->width, s->heads, s->vocab, s->depth, s->classes, s->seq};
+    for (int i = 0; i < 7; i++)
+        if (numbers[i] < 0 || numbers[i] > INT32_MAX)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %lld: must be 0 (the model's own) or above", size_names[i + 2],
+                              (long long)numbers[i]);
+    if (s->hidden_count < 0 || s->hidden_count > MIXT_SIZES_MAX || s->channel_count < 0 ||
+        s->channel_count > MIXT_SIZES_MAX)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld hidden, %lld channels: at most %d of each",
+                          (long long)s->hidden_count, (long long)s->channel_count, MIXT_SIZES_MAX);
+    for (int64_t i = 0; i < s->hidden_count; i++)
+        if (s->hidden[i] < 1)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "hidden %lld: must be at least 1", (long long)s->hidden[i]);
+    for (int64_t i = 0; i < s->channel_count; i++)
+        if (s->channels[i] < 1)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "channels %lld: must be at least 1", (long long)s->channels[i]);
+    if (!(s->dropout >= 0 && s->dropout < 1))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "dropout %g: must be at least 0 and below 1", (double)s->dropout);
+    return MIXT_OK;
+}
+
+static void fill_number(int64_t *size, int64_t fallback)
+{
+    if (!*size)
+        *size = fallback;
+}
+
+/** About 64 numbers a head, which fits every width: the nearest divisor below. */
+static int64_t default_heads(int64_t width)
+{
+    int64_t heads = width >= 64 ? width / 64 : 1;
+    while (width % heads)
+        heads--;
+    return heads;
+}
+
+static void fill(const mixt__zoo_entry *entry, const mixt_data_info *data, mixt__model_sizes *s)
+{
+    const mixt__model_sizes *own = &entry->sizes;
+    if (!s->hidden_count) {
+        memcpy(s->hidden, own->hidden, sizeof s->hidden);
+        s->hidden_count = own->hidden_count;
+    }
+    if (!s->channel_count) {
+        memcpy(s->channels, own->channels, sizeof s->channels);
+        s->channel_count = own->channel_count;
+    }
+    fill_number(&s->layers, own->layers);
+    fill_number(&s->width, own->width);
+    fill_number(&s->depth, own->depth);
+    if (s->norm == MIXT_NORM_AUTO)
+        s->norm = own->norm;
+    if (entry->uses & MIXT_USES_HEADS)
+        fill_number(&s->heads, default_heads(s->width));
+    if (entry->uses & MIXT_USES_VOCAB)
+        fill_number(&s->vocab, data->classes);
+    if (entry->uses & MIXT_USES_CLASSES)
+        fill_number(&s->classes, data->target == MIXT_TARGET_VALUES ? data->target_elements : data->classes);
+    if (entry->uses & MIXT_USES_SEQ)
+        fill_number(&s->seq, data->input_dims[0] > own->seq ? data->input_dims[0] : own->seq);
+}
+
+/* ---- data ---- */
+
+static const char *describe(const mixt_data_info *data, char *text, size_t size)
+{
+    char shape[128];
+    mixt__shape dims = mixt__shape_of(data->input_rank, data->input_dims);
+    if (data->input_dtype == MIXT_DTYPE_INT32)
+        snprintf(text, size, "sequences of %lld tokens", (long long)data->input_dims[0]);
+    else if (data->input_rank == 1)
+        snprintf(text, size, "rows of %lld numbers", (long long)data->input_dims[0]);
+    else
+        snprintf(text, size, "%s %s", mixt__shape_text(&dims, shape, sizeof shape),
+                 data->input_rank == 3 ? "images" : "arrays");
+    return text;
+}
+
+static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_info *data)
+{
+    static const char *const wants[] = {
+        [MIXT_MODEL_NUMBERS] = "images or rows of numbers",
+        [MIXT_MODEL_IMAGES] = "images (height, width, channels)",
+        [MIXT_MODEL_TOKENS] = "tokens",
+    };
+    bool tokens = data->input_dtype == MIXT_DTYPE_INT32;
+    bool fits = entry->input == MIXT_MODEL_TOKENS   ? tokens
+                : entry->input == MIXT_MODEL_IMAGES ? !tokens && data->input_rank == 3
+                                                    : !tokens;
+    char has[192];
+    if (!fits)
+        return mixt__fail(MIXT_ERROR_SHAPE, "model %s needs %s, the data has %s", entry->name, wants[entry->input],
+                          describe(data, has, sizeof has));
+    return MIXT_OK;
+}
+
+/** Every label of the data needs an output of the model. */
+static mixt_status check_outputs(const mixt__zoo_entry *entry, const mixt_data_info *data, const mixt__model_sizes *s)
+{
+    bool tokens = entry->uses & MIXT_USES_VOCAB;
+    int64_t outputs = tokens ? s->vocab : s->classes;
+    if (data->target == MIXT_TARGET_VALUES && outputs != data->target_elements)
+        return mixt__fail(MIXT_ERROR_SHAPE, "model %s: classes %lld, but a target of the data has %lld values",
+                          entry->name, (long long)outputs, (long long)data->target_elements);
+    if (data->target != MIXT_TARGET_VALUES && (outputs < data->classes || outputs < 1))
+        return mixt__fail(MIXT_ERROR_SHAPE, "model %s: %s %lld, but the data has %lld", entry->name,
+                          tokens ? "vocab" : "classes", (long long)outputs, (long long)data->classes);
+    return MIXT_OK;
+}
+
+mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__model_sizes *sizes, mixt__model *model)
+{
+    const mixt__zoo_entry *entry;
+    MIXT_TRY(mixt__model_find(name, &entry));
+    MIXT_TRY(check_used(entry, sizes));
+    mixt_status status = check_ranges(sizes);
+    if (status != MIXT_OK)
+        return mixt__fail_context(status, "model %s", name);
+    MIXT_TRY(check_input(entry, data));
+    fill(entry, data, sizes);
+    MIXT_TRY(check_outputs(entry, data, sizes));
+    status = entry->check ? entry->check(sizes, data) : MIXT_OK;
+    if (status != MIXT_OK)
+        return mixt__fail_context(status, "model %s", name);
+    bool values = data->target == MIXT_TARGET_VALUES;
+    *model = (mixt__model){.fn = entry->fn, .user = sizes, .loss = values ? MIXT_LOSS_MSE : MIXT_LOSS_CROSS_ENTROPY};
+    return MIXT_OK;
+}
+
+mixt_value mixt__model_norm_layer(mixt_builder *b, const char *name, mixt_value x, mixt__model_norm norm)
+{
+    if (norm == MIXT_NORM_BATCH)
+        return mixt_batch_norm(b, name, x);
+    return norm == MIXT_NORM_LAYER ? mixt_layer_norm(b, name, x) : x;
+}

@@ -1,0 +1,91 @@
+/* The model zoo: a table of architectures, the sizes a user may choose, and how both meet the data.
+ *
+ * A model is a plain mixt_model_fn that finds its sizes through mixt_builder_user. Sizes that are 0 take the model's
+ * own default; classes, vocabulary and positions follow the data. After mixt__zoo_model every size that the model uses
+ * is filled in and has been checked, so the functions themselves check nothing.
+ */
+#ifndef MIXT_MODELS_MODELS_H
+#define MIXT_MODELS_MODELS_H
+
+#include "mixt/data.h"
+#include "train/model.h"
+
+enum { MIXT_SIZES_MAX = 16 }; // hidden layers, convolutions
+
+/** In the order of the choices of the key net.norm. */
+typedef enum mixt__model_norm { MIXT_NORM_AUTO, MIXT_NORM_NONE, MIXT_NORM_BATCH, MIXT_NORM_LAYER } mixt__model_norm;
+
+typedef enum mixt__model_input {
+    MIXT_MODEL_NUMBERS, // images or rows of numbers
+    MIXT_MODEL_IMAGES,
+    MIXT_MODEL_TOKENS,
+} mixt__model_input;
+
+/** What may be chosen about a model. Zero: the model's own, or what the data says. */
+typedef struct mixt__model_sizes {
+    int64_t hidden[MIXT_SIZES_MAX], channels[MIXT_SIZES_MAX];
+    int64_t hidden_count, channel_count;
+    int64_t layers, width, heads, vocab, depth, classes;
+    int64_t seq; // positions that the model can tell apart
+    float dropout;
+    mixt__model_norm norm;
+} mixt__model_sizes;
+
+/** Which sizes a model uses: setting another is an error. */
+typedef enum mixt__model_uses {
+    MIXT_USES_HIDDEN = 1 << 0,
+    MIXT_USES_CHANNELS = 1 << 1,
+    MIXT_USES_LAYERS = 1 << 2,
+    MIXT_USES_WIDTH = 1 << 3,
+    MIXT_USES_HEADS = 1 << 4,
+    MIXT_USES_VOCAB = 1 << 5,
+    MIXT_USES_DEPTH = 1 << 6,
+    MIXT_USES_CLASSES = 1 << 7,
+    MIXT_USES_SEQ = 1 << 8,
+    MIXT_USES_DROPOUT = 1 << 9,
+    MIXT_USES_NORM = 1 << 10,
+} mixt__model_uses;
+
+typedef struct mixt__zoo_entry {
+    const char *name, *summary;
+    mixt_model_fn fn;
+    mixt__model_input input;
+    unsigned uses;           // mixt__model_uses
+    mixt__model_sizes sizes; // defaults
+    int64_t tokens;          // tokens in a sample where the data leaves that open; 0: the model takes no tokens
+    /** Rules between sizes, and between sizes and data; NULL: none. All defaults are filled in. */
+    mixt_status (*check)(const mixt__model_sizes *sizes, const mixt_data_info *data);
+} mixt__zoo_entry;
+
+/** Ends with a record whose name is NULL. */
+extern const mixt__zoo_entry mixt__zoo[];
+
+/** The record of a name; the failure lists the names and guesses which was meant. */
+mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry);
+
+/** Makes a zoo model for a data set: cross-entropy for classes and tokens, mean squared error for values.
+ *  @param sizes what the user chose; filled in. The model points at it: it must live as long. */
+mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__model_sizes *sizes, mixt__model *model);
+
+// The architectures, one file each.
+
+/** (N, …) → (N, classes): linear layers with ReLU between them. */
+mixt_value mixt__model_mlp(mixt_builder *b, mixt_value x);
+/** (N, H, W, C) → (N, classes): 3×3 convolution, ReLU, pooling by 2 for each entry of channels; linear. */
+mixt_value mixt__model_convnet(mixt_builder *b, mixt_value x);
+mixt_status mixt__convnet_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+/** (N, H, W, C) → (N, classes): residual network of the given depth. */
+mixt_value mixt__model_resnet(mixt_builder *b, mixt_value x);
+mixt_status mixt__resnet_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+/** Tokens (B, T) → (B, T, vocab): causal, normalised before each part of a block. */
+mixt_value mixt__model_gpt(mixt_builder *b, mixt_value x);
+/** The same, seeing both ways and normalised after each part. */
+mixt_value mixt__model_bert(mixt_builder *b, mixt_value x);
+mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+/** Tokens (B, T) → (B, T, vocab): embedding, stacked LSTM layers, linear. */
+mixt_value mixt__model_lstm(mixt_builder *b, mixt_value x);
+
+/** The normalisation that the sizes ask for; x itself for none. */
+mixt_value mixt__model_norm_layer(mixt_builder *b, const char *name, mixt_value x, mixt__model_norm norm);
+
+#endif

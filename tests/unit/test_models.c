@@ -1,0 +1,278 @@
+/* The model zoo: parameter counts against PyTorch's, every model through all passes in each format, sizes that cannot
+ * be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "models/bench.h"
+#include "passes/passes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static mixt_data_info images(int64_t h, int64_t w, int64_t c, int64_t classes)
+{
+    mixt_data_info info = {
+        .input_dtype = MIXT_DTYPE_FP32, .input_rank = 3, .input_dims = {h, w, c}, .classes = classes};
+    info.target = MIXT_TARGET_CLASS;
+    info.target_dtype = MIXT_DTYPE_INT32;
+    info.target_elements = 1;
+    return info;
+}
+
+static mixt_data_info rows(int64_t features, int64_t classes)
+{
+    mixt_data_info info = images(1, 1, 1, classes);
+    info.input_rank = 1;
+    info.input_dims[0] = features;
+    return info;
+}
+
+static mixt_data_info tokens(int64_t seq, int64_t vocab)
+{
+    mixt_data_info info = {.input_dtype = MIXT_DTYPE_INT32, .input_rank = 1, .input_dims = {seq}, .classes = vocab};
+    info.target = MIXT_TARGET_TOKENS;
+    info.target_dtype = MIXT_DTYPE_INT32;
+    info.target_elements = seq;
+    return info;
+}
+
+static mixt__batch_spec batch_of(const mixt_data_info *info, int64_t batch)
+{
+    mixt__batch_spec spec = {.input_dtype = info->input_dtype, .target_dtype = info->target_dtype};
+    spec.input = (mixt__shape){info->input_rank + 1, {batch}};
+    memcpy(spec.input.dims + 1, info->input_dims, (size_t)info->input_rank * sizeof(int64_t));
+    spec.target = info->target == MIXT_TARGET_CLASS ? (mixt__shape){1, {batch}}
+                                                    : (mixt__shape){2, {batch, info->target_elements}};
+    return spec;
+}
+
+static mixt__graph *build(const char *name, const mixt_data_info *info, mixt__model_sizes sizes, bool training)
+{
+    mixt__model model;
+    mixt__graph *graph = NULL;
+    mixt__batch_spec spec = batch_of(info, 2);
+    if (mixt__zoo_model(name, info, &sizes, &model) != MIXT_OK ||
+        mixt__model_build(&model, &spec, training, &graph) != MIXT_OK)
+        fail_msg("%s: %s", name, mixt_error_text());
+    return graph;
+}
+
+static int64_t trainable(const mixt__graph *graph)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < graph->param_count; i++)
+        total += graph->params[i].trainable ? graph->params[i].count : 0;
+    return total;
+}
+
+/* ---- counts ---- */
+
+static void expect_count(const char *name, mixt_data_info info, mixt__model_sizes sizes, int64_t count)
+{
+    mixt__graph *graph = build(name, &info, sizes, true);
+    if (trainable(graph) != count)
+        fail_msg("%s has %lld parameters, expected %lld", name, (long long)trainable(graph), (long long)count);
+    mixt__graph_free(graph);
+}
+
+// Counts are those of the same modules in PyTorch. Its LSTM has two bias vectors a layer that are only ever added; here
+// one.
+static void counts_of_known_models(void **state)
+{
+    (void)state;
+    expect_count("mlp", rows(784, 10), (mixt__model_sizes){0}, 669706);
+    expect_count("mlp", images(28, 28, 1, 10), (mixt__model_sizes){0}, 669706);
+    expect_count("convnet", images(28, 28, 1, 10), (mixt__model_sizes){0}, 50186);
+    expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){0}, 11689512);
+    expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 34}, 21797672);
+    expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 50}, 25557032);
+    expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 101}, 44549160);
+    expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 152}, 60192808);
+    expect_count("resnet", images(32, 32, 3, 10), (mixt__model_sizes){.depth = 20}, 272474);
+    expect_count("gpt", tokens(256, 256), (mixt__model_sizes){0}, 11139072);
+    expect_count("gpt", tokens(1024, 50304), (mixt__model_sizes){.layers = 12, .width = 768}, 124475904);
+    expect_count("bert", tokens(128, 30528), (mixt__model_sizes){0}, 108894720);
+    expect_count("lstm", tokens(256, 256), (mixt__model_sizes){0}, 4464896 - 2 * 4 * 512);
+}
+
+static void counts_follow_sizes(void **state)
+{
+    (void)state;
+    expect_count("mlp", rows(100, 10), (mixt__model_sizes){.hidden = {50}, .hidden_count = 1},
+                 100 * 50 + 50 + 50 * 10 + 10);
+    expect_count("mlp", rows(8, 3), (mixt__model_sizes){.hidden = {4, 5}, .hidden_count = 2, .norm = MIXT_NORM_LAYER},
+                 8 * 4 + 4 + 8 + 4 * 5 + 5 + 10 + 5 * 3 + 3);
+    expect_count("convnet", images(8, 8, 3, 2),
+                 (mixt__model_sizes){.channels = {4, 8, 16}, .channel_count = 3, .norm = MIXT_NORM_BATCH},
+                 9 * (3 * 4 + 4 * 8 + 8 * 16) + 2 * (4 + 8 + 16) + 16 * 2 + 2);
+    // Positions grow with the data's sequences, past the model's own 1024.
+    expect_count("gpt", tokens(2000, 11), (mixt__model_sizes){.layers = 1, .width = 8},
+                 11 * 8 + 2000 * 8 + 12 * 64 + 13 * 8 + 16);
+    mixt_data_info values = rows(5, 0);
+    values.target = MIXT_TARGET_VALUES;
+    values.target_dtype = MIXT_DTYPE_FP32;
+    values.target_elements = 3;
+    expect_count("mlp", values, (mixt__model_sizes){.hidden = {4}, .hidden_count = 1}, 5 * 4 + 4 + 4 * 3 + 3);
+}
+
+/* ---- compile ---- */
+
+static void expect_compiles(const char *name, const mixt_data_info *info, mixt__model_sizes sizes)
+{
+    static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_TF32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16};
+    for (int mode = 0; mode < 2; mode++) {
+        mixt__graph *graph = build(name, info, sizes, mode == 0);
+        for (int f = 0; f < 4; f++) {
+            mixt__compile_options options = {.policy = {.dtype = formats[f]}, .backward = mode == 0};
+            mixt__graph *typed;
+            if (mixt__passes_run(graph, &options, &typed) != MIXT_OK)
+                fail_msg("%s in %s: %s", name, mixt_dtype_name(formats[f]), mixt_error_text());
+            int64_t gradients = 0;
+            for (int64_t i = 0; i < typed->param_count; i++)
+                gradients += typed->params[i].grad > 0;
+            int64_t wanted = 0;
+            for (int64_t i = 0; i < graph->param_count; i++)
+                wanted += graph->params[i].trainable && mode == 0;
+            assert_int_equal(gradients, wanted); // every weight learns
+            assert_true(typed->loss && typed->logits);
+            mixt__graph_free(typed);
+        }
+        mixt__graph_free(graph);
+    }
+}
+
+static void every_model_compiles_in_every_format(void **state)
+{
+    (void)state;
+    mixt_data_info digits = images(28, 28, 1, 10), photos = images(64, 64, 3, 20), text = tokens(16, 256);
+    expect_compiles("mlp", &digits, (mixt__model_sizes){0});
+    expect_compiles("mlp", &digits, (mixt__model_sizes){.dropout = 0.1f, .norm = MIXT_NORM_BATCH});
+    expect_compiles("convnet", &digits, (mixt__model_sizes){0});
+    expect_compiles("convnet", &digits,
+                    (mixt__model_sizes){.channels = {8}, .channel_count = 1, .dropout = 0.5f, .norm = MIXT_NORM_LAYER});
+    expect_compiles("resnet", &photos, (mixt__model_sizes){0});
+    expect_compiles("resnet", &photos, (mixt__model_sizes){.depth = 50, .width = 8});
+    expect_compiles("resnet", &digits, (mixt__model_sizes){.depth = 20});
+    expect_compiles("gpt", &text, (mixt__model_sizes){0});
+    expect_compiles("gpt", &text, (mixt__model_sizes){.layers = 2, .width = 48, .heads = 3, .dropout = 0.2f});
+    expect_compiles("bert", &text, (mixt__model_sizes){0});
+    expect_compiles("lstm", &text, (mixt__model_sizes){0});
+    expect_compiles("lstm", &text, (mixt__model_sizes){.layers = 3, .width = 20, .dropout = 0.2f});
+}
+
+static bool has_param(const mixt__graph *graph, const char *name)
+{
+    for (int64_t i = 0; i < graph->param_count; i++)
+        if (!strcmp(graph->params[i].name, name))
+            return true;
+    return false;
+}
+
+static void layers_are_named(void **state)
+{
+    (void)state;
+    mixt_data_info text = tokens(16, 256), photos = images(64, 64, 3, 20);
+    mixt__graph *gpt = build("gpt", &text, (mixt__model_sizes){0}, true);
+    static const char *const gpt_names[] = {"wte.weight",          "wpe.weight",         "h.0.ln1.weight",
+                                            "h.0.attn.qkv.weight", "h.0.ln2.bias",       "h.5.attn.proj.bias",
+                                            "h.3.mlp.fc.weight",   "h.3.mlp.out.weight", "ln_f.weight"};
+    for (size_t i = 0; i < sizeof gpt_names / sizeof gpt_names[0]; i++)
+        if (!has_param(gpt, gpt_names[i]))
+            fail_msg("gpt has no parameter %s", gpt_names[i]);
+    mixt__graph_free(gpt);
+    mixt__graph *resnet = build("resnet", &photos, (mixt__model_sizes){.depth = 50}, true);
+    static const char *const resnet_names[] = {"conv1.weight",          "bn1.running_mean",
+                                               "layer1.0.conv1.weight", "layer1.0.downsample.conv.weight",
+                                               "layer4.2.bn3.bias",     "fc.bias"};
+    for (size_t i = 0; i < sizeof resnet_names / sizeof resnet_names[0]; i++)
+        if (!has_param(resnet, resnet_names[i]))
+            fail_msg("resnet has no parameter %s", resnet_names[i]);
+    assert_false(has_param(resnet, "conv1.bias"));
+    mixt__graph_free(resnet);
+}
+
+/* ---- what cannot be ---- */
+
+static void expect_refused(const char *name, mixt_data_info info, mixt__model_sizes sizes, const char *words)
+{
+    mixt__model model;
+    mixt_status status = mixt__zoo_model(name, &info, &sizes, &model);
+    if (status == MIXT_OK || !strstr(mixt_error_text(), words))
+        fail_msg("%s: expected \"%s\", got %s", name, words, status == MIXT_OK ? "no failure" : mixt_error_text());
+}
+
+static void bad_sizes_are_refused(void **state)
+{
+    (void)state;
+    mixt__model_sizes none = {0};
+    mixt_data_info digits = images(28, 28, 1, 10), text = tokens(64, 256), table = rows(784, 10);
+    expect_refused("convnt", digits, none, "no model 'convnt' (did you mean convnet?)");
+    expect_refused("perceiver", digits, none, "there are mlp, convnet, resnet, gpt, bert, lstm");
+    expect_refused("gpt", digits, none, "model gpt needs tokens, the data has (28, 28, 1) images");
+    expect_refused("lstm", table, none, "model lstm needs tokens, the data has rows of 784 numbers");
+    expect_refused("convnet", table, none,
+                   "model convnet needs images (height, width, channels), the data has rows of 784 numbers");
+    expect_refused("resnet", text, none, "the data has sequences of 64 tokens");
+    expect_refused("mlp", text, none, "model mlp needs images or rows of numbers");
+    expect_refused("gpt", text, (mixt__model_sizes){.heads = 5}, "model gpt: heads 5 must divide width 384");
+    expect_refused("gpt", text, (mixt__model_sizes){.seq = 32},
+                   "sequences of 64 tokens, but the model has only 32 positions");
+    expect_refused("gpt", text, (mixt__model_sizes){.vocab = 100}, "vocab 100, but the data has 256");
+    expect_refused("gpt", text, (mixt__model_sizes){.layers = -1}, "layers -1");
+    expect_refused("gpt", text, (mixt__model_sizes){.dropout = 1}, "dropout 1");
+    expect_refused("mlp", digits, (mixt__model_sizes){.heads = 4},
+                   "model mlp has no heads; what can be chosen is hidden, classes, dropout, norm");
+    expect_refused("mlp", digits, (mixt__model_sizes){.classes = 5}, "classes 5, but the data has 10");
+    expect_refused("mlp", digits, (mixt__model_sizes){.hidden = {3, 0}, .hidden_count = 2}, "hidden 0");
+    expect_refused("resnet", digits, (mixt__model_sizes){.depth = 51}, "no depth 51; there are 18, 34, 50");
+    expect_refused("convnet", images(3, 28, 1, 10), none, "at most 1 channels fit");
+}
+
+/* ---- bench ---- */
+
+static void bench_models_fit_their_data(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double items, flops;
+    } expected[] = {
+        {"gpt2", 32768, 26173765582848.0},  {"gpt", 2048, 139292835840.0}, {"bert", 32768, 21796120166400.0},
+        {"resnet50", 256, 6282240000000.0}, {"convnet", 64, 1486012416.0}, {"mlp", 128, 514326528.0},
+        {"lstm", 16384, 425201762304.0},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        const mixt__bench_model *bench = mixt__bench_find(expected[i].name);
+        assert_non_null(bench);
+        assert_true((double)mixt__bench_items(bench, bench->batch, bench->seq) == expected[i].items);
+        double flops = bench->flops(bench, bench->batch, bench->seq);
+        if (flops != expected[i].flops)
+            fail_msg("%s: %.1f FLOPs a step, expected %.1f", bench->name, flops, expected[i].flops);
+        mixt_data *data;
+        mixt_data_options options = {.classes = bench->classes, .seq = bench->seq, .samples = 2};
+        if (mixt_data_open_with(bench->data, &options, &data) != MIXT_OK)
+            fail_msg("%s: %s", bench->name, mixt_error_text());
+        mixt__model model;
+        mixt__model_sizes sizes = bench->sizes;
+        if (mixt__zoo_model(bench->model, mixt_data_describe(data), &sizes, &model) != MIXT_OK)
+            fail_msg("%s: %s", bench->name, mixt_error_text());
+        mixt_data_close(data);
+    }
+    assert_null(mixt__bench_find("gpt3"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_of_known_models),
+        cmocka_unit_test(counts_follow_sizes),
+        cmocka_unit_test(every_model_compiles_in_every_format),
+        cmocka_unit_test(layers_are_named),
+        cmocka_unit_test(bad_sizes_are_refused),
+        cmocka_unit_test(bench_models_fit_their_data),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
