@@ -1,12 +1,180 @@
 /* mixt bench: the speed of one training step of a fixed model. */
 #include "cli/commands.h"
 
+#include "api/api.h"
+#include "base/threads.h"
+#include "cli/table.h"
+#include "models/bench.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+enum { BATCHES = 4, WARM_UP = 6, GROUPS_MAX = 1000 };
+
+/** One benchmark under way. */
+typedef struct bench {
+    const mixt__bench_model *model;
+    const char *precision;
+    int64_t batch, seq, steps;
+    mixt_context *context;
+    mixt_trainer *trainer;
+    mixt__model_sizes sizes;
+    void *input[BATCHES], *target[BATCHES];
+    double ms, spread; // median step; (largest - smallest) / median of the groups
+    double loss;
+    mixt_memory memory;
+} bench;
+
+static mixt_status make_batches(bench *b, const mixt_data *data)
+{
+    const mixt_data_info *info = mixt_data_describe(data);
+    size_t input = (size_t)(b->batch * info->input_elements) * mixt_dtype_size(info->input_dtype);
+    size_t target = (size_t)(b->batch * info->target_elements) * mixt_dtype_size(info->target_dtype);
+    for (int i = 0; i < BATCHES; i++) {
+        b->input[i] = mixt__alloc_uninit(input);
+        b->target[i] = mixt__alloc_uninit(target);
+        if (!b->input[i] || !b->target[i])
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples", BATCHES, (long long)b->batch);
+        MIXT_TRY(mixt_data_batch(data, b->batch, i, b->input[i], b->target[i]));
+    }
+    return MIXT_OK;
+}
+
+static mixt_status open(bench *b, const cli_args *args)
+{
+    mixt_context_options context = {.device = cli_text(args, "device"), .threads = (int)cli_int(args, "threads")};
+    b->context = mixt_open_with(&context);
+    if (!b->context)
+        return MIXT_ERROR_DEVICE;
+    mixt_data_options o = {.seq = b->seq, .classes = b->model->classes, .samples = b->batch * BATCHES, .seed = 1};
+    mixt_data *data = mixt_data_new_with(b->context, b->model->data, &o);
+    if (!data)
+        return MIXT_ERROR_DATA;
+    b->sizes = b->model->sizes;
+    mixt__model model;
+    MIXT_TRY(mixt__zoo_model(b->model->model, mixt_data_describe(data), &b->sizes, &model));
+    mixt_trainer_options trainer = b->model->trainer;
+    trainer.precision = b->precision;
+    trainer.batch = b->batch;
+    b->trainer = mixt__trainer_open(b->context, &model, &trainer);
+    if (!b->trainer)
+        return MIXT_ERROR_CONFIG;
+    MIXT_TRY(make_batches(b, data));
+    return mixt_trainer_compile(b->trainer, data);
+}
+
+static int compare(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+/** Groups of steps, timed as a whole, so that the clock costs nothing; the median group. */
+static mixt_status measure(bench *b)
+{
+    mixt_step step = {0};
+    for (int i = 0; i < WARM_UP; i++)
+        MIXT_TRY(mixt_trainer_step_on(b->trainer, b->input[i % BATCHES], b->target[i % BATCHES], &step));
+    bool small = !b->seq && mixt__shape_count(&b->trainer->core.spec.input) / b->batch <= 784;
+    int64_t group = small ? 10 : b->steps / 4 > 10 ? 10 : b->steps / 4 > 1 ? b->steps / 4 : 1;
+    int64_t groups = b->steps / group > 4 ? b->steps / group : 4;
+    double times[GROUPS_MAX];
+    if (groups > GROUPS_MAX)
+        groups = GROUPS_MAX;
+    for (int64_t g = 0; g < groups; g++) {
+        double start = mixt__time_now();
+        for (int64_t i = 0; i < group; i++)
+            MIXT_TRY(mixt_trainer_step_on(b->trainer, b->input[i % BATCHES], b->target[i % BATCHES], &step));
+        times[g] = (mixt__time_now() - start) / (double)group;
+    }
+    qsort(times, (size_t)groups, sizeof times[0], compare);
+    double median = groups % 2 ? times[groups / 2] : (times[groups / 2 - 1] + times[groups / 2]) / 2;
+    b->ms = 1e3 * median;
+    b->spread = (times[groups - 1] - times[0]) / median;
+    b->loss = step.loss;
+    return mixt_trainer_memory(b->trainer, &b->memory);
+}
+
+static void print_profile(const mixt__executable *x)
+{
+    cli_table table = {0};
+    cli_table_column(&table, "layer", CLI_LEFT);
+    cli_table_column(&table, "op", CLI_LEFT);
+    cli_table_column(&table, "kernel", CLI_LEFT);
+    cli_table_column(&table, "us", CLI_RIGHT);
+    cli_table_column(&table, "GFLOP/s", CLI_RIGHT);
+    for (int64_t i = 0; i < x->graph->node_count; i++) {
+        const mixt__node *n = &x->graph->nodes[i];
+        double seconds = x->seconds[i] / (double)x->profiled_runs;
+        if (n->alias)
+            continue;
+        cli_table_cell(&table, "%s%s", n->layer, n->backward ? " (backward)" : "");
+        cli_table_cell(&table, "%s", n->op->name);
+        cli_table_cell(&table, "%s", x->choices[i].kernel->name);
+        cli_table_cell(&table, "%.1f", 1e6 * seconds);
+        cli_table_cell(&table, "%.1f", mixt__node_flops(x->graph, n) / seconds / 1e9);
+    }
+    cli_table_print(&table, stdout, 0);
+    cli_table_free(&table);
+}
+
+static mixt_status profile(bench *b)
+{
+    mixt__executable *x = b->trainer->core.train;
+    MIXT_TRY(mixt__executable_profile(x, true));
+    for (int64_t i = 0; i < b->steps; i++)
+        MIXT_TRY(mixt_trainer_step_on(b->trainer, b->input[i % BATCHES], b->target[i % BATCHES], NULL));
+    print_profile(x);
+    return mixt__executable_profile(x, false);
+}
+
+static void print(const bench *b, bool json)
+{
+    double items = (double)mixt__bench_items(b->model, b->batch, b->seq);
+    double tflops = b->model->flops(b->model, b->batch, b->seq) / b->ms / 1e9;
+    char bytes[32], rate[32];
+    if (!json) {
+        printf("%s %s, batch %lld", b->model->name, b->precision, (long long)b->batch);
+        if (b->seq)
+            printf(" x %lld", (long long)b->seq);
+        printf(", %d threads: %.3f ms a step (spread %.1f%%), %s %s/s, %.3f TFLOP/s, %s\n", mixt__threads_count(), b->ms, 100 * b->spread,
+               cli_format_count(rate, 1e3 * items / b->ms), b->seq ? "tokens" : "samples", tflops,
+               cli_format_bytes(bytes, (double)b->memory.allocated));
+        return;
+    }
+    json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:f}", "peer", "mixt " MIXT_VERSION, "model",
+                          b->model->name, "precision", b->precision, "batch", (json_int_t)b->batch, "seq", (json_int_t)b->seq, "ms", b->ms,
+                          "items_s", 1e3 * items / b->ms, "tflops", tflops, "spread", b->spread, "loss", b->loss, "threads",
+                          mixt__threads_count(), "peak_gib", (double)b->memory.allocated / 1073741824.0);
+    json_dumpf(o, stdout, JSON_REAL_PRECISION(7));
+    putchar('\n');
+    json_decref(o);
+}
+
+static void close_bench(bench *b)
+{
+    for (int i = 0; i < BATCHES; i++) {
+        mixt__free(b->input[i]);
+        mixt__free(b->target[i]);
+    }
+    mixt_close(b->context);
+}
+
 static int run(const cli_args *args)
 {
-    mixt__config *config;
-    int status = cli_config(args, NULL, &config);
-    mixt__config_free(config);
-    return status;
+    bench b = {.model = mixt__bench_find(cli_word(args, 0)), .precision = cli_text(args, "precision")};
+    b.batch = cli_int(args, "batch") ? cli_int(args, "batch") : b.model->batch;
+    b.seq = b.model->seq && cli_int(args, "seq") ? cli_int(args, "seq") : b.model->seq;
+    b.steps = cli_int(args, "steps");
+    mixt_status status = open(&b, args);
+    if (status == MIXT_OK)
+        status = measure(&b);
+    if (status == MIXT_OK)
+        print(&b, cli_flag(args, "json"));
+    if (status == MIXT_OK && cli_flag(args, "profile"))
+        status = profile(&b);
+    close_bench(&b);
+    return status == MIXT_OK ? CLI_OK : cli_failed();
 }
 
 const cli_command cli_bench = {
@@ -33,6 +201,7 @@ const cli_command cli_bench = {
              .help = "CPU threads; 0: MIXT_THREADS, else all usable cores"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda", .fallback = "auto",
              .help = "where to run"},
+            {"profile", .kind = CLI_FLAG, .help = "then time each op by itself and print a table"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },
     .examples =

@@ -2,6 +2,10 @@
 #include "cli/commands.h"
 
 #include "base/status.h"
+#include "cli/experiment.h"
+
+#include <jansson.h>
+#include <math.h>
 
 /** The configuration that a run directory holds. */
 static int load_run(const cli_args *args, mixt__config **config)
@@ -15,10 +19,52 @@ static int load_run(const cli_args *args, mixt__config **config)
     return cli_config(args, path, config);
 }
 
+static void print(const cli_args *args, const mixt_evaluation *found)
+{
+    const char *split = cli_text(args, "split");
+    bool classes = !isnan(found->accuracy);
+    if (cli_flag(args, "json")) {
+        json_t *o = json_pack("{s:s, s:s, s:I, s:f}", "run", cli_word(args, 0), "split", split, "count", (json_int_t)found->count, "loss",
+                              found->loss);
+        json_object_set_new(o, "accuracy", classes ? json_real(found->accuracy) : json_null());
+        json_object_set_new(o, "error_rate", classes ? json_real(1 - found->accuracy) : json_null());
+        json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        putchar('\n');
+        json_decref(o);
+        return;
+    }
+    printf("%s on %s: loss %.4f", cli_word(args, 0), split, found->loss);
+    if (classes)
+        printf(", accuracy %.2f%%, error rate %.2f%%", 100 * found->accuracy, 100 - 100 * found->accuracy);
+    printf(" over %lld targets\n", (long long)found->count);
+}
+
+static mixt_status evaluate(const cli_args *args, const mixt__config *config)
+{
+    cli_experiment e;
+    mixt_data *data;
+    mixt_evaluation found;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model.safetensors", cli_word(args, 0));
+    mixt_status status = cli_experiment_open(&e, config);
+    if (status == MIXT_OK)
+        status = cli_experiment_data(&e, cli_text(args, "split"), &data);
+    if (status == MIXT_OK)
+        status = mixt_trainer_load(e.trainer, path);
+    if (status == MIXT_OK)
+        status = mixt_trainer_evaluate(e.trainer, data, &found);
+    if (status == MIXT_OK)
+        print(args, &found);
+    cli_experiment_close(&e);
+    return status;
+}
+
 static int run(const cli_args *args)
 {
     mixt__config *config;
     int status = load_run(args, &config);
+    if (status == CLI_OK && evaluate(args, config) != MIXT_OK)
+        status = cli_failed();
     mixt__config_free(config);
     return status;
 }

@@ -1,10 +1,139 @@
 /* mixt plan: what a configuration would compute and how much memory it would take, without running it. */
 #include "cli/commands.h"
 
+#include "cli/experiment.h"
+#include "cli/table.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *text;
+    size_t offset;
+} roles[] = {
+    {"parameters", "FP32 master weights", offsetof(mixt_memory, masters)},
+    {"copies", "low-precision working copies of weights", offsetof(mixt_memory, copies)},
+    {"gradients", "FP32 gradients", offsetof(mixt_memory, gradients)},
+    {"moments", "optimizer moments, FP32", offsetof(mixt_memory, moments)},
+    {"state", "running statistics", offsetof(mixt_memory, state)},
+    {"activations", "values of the step, memory reused", offsetof(mixt_memory, activations)},
+    {"workspace", "scratch of the kernels", offsetof(mixt_memory, workspace)},
+    {"control", "loss scale, gradient statistics", offsetof(mixt_memory, control)},
+    {"total", "what will be allocated, to the byte", offsetof(mixt_memory, total)},
+};
+
+static size_t role_bytes(const mixt_memory *m, size_t i)
+{
+    size_t bytes;
+    memcpy(&bytes, (const char *)m + roles[i].offset, sizeof bytes);
+    return bytes;
+}
+
+static void print_memory(const mixt_memory *m)
+{
+    char text[32];
+    cli_table table = {0};
+    cli_table_column(&table, "memory", CLI_LEFT);
+    cli_table_column(&table, "bytes", CLI_RIGHT);
+    cli_table_column(&table, "", CLI_RIGHT);
+    cli_table_column(&table, "", CLI_LEFT);
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        cli_table_cell(&table, "%s", roles[i].name);
+        cli_table_cell(&table, "%zu", role_bytes(m, i));
+        cli_table_cell(&table, "%s", cli_format_bytes(text, (double)role_bytes(m, i)));
+        cli_table_cell(&table, "%s", roles[i].text);
+    }
+    cli_table_print(&table, stdout, 0);
+    cli_table_free(&table);
+}
+
+static void write_line(void *argument, const char *line)
+{
+    fprintf(argument, "%s\n", line);
+}
+
+/** One line a node: kernel, FLOPs, and why better candidates were refused. */
+static void print_choices(const mixt__executable *x)
+{
+    cli_table table = {0};
+    cli_table_column(&table, "layer", CLI_LEFT);
+    cli_table_column(&table, "op", CLI_LEFT);
+    cli_table_column(&table, "kernel", CLI_LEFT);
+    cli_table_column(&table, "MFLOP", CLI_RIGHT);
+    cli_table_column(&table, "why not others", CLI_LEFT);
+    for (int64_t i = 0; i < x->graph->node_count; i++) {
+        const mixt__node *n = &x->graph->nodes[i];
+        const mixt__choice *c = &x->choices[i];
+        char why[512] = "";
+        for (int r = 0, used = 0; r < c->refused_count && used < (int)sizeof why; r++)
+            used += snprintf(why + used, sizeof why - (size_t)used, "%s%s: %s", r ? "; " : "", c->refused[r].kernel, c->refused[r].reason);
+        cli_table_cell(&table, "%s%s", n->layer, n->backward ? " (backward)" : "");
+        cli_table_cell(&table, "%s", n->op->name);
+        cli_table_cell(&table, "%s", n->alias ? "view" : c->kernel->name);
+        cli_table_cell(&table, "%.2f", mixt__node_flops(x->graph, n) / 1e6);
+        cli_table_cell(&table, "%s", why);
+    }
+    cli_table_print(&table, stdout, 0);
+    cli_table_free(&table);
+}
+
+static json_t *json_nodes(const mixt__executable *x)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < x->graph->node_count; i++) {
+        const mixt__node *n = &x->graph->nodes[i];
+        const mixt__value *out = &x->graph->values[n->out[0]];
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:s, s:f}", "layer", n->layer, "op", n->op->name, "kernel",
+                                              n->alias ? "view" : x->choices[i].kernel->name, "backward", n->backward, "dtype",
+                                              mixt_dtype_name(out->dtype), "flops", mixt__node_flops(x->graph, n)));
+    }
+    return list;
+}
+
+static void print_json(const cli_experiment *e, const mixt_memory *m)
+{
+    const mixt__executable *x = e->trainer->core.train;
+    json_t *memory = json_object();
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        json_object_set_new(memory, roles[i].name, json_integer((json_int_t)role_bytes(m, i)));
+    json_t *o = json_pack("{s:o, s:f, s:f, s:I, s:o}", "memory", memory, "flops", mixt__executable_flops(x, false), "matrix_flops",
+                          mixt__executable_flops(x, true), "activations_without_reuse", (json_int_t)x->plan.naive_bytes, "nodes",
+                          json_nodes(x));
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(o);
+}
+
+static void print(const cli_args *args, const cli_experiment *e, const mixt_memory *m)
+{
+    const mixt__executable *x = e->trainer->core.train;
+    if (cli_flag(args, "json")) {
+        print_json(e, m);
+        return;
+    }
+    char text[32];
+    if (cli_flag(args, "graph"))
+        mixt__graph_print(x->graph, write_line, stdout);
+    if (cli_flag(args, "explain"))
+        print_choices(x);
+    print_memory(m);
+    printf("%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s\n",
+           (long long)x->graph->node_count, mixt__executable_flops(x, false) / 1e9,
+           100 * mixt__executable_flops(x, true) / mixt__executable_flops(x, false), cli_format_bytes(text, (double)x->plan.naive_bytes));
+}
+
 static int run(const cli_args *args)
 {
     mixt__config *config;
+    cli_experiment e = {0};
+    mixt_memory memory;
     int status = cli_config(args, cli_word(args, 0), &config);
+    if (status == CLI_OK &&
+        (cli_experiment_open(&e, config) != MIXT_OK || mixt_trainer_memory(e.trainer, &memory) != MIXT_OK))
+        status = cli_failed();
+    if (status == CLI_OK)
+        print(args, &e, &memory);
+    cli_experiment_close(&e);
     mixt__config_free(config);
     return status;
 }

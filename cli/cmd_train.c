@@ -1,10 +1,98 @@
 /* mixt train: trains a model as a configuration says. */
 #include "cli/commands.h"
 
+#include "cli/table.h"
+#include "cli/train_loop.h"
+
+#include <jansson.h>
+#include <math.h>
+
+static void print_summary(const cli_experiment *e, const cli_run_dir *dir, const cli_train_result *r)
+{
+    char bytes[32], time[32], rate[32];
+    cli_table table = {0};
+    cli_table_column(&table, "", CLI_LEFT);
+    cli_table_column(&table, "", CLI_LEFT);
+    cli_table_cell(&table, "updates");
+    cli_table_cell(&table, "%lld%s%s", (long long)r->steps, r->interrupted ? ", stopped by a signal" : "",
+                   r->stopped_early ? ", stopped early: validation no longer improves" : "");
+    if (r->skipped) {
+        cli_table_cell(&table, "skipped");
+        cli_table_cell(&table, "%lld (gradients not finite)", (long long)r->skipped);
+    }
+    cli_table_cell(&table, "time");
+    cli_table_cell(&table, "%s, %s %s/s", cli_format_duration(time, r->seconds),
+                   cli_format_count(rate, r->samples_s * (double)e->items_per_sample), e->item);
+    cli_table_cell(&table, "memory");
+    cli_table_cell(&table, "%s planned, %s allocated", cli_format_bytes(bytes, (double)r->memory.total),
+                   cli_format_bytes(time, (double)r->memory.allocated));
+    cli_table_cell(&table, "loss");
+    cli_table_cell(&table, "%.4f", r->loss);
+    if (!isnan(r->val_loss)) {
+        cli_table_cell(&table, "validation");
+        if (isnan(r->val_accuracy))
+            cli_table_cell(&table, "loss %.4f", r->val_loss);
+        else
+            cli_table_cell(&table, "loss %.4f, accuracy %.2f%%", r->val_loss, 100 * r->val_accuracy);
+    }
+    cli_table_cell(&table, "run");
+    cli_table_cell(&table, "%s", dir->path);
+    cli_table_print(&table, stdout, 0);
+    cli_table_free(&table);
+}
+
+static json_t *real_or_null(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static void print_json(const cli_run_dir *dir, const cli_train_result *r)
+{
+    json_t *o = json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", dir->path, "steps", (json_int_t)r->steps, "skipped", (json_int_t)r->skipped,
+                          "interrupted", r->interrupted, "stopped_early", r->stopped_early);
+    json_object_set_new(o, "loss", real_or_null(r->loss));
+    json_object_set_new(o, "accuracy", real_or_null(r->accuracy));
+    json_object_set_new(o, "val_loss", real_or_null(r->val_loss));
+    json_object_set_new(o, "val_accuracy", real_or_null(r->val_accuracy));
+    json_object_set_new(o, "seconds", json_real(r->seconds));
+    json_object_set_new(o, "samples_s", json_real(r->samples_s));
+    json_object_set_new(o, "memory_planned", json_integer((json_int_t)r->memory.total));
+    json_object_set_new(o, "memory_allocated", json_integer((json_int_t)r->memory.allocated));
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(o);
+}
+
+static mixt_status train(const cli_args *args, const mixt__config *config)
+{
+    cli_experiment e;
+    cli_run_dir dir = {0};
+    cli_train_result result;
+    char path[1200];
+    mixt_status status = cli_experiment_open(&e, config);
+    if (status == MIXT_OK)
+        status = cli_run_dir_create(&dir, config);
+    if (status == MIXT_OK)
+        status = cli_train_loop(&e, &dir, cli_flag(args, "quiet") || cli_flag(args, "json"), &result);
+    if (status == MIXT_OK)
+        status = mixt_trainer_save(e.trainer, cli_run_dir_file(&dir, "model.safetensors", path));
+    if (status == MIXT_OK) {
+        if (cli_flag(args, "json"))
+            print_json(&dir, &result);
+        else if (!cli_flag(args, "quiet"))
+            print_summary(&e, &dir, &result);
+    }
+    cli_run_dir_close(&dir);
+    cli_experiment_close(&e);
+    return status;
+}
+
 static int run(const cli_args *args)
 {
     mixt__config *config;
     int status = cli_config(args, cli_word(args, 0), &config);
+    if (status == CLI_OK && train(args, config) != MIXT_OK)
+        status = cli_failed();
     mixt__config_free(config);
     return status;
 }

@@ -4,6 +4,11 @@
 #include <string.h>
 
 const cli_command *const cli_commands[] = {
+    &cli_demo,
+    &cli_train,
+    &cli_eval,
+    &cli_plan,
+    &cli_bench,
     &cli_info,
     &cli_help,
     &cli_completion_command,

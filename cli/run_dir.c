@@ -39,23 +39,33 @@ static mixt_status make_named(cli_run_dir *dir, const char *name)
     return mixt__fail(MIXT_ERROR_FILE, "cannot make run directory %s: %s", dir->path, strerror(errno));
 }
 
-/** runs/<model>-<precision>-<first free number>. */
-static mixt_status make_numbered(cli_run_dir *dir, const mixt__config *config)
+/** Makes the first free <stem>-<number>. */
+static mixt_status make_numbered(const char *stem, char *path, size_t size)
 {
-    const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
-    const char *slash = strrchr(precision, '/');
     for (int number = 1; number < 100000; number++) {
-        int n = snprintf(dir->path, sizeof dir->path, "runs/%.100s-%.100s-%d", mixt__config_string(config, MIXT_KEY_MODEL),
-                         slash ? slash + 1 : precision, number);
-        if (n >= (int)sizeof dir->path)
+        if (snprintf(path, size, "%s-%d", stem, number) >= (int)size)
             break;
-        MIXT_TRY(make_parents(dir->path));
-        if (!mkdir(dir->path, 0777))
+        MIXT_TRY(make_parents(path));
+        if (!mkdir(path, 0777))
             return MIXT_OK;
         if (errno != EEXIST)
-            return mixt__fail(MIXT_ERROR_FILE, "cannot make run directory %s: %s", dir->path, strerror(errno));
+            return mixt__fail(MIXT_ERROR_FILE, "cannot make run directory %s: %s", path, strerror(errno));
     }
-    return mixt__fail(MIXT_ERROR_FILE, "no free number for a run directory under runs/: name one with out=DIR");
+    return mixt__fail(MIXT_ERROR_FILE, "no free number for a run directory %s-…: name one with out=DIR", stem);
+}
+
+mixt_status cli_demo_folder(char *path, size_t size)
+{
+    return make_numbered("runs/demo", path, size);
+}
+
+/** runs/<model>-<precision>-<number>; of a policy file the name without its folder. */
+static mixt_status make_default(cli_run_dir *dir, const mixt__config *config)
+{
+    char stem[256];
+    const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION), *slash = strrchr(precision, '/');
+    snprintf(stem, sizeof stem, "runs/%.100s-%.100s", mixt__config_string(config, MIXT_KEY_MODEL), slash ? slash + 1 : precision);
+    return make_numbered(stem, dir->path, sizeof dir->path);
 }
 
 const char *cli_run_dir_file(const cli_run_dir *dir, const char *name, char text[1200])
@@ -69,7 +79,7 @@ mixt_status cli_run_dir_create(cli_run_dir *dir, const mixt__config *config)
     const char *out = mixt__config_string(config, MIXT_KEY_OUT);
     char path[1200];
     *dir = (cli_run_dir){0};
-    MIXT_TRY(*out ? make_named(dir, out) : make_numbered(dir, config));
+    MIXT_TRY(*out ? make_named(dir, out) : make_default(dir, config));
     MIXT_TRY(mixt__config_write(config, cli_run_dir_file(dir, "config.yaml", path)));
     dir->metrics = fopen(cli_run_dir_file(dir, "metrics.jsonl", path), "wx");
     if (!dir->metrics)

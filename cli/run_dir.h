@@ -17,6 +17,9 @@ mixt_status cli_run_dir_create(cli_run_dir *dir, const mixt__config *config);
 const char *cli_run_dir_file(const cli_run_dir *dir, const char *name, char text[1200]);
 void cli_run_dir_close(cli_run_dir *dir);
 
+/** Finds and makes the first free runs/demo-<number>. */
+mixt_status cli_demo_folder(char *path, size_t size);
+
 /** One row of metrics.jsonl; NaN leaves a figure out (accuracy, validation) or writes null. */
 typedef struct cli_metrics_row {
     int64_t step, epoch, skipped, memory;

@@ -76,7 +76,7 @@ static mixt_status open_array(const char *path, int least, int most, mixt__npy *
     if (mixt__path_is_directory(path))
         return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory, expected a .npy file", path);
     MIXT_TRY(mixt__npy_open(path, file));
-    mixt__shape_text shape = mixt__shape_print(file->tensor.rank, file->tensor.dims);
+    mixt__dims_text shape = mixt__dims_print(file->tensor.rank, file->tensor.dims);
     mixt_status status = MIXT_OK;
     if (file->tensor.rank < least || file->tensor.rank > most)
         status = mixt__fail(MIXT_ERROR_DATA, "%s: shape %s, expected %d to %d dimensions, samples first", path,

@@ -1,0 +1,181 @@
+/* From a configuration to data, model and trainer. */
+#include "cli/experiment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *text(const cli_experiment *e, mixt__config_key key)
+{
+    return mixt__config_string(e->config, key);
+}
+
+static int64_t number(const cli_experiment *e, mixt__config_key key)
+{
+    return mixt__config_int(e->config, key);
+}
+
+static float real(const cli_experiment *e, mixt__config_key key)
+{
+    return (float)mixt__config_float(e->config, key);
+}
+
+/** "kind:path" as mixt_data_open_with takes it; digits when nothing is named. */
+static mixt_status data_spec(const cli_experiment *e, char *spec, size_t size)
+{
+    const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
+    bool automatic = !strcmp(kind, "auto");
+    if (!automatic && !*path && strcmp(kind, "digits") && strcmp(kind, "random"))
+        return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
+    int n = automatic && *path ? snprintf(spec, size, "%s", path)
+                               : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);
+    return n < (int)size ? MIXT_OK : mixt__fail(MIXT_ERROR_CONFIG, "data.path is longer than %zu bytes", size);
+}
+
+mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data **data)
+{
+    char spec[4200];
+    const mixt__zoo_entry *entry;
+    MIXT_TRY(mixt__model_find(text(e, MIXT_KEY_MODEL), &entry));
+    MIXT_TRY(data_spec(e, spec, sizeof spec));
+    mixt_data_options o = {.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED), .like = e->train};
+    double val = mixt__config_float(e->config, MIXT_KEY_DATA_VAL_FRACTION);
+    o.val = val > 0 ? val : -1;
+    o.limit = number(e, MIXT_KEY_DATA_LIMIT);
+    o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
+    o.labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
+    mixt_status status = mixt_data_open_with(spec, &o, data);
+    if (status != MIXT_OK)
+        return status;
+    if (!mixt__grow((void **)&e->context->data, &e->context->data_capacity, e->context->data_count, sizeof *e->context->data)) {
+        mixt_data_close(*data);
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a data set");
+    }
+    e->context->data[e->context->data_count++] = *data;
+    return MIXT_OK;
+}
+
+static mixt_status copy_list(const cli_experiment *e, mixt__config_key key, int64_t *list, int64_t *count)
+{
+    const int64_t *values = mixt__config_ints(e->config, key, count);
+    if (*count > MIXT_SIZES_MAX)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s has %lld entries: %d at most", mixt__config_table[key].name, (long long)*count,
+                          MIXT_SIZES_MAX);
+    for (int64_t i = 0; i < *count; i++)
+        list[i] = values[i];
+    return MIXT_OK;
+}
+
+static mixt_status read_sizes(cli_experiment *e)
+{
+    mixt__model_sizes *s = &e->sizes;
+    MIXT_TRY(copy_list(e, MIXT_KEY_NET_HIDDEN, s->hidden, &s->hidden_count));
+    MIXT_TRY(copy_list(e, MIXT_KEY_NET_CHANNELS, s->channels, &s->channel_count));
+    s->layers = number(e, MIXT_KEY_NET_LAYERS);
+    s->width = number(e, MIXT_KEY_NET_WIDTH);
+    s->heads = number(e, MIXT_KEY_NET_HEADS);
+    s->vocab = number(e, MIXT_KEY_NET_VOCAB);
+    s->depth = number(e, MIXT_KEY_NET_DEPTH);
+    s->classes = number(e, MIXT_KEY_NET_CLASSES);
+    s->dropout = real(e, MIXT_KEY_NET_DROPOUT);
+    s->norm = (mixt__model_norm)mixt__config_choice(e->config, MIXT_KEY_NET_NORM);
+    return MIXT_OK;
+}
+
+static const char *loss_scale(cli_experiment *e)
+{
+    if (mixt__config_choice(e->config, MIXT_KEY_TRAIN_LOSS_SCALE) >= 0)
+        return text(e, MIXT_KEY_TRAIN_LOSS_SCALE);
+    snprintf(e->loss_scale, sizeof e->loss_scale, "%.9g", (double)real(e, MIXT_KEY_TRAIN_LOSS_SCALE));
+    return e->loss_scale;
+}
+
+static mixt_trainer_options trainer_options(cli_experiment *e)
+{
+    mixt_trainer_options o = {.precision = text(e, MIXT_KEY_PRECISION), .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER)};
+    o.batch = number(e, MIXT_KEY_TRAIN_BATCH);
+    o.accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
+    o.lr = real(e, MIXT_KEY_TRAIN_LR);
+    o.momentum = real(e, MIXT_KEY_TRAIN_MOMENTUM);
+    o.beta1 = real(e, MIXT_KEY_TRAIN_BETA1);
+    o.beta2 = real(e, MIXT_KEY_TRAIN_BETA2);
+    o.eps = real(e, MIXT_KEY_TRAIN_EPS);
+    o.weight_decay = real(e, MIXT_KEY_TRAIN_WEIGHT_DECAY);
+    o.clip = real(e, MIXT_KEY_TRAIN_CLIP);
+    o.clip_value = real(e, MIXT_KEY_TRAIN_CLIP_VALUE);
+    o.schedule = text(e, MIXT_KEY_TRAIN_SCHEDULE);
+    o.min_lr = real(e, MIXT_KEY_TRAIN_MIN_LR);
+    o.gamma = real(e, MIXT_KEY_TRAIN_GAMMA);
+    o.warmup = number(e, MIXT_KEY_TRAIN_WARMUP);
+    o.decay_steps = number(e, MIXT_KEY_TRAIN_DECAY_STEPS);
+    o.total_steps = e->total_steps;
+    o.loss_scale = loss_scale(e);
+    o.scale_init = real(e, MIXT_KEY_TRAIN_SCALE_INIT);
+    o.scale_growth = real(e, MIXT_KEY_TRAIN_SCALE_GROWTH);
+    o.scale_backoff = real(e, MIXT_KEY_TRAIN_SCALE_BACKOFF);
+    o.scale_floor = real(e, MIXT_KEY_TRAIN_SCALE_FLOOR);
+    o.scale_ceiling = real(e, MIXT_KEY_TRAIN_SCALE_CEILING);
+    o.scale_interval = number(e, MIXT_KEY_TRAIN_SCALE_INTERVAL);
+    o.scale_hysteresis = (int)number(e, MIXT_KEY_TRAIN_SCALE_HYSTERESIS);
+    o.seed = (uint64_t)number(e, MIXT_KEY_SEED);
+    o.inject_overflow = number(e, MIXT_KEY_TRAIN_INJECT_OVERFLOW);
+    return o;
+}
+
+/** Updates per epoch and in all: the smaller of what train.epochs and train.steps allow. */
+static mixt_status count_steps(cli_experiment *e)
+{
+    int64_t batch = number(e, MIXT_KEY_TRAIN_BATCH), accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
+    int64_t epochs = number(e, MIXT_KEY_TRAIN_EPOCHS), steps = number(e, MIXT_KEY_TRAIN_STEPS);
+    int64_t batches = mixt_data_batches(e->train, batch);
+    if (batches < accumulate)
+        return mixt__fail(MIXT_ERROR_CONFIG, "train.batch %lld times train.accumulate %lld is more than the %lld training samples",
+                          (long long)batch, (long long)accumulate, (long long)mixt_data_describe(e->train)->samples);
+    e->steps_per_epoch = batches / accumulate;
+    int64_t by_epochs = epochs ? batches * epochs / accumulate : 0;
+    e->total_steps = !steps ? by_epochs : !by_epochs || steps < by_epochs ? steps : by_epochs;
+    return MIXT_OK;
+}
+
+static mixt_status open_data(cli_experiment *e)
+{
+    MIXT_TRY(cli_experiment_data(e, "train", &e->train));
+    mixt_status status = cli_experiment_data(e, "val", &e->val);
+    if (status == MIXT_ERROR_UNSUPPORTED) { // no such part: train without validation
+        e->val = NULL;
+        return MIXT_OK;
+    }
+    return status;
+}
+
+mixt_status cli_experiment_open(cli_experiment *e, const mixt__config *config)
+{
+    *e = (cli_experiment){.config = config, .item = "samples", .items_per_sample = 1};
+    mixt_context_options options = {.device = text(e, MIXT_KEY_DEVICE), .threads = (int)number(e, MIXT_KEY_THREADS)};
+    e->context = mixt_open_with(&options);
+    if (!e->context)
+        return MIXT_ERROR_DEVICE;
+    MIXT_TRY(open_data(e));
+    MIXT_TRY(count_steps(e));
+    MIXT_TRY(read_sizes(e));
+    const mixt_data_info *info = mixt_data_describe(e->train);
+    mixt__model model;
+    MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));
+    model.label_smoothing = real(e, MIXT_KEY_TRAIN_LABEL_SMOOTHING);
+    if (info->target == MIXT_TARGET_TOKENS) {
+        e->item = "tokens";
+        e->items_per_sample = info->target_elements;
+    }
+    mixt_trainer_options trainer = trainer_options(e);
+    e->trainer = mixt__trainer_open(e->context, &model, &trainer);
+    if (!e->trainer)
+        return MIXT_ERROR_CONFIG;
+    if (number(e, MIXT_KEY_TRAIN_EVAL_BATCH))
+        e->trainer->core.settings.eval_batch = number(e, MIXT_KEY_TRAIN_EVAL_BATCH);
+    return mixt_trainer_compile(e->trainer, e->train);
+}
+
+void cli_experiment_close(cli_experiment *e)
+{
+    mixt_close(e->context);
+    *e = (cli_experiment){0};
+}

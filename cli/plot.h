@@ -1,0 +1,23 @@
+/* A line chart as an SVG file: learning curves that a browser or a README can show. */
+#ifndef MIXT_CLI_PLOT_H
+#define MIXT_CLI_PLOT_H
+
+#include "mixt/types.h"
+
+typedef struct cli_curve {
+    const char *name;
+    const double *x, *y;
+    int64_t count;
+} cli_curve;
+
+typedef struct cli_plot {
+    const char *title, *x_label, *y_label;
+    const cli_curve *curves;
+    int curve_count; // 6 at most
+    bool log_y;      // all y above 0
+} cli_plot;
+
+/** Writes the chart; an existing file is replaced. */
+mixt_status cli_plot_write(const cli_plot *plot, const char *path);
+
+#endif
