@@ -113,11 +113,13 @@ static block block_at(const job *j, const step *s, int thread, range rows, range
     return b;
 }
 
-static void multiply(const job *j, const step *s, const block *b, const char *a_panels)
+static void multiply(const job *j, const step *s, const block *b, const char *a)
 {
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_kernel *kernel = j->plan.kernel;
-    mixt__gemm_tile tile = {.k = s->units, .ldc = b->ld, .alpha = p->alpha};
+    mixt__gemm_tile_fn *product = j->plan.direct ? kernel->tile_direct : kernel->tile;
+    int64_t a_step = 4 * (j->plan.direct ? kernel->mr * j->plan.a_ld : kernel->a_width * s->units);
+    mixt__gemm_tile tile = {.a_stride = j->plan.a_ld, .k = s->units, .ldc = b->ld, .alpha = p->alpha};
     tile.add = !s->first || (p->accumulate && !j->plan.scratch);
     for (int64_t c = 0; c < b->cols; c += kernel->nr) {
         tile.b = b_panel(j, s, (b->col - s->col + c) / kernel->nr);
@@ -126,10 +128,10 @@ static void multiply(const job *j, const step *s, const block *b, const char *a_
         const char *next = c + kernel->nr < b->cols ? (const char *)tile.b + 4 * kernel->nr * s->units : NULL;
         for (int64_t r = 0; r < b->rows; r += kernel->mr) {
             tile.next = next && r < 2 * kernel->mr ? next + 64 * s->units * (r / kernel->mr) : tile.b;
-            tile.a = a_panels + 4 * kernel->a_width * s->units * (r / kernel->mr);
+            tile.a = a + a_step * (r / kernel->mr);
             tile.rows = (int)min64(kernel->mr, b->rows - r);
             tile.c = b->sums + r * b->ld + c;
-            kernel->tile(&tile);
+            product(&tile);
         }
     }
 }
@@ -159,25 +161,38 @@ static void finish(const job *j, const block *b)
     }
 }
 
+/** Rows `part` of A (of the thread's `rows`) as the tiles read them: packed here, packed by the team, or in place. */
+static const char *a_ready(const job *j, const step *s, int thread, range rows, range part)
+{
+    const mixt__gemm_problem *p = j->problem;
+    const mixt__gemm_plan *plan = &j->plan;
+    int64_t row = s->row + part.begin, count = part.end - part.begin, mr = plan->kernel->mr;
+    char *own = own_part(j, thread);
+    if (plan->share_a)
+        return a_shared(j, s, thread / plan->grid_n) +
+               4 * plan->kernel->a_width * s->units * ((part.begin - rows.begin) / mr);
+    if (plan->direct && !p->a.gather)
+        return (const char *)((const float *)p->a.data + row * p->a.row_stride + s->k0);
+    if (!plan->direct)
+        mixt__gemm_pack_a(p, plan->kernel, row, count, s->k0, s->k, own, own + plan->own_gather);
+    else if (s->k)
+        p->a.gather(p->a.gather_argument, row, count, s->k0, s->k, (float *)own, plan->a_ld);
+    return own;
+}
+
 static void multiply_own(const job *j, const step *s, int thread)
 {
     const mixt__gemm_plan *plan = &j->plan;
     const mixt__gemm_kernel *kernel = plan->kernel;
-    char *own = own_part(j, thread);
     int grid_row = thread / plan->grid_n, grid_col = thread % plan->grid_n;
     range rows = part_of(s->rows, kernel->m_grain, grid_row, plan->grid_m);
     range cols = part_of(s->cols, kernel->nr, grid_col, plan->grid_n);
     for (int64_t r = rows.begin; r < rows.end && cols.begin < cols.end; r += plan->mc) {
         range part = {r, min64(r + plan->mc, rows.end)};
-        char *panels = plan->share_a ? a_shared(j, s, grid_row) : own;
-        if (plan->share_a)
-            panels += 4 * kernel->a_width * s->units * ((r - rows.begin) / kernel->mr);
-        else
-            mixt__gemm_pack_a(j->problem, kernel, s->row + r, part.end - r, s->k0, s->k, panels,
-                              own + plan->own_gather);
+        const char *a = a_ready(j, s, thread, rows, part);
         for (int64_t c = cols.begin; c < cols.end; c += plan->fc) {
             block b = block_at(j, s, thread, part, (range){c, min64(c + plan->fc, cols.end)});
-            multiply(j, s, &b, panels);
+            multiply(j, s, &b, a);
             if (s->last)
                 finish(j, &b);
         }

@@ -3,7 +3,7 @@
  * Packed panels are made of 32-bit units: one FP32 value, or two BF16 values that follow each other along K.
  * A panel of B holds `nr` columns, unit by unit: unit u of column c stands at u * nr + c. A panel of A holds
  * `a_width` rows the same way, except where the kernel says otherwise in its own pack_a. Lanes past the matrix are
- * zero, so a tile reads whole panels and only its stores are cut to `rows` and `cols`.
+ * zero, so a tile may read whole panels of B; its stores are cut to `rows` and `cols`.
  */
 #ifndef MIXT_BACKEND_CPU_GEMM_KERNEL_H
 #define MIXT_BACKEND_CPU_GEMM_KERNEL_H
@@ -13,7 +13,8 @@
 
 /** One product of two panels: c = alpha · a·b (+ bias) (+ c). */
 typedef struct mixt__gemm_tile {
-    const void *a, *b;
+    const void *a, *b; /**< panels; for tile_direct, a is the first of rows of FP32 that stand a_stride apart */
+    int64_t a_stride;
     int64_t k; /**< units, a multiple of the kernel's k_step */
     float *c;
     int64_t ldc;
@@ -32,12 +33,11 @@ typedef struct mixt__gemm_pack {
     const void *src;
     mixt_dtype dtype;
     int64_t lane_stride, k_stride;
-    int64_t lanes; /**< in all panels together */
-    int64_t k;     /**< elements */
-    int64_t units; /**< of a panel: those past k become zero */
-    int64_t used,
-        width; /**< lanes of the source in a panel (the last may have fewer), and its lanes: the others are zero */
-    void *dst; /**< 64-byte aligned; panels of units · width */
+    int64_t lanes;       /**< in all panels together */
+    int64_t k;           /**< elements */
+    int64_t units;       /**< of a panel: those past k become zero */
+    int64_t used, width; /**< lanes of the source in a panel (the last may have fewer), and its lanes */
+    void *dst;           /**< 64-byte aligned; panels of units · width */
 } mixt__gemm_pack;
 
 typedef void mixt__gemm_pack_fn(const mixt__gemm_pack *pack);
@@ -54,6 +54,8 @@ typedef struct mixt__gemm_kernel {
     int64_t a_block; /**< bytes of A that a thread packs at once: part of its second-level cache */
     double macs;     /**< multiply-adds a cycle, for the choice of the thread grid */
     mixt__gemm_tile_fn *tile;
+    mixt__gemm_tile_fn
+        *tile_direct; /**< the same on rows of A as they are, without packing; NULL where there is none */
     mixt__gemm_pack_fn *pack_a, *pack_b;
     void (*begin)(void), (*end)(void); /**< around the work of each thread; NULL for nothing */
 } mixt__gemm_kernel;

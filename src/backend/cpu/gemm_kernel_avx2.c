@@ -164,7 +164,9 @@ AVX2_INLINE void pack_panels(const mixt__gemm_pack *p, const mixt_dtype dtype)
     for (int64_t k0 = 0; k0 < p->k; k0 += along_k ? p->k : ROWS_AT_ONCE) {
         float *panel = p->dst;
         for (int64_t first = 0; first < p->lanes; first += p->used, panel += p->units * p->width) {
-            int64_t lanes = p->lanes - first < p->used ? p->lanes - first : p->used;
+            // Whole vectors are faster than exact ones; lanes past `used` then hold the next panel's first, and no tile
+            // reads them.
+            int64_t most = along_k ? p->used : p->width, lanes = p->lanes - first < most ? p->lanes - first : most;
             if (along_k)
                 pack_along_k(p, first, lanes, panel, dtype);
             else

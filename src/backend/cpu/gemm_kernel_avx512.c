@@ -1,7 +1,8 @@
 /* AVX-512 FP32 products, and the end of a tile that the AMX kernel shares. */
 #include "backend/cpu/gemm_tile_avx512.h"
 
-TILE_DEFINE_ALL(false)
+TILE_DEFINE_ALL(tile_packed, false, false)
+TILE_DEFINE_ALL(tile_direct, false, true)
 
 void mixt__gemm_store_avx512(const mixt__gemm_tile *t, const float *sums, int64_t ld)
 {
@@ -22,6 +23,7 @@ const mixt__gemm_kernel mixt__gemm_kernel_avx512 = {.name = "avx512",
                                                     .kc_max = 512,
                                                     .a_block = 320 * 1024,
                                                     .macs = 16,
-                                                    .tile = tile_any,
+                                                    .tile = tile_packed,
+                                                    .tile_direct = tile_direct,
                                                     .pack_a = mixt__gemm_pack_avx512,
                                                     .pack_b = mixt__gemm_pack_avx512};

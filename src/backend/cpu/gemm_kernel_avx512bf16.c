@@ -5,7 +5,7 @@
  */
 #include "backend/cpu/gemm_tile_avx512.h"
 
-TILE_DEFINE_ALL(true)
+TILE_DEFINE_ALL(tile_packed, true, false)
 
 const mixt__gemm_kernel mixt__gemm_kernel_avx512bf16 = {.name = "avx512bf16",
                                                         .isa = MIXT_ISA_AVX512_BF16,
@@ -18,6 +18,6 @@ const mixt__gemm_kernel mixt__gemm_kernel_avx512bf16 = {.name = "avx512bf16",
                                                         .kc_max = 1024,
                                                         .a_block = 320 * 1024,
                                                         .macs = 32,
-                                                        .tile = tile_any,
+                                                        .tile = tile_packed,
                                                         .pack_a = mixt__gemm_pack_pairs_avx512,
                                                         .pack_b = mixt__gemm_pack_pairs_avx512};

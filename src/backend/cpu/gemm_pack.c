@@ -10,16 +10,17 @@
 
 enum { CHUNK = 128 }; // rows of B gathered at once on the way to pairs; a multiple of every kernel's step
 
-static int64_t gather_elements(const mixt__gemm_problem *p, const mixt__gemm_kernel *kernel, int64_t kc)
+static int64_t gather_elements(const mixt__gemm_problem *p, const mixt__gemm_plan *plan)
 {
-    int64_t a = p->a.gather ? kernel->a_width * kc : 0;
+    const mixt__gemm_kernel *kernel = plan->kernel;
+    int64_t a = p->a.gather && !plan->direct ? kernel->a_width * plan->kc : 0;
     int64_t b = p->b.gather && kernel->pairs ? CHUNK * kernel->nr : 0;
     return ((a > b ? a : b) + 15) & ~(int64_t)15;
 }
 
-size_t mixt__gemm_gather_bytes(const mixt__gemm_problem *p, const mixt__gemm_kernel *kernel, int64_t kc)
+size_t mixt__gemm_gather_bytes(const mixt__gemm_problem *p, const mixt__gemm_plan *plan)
 {
-    return (size_t)gather_elements(p, kernel, kc) * (sizeof(float) + (kernel->pairs ? sizeof(uint16_t) : 0));
+    return (size_t)gather_elements(p, plan) * (sizeof(float) + (plan->kernel->pairs ? sizeof(uint16_t) : 0));
 }
 
 /** Points `pack` at gathered values, narrowed to pairs' format where the kernel wants that. */

@@ -128,6 +128,8 @@ PACK_INLINE void pack_along_lanes(const mixt__gemm_pack *p, panel to, int64_t k0
     for (int64_t k = k0; k < end; k += per_unit, dst += p->width)
         for (int64_t lane = 0; lane < p->width; lane += BLOCK) {
             int64_t index = k * p->k_stride + to.first + lane, lanes = to.lanes - lane;
+            int64_t ahead = index + ROWS_AT_ONCE * p->k_stride;
+            _mm_prefetch((const char *)p->src + ahead * (dtype == MIXT_DTYPE_FP32 ? 4 : 2), _MM_HINT_T0);
             __m512i v = pairs ? join_pair(p->src, index, p->k_stride, lanes, k + 1 < p->k)
                               : load_wide(p->src, index, lanes, dtype);
             _mm512_store_si512(dst + lane, v);

@@ -7,6 +7,7 @@ enum {
     SHARE_LIMIT = 512 * 1024,        // bytes of A per thread up to which the team packs it together
     FINISH_BYTES = 96 * 1024,        // a block to finish should still be in the second cache level
     FINISH_COLS = 128,
+    DIRECT_PANELS = 3,   // columns, in panels, up to which reading A's rows in place beats packing them
     START_CYCLES = 8192, // work a thread must have to be worth waking
     LINE = 64,
 };
@@ -62,6 +63,15 @@ static void cut_k(mixt__gemm_plan *plan, int64_t k)
     plan->units = mixt__gemm_units(kernel, plan->kc);
 }
 
+/** Gathered rows need no packing; other rows are worth none when few columns use them. */
+static void choose_direct(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
+{
+    bool rows = p->a.dtype == MIXT_DTYPE_FP32 && p->a.col_stride == 1 && p->n <= DIRECT_PANELS * plan->kernel->nr;
+    plan->direct = plan->kernel->tile_direct && (p->a.gather || rows);
+    // Gathered rows stand an odd number of cache lines apart, or all would fall into the same few sets.
+    plan->a_ld = p->a.gather ? (round_up(plan->kc, 16) | 16) : p->a.row_stride;
+}
+
 /** Picks the grid with the least work for its busiest thread, packing included (a cycle for two elements). */
 static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int threads)
 {
@@ -74,7 +84,7 @@ static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int 
         int n = threads / m;
         int64_t rows = min64(round_up(div_up(p->m, m), kernel->m_grain), p->m);
         int64_t cols = min64(div_up(div_up(p->n, kernel->nr), n) * kernel->nr, p->n);
-        bool share = n > 1 && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
+        bool share = n > 1 && !plan->direct && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
         double cost =
             (double)rows * (double)cols / kernel->macs + 0.5 * (double)rows / (share ? n : 1) + 0.5 * (double)cols / m;
         if (m == 1 || cost < best) {
@@ -127,10 +137,12 @@ static void place(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
     plan->a_offset = copies * plan->b_size;
     plan->scratch_offset = plan->a_offset + copies * plan->a_size;
     plan->own_offset = plan->scratch_offset + (plan->scratch_whole ? padded(4 * plan->mo * plan->nc) : 0);
-    plan->own_scratch = plan->share_a ? 0 : padded(4 * plan->units * width * (plan->mc / kernel->mr));
+    int64_t own_a =
+        plan->direct ? (p->a.gather ? plan->a_ld * plan->mc : 0) : plan->units * width * (plan->mc / kernel->mr);
+    plan->own_scratch = plan->share_a ? 0 : padded(4 * own_a);
     plan->own_gather =
         plan->own_scratch + (plan->scratch && !plan->scratch_whole ? padded(4 * plan->mc * plan->fc) : 0);
-    plan->own_size = plan->own_gather + padded((int64_t)mixt__gemm_gather_bytes(p, kernel, plan->kc));
+    plan->own_size = plan->own_gather + padded((int64_t)mixt__gemm_gather_bytes(p, plan));
     plan->total = plan->own_offset + (size_t)plan->threads * plan->own_size;
 }
 
@@ -138,6 +150,7 @@ mixt__gemm_plan mixt__gemm_plan_make(const mixt__gemm_problem *p, int threads)
 {
     mixt__gemm_plan plan = {.kernel = mixt__gemm_kernel_for(p)};
     cut_k(&plan, p->k);
+    choose_direct(&plan, p);
     cut_threads(&plan, p, threads);
     cut_c(&plan, p);
     place(&plan, p);

@@ -22,6 +22,8 @@ typedef struct mixt__gemm_plan {
     int64_t nc, mo;                              /**< columns and rows of C in a step */
     int64_t mc;                                  /**< rows that a thread multiplies at once */
     int64_t fc;                                  /**< columns that a thread finishes (epilogue, rounding) at once */
+    bool direct;                                 /**< A is not packed: tiles read its rows, or gathered rows, … */
+    int64_t a_ld;                                /**< … which stand this far apart */
     bool share_a;                                /**< the team packs A together */
     bool scratch;                                /**< sums grow outside C: in a block of mc × fc, or, … */
     bool scratch_whole;                          /**< … with several passes over K, in one of mo × nc */
@@ -50,7 +52,7 @@ void mixt__gemm_pack_a(const mixt__gemm_problem *problem, const mixt__gemm_kerne
                        int64_t k0, int64_t k, void *dst, void *own);
 void mixt__gemm_pack_b(const mixt__gemm_problem *problem, const mixt__gemm_kernel *kernel, int64_t col, int64_t cols,
                        int64_t k0, int64_t k, void *dst, void *own);
-/** Bytes of that gather buffer; 0 when nothing is gathered. */
-size_t mixt__gemm_gather_bytes(const mixt__gemm_problem *problem, const mixt__gemm_kernel *kernel, int64_t kc);
+/** Bytes of that gather buffer; 0 when nothing is gathered on the way to a panel. */
+size_t mixt__gemm_gather_bytes(const mixt__gemm_problem *problem, const mixt__gemm_plan *plan);
 
 #endif

@@ -16,7 +16,8 @@ enum { TILE_ROWS = 14, TILE_LANES = 16, TILE_COLS = 32, TILE_A_WIDTH = 16 };
 
 TILE_INLINE __mmask16 lanes_mask(int64_t count)
 {
-    return count >= TILE_LANES ? (__mmask16)0xffff : count <= 0 ? (__mmask16)0 : (__mmask16)((1u << count) - 1);
+    unsigned kept = count >= TILE_LANES ? TILE_LANES : count > 0 ? (unsigned)count : 0;
+    return (__mmask16)((1u << kept) - 1);
 }
 
 /** One vector of a finished tile: alpha, bias, what C holds. */
@@ -42,11 +43,18 @@ TILE_INLINE __m512 multiply_add(__m512 sum, __m512 a, __m512 b, const bool pairs
     return _mm512_fmadd_ps(a, b, sum);
 }
 
-TILE_INLINE void tile_rows(const mixt__gemm_tile *t, const int rows, const int vectors, const bool pairs)
+/** The product of a tile. `direct`: A is read from rows instead of a panel; three rows share a pointer, which is what
+ *  addressing modes and 16 registers allow. */
+TILE_INLINE void tile_rows(const mixt__gemm_tile *t, const int rows, const int vectors, const bool pairs,
+                           const bool direct)
 {
     __m512 sum[TILE_ROWS][2];
-    const float *a = t->a, *b = t->b;
+    const float *a = t->a, *b = t->b, *group[5];
     const char *next = t->next;
+    const int64_t stride = direct ? t->a_stride : 1;
+#pragma GCC unroll 5
+    for (int g = 0; g < 5; g++)
+        group[g] = a + 3 * g * stride;
 #pragma GCC unroll 14
     for (int r = 0; r < rows; r++) {
         sum[r][0] = sum[r][1] = _mm512_setzero_ps();
@@ -54,12 +62,12 @@ TILE_INLINE void tile_rows(const mixt__gemm_tile *t, const int rows, const int v
         _mm_prefetch((const char *)(t->c + r * t->ldc + (t->cols - 1)), _MM_HINT_T0);
     }
 #pragma GCC unroll 1
-    for (int64_t k = t->k; k > 0; k--, a += TILE_A_WIDTH, b += TILE_COLS, next += 64) {
+    for (int64_t k = 0; k < t->k; k++, b += TILE_COLS, next += 64) {
         _mm_prefetch(next, _MM_HINT_T1);
         __m512 b0 = _mm512_load_ps(b), b1 = vectors > 1 ? _mm512_load_ps(b + TILE_LANES) : b0;
 #pragma GCC unroll 14
         for (int r = 0; r < rows; r++) {
-            __m512 ar = _mm512_set1_ps(a[r]);
+            __m512 ar = _mm512_set1_ps(direct ? group[r / 3][r % 3 * stride + k] : a[k * TILE_A_WIDTH + r]);
             sum[r][0] = multiply_add(sum[r][0], ar, b0, pairs);
             if (vectors > 1)
                 sum[r][1] = multiply_add(sum[r][1], ar, b1, pairs);
@@ -74,41 +82,44 @@ TILE_INLINE void tile_rows(const mixt__gemm_tile *t, const int rows, const int v
     }
 }
 
-/** Defines tile_<rows>x16 and tile_<rows>x32. */
-#define TILE_DEFINE(rows, pairs)                                                                                       \
-    static void tile_##rows##x16(const mixt__gemm_tile *t)                                                             \
+/** Defines <name>_<rows>x16 and <name>_<rows>x32. */
+#define TILE_DEFINE(name, rows, pairs, direct)                                                                         \
+    static void name##_##rows##x16(const mixt__gemm_tile *t)                                                           \
     {                                                                                                                  \
-        tile_rows(t, rows, 1, pairs);                                                                                  \
+        tile_rows(t, rows, 1, pairs, direct);                                                                          \
     }                                                                                                                  \
-    static void tile_##rows##x32(const mixt__gemm_tile *t)                                                             \
+    static void name##_##rows##x32(const mixt__gemm_tile *t)                                                           \
     {                                                                                                                  \
-        tile_rows(t, rows, 2, pairs);                                                                                  \
+        tile_rows(t, rows, 2, pairs, direct);                                                                          \
+    }
+#define TILE_ENTRY(name, rows)                                                                                         \
+    {                                                                                                                  \
+        name##_##rows##x16, name##_##rows##x32                                                                         \
     }
 
-/** Defines all of them, and tile_14x32_any that picks by the tile's rows and columns. */
-#define TILE_DEFINE_ALL(pairs)                                                                                         \
-    TILE_DEFINE(1, pairs)                                                                                              \
-    TILE_DEFINE(2, pairs)                                                                                              \
-    TILE_DEFINE(3, pairs)                                                                                              \
-    TILE_DEFINE(4, pairs)                                                                                              \
-    TILE_DEFINE(5, pairs)                                                                                              \
-    TILE_DEFINE(6, pairs)                                                                                              \
-    TILE_DEFINE(7, pairs)                                                                                              \
-    TILE_DEFINE(8, pairs)                                                                                              \
-    TILE_DEFINE(9, pairs)                                                                                              \
-    TILE_DEFINE(10, pairs)                                                                                             \
-    TILE_DEFINE(11, pairs)                                                                                             \
-    TILE_DEFINE(12, pairs)                                                                                             \
-    TILE_DEFINE(13, pairs)                                                                                             \
-    TILE_DEFINE(14, pairs)                                                                                             \
-    static mixt__gemm_tile_fn *const variants[TILE_ROWS][2] = {                                                        \
-        {tile_1x16, tile_1x32},   {tile_2x16, tile_2x32},   {tile_3x16, tile_3x32},   {tile_4x16, tile_4x32},          \
-        {tile_5x16, tile_5x32},   {tile_6x16, tile_6x32},   {tile_7x16, tile_7x32},   {tile_8x16, tile_8x32},          \
-        {tile_9x16, tile_9x32},   {tile_10x16, tile_10x32}, {tile_11x16, tile_11x32}, {tile_12x16, tile_12x32},        \
-        {tile_13x16, tile_13x32}, {tile_14x16, tile_14x32}};                                                           \
-    static void tile_any(const mixt__gemm_tile *t)                                                                     \
+/** Defines all of them, and `name`, which picks by the tile's rows and columns. */
+#define TILE_DEFINE_ALL(name, pairs, direct)                                                                           \
+    TILE_DEFINE(name, 1, pairs, direct)                                                                                \
+    TILE_DEFINE(name, 2, pairs, direct)                                                                                \
+    TILE_DEFINE(name, 3, pairs, direct)                                                                                \
+    TILE_DEFINE(name, 4, pairs, direct)                                                                                \
+    TILE_DEFINE(name, 5, pairs, direct)                                                                                \
+    TILE_DEFINE(name, 6, pairs, direct)                                                                                \
+    TILE_DEFINE(name, 7, pairs, direct)                                                                                \
+    TILE_DEFINE(name, 8, pairs, direct)                                                                                \
+    TILE_DEFINE(name, 9, pairs, direct)                                                                                \
+    TILE_DEFINE(name, 10, pairs, direct)                                                                               \
+    TILE_DEFINE(name, 11, pairs, direct)                                                                               \
+    TILE_DEFINE(name, 12, pairs, direct)                                                                               \
+    TILE_DEFINE(name, 13, pairs, direct)                                                                               \
+    TILE_DEFINE(name, 14, pairs, direct)                                                                               \
+    static mixt__gemm_tile_fn *const name##_variants[TILE_ROWS][2] = {                                                 \
+        TILE_ENTRY(name, 1),  TILE_ENTRY(name, 2),  TILE_ENTRY(name, 3),  TILE_ENTRY(name, 4), TILE_ENTRY(name, 5),    \
+        TILE_ENTRY(name, 6),  TILE_ENTRY(name, 7),  TILE_ENTRY(name, 8),  TILE_ENTRY(name, 9), TILE_ENTRY(name, 10),   \
+        TILE_ENTRY(name, 11), TILE_ENTRY(name, 12), TILE_ENTRY(name, 13), TILE_ENTRY(name, 14)};                       \
+    static void name(const mixt__gemm_tile *t)                                                                         \
     {                                                                                                                  \
-        variants[t->rows - 1][t->cols > TILE_LANES](t);                                                                \
+        name##_variants[t->rows - 1][t->cols > TILE_LANES](t);                                                         \
     }
 
 #endif
