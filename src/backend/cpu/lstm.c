@@ -1,0 +1,6 @@
+/* The recurrence of an LSTM layer on the CPU: the lists of candidates. */
+#include "backend/cpu/lstm.h"
+#include "backend/cpu/kernels.h"
+
+const mixt__kernel *const mixt__cpu_lstm_kernels[] = {&mixt__lstm_plain, NULL};
+const mixt__kernel *const mixt__cpu_lstm_grad_kernels[] = {&mixt__lstm_grad_plain, NULL};
