@@ -1,6 +1,8 @@
-/* Attention on the CPU: the lists of candidates. */
+/* Attention on the CPU: the candidates, best first. */
 #include "backend/cpu/attention.h"
 #include "backend/cpu/kernels.h"
 
-const mixt__kernel *const mixt__cpu_attention_kernels[] = {&mixt__attention_plain, NULL};
-const mixt__kernel *const mixt__cpu_attention_grad_kernels[] = {&mixt__attention_grad_plain, NULL};
+const mixt__kernel *const mixt__cpu_attention_kernels[] = {&mixt__attention_avx512, &mixt__attention_avx2,
+                                                           &mixt__attention_plain, NULL};
+const mixt__kernel *const mixt__cpu_attention_grad_kernels[] = {
+    &mixt__attention_grad_avx512, &mixt__attention_grad_avx2, &mixt__attention_grad_plain, NULL};

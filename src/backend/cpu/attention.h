@@ -1,4 +1,4 @@
-/* What the attention kernels share: the sizes of a call. */
+/* What the attention kernels share: the sizes of a call, and the candidates. */
 #ifndef MIXT_BACKEND_CPU_ATTENTION_H
 #define MIXT_BACKEND_CPU_ATTENTION_H
 
@@ -25,6 +25,7 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
                          .causal = at->causal};
 }
 
-extern const mixt__kernel mixt__attention_plain, mixt__attention_grad_plain;
+extern const mixt__kernel mixt__attention_avx512, mixt__attention_avx2, mixt__attention_plain;
+extern const mixt__kernel mixt__attention_grad_avx512, mixt__attention_grad_avx2, mixt__attention_grad_plain;
 
 #endif
