@@ -92,5 +92,7 @@ static mixt_status plain_grad_run(const mixt__call *call)
 static const mixt__kernel plain = {.name = "plain", .run = plain_run};
 static const mixt__kernel plain_grad = {.name = "plain", .run = plain_grad_run};
 
-const mixt__kernel *const mixt__cpu_batch_norm_kernels[] = {&plain, NULL};
-const mixt__kernel *const mixt__cpu_batch_norm_grad_kernels[] = {&plain_grad, NULL};
+const mixt__kernel *const mixt__cpu_batch_norm_kernels[] = {&mixt__batch_norm_avx512, &mixt__batch_norm_avx2, &plain,
+                                                            NULL};
+const mixt__kernel *const mixt__cpu_batch_norm_grad_kernels[] = {&mixt__batch_norm_grad_avx512,
+                                                                 &mixt__batch_norm_grad_avx2, &plain_grad, NULL};

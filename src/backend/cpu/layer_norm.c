@@ -1,4 +1,6 @@
 /* Layer norm over rows and its gradient: the plain candidates and the lists. */
+#include "backend/cpu/layer_norm.h"
+
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/tensor.h"
 #include "num/num.h"
@@ -80,5 +82,7 @@ static mixt_status plain_grad_run(const mixt__call *call)
 static const mixt__kernel plain = {.name = "plain", .run = plain_run};
 static const mixt__kernel plain_grad = {.name = "plain", .run = plain_grad_run};
 
-const mixt__kernel *const mixt__cpu_layer_norm_kernels[] = {&plain, NULL};
-const mixt__kernel *const mixt__cpu_layer_norm_grad_kernels[] = {&plain_grad, NULL};
+const mixt__kernel *const mixt__cpu_layer_norm_kernels[] = {&mixt__layer_norm_avx512, &mixt__layer_norm_avx2, &plain,
+                                                            NULL};
+const mixt__kernel *const mixt__cpu_layer_norm_grad_kernels[] = {&mixt__layer_norm_grad_avx512,
+                                                                 &mixt__layer_norm_grad_avx2, &plain_grad, NULL};

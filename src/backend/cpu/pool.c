@@ -1,7 +1,7 @@
 /* Max and average pooling over (N, H, W, C) and the gradient: the plain candidates and the lists.
  *
- * The gradient gathers: each source element asks every window that covers it, so overlapping windows add up in one
- * place and nothing has to be cleared first.
+ * The plain gradient gathers: each source element asks every window that covers it, so overlapping windows add up in
+ * one place and nothing has to be cleared first.
  */
 #include "backend/cpu/pool.h"
 #include "backend/cpu/kernels.h"
@@ -102,5 +102,6 @@ static mixt_status plain_grad_run(const mixt__call *call)
 static const mixt__kernel plain = {.name = "plain", .run = plain_run};
 static const mixt__kernel plain_grad = {.name = "plain", .run = plain_grad_run};
 
-const mixt__kernel *const mixt__cpu_pool_kernels[] = {&plain, NULL};
-const mixt__kernel *const mixt__cpu_pool_grad_kernels[] = {&plain_grad, NULL};
+const mixt__kernel *const mixt__cpu_pool_kernels[] = {&mixt__pool_avx512, &mixt__pool_avx2, &plain, NULL};
+const mixt__kernel *const mixt__cpu_pool_grad_kernels[] = {&mixt__pool_grad_avx512, &mixt__pool_grad_avx2, &plain_grad,
+                                                           NULL};

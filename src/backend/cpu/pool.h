@@ -1,4 +1,4 @@
-/* Pooling: the window of an output pixel, and the strip kernels for one instruction set. */
+/* Pooling: the window of an output pixel, and the candidates. */
 #ifndef MIXT_BACKEND_CPU_POOL_H
 #define MIXT_BACKEND_CPU_POOL_H
 
@@ -19,5 +19,8 @@ static inline mixt__window mixt__pool_window(const mixt__pool_attrs *at, const m
     w.x0 = w.x0 > 0 ? w.x0 : 0;
     return w;
 }
+
+extern const mixt__kernel mixt__pool_avx512, mixt__pool_avx2;
+extern const mixt__kernel mixt__pool_grad_avx512, mixt__pool_grad_avx2;
 
 #endif

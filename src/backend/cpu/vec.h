@@ -130,6 +130,36 @@ VEC_INLINE vec vec_keep(vec x, int64_t count, vec fill)
     return _mm512_mask_blend_ps(vec_first(count), fill, x);
 }
 
+typedef __mmask16 vec_mask;
+
+VEC_INLINE vec_mask vec_mask_none(void)
+{
+    return 0;
+}
+
+/** Lanes where x equals y or is NaN. */
+VEC_INLINE vec_mask vec_equal_or_nan(vec x, vec y)
+{
+    return (vec_mask)(_mm512_cmp_ps_mask(x, y, _CMP_EQ_OQ) | _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q));
+}
+
+VEC_INLINE vec_mask vec_mask_or(vec_mask a, vec_mask b)
+{
+    return (vec_mask)(a | b);
+}
+
+/** a and not b. */
+VEC_INLINE vec_mask vec_mask_without(vec_mask a, vec_mask b)
+{
+    return (vec_mask)(a & ~b);
+}
+
+/** x where the mask is set, else 0. */
+VEC_INLINE vec vec_where(vec_mask mask, vec x)
+{
+    return _mm512_maskz_mov_ps(mask, x);
+}
+
 /** a where a is NaN, else b. */
 VEC_INLINE vec vec_nan_or(vec a, vec b)
 {
@@ -188,6 +218,33 @@ VEC_INLINE __m256i vec_first(int64_t count)
 VEC_INLINE vec vec_keep(vec x, int64_t count, vec fill)
 {
     return _mm256_blendv_ps(fill, x, _mm256_castsi256_ps(vec_first(count)));
+}
+
+typedef __m256 vec_mask; // all bits of a lane
+
+VEC_INLINE vec_mask vec_mask_none(void)
+{
+    return _mm256_setzero_ps();
+}
+
+VEC_INLINE vec_mask vec_equal_or_nan(vec x, vec y)
+{
+    return _mm256_or_ps(_mm256_cmp_ps(x, y, _CMP_EQ_OQ), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+
+VEC_INLINE vec_mask vec_mask_or(vec_mask a, vec_mask b)
+{
+    return _mm256_or_ps(a, b);
+}
+
+VEC_INLINE vec_mask vec_mask_without(vec_mask a, vec_mask b)
+{
+    return _mm256_andnot_ps(b, a);
+}
+
+VEC_INLINE vec vec_where(vec_mask mask, vec x)
+{
+    return _mm256_and_ps(mask, x);
 }
 
 VEC_INLINE vec vec_nan_or(vec a, vec b)
