@@ -1,0 +1,247 @@
+/* Cross-entropy of logits (rows, classes) against INT32 labels, and its gradient; threads split the rows.
+ *
+ * With smoothing e, the target of a row is (1 - e) at its label plus e / classes everywhere. A negative label leaves
+ * its row out: loss 0, gradient 0, log-sum-exp 0. Losses of single rows go to the workspace and are added up in order
+ * in double, so the result does not depend on the threads. The logits are read once forward, once backward (in place).
+ */
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/rows.h"
+#include "base/threads.h"
+
+#include <math.h>
+
+enum { LEFT_OUT = 0, WRONG = 1, CORRECT = 2 };
+
+typedef struct problem {
+    const mixt__call *call;
+    const mixt__tensor *logits;
+    const int32_t *labels;
+    int64_t rows, classes;
+    float smoothing;
+    double *losses;    // (rows), forward
+    uint8_t *outcomes; // (rows), forward
+} problem;
+
+static problem problem_of(const mixt__call *call)
+{
+    const mixt__loss_attrs *at = call->attrs;
+    const mixt__shape *shape = &call->in[0].shape;
+    problem p = {.call = call, .logits = &call->in[0], .labels = call->in[1].data, .smoothing = at->smoothing};
+    p.classes = shape->dims[shape->rank - 1];
+    p.rows = mixt__shape_count(&call->in[1].shape);
+    p.losses = call->workspace;
+    p.outcomes = (uint8_t *)call->workspace + (size_t)p.rows * sizeof *p.losses;
+    return p;
+}
+
+static mixt_status check_labels(const problem *p)
+{
+    for (int64_t r = 0; r < p->rows; r++)
+        if (p->labels[r] >= p->classes)
+            return mixt__fail(MIXT_ERROR_DATA,
+                              "row %lld has label %d, but there are %lld classes: labels go from 0 to %lld",
+                              (long long)r, (int)p->labels[r], (long long)p->classes, (long long)p->classes - 1);
+    return MIXT_OK;
+}
+
+static mixt_status prepare(mixt__call *call, mixt__arena *arena)
+{
+    (void)arena;
+    call->workspace_bytes = (size_t)mixt__shape_count(&call->in[1].shape) * (sizeof(double) + 1);
+    return MIXT_OK;
+}
+
+static double logit(const problem *p, int64_t row, int64_t class)
+{
+    return (double)mixt__load(p->logits->data, p->logits->dtype, row * p->classes + class);
+}
+
+/** Loss, metrics {sum of losses, correct, counted} from what the rows left in the workspace. */
+static void summarize(const problem *p)
+{
+    double sum = 0;
+    int64_t correct = 0, counted = 0;
+    for (int64_t r = 0; r < p->rows; r++) {
+        sum += p->losses[r];
+        counted += p->outcomes[r] != LEFT_OUT;
+        correct += p->outcomes[r] == CORRECT;
+    }
+    float *loss = p->call->out[0].data, *metrics = p->call->out[1].data;
+    *loss = counted ? (float)(sum / (double)counted) : 0.0f;
+    metrics[0] = (float)sum;
+    metrics[1] = (float)correct;
+    metrics[2] = (float)counted;
+}
+
+/** The loss of a row from its log-sum-exp and, with smoothing, the sum of its logits. */
+static double row_loss(const problem *p, int64_t row, double lse, double total)
+{
+    double smoothing = (double)p->smoothing, loss = lse - (1.0 - smoothing) * logit(p, row, p->labels[row]);
+    return smoothing > 0 ? loss - smoothing / (double)p->classes * total : loss;
+}
+
+/* ---- forward, rows ---- */
+
+/** The first position of the maximum lies in the first tile that has it. */
+static bool is_first_maximum(const problem *p, int64_t row, const mixt__row_peak *peak)
+{
+    int64_t label = p->labels[row];
+    if (label < peak->max_tile || label >= peak->max_tile + MIXT__ROW_TILE || logit(p, row, label) != (double)peak->max)
+        return false;
+    for (int64_t c = peak->max_tile; c < label; c++)
+        if (logit(p, row, c) == (double)peak->max)
+            return false;
+    return true;
+}
+
+static double row_total(const problem *p, int64_t row)
+{
+    double total = 0;
+    float tile[MIXT__ROW_TILE];
+    for (int64_t c = 0; c < p->classes; c += MIXT__ROW_TILE) {
+        int64_t width = p->classes - c < MIXT__ROW_TILE ? p->classes - c : MIXT__ROW_TILE;
+        const float *x = mixt__row_load(tile, p->logits->data, p->logits->dtype, row * p->classes + c, width);
+        total += (double)mixt__row_loops_best()->sum(x, width);
+    }
+    return total;
+}
+
+static void forward_rows(void *argument, int64_t begin, int64_t end, int thread)
+{
+    const problem *p = argument;
+    float *lse = p->call->out[2].data, tile[MIXT__ROW_TILE];
+    (void)thread;
+    for (int64_t r = begin; r < end; r++) {
+        p->losses[r] = 0;
+        p->outcomes[r] = LEFT_OUT;
+        lse[r] = 0;
+        if (p->labels[r] < 0)
+            continue;
+        mixt__row_peak peak = mixt__row_peak_of(tile, p->logits->data, p->logits->dtype, r * p->classes, p->classes);
+        double exact = (double)peak.max + log(peak.sum);
+        lse[r] = (float)exact;
+        p->losses[r] = row_loss(p, r, exact, p->smoothing > 0 ? row_total(p, r) : 0);
+        p->outcomes[r] = is_first_maximum(p, r, &peak) ? CORRECT : WRONG;
+    }
+}
+
+static mixt_status forward_run(const mixt__call *call)
+{
+    problem p = problem_of(call);
+    MIXT_TRY(check_labels(&p));
+    mixt__parallel(p.rows, mixt__row_grain(p.classes), forward_rows, &p);
+    summarize(&p);
+    return MIXT_OK;
+}
+
+/* ---- gradient, rows ---- */
+
+/** What the difference of probability and target is multiplied by: seed over the number of targets that count. */
+static float gradient_factor(const problem *p)
+{
+    const float *metrics = p->call->in[3].data, *seed = p->call->in[4].data;
+    return metrics[2] > 0 ? *seed / metrics[2] : 0.0f;
+}
+
+static void gradient_row(const problem *p, int64_t row, float factor)
+{
+    const mixt__tensor *dst = &p->call->out[0];
+    const mixt__row_loops *loops = mixt__row_loops_best();
+    mixt__narrow_fn *narrow = mixt__narrow(dst->dtype);
+    float tile[MIXT__ROW_TILE], lse = ((const float *)p->call->in[2].data)[row],
+                                even = p->smoothing / (float)p->classes;
+    for (int64_t c = 0; c < p->classes; c += MIXT__ROW_TILE) {
+        int64_t width = p->classes - c < MIXT__ROW_TILE ? p->classes - c : MIXT__ROW_TILE, label = p->labels[row] - c;
+        const float *x = mixt__row_load(tile, p->logits->data, p->logits->dtype, row * p->classes + c, width);
+        float at_label = 0;
+        if (label >= 0 && label < width)
+            loops->exp_below_affine(&at_label, x + label, lse, even + (1.0f - p->smoothing), factor, 1);
+        loops->exp_below_affine(tile, x, lse, even, factor, width);
+        if (label >= 0 && label < width)
+            tile[label] = at_label;
+        narrow(mixt__row_at(dst->data, dst->dtype, row * p->classes + c), tile, width);
+    }
+}
+
+static void gradient_rows(void *argument, int64_t begin, int64_t end, int thread)
+{
+    const problem *p = argument;
+    const mixt__tensor *dst = &p->call->out[0];
+    float factor = gradient_factor(p);
+    (void)thread;
+    for (int64_t r = begin; r < end; r++) {
+        if (p->labels[r] < 0)
+            memset(mixt__row_at(dst->data, dst->dtype, r * p->classes), 0,
+                   (size_t)p->classes * mixt_dtype_size(dst->dtype));
+        else
+            gradient_row(p, r, factor);
+    }
+}
+
+static mixt_status gradient_run(const mixt__call *call)
+{
+    problem p = problem_of(call);
+    MIXT_TRY(check_labels(&p));
+    mixt__parallel(p.rows, mixt__row_grain(p.classes), gradient_rows, &p);
+    return MIXT_OK;
+}
+
+/* ---- plain ---- */
+
+static void forward_plain_row(const problem *p, int64_t row)
+{
+    double max = -INFINITY, sum = 0, total = 0;
+    int64_t first = 0;
+    for (int64_t c = 0; c < p->classes; c++) {
+        total += logit(p, row, c);
+        if (logit(p, row, c) > max) {
+            max = logit(p, row, c);
+            first = c;
+        }
+    }
+    for (int64_t c = 0; c < p->classes; c++)
+        sum += exp(logit(p, row, c) - (isinf(max) && max < 0 ? 0 : max));
+    double lse = max + log(sum);
+    ((float *)p->call->out[2].data)[row] = (float)lse;
+    p->losses[row] = row_loss(p, row, lse, total);
+    p->outcomes[row] = first == p->labels[row] ? CORRECT : WRONG;
+}
+
+static mixt_status forward_plain_run(const mixt__call *call)
+{
+    problem p = problem_of(call);
+    MIXT_TRY(check_labels(&p));
+    for (int64_t r = 0; r < p.rows; r++) {
+        p.losses[r] = 0;
+        p.outcomes[r] = LEFT_OUT;
+        ((float *)call->out[2].data)[r] = 0;
+        if (p.labels[r] >= 0)
+            forward_plain_row(&p, r);
+    }
+    summarize(&p);
+    return MIXT_OK;
+}
+
+static mixt_status gradient_plain_run(const mixt__call *call)
+{
+    problem p = problem_of(call);
+    const float *lse = call->in[2].data;
+    MIXT_TRY(check_labels(&p));
+    for (int64_t r = 0; r < p.rows; r++)
+        for (int64_t c = 0; c < p.classes; c++) {
+            double target =
+                (double)p.smoothing / (double)p.classes + (c == p.labels[r] ? 1.0 - (double)p.smoothing : 0.0);
+            double difference = p.labels[r] < 0 ? 0 : exp(logit(&p, r, c) - (double)lse[r]) - target;
+            double gradient = difference * (double)gradient_factor(&p);
+            mixt__store(call->out[0].data, call->out[0].dtype, r * p.classes + c, (float)gradient);
+        }
+    return MIXT_OK;
+}
+
+static const mixt__kernel forward_fast = {.name = "rows", .prepare = prepare, .run = forward_run},
+                          forward_plain = {.name = "plain", .prepare = prepare, .run = forward_plain_run},
+                          gradient_fast = {.name = "rows", .run = gradient_run},
+                          gradient_plain = {.name = "plain", .run = gradient_plain_run};
+
+const mixt__kernel *const mixt__cpu_cross_entropy_kernels[] = {&forward_fast, &forward_plain, NULL};
+const mixt__kernel *const mixt__cpu_cross_entropy_grad_kernels[] = {&gradient_fast, &gradient_plain, NULL};
