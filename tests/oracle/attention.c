@@ -1,0 +1,171 @@
+/* Attention and its gradient, one query at a time.
+ *
+ * Bounds: D products a score; an error e of a score is a relative error e of its probability; the row's sum is over S
+ * terms and may be rescaled as often; probabilities and score gradients may be rounded to the operands' format once,
+ * because the products that take them run in that format. */
+#include "oracle/oracle.h"
+
+#include <math.h>
+
+typedef struct heads {
+    int64_t batch, count, dim, queries, keys, width;
+    double scale, low; // low: roundoff of the operands' format, 0 for FP32
+    bool causal;
+} heads;
+
+static heads heads_of(const test_case *c)
+{
+    const mixt__attention_attrs *at = &c->attrs.attention;
+    const int64_t *q = c->in[0].shape.dims;
+    bool low = c->dtype == MIXT_DTYPE_FP16 || c->dtype == MIXT_DTYPE_BF16;
+    return (heads){.batch = q[0],
+                   .count = at->heads,
+                   .dim = q[2] / at->heads,
+                   .queries = q[1],
+                   .keys = c->in[1].shape.dims[1],
+                   .width = q[2],
+                   .scale = at->scale,
+                   .low = low ? number_roundoff(c->dtype) : 0,
+                   .causal = at->causal};
+}
+
+static void make(test_case *c)
+{
+    mixt__attention_attrs *at = &c->attrs.attention;
+    mixt__shape q = problem_shape(c, "q"), k = q;
+    at->heads = problem_int(c, "heads", 1);
+    at->causal = problem_int(c, "causal", 0) != 0;
+    at->scale = (float)problem_real(c, "scale", 1 / sqrt((double)q.dims[2] / (double)at->heads));
+    k.dims[1] = problem_int(c, "keys", q.dims[1]);
+    double range = problem_real(c, "range", 2);
+    case_input_between(c, c->dtype, q, -range, range);
+    case_input_between(c, c->dtype, k, -range, range);
+    case_input(c, c->dtype, k);
+}
+
+/** Row t of head h of batch entry b. */
+static const double *row(const test_tensor *x, const heads *s, int64_t b, int64_t t, int64_t h)
+{
+    return x->value + (b * x->shape.dims[1] + t) * s->width + h * s->dim;
+}
+
+static double dot(const double *x, const double *y, int64_t n, double *size)
+{
+    double sum = 0;
+    *size = 0;
+    for (int64_t i = 0; i < n; i++) {
+        sum += x[i] * y[i];
+        *size += fabs(x[i] * y[i]);
+    }
+    return sum;
+}
+
+static void forward_row(test_case *c, const heads *s, int64_t b, int64_t h, int64_t t, double *score)
+{
+    int64_t seen = s->causal ? t + 1 : s->keys, at = row(&c->out[0], s, b, t, h) - c->out[0].value;
+    double most = -INFINITY, least = INFINITY, total = 0, error = 0, size;
+    for (int64_t j = 0; j < seen; j++) {
+        score[j] = s->scale * dot(row(&c->in[0], s, b, t, h), row(&c->in[1], s, b, j, h), s->dim, &size);
+        error = fmax(error, ((double)s->dim + 2) * U32 * fabs(s->scale) * size);
+        most = fmax(most, score[j]);
+        least = fmin(least, score[j]);
+    }
+    for (int64_t j = 0; j < seen; j++)
+        total += exp(score[j] - most);
+    double relative = 2 * error + U32 * (2 * (most - least) + 2 * U_MATHS + 3 * (double)seen + 8) + s->low;
+    for (int64_t j = 0; j < seen; j++) {
+        double p = exp(score[j] - most) / total;
+        for (int64_t d = 0; d < s->dim; d++) {
+            double product = p * row(&c->in[2], s, b, j, h)[d];
+            c->out[0].value[at + d] += product;
+            c->out[0].slack[at + d] += fabs(product) * relative;
+        }
+    }
+    int64_t l = (b * s->count + h) * s->queries + t;
+    c->out[1].value[l] = most + log(total);
+    c->out[1].slack[l] = error + U32 * (2 * (double)seen + 2 * U_MATHS + fabs(most) + 2 * (most - least) +
+                                        2 * fabs(c->out[1].value[l]) + 2);
+}
+
+static void expect(test_case *c)
+{
+    heads s = heads_of(c);
+    double *score = case_alloc(c, (size_t)s.keys * sizeof(double));
+    for (int64_t i = 0; i < s.batch * s.count * s.queries; i++)
+        forward_row(c, &s, i / s.queries / s.count, i / s.queries % s.count, i % s.queries, score);
+}
+
+static void make_grad(test_case *c)
+{
+    test_case *f = case_inner(c, "attention");
+    make(f);
+    case_run(f);
+    c->error = f->error;
+    if (c->error)
+        return;
+    c->attrs = f->attrs;
+    c->grad_dst = 5;
+    for (int i = 0; i < 3; i++) {
+        c->grad_of[i] = i;
+        case_copy(c, &f->in[i]);
+    }
+    case_copy(c, &f->out[0]);
+    case_copy(c, &f->out[1]);
+    case_input(c, c->dtype, f->out[0].shape);
+}
+
+static void add(test_tensor *sum, int64_t at, double product, double error)
+{
+    sum->value[at] += product;
+    sum->slack[at] += error;
+}
+
+typedef struct grad_row {
+    double p[512], dp[512], ep[512], size[512]; // size: of the terms of dp
+} grad_row;
+
+static void grad_query(test_case *c, const heads *s, int64_t b, int64_t h, int64_t t, grad_row *r)
+{
+    int64_t seen = s->causal ? t + 1 : s->keys;
+    const double *q = row(&c->in[0], s, b, t, h), *dy = row(&c->in[5], s, b, t, h);
+    double lse = c->in[4].value[(b * s->count + h) * s->queries + t], mean = 0, mean_size = 0, worst = 0, size;
+    for (int64_t j = 0; j < seen; j++) {
+        double score = s->scale * dot(q, row(&c->in[1], s, b, j, h), s->dim, &size);
+        r->ep[j] =
+            ((double)s->dim + 2) * U32 * fabs(s->scale) * size + U32 * (2 * fabs(score) + 2 * fabs(lse) + U_MATHS + 2);
+        r->p[j] = exp(score - lse);
+        r->dp[j] = dot(dy, row(&c->in[2], s, b, j, h), s->dim, &r->size[j]);
+        mean += r->p[j] * r->dp[j];
+        mean_size += r->p[j] * r->size[j];
+        worst = fmax(worst, r->ep[j]);
+    }
+    double emean = ((double)(seen + s->dim + 8) * U32 + s->low + worst) * mean_size;
+    int64_t at_q = q - c->in[0].value, sums = s->keys > s->queries ? s->keys : s->queries;
+    for (int64_t j = 0; j < seen; j++) {
+        const double *k = row(&c->in[1], s, b, j, h);
+        int64_t at_k = k - c->in[1].value;
+        double p = r->p[j], ds = p * (r->dp[j] - mean) * s->scale, sum = ((double)sums + 3) * U32;
+        double eds = fabs(s->scale) * p * (((double)s->dim + 1) * U32 * r->size[j] + emean) +
+                     fabs(ds) * (r->ep[j] + 4 * U32 + s->low + sum);
+        for (int64_t d = 0; d < s->dim; d++) {
+            add(&c->out[0], at_q + d, ds * k[d], eds * fabs(k[d]));
+            add(&c->out[1], at_k + d, ds * q[d], eds * fabs(q[d]));
+            add(&c->out[2], at_k + d, p * dy[d], (r->ep[j] + s->low + sum) * p * fabs(dy[d]));
+        }
+    }
+}
+
+static void expect_grad(test_case *c)
+{
+    heads s = heads_of(c);
+    grad_row *r = case_alloc(c, sizeof *r);
+    if (s.keys > (int64_t)(sizeof r->p / sizeof r->p[0])) {
+        c->error = "attention oracle: at most 512 keys";
+        return;
+    }
+    for (int64_t i = 0; i < s.batch * s.count * s.queries; i++)
+        grad_query(c, &s, i / s.queries / s.count, i / s.queries % s.count, i % s.queries, r);
+}
+
+const oracle oracle_attention = {.op = "attention", .make = make, .expect = expect};
+const oracle oracle_attention_grad = {.op = "attention_grad", .make = make_grad, .expect = expect_grad};

@@ -1,0 +1,208 @@
+/* Cross-entropy, mean squared error, binary cross-entropy and their gradients.
+ *
+ * metrics = {sum of losses, correct, targets that count}. `skip=k` leaves every k-th target out. */
+#include "oracle/oracle.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t skip_of(test_case *c)
+{
+    return problem_int(c, "skip", 0);
+}
+
+static void class_make(test_case *c)
+{
+    mixt__shape x = problem_shape(c, "logits"), labels = x;
+    int64_t skip = skip_of(c);
+    double range = problem_real(c, "range", 4);
+    c->attrs.loss.smoothing = (float)problem_real(c, "smoothing", 0);
+    labels.rank--;
+    case_input_between(c, c->dtype, x, -range, range);
+    test_tensor *t = case_indices(c, labels, 0, x.dims[x.rank - 1]);
+    for (int64_t i = 0; skip && i < t->count; i += skip)
+        t->value[i] = -1;
+}
+
+typedef struct row_loss {
+    double lse, elogits, loss, error;
+    int correct; // 1 yes, 0 no, -1 a tie decides
+} row_loss;
+
+static row_loss class_row(const double *x, int64_t classes, int64_t label, double smoothing)
+{
+    row_loss r = {0};
+    double most = -INFINITY, least = INFINITY, total = 0, sum = 0, size = 0, n = (double)classes;
+    for (int64_t i = 0; i < classes; i++) {
+        most = fmax(most, x[i]);
+        least = fmin(least, x[i]);
+        sum += x[i];
+        size += fabs(x[i]);
+    }
+    for (int64_t i = 0; i < classes; i++)
+        total += exp(x[i] - most);
+    r.lse = most + log(total);
+    r.elogits = U32 * (n + 2 * (most - least) + 2 * U_MATHS + 2 * fabs(r.lse) + fabs(most) + 4);
+    if (label < 0)
+        return r;
+    r.loss = r.lse - (1 - smoothing) * x[label] - smoothing / n * sum;
+    r.error = r.elogits + 4 * U32 * (fabs(r.lse) + fabs(x[label])) + (n + 4) * U32 * smoothing / n * size;
+    int64_t ties = 0;
+    for (int64_t i = 0; i < classes; i++)
+        ties += x[i] == most;
+    r.correct = x[label] != most ? 0 : ties == 1 ? 1 : -1;
+    return r;
+}
+
+/** Sum, mean and count of `terms` losses into loss and metrics; a mean of nothing is 0. */
+static void finish(test_case *c, double sum, double size, double error, double count, double terms)
+{
+    double all = error + terms * U32 * size, by = count > 0 ? count : 1;
+    c->out[0].value[0] = sum / by;
+    c->out[0].slack[0] = all / by + 2 * U32 * fabs(sum / by);
+    c->out[1].value[0] = sum;
+    c->out[1].slack[0] = all;
+    c->out[1].value[2] = count;
+}
+
+static void class_expect(test_case *c)
+{
+    const test_tensor *x = &c->in[0], *t = &c->in[1];
+    int64_t classes = x->shape.dims[x->shape.rank - 1];
+    double sum = 0, size = 0, error = 0, count = 0;
+    for (int64_t i = 0; i < t->count; i++) {
+        row_loss r = class_row(x->value + i * classes, classes, (int64_t)t->value[i], c->attrs.loss.smoothing);
+        c->out[2].value[i] = r.lse;
+        c->out[2].slack[i] = t->value[i] < 0 ? INFINITY : r.elogits; // of a row left out nobody reads it
+        if (t->value[i] < 0)
+            continue;
+        sum += r.loss;
+        size += fabs(r.loss);
+        error += r.error;
+        count++;
+        c->out[1].value[1] += r.correct == 1 ? 1 : r.correct == 0 ? 0 : 0.5; // a tie may go either way
+        c->out[1].slack[1] += r.correct == -1 ? 0.5 : 0;
+    }
+    finish(c, sum, size, error, count, (double)t->count);
+}
+
+static void make_grad(test_case *c, const char *forward, void (*make)(test_case *))
+{
+    test_case *f = case_inner(c, forward);
+    make(f);
+    case_run(f);
+    c->error = f->error;
+    if (c->error)
+        return;
+    c->attrs = f->attrs;
+    case_copy(c, &f->in[0]);
+    case_copy(c, &f->in[1]);
+    if (f->out_count > 2)
+        case_copy(c, &f->out[2]);
+    f->out[1].value[1] = floor(f->out[1].value[1]);
+    case_copy(c, &f->out[1]);
+    c->grad_dst = c->in_count;
+    case_input_between(c, MIXT_DTYPE_FP32, (mixt__shape){0}, 3, 40);
+}
+
+static void class_make_grad(test_case *c)
+{
+    make_grad(c, "cross_entropy", class_make);
+}
+
+static void class_expect_grad(test_case *c)
+{
+    const test_tensor *x = &c->in[0], *t = &c->in[1], *dx = &c->out[0];
+    int64_t classes = x->shape.dims[x->shape.rank - 1];
+    double count = c->in[3].value[2], factor = c->in[4].value[0] / (count > 0 ? count : 1),
+           smoothing = c->attrs.loss.smoothing;
+    for (int64_t i = 0; i < x->count; i++) {
+        int64_t row = i / classes, label = (int64_t)t->value[row];
+        if (label < 0)
+            continue;
+        double lse = c->in[2].value[row], p = exp(x->value[i] - lse);
+        double q = smoothing / (double)classes + (label == i % classes ? 1 - smoothing : 0);
+        dx->value[i] = factor * (p - q);
+        dx->slack[i] = fabs(factor) * U32 * (p * (2 * fabs(x->value[i]) + 2 * fabs(lse) + U_MATHS) + 5 * (p + q));
+    }
+}
+
+/* ---- targets that are numbers ---- */
+
+static void real_make(test_case *c)
+{
+    mixt__shape x = problem_shape(c, "src");
+    int64_t skip = skip_of(c);
+    bool binary = !strcmp(c->op->name, "bce");
+    case_input_between(c, c->dtype, x, -3, 3);
+    test_tensor *t = case_input_between(c, MIXT_DTYPE_FP32, x, binary ? 0 : -3, binary ? 1 : 3);
+    for (int64_t i = 0; i < t->count; i++) {
+        if (binary && i % 2)
+            t->value[i] = rint(t->value[i]);
+        if (skip && i % skip == 0)
+            t->value[i] = NAN;
+    }
+}
+
+static double squared(double x, double t, double *error)
+{
+    *error = 3 * U32 * (x - t) * (x - t);
+    return (x - t) * (x - t);
+}
+
+static double binary(double x, double t, double *error)
+{
+    double soft = log1p(exp(-fabs(x)));
+    *error = U32 * (3 * (U_MATHS + 2) + 4 * fabs(x)); // log(1 + e) with a rounded 1 + e is off by u, not by u·result
+    return fmax(x, 0) - x * t + soft;
+}
+
+static void real_expect(test_case *c)
+{
+    bool is_binary = !strcmp(c->op->name, "bce");
+    double sum = 0, size = 0, error = 0, count = 0;
+    for (int64_t i = 0; i < c->in[0].count; i++) {
+        double t = c->in[1].value[i], e;
+        if (isnan(t))
+            continue;
+        double loss = is_binary ? binary(c->in[0].value[i], t, &e) : squared(c->in[0].value[i], t, &e);
+        sum += loss;
+        size += fabs(loss);
+        error += e;
+        count++;
+        if (is_binary)
+            c->out[1].value[1] += (c->in[0].value[i] > 0) == (t > 0.5);
+    }
+    finish(c, sum, size, error, count, (double)c->in[0].count);
+}
+
+static void mse_make_grad(test_case *c)
+{
+    make_grad(c, "mse", real_make);
+}
+
+static void bce_make_grad(test_case *c)
+{
+    make_grad(c, "bce", real_make);
+}
+
+static void real_expect_grad(test_case *c)
+{
+    bool is_binary = !strcmp(c->op->name, "bce_grad");
+    double count = c->in[2].value[2], factor = c->in[3].value[0] / (count > 0 ? count : 1);
+    for (int64_t i = 0; i < c->in[0].count; i++) {
+        double x = c->in[0].value[i], t = c->in[1].value[i], p = 1 / (1 + exp(-x));
+        if (isnan(t))
+            continue;
+        c->out[0].value[i] = factor * (is_binary ? p - t : 2 * (x - t));
+        c->out[0].slack[i] = fabs(factor) * U32 * (is_binary ? (U_MATHS + 6) * (p + fabs(t)) : 8 * fabs(x - t));
+    }
+}
+
+const oracle oracle_cross_entropy = {.op = "cross_entropy", .make = class_make, .expect = class_expect};
+const oracle oracle_cross_entropy_grad = {
+    .op = "cross_entropy_grad", .make = class_make_grad, .expect = class_expect_grad};
+const oracle oracle_mse = {.op = "mse", .make = real_make, .expect = real_expect};
+const oracle oracle_mse_grad = {.op = "mse_grad", .make = mse_make_grad, .expect = real_expect_grad};
+const oracle oracle_bce = {.op = "bce", .make = real_make, .expect = real_expect};
+const oracle oracle_bce_grad = {.op = "bce_grad", .make = bce_make_grad, .expect = real_expect_grad};

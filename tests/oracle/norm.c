@@ -1,0 +1,174 @@
+/* Layer norm and batch norm and their gradients, over groups of n elements: rows, or channels.
+ *
+ * Bounds: the mean carries n additions; the variance is that of deviations from it, so a kernel must not take it as a
+ * difference of large squares; the last step may be (x - mean)·rstd·w + b or x·scale + shift. */
+#include "oracle/oracle.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct groups {
+    int64_t count, n, columns;
+    bool channels;
+} groups;
+
+static groups groups_of(const test_case *c)
+{
+    const test_tensor *x = &c->in[0];
+    groups g = {.columns = x->shape.dims[x->shape.rank - 1], .channels = !strncmp(c->op->name, "batch", 5)};
+    int64_t rows = g.columns ? x->count / g.columns : 0;
+    g.count = g.channels ? g.columns : rows;
+    g.n = g.channels ? rows : g.columns;
+    return g;
+}
+
+/** Element k of a group. */
+static int64_t place(const groups *g, int64_t group, int64_t k)
+{
+    return g->channels ? k * g->columns + group : group * g->columns + k;
+}
+
+static int64_t channel(const groups *g, int64_t group, int64_t k)
+{
+    return g->channels ? group : k;
+}
+
+static void make(test_case *c)
+{
+    mixt__shape x = problem_shape(c, "src"), p = {1, {x.dims[x.rank - 1]}};
+    double offset = problem_real(c, "offset", 0); // a mean far from 0 shows a variance computed as a difference
+    c->attrs.norm = (mixt__norm_attrs){.eps = (float)problem_real(c, "eps", 1e-5),
+                                       .momentum = (float)problem_real(c, "momentum", 0.1)};
+    c->attrs.norm.training = problem_int(c, "training", 1) != 0;
+    case_input_between(c, c->dtype, x, offset - 1.5, offset + 1.5);
+    case_input_between(c, MIXT_DTYPE_FP32, p, 0.5, 1.5);
+    case_input(c, MIXT_DTYPE_FP32, p);
+    if (!strcmp(c->op->name, "batch_norm")) {
+        case_input(c, MIXT_DTYPE_FP32, p);
+        case_input_between(c, MIXT_DTYPE_FP32, p, 0.5, 2);
+    }
+}
+
+typedef struct statistics {
+    double mean, var, emean, evar;
+} statistics;
+
+static statistics measure(const test_tensor *x, const groups *g, int64_t group)
+{
+    statistics s = {0};
+    double size = 0, n = (double)g->n;
+    for (int64_t k = 0; k < g->n; k++) {
+        s.mean += x->value[place(g, group, k)] / n;
+        size += fabs(x->value[place(g, group, k)]) / n;
+    }
+    s.emean = (n + 1) * U32 * size;
+    for (int64_t k = 0; k < g->n; k++) {
+        double d = x->value[place(g, group, k)] - s.mean, ed = s.emean + U32 * fabs(d);
+        s.var += d * d / n;
+        s.evar += (2 * fabs(d) * ed + ed * ed) / n;
+    }
+    s.evar += (n + 3) * U32 * s.var;
+    return s;
+}
+
+/** Where the running statistics go, and what evaluation uses instead of the batch's. */
+static void running(test_case *c, const groups *g, int64_t group, statistics *s)
+{
+    double m = c->attrs.norm.momentum, n = (double)g->n, unbiased = g->n > 1 ? n / (n - 1) : 1;
+    double mean = c->in[3].value[group], var = c->in[4].value[group];
+    if (!c->attrs.norm.training) {
+        *s = (statistics){.mean = mean, .var = var};
+        return;
+    }
+    c->after[3].value[group] = (1 - m) * mean + m * s->mean;
+    c->after[3].slack[group] = m * s->emean + 4 * U32 * (fabs(mean) + m * fabs(s->mean));
+    c->after[4].value[group] = (1 - m) * var + m * unbiased * s->var;
+    c->after[4].slack[group] = m * unbiased * s->evar + 4 * U32 * (var + m * unbiased * s->var);
+}
+
+static void expect(test_case *c)
+{
+    groups g = groups_of(c);
+    const test_tensor *x = &c->in[0], *y = &c->out[0];
+    bool batch = g.channels;
+    for (int i = 3; batch && c->attrs.norm.training && i <= 4; i++) {
+        c->after[i] = c->in[i];
+        c->after[i].value = case_alloc(c, (size_t)g.count * sizeof(double));
+        c->after[i].slack = case_alloc(c, (size_t)g.count * sizeof(double));
+    }
+    for (int64_t group = 0; group < g.count; group++) {
+        statistics s = measure(x, &g, group);
+        if (batch)
+            running(c, &g, group, &s);
+        double rstd = 1 / sqrt(s.var + c->attrs.norm.eps),
+               relative = s.evar / (2 * (s.var + c->attrs.norm.eps)) + 3 * U32;
+        c->out[1].value[group] = s.mean;
+        c->out[1].slack[group] = s.emean;
+        c->out[2].value[group] = rstd;
+        c->out[2].slack[group] = rstd * relative;
+        for (int64_t k = 0; k < g.n; k++) {
+            int64_t i = place(&g, group, k), p = channel(&g, group, k);
+            double w = c->in[1].value[p], b = c->in[2].value[p], d = x->value[i] - s.mean, scaled = d * rstd * w;
+            y->value[i] = scaled + b;
+            y->slack[i] = fabs(w) * rstd * (s.emean + 3 * U32 * (fabs(x->value[i]) + fabs(s.mean))) +
+                          fabs(scaled) * relative + 4 * U32 * (fabs(scaled) + fabs(b));
+        }
+    }
+}
+
+static void make_grad(test_case *c)
+{
+    char forward[32] = "layer_norm";
+    if (!strncmp(c->op->name, "batch", 5))
+        strcpy(forward, "batch_norm");
+    test_case *f = case_inner(c, forward);
+    make(f);
+    case_run(f);
+    c->error = f->error;
+    if (c->error)
+        return;
+    c->attrs = f->attrs;
+    c->grad_dst = 4;
+    for (int o = 0; o < 3; o++)
+        c->grad_of[o] = o;
+    case_copy(c, &f->in[0]);
+    case_copy(c, &f->in[1]);
+    case_copy(c, &f->out[1]);
+    case_copy(c, &f->out[2]);
+    case_input(c, c->dtype, f->out[0].shape);
+}
+
+static void expect_grad(test_case *c)
+{
+    groups g = groups_of(c);
+    const test_tensor *x = &c->in[0], *dy = &c->in[4], *dx = &c->out[0], *dw = &c->out[1], *db = &c->out[2];
+    double n = (double)g.n, terms = g.channels ? n : (double)g.count;
+    for (int64_t group = 0; group < g.count; group++) {
+        double mean = c->in[2].value[group], rstd = c->in[3].value[group], a = 0, b = 0, ea = 0, eb = 0;
+        for (int pass = 0; pass < 2; pass++)
+            for (int64_t k = 0; k < g.n; k++) {
+                int64_t i = place(&g, group, k), p = channel(&g, group, k);
+                double v = (x->value[i] - mean) * rstd, h = dy->value[i] * c->in[1].value[p];
+                double ev = 3 * U32 * fabs(v) + 2 * U32 * (fabs(x->value[i]) + fabs(mean)) * rstd;
+                if (pass == 0) {
+                    a += h / n;
+                    b += h * v / n;
+                    ea += (n + 2) * U32 * fabs(h) / n;
+                    eb += ((n + 4) * U32 * fabs(h * v) + fabs(h) * ev) / n;
+                    dw->value[p] += dy->value[i] * v;
+                    dw->slack[p] += (terms + 3) * U32 * fabs(dy->value[i] * v) + fabs(dy->value[i]) * ev;
+                    db->value[p] += dy->value[i];
+                    db->slack[p] += terms * U32 * fabs(dy->value[i]);
+                } else {
+                    dx->value[i] = rstd * (h - a - v * b);
+                    dx->slack[i] =
+                        rstd * (4 * U32 * (fabs(h) + fabs(a) + fabs(v * b)) + ea + fabs(v) * eb + ev * fabs(b));
+                }
+            }
+    }
+}
+
+const oracle oracle_layer_norm = {.op = "layer_norm", .make = make, .expect = expect};
+const oracle oracle_layer_norm_grad = {.op = "layer_norm_grad", .make = make_grad, .expect = expect_grad};
+const oracle oracle_batch_norm = {.op = "batch_norm", .make = make, .expect = expect};
+const oracle oracle_batch_norm_grad = {.op = "batch_norm_grad", .make = make_grad, .expect = expect_grad};

@@ -1,0 +1,95 @@
+/* FP32, FP16 and BF16 by arithmetic on doubles: value = m · 2^e with p bits. Independent of the library's conversions.
+ */
+#include "oracle/oracle.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct format {
+    mixt_dtype dtype;
+    int bits, min_exponent, max_exponent; // significand with the hidden bit; exponents of 1.xxx · 2^e
+} formats[] = {
+    {MIXT_DTYPE_FP32, 24, -126, 127},
+    {MIXT_DTYPE_FP16, 11, -14, 15},
+    {MIXT_DTYPE_BF16, 8, -126, 127},
+    {MIXT_DTYPE_FP64, 53, -1022, 1023},
+};
+
+static const struct format *find(mixt_dtype dtype)
+{
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
+        if (formats[i].dtype == dtype)
+            return &formats[i];
+    return NULL;
+}
+
+double number_round(double value, mixt_dtype dtype)
+{
+    const struct format *f = find(dtype);
+    if (!f || dtype == MIXT_DTYPE_FP64 || value == 0 || !isfinite(value))
+        return value;
+    int e;
+    frexp(value, &e); // value = 0.1xxx · 2^e
+    int exponent = e - 1 < f->min_exponent ? f->min_exponent : e - 1;
+    double unit = ldexp(1.0, exponent - f->bits + 1);
+    double rounded = rint(value / unit) * unit; // the division is by a power of two: exact
+    double limit = ldexp(2.0 - ldexp(1.0, 1 - f->bits), f->max_exponent);
+    return fabs(rounded) > limit ? copysign(INFINITY, value) : rounded;
+}
+
+double number_roundoff(mixt_dtype dtype)
+{
+    const struct format *f = find(dtype);
+    return f ? ldexp(1.0, -f->bits) : 0;
+}
+
+double number_smallest(mixt_dtype dtype)
+{
+    const struct format *f = find(dtype);
+    return f ? ldexp(1.0, f->min_exponent - f->bits + 1) : 0;
+}
+
+double number_decode(const void *array, mixt_dtype dtype, int64_t index)
+{
+    if (dtype == MIXT_DTYPE_INT32)
+        return ((const int32_t *)array)[index];
+    if (dtype == MIXT_DTYPE_FP32)
+        return ((const float *)array)[index];
+    const struct format *f = find(dtype);
+    uint16_t word = ((const uint16_t *)array)[index];
+    int stored = f->bits - 1, field = word >> stored & ((1 << (15 - stored)) - 1), all = (1 << (15 - stored)) - 1;
+    double fraction = word & ((1 << stored) - 1), sign = word >> 15 ? -1 : 1;
+    if (field == all)
+        return fraction != 0 ? NAN : sign * INFINITY;
+    double significand = ldexp(fraction, -stored) + (field ? 1 : 0);
+    return sign * ldexp(significand, field ? field - all / 2 : f->min_exponent);
+}
+
+void number_encode(void *array, mixt_dtype dtype, int64_t index, double value)
+{
+    if (dtype == MIXT_DTYPE_INT32) {
+        ((int32_t *)array)[index] = (int32_t)value;
+        return;
+    }
+    if (dtype == MIXT_DTYPE_FP32) {
+        ((float *)array)[index] = (float)value;
+        return;
+    }
+    const struct format *f = find(dtype);
+    int stored = f->bits - 1, all = (1 << (15 - stored)) - 1, e;
+    unsigned word = signbit(value) ? 1u << 15 : 0;
+    if (isnan(value)) {
+        word |= 0x7fff;
+    } else if (isinf(value)) {
+        word |= (unsigned)all << stored;
+    } else if (value != 0) {
+        frexp(value, &e);
+        if (e - 1 < f->min_exponent)
+            word |= (unsigned)ldexp(fabs(value), stored - f->min_exponent);
+        else
+            word |= (unsigned)(e - 1 + all / 2) << stored |
+                    ((unsigned)ldexp(fabs(value), stored - e + 1) & ((1u << stored) - 1));
+    }
+    uint16_t bits = (uint16_t)word;
+    memcpy((char *)array + 2 * index, &bits, sizeof bits);
+}
