@@ -2,6 +2,7 @@
 #ifndef MIXT_MIXT_H
 #define MIXT_MIXT_H
 
+#include "mixt/compute.h"
 #include "mixt/data.h"
 #include "mixt/graph.h"
 #include "mixt/num.h"

@@ -210,9 +210,11 @@ void *mixt__executable_address(const mixt__executable *e, int32_t value)
 static void bind_batch(const mixt__executable *e, const mixt__node *n, mixt__call *call, const mixt__run *run)
 {
     for (int k = 0; k < n->in_count; k++) {
-        mixt__role role = e->graph->values[mixt__value_base(e->graph, n->in[k])].role;
+        int32_t owner = mixt__value_base(e->graph, n->in[k]);
+        mixt__role role = e->graph->values[owner].role;
+        const void *input = run->inputs ? run->inputs[owner] : run->input;
         if (role == MIXT_ROLE_INPUT)
-            call->in[k].data = (char *)(uintptr_t)run->input + view_offset(e->graph, n->in[k]);
+            call->in[k].data = (char *)(uintptr_t)input + view_offset(e->graph, n->in[k]);
         else if (role == MIXT_ROLE_TARGET)
             call->in[k].data = (char *)(uintptr_t)run->target + view_offset(e->graph, n->in[k]);
     }
