@@ -26,8 +26,8 @@ int main(void)
     int wrong = 0;
     for (int i = 0; i < COUNT; i++)
         wrong += z[i] != mixt_bf16_from_fp32(mixt_bf16_to_fp32(x[i]) + mixt_bf16_to_fp32(y[i]));
-    printf("%d sums, %d not correctly rounded; 100.25 + 2493.77 = %g in BF16\n", COUNT, wrong,
-           mixt_bf16_to_fp32(z[401]));
+    printf("%d sums, %d not correctly rounded; %g + %g = %g in BF16\n", COUNT, wrong, mixt_bf16_to_fp32(x[401]),
+           mixt_bf16_to_fp32(y[401]), mixt_bf16_to_fp32(z[401]));
     if (status != MIXT_OK)
         fprintf(stderr, "%s\n", mixt_error(ctx));
     mixt_close(ctx);

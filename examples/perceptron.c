@@ -25,7 +25,7 @@ static void make_batch(float centre[CLASSES][INPUTS], float *input, int32_t *lab
     for (int n = 0; n < BATCH; n++) {
         label[n] = n % CLASSES;
         for (int i = 0; i < INPUTS; i++)
-            input[n * INPUTS + i] = centre[label[n]][i] + 3 * noise();
+            input[n * INPUTS + i] = centre[label[n]][i] + 2 * noise();
     }
 }
 
