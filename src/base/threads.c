@@ -1,52 +1,217 @@
-/* The OpenMP team behind mixt__parallel, and the clock. */
+/* The team: workers that wait on a generation number, run what it announces, and report back.
+ *
+ * Every worker acknowledges every generation, also those not needed for it: so none can be late enough to mistake the next
+ * region for this one. Waiting is a bounded spin, then a futex.
+ */
 #include "base/threads.h"
 
 #include "base/env.h"
 
-#include <omp.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+#ifdef MIXT_HAVE_ONEDNN
+#include <omp.h>
+#endif
+
+enum { MAX_THREADS = 1024, SPINS = 2000 };
+
+/** A counter that threads wait on, alone on its cache line. */
+typedef struct signal_word {
+    _Alignas(64) uint32_t value;
+    uint32_t sleepers;
+} signal_word;
+
+static struct {
+    pthread_mutex_t lock; // one region at a time
+    int workers;          // running, the caller not counted
+    int wanted;           // threads of the current region
+    uint32_t hired_at;    // generation at which the newest workers were hired
+    bool crowded;         // more threads than cores: do not spin
+    mixt__team_fn *fn;
+    void *argument;
+    signal_word generation, finished, meeting;
+    _Alignas(64) uint32_t arrived;
+} team = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int requested;
+static _Thread_local bool inside;
+
+static void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static uint32_t load(const uint32_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_SEQ_CST);
+}
+
+/** Returns once the word differs from `old`. */
+static void wait_change(signal_word *word, uint32_t old)
+{
+    for (int i = 0; i < SPINS && !team.crowded; i++) {
+        if (load(&word->value) != old)
+            return;
+        pause_briefly();
+    }
+    __atomic_add_fetch(&word->sleepers, 1, __ATOMIC_SEQ_CST);
+    while (load(&word->value) == old)
+        syscall(SYS_futex, &word->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+    __atomic_sub_fetch(&word->sleepers, 1, __ATOMIC_SEQ_CST);
+}
+
+static void announce(signal_word *word)
+{
+    __atomic_add_fetch(&word->value, 1, __ATOMIC_SEQ_CST);
+    if (load(&word->sleepers))
+        syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void *work(void *argument)
+{
+    int id = (int)(intptr_t)argument;
+    uint32_t seen = team.hired_at; // no region runs while workers are hired
+    inside = true;
+    for (;;) {
+        wait_change(&team.generation, seen);
+        seen++; // exactly one further: the next region waits for this acknowledgement
+        if (id < team.wanted)
+            team.fn(team.argument, id, team.wanted);
+        announce(&team.finished);
+    }
+    return NULL;
+}
+
+/** In the child of a fork the workers are gone. */
+static void forget_workers(void)
+{
+    pthread_mutex_init(&team.lock, NULL);
+    team.workers = 0;
+    team.generation = team.finished = team.meeting = (signal_word){0};
+    team.arrived = 0;
+}
+
+static int cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+/** Starts workers until there are `count`; fewer when the system refuses. Called with no region under way. */
+static void hire(int count)
+{
+    static bool fork_handled;
+    if (!fork_handled) {
+        pthread_atfork(NULL, NULL, forget_workers);
+        fork_handled = true;
+    }
+    if (team.workers >= count)
+        return;
+    team.hired_at = load(&team.generation.value);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    for (pthread_t thread; team.workers < count; team.workers++)
+        if (pthread_create(&thread, &attributes, work, (void *)(intptr_t)(team.workers + 1)))
+            break;
+    pthread_attr_destroy(&attributes);
+    team.crowded = team.workers + 1 > cores();
+}
 
 int mixt__threads_count(void)
 {
     if (requested > 0)
         return requested;
     int from_env = atoi(mixt__env_get(MIXT_ENV_THREADS));
-    requested = from_env > 0 ? from_env : omp_get_num_procs();
+    requested = from_env > 0 ? from_env : cores();
+    if (requested > MAX_THREADS)
+        requested = MAX_THREADS;
     return requested;
 }
 
 void mixt__threads_set(int count)
 {
-    requested = count > 0 ? count : 0;
-    omp_set_num_threads(mixt__threads_count()); // libraries on the same runtime follow
+    requested = count > MAX_THREADS ? MAX_THREADS : count > 0 ? count : 0;
+#ifdef MIXT_HAVE_ONEDNN
+    omp_set_num_threads(mixt__threads_count()); // its kernels have a team of their own
+#endif
+}
+
+bool mixt__team_inside(void)
+{
+    return inside;
+}
+
+bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument)
+{
+    if (inside)
+        return false;
+    pthread_mutex_lock(&team.lock);
+    hire(threads - 1);
+    bool enough = team.workers >= threads - 1;
+    if (enough) {
+        inside = true;
+        team.wanted = threads;
+        team.fn = fn;
+        team.argument = argument;
+        uint32_t goal = load(&team.finished.value) + (uint32_t)team.workers;
+        announce(&team.generation);
+        fn(argument, 0, threads);
+        for (uint32_t now = load(&team.finished.value); now != goal; now = load(&team.finished.value))
+            wait_change(&team.finished, now);
+        inside = false;
+    }
+    pthread_mutex_unlock(&team.lock);
+    return enough;
+}
+
+void mixt__team_meet(void)
+{
+    uint32_t round = load(&team.meeting.value);
+    if (__atomic_add_fetch(&team.arrived, 1, __ATOMIC_SEQ_CST) == (uint32_t)team.wanted) {
+        __atomic_store_n(&team.arrived, 0, __ATOMIC_SEQ_CST);
+        announce(&team.meeting);
+    } else {
+        wait_change(&team.meeting, round);
+    }
+}
+
+typedef struct split {
+    mixt__range_fn *fn;
+    void *argument;
+    int64_t count, grain, pieces;
+} split;
+
+static void run_range(void *argument, int thread, int threads)
+{
+    const split *s = argument;
+    int64_t begin = s->pieces * thread / threads * s->grain, end = s->pieces * (thread + 1) / threads * s->grain;
+    if (end > s->count)
+        end = s->count;
+    if (begin < end)
+        s->fn(s->argument, begin, end, thread);
 }
 
 void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argument)
 {
     if (count <= 0)
         return;
-    if (grain < 1)
-        grain = 1;
-    int64_t pieces = (count + grain - 1) / grain;
-    int64_t team = mixt__threads_count();
-    if (team > pieces)
-        team = pieces;
-    if (team <= 1 || omp_in_parallel()) {
+    split s = {.fn = fn, .argument = argument, .count = count, .grain = grain < 1 ? 1 : grain};
+    s.pieces = (count + s.grain - 1) / s.grain;
+    int64_t threads = mixt__threads_count();
+    if (threads > s.pieces)
+        threads = s.pieces;
+    if (threads <= 1 || !mixt__team_run((int)threads, run_range, &s))
         fn(argument, 0, count, 0);
-        return;
-    }
-#pragma omp parallel num_threads((int)team)
-    {
-        int64_t id = omp_get_thread_num(), threads = omp_get_num_threads();
-        int64_t begin = pieces * id / threads * grain, end = pieces * (id + 1) / threads * grain;
-        if (end > count)
-            end = count;
-        if (begin < end)
-            fn(argument, begin, end, (int)id);
-    }
 }
 
 double mixt__time_now(void)

@@ -1,20 +1,36 @@
-/* CPU threads: one fixed team (OpenMP), static partition, so that the same count gives the same bits. */
+/* CPU threads: one fixed team, static partition, so that the same count gives the same bits.
+ *
+ * A thread that waits spins for some tens of microseconds, then sleeps: on an idle machine a region starts in about a
+ * microsecond, and on a busy one nobody burns the core that the slowest thread needs. (OpenMP's runtime spins far longer;
+ * with more runnable threads than cores that made small steps a hundred times slower.)
+ */
 #ifndef MIXT_BASE_THREADS_H
 #define MIXT_BASE_THREADS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** Threads that parallel regions use: the argument of the last mixt__threads_set, else MIXT_THREADS, else all cores. */
 int mixt__threads_count(void);
-/** 0 goes back to the default. */
+/** 0 goes back to the default. Must not be called inside a region. */
 void mixt__threads_set(int count);
 
 /** Work on [begin, end) by thread `thread` of the team. */
 typedef void mixt__range_fn(void *argument, int64_t begin, int64_t end, int thread);
 
 /** Splits [0, count) into one contiguous range a thread, each a multiple of `grain` but the last; runs inline when
- *  there is only one range. `thread` is below mixt__threads_count(). */
+ *  there is only one range or when called inside a region. `thread` is below mixt__threads_count(). */
 void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argument);
+
+typedef void mixt__team_fn(void *argument, int thread, int threads);
+
+/** Runs fn on `threads` threads at once, the caller being thread 0. False, with nothing run, when there are not that many
+ *  (the system gave fewer) or the caller is inside a region. */
+bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument);
+/** Inside mixt__team_run: waits until all its threads are here. */
+void mixt__team_meet(void);
+/** Whether the caller is inside a region. */
+bool mixt__team_inside(void);
 
 /** Seconds on a clock that never goes back. */
 double mixt__time_now(void);

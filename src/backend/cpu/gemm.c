@@ -4,7 +4,6 @@
 #include "base/threads.h"
 #include "num/num.h"
 
-#include <omp.h>
 
 typedef struct job {
     const mixt__gemm_problem *problem;
@@ -217,14 +216,19 @@ static void work(const job *j, int thread)
                 s.first = s.k_block == 0;
                 s.last = s.k_block == plan->k_blocks - 1;
                 pack_together(j, &s, thread);
-                if (plan->threads > 1 && (plan->share_a || !p->b_packed)) {
-#pragma omp barrier
-                }
+                if (plan->threads > 1 && (plan->share_a || !p->b_packed))
+                    mixt__team_meet();
                 multiply_own(j, &s, thread);
                 s.number++;
             }
     if (plan->kernel->end)
         plan->kernel->end();
+}
+
+static void work_in_team(void *argument, int thread, int threads)
+{
+    (void)threads;
+    work(argument, thread);
 }
 
 static void run_alone(const mixt__gemm_problem *problem, void *workspace)
@@ -235,7 +239,7 @@ static void run_alone(const mixt__gemm_problem *problem, void *workspace)
 
 static int team_size(void)
 {
-    return omp_in_parallel() ? 1 : mixt__threads_count();
+    return mixt__team_inside() ? 1 : mixt__threads_count();
 }
 
 size_t mixt__gemm_workspace(const mixt__gemm_problem *problem)
@@ -254,13 +258,8 @@ void mixt__gemm_run(const mixt__gemm_problem *problem, void *workspace)
         work(&team, 0);
         return;
     }
-#pragma omp parallel num_threads(team.plan.threads)
-    {
-        if (omp_get_num_threads() == team.plan.threads)
-            work(&team, omp_get_thread_num());
-        else if (omp_get_thread_num() == 0) // the runtime gave fewer threads than the plan's meetings count on
-            run_alone(problem, workspace);
-    }
+    if (!mixt__team_run(team.plan.threads, work_in_team, &team)) // the system gave fewer threads than the plan's meetings count on
+        run_alone(problem, workspace);
 }
 
 typedef struct batch {
