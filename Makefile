@@ -1,30 +1,47 @@
 # Thin front for people; CMake and Ninja do the work. `make demo` and `make test` need nothing but a Debian machine.
 BUILD ?= build
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
 
-.PHONY: help build demo test bench check install clean setup
+.PHONY: help setup build demo test test-slow bench check install clean
 help:
-	@echo "make demo     install what is missing, build, train the default model in FP32 and mixed precision"
-	@echo "make test     install what is missing, build, run all tests (10 minutes on 2 cores)"
-	@echo "make build    build/mixt, the library, examples and tests"
-	@echo "make bench    speed of conversions and of each benchmark model on this machine"
-	@echo "make check    formatting, include order, static analysis"
-	@echo "make install  library, headers, command, man pages, completion (PREFIX=/usr/local)"
+	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
+	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
+	@echo "make build      build/mixt, the library, examples, benches and tests"
+	@echo "make test-slow  conversions over all 2^32 inputs, and training to full accuracy (much longer)"
+	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
+	@echo "make check      formatting, include order, static analysis"
+	@echo "make install    library, headers, command, man pages, completion (PREFIX=$(PREFIX))"
 
 setup:
 	@tools/setup.sh
 
 $(BUILD)/build.ninja:
-	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(or $(PREFIX),/usr/local)
+	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 
 build: setup $(BUILD)/build.ninja
 	cmake --build $(BUILD) -j $(JOBS)
 
+demo: build
+	$(BUILD)/mixt demo
+
 test: build
+	cmake -S . -B $(BUILD)-sanitize -G Ninja -DMIXT_SANITIZE=ON -DMIXT_BENCHES=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo > /dev/null
+	cmake --build $(BUILD)-sanitize -j $(JOBS)
+	ctest --test-dir $(BUILD)-sanitize --output-on-failure -L sanitize
 	ctest --test-dir $(BUILD) --output-on-failure
+
+test-slow: build
+	tests/slow/run.sh $(BUILD)
+
+bench: build
+	tools/bench.sh $(BUILD)
 
 check:
 	tools/check.sh
 
+install: build
+	cmake --install $(BUILD)
+
 clean:
-	rm -rf $(BUILD) build-*
+	rm -rf $(BUILD) $(BUILD)-sanitize

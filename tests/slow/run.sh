@@ -1,0 +1,24 @@
+#!/bin/bash
+# The suites that take long: every FP32 input of every narrowing conversion; MNIST to full accuracy where the data is there
+# (MIXT_TEST_DATA, or ../shared/data). Usage: run.sh BUILD
+set -euo pipefail
+build=$1
+"$build/tests/slow_num_all"
+data=${MIXT_TEST_DATA:-../shared/data}/mnist
+if [ ! -d "$data" ]; then
+    echo "skipped: no MNIST in $data"
+    exit 0
+fi
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+failed=0
+for precision in fp32 fp16 bf16; do
+    for seed in 1 2 3; do
+        run=$out/$precision-$seed
+        "$build/mixt" train configs/mnist.yaml data.path="$data" precision=$precision seed=$seed out="$run" --quiet
+        accuracy=$("$build/mixt" eval "$run" --split test --json | sed 's/.*"accuracy": *\([0-9.e-]*\).*/\1/; s/.*"accuracy":\([0-9.e-]*\).*/\1/')
+        echo "MNIST $precision seed $seed: test accuracy $accuracy"
+        awk -v a="$accuracy" 'BEGIN { exit !(a >= 0.990) }' || failed=1
+    done
+done
+[ $failed = 0 ] || { echo "a run fell short of 99.0%"; exit 1; }

@@ -1,0 +1,24 @@
+#!/bin/bash
+# Installs into an empty folder, then builds and runs an example against it as a stranger would. Usage: install.sh BUILD
+set -euo pipefail
+build=$1
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+cmake --install "$build" --prefix "$prefix" >"$prefix/log"
+pc=$(find "$prefix" -name mixt.pc)
+lib=$(dirname "$(dirname "$pc")")
+flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=prefix="$prefix" --cflags --libs mixt)
+# shellcheck disable=SC2086
+cc -std=c11 -O1 -Wall -Werror examples/perceptron.c -o "$prefix/perceptron" $flags -lm
+LD_LIBRARY_PATH=$lib "$prefix/perceptron"
+printf '#include <mixt/mixt.h>\nint main(void) { return mixt_dtype_size(MIXT_DTYPE_BF16) == 2 ? 0 : 1; }\n' >"$prefix/user.c"
+# shellcheck disable=SC2086
+cc "$prefix/user.c" -o "$prefix/user" $flags && LD_LIBRARY_PATH=$lib "$prefix/user"
+if command -v g++ >/dev/null; then # the headers are C++ too
+    # shellcheck disable=SC2086
+    g++ -x c++ -Wall -Werror "$prefix/user.c" -o "$prefix/user" $flags && LD_LIBRARY_PATH=$lib "$prefix/user"
+fi
+leaked=$(nm -D --defined-only "$lib/libmixt.so" | awk '$2 ~ /[TDBR]/ && $3 ~ /^mixt__/ { print $3 }')
+[ -z "$leaked" ] || { echo "internal symbols are exported: $leaked"; exit 1; }
+LD_LIBRARY_PATH=$lib "$prefix/bin/mixt" --version
+test -s "$prefix/share/man/man1/mixt-train.1"
