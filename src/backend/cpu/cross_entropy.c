@@ -201,7 +201,7 @@ static void forward_plain_row(const problem *p, int64_t row)
     }
     for (int64_t c = 0; c < p->classes; c++)
         sum += exp(logit(p, row, c) - (isinf(max) && max < 0 ? 0 : max));
-    double lse = max + log(sum);
+    double lse = sum == 0 ? -INFINITY : max + log(sum); // a row of -infinity, or none
     ((float *)p->call->out[2].data)[row] = (float)lse;
     p->losses[row] = row_loss(p, row, lse, total);
     p->outcomes[row] = first == p->labels[row] ? CORRECT : WRONG;
