@@ -1,0 +1,284 @@
+/* Gradient rules and passes: small models, differentiated, typed and fused by the library, evaluated in FP64 by the
+ * oracles, against central differences of the forward graph as the builder made it.
+ *
+ * Nothing here rounds to a model's formats, so a wrong rule, a lost contribution or a fusion that changes the meaning
+ * shows at 1e-6; kernels have their own tests.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "graph/interpret.h"
+#include "mixt/graph.h"
+#include "passes/passes.h"
+#include "train/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- models that use every op with a gradient ---- */
+
+static mixt_value mlp(mixt_builder *b, mixt_value x)
+{
+    x = mixt_gelu(b, mixt_linear(b, "fc1", x, .features = 5));
+    x = mixt_relu(b, mixt_linear(b, "fc2", x, .features = 7, .no_bias = true));
+    return mixt_linear(b, "fc3", mixt_dropout(b, x, 0.25f), .features = 4);
+}
+
+static mixt_value convnet(mixt_builder *b, mixt_value x)
+{
+    x = mixt_conv2d(b, "conv1", x, .channels = 3, .kernel = 3, .pad = 1);
+    x = mixt_relu(b, mixt_batch_norm(b, "bn1", x));
+    mixt_value shortcut = mixt_conv2d(b, "down", x, .channels = 4, .kernel = 1, .stride = 2, .no_bias = true);
+    x = mixt_conv2d(b, "conv2", x, .channels = 4, .kernel = 3, .stride = 2, .pad = 1, .no_bias = true);
+    x = mixt_tanh(b, mixt_add(b, mixt_batch_norm(b, "bn2", x), shortcut));
+    mixt_value largest = mixt_max_pool(b, x, .size = 2, .stride = 1),
+               mean = mixt_avg_pool(b, x, .size = 3, .stride = 2, .pad = 1);
+    mixt_value parts[2] = {mixt_flatten(b, largest), mixt_global_avg_pool(b, mean)};
+    return mixt_linear(b, "fc", mixt_concat(b, parts, 2, 1), .features = 4);
+}
+
+static mixt_value transformer(mixt_builder *b, mixt_value ids)
+{
+    mixt_value table = mixt_param(b, "wte", .rank = 2, .dims = {9, 8}, .normal = 1);
+    mixt_value places = mixt_param(b, "wpe", .rank = 2, .dims = {6, 8}, .normal = 1);
+    mixt_value x = mixt_add(b, mixt_embedding_lookup(b, table, ids), mixt_slice(b, places, 0, 0, 5)), qkv[3];
+    mixt_value h = mixt_layer_norm(b, "ln1", x);
+    mixt_split(b, mixt_linear(b, "qkv", h, .features = 24), 3, qkv);
+    h = mixt_attention(b, qkv[0], qkv[1], qkv[2], .heads = 2, .causal = true);
+    x = mixt_add(b, x, mixt_linear(b, "proj", h, .features = 8));
+    h = mixt_gelu(b, mixt_linear(b, "up", mixt_layer_norm(b, "ln2", x), .features = 11));
+    x = mixt_add(b, x, mixt_linear(b, "down", h, .features = 8));
+    x = mixt_layer_norm(b, "ln3", x);
+    return mixt_matmul(b, x, table, .trans_b = true); // tied: the table gains from both of its uses
+}
+
+static mixt_value recurrent(mixt_builder *b, mixt_value ids)
+{
+    mixt_value x = mixt_embedding(b, "embed", ids, .count = 9, .features = 4, .init = 1);
+    x = mixt_lstm(b, "lstm1", x, .features = 5);
+    x = mixt_lstm(b, "lstm2", x, .features = 3);
+    return mixt_linear(b, "head", x, .features = 9);
+}
+
+static mixt_value arithmetic(mixt_builder *b, mixt_value x) // (3, 4)
+{
+    mixt_value row = mixt_param(b, "row", .rank = 1, .dims = {4}, .normal = 1);
+    mixt_value column = mixt_param(b, "column", .rank = 2, .dims = {3, 1}, .normal = 1);
+    mixt_value full = mixt_param(b, "full", .rank = 2, .dims = {3, 4}, .normal = 1);
+    mixt_value one = mixt_param(b, "one", .rank = 1, .dims = {1}, .normal = 1);
+    mixt_value positive = mixt_affine(b, mixt_square(b, full), 1.5f, 0.5f);
+    mixt_value y = mixt_div(b, mixt_mul(b, mixt_sub(b, x, row), column), positive);
+    y = mixt_maximum(b, y, mixt_minimum(b, mixt_add(b, full, one), row));
+    y = mixt_add(b, y, mixt_log(b, positive));
+    y = mixt_mul(b, mixt_sigmoid(b, y), mixt_exp(b, mixt_neg(b, mixt_sqrt(b, positive))));
+    return mixt_sub(b, y, mixt_softmax(b, mixt_mul(b, full, full)));
+}
+
+static mixt_value shapes(mixt_builder *b, mixt_value x) // (3, 4)
+{
+    mixt_value p = mixt_param(b, "p", .rank = 3, .dims = {2, 3, 4}, .normal = 1), halves[2];
+    mixt_value q = mixt_param(b, "q", .rank = 2, .dims = {3, 4}, .normal = 1);
+    mixt_split(b, p, 2, halves);                                   // the second half is not used
+    mixt_value t = mixt_transpose(b, halves[0], (int[]){1, 2, 0}); // (3, 2, 2)
+    t = mixt_reshape(b, t, 2, (int64_t[]){3, 4});
+    mixt_value mean = mixt_mean(b, p, .axes = {0, -1}, .axis_count = 2);           // (3)
+    mixt_value sum = mixt_sum(b, p, .axes = {0}, .axis_count = 1);                 // (3, 4)
+    mixt_value kept = mixt_mean(b, q, .axes = {1}, .axis_count = 1, .keep = true); // (3, 1)
+    mixt_value joined =
+        mixt_concat(b, (mixt_value[]){mixt_slice(b, q, 1, 1, 3), t, mixt_slice(b, q, 1, 2, 4)}, 3, 1); // (3, 8)
+    mixt_value y = mixt_mul(b, mixt_slice(b, joined, 1, 2, 6), mixt_tanh(b, sum));
+    y = mixt_add(b, y, mixt_mul(b, kept, mixt_reshape(b, mean, 2, (int64_t[]){3, 1})));
+    return mixt_add(b, mixt_mul(b, y, x), mixt_sum(b, mixt_square(b, q)));
+}
+
+static mixt_value products(mixt_builder *b, mixt_value x) // (3, 4)
+{
+    mixt_value p = mixt_param(b, "p", .rank = 3, .dims = {2, 3, 5}, .normal = 1);
+    mixt_value q = mixt_param(b, "q", .rank = 3, .dims = {2, 5, 3}, .normal = 1);
+    mixt_value nn = mixt_matmul(b, p, q, .alpha = 0.5f);                                      // (2, 3, 3)
+    mixt_value tn = mixt_matmul(b, q, nn, .alpha = -1);                                       // (2, 5, 3)
+    mixt_value nt = mixt_matmul(b, p, tn, .trans_a = true, .trans_b = false, .alpha = 0.25f); // wrong sizes are refused
+    (void)nt;
+    return x;
+}
+
+static mixt_value products_good(mixt_builder *b, mixt_value x) // (3, 4)
+{
+    mixt_value p = mixt_param(b, "p", .rank = 3, .dims = {2, 3, 5}, .normal = 1);
+    mixt_value q = mixt_param(b, "q", .rank = 3, .dims = {2, 5, 3}, .normal = 1);
+    mixt_value w = mixt_param(b, "w", .rank = 2, .dims = {3, 4}, .normal = 1);
+    mixt_value nn = mixt_matmul(b, p, q, .alpha = 0.5f);                                   // (2, 3, 3)
+    mixt_value tn = mixt_matmul(b, q, q, .trans_a = true);                                 // (2, 3, 3)
+    mixt_value nt = mixt_matmul(b, p, p, .trans_b = true, .alpha = -0.3f);                 // (2, 3, 3)
+    mixt_value tt = mixt_matmul(b, q, p, .trans_a = true, .trans_b = true, .alpha = 0.2f); // (2, 3, 3)
+    mixt_value all = mixt_add(b, mixt_add(b, nn, tn), mixt_add(b, nt, tt));
+    mixt_value rows = mixt_matmul(b, all, w); // (2, 3, 4): all leading dimensions are rows
+    return mixt_add(b, x, mixt_mean(b, mixt_tanh(b, rows), .axes = {0}, .axis_count = 1));
+}
+
+/* ---- the check ---- */
+
+typedef struct problem_spec {
+    const char *name;
+    mixt_model_fn fn;
+    mixt_loss loss;
+    float smoothing;
+    mixt__shape input, target;
+    int64_t ids, classes; // ids: inputs are indices below this
+} problem_spec;
+
+static const problem_spec specs[] = {
+    {"mlp", mlp, MIXT_LOSS_CROSS_ENTROPY, 0.1f, {2, {3, 6}}, {1, {3}}, 0, 4},
+    {"convnet", convnet, MIXT_LOSS_CROSS_ENTROPY, 0, {4, {2, 6, 5, 2}}, {1, {2}}, 0, 4},
+    {"transformer", transformer, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9},
+    {"recurrent", recurrent, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 4}}, {2, {2, 4}}, 9, 9},
+    {"arithmetic", arithmetic, MIXT_LOSS_MSE, 0, {2, {3, 4}}, {2, {3, 4}}, 0, 0},
+    {"shapes", shapes, MIXT_LOSS_BCE, 0, {2, {3, 4}}, {2, {3, 4}}, 0, 0},
+    {"products", products_good, MIXT_LOSS_MSE, 0, {2, {3, 4}}, {2, {3, 4}}, 0, 0},
+};
+
+static uint64_t random_state;
+
+static double uniform(double low, double high)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return low + (high - low) * (double)(random_state >> 33) * 0x1p-31;
+}
+
+typedef struct data {
+    double *param[64], *input, *target;
+} data;
+
+static double *draw(const mixt__shape *shape, double low, double high, int64_t below)
+{
+    int64_t count = mixt__shape_count(shape);
+    double *array = malloc((size_t)(count + 1) * sizeof(double));
+    for (int64_t i = 0; array && i < count; i++)
+        array[i] = below ? floor(uniform(0, (double)below)) : uniform(low, high);
+    return array;
+}
+
+static data draw_data(const problem_spec *s, const mixt__graph *graph)
+{
+    data d = {.input = draw(&s->input, -1, 1, s->ids), .target = draw(&s->target, 0, 1, s->classes)};
+    assert_true(graph->param_count < 64);
+    for (int64_t p = 0; p < graph->param_count; p++)
+        d.param[p] = draw(&graph->params[p].shape, 0.1, 1.1, 0);
+    for (int64_t p = 0; p < graph->param_count; p++) // both signs, but running variances stay positive
+        for (int64_t i = 0; i < graph->params[p].count && graph->params[p].trainable; i += 2)
+            d.param[p][i] = -d.param[p][i];
+    return d;
+}
+
+static void free_data(data *d, int64_t params)
+{
+    for (int64_t p = 0; p < params; p++)
+        free(d->param[p]);
+    free(d->input);
+    free(d->target);
+}
+
+static double loss_of(interpretation *x)
+{
+    assert_true(interpretation_run(x));
+    return x->value[x->graph->loss][0];
+}
+
+static void check_param(const problem_spec *s, interpretation *forward, interpretation *both, data *d, int64_t p,
+                        const char *how)
+{
+    enum { SAMPLES = 10 };
+    const mixt__param *param = &both->graph->params[p];
+    int64_t count = param->count, samples = count < SAMPLES ? count : SAMPLES;
+    assert_true(param->grad != 0);
+    for (int64_t k = 0; k < samples; k++) {
+        int64_t i = samples == count ? k : (int64_t)uniform(0, (double)count);
+        double kept = d->param[p][i], h = 1e-5;
+        d->param[p][i] = kept + h;
+        double above = loss_of(forward);
+        d->param[p][i] = kept - h;
+        double slope = (above - loss_of(forward)) / (2 * h), got = both->value[param->grad][i];
+        d->param[p][i] = kept;
+        // h² times a third derivative of order 10, and two roundings of a loss of order 10 divided by 2h
+        if (!(fabs(got - slope) <= 1e-8 + 1e-7 * fabs(slope))) {
+            print_message("%s, %s: gradient of %s[%lld]: graph gives %.10g, differences give %.10g\n", s->name, how,
+                          param->name, (long long)i, got, slope);
+            fail();
+        }
+    }
+}
+
+static void check_model(const problem_spec *s, const mixt__graph *source, mixt_dtype policy, bool fuse)
+{
+    char how[64];
+    mixt__graph *graph = NULL;
+    mixt__compile_options options = {.policy = {.dtype = policy}, .backward = true, .no_fusion = !fuse};
+    snprintf(how, sizeof how, "%s%s", mixt_dtype_name(policy), fuse ? ", fused" : "");
+    if (mixt__passes_run(source, &options, &graph) != MIXT_OK) {
+        print_message("%s, %s: %s\n", s->name, how, mixt_error_text());
+        fail();
+    }
+    random_state = 4711;
+    data d = draw_data(s, source);
+    interpretation *forward = interpretation_new(source, d.param, d.input, d.target);
+    interpretation *both = interpretation_new(graph, d.param, d.input, d.target);
+    double expected = loss_of(forward), loss = loss_of(both);
+    if (!(fabs(loss - expected) <= 1e-12 * (1 + fabs(expected)))) {
+        print_message("%s, %s: loss %.15g, as built %.15g\n", s->name, how, loss, expected);
+        fail();
+    }
+    for (int64_t p = 0; p < graph->param_count; p++)
+        if (graph->params[p].trainable)
+            check_param(s, forward, both, &d, p, how);
+    interpretation_free(forward);
+    interpretation_free(both);
+    free_data(&d, source->param_count);
+    mixt__graph_free(graph);
+}
+
+static void test_gradients(void **state)
+{
+    const mixt_dtype policies[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16};
+    (void)state;
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        const problem_spec *s = &specs[i];
+        mixt__model model = {.fn = s->fn, .loss = s->loss, .label_smoothing = s->smoothing};
+        mixt__batch_spec batch = {.input_dtype = s->ids ? MIXT_DTYPE_INT32 : MIXT_DTYPE_FP32,
+                                  .target_dtype = s->classes ? MIXT_DTYPE_INT32 : MIXT_DTYPE_FP32,
+                                  .input = s->input,
+                                  .target = s->target};
+        mixt__graph *source = NULL;
+        if (mixt__model_build(&model, &batch, true, &source) != MIXT_OK) {
+            print_message("%s: %s\n", s->name, mixt_error_text());
+            fail();
+        }
+        for (size_t p = 0; p < 3; p++)
+            for (int fuse = 0; fuse < 2; fuse++)
+                check_model(s, source, policies[p], fuse);
+        mixt__graph_free(source);
+    }
+}
+
+static void test_misfit_is_refused(void **state)
+{
+    (void)state;
+    mixt__model model = {.fn = products, .loss = MIXT_LOSS_MSE};
+    mixt__batch_spec batch = {
+        .input_dtype = MIXT_DTYPE_FP32, .target_dtype = MIXT_DTYPE_FP32, .input = {2, {3, 4}}, .target = {2, {3, 4}}};
+    mixt__graph *graph = NULL;
+    assert_int_equal(mixt__model_build(&model, &batch, true, &graph), MIXT_ERROR_SHAPE);
+    assert_null(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_misfit_is_refused),
+    };
+    return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);
+}
