@@ -82,16 +82,6 @@ mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec
     return find_backward_order(t);
 }
 
-static mixt_status reset_control(mixt__trainer *t)
-{
-    const mixt__scaling *scaling = &t->settings.scaling;
-    mixt__control *c = &t->seen;
-    *c = (mixt__control){.scale = scaling->enabled ? scaling->initial : 1.0f, .bad_segment = -1};
-    c->seed = c->scale / (float)t->settings.accumulate;
-    c->overflows_left = scaling->hysteresis;
-    return t->backend->upload(t->control, c, sizeof *c);
-}
-
 static void make_update(mixt__trainer *t)
 {
     const mixt__params *p = t->params;
@@ -135,7 +125,8 @@ mixt_status mixt__trainer_allocate(mixt__trainer *t)
     MIXT_TRY(mixt__params_initialise(t->params, t->settings.seed));
     mixt__executable_bind(t->train, t->params, &t->control->seed);
     make_update(t);
-    return reset_control(t);
+    t->seen = mixt__control_start(&t->update);
+    return t->backend->upload(t->control, &t->seen, sizeof t->seen);
 }
 
 static void free_eval(mixt__trainer *t)

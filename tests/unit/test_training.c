@@ -1,388 +1,235 @@
-/* Whole training steps: a skipped update changes nothing, the same seed gives the same bits, a step takes no memory,
- * the plan is what is allocated, and fusion, accumulation and changes of precision keep the result.
- */
-#include "api/api.h"
-#include "mixt/mixt.h"
-
-#include <malloc.h>
-#include <math.h>
+/* Schedules against closed forms, and the loss scale's state machine, move by move. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
+#include <stdint.h>
 #include <cmocka.h>
 
-/* ---- every allocation of the process, counted ---- */
+#include "backend/training.h"
 
-static int64_t heap_calls;
+#include <math.h>
 
-#ifndef __SANITIZE_ADDRESS__
-extern void *__libc_malloc(size_t);
-extern void *__libc_calloc(size_t, size_t);
-extern void *__libc_realloc(void *, size_t);
-extern void *__libc_memalign(size_t, size_t);
-
-void *malloc(size_t bytes)
+static void assert_close(double got, double expected)
 {
-    __atomic_add_fetch(&heap_calls, 1, __ATOMIC_RELAXED);
-    return __libc_malloc(bytes);
-}
-
-void *calloc(size_t count, size_t bytes)
-{
-    __atomic_add_fetch(&heap_calls, 1, __ATOMIC_RELAXED);
-    return __libc_calloc(count, bytes);
-}
-
-void *realloc(void *block, size_t bytes)
-{
-    __atomic_add_fetch(&heap_calls, 1, __ATOMIC_RELAXED);
-    return __libc_realloc(block, bytes);
-}
-
-void *aligned_alloc(size_t alignment, size_t bytes)
-{
-    __atomic_add_fetch(&heap_calls, 1, __ATOMIC_RELAXED);
-    return __libc_memalign(alignment, bytes);
-}
-#endif
-
-/* ---- two small models ---- */
-
-static mixt_value small_net(mixt_builder *b, mixt_value x) // (N, 28, 28, 1)
-{
-    x = mixt_relu(b, mixt_conv2d(b, "conv", x, .channels = 8, .kernel = 3, .stride = 2, .pad = 1));
-    x = mixt_relu(b, mixt_batch_norm(b, "norm", x));
-    x = mixt_max_pool(b, x, .size = 2);
-    x = mixt_dropout(b, mixt_flatten(b, x), 0.1f);
-    return mixt_linear(b, "fc", x, .features = 10);
-}
-
-static mixt_value small_gpt(mixt_builder *b, mixt_value ids) // (B, T)
-{
-    mixt_value part[3], x = mixt_embedding(b, "wte", ids, .count = 256, .features = 32);
-    mixt_value y = mixt_layer_norm(b, "ln", x);
-    mixt_split(b, mixt_linear(b, "qkv", y, .features = 96), 3, part);
-    y = mixt_attention(b, part[0], part[1], part[2], .heads = 2, .causal = true);
-    x = mixt_add(b, x, mixt_linear(b, "proj", y, .features = 32));
-    x = mixt_add(b, x, mixt_linear(b, "out", mixt_gelu(b, mixt_linear(b, "fc", x, .features = 64)), .features = 32));
-    return mixt_linear(b, "head", x, .features = 256);
-}
-
-typedef struct fixture {
-    mixt_context *context;
-    mixt_data *data;
-    mixt_trainer *trainer;
-} fixture;
-
-static fixture start(bool gpt, const mixt_trainer_options *options)
-{
-    fixture f = {.context = mixt_open(.threads = 2)};
-    assert_non_null(f.context);
-    if (gpt)
-        f.data = mixt_data_new(f.context, "random:tokens", .seq = 16, .classes = 256, .samples = 256, .seed = 3);
-    else
-        f.data = mixt_data_new(f.context, "digits:", .samples = 512, .seed = 3);
-    mixt_model *model = mixt_model_new(f.context, gpt ? small_gpt : small_net, MIXT_LOSS_CROSS_ENTROPY);
-    f.trainer = mixt_trainer_new_with(model, options);
-    if (!f.data || !f.trainer)
-        fail_msg("%s", mixt_error(f.context));
-    return f;
-}
-
-static mixt_step step(fixture *f)
-{
-    mixt_step result;
-    if (mixt_trainer_step(f->trainer, f->data, &result) != MIXT_OK)
-        fail_msg("%s", mixt_error(f->context));
-    return result;
-}
-
-/** Masters, moments, working copies and running statistics, one after the other. */
-static float *snapshot(const fixture *f, size_t *bytes)
-{
-    const mixt__params *p = f->trainer->core.params;
-    size_t fp32 = (size_t)p->total * 4, low = (size_t)p->low_total[MIXT_DTYPE_FP16] * 2, at = 0;
-    char *copy = calloc(1, 4 * fp32 + low + 64);
-    const struct {
-        const void *data;
-        size_t bytes;
-    } arenas[] = {{p->master, fp32}, {p->moment1, fp32}, {p->moment2, fp32}, {p->low[MIXT_DTYPE_FP16], low}};
-    for (size_t i = 0; i < 4; i++) {
-        if (arenas[i].data && arenas[i].bytes)
-            memcpy(copy + at, arenas[i].data, arenas[i].bytes);
-        at += arenas[i].bytes;
+    if (!(fabs(got - expected) <= 1.2e-7 * fabs(expected) + 1e-12)) {
+        print_message("got %.10g, expected %.10g\n", got, expected);
+        fail();
     }
-    *bytes = at;
-    return (float *)copy;
 }
 
-static float *weights(const fixture *f, int64_t *count)
-{
-    const mixt__params *p = f->trainer->core.params;
-    float *copy = malloc((size_t)p->total * sizeof *copy);
-    memcpy(copy, p->master, (size_t)p->total * sizeof *copy);
-    *count = p->total;
-    return copy;
-}
+/* ---- schedules ---- */
 
-/* ---- tests ---- */
-
-static void overflow_changes_nothing(void **state)
+static void test_warmup(void **state)
 {
     (void)state;
-    fixture f = start(false, &(mixt_trainer_options){.precision = "fp16", .batch = 32, .inject_overflow = 4, .schedule = "cosine",
-                                                     .total_steps = 20, .weight_decay = 0.1f});
+    mixt__schedule s = {.kind = MIXT_SCHEDULE_CONSTANT, .lr = 0.6f, .warmup = 5};
+    for (int64_t a = 0; a < 5; a++)
+        assert_close(mixt__schedule_lr(&s, a), (double)0.6f * (double)(a + 1) / 6);
+    assert_close(mixt__schedule_lr(&s, 5), 0.6f);
+    assert_close(mixt__schedule_lr(&s, 1000000), 0.6f);
+    s.warmup = 0;
+    assert_close(mixt__schedule_lr(&s, 0), 0.6f);
+}
+
+static void test_step_schedule(void **state)
+{
+    (void)state;
+    mixt__schedule s = {.kind = MIXT_SCHEDULE_STEP, .lr = 1.0f, .gamma = 0.5f, .decay_steps = 10, .warmup = 4};
+    assert_close(mixt__schedule_lr(&s, 4), 1.0);
+    assert_close(mixt__schedule_lr(&s, 13), 1.0);
+    assert_close(mixt__schedule_lr(&s, 14), 0.5);
+    assert_close(mixt__schedule_lr(&s, 34), 0.125);
+    s.min_lr = 0.3f;
+    assert_close(mixt__schedule_lr(&s, 34), 0.3f);
+    s.decay_steps = 0;
+    assert_close(mixt__schedule_lr(&s, 99), 1.0);
+}
+
+static void test_cosine_and_linear(void **state)
+{
+    (void)state;
+    mixt__schedule s = {.kind = MIXT_SCHEDULE_COSINE, .lr = 1.0f, .min_lr = 0.25f, .warmup = 10, .total_steps = 110};
+    assert_close(mixt__schedule_lr(&s, 10), 1.0);
+    assert_close(mixt__schedule_lr(&s, 60), 0.625);
+    assert_close(mixt__schedule_lr(&s, 35), 0.25 + 0.375 * (1 + sqrt(0.5)));
+    assert_close(mixt__schedule_lr(&s, 110), 0.25);
+    assert_close(mixt__schedule_lr(&s, 5000), 0.25);
+    s.kind = MIXT_SCHEDULE_LINEAR;
+    assert_close(mixt__schedule_lr(&s, 10), 1.0);
+    assert_close(mixt__schedule_lr(&s, 85), 0.4375);
+    assert_close(mixt__schedule_lr(&s, 110), 0.25);
+    assert_close(mixt__schedule_lr(&s, 111), 0.25);
+}
+
+static void test_one_cycle(void **state)
+{
+    (void)state;
+    mixt__schedule s = {.kind = MIXT_SCHEDULE_ONECYCLE, .lr = 0.5f, .min_lr = 0.125f, .warmup = 7, .total_steps = 100};
+    assert_close(mixt__schedule_lr(&s, 0), 0.02);
+    assert_close(mixt__schedule_lr(&s, 15), 0.26);
+    assert_close(mixt__schedule_lr(&s, 30), 0.5);
+    assert_close(mixt__schedule_lr(&s, 65), 0.3125);
+    assert_close(mixt__schedule_lr(&s, 100), 0.125);
+    for (int64_t a = 0; a < 30; a++)
+        assert_true(mixt__schedule_lr(&s, a) < mixt__schedule_lr(&s, a + 1));
+    for (int64_t a = 30; a < 100; a++)
+        assert_true(mixt__schedule_lr(&s, a) > mixt__schedule_lr(&s, a + 1));
+}
+
+/* ---- the control block ---- */
+
+static mixt__update dynamic_update(void)
+{
+    return (mixt__update){
+        .schedule = {.kind = MIXT_SCHEDULE_LINEAR, .lr = 1.0f, .total_steps = 10},
+        .scaling = {.enabled = true,
+                    .dynamic = true,
+                    .initial = 1024,
+                    .growth = 2,
+                    .backoff = 0.5f,
+                    .floor = 256,
+                    .ceiling = 3000,
+                    .interval = 3,
+                    .hysteresis = 1},
+        .accumulate = 4,
+    };
+}
+
+static void clean(mixt__control *c, const mixt__update *u)
+{
+    mixt__control_advance(c, u, 1.0, false);
+}
+
+static void overflow(mixt__control *c, const mixt__update *u)
+{
+    mixt__control_advance(c, u, INFINITY, true);
+}
+
+static void test_growth_and_ceiling(void **state)
+{
+    (void)state;
+    mixt__update u = dynamic_update();
+    mixt__control c = mixt__control_start(&u);
+    assert_true(c.scale == 1024 && c.seed == 256 && c.step == 0 && c.skipped == 0 && c.bad_segment == -1);
+    clean(&c, &u);
+    clean(&c, &u);
+    assert_true(c.scale == 1024 && c.clean_steps == 2);
+    clean(&c, &u);
+    assert_true(c.scale == 2048 && c.clean_steps == 0 && c.seed == 512 && c.step == 3);
     for (int i = 0; i < 3; i++)
-        assert_false(step(&f).skipped);
-    size_t before_bytes, after_bytes;
-    float *before = snapshot(&f, &before_bytes);
-    double scale = f.trainer->core.seen.scale;
-    mixt_step bad = step(&f);
-    float *after = snapshot(&f, &after_bytes);
-    assert_true(bad.skipped);
-    assert_int_equal(bad.applied, 3);
-    assert_non_null(bad.overflow_layer);
-    assert_string_equal(bad.overflow_layer, "fc.bias"); // the backward pass starts there
-    assert_int_equal(before_bytes, after_bytes);
-    assert_memory_equal(before, after, before_bytes);
-    assert_true((double)f.trainer->core.seen.scale == scale / 2);
-    mixt_step good = step(&f);
-    assert_false(good.skipped);
-    assert_int_equal(good.applied, 4);
-    assert_true(isfinite(good.loss));
-    free(before);
-    free(after);
-    mixt_close(f.context);
+        clean(&c, &u);
+    assert_true(c.scale == 3000 && c.seed == 750);
 }
 
-/** A schedule counts applied updates: a skipped one does not move it. */
-static void overflow_keeps_the_schedule(void **state)
+static void test_backoff_and_floor(void **state)
 {
     (void)state;
-    double lr[2];
-    for (int k = 0; k < 2; k++) {
-        fixture f = start(false, &(mixt_trainer_options){.precision = "fp16", .batch = 32, .inject_overflow = k ? 2 : 0,
-                                                         .schedule = "linear", .total_steps = 20});
-        for (int i = 0; i < 3 + k; i++)
-            lr[k] = step(&f).lr;
-        mixt_close(f.context);
-    }
-    assert_true(lr[0] == lr[1]);
+    mixt__update u = dynamic_update();
+    mixt__control c = mixt__control_start(&u);
+    clean(&c, &u);
+    clean(&c, &u);
+    float lr = c.lr;
+    overflow(&c, &u);
+    assert_true(c.scale == 512 && c.seed == 128 && c.clean_steps == 0 && c.skipped == 1 && c.step == 2 && c.lr == lr);
+    assert_true(c.found_inf && !isfinite(c.grad_norm));
+    clean(&c, &u);
+    assert_true(!c.found_inf && c.step == 3 && c.scale == 512 && c.clean_steps == 1);
+    assert_close(c.lr, 0.8); // the third update's, although it is the fourth step
+    for (int i = 0; i < 5; i++)
+        overflow(&c, &u);
+    assert_true(c.scale == 256 && c.skipped == 6 && c.step == 3);
 }
 
-static void same_seed_same_bits(void **state)
+static void test_hysteresis(void **state)
 {
     (void)state;
-    const char *const precisions[] = {"fp32", "fp16", "bf16"};
-    for (int model = 0; model < 2; model++)
-        for (int p = 0; p < 3; p++) {
-            float *first = NULL;
-            for (int run = 0; run < 2; run++) {
-                fixture f = start(model, &(mixt_trainer_options){.precision = precisions[p], .batch = 32, .seed = 7, .clip = 1});
-                for (int i = 0; i < 6; i++)
-                    step(&f);
-                int64_t count;
-                float *w = weights(&f, &count);
-                if (first)
-                    assert_memory_equal(first, w, (size_t)count * sizeof *w);
-                if (run)
-                    free(w);
-                else
-                    first = w;
-                mixt_close(f.context);
-            }
-            free(first);
-        }
+    mixt__update u = dynamic_update();
+    u.scaling.hysteresis = 3;
+    u.scaling.floor = 1;
+    mixt__control c = mixt__control_start(&u);
+    overflow(&c, &u);
+    overflow(&c, &u);
+    assert_true(c.scale == 1024 && c.overflows_left == 1);
+    clean(&c, &u); // not in a row: tolerance is whole again
+    assert_true(c.overflows_left == 3);
+    overflow(&c, &u);
+    overflow(&c, &u);
+    assert_true(c.scale == 1024);
+    overflow(&c, &u);
+    assert_true(c.scale == 512);
+    overflow(&c, &u); // known to be too high: falls at once
+    assert_true(c.scale == 256);
+    clean(&c, &u);
+    overflow(&c, &u);
+    assert_true(c.scale == 256 && c.skipped == 7 && c.step == 2);
 }
 
-/** Another policy is another plan on the same data, in the same order. */
-static void policy_keeps_data_order(void **state)
+static void test_static_and_disabled(void **state)
 {
     (void)state;
-    double loss[2];
-    for (int p = 0; p < 2; p++) {
-        fixture f = start(true, &(mixt_trainer_options){.precision = p ? "bf16" : "fp32", .batch = 32, .seed = 7});
-        for (int i = 0; i < 5; i++)
-            loss[p] = step(&f).loss;
-        mixt_close(f.context);
-    }
-    assert_true(fabs(loss[0] - loss[1]) < 0.02 * loss[0]); // BF16 rounds at 2^-8; a different batch would differ by more
-    assert_true(loss[0] != loss[1]);
+    mixt__update u = dynamic_update();
+    u.scaling.dynamic = false;
+    mixt__control c = mixt__control_start(&u);
+    for (int i = 0; i < 5; i++)
+        clean(&c, &u);
+    overflow(&c, &u);
+    assert_true(c.scale == 1024 && c.seed == 256 && c.skipped == 1 && c.step == 5);
+    u.scaling.enabled = false;
+    c = mixt__control_start(&u);
+    assert_true(c.scale == 1 && c.seed == 0.25f);
+    overflow(&c, &u);
+    clean(&c, &u);
+    assert_true(c.scale == 1 && c.skipped == 1 && c.step == 1);
 }
 
-static void steady_state_allocates_nothing(void **state)
+static void test_unscale_and_clip(void **state)
 {
     (void)state;
-    for (int model = 0; model < 2; model++) {
-        fixture f = start(model, &(mixt_trainer_options){.precision = "bf16", .batch = 16, .accumulate = 2, .clip = 1});
-        step(&f);
-        step(&f);
-        int64_t library = mixt__alloc_count(), heap = __atomic_load_n(&heap_calls, __ATOMIC_RELAXED);
-        for (int i = 0; i < 10; i++)
-            step(&f);
-        assert_int_equal(mixt__alloc_count() - library, 0);
-        assert_int_equal(__atomic_load_n(&heap_calls, __ATOMIC_RELAXED) - heap, 0);
-        mixt_close(f.context);
-    }
+    mixt__update u = dynamic_update();
+    mixt__control c = mixt__control_start(&u);
+    mixt__control_advance(&c, &u, 4.0 * 1024 * 1024, false);
+    assert_close(c.grad_norm, 2.0);
+    assert_close(c.grad_factor, 1.0 / 1024);
+    u.clip_norm = 0.5f;
+    mixt__control_advance(&c, &u, 4.0 * 1024 * 1024, false);
+    assert_close(c.grad_norm, 2.0);
+    assert_close(c.grad_factor, 0.5 / (2.0 + 1e-6) / 1024);
+    u.clip_norm = 5;
+    mixt__control_advance(&c, &u, 4.0 * 1024 * 1024, false);
+    assert_close(c.grad_factor, 1.0 / 1024);
+    assert_int_equal(c.clean_steps, 0); // the third clean step doubled the scale
+    mixt__control_advance(&c, &u, 4.0 * 1024 * 1024, false);
+    assert_close(c.grad_norm, 1.0);
+    assert_close(c.grad_factor, 1.0 / 2048);
 }
 
-static void plan_is_what_is_allocated(void **state)
+static void test_sizes(void **state)
 {
     (void)state;
-    const char *const precisions[] = {"fp32", "fp16", "bf16"};
-    for (int model = 0; model < 2; model++)
-        for (int p = 0; p < 3; p++) {
-            fixture f = start(model, &(mixt_trainer_options){.precision = precisions[p], .batch = 16});
-            mixt_memory planned, after;
-            assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
-            assert_int_equal(mixt_trainer_memory(f.trainer, &planned), MIXT_OK);
-            assert_int_equal(planned.allocated, 0);
-            step(&f);
-            assert_int_equal(mixt_trainer_memory(f.trainer, &after), MIXT_OK);
-            assert_int_equal(after.total, planned.total);
-            assert_int_equal(after.allocated, planned.total);
-            mixt_close(f.context);
-        }
-}
-
-static double largest_difference(const float *a, const float *b, int64_t count)
-{
-    double most = 0;
-    for (int64_t i = 0; i < count; i++)
-        most = fmax(most, fabs((double)a[i] - (double)b[i]));
-    return most;
-}
-
-/** SGD makes the weights a linear picture of the gradients, so a bound on those carries over. */
-static void fusion_keeps_the_result(void **state)
-{
-    (void)state;
-    float *w[2];
-    int64_t count = 0;
-    for (int k = 0; k < 2; k++) {
-        fixture f = start(true, &(mixt_trainer_options){.precision = "fp32", .optimizer = "sgd", .lr = 0.1f, .batch = 16, .no_fusion = k});
-        step(&f);
-        w[k] = weights(&f, &count);
-        mixt_close(f.context);
-    }
-    // one update of lr 0.1 with gradients below 1: FP32 rounding (2^-24) grown by the longest sum (16·16 rows of 256)
-    assert_true(largest_difference(w[0], w[1], count) < 0.1 * 0x1p-24 * 4096);
-    free(w[0]);
-    free(w[1]);
-}
-
-static void accumulation_equals_a_larger_batch(void **state)
-{
-    (void)state;
-    float *w[2];
-    int64_t count = 0;
-    for (int k = 0; k < 2; k++) {
-        fixture f = start(true, &(mixt_trainer_options){.precision = "fp32", .optimizer = "sgd", .lr = 0.1f, .batch = k ? 8 : 32,
-                                                        .accumulate = k ? 4 : 1});
-        step(&f);
-        w[k] = weights(&f, &count);
-        mixt_close(f.context);
-    }
-    assert_true(largest_difference(w[0], w[1], count) < 0.1 * 0x1p-24 * 8192);
-    free(w[0]);
-    free(w[1]);
-}
-
-static void precision_changes_between_steps(void **state)
-{
-    (void)state;
-    fixture f = start(true, &(mixt_trainer_options){.precision = "fp16", .batch = 16});
-    step(&f);
-    int64_t count;
-    float *before = weights(&f, &count);
-    assert_int_equal(mixt_trainer_set_precision(f.trainer, "bf16"), MIXT_OK);
-    float *after = weights(&f, &count);
-    assert_memory_equal(before, after, (size_t)count * sizeof *before);
-    mixt_step next = step(&f);
-    assert_true(next.scale == 1.0 && !next.skipped && isfinite(next.loss));
-    assert_int_equal(next.applied, 2);
-    assert_int_equal(mixt_trainer_set_precision(f.trainer, "fp8"), MIXT_ERROR_FILE);
-    assert_true(isfinite(step(&f).loss)); // the failed change left the trainer as it was
-    free(before);
-    free(after);
-    mixt_close(f.context);
-}
-
-/** One update by hand equals one update by mixt_trainer_step. */
-static void by_hand_equals_whole_step(void **state)
-{
-    (void)state;
-    float *w[2];
-    int64_t count = 0;
-    for (int k = 0; k < 2; k++) {
-        fixture f = start(true, &(mixt_trainer_options){.precision = "fp16", .batch = 16, .lr = 1e-3f, .clip = k ? 0 : 0.5f});
-        if (!k) {
-            step(&f);
-        } else {
-            int32_t input[16 * 16], target[16 * 16];
-            bool finite;
-            assert_int_equal(mixt_data_batch(f.data, 16, 0, input, target), MIXT_OK);
-            assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
-            assert_int_equal(mixt_trainer_backward(f.trainer, input, target, 65536, NULL), MIXT_OK);
-            assert_int_equal(mixt_trainer_unscale(f.trainer, 65536, &finite), MIXT_OK);
-            assert_true(finite);
-            assert_int_equal(mixt_trainer_clip(f.trainer, 0.5f, NULL), MIXT_OK);
-            assert_int_equal(mixt_trainer_apply(f.trainer, 1e-3f), MIXT_OK);
-        }
-        w[k] = weights(&f, &count);
-        mixt_close(f.context);
-    }
-    assert_true(largest_difference(w[0], w[1], count) <= 1e-3 * 1e-3); // AdamW's first update is lr·sign(g), wherever |g| >> eps
-    free(w[0]);
-    free(w[1]);
-}
-
-static void weights_survive_a_file(void **state)
-{
-    (void)state;
-    char path[] = "/tmp/mixt-weights-XXXXXX";
-    int descriptor = mkstemp(path);
-    assert_true(descriptor >= 0);
-    close(descriptor);
-    fixture f = start(false, &(mixt_trainer_options){.precision = "bf16", .batch = 32, .seed = 1});
-    step(&f);
-    mixt_evaluation a, b;
-    assert_int_equal(mixt_trainer_evaluate(f.trainer, f.data, &a), MIXT_OK);
-    assert_int_equal(mixt_trainer_save(f.trainer, path), MIXT_OK);
-    mixt_close(f.context);
-    f = start(false, &(mixt_trainer_options){.precision = "bf16", .batch = 32, .seed = 2});
-    assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
-    assert_int_equal(mixt_trainer_load(f.trainer, path), MIXT_OK);
-    assert_int_equal(mixt_trainer_evaluate(f.trainer, f.data, &b), MIXT_OK);
-    assert_true(a.loss == b.loss && a.accuracy == b.accuracy && a.count == b.count);
-    mixt_close(f.context);
-    remove(path);
-}
-
-static void training_learns(void **state)
-{
-    (void)state;
-    fixture f = start(false, &(mixt_trainer_options){.precision = "bf16", .batch = 32, .lr = 3e-3f});
-    double first = step(&f).loss, last = 0;
-    for (int i = 0; i < 100; i++)
-        last = step(&f).loss;
-    assert_true(last < 0.5 * first);
-    mixt_close(f.context);
+    mixt__segment segments[] = {
+        {.count = 0}, {.count = 1}, {.count = MIXT_UPDATE_CHUNK}, {.count = MIXT_UPDATE_CHUNK + 1}};
+    assert_int_equal(mixt__update_chunks(segments, 4), 4);
+    assert_true(mixt__update_workspace(segments, 4) >= 4 * 32 + 4 * sizeof(float));
+    assert_int_equal(mixt__optimizer_moments(&(mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD}), 0);
+    assert_int_equal(mixt__optimizer_moments(&(mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD, .momentum = 0.9f}), 1);
+    assert_int_equal(mixt__optimizer_moments(&(mixt__optimizer){.kind = MIXT_OPTIMIZER_ADAM}), 2);
+    assert_int_equal(mixt__optimizer_moments(&(mixt__optimizer){.kind = MIXT_OPTIMIZER_ADAMW}), 2);
+    assert_int_equal(mixt__optimizer_moments(&(mixt__optimizer){.kind = MIXT_OPTIMIZER_LAMB}), 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(overflow_changes_nothing),     cmocka_unit_test(overflow_keeps_the_schedule),
-        cmocka_unit_test(same_seed_same_bits),          cmocka_unit_test(policy_keeps_data_order),
-        cmocka_unit_test(steady_state_allocates_nothing), cmocka_unit_test(plan_is_what_is_allocated),
-        cmocka_unit_test(fusion_keeps_the_result),      cmocka_unit_test(accumulation_equals_a_larger_batch),
-        cmocka_unit_test(precision_changes_between_steps), cmocka_unit_test(by_hand_equals_whole_step),
-        cmocka_unit_test(weights_survive_a_file),       cmocka_unit_test(training_learns),
+        cmocka_unit_test(test_warmup),
+        cmocka_unit_test(test_step_schedule),
+        cmocka_unit_test(test_cosine_and_linear),
+        cmocka_unit_test(test_one_cycle),
+        cmocka_unit_test(test_growth_and_ceiling),
+        cmocka_unit_test(test_backoff_and_floor),
+        cmocka_unit_test(test_hysteresis),
+        cmocka_unit_test(test_static_and_disabled),
+        cmocka_unit_test(test_unscale_and_clip),
+        cmocka_unit_test(test_sizes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("training", tests, NULL, NULL);
 }
