@@ -19,7 +19,7 @@ enum { TILE_COLS = TILE_VECS * VEC_LANES };
 /** Which part of the product a causal mask leaves, with row i of C and `diagonal` the offset of the mask. */
 typedef enum tile_mask {
     TILE_ALL,
-    TILE_COLUMNS,     // column c matters for rows i ≥ c - diagonal: tiles without any are left as they are
+    TILE_COLUMNS,     // column c matters for rows i ≥ c - diagonal: what else there is in C stays or is garbage
     TILE_DEPTH_BELOW, // depth d ≤ i + diagonal contributes
     TILE_DEPTH_FROM   // depth d ≥ i + diagonal contributes
 } tile_mask;
@@ -90,15 +90,28 @@ VEC_INLINE void tile_rows(int64_t rows, int vecs, const tile_product *p, const f
     }
 }
 
+/** The first `columns` of a strip that a mask cuts short, in narrower tiles. */
+static void tile_cut(int64_t rows, int64_t columns, const tile_product *p, const float *a, const float *b, float *c)
+{
+    int64_t j = 0;
+    for (; TILE_VECS > 2 && j + VEC_LANES < columns; j += 2 * VEC_LANES)
+        tile_rows(rows, 2, p, a, b + j, c + j, p->k);
+    for (; j < columns; j += VEC_LANES)
+        tile_rows(rows, 1, p, a, b + j, c + j, p->k);
+}
+
 /** One strip of columns against all rows: the panel of B stays in the first cache. */
 VEC_INLINE void tile_strip(const tile_product *p, int vecs, int64_t column, const float *b)
 {
     for (int64_t i = 0; i < p->m; i += TILE_ROWS) {
         int64_t rows = p->m - i < TILE_ROWS ? p->m - i : TILE_ROWS, from = 0, to = p->k;
-        if (p->mask == TILE_COLUMNS && column > i + rows - 1 + p->diagonal)
+        int64_t seen = i + rows + p->diagonal; // columns, or depth, up to the last row's end
+        if (p->mask == TILE_COLUMNS && seen - column <= (vecs - 1) * VEC_LANES) {
+            tile_cut(rows, seen - column, p, p->a + i * p->a_row, b, p->c + i * p->ldc + column);
             continue;
-        if (p->mask == TILE_DEPTH_BELOW && to > i + rows + p->diagonal)
-            to = i + rows + p->diagonal;
+        }
+        if (p->mask == TILE_DEPTH_BELOW && to > seen)
+            to = seen;
         if (p->mask == TILE_DEPTH_FROM && from < i + p->diagonal)
             from = i + p->diagonal;
         tile_rows(rows, vecs, p, p->a + i * p->a_row + from * p->a_depth, b + from * p->ldb, p->c + i * p->ldc + column,
