@@ -165,9 +165,10 @@ static mixt_status forward_run(const mixt__call *call)
     p.b_packed = k.packed;
     p.c = k.product;
     for (k.t = 0; k.t < k.s.steps; k.t++) {
-        p.a.data = (const char *)call->out[0].data + (size_t)((k.t - 1) * k.s.hidden) * mixt_dtype_size(p.a.dtype);
-        if (k.t > 0)
+        if (k.t > 0) {
+            p.a.data = (const char *)call->out[0].data + (size_t)((k.t - 1) * k.s.hidden) * mixt_dtype_size(p.a.dtype);
             mixt__gemm_run(&p, k.scratch);
+        }
         mixt__parallel(k.s.batch, grain(&k.s), forward_range, &k);
     }
     return MIXT_OK;
@@ -243,10 +244,11 @@ static mixt_status grad_run(const mixt__call *call)
         p.b_packed = k.packed;
         p.c = k.product;
         for (k.t = k.s.steps - 1; k.t >= 0; k.t--) {
-            p.a.data =
-                (const char *)call->out[0].data + (size_t)((k.t + 1) * 4 * k.s.hidden) * mixt_dtype_size(p.a.dtype);
-            if (k.t + 1 < k.s.steps)
+            if (k.t + 1 < k.s.steps) {
+                size_t next = (size_t)((k.t + 1) * 4 * k.s.hidden) * mixt_dtype_size(p.a.dtype);
+                p.a.data = (const char *)call->out[0].data + next;
                 mixt__gemm_run(&p, k.scratch);
+            }
             mixt__parallel(k.s.batch, grain(&k.s), grad_range, &k);
         }
     }
