@@ -139,7 +139,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
         return status;
     }
     call->state = program;
-    call->workspace_bytes = program->workspace_bytes;
+    call->workspace_bytes = program->workspace_bytes + program->scratch_bytes;
     return MIXT_OK;
 }
 

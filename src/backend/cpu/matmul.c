@@ -143,11 +143,17 @@ static mixt_status plain_run(const mixt__call *call)
 static const mixt__kernel plain = {.name = "plain", .run = plain_run};
 
 #ifdef MIXT_HAVE_ONEDNN
-extern const mixt__kernel mixt__cpu_matmul_onednn;
+extern const mixt__kernel mixt__cpu_matmul_onednn, mixt__cpu_matmul_onednn_amx;
 #endif
 
 const mixt__kernel *const mixt__cpu_matmul_kernels[] = {
+#ifdef MIXT_HAVE_ONEDNN
+    &mixt__cpu_matmul_onednn_amx,
+#endif
     &packed,
+#ifdef MIXT_HAVE_ONEDNN
+    &mixt__cpu_matmul_onednn,
+#endif
     &plain,
     NULL,
 };

@@ -95,10 +95,13 @@ mixt_status mixt__onednn_memory(mixt__onednn_program *p, const dnnl_memory_desc_
     int i = p->memory_count;
     MIXT_TRY_ONEDNN(dnnl_memory_create(&p->memory[i].object, desc, mixt__onednn_engine(), DNNL_MEMORY_NONE),
                     "a memory");
+    size_t bytes = (dnnl_memory_desc_get_size(desc) + ALIGN - 1) / ALIGN * ALIGN;
     p->memory[i].source = source;
     if (source == MIXT_ONEDNN_WORKSPACE) {
         p->memory[i].offset = p->workspace_bytes;
-        p->workspace_bytes += (dnnl_memory_desc_get_size(desc) + ALIGN - 1) / ALIGN * ALIGN;
+        p->workspace_bytes += bytes;
+    } else if (source == MIXT_ONEDNN_SCRATCH && bytes > p->scratch_bytes) {
+        p->scratch_bytes = bytes;
     }
     p->memory_count++;
     *index = i;
@@ -120,7 +123,7 @@ mixt_status mixt__onednn_step(mixt__onednn_program *p, const_dnnl_primitive_desc
     p->step[s].arg_count = count;
     if (scratch && dnnl_memory_desc_get_size(scratch) > 0) {
         int memory;
-        MIXT_TRY(mixt__onednn_memory(p, scratch, MIXT_ONEDNN_WORKSPACE, &memory));
+        MIXT_TRY(mixt__onednn_memory(p, scratch, MIXT_ONEDNN_SCRATCH, &memory));
         p->step[s].args[p->step[s].arg_count++] = (dnnl_exec_arg_t){DNNL_ARG_SCRATCHPAD, p->memory[memory].object};
     }
     return MIXT_OK;
@@ -150,6 +153,8 @@ static void *address(const mixt__onednn_program *p, const mixt__call *call, int 
     mixt__onednn_source source = p->memory[memory].source;
     if (source == MIXT_ONEDNN_WORKSPACE)
         return (char *)call->workspace + p->memory[memory].offset;
+    if (source == MIXT_ONEDNN_SCRATCH)
+        return (char *)call->workspace + p->workspace_bytes;
     return source == MIXT_ONEDNN_OUT ? call->out[0].data : call->in[source - MIXT_ONEDNN_IN0].data;
 }
 

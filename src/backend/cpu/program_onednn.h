@@ -10,7 +10,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-enum { MIXT_ONEDNN_MEMORIES = 8, MIXT_ONEDNN_STEPS = 4, MIXT_ONEDNN_ARGS = 6 };
+enum { MIXT_ONEDNN_MEMORIES = 12, MIXT_ONEDNN_STEPS = 4, MIXT_ONEDNN_ARGS = 6 };
 
 /** What a memory object is bound to at each run. */
 typedef enum mixt__onednn_source {
@@ -19,6 +19,7 @@ typedef enum mixt__onednn_source {
     MIXT_ONEDNN_IN2,
     MIXT_ONEDNN_OUT,
     MIXT_ONEDNN_WORKSPACE,
+    MIXT_ONEDNN_SCRATCH, // after the workspace's other parts; steps run one after the other and share it
 } mixt__onednn_source;
 
 /** When a step runs. */
@@ -41,7 +42,7 @@ typedef struct mixt__onednn_program {
         int arg_count;
     } step[MIXT_ONEDNN_STEPS];
     int memory_count, step_count;
-    size_t workspace_bytes;
+    size_t workspace_bytes, scratch_bytes; // a call needs both together
 } mixt__onednn_program;
 
 /** One argument of a step: what it is to the primitive, and the memory (an index from mixt__onednn_memory). */
