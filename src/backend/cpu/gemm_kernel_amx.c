@@ -18,14 +18,14 @@ typedef struct tile_config {
     uint8_t rows[16];
 } tile_config;
 
+/** Static data: the compiler's header tells it that ldtilecfg reads 8 bytes, so it would drop stores to a local one. */
+static const tile_config eight_full_tiles = {.palette = 1,
+                                             .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+                                             .rows = {TILE, TILE, TILE, TILE, TILE, TILE, TILE, TILE}};
+
 static void configure(void)
 {
-    tile_config config = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        config.row_bytes[i] = 64;
-        config.rows[i] = TILE;
-    }
-    _tile_loadconfig(&config);
+    _tile_loadconfig(&eight_full_tiles);
 }
 
 static void release(void)
