@@ -15,7 +15,8 @@ enum { TILE_ROWS = 14, TILE_LANES = 16, TILE_PANEL = 32 };
 
 TILE_INLINE __mmask16 lanes_mask(int count)
 {
-    return count >= TILE_LANES ? (__mmask16)0xffff : count <= 0 ? (__mmask16)0 : (__mmask16)((1u << count) - 1);
+    uint32_t mask = count >= TILE_LANES ? 0xffffu : count <= 0 ? 0u : (1u << count) - 1u;
+    return (__mmask16)mask;
 }
 
 /** Nearest-even to BF16, NaN kept as a quiet NaN: the bits of src/num. */
