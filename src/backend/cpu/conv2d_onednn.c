@@ -174,8 +174,8 @@ static bool supports(const mixt__call *call, const char **reason)
         *reason = "oneDNN: result must be fp32 or have the operands' format";
     else if (low && mixt__isa_level() < MIXT_ISA_AVX512_BF16)
         *reason = "this CPU has no BF16 products";
-    else if (!low && v.c < 16 && mixt__isa_level() >= MIXT_ISA_AVX2)
-        *reason = "few channels in FP32: the direct one is faster";
+    else if (!low && v.kernel_h == 1 && v.kernel_w == 1 && v.stride == 1 && v.pad == 0)
+        *reason = "a 1x1 convolution in FP32 is as fast as a product of the engine";
     else if (!mixt__onednn_engine())
         *reason = "oneDNN cannot start";
     else if (v.pad >= v.kernel_h || v.pad >= v.kernel_w)
