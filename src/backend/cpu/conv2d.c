@@ -1,9 +1,9 @@
 /* The candidates of convolution and its gradients, best first, and the sizes they share.
  *
  * direct: no patches are built; BF16 and FP16 cost no more than FP32 on any CPU.
- * onednn: BF16 on AMX, and images of few pixels. Elsewhere it is up to 6% faster than direct in FP32 (the BF16 weight
- * gradient twice) on an idle machine, and three times slower on a busy one: its threads spin while they wait.
- * gemm: patches gathered block by block into the matrix-product engine: everything else.
+ * gemm: patches gathered block by block into the matrix-product engine: 1 x 1 kernels, few pixels, AMX.
+ * onednn: kept to compare with and to force by MIXT_CANDIDATE. It brings a thread team of its own, and two teams on the
+ * same cores slow each other down: see matmul.c.
  */
 #include "backend/cpu/conv2d.h"
 
@@ -48,24 +48,30 @@ bool mixt__conv_is_ordinary(const mixt__call *call, const char **reason)
 
 const mixt__kernel *const mixt__cpu_conv2d_kernels[] = {
     &mixt__conv2d_direct,
+    &mixt__conv2d_gemm,
 #ifdef MIXT_HAVE_ONEDNN
     &mixt__conv2d_onednn,
 #endif
-    &mixt__conv2d_gemm,   &mixt__conv2d_plain, NULL,
+    &mixt__conv2d_plain,
+    NULL,
 };
 
 const mixt__kernel *const mixt__cpu_conv2d_grad_src_kernels[] = {
     &mixt__conv2d_grad_src_direct,
+    &mixt__conv2d_grad_src_gemm,
 #ifdef MIXT_HAVE_ONEDNN
     &mixt__conv2d_grad_src_onednn,
 #endif
-    &mixt__conv2d_grad_src_gemm,   &mixt__conv2d_grad_src_plain, NULL,
+    &mixt__conv2d_grad_src_plain,
+    NULL,
 };
 
 const mixt__kernel *const mixt__cpu_conv2d_grad_weight_kernels[] = {
     &mixt__conv2d_grad_weight_direct,
+    &mixt__conv2d_grad_weight_gemm,
 #ifdef MIXT_HAVE_ONEDNN
     &mixt__conv2d_grad_weight_onednn,
 #endif
-    &mixt__conv2d_grad_weight_gemm,   &mixt__conv2d_grad_weight_plain, NULL,
+    &mixt__conv2d_grad_weight_plain,
+    NULL,
 };

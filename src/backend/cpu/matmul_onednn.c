@@ -1,8 +1,7 @@
 /* Matrix products by oneDNN, in BF16 on CPUs that multiply it.
  *
  * The second operand is a parameter in most products and changes at every step: it is reordered at each run into the
- * layout that oneDNN prefers. FP32 products are left to the engine, which measures as fast. Two candidates are the same
- * code: "onednn_amx" stands before the engine and wants AMX, "onednn" stands behind it.
+ * layout that oneDNN prefers. FP32 products are left to the engine, which measures as fast.
  */
 #include "backend/cpu/program_onednn.h"
 #include "base/isa.h"
@@ -10,7 +9,7 @@
 
 #include <string.h>
 
-extern const mixt__kernel mixt__cpu_matmul_onednn, mixt__cpu_matmul_onednn_amx;
+extern const mixt__kernel mixt__cpu_matmul_onednn;
 
 enum { FEWEST_PRODUCTS = 64 * 1024 }; // below, the cost of calling oneDNN shows
 
@@ -176,16 +175,5 @@ static bool supports(const mixt__call *call, const char **reason)
     return !*reason;
 }
 
-static bool supports_amx(const mixt__call *call, const char **reason)
-{
-    if (mixt__isa_level() < MIXT_ISA_AMX) {
-        *reason = "this CPU has no AMX";
-        return false;
-    }
-    return supports(call, reason);
-}
-
 const mixt__kernel mixt__cpu_matmul_onednn = {
     .name = "onednn", .supports = supports, .prepare = prepare, .run = run, .release = release};
-const mixt__kernel mixt__cpu_matmul_onednn_amx = {
-    .name = "onednn_amx", .supports = supports_amx, .prepare = prepare, .run = run, .release = release};
