@@ -10,6 +10,7 @@ const cli_command *const cli_commands[] = {
     &cli_plan,
     &cli_bench,
     &cli_info,
+    &cli_convert,
     &cli_help,
     &cli_completion_command,
     NULL,

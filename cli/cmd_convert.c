@@ -1,0 +1,82 @@
+/* mixt convert: an array or a weights file from one number format to another. */
+#include "cli/commands.h"
+
+#include "cli/term.h"
+#include "mixt/num.h"
+#include "store/convert_file.h"
+
+#include <jansson.h>
+#include <sys/stat.h>
+
+static int64_t file_bytes(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 ? (int64_t)facts.st_size : 0;
+}
+
+static int run(const cli_args *args)
+{
+    const char *src = cli_word(args, 0), *dst = cli_word(args, 1), *name = cli_text(args, "dtype");
+    mixt_convert_options options = {
+        .stochastic = cli_flag(args, "stochastic"),
+        .seed = (uint64_t)cli_int(args, "seed"),
+        .scale = (float)cli_number(args, "scale"),
+        .saturate = cli_flag(args, "saturate"),
+    };
+    int64_t before = file_bytes(src);
+    if (mixt__convert_file(src, dst, mixt_dtype_parse(name), &options, cli_flag(args, "overwrite")) != MIXT_OK)
+        return cli_failed();
+    int64_t after = file_bytes(dst);
+    if (cli_flag(args, "json")) {
+        json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:I}", "src", src, "dst", dst, "dtype", name, "src_bytes",
+                                (json_int_t)before, "dst_bytes", (json_int_t)after);
+        if (!row) {
+            fputs("mixt convert: done, but the file names are not UTF-8 and cannot be put into JSON\n", stderr);
+            return CLI_FAILED;
+        }
+        json_dumpf(row, stdout, 0);
+        putchar('\n');
+        json_decref(row);
+        return CLI_OK;
+    }
+    char from[32], to[32];
+    printf("%s: %s, %s (%s: %s)\n", dst, name, cli_format_bytes(to, (double)after), src,
+           cli_format_bytes(from, (double)before));
+    return CLI_OK;
+}
+
+const cli_command cli_convert = {
+    .name = "convert",
+    .summary = "convert an array or a weights file between number formats",
+    .description =
+        "Reads SRC and writes DST with its floating-point arrays in another format; the kind of file is known from the "
+        "name (.npy, .safetensors), and either kind gives either kind where one array is all there is. Rounding is to "
+        "nearest, ties to even; NaN stays NaN and subnormals survive.\n\n"
+        "An existing DST is never touched without --overwrite, and is then replaced as a whole or not at all.",
+    .arguments =
+        {
+            {"SRC", CLI_ARGUMENT_FILE, .help = "file to read"},
+            {"DST", CLI_ARGUMENT_FILE, .help = "file to write"},
+        },
+    .options =
+        {
+            {"dtype", 'd', CLI_CHOICE, "D", "fp32|tf32|fp16|bf16|fp8_e4m3|fp8_e5m2|int8|uint8|fp64", .required = true,
+             .help = "format to convert to"},
+            {"stochastic", .kind = CLI_FLAG, .help = "round up or down at random, right on average"},
+            {"seed", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 9007199254740992.0,
+             .help = "seed of stochastic rounding"},
+            {"scale", .kind = CLI_NUMBER, .metavar = "S", .fallback = "1", .min = 1e-30, .max = 1e30,
+             .help = "stored value = value / S (int8, uint8, fp8)"},
+            {"saturate", .kind = CLI_FLAG,
+             .help = "clamp to the largest finite value instead of overflowing (fp16, fp8)"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace DST if it exists"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+        },
+    .examples =
+        {
+            {"mixt convert weights.safetensors small.safetensors --dtype bf16", "half the size, the range of fp32"},
+            {"mixt convert x.npy y.npy --dtype fp16 --stochastic --seed 7", "an array, rounded at random"},
+        },
+    .see_also = "info",
+    .run = run,
+};

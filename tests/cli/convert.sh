@@ -1,0 +1,64 @@
+#!/bin/bash
+# mixt convert, used and misused: values, refusals, and that nothing is overwritten unasked. Usage: convert.sh MIXT
+set -u
+mixt=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+
+# npy FILE DESCR COUNT BYTES: an array as numpy would write it (bytes in printf's notation)
+npy() {
+    local head
+    head=$(printf "{'descr': '%s', 'fortran_order': False, 'shape': (%d,), }" "$2" "$3")
+    { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "$head"; printf "$4"; } >"$1"
+}
+payload() { tail -c +129 "$1" | od -An -v -tx1 | tr -d ' \n'; }
+
+# refused STATUS WORDS ARGUMENT...
+refused() {
+    local expected=$1 words=$2
+    shift 2
+    "$mixt" convert "$@" >/dev/null 2>"$work/err"
+    local status=$?
+    [ $status = "$expected" ] || fail "convert $*: status $status, expected $expected"
+    grep -qF -- "$words" "$work/err" || { fail "convert $*: no '$words' in:"; cat "$work/err"; }
+}
+
+# 1, -2, 65504, 2^-24, 1 + 2^-11 (a tie: to even)
+npy "$work/x.npy" '<f4' 5 '\x00\x00\x80\x3f\x00\x00\x00\xc0\x00\xe0\x7f\x47\x00\x00\x80\x33\x00\x10\x80\x3f'
+"$mixt" convert "$work/x.npy" "$work/y.npy" --dtype fp16 >"$work/out" || fail "fp32 to fp16: status $?"
+grep -q 'fp16' "$work/out" || fail "convert does not say what it did"
+[ "$(payload "$work/y.npy")" = 003c00c0ff7b0100003c ] || fail "fp16 values: $(payload "$work/y.npy")"
+"$mixt" convert "$work/y.npy" "$work/z.npy" -d fp32 --json >"$work/out" || fail "fp16 to fp32: status $?"
+grep -q '"dtype": "fp32"' "$work/out" || fail "JSON of convert: $(cat "$work/out")"
+[ "$(payload "$work/z.npy")" = 0000803f000000c000e07f47000080330000803f ] || fail "fp32 values: $(payload "$work/z.npy")"
+for i in 1 2; do
+    "$mixt" convert "$work/x.npy" "$work/s$i.npy" --dtype fp16 --stochastic --seed 7 >/dev/null || fail "stochastic: status $?"
+done
+cmp -s "$work/s1.npy" "$work/s2.npy" || fail "the same seed gave other bits"
+
+before=$(cksum <"$work/y.npy")
+refused 1 'y.npy' "$work/x.npy" "$work/y.npy" --dtype fp32
+[ "$(cksum <"$work/y.npy")" = "$before" ] || fail "an existing file was changed"
+"$mixt" convert "$work/x.npy" "$work/y.npy" --dtype fp32 --overwrite >/dev/null || fail "--overwrite: status $?"
+cmp -s "$work/x.npy" "$work/y.npy" || fail "--overwrite did not write"
+
+head -c 100 "$work/x.npy" >"$work/short.npy"
+head -c 140 "$work/x.npy" >"$work/cut.npy"
+printf 'hello' >"$work/text.npy"
+refused 1 'short.npy' "$work/short.npy" "$work/o.npy" --dtype fp16
+refused 1 'cut.npy' "$work/cut.npy" "$work/o.npy" --dtype fp16
+refused 1 'text.npy' "$work/text.npy" "$work/o.npy" --dtype fp16
+refused 1 'none.npy' "$work/none.npy" "$work/o.npy" --dtype fp16
+refused 1 '.npy' "$work/x.npy" "$work/o.txt" --dtype fp16
+refused 1 'o.npy' "$work/x.npy" "$work/none/o.npy" --dtype fp16
+refused 2 'did you mean fp16?' "$work/x.npy" "$work/o.npy" --dtype fp17
+refused 2 'missing option --dtype' "$work/x.npy" "$work/o.npy"
+refused 2 'missing argument DST' "$work/x.npy" --dtype fp16
+refused 2 'must be from 0' "$work/x.npy" "$work/o.npy" --dtype fp16 --seed -1
+refused 2 'expected a number' "$work/x.npy" "$work/o.npy" --dtype int8 --scale big
+[ -e "$work/o.npy" ] && fail "a refused conversion left a file"
+[ -n "$(find "$work" -name '*o.npy?*' -o -name '*partial*' -o -name '*.tmp*')" ] && fail "a refused conversion left a part"
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
