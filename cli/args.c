@@ -11,20 +11,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** Messages quote files and arguments, which may hold anything: control characters must not reach the terminal. */
+static void print_message(const char *text)
+{
+    for (; *text; text++)
+        fputc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, stderr);
+}
+
 int cli_usage(const cli_command *command, const char *format, ...)
 {
-    fprintf(stderr, "mixt%s%s: ", command ? " " : "", command ? command->name : "");
+    char text[2048];
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    fprintf(stderr, "mixt%s%s: ", command ? " " : "", command ? command->name : "");
+    print_message(text);
     fprintf(stderr, "\nTry 'mixt%s%s --help'.\n", command ? " " : "", command ? command->name : "");
     return CLI_USAGE;
 }
 
 int cli_failed(void)
 {
-    fprintf(stderr, "mixt: %s\n", mixt_error_text());
+    fputs("mixt: ", stderr);
+    print_message(mixt_error_text());
+    fputc('\n', stderr);
     return CLI_FAILED;
 }
 

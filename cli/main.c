@@ -4,6 +4,8 @@
 #include "base/words.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,8 +56,19 @@ static int dispatch(int argc, char **argv)
     return command ? run_command(command, argc - 2, argv + 2) : unknown_command(argv[1]);
 }
 
+/** Fills the places of standard streams that the caller closed: the next file opened would otherwise get the number of
+ *  standard output, and what is printed would land in it. The wrong direction makes using such a stream an error. */
+static void hold_standard_streams(void)
+{
+    for (int stream = 0; stream <= 2; stream++)
+        if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+            open("/dev/null", stream == 0 ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_streams();
+    signal(SIGXFSZ, SIG_IGN); // a file size limit is then an error of write, with a message
     int status = dispatch(argc, argv);
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "mixt: standard output cannot be written: %s\n", strerror(errno));
