@@ -117,8 +117,10 @@ static mixt_status parse_number(double *number, const mixt__config_record *recor
     leave_c_locale(c, previous);
     if (*end || end == text)
         return fail_type(record, text, quoted);
-    if (!isfinite(value))
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too large", record->name, text);
+    if (!isfinite((float)value)) // numbers are used as FP32: one that is not finite or 0 there would mean something else
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too large: at most 3.4e38 in size", record->name, text);
+    if (value != 0 && (float)value == 0)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too small to be told from 0", record->name, text);
     *number = value;
     return check_range(record, value, text);
 }

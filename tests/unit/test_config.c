@@ -70,6 +70,8 @@ static const bad_file bad_files[] = {
     {"train: {lr: .inf}\n", "1:13", "found '.inf'"},
     {"train: {lr: 0x10}\n", "1:13", "found '0x10'"},
     {"train: {lr: 1e999}\n", "1:13", "too large"},
+    {"train: {lr: 1e39}\n", "1:13", "too large"},
+    {"train: {eps: 1e-60}\n", "1:14", "too small"},
     {"train: {lr: 1e}\n", "1:13", "found '1e'"},
     {"train: {beta2: 1}\n", "1:16", "must be from 0 to 1 (not included)"},
     {"train: {eps: 0}\n", "1:14", "out of range"},
