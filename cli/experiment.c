@@ -121,6 +121,17 @@ static mixt_trainer_options trainer_options(cli_experiment *e)
     return o;
 }
 
+/** A 0 in the options means "default", in a configuration it means 0. */
+static void set_zeros(cli_experiment *e)
+{
+    mixt__trainer_settings *s = &e->trainer->core.settings;
+    s->schedule.lr = real(e, MIXT_KEY_TRAIN_LR);
+    if (!strcmp(text(e, MIXT_KEY_TRAIN_OPTIMIZER), "momentum") || !strcmp(text(e, MIXT_KEY_TRAIN_OPTIMIZER), "nesterov"))
+        s->optimizer.momentum = real(e, MIXT_KEY_TRAIN_MOMENTUM);
+    s->optimizer.beta1 = real(e, MIXT_KEY_TRAIN_BETA1);
+    s->optimizer.beta2 = real(e, MIXT_KEY_TRAIN_BETA2);
+}
+
 /** Updates per epoch and in all: the smaller of what train.epochs and train.steps allow. */
 static mixt_status count_steps(cli_experiment *e)
 {
@@ -131,7 +142,10 @@ static mixt_status count_steps(cli_experiment *e)
         return mixt__fail(MIXT_ERROR_CONFIG, "train.batch %lld times train.accumulate %lld is more than the %lld training samples",
                           (long long)batch, (long long)accumulate, (long long)mixt_data_describe(e->train)->samples);
     e->steps_per_epoch = batches / accumulate;
-    int64_t by_epochs = epochs ? batches * epochs / accumulate : 0;
+    int64_t by_epochs = epochs;
+    if (__builtin_mul_overflow(batches, epochs, &by_epochs))
+        by_epochs = INT64_MAX; // for all practical purposes: train.steps decides, or Ctrl-C
+    by_epochs /= accumulate;
     e->total_steps = !steps ? by_epochs : !by_epochs || steps < by_epochs ? steps : by_epochs;
     return MIXT_OK;
 }
@@ -169,6 +183,7 @@ mixt_status cli_experiment_open(cli_experiment *e, const mixt__config *config)
     e->trainer = mixt__trainer_open(e->context, &model, &trainer);
     if (!e->trainer)
         return MIXT_ERROR_CONFIG;
+    set_zeros(e);
     if (number(e, MIXT_KEY_TRAIN_EVAL_BATCH))
         e->trainer->core.settings.eval_batch = number(e, MIXT_KEY_TRAIN_EVAL_BATCH);
     return mixt_trainer_compile(e->trainer, e->train);
