@@ -8,6 +8,9 @@
 #include <signal.h>
 #include <string.h>
 
+/** Updates in a row that no change of the loss scale can make succeed, after which a run has failed. */
+enum { HOPELESS_MAX = 10 };
+
 static volatile sig_atomic_t stop_requested;
 
 static void request_stop(int signal_number)
@@ -40,7 +43,9 @@ typedef struct loop {
     cli_train_result *result;
     window window;
     int64_t samples;
-    int patience; // validations left before an early stop
+    int64_t patience; // validations left before an early stop
+    bool stop;        // this update is the last: what it logged is complete
+    int hopeless;     // skipped updates in a row that a smaller loss scale would not have saved
 } loop;
 
 static int64_t setting(const loop *l, mixt__config_key key)
@@ -53,8 +58,10 @@ static bool validation_due(const loop *l, const mixt_step *step)
     int64_t every = setting(l, MIXT_KEY_TRAIN_VALIDATE_EVERY);
     if (!l->e->val)
         return false;
-    if (step->step == l->e->total_steps || stop_requested)
+    if (step->step == l->e->total_steps)
         return true;
+    if (stop_requested)
+        return false;
     if (every)
         return step->step % every == 0;
     return l->e->steps_per_epoch && step->step % l->e->steps_per_epoch == 0;
@@ -68,17 +75,17 @@ static mixt_status validate(loop *l, const mixt_step *step)
     r->validations++;
     r->val_loss = found.loss;
     r->val_accuracy = found.accuracy;
-    bool better = !(found.loss >= r->best_val_loss);
+    bool better = isfinite(found.loss) && !(found.loss >= r->best_val_loss); // best is NaN at first
     if (better)
         r->best_val_loss = found.loss;
-    int limit = (int)setting(l, MIXT_KEY_TRAIN_EARLY_STOP);
+    int64_t limit = setting(l, MIXT_KEY_TRAIN_EARLY_STOP);
     l->patience = better ? limit : l->patience - 1;
     r->stopped_early = limit && l->patience <= 0;
     if (isnan(found.accuracy))
         cli_progress_note(&l->progress, "step %lld: validation loss %.4f", (long long)step->step, found.loss);
     else
-        cli_progress_note(&l->progress, "step %lld: validation loss %.4f, accuracy %.2f%%", (long long)step->step, found.loss,
-                          100 * found.accuracy);
+        cli_progress_note(&l->progress, "step %lld: validation loss %.4f, accuracy %.2f%%", (long long)step->step,
+                          found.loss, 100 * found.accuracy);
     return MIXT_OK;
 }
 
@@ -105,7 +112,8 @@ static mixt_status log_row(loop *l, const mixt_step *step, bool validated)
 {
     window *w = &l->window;
     double n = (double)w->steps;
-    cli_metrics_row row = {.step = step->step, .epoch = step->epoch, .skipped = w->skipped, .val_loss = NAN, .val_accuracy = NAN};
+    cli_metrics_row row = {
+        .step = step->step, .epoch = step->epoch, .skipped = w->skipped, .val_loss = NAN, .val_accuracy = NAN};
     row.memory = (int64_t)l->result->memory.allocated;
     row.loss = w->loss / n;
     row.accuracy = w->accuracy / n;
@@ -128,7 +136,8 @@ static void show(loop *l, const mixt_step *step)
 {
     const cli_experiment *e = l->e;
     const mixt__scaling *scaling = &e->trainer->core.settings.scaling;
-    l->shown = (cli_progress_info){.step = step->step, .steps = e->total_steps, .epoch = step->epoch + 1, .loss = step->loss};
+    l->shown =
+        (cli_progress_info){.step = step->step, .steps = e->total_steps, .epoch = step->epoch + 1, .loss = step->loss};
     l->shown.epochs = setting(l, MIXT_KEY_TRAIN_EPOCHS);
     l->shown.accuracy = step->accuracy;
     l->shown.items_s = (double)(l->samples * e->items_per_sample) / l->result->step_seconds;
@@ -136,8 +145,31 @@ static void show(loop *l, const mixt_step *step)
     l->shown.scale = scaling->enabled ? step->scale : NAN;
     cli_progress_update(&l->progress, &l->shown);
     if (step->skipped)
-        cli_progress_note(&l->progress, "step %lld skipped: gradient of %s is not finite; loss scale %g -> %g", (long long)step->step,
-                          step->overflow_layer ? step->overflow_layer : "a layer", step->scale, (double)e->trainer->core.seen.scale);
+        cli_progress_note(&l->progress, "step %lld skipped: gradient of %s is not finite; loss scale %g -> %g",
+                          (long long)step->step, step->overflow_layer ? step->overflow_layer : "a layer", step->scale,
+                          (double)e->trainer->core.seen.scale);
+}
+
+/** Fails when training cannot go on: a loss that is not finite although the update counted, or updates skipped one
+ *  after another for another reason than a loss scale that is still falling. */
+static mixt_status check_health(loop *l, const mixt_step *step)
+{
+    const mixt__scaling *scaling = &l->e->trainer->core.settings.scaling;
+    if (!isfinite(step->loss) && !step->skipped)
+        return mixt__fail(MIXT_ERROR_DATA, "step %lld: the loss is not finite (%g): lower train.lr, or check the data",
+                          (long long)step->step, step->loss);
+    bool can_fall = scaling->enabled && scaling->dynamic && step->scale > (double)scaling->floor;
+    bool hopeless = step->skipped && (!isfinite(step->loss) || !can_fall);
+    bool last = step->step == l->e->total_steps && !isfinite(step->loss);
+    l->hopeless = hopeless ? l->hopeless + 1 : 0;
+    if (l->hopeless < HOPELESS_MAX && !last)
+        return MIXT_OK;
+    return mixt__fail(
+        MIXT_ERROR_DATA,
+        "step %lld: the last %d updates were skipped (loss %g, first bad gradient in %s, loss scale %g): training "
+        "has diverged; lower train.lr, set train.clip, or use another precision",
+        (long long)step->step, l->hopeless, isnan(step->loss) ? (double)NAN : step->loss,
+        step->overflow_layer ? step->overflow_layer : "no layer", step->scale);
 }
 
 /** One update with all that hangs on it. */
@@ -150,16 +182,18 @@ static mixt_status advance(loop *l)
     if (step.step == 1)
         MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory));
     show(l, &step);
-    if (!isfinite(step.loss) && !step.skipped)
-        return mixt__fail(MIXT_ERROR_DATA, "step %lld: the loss is not finite (%g): lower train.lr, or check the data",
-                          (long long)step.step, step.loss);
-    bool validated = validation_due(l, &step);
+    mixt_status status = check_health(l, &step);
+    bool validated = status == MIXT_OK && validation_due(l, &step);
     if (validated)
-        MIXT_TRY(validate(l, &step));
-    bool last = step.step == l->e->total_steps || stop_requested || l->result->stopped_early;
-    if (validated || last || step.step % setting(l, MIXT_KEY_TRAIN_LOG_EVERY) == 0 || step.skipped)
-        MIXT_TRY(log_row(l, &step, validated));
-    return MIXT_OK;
+        status = validate(l, &step);
+    validated = validated && status == MIXT_OK;
+    l->stop = step.step == l->e->total_steps || stop_requested || l->result->stopped_early;
+    bool due = step.step % setting(l, MIXT_KEY_TRAIN_LOG_EVERY) == 0;
+    if (due || validated || l->stop || step.skipped || status != MIXT_OK) {
+        mixt_status logged = log_row(l, &step, validated);
+        status = status == MIXT_OK ? logged : status;
+    }
+    return status;
 }
 
 mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cli_train_result *result)
@@ -167,17 +201,18 @@ mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cli_
     loop l = {.e = e, .dir = dir, .result = result};
     struct sigaction old_int, old_term;
     *result = (cli_train_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN};
-    l.patience = (int)setting(&l, MIXT_KEY_TRAIN_EARLY_STOP);
+    l.patience = setting(&l, MIXT_KEY_TRAIN_EARLY_STOP);
     catch_signals(&old_int, &old_term);
     cli_progress_start(&l.progress, stderr, quiet, 0);
     double start = mixt__time_now();
     mixt_status status = MIXT_OK;
-    while (status == MIXT_OK && result->steps < e->total_steps && !stop_requested && !result->stopped_early)
+    while (status == MIXT_OK && !l.stop) // at least one update: there is something to save after every signal
         status = advance(&l);
     result->seconds = mixt__time_now() - start;
     result->samples_s = result->step_seconds > 0 ? (double)l.samples / result->step_seconds : 0;
-    result->interrupted = stop_requested;
-    cli_progress_finish(&l.progress, &l.shown);
+    result->interrupted = stop_requested && result->steps < e->total_steps;
+    if (result->steps)
+        cli_progress_finish(&l.progress, &l.shown);
     sigaction(SIGINT, &old_int, NULL);
     sigaction(SIGTERM, &old_term, NULL);
     return status;
