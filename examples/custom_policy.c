@@ -1,7 +1,9 @@
 /* A precision policy by layer, from a file, and a change of precision between two steps. */
+#define _POSIX_C_SOURCE 200809L // mkstemp, also with -std=c11
 #include <mixt/mixt.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
