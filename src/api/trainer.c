@@ -6,6 +6,20 @@
 
 #include <string.h>
 
+/** Copies the options, strings included: they are read again when the precision changes. */
+static mixt_status take_options(mixt_trainer *t, const mixt_trainer_options *options)
+{
+    t->options = *options;
+    const char **strings[] = {&t->options.precision, &t->options.optimizer, &t->options.schedule, &t->options.loss_scale};
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
+        if (*strings[i]) {
+            *strings[i] = mixt__arena_strdup(&t->context->arena, *strings[i]);
+            if (!*strings[i])
+                return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trainer");
+        }
+    return MIXT_OK;
+}
+
 mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options)
 {
     mixt_trainer *t = mixt__arena_alloc(&context->arena, sizeof *t);
@@ -14,10 +28,11 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
         return NULL;
     }
     t->context = context;
-    t->options = *options;
     t->core.model = *model;
     t->core.backend = context->backend;
-    mixt_status status = mixt__policy_load(options->precision ? options->precision : "fp32", &t->policy);
+    mixt_status status = take_options(t, options);
+    if (status == MIXT_OK)
+        status = mixt__policy_load(options->precision ? options->precision : "fp32", &t->policy);
     if (status == MIXT_OK)
         status = mixt__trainer_settings_parse(options, mixt__policy_uses(&t->policy.policy, MIXT_DTYPE_FP16), &t->core.settings);
     t->core.settings.policy = t->policy.policy;
