@@ -27,7 +27,8 @@ static mixt_dtype policy_dtype(const char *name)
 
 static mixt_status bad(const reader *r, const yaml_node_t *node, const char *what)
 {
-    return mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: %s", r->path, node->start_mark.line + 1, node->start_mark.column + 1, what);
+    return mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: %s", r->path, node->start_mark.line + 1,
+                      node->start_mark.column + 1, what);
 }
 
 static const char *scalar(const yaml_node_t *node)
@@ -89,12 +90,16 @@ static mixt_status read_document(reader *r)
 {
     yaml_node_t *root = yaml_document_get_root_node(&r->document);
     if (!root)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s: empty: a policy needs 'default: bf16' (or another format) at least", r->path);
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: empty: a policy needs 'default: bf16' (or another format) at least",
+                          r->path);
     if (root->type != YAML_MAPPING_NODE)
         return bad(r, root, "a policy must be a map with 'default' and 'rules'");
     for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++) {
         const yaml_node_t *key = yaml_document_get_node(&r->document, p->key);
         yaml_node_t *value = yaml_document_get_node(&r->document, p->value);
+        if ((!strcmp(scalar(key), "default") && r->file->policy.dtype != MIXT_DTYPE_NONE) ||
+            (!strcmp(scalar(key), "rules") && r->rules))
+            return bad(r, key, "this key is given twice");
         if (!strcmp(scalar(key), "default"))
             MIXT_TRY(read_dtype(r, value, &r->file->policy.dtype));
         else if (!strcmp(scalar(key), "rules"))
@@ -105,11 +110,26 @@ static mixt_status read_document(reader *r)
     return r->file->policy.dtype == MIXT_DTYPE_NONE ? bad(r, root, "the policy has no default") : MIXT_OK;
 }
 
+/** A second document would be ignored: better to say so. */
+static mixt_status check_end(reader *r, yaml_parser_t *parser)
+{
+    mixt_status status = MIXT_OK;
+    if (!yaml_parser_load(parser, &r->document))
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: not YAML: %s", r->path, parser->problem_mark.line + 1,
+                          parser->problem_mark.column + 1, parser->problem ? parser->problem : "cannot be read");
+    const yaml_node_t *root = yaml_document_get_root_node(&r->document);
+    if (root)
+        status = bad(r, root, "a second document begins here: a policy is one document");
+    yaml_document_delete(&r->document);
+    return status;
+}
+
 static mixt_status read_file(const char *path, mixt__policy_file *file)
 {
     FILE *stream = fopen(path, "rb");
     if (!stream)
-        return mixt__fail(MIXT_ERROR_FILE, "precision '%s' is neither fp32, tf32, fp16, bf16 nor a policy file that can be read: %s",
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "precision '%s' is neither fp32, tf32, fp16, bf16 nor a policy file that can be read: %s",
                           path, strerror(errno));
     reader r = {.path = path, .file = file};
     yaml_parser_t parser;
@@ -122,6 +142,11 @@ static mixt_status read_file(const char *path, mixt__policy_file *file)
     if (yaml_parser_load(&parser, &r.document)) {
         status = read_document(&r);
         yaml_document_delete(&r.document);
+        if (status == MIXT_OK)
+            status = check_end(&r, &parser);
+    } else if (ferror(stream)) {
+        status =
+            mixt__fail(MIXT_ERROR_FILE, "precision '%s' is no policy file that can be read: %s", path, strerror(errno));
     } else {
         status = mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: not YAML: %s", path, parser.problem_mark.line + 1,
                             parser.problem_mark.column + 1, parser.problem ? parser.problem : "cannot be read");
