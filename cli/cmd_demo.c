@@ -73,7 +73,7 @@ static mixt_status run_side(const cli_args *args, side *s, const char *folder)
     if (status == MIXT_OK)
         status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
-        status = cli_run_dir_create(&s->dir, config);
+        status = cli_run_dir_create(&s->dir, config, mixt_data_describe(e.train)->kind);
     if (status == MIXT_OK)
         status = cli_train_loop(&e, &s->dir, false, &s->result);
     if (status == MIXT_OK)

@@ -1,31 +1,19 @@
 /* mixt eval: loss and accuracy of a trained run. */
 #include "cli/commands.h"
 
-#include "base/status.h"
 #include "cli/experiment.h"
+#include "cli/run_dir.h"
 
 #include <jansson.h>
 #include <math.h>
-
-/** The configuration that a run directory holds. */
-static int load_run(const cli_args *args, mixt__config **config)
-{
-    char path[4096];
-    *config = NULL;
-    if (snprintf(path, sizeof path, "%s/config.yaml", cli_word(args, 0)) >= (int)sizeof path) {
-        mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", cli_word(args, 0));
-        return cli_failed();
-    }
-    return cli_config(args, path, config);
-}
 
 static void print(const cli_args *args, const mixt_evaluation *found)
 {
     const char *split = cli_text(args, "split");
     bool classes = !isnan(found->accuracy);
     if (cli_flag(args, "json")) {
-        json_t *o = json_pack("{s:s, s:s, s:I, s:f}", "run", cli_word(args, 0), "split", split, "count", (json_int_t)found->count, "loss",
-                              found->loss);
+        json_t *o = json_pack("{s:s, s:s, s:I, s:f}", "run", cli_word(args, 0), "split", split, "count",
+                              (json_int_t)found->count, "loss", found->loss);
         json_object_set_new(o, "accuracy", classes ? json_real(found->accuracy) : json_null());
         json_object_set_new(o, "error_rate", classes ? json_real(1 - found->accuracy) : json_null());
         json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -62,11 +50,11 @@ static mixt_status evaluate(const cli_args *args, const mixt__config *config)
 static int run(const cli_args *args)
 {
     mixt__config *config;
-    int status = load_run(args, &config);
-    if (status == CLI_OK && evaluate(args, config) != MIXT_OK)
-        status = cli_failed();
+    mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
+    if (status == MIXT_OK)
+        status = evaluate(args, config);
     mixt__config_free(config);
-    return status;
+    return status == MIXT_OK ? CLI_OK : cli_failed();
 }
 
 const cli_command cli_eval = {

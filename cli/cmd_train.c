@@ -63,15 +63,15 @@ static void print_json(const cli_run_dir *dir, const cli_train_result *r)
     json_decref(o);
 }
 
-static mixt_status train(const cli_args *args, const mixt__config *config)
+static mixt_status train(const cli_args *args, mixt__config *config)
 {
     cli_experiment e;
     cli_run_dir dir = {0};
-    cli_train_result result;
+    cli_train_result result = {0};
     char path[1200];
     mixt_status status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
-        status = cli_run_dir_create(&dir, config);
+        status = cli_run_dir_create(&dir, config, mixt_data_describe(e.train)->kind);
     if (status == MIXT_OK)
         status = cli_train_loop(&e, &dir, cli_flag(args, "quiet") || cli_flag(args, "json"), &result);
     if (status == MIXT_OK)
@@ -82,6 +82,8 @@ static mixt_status train(const cli_args *args, const mixt__config *config)
         else if (!cli_flag(args, "quiet"))
             print_summary(&e, &dir, &result);
     }
+    if (status != MIXT_OK && !result.steps)
+        cli_run_dir_discard(&dir);
     cli_run_dir_close(&dir);
     cli_experiment_close(&e);
     return status;

@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+static const char policy_name[] = "policy.yaml";
 
 /** mkdir -p for everything before the last component. */
 static mixt_status make_parents(const char *path)
@@ -34,7 +37,8 @@ static mixt_status make_named(cli_run_dir *dir, const char *name)
     if (!mkdir(dir->path, 0777))
         return MIXT_OK;
     if (errno == EEXIST)
-        return mixt__fail(MIXT_ERROR_FILE, "run directory %s exists already: choose another with out=DIR (nothing was changed)",
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "run directory %s exists already: choose another with out=DIR (nothing was changed)",
                           dir->path);
     return mixt__fail(MIXT_ERROR_FILE, "cannot make run directory %s: %s", dir->path, strerror(errno));
 }
@@ -64,7 +68,8 @@ static mixt_status make_default(cli_run_dir *dir, const mixt__config *config)
 {
     char stem[256];
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION), *slash = strrchr(precision, '/');
-    snprintf(stem, sizeof stem, "runs/%.100s-%.100s", mixt__config_string(config, MIXT_KEY_MODEL), slash ? slash + 1 : precision);
+    snprintf(stem, sizeof stem, "runs/%.100s-%.100s", mixt__config_string(config, MIXT_KEY_MODEL),
+             slash ? slash + 1 : precision);
     return make_numbered(stem, dir->path, sizeof dir->path);
 }
 
@@ -74,17 +79,132 @@ const char *cli_run_dir_file(const cli_run_dir *dir, const char *name, char text
     return text;
 }
 
-mixt_status cli_run_dir_create(cli_run_dir *dir, const mixt__config *config)
+/** Sets a key to the absolute form of a file's name; `prefix` stands before it in the key's value. */
+static mixt_status set_absolute(mixt__config *config, mixt__config_key key, const char *prefix, const char *name)
 {
-    const char *out = mixt__config_string(config, MIXT_KEY_OUT);
+    char folder[4096], setting[9000];
+    if (*name == '/')
+        return MIXT_OK;
+    if (!getcwd(folder, sizeof folder))
+        return mixt__fail(MIXT_ERROR_FILE, "the current folder has no name: %s", strerror(errno));
+    snprintf(setting, sizeof setting, "%s=%s%s/%s", mixt__config_table[key].name, prefix, folder, name);
+    return mixt__config_set(config, setting, mixt__config_origin(config, key));
+}
+
+/** The configuration names data by where it is, not by where mixt was called. */
+static mixt_status resolve_data(mixt__config *config, const char *kind)
+{
+    const char *path = mixt__config_string(config, MIXT_KEY_DATA_PATH),
+               *labels = mixt__config_string(config, MIXT_KEY_DATA_LABELS);
+    if (!*path || !strcmp(kind, "digits") || !strcmp(kind, "random"))
+        return MIXT_OK;
+    if (*labels && strcmp(kind, "csv") && !access(labels, F_OK)) // of a CSV file: a column
+        MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_LABELS, "", labels));
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "%s:", kind);
+    if (strncmp(path, prefix, strlen(prefix)))
+        prefix[0] = '\0';
+    return set_absolute(config, MIXT_KEY_DATA_PATH, prefix, path + strlen(prefix));
+}
+
+static mixt_status copy_file(const char *from, const char *to)
+{
+    char buffer[4096];
+    FILE *in = fopen(from, "rb"), *out = in ? fopen(to, "wxb") : NULL;
+    size_t got;
+    bool good = out != NULL;
+    while (good && (got = fread(buffer, 1, sizeof buffer, in)) > 0)
+        good = fwrite(buffer, 1, got, out) == got;
+    good = good && !ferror(in);
+    if (in)
+        fclose(in);
+    if (out && fclose(out))
+        good = false;
+    return good ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "cannot copy policy %s to %s: %s", from, to, strerror(errno));
+}
+
+/** A run keeps its own copy of a policy file: the file may change or vanish later. */
+static mixt_status keep_policy(const cli_run_dir *dir, mixt__config *config)
+{
     char path[1200];
-    *dir = (cli_run_dir){0};
-    MIXT_TRY(*out ? make_named(dir, out) : make_default(dir, config));
+    const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
+    if (mixt_dtype_parse(precision) != MIXT_DTYPE_NONE)
+        return MIXT_OK;
+    cli_run_dir_file(dir, policy_name, path);
+    MIXT_TRY(copy_file(precision, path));
+    char setting[1300];
+    snprintf(setting, sizeof setting, "precision=%s", path);
+    MIXT_TRY(mixt__config_set(config, setting, mixt__config_origin(config, MIXT_KEY_PRECISION)));
+    return set_absolute(config, MIXT_KEY_PRECISION, "", path);
+}
+
+static mixt_status fill(cli_run_dir *dir, mixt__config *config, const char *kind)
+{
+    char path[1200];
+    MIXT_TRY(keep_policy(dir, config));
+    MIXT_TRY(resolve_data(config, kind));
     MIXT_TRY(mixt__config_write(config, cli_run_dir_file(dir, "config.yaml", path)));
     dir->metrics = fopen(cli_run_dir_file(dir, "metrics.jsonl", path), "wx");
     if (!dir->metrics)
         return mixt__fail(MIXT_ERROR_FILE, "cannot write %s: %s", path, strerror(errno));
     return MIXT_OK;
+}
+
+mixt_status cli_run_dir_create(cli_run_dir *dir, mixt__config *config, const char *kind)
+{
+    const char *out = mixt__config_string(config, MIXT_KEY_OUT);
+    *dir = (cli_run_dir){0};
+    mixt_status status = *out ? make_named(dir, out) : make_default(dir, config);
+    if (status != MIXT_OK) {
+        dir->path[0] = '\0'; // what has that name is not ours
+        return status;
+    }
+    status = fill(dir, config, kind);
+    if (status != MIXT_OK)
+        cli_run_dir_discard(dir);
+    return status;
+}
+
+void cli_run_dir_discard(cli_run_dir *dir)
+{
+    const char *const names[] = {"metrics.jsonl", "config.yaml", policy_name};
+    char path[1200];
+    if (!dir->path[0])
+        return;
+    cli_run_dir_close(dir);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        unlink(cli_run_dir_file(dir, names[i], path));
+    rmdir(dir->path);
+    dir->path[0] = '\0';
+}
+
+mixt_status cli_run_dir_config(const char *run, mixt__config **config)
+{
+    char path[4096], setting[4200];
+    *config = NULL;
+    struct stat info;
+    if (snprintf(path, sizeof path, "%s/%s", run, policy_name) >= (int)sizeof path)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
+    if (stat(run, &info) || !S_ISDIR(info.st_mode))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: no such folder: expected a run directory made by 'mixt train'", run);
+    snprintf(setting, sizeof setting, "precision=%s", path);
+    bool policy = !access(path, F_OK);
+    snprintf(path, sizeof path, "%s/config.yaml", run);
+    if (access(path, F_OK))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: holds no config.yaml: it is no run directory made by 'mixt train'",
+                          run);
+    mixt_status status = mixt__config_new(config);
+    if (status == MIXT_OK)
+        status = mixt__config_load(*config, path);
+    if (status == MIXT_OK && policy) // the run may have been moved since
+        status = mixt__config_set(*config, setting, path);
+    if (status == MIXT_OK)
+        status = mixt__config_check(*config);
+    if (status == MIXT_OK)
+        return MIXT_OK;
+    mixt__config_free(*config);
+    *config = NULL;
+    return status;
 }
 
 void cli_run_dir_close(cli_run_dir *dir)

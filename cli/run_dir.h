@@ -1,4 +1,6 @@
-/* A run directory: config.yaml, metrics.jsonl, model.safetensors. Made new, never overwritten. */
+/* A run directory: config.yaml, metrics.jsonl, model.safetensors, and policy.yaml where a policy file was used. Made new,
+ * never overwritten; enough to evaluate the run from any folder, as long as the data stays where it is.
+ */
 #ifndef MIXT_CLI_RUN_DIR_H
 #define MIXT_CLI_RUN_DIR_H
 
@@ -7,12 +9,17 @@
 #include <stdio.h>
 
 typedef struct cli_run_dir {
-    char path[1024];
+    char path[1024]; // "": not made
     FILE *metrics;
 } cli_run_dir;
 
-/** Creates the directory that the configuration names (or runs/<model>-<precision>-<number>) and writes config.yaml. */
-mixt_status cli_run_dir_create(cli_run_dir *dir, const mixt__config *config);
+/** Creates the directory that the configuration names (or runs/<model>-<precision>-<number>), copies the policy file into
+ *  it, makes the configuration's names of files absolute, and writes config.yaml. `kind` is that of the opened data. */
+mixt_status cli_run_dir_create(cli_run_dir *dir, mixt__config *config, const char *kind);
+/** Takes back a directory in which nothing has happened yet, so that the same command can be tried again. */
+void cli_run_dir_discard(cli_run_dir *dir);
+/** The configuration of a finished run, with the policy that lies beside it. */
+mixt_status cli_run_dir_config(const char *run, mixt__config **config);
 /** Path of a file inside; `text` has room for 1200 bytes. */
 const char *cli_run_dir_file(const cli_run_dir *dir, const char *name, char text[1200]);
 void cli_run_dir_close(cli_run_dir *dir);
