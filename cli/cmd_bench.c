@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "api/api.h"
+#include "base/memory.h"
 #include "base/threads.h"
 #include "cli/table.h"
 #include "models/bench.h"
@@ -30,11 +31,16 @@ static mixt_status make_batches(bench *b, const mixt_data *data)
     const mixt_data_info *info = mixt_data_describe(data);
     size_t input = (size_t)(b->batch * info->input_elements) * mixt_dtype_size(info->input_dtype);
     size_t target = (size_t)(b->batch * info->target_elements) * mixt_dtype_size(info->target_dtype);
+    size_t need = BATCHES * (input + target), room = mixt__memory_available();
+    if (room && need > room)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%d batches of %lld samples need %.2f GiB, %.2f are free: use a smaller batch", BATCHES,
+                          (long long)b->batch, (double)need / 1073741824.0, (double)room / 1073741824.0);
     for (int i = 0; i < BATCHES; i++) {
         b->input[i] = mixt__alloc_uninit(input);
         b->target[i] = mixt__alloc_uninit(target);
         if (!b->input[i] || !b->target[i])
-            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples", BATCHES, (long long)b->batch);
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples (%.2f GiB)", BATCHES, (long long)b->batch,
+                              (double)need / 1073741824.0);
         MIXT_TRY(mixt_data_batch(data, b->batch, i, b->input[i], b->target[i]));
     }
     return MIXT_OK;
@@ -59,8 +65,9 @@ static mixt_status open(bench *b, const cli_args *args)
     b->trainer = mixt__trainer_open(b->context, &model, &trainer);
     if (!b->trainer)
         return MIXT_ERROR_CONFIG;
-    MIXT_TRY(make_batches(b, data));
-    return mixt_trainer_compile(b->trainer, data);
+    MIXT_TRY(mixt_trainer_compile(b->trainer, data));
+    MIXT_TRY(mixt__trainer_allocate(&b->trainer->core)); // first: its message names all that the model needs
+    return make_batches(b, data);
 }
 
 static int compare(const void *x, const void *y)

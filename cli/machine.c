@@ -2,6 +2,7 @@
 #include "cli/machine.h"
 
 #include "base/isa.h"
+#include "base/memory.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -43,33 +44,6 @@ static void read_caches(cli_machine *machine)
     }
 }
 
-static void read_memory(cli_machine *machine)
-{
-    FILE *file = fopen("/proc/meminfo", "r");
-    char line[128];
-    while (file && fgets(line, sizeof line, file)) {
-        long long kib;
-        if (sscanf(line, "MemTotal: %lld kB", &kib) == 1)
-            machine->memory_total = kib * 1024;
-        else if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1)
-            machine->memory_available = kib * 1024;
-    }
-    if (file)
-        fclose(file);
-    // A container sees the host's memory in /proc but dies at its own limit.
-    char limit[32], used[32];
-    if (!read_line("/sys/fs/cgroup/memory.max", limit, sizeof limit) || !strcmp(limit, "max"))
-        return;
-    int64_t most = strtoll(limit, NULL, 10);
-    if (most > 0 && most < machine->memory_total)
-        machine->memory_total = most;
-    if (read_line("/sys/fs/cgroup/memory.current", used, sizeof used)) {
-        int64_t left = most - strtoll(used, NULL, 10);
-        if (left >= 0 && left < machine->memory_available)
-            machine->memory_available = left;
-    }
-}
-
 cli_machine cli_machine_read(void)
 {
     cli_machine machine = {0};
@@ -77,7 +51,8 @@ cli_machine cli_machine_read(void)
     cpu_set_t mine;
     machine.cores_usable = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : machine.cores_online;
     read_caches(&machine);
-    read_memory(&machine);
+    machine.memory_total = (int64_t)mixt__memory_total();
+    machine.memory_available = (int64_t)mixt__memory_available();
     return machine;
 }
 

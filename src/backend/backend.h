@@ -49,6 +49,8 @@ typedef struct mixt__backend {
     /** Device memory, 64-byte aligned, not cleared; NULL when there is none. */
     void *(*alloc)(size_t bytes);
     void (*free)(void *block);
+    /** Bytes that are free now; 0 when that is not known. */
+    size_t (*available)(void);
     mixt_status (*zero)(void *block, size_t bytes);
     mixt_status (*upload)(void *device, const void *host, size_t bytes);
     mixt_status (*download)(void *host, const void *device, size_t bytes);

@@ -136,6 +136,13 @@ mixt_status mixt__executable_allocate(mixt__executable *e)
     return MIXT_OK;
 }
 
+void mixt__executable_release(mixt__executable *e)
+{
+    e->backend->free(e->arena);
+    e->backend->free(e->workspace);
+    e->arena = e->workspace = NULL;
+}
+
 void mixt__executable_free(mixt__executable *e)
 {
     if (!e)
@@ -143,8 +150,7 @@ void mixt__executable_free(mixt__executable *e)
     for (int64_t i = 0; e->calls && e->choices && i < e->graph->node_count; i++)
         if (e->choices[i].kernel && e->choices[i].kernel->release)
             e->choices[i].kernel->release(&e->calls[i]);
-    e->backend->free(e->arena);
-    e->backend->free(e->workspace);
+    mixt__executable_release(e);
     mixt__memory_plan_free(&e->plan);
     mixt__arena_free(&e->memory_of_calls);
     mixt__free(e->calls);

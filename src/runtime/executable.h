@@ -35,6 +35,8 @@ typedef struct mixt__executable {
 /** Chooses kernels and plans memory; takes ownership of the graph, also on failure. */
 mixt_status mixt__executable_take(mixt__graph *graph, const mixt__backend *backend, mixt__executable **executable);
 mixt_status mixt__executable_allocate(mixt__executable *executable);
+/** Gives back what allocate took, also half of it. */
+void mixt__executable_release(mixt__executable *executable);
 void mixt__executable_free(mixt__executable *executable);
 
 /** Points the calls at parameters and at the loss's gradient; call once after both are allocated. */

@@ -131,14 +131,21 @@ static void free_copies(mixt__params *p)
     }
 }
 
+void mixt__params_release(mixt__params *p)
+{
+    float **arenas[] = {&p->master, &p->grad, &p->moment1, &p->moment2, &p->state};
+    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
+        p->backend->free(*arenas[i]);
+        *arenas[i] = NULL;
+    }
+    free_copies(p);
+}
+
 void mixt__params_free(mixt__params *p)
 {
     if (!p)
         return;
-    float *arenas[] = {p->master, p->grad, p->moment1, p->moment2, p->state};
-    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++)
-        p->backend->free(arenas[i]);
-    free_copies(p);
+    mixt__params_release(p);
     mixt__arena_free(&p->names);
     mixt__free(p->table);
     mixt__free(p->segments);

@@ -27,6 +27,8 @@ typedef struct mixt__params {
 mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
                              mixt__params **params);
 mixt_status mixt__params_allocate(mixt__params *params);
+/** Gives back what allocate took, also half of it. */
+void mixt__params_release(mixt__params *params);
 void mixt__params_free(mixt__params *params);
 
 /** Bytes of each role, as they will be or are allocated. */

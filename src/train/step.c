@@ -145,17 +145,9 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
 
 /* ---- evaluation ---- */
 
-static mixt_status ready_to_evaluate(mixt__trainer *t, const mixt_data *data)
+static mixt_status compile_evaluation(mixt__trainer *t, const mixt_data *data)
 {
-    int64_t batch = t->settings.eval_batch;
-    mixt__batch_spec spec = mixt__trainer_spec_of(data, batch);
-    if (!t->train) {
-        mixt__batch_spec train = mixt__trainer_spec_of(data, t->settings.batch);
-        MIXT_TRY(mixt__trainer_compile(t, &train));
-    }
-    MIXT_TRY(mixt__trainer_allocate(t));
-    if (t->eval)
-        return MIXT_OK;
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
     mixt__graph *source, *graph;
     MIXT_TRY(mixt__model_build(&t->model, &spec, false, &source));
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
@@ -169,6 +161,23 @@ static mixt_status ready_to_evaluate(mixt__trainer *t, const mixt_data *data)
     t->eval_input = mixt__alloc((size_t)mixt__shape_count(&spec.input) * mixt_dtype_size(spec.input_dtype));
     t->eval_target = mixt__alloc((size_t)mixt__shape_count(&spec.target) * mixt_dtype_size(spec.target_dtype));
     return t->eval_input && t->eval_target ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for an evaluation batch");
+}
+
+static mixt_status ready_to_evaluate(mixt__trainer *t, const mixt_data *data)
+{
+    if (!t->train) {
+        mixt__batch_spec train = mixt__trainer_spec_of(data, t->settings.batch);
+        MIXT_TRY(mixt__trainer_compile(t, &train));
+    }
+    MIXT_TRY(mixt__trainer_allocate(t));
+    mixt__shape shape = mixt__trainer_spec_of(data, t->settings.eval_batch).input;
+    if (t->eval && mixt__shape_equal(&t->eval->graph->values[t->eval->graph->input].shape, &shape))
+        return MIXT_OK;
+    mixt__trainer_free_eval(t);
+    mixt_status status = compile_evaluation(t, data);
+    if (status != MIXT_OK)
+        mixt__trainer_free_eval(t);
+    return status;
 }
 
 /** Marks the targets behind the last valid sample as not counting. */

@@ -67,12 +67,9 @@ static mixt_status find_backward_order(mixt__trainer *t)
     return MIXT_OK;
 }
 
-mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec)
+static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
-    if (t->train)
-        return mixt__fail(MIXT_ERROR_STATE, "the trainer is compiled already");
-    t->spec = *spec;
-    MIXT_TRY(compile(t, spec, true, &t->train));
+    MIXT_TRY(compile(t, &t->spec, true, &t->train));
     MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer), &t->params));
     for (int64_t s = 0; s < t->params->segment_count; s++) {
         mixt__segment *segment = &t->params->segments[s];
@@ -80,6 +77,25 @@ mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec
     }
     t->workspace_bytes = mixt__update_workspace(t->params->segments, t->params->segment_count);
     return find_backward_order(t);
+}
+
+static void forget_plan(mixt__trainer *t)
+{
+    mixt__executable_free(t->train);
+    mixt__params_free(t->params);
+    t->train = NULL;
+    t->params = NULL;
+}
+
+mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec)
+{
+    if (t->train)
+        return mixt__fail(MIXT_ERROR_STATE, "the trainer is compiled already");
+    t->spec = *spec;
+    mixt_status status = compile_and_lay_out(t);
+    if (status != MIXT_OK)
+        forget_plan(t);
+    return status;
 }
 
 static void make_update(mixt__trainer *t)
@@ -109,10 +125,38 @@ static size_t stats_bytes(const mixt__trainer *t)
     return (size_t)t->params->segment_count * sizeof *t->stats;
 }
 
-mixt_status mixt__trainer_allocate(mixt__trainer *t)
+/** A system that promises more memory than it has kills the process later: better to refuse here, with figures. */
+static mixt_status check_room(const mixt__trainer *t)
 {
-    if (t->control)
+    mixt_memory m = mixt__trainer_memory(t);
+    size_t room = t->backend->available(), need = m.total + m.batches;
+    const double gib = 1073741824.0;
+    if (!room || need <= room)
         return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_MEMORY,
+                      "training needs %.2f GiB (weights, gradients and moments %.2f, activations %.2f, workspace %.2f, batches %.2f), "
+                      "%s has %.2f GiB free: use a smaller batch or model",
+                      (double)need / gib, (double)(m.masters + m.copies + m.gradients + m.moments + m.state) / gib,
+                      (double)m.activations / gib, (double)(m.workspace + m.control) / gib, (double)m.batches / gib, t->backend->name,
+                      (double)room / gib);
+}
+
+static void release(mixt__trainer *t)
+{
+    t->backend->free(t->control);
+    t->backend->free(t->stats);
+    t->backend->free(t->workspace);
+    t->control = NULL;
+    t->stats = NULL;
+    t->workspace = NULL;
+    if (t->params)
+        mixt__params_release(t->params);
+    if (t->train)
+        mixt__executable_release(t->train);
+}
+
+static mixt_status take_memory(mixt__trainer *t)
+{
     size_t before = mixt__alloc_bytes();
     t->control = t->backend->alloc(sizeof *t->control);
     t->stats = t->backend->alloc(stats_bytes(t));
@@ -129,7 +173,21 @@ mixt_status mixt__trainer_allocate(mixt__trainer *t)
     return t->backend->upload(t->control, &t->seen, sizeof t->seen);
 }
 
-static void free_eval(mixt__trainer *t)
+mixt_status mixt__trainer_allocate(mixt__trainer *t)
+{
+    if (t->broken)
+        return mixt__fail(MIXT_ERROR_STATE, "a change of precision failed half way: save nothing, make a new trainer");
+    if (t->control)
+        return MIXT_OK;
+    MIXT_TRY(check_room(t));
+    mixt_status status = take_memory(t);
+    if (status == MIXT_OK)
+        return MIXT_OK;
+    release(t); // so that a later call starts afresh
+    return mixt__fail_context(status, "training needs %.2f GiB", (double)mixt__trainer_memory(t).total / 1073741824.0);
+}
+
+void mixt__trainer_free_eval(mixt__trainer *t)
 {
     mixt__executable_free(t->eval);
     t->eval = NULL;
@@ -138,19 +196,11 @@ static void free_eval(mixt__trainer *t)
     t->eval_input = t->eval_target = NULL;
 }
 
-mixt_status mixt__trainer_recompile(mixt__trainer *t)
+/** Puts a newly compiled step in the place of the one that runs. */
+static mixt_status replace_plan(mixt__trainer *t)
 {
-    mixt__executable *next;
-    if (!t->train)
-        return MIXT_OK;
-    MIXT_TRY(compile(t, &t->spec, true, &next));
-    mixt__executable_free(t->train);
-    t->train = next;
-    free_eval(t);
     MIXT_TRY(find_backward_order(t));
-    if (!t->control)
-        return mixt__params_retype(t->params, next->graph);
-    MIXT_TRY(mixt__params_retype(t->params, next->graph));
+    MIXT_TRY(mixt__params_retype(t->params, t->train->graph));
     MIXT_TRY(mixt__executable_allocate(t->train));
     mixt__executable_bind(t->train, t->params, &t->control->seed);
     make_update(t);
@@ -159,17 +209,31 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     return t->backend->upload(t->control, &t->seen, sizeof t->seen);
 }
 
+mixt_status mixt__trainer_recompile(mixt__trainer *t)
+{
+    mixt__executable *next;
+    if (!t->train)
+        return MIXT_OK;
+    if (!t->control) { // no values yet: as if compiled for the first time
+        forget_plan(t);
+        return mixt__trainer_compile(t, &t->spec);
+    }
+    MIXT_TRY(compile(t, &t->spec, true, &next));
+    mixt__executable_free(t->train); // before the next takes its memory
+    t->train = next;
+    mixt__trainer_free_eval(t);
+    mixt_status status = replace_plan(t);
+    t->broken = status != MIXT_OK;
+    return status;
+}
+
 void mixt__trainer_free(mixt__trainer *t)
 {
     mixt__prefetch_stop(t->prefetch);
-    free_eval(t);
-    mixt__executable_free(t->train);
-    mixt__params_free(t->params);
-    if (t->backend) {
-        t->backend->free(t->control);
-        t->backend->free(t->stats);
-        t->backend->free(t->workspace);
-    }
+    mixt__trainer_free_eval(t);
+    if (t->backend)
+        release(t);
+    forget_plan(t);
     mixt__free(t->backward_order);
     *t = (mixt__trainer){0};
 }

@@ -43,6 +43,7 @@ typedef struct mixt__trainer {
     int64_t batches_per_epoch, next_batch, attempts, runs;
     void *eval_input, *eval_target; // host buffers of one evaluation batch
     char overflow_layer[128];
+    bool broken;         // a change of precision failed half way: nothing can run any more
     bool hand_gradients; // gradients of mixt__trainer_backward wait to be applied
 } mixt__trainer;
 
@@ -56,6 +57,8 @@ mixt_status mixt__trainer_allocate(mixt__trainer *t);
 /** Recompiles for another policy (which the caller has put into settings); weights and moments stay. */
 mixt_status mixt__trainer_recompile(mixt__trainer *t);
 void mixt__trainer_free(mixt__trainer *t);
+/** Forgets the compiled evaluation; the next one compiles again. */
+void mixt__trainer_free_eval(mixt__trainer *t);
 
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result);
 /** The same on a batch in memory (accumulate × batch samples, one micro-step's after the other). */

@@ -299,8 +299,8 @@ static void test_round_trip(void **state)
     static const char *const awkward[] = {
         "train.lr=0.1",
         "train.lr=3.0000000000000004e-05",
-        "train.eps=4.9e-324",
-        "train.clip=1.7976931348623157e308",
+        "train.eps=1.4e-45",
+        "train.clip=3.4028234663852886e38",
         "seed=9223372036854775807",
         "net.hidden=[]",
         "net.hidden=7",

@@ -312,6 +312,52 @@ static void precision_changes_between_steps(void **state)
     mixt_close(f.context);
 }
 
+/** Between compile and the first step there are no values yet; and the caller's strings may be gone by then. */
+static void precision_changes_before_the_first_step(void **state)
+{
+    (void)state;
+    char optimizer[] = "momentum";
+    fixture f = start(true, &(mixt_trainer_options){.precision = "fp32", .optimizer = optimizer, .batch = 16});
+    memset(optimizer, 'x', sizeof optimizer - 1);
+    assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
+    assert_int_equal(mixt_trainer_set_precision(f.trainer, "bf16"), MIXT_OK);
+    assert_true(isfinite(step(&f).loss));
+    mixt_memory memory;
+    assert_int_equal(mixt_trainer_memory(f.trainer, &memory), MIXT_OK);
+    assert_true(memory.copies > 0 && memory.allocated == memory.total);
+    mixt_close(f.context);
+}
+
+/** Samples of another length need another plan and larger buffers. */
+static void evaluation_follows_the_data(void **state)
+{
+    (void)state;
+    fixture f = start(true, &(mixt_trainer_options){.precision = "fp32", .batch = 16});
+    mixt_data *longer = mixt_data_new(f.context, "random:tokens", .seq = 64, .classes = 256, .samples = 256, .seed = 3);
+    mixt_evaluation found;
+    step(&f);
+    assert_int_equal(mixt_trainer_evaluate(f.trainer, f.data, &found), MIXT_OK);
+    assert_int_equal(found.count, 256 * 16);
+    assert_int_equal(mixt_trainer_evaluate(f.trainer, longer, &found), MIXT_OK);
+    assert_int_equal(found.count, 256 * 64);
+    mixt_close(f.context);
+}
+
+/** A model that cannot fit is refused with figures, as often as it is tried, before the system is asked for memory. */
+static void lack_of_memory_is_said(void **state)
+{
+    (void)state;
+    fixture f = start(false, &(mixt_trainer_options){.precision = "fp32", .batch = 1 << 24});
+    float *batch = malloc(16);
+    assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mixt_trainer_step_on(f.trainer, batch, batch, NULL), MIXT_ERROR_MEMORY);
+        assert_non_null(strstr(mixt_error_text(), "training needs "));
+    }
+    free(batch);
+    mixt_close(f.context);
+}
+
 /** One update by hand equals one update by mixt_trainer_step. */
 static void by_hand_equals_whole_step(void **state)
 {
@@ -383,6 +429,9 @@ int main(void)
         cmocka_unit_test(fusion_keeps_the_result),      cmocka_unit_test(accumulation_equals_a_larger_batch),
         cmocka_unit_test(precision_changes_between_steps), cmocka_unit_test(by_hand_equals_whole_step),
         cmocka_unit_test(weights_survive_a_file),       cmocka_unit_test(training_learns),
+        cmocka_unit_test(precision_changes_before_the_first_step),
+        cmocka_unit_test(evaluation_follows_the_data),
+        cmocka_unit_test(lack_of_memory_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "backend/cpu/kernels.h"
 
 #include "base/alloc.h"
+#include "base/memory.h"
 #include "backend/cpu/training.h"
 
 #include <string.h>
@@ -45,6 +46,7 @@ const mixt__backend mixt__backend_cpu = {
     .kernels = kernels,
     .alloc = mixt__alloc_uninit,
     .free = mixt__free,
+    .available = mixt__memory_available,
     .zero = zero,
     .upload = copy,
     .download = copy,
