@@ -263,9 +263,11 @@ int cli_config(const cli_args *args, const char *path, mixt__config **config)
     int status = CLI_OK;
     if (path && mixt__config_load(made, path) != MIXT_OK)
         status = cli_failed();
-    for (int i = 0; i < args->setting_count && status == CLI_OK; i++)
-        if (mixt__config_set(made, args->settings[i], "command line") != MIXT_OK)
-            status = cli_usage(args->command, "%s", mixt_error_text());
+    for (int i = 0; i < args->setting_count && status == CLI_OK; i++) {
+        mixt_status set = mixt__config_set(made, args->settings[i], "command line");
+        if (set != MIXT_OK)
+            status = set == MIXT_ERROR_MEMORY ? cli_failed() : cli_usage(args->command, "%s", mixt_error_text());
+    }
     if (status == CLI_OK && mixt__config_check(made) != MIXT_OK)
         status = cli_failed();
     if (status == CLI_OK)
