@@ -21,20 +21,29 @@ typedef struct side {
     int64_t points;
 } side;
 
-static mixt_status configure(mixt__config *config, const cli_args *args, const side *s, const char *folder)
+static mixt_status configure(mixt__config *config, const cli_args *args, const side *s)
 {
-    char out[1200];
+    char precision[64];
     const char *const settings[] = {"model=convnet", "data.kind=digits", "train.epochs=4", "train.batch=64", "train.lr=0.002",
                                     "train.schedule=cosine", "train.warmup=50"};
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         MIXT_TRY(mixt__config_set(config, settings[i], "demo"));
     for (int i = 0; i < args->setting_count; i++)
         MIXT_TRY(mixt__config_set(config, args->settings[i], "command line"));
-    snprintf(out, sizeof out, "precision=%s", s->precision);
-    MIXT_TRY(mixt__config_set(config, out, "demo"));
+    snprintf(precision, sizeof precision, "precision=%s", s->precision);
+    MIXT_TRY(mixt__config_set(config, precision, "demo"));
+    return mixt__config_check(config);
+}
+
+/** The side's run directory in the demo's folder, which the first side makes once all is known to work. */
+static mixt_status make_run_dir(mixt__config *config, const cli_experiment *e, side *s, char folder[256])
+{
+    char out[400];
+    if (!folder[0])
+        MIXT_TRY(cli_demo_folder(folder, 256));
     snprintf(out, sizeof out, "out=%s/%s", folder, s->precision);
     MIXT_TRY(mixt__config_set(config, out, "demo"));
-    return mixt__config_check(config);
+    return cli_run_dir_create(&s->dir, config, mixt_data_describe(e->train)->kind);
 }
 
 /** The run's training loss, averaged over SMOOTHING updates, from its own metrics file. */
@@ -61,7 +70,7 @@ static mixt_status read_curve(side *s)
     return MIXT_OK;
 }
 
-static mixt_status run_side(const cli_args *args, side *s, const char *folder)
+static mixt_status run_side(const cli_args *args, side *s, char folder[256])
 {
     mixt__config *config;
     cli_experiment e = {0};
@@ -69,11 +78,11 @@ static mixt_status run_side(const cli_args *args, side *s, const char *folder)
     char path[1200];
     MIXT_TRY(mixt__config_new(&config));
     fprintf(stderr, "%s\n", s->precision);
-    mixt_status status = configure(config, args, s, folder);
+    mixt_status status = configure(config, args, s);
     if (status == MIXT_OK)
         status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
-        status = cli_run_dir_create(&s->dir, config, mixt_data_describe(e.train)->kind);
+        status = make_run_dir(config, &e, s, folder);
     if (status == MIXT_OK)
         status = cli_train_loop(&e, &s->dir, false, &s->result);
     if (status == MIXT_OK)
@@ -149,12 +158,10 @@ static mixt_status draw(const side *sides, const char *folder)
 static int run(const cli_args *args)
 {
     static side sides[SIDES];
-    char folder[256];
+    char folder[256] = "";
     memset(sides, 0, sizeof sides);
     sides[0].precision = "fp32";
     sides[1].precision = cli_text(args, "precision");
-    if (cli_demo_folder(folder, sizeof folder) != MIXT_OK)
-        return cli_failed();
     for (int i = 0; i < SIDES; i++) {
         if (run_side(args, &sides[i], folder) != MIXT_OK)
             return cli_failed();
