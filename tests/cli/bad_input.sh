@@ -1,0 +1,292 @@
+#!/bin/bash
+# What a user can get wrong: each case ends with the right status and a message that names it, and changes no file.
+# Usage: bad_input.sh MIXT
+set -u
+mixt=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0 cases=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+mkdir "$work/in" && cd "$work/in" || exit 1
+
+# ---- what the cases read ----
+
+be32() { printf "\\x$(printf %02x $(($1 >> 24 & 255)))\\x$(printf %02x $(($1 >> 16 & 255)))\\x$(printf %02x $(($1 >> 8 & 255)))\\x$(printf %02x $(($1 & 255)))"; }
+bytes() { head -c "$1" /dev/zero | tr '\0' "${2:-A}"; }
+# idx FOLDER IMAGES LABELS: 8 x 8 images of which the headers promise 100
+idx() {
+    mkdir "$1"
+    { printf '\0\0\10\3'; be32 100; be32 8; be32 8; bytes "$2"; } >"$1/train-images-idx3-ubyte"
+    { printf '\0\0\10\1'; be32 "$3"; bytes "$3" '\1'; } >"$1/train-labels-idx1-ubyte"
+}
+# npy FILE BYTES ELEMENT: 64 rows of 4 FP32 numbers, all the same
+npy() {
+    local header="{'descr': '<f4', 'fortran_order': False, 'shape': (64, 4), }"
+    { printf '\x93NUMPY\1\0\x76\0%-117s\n' "$header"; for _ in $(seq $(($2 / 4))); do printf "$3"; done; } >"$1"
+}
+# csv FILE LINE: 60 rows of four numbers and a class, one of them replaced
+csv() {
+    echo 'a,b,c,d,class' >"$1"
+    for i in $(seq 30); do echo "0.$i,1.5,-2,$i,$((i % 3))"; done >>"$1"
+    [ -z "$2" ] || echo "$2" >>"$1"
+    for i in $(seq 30); do echo "1.$i,0.5,-1,$i,$((i % 3))"; done >>"$1"
+}
+cat >tiny.yaml <<'YAML'
+model: mlp
+precision: fp32
+threads: 1
+net: {hidden: [16]}
+data: {kind: digits, limit: 256}
+train: {epochs: 1, batch: 32}
+YAML
+sed 's/mlp/gpt/; s/hidden: .16./layers: 1, width: 16, heads: 2/; s/kind: digits, limit: 256/kind: text, path: words.txt, seq: 16/' tiny.yaml >gpt.yaml
+yes 'the quick brown fox' | head -c 4000 >words.txt
+echo 'too short' >short.txt
+idx good 6400 100
+idx cut 1000 100
+idx fewer 6400 99
+cp -r good magic && printf '\1' | dd of=magic/train-images-idx3-ubyte conv=notrunc status=none
+cp -r good labels && printf '\372' | dd of=labels/train-labels-idx1-ubyte bs=1 seek=50 conv=notrunc status=none
+mkdir gz hollow && gzip -c good/train-images-idx3-ubyte | head -c 60 >gz/train-images-idx3-ubyte.gz
+gzip -c good/train-labels-idx1-ubyte >gz/train-labels-idx1-ubyte.gz
+: >hollow/train-images-idx3-ubyte
+csv good.csv ''
+csv nan.csv 'nan,1,2,3,1'
+csv narrow.csv '1,2,3,1'
+csv word.csv '1,2,three,4,1'
+csv huge.csv '1e39,1,2,3,1'
+csv fraction.csv '1,1,2,3,1.5'
+head -c 3000 /dev/urandom >noise.csv
+npy good.npy 1024 '\0\0\200\77'
+npy cut.npy 400 '\0\0\200\77'
+npy nan.npy 1024 '\0\0\300\177'
+{ printf '\x93NUMPY\1\0\x76\0%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (64,), }"; bytes 256 '\0'; } >labels.npy
+printf 'model: mlp\ntrain: {lr: [1}\n' >syntax.yaml
+printf 'model: mlp\n\ttrain: 1\n' >tab.yaml
+printf 'model: mlp\nmodel: gpt\n' >twice.yaml
+printf 'train:\n  learning_rate: 0.1\n' >key.yaml
+printf 'train:\n  batch: many\n' >type.yaml
+printf '\0\1\2' >binary.yaml
+: >empty.yaml
+printf 'default: bf16\nrules:\n  - layer: "fc.0\n' >policy_syntax.yaml
+printf 'default: fp8\n' >policy_format.yaml
+printf 'default: bf16\nrulez: []\n' >policy_key.yaml
+printf 'default: bf16\ndefault: fp16\n' >policy_twice.yaml
+printf 'rules: []\n' >policy_default.yaml
+"$mixt" train tiny.yaml out=run -q || fail "the run that the cases damage: status $?"
+mkdir folder
+for case in noweights cutweights shortweights noise badconfig othersize notensor folderweights; do cp -r run $case; done
+rm noweights/model.safetensors
+truncate -s 2000 cutweights/model.safetensors
+truncate -s 5 shortweights/model.safetensors
+cp noise.csv noise/model.safetensors
+echo 'net: [' >badconfig/config.yaml
+sed -i 's/hidden: .*/hidden: [17]/' othersize/config.yaml
+sed -i 's/hidden: .*/hidden: [16, 10]/' notensor/config.yaml
+rm folderweights/model.safetensors && mkdir folderweights/model.safetensors
+
+# ---- the cases: name | command after "mixt" | status | words on standard error ----
+
+table=$(cat <<'CASES'
+no such key                 | train tiny.yaml out=x train.learning=1              | 2 | unknown key 'train.learning'
+key in the wrong section    | train tiny.yaml out=x lr=1                          | 2 | did you mean train.lr?
+word for a number           | train tiny.yaml out=x train.lr=fast                 | 2 | train.lr: expected a number at least 0, found 'fast'
+fraction for an integer     | train tiny.yaml out=x train.batch=1.5               | 2 | train.batch: expected an integer
+number out of range         | train tiny.yaml out=x train.lr=-1                   | 2 | train.lr: -1 is out of range
+number beyond FP32          | train tiny.yaml out=x train.lr=1e300                | 2 | train.lr: 1e300 is too large
+number below FP32           | train tiny.yaml out=x train.eps=1e-300              | 2 | train.eps: 1e-300 is too small
+unknown choice              | train tiny.yaml out=x train.optimizer=adan          | 2 | did you mean adam?
+batch of none               | train tiny.yaml out=x train.batch=0                 | 2 | train.batch: 0 is out of range
+too many threads            | train tiny.yaml out=x threads=5000                  | 2 | threads: 5000 is out of range
+seed beyond 64 bits         | train tiny.yaml out=x seed=99999999999999999999     | 2 | does not fit 64 bits
+loss scale of 0             | train tiny.yaml out=x train.loss_scale=0            | 2 | train.loss_scale: 0 is out of range
+scale below its floor       | train tiny.yaml out=x train.scale_init=0.5          | 1 | must not be less than train.scale_floor
+nothing to train            | train tiny.yaml out=x train.epochs=0                | 1 | one of them must say when to stop
+not a setting               | train tiny.yaml out=x tarin.lr                      | 2 | settings are of the form key=value
+no configuration            | train                                               | 2 | missing argument CONFIG
+configuration missing       | train none.yaml                                     | 1 | none.yaml: cannot be opened
+configuration is a folder   | train folder                                        | 1 | folder: cannot be read: Is a directory
+configuration is empty      | train empty.yaml                                    | 1 | empty.yaml:1:1: the file has no settings
+configuration is binary     | train binary.yaml                                   | 1 | not a text file
+configuration is no YAML    | train syntax.yaml                                   | 1 | syntax.yaml:2:
+configuration has a tab     | train tab.yaml                                      | 1 | YAML is indented with spaces
+key twice in a file         | train twice.yaml                                    | 1 | model is given twice
+unknown key in a file       | train key.yaml                                      | 1 | key.yaml:2:3: unknown key
+wrong type in a file        | train type.yaml                                     | 1 | type.yaml:2:10: train.batch: expected an integer
+unknown model               | train tiny.yaml out=x model=gtp                     | 1 | did you mean gpt?
+size the model has not      | train tiny.yaml out=x net.heads=2                   | 1 | model mlp
+heads that do not divide    | train gpt.yaml out=x net.heads=3                    | 1 | net.heads must divide net.width
+images too small to pool    | train tiny.yaml out=x model=convnet net.hidden=[] net.channels=4,4,4,4,4,4 | 1 | halve images of 28 x 28 to nothing
+no such depth               | train tiny.yaml out=x model=resnet net.hidden=[] net.depth=19 | 1 | no depth 19
+fewer classes than labels   | train tiny.yaml out=x net.classes=3                 | 1 | classes 3, but the data has 10
+rows for a conv net         | train tiny.yaml out=x model=convnet net.hidden=[] data.kind=csv data.path=good.csv | 1 | needs images
+batch above the samples     | train tiny.yaml out=x train.batch=1024              | 1 | is more than the 256 training samples
+accumulation above them     | train tiny.yaml out=x train.accumulate=100          | 1 | is more than the 256 training samples
+sequence above the text     | train gpt.yaml out=x data.seq=100000                | 1 | fewer than one sample
+text too short              | train gpt.yaml out=x data.path=short.txt            | 1 | short.txt: the train part has
+precision unknown           | train tiny.yaml out=x precision=fp8                 | 1 | precision 'fp8' is neither fp32, tf32, fp16, bf16
+policy is a folder          | train tiny.yaml out=x precision=folder              | 1 | precision 'folder' is no policy file
+policy is no YAML           | train tiny.yaml out=x precision=policy_syntax.yaml  | 1 | policy_syntax.yaml:4:1: not YAML
+policy of another format    | train tiny.yaml out=x precision=policy_format.yaml  | 1 | policy_format.yaml:1:10: a precision must be
+policy with another key     | train tiny.yaml out=x precision=policy_key.yaml     | 1 | unknown key of a policy
+policy with a key twice     | train tiny.yaml out=x precision=policy_twice.yaml   | 1 | policy_twice.yaml:2:1: this key is given twice
+policy without default      | train tiny.yaml out=x precision=policy_default.yaml | 1 | the policy has no default
+no GPU backend              | train tiny.yaml out=x device=cuda                   | 1 | device 'cuda'
+data without a path         | train tiny.yaml out=x data.kind=idx                 | 1 | say where it is with data.path
+data missing                | train tiny.yaml out=x data.kind=csv data.path=none.csv | 1 | none.csv: No such file
+data of no kind             | train tiny.yaml out=x data.kind=auto data.path=foo:bar | 1 | no kind 'foo'
+data is a device            | train tiny.yaml out=x data.kind=csv data.path=/dev/zero | 1 | is not a regular file
+folder without data         | train tiny.yaml out=x data.kind=idx data.path=folder | 1 | holds no train-images-idx3-ubyte
+IDX cut off                 | train tiny.yaml out=x data.kind=idx data.path=cut   | 1 | the file is cut off
+IDX with another magic      | train tiny.yaml out=x data.kind=idx data.path=magic | 1 | offset 0: magic 01 00 08 03 is not IDX
+IDX of no bytes             | train tiny.yaml out=x data.kind=idx data.path=hollow | 1 | the file is empty
+IDX with a label too few    | train tiny.yaml out=x data.kind=idx data.path=fewer | 1 | 99 labels, but
+IDX label out of range      | train tiny.yaml out=x data.kind=idx data.path=labels net.classes=10 | 1 | classes 10, but the data has 251
+gzip cut off                | train tiny.yaml out=x data.kind=idx data.path=gz    | 1 | gzip data damaged or cut off
+CSV with NaN                | train tiny.yaml out=x data.kind=csv data.path=nan.csv | 1 | nan.csv: line 32, column 1: 'nan' is not finite
+CSV beyond FP32             | train tiny.yaml out=x data.kind=csv data.path=huge.csv | 1 | huge.csv: line 32, column 1: '1e39' is not finite
+CSV with a word             | train tiny.yaml out=x data.kind=csv data.path=word.csv | 1 | word.csv: line 32, column 3: 'three' is not a number
+CSV with a short row        | train tiny.yaml out=x data.kind=csv data.path=narrow.csv | 1 | narrow.csv: line 32: 4 columns, expected 5
+CSV of noise                | train tiny.yaml out=x data.kind=csv data.path=noise.csv | 1 | noise.csv: line
+CSV without that column     | train tiny.yaml out=x data.kind=csv data.path=good.csv data.labels=none | 1 | no column 'none'
+NPY cut off                 | train tiny.yaml out=x data.kind=npy data.path=cut.npy data.labels=labels.npy | 1 | cut.npy: shape [64, 4] of fp32 needs 1024 bytes
+NPY with NaN                | train tiny.yaml out=x data.kind=npy data.path=nan.npy data.labels=labels.npy | 1 | nan is not finite
+NPY without labels          | train tiny.yaml out=x data.kind=npy data.path=good.npy | 1 | must name the .npy file of its labels
+no such NPY                 | train tiny.yaml out=x data.kind=npy data.path=words.txt data.labels=labels.npy | 1 | not a .npy file
+run directory exists        | train tiny.yaml out=run                             | 1 | run directory run exists already
+run directory is a file     | train tiny.yaml out=tiny.yaml                       | 1 | run directory tiny.yaml exists already
+run directory in a file     | train tiny.yaml out=tiny.yaml/x                     | 1 | cannot make run directory tiny.yaml/x
+run directory not allowed   | train tiny.yaml out=/proc/x                         | 1 | cannot make run directory /proc/x
+run directory here          | train tiny.yaml out=.                               | 1 | run directory . exists already
+model above the memory      | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | training needs 16
+batch above the memory      | bench mlp --precision fp32 --batch 16777216         | 1 | training needs 24
+positions above the model   | bench gpt --precision fp32 --batch 1 --seq 2000     | 1 | the model has only 1024 positions
+benchmark unknown           | bench mpl --precision fp32                          | 2 | did you mean mlp?
+benchmark without precision | bench mlp                                           | 2 | missing option --precision
+benchmark of no GPU         | bench mlp --precision fp32 --device cuda            | 1 | device 'cuda'
+plan of nothing             | plan none.yaml                                      | 1 | none.yaml: cannot be opened
+eval of nothing             | eval none                                           | 1 | none: no such folder: expected a run directory
+eval of a file              | eval tiny.yaml                                      | 1 | tiny.yaml: no such folder
+eval of another folder      | eval folder                                         | 1 | folder: holds no config.yaml
+eval with bad configuration | eval badconfig                                      | 1 | badconfig/config.yaml:1:
+eval without weights        | eval noweights                                      | 1 | noweights/model.safetensors: cannot be opened
+eval of cut weights         | eval cutweights                                     | 1 | are not within the
+eval of five bytes          | eval shortweights                                   | 1 | too short
+eval of noise               | eval noise                                          | 1 | not a safetensors file
+eval of another shape       | eval othersize                                      | 1 | tensor 'fc.0.weight' is fp32 [16, 784], the model needs a float tensor (17, 784)
+eval without a tensor       | eval notensor                                       | 1 | tensor 'fc.2.weight' is missing
+eval with a folder          | eval folderweights                                  | 1 | is not a regular file
+eval of no such part        | eval run --split tset                               | 2 | did you mean test?
+convert to an existing file | convert good.npy labels.npy --dtype fp16            | 1 | labels.npy: exists already
+convert of nothing          | convert none.npy x.npy --dtype fp16                 | 1 | none.npy: cannot be opened
+convert of a cut file       | convert cut.npy x.npy --dtype fp16                  | 1 | but the file has 400 there
+convert into no folder      | convert good.npy none/x.npy --dtype fp16            | 1 | none/x.npy: cannot be created
+convert to no format        | convert good.npy x.npy --dtype fp17                 | 2 | did you mean fp16?
+convert to bf16 in NPY      | convert good.npy x.npy --dtype bf16                 | 1 | .npy has no format for bf16
+demo of no model            | demo model=xxx                                      | 1 | no model 'xxx'
+CASES
+)
+
+trim() { local s=${1#"${1%%[! ]*}"}; echo "${s%"${s##*[! ]}"}"; }
+state() { { find . -type f -exec cksum {} +; find . -type d; } | sort; }
+
+# check NAME STATUS WORDS, after a command whose status is in $found and whose messages are in ../err
+check() {
+    cases=$((cases + 1))
+    [ "$found" = "$2" ] || { fail "$1: status $found, expected $2"; head -3 ../err; }
+    grep -qF -- "$3" ../err || { fail "$1: no '$3' in:"; head -3 ../err; }
+    [ "$(wc -l <../err)" -le 3 ] || fail "$1: more than three lines of messages"
+}
+
+before=$(state)
+while IFS='|' read -r name command status words; do
+    name=$(trim "$name")
+    read -ra arguments <<<"$command"
+    "$mixt" "${arguments[@]}" >../out 2>../err
+    found=$?
+    check "$name" "$(trim "$status")" "$(trim "$words")"
+    [ -s ../out ] && fail "$name: wrote to standard output"
+    after=$(state)
+    [ "$before" = "$after" ] || { fail "$name: changed files:"; diff <(echo "$before") <(echo "$after") | head -5; before=$after; }
+done <<<"$table"
+
+# ---- what a line of a table cannot say ----
+
+"$mixt" train tiny.yaml out=x "data.path=$(printf 'a\nb')" >../out 2>../err
+found=$?; check "control character in a setting" 2 'control character U+000A'
+"$mixt" train tiny.yaml "out=$(printf 'a\377b')" >../out 2>../err
+found=$?; check "setting that is not UTF-8" 2 'text is not UTF-8'
+"$mixt" train tiny.yaml "out=$(printf 'a%.0s' {1..2000})" >../out 2>../err
+found=$?; check "name of 2000 letters" 1 'longer than 1023 bytes'
+"$mixt" plan tiny.yaml data.kind=csv data.path=noise.csv 2>../err
+grep -q '[[:cntrl:]]' <(tr -d '\n' <../err) && fail "control characters of a file reach the terminal"
+
+# Files that may not grow: nothing is left half written, and a run that never began leaves no directory.
+(ulimit -f 2; "$mixt" train tiny.yaml out=x -q >../out 2>../err)
+found=$?; check "no room for the configuration" 1 'x/config.yaml: configuration cannot be written: File too large'
+[ -e x ] && fail "a run without configuration left its directory"
+(ulimit -f 16; "$mixt" train tiny.yaml out=x -q >../out 2>../err)
+found=$?; check "no room for the weights" 1 'x/model.safetensors: cannot be written'
+[ "$(ls x)" = $'config.yaml\nmetrics.jsonl' ] || fail "a run without room for its weights left: $(ls x)"
+rm -rf x
+(ulimit -f 2; "$mixt" convert run/model.safetensors x.safetensors --dtype fp16 >../out 2>../err)
+found=$?; check "no room for a converted file" 1 'x.safetensors: cannot be written'
+ls | grep -q '^x' && fail "a refused conversion left $(ls | grep '^x')"
+if [ -w /dev/full ]; then
+    for command in 'plan tiny.yaml' 'eval run' 'help' 'train tiny.yaml out=x --json'; do
+        "$mixt" $command >/dev/full 2>../err
+        found=$?; check "full disk under $command" 1 'standard output cannot be written: No space left'
+    done
+    rm -rf x
+fi
+
+# Standard output closed: what would be printed must not land in a file of the run.
+"$mixt" train tiny.yaml out=x --json >&- 2>../err
+found=$?; check "standard output closed" 1 'standard output cannot be written'
+grep -q '"run"' x/* && fail "what was printed went into a file of the run"
+rm -rf x
+"$mixt" train tiny.yaml out=x <&- >&- 2>&-
+"$mixt" eval x >/dev/null 2>&1 || fail "a run without standard streams is not complete"
+rm -rf x
+
+# Too little address space: a message, no crash. The command itself needs about 60 MB of it.
+for kib in 70000 90000 120000; do
+    (ulimit -v $kib; "$mixt" train tiny.yaml out=x net.hidden=30000 -q >../out 2>../err)
+    found=$?
+    [ $found = 1 ] && ! grep -q '^mixt: ' ../err && fail "address space of $kib KiB: no message"
+    [ $found -gt 1 ] && [ $found != 127 ] && fail "address space of $kib KiB: status $found"
+    [ $found = 1 ] && [ -e x ] && fail "address space of $kib KiB: a run that never began left its directory"
+    rm -rf x
+done
+
+# Every allocation of the library may fail.
+for command in 'plan tiny.yaml' 'train tiny.yaml out=x train.steps=1 -q'; do
+    n=1
+    while :; do
+        MIXT_FAIL_ALLOC=$n "$mixt" $command >/dev/null 2>../err
+        found=$?
+        [ $found = 0 ] && break
+        [ $found = 1 ] && grep -q '^mixt: .*memory' ../err || { fail "$command without allocation $n: status $found"; head -2 ../err; }
+        [ -e x ] && [ ! -s x/metrics.jsonl ] && fail "$command without allocation $n left its directory"
+        rm -rf x
+        n=$((n + (n < 40 ? 1 : 7)))
+    done
+    [ $n -gt 40 ] || fail "$command: only $n allocations"
+    rm -rf x
+done
+
+# What root may do anyway.
+if [ "$(id -u)" != 0 ]; then
+    cp good.csv secret.csv && chmod 0 secret.csv
+    "$mixt" train tiny.yaml out=x data.kind=csv data.path=secret.csv 2>../err
+    found=$?; check "unreadable data" 1 'Permission denied'
+    mkdir locked && chmod 555 locked
+    "$mixt" train tiny.yaml out=locked/x 2>../err
+    found=$?; check "unwritable folder" 1 'Permission denied'
+    chmod 755 locked
+else
+    echo "skipped: permissions do not bind root"
+fi
+
+echo "$cases cases"
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
