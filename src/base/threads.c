@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,8 +37,9 @@ static struct {
     bool crowded;         // more threads than cores: do not spin
     mixt__team_fn *fn;
     void *argument;
-    signal_word generation, finished, meeting;
+    signal_word generation, meeting;
     _Alignas(64) uint32_t arrived;
+    signal_word done[MAX_THREADS]; // by worker: the generation it has finished; a line each, so that none is fought over
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int requested;
@@ -86,7 +88,7 @@ static void *work(void *argument)
         seen++; // exactly one further: the next region waits for this acknowledgement
         if (id < team.wanted)
             team.fn(team.argument, id, team.wanted);
-        announce(&team.finished);
+        announce(&team.done[id]);
     }
     return NULL;
 }
@@ -96,7 +98,8 @@ static void forget_workers(void)
 {
     pthread_mutex_init(&team.lock, NULL);
     team.workers = 0;
-    team.generation = team.finished = team.meeting = (signal_word){0};
+    team.generation = team.meeting = (signal_word){0};
+    memset(team.done, 0, sizeof team.done);
     team.arrived = 0;
 }
 
@@ -117,6 +120,8 @@ static void hire(int count)
     if (team.workers >= count)
         return;
     team.hired_at = load(&team.generation.value);
+    for (int worker = team.workers + 1; worker <= count; worker++)
+        team.done[worker].value = team.hired_at;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -163,11 +168,11 @@ bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument)
         team.wanted = threads;
         team.fn = fn;
         team.argument = argument;
-        uint32_t goal = load(&team.finished.value) + (uint32_t)team.workers;
+        uint32_t before = load(&team.generation.value);
         announce(&team.generation);
         fn(argument, 0, threads);
-        for (uint32_t now = load(&team.finished.value); now != goal; now = load(&team.finished.value))
-            wait_change(&team.finished, now);
+        for (int worker = 1; worker <= team.workers; worker++)
+            wait_change(&team.done[worker], before);
         inside = false;
     }
     pthread_mutex_unlock(&team.lock);
