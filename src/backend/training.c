@@ -61,7 +61,7 @@ float mixt__schedule_lr(const mixt__schedule *s, int64_t applied)
     if (s->kind == MIXT_SCHEDULE_ONECYCLE)
         return (float)one_cycle(s, (double)applied);
     if (applied < s->warmup)
-        return (float)(s->lr * (double)(applied + 1) / (double)(s->warmup + 1));
+        return (float)(s->lr * ((double)applied + 1) / ((double)s->warmup + 1));
     int64_t t = applied - s->warmup, n = s->total_steps - s->warmup;
     double progress = t < n ? (double)t / (double)n : 1.0;
     switch (s->kind) {
