@@ -1,0 +1,45 @@
+#!/bin/bash
+# mixt bench: the fields and defaults that scripts compare with other systems. Usage: bench.sh MIXT
+set -u
+mixt=$1
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+number() { grep -o "\"$1\": *[-+.0-9e]*" <<<"$line" | sed 's/.*: *//'; }
+positive() { [ -n "$1" ] && awk -v n="$1" 'BEGIN { exit !(n + 0 > 0) }'; }
+
+# measure ARGUMENT...: one JSON line in $line, with every field
+measure() {
+    line=$("$mixt" bench "$@" --threads 1 --steps 1 --json) || fail "bench $*: status $?"
+    [ "$(wc -l <<<"$line")" = 1 ] || fail "bench $*: not one line"
+    for field in ms items_s tflops threads peak_gib batch; do
+        positive "$(number $field)" || fail "bench $*: $field is '$(number $field)'"
+    done
+    for field in loss seq spread; do
+        [ -n "$(number $field)" ] || fail "bench $*: no $field"
+    done
+    grep -q "\"model\": *\"$1\"" <<<"$line" || fail "bench $*: another model"
+    [ "$(number threads)" = 1 ] || fail "bench $*: $(number threads) threads"
+}
+
+for precision in fp32 tf32 fp16 bf16; do
+    measure mlp --precision $precision --batch 8
+    grep -q "\"precision\": *\"$precision\"" <<<"$line" || fail "bench mlp $precision: another precision"
+    [ "$(number batch) $(number seq)" = '8 0' ] || fail "bench mlp $precision: batch $(number batch), seq $(number seq)"
+done
+measure gpt --precision fp32 --batch 1 --seq 16
+[ "$(number batch) $(number seq)" = '1 16' ] || fail "bench gpt: batch $(number batch), seq $(number seq)"
+measure convnet --precision bf16 --batch 4
+measure lstm --precision bf16 --batch 1 --seq 4
+measure mlp --precision fp32
+[ "$(number batch)" = 128 ] || fail "bench mlp: batch $(number batch) by default, expected 128"
+
+# items/s and ms describe the same step.
+awk -v ms="$(number ms)" -v rate="$(number items_s)" 'BEGIN { r = ms * rate / 128e3; exit !(r > 0.999 && r < 1.001) }' ||
+    fail "$(number items_s) items/s do not fit $(number ms) ms"
+"$mixt" bench mlp --precision fp32 --batch 8 --steps 1 --threads 1 | grep -q 'mlp fp32, batch 8, 1 threads: .* ms a step' || fail "bench for people"
+"$mixt" bench mlp --precision fp32 --batch 8 --steps 1 --threads 1 --profile | grep -Eq 'fc.0 +matmul' || fail "bench --profile names no layer"
+if command -v python3 >/dev/null; then
+    python3 -c 'import json, sys; json.loads(sys.argv[1])' "$line" || fail "bench --json is no JSON"
+fi
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

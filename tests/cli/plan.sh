@@ -1,0 +1,70 @@
+#!/bin/bash
+# mixt plan: what it says is what training then takes, to the byte, and it names every layer. Usage: plan.sh MIXT
+set -u
+mixt=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+cd "$work" || exit 1
+
+yes 'the quick brown fox' | head -c 20000 >words.txt
+common='threads=2 train.steps=1 train.batch=16'
+printf 'model: mlp\n' >any.yaml
+mlp="model=mlp net.hidden=24,16 data.limit=128"
+convnet="model=convnet net.channels=8,16 data.limit=128"
+gpt="model=gpt net.layers=2 net.width=32 net.heads=2 data.kind=text data.path=words.txt data.seq=32"
+lstm="model=lstm net.layers=2 net.width=32 data.kind=text data.path=words.txt data.seq=32"
+layers_mlp='fc.0 fc.1 fc.2 loss'
+layers_convnet='conv1 conv2 fc loss'
+layers_gpt='wte h.0.attn h.1.attn h.0.mlp h.1.mlp loss'
+layers_lstm='lstm loss'
+
+number() { grep -o "\"$1\":[0-9]*" | head -1 | grep -o '[0-9]*$'; }
+
+for model in mlp convnet gpt lstm; do
+    for precision in fp32 fp16 bf16; do
+        settings="$common ${!model} precision=$precision"
+        "$mixt" plan any.yaml $settings --json >plan 2>err || { fail "plan $settings"; cat err; }
+        "$mixt" train any.yaml $settings out=$model-$precision --json >train 2>err || { fail "train $settings"; cat err; }
+        planned=$(number total <plan) allocated=$(number memory_allocated <train)
+        [ -n "$planned" ] && [ "$planned" = "$allocated" ] || fail "$model $precision: planned $planned, allocated $allocated"
+        total=0
+        for role in parameters copies gradients moments state activations workspace control; do
+            bytes=$(number $role <plan)
+            total=$((total + ${bytes:--1}))
+        done
+        [ $total = "$planned" ] || fail "$model $precision: the roles sum up to $total, the total is $planned"
+        grep -q "\"memory\":$allocated" $model-$precision/metrics.jsonl || fail "$model $precision: metrics say something else"
+        [ $precision = fp32 ] && full=$(number activations <plan)
+        # The perceptron is left out: its largest activation is the 16-bit copy of the batch.
+        [ $precision = fp32 ] || [ $model = mlp ] || [ "$(number activations <plan)" -lt "$full" ] ||
+            fail "$model $precision: activations not below fp32's"
+        [ $precision = fp32 ] || grep -q "\"dtype\":\"$precision\"" plan || fail "$model $precision: no value has that format"
+        if command -v python3 >/dev/null; then python3 -m json.tool plan >/dev/null || fail "plan --json is no JSON"; fi
+    done
+    list=layers_$model
+    for option in --explain --graph; do
+        "$mixt" plan any.yaml $common ${!model} precision=bf16 $option >text 2>err || { fail "plan $option"; cat err; }
+        for layer in ${!list}; do
+            grep -qF "$layer" text || fail "plan $option of $model does not name $layer"
+        done
+        grep -Eq '^total +[0-9]+' text || fail "plan $option of $model has no total"
+    done
+done
+
+# --explain says why a better kernel was refused, and obeys a forced one.
+MIXT_CANDIDATE=matmul=plain "$mixt" plan any.yaml $common $mlp --explain | grep -Eq 'matmul +plain .*MIXT_CANDIDATE forces another' ||
+    fail "--explain does not say why a kernel was refused"
+MIXT_CANDIDATE=matmul=none "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q 'no kernel of cpu can run matmul' || fail "a forced kernel that is not there"
+
+# A policy types layers by name; planning creates nothing.
+printf 'default: bf16\nrules:\n  - {layer: "fc.1", precision: fp32}\n' >policy.yaml
+before=$(ls)
+plan=$("$mixt" plan any.yaml $common $mlp precision=policy.yaml --json) || fail "plan with a policy: status $?"
+for pair in fc.0:bf16 fc.1:fp32 fc.2:bf16; do
+    grep -q "\"layer\":\"${pair%:*}\",\"op\":\"matmul\",[^}]*\"backward\":false,\"dtype\":\"${pair#*:}\"" <<<"$plan" || fail "policy: not $pair"
+done
+[ "$before" = "$(ls)" ] || fail "planning left files"
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
