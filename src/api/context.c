@@ -58,6 +58,10 @@ const char *mixt_error(const mixt_context *context)
 mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mixt_data_options *options)
 {
     mixt_data *data = NULL;
+    if (!context) {
+        mixt__fail(MIXT_ERROR_ARGUMENT, "no context: mixt_open failed");
+        return NULL;
+    }
     if (!mixt__grow((void **)&context->data, &context->data_capacity, context->data_count, sizeof *context->data)) {
         mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a data set"));
         return NULL;

@@ -46,7 +46,11 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
 
 mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options)
 {
-    return model ? mixt__trainer_open(model->context, &model->model, options) : NULL;
+    if (!model) {
+        mixt__fail(MIXT_ERROR_ARGUMENT, "no model: mixt_model_new failed");
+        return NULL;
+    }
+    return mixt__trainer_open(model->context, &model->model, options);
 }
 
 static mixt_status need(const mixt_trainer *t)

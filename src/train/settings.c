@@ -86,8 +86,39 @@ static mixt_status parse_scaling(const mixt_trainer_options *o, bool uses_fp16, 
     return MIXT_OK;
 }
 
+/** Numbers outside these limits make every update wrong without a word. */
+static mixt_status check_numbers(const mixt_trainer_options *o)
+{
+    const struct {
+        const char *name;
+        float value, below;
+    } numbers[] = {
+        {"lr", o->lr, INFINITY},
+        {"min_lr", o->min_lr, INFINITY},
+        {"gamma", o->gamma, INFINITY},
+        {"momentum", o->momentum, 1},
+        {"beta1", o->beta1, 1},
+        {"beta2", o->beta2, 1},
+        {"eps", o->eps, INFINITY},
+        {"weight_decay", o->weight_decay, INFINITY},
+        {"clip", o->clip, INFINITY},
+        {"clip_value", o->clip_value, INFINITY},
+        {"scale_init", o->scale_init, INFINITY},
+        {"scale_growth", o->scale_growth, INFINITY},
+        {"scale_backoff", o->scale_backoff, 1},
+        {"scale_floor", o->scale_floor, INFINITY},
+        {"scale_ceiling", o->scale_ceiling, INFINITY},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %g: must be from 0 to below %g", numbers[i].name, (double)numbers[i].value,
+                              (double)numbers[i].below);
+    return MIXT_OK;
+}
+
 mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, bool uses_fp16, mixt__trainer_settings *s)
 {
+    MIXT_TRY(check_numbers(o));
     MIXT_TRY(parse_optimizer(o, &s->optimizer));
     MIXT_TRY(parse_schedule(o, &s->schedule));
     MIXT_TRY(parse_scaling(o, uses_fp16, &s->scaling));

@@ -358,6 +358,27 @@ static void lack_of_memory_is_said(void **state)
     mixt_close(f.context);
 }
 
+/** What failed is said, also by calls on what was never made. */
+static void wrong_options_are_said(void **state)
+{
+    (void)state;
+    fixture f = start(false, &(mixt_trainer_options){.batch = 32});
+    mixt_model *model = mixt_model_new(f.context, small_net, MIXT_LOSS_CROSS_ENTROPY);
+    assert_null(mixt_trainer_new(model, .lr = NAN));
+    assert_non_null(strstr(mixt_error_text(), "lr nan"));
+    assert_null(mixt_trainer_new(model, .momentum = 1));
+    assert_non_null(strstr(mixt_error_text(), "momentum 1: must be from 0 to below 1"));
+    assert_null(mixt_trainer_new(model, .batch = -1));
+    assert_null(mixt_trainer_new(model, .optimizer = "sdg"));
+    assert_null(mixt_trainer_new(NULL));
+    assert_null(mixt_data_new(NULL, "digits:"));
+    assert_null(mixt_model_new(NULL, small_net, MIXT_LOSS_CROSS_ENTROPY));
+    assert_int_equal(mixt_trainer_step(NULL, f.data, NULL), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_trainer_step(f.trainer, NULL, NULL), MIXT_ERROR_ARGUMENT);
+    assert_non_null(strstr(mixt_error(f.context), "lr nan")); // the first failure stays
+    mixt_close(f.context);
+}
+
 /** One update by hand equals one update by mixt_trainer_step. */
 static void by_hand_equals_whole_step(void **state)
 {
@@ -432,6 +453,7 @@ int main(void)
         cmocka_unit_test(precision_changes_before_the_first_step),
         cmocka_unit_test(evaluation_follows_the_data),
         cmocka_unit_test(lack_of_memory_is_said),
+        cmocka_unit_test(wrong_options_are_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
