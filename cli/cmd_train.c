@@ -48,8 +48,8 @@ static json_t *real_or_null(double value)
 
 static void print_json(const cli_run_dir *dir, const cli_train_result *r)
 {
-    json_t *o = json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", dir->path, "steps", (json_int_t)r->steps, "skipped", (json_int_t)r->skipped,
-                          "interrupted", r->interrupted, "stopped_early", r->stopped_early);
+    json_t *o = json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", dir->path, "steps", (json_int_t)r->steps, "skipped",
+                          (json_int_t)r->skipped, "interrupted", r->interrupted, "stopped_early", r->stopped_early);
     json_object_set_new(o, "loss", real_or_null(r->loss));
     json_object_set_new(o, "accuracy", real_or_null(r->accuracy));
     json_object_set_new(o, "val_loss", real_or_null(r->val_loss));
@@ -102,12 +102,15 @@ static int run(const cli_args *args)
 const cli_command cli_train = {
     .name = "train",
     .summary = "train a model as a configuration says",
-    .description = "Reads CONFIG, applies the settings given after it, and trains. The run directory ('out') then "
-                   "holds the resolved "
-                   "configuration (config.yaml), one row of metrics a step (metrics.jsonl) and the final weights. A "
-                   "run directory that "
-                   "exists already is refused: nothing is overwritten.\n\n"
-                   "Ctrl-C stops after the current step and leaves a usable run directory.",
+    .description =
+        "Reads CONFIG, applies the settings given after it, and trains. The run directory ('out') then "
+        "holds the resolved "
+        "configuration (config.yaml), one row of metrics a step (metrics.jsonl) and the final weights. A "
+        "run directory that "
+        "exists already is refused: nothing is overwritten. config.yaml names data by absolute path and a "
+        "policy file is copied beside it, so that the run can be evaluated from any folder.\n\n"
+        "Ctrl-C stops after the current step and leaves a usable run directory. A run that fails before its first step "
+        "leaves none; one whose updates all fail is ended with status 1.",
     .arguments =
         {
             {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
