@@ -8,7 +8,7 @@
 
 #include <immintrin.h>
 
-enum { BLOCK = 16, ROWS_AT_ONCE = 8 };
+enum { BLOCK = 16, ROWS_AT_ONCE = 8, LINES_AHEAD = 6 };
 
 #define PACK_INLINE static inline __attribute__((always_inline))
 
@@ -91,10 +91,13 @@ PACK_INLINE void load_along_k(const mixt__gemm_pack *p, panel to, int64_t lane, 
 #pragma GCC unroll 16
     for (int l = 0; l < BLOCK; l++) {
         int64_t index = (to.first + lane + l) * p->lane_stride + k;
-        if (lane + l >= to.lanes)
+        const char *at = (const char *)p->src + index * (dtype == MIXT_DTYPE_FP32 ? 4 : 2);
+        if (lane + l >= to.lanes) {
             v[l] = _mm512_setzero_si512();
-        else
-            v[l] = pairs ? load_pairs(p->src, index, p->k - k) : load_wide(p->src, index, p->k - k, dtype);
+            continue;
+        }
+        _mm_prefetch(at + LINES_AHEAD * 64, _MM_HINT_T0); // 16 rows at once are more streams than the CPU follows itself
+        v[l] = pairs ? load_pairs(p->src, index, p->k - k) : load_wide(p->src, index, p->k - k, dtype);
     }
 }
 
