@@ -48,7 +48,8 @@ int main(int argc, char **argv)
     printf("%8s %12s %12s\n", "threads", "region us", "meeting us");
     for (int threads = 2; threads <= most; threads *= 2) {
         double region = median_us(nothing, threads, REGIONS);
-        printf("%8d %12.2f %12.2f\n", threads, region, (median_us(meet, threads, REGIONS / MEETINGS) - region) / MEETINGS);
+        printf("%8d %12.2f %12.2f\n", threads, region,
+               (median_us(meet, threads, REGIONS / MEETINGS) - region) / MEETINGS);
     }
     return 0;
 }

@@ -33,14 +33,15 @@ static mixt_status make_batches(bench *b, const mixt_data *data)
     size_t target = (size_t)(b->batch * info->target_elements) * mixt_dtype_size(info->target_dtype);
     size_t need = BATCHES * (input + target), room = mixt__memory_available();
     if (room && need > room)
-        return mixt__fail(MIXT_ERROR_MEMORY, "%d batches of %lld samples need %.2f GiB, %.2f are free: use a smaller batch", BATCHES,
+        return mixt__fail(MIXT_ERROR_MEMORY,
+                          "%d batches of %lld samples need %.2f GiB, %.2f are free: use a smaller batch", BATCHES,
                           (long long)b->batch, (double)need / 1073741824.0, (double)room / 1073741824.0);
     for (int i = 0; i < BATCHES; i++) {
         b->input[i] = mixt__alloc_uninit(input);
         b->target[i] = mixt__alloc_uninit(target);
         if (!b->input[i] || !b->target[i])
-            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples (%.2f GiB)", BATCHES, (long long)b->batch,
-                              (double)need / 1073741824.0);
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples (%.2f GiB)", BATCHES,
+                              (long long)b->batch, (double)need / 1073741824.0);
         MIXT_TRY(mixt_data_batch(data, b->batch, i, b->input[i], b->target[i]));
     }
     return MIXT_OK;
@@ -144,15 +145,16 @@ static void print(const bench *b, bool json)
         printf("%s %s, batch %lld", b->model->name, b->precision, (long long)b->batch);
         if (b->seq)
             printf(" x %lld", (long long)b->seq);
-        printf(", %d threads: %.3f ms a step (spread %.1f%%), %s %s/s, %.3f TFLOP/s, %s\n", mixt__threads_count(), b->ms, 100 * b->spread,
-               cli_format_count(rate, 1e3 * items / b->ms), b->seq ? "tokens" : "samples", tflops,
-               cli_format_bytes(bytes, (double)b->memory.allocated));
+        printf(", %d threads: %.3f ms a step (spread %.1f%%), %s %s/s, %.3f TFLOP/s, %s\n", mixt__threads_count(),
+               b->ms, 100 * b->spread, cli_format_count(rate, 1e3 * items / b->ms), b->seq ? "tokens" : "samples",
+               tflops, cli_format_bytes(bytes, (double)b->memory.allocated));
         return;
     }
-    json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:f}", "peer", "mixt " MIXT_VERSION, "model",
-                          b->model->name, "precision", b->precision, "batch", (json_int_t)b->batch, "seq", (json_int_t)b->seq, "ms", b->ms,
-                          "items_s", 1e3 * items / b->ms, "tflops", tflops, "spread", b->spread, "loss", b->loss, "threads",
-                          mixt__threads_count(), "peak_gib", (double)b->memory.allocated / 1073741824.0);
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:f}", "peer", "mixt " MIXT_VERSION, "model",
+                  b->model->name, "precision", b->precision, "batch", (json_int_t)b->batch, "seq", (json_int_t)b->seq,
+                  "ms", b->ms, "items_s", 1e3 * items / b->ms, "tflops", tflops, "spread", b->spread, "loss", b->loss,
+                  "threads", mixt__threads_count(), "peak_gib", (double)b->memory.allocated / 1073741824.0);
     json_dumpf(o, stdout, JSON_REAL_PRECISION(7));
     putchar('\n');
     json_decref(o);

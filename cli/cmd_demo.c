@@ -24,8 +24,8 @@ typedef struct side {
 static mixt_status configure(mixt__config *config, const cli_args *args, const side *s)
 {
     char precision[64];
-    const char *const settings[] = {"model=convnet", "data.kind=digits", "train.epochs=4", "train.batch=64", "train.lr=0.002",
-                                    "train.schedule=cosine", "train.warmup=50"};
+    const char *const settings[] = {"model=convnet",  "data.kind=digits",      "train.epochs=4", "train.batch=64",
+                                    "train.lr=0.002", "train.schedule=cosine", "train.warmup=50"};
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         MIXT_TRY(mixt__config_set(config, settings[i], "demo"));
     for (int i = 0; i < args->setting_count; i++)
@@ -125,8 +125,10 @@ static void print_table(const side *a, const side *b)
     double mib = 1048576, planned[SIDES] = {(double)a->result.memory.total, (double)b->result.memory.total};
     snprintf(text, sizeof text, "%+.0f%%", 100 * (planned[1] / planned[0] - 1));
     print_row(&t, "memory planned, MiB", "%.2f", planned[0] / mib, planned[1] / mib, text);
-    print_row(&t, "memory measured, MiB", "%.2f", (double)a->result.memory.allocated / mib, (double)b->result.memory.allocated / mib,
-              a->result.memory.allocated == a->result.memory.total && b->result.memory.allocated == b->result.memory.total
+    print_row(&t, "memory measured, MiB", "%.2f", (double)a->result.memory.allocated / mib,
+              (double)b->result.memory.allocated / mib,
+              a->result.memory.allocated == a->result.memory.total &&
+                      b->result.memory.allocated == b->result.memory.total
                   ? "equal to the plan, to the byte"
                   : "differs from the plan");
     double activations[SIDES] = {(double)a->result.memory.activations, (double)b->result.memory.activations};
@@ -144,7 +146,10 @@ static mixt_status draw(const side *sides, const char *folder)
     cli_curve curves[SIDES];
     for (int i = 0; i < SIDES; i++)
         curves[i] = (cli_curve){.name = sides[i].precision, .x = sides[i].x, .y = sides[i].y, .count = sides[i].points};
-    cli_plot plot = {.title = "Training loss of the demo's conv net on drawn digits", .x_label = "update", .y_label = "loss", .curves = curves};
+    cli_plot plot = {.title = "Training loss of the demo's conv net on drawn digits",
+                     .x_label = "update",
+                     .y_label = "loss",
+                     .curves = curves};
     plot.curve_count = SIDES;
     plot.log_y = true;
     if (sides[0].points < 2)
@@ -175,12 +180,15 @@ static int run(const cli_args *args)
 const cli_command cli_demo = {
     .name = "demo",
     .summary = "train the default model in FP32 and in mixed precision",
-    .description = "Trains a small convolutional net on digits that mixt draws itself, once in strict FP32 and once in "
-                   "mixed precision, from the same weights and the same order of samples, and prints both side by side: "
-                   "accuracy, time, planned and measured memory. Needs no data and takes a minute or two.",
+    .description =
+        "Trains a small convolutional net on digits that mixt draws itself, once in strict FP32 and once in "
+        "mixed precision, from the same weights and the same order of samples, and prints both side by side: "
+        "accuracy, time, planned and measured memory. Needs no data and takes a minute or two.",
     .arguments = {{"key=value", CLI_ARGUMENT_SETTING, .help = "settings for both runs, as in train.epochs=1"}},
-    .options = {{"precision", 'p', CLI_CHOICE, "P", "bf16|fp16|tf32", .fallback = "bf16", .help = "format of the second run"}},
-    .examples = {{"mixt demo", "BF16 against FP32"}, {"mixt demo --precision fp16 train.epochs=2", "FP16 with dynamic loss scaling"}},
+    .options = {{"precision", 'p', CLI_CHOICE, "P", "bf16|fp16|tf32", .fallback = "bf16",
+                 .help = "format of the second run"}},
+    .examples = {{"mixt demo", "BF16 against FP32"},
+                 {"mixt demo --precision fp16 train.epochs=2", "FP16 with dynamic loss scaling"}},
     .see_also = "train|plan",
     .run = run,
 };

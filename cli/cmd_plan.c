@@ -66,7 +66,8 @@ static void print_choices(const mixt__executable *x)
         const mixt__choice *c = &x->choices[i];
         char why[512] = "";
         for (int r = 0, used = 0; r < c->refused_count && used < (int)sizeof why; r++)
-            used += snprintf(why + used, sizeof why - (size_t)used, "%s%s: %s", r ? "; " : "", c->refused[r].kernel, c->refused[r].reason);
+            used += snprintf(why + used, sizeof why - (size_t)used, "%s%s: %s", r ? "; " : "", c->refused[r].kernel,
+                             c->refused[r].reason);
         cli_table_cell(&table, "%s%s", n->layer, n->backward ? " (backward)" : "");
         cli_table_cell(&table, "%s", n->op->name);
         cli_table_cell(&table, "%s", n->alias ? "view" : c->kernel->name);
@@ -83,9 +84,10 @@ static json_t *json_nodes(const mixt__executable *x)
     for (int64_t i = 0; i < x->graph->node_count; i++) {
         const mixt__node *n = &x->graph->nodes[i];
         const mixt__value *out = &x->graph->values[n->out[0]];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:s, s:f}", "layer", n->layer, "op", n->op->name, "kernel",
-                                              n->alias ? "view" : x->choices[i].kernel->name, "backward", n->backward, "dtype",
-                                              mixt_dtype_name(out->dtype), "flops", mixt__node_flops(x->graph, n)));
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:s, s:f}", "layer", n->layer, "op", n->op->name,
+                                              "kernel", n->alias ? "view" : x->choices[i].kernel->name, "backward",
+                                              n->backward, "dtype", mixt_dtype_name(out->dtype), "flops",
+                                              mixt__node_flops(x->graph, n)));
     }
     return list;
 }
@@ -96,9 +98,9 @@ static void print_json(const cli_experiment *e, const mixt_memory *m)
     json_t *memory = json_object();
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
         json_object_set_new(memory, roles[i].name, json_integer((json_int_t)role_bytes(m, i)));
-    json_t *o = json_pack("{s:o, s:f, s:f, s:I, s:o}", "memory", memory, "flops", mixt__executable_flops(x, false), "matrix_flops",
-                          mixt__executable_flops(x, true), "activations_without_reuse", (json_int_t)x->plan.naive_bytes, "nodes",
-                          json_nodes(x));
+    json_t *o = json_pack("{s:o, s:f, s:f, s:I, s:o}", "memory", memory, "flops", mixt__executable_flops(x, false),
+                          "matrix_flops", mixt__executable_flops(x, true), "activations_without_reuse",
+                          (json_int_t)x->plan.naive_bytes, "nodes", json_nodes(x));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(o);
@@ -119,7 +121,8 @@ static void print(const cli_args *args, const cli_experiment *e, const mixt_memo
     print_memory(m);
     printf("%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s\n",
            (long long)x->graph->node_count, mixt__executable_flops(x, false) / 1e9,
-           100 * mixt__executable_flops(x, true) / mixt__executable_flops(x, false), cli_format_bytes(text, (double)x->plan.naive_bytes));
+           100 * mixt__executable_flops(x, true) / mixt__executable_flops(x, false),
+           cli_format_bytes(text, (double)x->plan.naive_bytes));
 }
 
 static int run(const cli_args *args)

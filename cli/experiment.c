@@ -46,7 +46,8 @@ mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data 
     mixt_status status = mixt_data_open_with(spec, &o, data);
     if (status != MIXT_OK)
         return status;
-    if (!mixt__grow((void **)&e->context->data, &e->context->data_capacity, e->context->data_count, sizeof *e->context->data)) {
+    if (!mixt__grow((void **)&e->context->data, &e->context->data_capacity, e->context->data_count,
+                    sizeof *e->context->data)) {
         mixt_data_close(*data);
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a data set");
     }
@@ -58,8 +59,8 @@ static mixt_status copy_list(const cli_experiment *e, mixt__config_key key, int6
 {
     const int64_t *values = mixt__config_ints(e->config, key, count);
     if (*count > MIXT_SIZES_MAX)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s has %lld entries: %d at most", mixt__config_table[key].name, (long long)*count,
-                          MIXT_SIZES_MAX);
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s has %lld entries: %d at most", mixt__config_table[key].name,
+                          (long long)*count, MIXT_SIZES_MAX);
     for (int64_t i = 0; i < *count; i++)
         list[i] = values[i];
     return MIXT_OK;
@@ -126,7 +127,8 @@ static void set_zeros(cli_experiment *e)
 {
     mixt__trainer_settings *s = &e->trainer->core.settings;
     s->schedule.lr = real(e, MIXT_KEY_TRAIN_LR);
-    if (!strcmp(text(e, MIXT_KEY_TRAIN_OPTIMIZER), "momentum") || !strcmp(text(e, MIXT_KEY_TRAIN_OPTIMIZER), "nesterov"))
+    if (!strcmp(text(e, MIXT_KEY_TRAIN_OPTIMIZER), "momentum") ||
+        !strcmp(text(e, MIXT_KEY_TRAIN_OPTIMIZER), "nesterov"))
         s->optimizer.momentum = real(e, MIXT_KEY_TRAIN_MOMENTUM);
     s->optimizer.beta1 = real(e, MIXT_KEY_TRAIN_BETA1);
     s->optimizer.beta2 = real(e, MIXT_KEY_TRAIN_BETA2);
@@ -139,7 +141,8 @@ static mixt_status count_steps(cli_experiment *e)
     int64_t epochs = number(e, MIXT_KEY_TRAIN_EPOCHS), steps = number(e, MIXT_KEY_TRAIN_STEPS);
     int64_t batches = mixt_data_batches(e->train, batch);
     if (batches < accumulate)
-        return mixt__fail(MIXT_ERROR_CONFIG, "train.batch %lld times train.accumulate %lld is more than the %lld training samples",
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "train.batch %lld times train.accumulate %lld is more than the %lld training samples",
                           (long long)batch, (long long)accumulate, (long long)mixt_data_describe(e->train)->samples);
     e->steps_per_epoch = batches / accumulate;
     int64_t by_epochs = epochs;

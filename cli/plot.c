@@ -54,29 +54,34 @@ static double place_y(range y, double value)
 static void draw_axes(FILE *f, const cli_plot *plot, range x, range y)
 {
     fprintf(f, "<text x=\"%d\" y=\"22\" font-size=\"15\" font-weight=\"bold\">%s</text>\n", LEFT, plot->title);
-    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, plot->x_label);
-    fprintf(f, "<text transform=\"translate(16 %d) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", (TOP + HEIGHT - BOTTOM) / 2,
-            plot->y_label);
+    fprintf(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10,
+            plot->x_label);
+    fprintf(f, "<text transform=\"translate(16 %d) rotate(-90)\" text-anchor=\"middle\">%s</text>\n",
+            (TOP + HEIGHT - BOTTOM) / 2, plot->y_label);
     double step = tick_step(x, 6);
     for (double t = ceil(x.low / step) * step; t <= x.high + step * 1e-9; t += step)
-        fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#555\">%g</text>\n", place_x(x, t), HEIGHT - BOTTOM + 18, t);
+        fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#555\">%g</text>\n", place_x(x, t),
+                HEIGHT - BOTTOM + 18, t);
     step = plot->log_y && y.high - y.low > 1.2 ? 1 : tick_step(y, 5);
     for (double t = ceil(y.low / step) * step; t <= y.high + step * 1e-9; t += step) {
         double at = place_y(y, t);
-        fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", LEFT, WIDTH - RIGHT, at, at);
-        fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#555\">%.3g</text>\n", LEFT - 8, at + 4, plot->log_y ? pow(10, t) : t);
+        fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", LEFT, WIDTH - RIGHT, at,
+                at);
+        fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#555\">%.3g</text>\n", LEFT - 8, at + 4,
+                plot->log_y ? pow(10, t) : t);
     }
 }
 
 static void draw_curve(FILE *f, const cli_plot *plot, int index, range x, range y)
 {
     const cli_curve *c = &plot->curves[index];
-    fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\" stroke-linejoin=\"round\" points=\"", colours[index]);
+    fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\" stroke-linejoin=\"round\" points=\"",
+            colours[index]);
     for (int64_t i = 0; i < c->count; i++)
         if (drawable(plot, c->y[i]))
             fprintf(f, "%.1f,%.1f ", place_x(x, c->x[i]), place_y(y, height_of(plot, c->y[i])));
-    fprintf(f, "\"/>\n<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"3\" fill=\"%s\"/>\n", WIDTH - RIGHT + 12, TOP + 12 + 20 * index,
-            colours[index]);
+    fprintf(f, "\"/>\n<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"3\" fill=\"%s\"/>\n", WIDTH - RIGHT + 12,
+            TOP + 12 + 20 * index, colours[index]);
     fprintf(f, "<text x=\"%d\" y=\"%d\">%s</text>\n", WIDTH - RIGHT + 32, TOP + 17 + 20 * index, c->name);
 }
 
@@ -96,7 +101,10 @@ mixt_status cli_plot_write(const cli_plot *plot, const char *path)
     FILE *f = fopen(path, "w");
     if (!f)
         return mixt__fail(MIXT_ERROR_FILE, "cannot write %s: %s", path, strerror(errno));
-    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n", WIDTH, HEIGHT);
+    fprintf(f,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
+            "font-size=\"12\">\n",
+            WIDTH, HEIGHT);
     fprintf(f, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", WIDTH, HEIGHT);
     draw_axes(f, plot, x, y);
     for (int c = 0; c < plot->curve_count; c++)

@@ -1,5 +1,5 @@
-/* A run directory: config.yaml, metrics.jsonl, model.safetensors, and policy.yaml where a policy file was used. Made new,
- * never overwritten; enough to evaluate the run from any folder, as long as the data stays where it is.
+/* A run directory: config.yaml, metrics.jsonl, model.safetensors, and policy.yaml where a policy file was used. Made
+ * new, never overwritten; enough to evaluate the run from any folder, as long as the data stays where it is.
  */
 #ifndef MIXT_CLI_RUN_DIR_H
 #define MIXT_CLI_RUN_DIR_H
@@ -13,8 +13,9 @@ typedef struct cli_run_dir {
     FILE *metrics;
 } cli_run_dir;
 
-/** Creates the directory that the configuration names (or runs/<model>-<precision>-<number>), copies the policy file into
- *  it, makes the configuration's names of files absolute, and writes config.yaml. `kind` is that of the opened data. */
+/** Creates the directory that the configuration names (or runs/<model>-<precision>-<number>), copies the policy file
+ * into it, makes the configuration's names of files absolute, and writes config.yaml. `kind` is that of the opened
+ * data. */
 mixt_status cli_run_dir_create(cli_run_dir *dir, mixt__config *config, const char *kind);
 /** Takes back a directory in which nothing has happened yet, so that the same command can be tried again. */
 void cli_run_dir_discard(cli_run_dir *dir);

@@ -10,7 +10,7 @@ typedef struct cli_train_result {
     double loss, accuracy;         // of the last step
     double val_loss, val_accuracy; // of the last validation; NaN: none
     double best_val_loss;
-    double seconds, step_seconds;  // in all; in steps alone, validation and logging left out
+    double seconds, step_seconds; // in all; in steps alone, validation and logging left out
     double samples_s;
     bool stopped_early, interrupted;
     mixt_memory memory;

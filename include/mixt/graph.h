@@ -90,7 +90,7 @@ typedef struct mixt_embedding_options {
 } mixt_embedding_options;
 /** INT32 (…) → (…, features). Parameter name.weight (count, features). */
 mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *o);
-#define mixt_embedding(b, name, ids, ...)                                                                             \
+#define mixt_embedding(b, name, ids, ...)                                                                              \
     mixt_embedding_with((b), (name), (ids), &(mixt_embedding_options){__VA_ARGS__})
 /** Rows of an existing table (a parameter), for tied weights. */
 mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids);
@@ -118,9 +118,9 @@ typedef struct mixt_attention_options {
     float scale;   /**< of the scores; default 1/sqrt(head size) */
 } mixt_attention_options;
 /** q (B, T, C), k and v (B, S, C) → (B, T, C). */
-mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v, const mixt_attention_options *o);
-#define mixt_attention(b, q, k, v, ...)                                                                               \
-    mixt_attention_with((b), (q), (k), (v), &(mixt_attention_options){__VA_ARGS__})
+mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
+                               const mixt_attention_options *o);
+#define mixt_attention(b, q, k, v, ...) mixt_attention_with((b), (q), (k), (v), &(mixt_attention_options){__VA_ARGS__})
 
 typedef struct mixt_pool_options {
     int64_t size;   /**< window height and width; required */

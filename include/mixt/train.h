@@ -1,8 +1,8 @@
-/* Training: a context, a model, a trainer. The trainer compiles the model for the data's shape and the chosen precision at
- * its first step, and again whenever the precision is changed.
+/* Training: a context, a model, a trainer. The trainer compiles the model for the data's shape and the chosen precision
+ * at its first step, and again whenever the precision is changed.
  *
- * Two floors: mixt_trainer_step does a whole step (batch, forward, loss, backward, unscale, check, clip, update); below it,
- * mixt_trainer_backward, _unscale, _clip and _apply do the parts by hand.
+ * Two floors: mixt_trainer_step does a whole step (batch, forward, loss, backward, unscale, check, clip, update); below
+ * it, mixt_trainer_backward, _unscale, _clip and _apply do the parts by hand.
  */
 #ifndef MIXT_TRAIN_H
 #define MIXT_TRAIN_H
@@ -39,32 +39,33 @@ typedef struct mixt_model_options {
     void *user;            /**< mixt_builder_user gives it to the model function */
     float label_smoothing; /**< cross-entropy: share of the target spread over all classes; default 0 */
 } mixt_model_options;
-mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss, const mixt_model_options *options);
-#define mixt_model_new(context, fn, loss, ...)                                                                        \
+mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
+                                const mixt_model_options *options);
+#define mixt_model_new(context, fn, loss, ...)                                                                         \
     mixt_model_new_with((context), (fn), (loss), &(mixt_model_options){__VA_ARGS__})
 
 /** Zero or NULL means the default. */
 typedef struct mixt_trainer_options {
-    const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
-    const char *optimizer; /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
-    int64_t batch;         /**< samples in one forward and backward pass; default 32 */
-    int64_t accumulate;    /**< passes per update; default 1 */
-    float lr;              /**< default 1e-3 */
-    float momentum;        /**< default 0.9 for momentum and nesterov */
-    float beta1, beta2;    /**< default 0.9, 0.999 */
-    float eps;             /**< default 1e-8 */
-    float weight_decay;    /**< default 0; biases and norms have none */
-    float clip;            /**< largest norm of the unscaled gradient; 0: off */
-    float clip_value;      /**< largest magnitude of a gradient element; 0: off */
-    const char *schedule;  /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
-    float min_lr, gamma;   /**< end of cosine, linear and onecycle; factor of step (default 0.1) */
+    const char *precision;                    /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
+    const char *optimizer;                    /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
+    int64_t batch;                            /**< samples in one forward and backward pass; default 32 */
+    int64_t accumulate;                       /**< passes per update; default 1 */
+    float lr;                                 /**< default 1e-3 */
+    float momentum;                           /**< default 0.9 for momentum and nesterov */
+    float beta1, beta2;                       /**< default 0.9, 0.999 */
+    float eps;                                /**< default 1e-8 */
+    float weight_decay;                       /**< default 0; biases and norms have none */
+    float clip;                               /**< largest norm of the unscaled gradient; 0: off */
+    float clip_value;                         /**< largest magnitude of a gradient element; 0: off */
+    const char *schedule;                     /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
+    float min_lr, gamma;                      /**< end of cosine, linear and onecycle; factor of step (default 0.1) */
     int64_t warmup, decay_steps, total_steps; /**< in updates; total_steps is where cosine, linear and onecycle end */
     const char *loss_scale; /**< "auto" (default: dynamic with FP16, else none), "dynamic", "none", or a number */
     float scale_init, scale_growth, scale_backoff, scale_floor, scale_ceiling; /**< 65536, 2, 0.5, 1, 2^24 */
-    int64_t scale_interval; /**< clean updates before growth; default 2000 */
-    int scale_hysteresis;   /**< overflows in a row before backoff; default 1 */
-    uint64_t seed;          /**< of weights and dropout; default 0 */
-    bool no_fusion;         /**< compile without pointwise fusion */
+    int64_t scale_interval;  /**< clean updates before growth; default 2000 */
+    int scale_hysteresis;    /**< overflows in a row before backoff; default 1 */
+    uint64_t seed;           /**< of weights and dropout; default 0 */
+    bool no_fusion;          /**< compile without pointwise fusion */
     int64_t inject_overflow; /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
 } mixt_trainer_options;
 mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
@@ -72,22 +73,22 @@ mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_option
 
 /** What a step did. */
 typedef struct mixt_step {
-    int64_t step;      /**< updates tried so far, this one included */
-    int64_t applied;   /**< of those, updates that changed the weights */
-    int64_t epoch;     /**< of the batch, from 0 */
-    int64_t samples;   /**< in this step */
-    double loss;       /**< mean over the step's samples, unscaled */
-    double accuracy;   /**< share of correct predictions; NaN where the loss has none */
-    double lr, scale;  /**< that this step used */
-    double grad_norm;  /**< of the unscaled gradient, before clipping */
-    bool skipped;      /**< a gradient was not finite: nothing was changed */
+    int64_t step;               /**< updates tried so far, this one included */
+    int64_t applied;            /**< of those, updates that changed the weights */
+    int64_t epoch;              /**< of the batch, from 0 */
+    int64_t samples;            /**< in this step */
+    double loss;                /**< mean over the step's samples, unscaled */
+    double accuracy;            /**< share of correct predictions; NaN where the loss has none */
+    double lr, scale;           /**< that this step used */
+    double grad_norm;           /**< of the unscaled gradient, before clipping */
+    bool skipped;               /**< a gradient was not finite: nothing was changed */
     const char *overflow_layer; /**< parameter whose gradient was not finite first in the backward pass; NULL: none */
 } mixt_step;
 
 /** One update on the data's next batches. result may be NULL. */
 mixt_status mixt_trainer_step(mixt_trainer *trainer, mixt_data *data, mixt_step *result);
-/** One update on a batch of your own in host memory: accumulate × batch samples, one pass's after the other. The trainer
- *  must be compiled. */
+/** One update on a batch of your own in host memory: accumulate × batch samples, one pass's after the other. The
+ * trainer must be compiled. */
 mixt_status mixt_trainer_step_on(mixt_trainer *trainer, const void *input, const void *target, mixt_step *result);
 /** Whole passes over the data done so far. */
 int64_t mixt_trainer_epoch(const mixt_trainer *trainer);
@@ -123,8 +124,8 @@ mixt_status mixt_trainer_load(mixt_trainer *trainer, const char *path);
 typedef struct mixt_memory {
     size_t masters, copies, gradients, moments, state; /**< parameters in each role; running statistics */
     size_t activations, workspace, batches, control;   /**< planned arena; scratch; input buffers; step control */
-    size_t total;     /**< sum of the above: what will be allocated */
-    size_t allocated; /**< measured; 0 before the first step */
+    size_t total;                                      /**< sum of the above: what will be allocated */
+    size_t allocated;                                  /**< measured; 0 before the first step */
 } mixt_memory;
 /** Needs a compiled trainer. */
 mixt_status mixt_trainer_memory(const mixt_trainer *trainer, mixt_memory *memory);
@@ -133,7 +134,8 @@ mixt_status mixt_trainer_memory(const mixt_trainer *trainer, mixt_memory *memory
 
 /** Forward and backward on one batch in host memory; gradients are multiplied by `scale` and added to those there.
  *  The trainer must be compiled. loss may be NULL. */
-mixt_status mixt_trainer_backward(mixt_trainer *trainer, const void *input, const void *target, float scale, double *loss);
+mixt_status mixt_trainer_backward(mixt_trainer *trainer, const void *input, const void *target, float scale,
+                                  double *loss);
 /** Divides the gradients by `scale`; *finite says whether all are finite. */
 mixt_status mixt_trainer_unscale(mixt_trainer *trainer, float scale, bool *finite);
 /** Scales the gradients down to norm `limit` if it is larger; *norm is the norm before. */

@@ -14,20 +14,20 @@
 extern "C" {
 #endif
 
-#define MIXT_STATUS_LIST(X)                                                                                           \
-    X(OK, 0, "ok")                                                                                                    \
-    X(ERROR_ARGUMENT, 1, "invalid argument")                                                                          \
-    X(ERROR_SHAPE, 2, "shapes do not fit")                                                                            \
-    X(ERROR_DTYPE, 3, "number format not possible here")                                                              \
-    X(ERROR_CONFIG, 4, "invalid configuration")                                                                       \
-    X(ERROR_FILE, 5, "file cannot be read or written")                                                                \
-    X(ERROR_FORMAT, 6, "file is damaged or of another kind")                                                          \
-    X(ERROR_DATA, 7, "data not usable")                                                                               \
-    X(ERROR_MEMORY, 8, "out of memory")                                                                               \
-    X(ERROR_DEVICE, 9, "device failed or is missing")                                                                 \
-    X(ERROR_UNSUPPORTED, 10, "not supported")                                                                         \
-    X(ERROR_STATE, 11, "call not allowed in this state")                                                              \
-    X(ERROR_INTERNAL, 12, "defect in mixt")                                                                           \
+#define MIXT_STATUS_LIST(X)                                                                                            \
+    X(OK, 0, "ok")                                                                                                     \
+    X(ERROR_ARGUMENT, 1, "invalid argument")                                                                           \
+    X(ERROR_SHAPE, 2, "shapes do not fit")                                                                             \
+    X(ERROR_DTYPE, 3, "number format not possible here")                                                               \
+    X(ERROR_CONFIG, 4, "invalid configuration")                                                                        \
+    X(ERROR_FILE, 5, "file cannot be read or written")                                                                 \
+    X(ERROR_FORMAT, 6, "file is damaged or of another kind")                                                           \
+    X(ERROR_DATA, 7, "data not usable")                                                                                \
+    X(ERROR_MEMORY, 8, "out of memory")                                                                                \
+    X(ERROR_DEVICE, 9, "device failed or is missing")                                                                  \
+    X(ERROR_UNSUPPORTED, 10, "not supported")                                                                          \
+    X(ERROR_STATE, 11, "call not allowed in this state")                                                               \
+    X(ERROR_INTERNAL, 12, "defect in mixt")                                                                            \
     X(END, 13, "no more data")
 
 typedef enum mixt_status {

@@ -71,7 +71,8 @@ mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mix
     return data;
 }
 
-mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss, const mixt_model_options *options)
+mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
+                                const mixt_model_options *options)
 {
     mixt_model *model = context ? mixt__arena_alloc(&context->arena, sizeof *model) : NULL;
     if (!model) {
@@ -79,6 +80,7 @@ mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_lo
         return NULL;
     }
     model->context = context;
-    model->model = (mixt__model){.fn = fn, .user = options->user, .loss = loss, .label_smoothing = options->label_smoothing};
+    model->model =
+        (mixt__model){.fn = fn, .user = options->user, .loss = loss, .label_smoothing = options->label_smoothing};
     return model;
 }

@@ -10,7 +10,8 @@ static mixt_status need_params(const mixt_trainer *t, int64_t index)
     if (!t || !t->core.params)
         return mixt__fail(MIXT_ERROR_STATE, "no parameters yet: compile the trainer first");
     if (index < 0 || index >= t->core.params->count)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "parameter %lld: there are %lld", (long long)index, (long long)t->core.params->count);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "parameter %lld: there are %lld", (long long)index,
+                          (long long)t->core.params->count);
     return MIXT_OK;
 }
 

@@ -10,7 +10,8 @@
 static mixt_status take_options(mixt_trainer *t, const mixt_trainer_options *options)
 {
     t->options = *options;
-    const char **strings[] = {&t->options.precision, &t->options.optimizer, &t->options.schedule, &t->options.loss_scale};
+    const char **strings[] = {&t->options.precision, &t->options.optimizer, &t->options.schedule,
+                              &t->options.loss_scale};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&t->context->arena, *strings[i]);
@@ -23,7 +24,8 @@ static mixt_status take_options(mixt_trainer *t, const mixt_trainer_options *opt
 mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options)
 {
     mixt_trainer *t = mixt__arena_alloc(&context->arena, sizeof *t);
-    if (!t || !mixt__grow((void **)&context->trainers, &context->trainer_capacity, context->trainer_count, sizeof *context->trainers)) {
+    if (!t || !mixt__grow((void **)&context->trainers, &context->trainer_capacity, context->trainer_count,
+                          sizeof *context->trainers)) {
         mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trainer"));
         return NULL;
     }
@@ -34,7 +36,8 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
     if (status == MIXT_OK)
         status = mixt__policy_load(options->precision ? options->precision : "fp32", &t->policy);
     if (status == MIXT_OK)
-        status = mixt__trainer_settings_parse(options, mixt__policy_uses(&t->policy.policy, MIXT_DTYPE_FP16), &t->core.settings);
+        status = mixt__trainer_settings_parse(options, mixt__policy_uses(&t->policy.policy, MIXT_DTYPE_FP16),
+                                              &t->core.settings);
     t->core.settings.policy = t->policy.policy;
     if (mixt__context_note(context, status) != MIXT_OK) {
         mixt__policy_free(&t->policy);
@@ -62,7 +65,8 @@ static mixt_status need_data(const mixt_trainer *t, const mixt_data *data)
 {
     MIXT_TRY(need(t));
     return data ? MIXT_OK
-                : mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT, "no data: opening it failed, see mixt_error(context)"));
+                : mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT,
+                                                            "no data: opening it failed, see mixt_error(context)"));
 }
 
 mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *result)
@@ -99,7 +103,8 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *s
 {
     MIXT_TRY(need(t));
     if (shape->input_rank < 0 || shape->input_rank >= MIXT_MAX_RANK || shape->targets < 1)
-        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT, "a sample has 0 to %d dimensions and at least 1 target",
+        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT,
+                                                         "a sample has 0 to %d dimensions and at least 1 target",
                                                          MIXT_MAX_RANK - 1));
     int64_t batch = t->core.settings.batch;
     mixt__batch_spec spec = {.input_dtype = shape->input_dtype, .input = {shape->input_rank + 1, {batch}}};
@@ -115,7 +120,8 @@ mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
     mixt__policy_file next;
     MIXT_TRY(mixt__context_note(t->context, mixt__policy_load(precision, &next)));
     mixt__trainer_settings settings = t->core.settings;
-    mixt_status status = mixt__trainer_settings_parse(&t->options, mixt__policy_uses(&next.policy, MIXT_DTYPE_FP16), &t->core.settings);
+    mixt_status status =
+        mixt__trainer_settings_parse(&t->options, mixt__policy_uses(&next.policy, MIXT_DTYPE_FP16), &t->core.settings);
     t->core.settings.policy = next.policy;
     t->core.settings.eval_batch = settings.eval_batch;
     if (status == MIXT_OK)
@@ -226,7 +232,8 @@ mixt_status mixt_trainer_load(mixt_trainer *t, const char *path)
 {
     MIXT_TRY(need(t));
     if (!t->core.train)
-        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer before loading weights: mixt_trainer_compile(trainer, data)");
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "compile the trainer before loading weights: mixt_trainer_compile(trainer, data)");
     mixt_status status = mixt__trainer_allocate(&t->core);
     return mixt__context_note(t->context, status == MIXT_OK ? load(t->core.params, path) : status);
 }

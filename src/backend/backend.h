@@ -1,7 +1,8 @@
 /* The only seam between mixt and a device: kernels as ordered candidates, memory, and the training passes.
  *
  * A candidate is asked at plan time whether it supports a call (shapes and formats known, data not) and how much
- * workspace it needs; at run time it allocates nothing. The last candidate of every op on the CPU is plain C and supports everything.
+ * workspace it needs; at run time it allocates nothing. The last candidate of every op on the CPU is plain C and
+ * supports everything.
  */
 #ifndef MIXT_BACKEND_BACKEND_H
 #define MIXT_BACKEND_BACKEND_H
@@ -24,7 +25,8 @@ typedef struct mixt__call {
     mixt_dtype math; // TF32: FP32 operands may be rounded to TF32
     int in_count, out_count;
     mixt__tensor *in, *out;
-    uint32_t accumulate; // bit o: add to output o (a parameter gradient) instead of overwriting it; may change from run to run
+    uint32_t accumulate; // bit o: add to output o (a parameter gradient) instead of overwriting it; may change from run
+                         // to run
     uint64_t rng_key;    // of this run: changes with the step; dropout mixes its own stream number in
     void *workspace;     // 64-byte aligned, workspace_bytes long
     size_t workspace_bytes;

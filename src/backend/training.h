@@ -44,19 +44,20 @@ typedef struct mixt__schedule {
 typedef struct mixt__scaling {
     bool enabled, dynamic;
     float initial, growth, backoff, floor, ceiling;
-    int64_t interval;    // clean steps before growth
-    int32_t hysteresis;  // overflows in a row tolerated before backoff; 1: back off at once
+    int64_t interval;   // clean steps before growth
+    int32_t hysteresis; // overflows in a row tolerated before backoff; 1: back off at once
 } mixt__scaling;
 
 /** Written by step_control only. Lives on the device; the host reads it late. */
 typedef struct mixt__control {
-    float scale;     // loss scale of the coming step
-    float seed;      // scale / accumulation count: the loss's gradient
-    float lr;        // of the update being applied
-    float grad_norm; // of the unscaled gradients, before clipping
+    float scale;       // loss scale of the coming step
+    float seed;        // scale / accumulation count: the loss's gradient
+    float lr;          // of the update being applied
+    float grad_norm;   // of the unscaled gradients, before clipping
     float grad_factor; // unscale and clip in one: what the optimizer multiplies gradients with
     int32_t found_inf; // this step is skipped
-    int32_t bad_segment; // first segment with a non-finite gradient, in the order the backward pass makes them; -1: none
+    int32_t
+        bad_segment; // first segment with a non-finite gradient, in the order the backward pass makes them; -1: none
     int32_t clean_steps, overflows_left;
     int64_t step;    // updates applied so far (after this one)
     int64_t skipped; // updates skipped so far
@@ -86,10 +87,10 @@ typedef struct mixt__update {
     mixt__optimizer optimizer;
     mixt__schedule schedule;
     mixt__scaling scaling;
-    float clip_norm, clip_value; // 0: off
-    int64_t accumulate;          // micro-steps per update
+    float clip_norm, clip_value;   // 0: off
+    int64_t accumulate;            // micro-steps per update
     const int32_t *backward_order; // segment indices in the order in which the backward pass finishes them
-    void *workspace;             // mixt__update_workspace() bytes, for partial sums
+    void *workspace;               // mixt__update_workspace() bytes, for partial sums
 } mixt__update;
 
 /** Segments are worked on in chunks of this many elements, each with its own partial sums, added up in order: results

@@ -1,4 +1,5 @@
-/* Environment variables, declared once in env.def: the same table gives the values, `mixt help env` and the man page. */
+/* Environment variables, declared once in env.def: the same table gives the values, `mixt help env` and the man page.
+ */
 #ifndef MIXT_BASE_ENV_H
 #define MIXT_BASE_ENV_H
 

@@ -11,8 +11,12 @@ static const struct {
     const char *name;
     int mask;
 } categories[] = {
-    {"error", MIXT_LOG_ERROR},   {"plan", MIXT_LOG_PLAN}, {"dispatch", MIXT_LOG_DISPATCH},
-    {"memory", MIXT_LOG_MEMORY}, {"data", MIXT_LOG_DATA}, {"train", MIXT_LOG_TRAIN},
+    {"error", MIXT_LOG_ERROR},
+    {"plan", MIXT_LOG_PLAN},
+    {"dispatch", MIXT_LOG_DISPATCH},
+    {"memory", MIXT_LOG_MEMORY},
+    {"data", MIXT_LOG_DATA},
+    {"train", MIXT_LOG_TRAIN},
     {"all", ~0},
 };
 

@@ -11,10 +11,10 @@ typedef enum mixt__log_category {
     MIXT_LOG_TRAIN = 1 << 5,
 } mixt__log_category;
 
-#define MIXT_LOG(category, ...)                                                                                       \
-    do {                                                                                                              \
-        if (mixt__log_mask() & MIXT_LOG_##category)                                                                   \
-            mixt__log_write(#category, __VA_ARGS__);                                                                  \
+#define MIXT_LOG(category, ...)                                                                                        \
+    do {                                                                                                               \
+        if (mixt__log_mask() & MIXT_LOG_##category)                                                                    \
+            mixt__log_write(#category, __VA_ARGS__);                                                                   \
     } while (0)
 
 int mixt__log_mask(void);

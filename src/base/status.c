@@ -14,8 +14,8 @@ static _Thread_local char error_text[ERROR_TEXT_SIZE];
 const char *mixt_status_text(mixt_status status)
 {
     switch (status) {
-#define MIXT_STATUS_CASE(name, number, text)                                                                          \
-    case MIXT_##name:                                                                                                 \
+#define MIXT_STATUS_CASE(name, number, text)                                                                           \
+    case MIXT_##name:                                                                                                  \
         return text;
         MIXT_STATUS_LIST(MIXT_STATUS_CASE)
 #undef MIXT_STATUS_CASE

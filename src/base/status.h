@@ -19,19 +19,19 @@ mixt_status mixt__fail_context(mixt_status status, const char *format, ...) __at
 /** Carries a message from another thread over to this one. */
 void mixt__error_set(const char *text);
 
-#define MIXT_TRY(call)                                                                                                \
-    do {                                                                                                              \
-        mixt_status mixt_try_status = (call);                                                                         \
-        if (mixt_try_status != MIXT_OK)                                                                               \
-            return mixt_try_status;                                                                                   \
+#define MIXT_TRY(call)                                                                                                 \
+    do {                                                                                                               \
+        mixt_status mixt_try_status = (call);                                                                          \
+        if (mixt_try_status != MIXT_OK)                                                                                \
+            return mixt_try_status;                                                                                    \
     } while (0)
 
 /** Needs `mixt_status status` and a label `cleanup` in the function. */
-#define MIXT_TRY_CLEANUP(call)                                                                                        \
-    do {                                                                                                              \
-        status = (call);                                                                                              \
-        if (status != MIXT_OK)                                                                                        \
-            goto cleanup;                                                                                             \
+#define MIXT_TRY_CLEANUP(call)                                                                                         \
+    do {                                                                                                               \
+        status = (call);                                                                                               \
+        if (status != MIXT_OK)                                                                                         \
+            goto cleanup;                                                                                              \
     } while (0)
 
 #endif

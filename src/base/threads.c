@@ -1,7 +1,7 @@
 /* The team: workers that wait on a generation number, run what it announces, and report back.
  *
- * Every worker acknowledges every generation, also those not needed for it: so none can be late enough to mistake the next
- * region for this one. Waiting is a bounded spin, then a futex.
+ * Every worker acknowledges every generation, also those not needed for it: so none can be late enough to mistake the
+ * next region for this one. Waiting is a bounded spin, then a futex.
  */
 #include "base/threads.h"
 
@@ -39,7 +39,8 @@ static struct {
     void *argument;
     signal_word generation, meeting;
     _Alignas(64) uint32_t arrived;
-    signal_word done[MAX_THREADS]; // by worker: the generation it has finished; a line each, so that none is fought over
+    signal_word
+        done[MAX_THREADS]; // by worker: the generation it has finished; a line each, so that none is fought over
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int requested;

@@ -1,8 +1,8 @@
 /* CPU threads: one fixed team, static partition, so that the same count gives the same bits.
  *
  * A thread that waits spins for some tens of microseconds, then sleeps: on an idle machine a region starts in about a
- * microsecond, and on a busy one nobody burns the core that the slowest thread needs. (OpenMP's runtime spins far longer;
- * with more runnable threads than cores that made small steps a hundred times slower.)
+ * microsecond, and on a busy one nobody burns the core that the slowest thread needs. (OpenMP's runtime spins far
+ * longer; with more runnable threads than cores that made small steps a hundred times slower.)
  */
 #ifndef MIXT_BASE_THREADS_H
 #define MIXT_BASE_THREADS_H
@@ -24,8 +24,8 @@ void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argu
 
 typedef void mixt__team_fn(void *argument, int thread, int threads);
 
-/** Runs fn on `threads` threads at once, the caller being thread 0. False, with nothing run, when there are not that many
- *  (the system gave fewer) or the caller is inside a region. */
+/** Runs fn on `threads` threads at once, the caller being thread 0. False, with nothing run, when there are not that
+ * many (the system gave fewer) or the caller is inside a region. */
 bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument);
 /** Inside mixt__team_run: waits until all its threads are here. */
 void mixt__team_meet(void);

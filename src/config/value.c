@@ -117,7 +117,8 @@ static mixt_status parse_number(double *number, const mixt__config_record *recor
     leave_c_locale(c, previous);
     if (*end || end == text)
         return fail_type(record, text, quoted);
-    if (!isfinite((float)value)) // numbers are used as FP32: one that is not finite or 0 there would mean something else
+    if (!isfinite(
+            (float)value)) // numbers are used as FP32: one that is not finite or 0 there would mean something else
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too large: at most 3.4e38 in size", record->name, text);
     if (value != 0 && (float)value == 0)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is too small to be told from 0", record->name, text);

@@ -88,8 +88,8 @@ bool mixt__builder_ready(mixt_builder *b, const char *layer, const mixt_value *v
     return true;
 }
 
-bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs, const mixt_value *in,
-                                int in_count, mixt_value *out)
+bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs,
+                                const mixt_value *in, int in_count, mixt_value *out)
 {
     int32_t ids[64];
     if (in_count > 64)
@@ -110,8 +110,8 @@ bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char 
     return true;
 }
 
-mixt_value mixt__builder_node(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs, const mixt_value *in,
-                              int in_count)
+mixt_value mixt__builder_node(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs,
+                              const mixt_value *in, int in_count)
 {
     mixt_value out[MIXT_MAX_OUTPUTS] = {{0}};
     mixt__builder_node_outputs(b, op, name, attrs, in, in_count, out);
@@ -128,7 +128,8 @@ mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *p
     for (int i = 0; i < p.shape.rank; i++)
         if (p.shape.dims[i] <= 0) {
             char text[128];
-            return mixt__builder_error(b, MIXT_ERROR_SHAPE, layer, "parameter '%s' would have shape %s: every size must be at least 1",
+            return mixt__builder_error(b, MIXT_ERROR_SHAPE, layer,
+                                       "parameter '%s' would have shape %s: every size must be at least 1",
                                        part ? part : "", mixt__shape_text(&p.shape, text, sizeof text));
         }
     int32_t index, id = 0;
@@ -145,7 +146,10 @@ mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_o
     if (o->rank < 0 || o->rank > MIXT_MAX_RANK)
         return mixt__builder_error(b, MIXT_ERROR_SHAPE, name, "rank %d: 0 to %d", o->rank, MIXT_MAX_RANK);
     mixt__param p = {.shape = mixt__shape_of(o->rank, o->dims), .trainable = true, .decay = !o->no_decay};
-    p.init = o->ones ? MIXT_INIT_ONE : o->normal > 0 ? MIXT_INIT_NORMAL : o->uniform > 0 ? MIXT_INIT_UNIFORM : MIXT_INIT_ZERO;
+    p.init = o->ones          ? MIXT_INIT_ONE
+             : o->normal > 0  ? MIXT_INIT_NORMAL
+             : o->uniform > 0 ? MIXT_INIT_UNIFORM
+                              : MIXT_INIT_ZERO;
     p.init_scale = o->normal > 0 ? o->normal : o->uniform;
     return mixt__builder_param(b, name, NULL, &p);
 }

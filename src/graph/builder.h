@@ -33,11 +33,11 @@ const char *mixt__builder_path(mixt_builder *b, const char *name);
 bool mixt__builder_ready(mixt_builder *b, const char *layer, const mixt_value *values, int count);
 
 /** Appends a node in the current scope (layer: scope.name, or the scope alone when name is NULL); first output. */
-mixt_value mixt__builder_node(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs, const mixt_value *in,
-                              int in_count);
+mixt_value mixt__builder_node(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs,
+                              const mixt_value *in, int in_count);
 /** The same, all outputs. */
-bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs, const mixt_value *in,
-                                int in_count, mixt_value *out);
+bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs,
+                                const mixt_value *in, int in_count, mixt_value *out);
 
 /** A parameter "scope.layer.part". */
 mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *part, const mixt__param *param);

@@ -31,7 +31,8 @@ void mixt__graph_free(mixt__graph *graph)
     mixt__free(graph);
 }
 
-int32_t mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape, const char *name)
+int32_t mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape,
+                          const char *name)
 {
     if (!mixt__grow((void **)&graph->values, &graph->value_capacity, graph->value_count, sizeof *graph->values))
         return 0;
@@ -50,7 +51,8 @@ static mixt_status make_outputs(mixt__graph *graph, int64_t index, const mixt__i
     for (int o = 0; o < inferred->count; o++) {
         const mixt__node *node = &graph->nodes[index];
         const char *name = node->layer;
-        int32_t id = mixt__graph_value(graph, MIXT_ROLE_ACTIVATION, inferred->out[o].dtype, &inferred->out[o].shape, name);
+        int32_t id =
+            mixt__graph_value(graph, MIXT_ROLE_ACTIVATION, inferred->out[o].dtype, &inferred->out[o].shape, name);
         if (!id)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of layer '%s'", node->layer);
         graph->values[id].producer = (int32_t)index;
@@ -59,8 +61,8 @@ static mixt_status make_outputs(mixt__graph *graph, int64_t index, const mixt__i
     return MIXT_OK;
 }
 
-mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char *layer, const void *attrs, const int32_t *in,
-                             int in_count, int64_t *node_index)
+mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char *layer, const void *attrs,
+                             const int32_t *in, int in_count, int64_t *node_index)
 {
     if (!mixt__grow((void **)&graph->nodes, &graph->node_capacity, graph->node_count, sizeof *graph->nodes))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for layer '%s'", layer);
@@ -91,8 +93,8 @@ mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int3
 {
     for (int64_t i = 0; i < graph->param_count; i++)
         if (!strcmp(graph->params[i].name, param->name))
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "two parameters are called '%s': give layers different names or scopes",
-                              param->name);
+            return mixt__fail(MIXT_ERROR_ARGUMENT,
+                              "two parameters are called '%s': give layers different names or scopes", param->name);
     if (!mixt__grow((void **)&graph->params, &graph->param_capacity, graph->param_count, sizeof *graph->params))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for parameter '%s'", param->name);
     mixt__param *p = &graph->params[graph->param_count];

@@ -44,13 +44,13 @@ typedef struct mixt__value {
 
 typedef struct mixt__node {
     const mixt__op *op;
-    const void *attrs;   // the op's own attribute struct, owned by the graph
-    const char *layer;   // dotted path of the layer it came from; never NULL
-    int32_t *in, *out;   // value ids
+    const void *attrs; // the op's own attribute struct, owned by the graph
+    const char *layer; // dotted path of the layer it came from; never NULL
+    int32_t *in, *out; // value ids
     int in_count, out_count;
-    bool backward;       // emitted by differentiation
-    bool alias;          // a view: its output is its input's memory, nothing runs
-    mixt_dtype math;     // FP32, or TF32 where the policy allows that for FP32 operands
+    bool backward;        // emitted by differentiation
+    bool alias;           // a view: its output is its input's memory, nothing runs
+    mixt_dtype math;      // FP32, or TF32 where the policy allows that for FP32 operands
     uint32_t accumulates; // bit o: output o is a parameter gradient already written by an earlier node of the run
 } mixt__node;
 
@@ -62,12 +62,12 @@ typedef struct mixt__param {
     mixt__shape shape;
     int64_t count;
     mixt__init_kind init;
-    float init_scale;  // standard deviation, or half-width of the uniform range
-    bool trainable;    // false: running statistics
-    bool decay;        // weight decay applies (matrices and kernels, not biases and norms)
-    int32_t value;     // FP32 value; 0 until used
+    float init_scale;              // standard deviation, or half-width of the uniform range
+    bool trainable;                // false: running statistics
+    bool decay;                    // weight decay applies (matrices and kernels, not biases and norms)
+    int32_t value;                 // FP32 value; 0 until used
     int32_t low[MIXT_DTYPE_COUNT]; // working copies by format; 0: none
-    int32_t grad;      // gradient value; 0: none
+    int32_t grad;                  // gradient value; 0: none
 } mixt__param;
 
 typedef struct mixt__graph {
@@ -86,12 +86,13 @@ mixt_status mixt__graph_new(mixt__graph **graph);
 void mixt__graph_free(mixt__graph *graph);
 
 /** A new value; 0 when out of memory. */
-int32_t mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape, const char *name);
+int32_t mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape,
+                          const char *name);
 
 /** Appends a node: copies attrs, infers outputs. `backward` and `layer` come from the graph's current settings.
  *  On success *node_index tells where; outputs are nodes[index].out. */
-mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char *layer, const void *attrs, const int32_t *in,
-                             int in_count, int64_t *node_index);
+mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char *layer, const void *attrs,
+                             const int32_t *in, int in_count, int64_t *node_index);
 
 /** The FP32 or low-precision value of a parameter, made on first use; 0 when out of memory. */
 int32_t mixt__graph_param_value(mixt__graph *graph, int32_t param, mixt_dtype dtype);

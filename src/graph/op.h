@@ -33,15 +33,16 @@ struct mixt__op {
     uint32_t strided_inputs; // bit i: input i may be a strided view; its last dimension is contiguous
     uint32_t strided_outputs;
     uint32_t accumulate_outputs; // bit o: output o may be a parameter gradient: FP32, overwritten or added to
-    uint32_t in_place_inputs; // bit i: output 0 may take the memory of input i when that dies here
-    bool matrix_work;         // its FLOPs are what Tensor Cores or AMX can do
+    uint32_t in_place_inputs;    // bit i: output 0 may take the memory of input i when that dies here
+    bool matrix_work;            // its FLOPs are what Tensor Cores or AMX can do
     /** Shapes and formats of the outputs, or a failure that says which shapes do not fit. */
     mixt_status (*infer)(const mixt__graph *graph, const mixt__node *node, mixt__inferred *result);
     /** Emits the nodes of the gradient; NULL: not differentiable. */
     mixt_status (*grad)(mixt__gradients *gradients, const mixt__node *node);
     /** Floating-point operations of one run; NULL: one per output element. */
     double (*flops)(const mixt__graph *graph, const mixt__node *node);
-    /** For views: how output `o` lies in its base (offset and strides); false when it must be copied. NULL: not a view. */
+    /** For views: how output `o` lies in its base (offset and strides); false when it must be copied. NULL: not a view.
+     */
     bool (*view)(const mixt__graph *graph, const mixt__node *node, int o, int64_t *offset, int64_t *strides);
     /** Attributes in words for `mixt plan`; NULL: none. */
     void (*describe)(const void *attrs, char *text, size_t size);

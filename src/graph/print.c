@@ -1,5 +1,6 @@
 /* The typed graph as text, one line a node:
- *   12  h.0.attn.qkv     matmul      %31 bf16(8, 256, 1152) = %29 bf16(8, 256, 384), h.0.attn.qkv.weight bf16(1152, 384)
+ *   12  h.0.attn.qkv     matmul      %31 bf16(8, 256, 1152) = %29 bf16(8, 256, 384), h.0.attn.qkv.weight bf16(1152,
+ * 384)
  */
 #include "graph/graph.h"
 
@@ -24,8 +25,8 @@ void mixt__graph_print(const mixt__graph *graph, void (*write)(void *argument, c
     for (int64_t i = 0; i < graph->node_count; i++) {
         const mixt__node *n = &graph->nodes[i];
         char line[2048], piece[256];
-        size_t used = (size_t)snprintf(line, sizeof line, "%4lld %c %-24s %-18s ", (long long)i, n->backward ? 'b' : 'f',
-                                       n->layer, n->op->name);
+        size_t used = (size_t)snprintf(line, sizeof line, "%4lld %c %-24s %-18s ", (long long)i,
+                                       n->backward ? 'b' : 'f', n->layer, n->op->name);
         for (int o = 0; o < n->out_count && used < sizeof line; o++) {
             print_value(graph, n->out[o], piece, sizeof piece);
             used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", o ? ", " : "", piece);

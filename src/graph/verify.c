@@ -38,7 +38,8 @@ static mixt_status verify_types(const mixt__graph *graph, int64_t index, const c
     mixt__inferred inferred = {0};
     mixt_status status = n->op->infer(graph, n, &inferred);
     if (status != MIXT_OK)
-        return mixt__fail_context(MIXT_ERROR_INTERNAL, "after pass '%s': node %lld (%s)", pass, (long long)index, n->op->name);
+        return mixt__fail_context(MIXT_ERROR_INTERNAL, "after pass '%s': node %lld (%s)", pass, (long long)index,
+                                  n->op->name);
     if (inferred.count != n->out_count)
         return broken(graph, index, pass, "another number of outputs than the op infers");
     for (int o = 0; o < n->out_count; o++) {

@@ -18,10 +18,13 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     mixt__shape_text(&k->shape, tk, sizeof tk);
     mixt__shape_text(&v->shape, tv, sizeof tv);
     const int64_t *dq = q->shape.dims, *dk = k->shape.dims;
-    if (q->shape.rank != 3 || k->shape.rank != 3 || !mixt__shape_equal(&k->shape, &v->shape) || dq[0] != dk[0] || dq[2] != dk[2])
-        return mixt__fail(MIXT_ERROR_SHAPE, "attention needs q (B, T, C) and k, v (B, S, C), got %s, %s, %s", tq, tk, tv);
+    if (q->shape.rank != 3 || k->shape.rank != 3 || !mixt__shape_equal(&k->shape, &v->shape) || dq[0] != dk[0] ||
+        dq[2] != dk[2])
+        return mixt__fail(MIXT_ERROR_SHAPE, "attention needs q (B, T, C) and k, v (B, S, C), got %s, %s, %s", tq, tk,
+                          tv);
     if (at->heads < 1 || dq[2] % at->heads)
-        return mixt__fail(MIXT_ERROR_SHAPE, "attention: %lld heads do not divide the last dimension of %s", (long long)at->heads, tq);
+        return mixt__fail(MIXT_ERROR_SHAPE, "attention: %lld heads do not divide the last dimension of %s",
+                          (long long)at->heads, tq);
     if (at->causal && dq[1] != dk[1])
         return mixt__fail(MIXT_ERROR_SHAPE, "causal attention needs as many queries as keys, got %s and %s", tq, tk);
     if (q->dtype != k->dtype || q->dtype != v->dtype)
@@ -51,7 +54,8 @@ static double grad_flops(const mixt__graph *graph, const mixt__node *node)
 
 static mixt_status grad(mixt__gradients *g, const mixt__node *node)
 {
-    int32_t in[6] = {node->in[0], node->in[1], node->in[2], node->out[0], node->out[1], mixt__gradient_of(g, node->out[0])};
+    int32_t in[6] = {node->in[0],  node->in[1],  node->in[2],
+                     node->out[0], node->out[1], mixt__gradient_of(g, node->out[0])};
     return mixt__gradient_emit(g, &mixt__op_attention_grad, node->attrs, in, 6, node->in);
 }
 
@@ -92,11 +96,13 @@ const mixt__op mixt__op_attention_grad = {
     .describe = describe,
 };
 
-mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v, const mixt_attention_options *o)
+mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
+                               const mixt_attention_options *o)
 {
     mixt__attention_attrs at = {.heads = o->heads, .causal = o->causal, .scale = o->scale};
     if (at.heads < 1)
-        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "attention needs .heads of at least 1, got %lld", (long long)o->heads);
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "attention needs .heads of at least 1, got %lld",
+                                   (long long)o->heads);
     if (at.scale == 0)
         at.scale = 1.0f / sqrtf((float)mixt_value_dim(b, q, -1) / (float)at.heads);
     return mixt__builder_node(b, &mixt__op_attention, NULL, &at, (mixt_value[]){q, k, v}, 3);

@@ -71,36 +71,36 @@ typedef struct mixt__loss_attrs {
 /* ---- pointwise programs ---- */
 
 /** MIXT_PW(CODE, name, operands). Operand values are a, b, c; imm is a constant of the instruction. */
-#define MIXT_POINTWISE_LIST(X)                                                                                        \
-    X(COPY, "copy", 1)           /* a */                                                                              \
-    X(ADD, "add", 2)             /* a + b */                                                                          \
-    X(SUB, "sub", 2)             /* a - b */                                                                          \
+#define MIXT_POINTWISE_LIST(X)                                                                                         \
+    X(COPY, "copy", 1)           /* a */                                                                               \
+    X(ADD, "add", 2)             /* a + b */                                                                           \
+    X(SUB, "sub", 2)             /* a - b */                                                                           \
     X(MUL, "mul", 2)             /* a · b */                                                                          \
-    X(DIV, "div", 2)             /* a / b */                                                                          \
-    X(MAX, "max", 2)             /* a > b ? a : b, NaN if either is */                                                \
-    X(MIN, "min", 2)             /* a < b ? a : b, NaN if either is */                                                \
-    X(SELECT_GE, "select_ge", 3) /* a >= b ? c : 0: gradient of MAX */                                                \
-    X(SELECT_LT, "select_lt", 3) /* a < b ? c : 0 */                                                                  \
+    X(DIV, "div", 2)             /* a / b */                                                                           \
+    X(MAX, "max", 2)             /* a > b ? a : b, NaN if either is */                                                 \
+    X(MIN, "min", 2)             /* a < b ? a : b, NaN if either is */                                                 \
+    X(SELECT_GE, "select_ge", 3) /* a >= b ? c : 0: gradient of MAX */                                                 \
+    X(SELECT_LT, "select_lt", 3) /* a < b ? c : 0 */                                                                   \
     X(AFFINE, "affine", 1)       /* a · imm + imm2 */                                                                 \
-    X(RELU, "relu", 1)           /* a > 0 ? a : 0, NaN stays */                                                       \
-    X(RELU_GRAD, "relu_grad", 2) /* a (the output) > 0 ? b : 0 */                                                     \
-    X(GELU, "gelu", 1)           /* tanh form */                                                                      \
+    X(RELU, "relu", 1)           /* a > 0 ? a : 0, NaN stays */                                                        \
+    X(RELU_GRAD, "relu_grad", 2) /* a (the output) > 0 ? b : 0 */                                                      \
+    X(GELU, "gelu", 1)           /* tanh form */                                                                       \
     X(GELU_GRAD, "gelu_grad", 2) /* derivative at a (the input) · b */                                                \
-    X(SIGMOID, "sigmoid", 1)                                                                                          \
-    X(SIGMOID_GRAD, "sigmoid_grad", 2) /* a (the output) · (1 - a) · b */                                             \
-    X(TANH, "tanh", 1)                                                                                                \
-    X(TANH_GRAD, "tanh_grad", 2) /* (1 - a²) · b, a the output */                                                     \
-    X(EXP, "exp", 1)                                                                                                  \
-    X(LOG, "log", 1)                                                                                                  \
-    X(SQRT, "sqrt", 1)                                                                                                \
-    X(SQUARE, "square", 1)                                                                                            \
+    X(SIGMOID, "sigmoid", 1)                                                                                           \
+    X(SIGMOID_GRAD, "sigmoid_grad", 2) /* a (the output) · (1 - a) · b */                                            \
+    X(TANH, "tanh", 1)                                                                                                 \
+    X(TANH_GRAD, "tanh_grad", 2) /* (1 - a²) · b, a the output */                                                    \
+    X(EXP, "exp", 1)                                                                                                   \
+    X(LOG, "log", 1)                                                                                                   \
+    X(SQRT, "sqrt", 1)                                                                                                 \
+    X(SQUARE, "square", 1)                                                                                             \
     X(DROPOUT, "dropout", 1) /* kept with probability 1 - imm (by key and element index): a / (1 - imm); else 0 */
 
 typedef enum mixt__pw_code {
 #define MIXT_PW_ENUM(code, name, operands) MIXT_PW_##code,
     MIXT_POINTWISE_LIST(MIXT_PW_ENUM)
 #undef MIXT_PW_ENUM
-    MIXT_PW_COUNT
+        MIXT_PW_COUNT
 } mixt__pw_code;
 
 enum { MIXT_PW_MAX_INSTRS = 32, MIXT_PW_MAX_INPUTS = 8, MIXT_PW_MAX_OUTPUTS = 4 };
@@ -117,9 +117,9 @@ typedef struct mixt__pw_instr {
 typedef struct mixt__pointwise_attrs {
     int in_count, instr_count, out_count;
     mixt__pw_instr instrs[MIXT_PW_MAX_INSTRS];
-    int outs[MIXT_PW_MAX_OUTPUTS];           // operand numbers that are stored
+    int outs[MIXT_PW_MAX_OUTPUTS];              // operand numbers that are stored
     mixt_dtype out_dtypes[MIXT_PW_MAX_OUTPUTS]; // NONE: widest of the inputs
-    mixt__shape domain;                      // with has_domain: the outputs' shape, else the broadcast of the inputs
+    mixt__shape domain;                         // with has_domain: the outputs' shape, else the broadcast of the inputs
     bool has_domain;
     bool cast_by_hand; // the user chose this format: the precision pass leaves it
 } mixt__pointwise_attrs;

@@ -17,14 +17,17 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     mixt__shape_text(&x->shape, tx, sizeof tx);
     mixt__shape_text(&w->shape, tw, sizeof tw);
     if (x->shape.rank != 4 || w->shape.rank != 4 || x->shape.dims[3] != w->shape.dims[3])
-        return mixt__fail(MIXT_ERROR_SHAPE, "conv2d: source %s must be (N, H, W, C) and weight %s (O, KH, KW, C)", tx, tw);
+        return mixt__fail(MIXT_ERROR_SHAPE, "conv2d: source %s must be (N, H, W, C) and weight %s (O, KH, KW, C)", tx,
+                          tw);
     if (x->dtype != w->dtype)
-        return mixt__fail(MIXT_ERROR_DTYPE, "conv2d: source is %s, weight %s", mixt_dtype_name(x->dtype), mixt_dtype_name(w->dtype));
+        return mixt__fail(MIXT_ERROR_DTYPE, "conv2d: source is %s, weight %s", mixt_dtype_name(x->dtype),
+                          mixt_dtype_name(w->dtype));
     if (at->kernel_h > x->shape.dims[1] + 2 * at->pad || at->kernel_w > x->shape.dims[2] + 2 * at->pad)
         return mixt__fail(MIXT_ERROR_SHAPE, "conv2d: a %lld x %lld kernel does not fit into %s with pad %lld",
                           (long long)at->kernel_h, (long long)at->kernel_w, tx, (long long)at->pad);
-    mixt__shape out = {4, {x->shape.dims[0], out_size(x->shape.dims[1], at->kernel_h, at->stride, at->pad),
-                           out_size(x->shape.dims[2], at->kernel_w, at->stride, at->pad), w->shape.dims[0]}};
+    mixt__shape out = {4,
+                       {x->shape.dims[0], out_size(x->shape.dims[1], at->kernel_h, at->stride, at->pad),
+                        out_size(x->shape.dims[2], at->kernel_w, at->stride, at->pad), w->shape.dims[0]}};
     mixt__set_out(r, 0, &out, x->dtype);
     return MIXT_OK;
 }
@@ -132,13 +135,15 @@ mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, con
     if (!mixt__builder_ready(b, name, &x, 1))
         return (mixt_value){0};
     mixt__shape s = b->graph->values[x.id].shape;
-    mixt__conv2d_attrs at = {.kernel_h = o->kernel_h ? o->kernel_h : o->kernel, .kernel_w = o->kernel_w ? o->kernel_w : o->kernel};
+    mixt__conv2d_attrs at = {.kernel_h = o->kernel_h ? o->kernel_h : o->kernel,
+                             .kernel_w = o->kernel_w ? o->kernel_w : o->kernel};
     at.stride = o->stride ? o->stride : 1;
     at.pad = o->pad;
     at.bias = !o->no_bias;
     if (s.rank != 4) {
         char text[128];
-        return mixt__builder_error(b, MIXT_ERROR_SHAPE, name, "conv2d needs (N, H, W, C), got %s", mixt__shape_text(&s, text, sizeof text));
+        return mixt__builder_error(b, MIXT_ERROR_SHAPE, name, "conv2d needs (N, H, W, C), got %s",
+                                   mixt__shape_text(&s, text, sizeof text));
     }
     if (o->channels <= 0 || at.kernel_h <= 0 || at.kernel_w <= 0 || at.stride <= 0 || at.pad < 0)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name,
@@ -146,7 +151,8 @@ mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, con
     at.src_h = s.dims[1];
     at.src_w = s.dims[2];
     float width = 1.0f / sqrtf((float)(at.kernel_h * at.kernel_w * (s.dims[3] > 0 ? s.dims[3] : 1)));
-    mixt__param weight = {.shape = {4, {o->channels, at.kernel_h, at.kernel_w, s.dims[3]}}, .trainable = true, .decay = true};
+    mixt__param weight = {
+        .shape = {4, {o->channels, at.kernel_h, at.kernel_w, s.dims[3]}}, .trainable = true, .decay = true};
     weight.init = MIXT_INIT_UNIFORM;
     weight.init_scale = width;
     mixt__param bias = {.shape = {1, {o->channels}}, .trainable = true, .init = MIXT_INIT_UNIFORM, .init_scale = width};

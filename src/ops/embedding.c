@@ -6,7 +6,8 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     const mixt__value *table = mixt__in(graph, node, 0), *ids = mixt__in(graph, node, 1);
     mixt__shape out = ids->shape;
     if (table->shape.rank != 2 || ids->dtype != MIXT_DTYPE_INT32 || ids->shape.rank >= MIXT_MAX_RANK)
-        return mixt__fail(MIXT_ERROR_SHAPE, "embedding needs a table (rows, features) and INT32 indices, got %s indices",
+        return mixt__fail(MIXT_ERROR_SHAPE,
+                          "embedding needs a table (rows, features) and INT32 indices, got %s indices",
                           mixt_dtype_name(ids->dtype));
     out.dims[out.rank++] = table->shape.dims[1];
     mixt__set_out(r, 0, &out, table->dtype);
@@ -57,7 +58,8 @@ mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value i
 
 mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *o)
 {
-    mixt__param table = {.shape = {2, {o->count, o->features}}, .trainable = true, .decay = true, .init = MIXT_INIT_NORMAL};
+    mixt__param table = {
+        .shape = {2, {o->count, o->features}}, .trainable = true, .decay = true, .init = MIXT_INIT_NORMAL};
     table.init_scale = o->init > 0 ? o->init : 0.02f;
     mixt_value in[2] = {mixt__builder_param(b, name, "weight", &table), ids};
     return mixt__builder_node(b, &mixt__op_embedding, name, NULL, in, 2);

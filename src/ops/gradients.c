@@ -22,8 +22,8 @@ static mixt_status append(mixt__gradients *g, const mixt__op *op, const void *at
     return MIXT_OK;
 }
 
-mixt_status mixt__gradient_node(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in, int in_count,
-                                int32_t *out)
+mixt_status mixt__gradient_node(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in,
+                                int in_count, int32_t *out)
 {
     int64_t index;
     MIXT_TRY(append(g, op, attrs, in, in_count, &index));
@@ -66,8 +66,8 @@ mixt_status mixt__gradient_add(mixt__gradients *g, int32_t target, int32_t contr
     return mixt__gradient_node(g, &mixt__op_pointwise, &add, in, 2, &g->grad[target]);
 }
 
-mixt_status mixt__gradient_emit(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in, int in_count,
-                                const int32_t *targets)
+mixt_status mixt__gradient_emit(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in,
+                                int in_count, const int32_t *targets)
 {
     int64_t index;
     MIXT_TRY(append(g, op, attrs, in, in_count, &index));

@@ -22,12 +22,12 @@ int32_t mixt__gradient_of(const mixt__gradients *g, int32_t value);
 bool mixt__gradient_wanted(const mixt__gradients *g, int32_t value);
 
 /** Emits a node whose output o is a contribution to the gradient of targets[o] (0: an output nobody needs). */
-mixt_status mixt__gradient_emit(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in, int in_count,
-                                const int32_t *targets);
+mixt_status mixt__gradient_emit(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in,
+                                int in_count, const int32_t *targets);
 
 /** Emits a node for use inside a rule; its first output. */
-mixt_status mixt__gradient_node(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in, int in_count,
-                                int32_t *out);
+mixt_status mixt__gradient_node(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in,
+                                int in_count, int32_t *out);
 
 /** Adds a value already made to the gradient of `target`. */
 mixt_status mixt__gradient_add(mixt__gradients *g, int32_t target, int32_t contribution);

@@ -13,7 +13,8 @@ static mixt_status class_infer(const mixt__graph *graph, const mixt__node *node,
     mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3), lse = mixt__vector_shape(rows);
     if (x->shape.rank < 2 || t->dtype != MIXT_DTYPE_INT32 || mixt__shape_count(&t->shape) != rows) {
         char tx[128], tt[128];
-        return mixt__fail(MIXT_ERROR_SHAPE, "cross-entropy needs logits (rows, classes) and one INT32 label a row, got %s and %s %s",
+        return mixt__fail(MIXT_ERROR_SHAPE,
+                          "cross-entropy needs logits (rows, classes) and one INT32 label a row, got %s and %s %s",
                           mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
                           mixt__shape_text(&t->shape, tt, sizeof tt));
     }
@@ -29,8 +30,8 @@ static mixt_status real_infer(const mixt__graph *graph, const mixt__node *node, 
     mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3);
     if (t->dtype != MIXT_DTYPE_FP32 || mixt__shape_count(&t->shape) != mixt__shape_count(&x->shape)) {
         char tx[128], tt[128];
-        return mixt__fail(MIXT_ERROR_SHAPE, "%s needs one FP32 target an output, got outputs %s and targets %s %s", node->op->name,
-                          mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s needs one FP32 target an output, got outputs %s and targets %s %s",
+                          node->op->name, mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
                           mixt__shape_text(&t->shape, tt, sizeof tt));
     }
     mixt__set_out(r, 0, &scalar, MIXT_DTYPE_FP32);
@@ -63,12 +64,20 @@ static mixt_status real_grad(mixt__gradients *g, const mixt__node *node)
     return mixt__gradient_emit(g, op, node->attrs, in, 4, node->in);
 }
 
-#define LOSS(name_, infer_, grad_)                                                                                    \
-    const mixt__op mixt__op_##name_ = {                                                                               \
-        .name = #name_, .precision = MIXT_CLASS_INSIDE, .attrs_size = sizeof(mixt__loss_attrs), .infer = infer_, .grad = grad_, .flops = flops}
-#define LOSS_GRAD(name_)                                                                                              \
-    const mixt__op mixt__op_##name_ = {                                                                               \
-        .name = #name_, .precision = MIXT_CLASS_INSIDE, .attrs_size = sizeof(mixt__loss_attrs), .in_place_inputs = 1, .infer = grad_infer, .flops = flops}
+#define LOSS(name_, infer_, grad_)                                                                                     \
+    const mixt__op mixt__op_##name_ = {.name = #name_,                                                                 \
+                                       .precision = MIXT_CLASS_INSIDE,                                                 \
+                                       .attrs_size = sizeof(mixt__loss_attrs),                                         \
+                                       .infer = infer_,                                                                \
+                                       .grad = grad_,                                                                  \
+                                       .flops = flops}
+#define LOSS_GRAD(name_)                                                                                               \
+    const mixt__op mixt__op_##name_ = {.name = #name_,                                                                 \
+                                       .precision = MIXT_CLASS_INSIDE,                                                 \
+                                       .attrs_size = sizeof(mixt__loss_attrs),                                         \
+                                       .in_place_inputs = 1,                                                           \
+                                       .infer = grad_infer,                                                            \
+                                       .flops = flops}
 
 LOSS(cross_entropy, class_infer, class_grad);
 LOSS(mse, real_infer, real_grad);

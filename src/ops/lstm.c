@@ -11,7 +11,8 @@
 static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__value *x = mixt__in(graph, node, 0), *w = mixt__in(graph, node, 1);
-    if (x->shape.rank != 3 || w->shape.rank != 2 || w->shape.dims[0] != 4 * w->shape.dims[1] || x->shape.dims[2] != w->shape.dims[0]) {
+    if (x->shape.rank != 3 || w->shape.rank != 2 || w->shape.dims[0] != 4 * w->shape.dims[1] ||
+        x->shape.dims[2] != w->shape.dims[0]) {
         char tx[128], tw[128];
         return mixt__fail(MIXT_ERROR_SHAPE, "lstm needs gates (B, T, 4H) and weight_hh (4H, H), got %s and %s",
                           mixt__shape_text(&x->shape, tx, sizeof tx), mixt__shape_text(&w->shape, tw, sizeof tw));

@@ -26,8 +26,8 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     const mixt__value *va = mixt__in(graph, node, 0), *vb = mixt__in(graph, node, 1);
     const mixt__shape *a = &va->shape, *b = &vb->shape;
     if (va->dtype != vb->dtype)
-        return mixt__fail(MIXT_ERROR_DTYPE, "operands are %s and %s: both must have one format", mixt_dtype_name(va->dtype),
-                          mixt_dtype_name(vb->dtype));
+        return mixt__fail(MIXT_ERROR_DTYPE, "operands are %s and %s: both must have one format",
+                          mixt_dtype_name(va->dtype), mixt_dtype_name(vb->dtype));
     if (a->rank < 1 || b->rank < 2)
         return misfit(a, b, "the first needs at least 1 dimension, the second 2");
     int64_t k_b = b->dims[b->rank - 2 + at->trans_b], n = b->dims[b->rank - 1 - at->trans_b];
@@ -63,7 +63,8 @@ static double flops(const mixt__graph *graph, const mixt__node *node)
     return 2.0 * (double)k * (double)mixt__shape_count(&graph->values[node->out[0]].shape);
 }
 
-static mixt_status emit_product(mixt__gradients *g, int32_t x, bool trans_x, int32_t y, bool trans_y, float alpha, int32_t target)
+static mixt_status emit_product(mixt__gradients *g, int32_t x, bool trans_x, int32_t y, bool trans_y, float alpha,
+                                int32_t target)
 {
     mixt__matmul_attrs at = {.trans_a = trans_x, .trans_b = trans_y, .alpha = alpha};
     int32_t in[2] = {x, y};
@@ -157,7 +158,8 @@ mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, con
     mixt__param weight = {.shape = {2, {o->features, k}}, .trainable = true, .decay = true};
     weight.init = o->init > 0 ? MIXT_INIT_NORMAL : MIXT_INIT_UNIFORM;
     weight.init_scale = o->init > 0 ? o->init : width;
-    mixt__param bias = {.shape = {1, {o->features}}, .trainable = true, .init = o->init > 0 ? MIXT_INIT_ZERO : MIXT_INIT_UNIFORM};
+    mixt__param bias = {
+        .shape = {1, {o->features}}, .trainable = true, .init = o->init > 0 ? MIXT_INIT_ZERO : MIXT_INIT_UNIFORM};
     bias.init_scale = width;
     mixt__matmul_attrs at = {.trans_b = true, .bias = !o->no_bias, .alpha = 1.0f};
     mixt_value in[3] = {x, mixt__builder_param(b, name, "weight", &weight)};

@@ -13,8 +13,8 @@ static mixt_status check_params(const mixt__graph *graph, const mixt__node *node
         const mixt__shape *p = &mixt__in(graph, node, i)->shape;
         if (x->rank < 1 || p->rank != 1 || p->dims[0] != mixt__last_dim(x)) {
             char tx[128], tp[128];
-            return mixt__fail(MIXT_ERROR_SHAPE, "norm of %s with a parameter of shape %s", mixt__shape_text(x, tx, sizeof tx),
-                              mixt__shape_text(p, tp, sizeof tp));
+            return mixt__fail(MIXT_ERROR_SHAPE, "norm of %s with a parameter of shape %s",
+                              mixt__shape_text(x, tx, sizeof tx), mixt__shape_text(p, tp, sizeof tp));
         }
     }
     return MIXT_OK;

@@ -50,8 +50,8 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
         char ta[128], tb[128];
         mixt__shape before = shape;
         if (!mixt_dtype_is_float(v->dtype))
-            return mixt__fail(MIXT_ERROR_DTYPE, "%s needs floating-point operands, got %s", mixt__pw_names[at->instrs[0].code],
-                              mixt_dtype_name(v->dtype));
+            return mixt__fail(MIXT_ERROR_DTYPE, "%s needs floating-point operands, got %s",
+                              mixt__pw_names[at->instrs[0].code], mixt_dtype_name(v->dtype));
         if (!broadcast(&shape, &v->shape) || (at->has_domain && !mixt__shape_equal(&shape, &at->domain)))
             return mixt__fail(MIXT_ERROR_SHAPE, "%s: %s and %s do not broadcast", mixt__pw_names[at->instrs[0].code],
                               mixt__shape_text(&before, ta, sizeof ta), mixt__shape_text(&v->shape, tb, sizeof tb));
@@ -68,8 +68,8 @@ static double flops(const mixt__graph *graph, const mixt__node *node)
     return (double)at->instr_count * (double)mixt__shape_count(&graph->values[node->out[0]].shape);
 }
 
-mixt_status mixt__gradient_pointwise(mixt__gradients *g, mixt__pw_instr instr, const int32_t *in, int in_count, mixt_dtype dtype,
-                                     int32_t *out)
+mixt_status mixt__gradient_pointwise(mixt__gradients *g, mixt__pw_instr instr, const int32_t *in, int in_count,
+                                     mixt_dtype dtype, int32_t *out)
 {
     mixt__pointwise_attrs at = {.in_count = in_count, .instr_count = 1, .out_count = 1};
     instr.a = 0;
@@ -113,7 +113,9 @@ static mixt_status emit(mixt__gradients *g, int32_t target, mixt__pw_instr instr
 
 static mixt_status grad_unary(mixt__gradients *g, mixt__pw_instr f, int32_t x, int32_t y, int32_t dy)
 {
-#define EMIT(code_, ...) emit(g, x, (mixt__pw_instr){.code = MIXT_PW_##code_}, (int32_t[]){__VA_ARGS__}, (int)(sizeof((int32_t[]){__VA_ARGS__}) / 4))
+#define EMIT(code_, ...)                                                                                               \
+    emit(g, x, (mixt__pw_instr){.code = MIXT_PW_##code_}, (int32_t[]){__VA_ARGS__},                                    \
+         (int)(sizeof((int32_t[]){__VA_ARGS__}) / 4))
     int32_t t;
     switch (f.code) {
     case MIXT_PW_COPY:
@@ -131,10 +133,12 @@ static mixt_status grad_unary(mixt__gradients *g, mixt__pw_instr f, int32_t x, i
     case MIXT_PW_LOG:
         return EMIT(DIV, dy, x);
     case MIXT_PW_SQRT:
-        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = 2}, &y, 1, MIXT_DTYPE_NONE, &t));
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = 2}, &y, 1, MIXT_DTYPE_NONE,
+                                          &t));
         return EMIT(DIV, dy, t);
     case MIXT_PW_SQUARE:
-        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = 2}, &x, 1, MIXT_DTYPE_NONE, &t));
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = 2}, &x, 1, MIXT_DTYPE_NONE,
+                                          &t));
         return EMIT(MUL, dy, t);
     case MIXT_PW_AFFINE:
         return emit(g, x, (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = f.imm}, &dy, 1);
@@ -239,15 +243,15 @@ static mixt_value apply(mixt_builder *b, mixt__pw_instr instr, mixt_value x, mix
     return mixt__builder_node(b, &mixt__op_pointwise, NULL, &at, (mixt_value[]){x, y}, count);
 }
 
-#define DEFINE_UNARY(function, code_)                                                                                 \
-    mixt_value function(mixt_builder *b, mixt_value x)                                                                \
-    {                                                                                                                 \
-        return apply(b, (mixt__pw_instr){.code = MIXT_PW_##code_}, x, x, MIXT_DTYPE_NONE);                            \
+#define DEFINE_UNARY(function, code_)                                                                                  \
+    mixt_value function(mixt_builder *b, mixt_value x)                                                                 \
+    {                                                                                                                  \
+        return apply(b, (mixt__pw_instr){.code = MIXT_PW_##code_}, x, x, MIXT_DTYPE_NONE);                             \
     }
-#define DEFINE_BINARY(function, code_)                                                                                \
-    mixt_value function(mixt_builder *b, mixt_value x, mixt_value y)                                                  \
-    {                                                                                                                 \
-        return apply(b, (mixt__pw_instr){.code = MIXT_PW_##code_}, x, y, MIXT_DTYPE_NONE);                            \
+#define DEFINE_BINARY(function, code_)                                                                                 \
+    mixt_value function(mixt_builder *b, mixt_value x, mixt_value y)                                                   \
+    {                                                                                                                  \
+        return apply(b, (mixt__pw_instr){.code = MIXT_PW_##code_}, x, y, MIXT_DTYPE_NONE);                             \
     }
 DEFINE_UNARY(mixt_relu, RELU)
 DEFINE_UNARY(mixt_gelu, GELU)
@@ -279,10 +283,12 @@ mixt_value mixt_affine(mixt_builder *b, mixt_value x, float factor, float shift)
 mixt_value mixt_dropout(mixt_builder *b, mixt_value x, float rate)
 {
     if (!(rate >= 0 && rate < 1))
-        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "dropout rate %g: must be at least 0 and below 1", (double)rate);
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "dropout rate %g: must be at least 0 and below 1",
+                                   (double)rate);
     if (rate == 0 || !mixt_builder_training(b))
         return x;
-    return apply(b, (mixt__pw_instr){.code = MIXT_PW_DROPOUT, .imm = rate, .key = ++b->rng_streams}, x, x, MIXT_DTYPE_NONE);
+    return apply(b, (mixt__pw_instr){.code = MIXT_PW_DROPOUT, .imm = rate, .key = ++b->rng_streams}, x, x,
+                 MIXT_DTYPE_NONE);
 }
 
 mixt_value mixt_cast(mixt_builder *b, mixt_value x, mixt_dtype dtype)

@@ -12,12 +12,14 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     if (x->shape.rank != 4)
         return mixt__fail(MIXT_ERROR_SHAPE, "pooling needs (N, H, W, C), got %s", text);
     if (at->size < 1 || at->stride < 1 || at->pad < 0 || at->pad >= at->size)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "pooling window %lld, stride %lld, pad %lld: sizes at least 1, pad below the window",
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "pooling window %lld, stride %lld, pad %lld: sizes at least 1, pad below the window",
                           (long long)at->size, (long long)at->stride, (long long)at->pad);
     mixt__shape out = x->shape;
     for (int i = 1; i <= 2; i++) {
         if (x->shape.dims[i] + 2 * at->pad < at->size)
-            return mixt__fail(MIXT_ERROR_SHAPE, "a pooling window of %lld does not fit into %s", (long long)at->size, text);
+            return mixt__fail(MIXT_ERROR_SHAPE, "a pooling window of %lld does not fit into %s", (long long)at->size,
+                              text);
         out.dims[i] = (x->shape.dims[i] + 2 * at->pad - at->size) / at->stride + 1;
     }
     mixt__set_out(r, 0, &out, x->dtype);

@@ -36,7 +36,8 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
             kept.dims[i] = 1;
         }
     MIXT_TRY(mixt__gradient_reshape(g, dy, &kept, &dy));
-    mixt__pointwise_attrs spread = {.in_count = 1, .instr_count = 1, .out_count = 1, .has_domain = true, .domain = full};
+    mixt__pointwise_attrs spread = {
+        .in_count = 1, .instr_count = 1, .out_count = 1, .has_domain = true, .domain = full};
     spread.instrs[0] = (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = at->mean ? (float)(1.0 / summed) : 1.0f};
     spread.outs[0] = 1;
     spread.out_dtypes[0] = g->graph->values[x].dtype;
@@ -69,8 +70,8 @@ static mixt_value reduce(mixt_builder *b, mixt_value x, const mixt_reduce_option
     for (int i = 0; i < o->axis_count && i < MIXT_MAX_RANK; i++) {
         int axis = o->axes[i] < 0 ? o->axes[i] + rank : o->axes[i];
         if (axis < 0 || axis >= rank)
-            return mixt__builder_error(b, MIXT_ERROR_SHAPE, NULL, "cannot reduce dimension %d of a value with %d dimensions",
-                                       o->axes[i], rank);
+            return mixt__builder_error(b, MIXT_ERROR_SHAPE, NULL,
+                                       "cannot reduce dimension %d of a value with %d dimensions", o->axes[i], rank);
         at.axes |= 1u << axis;
     }
     if (o->axis_count == 0)

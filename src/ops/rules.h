@@ -49,7 +49,7 @@ static inline void mixt__set_out(mixt__inferred *r, int o, const mixt__shape *sh
 mixt_status mixt__gradient_reshape(mixt__gradients *g, int32_t value, const mixt__shape *shape, int32_t *out);
 
 /** Emits one pointwise instruction; `dtype` of the result (NONE: widest of the inputs). */
-mixt_status mixt__gradient_pointwise(mixt__gradients *g, mixt__pw_instr instr, const int32_t *in, int in_count, mixt_dtype dtype,
-                                     int32_t *out);
+mixt_status mixt__gradient_pointwise(mixt__gradients *g, mixt__pw_instr instr, const int32_t *in, int in_count,
+                                     mixt_dtype dtype, int32_t *out);
 
 #endif

@@ -198,7 +198,8 @@ const mixt__op mixt__op_slice_grad = {
 mixt_value mixt_slice(mixt_builder *b, mixt_value x, int axis, int64_t begin, int64_t end)
 {
     int rank = mixt_value_rank(b, x);
-    mixt__slice_attrs at = {.axis = axis < 0 ? axis + rank : axis, .begin = begin, .end = end, .full = mixt_value_dim(b, x, axis)};
+    mixt__slice_attrs at = {
+        .axis = axis < 0 ? axis + rank : axis, .begin = begin, .end = end, .full = mixt_value_dim(b, x, axis)};
     return mixt__builder_node(b, &mixt__op_slice, NULL, &at, &x, 1);
 }
 
@@ -227,8 +228,8 @@ static mixt_status split_grad(mixt__gradients *g, const mixt__node *node)
     for (int o = 0; o < at->parts; o++) {
         parts[o] = mixt__gradient_of(g, node->out[o]);
         if (!parts[o]) // an unused part has gradient zero
-            MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_AFFINE}, &node->out[o], 1, MIXT_DTYPE_NONE,
-                                              &parts[o]));
+            MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_AFFINE}, &node->out[o], 1,
+                                              MIXT_DTYPE_NONE, &parts[o]));
     }
     return mixt__gradient_emit(g, &mixt__op_concat, &concat, parts, at->parts, &x);
 }
@@ -271,7 +272,8 @@ static mixt_status concat_infer(const mixt__graph *graph, const mixt__node *node
     const mixt__value *first = mixt__in(graph, node, 0);
     mixt__shape out = first->shape;
     if (at->axis < 0 || at->axis >= out.rank)
-        return mixt__fail(MIXT_ERROR_SHAPE, "concat along dimension %d of values with %d dimensions", at->axis, out.rank);
+        return mixt__fail(MIXT_ERROR_SHAPE, "concat along dimension %d of values with %d dimensions", at->axis,
+                          out.rank);
     for (int i = 1; i < node->in_count; i++) {
         const mixt__value *v = mixt__in(graph, node, i);
         mixt__shape same = v->shape;

@@ -1,8 +1,9 @@
 /* Pointwise fusion: a producer moves down into its consumer when every other reader comes later.
  *
  * The merged node stands where the consumer stood, so nothing is read before it is made. What further readers need of
- * the producer becomes an extra output. Forward nodes are not moved into the backward pass: that would keep their inputs alive.
- * Values inside a group stay in FP32 and are not rounded to their format: closer to the exact result, never further.
+ * the producer becomes an extra output. Forward nodes are not moved into the backward pass: that would keep their
+ * inputs alive. Values inside a group stay in FP32 and are not rounded to their format: closer to the exact result,
+ * never further.
  */
 #include "passes/passes.h"
 
@@ -89,7 +90,8 @@ static bool append_instrs(merged *m, const mixt__node *n, const int *input_tags)
         mixt__pw_instr instr = at->instrs[i];
         int *operands[3] = {&instr.a, &instr.b, &instr.c};
         for (int k = 0; k < 3; k++)
-            *operands[k] = *operands[k] < at->in_count ? input_tags[*operands[k]] : RESULT + base + *operands[k] - at->in_count;
+            *operands[k] =
+                *operands[k] < at->in_count ? input_tags[*operands[k]] : RESULT + base + *operands[k] - at->in_count;
         m->at.instrs[base + i] = instr;
     }
     m->at.instr_count += at->instr_count;

@@ -56,7 +56,8 @@ static void find_lives(planner *p)
             int32_t id = n->out[o];
             if (g->values[id].role == MIXT_ROLE_ACTIVATION && !g->values[id].base && p->block_of[id] < 0) {
                 p->block_of[id] = (int32_t)p->count;
-                p->blocks[p->count++] = (block){.value = id, .bytes = value_bytes(&g->values[id]), .first = i, .last = i};
+                p->blocks[p->count++] =
+                    (block){.value = id, .bytes = value_bytes(&g->values[id]), .first = i, .last = i};
             }
         }
     }

@@ -10,10 +10,10 @@
 enum { MIXT_MEMORY_ALIGNMENT = 64 };
 
 typedef struct mixt__memory_plan {
-    size_t *offset;      // by value id, for activations that own memory; SIZE_MAX: none
-    size_t arena_bytes;  // all activations, with reuse
-    size_t naive_bytes;  // without reuse: what keeping everything would take
-    int64_t in_place;    // outputs that took over an input's memory
+    size_t *offset;     // by value id, for activations that own memory; SIZE_MAX: none
+    size_t arena_bytes; // all activations, with reuse
+    size_t naive_bytes; // without reuse: what keeping everything would take
+    int64_t in_place;   // outputs that took over an input's memory
 } mixt__memory_plan;
 
 mixt_status mixt__memory_plan_make(const mixt__graph *graph, mixt__memory_plan *plan);

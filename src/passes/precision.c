@@ -17,8 +17,8 @@ typedef struct rewrite {
     const mixt__graph *source;
     mixt__graph *result;
     const mixt__policy *policy;
-    int32_t *map;                           // source value → result value
-    int32_t (*casts)[MIXT_DTYPE_COUNT];     // by source value: casts made so far
+    int32_t *map;                       // source value → result value
+    int32_t (*casts)[MIXT_DTYPE_COUNT]; // by source value: casts made so far
 } rewrite;
 
 /** The format the policy gives to a node, and whether a rule (rather than the default) says so. */
@@ -26,7 +26,8 @@ static mixt_dtype policy_dtype(const mixt__policy *policy, const mixt__node *nod
 {
     for (int64_t i = policy->rule_count - 1; i >= 0; i--) {
         const mixt__policy_rule *rule = &policy->rules[i];
-        if ((!rule->layer || !fnmatch(rule->layer, node->layer, 0)) && (!rule->op || !fnmatch(rule->op, node->op->name, 0))) {
+        if ((!rule->layer || !fnmatch(rule->layer, node->layer, 0)) &&
+            (!rule->op || !fnmatch(rule->op, node->op->name, 0))) {
             *forced = true;
             return rule->dtype;
         }
@@ -35,7 +36,8 @@ static mixt_dtype policy_dtype(const mixt__policy *policy, const mixt__node *nod
     return policy->dtype;
 }
 
-static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, const char *layer, mixt_dtype dtype, int32_t *out)
+static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, const char *layer, mixt_dtype dtype,
+                        int32_t *out)
 {
     if (w->casts[source_value][dtype]) {
         *out = w->casts[source_value][dtype];

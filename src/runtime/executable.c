@@ -52,8 +52,9 @@ static mixt_status choose(const mixt__backend *backend, const mixt__call *call, 
             return MIXT_OK;
         }
     }
-    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "layer '%s': no kernel of %s can run %s%s%s", call->layer, backend->name, call->op->name,
-                      choice->refused_count ? ": " : "", choice->refused_count ? choice->refused[choice->refused_count - 1].reason : "");
+    return mixt__fail(MIXT_ERROR_UNSUPPORTED, "layer '%s': no kernel of %s can run %s%s%s", call->layer, backend->name,
+                      call->op->name, choice->refused_count ? ": " : "",
+                      choice->refused_count ? choice->refused[choice->refused_count - 1].reason : "");
 }
 
 static mixt__tensor describe(const mixt__graph *graph, int32_t id)
@@ -85,7 +86,8 @@ static mixt_status make_call(mixt__executable *e, int64_t i)
     if (e->choices[i].kernel->prepare) {
         mixt_status status = e->choices[i].kernel->prepare(call, &e->memory_of_calls);
         if (status != MIXT_OK)
-            return mixt__fail_context(status, "layer '%s': %s with kernel '%s'", n->layer, n->op->name, e->choices[i].kernel->name);
+            return mixt__fail_context(status, "layer '%s': %s with kernel '%s'", n->layer, n->op->name,
+                                      e->choices[i].kernel->name);
     }
     if (call->workspace_bytes > e->workspace_bytes)
         e->workspace_bytes = call->workspace_bytes;
@@ -129,10 +131,11 @@ mixt_status mixt__executable_allocate(mixt__executable *e)
     e->arena = e->backend->alloc(e->plan.arena_bytes);
     e->workspace = e->backend->alloc(e->workspace_bytes);
     if (!e->arena || !e->workspace)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for %zu bytes of activations and %zu of workspace: use a smaller batch",
+        return mixt__fail(MIXT_ERROR_MEMORY,
+                          "no memory on %s for %zu bytes of activations and %zu of workspace: use a smaller batch",
                           e->backend->name, e->plan.arena_bytes, e->workspace_bytes);
-    MIXT_LOG(MEMORY, "activations %zu bytes (%zu without reuse), workspace %zu", e->plan.arena_bytes, e->plan.naive_bytes,
-             e->workspace_bytes);
+    MIXT_LOG(MEMORY, "activations %zu bytes (%zu without reuse), workspace %zu", e->plan.arena_bytes,
+             e->plan.naive_bytes, e->workspace_bytes);
     return MIXT_OK;
 }
 

@@ -237,7 +237,8 @@ int32_t mixt__params_find(const mixt__params *p, const char *name)
 
 static float *address(const mixt__params *p, int32_t index)
 {
-    return p->segment_of[index] >= 0 ? p->master + p->segments[p->segment_of[index]].offset : p->state + p->state_offset[index];
+    return p->segment_of[index] >= 0 ? p->master + p->segments[p->segment_of[index]].offset
+                                     : p->state + p->state_offset[index];
 }
 
 mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values)
@@ -273,11 +274,13 @@ void *mixt__params_address(const mixt__params *p, const mixt__value *value)
 mixt_status mixt__params_match(const mixt__params *p, const mixt__graph *graph)
 {
     if (p->count != graph->param_count)
-        return mixt__fail(MIXT_ERROR_STATE, "the graph has %lld parameters, the model %lld", (long long)graph->param_count,
-                          (long long)p->count);
+        return mixt__fail(MIXT_ERROR_STATE, "the graph has %lld parameters, the model %lld",
+                          (long long)graph->param_count, (long long)p->count);
     for (int64_t i = 0; i < p->count; i++)
-        if (strcmp(p->table[i].name, graph->params[i].name) || !mixt__shape_equal(&p->table[i].shape, &graph->params[i].shape))
-            return mixt__fail(MIXT_ERROR_STATE, "parameter %lld is '%s' in the graph and '%s' in the model, or of another shape",
+        if (strcmp(p->table[i].name, graph->params[i].name) ||
+            !mixt__shape_equal(&p->table[i].shape, &graph->params[i].shape))
+            return mixt__fail(MIXT_ERROR_STATE,
+                              "parameter %lld is '%s' in the graph and '%s' in the model, or of another shape",
                               (long long)i, graph->params[i].name, p->table[i].name);
     return MIXT_OK;
 }

@@ -13,10 +13,10 @@ typedef struct mixt__params {
     int64_t count;
     mixt__segment *segments; // one per trainable parameter, in table order
     int64_t segment_count;
-    int32_t *segment_of;   // by parameter; -1: a running statistic
-    int64_t *state_offset; // by parameter; -1: trainable
+    int32_t *segment_of;                                     // by parameter; -1: a running statistic
+    int64_t *state_offset;                                   // by parameter; -1: trainable
     int64_t total, state_total, low_total[MIXT_DTYPE_COUNT]; // elements
-    int moments;           // per parameter
+    int moments;                                             // per parameter
     float *master, *grad, *moment1, *moment2, *state;
     void *low[MIXT_DTYPE_COUNT];
 } mixt__params;

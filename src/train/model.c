@@ -38,7 +38,8 @@ static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec,
     return add_loss(&b, model, logits);
 }
 
-mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *spec, bool training, mixt__graph **graph)
+mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *spec, bool training,
+                              mixt__graph **graph)
 {
     MIXT_TRY(mixt__graph_new(graph));
     (*graph)->training = training;

@@ -18,6 +18,7 @@ typedef struct mixt__batch_spec {
 } mixt__batch_spec;
 
 /** Builds the FP32 graph; `training` decides dropout and batch statistics. */
-mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *spec, bool training, mixt__graph **graph);
+mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *spec, bool training,
+                              mixt__graph **graph);
 
 #endif

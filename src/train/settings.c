@@ -10,9 +10,9 @@ static const struct {
     mixt__optimizer_kind kind;
     bool momentum, nesterov;
 } optimizers[] = {
-    {"sgd", MIXT_OPTIMIZER_SGD, false, false},      {"momentum", MIXT_OPTIMIZER_SGD, true, false},
-    {"nesterov", MIXT_OPTIMIZER_SGD, true, true},   {"adam", MIXT_OPTIMIZER_ADAM, false, false},
-    {"adamw", MIXT_OPTIMIZER_ADAMW, false, false},  {"lamb", MIXT_OPTIMIZER_LAMB, false, false},
+    {"sgd", MIXT_OPTIMIZER_SGD, false, false},     {"momentum", MIXT_OPTIMIZER_SGD, true, false},
+    {"nesterov", MIXT_OPTIMIZER_SGD, true, true},  {"adam", MIXT_OPTIMIZER_ADAM, false, false},
+    {"adamw", MIXT_OPTIMIZER_ADAMW, false, false}, {"lamb", MIXT_OPTIMIZER_LAMB, false, false},
 };
 
 static const struct {
@@ -41,7 +41,8 @@ static mixt_status parse_optimizer(const mixt_trainer_options *o, mixt__optimize
         optimizer->eps = or_default(o->eps, 1e-8f);
         return MIXT_OK;
     }
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "optimizer '%s': must be sgd, momentum, nesterov, adam, adamw or lamb", name);
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "optimizer '%s': must be sgd, momentum, nesterov, adam, adamw or lamb",
+                      name);
 }
 
 static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule *schedule)
@@ -56,7 +57,8 @@ static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule 
         schedule->decay_steps = o->decay_steps ? o->decay_steps : 1000;
         schedule->total_steps = o->total_steps;
         if (schedule->kind >= MIXT_SCHEDULE_COSINE && o->total_steps <= 0)
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule '%s' needs total_steps, the number of updates of the run", name);
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule '%s' needs total_steps, the number of updates of the run",
+                              name);
         return MIXT_OK;
     }
     return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule '%s': must be constant, step, cosine, linear or onecycle", name);
@@ -81,7 +83,8 @@ static mixt_status parse_scaling(const mixt_trainer_options *o, bool uses_fp16, 
         scaling->initial = strtof(word, &end);
         scaling->enabled = true;
         if (end == word || *end || !(scaling->initial > 0) || !isfinite(scaling->initial))
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "loss_scale '%s': must be auto, dynamic, none or a number above 0", word);
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "loss_scale '%s': must be auto, dynamic, none or a number above 0",
+                              word);
     }
     return MIXT_OK;
 }
@@ -111,8 +114,8 @@ static mixt_status check_numbers(const mixt_trainer_options *o)
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %g: must be from 0 to below %g", numbers[i].name, (double)numbers[i].value,
-                              (double)numbers[i].below);
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %g: must be from 0 to below %g", numbers[i].name,
+                              (double)numbers[i].value, (double)numbers[i].below);
     return MIXT_OK;
 }
 
@@ -132,8 +135,8 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, bool use
     s->no_fusion = o->no_fusion;
     s->inject_overflow = o->inject_overflow;
     if (s->batch < 1 || s->accumulate < 1)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld, accumulate %lld: both must be at least 1", (long long)s->batch,
-                          (long long)s->accumulate);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld, accumulate %lld: both must be at least 1",
+                          (long long)s->batch, (long long)s->accumulate);
     return MIXT_OK;
 }
 

@@ -22,7 +22,8 @@ static mixt_status check_data(const mixt__trainer *t, const mixt_data *data)
         !mixt__shape_equal(&spec.input, &t->spec.input) || !mixt__shape_equal(&spec.target, &t->spec.target)) {
         char now[128], before[128];
         return mixt__fail(MIXT_ERROR_SHAPE, "the data's batches are %s, the model is compiled for %s",
-                          mixt__shape_text(&spec.input, now, sizeof now), mixt__shape_text(&t->spec.input, before, sizeof before));
+                          mixt__shape_text(&spec.input, now, sizeof now),
+                          mixt__shape_text(&t->spec.input, before, sizeof before));
     }
     return MIXT_OK;
 }
@@ -41,7 +42,8 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
     mixt__prefetch_stop(t->prefetch);
     t->prefetch = NULL;
     t->prefetched = NULL;
-    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, PREFETCH_DEPTH, t->next_batch, MIXT_PREFETCH_TRAIN, &t->prefetch));
+    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, PREFETCH_DEPTH, t->next_batch, MIXT_PREFETCH_TRAIN,
+                                  &t->prefetch));
     t->prefetched = data;
     t->batches_per_epoch = mixt_data_batches(data, t->settings.batch);
     return MIXT_OK;
@@ -54,7 +56,8 @@ static mixt_status micro_step(mixt__trainer *t, const void *input, const void *t
     run.rng_key = mixt__rng_key(t->settings.seed, RNG_STREAM_RUN, (uint64_t)t->runs++);
     MIXT_TRY(mixt__executable_run(t->train, &run));
     float metrics[3];
-    MIXT_TRY(t->backend->download(metrics, mixt__executable_address(t->train, t->train->graph->metrics), sizeof metrics));
+    MIXT_TRY(
+        t->backend->download(metrics, mixt__executable_address(t->train, t->train->graph->metrics), sizeof metrics));
     for (int i = 0; i < 3; i++)
         sums[i] += metrics[i];
     t->next_batch++;
@@ -85,8 +88,8 @@ static void report(mixt__trainer *t, double scale, const double sums[3], mixt_st
     if (c->found_inf && c->bad_segment >= 0) {
         const char *name = t->params->table[t->params->segments[c->bad_segment].param].name;
         snprintf(t->overflow_layer, sizeof t->overflow_layer, "%s", name);
-        MIXT_LOG(TRAIN, "step %lld skipped: first non-finite gradient in %s, scale %g -> %g", (long long)t->attempts, name, scale,
-                 (double)c->scale);
+        MIXT_LOG(TRAIN, "step %lld skipped: first non-finite gradient in %s, scale %g -> %g", (long long)t->attempts,
+                 name, scale, (double)c->scale);
     }
     if (!result)
         return;
@@ -103,7 +106,8 @@ static void report(mixt__trainer *t, double scale, const double sums[3], mixt_st
 static mixt_status begin(mixt__trainer *t)
 {
     if (t->hand_gradients)
-        return mixt__fail(MIXT_ERROR_STATE, "gradients made by hand are waiting: apply or discard them before a whole step");
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "gradients made by hand are waiting: apply or discard them before a whole step");
     t->attempts++;
     return t->attempts == t->settings.inject_overflow ? inject_overflow(t) : MIXT_OK;
 }
@@ -139,7 +143,8 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
     size_t target_bytes = (size_t)mixt__shape_count(&t->spec.target) * mixt_dtype_size(t->spec.target_dtype);
     MIXT_TRY(begin(t));
     for (int64_t i = 0; i < t->settings.accumulate; i++)
-        MIXT_TRY(micro_step(t, (const char *)input + (size_t)i * input_bytes, (const char *)target + (size_t)i * target_bytes, i == 0, sums));
+        MIXT_TRY(micro_step(t, (const char *)input + (size_t)i * input_bytes,
+                            (const char *)target + (size_t)i * target_bytes, i == 0, sums));
     return finish(t, scale, sums, result);
 }
 
@@ -160,7 +165,8 @@ static mixt_status compile_evaluation(mixt__trainer *t, const mixt_data *data)
     mixt__executable_bind(t->eval, t->params, &t->control->seed);
     t->eval_input = mixt__alloc((size_t)mixt__shape_count(&spec.input) * mixt_dtype_size(spec.input_dtype));
     t->eval_target = mixt__alloc((size_t)mixt__shape_count(&spec.target) * mixt_dtype_size(spec.target_dtype));
-    return t->eval_input && t->eval_target ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for an evaluation batch");
+    return t->eval_input && t->eval_target ? MIXT_OK
+                                           : mixt__fail(MIXT_ERROR_MEMORY, "no memory for an evaluation batch");
 }
 
 static mixt_status ready_to_evaluate(mixt__trainer *t, const mixt_data *data)
@@ -204,7 +210,8 @@ mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt
         mixt__run run = {.input = t->eval_input, .target = t->eval_target};
         MIXT_TRY(mixt__executable_run(t->eval, &run));
         float metrics[3];
-        MIXT_TRY(t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics), sizeof metrics));
+        MIXT_TRY(
+            t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics), sizeof metrics));
         for (int i = 0; i < 3; i++)
             sums[i] += metrics[i];
     }

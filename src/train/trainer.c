@@ -26,7 +26,8 @@ static mixt_status compile(mixt__trainer *t, const mixt__batch_spec *spec, bool 
 {
     mixt__graph *source, *graph;
     MIXT_TRY(mixt__model_build(&t->model, spec, training, &source));
-    mixt__compile_options options = {.policy = t->settings.policy, .backward = training, .no_fusion = t->settings.no_fusion};
+    mixt__compile_options options = {
+        .policy = t->settings.policy, .backward = training, .no_fusion = t->settings.no_fusion};
     mixt_status status = mixt__passes_run(source, &options, &graph);
     mixt__graph_free(source);
     return status == MIXT_OK ? mixt__executable_take(graph, t->backend, executable) : status;
@@ -70,7 +71,8 @@ static mixt_status find_backward_order(mixt__trainer *t)
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
     MIXT_TRY(compile(t, &t->spec, true, &t->train));
-    MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer), &t->params));
+    MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer),
+                              &t->params));
     for (int64_t s = 0; s < t->params->segment_count; s++) {
         mixt__segment *segment = &t->params->segments[s];
         segment->weight_decay = t->params->table[segment->param].decay ? t->settings.weight_decay : 0.0f;
@@ -134,11 +136,12 @@ static mixt_status check_room(const mixt__trainer *t)
     if (!room || need <= room)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_MEMORY,
-                      "training needs %.2f GiB (weights, gradients and moments %.2f, activations %.2f, workspace %.2f, batches %.2f), "
+                      "training needs %.2f GiB (weights, gradients and moments %.2f, activations %.2f, workspace %.2f, "
+                      "batches %.2f), "
                       "%s has %.2f GiB free: use a smaller batch or model",
                       (double)need / gib, (double)(m.masters + m.copies + m.gradients + m.moments + m.state) / gib,
-                      (double)m.activations / gib, (double)(m.workspace + m.control) / gib, (double)m.batches / gib, t->backend->name,
-                      (double)room / gib);
+                      (double)m.activations / gib, (double)(m.workspace + m.control) / gib, (double)m.batches / gib,
+                      t->backend->name, (double)room / gib);
 }
 
 static void release(mixt__trainer *t)
@@ -247,7 +250,8 @@ static size_t batch_bytes(const mixt__batch_spec *spec)
 mixt_memory mixt__trainer_memory(const mixt__trainer *t)
 {
     mixt__params_bytes p = mixt__params_bytes_of(t->params);
-    mixt_memory m = {.masters = p.masters, .copies = p.copies, .gradients = p.gradients, .moments = p.moments, .state = p.state};
+    mixt_memory m = {
+        .masters = p.masters, .copies = p.copies, .gradients = p.gradients, .moments = p.moments, .state = p.state};
     m.activations = t->train->plan.arena_bytes;
     m.workspace = t->train->workspace_bytes;
     m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes;

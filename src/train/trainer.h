@@ -72,8 +72,10 @@ mixt_status mixt__trainer_clip(mixt__trainer *t, float limit, double *norm);
 mixt_status mixt__trainer_apply(mixt__trainer *t, float lr);
 mixt_status mixt__trainer_discard(mixt__trainer *t);
 
-/** Turns option words and zeroes into settings, defaults filled in; `uses_fp16` decides what loss_scale "auto" means. */
-mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, bool uses_fp16, mixt__trainer_settings *settings);
+/** Turns option words and zeroes into settings, defaults filled in; `uses_fp16` decides what loss_scale "auto" means.
+ */
+mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, bool uses_fp16,
+                                         mixt__trainer_settings *settings);
 
 /** True when the policy may put anything into FP16. */
 bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype);

@@ -134,8 +134,12 @@ static float *weights(const fixture *f, int64_t *count)
 static void overflow_changes_nothing(void **state)
 {
     (void)state;
-    fixture f = start(false, &(mixt_trainer_options){.precision = "fp16", .batch = 32, .inject_overflow = 4, .schedule = "cosine",
-                                                     .total_steps = 20, .weight_decay = 0.1f});
+    fixture f = start(false, &(mixt_trainer_options){.precision = "fp16",
+                                                     .batch = 32,
+                                                     .inject_overflow = 4,
+                                                     .schedule = "cosine",
+                                                     .total_steps = 20,
+                                                     .weight_decay = 0.1f});
     for (int i = 0; i < 3; i++)
         assert_false(step(&f).skipped);
     size_t before_bytes, after_bytes;
@@ -165,8 +169,11 @@ static void overflow_keeps_the_schedule(void **state)
     (void)state;
     double lr[2];
     for (int k = 0; k < 2; k++) {
-        fixture f = start(false, &(mixt_trainer_options){.precision = "fp16", .batch = 32, .inject_overflow = k ? 2 : 0,
-                                                         .schedule = "linear", .total_steps = 20});
+        fixture f = start(false, &(mixt_trainer_options){.precision = "fp16",
+                                                         .batch = 32,
+                                                         .inject_overflow = k ? 2 : 0,
+                                                         .schedule = "linear",
+                                                         .total_steps = 20});
         for (int i = 0; i < 3 + k; i++)
             lr[k] = step(&f).lr;
         mixt_close(f.context);
@@ -182,7 +189,8 @@ static void same_seed_same_bits(void **state)
         for (int p = 0; p < 3; p++) {
             float *first = NULL;
             for (int run = 0; run < 2; run++) {
-                fixture f = start(model, &(mixt_trainer_options){.precision = precisions[p], .batch = 32, .seed = 7, .clip = 1});
+                fixture f = start(
+                    model, &(mixt_trainer_options){.precision = precisions[p], .batch = 32, .seed = 7, .clip = 1});
                 for (int i = 0; i < 6; i++)
                     step(&f);
                 int64_t count;
@@ -210,7 +218,8 @@ static void policy_keeps_data_order(void **state)
             loss[p] = step(&f).loss;
         mixt_close(f.context);
     }
-    assert_true(fabs(loss[0] - loss[1]) < 0.02 * loss[0]); // BF16 rounds at 2^-8; a different batch would differ by more
+    assert_true(fabs(loss[0] - loss[1]) <
+                0.02 * loss[0]); // BF16 rounds at 2^-8; a different batch would differ by more
     assert_true(loss[0] != loss[1]);
 }
 
@@ -264,7 +273,8 @@ static void fusion_keeps_the_result(void **state)
     float *w[2];
     int64_t count = 0;
     for (int k = 0; k < 2; k++) {
-        fixture f = start(true, &(mixt_trainer_options){.precision = "fp32", .optimizer = "sgd", .lr = 0.1f, .batch = 16, .no_fusion = k});
+        fixture f = start(true, &(mixt_trainer_options){
+                                    .precision = "fp32", .optimizer = "sgd", .lr = 0.1f, .batch = 16, .no_fusion = k});
         step(&f);
         w[k] = weights(&f, &count);
         mixt_close(f.context);
@@ -281,8 +291,10 @@ static void accumulation_equals_a_larger_batch(void **state)
     float *w[2];
     int64_t count = 0;
     for (int k = 0; k < 2; k++) {
-        fixture f = start(true, &(mixt_trainer_options){.precision = "fp32", .optimizer = "sgd", .lr = 0.1f, .batch = k ? 8 : 32,
-                                                        .accumulate = k ? 4 : 1});
+        fixture f = start(
+            true,
+            &(mixt_trainer_options){
+                .precision = "fp32", .optimizer = "sgd", .lr = 0.1f, .batch = k ? 8 : 32, .accumulate = k ? 4 : 1});
         step(&f);
         w[k] = weights(&f, &count);
         mixt_close(f.context);
@@ -386,7 +398,8 @@ static void by_hand_equals_whole_step(void **state)
     float *w[2];
     int64_t count = 0;
     for (int k = 0; k < 2; k++) {
-        fixture f = start(true, &(mixt_trainer_options){.precision = "fp16", .batch = 16, .lr = 1e-3f, .clip = k ? 0 : 0.5f});
+        fixture f =
+            start(true, &(mixt_trainer_options){.precision = "fp16", .batch = 16, .lr = 1e-3f, .clip = k ? 0 : 0.5f});
         if (!k) {
             step(&f);
         } else {
@@ -403,7 +416,8 @@ static void by_hand_equals_whole_step(void **state)
         w[k] = weights(&f, &count);
         mixt_close(f.context);
     }
-    assert_true(largest_difference(w[0], w[1], count) <= 1e-3 * 1e-3); // AdamW's first update is lr·sign(g), wherever |g| >> eps
+    assert_true(largest_difference(w[0], w[1], count) <=
+                1e-3 * 1e-3); // AdamW's first update is lr·sign(g), wherever |g| >> eps
     free(w[0]);
     free(w[1]);
 }
@@ -444,12 +458,18 @@ static void training_learns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(overflow_changes_nothing),     cmocka_unit_test(overflow_keeps_the_schedule),
-        cmocka_unit_test(same_seed_same_bits),          cmocka_unit_test(policy_keeps_data_order),
-        cmocka_unit_test(steady_state_allocates_nothing), cmocka_unit_test(plan_is_what_is_allocated),
-        cmocka_unit_test(fusion_keeps_the_result),      cmocka_unit_test(accumulation_equals_a_larger_batch),
-        cmocka_unit_test(precision_changes_between_steps), cmocka_unit_test(by_hand_equals_whole_step),
-        cmocka_unit_test(weights_survive_a_file),       cmocka_unit_test(training_learns),
+        cmocka_unit_test(overflow_changes_nothing),
+        cmocka_unit_test(overflow_keeps_the_schedule),
+        cmocka_unit_test(same_seed_same_bits),
+        cmocka_unit_test(policy_keeps_data_order),
+        cmocka_unit_test(steady_state_allocates_nothing),
+        cmocka_unit_test(plan_is_what_is_allocated),
+        cmocka_unit_test(fusion_keeps_the_result),
+        cmocka_unit_test(accumulation_equals_a_larger_batch),
+        cmocka_unit_test(precision_changes_between_steps),
+        cmocka_unit_test(by_hand_equals_whole_step),
+        cmocka_unit_test(weights_survive_a_file),
+        cmocka_unit_test(training_learns),
         cmocka_unit_test(precision_changes_before_the_first_step),
         cmocka_unit_test(evaluation_follows_the_data),
         cmocka_unit_test(lack_of_memory_is_said),

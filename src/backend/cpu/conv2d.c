@@ -47,31 +47,25 @@ bool mixt__conv_is_ordinary(const mixt__call *call, const char **reason)
 }
 
 const mixt__kernel *const mixt__cpu_conv2d_kernels[] = {
-    &mixt__conv2d_direct,
-    &mixt__conv2d_gemm,
+    &mixt__conv2d_direct, &mixt__conv2d_gemm,
 #ifdef MIXT_HAVE_ONEDNN
     &mixt__conv2d_onednn,
 #endif
-    &mixt__conv2d_plain,
-    NULL,
+    &mixt__conv2d_plain,  NULL,
 };
 
 const mixt__kernel *const mixt__cpu_conv2d_grad_src_kernels[] = {
-    &mixt__conv2d_grad_src_direct,
-    &mixt__conv2d_grad_src_gemm,
+    &mixt__conv2d_grad_src_direct, &mixt__conv2d_grad_src_gemm,
 #ifdef MIXT_HAVE_ONEDNN
     &mixt__conv2d_grad_src_onednn,
 #endif
-    &mixt__conv2d_grad_src_plain,
-    NULL,
+    &mixt__conv2d_grad_src_plain,  NULL,
 };
 
 const mixt__kernel *const mixt__cpu_conv2d_grad_weight_kernels[] = {
-    &mixt__conv2d_grad_weight_direct,
-    &mixt__conv2d_grad_weight_gemm,
+    &mixt__conv2d_grad_weight_direct, &mixt__conv2d_grad_weight_gemm,
 #ifdef MIXT_HAVE_ONEDNN
     &mixt__conv2d_grad_weight_onednn,
 #endif
-    &mixt__conv2d_grad_weight_plain,
-    NULL,
+    &mixt__conv2d_grad_weight_plain,  NULL,
 };

@@ -4,7 +4,6 @@
 #include "base/threads.h"
 #include "num/num.h"
 
-
 typedef struct job {
     const mixt__gemm_problem *problem;
     mixt__gemm_plan plan;
@@ -258,7 +257,8 @@ void mixt__gemm_run(const mixt__gemm_problem *problem, void *workspace)
         work(&team, 0);
         return;
     }
-    if (!mixt__team_run(team.plan.threads, work_in_team, &team)) // the system gave fewer threads than the plan's meetings count on
+    if (!mixt__team_run(team.plan.threads, work_in_team,
+                        &team)) // the system gave fewer threads than the plan's meetings count on
         run_alone(problem, workspace);
 }
 

@@ -96,7 +96,8 @@ PACK_INLINE void load_along_k(const mixt__gemm_pack *p, panel to, int64_t lane, 
             v[l] = _mm512_setzero_si512();
             continue;
         }
-        _mm_prefetch(at + LINES_AHEAD * 64, _MM_HINT_T0); // 16 rows at once are more streams than the CPU follows itself
+        _mm_prefetch(at + LINES_AHEAD * 64,
+                     _MM_HINT_T0); // 16 rows at once are more streams than the CPU follows itself
         v[l] = pairs ? load_pairs(p->src, index, p->k - k) : load_wide(p->src, index, p->k - k, dtype);
     }
 }

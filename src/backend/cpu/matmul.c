@@ -1,10 +1,11 @@
 /* Matrix products. "packed" is the engine of gemm.h; "plain" three loops; "onednn" stands between them to compare with.
  *
- * oneDNN's products alone are faster on AMX, but its OpenMP team keeps spinning on the cores that the next kernel needs: on
- * 16 Sapphire Rapids cores a pointwise kernel of 12 us took 330 us after one, and an MLP step 4.1 ms instead of 0.71.
+ * oneDNN's products alone are faster on AMX, but its OpenMP team keeps spinning on the cores that the next kernel
+ * needs: on 16 Sapphire Rapids cores a pointwise kernel of 12 us took 330 us after one, and an MLP step 4.1 ms instead
+ * of 0.71.
  *
- * A call is a batch of equal products: one when b is a plain matrix (the leading dimensions of a are rows), else one per
- * leading index. Operands may be strided views whose last dimension is contiguous.
+ * A call is a batch of equal products: one when b is a plain matrix (the leading dimensions of a are rows), else one
+ * per leading index. Operands may be strided views whose last dimension is contiguous.
  */
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/kernels.h"
@@ -32,7 +33,8 @@ static product describe(const mixt__call *call)
     const mixt__tensor *a = &call->in[0], *b = &call->in[1];
     int ra = a->shape.rank, rb = b->shape.rank;
     bool rows = rb == 2 && ra != 2;
-    product p = {.batch = 1, .m = 1, .n = b->shape.dims[rb - 1 - at->trans_b], .k = b->shape.dims[rb - 2 + at->trans_b]};
+    product p = {
+        .batch = 1, .m = 1, .n = b->shape.dims[rb - 1 - at->trans_b], .k = b->shape.dims[rb - 2 + at->trans_b]};
     int64_t row = ra > 1 ? a->strides[ra - 2] : 0;
     p.a_row = at->trans_a ? 1 : row;
     p.a_col = at->trans_a ? row : 1;
@@ -66,8 +68,10 @@ static mixt__gemm_problem problem(const mixt__call *call, const product *p)
 {
     const mixt__matmul_attrs *at = call->attrs;
     mixt__gemm_problem g = {.m = p->m, .n = p->n, .k = p->k, .alpha = at->alpha, .ldc = p->n};
-    g.a = (mixt__gemm_operand){.data = call->in[0].data, .dtype = call->in[0].dtype, .row_stride = p->a_row, .col_stride = p->a_col};
-    g.b = (mixt__gemm_operand){.data = call->in[1].data, .dtype = call->in[1].dtype, .row_stride = p->b_row, .col_stride = p->b_col};
+    g.a = (mixt__gemm_operand){
+        .data = call->in[0].data, .dtype = call->in[0].dtype, .row_stride = p->a_row, .col_stride = p->a_col};
+    g.b = (mixt__gemm_operand){
+        .data = call->in[1].data, .dtype = call->in[1].dtype, .row_stride = p->b_row, .col_stride = p->b_col};
     g.c = call->out[0].data;
     g.c_dtype = call->out[0].dtype;
     g.accumulate = call->accumulate & 1;
@@ -97,7 +101,8 @@ static mixt_status packed_run(const mixt__call *call)
     return MIXT_OK;
 }
 
-static const mixt__kernel packed = {.name = "packed", .supports = regular, .prepare = packed_prepare, .run = packed_run};
+static const mixt__kernel packed = {
+    .name = "packed", .supports = regular, .prepare = packed_prepare, .run = packed_run};
 
 /* ---- plain ---- */
 
