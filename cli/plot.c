@@ -75,8 +75,8 @@ static void draw_axes(FILE *f, const cli_plot *plot, range x, range y)
 static void draw_curve(FILE *f, const cli_plot *plot, int index, range x, range y)
 {
     const cli_curve *c = &plot->curves[index];
-    fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\" stroke-linejoin=\"round\" points=\"",
-            colours[index]);
+    fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" stroke-linejoin=\"round\" points=\"",
+            colours[index], index ? 1.4 : 3.6); // the first is drawn wide, so that it shows under one that equals it
     for (int64_t i = 0; i < c->count; i++)
         if (drawable(plot, c->y[i]))
             fprintf(f, "%.1f,%.1f ", place_x(x, c->x[i]), place_y(y, height_of(plot, c->y[i])));

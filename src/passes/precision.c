@@ -21,13 +21,34 @@ typedef struct rewrite {
     int32_t (*casts)[MIXT_DTYPE_COUNT]; // by source value: casts made so far
 } rewrite;
 
+static bool rule_matches(const mixt__policy_rule *rule, const mixt__node *node)
+{
+    return (!rule->layer || !fnmatch(rule->layer, node->layer, 0)) && (!rule->op || !fnmatch(rule->op, node->op->name, 0));
+}
+
+/** A rule that no node of the training graph matches is a slip of the pen: the layer it meant would silently stay low. */
+static mixt_status check_rules(const mixt__graph *source, const mixt__policy *policy)
+{
+    for (int64_t r = 0; source->training && r < policy->rule_count; r++) {
+        const mixt__policy_rule *rule = &policy->rules[r];
+        bool matched = false;
+        for (int64_t i = 0; i < source->node_count && !matched; i++)
+            matched = rule_matches(rule, &source->nodes[i]);
+        if (!matched)
+            return mixt__fail(MIXT_ERROR_CONFIG,
+                              "policy rule %lld (layer '%s', op '%s') matches nothing in this model: 'mixt plan CONFIG "
+                              "--graph' lists layers and ops",
+                              (long long)(r + 1), rule->layer ? rule->layer : "*", rule->op ? rule->op : "*");
+    }
+    return MIXT_OK;
+}
+
 /** The format the policy gives to a node, and whether a rule (rather than the default) says so. */
 static mixt_dtype policy_dtype(const mixt__policy *policy, const mixt__node *node, bool *forced)
 {
     for (int64_t i = policy->rule_count - 1; i >= 0; i--) {
         const mixt__policy_rule *rule = &policy->rules[i];
-        if ((!rule->layer || !fnmatch(rule->layer, node->layer, 0)) &&
-            (!rule->op || !fnmatch(rule->op, node->op->name, 0))) {
+        if (rule_matches(rule, node)) {
             *forced = true;
             return rule->dtype;
         }
@@ -158,6 +179,7 @@ static mixt_status copy_outside_values(rewrite *w)
 
 static mixt_status run(rewrite *w)
 {
+    MIXT_TRY(check_rules(w->source, w->policy));
     MIXT_TRY(copy_outside_values(w));
     for (int64_t i = 0; i < w->source->node_count; i++)
         MIXT_TRY(rewrite_node(w, &w->source->nodes[i]));

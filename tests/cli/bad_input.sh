@@ -73,6 +73,7 @@ printf 'default: fp8\n' >policy_format.yaml
 printf 'default: bf16\nrulez: []\n' >policy_key.yaml
 printf 'default: bf16\ndefault: fp16\n' >policy_twice.yaml
 printf 'rules: []\n' >policy_default.yaml
+printf 'default: bf16\nrules:\n  - layer: "fcc.*"\n    precision: fp32\n' >policy_nowhere.yaml
 "$mixt" train tiny.yaml out=run -q || fail "the run that the cases damage: status $?"
 mkdir folder
 for case in noweights cutweights shortweights noise badconfig othersize notensor folderweights; do cp -r run $case; done
@@ -131,6 +132,7 @@ policy of another format    | train tiny.yaml out=x precision=policy_format.yaml
 policy with another key     | train tiny.yaml out=x precision=policy_key.yaml     | 1 | unknown key of a policy
 policy with a key twice     | train tiny.yaml out=x precision=policy_twice.yaml   | 1 | policy_twice.yaml:2:1: this key is given twice
 policy without default      | train tiny.yaml out=x precision=policy_default.yaml | 1 | the policy has no default
+policy rule for no layer    | train tiny.yaml out=x precision=policy_nowhere.yaml | 1 | matches nothing in this model
 no GPU backend              | train tiny.yaml out=x device=cuda                   | 1 | device 'cuda'
 data without a path         | train tiny.yaml out=x data.kind=idx                 | 1 | say where it is with data.path
 data missing                | train tiny.yaml out=x data.kind=csv data.path=none.csv | 1 | none.csv: No such file
