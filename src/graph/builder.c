@@ -88,6 +88,14 @@ bool mixt__builder_ready(mixt_builder *b, const char *layer, const mixt_value *v
     return true;
 }
 
+/** The layer a node belongs to: its own name, else the scope, else that of the layer whose result it takes up. */
+static const char *layer_of(mixt_builder *b, const char *name, const int32_t *in, int in_count)
+{
+    const char *layer = mixt__builder_path(b, name);
+    int32_t producer = in_count ? b->graph->values[in[0]].producer : -1;
+    return *layer || producer < 0 ? layer : b->graph->nodes[producer].layer;
+}
+
 bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs,
                                 const mixt_value *in, int in_count, mixt_value *out)
 {
@@ -99,8 +107,7 @@ bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char 
     for (int i = 0; i < in_count; i++)
         ids[i] = in[i].id;
     int64_t index;
-    const char *layer = mixt__builder_path(b, name);
-    mixt_status status = mixt__graph_node(b->graph, op, layer ? layer : "", attrs, ids, in_count, &index);
+    mixt_status status = mixt__graph_node(b->graph, op, layer_of(b, name, ids, in_count), attrs, ids, in_count, &index);
     if (status != MIXT_OK) {
         mixt__builder_error(b, status, name, "%s: %s", op->name, mixt_error_text());
         return false;
