@@ -1,13 +1,12 @@
 /* Attention of one head, block by block: for attention_kernel.h.
  *
- * A thread holds one head's keys and values as packed FP32 panels (second cache) and walks over blocks of queries;
- * scores of a block of queries and a block of keys live in a buffer of their own, the softmax is corrected as its
- * maximum grows, and tiles that a causal mask leaves empty are not computed. Queries are scaled when they are packed.
+ * A thread holds one head's keys and values as packed panels (second cache) and walks over blocks of queries; scores
+ * of a block of queries and a block of keys live in a buffer of their own, the softmax is corrected as its maximum
+ * grows, and tiles that a causal mask leaves empty are not computed. Sums and the softmax are FP32; scores are scaled
+ * where they are read, so that queries go into products as they are.
  */
-#include "backend/cpu/attention.h"
-#include "backend/cpu/tile.h"
+#include "backend/cpu/attention_pack.h"
 #include "backend/cpu/vecmath.h"
-#include "num/num.h"
 
 #include <math.h>
 
@@ -19,73 +18,22 @@ enum {
     SCORES_LD = KEYS + 16
 };
 
-/** One head of a (B, T, C) tensor in one batch entry: row t starts at data + t · stride elements. */
-typedef struct head_tensor {
-    void *data;
-    int64_t stride;
-} head_tensor;
-
-typedef struct head {
-    int64_t dim, dim_padded, queries, keys; // dim_padded: whole vectors
-    float scale;
-    bool causal;
-    size_t element; // bytes of one number in the tensors
-    mixt__widen_fn *widen;
-    mixt__narrow_fn *narrow;
-    head_tensor q, k, v, dst, grad_dst, grad_q, grad_k, grad_v;
-    float *lse;
-} head;
-
-/** A thread's buffers, FP32. */
+/** A thread's buffers: words for products and FP32. A matrix `_depth` has its depth along the rows (pack_depth). */
 typedef struct scratch {
-    float *k_panels, *v_panels;      // (dim_padded, keys), in panels
-    float *k_rows, *v_rows;          // (keys, dim_padded)
-    float *rows;                     // one panel's rows
-    float *q_rows, *grad_rows, *out; // (QUERIES, dim_padded)
-    float *scores, *grad_scores;     // (QUERIES, SCORES_LD)
-    float *largest, *total;          // (QUERIES)
-    float *grad_k, *grad_v;          // (keys, dim_padded)
+    float *k_panels, *v_panels;  // (words, keys), in panels
+    float *k_rows, *v_rows;      // (keys, words)
+    float *k_depth, *v_depth;    // (keys / TILE_PACK, dim_padded)
+    float *rows;                 // one panel's rows
+    float *q_rows, *grad_rows;   // (QUERIES, words)
+    float *q_depth, *grad_depth; // (QUERIES / TILE_PACK, dim_padded)
+    float *out, *wide;           // (QUERIES, dim_padded)
+    float *scores, *grad_scores; // (QUERIES, SCORES_LD)
+    float *scores_depth;         // (QUERIES / TILE_PACK, SCORES_LD)
+    float *largest, *total;      // (QUERIES)
+    float *grad_k, *grad_v;      // (keys, dim_padded)
 } scratch;
 
 _Static_assert(KEYS % TILE_COLS == 0, "whole panels");
-
-/** Rows [t0, t0 + count) of a head as FP32 rows of `dim_padded`, zeros behind; `rows` of them, zeros below. */
-static void load_rows(const head *h, const head_tensor *x, int64_t t0, int64_t count, int64_t rows, float *dst)
-{
-    for (int64_t t = 0; t < rows; t++) {
-        float *row = dst + t * h->dim_padded;
-        int64_t have = t < count ? h->dim : 0;
-        if (have)
-            h->widen(row, (const char *)x->data + (size_t)((t0 + t) * x->stride) * h->element, have);
-        memset(row + have, 0, (size_t)(h->dim_padded - have) * sizeof(float));
-    }
-}
-
-static void store_rows(const head *h, const head_tensor *x, int64_t t0, int64_t count, const float *src)
-{
-    for (int64_t t = 0; t < count; t++)
-        h->narrow((char *)x->data + (size_t)((t0 + t) * x->stride) * h->element, src + t * h->dim_padded, h->dim);
-}
-
-/** From rows (TILE_COLS, dim_padded) to one panel (dim_padded, TILE_COLS). */
-static void transpose_panel(const head *h, const float *rows, float *panel)
-{
-    for (int64_t d = 0; d < h->dim_padded; d += 8)
-        for (int64_t c = 0; c < TILE_COLS; c += 8)
-            tile_transpose8(rows + c * h->dim_padded + d, h->dim_padded, panel + d * TILE_COLS + c, TILE_COLS);
-}
-
-/** All rows of a head as transposed panels; `rows` receives the untransposed ones, or serves as scratch of one panel.
- */
-static void load_panels(const head *h, const head_tensor *x, float *panels, float *rows, bool keep_rows)
-{
-    for (int64_t t = 0; t < h->keys; t += TILE_COLS) {
-        int64_t count = h->keys - t < TILE_COLS ? h->keys - t : TILE_COLS;
-        load_rows(h, x, t, count, TILE_COLS, rows);
-        transpose_panel(h, rows, panels + t * h->dim_padded);
-        rows += keep_rows ? TILE_COLS * h->dim_padded : 0;
-    }
-}
 
 /** One block of queries against one block of keys. */
 typedef struct block {
@@ -113,14 +61,19 @@ static int64_t vectors_up(int64_t n)
     return (n + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
 }
 
+static int64_t words_up(int64_t n)
+{
+    return (n + TILE_PACK - 1) / TILE_PACK;
+}
+
 /** scores (queries, keys) = x · panelsᵀ: with the keys' panels the scores, with the values' the gradient of P. */
 static void block_scores(const head *h, const block *b, const float *x, const float *panels, float *scores)
 {
     tile_product p = {
-        .m = b->queries, .n = vectors_up(b->keys), .k = h->dim, .a = x, .a_row = h->dim_padded, .a_depth = 1};
-    p.b = panels + b->k0 * h->dim_padded;
+        .m = b->queries, .n = vectors_up(b->keys), .k = words_up(h->dim), .a = x, .a_row = h->words, .a_depth = 1};
+    p.b = panels + b->k0 * h->words;
     p.ldb = TILE_COLS;
-    p.b_panel = TILE_COLS * h->dim_padded;
+    p.b_panel = TILE_COLS * h->words;
     p.c = scores;
     p.ldc = SCORES_LD;
     p.mask = h->causal ? TILE_COLUMNS : TILE_ALL;
@@ -128,11 +81,12 @@ static void block_scores(const head *h, const block *b, const float *x, const fl
     tile_multiply(&p);
 }
 
-/** dst (queries, dim) += scores · rows. */
+/** dst (queries, dim) += packed scores · rows. */
 static void block_apply(const head *h, const block *b, const float *scores, const float *rows, float *dst, bool add)
 {
-    tile_product p = {.m = b->queries, .n = h->dim_padded, .k = b->keys, .a = scores, .a_row = SCORES_LD, .a_depth = 1};
-    p.b = rows + b->k0 * h->dim_padded;
+    tile_product p = {
+        .m = b->queries, .n = h->dim_padded, .k = words_up(b->keys), .a = scores, .a_row = SCORES_LD, .a_depth = 1};
+    p.b = rows + b->k0 / TILE_PACK * h->dim_padded;
     p.ldb = h->dim_padded;
     p.b_panel = TILE_COLS;
     p.c = dst;
@@ -143,10 +97,12 @@ static void block_apply(const head *h, const block *b, const float *scores, cons
     tile_multiply(&p);
 }
 
-/** dst (keys, dim) += scoresᵀ · rows of the block of queries. */
-static void block_apply_transposed(const head *h, const block *b, const float *scores, const float *rows, float *dst)
+/** dst (keys, dim) += packed scoresᵀ · rows of the block of queries; `depth` is a buffer for the scores. */
+static void block_apply_transposed(const head *h, const block *b, const float *scores, float *depth, const float *rows,
+                                   float *dst)
 {
-    tile_product p = {.m = b->keys, .n = h->dim_padded, .k = b->queries, .a = scores, .a_row = 1, .a_depth = SCORES_LD};
+    tile_product p = {.m = b->keys, .n = h->dim_padded, .k = words_up(b->queries), .a_row = 1, .a_depth = SCORES_LD};
+    p.a = pack_depth(scores, SCORES_LD, b->queries, vectors_up(b->keys), depth, SCORES_LD);
     p.b = rows;
     p.ldb = h->dim_padded;
     p.b_panel = TILE_COLS;
@@ -158,32 +114,33 @@ static void block_apply_transposed(const head *h, const block *b, const float *s
     tile_multiply(&p);
 }
 
-/** exp(scores - offset) in place over the visible part of a row, zeros behind it; returns the sum. */
-static float exp_row(float *row, int64_t visible, int64_t width, float offset)
+/** exp(scale · scores - offset), packed, over the visible part of a row, zeros behind it; returns the sum. */
+static float exp_row(float *row, int64_t visible, int64_t width, float scale, float offset)
 {
-    vec total = vec_zero(), shift = vec_set(offset), lowest = vec_set(-INFINITY);
+    vec total = vec_zero(), factor = vec_set(scale), shift = vec_set(offset), lowest = vec_set(-INFINITY);
     int64_t c = 0;
     for (; c < visible; c += VEC_LANES) {
-        vec x = vec_sub(vec_load(row + c), shift);
+        vec x = vec_sub(vec_mul(vec_load(row + c), factor), shift);
         if (visible - c < VEC_LANES)
             x = vec_keep(x, visible - c, lowest);
         x = vec_exp(x);
         total = vec_add(total, x);
-        vec_store(row + c, x);
+        put_packed(row, c, x);
     }
     for (; c < width; c += VEC_LANES)
-        vec_store(row + c, vec_zero());
+        put_packed(row, c, vec_zero());
     return vec_sum(total);
 }
 
-static float largest_of(const float *row, int64_t visible, float start)
+/** The largest of `start` and the scaled scores. */
+static float largest_of(const float *row, int64_t visible, float scale, float start)
 {
-    vec best = vec_set(start);
+    vec best = vec_set(start), factor = vec_set(scale);
     int64_t c = 0;
     for (; c + VEC_LANES <= visible; c += VEC_LANES)
-        best = vec_max(best, vec_load(row + c));
+        best = vec_max(best, vec_mul(vec_load(row + c), factor));
     if (c < visible)
-        best = vec_max(best, vec_keep(vec_load(row + c), visible - c, best));
+        best = vec_max(best, vec_keep(vec_mul(vec_load(row + c), factor), visible - c, best));
     return vec_largest(best);
 }
 
@@ -200,10 +157,10 @@ static void block_softmax(const head *h, const block *b, const scratch *s)
     for (int64_t i = 0; i < b->queries; i++) {
         float *row = s->scores + i * SCORES_LD;
         int64_t visible = block_visible(h, b, i);
-        float before = s->largest[i], now = largest_of(row, visible, before);
+        float before = s->largest[i], now = largest_of(row, visible, h->scale, before);
         float offset =
             now == -INFINITY ? 0 : now; // every score overflowed to -inf: keep exp(-inf) = 0, the sum says so
-        float sum = exp_row(row, visible, vectors_up(b->keys), offset);
+        float sum = exp_row(row, visible, vectors_up(b->keys), h->scale, offset);
         float factor = before == now || b->k0 == 0 ? 1 : expf(before - offset);
         s->total[i] = (b->k0 == 0 ? 0 : s->total[i] * factor) + sum;
         s->largest[i] = now;
@@ -212,25 +169,32 @@ static void block_softmax(const head *h, const block *b, const scratch *s)
     }
 }
 
-static void forward_load(const head *h, const scratch *s)
+/** The last row may be the first of a pair: one more row, of zeros, is packed then. */
+static int64_t whole_words(int64_t rows)
 {
-    load_panels(h, &h->k, s->k_panels, s->rows, false);
-    load_rows(h, &h->v, 0, h->keys, h->keys, s->v_rows);
+    return words_up(rows) * TILE_PACK;
 }
 
-static void forward_queries(const head *h, int64_t q0, const scratch *s)
+/** Packs keys and values; the values' rows with depth along the keys are returned. */
+static const float *forward_load(const head *h, const scratch *s)
+{
+    pack_panels(h, &h->k, s->k_panels, s->rows, false);
+    pack_rows(h, &h->v, 0, h->keys, whole_words(h->keys), s->v_rows);
+    return pack_depth(s->v_rows, h->words, whole_words(h->keys), h->dim_padded, s->v_depth, h->dim_padded);
+}
+
+static void forward_queries(const head *h, int64_t q0, const float *values, const scratch *s)
 {
     int64_t queries = h->queries - q0 < QUERIES ? h->queries - q0 : QUERIES;
     int64_t keys = h->causal ? q0 + queries : h->keys;
-    load_rows(h, &h->q, q0, queries, queries, s->q_rows);
-    scale_row(s->q_rows, queries * h->dim_padded, h->scale);
+    pack_rows(h, &h->q, q0, queries, queries, s->q_rows);
     for (int64_t i = 0; i < queries; i++)
         s->largest[i] = -INFINITY;
     for (int64_t k0 = 0; k0 < keys; k0 += KEYS) {
         block b = block_of(h, q0, queries, k0);
         block_scores(h, &b, s->q_rows, s->k_panels, s->scores);
         block_softmax(h, &b, s);
-        block_apply(h, &b, s->scores, s->v_rows, s->out, k0 > 0);
+        block_apply(h, &b, s->scores, values, s->out, k0 > 0);
     }
     for (int64_t i = 0; i < queries; i++) {
         float *row = s->out + i * h->dim_padded;
@@ -254,55 +218,70 @@ static void row_products(const head *h, int64_t queries, const float *a, const f
     }
 }
 
-/** grad (in: gradient of the probabilities, out: of the scores) = p · (grad - product of the row). */
+/** scores become probabilities and grad_scores, the gradient of the probabilities, that of the scores but for the
+ * scale: p · (grad - product of the row). Both are packed, the second from a probability not yet rounded. */
 static void block_softmax_grad(const head *h, const block *b, const scratch *s, const float *products)
 {
+    vec factor = vec_set(h->scale), lowest = vec_set(-INFINITY);
     for (int64_t i = 0; i < b->queries; i++) {
         float *row = s->scores + i * SCORES_LD, *grad = s->grad_scores + i * SCORES_LD;
         int64_t visible = block_visible(h, b, i), width = vectors_up(b->keys), c = 0;
-        exp_row(row, visible, width, h->lse[b->q0 + i]);
-        vec product = vec_set(products[i]);
+        vec product = vec_set(products[i]), shift = vec_set(h->lse[b->q0 + i]);
         for (; c < visible; c += VEC_LANES) {
-            vec g = vec_mul(vec_load(row + c), vec_sub(vec_load(grad + c), product));
-            vec_store(grad + c, visible - c < VEC_LANES ? vec_keep(g, visible - c, vec_zero()) : g);
+            vec x = vec_sub(vec_mul(vec_load(row + c), factor), shift), g = vec_sub(vec_load(grad + c), product);
+            if (visible - c < VEC_LANES) {
+                x = vec_keep(x, visible - c, lowest);
+                g = vec_keep(g, visible - c, vec_zero());
+            }
+            x = vec_exp(x);
+            put_packed(row, c, x);
+            put_packed(grad, c, vec_mul(x, g));
         }
-        for (; c < width; c += VEC_LANES)
-            vec_store(grad + c, vec_zero());
+        for (; c < width; c += VEC_LANES) {
+            put_packed(row, c, vec_zero());
+            put_packed(grad, c, vec_zero());
+        }
     }
 }
 
-static void backward_queries(const head *h, int64_t q0, const scratch *s)
+/** `keys_depth`: the keys' rows with depth along the keys. */
+static void backward_queries(const head *h, int64_t q0, const float *keys_depth, const scratch *s)
 {
-    int64_t queries = h->queries - q0 < QUERIES ? h->queries - q0 : QUERIES;
-    int64_t keys = h->causal ? q0 + queries : h->keys;
-    load_rows(h, &h->grad_dst, q0, queries, queries, s->grad_rows);
+    int64_t queries = h->queries - q0 < QUERIES ? h->queries - q0 : QUERIES, dim = h->dim_padded;
+    int64_t keys = h->causal ? q0 + queries : h->keys, rows = whole_words(queries);
+    load_rows(h, &h->grad_dst, q0, queries, queries, s->wide);
     load_rows(h, &h->dst, q0, queries, queries, s->out);
-    row_products(h, queries, s->grad_rows, s->out, s->total);
-    load_rows(h, &h->q, q0, queries, queries, s->q_rows);
-    scale_row(s->q_rows, queries * h->dim_padded, h->scale);
-    memset(s->out, 0, (size_t)(queries * h->dim_padded) * sizeof(float));
+    row_products(h, queries, s->wide, s->out, s->total);
+    pack_rows(h, &h->grad_dst, q0, queries, rows, s->grad_rows);
+    pack_rows(h, &h->q, q0, queries, rows, s->q_rows);
+    const float *grad_depth = pack_depth(s->grad_rows, h->words, rows, dim, s->grad_depth, dim);
+    const float *q_depth = pack_depth(s->q_rows, h->words, rows, dim, s->q_depth, dim);
+    memset(s->out, 0, (size_t)(queries * dim) * sizeof(float));
     for (int64_t k0 = 0; k0 < keys; k0 += KEYS) {
         block b = block_of(h, q0, queries, k0);
         block_scores(h, &b, s->q_rows, s->k_panels, s->scores);
         block_scores(h, &b, s->grad_rows, s->v_panels, s->grad_scores);
         block_softmax_grad(h, &b, s, s->total);
-        block_apply_transposed(h, &b, s->scores, s->grad_rows, s->grad_v);
-        block_apply_transposed(h, &b, s->grad_scores, s->q_rows, s->grad_k);
-        block_apply(h, &b, s->grad_scores, s->k_rows, s->out, true);
+        block_apply_transposed(h, &b, s->scores, s->scores_depth, grad_depth, s->grad_v);
+        block_apply_transposed(h, &b, s->grad_scores, s->scores_depth, q_depth, s->grad_k);
+        block_apply(h, &b, s->grad_scores, keys_depth, s->out, true);
     }
-    scale_row(s->out, queries * h->dim_padded, h->scale);
+    scale_row(s->out, queries * dim, h->scale);
     store_rows(h, &h->grad_q, q0, queries, s->out);
 }
 
 static void backward(const head *h, const scratch *s)
 {
-    load_panels(h, &h->k, s->k_panels, s->k_rows, true);
-    load_panels(h, &h->v, s->v_panels, s->rows, false);
+    pack_panels(h, &h->k, s->k_panels, s->k_rows, true);
+    pack_panels(h, &h->v, s->v_panels, s->rows, false);
+    const float *keys_depth =
+        pack_depth(s->k_rows, h->words, whole_words(h->keys), h->dim_padded, s->k_depth, h->dim_padded);
     size_t bytes = (size_t)(h->keys * h->dim_padded) * sizeof(float);
     memset(s->grad_k, 0, bytes);
     memset(s->grad_v, 0, bytes);
     for (int64_t q0 = 0; q0 < h->queries; q0 += QUERIES)
-        backward_queries(h, q0, s);
+        backward_queries(h, q0, keys_depth, s);
+    scale_row(s->grad_k, h->keys * h->dim_padded, h->scale);
     store_rows(h, &h->grad_k, 0, h->keys, s->grad_k);
     store_rows(h, &h->grad_v, 0, h->keys, s->grad_v);
 }

@@ -1,5 +1,5 @@
-/* The blocked attention kernels: a thread's buffers and how threads share the work; attention_avx2.c and
- * attention_avx512.c compile it.
+/* The blocked attention kernels: a thread's buffers and how threads share the work; attention_avx2.c,
+ * attention_avx512.c and attention_avx512bf16.c compile it.
  *
  * Forward: threads split (batch entry, head, block of queries); whole heads a thread where there are enough of them, as
  * each thread packs the keys and values of every head it touches. Gradient: a thread owns whole heads and so every sum
@@ -18,20 +18,28 @@ static int64_t scratch_of(const mixt__heads *s, bool grad, float *base, scratch 
 {
     int64_t dim = round_up(s->dim, VEC_LANES), keys = round_up(s->keys, TILE_COLS), used = 0;
     int64_t all = keys * dim, block = QUERIES * dim, scores = QUERIES * SCORES_LD;
+    // What pack_depth makes; with one number a word it makes nothing.
+    int64_t depth = TILE_PACK > 1, packed_all = all / TILE_PACK, packed = block / TILE_PACK;
     struct {
         float **buffer;
         int64_t count;
     } parts[] = {
-        {&x->k_panels, all},
-        {&x->v_panels, grad ? all : 0},
-        {&x->k_rows, grad ? all : 0},
-        {&x->v_rows, grad ? 0 : all},
-        {&x->rows, TILE_COLS * dim},
-        {&x->q_rows, block},
-        {&x->grad_rows, grad ? block : 0},
+        {&x->k_panels, packed_all},
+        {&x->v_panels, grad ? packed_all : 0},
+        {&x->k_rows, grad ? packed_all : 0},
+        {&x->v_rows, grad ? 0 : packed_all},
+        {&x->k_depth, grad ? depth * packed_all : 0},
+        {&x->v_depth, grad ? 0 : depth * packed_all},
+        {&x->rows, TILE_COLS * dim / TILE_PACK},
+        {&x->q_rows, packed},
+        {&x->grad_rows, grad ? packed : 0},
+        {&x->q_depth, grad ? depth * packed : 0},
+        {&x->grad_depth, grad ? depth * packed : 0},
         {&x->out, block},
+        {&x->wide, grad ? block : 0},
         {&x->scores, scores},
         {&x->grad_scores, grad ? scores : 0},
+        {&x->scores_depth, grad ? depth * scores / TILE_PACK : 0},
         {&x->largest, QUERIES},
         {&x->total, QUERIES},
         {&x->grad_k, grad ? all : 0},
@@ -63,6 +71,7 @@ static head head_open(const mixt__call *call, const mixt__heads *s, int64_t b, i
 {
     mixt_dtype dtype = call->in[0].dtype;
     head h = {.dim = s->dim, .dim_padded = round_up(s->dim, VEC_LANES), .queries = s->queries, .keys = s->keys};
+    h.words = h.dim_padded / TILE_PACK;
     h.scale = s->scale;
     h.causal = s->causal;
     h.element = mixt_dtype_size(dtype);
@@ -87,6 +96,7 @@ static void forward_range(void *argument, int64_t begin, int64_t end, int thread
     mixt__heads s = mixt__heads_of(call);
     scratch buffers;
     head h;
+    const float *values = NULL;
     int64_t per_head = (s.queries + QUERIES - 1) / QUERIES;
     int64_t floats = scratch_of(&s, false, NULL, &buffers);
     scratch_of(&s, false, (float *)call->workspace + thread * floats, &buffers);
@@ -96,11 +106,11 @@ static void forward_range(void *argument, int64_t begin, int64_t end, int thread
             h = head_open(call, &s, number / s.count, number % s.count);
             h.dst = head_of(&call->out[0], s.dim, number / s.count, number % s.count);
             h.lse = (float *)call->out[1].data + number * s.queries;
-            forward_load(&h, &buffers);
+            values = forward_load(&h, &buffers);
         }
         // Early and late blocks by turns: under a causal mask late ones cost more, and threads cut the row of items.
         int64_t place = turn % 2 ? per_head - 1 - turn / 2 : turn / 2;
-        forward_queries(&h, place * QUERIES, &buffers);
+        forward_queries(&h, place * QUERIES, values, &buffers);
     }
 }
 
@@ -146,5 +156,16 @@ static mixt_status grad_run(const mixt__call *call)
     return MIXT_OK;
 }
 
-const mixt__kernel VEC_ISA(mixt__attention) = {VEC_ISA_NAME, vec_supports, forward_prepare, forward_run, NULL};
-const mixt__kernel VEC_ISA(mixt__attention_grad) = {VEC_ISA_NAME, vec_supports, grad_prepare, grad_run, NULL};
+static bool supports(const mixt__call *call, const char **reason)
+{
+    if (!vec_supports(call, reason))
+        return false;
+    if (TILE_PACK > 1 && call->in[0].dtype != MIXT_DTYPE_BF16) {
+        *reason = "only BF16";
+        return false;
+    }
+    return true;
+}
+
+const mixt__kernel VEC_ISA(mixt__attention) = {VEC_ISA_NAME, supports, forward_prepare, forward_run, NULL};
+const mixt__kernel VEC_ISA(mixt__attention_grad) = {VEC_ISA_NAME, supports, grad_prepare, grad_run, NULL};

@@ -1,8 +1,11 @@
-/* A small matrix product on packed FP32 blocks in cache, for files compiled for AVX2 or AVX-512.
+/* A small matrix product on packed blocks in cache, for files compiled for AVX2, AVX-512 or AVX512-BF16.
  *
  * C (m, n) = or += A (m, k) · B (k, n). B lies in panels of TILE_COLS columns (element (d, c) of a panel at d · ldb +
  * c), A anywhere with two strides, so a transposed A costs nothing. Columns come in whole vectors: C and B are padded.
  * The tile of C stays in registers over the depth: 24 accumulators of 32 with AVX-512, 12 of 16 with AVX2.
+ *
+ * A word of A and B is one FP32 number, or with AVX512-BF16 two BF16 numbers that follow each other in depth, the first
+ * in the low half; k and all strides count words, C is FP32 always.
  */
 #ifndef MIXT_BACKEND_CPU_TILE_H
 #define MIXT_BACKEND_CPU_TILE_H
@@ -16,16 +19,32 @@ enum { TILE_ROWS = 6, TILE_VECS = 2 };
 #endif
 enum { TILE_COLS = TILE_VECS * VEC_LANES };
 
+#ifdef __AVX512BF16__
+enum { TILE_PACK = 2 }; // numbers of a word
+
+VEC_INLINE vec tile_step(vec a, vec b, vec sum)
+{
+    return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
+}
+#else
+enum { TILE_PACK = 1 };
+
+VEC_INLINE vec tile_step(vec a, vec b, vec sum)
+{
+    return vec_fma(a, b, sum);
+}
+#endif
+
 /** Which part of the product a causal mask leaves, with row i of C and `diagonal` the offset of the mask. */
 typedef enum tile_mask {
     TILE_ALL,
     TILE_COLUMNS,     // column c matters for rows i ≥ c - diagonal: what else there is in C stays or is garbage
-    TILE_DEPTH_BELOW, // depth d ≤ i + diagonal contributes
+    TILE_DEPTH_BELOW, // depth d ≤ i + diagonal contributes, in numbers; what A holds elsewhere must be 0
     TILE_DEPTH_FROM   // depth d ≥ i + diagonal contributes
 } tile_mask;
 
 typedef struct tile_product {
-    int64_t m, n, k; // n a multiple of VEC_LANES
+    int64_t m, n, k; // n a multiple of VEC_LANES, k in words
     const float *a;
     int64_t a_row, a_depth;
     const float *b;
@@ -57,7 +76,7 @@ VEC_INLINE void tile_compute(int rows, int vecs, const tile_product *p, const fl
             vec av = vec_set(a[i * a_row]);
 #pragma GCC unroll 4
             for (int j = 0; j < vecs; j++)
-                acc[i][j] = vec_fma(av, bv[j], acc[i][j]);
+                acc[i][j] = tile_step(av, bv[j], acc[i][j]);
         }
         a += a_depth;
         b += ldb;
@@ -110,10 +129,10 @@ VEC_INLINE void tile_strip(const tile_product *p, int vecs, int64_t column, cons
             tile_cut(rows, seen - column, p, p->a + i * p->a_row, b, p->c + i * p->ldc + column);
             continue;
         }
-        if (p->mask == TILE_DEPTH_BELOW && to > seen)
-            to = seen;
-        if (p->mask == TILE_DEPTH_FROM && from < i + p->diagonal)
-            from = i + p->diagonal;
+        if (p->mask == TILE_DEPTH_BELOW && to * TILE_PACK > seen)
+            to = (seen + TILE_PACK - 1) / TILE_PACK;
+        if (p->mask == TILE_DEPTH_FROM && from * TILE_PACK < i + p->diagonal)
+            from = (i + p->diagonal) / TILE_PACK;
         tile_rows(rows, vecs, p, p->a + i * p->a_row + from * p->a_depth, b + from * p->ldb, p->c + i * p->ldc + column,
                   to - from);
     }

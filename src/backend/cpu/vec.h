@@ -19,10 +19,17 @@ enum { VEC_LANES = 16 };
 typedef __m512 vec;
 typedef __m256i vec_half; // the bits of a vector of 16-bit numbers
 
+#ifdef __AVX512BF16__
+#define VEC_ISA(name) name##_avx512bf16
+#define VEC_ISA_NAME "avx512bf16"
+#define VEC_ISA_LEVEL MIXT_ISA_AVX512_BF16
+#define VEC_ISA_REASON "needs AVX512-BF16"
+#else
 #define VEC_ISA(name) name##_avx512
 #define VEC_ISA_NAME "avx512"
 #define VEC_ISA_LEVEL MIXT_ISA_AVX512
 #define VEC_ISA_REASON "needs AVX-512"
+#endif
 
 #define VEC_F(name) _mm512_##name##_ps
 #else
