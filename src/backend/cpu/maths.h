@@ -98,18 +98,21 @@ MIXT__INLINE float mixt__maths_sigmoid(float x)
 /** x · sigmoid(2u), u = sqrt(2/pi)·(x + 0.044715·x³): the tanh form without its cancellation. */
 MIXT__INLINE float mixt__maths_gelu(float x)
 {
-    return x * mixt__maths_sigmoid(x * fmaf(MATHS_GELU_B, x * x, MATHS_GELU_A));
+    float e = mixt__maths_exp_nonpositive(fabsf(x) * fmaf(-MATHS_GELU_B, x * x, -MATHS_GELU_A)), q = 1.0f / (1.0f + e);
+    return x * (x < 0.0f ? e * q : q);
 }
 
-/** s + x·s·(1 - s)·2u', s = sigmoid(2u). */
+/** s + x·s·(1 - s)·2u', s = sigmoid(2u). Past the bound on |x| both limits are reached: there e^-2|u| is just small
+ * enough to round to 0, and its power of two still a normal number in exp_reduced, so the exponent needs no bound. */
 MIXT__INLINE float mixt__maths_gelu_slope(float x)
 {
-    float v = x > 16.0f ? 16.0f : x; // both limits are reached long before
-    v = v < -16.0f ? -16.0f : v;
-    float square = v * v;
-    float e = mixt__maths_exp_nonpositive(-fabsf(v) * fmaf(MATHS_GELU_B, square, MATHS_GELU_A)), q = 1.0f / (1.0f + e);
-    float s = v < 0.0f ? e * q : q;
-    return fmaf(e * q * q, v * fmaf(3.0f * MATHS_GELU_B, square, MATHS_GELU_A), s);
+    float power, size = fabsf(x);
+    size = size > 10.685f ? 10.685f : size;
+    float square = size * size;
+    float t = mixt__maths_exp_reduced(size * fmaf(-MATHS_GELU_B, square, -MATHS_GELU_A), 127 + 24, &power);
+    float e = (1.0f + t) * power * 0x1p-24f, q = 1.0f / (1.0f + e), p = e * q;
+    float s = x < 0.0f ? p : q;
+    return fmaf(p * q, copysignf(size, x) * fmaf(3.0f * MATHS_GELU_B, square, MATHS_GELU_A), s);
 }
 
 #endif
