@@ -23,10 +23,12 @@ typedef struct rewrite {
 
 static bool rule_matches(const mixt__policy_rule *rule, const mixt__node *node)
 {
-    return (!rule->layer || !fnmatch(rule->layer, node->layer, 0)) && (!rule->op || !fnmatch(rule->op, node->op->name, 0));
+    return (!rule->layer || !fnmatch(rule->layer, node->layer, 0)) &&
+           (!rule->op || !fnmatch(rule->op, node->op->name, 0));
 }
 
-/** A rule that no node of the training graph matches is a slip of the pen: the layer it meant would silently stay low. */
+/** A rule that no node of the training graph matches is a slip of the pen: the layer it meant would silently stay low.
+ */
 static mixt_status check_rules(const mixt__graph *source, const mixt__policy *policy)
 {
     for (int64_t r = 0; source->training && r < policy->rule_count; r++) {
