@@ -86,7 +86,7 @@ static mixt_status measure(bench *b)
     bool small = !b->seq && mixt__shape_count(&b->trainer->core.spec.input) / b->batch <= 784;
     int64_t group = small ? 10 : b->steps / 4 > 10 ? 10 : b->steps / 4 > 1 ? b->steps / 4 : 1;
     int64_t groups = b->steps / group > 4 ? b->steps / group : 4;
-    double times[GROUPS_MAX];
+    double times[GROUPS_MAX] = {0};
     if (groups > GROUPS_MAX)
         groups = GROUPS_MAX;
     for (int64_t g = 0; g < groups; g++) {

@@ -66,7 +66,8 @@ float mixt__schedule_lr(const mixt__schedule *s, int64_t applied)
     double progress = t < n ? (double)t / (double)n : 1.0;
     switch (s->kind) {
     case MIXT_SCHEDULE_STEP: {
-        double lr = s->decay_steps < 1 ? s->lr : s->lr * pow(s->gamma, (double)(t / s->decay_steps));
+        int64_t drops = s->decay_steps < 1 ? 0 : t / s->decay_steps;
+        double lr = s->lr * pow(s->gamma, (double)drops);
         return (float)fmax(lr, s->min_lr);
     }
     case MIXT_SCHEDULE_COSINE:

@@ -25,7 +25,7 @@ TILE_INLINE __m128i round_bf16(__m256 value)
 TILE_INLINE void store_vector(void *dst, int64_t index, mixt_dtype dtype, int count, __m256 value)
 {
     size_t size = dtype == MIXT_DTYPE_FP32 ? 4 : 2;
-    char *to = (char *)dst + (size_t)index * size, part[32];
+    char *to = (char *)dst + (size_t)index * size, part[32] = {0};
     char *lanes = count >= TILE_LANES ? to : part;
     if (dtype == MIXT_DTYPE_FP32)
         _mm256_storeu_ps((float *)lanes, value);

@@ -50,7 +50,7 @@ dnnl_data_type_t mixt__onednn_type(mixt_dtype dtype)
 
 dnnl_memory_desc_t mixt__onednn_plain(const int64_t *dims, int rank, const int *order, dnnl_data_type_t type)
 {
-    dnnl_dims_t strides, sizes, turned;
+    dnnl_dims_t strides = {0}, sizes = {0}, turned = {0};
     int64_t step = 1;
     for (int i = rank - 1; i >= 0; i--) {
         strides[i] = step;
