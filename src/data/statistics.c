@@ -83,7 +83,8 @@ mixt_status mixt__table_statistics(const mixt__table *table, const int64_t *rows
         else
             add_floats(&s, float_input + row * elements, elements, channels);
     }
-    finish(&s, bytes, (double)count * (double)(elements / channels), channels, mean, std);
+    int64_t pixels = elements / channels;
+    finish(&s, bytes, (double)count * (double)pixels, channels, mean, std);
     mixt__free(block);
     return MIXT_OK;
 }
