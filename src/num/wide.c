@@ -58,6 +58,7 @@ static double sticky_double(int64_t value)
 {
     if (value >= -(1ll << 53) && value <= 1ll << 53)
         return (double)value;
+    // cppcheck-suppress shiftNegativeLHS; GCC and Clang shift arithmetically
     int64_t kept = (value >> 10) | ((value & 1023) != 0);
     return (double)kept * 0x1p10;
 }
