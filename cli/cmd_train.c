@@ -41,19 +41,14 @@ static void print_summary(const cli_experiment *e, const cli_run_dir *dir, const
     cli_table_free(&table);
 }
 
-static json_t *real_or_null(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static void print_json(const cli_run_dir *dir, const cli_train_result *r)
 {
     json_t *o = json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", dir->path, "steps", (json_int_t)r->steps, "skipped",
                           (json_int_t)r->skipped, "interrupted", r->interrupted, "stopped_early", r->stopped_early);
-    json_object_set_new(o, "loss", real_or_null(r->loss));
-    json_object_set_new(o, "accuracy", real_or_null(r->accuracy));
-    json_object_set_new(o, "val_loss", real_or_null(r->val_loss));
-    json_object_set_new(o, "val_accuracy", real_or_null(r->val_accuracy));
+    json_object_set_new(o, "loss", cli_json_real(r->loss));
+    json_object_set_new(o, "accuracy", cli_json_real(r->accuracy));
+    json_object_set_new(o, "val_loss", cli_json_real(r->val_loss));
+    json_object_set_new(o, "val_accuracy", cli_json_real(r->val_accuracy));
     json_object_set_new(o, "seconds", json_real(r->seconds));
     json_object_set_new(o, "samples_s", json_real(r->samples_s));
     json_object_set_new(o, "memory_planned", json_integer((json_int_t)r->memory.total));

@@ -214,7 +214,7 @@ void cli_run_dir_close(cli_run_dir *dir)
     dir->metrics = NULL;
 }
 
-static json_t *real_or_null(double value)
+json_t *cli_json_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
@@ -224,20 +224,20 @@ mixt_status cli_run_dir_log(cli_run_dir *dir, const cli_metrics_row *row)
     json_t *object = json_object();
     json_object_set_new(object, "step", json_integer(row->step));
     json_object_set_new(object, "epoch", json_integer(row->epoch));
-    json_object_set_new(object, "loss", real_or_null(row->loss));
-    json_object_set_new(object, "accuracy", real_or_null(row->accuracy));
-    json_object_set_new(object, "lr", real_or_null(row->lr));
-    json_object_set_new(object, "scale", real_or_null(row->scale));
+    json_object_set_new(object, "loss", cli_json_real(row->loss));
+    json_object_set_new(object, "accuracy", cli_json_real(row->accuracy));
+    json_object_set_new(object, "lr", cli_json_real(row->lr));
+    json_object_set_new(object, "scale", cli_json_real(row->scale));
     json_object_set_new(object, "skipped", json_integer(row->skipped));
-    json_object_set_new(object, "grad_norm", real_or_null(row->grad_norm));
-    json_object_set_new(object, "samples_s", real_or_null(row->samples_s));
+    json_object_set_new(object, "grad_norm", cli_json_real(row->grad_norm));
+    json_object_set_new(object, "samples_s", cli_json_real(row->samples_s));
     json_object_set_new(object, "memory", json_integer(row->memory));
     if (row->overflow_layer)
         json_object_set_new(object, "overflow_layer", json_string(row->overflow_layer));
     if (!isnan(row->val_loss))
-        json_object_set_new(object, "val_loss", real_or_null(row->val_loss));
+        json_object_set_new(object, "val_loss", cli_json_real(row->val_loss));
     if (!isnan(row->val_accuracy))
-        json_object_set_new(object, "val_accuracy", real_or_null(row->val_accuracy));
+        json_object_set_new(object, "val_accuracy", cli_json_real(row->val_accuracy));
     int failed = json_dumpf(object, dir->metrics, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     json_decref(object);
     if (failed || fputc('\n', dir->metrics) == EOF || fflush(dir->metrics))

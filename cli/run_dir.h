@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 typedef struct cli_run_dir {
@@ -27,6 +28,9 @@ void cli_run_dir_close(cli_run_dir *dir);
 
 /** Finds and makes the first free runs/demo-<number>. */
 mixt_status cli_demo_folder(char *path, size_t size);
+
+/** A number for JSON, which has no NaN and no infinity: null for those. */
+json_t *cli_json_real(double value);
 
 /** One row of metrics.jsonl; NaN leaves a figure out (accuracy, validation) or writes null. */
 typedef struct cli_metrics_row {

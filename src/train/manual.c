@@ -5,8 +5,6 @@
 
 #include <math.h>
 
-enum { RNG_STREAM_RUN = 2 };
-
 static mixt_status need_compiled(mixt__trainer *t)
 {
     if (!t->train)
@@ -21,7 +19,7 @@ mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const vo
     control.seed = scale;
     MIXT_TRY(t->backend->upload(t->control, &control, sizeof control));
     mixt__run run = {.input = input, .target = target, .accumulate = t->hand_gradients};
-    run.rng_key = mixt__rng_key(t->settings.seed, RNG_STREAM_RUN, (uint64_t)t->runs++);
+    run.rng_key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
     MIXT_TRY(mixt__executable_run(t->train, &run));
     t->hand_gradients = true;
     float value;

@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PREFETCH_DEPTH = 3, RNG_STREAM_RUN = 2 };
-
 static mixt_status check_data(const mixt__trainer *t, const mixt_data *data)
 {
     mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
@@ -42,7 +40,7 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
     mixt__prefetch_stop(t->prefetch);
     t->prefetch = NULL;
     t->prefetched = NULL;
-    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, PREFETCH_DEPTH, t->next_batch, MIXT_PREFETCH_TRAIN,
+    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, MIXT_PREFETCH_TRAIN,
                                   &t->prefetch));
     t->prefetched = data;
     t->batches_per_epoch = mixt_data_batches(data, t->settings.batch);
@@ -53,7 +51,7 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
 static mixt_status micro_step(mixt__trainer *t, const void *input, const void *target, bool first, double sums[3])
 {
     mixt__run run = {.input = input, .target = target, .accumulate = !first};
-    run.rng_key = mixt__rng_key(t->settings.seed, RNG_STREAM_RUN, (uint64_t)t->runs++);
+    run.rng_key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
     MIXT_TRY(mixt__executable_run(t->train, &run));
     float metrics[3];
     MIXT_TRY(

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFETCH_DEPTH = 3 };
-
 mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch)
 {
     const mixt_data_info *info = mixt_data_describe(data);
@@ -256,7 +254,7 @@ mixt_memory mixt__trainer_memory(const mixt__trainer *t)
     m.workspace = t->train->workspace_bytes;
     m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes;
     m.total = m.masters + m.copies + m.gradients + m.moments + m.state + m.activations + m.workspace + m.control;
-    m.batches = batch_bytes(&t->spec) * PREFETCH_DEPTH; // filled by the loader, beside the plan
+    m.batches = batch_bytes(&t->spec) * MIXT_PREFETCH_DEPTH; // filled by the loader, beside the plan
     m.allocated = t->allocated;
     return m;
 }

@@ -12,6 +12,11 @@
 
 typedef struct mixt__prefetch mixt__prefetch;
 
+enum {
+    MIXT_PREFETCH_DEPTH = 3,  // batches made ahead
+    MIXT_RNG_STREAM_PASS = 2, // random numbers of one forward pass
+};
+
 typedef struct mixt__trainer_settings {
     mixt__policy policy; // borrowed: the caller keeps its rules alive
     mixt__optimizer optimizer;
