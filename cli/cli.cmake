@@ -1,5 +1,4 @@
 # What is made from the command's own tables: man pages and completion scripts. Included after the target `mixt`.
-target_compile_definitions(mixt PRIVATE MIXT_VERSION="${PROJECT_VERSION}")
 
 set(MIXT_MAN ${CMAKE_BINARY_DIR}/man)
 set(MIXT_COMPLETION ${CMAKE_BINARY_DIR}/completion)

@@ -27,7 +27,7 @@ typedef struct mixt__call {
     mixt__tensor *in, *out;
     uint32_t accumulate; // bit o: add to output o (a parameter gradient) instead of overwriting it; may change from run
                          // to run
-    uint64_t rng_key;    // of this run: changes with the step; dropout mixes its own stream number in
+    const uint64_t *rng_key; // device memory; its value changes with the step; dropout mixes its own stream number in
     void *workspace;     // 64-byte aligned, workspace_bytes long
     size_t workspace_bytes;
     void *state; // the candidate's own, from prepare
@@ -44,20 +44,52 @@ typedef struct mixt__kernel {
     void (*release)(mixt__call *call);
 } mixt__kernel;
 
+/** Fused forms of ops that a backend has kernels for; the passes make only these. See ops/attrs.h. */
+typedef enum mixt__fused {
+    MIXT_FUSED_MATMUL = 1 << 0,     // matmul with an activation, an activation's gradient or an addend
+    MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad with an addend
+    MIXT_FUSED_BATCH_NORM = 1 << 2, // batch_norm with an addend and ReLU, its gradient with ReLU
+    MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
+} mixt__fused;
+
+/** Work recorded once and replayed as a whole. */
+typedef struct mixt__recording mixt__recording;
+
 typedef struct mixt__backend {
     const char *name; // "cpu", "cuda"
+    bool host_memory; // the host's pointers are the device's: batches need no copy
+    unsigned fused;   // of mixt__fused
     /** The candidates of an op, best first, ended by NULL; NULL when the backend does not have the op. */
     const mixt__kernel *const *(*kernels)(const mixt__op *op);
     /** Device memory, 64-byte aligned, not cleared; NULL when there is none. */
     void *(*alloc)(size_t bytes);
     void (*free)(void *block);
-    /** Bytes that are free now; 0 when that is not known. */
+    /** Host memory that copies run fastest from and to. */
+    void *(*alloc_host)(size_t bytes);
+    void (*free_host)(void *block);
+    /** Bytes of device memory that are free now; 0 when that is not known. */
     size_t (*available)(void);
+    /** Bytes of device memory taken through alloc and not given back. */
+    size_t (*allocated)(void);
     mixt_status (*zero)(void *block, size_t bytes);
     mixt_status (*upload)(void *device, const void *host, size_t bytes);
     mixt_status (*download)(void *host, const void *device, size_t bytes);
+    /** In order with the kernels and without waiting, between device memory and memory of alloc_host, either way. */
+    mixt_status (*copy)(void *dst, const void *src, size_t bytes);
+    /** The same beside the kernels: begins when what was issued before the last `fence` of this slot has run, and what
+     *  is issued after the call waits for it. Returns when `host` may be changed again. NULL with host_memory. */
+    mixt_status (*stage)(int slot, void *device, const void *host, size_t bytes);
+    /** What was issued so far is the last reader of this slot's memory. */
+    mixt_status (*fence)(int slot);
     /** Waits for everything issued so far and reports what failed. */
     mixt_status (*synchronize)(void);
+    /** Records what `issue` issues instead of running it; NULL: the backend runs things as they come. */
+    mixt_status (*record)(mixt_status (*issue)(void *argument), void *argument, mixt__recording **recording);
+    mixt_status (*replay)(mixt__recording *recording);
+    void (*forget)(mixt__recording *recording);
+    /** A point in the order of issued work, and the seconds that the device took between two of them (waits). */
+    mixt_status (*mark)(int64_t index);
+    mixt_status (*between)(int64_t first, int64_t last, double *seconds);
     /* the last three passes of a step: see training.h */
     mixt_status (*gradient_stats)(const mixt__update *update);
     mixt_status (*step_control)(const mixt__update *update);
@@ -65,5 +97,8 @@ typedef struct mixt__backend {
 } mixt__backend;
 
 extern const mixt__backend mixt__backend_cpu;
+
+/** The GPU's backend from libmixt_cuda.so, loaded at the first call; a failure says what is missing. */
+mixt_status mixt__backend_cuda(const mixt__backend **backend);
 
 #endif

@@ -28,9 +28,18 @@ const char *mixt_error_text(void)
     return error_text;
 }
 
+static void (*error_forward)(const char *text);
+
+void mixt__error_forward(void (*set)(const char *text))
+{
+    error_forward = set;
+}
+
 void mixt__error_set(const char *text)
 {
     snprintf(error_text, sizeof error_text, "%s", text);
+    if (error_forward)
+        error_forward(text);
 }
 
 mixt_status mixt__fail_at(const char *file, int line, mixt_status status, const char *format, ...)

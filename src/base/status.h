@@ -19,6 +19,9 @@ mixt_status mixt__fail_context(mixt_status status, const char *format, ...) __at
 /** Carries a message from another thread over to this one. */
 void mixt__error_set(const char *text);
 
+/** From now on every failure's text is also handed to `set`: how a backend in a library of its own reports. */
+void mixt__error_forward(void (*set)(const char *text));
+
 #define MIXT_TRY(call)                                                                                                 \
     do {                                                                                                               \
         mixt_status mixt_try_status = (call);                                                                          \

@@ -4,10 +4,21 @@
 
 #include "graph/graph.h"
 
-/** dst = alpha · op(a) · op(b) (+ bias). See ops/matmul.c for shapes. */
+/** What a product does to its result x before it is stored. Made by the epilogues pass only. */
+typedef enum mixt__epilogue {
+    MIXT_EPILOGUE_NONE,
+    MIXT_EPILOGUE_RELU,      // dst = relu(x)
+    MIXT_EPILOGUE_GELU,      // dst = gelu(x); x itself is output 1, for the gradient
+    MIXT_EPILOGUE_GELU_GRAD, // dst = x · gelu'(pre); pre is the last input
+} mixt__epilogue;
+
+/** x = alpha · op(a) · op(b) (+ bias) (+ addend), then the epilogue. See ops/matmul.c for shapes.
+ *  Inputs: a, b[, bias][, addend][, pre]. addend and pre have the result's shape and format. */
 typedef struct mixt__matmul_attrs {
     bool trans_a, trans_b, bias;
     float alpha;
+    bool addend;
+    mixt__epilogue epilogue;
 } mixt__matmul_attrs;
 
 typedef struct mixt__conv2d_attrs {
@@ -23,9 +34,15 @@ typedef struct mixt__pool_attrs {
     int64_t size, stride, pad; // averages divide by the number of real elements in the window
 } mixt__pool_attrs;
 
+/** addend and relu are made by the epilogues pass only:
+ *    batch_norm       addend: a last input, added to the normalised value; relu: then relu
+ *    batch_norm_grad  relu: grad_dst counts only where the forward's result was above 0, found again from src; the bias
+ *                     is a last input (never together with a forward addend)
+ *    layer_norm_grad  addend: a last input, added to grad_src */
 typedef struct mixt__norm_attrs {
     float eps, momentum;
     bool training; // batch norm: use the batch's statistics and update the running ones
+    bool addend, relu;
 } mixt__norm_attrs;
 
 typedef struct mixt__embedding_attrs {

@@ -51,7 +51,13 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     out.dims[out.rank - 1] = n;
     if (at->bias && mixt__shape_count(&mixt__in(graph, node, 2)->shape) != n)
         return misfit(a, b, "the bias has another size than the result's columns");
+    int next = 2 + at->bias, extra = at->addend + (at->epilogue == MIXT_EPILOGUE_GELU_GRAD);
+    for (int i = next; i < next + extra; i++)
+        if (!mixt__shape_equal(&mixt__in(graph, node, i)->shape, &out))
+            return misfit(a, b, "what is added to the result or scales it has another shape");
     mixt__set_out(r, 0, &out, va->dtype);
+    if (at->epilogue == MIXT_EPILOGUE_GELU)
+        mixt__set_out(r, 1, &out, va->dtype);
     return MIXT_OK;
 }
 
@@ -123,7 +129,9 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
 static void describe(const void *attrs, char *text, size_t size)
 {
     const mixt__matmul_attrs *at = attrs;
-    snprintf(text, size, "%c%c%s", at->trans_a ? 't' : 'n', at->trans_b ? 't' : 'n', at->bias ? "+bias" : "");
+    static const char *const epilogues[] = {"", " relu", " gelu", " gelu_grad"};
+    snprintf(text, size, "%c%c%s%s%s", at->trans_a ? 't' : 'n', at->trans_b ? 't' : 'n', at->bias ? "+bias" : "",
+             at->addend ? "+addend" : "", epilogues[at->epilogue]);
 }
 
 const mixt__op mixt__op_matmul = {

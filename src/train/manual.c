@@ -18,8 +18,8 @@ mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const vo
     mixt__control control = t->seen;
     control.seed = scale;
     MIXT_TRY(t->backend->upload(t->control, &control, sizeof control));
-    mixt__run run = {.input = input, .target = target, .accumulate = t->hand_gradients};
-    run.rng_key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
+    uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
+    mixt__run run = {.input = input, .target = target, .accumulate = t->hand_gradients, .rng_key = &key};
     MIXT_TRY(mixt__executable_run(t->train, &run));
     t->hand_gradients = true;
     float value;

@@ -50,8 +50,8 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
 /** One forward and backward pass; adds loss sum, correct and count to `sums`. */
 static mixt_status micro_step(mixt__trainer *t, const void *input, const void *target, bool first, double sums[3])
 {
-    mixt__run run = {.input = input, .target = target, .accumulate = !first};
-    run.rng_key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
+    uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
+    mixt__run run = {.input = input, .target = target, .accumulate = !first, .rng_key = &key};
     MIXT_TRY(mixt__executable_run(t->train, &run));
     float metrics[3];
     MIXT_TRY(

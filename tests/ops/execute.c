@@ -263,6 +263,7 @@ static void build(run *x)
         x->out[0].bytes = shared->bytes;
         x->out[0].tensor.data = x->out_tensors[0].data = shared->tensor.data;
     }
+    static const uint64_t rng_key = 0x1234567;
     x->call = (mixt__call){.op = op,
                            .attrs = &c->attrs,
                            .layer = "test",
@@ -271,7 +272,7 @@ static void build(run *x)
                            .out_count = c->out_count,
                            .in = x->in_tensors,
                            .out = x->out_tensors,
-                           .rng_key = 0x1234567};
+                           .rng_key = &rng_key};
 }
 
 static void destroy(run *x)

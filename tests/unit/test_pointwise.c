@@ -190,7 +190,7 @@ static void run_kernel(const mixt__kernel *kernel, mixt__call call)
 
 static mixt__call dropout_call(const mixt__pointwise_attrs *at, mixt__tensor *in, mixt__tensor *out)
 {
-    return (mixt__call){.attrs = at, .in_count = 1, .out_count = 1, .in = in, .out = out, .rng_key = 77};
+    return (mixt__call){.attrs = at, .in_count = 1, .out_count = 1, .in = in, .out = out, .rng_key = &(const uint64_t){77}};
 }
 
 /** Share kept, its scale, no correlation between neighbours, and every candidate, level and format the same mask. */
@@ -321,7 +321,7 @@ static void random_program(int number)
         }
     }
     mixt__call call = {
-        .attrs = &at, .in_count = at.in_count, .out_count = at.out_count, .in = in, .out = out[0], .rng_key = 9};
+        .attrs = &at, .in_count = at.in_count, .out_count = at.out_count, .in = in, .out = out[0], .rng_key = &(const uint64_t){9}};
     run_kernel(&mixt__cpu_pointwise_plain, call);
     int host = (int)below(at.in_count); // sometimes the first output takes the memory of an input
     if (mixt__shape_equal(&in[host].shape, &domain) &&

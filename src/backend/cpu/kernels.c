@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/memory.h"
+#include "base/status.h"
+#include "base/threads.h"
 #include "backend/cpu/training.h"
 
 #include <string.h>
@@ -41,16 +43,40 @@ static mixt_status synchronize(void)
     return MIXT_OK;
 }
 
+enum { MARKS_MAX = 1 << 16 };
+static double marks[MARKS_MAX];
+
+static mixt_status mark(int64_t index)
+{
+    if (index >= MARKS_MAX)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "a plan of more than %d calls cannot be timed call by call", MARKS_MAX);
+    marks[index] = mixt__time_now();
+    return MIXT_OK;
+}
+
+static mixt_status between(int64_t first, int64_t last, double *seconds)
+{
+    *seconds = marks[last] - marks[first];
+    return MIXT_OK;
+}
+
 const mixt__backend mixt__backend_cpu = {
     .name = "cpu",
     .kernels = kernels,
+    .host_memory = true,
     .alloc = mixt__alloc_uninit,
     .free = mixt__free,
+    .alloc_host = mixt__alloc_uninit,
+    .free_host = mixt__free,
     .available = mixt__memory_available,
+    .allocated = mixt__alloc_bytes,
     .zero = zero,
     .upload = copy,
     .download = copy,
+    .copy = copy,
     .synchronize = synchronize,
+    .mark = mark,
+    .between = between,
     .gradient_stats = mixt__cpu_gradient_stats,
     .step_control = mixt__cpu_step_control,
     .optimizer_step = mixt__cpu_optimizer_step,

@@ -116,7 +116,7 @@ static void element(const mixt__call *call, int64_t index)
             b = (double)values[in->b];
         if (mixt__pw_operands[in->code] > 2)
             c = (double)values[in->c];
-        double result = in->code == MIXT_PW_DROPOUT ? dropout(in, a, call->rng_key, index)
+        double result = in->code == MIXT_PW_DROPOUT ? dropout(in, a, *call->rng_key, index)
                         : is_function(in->code)     ? function(in, a, b)
                                                     : arithmetic(in, a, b, c);
         values[at->in_count + k] = (float)result;

@@ -416,7 +416,7 @@ static mixt_status run(const mixt__call *call)
     job j = {.call = call, .p = call->state};
     for (int k = 0; k < at->instr_count; k++)
         if (at->instrs[k].code == MIXT_PW_DROPOUT)
-            j.dropout_key[k] = mixt__pw_dropout_key(call->rng_key, at->instrs[k].key);
+            j.dropout_key[k] = mixt__pw_dropout_key(*call->rng_key, at->instrs[k].key);
     if (!j.p->whole)
         find_direct(&j);
     mixt__parallel(j.p->count, j.p->grain, j.p->whole ? run_whole : run_tiles, &j);

@@ -1,0 +1,344 @@
+/* The CUDA backend: the device, its memory, its streams, recorded steps, and the table of candidates.
+ *
+ * Two streams: one computes, one brings batches. A slot of staging memory is free again once the work issued before its
+ * fence has run; the copy stream waits for that, and the computing stream for the copy.
+ */
+#include "backend/cuda/kernels.h"
+
+#include "backend/cuda/open.h"
+#include "base/alloc.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/status.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 4 };
+
+mixt__cuda_device mixt__cuda;
+
+static struct {
+    cudaStream_t copies;
+    cudaEvent_t ready[SLOTS], read[SLOTS];
+    cudaEvent_t *marks;
+    int64_t mark_count, mark_capacity;
+    size_t allocated;
+} state;
+
+mixt_status mixt__cuda_check(cudaError_t error, const char *what)
+{
+    switch (error) {
+    case cudaSuccess:
+        return MIXT_OK;
+    case cudaErrorMemoryAllocation:
+        (void)cudaGetLastError();
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: the GPU has no memory left", what);
+    case cudaErrorNoDevice:
+        return mixt__fail(MIXT_ERROR_DEVICE, "%s: there is no GPU that CUDA can use", what);
+    case cudaErrorInsufficientDriver:
+        return mixt__fail(MIXT_ERROR_DEVICE,
+                          "%s: the NVIDIA driver is missing or older than this build's CUDA %d.%d: install a newer driver", what,
+                          CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    default:
+        (void)cudaGetLastError();
+        return mixt__fail(MIXT_ERROR_DEVICE, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
+    }
+}
+
+#define CHECK(call, what) MIXT_TRY(mixt__cuda_check((call), (what)))
+
+/* ---- memory ---- */
+
+
+static void *device_alloc(size_t bytes)
+{
+    void *block = NULL;
+    if (cudaMalloc(&block, bytes ? bytes : 1) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return NULL;
+    }
+    return block;
+}
+
+typedef struct held {
+    void *block;
+    size_t bytes;
+} held;
+
+static struct {
+    held *list;
+    int64_t count, capacity;
+} blocks;
+
+static void *take(size_t bytes)
+{
+    if (!mixt__grow((void **)&blocks.list, &blocks.capacity, blocks.count, sizeof *blocks.list))
+        return NULL;
+    void *block = device_alloc(bytes);
+    if (block) {
+        blocks.list[blocks.count++] = (held){block, bytes};
+        state.allocated += bytes;
+    }
+    return block;
+}
+
+static void give_back(void *block)
+{
+    for (int64_t i = 0; block && i < blocks.count; i++)
+        if (blocks.list[i].block == block) {
+            state.allocated -= blocks.list[i].bytes;
+            blocks.list[i] = blocks.list[--blocks.count];
+            cudaFree(block);
+            return;
+        }
+}
+
+static size_t held_bytes(void)
+{
+    return state.allocated;
+}
+
+static void *alloc_host(size_t bytes)
+{
+    void *block = NULL;
+    if (cudaHostAlloc(&block, bytes ? bytes : 1, cudaHostAllocDefault) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return NULL;
+    }
+    return block;
+}
+
+static void free_host(void *block)
+{
+    if (block)
+        cudaFreeHost(block);
+}
+
+static size_t available(void)
+{
+    size_t free_bytes = 0, total = 0;
+    return cudaMemGetInfo(&free_bytes, &total) == cudaSuccess ? free_bytes : 0;
+}
+
+void *mixt__cuda_scratch(size_t bytes)
+{
+    return device_alloc(bytes);
+}
+
+void mixt__cuda_scratch_free(void *block)
+{
+    if (block)
+        cudaFree(block);
+}
+
+/* ---- copies ---- */
+
+static mixt_status zero(void *block, size_t bytes)
+{
+    return mixt__cuda_check(cudaMemsetAsync(block, 0, bytes, mixt__cuda.stream), "clearing device memory");
+}
+
+static mixt_status synchronize(void)
+{
+    return mixt__cuda_check(cudaStreamSynchronize(mixt__cuda.stream), "waiting for the GPU");
+}
+
+static mixt_status copy(void *dst, const void *src, size_t bytes)
+{
+    return mixt__cuda_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, mixt__cuda.stream), "copying");
+}
+
+static mixt_status copy_and_wait(void *dst, const void *src, size_t bytes)
+{
+    MIXT_TRY(copy(dst, src, bytes));
+    return synchronize();
+}
+
+static mixt_status stage(int slot, void *device, const void *host, size_t bytes)
+{
+    CHECK(cudaStreamWaitEvent(state.copies, state.read[slot], 0), "waiting for a batch's place");
+    CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyDefault, state.copies), "copying a batch to the GPU");
+    CHECK(cudaEventRecord(state.ready[slot], state.copies), "copying a batch to the GPU");
+    CHECK(cudaStreamWaitEvent(mixt__cuda.stream, state.ready[slot], 0), "waiting for a batch");
+    return mixt__cuda_check(cudaEventSynchronize(state.ready[slot]), "copying a batch to the GPU");
+}
+
+static mixt_status fence(int slot)
+{
+    return mixt__cuda_check(cudaEventRecord(state.read[slot], mixt__cuda.stream), "marking the end of a step");
+}
+
+/* ---- recording ---- */
+
+struct mixt__recording {
+    cudaGraphExec_t graph;
+};
+
+static mixt_status end_capture(mixt_status issued, mixt__recording *recording)
+{
+    cudaGraph_t graph = NULL;
+    cudaError_t error = cudaStreamEndCapture(mixt__cuda.stream, &graph);
+    if (issued == MIXT_OK)
+        issued = mixt__cuda_check(error, "recording a step");
+    if (issued == MIXT_OK)
+        issued = mixt__cuda_check(cudaGraphInstantiate(&recording->graph, graph, 0), "preparing a recorded step");
+    if (graph)
+        cudaGraphDestroy(graph);
+    return issued;
+}
+
+static mixt_status record(mixt_status (*issue)(void *argument), void *argument, mixt__recording **recording)
+{
+    *recording = mixt__alloc(sizeof **recording);
+    if (!*recording)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to record a step");
+    mixt_status status = mixt__cuda_check(
+        cudaStreamBeginCapture(mixt__cuda.stream, cudaStreamCaptureModeThreadLocal), "recording a step");
+    if (status == MIXT_OK)
+        status = end_capture(issue(argument), *recording);
+    if (status != MIXT_OK) {
+        mixt__free(*recording);
+        *recording = NULL;
+    }
+    return status;
+}
+
+static mixt_status replay(mixt__recording *recording)
+{
+    return mixt__cuda_check(cudaGraphLaunch(recording->graph, mixt__cuda.stream), "starting a recorded step");
+}
+
+static void forget(mixt__recording *recording)
+{
+    if (!recording)
+        return;
+    cudaGraphExecDestroy(recording->graph);
+    mixt__free(recording);
+}
+
+/* ---- time ---- */
+
+static mixt_status mark(int64_t index)
+{
+    while (state.mark_count <= index) {
+        if (!mixt__grow((void **)&state.marks, &state.mark_capacity, state.mark_count, sizeof *state.marks))
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for time marks");
+        CHECK(cudaEventCreate(&state.marks[state.mark_count]), "making a time mark");
+        state.mark_count++;
+    }
+    return mixt__cuda_check(cudaEventRecord(state.marks[index], mixt__cuda.stream), "setting a time mark");
+}
+
+static mixt_status between(int64_t first, int64_t last, double *seconds)
+{
+    float milliseconds = 0;
+    CHECK(cudaEventSynchronize(state.marks[last]), "waiting for a time mark");
+    CHECK(cudaEventElapsedTime(&milliseconds, state.marks[first], state.marks[last]), "reading a time mark");
+    *seconds = 1e-3 * (double)milliseconds;
+    return MIXT_OK;
+}
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+double mixt__cuda_time(mixt_status (*run)(void *argument), void *argument)
+{
+    enum { RUNS = 5 };
+    double seconds[RUNS];
+    if (run(argument) != MIXT_OK || synchronize() != MIXT_OK) // the first run may compile or load something
+        return -1;
+    for (int i = 0; i < RUNS; i++)
+        if (mark(0) != MIXT_OK || run(argument) != MIXT_OK || mark(1) != MIXT_OK || between(0, 1, &seconds[i]) != MIXT_OK)
+            return -1;
+    qsort(seconds, RUNS, sizeof seconds[0], by_value);
+    return seconds[RUNS / 2];
+}
+
+/* ---- opening ---- */
+
+static const struct {
+    const char *op;
+    const mixt__kernel *const *kernels;
+} table[] = {
+#define MIXT_OP(name) {#name, mixt__cuda_##name##_kernels},
+#include "ops/ops.def"
+#undef MIXT_OP
+};
+
+static const mixt__kernel *const *kernels(const mixt__op *op)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (!strcmp(table[i].op, op->name))
+            return table[i].kernels;
+    return NULL;
+}
+
+static const mixt__backend backend = {
+    .name = "cuda",
+    .fused = MIXT_FUSED_MATMUL | MIXT_FUSED_NORM | MIXT_FUSED_BATCH_NORM | MIXT_FUSED_LOSS,
+    .kernels = kernels,
+    .alloc = take,
+    .free = give_back,
+    .alloc_host = alloc_host,
+    .free_host = free_host,
+    .available = available,
+    .allocated = held_bytes,
+    .zero = zero,
+    .upload = copy_and_wait,
+    .download = copy_and_wait,
+    .copy = copy,
+    .stage = stage,
+    .fence = fence,
+    .synchronize = synchronize,
+    .record = record,
+    .replay = replay,
+    .forget = forget,
+    .mark = mark,
+    .between = between,
+    .gradient_stats = mixt__cuda_gradient_stats,
+    .step_control = mixt__cuda_step_control,
+    .optimizer_step = mixt__cuda_optimizer_step,
+};
+
+static mixt_status open_device(void)
+{
+    struct cudaDeviceProp properties;
+    int count = 0;
+    CHECK(cudaGetDeviceCount(&count), "looking for a GPU");
+    if (!count)
+        return mixt__cuda_check(cudaErrorNoDevice, "looking for a GPU");
+    CHECK(cudaSetDevice(0), "opening the GPU");
+    CHECK(cudaGetDeviceProperties(&properties, 0), "asking the GPU what it is");
+    mixt__cuda.sm = 10 * properties.major + properties.minor;
+    mixt__cuda.multiprocessors = properties.multiProcessorCount;
+    mixt__cuda.shared_limit = (int)properties.sharedMemPerBlockOptin;
+    mixt__cuda.memory_bytes = properties.totalGlobalMem;
+    memcpy(mixt__cuda.name, properties.name, sizeof mixt__cuda.name - 1);
+    if (mixt__cuda.sm < 70)
+        return mixt__fail(MIXT_ERROR_DEVICE, "%s has compute capability %d.%d: mixt needs 7.0 or later", mixt__cuda.name,
+                          properties.major, properties.minor);
+    CHECK(cudaStreamCreateWithFlags(&mixt__cuda.stream, cudaStreamNonBlocking), "making a stream");
+    CHECK(cudaStreamCreateWithFlags(&state.copies, cudaStreamNonBlocking), "making a stream");
+    for (int i = 0; i < SLOTS; i++) {
+        CHECK(cudaEventCreateWithFlags(&state.ready[i], cudaEventDisableTiming), "making an event");
+        CHECK(cudaEventCreateWithFlags(&state.read[i], cudaEventDisableTiming), "making an event");
+    }
+    MIXT_LOG(PLAN, "GPU %s, compute capability %d.%d", mixt__cuda.name, properties.major, properties.minor);
+    return MIXT_OK;
+}
+
+mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text), const mixt__backend **opened)
+{
+    *opened = NULL;
+    mixt__error_forward(error_set);
+    if (strcmp(abi, MIXT_CUDA_ABI))
+        return mixt__fail(MIXT_ERROR_DEVICE, "libmixt_cuda.so is of another build ('%s', wanted '%s'): install them together",
+                          MIXT_CUDA_ABI, abi);
+    MIXT_TRY(open_device());
+    *opened = &backend;
+    return MIXT_OK;
+}

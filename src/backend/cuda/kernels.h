@@ -1,0 +1,24 @@
+/* The candidates of each op on the GPU: each kernel file exports one NULL-ended list, best first; the last supports
+ * every shape and format. */
+#ifndef MIXT_BACKEND_CUDA_KERNELS_H
+#define MIXT_BACKEND_CUDA_KERNELS_H
+
+#include "backend/cuda/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MIXT_OP(name) extern const mixt__kernel *const mixt__cuda_##name##_kernels[] __attribute__((weak));
+#include "ops/ops.def"
+#undef MIXT_OP
+
+/* the passes that end a step: see backend/training.h */
+mixt_status mixt__cuda_gradient_stats(const mixt__update *update) __attribute__((weak));
+mixt_status mixt__cuda_step_control(const mixt__update *update) __attribute__((weak));
+mixt_status mixt__cuda_optimizer_step(const mixt__update *update) __attribute__((weak));
+
+#ifdef __cplusplus
+}
+#endif
+#endif
