@@ -28,7 +28,7 @@ typedef struct mixt__call {
     uint32_t accumulate; // bit o: add to output o (a parameter gradient) instead of overwriting it; may change from run
                          // to run
     const uint64_t *rng_key; // device memory; its value changes with the step; dropout mixes its own stream number in
-    void *workspace;     // 64-byte aligned, workspace_bytes long
+    void *workspace;         // 64-byte aligned, workspace_bytes long
     size_t workspace_bytes;
     void *state; // the candidate's own, from prepare
 } mixt__call;

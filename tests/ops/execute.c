@@ -2,6 +2,7 @@
  *
  * Outputs start as NaN patterns, so an element left unwritten fails; gaps of strided inputs hold NaNs, so reading one
  * shows; bytes before and after every buffer and in the gaps of strided outputs must stay as they were.
+ * On a device with its own memory every buffer has a mirror there, guards included, copied over before and back after.
  */
 #include "ops/execute.h"
 
@@ -12,10 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 64, GUARD_BYTE = 0xa5, POISON = 0xff, GAP = 3, OFFSET = 5 };
+enum { MIRROR_ALIGNMENT = 256, GUARD = 64, GUARD_BYTE = 0xa5, POISON = 0xff, GAP = 3, OFFSET = 5 };
 
 typedef struct buffer {
     unsigned char *raw, *before; // before: a copy of raw as it was when the kernel started
+    unsigned char *device;       // where the kernel finds it: raw itself on the CPU
     size_t bytes;                // of raw
     mixt__tensor tensor;
 } buffer;
@@ -30,6 +32,13 @@ typedef struct run {
     mixt__call call;
     mixt__arena arena;
 } run;
+
+static const mixt__backend *backend = &mixt__backend_cpu;
+
+void execute_on(const mixt__backend *device)
+{
+    backend = device;
+}
 
 static void *take(size_t bytes)
 {
@@ -209,11 +218,71 @@ static void start(run *x)
     snapshot(&x->workspace);
 }
 
+/** Every buffer once: output 0 may be an input's. */
+static int buffers(run *x, buffer **list)
+{
+    int count = 0;
+    for (int i = 0; i < x->c->in_count; i++)
+        list[count++] = &x->in[i];
+    for (int o = 0; o < x->c->out_count; o++)
+        if (o > 0 || x->v->in_place < 0)
+            list[count++] = &x->out[o];
+    list[count++] = &x->workspace;
+    return count;
+}
+
+/** Gives every buffer its mirror: data, behind the guard, aligned as the planner aligns. */
+static void place_mirrors(run *x)
+{
+    static unsigned char *slab;
+    static size_t slab_bytes;
+    buffer *list[2 * MAX_TENSORS + 1];
+    int count = buffers(x, list);
+    size_t need = MIRROR_ALIGNMENT;
+    for (int i = 0; i < count; i++)
+        need += (list[i]->bytes / MIRROR_ALIGNMENT + 2) * MIRROR_ALIGNMENT;
+    if (need > slab_bytes && !backend->host_memory) {
+        backend->free(slab);
+        slab = backend->alloc(need);
+        slab_bytes = need;
+    }
+    size_t at = MIRROR_ALIGNMENT - GUARD;
+    for (int i = 0; i < count; i++) {
+        list[i]->device = backend->host_memory ? list[i]->raw : slab + at;
+        at += (list[i]->bytes / MIRROR_ALIGNMENT + 1) * MIRROR_ALIGNMENT;
+    }
+    if (x->v->in_place >= 0)
+        x->out[0].device = x->in[x->v->in_place].device;
+}
+
+static void *mirrored(const buffer *b)
+{
+    return b->device + ((unsigned char *)b->tensor.data - b->raw);
+}
+
+static mixt_status copy_mirrors(run *x, bool back)
+{
+    buffer *list[2 * MAX_TENSORS + 1];
+    int count = backend->host_memory ? 0 : buffers(x, list);
+    for (int i = 0; i < count; i++)
+        MIXT_TRY(back ? backend->download(list[i]->raw, list[i]->device, list[i]->bytes)
+                      : backend->upload(list[i]->device, list[i]->raw, list[i]->bytes));
+    return MIXT_OK;
+}
+
+static mixt_status run_there(run *x, const mixt__kernel *kernel)
+{
+    MIXT_TRY(copy_mirrors(x, false));
+    MIXT_TRY(kernel->run(&x->call));
+    MIXT_TRY(backend->synchronize());
+    return copy_mirrors(x, true);
+}
+
 static bool run_once(run *x, const mixt__kernel *kernel, bool added)
 {
     start(x);
     x->r->zero_hash = 1469598103934665603u;
-    mixt_status status = kernel->run(&x->call);
+    mixt_status status = run_there(x, kernel);
     if (status != MIXT_OK) {
         fail(x, "");
         snprintf(x->r->text, sizeof x->r->text, "run failed: %s", mixt_error_text());
@@ -237,6 +306,20 @@ static void run_again(run *x, const mixt__kernel *kernel)
                 fail(x, "a second run gave other bits");
     for (int o = 0; o < x->c->out_count; o++)
         free(first[o]);
+}
+
+/** The key that dropout reads, in the device's memory. */
+static const uint64_t *rng_key(void)
+{
+    static const uint64_t key = 0x1234567;
+    static uint64_t *there;
+    if (backend->host_memory)
+        return &key;
+    if (!there) {
+        there = backend->alloc(sizeof key);
+        backend->upload(there, &key, sizeof key);
+    }
+    return there;
 }
 
 static void build(run *x)
@@ -263,7 +346,6 @@ static void build(run *x)
         x->out[0].bytes = shared->bytes;
         x->out[0].tensor.data = x->out_tensors[0].data = shared->tensor.data;
     }
-    static const uint64_t rng_key = 0x1234567;
     x->call = (mixt__call){.op = op,
                            .attrs = &c->attrs,
                            .layer = "test",
@@ -272,7 +354,7 @@ static void build(run *x)
                            .out_count = c->out_count,
                            .in = x->in_tensors,
                            .out = x->out_tensors,
-                           .rng_key = &rng_key};
+                           .rng_key = rng_key()};
 }
 
 static void destroy(run *x)
@@ -310,14 +392,15 @@ static bool prepare(run *x, const mixt__kernel *kernel)
         snprintf(x->r->text, sizeof x->r->text, "prepare failed: %s", mixt_error_text());
         return false;
     }
-    for (int i = 0; i < x->c->in_count; i++)
-        x->in_tensors[i].data = x->in[i].tensor.data;
-    for (int o = 0; o < x->c->out_count; o++)
-        x->out_tensors[o].data = x->out[o].tensor.data;
     x->workspace.bytes = GUARD + x->call.workspace_bytes + GUARD;
     x->workspace.raw = take(x->workspace.bytes);
     x->workspace.before = take(x->workspace.bytes);
-    x->call.workspace = x->workspace.raw + GUARD;
+    place_mirrors(x);
+    for (int i = 0; i < x->c->in_count; i++)
+        x->in_tensors[i].data = mirrored(&x->in[i]);
+    for (int o = 0; o < x->c->out_count; o++)
+        x->out_tensors[o].data = mirrored(&x->out[o]);
+    x->call.workspace = x->workspace.device + GUARD;
     return true;
 }
 

@@ -26,6 +26,8 @@ typedef struct result {
     uint64_t zero_hash; // dropout: which elements were dropped
 } result;
 
+/** Where kernels run from now on; the CPU unless told. */
+void execute_on(const mixt__backend *device);
 /** Whether the variant says anything about this case. */
 bool variant_applies(const variant *v, const test_case *c, const oracle *o);
 void execute(const test_case *c, const mixt__kernel *kernel, const variant *v, result *r);

@@ -1,6 +1,7 @@
 /* The generic op test: every line of tests/cases/<op>.txt × candidate × format × variant, against the FP64 oracle.
  *
  * Usage: ops_runner OP|all [--line N] [--kernel NAME] [--dtype D] [--variant V] [--seed S] [--verbose] [--cases DIR]
+ *        [--device cpu|cuda]
  * A failure prints the command that repeats it alone. Gradient oracles are first checked themselves, against central
  * differences of their forward oracle.
  */
@@ -16,6 +17,7 @@ typedef struct options {
     int64_t line;
     uint64_t seed;
     bool verbose;
+    const mixt__backend *backend;
 } options;
 
 typedef struct totals {
@@ -125,10 +127,10 @@ static void report(const options *o, const test_case *c, const mixt__kernel *ker
 {
     printf("FAIL %s, candidate %s, %s, variant %s (%d threads), seed %llu\n     line %lld: %s\n     %s\n     repeat: "
            "%s %s --line %lld "
-           "--kernel %s --dtype %s --variant %s --seed %llu\n",
+           "--kernel %s --dtype %s --variant %s --seed %llu --device %s\n",
            c->op->name, kernel->name, mixt_dtype_name(c->dtype), v->name, v->threads, (unsigned long long)o->seed,
            (long long)line, c->problem->text, r->text, o->program, c->op->name, (long long)line, kernel->name,
-           mixt_dtype_name(c->dtype), v->name, (unsigned long long)o->seed);
+           mixt_dtype_name(c->dtype), v->name, (unsigned long long)o->seed, o->backend->name);
 }
 
 /** Plain candidates are slow: on large problems they run in one variant only. */
@@ -180,7 +182,7 @@ static void run_dtype(const options *o, const oracle *oracle, problem *p, int64_
         printf("FAIL %s line %lld is wrong: %s\n     %s\n", oracle->op, (long long)line, cases[0]->error, p->text);
         t->failures++;
     }
-    const mixt__kernel *const *list = mixt__backend_cpu.kernels(cases[0]->op);
+    const mixt__kernel *const *list = o->backend->kernels(cases[0]->op);
     for (size_t i = 0; !cases[0]->error && i < sizeof variants / sizeof variants[0]; i++) {
         const variant *v = &variants[i];
         if ((o->variant && strcmp(o->variant, v->name)) || !variant_applies(v, cases[0], oracle))
@@ -229,7 +231,7 @@ static bool run_op(const options *o, const oracle *oracle)
         run_line(o, oracle, &p, line, &t);
     }
     fclose(file);
-    const mixt__kernel *const *list = mixt__backend_cpu.kernels(mixt__op_find(oracle->op));
+    const mixt__kernel *const *list = o->backend->kernels(mixt__op_find(oracle->op));
     printf("%-20s %3lld lines, %5lld runs, %4lld refused, worst %.2f of its tolerance, %lld failures, seed %llu\n",
            oracle->op, (long long)t.lines, (long long)t.runs, (long long)t.refused, t.worst, (long long)t.failures,
            (unsigned long long)o->seed);
@@ -266,6 +268,8 @@ static bool read_options(options *o, int argc, char **argv)
             o->variant = value;
         else if (!strcmp(name, "--cases"))
             o->cases = value;
+        else if (!strcmp(name, "--device"))
+            o->backend = strcmp(value, "cuda") ? o->backend : NULL;
         else
             return false;
     }
@@ -274,15 +278,20 @@ static bool read_options(options *o, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    options o = {.cases = "tests/cases", .seed = 1, .program = argv[0]};
+    options o = {.cases = "tests/cases", .seed = 1, .program = argv[0], .backend = &mixt__backend_cpu};
     bool good = true, found = false;
     if (!read_options(&o, argc, argv)) {
         fprintf(stderr,
                 "usage: %s OP|all [--line N] [--kernel NAME] [--dtype D] [--variant V] [--seed S] [--verbose] [--cases "
-                "DIR]\n",
+                "DIR] [--device cpu|cuda]\n",
                 argv[0]);
         return 2;
     }
+    if (!o.backend && mixt__backend_cuda(&o.backend) != MIXT_OK) {
+        fprintf(stderr, "ops: %s\n", mixt_error_text());
+        return 2;
+    }
+    execute_on(o.backend);
     for (int i = 0; oracle_list[i]; i++)
         if (!strcmp(o.op, "all") || !strcmp(o.op, oracle_list[i]->op)) {
             found = true;

@@ -49,7 +49,8 @@ static double marks[MARKS_MAX];
 static mixt_status mark(int64_t index)
 {
     if (index >= MARKS_MAX)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "a plan of more than %d calls cannot be timed call by call", MARKS_MAX);
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "a plan of more than %d calls cannot be timed call by call",
+                          MARKS_MAX);
     marks[index] = mixt__time_now();
     return MIXT_OK;
 }

@@ -37,9 +37,10 @@ mixt_status mixt__cuda_check(cudaError_t error, const char *what)
     case cudaErrorNoDevice:
         return mixt__fail(MIXT_ERROR_DEVICE, "%s: there is no GPU that CUDA can use", what);
     case cudaErrorInsufficientDriver:
-        return mixt__fail(MIXT_ERROR_DEVICE,
-                          "%s: the NVIDIA driver is missing or older than this build's CUDA %d.%d: install a newer driver", what,
-                          CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+        return mixt__fail(
+            MIXT_ERROR_DEVICE,
+            "%s: the NVIDIA driver is missing or older than this build's CUDA %d.%d: install a newer driver", what,
+            CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
     default:
         (void)cudaGetLastError();
         return mixt__fail(MIXT_ERROR_DEVICE, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
@@ -49,7 +50,6 @@ mixt_status mixt__cuda_check(cudaError_t error, const char *what)
 #define CHECK(call, what) MIXT_TRY(mixt__cuda_check((call), (what)))
 
 /* ---- memory ---- */
-
 
 static void *device_alloc(size_t bytes)
 {
@@ -193,8 +193,8 @@ static mixt_status record(mixt_status (*issue)(void *argument), void *argument, 
     *recording = mixt__alloc(sizeof **recording);
     if (!*recording)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to record a step");
-    mixt_status status = mixt__cuda_check(
-        cudaStreamBeginCapture(mixt__cuda.stream, cudaStreamCaptureModeThreadLocal), "recording a step");
+    mixt_status status = mixt__cuda_check(cudaStreamBeginCapture(mixt__cuda.stream, cudaStreamCaptureModeThreadLocal),
+                                          "recording a step");
     if (status == MIXT_OK)
         status = end_capture(issue(argument), *recording);
     if (status != MIXT_OK) {
@@ -252,7 +252,8 @@ double mixt__cuda_time(mixt_status (*run)(void *argument), void *argument)
     if (run(argument) != MIXT_OK || synchronize() != MIXT_OK) // the first run may compile or load something
         return -1;
     for (int i = 0; i < RUNS; i++)
-        if (mark(0) != MIXT_OK || run(argument) != MIXT_OK || mark(1) != MIXT_OK || between(0, 1, &seconds[i]) != MIXT_OK)
+        if (mark(0) != MIXT_OK || run(argument) != MIXT_OK || mark(1) != MIXT_OK ||
+            between(0, 1, &seconds[i]) != MIXT_OK)
             return -1;
     qsort(seconds, RUNS, sizeof seconds[0], by_value);
     return seconds[RUNS / 2];
@@ -319,8 +320,8 @@ static mixt_status open_device(void)
     mixt__cuda.memory_bytes = properties.totalGlobalMem;
     memcpy(mixt__cuda.name, properties.name, sizeof mixt__cuda.name - 1);
     if (mixt__cuda.sm < 70)
-        return mixt__fail(MIXT_ERROR_DEVICE, "%s has compute capability %d.%d: mixt needs 7.0 or later", mixt__cuda.name,
-                          properties.major, properties.minor);
+        return mixt__fail(MIXT_ERROR_DEVICE, "%s has compute capability %d.%d: mixt needs 7.0 or later",
+                          mixt__cuda.name, properties.major, properties.minor);
     CHECK(cudaStreamCreateWithFlags(&mixt__cuda.stream, cudaStreamNonBlocking), "making a stream");
     CHECK(cudaStreamCreateWithFlags(&state.copies, cudaStreamNonBlocking), "making a stream");
     for (int i = 0; i < SLOTS; i++) {
@@ -336,7 +337,8 @@ mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text),
     *opened = NULL;
     mixt__error_forward(error_set);
     if (strcmp(abi, MIXT_CUDA_ABI))
-        return mixt__fail(MIXT_ERROR_DEVICE, "libmixt_cuda.so is of another build ('%s', wanted '%s'): install them together",
+        return mixt__fail(MIXT_ERROR_DEVICE,
+                          "libmixt_cuda.so is of another build ('%s', wanted '%s'): install them together",
                           MIXT_CUDA_ABI, abi);
     MIXT_TRY(open_device());
     *opened = &backend;
