@@ -43,6 +43,6 @@ target_compile_options(mixt_cuda PRIVATE
 target_link_libraries(mixt_cuda PRIVATE ${CUDART_LIBRARY} ${CUBLASLT_LIBRARY} ${CUDNN_LIBRARY} ${NVRTC_LIBRARY}
                       OpenMP::OpenMP_C Threads::Threads ${CMAKE_DL_LIBS} rt m)
 target_link_options(mixt_cuda PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/cuda_exports.map -Wl,--no-undefined)
-set_target_properties(mixt_cuda PROPERTIES CUDA_RUNTIME_LIBRARY None LINKER_LANGUAGE CXX
+set_target_properties(mixt_cuda PROPERTIES CUDA_RUNTIME_LIBRARY None
                       BUILD_RPATH "$<TARGET_FILE_DIR:mixt_cuda>" INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}")
 install(TARGETS mixt_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR})
