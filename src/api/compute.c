@@ -73,6 +73,30 @@ static mixt_status build(mixt__graph *graph, mixt_compute_fn fn, const mixt_arra
     return MIXT_OK;
 }
 
+/** Runs on copies of the inputs in the device's memory. */
+static mixt_status run_uploaded(mixt__executable *e, const void **by_value)
+{
+    mixt_status status = MIXT_OK;
+    for (int64_t v = 1; v < e->graph->value_count; v++) {
+        const void *host = by_value[v];
+        size_t bytes =
+            (size_t)mixt__shape_count(&e->graph->values[v].shape) * mixt_dtype_size(e->graph->values[v].dtype);
+        void *device = host && status == MIXT_OK ? e->backend->alloc(bytes) : NULL;
+        by_value[v] = device;
+        if (host && status == MIXT_OK)
+            status = device ? e->backend->upload(device, host, bytes)
+                            : mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the inputs", e->backend->name);
+    }
+    if (status == MIXT_OK)
+        status = mixt__executable_run(e, &(mixt__run){.inputs = by_value});
+    if (status == MIXT_OK)
+        status = e->backend->synchronize();
+    for (int64_t v = 1; v < e->graph->value_count; v++)
+        if (by_value[v])
+            e->backend->free((void *)(uintptr_t)by_value[v]);
+    return status;
+}
+
 static mixt_status run(mixt__executable *e, const mixt_array *inputs, const mixt_array *result)
 {
     MIXT_TRY(mixt__executable_allocate(e));
@@ -82,7 +106,9 @@ static mixt_status run(mixt__executable *e, const mixt_array *inputs, const mixt
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the inputs");
     for (int64_t v = 1, next = 0; v < e->graph->value_count; v++) // passes keep the order of inputs
         by_value[v] = e->graph->values[v].role == MIXT_ROLE_INPUT ? inputs[next++].data : NULL;
-    MIXT_TRY(mixt__executable_run(e, &(mixt__run){.inputs = by_value}));
+    mixt_status status =
+        e->backend->host_memory ? mixt__executable_run(e, &(mixt__run){.inputs = by_value}) : run_uploaded(e, by_value);
+    MIXT_TRY(status);
     const mixt__value *made = &e->graph->values[e->graph->logits];
     size_t bytes = (size_t)mixt__shape_count(&made->shape) * mixt_dtype_size(made->dtype);
     return e->backend->download(result->data, mixt__executable_address(e, e->graph->logits), bytes);

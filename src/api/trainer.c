@@ -78,7 +78,7 @@ mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *resul
 mixt_status mixt_trainer_step_on(mixt_trainer *t, const void *input, const void *target, mixt_step *result)
 {
     MIXT_TRY(need(t));
-    return mixt__context_note(t->context, mixt__trainer_step_on(&t->core, input, target, result));
+    return mixt__context_note(t->context, mixt__trainer_step_on(&t->core, input, target, false, result));
 }
 
 int64_t mixt_trainer_epoch(const mixt_trainer *t)

@@ -52,6 +52,15 @@ typedef enum mixt__fused {
     MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
 } mixt__fused;
 
+typedef struct mixt__piece {
+    void *dst;
+    const void *src; // host or device memory
+    size_t bytes;
+} mixt__piece;
+
+/** Slots of staging memory: one is filled while the work on the other runs. */
+enum { MIXT_STAGE_SLOTS = 2 };
+
 /** Work recorded once and replayed as a whole. */
 typedef struct mixt__recording mixt__recording;
 
@@ -76,9 +85,10 @@ typedef struct mixt__backend {
     mixt_status (*download)(void *host, const void *device, size_t bytes);
     /** In order with the kernels and without waiting, between device memory and memory of alloc_host, either way. */
     mixt_status (*copy)(void *dst, const void *src, size_t bytes);
-    /** The same beside the kernels: begins when what was issued before the last `fence` of this slot has run, and what
-     *  is issued after the call waits for it. Returns when `host` may be changed again. NULL with host_memory. */
-    mixt_status (*stage)(int slot, void *device, const void *host, size_t bytes);
+    /** Copies into device memory beside the kernels: begins when what was issued before the last `fence` of this slot
+     *  has run, and what is issued after the call waits for it. With `wait` it returns when the sources may be changed
+     *  again. NULL with host_memory. */
+    mixt_status (*stage)(int slot, const mixt__piece *pieces, int count, bool wait);
     /** What was issued so far is the last reader of this slot's memory. */
     mixt_status (*fence)(int slot);
     /** Waits for everything issued so far and reports what failed. */

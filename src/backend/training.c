@@ -130,6 +130,7 @@ void mixt__control_advance(mixt__control *control, const mixt__update *update, d
     const mixt__scaling *scaling = &update->scaling;
     bool dynamic = scaling->enabled && scaling->dynamic;
     double unscale = 1.0 / (double)control->scale, norm = sqrt(sum_squares) * unscale;
+    control->used_scale = control->scale;
     control->grad_norm = (float)norm;
     control->found_inf = found_inf;
     if (found_inf) {

@@ -51,6 +51,7 @@ typedef struct mixt__scaling {
 /** Written by step_control only. Lives on the device; the host reads it late. */
 typedef struct mixt__control {
     float scale;       // loss scale of the coming step
+    float used_scale;  // loss scale of the step just finished
     float seed;        // scale / accumulation count: the loss's gradient
     float lr;          // of the update being applied
     float grad_norm;   // of the unscaled gradients, before clipping

@@ -20,6 +20,7 @@ struct mixt__prefetch {
     int depth;
     mixt__batch *slots; // (depth)
     char *buffers;
+    mixt__prefetch_memory memory;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t room, ready;
@@ -83,7 +84,9 @@ static mixt_status take_buffers(mixt__prefetch *p)
         __builtin_mul_overflow((int64_t)(aligned((size_t)input) + aligned((size_t)target)), (int64_t)p->depth, &total))
         return mixt__fail(MIXT_ERROR_MEMORY, "a batch of %lld samples is too large", (long long)p->batch);
     p->slots = mixt__alloc((size_t)p->depth * sizeof *p->slots);
-    p->buffers = mixt__alloc((size_t)total);
+    p->buffers = p->memory.alloc((size_t)total);
+    if (p->buffers)
+        memset(p->buffers, 0, (size_t)total);
     if (!p->slots || !p->buffers)
         return mixt__fail(MIXT_ERROR_MEMORY,
                           "no memory for %d batches of %lld samples (%.1f MiB); lower the batch size", p->depth,
@@ -100,7 +103,7 @@ static mixt_status take_buffers(mixt__prefetch *p)
 static void free_all(mixt__prefetch *p)
 {
     mixt__free(p->slots);
-    mixt__free(p->buffers);
+    p->memory.free(p->buffers);
     mixt__free(p);
 }
 
@@ -124,7 +127,8 @@ static mixt_status start_thread(mixt__prefetch *p)
 }
 
 mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth, int64_t first,
-                                 mixt__prefetch_mode mode, mixt__prefetch **prefetch)
+                                 mixt__prefetch_mode mode, const mixt__prefetch_memory *memory,
+                                 mixt__prefetch **prefetch)
 {
     *prefetch = NULL;
     if (batch < 1 || batch > INT32_MAX || depth < 1 || depth > MAX_DEPTH || first < 0)
@@ -142,6 +146,7 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     p->depth = depth;
     p->first = first;
     p->mode = mode;
+    p->memory = memory ? *memory : (mixt__prefetch_memory){mixt__alloc, mixt__free};
     mixt_status status = take_buffers(p);
     if (status == MIXT_OK)
         status = start_thread(p);

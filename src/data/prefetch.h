@@ -19,12 +19,20 @@ typedef struct mixt__batch {
     void *input, *target;
 } mixt__batch;
 
+/** Where the ring's memory comes from: a GPU copies fastest from memory of its own driver. */
+typedef struct mixt__prefetch_memory {
+    void *(*alloc)(size_t bytes);
+    void (*free)(void *block);
+} mixt__prefetch_memory;
+
 /**
  * Starts the thread. `data` is borrowed until stop; mixt_data_batch and mixt_data_read stay usable beside it.
  * @param depth buffers in the ring, at least 1; 2 to 4 hide the making of a batch behind a step.
+ * @param memory NULL: ordinary memory
  */
 mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth, int64_t first,
-                                 mixt__prefetch_mode mode, mixt__prefetch **prefetch);
+                                 mixt__prefetch_mode mode, const mixt__prefetch_memory *memory,
+                                 mixt__prefetch **prefetch);
 
 /** Waits for the next batch, in order. Up to `depth` may be held at once (one more is MIXT_ERROR_STATE). MIXT_END
  *  after the last one in evaluation; a failure in the thread arrives here with its text, after the batches before it.

@@ -35,6 +35,7 @@ typedef struct mixt__compile_options {
     mixt__policy policy;
     bool backward;  // differentiate
     bool no_fusion; // for tests: fusion on equals fusion off within the bound
+    unsigned fused; // mixt__fused: forms that the backend has kernels for
 } mixt__compile_options;
 
 /** All passes, verified after each. The source stays as it is. */

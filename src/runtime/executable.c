@@ -3,7 +3,6 @@
 
 #include "base/env.h"
 #include "base/log.h"
-#include "base/threads.h"
 
 #include <string.h>
 
@@ -238,8 +237,26 @@ static uint32_t gradient_outputs(const mixt__graph *graph, const mixt__node *n)
     return mask;
 }
 
+/** The time of each node is that between the mark behind it and the mark behind the node before. */
+static mixt_status add_times(mixt__executable *e)
+{
+    int64_t last = 0;
+    for (int64_t i = 0; i < e->graph->node_count; i++) {
+        if (e->graph->nodes[i].alias)
+            continue;
+        double seconds;
+        MIXT_TRY(e->backend->between(last, i + 1, &seconds));
+        e->seconds[i] += seconds;
+        last = i + 1;
+    }
+    e->profiled_runs++;
+    return MIXT_OK;
+}
+
 mixt_status mixt__executable_run(mixt__executable *e, const mixt__run *run)
 {
+    if (e->seconds)
+        MIXT_TRY(e->backend->mark(0));
     for (int64_t i = 0; i < e->graph->node_count; i++) {
         const mixt__node *n = &e->graph->nodes[i];
         if (n->alias)
@@ -248,16 +265,13 @@ mixt_status mixt__executable_run(mixt__executable *e, const mixt__run *run)
         bind_batch(e, n, call, run);
         call->accumulate = run->accumulate ? gradient_outputs(e->graph, n) : n->accumulates;
         call->rng_key = run->rng_key;
-        double start = e->seconds ? mixt__time_now() : 0;
         mixt_status status = e->choices[i].kernel->run(call);
         if (status != MIXT_OK)
             return mixt__fail_context(status, "layer '%s': %s", n->layer, n->op->name);
         if (e->seconds)
-            e->seconds[i] += mixt__time_now() - start;
+            MIXT_TRY(e->backend->mark(i + 1));
     }
-    if (e->seconds)
-        e->profiled_runs++;
-    return MIXT_OK;
+    return e->seconds ? add_times(e) : MIXT_OK;
 }
 
 mixt_status mixt__executable_profile(mixt__executable *e, bool on)

@@ -15,11 +15,15 @@ static mixt_status need_compiled(mixt__trainer *t)
 mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const void *target, float scale, double *loss)
 {
     MIXT_TRY(need_compiled(t));
-    mixt__control control = t->seen;
-    control.seed = scale;
-    MIXT_TRY(t->backend->upload(t->control, &control, sizeof control));
+    MIXT_TRY(t->backend->upload(&t->control->seed, &scale, sizeof scale));
     uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
     mixt__run run = {.input = input, .target = target, .accumulate = t->hand_gradients, .rng_key = &key};
+    if (!t->backend->host_memory) {
+        MIXT_TRY(mixt__feed_put(&t->feed, 0, input, target, key, true));
+        run.input = mixt__feed_input(&t->feed, 0);
+        run.target = mixt__feed_target(&t->feed, 0);
+        run.rng_key = mixt__feed_key(&t->feed, 0);
+    }
     MIXT_TRY(mixt__executable_run(t->train, &run));
     t->hand_gradients = true;
     float value;
@@ -85,6 +89,7 @@ mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
     MIXT_TRY(need_compiled(t));
     if (!t->hand_gradients)
         return mixt__fail(MIXT_ERROR_STATE, "no gradients to apply: call mixt_trainer_backward first");
+    MIXT_TRY(mixt__trainer_see(t));
     mixt__control control = t->seen;
     control.step++;
     control.lr = lr;

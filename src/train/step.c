@@ -40,47 +40,99 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
     mixt__prefetch_stop(t->prefetch);
     t->prefetch = NULL;
     t->prefetched = NULL;
+    mixt__prefetch_memory pinned = {t->backend->alloc_host, t->backend->free_host};
     MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, MIXT_PREFETCH_TRAIN,
-                                  &t->prefetch));
+                                  &pinned, &t->prefetch));
     t->prefetched = data;
     t->batches_per_epoch = mixt_data_batches(data, t->settings.batch);
     return MIXT_OK;
 }
 
-/** One forward and backward pass; adds loss sum, correct and count to `sums`. */
-static mixt_status micro_step(mixt__trainer *t, const void *input, const void *target, bool first, double sums[3])
+static uint64_t next_key(mixt__trainer *t)
 {
-    uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
-    mixt__run run = {.input = input, .target = target, .accumulate = !first, .rng_key = &key};
-    MIXT_TRY(mixt__executable_run(t->train, &run));
-    float metrics[3];
-    MIXT_TRY(
-        t->backend->download(metrics, mixt__executable_address(t->train, t->train->graph->metrics), sizeof metrics));
-    for (int i = 0; i < 3; i++)
-        sums[i] += metrics[i];
-    t->next_batch++;
+    return mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
+}
+
+/** Issues one forward and backward pass, its figures going to the step's result. */
+static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t index)
+{
+    MIXT_TRY(mixt__executable_run(t->train, run));
+    float *metrics = t->feed.result->metrics[index];
+    return t->backend->copy(metrics, mixt__executable_address(t->train, t->train->graph->metrics), 3 * sizeof *metrics);
+}
+
+/** Statistics, control, update: what follows the last micro-step. */
+static mixt_status update(mixt__trainer *t)
+{
+    MIXT_TRY(t->backend->gradient_stats(&t->update));
+    MIXT_TRY(t->backend->step_control(&t->update));
+    MIXT_TRY(t->backend->optimizer_step(&t->update));
+    return t->backend->copy(&t->feed.result->control, t->control, sizeof *t->control);
+}
+
+/** The whole step on batches that lie in the feed's slot: what is recorded. */
+static mixt_status issue(void *argument)
+{
+    mixt__trainer *t = argument;
+    for (int64_t i = 0; i < t->settings.accumulate; i++) {
+        mixt__run run = {.input = mixt__feed_input(&t->feed, i), .target = mixt__feed_target(&t->feed, i)};
+        run.rng_key = mixt__feed_key(&t->feed, i);
+        run.accumulate = i > 0;
+        MIXT_TRY(micro_step(t, &run, i));
+    }
+    return update(t);
+}
+
+/** Where the batches of a step come from: the prefetch thread, or the caller's memory. */
+typedef struct source {
+    const char *input, *target; // NULL: the prefetch thread
+    size_t input_bytes, target_bytes;
+    bool resident;
+} source;
+
+static mixt_status take_batch(mixt__trainer *t, const source *s, int64_t index, const void **input, const void **target)
+{
+    const mixt__batch *batch;
+    if (s->input) {
+        *input = s->input + (size_t)index * s->input_bytes;
+        *target = s->target + (size_t)index * s->target_bytes;
+        return MIXT_OK;
+    }
+    MIXT_TRY(mixt__prefetch_take(t->prefetch, &batch));
+    *input = batch->input;
+    *target = batch->target;
     return MIXT_OK;
 }
 
-/** The same on the prefetch thread's next batch. */
-static mixt_status prefetched_step(mixt__trainer *t, bool first, double sums[3])
+/** On the host: each batch is used where it lies, then given back. On a device: it is copied over, then given back. */
+static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index)
 {
-    const mixt__batch *batch;
-    MIXT_TRY(mixt__prefetch_take(t->prefetch, &batch));
-    mixt_status status = micro_step(t, batch->input, batch->target, first, sums);
-    mixt__prefetch_release(t->prefetch);
+    const void *input, *target;
+    MIXT_TRY(take_batch(t, s, index, &input, &target));
+    uint64_t key = next_key(t);
+    mixt__run run = {.input = input, .target = target, .accumulate = index > 0, .rng_key = &key};
+    mixt_status status = t->backend->host_memory ? micro_step(t, &run, index)
+                                                 : mixt__feed_put(&t->feed, index, input, target, key, !s->resident);
+    if (!s->input)
+        mixt__prefetch_release(t->prefetch);
+    t->next_batch++;
     return status;
 }
 
 static mixt_status inject_overflow(mixt__trainer *t)
 {
-    t->seen.seed = INFINITY;
-    return t->backend->upload(t->control, &t->seen, sizeof t->seen);
+    float infinite = INFINITY;
+    return t->backend->upload(&t->control->seed, &infinite, sizeof infinite);
 }
 
-static void report(mixt__trainer *t, double scale, const double sums[3], mixt_step *result)
+/** Puts what the newest step left into words and figures. */
+static void report(mixt__trainer *t, mixt_step *result)
 {
     const mixt__control *c = &t->seen;
+    double sums[3] = {0}, scale = (double)c->used_scale;
+    for (int64_t m = 0; m < t->settings.accumulate; m++)
+        for (int i = 0; i < 3; i++)
+            sums[i] += (double)t->feed.result->metrics[m][i];
     bool classes = t->model.loss != MIXT_LOSS_MSE;
     t->overflow_layer[0] = '\0';
     if (c->found_inf && c->bad_segment >= 0) {
@@ -110,40 +162,43 @@ static mixt_status begin(mixt__trainer *t)
     return t->attempts == t->settings.inject_overflow ? inject_overflow(t) : MIXT_OK;
 }
 
-/** Statistics, control, update: what follows the last micro-step. */
-static mixt_status finish(mixt__trainer *t, double scale, const double sums[3], mixt_step *result)
+static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result)
 {
-    MIXT_TRY(t->backend->gradient_stats(&t->update));
-    MIXT_TRY(t->backend->step_control(&t->update));
-    MIXT_TRY(t->backend->optimizer_step(&t->update));
-    MIXT_TRY(t->backend->download(&t->seen, t->control, sizeof t->seen));
-    report(t, scale, sums, result);
+    MIXT_TRY(begin(t));
+    for (int64_t i = 0; i < t->settings.accumulate; i++)
+        MIXT_TRY(run_batch(t, s, i));
+    MIXT_TRY(t->backend->host_memory ? update(t) : mixt__feed_step(&t->feed, issue, t));
+    if (!result && !t->backend->host_memory)
+        return MIXT_OK; // nobody waits for the device
+    MIXT_TRY(mixt__trainer_see(t));
+    report(t, result);
+    return MIXT_OK;
+}
+
+mixt_status mixt__trainer_see(mixt__trainer *t)
+{
+    MIXT_TRY(t->backend->synchronize());
+    if (t->attempts)
+        t->seen = t->feed.result->control;
     return MIXT_OK;
 }
 
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result)
 {
     MIXT_TRY(ready(t, data));
-    double sums[3] = {0}, scale = t->seen.scale;
-    MIXT_TRY(begin(t));
-    for (int64_t i = 0; i < t->settings.accumulate; i++)
-        MIXT_TRY(prefetched_step(t, i == 0, sums));
-    return finish(t, scale, sums, result);
+    return run_step(t, &(source){0}, result);
 }
 
-mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const void *target, mixt_step *result)
+mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const void *target, bool resident,
+                                  mixt_step *result)
 {
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know the shape of a batch");
     MIXT_TRY(mixt__trainer_allocate(t));
-    double sums[3] = {0}, scale = t->seen.scale;
-    size_t input_bytes = (size_t)mixt__shape_count(&t->spec.input) * mixt_dtype_size(t->spec.input_dtype);
-    size_t target_bytes = (size_t)mixt__shape_count(&t->spec.target) * mixt_dtype_size(t->spec.target_dtype);
-    MIXT_TRY(begin(t));
-    for (int64_t i = 0; i < t->settings.accumulate; i++)
-        MIXT_TRY(micro_step(t, (const char *)input + (size_t)i * input_bytes,
-                            (const char *)target + (size_t)i * target_bytes, i == 0, sums));
-    return finish(t, scale, sums, result);
+    source s = {.input = input, .target = target, .resident = resident};
+    s.input_bytes = t->feed.input_bytes;
+    s.target_bytes = t->feed.target_bytes;
+    return run_step(t, &s, result);
 }
 
 /* ---- evaluation ---- */
@@ -154,6 +209,7 @@ static mixt_status compile_evaluation(mixt__trainer *t, const mixt_data *data)
     mixt__graph *source, *graph;
     MIXT_TRY(mixt__model_build(&t->model, &spec, false, &source));
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
+    options.fused = t->backend->fused;
     mixt_status status = mixt__passes_run(source, &options, &graph);
     mixt__graph_free(source);
     MIXT_TRY(status);
@@ -161,10 +217,17 @@ static mixt_status compile_evaluation(mixt__trainer *t, const mixt_data *data)
     MIXT_TRY(mixt__params_match(t->params, graph));
     MIXT_TRY(mixt__executable_allocate(t->eval));
     mixt__executable_bind(t->eval, t->params, &t->control->seed);
-    t->eval_input = mixt__alloc((size_t)mixt__shape_count(&spec.input) * mixt_dtype_size(spec.input_dtype));
-    t->eval_target = mixt__alloc((size_t)mixt__shape_count(&spec.target) * mixt_dtype_size(spec.target_dtype));
-    return t->eval_input && t->eval_target ? MIXT_OK
-                                           : mixt__fail(MIXT_ERROR_MEMORY, "no memory for an evaluation batch");
+    size_t input = (size_t)mixt__shape_count(&spec.input) * mixt_dtype_size(spec.input_dtype);
+    size_t target = (size_t)mixt__shape_count(&spec.target) * mixt_dtype_size(spec.target_dtype);
+    t->eval_input = mixt__alloc(input);
+    t->eval_target = mixt__alloc(target);
+    bool complete = t->eval_input && t->eval_target;
+    if (!t->backend->host_memory) {
+        t->eval_device[0] = t->backend->alloc(input);
+        t->eval_device[1] = t->backend->alloc(target);
+        complete = complete && t->eval_device[0] && t->eval_device[1];
+    }
+    return complete ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for an evaluation batch");
 }
 
 static mixt_status ready_to_evaluate(mixt__trainer *t, const mixt_data *data)
@@ -196,6 +259,22 @@ static void pad_targets(const mixt__trainer *t, const mixt_data_info *info, int6
     }
 }
 
+/** One batch, where it lies or copied over. */
+static mixt_status run_evaluation(mixt__trainer *t)
+{
+    mixt__run run = {.input = t->eval_input, .target = t->eval_target};
+    if (!t->backend->host_memory) {
+        const mixt__graph *g = t->eval->graph;
+        const mixt__value *input = &g->values[g->input], *target = &g->values[g->target];
+        MIXT_TRY(t->backend->upload(t->eval_device[0], t->eval_input,
+                                    (size_t)mixt__shape_count(&input->shape) * mixt_dtype_size(input->dtype)));
+        MIXT_TRY(t->backend->upload(t->eval_device[1], t->eval_target,
+                                    (size_t)mixt__shape_count(&target->shape) * mixt_dtype_size(target->dtype)));
+        run = (mixt__run){.input = t->eval_device[0], .target = t->eval_device[1]};
+    }
+    return mixt__executable_run(t->eval, &run);
+}
+
 mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result)
 {
     MIXT_TRY(ready_to_evaluate(t, data));
@@ -205,8 +284,7 @@ mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt
         int64_t valid;
         MIXT_TRY(mixt_data_read(data, first, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
         pad_targets(t, info, valid);
-        mixt__run run = {.input = t->eval_input, .target = t->eval_target};
-        MIXT_TRY(mixt__executable_run(t->eval, &run));
+        MIXT_TRY(run_evaluation(t));
         float metrics[3];
         MIXT_TRY(
             t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics), sizeof metrics));

@@ -2,6 +2,8 @@
 #include "train/trainer.h"
 
 #include "data/prefetch.h"
+#include "ops/attrs.h"
+#include "ops/ops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,7 @@ static mixt_status compile(mixt__trainer *t, const mixt__batch_spec *spec, bool 
     MIXT_TRY(mixt__model_build(&t->model, spec, training, &source));
     mixt__compile_options options = {
         .policy = t->settings.policy, .backward = training, .no_fusion = t->settings.no_fusion};
+    options.fused = t->backend->fused;
     mixt_status status = mixt__passes_run(source, &options, &graph);
     mixt__graph_free(source);
     return status == MIXT_OK ? mixt__executable_take(graph, t->backend, executable) : status;
@@ -129,7 +132,7 @@ static size_t stats_bytes(const mixt__trainer *t)
 static mixt_status check_room(const mixt__trainer *t)
 {
     mixt_memory m = mixt__trainer_memory(t);
-    size_t room = t->backend->available(), need = m.total + m.batches;
+    size_t room = t->backend->available(), need = m.total + (t->backend->host_memory ? m.batches : 0);
     const double gib = 1073741824.0;
     if (!room || need <= room)
         return MIXT_OK;
@@ -144,6 +147,7 @@ static mixt_status check_room(const mixt__trainer *t)
 
 static void release(mixt__trainer *t)
 {
+    mixt__feed_close(&t->feed);
     t->backend->free(t->control);
     t->backend->free(t->stats);
     t->backend->free(t->workspace);
@@ -156,9 +160,26 @@ static void release(mixt__trainer *t)
         mixt__executable_release(t->train);
 }
 
+/** Whether any node draws random numbers. */
+static bool is_random(const mixt__graph *graph)
+{
+    for (int64_t i = 0; i < graph->node_count; i++) {
+        const mixt__pointwise_attrs *at = graph->nodes[i].attrs;
+        for (int k = 0; graph->nodes[i].op == &mixt__op_pointwise && k < at->instr_count; k++)
+            if (at->instrs[k].code == MIXT_PW_DROPOUT)
+                return true;
+    }
+    return false;
+}
+
+static mixt_status open_feed(mixt__trainer *t)
+{
+    return mixt__feed_open(&t->feed, t->backend, &t->spec, t->settings.accumulate, is_random(t->train->graph));
+}
+
 static mixt_status take_memory(mixt__trainer *t)
 {
-    size_t before = mixt__alloc_bytes();
+    size_t before = t->backend->allocated();
     t->control = t->backend->alloc(sizeof *t->control);
     t->stats = t->backend->alloc(stats_bytes(t));
     t->workspace = t->backend->alloc(t->workspace_bytes);
@@ -166,7 +187,11 @@ static mixt_status take_memory(mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the control of a step");
     MIXT_TRY(mixt__params_allocate(t->params));
     MIXT_TRY(mixt__executable_allocate(t->train));
-    t->allocated = mixt__alloc_bytes() - before;
+    if (!t->backend->host_memory)
+        MIXT_TRY(open_feed(t));
+    t->allocated = t->backend->allocated() - before;
+    if (t->backend->host_memory)
+        MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__params_initialise(t->params, t->settings.seed));
     mixt__executable_bind(t->train, t->params, &t->control->seed);
     make_update(t);
@@ -195,6 +220,11 @@ void mixt__trainer_free_eval(mixt__trainer *t)
     mixt__free(t->eval_input);
     mixt__free(t->eval_target);
     t->eval_input = t->eval_target = NULL;
+    for (int i = 0; i < 2; i++) {
+        if (t->eval_device[i])
+            t->backend->free(t->eval_device[i]);
+        t->eval_device[i] = NULL;
+    }
 }
 
 /** Puts a newly compiled step in the place of the one that runs. */
@@ -220,6 +250,12 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
         return mixt__trainer_compile(t, &t->spec);
     }
     MIXT_TRY(compile(t, &t->spec, true, &next));
+    mixt_status seen = mixt__trainer_see(t);
+    if (seen != MIXT_OK) {
+        mixt__executable_free(next);
+        return seen;
+    }
+    mixt__feed_forget(&t->feed);
     mixt__executable_free(t->train); // before the next takes its memory
     t->train = next;
     mixt__trainer_free_eval(t);
@@ -255,6 +291,10 @@ mixt_memory mixt__trainer_memory(const mixt__trainer *t)
     m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes;
     m.total = m.masters + m.copies + m.gradients + m.moments + m.state + m.activations + m.workspace + m.control;
     m.batches = batch_bytes(&t->spec) * MIXT_PREFETCH_DEPTH; // filled by the loader, beside the plan
+    if (!t->backend->host_memory) {
+        m.batches = mixt__feed_bytes(t->backend, &t->spec, t->settings.accumulate); // on the device: part of the plan
+        m.total += m.batches;
+    }
     m.allocated = t->allocated;
     return m;
 }

@@ -8,6 +8,7 @@
 #include "mixt/train.h"
 #include "passes/passes.h"
 #include "runtime/executable.h"
+#include "train/feed.h"
 #include "train/model.h"
 
 typedef struct mixt__prefetch mixt__prefetch;
@@ -37,7 +38,8 @@ typedef struct mixt__trainer {
     mixt__executable *train, *eval;
     mixt__params *params;
     mixt__control *control; // device
-    mixt__control seen;     // host copy after the newest step
+    mixt__control seen;     // host copy, as of the newest step whose result was read
+    mixt__feed feed;
     mixt__segment_stats *stats;
     int32_t *backward_order;
     void *workspace; // of the update
@@ -47,6 +49,7 @@ typedef struct mixt__trainer {
     const mixt_data *prefetched; // the set the prefetch thread reads
     int64_t batches_per_epoch, next_batch, attempts, runs;
     void *eval_input, *eval_target; // host buffers of one evaluation batch
+    void *eval_device[2];           // the same on a device with memory of its own
     char overflow_layer[128];
     bool broken;         // a change of precision failed half way: nothing can run any more
     bool hand_gradients; // gradients of mixt__trainer_backward wait to be applied
@@ -66,8 +69,12 @@ void mixt__trainer_free(mixt__trainer *t);
 void mixt__trainer_free_eval(mixt__trainer *t);
 
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result);
-/** The same on a batch in memory (accumulate × batch samples, one micro-step's after the other). */
-mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const void *target, mixt_step *result);
+/** The same on a batch in memory (accumulate × batch samples, one micro-step's after the other).
+ *  @param resident the batch lies in the device's memory and does not change before the step has run */
+mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const void *target, bool resident,
+                                  mixt_step *result);
+/** Brings `seen` up to date. */
+mixt_status mixt__trainer_see(mixt__trainer *t);
 mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result);
 mixt_memory mixt__trainer_memory(const mixt__trainer *t);
 

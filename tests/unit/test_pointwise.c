@@ -190,7 +190,8 @@ static void run_kernel(const mixt__kernel *kernel, mixt__call call)
 
 static mixt__call dropout_call(const mixt__pointwise_attrs *at, mixt__tensor *in, mixt__tensor *out)
 {
-    return (mixt__call){.attrs = at, .in_count = 1, .out_count = 1, .in = in, .out = out, .rng_key = &(const uint64_t){77}};
+    static const uint64_t key = 77;
+    return (mixt__call){.attrs = at, .in_count = 1, .out_count = 1, .in = in, .out = out, .rng_key = &key};
 }
 
 /** Share kept, its scale, no correlation between neighbours, and every candidate, level and format the same mask. */
@@ -320,8 +321,12 @@ static void random_program(int number)
             out[v][o].data = out_data[v][o];
         }
     }
-    mixt__call call = {
-        .attrs = &at, .in_count = at.in_count, .out_count = at.out_count, .in = in, .out = out[0], .rng_key = &(const uint64_t){9}};
+    mixt__call call = {.attrs = &at,
+                       .in_count = at.in_count,
+                       .out_count = at.out_count,
+                       .in = in,
+                       .out = out[0],
+                       .rng_key = &(const uint64_t){9}};
     run_kernel(&mixt__cpu_pointwise_plain, call);
     int host = (int)below(at.in_count); // sometimes the first output takes the memory of an input
     if (mixt__shape_equal(&in[host].shape, &domain) &&

@@ -39,7 +39,7 @@ static void test_training_batches_equal_direct_ones(void **state)
     for (int depth = 1; depth <= 4; depth++) {
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
-        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 5, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_OK);
+        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 5, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_OK);
         int64_t before = mixt__alloc_count();
         for (int64_t number = 5; number < 30; number++) {
             assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
@@ -66,7 +66,7 @@ static void test_evaluation_ends_with_a_partial_batch(void **state)
     static float input[BATCH * PIXELS];
     int32_t target[BATCH];
     int64_t valid, total = 0;
-    assert_int_equal(mixt__prefetch_start(data, BATCH, 2, 0, MIXT_PREFETCH_EVAL, &prefetch), MIXT_OK);
+    assert_int_equal(mixt__prefetch_start(data, BATCH, 2, 0, MIXT_PREFETCH_EVAL, NULL, &prefetch), MIXT_OK);
     for (int64_t first = 0; first < 40; first += BATCH) {
         assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
         assert_int_equal(mixt_data_read(data, first, BATCH, input, target, &valid), MIXT_OK);
@@ -81,7 +81,7 @@ static void test_evaluation_ends_with_a_partial_batch(void **state)
     assert_null(batch);
     mixt__prefetch_stop(prefetch);
     // a set smaller than the batch is one partial batch
-    assert_int_equal(mixt__prefetch_start(data, 100, 2, 0, MIXT_PREFETCH_EVAL, &prefetch), MIXT_OK);
+    assert_int_equal(mixt__prefetch_start(data, 100, 2, 0, MIXT_PREFETCH_EVAL, NULL, &prefetch), MIXT_OK);
     assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
     assert_int_equal(batch->samples, 40);
     mixt__prefetch_stop(prefetch);
@@ -96,7 +96,7 @@ static void test_held_buffers_stay_untouched(void **state)
     const mixt__batch *held[3], *more;
     static float input[BATCH * PIXELS];
     int32_t target[BATCH];
-    assert_int_equal(mixt__prefetch_start(data, BATCH, 3, 0, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_OK);
+    assert_int_equal(mixt__prefetch_start(data, BATCH, 3, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_OK);
     for (int i = 0; i < 3; i++)
         assert_int_equal(mixt__prefetch_take(prefetch, &held[i]), MIXT_OK);
     assert_int_equal(mixt__prefetch_take(prefetch, &more), MIXT_ERROR_STATE); // it would wait for ever
@@ -137,7 +137,7 @@ static void test_errors_arrive_with_their_text(void **state)
     for (int mode = 0; mode < 2; mode++) {
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
-        assert_int_equal(mixt__prefetch_start(&data, 2, 4, 0, (mixt__prefetch_mode)mode, &prefetch), MIXT_OK);
+        assert_int_equal(mixt__prefetch_start(&data, 2, 4, 0, (mixt__prefetch_mode)mode, NULL, &prefetch), MIXT_OK);
         for (int i = 0; i < 3; i++) { // the batches before it are still good
             assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
             assert_true(*(float *)batch->input == (float)(2 * i));
@@ -157,10 +157,10 @@ static void test_wrong_arguments(void **state)
     (void)state;
     mixt_data *data = open_digits(10);
     mixt__prefetch *prefetch;
-    assert_int_equal(mixt__prefetch_start(data, 0, 2, 0, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt__prefetch_start(data, 4, 0, 0, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt__prefetch_start(data, 4, 2, -1, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt__prefetch_start(data, 11, 2, 0, MIXT_PREFETCH_TRAIN, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 0, 2, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 4, 0, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 4, 2, -1, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 11, 2, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
     assert_null(prefetch);
     mixt__prefetch_stop(NULL);
     mixt_data_close(data);
@@ -177,7 +177,7 @@ static void test_stop_at_any_moment(void **state)
         const mixt__batch *batch;
         int depth = 1 + (int)mixt__rng_below(&rng, 4), takes = (int)mixt__rng_below(&rng, 6), held = 0;
         mixt__prefetch_mode mode = (mixt__prefetch_mode)mixt__rng_below(&rng, 2);
-        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 0, mode, &prefetch), MIXT_OK);
+        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 0, mode, NULL, &prefetch), MIXT_OK);
         for (int i = 0; i < takes && held < depth; i++) {
             mixt_status status = mixt__prefetch_take(prefetch, &batch);
             if (status != MIXT_OK && (status != MIXT_END || mode != MIXT_PREFETCH_EVAL))

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 4 };
+enum { SLOTS = MIXT_STAGE_SLOTS };
 
 mixt__cuda_device mixt__cuda;
 
@@ -155,13 +155,15 @@ static mixt_status copy_and_wait(void *dst, const void *src, size_t bytes)
     return synchronize();
 }
 
-static mixt_status stage(int slot, void *device, const void *host, size_t bytes)
+static mixt_status stage(int slot, const mixt__piece *pieces, int count, bool wait)
 {
     CHECK(cudaStreamWaitEvent(state.copies, state.read[slot], 0), "waiting for a batch's place");
-    CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyDefault, state.copies), "copying a batch to the GPU");
+    for (int i = 0; i < count; i++)
+        CHECK(cudaMemcpyAsync(pieces[i].dst, pieces[i].src, pieces[i].bytes, cudaMemcpyDefault, state.copies),
+              "copying a batch to the GPU");
     CHECK(cudaEventRecord(state.ready[slot], state.copies), "copying a batch to the GPU");
     CHECK(cudaStreamWaitEvent(mixt__cuda.stream, state.ready[slot], 0), "waiting for a batch");
-    return mixt__cuda_check(cudaEventSynchronize(state.ready[slot]), "copying a batch to the GPU");
+    return wait ? mixt__cuda_check(cudaEventSynchronize(state.ready[slot]), "copying a batch to the GPU") : MIXT_OK;
 }
 
 static mixt_status fence(int slot)

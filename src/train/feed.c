@@ -1,0 +1,130 @@
+/* Slots, recordings and results of a device with memory of its own. */
+#include "train/feed.h"
+
+#include "base/env.h"
+#include "num/num.h"
+
+#include <string.h>
+
+enum { ALIGNMENT = 256 };
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static size_t bytes_of(const mixt__shape *shape, mixt_dtype dtype)
+{
+    return (size_t)mixt__shape_count(shape) * mixt_dtype_size(dtype);
+}
+
+/** Bytes of one slot. */
+static size_t slot_bytes(const mixt__batch_spec *spec, int64_t batches)
+{
+    size_t batch =
+        aligned(bytes_of(&spec->input, spec->input_dtype)) + aligned(bytes_of(&spec->target, spec->target_dtype));
+    return (size_t)batches * batch + aligned((size_t)batches * sizeof(uint64_t));
+}
+
+size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches)
+{
+    return backend->host_memory ? 0 : MIXT_STAGE_SLOTS * slot_bytes(spec, batches);
+}
+
+mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
+                            int64_t batches, bool random)
+{
+    size_t result = sizeof *feed->result + (size_t)batches * sizeof feed->result->metrics[0];
+    *feed = (mixt__feed){.backend = backend, .batches = batches, .random = random};
+    feed->input_bytes = bytes_of(&spec->input, spec->input_dtype);
+    feed->target_bytes = bytes_of(&spec->target, spec->target_dtype);
+    feed->input_room = aligned(feed->input_bytes);
+    feed->target_room = aligned(feed->target_bytes);
+    feed->result = backend->alloc_host(result);
+    feed->host_keys = backend->alloc_host((size_t)batches * sizeof *feed->host_keys);
+    bool complete = feed->result && feed->host_keys;
+    for (int i = 0; complete && !backend->host_memory && i < MIXT_STAGE_SLOTS; i++) {
+        feed->slots[i] = backend->alloc(slot_bytes(spec, batches));
+        complete = feed->slots[i] != NULL;
+    }
+    if (!complete)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the batches of a step", backend->name);
+    memset(feed->result, 0, result);
+    return MIXT_OK;
+}
+
+void mixt__feed_forget(mixt__feed *feed)
+{
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
+        if (feed->recordings[i])
+            feed->backend->forget(feed->recordings[i]);
+        feed->recordings[i] = NULL;
+    }
+    feed->issued = false;
+}
+
+void mixt__feed_close(mixt__feed *feed)
+{
+    if (!feed->backend)
+        return;
+    mixt__feed_forget(feed);
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++)
+        feed->backend->free(feed->slots[i]);
+    feed->backend->free_host(feed->host_keys);
+    feed->backend->free_host(feed->result);
+    *feed = (mixt__feed){0};
+}
+
+static int slot_of(const mixt__feed *feed)
+{
+    return (int)(feed->turn % MIXT_STAGE_SLOTS);
+}
+
+const void *mixt__feed_input(const mixt__feed *feed, int64_t index)
+{
+    return feed->slots[slot_of(feed)] + (size_t)index * feed->input_room;
+}
+
+const void *mixt__feed_target(const mixt__feed *feed, int64_t index)
+{
+    return feed->slots[slot_of(feed)] + (size_t)feed->batches * feed->input_room + (size_t)index * feed->target_room;
+}
+
+const uint64_t *mixt__feed_key(const mixt__feed *feed, int64_t index)
+{
+    char *keys = feed->slots[slot_of(feed)] + (size_t)feed->batches * (feed->input_room + feed->target_room);
+    return (uint64_t *)keys + index;
+}
+
+mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, const void *target, uint64_t key,
+                           bool wait)
+{
+    feed->host_keys[index] = key;
+    mixt__piece pieces[3] = {
+        {(void *)(uintptr_t)mixt__feed_input(feed, index), input, feed->input_bytes},
+        {(void *)(uintptr_t)mixt__feed_target(feed, index), target, feed->target_bytes},
+        {(void *)(uintptr_t)mixt__feed_key(feed, index), &feed->host_keys[index], sizeof key},
+    };
+    return feed->backend->stage(slot_of(feed), pieces, feed->random ? 3 : 2, wait || feed->random);
+}
+
+static bool may_record(const mixt__feed *feed)
+{
+    return feed->backend->record && feed->issued && strcmp(mixt__env_get(MIXT_ENV_REPLAY), "0");
+}
+
+mixt_status mixt__feed_step(mixt__feed *feed, mixt_status (*issue)(void *argument), void *argument)
+{
+    int slot = slot_of(feed);
+    if (may_record(feed)) {
+        if (!feed->recordings[slot])
+            MIXT_TRY(feed->backend->record(issue, argument, &feed->recordings[slot]));
+        MIXT_TRY(feed->backend->replay(feed->recordings[slot]));
+    } else {
+        MIXT_TRY(issue(argument));
+        feed->issued = true;
+    }
+    MIXT_TRY(feed->backend->fence(slot));
+    feed->turn++;
+    return MIXT_OK;
+}

@@ -1,0 +1,55 @@
+/* How batches reach a device with memory of its own, and how a step's results come back.
+ *
+ * Two slots of device memory take turns: a batch is copied into one beside the step that reads the other. A step is
+ * issued once as it is, then recorded for each slot and replayed; its results land in pinned memory and are read when
+ * somebody asks. With host_memory there is nothing to feed: batches are read where they are.
+ */
+#ifndef MIXT_TRAIN_FEED_H
+#define MIXT_TRAIN_FEED_H
+
+#include "backend/backend.h"
+#include "train/model.h"
+
+/** What a step leaves for the host. */
+typedef struct mixt__step_result {
+    mixt__control control;
+    float metrics[][3]; // of each micro-step: sum of losses, correct, targets that count
+} mixt__step_result;
+
+typedef struct mixt__feed {
+    const mixt__backend *backend;
+    int64_t batches;                  // in a step
+    size_t input_bytes, target_bytes; // of one batch
+    size_t input_room, target_room;   // the same, aligned: where the next batch begins
+    char *slots[MIXT_STAGE_SLOTS];    // device: inputs, then targets, then keys
+    uint64_t *host_keys;              // pinned
+    mixt__step_result *result;        // pinned
+    mixt__recording *recordings[MIXT_STAGE_SLOTS];
+    bool random;  // some node draws random numbers: keys are sent along
+    bool issued;  // once without recording: libraries are loaded, tables uploaded
+    int64_t turn; // steps so far: even ones use slot 0
+} mixt__feed;
+
+/** Device memory of all slots. */
+size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches);
+
+mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
+                            int64_t batches, bool random);
+void mixt__feed_close(mixt__feed *feed);
+/** After the plan changed: what was recorded is no longer true. */
+void mixt__feed_forget(mixt__feed *feed);
+
+/** Copies batch number `index` of the coming step to the device.
+ *  @param wait return only when the sources may be changed again */
+mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, const void *target, uint64_t key,
+                           bool wait);
+
+/** Addresses of that batch in the slot of the coming step. */
+const void *mixt__feed_input(const mixt__feed *feed, int64_t index);
+const void *mixt__feed_target(const mixt__feed *feed, int64_t index);
+const uint64_t *mixt__feed_key(const mixt__feed *feed, int64_t index);
+
+/** Runs the step on the slot that was filled, recorded or not, and turns to the other slot. */
+mixt_status mixt__feed_step(mixt__feed *feed, mixt_status (*issue)(void *argument), void *argument);
+
+#endif
