@@ -1,28 +1,63 @@
 /* Contexts, models, data sets: making and freeing the public handles. */
 #include "api/api.h"
 
+#include "base/env.h"
+#include "base/log.h"
 #include "base/threads.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
+/** Whether NVIDIA's driver is here: without it nothing of CUDA needs loading, and that takes a while. */
+static bool driver_present(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    if (driver)
+        dlclose(driver);
+    return driver != NULL;
+}
+
+mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
+{
+    *backend = &mixt__backend_cpu;
+    if (!device || !strcmp(device, "auto"))
+        device = *mixt__env_get(MIXT_ENV_DEVICE) ? mixt__env_get(MIXT_ENV_DEVICE) : "auto";
+    if (!strcmp(device, "cpu"))
+        return MIXT_OK;
+    if (!strcmp(device, "cuda")) {
+        mixt_status status = mixt__backend_cuda(backend);
+        return status == MIXT_OK ? status : mixt__fail_context(status, "device 'cuda'");
+    }
+    if (strcmp(device, "auto"))
+        return mixt__fail(MIXT_ERROR_DEVICE, "device '%s': must be auto, cpu or cuda", device);
+    const mixt__backend *cuda = NULL;
+    if (!driver_present()) {
+        MIXT_LOG(PLAN, "on the CPU: there is no NVIDIA driver here");
+    } else if (mixt__backend_cuda(&cuda) == MIXT_OK) {
+        *backend = cuda;
+    } else {
+        MIXT_LOG(PLAN, "on the CPU: %s", mixt_error_text());
+        mixt__error_set(""); // not a failure: `mixt info` says why no GPU is used
+    }
+    return MIXT_OK;
+}
+
 mixt_context *mixt_open_with(const mixt_context_options *options)
 {
-    const char *device = options->device ? options->device : "auto";
-    if (strcmp(device, "auto") && strcmp(device, "cpu")) {
-        mixt__fail(MIXT_ERROR_DEVICE, "device '%s': this build has 'cpu' only", device);
-        return NULL;
-    }
+    const mixt__backend *backend;
     if (options->threads < 0) {
         mixt__fail(MIXT_ERROR_ARGUMENT, "threads %d: must be 0 (all cores) or more", options->threads);
         return NULL;
     }
+    if (mixt__device_open(options->device, &backend) != MIXT_OK)
+        return NULL;
     mixt_context *context = mixt__alloc(sizeof *context);
     if (!context) {
         mixt__fail(MIXT_ERROR_MEMORY, "no memory for a context");
         return NULL;
     }
-    context->backend = &mixt__backend_cpu;
+    context->backend = backend;
     mixt__threads_set(options->threads);
     return context;
 }
