@@ -9,6 +9,7 @@
 
 #include "backend/training.h"
 #include "graph/op.h"
+#include "ops/attrs.h"
 
 typedef struct mixt__tensor {
     void *data; // NULL at plan time
@@ -43,14 +44,6 @@ typedef struct mixt__kernel {
     /** Frees what prepare took outside the arena. NULL: nothing. */
     void (*release)(mixt__call *call);
 } mixt__kernel;
-
-/** Fused forms of ops that a backend has kernels for; the passes make only these. See ops/attrs.h. */
-typedef enum mixt__fused {
-    MIXT_FUSED_MATMUL = 1 << 0,     // matmul with an activation, an activation's gradient or an addend
-    MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad with an addend
-    MIXT_FUSED_BATCH_NORM = 1 << 2, // batch_norm with an addend and ReLU, its gradient with ReLU
-    MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
-} mixt__fused;
 
 typedef struct mixt__piece {
     void *dst;

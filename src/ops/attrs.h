@@ -4,6 +4,14 @@
 
 #include "graph/graph.h"
 
+/** Fused forms of ops that a backend has kernels for; the passes make only these. See the attributes below. */
+typedef enum mixt__fused {
+    MIXT_FUSED_MATMUL = 1 << 0,     // matmul with an activation, an activation's gradient or an addend
+    MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad with an addend
+    MIXT_FUSED_BATCH_NORM = 1 << 2, // batch_norm with an addend and ReLU, its gradient with ReLU
+    MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
+} mixt__fused;
+
 /** What a product does to its result x before it is stored. Made by the epilogues pass only. */
 typedef enum mixt__epilogue {
     MIXT_EPILOGUE_NONE,

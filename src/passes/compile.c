@@ -3,22 +3,45 @@
 
 #include "base/log.h"
 
+typedef mixt_status pass_fn(mixt__graph *graph, const mixt__compile_options *options);
+
+static mixt_status autodiff(mixt__graph *graph, const mixt__compile_options *options)
+{
+    return options->backward ? mixt__pass_autodiff(graph) : MIXT_OK;
+}
+
+static mixt_status simplify(mixt__graph *graph, const mixt__compile_options *options)
+{
+    (void)options;
+    return mixt__pass_simplify(graph);
+}
+
+static mixt_status epilogues(mixt__graph *graph, const mixt__compile_options *options)
+{
+    return options->no_fusion || !options->fused ? MIXT_OK : mixt__pass_epilogues(graph, options->fused);
+}
+
+static mixt_status fuse(mixt__graph *graph, const mixt__compile_options *options)
+{
+    return options->no_fusion ? MIXT_OK : mixt__pass_fuse(graph);
+}
+
+static mixt_status views(mixt__graph *graph, const mixt__compile_options *options)
+{
+    (void)options;
+    return mixt__pass_views(graph);
+}
+
 static mixt_status transform(mixt__graph *graph, const mixt__compile_options *options)
 {
-    const struct {
+    static const struct {
         const char *name;
-        mixt_status (*run)(mixt__graph *graph);
-        bool enabled;
+        pass_fn *run;
     } passes[] = {
-        {"autodiff", mixt__pass_autodiff, options->backward},
-        {"simplify", mixt__pass_simplify, true},
-        {"fuse", mixt__pass_fuse, !options->no_fusion},
-        {"views", mixt__pass_views, true},
+        {"autodiff", autodiff}, {"simplify", simplify}, {"epilogues", epilogues}, {"fuse", fuse}, {"views", views},
     };
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
-        if (!passes[i].enabled)
-            continue;
-        MIXT_TRY(passes[i].run(graph));
+        MIXT_TRY(passes[i].run(graph, options));
         MIXT_TRY(mixt__graph_verify(graph, passes[i].name));
         MIXT_LOG(PLAN, "after %s: %lld nodes", passes[i].name, (long long)graph->node_count);
     }

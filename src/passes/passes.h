@@ -3,6 +3,7 @@
  *   precision: a new graph in which every value has the format that the policy gives it
  *   autodiff:  appends the backward nodes
  *   simplify:  drops copies that change nothing, shares equal casts, removes what nobody uses
+ *   epilogues: moves single pointwise nodes into the product or norm before them, where the backend can
  *   fuse:      merges chains of pointwise nodes into one program
  *   views:     turns reshapes, slices, splits and concats into views where the neighbours can read strides
  *   memory:    liveness and offsets (memory.h)
@@ -28,6 +29,7 @@ typedef struct mixt__policy {
 mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, mixt__graph **result);
 mixt_status mixt__pass_autodiff(mixt__graph *graph);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
+mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
 mixt_status mixt__pass_fuse(mixt__graph *graph);
 mixt_status mixt__pass_views(mixt__graph *graph);
 
