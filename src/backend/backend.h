@@ -7,6 +7,7 @@
 #ifndef MIXT_BACKEND_BACKEND_H
 #define MIXT_BACKEND_BACKEND_H
 
+#include "backend/device.h"
 #include "backend/training.h"
 #include "graph/op.h"
 #include "ops/attrs.h"
@@ -93,6 +94,10 @@ typedef struct mixt__backend {
     /** A point in the order of issued work, and the seconds that the device took between two of them (waits). */
     mixt_status (*mark)(int64_t index);
     mixt_status (*between)(int64_t first, int64_t last, double *seconds);
+    /** What the device is and what it can do at most; NULL: the backend cannot say. */
+    mixt_status (*describe)(mixt__device_info *info);
+    /** Joules that the device has used since some moment; NaN when it does not count them. NULL: never known. */
+    double (*energy)(void);
     /* the last three passes of a step: see training.h */
     mixt_status (*gradient_stats)(const mixt__update *update);
     mixt_status (*step_control)(const mixt__update *update);

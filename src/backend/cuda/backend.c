@@ -5,6 +5,7 @@
  */
 #include "backend/cuda/kernels.h"
 
+#include "backend/cuda/info.h"
 #include "backend/cuda/open.h"
 #include "base/alloc.h"
 #include "base/env.h"
@@ -302,6 +303,8 @@ static const mixt__backend backend = {
     .forget = forget,
     .mark = mark,
     .between = between,
+    .describe = mixt__cuda_describe,
+    .energy = mixt__cuda_energy,
     .gradient_stats = mixt__cuda_gradient_stats,
     .step_control = mixt__cuda_step_control,
     .optimizer_step = mixt__cuda_optimizer_step,

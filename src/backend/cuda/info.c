@@ -1,0 +1,90 @@
+/* The device's own description: name, memory, the rates of its units, versions.
+ *
+ * Rates are what one multiprocessor can do in a cycle by compute capability, times multiprocessors, times the highest
+ * clock: limits that no kernel passes, not speeds that one reaches.
+ */
+#include "backend/cuda/info.h"
+
+#include <cublasLt.h>
+#include <cudnn.h>
+#include <math.h>
+#include <nvrtc.h>
+#include <stdio.h>
+#include <string.h>
+
+/** Floating-point operations in a cycle on one multiprocessor; a multiply-add counts two. FP32: its vector units. */
+typedef struct rates {
+    int capability; // from this one up to the next row's
+    int generation; // of Tensor Cores
+    int fp32, tf32, fp16, bf16, fp8;
+} rates;
+
+static const rates rate_table[] = {
+    {70, 1, 128, 0, 1024, 0, 0},
+    {75, 2, 128, 0, 1024, 0, 0},
+    {80, 3, 128, 1024, 2048, 2048, 0},
+    {86, 3, 256, 512, 1024, 1024, 0},
+    {89, 4, 256, 512, 1024, 1024, 2048},
+    {90, 4, 256, 2048, 4096, 4096, 8192},
+    {100, 5, 256, 4096, 8192, 8192, 16384},
+    {120, 5, 256, 512, 1024, 1024, 2048},
+};
+
+static const rates *rates_of(int capability)
+{
+    const rates *found = &rate_table[0];
+    for (size_t i = 0; i < sizeof rate_table / sizeof rate_table[0]; i++)
+        if (rate_table[i].capability <= capability)
+            found = &rate_table[i];
+    return found;
+}
+
+static double attribute(enum cudaDeviceAttr which)
+{
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess ? value : 0;
+}
+
+static void fill_rates(mixt__device_info *info)
+{
+    const rates *r = rates_of(info->capability);
+    double cycles = info->clock * info->multiprocessors;
+    info->tensor_cores = r->generation;
+    info->flops[MIXT_DTYPE_FP32] = cycles * r->fp32;
+    info->flops[MIXT_DTYPE_TF32] = cycles * r->tf32;
+    info->flops[MIXT_DTYPE_FP16] = cycles * r->fp16;
+    info->flops[MIXT_DTYPE_BF16] = cycles * r->bf16;
+    info->flops[MIXT_DTYPE_FP8_E4M3] = info->flops[MIXT_DTYPE_FP8_E5M2] = cycles * r->fp8;
+    info->bytes_s = 2 * 1e3 * attribute(cudaDevAttrMemoryClockRate) * attribute(cudaDevAttrGlobalMemoryBusWidth) / 8;
+}
+
+static void fill_versions(mixt__device_info *info)
+{
+    char driver[32];
+    int cuda = 0, runtime = 0, major = 0, minor = 0;
+    mixt__cuda_driver_version(driver, sizeof driver);
+    (void)cudaDriverGetVersion(&cuda);
+    (void)cudaRuntimeGetVersion(&runtime);
+    (void)nvrtcVersion(&major, &minor);
+    snprintf(info->driver, sizeof info->driver, "%s%sup to CUDA %d.%d", driver, driver[0] ? ", " : "", cuda / 1000,
+             cuda % 1000 / 10);
+    int lt = (int)cublasLtGetVersion(), dnn = (int)cudnnGetVersion();
+    snprintf(info->libraries, sizeof info->libraries, "CUDA %d.%d, cuBLASLt %d.%d.%d, cuDNN %d.%d.%d, NVRTC %d.%d",
+             runtime / 1000, runtime % 1000 / 10, lt / 10000, lt / 100 % 100, lt % 100, dnn / 10000, dnn / 100 % 100,
+             dnn % 100, major, minor);
+}
+
+mixt_status mixt__cuda_describe(mixt__device_info *info)
+{
+    size_t total = 0;
+    *info = (mixt__device_info){.capability = mixt__cuda.sm, .multiprocessors = mixt__cuda.multiprocessors};
+    snprintf(info->name, sizeof info->name, "%s", mixt__cuda.name);
+    MIXT_TRY(mixt__cuda_check(cudaMemGetInfo(&info->memory_free, &total), "asking for the GPU's memory"));
+    info->memory_bytes = mixt__cuda.memory_bytes;
+    info->cache_bytes = (size_t)attribute(cudaDevAttrL2CacheSize);
+    info->clock = 1e3 * attribute(cudaDevAttrClockRate);
+    info->power_limit = mixt__cuda_power_limit();
+    fill_rates(info);
+    fill_versions(info);
+    return MIXT_OK;
+}

@@ -1,0 +1,16 @@
+/* The device in words and limits (info.c), its power and energy (power.c). */
+#ifndef MIXT_BACKEND_CUDA_INFO_H
+#define MIXT_BACKEND_CUDA_INFO_H
+
+#include "backend/cuda/cuda.h"
+
+mixt_status mixt__cuda_describe(mixt__device_info *info);
+
+/** Joules since the first call; NaN when NVIDIA's management library does not say. */
+double mixt__cuda_energy(void);
+/** Watts that the device may draw; NaN: not known. */
+double mixt__cuda_power_limit(void);
+/** The driver's version; "" when not known. */
+void mixt__cuda_driver_version(char *text, size_t size);
+
+#endif

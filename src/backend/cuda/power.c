@@ -1,0 +1,103 @@
+/* Power and energy from NVIDIA's management library, which comes with the driver and is loaded if it is there.
+ *
+ * Volta and later count energy themselves (in millijoules, some tens of milliseconds behind). Where the counter is
+ * missing, power is read at each call and summed as trapezoids between calls: callers that want a good figure ask a few
+ * times a second. The prototypes are written out here, since the toolkit does not always bring that header.
+ */
+#include "backend/cuda/info.h"
+
+#include "base/log.h"
+#include "base/threads.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+
+typedef struct handle *device_handle; // opaque
+enum { SUCCESS = 0 };
+
+static struct {
+    device_handle device; // NULL: not known
+    int (*total_energy)(device_handle device, unsigned long long *millijoules);
+    int (*power)(device_handle device, unsigned *milliwatts);
+    int (*power_limit)(device_handle device, unsigned *milliwatts);
+    int (*driver_version)(char *text, unsigned size);
+    bool counts; // the device has an energy counter
+    unsigned long long origin;
+    double joules, watts, time; // of the fallback: up to `time`, when `watts` was read
+} nvml;
+
+/** The library numbers devices in its own way: the bus says which one CUDA calls the first. */
+static void find_device(void *library)
+{
+    char bus[32];
+    int (*by_bus)(const char *bus, device_handle *device) = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
+    if (!by_bus || cudaDeviceGetPCIBusId(bus, sizeof bus, 0) != cudaSuccess || by_bus(bus, &nvml.device) != SUCCESS)
+        nvml.device = NULL;
+}
+
+static void load(void)
+{
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        MIXT_LOG(PLAN, "no power figures: %s", dlerror());
+        return;
+    }
+    int (*init)(void) = dlsym(library, "nvmlInit_v2");
+    if (!init || init() != SUCCESS)
+        return;
+    nvml.total_energy = dlsym(library, "nvmlDeviceGetTotalEnergyConsumption");
+    nvml.power = dlsym(library, "nvmlDeviceGetPowerUsage");
+    nvml.power_limit = dlsym(library, "nvmlDeviceGetEnforcedPowerLimit");
+    nvml.driver_version = dlsym(library, "nvmlSystemGetDriverVersion");
+    find_device(library);
+    nvml.counts =
+        nvml.device && nvml.total_energy && nvml.total_energy(nvml.device, &nvml.origin) == SUCCESS && nvml.origin;
+    nvml.time = mixt__time_now();
+    nvml.watts = NAN;
+}
+
+static void load_once(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+}
+
+/** Energy from power read now and at the last call. */
+static double sampled(void)
+{
+    unsigned milliwatts;
+    if (!nvml.device || !nvml.power || nvml.power(nvml.device, &milliwatts) != SUCCESS)
+        return NAN;
+    double now = mixt__time_now(), watts = 1e-3 * milliwatts;
+    if (!isnan(nvml.watts))
+        nvml.joules += (watts + nvml.watts) / 2 * (now - nvml.time);
+    nvml.watts = watts;
+    nvml.time = now;
+    return nvml.joules;
+}
+
+double mixt__cuda_energy(void)
+{
+    unsigned long long now;
+    load_once();
+    if (!nvml.counts)
+        return sampled();
+    return nvml.total_energy(nvml.device, &now) == SUCCESS ? 1e-3 * (double)(now - nvml.origin) : (double)NAN;
+}
+
+double mixt__cuda_power_limit(void)
+{
+    unsigned milliwatts;
+    load_once();
+    bool known = nvml.device && nvml.power_limit && nvml.power_limit(nvml.device, &milliwatts) == SUCCESS;
+    return known ? 1e-3 * milliwatts : (double)NAN;
+}
+
+void mixt__cuda_driver_version(char *text, size_t size)
+{
+    load_once();
+    if (!nvml.driver_version || nvml.driver_version(text, (unsigned)size) != SUCCESS)
+        text[0] = '\0';
+}
