@@ -3,6 +3,7 @@
 
 #include "base/isa.h"
 #include "base/threads.h"
+#include "cli/gpu.h"
 #include "cli/machine.h"
 #include "cli/table.h"
 
@@ -81,8 +82,10 @@ static int print_json(const cli_machine *machine)
                   mixt__isa_name(mixt__isa_level()), "flags", flags, "caches", caches);
     json_t *memory = json_pack("{s:I, s:I}", "total_bytes", (json_int_t)machine->memory_total, "available_bytes",
                                (json_int_t)machine->memory_available);
-    json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:b, s:s}", "version", MIXT_VERSION, "cpu", cpu, "memory", memory,
-                            "formats", formats_json(), "onednn", has_onednn(), "gpu", cli_gpu_summary());
+    cli_gpu found = cli_gpu_read();
+    json_t *gpu = cli_gpu_json(&found);
+    json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:b, s:o}", "version", MIXT_VERSION, "cpu", cpu, "memory", memory,
+                            "formats", formats_json(), "onednn", has_onednn(), "gpu", gpu);
     if (!all || json_dumpf(all, stdout, JSON_INDENT(2))) {
         json_decref(all);
         fputs("mixt info: no memory for the report\n", stderr);
@@ -136,8 +139,14 @@ static void print_text(const cli_machine *machine)
         printf(", %s available\n", cli_format_bytes(bytes, (double)machine->memory_available));
     }
     printf("oneDNN   %s\n", has_onednn() ? "yes" : "no: built without it, own kernels only");
-    printf("GPU      %s\n\n", cli_gpu_summary());
+    cli_gpu gpu = cli_gpu_read();
+    cli_gpu_print(&gpu);
+    putchar('\n');
     print_formats();
+    if (gpu.usable) {
+        putchar('\n');
+        cli_gpu_print_formats(&gpu);
+    }
 }
 
 static int run(const cli_args *args)
@@ -156,8 +165,10 @@ const cli_command cli_info = {
                    "format whether the "
                    "hardware multiplies it (native), converts it to fp32 on the way (widened) or has nothing for it "
                    "(emulated), and "
-                   "what training in that format will therefore do.\n\n"
-                   "The instruction-set level can be lowered with MIXT_ISA, the threads with MIXT_THREADS.",
+                   "what training in that format will therefore do. With a GPU: its memory, multiprocessors, Tensor "
+                   "Cores, formats and limits, driver and libraries; without one, why none is used.\n\n"
+                   "The instruction-set level can be lowered with MIXT_ISA, the threads with MIXT_THREADS; MIXT_DEVICE "
+                   "says what device auto means.",
     .options = {{"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"}},
     .examples =
         {

@@ -79,8 +79,3 @@ void cli_formats_read(cli_format formats[CLI_FORMATS])
     };
     memcpy(formats, table, sizeof table);
 }
-
-const char *cli_gpu_summary(void)
-{
-    return "no CUDA backend found: training runs on the CPU";
-}

@@ -33,7 +33,4 @@ enum { CLI_FORMATS = 6 };
 
 void cli_formats_read(cli_format formats[CLI_FORMATS]);
 
-/** One line about the GPUs that mixt can train on. */
-const char *cli_gpu_summary(void);
-
 #endif

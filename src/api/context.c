@@ -9,13 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/** Whether NVIDIA's driver is here: without it nothing of CUDA needs loading, and that takes a while. */
-static bool driver_present(void)
+mixt_status mixt__device_gpu(const mixt__backend **backend)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (driver)
-        dlclose(driver);
-    return driver != NULL;
+    *backend = NULL;
+    if (!driver)
+        return mixt__fail(MIXT_ERROR_DEVICE, "NVIDIA's driver is not installed (%s)", dlerror());
+    dlclose(driver);
+    return mixt__backend_cuda(backend);
 }
 
 mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
@@ -31,15 +32,13 @@ mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
     }
     if (strcmp(device, "auto"))
         return mixt__fail(MIXT_ERROR_DEVICE, "device '%s': must be auto, cpu or cuda", device);
-    const mixt__backend *cuda = NULL;
-    if (!driver_present()) {
-        MIXT_LOG(PLAN, "on the CPU: there is no NVIDIA driver here");
-    } else if (mixt__backend_cuda(&cuda) == MIXT_OK) {
+    const mixt__backend *cuda;
+    if (mixt__device_gpu(&cuda) == MIXT_OK) {
         *backend = cuda;
-    } else {
-        MIXT_LOG(PLAN, "on the CPU: %s", mixt_error_text());
-        mixt__error_set(""); // not a failure: `mixt info` says why no GPU is used
+        return MIXT_OK;
     }
+    MIXT_LOG(PLAN, "on the CPU: %s", mixt_error_text());
+    mixt__error_set(""); // not a failure: `mixt info` says why no GPU is used
     return MIXT_OK;
 }
 
