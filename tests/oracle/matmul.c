@@ -1,22 +1,73 @@
-/* Matrix product: alpha · op(a) · op(b) + bias, each sum in FP64.
+/* Matrix product: alpha · op(a) · op(b) + bias + addend, then an activation or its gradient, each sum in FP64.
  *
- * Bound: K products summed in any order in FP32 are off by at most (K + 1)·u·sum|a·b|; alpha, bias and a final addition
- * add three roundings. */
+ * Bound: K products summed in any order in FP32 are off by at most (K + 1)·u·sum|a·b|; alpha, bias, addend and a final
+ * addition add four roundings. The bias may be rounded to the operands' format first: libraries take it so. */
 #include "oracle/oracle.h"
 
 #include <math.h>
+#include <string.h>
+
+static const double ROOT = 0.79788456080286535588; // sqrt(2/pi)
 
 static void make(test_case *c)
 {
-    c->attrs.matmul = (mixt__matmul_attrs){.trans_a = problem_int(c, "trans_a", 0) != 0,
-                                           .trans_b = problem_int(c, "trans_b", 0) != 0};
-    c->attrs.matmul.bias = problem_int(c, "bias", 0) != 0;
-    c->attrs.matmul.alpha = (float)problem_real(c, "alpha", 1);
-    mixt__shape b = problem_shape(c, "b");
-    case_input(c, c->dtype, problem_shape(c, "a"));
+    static const char *const epilogues[] = {"none", "relu", "gelu", "gelu_grad"};
+    mixt__matmul_attrs *at = &c->attrs.matmul;
+    *at = (mixt__matmul_attrs){.trans_a = problem_int(c, "trans_a", 0) != 0,
+                               .trans_b = problem_int(c, "trans_b", 0) != 0};
+    at->bias = problem_int(c, "bias", 0) != 0;
+    at->alpha = (float)problem_real(c, "alpha", 1);
+    at->addend = problem_int(c, "addend", 0) != 0;
+    const char *epilogue = problem_text(c, "epilogue", "none");
+    while (strcmp(epilogues[at->epilogue], epilogue))
+        if (++at->epilogue > MIXT_EPILOGUE_GELU_GRAD) {
+            c->error = "an epilogue is relu, gelu or gelu_grad";
+            return;
+        }
+    mixt__shape a = problem_shape(c, "a"), b = problem_shape(c, "b"), y = a;
+    case_input(c, c->dtype, a);
     case_input(c, c->dtype, b);
-    if (c->attrs.matmul.bias && b.rank >= 2)
-        case_input(c, MIXT_DTYPE_FP32, (mixt__shape){1, {b.dims[b.rank - (c->attrs.matmul.trans_b ? 2 : 1)]}});
+    if (a.rank < 1 || b.rank < 2)
+        return;
+    int64_t n = b.dims[b.rank - (at->trans_b ? 2 : 1)];
+    y.dims[y.rank - 1] = n;
+    if (at->trans_a)
+        y.dims[y.rank - 2] = a.dims[a.rank - 1];
+    if (at->bias)
+        case_input(c, MIXT_DTYPE_FP32, (mixt__shape){1, {n}});
+    if (at->addend)
+        case_input(c, c->dtype, y);
+    if (at->epilogue == MIXT_EPILOGUE_GELU_GRAD)
+        case_input_between(c, c->dtype, y, -4, 4);
+}
+
+/** From element i of the product, off by at most `error`, to what is stored. Bounds of GELU as in pointwise.c. */
+static void finish(test_case *c, int64_t i, double x, double error)
+{
+    const mixt__matmul_attrs *at = &c->attrs.matmul;
+    test_tensor *y = &c->out[0];
+    double maths = 2 * U_MATHS * U32, slope = 1, pre = x;
+    y->value[i] = x;
+    y->slack[i] = error;
+    if (at->epilogue == MIXT_EPILOGUE_NONE)
+        return;
+    if (at->epilogue == MIXT_EPILOGUE_RELU) {
+        y->value[i] = x <= 0 ? 0 : x;
+        return;
+    }
+    if (at->epilogue == MIXT_EPILOGUE_GELU_GRAD)
+        pre = c->in[c->in_count - 1].value[i];
+    double t = tanh(ROOT * (pre + 0.044715 * pre * pre * pre));
+    if (at->epilogue == MIXT_EPILOGUE_GELU) {
+        c->out[1].value[i] = x;
+        c->out[1].slack[i] = error;
+        y->value[i] = 0.5 * x * (1 + t);
+        y->slack[i] = 1.13 * error + fabs(x) * maths; // the slope is below 1.13
+        return;
+    }
+    slope = 0.5 * (1 + t) + 0.5 * pre * (1 - t * t) * ROOT * (1 + 3 * 0.044715 * pre * pre);
+    y->value[i] = x * slope;
+    y->slack[i] = fabs(slope) * error + fabs(x) * (maths * (2 + fabs(pre)) + U32);
 }
 
 static void expect(test_case *c)
@@ -29,19 +80,21 @@ static void expect(test_case *c)
     int64_t m = rows ? y->count / (n > 0 ? n : 1) : at->trans_a ? da[1] : da[0];
     int64_t batch = rows || m * n == 0 ? 1 : y->count / (m * n);
     int exponent;
-    c->inexact = frexp(fabs((double)at->alpha), &exponent) != 0.5;
+    c->inexact = frexp(fabs((double)at->alpha), &exponent) != 0.5 || at->epilogue >= MIXT_EPILOGUE_GELU;
     int64_t a_row = rows || !at->trans_a ? k : 1, a_col = rows || !at->trans_a ? 1 : m;
     int64_t b_row = at->trans_b ? 1 : n, b_col = at->trans_b ? k : 1;
     for (int64_t i = 0; i < batch * m * n; i++) {
         int64_t z = i / (m * n), row = i / n % m, column = i % n;
         const double *pa = a->value + z * m * k + row * a_row, *pb = b->value + z * k * n + column * b_col;
         double sum = 0, size = 0, bias = at->bias ? c->in[2].value[column] : 0;
+        double addend = at->addend ? c->in[at->bias ? 3 : 2].value[i] : 0;
         for (int64_t j = 0; j < k; j++) {
             sum += pa[j * a_col] * pb[j * b_row];
             size += fabs(pa[j * a_col] * pb[j * b_row]);
         }
-        y->value[i] = at->alpha * sum + bias;
-        y->slack[i] = ((double)k + 4) * U32 * (fabs((double)at->alpha) * size + fabs(bias));
+        size = fabs((double)at->alpha) * size + fabs(bias) + fabs(addend);
+        double error = ((double)k + 5) * U32 * size + number_roundoff(c->dtype) * fabs(bias);
+        finish(c, i, at->alpha * sum + bias + addend, error);
     }
 }
 

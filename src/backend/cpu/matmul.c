@@ -9,6 +9,7 @@
  */
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/maths.h"
 #include "base/threads.h"
 #include "num/num.h"
 
@@ -58,8 +59,12 @@ static product describe(const mixt__call *call)
 
 static bool regular(const mixt__call *call, const char **reason)
 {
+    const mixt__matmul_attrs *at = call->attrs;
     const mixt__tensor *a = &call->in[0], *b = &call->in[1];
     bool rows = b->shape.rank == 2 && a->shape.rank != 2;
+    *reason = "an addend or an activation in the product is not for this kernel";
+    if (at->addend || at->epilogue != MIXT_EPILOGUE_NONE)
+        return false;
     *reason = "an operand is a view whose leading dimensions have no common stride";
     return one_stride(a, a->shape.rank - (rows ? 1 : 2)) && one_stride(b, b->shape.rank - 2);
 }
@@ -126,6 +131,26 @@ static float dot(const mixt__call *call, const product *p, int64_t a, int64_t b)
     return (float)sum;
 }
 
+/** The product's element i, alpha and bias in it, as it is stored: with the addend, after the epilogue. */
+static float finish(const mixt__call *call, int64_t i, float x)
+{
+    const mixt__matmul_attrs *at = call->attrs;
+    const mixt__tensor *addend = &call->in[2 + at->bias], *pre = &call->in[call->in_count - 1];
+    if (at->addend)
+        x += mixt__load(addend->data, addend->dtype, i);
+    switch (at->epilogue) {
+    case MIXT_EPILOGUE_NONE:
+        return x;
+    case MIXT_EPILOGUE_RELU:
+        return x <= 0.0f ? 0.0f : x; // NaN stays
+    case MIXT_EPILOGUE_GELU:
+        mixt__store(call->out[1].data, call->out[1].dtype, i, x);
+        return mixt__maths_gelu(x);
+    default:
+        return x * mixt__maths_gelu_slope(mixt__load(pre->data, pre->dtype, i));
+    }
+}
+
 static mixt_status plain_run(const mixt__call *call)
 {
     const mixt__matmul_attrs *at = call->attrs;
@@ -140,6 +165,7 @@ static mixt_status plain_run(const mixt__call *call)
             float value = at->alpha * dot(call, &p, a, b + j * p.b_col);
             if (at->bias)
                 value += ((const float *)call->in[2].data)[j];
+            value = finish(call, i * p.n + j, value);
             if (call->accumulate & 1)
                 value += mixt__load(c->data, c->dtype, i * p.n + j);
             mixt__store(c->data, c->dtype, i * p.n + j, value);
