@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "graph/interpret.h"
+
+#include "ops/attrs.h"
 #include "mixt/graph.h"
 #include "passes/passes.h"
 #include "train/model.h"
@@ -212,12 +214,17 @@ static void check_param(const problem_spec *s, interpretation *forward, interpre
     }
 }
 
-static void check_model(const problem_spec *s, const mixt__graph *source, mixt_dtype policy, bool fuse)
+/** How much fusion: none, pointwise groups, and every fused form that a backend may have. */
+enum { FUSE_NOTHING, FUSE_POINTWISE, FUSE_ALL, FUSE_COUNT };
+static const char *const fusions[] = {"", ", fused", ", all forms"};
+
+static void check_model(const problem_spec *s, const mixt__graph *source, mixt_dtype policy, int fuse)
 {
     char how[64];
     mixt__graph *graph = NULL;
-    mixt__compile_options options = {.policy = {.dtype = policy}, .backward = true, .no_fusion = !fuse};
-    snprintf(how, sizeof how, "%s%s", mixt_dtype_name(policy), fuse ? ", fused" : "");
+    mixt__compile_options options = {.policy = {.dtype = policy}, .backward = true, .no_fusion = fuse == FUSE_NOTHING};
+    options.fused = fuse == FUSE_ALL ? MIXT_FUSED_MATMUL : 0;
+    snprintf(how, sizeof how, "%s%s", mixt_dtype_name(policy), fusions[fuse]);
     if (mixt__passes_run(source, &options, &graph) != MIXT_OK) {
         print_message("%s, %s: %s\n", s->name, how, mixt_error_text());
         fail();
@@ -257,7 +264,7 @@ static void test_gradients(void **state)
             fail();
         }
         for (size_t p = 0; p < 3; p++)
-            for (int fuse = 0; fuse < 2; fuse++)
+            for (int fuse = 0; fuse < FUSE_COUNT; fuse++)
                 check_model(s, source, policies[p], fuse);
         mixt__graph_free(source);
     }
