@@ -113,10 +113,10 @@ static bool may_record(const mixt__feed *feed)
     return feed->backend->record && feed->issued && strcmp(mixt__env_get(MIXT_ENV_REPLAY), "0");
 }
 
-mixt_status mixt__feed_step(mixt__feed *feed, mixt_status (*issue)(void *argument), void *argument)
+mixt_status mixt__feed_step(mixt__feed *feed, bool record, mixt_status (*issue)(void *argument), void *argument)
 {
     int slot = slot_of(feed);
-    if (may_record(feed)) {
+    if (record && may_record(feed)) {
         if (!feed->recordings[slot])
             MIXT_TRY(feed->backend->record(issue, argument, &feed->recordings[slot]));
         MIXT_TRY(feed->backend->replay(feed->recordings[slot]));

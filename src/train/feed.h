@@ -49,7 +49,8 @@ const void *mixt__feed_input(const mixt__feed *feed, int64_t index);
 const void *mixt__feed_target(const mixt__feed *feed, int64_t index);
 const uint64_t *mixt__feed_key(const mixt__feed *feed, int64_t index);
 
-/** Runs the step on the slot that was filled, recorded or not, and turns to the other slot. */
-mixt_status mixt__feed_step(mixt__feed *feed, mixt_status (*issue)(void *argument), void *argument);
+/** Runs the step on the slot that was filled and turns to the other slot.
+ *  @param record whether it may be recorded and replayed; not so while its parts are timed */
+mixt_status mixt__feed_step(mixt__feed *feed, bool record, mixt_status (*issue)(void *argument), void *argument);
 
 #endif

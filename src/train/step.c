@@ -64,9 +64,18 @@ static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t in
 /** Statistics, control, update: what follows the last micro-step. */
 static mixt_status update(mixt__trainer *t)
 {
+    bool timed = t->train->seconds != NULL;
+    double seconds;
+    if (timed)
+        MIXT_TRY(t->backend->mark(0));
     MIXT_TRY(t->backend->gradient_stats(&t->update));
     MIXT_TRY(t->backend->step_control(&t->update));
     MIXT_TRY(t->backend->optimizer_step(&t->update));
+    if (timed) {
+        MIXT_TRY(t->backend->mark(1));
+        MIXT_TRY(t->backend->between(0, 1, &seconds));
+        t->train->update_seconds += seconds;
+    }
     return t->backend->copy(&t->feed.result->control, t->control, sizeof *t->control);
 }
 
@@ -167,7 +176,7 @@ static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result
     MIXT_TRY(begin(t));
     for (int64_t i = 0; i < t->settings.accumulate; i++)
         MIXT_TRY(run_batch(t, s, i));
-    MIXT_TRY(t->backend->host_memory ? update(t) : mixt__feed_step(&t->feed, issue, t));
+    MIXT_TRY(t->backend->host_memory ? update(t) : mixt__feed_step(&t->feed, !t->train->seconds, issue, t));
     if (!result && !t->backend->host_memory)
         return MIXT_OK; // nobody waits for the device
     MIXT_TRY(mixt__trainer_see(t));
