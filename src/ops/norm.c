@@ -1,8 +1,8 @@
 /* Layer norm (over the last dimension) and batch norm (each channel over all other dimensions), with gradients.
  *
  * Both take and give the format of their source and compute in FP32 inside; statistics and parameters are FP32.
- * Forward: (src, weight, bias[, running_mean, running_var]) → (dst, mean, rstd).
- * Gradient: (src, weight, mean, rstd, grad_dst) → (grad_src, grad_weight, grad_bias).
+ * Forward: (src, weight, bias[, running_mean, running_var][, addend]) → (dst, mean, rstd).
+ * Gradient: (src, weight, mean, rstd, grad_dst[, bias or addend]) → (grad_src, grad_weight, grad_bias).
  */
 #include "ops/rules.h"
 
@@ -20,11 +20,26 @@ static mixt_status check_params(const mixt__graph *graph, const mixt__node *node
     return MIXT_OK;
 }
 
+/** The last input, of src's shape and format. */
+static mixt_status check_addend(const mixt__graph *graph, const mixt__node *node)
+{
+    const mixt__value *x = mixt__in(graph, node, 0), *addend = mixt__in(graph, node, node->in_count - 1);
+    if (addend->dtype == x->dtype && mixt__shape_equal(&addend->shape, &x->shape))
+        return MIXT_OK;
+    char tx[128], ta[128];
+    return mixt__fail(MIXT_ERROR_SHAPE, "norm of %s %s with an addend of %s %s", mixt_dtype_name(x->dtype),
+                      mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(addend->dtype),
+                      mixt__shape_text(&addend->shape, ta, sizeof ta));
+}
+
 static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__value *x = mixt__in(graph, node, 0);
-    MIXT_TRY(check_params(graph, node, 1, node->in_count));
-    bool batch = node->op == &mixt__op_batch_norm;
+    const mixt__norm_attrs *at = node->attrs;
+    bool batch = node->op == &mixt__op_batch_norm, addend = batch && at->addend;
+    MIXT_TRY(check_params(graph, node, 1, node->in_count - addend));
+    if (addend)
+        MIXT_TRY(check_addend(graph, node));
     mixt__shape stat = x->shape;
     if (batch)
         stat = mixt__vector_shape(mixt__last_dim(&x->shape));
@@ -51,6 +66,11 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
 static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__value *x = mixt__in(graph, node, 0), *w = mixt__in(graph, node, 1);
+    const mixt__norm_attrs *at = node->attrs;
+    if (node->op == &mixt__op_batch_norm_grad && at->relu)
+        MIXT_TRY(check_params(graph, node, 5, 6));
+    else if (node->op == &mixt__op_layer_norm_grad && at->addend)
+        MIXT_TRY(check_addend(graph, node));
     mixt__set_out(r, 0, &x->shape, x->dtype);
     mixt__set_out(r, 1, &w->shape, MIXT_DTYPE_FP32);
     mixt__set_out(r, 2, &w->shape, MIXT_DTYPE_FP32);
@@ -91,7 +111,7 @@ const mixt__op mixt__op_batch_norm_grad = {
     .name = "batch_norm_grad",
     .precision = MIXT_CLASS_INSIDE,
     .attrs_size = sizeof(mixt__norm_attrs),
-    .fp32_inputs = 14,
+    .fp32_inputs = 46,
     .accumulate_outputs = 6,
     .infer = grad_infer,
     .flops = flops,

@@ -46,6 +46,10 @@ static void make(test_case *c)
     if (!strcmp(c->op->name, "batch_norm")) {
         case_input(c, MIXT_DTYPE_FP32, p);
         case_input_between(c, MIXT_DTYPE_FP32, p, 0.5, 2);
+        c->attrs.norm.relu = problem_int(c, "relu", 0) != 0;
+        c->attrs.norm.addend = problem_int(c, "addend", 0) != 0;
+        if (c->attrs.norm.addend)
+            case_input(c, c->dtype, x);
     }
 }
 
@@ -74,7 +78,7 @@ static statistics measure(const test_tensor *x, const groups *g, int64_t group)
 /** Where the running statistics go, and what evaluation uses instead of the batch's. */
 static void running(test_case *c, const groups *g, int64_t group, statistics *s)
 {
-    double m = c->attrs.norm.momentum, n = (double)g->n, unbiased = g->n > 1 ? n / (n - 1) : 1;
+    double m = g->n ? c->attrs.norm.momentum : 0, n = (double)g->n, unbiased = g->n > 1 ? n / (n - 1) : 1;
     double mean = c->in[3].value[group], var = c->in[4].value[group];
     if (!c->attrs.norm.training) {
         *s = (statistics){.mean = mean, .var = var};
@@ -84,6 +88,18 @@ static void running(test_case *c, const groups *g, int64_t group, statistics *s)
     c->after[3].slack[group] = m * s->emean + 4 * U32 * (fabs(mean) + m * fabs(s->mean));
     c->after[4].value[group] = (1 - m) * var + m * unbiased * s->var;
     c->after[4].slack[group] = m * unbiased * s->evar + 4 * U32 * (var + m * unbiased * s->var);
+}
+
+/** What a batch norm adds to element i of its result, and ReLU. */
+static void fuse(test_case *c, int64_t i)
+{
+    test_tensor *y = &c->out[0];
+    if (c->attrs.norm.addend) {
+        y->value[i] += c->in[5].value[i];
+        y->slack[i] += 2 * U32 * (fabs(y->value[i]) + fabs(c->in[5].value[i]));
+    }
+    if (c->attrs.norm.relu && y->value[i] < 0)
+        y->value[i] = 0; // the slack stays: a kernel may see a small value above 0
 }
 
 static void expect(test_case *c)
@@ -112,6 +128,8 @@ static void expect(test_case *c)
             y->value[i] = scaled + b;
             y->slack[i] = fabs(w) * rstd * (s.emean + 3 * U32 * (fabs(x->value[i]) + fabs(s.mean))) +
                           fabs(scaled) * relative + 4 * U32 * (fabs(scaled) + fabs(b));
+            if (batch)
+                fuse(c, i);
         }
     }
 }
@@ -136,33 +154,50 @@ static void make_grad(test_case *c)
     case_copy(c, &f->out[1]);
     case_copy(c, &f->out[2]);
     case_input(c, c->dtype, f->out[0].shape);
+    if (f->attrs.norm.relu)
+        case_copy(c, &f->in[2]);
+}
+
+/** How much of grad_dst counts at element i, where the normalised value is v: all of it, or with ReLU none where the
+ *  forward's result was not above 0. `unsure`: what a kernel may count otherwise, since it rounds that result. */
+static double counted(const test_case *c, int64_t i, int64_t p, double v, double ev, double *unsure)
+{
+    double dy = c->in[4].value[i], w = c->in[1].value[p];
+    *unsure = 0;
+    if (!c->attrs.norm.relu)
+        return dy;
+    double y = v * w + c->in[5].value[p];
+    if (fabs(y) <= 2 * fabs(w) * ev + 4 * U32 * (fabs(v * w) + fabs(c->in[5].value[p])))
+        *unsure = fabs(dy);
+    return y > 0 ? dy : 0;
 }
 
 static void expect_grad(test_case *c)
 {
     groups g = groups_of(c);
-    const test_tensor *x = &c->in[0], *dy = &c->in[4], *dx = &c->out[0], *dw = &c->out[1], *db = &c->out[2];
+    const test_tensor *x = &c->in[0], *dx = &c->out[0], *dw = &c->out[1], *db = &c->out[2];
     double n = (double)g.n, terms = g.channels ? n : (double)g.count;
     for (int64_t group = 0; group < g.count; group++) {
         double mean = c->in[2].value[group], rstd = c->in[3].value[group], a = 0, b = 0, ea = 0, eb = 0;
         for (int pass = 0; pass < 2; pass++)
             for (int64_t k = 0; k < g.n; k++) {
                 int64_t i = place(&g, group, k), p = channel(&g, group, k);
-                double v = (x->value[i] - mean) * rstd, h = dy->value[i] * c->in[1].value[p];
+                double v = (x->value[i] - mean) * rstd, unsure;
                 double ev = 3 * U32 * fabs(v) + 2 * U32 * (fabs(x->value[i]) + fabs(mean)) * rstd;
+                double dy = counted(c, i, p, v, ev, &unsure), w = c->in[1].value[p], h = dy * w;
                 if (pass == 0) {
                     a += h / n;
                     b += h * v / n;
-                    ea += (n + 2) * U32 * fabs(h) / n;
-                    eb += ((n + 4) * U32 * fabs(h * v) + fabs(h) * ev) / n;
-                    dw->value[p] += dy->value[i] * v;
-                    dw->slack[p] += (terms + 3) * U32 * fabs(dy->value[i] * v) + fabs(dy->value[i]) * ev;
-                    db->value[p] += dy->value[i];
-                    db->slack[p] += terms * U32 * fabs(dy->value[i]);
+                    ea += ((n + 2) * U32 * fabs(h) + unsure * fabs(w)) / n;
+                    eb += ((n + 4) * U32 * fabs(h * v) + fabs(h) * ev + unsure * fabs(w * v)) / n;
+                    dw->value[p] += dy * v;
+                    dw->slack[p] += (terms + 3) * U32 * fabs(dy * v) + fabs(dy) * ev + unsure * fabs(v);
+                    db->value[p] += dy;
+                    db->slack[p] += terms * U32 * fabs(dy) + unsure;
                 } else {
                     dx->value[i] = rstd * (h - a - v * b);
-                    dx->slack[i] =
-                        rstd * (4 * U32 * (fabs(h) + fabs(a) + fabs(v * b)) + ea + fabs(v) * eb + ev * fabs(b));
+                    dx->slack[i] = rstd * (4 * U32 * (fabs(h) + fabs(a) + fabs(v * b)) + ea + fabs(v) * eb +
+                                           ev * fabs(b) + unsure * fabs(w));
                 }
             }
     }

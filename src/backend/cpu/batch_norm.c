@@ -1,7 +1,8 @@
 /* Batch norm, each channel over all other dimensions, and its gradient: the plain candidates and the lists.
  *
  * Training normalises with the batch's biased variance and moves the running statistics (in place, inputs 3 and 4)
- * towards the batch's mean and unbiased variance. Evaluation uses the running statistics as they are.
+ * towards the batch's mean and unbiased variance. Evaluation uses the running statistics as they are. Only the plain
+ * candidates have the fused forms: the passes make those for other devices.
  */
 #include "backend/cpu/batch_norm.h"
 #include "backend/cpu/kernels.h"
@@ -57,28 +58,44 @@ static mixt_status plain_run(const mixt__call *call)
         for (int64_t r = 0; r < rows; r++) {
             double x = (double)mixt__load(src->data, src->dtype, r * cols + c);
             double y = (x - (double)means[c]) * (double)rstds[c] * (double)weight[c] + (double)bias[c];
-            mixt__store(dst->data, dst->dtype, r * cols + c, (float)y);
+            if (at->addend)
+                y += (double)mixt__load(call->in[5].data, dst->dtype, r * cols + c);
+            mixt__store(dst->data, dst->dtype, r * cols + c, at->relu && y <= 0 ? 0 : (float)y);
         }
     }
     return MIXT_OK;
 }
 
+/** grad_dst at element i of channel c, as far as it counts: with ReLU, where the forward's result was above 0. */
+static double counted(const mixt__call *call, int64_t i, int64_t c)
+{
+    const mixt__norm_attrs *at = call->attrs;
+    const mixt__tensor *src = &call->in[0], *grad_dst = &call->in[4];
+    const float *weight = call->in[1].data, *mean = call->in[2].data, *rstd = call->in[3].data;
+    if (at->relu) {
+        double x = ((double)mixt__load(src->data, src->dtype, i) - (double)mean[c]) * (double)rstd[c];
+        if (!(x * (double)weight[c] + (double)((const float *)call->in[5].data)[c] > 0))
+            return 0;
+    }
+    return (double)mixt__load(grad_dst->data, grad_dst->dtype, i);
+}
+
 /** grad_src = weight · rstd · (g - mean(g) - x̂ · mean(g · x̂)): the batch's statistics depend on src. */
 static mixt_status plain_grad_run(const mixt__call *call)
 {
-    const mixt__tensor *src = &call->in[0], *grad_dst = &call->in[4], *grad_src = &call->out[0];
+    const mixt__tensor *src = &call->in[0], *grad_src = &call->out[0];
     const float *weight = call->in[1].data, *means = call->in[2].data, *rstds = call->in[3].data;
     float *grad_weight = call->out[1].data, *grad_bias = call->out[2].data;
     int64_t rows = mixt__tensor_rows(src), cols = mixt__tensor_cols(src);
     for (int64_t c = 0; c < cols; c++) {
         double sum_g = 0, sum_gx = 0, mean = (double)means[c], rstd = (double)rstds[c];
         for (int64_t r = 0; r < rows; r++) {
-            double g = (double)mixt__load(grad_dst->data, grad_dst->dtype, r * cols + c);
+            double g = counted(call, r * cols + c, c);
             sum_g += g;
             sum_gx += g * ((double)mixt__load(src->data, src->dtype, r * cols + c) - mean) * rstd;
         }
         for (int64_t r = 0; r < rows; r++) {
-            double g = (double)mixt__load(grad_dst->data, grad_dst->dtype, r * cols + c);
+            double g = counted(call, r * cols + c, c);
             double x = ((double)mixt__load(src->data, src->dtype, r * cols + c) - mean) * rstd;
             mixt__store(grad_src->data, grad_src->dtype, r * cols + c,
                         (float)((double)weight[c] * rstd * (g - (sum_g + x * sum_gx) / (double)rows)));

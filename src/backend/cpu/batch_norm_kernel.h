@@ -225,5 +225,15 @@ static mixt_status grad_run(const mixt__call *call)
     return MIXT_OK;
 }
 
-const mixt__kernel VEC_ISA(mixt__batch_norm) = {VEC_ISA_NAME, vec_supports, forward_prepare, forward_run, NULL};
-const mixt__kernel VEC_ISA(mixt__batch_norm_grad) = {VEC_ISA_NAME, vec_supports, grad_prepare, grad_run, NULL};
+static bool supports(const mixt__call *call, const char **reason)
+{
+    const mixt__norm_attrs *at = call->attrs;
+    if (at->addend || at->relu) {
+        *reason = "not with an addend or ReLU";
+        return false;
+    }
+    return vec_supports(call, reason);
+}
+
+const mixt__kernel VEC_ISA(mixt__batch_norm) = {VEC_ISA_NAME, supports, forward_prepare, forward_run, NULL};
+const mixt__kernel VEC_ISA(mixt__batch_norm_grad) = {VEC_ISA_NAME, supports, grad_prepare, grad_run, NULL};
