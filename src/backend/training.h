@@ -50,13 +50,14 @@ typedef struct mixt__scaling {
 
 /** Written by step_control only. Lives on the device; the host reads it late. */
 typedef struct mixt__control {
-    float scale;       // loss scale of the coming step
-    float used_scale;  // loss scale of the step just finished
-    float seed;        // scale / accumulation count: the loss's gradient
-    float lr;          // of the update being applied
-    float grad_norm;   // of the unscaled gradients, before clipping
-    float grad_factor; // unscale and clip in one: what the optimizer multiplies gradients with
-    int32_t found_inf; // this step is skipped
+    float scale;                     // loss scale of the coming step
+    float used_scale;                // loss scale of the step just finished
+    float seed;                      // scale / accumulation count: the loss's gradient
+    float lr;                        // of the update being applied
+    float grad_norm;                 // of the unscaled gradients, before clipping
+    float grad_factor;               // unscale and clip in one: what the optimizer multiplies gradients with
+    float inv_bias1, inv_sqrt_bias2; // 1/(1 - beta1^step), 1/sqrt(1 - beta2^step): see mixt__control_bias
+    int32_t found_inf;               // this step is skipped
     int32_t
         bad_segment; // first segment with a non-finite gradient, in the order the backward pass makes them; -1: none
     int32_t clean_steps, overflows_left;
@@ -112,6 +113,10 @@ float mixt__schedule_lr(const mixt__schedule *schedule, int64_t applied);
 
 /** The control block before the first step: initial scale (1 when scaling is off), seed, hysteresis, no step taken. */
 mixt__control mixt__control_start(const mixt__update *update);
+
+/** Sets Adam's corrections of its moments for update number control->step: part of mixt__control_advance, for those who
+ *  set a control block by hand. */
+void mixt__control_bias(mixt__control *control, const mixt__optimizer *optimizer);
 
 /** The pure function behind step_control: from the statistics to the next control block. */
 void mixt__control_advance(mixt__control *control, const mixt__update *update, double sum_squares, bool found_inf);

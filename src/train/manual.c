@@ -95,6 +95,7 @@ mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
     control.lr = lr;
     control.grad_factor = 1.0f;
     control.found_inf = 0;
+    mixt__control_bias(&control, &t->update.optimizer);
     MIXT_TRY(t->backend->upload(t->control, &control, sizeof control));
     MIXT_TRY(t->backend->optimizer_step(&t->update));
     t->seen = control;

@@ -25,7 +25,6 @@ static mixt__rule rule_of(const mixt__update *update, const mixt__segment *segme
 {
     const mixt__optimizer *o = &update->optimizer;
     const mixt__control *control = update->control;
-    double t = (double)control->step;
     return (mixt__rule){
         .grad_factor = control->grad_factor,
         .clip = update->clip_value > 0 ? update->clip_value : INFINITY,
@@ -36,8 +35,8 @@ static mixt__rule rule_of(const mixt__update *update, const mixt__segment *segme
         .beta2 = o->beta2,
         .one_minus_beta1 = (float)(1.0 - o->beta1),
         .one_minus_beta2 = (float)(1.0 - o->beta2),
-        .inv_bias1 = (float)(1.0 / (1.0 - pow(o->beta1, t))),
-        .inv_sqrt_bias2 = (float)(1.0 / sqrt(1.0 - pow(o->beta2, t))),
+        .inv_bias1 = control->inv_bias1,
+        .inv_sqrt_bias2 = control->inv_sqrt_bias2,
         .eps = o->eps,
     };
 }
