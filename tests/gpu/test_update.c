@@ -1,0 +1,322 @@
+/* The passes that end a step, on the GPU against the CPU: from the same control block, weights, moments and working
+ * copies must have the same bits (LAMB: within the error of its ratio); statistics count exactly and sum within FP64's
+ * rounding. Skipped where there is no GPU.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "backend/backend.h"
+#include "backend/cpu/training.h"
+#include "base/alloc.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { SEGMENTS = 7, STEPS = 6 };
+static const int64_t counts[SEGMENTS] = {1, 7, 20000, 33, 16385, 100, 700001};
+static const mixt_dtype lows[SEGMENTS] = {MIXT_DTYPE_NONE, MIXT_DTYPE_BF16, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16,
+                                          MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_BF16};
+
+static const mixt__backend *gpu;
+
+/* ---- the same small training state in host memory and on the GPU ---- */
+
+enum { MASTER, GRAD, MOMENT1, MOMENT2, BF16_COPY, FP16_COPY, ARENAS };
+
+typedef struct fixture {
+    mixt__segment segments[SEGMENTS];
+    int32_t order[SEGMENTS];
+    mixt__segment_stats stats[SEGMENTS];
+    mixt__control control;
+    mixt__update host, device;
+    void *arenas[ARENAS], *mirrors[ARENAS];
+    size_t bytes[ARENAS];
+    uint64_t random;
+} fixture;
+
+static uint32_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33);
+}
+
+static void fill(fixture *f, float *array, float size)
+{
+    for (int i = 0; i < SEGMENTS; i++)
+        for (int64_t j = 0; j < counts[i]; j++)
+            array[f->segments[i].offset + j] = size * ((float)(next_random(&f->random) % 200001) * 1e-5f - 1.0f);
+}
+
+static void place(mixt__update *u, void *const *arenas)
+{
+    u->master = arenas[MASTER];
+    u->grad = arenas[GRAD];
+    u->moment1 = arenas[MOMENT1];
+    u->moment2 = arenas[MOMENT2];
+    u->low[MIXT_DTYPE_BF16] = arenas[BF16_COPY];
+    u->low[MIXT_DTYPE_FP16] = arenas[FP16_COPY];
+}
+
+static void start(fixture *f, mixt__optimizer optimizer)
+{
+    memset(f, 0, sizeof *f);
+    f->random = 20240607;
+    mixt__update *u = &f->host;
+    for (int i = 0; i < SEGMENTS; i++) {
+        f->segments[i] =
+            (mixt__segment){.offset = u->total, .count = counts[i], .low = lows[i], .low_offset = u->total, .param = i};
+        f->segments[i].weight_decay = i % 2 ? 0.1f : 0.0f;
+        f->segments[i].lr_scale = i == 4 ? 0.5f : 1.0f;
+        f->order[i] = SEGMENTS - 1 - i;
+        u->total += (counts[i] + 15) / 16 * 16;
+    }
+    u->segments = f->segments;
+    u->segment_count = SEGMENTS;
+    u->backward_order = f->order;
+    u->optimizer = optimizer;
+    u->schedule = (mixt__schedule){.kind = MIXT_SCHEDULE_COSINE, .lr = 0.01f, .warmup = 2, .total_steps = 20};
+    u->scaling = (mixt__scaling){.enabled = true, .dynamic = true, .initial = 1024, .growth = 2, .backoff = 0.5f};
+    u->scaling.interval = 4;
+    u->accumulate = 2;
+    f->device = *u;
+    for (int i = 0; i < ARENAS; i++) {
+        f->bytes[i] = (size_t)u->total * (i < BF16_COPY ? 4 : 2);
+        f->arenas[i] = mixt__alloc(f->bytes[i]);
+        f->mirrors[i] = gpu->alloc(f->bytes[i]);
+    }
+    place(&f->host, f->arenas);
+    place(&f->device, f->mirrors);
+    size_t workspace = mixt__update_workspace(f->segments, SEGMENTS);
+    f->host.workspace = mixt__alloc(workspace);
+    f->device.workspace = gpu->alloc(workspace);
+    f->host.stats = f->stats;
+    f->device.stats = gpu->alloc(sizeof f->stats);
+    f->host.control = &f->control;
+    f->device.control = gpu->alloc(sizeof f->control);
+    fill(f, f->arenas[MASTER], 1);
+    for (int i = 0; i < ARENAS; i++)
+        assert_int_equal(gpu->upload(f->mirrors[i], f->arenas[i], f->bytes[i]), MIXT_OK);
+}
+
+/** Once the settings are final. */
+static void open_control(fixture *f)
+{
+    f->control = mixt__control_start(&f->host);
+    assert_int_equal(gpu->upload(f->device.control, &f->control, sizeof f->control), MIXT_OK);
+}
+
+static void finish(fixture *f)
+{
+    for (int i = 0; i < ARENAS; i++) {
+        mixt__free(f->arenas[i]);
+        gpu->free(f->mirrors[i]);
+    }
+    mixt__free(f->host.workspace);
+    gpu->free(f->device.workspace);
+    gpu->free(f->device.stats);
+    gpu->free(f->device.control);
+}
+
+static void send_gradients(fixture *f)
+{
+    assert_int_equal(gpu->upload(f->mirrors[GRAD], f->arenas[GRAD], f->bytes[GRAD]), MIXT_OK);
+}
+
+/* ---- comparing ---- */
+
+static bool close_to(double a, double b, double relative)
+{
+    return fabs(a - b) <= relative * fmax(fabs(a), fabs(b)) || (isnan(a) && isnan(b)) || a == b;
+}
+
+static void compare_stats(fixture *f)
+{
+    mixt__segment_stats got[SEGMENTS];
+    assert_int_equal(gpu->download(got, f->device.stats, sizeof got), MIXT_OK);
+    for (int i = 0; i < SEGMENTS; i++) {
+        const mixt__segment_stats *e = &f->stats[i];
+        assert_true(got[i].amax == e->amax && got[i].nonfinite == e->nonfinite && got[i].zeros == e->zeros);
+        // Both add the same exact squares, in another order: at most one FP64 rounding each addition.
+        assert_true(close_to(got[i].sum_squares, e->sum_squares, (double)counts[i] * DBL_EPSILON) ||
+                    (!isfinite(got[i].sum_squares) && !isfinite(e->sum_squares)));
+    }
+}
+
+/** Compares, and gives the CPU the GPU's block, so that a last bit there does not show in the weights. */
+static void compare_control(fixture *f)
+{
+    mixt__control got, *e = &f->control;
+    assert_int_equal(gpu->download(&got, f->device.control, sizeof got), MIXT_OK);
+    const float pairs[][2] = {{got.scale, e->scale},         {got.used_scale, e->used_scale},
+                              {got.seed, e->seed},           {got.lr, e->lr},
+                              {got.inv_bias1, e->inv_bias1}, {got.inv_sqrt_bias2, e->inv_sqrt_bias2}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        assert_true(close_to((double)pairs[i][0], (double)pairs[i][1], (double)FLT_EPSILON));
+    assert_true(got.found_inf == e->found_inf && got.bad_segment == e->bad_segment && got.step == e->step);
+    assert_true(got.skipped == e->skipped && got.clean_steps == e->clean_steps);
+    assert_true(got.overflows_left == e->overflows_left);
+    if (!e->found_inf) {
+        assert_true(close_to((double)got.grad_norm, (double)e->grad_norm, (double)FLT_EPSILON));
+        assert_true(close_to((double)got.grad_factor, (double)e->grad_factor, (double)FLT_EPSILON));
+    }
+    *e = got;
+}
+
+static void compare_arenas(fixture *f, double relative)
+{
+    for (int i = 0; i < ARENAS; i++) {
+        void *got = mixt__alloc(f->bytes[i]);
+        assert_int_equal(gpu->download(got, f->mirrors[i], f->bytes[i]), MIXT_OK);
+        if (i == MASTER && relative > 0) {
+            const float *a = got, *b = f->arenas[i];
+            for (int64_t k = 0; k < f->host.total; k++)
+                assert_true(fabsf(a[k] - b[k]) <= (float)relative * fmaxf(fabsf(b[k]), 1));
+            memcpy(f->arenas[i], got, f->bytes[i]);
+        } else if (i < BF16_COPY || relative == 0) {
+            assert_memory_equal(got, f->arenas[i], f->bytes[i]);
+        }
+        mixt__free(got);
+    }
+}
+
+static mixt_status issue(void *argument)
+{
+    const mixt__update *u = argument;
+    mixt_status status = gpu->gradient_stats(u);
+    if (status == MIXT_OK)
+        status = gpu->step_control(u);
+    return status == MIXT_OK ? gpu->optimizer_step(u) : status;
+}
+
+static void step_both(fixture *f)
+{
+    send_gradients(f);
+    assert_int_equal(issue(&f->device), MIXT_OK);
+    assert_int_equal(gpu->synchronize(), MIXT_OK);
+    assert_int_equal(mixt__cpu_gradient_stats(&f->host), MIXT_OK);
+    assert_int_equal(mixt__cpu_step_control(&f->host), MIXT_OK);
+    compare_stats(f);
+    compare_control(f);
+    assert_int_equal(mixt__cpu_optimizer_step(&f->host), MIXT_OK);
+}
+
+/* ---- tests ---- */
+
+static const mixt__optimizer optimizers[] = {
+    {.kind = MIXT_OPTIMIZER_SGD},
+    {.kind = MIXT_OPTIMIZER_SGD, .momentum = 0.9f},
+    {.kind = MIXT_OPTIMIZER_SGD, .momentum = 0.9f, .nesterov = true},
+    {.kind = MIXT_OPTIMIZER_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f},
+    {.kind = MIXT_OPTIMIZER_ADAMW, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f},
+    {.kind = MIXT_OPTIMIZER_LAMB, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-6f},
+};
+
+static void test_optimizers(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof optimizers / sizeof optimizers[0]; k++) {
+        // LAMB's ratio is a quotient of FP64 sums rounded once: one FP32 unit either way, in an update below
+        // lr·ratio·8.
+        double relative = optimizers[k].kind == MIXT_OPTIMIZER_LAMB ? 8 * 0.01 * (double)FLT_EPSILON : 0;
+        fixture f;
+        start(&f, optimizers[k]);
+        f.host.clip_norm = f.device.clip_norm = k % 2 ? 1.0f : 0;
+        f.host.clip_value = f.device.clip_value = k == 2 || k == 4 ? 0.3f : 0;
+        open_control(&f);
+        for (int t = 0; t < STEPS; t++) {
+            fill(&f, f.arenas[GRAD], 1024);
+            step_both(&f);
+            compare_arenas(&f, relative);
+        }
+        finish(&f);
+    }
+}
+
+static void test_skip_changes_nothing(void **state)
+{
+    (void)state;
+    const float bad[] = {INFINITY, -INFINITY, NAN};
+    for (size_t k = 0; k < sizeof optimizers / sizeof optimizers[0]; k++) {
+        fixture f;
+        start(&f, optimizers[k]);
+        open_control(&f);
+        for (int t = 0; t < 3; t++) {
+            float *g = f.arenas[GRAD];
+            fill(&f, g, 64);
+            g[f.segments[2].offset + 19999] = g[f.segments[4].offset + 16384] = bad[t];
+            step_both(&f);
+            assert_true(f.control.found_inf == 1 && f.control.bad_segment == 4 && f.control.skipped == t + 1);
+            compare_arenas(&f, 0); // the CPU changed nothing
+        }
+        finish(&f);
+    }
+}
+
+static void test_statistics(void **state)
+{
+    (void)state;
+    fixture f;
+    start(&f, optimizers[0]);
+    open_control(&f);
+    float *g = f.arenas[GRAD];
+    fill(&f, g, 3);
+    g[f.segments[2].offset] = -0.0f;
+    g[f.segments[2].offset + 19999] = -77.0f;
+    g[f.segments[4].offset + 16384] = NAN;
+    g[f.segments[4].offset + 3] = -INFINITY;
+    g[f.segments[5].offset + 3] = FLT_MAX;
+    g[f.segments[5].offset + 4] = 1e-45f;
+    memset(g + f.segments[6].offset, 0, 20000 * sizeof(float));
+    send_gradients(&f);
+    assert_int_equal(gpu->gradient_stats(&f.device), MIXT_OK);
+    assert_int_equal(mixt__cpu_gradient_stats(&f.host), MIXT_OK);
+    compare_stats(&f);
+    finish(&f);
+}
+
+/** Recorded and replayed, the passes give the bits that they give as they come. */
+static void test_replay(void **state)
+{
+    (void)state;
+    fixture f;
+    start(&f, optimizers[4]);
+    f.host.clip_norm = f.device.clip_norm = 1.0f;
+    open_control(&f);
+    fill(&f, f.arenas[GRAD], 1024);
+    step_both(&f);
+    mixt__recording *recording = NULL;
+    assert_int_equal(gpu->record(issue, &f.device, &recording), MIXT_OK);
+    compare_arenas(&f, 0);
+    for (int t = 0; t < 3; t++) {
+        fill(&f, f.arenas[GRAD], 512);
+        send_gradients(&f);
+        assert_int_equal(gpu->replay(recording), MIXT_OK);
+        assert_int_equal(gpu->synchronize(), MIXT_OK);
+        assert_int_equal(mixt__cpu_gradient_stats(&f.host), MIXT_OK);
+        assert_int_equal(mixt__cpu_step_control(&f.host), MIXT_OK);
+        compare_control(&f);
+        assert_int_equal(mixt__cpu_optimizer_step(&f.host), MIXT_OK);
+        compare_arenas(&f, 0);
+    }
+    gpu->forget(recording);
+    finish(&f);
+}
+
+int main(void)
+{
+    if (mixt__backend_cuda(&gpu) != MIXT_OK) {
+        print_message("skipped: %s\n", mixt_error_text());
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_skip_changes_nothing),
+        cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_replay),
+    };
+    return cmocka_run_group_tests_name("update on the GPU", tests, NULL, NULL);
+}
