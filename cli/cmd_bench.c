@@ -2,12 +2,14 @@
 #include "cli/commands.h"
 
 #include "api/api.h"
-#include "base/memory.h"
 #include "base/threads.h"
-#include "cli/table.h"
+#include "cli/profile.h"
+#include "cli/run_dir.h"
+#include "cli/term.h"
 #include "models/bench.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum { BATCHES = 4, WARM_UP = 6, GROUPS_MAX = 1000 };
@@ -20,31 +22,47 @@ typedef struct bench {
     mixt_context *context;
     mixt_trainer *trainer;
     mixt__model_sizes sizes;
-    void *input[BATCHES], *target[BATCHES];
-    double ms, spread; // median step; (largest - smallest) / median of the groups
+    void *input[BATCHES], *target[BATCHES]; // in the device's memory
+    double ms, spread;                      // median step; (largest - smallest) / median of the groups
+    double watts, items_j;                  // NaN: the device does not count its energy
     double loss;
     mixt_memory memory;
+    mixt__device_info device; // with `described`
+    bool described;
 } bench;
 
-/** On a GPU the batches wait in its memory: what is timed is the step, not a loader. */
-static mixt_status move_to_device(const bench *b, void **batch, size_t bytes)
+static const mixt__backend *backend_of(const bench *b)
 {
-    const mixt__backend *backend = b->context->backend;
-    if (backend->host_memory)
-        return MIXT_OK;
-    void *host = *batch;
-    *batch = backend->alloc(bytes);
-    mixt_status status = *batch ? backend->upload(*batch, host, bytes)
-                                : mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the batches", backend->name);
-    mixt__free(host);
-    return status;
+    return b->context->backend;
 }
 
-/** One step on one of the batches; `result` NULL: without waiting for it. */
-static mixt_status step_on(bench *b, int64_t i, mixt_step *result)
+/** One batch, read into host memory and, on a device with its own, copied over. */
+static mixt_status make_batch(bench *b, const mixt_data *data, int index, size_t input, size_t target)
 {
-    bool resident = !b->context->backend->host_memory;
-    return mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], resident, result);
+    const mixt__backend *device = backend_of(b);
+    void *staged[2] = {NULL, NULL};
+    mixt_status status;
+    b->input[index] = device->alloc(input);
+    b->target[index] = device->alloc(target);
+    if (!device->host_memory) {
+        staged[0] = mixt__alloc_uninit(input);
+        staged[1] = mixt__alloc_uninit(target);
+    }
+    void *into = device->host_memory ? b->input[index] : staged[0];
+    void *labels = device->host_memory ? b->target[index] : staged[1];
+    if (!b->input[index] || !b->target[index] || !into || !labels)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples (%.2f GiB)", BATCHES,
+                            (long long)b->batch, (double)(BATCHES * (input + target)) / 1073741824.0);
+    else
+        status = mixt_data_batch(data, b->batch, index, into, labels);
+    if (status == MIXT_OK && !device->host_memory) {
+        status = device->upload(b->input[index], into, input);
+        if (status == MIXT_OK)
+            status = device->upload(b->target[index], labels, target);
+    }
+    mixt__free(staged[0]);
+    mixt__free(staged[1]);
+    return status;
 }
 
 static mixt_status make_batches(bench *b, const mixt_data *data)
@@ -52,21 +70,13 @@ static mixt_status make_batches(bench *b, const mixt_data *data)
     const mixt_data_info *info = mixt_data_describe(data);
     size_t input = (size_t)(b->batch * info->input_elements) * mixt_dtype_size(info->input_dtype);
     size_t target = (size_t)(b->batch * info->target_elements) * mixt_dtype_size(info->target_dtype);
-    size_t need = BATCHES * (input + target), room = mixt__memory_available();
+    size_t need = BATCHES * (input + target), room = backend_of(b)->available();
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY,
                           "%d batches of %lld samples need %.2f GiB, %.2f are free: use a smaller batch", BATCHES,
                           (long long)b->batch, (double)need / 1073741824.0, (double)room / 1073741824.0);
-    for (int i = 0; i < BATCHES; i++) {
-        b->input[i] = mixt__alloc_uninit(input);
-        b->target[i] = mixt__alloc_uninit(target);
-        if (!b->input[i] || !b->target[i])
-            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples (%.2f GiB)", BATCHES,
-                              (long long)b->batch, (double)need / 1073741824.0);
-        MIXT_TRY(mixt_data_batch(data, b->batch, i, b->input[i], b->target[i]));
-        MIXT_TRY(move_to_device(b, &b->input[i], input));
-        MIXT_TRY(move_to_device(b, &b->target[i], target));
-    }
+    for (int i = 0; i < BATCHES; i++)
+        MIXT_TRY(make_batch(b, data, i, input, target));
     return MIXT_OK;
 }
 
@@ -100,103 +110,139 @@ static int compare(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
+/** Steps on the batches in turn; returns when they have run. Nothing waits in between. */
+static mixt_status take_steps(bench *b, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, NULL));
+    return backend_of(b)->synchronize();
+}
+
+/** Energy counters lag some tens of milliseconds behind: steps go on for this long before one is read. */
+static const double energy_seconds = 0.5;
+
+static mixt_status measure_energy(bench *b, int64_t group)
+{
+    const mixt__backend *device = backend_of(b);
+    double first = device->energy ? device->energy() : (double)NAN;
+    double start = mixt__time_now(), elapsed = 0;
+    int64_t steps = 0;
+    b->watts = b->items_j = NAN;
+    while (!isnan(first) && elapsed < energy_seconds) {
+        MIXT_TRY(take_steps(b, group));
+        steps += group;
+        elapsed = mixt__time_now() - start;
+    }
+    double joules = steps ? device->energy() - first : (double)NAN;
+    if (!(joules > 0))
+        return MIXT_OK;
+    b->watts = joules / elapsed;
+    b->items_j = (double)(steps * mixt__bench_items(b->model, b->batch, b->seq)) / joules;
+    return MIXT_OK;
+}
+
 /** Groups of steps, timed as a whole, so that the clock costs nothing; the median group. */
 static mixt_status measure(bench *b)
 {
     mixt_step step = {0};
     for (int i = 0; i < WARM_UP; i++)
-        MIXT_TRY(step_on(b, i, &step));
+        MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, &step));
     bool small = !b->seq && mixt__shape_count(&b->trainer->core.spec.input) / b->batch <= 784;
-    int64_t group = small               ? (b->context->backend->host_memory ? 10 : 50)
-                    : b->steps / 4 > 10 ? 10
-                    : b->steps / 4 > 1  ? b->steps / 4
-                                        : 1;
+    int64_t several = backend_of(b)->host_memory ? 10 : 50; // a wait for the device is short against that many
+    int64_t group = small ? several : b->steps / 4 > 10 ? 10 : b->steps / 4 > 1 ? b->steps / 4 : 1;
     int64_t groups = b->steps / group > 4 ? b->steps / group : 4;
     double times[GROUPS_MAX] = {0};
     if (groups > GROUPS_MAX)
         groups = GROUPS_MAX;
     for (int64_t g = 0; g < groups; g++) {
         double start = mixt__time_now();
-        for (int64_t i = 0; i < group; i++) // the queue stays full, as in real training; the last step waits for all
-            MIXT_TRY(step_on(b, i, i + 1 < group ? NULL : &step));
+        MIXT_TRY(take_steps(b, group));
         times[g] = (mixt__time_now() - start) / (double)group;
     }
     qsort(times, (size_t)groups, sizeof times[0], compare);
     double median = groups % 2 ? times[groups / 2] : (times[groups / 2 - 1] + times[groups / 2]) / 2;
     b->ms = 1e3 * median;
     b->spread = (times[groups - 1] - times[0]) / median;
+    MIXT_TRY(measure_energy(b, group));
+    MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[0], b->target[0], true, &step));
     b->loss = step.loss;
+    b->described = backend_of(b)->describe && backend_of(b)->describe(&b->device) == MIXT_OK;
     return mixt_trainer_memory(b->trainer, &b->memory);
 }
 
-static void print_profile(const mixt__executable *x)
+/** Bytes of the device in use beside what mixt allocated: context, libraries, other programs. */
+static double overhead(const bench *b)
 {
-    cli_table table = {0};
-    cli_table_column(&table, "layer", CLI_LEFT);
-    cli_table_column(&table, "op", CLI_LEFT);
-    cli_table_column(&table, "kernel", CLI_LEFT);
-    cli_table_column(&table, "us", CLI_RIGHT);
-    cli_table_column(&table, "GFLOP/s", CLI_RIGHT);
-    for (int64_t i = 0; i < x->graph->node_count; i++) {
-        const mixt__node *n = &x->graph->nodes[i];
-        double seconds = x->seconds[i] / (double)x->profiled_runs;
-        if (n->alias)
-            continue;
-        cli_table_cell(&table, "%s%s", n->layer, n->backward ? " (backward)" : "");
-        cli_table_cell(&table, "%s", n->op->name);
-        cli_table_cell(&table, "%s", x->choices[i].kernel->name);
-        cli_table_cell(&table, "%.1f", 1e6 * seconds);
-        cli_table_cell(&table, "%.1f", mixt__node_flops(x->graph, n) / seconds / 1e9);
-    }
-    cli_table_print(&table, stdout, 0);
-    cli_table_free(&table);
+    return (double)b->device.memory_bytes - (double)b->device.memory_free - (double)backend_of(b)->allocated();
 }
 
-static mixt_status profile(bench *b)
-{
-    mixt__executable *x = b->trainer->core.train;
-    MIXT_TRY(mixt__executable_profile(x, true));
-    for (int64_t i = 0; i < b->steps; i++)
-        MIXT_TRY(step_on(b, i, NULL));
-    print_profile(x);
-    return mixt__executable_profile(x, false);
-}
-
-static void print(const bench *b, bool json)
+static void print_text(const bench *b)
 {
     double items = (double)mixt__bench_items(b->model, b->batch, b->seq);
-    double tflops = b->model->flops(b->model, b->batch, b->seq) / b->ms / 1e9;
     char bytes[32], rate[32];
-    if (!json) {
-        printf("%s %s, batch %lld", b->model->name, b->precision, (long long)b->batch);
-        if (b->seq)
-            printf(" x %lld", (long long)b->seq);
-        printf(", %d threads: %.3f ms a step (spread %.1f%%), %s %s/s, %.3f TFLOP/s, %s\n", mixt__threads_count(),
-               b->ms, 100 * b->spread, cli_format_count(rate, 1e3 * items / b->ms), b->seq ? "tokens" : "samples",
-               tflops, cli_format_bytes(bytes, (double)b->memory.allocated));
-        return;
+    printf("%s %s, batch %lld", b->model->name, b->precision, (long long)b->batch);
+    if (b->seq)
+        printf(" x %lld", (long long)b->seq);
+    if (b->described)
+        printf(", %s", b->device.name);
+    else
+        printf(", %d threads", mixt__threads_count());
+    printf(": %.3f ms a step (spread %.1f%%), %s %s/s, %.3f TFLOP/s, %s", b->ms, 100 * b->spread,
+           cli_format_count(rate, 1e3 * items / b->ms), b->seq ? "tokens" : "samples",
+           b->model->flops(b->model, b->batch, b->seq) / b->ms / 1e9,
+           cli_format_bytes(bytes, (double)b->memory.allocated));
+    if (b->described)
+        printf(" (%s beside it: context, libraries)", cli_format_bytes(bytes, overhead(b)));
+    if (!isnan(b->watts))
+        printf(", %.0f W, %s %s/J", b->watts, cli_format_count(rate, b->items_j), b->seq ? "tokens" : "samples");
+    putchar('\n');
+}
+
+static void print_json(const bench *b, json_t *profile)
+{
+    double items = (double)mixt__bench_items(b->model, b->batch, b->seq);
+    json_t *o = json_pack(
+        "{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:o, s:i, s:f}", "peer", "mixt " MIXT_VERSION, "device",
+        backend_of(b)->name, "model", b->model->name, "precision", b->precision, "batch", (json_int_t)b->batch, "seq",
+        (json_int_t)b->seq, "ms", b->ms, "items_s", 1e3 * items / b->ms, "tflops",
+        b->model->flops(b->model, b->batch, b->seq) / b->ms / 1e9, "spread", b->spread, "loss", cli_json_real(b->loss),
+        "threads", mixt__threads_count(), "peak_gib", (double)b->memory.allocated / 1073741824.0);
+    if (b->described) {
+        json_object_set_new(o, "gpu", json_string(b->device.name));
+        json_object_set_new(o, "overhead_gib", json_real(overhead(b) / 1073741824.0));
     }
-    json_t *o =
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:i, s:f}", "peer", "mixt " MIXT_VERSION, "model",
-                  b->model->name, "precision", b->precision, "batch", (json_int_t)b->batch, "seq", (json_int_t)b->seq,
-                  "ms", b->ms, "items_s", 1e3 * items / b->ms, "tflops", tflops, "spread", b->spread, "loss", b->loss,
-                  "threads", mixt__threads_count(), "peak_gib", (double)b->memory.allocated / 1073741824.0);
+    if (!isnan(b->watts)) {
+        json_object_set_new(o, "watts", json_real(b->watts));
+        json_object_set_new(o, "items_j", json_real(b->items_j));
+    }
+    if (profile)
+        json_object_set_new(o, "profile", profile);
     json_dumpf(o, stdout, JSON_REAL_PRECISION(7));
     putchar('\n');
     json_decref(o);
 }
 
-static void give_back(const bench *b, void *batch)
+static mixt_status report(bench *b, const cli_args *args)
 {
-    if (b->context && batch)
-        (b->context->backend->host_memory ? mixt__free : b->context->backend->free)(batch);
+    cli_profile profile = {0};
+    mixt_status status = MIXT_OK;
+    if (cli_flag(args, "profile"))
+        status = cli_profile_run(b->trainer, b->input[0], b->target[0], b->steps, &profile);
+    if (status == MIXT_OK && cli_flag(args, "json"))
+        print_json(b, profile.rows ? cli_profile_json(&profile) : NULL);
+    else if (status == MIXT_OK)
+        print_text(b);
+    if (status == MIXT_OK && profile.rows && !cli_flag(args, "json"))
+        cli_profile_print(&profile);
+    cli_profile_free(&profile);
+    return status;
 }
 
 static void close_bench(bench *b)
 {
-    for (int i = 0; i < BATCHES; i++) {
-        give_back(b, b->input[i]);
-        give_back(b, b->target[i]);
+    for (int i = 0; b->context && i < BATCHES; i++) {
+        backend_of(b)->free(b->input[i]);
+        backend_of(b)->free(b->target[i]);
     }
     mixt_close(b->context);
 }
@@ -211,9 +257,7 @@ static int run(const cli_args *args)
     if (status == MIXT_OK)
         status = measure(&b);
     if (status == MIXT_OK)
-        print(&b, cli_flag(args, "json"));
-    if (status == MIXT_OK && cli_flag(args, "profile"))
-        status = profile(&b);
+        status = report(&b, args);
     close_bench(&b);
     return status == MIXT_OK ? CLI_OK : cli_failed();
 }
@@ -225,7 +269,8 @@ const cli_command cli_bench = {
                    "on random data "
                    "and prints the median step, items per second, FLOP/s and peak memory. Models and sizes are fixed "
                    "so that figures can "
-                   "be compared between machines and with other systems.",
+                   "be compared between machines and with other systems. On a GPU that counts its energy, also watts "
+                   "and items per joule; memory that CUDA itself takes is given apart.",
     .arguments = {{"MODEL", CLI_ARGUMENT_CHOICE, "gpt2|gpt|bert|resnet50|convnet|mlp|lstm",
                    .help = "gpt2 (124M), gpt (6 x 384, bytes), bert (base), resnet50, convnet (1-32-64, 28 x 28), mlp "
                            "(784-512-512-10), lstm (2 x 512, bytes)"}},
@@ -241,8 +286,9 @@ const cli_command cli_bench = {
             {"threads", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1024,
              .help = "CPU threads; 0: MIXT_THREADS, else all usable cores"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda", .fallback = "auto",
-             .help = "where to run"},
-            {"profile", .kind = CLI_FLAG, .help = "then time each op by itself and print a table"},
+             .help = "where to run; auto: a GPU when one is usable"},
+            {"profile", .kind = CLI_FLAG,
+             .help = "then time each op by itself: FLOP/s, bytes/s, share of the device's limits"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },
     .examples =

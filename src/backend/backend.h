@@ -32,7 +32,8 @@ typedef struct mixt__call {
     const uint64_t *rng_key; // device memory; its value changes with the step; dropout mixes its own stream number in
     void *workspace;         // 64-byte aligned, workspace_bytes long
     size_t workspace_bytes;
-    void *state; // the candidate's own, from prepare
+    void *state;       // the candidate's own, from prepare
+    bool tensor_cores; // from prepare: the products of this call run on the device's matrix units
 } mixt__call;
 
 typedef struct mixt__kernel {
