@@ -276,3 +276,12 @@ int cli_config(const cli_args *args, const char *path, mixt__config **config)
         mixt__config_free(made);
     return status;
 }
+
+mixt_status cli_config_device(const cli_args *args, mixt__config *config)
+{
+    char setting[64];
+    if (!cli_given(args, "device"))
+        return MIXT_OK;
+    snprintf(setting, sizeof setting, "device=%s", cli_text(args, "device"));
+    return mixt__config_set(config, setting, "--device");
+}

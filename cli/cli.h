@@ -99,5 +99,7 @@ int cli_failed(void);
 /** The configuration of a command line: defaults, the file `path` (NULL: none), then the settings, checked as a whole.
  *  CLI_OK, or the exit status after a message. */
 int cli_config(const cli_args *args, const char *path, mixt__config **config);
+/** Puts the option --device, where it was given, into the configuration. */
+mixt_status cli_config_device(const cli_args *args, mixt__config *config);
 
 #endif

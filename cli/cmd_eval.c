@@ -52,6 +52,8 @@ static int run(const cli_args *args)
     mixt__config *config;
     mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
     if (status == MIXT_OK)
+        status = cli_config_device(args, config);
+    if (status == MIXT_OK)
         status = evaluate(args, config);
     mixt__config_free(config);
     return status == MIXT_OK ? CLI_OK : cli_failed();
@@ -67,6 +69,8 @@ const cli_command cli_eval = {
     .options =
         {
             {"split", 's', CLI_CHOICE, "S", "train|val|test", "val", .help = "part of the data to evaluate on"},
+            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
+             .help = "evaluate on this device, whatever the run was trained on"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },
     .examples =

@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "cli/experiment.h"
+#include "cli/profile.h"
 #include "cli/table.h"
 
 #include <jansson.h>
@@ -92,25 +93,40 @@ static json_t *json_nodes(const mixt__executable *x)
     return list;
 }
 
-static void print_json(const cli_experiment *e, const mixt_memory *m)
+/** Room on the device and what is in use there beside mixt's own; only on devices that describe themselves. */
+static void print_device(const mixt__backend *backend)
+{
+    mixt__device_info d;
+    char bytes[3][32];
+    if (!backend->describe || backend->describe(&d) != MIXT_OK)
+        return;
+    double beside = (double)d.memory_bytes - (double)d.memory_free - (double)backend->allocated();
+    printf("%s: %s of memory, %s free now, %s taken by context, libraries and other programs\n", d.name,
+           cli_format_bytes(bytes[0], (double)d.memory_bytes), cli_format_bytes(bytes[1], (double)d.memory_free),
+           cli_format_bytes(bytes[2], beside));
+}
+
+static void print_json(const cli_experiment *e, const mixt_memory *m, const cli_profile *profile)
 {
     const mixt__executable *x = e->trainer->core.train;
     json_t *memory = json_object();
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
         json_object_set_new(memory, roles[i].name, json_integer((json_int_t)role_bytes(m, i)));
-    json_t *o = json_pack("{s:o, s:f, s:f, s:I, s:o}", "memory", memory, "flops", mixt__executable_flops(x, false),
-                          "matrix_flops", mixt__executable_flops(x, true), "activations_without_reuse",
-                          (json_int_t)x->plan.naive_bytes, "nodes", json_nodes(x));
+    json_t *o = json_pack("{s:s, s:o, s:f, s:f, s:I, s:o}", "device", x->backend->name, "memory", memory, "flops",
+                          mixt__executable_flops(x, false), "matrix_flops", mixt__executable_flops(x, true),
+                          "activations_without_reuse", (json_int_t)x->plan.naive_bytes, "nodes", json_nodes(x));
+    if (profile->rows)
+        json_object_set_new(o, "profile", cli_profile_json(profile));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(o);
 }
 
-static void print(const cli_args *args, const cli_experiment *e, const mixt_memory *m)
+static void print(const cli_args *args, const cli_experiment *e, const mixt_memory *m, const cli_profile *profile)
 {
     const mixt__executable *x = e->trainer->core.train;
     if (cli_flag(args, "json")) {
-        print_json(e, m);
+        print_json(e, m, profile);
         return;
     }
     char text[32];
@@ -123,20 +139,64 @@ static void print(const cli_args *args, const cli_experiment *e, const mixt_memo
            (long long)x->graph->node_count, mixt__executable_flops(x, false) / 1e9,
            100 * mixt__executable_flops(x, true) / mixt__executable_flops(x, false),
            cli_format_bytes(text, (double)x->plan.naive_bytes));
+    print_device(x->backend);
+    if (profile->rows) {
+        putchar('\n');
+        cli_profile_print(profile);
+    }
+}
+
+enum { PROFILE_RUNS = 10 };
+
+/** Takes the memory that was planned, brings one batch to the device and times each op on it. */
+static mixt_status run_profile(cli_experiment *e, cli_profile *profile)
+{
+    mixt__trainer *t = &e->trainer->core;
+    MIXT_TRY(mixt__trainer_allocate(t));
+    size_t input = t->feed.input_bytes, target = t->feed.target_bytes;
+    void *host[2] = {mixt__alloc_uninit(input), mixt__alloc_uninit(target)};
+    void *device[2] = {t->backend->alloc(input), t->backend->alloc(target)};
+    mixt_status status = host[0] && host[1] && device[0] && device[1]
+                             ? mixt_data_batch(e->train, t->settings.batch, 0, host[0], host[1])
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
+    if (status == MIXT_OK)
+        status = t->backend->upload(device[0], host[0], input);
+    if (status == MIXT_OK)
+        status = t->backend->upload(device[1], host[1], target);
+    if (status == MIXT_OK)
+        status = cli_profile_run(e->trainer, device[0], device[1], PROFILE_RUNS, profile);
+    for (int i = 0; i < 2; i++) {
+        mixt__free(host[i]);
+        t->backend->free(device[i]);
+    }
+    return status;
+}
+
+static mixt_status plan(const cli_args *args, const mixt__config *config)
+{
+    cli_experiment e = {0};
+    cli_profile profile = {0};
+    mixt_memory memory;
+    mixt_status status = cli_experiment_open(&e, config);
+    if (status == MIXT_OK)
+        status = mixt_trainer_memory(e.trainer, &memory);
+    if (status == MIXT_OK && cli_flag(args, "profile"))
+        status = run_profile(&e, &profile);
+    if (status == MIXT_OK)
+        print(args, &e, &memory, &profile);
+    cli_profile_free(&profile);
+    cli_experiment_close(&e);
+    return status;
 }
 
 static int run(const cli_args *args)
 {
     mixt__config *config;
-    cli_experiment e = {0};
-    mixt_memory memory;
     int status = cli_config(args, cli_word(args, 0), &config);
-    if (status == CLI_OK &&
-        (cli_experiment_open(&e, config) != MIXT_OK || mixt_trainer_memory(e.trainer, &memory) != MIXT_OK))
+    if (status == CLI_OK && cli_config_device(args, config) != MIXT_OK)
         status = cli_failed();
-    if (status == CLI_OK)
-        print(args, &e, &memory);
-    cli_experiment_close(&e);
+    if (status == CLI_OK && plan(args, config) != MIXT_OK)
+        status = cli_failed();
     mixt__config_free(config);
     return status;
 }
@@ -146,7 +206,11 @@ const cli_command cli_plan = {
     .summary = "show memory, formats and kernels of a run before it starts",
     .description =
         "Compiles the training step of a configuration and prints its exact memory by role: parameters, gradients, "
-        "moments, activations, workspace. What is planned is what will be allocated, to the byte.",
+        "moments, activations, workspace. What is planned is what will be allocated, to the byte; on a GPU, what "
+        "CUDA's "
+        "context and libraries take beside it is given apart.\n\n"
+        "With --profile the step is also run, and each op's time, FLOP/s, bytes/s and share of the device's limits "
+        "are printed.",
     .arguments =
         {
             {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
@@ -156,6 +220,9 @@ const cli_command cli_plan = {
         {
             {"explain", 'e', CLI_FLAG, .help = "each op's kernel, and why the others were refused"},
             {"graph", 'g', CLI_FLAG, .help = "the typed graph, forward and backward"},
+            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
+             .help = "plan for this device, whatever the configuration says"},
+            {"profile", .kind = CLI_FLAG, .help = "run the step and time each op"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },
     .examples =
@@ -163,6 +230,7 @@ const cli_command cli_plan = {
             {"mixt plan configs/gpt.yaml precision=bf16", "memory of the step in bf16"},
             {"mixt plan configs/gpt.yaml --explain", "which kernels will run and why"},
             {"mixt plan configs/mnist.yaml --graph precision=fp16", "where the casts are"},
+            {"mixt plan configs/gpt.yaml --device cuda --profile", "memory and time of each op on the GPU"},
         },
     .see_also = "train|bench|config",
     .run = run,

@@ -26,6 +26,10 @@ static void print_summary(const cli_experiment *e, const cli_run_dir *dir, const
     cli_table_cell(&table, "memory");
     cli_table_cell(&table, "%s planned, %s allocated", cli_format_bytes(bytes, (double)r->memory.total),
                    cli_format_bytes(time, (double)r->memory.allocated));
+    if (!isnan(r->energy)) {
+        cli_table_cell(&table, "energy");
+        cli_table_cell(&table, "%s J, %.0f W on average", cli_format_count(rate, r->energy), r->energy / r->seconds);
+    }
     cli_table_cell(&table, "loss");
     cli_table_cell(&table, "%.4f", r->loss);
     if (!isnan(r->val_loss)) {
@@ -53,6 +57,8 @@ static void print_json(const cli_run_dir *dir, const cli_train_result *r)
     json_object_set_new(o, "samples_s", json_real(r->samples_s));
     json_object_set_new(o, "memory_planned", json_integer((json_int_t)r->memory.total));
     json_object_set_new(o, "memory_allocated", json_integer((json_int_t)r->memory.allocated));
+    if (!isnan(r->energy))
+        json_object_set_new(o, "energy", json_real(r->energy));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(o);

@@ -232,6 +232,8 @@ mixt_status cli_run_dir_log(cli_run_dir *dir, const cli_metrics_row *row)
     json_object_set_new(object, "grad_norm", cli_json_real(row->grad_norm));
     json_object_set_new(object, "samples_s", cli_json_real(row->samples_s));
     json_object_set_new(object, "memory", json_integer(row->memory));
+    if (!isnan(row->energy))
+        json_object_set_new(object, "energy", cli_json_real(row->energy));
     if (row->overflow_layer)
         json_object_set_new(object, "overflow_layer", json_string(row->overflow_layer));
     if (!isnan(row->val_loss))

@@ -32,10 +32,11 @@ mixt_status cli_demo_folder(char *path, size_t size);
 /** A number for JSON, which has no NaN and no infinity: null for those. */
 json_t *cli_json_real(double value);
 
-/** One row of metrics.jsonl; NaN leaves a figure out (accuracy, validation) or writes null. */
+/** One row of metrics.jsonl; NaN leaves a figure out (accuracy, validation, energy) or writes null. */
 typedef struct cli_metrics_row {
     int64_t step, epoch, skipped, memory;
     double loss, accuracy, lr, scale, grad_norm, samples_s, val_loss, val_accuracy;
+    double energy;              // joules since the run began
     const char *overflow_layer; // NULL: none
 } cli_metrics_row;
 

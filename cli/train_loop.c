@@ -43,14 +43,27 @@ typedef struct loop {
     cli_train_result *result;
     window window;
     int64_t samples;
-    int64_t patience; // validations left before an early stop
-    bool stop;        // this update is the last: what it logged is complete
-    int hopeless;     // skipped updates in a row that a smaller loss scale would not have saved
+    double energy_start, energy, energy_time; // joules at the start and when last asked; NaN: the device does not count
+    int64_t patience;                         // validations left before an early stop
+    bool stop;                                // this update is the last: what it logged is complete
+    int hopeless;                             // skipped updates in a row that a smaller loss scale would not have saved
 } loop;
 
 static int64_t setting(const loop *l, mixt__config_key key)
 {
     return mixt__config_int(l->e->config, key);
+}
+
+/** Joules so far, asked for ten times a second at most: an answer can take longer than a small step. */
+static double energy_now(loop *l)
+{
+    const mixt__backend *backend = l->e->context->backend;
+    double now = mixt__time_now();
+    if (backend->energy && (l->stop || now - l->energy_time > 0.1)) {
+        l->energy = backend->energy();
+        l->energy_time = now;
+    }
+    return backend->energy ? l->energy : (double)NAN;
 }
 
 static bool validation_due(const loop *l, const mixt_step *step)
@@ -121,6 +134,7 @@ static mixt_status log_row(loop *l, const mixt_step *step, bool validated)
     row.scale = step->scale;
     row.grad_norm = step->grad_norm;
     row.samples_s = (double)w->samples / w->seconds;
+    row.energy = l->result->energy = energy_now(l) - l->energy_start;
     if (w->overflow_layer[0])
         row.overflow_layer = w->overflow_layer;
     if (validated) {
@@ -200,7 +214,8 @@ mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cli_
 {
     loop l = {.e = e, .dir = dir, .result = result};
     struct sigaction old_int, old_term;
-    *result = (cli_train_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN};
+    *result = (cli_train_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN};
+    l.energy_start = energy_now(&l);
     l.patience = setting(&l, MIXT_KEY_TRAIN_EARLY_STOP);
     catch_signals(&old_int, &old_term);
     cli_progress_start(&l.progress, stderr, quiet, 0);

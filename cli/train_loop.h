@@ -12,6 +12,7 @@ typedef struct cli_train_result {
     double best_val_loss;
     double seconds, step_seconds; // in all; in steps alone, validation and logging left out
     double samples_s;
+    double energy; // joules of the device, validation included; NaN: not known
     bool stopped_early, interrupted;
     mixt_memory memory;
 } cli_train_result;
