@@ -4,8 +4,11 @@
 #include "passes/passes.h"
 
 #include "graph/op.h"
+#include "num/num.h"
 #include "ops/attrs.h"
 #include "ops/ops.h"
+
+enum { WINDOW_ALIGNMENT = 256 };
 
 /** Whether every reader of the value takes it strided, directly or through a further view of its own. */
 static bool readers_take_strides(const mixt__graph *graph, int32_t value)
@@ -53,8 +56,9 @@ static void try_view(mixt__graph *graph, mixt__node *n)
     n->alias = true;
 }
 
-/** Whether the producer of a concat's input can write it as a window, and nobody else minds. */
-static bool input_can_be_window(const mixt__graph *graph, int32_t value, const int32_t *uses)
+/** Whether the producer of a concat's input can write it as a window, and nobody else minds.
+ *  @param dense the window is one piece of memory, as aligned as memory of its own: any kernel can write it */
+static bool input_can_be_window(const mixt__graph *graph, int32_t value, const int32_t *uses, bool dense)
 {
     const mixt__value *v = &graph->values[value];
     if (v->role != MIXT_ROLE_ACTIVATION || v->base || v->keep || uses[value] != 1 || v->producer < 0)
@@ -62,16 +66,32 @@ static bool input_can_be_window(const mixt__graph *graph, int32_t value, const i
     const mixt__node *p = &graph->nodes[v->producer];
     for (int o = 0; o < p->out_count; o++)
         if (p->out[o] == value)
-            return p->op->strided_outputs >> o & 1;
+            return dense || p->op->strided_outputs >> o & 1;
     return false;
+}
+
+/** Whether each input is one piece of the output's memory that starts where memory of its own could. */
+static bool dense_windows(const mixt__graph *graph, const mixt__node *n)
+{
+    const mixt__concat_attrs *at = n->attrs;
+    const mixt__value *out = &graph->values[n->out[0]];
+    bool dense = true;
+    for (int d = 0; d < at->axis; d++)
+        dense &= out->shape.dims[d] == 1;
+    for (int i = 0; i < n->in_count; i++) {
+        size_t bytes = (size_t)mixt__shape_count(&graph->values[n->in[i]].shape) * mixt_dtype_size(out->dtype);
+        dense &= bytes % WINDOW_ALIGNMENT == 0;
+    }
+    return dense;
 }
 
 /** A concat whose inputs are all made inside its output. */
 static void try_concat(mixt__graph *graph, mixt__node *n, const int32_t *uses)
 {
     const mixt__concat_attrs *at = n->attrs;
+    bool dense = dense_windows(graph, n);
     for (int i = 0; i < n->in_count; i++) {
-        if (!input_can_be_window(graph, n->in[i], uses))
+        if (!input_can_be_window(graph, n->in[i], uses, dense))
             return;
         for (int j = 0; j < i; j++)
             if (n->in[j] == n->in[i])
