@@ -1,0 +1,167 @@
+/* Kept choices, without a GPU: several processes, damaged files, no folder. The library's versions are stood in for;
+ * each process reads the file afresh, so every use is a child of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "../support/temp_folder.h"
+#include "backend/cuda/cuda.h"
+
+#include <glob.h>
+#include <sys/wait.h>
+
+mixt__cuda_device mixt__cuda = {.name = "A GPU (of 1)"};
+size_t cublasLtGetVersion(void);
+size_t cudnnGetVersion(void);
+
+size_t cublasLtGetVersion(void)
+{
+    return 130000;
+}
+
+size_t cudnnGetVersion(void)
+{
+    return 91900;
+}
+
+static bool in_child(bool (*work)(int number), int number)
+{
+    int status;
+    pid_t child = fork();
+    if (!child)
+        _exit(work(number) ? 0 : 1);
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void text_key(char *key, size_t size, int number)
+{
+    snprintf(key, size, "product:%d", number);
+}
+
+static bool put_ten(int first)
+{
+    for (int i = 10 * first; i < 10 * first + 10; i++) {
+        char key[32];
+        int64_t value[3] = {i, -i, 7};
+        text_key(key, sizeof key, i);
+        mixt__cuda_choice_put(key, value, sizeof value);
+    }
+    return true;
+}
+
+static bool has(int number)
+{
+    char key[32];
+    int64_t value[3] = {0};
+    text_key(key, sizeof key, number);
+    return mixt__cuda_choice_get(key, value, sizeof value) && value[0] == number && value[1] == -number &&
+           value[2] == 7 && !mixt__cuda_choice_get(key, value, sizeof value - 1);
+}
+
+static bool has_not(int number)
+{
+    return !has(number);
+}
+
+static const char *only_file(void)
+{
+    static char path[512];
+    glob_t found;
+    assert_int_equal(glob(temp_path("cache/deep/choices-*.txt"), 0, NULL, &found), 0);
+    assert_int_equal(found.gl_pathc, 1);
+    snprintf(path, sizeof path, "%s", found.gl_pathv[0]);
+    globfree(&found);
+    return path;
+}
+
+static void many_processes(void **state)
+{
+    (void)state;
+    enum { PROCESSES = 8 };
+    for (int i = 0; i < PROCESSES; i++)
+        if (!fork())
+            _exit(put_ten(i) ? 0 : 1);
+    for (int i = 0; i < PROCESSES; i++)
+        assert_true(wait(NULL) > 0);
+    for (int i = 0; i < 10 * PROCESSES; i++)
+        assert_true(in_child(has, i));
+    assert_true(in_child(has_not, 10 * PROCESSES));
+    assert_non_null(strstr(only_file(), "choices-A-GPU--of-1--cublaslt130000-cudnn91900.txt"));
+}
+
+static bool damage(int at)
+{
+    FILE *file = fopen(only_file(), "r+");
+    fseek(file, at, SEEK_SET);
+    int old = fgetc(file);
+    fseek(file, at, SEEK_SET);
+    fputc(old == 'x' ? 'y' : 'x', file);
+    return fclose(file) == 0;
+}
+
+/** Damages the first line of the file, in its value or in its checksum; which choice that was. */
+static int damage_first(bool value)
+{
+    char line[1024];
+    int number, length = 0;
+    FILE *file = fopen(only_file(), "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    fclose(file);
+    assert_int_equal(sscanf(line, "product:%d%n", &number, &length), 1);
+    assert_true(damage(value ? length + 5 : (int)strlen(line) - 3));
+    return number;
+}
+
+/** That choice is gone, the others stay, and it can be made anew. */
+static void damaged_lines(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int lost = damage_first(i == 0);
+        assert_true(in_child(has_not, lost));
+        assert_true(in_child(has, (lost + 1) % 80));
+        assert_true(in_child(put_ten, lost / 10));
+        assert_true(in_child(has, lost));
+    }
+}
+
+static bool keeps_for_itself(int number)
+{
+    return put_ten(number) && has(10 * number);
+}
+
+static void no_folder(void **state)
+{
+    (void)state;
+    setenv("MIXT_CACHE", "/proc/nothing/here", 1);
+    assert_true(in_child(keeps_for_itself, 0));
+    assert_true(in_child(has_not, 0));
+}
+
+static void remove_cache(void)
+{
+    glob_t found;
+    if (glob(temp_path("cache/deep/*"), 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            unlink(found.gl_pathv[i]);
+    globfree(&found);
+    rmdir(temp_path("cache/deep"));
+    rmdir(temp_path("cache"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(many_processes), cmocka_unit_test(damaged_lines),
+                                       cmocka_unit_test(no_folder)};
+    temp_folder_make();
+    setenv("MIXT_CACHE", temp_path("cache/deep"), 1);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    remove_cache();
+    temp_folder_remove();
+    return failed;
+}
