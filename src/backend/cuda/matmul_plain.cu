@@ -46,7 +46,13 @@ static __device__ void load_slice(float (*tile)[TILE + 4], const T *data, const 
     }
 }
 
-template <typename T> static __global__ void __launch_bounds__(THREADS) matmul_plain(const plain_args p)
+/** Not inlined: sixteen copies would take longer to compile than they save. */
+static __device__ __noinline__ void finish_one(const epilogue_args &e, int64_t i, int64_t column, float sum)
+{
+    finish(e, i, column, sum);
+}
+
+template <typename T> static __global__ void __launch_bounds__(THREADS) matmul_plain(const __grid_constant__ plain_args p)
 {
     __shared__ float a_tile[SLICE][TILE + 4], b_tile[SLICE][TILE + 4];
     __shared__ int64_t a_lines[TILE], b_lines[TILE];
@@ -86,7 +92,7 @@ template <typename T> static __global__ void __launch_bounds__(THREADS) matmul_p
             for (int j = 0; j < 4; j++) {
                 int64_t row = row0 + 4 * y + i, col = col0 + 4 * x + j;
                 if (row < p.m && col < p.n)
-                    finish(p.out, (z * p.m + row) * p.n + col, col, sum[i][j]);
+                    finish_one(p.out, (z * p.m + row) * p.n + col, col, sum[i][j]);
             }
         __syncthreads();
     }

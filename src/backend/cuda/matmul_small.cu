@@ -173,6 +173,7 @@ template <typename T> static __global__ void __launch_bounds__(32 * MOST_WARPS) 
             *reinterpret_cast<float2 *>(&mine[at + 8 * SUM_ROW]) = make_float2(sum[i][j][2], sum[i][j][3]);
         }
     __syncthreads();
+#pragma unroll 1
     for (int i = threadIdx.x; i < TILE * TILE; i += blockDim.x) {
         int row = row0 + i / TILE, col = col0 + i % TILE;
         float total = 0.0f;
