@@ -1,0 +1,260 @@
+/* Convolution and its gradients through cuDNN's graph API, channels last, engines timed at plan time.
+ *
+ * folded: few channels, folded into many first (conv2d.h); not for the gradient of the source.
+ * cudnn:  the convolution as it is.
+ * plain:  conv2d_plain.cu, for what cuDNN has no engine for.
+ *
+ * A parameter's gradient comes out in FP32; cuDNN cannot add to it, so when it is added to, cuDNN writes beside it.
+ */
+#include "backend/cuda/conv2d.h"
+#include "backend/cuda/cudnn_graph.h"
+#include "backend/cuda/kernels.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/status.h"
+
+#include <string.h>
+
+enum { ALIGNMENT = 256, FOLD_CHANNELS = 4, FOLD_STRIDE = 2, FOLD_ROWS = 32768 };
+
+/** What prepare leaves for run. */
+typedef struct plan {
+    const mixt__cudnn_plan *cudnn;
+    mixt__cuda_fold fold;
+    bool folded;
+    size_t src_at, weight_at, result_at; // in the workspace; cuDNN's own begins it
+} plan;
+
+/* ---- the graph ---- */
+
+static mixt__cudnn_shape channels_last(mixt_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c)
+{
+    return (mixt__cudnn_shape){mixt__cudnn_type(dtype), 4, {n, c, h, w}, {h * w * c, 1, w * c, c}};
+}
+
+/** How the result leaves the convolution: as it is, or through an operation that lets cuDNN compile an engine for it.
+ */
+typedef enum exit_kind { EXIT_DIRECT, EXIT_COPY, EXIT_BIAS } exit_kind;
+
+static void describe(mixt__cudnn_graph *g, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind, mixt_dtype in,
+                     mixt_dtype out, exit_kind leaving)
+{
+    mixt__cudnn_shape src = channels_last(kind == MIXT_CONV_GRAD_SRC ? out : in, v->n, v->h, v->w, v->c);
+    mixt__cudnn_shape weight =
+        channels_last(kind == MIXT_CONV_GRAD_WEIGHT ? out : in, v->o, v->kernel_h, v->kernel_w, v->c);
+    mixt__cudnn_shape dst = channels_last(kind == MIXT_CONV_FORWARD ? out : in, v->n, v->out_h, v->out_w, v->o);
+    mixt__cudnn_shape bias = channels_last(MIXT_DTYPE_FP32, 1, 1, 1, v->o);
+    const mixt__cudnn_shape *operands[3][3] = {// of each kind: two inputs, the result
+                                               {&src, &weight, &dst},
+                                               {&dst, &weight, &src},
+                                               {&src, &dst, &weight}};
+    int a = mixt__cudnn_memory(g, operands[kind][0]), b = mixt__cudnn_memory(g, operands[kind][1]);
+    int added = leaving == EXIT_BIAS ? mixt__cudnn_memory(g, &bias) : 0;
+    int result = mixt__cudnn_memory(g, operands[kind][2]), raw = result;
+    if (leaving != EXIT_DIRECT) {
+        mixt__cudnn_shape exact = *operands[kind][2];
+        exact.type = CUDNN_DATA_FLOAT;
+        raw = mixt__cudnn_virtual(g, &exact);
+    }
+    mixt__cudnn_conv conv = {
+        .kind = (mixt__cudnn_conv_kind)kind,
+        .spatial = 2,
+        .pad_before = {v->pad, v->pad},
+        .pad_after = {v->pad, v->pad},
+        .stride = {v->stride, v->stride},
+        .dilation = {1, 1},
+        .src = kind == MIXT_CONV_GRAD_SRC ? raw : a,
+        .weight = kind == MIXT_CONV_GRAD_WEIGHT ? raw : b,
+        .dst = kind == MIXT_CONV_FORWARD    ? raw
+               : kind == MIXT_CONV_GRAD_SRC ? a
+                                            : b,
+    };
+    mixt__cudnn_convolve(g, &conv);
+    if (leaving != EXIT_DIRECT) {
+        mixt__cudnn_pointwise map = {
+            .mode = added ? CUDNN_POINTWISE_ADD : CUDNN_POINTWISE_IDENTITY, .x = raw, .b = added, .dst = result};
+        mixt__cudnn_map(g, &map);
+    }
+}
+
+/** The fastest engine over all ways out that the call allows. */
+static mixt_status choose(const mixt__call *call, mixt__cuda_conv_kind kind, const mixt__cuda_conv *v, mixt_dtype out,
+                          const mixt__cudnn_plan **best)
+{
+    static const char *const names[] = {"conv2d", "conv2d_grad_src", "conv2d_grad_weight"};
+    const mixt__conv2d_attrs *at = call->attrs;
+    mixt_dtype in = call->in[0].dtype;
+    mixt__cudnn_wish wish = {.strict_fp32 = in == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32};
+    bool bias = kind == MIXT_CONV_FORWARD && at->bias;
+    exit_kind ways[2] = {bias ? EXIT_BIAS : EXIT_DIRECT, EXIT_COPY};
+    int count = kind == MIXT_CONV_GRAD_WEIGHT && out != in ? 2 : 1;
+    mixt_status status = MIXT_OK;
+    *best = NULL;
+    for (int i = 0; i < count; i++) {
+        const mixt__cudnn_plan *one = NULL;
+        mixt__cudnn_graph g;
+        mixt__cudnn_begin(&g, names[kind]);
+        describe(&g, v, kind, in, out, ways[i]);
+        status = mixt__cudnn_choose(&g, &wish, &one);
+        mixt__cudnn_end(&g);
+        if (one && (!*best || mixt__cudnn_seconds(one) < mixt__cudnn_seconds(*best)))
+            *best = one;
+    }
+    return *best ? MIXT_OK : status;
+}
+
+/* ---- what is supported ---- */
+
+static bool is_float(const mixt__tensor *t)
+{
+    return t->dtype == MIXT_DTYPE_FP32 || t->dtype == MIXT_DTYPE_FP16 || t->dtype == MIXT_DTYPE_BF16;
+}
+
+static bool is_ordinary(const mixt__call *call, const mixt__cuda_conv *v, const char **reason)
+{
+    *reason = NULL;
+    if (!is_float(&call->in[0]) || !is_float(&call->in[1]) || !is_float(&call->out[0]))
+        *reason = "only fp32, fp16 and bf16";
+    else if (!v->n || !v->h || !v->w || !v->c || !v->out_h || !v->out_w || !v->o)
+        *reason = "nothing to multiply";
+    return !*reason;
+}
+
+/** grad_weight leaves cuDNN in FP32 when it is unfolded or added to afterwards. */
+static mixt_dtype result_dtype(const mixt__call *call, mixt__cuda_conv_kind kind, bool folded)
+{
+    return kind == MIXT_CONV_GRAD_WEIGHT && folded ? MIXT_DTYPE_FP32 : call->out[0].dtype;
+}
+
+static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, bool folded, const char **reason)
+{
+    const mixt__cudnn_plan *found;
+    mixt__cuda_conv v = mixt__cuda_conv_of(call, kind);
+    if (!is_ordinary(call, &v, reason))
+        return false;
+    if (folded && (v.c > FOLD_CHANNELS || v.stride > FOLD_STRIDE || v.h > FOLD_ROWS)) {
+        *reason = "enough channels as they are, or a large stride or image";
+        return false;
+    }
+    if (folded && call->in[0].dtype == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32) {
+        *reason = "no matrix units in strict FP32";
+        return false;
+    }
+    mixt__cuda_fold fold = mixt__cuda_fold_of(&v);
+    if (choose(call, kind, folded ? &fold.to : &v, result_dtype(call, kind, folded), &found) == MIXT_OK)
+        return true;
+    MIXT_LOG(DISPATCH, "%s", mixt_error_text());
+    *reason = "cuDNN has no engine for it (MIXT_LOG=dispatch says why)";
+    return false;
+}
+
+/* ---- plans ---- */
+
+/** Takes `count` elements at the end of the workspace. */
+static size_t reserve(mixt__call *call, int64_t count, mixt_dtype dtype)
+{
+    size_t at = (call->workspace_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    call->workspace_bytes = at + (size_t)count * mixt_dtype_size(dtype);
+    return at;
+}
+
+static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv_kind kind, bool folded)
+{
+    mixt__cuda_conv v = mixt__cuda_conv_of(call, kind);
+    plan *p = mixt__arena_alloc(arena, sizeof *p);
+    if (!p)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the plan of a convolution");
+    *p = (plan){.fold = mixt__cuda_fold_of(&v), .folded = folded};
+    const mixt__cuda_conv *to = folded ? &p->fold.to : &v;
+    mixt_dtype result = result_dtype(call, kind, folded);
+    int64_t weights = to->o * to->kernel_h * to->kernel_w * to->c;
+    MIXT_TRY(choose(call, kind, to, result, &p->cudnn));
+    call->workspace_bytes = mixt__cudnn_workspace(p->cudnn);
+    if (folded)
+        p->src_at = reserve(call, to->n * to->h * to->w * to->c, call->in[0].dtype);
+    if (folded && kind == MIXT_CONV_FORWARD)
+        p->weight_at = reserve(call, weights, call->in[1].dtype);
+    if (kind == MIXT_CONV_GRAD_WEIGHT && result == MIXT_DTYPE_FP32)
+        p->result_at = reserve(call, weights, result);
+    call->state = p;
+    return MIXT_OK;
+}
+
+/* ---- runs ---- */
+
+static void *place(const mixt__call *call, size_t at)
+{
+    return (char *)call->workspace + at;
+}
+
+static mixt_status run_as_is(const mixt__call *call)
+{
+    const plan *p = call->state;
+    void *pointers[4];
+    int count = 0;
+    for (int i = 0; i < call->in_count; i++)
+        pointers[count++] = call->in[i].data;
+    pointers[count] = call->out[0].data;
+    return mixt__cudnn_run(p->cudnn, pointers, call->workspace);
+}
+
+static mixt_status run_folded(const mixt__call *call)
+{
+    const plan *p = call->state;
+    mixt_dtype dtype = call->in[0].dtype;
+    void *src = place(call, p->src_at), *weight = place(call, p->weight_at);
+    MIXT_TRY(mixt__cuda_fold_src(&p->fold, dtype, call->in[0].data, src));
+    MIXT_TRY(mixt__cuda_fold_weight(&p->fold, dtype, call->in[1].data, weight));
+    void *pointers[4] = {src, weight, call->out[0].data};
+    if (call->in_count == 3) {
+        pointers[2] = call->in[2].data;
+        pointers[3] = call->out[0].data;
+    }
+    return mixt__cudnn_run(p->cudnn, pointers, call->workspace);
+}
+
+static mixt_status run_grad_weight(const mixt__call *call)
+{
+    const plan *p = call->state;
+    if (!(call->accumulate & 1))
+        return run_as_is(call);
+    float *result = place(call, p->result_at);
+    void *pointers[3] = {call->in[0].data, call->in[1].data, result};
+    MIXT_TRY(mixt__cudnn_run(p->cudnn, pointers, call->workspace));
+    return mixt__cuda_conv_add(call->out[0].data, result, mixt__tensor_count(&call->out[0]));
+}
+
+static mixt_status run_grad_weight_folded(const mixt__call *call)
+{
+    const plan *p = call->state;
+    float *result = place(call, p->result_at);
+    void *pointers[3] = {place(call, p->src_at), call->in[1].data, result};
+    MIXT_TRY(mixt__cuda_fold_src(&p->fold, call->in[0].dtype, call->in[0].data, pointers[0]));
+    MIXT_TRY(mixt__cudnn_run(p->cudnn, pointers, call->workspace));
+    return mixt__cuda_unfold_weight(&p->fold, call->out[0].dtype, result, call->out[0].data, call->accumulate & 1);
+}
+
+/* ---- candidates ---- */
+
+#define CANDIDATE(name, kind, is_folded, text, run_fn)                                                                 \
+    static bool name##_supports(const mixt__call *call, const char **reason)                                           \
+    {                                                                                                                  \
+        return supports(call, kind, is_folded, reason);                                                                \
+    }                                                                                                                  \
+    static mixt_status name##_prepare(mixt__call *call, mixt__arena *arena)                                            \
+    {                                                                                                                  \
+        return prepare(call, arena, kind, is_folded);                                                                  \
+    }                                                                                                                  \
+    static const mixt__kernel name = {text, name##_supports, name##_prepare, run_fn, NULL}
+
+CANDIDATE(forward, MIXT_CONV_FORWARD, false, "cudnn", run_as_is);
+CANDIDATE(forward_folded, MIXT_CONV_FORWARD, true, "folded", run_folded);
+CANDIDATE(grad_src, MIXT_CONV_GRAD_SRC, false, "cudnn", run_as_is);
+CANDIDATE(grad_weight, MIXT_CONV_GRAD_WEIGHT, false, "cudnn", run_grad_weight);
+CANDIDATE(grad_weight_folded, MIXT_CONV_GRAD_WEIGHT, true, "folded", run_grad_weight_folded);
+
+const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded, &forward, &mixt__cuda_conv2d_plain, NULL};
+const mixt__kernel *const mixt__cuda_conv2d_grad_src_kernels[] = {&grad_src, &mixt__cuda_conv2d_grad_src_plain, NULL};
+const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {&grad_weight_folded, &grad_weight,
+                                                                     &mixt__cuda_conv2d_grad_weight_plain, NULL};
