@@ -1,0 +1,249 @@
+/* The CUDA backend below its kernels: memory, copies, staging, recordings, time marks, what it says about itself.
+ *
+ * Needs a GPU: without one every test here fails, since a test that cannot run did not pass.
+ */
+#include "backend/backend.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const mixt__backend *gpu;
+
+enum { BYTES = 1 << 20 };
+
+static void check(mixt_status status)
+{
+    if (status != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+}
+
+static int open_gpu(void **state)
+{
+    (void)state;
+    if (mixt__backend_cuda(&gpu) == MIXT_OK)
+        return 0;
+    print_error("%s\n", mixt_error_text());
+    return -1;
+}
+
+static void fill(unsigned char *bytes, unsigned seed)
+{
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)(seed = seed * 1664525u + 1013904223u, seed >> 24);
+}
+
+static void describes_itself(void **state)
+{
+    mixt__device_info d;
+    (void)state;
+    check(gpu->describe(&d));
+    print_message("%s, %d multiprocessors, %.0f TFLOP/s fp16, %.2f TB/s, %s, %s\n", d.name, d.multiprocessors,
+                  d.flops[MIXT_DTYPE_FP16] / 1e12, d.bytes_s / 1e12, d.driver, d.libraries);
+    assert_true(d.name[0] && d.multiprocessors > 0 && d.capability >= 70 && d.tensor_cores >= 1);
+    assert_true(d.memory_free <= d.memory_bytes && d.memory_bytes > (size_t)1 << 30);
+    assert_true(d.clock > 1e8 && d.clock < 1e10 && d.bytes_s > 1e10);
+    assert_true(d.flops[MIXT_DTYPE_FP16] > d.flops[MIXT_DTYPE_FP32] && d.flops[MIXT_DTYPE_FP32] > 1e11);
+    assert_int_equal(d.flops[MIXT_DTYPE_BF16] > 0, d.capability >= 80);
+    assert_int_equal(d.flops[MIXT_DTYPE_TF32] > 0, d.capability >= 80);
+    assert_int_equal(d.flops[MIXT_DTYPE_FP8_E4M3] > 0, d.capability >= 89);
+    assert_true(isnan(d.power_limit) || d.power_limit > 1);
+    assert_non_null(strstr(d.libraries, "cuDNN 9."));
+}
+
+static void counts_memory_to_the_byte(void **state)
+{
+    (void)state;
+    size_t before = gpu->allocated();
+    void *a = gpu->alloc(1000), *b = gpu->alloc(0), *c = gpu->alloc(BYTES);
+    assert_true(a && b && c);
+    assert_int_equal(gpu->allocated() - before, 1000 + BYTES);
+    assert_int_equal((uintptr_t)a % 64, 0);
+    gpu->free(a);
+    gpu->free(b);
+    assert_int_equal(gpu->allocated() - before, BYTES);
+    gpu->free(c);
+    gpu->free(NULL);
+    assert_int_equal(gpu->allocated(), before);
+}
+
+/** Asking for more than there is fails without spoiling anything. */
+static void outlives_a_full_memory(void **state)
+{
+    unsigned char sent[64] = {1, 2, 3}, back[64] = {0};
+    (void)state;
+    size_t before = gpu->allocated();
+    assert_null(gpu->alloc((size_t)1 << 60));
+    assert_int_equal(gpu->allocated(), before);
+    void *block = gpu->alloc(sizeof sent);
+    assert_non_null(block);
+    check(gpu->upload(block, sent, sizeof sent));
+    check(gpu->download(back, block, sizeof back));
+    check(gpu->synchronize());
+    assert_memory_equal(sent, back, sizeof sent);
+    gpu->free(block);
+}
+
+static void copies_both_ways(void **state)
+{
+    (void)state;
+    unsigned char *sent = gpu->alloc_host(BYTES), *back = gpu->alloc_host(BYTES);
+    void *a = gpu->alloc(BYTES), *b = gpu->alloc(BYTES);
+    assert_true(sent && back && a && b);
+    fill(sent, 1);
+    check(gpu->copy(a, sent, BYTES));
+    check(gpu->copy(b, a, BYTES));
+    check(gpu->copy(back, b, BYTES));
+    check(gpu->synchronize());
+    assert_memory_equal(sent, back, BYTES);
+    check(gpu->zero((char *)b + 3, 5));
+    check(gpu->download(back, b, BYTES));
+    memset(sent + 3, 0, 5);
+    assert_memory_equal(sent, back, BYTES);
+    gpu->free(a);
+    gpu->free(b);
+    gpu->free_host(sent);
+    gpu->free_host(back);
+}
+
+/** Batches through two slots in turn: each reader sees its own batch, however late it runs. */
+static void stages_beside_the_kernels(void **state)
+{
+    enum { BATCHES = 16 };
+    (void)state;
+    unsigned char *host = gpu->alloc_host(BYTES), *expected = malloc(BYTES), *back = malloc(BYTES);
+    char *slots[2] = {gpu->alloc(BYTES), gpu->alloc(BYTES)}, *kept = gpu->alloc((size_t)BATCHES * BYTES);
+    assert_true(host && expected && back && slots[0] && slots[1] && kept);
+    for (int i = 0; i < BATCHES; i++) {
+        int slot = i % 2;
+        fill(host, (unsigned)i);
+        mixt__piece pieces[2] = {{slots[slot], host, BYTES / 4},
+                                 {slots[slot] + BYTES / 4, host + BYTES / 4, BYTES - BYTES / 4}};
+        check(gpu->stage(slot, pieces, 2, true)); // host may change again
+        for (int again = 0; again < 20; again++)  // a step that takes longer than the copy
+            check(gpu->copy(kept + (size_t)i * BYTES, slots[slot], BYTES));
+        check(gpu->fence(slot));
+    }
+    for (int i = 0; i < BATCHES; i++) {
+        fill(expected, (unsigned)i);
+        check(gpu->download(back, kept + (size_t)i * BYTES, BYTES));
+        assert_memory_equal(expected, back, BYTES);
+    }
+    gpu->free(slots[0]);
+    gpu->free(slots[1]);
+    gpu->free(kept);
+    gpu->free_host(host);
+    free(expected);
+    free(back);
+}
+
+typedef struct chain {
+    char *block;
+    int issued;
+} chain;
+
+/** Shifts the block's bytes by one place, as a step that depends on the one before. */
+static mixt_status shift(void *argument)
+{
+    chain *c = argument;
+    c->issued++;
+    mixt_status status = gpu->copy(c->block + 512, c->block, 256);
+    return status == MIXT_OK ? gpu->copy(c->block + 1, c->block + 512, 255) : status;
+}
+
+static mixt_status refuse(void *argument)
+{
+    (void)argument;
+    return MIXT_ERROR_UNSUPPORTED;
+}
+
+static void replays_what_it_recorded(void **state)
+{
+    chain c = {.block = gpu->alloc(1024)};
+    mixt__recording *recording = NULL;
+    unsigned char back[1024];
+    (void)state;
+    check(gpu->zero(c.block, 1024));
+    check(gpu->zero(c.block, 1));
+    unsigned char one = 7;
+    check(gpu->upload(c.block, &one, 1));
+    check(gpu->record(shift, &c, &recording));
+    check(gpu->download(back, c.block, 1024));
+    assert_int_equal(back[1], 0); // recording runs nothing
+    for (int i = 0; i < 5; i++)
+        check(gpu->replay(recording));
+    check(gpu->download(back, c.block, 1024));
+    assert_int_equal(c.issued, 1);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(back[i], i <= 5 ? 7 : 0);
+    gpu->forget(recording);
+    assert_int_equal(gpu->record(refuse, NULL, &recording), MIXT_ERROR_UNSUPPORTED);
+    assert_null(recording);
+    check(shift(&c)); // the stream is usable again
+    check(gpu->synchronize());
+    gpu->free(c.block);
+}
+
+static void times_what_runs(void **state)
+{
+    double first, second, both;
+    (void)state;
+    char *a = gpu->alloc(64 * BYTES), *b = gpu->alloc(64 * BYTES);
+    assert_true(a && b);
+    for (int round = 0; round < 2; round++) { // the first warms up
+        check(gpu->mark(0));
+        check(gpu->copy(a, b, BYTES));
+        check(gpu->mark(1));
+        for (int i = 0; i < 8; i++)
+            check(gpu->copy(a, b, 64 * BYTES));
+        check(gpu->mark(2));
+        check(gpu->between(0, 1, &first));
+        check(gpu->between(1, 2, &second));
+        check(gpu->between(0, 2, &both));
+    }
+    assert_true(first > 0 && second > first && fabs(first + second - both) < 1e-5);
+    gpu->free(a);
+    gpu->free(b);
+}
+
+static void energy_never_falls(void **state)
+{
+    (void)state;
+    double last = gpu->energy();
+    if (isnan(last)) {
+        print_message("this GPU does not count its energy\n");
+        return;
+    }
+    char *a = gpu->alloc(256 * BYTES), *b = gpu->alloc(256 * BYTES);
+    assert_true(a && b);
+    double begin = last;
+    for (int i = 0; i < 50; i++) {
+        for (int k = 0; k < 50; k++)
+            check(gpu->copy(a, b, 256 * BYTES));
+        check(gpu->synchronize());
+        double now = gpu->energy();
+        assert_true(now >= last);
+        last = now;
+    }
+    print_message("%.1f J for 50 x 50 copies of 256 MiB\n", last - begin);
+    assert_true(last > begin);
+    gpu->free(a);
+    gpu->free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(describes_itself),          cmocka_unit_test(counts_memory_to_the_byte),
+        cmocka_unit_test(outlives_a_full_memory),    cmocka_unit_test(copies_both_ways),
+        cmocka_unit_test(stages_beside_the_kernels), cmocka_unit_test(replays_what_it_recorded),
+        cmocka_unit_test(times_what_runs),           cmocka_unit_test(energy_never_falls),
+    };
+    return cmocka_run_group_tests(tests, open_gpu, NULL);
+}
