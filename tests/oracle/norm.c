@@ -156,6 +156,12 @@ static void make_grad(test_case *c)
     case_input(c, c->dtype, f->out[0].shape);
     if (f->attrs.norm.relu)
         case_copy(c, &f->in[2]);
+    if (!strcmp(c->op->name, "layer_norm_grad") && problem_int(c, "addend", 0)) {
+        c->attrs.norm.addend = true;
+        test_tensor *addend = case_input(c, c->dtype, f->out[0].shape);
+        if (c->unrounded) // differences of the forward see the gradient alone
+            memset(addend->value, 0, (size_t)addend->count * sizeof(double));
+    }
 }
 
 /** How much of grad_dst counts at element i, where the normalised value is v: all of it, or with ReLU none where the
@@ -198,6 +204,10 @@ static void expect_grad(test_case *c)
                     dx->value[i] = rstd * (h - a - v * b);
                     dx->slack[i] = rstd * (4 * U32 * (fabs(h) + fabs(a) + fabs(v * b)) + ea + fabs(v) * eb +
                                            ev * fabs(b) + unsure * fabs(w));
+                    if (!g.channels && c->attrs.norm.addend) {
+                        dx->value[i] += c->in[5].value[i];
+                        dx->slack[i] += 2 * U32 * (fabs(dx->value[i]) + fabs(c->in[5].value[i]));
+                    }
                 }
             }
     }

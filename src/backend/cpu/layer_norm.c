@@ -35,10 +35,12 @@ static mixt_status plain_run(const mixt__call *call)
     return MIXT_OK;
 }
 
-/** One row of grad_src: rstd · (g - mean(g) - x̂ · mean(g · x̂)) with g = grad_dst · weight. */
+/** One row of grad_src: rstd · (g - mean(g) - x̂ · mean(g · x̂)) with g = grad_dst · weight, plus the addend. */
 static void plain_grad_row(const mixt__call *call, int64_t r, int64_t cols)
 {
     const mixt__tensor *src = &call->in[0], *grad_dst = &call->in[4], *grad_src = &call->out[0];
+    const mixt__norm_attrs *at = call->attrs;
+    const mixt__tensor *addend = at->addend ? &call->in[5] : NULL;
     const float *weight = call->in[1].data;
     double mean = (double)((const float *)call->in[2].data)[r], rstd = (double)((const float *)call->in[3].data)[r];
     double sum_g = 0, sum_gx = 0;
@@ -51,8 +53,9 @@ static void plain_grad_row(const mixt__call *call, int64_t r, int64_t cols)
     for (int64_t c = 0; c < cols; c++) {
         double x = ((double)mixt__load(src->data, src->dtype, r * cols + c) - mean) * rstd;
         double g = (double)mixt__load(grad_dst->data, grad_dst->dtype, r * cols + c) * (double)weight[c];
+        double add = addend ? (double)mixt__load(addend->data, addend->dtype, r * cols + c) : 0;
         mixt__store(grad_src->data, grad_src->dtype, r * cols + c,
-                    (float)(rstd * (g - (sum_g + x * sum_gx) / (double)cols)));
+                    (float)(rstd * (g - (sum_g + x * sum_gx) / (double)cols) + add));
     }
 }
 

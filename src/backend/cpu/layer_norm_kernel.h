@@ -238,5 +238,15 @@ static mixt_status grad_run(const mixt__call *call)
     return MIXT_OK;
 }
 
+static bool grad_supports(const mixt__call *call, const char **reason)
+{
+    const mixt__norm_attrs *at = call->attrs;
+    if (at->addend) {
+        *reason = "not with an addend";
+        return false;
+    }
+    return vec_supports(call, reason);
+}
+
 const mixt__kernel VEC_ISA(mixt__layer_norm) = {VEC_ISA_NAME, vec_supports, NULL, forward_run, NULL};
-const mixt__kernel VEC_ISA(mixt__layer_norm_grad) = {VEC_ISA_NAME, vec_supports, grad_prepare, grad_run, NULL};
+const mixt__kernel VEC_ISA(mixt__layer_norm_grad) = {VEC_ISA_NAME, grad_supports, grad_prepare, grad_run, NULL};

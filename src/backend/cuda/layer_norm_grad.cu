@@ -1,0 +1,297 @@
+/* The gradient of layer norm, with a fused addend.
+ *
+ * A team of threads side by side covers a row, 16 bytes each, and takes two rows at a time; each thread keeps to its
+ * columns, so the parameters' gradients add up in its registers until the grid, which just fills the GPU, has swept all
+ * rows. The two sums of a row go through shared memory, with a barrier of the team alone; two buffers in turn make one
+ * barrier a sweep enough. Blocks leave one partial sum a column, which a second launch adds up in order.
+ * Bytes: reads of src, grad_dst (and the addend), a write of grad_src.
+ *
+ * Rows too long, odd or unaligned are left to kernels that take one element at a time.
+ */
+#include "backend/cuda/layer_norm.cuh"
+
+enum {
+    TEAM_ROWS = 2,
+    SUMS = 2 * TEAM_ROWS,
+    GRAD_THREADS = 384,
+    GRAD_BLOCKS = 2,
+    TILE = 32,
+    SLICES = 8,
+    MAX_SPLITS = 64
+};
+
+/* ---- teams ---- */
+
+static __device__ __forceinline__ void team_barrier(int team, int threads)
+{
+    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory");
+}
+
+/** Sums of SUMS values over a warp: each exchange first halves the values that a lane is left with, so that lane l ends
+ *  with the sum of value l / (32 / SUMS). */
+static __device__ __forceinline__ float warp_sums(float *s)
+{
+    int lane = (int)threadIdx.x & 31, bit = 16;
+#pragma unroll
+    for (int half = SUMS / 2; half; half >>= 1, bit >>= 1) {
+        bool upper = lane & bit;
+#pragma unroll
+        for (int i = 0; i < half; i++) {
+            float kept = upper ? s[i + half] : s[i], given = upper ? s[i] : s[i + half];
+            s[i] = kept + __shfl_xor_sync(0xffffffffu, given, bit);
+        }
+    }
+#pragma unroll
+    for (; bit; bit >>= 1)
+        s[0] += __shfl_xor_sync(0xffffffffu, s[0], bit);
+    return s[0];
+}
+
+/** What a team holds of its rows. */
+template <typename T, int V> struct team_rows {
+    pack<T, V> x[TEAM_ROWS], g[TEAM_ROWS];
+    float mean[TEAM_ROWS], rstd[TEAM_ROWS];
+};
+
+template <typename T, int V>
+static __device__ __forceinline__ void team_load(const job &j, int64_t row, int64_t col, bool active,
+                                                 team_rows<T, V> &t)
+{
+#pragma unroll
+    for (int r = 0; r < TEAM_ROWS; r++) {
+        bool inside = row + r < j.rows;
+        t.x[r] = active && inside ? load<T, V>(j.src, (row + r) * j.cols + col) : pack<T, V>();
+        t.g[r] = active && inside ? load<T, V>(j.grad_dst, (row + r) * j.cols + col) : pack<T, V>();
+        t.mean[r] = inside ? j.mean[row + r] : 0.0f;
+        t.rstd[r] = inside ? j.rstd[row + r] : 0.0f;
+    }
+}
+
+/** Adds to the parameters' gradients; s: for each row, the sums of g·w and of g·w·x̂ over this thread's columns. */
+template <typename T, int V>
+static __device__ __forceinline__ void team_sums(team_rows<T, V> &t, const float *weight, float *grad_weight,
+                                                 float *grad_bias, float *s)
+{
+#pragma unroll
+    for (int r = 0; r < TEAM_ROWS; r++) {
+        float x[V], g[V];
+        unpack(x, t.x[r]);
+        unpack(g, t.g[r]);
+        s[2 * r] = s[2 * r + 1] = 0;
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            float hat = (x[k] - t.mean[r]) * t.rstd[r], h = g[k] * weight[k];
+            s[2 * r] += h;
+            s[2 * r + 1] += h * hat;
+            grad_weight[k] += g[k] * hat;
+            grad_bias[k] += g[k];
+        }
+        forget(t.x[r]);
+        forget(t.g[r]);
+    }
+}
+
+template <typename T, int V>
+static __device__ __forceinline__ void team_store(const job &j, int64_t row, int64_t col, const team_rows<T, V> &t,
+                                                  const float *weight, const float *s)
+{
+#pragma unroll
+    for (int r = 0; r < TEAM_ROWS; r++) {
+        float x[V], g[V], add[V];
+        if (row + r >= j.rows)
+            return;
+        if (j.addend)
+            unpack(add, load<T, V>(j.addend, (row + r) * j.cols + col));
+        unpack(x, t.x[r]);
+        unpack(g, t.g[r]);
+        float mean_h = s[2 * r] * j.inv_cols, mean_hx = s[2 * r + 1] * j.inv_cols;
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            float hat = (x[k] - t.mean[r]) * t.rstd[r];
+            x[k] = t.rstd[r] * (g[k] * weight[k] - mean_h - hat * mean_hx) + (j.addend ? add[k] : 0.0f);
+        }
+        store<T, V>(j.dst, (row + r) * j.cols + col, x);
+    }
+}
+
+/** Adds the teams' sums in order, through shared memory, and leaves the block's. */
+template <int V>
+static __device__ __forceinline__ void block_partial(const job &j, float *shared, float *sums, int64_t col, float *out)
+{
+    int team = (int)threadIdx.y, place = (int)threadIdx.x * V, span = (int)blockDim.x * V;
+    __syncthreads();
+    for (int k = 0; k < V; k++)
+        shared[team * span + place + k] = sums[k];
+    __syncthreads();
+    if (team == 0 && col < j.cols)
+        for (int k = 0; k < V; k++) {
+            float total = sums[k];
+            for (int other = 1; other < (int)blockDim.y; other++)
+                total += shared[other * span + place + k];
+            out[col + k] = total;
+        }
+}
+
+/** blockDim = (threads of a team, teams). */
+template <typename T, int V>
+static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_grad_team(const job j)
+{
+    extern __shared__ float shared[];
+    int team = (int)threadIdx.y, threads = (int)blockDim.x, warps = threads / 32, warp = (int)threadIdx.x / 32;
+    int64_t col = (int64_t)threadIdx.x * V, stride = (int64_t)gridDim.x * blockDim.y * TEAM_ROWS;
+    bool active = col < j.cols, other = false;
+    float weight[V] = {}, grad_weight[V] = {}, grad_bias[V] = {};
+    if (active)
+        load_constants<V>(weight, j.weight, col);
+    for (int64_t row = ((int64_t)blockIdx.x * blockDim.y + team) * TEAM_ROWS; row < j.rows; row += stride) {
+        team_rows<T, V> t;
+        float s[SUMS];
+        float *buffer = shared + ((int)other * (int)blockDim.y + team) * warps * SUMS;
+        team_load(j, row, col, active, t);
+        team_sums(t, weight, grad_weight, grad_bias, s);
+        float sum = warp_sums(s);
+        if (threadIdx.x % (32 / SUMS) == 0)
+            buffer[warp * SUMS + (threadIdx.x & 31) / (32 / SUMS)] = sum;
+        team_barrier(team, threads);
+        for (int i = 0; i < SUMS; i++)
+            s[i] = buffer[i];
+        for (int w = 1; w < warps; w++)
+            for (int i = 0; i < SUMS; i++)
+                s[i] += buffer[w * SUMS + i];
+        if (active)
+            team_store(j, row, col, t, weight, s);
+        other = !other;
+    }
+    float *out = j.partials + (int64_t)blockIdx.x * 2 * j.cols;
+    block_partial<V>(j, shared, grad_weight, col, out);
+    block_partial<V>(j, shared, grad_bias, col, out + j.cols);
+}
+
+/* ---- one element at a time ---- */
+
+template <typename T> static __global__ void __launch_bounds__(PLAIN_THREADS) layer_norm_grad_plain(const job j)
+{
+    __shared__ float shared[32];
+    for (int64_t row = blockIdx.x; row < j.rows; row += gridDim.x) {
+        const T *src = (const T *)j.src + row * j.cols, *grad = (const T *)j.grad_dst + row * j.cols;
+        const T *addend = (const T *)j.addend + (j.addend ? row * j.cols : 0);
+        T *dst = (T *)j.dst + row * j.cols;
+        float mean = j.mean[row], rstd = j.rstd[row], sum_h = 0, sum_hx = 0;
+        for (int64_t c = threadIdx.x; c < j.cols; c += PLAIN_THREADS) {
+            float h = to_float(grad[c]) * j.weight[c];
+            sum_h += h;
+            sum_hx += h * ((to_float(src[c]) - mean) * rstd);
+        }
+        float mean_h = block_sum(sum_h, shared) * j.inv_cols, mean_hx = block_sum(sum_hx, shared) * j.inv_cols;
+        for (int64_t c = threadIdx.x; c < j.cols; c += PLAIN_THREADS) {
+            float hat = (to_float(src[c]) - mean) * rstd, h = to_float(grad[c]) * j.weight[c];
+            dst[c] = from_float<T>(rstd * (h - mean_h - hat * mean_hx) + (addend ? to_float(addend[c]) : 0.0f));
+        }
+    }
+}
+
+/** blockDim = (TILE, SLICES): a block takes TILE columns of every gridDim.y-th group of SLICES rows. */
+template <typename T> static __global__ void __launch_bounds__(TILE *SLICES) layer_norm_grad_columns(const job j)
+{
+    __shared__ float weights[SLICES][TILE], biases[SLICES][TILE];
+    int64_t col = (int64_t)blockIdx.x * TILE + threadIdx.x;
+    float sum_w = 0, sum_b = 0;
+    for (int64_t row = (int64_t)blockIdx.y * SLICES + threadIdx.y; col < j.cols && row < j.rows;
+         row += (int64_t)gridDim.y * SLICES) {
+        float g = to_float(((const T *)j.grad_dst)[row * j.cols + col]);
+        sum_w += g * ((to_float(((const T *)j.src)[row * j.cols + col]) - j.mean[row]) * j.rstd[row]);
+        sum_b += g;
+    }
+    weights[threadIdx.y][threadIdx.x] = sum_w;
+    biases[threadIdx.y][threadIdx.x] = sum_b;
+    __syncthreads();
+    if (threadIdx.y || col >= j.cols)
+        return;
+    for (int i = 1; i < SLICES; i++) {
+        sum_w += weights[i][threadIdx.x];
+        sum_b += biases[i][threadIdx.x];
+    }
+    j.partials[(2 * (int64_t)blockIdx.y) * j.cols + col] = sum_w;
+    j.partials[(2 * (int64_t)blockIdx.y + 1) * j.cols + col] = sum_b;
+}
+
+/** The parts' sums of both parameters: 2·cols columns; blockDim = (TILE, SLICES). */
+static __global__ void __launch_bounds__(TILE *SLICES) layer_norm_grad_params(const job j)
+{
+    __shared__ float sums[SLICES][TILE];
+    int64_t at = (int64_t)blockIdx.x * TILE + threadIdx.x;
+    float sum = 0;
+#pragma unroll 8
+    for (int64_t part = threadIdx.y; part < (at < 2 * j.cols ? j.parts : 0); part += SLICES)
+        sum += j.partials[part * 2 * j.cols + at];
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y || at >= 2 * j.cols)
+        return;
+    for (int i = 1; i < SLICES; i++)
+        sum += sums[i][threadIdx.x];
+    bool is_bias = at >= j.cols;
+    float *out = is_bias ? j.grad_bias + (at - j.cols) : j.grad_weight + at;
+    *out = (is_bias ? j.add_bias : j.add_weight) ? *out + sum : sum;
+}
+
+/* ---- the host's side ---- */
+
+/** Partial sums that blocks may leave, whichever kernels run. */
+static int64_t most_parts(void)
+{
+    int64_t blocks = (int64_t)mixt__cuda.multiprocessors * GRAD_BLOCKS;
+    return blocks > MAX_SPLITS ? blocks : MAX_SPLITS;
+}
+
+static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
+{
+    (void)arena;
+    call->workspace_bytes = (size_t)(most_parts() * 2 * mixt__tensor_last(&call->in[0])) * sizeof(float);
+    return MIXT_OK;
+}
+
+template <typename T> static void gradient(job &j, bool vectors)
+{
+    constexpr int V = vec16<T>::size;
+    int64_t threads = mixt__ceil_div(j.cols, 32 * V) * 32;
+    if (vectors && threads <= GRAD_THREADS) {
+        int64_t teams = GRAD_THREADS / threads, blocks = mixt__ceil_div(j.rows, teams * TEAM_ROWS);
+        size_t sums = (size_t)(2 * teams * (threads / 32) * SUMS), partial = (size_t)(teams * threads * V);
+        j.parts = blocks < most_parts() ? blocks : most_parts();
+        layer_norm_grad_team<T, V><<<(unsigned)j.parts, dim3((unsigned)threads, (unsigned)teams),
+                                     (sums > partial ? sums : partial) * sizeof(float), mixt__cuda.stream>>>(j);
+        return;
+    }
+    int64_t splits = mixt__ceil_div(j.rows, 4 * SLICES);
+    j.parts = splits < MAX_SPLITS ? splits : MAX_SPLITS;
+    layer_norm_grad_plain<T><<<plain_grid(&j), PLAIN_THREADS, 0, mixt__cuda.stream>>>(j);
+    layer_norm_grad_columns<T>
+        <<<dim3((unsigned)mixt__ceil_div(j.cols, TILE), (unsigned)j.parts), dim3(TILE, SLICES), 0, mixt__cuda.stream>>>(
+            j);
+}
+
+static mixt_status grad_run(const mixt__call *call)
+{
+    const mixt__norm_attrs *at = (const mixt__norm_attrs *)call->attrs;
+    job j = job_of(call);
+    j.mean = (float *)call->in[2].data;
+    j.rstd = (float *)call->in[3].data;
+    j.grad_dst = call->in[4].data;
+    j.addend = at->addend ? call->in[5].data : NULL;
+    j.grad_weight = (float *)call->out[1].data;
+    j.grad_bias = (float *)call->out[2].data;
+    j.partials = (float *)call->workspace;
+    j.add_weight = call->accumulate >> 1 & 1;
+    j.add_bias = call->accumulate >> 2 & 1;
+    if (j.rows)
+        DISPATCH(call->in[0].dtype, T, gradient<T>(j, all_aligned(call, &j)));
+    if (j.cols)
+        layer_norm_grad_params<<<(unsigned)mixt__ceil_div(2 * j.cols, TILE), dim3(TILE, SLICES), 0,
+                                 mixt__cuda.stream>>>(j);
+    return mixt__cuda_launched("layer_norm_grad");
+}
+
+static const mixt__kernel grad_kernel = {.name = "rows", .prepare = grad_prepare, .run = grad_run};
+
+extern "C" const mixt__kernel *const mixt__cuda_layer_norm_grad_kernels[] = {&grad_kernel, NULL};
