@@ -20,14 +20,14 @@ enum { CHUNK_THREADS = 512, CHUNK_VECTORS = MIXT_UPDATE_CHUNK / (4 * CHUNK_THREA
 
 /* ---- statistics ---- */
 
-typedef struct chunk_stats {
+typedef struct alignas(16) chunk_stats {
     double sum_squares;
     uint32_t amax; // bits of a magnitude, which order like the magnitudes
     int32_t nonfinite, zeros;
-    int32_t unused;
+    int32_t unused[3];
 } chunk_stats;
 
-static_assert(sizeof(chunk_stats) <= 32, "mixt__update_workspace counts 32 bytes a chunk");
+static_assert(sizeof(chunk_stats) == 32, "mixt__update_workspace counts 32 bytes a chunk");
 
 static __device__ __forceinline__ void stats_add(chunk_stats &s, float x)
 {
@@ -71,7 +71,7 @@ static __device__ __forceinline__ chunk_stats stats_read(const chunk_stats *p)
         } s;
     } first;
     first.raw = __ldcg(reinterpret_cast<const float4 *>(p));
-    return {first.s.sum_squares, first.s.amax, first.s.nonfinite, __ldcg(&p->zeros), 0};
+    return {first.s.sum_squares, first.s.amax, first.s.nonfinite, __ldcg(&p->zeros), {}};
 }
 
 /** By one warp. */
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
         int at = i * CHUNK_THREADS + (int)threadIdx.x;
         x[i] = 4 * at < count ? __ldcs(g + at) : make_float4(0, 0, 0, 0);
     }
-    chunk_stats s = {0, 0, 0, 0, 0};
+    chunk_stats s = {0, 0, 0, 0, {}};
 #pragma unroll
     for (int i = 0; i < CHUNK_VECTORS; i++) {
         int at = 4 * (i * CHUNK_THREADS + (int)threadIdx.x);
@@ -129,7 +129,7 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
         warps[threadIdx.x / 32] = s;
     __syncthreads();
     if (threadIdx.x < 32) {
-        s = threadIdx.x < CHUNK_THREADS / 32 ? warps[threadIdx.x] : chunk_stats{0, 0, 0, 0, 0};
+        s = threadIdx.x < CHUNK_THREADS / 32 ? warps[threadIdx.x] : chunk_stats{0, 0, 0, 0, {}};
         s = stats_of_warp(s);
         if (threadIdx.x == 0)
             partial[blockIdx.x] = s;
