@@ -3,7 +3,8 @@
  *
  * cuBLASLt gets bias, addend (its C), ReLU, GELU with its input kept, and GELU's gradient as epilogues. It wants the
  * bias in the result's format: an FP32 bias of a low-precision product is converted into the workspace first. It is
- * never asked for bias gradients: with them a product takes several times as long.
+ * never asked for bias gradients: with them a product takes several times as long. Its GELU is good to 17 bits: in FP32
+ * ours follows the product in a pass of its own.
  */
 #include "backend/cuda/matmul.h"
 
@@ -107,6 +108,13 @@ static bool lay_out(cublasLtMatrixLayoutOpaque_t *layout, mixt_dtype dtype, int6
                CUBLAS_STATUS_SUCCESS;
 }
 
+/** Whether GELU or its gradient stays out of cuBLASLt's epilogue. */
+static bool gelu_apart(const mixt__call *call)
+{
+    const mixt__matmul_attrs *at = call->attrs;
+    return at->epilogue >= MIXT_EPILOGUE_GELU && call->in[0].dtype == MIXT_DTYPE_FP32;
+}
+
 static bool set_epilogue(const mixt__call *call, const mixt__cuda_product *p, mixt__cuda_lt *lt)
 {
     static const uint32_t plain[] = {CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_GELU_AUX,
@@ -117,17 +125,18 @@ static bool set_epilogue(const mixt__call *call, const mixt__cuda_product *p, mi
     const mixt__tensor *bias = mixt__cuda_product_bias(call);
     mixt_dtype dtype = call->out[0].dtype;
     const void *somewhere = (const void *)256; // nothing is read before a run: only its alignment counts
+    mixt__epilogue kind = gelu_apart(call) ? MIXT_EPILOGUE_NONE : at->epilogue;
     int64_t step = p->m * p->n;
-    if (at->epilogue >= MIXT_EPILOGUE_GELU &&
-        !(set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &somewhere, sizeof somewhere) &&
-          set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p->n, sizeof p->n) &&
-          set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, &step, sizeof step)))
+    lt->fused_gelu = kind >= MIXT_EPILOGUE_GELU;
+    if (lt->fused_gelu && !(set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &somewhere, sizeof somewhere) &&
+                            set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &p->n, sizeof p->n) &&
+                            set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, &step, sizeof step)))
         return false;
     if (!bias)
-        return set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &plain[at->epilogue], sizeof plain[0]);
+        return set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &plain[kind], sizeof plain[0]);
     if (bias->dtype != dtype)
         lt->bias_bytes = ((size_t)p->n * mixt_dtype_size(dtype) + 255) / 256 * 256;
-    return set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &biased[at->epilogue], sizeof biased[0]) &&
+    return set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE, &biased[kind], sizeof biased[0]) &&
            set(lt, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere, sizeof somewhere);
 }
 
@@ -176,11 +185,12 @@ static const char *refusal(const mixt__call *call, const mixt__cuda_product *p)
         return "more products than cuBLASLt takes in a batch";
     if (addend && addend->dtype != call->out[0].dtype)
         return "cuBLASLt: the addend has another format than the result";
-    if (at->epilogue >= MIXT_EPILOGUE_GELU && call->in[0].dtype != call->out[0].dtype)
+    bool gelu = at->epilogue >= MIXT_EPILOGUE_GELU && !gelu_apart(call);
+    if (gelu && call->in[0].dtype != call->out[0].dtype)
         return "cuBLASLt: GELU's input has another format than the result";
-    if (at->epilogue == MIXT_EPILOGUE_GELU_GRAD && at->bias)
+    if (gelu && at->epilogue == MIXT_EPILOGUE_GELU_GRAD && at->bias)
         return "cuBLASLt has no bias before GELU's gradient";
-    if (at->epilogue >= MIXT_EPILOGUE_GELU && p->n % 8)
+    if (gelu && p->n % 8)
         return "cuBLASLt: GELU's input must have a multiple of 8 columns";
     return mixt__cuda_lt_handle() ? NULL : "cuBLASLt cannot start";
 }
@@ -215,34 +225,44 @@ static bool aligned(const void *data, uint32_t bytes)
     return (uintptr_t)data % bytes == 0;
 }
 
+static mixt__cuda_lt_data data_of(const mixt__call *call)
+{
+    const mixt__matmul_attrs *at = call->attrs;
+    const mixt__cuda_lt *lt = call->state;
+    const mixt__tensor *bias = mixt__cuda_product_bias(call), *addend = mixt__cuda_product_addend(call),
+                       *pre = mixt__cuda_product_pre(call);
+    mixt__cuda_lt_data data = {.a = call->in[0].data,
+                               .b = call->in[1].data,
+                               .bias = lt->bias_bytes ? call->workspace
+                                       : bias         ? bias->data
+                                                      : NULL,
+                               .d = call->out[0].data,
+                               .workspace = (char *)call->workspace + lt->bias_bytes,
+                               .beta = addend || call->accumulate & 1 ? 1.0f : 0.0f};
+    if (at->epilogue == MIXT_EPILOGUE_GELU)
+        *(gelu_apart(call) ? &data.d : &data.aux) = call->out[1].data;
+    else if (pre && !gelu_apart(call))
+        data.aux = pre->data;
+    data.c = addend ? addend->data : data.d;
+    return data;
+}
+
 static mixt_status run(const mixt__call *call)
 {
     mixt__cuda_lt *lt = call->state;
     const mixt__matmul_attrs *at = call->attrs;
-    const mixt__tensor *bias = mixt__cuda_product_bias(call), *addend = mixt__cuda_product_addend(call),
-                       *pre = mixt__cuda_product_pre(call), *dst = &call->out[0];
-    bool adds = call->accumulate & 1;
-    bool fused = addend || at->epilogue != MIXT_EPILOGUE_NONE; // then cuBLASLt would add before the epilogue
-    if ((adds && fused) || !aligned(call->in[0].data, lt->a_align) || !aligned(call->in[1].data, lt->b_align))
+    const mixt__tensor *bias = mixt__cuda_product_bias(call);
+    bool fused = at->addend || at->epilogue != MIXT_EPILOGUE_NONE; // then cuBLASLt would add before the epilogue
+    if ((fused && call->accumulate & 1) || !aligned(call->in[0].data, lt->a_align) ||
+        !aligned(call->in[1].data, lt->b_align))
         return mixt__cuda_matmul_plain.run(call);
-    mixt__cuda_lt_data data = {.a = call->in[0].data,
-                               .b = call->in[1].data,
-                               .c = addend ? addend->data : dst->data,
-                               .d = dst->data,
-                               .aux = pre                                  ? pre->data
-                                      : at->epilogue == MIXT_EPILOGUE_GELU ? call->out[1].data
-                                                                           : NULL,
-                               .bias = bias ? bias->data : NULL,
-                               .workspace = (char *)call->workspace + lt->bias_bytes,
-                               .beta = adds || addend ? 1.0f : 0.0f};
-    if (lt->bias_bytes) {
-        MIXT_TRY(mixt__cuda_convert(call->workspace, dst->dtype, bias->data, mixt__tensor_count(bias)));
-        data.bias = call->workspace;
-    }
+    if (lt->bias_bytes)
+        MIXT_TRY(mixt__cuda_convert(call->workspace, call->out[0].dtype, bias->data, mixt__tensor_count(bias)));
+    mixt__cuda_lt_data data = data_of(call);
     cublasStatus_t status = mixt__cuda_lt_issue(lt, &data);
-    return status == CUBLAS_STATUS_SUCCESS
-               ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_DEVICE, "a matrix product of cuBLASLt: %s", cublasLtGetStatusString(status));
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return mixt__fail(MIXT_ERROR_DEVICE, "a matrix product of cuBLASLt: %s", cublasLtGetStatusString(status));
+    return gelu_apart(call) ? mixt__cuda_gelu_apart(call) : MIXT_OK;
 }
 
 static const mixt__kernel cublaslt = {.name = "cublaslt", .supports = supports, .prepare = prepare, .run = run};

@@ -176,7 +176,10 @@ static void *take_data(const mixt__call *call, trial *t)
                     {&call->out[0], (const void **)&t->data.d, 0},
                     {mixt__cuda_product_addend(call), &t->data.c, 0},
                     {bias ? &as_result : NULL, &t->data.bias, 0},
-                    {at->epilogue == MIXT_EPILOGUE_GELU ? &call->out[1] : pre, (const void **)&t->data.aux, 0}};
+                    {!t->lt->fused_gelu                   ? NULL
+                     : at->epilogue == MIXT_EPILOGUE_GELU ? &call->out[1]
+                                                          : pre,
+                     (const void **)&t->data.aux, 0}};
     size_t bytes = WORKSPACE_LIMIT;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i].tensor) {

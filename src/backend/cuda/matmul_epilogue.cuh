@@ -94,4 +94,92 @@ static __device__ __forceinline__ void finish(const epilogue_args &e, int64_t i,
     store_any(e.dst, e.dst_dtype, i, x);
 }
 
+/* ---- four neighbours at once ---- */
+
+/** What joins four neighbouring results, read ahead of them. */
+typedef struct joining4 {
+    float added[4], slope[4], old[4];
+} joining4;
+
+/** The first `count` of four elements; `vector`: all four may be read at once. */
+static __device__ __forceinline__ void load4(float (&x)[4], const void *data, mixt_dtype dtype, int64_t i, int count,
+                                             bool vector)
+{
+    if (vector && count == 4 && dtype == MIXT_DTYPE_FP32) {
+        float4 v = *reinterpret_cast<const float4 *>(static_cast<const float *>(data) + i);
+        x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        x[j] = j < count ? load_any(data, dtype, i + j) : 0.0f;
+}
+
+static __device__ __forceinline__ void store4(void *data, mixt_dtype dtype, int64_t i, int count, bool vector,
+                                              const float (&x)[4])
+{
+    if (vector && count == 4) {
+        if (dtype == MIXT_DTYPE_FP32) {
+            *reinterpret_cast<float4 *>(static_cast<float *>(data) + i) = make_float4(x[0], x[1], x[2], x[3]);
+        } else {
+            uint16_t v[4];
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                store_any(v, dtype, j, x[j]);
+            *reinterpret_cast<uint2 *>(static_cast<uint16_t *>(data) + i) =
+                make_uint2(v[0] | (uint32_t)v[1] << 16, v[2] | (uint32_t)v[3] << 16);
+        }
+        return;
+    }
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        if (j < count)
+            store_any(data, dtype, i + j, x[j]);
+}
+
+static __device__ __forceinline__ joining4 joining_load(const epilogue_args &e, int64_t i, int64_t column, int count,
+                                                        bool vector)
+{
+    joining4 r = {};
+    float x[4];
+    if (e.bias)
+        load4(r.added, e.bias, e.bias_dtype, column, count, vector);
+    if (e.addend) {
+        load4(x, e.addend, e.addend_dtype, i, count, vector);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            r.added[j] += x[j];
+    }
+    if (e.kind == MIXT_EPILOGUE_GELU_GRAD) {
+        load4(x, e.pre, e.pre_dtype, i, count, vector);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            r.slope[j] = gelu_slope(x[j]);
+    }
+    if (e.accumulate)
+        load4(r.old, e.dst, e.dst_dtype, i, count, vector);
+    return r;
+}
+
+static __device__ __forceinline__ void finish4(const epilogue_args &e, const joining4 &r, int64_t i, int count,
+                                               bool vector, float (&x)[4])
+{
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+        x[j] = fmaf(e.alpha, x[j], r.added[j]);
+    if (e.kind == MIXT_EPILOGUE_GELU)
+        store4(e.aux, e.aux_dtype, i, count, vector, x);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        if (e.kind == MIXT_EPILOGUE_RELU)
+            x[j] = x[j] <= 0.0f ? 0.0f : x[j]; // NaN stays
+        else if (e.kind == MIXT_EPILOGUE_GELU)
+            x[j] = gelu(x[j]);
+        else if (e.kind == MIXT_EPILOGUE_GELU_GRAD)
+            x[j] *= r.slope[j];
+        x[j] += r.old[j];
+    }
+    store4(e.dst, e.dst_dtype, i, count, vector, x);
+}
+
 #endif

@@ -3,7 +3,7 @@
  * A block of 256 threads makes a 64×64 tile of one product, 4×4 results a thread, from slices of 16 of K in shared
  * memory, where both operands stand as FP32 with K outside. Tiles are numbered through all products of the batch and
  * dealt to the blocks in turn. Each result is one sum in the order of K. Reads each operand once per 64 results.
- * And two helpers that timing and cuBLASLt's bias need.
+ * And what cuBLASLt needs besides: GELU in FP32, its bias in another format, numbers to time it on.
  */
 #include "backend/cuda/matmul_epilogue.cuh"
 
@@ -52,7 +52,8 @@ static __device__ __noinline__ void finish_one(const epilogue_args &e, int64_t i
     finish(e, i, column, sum);
 }
 
-template <typename T> static __global__ void __launch_bounds__(THREADS) matmul_plain(const __grid_constant__ plain_args p)
+template <typename T>
+static __global__ void __launch_bounds__(THREADS) matmul_plain(const __grid_constant__ plain_args p)
 {
     __shared__ float a_tile[SLICE][TILE + 4], b_tile[SLICE][TILE + 4];
     __shared__ int64_t a_lines[TILE], b_lines[TILE];
@@ -134,6 +135,23 @@ const mixt__kernel mixt__cuda_matmul_plain = {.name = "plain", .run = run};
 
 /* ---- helpers ---- */
 
+/** dst = gelu(src), or dst · gelu'(src); 4 elements a thread, 12 or 8 bytes an element. */
+static __global__ void gelu_pass(float *dst, const float *src, int64_t count, bool gradient, bool vectors)
+{
+    for (int64_t i = 4 * (blockIdx.x * (int64_t)blockDim.x + threadIdx.x); i < count;
+         i += 4 * (gridDim.x * (int64_t)blockDim.x)) {
+        int left = (int)min((int64_t)4, count - i);
+        float x[4], y[4];
+        load4(x, src, MIXT_DTYPE_FP32, i, left, vectors);
+        if (gradient)
+            load4(y, dst, MIXT_DTYPE_FP32, i, left, vectors);
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            x[j] = gradient ? y[j] * gelu_slope(x[j]) : gelu(x[j]);
+        store4(dst, MIXT_DTYPE_FP32, i, left, vectors, x);
+    }
+}
+
 template <typename T> static __global__ void convert(T *dst, const float *src, int64_t count)
 {
     for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < count; i += gridDim.x * (int64_t)blockDim.x)
@@ -153,6 +171,16 @@ static unsigned blocks_for(int64_t count)
 {
     int64_t blocks = mixt__ceil_div(count, 256);
     return (unsigned)(blocks < 1 ? 1 : blocks < 4096 ? blocks : 4096);
+}
+
+mixt_status mixt__cuda_gelu_apart(const mixt__call *call)
+{
+    const mixt__tensor *pre = mixt__cuda_product_pre(call), *src = pre ? pre : &call->out[1], *dst = &call->out[0];
+    int64_t count = mixt__tensor_count(dst);
+    gelu_pass<<<blocks_for(mixt__ceil_div(count, 4)), 256, 0, mixt__cuda.stream>>>(
+        static_cast<float *>(dst->data), static_cast<const float *>(src->data), count, pre != NULL,
+        aligned16(src->data) && aligned16(dst->data));
+    return mixt__cuda_launched("gelu_pass");
 }
 
 mixt_status mixt__cuda_convert(void *dst, mixt_dtype dtype, const float *src, int64_t count)

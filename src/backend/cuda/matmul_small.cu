@@ -1,17 +1,18 @@
 /* Products of 16-bit operands too small to fill the GPU: what counts is the time from launch to the last store.
  *
- * A block makes a 32×32 tile. Its warps (up to 8) share K out among themselves, in chunks of 32: each loads its own
- * chunks through its own ring of asynchronous copies and multiplies them on the tensor cores (mma m16n8k16, FP32 sums)
- * without waiting for another warp; with K up to 1024 everything a block needs is under way at once. The warps' sums
- * meet in shared memory and are added in the order of the warps, so the same call gives the same bits.
- * Operands stay in shared memory as they lie in memory, 32×32 blocks whose 16-byte units are permuted by row against
- * bank conflicts; ldmatrix turns them where the product wants the other order. Bytes: (32 + 32)·K·2 a block, from L2.
+ * A block of 8 warps makes a 32×32 tile, or 16×32 where there are few. The warps share K out among themselves, in
+ * chunks of 32: each loads its own chunks through its own ring of asynchronous copies and multiplies them on the tensor
+ * cores (mma m16n8k16, FP32 sums) without waiting for another warp; with K up to 1024 everything a block needs is under
+ * way at once. The warps' sums meet in shared memory and are added in the order of the warps, so the same call gives
+ * the same bits. Operands stay in shared memory as they lie in memory, 32×32 blocks whose 16-byte units are permuted by
+ * row against bank conflicts; ldmatrix turns them where the product wants the other order. Bytes: (32 + 32)·K·2 a
+ * block, from L2.
  */
 #include "backend/cuda/matmul_epilogue.cuh"
 
 #include "base/status.h"
 
-enum { TILE = 32, CHUNK = 32, BLOCK = TILE * CHUNK, MOST_WARPS = 8, SUM_ROW = TILE + 4 };
+enum { TILE = 32, CHUNK = 32, BLOCK = TILE * CHUNK, THREADS = 256, SUM_ROW = TILE + 4 };
 enum { MOST_TILES = 512, MOST_K = 2048, MOST_BATCH = 65535 };
 
 /** An operand as it is stored: rows of `cols` elements. */
@@ -26,6 +27,7 @@ typedef struct stored {
 typedef struct small_args {
     stored a, b;
     int m, n, k, stages;
+    bool vectors; // four neighbours of what joins the result and of the result itself can be moved at once
     epilogue_args out;
 } small_args;
 
@@ -64,16 +66,25 @@ static __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/** The kernel may be started while the one before it ends (see launch): from here on that one's results are there. */
+static __device__ __forceinline__ void after_previous()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /** Element offset of a 16-byte unit in a 32×32 block. */
 static __device__ __forceinline__ int unit_at(int row, int unit)
 {
     return row * CHUNK + ((unit ^ (row >> 1 & 3)) << 3);
 }
 
-/** A warp brings the block at (row0, col0) into shared memory, zeros past the edges. */
+/** A warp brings the block at (row0, col0) into shared memory, zeros past the edges; the first 8·octets rows of it. */
 template <typename T>
 static __device__ __forceinline__ void load_block(T *block, const stored &s, const T *data, int row0, int col0,
-                                                  int lane)
+                                                  int octets, int lane)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -81,6 +92,8 @@ static __device__ __forceinline__ void load_block(T *block, const stored &s, con
         int left = row0 + row < s.rows ? min(max(s.cols - col, 0), 8) : 0;
         const T *src = left ? data + (row0 + row) * s.ld + col : data;
         T *dst = block + unit_at(row, unit);
+        if (i >= octets)
+            break;
         if (s.wide) {
             copy_async16((uint32_t)__cvta_generic_to_shared(dst), src, left * (int)sizeof(T));
         } else {
@@ -93,100 +106,127 @@ static __device__ __forceinline__ void load_block(T *block, const stored &s, con
     }
 }
 
-/** The tile's sum over one chunk of K. A fragment's four 8×8 parts are found by lane: `along` steps along K or across
- *  it, depending on how the operand lies. */
-template <typename T>
-static __device__ __forceinline__ void multiply_chunk(float (&sum)[2][4][4], const T *a_block, const T *b_block,
+/** The tile's sum over one chunk of K. A fragment's four 8×8 parts are found by lane. */
+template <typename T, int HEIGHT>
+static __device__ __forceinline__ void multiply_chunk(float (&sum)[HEIGHT][4][4], const T *a_block, const T *b_block,
                                                       bool a_turned, bool b_turned, int lane)
 {
     int low = lane & 7, second = lane >> 3 & 1, third = lane >> 4;
     uint32_t a_base = (uint32_t)__cvta_generic_to_shared(a_block), b_base = (uint32_t)__cvta_generic_to_shared(b_block);
 #pragma unroll
     for (int k = 0; k < 2; k++) {
-        uint32_t a[2][4], b[2][4];
+        uint32_t a[HEIGHT][4], b[2][4];
 #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            int a_at = a_turned ? unit_at(16 * k + low + 8 * third, 2 * i + second)
-                                : unit_at(16 * i + low + 8 * second, 2 * k + third);
-            int b_at = b_turned ? unit_at(16 * k + low + 8 * second, 2 * i + third)
-                                : unit_at(16 * i + low + 8 * third, 2 * k + second);
-            load_fragment(a[i], a_base + a_at * (uint32_t)sizeof(T), a_turned);
-            load_fragment(b[i], b_base + b_at * (uint32_t)sizeof(T), b_turned);
+        for (int i = 0; i < HEIGHT; i++) {
+            int at = a_turned ? unit_at(16 * k + low + 8 * third, 2 * i + second)
+                              : unit_at(16 * i + low + 8 * second, 2 * k + third);
+            load_fragment(a[i], a_base + at * (uint32_t)sizeof(T), a_turned);
         }
 #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 2; i++) {
+            int at = b_turned ? unit_at(16 * k + low + 8 * second, 2 * i + third)
+                              : unit_at(16 * i + low + 8 * third, 2 * k + second);
+            load_fragment(b[i], b_base + at * (uint32_t)sizeof(T), b_turned);
+        }
+#pragma unroll
+        for (int i = 0; i < HEIGHT; i++)
 #pragma unroll
             for (int j = 0; j < 4; j++)
                 multiply(sum[i][j], a[i], b[j >> 1][2 * (j & 1)], b[j >> 1][2 * (j & 1) + 1], T());
     }
 }
 
-/** The warp's share of K, every `warps`-th chunk, through its ring. */
-template <typename T>
-static __device__ __forceinline__ void multiply_share(float (&sum)[2][4][4], const small_args &p, T *ring, int row0,
-                                                      int col0, int first, int warps, int lane)
-{
-    const T *a = static_cast<const T *>(p.a.data) + blockIdx.z * p.a.step;
-    const T *b = static_cast<const T *>(p.b.data) + blockIdx.z * p.b.step;
-    int chunks = (p.k + CHUNK - 1) / CHUNK, mine = first < chunks ? (chunks - first + warps - 1) / warps : 0;
-    auto load = [&](int i) {
+/** A warp's share of K, every `warps`-th chunk, and its ring of slots. */
+template <typename T, int HEIGHT> struct share {
+    const T *a, *b;
+    T *ring;
+    int row0, col0, first, warps, count, lane;
+
+    __device__ __forceinline__ void load(const small_args &p, int i) const
+    {
         int k0 = (first + i * warps) * CHUNK;
         T *slot = ring + i % p.stages * 2 * BLOCK;
-        if (i < mine) {
-            load_block(slot, p.a, a, p.a.k_rows ? k0 : row0, p.a.k_rows ? row0 : k0, lane);
-            load_block(slot + BLOCK, p.b, b, p.b.k_rows ? k0 : col0, p.b.k_rows ? col0 : k0, lane);
+        if (i < count) {
+            load_block(slot, p.a, a, p.a.k_rows ? k0 : row0, p.a.k_rows ? row0 : k0, p.a.k_rows ? 4 : 2 * HEIGHT, lane);
+            load_block(slot + BLOCK, p.b, b, p.b.k_rows ? k0 : col0, p.b.k_rows ? col0 : k0, 4, lane);
         }
         asm volatile("cp.async.commit_group;");
-    };
-    for (int i = 0; i < p.stages; i++)
-        load(i);
-    for (int i = 0; i < mine; i++) {
-        if (p.stages == 4)
-            asm volatile("cp.async.wait_group 3;" ::: "memory");
-        else
-            asm volatile("cp.async.wait_group 1;" ::: "memory");
-        __syncwarp();
-        const T *slot = ring + i % p.stages * 2 * BLOCK;
-        multiply_chunk(sum, slot, slot + BLOCK, p.a.k_rows, p.b.k_rows, lane);
-        __syncwarp(); // all lanes have read the slot before it is filled again
-        load(i + p.stages);
     }
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    __syncwarp();
-}
 
-template <typename T> static __global__ void __launch_bounds__(32 * MOST_WARPS) matmul_small(const small_args p)
+    __device__ __forceinline__ void multiply_all(const small_args &p, float (&sum)[HEIGHT][4][4]) const
+    {
+        for (int i = 0; i < count; i++) {
+            if (p.stages == 4)
+                asm volatile("cp.async.wait_group 3;" ::: "memory");
+            else
+                asm volatile("cp.async.wait_group 1;" ::: "memory");
+            __syncwarp();
+            const T *slot = ring + i % p.stages * 2 * BLOCK;
+            multiply_chunk<T, HEIGHT>(sum, slot, slot + BLOCK, p.a.k_rows, p.b.k_rows, lane);
+            __syncwarp(); // all lanes have read the slot before it is filled again
+            load(p, i + p.stages);
+        }
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncwarp();
+    }
+};
+
+/** The warp's sums to shared memory, where its ring was. */
+template <int HEIGHT>
+static __device__ __forceinline__ void spill(float *to, const float (&sum)[HEIGHT][4][4], int lane)
 {
-    extern __shared__ __align__(128) unsigned char memory[];
-    int warps = blockDim.x >> 5, warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-    int row0 = blockIdx.y * TILE, col0 = blockIdx.x * TILE, share = p.stages * 2 * BLOCK * (int)sizeof(T);
-    float sum[2][4][4] = {};
-    T *ring = reinterpret_cast<T *>(memory + warp * share);
-    multiply_share(sum, p, ring, row0, col0, warp, warps, lane);
-    float *mine = reinterpret_cast<float *>(ring); // its ring has been read: the sums take its place
 #pragma unroll
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < HEIGHT; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             int at = (16 * i + (lane >> 2)) * SUM_ROW + 8 * j + 2 * (lane & 3);
-            *reinterpret_cast<float2 *>(&mine[at]) = make_float2(sum[i][j][0], sum[i][j][1]);
-            *reinterpret_cast<float2 *>(&mine[at + 8 * SUM_ROW]) = make_float2(sum[i][j][2], sum[i][j][3]);
+            *reinterpret_cast<float2 *>(&to[at]) = make_float2(sum[i][j][0], sum[i][j][1]);
+            *reinterpret_cast<float2 *>(&to[at + 8 * SUM_ROW]) = make_float2(sum[i][j][2], sum[i][j][3]);
         }
+}
+
+/** Four neighbouring results a thread: what joins them is read while the operands are still on their way. */
+template <typename T, int HEIGHT>
+static __global__ void __launch_bounds__(THREADS) matmul_small(const __grid_constant__ small_args p)
+{
+    extern __shared__ __align__(128) unsigned char memory[];
+    int warp = threadIdx.x >> 5, bytes = p.stages * 2 * BLOCK * (int)sizeof(T);
+    int chunks = (p.k + CHUNK - 1) / CHUNK, warps = min(chunks, THREADS / 32);
+    float sum[HEIGHT][4][4] = {};
+    share<T, HEIGHT> mine = {.a = static_cast<const T *>(p.a.data) + blockIdx.z * p.a.step,
+                             .b = static_cast<const T *>(p.b.data) + blockIdx.z * p.b.step,
+                             .ring = reinterpret_cast<T *>(memory + warp * bytes),
+                             .row0 = (int)blockIdx.y * 16 * HEIGHT,
+                             .col0 = (int)blockIdx.x * TILE,
+                             .first = warp,
+                             .warps = warps,
+                             .count = warp < warps ? (chunks - warp + warps - 1) / warps : 0,
+                             .lane = (int)threadIdx.x & 31};
+    after_previous();
+    for (int i = 0; i < p.stages; i++)
+        mine.load(p, i);
+    int row = threadIdx.x / 8, col = threadIdx.x % 8 * 4;
+    int64_t at = (blockIdx.z * (int64_t)p.m + mine.row0 + row) * p.n + mine.col0 + col;
+    int count = row < 16 * HEIGHT && mine.row0 + row < p.m ? min(max(p.n - mine.col0 - col, 0), 4) : 0;
+    joining4 join = joining_load(p.out, at, mine.col0 + col, count, p.vectors);
+    mine.multiply_all(p, sum);
+    if (warp < warps)
+        spill<HEIGHT>(reinterpret_cast<float *>(mine.ring), sum, mine.lane);
     __syncthreads();
-#pragma unroll 1
-    for (int i = threadIdx.x; i < TILE * TILE; i += blockDim.x) {
-        int row = row0 + i / TILE, col = col0 + i % TILE;
-        float total = 0.0f;
-        for (int w = 0; w < warps; w++)
-            total += reinterpret_cast<const float *>(memory + w * share)[i / TILE * SUM_ROW + i % TILE];
-        if (row < p.m && col < p.n)
-            finish(p.out, (blockIdx.z * (int64_t)p.m + row) * p.n + col, col, total);
+    float total[4] = {};
+    for (int w = 0; w < warps && count; w++) {
+        float4 part = *reinterpret_cast<const float4 *>(memory + w * bytes + (row * SUM_ROW + col) * sizeof(float));
+        total[0] += part.x;
+        total[1] += part.y;
+        total[2] += part.z;
+        total[3] += part.w;
     }
+    finish4(p.out, join, at, count, p.vectors, total);
 }
 
 #else
 
-template <typename T> static __global__ void matmul_small(const small_args) // never chosen there: see supports
+template <typename T, int HEIGHT> static __global__ void matmul_small(const small_args) // never chosen: see supports
 {
 }
 
@@ -195,6 +235,12 @@ template <typename T> static __global__ void matmul_small(const small_args) // n
 static int64_t tiles_of(const mixt__cuda_product *p)
 {
     return p->batch * mixt__ceil_div(p->m, TILE) * mixt__ceil_div(p->n, TILE);
+}
+
+/** Slots a warp's ring may have: blocks of older GPUs get less shared memory. */
+static int deepest(void)
+{
+    return THREADS / 32 * 4 * 2 * BLOCK * 2 <= mixt__cuda.shared_limit ? 4 : 2;
 }
 
 static bool supports(const mixt__call *call, const char **reason)
@@ -222,35 +268,52 @@ static stored operand(const mixt__tensor *t, int64_t rows, int64_t cols, int64_t
     return s;
 }
 
-template <typename T> static mixt_status launch(const small_args &p, const mixt__cuda_product *c)
+static int ring_bytes(int warps, int stages)
+{
+    return warps * stages * 2 * BLOCK * 2;
+}
+
+template <typename T, int HEIGHT> static mixt_status launch(const small_args &p, int64_t batch)
 {
     static bool allowed; // set again by another thread, it would become the same
-    int chunks = (p.k + CHUNK - 1) / CHUNK, warps = chunks < MOST_WARPS ? chunks : MOST_WARPS;
-    int shared = warps * p.stages * 2 * BLOCK * (int)sizeof(T);
+    int chunks = (p.k + CHUNK - 1) / CHUNK, warps = chunks < THREADS / 32 ? chunks : THREADS / 32;
     if (!allowed)
         MIXT_TRY(
-            mixt__cuda_check(cudaFuncSetAttribute(matmul_small<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                  MOST_WARPS * 4 * 2 * BLOCK * (int)sizeof(T) <= mixt__cuda.shared_limit
-                                                      ? MOST_WARPS * 4 * 2 * BLOCK * (int)sizeof(T)
-                                                      : MOST_WARPS * 2 * 2 * BLOCK * (int)sizeof(T)),
+            mixt__cuda_check(cudaFuncSetAttribute(matmul_small<T, HEIGHT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  ring_bytes(THREADS / 32, deepest())),
                              "asking for shared memory"));
     allowed = true;
-    dim3 grid((unsigned)mixt__ceil_div(p.n, TILE), (unsigned)mixt__ceil_div(p.m, TILE), (unsigned)c->batch);
-    matmul_small<T><<<grid, 32 * warps, (size_t)shared, mixt__cuda.stream>>>(p);
-    return mixt__cuda_launched("matmul_small");
+    cudaLaunchAttribute overlap = {.id = cudaLaunchAttributeProgrammaticStreamSerialization};
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {.gridDim = dim3((unsigned)mixt__ceil_div(p.n, TILE),
+                                                 (unsigned)mixt__ceil_div(p.m, 16 * HEIGHT), (unsigned)batch),
+                                 .blockDim = dim3(THREADS),
+                                 .dynamicSmemBytes = (size_t)ring_bytes(warps, p.stages),
+                                 .stream = mixt__cuda.stream,
+                                 .attrs = &overlap,
+                                 .numAttrs = mixt__cuda.sm >= 90 ? 1u : 0u};
+    return mixt__cuda_check(cudaLaunchKernelEx(&config, matmul_small<T, HEIGHT>, p), "matmul_small");
+}
+
+static bool aligned_all(const epilogue_args *e)
+{
+    return aligned16(e->bias) && aligned16(e->addend) && aligned16(e->pre) && aligned16(e->dst) && aligned16(e->aux);
 }
 
 static mixt_status run(const mixt__call *call)
 {
     const mixt__matmul_attrs *at = static_cast<const mixt__matmul_attrs *>(call->attrs);
     mixt__cuda_product c = mixt__cuda_product_of(call);
+    bool low = tiles_of(&c) <= mixt__cuda.multiprocessors / 2; // half tiles reach twice as many multiprocessors
     small_args p = {.m = (int)c.m, .n = (int)c.n, .k = (int)c.k};
     p.a = operand(&call->in[0], at->trans_a ? c.k : c.m, at->trans_a ? c.m : c.k, c.a_ld, c.a_step, at->trans_a);
     p.b = operand(&call->in[1], at->trans_b ? c.n : c.k, at->trans_b ? c.k : c.n, c.b_ld, c.b_step, !at->trans_b);
     p.out = epilogue_of(call);
-    int deepest = MOST_WARPS * 4 * 2 * BLOCK * 2 <= mixt__cuda.shared_limit ? 4 : 2;
-    p.stages = c.k > 2 * MOST_WARPS * CHUNK ? deepest : 2;
-    return call->in[0].dtype == MIXT_DTYPE_BF16 ? launch<bf16>(p, &c) : launch<fp16>(p, &c);
+    p.vectors = c.n % 4 == 0 && aligned_all(&p.out);
+    p.stages = c.k > 2 * (THREADS / 32) * CHUNK ? deepest() : 2;
+    if (call->in[0].dtype == MIXT_DTYPE_BF16)
+        return low ? launch<bf16, 1>(p, c.batch) : launch<bf16, 2>(p, c.batch);
+    return low ? launch<fp16, 1>(p, c.batch) : launch<fp16, 2>(p, c.batch);
 }
 
 const mixt__kernel mixt__cuda_matmul_small = {.name = "small", .supports = supports, .run = run};
