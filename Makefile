@@ -3,12 +3,13 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help setup build demo test test-slow bench check install clean
+.PHONY: help setup build demo test test-slow test-gpu bench check install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
 	@echo "make build      build/mixt, the library, examples, benches and tests"
 	@echo "make test-slow  conversions over all 2^32 inputs, and training to full accuracy (much longer)"
+	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
 	@echo "make check      formatting, include order, static analysis"
 	@echo "make install    library, headers, command, man pages, completion (PREFIX=$(PREFIX))"
@@ -33,6 +34,9 @@ test: build
 
 test-slow: build
 	tests/slow/run.sh $(BUILD)
+
+test-gpu: build
+	SANITIZE=$(SANITIZE) tests/gpu/run.sh $(BUILD)
 
 bench: build
 	tools/bench.sh $(BUILD)

@@ -1,0 +1,73 @@
+#!/bin/bash
+# Whole training runs on the GPU: they learn, give the same bits twice and without replay, take the memory that was
+# planned, and follow the CPU's loss. Usage: system.sh MIXT; MODELS and PRECISIONS narrow it.
+set -u
+mixt=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+cd "$work" || exit 1
+unset MIXT_DEVICE MIXT_REPLAY
+
+yes 'the quick brown fox jumps over the lazy dog' | head -c 40000 >words.txt
+printf 'model: mlp\n' >any.yaml
+mlp="model=mlp net.hidden=64,32 net.dropout=0.1 data.limit=2048 train.batch=64"
+convnet="model=convnet net.channels=8,16 data.limit=2048 train.batch=64"
+resnet="model=resnet net.depth=20 net.width=16 data.limit=1024 train.batch=32"
+gpt="model=gpt net.layers=2 net.width=64 net.heads=2 data.kind=text data.path=words.txt data.seq=64 train.batch=8 train.accumulate=2 train.clip=1"
+lstm="model=lstm net.layers=2 net.width=64 data.kind=text data.path=words.txt data.seq=32 train.batch=8"
+steps=20
+common="train.steps=$steps train.epochs=0 train.lr=0.002 threads=2"
+
+number() { grep -o "\"$1\": *[-+.0-9e]*" | head -1 | sed 's/.*: *//'; }
+losses() { sed 's/.*"loss":\([^,]*\),.*/\1/' "$1/metrics.jsonl"; }
+# train OUT SETTING...: a quiet run whose result is in $OUT.json
+train() {
+    local out=$1
+    shift
+    "$mixt" train any.yaml $common out="$out" --json "$@" >"$out.json" 2>err || { fail "train $*: status $?"; cat err; return 1; }
+}
+same_bits() { cmp -s "$1/model.safetensors" "$2/model.safetensors" && [ "$(losses "$1")" = "$(losses "$2")" ]; }
+
+# close MODEL PRECISION GPU CPU: each loss within a bound. A sum of about 1000 FP32 terms grows a rounding by about 32, and every
+# update hands its error on; a low format adds two of its roundings to a value, which the batch averages out.
+close() {
+    paste <(losses "$3") <(losses "$4") | awk -v name="$1 $2" -v low="$2" '
+        BEGIN { unit["fp32"] = 0; unit["tf32"] = unit["fp16"] = 2 ^ -11; unit["bf16"] = 2 ^ -8 }
+        {
+            difference = ($1 > $2 ? $1 - $2 : $2 - $1) / $2
+            bound = 32 * 2 ^ -24 * NR + 2 * unit[low] * (1 + NR / 10)
+            if (!(difference <= bound)) { printf "step %d: loss %s, on the CPU %s: off by %.2g, bound %.2g\n", NR, $1, $2, difference, bound; bad = 1 }
+            if (difference / bound > worst) worst = difference / bound
+        }
+        END { printf "  %s: %.2f of the bound on the CPU'"'"'s losses\n", name, worst; exit bad || !NR }'
+}
+
+for model in ${MODELS:-mlp convnet resnet gpt lstm}; do
+    for precision in ${PRECISIONS:-fp32 tf32 fp16 bf16}; do
+        name=$model-$precision settings="${!model} precision=$precision"
+        train $name-gpu $settings device=cuda || continue
+        losses $name-gpu | awk 'NR <= 3 { first += $1 } { last = $1 + before; before = $1 } END { exit !(NR == '$steps' && last / 2 < 0.97 * first / 3) }' ||
+            fail "$name: the loss does not fall: $(losses $name-gpu | tr '\n' ' ')"
+        train $name-again $settings device=cuda && { same_bits $name-gpu $name-again || fail "$name: a second run gives other bits"; }
+        MIXT_REPLAY=0 train $name-issued $settings device=cuda && { same_bits $name-gpu $name-issued || fail "$name: replay changes the bits"; }
+        "$mixt" plan any.yaml $common $settings --device cuda --json >plan 2>err || { fail "plan of $name"; cat err; }
+        planned=$(number total <plan) allocated=$(number memory_allocated <$name-gpu.json)
+        [ -n "$planned" ] && [ "$planned" = "$allocated" ] || fail "$name: planned $planned, allocated $allocated"
+        # No format of the CPU's is TF32: it computes those products in FP32.
+        train $name-cpu $settings device=cpu && { close $model $precision $name-gpu $name-cpu || fail "$name: not the CPU's losses"; }
+    done
+done
+
+# What a GPU run says and leaves.
+"$mixt" bench mlp --precision bf16 --device cuda --profile >text 2>err || { fail "bench --profile: status $?"; cat err; }
+grep -q 'of matrix FLOPs on Tensor Cores' text || fail "the profile does not speak of Tensor Cores"
+"$mixt" plan any.yaml $mlp --device cuda --profile --json >plan 2>err || { fail "plan --profile: status $?"; cat err; }
+grep -q '"limit_share"' plan || fail "plan --profile holds nothing against the device's limits"
+"$mixt" eval mlp-fp32-cpu --device cuda --json >a 2>err && "$mixt" eval mlp-fp32-cpu --device cpu --json >b || { [ -d mlp-fp32-cpu ] && fail "eval on both devices"; }
+"$mixt" bench mlp --precision bf16 --batch 16777216 --device cuda >text 2>err
+[ $? = 1 ] && grep -q 'training needs' err || { fail "a step above the GPU's memory"; cat err; }
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
+echo "system tests passed"
