@@ -8,6 +8,7 @@ trap 'rm -rf "$work"' EXIT
 failures=0
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 cd "$work" || exit 1
+export MIXT_CACHE=${MIXT_CACHE:-$work/cache}
 unset MIXT_DEVICE MIXT_CUDA_LIBRARY
 printf 'model: mlp\nnet: {hidden: [16]}\ndata: {kind: digits, limit: 256}\ntrain: {epochs: 1, batch: 32}\n' >tiny.yaml
 bench="bench mlp --precision fp32 --batch 8 --steps 1 --threads 1"

@@ -8,6 +8,7 @@ trap 'rm -rf "$work"' EXIT
 failures=0
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 cd "$work" || exit 1
+export MIXT_CACHE=${MIXT_CACHE:-$work/cache}
 unset MIXT_DEVICE MIXT_REPLAY
 
 yes 'the quick brown fox jumps over the lazy dog' | head -c 40000 >words.txt
