@@ -94,35 +94,46 @@ static double copy_bytes(const mixt__update *u)
     return bytes;
 }
 
-/** The three passes that end a step, as rows of their own. */
-static mixt_status time_update(const mixt__trainer *t, int64_t runs, cli_profile_row rows[3])
+typedef struct pass {
+    const char *name;
+    mixt_status (*run)(const mixt__update *update);
+    double bytes;
+} pass;
+
+enum { PASSES = 3 };
+
+/** The passes that end a step, as rows of their own. */
+static mixt_status time_update(const mixt__trainer *t, int64_t runs, cli_profile_row rows[PASSES])
 {
     const mixt__update *u = &t->update;
     const mixt__backend *b = t->backend;
-    mixt_status (*const passes[3])(const mixt__update *) = {b->gradient_stats, b->step_control, b->optimizer_step};
-    static const char *const names[3] = {"gradient_stats", "step_control", "optimizer_step"};
     double elements = (double)u->total, moments = mixt__optimizer_moments(&u->optimizer);
-    // statistics read the gradients; the update reads those, reads and writes masters and moments, writes the copies
-    const double bytes[3] = {4 * elements, 0, 4 * elements * (3 + 2 * moments) + copy_bytes(u)};
+    const pass passes[PASSES] = {
+        {"gradient_stats", b->gradient_stats, 4 * elements},
+        {"step_control", b->step_control, 0},
+        // reads the gradients, reads and writes masters and moments, writes the working copies
+        {"optimizer_step", b->optimizer_step, 4 * elements * (3 + 2 * moments) + copy_bytes(u)},
+    };
     for (int64_t r = 0; r < runs; r++) {
         MIXT_TRY(b->mark(0));
-        for (int i = 0; i < 3; i++) {
-            MIXT_TRY(passes[i](u));
+        for (int i = 0; i < PASSES; i++) {
+            const pass *p = &passes[i];
+            MIXT_TRY(p->run(u));
             MIXT_TRY(b->mark(i + 1));
         }
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < PASSES; i++) {
             double seconds;
             MIXT_TRY(b->between(i, i + 1, &seconds));
             rows[i].seconds += seconds / (double)runs;
         }
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < PASSES; i++) {
         rows[i].layer = "update";
-        rows[i].op = names[i];
+        rows[i].op = passes[i].name;
         rows[i].kernel = b->name;
         rows[i].work = CLI_WORK_OPTIMIZER;
         rows[i].format = MIXT_DTYPE_FP32;
-        rows[i].bytes = bytes[i];
+        rows[i].bytes = passes[i].bytes;
     }
     return MIXT_OK;
 }
@@ -145,7 +156,7 @@ mixt_status cli_profile_run(mixt_trainer *trainer, const void *input, const void
 {
     mixt__trainer *t = &trainer->core;
     mixt__executable *x = t->train;
-    *profile = (cli_profile){.rows = mixt__alloc((size_t)(x->graph->node_count + 3) * sizeof *profile->rows)};
+    *profile = (cli_profile){.rows = mixt__alloc((size_t)(x->graph->node_count + PASSES) * sizeof *profile->rows)};
     if (!profile->rows)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the profile");
     profile->limits = t->backend->describe && t->backend->describe(&profile->device) == MIXT_OK;
@@ -156,7 +167,7 @@ mixt_status cli_profile_run(mixt_trainer *trainer, const void *input, const void
     (void)mixt__executable_profile(x, false);
     if (status == MIXT_OK)
         status = time_update(t, runs, &profile->rows[profile->count]);
-    profile->count += 3;
+    profile->count += PASSES;
     for (int64_t i = 0; status == MIXT_OK && i < profile->count; i++)
         profile->seconds += profile->rows[i].seconds;
     return status;
