@@ -2,15 +2,16 @@
  *
  * Forward: (logits, target) → (loss (), metrics (3) = {sum of losses, correct, targets that count}[, lse (rows)]).
  * Gradient: (logits, target[, lse], metrics, seed) → grad_logits, in the logits' format; seed is the loss's gradient.
+ * Both at once: cross_entropy_step (logits, target, seed) → (grad_logits, loss, metrics), made by a pass where the
+ * gradient follows at once and the backend has it fused.
  * A negative label (cross-entropy) or a NaN target (MSE, BCE) does not count: how a last, short batch is padded.
  */
 #include "ops/rules.h"
 
-static mixt_status class_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+static mixt_status check_labels(const mixt__graph *graph, const mixt__node *node)
 {
     const mixt__value *x = mixt__in(graph, node, 0), *t = mixt__in(graph, node, 1);
     int64_t rows = mixt__row_count(&x->shape);
-    mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3), lse = mixt__vector_shape(rows);
     if (x->shape.rank < 2 || t->dtype != MIXT_DTYPE_INT32 || mixt__shape_count(&t->shape) != rows) {
         char tx[128], tt[128];
         return mixt__fail(MIXT_ERROR_SHAPE,
@@ -18,9 +19,28 @@ static mixt_status class_infer(const mixt__graph *graph, const mixt__node *node,
                           mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
                           mixt__shape_text(&t->shape, tt, sizeof tt));
     }
+    return MIXT_OK;
+}
+
+static mixt_status class_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3);
+    mixt__shape lse = mixt__vector_shape(mixt__row_count(&mixt__in(graph, node, 0)->shape));
+    MIXT_TRY(check_labels(graph, node));
     mixt__set_out(r, 0, &scalar, MIXT_DTYPE_FP32);
     mixt__set_out(r, 1, &three, MIXT_DTYPE_FP32);
     mixt__set_out(r, 2, &lse, MIXT_DTYPE_FP32);
+    return MIXT_OK;
+}
+
+static mixt_status step_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__value *x = mixt__in(graph, node, 0);
+    mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3);
+    MIXT_TRY(check_labels(graph, node));
+    mixt__set_out(r, 0, &x->shape, x->dtype);
+    mixt__set_out(r, 1, &scalar, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 2, &three, MIXT_DTYPE_FP32);
     return MIXT_OK;
 }
 
@@ -71,17 +91,18 @@ static mixt_status real_grad(mixt__gradients *g, const mixt__node *node)
                                        .infer = infer_,                                                                \
                                        .grad = grad_,                                                                  \
                                        .flops = flops}
-#define LOSS_GRAD(name_)                                                                                               \
+#define LOSS_GRAD(name_, infer_)                                                                                       \
     const mixt__op mixt__op_##name_ = {.name = #name_,                                                                 \
                                        .precision = MIXT_CLASS_INSIDE,                                                 \
                                        .attrs_size = sizeof(mixt__loss_attrs),                                         \
                                        .in_place_inputs = 1,                                                           \
-                                       .infer = grad_infer,                                                            \
+                                       .infer = infer_,                                                                \
                                        .flops = flops}
 
 LOSS(cross_entropy, class_infer, class_grad);
 LOSS(mse, real_infer, real_grad);
 LOSS(bce, real_infer, real_grad);
-LOSS_GRAD(cross_entropy_grad);
-LOSS_GRAD(mse_grad);
-LOSS_GRAD(bce_grad);
+LOSS_GRAD(cross_entropy_grad, grad_infer);
+LOSS_GRAD(cross_entropy_step, step_infer);
+LOSS_GRAD(mse_grad, grad_infer);
+LOSS_GRAD(bce_grad, grad_infer);

@@ -55,14 +55,15 @@ static row_loss class_row(const double *x, int64_t classes, int64_t label, doubl
 }
 
 /** Sum, mean and count of `terms` losses into loss and metrics; a mean of nothing is 0. */
-static void finish(test_case *c, double sum, double size, double error, double count, double terms)
+static void finish(test_tensor *loss, test_tensor *metrics, double sum, double size, double error, double count,
+                   double terms)
 {
     double all = error + terms * U32 * size, by = count > 0 ? count : 1;
-    c->out[0].value[0] = sum / by;
-    c->out[0].slack[0] = all / by + 2 * U32 * fabs(sum / by);
-    c->out[1].value[0] = sum;
-    c->out[1].slack[0] = all;
-    c->out[1].value[2] = count;
+    loss->value[0] = sum / by;
+    loss->slack[0] = all / by + 2 * U32 * fabs(sum / by);
+    metrics->value[0] = sum;
+    metrics->slack[0] = all;
+    metrics->value[2] = count;
 }
 
 static void class_expect(test_case *c)
@@ -83,7 +84,7 @@ static void class_expect(test_case *c)
         c->out[1].value[1] += r.correct == 1 ? 1 : r.correct == 0 ? 0 : 0.5; // a tie may go either way
         c->out[1].slack[1] += r.correct == -1 ? 0.5 : 0;
     }
-    finish(c, sum, size, error, count, (double)t->count);
+    finish(&c->out[0], &c->out[1], sum, size, error, count, (double)t->count);
 }
 
 static void make_grad(test_case *c, const char *forward, void (*make)(test_case *))
@@ -125,6 +126,49 @@ static void class_expect_grad(test_case *c)
         dx->value[i] = factor * (p - q);
         dx->slack[i] = fabs(factor) * U32 * (p * (2 * fabs(x->value[i]) + 2 * fabs(lse) + U_MATHS) + 5 * (p + q));
     }
+}
+
+/* ---- cross-entropy and its gradient at once: (logits, target, seed) → (grad_logits, loss, metrics) ---- */
+
+static void step_make(test_case *c)
+{
+    class_make(c);
+    case_input_between(c, MIXT_DTYPE_FP32, (mixt__shape){0}, 3, 40);
+}
+
+static void step_gradient(test_case *c, int64_t row, const row_loss *r, double factor)
+{
+    const test_tensor *x = &c->in[0], *dx = &c->out[0];
+    int64_t classes = x->shape.dims[x->shape.rank - 1], label = (int64_t)c->in[1].value[row];
+    double smoothing = c->attrs.loss.smoothing;
+    for (int64_t k = 0; label >= 0 && k < classes; k++) {
+        double value = x->value[row * classes + k], p = exp(value - r->lse);
+        double q = smoothing / (double)classes + (label == k ? 1 - smoothing : 0);
+        dx->value[row * classes + k] = factor * (p - q);
+        dx->slack[row * classes + k] =
+            fabs(factor) * (p * r->elogits + U32 * (p * (2 * fabs(value) + 2 * fabs(r->lse) + U_MATHS) + 5 * (p + q)));
+    }
+}
+
+static void step_expect(test_case *c)
+{
+    const test_tensor *x = &c->in[0], *t = &c->in[1];
+    int64_t classes = x->shape.dims[x->shape.rank - 1];
+    double sum = 0, size = 0, error = 0, count = 0;
+    for (int64_t i = 0; i < t->count; i++)
+        count += t->value[i] >= 0;
+    for (int64_t i = 0; i < t->count; i++) {
+        row_loss r = class_row(x->value + i * classes, classes, (int64_t)t->value[i], c->attrs.loss.smoothing);
+        step_gradient(c, i, &r, c->in[2].value[0] / (count > 0 ? count : 1));
+        if (t->value[i] < 0)
+            continue;
+        sum += r.loss;
+        size += fabs(r.loss);
+        error += r.error;
+        c->out[2].value[1] += r.correct == 1 ? 1 : r.correct == 0 ? 0 : 0.5;
+        c->out[2].slack[1] += r.correct == -1 ? 0.5 : 0;
+    }
+    finish(&c->out[1], &c->out[2], sum, size, error, count, (double)t->count);
 }
 
 /* ---- targets that are numbers ---- */
@@ -173,7 +217,7 @@ static void real_expect(test_case *c)
         if (is_binary)
             c->out[1].value[1] += (c->in[0].value[i] > 0) == (t > 0.5);
     }
-    finish(c, sum, size, error, count, (double)c->in[0].count);
+    finish(&c->out[0], &c->out[1], sum, size, error, count, (double)c->in[0].count);
 }
 
 static void mse_make_grad(test_case *c)
@@ -202,6 +246,7 @@ static void real_expect_grad(test_case *c)
 const oracle oracle_cross_entropy = {.op = "cross_entropy", .make = class_make, .expect = class_expect};
 const oracle oracle_cross_entropy_grad = {
     .op = "cross_entropy_grad", .make = class_make_grad, .expect = class_expect_grad};
+const oracle oracle_cross_entropy_step = {.op = "cross_entropy_step", .make = step_make, .expect = step_expect};
 const oracle oracle_mse = {.op = "mse", .make = real_make, .expect = real_expect};
 const oracle oracle_mse_grad = {.op = "mse_grad", .make = mse_make_grad, .expect = real_expect_grad};
 const oracle oracle_bce = {.op = "bce", .make = real_make, .expect = real_expect};

@@ -238,10 +238,50 @@ static mixt_status gradient_plain_run(const mixt__call *call)
     return MIXT_OK;
 }
 
+/* ---- both at once: (logits, target, seed) → (grad_logits, loss, metrics) ---- */
+
+/** The forward's workspace, then the rows' log-sum-exp. */
+static mixt_status step_prepare(mixt__call *call, mixt__arena *arena)
+{
+    size_t rows = (size_t)mixt__shape_count(&call->in[1].shape);
+    MIXT_TRY(prepare(call, arena));
+    call->workspace_bytes = (call->workspace_bytes + 63) / 64 * 64 + rows * sizeof(float);
+    return MIXT_OK;
+}
+
+static mixt_status step_run(const mixt__call *call, mixt_status (*forward)(const mixt__call *call),
+                            mixt_status (*gradient)(const mixt__call *call))
+{
+    size_t rows = (size_t)mixt__shape_count(&call->in[1].shape);
+    mixt__tensor lse = {.dtype = MIXT_DTYPE_FP32, .shape = {1, {(int64_t)rows}}, .strides = {1}, .contiguous = true};
+    lse.data = (char *)call->workspace + call->workspace_bytes - rows * sizeof(float);
+    mixt__tensor forward_out[] = {call->out[1], call->out[2], lse};
+    mixt__tensor gradient_in[] = {call->in[0], call->in[1], lse, call->out[2], call->in[2]};
+    mixt__call inner = *call;
+    inner.out = forward_out;
+    MIXT_TRY(forward(&inner));
+    inner = *call;
+    inner.in = gradient_in;
+    return gradient(&inner);
+}
+
+static mixt_status step_fast_run(const mixt__call *call)
+{
+    return step_run(call, forward_run, gradient_run);
+}
+
+static mixt_status step_plain_run(const mixt__call *call)
+{
+    return step_run(call, forward_plain_run, gradient_plain_run);
+}
+
 static const mixt__kernel forward_fast = {.name = "rows", .prepare = prepare, .run = forward_run},
                           forward_plain = {.name = "plain", .prepare = prepare, .run = forward_plain_run},
                           gradient_fast = {.name = "rows", .run = gradient_run},
-                          gradient_plain = {.name = "plain", .run = gradient_plain_run};
+                          gradient_plain = {.name = "plain", .run = gradient_plain_run},
+                          step_fast = {.name = "rows", .prepare = step_prepare, .run = step_fast_run},
+                          step_plain = {.name = "plain", .prepare = step_prepare, .run = step_plain_run};
 
 const mixt__kernel *const mixt__cpu_cross_entropy_kernels[] = {&forward_fast, &forward_plain, NULL};
 const mixt__kernel *const mixt__cpu_cross_entropy_grad_kernels[] = {&gradient_fast, &gradient_plain, NULL};
+const mixt__kernel *const mixt__cpu_cross_entropy_step_kernels[] = {&step_fast, &step_plain, NULL};
