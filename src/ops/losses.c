@@ -2,9 +2,10 @@
  *
  * Forward: (logits, target) → (loss (), metrics (3) = {sum of losses, correct, targets that count}[, lse (rows)]).
  * Gradient: (logits, target[, lse], metrics, seed) → grad_logits, in the logits' format; seed is the loss's gradient.
- * Both at once: cross_entropy_step (logits, target, seed) → (grad_logits, loss, metrics), made by a pass where the
- * gradient follows at once and the backend has it fused.
- * A negative label (cross-entropy) or a NaN target (MSE, BCE) does not count: how a last, short batch is padded.
+ * Both at once: cross_entropy_step (logits, target, seed[, all]) → (grad_logits, loss, metrics); with `all`, the
+ * targets of the whole batch of which this is a part, loss and gradient are divided by how many of those count. Made
+ * where the gradient follows at once and the backend has it fused. A negative label (cross-entropy) or a NaN target
+ * (MSE, BCE) does not count: how a last, short batch is padded.
  */
 #include "ops/rules.h"
 

@@ -4,6 +4,7 @@
  *   autodiff:  appends the backward nodes
  *   simplify:  drops copies that change nothing, shares equal casts, removes what nobody uses
  *   epilogues: moves single pointwise nodes into the product or norm before them, where the backend can
+ *   chunks:    cuts an output head whose logits are large into parts of the batch
  *   fuse:      merges chains of pointwise nodes into one program
  *   views:     turns reshapes, slices, splits and concats into views where the neighbours can read strides
  *   memory:    liveness and offsets (memory.h)
@@ -30,14 +31,20 @@ mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *
 mixt_status mixt__pass_autodiff(mixt__graph *graph);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
 mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
+/** Logits beyond `limit` bytes are made in parts. */
+mixt_status mixt__pass_chunks(mixt__graph *graph, size_t limit);
 mixt_status mixt__pass_fuse(mixt__graph *graph);
 mixt_status mixt__pass_views(mixt__graph *graph);
 
+/** Parts of this size still fill a GPU; the weights' gradient is read and written once for each. */
+#define MIXT_LOGITS_LIMIT ((size_t)1 << 30)
+
 typedef struct mixt__compile_options {
     mixt__policy policy;
-    bool backward;  // differentiate
-    bool no_fusion; // for tests: fusion on equals fusion off within the bound
-    unsigned fused; // mixt__fused: forms that the backend has kernels for
+    bool backward;       // differentiate
+    bool no_fusion;      // for tests: fusion on equals fusion off within the bound
+    size_t logits_limit; // bytes of logits that exist at once; 0: MIXT_LOGITS_LIMIT
+    unsigned fused;      // mixt__fused: forms that the backend has kernels for
 } mixt__compile_options;
 
 /** All passes, verified after each. The source stays as it is. */

@@ -134,6 +134,13 @@ static void step_make(test_case *c)
 {
     class_make(c);
     case_input_between(c, MIXT_DTYPE_FP32, (mixt__shape){0}, 3, 40);
+    int64_t more = problem_int(c, "more", 0); // targets of the rest of the batch
+    if (!more)
+        return;
+    mixt__shape all = {1, {c->in[1].count + more}};
+    test_tensor *t = case_input_between(c, MIXT_DTYPE_INT32, all, 0, 1);
+    for (int64_t i = 0; i < t->count; i++)
+        t->value[i] = i < c->in[1].count ? c->in[1].value[i] : i % 3 == 0 ? -1 : 0;
 }
 
 static void step_gradient(test_case *c, int64_t row, const row_loss *r, double factor)
@@ -155,8 +162,9 @@ static void step_expect(test_case *c)
     const test_tensor *x = &c->in[0], *t = &c->in[1];
     int64_t classes = x->shape.dims[x->shape.rank - 1];
     double sum = 0, size = 0, error = 0, count = 0;
-    for (int64_t i = 0; i < t->count; i++)
-        count += t->value[i] >= 0;
+    const test_tensor *all = c->in_count > 3 ? &c->in[3] : t;
+    for (int64_t i = 0; i < all->count; i++)
+        count += all->value[i] >= 0;
     for (int64_t i = 0; i < t->count; i++) {
         row_loss r = class_row(x->value + i * classes, classes, (int64_t)t->value[i], c->attrs.loss.smoothing);
         step_gradient(c, i, &r, c->in[2].value[0] / (count > 0 ? count : 1));
@@ -169,6 +177,9 @@ static void step_expect(test_case *c)
         c->out[2].slack[1] += r.correct == -1 ? 0.5 : 0;
     }
     finish(&c->out[1], &c->out[2], sum, size, error, count, (double)t->count);
+    c->out[2].value[2] = 0; // of this part, whatever divides
+    for (int64_t i = 0; i < t->count; i++)
+        c->out[2].value[2] += t->value[i] >= 0;
 }
 
 /* ---- targets that are numbers ---- */

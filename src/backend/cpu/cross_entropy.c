@@ -249,6 +249,14 @@ static mixt_status step_prepare(mixt__call *call, mixt__arena *arena)
     return MIXT_OK;
 }
 
+static int64_t counted_labels(const mixt__tensor *labels)
+{
+    int64_t counted = 0;
+    for (int64_t i = 0; i < mixt__shape_count(&labels->shape); i++)
+        counted += ((const int32_t *)labels->data)[i] >= 0;
+    return counted;
+}
+
 static mixt_status step_run(const mixt__call *call, mixt_status (*forward)(const mixt__call *call),
                             mixt_status (*gradient)(const mixt__call *call))
 {
@@ -260,6 +268,12 @@ static mixt_status step_run(const mixt__call *call, mixt_status (*forward)(const
     mixt__call inner = *call;
     inner.out = forward_out;
     MIXT_TRY(forward(&inner));
+    float whole[3] = {0, 0, 0}, *loss = call->out[1].data, *metrics = call->out[2].data;
+    if (call->in_count > 3) { // a part of a batch
+        whole[2] = (float)counted_labels(&call->in[3]);
+        *loss = whole[2] > 0 ? metrics[0] / whole[2] : 0.0f;
+        gradient_in[3].data = whole;
+    }
     inner = *call;
     inner.in = gradient_in;
     return gradient(&inner);

@@ -24,6 +24,8 @@ typedef struct job {
     int64_t rows, classes;
     const void *logits;
     const int32_t *labels;
+    const int32_t *all; // labels of the whole batch, whose count divides; the same as labels unless this is a part
+    int64_t all_rows;
     void *grad;
     const float *seed;
     const float *saved_lse, *saved_metrics; // inputs of cross_entropy_grad
@@ -174,7 +176,8 @@ static __device__ __forceinline__ void summarize(const job &j)
         correct += counts[0][i];
         counted += counts[1][i];
     }
-    *j.loss = counted ? (float)(sum / (double)counted) : 0.0f;
+    int64_t divisor = j.targets ? *j.targets : counted;
+    *j.loss = divisor ? (float)(sum / (double)divisor) : 0.0f;
     j.metrics[0] = (float)sum;
     j.metrics[1] = (float)correct;
     j.metrics[2] = (float)counted;

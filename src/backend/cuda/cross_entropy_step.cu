@@ -1,4 +1,5 @@
-/* Cross-entropy and its gradient in one pass over the logits: (logits, target, seed) → (grad_logits, loss, metrics).
+/* Cross-entropy and its gradient in one pass over the logits: (logits, target, seed[, all]) → (grad_logits, loss,
+ * metrics).
  *
  * A block takes a row and keeps it in shared memory where that fits: all of it is on its way there at once
  * (asynchronous copies, each thread waits for its own in four stages), log-sum-exp is taken as it arrives, then the
@@ -204,8 +205,10 @@ static __device__ __forceinline__ row_result small_row(const job &j, int64_t r, 
 template <typename T> static __global__ void __launch_bounds__(SMALL_THREADS) cross_entropy_step_small(const job j)
 {
     int64_t targets = 0;
-    for (int64_t r = 0; r < j.rows; r += SMALL_THREADS)
-        targets += __syncthreads_count(r + threadIdx.x < j.rows && j.labels[r + threadIdx.x] >= 0);
+    for (int64_t r = 0; r < j.all_rows; r += SMALL_THREADS)
+        targets += __syncthreads_count(r + threadIdx.x < j.all_rows && j.all[r + threadIdx.x] >= 0);
+    if (threadIdx.x == 0)
+        *(int64_t *)j.targets = targets; // read by this thread when it sums up
     float factor = targets ? *j.seed / (float)targets : 0.0f;
     for (int64_t r = threadIdx.x / 32; r < j.rows; r += SMALL_WARPS) {
         row_result result = small_row<T>(j, r, factor, (int)threadIdx.x & 31);
@@ -248,7 +251,7 @@ template <typename T> static cudaError_t step(const job &j, bool vectors)
         cross_entropy_step_small<T><<<1, SMALL_THREADS, 0, mixt__cuda.stream>>>(j);
         return cudaSuccess;
     }
-    count_targets<<<1, SMALL_THREADS, 0, mixt__cuda.stream>>>(j.labels, j.rows, (int64_t *)j.targets);
+    count_targets<<<1, SMALL_THREADS, 0, mixt__cuda.stream>>>(j.all, j.all_rows, (int64_t *)j.targets);
     if (vectors && bytes <= (size_t)mixt__cuda.shared_limit - 2048)
         return launch<T, V, true>(j, bytes);
     return vectors ? launch<T, V, false>(j, 0) : launch<T, 1, false>(j, 0);
@@ -259,6 +262,9 @@ static mixt_status run(const mixt__call *call)
     job j = job_of(call);
     cudaError_t error = cudaSuccess;
     j.seed = (const float *)call->in[2].data;
+    const mixt__tensor *all = &call->in[call->in_count > 3 ? 3 : 1];
+    j.all = (const int32_t *)all->data;
+    j.all_rows = mixt__tensor_count(all);
     j.grad = call->out[0].data;
     j.loss = (float *)call->out[1].data;
     j.metrics = (float *)call->out[2].data;
