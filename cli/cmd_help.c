@@ -15,6 +15,7 @@ static int unknown_topic(const cli_args *args, const char *topic)
         mixt__nearest_offer(&nearest, cli_commands[i]->name);
     mixt__nearest_offer(&nearest, "config");
     mixt__nearest_offer(&nearest, "env");
+    mixt__nearest_offer(&nearest, "gpu");
     const char *guess = mixt__nearest_get(&nearest);
     return cli_usage(args->command, "no help on '%s'%s%s%s", topic, guess ? " (did you mean " : "", guess ? guess : "",
                      guess ? "?)" : "");
@@ -69,6 +70,8 @@ static int run(const cli_args *args)
         (man ? cli_man_config : cli_help_config)(stdout);
     else if (topic && !strcmp(topic, "env"))
         cli_help_env(stdout);
+    else if (topic && !strcmp(topic, "gpu"))
+        cli_help_gpu(stdout);
     else if (topic && !command)
         return unknown_topic(args, topic);
     else if (man)
@@ -82,12 +85,13 @@ static int run(const cli_args *args)
 
 const cli_command cli_help = {
     .name = "help",
-    .summary = "explain a command, the configuration keys or the environment",
+    .summary = "explain a command, the configuration keys, the environment or the GPU",
     .description =
         "Without an argument: an overview. Everything printed here, the man pages and shell completion come from "
         "the tables that the parser itself uses.",
     .arguments = {{"TOPIC", CLI_ARGUMENT_COMMAND, CLI_TOPICS, .optional = true,
-                   .help = "a command, 'config' (keys of a configuration file) or 'env' (environment variables)"}},
+                   .help =
+                       "a command, 'config' (keys of a configuration file), 'env' (environment variables) or 'gpu'"}},
     .options =
         {
             {"man", .kind = CLI_FLAG, .help = "write the man page (roff) to standard output instead"},

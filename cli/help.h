@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 
 /** Names that `mixt help` takes beside the commands. */
-#define CLI_TOPICS "config|env"
+#define CLI_TOPICS "config|env|gpu"
 
 #define CLI_TAGLINE "train neural networks in mixed precision"
 
@@ -22,6 +22,10 @@ void cli_help_command(FILE *stream, const cli_command *command);
 void cli_help_config(FILE *stream);
 /** The environment variables. */
 void cli_help_env(FILE *stream);
+/** What a GPU needs and how one is chosen. */
+void cli_help_gpu(FILE *stream);
+/** The same as plain paragraphs. */
+extern const char *const cli_gpu_text;
 
 /** The page of a command in roff; NULL: mixt(1). */
 void cli_man_command(FILE *stream, const cli_command *command);

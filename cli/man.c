@@ -84,6 +84,8 @@ static void overview(FILE *stream)
     fputs(".SH OPTIONS\n", stream);
     definition(stream, "-h, --help", "print an overview");
     definition(stream, "--version", "print the version");
+    fputs(".SH GPU\n", stream);
+    paragraphs(stream, cli_gpu_text);
     fputs(".SH ENVIRONMENT\n", stream);
     for (int i = 0; i < MIXT_ENV_COUNT; i++)
         definition(stream, mixt__env_table[i].name, mixt__env_table[i].help);

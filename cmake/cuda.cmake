@@ -46,6 +46,13 @@ target_compile_options(mixt_cuda PRIVATE
 target_link_libraries(mixt_cuda PRIVATE ${CUDART_LIBRARY} ${CUBLASLT_LIBRARY} ${CUDNN_LIBRARY} ${NVRTC_LIBRARY}
                       OpenMP::OpenMP_C Threads::Threads ${CMAKE_DL_LIBS} rt m)
 target_link_options(mixt_cuda PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/cuda_exports.map -Wl,--no-undefined)
+# The libraries are found where the build found them, or by LD_LIBRARY_PATH.
+set(cuda_folders)
+foreach(library ${CUBLASLT_LIBRARY} ${CUDNN_LIBRARY} ${NVRTC_LIBRARY})
+  get_filename_component(folder ${library} DIRECTORY)
+  list(APPEND cuda_folders ${folder})
+endforeach()
+list(REMOVE_DUPLICATES cuda_folders)
 set_target_properties(mixt_cuda PROPERTIES CUDA_RUNTIME_LIBRARY None
-                      BUILD_RPATH "$<TARGET_FILE_DIR:mixt_cuda>" INSTALL_RPATH "${CUDAToolkit_LIBRARY_DIR}")
+                      BUILD_RPATH "$<TARGET_FILE_DIR:mixt_cuda>" INSTALL_RPATH "${cuda_folders}")
 install(TARGETS mixt_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR})

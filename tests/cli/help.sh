@@ -51,7 +51,9 @@ says 'Commands' -h
 says 'Commands' help
 says 'train.lr' help config
 says 'MIXT_ISA' help env
+says 'device auto' help gpu
 says '.TH' help --man
+says '.SH GPU' help --man
 says 'mixt\-config' help --man config
 
 commands=$("$mixt" help | sed -n '/^Commands/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
