@@ -54,5 +54,5 @@ foreach(library ${CUBLASLT_LIBRARY} ${CUDNN_LIBRARY} ${NVRTC_LIBRARY})
 endforeach()
 list(REMOVE_DUPLICATES cuda_folders)
 set_target_properties(mixt_cuda PROPERTIES CUDA_RUNTIME_LIBRARY None
-                      BUILD_RPATH "$<TARGET_FILE_DIR:mixt_cuda>" INSTALL_RPATH "${cuda_folders}")
+                      BUILD_RPATH "${cuda_folders}" INSTALL_RPATH "${cuda_folders}")
 install(TARGETS mixt_cuda DESTINATION ${CMAKE_INSTALL_LIBDIR})
