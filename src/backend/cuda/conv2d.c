@@ -178,6 +178,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv
     if (kind == MIXT_CONV_GRAD_WEIGHT && result == MIXT_DTYPE_FP32)
         p->result_at = reserve(call, weights, result);
     call->state = p;
+    call->tensor_cores = mixt__cuda_tensor_format(call);
     return MIXT_OK;
 }
 

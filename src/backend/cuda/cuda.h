@@ -38,6 +38,29 @@ static inline mixt_status mixt__cuda_launched(const char *kernel)
     return error == cudaSuccess ? MIXT_OK : mixt__cuda_check(error, kernel);
 }
 
+/** Whether products of this call's operands can run on Tensor Cores: 16-bit formats, FP32 where TF32 is allowed. */
+static inline bool mixt__cuda_tensor_format(const mixt__call *call)
+{
+    switch (call->in[0].dtype) {
+    case MIXT_DTYPE_FP16:
+        return mixt__cuda.sm >= 70;
+    case MIXT_DTYPE_BF16:
+        return mixt__cuda.sm >= 80;
+    case MIXT_DTYPE_FP32:
+        return mixt__cuda.sm >= 80 && call->math == MIXT_DTYPE_TF32;
+    default:
+        return false;
+    }
+}
+
+/** The prepare of a candidate that needs nothing, but says that it multiplies on Tensor Cores. */
+static inline mixt_status mixt__cuda_prepare_tensor(mixt__call *call, mixt__arena *arena)
+{
+    (void)arena;
+    call->tensor_cores = mixt__cuda_tensor_format(call);
+    return MIXT_OK;
+}
+
 /** Device memory outside the plan, for timing candidates at plan time; NULL when there is none. Give it back at once.
  */
 void *mixt__cuda_scratch(size_t bytes);

@@ -217,6 +217,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     MIXT_TRY(mixt__cuda_lt_choose(call, lt));
     call->state = lt;
     call->workspace_bytes = lt->bias_bytes + lt->algo_bytes;
+    call->tensor_cores = mixt__cuda_tensor_format(call);
     return MIXT_OK;
 }
 
