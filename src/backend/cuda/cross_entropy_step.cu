@@ -234,7 +234,7 @@ template <typename T, int V, bool CACHED> static cudaError_t launch(const job &j
     auto kernel = cross_entropy_step_row<T, V, CACHED>;
     if (shared) {
         cudaError_t error =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, mixt__cuda.shared_limit - 1024);
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
         if (error != cudaSuccess)
             return error;
     }
@@ -252,7 +252,7 @@ template <typename T> static cudaError_t step(const job &j, bool vectors)
         return cudaSuccess;
     }
     count_targets<<<1, SMALL_THREADS, 0, mixt__cuda.stream>>>(j.all, j.all_rows, (int64_t *)j.targets);
-    if (vectors && bytes <= (size_t)mixt__cuda.shared_limit - 2048)
+    if (vectors && bytes <= (size_t)mixt__cuda.shared_limit - 4096)
         return launch<T, V, true>(j, bytes);
     return vectors ? launch<T, V, false>(j, 0) : launch<T, 1, false>(j, 0);
 }
