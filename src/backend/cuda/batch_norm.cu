@@ -1,6 +1,6 @@
 /* Batch norm, each channel over all rows of (rows, channels), and its gradient; fused with an addend and ReLU.
  *
- * Threads lie as teams of up to 32 side by side over 16-byte columns of channels, each team on a row of its own; a
+ * Threads lie as teams of 8 to 32 side by side over 16-byte columns of channels, each team on a row of its own; a
  * thread keeps to its channels. Two passes each. The sums: a grid that just fills the GPU sweeps the rows front to
  * back; blocks add up in FP32, and the last block done with its channels adds the blocks' sums in double precision, in
  * order, whichever block that is, and makes the constants of the second pass, which goes back to front, while the end
@@ -12,7 +12,15 @@
 #include "backend/cuda/kernels.h"
 #include "backend/cuda/pack.cuh"
 
-enum { SUM_THREADS = 512, WARPS = SUM_THREADS / 32, APPLY_THREADS = 256, APPLY_ROWS = 8, UNROLL = 4, COUNTERS = 1024 };
+enum {
+    SUM_THREADS = 512,
+    WARPS = SUM_THREADS / 32,
+    SUM_LANES = 8,
+    APPLY_THREADS = 256,
+    APPLY_ROWS = 8,
+    UNROLL = 4,
+    COUNTERS = 1024
+};
 
 /** Blocks that finished their sums of a tile of channels; back at 0 when a launch ends. */
 static __device__ unsigned finished[COUNTERS];
@@ -180,7 +188,7 @@ template <typename T, bool GRAD> static __device__ void finish_tile(const job &j
 template <typename T, int V, bool GRAD>
 static __global__ void __launch_bounds__(SUM_THREADS, GRAD ? 1 : 2) sum_kernel(const job j)
 {
-    __shared__ float shared[WARPS * 2 * 32 * V];
+    __shared__ float shared[WARPS * 2 * (V == 1 ? 32 : SUM_LANES * V)];
     int lane = threadIdx.x & (j.lanes - 1), team = threadIdx.x / j.lanes, teams = SUM_THREADS / j.lanes;
     int64_t step = (int64_t)gridDim.x * teams;
     for (int64_t tile = blockIdx.y; tile < j.tiles; tile += gridDim.y) {
@@ -300,14 +308,21 @@ static __global__ void __launch_bounds__(APPLY_THREADS) apply_kernel(const job j
 
 /* ---- launches ---- */
 
-/** How threads lie over the channels when each takes `v` of them; how many chunks the rows are cut into for sums. */
-static int64_t lay_out(job *j, int v, bool grad)
+/** How threads lie over the channels when each takes `v` of them. */
+static void lay_over(job *j, int v, int most)
 {
     int64_t vectors = j->cols / v;
     j->lanes = 1;
-    while (j->lanes < 32 && j->lanes < vectors)
+    while (j->lanes < most && j->lanes < vectors)
         j->lanes *= 2;
     j->tiles = mixt__ceil_div(vectors, j->lanes);
+}
+
+/** The same for sums; how many chunks the rows are cut into. Narrow tiles: fewer sums of blocks for the last one to
+ *  add. */
+static int64_t lay_out(job *j, int v, bool grad)
+{
+    lay_over(j, v, v == 1 ? 32 : SUM_LANES);
     int64_t blocks = (int64_t)mixt__cuda.multiprocessors * (grad ? 1 : 2), chunks = blocks / (j->tiles ? j->tiles : 1);
     int64_t most = mixt__ceil_div(j->rows, SUM_THREADS / j->lanes);
     chunks = chunks < most ? chunks : most;
@@ -327,11 +342,14 @@ static int64_t padded(int64_t cols)
 
 template <typename T, int V, bool GRAD> static void launch_as(job *j, bool with_sums)
 {
-    int64_t chunks = lay_out(j, V, GRAD), teams = APPLY_THREADS / j->lanes;
+    if (with_sums) {
+        int64_t chunks = lay_out(j, V, GRAD);
+        dim3 grid((unsigned)chunks, (unsigned)(j->tiles < COUNTERS ? j->tiles : COUNTERS));
+        sum_kernel<T, V, GRAD><<<grid, SUM_THREADS, 0, mixt__cuda.stream>>>(*j);
+    }
+    lay_over(j, V, 32);
     unsigned columns = (unsigned)(j->tiles < COUNTERS ? j->tiles : COUNTERS);
-    if (with_sums)
-        sum_kernel<T, V, GRAD><<<dim3((unsigned)chunks, columns), SUM_THREADS, 0, mixt__cuda.stream>>>(*j);
-    unsigned blocks = (unsigned)mixt__ceil_div(j->rows, teams * APPLY_ROWS);
+    unsigned blocks = (unsigned)mixt__ceil_div(j->rows, APPLY_THREADS / j->lanes * APPLY_ROWS);
     apply_kernel<T, V, GRAD><<<dim3(blocks, columns), APPLY_THREADS, 0, mixt__cuda.stream>>>(*j);
 }
 

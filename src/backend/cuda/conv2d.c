@@ -1,8 +1,9 @@
 /* Convolution and its gradients through cuDNN's graph API, channels last, engines timed at plan time.
  *
- * folded: few channels, folded into many first (conv2d.h); not for the gradient of the source.
- * cudnn:  the convolution as it is.
- * plain:  conv2d_plain.cu, for what cuDNN has no engine for.
+ * folded:       few channels, folded into 16 first, on our own kernels (conv2d.h); not for the gradient of the source.
+ * folded_cudnn: the same in other sizes.
+ * cudnn:        the convolution as it is.
+ * plain:        conv2d_plain.cu, for what cuDNN has no engine for.
  *
  * A parameter's gradient comes out in FP32; cuDNN cannot add to it, so when it is added to, cuDNN writes beside it.
  */
@@ -16,13 +17,14 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 256, FOLD_CHANNELS = 4, FOLD_STRIDE = 2, FOLD_ROWS = 32768 };
+enum { ALIGNMENT = 256, FOLD_CHANNELS = 4, FOLD_STRIDE = 2, FOLD_ROWS = 32768, FOLD_SHARED = 48 * 1024 };
+
+typedef enum way { WAY_CUDNN, WAY_FOLDED_CUDNN, WAY_FOLDED } way;
 
 /** What prepare leaves for run. */
 typedef struct plan {
-    const mixt__cudnn_plan *cudnn;
+    const mixt__cudnn_plan *cudnn; // NULL: our own kernels
     mixt__cuda_fold fold;
-    bool folded;
     size_t src_at, weight_at, result_at; // in the workspace; cuDNN's own begins it
 } plan;
 
@@ -122,27 +124,38 @@ static bool is_ordinary(const mixt__call *call, const mixt__cuda_conv *v, const 
 }
 
 /** grad_weight leaves cuDNN in FP32 when it is unfolded or added to afterwards. */
-static mixt_dtype result_dtype(const mixt__call *call, mixt__cuda_conv_kind kind, bool folded)
+static mixt_dtype result_dtype(const mixt__call *call, mixt__cuda_conv_kind kind, way way)
 {
-    return kind == MIXT_CONV_GRAD_WEIGHT && folded ? MIXT_DTYPE_FP32 : call->out[0].dtype;
+    return kind == MIXT_CONV_GRAD_WEIGHT && way != WAY_CUDNN ? MIXT_DTYPE_FP32 : call->out[0].dtype;
 }
 
-static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, bool folded, const char **reason)
+/** Whether folding is for this call at all. */
+static bool folds(const mixt__call *call, const mixt__cuda_fold *fold, const char **reason)
+{
+    const mixt__cuda_conv *v = &fold->from;
+    if (v->c > FOLD_CHANNELS || v->stride > FOLD_STRIDE || v->h > FOLD_ROWS)
+        *reason = "enough channels as they are, or a large stride or image";
+    else if (call->in[0].dtype == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32)
+        *reason = "no matrix units in strict FP32";
+    else if (mixt__cuda_fold_shared(fold, call->in[0].dtype) > FOLD_SHARED)
+        *reason = "rows too long to fold";
+    return !*reason;
+}
+
+static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way, const char **reason)
 {
     const mixt__cudnn_plan *found;
     mixt__cuda_conv v = mixt__cuda_conv_of(call, kind);
     if (!is_ordinary(call, &v, reason))
         return false;
-    if (folded && (v.c > FOLD_CHANNELS || v.stride > FOLD_STRIDE || v.h > FOLD_ROWS)) {
-        *reason = "enough channels as they are, or a large stride or image";
-        return false;
-    }
-    if (folded && call->in[0].dtype == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32) {
-        *reason = "no matrix units in strict FP32";
-        return false;
-    }
     mixt__cuda_fold fold = mixt__cuda_fold_of(&v);
-    if (choose(call, kind, folded ? &fold.to : &v, result_dtype(call, kind, folded), &found) == MIXT_OK)
+    if (way != WAY_CUDNN && !folds(call, &fold, reason))
+        return false;
+    if (way == WAY_FOLDED) {
+        *reason = "only FP16 and BF16 from Ampere on, folded to 16 channels and a multiple of 64 outputs";
+        return mixt__cuda_folded_supports(&fold, call->in[0].dtype);
+    }
+    if (choose(call, kind, way == WAY_CUDNN ? &v : &fold.to, result_dtype(call, kind, way), &found) == MIXT_OK)
         return true;
     MIXT_LOG(DISPATCH, "%s", mixt_error_text());
     *reason = "cuDNN has no engine for it (MIXT_LOG=dispatch says why)";
@@ -151,32 +164,37 @@ static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, bool fol
 
 /* ---- plans ---- */
 
-/** Takes `count` elements at the end of the workspace. */
-static size_t reserve(mixt__call *call, int64_t count, mixt_dtype dtype)
+/** Takes some of the end of the workspace. */
+static size_t reserve(mixt__call *call, int64_t bytes)
 {
     size_t at = (call->workspace_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    call->workspace_bytes = at + (size_t)count * mixt_dtype_size(dtype);
+    call->workspace_bytes = at + (size_t)bytes;
     return at;
 }
 
-static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv_kind kind, bool folded)
+static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv_kind kind, way way)
 {
     mixt__cuda_conv v = mixt__cuda_conv_of(call, kind);
     plan *p = mixt__arena_alloc(arena, sizeof *p);
     if (!p)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the plan of a convolution");
-    *p = (plan){.fold = mixt__cuda_fold_of(&v), .folded = folded};
-    const mixt__cuda_conv *to = folded ? &p->fold.to : &v;
-    mixt_dtype result = result_dtype(call, kind, folded);
+    *p = (plan){.fold = mixt__cuda_fold_of(&v)};
+    const mixt__cuda_conv *to = way == WAY_CUDNN ? &v : &p->fold.to;
+    mixt_dtype in = call->in[0].dtype, result = result_dtype(call, kind, way);
     int64_t weights = to->o * to->kernel_h * to->kernel_w * to->c;
-    MIXT_TRY(choose(call, kind, to, result, &p->cudnn));
-    call->workspace_bytes = mixt__cudnn_workspace(p->cudnn);
-    if (folded)
-        p->src_at = reserve(call, to->n * to->h * to->w * to->c, call->in[0].dtype);
-    if (folded && kind == MIXT_CONV_FORWARD)
-        p->weight_at = reserve(call, weights, call->in[1].dtype);
-    if (kind == MIXT_CONV_GRAD_WEIGHT && result == MIXT_DTYPE_FP32)
-        p->result_at = reserve(call, weights, result);
+    call->workspace_bytes = 0;
+    if (way != WAY_FOLDED) {
+        MIXT_TRY(choose(call, kind, to, result, &p->cudnn));
+        call->workspace_bytes = mixt__cudnn_workspace(p->cudnn);
+    }
+    if (way != WAY_CUDNN)
+        p->src_at = reserve(call, to->n * to->h * to->w * to->c * (int64_t)mixt_dtype_size(in));
+    if (way != WAY_CUDNN && kind == MIXT_CONV_FORWARD)
+        p->weight_at = reserve(call, weights * (int64_t)mixt_dtype_size(in));
+    if (way == WAY_FOLDED && kind == MIXT_CONV_GRAD_WEIGHT)
+        p->result_at = reserve(call, (int64_t)mixt__cuda_folded_partials(&p->fold));
+    else if (kind == MIXT_CONV_GRAD_WEIGHT && result == MIXT_DTYPE_FP32)
+        p->result_at = reserve(call, weights * (int64_t)sizeof(float));
     call->state = p;
     call->tensor_cores = mixt__cuda_tensor_format(call);
     return MIXT_OK;
@@ -207,6 +225,9 @@ static mixt_status run_folded(const mixt__call *call)
     void *src = place(call, p->src_at), *weight = place(call, p->weight_at);
     MIXT_TRY(mixt__cuda_fold_src(&p->fold, dtype, call->in[0].data, src));
     MIXT_TRY(mixt__cuda_fold_weight(&p->fold, dtype, call->in[1].data, weight));
+    if (!p->cudnn)
+        return mixt__cuda_folded_forward(&p->fold, dtype, src, weight, call->in_count == 3 ? call->in[2].data : NULL,
+                                         call->out[0].data);
     void *pointers[4] = {src, weight, call->out[0].data};
     if (call->in_count == 3) {
         pointers[2] = call->in[2].data;
@@ -232,30 +253,36 @@ static mixt_status run_grad_weight_folded(const mixt__call *call)
     float *result = place(call, p->result_at);
     void *pointers[3] = {place(call, p->src_at), call->in[1].data, result};
     MIXT_TRY(mixt__cuda_fold_src(&p->fold, call->in[0].dtype, call->in[0].data, pointers[0]));
+    if (!p->cudnn)
+        return mixt__cuda_folded_grad_weight(&p->fold, call->in[0].dtype, pointers[0], pointers[1], result,
+                                             &call->out[0], call->accumulate & 1);
     MIXT_TRY(mixt__cudnn_run(p->cudnn, pointers, call->workspace));
     return mixt__cuda_unfold_weight(&p->fold, call->out[0].dtype, result, call->out[0].data, call->accumulate & 1);
 }
 
 /* ---- candidates ---- */
 
-#define CANDIDATE(name, kind, is_folded, text, run_fn)                                                                 \
+#define CANDIDATE(name, kind, way, text, run_fn)                                                                       \
     static bool name##_supports(const mixt__call *call, const char **reason)                                           \
     {                                                                                                                  \
-        return supports(call, kind, is_folded, reason);                                                                \
+        return supports(call, kind, way, reason);                                                                      \
     }                                                                                                                  \
     static mixt_status name##_prepare(mixt__call *call, mixt__arena *arena)                                            \
     {                                                                                                                  \
-        return prepare(call, arena, kind, is_folded);                                                                  \
+        return prepare(call, arena, kind, way);                                                                        \
     }                                                                                                                  \
     static const mixt__kernel name = {text, name##_supports, name##_prepare, run_fn, NULL}
 
-CANDIDATE(forward, MIXT_CONV_FORWARD, false, "cudnn", run_as_is);
-CANDIDATE(forward_folded, MIXT_CONV_FORWARD, true, "folded", run_folded);
-CANDIDATE(grad_src, MIXT_CONV_GRAD_SRC, false, "cudnn", run_as_is);
-CANDIDATE(grad_weight, MIXT_CONV_GRAD_WEIGHT, false, "cudnn", run_grad_weight);
-CANDIDATE(grad_weight_folded, MIXT_CONV_GRAD_WEIGHT, true, "folded", run_grad_weight_folded);
+CANDIDATE(forward, MIXT_CONV_FORWARD, WAY_CUDNN, "cudnn", run_as_is);
+CANDIDATE(forward_folded_cudnn, MIXT_CONV_FORWARD, WAY_FOLDED_CUDNN, "folded_cudnn", run_folded);
+CANDIDATE(forward_folded, MIXT_CONV_FORWARD, WAY_FOLDED, "folded", run_folded);
+CANDIDATE(grad_src, MIXT_CONV_GRAD_SRC, WAY_CUDNN, "cudnn", run_as_is);
+CANDIDATE(grad_weight, MIXT_CONV_GRAD_WEIGHT, WAY_CUDNN, "cudnn", run_grad_weight);
+CANDIDATE(grad_weight_folded_cudnn, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED_CUDNN, "folded_cudnn", run_grad_weight_folded);
+CANDIDATE(grad_weight_folded, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED, "folded", run_grad_weight_folded);
 
-const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded, &forward, &mixt__cuda_conv2d_plain, NULL};
+const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded, &forward_folded_cudnn, &forward,
+                                                         &mixt__cuda_conv2d_plain, NULL};
 const mixt__kernel *const mixt__cuda_conv2d_grad_src_kernels[] = {&grad_src, &mixt__cuda_conv2d_grad_src_plain, NULL};
-const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {&grad_weight_folded, &grad_weight,
-                                                                     &mixt__cuda_conv2d_grad_weight_plain, NULL};
+const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {
+    &grad_weight_folded, &grad_weight_folded_cudnn, &grad_weight, &mixt__cuda_conv2d_grad_weight_plain, NULL};

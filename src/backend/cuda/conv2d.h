@@ -48,11 +48,35 @@ typedef struct mixt__cuda_fold {
 } mixt__cuda_fold;
 
 mixt__cuda_fold mixt__cuda_fold_of(const mixt__cuda_conv *conv);
+/** Bytes of shared memory that folding takes: at most 48 KiB. */
+size_t mixt__cuda_fold_shared(const mixt__cuda_fold *fold, mixt_dtype dtype);
 /** Both ways in the same format; grad_weight from FP32 to dtype, overwritten or added to. Issued on the stream. */
 mixt_status mixt__cuda_fold_src(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src, void *folded);
 mixt_status mixt__cuda_fold_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *weight, void *folded);
 mixt_status mixt__cuda_unfold_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const float *folded, void *grad,
                                      bool add);
+
+/** Where element `at` of the weight lies in the folded weight. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    static inline int64_t
+    mixt__cuda_fold_place(const mixt__cuda_fold *f, int64_t at)
+{
+    const mixt__cuda_conv *v = &f->from;
+    int64_t c = at % v->c, x = at / v->c % v->kernel_w + f->lead, y = at / v->c / v->kernel_w % v->kernel_h + f->lead;
+    int64_t o = at / v->c / v->kernel_w / v->kernel_h, s = v->stride;
+    return ((o * f->to.kernel_h + y / s) * f->to.kernel_w + x / s) * f->to.c + (y % s * s + x % s) * v->c + c;
+}
+
+/** Folded convolutions on our own kernels (conv2d_folded.cu): whether they take it, and workspace for the gradient. */
+bool mixt__cuda_folded_supports(const mixt__cuda_fold *fold, mixt_dtype dtype);
+size_t mixt__cuda_folded_partials(const mixt__cuda_fold *fold);
+/** bias may be NULL; src and weight are folded. */
+mixt_status mixt__cuda_folded_forward(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
+                                      const void *weight, const float *bias, void *dst);
+mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
+                                          const void *grad_dst, float *partials, const mixt__tensor *grad, bool add);
 
 /** grad += extra, both FP32. */
 mixt_status mixt__cuda_conv_add(float *grad, const float *extra, int64_t count);

@@ -26,32 +26,37 @@ mixt__cuda_fold mixt__cuda_fold_of(const mixt__cuda_conv *v)
     return f;
 }
 
-/** One element of an image of h x w pixels with c channels; 0 outside. */
-template <typename T>
-static __device__ __forceinline__ T element(const T *image, int h, int w, int c, int y, int x, int channel)
-{
-    bool inside = y >= 0 && y < h && x >= 0 && x < w;
-    return inside ? image[((int64_t)y * w + x) * c + channel] : from_float<T>(0.0f);
-}
-
-/** Images of from.h x from.w pixels, or kernels of as many taps, to folded ones of to.h x to.w: block (y, image). */
+/** Images of h x w pixels, or kernels of as many taps, to folded rows of to_w: block (image, folded row). The source
+ *  rows of a folded one go through shared memory with zeros around, where a folded pixel's elements are runs. */
 template <typename T>
 static __global__ void __launch_bounds__(THREADS)
     fold_kernel(const T *from, T *to, int h, int w, int c, int to_w, int to_c, int stride, int front)
 {
     constexpr int V = vec16<T>::size;
-    int parts = to_c / V, y = blockIdx.y;
+    extern __shared__ __align__(16) unsigned char shared[];
+    T *rows = reinterpret_cast<T *>(shared);
+    int parts = to_c / V, y = blockIdx.y, run = stride * c, length = to_w * run;
     const T *image = from + (int64_t)blockIdx.x * h * w * c;
     T *row = to + ((int64_t)blockIdx.x * gridDim.y + y) * to_w * to_c;
+    for (int dy = 0; dy < stride; dy++) {
+        int sy = y * stride + dy - front;
+        for (int i = threadIdx.x; i < length; i += THREADS) {
+            int at = i - front * c;
+            bool inside = sy >= 0 && sy < h && at >= 0 && at < w * c;
+            rows[dy * length + i] = inside ? image[(int64_t)sy * w * c + at] : from_float<T>(0.0f);
+        }
+    }
+    __syncthreads();
     for (int i = threadIdx.x; i < to_w * parts; i += THREADS) {
-        int x = i / parts, first = i % parts * V;
+        int x = i / parts, first = i % parts * V, dy = first / run, k = first - dy * run;
         vec16<T> packed;
 #pragma unroll
-        for (int k = 0; k < V; k++) {
-            int block = (first + k) / c, channel = (first + k) % c, dy = block / stride, dx = block % stride;
-            bool real = dy < stride;
-            packed.v[k] = real ? element(image, h, w, c, y * stride + dy - front, x * stride + dx - front, channel)
-                               : from_float<T>(0.0f);
+        for (int v = 0; v < V; v++) {
+            packed.v[v] = dy < stride ? rows[dy * length + x * run + k] : from_float<T>(0.0f);
+            if (++k == run) {
+                k = 0;
+                dy++;
+            }
         }
         store16(row + (int64_t)x * to_c + first, packed);
     }
@@ -65,10 +70,7 @@ static __global__ void __launch_bounds__(THREADS)
     int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (at >= v.o * v.kernel_h * v.kernel_w * v.c)
         return;
-    int64_t c = at % v.c, x = at / v.c % v.kernel_w + f.lead, y = at / v.c / v.kernel_w % v.kernel_h + f.lead;
-    int64_t o = at / v.c / v.kernel_w / v.kernel_h;
-    int64_t channel = (y % v.stride * v.stride + x % v.stride) * v.c + c;
-    float value = folded[((o * f.to.kernel_h + y / v.stride) * f.to.kernel_w + x / v.stride) * f.to.c + channel];
+    float value = folded[mixt__cuda_fold_place(&f, at)];
     grad[at] = from_float<T>(add ? to_float(grad[at]) + value : value);
 }
 
@@ -78,14 +80,21 @@ static __global__ void __launch_bounds__(THREADS) add_kernel(float *grad, const 
         grad[i] += extra[i];
 }
 
+/** Bytes of shared memory that folding takes; the source's rows are the longest. */
+size_t mixt__cuda_fold_shared(const mixt__cuda_fold *f, mixt_dtype dtype)
+{
+    return (size_t)(f->to.w * f->from.stride * f->from.stride * f->from.c) * mixt_dtype_size(dtype);
+}
+
 mixt_status mixt__cuda_fold_src(const mixt__cuda_fold *f, mixt_dtype dtype, const void *src, void *folded)
 {
     const mixt__cuda_conv *v = &f->from;
     dim3 grid((unsigned)v->n, (unsigned)f->to.h);
+    size_t bytes = mixt__cuda_fold_shared(f, dtype);
     DISPATCH(dtype, T,
-             (fold_kernel<T><<<grid, THREADS, 0, mixt__cuda.stream>>>((const T *)src, (T *)folded, (int)v->h, (int)v->w,
-                                                                      (int)v->c, (int)f->to.w, (int)f->to.c,
-                                                                      (int)v->stride, (int)f->front)));
+             (fold_kernel<T><<<grid, THREADS, bytes, mixt__cuda.stream>>>(
+                 (const T *)src, (T *)folded, (int)v->h, (int)v->w, (int)v->c, (int)f->to.w, (int)f->to.c,
+                 (int)v->stride, (int)f->front)));
     return mixt__cuda_launched("folding a source");
 }
 
@@ -93,10 +102,11 @@ mixt_status mixt__cuda_fold_weight(const mixt__cuda_fold *f, mixt_dtype dtype, c
 {
     const mixt__cuda_conv *v = &f->from;
     dim3 grid((unsigned)v->o, (unsigned)f->to.kernel_h);
+    size_t bytes = mixt__cuda_fold_shared(f, dtype);
     DISPATCH(dtype, T,
-             (fold_kernel<T><<<grid, THREADS, 0, mixt__cuda.stream>>>((const T *)weight, (T *)folded, (int)v->kernel_h,
-                                                                      (int)v->kernel_w, (int)v->c, (int)f->to.kernel_w,
-                                                                      (int)f->to.c, (int)v->stride, (int)f->lead)));
+             (fold_kernel<T><<<grid, THREADS, bytes, mixt__cuda.stream>>>(
+                 (const T *)weight, (T *)folded, (int)v->kernel_h, (int)v->kernel_w, (int)v->c, (int)f->to.kernel_w,
+                 (int)f->to.c, (int)v->stride, (int)f->lead)));
     return mixt__cuda_launched("folding a weight");
 }
 
