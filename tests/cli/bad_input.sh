@@ -8,6 +8,7 @@ trap 'rm -rf "$work"' EXIT
 failures=0 cases=0
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 mkdir "$work/in" && cd "$work/in" || exit 1
+export MIXT_CUDA_LIBRARY=$work/none.so # on no machine is there a GPU's backend
 
 # ---- what the cases read ----
 
@@ -133,7 +134,8 @@ policy with another key     | train tiny.yaml out=x precision=policy_key.yaml   
 policy with a key twice     | train tiny.yaml out=x precision=policy_twice.yaml   | 1 | policy_twice.yaml:2:1: this key is given twice
 policy without default      | train tiny.yaml out=x precision=policy_default.yaml | 1 | the policy has no default
 policy rule for no layer    | train tiny.yaml out=x precision=policy_nowhere.yaml | 1 | matches nothing in this model
-no GPU backend              | train tiny.yaml out=x device=cuda                   | 1 | device 'cuda'
+no GPU backend              | train tiny.yaml out=x device=cuda                   | 1 | device 'cuda': the CUDA backend is not here:
+no such device              | train tiny.yaml out=x device=tpu                    | 2 | device: expected one of auto, cpu, cuda, found 'tpu'
 data without a path         | train tiny.yaml out=x data.kind=idx                 | 1 | say where it is with data.path
 data missing                | train tiny.yaml out=x data.kind=csv data.path=none.csv | 1 | none.csv: No such file
 data of no kind             | train tiny.yaml out=x data.kind=auto data.path=foo:bar | 1 | no kind 'foo'
@@ -165,7 +167,12 @@ batch above the memory      | bench mlp --precision fp32 --batch 16777216       
 positions above the model   | bench gpt --precision fp32 --batch 1 --seq 2000     | 1 | the model has only 1024 positions
 benchmark unknown           | bench mpl --precision fp32                          | 2 | did you mean mlp?
 benchmark without precision | bench mlp                                           | 2 | missing option --precision
-benchmark of no GPU         | bench mlp --precision fp32 --device cuda            | 1 | device 'cuda'
+benchmark of no GPU         | bench mlp --precision fp32 --device cuda            | 1 | device 'cuda': the CUDA backend is not here:
+benchmark of no device      | bench mlp --precision fp32 --device gpu             | 2 | --device: expected one of auto, cpu, cuda
+plan for no GPU             | plan tiny.yaml --device cuda                        | 1 | device 'cuda': the CUDA backend is not here:
+plan for no device          | plan tiny.yaml --device cdua                        | 2 | did you mean cuda?
+eval on no GPU              | eval run --device cuda                              | 1 | device 'cuda': the CUDA backend is not here:
+eval on no device           | eval run --device 0                                 | 2 | --device: expected one of auto, cpu, cuda
 plan of nothing             | plan none.yaml                                      | 1 | none.yaml: cannot be opened
 eval of nothing             | eval none                                           | 1 | none: no such folder: expected a run directory
 eval of a file              | eval tiny.yaml                                      | 1 | tiny.yaml: no such folder

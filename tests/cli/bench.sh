@@ -38,7 +38,25 @@ awk -v ms="$(number ms)" -v rate="$(number items_s)" 'BEGIN { r = ms * rate / 12
     fail "$(number items_s) items/s do not fit $(number ms) ms"
 "$mixt" bench mlp --precision fp32 --batch 8 --steps 1 --threads 1 | grep -q 'mlp fp32, batch 8, 1 threads: .* ms a step' || fail "bench for people"
 "$mixt" bench mlp --precision fp32 --batch 8 --steps 1 --threads 1 --profile | grep -Eq 'fc.0 +matmul' || fail "bench --profile names no layer"
+profile=$("$mixt" bench gpt --precision bf16 --batch 1 --seq 16 --steps 1 --threads 1 --device cpu --profile --json) || fail "bench --profile --json: status $?"
+for word in products attention norms pointwise loss optimizer optimizer_step layer_norm_grad; do
+    grep -q "\"$word\"" <<<"$profile" || fail "bench --profile --json has no $word"
+done
+grep -q '"device": *"cpu"' <<<"$profile" || fail "bench --json does not name the device"
 if command -v python3 >/dev/null; then
+    python3 - "$profile" <<'PYTHON' || fail "bench --profile --json does not add up"
+import json, sys
+profile = json.loads(sys.argv[1])["profile"]
+ops, work = profile["ops"], profile["work"]
+assert abs(sum(o["seconds"] for o in ops) - profile["seconds"]) < 1e-6 * profile["seconds"]
+assert abs(sum(w["share"] for w in work.values()) - 1) < 1e-4
+assert sum(w["ops"] for w in work.values()) == len(ops)
+assert all(o["bytes"] > 0 for o in ops if o["op"] != "step_control") and all(o["seconds"] >= 0 for o in ops)
+lookup = [o for o in ops if o["op"] == "embedding" and o["layer"] == "wte"][0]  # 16 of 256 rows, not the table
+assert lookup["bytes"] == 16 * (2 * 384 * 2 + 4), lookup
+product = [o for o in ops if o["op"] == "matmul" and not o["backward"]][0]
+assert product["flops"] > 0 and product["dtype"] == "bf16"
+PYTHON
     python3 -c 'import json, sys; json.loads(sys.argv[1])' "$line" || fail "bench --json is no JSON"
 fi
 

@@ -33,6 +33,10 @@ else
     echo "skipped: the JSON check needs python3"
 fi
 
+# Without a backend for the GPU: why, in one line.
+MIXT_CUDA_LIBRARY=/none "$mixt" info | grep -Eq '^GPU +none: .' || fail "mixt info does not say why there is no GPU"
+MIXT_CUDA_LIBRARY=/none "$mixt" info --json | tr -d ' \n' | grep -q '"gpu":{"usable":false,"reason":"[^"][^}]*"auto":"cpu"}' || fail "mixt info --json: no reason"
+
 if [ -w /dev/full ]; then
     "$mixt" info >/dev/full 2>/dev/null
     [ $? = 1 ] || fail "a full disk under standard output is not status 1"

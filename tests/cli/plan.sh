@@ -58,6 +58,11 @@ MIXT_CANDIDATE=matmul=plain "$mixt" plan any.yaml $common $mlp --explain | grep 
     fail "--explain does not say why a kernel was refused"
 MIXT_CANDIDATE=matmul=none "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q 'no kernel of cpu can run matmul' || fail "a forced kernel that is not there"
 
+# --profile runs the step; --device wins over the configuration.
+"$mixt" plan any.yaml $common $mlp --profile >text 2>err || { fail "plan --profile: status $?"; cat err; }
+grep -Eq '^products +[0-9]+ +[0-9.]+%' text && grep -Eq '^total +[0-9]+' text || fail "plan --profile has no table"
+"$mixt" plan any.yaml $common $mlp device=cuda --device cpu --json | grep -q '"device":"cpu"' || fail "--device does not win over device="
+
 # A policy types layers by name; planning creates nothing.
 printf 'default: bf16\nrules:\n  - {layer: "fc.1", precision: fp32}\n' >policy.yaml
 before=$(ls)
