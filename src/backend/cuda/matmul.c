@@ -1,10 +1,11 @@
-/* Matrix products. "small" is our own for products too small to fill the GPU, "cublaslt" the library's, "plain" ours
- * for every form that these two refuse.
+/* Matrix products. "small" is our own for products too small to fill the GPU, "cublaslt" the library's; what both
+ * refuse runs in the small one's tiles where operands have 16 bits, else in "plain", which takes every form.
  *
  * cuBLASLt gets bias, addend (its C), ReLU, GELU with its input kept, and GELU's gradient as epilogues. It wants the
  * bias in the result's format: an FP32 bias of a low-precision product is converted into the workspace first. It is
- * never asked for bias gradients: with them a product takes several times as long. Its GELU is good to 17 bits: in FP32
- * ours follows the product in a pass of its own.
+ * never asked for bias gradients: with them a product takes several times as long. Its GELU is good to 17 bits, and its
+ * ReLU makes 0 of NaN in FP16: where that is wrong, ours follows in a pass of its own. Where columns are not a multiple
+ * of 8 it adds a low-precision bias after rounding the product: refused.
  */
 #include "backend/cuda/matmul.h"
 
@@ -108,11 +109,13 @@ static bool lay_out(cublasLtMatrixLayoutOpaque_t *layout, mixt_dtype dtype, int6
                CUBLAS_STATUS_SUCCESS;
 }
 
-/** Whether GELU or its gradient stays out of cuBLASLt's epilogue. */
-static bool gelu_apart(const mixt__call *call)
+/** Whether the activation stays out of cuBLASLt's epilogue. */
+static bool apart(const mixt__call *call)
 {
     const mixt__matmul_attrs *at = call->attrs;
-    return at->epilogue >= MIXT_EPILOGUE_GELU && call->in[0].dtype == MIXT_DTYPE_FP32;
+    return at->epilogue >= MIXT_EPILOGUE_GELU
+               ? call->in[0].dtype == MIXT_DTYPE_FP32
+               : at->epilogue == MIXT_EPILOGUE_RELU && call->in[0].dtype == MIXT_DTYPE_FP16;
 }
 
 static bool set_epilogue(const mixt__call *call, const mixt__cuda_product *p, mixt__cuda_lt *lt)
@@ -125,7 +128,7 @@ static bool set_epilogue(const mixt__call *call, const mixt__cuda_product *p, mi
     const mixt__tensor *bias = mixt__cuda_product_bias(call);
     mixt_dtype dtype = call->out[0].dtype;
     const void *somewhere = (const void *)256; // nothing is read before a run: only its alignment counts
-    mixt__epilogue kind = gelu_apart(call) ? MIXT_EPILOGUE_NONE : at->epilogue;
+    mixt__epilogue kind = apart(call) ? MIXT_EPILOGUE_NONE : at->epilogue;
     int64_t step = p->m * p->n;
     lt->fused_gelu = kind >= MIXT_EPILOGUE_GELU;
     if (lt->fused_gelu && !(set(lt, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &somewhere, sizeof somewhere) &&
@@ -185,13 +188,15 @@ static const char *refusal(const mixt__call *call, const mixt__cuda_product *p)
         return "more products than cuBLASLt takes in a batch";
     if (addend && addend->dtype != call->out[0].dtype)
         return "cuBLASLt: the addend has another format than the result";
-    bool gelu = at->epilogue >= MIXT_EPILOGUE_GELU && !gelu_apart(call);
+    bool gelu = at->epilogue >= MIXT_EPILOGUE_GELU && !apart(call);
     if (gelu && call->in[0].dtype != call->out[0].dtype)
         return "cuBLASLt: GELU's input has another format than the result";
     if (gelu && at->epilogue == MIXT_EPILOGUE_GELU_GRAD && at->bias)
         return "cuBLASLt has no bias before GELU's gradient";
     if (gelu && p->n % 8)
         return "cuBLASLt: GELU's input must have a multiple of 8 columns";
+    if (at->bias && p->n % 8 && call->out[0].dtype != MIXT_DTYPE_FP32)
+        return "cuBLASLt rounds before it adds the bias where columns are not a multiple of 8";
     return mixt__cuda_lt_handle() ? NULL : "cuBLASLt cannot start";
 }
 
@@ -241,8 +246,8 @@ static mixt__cuda_lt_data data_of(const mixt__call *call)
                                .workspace = (char *)call->workspace + lt->bias_bytes,
                                .beta = addend || call->accumulate & 1 ? 1.0f : 0.0f};
     if (at->epilogue == MIXT_EPILOGUE_GELU)
-        *(gelu_apart(call) ? &data.d : &data.aux) = call->out[1].data;
-    else if (pre && !gelu_apart(call))
+        *(apart(call) ? &data.d : &data.aux) = call->out[1].data;
+    else if (pre && !apart(call))
         data.aux = pre->data;
     data.c = addend ? addend->data : data.d;
     return data;
@@ -263,14 +268,11 @@ static mixt_status run(const mixt__call *call)
     cublasStatus_t status = mixt__cuda_lt_issue(lt, &data);
     if (status != CUBLAS_STATUS_SUCCESS)
         return mixt__fail(MIXT_ERROR_DEVICE, "a matrix product of cuBLASLt: %s", cublasLtGetStatusString(status));
-    return gelu_apart(call) ? mixt__cuda_gelu_apart(call) : MIXT_OK;
+    return apart(call) ? mixt__cuda_activation(call) : MIXT_OK;
 }
 
 static const mixt__kernel cublaslt = {.name = "cublaslt", .supports = supports, .prepare = prepare, .run = run};
 
 const mixt__kernel *const mixt__cuda_matmul_kernels[] = {
-    &mixt__cuda_matmul_small,
-    &cublaslt,
-    &mixt__cuda_matmul_plain,
-    NULL,
+    &mixt__cuda_matmul_small, &cublaslt, &mixt__cuda_matmul_tiles, &mixt__cuda_matmul_plain, NULL,
 };

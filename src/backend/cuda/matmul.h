@@ -40,7 +40,7 @@ typedef struct mixt__cuda_lt {
     size_t algo_bytes; // of workspace
     size_t bias_bytes; // of workspace before that: the bias in the result's format; 0: taken as it is
     float alpha;
-    bool fused_gelu; // GELU or its gradient is in the epilogue
+    bool fused_gelu;           // GELU or its gradient is in the epilogue
     uint32_t a_align, b_align; // bytes that the algorithm was asked to count on
 } mixt__cuda_lt;
 
@@ -61,10 +61,10 @@ int mixt__cuda_lt_algorithms(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t 
 /* ---- own kernels ---- */
 
 extern const mixt__kernel mixt__cuda_matmul_plain; // needs no workspace: others may run it instead of themselves
-extern const mixt__kernel mixt__cuda_matmul_small;
+extern const mixt__kernel mixt__cuda_matmul_small, mixt__cuda_matmul_tiles;
 
-/** GELU after an FP32 product that left its input in output 1; or its gradient, times what is in output 0. */
-mixt_status mixt__cuda_gelu_apart(const mixt__call *call);
+/** The activation after a product that left its input in output 0 (GELU: in output 1). */
+mixt_status mixt__cuda_activation(const mixt__call *call);
 /** An FP32 vector into another float format. */
 mixt_status mixt__cuda_convert(void *dst, mixt_dtype dtype, const float *src, int64_t count);
 /** Numbers in [-1, 1), the same each time: for timing. */

@@ -110,6 +110,14 @@ static __device__ __forceinline__ void load4(float (&x)[4], const void *data, mi
         x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
         return;
     }
+    if (vector && count == 4) {
+        uint2 v = *reinterpret_cast<const uint2 *>(static_cast<const uint16_t *>(data) + i);
+        uint16_t parts[4] = {(uint16_t)v.x, (uint16_t)(v.x >> 16), (uint16_t)v.y, (uint16_t)(v.y >> 16)};
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            x[j] = load_any(parts, dtype, j);
+        return;
+    }
 #pragma unroll
     for (int j = 0; j < 4; j++)
         x[j] = j < count ? load_any(data, dtype, i + j) : 0.0f;

@@ -3,7 +3,7 @@
  * A block of 256 threads makes a 64×64 tile of one product, 4×4 results a thread, from slices of 16 of K in shared
  * memory, where both operands stand as FP32 with K outside. Tiles are numbered through all products of the batch and
  * dealt to the blocks in turn. Each result is one sum in the order of K. Reads each operand once per 64 results.
- * And what cuBLASLt needs besides: GELU in FP32, its bias in another format, numbers to time it on.
+ * And what cuBLASLt needs besides: an activation of our own, its bias in another format, numbers to time it on.
  */
 #include "backend/cuda/matmul_epilogue.cuh"
 
@@ -135,20 +135,24 @@ const mixt__kernel mixt__cuda_matmul_plain = {.name = "plain", .run = run};
 
 /* ---- helpers ---- */
 
-/** dst = gelu(src), or dst · gelu'(src); 4 elements a thread, 12 or 8 bytes an element. */
-static __global__ void gelu_pass(float *dst, const float *src, int64_t count, bool gradient, bool vectors)
+/** dst = relu(src), gelu(src) or dst · gelu'(src); 4 elements a thread, two or three accesses an element. */
+static __global__ void activation(void *dst, const void *src, mixt_dtype dtype, int64_t count, mixt__epilogue kind,
+                                  bool vectors)
 {
     for (int64_t i = 4 * (blockIdx.x * (int64_t)blockDim.x + threadIdx.x); i < count;
          i += 4 * (gridDim.x * (int64_t)blockDim.x)) {
         int left = (int)min((int64_t)4, count - i);
         float x[4], y[4];
-        load4(x, src, MIXT_DTYPE_FP32, i, left, vectors);
-        if (gradient)
-            load4(y, dst, MIXT_DTYPE_FP32, i, left, vectors);
+        load4(x, src, dtype, i, left, vectors);
+        if (kind == MIXT_EPILOGUE_GELU_GRAD)
+            load4(y, dst, dtype, i, left, vectors);
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            x[j] = gradient ? y[j] * gelu_slope(x[j]) : gelu(x[j]);
-        store4(dst, MIXT_DTYPE_FP32, i, left, vectors, x);
+            if (kind == MIXT_EPILOGUE_RELU)
+                x[j] = x[j] <= 0.0f ? 0.0f : x[j]; // NaN stays
+            else
+                x[j] = kind == MIXT_EPILOGUE_GELU ? gelu(x[j]) : y[j] * gelu_slope(x[j]);
+        store4(dst, dtype, i, left, vectors, x);
     }
 }
 
@@ -173,14 +177,15 @@ static unsigned blocks_for(int64_t count)
     return (unsigned)(blocks < 1 ? 1 : blocks < 4096 ? blocks : 4096);
 }
 
-mixt_status mixt__cuda_gelu_apart(const mixt__call *call)
+mixt_status mixt__cuda_activation(const mixt__call *call)
 {
-    const mixt__tensor *pre = mixt__cuda_product_pre(call), *src = pre ? pre : &call->out[1], *dst = &call->out[0];
+    const mixt__matmul_attrs *at = static_cast<const mixt__matmul_attrs *>(call->attrs);
+    const mixt__tensor *pre = mixt__cuda_product_pre(call), *dst = &call->out[0];
+    const mixt__tensor *src = pre ? pre : at->epilogue == MIXT_EPILOGUE_GELU ? &call->out[1] : dst;
     int64_t count = mixt__tensor_count(dst);
-    gelu_pass<<<blocks_for(mixt__ceil_div(count, 4)), 256, 0, mixt__cuda.stream>>>(
-        static_cast<float *>(dst->data), static_cast<const float *>(src->data), count, pre != NULL,
-        aligned16(src->data) && aligned16(dst->data));
-    return mixt__cuda_launched("gelu_pass");
+    activation<<<blocks_for(mixt__ceil_div(count, 4)), 256, 0, mixt__cuda.stream>>>(
+        dst->data, src->data, dst->dtype, count, at->epilogue, aligned16(src->data) && aligned16(dst->data));
+    return mixt__cuda_launched("activation");
 }
 
 mixt_status mixt__cuda_convert(void *dst, mixt_dtype dtype, const float *src, int64_t count)

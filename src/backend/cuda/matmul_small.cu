@@ -12,6 +12,8 @@
 
 #include "base/status.h"
 
+#include <limits.h>
+
 enum { TILE = 32, CHUNK = 32, BLOCK = TILE * CHUNK, THREADS = 256, SUM_ROW = TILE + 4 };
 enum { MOST_TILES = 512, MOST_K = 2048, MOST_BATCH = 65535 };
 
@@ -187,7 +189,7 @@ static __device__ __forceinline__ void spill(float *to, const float (&sum)[HEIGH
 
 /** Four neighbouring results a thread: what joins them is read while the operands are still on their way. */
 template <typename T, int HEIGHT>
-static __global__ void __launch_bounds__(THREADS) matmul_small(const __grid_constant__ small_args p)
+static __global__ void __launch_bounds__(THREADS, 3) matmul_small(const __grid_constant__ small_args p)
 {
     extern __shared__ __align__(128) unsigned char memory[];
     int warp = threadIdx.x >> 5, bytes = p.stages * 2 * BLOCK * (int)sizeof(T);
@@ -226,7 +228,7 @@ static __global__ void __launch_bounds__(THREADS) matmul_small(const __grid_cons
 
 #else
 
-template <typename T, int HEIGHT> static __global__ void matmul_small(const small_args) // never chosen: see supports
+template <typename T, int HEIGHT> static __global__ void matmul_small(const small_args) // never chosen: see takes
 {
 }
 
@@ -243,7 +245,7 @@ static int deepest(void)
     return THREADS / 32 * 4 * 2 * BLOCK * 2 <= mixt__cuda.shared_limit ? 4 : 2;
 }
 
-static bool supports(const mixt__call *call, const char **reason)
+static bool takes(const mixt__call *call, const char **reason)
 {
     mixt__cuda_product p = mixt__cuda_product_of(call);
     mixt_dtype dtype = call->in[0].dtype;
@@ -256,9 +258,19 @@ static bool supports(const mixt__call *call, const char **reason)
         *reason = "there is nothing to multiply";
     else if (!p.regular)
         *reason = "an operand is a view whose leading dimensions have no common stride";
-    else if (p.k > MOST_K || tiles_of(&p) > MOST_TILES || p.batch > MOST_BATCH)
-        *reason = "large enough to fill the GPU";
+    else if (p.batch > MOST_BATCH || mixt__ceil_div(p.m, 16) > MOST_BATCH || p.n > INT_MAX - TILE ||
+             p.k > INT_MAX - CHUNK)
+        *reason = "more tiles than one launch has";
     return !*reason;
+}
+
+static bool is_small(const mixt__call *call, const char **reason)
+{
+    mixt__cuda_product p = mixt__cuda_product_of(call);
+    if (!takes(call, reason))
+        return false;
+    *reason = "large enough to fill the GPU";
+    return p.k <= MOST_K && tiles_of(&p) <= MOST_TILES;
 }
 
 static stored operand(const mixt__tensor *t, int64_t rows, int64_t cols, int64_t ld, int64_t step, bool k_rows)
@@ -316,5 +328,5 @@ static mixt_status run(const mixt__call *call)
     return low ? launch<fp16, 1>(p, c.batch) : launch<fp16, 2>(p, c.batch);
 }
 
-const mixt__kernel mixt__cuda_matmul_small = {
-    .name = "small", .supports = supports, .prepare = mixt__cuda_prepare_tensor, .run = run};
+const mixt__kernel mixt__cuda_matmul_small = {.name = "small", .supports = is_small, .run = run};
+const mixt__kernel mixt__cuda_matmul_tiles = {.name = "tiles", .supports = takes, .run = run};
