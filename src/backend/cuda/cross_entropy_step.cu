@@ -233,8 +233,7 @@ template <typename T, int V, bool CACHED> static cudaError_t launch(const job &j
 {
     auto kernel = cross_entropy_step_row<T, V, CACHED>;
     if (shared) {
-        cudaError_t error =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+        cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
         if (error != cudaSuccess)
             return error;
     }
