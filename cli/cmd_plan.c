@@ -19,6 +19,7 @@ static const struct {
     {"state", "running statistics", offsetof(mixt_memory, state)},
     {"activations", "values of the step, memory reused", offsetof(mixt_memory, activations)},
     {"workspace", "scratch of the kernels", offsetof(mixt_memory, workspace)},
+    {"batches", "the batches of this step and the next", offsetof(mixt_memory, batches)},
     {"control", "loss scale, gradient statistics", offsetof(mixt_memory, control)},
     {"total", "what will be allocated, to the byte", offsetof(mixt_memory, total)},
 };
@@ -180,6 +181,8 @@ static mixt_status plan(const cli_args *args, const mixt__config *config)
     mixt_status status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
         status = mixt_trainer_memory(e.trainer, &memory);
+    if (status == MIXT_OK && e.context->backend->host_memory)
+        memory.batches = 0; // the loader's, beside the plan
     if (status == MIXT_OK && cli_flag(args, "profile"))
         status = run_profile(&e, &profile);
     if (status == MIXT_OK)

@@ -5,6 +5,8 @@
 #include "ops/attrs.h"
 #include "ops/ops.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -128,21 +130,34 @@ static size_t stats_bytes(const mixt__trainer *t)
     return (size_t)t->params->segment_count * sizeof *t->stats;
 }
 
+/** What to do when there is room for `room` of `need` bytes: activations and batches grow with the batch. */
+static void suggest(const mixt__trainer *t, const mixt_memory *m, size_t need, size_t room, char *text, size_t size)
+{
+    double growing = (double)(m->activations + m->batches), fixed = (double)need - growing;
+    double fits = floor((double)t->settings.batch * ((double)room - fixed) / growing);
+    if (fits >= 1)
+        snprintf(text, size, "a batch of about %.0f would fit", fits);
+    else
+        snprintf(text, size, "use a smaller model");
+}
+
 /** A system that promises more memory than it has kills the process later: better to refuse here, with figures. */
 static mixt_status check_room(const mixt__trainer *t)
 {
     mixt_memory m = mixt__trainer_memory(t);
     size_t room = t->backend->available(), need = m.total + (t->backend->host_memory ? m.batches : 0);
     const double gib = 1073741824.0;
+    char advice[64];
     if (!room || need <= room)
         return MIXT_OK;
+    suggest(t, &m, need, room, advice, sizeof advice);
     return mixt__fail(MIXT_ERROR_MEMORY,
                       "training needs %.2f GiB (weights, gradients and moments %.2f, activations %.2f, workspace %.2f, "
                       "batches %.2f), "
-                      "%s has %.2f GiB free: use a smaller batch or model",
+                      "%s has %.2f GiB free: %s",
                       (double)need / gib, (double)(m.masters + m.copies + m.gradients + m.moments + m.state) / gib,
                       (double)m.activations / gib, (double)(m.workspace + m.control) / gib, (double)m.batches / gib,
-                      t->backend->name, (double)room / gib);
+                      t->backend->name, (double)room / gib, advice);
 }
 
 static void release(mixt__trainer *t)

@@ -164,6 +164,8 @@ run directory not allowed   | train tiny.yaml out=/proc/x                       
 run directory here          | train tiny.yaml out=.                               | 1 | run directory . exists already
 model above the memory      | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | training needs 16
 batch above the memory      | bench mlp --precision fp32 --batch 16777216         | 1 | training needs 24
+batch that would fit        | bench mlp --precision fp32 --batch 16777216         | 1 | GiB free: a batch of about
+model that would not        | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | GiB free: use a smaller model
 positions above the model   | bench gpt --precision fp32 --batch 1 --seq 2000     | 1 | the model has only 1024 positions
 benchmark unknown           | bench mpl --precision fp32                          | 2 | did you mean mlp?
 benchmark without precision | bench mlp                                           | 2 | missing option --precision

@@ -30,7 +30,7 @@ for model in mlp convnet gpt lstm; do
         planned=$(number total <plan) allocated=$(number memory_allocated <train)
         [ -n "$planned" ] && [ "$planned" = "$allocated" ] || fail "$model $precision: planned $planned, allocated $allocated"
         total=0
-        for role in parameters copies gradients moments state activations workspace control; do
+        for role in parameters copies gradients moments state activations workspace batches control; do
             bytes=$(number $role <plan)
             total=$((total + ${bytes:--1}))
         done

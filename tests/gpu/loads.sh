@@ -92,3 +92,4 @@ C
 fi
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
+echo "the backend loads and reports"

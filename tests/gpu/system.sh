@@ -56,6 +56,12 @@ for model in ${MODELS:-mlp convnet resnet gpt lstm}; do
         "$mixt" plan any.yaml $common $settings --device cuda --json >plan 2>err || { fail "plan of $name"; cat err; }
         planned=$(number total <plan) allocated=$(number memory_allocated <$name-gpu.json)
         [ -n "$planned" ] && [ "$planned" = "$allocated" ] || fail "$name: planned $planned, allocated $allocated"
+        total=0
+        for role in parameters copies gradients moments state activations workspace batches control; do
+            bytes=$(number $role <plan)
+            total=$((total + ${bytes:--1}))
+        done
+        [ $total = "$planned" ] || fail "$name: the roles sum up to $total, the total is $planned"
         # No format of the CPU's is TF32: it computes those products in FP32.
         train $name-cpu $settings device=cpu && { close $model $precision $name-gpu $name-cpu || fail "$name: not the CPU's losses"; }
     done
@@ -66,9 +72,17 @@ done
 grep -q 'of matrix FLOPs on Tensor Cores' text || fail "the profile does not speak of Tensor Cores"
 "$mixt" plan any.yaml $mlp --device cuda --profile --json >plan 2>err || { fail "plan --profile: status $?"; cat err; }
 grep -q '"limit_share"' plan || fail "plan --profile holds nothing against the device's limits"
-"$mixt" eval mlp-fp32-cpu --device cuda --json >a 2>err && "$mixt" eval mlp-fp32-cpu --device cpu --json >b || { [ -d mlp-fp32-cpu ] && fail "eval on both devices"; }
+run=$(ls -d ./*-gpu | head -1)
+for device in cuda cpu; do
+    "$mixt" eval "$run" --device $device --json >$device 2>err || { fail "eval $run on $device: status $?"; cat err; }
+done
+awk -v a="$(number loss <cuda)" -v b="$(number loss <cpu)" 'BEGIN { exit !(a > 0 && (a - b) ^ 2 <= (0.01 * b) ^ 2) }' ||
+    fail "eval $run: loss $(number loss <cuda) on the GPU, $(number loss <cpu) on the CPU"
+if "$mixt" info | grep -q '^GPU.* W$'; then # a GPU that knows its power
+    grep -q '"energy"' "$run/metrics.jsonl" || fail "no energy in the metrics of $run"
+fi
 "$mixt" bench mlp --precision bf16 --batch 16777216 --device cuda >text 2>err
-[ $? = 1 ] && grep -q 'training needs' err || { fail "a step above the GPU's memory"; cat err; }
+[ $? = 1 ] && grep -q 'training needs .* GiB free: a batch of about' err || { fail "a step above the GPU's memory"; cat err; }
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
 echo "system tests passed"
