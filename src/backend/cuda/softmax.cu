@@ -1,8 +1,9 @@
 /* Softmax over the last dimension and its gradient, in FP32 whatever the format.
  *
- * A warp takes a row of up to 2048 columns, a block a longer one. The row is read once from memory; the later passes
- * over it (peak, sum, result) find it in the cache. Each thread writes only elements that it alone reads in the last
- * pass, so the output may be the memory of an input. A NaN or a +Inf makes the whole row NaN: Inf - Inf is in its sum.
+ * A warp takes a short row, a block a longer one. An aligned row of up to 8 accesses a thread is held in registers and
+ * so read once; other rows are read again in each pass (peak, sum, result), from the cache while they fit it. Each
+ * thread writes only elements that it alone reads in the last pass, so the output may be the memory of an input. A NaN
+ * or a +Inf makes the whole row NaN: Inf - Inf is in its sum.
  */
 #include "backend/cuda/device.cuh"
 
@@ -11,139 +12,155 @@
 namespace
 {
 
-enum { THREADS = 256, WARP_COLUMNS = 2048 };
+enum { THREADS = 256, HELD = 8 };
 
-/** Reductions over the threads of a row: a warp's or the block's. */
-struct team {
-    bool whole_block;
-    float *shared;
-    __device__ float sum(float x) const
+/** V elements that move in one access: 16 bytes, or one element where memory is not aligned. */
+template <typename T, int V> struct alignas(V * sizeof(T)) piece {
+    T v[V];
+};
+
+/** The pieces of a row that belong to one thread of `width`; HOLD of them stay in registers, 0: none does. */
+template <typename T, int V, int HOLD> struct pieces {
+    const T *row;
+    int64_t columns;
+    int first, step;
+    uint4 held[HOLD ? HOLD : 1];
+
+    __device__ __forceinline__ pieces(const T *row, int64_t columns, int width)
+        : row(row), columns(columns), first(static_cast<int>(threadIdx.x) % width * V), step(width * V)
     {
-        return whole_block ? block_sum(x, shared) : warp_sum(x);
+#pragma unroll
+        for (int u = 0; u < HOLD; u++)
+            if (first + u * step < columns)
+                held[u] = *reinterpret_cast<const uint4 *>(row + first + u * step);
     }
-    __device__ float max(float x) const
+
+    /** f(column, its V elements) for each piece, `u` counting them. */
+    template <typename F> __device__ __forceinline__ void each(F f) const
     {
-        return whole_block ? block_max(x, shared) : warp_max(x);
+        if constexpr (HOLD > 0) {
+#pragma unroll
+            for (int u = 0; u < HOLD; u++)
+                if (first + u * step < columns)
+                    f(first + u * step, reinterpret_cast<const piece<T, V> &>(held[u]), u);
+        } else {
+            for (int64_t c = first; c < columns; c += step)
+                f(c, *reinterpret_cast<const piece<T, V> *>(row + c), 0);
+        }
+    }
+
+    __device__ __forceinline__ piece<T, V> at(int64_t column, int u) const
+    {
+        if constexpr (HOLD > 0)
+            return reinterpret_cast<const piece<T, V> &>(held[u]);
+        else
+            return *reinterpret_cast<const piece<T, V> *>(row + column);
     }
 };
 
-/** V elements of a row at a time as floats: 16 bytes, or one where memory is not aligned. */
-template <typename T, int V> __device__ __forceinline__ void get(float *x, const T *p)
+/** Reductions over the threads of a row: a warp's or the block's. */
+__device__ __forceinline__ float team_sum(float x, int width, float *shared)
 {
-    if constexpr (V == 1) {
-        x[0] = to_float(*p);
-    } else {
-        vec16<T> raw = load16(p);
-#pragma unroll
-        for (int j = 0; j < V; j++)
-            x[j] = to_float(raw.v[j]);
-    }
+    return width == 32 ? warp_sum(x) : block_sum(x, shared);
 }
 
-template <typename T, int V> __device__ __forceinline__ void put(T *p, const float *x)
+__device__ __forceinline__ float team_max(float x, int width, float *shared)
 {
-    if constexpr (V == 1) {
-        *p = from_float<T>(x[0]);
-    } else {
-        vec16<T> raw;
-#pragma unroll
-        for (int j = 0; j < V; j++)
-            raw.v[j] = from_float<T>(x[j]);
-        store16(p, raw);
-    }
+    return width == 32 ? warp_max(x) : block_max(x, shared);
 }
 
-template <typename T, int V>
+template <typename T, int V, int HOLD>
 __global__ void __launch_bounds__(THREADS) softmax_rows(T *dst, const T *src, int64_t rows, int64_t columns, int width)
 {
     __shared__ float shared[32];
-    team t = {width == THREADS, shared};
     int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / width) + threadIdx.x / width;
-    int first = static_cast<int>(threadIdx.x % width) * V;
-    if (row >= rows)
+    if (row >= rows) // whole warps; a block with one row is never here
         return;
-    float x[V], peak = -INFINITY, sum = 0;
-    for (int64_t c = first; c < columns; c += width * V) {
-        get<T, V>(x, src + row * columns + c);
+    pieces<T, V, HOLD> x(src + row * columns, columns, width);
+    float peak = -INFINITY, sum = 0;
+    x.each([&](int64_t, const piece<T, V> &p, int) {
 #pragma unroll
         for (int j = 0; j < V; j++)
-            peak = fmaxf(peak, x[j]);
-    }
-    peak = t.max(peak);
-    for (int64_t c = first; c < columns; c += width * V) {
-        get<T, V>(x, src + row * columns + c);
+            peak = fmaxf(peak, to_float(p.v[j]));
+    });
+    peak = team_max(peak, width, shared);
+    x.each([&](int64_t, const piece<T, V> &p, int) {
 #pragma unroll
         for (int j = 0; j < V; j++)
-            sum += expf(x[j] - peak);
-    }
-    float factor = 1.0f / t.sum(sum);
-    for (int64_t c = first; c < columns; c += width * V) {
-        get<T, V>(x, src + row * columns + c);
+            sum += expf(to_float(p.v[j]) - peak);
+    });
+    float factor = 1.0f / team_sum(sum, width, shared);
+    x.each([&](int64_t c, const piece<T, V> &p, int) {
+        piece<T, V> y;
 #pragma unroll
         for (int j = 0; j < V; j++)
-            x[j] = expf(x[j] - peak) * factor;
-        put<T, V>(dst + row * columns + c, x);
-    }
+            y.v[j] = from_float<T>(expf(to_float(p.v[j]) - peak) * factor);
+        *reinterpret_cast<piece<T, V> *>(dst + row * columns + c) = y;
+    });
 }
 
 /** grad_src = y · (grad_dst - sum(y · grad_dst)). */
-template <typename T, int V>
+template <typename T, int V, int HOLD>
 __global__ void __launch_bounds__(THREADS)
     softmax_grad_rows(T *grad_src, const T *y, const T *grad_dst, int64_t rows, int64_t columns, int width)
 {
     __shared__ float shared[32];
-    team t = {width == THREADS, shared};
     int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / width) + threadIdx.x / width;
-    int first = static_cast<int>(threadIdx.x % width) * V;
     if (row >= rows)
         return;
-    float p[V], g[V], dot = 0;
-    for (int64_t c = first; c < columns; c += width * V) {
-        get<T, V>(p, y + row * columns + c);
-        get<T, V>(g, grad_dst + row * columns + c);
+    pieces<T, V, HOLD> ys(y + row * columns, columns, width), grads(grad_dst + row * columns, columns, width);
+    float dot = 0;
+    ys.each([&](int64_t c, const piece<T, V> &p, int u) {
+        piece<T, V> g = grads.at(c, u);
 #pragma unroll
         for (int j = 0; j < V; j++)
-            dot += p[j] * g[j];
-    }
-    dot = t.sum(dot);
-    for (int64_t c = first; c < columns; c += width * V) {
-        get<T, V>(p, y + row * columns + c);
-        get<T, V>(g, grad_dst + row * columns + c);
+            dot += to_float(p.v[j]) * to_float(g.v[j]);
+    });
+    dot = team_sum(dot, width, shared);
+    ys.each([&](int64_t c, const piece<T, V> &p, int u) {
+        piece<T, V> g = grads.at(c, u), x;
 #pragma unroll
         for (int j = 0; j < V; j++)
-            p[j] *= g[j] - dot;
-        put<T, V>(grad_src + row * columns + c, p);
-    }
+            x.v[j] = from_float<T>(to_float(p.v[j]) * (to_float(g.v[j]) - dot));
+        *reinterpret_cast<piece<T, V> *>(grad_src + row * columns + c) = x;
+    });
 }
 
 struct rows_of {
     int64_t rows, columns;
     int width; // threads of a row
     unsigned blocks;
-    bool vectors;
+    bool vectors, held;
     explicit rows_of(const mixt__call *call)
     {
         const mixt__tensor *out = &call->out[0];
+        int size = static_cast<int>(mixt_dtype_size(out->dtype));
         columns = mixt__tensor_last(out);
         rows = columns ? mixt__tensor_count(out) / columns : 0;
-        width = columns <= WARP_COLUMNS ? 32 : THREADS;
-        blocks = static_cast<unsigned>(mixt__ceil_div(rows, THREADS / width));
-        vectors = columns * static_cast<int64_t>(mixt_dtype_size(out->dtype)) % 16 == 0 && aligned16(out->data);
+        vectors = columns * size % 16 == 0 && aligned16(out->data);
         for (int i = 0; i < call->in_count; i++)
             vectors = vectors && aligned16(call->in[i].data);
+        int64_t reach = HELD * (vectors ? 16 / size : 4); // of a thread
+        width = columns <= 32 * reach ? 32 : THREADS;
+        held = vectors && columns <= width * reach;
+        blocks = static_cast<unsigned>(mixt__ceil_div(rows, THREADS / width));
     }
 };
 
 template <typename T> void softmax(const mixt__call *call, const rows_of &r)
 {
-    auto kernel = r.vectors ? softmax_rows<T, 16 / sizeof(T)> : softmax_rows<T, 1>;
+    constexpr int V = 16 / sizeof(T);
+    auto kernel = r.held ? softmax_rows<T, V, HELD> : r.vectors ? softmax_rows<T, V, 0> : softmax_rows<T, 1, 0>;
     kernel<<<r.blocks, THREADS, 0, mixt__cuda.stream>>>(
         static_cast<T *>(call->out[0].data), static_cast<const T *>(call->in[0].data), r.rows, r.columns, r.width);
 }
 
 template <typename T> void softmax_grad(const mixt__call *call, const rows_of &r)
 {
-    auto kernel = r.vectors ? softmax_grad_rows<T, 16 / sizeof(T)> : softmax_grad_rows<T, 1>;
+    constexpr int V = 16 / sizeof(T);
+    auto kernel = r.held      ? softmax_grad_rows<T, V, HELD>
+                  : r.vectors ? softmax_grad_rows<T, V, 0>
+                              : softmax_grad_rows<T, 1, 0>;
     kernel<<<r.blocks, THREADS, 0, mixt__cuda.stream>>>(
         static_cast<T *>(call->out[0].data), static_cast<const T *>(call->in[0].data),
         static_cast<const T *>(call->in[1].data), r.rows, r.columns, r.width);
