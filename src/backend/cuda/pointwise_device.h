@@ -67,11 +67,11 @@ static __device__ __forceinline__ uint4 pw_random(unsigned long long key, unsign
     unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
     unsigned c0 = (unsigned)counter, c1 = (unsigned)(counter >> 32), c2 = 0, c3 = 0;
     for (int round = 0; round < 10; round++) {
-        unsigned n0 = __umulhi(0xCD9E8D57u, c2) ^ c1 ^ k0, n2 = __umulhi(0xD2511F53u, c0) ^ c3 ^ k1;
-        c1 = 0xCD9E8D57u * c2;
-        c3 = 0xD2511F53u * c0;
-        c0 = n0;
-        c2 = n2;
+        unsigned long long p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
+        c0 = (unsigned)(p1 >> 32) ^ c1 ^ k0;
+        c2 = (unsigned)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (unsigned)p1;
+        c3 = (unsigned)p0;
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }

@@ -78,7 +78,7 @@ mixt__pw_cut mixt__pw_cut_of(const mixt__call *call, const mixt__pw_domain *doma
     int most = FLYING;
     for (int k = 0; k < at->instr_count; k++)
         if (at->instrs[k].code == MIXT_PW_DROPOUT) // much code for each vector
-            most = 1;
+            most = 2;
     while (cut.unroll < most && bytes * (size_t)cut.unroll * 2 <= (size_t)ACCESS * FLYING &&
            threads / cut.unroll >= (int64_t)8 * multiprocessors * MIXT_PW_THREADS)
         cut.unroll *= 2;
