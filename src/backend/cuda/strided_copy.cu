@@ -12,7 +12,7 @@
 namespace
 {
 
-enum { THREADS = 256, UNROLL = 4, TILE_ROWS = 8 };
+enum { THREADS = 256, MANY = 4, TILE_ROWS = 8 };
 
 struct places {
     int64_t src, dst;
@@ -31,7 +31,7 @@ __device__ __forceinline__ places place(const mixt__cuda_copy &c, int rank, unsi
     return p;
 }
 
-template <typename E>
+template <typename E, int UNROLL>
 __global__ void __launch_bounds__(THREADS) copy_elements(const __grid_constant__ mixt__cuda_copy c, unsigned count)
 {
     unsigned first = blockIdx.x * (THREADS * UNROLL) + threadIdx.x;
@@ -54,7 +54,7 @@ template <typename E, int TILE>
 __global__ void __launch_bounds__(32 * TILE_ROWS)
     copy_tiles(const __grid_constant__ mixt__cuda_copy c, unsigned row_tiles, unsigned column_tiles)
 {
-    __shared__ E tile[TILE][TILE + 1];
+    __shared__ E tile[TILE][TILE + (sizeof(E) < 4 ? 4 / sizeof(E) : 1)]; // neighbours of a column in other banks
     int a = c.rank - 2, b = c.rank - 1;
     unsigned rest = blockIdx.x / column_tiles;
     int64_t column = static_cast<int64_t>(blockIdx.x % column_tiles) * TILE;
@@ -147,9 +147,10 @@ template <typename E> void launch(mixt__cuda_copy c, int64_t count)
 {
     constexpr int TILE = sizeof(E) <= 4 ? 64 : 32;
     if (!ready_for_tiles(&c)) {
-        copy_elements<E>
-            <<<static_cast<unsigned>(mixt__ceil_div(count, THREADS * UNROLL)), THREADS, 0, mixt__cuda.stream>>>(
-                c, static_cast<unsigned>(count));
+        bool few = count < static_cast<int64_t>(MANY * THREADS) * 2 * mixt__cuda.multiprocessors;
+        auto kernel = few ? copy_elements<E, 1> : copy_elements<E, MANY>;
+        kernel<<<static_cast<unsigned>(mixt__ceil_div(count, few ? THREADS : THREADS * MANY)), THREADS, 0,
+                 mixt__cuda.stream>>>(c, static_cast<unsigned>(count));
         return;
     }
     int64_t rows = c.dims[c.rank - 2], columns = c.dims[c.rank - 1];
