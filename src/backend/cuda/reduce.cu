@@ -1,9 +1,9 @@
 /* Sums and means over neighbouring dimensions; reduce_plain.cu takes what is left.
  *
  * With the summed dimensions next to each other a tensor is (outer, summed, inner). Column sums (inner > 1: bias
- * gradients, global pooling): a block of 512 threads takes a tile of columns of one chunk of rows; a thread adds up
- * 16 bytes' worth of columns down the rows, four rows in flight, then the threads of a column are added in shared
- * memory. Row sums (inner = 1): a warp or a block a row or piece of a row.
+ * gradients, global pooling): a block takes a tile of columns of one chunk of rows; a thread adds up 16 bytes' worth of
+ * columns down the rows, eight rows in flight, then the threads of a column are added by shuffles and in shared memory.
+ * Row sums (inner = 1): a warp or a block a row or piece of a row.
  *
  * Where there are several chunks, their sums go to the workspace and the block that comes last adds them up in order:
  * which block that is changes nothing, so the bits are the same every time. Bytes moved: the input once.
@@ -11,13 +11,11 @@
 #include "backend/cuda/any_format.cuh"
 
 #include "backend/cuda/reduce.h"
-#include "base/alloc.h"
-#include "base/status.h"
 
 namespace
 {
 
-enum { THREADS = 512, UNROLL = 4, LEAST_LANES = 16, MAX_COUNTERS = 8192 };
+enum { THREADS = 256, BLOCKS = 4, UNROLL = 8, LEAST_LANES = 8, LEAST_ROWS = 4, MAX_COUNTERS = 8192 };
 
 /** Blocks that are done, for each set of blocks that share a result. A set's last block leaves 0 behind. */
 __device__ unsigned counters[MAX_COUNTERS];
@@ -26,221 +24,240 @@ struct job {
     mixt__reduce_layout l;
     mixt__reduce_result result;
     const void *src;
-    float *partial; // (outer, chunks, inner)
-    int lanes;      // threads across a row; a power of two
-    int64_t tiles;  // of lanes · V columns
-    int64_t chunks, chunk;
+    float *partial;  // (outer, chunks, inner)
+    int lane_bits;   // 2^lane_bits threads across a row
+    unsigned tiles;  // of that many times V columns
+    unsigned chunks; // of `chunk` rows, or elements of a row
+    int64_t chunk;
 };
 
-__device__ bool comes_last(int64_t set, int64_t blocks)
+/** Whether this block is the last of its set; then it sees what the others have written before. */
+__device__ bool comes_last(unsigned set, unsigned blocks)
 {
-    __shared__ bool last;
-    __threadfence();
+    __shared__ unsigned before;
     __syncthreads();
     if (threadIdx.x == 0)
-        last = atomicInc(&counters[set], static_cast<unsigned>(blocks - 1)) == blocks - 1;
+        asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;"
+                     : "=r"(before)
+                     : "l"(&counters[set]), "r"(blocks - 1)
+                     : "memory");
     __syncthreads();
-    __threadfence();
-    return last;
+    return before == blocks - 1;
 }
 
-/* ---- column sums ---- */
-
-/** Adds up column c of `rows` rows of `columns` floats for every c, in a fixed order; thread c has the sum of column c,
- *  c + THREADS, … handed to `take`. */
-template <typename Get, typename Take>
-__device__ void sum_down(Get get, int64_t rows, int columns, float *shared, Take take)
-{
-    int groups = columns < THREADS ? THREADS / columns : 1;
-    for (int c = threadIdx.x; c < columns * groups; c += THREADS) {
-        float sum = 0;
-#pragma unroll 4
-        for (int64_t r = c / columns; r < rows; r += groups)
-            sum += get(r, c % columns);
-        if (groups == 1)
-            take(c, sum);
-        else
-            shared[c] = sum;
-    }
-    if (groups == 1)
-        return;
-    __syncthreads();
-    if (threadIdx.x < columns) {
-        float sum = 0;
-        for (int g = 0; g < groups; g++)
-            sum += shared[g * columns + threadIdx.x];
-        take(threadIdx.x, sum);
-    }
-}
-
-template <typename T, int V> __device__ __forceinline__ void add(float *sums, const T *p)
-{
-    if constexpr (V == 1) {
-        sums[0] += to_float(*p);
-    } else {
-        vec16<T> x = load16(p);
-#pragma unroll
-        for (int j = 0; j < V; j++)
-            sums[j] += to_float(x.v[j]);
-    }
-}
-
-/** The columns of one thread, down the rows [first, last) in steps of `step`. */
+/** Adds V columns (or elements) at p, p + stride, … for the rows first, first + step, … below last. */
 template <typename T, int V>
-__device__ __forceinline__ void add_rows(float *sums, const T *src, int64_t first, int64_t last, int64_t step,
-                                         int64_t stride)
+__device__ __forceinline__ void add_rows(float *sums, const T *p, int64_t first, int64_t last, int step, int64_t stride)
 {
-    const T *p = src + first * stride;
-    for (; first + (UNROLL - 1) * step < last; first += UNROLL * step, p += UNROLL * step * stride) {
+    p += first * stride;
+    stride *= step;
+    for (; first < last; first += UNROLL * step, p += UNROLL * stride) {
+        bool whole = first + (UNROLL - 1) * step < last;
         if constexpr (V == 1) {
-            T x[UNROLL];
+            float x[UNROLL];
 #pragma unroll
             for (int u = 0; u < UNROLL; u++)
-                x[u] = p[u * step * stride];
+                x[u] = whole || first + u * step < last ? to_float(p[u * stride]) : 0.0f;
 #pragma unroll
             for (int u = 0; u < UNROLL; u++)
-                sums[0] += to_float(x[u]);
+                sums[0] += x[u];
         } else {
-            vec16<T> x[UNROLL];
+            uint4 x[UNROLL]; // as raw words: halves in registers of their own would spill
 #pragma unroll
             for (int u = 0; u < UNROLL; u++)
-                x[u] = load16(p + u * step * stride);
+                x[u] = whole || first + u * step < last ? *reinterpret_cast<const uint4 *>(p + u * stride) : uint4{};
 #pragma unroll
             for (int u = 0; u < UNROLL; u++)
 #pragma unroll
                 for (int j = 0; j < V; j++)
-                    sums[j] += to_float(x[u].v[j]);
+                    sums[j] += to_float(reinterpret_cast<const T *>(&x[u])[j]);
         }
     }
-    for (; first < last; first += step, p += step * stride)
-        add<T, V>(sums, p);
 }
 
-template <int V> __device__ __forceinline__ void put_sums(float *shared, const float *sums)
+/* ---- column sums ---- */
+
+/** One float, or four that move together. */
+template <int W> struct alignas(4 * W) sums_of {
+    float v[W];
+};
+
+/** Column c of `rows` rows of `columns` floats. */
+__device__ __forceinline__ float sum_column(const float *shared, unsigned rows, unsigned columns, unsigned c)
 {
-    if constexpr (V == 1) {
-        *shared = sums[0];
-    } else {
+    float sum = 0;
+#pragma unroll 8
+    for (unsigned r = 0; r < rows; r++)
+        sum += shared[r * columns + c];
+    return sum;
+}
+
+/** The sums of a warp's threads that share columns end up in its first ones. */
+template <int V> __device__ __forceinline__ void sum_in_warp(float *sums, int lanes)
+{
+    for (int other = 16; other >= lanes; other >>= 1)
 #pragma unroll
-        for (int j = 0; j < V; j += 4)
-            *reinterpret_cast<float4 *>(shared + j) = make_float4(sums[j], sums[j + 1], sums[j + 2], sums[j + 3]);
-    }
+        for (int j = 0; j < V; j++)
+            sums[j] += __shfl_xor_sync(0xffffffffu, sums[j], other);
 }
 
-template <typename T, int V> __global__ void __launch_bounds__(THREADS, 2) reduce_columns(const job a)
+/** Adds up the chunks' sums of `columns` columns in order of a fixed tree; `left` of them are there. Thread c below
+ *  `columns` returns the sum of column c. */
+template <int W>
+__device__ float sum_chunks(const job &a, const float *partial, unsigned column_bits, int64_t left, float *shared)
 {
-    __shared__ __align__(16) float shared[THREADS * V];
-    int lane = threadIdx.x & (a.lanes - 1), group = threadIdx.x / a.lanes, groups = THREADS / a.lanes;
-    int columns = a.lanes * V;
-    int64_t tile = blockIdx.x % a.tiles, chunk = blockIdx.x / a.tiles % a.chunks,
-            outer = blockIdx.x / a.tiles / a.chunks;
-    int64_t first = tile * columns, rows = min(a.chunk, a.l.summed - chunk * a.chunk);
-    float sums[V] = {0};
-    if (first + lane * V < a.l.inner)
-        add_rows<T, V>(
-            sums, static_cast<const T *>(a.src) + (outer * a.l.summed + chunk * a.chunk) * a.l.inner + first + lane * V,
-            group, rows, groups, a.l.inner);
-    put_sums<V>(shared + group * columns + lane * V, sums);
+    unsigned bits = column_bits - (W == 1 ? 0 : 2), lane = threadIdx.x & ((1u << bits) - 1),
+             group = threadIdx.x >> bits;
+    unsigned groups = THREADS >> bits, columns = 1u << column_bits;
+    sums_of<W> sum = {};
+#pragma unroll 4
+    for (unsigned r = lane * W < left ? group : a.chunks; r < a.chunks; r += groups) {
+        sums_of<W> x = *reinterpret_cast<const sums_of<W> *>(partial + r * a.l.inner + lane * W);
+#pragma unroll
+        for (int j = 0; j < W; j++)
+            sum.v[j] += x.v[j];
+    }
+    *reinterpret_cast<sums_of<W> *>(shared + group * columns + lane * W) = sum;
     __syncthreads();
-    float *partial = a.partial + (outer * a.chunks + chunk) * a.l.inner + first;
-    int wide = static_cast<int>(min(static_cast<int64_t>(columns), a.l.inner - first));
-    // The first step of sum_down writes shared[c] while others still read: it works on a copy further on.
-    __shared__ float sums_of_groups[THREADS];
-    sum_down([&](int64_t r, int c) { return shared[r * columns + c]; }, groups, columns, sums_of_groups,
-             [&](int c, float sum) {
-                 if (c >= wide)
-                     return;
-                 if (a.chunks == 1)
-                     reduce_store(a.result, outer * a.l.inner + first + c, sum);
-                 else
-                     __stcg(partial + c, sum);
-             });
-    if (a.chunks == 1 || !comes_last(outer * a.tiles + tile, a.chunks))
-        return;
-    const float *all = a.partial + outer * a.chunks * a.l.inner + first;
-    sum_down([&](int64_t r, int c) { return c < wide ? __ldcg(all + r * a.l.inner + c) : 0.0f; }, a.chunks, columns,
-             sums_of_groups,
-             [&](int c, float sum) {
-                 if (c < wide)
-                     reduce_store(a.result, outer * a.l.inner + first + c, sum);
-             });
+    return threadIdx.x < columns ? sum_column(shared, groups, columns, threadIdx.x) : 0.0f;
+}
+
+/** Blocks along x: tiles, times outer; along y: chunks. */
+template <typename T, int V> __global__ void __launch_bounds__(THREADS, BLOCKS) reduce_columns(const job a)
+{
+    constexpr int W = V == 1 ? 1 : 4, V_BITS = V == 1 ? 0 : V == 4 ? 2 : 3;
+    __shared__ __align__(16) float shared[THREADS * V];
+    unsigned tile = blockIdx.x, outer = 0, chunk = blockIdx.y, columns = V << a.lane_bits;
+    if (a.l.outer > 1) {
+        tile = blockIdx.x % a.tiles;
+        outer = blockIdx.x / a.tiles;
+    }
+    int lanes = 1 << a.lane_bits, lane = threadIdx.x & (lanes - 1), group = threadIdx.x >> a.lane_bits;
+    int groups = THREADS >> a.lane_bits;
+    int64_t first = static_cast<int64_t>(tile) * columns, begin = chunk * a.chunk, left = a.l.inner - first;
+    // What a result is added to comes while the rows come.
+    int64_t own = outer * a.l.inner + first + threadIdx.x;
+    bool owner = threadIdx.x < columns && threadIdx.x < left;
+    float old = owner ? reduce_old(a.result, own) : 0.0f;
+    alignas(16) float sums[V] = {0};
+    if (lane * V < left)
+        add_rows<T, V>(sums,
+                       static_cast<const T *>(a.src) + (outer * a.l.summed + begin) * a.l.inner + first + lane * V,
+                       group, min(a.chunk, a.l.summed - begin), groups, a.l.inner);
+    if (lanes < 32) {
+        sum_in_warp<V>(sums, lanes);
+        group = threadIdx.x / 32;
+        groups = THREADS / 32;
+    }
+    if ((threadIdx.x & 31) < lanes)
+#pragma unroll
+        for (int j = 0; j < V; j += W)
+            *reinterpret_cast<sums_of<W> *>(shared + group * columns + lane * V + j) =
+                *reinterpret_cast<sums_of<W> *>(sums + j);
+    __syncthreads();
+    for (int64_t c = threadIdx.x + THREADS; c < columns && c < left; c += THREADS) // then there is one chunk
+        reduce_store(a.result, own - threadIdx.x + c, sum_column(shared, groups, columns, c),
+                     reduce_old(a.result, own - threadIdx.x + c));
+    float sum = owner ? sum_column(shared, groups, columns, threadIdx.x) : 0.0f;
+    if (a.chunks > 1) {
+        float *partial = a.partial + outer * a.chunks * a.l.inner + first;
+        if (owner)
+            partial[chunk * a.l.inner + threadIdx.x] = sum;
+        if (!comes_last(blockIdx.x, a.chunks))
+            return;
+        sum = sum_chunks<W>(a, partial, a.lane_bits + V_BITS, left, shared);
+    }
+    if (owner)
+        reduce_store(a.result, own, sum, old);
 }
 
 /* ---- row sums ---- */
 
-/** `lanes` threads a row or piece of a row: 32 or all of the block. Pieces start at multiples of V. */
-template <typename T, int V> __global__ void __launch_bounds__(THREADS, 2) reduce_rows(const job a)
+/** 2^lane_bits threads a row or piece of a row: a warp or all of the block. Pieces start at multiples of V. */
+template <typename T, int V> __global__ void __launch_bounds__(THREADS, BLOCKS) reduce_rows(const job a)
 {
     __shared__ float shared[32];
-    int64_t unit = static_cast<int64_t>(blockIdx.x) * (THREADS / a.lanes) + threadIdx.x / a.lanes;
-    int64_t row = unit / a.chunks, piece = unit % a.chunks;
+    int lanes = 1 << a.lane_bits, lane = threadIdx.x & (lanes - 1);
+    unsigned unit = blockIdx.x * (THREADS >> a.lane_bits) + (threadIdx.x >> a.lane_bits);
+    unsigned piece = a.chunks > 1 ? unit % a.chunks : 0;
+    int64_t row = a.chunks > 1 ? unit / a.chunks : unit;
     int64_t length = min(a.chunk, a.l.summed - piece * a.chunk);
     const T *src = static_cast<const T *>(a.src) + row * a.l.summed + piece * a.chunk;
-    float sums[V] = {0}, sum = 0;
+    float sums[V] = {0}, sum = 0, old = row < a.l.outer ? reduce_old(a.result, row) : 0.0f;
     if (row < a.l.outer) {
-        int lane = threadIdx.x % a.lanes;
-        add_rows<T, V>(sums, src, lane, length / V, a.lanes, V);
-        for (int64_t i = length / V * V + lane; i < length; i += a.lanes)
+        add_rows<T, V>(sums, src, lane, length / V, lanes, V);
+        for (int64_t i = length / V * V + lane; i < length; i += lanes)
             sum += to_float(src[i]);
     }
 #pragma unroll
     for (int j = 0; j < V; j++)
         sum += sums[j];
-    sum = a.lanes == 32 ? warp_sum(sum) : block_sum(sum, shared);
-    if (row < a.l.outer && threadIdx.x % a.lanes == 0) {
-        if (a.chunks == 1)
-            reduce_store(a.result, row, sum);
-        else
-            __stcg(a.partial + unit, sum);
+    sum = lanes == 32 ? warp_sum(sum) : block_sum(sum, shared);
+    if (a.chunks > 1) { // the block has a piece of one row
+        if (threadIdx.x == 0)
+            a.partial[unit] = sum;
+        if (!comes_last(static_cast<unsigned>(row), a.chunks))
+            return;
+        sum = 0;
+        for (unsigned i = threadIdx.x; i < a.chunks; i += THREADS)
+            sum += a.partial[row * a.chunks + i];
+        sum = block_sum(sum, shared);
     }
-    if (a.chunks == 1 || !comes_last(row, a.chunks)) // several pieces: the block has one row
-        return;
-    sum = 0;
-    for (int64_t i = threadIdx.x; i < a.chunks; i += THREADS)
-        sum += __ldcg(a.partial + row * a.chunks + i);
-    sum = block_sum(sum, shared);
-    if (threadIdx.x == 0)
-        reduce_store(a.result, row, sum);
+    if (row < a.l.outer && lane == 0)
+        reduce_store(a.result, row, sum, old);
 }
 
 /* ---- the cut into blocks ---- */
 
-int power_below(int64_t n, int most)
+/** At most `most`, at least 1. */
+int64_t limited(int64_t n, int64_t most)
 {
-    int p = 1;
-    while (p < most && 2 * p <= n)
-        p *= 2;
-    return p;
+    n = n < most ? n : most;
+    return n > 1 ? n : 1;
+}
+
+/** Chunks of whole steps, about `wanted` of them. */
+void cut_chunks(job *a, int64_t wanted, int64_t step)
+{
+    a->chunk = mixt__ceil_div(mixt__ceil_div(a->l.summed, wanted), step) * step;
+    a->chunk = a->chunk > 0 ? a->chunk : 1;
+    a->chunks = static_cast<unsigned>(mixt__ceil_div(a->l.summed, a->chunk));
+    a->chunks = a->chunks > 0 ? a->chunks : 1;
+}
+
+/** The smallest power of two, as its logarithm, that is at least n or THREADS. */
+int bits_for(int64_t n)
+{
+    int bits = 0;
+    while (1 << bits < n && 1 << bits < THREADS)
+        bits++;
+    return bits;
 }
 
 /** Row sums: pieces only where rows alone do not fill the GPU. */
 void cut_rows(job *a)
 {
-    enum { PIECE = 16384, WARP_COLUMNS = 2048 };
-    a->lanes = a->l.summed <= WARP_COLUMNS ? 32 : THREADS;
+    enum { PIECE = 8192, WARP_COLUMNS = 2048 };
+    int64_t blocks = BLOCKS * static_cast<int64_t>(mixt__cuda.multiprocessors);
+    a->lane_bits = bits_for(a->l.summed <= WARP_COLUMNS ? 32 : THREADS);
     a->tiles = 1;
-    int64_t most = 4 * static_cast<int64_t>(mixt__cuda.multiprocessors) / (a->l.outer > 0 ? a->l.outer : 1);
-    a->chunks = min(most, mixt__ceil_div(a->l.summed, PIECE));
-    a->chunks = max(a->chunks, static_cast<int64_t>(1));
-    a->chunk = max(mixt__ceil_div(mixt__ceil_div(a->l.summed, a->chunks), PIECE) * PIECE, static_cast<int64_t>(1));
-    a->chunks = max(mixt__ceil_div(a->l.summed, a->chunk), static_cast<int64_t>(1));
+    cut_chunks(a, limited(blocks / limited(a->l.outer, blocks), a->l.summed / PIECE), PIECE);
 }
 
-/** Column sums: at least four rows a thread, rows of 256 bytes a block if there are so many columns, and as many chunks
- *  as fill the GPU twice over. */
+/** Column sums: as many threads as keep the GPU's memory busy, first side by side, then down the rows of a block, which
+ *  reads at least 128 bytes of a row if there are so many, then in chunks. */
 void cut_columns(job *a, int vector)
 {
     int64_t vectors = mixt__ceil_div(a->l.inner, vector);
-    int groups = power_below(a->l.summed / UNROLL, THREADS / LEAST_LANES);
-    a->lanes = THREADS / groups;
-    while (a->lanes > 1 && a->lanes / 2 >= vectors)
-        a->lanes /= 2;
-    groups = THREADS / a->lanes;
-    a->tiles = mixt__ceil_div(a->l.inner, static_cast<int64_t>(a->lanes) * vector);
-    int64_t wanted = 2 * static_cast<int64_t>(mixt__cuda.multiprocessors) / (a->tiles * a->l.outer);
-    a->chunks = max(min(wanted, a->l.summed / (groups * UNROLL)), static_cast<int64_t>(1));
-    a->chunk = max(mixt__ceil_div(mixt__ceil_div(a->l.summed, a->chunks), groups) * groups, static_cast<int64_t>(1));
-    a->chunks = max(mixt__ceil_div(a->l.summed, a->chunk), static_cast<int64_t>(1));
+    int64_t blocks = BLOCKS * static_cast<int64_t>(mixt__cuda.multiprocessors);
+    int64_t shares = limited(blocks * THREADS / (a->l.outer * vectors), a->l.summed / LEAST_ROWS);
+    int64_t lanes = THREADS / shares;
+    a->lane_bits = bits_for(lanes > LEAST_LANES ? lanes : LEAST_LANES);
+    a->lane_bits = bits_for(vectors) < a->lane_bits ? bits_for(vectors) : a->lane_bits;
+    int64_t columns = static_cast<int64_t>(vector) << a->lane_bits, groups = THREADS >> a->lane_bits;
+    a->tiles = static_cast<unsigned>(mixt__ceil_div(a->l.inner, columns));
+    int64_t wanted = columns <= THREADS ? blocks / (a->tiles * a->l.outer) : 1;
+    cut_chunks(a, limited(wanted, a->l.summed / (groups * LEAST_ROWS)), groups);
 }
 
 job cut(const mixt__call *call, bool vectors)
@@ -279,8 +296,9 @@ template <typename T> void launch(const job &a, bool vectors)
     bool rows = a.l.inner == 1;
     auto kernel = rows ? (vectors ? reduce_rows<T, V> : reduce_rows<T, 1>)
                        : (vectors ? reduce_columns<T, V> : reduce_columns<T, 1>);
-    int64_t blocks = rows ? mixt__ceil_div(a.l.outer * a.chunks, THREADS / a.lanes) : a.tiles * a.chunks * a.l.outer;
-    kernel<<<static_cast<unsigned>(blocks), THREADS, 0, mixt__cuda.stream>>>(a);
+    int64_t units = mixt__ceil_div(a.l.outer * a.chunks, THREADS >> a.lane_bits);
+    dim3 grid = rows ? dim3(static_cast<unsigned>(units)) : dim3(static_cast<unsigned>(a.l.outer * a.tiles), a.chunks);
+    kernel<<<grid, THREADS, 0, mixt__cuda.stream>>>(a);
 }
 
 mixt_status run(const mixt__call *call)

@@ -44,10 +44,15 @@ static inline mixt__reduce_result mixt__reduce_result_of(const mixt__call *call,
 }
 
 #ifdef __CUDACC__
-static __device__ __forceinline__ void reduce_store(const mixt__reduce_result &r, int64_t i, float sum)
+/** What result i is added to. */
+static __device__ __forceinline__ float reduce_old(const mixt__reduce_result &r, int64_t i)
 {
-    float value = r.mean ? sum / r.divisor : sum;
-    store_any(r.data, r.dtype, i, r.add ? static_cast<float *>(r.data)[i] + value : value);
+    return r.add ? static_cast<const float *>(r.data)[i] : 0.0f;
+}
+
+static __device__ __forceinline__ void reduce_store(const mixt__reduce_result &r, int64_t i, float sum, float old)
+{
+    store_any(r.data, r.dtype, i, (r.mean ? sum / r.divisor : sum) + old);
 }
 #endif
 
