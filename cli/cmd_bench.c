@@ -25,6 +25,8 @@ typedef struct bench {
     void *input[BATCHES], *target[BATCHES]; // in the device's memory
     double ms, spread;                      // median step; (largest - smallest) / median of the groups
     double watts, items_j;                  // NaN: the device does not count its energy
+    bool counted;                           // the device counts what its units do
+    mixt__device_activity activity;
     double loss;
     mixt_memory memory;
     mixt__device_info device; // with `described`
@@ -118,26 +120,30 @@ static mixt_status take_steps(bench *b, int64_t count)
     return backend_of(b)->synchronize();
 }
 
-/** Energy counters lag some tens of milliseconds behind: steps go on for this long before one is read. */
-static const double energy_seconds = 0.5;
+/** Counters of energy and of units at work lag some tens of milliseconds behind: steps go on for this long. */
+static const double counted_seconds = 0.5;
 
-static mixt_status measure_energy(bench *b, int64_t group)
+static mixt_status read_counters(bench *b, int64_t group)
 {
     const mixt__backend *device = backend_of(b);
+    b->watts = b->items_j = NAN;
     double first = device->energy ? device->energy() : (double)NAN;
+    b->counted = device->activity && device->activity(NULL);
+    if (isnan(first) && !b->counted)
+        return MIXT_OK;
     double start = mixt__time_now(), elapsed = 0;
     int64_t steps = 0;
-    b->watts = b->items_j = NAN;
-    while (!isnan(first) && elapsed < energy_seconds) {
+    while (elapsed < counted_seconds) {
         MIXT_TRY(take_steps(b, group));
         steps += group;
         elapsed = mixt__time_now() - start;
     }
-    double joules = steps ? device->energy() - first : (double)NAN;
-    if (!(joules > 0))
-        return MIXT_OK;
-    b->watts = joules / elapsed;
-    b->items_j = (double)(steps * mixt__bench_items(b->model, b->batch, b->seq)) / joules;
+    b->counted = b->counted && device->activity(&b->activity);
+    double joules = isnan(first) ? first : device->energy() - first;
+    if (joules > 0) {
+        b->watts = joules / elapsed;
+        b->items_j = (double)(steps * mixt__bench_items(b->model, b->batch, b->seq)) / joules;
+    }
     return MIXT_OK;
 }
 
@@ -163,7 +169,7 @@ static mixt_status measure(bench *b)
     double median = groups % 2 ? times[groups / 2] : (times[groups / 2 - 1] + times[groups / 2]) / 2;
     b->ms = 1e3 * median;
     b->spread = (times[groups - 1] - times[0]) / median;
-    MIXT_TRY(measure_energy(b, group));
+    MIXT_TRY(read_counters(b, group));
     MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[0], b->target[0], true, &step));
     b->loss = step.loss;
     b->described = backend_of(b)->describe && backend_of(b)->describe(&b->device) == MIXT_OK;
@@ -195,6 +201,9 @@ static void print_text(const bench *b)
         printf(" (%s beside it: context, libraries)", cli_format_bytes(bytes, overhead(b)));
     if (!isnan(b->watts))
         printf(", %.0f W, %s %s/J", b->watts, cli_format_count(rate, b->items_j), b->seq ? "tokens" : "samples");
+    if (b->counted)
+        printf("; at work: multiprocessors %.0f%% of the time, Tensor Cores %.0f%%, memory %.0f%%",
+               100 * b->activity.multiprocessors, 100 * b->activity.tensor_cores, 100 * b->activity.memory);
     putchar('\n');
 }
 
@@ -214,6 +223,11 @@ static void print_json(const bench *b, json_t *profile)
     if (!isnan(b->watts)) {
         json_object_set_new(o, "watts", json_real(b->watts));
         json_object_set_new(o, "items_j", json_real(b->items_j));
+    }
+    if (b->counted) {
+        json_object_set_new(o, "sm_active", json_real(b->activity.multiprocessors));
+        json_object_set_new(o, "tensor_active", json_real(b->activity.tensor_cores));
+        json_object_set_new(o, "memory_active", json_real(b->activity.memory));
     }
     if (profile)
         json_object_set_new(o, "profile", profile);
@@ -270,7 +284,8 @@ const cli_command cli_bench = {
                    "and prints the median step, items per second, FLOP/s and peak memory. Models and sizes are fixed "
                    "so that figures can "
                    "be compared between machines and with other systems. On a GPU that counts its energy, also watts "
-                   "and items per joule; memory that CUDA itself takes is given apart.",
+                   "and items per joule, on one that counts what its units do, the shares of time in which they "
+                   "worked; memory that CUDA itself takes is given apart.",
     .arguments = {{"MODEL", CLI_ARGUMENT_CHOICE, "gpt2|gpt|bert|resnet50|convnet|mlp|lstm",
                    .help = "gpt2 (124M), gpt (6 x 384, bytes), bert (base), resnet50, convnet (1-32-64, 28 x 28), mlp "
                            "(784-512-512-10), lstm (2 x 512, bytes)"}},

@@ -99,6 +99,9 @@ typedef struct mixt__backend {
     mixt_status (*describe)(mixt__device_info *info);
     /** Joules that the device has used since some moment; NaN when it does not count them. NULL: never known. */
     double (*energy)(void);
+    /** With NULL: a span begins. Else: what the units did since, at least 0.1 s later. False when the device does not
+     *  count that. NULL: never known. */
+    bool (*activity)(mixt__device_activity *since);
     /* the last three passes of a step: see training.h */
     mixt_status (*gradient_stats)(const mixt__update *update);
     mixt_status (*step_control)(const mixt__update *update);

@@ -18,4 +18,10 @@ typedef struct mixt__device_info {
     char libraries[192];            // names and versions of what the backend calls
 } mixt__device_info;
 
+/** Shares of a span of time in which units of the device were at work, from its own counters: 0 to 1. */
+typedef struct mixt__device_activity {
+    double multiprocessors, tensor_cores;
+    double memory; // of its bandwidth
+} mixt__device_activity;
+
 #endif

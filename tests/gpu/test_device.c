@@ -237,6 +237,28 @@ static void energy_never_falls(void **state)
     gpu->free(b);
 }
 
+/** Copies keep the memory busy and no Tensor Core. */
+static void counts_what_units_do(void **state)
+{
+    mixt__device_activity seen;
+    (void)state;
+    if (!gpu->activity(NULL)) {
+        print_message("this GPU does not count what its units do\n");
+        return;
+    }
+    char *a = gpu->alloc(256 * BYTES), *b = gpu->alloc(256 * BYTES);
+    assert_true(a && b);
+    for (int i = 0; i < 2000; i++)
+        check(gpu->copy(a, b, 256 * BYTES));
+    check(gpu->synchronize());
+    assert_true(gpu->activity(&seen));
+    print_message("copies: multiprocessors %.2f, Tensor Cores %.2f, memory %.2f\n", seen.multiprocessors,
+                  seen.tensor_cores, seen.memory);
+    assert_true(seen.memory > 0.2 && seen.memory <= 1.01 && seen.tensor_cores < 0.05);
+    gpu->free(a);
+    gpu->free(b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +266,7 @@ int main(void)
         cmocka_unit_test(outlives_a_full_memory),    cmocka_unit_test(copies_both_ways),
         cmocka_unit_test(stages_beside_the_kernels), cmocka_unit_test(replays_what_it_recorded),
         cmocka_unit_test(times_what_runs),           cmocka_unit_test(energy_never_falls),
+        cmocka_unit_test(counts_what_units_do),
     };
     return cmocka_run_group_tests(tests, open_gpu, NULL);
 }

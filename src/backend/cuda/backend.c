@@ -305,6 +305,7 @@ static const mixt__backend backend = {
     .between = between,
     .describe = mixt__cuda_describe,
     .energy = mixt__cuda_energy,
+    .activity = mixt__cuda_activity,
     .gradient_stats = mixt__cuda_gradient_stats,
     .step_control = mixt__cuda_step_control,
     .optimizer_step = mixt__cuda_optimizer_step,

@@ -8,6 +8,8 @@ mixt_status mixt__cuda_describe(mixt__device_info *info);
 
 /** Joules since the first call; NaN when NVIDIA's management library does not say. */
 double mixt__cuda_energy(void);
+/** Begins a span (NULL), or says what the units did since; false when the GPU does not count that. */
+bool mixt__cuda_activity(mixt__device_activity *since);
 /** Watts that the device may draw; NaN: not known. */
 double mixt__cuda_power_limit(void);
 /** The driver's version; "" when not known. */

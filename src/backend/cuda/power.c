@@ -1,8 +1,10 @@
-/* Power and energy from NVIDIA's management library, which comes with the driver and is loaded if it is there.
+/* Power, energy and the activity of units from NVIDIA's management library, which comes with the driver and is loaded
+ * if it is there.
  *
  * Volta and later count energy themselves (in millijoules, some tens of milliseconds behind). Where the counter is
  * missing, power is read at each call and summed as trapezoids between calls: callers that want a good figure ask a few
- * times a second. The prototypes are written out here, since the toolkit does not always bring that header.
+ * times a second. Hopper and later count how long their units are at work. The prototypes are written out here, since
+ * the toolkit does not always bring that header.
  */
 #include "backend/cuda/info.h"
 
@@ -17,13 +19,35 @@
 typedef struct handle *device_handle; // opaque
 enum { SUCCESS = 0 };
 
+/* Two samples of the counters, and what is asked about the span between them. */
+typedef struct sample *sample_handle; // opaque
+enum { METRIC_MULTIPROCESSORS = 2, METRIC_TENSOR_CORES = 5, METRIC_MEMORY = 10, METRICS_ASKED = 3, METRICS_ROOM = 512 };
+
+typedef struct metric {
+    unsigned id;
+    int status;
+    double percent;
+    char *names[3];
+} metric;
+
+typedef struct metrics {
+    unsigned version, count;
+    sample_handle before, after;
+    metric list[METRICS_ROOM]; // more than any driver's own declaration has
+} metrics;
+
 static struct {
     device_handle device; // NULL: not known
     int (*total_energy)(device_handle device, unsigned long long *millijoules);
     int (*power)(device_handle device, unsigned *milliwatts);
     int (*power_limit)(device_handle device, unsigned *milliwatts);
     int (*driver_version)(char *text, unsigned size);
-    bool counts; // the device has an energy counter
+    int (*support)(device_handle device, unsigned version_and_answer[2]);
+    int (*sample_alloc)(sample_handle *sample);
+    int (*sample_get)(device_handle device, sample_handle sample);
+    int (*metrics_get)(metrics *request);
+    sample_handle before, after; // NULL: units are not counted
+    bool counts;                 // the device has an energy counter
     unsigned long long origin;
     double joules, watts, time; // of the fallback: up to `time`, when `watts` was read
 } nvml;
@@ -35,6 +59,15 @@ static void find_device(void *library)
     int (*by_bus)(const char *bus, device_handle *device) = dlsym(library, "nvmlDeviceGetHandleByPciBusId_v2");
     if (!by_bus || cudaDeviceGetPCIBusId(bus, sizeof bus, 0) != cudaSuccess || by_bus(bus, &nvml.device) != SUCCESS)
         nvml.device = NULL;
+}
+
+static void find_counters(void)
+{
+    unsigned answer[2] = {1, 0};
+    bool there = nvml.device && nvml.support && nvml.sample_alloc && nvml.sample_get && nvml.metrics_get &&
+                 nvml.support(nvml.device, answer) == SUCCESS && answer[1];
+    if (!there || nvml.sample_alloc(&nvml.before) != SUCCESS || nvml.sample_alloc(&nvml.after) != SUCCESS)
+        nvml.before = nvml.after = NULL;
 }
 
 static void load(void)
@@ -51,7 +84,12 @@ static void load(void)
     nvml.power = dlsym(library, "nvmlDeviceGetPowerUsage");
     nvml.power_limit = dlsym(library, "nvmlDeviceGetEnforcedPowerLimit");
     nvml.driver_version = dlsym(library, "nvmlSystemGetDriverVersion");
+    nvml.support = dlsym(library, "nvmlGpmQueryDeviceSupport");
+    nvml.sample_alloc = dlsym(library, "nvmlGpmSampleAlloc");
+    nvml.sample_get = dlsym(library, "nvmlGpmSampleGet");
+    nvml.metrics_get = dlsym(library, "nvmlGpmMetricsGet");
     find_device(library);
+    find_counters();
     nvml.counts =
         nvml.device && nvml.total_energy && nvml.total_energy(nvml.device, &nvml.origin) == SUCCESS && nvml.origin;
     nvml.time = mixt__time_now();
@@ -85,6 +123,31 @@ double mixt__cuda_energy(void)
     if (!nvml.counts)
         return sampled();
     return nvml.total_energy(nvml.device, &now) == SUCCESS ? 1e-3 * (double)(now - nvml.origin) : (double)NAN;
+}
+
+bool mixt__cuda_activity(mixt__device_activity *since)
+{
+    static metrics request;
+    load_once();
+    if (!nvml.after)
+        return false;
+    if (!since)
+        return nvml.sample_get(nvml.device, nvml.before) == SUCCESS;
+    if (nvml.sample_get(nvml.device, nvml.after) != SUCCESS)
+        return false;
+    request = (metrics){.version = 1, .count = METRICS_ASKED, .before = nvml.before, .after = nvml.after};
+    request.list[0].id = METRIC_MULTIPROCESSORS;
+    request.list[1].id = METRIC_TENSOR_CORES;
+    request.list[2].id = METRIC_MEMORY;
+    if (nvml.metrics_get(&request) != SUCCESS)
+        return false;
+    for (int i = 0; i < METRICS_ASKED; i++)
+        if (request.list[i].status != SUCCESS)
+            return false;
+    since->multiprocessors = request.list[0].percent / 100;
+    since->tensor_cores = request.list[1].percent / 100;
+    since->memory = request.list[2].percent / 100;
+    return true;
 }
 
 double mixt__cuda_power_limit(void)
