@@ -1,6 +1,8 @@
-/* Attention: every candidate at every instruction set against plain maths in double, over awkward sizes, packed
- * (strided) and separate operands, causal and full, several thread counts. */
+/* Attention: every candidate at every instruction set (AMX by emulation) against plain maths in double, over awkward
+ * sizes, packed (strided) and separate operands, causal and full, several thread counts. */
 #include "kernel_call.h"
+
+extern const mixt__kernel emulated_attention, emulated_attention_grad;
 
 typedef struct problem {
     int64_t batch, heads, queries, keys, dim;
@@ -126,9 +128,9 @@ static double view_error(const mixt__tensor *x, const double *want, double size)
     return worst / (size * mixt__dtype_roundoff(x->dtype));
 }
 
-static void check(const problem *p, mixt__tensor *t, const reference *r, int k)
+static void check(const problem *p, mixt__tensor *t, const reference *r, const mixt__kernel *forward,
+                  const mixt__kernel *backward)
 {
-    const mixt__kernel *forward = mixt__cpu_attention_kernels[k], *backward = mixt__cpu_attention_grad_kernels[k];
     mixt_dtype dtype = t[Q].dtype;
     mixt__attention_attrs at = {.heads = p->heads, .causal = p->causal, .scale = 0.3f};
     mixt__tensor in[] = {t[Q], t[K], t[V], t[DST], t[LSE], t[GRAD_DST]}, out[] = {t[DST], t[LSE]};
@@ -168,8 +170,10 @@ static void test_candidates(void **state)
             for (int k = 0; mixt__cpu_attention_kernels[k]; k++)
                 for (int threads = 1; threads <= (mixt__cpu_attention_kernels[k + 1] ? 3 : 1); threads++) {
                     mixt__threads_set(threads);
-                    check(&problems[i], t, &r, k);
+                    check(&problems[i], t, &r, mixt__cpu_attention_kernels[k], mixt__cpu_attention_grad_kernels[k]);
                 }
+            mixt__threads_set(2);
+            check(&problems[i], t, &r, &emulated_attention, &emulated_attention_grad);
             double *all[] = {r.dst, r.lse, r.grad_q, r.grad_k, r.grad_v};
             for (int n = 0; n < 5; n++)
                 free(all[n]);

@@ -25,9 +25,9 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
                          .causal = at->causal};
 }
 
-extern const mixt__kernel mixt__attention_avx512bf16, mixt__attention_avx512, mixt__attention_avx2,
+extern const mixt__kernel mixt__attention_amx, mixt__attention_avx512bf16, mixt__attention_avx512, mixt__attention_avx2,
     mixt__attention_plain;
-extern const mixt__kernel mixt__attention_grad_avx512bf16, mixt__attention_grad_avx512, mixt__attention_grad_avx2,
-    mixt__attention_grad_plain;
+extern const mixt__kernel mixt__attention_grad_amx, mixt__attention_grad_avx512bf16, mixt__attention_grad_avx512,
+    mixt__attention_grad_avx2, mixt__attention_grad_plain;
 
 #endif

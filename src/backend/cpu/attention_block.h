@@ -56,14 +56,16 @@ static int64_t block_visible(const head *h, const block *b, int64_t i)
     return n < 0 ? 0 : n < b->keys ? n : b->keys;
 }
 
+/** Numbers up to a whole row of C's tiles, as products leave and take them. */
 static int64_t vectors_up(int64_t n)
 {
-    return (n + VEC_LANES - 1) / VEC_LANES * VEC_LANES;
+    return (n + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT;
 }
 
+/** Words of a depth of n numbers. */
 static int64_t words_up(int64_t n)
 {
-    return (n + TILE_PACK - 1) / TILE_PACK;
+    return (n + DEPTH_UNIT - 1) / DEPTH_UNIT * TILE_DEPTH;
 }
 
 /** scores (queries, keys) = x · panelsᵀ: with the keys' panels the scores, with the values' the gradient of P. */
@@ -101,8 +103,8 @@ static void block_apply(const head *h, const block *b, const float *scores, cons
 static void block_apply_transposed(const head *h, const block *b, const float *scores, float *depth, const float *rows,
                                    float *dst)
 {
-    tile_product p = {.m = b->keys, .n = h->dim_padded, .k = words_up(b->queries), .a_row = 1, .a_depth = SCORES_LD};
-    p.a = pack_depth(scores, SCORES_LD, b->queries, vectors_up(b->keys), depth, SCORES_LD);
+    tile_product p = {.m = b->keys, .n = h->dim_padded, .k = words_up(b->queries)};
+    pack_turned(&p, scores, SCORES_LD, b->queries, vectors_up(b->keys), depth);
     p.b = rows;
     p.ldb = h->dim_padded;
     p.b_panel = TILE_COLS;
@@ -169,7 +171,7 @@ static void block_softmax(const head *h, const block *b, const scratch *s)
     }
 }
 
-/** The last row may be the first of a pair: one more row, of zeros, is packed then. */
+/** Rows along which a product's depth runs: more rows, of zeros, are packed to fill its last words. */
 static int64_t whole_words(int64_t rows)
 {
     return words_up(rows) * TILE_PACK;

@@ -8,6 +8,14 @@
 #include "backend/cpu/attention.h"
 #include "backend/cpu/tile.h"
 #include "num/num.h"
+#ifdef TILE_AMX
+#include "backend/cpu/transpose_avx512.h"
+#endif
+
+enum {
+    DEPTH_UNIT = TILE_PACK * TILE_DEPTH,                        // numbers of depth that a product takes at once
+    ROW_UNIT = DEPTH_UNIT > VEC_LANES ? DEPTH_UNIT : VEC_LANES, // rows of numbers come in multiples of this
+};
 
 /** One head of a (B, T, C) tensor in one batch entry: row t starts at data + t · stride elements. */
 typedef struct head_tensor {
@@ -16,7 +24,7 @@ typedef struct head_tensor {
 } head_tensor;
 
 typedef struct head {
-    int64_t dim, dim_padded, queries, keys; // dim_padded: whole vectors
+    int64_t dim, dim_padded, queries, keys; // dim_padded: a multiple of ROW_UNIT
     int64_t words;                          // of a packed row: dim_padded numbers
     float scale;
     bool causal;
@@ -81,6 +89,42 @@ static const float *pack_depth(const float *src, int64_t src_ld, int64_t rows, i
     return dst;
 }
 
+/** The transpose of packed scores (rows, width), `ld` words a row, as A of a product over the rows; made in `dst`. */
+#ifdef TILE_AMX
+static void pack_turned(tile_product *p, const float *scores, int64_t ld, int64_t rows, int64_t width, float *dst)
+{
+    p->a = dst;
+    p->a_row = p->k;
+    p->a_depth = 1;
+    for (int64_t c = 0; c < width; c += VEC_LANES)
+        for (int64_t t = 0; t < TILE_PACK * p->k; t += DEPTH_UNIT) {
+            __m512i v[VEC_LANES];
+#pragma GCC unroll 16
+            for (int i = 0; i < VEC_LANES; i++) {
+                const float *row = scores + (t + 2 * i) * ld + c / 2;
+                v[i] = _mm512_setzero_si512();
+                if (t + 2 * i < rows)
+                    v[i] = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)row));
+                if (t + 2 * i + 1 < rows)
+                    v[i] = _mm512_or_si512(
+                        v[i],
+                        _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(row + ld))), 16));
+            }
+            mixt__transpose16(v);
+#pragma GCC unroll 16
+            for (int i = 0; i < VEC_LANES; i++)
+                _mm512_storeu_si512(dst + (c + i) * p->a_row + t / TILE_PACK, v[i]);
+        }
+}
+#else
+static void pack_turned(tile_product *p, const float *scores, int64_t ld, int64_t rows, int64_t width, float *dst)
+{
+    p->a = pack_depth(scores, ld, rows, width, dst, ld);
+    p->a_row = 1;
+    p->a_depth = ld;
+}
+#endif
+
 /** Packs numbers [c, c + lanes) of a row of scores in place: words never overtake the FP32 numbers still to be read. */
 VEC_INLINE void put_packed(float *row, int64_t c, vec x)
 {
@@ -99,6 +143,14 @@ static const float *pack_depth(const float *src, int64_t src_ld, int64_t rows, i
 {
     (void)src_ld, (void)rows, (void)width, (void)dst, (void)dst_ld;
     return src;
+}
+
+static void pack_turned(tile_product *p, const float *scores, int64_t ld, int64_t rows, int64_t width, float *dst)
+{
+    (void)rows, (void)width, (void)dst;
+    p->a = scores;
+    p->a_row = 1;
+    p->a_depth = ld;
 }
 
 VEC_INLINE void put_packed(float *row, int64_t c, vec x)

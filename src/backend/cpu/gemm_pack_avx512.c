@@ -5,8 +5,7 @@
  * A, where each of 16 rows holds 16 pairs). Loads are masked, so nothing outside the source is touched.
  */
 #include "backend/cpu/gemm_kernel.h"
-
-#include <immintrin.h>
+#include "backend/cpu/transpose_avx512.h"
 
 enum { BLOCK = 16, ROWS_AT_ONCE = 8, LINES_AHEAD = 6 };
 
@@ -47,31 +46,6 @@ PACK_INLINE __m512i join_pair(const void *src, int64_t index, int64_t k_stride, 
     return _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
 }
 
-/** Transposes 16 × 16 units: 4 × 4 inside each 128-bit lane, then the lanes themselves. */
-PACK_INLINE void transpose(__m512i v[BLOCK])
-{
-    __m512i w[BLOCK];
-#pragma GCC unroll 4
-    for (int i = 0; i < BLOCK; i += 4) {
-        __m512i t0 = _mm512_unpacklo_epi32(v[i], v[i + 1]), t1 = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-        __m512i t2 = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]), t3 = _mm512_unpackhi_epi32(v[i + 2], v[i + 3]);
-        w[i] = _mm512_unpacklo_epi64(t0, t2);
-        w[i + 1] = _mm512_unpackhi_epi64(t0, t2);
-        w[i + 2] = _mm512_unpacklo_epi64(t1, t3);
-        w[i + 3] = _mm512_unpackhi_epi64(t1, t3);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-        __m512i t0 = _mm512_shuffle_i32x4(w[i], w[i + 4], 0x88), t1 = _mm512_shuffle_i32x4(w[i], w[i + 4], 0xdd);
-        __m512i t2 = _mm512_shuffle_i32x4(w[i + 8], w[i + 12], 0x88);
-        __m512i t3 = _mm512_shuffle_i32x4(w[i + 8], w[i + 12], 0xdd);
-        v[i] = _mm512_shuffle_i32x4(t0, t2, 0x88);
-        v[i + 8] = _mm512_shuffle_i32x4(t0, t2, 0xdd);
-        v[i + 4] = _mm512_shuffle_i32x4(t1, t3, 0x88);
-        v[i + 12] = _mm512_shuffle_i32x4(t1, t3, 0xdd);
-    }
-}
-
 /** One panel: where it goes, and its lanes of the source. */
 typedef struct panel {
     int32_t *dst;
@@ -110,7 +84,7 @@ PACK_INLINE void pack_along_k(const mixt__gemm_pack *p, panel to, const mixt_dty
         for (int64_t lane = 0; lane < p->width; lane += BLOCK) {
             __m512i v[BLOCK];
             load_along_k(p, to, lane, u * per_unit, dtype, pairs, v);
-            transpose(v);
+            mixt__transpose16(v);
             int32_t *dst = to.dst + u * p->width + lane;
             if (count == BLOCK) {
 #pragma GCC unroll 16
@@ -195,7 +169,7 @@ PACK_INLINE void pack_row_block(const mixt__gemm_pack *p, panel to, int64_t lane
             v[i] = at < p->k ? join_pair(p->src, index, p->k_stride, to.lanes - lane, at + 1 < p->k)
                              : _mm512_setzero_si512();
         }
-        transpose(v);
+        mixt__transpose16(v);
     }
     int32_t *dst = to.dst + k / 2 * p->width + lane * BLOCK;
 #pragma GCC unroll 16

@@ -6,6 +6,9 @@
  *
  * A word of A and B is one FP32 number, or with AVX512-BF16 two BF16 numbers that follow each other in depth, the first
  * in the low half; k and all strides count words, C is FP32 always.
+ *
+ * With TILE_AMX the product runs on tile registers (tile_amx.h): then k is a multiple of 16 words, n of 32, a_depth is
+ * 1, and rows of A and C past m, up to a multiple of 16, are touched.
  */
 #ifndef MIXT_BACKEND_CPU_TILE_H
 #define MIXT_BACKEND_CPU_TILE_H
@@ -19,15 +22,17 @@ enum { TILE_ROWS = 6, TILE_VECS = 2 };
 #endif
 enum { TILE_COLS = TILE_VECS * VEC_LANES };
 
-#ifdef __AVX512BF16__
-enum { TILE_PACK = 2 }; // numbers of a word
+#ifdef TILE_AMX
+enum { TILE_PACK = 2, TILE_DEPTH = 16 }; // numbers of a word; words that a product consumes at once
+#elif defined(__AVX512BF16__)
+enum { TILE_PACK = 2, TILE_DEPTH = 1 };
 
 VEC_INLINE vec tile_step(vec a, vec b, vec sum)
 {
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 #else
-enum { TILE_PACK = 1 };
+enum { TILE_PACK = 1, TILE_DEPTH = 1 };
 
 VEC_INLINE vec tile_step(vec a, vec b, vec sum)
 {
@@ -55,6 +60,19 @@ typedef struct tile_product {
     tile_mask mask;
     int64_t diagonal;
 } tile_product;
+
+#ifdef TILE_AMX
+#include "backend/cpu/tile_amx.h"
+#else
+
+/** Around a thread's products: for tile registers only. */
+static void tile_begin(void)
+{
+}
+
+static void tile_end(void)
+{
+}
 
 VEC_INLINE void tile_compute(int rows, int vecs, const tile_product *p, const float *a, const float *b, float *c,
                              int64_t depth)
@@ -151,6 +169,8 @@ static void tile_multiply(const tile_product *p)
             tile_strip(p, 1, c + j, b + j);
     }
 }
+
+#endif
 
 /** Transposes an 8 × 8 block. */
 VEC_INLINE void tile_transpose8(const float *src, int64_t src_stride, float *dst, int64_t dst_stride)

@@ -19,7 +19,14 @@ enum { VEC_LANES = 16 };
 typedef __m512 vec;
 typedef __m256i vec_half; // the bits of a vector of 16-bit numbers
 
-#ifdef __AVX512BF16__
+#ifdef TILE_AMX
+#define VEC_ISA(name) name##_amx
+#define VEC_ISA_NAME "amx"
+#ifndef VEC_ISA_LEVEL
+#define VEC_ISA_LEVEL MIXT_ISA_AMX
+#endif
+#define VEC_ISA_REASON "needs AMX"
+#elif defined(__AVX512BF16__)
 #define VEC_ISA(name) name##_avx512bf16
 #define VEC_ISA_NAME "avx512bf16"
 #define VEC_ISA_LEVEL MIXT_ISA_AVX512_BF16
