@@ -9,6 +9,9 @@
 #include "backend/cuda/last_block.cuh"
 #include "backend/cuda/pack.cuh"
 
+extern "C" const mixt__kernel mixt__cuda_cross_entropy_step_stream, mixt__cuda_cross_entropy_step_warps,
+    mixt__cuda_cross_entropy_step_rows;
+
 #define LOG2E 1.44269504088896340736f
 
 enum { LEFT_OUT, WRONG, CORRECT };
@@ -144,6 +147,25 @@ static __device__ __forceinline__ void gradient_of(const job &j, float *v, float
             v[k] = fmaf(v[k], factor, -even);
 }
 
+/** Labels of the whole batch that count, the same in every thread: each block counts them all. */
+template <int THREADS> static __device__ __forceinline__ int64_t count_targets(const job &j)
+{
+    __shared__ int counts[THREADS / 32];
+    int count = 0; // of this thread's share
+#pragma unroll 8
+    for (int64_t r = threadIdx.x; r < j.all_rows; r += THREADS)
+        count += j.all[r] >= 0;
+    for (int lane = 16; lane; lane >>= 1)
+        count += __shfl_xor_sync(0xffffffffu, count, lane);
+    if ((threadIdx.x & 31) == 0)
+        counts[threadIdx.x / 32] = count;
+    __syncthreads();
+    int64_t all = 0;
+    for (int i = 0; i < THREADS / 32; i++)
+        all += counts[i];
+    return all;
+}
+
 /** Loss and metrics from the rows' results, by one block; losses in double precision, in a fixed order. */
 static __device__ __forceinline__ void summarize(const job &j)
 {
@@ -194,6 +216,29 @@ static inline job job_of(const mixt__call *call)
     j.logits = call->in[0].data;
     j.labels = (const int32_t *)call->in[1].data;
     j.smoothing = ((const mixt__loss_attrs *)call->attrs)->smoothing;
+    return j;
+}
+
+/** cross_entropy_step: the targets that count, then one result a row. */
+static inline mixt_status step_prepare(mixt__call *call, mixt__arena *arena)
+{
+    (void)arena;
+    call->workspace_bytes = sizeof(int64_t) + (size_t)mixt__tensor_count(&call->in[1]) * sizeof(row_result);
+    return MIXT_OK;
+}
+
+static inline job step_job(const mixt__call *call)
+{
+    const mixt__tensor *all = &call->in[call->in_count > 3 ? 3 : 1];
+    job j = job_of(call);
+    j.seed = (const float *)call->in[2].data;
+    j.all = (const int32_t *)all->data;
+    j.all_rows = mixt__tensor_count(all);
+    j.grad = call->out[0].data;
+    j.loss = (float *)call->out[1].data;
+    j.metrics = (float *)call->out[2].data;
+    j.targets = (const int64_t *)call->workspace;
+    j.results = (row_result *)((int64_t *)call->workspace + 1);
     return j;
 }
 
