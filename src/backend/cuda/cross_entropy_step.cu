@@ -10,38 +10,12 @@
  * its loss in the workspace; the last block adds them up. Short rows are better off in cross_entropy_warps.cu, long
  * ones on Hopper in cross_entropy_stream.cu.
  */
+#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/cross_entropy.cuh"
 
 enum { ROW_THREADS = 512, STAGES = 4, COUNT_THREADS = 1024 };
 
 static __device__ unsigned finished; // of last_block
-
-/* ---- copies to shared memory that nobody waits for yet ---- */
-
-static __device__ __forceinline__ void copy16_async(void *shared, const void *global)
-{
-#if __CUDA_ARCH__ >= 800
-    unsigned address = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global) : "memory");
-#else
-    *(uint4 *)shared = *(const uint4 *)global;
-#endif
-}
-
-static __device__ __forceinline__ void copies_commit(void)
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/** Until all but the last PENDING groups of this thread's copies are there. */
-template <int PENDING> static __device__ __forceinline__ void copies_wait(void)
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-#endif
-}
 
 /* ---- a row a block ---- */
 
@@ -70,7 +44,7 @@ static __device__ __forceinline__ peak peak_through_cache(const job &j, const T 
         for (int i = 0; i < each; i++) {
             int at = (stage * each + i) * ROW_THREADS + (int)threadIdx.x;
             if (at < packs)
-                copy16_async(cache + at * V, row + at * V);
+                copy16_async(cache + at * V, row + at * V, true);
         }
         copies_commit();
     }

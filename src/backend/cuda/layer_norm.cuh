@@ -20,12 +20,6 @@ typedef struct job {
     bool add_weight, add_bias;
 } job;
 
-/** Makes the compiler forget what it unpacked from this: unpacking again is cheaper than keeping it in registers. */
-template <typename T, int V> static __device__ __forceinline__ void forget(pack<T, V> &x)
-{
-    asm volatile("" : "+r"(x.raw.x), "+r"(x.raw.y), "+r"(x.raw.z), "+r"(x.raw.w));
-}
-
 static job job_of(const mixt__call *call)
 {
     const mixt__norm_attrs *at = (const mixt__norm_attrs *)call->attrs;

@@ -1,24 +1,19 @@
 /* The gradient of layer norm, with a fused addend.
  *
- * A team of threads side by side covers a row, 16 bytes each, and takes two rows at a time; each thread keeps to its
- * columns, so the parameters' gradients add up in its registers until the grid, which just fills the GPU, has swept all
- * rows. The two sums of a row go through shared memory, with a barrier of the team alone; two buffers in turn make one
- * barrier a sweep enough. Blocks leave one partial sum a column, which a second launch adds up in order.
- * Bytes: reads of src, grad_dst (and the addend), a write of grad_src.
+ * A team of threads side by side covers a row, 16 bytes each, and takes two rows at a time, the next ones already on
+ * their way through shared memory; each thread keeps to its columns, so the parameters' gradients add up in its
+ * registers until the grid, which just fills the GPU, has swept all rows. The two sums of a row go through shared
+ * memory, with a barrier of the team alone; two buffers in turn make one barrier a sweep enough. Blocks leave one
+ * partial sum a column, which a second launch adds up in order. Bytes: reads of src, grad_dst (and the addend), a write
+ * of grad_src.
  *
  * Rows too long, odd or unaligned are left to kernels that take one element at a time.
  */
+#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/layer_norm.cuh"
 
-enum {
-    TEAM_ROWS = 2,
-    SUMS = 2 * TEAM_ROWS,
-    GRAD_THREADS = 384,
-    GRAD_BLOCKS = 2,
-    TILE = 32,
-    SLICES = 8,
-    MAX_SPLITS = 64
-};
+enum { TEAM_ROWS = 2, SUMS = 2 * TEAM_ROWS, STAGES = 3, GRAD_THREADS = 384, GRAD_BLOCKS = 2 };
+enum { TILE = 32, SLICES = 8, MAX_SPLITS = 64 };
 
 /* ---- teams ---- */
 
@@ -47,68 +42,93 @@ static __device__ __forceinline__ float warp_sums(float *s)
     return s[0];
 }
 
-/** What a team holds of its rows. */
-template <typename T, int V> struct team_rows {
-    pack<T, V> x[TEAM_ROWS], g[TEAM_ROWS];
-    float mean[TEAM_ROWS], rstd[TEAM_ROWS];
+/** The ring of shared memory in which a thread's 16 bytes of the coming rows arrive: STAGES times TEAM_ROWS rows of
+ *  src, grad_dst and the addend. A thread reads what it copied itself, so a wait is all it needs. */
+template <typename T, int V> struct ring {
+    uint4 *slots; // of this thread; neighbours lie a block's width apart
+
+    __device__ __forceinline__ uint4 *slot(int stage, int tensor, int r) const
+    {
+        return slots + ((stage * 3 + tensor) * TEAM_ROWS + r) * (int)(blockDim.x * blockDim.y);
+    }
+
+    __device__ __forceinline__ void ask(const job &j, int64_t row, int64_t col, int stage) const
+    {
+        const void *tensors[3] = {j.src, j.grad_dst, j.addend};
+#pragma unroll
+        for (int tensor = 0; tensor < 3; tensor++)
+#pragma unroll
+            for (int r = 0; r < TEAM_ROWS; r++) {
+                bool something = row + r < j.rows && col < j.cols;
+                const T *from = (const T *)tensors[tensor] + (something ? (row + r) * j.cols + col : 0);
+                if (tensor < 2 || j.addend)
+                    copy16_async(slot(stage, tensor, r), from, something);
+            }
+        copies_commit();
+    }
+
+    __device__ __forceinline__ void get(float *v, int stage, int tensor, int r) const
+    {
+        unpack(v, pack<T, V>{*slot(stage, tensor, r)});
+    }
 };
 
-template <typename T, int V>
-static __device__ __forceinline__ void team_load(const job &j, int64_t row, int64_t col, bool active,
-                                                 team_rows<T, V> &t)
+/** Statistics of a team's rows, asked for one sweep ahead. */
+typedef struct row_stats {
+    float mean[TEAM_ROWS], rstd[TEAM_ROWS];
+} row_stats;
+
+static __device__ __forceinline__ row_stats stats_load(const job &j, int64_t row)
 {
+    row_stats s;
 #pragma unroll
     for (int r = 0; r < TEAM_ROWS; r++) {
-        bool inside = row + r < j.rows;
-        t.x[r] = active && inside ? load<T, V>(j.src, (row + r) * j.cols + col) : pack<T, V>();
-        t.g[r] = active && inside ? load<T, V>(j.grad_dst, (row + r) * j.cols + col) : pack<T, V>();
-        t.mean[r] = inside ? j.mean[row + r] : 0.0f;
-        t.rstd[r] = inside ? j.rstd[row + r] : 0.0f;
+        s.mean[r] = row + r < j.rows ? j.mean[row + r] : 0.0f;
+        s.rstd[r] = row + r < j.rows ? j.rstd[row + r] : 0.0f;
     }
+    return s;
 }
 
 /** Adds to the parameters' gradients; s: for each row, the sums of g·w and of g·w·x̂ over this thread's columns. */
 template <typename T, int V>
-static __device__ __forceinline__ void team_sums(team_rows<T, V> &t, const float *weight, float *grad_weight,
-                                                 float *grad_bias, float *s)
+static __device__ __forceinline__ void team_sums(const ring<T, V> &rows, int stage, const row_stats &at,
+                                                 const float *weight, float *grad_weight, float *grad_bias, float *s)
 {
 #pragma unroll
     for (int r = 0; r < TEAM_ROWS; r++) {
         float x[V], g[V];
-        unpack(x, t.x[r]);
-        unpack(g, t.g[r]);
+        rows.get(x, stage, 0, r);
+        rows.get(g, stage, 1, r);
         s[2 * r] = s[2 * r + 1] = 0;
 #pragma unroll
         for (int k = 0; k < V; k++) {
-            float hat = (x[k] - t.mean[r]) * t.rstd[r], h = g[k] * weight[k];
+            float hat = (x[k] - at.mean[r]) * at.rstd[r], h = g[k] * weight[k];
             s[2 * r] += h;
             s[2 * r + 1] += h * hat;
             grad_weight[k] += g[k] * hat;
             grad_bias[k] += g[k];
         }
-        forget(t.x[r]);
-        forget(t.g[r]);
     }
 }
 
 template <typename T, int V>
-static __device__ __forceinline__ void team_store(const job &j, int64_t row, int64_t col, const team_rows<T, V> &t,
-                                                  const float *weight, const float *s)
+static __device__ __forceinline__ void team_store(const job &j, int64_t row, int64_t col, const ring<T, V> &rows,
+                                                  int stage, const row_stats &at, const float *weight, const float *s)
 {
 #pragma unroll
     for (int r = 0; r < TEAM_ROWS; r++) {
-        float x[V], g[V], add[V];
+        float x[V], g[V], add[V] = {};
         if (row + r >= j.rows)
             return;
+        rows.get(x, stage, 0, r);
+        rows.get(g, stage, 1, r);
         if (j.addend)
-            unpack(add, load<T, V>(j.addend, (row + r) * j.cols + col));
-        unpack(x, t.x[r]);
-        unpack(g, t.g[r]);
+            rows.get(add, stage, 2, r);
         float mean_h = s[2 * r] * j.inv_cols, mean_hx = s[2 * r + 1] * j.inv_cols;
 #pragma unroll
         for (int k = 0; k < V; k++) {
-            float hat = (x[k] - t.mean[r]) * t.rstd[r];
-            x[k] = t.rstd[r] * (g[k] * weight[k] - mean_h - hat * mean_hx) + (j.addend ? add[k] : 0.0f);
+            float hat = (x[k] - at.mean[r]) * at.rstd[r];
+            x[k] = at.rstd[r] * (g[k] * weight[k] - mean_h - hat * mean_hx) + add[k];
         }
         store<T, V>(j.dst, (row + r) * j.cols + col, x);
     }
@@ -132,39 +152,57 @@ static __device__ __forceinline__ void block_partial(const job &j, float *shared
         }
 }
 
-/** blockDim = (threads of a team, teams). */
+/** The team's sums of its rows, in every thread; buffer: of this team and sweep. */
+static __device__ __forceinline__ void team_total(float *s, float *buffer)
+{
+    int warps = (int)blockDim.x / 32, warp = (int)threadIdx.x / 32;
+    float sum = warp_sums(s);
+    if (threadIdx.x % (32 / SUMS) == 0)
+        buffer[warp * SUMS + (threadIdx.x & 31) / (32 / SUMS)] = sum;
+    team_barrier((int)threadIdx.y, (int)blockDim.x);
+#pragma unroll
+    for (int i = 0; i < SUMS; i++)
+        s[i] = buffer[i];
+    for (int w = 1; w < warps; w++)
+#pragma unroll
+        for (int i = 0; i < SUMS; i++)
+            s[i] += buffer[w * SUMS + i];
+}
+
+/** blockDim = (threads of a team, teams). Shared memory: two buffers of sums a team, then the ring. */
 template <typename T, int V>
 static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_grad_team(const job j)
 {
-    extern __shared__ float shared[];
-    int team = (int)threadIdx.y, threads = (int)blockDim.x, warps = threads / 32, warp = (int)threadIdx.x / 32;
-    int64_t col = (int64_t)threadIdx.x * V, stride = (int64_t)gridDim.x * blockDim.y * TEAM_ROWS;
-    bool active = col < j.cols, other = false;
+    extern __shared__ uint4 shared[];
+    int team = (int)threadIdx.y, width = (int)(blockDim.x / 32) * SUMS, teams = (int)blockDim.y, stage = 0;
+    int64_t col = (int64_t)threadIdx.x * V, stride = (int64_t)gridDim.x * teams * TEAM_ROWS;
+    int64_t first = ((int64_t)blockIdx.x * teams + team) * TEAM_ROWS;
+    float *sums = (float *)shared + 2 * team * width;
+    ring<T, V> rows = {shared + 2 * teams * width / 4 + team * blockDim.x + threadIdx.x};
     float weight[V] = {}, grad_weight[V] = {}, grad_bias[V] = {};
-    if (active)
+    for (int s = 0; s < STAGES - 1; s++)
+        rows.ask(j, first + s * stride, col, s);
+    if (col < j.cols)
         load_constants<V>(weight, j.weight, col);
-    for (int64_t row = ((int64_t)blockIdx.x * blockDim.y + team) * TEAM_ROWS; row < j.rows; row += stride) {
-        team_rows<T, V> t;
+    row_stats coming = stats_load(j, first);
+    bool other = false;
+    for (int64_t row = first; row < j.rows; row += stride) {
         float s[SUMS];
-        float *buffer = shared + ((int)other * (int)blockDim.y + team) * warps * SUMS;
-        team_load(j, row, col, active, t);
-        team_sums(t, weight, grad_weight, grad_bias, s);
-        float sum = warp_sums(s);
-        if (threadIdx.x % (32 / SUMS) == 0)
-            buffer[warp * SUMS + (threadIdx.x & 31) / (32 / SUMS)] = sum;
-        team_barrier(team, threads);
-        for (int i = 0; i < SUMS; i++)
-            s[i] = buffer[i];
-        for (int w = 1; w < warps; w++)
-            for (int i = 0; i < SUMS; i++)
-                s[i] += buffer[w * SUMS + i];
-        if (active)
-            team_store(j, row, col, t, weight, s);
+        row_stats at = coming;
+        copies_wait<STAGES - 2>();
+        rows.ask(j, row + (STAGES - 1) * stride, col, stage ? stage - 1 : STAGES - 1);
+        coming = stats_load(j, row + stride);
+        team_sums(rows, stage, at, weight, grad_weight, grad_bias, s);
+        team_total(s, sums + (int)other * width);
+        if (col < j.cols)
+            team_store(j, row, col, rows, stage, at, weight, s);
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
         other = !other;
     }
+    copies_wait<0>(); // the block's sums take the ring's place
     float *out = j.partials + (int64_t)blockIdx.x * 2 * j.cols;
-    block_partial<V>(j, shared, grad_weight, col, out);
-    block_partial<V>(j, shared, grad_bias, col, out + j.cols);
+    block_partial<V>(j, (float *)shared, grad_weight, col, out);
+    block_partial<V>(j, (float *)shared, grad_bias, col, out + j.cols);
 }
 
 /* ---- one element at a time ---- */
@@ -251,24 +289,38 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
     return MIXT_OK;
 }
 
-template <typename T> static void gradient(job &j, bool vectors)
+/** False: rows are too long for a team, or the GPU's shared memory too small. */
+template <typename T> static bool gradient_teams(job &j, cudaError_t *error)
 {
     constexpr int V = vec16<T>::size;
-    int64_t threads = mixt__ceil_div(j.cols, 32 * V) * 32;
-    if (vectors && threads <= GRAD_THREADS) {
-        int64_t teams = GRAD_THREADS / threads, blocks = mixt__ceil_div(j.rows, teams * TEAM_ROWS);
-        size_t sums = (size_t)(2 * teams * (threads / 32) * SUMS), partial = (size_t)(teams * threads * V);
-        j.parts = blocks < most_parts() ? blocks : most_parts();
-        layer_norm_grad_team<T, V><<<(unsigned)j.parts, dim3((unsigned)threads, (unsigned)teams),
-                                     (sums > partial ? sums : partial) * sizeof(float), mixt__cuda.stream>>>(j);
-        return;
-    }
+    int64_t threads = mixt__ceil_div(j.cols, 32 * V) * 32,
+            each = (STAGES * 3 * TEAM_ROWS * threads + 2 * SUMS / 4 * (threads / 32)) * (int64_t)sizeof(uint4);
+    int64_t teams = GRAD_THREADS / threads, fit = mixt__cuda.shared_limit / each;
+    teams = teams < fit ? teams : fit;
+    if (!teams)
+        return false;
+    int64_t blocks = mixt__ceil_div(j.rows, teams * TEAM_ROWS);
+    auto kernel = layer_norm_grad_team<T, V>;
+    j.parts = blocks < most_parts() ? blocks : most_parts();
+    *error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(teams * each));
+    if (*error == cudaSuccess)
+        kernel<<<(unsigned)j.parts, dim3((unsigned)threads, (unsigned)teams), (size_t)(teams * each),
+                 mixt__cuda.stream>>>(j);
+    return true;
+}
+
+template <typename T> static cudaError_t gradient(job &j, bool vectors)
+{
+    cudaError_t error = cudaSuccess;
+    if (vectors && gradient_teams<T>(j, &error))
+        return error;
     int64_t splits = mixt__ceil_div(j.rows, 4 * SLICES);
     j.parts = splits < MAX_SPLITS ? splits : MAX_SPLITS;
     layer_norm_grad_plain<T><<<plain_grid(&j), PLAIN_THREADS, 0, mixt__cuda.stream>>>(j);
     layer_norm_grad_columns<T>
         <<<dim3((unsigned)mixt__ceil_div(j.cols, TILE), (unsigned)j.parts), dim3(TILE, SLICES), 0, mixt__cuda.stream>>>(
             j);
+    return error;
 }
 
 static mixt_status grad_run(const mixt__call *call)
@@ -284,8 +336,11 @@ static mixt_status grad_run(const mixt__call *call)
     j.partials = (float *)call->workspace;
     j.add_weight = call->accumulate >> 1 & 1;
     j.add_bias = call->accumulate >> 2 & 1;
+    cudaError_t error = cudaSuccess;
     if (j.rows)
-        DISPATCH(call->in[0].dtype, T, gradient<T>(j, all_aligned(call, &j)));
+        DISPATCH(call->in[0].dtype, T, error = gradient<T>(j, all_aligned(call, &j)));
+    if (error != cudaSuccess)
+        return mixt__cuda_check(error, "layer_norm_grad");
     if (j.cols)
         layer_norm_grad_params<<<(unsigned)mixt__ceil_div(2 * j.cols, TILE), dim3(TILE, SLICES), 0,
                                  mixt__cuda.stream>>>(j);
