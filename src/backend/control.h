@@ -66,13 +66,17 @@ static MIXT_DEVICE inline float mixt__lr_after(const mixt__schedule *s, int64_t 
     }
 }
 
-/** Adam's corrections of its moments at update number control->step; 1 for optimizers that have none. */
-static MIXT_DEVICE inline void mixt__bias_set(mixt__control *control, const mixt__optimizer *optimizer)
+/** 1/(1 - beta1^step): Adam's correction of its first moment; 1 for optimizers that need none. */
+static MIXT_DEVICE inline float mixt__inv_bias1(const mixt__optimizer *optimizer, int64_t step)
 {
-    bool moments = optimizer->kind != MIXT_OPTIMIZER_SGD && control->step > 0;
-    double t = (double)control->step;
-    control->inv_bias1 = moments ? (float)(1.0 / (1.0 - pow((double)optimizer->beta1, t))) : 1.0f;
-    control->inv_sqrt_bias2 = moments ? (float)(1.0 / sqrt(1.0 - pow((double)optimizer->beta2, t))) : 1.0f;
+    bool needed = optimizer->kind != MIXT_OPTIMIZER_SGD && step > 0;
+    return needed ? (float)(1.0 / (1.0 - pow((double)optimizer->beta1, (double)step))) : 1.0f;
+}
+
+static MIXT_DEVICE inline float mixt__inv_sqrt_bias2(const mixt__optimizer *optimizer, int64_t step)
+{
+    bool needed = optimizer->kind != MIXT_OPTIMIZER_SGD && step > 0;
+    return needed ? (float)(1.0 / sqrt(1.0 - pow((double)optimizer->beta2, (double)step))) : 1.0f;
 }
 
 static MIXT_DEVICE inline int32_t mixt__hysteresis(const mixt__scaling *scaling)
@@ -109,11 +113,16 @@ static MIXT_DEVICE inline void mixt__scale_after_clean(mixt__control *control, c
     control->scale = fminf(control->scale * scaling->growth, ceiling);
 }
 
+/** What the coming update is made with if it is applied: known before its gradients are. */
+typedef struct mixt__coming {
+    float lr, inv_bias1, inv_sqrt_bias2;
+} mixt__coming;
+
 /* Gradients arrive as scale times the mean gradient over the micro-steps. A non-finite one skips the update whatever
  * the scaling: step, lr and the schedule stay, and skipped counts. Otherwise, with norm = sqrt(sum_squares)/scale,
  * grad_factor = 1/scale · min(1, clip_norm/(norm + 1e-6)) and lr is the schedule's at the updates applied before. */
 static MIXT_DEVICE inline void mixt__control_next(mixt__control *control, const mixt__update *update,
-                                                  double sum_squares, bool found_inf)
+                                                  double sum_squares, bool found_inf, const mixt__coming *coming)
 {
     const mixt__scaling *scaling = &update->scaling;
     bool dynamic = scaling->enabled && scaling->dynamic;
@@ -129,9 +138,10 @@ static MIXT_DEVICE inline void mixt__control_next(mixt__control *control, const 
     } else {
         double clip = update->clip_norm > 0 ? fmin(1.0, update->clip_norm / (norm + 1e-6)) : 1.0;
         control->grad_factor = (float)(unscale * clip);
-        control->lr = mixt__lr_after(&update->schedule, control->step);
+        control->lr = coming->lr; // the schedule's at the updates applied before
+        control->inv_bias1 = coming->inv_bias1;
+        control->inv_sqrt_bias2 = coming->inv_sqrt_bias2;
         control->step++;
-        mixt__bias_set(control, &update->optimizer);
         if (dynamic)
             mixt__scale_after_clean(control, scaling);
     }

@@ -35,7 +35,8 @@ float mixt__schedule_lr(const mixt__schedule *s, int64_t applied)
 
 void mixt__control_bias(mixt__control *control, const mixt__optimizer *optimizer)
 {
-    mixt__bias_set(control, optimizer);
+    control->inv_bias1 = mixt__inv_bias1(optimizer, control->step);
+    control->inv_sqrt_bias2 = mixt__inv_sqrt_bias2(optimizer, control->step);
 }
 
 mixt__control mixt__control_start(const mixt__update *update)
@@ -45,11 +46,14 @@ mixt__control mixt__control_start(const mixt__update *update)
     control.seed = mixt__seed(control.scale, update->accumulate);
     control.overflows_left = mixt__hysteresis(&update->scaling);
     control.lr = mixt__schedule_lr(&update->schedule, 0);
-    mixt__bias_set(&control, &update->optimizer);
+    mixt__control_bias(&control, &update->optimizer);
     return control;
 }
 
 void mixt__control_advance(mixt__control *control, const mixt__update *update, double sum_squares, bool found_inf)
 {
-    mixt__control_next(control, update, sum_squares, found_inf);
+    mixt__coming coming = {.lr = mixt__lr_after(&update->schedule, control->step),
+                           .inv_bias1 = mixt__inv_bias1(&update->optimizer, control->step + 1),
+                           .inv_sqrt_bias2 = mixt__inv_sqrt_bias2(&update->optimizer, control->step + 1)};
+    mixt__control_next(control, update, sum_squares, found_inf, &coming);
 }

@@ -93,6 +93,7 @@ typedef struct mixt__update {
     int64_t accumulate;            // micro-steps per update
     const int32_t *backward_order; // segment indices in the order in which the backward pass finishes them
     void *workspace;               // mixt__update_workspace() bytes, for partial sums
+    bool control_follows; // after gradient_stats comes step_control, at once: a device may do both in the first
 } mixt__update;
 
 /** Segments are worked on in chunks of this many elements, each with its own partial sums, added up in order: results

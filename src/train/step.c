@@ -66,11 +66,13 @@ static mixt_status update(mixt__trainer *t)
 {
     bool timed = t->train->seconds != NULL;
     double seconds;
+    mixt__update u = t->update;
+    u.control_follows = true;
     if (timed)
         MIXT_TRY(t->backend->mark(0));
-    MIXT_TRY(t->backend->gradient_stats(&t->update));
-    MIXT_TRY(t->backend->step_control(&t->update));
-    MIXT_TRY(t->backend->optimizer_step(&t->update));
+    MIXT_TRY(t->backend->gradient_stats(&u));
+    MIXT_TRY(t->backend->step_control(&u));
+    MIXT_TRY(t->backend->optimizer_step(&u));
     if (timed) {
         MIXT_TRY(t->backend->mark(1));
         MIXT_TRY(t->backend->between(0, 1, &seconds));

@@ -229,6 +229,7 @@ static void test_optimizers(void **state)
         open_control(&f);
         for (int t = 0; t < STEPS; t++) {
             fill(&f, f.arenas[GRAD], 1024);
+            f.device.control_follows = t % 2 == 1;
             step_both(&f);
             compare_arenas(&f, relative);
         }
@@ -285,6 +286,7 @@ static void test_replay(void **state)
     fixture f;
     start(&f, optimizers[4]);
     f.host.clip_norm = f.device.clip_norm = 1.0f;
+    f.device.control_follows = true;
     open_control(&f);
     fill(&f, f.arenas[GRAD], 1024);
     step_both(&f);

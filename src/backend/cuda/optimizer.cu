@@ -9,6 +9,7 @@
  */
 #include "backend/cuda/kernels.h"
 
+#include "backend/cuda/dependent.cuh"
 #include "backend/cuda/device.cuh"
 #include "backend/cuda/last_block.cuh"
 #include "backend/cuda/update_table.h"
@@ -148,8 +149,10 @@ static __global__ void __launch_bounds__(APPLY_THREADS)
     const mixt__cuda_chunk chunk = chunks[blockIdx.x / APPLY_PARTS];
     int begin = (int)(blockIdx.x % APPLY_PARTS) * APPLY_ELEMENTS + 4 * (int)threadIdx.x;
     four w[APPLY_VECTORS], g[APPLY_VECTORS], m[APPLY_VECTORS], v[APPLY_VECTORS];
-    if (begin >= chunk.count || a.control->found_inf)
+    if (begin >= chunk.count)
         return;
+    if (KIND == RULE_LAMB)
+        dependency_wait(); // its first pass is the kernel before this one
 #pragma unroll
     for (int i = 0; i < APPLY_VECTORS; i++) {
         int in_chunk = begin + 4 * i * APPLY_THREADS;
@@ -162,6 +165,9 @@ static __global__ void __launch_bounds__(APPLY_THREADS)
         if (uses_v)
             v[i].raw = *reinterpret_cast<const float4 *>(a.moment2 + at);
     }
+    dependency_wait(); // only the control block is not there yet: see dependent.cuh
+    if (a.control->found_inf)
+        return;
     rule r = rule_of(s, a.control, chunk);
     if (KIND == RULE_LAMB)
         r.lr *= a.ratios[chunk.segment];
@@ -258,23 +264,22 @@ static mixt_status check(const mixt__update *update)
     return MIXT_OK;
 }
 
-static void apply(rule_kind kind, const mixt__cuda_table &table, const arenas &a, const settings &s)
+static cudaError_t apply(rule_kind kind, const mixt__cuda_table &table, const arenas &a, const settings &s)
 {
     unsigned grid = (unsigned)(table.chunk_count * APPLY_PARTS);
-    cudaStream_t stream = mixt__cuda.stream;
     switch (kind) {
     case RULE_SGD:
-        return optimizer_apply<RULE_SGD><<<grid, APPLY_THREADS, 0, stream>>>(table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_SGD>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_MOMENTUM:
-        return optimizer_apply<RULE_MOMENTUM><<<grid, APPLY_THREADS, 0, stream>>>(table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_MOMENTUM>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_NESTEROV:
-        return optimizer_apply<RULE_NESTEROV><<<grid, APPLY_THREADS, 0, stream>>>(table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_NESTEROV>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_ADAM:
-        return optimizer_apply<RULE_ADAM><<<grid, APPLY_THREADS, 0, stream>>>(table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_ADAM>, grid, APPLY_THREADS, table.chunks, a, s);
     case RULE_ADAMW:
-        return optimizer_apply<RULE_ADAMW><<<grid, APPLY_THREADS, 0, stream>>>(table.chunks, a, s);
-    case RULE_LAMB:
-        return optimizer_apply<RULE_LAMB><<<grid, APPLY_THREADS, 0, stream>>>(table.chunks, a, s);
+        return launch_dependent(optimizer_apply<RULE_ADAMW>, grid, APPLY_THREADS, table.chunks, a, s);
+    default:
+        return launch_dependent(optimizer_apply<RULE_LAMB>, grid, APPLY_THREADS, table.chunks, a, s);
     }
 }
 
@@ -319,6 +324,5 @@ extern "C" mixt_status mixt__cuda_optimizer_step(const mixt__update *update)
                 ratios};
     if (kind_of(o) == RULE_LAMB)
         lamb_moments<<<(unsigned)table.chunk_count, CHUNK_THREADS, 0, mixt__cuda.stream>>>(table, a, s, sums, ratios);
-    apply(kind_of(o), table, a, s);
-    return mixt__cuda_launched("optimizer");
+    return mixt__cuda_check(apply(kind_of(o), table, a, s), "optimizer");
 }
