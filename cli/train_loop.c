@@ -42,7 +42,9 @@ typedef struct loop {
     cli_progress_info shown;
     cli_train_result *result;
     window window;
-    int64_t samples;
+    int64_t samples, issued;                  // updates given to the device
+    double digested_at;                       // when the last result was worked in
+    bool stopping;                            // a signal came before the last update was issued
     double energy_start, energy, energy_time; // joules at the start and when last asked; NaN: the device does not count
     int64_t patience;                         // validations left before an early stop
     bool stop;                                // this update is the last: what it logged is complete
@@ -66,18 +68,18 @@ static double energy_now(loop *l)
     return backend->energy ? l->energy : (double)NAN;
 }
 
-static bool validation_due(const loop *l, const mixt_step *step)
+static bool validation_due(const loop *l, int64_t step)
 {
     int64_t every = setting(l, MIXT_KEY_TRAIN_VALIDATE_EVERY);
     if (!l->e->val)
         return false;
-    if (step->step == l->e->total_steps)
+    if (step == l->e->total_steps)
         return true;
-    if (stop_requested)
+    if (l->stopping)
         return false;
     if (every)
-        return step->step % every == 0;
-    return l->e->steps_per_epoch && step->step % l->e->steps_per_epoch == 0;
+        return step % every == 0;
+    return l->e->steps_per_epoch && step % l->e->steps_per_epoch == 0;
 }
 
 static mixt_status validate(loop *l, const mixt_step *step)
@@ -186,27 +188,43 @@ static mixt_status check_health(loop *l, const mixt_step *step)
         step->overflow_layer ? step->overflow_layer : "no layer", step->scale);
 }
 
-/** One update with all that hangs on it. */
-static mixt_status advance(loop *l)
+/** All that hangs on one update: figures, validation, the log. */
+static mixt_status digest(loop *l, int64_t number)
 {
     mixt_step step;
-    double start = mixt__time_now();
-    MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, &step));
-    collect(l, &step, mixt__time_now() - start);
-    if (step.step == 1)
+    MIXT_TRY(mixt__trainer_result(&l->e->trainer->core, number, &step));
+    double now = mixt__time_now();
+    collect(l, &step, now - l->digested_at);
+    if (number == 1)
         MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory));
     show(l, &step);
     mixt_status status = check_health(l, &step);
-    bool validated = status == MIXT_OK && validation_due(l, &step);
+    bool validated = status == MIXT_OK && validation_due(l, number);
     if (validated)
         status = validate(l, &step);
     validated = validated && status == MIXT_OK;
-    l->stop = step.step == l->e->total_steps || stop_requested || l->result->stopped_early;
-    bool due = step.step % setting(l, MIXT_KEY_TRAIN_LOG_EVERY) == 0;
+    l->stop = number == l->e->total_steps || (l->stopping && number == l->issued) || l->result->stopped_early;
+    bool due = number % setting(l, MIXT_KEY_TRAIN_LOG_EVERY) == 0;
     if (due || validated || l->stop || step.skipped || status != MIXT_OK) {
         mixt_status logged = log_row(l, &step, validated);
         status = status == MIXT_OK ? logged : status;
     }
+    l->digested_at = mixt__time_now();
+    return status;
+}
+
+/** Issues one update. On a GPU the one before it is digested while it runs; what must see this one's weights or end
+ *  the run waits for it. */
+static mixt_status advance(loop *l)
+{
+    MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
+    l->issued++;
+    l->stopping = stop_requested;
+    bool wait = l->e->context->backend->host_memory || l->stopping || l->issued == l->e->total_steps ||
+                validation_due(l, l->issued);
+    mixt_status status = MIXT_OK;
+    while (status == MIXT_OK && l->result->steps < l->issued - (wait ? 0 : 1))
+        status = digest(l, l->result->steps + 1);
     return status;
 }
 
@@ -219,7 +237,7 @@ mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cli_
     l.patience = setting(&l, MIXT_KEY_TRAIN_EARLY_STOP);
     catch_signals(&old_int, &old_term);
     cli_progress_start(&l.progress, stderr, quiet, 0);
-    double start = mixt__time_now();
+    double start = l.digested_at = mixt__time_now();
     mixt_status status = MIXT_OK;
     while (status == MIXT_OK && !l.stop) // at least one update: there is something to save after every signal
         status = advance(&l);

@@ -86,6 +86,8 @@ typedef struct mixt__backend {
     mixt_status (*stage)(int slot, const mixt__piece *pieces, int count, bool wait);
     /** What was issued so far is the last reader of this slot's memory. */
     mixt_status (*fence)(int slot);
+    /** Until what was issued before the last fence of this slot has run; later work goes on meanwhile. */
+    mixt_status (*wait)(int slot);
     /** Waits for everything issued so far and reports what failed. */
     mixt_status (*synchronize)(void);
     /** Records what `issue` issues instead of running it; NULL: the backend runs things as they come. */

@@ -34,22 +34,26 @@ size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *sp
 mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
                             int64_t batches, bool random)
 {
-    size_t result = sizeof *feed->result + (size_t)batches * sizeof feed->result->metrics[0];
+    size_t result = sizeof(mixt__step_result) + (size_t)batches * 3 * sizeof(float);
     *feed = (mixt__feed){.backend = backend, .batches = batches, .random = random};
     feed->input_bytes = bytes_of(&spec->input, spec->input_dtype);
     feed->target_bytes = bytes_of(&spec->target, spec->target_dtype);
     feed->input_room = aligned(feed->input_bytes);
     feed->target_room = aligned(feed->target_bytes);
-    feed->result = backend->alloc_host(result);
     feed->host_keys = backend->alloc_host((size_t)batches * sizeof *feed->host_keys);
-    bool complete = feed->result && feed->host_keys;
+    bool complete = feed->host_keys != NULL;
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
+        feed->results[i] = backend->alloc_host(result);
+        complete = complete && feed->results[i];
+        if (feed->results[i])
+            memset(feed->results[i], 0, result);
+    }
     for (int i = 0; complete && !backend->host_memory && i < MIXT_STAGE_SLOTS; i++) {
         feed->slots[i] = backend->alloc(slot_bytes(spec, batches));
         complete = feed->slots[i] != NULL;
     }
     if (!complete)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the batches of a step", backend->name);
-    memset(feed->result, 0, result);
     return MIXT_OK;
 }
 
@@ -68,16 +72,29 @@ void mixt__feed_close(mixt__feed *feed)
     if (!feed->backend)
         return;
     mixt__feed_forget(feed);
-    for (int i = 0; i < MIXT_STAGE_SLOTS; i++)
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
         feed->backend->free(feed->slots[i]);
+        feed->backend->free_host(feed->results[i]);
+    }
     feed->backend->free_host(feed->host_keys);
-    feed->backend->free_host(feed->result);
     *feed = (mixt__feed){0};
 }
 
 static int slot_of(const mixt__feed *feed)
 {
     return (int)(feed->turn % MIXT_STAGE_SLOTS);
+}
+
+mixt__step_result *mixt__feed_result(const mixt__feed *feed)
+{
+    return feed->results[slot_of(feed)];
+}
+
+mixt_status mixt__feed_result_of(const mixt__feed *feed, int64_t back, const mixt__step_result **result)
+{
+    int slot = (int)((feed->turn - 1 - back) % MIXT_STAGE_SLOTS);
+    *result = feed->results[slot];
+    return feed->backend->host_memory ? MIXT_OK : feed->backend->wait(slot);
 }
 
 const void *mixt__feed_input(const mixt__feed *feed, int64_t index)

@@ -18,12 +18,12 @@ typedef struct mixt__step_result {
 
 typedef struct mixt__feed {
     const mixt__backend *backend;
-    int64_t batches;                  // in a step
-    size_t input_bytes, target_bytes; // of one batch
-    size_t input_room, target_room;   // the same, aligned: where the next batch begins
-    char *slots[MIXT_STAGE_SLOTS];    // device: inputs, then targets, then keys
-    uint64_t *host_keys;              // pinned
-    mixt__step_result *result;        // pinned
+    int64_t batches;                              // in a step
+    size_t input_bytes, target_bytes;             // of one batch
+    size_t input_room, target_room;               // the same, aligned: where the next batch begins
+    char *slots[MIXT_STAGE_SLOTS];                // device: inputs, then targets, then keys
+    uint64_t *host_keys;                          // pinned
+    mixt__step_result *results[MIXT_STAGE_SLOTS]; // pinned
     mixt__recording *recordings[MIXT_STAGE_SLOTS];
     bool random;  // some node draws random numbers: keys are sent along
     bool issued;  // once without recording: libraries are loaded, tables uploaded
@@ -48,6 +48,12 @@ mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, c
 const void *mixt__feed_input(const mixt__feed *feed, int64_t index);
 const void *mixt__feed_target(const mixt__feed *feed, int64_t index);
 const uint64_t *mixt__feed_key(const mixt__feed *feed, int64_t index);
+
+/** Where the coming step leaves its results. */
+mixt__step_result *mixt__feed_result(const mixt__feed *feed);
+/** The results of the step `back` steps ago (0: the newest, at most MIXT_STAGE_SLOTS - 1); waits until it has run,
+ * while younger ones go on. */
+mixt_status mixt__feed_result_of(const mixt__feed *feed, int64_t back, const mixt__step_result **result);
 
 /** Runs the step on the slot that was filled and turns to the other slot.
  *  @param record whether it may be recorded and replayed; not so while its parts are timed */

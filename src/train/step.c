@@ -57,7 +57,7 @@ static uint64_t next_key(mixt__trainer *t)
 static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t index)
 {
     MIXT_TRY(mixt__executable_run(t->train, run));
-    float *metrics = t->feed.result->metrics[index];
+    float *metrics = mixt__feed_result(&t->feed)->metrics[index];
     return t->backend->copy(metrics, mixt__executable_address(t->train, t->train->graph->metrics), 3 * sizeof *metrics);
 }
 
@@ -78,7 +78,7 @@ static mixt_status update(mixt__trainer *t)
         MIXT_TRY(t->backend->between(0, 1, &seconds));
         t->train->update_seconds += seconds;
     }
-    return t->backend->copy(&t->feed.result->control, t->control, sizeof *t->control);
+    return t->backend->copy(&mixt__feed_result(&t->feed)->control, t->control, sizeof *t->control);
 }
 
 /** The whole step on batches that lie in the feed's slot: what is recorded. */
@@ -136,32 +136,44 @@ static mixt_status inject_overflow(mixt__trainer *t)
     return t->backend->upload(&t->control->seed, &infinite, sizeof infinite);
 }
 
-/** Puts what the newest step left into words and figures. */
-static void report(mixt__trainer *t, mixt_step *result)
+/** Names the first layer whose gradient was not finite. */
+static void find_overflow(mixt__trainer *t, const mixt__control *c, int64_t step)
 {
-    const mixt__control *c = &t->seen;
-    double sums[3] = {0}, scale = (double)c->used_scale;
+    t->overflow_layer[0] = '\0';
+    if (!c->found_inf || c->bad_segment < 0)
+        return;
+    const char *name = t->params->table[t->params->segments[c->bad_segment].param].name;
+    snprintf(t->overflow_layer, sizeof t->overflow_layer, "%s", name);
+    MIXT_LOG(TRAIN, "step %lld skipped: first non-finite gradient in %s, scale %g -> %g", (long long)step, name,
+             (double)c->used_scale, (double)c->scale);
+}
+
+mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *result)
+{
+    const mixt__step_result *found;
+    int64_t back = t->attempts - step;
+    if (back < 0 || back >= MIXT_STAGE_SLOTS || step < 1)
+        return mixt__fail(MIXT_ERROR_STATE, "the result of step %lld is not kept: %lld steps were run", (long long)step,
+                          (long long)t->attempts);
+    MIXT_TRY(mixt__feed_result_of(&t->feed, back, &found));
+    const mixt__control *c = &found->control;
+    double sums[3] = {0};
     for (int64_t m = 0; m < t->settings.accumulate; m++)
         for (int i = 0; i < 3; i++)
-            sums[i] += (double)t->feed.result->metrics[m][i];
+            sums[i] += (double)found->metrics[m][i];
+    t->seen = *c;
+    find_overflow(t, c, step);
+    int64_t batches = t->next_batch - back * t->settings.accumulate;
     bool classes = t->model.loss != MIXT_LOSS_MSE;
-    t->overflow_layer[0] = '\0';
-    if (c->found_inf && c->bad_segment >= 0) {
-        const char *name = t->params->table[t->params->segments[c->bad_segment].param].name;
-        snprintf(t->overflow_layer, sizeof t->overflow_layer, "%s", name);
-        MIXT_LOG(TRAIN, "step %lld skipped: first non-finite gradient in %s, scale %g -> %g", (long long)t->attempts,
-                 name, scale, (double)c->scale);
-    }
-    if (!result)
-        return;
-    *result = (mixt_step){.step = t->attempts, .applied = c->step, .skipped = c->found_inf, .scale = scale};
-    result->epoch = t->batches_per_epoch ? (t->next_batch - 1) / t->batches_per_epoch : 0;
+    *result = (mixt_step){.step = step, .applied = c->step, .skipped = c->found_inf, .scale = (double)c->used_scale};
+    result->epoch = t->batches_per_epoch ? (batches - 1) / t->batches_per_epoch : 0;
     result->samples = t->settings.batch * t->settings.accumulate;
     result->loss = sums[2] > 0 ? sums[0] / sums[2] : 0;
     result->accuracy = classes && sums[2] > 0 ? sums[1] / sums[2] : NAN;
     result->lr = c->lr;
     result->grad_norm = c->grad_norm;
     result->overflow_layer = t->overflow_layer[0] ? t->overflow_layer : NULL;
+    return MIXT_OK;
 }
 
 static mixt_status begin(mixt__trainer *t)
@@ -175,22 +187,29 @@ static mixt_status begin(mixt__trainer *t)
 
 static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result)
 {
+    mixt_step unused;
     MIXT_TRY(begin(t));
     for (int64_t i = 0; i < t->settings.accumulate; i++)
         MIXT_TRY(run_batch(t, s, i));
-    MIXT_TRY(t->backend->host_memory ? update(t) : mixt__feed_step(&t->feed, !t->train->seconds, issue, t));
+    if (t->backend->host_memory) {
+        MIXT_TRY(update(t));
+        t->feed.turn++;
+    } else {
+        MIXT_TRY(mixt__feed_step(&t->feed, !t->train->seconds, issue, t));
+    }
     if (!result && !t->backend->host_memory)
         return MIXT_OK; // nobody waits for the device
-    MIXT_TRY(mixt__trainer_see(t));
-    report(t, result);
-    return MIXT_OK;
+    return mixt__trainer_result(t, t->attempts, result ? result : &unused);
 }
 
 mixt_status mixt__trainer_see(mixt__trainer *t)
 {
+    const mixt__step_result *newest;
     MIXT_TRY(t->backend->synchronize());
-    if (t->attempts)
-        t->seen = t->feed.result->control;
+    if (!t->attempts)
+        return MIXT_OK;
+    MIXT_TRY(mixt__feed_result_of(&t->feed, 0, &newest));
+    t->seen = newest->control;
     return MIXT_OK;
 }
 

@@ -73,6 +73,8 @@ mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_ste
  *  @param resident the batch lies in the device's memory and does not change before the step has run */
 mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const void *target, bool resident,
                                   mixt_step *result);
+/** The result of a step, the newest or the one before; waits until that one has run, while the newest goes on. */
+mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *result);
 /** Brings `seen` up to date. */
 mixt_status mixt__trainer_see(mixt__trainer *t);
 mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result);

@@ -172,6 +172,11 @@ static mixt_status fence(int slot)
     return mixt__cuda_check(cudaEventRecord(state.read[slot], mixt__cuda.stream), "marking the end of a step");
 }
 
+static mixt_status wait(int slot)
+{
+    return mixt__cuda_check(cudaEventSynchronize(state.read[slot]), "waiting for a step");
+}
+
 /* ---- recording ---- */
 
 struct mixt__recording {
@@ -297,6 +302,7 @@ static const mixt__backend backend = {
     .copy = copy,
     .stage = stage,
     .fence = fence,
+    .wait = wait,
     .synchronize = synchronize,
     .record = record,
     .replay = replay,
