@@ -1,5 +1,5 @@
-/* Matrix products. "small" is our own for products too small to fill the GPU, "cublaslt" the library's; what both
- * refuse runs in the small one's tiles where operands have 16 bits, else in "plain", which takes every form.
+/* Matrix products. "cublaslt" is the library's; what it refuses runs in "tiles", on the tensor cores, where operands
+ * have 16 bits, else in "plain", which takes every form.
  *
  * cuBLASLt gets bias, addend (its C), ReLU, GELU with its input kept, and GELU's gradient as epilogues. It wants the
  * bias in the result's format: an FP32 bias of a low-precision product is converted into the workspace first. It is
@@ -274,5 +274,8 @@ static mixt_status run(const mixt__call *call)
 static const mixt__kernel cublaslt = {.name = "cublaslt", .supports = supports, .prepare = prepare, .run = run};
 
 const mixt__kernel *const mixt__cuda_matmul_kernels[] = {
-    &mixt__cuda_matmul_small, &cublaslt, &mixt__cuda_matmul_tiles, &mixt__cuda_matmul_plain, NULL,
+    &cublaslt,
+    &mixt__cuda_matmul_tiles,
+    &mixt__cuda_matmul_plain,
+    NULL,
 };

@@ -1,4 +1,5 @@
-/* Products of 16-bit operands too small to fill the GPU: what counts is the time from launch to the last store.
+/* Products of 16-bit operands in forms that cuBLASLt refuses, such as the few odd columns of a classifier with bias:
+ * often too small to fill the GPU, so what counts is the time from launch to the last store.
  *
  * A block of 8 warps makes a 32×32 tile, or 16×32 where there are few. The warps share K out among themselves, in
  * chunks of 32: each loads its own chunks through its own ring of asynchronous copies and multiplies them on the tensor
@@ -15,7 +16,7 @@
 #include <limits.h>
 
 enum { TILE = 32, CHUNK = 32, BLOCK = TILE * CHUNK, THREADS = 256, SUM_ROW = TILE + 4 };
-enum { MOST_TILES = 512, MOST_K = 2048, MOST_BATCH = 65535 };
+enum { MOST_BATCH = 65535 };
 
 /** An operand as it is stored: rows of `cols` elements. */
 typedef struct stored {
@@ -26,12 +27,12 @@ typedef struct stored {
     bool wide;   // every row begins at a multiple of 16 bytes
 } stored;
 
-typedef struct small_args {
+typedef struct tiles_args {
     stored a, b;
     int m, n, k, stages;
     bool vectors; // four neighbours of what joins the result and of the result itself can be moved at once
     epilogue_args out;
-} small_args;
+} tiles_args;
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 
@@ -144,7 +145,7 @@ template <typename T, int HEIGHT> struct share {
     T *ring;
     int row0, col0, first, warps, count, lane;
 
-    __device__ __forceinline__ void load(const small_args &p, int i) const
+    __device__ __forceinline__ void load(const tiles_args &p, int i) const
     {
         int k0 = (first + i * warps) * CHUNK;
         T *slot = ring + i % p.stages * 2 * BLOCK;
@@ -155,7 +156,7 @@ template <typename T, int HEIGHT> struct share {
         asm volatile("cp.async.commit_group;");
     }
 
-    __device__ __forceinline__ void multiply_all(const small_args &p, float (&sum)[HEIGHT][4][4]) const
+    __device__ __forceinline__ void multiply_all(const tiles_args &p, float (&sum)[HEIGHT][4][4]) const
     {
         for (int i = 0; i < count; i++) {
             if (p.stages == 4)
@@ -189,7 +190,7 @@ static __device__ __forceinline__ void spill(float *to, const float (&sum)[HEIGH
 
 /** Four neighbouring results a thread: what joins them is read while the operands are still on their way. */
 template <typename T, int HEIGHT>
-static __global__ void __launch_bounds__(THREADS, 3) matmul_small(const __grid_constant__ small_args p)
+static __global__ void __launch_bounds__(THREADS, 3) matmul_tiles(const __grid_constant__ tiles_args p)
 {
     extern __shared__ __align__(128) unsigned char memory[];
     int warp = threadIdx.x >> 5, bytes = p.stages * 2 * BLOCK * (int)sizeof(T);
@@ -228,7 +229,7 @@ static __global__ void __launch_bounds__(THREADS, 3) matmul_small(const __grid_c
 
 #else
 
-template <typename T, int HEIGHT> static __global__ void matmul_small(const small_args) // never chosen: see takes
+template <typename T, int HEIGHT> static __global__ void matmul_tiles(const tiles_args) // never chosen: see supports
 {
 }
 
@@ -245,7 +246,7 @@ static int deepest(void)
     return THREADS / 32 * 4 * 2 * BLOCK * 2 <= mixt__cuda.shared_limit ? 4 : 2;
 }
 
-static bool takes(const mixt__call *call, const char **reason)
+static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__cuda_product p = mixt__cuda_product_of(call);
     mixt_dtype dtype = call->in[0].dtype;
@@ -264,15 +265,6 @@ static bool takes(const mixt__call *call, const char **reason)
     return !*reason;
 }
 
-static bool is_small(const mixt__call *call, const char **reason)
-{
-    mixt__cuda_product p = mixt__cuda_product_of(call);
-    if (!takes(call, reason))
-        return false;
-    *reason = "large enough to fill the GPU";
-    return p.k <= MOST_K && tiles_of(&p) <= MOST_TILES;
-}
-
 static stored operand(const mixt__tensor *t, int64_t rows, int64_t cols, int64_t ld, int64_t step, bool k_rows)
 {
     stored s = {.data = t->data, .ld = ld, .step = step, .rows = (int)rows, .cols = (int)cols, .k_rows = k_rows};
@@ -285,13 +277,13 @@ static int ring_bytes(int warps, int stages)
     return warps * stages * 2 * BLOCK * 2;
 }
 
-template <typename T, int HEIGHT> static mixt_status launch(const small_args &p, int64_t batch)
+template <typename T, int HEIGHT> static mixt_status launch(const tiles_args &p, int64_t batch)
 {
     static bool allowed; // set again by another thread, it would become the same
     int chunks = (p.k + CHUNK - 1) / CHUNK, warps = chunks < THREADS / 32 ? chunks : THREADS / 32;
     if (!allowed)
         MIXT_TRY(
-            mixt__cuda_check(cudaFuncSetAttribute(matmul_small<T, HEIGHT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+            mixt__cuda_check(cudaFuncSetAttribute(matmul_tiles<T, HEIGHT>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                   ring_bytes(THREADS / 32, deepest())),
                              "asking for shared memory"));
     allowed = true;
@@ -304,7 +296,7 @@ template <typename T, int HEIGHT> static mixt_status launch(const small_args &p,
                                  .stream = mixt__cuda.stream,
                                  .attrs = &overlap,
                                  .numAttrs = mixt__cuda.sm >= 90 ? 1u : 0u};
-    return mixt__cuda_check(cudaLaunchKernelEx(&config, matmul_small<T, HEIGHT>, p), "matmul_small");
+    return mixt__cuda_check(cudaLaunchKernelEx(&config, matmul_tiles<T, HEIGHT>, p), "matmul_tiles");
 }
 
 static bool aligned_all(const epilogue_args *e)
@@ -317,7 +309,7 @@ static mixt_status run(const mixt__call *call)
     const mixt__matmul_attrs *at = static_cast<const mixt__matmul_attrs *>(call->attrs);
     mixt__cuda_product c = mixt__cuda_product_of(call);
     bool low = tiles_of(&c) <= mixt__cuda.multiprocessors / 2; // half tiles reach twice as many multiprocessors
-    small_args p = {.m = (int)c.m, .n = (int)c.n, .k = (int)c.k};
+    tiles_args p = {.m = (int)c.m, .n = (int)c.n, .k = (int)c.k};
     p.a = operand(&call->in[0], at->trans_a ? c.k : c.m, at->trans_a ? c.m : c.k, c.a_ld, c.a_step, at->trans_a);
     p.b = operand(&call->in[1], at->trans_b ? c.n : c.k, at->trans_b ? c.k : c.n, c.b_ld, c.b_step, !at->trans_b);
     p.out = epilogue_of(call);
@@ -328,5 +320,4 @@ static mixt_status run(const mixt__call *call)
     return low ? launch<fp16, 1>(p, c.batch) : launch<fp16, 2>(p, c.batch);
 }
 
-const mixt__kernel mixt__cuda_matmul_small = {.name = "small", .supports = is_small, .run = run};
-const mixt__kernel mixt__cuda_matmul_tiles = {.name = "tiles", .supports = takes, .run = run};
+const mixt__kernel mixt__cuda_matmul_tiles = {.name = "tiles", .supports = supports, .run = run};
