@@ -11,7 +11,7 @@
 
 enum { THREADS = 1024, MIN_BUFFERS = 2, MAX_BUFFERS = 4, OVERHEAD = 4096, MIN_BYTES = 16384 };
 
-static __device__ unsigned finished; // of last_block
+[[maybe_unused]] static __device__ unsigned finished; // of last_block; unused before Hopper
 
 /* ---- the copy engine ---- */
 
