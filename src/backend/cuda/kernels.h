@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-#define MIXT_OP(name) extern const mixt__kernel *const mixt__cuda_##name##_kernels[] __attribute__((weak));
+#define MIXT_OP(name) extern const mixt__kernel *const mixt__cuda_##name##_kernels[];
 #include "ops/ops.def"
 #undef MIXT_OP
 
 /* the passes that end a step: see backend/training.h */
-mixt_status mixt__cuda_gradient_stats(const mixt__update *update) __attribute__((weak));
-mixt_status mixt__cuda_step_control(const mixt__update *update) __attribute__((weak));
-mixt_status mixt__cuda_optimizer_step(const mixt__update *update) __attribute__((weak));
+mixt_status mixt__cuda_gradient_stats(const mixt__update *update);
+mixt_status mixt__cuda_step_control(const mixt__update *update);
+mixt_status mixt__cuda_optimizer_step(const mixt__update *update);
 
 #ifdef __cplusplus
 }
