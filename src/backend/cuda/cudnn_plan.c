@@ -5,7 +5,7 @@
  * needed to build it again. Plans are immutable and shared by all calls with the same graph; graphs that cuDNN refused
  * are remembered too, so that the next layer does not ask again.
  */
-#include "backend/cuda/cudnn_graph.h"
+#include "backend/cuda/cudnn_engine.h"
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -15,18 +15,9 @@
 #include <string.h>
 
 enum {
-    PROPOSALS = 48,         // asked of the heuristic
     TIMED = 10,             // of those allowed
-    KNOBS = 24,             // of one configuration
     TIMING_BYTES = 1 << 20, // smaller problems take the first proposal: timing would measure launches
 };
-
-typedef struct choice {
-    int64_t engine;
-    int64_t knob_count;
-    int64_t knobs[KNOBS][2]; // type, value
-    double seconds;          // 0: not timed
-} choice;
 
 struct mixt__cudnn_plan {
     mixt__cudnn_plan *next;
@@ -43,16 +34,7 @@ struct mixt__cudnn_plan {
 
 static mixt__cudnn_plan *plans;
 
-bool mixt__cuda_choice_get(const char *key, void *choice, size_t bytes) __attribute__((weak));
-void mixt__cuda_choice_put(const char *key, const void *choice, size_t bytes) __attribute__((weak));
-
 #define CHECK(call, what) MIXT_TRY(mixt__cudnn_check((call), (what)))
-
-static void destroy(cudnnBackendDescriptor_t d)
-{
-    if (d)
-        cudnnBackendDestroyDescriptor(d);
-}
 
 /* ---- the graph ---- */
 
@@ -69,119 +51,7 @@ static mixt_status finish_graph(mixt__cudnn_graph *g)
     return mixt__cudnn_check(cudnnBackendFinalize(g->graph), "making a graph");
 }
 
-/* ---- engine configurations ---- */
-
-/** The heuristic's proposals in `configs`, made by the caller; the number of them. */
-static int64_t propose(const mixt__cudnn_graph *g, cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t *configs)
-{
-    cudnnBackendDescriptor_t heuristic = NULL;
-    int64_t count = 0;
-    cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, &heuristic);
-    if (!status)
-        status = cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
-                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->graph);
-    if (!status)
-        status = cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    if (!status)
-        status = cudnnBackendFinalize(heuristic);
-    if (!status)
-        status = cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                          PROPOSALS, &count, configs);
-    destroy(heuristic);
-    if (status)
-        (void)mixt__cudnn_check(status, "asking for engines"); // its words stand if there is nothing better to say
-    return status ? 0 : count < PROPOSALS ? count : PROPOSALS;
-}
-
-/** The engine of a configuration, with its notes as bits. */
-static cudnnStatus_t look_at(cudnnBackendDescriptor_t config, choice *c, unsigned *notes)
-{
-    cudnnBackendDescriptor_t engine = NULL;
-    cudnnBackendNumericalNote_t list[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
-    int64_t count = 0;
-    cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
-    if (!status)
-        status = cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
-                                          &engine);
-    if (!status)
-        status =
-            cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &c->engine);
-    if (!status)
-        status = cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                          CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, list);
-    *notes = 0;
-    for (int64_t i = 0; !status && i < count && i < CUDNN_NUMERICAL_NOTE_TYPE_COUNT; i++)
-        *notes |= 1u << list[i];
-    destroy(engine);
-    return status;
-}
-
-static cudnnStatus_t read_knobs(cudnnBackendDescriptor_t config, choice *c)
-{
-    cudnnBackendDescriptor_t knobs[KNOBS] = {0};
-    cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
-    for (int i = 0; !status && i < KNOBS; i++)
-        status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, &knobs[i]);
-    if (!status)
-        status = cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                          KNOBS, &c->knob_count, knobs);
-    if (c->knob_count > KNOBS)
-        status = CUDNN_STATUS_NOT_SUPPORTED;
-    for (int64_t i = 0; !status && i < c->knob_count; i++) {
-        int64_t got;
-        cudnnBackendKnobType_t type = 0;
-        status =
-            cudnnBackendGetAttribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &got, &type);
-        c->knobs[i][0] = type;
-        if (!status)
-            status = cudnnBackendGetAttribute(knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &got,
-                                              &c->knobs[i][1]);
-    }
-    for (int i = 0; i < KNOBS; i++)
-        destroy(knobs[i]);
-    return status;
-}
-
-static cudnnStatus_t make_knob(const int64_t knob[2], cudnnBackendDescriptor_t *made)
-{
-    cudnnBackendKnobType_t type = (cudnnBackendKnobType_t)knob[0];
-    cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, made);
-    if (!status)
-        status = cudnnBackendSetAttribute(*made, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type);
-    if (!status)
-        status = cudnnBackendSetAttribute(*made, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &knob[1]);
-    return status ? status : cudnnBackendFinalize(*made);
-}
-
-/** A configuration from a remembered choice. */
-static cudnnStatus_t rebuild(const mixt__cudnn_graph *g, const choice *c, cudnnBackendDescriptor_t *config)
-{
-    cudnnBackendDescriptor_t engine = NULL, knobs[KNOBS] = {0};
-    cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
-    if (!status)
-        status = cudnnBackendSetAttribute(engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                          &g->graph);
-    if (!status)
-        status = cudnnBackendSetAttribute(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &c->engine);
-    if (!status)
-        status = cudnnBackendFinalize(engine);
-    for (int64_t i = 0; !status && i < c->knob_count; i++)
-        status = make_knob(c->knobs[i], &knobs[i]);
-    if (!status)
-        status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, config);
-    if (!status)
-        status =
-            cudnnBackendSetAttribute(*config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &engine);
-    if (!status && c->knob_count)
-        status = cudnnBackendSetAttribute(*config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                          c->knob_count, knobs);
-    if (!status)
-        status = cudnnBackendFinalize(*config);
-    for (int i = 0; i < KNOBS; i++)
-        destroy(knobs[i]);
-    destroy(engine);
-    return status;
-}
+/* ---- plans ---- */
 
 /** Why an engine with these notes is not taken; NULL: it may be. */
 static const char *forbidden(unsigned notes, const mixt__cudnn_wish *wish)
@@ -197,13 +67,11 @@ static const char *forbidden(unsigned notes, const mixt__cudnn_wish *wish)
     return NULL;
 }
 
-/* ---- plans ---- */
-
 static cudnnStatus_t make_plan(mixt__cudnn_plan *p, cudnnBackendDescriptor_t config)
 {
     cudnnHandle_t handle = mixt__cudnn_handle();
     int64_t count, bytes = 0;
-    destroy(p->plan);
+    mixt__cudnn_destroy(p->plan);
     p->plan = NULL;
     cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &p->plan);
     if (!status)
@@ -239,7 +107,7 @@ mixt_status mixt__cudnn_run(const mixt__cudnn_plan *p, void *const *pointers, vo
         status = cudnnBackendFinalize(pack);
     if (!status)
         status = cudnnBackendExecute(mixt__cudnn_handle(), p->plan, pack);
-    destroy(pack);
+    mixt__cudnn_destroy(pack);
     return mixt__cudnn_check(status, p->key);
 }
 
@@ -286,23 +154,20 @@ static void *timing_memory(const mixt__cudnn_plan *p)
     return memory;
 }
 
-static void describe(mixt__cudnn_plan *p, const choice *c)
+static void describe(mixt__cudnn_plan *p, const mixt__cudnn_choice *c)
 {
-    int at = snprintf(p->text, sizeof p->text, "engine %lld", (long long)c->engine);
+    int at = snprintf(p->text, sizeof p->text, "engine %d", c->engine);
     for (int64_t i = 0; i < c->knob_count && at < (int)sizeof p->text; i++)
-        at += snprintf(p->text + at, sizeof p->text - (size_t)at, " k%lld=%lld", (long long)c->knobs[i][0],
-                       (long long)c->knobs[i][1]);
+        at += snprintf(p->text + at, sizeof p->text - (size_t)at, " k%d=%d", c->knobs[i][0], c->knobs[i][1]);
 }
 
 /** Whether the configuration works within the wish; then *c is it, timed if there is memory for that. */
 static bool try_config(mixt__cudnn_plan *p, cudnnBackendDescriptor_t config, const mixt__cudnn_wish *wish, void *memory,
-                       choice *c)
+                       mixt__cudnn_choice *c)
 {
     unsigned notes;
     size_t limit = wish->workspace_limit ? wish->workspace_limit : (size_t)1 << 30;
-    cudnnStatus_t status = look_at(config, c, &notes);
-    if (!status)
-        status = read_knobs(config, c);
+    cudnnStatus_t status = mixt__cudnn_config_read(config, c, &notes);
     if (status)
         return false;
     describe(p, c);
@@ -328,31 +193,27 @@ static bool try_config(mixt__cudnn_plan *p, cudnnBackendDescriptor_t config, con
 
 /** The best of one mode's proposals in *best; false when none is allowed. */
 static bool best_of(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, cudnnBackendHeurMode_t mode,
-                    const mixt__cudnn_wish *wish, choice *best)
+                    const mixt__cudnn_wish *wish, mixt__cudnn_choice *best)
 {
-    cudnnBackendDescriptor_t configs[PROPOSALS] = {0};
-    for (int i = 0; i < PROPOSALS; i++)
-        if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[i]) != CUDNN_STATUS_SUCCESS)
-            configs[i] = NULL;
-    int64_t count = propose(g, mode, configs);
+    cudnnBackendDescriptor_t configs[MIXT_CUDNN_PROPOSALS];
+    int64_t count = mixt__cudnn_propose(g, mode, configs);
     void *memory = timing_memory(p);
     int found = 0;
     for (int64_t i = 0; i < count && found < (memory ? TIMED : 1); i++) {
-        choice c = {0};
+        mixt__cudnn_choice c = {0};
         if (configs[i] && try_config(p, configs[i], wish, memory, &c) && (!found++ || c.seconds < best->seconds))
             *best = c;
     }
     mixt__cuda_scratch_free(memory);
-    for (int i = 0; i < PROPOSALS; i++)
-        destroy(configs[i]);
+    mixt__cudnn_proposals_free(configs);
     return found > 0;
 }
 
-static mixt_status adopt(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, const choice *c)
+static mixt_status adopt(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, const mixt__cudnn_choice *c)
 {
-    destroy(p->config);
+    mixt__cudnn_destroy(p->config);
     p->config = NULL;
-    CHECK(rebuild(g, c, &p->config), p->key);
+    CHECK(mixt__cudnn_config_make(g, c, &p->config), p->key);
     CHECK(make_plan(p, p->config), p->key);
     p->seconds = c->seconds;
     describe(p, c);
@@ -361,16 +222,15 @@ static mixt_status adopt(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, const 
 
 static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p)
 {
-    choice c = {0};
+    mixt__cudnn_choice c = {0};
     MIXT_TRY(finish_graph(g));
-    if (mixt__cuda_choice_get && mixt__cuda_choice_get(p->key, &c, sizeof c) && adopt(g, p, &c) == MIXT_OK)
-        return MIXT_OK; // otherwise it is of another version of cuDNN, say, and is made anew
+    if (mixt__cuda_choice_get(p->key, &c, sizeof c) && adopt(g, p, &c) == MIXT_OK)
+        return MIXT_OK; // otherwise it is of another cuDNN, say, and is made anew
     if (!best_of(g, p, CUDNN_HEUR_MODE_A, wish, &c) && !best_of(g, p, CUDNN_HEUR_MODE_FALLBACK, wish, &c))
         return mixt__fail_context(MIXT_ERROR_DEVICE, "%s: cuDNN has no engine for it", g->name);
     MIXT_TRY(adopt(g, p, &c));
     MIXT_LOG(DISPATCH, "%s: chose %s, %.4f ms", p->key, p->text, 1e3 * c.seconds);
-    if (mixt__cuda_choice_put)
-        mixt__cuda_choice_put(p->key, &c, sizeof c);
+    mixt__cuda_choice_put(p->key, &c, sizeof c);
     return MIXT_OK;
 }
 
@@ -394,8 +254,8 @@ mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wis
     *plan = NULL;
     MIXT_TRY(g->status);
     char key[64];
-    snprintf(key, sizeof key, "%.30s %016llx%s%s", g->name, (unsigned long long)g->hash,
-             wish->strict_fp32 ? " fp32" : "", wish->any_order ? " any" : "");
+    snprintf(key, sizeof key, "%.30s-%016llx%s%s", g->name, (unsigned long long)g->hash,
+             wish->strict_fp32 ? "-fp32" : "", wish->any_order ? "-any" : "");
     mixt__cudnn_plan *p = plans;
     while (p && strcmp(p->key, key))
         p = p->next;
