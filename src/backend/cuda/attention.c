@@ -282,5 +282,5 @@ static const mixt__kernel grad_cudnn = {
 
 const mixt__kernel *const mixt__cuda_attention_kernels[] = {&cudnn, &mixt__attention_tiled, &mixt__attention_plain,
                                                             NULL};
-const mixt__kernel *const mixt__cuda_attention_grad_kernels[] = {&grad_cudnn, &mixt__attention_grad_tiled,
-                                                                 &mixt__attention_grad_plain, NULL};
+const mixt__kernel *const mixt__cuda_attention_grad_kernels[] = {
+    &grad_cudnn, &mixt__attention_grad_hopper, &mixt__attention_grad_tiled, &mixt__attention_grad_plain, NULL};
