@@ -34,8 +34,8 @@ static __device__ __forceinline__ void forward_weights(uint32_t weight[DEPTH][4]
 }
 
 template <typename T, int DEPTH>
-static __device__ __forceinline__ void forward_product(float sum[4], const uint32_t weight[DEPTH][4],
-                                                       const uint64_t *state, int lane)
+[[maybe_unused]] static __device__ __forceinline__ void forward_product(float sum[4], const uint32_t weight[DEPTH][4],
+                                                                        const uint64_t *state, int lane)
 {
     float part[4][4] = {}; // four chains: a product's latency is several times its share of the pipe
     const uint2 *mine = reinterpret_cast<const uint2 *>(state) + place_of(lane & 3, lane >> 2);
@@ -50,7 +50,7 @@ static __device__ __forceinline__ void forward_product(float sum[4], const uint3
 }
 
 /** From two gates of two sequences to four gates of one: with the lane of the other pair of gates. */
-static __device__ __forceinline__ void exchange_gates(const float sum[4], int pair, float gate[4])
+[[maybe_unused]] static __device__ __forceinline__ void exchange_gates(const float sum[4], int pair, float gate[4])
 {
     float other0 = __shfl_xor_sync(0xffffffffu, pair ? sum[0] : sum[1], 4);
     float other1 = __shfl_xor_sync(0xffffffffu, pair ? sum[2] : sum[3], 4);

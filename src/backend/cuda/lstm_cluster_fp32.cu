@@ -19,7 +19,8 @@ typedef struct forward_memory {
 } forward_memory;
 
 /** The four gates' weights of a unit at one place of the sum. */
-static __device__ __forceinline__ float4 gates_at(const lstm_forward<float> &a, int unit, int k, bool used)
+[[maybe_unused]] static __device__ __forceinline__ float4 gates_at(const lstm_forward<float> &a, int unit, int k,
+                                                                   bool used)
 {
     int64_t n = a.hidden;
     const float *w = a.weight + unit * n + k;
@@ -50,8 +51,9 @@ static __device__ __forceinline__ void multiply_quad(float4 sum[LSTM_SEQUENCES],
 }
 
 /** Sums of the four gates for the unit of this lane and the sequence of this warp. */
-static __device__ __forceinline__ float4 forward_product(forward_memory *m, const float4 weight[HELD][4], int step,
-                                                         int k0, int quads)
+[[maybe_unused]] static __device__ __forceinline__ float4 forward_product(forward_memory *m,
+                                                                          const float4 weight[HELD][4], int step,
+                                                                          int k0, int quads)
 {
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     float4 sum[LSTM_SEQUENCES] = {}, total = {0, 0, 0, 0};
@@ -146,7 +148,8 @@ typedef struct backward_memory {
     uint64_t arrived[2];
 } backward_memory;
 
-static __device__ __forceinline__ float4 gates_from(const lstm_backward<float> &a, int unit, int column)
+[[maybe_unused]] static __device__ __forceinline__ float4 gates_from(const lstm_backward<float> &a, int unit,
+                                                                     int column)
 {
     int64_t n = a.hidden;
     const float *w = a.weight + unit * n + column;
@@ -155,8 +158,8 @@ static __device__ __forceinline__ float4 gates_from(const lstm_backward<float> &
     return {w[0], w[n * n], w[2 * n * n], w[3 * n * n]};
 }
 
-static __device__ __forceinline__ void multiply_unit(float sum[2][LSTM_SEQUENCES], const float4 w[2],
-                                                     const float4 *flow)
+[[maybe_unused]] static __device__ __forceinline__ void multiply_unit(float sum[2][LSTM_SEQUENCES], const float4 w[2],
+                                                                      const float4 *flow)
 {
 #pragma unroll
     for (int s = 0; s < LSTM_SEQUENCES; s++) {

@@ -11,10 +11,10 @@
 
 #include <cooperative_groups.h>
 
-static constexpr int THREADS = 256, WARPS = THREADS / 32;
-static constexpr int UNITS = 8, UNITS_BACK = 16, SEQUENCES = 8;
-static constexpr int DEPTH = 32; // of the sum, two products; lane c of 4 takes 8 neighbours: 16 bytes
-static constexpr int AT_ONCE = 8;
+[[maybe_unused]] static constexpr int THREADS = 256, WARPS = THREADS / 32;
+[[maybe_unused]] static constexpr int UNITS = 8, UNITS_BACK = 16, SEQUENCES = 8;
+[[maybe_unused]] static constexpr int DEPTH = 32; // of the sum, two products; lane c of 4 takes 8 neighbours: 16 bytes
+[[maybe_unused]] static constexpr int AT_ONCE = 8;
 
 /** Sums over `count` x 32 of one or two tiles of 16 rows; two chains each. `row`: of the lane's sequence. */
 template <typename T, int TILES>
@@ -47,7 +47,7 @@ static __device__ __forceinline__ void long_product(float sum[TILES][4], const u
 }
 
 /** Place k of the sum at which product i of the pair and lane c begin to take 4. */
-static __device__ __forceinline__ int depth_of(int pair, int half, int c)
+[[maybe_unused]] static __device__ __forceinline__ int depth_of(int pair, int half, int c)
 {
     return pair * DEPTH + 8 * c + 4 * half;
 }

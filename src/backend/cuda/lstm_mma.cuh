@@ -35,7 +35,7 @@ template <typename T> static __device__ __forceinline__ uint32_t bits_of(float x
 
 /** Place of 4 values that a lane of a product takes at once: `block` of 4 along the sum, one of 8 sequences. The
  * sequences of every other pair of blocks are swapped by halves, so that 16 lanes read from 32 different banks. */
-static __device__ __forceinline__ int place_of(int block, int sequence)
+[[maybe_unused]] static __device__ __forceinline__ int place_of(int block, int sequence)
 {
     return block * 8 + (sequence ^ (block & 2) << 1);
 }
