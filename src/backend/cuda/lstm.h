@@ -29,6 +29,8 @@ extern const mixt__kernel mixt__cuda_lstm_grad_cluster, mixt__cuda_lstm_grad_clu
 /** For every candidate of lstm_grad: sets call->state, and call->workspace_bytes to what the product needs and at least
  *  a float for each unit of each sequence, which is the candidate's own until the product runs. */
 mixt_status mixt__cuda_lstm_grad_prepare(mixt__call *call, mixt__arena *arena);
+/** The same for candidates that multiply on Tensor Cores. */
+mixt_status mixt__cuda_lstm_grad_prepare_tensor(mixt__call *call, mixt__arena *arena);
 void mixt__cuda_lstm_grad_release(mixt__call *call);
 mixt_status mixt__cuda_lstm_weight_run(const mixt__call *call);
 

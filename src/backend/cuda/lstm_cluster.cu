@@ -211,4 +211,5 @@ static mixt_status run(const mixt__call *call)
     return lstm_cluster_launch(kernels_of(&call->in[0]), &call->in[0], 0, &arguments);
 }
 
-extern const mixt__kernel mixt__cuda_lstm_cluster = {.name = "cluster", .supports = supports, .run = run};
+extern const mixt__kernel mixt__cuda_lstm_cluster = {
+    .name = "cluster", .supports = supports, .prepare = mixt__cuda_prepare_tensor, .run = run};

@@ -189,6 +189,6 @@ static mixt_status run(const mixt__call *call)
 
 extern const mixt__kernel mixt__cuda_lstm_grad_cluster = {.name = "cluster",
                                                           .supports = supports,
-                                                          .prepare = mixt__cuda_lstm_grad_prepare,
+                                                          .prepare = mixt__cuda_lstm_grad_prepare_tensor,
                                                           .run = run,
                                                           .release = mixt__cuda_lstm_grad_release};

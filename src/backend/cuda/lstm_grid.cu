@@ -209,9 +209,10 @@ static mixt_status grad_run(const mixt__call *call)
     return mixt__cuda_lstm_weight_run(call);
 }
 
-extern const mixt__kernel mixt__cuda_lstm_grid = {.name = "grid", .supports = supports, .run = run};
+extern const mixt__kernel mixt__cuda_lstm_grid = {
+    .name = "grid", .supports = supports, .prepare = mixt__cuda_prepare_tensor, .run = run};
 extern const mixt__kernel mixt__cuda_lstm_grad_grid = {.name = "grid",
                                                        .supports = grad_supports,
-                                                       .prepare = mixt__cuda_lstm_grad_prepare,
+                                                       .prepare = mixt__cuda_lstm_grad_prepare_tensor,
                                                        .run = grad_run,
                                                        .release = mixt__cuda_lstm_grad_release};

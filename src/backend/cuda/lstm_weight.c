@@ -65,6 +65,12 @@ mixt_status mixt__cuda_lstm_grad_prepare(mixt__call *call, mixt__arena *arena)
     return MIXT_OK;
 }
 
+mixt_status mixt__cuda_lstm_grad_prepare_tensor(mixt__call *call, mixt__arena *arena)
+{
+    MIXT_TRY(mixt__cuda_lstm_grad_prepare(call, arena));
+    return mixt__cuda_prepare_tensor(call, arena);
+}
+
 /** No steps, no gradient. */
 static mixt_status clear(const mixt__tensor *grad_weight)
 {

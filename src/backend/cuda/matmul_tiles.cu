@@ -320,4 +320,5 @@ static mixt_status run(const mixt__call *call)
     return low ? launch<fp16, 1>(p, c.batch) : launch<fp16, 2>(p, c.batch);
 }
 
-const mixt__kernel mixt__cuda_matmul_tiles = {.name = "tiles", .supports = supports, .run = run};
+const mixt__kernel mixt__cuda_matmul_tiles = {
+    .name = "tiles", .supports = supports, .prepare = mixt__cuda_prepare_tensor, .run = run};
