@@ -2,7 +2,7 @@
  *
  * folded:       few channels, folded into 16 first, on our own kernels (conv2d.h); not for the gradient of the source.
  * folded_cudnn: the same in other sizes.
- * product:      one tap: a matrix product (conv2d_product.c).
+ * product:      the weight's gradient with one tap: a matrix product (conv2d_product.c).
  * cudnn:        the convolution as it is.
  * plain:        conv2d_plain.cu, for what cuDNN has no engine for.
  *
@@ -18,7 +18,14 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 256, FOLD_CHANNELS = 4, FOLD_STRIDE = 2, FOLD_ROWS = 32768, FOLD_SHARED = 48 * 1024 };
+enum {
+    ALIGNMENT = 256,
+    FOLD_CHANNELS = 4,
+    FOLD_STRIDE = 2,
+    FOLD_ROWS = 32768,
+    FOLD_SHARED = 48 * 1024,
+    SMALL = 1 << 19
+};
 
 typedef enum way { WAY_CUDNN, WAY_FOLDED_CUDNN, WAY_FOLDED } way;
 
@@ -81,8 +88,7 @@ static void describe(mixt__cudnn_graph *g, const mixt__cuda_conv *v, mixt__cuda_
     }
 }
 
-/** cuDNN's fastest engine. An FP32 gradient of low-precision operands leaves through a copy: its engines that write
- * FP32 by themselves take ten times as long. */
+/** The fastest engine over all ways out that the call allows. */
 static mixt_status choose(const mixt__call *call, mixt__cuda_conv_kind kind, const mixt__cuda_conv *v, mixt_dtype out,
                           const mixt__cudnn_plan **best)
 {
@@ -90,20 +96,22 @@ static mixt_status choose(const mixt__call *call, mixt__cuda_conv_kind kind, con
     const mixt__conv2d_attrs *at = call->attrs;
     mixt_dtype in = call->in[0].dtype;
     mixt__cudnn_wish wish = {.strict_fp32 = in == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32};
-    exit_kind ways[2] = {EXIT_DIRECT, EXIT_DIRECT};
-    if (kind == MIXT_CONV_FORWARD && at->bias)
-        ways[0] = ways[1] = EXIT_BIAS;
-    else if (out != in)
-        ways[0] = EXIT_COPY;
-    mixt_status status = MIXT_ERROR_DEVICE;
-    for (int i = 0; i < 2 && status != MIXT_OK && (i == 0 || ways[1] != ways[0]); i++) {
+    bool bias = kind == MIXT_CONV_FORWARD && at->bias;
+    exit_kind ways[2] = {bias ? EXIT_BIAS : EXIT_DIRECT, EXIT_COPY};
+    int count = kind == MIXT_CONV_GRAD_WEIGHT && out != in ? 2 : 1;
+    mixt_status status = MIXT_OK;
+    *best = NULL;
+    for (int i = 0; i < count; i++) {
+        const mixt__cudnn_plan *one = NULL;
         mixt__cudnn_graph g;
         mixt__cudnn_begin(&g, names[kind]);
         describe(&g, v, kind, in, out, ways[i]);
-        status = mixt__cudnn_choose(&g, &wish, best);
+        status = mixt__cudnn_choose(&g, &wish, &one);
         mixt__cudnn_end(&g);
+        if (one && (!*best || mixt__cudnn_seconds(one) < mixt__cudnn_seconds(*best)))
+            *best = one;
     }
-    return status;
+    return *best ? MIXT_OK : status;
 }
 
 /* ---- what is supported ---- */
@@ -127,6 +135,14 @@ static bool is_ordinary(const mixt__call *call, const mixt__cuda_conv *v, const 
 static mixt_dtype result_dtype(const mixt__call *call, mixt__cuda_conv_kind kind, way way)
 {
     return kind == MIXT_CONV_GRAD_WEIGHT && way != WAY_CUDNN ? MIXT_DTYPE_FP32 : call->out[0].dtype;
+}
+
+/** cuDNN's FP16 engines for small sizes, which are taken without timing, were seen to turn -inf into 0: an overflow
+ * must stay one. */
+static bool loses_infinity(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+{
+    int64_t elements = v->n * (v->h * v->w * v->c + v->out_h * v->out_w * v->o);
+    return kind == MIXT_CONV_FORWARD && call->in[0].dtype == MIXT_DTYPE_FP16 && elements < SMALL;
 }
 
 /** Whether folding is for this call at all. */
@@ -154,6 +170,10 @@ static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way,
     if (way == WAY_FOLDED) {
         *reason = "only FP16 and BF16 from Ampere on, folded to 16 channels and a multiple of 64 outputs";
         return mixt__cuda_folded_supports(&fold, call->in[0].dtype);
+    }
+    if (loses_infinity(call, &v, kind)) {
+        *reason = "cuDNN's small FP16 convolutions turn -inf into 0";
+        return false;
     }
     if (choose(call, kind, way == WAY_CUDNN ? &v : &fold.to, result_dtype(call, kind, way), &found) == MIXT_OK)
         return true;
@@ -281,10 +301,9 @@ CANDIDATE(grad_weight, MIXT_CONV_GRAD_WEIGHT, WAY_CUDNN, "cudnn", run_grad_weigh
 CANDIDATE(grad_weight_folded_cudnn, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED_CUDNN, "folded_cudnn", run_grad_weight_folded);
 CANDIDATE(grad_weight_folded, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED, "folded", run_grad_weight_folded);
 
-const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {
-    &forward_folded, &forward_folded_cudnn, &forward, &mixt__cuda_conv2d_product, &mixt__cuda_conv2d_plain, NULL};
-const mixt__kernel *const mixt__cuda_conv2d_grad_src_kernels[] = {&grad_src, &mixt__cuda_conv2d_grad_src_product,
-                                                                  &mixt__cuda_conv2d_grad_src_plain, NULL};
+const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded, &forward_folded_cudnn, &forward,
+                                                         &mixt__cuda_conv2d_plain, NULL};
+const mixt__kernel *const mixt__cuda_conv2d_grad_src_kernels[] = {&grad_src, &mixt__cuda_conv2d_grad_src_plain, NULL};
 const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {&grad_weight_folded,
                                                                      &grad_weight_folded_cudnn,
                                                                      &mixt__cuda_conv2d_grad_weight_product,

@@ -81,8 +81,7 @@ mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_fold *fold, mixt_dtyp
 /** grad += extra, both FP32. */
 mixt_status mixt__cuda_conv_add(float *grad, const float *extra, int64_t count);
 
-extern const mixt__kernel mixt__cuda_conv2d_product, mixt__cuda_conv2d_grad_src_product,
-    mixt__cuda_conv2d_grad_weight_product;
+extern const mixt__kernel mixt__cuda_conv2d_grad_weight_product;
 extern const mixt__kernel mixt__cuda_conv2d_plain, mixt__cuda_conv2d_grad_src_plain,
     mixt__cuda_conv2d_grad_weight_plain;
 
