@@ -2,7 +2,8 @@
  *
  * Forward: threads split the rows of output pixels. Gradient: threads split (image, strip of 64 channels) and own every
  * sum in it; windows scatter into an FP32 image of that strip, which is rounded at the end (FP32 gradients are written
- * in place).
+ * in place). Where windows cover every pixel exactly once there is nothing to add up: each is written once, in its
+ * format.
  */
 #include "backend/cpu/pool.h"
 #include "backend/cpu/vec.h"
@@ -37,7 +38,10 @@ VEC_INLINE void forward_vector(mixt_dtype dtype, bool max, int64_t lanes, const 
         }
     if (!max)
         result = vec_div(result, vec_set(count > 0 ? (float)count : 1));
-    vec_put_part(call->out[0].data, dtype, to + c, lanes, result);
+    if (max && lanes == VEC_LANES) // one of the source's own values
+        vec_put_exact(call->out[0].data, dtype, to + c, result);
+    else
+        vec_put_part(call->out[0].data, dtype, to + c, lanes, result);
 }
 
 VEC_INLINE void forward_pixel(mixt_dtype dtype, bool max, const mixt__call *call, int64_t n, int64_t oy, int64_t ox)
@@ -98,9 +102,17 @@ VEC_INLINE void strip_add(const strip *s, int64_t place, int64_t c, int64_t lane
     vec_put_part(to, MIXT_DTYPE_FP32, 0, lanes, vec_add(vec_get_part(to, MIXT_DTYPE_FP32, 0, lanes), value));
 }
 
+/** Whether every source pixel lies in exactly one window. */
+static bool windows_tile(const mixt__call *call)
+{
+    const mixt__pool_attrs *at = call->attrs;
+    const int64_t *src = call->in[0].shape.dims, *dst = call->in[1].shape.dims;
+    return at->pad == 0 && at->stride == at->size && dst[1] * at->size == src[1] && dst[2] * at->size == src[2];
+}
+
 /** Scatters what `lanes` channels of an output pixel (at `from`) give to the elements of its window. */
-VEC_INLINE void grad_vector(mixt_dtype dtype, bool max, int64_t lanes, const mixt__call *call, const strip *s,
-                            mixt__window w, int64_t c, int64_t from)
+VEC_INLINE void grad_vector(mixt_dtype dtype, bool max, bool once, int64_t lanes, const mixt__call *call,
+                            const strip *s, mixt__window w, int64_t c, int64_t from)
 {
     const mixt__tensor *src = &call->in[0];
     vec g = vec_get_part(call->in[2].data, dtype, from + c, lanes), best = vec_zero();
@@ -112,41 +124,58 @@ VEC_INLINE void grad_vector(mixt_dtype dtype, bool max, int64_t lanes, const mix
     for (int64_t y = w.y0; y < w.y1; y++)
         for (int64_t x = w.x0; x < w.x1; x++) {
             vec given = g;
+            int64_t at = pixel(&src->shape, s->image, y, x) + s->first + c;
             if (max) {
-                vec v = vec_get_part(src->data, dtype, pixel(&src->shape, s->image, y, x) + s->first + c, lanes);
+                vec v = vec_get_part(src->data, dtype, at, lanes);
                 vec_mask hit = vec_mask_without(vec_equal_or_nan(v, best), found);
                 found = vec_mask_or(found, hit);
                 given = vec_where(hit, g);
             }
-            strip_add(s, y * src->shape.dims[2] + x, c, lanes, given);
+            if (once && max && lanes == VEC_LANES) // a gradient in the same format, or 0
+                vec_put_exact(call->out[0].data, dtype, at, given);
+            else if (once)
+                vec_put_part(call->out[0].data, dtype, at, lanes, given);
+            else
+                strip_add(s, y * src->shape.dims[2] + x, c, lanes, given);
         }
 }
 
-VEC_INLINE void grad_pixel(mixt_dtype dtype, bool max, const mixt__call *call, const strip *s, int64_t oy, int64_t ox)
+VEC_INLINE void grad_pixel(mixt_dtype dtype, bool max, bool once, const mixt__call *call, const strip *s, int64_t oy,
+                           int64_t ox)
 {
     int64_t c = 0, from = pixel(&call->in[1].shape, s->image, oy, ox) + s->first;
     mixt__window w = mixt__pool_window(call->attrs, &call->in[0].shape, oy, ox);
     for (; c + VEC_LANES <= s->channels; c += VEC_LANES)
-        grad_vector(dtype, max, VEC_LANES, call, s, w, c, from);
+        grad_vector(dtype, max, once, VEC_LANES, call, s, w, c, from);
     if (c < s->channels)
-        grad_vector(dtype, max, s->channels - c, call, s, w, c, from);
+        grad_vector(dtype, max, once, s->channels - c, call, s, w, c, from);
+}
+
+/** All windows over a strip. */
+VEC_INLINE void grad_windows(mixt_dtype dtype, bool once, const mixt__call *call, const strip *s)
+{
+    const mixt__pool_attrs *at = call->attrs;
+    const int64_t *out = call->in[1].shape.dims;
+    for (int64_t oy = 0; oy < out[1]; oy++)
+        for (int64_t ox = 0; ox < out[2]; ox++) {
+            if (at->kind == MIXT_POOL_MAX)
+                grad_pixel(dtype, true, once, call, s, oy, ox);
+            else
+                grad_pixel(dtype, false, once, call, s, oy, ox);
+        }
 }
 
 VEC_INLINE void grad_strip(mixt_dtype dtype, const mixt__call *call, const strip *s)
 {
-    const mixt__pool_attrs *at = call->attrs;
     const mixt__tensor *grad_src = &call->out[0];
-    const int64_t *out = call->in[1].shape.dims;
     int64_t pixels = grad_src->shape.dims[1] * grad_src->shape.dims[2];
+    if (windows_tile(call)) {
+        grad_windows(dtype, true, call, s);
+        return;
+    }
     for (int64_t i = 0; i < pixels; i++)
         memset(s->data + i * s->stride, 0, (size_t)s->channels * sizeof(float));
-    for (int64_t oy = 0; oy < out[1]; oy++)
-        for (int64_t ox = 0; ox < out[2]; ox++) {
-            if (at->kind == MIXT_POOL_MAX)
-                grad_pixel(dtype, true, call, s, oy, ox);
-            else
-                grad_pixel(dtype, false, call, s, oy, ox);
-        }
+    grad_windows(dtype, false, call, s);
     if (dtype == MIXT_DTYPE_FP32)
         return;
     for (int64_t i = 0; i < pixels; i++)
@@ -161,7 +190,7 @@ VEC_INLINE void grad_strip(mixt_dtype dtype, const mixt__call *call, const strip
 static int64_t strip_floats(const mixt__call *call)
 {
     const int64_t *dims = call->in[0].shape.dims;
-    return call->in[0].dtype == MIXT_DTYPE_FP32 ? 0 : dims[1] * dims[2] * least(dims[3], STRIP);
+    return call->in[0].dtype == MIXT_DTYPE_FP32 || windows_tile(call) ? 0 : dims[1] * dims[2] * least(dims[3], STRIP);
 }
 
 static void grad_range(void *argument, int64_t begin, int64_t end, int thread)

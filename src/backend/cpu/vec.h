@@ -333,7 +333,23 @@ VEC_INLINE void vec_put(void *array, mixt_dtype dtype, int64_t i, vec x)
     memcpy((uint16_t *)array + i, &h, sizeof h);
 }
 
-/** The same for the first `count` ≤ lanes elements; the other lanes are 0. */
+/** Whole vectors only, of values that the format has exactly: BF16 needs no rounding then. */
+VEC_INLINE void vec_put_exact(void *array, mixt_dtype dtype, int64_t i, vec x)
+{
+    if (dtype != MIXT_DTYPE_BF16) {
+        vec_put(array, dtype, i, x);
+        return;
+    }
+#ifdef __AVX512F__
+    vec_half h = _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_castps_si512(x), 16));
+#else
+    __m256i u = _mm256_srli_epi32(_mm256_castps_si256(x), 16);
+    vec_half h = _mm_packus_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1));
+#endif
+    memcpy((uint16_t *)array + i, &h, sizeof h);
+}
+
+/** vec_get and vec_put for the first `count` ≤ lanes elements; the other lanes are 0. */
 VEC_INLINE vec vec_get_part(const void *array, mixt_dtype dtype, int64_t i, int64_t count)
 {
     size_t size = dtype == MIXT_DTYPE_FP32 ? 4 : 2;
