@@ -278,7 +278,6 @@ mixt_status mixt__executable_profile(mixt__executable *e, bool on)
 {
     mixt__free(e->seconds);
     e->profiled_runs = 0;
-    e->update_seconds = 0;
     e->seconds = on ? mixt__alloc((size_t)(e->graph->node_count + 1) * sizeof *e->seconds) : NULL;
     return on && !e->seconds ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for the profile") : MIXT_OK;
 }

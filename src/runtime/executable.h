@@ -29,7 +29,6 @@ typedef struct mixt__executable {
     size_t workspace_bytes;
     char *arena, *workspace; // device memory
     double *seconds;         // by node, when profiling
-    double update_seconds;   // of the passes that end a step, the same
     int64_t profiled_runs;
 } mixt__executable;
 

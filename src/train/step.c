@@ -64,20 +64,11 @@ static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t in
 /** Statistics, control, update: what follows the last micro-step. */
 static mixt_status update(mixt__trainer *t)
 {
-    bool timed = t->train->seconds != NULL;
-    double seconds;
     mixt__update u = t->update;
     u.control_follows = true;
-    if (timed)
-        MIXT_TRY(t->backend->mark(0));
     MIXT_TRY(t->backend->gradient_stats(&u));
     MIXT_TRY(t->backend->step_control(&u));
     MIXT_TRY(t->backend->optimizer_step(&u));
-    if (timed) {
-        MIXT_TRY(t->backend->mark(1));
-        MIXT_TRY(t->backend->between(0, 1, &seconds));
-        t->train->update_seconds += seconds;
-    }
     return t->backend->copy(&mixt__feed_result(&t->feed)->control, t->control, sizeof *t->control);
 }
 

@@ -147,6 +147,7 @@ static size_t round_up(size_t bytes)
 
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 {
+    call->tensor_cores = mixt__cuda_tensor_format(call);
     state *st = mixt__arena_alloc(arena, sizeof *st);
     if (!st)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to prepare attention");
@@ -248,6 +249,7 @@ static bool grad_supports(const mixt__call *call, const char **reason)
 
 static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
 {
+    call->tensor_cores = mixt__cuda_tensor_format(call);
     mixt__heads s = mixt__heads_of(call);
     state *st = mixt__arena_alloc(arena, sizeof *st);
     if (!st)

@@ -353,6 +353,7 @@ static mixt_status run(const mixt__call *call)
 
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 {
+    call->tensor_cores = mixt__cuda_tensor_format(call);
     return mixt__attention_grad_plain.prepare(call, arena); // the row sums
 }
 

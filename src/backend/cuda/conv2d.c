@@ -298,15 +298,11 @@ CANDIDATE(forward_folded_cudnn, MIXT_CONV_FORWARD, WAY_FOLDED_CUDNN, "folded_cud
 CANDIDATE(forward_folded, MIXT_CONV_FORWARD, WAY_FOLDED, "folded", run_folded);
 CANDIDATE(grad_src, MIXT_CONV_GRAD_SRC, WAY_CUDNN, "cudnn", run_as_is);
 CANDIDATE(grad_weight, MIXT_CONV_GRAD_WEIGHT, WAY_CUDNN, "cudnn", run_grad_weight);
-CANDIDATE(grad_weight_folded_cudnn, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED_CUDNN, "folded_cudnn", run_grad_weight_folded);
 CANDIDATE(grad_weight_folded, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED, "folded", run_grad_weight_folded);
 
 const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded, &forward_folded_cudnn, &forward,
                                                          &mixt__cuda_conv2d_plain, NULL};
 const mixt__kernel *const mixt__cuda_conv2d_grad_src_kernels[] = {&grad_src, &mixt__cuda_conv2d_grad_src_plain, NULL};
-const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {&grad_weight_folded,
-                                                                     &grad_weight_folded_cudnn,
-                                                                     &mixt__cuda_conv2d_grad_weight_product,
-                                                                     &grad_weight,
-                                                                     &mixt__cuda_conv2d_grad_weight_plain,
-                                                                     NULL};
+const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {
+    &grad_weight_folded, &mixt__cuda_conv2d_grad_weight_product, &grad_weight, &mixt__cuda_conv2d_grad_weight_plain,
+    NULL};
