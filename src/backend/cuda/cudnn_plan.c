@@ -10,14 +10,19 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "base/threads.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
     TIMED = 10,             // of those allowed
+    TIMED_AT_LEAST = 3,     // however long they take
     TIMING_BYTES = 1 << 20, // smaller problems take the first proposal: timing would measure launches
 };
+
+/** Some engines are compiled when they are tried, a second or more each: no search goes on beyond this. */
+static const double SEARCH_SECONDS = 2.5;
 
 struct mixt__cudnn_plan {
     mixt__cudnn_plan *next;
@@ -199,8 +204,11 @@ static bool best_of(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, cudnnBacken
     int64_t count = mixt__cudnn_propose(g, mode, configs);
     void *memory = timing_memory(p);
     int found = 0;
+    double start = mixt__time_now();
     for (int64_t i = 0; i < count && found < (memory ? TIMED : 1); i++) {
         mixt__cudnn_choice c = {0};
+        if (found >= TIMED_AT_LEAST && mixt__time_now() - start > SEARCH_SECONDS)
+            break;
         if (configs[i] && try_config(p, configs[i], wish, memory, &c) && (!found++ || c.seconds < best->seconds))
             *best = c;
     }
