@@ -2,12 +2,14 @@
 #include "store/file.h"
 
 #include "base/alloc.h"
+#include "base/env.h"
 #include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -94,13 +96,44 @@ mixt_status mixt__file_writer_open(mixt__file_writer *writer, const char *path, 
     return MIXT_OK;
 }
 
+static int64_t writes, fail_at = -1; // fail_at -1: MIXT_FAIL_WRITE was not read yet
+static bool fail_on;                 // and every write after that one
+
+void mixt__file_fail_write(int64_t number)
+{
+    writes = 0;
+    fail_at = number;
+    fail_on = false;
+}
+
+/** Whether this write shall find the disk full. */
+static bool must_fail(void)
+{
+    if (fail_at < 0) {
+        char *end;
+        fail_at = strtoll(mixt__env_get(MIXT_ENV_FAIL_WRITE), &end, 10);
+        fail_on = *end == '+';
+    }
+    int64_t mine = __atomic_add_fetch(&writes, 1, __ATOMIC_RELAXED);
+    return fail_at > 0 && (mine == fail_at || (fail_on && mine > fail_at));
+}
+
+/** write(2), or what it says on a full disk. */
+static ssize_t write_some(int fd, const char *from, size_t bytes)
+{
+    if (!must_fail())
+        return write(fd, from, bytes);
+    errno = ENOSPC;
+    return -1;
+}
+
 mixt_status mixt__file_writer_append(mixt__file_writer *writer, const void *data, size_t bytes)
 {
     const char *from = data;
     size_t left = bytes;
     while (left > 0) {
         size_t piece = left < (size_t)1 << 30 ? left : (size_t)1 << 30;
-        ssize_t done = write(writer->fd, from, piece);
+        ssize_t done = write_some(writer->fd, from, piece);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)

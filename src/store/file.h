@@ -31,6 +31,10 @@ mixt_status mixt__file_writer_commit(mixt__file_writer *writer);
 /** Removes what was written; nothing to do on a closed writer. */
 void mixt__file_writer_abandon(mixt__file_writer *writer);
 
+/** Lets the write number `number` from now (from 1) find the disk full, as MIXT_FAIL_WRITE does for a process; 0: none.
+ * For tests. */
+void mixt__file_fail_write(int64_t number);
+
 /** True when `path` ends with `extension` (".npy"). */
 bool mixt__path_has_extension(const char *path, const char *extension);
 

@@ -1,0 +1,216 @@
+/* Opening a checkpoint: the manifest first, then every byte of every file against it. */
+#include "store/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "store/checkpoint_inside.h"
+#include "store/checksum.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MANIFEST_LIMIT = 256 << 20 };
+
+void mixt__checkpoint_seal(char *text, uint64_t sum)
+{
+    snprintf(text, MIXT_CHECKPOINT_SEAL + 1, ",\n \"checksum\": \"%016llx\"\n}\n", (unsigned long long)sum);
+}
+
+size_t mixt__checkpoint_header_bytes(const mixt__file_map *map)
+{
+    uint64_t length = 0;
+    for (size_t i = 0; i < 8 && i < map->bytes; i++)
+        length |= (uint64_t)map->data[i] << (8 * i);
+    return map->bytes < 8 || length > map->bytes - 8 ? map->bytes : (size_t)length + 8;
+}
+
+json_t *mixt__json_double(double value)
+{
+    if (isnan(value))
+        return json_string("nan");
+    return isinf(value) ? json_string(value > 0 ? "inf" : "-inf") : json_real(value);
+}
+
+mixt_status mixt__json_get_double(const json_t *object, const char *key, double *value)
+{
+    const json_t *found = json_object_get(object, key);
+    const char *word = json_string_value(found);
+    if (json_is_number(found))
+        *value = json_number_value(found);
+    else if (word && !strcmp(word, "nan"))
+        *value = (double)NAN;
+    else if (word && (!strcmp(word, "inf") || !strcmp(word, "-inf")))
+        *value = *word == '-' ? (double)-INFINITY : (double)INFINITY;
+    else
+        return mixt__fail(MIXT_ERROR_FORMAT, "'%s' is %s: expected a number", key, found ? "no number" : "missing");
+    return MIXT_OK;
+}
+
+mixt_status mixt__json_get_int(const json_t *object, const char *key, int64_t min, int64_t max, int64_t *value)
+{
+    const json_t *found = json_object_get(object, key);
+    if (!json_is_integer(found))
+        return mixt__fail(MIXT_ERROR_FORMAT, "'%s' is %s: expected a whole number", key,
+                          found ? "something else" : "missing");
+    *value = json_integer_value(found);
+    if (*value < min || *value > max)
+        return mixt__fail(MIXT_ERROR_FORMAT, "'%s' is %lld: expected %lld to %lld", key, (long long)*value,
+                          (long long)min, (long long)max);
+    return MIXT_OK;
+}
+
+/** Compares a checksum with the 16 hexadecimal digits of the manifest. */
+static bool matches(const json_t *expected, uint64_t sum)
+{
+    char text[20];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
+    return json_is_string(expected) && !strcmp(json_string_value(expected), text);
+}
+
+static mixt_status parse_manifest(const char *path, const mixt__file_map *map, json_t **manifest)
+{
+    char seal[MIXT_CHECKPOINT_SEAL + 1];
+    if (map->bytes <= MIXT_CHECKPOINT_SEAL || map->bytes > MANIFEST_LIMIT)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: %zu bytes are not the size of a manifest", path,
+                          map->bytes);
+    size_t body = map->bytes - MIXT_CHECKPOINT_SEAL;
+    mixt__checkpoint_seal(seal, mixt__checksum(map->data, body));
+    if (memcmp(seal, map->data + body, MIXT_CHECKPOINT_SEAL))
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: its checksum is wrong", path);
+    json_error_t error;
+    *manifest = json_loadb((const char *)map->data, map->bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!*manifest)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d: %s", path, error.line, error.text);
+    const char *format = json_string_value(json_object_get(*manifest, "format"));
+    int64_t version;
+    if (!format || strcmp(format, MIXT_CHECKPOINT_FORMAT))
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: is no manifest of a mixt checkpoint", path);
+    mixt_status status =
+        mixt__json_get_int(*manifest, "version", MIXT_CHECKPOINT_VERSION, MIXT_CHECKPOINT_VERSION, &version);
+    return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "%s", path);
+}
+
+static mixt_status read_manifest(const char *folder, json_t **manifest)
+{
+    char path[MIXT_CHECKPOINT_INSIDE];
+    mixt__file_map map;
+    *manifest = NULL;
+    snprintf(path, sizeof path, "%s/%s", folder, MIXT_CHECKPOINT_MANIFEST);
+    MIXT_TRY(mixt__file_map_open(path, &map));
+    mixt_status status = parse_manifest(path, &map, manifest);
+    mixt__file_map_close(&map);
+    return status;
+}
+
+static mixt_status wrong_size(const char *path, size_t bytes, int64_t expected)
+{
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: it has %zu bytes and should have %lld", path, bytes,
+                      (long long)expected);
+}
+
+static mixt_status check_file(const char *folder, const char *name, const json_t *record)
+{
+    char path[MIXT_CHECKPOINT_INSIDE];
+    mixt__file_map map;
+    int64_t bytes;
+    if (!*name || strchr(name, '/') || strlen(name) > 200)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s/%s: names the file '%.60s'", folder, MIXT_CHECKPOINT_MANIFEST, name);
+    snprintf(path, sizeof path, "%s/%.200s", folder, name);
+    MIXT_TRY(mixt__json_get_int(record, "bytes", 0, INT64_MAX, &bytes));
+    MIXT_TRY(mixt__file_map_open(path, &map));
+    mixt_status status = MIXT_OK;
+    if ((int64_t)map.bytes != bytes)
+        status = wrong_size(path, map.bytes, bytes);
+    else if (!matches(json_object_get(record, "checksum"), mixt__checksum(map.data, map.bytes)))
+        status = mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: its checksum is wrong", path);
+    mixt__file_map_close(&map);
+    return status;
+}
+
+static mixt_status check_files(const char *folder, json_t *files)
+{
+    const char *name;
+    json_t *record;
+    if (!json_is_object(files))
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s/%s: has no list of files", folder, MIXT_CHECKPOINT_MANIFEST);
+    json_object_foreach(files, name, record) MIXT_TRY(check_file(folder, name, record));
+    return MIXT_OK;
+}
+
+/** Size and header: before anything inside is believed. */
+static mixt_status check_header(const char *path, const json_t *record)
+{
+    mixt__file_map map;
+    int64_t bytes;
+    MIXT_TRY(mixt__json_get_int(record, "bytes", 0, INT64_MAX, &bytes));
+    MIXT_TRY(mixt__file_map_open(path, &map));
+    mixt_status status = MIXT_OK;
+    if ((int64_t)map.bytes != bytes)
+        status = wrong_size(path, map.bytes, bytes);
+    else if (!matches(json_object_get(record, "header"), mixt__checksum(map.data, mixt__checkpoint_header_bytes(&map))))
+        status = mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: the checksum of its header is wrong", path);
+    mixt__file_map_close(&map);
+    return status;
+}
+
+static mixt_status open_state(const char *folder, const json_t *record, mixt__safetensors **state)
+{
+    char path[MIXT_CHECKPOINT_INSIDE];
+    snprintf(path, sizeof path, "%s/%s", folder, MIXT_CHECKPOINT_STATE);
+    MIXT_TRY(check_header(path, record));
+    MIXT_TRY(mixt__safetensors_open(path, state));
+    const json_t *sums = json_object_get(record, "tensors");
+    if ((int64_t)json_object_size(sums) != (*state)->count)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: holds %lld tensors, the manifest %zu", path,
+                          (long long)(*state)->count, json_object_size(sums));
+    for (int64_t i = 0; i < (*state)->count; i++) {
+        const mixt__file_tensor *t = &(*state)->tensors[i];
+        if (!matches(json_object_get(sums, t->name), mixt__checksum(t->data, t->bytes)))
+            return mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: the checksum of tensor '%s' is wrong", path, t->name);
+    }
+    return MIXT_OK;
+}
+
+static mixt_status open_checked(const char *folder, mixt__checkpoint *c)
+{
+    json_t *manifest;
+    if (strlen(folder) >= MIXT_CHECKPOINT_PATH)
+        return mixt__fail(MIXT_ERROR_FILE, "%.60s…: the path is too long", folder);
+    mixt_status status = read_manifest(folder, &manifest);
+    if (status == MIXT_OK)
+        status = check_files(folder, json_object_get(manifest, "files"));
+    if (status == MIXT_OK)
+        status = open_state(folder, json_object_get(manifest, "state"), &c->state);
+    c->scalars = json_incref(json_object_get(manifest, "scalars"));
+    json_decref(manifest);
+    if (status == MIXT_OK && !json_is_object(c->scalars))
+        status = mixt__fail(MIXT_ERROR_FORMAT, "%s/%s: has no scalars", folder, MIXT_CHECKPOINT_MANIFEST);
+    return status;
+}
+
+mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpoint)
+{
+    *checkpoint = NULL;
+    mixt__checkpoint *c = mixt__alloc(sizeof *c);
+    if (c)
+        c->folder = mixt__strdup(folder);
+    mixt_status status =
+        c && c->folder ? open_checked(folder, c) : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", folder);
+    if (status != MIXT_OK) {
+        mixt__checkpoint_close(c);
+        return status;
+    }
+    *checkpoint = c;
+    return MIXT_OK;
+}
+
+void mixt__checkpoint_close(mixt__checkpoint *c)
+{
+    if (!c)
+        return;
+    mixt__safetensors_close(c->state);
+    json_decref(c->scalars);
+    mixt__free(c->folder);
+    mixt__free(c);
+}

@@ -1,0 +1,28 @@
+/* What the writer, the reader and the keeper of checkpoints share; nobody else includes this. */
+#ifndef MIXT_STORE_CHECKPOINT_INSIDE_H
+#define MIXT_STORE_CHECKPOINT_INSIDE_H
+
+#include "store/checkpoint.h"
+#include "store/file.h"
+
+#define MIXT_CHECKPOINT_STATE "state.safetensors"
+#define MIXT_CHECKPOINT_MANIFEST "manifest.json"
+#define MIXT_CHECKPOINT_FORMAT "mixt checkpoint"
+#define MIXT_CHECKPOINT_TEMPORARY ".saving-" // begins the name of a folder that is being filled
+
+enum {
+    MIXT_CHECKPOINT_INSIDE = MIXT_CHECKPOINT_PATH + 320, // room for the path of a file inside a checkpoint
+    MIXT_CHECKPOINT_VERSION = 1,
+    MIXT_CHECKPOINT_SEAL = 36, // bytes that end a manifest: its checksum and the closing brace
+};
+
+/** Writes the MIXT_CHECKPOINT_SEAL bytes and a NUL. */
+void mixt__checkpoint_seal(char *text, uint64_t sum);
+/** Length word and header of a safetensors file; never more than the file has. */
+size_t mixt__checkpoint_header_bytes(const mixt__file_map *map);
+/** Fails when there is something at `path` that is no checkpoint and not empty. */
+mixt_status mixt__checkpoint_replaceable(const char *path);
+/** Removes a folder of plain files, as far as that goes. */
+void mixt__checkpoint_remove(const char *path);
+
+#endif

@@ -1,0 +1,141 @@
+/* Folders of checkpoints: their names, which are there, which may go. */
+#include "store/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "store/checkpoint_inside.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *mixt__checkpoint_path(const char *folder, int64_t step, char path[MIXT_CHECKPOINT_PATH])
+{
+    snprintf(path, MIXT_CHECKPOINT_PATH, "%s/step-%08lld", folder, (long long)step);
+    return path;
+}
+
+/** The step that a name stands for; -1: it is no checkpoint's. */
+static int64_t step_of(const char *name)
+{
+    if (strncmp(name, "step-", 5) || strlen(name) < 13 || strlen(name) > 5 + 18 ||
+        strspn(name + 5, "0123456789") != strlen(name + 5) || (name[5] == '0' && strlen(name) > 13))
+        return -1;
+    return strtoll(name + 5, NULL, 10);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+mixt_status mixt__checkpoints_list(const char *folder, int64_t **steps, int64_t *count)
+{
+    int64_t capacity = 0;
+    *steps = NULL;
+    *count = 0;
+    DIR *entries = opendir(folder);
+    if (!entries)
+        return errno == ENOENT ? MIXT_OK
+                               : mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", folder, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        int64_t step = step_of(entry->d_name);
+        if (step < 0)
+            continue;
+        if (!mixt__grow((void **)steps, &capacity, *count, sizeof **steps)) {
+            mixt__free(*steps);
+            *steps = NULL;
+            *count = 0;
+            closedir(entries);
+            return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to list it", folder);
+        }
+        (*steps)[(*count)++] = step;
+    }
+    closedir(entries);
+    if (*count)
+        qsort(*steps, (size_t)*count, sizeof **steps, newest_first);
+    return MIXT_OK;
+}
+
+void mixt__checkpoint_remove(const char *path)
+{
+    char inside[MIXT_CHECKPOINT_INSIDE];
+    DIR *entries = opendir(path);
+    if (!entries)
+        return;
+    snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_MANIFEST);
+    unlink(inside); // first: what is half removed must not look whole
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) {
+            snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
+            unlink(inside);
+        }
+    closedir(entries);
+    rmdir(path);
+}
+
+mixt_status mixt__checkpoint_replaceable(const char *path)
+{
+    char inside[MIXT_CHECKPOINT_INSIDE];
+    const char *const ours[] = {MIXT_CHECKPOINT_MANIFEST, MIXT_CHECKPOINT_STATE};
+    struct stat info;
+    if (lstat(path, &info))
+        return MIXT_OK;
+    DIR *entries = S_ISDIR(info.st_mode) ? opendir(path) : NULL;
+    bool empty = entries != NULL, known = false;
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."));
+    if (entries)
+        closedir(entries);
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        snprintf(inside, sizeof inside, "%s/%s", path, ours[i]);
+        known |= access(inside, F_OK) == 0;
+    }
+    return empty || known
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_FILE,
+                            "%s: exists and is no checkpoint: choose another place (nothing was changed)", path);
+}
+
+/** Whether a name is that of a folder which a process no longer alive was filling. */
+static bool left_behind(const char *name)
+{
+    size_t prefix = strlen(MIXT_CHECKPOINT_TEMPORARY);
+    if (strncmp(name, MIXT_CHECKPOINT_TEMPORARY, prefix))
+        return false;
+    long process = strtol(name + prefix, NULL, 10);
+    return process <= 0 || process == (long)getpid() || (kill((pid_t)process, 0) && errno == ESRCH);
+}
+
+static void remove_left_behind(const char *folder)
+{
+    char path[MIXT_CHECKPOINT_INSIDE];
+    DIR *entries = opendir(folder);
+    if (!entries)
+        return;
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (left_behind(entry->d_name)) {
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+            mixt__checkpoint_remove(path);
+        }
+    closedir(entries);
+}
+
+mixt_status mixt__checkpoints_prune(const char *folder, int64_t keep, int64_t best, int64_t wanted)
+{
+    int64_t *steps, count;
+    char path[MIXT_CHECKPOINT_PATH];
+    remove_left_behind(folder);
+    MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
+    for (int64_t i = keep; i < count; i++)
+        if (steps[i] != best && steps[i] != wanted)
+            mixt__checkpoint_remove(mixt__checkpoint_path(folder, steps[i], path));
+    mixt__free(steps);
+    return MIXT_OK;
+}
