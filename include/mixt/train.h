@@ -121,6 +121,14 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *trainer, const mixt_sample_sh
 mixt_status mixt_trainer_save(mixt_trainer *trainer, const char *path);
 mixt_status mixt_trainer_load(mixt_trainer *trainer, const char *path);
 
+/** All that training goes on from, as a folder: weights, moments, running statistics, loss scale, step counts, the place in
+ *  the data and in the random numbers, with checksums. Written whole or not at all; an earlier checkpoint of that name is
+ *  replaced, anything else refused. */
+mixt_status mixt_trainer_checkpoint(mixt_trainer *trainer, const char *folder);
+/** Puts a trainer, made and compiled as the one that was saved, into that state: further steps give the same bits as if it had
+ *  never stopped. Refused, with what differs, when settings or model are not the same; total_steps may differ. */
+mixt_status mixt_trainer_restore(mixt_trainer *trainer, const char *folder);
+
 /** Bytes by role, exact before anything is allocated. */
 typedef struct mixt_memory {
     size_t masters, copies, gradients, moments, state; /**< parameters in each role; running statistics */

@@ -143,7 +143,7 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
 {
     const mixt__step_result *found;
     int64_t back = t->attempts - step;
-    if (back < 0 || back >= MIXT_STAGE_SLOTS || step < 1)
+    if (back < 0 || back >= MIXT_STAGE_SLOTS || step <= t->first_step)
         return mixt__fail(MIXT_ERROR_STATE, "the result of step %lld is not kept: %lld steps were run", (long long)step,
                           (long long)t->attempts);
     MIXT_TRY(mixt__feed_result_of(&t->feed, back, &found));
@@ -197,7 +197,7 @@ mixt_status mixt__trainer_see(mixt__trainer *t)
 {
     const mixt__step_result *newest;
     MIXT_TRY(t->backend->synchronize());
-    if (!t->attempts)
+    if (t->attempts == t->first_step || !t->feed.turn)
         return MIXT_OK;
     MIXT_TRY(mixt__feed_result_of(&t->feed, 0, &newest));
     t->seen = newest->control;

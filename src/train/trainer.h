@@ -48,10 +48,11 @@ typedef struct mixt__trainer {
     mixt__prefetch *prefetch;
     const mixt_data *prefetched; // the set the prefetch thread reads
     int64_t batches_per_epoch, next_batch, attempts, runs;
+    int64_t first_step; // attempts when a checkpoint was restored: results before it are not here
     void *eval_input, *eval_target; // host buffers of one evaluation batch
     void *eval_device[2];           // the same on a device with memory of its own
     char overflow_layer[128];
-    bool broken;         // a change of precision failed half way: nothing can run any more
+    bool broken;         // a change of precision or a restore failed half way: nothing can run any more
     bool hand_gradients; // gradients of mixt__trainer_backward wait to be applied
 } mixt__trainer;
 

@@ -1,0 +1,42 @@
+/* The public trainer's checkpoints: written and read by the caller's thread. */
+#include "api/api.h"
+
+#include "train/checkpoint.h"
+
+static mixt_status need(const mixt_trainer *t, const char *folder)
+{
+    if (!t)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "no trainer: making it failed, see mixt_error(context)");
+    return folder && *folder ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no name of a checkpoint folder");
+}
+
+static mixt_status save(mixt__trainer *t, const char *folder)
+{
+    mixt__snapshot snapshot;
+    MIXT_TRY(mixt__snapshot_open(&snapshot, t, true));
+    mixt_status status = mixt__snapshot_take(&snapshot, t);
+    json_t *scalars = status == MIXT_OK ? json_pack("{s:O}", "trainer", snapshot.scalars) : NULL;
+    mixt__checkpoint_content content = {.tensors = snapshot.tensors, .count = snapshot.count, .scalars = scalars};
+    if (status == MIXT_OK)
+        status = scalars ? mixt__checkpoint_write(folder, &content)
+                         : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+    json_decref(scalars);
+    mixt__snapshot_close(&snapshot);
+    return status;
+}
+
+mixt_status mixt_trainer_checkpoint(mixt_trainer *t, const char *folder)
+{
+    MIXT_TRY(need(t, folder));
+    return mixt__context_note(t->context, save(&t->core, folder));
+}
+
+mixt_status mixt_trainer_restore(mixt_trainer *t, const char *folder)
+{
+    mixt__checkpoint *checkpoint;
+    MIXT_TRY(need(t, folder));
+    MIXT_TRY(mixt__context_note(t->context, mixt__checkpoint_open(folder, &checkpoint)));
+    mixt_status status = mixt__trainer_restore(&t->core, checkpoint);
+    mixt__checkpoint_close(checkpoint);
+    return mixt__context_note(t->context, status);
+}

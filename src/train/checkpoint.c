@@ -1,0 +1,302 @@
+/* Snapshots of a trainer, and a trainer put back into one. */
+#include "train/checkpoint.h"
+
+#include "base/memory.h"
+#include "data/prefetch.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+/** The arenas that are saved, by the prefix of their tensors' names. */
+enum { MASTER, MOMENT1, MOMENT2, STATE, ARENAS };
+static const char *const prefixes[ARENAS] = {"master", "moment1", "moment2", "state"};
+
+static float *arena_of(const mixt__params *p, int which)
+{
+    float *const arenas[ARENAS] = {p->master, p->moment1, p->moment2, p->state};
+    return arenas[which];
+}
+
+static size_t arena_bytes(const mixt__params *p, int which)
+{
+    return (size_t)(which == STATE ? p->state_total : p->total) * sizeof(float);
+}
+
+/** Where a parameter lies in one of the arenas; -1: not there. */
+static int64_t offset_in(const mixt__params *p, int64_t param, int which)
+{
+    int32_t segment = p->segment_of[param];
+    if (which == STATE)
+        return p->state_offset[param];
+    if (segment < 0 || (which == MOMENT1 && p->moments < 1) || (which == MOMENT2 && p->moments < 2))
+        return -1;
+    return p->segments[segment].offset;
+}
+
+/* ---- the control block, field by field ---- */
+
+typedef enum field_kind { FIELD_FLOAT, FIELD_INT32, FIELD_INT64 } field_kind;
+#define FIELD(name, kind)                                                                                              \
+    {                                                                                                                  \
+#name, FIELD_##kind, offsetof(mixt__control, name)                                                             \
+    }
+
+static const struct {
+    const char *name;
+    field_kind kind;
+    size_t offset;
+} fields[] = {
+    FIELD(scale, FLOAT),     FIELD(used_scale, FLOAT),  FIELD(seed, FLOAT),        FIELD(lr, FLOAT),
+    FIELD(grad_norm, FLOAT), FIELD(grad_factor, FLOAT), FIELD(inv_bias1, FLOAT),   FIELD(inv_sqrt_bias2, FLOAT),
+    FIELD(found_inf, INT32), FIELD(bad_segment, INT32), FIELD(clean_steps, INT32), FIELD(overflows_left, INT32),
+    FIELD(step, INT64),      FIELD(skipped, INT64),
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+static json_t *control_pack(const mixt__control *control)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < FIELDS; i++) {
+        const char *at = (const char *)control + fields[i].offset;
+        float real;
+        int32_t small;
+        int64_t large;
+        memcpy(&real, at, sizeof real);
+        memcpy(&small, at, sizeof small);
+        memcpy(&large, at, fields[i].kind == FIELD_INT64 ? sizeof large : sizeof small);
+        json_object_set_new(o, fields[i].name,
+                            fields[i].kind == FIELD_FLOAT   ? mixt__json_double((double)real)
+                            : fields[i].kind == FIELD_INT32 ? json_integer(small)
+                                                            : json_integer(large));
+    }
+    return o;
+}
+
+static mixt_status control_unpack(const json_t *o, mixt__control *control)
+{
+    for (int i = 0; i < FIELDS; i++) {
+        char *at = (char *)control + fields[i].offset;
+        double real = 0;
+        int64_t whole = 0;
+        if (fields[i].kind == FIELD_FLOAT) {
+            MIXT_TRY(mixt__json_get_double(o, fields[i].name, &real));
+            float narrow = (float)real;
+            memcpy(at, &narrow, sizeof narrow);
+        } else if (fields[i].kind == FIELD_INT32) {
+            MIXT_TRY(mixt__json_get_int(o, fields[i].name, INT32_MIN, INT32_MAX, &whole));
+            int32_t small = (int32_t)whole;
+            memcpy(at, &small, sizeof small);
+        } else {
+            MIXT_TRY(mixt__json_get_int(o, fields[i].name, 0, INT64_MAX, &whole));
+            memcpy(at, &whole, sizeof whole);
+        }
+    }
+    return MIXT_OK;
+}
+
+/* ---- snapshots ---- */
+
+static mixt_status list_tensors(mixt__snapshot *s)
+{
+    const mixt__params *p = s->trainer->params;
+    s->tensors = mixt__alloc((size_t)(p->count * ARENAS + 1) * sizeof *s->tensors);
+    if (!s->tensors)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
+    for (int which = 0; which < ARENAS; which++)
+        for (int64_t i = 0; i < p->count; i++) {
+            const mixt__param *param = &p->table[i];
+            int64_t offset = offset_in(p, i, which);
+            if (offset < 0)
+                continue;
+            const float *base = s->blocks[which] ? s->blocks[which] : arena_of(p, which);
+            mixt__file_tensor *t = &s->tensors[s->count++];
+            *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank, .data = base + offset};
+            t->name = mixt__arena_printf(&s->names, "%s/%s", prefixes[which], param->name);
+            if (!t->name)
+                return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
+            memcpy(t->dims, param->shape.dims, (size_t)param->shape.rank * sizeof t->dims[0]);
+        }
+    return MIXT_OK;
+}
+
+static mixt_status take_blocks(mixt__snapshot *s)
+{
+    const mixt__trainer *t = s->trainer;
+    size_t need = 0, room = mixt__memory_available();
+    for (int which = 0; which < ARENAS; which++)
+        need += arena_of(t->params, which) ? arena_bytes(t->params, which) : 0;
+    if (room && need > room)
+        return mixt__fail(MIXT_ERROR_MEMORY, "a copy of the training state needs %.2f GiB, %.2f GiB are free",
+                          (double)need / 1073741824.0, (double)room / 1073741824.0);
+    for (int which = 0; which < ARENAS; which++) {
+        if (!arena_of(t->params, which))
+            continue;
+        s->blocks[which] = t->backend->alloc_host(arena_bytes(t->params, which));
+        if (!s->blocks[which])
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a copy of the training state (%.2f GiB)",
+                              (double)need / 1073741824.0);
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool in_place)
+{
+    *s = (mixt__snapshot){.trainer = t};
+    mixt_status status = t->control ? MIXT_OK
+                                    : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it "
+                                                                   "has made no step");
+    if (status == MIXT_OK && !(in_place && t->backend->host_memory))
+        status = take_blocks(s);
+    if (status == MIXT_OK)
+        status = list_tensors(s);
+    if (status != MIXT_OK)
+        mixt__snapshot_close(s);
+    return status;
+}
+
+static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)
+{
+    mixt__control control;
+    MIXT_TRY(t->backend->download(&control, t->control, sizeof control));
+    json_decref(s->scalars);
+    s->scalars = json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "step", (json_int_t)t->attempts, "next_batch",
+                           (json_int_t)t->next_batch, "runs", (json_int_t)t->runs, "batches_per_epoch",
+                           (json_int_t)t->batches_per_epoch, "control", control_pack(&control), "settings",
+                           mixt__trainer_settings_json(t));
+    return s->scalars ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+}
+
+mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
+{
+    if (t->hand_gradients)
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "gradients made by hand are waiting: apply or discard them before a checkpoint");
+    if (t->broken)
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "a change of precision or a restore failed half way: there is no state to save");
+    for (int which = 0; which < ARENAS; which++)
+        if (s->blocks[which])
+            MIXT_TRY(t->backend->copy(s->blocks[which], arena_of(t->params, which), arena_bytes(t->params, which)));
+    MIXT_TRY(t->backend->synchronize());
+    return take_scalars(s, t);
+}
+
+void mixt__snapshot_close(mixt__snapshot *s)
+{
+    for (int which = 0; which < ARENAS; which++)
+        if (s->blocks[which])
+            s->trainer->backend->free_host(s->blocks[which]);
+    json_decref(s->scalars);
+    mixt__free(s->tensors);
+    mixt__arena_free(&s->names);
+    *s = (mixt__snapshot){0};
+}
+
+/* ---- back ---- */
+
+static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars)
+{
+    json_t *now = mixt__trainer_settings_json(t);
+    char *differences = mixt__json_differences(json_object_get(scalars, "settings"), now);
+    mixt_status status = MIXT_OK;
+    if (differences)
+        status = mixt__fail(MIXT_ERROR_CONFIG, "made with other settings (then -> now):%s", differences);
+    mixt__free(differences);
+    json_decref(now);
+    return status;
+}
+
+static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int which, const mixt__file_tensor **found)
+{
+    char name[1200], wanted[128];
+    snprintf(name, sizeof name, "%s/%s", prefixes[which], param->name);
+    const mixt__file_tensor *t = *found = mixt__safetensors_find(c->state, name);
+    if (!t)
+        return mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is missing: it is of another model", name);
+    bool same = t->rank == param->shape.rank && t->dtype == MIXT_DTYPE_FP32;
+    for (int i = 0; same && i < t->rank; i++)
+        same = t->dims[i] == param->shape.dims[i];
+    return same ? MIXT_OK
+                : mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is %s %s, the model has fp32 %s", name,
+                             mixt_dtype_name(t->dtype), mixt__dims_print(t->rank, t->dims).text,
+                             mixt__shape_text(&param->shape, wanted, sizeof wanted));
+}
+
+/** Goes over all tensors of the trainer: with `load` clear checks that they are there, else uploads them. */
+static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
+{
+    const mixt__params *p = t->params;
+    int64_t used = 0;
+    for (int which = 0; which < ARENAS; which++)
+        for (int64_t i = 0; i < p->count; i++) {
+            const mixt__file_tensor *tensor;
+            int64_t offset = offset_in(p, i, which);
+            if (offset < 0)
+                continue;
+            used++;
+            MIXT_TRY(find(c, &p->table[i], which, &tensor));
+            if (load)
+                MIXT_TRY(t->backend->upload(arena_of(p, which) + offset, tensor->data, tensor->bytes));
+        }
+    return used == c->state->count
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_FORMAT, "holds %lld tensors, the model has %lld: it is of another model",
+                            (long long)c->state->count, (long long)used);
+}
+
+typedef struct progress {
+    int64_t step, next_batch, runs, batches_per_epoch;
+    mixt__control control;
+} progress;
+
+static mixt_status read_progress(const json_t *scalars, progress *p)
+{
+    const int64_t most = INT64_MAX / 2; // so that counting on cannot overflow
+    *p = (progress){0};
+    MIXT_TRY(mixt__json_get_int(scalars, "step", 0, most, &p->step));
+    MIXT_TRY(mixt__json_get_int(scalars, "next_batch", 0, most, &p->next_batch));
+    MIXT_TRY(mixt__json_get_int(scalars, "runs", 0, most, &p->runs));
+    MIXT_TRY(mixt__json_get_int(scalars, "batches_per_epoch", 0, most, &p->batches_per_epoch));
+    return control_unpack(json_object_get(scalars, "control"), &p->control);
+}
+
+static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progress *p)
+{
+    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(visit(t, c, true));
+    MIXT_TRY(mixt__params_refresh_copies(t->params));
+    MIXT_TRY(t->backend->upload(t->control, &p->control, sizeof p->control));
+    t->seen = p->control;
+    t->attempts = t->first_step = p->step;
+    t->next_batch = p->next_batch;
+    t->runs = p->runs;
+    t->batches_per_epoch = p->batches_per_epoch;
+    t->hand_gradients = false;
+    return MIXT_OK;
+}
+
+static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c)
+{
+    progress p;
+    const json_t *scalars = json_object_get(c->scalars, "trainer");
+    MIXT_TRY(check_settings(t, scalars));
+    MIXT_TRY(read_progress(scalars, &p));
+    MIXT_TRY(visit(t, c, false));
+    MIXT_TRY(mixt__trainer_allocate(t));
+    mixt__prefetch_stop(t->prefetch); // it is at other batches
+    t->prefetch = NULL;
+    t->prefetched = NULL;
+    mixt_status status = load(t, c, &p);
+    t->broken = status != MIXT_OK; // some of the old state and some of the new
+    return status;
+}
+
+mixt_status mixt__trainer_restore(mixt__trainer *t, const mixt__checkpoint *c)
+{
+    if (!t->train)
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "compile the trainer before restoring it: mixt_trainer_compile(trainer, data)");
+    mixt_status status = restore(t, c);
+    return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "checkpoint %s", c->folder);
+}

@@ -1,0 +1,74 @@
+/* The state of training as a checkpoint, and back: masters, moments, running statistics, the control block (loss scale,
+ * step counts, learning rate), how far the data and the random numbers are, and the settings that all of this holds
+ * for.
+ *
+ * Working copies and gradients are left out: copies are the masters rounded, gradients do not live longer than a step.
+ * A snapshot is what was true between two steps, in host memory; writing it needs the trainer no more.
+ */
+#ifndef MIXT_TRAIN_CHECKPOINT_H
+#define MIXT_TRAIN_CHECKPOINT_H
+
+#include "store/checkpoint.h"
+#include "train/trainer.h"
+
+typedef struct mixt__snapshot {
+    const mixt__trainer *trainer; // borrowed
+    mixt__file_tensor *tensors;   // names in `names`, data in `blocks`
+    int64_t count;
+    float *blocks[4]; // copies of the arenas: master, moment1, moment2, state; NULL: the arenas themselves are read
+    json_t *scalars;  // of the trainer, as of the last take
+    mixt__arena names;
+} mixt__snapshot;
+
+/** Lays out a snapshot of an allocated trainer and takes its memory.
+ *  @param in_place on a device whose memory is the host's: make no copy; then the trainer must not step between take
+ * and the end of writing. Elsewhere of no effect. */
+mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *trainer, bool in_place);
+/** Copies what is true now; waits for the steps issued so far. */
+mixt_status mixt__snapshot_take(mixt__snapshot *snapshot, mixt__trainer *trainer);
+void mixt__snapshot_close(mixt__snapshot *snapshot);
+
+/** Puts the trainer, compiled for the same model, into the state of a checkpoint. Fails with a list of old and new
+ * values when the settings are not the same (the number of steps may differ); nothing is changed then. */
+mixt_status mixt__trainer_restore(mixt__trainer *trainer, const mixt__checkpoint *checkpoint);
+
+/** What a checkpoint's state depends on, as one flat object. */
+json_t *mixt__trainer_settings_json(const mixt__trainer *trainer);
+/** Lines "  name: old -> new" of all that differs, in a text for mixt__free; NULL: nothing does (or no memory). */
+char *mixt__json_differences(const json_t *before, const json_t *now);
+
+/* ---- saving beside training ---- */
+
+/** Where a checkpoint goes, and what is kept beside it. */
+typedef struct mixt__save_request {
+    char folder[MIXT_CHECKPOINT_PATH]; // of the checkpoints
+    int64_t step, keep, best;          // see mixt__checkpoints_prune
+    json_t *run;                       // the caller's scalars, taken over; NULL: none
+    mixt__checkpoint_file files[4];    // data stays valid until the saver is stopped
+    int64_t file_count;
+} mixt__save_request;
+
+/** How a save ended. */
+typedef struct mixt__save_report {
+    int64_t step;
+    mixt_status status;
+    double seconds;   // of writing
+    char error[1024]; // "" when it went well
+} mixt__save_report;
+
+typedef struct mixt__saver mixt__saver;
+
+/** Takes the memory of a snapshot and starts a thread; without memory for a copy it saves in the caller's thread
+ * instead, where the device's memory is the host's. */
+mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver);
+/** Waits until the save before this one is done, takes a snapshot and returns; writing goes on beside. A failure of
+ * writing comes as a report. */
+mixt_status mixt__saver_save(mixt__saver *saver, const mixt__save_request *request);
+/** True once for each save that has ended. */
+bool mixt__saver_report(mixt__saver *saver, mixt__save_report *report);
+/** Until no save is under way. */
+void mixt__saver_wait(mixt__saver *saver);
+/** Waits, then frees everything; NULL is allowed. */
+void mixt__saver_stop(mixt__saver *saver);
+
+#endif

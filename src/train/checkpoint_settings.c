@@ -1,0 +1,133 @@
+/* What a checkpoint's state holds for, as a flat object, and the differences of two of them. */
+#include "train/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** "bf16; layer h.*, op *: fp32": the policy in one line, in the order in which its rules count. */
+static char *policy_text(const mixt__policy *policy)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    fputs(mixt_dtype_name(policy->dtype), stream);
+    for (int64_t i = 0; i < policy->rule_count; i++) {
+        const mixt__policy_rule *r = &policy->rules[i];
+        fprintf(stream, "; layer %s, op %s: %s", r->layer ? r->layer : "*", r->op ? r->op : "*",
+                mixt_dtype_name(r->dtype));
+    }
+    return fclose(stream) ? NULL : text;
+}
+
+static void add(json_t *object, const char *name, json_t *value)
+{
+    json_object_set_new(object, name,
+                        value); // a value that could not be made is missing later, and shows as a difference
+}
+
+static void add_int(json_t *object, const char *name, int64_t value)
+{
+    add(object, name, json_integer(value));
+}
+
+static void add_float(json_t *object, const char *name, float value)
+{
+    add(object, name, mixt__json_double((double)value));
+}
+
+static void add_schedule(json_t *o, const mixt__schedule *s)
+{
+    add_int(o, "schedule", s->kind);
+    add_float(o, "lr", s->lr);
+    add_float(o, "min_lr", s->min_lr);
+    add_float(o, "gamma", s->gamma);
+    add_int(o, "warmup", s->warmup);
+    add_int(o, "decay_steps", s->decay_steps);
+}
+
+static void add_optimizer(json_t *o, const mixt__optimizer *p)
+{
+    add_int(o, "optimizer", p->kind);
+    add(o, "nesterov", json_boolean(p->nesterov));
+    add_float(o, "momentum", p->momentum);
+    add_float(o, "beta1", p->beta1);
+    add_float(o, "beta2", p->beta2);
+    add_float(o, "eps", p->eps);
+}
+
+static void add_scaling(json_t *o, const mixt__scaling *s)
+{
+    add(o, "loss_scale", json_string(!s->enabled ? "none" : s->dynamic ? "dynamic" : "fixed"));
+    add_float(o, "scale_init", s->initial);
+    add_float(o, "scale_growth", s->growth);
+    add_float(o, "scale_backoff", s->backoff);
+    add_float(o, "scale_floor", s->floor);
+    add_float(o, "scale_ceiling", s->ceiling);
+    add_int(o, "scale_interval", s->interval);
+    add_int(o, "scale_hysteresis", s->hysteresis);
+}
+
+/** The number of steps is left out: it may grow. */
+json_t *mixt__trainer_settings_json(const mixt__trainer *t)
+{
+    const mixt__trainer_settings *s = &t->settings;
+    char text[128], *policy = policy_text(&s->policy);
+    json_t *o = json_object();
+    add(o, "precision", json_string(policy ? policy : "?"));
+    free(policy);
+    add(o, "input", json_string(mixt__shape_text(&t->spec.input, text, sizeof text)));
+    add(o, "target", json_string(mixt__shape_text(&t->spec.target, text, sizeof text)));
+    add_int(o, "loss", t->model.loss);
+    add_float(o, "label_smoothing", t->model.label_smoothing);
+    add_int(o, "batch", s->batch);
+    add_int(o, "accumulate", s->accumulate);
+    add(o, "seed", json_integer((json_int_t)s->seed));
+    add_optimizer(o, &s->optimizer);
+    add_schedule(o, &s->schedule);
+    add_scaling(o, &s->scaling);
+    add_float(o, "weight_decay", s->weight_decay);
+    add_float(o, "clip", s->clip_norm);
+    add_float(o, "clip_value", s->clip_value);
+    add(o, "no_fusion", json_boolean(s->no_fusion));
+    return o;
+}
+
+static void print_value(FILE *stream, const json_t *value)
+{
+    char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    if (json_is_string(value))
+        fputs(json_string_value(value), stream);
+    else
+        fputs(text ? text : "(not there)", stream);
+    free(text);
+}
+
+static void print_difference(FILE *stream, const char *name, const json_t *before, const json_t *now)
+{
+    fprintf(stream, "\n  %s: ", name);
+    print_value(stream, before);
+    fputs(" -> ", stream);
+    print_value(stream, now);
+}
+
+char *mixt__json_differences(const json_t *before, const json_t *now)
+{
+    char *text = NULL, *copy = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    const char *name;
+    json_t *value;
+    if (!stream)
+        return NULL;
+    json_object_foreach((json_t *)(uintptr_t)now, name, value) if (!json_equal(json_object_get(before, name), value))
+        print_difference(stream, name, json_object_get(before, name), value);
+    json_object_foreach((json_t *)(uintptr_t)before, name, value) if (!json_object_get(now, name))
+        print_difference(stream, name, value, NULL);
+    if (!fclose(stream) && size)
+        copy = mixt__strdup(text);
+    free(text);
+    return copy;
+}

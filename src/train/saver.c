@@ -1,0 +1,167 @@
+/* One thread that writes snapshots while training goes on. One save at a time: the next waits for the one before. */
+#include "train/checkpoint.h"
+
+#include "base/threads.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct mixt__saver {
+    mixt__trainer *trainer;
+    mixt__snapshot snapshot;
+    pthread_t thread;
+    bool threaded; // else saves are written by the caller
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    mixt__save_request request; // valid while busy
+    json_t *scalars;
+    mixt__save_report report;
+    bool busy, reported, stop;
+};
+
+static mixt_status write_checkpoint(mixt__saver *s)
+{
+    char path[MIXT_CHECKPOINT_PATH];
+    const mixt__save_request *r = &s->request;
+    if (mkdir(r->folder, 0777) && errno != EEXIST)
+        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", r->folder, strerror(errno));
+    mixt__checkpoint_content content = {.tensors = s->snapshot.tensors, .count = s->snapshot.count};
+    content.scalars = s->scalars;
+    content.files = r->files;
+    content.file_count = r->file_count;
+    MIXT_TRY(mixt__checkpoint_write(mixt__checkpoint_path(r->folder, r->step, path), &content));
+    return mixt__checkpoints_prune(r->folder, r->keep, r->best, r->step);
+}
+
+/** Writes what was asked for; without the lock, as the request stays as it is while busy. */
+static mixt__save_report serve(mixt__saver *s)
+{
+    double start = mixt__time_now();
+    mixt__save_report report = {.step = s->request.step, .status = write_checkpoint(s)};
+    report.seconds = mixt__time_now() - start;
+    if (report.status != MIXT_OK)
+        snprintf(report.error, sizeof report.error, "%s", mixt_error_text());
+    json_decref(s->scalars);
+    s->scalars = NULL;
+    return report;
+}
+
+static void *work(void *argument)
+{
+    mixt__saver *s = argument;
+    pthread_mutex_lock(&s->lock);
+    while (true) {
+        while (!s->busy && !s->stop)
+            pthread_cond_wait(&s->changed, &s->lock);
+        if (!s->busy)
+            break;
+        pthread_mutex_unlock(&s->lock);
+        mixt__save_report report = serve(s);
+        pthread_mutex_lock(&s->lock);
+        s->report = report;
+        s->reported = true;
+        s->busy = false;
+        pthread_cond_broadcast(&s->changed);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
+{
+    *saver = NULL;
+    mixt__saver *s = mixt__alloc(sizeof *s);
+    if (!s)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to save checkpoints");
+    s->trainer = trainer;
+    bool copied = mixt__snapshot_open(&s->snapshot, trainer, false) == MIXT_OK;
+    mixt_status status = copied                          ? MIXT_OK
+                         : trainer->backend->host_memory ? mixt__snapshot_open(&s->snapshot, trainer, true)
+                                                         : mixt__snapshot_open(&s->snapshot, trainer, false);
+    if (status != MIXT_OK) {
+        mixt__free(s);
+        return status;
+    }
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->changed, NULL);
+    s->threaded = copied && pthread_create(&s->thread, NULL, work, s) == 0;
+    *saver = s;
+    return MIXT_OK;
+}
+
+/** Takes the state of this moment; the saver is idle. */
+static mixt_status take(mixt__saver *s, const mixt__save_request *request)
+{
+    s->request = *request;
+    s->request.run = NULL;
+    mixt_status status = mixt__snapshot_take(&s->snapshot, s->trainer);
+    if (status == MIXT_OK) {
+        s->scalars = json_pack("{s:O}", "trainer", s->snapshot.scalars);
+        if (!s->scalars || (request->run && json_object_set(s->scalars, "run", request->run)))
+            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+    }
+    json_decref(request->run); // from here on one thread alone holds what the scalars hold
+    json_decref(s->snapshot.scalars);
+    s->snapshot.scalars = NULL;
+    return status;
+}
+
+mixt_status mixt__saver_save(mixt__saver *s, const mixt__save_request *request)
+{
+    mixt__saver_wait(s);
+    mixt_status status = take(s, request);
+    if (status != MIXT_OK) {
+        json_decref(s->scalars);
+        s->scalars = NULL;
+        return status;
+    }
+    if (!s->threaded) {
+        s->report = serve(s);
+        s->reported = true;
+        return MIXT_OK;
+    }
+    pthread_mutex_lock(&s->lock);
+    s->busy = true;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return MIXT_OK;
+}
+
+bool mixt__saver_report(mixt__saver *s, mixt__save_report *report)
+{
+    pthread_mutex_lock(&s->lock);
+    bool there = s->reported && !s->busy;
+    s->reported = s->reported && !there;
+    if (there)
+        *report = s->report;
+    pthread_mutex_unlock(&s->lock);
+    return there;
+}
+
+void mixt__saver_wait(mixt__saver *s)
+{
+    pthread_mutex_lock(&s->lock);
+    while (s->busy)
+        pthread_cond_wait(&s->changed, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void mixt__saver_stop(mixt__saver *s)
+{
+    if (!s)
+        return;
+    if (s->threaded) {
+        pthread_mutex_lock(&s->lock);
+        s->stop = true;
+        pthread_cond_broadcast(&s->changed);
+        pthread_mutex_unlock(&s->lock);
+        pthread_join(s->thread, NULL);
+    }
+    pthread_mutex_destroy(&s->lock);
+    pthread_cond_destroy(&s->changed);
+    mixt__snapshot_close(&s->snapshot);
+    mixt__free(s);
+}
