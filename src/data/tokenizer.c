@@ -1,0 +1,166 @@
+/* Opening tokenizers by name or by what a folder holds; bytes as tokens; encoding and decoding in one call. */
+#include "data/tokenizer.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "base/words.h"
+#include "data/gpt2_files.h"
+#include "data/hash.h"
+
+static const mixt__tokenizer_kind *const kinds[] = {&mixt__tokenizer_bytes, &mixt__tokenizer_gpt2,
+                                                    &mixt__tokenizer_wordpiece, &mixt__tokenizer_wordpiece_cased};
+
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+
+/* ---- tokens ---- */
+
+mixt_status mixt__tokens_reserve(mixt__tokens *tokens, int64_t more)
+{
+    if (tokens->count + more <= tokens->capacity)
+        return MIXT_OK;
+    int64_t capacity = tokens->capacity * 2 > tokens->count + more ? tokens->capacity * 2 : tokens->count + more + 256;
+    uint32_t *ids = mixt__realloc(tokens->ids, (size_t)capacity * sizeof *ids);
+    if (!ids)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %lld tokens", (long long)capacity);
+    tokens->ids = ids;
+    tokens->capacity = capacity;
+    return MIXT_OK;
+}
+
+void mixt__tokens_free(mixt__tokens *tokens)
+{
+    mixt__free(tokens->ids);
+    *tokens = (mixt__tokens){0};
+}
+
+/* ---- bytes ---- */
+
+static mixt_status open_bytes(mixt__tokenizer *t, const char *folder)
+{
+    (void)folder;
+    t->size = 256;
+    return MIXT_OK;
+}
+
+static mixt_status encode_bytes(const mixt__tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+                                mixt__tokens *tokens)
+{
+    (void)t;
+    (void)worker;
+    MIXT_TRY(mixt__tokens_reserve(tokens, size));
+    for (int64_t i = 0; i < size; i++)
+        tokens->ids[tokens->count++] = text[i];
+    return MIXT_OK;
+}
+
+static int64_t anywhere(const unsigned char *text, int64_t low, int64_t high)
+{
+    (void)text;
+    (void)low;
+    return high;
+}
+
+static mixt_status decode_byte(const mixt__tokenizer *t, uint32_t id, bool first, FILE *stream)
+{
+    (void)t;
+    (void)first;
+    fputc((int)id, stream);
+    return MIXT_OK;
+}
+
+const mixt__tokenizer_kind mixt__tokenizer_bytes = {
+    .name = "bytes",
+    .files = "nothing",
+    .open = open_bytes,
+    .encode = encode_bytes,
+    .boundary = anywhere,
+    .decode = decode_byte,
+};
+
+/* ---- open, close ---- */
+
+static mixt_status choose_kind(const char *name, const char *folder, const mixt__tokenizer_kind **kind)
+{
+    char path[4200], list[160];
+    *kind = NULL;
+    if (name && *name && strcmp(name, "auto")) {
+        for (int i = 0; i < KIND_COUNT; i++)
+            if (!strcmp(kinds[i]->name, name))
+                *kind = kinds[i];
+        return *kind ? MIXT_OK
+                     : mixt__fail(MIXT_ERROR_CONFIG, "no tokenizer '%s'; there are %s", name,
+                                  mixt__choice_list("bytes|gpt2|wordpiece|wordpiece-cased", list, sizeof list));
+    }
+    if (!folder || !*folder)
+        *kind = &mixt__tokenizer_bytes;
+    else if (mixt__vocabulary_file(folder, "vocab.bpe", "merges.txt", path, sizeof path))
+        *kind = &mixt__tokenizer_gpt2;
+    else if (mixt__vocabulary_file(folder, "vocab.txt", NULL, path, sizeof path))
+        *kind = &mixt__tokenizer_wordpiece;
+    return *kind ? MIXT_OK
+                 : mixt__fail(MIXT_ERROR_FILE,
+                              "%s: no vocabulary here; expected a folder with %s, or vocab.txt (WordPiece)", folder,
+                              mixt__tokenizer_gpt2.files);
+}
+
+mixt_status mixt__tokenizer_open(const char *name, const char *folder, mixt__tokenizer **result)
+{
+    *result = NULL;
+    const mixt__tokenizer_kind *kind;
+    MIXT_TRY(choose_kind(name, folder, &kind));
+    if (kind != &mixt__tokenizer_bytes && (!folder || !*folder))
+        return mixt__fail(MIXT_ERROR_CONFIG, "tokenizer %s: needs the folder of its vocabulary, with %s", kind->name,
+                          kind->files);
+    mixt__tokenizer *t = mixt__alloc(sizeof *t);
+    if (!t)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a tokenizer");
+    t->kind = kind;
+    t->special = (mixt__special_tokens){-1, -1, -1, -1, -1};
+    mixt_status status = kind->open(t, folder);
+    if (t->vocabulary.count)
+        t->size = t->vocabulary.count;
+    t->fingerprint = mixt__hash_bytes(t->fingerprint, kind->name, (int64_t)strlen(kind->name));
+    if (status != MIXT_OK)
+        mixt__tokenizer_close(t);
+    else
+        *result = t;
+    return status;
+}
+
+void mixt__tokenizer_close(mixt__tokenizer *t)
+{
+    if (!t)
+        return;
+    if (t->kind->close)
+        t->kind->close(t);
+    mixt__vocabulary_free(&t->vocabulary);
+    mixt__free(t);
+}
+
+/* ---- whole texts ---- */
+
+static mixt_status append(void *user, const uint32_t *ids, int64_t count)
+{
+    mixt__tokens *tokens = user;
+    MIXT_TRY(mixt__tokens_reserve(tokens, count));
+    memcpy(tokens->ids + tokens->count, ids, (size_t)count * sizeof *ids);
+    tokens->count += count;
+    return MIXT_OK;
+}
+
+mixt_status mixt__tokenizer_encode(const mixt__tokenizer *t, const void *text, int64_t size, mixt__tokens *tokens)
+{
+    mixt__tokenize_job job = {.tokenizer = t, .text = text, .size = size, .sink = append, .sink_user = tokens};
+    return mixt__tokenize(&job);
+}
+
+mixt_status mixt__tokenizer_decode(const mixt__tokenizer *t, const uint32_t *ids, int64_t count, FILE *stream)
+{
+    for (int64_t i = 0; i < count; i++) {
+        if (ids[i] >= t->size)
+            return mixt__fail(MIXT_ERROR_DATA, "token %lld is %lld, but the vocabulary has %lld", (long long)i,
+                              (long long)ids[i], (long long)t->size);
+        MIXT_TRY(t->kind->decode(t, ids[i], i == 0, stream));
+    }
+    return MIXT_OK;
+}
