@@ -31,6 +31,18 @@ static mixt_status data_spec(const cli_experiment *e, char *spec, size_t size)
     return n < (int)size ? MIXT_OK : mixt__fail(MIXT_ERROR_CONFIG, "data.path is longer than %zu bytes", size);
 }
 
+static void image_options(const cli_experiment *e, mixt_data_options *o)
+{
+    o->crop = number(e, MIXT_KEY_DATA_CROP);
+    o->pad = number(e, MIXT_KEY_DATA_PAD);
+    o->flip = mixt__config_bool(e->config, MIXT_KEY_DATA_FLIP);
+    o->min_area = real(e, MIXT_KEY_DATA_MIN_AREA);
+    o->resize = number(e, MIXT_KEY_DATA_RESIZE);
+    o->means = *text(e, MIXT_KEY_DATA_MEAN) ? text(e, MIXT_KEY_DATA_MEAN) : NULL;
+    o->stds = *text(e, MIXT_KEY_DATA_STD) ? text(e, MIXT_KEY_DATA_STD) : NULL;
+    o->threads = (int)number(e, MIXT_KEY_DATA_THREADS);
+}
+
 mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data **data)
 {
     char spec[4200];
@@ -43,6 +55,7 @@ mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data 
     o.limit = number(e, MIXT_KEY_DATA_LIMIT);
     o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
     o.labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
+    image_options(e, &o);
     mixt_status status = mixt_data_open_with(spec, &o, data);
     if (status != MIXT_OK)
         return status;

@@ -50,8 +50,19 @@ typedef struct mixt_data_options {
     mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
     float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0: computed from the training
                                    part, for each channel or feature (the last dimension) apart */
+    const char *means, *stds; /**< the same for each channel, "0.485,0.456,0.406", both or neither */
     const mixt_data *like;    /**< take mean, std and classes from this open set (say, the training part) instead of
                                    reading the training file for them; borrowed during the call only */
+    /* images (H, W, C); what is random is a function of (seed, epoch, sample) and happens in mixt_data_batch only:
+     * mixt_data_read gives the middle of the image, never mirrored */
+    int64_t crop;   /**< side of the square a sample shows; default: the whole image; "images:": 224 */
+    int64_t pad;    /**< mean-coloured border that a random crop may reach into; default 0 */
+    bool flip;      /**< mirror every other sample, at random */
+    float min_area; /**< above 0: random crops of all sizes that cover at least this share of the image and have sides
+                         of 3:4 to 4:3, resized to `crop`; 0: crops keep their scale */
+    int64_t resize; /**< shorter side that the image is resized to before it is cropped, at least `crop`; 0: not;
+                         "images:": crop × 8/7 */
+    int threads;    /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
 } mixt_data_options;
 
 /** One sample and how many there are. Strings and arrays belong to the data set. */
@@ -68,6 +79,7 @@ typedef struct mixt_data_info {
     int64_t classes;                   /**< classes or vocabulary; 0 for MIXT_TARGET_VALUES */
     int64_t channels;                  /**< entries of mean and std: the last dimension; 0: never normalised */
     const float *mean, *std;           /**< what a batch was normalised with, after scaling to [0, 1] */
+    const char *const *class_names;    /**< (classes) where the set names them, else NULL */
 } mixt_data_info;
 
 /**
@@ -76,6 +88,7 @@ typedef struct mixt_data_info {
  *   - "digits:" drawn by mixt itself, 28x28x1, 10 classes;
  *   - "idx:DIR", "idx:DIR/train", "idx:IMAGES" the MNIST family, plain or .gz: DIR/train-images-idx3-ubyte and its
  *     like (t10k or test, val);
+ *   - "cifar:DIR" CIFAR-10 (data_batch_*.bin, test_batch.bin) or CIFAR-100 (train.bin, test.bin), plain or .gz;
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target; separator
  *     , ; tab or space; a header line is recognised;
  *   - "npy:IMAGES.npy" with the labels option;

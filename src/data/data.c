@@ -5,7 +5,8 @@
 #include <string.h>
 
 static const mixt__data_kind *const kinds[] = {
-    &mixt__data_digits, &mixt__data_idx, &mixt__data_csv, &mixt__data_npy, &mixt__data_text, &mixt__data_random,
+    &mixt__data_digits, &mixt__data_idx,  &mixt__data_cifar,  &mixt__data_csv,
+    &mixt__data_npy,    &mixt__data_text, &mixt__data_random,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
@@ -42,6 +43,8 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
     if (mixt__path_is_directory(path)) {
         if (mixt__path_find(data, path, "train.csv"))
             return &mixt__data_csv;
+        if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "train.bin"))
+            return &mixt__data_cifar;
         return mixt__path_find(data, path, "train.txt") ? &mixt__data_text : &mixt__data_idx;
     }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
@@ -58,14 +61,14 @@ static mixt_status parse_spec(mixt_data *data, const char *spec)
         data->path = mixt__arena_strdup(&data->arena, spec + word + 1);
         if (!data->kind)
             return mixt__fail(MIXT_ERROR_CONFIG,
-                              "data '%s': no kind '%.*s'; expected digits:, idx:, csv:, npy:, text: or random:", spec,
-                              (int)word, spec);
+                              "data '%s': no kind '%.*s'; expected digits:, idx:, cifar:, csv:, npy:, text: or random:",
+                              spec, (int)word, spec);
     } else {
         data->kind = guess_kind(data, spec);
         if (!data->kind)
             return mixt__fail(MIXT_ERROR_FILE,
-                              "data '%s': no such file or folder; expected a path or one of digits:, idx:, csv:, npy:, "
-                              "text:, random:",
+                              "data '%s': no such file or folder; expected a path or one of digits:, idx:, cifar:, "
+                              "csv:, npy:, text:, random:",
                               spec);
         data->path = find_kind(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);
         MIXT_LOG(DATA, "'%s' looks like %s (%s)", spec, data->kind->name, data->kind->what);
@@ -94,15 +97,39 @@ static mixt_status check_numbers(const mixt_data_options *options)
     return MIXT_OK;
 }
 
+static mixt_status check_images(const mixt_data_options *o)
+{
+    enum { MOST = 65536 };
+    if (o->crop < 0 || o->crop > MOST || o->pad < 0 || o->pad > MOST || o->resize < 0 || o->resize > MOST)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: crop %lld, pad %lld, resize %lld: expected 0 to %d",
+                          (long long)o->crop, (long long)o->pad, (long long)o->resize, MOST);
+    if (!(o->min_area >= 0 && o->min_area <= 1))
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: min_area %g, expected 0 to 1", (double)o->min_area);
+    if (o->resize && o->resize < o->crop)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: resize %lld is smaller than crop %lld", (long long)o->resize,
+                          (long long)o->crop);
+    if (o->pad && (o->resize || o->min_area > 0))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "data: pad %lld goes with crops that keep their scale, not with resize or min_area",
+                          (long long)o->pad);
+    if (o->threads < 0 || o->threads > 1024)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: threads %d, expected 0 to 1024", o->threads);
+    if (!o->means != !o->stds || (o->stds && o->std != 0))
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: means and stds go together, and not with mean and std");
+    return MIXT_OK;
+}
+
 /** Copies the options, strings included: the caller's may be gone after the call. */
 static mixt_status take_options(mixt_data *data, const mixt_data_options *options)
 {
     if (!options)
         return MIXT_OK;
     MIXT_TRY(check_numbers(options));
+    MIXT_TRY(check_images(options));
     data->options = *options;
-    const char **strings[] = {&data->options.split, &data->options.shape, &data->options.labels};
-    for (int i = 0; i < 3; i++)
+    const char **strings[] = {&data->options.split, &data->options.shape, &data->options.labels, &data->options.means,
+                              &data->options.stds};
+    for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);
             if (!*strings[i])

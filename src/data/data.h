@@ -1,7 +1,8 @@
 /* Inside a data set: the record of a kind, the state that kinds share, and the steps of opening one.
  *
- * A kind is one const record (open, sample, close) in data.c's table. Kinds that hold rows in memory (idx, csv, npy,
- * digits) fill a mixt__table and share its splitting, normalising and sampling; text and random sample by themselves.
+ * A kind is one const record (open, sample, close) in data.c's table. Kinds that hold rows in memory (idx, cifar, csv,
+ * npy, digits) fill a mixt__table and share its splitting, normalising and sampling; text and random sample by
+ * themselves.
  */
 #ifndef MIXT_DATA_DATA_H
 #define MIXT_DATA_DATA_H
@@ -22,7 +23,8 @@ typedef struct mixt__data_kind {
     const char *what; // for error texts
     /** Fills data->info and data->state from data->path and data->options. */
     mixt_status (*open)(mixt_data *data);
-    /** Writes one sample. `epoch` is negative outside training. Pure, any thread; must not allocate. */
+    /** Writes one sample. `epoch` is negative outside training. Pure, any thread; allocates only
+     *  where an image is decoded or resized. */
     mixt_status (*sample)(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
     /** Frees data->state; also after an open that failed half way. */
     void (*close)(mixt_data *data);
@@ -39,8 +41,8 @@ struct mixt_data {
     mixt__arena arena;
 };
 
-extern const mixt__data_kind mixt__data_digits, mixt__data_idx, mixt__data_csv, mixt__data_npy, mixt__data_text,
-    mixt__data_random;
+extern const mixt__data_kind mixt__data_digits, mixt__data_idx, mixt__data_cifar, mixt__data_csv, mixt__data_npy,
+    mixt__data_text, mixt__data_random;
 
 /** Streams of mixt__rng_key that belong to data. */
 enum {
@@ -49,6 +51,7 @@ enum {
     MIXT_STREAM_SHIFT,              // where a text epoch begins
     MIXT_STREAM_POOL,               // random's numbers
     MIXT_STREAM_DIGITS,             // one substream a part and sample
+    MIXT_STREAM_AUGMENT,            // one key an epoch, of which one a sample
 };
 
 // order.c
@@ -134,6 +137,9 @@ void mixt__table_free(mixt__table *table);
  *  when `rows` is not NULL, after bytes are scaled by 1/255. A constant channel gets 1 for its deviation. */
 mixt_status mixt__table_statistics(const mixt__table *table, const int64_t *rows, int64_t count, float *mean,
                                    float *std);
+
+/** Numbers of the options `means` or `stds` (`name`), one for each of `channels` or one for all. */
+mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t channels, float *numbers);
 
 // labels.c
 

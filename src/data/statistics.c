@@ -1,7 +1,8 @@
-/* Mean and standard deviation of a table's channels: bytes exactly in integers, floats in FP64. */
+/* Mean and standard deviation of a table's channels: bytes exactly in integers, floats in FP64. Or as given. */
 #include "data/data.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 int64_t mixt__table_elements(const mixt__table *table)
@@ -86,5 +87,30 @@ mixt_status mixt__table_statistics(const mixt__table *table, const int64_t *rows
     int64_t pixels = elements / channels;
     finish(&s, bytes, (double)count * (double)pixels, channels, mean, std);
     mixt__free(block);
+    return MIXT_OK;
+}
+
+mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t channels, float *numbers)
+{
+    const char *at = text;
+    int64_t count = 0;
+    for (;; at++) {
+        char *end;
+        float number = strtof(at, &end);
+        bool positive = strcmp(name, "stds") || number > 0;
+        if (end == at || !isfinite(number) || !positive || (*end && *end != ',') || count == channels)
+            return mixt__fail(MIXT_ERROR_CONFIG,
+                              "%s '%s': expected one%s number for all channels or %lld, joined by commas", name, text,
+                              positive ? "" : " positive", (long long)channels);
+        numbers[count++] = number;
+        at = end;
+        if (!*end)
+            break;
+    }
+    if (count != 1 && count != channels)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s '%s': %lld numbers for %lld channels", name, text, (long long)count,
+                          (long long)channels);
+    for (int64_t c = count; c < channels; c++)
+        numbers[c] = numbers[0];
     return MIXT_OK;
 }

@@ -4,6 +4,7 @@
  * permutation that is the same for every seed and run, because files are often sorted by class; within a part, rows
  * keep the file's order. Statistics always come from the training rows, whatever part is opened.
  */
+#include "data/augment.h"
 #include "data/data.h"
 
 #include <string.h>
@@ -13,6 +14,8 @@ typedef struct table_state {
     int64_t *rows;                     // sample to row; NULL: the same
     float *mean, *std, *scale, *shift; // (channels) each, one block; sample = stored × scale + shift
     mixt__shares shares;               // of table.rows, when it is the training file
+    mixt__augment augment;
+    bool crops; // samples are windows of the rows: augment counts
 } table_state;
 
 void mixt__table_free(mixt__table *table)
@@ -158,6 +161,9 @@ static mixt_status normalise(mixt_data *data, const mixt__table_reader *reader, 
             state->mean[c] = options->normalise == MIXT_NORMALISE_STANDARD ? options->mean : 0;
             state->std[c] = options->normalise == MIXT_NORMALISE_STANDARD ? options->std : 1;
         }
+    } else if (options->stds) {
+        MIXT_TRY(mixt__channel_numbers(options->means, "means", channels, state->mean));
+        MIXT_TRY(mixt__channel_numbers(options->stds, "stds", channels, state->std));
     } else if (options->like) {
         MIXT_TRY(copy_statistics(data, state, channels));
     } else if (reader) {
@@ -184,6 +190,22 @@ static mixt_status take_channel_block(mixt_data *data, table_state *state)
     return MIXT_OK;
 }
 
+/** Crops, flips and resizing, where the options ask for any. */
+static mixt_status augment(mixt_data *data, table_state *state)
+{
+    const mixt_data_options *o = &data->options;
+    const mixt__table *table = &state->table;
+    state->crops = o->crop || o->pad || o->flip || o->min_area > 0 || o->resize;
+    if (!state->crops)
+        return MIXT_OK;
+    if (table->rank != 3)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "%s: crop, pad, flip, min_area and resize are for images (height, width, channels), samples "
+                          "here have %d dimensions",
+                          table->path, table->rank);
+    return mixt__augment_of(o, table->path, table->dims[0], table->dims[1], &state->augment);
+}
+
 static void describe(mixt_data *data, const table_state *state, int64_t samples)
 {
     const mixt__table *table = &state->table;
@@ -192,6 +214,10 @@ static void describe(mixt_data *data, const table_state *state, int64_t samples)
     info->input_dtype = MIXT_DTYPE_FP32;
     info->input_rank = table->rank;
     memcpy(info->input_dims, table->dims, sizeof info->input_dims);
+    if (state->crops) {
+        info->input_dims[0] = state->augment.height;
+        info->input_dims[1] = state->augment.width;
+    }
     info->target = table->labels ? MIXT_TARGET_CLASS : MIXT_TARGET_VALUES;
     info->target_elements = table->labels ? 1 : table->value_count;
     info->classes = table->classes;
@@ -222,6 +248,7 @@ mixt_status mixt__table_open(mixt_data *data, const mixt__table_reader *reader)
     }
     MIXT_TRY(take_channel_block(data, state));
     MIXT_TRY(normalise(data, reader, state, own != NULL));
+    MIXT_TRY(augment(data, state));
     describe(data, state, samples);
     return MIXT_OK;
 }
@@ -242,6 +269,7 @@ mixt_status mixt__table_adopt(mixt_data *data, mixt__table *table, float mean, f
         state->std[c] = std;
     }
     MIXT_TRY(normalise(data, NULL, state, false));
+    MIXT_TRY(augment(data, state));
     describe(data, state, state->table.rows);
     return MIXT_OK;
 }
@@ -268,13 +296,31 @@ static void widen_row(const table_state *state, int64_t row, int64_t elements, f
             input[i + c] = (floats[i + c] - state->mean[c]) * scale[c]; // subtract first: a large mean must not cancel
 }
 
+/** A window of a row's image, drawn for this sample and epoch. */
+static mixt_status crop_row(const mixt_data *data, int64_t row, int64_t index, int64_t epoch, float *input)
+{
+    const table_state *state = data->state;
+    const mixt__table *table = &state->table;
+    size_t bytes = (size_t)(row * mixt__table_elements(table)) * mixt_dtype_size(table->dtype);
+    mixt__image image = {.pixels = (const char *)table->input + bytes, .dtype = table->dtype};
+    image.height = table->dims[0];
+    image.width = table->dims[1];
+    image.channels = table->dims[2];
+    mixt__normal normal = {.mean = state->mean, .scale = state->scale, .shift = state->shift};
+    mixt__window window =
+        mixt__augment_window(&state->augment, image.height, image.width, data->options.seed, epoch, index);
+    return mixt__augment_apply(&state->augment, &image, &window, &normal, input);
+}
+
 mixt_status mixt__table_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
 {
-    (void)epoch;
     const table_state *state = data->state;
     const mixt__table *table = &state->table;
     int64_t row = state->rows ? state->rows[index] : index;
-    widen_row(state, row, data->info.input_elements, input);
+    if (state->crops)
+        MIXT_TRY(crop_row(data, row, index, epoch, input));
+    else
+        widen_row(state, row, data->info.input_elements, input);
     if (table->labels)
         memcpy(target, table->labels + row, sizeof(int32_t));
     else
