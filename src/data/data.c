@@ -212,6 +212,19 @@ static mixt_status write_sample(const mixt_data *data, int64_t index, int64_t ep
                               (char *)target + k * info->target_elements * 4);
 }
 
+mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
+                                   void *input, void *target)
+{
+    int64_t per_epoch = data->info.samples / batch, epoch = number / per_epoch;
+    int64_t begin = number % per_epoch * batch + first;
+    uint64_t key = mixt__rng_key(data->options.seed, MIXT_STREAM_ORDER, (uint64_t)epoch);
+    for (int64_t k = 0; k < count; k++) {
+        int64_t index = data->options.in_order ? begin + k : mixt__order_at(key, data->info.samples, begin + k);
+        MIXT_TRY(write_sample(data, index, epoch, k, input, target));
+    }
+    return MIXT_OK;
+}
+
 mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number, void *input, void *target)
 {
     if (batch < 1 || batch > data->info.samples)
@@ -221,13 +234,7 @@ mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number
     if (number < 0 || !input || !target)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld: expected a number from 0 and two buffers",
                           (long long)number);
-    int64_t per_epoch = data->info.samples / batch, epoch = number / per_epoch, first = number % per_epoch * batch;
-    uint64_t key = mixt__rng_key(data->options.seed, MIXT_STREAM_ORDER, (uint64_t)epoch);
-    for (int64_t k = 0; k < batch; k++) {
-        int64_t index = data->options.in_order ? first + k : mixt__order_at(key, data->info.samples, first + k);
-        MIXT_TRY(write_sample(data, index, epoch, k, input, target));
-    }
-    return MIXT_OK;
+    return mixt__data_batch_piece(data, batch, number, 0, batch, input, target);
 }
 
 mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,

@@ -54,6 +54,12 @@ enum {
     MIXT_STREAM_AUGMENT,            // one key an epoch, of which one a sample
 };
 
+// data.c
+
+/** Samples [first, first + count) of the batch that mixt_data_batch makes, alone, at the start of the buffers. */
+mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
+                                   void *input, void *target);
+
 // order.c
 
 /** Element `index` of a pseudo-random permutation of [0, count) chosen by `key`: O(1), no memory. */

@@ -1,17 +1,39 @@
-/* A ring of buffers between one filling thread and one taking thread.
+/* A ring of buffers between the threads that fill it and one thread that takes.
  *
  * Three counters only ever grow: released <= taken <= filled <= released + depth. Slot n % depth belongs to the
- * filler while n >= filled, to the taker from taken to released. The mutex guards the counters, never the filling.
+ * fillers while n >= filled, to the taker from taken to released. Fillers claim pieces of a batch in order, so that
+ * several share one batch and a batch never waits for one that was begun later; `filled` moves past a batch when all
+ * its pieces are there. The mutex guards the counters, never the filling.
+ *
+ * One thread works at first, the others sleep. While the taker finds nothing ready, more wake, one at a time: a loader
+ * that keeps up stays alone, and decoding of large images spreads out. All are made at the start, so that a training
+ * step takes no memory.
  */
 #include "data/prefetch.h"
 
+#include "base/threads.h"
 #include "data/data.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
-enum { ALIGN = 64, ERROR_SIZE = 2048, MAX_DEPTH = 1024 };
+enum {
+    ALIGN = 64,
+    ERROR_SIZE = 2048,
+    MAX_DEPTH = 1024,
+    MAX_WOKEN = 64, // where no number is given
+    PIECES = 32,    // of a batch, at most
+    PATIENCE = 3,   // takes in a row that had to wait before another thread wakes
+};
+
+/** What the fillers know of a slot beyond its batch. */
+typedef struct progress {
+    int64_t claimed, done; // samples
+    int64_t bad;           // sample of the failure below
+    mixt_status status;
+    char error[ERROR_SIZE];
+} progress;
 
 struct mixt__prefetch {
     const mixt_data *data;
@@ -19,51 +41,103 @@ struct mixt__prefetch {
     mixt__prefetch_mode mode;
     int depth;
     mixt__batch *slots; // (depth)
+    progress *progress; // (depth)
     char *buffers;
     mixt__prefetch_memory memory;
-    pthread_t thread;
+    pthread_t *threads; // (thread_count)
+    int thread_count;
+    int started, awake; // threads that have an index, and indices that may work
     pthread_mutex_t lock;
     pthread_cond_t room, ready;
-    int64_t filled, taken, released; // batches since the start
-    bool stopping;
-    mixt_status status; // why the thread ended; MIXT_OK while it works
-    char error[ERROR_SIZE];
+    int64_t begun, filled, taken, released; // batches since the start; begun: those that fillers have claimed from
+    int waits;                              // takes in a row that had to wait
+    bool stopping, ended;                   // ended: nothing is claimed any more, a batch failed or was the last
 };
 
-static mixt_status fill(mixt__prefetch *p, mixt__batch *slot)
+/** Samples [first, first + count) of a slot's batch. */
+static mixt_status fill(mixt__prefetch *p, const mixt__batch *slot, int64_t first, int64_t count)
 {
-    if (p->mode == MIXT_PREFETCH_TRAIN) {
-        slot->samples = p->batch;
-        return mixt_data_batch(p->data, p->batch, slot->number, slot->input, slot->target);
+    const mixt_data_info *info = &p->data->info; // FP32 and INT32: four bytes either way
+    char *input = (char *)slot->input + first * info->input_elements * 4;
+    char *target = (char *)slot->target + first * info->target_elements * 4;
+    int64_t valid;
+    if (p->mode == MIXT_PREFETCH_TRAIN)
+        return mixt__data_batch_piece(p->data, p->batch, slot->number, first, count, input, target);
+    return mixt_data_read(p->data, slot->number * p->batch + first, count, input, target, &valid);
+}
+
+/** Samples in the batch of this number; evaluation ends with a partial one, and 0 behind it. */
+static int64_t samples_of(const mixt__prefetch *p, int64_t number)
+{
+    int64_t left = p->data->info.samples - number * p->batch;
+    if (p->mode == MIXT_PREFETCH_TRAIN || left >= p->batch)
+        return p->batch;
+    return left > 0 ? left : 0;
+}
+
+/** Waits for something to fill. False when there will be nothing any more. */
+static bool claim(mixt__prefetch *p, int thread, mixt__batch **slot, progress **state, int64_t *first, int64_t *count)
+{
+    for (;; pthread_cond_wait(&p->room, &p->lock)) {
+        if (p->stopping || p->ended)
+            return false;
+        if (thread >= p->awake)
+            continue;
+        *slot = &p->slots[(p->begun ? p->begun - 1 : 0) % p->depth];
+        *state = &p->progress[(p->begun ? p->begun - 1 : 0) % p->depth];
+        if (p->begun && (*state)->claimed < (*slot)->samples)
+            break;
+        if (p->begun - p->released < p->depth) {
+            *slot = &p->slots[p->begun % p->depth];
+            *state = &p->progress[p->begun % p->depth];
+            **state = (progress){.status = MIXT_OK};
+            (*slot)->number = p->first + p->begun++;
+            (*slot)->samples = samples_of(p, (*slot)->number);
+            break;
+        }
     }
-    return mixt_data_read(p->data, slot->number * p->batch, p->batch, slot->input, slot->target, &slot->samples);
+    int64_t piece = p->batch / PIECES > 0 ? p->batch / PIECES : 1, left = (*slot)->samples - (*state)->claimed;
+    *first = (*state)->claimed;
+    *count = left == 0 ? 1 : p->awake == 1 ? left : left < piece ? left : piece; // 0: reading says that it ends
+    (*state)->claimed += *count;
+    return true;
+}
+
+/** Books a piece; the failure of the earliest sample is the batch's. */
+static void finish(mixt__prefetch *p, progress *state, int64_t first, int64_t count, mixt_status status)
+{
+    state->done += count;
+    if (status != MIXT_OK && (state->status == MIXT_OK || first < state->bad)) {
+        state->status = status;
+        state->bad = first;
+        size_t length = strnlen(mixt_error_text(), ERROR_SIZE - 1); // this thread's text dies with it
+        memcpy(state->error, mixt_error_text(), length);
+        state->error[length] = 0;
+        p->ended = true; // pieces of batches before this one are claimed already, and come
+        pthread_cond_broadcast(&p->room);
+    }
+    while (p->filled < p->begun) {
+        const progress *next = &p->progress[p->filled % p->depth];
+        if (next->status != MIXT_OK || next->done < p->slots[p->filled % p->depth].samples)
+            break;
+        p->filled++;
+    }
+    pthread_cond_signal(&p->ready);
 }
 
 static void *work(void *argument)
 {
     mixt__prefetch *p = argument;
+    mixt__batch *slot;
+    progress *state;
+    int64_t first, count;
     pthread_mutex_lock(&p->lock);
-    for (;;) {
-        while (!p->stopping && p->filled - p->released == p->depth)
-            pthread_cond_wait(&p->room, &p->lock);
-        if (p->stopping)
-            break;
-        mixt__batch *slot = &p->slots[p->filled % p->depth];
-        slot->number = p->first + p->filled;
+    int thread = p->started++;
+    while (claim(p, thread, &slot, &state, &first, &count)) {
         pthread_mutex_unlock(&p->lock);
-        mixt_status status = fill(p, slot);
+        mixt_status status = fill(p, slot, first, count);
         pthread_mutex_lock(&p->lock);
-        if (status != MIXT_OK) {
-            p->status = status;
-            size_t length = strnlen(mixt_error_text(), ERROR_SIZE - 1); // this thread's text dies with it
-            memcpy(p->error, mixt_error_text(), length);
-            p->error[length] = 0;
-        } else {
-            p->filled++;
-        }
-        pthread_cond_signal(&p->ready);
-        if (status != MIXT_OK)
-            break;
+        finish(p, state, first, count, status);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -84,10 +158,11 @@ static mixt_status take_buffers(mixt__prefetch *p)
         __builtin_mul_overflow((int64_t)(aligned((size_t)input) + aligned((size_t)target)), (int64_t)p->depth, &total))
         return mixt__fail(MIXT_ERROR_MEMORY, "a batch of %lld samples is too large", (long long)p->batch);
     p->slots = mixt__alloc((size_t)p->depth * sizeof *p->slots);
+    p->progress = mixt__alloc((size_t)p->depth * sizeof *p->progress);
     p->buffers = p->memory.alloc((size_t)total);
     if (p->buffers)
         memset(p->buffers, 0, (size_t)total);
-    if (!p->slots || !p->buffers)
+    if (!p->slots || !p->progress || !p->buffers)
         return mixt__fail(MIXT_ERROR_MEMORY,
                           "no memory for %d batches of %lld samples (%.1f MiB); lower the batch size", p->depth,
                           (long long)p->batch, (double)total / 1048576.0);
@@ -103,26 +178,56 @@ static mixt_status take_buffers(mixt__prefetch *p)
 static void free_all(mixt__prefetch *p)
 {
     mixt__free(p->slots);
+    mixt__free(p->progress);
+    mixt__free(p->threads);
     p->memory.free(p->buffers);
     mixt__free(p);
 }
 
-/** Creates the thread with all signals blocked: Ctrl-C is the main thread's business. */
-static mixt_status start_thread(mixt__prefetch *p)
+static void stop_threads(mixt__prefetch *p)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->room, NULL);
-    pthread_cond_init(&p->ready, NULL);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&p->thread, NULL, work, p);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!error)
-        return MIXT_OK;
+    pthread_mutex_lock(&p->lock);
+    p->stopping = true;
+    pthread_cond_broadcast(&p->room);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->thread_count; i++)
+        pthread_join(p->threads[i], NULL);
     pthread_cond_destroy(&p->ready);
     pthread_cond_destroy(&p->room);
     pthread_mutex_destroy(&p->lock);
+}
+
+/** Makes the threads with all signals blocked: Ctrl-C is the main thread's business. */
+static int make_threads(mixt__prefetch *p, int wanted)
+{
+    sigset_t all, before;
+    int error = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    while (!error && p->thread_count < wanted) {
+        error = pthread_create(&p->threads[p->thread_count], NULL, work, p);
+        p->thread_count += !error;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+/** As many threads as the data's options say, or one a core of which one is awake. */
+static mixt_status start_threads(mixt__prefetch *p)
+{
+    int given = p->data->options.threads, cores = mixt__threads_count();
+    int wanted = given ? given : cores < MAX_WOKEN ? cores : MAX_WOKEN;
+    p->threads = mixt__alloc((size_t)wanted * sizeof *p->threads);
+    if (!p->threads)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a prefetch ring");
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->room, NULL);
+    pthread_cond_init(&p->ready, NULL);
+    p->awake = given ? given : 1;
+    int error = make_threads(p, wanted);
+    if (p->thread_count) // fewer than wanted do as well
+        return MIXT_OK;
+    stop_threads(p);
     return mixt__fail(MIXT_ERROR_STATE, "the prefetch thread cannot be started: %s", strerror(error));
 }
 
@@ -149,7 +254,7 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     p->memory = memory ? *memory : (mixt__prefetch_memory){mixt__alloc, mixt__free};
     mixt_status status = take_buffers(p);
     if (status == MIXT_OK)
-        status = start_thread(p);
+        status = start_threads(p);
     if (status != MIXT_OK) {
         free_all(p);
         return status;
@@ -158,23 +263,41 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     return MIXT_OK;
 }
 
+/** Wakes another thread when the taker has waited several times in a row. */
+static void note_wait(mixt__prefetch *p, bool waited)
+{
+    p->waits = waited ? p->waits + 1 : 0;
+    if (p->waits < PATIENCE || p->awake >= p->thread_count)
+        return;
+    p->waits = 0;
+    p->awake++;
+    pthread_cond_broadcast(&p->room);
+    MIXT_LOG(DATA, "training waits for %s: %d threads make its batches", p->data->path, p->awake);
+}
+
 mixt_status mixt__prefetch_take(mixt__prefetch *p, const mixt__batch **batch)
 {
     *batch = NULL;
     pthread_mutex_lock(&p->lock);
-    bool full = p->taken - p->released == p->depth; // the thread has nothing to fill: waiting would never end
-    while (!full && p->taken == p->filled && p->status == MIXT_OK)
+    bool full = p->taken - p->released == p->depth; // there is nothing to fill: waiting would never end
+    const progress *next = &p->progress[p->taken % p->depth];
+    const mixt__batch *slot = &p->slots[p->taken % p->depth];
+    note_wait(p, !full && p->taken == p->filled && p->begun > 0);
+    // A batch that failed is reported when its claimed pieces are through: the earliest sample's failure counts.
+    while (!full && p->taken == p->filled &&
+           !(p->begun > p->taken && next->status != MIXT_OK && next->done == next->claimed))
         pthread_cond_wait(&p->ready, &p->lock);
     mixt_status status = MIXT_OK;
     if (full)
         status = mixt__fail(MIXT_ERROR_STATE, "all %d buffers are taken: release one first", p->depth);
-    else if (p->taken < p->filled)
-        *batch = &p->slots[p->taken++ % p->depth];
-    else
-        status = p->status;
+    else if (p->taken < p->filled) {
+        p->taken++;
+        *batch = slot;
+    } else {
+        status = next->status;
+        mixt__error_set(next->error);
+    }
     pthread_mutex_unlock(&p->lock);
-    if (status != MIXT_OK && !full)
-        mixt__error_set(p->error);
     return status;
 }
 
@@ -183,21 +306,22 @@ void mixt__prefetch_release(mixt__prefetch *p)
     pthread_mutex_lock(&p->lock);
     if (p->released < p->taken)
         p->released++;
-    pthread_cond_signal(&p->room);
+    pthread_cond_broadcast(&p->room);
     pthread_mutex_unlock(&p->lock);
+}
+
+int mixt__prefetch_threads(mixt__prefetch *p)
+{
+    pthread_mutex_lock(&p->lock);
+    int count = p->awake;
+    pthread_mutex_unlock(&p->lock);
+    return count;
 }
 
 void mixt__prefetch_stop(mixt__prefetch *p)
 {
     if (!p)
         return;
-    pthread_mutex_lock(&p->lock);
-    p->stopping = true;
-    pthread_cond_signal(&p->room);
-    pthread_mutex_unlock(&p->lock);
-    pthread_join(p->thread, NULL);
-    pthread_cond_destroy(&p->ready);
-    pthread_cond_destroy(&p->room);
-    pthread_mutex_destroy(&p->lock);
+    stop_threads(p);
     free_all(p);
 }

@@ -1,4 +1,4 @@
-/* Batches made ahead by one thread, in a ring of buffers that is taken once. */
+/* Batches made ahead by one or several threads, in order, in a ring of buffers that is taken once. */
 #ifndef MIXT_DATA_PREFETCH_H
 #define MIXT_DATA_PREFETCH_H
 
@@ -26,7 +26,8 @@ typedef struct mixt__prefetch_memory {
 } mixt__prefetch_memory;
 
 /**
- * Starts the thread. `data` is borrowed until stop; mixt_data_batch and mixt_data_read stay usable beside it.
+ * Starts the threads: options.threads of the data, or one a core, of which one works and more wake while batches come
+ * too slowly. `data` is borrowed until stop; mixt_data_batch and mixt_data_read stay usable beside it.
  * @param depth buffers in the ring, at least 1; 2 to 4 hide the making of a batch behind a step.
  * @param memory NULL: ordinary memory
  */
@@ -42,7 +43,10 @@ mixt_status mixt__prefetch_take(mixt__prefetch *prefetch, const mixt__batch **ba
 /** Gives the oldest taken buffer back to be filled again. */
 void mixt__prefetch_release(mixt__prefetch *prefetch);
 
-/** Ends the thread, at any moment, and frees everything; NULL is allowed. */
+/** Threads that are awake. */
+int mixt__prefetch_threads(mixt__prefetch *prefetch);
+
+/** Ends the threads, at any moment, and frees everything; NULL is allowed. */
 void mixt__prefetch_stop(mixt__prefetch *prefetch);
 
 #endif

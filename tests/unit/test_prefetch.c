@@ -1,4 +1,5 @@
-/* The prefetch thread: the same batches as without it, errors that arrive with their text, and stopping at any moment.
+/* The prefetch threads: the same batches as without them, errors that arrive with their text, and stopping at any
+ * moment.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "base/threads.h"
 #include "data/data.h"
 #include "data/prefetch.h"
 
@@ -55,6 +57,38 @@ static void test_training_batches_equal_direct_ones(void **state)
         mixt__prefetch_stop(prefetch);
     }
     mixt_data_close(data);
+}
+
+/** Augmented batches: the same bits from any number of threads, from the start and from the middle. */
+static void test_threads_do_not_change_batches(void **state)
+{
+    (void)state;
+    static float input[BATCH * PIXELS];
+    int32_t target[BATCH];
+    for (int threads = 1; threads <= 6; threads++) {
+        mixt_data *data;
+        mixt__prefetch *prefetch;
+        const mixt__batch *batch;
+        assert_int_equal(
+            mixt_data_open("digits:", &data, .samples = 100, .seed = 9, .pad = 3, .flip = true, .threads = threads),
+            MIXT_OK);
+        for (int64_t first = 0; first < 12; first += 7) {
+            assert_int_equal(
+                mixt__prefetch_start(data, BATCH, 1 + threads % 3, first, MIXT_PREFETCH_TRAIN, NULL, &prefetch),
+                MIXT_OK);
+            assert_int_equal(mixt__prefetch_threads(prefetch), threads);
+            for (int64_t number = first; number < first + 15; number++) {
+                assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
+                assert_int_equal(batch->number, number);
+                assert_int_equal(mixt_data_batch(data, BATCH, number, input, target), MIXT_OK);
+                assert_memory_equal(batch->input, input, sizeof input);
+                assert_memory_equal(batch->target, target, sizeof target);
+                mixt__prefetch_release(prefetch);
+            }
+            mixt__prefetch_stop(prefetch);
+        }
+        mixt_data_close(data);
+    }
 }
 
 static void test_evaluation_ends_with_a_partial_batch(void **state)
@@ -134,9 +168,11 @@ static void test_errors_arrive_with_their_text(void **state)
         .path = "x",
         .options = {.in_order = true},
         .info = {.kind = "fragile", .split = "train", .samples = 12, .input_elements = 1, .target_elements = 1}};
-    for (int mode = 0; mode < 2; mode++) {
+    for (int run = 0; run < 8; run++) {
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
+        int mode = run % 2;
+        data.options.threads = run / 2;
         assert_int_equal(mixt__prefetch_start(&data, 2, 4, 0, (mixt__prefetch_mode)mode, NULL, &prefetch), MIXT_OK);
         for (int i = 0; i < 3; i++) { // the batches before it are still good
             assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
@@ -150,6 +186,48 @@ static void test_errors_arrive_with_their_text(void **state)
         }
         mixt__prefetch_stop(prefetch);
     }
+}
+
+/** A kind that takes its time. */
+static mixt_status slow_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
+{
+    (void)data;
+    (void)epoch;
+    usleep(500);
+    *(float *)input = (float)index;
+    *(int32_t *)target = 0;
+    return MIXT_OK;
+}
+
+static void test_more_threads_join_a_slow_loader(void **state)
+{
+    (void)state;
+    static const mixt__data_kind slow = {.name = "slow", .sample = slow_sample};
+    mixt_data data = {
+        .kind = &slow,
+        .path = "x",
+        .options = {.in_order = true},
+        .info = {.kind = "slow", .split = "train", .samples = 12, .input_elements = 1, .target_elements = 1}};
+    mixt__threads_set(4);
+    for (int threads = 0; threads < 3; threads++) { // 0: as many as it takes
+        mixt__prefetch *prefetch;
+        const mixt__batch *batch;
+        data.options.threads = threads;
+        assert_int_equal(mixt__prefetch_start(&data, 4, 3, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_OK);
+        for (int i = 0; i < 30; i++) {
+            assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
+            for (int k = 0; k < 4; k++)
+                assert_true(((float *)batch->input)[k] == (float)(i % 3 * 4 + k));
+            mixt__prefetch_release(prefetch);
+        }
+        int count = mixt__prefetch_threads(prefetch);
+        if (threads)
+            assert_int_equal(count, threads);
+        else
+            assert_in_range(count, 2, 4);
+        mixt__prefetch_stop(prefetch);
+    }
+    mixt__threads_set(0);
 }
 
 static void test_wrong_arguments(void **state)
@@ -177,6 +255,7 @@ static void test_stop_at_any_moment(void **state)
         const mixt__batch *batch;
         int depth = 1 + (int)mixt__rng_below(&rng, 4), takes = (int)mixt__rng_below(&rng, 6), held = 0;
         mixt__prefetch_mode mode = (mixt__prefetch_mode)mixt__rng_below(&rng, 2);
+        data->options.threads = (int)mixt__rng_below(&rng, 5);
         assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 0, mode, NULL, &prefetch), MIXT_OK);
         for (int i = 0; i < takes && held < depth; i++) {
             mixt_status status = mixt__prefetch_take(prefetch, &batch);
@@ -198,9 +277,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_training_batches_equal_direct_ones, no_leak),
+        cmocka_unit_test_teardown(test_threads_do_not_change_batches, no_leak),
         cmocka_unit_test_teardown(test_evaluation_ends_with_a_partial_batch, no_leak),
         cmocka_unit_test_teardown(test_held_buffers_stay_untouched, no_leak),
         cmocka_unit_test_teardown(test_errors_arrive_with_their_text, no_leak),
+        cmocka_unit_test_teardown(test_more_threads_join_a_slow_loader, no_leak),
         cmocka_unit_test_teardown(test_wrong_arguments, no_leak),
         cmocka_unit_test_teardown(test_stop_at_any_moment, no_leak),
     };
