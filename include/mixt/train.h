@@ -101,6 +101,17 @@ typedef struct mixt_evaluation {
 /** Runs the model over the whole set, once, in order. */
 mixt_status mixt_trainer_evaluate(mixt_trainer *trainer, const mixt_data *data, mixt_evaluation *result);
 
+/** Numbers that mixt_trainer_predict writes for a sample: logits, one a class, or predicted values. The trainer must be
+ *  compiled. */
+mixt_status mixt_trainer_outputs(mixt_trainer *trainer, int64_t *outputs);
+/**
+ * Runs the model on samples of your own, without a loss and in evaluation mode: no dropout, batch norm by its running
+ * statistics. The trainer must be compiled.
+ * @param input `count` samples in host memory, normalised as the training data was.
+ * @param output room for count × outputs numbers.
+ */
+mixt_status mixt_trainer_predict(mixt_trainer *trainer, const void *input, int64_t count, float *output);
+
 /** Compiles for another precision; weights, moments and counters stay. */
 mixt_status mixt_trainer_set_precision(mixt_trainer *trainer, const char *precision);
 

@@ -92,6 +92,24 @@ mixt_status mixt_trainer_evaluate(mixt_trainer *t, const mixt_data *data, mixt_e
     return mixt__context_note(t->context, mixt__trainer_evaluate(&t->core, data, result));
 }
 
+mixt_status mixt_trainer_outputs(mixt_trainer *t, int64_t *outputs)
+{
+    MIXT_TRY(need(t));
+    return mixt__context_note(t->context, mixt__trainer_outputs(&t->core, outputs));
+}
+
+mixt_status mixt_trainer_predict(mixt_trainer *t, const void *input, int64_t count, float *output)
+{
+    MIXT_TRY(need(t));
+    if (count < 0 || (count && (!input || !output)))
+        return mixt__context_note(t->context,
+                                  mixt__fail(MIXT_ERROR_ARGUMENT,
+                                             "prediction of %lld samples: expected a count from 0, an input "
+                                             "and room for the outputs",
+                                             (long long)count));
+    return mixt__context_note(t->context, mixt__trainer_predict(&t->core, input, count, output));
+}
+
 mixt_status mixt_trainer_compile(mixt_trainer *t, const mixt_data *data)
 {
     MIXT_TRY(need_data(t, data));

@@ -23,19 +23,52 @@ static mixt_status add_loss(mixt_builder *b, const mixt__model *model, mixt_valu
     return MIXT_OK;
 }
 
+/** Input and layers; *logits is what the model function returns. */
+static mixt_status build_layers(mixt_builder *b, const mixt__model *model, const mixt__batch_spec *spec,
+                                mixt__graph *graph, mixt_value *logits)
+{
+    mixt__builder_start(b, graph, model->user);
+    graph->input = mixt__graph_value(graph, MIXT_ROLE_INPUT, spec->input_dtype, &spec->input, "input");
+    if (!graph->input)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
+    *logits = model->fn(b, (mixt_value){graph->input});
+    MIXT_TRY(mixt__builder_finish(b));
+    if (b->scope_depth)
+        return mixt__fail(MIXT_ERROR_STATE, "the model leaves scope '%s' open: a mixt_scope_pop is missing", b->scope);
+    return MIXT_OK;
+}
+
 static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec, mixt__graph *graph)
 {
-    graph->input = mixt__graph_value(graph, MIXT_ROLE_INPUT, spec->input_dtype, &spec->input, "input");
-    graph->target = mixt__graph_value(graph, MIXT_ROLE_TARGET, spec->target_dtype, &spec->target, "target");
-    if (!graph->input || !graph->target)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
     mixt_builder b;
-    mixt__builder_start(&b, graph, model->user);
-    mixt_value logits = model->fn(&b, (mixt_value){graph->input});
-    MIXT_TRY(mixt__builder_finish(&b));
-    if (b.scope_depth)
-        return mixt__fail(MIXT_ERROR_STATE, "the model leaves scope '%s' open: a mixt_scope_pop is missing", b.scope);
+    mixt_value logits;
+    MIXT_TRY(build_layers(&b, model, spec, graph, &logits));
+    graph->target = mixt__graph_value(graph, MIXT_ROLE_TARGET, spec->target_dtype, &spec->target, "target");
+    if (!graph->target)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
     return add_loss(&b, model, logits);
+}
+
+static mixt_status build_outputs(const mixt__model *model, const mixt__batch_spec *spec, mixt__graph *graph)
+{
+    mixt_builder b;
+    mixt_value logits;
+    MIXT_TRY(build_layers(&b, model, spec, graph, &logits));
+    logits = mixt_cast(&b, logits, MIXT_DTYPE_FP32); // a value of its own: never a view, never an input
+    MIXT_TRY(mixt__builder_finish(&b));
+    graph->logits = logits.id;
+    graph->values[logits.id].keep = true;
+    return MIXT_OK;
+}
+
+/** Frees a graph whose building failed. */
+static mixt_status settle(mixt_status status, mixt__graph **graph)
+{
+    if (status != MIXT_OK) {
+        mixt__graph_free(*graph);
+        *graph = NULL;
+    }
+    return status;
 }
 
 mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *spec, bool training,
@@ -43,10 +76,11 @@ mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *
 {
     MIXT_TRY(mixt__graph_new(graph));
     (*graph)->training = training;
-    mixt_status status = build(model, spec, *graph);
-    if (status != MIXT_OK) {
-        mixt__graph_free(*graph);
-        *graph = NULL;
-    }
-    return status;
+    return settle(build(model, spec, *graph), graph);
+}
+
+mixt_status mixt__model_build_outputs(const mixt__model *model, const mixt__batch_spec *spec, mixt__graph **graph)
+{
+    MIXT_TRY(mixt__graph_new(graph));
+    return settle(build_outputs(model, spec, *graph), graph);
 }

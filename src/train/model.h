@@ -20,5 +20,7 @@ typedef struct mixt__batch_spec {
 /** Builds the FP32 graph; `training` decides dropout and batch statistics. */
 mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *spec, bool training,
                               mixt__graph **graph);
+/** The same in evaluation mode without target and loss; graph->logits is kept, in FP32. */
+mixt_status mixt__model_build_outputs(const mixt__model *model, const mixt__batch_spec *spec, mixt__graph **graph);
 
 #endif

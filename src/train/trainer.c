@@ -230,6 +230,7 @@ mixt_status mixt__trainer_allocate(mixt__trainer *t)
 
 void mixt__trainer_free_eval(mixt__trainer *t)
 {
+    mixt__trainer_free_predict(t);
     mixt__executable_free(t->eval);
     t->eval = NULL;
     mixt__free(t->eval_input);

@@ -1,6 +1,7 @@
 /* The trainer: a model compiled for a batch shape and a policy, its parameters, and the step.
  *
- * trainer.c compiles and owns memory, step.c runs steps and evaluation, manual.c offers the parts of a step by hand.
+ * trainer.c compiles and owns memory, step.c runs steps and evaluation, predict.c the model without its loss,
+ * manual.c offers the parts of a step by hand.
  */
 #ifndef MIXT_TRAIN_TRAINER_H
 #define MIXT_TRAIN_TRAINER_H
@@ -51,6 +52,8 @@ typedef struct mixt__trainer {
     int64_t first_step; // attempts when a checkpoint was restored: results before it are not here
     void *eval_input, *eval_target; // host buffers of one evaluation batch
     void *eval_device[2];           // the same on a device with memory of its own
+    mixt__executable *predict;      // the model without its loss
+    void *predict_input, *predict_output, *predict_device;
     char overflow_layer[128];
     bool broken;         // a change of precision or a restore failed half way: nothing can run any more
     bool hand_gradients; // gradients of mixt__trainer_backward wait to be applied
@@ -66,7 +69,7 @@ mixt_status mixt__trainer_allocate(mixt__trainer *t);
 /** Recompiles for another policy (which the caller has put into settings); weights and moments stay. */
 mixt_status mixt__trainer_recompile(mixt__trainer *t);
 void mixt__trainer_free(mixt__trainer *t);
-/** Forgets the compiled evaluation; the next one compiles again. */
+/** Forgets the compiled evaluation and prediction; the next one compiles again. */
 void mixt__trainer_free_eval(mixt__trainer *t);
 
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result);
@@ -80,6 +83,13 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
 mixt_status mixt__trainer_see(mixt__trainer *t);
 mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result);
 mixt_memory mixt__trainer_memory(const mixt__trainer *t);
+
+/** Outputs of the model a sample. Compiles what predicts. */
+mixt_status mixt__trainer_outputs(mixt__trainer *t, int64_t *outputs);
+/** Outputs for `count` samples in host memory. */
+mixt_status mixt__trainer_predict(mixt__trainer *t, const void *input, int64_t count, float *output);
+/** Forgets what predicts; the next prediction compiles again. */
+void mixt__trainer_free_predict(mixt__trainer *t);
 
 mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const void *target, float scale, double *loss);
 mixt_status mixt__trainer_unscale(mixt__trainer *t, float scale, bool *finite);

@@ -1,0 +1,98 @@
+/* Predictions: the model without its loss, in evaluation mode, over samples in host memory.
+ *
+ * Compiled at the first use for batches of the evaluation's size; the last batch is filled up with zeros, whose outputs
+ * nobody sees. Outputs leave the graph as FP32 whatever format made them.
+ */
+#include "train/trainer.h"
+
+#include "num/num.h"
+
+#include <string.h>
+
+static size_t bytes_of(const mixt__executable *e, int32_t value)
+{
+    const mixt__value *v = &e->graph->values[value];
+    return (size_t)mixt__shape_count(&v->shape) * mixt_dtype_size(v->dtype);
+}
+
+static mixt_status compile(mixt__trainer *t)
+{
+    mixt__batch_spec spec = t->spec;
+    mixt__graph *source, *graph;
+    spec.input.dims[0] = t->settings.eval_batch;
+    MIXT_TRY(mixt__model_build_outputs(&t->model, &spec, &source));
+    mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
+    options.fused = t->backend->fused;
+    mixt_status status = mixt__passes_run(source, &options, &graph);
+    mixt__graph_free(source);
+    MIXT_TRY(status);
+    MIXT_TRY(mixt__executable_take(graph, t->backend, &t->predict));
+    MIXT_TRY(mixt__params_match(t->params, graph));
+    MIXT_TRY(mixt__executable_allocate(t->predict));
+    mixt__executable_bind(t->predict, t->params, &t->control->seed);
+    size_t input = bytes_of(t->predict, graph->input), output = bytes_of(t->predict, graph->logits);
+    t->predict_input = mixt__alloc(input);
+    t->predict_output = mixt__alloc(output);
+    bool complete = t->predict_input && t->predict_output;
+    if (!t->backend->host_memory) {
+        t->predict_device = t->backend->alloc(input);
+        complete = complete && t->predict_device;
+    }
+    return complete ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch of predictions");
+}
+
+void mixt__trainer_free_predict(mixt__trainer *t)
+{
+    mixt__executable_free(t->predict);
+    mixt__free(t->predict_input);
+    mixt__free(t->predict_output);
+    if (t->predict_device)
+        t->backend->free(t->predict_device);
+    t->predict = NULL;
+    t->predict_input = t->predict_output = t->predict_device = NULL;
+}
+
+static mixt_status ready(mixt__trainer *t)
+{
+    if (!t->train)
+        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know the shape of a sample");
+    MIXT_TRY(mixt__trainer_allocate(t));
+    if (t->predict)
+        return MIXT_OK;
+    mixt_status status = compile(t);
+    if (status != MIXT_OK)
+        mixt__trainer_free_predict(t);
+    return status;
+}
+
+mixt_status mixt__trainer_outputs(mixt__trainer *t, int64_t *outputs)
+{
+    *outputs = 0;
+    MIXT_TRY(ready(t));
+    const mixt__graph *g = t->predict->graph;
+    *outputs = mixt__shape_count(&g->values[g->logits].shape) / t->settings.eval_batch;
+    return MIXT_OK;
+}
+
+mixt_status mixt__trainer_predict(mixt__trainer *t, const void *input, int64_t count, float *output)
+{
+    int64_t outputs, batch = t->settings.eval_batch;
+    MIXT_TRY(mixt__trainer_outputs(t, &outputs));
+    const mixt__graph *g = t->predict->graph;
+    size_t in_bytes = bytes_of(t->predict, g->input), sample = in_bytes / (size_t)batch;
+    for (int64_t first = 0; first < count; first += batch) {
+        int64_t valid = count - first < batch ? count - first : batch;
+        memcpy(t->predict_input, (const char *)input + (size_t)first * sample, (size_t)valid * sample);
+        memset((char *)t->predict_input + (size_t)valid * sample, 0, (size_t)(batch - valid) * sample);
+        mixt__run run = {.input = t->predict_input};
+        if (!t->backend->host_memory) {
+            MIXT_TRY(t->backend->upload(t->predict_device, t->predict_input, in_bytes));
+            run.input = t->predict_device;
+        }
+        MIXT_TRY(mixt__executable_run(t->predict, &run));
+        MIXT_TRY(t->backend->download(t->predict_output, mixt__executable_address(t->predict, g->logits),
+                                      bytes_of(t->predict, g->logits)));
+        memcpy(output + first * outputs, t->predict_output, (size_t)(valid * outputs) * sizeof(float));
+    }
+    return MIXT_OK;
+}
