@@ -1,6 +1,7 @@
 /* mixt train: trains a model as a configuration says. */
 #include "cli/commands.h"
 
+#include "cli/interchange.h"
 #include "cli/table.h"
 #include "cli/train_loop.h"
 
@@ -72,6 +73,8 @@ static mixt_status train(const cli_args *args, mixt__config *config)
     char path[1200];
     mixt_status status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
+        status = cli_init(&e, cli_flag(args, "quiet") || cli_flag(args, "json"));
+    if (status == MIXT_OK)
         status = cli_run_dir_create(&dir, config, mixt_data_describe(e.train)->kind);
     if (status == MIXT_OK)
         status = cli_train_loop(&e, &dir, cli_flag(args, "quiet") || cli_flag(args, "json"), &result);
@@ -128,6 +131,8 @@ const cli_command cli_train = {
             {"mixt train configs/mnist.yaml data.path=mnist precision=fp16 out=runs/fp16",
              "another format, another folder"},
             {"mixt train configs/gpt.yaml train.steps=200 train.batch=4 --json", "a short run for a script"},
+            {"mixt train my.yaml init=resnet50/ init_new_head=fc train.freeze='conv1,bn1,layer1'",
+             "fine-tune: torchvision's weights, a new head, the first layers as they are"},
         },
     .see_also = "eval|plan|config",
     .run = run,

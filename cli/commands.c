@@ -4,9 +4,8 @@
 #include <string.h>
 
 const cli_command *const cli_commands[] = {
-    &cli_demo,    &cli_train, &cli_eval,
-    &cli_plan,    &cli_bench, &cli_info,
-    &cli_convert, &cli_help,  &cli_completion_command,
+    &cli_demo, &cli_train,   &cli_eval,   &cli_plan, &cli_bench,
+    &cli_info, &cli_convert, &cli_export, &cli_help, &cli_completion_command,
     NULL,
 };
 

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-extern const cli_command cli_demo, cli_train, cli_eval, cli_plan, cli_bench, cli_info, cli_convert, cli_help,
-    cli_completion_command;
+extern const cli_command cli_demo, cli_train, cli_eval, cli_plan, cli_bench, cli_info, cli_convert, cli_export,
+    cli_help, cli_completion_command;
 
 #endif

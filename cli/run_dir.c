@@ -143,6 +143,8 @@ static mixt_status fill(cli_run_dir *dir, mixt__config *config, const char *kind
     char path[1200];
     MIXT_TRY(keep_policy(dir, config));
     MIXT_TRY(resolve_data(config, kind));
+    if (*mixt__config_string(config, MIXT_KEY_INIT))
+        MIXT_TRY(set_absolute(config, MIXT_KEY_INIT, "", mixt__config_string(config, MIXT_KEY_INIT)));
     MIXT_TRY(mixt__config_write(config, cli_run_dir_file(dir, "config.yaml", path)));
     dir->metrics = fopen(cli_run_dir_file(dir, "metrics.jsonl", path), "wx");
     if (!dir->metrics)

@@ -36,6 +36,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .input = MIXT_MODEL_IMAGES,
         .uses = MIXT_USES_DEPTH | MIXT_USES_WIDTH | MIXT_USES_CLASSES,
         .sizes = {.depth = 18, .classes = 1000},
+        .names = "resnet",
         .check = mixt__resnet_check,
     },
     {
@@ -45,6 +46,7 @@ const mixt__zoo_entry mixt__zoo[] = {
         .input = MIXT_MODEL_TOKENS,
         .uses = USES_TRANSFORMER,
         .sizes = {.layers = 6, .width = 384, .vocab = 256, .seq = 1024},
+        .names = "gpt2",
         .tokens = 256,
         .check = mixt__transformer_check,
     },
@@ -162,8 +164,8 @@ static void fill_number(int64_t *size, int64_t fallback)
         *size = fallback;
 }
 
-/** About 64 numbers a head, which fits every width: the nearest divisor below. */
-static int64_t default_heads(int64_t width)
+/* The nearest divisor below, so that it fits every width. */
+int64_t mixt__model_default_heads(int64_t width)
 {
     int64_t heads = width >= 64 ? width / 64 : 1;
     while (width % heads)
@@ -188,7 +190,7 @@ static void fill(const mixt__zoo_entry *entry, const mixt_data_info *data, mixt_
     if (s->norm == MIXT_NORM_AUTO)
         s->norm = own->norm;
     if (entry->uses & MIXT_USES_HEADS)
-        fill_number(&s->heads, default_heads(s->width));
+        fill_number(&s->heads, mixt__model_default_heads(s->width));
     if (entry->uses & MIXT_USES_VOCAB)
         fill_number(&s->vocab, data->classes);
     if (entry->uses & MIXT_USES_CLASSES)

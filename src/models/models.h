@@ -52,6 +52,7 @@ typedef struct mixt__zoo_entry {
     mixt__model_input input;
     unsigned uses;           // mixt__model_uses
     mixt__model_sizes sizes; // defaults
+    const char *names;       // family of names in other programs' files (store/names.h); NULL: there is none
     int64_t tokens;          // tokens in a sample where the data leaves that open; 0: the model takes no tokens
     /** Rules between sizes, and between sizes and data; NULL: none. All defaults are filled in. */
     mixt_status (*check)(const mixt__model_sizes *sizes, const mixt_data_info *data);
@@ -62,6 +63,9 @@ extern const mixt__zoo_entry mixt__zoo[];
 
 /** The record of a name; the failure lists the names and guesses which was meant. */
 mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry);
+
+/** Attention heads of a width where none were chosen: about 64 numbers each. */
+int64_t mixt__model_default_heads(int64_t width);
 
 /** Makes a zoo model for a data set: cross-entropy for classes and tokens, mean squared error for values.
  *  @param sizes what the user chose; filled in. The model points at it: it must live as long. */

@@ -1,0 +1,116 @@
+/* mixt export: the weights of a run for other programs. */
+#include "cli/commands.h"
+
+#include "cli/interchange.h"
+#include "cli/run_dir.h"
+#include "cli/term.h"
+#include "mixt/num.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { BLOCK_OF_TOKENS = 128 }; // vocabularies are filled up to a multiple of at most this
+
+/** Tokens of the data, where the model has a few more to fill a block; 0: all of the model's. */
+static mixt_status real_vocab(const cli_args *args, const mixt__config *config, int64_t *vocab)
+{
+    int64_t chosen = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    *vocab = cli_int(args, "vocab");
+    if (*vocab || !chosen)
+        return MIXT_OK;
+    cli_experiment e;
+    mixt_status status = cli_experiment_open(&e, config);
+    if (status == MIXT_OK) {
+        int64_t classes = mixt_data_describe(e.train)->classes;
+        *vocab = classes < chosen && chosen - classes < BLOCK_OF_TOKENS ? classes : 0;
+    }
+    cli_experiment_close(&e);
+    if (status != MIXT_OK)
+        return mixt__fail_context(status,
+                                  "net.vocab is %lld; to know how many tokens are real, the data is needed: give "
+                                  "--vocab N instead",
+                                  (long long)chosen);
+    return MIXT_OK;
+}
+
+static mixt_status make_folder(const char *path)
+{
+    struct stat facts;
+    if (!mkdir(path, 0777) || (errno == EEXIST && !stat(path, &facts) && S_ISDIR(facts.st_mode)))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", path, strerror(errno));
+}
+
+static mixt_status export_run(const cli_args *args, const mixt__config *config, int64_t *tensors, char folder[4096])
+{
+    const char *run = cli_word(args, 0), *out = cli_text(args, "out");
+    char source[4096];
+    mixt__export_request r = {.source = source, .folder = folder, .overwrite = cli_flag(args, "overwrite")};
+    if (snprintf(source, sizeof source, "%s/model.safetensors", run) >= (int)sizeof source ||
+        snprintf(folder, 4096, *out ? "%.0s%s" : "%s/export", run, out) >= 4096)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
+    MIXT_TRY(cli_names(config, &r.names, &r.facts));
+    r.dtype = mixt_dtype_parse(cli_text(args, "dtype"));
+    MIXT_TRY(real_vocab(args, config, &r.vocab));
+    MIXT_TRY(make_folder(folder));
+    mixt_status status = mixt__weights_export(&r, tensors);
+    if (status == MIXT_OK && !r.names)
+        fprintf(stderr, "mixt export: other programs have no model %s: the tensors keep mixt's names\n",
+                mixt__config_string(config, MIXT_KEY_MODEL));
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    mixt__config *config;
+    char folder[4096];
+    int64_t tensors = 0;
+    mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
+    if (status == MIXT_OK)
+        status = export_run(args, config, &tensors, folder);
+    mixt__config_free(config);
+    if (status != MIXT_OK)
+        return cli_failed();
+    if (!cli_flag(args, "json")) {
+        printf("%s: %lld tensors, %s\n", folder, (long long)tensors, cli_text(args, "dtype"));
+        return CLI_OK;
+    }
+    json_t *row = json_pack("{s:s, s:s, s:I}", "folder", folder, "dtype", cli_text(args, "dtype"), "tensors",
+                            (json_int_t)tensors);
+    json_dumpf(row, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(row);
+    return CLI_OK;
+}
+
+const cli_command cli_export = {
+    .name = "export",
+    .summary = "write the weights of a run for other programs",
+    .description =
+        "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt and bert_mlm in "
+        "the "
+        "names and layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in "
+        "torchvision's (load_state_dict takes the file). Other models keep mixt's own names.\n\n"
+        "Tokens that only fill the vocabulary up to a round number are left out. 'mixt train … init=FOLDER' is the way "
+        "back. Existing files are not touched without --overwrite.",
+    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
+    .options =
+        {
+            {"format", 'f', CLI_CHOICE, "F", "safetensors", "safetensors", .help = "kind of file"},
+            {"dtype", 'd', CLI_CHOICE, "D", "fp32|fp16|bf16", "fp32", .help = "number format of the weights"},
+            {"out", 'o', CLI_TEXT, "DIR", .help = "folder to write to; made if it is not there"},
+            {"vocab", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 16777216,
+             .help = "tokens that are real; 0: as the data says"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace files that exist"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+        },
+    .examples =
+        {
+            {"mixt export runs/gpt --dtype bf16 --out gpt2-mine", "for transformers.GPT2LMHeadModel.from_pretrained"},
+            {"mixt train configs/gpt.yaml data.path=FILE init=gpt2-mine", "and on with those weights"},
+        },
+    .see_also = "train|convert",
+    .run = run,
+};

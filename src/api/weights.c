@@ -1,0 +1,64 @@
+/* From a weights file of any known kind into the parameters of a trainer. */
+#include "api/weights.h"
+
+#include <string.h>
+
+static mixt_status read_all(mixt__params *params, mixt__weights *weights)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < params->count; i++)
+        most = params->table[i].count > most ? params->table[i].count : most;
+    float *values = mixt__alloc_uninit((size_t)most * sizeof *values);
+    mixt_status status =
+        values ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %lld values", (long long)most);
+    for (int64_t i = 0; status == MIXT_OK && i < params->count; i++) {
+        if (!weights->taken[i])
+            continue;
+        status = mixt__weights_read(weights, i, values);
+        if (status == MIXT_OK)
+            status = mixt__params_set(params, (int32_t)i, values);
+    }
+    mixt__free(values);
+    return status == MIXT_OK ? mixt__params_refresh_copies(params) : status;
+}
+
+static mixt_status init(mixt__trainer *t, const mixt__weights_request *request, mixt__file_tensor *wanted,
+                        mixt__weights **weights)
+{
+    mixt__weights_request r = *request;
+    mixt__name_facts facts = {0};
+    for (int64_t i = 0; i < t->params->count; i++) {
+        const mixt__param *p = &t->params->table[i];
+        wanted[i] = (mixt__file_tensor){.name = p->name, .dtype = MIXT_DTYPE_FP32, .rank = p->shape.rank};
+        memcpy(wanted[i].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
+    }
+    r.wanted = wanted;
+    r.count = t->params->count;
+    if (request->facts) {
+        facts = *request->facts;
+        mixt__name_facts_read(&facts, wanted, r.count);
+        r.facts = &facts;
+    }
+    MIXT_TRY(mixt__weights_open(&r, weights));
+    mixt_status status = mixt__trainer_allocate(t);
+    return status == MIXT_OK ? read_all(t->params, *weights) : status;
+}
+
+mixt_status mixt__trainer_init(mixt_trainer *trainer, const mixt__weights_request *request, mixt__weights **weights)
+{
+    mixt__trainer *t = &trainer->core;
+    *weights = NULL;
+    if (!t->train)
+        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer before loading weights");
+    mixt__file_tensor *wanted = mixt__alloc((size_t)(t->params->count + 1) * sizeof *wanted);
+    mixt_status status = wanted ? init(t, request, wanted, weights)
+                                : mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %s", request->path);
+    if (*weights)
+        (*weights)->plan.here = NULL; // it was ours
+    mixt__free(wanted);
+    if (status != MIXT_OK) {
+        mixt__weights_close(*weights);
+        *weights = NULL;
+    }
+    return mixt__context_note(trainer->context, status);
+}

@@ -1,0 +1,165 @@
+/* Writing weights under another program's names and layouts, with its config.json. */
+#include "base/status.h"
+#include "mixt/num.h"
+#include "store/file.h"
+#include "store/weights.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct exporter {
+    const mixt__export_request *request;
+    mixt__safetensors *file;
+    mixt__name_plan plan;
+    mixt__file_tensor *there; // what is written, by entry
+    float *here, *moved;      // one tensor: as it is in the file, in its new layout
+    void *low;                // and in its new format
+} exporter;
+
+/* ---- facts ---- */
+
+/** The number behind "h." in "h.12.ln1.weight"; -1: there is none. */
+static int64_t block_number(const char *name)
+{
+    long long number = -1;
+    return sscanf(name, "h.%lld.", &number) == 1 ? (int64_t)number : -1;
+}
+
+void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *here, int64_t count)
+{
+    const struct {
+        const char *name;
+        int64_t *rows, *columns;
+    } sizes[] = {
+        {"wte.weight", &facts->vocab, &facts->width}, {"wpe.weight", &facts->positions, NULL},
+        {"wtt.weight", &facts->types, NULL},          {"h.0.mlp.fc.weight", &facts->inner, NULL},
+        {"fc.weight", &facts->classes, NULL},         {"classifier.6.weight", &facts->classes, NULL},
+    };
+    for (int64_t i = 0; i < count; i++) {
+        int64_t block = block_number(here[i].name);
+        if (block >= facts->layers)
+            facts->layers = block + 1;
+        for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+            if (here[i].rank != 2 || strcmp(here[i].name, sizes[k].name))
+                continue;
+            *sizes[k].rows = here[i].dims[0];
+            if (sizes[k].columns)
+                *sizes[k].columns = here[i].dims[1];
+        }
+    }
+}
+
+/* ---- tensors ---- */
+
+static mixt_status prepare(exporter *x)
+{
+    const mixt__export_request *r = x->request;
+    int64_t most = 1;
+    MIXT_TRY(mixt__safetensors_open(r->source, &x->file));
+    MIXT_TRY(mixt__name_plan_make(&x->plan, r->names, x->file->tensors, x->file->count, r->vocab));
+    x->there = mixt__alloc((size_t)(x->plan.count + 1) * sizeof *x->there);
+    for (int64_t i = 0; i < x->file->count; i++) {
+        const mixt__file_tensor *t = &x->file->tensors[i];
+        int64_t n = mixt__file_tensor_count(t->dtype, t->rank, t->dims);
+        if (!mixt_dtype_is_float(t->dtype))
+            return mixt__fail(MIXT_ERROR_DTYPE, "%s: tensor '%s' is %s, expected a float format", r->source, t->name,
+                              mixt_dtype_name(t->dtype));
+        most = n > most ? n : most;
+    }
+    for (int64_t i = 0; x->there && i < x->plan.count; i++) {
+        x->there[i] = x->plan.entries[i].there;
+        if (x->there[i].dtype != MIXT_DTYPE_INT64)
+            x->there[i].dtype = r->dtype;
+    }
+    x->here = mixt__alloc_uninit((size_t)most * sizeof *x->here);
+    x->moved = mixt__alloc_uninit((size_t)most * sizeof *x->moved);
+    x->low = mixt__alloc_uninit((size_t)most * sizeof *x->moved);
+    if (!x->there || !x->here || !x->moved || !x->low)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to export it", r->source);
+    return MIXT_OK;
+}
+
+/** A weight that becomes infinite is a broken model: better no file. */
+static mixt_status check_range(const exporter *x, const char *name, int64_t count)
+{
+    const float limit = 65520.0f; // from here on FP16 rounds to infinity
+    for (int64_t i = 0; x->request->dtype == MIXT_DTYPE_FP16 && i < count; i++)
+        if (isfinite(x->moved[i]) && fabsf(x->moved[i]) >= limit)
+            return mixt__fail(MIXT_ERROR_DTYPE,
+                              "tensor '%s' holds %g, beyond fp16's largest 65504: export bf16 or fp32", name,
+                              (double)x->moved[i]);
+    return MIXT_OK;
+}
+
+static mixt_status fetch(void *argument, int64_t index, const void **data)
+{
+    exporter *x = argument;
+    static const int64_t zero = 0;
+    const mixt__name_entry *e = &x->plan.entries[index];
+    const mixt__file_tensor *source = &x->file->tensors[e->here];
+    if (e->rule->layout == MIXT_LAYOUT_COUNTER) {
+        *data = &zero;
+        return MIXT_OK;
+    }
+    int64_t whole = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
+    int64_t count = mixt__file_tensor_count(e->there.dtype, e->there.rank, e->there.dims);
+    MIXT_TRY(mixt_convert(x->here, MIXT_DTYPE_FP32, source->data, source->dtype, whole, NULL));
+    mixt__name_to_there(&x->plan, e, x->here, x->moved);
+    MIXT_TRY(check_range(x, e->there.name, count));
+    *data = x->low;
+    return mixt_convert(x->low, x->request->dtype, x->moved, MIXT_DTYPE_FP32, count, NULL);
+}
+
+static mixt_status write_weights(exporter *x)
+{
+    char path[4096];
+    const mixt__text_pair format = {"format", x->request->names ? "pt" : "mixt"};
+    const mixt__metadata metadata = {.pairs = &format, .count = 1};
+    snprintf(path, sizeof path, "%s/model.safetensors", x->request->folder);
+    return mixt__safetensors_write_from(path, x->there, x->plan.count, &metadata, x->request->overwrite, fetch, x);
+}
+
+static mixt_status write_config(exporter *x)
+{
+    char path[4096];
+    mixt__name_facts facts = x->request->facts;
+    mixt__name_facts_read(&facts, x->file->tensors, x->file->count);
+    facts.dtype = x->request->dtype;
+    if (x->request->vocab && x->request->vocab < facts.vocab)
+        facts.vocab = x->request->vocab;
+    char *text = mixt__names_config(x->request->names, &facts);
+    if (!text)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for config.json");
+    snprintf(path, sizeof path, "%s/config.json", x->request->folder);
+    mixt__file_writer writer = {.fd = -1};
+    mixt_status status = mixt__file_writer_open(&writer, path, x->request->overwrite);
+    if (status == MIXT_OK)
+        status = mixt__file_writer_append(&writer, text, strlen(text));
+    if (status == MIXT_OK)
+        status = mixt__file_writer_append(&writer, "\n", 1);
+    if (status == MIXT_OK)
+        status = mixt__file_writer_commit(&writer);
+    mixt__file_writer_abandon(&writer);
+    free(text);
+    return status;
+}
+
+mixt_status mixt__weights_export(const mixt__export_request *request, int64_t *tensors)
+{
+    exporter x = {.request = request};
+    mixt_status status = prepare(&x);
+    *tensors = x.plan.count;
+    if (status == MIXT_OK)
+        status = write_weights(&x);
+    if (status == MIXT_OK && request->names)
+        status = write_config(&x);
+    mixt__free(x.low);
+    mixt__free(x.moved);
+    mixt__free(x.here);
+    mixt__free(x.there);
+    mixt__name_plan_free(&x.plan);
+    mixt__safetensors_close(x.file);
+    return status;
+}

@@ -1,0 +1,97 @@
+/* Tensors of a model family under the names and in the layouts of another program.
+ *
+ * A family is a table of rules, each a pair of name patterns with a layout between them; a plan applies the table to
+ * the tensors that a model has here. Writing and reading both follow the plan, so what goes out comes back. Not here:
+ * files (weights.h) and models.
+ */
+#ifndef MIXT_STORE_NAMES_H
+#define MIXT_STORE_NAMES_H
+
+#include "base/alloc.h"
+#include "store/tensor.h"
+
+/** How a tensor here (in front) lies there (behind). */
+typedef enum mixt__layout {
+    MIXT_LAYOUT_SAME,
+    MIXT_LAYOUT_TRANSPOSED, // (out, in) → (in, out)
+    MIXT_LAYOUT_CHANNELS,   // (O, H, W, C) → (O, C, H, W); other ranks as they are
+    MIXT_LAYOUT_FEATURES,   // (O, H·W·C) → (O, C·H·W): a linear layer on a flattened image
+    MIXT_LAYOUT_COUNTER,    // nothing → one INT64 of 0, beside the tensor here
+} mixt__layout;
+
+/** In patterns '#' stands for a number and '*' for a word without a dot: the n-th of one is the n-th of the other. A
+ *  layout moves tensors of its own rank; others (a layer's bias) are the same on both sides. */
+typedef struct mixt__name_rule {
+    const char *here, *there;
+    mixt__layout layout;
+    int part, parts;  // there are the rows of this part of the tensor here; parts 0: all of it
+    int64_t channels; // FEATURES: C
+    bool vocabulary;  // rows are tokens: here there may be more of them, to fill a block
+} mixt__name_rule;
+
+typedef struct mixt__name_pair {
+    const char *first, *second;
+} mixt__name_pair;
+
+/** Sizes of a model that config.json tells and shapes alone may not. */
+typedef struct mixt__name_facts {
+    int64_t layers, width, inner, heads, vocab, positions, types, classes;
+    char architecture[32];
+    mixt_dtype dtype;
+} mixt__name_facts;
+
+/** One entry of config.json: a fact by its place in mixt__name_facts, or a constant that the model has here. */
+typedef struct mixt__name_field {
+    const char *key;
+    size_t fact;      // offsetof(mixt__name_facts, …) + 1 of an int64_t; 0: a constant
+    const char *json; // the constant as JSON
+    bool free;        // another value there does not change what the model computes
+} mixt__name_field;
+
+typedef struct mixt__names {
+    const char *family; // "gpt2"
+    const char *prefix; // a file may leave this beginning of names away; "": none
+    const mixt__name_rule *rules;
+    const mixt__name_pair *aliases; // ends of names: as written, as a file may say instead
+    const mixt__name_pair *tied;    // names there: the first, if present, must hold what the second holds
+    const char *const *ignored;     // globs over names there: known, of no use here
+    const mixt__name_field *fields; // of config.json
+} mixt__names;
+
+/** The family of a name; NULL: there is none. */
+const mixt__names *mixt__names_find(const char *family);
+
+typedef struct mixt__name_entry {
+    const mixt__name_rule *rule;
+    int64_t here;            // index of the tensor here
+    int64_t first, rows;     // its rows
+    mixt__file_tensor there; // without data
+} mixt__name_entry;
+
+typedef struct mixt__name_plan {
+    const mixt__names *names; // NULL: all as it is
+    const mixt__file_tensor *here;
+    int64_t here_count;
+    mixt__name_entry *entries;
+    int64_t count, capacity;
+    mixt__arena arena;
+} mixt__name_plan;
+
+/** Finds what each tensor here is there; fails on one that no rule knows.
+ *  @param names NULL: the same names and layouts on both sides
+ *  @param here borrowed as long as the plan lives
+ *  @param vocab tokens that count: rows of vocabulary tensors past it are left out; 0: all of them */
+mixt_status mixt__name_plan_make(mixt__name_plan *plan, const mixt__names *names, const mixt__file_tensor *here,
+                                 int64_t count, int64_t vocab);
+void mixt__name_plan_free(mixt__name_plan *plan);
+
+/** Values of an entry from the layout here to the one there, and back. `here` is the whole tensor. */
+void mixt__name_to_there(const mixt__name_plan *plan, const mixt__name_entry *entry, const float *here, float *there);
+void mixt__name_from_there(const mixt__name_plan *plan, const mixt__name_entry *entry, const float *there, float *here);
+
+/** config.json of a model; NULL when the family has none or memory ran out. Caller frees with free(). */
+char *mixt__names_config(const mixt__names *names, const mixt__name_facts *facts);
+/** Fails when a config.json speaks of another model than the facts. The number of tokens may differ. */
+mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_facts *facts, const char *path);
+
+#endif

@@ -1,0 +1,94 @@
+/* config.json: written from a family's table of fields, and read back against it. */
+#include "store/names_families.h"
+
+#include "base/status.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const mixt__names *const families[] = {&mixt__names_gpt2, &mixt__names_bert, &mixt__names_resnet,
+                                              &mixt__names_vgg, NULL};
+
+const mixt__names *mixt__names_find(const char *family)
+{
+    for (int i = 0; family && families[i]; i++)
+        if (!strcmp(families[i]->family, family))
+            return families[i];
+    return NULL;
+}
+
+/** A field's value as JSON; NULL: no memory. */
+static json_t *value_of(const mixt__name_field *field, const mixt__name_facts *facts)
+{
+    if (!field->fact)
+        return json_loads(field->json, JSON_DECODE_ANY, NULL);
+    if (field->fact == MIXT_FACT(architecture))
+        return json_string(facts->architecture);
+    int64_t number;
+    memcpy(&number, (const char *)facts + field->fact - 1, sizeof number);
+    return json_integer(number);
+}
+
+static const char *dtype_name(mixt_dtype dtype)
+{
+    return dtype == MIXT_DTYPE_FP16 ? "float16" : dtype == MIXT_DTYPE_BF16 ? "bfloat16" : "float32";
+}
+
+char *mixt__names_config(const mixt__names *names, const mixt__name_facts *facts)
+{
+    json_t *config = json_object();
+    bool complete = config && names->fields;
+    for (const mixt__name_field *field = names->fields; complete && field->key; field++)
+        complete = !json_object_set_new(config, field->key, value_of(field, facts));
+    complete = complete && !json_object_set_new(config, "dtype", json_string(dtype_name(facts->dtype)));
+    char *text = complete ? json_dumps(config, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(config);
+    return text;
+}
+
+/** Whole numbers and others meet as doubles: 1e-12 may stand there as an integer's neighbour. */
+static bool same_value(const json_t *a, const json_t *b)
+{
+    if (json_is_number(a) && json_is_number(b))
+        return json_number_value(a) == json_number_value(b);
+    return json_equal(a, b);
+}
+
+static mixt_status check_field(const mixt__name_field *field, const json_t *config, const mixt__name_facts *facts,
+                               const char *path)
+{
+    const json_t *found = json_object_get(config, field->key);
+    if (!found || field->free)
+        return MIXT_OK;
+    json_t *expected = value_of(field, facts);
+    mixt_status status = MIXT_OK;
+    if (!expected) {
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory to check %s", path);
+    } else if (!same_value(expected, found)) {
+        char *has = json_dumps(found, JSON_ENCODE_ANY), *needs = json_dumps(expected, JSON_ENCODE_ANY);
+        status = mixt__fail(MIXT_ERROR_FORMAT,
+                            "%s: %s is %s, the model here has %s: choose the model's sizes (net.…) to fit, or another "
+                            "file",
+                            path, field->key, has ? has : "?", needs ? needs : "?");
+        free(has);
+        free(needs);
+    }
+    json_decref(expected);
+    return status;
+}
+
+mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_facts *facts, const char *path)
+{
+    json_error_t error;
+    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!config)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+    mixt_status status = MIXT_OK;
+    if (!json_is_object(config))
+        status = mixt__fail(MIXT_ERROR_FORMAT, "%s: is not a JSON object", path);
+    for (const mixt__name_field *field = names->fields; status == MIXT_OK && field && field->key; field++)
+        status = check_field(field, config, facts, path);
+    json_decref(config);
+    return status;
+}

@@ -1,0 +1,264 @@
+/* Opening a weights file for a model: which names it uses, whether every tensor is there and fits, what is left over.
+ */
+#include "store/weights.h"
+
+#include "base/globs.h"
+#include "base/status.h"
+#include "mixt/num.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** Appends a name to a list for people; what does not fit is counted by the caller's dots. */
+static void list_add(char *list, size_t size, const char *name)
+{
+    size_t used = strlen(list), length = strlen(name);
+    if (used + length + 8 < size)
+        snprintf(list + used, size - used, "%s%s", used ? ", " : "", name);
+    else if (used + 6 < size && (used < 3 || strcmp(list + used - 3, "...")))
+        snprintf(list + used, size - used, ", ...");
+}
+
+/** The file itself, or the one inside a folder. */
+static mixt_status find_file(mixt__weights *w, const char *path)
+{
+    struct stat facts;
+    bool folder = !stat(path, &facts) && S_ISDIR(facts.st_mode);
+    if (snprintf(w->path, sizeof w->path, folder ? "%s/model.safetensors" : "%s", path) >= (int)sizeof w->path)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", path);
+    char index[sizeof w->path + 16];
+    snprintf(index, sizeof index, "%s.index.json", w->path);
+    if (folder && access(w->path, F_OK) && !access(index, F_OK))
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the weights are cut into several files: join them into one",
+                          path);
+    if (folder && access(w->path, F_OK))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the folder holds no model.safetensors", path);
+    return MIXT_OK;
+}
+
+static mixt_status check_config(const mixt__weights *w, const mixt__weights_request *r)
+{
+    char path[sizeof w->path];
+    snprintf(path, sizeof path, "%s", w->path);
+    char *name = strrchr(path, '/');
+    if (!w->foreign || !r->facts || !name || strcmp(name, "/model.safetensors"))
+        return MIXT_OK;
+    snprintf(name, sizeof path - (size_t)(name - path), "/config.json");
+    return access(path, F_OK) ? MIXT_OK : mixt__names_check_config(w->plan.names, r->facts, path);
+}
+
+/* ---- finding tensors ---- */
+
+/** The tensor of a name, or of the name without the family's prefix. */
+static const mixt__file_tensor *find_plain(const mixt__weights *w, const char *name)
+{
+    const mixt__file_tensor *found = mixt__safetensors_find(w->file, name);
+    size_t length = w->foreign ? strlen(w->plan.names->prefix) : 0;
+    if (!found && length && !strncmp(name, w->plan.names->prefix, length))
+        found = mixt__safetensors_find(w->file, name + length);
+    return found;
+}
+
+static const mixt__file_tensor *find(const mixt__weights *w, const char *name)
+{
+    const mixt__file_tensor *found = find_plain(w, name);
+    const mixt__name_pair *alias = w->foreign ? w->plan.names->aliases : NULL;
+    for (; !found && alias && alias->first; alias++) {
+        size_t length = strlen(name), end = strlen(alias->first);
+        char other[512];
+        if (length < end || strcmp(name + length - end, alias->first) ||
+            snprintf(other, sizeof other, "%.*s%s", (int)(length - end), name, alias->second) >= (int)sizeof other)
+            continue;
+        found = find_plain(w, other);
+    }
+    return found;
+}
+
+/** Whether a tensor is what an entry needs; a vocabulary may have fewer rows than here, which shortens the entry. */
+static bool fits(const mixt__file_tensor *tensor, mixt__name_entry *e)
+{
+    bool same = mixt_dtype_is_float(tensor->dtype) && tensor->rank == e->there.rank;
+    for (int i = 0; same && i < tensor->rank; i++)
+        same = tensor->dims[i] == e->there.dims[i] ||
+               (!i && e->rule->vocabulary && tensor->dims[0] > 0 && tensor->dims[0] < e->rows);
+    if (same && e->rule->vocabulary)
+        e->rows = e->there.dims[0] = tensor->dims[0];
+    return same;
+}
+
+static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, const mixt__file_tensor *tensor)
+{
+    const char *here = w->plan.here[e->here].name, *there = e->there.name;
+    char both[512];
+    snprintf(both, sizeof both, strcmp(here, there) ? "'%s' ('%s' in mixt)" : "'%s'", there, here);
+    mixt__dims_text wants = mixt__dims_print(e->there.rank, e->there.dims);
+    if (!tensor)
+        return mixt__fail(MIXT_ERROR_FORMAT,
+                          "%s: tensor %s is missing: expected %s; nothing was loaded (init_skip leaves names out)",
+                          w->path, both, wants.text);
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s: tensor %s is %s %s, expected a float tensor %s; nothing was loaded",
+                      w->path, both, mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text,
+                      wants.text);
+}
+
+/** Looks up every entry of the plan. A tensor made of several is taken whole or not at all. */
+static mixt_status match_entries(mixt__weights *w, mixt__globs *skip, mixt__globs *head)
+{
+    for (int64_t i = 0; i < w->plan.here_count; i++)
+        w->taken[i] = !mixt__globs_find(skip, w->plan.here[i].name);
+    for (int64_t i = 0; i < w->plan.count; i++) {
+        mixt__name_entry *e = &w->plan.entries[i];
+        const char *here = w->plan.here[e->here].name;
+        if (e->rule->layout == MIXT_LAYOUT_COUNTER || !w->taken[e->here])
+            continue;
+        const mixt__file_tensor *tensor = find(w, e->there.name);
+        if (tensor && fits(tensor, e))
+            w->sources[i] = tensor;
+        else if (mixt__globs_find(head, here))
+            w->taken[e->here] = false;
+        else
+            return explain(w, e, tensor);
+        if (e->rule->vocabulary && w->plan.here[e->here].dims[0] - e->rows > w->padded)
+            w->padded = w->plan.here[e->here].dims[0] - e->rows;
+    }
+    for (int64_t i = 0; i < w->plan.here_count; i++) {
+        w->loaded += w->taken[i];
+        if (!w->taken[i])
+            list_add(w->skipped, sizeof w->skipped, w->plan.here[i].name);
+    }
+    return mixt__globs_check(skip, "init_skip");
+}
+
+/** A head with weights of its own, where the model here uses the embedding, would be lost without a word. */
+static mixt_status check_tied(const mixt__weights *w)
+{
+    const mixt__name_pair *pair = w->foreign ? w->plan.names->tied : NULL;
+    for (; pair && pair->first; pair++) {
+        const mixt__file_tensor *copy = find_plain(w, pair->first), *original = find(w, pair->second);
+        if (copy && original && copy != original &&
+            (copy->bytes != original->bytes || memcmp(copy->data, original->data, copy->bytes)))
+            return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                              "%s: '%s' differs from '%s': the model here uses one tensor for both (tied weights)",
+                              w->path, pair->first, pair->second);
+    }
+    return MIXT_OK;
+}
+
+static bool known(const mixt__weights *w, const mixt__file_tensor *tensor)
+{
+    for (int64_t i = 0; i < w->plan.count; i++)
+        if (w->sources[i] ? w->sources[i] == tensor : find(w, w->plan.entries[i].there.name) == tensor)
+            return true;
+    const mixt__names *names = w->plan.names;
+    for (int i = 0; names && names->ignored && names->ignored[i]; i++)
+        if (!fnmatch(names->ignored[i], tensor->name, 0))
+            return true;
+    for (const mixt__name_pair *pair = names ? names->tied : NULL; pair && pair->first; pair++)
+        if (find_plain(w, pair->first) == tensor)
+            return true;
+    return false;
+}
+
+/* ---- opening and reading ---- */
+
+static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
+{
+    MIXT_TRY(find_file(w, r->path));
+    MIXT_TRY(mixt__safetensors_open(w->path, &w->file));
+    const char *format = mixt__safetensors_metadata(w->file, "format");
+    w->foreign = r->names && !(format && !strcmp(format, "mixt"));
+    MIXT_TRY(mixt__name_plan_make(&w->plan, w->foreign ? r->names : NULL, r->wanted, r->count, 0));
+    MIXT_TRY(check_config(w, r));
+    int64_t most = 1;
+    for (int64_t i = 0; i < w->plan.count; i++) {
+        const mixt__file_tensor *there = &w->plan.entries[i].there;
+        int64_t count = mixt__file_tensor_count(there->dtype, there->rank, there->dims);
+        most = count > most ? count : most;
+    }
+    w->sources = mixt__alloc((size_t)(w->plan.count + 1) * sizeof *w->sources);
+    w->taken = mixt__alloc((size_t)(r->count + 1) * sizeof *w->taken);
+    w->buffer = mixt__alloc_uninit((size_t)most * sizeof *w->buffer);
+    if (!w->sources || !w->taken || !w->buffer)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to read it", w->path);
+    return MIXT_OK;
+}
+
+static mixt_status match(mixt__weights *w, const mixt__weights_request *r)
+{
+    mixt__globs skip, head;
+    MIXT_TRY(mixt__globs_parse(&skip, r->skip, false, "init_skip"));
+    mixt_status status = mixt__globs_parse(&head, r->new_head, false, "init_new_head");
+    if (status == MIXT_OK)
+        status = match_entries(w, &skip, &head);
+    mixt__globs_free(&skip);
+    mixt__globs_free(&head);
+    if (status == MIXT_OK)
+        status = check_tied(w);
+    for (int64_t i = 0; status == MIXT_OK && i < w->file->count; i++)
+        if (!known(w, &w->file->tensors[i]))
+            list_add(w->left_over, sizeof w->left_over, w->file->tensors[i].name);
+    return status;
+}
+
+mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weights **weights)
+{
+    mixt__weights *w = mixt__alloc(sizeof *w);
+    *weights = NULL;
+    if (!w)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", request->path);
+    mixt_status status = open_file(w, request);
+    if (status == MIXT_OK)
+        status = match(w, request);
+    if (status == MIXT_OK)
+        *weights = w;
+    else
+        mixt__weights_close(w);
+    return status;
+}
+
+/** Rows that only fill a block must not stand out: with the mean of the others, their logit is the mean logit, and all
+ *  of them together take less than their share of the vocabulary from any softmax. */
+static void fill_rows(const mixt__file_tensor *here, int64_t given, float *values)
+{
+    int64_t columns = 1;
+    for (int i = 1; i < here->rank; i++)
+        columns *= here->dims[i];
+    for (int64_t c = 0; c < columns; c++) {
+        double sum = 0;
+        for (int64_t r = 0; r < given; r++)
+            sum += (double)values[r * columns + c];
+        for (int64_t r = given; r < here->dims[0]; r++)
+            values[r * columns + c] = (float)(sum / (double)given);
+    }
+}
+
+mixt_status mixt__weights_read(mixt__weights *w, int64_t index, float *values)
+{
+    for (int64_t i = 0; i < w->plan.count; i++) {
+        const mixt__name_entry *e = &w->plan.entries[i];
+        const mixt__file_tensor *source = w->sources[i];
+        if (e->here != index || !source)
+            continue;
+        int64_t count = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
+        MIXT_TRY(mixt_convert(w->buffer, MIXT_DTYPE_FP32, source->data, source->dtype, count, NULL));
+        mixt__name_from_there(&w->plan, e, w->buffer, values);
+        if (e->rule->vocabulary && e->rows < w->plan.here[index].dims[0])
+            fill_rows(&w->plan.here[index], e->rows, values);
+    }
+    return MIXT_OK;
+}
+
+void mixt__weights_close(mixt__weights *w)
+{
+    if (!w)
+        return;
+    mixt__name_plan_free(&w->plan);
+    mixt__safetensors_close(w->file);
+    mixt__free(w->sources);
+    mixt__free(w->taken);
+    mixt__free(w->buffer);
+    mixt__free(w);
+}

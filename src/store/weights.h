@@ -1,0 +1,57 @@
+/* Weights from a file of mixt or of another program into tensors here, and from here into such a file.
+ *
+ * Everything is checked when a file is opened: after that, reading cannot find a tensor missing or misshapen.
+ */
+#ifndef MIXT_STORE_WEIGHTS_H
+#define MIXT_STORE_WEIGHTS_H
+
+#include "store/names.h"
+#include "store/safetensors.h"
+
+typedef struct mixt__weights_request {
+    const char *path;                // a .safetensors file, or a folder with model.safetensors and perhaps config.json
+    const mixt__names *names;        // of the other program; NULL: only files with the names here
+    const mixt__name_facts *facts;   // what config.json is held against; NULL: it is not looked at
+    const mixt__file_tensor *wanted; // name, rank, dims; borrowed
+    int64_t count;
+    const char *skip;     // globs over names here: not taken from the file
+    const char *new_head; // the same: taken only where the file has them in the right shape
+} mixt__weights_request;
+
+typedef struct mixt__weights {
+    char path[4096];
+    mixt__safetensors *file;
+    mixt__name_plan plan;
+    const mixt__file_tensor **sources; // by entry of the plan; NULL: not taken
+    bool *taken;                       // by wanted tensor
+    float *buffer;
+    bool foreign;        // in the names and layouts of the other program
+    int64_t loaded;      // tensors taken
+    int64_t padded;      // rows past the vocabulary of the file, which get the mean of the others
+    char skipped[512];   // wanted but not taken: names, for people
+    char left_over[512]; // in the file but not wanted
+} mixt__weights;
+
+/** A file whose metadata says "format": "mixt" has the names here; any other those of request->names. */
+mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weights **weights);
+/** Values of wanted tensor `index`, which must be taken. */
+mixt_status mixt__weights_read(mixt__weights *weights, int64_t index, float *values);
+void mixt__weights_close(mixt__weights *weights);
+
+typedef struct mixt__export_request {
+    const char *source;       // a file with the names here
+    const char *folder;       // exists
+    const mixt__names *names; // NULL: the names stay
+    mixt__name_facts facts;   // heads and architecture; the others are read off the tensors
+    mixt_dtype dtype;         // FP32, FP16 or BF16
+    int64_t vocab;            // tokens that count; 0: all
+    bool overwrite;
+} mixt__export_request;
+
+/** Writes folder/model.safetensors and, for a family that has one, folder/config.json; each all or nothing. */
+mixt_status mixt__weights_export(const mixt__export_request *request, int64_t *tensors);
+
+/** Reads sizes off tensors: what heads, architecture and dtype are stays as it is. */
+void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *here, int64_t count);
+
+#endif

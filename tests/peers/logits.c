@@ -1,0 +1,176 @@
+/* One forward pass of a zoo model on given weights and inputs: what another system's outputs are held against.
+ *
+ * Usage: logits MODEL PRECISION DEVICE WEIGHTS INPUT OUTPUT BATCH DIMS [size=N ...]
+ * WEIGHTS is what init= takes ("-": drawn with seed 1 and saved to OUTPUT.safetensors). INPUT holds a batch of tokens
+ * (INT32, DIMS is T) or images (FP32, DIMS is HxWxC). Writes the outputs as FP32. Sizes: layers, width, heads, vocab,
+ * depth, classes, seq. Used by compare_exports.py.
+ */
+#include "api/weights.h"
+#include "models/models.h"
+#include "num/num.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct job {
+    const mixt__zoo_entry *entry;
+    const char *weights, *input, *output;
+    mixt_data_info info;
+    mixt__model_sizes sizes;
+    mixt__model model;
+    mixt_context *context;
+    mixt_trainer *trainer;
+    mixt__batch_spec spec;
+    mixt__executable *forward;
+} job;
+
+static mixt_status read_sizes(job *j, int count, char **words)
+{
+    mixt__model_sizes *s = &j->sizes;
+    const struct {
+        const char *name;
+        int64_t *value;
+    } names[] = {{"layers", &s->layers}, {"width", &s->width},     {"heads", &s->heads}, {"vocab", &s->vocab},
+                 {"depth", &s->depth},   {"classes", &s->classes}, {"seq", &s->seq}};
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
+            if (!strncmp(words[i], names[k].name, strlen(names[k].name)))
+                *names[k].value = atoll(words[i] + strlen(names[k].name) + 1);
+    j->info.classes = s->vocab ? s->vocab : s->classes;
+    return mixt__zoo_model(j->entry->name, &j->info, s, &j->model);
+}
+
+static void read_shape(job *j, int64_t batch, char *dims)
+{
+    bool tokens = j->entry->input == MIXT_MODEL_TOKENS;
+    j->info = (mixt_data_info){.input_dtype = tokens ? MIXT_DTYPE_INT32 : MIXT_DTYPE_FP32,
+                               .target = tokens ? MIXT_TARGET_TOKENS : MIXT_TARGET_CLASS};
+    j->spec = (mixt__batch_spec){.input_dtype = j->info.input_dtype, .target_dtype = MIXT_DTYPE_INT32};
+    j->spec.input = (mixt__shape){1, {batch}};
+    for (char *next = dims; *next && j->info.input_rank < 3; next += *next == 'x') {
+        j->info.input_dims[j->info.input_rank++] = strtoll(next, &next, 10);
+        j->spec.input.dims[j->spec.input.rank++] = j->info.input_dims[j->info.input_rank - 1];
+    }
+    j->spec.target = tokens ? j->spec.input : (mixt__shape){1, {batch}};
+}
+
+static mixt_status open_trainer(job *j, const char *precision, const char *device)
+{
+    j->context = mixt_open_with(&(mixt_context_options){.device = device});
+    if (!j->context)
+        return MIXT_ERROR_DEVICE;
+    mixt_trainer_options options = {.precision = precision, .optimizer = "sgd", .seed = 1};
+    options.batch = j->spec.input.dims[0];
+    j->trainer = mixt__trainer_open(j->context, &j->model, &options);
+    if (!j->trainer)
+        return MIXT_ERROR_CONFIG;
+    MIXT_TRY(mixt__trainer_compile(&j->trainer->core, &j->spec));
+    MIXT_TRY(mixt__trainer_allocate(&j->trainer->core));
+    if (!strcmp(j->weights, "-")) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s.safetensors", j->output);
+        return mixt_trainer_save(j->trainer, path);
+    }
+    mixt__name_facts facts = {.heads = j->sizes.heads};
+    snprintf(facts.architecture, sizeof facts.architecture, "%s%lld", j->entry->name, (long long)j->sizes.depth);
+    mixt__weights_request request = {.path = j->weights, .names = mixt__names_find(j->entry->names), .facts = &facts};
+    mixt__weights *weights;
+    MIXT_TRY(mixt__trainer_init(j->trainer, &request, &weights));
+    mixt__weights_close(weights);
+    return MIXT_OK;
+}
+
+static mixt_status compile(job *j)
+{
+    mixt__trainer *t = &j->trainer->core;
+    mixt__graph *source, *graph;
+    MIXT_TRY(mixt__model_build(&t->model, &j->spec, false, &source));
+    source->values[source->logits].keep = true;
+    mixt__compile_options options = {.policy = t->settings.policy, .fused = t->backend->fused};
+    mixt_status status = mixt__passes_run(source, &options, &graph);
+    mixt__graph_free(source);
+    MIXT_TRY(status);
+    MIXT_TRY(mixt__executable_take(graph, t->backend, &j->forward));
+    MIXT_TRY(mixt__executable_allocate(j->forward));
+    mixt__executable_bind(j->forward, t->params, &t->control->seed);
+    return MIXT_OK;
+}
+
+static mixt_status copy_in(job *j, void *host, size_t bytes, void *device)
+{
+    FILE *file = fopen(j->input, "rb");
+    bool good = file && fread(host, 1, bytes, file) == bytes;
+    if (file)
+        fclose(file);
+    return good ? j->trainer->core.backend->upload(device, host, bytes)
+                : mixt__fail(MIXT_ERROR_FILE, "%s: expected %zu bytes", j->input, bytes);
+}
+
+/** Outputs in the low format, downloaded and widened. */
+static mixt_status copy_out(job *j)
+{
+    const mixt__backend *backend = j->trainer->core.backend;
+    const mixt__value *v = &j->forward->graph->values[j->forward->graph->logits];
+    int64_t count = mixt__shape_count(&v->shape);
+    void *raw = mixt__alloc((size_t)count * 4);
+    float *wide = mixt__alloc((size_t)count * 4);
+    mixt_status status = raw && wide ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the outputs");
+    if (status == MIXT_OK)
+        status = backend->download(raw, mixt__executable_address(j->forward, j->forward->graph->logits),
+                                   (size_t)count * mixt_dtype_size(v->dtype));
+    if (status == MIXT_OK)
+        status = mixt_convert(wide, MIXT_DTYPE_FP32, raw, v->dtype, count, NULL);
+    FILE *file = status == MIXT_OK ? fopen(j->output, "wb") : NULL;
+    if (status == MIXT_OK && (!file || fwrite(wide, 4, (size_t)count, file) != (size_t)count))
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be written", j->output);
+    if (file)
+        fclose(file);
+    mixt__free(raw);
+    mixt__free(wide);
+    return status;
+}
+
+static mixt_status run(job *j)
+{
+    const mixt__backend *backend = j->trainer->core.backend;
+    size_t bytes = (size_t)mixt__shape_count(&j->spec.input) * mixt_dtype_size(j->spec.input_dtype);
+    size_t target = (size_t)mixt__shape_count(&j->spec.target) * 4;
+    void *host = mixt__alloc(bytes), *device = backend->alloc(bytes), *labels = backend->alloc(target);
+    mixt_status status = host && device && labels ? copy_in(j, host, bytes, device) : MIXT_ERROR_MEMORY;
+    if (status == MIXT_OK)
+        status = backend->zero(labels, target);
+    if (status == MIXT_OK)
+        status = mixt__executable_run(j->forward, &(mixt__run){.input = device, .target = labels});
+    if (status == MIXT_OK)
+        status = copy_out(j);
+    mixt__free(host);
+    backend->free(device);
+    backend->free(labels);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    job j = {0};
+    if (argc < 9 || mixt__model_find(argv[1], &j.entry) != MIXT_OK) {
+        fprintf(stderr, "usage: %s MODEL PRECISION DEVICE WEIGHTS INPUT OUTPUT BATCH DIMS [size=N ...]\n", argv[0]);
+        return 2;
+    }
+    j.weights = argv[4];
+    j.input = argv[5];
+    j.output = argv[6];
+    read_shape(&j, atoll(argv[7]), argv[8]);
+    mixt_status status = read_sizes(&j, argc - 9, argv + 9);
+    if (status == MIXT_OK)
+        status = open_trainer(&j, argv[2], argv[3]);
+    if (status == MIXT_OK)
+        status = compile(&j);
+    if (status == MIXT_OK)
+        status = run(&j);
+    if (status != MIXT_OK)
+        fprintf(stderr, "logits: %s\n", mixt_error_text());
+    mixt__executable_free(j.forward);
+    mixt_close(j.context);
+    return status == MIXT_OK ? 0 : 1;
+}
