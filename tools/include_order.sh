@@ -15,9 +15,10 @@ passes    base num graph ops
 backend   base num graph ops/*attr*.h ops/ops.h ops/ops.def
 runtime   base num graph ops passes backend
 train     base num graph ops passes backend runtime data store
+infer     base num graph ops passes backend runtime train/model.h
 precision base num graph ops passes backend runtime data store train config
 watch     base num graph ops passes backend runtime data store train config precision
-api       base num graph ops passes backend runtime data store train config precision watch models
+api       base num graph ops passes backend runtime data store train infer config precision watch models
 store     base num
 data      base num store
 config    base

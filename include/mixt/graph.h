@@ -94,6 +94,8 @@ mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids
     mixt_embedding_with((b), (name), (ids), &(mixt_embedding_options){__VA_ARGS__})
 /** Rows of an existing table (a parameter), for tied weights. */
 mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids);
+/** One row of a table (places, features) for each token of ids (…, T), by its place in the text: (T, features). */
+mixt_value mixt_embedding_positions(mixt_builder *b, mixt_value table, mixt_value ids);
 
 typedef struct mixt_lstm_options {
     int64_t features; /**< state size; required */

@@ -4,6 +4,7 @@
 
 #include "mixt/compute.h"
 #include "mixt/data.h"
+#include "mixt/generate.h"
 #include "mixt/graph.h"
 #include "mixt/num.h"
 #include "mixt/train.h"

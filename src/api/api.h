@@ -2,6 +2,7 @@
 #ifndef MIXT_API_API_H
 #define MIXT_API_API_H
 
+#include "infer/generator.h"
 #include "precision/policy.h"
 #include "train/trainer.h"
 
@@ -13,6 +14,8 @@ struct mixt_context {
     int64_t data_count, data_capacity;
     mixt_trainer **trainers;
     int64_t trainer_count, trainer_capacity;
+    mixt_generator **generators;
+    int64_t generator_count, generator_capacity;
 };
 
 struct mixt_model {
@@ -27,6 +30,12 @@ struct mixt_trainer {
     mixt__trainer core;
 };
 
+struct mixt_generator {
+    mixt_context *context;
+    mixt__policy_file policy;
+    mixt__generator core;
+};
+
 /** The backend of "auto" (NULL too), "cpu" or "cuda". Auto takes a GPU when one is usable, else the CPU. A failure of
  *  "cuda" says what is missing. */
 mixt_status mixt__device_open(const char *device, const mixt__backend **backend);
@@ -39,5 +48,11 @@ mixt_status mixt__context_note(mixt_context *context, mixt_status status);
 
 /** The trainer behind a handle made elsewhere (the zoo's models), owned by the context. */
 mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options);
+/** The same for a generator. */
+mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *model,
+                                     const mixt_generator_options *options);
+
+/** Weights from a .safetensors file; everything is checked before the first one changes. */
+mixt_status mixt__weights_load(mixt__params *params, const char *path);
 
 #endif

@@ -69,9 +69,14 @@ void mixt_close(mixt_context *context)
         mixt__trainer_free(&context->trainers[i]->core);
         mixt__policy_free(&context->trainers[i]->policy);
     }
+    for (int64_t i = 0; i < context->generator_count; i++) {
+        mixt__generator_close(&context->generators[i]->core);
+        mixt__policy_free(&context->generators[i]->policy);
+    }
     for (int64_t i = 0; i < context->data_count; i++)
         mixt_data_close(context->data[i]);
     mixt__free(context->trainers);
+    mixt__free(context->generators);
     mixt__free(context->data);
     mixt__arena_free(&context->arena);
     mixt__free(context);

@@ -221,8 +221,7 @@ static mixt_status check_tensor(const char *path, const mixt__param *p, const mi
                       mixt__shape_text(&p->shape, wanted, sizeof wanted));
 }
 
-/** Everything is checked before the first weight changes. */
-static mixt_status load(mixt__params *params, const char *path)
+mixt_status mixt__weights_load(mixt__params *params, const char *path)
 {
     mixt__safetensors *file;
     MIXT_TRY(mixt__safetensors_open(path, &file));
@@ -253,5 +252,5 @@ mixt_status mixt_trainer_load(mixt_trainer *t, const char *path)
         return mixt__fail(MIXT_ERROR_STATE,
                           "compile the trainer before loading weights: mixt_trainer_compile(trainer, data)");
     mixt_status status = mixt__trainer_allocate(&t->core);
-    return mixt__context_note(t->context, status == MIXT_OK ? load(t->core.params, path) : status);
+    return mixt__context_note(t->context, status == MIXT_OK ? mixt__weights_load(t->core.params, path) : status);
 }

@@ -49,6 +49,19 @@ bool mixt_builder_training(const mixt_builder *b)
     return b->graph->training;
 }
 
+bool mixt__builder_generating(const mixt_builder *b)
+{
+    return b->graph->positions != 0;
+}
+
+mixt_value mixt__builder_cache(mixt_builder *b, const mixt__shape *shape)
+{
+    if (b->status != MIXT_OK)
+        return (mixt_value){0};
+    int32_t id = mixt__graph_value(b->graph, MIXT_ROLE_CACHE, MIXT_DTYPE_FP32, shape, "cache");
+    return id ? (mixt_value){id} : mixt__builder_error(b, MIXT_ERROR_MEMORY, NULL, "no memory for the graph");
+}
+
 void mixt_scope_push(mixt_builder *b, const char *name)
 {
     size_t used = strlen(b->scope);

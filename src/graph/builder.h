@@ -39,6 +39,11 @@ mixt_value mixt__builder_node(mixt_builder *b, const mixt__op *op, const char *n
 bool mixt__builder_node_outputs(mixt_builder *b, const mixt__op *op, const char *name, const void *attrs,
                                 const mixt_value *in, int in_count, mixt_value *out);
 
+/** True while building a graph that goes on from what earlier runs left in its caches. */
+bool mixt__builder_generating(const mixt_builder *b);
+/** The memory of one layer between runs; zero at the beginning of a text. */
+mixt_value mixt__builder_cache(mixt_builder *b, const mixt__shape *shape);
+
 /** A parameter "scope.layer.part". */
 mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *part, const mixt__param *param);
 

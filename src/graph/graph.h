@@ -21,6 +21,8 @@ typedef enum mixt__role {
     MIXT_ROLE_GRAD,       // a parameter's gradient, FP32, added to in place
     MIXT_ROLE_STATE,      // running statistics, FP32, read and written in place
     MIXT_ROLE_SEED,       // the loss's gradient: loss scale over accumulation count, one FP32
+    MIXT_ROLE_CACHE,      // what a generating model remembers from run to run: read and written in place by one node, in
+                          // the format in which that node takes it
     MIXT_ROLE_COUNT
 } mixt__role;
 
@@ -79,6 +81,8 @@ typedef struct mixt__graph {
     mixt__param *params;
     int64_t param_count, param_capacity;
     int32_t input, target, seed, logits, loss, metrics; // well-known values; 0: none
+    int32_t positions;  // generating: INT32 (T), the places of the input's tokens in the text; 0: whole texts at once
+    int64_t cache_rows; // generating: places that a cache has room for
     bool training;
 } mixt__graph;
 

@@ -27,6 +27,7 @@ typedef struct mixt__gradients mixt__gradients; // ops/gradients.h
 
 struct mixt__op {
     const char *name;
+    const char *acts_as; // the op whose policy rules apply; NULL: its own name
     mixt__class precision;
     size_t attrs_size;
     uint32_t fp32_inputs;    // bit i: input i stays FP32 whatever the policy (norm parameters, statistics)

@@ -53,7 +53,7 @@ static mixt_value embed(mixt_builder *b, mixt_value ids, const mixt__model_sizes
     mixt_scope_pop(b);
     mixt_scope_push(b, "wpe");
     mixt_value positions = mixt_param(b, "weight", .rank = 2, .dims = {s->seq, s->width}, .normal = INIT);
-    positions = mixt_slice(b, positions, 0, 0, mixt_value_dim(b, ids, 1)); // (T, C)
+    positions = mixt_embedding_positions(b, positions, ids); // (T, C)
     mixt_value x = mixt_dropout(b, mixt_add(b, tokens, positions), s->dropout);
     mixt_scope_pop(b);
     return x;

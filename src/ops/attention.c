@@ -4,6 +4,7 @@
  * Gradient: (q, k, v, dst, lse, grad_dst) → (grad_q, grad_k, grad_v). The scores are never kept. All of q, k, v and
  * their gradients may be strided views, so that one packed product makes and takes them.
  */
+#include "ops/cached.h"
 #include "ops/rules.h"
 
 #include <math.h>
@@ -105,5 +106,7 @@ mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt
                                    (long long)o->heads);
     if (at.scale == 0)
         at.scale = 1.0f / sqrtf((float)mixt_value_dim(b, q, -1) / (float)at.heads);
+    if (mixt__builder_generating(b))
+        return mixt__attention_cached(b, q, k, v, &at);
     return mixt__builder_node(b, &mixt__op_attention, NULL, &at, (mixt_value[]){q, k, v}, 3);
 }

@@ -56,6 +56,13 @@ mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value i
     return mixt__builder_node(b, &mixt__op_embedding, NULL, NULL, (mixt_value[]){table, ids}, 2);
 }
 
+mixt_value mixt_embedding_positions(mixt_builder *b, mixt_value table, mixt_value ids)
+{
+    if (mixt__builder_generating(b))
+        return mixt_embedding_lookup(b, table, (mixt_value){b->graph->positions});
+    return mixt_slice(b, table, 0, 0, mixt_value_dim(b, ids, -1));
+}
+
 mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *o)
 {
     mixt__param table = {

@@ -4,6 +4,7 @@
  * order input, forget, cell, output after their nonlinearity, cell state FP32.
  * Gradient: (weight_hh, dst, gates, cell, grad_dst) → (grad_gates_x, grad_weight_hh).
  */
+#include "ops/cached.h"
 #include "ops/rules.h"
 
 #include <math.h>
@@ -88,5 +89,7 @@ mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const
     mixt_value bias = mixt__builder_param(b, name, "bias", &p);
     mixt__matmul_attrs product = {.trans_b = true, .bias = true, .alpha = 1.0f};
     mixt_value gates = mixt__builder_node(b, &mixt__op_matmul, name, &product, (mixt_value[]){x, weight_ih, bias}, 3);
+    if (mixt__builder_generating(b))
+        return mixt__lstm_cached(b, name, gates, weight_hh);
     return mixt__builder_node(b, &mixt__op_lstm, name, NULL, (mixt_value[]){gates, weight_hh}, 2);
 }

@@ -23,8 +23,8 @@ typedef struct rewrite {
 
 static bool rule_matches(const mixt__policy_rule *rule, const mixt__node *node)
 {
-    return (!rule->layer || !fnmatch(rule->layer, node->layer, 0)) &&
-           (!rule->op || !fnmatch(rule->op, node->op->name, 0));
+    const char *op = node->op->acts_as ? node->op->acts_as : node->op->name;
+    return (!rule->layer || !fnmatch(rule->layer, node->layer, 0)) && (!rule->op || !fnmatch(rule->op, op, 0));
 }
 
 /** A rule that no node of the training graph matches is a slip of the pen: the layer it meant would silently stay low.
@@ -97,7 +97,11 @@ static mixt_status input_as(rewrite *w, int32_t source_value, const char *layer,
         *out = mixt__graph_param_value(w->result, v->param, MIXT_DTYPE_FP32);
         return MIXT_OK;
     }
+    if (v->role == MIXT_ROLE_CACHE && !w->map[source_value]) // written in place: it has the format, never a cast
+        w->map[source_value] = mixt__graph_value(w->result, v->role, dtype, &v->shape, v->name);
     *out = w->map[source_value];
+    if (!*out)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
     if (!mixt_dtype_is_float(w->result->values[*out].dtype) || w->result->values[*out].dtype == dtype)
         return MIXT_OK;
     return cast(w, source_value, *out, layer, dtype, out);
@@ -192,6 +196,8 @@ static mixt_status run(rewrite *w)
     r->logits = w->map[s->logits];
     r->loss = w->map[s->loss];
     r->metrics = w->map[s->metrics];
+    r->positions = w->map[s->positions];
+    r->cache_rows = s->cache_rows;
     r->training = s->training;
     return MIXT_OK;
 }

@@ -221,7 +221,7 @@ static void bind_batch(const mixt__executable *e, const mixt__node *n, mixt__cal
         int32_t owner = mixt__value_base(e->graph, n->in[k]);
         mixt__role role = e->graph->values[owner].role;
         const void *input = run->inputs ? run->inputs[owner] : run->input;
-        if (role == MIXT_ROLE_INPUT)
+        if (role == MIXT_ROLE_INPUT || role == MIXT_ROLE_CACHE)
             call->in[k].data = (char *)(uintptr_t)input + view_offset(e->graph, n->in[k]);
         else if (role == MIXT_ROLE_TARGET)
             call->in[k].data = (char *)(uintptr_t)run->target + view_offset(e->graph, n->in[k]);

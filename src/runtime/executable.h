@@ -44,7 +44,7 @@ void mixt__executable_bind(mixt__executable *executable, const mixt__params *par
 
 typedef struct mixt__run {
     const void *input, *target; // device memory of the batch
-    const void *const *inputs;  // by value id, where a graph has several inputs; NULL: only `input`
+    const void *const *inputs;  // by value id, where a graph has several inputs or caches; NULL: only `input`
     const uint64_t *rng_key;    // device memory
     bool accumulate;            // add to the gradients instead of overwriting them
 } mixt__run;

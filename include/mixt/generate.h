@@ -1,0 +1,47 @@
+/* Generating text with a trained language model: tokens in, one token after another out.
+ *
+ * The model is any function over tokens (B, T) whose attention is causal, that finds places with
+ * mixt_embedding_positions, or whose memory is mixt_lstm. Keys, values and recurrent states are kept from token to
+ * token, so that one more costs the products of one token and a look at what came before, not the whole text again.
+ */
+#ifndef MIXT_GENERATE_H
+#define MIXT_GENERATE_H
+
+#include "mixt/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt_generator mixt_generator;
+
+/** Zero or NULL means the default. */
+typedef struct mixt_generator_options {
+    const char *weights;   /**< .safetensors file with every parameter of the model; required */
+    const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
+    int64_t context;       /**< tokens that attention looks back at most, the model's positions at most; default 256 */
+} mixt_generator_options;
+/** A generator that the context of the model owns; NULL on failure (mixt_error says why). */
+mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options);
+#define mixt_generator_new(model, ...) mixt_generator_new_with((model), &(mixt_generator_options){__VA_ARGS__})
+
+/** How the next token is drawn. Zero-initialised: the most probable one, always. */
+typedef struct mixt_sampling {
+    double temperature; /**< logits are divided by it; 0: the most probable token */
+    int64_t top_k;      /**< draw among the k most probable only; 0: all */
+    double top_p;       /**< then among the fewest whose probabilities sum to p at least; 0 or 1: all */
+    uint64_t seed;      /**< the same seed, prompt and weights give the same tokens */
+} mixt_sampling;
+
+/** Begins a text: forgets the one before and reads these tokens. At least one; of a prompt longer than the context only
+ *  the end is read. */
+mixt_status mixt_generator_start(mixt_generator *generator, const int32_t *tokens, int64_t count);
+/** Draws the next token of the text and adds it. When the context is full, the older half of it is forgotten. */
+mixt_status mixt_generator_next(mixt_generator *generator, const mixt_sampling *sampling, int32_t *token);
+/** Logits of the token that comes next, `vocab` numbers: valid until the next call. */
+mixt_status mixt_generator_logits(mixt_generator *generator, const float **logits, int64_t *vocab);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,67 @@
+/* The public generator: precision by name or file, weights from a file, failures noted in the context. */
+#include "api/api.h"
+
+enum { CONTEXT_DEFAULT = 256 };
+
+static mixt_status open(mixt_generator *g, const mixt__model *model, const mixt_generator_options *options)
+{
+    int64_t context = options->context ? options->context : CONTEXT_DEFAULT;
+    if (!options->weights)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a generator needs trained weights: .weights = \"model.safetensors\"");
+    MIXT_TRY(mixt__policy_load(options->precision ? options->precision : "fp32", &g->policy));
+    MIXT_TRY(mixt__generator_open(&g->core, model, &g->policy.policy, g->context->backend, context));
+    return mixt__weights_load(g->core.params, options->weights);
+}
+
+mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *model,
+                                     const mixt_generator_options *options)
+{
+    mixt_generator *g = mixt__arena_alloc(&context->arena, sizeof *g);
+    if (!g || !mixt__grow((void **)&context->generators, &context->generator_capacity, context->generator_count,
+                          sizeof *context->generators)) {
+        mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator"));
+        return NULL;
+    }
+    g->context = context;
+    if (mixt__context_note(context, open(g, model, options)) != MIXT_OK) {
+        mixt__generator_close(&g->core);
+        mixt__policy_free(&g->policy);
+        return NULL;
+    }
+    context->generators[context->generator_count++] = g;
+    return g;
+}
+
+mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options)
+{
+    if (!model) {
+        mixt__fail(MIXT_ERROR_ARGUMENT, "no model: mixt_model_new failed");
+        return NULL;
+    }
+    return mixt__generator_make(model->context, &model->model, options);
+}
+
+static mixt_status need(const mixt_generator *g)
+{
+    return g ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no generator: making it failed, see mixt_error(context)");
+}
+
+mixt_status mixt_generator_start(mixt_generator *g, const int32_t *tokens, int64_t count)
+{
+    MIXT_TRY(need(g));
+    return mixt__context_note(g->context, mixt__generator_start(&g->core, tokens, count));
+}
+
+mixt_status mixt_generator_next(mixt_generator *g, const mixt_sampling *sampling, int32_t *token)
+{
+    MIXT_TRY(need(g));
+    return mixt__context_note(g->context, mixt__generator_next(&g->core, sampling, token));
+}
+
+mixt_status mixt_generator_logits(mixt_generator *g, const float **logits, int64_t *vocab)
+{
+    MIXT_TRY(need(g));
+    *logits = g->core.logits;
+    *vocab = g->core.vocab;
+    return mixt__context_note(g->context, mixt__generator_catch_up(&g->core));
+}

@@ -1,0 +1,140 @@
+/* Building, compiling and running a model without its loss. */
+#include "infer/forward.h"
+
+#include "graph/builder.h"
+
+static mixt_status build(const mixt__model *model, const mixt__forward_shape *shape, mixt__graph *graph)
+{
+    graph->input = mixt__graph_value(graph, MIXT_ROLE_INPUT, shape->dtype, &shape->input, "input");
+    if (shape->cache_rows) {
+        mixt__shape places = {1, {shape->input.dims[shape->input.rank - 1]}};
+        graph->positions = mixt__graph_value(graph, MIXT_ROLE_INPUT, MIXT_DTYPE_INT32, &places, "positions");
+        graph->cache_rows = shape->cache_rows;
+    }
+    if (!graph->input || (shape->cache_rows && !graph->positions))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
+    mixt_builder b;
+    mixt__builder_start(&b, graph, model->user);
+    mixt_value made = model->fn(&b, (mixt_value){graph->input});
+    made = mixt_cast(&b, made, MIXT_DTYPE_FP32); // a value of its own: never a view, never an input
+    MIXT_TRY(mixt__builder_finish(&b));
+    graph->logits = made.id;
+    graph->values[made.id].keep = true;
+    return MIXT_OK;
+}
+
+static mixt_status compile(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,
+                           const mixt__forward_shape *shape, mixt__executable **executable)
+{
+    mixt__graph *source, *typed;
+    mixt__compile_options options = {.policy = *policy, .fused = backend->fused};
+    MIXT_TRY(mixt__graph_new(&source));
+    mixt_status status = build(model, shape, source);
+    if (status == MIXT_OK)
+        status = mixt__passes_run(source, &options, &typed);
+    mixt__graph_free(source);
+    return status == MIXT_OK ? mixt__executable_take(typed, backend, executable) : status;
+}
+
+mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,
+                              const mixt__forward_shape *shape, mixt__forward **forward)
+{
+    mixt__forward *f = mixt__alloc(sizeof *f);
+    *forward = NULL;
+    if (!f)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a plan");
+    mixt_status status = compile(model, policy, backend, shape, &f->executable);
+    if (status == MIXT_OK) {
+        f->by_value = mixt__alloc((size_t)f->executable->graph->value_count * sizeof *f->by_value);
+        status = f->by_value ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a plan");
+    }
+    f->input_bytes = (size_t)mixt__shape_count(&shape->input) * mixt_dtype_size(shape->dtype);
+    f->tokens = shape->cache_rows ? shape->input.dims[shape->input.rank - 1] : 0;
+    if (status == MIXT_OK)
+        *forward = f;
+    else
+        mixt__forward_free(f);
+    return status;
+}
+
+void mixt__forward_free(mixt__forward *f)
+{
+    if (!f)
+        return;
+    if (f->input)
+        f->executable->backend->free(f->input);
+    if (f->positions)
+        f->executable->backend->free(f->positions);
+    mixt__executable_free(f->executable);
+    mixt__free(f->by_value);
+    mixt__free(f);
+}
+
+mixt_status mixt__forward_bind(mixt__forward *f, const mixt__params *params)
+{
+    mixt__executable *e = f->executable;
+    MIXT_TRY(mixt__params_match(params, e->graph));
+    MIXT_TRY(mixt__executable_allocate(e));
+    mixt__executable_bind(e, params, NULL);
+    f->input = e->backend->alloc(f->input_bytes);
+    f->positions = f->tokens ? e->backend->alloc((size_t)f->tokens * sizeof *f->positions) : NULL;
+    if (!f->input || (f->tokens && !f->positions))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the input", e->backend->name);
+    f->by_value[e->graph->input] = f->input;
+    if (e->graph->positions)
+        f->by_value[e->graph->positions] = f->positions;
+    return MIXT_OK;
+}
+
+int64_t mixt__forward_cache_bytes(const mixt__forward *f, int64_t i)
+{
+    const mixt__graph *g = f->executable->graph;
+    for (int64_t v = 1; v < g->value_count; v++)
+        if (g->values[v].role == MIXT_ROLE_CACHE && i-- == 0)
+            return mixt__shape_count(&g->values[v].shape) * (int64_t)mixt_dtype_size(g->values[v].dtype);
+    return -1;
+}
+
+bool mixt__forward_has_places(const mixt__forward *f)
+{
+    const mixt__graph *g = f->executable->graph;
+    for (int64_t i = 0; g->positions && i < g->node_count; i++)
+        for (int k = 0; k < g->nodes[i].in_count; k++)
+            if (g->nodes[i].in[k] == g->positions)
+                return true;
+    return false;
+}
+
+static mixt_status put_positions(mixt__forward *f, int64_t first)
+{
+    int32_t places[64]; // a piece at a time: the host's copy needs no memory of its own
+    for (int64_t from = 0; from < f->tokens; from += 64) {
+        int64_t count = f->tokens - from < 64 ? f->tokens - from : 64;
+        for (int64_t i = 0; i < count; i++)
+            places[i] = (int32_t)(first + from + i);
+        MIXT_TRY(f->executable->backend->upload(f->positions + from, places, (size_t)count * sizeof *places));
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__forward_run(mixt__forward *f, const void *input, int64_t first, void *const *caches)
+{
+    const mixt__graph *g = f->executable->graph;
+    MIXT_TRY(f->executable->backend->upload(f->input, input, f->input_bytes));
+    MIXT_TRY(put_positions(f, first));
+    for (int64_t v = 1, next = 0; v < g->value_count; v++)
+        if (g->values[v].role == MIXT_ROLE_CACHE)
+            f->by_value[v] = caches[next++];
+    return mixt__executable_run(f->executable, &(mixt__run){.inputs = f->by_value});
+}
+
+const mixt__shape *mixt__forward_output_shape(const mixt__forward *f)
+{
+    return &f->executable->graph->values[f->executable->graph->logits].shape;
+}
+
+mixt_status mixt__forward_output(const mixt__forward *f, int64_t from, int64_t count, float *values)
+{
+    const float *logits = mixt__executable_address(f->executable, f->executable->graph->logits);
+    return f->executable->backend->download(values, logits + from, (size_t)count * sizeof *values);
+}

@@ -1,0 +1,74 @@
+/* Causal attention that goes on from a cache: the keys and values of the tokens before are there, those of these T
+ * tokens are put there, and each token sees itself and all places before its own.
+ *
+ * (q (B, T, C), k, v (B, T, C), positions INT32 (T), cache_k, cache_v (B, S, C)) → dst (B, T, C). Positions count up
+ * by 1 and lie in [0, S); places past the last one are never read, so a text is shortened by starting lower. The caches
+ * are written in place. For generating only: it has no gradient.
+ */
+#include "ops/cached.h"
+#include "ops/rules.h"
+
+#include <stdio.h>
+
+static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__attention_attrs *at = node->attrs;
+    const mixt__value *q = mixt__in(graph, node, 0), *positions = mixt__in(graph, node, 3);
+    const mixt__value *cache = mixt__in(graph, node, 4);
+    const int64_t *dq = q->shape.dims, *dc = cache->shape.dims;
+    char tq[128], tc[128];
+    bool same = q->shape.rank == 3 && cache->shape.rank == 3 && dq[0] == dc[0] && dq[2] == dc[2] && dq[1] <= dc[1];
+    for (int i = 1; i < 3; i++)
+        same = same && mixt__shape_equal(&mixt__in(graph, node, i)->shape, &q->shape);
+    same = same && mixt__shape_equal(&mixt__in(graph, node, 5)->shape, &cache->shape);
+    if (!same || positions->shape.rank != 1 || positions->shape.dims[0] != dq[1])
+        return mixt__fail(MIXT_ERROR_SHAPE,
+                          "attention_cached needs q, k, v (B, T, C), positions (T) and caches (B, S, C) with S >= T, "
+                          "got q %s and cache %s",
+                          mixt__shape_text(&q->shape, tq, sizeof tq), mixt__shape_text(&cache->shape, tc, sizeof tc));
+    if (at->heads < 1 || dq[2] % at->heads)
+        return mixt__fail(MIXT_ERROR_SHAPE, "attention_cached: %lld heads do not divide the last dimension of %s",
+                          (long long)at->heads, mixt__shape_text(&q->shape, tq, sizeof tq));
+    for (int i = 1; i < 6; i++)
+        if (mixt__in(graph, node, i)->dtype != (i == 3 ? MIXT_DTYPE_INT32 : q->dtype))
+            return mixt__fail(MIXT_ERROR_DTYPE, "attention_cached: q, k, v and the caches must have one format");
+    mixt__set_out(r, 0, &q->shape, q->dtype);
+    return MIXT_OK;
+}
+
+/** With a full cache. */
+static double flops(const mixt__graph *graph, const mixt__node *node)
+{
+    double queries = (double)mixt__shape_count(&mixt__in(graph, node, 0)->shape);
+    return 4.0 * queries * (double)mixt__in(graph, node, 4)->shape.dims[1];
+}
+
+static void describe(const void *attrs, char *text, size_t size)
+{
+    const mixt__attention_attrs *at = attrs;
+    snprintf(text, size, "%lld heads", (long long)at->heads);
+}
+
+const mixt__op mixt__op_attention_cached = {
+    .name = "attention_cached",
+    .acts_as = "attention",
+    .precision = MIXT_CLASS_LOW,
+    .attrs_size = sizeof(mixt__attention_attrs),
+    .strided_inputs = 7,
+    .matrix_work = true,
+    .infer = infer,
+    .flops = flops,
+    .describe = describe,
+};
+
+mixt_value mixt__attention_cached(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
+                                  const mixt__attention_attrs *attrs)
+{
+    if (!attrs->causal)
+        return mixt__builder_error(b, MIXT_ERROR_UNSUPPORTED, NULL,
+                                   "attention that sees later tokens cannot generate text: only .causal can");
+    mixt__shape shape = {3, {mixt_value_dim(b, q, 0), b->graph->cache_rows, mixt_value_dim(b, q, 2)}};
+    mixt_value cache_k = mixt__builder_cache(b, &shape), cache_v = mixt__builder_cache(b, &shape);
+    mixt_value in[6] = {q, k, v, {b->graph->positions}, cache_k, cache_v};
+    return mixt__builder_node(b, &mixt__op_attention_cached, NULL, attrs, in, 6);
+}
