@@ -4,8 +4,9 @@
 #include <string.h>
 
 const cli_command *const cli_commands[] = {
-    &cli_demo, &cli_train,   &cli_eval,   &cli_plan, &cli_bench,
-    &cli_info, &cli_convert, &cli_export, &cli_help, &cli_completion_command,
+#define CLI_COMMAND(record) &record,
+#include "cli/commands.def"
+#undef CLI_COMMAND
     NULL,
 };
 

@@ -4,7 +4,8 @@
 
 #include "cli/cli.h"
 
-extern const cli_command cli_demo, cli_train, cli_eval, cli_plan, cli_bench, cli_info, cli_convert, cli_export,
-    cli_help, cli_completion_command;
+#define CLI_COMMAND(record) extern const cli_command record;
+#include "cli/commands.def"
+#undef CLI_COMMAND
 
 #endif

@@ -79,7 +79,7 @@ static mixt_status copy_list(const cli_experiment *e, mixt__config_key key, int6
     return MIXT_OK;
 }
 
-static mixt_status read_sizes(cli_experiment *e)
+mixt_status cli_experiment_sizes(cli_experiment *e)
 {
     mixt__model_sizes *s = &e->sizes;
     MIXT_TRY(copy_list(e, MIXT_KEY_NET_HIDDEN, s->hidden, &s->hidden_count));
@@ -186,7 +186,7 @@ mixt_status cli_experiment_open(cli_experiment *e, const mixt__config *config)
         return MIXT_ERROR_DEVICE;
     MIXT_TRY(open_data(e));
     MIXT_TRY(count_steps(e));
-    MIXT_TRY(read_sizes(e));
+    MIXT_TRY(cli_experiment_sizes(e));
     const mixt_data_info *info = mixt_data_describe(e->train);
     mixt__model model;
     MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));

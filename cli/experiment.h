@@ -22,6 +22,8 @@ typedef struct cli_experiment {
 mixt_status cli_experiment_open(cli_experiment *e, const mixt__config *config);
 /** Another part of the same data ("train", "val", "test"). Belongs to the experiment. */
 mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data **data);
+/** Fills `sizes` from the configuration alone: for commands that open a model without its data. */
+mixt_status cli_experiment_sizes(cli_experiment *e);
 void cli_experiment_close(cli_experiment *e);
 
 #endif

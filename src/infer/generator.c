@@ -9,8 +9,7 @@ enum { RNG_STREAM_GENERATE = 5 };
 
 static mixt_status compile(const mixt__generator *g, int64_t tokens, mixt__forward **forward)
 {
-    mixt__forward_shape shape = {
-        .dtype = MIXT_DTYPE_INT32, .input = {2, {1, tokens}}, .cache_rows = g->context};
+    mixt__forward_shape shape = {.dtype = MIXT_DTYPE_INT32, .input = {2, {1, tokens}}, .cache_rows = g->context};
     return mixt__forward_new(&g->model, &g->policy, g->backend, &shape, forward);
 }
 
@@ -34,9 +33,10 @@ static mixt_status open(mixt__generator *g)
     const mixt__shape *out = mixt__forward_output_shape(g->one);
     if (out->rank != 3 || out->dims[0] != 1 || out->dims[1] != 1) {
         char text[128];
-        return mixt__fail(MIXT_ERROR_SHAPE,
-                          "the model makes %s from one token: to generate text it must make (batch, tokens, vocabulary)",
-                          mixt__shape_text(out, text, sizeof text));
+        return mixt__fail(
+            MIXT_ERROR_SHAPE,
+            "the model makes %s from one token: to generate text it must make (batch, tokens, vocabulary)",
+            mixt__shape_text(out, text, sizeof text));
     }
     g->vocab = out->dims[2];
     g->endless = !mixt__forward_has_places(g->one);

@@ -1,0 +1,276 @@
+/* mixt generate: text from a trained language model, written as it comes. */
+#include "cli/commands.h"
+
+#include "base/threads.h"
+#include "base/utf8.h"
+#include "cli/experiment.h"
+#include "cli/run_dir.h"
+#include "cli/term.h"
+#include "store/safetensors.h"
+
+#include <jansson.h>
+#include <signal.h>
+#include <string.h>
+
+static volatile sig_atomic_t stop_requested;
+
+static void request_stop(int signal_number)
+{
+    (void)signal_number;
+    stop_requested = 1;
+}
+
+/** The text of a sample on its way out: whole characters only. */
+typedef struct output {
+    FILE *stream;  // NULL: only kept
+    bool terminal; // control characters are replaced: text must not steer the terminal
+    mixt__utf8 utf8;
+    char *kept;
+    int64_t length, capacity;
+    bool out_of_memory;
+} output;
+
+static void emit(output *o, const char *text, size_t length)
+{
+    bool control = o->terminal && length == 1 && (unsigned char)*text < 0x20 && *text != '\n' && *text != '\t';
+    if (o->stream) {
+        fputs(control ? "\xef\xbf\xbd" : text, o->stream);
+        return;
+    }
+    for (size_t i = 0; i < length && !o->out_of_memory; i++) {
+        o->out_of_memory = !mixt__grow((void **)&o->kept, &o->capacity, o->length, 1);
+        if (!o->out_of_memory)
+            o->kept[o->length++] = text[i];
+    }
+}
+
+static void put_byte(output *o, unsigned char byte)
+{
+    char text[MIXT_UTF8_ROOM];
+    size_t length = mixt__utf8_put(&o->utf8, byte, text);
+    if (length)
+        emit(o, text, length);
+}
+
+static void end_text(output *o)
+{
+    char text[MIXT_UTF8_ROOM];
+    size_t length = mixt__utf8_end(&o->utf8, text);
+    if (length)
+        emit(o, text, length);
+    if (o->stream)
+        fflush(o->stream);
+}
+
+/** Rows of the token table in the weights: the vocabulary, whatever the data was. */
+static mixt_status read_vocab(const char *path, int64_t *vocab)
+{
+    static const char *const tables[] = {"wte.weight", "emb.weight"};
+    mixt__safetensors *file;
+    MIXT_TRY(mixt__safetensors_open(path, &file));
+    const mixt__file_tensor *table = NULL;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !table; i++)
+        table = mixt__safetensors_find(file, tables[i]);
+    *vocab = table && table->rank == 2 ? table->dims[0] : 0;
+    mixt__safetensors_close(file);
+    return *vocab ? MIXT_OK
+                  : mixt__fail(MIXT_ERROR_FORMAT, "%s: no table of tokens in it: it is no language model", path);
+}
+
+/** The run's model as its weights say, without its data. */
+static mixt_status open_model(cli_experiment *e, const char *weights, mixt__model *model, int64_t *context)
+{
+    const mixt__zoo_entry *entry;
+    const char *name = mixt__config_string(e->config, MIXT_KEY_MODEL);
+    MIXT_TRY(mixt__model_find(name, &entry));
+    if (entry->input != MIXT_MODEL_TOKENS)
+        return mixt__fail(MIXT_ERROR_CONFIG, "the run's model is %s: only language models (gpt, lstm) generate text",
+                          name);
+    int64_t seq = mixt__config_int(e->config, MIXT_KEY_DATA_SEQ);
+    mixt_data_info info = {.kind = "text", .input_dtype = MIXT_DTYPE_INT32, .target_dtype = MIXT_DTYPE_INT32};
+    *context = info.input_dims[0] = info.input_elements = info.target_elements = seq ? seq : entry->tokens;
+    info.input_rank = 1;
+    info.target = MIXT_TARGET_TOKENS;
+    MIXT_TRY(read_vocab(weights, &info.classes));
+    MIXT_TRY(cli_experiment_sizes(e));
+    return mixt__zoo_model(name, &info, &e->sizes, model);
+}
+
+static mixt_status open_generator(cli_experiment *e, const char *run, mixt_generator **generator)
+{
+    char weights[4200];
+    mixt__model model;
+    mixt_generator_options options = {.weights = weights,
+                                      .precision = mixt__config_string(e->config, MIXT_KEY_PRECISION)};
+    snprintf(weights, sizeof weights, "%s/model.safetensors", run);
+    mixt_context_options where = {.device = mixt__config_string(e->config, MIXT_KEY_DEVICE),
+                                  .threads = (int)mixt__config_int(e->config, MIXT_KEY_THREADS)};
+    MIXT_TRY(open_model(e, weights, &model, &options.context));
+    e->context = mixt_open_with(&where);
+    if (!e->context)
+        return MIXT_ERROR_DEVICE;
+    *generator = mixt__generator_make(e->context, &model, &options);
+    return *generator ? MIXT_OK : MIXT_ERROR_STATE;
+}
+
+/** The prompt's tokens; without a prompt a text begins as if a line had just ended. */
+static mixt_status prompt_tokens(const char *prompt, int32_t **tokens, int64_t *count)
+{
+    if (!*prompt)
+        prompt = "\n";
+    *count = (int64_t)strlen(prompt);
+    *tokens = mixt__alloc((size_t)*count * sizeof **tokens);
+    if (!*tokens)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the prompt");
+    for (int64_t i = 0; i < *count; i++)
+        (*tokens)[i] = (unsigned char)prompt[i];
+    return MIXT_OK;
+}
+
+typedef struct sample {
+    const cli_args *args;
+    int64_t number, tokens;
+    uint64_t seed;
+    double seconds; // of the tokens, the prompt left out
+    output out;
+} sample;
+
+static mixt_status generate(mixt_generator *g, sample *s, const int32_t *prompt, int64_t prompt_count)
+{
+    mixt_sampling sampling = {.temperature = cli_number(s->args, "temperature"), .seed = s->seed};
+    sampling.top_k = cli_int(s->args, "top-k");
+    sampling.top_p = cli_number(s->args, "top-p");
+    MIXT_TRY(mixt_generator_start(g, prompt, prompt_count));
+    int64_t limit = cli_int(s->args, "tokens");
+    double start = mixt__time_now();
+    while (s->tokens < limit && !stop_requested) {
+        int32_t token;
+        MIXT_TRY(mixt_generator_next(g, &sampling, &token));
+        s->tokens++;
+        put_byte(&s->out, (unsigned char)token);
+        if (s->out.terminal)
+            fflush(stdout);
+    }
+    s->seconds = mixt__time_now() - start;
+    end_text(&s->out);
+    return s->out.out_of_memory ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for the text") : MIXT_OK;
+}
+
+static mixt_status print_json(const sample *s)
+{
+    json_t *o = json_pack("{s:s, s:I, s:I, s:s}", "run", cli_word(s->args, 0), "sample", (json_int_t)s->number, "seed",
+                          (json_int_t)s->seed, "prompt", cli_text(s->args, "prompt"));
+    if (!o)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "the prompt is not UTF-8: --json cannot give it back");
+    json_object_set_new(o, "text", json_stringn(s->out.kept ? s->out.kept : "", (size_t)s->out.length));
+    json_object_set_new(o, "tokens", json_integer(s->tokens));
+    json_object_set_new(o, "seconds", json_real(s->seconds));
+    json_object_set_new(o, "interrupted", json_boolean(stop_requested));
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(o);
+    return MIXT_OK;
+}
+
+static void print_rate(const sample *s)
+{
+    char rate[32];
+    if (s->tokens && s->seconds > 0)
+        fprintf(stderr, "%s%lld tokens, %s tokens/s%s\n", cli_style_on(stderr, CLI_DIM), (long long)s->tokens,
+                cli_format_count(rate, (double)s->tokens / s->seconds), cli_style_off(stderr));
+}
+
+/** One text: its head where there are several, the prompt, what the model makes of it. */
+static mixt_status write_sample(const cli_args *args, mixt_generator *g, int64_t number, const int32_t *prompt,
+                                int64_t prompt_count)
+{
+    bool json = cli_flag(args, "json");
+    sample s = {.args = args, .number = number, .seed = (uint64_t)cli_int(args, "seed") + (uint64_t)number - 1};
+    s.out.stream = json ? NULL : stdout;
+    s.out.terminal = !json && cli_is_terminal(stdout);
+    if (!json && cli_int(args, "count") > 1)
+        printf("%s--- %lld of %lld, seed %llu ---%s\n", cli_style_on(stdout, CLI_DIM), (long long)number,
+               (long long)cli_int(args, "count"), (unsigned long long)s.seed, cli_style_off(stdout));
+    for (const char *p = cli_text(args, "prompt"); !json && *p; p++)
+        put_byte(&s.out, (unsigned char)*p);
+    if (!json)
+        end_text(&s.out); // at once: reading a long prompt takes a moment
+    mixt_status status = generate(g, &s, prompt, prompt_count);
+    if (!json)
+        putchar('\n');
+    if (status == MIXT_OK && json)
+        status = print_json(&s);
+    else if (status == MIXT_OK && !cli_flag(args, "quiet"))
+        print_rate(&s);
+    mixt__free(s.out.kept);
+    return status;
+}
+
+static mixt_status write_all(const cli_args *args, const mixt__config *config)
+{
+    cli_experiment e = {.config = config};
+    mixt_generator *g;
+    int32_t *prompt = NULL;
+    int64_t prompt_count;
+    mixt_status status = open_generator(&e, cli_word(args, 0), &g);
+    if (status == MIXT_OK)
+        status = prompt_tokens(cli_text(args, "prompt"), &prompt, &prompt_count);
+    for (int64_t i = 1; status == MIXT_OK && i <= cli_int(args, "count") && !stop_requested; i++)
+        status = write_sample(args, g, i, prompt, prompt_count);
+    mixt__free(prompt);
+    cli_experiment_close(&e);
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    mixt__config *config;
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old;
+    sigaction(SIGINT, &action, &old);
+    mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
+    if (status == MIXT_OK)
+        status = cli_config_device(args, config);
+    if (status == MIXT_OK)
+        status = write_all(args, config);
+    mixt__config_free(config);
+    sigaction(SIGINT, &old, NULL);
+    return status == MIXT_OK ? CLI_OK : cli_failed();
+}
+
+const cli_command cli_generate = {
+    .name = "generate",
+    .summary = "write text with a trained language model",
+    .description =
+        "Loads the weights of a run of gpt or lstm and goes on from a prompt, token by token, in the run's precision. "
+        "Text appears as it is made, whole characters only; bytes that are no UTF-8 show as U+FFFD. The run's data is "
+        "not needed.\n\n"
+        "The same seed gives the same text. When the context (data.seq of the run) is full, its older half is "
+        "forgotten. Ctrl-C ends the text.",
+    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
+    .options =
+        {
+            {"prompt", 'p', CLI_TEXT, "TEXT", .fallback = "", .help = "what the text begins with; default: a new line"},
+            {"tokens", 'n', CLI_INT, "N", .fallback = "256", .min = 0, .max = 1e9, .help = "tokens to make"},
+            {"temperature", 't', CLI_NUMBER, "T", .fallback = "0.8", .min = 0, .max = 1000,
+             .help = "below 1 safer, above 1 wilder; 0: always the most probable token"},
+            {"top-k", 'k', CLI_INT, "K", .fallback = "0", .min = 0, .max = 1e9,
+             .help = "draw among the K most probable tokens; 0: all"},
+            {"top-p", .kind = CLI_NUMBER, .metavar = "P", .fallback = "1", .min = 0, .max = 1,
+             .help = "draw among the fewest tokens whose probabilities sum to P; 0 or 1: all"},
+            {"seed", 's', CLI_INT, "S", .fallback = "1", .min = 0, .max = 9e15, .help = "seed of the first text"},
+            {"count", 'c', CLI_INT, "N", .fallback = "1", .min = 1, .max = 1e6,
+             .help = "texts to write, each with the next seed"},
+            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
+             .help = "generate on this device, whatever the run was trained on"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object a text instead"},
+            {"quiet", 'q', CLI_FLAG, .help = "no figures on standard error"},
+        },
+    .examples =
+        {
+            {"mixt generate runs/gpt --prompt 'ROMEO:'", "256 tokens after a prompt"},
+            {"mixt generate runs/gpt -n 1000 -t 1 --top-k 40 --seed 7", "longer, among the 40 most probable tokens"},
+            {"mixt generate runs/gpt -t 0 --json", "the most probable text, for a script"},
+        },
+    .see_also = "train|eval",
+    .run = run,
+};
