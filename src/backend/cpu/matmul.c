@@ -1,4 +1,5 @@
-/* Matrix products. "packed" is the engine of gemm.h; "plain" three loops; "onednn" stands between them to compare with.
+/* Matrix products. "packed" is the engine of gemm.h; "plain" three loops; "onednn" stands between them to compare with;
+ * "rows_…" are for a few rows, where packing the weight would cost more than the product.
  *
  * oneDNN's products alone are faster on AMX, but its OpenMP team keeps spinning on the cores that the next kernel
  * needs: on 16 Sapphire Rapids cores a pointwise kernel of 12 us took 330 us after one, and an MLP step 4.1 ms instead
@@ -180,7 +181,11 @@ static const mixt__kernel plain = {.name = "plain", .run = plain_run};
 extern const mixt__kernel mixt__cpu_matmul_onednn;
 #endif
 
+extern const mixt__kernel mixt__matmul_rows_avx512, mixt__matmul_rows_avx2;
+
 const mixt__kernel *const mixt__cpu_matmul_kernels[] = {
+    &mixt__matmul_rows_avx512,
+    &mixt__matmul_rows_avx2,
     &packed,
 #ifdef MIXT_HAVE_ONEDNN
     &mixt__cpu_matmul_onednn,

@@ -1,0 +1,90 @@
+#!/bin/bash
+# mixt generate: text by seed, whole characters, JSON, and runs that cannot. Usage: generate.sh MIXT
+set -u
+mixt=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+cd "$work" || exit 1
+
+for _ in $(seq 300); do printf 'the cat naps. ärger über öl\n'; done >text.txt
+cat >gpt.yaml <<'YAML'
+model: gpt
+threads: 2
+net: {layers: 2, width: 32, heads: 2}
+data: {kind: text, path: text.txt, seq: 32}
+train: {epochs: 0, steps: 150, batch: 16, lr: 0.01, schedule: cosine, warmup: 10}
+YAML
+sed 's/model: gpt/model: lstm/; s/layers: 2, width: 32, heads: 2/layers: 1, width: 48/' gpt.yaml >lstm.yaml
+for model in gpt lstm; do
+    "$mixt" train $model.yaml out=$model -q || fail "train $model"
+done
+mv text.txt gone # the data is not needed any more
+
+for model in gpt lstm; do
+    "$mixt" generate $model -n 100 --seed 3 >a 2>err || { fail "generate $model"; cat err; }
+    "$mixt" generate $model -n 100 --seed 3 >b 2>/dev/null
+    "$mixt" generate $model -n 100 --seed 4 -t 2 >c 2>/dev/null
+    cmp -s a b || fail "$model: the same seed gave another text"
+    cmp -s a c && fail "$model: another seed gave the same text"
+    grep -q 'tokens/s' err || fail "$model: no figures on standard error"
+    for n in 1 2 3 19 20 21 22 23; do # ends in the middle of a character now and then
+        "$mixt" generate $model -n $n -q --prompt 'the cat naps. ' -t 0 2>err | iconv -f UTF-8 -t UTF-8 >/dev/null ||
+            fail "$model: $n tokens are not UTF-8"
+        [ -s err ] && fail "$model: -q wrote $(cat err)"
+    done
+    "$mixt" generate $model -n 40 -t 5 --seed 9 -q | iconv -f UTF-8 -t UTF-8 >/dev/null || fail "$model: wild text is not UTF-8"
+    "$mixt" generate $model -n 50 -t 0 -q >a
+    "$mixt" generate $model -n 50 -k 1 --seed 5 -q >b
+    "$mixt" generate $model -n 50 --top-p 0.000001 --seed 6 -q >c
+    cmp -s a b && cmp -s a c || fail "$model: greedy, top-k 1 and top-p 0.000001 differ"
+done
+"$mixt" generate gpt -n 60 -t 0 -q --prompt 'the cat' | grep -q 'the cat naps. ärger über öl' || fail "gpt has not learnt its one line"
+
+# ---- several texts, JSON ----
+"$mixt" generate gpt -n 10 --count 3 --json >out.jsonl || fail "generate --json"
+[ "$(wc -l <out.jsonl)" = 3 ] || fail "3 texts are $(wc -l <out.jsonl) lines"
+grep -vq '^{"run":"gpt","sample":[123],"seed":[123],"prompt":"","text":".*","tokens":10,"seconds":[0-9.e-]*,"interrupted":false}$' out.jsonl &&
+    fail "not as documented: $(cat out.jsonl)"
+"$mixt" generate gpt -n 10 --seed 2 --json | cut -d, -f5 >one
+sed -n 2p out.jsonl | cut -d, -f5 | cmp -s - one || fail "text 2 of seed 1 is not the text of seed 2"
+"$mixt" generate gpt -n 0 -q >a && [ "$(cat a)" = "" ] || fail "0 tokens"
+"$mixt" generate gpt -n 4 -q --prompt "$(head -c 100 gone)" >/dev/null || fail "a prompt longer than the context"
+
+# ---- Ctrl-C ends the text, with status 0 ----
+"$mixt" generate gpt -n 100000000 >long 2>err &
+pid=$!
+sleep 0.4
+kill -INT $pid
+wait $pid || fail "Ctrl-C: status $?"
+grep -q 'tokens/s' err || fail "Ctrl-C: no figures"
+
+# ---- what cannot be ----
+refuse() { # STATUS WORDS ARGUMENT...
+    local status=$1 words=$2
+    shift 2
+    "$mixt" generate "$@" >out 2>err
+    local got=$?
+    [ $got = "$status" ] || fail "generate $*: status $got, expected $status"
+    grep -q "$words" err || fail "generate $*: says $(cat err)"
+}
+refuse 1 'no such folder' nowhere
+refuse 2 'top-p' gpt --top-p 1.5
+refuse 2 'temperature' gpt -t -1
+"$mixt" train gpt.yaml data.path=gone model=bert out=bert train.steps=1 -q
+refuse 1 'causal' bert
+printf 'model: mlp\nnet: {hidden: [8]}\ndata: {limit: 128}\ntrain: {steps: 1}\n' >mlp.yaml
+"$mixt" train mlp.yaml out=mlp -q
+refuse 1 'only language models' mlp
+cp -r gpt cut
+head -c 1000 gpt/model.safetensors >cut/model.safetensors
+refuse 1 'cut/model.safetensors' cut
+rm cut/model.safetensors
+refuse 1 'cut/model.safetensors' cut
+sed -i 's/width: 32/width: 64/' cut/config.yaml
+cp gpt/model.safetensors cut
+refuse 1 "tensor 'wte.weight'" cut
+
+[ $failures = 0 ] && echo "generate: all good"
+exit $((failures > 0))
