@@ -7,6 +7,8 @@
 #include "data/augment.h"
 #include "data/data.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct table_state {
@@ -178,6 +180,30 @@ static mixt_status normalise(mixt_data *data, const mixt__table_reader *reader, 
     return MIXT_OK;
 }
 
+/** Finite numbers can leave FP32 on the way to a sample, when they are far apart or the deviation is tiny: said here,
+ *  before a run, and not by a loss of NaN in it. */
+static mixt_status check_finite(const table_state *state, int64_t samples)
+{
+    const mixt__table *table = &state->table;
+    int64_t elements = mixt__table_elements(table), channels = table->dims[table->rank - 1];
+    for (int64_t c = 0; c < channels; c++)
+        if (!isfinite(state->scale[c] * 255) || !isfinite(state->shift[c]))
+            return mixt__fail(MIXT_ERROR_DATA, "%s: a deviation of %g in channel %lld is too small to divide by",
+                              table->path, (double)state->std[c], (long long)c);
+    for (int64_t i = 0; i < samples && table->dtype == MIXT_DTYPE_FP32; i++) {
+        const float *row = (const float *)table->input + (state->rows ? state->rows[i] : i) * elements;
+        for (int64_t k = 0; k < elements; k += channels)
+            for (int64_t c = 0; c < channels; c++)
+                if (!(fabsf((row[k + c] - state->mean[c]) * state->scale[c]) <= FLT_MAX))
+                    return mixt__fail(MIXT_ERROR_DATA,
+                                      "%s: sample %lld, element %lld: %g leaves FP32 once the mean %g is subtracted "
+                                      "and divided by the deviation %g; bring the data into a smaller range",
+                                      table->path, (long long)i, (long long)(k + c), (double)row[k + c],
+                                      (double)state->mean[c], (double)state->std[c]);
+    }
+    return MIXT_OK;
+}
+
 static mixt_status take_channel_block(mixt_data *data, table_state *state)
 {
     int64_t channels = state->table.dims[state->table.rank - 1];
@@ -248,6 +274,7 @@ mixt_status mixt__table_open(mixt_data *data, const mixt__table_reader *reader)
     }
     MIXT_TRY(take_channel_block(data, state));
     MIXT_TRY(normalise(data, reader, state, own != NULL));
+    MIXT_TRY(check_finite(state, samples));
     MIXT_TRY(augment(data, state));
     describe(data, state, samples);
     return MIXT_OK;
@@ -269,6 +296,7 @@ mixt_status mixt__table_adopt(mixt_data *data, mixt__table *table, float mean, f
         state->std[c] = std;
     }
     MIXT_TRY(normalise(data, NULL, state, false));
+    MIXT_TRY(check_finite(state, state->table.rows));
     MIXT_TRY(augment(data, state));
     describe(data, state, state->table.rows);
     return MIXT_OK;
