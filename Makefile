@@ -2,14 +2,18 @@
 BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+# Seconds that `make test` gives each fuzz target: what fits beside the other tests on few processors.
+SMOKE ?= $(shell [ $(JOBS) -ge 8 ] && echo 10 || echo 4)
+SECONDS ?= 600
 
-.PHONY: help setup build demo test test-slow test-gpu bench check install clean
+.PHONY: help setup build demo test test-slow test-gpu fuzz bench check install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
 	@echo "make build      build/mixt, the library, examples, benches and tests"
 	@echo "make test-slow  conversions over all 2^32 inputs, and training to full accuracy (much longer)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
+	@echo "make fuzz       every file reader under libFuzzer, SECONDS=600 each (needs clang and its runtime, libclang-rt-14-dev)"
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
 	@echo "make check      formatting, include order, static analysis"
 	@echo "make install    library, headers, command, man pages, completion (PREFIX=$(PREFIX))"
@@ -30,6 +34,7 @@ test: build
 	cmake -S . -B $(BUILD)-sanitize -G Ninja -DMIXT_SANITIZE=ON -DMIXT_BENCHES=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo > /dev/null
 	cmake --build $(BUILD)-sanitize -j $(JOBS)
 	ctest --test-dir $(BUILD)-sanitize --output-on-failure -L sanitize
+	MIXT_FUZZ_SECONDS=$(SMOKE) ctest --test-dir $(BUILD)-sanitize --output-on-failure -L fuzz -j $(JOBS)
 	ctest --test-dir $(BUILD) --output-on-failure
 
 test-slow: build
@@ -37,6 +42,11 @@ test-slow: build
 
 test-gpu: build
 	SANITIZE=$(SANITIZE) tests/gpu/run.sh $(BUILD)
+
+fuzz: setup
+	cmake -S tests/fuzz -B $(BUILD)-fuzz -G Ninja -DCMAKE_C_COMPILER=clang > /dev/null
+	cmake --build $(BUILD)-fuzz -j $(JOBS)
+	tests/fuzz/run.sh $(BUILD)-fuzz $(SECONDS)
 
 bench: build
 	tools/bench.sh $(BUILD)
@@ -48,4 +58,4 @@ install: build
 	cmake --install $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-sanitize
+	rm -rf $(BUILD) $(BUILD)-sanitize $(BUILD)-fuzz

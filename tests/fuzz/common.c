@@ -1,0 +1,161 @@
+/* Parts that fuzz targets share: the entry point, files in memory, and a data set read as training would. */
+#include "fuzz.h"
+
+#include "base/alloc.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READ_SAMPLES = 3, ELEMENTS_MAX = 1 << 20 };
+
+static char folder[256];
+
+/** A single allocation above this is out of proportion to any input here; the sanitizer then ends the program. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "quarantine_size_mb=16:max_allocation_size_mb=64:allocator_may_return_null=0:handle_abort=1:detect_leaks=1";
+}
+
+const char *__ubsan_default_options(void);
+const char *__ubsan_default_options(void)
+{
+    return "print_stacktrace=1";
+}
+
+void fuzz_failed(const char *file, int line, const char *condition)
+{
+    fprintf(stderr, "%s:%d: must hold: %s (newest message: %s)\n", file, line, condition, mixt_error_text());
+    abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    size_t before = mixt__alloc_bytes();
+    fuzz_input(data, size);
+    fuzz_require(mixt__alloc_bytes() == before);
+    return 0;
+}
+
+static void make_folder(void)
+{
+    const char *base = getenv("TMPDIR");
+    if (!base || !*base)
+        base = access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm";
+    snprintf(folder, sizeof folder, "%.200s/mixt-fuzz-XXXXXX", base);
+    if (!mkdtemp(folder)) {
+        perror(folder);
+        exit(1);
+    }
+    atexit(fuzz_folder_remove);
+}
+
+void fuzz_folder_remove(void)
+{
+    DIR *stream = folder[0] ? opendir(folder) : NULL;
+    for (struct dirent *entry = stream ? readdir(stream) : NULL; entry; entry = readdir(stream))
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            unlink(fuzz_path(entry->d_name));
+    if (stream)
+        closedir(stream);
+    if (folder[0])
+        rmdir(folder);
+    folder[0] = '\0';
+}
+
+const char *fuzz_path(const char *name)
+{
+    static char paths[8][600];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    if (!folder[0])
+        make_folder();
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+const char *fuzz_file(const char *name, const void *data, size_t size)
+{
+    const char *path = fuzz_path(name);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool good = file >= 0 && (size == 0 || write(file, data, size) == (ssize_t)size);
+    if (!good || close(file)) {
+        perror(path);
+        exit(1);
+    }
+    return path;
+}
+
+bool fuzz_taken(mixt_status status)
+{
+    fuzz_require(status == MIXT_OK || *mixt_error_text());
+    fuzz_require(status != MIXT_ERROR_INTERNAL);
+    return status == MIXT_OK;
+}
+
+static void check_input(const mixt_data_info *info, const void *input, int64_t count)
+{
+    const float *numbers = input;
+    const int32_t *tokens = input;
+    for (int64_t i = 0; i < count * info->input_elements; i++)
+        if (info->input_dtype == MIXT_DTYPE_FP32)
+            fuzz_require(isfinite(numbers[i]));
+        else
+            fuzz_require(tokens[i] >= 0 && tokens[i] < info->classes);
+}
+
+static void check_target(const mixt_data_info *info, const void *target, int64_t count)
+{
+    const float *values = target;
+    const int32_t *classes = target;
+    for (int64_t i = 0; i < count * info->target_elements; i++)
+        if (info->target == MIXT_TARGET_VALUES)
+            fuzz_require(isfinite(values[i]));
+        else
+            fuzz_require(classes[i] >= 0 && classes[i] < info->classes);
+}
+
+/** A batch in training order, then the first and the last samples. */
+static void read_samples(const mixt_data *set, float *input, float *target)
+{
+    const mixt_data_info *info = mixt_data_describe(set);
+    int64_t batch = info->samples < READ_SAMPLES ? info->samples : READ_SAMPLES, valid;
+    for (int64_t number = 0; number < 2; number++) {
+        fuzz_require(mixt_data_batch(set, batch, number, input, target) == MIXT_OK);
+        check_input(info, input, batch);
+        check_target(info, target, batch);
+    }
+    for (int end = 0; end < 2; end++) {
+        int64_t first = end ? info->samples - 1 : 0;
+        fuzz_require(mixt_data_read(set, first, READ_SAMPLES, input, target, &valid) == MIXT_OK);
+        fuzz_require(valid >= 1 && valid <= READ_SAMPLES && first + valid <= info->samples);
+        check_input(info, input, valid);
+        check_target(info, target, valid);
+    }
+}
+
+void fuzz_data_set(const char *spec, const mixt_data_options *options)
+{
+    mixt_data *set = NULL;
+    if (!fuzz_taken(mixt_data_open_with(spec, options, &set))) {
+        fuzz_require(!set);
+        return;
+    }
+    const mixt_data_info *info = mixt_data_describe(set);
+    fuzz_require(info->samples >= 1 && info->input_elements >= 1 && info->target_elements >= 1);
+    fuzz_require(info->input_rank >= 1 && info->input_rank < MIXT_MAX_RANK);
+    fuzz_require((info->target == MIXT_TARGET_VALUES) == (info->classes == 0));
+    if (info->input_elements <= ELEMENTS_MAX && info->target_elements <= ELEMENTS_MAX) {
+        float *input = malloc((size_t)(READ_SAMPLES * info->input_elements) * sizeof *input);
+        float *target = malloc((size_t)(READ_SAMPLES * info->target_elements) * sizeof *target);
+        if (input && target)
+            read_samples(set, input, target);
+        free(input);
+        free(target);
+    }
+    mixt_data_close(set);
+}
