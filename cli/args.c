@@ -176,6 +176,8 @@ static int parse_word(cli_args *args, const char *word)
         return cli_usage(command, "unexpected argument '%s'", word);
     if (argument->kind == CLI_ARGUMENT_CHOICE && mixt__choice_find(argument->choices, word) < 0)
         return bad_choice(command, argument->name, argument->choices, word);
+    if (!*word)
+        return cli_usage(command, "%s is empty: expected %s", argument->name, argument->help);
     args->words[args->word_count++] = word;
     return CLI_OK;
 }

@@ -192,6 +192,8 @@ mixt_status cli_run_dir_config(const char *run, mixt__config **config)
     snprintf(setting, sizeof setting, "precision=%s", path);
     bool policy = !access(path, F_OK);
     snprintf(path, sizeof path, "%s/config.yaml", run);
+    if (access(path, F_OK) && errno != ENOENT)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     if (access(path, F_OK))
         return mixt__fail(MIXT_ERROR_FILE, "%s: holds no config.yaml: it is no run directory made by 'mixt train'",
                           run);

@@ -19,13 +19,15 @@ static void request_stop(int signal_number)
     stop_requested = 1;
 }
 
-/** The first signal asks for a clean stop; a second one kills as usual. */
+/** The first signal asks for a clean stop; a second one kills as usual. Whoever reads the progress line may go away:
+ *  hours of training must not go with him. */
 static void catch_signals(struct sigaction *old_int, struct sigaction *old_term)
 {
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND};
     stop_requested = 0;
     sigaction(SIGINT, &action, old_int);
     sigaction(SIGTERM, &action, old_term);
+    signal(SIGPIPE, SIG_IGN);
 }
 
 /** What accumulates between two rows of metrics. */

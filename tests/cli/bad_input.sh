@@ -260,6 +260,46 @@ rm -rf x
 "$mixt" eval x >/dev/null 2>&1 || fail "a run without standard streams is not complete"
 rm -rf x
 
+# The reader of the progress line goes away: the run does not. (The pipe has no reader by the time mixt writes to it.)
+(exec 3> >(:); sleep 0.3; exec "$mixt" train tiny.yaml out=x >../out 2>&3)
+found=$?
+[ $found = 0 ] && [ -s x/model.safetensors ] || fail "progress into a closed pipe: status $found, left: $(ls x)"
+rm -rf x
+(exec 3> >(:); sleep 0.3; exec "$mixt" train tiny.yaml out=x >&3 2>../err)
+found=$?; tail -1 ../err >../last && mv ../last ../err
+check "result into a closed pipe" 1 'standard output cannot be written: Broken pipe'
+[ -s x/model.safetensors ] || fail "result into a closed pipe: no weights"
+rm -rf x
+
+# Two runs into one folder at once: one gets it, and it is whole.
+for i in 1 2 3; do "$mixt" train tiny.yaml out=x -q >/dev/null 2>../err$i & done
+wait
+[ "$(cat ../err? | grep -c 'run directory x exists already')" = 2 ] || fail "three runs into one folder: $(cat ../err?)"
+"$mixt" eval x >/dev/null 2>&1 || fail "three runs into one folder: it is not whole"
+rm -rf x ../err?
+
+# Links that lead nowhere or to themselves.
+ln -s self self && ln -s nothing dangling
+"$mixt" train self 2>../err
+found=$?; check "configuration is a loop of links" 1 'self: cannot be opened: Too many levels of symbolic links'
+"$mixt" train tiny.yaml out=dangling 2>../err
+found=$?; check "run directory is a dangling link" 1 'run directory dangling exists already'
+"$mixt" train tiny.yaml data.kind=csv data.path=self out=x 2>../err
+found=$?; check "data is a loop of links" 1 'self: Too many levels of symbolic links'
+rm self dangling
+
+# Arguments with nothing in them.
+for command in train plan eval; do
+    "$mixt" $command '' >../out 2>../err
+    found=$?; check "$command of an empty name" 2 'is empty: expected'
+done
+"$mixt" convert '' '' --dtype fp16 2>../err
+found=$?; check "convert of an empty name" 2 'SRC is empty'
+"$mixt" train tiny.yaml '' 2>../err
+found=$?; check "empty setting" 2 "unexpected argument ''"
+"$mixt" "$(printf '\033[2J\377')" 2>../err
+found=$?; check "command of control characters" 2 "unknown command '?[2J"
+
 # Too little address space: a message, no crash. The command itself needs about 60 MB of it.
 for kib in 70000 90000 120000; do
     (ulimit -v $kib; "$mixt" train tiny.yaml out=x net.hidden=30000 -q >../out 2>../err)
@@ -295,6 +335,10 @@ if [ "$(id -u)" != 0 ]; then
     "$mixt" train tiny.yaml out=locked/x 2>../err
     found=$?; check "unwritable folder" 1 'Permission denied'
     chmod 755 locked
+    cp -r run closed && chmod 0 closed
+    "$mixt" eval closed 2>../err
+    found=$?; check "unreadable run directory" 1 'closed/config.yaml: cannot be opened: Permission denied'
+    chmod 755 closed
 else
     echo "skipped: permissions do not bind root"
 fi
