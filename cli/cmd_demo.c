@@ -84,7 +84,7 @@ static mixt_status run_side(const cli_args *args, side *s, char folder[256])
     if (status == MIXT_OK)
         status = make_run_dir(config, &e, s, folder);
     if (status == MIXT_OK)
-        status = cli_train_loop(&e, &s->dir, false, &s->result);
+        status = cli_train_loop(&e, &s->dir, false, NULL, &s->result);
     if (status == MIXT_OK)
         status = mixt_trainer_save(e.trainer, cli_run_dir_file(&s->dir, "model.safetensors", path));
     if (status == MIXT_OK)

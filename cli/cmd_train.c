@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "cli/interchange.h"
+#include "cli/resume.h"
 #include "cli/table.h"
 #include "cli/train_loop.h"
 
@@ -65,19 +66,37 @@ static void print_json(const cli_run_dir *dir, const cli_train_result *r)
     json_decref(o);
 }
 
-static mixt_status train(const cli_args *args, mixt__config *config)
+/** A new run directory, or the old one and the trainer as a checkpoint left them. */
+static mixt_status begin(cli_experiment *e, mixt__config *config, cli_resume *resume, bool quiet, cli_run_dir *dir)
+{
+    if (!resume) {
+        MIXT_TRY(cli_init(e, quiet));
+        return cli_run_dir_create(dir, config, mixt_data_describe(e->train)->kind);
+    }
+    MIXT_TRY(cli_resume_restore(resume, e, config, dir));
+    if (!resume->checkpoint)
+        MIXT_TRY(cli_init(e, quiet));
+    if (quiet)
+        return MIXT_OK;
+    if (resume->checkpoint)
+        fprintf(stderr, "%s goes on from %s\n", resume->run, resume->checkpoint->folder);
+    else
+        fprintf(stderr, "%s has no checkpoint yet and begins anew\n", resume->run);
+    return MIXT_OK;
+}
+
+static mixt_status train(const cli_args *args, mixt__config *config, cli_resume *resume)
 {
     cli_experiment e;
     cli_run_dir dir = {0};
     cli_train_result result = {0};
     char path[1200];
+    bool quiet = cli_flag(args, "quiet") || cli_flag(args, "json");
     mixt_status status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
-        status = cli_init(&e, cli_flag(args, "quiet") || cli_flag(args, "json"));
+        status = begin(&e, config, resume, quiet, &dir);
     if (status == MIXT_OK)
-        status = cli_run_dir_create(&dir, config, mixt_data_describe(e.train)->kind);
-    if (status == MIXT_OK)
-        status = cli_train_loop(&e, &dir, cli_flag(args, "quiet") || cli_flag(args, "json"), &result);
+        status = cli_train_loop(&e, &dir, quiet, resume && resume->checkpoint ? &resume->state : NULL, &result);
     if (status == MIXT_OK)
         status = mixt_trainer_save(e.trainer, cli_run_dir_file(&dir, "model.safetensors", path));
     if (status == MIXT_OK) {
@@ -95,10 +114,18 @@ static mixt_status train(const cli_args *args, mixt__config *config)
 
 static int run(const cli_args *args)
 {
-    mixt__config *config;
-    int status = cli_config(args, cli_word(args, 0), &config);
-    if (status == CLI_OK && train(args, config) != MIXT_OK)
+    mixt__config *config = NULL;
+    cli_resume resume = {0};
+    const char *file = cli_word(args, 0), *run_path = cli_given(args, "resume") ? cli_text(args, "resume") : NULL;
+    if (!file == !run_path)
+        return cli_usage(args->command,
+                         file ? "--resume takes the configuration of the run: leave %s out"
+                              : "missing argument CONFIG: a YAML file, or a run with --resume RUN",
+                         file ? file : "");
+    int status = run_path ? cli_resume_open(&resume, args, run_path, &config) : cli_config(args, file, &config);
+    if (status == CLI_OK && train(args, config, run_path ? &resume : NULL) != MIXT_OK)
         status = cli_failed();
+    cli_resume_close(&resume);
     mixt__config_free(config);
     return status;
 }
@@ -113,15 +140,24 @@ const cli_command cli_train = {
         "run directory that "
         "exists already is refused: nothing is overwritten. config.yaml names data by absolute path and a "
         "policy file is copied beside it, so that the run can be evaluated from any folder.\n\n"
-        "Ctrl-C stops after the current step and leaves a usable run directory. A run that fails before its first step "
-        "leaves none; one whose updates all fail is ended with status 1.",
+        "Ctrl-C and SIGTERM stop after the current step, save a checkpoint and leave a usable run directory. A run "
+        "that "
+        "fails before its first step leaves none; one whose updates all fail is ended with status 1.\n\n"
+        "Checkpoints lie in RUN/checkpoints/step-NNNNNNNN, made as train.checkpoint_every and train.checkpoint_minutes "
+        "say; the newest train.keep and the one with the best validation loss are kept. --resume RUN goes on from the "
+        "newest one that is whole, bit for bit as if the run had never stopped. train.steps, train.epochs, out and how "
+        "often to log, validate and save may be changed then; anything else is refused. Saving runs beside training: a "
+        "save that is due while another is written waits for it, and checkpoint_stall in metrics.jsonl says how long "
+        "training stood still.",
     .arguments =
         {
-            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
+            {"CONFIG", CLI_ARGUMENT_FILE, .optional = true,
+             .help = "YAML file of the run; 'mixt help config' lists the keys. Needed unless a run is resumed"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.lr=0.01"},
         },
     .options =
         {
+            {"resume", 'r', CLI_TEXT, "RUN", .help = "go on with this run directory from its newest checkpoint"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line, no table: only errors"},
             {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object on standard output"},
         },
@@ -133,6 +169,7 @@ const cli_command cli_train = {
             {"mixt train configs/gpt.yaml train.steps=200 train.batch=4 --json", "a short run for a script"},
             {"mixt train my.yaml init=resnet50/ init_new_head=fc train.freeze='conv1,bn1,layer1'",
              "fine-tune: torchvision's weights, a new head, the first layers as they are"},
+            {"mixt train --resume runs/fp16 train.epochs=20", "go on with a run that was stopped, and for longer"},
         },
     .see_also = "eval|plan|config",
     .run = run,

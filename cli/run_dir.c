@@ -4,8 +4,7 @@
 #include "base/status.h"
 
 #include <errno.h>
-#include <jansson.h>
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -146,10 +145,7 @@ static mixt_status fill(cli_run_dir *dir, mixt__config *config, const char *kind
     if (*mixt__config_string(config, MIXT_KEY_INIT))
         MIXT_TRY(set_absolute(config, MIXT_KEY_INIT, "", mixt__config_string(config, MIXT_KEY_INIT)));
     MIXT_TRY(mixt__config_write(config, cli_run_dir_file(dir, "config.yaml", path)));
-    dir->metrics = fopen(cli_run_dir_file(dir, "metrics.jsonl", path), "wx");
-    if (!dir->metrics)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot write %s: %s", path, strerror(errno));
-    return MIXT_OK;
+    return cli_metrics_open(&dir->metrics, cli_run_dir_file(dir, "metrics.jsonl", path), -1);
 }
 
 mixt_status cli_run_dir_create(cli_run_dir *dir, mixt__config *config, const char *kind)
@@ -174,6 +170,8 @@ void cli_run_dir_discard(cli_run_dir *dir)
     if (!dir->path[0])
         return;
     cli_run_dir_close(dir);
+    if (dir->resumed)
+        return;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unlink(cli_run_dir_file(dir, names[i], path));
     rmdir(dir->path);
@@ -211,42 +209,17 @@ mixt_status cli_run_dir_config(const char *run, mixt__config **config)
     return status;
 }
 
+mixt_status cli_run_dir_reopen(cli_run_dir *dir, const char *run, const mixt__config *config, int64_t keep)
+{
+    char path[1200];
+    *dir = (cli_run_dir){.resumed = true};
+    if (snprintf(dir->path, sizeof dir->path, "%s", run) >= (int)sizeof dir->path)
+        return mixt__fail(MIXT_ERROR_FILE, "the run directory's path is longer than %zu bytes", sizeof dir->path - 1);
+    MIXT_TRY(cli_metrics_open(&dir->metrics, cli_run_dir_file(dir, "metrics.jsonl", path), keep));
+    return mixt__config_write(config, cli_run_dir_file(dir, "config.yaml", path));
+}
+
 void cli_run_dir_close(cli_run_dir *dir)
 {
-    if (dir->metrics)
-        fclose(dir->metrics);
-    dir->metrics = NULL;
-}
-
-json_t *cli_json_real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-mixt_status cli_run_dir_log(cli_run_dir *dir, const cli_metrics_row *row)
-{
-    json_t *object = json_object();
-    json_object_set_new(object, "step", json_integer(row->step));
-    json_object_set_new(object, "epoch", json_integer(row->epoch));
-    json_object_set_new(object, "loss", cli_json_real(row->loss));
-    json_object_set_new(object, "accuracy", cli_json_real(row->accuracy));
-    json_object_set_new(object, "lr", cli_json_real(row->lr));
-    json_object_set_new(object, "scale", cli_json_real(row->scale));
-    json_object_set_new(object, "skipped", json_integer(row->skipped));
-    json_object_set_new(object, "grad_norm", cli_json_real(row->grad_norm));
-    json_object_set_new(object, "samples_s", cli_json_real(row->samples_s));
-    json_object_set_new(object, "memory", json_integer(row->memory));
-    if (!isnan(row->energy))
-        json_object_set_new(object, "energy", cli_json_real(row->energy));
-    if (row->overflow_layer)
-        json_object_set_new(object, "overflow_layer", json_string(row->overflow_layer));
-    if (!isnan(row->val_loss))
-        json_object_set_new(object, "val_loss", cli_json_real(row->val_loss));
-    if (!isnan(row->val_accuracy))
-        json_object_set_new(object, "val_accuracy", cli_json_real(row->val_accuracy));
-    int failed = json_dumpf(object, dir->metrics, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
-    json_decref(object);
-    if (failed || fputc('\n', dir->metrics) == EOF || fflush(dir->metrics))
-        return mixt__fail(MIXT_ERROR_FILE, "cannot write %s/metrics.jsonl: %s", dir->path, strerror(errno));
-    return MIXT_OK;
+    cli_metrics_close(&dir->metrics);
 }

@@ -2,6 +2,7 @@
 #include "cli/train_loop.h"
 
 #include "base/threads.h"
+#include "cli/checkpoints.h"
 #include "cli/progress.h"
 
 #include <math.h>
@@ -19,23 +20,19 @@ static void request_stop(int signal_number)
     stop_requested = 1;
 }
 
-/** The first signal asks for a clean stop; a second one kills as usual. Whoever reads the progress line may go away:
- *  hours of training must not go with him. */
-static void catch_signals(struct sigaction *old_int, struct sigaction *old_term)
-{
-    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND};
-    stop_requested = 0;
-    sigaction(SIGINT, &action, old_int);
-    sigaction(SIGTERM, &action, old_term);
-    signal(SIGPIPE, SIG_IGN);
-}
+/** The first signal asks for a clean stop; a second one kills as usual. A limit on file sizes is met as a failed write,
+ *  and whoever reads the progress line may go away: hours of training must not go with him. */
+static const int caught[] = {SIGINT, SIGTERM, SIGXFSZ, SIGPIPE};
+enum { CAUGHT = sizeof caught / sizeof caught[0] };
 
-/** What accumulates between two rows of metrics. */
-typedef struct window {
-    double loss, accuracy, seconds;
-    int64_t steps, skipped, samples;
-    char overflow_layer[128];
-} window;
+static void catch_signals(struct sigaction old[CAUGHT])
+{
+    struct sigaction stop = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND},
+                     ignore = {.sa_handler = SIG_IGN};
+    stop_requested = 0;
+    for (int i = 0; i < CAUGHT; i++)
+        sigaction(caught[i], caught[i] == SIGINT || caught[i] == SIGTERM ? &stop : &ignore, &old[i]);
+}
 
 typedef struct loop {
     cli_experiment *e;
@@ -43,14 +40,19 @@ typedef struct loop {
     cli_progress progress;
     cli_progress_info shown;
     cli_train_result *result;
-    window window;
+    cli_checkpoints checkpoints;
+    cli_window window;
     int64_t samples, issued;                  // updates given to the device
+    cli_loop_state before_row;                // as it was before a row that only the end of the run made
+    bool extra_row;                           // there is such a row
+    bool improved;                            // the newest validation is the best so far and not saved yet
+    double started;                           // less the seconds of earlier sessions of this run
     double digested_at;                       // when the last result was worked in
     bool stopping;                            // a signal came before the last update was issued
     double energy_start, energy, energy_time; // joules at the start and when last asked; NaN: the device does not count
-    int64_t patience;                         // validations left before an early stop
+    int64_t since_best;                       // validations without improvement
     bool stop;                                // this update is the last: what it logged is complete
-    int hopeless;                             // skipped updates in a row that a smaller loss scale would not have saved
+    int64_t hopeless;                         // skipped updates in a row that a smaller loss scale would not have saved
 } loop;
 
 static int64_t setting(const loop *l, mixt__config_key key)
@@ -84,6 +86,12 @@ static bool validation_due(const loop *l, int64_t step)
     return l->e->steps_per_epoch && step % l->e->steps_per_epoch == 0;
 }
 
+static bool out_of_patience(const loop *l)
+{
+    int64_t limit = setting(l, MIXT_KEY_TRAIN_EARLY_STOP);
+    return limit && l->since_best >= limit;
+}
+
 static mixt_status validate(loop *l, const mixt_step *step)
 {
     mixt_evaluation found;
@@ -95,9 +103,9 @@ static mixt_status validate(loop *l, const mixt_step *step)
     bool better = isfinite(found.loss) && !(found.loss >= r->best_val_loss); // best is NaN at first
     if (better)
         r->best_val_loss = found.loss;
-    int64_t limit = setting(l, MIXT_KEY_TRAIN_EARLY_STOP);
-    l->patience = better ? limit : l->patience - 1;
-    r->stopped_early = limit && l->patience <= 0;
+    l->improved = better;
+    l->since_best = better ? 0 : l->since_best + 1;
+    r->stopped_early = out_of_patience(l);
     if (isnan(found.accuracy))
         cli_progress_note(&l->progress, "step %lld: validation loss %.4f", (long long)step->step, found.loss);
     else
@@ -108,7 +116,7 @@ static mixt_status validate(loop *l, const mixt_step *step)
 
 static void collect(loop *l, const mixt_step *step, double seconds)
 {
-    window *w = &l->window;
+    cli_window *w = &l->window;
     w->loss += step->loss;
     w->accuracy += step->accuracy;
     w->seconds += seconds;
@@ -127,7 +135,7 @@ static void collect(loop *l, const mixt_step *step, double seconds)
 
 static mixt_status log_row(loop *l, const mixt_step *step, bool validated)
 {
-    window *w = &l->window;
+    cli_window *w = &l->window;
     double n = (double)w->steps;
     cli_metrics_row row = {
         .step = step->step, .epoch = step->epoch, .skipped = w->skipped, .val_loss = NAN, .val_accuracy = NAN};
@@ -139,14 +147,16 @@ static mixt_status log_row(loop *l, const mixt_step *step, bool validated)
     row.grad_norm = step->grad_norm;
     row.samples_s = (double)w->samples / w->seconds;
     row.energy = l->result->energy = energy_now(l) - l->energy_start;
+    row.checkpoint_stall = l->checkpoints.stall;
+    l->checkpoints.stall = 0;
     if (w->overflow_layer[0])
         row.overflow_layer = w->overflow_layer;
     if (validated) {
         row.val_loss = l->result->val_loss;
         row.val_accuracy = l->result->val_accuracy;
     }
-    mixt_status status = cli_run_dir_log(l->dir, &row);
-    *w = (window){0};
+    mixt_status status = cli_metrics_log(&l->dir->metrics, &row);
+    *w = (cli_window){0};
     return status;
 }
 
@@ -184,10 +194,57 @@ static mixt_status check_health(loop *l, const mixt_step *step)
         return MIXT_OK;
     return mixt__fail(
         MIXT_ERROR_DATA,
-        "step %lld: the last %d updates were skipped (loss %g, first bad gradient in %s, loss scale %g): training "
+        "step %lld: the last %lld updates were skipped (loss %g, first bad gradient in %s, loss scale %g): training "
         "has diverged; lower train.lr, set train.clip, or use another precision",
-        (long long)step->step, l->hopeless, isnan(step->loss) ? (double)NAN : step->loss,
+        (long long)step->step, (long long)l->hopeless, isnan(step->loss) ? (double)NAN : step->loss,
         step->overflow_layer ? step->overflow_layer : "no layer", step->scale);
+}
+
+/** What is true after the newest update that was digested. */
+static cli_loop_state state_of(const loop *l)
+{
+    const cli_train_result *r = l->result;
+    cli_loop_state s = {.window = l->window, .steps = r->steps, .samples = l->samples, .skipped = r->skipped};
+    s.validations = r->validations;
+    s.since_best = l->since_best;
+    s.best_step = r->best_step;
+    s.hopeless = l->hopeless;
+    s.metrics_bytes = cli_metrics_length(&l->dir->metrics);
+    s.loss = r->loss;
+    s.accuracy = r->accuracy;
+    s.val_loss = r->val_loss;
+    s.val_accuracy = r->val_accuracy;
+    s.best_val_loss = r->best_val_loss;
+    s.seconds = mixt__time_now() - l->started;
+    s.step_seconds = r->step_seconds;
+    s.energy = r->energy;
+    return s;
+}
+
+/** Puts the loop where a checkpoint left it. */
+static void go_on(loop *l, const cli_loop_state *s)
+{
+    cli_train_result *r = l->result;
+    l->window = s->window;
+    l->samples = s->samples;
+    l->since_best = s->since_best;
+    l->hopeless = s->hopeless;
+    l->started -= s->seconds;
+    l->issued = r->steps = s->steps;
+    r->skipped = s->skipped;
+    r->validations = s->validations;
+    r->best_step = s->best_step;
+    r->loss = s->loss;
+    r->accuracy = s->accuracy;
+    r->val_loss = s->val_loss;
+    r->val_accuracy = s->val_accuracy;
+    r->best_val_loss = s->best_val_loss;
+    r->step_seconds = s->step_seconds;
+    r->energy = s->energy;
+    if (!isnan(s->energy))
+        l->energy_start -= s->energy;
+    r->stopped_early = out_of_patience(l);
+    l->stop = r->stopped_early || r->steps >= l->e->total_steps;
 }
 
 /** All that hangs on one update: figures, validation, the log. */
@@ -197,8 +254,10 @@ static mixt_status digest(loop *l, int64_t number)
     MIXT_TRY(mixt__trainer_result(&l->e->trainer->core, number, &step));
     double now = mixt__time_now();
     collect(l, &step, now - l->digested_at);
-    if (number == 1)
+    if (!l->result->memory.total) {
         MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory));
+        cli_checkpoints_prepare(&l->checkpoints);
+    }
     show(l, &step);
     mixt_status status = check_health(l, &step);
     bool validated = status == MIXT_OK && validation_due(l, number);
@@ -207,7 +266,11 @@ static mixt_status digest(loop *l, int64_t number)
     validated = validated && status == MIXT_OK;
     l->stop = number == l->e->total_steps || (l->stopping && number == l->issued) || l->result->stopped_early;
     bool due = number % setting(l, MIXT_KEY_TRAIN_LOG_EVERY) == 0;
-    if (due || validated || l->stop || step.skipped || status != MIXT_OK) {
+    bool row = due || validated || step.skipped || status != MIXT_OK;
+    l->extra_row = l->stop && !row;
+    if (l->extra_row)
+        l->before_row = state_of(l);
+    if (row || l->stop) {
         mixt_status logged = log_row(l, &step, validated);
         status = status == MIXT_OK ? logged : status;
     }
@@ -215,40 +278,88 @@ static mixt_status digest(loop *l, int64_t number)
     return status;
 }
 
+/** After the newest update was digested: a checkpoint where one is due or validation was never better. */
+static void keep(loop *l, bool due)
+{
+    bool best = l->improved && l->checkpoints.active;
+    l->improved = false;
+    if (best)
+        l->result->best_step = l->result->steps;
+    if ((!best && !due) || l->stop)
+        return; // the last state is saved at the end
+    cli_loop_state state = state_of(l);
+    cli_checkpoints_save(&l->checkpoints, &state);
+    l->digested_at = mixt__time_now();
+}
+
 /** Issues one update. On a GPU the one before it is digested while it runs; what must see this one's weights or end
  *  the run waits for it. */
 static mixt_status advance(loop *l)
 {
+    cli_checkpoints_poll(&l->checkpoints);
+    bool due = cli_checkpoints_due(&l->checkpoints, l->issued + 1);
     MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
     l->issued++;
     l->stopping = stop_requested;
-    bool wait = l->e->context->backend->host_memory || l->stopping || l->issued == l->e->total_steps ||
+    bool wait = l->e->context->backend->host_memory || l->stopping || l->issued == l->e->total_steps || due ||
                 validation_due(l, l->issued);
     mixt_status status = MIXT_OK;
     while (status == MIXT_OK && l->result->steps < l->issued - (wait ? 0 : 1))
         status = digest(l, l->result->steps + 1);
+    if (status == MIXT_OK && wait)
+        keep(l, due);
     return status;
 }
 
-mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cli_train_result *result)
+/** The state that a run ends with, where it has checkpoints or a signal ended it. */
+static mixt_status keep_last(loop *l, bool interrupted)
+{
+    if (l->result->steps && (interrupted || l->checkpoints.active)) {
+        cli_loop_state state = l->extra_row ? l->before_row : state_of(l);
+        cli_checkpoints_save(&l->checkpoints, &state);
+    }
+    bool good = cli_checkpoints_finish(&l->checkpoints);
+    if (good || !interrupted)
+        return MIXT_OK; // the weights themselves are still to be saved
+    return mixt__fail(MIXT_ERROR_FILE, "stopped by a signal at step %lld, whose state could not be saved",
+                      (long long)l->result->steps);
+}
+
+static mixt_status run(loop *l)
+{
+    bool moved = !l->stop;
+    mixt_status status = MIXT_OK;
+    while (status == MIXT_OK && !l->stop) // at least one update: there is something to save after every signal
+        status = advance(l);
+    l->result->interrupted = stop_requested && l->result->steps < l->e->total_steps;
+    if (status == MIXT_OK && moved)
+        status = keep_last(l, l->result->interrupted);
+    mixt_status flushed = cli_metrics_flush(&l->dir->metrics);
+    return status == MIXT_OK ? flushed : status;
+}
+
+mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, const cli_loop_state *resumed,
+                           cli_train_result *result)
 {
     loop l = {.e = e, .dir = dir, .result = result};
-    struct sigaction old_int, old_term;
-    *result = (cli_train_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN};
+    struct sigaction old[CAUGHT];
+    *result =
+        (cli_train_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN, .best_step = -1};
     l.energy_start = energy_now(&l);
-    l.patience = setting(&l, MIXT_KEY_TRAIN_EARLY_STOP);
-    catch_signals(&old_int, &old_term);
-    cli_progress_start(&l.progress, stderr, quiet, 0);
-    double start = l.digested_at = mixt__time_now();
-    mixt_status status = MIXT_OK;
-    while (status == MIXT_OK && !l.stop) // at least one update: there is something to save after every signal
-        status = advance(&l);
-    result->seconds = mixt__time_now() - start;
+    l.started = mixt__time_now();
+    if (resumed)
+        go_on(&l, resumed);
+    catch_signals(old);
+    cli_progress_start(&l.progress, stderr, quiet, result->steps);
+    cli_checkpoints_open(&l.checkpoints, e, dir, &l.progress, resumed != NULL);
+    l.digested_at = mixt__time_now();
+    mixt_status status = run(&l);
+    result->seconds = mixt__time_now() - l.started;
     result->samples_s = result->step_seconds > 0 ? (double)l.samples / result->step_seconds : 0;
-    result->interrupted = stop_requested && result->steps < e->total_steps;
-    if (result->steps)
+    if (result->steps && l.shown.step)
         cli_progress_finish(&l.progress, &l.shown);
-    sigaction(SIGINT, &old_int, NULL);
-    sigaction(SIGTERM, &old_term, NULL);
+    cli_checkpoints_close(&l.checkpoints);
+    for (int i = 0; i < CAUGHT; i++)
+        sigaction(caught[i], &old[i], NULL);
     return status;
 }

@@ -3,6 +3,7 @@
 #define MIXT_CLI_TRAIN_LOOP_H
 
 #include "cli/experiment.h"
+#include "cli/loop_state.h"
 #include "cli/run_dir.h"
 
 typedef struct cli_train_result {
@@ -14,10 +15,13 @@ typedef struct cli_train_result {
     double samples_s;
     double energy; // joules of the device, validation included; NaN: not known
     bool stopped_early, interrupted;
+    int64_t best_step; // of the checkpoint with the best validation loss; -1: none
     mixt_memory memory;
 } cli_train_result;
 
-/** Trains to the end of the configuration, to an early stop, or to SIGINT or SIGTERM. */
-mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cli_train_result *result);
+/** Trains to the end of the configuration, to an early stop, or to SIGINT or SIGTERM, which leave a checkpoint.
+ *  @param resumed where the loop goes on, the trainer being restored to the same update; NULL: at the beginning */
+mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, const cli_loop_state *resumed,
+                           cli_train_result *result);
 
 #endif

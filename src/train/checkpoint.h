@@ -34,8 +34,8 @@ mixt_status mixt__trainer_restore(mixt__trainer *trainer, const mixt__checkpoint
 
 /** What a checkpoint's state depends on, as one flat object. */
 json_t *mixt__trainer_settings_json(const mixt__trainer *trainer);
-/** Lines "  name: old -> new" of all that differs, in a text for mixt__free; NULL: nothing does (or no memory). */
-char *mixt__json_differences(const json_t *before, const json_t *now);
+/** "name: old -> new" of all that differs, in a text for mixt__free; NULL: nothing does (or no memory). */
+char *mixt__json_differences(const json_t *before, const json_t *now, const char *separator);
 
 /* ---- saving beside training ---- */
 

@@ -38,9 +38,12 @@ static void add_float(json_t *object, const char *name, float value)
     add(object, name, mixt__json_double((double)value));
 }
 
+static const char *const schedule_names[] = {"constant", "step", "cosine", "linear", "onecycle"};
+static const char *const optimizer_names[] = {"sgd", "adam", "adamw", "lamb"};
+
 static void add_schedule(json_t *o, const mixt__schedule *s)
 {
-    add_int(o, "schedule", s->kind);
+    add(o, "schedule", json_string(schedule_names[s->kind]));
     add_float(o, "lr", s->lr);
     add_float(o, "min_lr", s->min_lr);
     add_float(o, "gamma", s->gamma);
@@ -50,7 +53,7 @@ static void add_schedule(json_t *o, const mixt__schedule *s)
 
 static void add_optimizer(json_t *o, const mixt__optimizer *p)
 {
-    add_int(o, "optimizer", p->kind);
+    add(o, "optimizer", json_string(optimizer_names[p->kind]));
     add(o, "nesterov", json_boolean(p->nesterov));
     add_float(o, "momentum", p->momentum);
     add_float(o, "beta1", p->beta1);
@@ -105,15 +108,16 @@ static void print_value(FILE *stream, const json_t *value)
     free(text);
 }
 
-static void print_difference(FILE *stream, const char *name, const json_t *before, const json_t *now)
+static void print_difference(FILE *stream, const char *separator, const char *name, const json_t *before,
+                             const json_t *now)
 {
-    fprintf(stream, "\n  %s: ", name);
+    fprintf(stream, "%s%s: ", ftell(stream) ? separator : "", name);
     print_value(stream, before);
     fputs(" -> ", stream);
     print_value(stream, now);
 }
 
-char *mixt__json_differences(const json_t *before, const json_t *now)
+char *mixt__json_differences(const json_t *before, const json_t *now, const char *separator)
 {
     char *text = NULL, *copy = NULL;
     size_t size = 0;
@@ -123,9 +127,9 @@ char *mixt__json_differences(const json_t *before, const json_t *now)
     if (!stream)
         return NULL;
     json_object_foreach((json_t *)(uintptr_t)now, name, value) if (!json_equal(json_object_get(before, name), value))
-        print_difference(stream, name, json_object_get(before, name), value);
+        print_difference(stream, separator, name, json_object_get(before, name), value);
     json_object_foreach((json_t *)(uintptr_t)before, name, value) if (!json_object_get(now, name))
-        print_difference(stream, name, value, NULL);
+        print_difference(stream, separator, name, value, NULL);
     if (!fclose(stream) && size)
         copy = mixt__strdup(text);
     free(text);

@@ -217,7 +217,8 @@ static mixt_status take_memory(mixt__trainer *t)
 mixt_status mixt__trainer_allocate(mixt__trainer *t)
 {
     if (t->broken)
-        return mixt__fail(MIXT_ERROR_STATE, "a change of precision or a restore failed half way: save nothing, make a new trainer");
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "a change of precision or a restore failed half way: save nothing, make a new trainer");
     if (t->control)
         return MIXT_OK;
     MIXT_TRY(check_room(t));

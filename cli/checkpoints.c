@@ -1,0 +1,149 @@
+/* Saving while a run of the command goes on. */
+#include "cli/checkpoints.h"
+
+#include "base/isa.h"
+#include "base/threads.h"
+#include "store/checksum.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** On standard error, also of a quiet run. */
+static void warn(const cli_checkpoints *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void warn(const cli_checkpoints *c, const char *format, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (c->progress->quiet)
+        fprintf(stderr, "mixt: %s\n", text);
+    else
+        cli_progress_note(c->progress, "%s", text);
+}
+
+enum { DATA_READ = 16 << 20 }; // bytes of batches that stand for the data
+
+/** Checksum of batches spread over the first epoch, of all where they are small: other data under the same name shows.
+ * 0 when they cannot be read. */
+static uint64_t data_sum(const cli_experiment *e)
+{
+    const mixt_data_info *info = mixt_data_describe(e->train);
+    int64_t batch = e->trainer->core.settings.batch, all = mixt_data_batches(e->train, batch);
+    size_t input = (size_t)(batch * info->input_elements) * mixt_dtype_size(info->input_dtype);
+    size_t target = (size_t)(batch * info->target_elements) * mixt_dtype_size(info->target_dtype);
+    size_t begin = (input + 63) / 64 * 64, size = begin + target;
+    int64_t count = 1 + (int64_t)(DATA_READ / size);
+    uint64_t sums[2] = {0};
+    char *block = mixt__alloc(size);
+    bool good = block != NULL;
+    count = count < all ? count : all;
+    for (int64_t i = 0; good && i < count; i++) {
+        int64_t number = (int64_t)((double)i * (double)all / (double)count);
+        good = mixt_data_batch(e->train, batch, number, block, block + begin) == MIXT_OK;
+        sums[1] = mixt__checksum(block, size);
+        sums[0] = mixt__checksum(sums, sizeof sums);
+    }
+    mixt__free(block);
+    return good ? sums[0] : 0;
+}
+
+json_t *cli_surroundings(const cli_experiment *e)
+{
+    char data[64];
+    bool cpu = e->context->backend->host_memory;
+    snprintf(data, sizeof data, "%lld samples, checksum %016llx", (long long)mixt_data_describe(e->train)->samples,
+             (unsigned long long)data_sum(e));
+    return json_pack("{s:s, s:s, s:i, s:s}", "device", e->context->backend->name, "data", data, "threads",
+                     cpu ? mixt__threads_count() : 0, "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "");
+}
+
+void cli_checkpoints_open(cli_checkpoints *c, cli_experiment *e, const cli_run_dir *dir, cli_progress *progress,
+                          bool resumed)
+{
+    *c = (cli_checkpoints){.e = e, .dir = dir, .progress = progress};
+    c->every = mixt__config_int(e->config, MIXT_KEY_TRAIN_CHECKPOINT_EVERY);
+    c->keep = mixt__config_int(e->config, MIXT_KEY_TRAIN_KEEP);
+    c->interval = 60 * mixt__config_float(e->config, MIXT_KEY_TRAIN_CHECKPOINT_MINUTES);
+    c->last = mixt__time_now();
+    c->active = c->every > 0 || resumed;
+    FILE *stream = open_memstream(&c->config, &c->config_bytes);
+    if (stream && mixt__config_print(e->config, stream, false) == MIXT_OK)
+        fclose(stream);
+}
+
+void cli_checkpoints_prepare(cli_checkpoints *c)
+{
+    if (c->saver || c->hopeless || (!c->every && c->interval <= 0 && !c->active))
+        return;
+    if (mixt__saver_start(&c->e->trainer->core, &c->saver) == MIXT_OK) {
+        c->surroundings = cli_surroundings(c->e);
+        return;
+    }
+    c->hopeless = true;
+    warn(c, "no checkpoints will be saved: %s", mixt_error_text());
+}
+
+bool cli_checkpoints_due(const cli_checkpoints *c, int64_t step)
+{
+    if (c->hopeless)
+        return false;
+    return (c->every && step % c->every == 0) || (c->interval > 0 && mixt__time_now() - c->last >= c->interval);
+}
+
+static mixt_status save(cli_checkpoints *c, const cli_loop_state *state)
+{
+    mixt__save_request r = {.step = state->steps, .keep = c->keep, .best = state->best_step};
+    snprintf(r.folder, sizeof r.folder, "%s/checkpoints", c->dir->path);
+    r.run = json_deep_copy(c->surroundings); // the saver's thread alone holds what it is given
+    json_object_set_new(r.run, "loop", cli_loop_state_pack(state));
+    r.files[r.file_count++] = (mixt__checkpoint_file){"config.yaml", c->config, c->config_bytes};
+    return mixt__saver_save(c->saver, &r);
+}
+
+void cli_checkpoints_save(cli_checkpoints *c, const cli_loop_state *state)
+{
+    double start = mixt__time_now();
+    c->active = true;
+    cli_checkpoints_prepare(c);
+    if (c->hopeless)
+        return;
+    mixt__saver_wait(c->saver);
+    cli_checkpoints_poll(c);
+    if (save(c, state) != MIXT_OK) {
+        c->failed = true;
+        warn(c, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps, mixt_error_text());
+    }
+    c->last = mixt__time_now();
+    c->stall += c->last - start;
+}
+
+void cli_checkpoints_poll(cli_checkpoints *c)
+{
+    mixt__save_report report;
+    if (!c->saver || !mixt__saver_report(c->saver, &report))
+        return;
+    c->failed = report.status != MIXT_OK;
+    if (c->failed)
+        warn(c, "no checkpoint of step %lld: %s; training goes on, earlier checkpoints stay", (long long)report.step,
+             report.error);
+}
+
+bool cli_checkpoints_finish(cli_checkpoints *c)
+{
+    if (!c->saver)
+        return !c->hopeless;
+    mixt__saver_wait(c->saver);
+    cli_checkpoints_poll(c);
+    return !c->failed;
+}
+
+void cli_checkpoints_close(cli_checkpoints *c)
+{
+    mixt__saver_stop(c->saver);
+    json_decref(c->surroundings);
+    free(c->config);
+    *c = (cli_checkpoints){0};
+}

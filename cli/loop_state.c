@@ -1,0 +1,72 @@
+/* The loop's state as JSON and back, by a table of its fields. */
+#include "cli/loop_state.h"
+
+#include "base/status.h"
+#include "store/checkpoint.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WHOLE(field)                                                                                                   \
+    {                                                                                                                  \
+#field, true, offsetof(cli_loop_state, field)                                                                  \
+    }
+#define REAL(field)                                                                                                    \
+    {                                                                                                                  \
+#field, false, offsetof(cli_loop_state, field)                                                                 \
+    }
+
+static const struct {
+    const char *name;
+    bool whole;
+    size_t offset;
+} fields[] = {
+    REAL(window.loss),     REAL(window.accuracy), REAL(window.seconds), WHOLE(window.steps),  WHOLE(window.skipped),
+    WHOLE(window.samples), WHOLE(steps),          WHOLE(samples),       WHOLE(skipped),       WHOLE(validations),
+    WHOLE(since_best),     WHOLE(best_step),      WHOLE(hopeless),      WHOLE(metrics_bytes), REAL(loss),
+    REAL(accuracy),        REAL(val_loss),        REAL(val_accuracy),   REAL(best_val_loss),  REAL(seconds),
+    REAL(step_seconds),    REAL(energy),
+};
+enum { FIELDS = sizeof fields / sizeof fields[0] };
+
+cli_loop_state cli_loop_state_start(void)
+{
+    return (cli_loop_state){.best_step = -1, .val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN};
+}
+
+json_t *cli_loop_state_pack(const cli_loop_state *state)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < FIELDS; i++) {
+        const char *at = (const char *)state + fields[i].offset;
+        int64_t whole;
+        double real;
+        memcpy(&whole, at, sizeof whole);
+        memcpy(&real, at, sizeof real);
+        json_object_set_new(o, fields[i].name, fields[i].whole ? json_integer(whole) : mixt__json_double(real));
+    }
+    json_object_set_new(o, "window.overflow_layer", json_string(state->window.overflow_layer));
+    return o;
+}
+
+mixt_status cli_loop_state_unpack(const json_t *object, cli_loop_state *state)
+{
+    *state = cli_loop_state_start();
+    for (int i = 0; i < FIELDS; i++) {
+        char *at = (char *)state + fields[i].offset;
+        int64_t whole;
+        double real;
+        if (fields[i].whole) {
+            MIXT_TRY(mixt__json_get_int(object, fields[i].name, -1, INT64_MAX / 2, &whole));
+            memcpy(at, &whole, sizeof whole);
+        } else {
+            MIXT_TRY(mixt__json_get_double(object, fields[i].name, &real));
+            memcpy(at, &real, sizeof real);
+        }
+    }
+    const char *layer = json_string_value(json_object_get(object, "window.overflow_layer"));
+    snprintf(state->window.overflow_layer, sizeof state->window.overflow_layer, "%s", layer ? layer : "");
+    return MIXT_OK;
+}

@@ -1,0 +1,273 @@
+/* From a run directory to a trainer and a loop that go on where its newest whole checkpoint was made. */
+#include "cli/resume.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "cli/checkpoints.h"
+#include "config/value.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/** How a key may differ from the run's. */
+typedef enum change { CHANGE_NEVER, CHANGE_FREE, CHANGE_BITS } change; // BITS: the run goes on, other bits come out
+
+static change change_of(mixt__config_key key)
+{
+    static const struct {
+        mixt__config_key key;
+        change change;
+    } rules[] = {
+        {MIXT_KEY_OUT, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_STEPS, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_EPOCHS, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_CHECKPOINT_EVERY, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_CHECKPOINT_MINUTES, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_KEEP, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_LOG_EVERY, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_VALIDATE_EVERY, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_EARLY_STOP, CHANGE_FREE},
+        {MIXT_KEY_DEVICE, CHANGE_BITS},
+        {MIXT_KEY_THREADS, CHANGE_BITS},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (rules[i].key == key)
+            return rules[i].change;
+    return CHANGE_NEVER;
+}
+
+static json_t *value_text(const mixt__config *config, mixt__config_key key)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    mixt__value_print(mixt__config_value_of(config, key), &mixt__config_table[key], stream);
+    fclose(stream);
+    json_t *value = json_string(text);
+    free(text);
+    return value;
+}
+
+/** A policy that lies beside the run has the run's path in its name, which may have moved; what is in it is compared
+ * with the trainer's settings. */
+static bool own_policy(const mixt__config *config)
+{
+    const char *name = strrchr(mixt__config_string(config, MIXT_KEY_PRECISION), '/');
+    return name && !strcmp(name, "/policy.yaml");
+}
+
+/** Refuses what may not change, with old and new values. */
+static mixt_status check_changes(const cli_resume *r, const mixt__config *before, const mixt__config *now)
+{
+    json_t *old = json_object(), *new = json_object();
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        bool same_policy = key == MIXT_KEY_PRECISION && own_policy(before) && own_policy(now);
+        if (change_of((mixt__config_key)key) != CHANGE_NEVER || same_policy)
+            continue;
+        json_object_set_new(old, mixt__config_table[key].name, value_text(before, (mixt__config_key)key));
+        json_object_set_new(new, mixt__config_table[key].name, value_text(now, (mixt__config_key)key));
+    }
+    char *differences = mixt__json_differences(old, new, "\n  ");
+    json_decref(old);
+    json_decref(new);
+    if (!differences)
+        return MIXT_OK;
+    fprintf(stderr, "%s was begun with other settings (then -> now):\n  %s\n", r->run, differences);
+    mixt__free(differences);
+    return mixt__fail(MIXT_ERROR_CONFIG,
+                      "%s cannot go on with other settings: only train.steps, train.epochs, out and how often to log, "
+                      "validate and save may change; begin a new run for the rest (nothing was changed)",
+                      r->run);
+}
+
+/** The newest one that is whole; those that are not are named. */
+static mixt_status find_checkpoint(cli_resume *r)
+{
+    char folder[1100], path[MIXT_CHECKPOINT_PATH];
+    int64_t *steps, count;
+    snprintf(folder, sizeof folder, "%s/checkpoints", r->run);
+    MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
+    for (int64_t i = 0; i < count && !r->checkpoint; i++) {
+        mixt_status status = mixt__checkpoint_open(mixt__checkpoint_path(folder, steps[i], path), &r->checkpoint);
+        if (status != MIXT_OK)
+            fprintf(stderr, "mixt: %s: not used%s\n", mixt_error_text(),
+                    i + 1 < count ? "; the checkpoint before it is tried" : "");
+    }
+    mixt__free(steps);
+    if (count && !r->checkpoint)
+        return mixt__fail(MIXT_ERROR_FORMAT,
+                          "%s: none of its %lld checkpoints is whole: there is nothing to go on from; begin a new run",
+                          r->run, (long long)count);
+    return MIXT_OK;
+}
+
+/** The run's configuration as it was when the checkpoint was made. */
+static mixt_status load_before(const cli_resume *r, mixt__config *before)
+{
+    char path[MIXT_CHECKPOINT_PATH + 64];
+    snprintf(path, sizeof path, "%s/config.yaml", r->checkpoint ? r->checkpoint->folder : r->run);
+    return mixt__config_load(before, path);
+}
+
+/** The number of CPU threads is part of the bits: what "all cores" meant then is kept. */
+static mixt_status keep_threads(const cli_resume *r, mixt__config *config)
+{
+    int64_t threads;
+    char setting[64];
+    const json_t *run = r->checkpoint ? json_object_get(r->checkpoint->scalars, "run") : NULL;
+    if (!run || mixt__config_int(config, MIXT_KEY_THREADS))
+        return MIXT_OK;
+    MIXT_TRY(mixt__json_get_int(run, "threads", 0, 1024, &threads));
+    snprintf(setting, sizeof setting, "threads=%lld", (long long)threads);
+    return threads ? mixt__config_set(config, setting, "checkpoint") : MIXT_OK;
+}
+
+/** The settings of the command line over the run's own. */
+static int apply_settings(cli_resume *r, const cli_args *args, mixt__config *config)
+{
+    for (int i = 0; i < args->setting_count; i++) {
+        mixt_status status = mixt__config_set(config, args->settings[i], "command line");
+        if (status != MIXT_OK)
+            return status == MIXT_ERROR_MEMORY ? cli_failed() : cli_usage(args->command, "%s", mixt_error_text());
+        r->device_given |= !strncmp(args->settings[i], "device=", 7);
+        if (!strncmp(args->settings[i], "out=", 4))
+            snprintf(r->out, sizeof r->out, "%s", mixt__config_string(config, MIXT_KEY_OUT));
+    }
+    return CLI_OK;
+}
+
+/** What the settings ask for against what the run was begun with. */
+static mixt_status check_config(const cli_resume *r, const mixt__config *config)
+{
+    mixt__config *before;
+    MIXT_TRY(mixt__config_check(config));
+    MIXT_TRY(mixt__config_new(&before));
+    mixt_status status = load_before(r, before);
+    if (status == MIXT_OK)
+        status = check_changes(r, before, config);
+    mixt__config_free(before);
+    return status;
+}
+
+static mixt_status read_state(cli_resume *r, mixt__config *config)
+{
+    r->state = cli_loop_state_start();
+    if (!r->checkpoint)
+        return MIXT_OK;
+    const json_t *run = json_object_get(r->checkpoint->scalars, "run");
+    mixt_status status = cli_loop_state_unpack(json_object_get(run, "loop"), &r->state);
+    if (status == MIXT_OK)
+        status = keep_threads(r, config);
+    return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "checkpoint %s", r->checkpoint->folder);
+}
+
+int cli_resume_open(cli_resume *r, const cli_args *args, const char *run, mixt__config **config)
+{
+    *r = (cli_resume){0};
+    *config = NULL;
+    snprintf(r->run, sizeof r->run, "%s", run);
+    for (size_t end = strlen(r->run); end > 1 && r->run[end - 1] == '/'; end--)
+        r->run[end - 1] = '\0';
+    if (cli_run_dir_config(r->run, config) != MIXT_OK || find_checkpoint(r) != MIXT_OK)
+        return cli_failed();
+    int status = apply_settings(r, args, *config);
+    if (status != CLI_OK)
+        return status;
+    return check_config(r, *config) == MIXT_OK && read_state(r, *config) == MIXT_OK ? CLI_OK : cli_failed();
+}
+
+/** Device and data must be those of the checkpoint; what only changes the bits is said. */
+static mixt_status check_surroundings(const cli_resume *r, const json_t *before, const json_t *now)
+{
+    const char *device = json_string_value(json_object_get(before, "device"));
+    if (!json_equal(json_object_get(before, "data"), json_object_get(now, "data")))
+        return mixt__fail(MIXT_ERROR_DATA, "%s cannot go on with other data than it was begun with: %s -> %s", r->run,
+                          json_string_value(json_object_get(before, "data")),
+                          json_string_value(json_object_get(now, "data")));
+    bool moved = !json_equal(json_object_get(before, "device"), json_object_get(now, "device"));
+    if (moved && !r->device_given)
+        return mixt__fail(MIXT_ERROR_DEVICE,
+                          "%s was trained on %s, which is not the device here: give device=%s to go on all the same, "
+                          "with other bits than an undisturbed run",
+                          r->run, device ? device : "another device",
+                          json_string_value(json_object_get(now, "device")));
+    if (!json_equal(json_object_get(before, "threads"), json_object_get(now, "threads")) ||
+        !json_equal(json_object_get(before, "instructions"), json_object_get(now, "instructions")) || moved)
+        fprintf(
+            stderr,
+            "mixt: %s goes on with another device, number of threads or instruction set: the bits will not be those "
+            "of an undisturbed run\n",
+            r->run);
+    return MIXT_OK;
+}
+
+static mixt_status restore(cli_resume *r, cli_experiment *e)
+{
+    const json_t *run = json_object_get(r->checkpoint->scalars, "run");
+    json_t *now = cli_surroundings(e);
+    mixt_status status = check_surroundings(r, run, now);
+    json_decref(now);
+    return status == MIXT_OK ? mixt__trainer_restore(&e->trainer->core, r->checkpoint) : status;
+}
+
+/** Checkpoints newer than the one used are damaged: out of the way of those to come, but kept for a look. */
+static void set_aside(const cli_resume *r)
+{
+    char folder[1100], from[MIXT_CHECKPOINT_PATH], to[MIXT_CHECKPOINT_PATH];
+    int64_t *steps, count;
+    snprintf(folder, sizeof folder, "%s/checkpoints", r->run);
+    if (mixt__checkpoints_list(folder, &steps, &count) != MIXT_OK)
+        return;
+    for (int64_t i = 0; i < count && steps[i] > r->state.steps; i++) {
+        snprintf(to, sizeof to, "%s/damaged-%08lld", folder, (long long)steps[i]);
+        (void)rename(mixt__checkpoint_path(folder, steps[i], from), to); // where that fails, a later save replaces it
+    }
+    mixt__free(steps);
+}
+
+/** A new directory that begins with the rows of the old one. */
+static mixt_status fork_run(const cli_resume *r, cli_experiment *e, mixt__config *config, cli_run_dir *dir)
+{
+    char path[1200], piece[65536];
+    int64_t left = r->state.metrics_bytes, keep = left;
+    MIXT_TRY(cli_run_dir_create(dir, config, mixt_data_describe(e->train)->kind));
+    cli_metrics_close(&dir->metrics);
+    snprintf(path, sizeof path, "%s/metrics.jsonl", r->run);
+    FILE *from = fopen(path, "rb"), *to = fopen(cli_run_dir_file(dir, "metrics.jsonl", path), "wb");
+    size_t got;
+    bool good = to != NULL;
+    while (good && from && left > 0 &&
+           (got = fread(piece, 1, left < (int64_t)sizeof piece ? (size_t)left : sizeof piece, from)) > 0) {
+        good = fwrite(piece, 1, got, to) == got;
+        left -= (int64_t)got;
+    }
+    if (from)
+        fclose(from);
+    if (to && fclose(to))
+        good = false;
+    return good ? cli_metrics_open(&dir->metrics, path, keep)
+                : mixt__fail(MIXT_ERROR_FILE, "%s: the rows of %s cannot be copied", path, r->run);
+}
+
+mixt_status cli_resume_restore(cli_resume *r, cli_experiment *e, mixt__config *config, cli_run_dir *dir)
+{
+    if (r->checkpoint)
+        MIXT_TRY(restore(r, e));
+    struct stat a, b;
+    bool elsewhere =
+        r->out[0] && (stat(r->out, &a) || stat(r->run, &b) || a.st_ino != b.st_ino || a.st_dev != b.st_dev);
+    if (elsewhere)
+        return fork_run(r, e, config, dir);
+    MIXT_TRY(cli_run_dir_reopen(dir, r->run, config, r->state.metrics_bytes));
+    set_aside(r);
+    return MIXT_OK;
+}
+
+void cli_resume_close(cli_resume *r)
+{
+    mixt__checkpoint_close(r->checkpoint);
+    *r = (cli_resume){0};
+}

@@ -1,0 +1,199 @@
+#!/bin/bash
+# Checkpoints and --resume: a run that was stopped, killed or whose files were damaged ends with the bits of one that was not.
+# Usage: resume.sh MIXT [KILLS]; with KILLS, as tests/slow does, it also resumes at every checkpoint.
+set -u
+mixt=$(realpath "$1")
+kills=${2:-2}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+cd "$work" || exit 1
+
+cat >mlp.yaml <<'YAML'
+model: mlp
+precision: fp32
+threads: 2
+net: {hidden: [16], dropout: 0.1}
+data: {kind: digits, limit: 512}
+train: {epochs: 5, batch: 64, lr: 0.01, log_every: 3, optimizer: nesterov}
+YAML
+cat >conv.yaml <<'YAML'
+model: convnet
+precision: fp16
+threads: 2
+net: {channels: [4, 8], norm: batch, dropout: 0.1}
+data: {kind: digits, limit: 512}
+train: {epochs: 5, batch: 16, accumulate: 2, lr: 0.01, clip: 1, scale_interval: 7, inject_overflow: 9, schedule: cosine, warmup: 5}
+YAML
+cat >gpt.yaml <<'YAML'
+model: gpt
+precision: bf16
+threads: 2
+net: {layers: 2, width: 32, heads: 2, dropout: 0.1}
+data: {kind: text, path: text.txt, seq: 32}
+train: {epochs: 0, steps: 60, batch: 4, lr: 0.003, validate_every: 25, log_every: 4}
+YAML
+for i in $(seq 600); do echo "line $i says that $((i * i % 97)) is the square of $i, modulo ninety-seven"; done >text.txt
+
+# train RUN ARGUMENT...: must succeed and say nothing
+train() {
+    "$mixt" train "$@" -q 2>err || { fail "train $*: status $?"; cat err; }
+    [ -s err ] && { fail "train -q $*: wrote to standard error"; cat err; }
+}
+# rows RUN: its metrics without what the clock and the saving decide
+rows() { sed 's/"samples_s":[^,]*,//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/' "$1/metrics.jsonl"; }
+# same RUN OTHER WHAT: bits and rows agree
+same() {
+    cmp -s "$1/model.safetensors" "$2/model.safetensors" || fail "$3: the weights differ"
+    cmp -s <(rows "$1") <(rows "$2") || { fail "$3: the metrics differ"; diff <(rows "$1") <(rows "$2") | head -6; }
+}
+steps() { ls "$1/checkpoints" | tr '\n' ' '; }
+
+# ---- stopped by a signal in the middle, then resumed; with other intervals of saving ----
+
+for model in mlp conv gpt; do
+    train $model.yaml out=$model-whole
+    [ -e $model-whole/checkpoints ] && fail "$model: a short run that asked for no checkpoint has one"
+    train $model.yaml out=$model-all train.checkpoint_every=13 train.keep=100
+    same $model-whole $model-all "$model, saving all along"
+    # Cut back to a checkpoint, as if the run had been killed there.
+    for step in $([ $# -gt 1 ] && steps $model-all | tr -d ' ' | sed 's/step-/ /g' || echo 00000026); do
+        cp -r $model-all $model-cut
+        rm $model-cut/model.safetensors
+        for other in $(steps $model-all | tr -d ' ' | sed 's/step-/ /g'); do
+            [ "$other" -gt "$step" ] && rm -r "$model-cut/checkpoints/step-$other"
+        done
+        train --resume $model-cut
+        same $model-whole $model-cut "$model, resumed at step $step"
+        rm -r $model-cut
+    done
+done
+
+"$mixt" train mlp.yaml out=signal -q train.epochs=400 2>err &
+process=$!
+for _ in $(seq 200); do [ -s signal/metrics.jsonl ] && break; sleep 0.02; done
+kill -TERM $process
+wait $process || { fail "SIGTERM: status $?"; cat err; }
+[ "$(steps signal | wc -w)" = 1 ] || fail "SIGTERM left the checkpoints $(steps signal)"
+stopped=$(steps signal | tr -dc 0-9 | sed 's/^0*//')
+goal=$((stopped + 50))
+train mlp.yaml out=signal-whole train.epochs=0 train.steps=$goal
+train --resume signal train.epochs=0 train.steps=$goal
+same signal-whole signal "stopped by SIGTERM at step $stopped"
+
+# ---- killed at random instants, inside a save as like as not ----
+
+seed=20240607 # of the instants
+for model in conv gpt; do
+    "$mixt" train $model.yaml out=killed-$model -q train.checkpoint_every=1 2>err &
+    process=$!
+    for kill in $(seq "$kills"); do
+        seed=$(((seed * 1103515245 + 12345) % 2147483648))
+        sleep "0.$(printf %03d $((20 + seed / 65536 % 200)))"
+        kill -KILL $process 2>/dev/null
+        wait $process 2>/dev/null
+        [ -e killed-$model/config.yaml ] || { rm -rf killed-$model; "$mixt" train $model.yaml out=killed-$model -q train.checkpoint_every=1 2>err & process=$!; continue; }
+        "$mixt" train --resume killed-$model -q 2>err &
+        process=$!
+    done
+    wait $process || { fail "$model, killed $kills times: status $?"; cat err; }
+    same $model-whole killed-$model "$model, killed $kills times"
+    [ -e "$(echo killed-$model/checkpoints/.saving-*)" ] && fail "$model: the remains of a save stay: $(ls -A killed-$model/checkpoints)"
+done
+
+# ---- what is kept ----
+
+train mlp.yaml out=kept train.checkpoint_every=5 train.keep=3 train.validate_every=7 train.lr=0.3
+best=$(sed -n 's/.*"step":\([0-9]*\),.*"val_loss":\([^,}]*\).*/\2 \1/p' kept/metrics.jsonl | sort -g | head -1 | cut -d' ' -f2)
+expected=$(for step in $best 35 40; do printf 'step-%08d\n' "$step"; done)
+for step in $expected; do [ -d "kept/checkpoints/$step" ] || fail "$step is not kept: $(steps kept)"; done
+[ "$(steps kept | wc -w)" -le 4 ] || fail "more than 3 and the best are kept: $(steps kept)"
+
+# ---- damage ----
+
+# damaged FILE COMMAND...: with that done to the newest checkpoint, the one before is used, and the end is the same
+damaged() {
+    local file=$1
+    shift
+    rm -rf hurt
+    cp -r conv-all hurt
+    rm hurt/model.safetensors
+    (cd hurt/checkpoints/step-00000070 && "$@") || fail "$*"
+    "$mixt" train --resume hurt -q 2>err || { fail "$*: status $?"; cat err; }
+    grep -q "step-00000070/$file.*not used; the checkpoint before it is tried" err || { fail "$* is not named"; cat err; }
+    same conv-whole hurt "$*"
+    [ -d hurt/checkpoints/damaged-00000070 ] || fail "$*: the damaged one is not kept aside: $(steps hurt)"
+}
+rm -r conv-all
+train conv.yaml out=conv-all train.checkpoint_every=20 train.keep=100 train.epochs=0 train.steps=70 train.schedule=constant
+train conv.yaml out=conv-whole2 train.epochs=0 train.steps=70 train.schedule=constant
+rm -r conv-whole && mv conv-whole2 conv-whole
+flip() { printf "$(printf '\\x%02x' $((0x$(xxd -s "$2" -l 1 -p "$1" 2>/dev/null || od -An -tx1 -j "$2" -N 1 "$1" | tr -d ' ') ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+damaged state.safetensors flip state.safetensors 5000
+damaged state.safetensors truncate -s -1 state.safetensors
+damaged manifest.json rm manifest.json
+damaged config.yaml rm config.yaml
+cp -r conv-all hopeless
+for file in hopeless/checkpoints/*/manifest.json; do echo '{}' >"$file"; done
+before=$(find hopeless -type f -exec cksum {} + | sort)
+"$mixt" train --resume hopeless -q 2>err && fail "resumed from nothing"
+grep -q 'none of its .* checkpoints is whole' err || { fail "no whole checkpoint: message"; cat err; }
+[ "$before" = "$(find hopeless -type f -exec cksum {} + | sort)" ] || fail "a refused resume changed files"
+
+# ---- a full disk ----
+
+MIXT_FAIL_WRITE=30 "$mixt" train conv.yaml out=full -q train.checkpoint_every=1 train.keep=2 train.epochs=1 2>err ||
+    { fail "one full disk: status $?"; cat err; }
+[ "$(grep -c 'No space left on device; training goes on' err)" = 1 ] || { fail "a full disk is not said once"; cat err; }
+MIXT_FAIL_WRITE=200+ "$mixt" train conv.yaml out=full-on -q train.checkpoint_every=1 train.epochs=1 2>err
+grep -q 'No space left on device; training goes on, earlier checkpoints stay' err || { fail "a disk that stays full"; cat err; }
+"$mixt" train --resume full-on -q 2>err || { fail "resume after a full disk: status $?"; cat err; }
+same full full-on "a full disk"
+(ulimit -f 8; "$mixt" train conv.yaml out=limited -q train.checkpoint_every=4 train.epochs=1 2>err)
+grep -q 'File too large; training goes on' err || { fail "a limit on file sizes"; cat err; }
+
+# ---- refusals ----
+
+# refused PATTERN ARGUMENT...: status 1 or 2, a message, nothing changed
+refused() {
+    local pattern=$1 before
+    shift
+    before=$(find mlp-all -type f -exec cksum {} + | sort)
+    "$mixt" train "$@" -q 2>err && fail "not refused: $*"
+    grep -q -- "$pattern" err || { fail "refusal of $*"; cat err; }
+    [ "$before" = "$(find mlp-all -type f -exec cksum {} + | sort)" ] || fail "a refused resume changed files: $*"
+}
+refused 'model: mlp -> convnet' --resume mlp-all model=convnet
+refused 'train.lr: 0.01 -> 0.02' --resume mlp-all seed=1 train.lr=0.02 train.steps=99
+refused 'seed: 1 -> 2' --resume mlp-all seed=2
+refused 'precision: fp32 -> bf16' --resume mlp-all precision=bf16
+refused 'data.limit: 512 -> 100' --resume mlp-all data.limit=100
+refused 'unknown key' --resume mlp-all train.nonsense=1
+refused 'leave mlp.yaml out' mlp.yaml --resume mlp-all
+refused 'no such folder' --resume nowhere
+refused 'missing argument CONFIG'
+sed -i "s/line 100 /line 10O /" text.txt
+"$mixt" train --resume gpt-all -q train.steps=70 2>err && fail "other data is not refused"
+grep -q 'cannot go on with other data' err || { fail "other data: message"; cat err; }
+
+# ---- in another directory; for longer; from a run that has no checkpoint yet; twice at once ----
+
+train --resume mlp-all out=branch train.epochs=6
+train mlp.yaml out=longer train.epochs=6
+cmp -s longer/model.safetensors branch/model.safetensors || fail "a resumed run in another directory"
+[ "$(steps branch)" != "" ] && [ -d mlp-all/checkpoints/step-00000040 ] || fail "another directory: $(ls branch mlp-all)"
+train --resume mlp-all train.epochs=6
+cmp -s longer/model.safetensors mlp-all/model.safetensors || fail "a finished run, for longer"
+train --resume mlp-all # complete: nothing to do
+cmp -s longer/model.safetensors mlp-all/model.safetensors || fail "resuming a complete run"
+train --resume mlp-whole
+"$mixt" train mlp.yaml out=busy -q train.epochs=100000 train.checkpoint_every=1000 2>err &
+process=$!
+for _ in $(seq 200); do [ -s busy/metrics.jsonl ] && break; sleep 0.02; done
+"$mixt" train --resume busy -q 2>second && fail "a run that is going on is resumed"
+grep -q 'still going on' second || { fail "a run that is going on: message"; cat second; }
+kill -TERM $process
+wait $process
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
