@@ -125,8 +125,11 @@ void cli_checkpoints_poll(cli_checkpoints *c)
     mixt__save_report report;
     if (!c->saver || !mixt__saver_report(c->saver, &report))
         return;
+    bool again = c->failed; // a disk that stays full is said once
     c->failed = report.status != MIXT_OK;
-    if (c->failed)
+    if (again && !c->failed)
+        warn(c, "checkpoints are saved again, from step %lld on", (long long)report.step);
+    if (c->failed && !again)
         warn(c, "no checkpoint of step %lld: %s; training goes on, earlier checkpoints stay", (long long)report.step,
              report.error);
 }

@@ -99,6 +99,8 @@ static mixt_status train(const cli_args *args, mixt__config *config, cli_resume 
         status = cli_train_loop(&e, &dir, quiet, resume && resume->checkpoint ? &resume->state : NULL, &result);
     if (status == MIXT_OK)
         status = mixt_trainer_save(e.trainer, cli_run_dir_file(&dir, "model.safetensors", path));
+    if (status == MIXT_OK)
+        status = cli_metrics_flush(&dir.metrics);
     if (status == MIXT_OK) {
         if (cli_flag(args, "json"))
             print_json(&dir, &result);

@@ -99,8 +99,10 @@ mixt_status cli_metrics_flush(cli_metrics *m)
 
 void cli_metrics_close(cli_metrics *m)
 {
-    if (m->open)
+    if (m->open) {
+        (void)write_waiting(m, true); // those who want to know have flushed
         close(m->fd);
+    }
     mixt__free(m->waiting);
     *m = (cli_metrics){0};
 }

@@ -332,10 +332,7 @@ static mixt_status run(loop *l)
     while (status == MIXT_OK && !l->stop) // at least one update: there is something to save after every signal
         status = advance(l);
     l->result->interrupted = stop_requested && l->result->steps < l->e->total_steps;
-    if (status == MIXT_OK && moved)
-        status = keep_last(l, l->result->interrupted);
-    mixt_status flushed = cli_metrics_flush(&l->dir->metrics);
-    return status == MIXT_OK ? flushed : status;
+    return status == MIXT_OK && moved ? keep_last(l, l->result->interrupted) : status;
 }
 
 mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, const cli_loop_state *resumed,

@@ -155,6 +155,13 @@ mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool 
     return status;
 }
 
+void mixt__snapshot_touch(mixt__snapshot *s)
+{
+    for (int which = 0; which < ARENAS; which++)
+        if (s->blocks[which])
+            memset(s->blocks[which], 0, arena_bytes(s->trainer->params, which));
+}
+
 static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)
 {
     mixt__control control;

@@ -24,6 +24,8 @@ typedef struct mixt__snapshot {
  *  @param in_place on a device whose memory is the host's: make no copy; then the trainer must not step between take
  * and the end of writing. Elsewhere of no effect. */
 mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *trainer, bool in_place);
+/** Writes over the copies' memory once, so that the first take does not wait for the system to find it. */
+void mixt__snapshot_touch(mixt__snapshot *snapshot);
 /** Copies what is true now; waits for the steps issued so far. */
 mixt_status mixt__snapshot_take(mixt__snapshot *snapshot, mixt__trainer *trainer);
 void mixt__snapshot_close(mixt__snapshot *snapshot);

@@ -52,7 +52,10 @@ static mixt__save_report serve(mixt__saver *s)
 static void *work(void *argument)
 {
     mixt__saver *s = argument;
+    mixt__snapshot_touch(&s->snapshot);
     pthread_mutex_lock(&s->lock);
+    s->busy = false;
+    pthread_cond_broadcast(&s->changed);
     while (true) {
         while (!s->busy && !s->stop)
             pthread_cond_wait(&s->changed, &s->lock);
@@ -77,17 +80,20 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
     if (!s)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to save checkpoints");
     s->trainer = trainer;
-    bool copied = mixt__snapshot_open(&s->snapshot, trainer, false) == MIXT_OK;
-    mixt_status status = copied                          ? MIXT_OK
-                         : trainer->backend->host_memory ? mixt__snapshot_open(&s->snapshot, trainer, true)
-                                                         : mixt__snapshot_open(&s->snapshot, trainer, false);
+    mixt_status status = mixt__snapshot_open(&s->snapshot, trainer, false);
+    bool copied = status == MIXT_OK;
+    if (!copied && trainer->backend->host_memory)
+        status = mixt__snapshot_open(&s->snapshot, trainer, true);
     if (status != MIXT_OK) {
         mixt__free(s);
         return status;
     }
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->changed, NULL);
+    s->busy = copied; // until the thread has touched the memory
     s->threaded = copied && pthread_create(&s->thread, NULL, work, s) == 0;
+    if (!s->threaded)
+        s->busy = false;
     *saver = s;
     return MIXT_OK;
 }
