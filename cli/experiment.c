@@ -1,6 +1,8 @@
 /* From a configuration to data, model and trainer. */
 #include "cli/experiment.h"
 
+#include "cli/tokenize_progress.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -56,6 +58,12 @@ mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data 
     o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
     o.labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     image_options(e, &o);
+    o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
+    o.vocab = text(e, MIXT_KEY_DATA_VOCAB);
+    o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
+    if (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7))
+        o.classes = number(e, MIXT_KEY_NET_VOCAB); // raw tokens do not say
+    o.progress = cli_tokenize_progress;
     mixt_status status = mixt_data_open_with(spec, &o, data);
     if (status != MIXT_OK)
         return status;

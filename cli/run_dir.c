@@ -99,6 +99,9 @@ static mixt_status resolve_data(mixt__config *config, const char *kind)
         return MIXT_OK;
     if (*labels && strcmp(kind, "csv") && !access(labels, F_OK)) // of a CSV file: a column
         MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_LABELS, "", labels));
+    const char *vocab = mixt__config_string(config, MIXT_KEY_DATA_VOCAB);
+    if (*vocab)
+        MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_VOCAB, "", vocab));
     char prefix[32];
     snprintf(prefix, sizeof prefix, "%s:", kind);
     if (strncmp(path, prefix, strlen(prefix)))

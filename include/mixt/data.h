@@ -19,7 +19,7 @@ typedef enum mixt_target_kind {
     MIXT_TARGET_AUTO = 0, /**< only in options: decided from the data */
     MIXT_TARGET_CLASS,    /**< one INT32 in [0, classes) */
     MIXT_TARGET_VALUES,   /**< FP32 numbers to regress on */
-    MIXT_TARGET_TOKENS,   /**< T INT32 tokens: the input, one step ahead */
+    MIXT_TARGET_TOKENS,   /**< T INT32 tokens: the input, one step ahead; or what was hidden, -1 elsewhere */
 } mixt_target_kind;
 
 /** What happens to input numbers on the way from the file to a batch. */
@@ -37,10 +37,10 @@ typedef struct mixt_data_options {
     double test;   /**< the same for "test"; 0 or less: none */
     uint64_t seed; /**< of shuffling and of generated samples; default 0 */
     bool in_order; /**< mixt_data_batch follows the file instead of shuffling every epoch */
-    int64_t seq;   /**< text, random tokens: tokens a sample; default 256 */
+    int64_t seq;   /**< text, tokens: tokens a sample; default 256 */
     int64_t limit; /**< use only the first N samples of the part; 0: all */
     int64_t samples;    /**< digits, random: how many to generate; default 20000 train, 2000 val, 4000 test */
-    int64_t classes;    /**< classes expected (a label past them is an error), or random's classes or vocabulary;
+    int64_t classes;    /**< classes expected (a label past them is an error), random's classes, raw tokens' vocabulary;
                              default: largest label + 1; random: 10, for tokens 256 */
     const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
                              as many elements as the file's samples; random: what to generate; default: the file's */
@@ -63,6 +63,14 @@ typedef struct mixt_data_options {
     int64_t resize; /**< shorter side that the image is resized to before it is cropped, at least `crop`; 0: not;
                          "images:": crop × 8/7 */
     int threads;    /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
+    const char *tokenizer;    /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased";
+                                   default: by the files of `vocab`, bytes without one */
+    const char *vocab; /**< text, raw tokens: folder of the vocabulary: encoder.json and vocab.bpe, or vocab.txt */
+    double mask;       /**< text, tokens: share of tokens to hide and to predict, instead of the next token; the
+                            vocabulary needs a [MASK]; default 0: none */
+    /** Called from the opening thread while a text is tokenised: the file, bytes done and in all. Default: NULL */
+    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    void *progress_user;
 } mixt_data_options;
 
 /** One sample and how many there are. Strings and arrays belong to the data set. */
@@ -92,7 +100,10 @@ typedef struct mixt_data_info {
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target; separator
  *     , ; tab or space; a header line is recognised;
  *   - "npy:IMAGES.npy" with the labels option;
- *   - "text:FILE" or "text:DIR" (train.txt, …): bytes as tokens, windows of seq + 1;
+ *   - "text:FILE" or "text:DIR" (train.txt, …): windows of seq + 1 tokens: bytes, or those of `vocab`,
+ *     made once and kept in the cache folder (MIXT_CACHE);
+ *   - "tokens:FILE" or "tokens:DIR" (train.tokens or train.bin, …): ready token files, mixt's own (mixt tokenize) or
+ *     raw 16-bit tokens with `classes` or `vocab` given;
  *   - "random:", "random:224x224x3", "random:784", "random:tokens" synthetic, for benchmarks.
  *   Without "kind:" the kind is guessed from the path (MIXT_LOG=data says how).
  * @param options NULL for the defaults.

@@ -6,7 +6,7 @@
 
 static const mixt__data_kind *const kinds[] = {
     &mixt__data_digits, &mixt__data_idx,  &mixt__data_cifar,  &mixt__data_csv,
-    &mixt__data_npy,    &mixt__data_text, &mixt__data_random,
+    &mixt__data_npy,    &mixt__data_text, &mixt__data_tokens, &mixt__data_random,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
@@ -32,10 +32,11 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
         const char *ending;
         const mixt__data_kind *kind;
     } endings[] = {
-        {".csv", &mixt__data_csv},      {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
-        {".tsv.gz", &mixt__data_csv},   {".npy", &mixt__data_npy},    {"-ubyte", &mixt__data_idx},
-        {"-ubyte.gz", &mixt__data_idx}, {".idx", &mixt__data_idx},    {".txt", &mixt__data_text},
-        {".txt.gz", &mixt__data_text},  {"/train", &mixt__data_idx},  {"/test", &mixt__data_idx},
+        {".csv", &mixt__data_csv},       {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
+        {".tsv.gz", &mixt__data_csv},    {".npy", &mixt__data_npy},    {"-ubyte", &mixt__data_idx},
+        {"-ubyte.gz", &mixt__data_idx},  {".idx", &mixt__data_idx},    {".txt", &mixt__data_text},
+        {".txt.gz", &mixt__data_text},   {"/train", &mixt__data_idx},  {"/test", &mixt__data_idx},
+        {".tokens", &mixt__data_tokens},
     };
     const mixt__data_kind *kind = find_kind(path, strlen(path));
     if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))
@@ -45,6 +46,8 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
             return &mixt__data_csv;
         if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "train.bin"))
             return &mixt__data_cifar;
+        if (mixt__path_find(data, path, "train.tokens"))
+            return &mixt__data_tokens;
         return mixt__path_find(data, path, "train.txt") ? &mixt__data_text : &mixt__data_idx;
     }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
@@ -60,15 +63,16 @@ static mixt_status parse_spec(mixt_data *data, const char *spec)
         data->kind = find_kind(spec, word);
         data->path = mixt__arena_strdup(&data->arena, spec + word + 1);
         if (!data->kind)
-            return mixt__fail(MIXT_ERROR_CONFIG,
-                              "data '%s': no kind '%.*s'; expected digits:, idx:, cifar:, csv:, npy:, text: or random:",
-                              spec, (int)word, spec);
+            return mixt__fail(
+                MIXT_ERROR_CONFIG,
+                "data '%s': no kind '%.*s'; expected digits:, idx:, cifar:, csv:, npy:, text:, tokens: or random:", spec,
+                (int)word, spec);
     } else {
         data->kind = guess_kind(data, spec);
         if (!data->kind)
             return mixt__fail(MIXT_ERROR_FILE,
                               "data '%s': no such file or folder; expected a path or one of digits:, idx:, cifar:, "
-                              "csv:, npy:, text:, random:",
+                              "csv:, npy:, text:, tokens:, random:",
                               spec);
         data->path = find_kind(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);
         MIXT_LOG(DATA, "'%s' looks like %s (%s)", spec, data->kind->name, data->kind->what);
@@ -91,6 +95,8 @@ static mixt_status check_numbers(const mixt_data_options *options)
         (options->mean != 0 && options->std == 0))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mean %g, std %g: expected both, finite, std above 0",
                           (double)options->mean, (double)options->std);
+    if (!(options->mask >= 0 && options->mask < 1))
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);
     if ((unsigned)options->target > MIXT_TARGET_VALUES || (unsigned)options->normalise > MIXT_NORMALISE_NONE)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: target %d or normalise %d is not an allowed value",
                           (int)options->target, (int)options->normalise);
@@ -127,8 +133,8 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     MIXT_TRY(check_numbers(options));
     MIXT_TRY(check_images(options));
     data->options = *options;
-    const char **strings[] = {&data->options.split, &data->options.shape, &data->options.labels, &data->options.means,
-                              &data->options.stds};
+    mixt_data_options *o = &data->options;
+    const char **strings[] = {&o->split, &o->shape, &o->labels, &o->means, &o->stds, &o->tokenizer, &o->vocab};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);

@@ -1,8 +1,7 @@
 /* Inside a data set: the record of a kind, the state that kinds share, and the steps of opening one.
  *
  * A kind is one const record (open, sample, close) in data.c's table. Kinds that hold rows in memory (idx, cifar, csv,
- * npy, digits) fill a mixt__table and share its splitting, normalising and sampling; text and random sample by
- * themselves.
+ * npy, digits) fill a mixt__table and share its splitting, normalising and sampling; text and tokens share windows.c.
  */
 #ifndef MIXT_DATA_DATA_H
 #define MIXT_DATA_DATA_H
@@ -42,7 +41,7 @@ struct mixt_data {
 };
 
 extern const mixt__data_kind mixt__data_digits, mixt__data_idx, mixt__data_cifar, mixt__data_csv, mixt__data_npy,
-    mixt__data_text, mixt__data_random;
+    mixt__data_text, mixt__data_tokens, mixt__data_random;
 
 /** Streams of mixt__rng_key that belong to data. */
 enum {
@@ -52,6 +51,7 @@ enum {
     MIXT_STREAM_POOL,               // random's numbers
     MIXT_STREAM_DIGITS,             // one substream a part and sample
     MIXT_STREAM_AUGMENT,            // one key an epoch, of which one a sample
+    MIXT_STREAM_MASK,               // which tokens a sample hides
 };
 
 // data.c

@@ -154,13 +154,14 @@ mixt_status mixt__tokenizer_encode(const mixt__tokenizer *t, const void *text, i
     return mixt__tokenize(&job);
 }
 
-mixt_status mixt__tokenizer_decode(const mixt__tokenizer *t, const uint32_t *ids, int64_t count, FILE *stream)
+mixt_status mixt__tokenizer_decode(const mixt__tokenizer *t, const uint32_t *ids, int64_t count, bool more,
+                                   FILE *stream)
 {
     for (int64_t i = 0; i < count; i++) {
         if (ids[i] >= t->size)
             return mixt__fail(MIXT_ERROR_DATA, "token %lld is %lld, but the vocabulary has %lld", (long long)i,
                               (long long)ids[i], (long long)t->size);
-        MIXT_TRY(t->kind->decode(t, ids[i], i == 0, stream));
+        MIXT_TRY(t->kind->decode(t, ids[i], i == 0 && !more, stream));
     }
     return MIXT_OK;
 }

@@ -83,7 +83,9 @@ mixt_status mixt__tokenize(const mixt__tokenize_job *job);
 /** The same into an array. */
 mixt_status mixt__tokenizer_encode(const mixt__tokenizer *tokenizer, const void *text, int64_t size,
                                    mixt__tokens *tokens);
-/** Writes the text of tokens. Exact for bytes and gpt2; WordPiece puts single blanks between words. */
-mixt_status mixt__tokenizer_decode(const mixt__tokenizer *tokenizer, const uint32_t *ids, int64_t count, FILE *stream);
+/** Writes the text of tokens; `more` when other tokens went before. Exact for bytes and gpt2; WordPiece puts single
+ *  blanks between words. */
+mixt_status mixt__tokenizer_decode(const mixt__tokenizer *tokenizer, const uint32_t *ids, int64_t count, bool more,
+                                   FILE *stream);
 
 #endif
