@@ -1,0 +1,324 @@
+/* Token files, the cache of them, and samples cut from tokens: what comes out, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "data_files.h"
+
+#include "data/data.h"
+#include "data/token_cache.h"
+
+#include <glob.h>
+
+#define VOCAB "tests/data/tokens"
+
+static char cache[300];
+
+static void check_ok(mixt_status status)
+{
+    if (status != MIXT_OK)
+        fail_msg("%s: %s", mixt_status_text(status), mixt_error_text());
+}
+
+static int no_leak(void **state)
+{
+    (void)state;
+    scratch_empty();
+    return mixt__alloc_bytes() == 0 ? 0 : -1;
+}
+
+/* ---- files ---- */
+
+enum { COUNT = 1000 };
+
+static void write_tokens(const char *path, int64_t vocabulary, int64_t count)
+{
+    mixt__token_writer w;
+    mixt__token_facts facts = {.vocabulary = vocabulary, .special = {4, 2, 3, 1, 0}, .fingerprint = 7, .source = 9};
+    check_ok(mixt__token_writer_open(&w, path, true, &facts));
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t id = (uint32_t)((i * 31 + 5) % vocabulary);
+        check_ok(mixt__token_writer_append(&w, &id, 1));
+    }
+    check_ok(mixt__token_writer_commit(&w));
+}
+
+static void files_come_back(void **state)
+{
+    (void)state;
+    static const int64_t vocabularies[] = {300, 1 << 16, (1 << 16) + 1};
+    static const int64_t counts[] = {1, COUNT, MIXT_TOKEN_BLOCK}; // the last: several blocks
+    for (int v = 0; v < 3; v++)
+        for (int c = 0; c < 3; c++) {
+            mixt__token_file file;
+            write_tokens(in_scratch("%s/a.tokens"), vocabularies[v], counts[c]);
+            check_ok(mixt__token_file_open(in_scratch("%s/a.tokens"), 0, false, &file));
+            assert_int_equal(file.width, v == 2 ? 4 : 2);
+            assert_int_equal(file.count, counts[c]);
+            assert_int_equal(file.facts.vocabulary, vocabularies[v]);
+            assert_int_equal(file.facts.special.mask, 4);
+            for (int64_t i = 0; i < file.count; i++)
+                assert_int_equal(v == 2 ? ((const uint32_t *)file.ids)[i] : ((const uint16_t *)file.ids)[i],
+                                 (i * 31 + 5) % vocabularies[v]);
+            mixt__token_file_close(&file);
+        }
+    mixt__token_writer w;
+    mixt__token_facts facts = {.vocabulary = 3};
+    assert_int_equal(mixt__token_writer_open(&w, in_scratch("%s/a.tokens"), false, &facts), MIXT_ERROR_FILE);
+}
+
+static void every_flipped_byte_is_seen(void **state)
+{
+    (void)state;
+    unsigned char bytes[2 * COUNT];
+    write_tokens(in_scratch("%s/a.tokens"), 300, 200);
+    FILE *file = fopen(in_scratch("%s/a.tokens"), "rb");
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert_int_equal(size, 128 + 400);
+    mixt__token_file opened;
+    for (size_t i = 0; i < size; i++) {
+        bytes[i] ^= (unsigned char)(1 << i % 8);
+        write_file("b.tokens", bytes, size);
+        assert_int_not_equal(mixt__token_file_open(in_scratch("%s/b.tokens"), 0, false, &opened), MIXT_OK);
+        bytes[i] ^= (unsigned char)(1 << i % 8);
+    }
+    for (size_t cut = 0; cut < size; cut += 7) {
+        write_file("b.tokens", bytes, cut);
+        assert_int_not_equal(mixt__token_file_open(in_scratch("%s/b.tokens"), 0, false, &opened), MIXT_OK);
+        assert_non_null(strstr(mixt_error_text(), "b.tokens"));
+    }
+    write_file("b.tokens", bytes, size);
+    check_ok(mixt__token_file_open(in_scratch("%s/b.tokens"), 0, false, &opened));
+    mixt__token_file_close(&opened);
+}
+
+static void raw_tokens_need_a_vocabulary(void **state)
+{
+    (void)state;
+    const uint16_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 299};
+    mixt_data *data;
+    write_file("train.bin", ids, sizeof ids);
+    assert_int_equal(mixt_data_open(in_scratch("tokens:%s/train.bin"), &data, .seq = 2), MIXT_ERROR_CONFIG);
+    assert_non_null(strstr(mixt_error_text(), "net.vocab"));
+    assert_int_equal(mixt_data_open(in_scratch("tokens:%s"), &data, .seq = 2, .classes = 299), MIXT_ERROR_DATA);
+    assert_non_null(strstr(mixt_error_text(), "token 9 is 299, but the vocabulary has 299"));
+    check_ok(mixt_data_open(in_scratch("tokens:%s"), &data, .seq = 2, .classes = 300, .val = -1, .in_order = true));
+    int32_t input[2], target[2];
+    int64_t valid;
+    assert_int_equal(mixt_data_describe(data)->samples, 4);
+    assert_int_equal(mixt_data_describe(data)->classes, 300);
+    check_ok(mixt_data_read(data, 3, 1, input, target, &valid));
+    assert_int_equal(input[0] * 100 + input[1] * 10 + target[1], 789);
+    mixt_data_close(data);
+    write_file("train.bin", ids, 3);
+    assert_int_equal(mixt_data_open(in_scratch("tokens:%s"), &data, .seq = 1, .classes = 300), MIXT_ERROR_FORMAT);
+}
+
+/* ---- text and its cache ---- */
+
+static int calls;
+
+static void count_calls(void *user, const char *what, int64_t done, int64_t total)
+{
+    (void)user;
+    assert_non_null(strstr(what, "t.txt"));
+    assert_true(done <= total);
+    calls++;
+}
+
+static mixt_data *open_text(const char *split, double mask, uint64_t seed, const char *tokenizer)
+{
+    mixt_data *data;
+    check_ok(mixt_data_open(in_scratch("text:%s/t.txt"), &data, .seq = 16, .vocab = VOCAB, .tokenizer = tokenizer,
+                            .split = split, .mask = mask, .seed = seed, .progress = count_calls));
+    return data;
+}
+
+static void write_story(const char *end)
+{
+    char text[8192] = "";
+    for (int i = 0; i < 60; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "The %d mills stood where two rivers met. ", i);
+    strcat(text, end);
+    write_text("t.txt", text);
+}
+
+static void text_is_tokenised_once(void **state)
+{
+    (void)state;
+    write_story("fin");
+    calls = 0;
+    mixt_data_close(open_text("train", 0, 1, "gpt2"));
+    assert_true(calls > 0);
+    calls = 0;
+    mixt_data_close(open_text("val", 0, 1, "gpt2"));
+    assert_int_equal(calls, 0);
+    mixt_data_close(open_text("train", 0, 1, "wordpiece")); // another tokenizer is another file
+    assert_true(calls > 0);
+    calls = 0;
+    write_story("end"); // the same size
+    mixt_data_close(open_text("train", 0, 1, "gpt2"));
+    assert_true(calls > 0);
+}
+
+static void a_damaged_cache_is_made_again(void **state)
+{
+    (void)state;
+    glob_t files;
+    char pattern[400];
+    write_story("damaged");
+    mixt_data_close(open_text("train", 0, 1, "gpt2"));
+    snprintf(pattern, sizeof pattern, "%s/tokens/*.tokens", cache);
+    assert_int_equal(glob(pattern, 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        FILE *file = fopen(files.gl_pathv[i], "r+b");
+        fseek(file, 200, SEEK_SET);
+        fputs("junk", file);
+        fclose(file);
+    }
+    globfree(&files);
+    calls = 0;
+    mixt_data_close(open_text("train", 0, 1, "gpt2"));
+    assert_true(calls > 0);
+    calls = 0;
+    mixt_data_close(open_text("train", 0, 1, "gpt2"));
+    assert_int_equal(calls, 0);
+}
+
+static void windows_are_the_text(void **state)
+{
+    (void)state;
+    write_story("windows");
+    mixt__tokenizer *t;
+    mixt__tokens all = {0};
+    mixt__bytes text;
+    check_ok(mixt__tokenizer_open("gpt2", VOCAB, &t));
+    check_ok(mixt__bytes_read(in_scratch("%s/t.txt"), &text));
+    check_ok(mixt__tokenizer_encode(t, text.bytes, text.size, &all));
+    mixt_data *train = open_text("train", 0, 3, "gpt2"), *val = open_text("val", 0, 3, "gpt2");
+    int64_t held_out = (int64_t)(0.1 * (double)all.count + 0.5), valid;
+    int32_t input[16], target[16];
+    assert_int_equal(mixt_data_describe(train)->samples, (all.count - held_out - 1) / 16);
+    assert_int_equal(mixt_data_describe(train)->classes, t->size);
+    check_ok(mixt_data_read(val, 0, 1, input, target, &valid));
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(input[i], all.ids[all.count - held_out + i]);
+        assert_int_equal(target[i], all.ids[all.count - held_out + i + 1]);
+    }
+    for (int64_t b = 0; b < 40; b++) { // every crop is a stretch of the training part
+        check_ok(mixt_data_batch(train, 1, b, input, target));
+        bool found = false;
+        for (int64_t at = 0; at + 16 < all.count - held_out && !found; at++) {
+            found = true;
+            for (int i = 0; i < 16; i++)
+                found = found && all.ids[at + i] == (uint32_t)input[i] && all.ids[at + i + 1] == (uint32_t)target[i];
+        }
+        assert_true(found);
+    }
+    mixt_data_close(train);
+    mixt_data_close(val);
+    mixt__tokens_free(&all);
+    mixt__bytes_free(&text);
+    mixt__tokenizer_close(t);
+}
+
+/* ---- masks ---- */
+
+typedef struct mask_counts {
+    int64_t hidden, masked, kept, other, body;
+} mask_counts;
+
+static void count_masks(const int32_t *input, const int32_t *target, mask_counts *n)
+{
+    assert_int_equal(input[0], 2);  // [CLS]
+    assert_int_equal(input[15], 3); // [SEP]
+    assert_int_equal(target[0], -1);
+    assert_int_equal(target[15], -1);
+    int64_t before = n->hidden;
+    for (int i = 1; i < 15; i++) {
+        n->body++;
+        n->hidden += target[i] >= 0;
+        n->masked += target[i] >= 0 && input[i] == 4;
+        n->kept += target[i] >= 0 && input[i] == target[i];
+        n->other += target[i] >= 0 && input[i] != target[i] && input[i] != 4;
+        assert_true(target[i] >= 0 || input[i] != 4); // the text itself has none
+    }
+    assert_true(n->hidden > before); // every sample has something to learn
+}
+
+static void masks_are_drawn_anew_and_repeatably(void **state)
+{
+    (void)state;
+    write_story("masks");
+    mixt_data *data = open_text("train", 0.25, 1, "wordpiece"), *same = open_text("train", 0.25, 1, "wordpiece"),
+              *other = open_text("train", 0.25, 2, "wordpiece");
+    mask_counts n = {0};
+    int32_t input[16], target[16], input2[16], target2[16];
+    int differing = 0;
+    for (int64_t b = 0; b < 3000; b++) {
+        check_ok(mixt_data_batch(data, 1, b, input, target));
+        check_ok(mixt_data_batch(same, 1, b, input2, target2));
+        assert_memory_equal(input, input2, sizeof input);
+        assert_memory_equal(target, target2, sizeof target);
+        check_ok(mixt_data_batch(other, 1, b, input2, target2));
+        differing += memcmp(target, target2, sizeof target) != 0;
+        count_masks(input, target, &n);
+    }
+    assert_true(differing > 2900);
+    double share = (double)n.hidden / (double)n.body; // 42000 tokens: six deviations are 0.013; one at least adds 0.002
+    assert_true(share > 0.237 && share < 0.266);
+    assert_true((double)n.masked / (double)n.hidden > 0.775 && (double)n.masked / (double)n.hidden < 0.825);
+    assert_true((double)n.kept / (double)n.hidden > 0.08 && (double)n.kept / (double)n.hidden < 0.125);
+    assert_true((double)n.other / (double)n.hidden > 0.08 && (double)n.other / (double)n.hidden < 0.12);
+    int64_t valid;
+    check_ok(mixt_data_read(data, 1, 1, input, target, &valid)); // evaluation: always the same
+    check_ok(mixt_data_read(data, 1, 1, input2, target2, &valid));
+    assert_memory_equal(input, input2, sizeof input);
+    mixt_data_close(data);
+    mixt_data_close(same);
+    mixt_data_close(other);
+}
+
+static void what_cannot_be_masked_is_refused(void **state)
+{
+    (void)state;
+    mixt_data *data;
+    write_story("no");
+    const char *spec = in_scratch("text:%s/t.txt");
+    assert_int_equal(mixt_data_open(spec, &data, .vocab = VOCAB, .tokenizer = "gpt2", .mask = 0.15), MIXT_ERROR_CONFIG);
+    assert_non_null(strstr(mixt_error_text(), "[MASK]"));
+    assert_int_equal(mixt_data_open(spec, &data, .mask = 0.15), MIXT_ERROR_CONFIG);
+    assert_int_equal(mixt_data_open(spec, &data, .vocab = VOCAB, .tokenizer = "wordpiece", .mask = 0.15, .seq = 2),
+                     MIXT_ERROR_CONFIG);
+    assert_non_null(strstr(mixt_error_text(), "[CLS]"));
+    assert_int_equal(mixt_data_open(spec, &data, .mask = 1), MIXT_ERROR_CONFIG);
+    assert_int_equal(mixt_data_open(spec, &data, .vocab = VOCAB, .tokenizer = "gpt2", .seq = 100000), MIXT_ERROR_DATA);
+}
+
+static int remove_cache(void **state)
+{
+    char command[400];
+    snprintf(command, sizeof command, "rm -r '%s'", cache);
+    return scratch_teardown(state) | system(command);
+}
+
+int main(void)
+{
+    snprintf(cache, sizeof cache, "%s/mixt-cache-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    if (!mkdtemp(cache) || setenv("MIXT_CACHE", cache, 1))
+        return 1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(files_come_back, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(every_flipped_byte_is_seen, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(raw_tokens_need_a_vocabulary, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(text_is_tokenised_once, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(a_damaged_cache_is_made_again, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(windows_are_the_text, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(masks_are_drawn_anew_and_repeatably, NULL, no_leak),
+        cmocka_unit_test_setup_teardown(what_cannot_be_masked_is_refused, NULL, no_leak),
+    };
+    return cmocka_run_group_tests(tests, scratch_setup, remove_cache);
+}
