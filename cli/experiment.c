@@ -100,6 +100,8 @@ mixt_status cli_experiment_sizes(cli_experiment *e)
     s->classes = number(e, MIXT_KEY_NET_CLASSES);
     s->dropout = real(e, MIXT_KEY_NET_DROPOUT);
     s->norm = (mixt__model_norm)mixt__config_choice(e->config, MIXT_KEY_NET_NORM);
+    s->shortcut = (mixt__model_shortcut)mixt__config_choice(e->config, MIXT_KEY_NET_SHORTCUT);
+    s->zero_init = mixt__config_bool(e->config, MIXT_KEY_NET_ZERO_INIT);
     return MIXT_OK;
 }
 

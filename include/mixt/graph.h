@@ -67,6 +67,8 @@ typedef struct mixt_conv2d_options {
     int64_t stride; /**< default 1 */
     int64_t pad;    /**< zeros on each side; default 0 */
     bool no_bias;
+    float init; /**< standard deviation of the weights, the bias then begins at 0; default: both uniform in
+                     ±1/sqrt(inputs) */
 } mixt_conv2d_options;
 /** (N, H, W, C) → (N, H', W', channels). Parameters name.weight (channels, kh, kw, C) and name.bias. */
 mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *o);
@@ -75,6 +77,7 @@ mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, con
 typedef struct mixt_norm_options {
     float eps;      /**< default 1e-5 */
     float momentum; /**< batch norm: weight of the new batch in the running statistics; default 0.1 */
+    bool zero;      /**< begin with weights of 0 instead of 1: a residual block then begins as the identity */
 } mixt_norm_options;
 /** Normalises the last dimension. Parameters name.weight and name.bias. */
 mixt_value mixt_layer_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);

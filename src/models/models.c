@@ -34,10 +34,19 @@ const mixt__zoo_entry mixt__zoo[] = {
         .summary = "residual network: depth 18, 34, 50, 101, 152; 20, 32, 44, 56, 110 for small images",
         .fn = mixt__model_resnet,
         .input = MIXT_MODEL_IMAGES,
-        .uses = MIXT_USES_DEPTH | MIXT_USES_WIDTH | MIXT_USES_CLASSES,
+        .uses = MIXT_USES_DEPTH | MIXT_USES_WIDTH | MIXT_USES_CLASSES | MIXT_USES_SHORTCUT | MIXT_USES_ZERO_INIT,
         .sizes = {.depth = 18, .classes = 1000},
         .names = "resnet",
         .check = mixt__resnet_check,
+    },
+    {
+        .name = "vgg",
+        .summary = "VGG: depth 11, 13, 16, 19; with net.norm=batch, batch norm behind each convolution",
+        .fn = mixt__model_vgg,
+        .input = MIXT_MODEL_IMAGES,
+        .uses = MIXT_USES_DEPTH | MIXT_USES_HIDDEN | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
+        .sizes = {.depth = 16, .classes = 1000, .norm = MIXT_NORM_NONE},
+        .check = mixt__vgg_check,
     },
     {
         .name = "gpt",
@@ -94,8 +103,8 @@ mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry)
 
 /* ---- sizes ---- */
 
-static const char *const size_names[] = {"hidden", "channels", "layers", "width",   "heads", "vocab",
-                                         "depth",  "classes",  "seq",    "dropout", "norm"};
+static const char *const size_names[] = {"hidden",  "channels", "layers",  "width", "heads",    "vocab",    "depth",
+                                         "classes", "seq",      "dropout", "norm",  "shortcut", "zero_init"};
 
 enum { SIZE_COUNT = sizeof size_names / sizeof size_names[0] };
 
@@ -112,7 +121,9 @@ static unsigned sizes_set(const mixt__model_sizes *s)
                                   s->classes,
                                   s->seq,
                                   s->dropout > 0,
-                                  s->norm != MIXT_NORM_AUTO};
+                                  s->norm != MIXT_NORM_AUTO,
+                                  s->shortcut != MIXT_SHORTCUT_AUTO,
+                                  s->zero_init};
     unsigned mask = 0;
     for (int i = 0; i < SIZE_COUNT; i++)
         mask |= (unsigned)set[i] << i;

@@ -15,6 +15,13 @@ enum { MIXT_SIZES_MAX = 16 }; // hidden layers, convolutions
 /** In the order of the choices of the key net.norm. */
 typedef enum mixt__model_norm { MIXT_NORM_AUTO, MIXT_NORM_NONE, MIXT_NORM_BATCH, MIXT_NORM_LAYER } mixt__model_norm;
 
+/** In the order of the choices of the key net.shortcut. */
+typedef enum mixt__model_shortcut {
+    MIXT_SHORTCUT_AUTO,
+    MIXT_SHORTCUT_PROJECTION,
+    MIXT_SHORTCUT_PAD
+} mixt__model_shortcut;
+
 typedef enum mixt__model_input {
     MIXT_MODEL_NUMBERS, // images or rows of numbers
     MIXT_MODEL_IMAGES,
@@ -29,6 +36,8 @@ typedef struct mixt__model_sizes {
     int64_t seq; // positions that the model can tell apart
     float dropout;
     mixt__model_norm norm;
+    mixt__model_shortcut shortcut;
+    bool zero_init; // the last norm of a residual block begins at 0
 } mixt__model_sizes;
 
 /** Which sizes a model uses: setting another is an error. */
@@ -44,6 +53,8 @@ typedef enum mixt__model_uses {
     MIXT_USES_SEQ = 1 << 8,
     MIXT_USES_DROPOUT = 1 << 9,
     MIXT_USES_NORM = 1 << 10,
+    MIXT_USES_SHORTCUT = 1 << 11,
+    MIXT_USES_ZERO_INIT = 1 << 12,
 } mixt__model_uses;
 
 typedef struct mixt__zoo_entry {
@@ -81,6 +92,9 @@ mixt_status mixt__convnet_check(const mixt__model_sizes *sizes, const mixt_data_
 /** (N, H, W, C) → (N, classes): residual network of the given depth. */
 mixt_value mixt__model_resnet(mixt_builder *b, mixt_value x);
 mixt_status mixt__resnet_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+/** (N, H, W, C) → (N, classes): VGG of the given depth; `hidden` are the widths of its classifier. */
+mixt_value mixt__model_vgg(mixt_builder *b, mixt_value x);
+mixt_status mixt__vgg_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Tokens (B, T) → (B, T, vocab): causal, normalised before each part of a block. */
 mixt_value mixt__model_gpt(mixt_builder *b, mixt_value x);
 /** The same, seeing both ways and normalised after each part. */

@@ -156,6 +156,11 @@ mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, con
     weight.init = MIXT_INIT_UNIFORM;
     weight.init_scale = width;
     mixt__param bias = {.shape = {1, {o->channels}}, .trainable = true, .init = MIXT_INIT_UNIFORM, .init_scale = width};
+    if (o->init > 0) {
+        weight.init = MIXT_INIT_NORMAL;
+        weight.init_scale = o->init;
+        bias.init = MIXT_INIT_ZERO;
+    }
     mixt_value in[3] = {x, mixt__builder_param(b, name, "weight", &weight)};
     if (at.bias)
         in[2] = mixt__builder_param(b, name, "bias", &bias);

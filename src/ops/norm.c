@@ -127,7 +127,8 @@ static mixt_value norm(mixt_builder *b, const mixt__op *op, const char *name, mi
     one.init = MIXT_INIT_ONE;
     mixt__param zero = one;
     zero.init = MIXT_INIT_ZERO;
-    mixt_value in[5] = {x, mixt__builder_param(b, name, "weight", &one), mixt__builder_param(b, name, "bias", &zero)};
+    mixt_value in[5] = {x, mixt__builder_param(b, name, "weight", o->zero ? &zero : &one),
+                        mixt__builder_param(b, name, "bias", &zero)};
     int count = 3;
     if (op == &mixt__op_batch_norm) {
         zero.trainable = one.trainable = false;

@@ -92,6 +92,17 @@ static void counts_of_known_models(void **state)
     expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 101}, 44549160);
     expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 152}, 60192808);
     expect_count("resnet", images(32, 32, 3, 10), (mixt__model_sizes){.depth = 20}, 272474);
+    expect_count("resnet", images(32, 32, 3, 10),
+                 (mixt__model_sizes){.depth = 20, .shortcut = MIXT_SHORTCUT_PAD, .zero_init = true}, 269722);
+    expect_count("resnet", images(32, 32, 3, 10), (mixt__model_sizes){.depth = 110, .shortcut = MIXT_SHORTCUT_PAD},
+                 1727962);
+    expect_count("vgg", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 11}, 132863336);
+    expect_count("vgg", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 13}, 133047848);
+    expect_count("vgg", images(224, 224, 3, 1000), (mixt__model_sizes){0}, 138357544);
+    expect_count("vgg", images(448, 448, 3, 1000), (mixt__model_sizes){0}, 138357544);
+    expect_count("vgg", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 19}, 143667240);
+    expect_count("vgg", images(224, 224, 3, 1000), (mixt__model_sizes){.norm = MIXT_NORM_BATCH}, 138365992);
+    expect_count("vgg", images(32, 32, 3, 10), (mixt__model_sizes){0}, 14714688 + 512 * 512 + 512 + 5130);
     expect_count("gpt", tokens(256, 256), (mixt__model_sizes){0}, 11139072);
     expect_count("gpt", tokens(1024, 50304), (mixt__model_sizes){.layers = 12, .width = 768}, 124475904);
     expect_count("bert", tokens(128, 30528), (mixt__model_sizes){0}, 108894720);
@@ -156,6 +167,10 @@ static void every_model_compiles_in_every_format(void **state)
     expect_compiles("resnet", &photos, (mixt__model_sizes){0});
     expect_compiles("resnet", &photos, (mixt__model_sizes){.depth = 50, .width = 8});
     expect_compiles("resnet", &digits, (mixt__model_sizes){.depth = 20});
+    expect_compiles("resnet", &digits, (mixt__model_sizes){.depth = 20, .shortcut = MIXT_SHORTCUT_PAD});
+    expect_compiles("resnet", &photos, (mixt__model_sizes){.depth = 50, .width = 8, .shortcut = MIXT_SHORTCUT_PAD});
+    expect_compiles("vgg", &photos, (mixt__model_sizes){.depth = 11, .dropout = 0.5f});
+    expect_compiles("vgg", &photos, (mixt__model_sizes){.depth = 13, .norm = MIXT_NORM_BATCH});
     expect_compiles("gpt", &text, (mixt__model_sizes){0});
     expect_compiles("gpt", &text, (mixt__model_sizes){.layers = 2, .width = 48, .heads = 3, .dropout = 0.2f});
     expect_compiles("bert", &text, (mixt__model_sizes){0});
@@ -192,6 +207,14 @@ static void layers_are_named(void **state)
             fail_msg("resnet has no parameter %s", resnet_names[i]);
     assert_false(has_param(resnet, "conv1.bias"));
     mixt__graph_free(resnet);
+    mixt_data_info full = images(224, 224, 3, 5);
+    mixt__graph *vgg = build("vgg", &full, (mixt__model_sizes){.norm = MIXT_NORM_BATCH}, true);
+    static const char *const vgg_names[] = {"features.0.weight",        "features.1.running_var", "features.40.bias",
+                                            "features.41.running_mean", "classifier.0.weight",    "classifier.6.bias"};
+    for (size_t i = 0; i < sizeof vgg_names / sizeof vgg_names[0]; i++)
+        if (!has_param(vgg, vgg_names[i]))
+            fail_msg("vgg has no parameter %s", vgg_names[i]);
+    mixt__graph_free(vgg);
 }
 
 /* ---- what cannot be ---- */
@@ -210,11 +233,17 @@ static void bad_sizes_are_refused(void **state)
     mixt__model_sizes none = {0};
     mixt_data_info digits = images(28, 28, 1, 10), text = tokens(64, 256), table = rows(784, 10);
     expect_refused("convnt", digits, none, "no model 'convnt' (did you mean convnet?)");
-    expect_refused("perceiver", digits, none, "there are mlp, convnet, resnet, gpt, bert, lstm");
+    expect_refused("perceiver", digits, none, "there are mlp, convnet, resnet, vgg, gpt, bert, lstm");
     expect_refused("gpt", digits, none, "model gpt needs tokens, the data has (28, 28, 1) images");
     expect_refused("lstm", table, none, "model lstm needs tokens, the data has rows of 784 numbers");
     expect_refused("convnet", table, none,
                    "model convnet needs images (height, width, channels), the data has rows of 784 numbers");
+    expect_refused("vgg", digits, none, "model vgg: images of 28 x 28: must be square, from 32");
+    expect_refused("vgg", images(256, 256, 3, 5), none, "a multiple of 224");
+    expect_refused("vgg", images(64, 96, 3, 5), none, "must be square");
+    expect_refused("vgg", images(64, 64, 3, 5), (mixt__model_sizes){.depth = 12}, "no depth 12; there are 11");
+    expect_refused("vgg", images(64, 64, 3, 5), (mixt__model_sizes){.norm = MIXT_NORM_LAYER}, "none or batch");
+    expect_refused("convnet", digits, (mixt__model_sizes){.zero_init = true}, "model convnet has no zero_init");
     expect_refused("resnet", text, none, "the data has sequences of 64 tokens");
     expect_refused("mlp", text, none, "model mlp needs images or rows of numbers");
     expect_refused("gpt", text, (mixt__model_sizes){.heads = 5}, "model gpt: heads 5 must divide width 384");
