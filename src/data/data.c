@@ -5,9 +5,16 @@
 #include <string.h>
 
 static const mixt__data_kind *const kinds[] = {
-    &mixt__data_digits, &mixt__data_idx,  &mixt__data_cifar,  &mixt__data_csv,
-    &mixt__data_npy,    &mixt__data_text, &mixt__data_tokens, &mixt__data_random,
+#define MIXT_DATA_KIND(name) &mixt__data_##name,
+#include "data/kinds.def"
+#undef MIXT_DATA_KIND
 };
+
+static const char KIND_NAMES[] =
+#define MIXT_DATA_KIND(name) #name ": "
+#include "data/kinds.def"
+#undef MIXT_DATA_KIND
+    "with what it reads behind";
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
@@ -48,6 +55,9 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
             return &mixt__data_cifar;
         if (mixt__path_find(data, path, "train.tokens"))
             return &mixt__data_tokens;
+        const char *train = mixt__arena_printf(&data->arena, "%s/train", path);
+        if (train && mixt__path_is_directory(train))
+            return &mixt__data_images;
         return mixt__path_find(data, path, "train.txt") ? &mixt__data_text : &mixt__data_idx;
     }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
@@ -63,17 +73,13 @@ static mixt_status parse_spec(mixt_data *data, const char *spec)
         data->kind = find_kind(spec, word);
         data->path = mixt__arena_strdup(&data->arena, spec + word + 1);
         if (!data->kind)
-            return mixt__fail(
-                MIXT_ERROR_CONFIG,
-                "data '%s': no kind '%.*s'; expected digits:, idx:, cifar:, csv:, npy:, text:, tokens: or random:", spec,
-                (int)word, spec);
+            return mixt__fail(MIXT_ERROR_CONFIG, "data '%s': no kind '%.*s'; expected one of %s", spec, (int)word, spec,
+                              KIND_NAMES);
     } else {
         data->kind = guess_kind(data, spec);
         if (!data->kind)
-            return mixt__fail(MIXT_ERROR_FILE,
-                              "data '%s': no such file or folder; expected a path or one of digits:, idx:, cifar:, "
-                              "csv:, npy:, text:, tokens:, random:",
-                              spec);
+            return mixt__fail(MIXT_ERROR_FILE, "data '%s': no such file or folder; expected a path or one of %s", spec,
+                              KIND_NAMES);
         data->path = find_kind(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);
         MIXT_LOG(DATA, "'%s' looks like %s (%s)", spec, data->kind->name, data->kind->what);
     }

@@ -40,8 +40,9 @@ struct mixt_data {
     mixt__arena arena;
 };
 
-extern const mixt__data_kind mixt__data_digits, mixt__data_idx, mixt__data_cifar, mixt__data_csv, mixt__data_npy,
-    mixt__data_text, mixt__data_tokens, mixt__data_random;
+#define MIXT_DATA_KIND(name) extern const mixt__data_kind mixt__data_##name;
+#include "data/kinds.def"
+#undef MIXT_DATA_KIND
 
 /** Streams of mixt__rng_key that belong to data. */
 enum {
@@ -99,6 +100,8 @@ typedef struct mixt__shares {
 
 /** How `count` rows are shared out; has_val and has_test say that the part has a file of its own. */
 mixt_status mixt__shares_of(const mixt_data *data, int64_t count, bool has_val, bool has_test, mixt__shares *shares);
+/** The part that a row of a shared file belongs to: rows are chosen by a permutation that is the same for every run. */
+mixt__part mixt__part_of_row(const mixt__shares *shares, int64_t row);
 /** The failure for a part that is not there. */
 mixt_status mixt__part_missing(const mixt_data *data);
 

@@ -49,6 +49,15 @@ mixt_status mixt__shares_of(const mixt_data *data, int64_t count, bool has_val, 
     return MIXT_OK;
 }
 
+mixt__part mixt__part_of_row(const mixt__shares *shares, int64_t row)
+{
+    int64_t count = shares->train + shares->val + shares->test;
+    int64_t position = mixt__order_at(mixt__rng_key(0, MIXT_STREAM_PARTS, 0), count, row);
+    return position < shares->train                 ? MIXT_PART_TRAIN
+           : position < shares->train + shares->val ? MIXT_PART_VAL
+                                                    : MIXT_PART_TEST;
+}
+
 bool mixt__shape_elements(int rank, const int64_t *dims, int64_t *elements)
 {
     int64_t product = 1;

@@ -46,15 +46,6 @@ static mixt_status new_state(mixt_data *data, table_state **state)
     return *state ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
 }
 
-static mixt__part part_of_row(const mixt__shares *shares, int64_t row)
-{
-    int64_t count = shares->train + shares->val + shares->test;
-    int64_t position = mixt__order_at(mixt__rng_key(0, MIXT_STREAM_PARTS, 0), count, row);
-    return position < shares->train                 ? MIXT_PART_TRAIN
-           : position < shares->train + shares->val ? MIXT_PART_VAL
-                                                    : MIXT_PART_TEST;
-}
-
 /** The rows of one part; NULL when it is the whole file. */
 static mixt_status rows_of_part(const mixt__table *table, const mixt__shares *shares, mixt__part part, int64_t **rows,
                                 int64_t *count)
@@ -68,7 +59,7 @@ static mixt_status rows_of_part(const mixt__table *table, const mixt__shares *sh
     if (!*rows)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for an index of %lld rows", table->path, (long long)*count);
     for (int64_t row = 0, filled = 0; filled < *count; row++)
-        if (part_of_row(shares, row) == part)
+        if (mixt__part_of_row(shares, row) == part)
             (*rows)[filled++] = row;
     return MIXT_OK;
 }

@@ -1,0 +1,350 @@
+/* Folders of pictures: one folder a class, in FOLDER/train, FOLDER/val and FOLDER/test, or in FOLDER itself, which is
+ * then shared out.
+ *
+ * Only names are kept; a picture is read, decoded and resized when a batch needs it, so that a set may be larger than
+ * memory. Classes are the training folder's subfolders in the order of their names, files too: numbers of samples do
+ * not depend on the file system.
+ */
+#include "data/augment.h"
+#include "data/data.h"
+#include "data/picture.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { DEFAULT_CROP = 224, MEASURED = 256, PATH_SIZE = 4096 }; // MEASURED: pictures that mean and deviation come from
+
+typedef struct picture_file {
+    const char *name; // in the folder of its class
+    int32_t label;
+} picture_file;
+
+/** The pictures below one folder. */
+typedef struct listing {
+    const char *folder;
+    picture_file *files; // owned
+    int64_t count, capacity;
+    bool grey; // every name ends in .pgm
+} listing;
+
+typedef struct images_state {
+    listing list;
+    const char **classes; // (class_count) in the data set's memory
+    int64_t class_count;
+    int64_t *rows; // sample to file; NULL: the same
+    int64_t channels;
+    float mean[3], std[3], scale[3], shift[3];
+    mixt__augment augment;
+} images_state;
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static mixt_status scan(const char *folder, struct dirent ***entries, int *count)
+{
+    *count = scandir(folder, entries, visible, by_name);
+    return *count >= 0 ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", folder, strerror(errno));
+}
+
+static void free_entries(struct dirent **entries, int count)
+{
+    for (int i = 0; i < count; i++)
+        free(entries[i]);
+    free(entries);
+}
+
+/** Adds the pictures of one class. */
+static mixt_status list_class(mixt_data *data, listing *list, const char *folder, int32_t label)
+{
+    struct dirent **entries;
+    int count;
+    MIXT_TRY(scan(folder, &entries, &count));
+    mixt_status status = MIXT_OK;
+    for (int i = 0; i < count && status == MIXT_OK; i++) {
+        const char *name = entries[i]->d_name, *dot = strrchr(name, '.');
+        if (!mixt__picture_is(name))
+            continue;
+        picture_file file = {mixt__arena_strdup(&data->arena, name), label};
+        if (!file.name || !mixt__grow((void **)&list->files, &list->capacity, list->count, sizeof *list->files))
+            status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its pictures", folder);
+        else
+            list->files[list->count++] = file;
+        list->grey = list->grey && dot && !strcasecmp(dot, ".pgm");
+    }
+    free_entries(entries, count);
+    return status;
+}
+
+/** The label of a class; -1 when the training folder has none of that name. */
+static int32_t label_of(const images_state *state, const char *name)
+{
+    for (int64_t i = 0; i < state->class_count; i++)
+        if (!strcmp(state->classes[i], name))
+            return (int32_t)i;
+    return -1;
+}
+
+/** The subfolders of the training folder, sorted. */
+static mixt_status find_classes(mixt_data *data, images_state *state, const char *folder)
+{
+    struct dirent **entries;
+    int count;
+    char path[PATH_SIZE];
+    MIXT_TRY(scan(folder, &entries, &count));
+    state->classes = mixt__arena_alloc(&data->arena, (size_t)(count + 1) * sizeof *state->classes);
+    bool complete = state->classes != NULL;
+    for (int i = 0; i < count && complete; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (!mixt__path_is_directory(path))
+            continue;
+        const char *name = mixt__arena_strdup(&data->arena, entries[i]->d_name);
+        complete = name != NULL;
+        state->classes[state->class_count++] = name;
+    }
+    free_entries(entries, count);
+    if (!complete)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its classes", folder);
+    return state->class_count
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_DATA, "%s: holds no folders: expected one for each class, with pictures in it",
+                            folder);
+}
+
+static mixt_status list_pictures(mixt_data *data, const images_state *state, const char *folder, listing *list)
+{
+    struct dirent **entries;
+    int count;
+    char path[PATH_SIZE];
+    *list = (listing){.folder = folder, .grey = true};
+    MIXT_TRY(scan(folder, &entries, &count));
+    mixt_status status = MIXT_OK;
+    for (int i = 0; i < count && status == MIXT_OK; i++) {
+        int32_t label = label_of(state, entries[i]->d_name);
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        if (!mixt__path_is_directory(path))
+            continue;
+        status = label < 0 ? mixt__fail(MIXT_ERROR_DATA, "%s: a class that the training folder does not have", path)
+                           : list_class(data, list, path, label);
+    }
+    free_entries(entries, count);
+    if (status == MIXT_OK && !list->count)
+        status = mixt__fail(MIXT_ERROR_DATA, "%s: holds no pictures in its class folders (PPM, PGM%s)", folder,
+                            mixt__picture_is("x.jpg") ? ", JPEG" : "; JPEG needs libjpeg when mixt is built");
+    return status;
+}
+
+/** Reads file `row` of a list. */
+static mixt_status read_picture(const images_state *state, const listing *list, int64_t row, mixt__picture *picture)
+{
+    char path[PATH_SIZE];
+    const picture_file *file = &list->files[row];
+    if (snprintf(path, sizeof path, "%s/%s/%s", list->folder, state->classes[file->label], file->name) >= PATH_SIZE)
+        return mixt__fail(MIXT_ERROR_FILE, "%s/%s/%s: the path is too long", list->folder, state->classes[file->label],
+                          file->name);
+    return mixt__picture_read(path, state->channels, picture);
+}
+
+static mixt_status make_sample(const images_state *state, const listing *list, int64_t row, uint64_t seed,
+                               int64_t epoch, int64_t index, const mixt__normal *normal, float *sample)
+{
+    mixt__picture picture;
+    MIXT_TRY(read_picture(state, list, row, &picture));
+    mixt__image image = {picture.pixels, MIXT_DTYPE_UINT8, picture.height, picture.width, picture.channels};
+    mixt__window window = mixt__augment_window(&state->augment, image.height, image.width, seed, epoch, index);
+    mixt_status status = mixt__augment_apply(&state->augment, &image, &window, normal, sample);
+    mixt__picture_free(&picture);
+    return status;
+}
+
+/** Mean and deviation of each channel over pictures spread over the list, as evaluation sees them. */
+static mixt_status measure(images_state *state, const listing *list)
+{
+    static const float zero[3], unit[3] = {1 / 255.0f, 1 / 255.0f, 1 / 255.0f};
+    const mixt__normal plain = {.mean = zero, .scale = unit, .shift = zero};
+    int64_t count = list->count < MEASURED ? list->count : MEASURED;
+    int64_t pixels = state->augment.height * state->augment.width;
+    float *sample = mixt__alloc_uninit((size_t)(pixels * state->channels) * sizeof *sample);
+    double sum[3] = {0}, squares[3] = {0}, total = (double)count * (double)pixels;
+    mixt_status status = sample ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a sample", list->folder);
+    for (int64_t i = 0; i < count && status == MIXT_OK; i++) {
+        status = make_sample(state, list, i * list->count / count, 0, -1, 0, &plain, sample);
+        for (int64_t k = 0; status == MIXT_OK && k < pixels * state->channels; k++) {
+            sum[k % state->channels] += (double)sample[k];
+            squares[k % state->channels] += (double)sample[k] * (double)sample[k];
+        }
+    }
+    mixt__free(sample);
+    for (int64_t c = 0; c < state->channels; c++) {
+        double mean = sum[c] / total, variance = squares[c] / total - mean * mean;
+        state->mean[c] = (float)mean;
+        state->std[c] = variance > 1e-12 ? (float)sqrt(variance) : 1;
+    }
+    return status;
+}
+
+static mixt_status copy_statistics(const mixt_data *data, images_state *state)
+{
+    const mixt_data_info *like = &data->options.like->info;
+    if (like->channels != state->channels)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld channels, but the set it should be like (%s) has %lld", data->path,
+                          (long long)state->channels, like->path, (long long)like->channels);
+    memcpy(state->mean, like->mean, (size_t)state->channels * sizeof(float));
+    memcpy(state->std, like->std, (size_t)state->channels * sizeof(float));
+    return MIXT_OK;
+}
+
+/** `train` is the training folder's list. */
+static mixt_status normalise(const mixt_data *data, images_state *state, const listing *train)
+{
+    const mixt_data_options *o = &data->options;
+    bool standard = o->normalise == MIXT_NORMALISE_STANDARD;
+    for (int c = 0; c < 3; c++) {
+        state->mean[c] = standard && o->std != 0 ? o->mean : 0;
+        state->std[c] = standard && o->std != 0 ? o->std : 1;
+    }
+    if (standard && o->stds) {
+        MIXT_TRY(mixt__channel_numbers(o->means, "means", state->channels, state->mean));
+        MIXT_TRY(mixt__channel_numbers(o->stds, "stds", state->channels, state->std));
+    } else if (standard && o->std == 0) {
+        MIXT_TRY(o->like ? copy_statistics(data, state) : measure(state, train));
+    }
+    for (int c = 0; c < 3; c++) {
+        state->scale[c] = (o->normalise == MIXT_NORMALISE_NONE ? 1 : 1 / 255.0f) / state->std[c];
+        state->shift[c] = -state->mean[c] / state->std[c];
+    }
+    return MIXT_OK;
+}
+
+/** The files of a part that has no folder of its own. */
+static mixt_status choose_rows(mixt_data *data, images_state *state, bool has_val, bool has_test, int64_t *samples)
+{
+    mixt__shares shares;
+    MIXT_TRY(mixt__shares_of(data, state->list.count, has_val, has_test, &shares));
+    *samples = data->part == MIXT_PART_VAL ? shares.val : data->part == MIXT_PART_TEST ? shares.test : shares.train;
+    if (!*samples)
+        return mixt__part_missing(data);
+    if (*samples == state->list.count)
+        return MIXT_OK;
+    state->rows = mixt__alloc_uninit((size_t)*samples * sizeof *state->rows);
+    if (!state->rows)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for an index of %lld files", data->path,
+                          (long long)*samples);
+    for (int64_t row = 0, filled = 0; filled < *samples; row++)
+        if (mixt__part_of_row(&shares, row) == data->part)
+            state->rows[filled++] = row;
+    return MIXT_OK;
+}
+
+/** FOLDER/train and its like; NULL when there is none. */
+static const char *folder_of(mixt_data *data, mixt__part part)
+{
+    const char *path = mixt__arena_printf(&data->arena, "%s/%s", data->path, mixt__part_names[part]);
+    return path && mixt__path_is_directory(path) ? path : NULL;
+}
+
+static void describe(mixt_data *data, images_state *state, int64_t samples)
+{
+    mixt_data_info *info = &data->info;
+    info->samples = samples;
+    info->input_dtype = MIXT_DTYPE_FP32;
+    info->input_rank = 3;
+    info->input_dims[0] = state->augment.height;
+    info->input_dims[1] = state->augment.width;
+    info->input_dims[2] = info->channels = state->channels;
+    info->target = MIXT_TARGET_CLASS;
+    info->target_elements = 1;
+    info->classes = data->options.classes > state->class_count ? data->options.classes : state->class_count;
+    info->mean = state->mean;
+    info->std = state->std;
+    info->class_names = info->classes == state->class_count ? state->classes : NULL;
+}
+
+/** Lists, sizes and statistics, once it is known which folder holds what. `train` stays the caller's to free. */
+static mixt_status fill(mixt_data *data, images_state *state, const char *train, const char *own, listing *train_list)
+{
+    int64_t samples;
+    MIXT_TRY(find_classes(data, state, train));
+    MIXT_TRY(list_pictures(data, state, own ? own : train, &state->list));
+    const listing *measured = &state->list;
+    if (own && strcmp(own, train) &&
+        !data->options.like) { // grey or colour, mean and deviation are the training folder's
+        MIXT_TRY(list_pictures(data, state, train, train_list));
+        measured = train_list;
+    }
+    state->channels = data->options.like ? data->options.like->info.channels : measured->grey ? 1 : 3;
+    samples = state->list.count;
+    bool apart = strcmp(train, data->path) != 0;
+    if (!own || !strcmp(own, train))
+        MIXT_TRY(choose_rows(data, state, apart && folder_of(data, MIXT_PART_VAL),
+                             apart && folder_of(data, MIXT_PART_TEST), &samples));
+    MIXT_TRY(normalise(data, state, measured));
+    describe(data, state, samples);
+    return MIXT_OK;
+}
+
+static mixt_status open_images(mixt_data *data)
+{
+    images_state *state = data->state = mixt__alloc(sizeof *state);
+    if (!state)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
+    if (!mixt__path_is_directory(data->path))
+        return mixt__fail(MIXT_ERROR_FILE, "images:%s: no such folder; check the path of the data set", data->path);
+    mixt_data_options *o = &data->options;
+    o->crop = o->crop ? o->crop : DEFAULT_CROP;
+    if (!o->resize)
+        o->resize = o->crop + o->crop / 7;
+    if (o->pad)
+        return mixt__fail(MIXT_ERROR_CONFIG, "images:%s: pictures are resized before they are cropped: 'pad' must be 0",
+                          data->path);
+    if (o->classes && o->like && o->like->info.classes > o->classes)
+        return mixt__fail(MIXT_ERROR_CONFIG, "images:%s: has %lld classes, not %lld", data->path,
+                          (long long)o->like->info.classes, (long long)o->classes);
+    MIXT_TRY(mixt__augment_of(o, data->path, 0, 0, &state->augment));
+    const char *train = folder_of(data, MIXT_PART_TRAIN), *own = NULL;
+    if (train && data->part != MIXT_PART_TRAIN && data->part != MIXT_PART_ALL)
+        own = folder_of(data, data->part);
+    listing train_list = {0};
+    mixt_status status = fill(data, state, train ? train : data->path, own, &train_list);
+    mixt__free(train_list.files);
+    return status;
+}
+
+static mixt_status sample_images(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
+{
+    const images_state *state = data->state;
+    int64_t row = state->rows ? state->rows[index] : index;
+    mixt__normal normal = {.mean = state->mean, .scale = state->scale, .shift = state->shift};
+    memcpy(target, &state->list.files[row].label, sizeof(int32_t));
+    return make_sample(state, &state->list, row, data->options.seed, epoch, index, &normal, input);
+}
+
+static void close_images(mixt_data *data)
+{
+    images_state *state = data->state;
+    if (!state)
+        return;
+    mixt__free(state->list.files);
+    mixt__free(state->rows);
+    mixt__free(state);
+    data->state = NULL;
+}
+
+const mixt__data_kind mixt__data_images = {
+    .name = "images",
+    .what = "folder of pictures in class folders",
+    .open = open_images,
+    .sample = sample_images,
+    .close = close_images,
+};

@@ -1,0 +1,27 @@
+/* Pictures as files hold them: decoded to bytes, rows from the top. */
+#ifndef MIXT_DATA_PICTURE_H
+#define MIXT_DATA_PICTURE_H
+
+#include "mixt/types.h"
+
+/** (height, width, channels) bytes; free with mixt__picture_free. */
+typedef struct mixt__picture {
+    unsigned char *pixels;
+    int64_t height, width, channels; // 1: grey, 3: red, green, blue
+} mixt__picture;
+
+/** Largest side, and most pixels, that a decoder accepts: a file of a few bytes can claim any size. */
+enum { MIXT_PICTURE_SIDE = 65500, MIXT_PICTURE_PIXELS = 1 << 28 };
+
+/** Whether files of this name are pictures that can be decoded here. */
+bool mixt__picture_is(const char *name);
+/** Reads and decodes a file, whatever its name, and turns grey into colour or colour into grey where `channels` (1 or
+ *  3; 0: as it is) asks for it. Failures name the file and the offset. */
+mixt_status mixt__picture_read(const char *path, int64_t channels, mixt__picture *picture);
+void mixt__picture_free(mixt__picture *picture);
+
+/** Decoders of one format each: bytes to a picture, which they leave empty on failure. `path` is for messages. */
+mixt_status mixt__decode_pnm(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture);
+mixt_status mixt__decode_jpeg(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture);
+
+#endif
