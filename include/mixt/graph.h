@@ -152,6 +152,8 @@ mixt_value mixt_affine(mixt_builder *b, mixt_value x, float factor, float shift)
 mixt_value mixt_relu(mixt_builder *b, mixt_value x);
 /** Gaussian error linear unit, tanh form. */
 mixt_value mixt_gelu(mixt_builder *b, mixt_value x);
+/** The same, exact: x times the normal distribution's share below x. */
+mixt_value mixt_gelu_erf(mixt_builder *b, mixt_value x);
 mixt_value mixt_sigmoid(mixt_builder *b, mixt_value x);
 mixt_value mixt_tanh(mixt_builder *b, mixt_value x);
 mixt_value mixt_exp(mixt_builder *b, mixt_value x);

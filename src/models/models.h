@@ -99,6 +99,8 @@ mixt_status mixt__vgg_check(const mixt__model_sizes *sizes, const mixt_data_info
 mixt_value mixt__model_gpt(mixt_builder *b, mixt_value x);
 /** The same, seeing both ways and normalised after each part. */
 mixt_value mixt__model_bert(mixt_builder *b, mixt_value x);
+/** BERT with all its parts, for masked tokens. */
+mixt_value mixt__model_bert_mlm(mixt_builder *b, mixt_value x);
 mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Tokens (B, T) → (B, T, vocab): embedding, stacked LSTM layers, linear. */
 mixt_value mixt__model_lstm(mixt_builder *b, mixt_value x);

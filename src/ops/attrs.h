@@ -97,20 +97,22 @@ typedef struct mixt__loss_attrs {
 
 /** MIXT_PW(CODE, name, operands). Operand values are a, b, c; imm is a constant of the instruction. */
 #define MIXT_POINTWISE_LIST(X)                                                                                         \
-    X(COPY, "copy", 1)           /* a */                                                                               \
-    X(ADD, "add", 2)             /* a + b */                                                                           \
-    X(SUB, "sub", 2)             /* a - b */                                                                           \
-    X(MUL, "mul", 2)             /* a · b */                                                                          \
-    X(DIV, "div", 2)             /* a / b */                                                                           \
-    X(MAX, "max", 2)             /* a > b ? a : b, NaN if either is */                                                 \
-    X(MIN, "min", 2)             /* a < b ? a : b, NaN if either is */                                                 \
-    X(SELECT_GE, "select_ge", 3) /* a >= b ? c : 0: gradient of MAX */                                                 \
-    X(SELECT_LT, "select_lt", 3) /* a < b ? c : 0 */                                                                   \
-    X(AFFINE, "affine", 1)       /* a · imm + imm2 */                                                                 \
-    X(RELU, "relu", 1)           /* a > 0 ? a : 0, NaN stays */                                                        \
-    X(RELU_GRAD, "relu_grad", 2) /* a (the output) > 0 ? b : 0 */                                                      \
-    X(GELU, "gelu", 1)           /* tanh form */                                                                       \
-    X(GELU_GRAD, "gelu_grad", 2) /* derivative at a (the input) · b */                                                \
+    X(COPY, "copy", 1)                   /* a */                                                                       \
+    X(ADD, "add", 2)                     /* a + b */                                                                   \
+    X(SUB, "sub", 2)                     /* a - b */                                                                   \
+    X(MUL, "mul", 2)                     /* a · b */                                                                  \
+    X(DIV, "div", 2)                     /* a / b */                                                                   \
+    X(MAX, "max", 2)                     /* a > b ? a : b, NaN if either is */                                         \
+    X(MIN, "min", 2)                     /* a < b ? a : b, NaN if either is */                                         \
+    X(SELECT_GE, "select_ge", 3)         /* a >= b ? c : 0: gradient of MAX */                                         \
+    X(SELECT_LT, "select_lt", 3)         /* a < b ? c : 0 */                                                           \
+    X(AFFINE, "affine", 1)               /* a · imm + imm2 */                                                         \
+    X(RELU, "relu", 1)                   /* a > 0 ? a : 0, NaN stays */                                                \
+    X(RELU_GRAD, "relu_grad", 2)         /* a (the output) > 0 ? b : 0 */                                              \
+    X(GELU, "gelu", 1)                   /* tanh form */                                                               \
+    X(GELU_GRAD, "gelu_grad", 2)         /* derivative at a (the input) · b */                                        \
+    X(GELU_ERF, "gelu_erf", 1)           /* a · Φ(a): the exact form */                                              \
+    X(GELU_ERF_GRAD, "gelu_erf_grad", 2) /* derivative at a (the input) · b */                                        \
     X(SIGMOID, "sigmoid", 1)                                                                                           \
     X(SIGMOID_GRAD, "sigmoid_grad", 2) /* a (the output) · (1 - a) · b */                                            \
     X(TANH, "tanh", 1)                                                                                                 \

@@ -124,6 +124,8 @@ static mixt_status grad_unary(mixt__gradients *g, mixt__pw_instr f, int32_t x, i
         return EMIT(RELU_GRAD, y, dy);
     case MIXT_PW_GELU:
         return EMIT(GELU_GRAD, x, dy);
+    case MIXT_PW_GELU_ERF:
+        return EMIT(GELU_ERF_GRAD, x, dy);
     case MIXT_PW_SIGMOID:
         return EMIT(SIGMOID_GRAD, y, dy);
     case MIXT_PW_TANH:
@@ -255,6 +257,7 @@ static mixt_value apply(mixt_builder *b, mixt__pw_instr instr, mixt_value x, mix
     }
 DEFINE_UNARY(mixt_relu, RELU)
 DEFINE_UNARY(mixt_gelu, GELU)
+DEFINE_UNARY(mixt_gelu_erf, GELU_ERF)
 DEFINE_UNARY(mixt_sigmoid, SIGMOID)
 DEFINE_UNARY(mixt_tanh, TANH)
 DEFINE_UNARY(mixt_exp, EXP)

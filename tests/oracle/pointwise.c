@@ -27,6 +27,16 @@ static double gelu_slope(double x)
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * ROOT * (1 + 3 * 0.044715 * x * x);
 }
 
+static double normal_share(double x)
+{
+    return 0.5 * erfc(-x * M_SQRT1_2);
+}
+
+static double gelu_erf_slope(double x)
+{
+    return fabs(x) > 40 ? x > 0 : normal_share(x) + x * 0.5 * ROOT * exp(-0.5 * x * x);
+}
+
 /** A result with the carried error and one rounding. */
 static bounded rounded(double value, double carried)
 {
@@ -81,6 +91,11 @@ static bounded function(const mixt__pw_instr *in, bounded a, bounded b)
     case MIXT_PW_GELU_GRAD: // second derivative below 1.2; the factor of x/2·(1 - t²) is below 1.2 where it is not 0
         s = gelu_slope(x);
         return rounded(s * b.value, fabs(b.value) * (1.2 * a.error + 2 * e * (2 + fabs(x))) + fabs(s) * b.error);
+    case MIXT_PW_GELU_ERF: // the share is off by e, times x
+        return rounded(x * normal_share(x), 1.13 * a.error + fabs(x) * 2 * e);
+    case MIXT_PW_GELU_ERF_GRAD: // second derivative below 0.8
+        s = gelu_erf_slope(x);
+        return rounded(s * b.value, fabs(b.value) * (0.8 * a.error + 2 * e * (2 + fabs(x))) + fabs(s) * b.error);
     case MIXT_PW_SIGMOID:
         s = 1 / (1 + exp(-x));
         return rounded(s, 0.25 * a.error + s * 2 * e);
@@ -211,6 +226,7 @@ static bool self_check(void)
 {
     const mixt__pw_code pairs[][2] = {{MIXT_PW_RELU, MIXT_PW_RELU_GRAD},
                                       {MIXT_PW_GELU, MIXT_PW_GELU_GRAD},
+                                      {MIXT_PW_GELU_ERF, MIXT_PW_GELU_ERF_GRAD},
                                       {MIXT_PW_SIGMOID, MIXT_PW_SIGMOID_GRAD},
                                       {MIXT_PW_TANH, MIXT_PW_TANH_GRAD}};
     const double h = 1e-5;
@@ -219,7 +235,8 @@ static bool self_check(void)
             mixt__pw_instr f = {.code = pairs[p][0]}, g = {.code = pairs[p][1]};
             bounded none = {0, 0}, above = function(&f, (bounded){x + h, 0}, none),
                     below = function(&f, (bounded){x - h, 0}, none);
-            bounded at = g.code == MIXT_PW_GELU_GRAD ? (bounded){x, 0} : function(&f, (bounded){x, 0}, none);
+            bool of_input = g.code == MIXT_PW_GELU_GRAD || g.code == MIXT_PW_GELU_ERF_GRAD;
+            bounded at = of_input ? (bounded){x, 0} : function(&f, (bounded){x, 0}, none);
             double expected = 1.5 * (above.value - below.value) / (2 * h),
                    got = function(&g, at, (bounded){1.5, 0}).value;
             if (!(fabs(got - expected) < 1e-8)) {

@@ -88,6 +88,7 @@ static void counts_of_known_models(void **state)
     expect_count("convnet", images(28, 28, 1, 10), (mixt__model_sizes){0}, 50186);
     expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){0}, 11689512);
     expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 34}, 21797672);
+    expect_count("bert_mlm", tokens(128, 30522), (mixt__model_sizes){0}, 109514298);
     expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 50}, 25557032);
     expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 101}, 44549160);
     expect_count("resnet", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 152}, 60192808);
@@ -233,7 +234,7 @@ static void bad_sizes_are_refused(void **state)
     mixt__model_sizes none = {0};
     mixt_data_info digits = images(28, 28, 1, 10), text = tokens(64, 256), table = rows(784, 10);
     expect_refused("convnt", digits, none, "no model 'convnt' (did you mean convnet?)");
-    expect_refused("perceiver", digits, none, "there are mlp, convnet, resnet, vgg, gpt, bert, lstm");
+    expect_refused("perceiver", digits, none, "there are mlp, convnet, resnet, vgg, gpt, bert, bert_mlm, lstm");
     expect_refused("gpt", digits, none, "model gpt needs tokens, the data has (28, 28, 1) images");
     expect_refused("lstm", table, none, "model lstm needs tokens, the data has rows of 784 numbers");
     expect_refused("convnet", table, none,

@@ -40,6 +40,23 @@ static double gelu_slope_slack(double x)
     return gelu_slack(x) * (s + fabs(y - s)) / fabs(y);
 }
 
+static double gelu_erf_reference(double x)
+{
+    return 0.5 * x * erfc(-x * M_SQRT1_2);
+}
+
+static double gelu_erf_slope_reference(double x)
+{
+    return 0.5 * erfc(-x * M_SQRT1_2) + x * 0.39894228040143268 * exp(-0.5 * x * x);
+}
+
+/** As above, cancelling at x = -0.75. */
+static double gelu_erf_slope_slack(double x)
+{
+    double share = 0.5 * erfc(-x * M_SQRT1_2), y = gelu_erf_slope_reference(x);
+    return (share + fabs(y - share)) / fabs(y);
+}
+
 /** Where the argument of exp is itself rounded, its error is multiplied by its size: `slack` says by how much. */
 static const struct accuracy {
     mixt__pw_code code;
@@ -53,6 +70,8 @@ static const struct accuracy {
     {MIXT_PW_SIGMOID, sigmoid_reference, NULL, -104, 104, 2.5},
     {MIXT_PW_GELU, gelu_reference, gelu_slack, -9, 100, 2.5},
     {MIXT_PW_GELU_GRAD, gelu_slope_reference, gelu_slope_slack, -9, 20, 2.5},
+    {MIXT_PW_GELU_ERF, gelu_erf_reference, NULL, -13, 100, 8},
+    {MIXT_PW_GELU_ERF_GRAD, gelu_erf_slope_reference, gelu_erf_slope_slack, -13, 20, 8},
 };
 
 /** Error of an FP32 result in units of its last place (of the smallest subnormal below that). */
@@ -131,28 +150,58 @@ static void special_values(void **state)
         mixt__pw_code code;
         float a, b, result;
     } cases[] = {
-        {MIXT_PW_EXP, inf, 0, inf},       {MIXT_PW_EXP, -inf, 0, 0},
-        {MIXT_PW_EXP, nan, 0, nan},       {MIXT_PW_EXP, 0, 0, 1},
-        {MIXT_PW_EXP, tiny, 0, 1},        {MIXT_PW_EXP, -103.0f, 0, 0x1p-149f},
-        {MIXT_PW_EXP, 1e30f, 0, inf},     {MIXT_PW_EXP, -1e30f, 0, 0},
-        {MIXT_PW_LOG, inf, 0, inf},       {MIXT_PW_LOG, 0, 0, -inf},
-        {MIXT_PW_LOG, -0.0f, 0, -inf},    {MIXT_PW_LOG, -1, 0, nan},
-        {MIXT_PW_LOG, -inf, 0, nan},      {MIXT_PW_LOG, nan, 0, nan},
-        {MIXT_PW_LOG, 1, 0, 0},           {MIXT_PW_TANH, inf, 0, 1},
-        {MIXT_PW_TANH, -inf, 0, -1},      {MIXT_PW_TANH, nan, 0, nan},
-        {MIXT_PW_TANH, tiny, 0, tiny},    {MIXT_PW_TANH, -tiny, 0, -tiny},
-        {MIXT_PW_SIGMOID, inf, 0, 1},     {MIXT_PW_SIGMOID, -inf, 0, 0},
-        {MIXT_PW_SIGMOID, nan, 0, nan},   {MIXT_PW_SIGMOID, 0, 0, 0.5f},
-        {MIXT_PW_GELU, inf, 0, inf},      {MIXT_PW_GELU, -1e30f, 0, 0},
-        {MIXT_PW_GELU, nan, 0, nan},      {MIXT_PW_GELU, 1e30f, 0, 1e30f},
-        {MIXT_PW_GELU_GRAD, inf, 3, 3},   {MIXT_PW_GELU_GRAD, -inf, 3, 0},
-        {MIXT_PW_GELU_GRAD, nan, 3, nan}, {MIXT_PW_GELU_GRAD, 0, 3, 1.5f},
-        {MIXT_PW_RELU, nan, 0, nan},      {MIXT_PW_RELU, -inf, 0, 0},
-        {MIXT_PW_RELU, tiny, 0, tiny},    {MIXT_PW_MAX, nan, 1, nan},
-        {MIXT_PW_MAX, 1, nan, nan},       {MIXT_PW_MIN, nan, 1, nan},
-        {MIXT_PW_MIN, 1, nan, nan},       {MIXT_PW_MAX, -inf, -2, -2},
-        {MIXT_PW_RELU_GRAD, nan, 3, 0},   {MIXT_PW_SQRT, -1, 0, nan},
-        {MIXT_PW_MUL, tiny, 1, tiny},     {MIXT_PW_ADD, 0x1p-140f, tiny, 0x1.008p-140f},
+        {MIXT_PW_EXP, inf, 0, inf},
+        {MIXT_PW_EXP, -inf, 0, 0},
+        {MIXT_PW_EXP, nan, 0, nan},
+        {MIXT_PW_EXP, 0, 0, 1},
+        {MIXT_PW_EXP, tiny, 0, 1},
+        {MIXT_PW_EXP, -103.0f, 0, 0x1p-149f},
+        {MIXT_PW_EXP, 1e30f, 0, inf},
+        {MIXT_PW_EXP, -1e30f, 0, 0},
+        {MIXT_PW_LOG, inf, 0, inf},
+        {MIXT_PW_LOG, 0, 0, -inf},
+        {MIXT_PW_LOG, -0.0f, 0, -inf},
+        {MIXT_PW_LOG, -1, 0, nan},
+        {MIXT_PW_LOG, -inf, 0, nan},
+        {MIXT_PW_LOG, nan, 0, nan},
+        {MIXT_PW_LOG, 1, 0, 0},
+        {MIXT_PW_TANH, inf, 0, 1},
+        {MIXT_PW_TANH, -inf, 0, -1},
+        {MIXT_PW_TANH, nan, 0, nan},
+        {MIXT_PW_TANH, tiny, 0, tiny},
+        {MIXT_PW_TANH, -tiny, 0, -tiny},
+        {MIXT_PW_SIGMOID, inf, 0, 1},
+        {MIXT_PW_SIGMOID, -inf, 0, 0},
+        {MIXT_PW_SIGMOID, nan, 0, nan},
+        {MIXT_PW_SIGMOID, 0, 0, 0.5f},
+        {MIXT_PW_GELU, inf, 0, inf},
+        {MIXT_PW_GELU, -1e30f, 0, 0},
+        {MIXT_PW_GELU, nan, 0, nan},
+        {MIXT_PW_GELU, 1e30f, 0, 1e30f},
+        {MIXT_PW_GELU_GRAD, inf, 3, 3},
+        {MIXT_PW_GELU_GRAD, -inf, 3, 0},
+        {MIXT_PW_GELU_GRAD, nan, 3, nan},
+        {MIXT_PW_GELU_GRAD, 0, 3, 1.5f},
+        {MIXT_PW_GELU_ERF, inf, 0, inf},
+        {MIXT_PW_GELU_ERF, -1e30f, 0, 0},
+        {MIXT_PW_GELU_ERF, nan, 0, nan},
+        {MIXT_PW_GELU_ERF, 1e30f, 0, 1e30f},
+        {MIXT_PW_GELU_ERF_GRAD, inf, 3, 3},
+        {MIXT_PW_GELU_ERF_GRAD, -inf, 3, 0},
+        {MIXT_PW_GELU_ERF_GRAD, nan, 3, nan},
+        {MIXT_PW_GELU_ERF_GRAD, 0, 3, 1.5f},
+        {MIXT_PW_RELU, nan, 0, nan},
+        {MIXT_PW_RELU, -inf, 0, 0},
+        {MIXT_PW_RELU, tiny, 0, tiny},
+        {MIXT_PW_MAX, nan, 1, nan},
+        {MIXT_PW_MAX, 1, nan, nan},
+        {MIXT_PW_MIN, nan, 1, nan},
+        {MIXT_PW_MIN, 1, nan, nan},
+        {MIXT_PW_MAX, -inf, -2, -2},
+        {MIXT_PW_RELU_GRAD, nan, 3, 0},
+        {MIXT_PW_SQRT, -1, 0, nan},
+        {MIXT_PW_MUL, tiny, 1, tiny},
+        {MIXT_PW_ADD, 0x1p-140f, tiny, 0x1.008p-140f},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int l = 0; l < 3 && levels[l] <= mixt__isa_level(); l++)

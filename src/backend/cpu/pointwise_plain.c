@@ -20,6 +20,12 @@ static double gelu_slope(double x)
     return s + x * s * (1.0 - s) * 2.0 * 0.79788456080286536 * (1.0 + 3.0 * 0.044715 * x * x);
 }
 
+/** Of the normal distribution, what lies below x. */
+static double normal_share(double x)
+{
+    return 0.5 * erfc(x * -0.70710678118654752);
+}
+
 static double dropout(const mixt__pw_instr *in, double a, uint64_t rng_key, int64_t index)
 {
     mixt__rng_block block = mixt__rng_block_at(mixt__pw_dropout_key(rng_key, in->key), (uint64_t)index / 4);
@@ -66,6 +72,10 @@ static double function(const mixt__pw_instr *in, double a, double b)
         return a * gelu_gate(a);
     case MIXT_PW_GELU_GRAD:
         return gelu_slope(a) * b;
+    case MIXT_PW_GELU_ERF:
+        return a * normal_share(a);
+    case MIXT_PW_GELU_ERF_GRAD:
+        return (fabs(a) > 40 ? a > 0 : normal_share(a) + a * 0.3989422804014327 * exp(-0.5 * a * a)) * b;
     case MIXT_PW_SIGMOID:
         return 1.0 / (1.0 + exp(-a));
     case MIXT_PW_SIGMOID_GRAD:

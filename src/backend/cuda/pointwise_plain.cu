@@ -82,6 +82,10 @@ __device__ float function(const instr &in, float a, float b)
         return pw_gelu(a);
     case MIXT_PW_GELU_GRAD:
         return pw_gelu_grad(a, b);
+    case MIXT_PW_GELU_ERF:
+        return pw_gelu_erf(a);
+    case MIXT_PW_GELU_ERF_GRAD:
+        return pw_gelu_erf_grad(a, b);
     case MIXT_PW_SIGMOID:
         return pw_sigmoid(a);
     case MIXT_PW_SIGMOID_GRAD:
