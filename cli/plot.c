@@ -72,6 +72,22 @@ static void draw_axes(FILE *f, const cli_plot *plot, range x, range y)
     }
 }
 
+/** There along the upper edge and back along the lower. */
+static void draw_band(FILE *f, const cli_plot *plot, int index, range x, range y)
+{
+    const cli_curve *c = &plot->curves[index];
+    if (!c->low || !c->high)
+        return;
+    fprintf(f, "<polygon fill=\"%s\" fill-opacity=\"0.2\" points=\"", colours[index]);
+    for (int64_t i = 0; i < 2 * c->count; i++) {
+        int64_t at = i < c->count ? i : 2 * c->count - 1 - i;
+        double value = i < c->count ? c->high[at] : c->low[at];
+        if (drawable(plot, value))
+            fprintf(f, "%.1f,%.1f ", place_x(x, c->x[at]), place_y(y, height_of(plot, value)));
+    }
+    fprintf(f, "\"/>\n");
+}
+
 static void draw_curve(FILE *f, const cli_plot *plot, int index, range x, range y)
 {
     const cli_curve *c = &plot->curves[index];
@@ -85,15 +101,23 @@ static void draw_curve(FILE *f, const cli_plot *plot, int index, range x, range 
     fprintf(f, "<text x=\"%d\" y=\"%d\">%s</text>\n", WIDTH - RIGHT + 32, TOP + 17 + 20 * index, c->name);
 }
 
+/** Makes room for a curve and its band. */
+static void include(const cli_plot *plot, const cli_curve *c, range *x, range *y)
+{
+    const double *const heights[] = {c->y, c->low, c->high};
+    for (int k = 0; k < 3; k++)
+        for (int64_t i = 0; heights[k] && i < c->count; i++)
+            if (drawable(plot, heights[k][i])) {
+                widen(x, c->x[i]);
+                widen(y, height_of(plot, heights[k][i]));
+            }
+}
+
 mixt_status cli_plot_write(const cli_plot *plot, const char *path)
 {
     range x = {INFINITY, -INFINITY}, y = {INFINITY, -INFINITY};
     for (int c = 0; c < plot->curve_count; c++)
-        for (int64_t i = 0; i < plot->curves[c].count; i++)
-            if (drawable(plot, plot->curves[c].y[i])) {
-                widen(&x, plot->curves[c].x[i]);
-                widen(&y, height_of(plot, plot->curves[c].y[i]));
-            }
+        include(plot, &plot->curves[c], &x, &y);
     if (!(x.low < x.high) || !(y.low <= y.high))
         return mixt__fail(MIXT_ERROR_DATA, "nothing to draw in %s: a curve needs two finite points", path);
     double margin = y.high > y.low ? 0.04 * (y.high - y.low) : 0.5;
@@ -107,6 +131,8 @@ mixt_status cli_plot_write(const cli_plot *plot, const char *path)
             WIDTH, HEIGHT);
     fprintf(f, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", WIDTH, HEIGHT);
     draw_axes(f, plot, x, y);
+    for (int c = 0; c < plot->curve_count; c++)
+        draw_band(f, plot, c, x, y);
     for (int c = 0; c < plot->curve_count; c++)
         draw_curve(f, plot, c, x, y);
     fprintf(f, "</svg>\n");

@@ -7,6 +7,7 @@
 typedef struct cli_curve {
     const char *name;
     const double *x, *y;
+    const double *low, *high; // a band around the curve; NULL: none
     int64_t count;
 } cli_curve;
 

@@ -41,10 +41,11 @@ static void add(char *line, const char *format, ...)
 
 static void add_place(char *line, const cli_progress_info *info)
 {
+    const char *part = info->part ? info->part : "epoch";
     if (info->epochs)
-        add(line, "epoch %lld/%lld", (long long)info->epoch, (long long)info->epochs);
+        add(line, "%s %lld/%lld", part, (long long)info->epoch, (long long)info->epochs);
     else
-        add(line, "epoch %lld", (long long)info->epoch);
+        add(line, "%s %lld", part, (long long)info->epoch);
     if (info->steps)
         add(line, "step %lld/%lld", (long long)info->step, (long long)info->steps);
     else

@@ -9,6 +9,7 @@
 typedef struct cli_progress_info {
     int64_t step, steps;   // updates done, of all
     int64_t epoch, epochs; // the current one from 1, of all
+    const char *part;      // what stands for "epoch"; NULL: that
     double loss, accuracy; // accuracy in [0, 1]
     double items_s;
     const char *item; // "samples", "tokens"; NULL: samples

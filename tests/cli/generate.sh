@@ -11,7 +11,7 @@ cd "$work" || exit 1
 for _ in $(seq 300); do printf 'the cat naps. ärger über öl\n'; done >text.txt
 cat >gpt.yaml <<'YAML'
 model: gpt
-threads: 2
+threads: 1
 net: {layers: 2, width: 32, heads: 2}
 data: {kind: text, path: text.txt, seq: 32}
 train: {epochs: 0, steps: 150, batch: 16, lr: 0.01, schedule: cosine, warmup: 10}

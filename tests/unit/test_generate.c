@@ -88,6 +88,8 @@ static double bound(const mixt__generator *g, double largest)
     double terms = 0, stored = 0;
     const mixt__graph *graph = g->one->executable->graph;
     for (int64_t i = 0; i < graph->node_count; i++) {
+        if (graph->nodes[i].alias)
+            continue;
         const mixt__shape *in = &graph->values[graph->nodes[i].in[0]].shape;
         terms += (double)(in->rank ? in->dims[in->rank - 1] : 1) + 8;
         stored++;
@@ -117,7 +119,7 @@ static void check_model(const char *name, mixt_dtype dtype, int64_t context)
     for (int i = 0; i < LENGTH * VOCAB; i++)
         largest = fmax(largest, fabs((double)logits[i]));
     double tolerance = bound(&g, largest);
-    assert_true(tolerance < largest * (dtype == MIXT_DTYPE_FP32 ? 1e-4 : 0.25)); // else the test could not fail
+    assert_true(tolerance < largest * (dtype == MIXT_DTYPE_FP32 ? 2e-4 : 0.25)); // else the test could not fail
     for (int first = 1; first <= 13; first += 4) {                               // tokens in the first piece
         ok(mixt__generator_start(&g, text, first));
         compare(g.logits, logits + (first - 1) * VOCAB, tolerance, name, first - 1);

@@ -1,0 +1,160 @@
+/* From measurements to verdicts: one function a line of the checklist. */
+#include "cli/verify.h"
+
+#include "base/isa.h"
+#include "base/statistics.h"
+#include "cli/term.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOST = 2 }; // the line whose name depends on what is measured
+
+static const cli_verify_run *run_of(const cli_verify *v, int64_t seed, int side)
+{
+    return &v->runs[seed][side];
+}
+
+/** Why a CPU cannot be faster in this policy; "" when it could. */
+static const char *cpu_excuse(const cli_verify *v)
+{
+    if (!v->host)
+        return "";
+    if (v->fp16)
+        return "; this CPU's kernels have no FP16 arithmetic: FP16 is widened to FP32 for every sum and product, so it "
+               "saves memory, not time";
+    if (mixt__isa_level() < MIXT_ISA_AVX512_BF16)
+        return "; this CPU has no BF16 products: BF16 is widened to FP32, so it saves memory, not time";
+    return "";
+}
+
+static void judge_speed(const cli_verify *v, cli_verify_line *l)
+{
+    double lowest = INFINITY, before = NAN, after = NAN;
+    for (int64_t i = 0; i < v->seeds; i++) {
+        double fp32 = run_of(v, i, CLI_VERIFY_FP32)->step_seconds, mixed = run_of(v, i, CLI_VERIFY_MIXED)->step_seconds;
+        if (!(fp32 / mixed >= lowest)) { // NaN stays
+            lowest = fp32 / mixed;
+            before = fp32;
+            after = mixed;
+        }
+    }
+    l->value = lowest;
+    snprintf(l->note, sizeof l->note, "%.3g ms a step instead of %.3g%s%s", 1e3 * after, 1e3 * before,
+             v->seeds > 1 ? "; the lowest of all seeds" : "", lowest > l->threshold ? "" : cpu_excuse(v));
+}
+
+static void judge_memory(const cli_verify *v, cli_verify_line *l)
+{
+    char before[32], after[32];
+    double fp32 = (double)run_of(v, 0, CLI_VERIFY_FP32)->memory.total,
+           mixed = (double)run_of(v, 0, CLI_VERIFY_MIXED)->memory.total;
+    l->value = 100 * (1 - mixed / fp32);
+    snprintf(l->note, sizeof l->note, "%s instead of %s, allocated as planned", cli_format_bytes(after, mixed),
+             cli_format_bytes(before, fp32));
+}
+
+/** Points of accuracy, or percent of the loss. */
+static void judge_lost(const cli_verify *v, cli_verify_line *l)
+{
+    double a[CLI_VERIFY_SEEDS_MAX], b[CLI_VERIFY_SEEDS_MAX], fp32 = 0, mixed = 0;
+    for (int64_t i = 0; i < v->seeds; i++) {
+        const cli_verify_run *x = run_of(v, i, CLI_VERIFY_FP32), *y = run_of(v, i, CLI_VERIFY_MIXED);
+        a[i] = v->classes ? 100 * x->accuracy : 100 * y->loss / x->loss;
+        b[i] = v->classes ? 100 * y->accuracy : 100;
+        fp32 += (v->classes ? 100 * x->accuracy : x->loss) / (double)v->seeds;
+        mixed += (v->classes ? 100 * y->accuracy : y->loss) / (double)v->seeds;
+    }
+    mixt__interval r = mixt__paired_interval(a, b, v->seeds, 0.95);
+    l->value = r.mean;
+    l->low = r.low;
+    l->high = r.high;
+    int used = snprintf(l->note, sizeof l->note,
+                        v->classes ? "accuracy %.2f%% instead of %.2f%%" : "loss %.4f instead of %.4f", mixed, fp32);
+    used += snprintf(l->note + used, sizeof l->note - (size_t)used, v->validated ? "" : ", of the last updates");
+    if (v->seeds > 1)
+        used += snprintf(l->note + used, sizeof l->note - (size_t)used,
+                         "; 95%% interval over %lld seeds %+.3f to %+.3f", (long long)v->seeds, r.low, r.high);
+    if (r.mean < l->threshold && !(r.high < l->threshold))
+        snprintf(l->note + used, sizeof l->note - (size_t)used,
+                 v->seeds > 1 ? ", which reaches past the threshold: more seeds would tell"
+                              : "; one seed says nothing about the spread");
+}
+
+static void judge_tensor_cores(const cli_verify *v, cli_verify_line *l)
+{
+    double share = run_of(v, 0, CLI_VERIFY_MIXED)->tensor_cores;
+    l->measured = !v->host;
+    l->value = 100 * share;
+    snprintf(l->note, sizeof l->note, v->host ? "no GPU: not measured" : "of the matrix FLOPs of a step");
+}
+
+static void judge_finite(const cli_verify *v, cli_verify_line *l)
+{
+    int64_t bad = 0, skipped = 0, updates = 0;
+    for (int64_t i = 0; i < v->seeds; i++) {
+        const cli_verify_run *r = run_of(v, i, CLI_VERIFY_MIXED);
+        bad += r->not_finite;
+        skipped += r->skipped;
+        updates += r->steps;
+    }
+    l->value = (double)bad;
+    int used = snprintf(l->note, sizeof l->note, "losses, gradients and outputs in %lld updates", (long long)updates);
+    if (skipped)
+        snprintf(l->note + used, sizeof l->note - (size_t)used, "; %lld updates skipped, %s", (long long)skipped,
+                 bad ? "not all by the loss scaler" : "all by the loss scaler");
+}
+
+static void judge_output(const cli_verify *v, cli_verify_line *l)
+{
+    double start = 0, end = 0;
+    for (int64_t i = 0; i < v->seeds; i++) {
+        start += run_of(v, i, CLI_VERIFY_MIXED)->difference / (double)v->seeds;
+        end += run_of(v, i, CLI_VERIFY_MIXED)->trained / (double)v->seeds;
+    }
+    l->value = start;
+    snprintf(
+        l->note, sizeof l->note,
+        "mean |difference| of the outputs on a validation batch, at the weights that training begins with; %.2g at "
+        "those it ends with",
+        end);
+}
+
+/** NaN never does. */
+static bool holds(const cli_verify_line *l)
+{
+    return l->rule == CLI_VERIFY_ABOVE   ? l->value > l->threshold
+           : l->rule == CLI_VERIFY_BELOW ? l->value < l->threshold
+                                         : l->value <= l->threshold;
+}
+
+void cli_verify_judge(const cli_verify *v, const mixt__config *config, cli_verify_line lines[CLI_VERIFY_LINES])
+{
+    static const struct {
+        const char *name, *what, *unit;
+        mixt__config_key key;
+        cli_verify_rule rule;
+        void (*judge)(const cli_verify *v, cli_verify_line *l);
+    } checks[CLI_VERIFY_LINES] = {
+        {"speedup", "speed-up over FP32", "x", MIXT_KEY_VERIFY_SPEEDUP, CLI_VERIFY_ABOVE, judge_speed},
+        {"memory_saved", "memory saved", "%", MIXT_KEY_VERIFY_MEMORY, CLI_VERIFY_ABOVE, judge_memory},
+        [LOST] = {"", "", "", MIXT_KEY_VERIFY_LOST, CLI_VERIFY_BELOW, judge_lost},
+        {"tensor_cores", "Tensor Core use", "%", MIXT_KEY_VERIFY_TENSOR_CORES, CLI_VERIFY_ABOVE, judge_tensor_cores},
+        {"not_finite", "NaN or Inf seen", "", MIXT_KEY_COUNT, CLI_VERIFY_AT_MOST, judge_finite},
+        {"output_difference", "output difference", "", MIXT_KEY_VERIFY_OUTPUT, CLI_VERIFY_BELOW, judge_output},
+    };
+    for (int i = 0; i < CLI_VERIFY_LINES; i++) {
+        cli_verify_line *l = &lines[i];
+        *l = (cli_verify_line){.name = checks[i].name, .what = checks[i].what, .unit = checks[i].unit};
+        l->low = l->high = NAN;
+        l->measured = true;
+        l->rule = checks[i].rule;
+        l->threshold = checks[i].key == MIXT_KEY_COUNT ? 0 : mixt__config_float(config, checks[i].key);
+        checks[i].judge(v, l);
+        l->pass = l->measured && holds(l);
+    }
+    lines[LOST].name = v->classes ? "accuracy_lost" : "loss_lost";
+    lines[LOST].what = v->classes ? "accuracy lost" : "loss lost";
+    lines[LOST].unit = v->classes ? " points" : "%";
+}

@@ -1,0 +1,26 @@
+/* Few numbers, honestly summed up: means, standard deviations, and how sure a mean of pairs is. */
+#ifndef MIXT_BASE_STATISTICS_H
+#define MIXT_BASE_STATISTICS_H
+
+#include <stdint.h>
+
+double mixt__mean(const double *values, int64_t count);
+/** Of a sample: divides by count - 1. NaN for fewer than two. */
+double mixt__deviation(const double *values, int64_t count);
+/** Sorts the values. The mean of the two in the middle where the count is even; NaN for none. */
+double mixt__median(double *values, int64_t count);
+
+/** Probability that Student's t with `freedom` degrees of freedom is at most t. */
+double mixt__student_below(double t, double freedom);
+/** The t that is reached or exceeded in size with probability 1 - confidence. */
+double mixt__student_limit(double confidence, double freedom);
+
+/** A mean and the interval that holds the true one with some confidence. */
+typedef struct mixt__interval {
+    double mean, low, high; // low and high NaN: one pair says nothing about the spread
+} mixt__interval;
+
+/** Of the differences a[i] - b[i]: what the pairs have in common, say a seed, cancels. */
+mixt__interval mixt__paired_interval(const double *a, const double *b, int64_t count, double confidence);
+
+#endif

@@ -1,0 +1,90 @@
+#!/bin/bash
+# mixt verify: the checklist with its verdict and exit status, its plot, a clean stop. Usage: verify.sh MIXT
+set -u
+mixt=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+cd "$work" || exit 1
+
+cat >tiny.yaml <<'YAML'
+model: mlp
+precision: bf16
+threads: 1
+net: {hidden: [64]}
+data: {kind: digits, limit: 512}
+train: {epochs: 0, steps: 40, batch: 32, lr: 0.003}
+YAML
+# What a busy machine or a CPU without BF16 units cannot give is not asked for: the verdict depends on the rest.
+easy="verify.speedup=0 verify.memory=-900 verify.lost=50 verify.output=1"
+
+# verify STATUS ARGUMENT...: out and err are kept
+verify() {
+    local wanted=$1
+    shift
+    "$mixt" verify "$@" >out 2>err
+    local got=$?
+    [ $got = "$wanted" ] || { fail "verify $*: status $got, expected $wanted"; cat out err; }
+}
+# field NAME KEY: of a line in out
+field() { sed -n "s/^{\"name\":\"$1\",.*\"$2\":\([^,}]*\).*/\1/p" out; }
+
+# shellcheck disable=SC2086 # settings are words
+verify 0 tiny.yaml $easy --seeds 2 --json -q --plot curves.svg
+[ -s err ] && fail "-q wrote to standard error: $(cat err)"
+[ "$(wc -l <out)" = 6 ] || fail "6 lines expected: $(cat out)"
+for name in speedup memory_saved accuracy_lost not_finite output_difference; do
+    [ "$(field $name pass)" = true ] || fail "$name: pass is '$(field $name pass)'"
+    case $(field $name value) in -[0-9]* | [0-9]*) ;; *) fail "$name: value '$(field $name value)'" ;; esac
+done
+[ "$(field not_finite value)" = 0.0 ] || fail "not_finite is $(field not_finite value)"
+[ "$(field tensor_cores value)$(field tensor_cores pass)" = nullnull ] || fail "Tensor Cores measured without a GPU: $(cat out)"
+[ "$(field output_difference threshold)" = 1.0 ] || fail "verify.output did not reach the checklist"
+[ -n "$(field accuracy_lost low)" ] && [ -n "$(field accuracy_lost high)" ] || fail "no interval over two seeds"
+grep -q '<svg' curves.svg && [ "$(grep -c '<polyline' curves.svg)" = 2 ] && [ "$(grep -c '<polygon' curves.svg)" = 2 ] ||
+    fail "the plot lacks a curve or a band"
+[ "$(ls)" = "$(printf 'curves.svg\nerr\nout\ntiny.yaml')" ] || fail "left behind: $(ls)"
+
+# The same policy on both sides: no difference, to the bit. A rule for every layer makes strict FP32 under another name.
+printf 'default: fp32\nrules:\n  - layer: "*"\n    precision: fp32\n' >same.yaml
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy precision=same.yaml --seeds 2 --json -q
+[ "$(field accuracy_lost value) $(field output_difference value)" = "0.0 0.0" ] || fail "FP32 differs from itself: $(cat out)"
+
+# Each threshold can fail the run.
+for setting in verify.speedup=1000 verify.memory=99 verify.lost=-100 verify.output=0; do
+    # shellcheck disable=SC2086
+    verify 1 tiny.yaml $easy $setting --seeds 1 --steps 5 -q
+    [ "$(grep -c FAIL out)" = 1 ] && grep -q 'not accepted' out || fail "$setting: $(cat out)"
+done
+# An overflow that no loss scaler catches is seen; one that it catches is only told.
+# shellcheck disable=SC2086
+verify 1 tiny.yaml $easy train.inject_overflow=3 --seeds 1 --steps 6 --json -q
+[ "$(field not_finite pass)" = false ] || fail "an infinite gradient was not seen: $(cat out)"
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy precision=fp16 train.inject_overflow=3 --seeds 1 --steps 6 --json -q
+grep -q 'skipped, all by the loss scaler' out || fail "a skipped update is not told: $(cat out)"
+
+# Text: the loss counts.
+for _ in $(seq 200); do echo 'a line of text to learn by heart'; done >text.txt
+printf 'model: gpt\nthreads: 1\nnet: {layers: 1, width: 16, heads: 2}\ndata: {kind: text, path: text.txt, seq: 16}\n' >gpt.yaml
+# shellcheck disable=SC2086
+verify 0 gpt.yaml $easy train.batch=8 --seeds 2 --steps 20 --json -q
+[ "$(field loss_lost pass)" = true ] || fail "no loss lost line: $(cat out)"
+
+# ---- what cannot be, and a clean stop ----
+verify 1 tiny.yaml precision=fp32 -q
+grep -q 'precision=bf16' err || fail "fp32 against itself: $(cat err)"
+verify 1 nowhere.yaml
+verify 2 tiny.yaml --seeds 0
+verify 2 tiny.yaml verify.speedup=fast
+"$mixt" verify tiny.yaml --steps 100000000 >out 2>err &
+pid=$!
+sleep 0.4
+kill -INT $pid
+wait $pid
+[ $? = 1 ] && grep -q 'no verdict' err && [ ! -s out ] || fail "Ctrl-C: $(cat out err)"
+
+[ $failures = 0 ] && echo "verify: all good"
+exit $((failures > 0))
