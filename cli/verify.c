@@ -28,6 +28,7 @@ typedef struct side {
     cli_progress *progress;
     cli_progress_info shown;
     double *seconds; // of each update
+    int64_t seconds_capacity, losses_capacity;
     double digested_at;
     int hopeless;
 } side;
@@ -38,6 +39,9 @@ static mixt_status digest(side *s)
     mixt_step step;
     cli_verify_run *r = s->r;
     MIXT_TRY(mixt__trainer_result(&s->e.trainer->core, r->steps + 1, &step));
+    if (!mixt__grow((void **)&r->losses, &s->losses_capacity, r->steps, sizeof *r->losses) ||
+        !mixt__grow((void **)&s->seconds, &s->seconds_capacity, r->steps, sizeof *s->seconds))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of %lld updates", (long long)r->steps);
     double now = mixt__time_now();
     bool finite = isfinite(step.loss) && (step.skipped || isfinite(step.grad_norm));
     s->seconds[r->steps] = now - s->digested_at;
@@ -176,10 +180,6 @@ static mixt_status open_side(side *s, mixt__config *config, int which, int64_t s
     snprintf(setting, sizeof setting, "seed=%lld", (long long)seed);
     MIXT_TRY(mixt__config_set(config, setting, "verify"));
     MIXT_TRY(cli_experiment_open(&s->e, config));
-    s->r->losses = mixt__alloc((size_t)s->e.total_steps * sizeof(double));
-    s->seconds = mixt__alloc((size_t)s->e.total_steps * sizeof(double));
-    if (!s->r->losses || !s->seconds)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of %lld updates", (long long)s->e.total_steps);
     return mixt__trainer_allocate(&s->e.trainer->core);
 }
 
