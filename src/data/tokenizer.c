@@ -143,7 +143,8 @@ static mixt_status append(void *user, const uint32_t *ids, int64_t count)
 {
     mixt__tokens *tokens = user;
     MIXT_TRY(mixt__tokens_reserve(tokens, count));
-    memcpy(tokens->ids + tokens->count, ids, (size_t)count * sizeof *ids);
+    if (count) // no tokens: perhaps no array either
+        memcpy(tokens->ids + tokens->count, ids, (size_t)count * sizeof *ids);
     tokens->count += count;
     return MIXT_OK;
 }

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ const char *__asan_default_options(void)
 const char *__ubsan_default_options(void);
 const char *__ubsan_default_options(void)
 {
-    return "print_stacktrace=1";
+    return "print_stacktrace=1:abort_on_error=1"; // so that it ends as other findings do
 }
 
 void fuzz_failed(const char *file, int line, const char *condition)
@@ -54,16 +54,18 @@ static void make_folder(void)
     atexit(fuzz_folder_remove);
 }
 
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
 void fuzz_folder_remove(void)
 {
-    DIR *stream = folder[0] ? opendir(folder) : NULL;
-    for (struct dirent *entry = stream ? readdir(stream) : NULL; entry; entry = readdir(stream))
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-            unlink(fuzz_path(entry->d_name));
-    if (stream)
-        closedir(stream);
     if (folder[0])
-        rmdir(folder);
+        nftw(folder, remove_entry, 4, FTW_DEPTH | FTW_PHYS);
     folder[0] = '\0';
 }
 

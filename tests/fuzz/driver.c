@@ -175,6 +175,8 @@ int main(int argc, char **argv)
     if (__sanitizer_set_death_callback)
         __sanitizer_set_death_callback(save_current);
     signal(SIGVTALRM, on_hang);
+    if (LLVMFuzzerInitialize)
+        LLVMFuzzerInitialize(&argc, &argv);
     for (int i = optind; i < argc; i++)
         run_path(argv[i]);
     int64_t files = corpus.count, runs = files ? run_mutations(seconds, seed ? seed : 1) : 0;

@@ -18,6 +18,8 @@ void fuzz_input(const uint8_t *data, size_t size);
 
 /** The entry point: fuzz_input, and that nothing of it stays allocated. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+/** Called once before the first input, where a target has something to prepare. */
+int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak));
 
 /** Writes a file of that name into the program's own folder, in memory where the machine has such; its path is valid
  *  until eight calls later. */
