@@ -21,8 +21,11 @@ static void request_stop(int signal_number)
 }
 
 /** The first signal asks for a clean stop; a second one kills as usual. A limit on file sizes is met as a failed write,
- *  and whoever reads the progress line may go away: hours of training must not go with him. */
-static const int caught[] = {SIGINT, SIGTERM, SIGXFSZ, SIGPIPE};
+ * and whoever reads the progress line may go away: hours of training must not go with him. */
+static const struct {
+    int number;
+    bool ignored;
+} caught[] = {{SIGINT, false}, {SIGTERM, false}, {SIGXFSZ, true}, {SIGPIPE, true}};
 enum { CAUGHT = sizeof caught / sizeof caught[0] };
 
 static void catch_signals(struct sigaction old[CAUGHT])
@@ -31,7 +34,7 @@ static void catch_signals(struct sigaction old[CAUGHT])
                      ignore = {.sa_handler = SIG_IGN};
     stop_requested = 0;
     for (int i = 0; i < CAUGHT; i++)
-        sigaction(caught[i], caught[i] == SIGINT || caught[i] == SIGTERM ? &stop : &ignore, &old[i]);
+        sigaction(caught[i].number, caught[i].ignored ? &ignore : &stop, &old[i]);
 }
 
 typedef struct loop {
@@ -356,7 +359,8 @@ mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cons
     if (result->steps && l.shown.step)
         cli_progress_finish(&l.progress, &l.shown);
     cli_checkpoints_close(&l.checkpoints);
-    for (int i = 0; i < CAUGHT; i++)
-        sigaction(caught[i], &old[i], NULL);
+    for (int i = 0; i < CAUGHT; i++) // what is ignored stays so: the weights are still to be saved
+        if (!caught[i].ignored)
+            sigaction(caught[i].number, &old[i], NULL);
     return status;
 }
