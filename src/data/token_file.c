@@ -153,6 +153,16 @@ static mixt_status read_raw(const char *path, int64_t vocabulary, mixt__token_fi
     return MIXT_OK;
 }
 
+bool mixt__token_file_has_header(const char *path)
+{
+    char start[sizeof magic] = "";
+    FILE *file = fopen(path, "rb");
+    bool own = file && fread(start, 1, sizeof start, file) == sizeof start && !memcmp(start, magic, sizeof magic);
+    if (file)
+        fclose(file);
+    return own;
+}
+
 static mixt_status check(const char *path, int64_t vocabulary, bool trusted, mixt__token_file *f)
 {
     header h = {0};

@@ -26,6 +26,8 @@ typedef struct mixt__token_file {
     mixt__token_facts facts;
 } mixt__token_file;
 
+/** Whether a file says itself what its tokens are; a raw one does not. */
+bool mixt__token_file_has_header(const char *path);
 /** Opens a file and checks every token.
  *  @param vocabulary of a raw file, whose facts are otherwise unknown; 0: only files with a header.
  *  @param trusted leaves the pass over all tokens out: they were checked a moment ago. */

@@ -8,12 +8,12 @@ static const char *find(mixt_data *data, mixt__part part)
 }
 
 /** What raw tokens do not say themselves: the vocabulary's size and special tokens. */
-static mixt_status ask_vocabulary(const mixt_data *data, int64_t *size, mixt__special_tokens *special)
+static mixt_status ask_vocabulary(const mixt_data *data, const char *path, int64_t *size, mixt__special_tokens *special)
 {
     mixt__tokenizer *tokenizer;
     *size = data->options.classes;
     *special = (mixt__special_tokens){-1, -1, -1, -1, -1};
-    if (!data->options.vocab || !*data->options.vocab)
+    if (!data->options.vocab || !*data->options.vocab || mixt__token_file_has_header(path))
         return MIXT_OK;
     MIXT_TRY(mixt__tokenizer_open(data->options.tokenizer, data->options.vocab, &tokenizer));
     *size = tokenizer->size;
@@ -26,7 +26,7 @@ static mixt_status load(mixt_data *data, const char *path, mixt__windows *w)
 {
     int64_t size;
     mixt__special_tokens special;
-    MIXT_TRY(ask_vocabulary(data, &size, &special));
+    MIXT_TRY(ask_vocabulary(data, path, &size, &special));
     MIXT_TRY(mixt__token_file_open(path, size, mixt__windows_known(data), &w->file));
     mixt__windows_adopt(w);
     if (!w->file.facts.fingerprint) // raw

@@ -1,0 +1,84 @@
+#!/bin/bash
+# mixt tokenize and training on tokens: there, back, refused; and the same tokens as other programs where those are
+# installed (python3 or $MIXT_PEER_PYTHON with tiktoken, transformers). Usage: tokenize.sh MIXT
+set -u
+mixt=$(realpath "$1")
+vocab=$PWD/tests/data/tokens configs=$PWD/configs peers=$PWD/tests/peers
+data=$(realpath "${MIXT_TEST_DATA:-../shared/data}" 2>/dev/null)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+export MIXT_CACHE=$work/cache
+cd "$work" || exit 1
+
+# refused STATUS WORDS ARGUMENT...
+refused() {
+    local expected=$1 words=$2
+    shift 2
+    "$mixt" "$@" >/dev/null 2>err
+    local status=$?
+    [ $status = "$expected" ] || fail "$*: status $status, expected $expected"
+    grep -qF -- "$words" err || { fail "$*: no '$words' in:"; cat err; }
+}
+
+# ---- there and back ----
+
+for i in {1..300}; do printf 'The mill %d stood where two rivers met.\nNext: \xe5\xa4\xa9 \xf0\x9f\x98\x80\n' $i; done >t.txt
+"$mixt" tokenize t.txt --vocab "$vocab" -t gpt2 --out t.tokens >out || fail "to a file: status $?"
+grep -q 't.tokens: [0-9]* tokens' out || fail "says: $(cat out)"
+"$mixt" tokenize t.tokens --vocab "$vocab" -t gpt2 --decode | cmp - t.txt || fail "the text does not come back"
+"$mixt" tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out back.txt && cmp back.txt t.txt || fail "nor into a file"
+[ "$(MIXT_THREADS=1 "$mixt" tokenize t.txt --vocab "$vocab" --json | cksum)" = \
+    "$(MIXT_THREADS=2 "$mixt" tokenize t.txt --vocab "$vocab" --json | cksum)" ] || fail "threads show"
+printf 'ab\n' >ab.txt
+[ "$("$mixt" tokenize ab.txt | tr '\n\t' ' =')" = '97=a 98=b 10=\n ' ] || fail "bytes: $("$mixt" tokenize ab.txt)"
+"$mixt" tokenize ab.txt --json | grep -q '"tokenizer":"bytes","vocabulary":256,"count":3,"tokens":\[97,98,10\]' || fail "JSON"
+
+before=$(cksum <t.tokens)
+refused 1 't.tokens: exists already' tokenize ab.txt --out t.tokens
+refused 1 'exists already' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.txt
+[ "$(cksum <t.tokens)" = "$before" ] || fail "an existing file was changed"
+refused 1 'made with another vocabulary' tokenize t.tokens --vocab "$vocab" -t wordpiece --decode
+refused 1 'none.txt' tokenize none.txt
+refused 1 'no vocabulary here' tokenize ab.txt --vocab .
+refused 1 'needs the folder of its vocabulary' tokenize ab.txt -t gpt2
+refused 2 'did you mean gpt2?' tokenize ab.txt -t gpt
+head -c 600 t.tokens >cut.tokens
+refused 1 'cut off?' tokenize cut.tokens --vocab "$vocab" -t gpt2 --decode
+
+# ---- training ----
+
+# losses RUN: of all steps
+losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl"; }
+small=(precision=fp32 net.layers=1 net.width=16 net.heads=2 data.seq=16 train.steps=3 train.batch=4 train.accumulate=1 train.validate_every=0)
+"$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.path=t.txt data.vocab="$vocab" out=a -q || fail "gpt2 on text: status $?"
+"$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.path=t.txt data.vocab="$vocab" out=b -q || fail "from the cache: status $?"
+"$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=t.tokens out=c -q || fail "tokens: status $?"
+[ -n "$(losses a)" ] && [ "$(losses a)" = "$(losses b)" ] && [ "$(losses a)" = "$(losses c)" ] || fail "text, cache and token file train apart"
+(cd / && "$mixt" eval "$work/a" >/dev/null) || fail "eval from another folder: status $?"
+"$mixt" train "$configs/bert-base-mlm.yaml" "${small[@]}" data.path=t.txt data.vocab="$vocab" out=d -q || fail "masked: status $?"
+for config in shakespeare-gpt lstm-chars; do
+    sizes=(net.layers=1 net.width=16 data.seq=16 train.steps=2 train.batch=4 train.validate_every=0)
+    [ $config = lstm-chars ] || sizes+=(net.heads=2)
+    "$mixt" train "$configs/$config.yaml" "${sizes[@]}" data.path=t.txt out=$config -q || fail "$config: status $?"
+done
+tail -c +129 t.tokens >train.bin
+refused 1 'net.vocab' train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=train.bin data.vocab="" out=e
+"$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=train.bin data.vocab="" net.vocab=512 out=e -q || fail "raw tokens: status $?"
+refused 1 '[MASK]' train "$configs/gpt2-124m.yaml" "${small[@]}" data.path=t.txt data.vocab="$vocab" data.mask=0.15 out=f
+
+# ---- other programs ----
+
+python=${MIXT_PEER_PYTHON:-python3}
+if [ ! -d "${data:-/none}/gpt2_bpe" ]; then
+    echo "skipped: no gpt2_bpe in ${MIXT_TEST_DATA:-../shared/data}"
+else
+    "$python" "$peers/compare_tokens.py" "$mixt" "$data" >peer 2>&1
+    status=$?
+    [ $status = 77 ] && echo "skipped: $python has no tiktoken"
+    [ $status = 0 ] || [ $status = 77 ] || { fail "tokens differ from other programs':"; cat peer; }
+fi
+
+[ $failures = 0 ] && echo ok
+[ $failures = 0 ]
