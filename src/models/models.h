@@ -10,7 +10,7 @@
 #include "mixt/data.h"
 #include "train/model.h"
 
-enum { MIXT_SIZES_MAX = 16 }; // hidden layers, convolutions
+enum { MIXT_SIZES_MAX = 16, MIXT_VOCAB_STEP = 64 }; // hidden layers, convolutions
 
 /** In the order of the choices of the key net.norm. */
 typedef enum mixt__model_norm { MIXT_NORM_AUTO, MIXT_NORM_NONE, MIXT_NORM_BATCH, MIXT_NORM_LAYER } mixt__model_norm;
@@ -33,7 +33,8 @@ typedef struct mixt__model_sizes {
     int64_t hidden[MIXT_SIZES_MAX], channels[MIXT_SIZES_MAX];
     int64_t hidden_count, channel_count;
     int64_t layers, width, heads, vocab, depth, classes;
-    int64_t seq; // positions that the model can tell apart
+    int64_t seq;  // positions that the model can tell apart
+    int64_t rows; // of the token table: vocab and padding; filled in, never chosen
     float dropout;
     mixt__model_norm norm;
     mixt__model_shortcut shortcut;

@@ -44,11 +44,11 @@ static mixt_value block_after(mixt_builder *b, mixt_value x, const mixt__model_s
     return mixt_layer_norm(b, "ln2", mixt_add(b, x, perceptron(b, x, s)));
 }
 
-/** Token and position vectors, added; *table is the (vocab, width) embedding, for the head. */
+/** Token and position vectors, added; *table is the (rows, width) embedding, for the head. */
 static mixt_value embed(mixt_builder *b, mixt_value ids, const mixt__model_sizes *s, mixt_value *table)
 {
     mixt_scope_push(b, "wte");
-    *table = mixt_param(b, "weight", .rank = 2, .dims = {s->vocab, s->width}, .normal = INIT);
+    *table = mixt_param(b, "weight", .rank = 2, .dims = {s->rows, s->width}, .normal = INIT);
     mixt_value tokens = mixt_embedding_lookup(b, *table, ids); // (B, T, C)
     mixt_scope_pop(b);
     mixt_scope_push(b, "wpe");

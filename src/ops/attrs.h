@@ -91,7 +91,14 @@ typedef struct mixt__concat_attrs {
 
 typedef struct mixt__loss_attrs {
     float smoothing; // cross-entropy: share of the target spread evenly over all classes
+    int64_t classes; // cross-entropy: the first so many logits of a row count, the rest is padding; 0: all
 } mixt__loss_attrs;
+
+/** Classes in a row of `width` logits. */
+static inline int64_t mixt__loss_classes(const mixt__loss_attrs *attrs, int64_t width)
+{
+    return attrs->classes > 0 && attrs->classes < width ? attrs->classes : width;
+}
 
 /* ---- pointwise programs ---- */
 

@@ -5,7 +5,8 @@
  * Both at once: cross_entropy_step (logits, target, seed[, all]) → (grad_logits, loss, metrics); with `all`, the
  * targets of the whole batch of which this is a part, loss and gradient are divided by how many of those count. Made
  * where the gradient follows at once and the backend has it fused. A negative label (cross-entropy) or a NaN target
- * (MSE, BCE) does not count: how a last, short batch is padded.
+ * (MSE, BCE) does not count: how a last, short batch is padded. Logits past attrs.classes are padding too: they take no
+ * part in the loss and their gradient is 0.
  */
 #include "ops/rules.h"
 

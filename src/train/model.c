@@ -12,7 +12,7 @@ static mixt_status add_loss(mixt_builder *b, const mixt__model *model, mixt_valu
         [MIXT_LOSS_MSE] = &mixt__op_mse,
         [MIXT_LOSS_BCE] = &mixt__op_bce,
     };
-    mixt__loss_attrs at = {.smoothing = model->label_smoothing};
+    mixt__loss_attrs at = {.smoothing = model->label_smoothing, .classes = model->classes};
     mixt_value out[MIXT_MAX_OUTPUTS];
     mixt_value in[2] = {logits, {b->graph->target}};
     if (!mixt__builder_node_outputs(b, ops[model->loss], "loss", &at, in, 2, out))

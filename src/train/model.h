@@ -9,6 +9,7 @@ typedef struct mixt__model {
     void *user;
     mixt_loss loss;
     float label_smoothing;
+    int64_t classes; // cross-entropy: outputs that count, the rest is padding; 0: all
 } mixt__model;
 
 /** What a batch looks like: shapes with the batch dimension in front. */

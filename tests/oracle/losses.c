@@ -1,6 +1,7 @@
 /* Cross-entropy, mean squared error, binary cross-entropy and their gradients.
  *
- * metrics = {sum of losses, correct, targets that count}. `skip=k` leaves every k-th target out. */
+ * metrics = {sum of losses, correct, targets that count}. `skip=k` leaves every k-th target out; `classes=n`: logits
+ * past n are padding. */
 #include "oracle/oracle.h"
 
 #include <math.h>
@@ -17,9 +18,10 @@ static void class_make(test_case *c)
     int64_t skip = skip_of(c);
     double range = problem_real(c, "range", 4);
     c->attrs.loss.smoothing = (float)problem_real(c, "smoothing", 0);
+    c->attrs.loss.classes = problem_int(c, "classes", 0);
     labels.rank--;
     case_input_between(c, c->dtype, x, -range, range);
-    test_tensor *t = case_indices(c, labels, 0, x.dims[x.rank - 1]);
+    test_tensor *t = case_indices(c, labels, 0, mixt__loss_classes(&c->attrs.loss, x.dims[x.rank - 1]));
     for (int64_t i = 0; skip && i < t->count; i += skip)
         t->value[i] = -1;
 }
@@ -72,7 +74,8 @@ static void class_expect(test_case *c)
     int64_t classes = x->shape.dims[x->shape.rank - 1];
     double sum = 0, size = 0, error = 0, count = 0;
     for (int64_t i = 0; i < t->count; i++) {
-        row_loss r = class_row(x->value + i * classes, classes, (int64_t)t->value[i], c->attrs.loss.smoothing);
+        row_loss r = class_row(x->value + i * classes, mixt__loss_classes(&c->attrs.loss, classes),
+                               (int64_t)t->value[i], c->attrs.loss.smoothing);
         c->out[2].value[i] = r.lse;
         c->out[2].slack[i] = t->value[i] < 0 ? INFINITY : r.elogits; // of a row left out nobody reads it
         if (t->value[i] < 0)
@@ -114,15 +117,15 @@ static void class_make_grad(test_case *c)
 static void class_expect_grad(test_case *c)
 {
     const test_tensor *x = &c->in[0], *t = &c->in[1], *dx = &c->out[0];
-    int64_t classes = x->shape.dims[x->shape.rank - 1];
+    int64_t classes = x->shape.dims[x->shape.rank - 1], valid = mixt__loss_classes(&c->attrs.loss, classes);
     double count = c->in[3].value[2], factor = c->in[4].value[0] / (count > 0 ? count : 1),
            smoothing = c->attrs.loss.smoothing;
     for (int64_t i = 0; i < x->count; i++) {
         int64_t row = i / classes, label = (int64_t)t->value[row];
-        if (label < 0)
+        if (label < 0 || i % classes >= valid)
             continue;
         double lse = c->in[2].value[row], p = exp(x->value[i] - lse);
-        double q = smoothing / (double)classes + (label == i % classes ? 1 - smoothing : 0);
+        double q = smoothing / (double)valid + (label == i % classes ? 1 - smoothing : 0);
         dx->value[i] = factor * (p - q);
         dx->slack[i] = fabs(factor) * U32 * (p * (2 * fabs(x->value[i]) + 2 * fabs(lse) + U_MATHS) + 5 * (p + q));
     }
@@ -147,10 +150,11 @@ static void step_gradient(test_case *c, int64_t row, const row_loss *r, double f
 {
     const test_tensor *x = &c->in[0], *dx = &c->out[0];
     int64_t classes = x->shape.dims[x->shape.rank - 1], label = (int64_t)c->in[1].value[row];
+    int64_t valid = mixt__loss_classes(&c->attrs.loss, classes);
     double smoothing = c->attrs.loss.smoothing;
-    for (int64_t k = 0; label >= 0 && k < classes; k++) {
+    for (int64_t k = 0; label >= 0 && k < valid; k++) {
         double value = x->value[row * classes + k], p = exp(value - r->lse);
-        double q = smoothing / (double)classes + (label == k ? 1 - smoothing : 0);
+        double q = smoothing / (double)valid + (label == k ? 1 - smoothing : 0);
         dx->value[row * classes + k] = factor * (p - q);
         dx->slack[row * classes + k] =
             fabs(factor) * (p * r->elogits + U32 * (p * (2 * fabs(value) + 2 * fabs(r->lse) + U_MATHS) + 5 * (p + q)));
@@ -166,7 +170,8 @@ static void step_expect(test_case *c)
     for (int64_t i = 0; i < all->count; i++)
         count += all->value[i] >= 0;
     for (int64_t i = 0; i < t->count; i++) {
-        row_loss r = class_row(x->value + i * classes, classes, (int64_t)t->value[i], c->attrs.loss.smoothing);
+        row_loss r = class_row(x->value + i * classes, mixt__loss_classes(&c->attrs.loss, classes),
+                               (int64_t)t->value[i], c->attrs.loss.smoothing);
         step_gradient(c, i, &r, c->in[2].value[0] / (count > 0 ? count : 1));
         if (t->value[i] < 0)
             continue;

@@ -123,11 +123,29 @@ static void counts_follow_sizes(void **state)
     // Positions grow with the data's sequences, past the model's own 1024.
     expect_count("gpt", tokens(2000, 11), (mixt__model_sizes){.layers = 1, .width = 8},
                  11 * 8 + 2000 * 8 + 12 * 64 + 13 * 8 + 16);
+    // Tables of large vocabularies have padding, whose logits the loss leaves out.
+    expect_count("gpt", tokens(1024, 50257), (mixt__model_sizes){.layers = 12, .width = 768}, 124475904);
     mixt_data_info values = rows(5, 0);
     values.target = MIXT_TARGET_VALUES;
     values.target_dtype = MIXT_DTYPE_FP32;
     values.target_elements = 3;
     expect_count("mlp", values, (mixt__model_sizes){.hidden = {4}, .hidden_count = 1}, 5 * 4 + 4 + 4 * 3 + 3);
+}
+
+static void padding_takes_no_part(void **state)
+{
+    (void)state;
+    mixt_data_info text = tokens(4, 1100);
+    mixt__model_sizes sizes = {.layers = 1, .width = 8};
+    mixt__model model;
+    assert_int_equal(mixt__zoo_model("gpt", &text, &sizes, &model), MIXT_OK);
+    assert_int_equal(sizes.vocab, 1100);
+    assert_int_equal(sizes.rows, 1152);
+    assert_int_equal(model.classes, 1100);
+    text = tokens(4, 1152);
+    sizes = (mixt__model_sizes){.layers = 1, .width = 8};
+    assert_int_equal(mixt__zoo_model("gpt", &text, &sizes, &model), MIXT_OK);
+    assert_int_equal(model.classes, 0);
 }
 
 /* ---- compile ---- */
@@ -299,6 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_of_known_models),
         cmocka_unit_test(counts_follow_sizes),
+        cmocka_unit_test(padding_takes_no_part),
         cmocka_unit_test(every_model_compiles_in_every_format),
         cmocka_unit_test(layers_are_named),
         cmocka_unit_test(bad_sizes_are_refused),

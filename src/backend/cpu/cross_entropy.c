@@ -3,6 +3,7 @@
  * With smoothing e, the target of a row is (1 - e) at its label plus e / classes everywhere. A negative label leaves
  * its row out: loss 0, gradient 0, log-sum-exp 0. Losses of single rows go to the workspace and are added up in order
  * in double, so the result does not depend on the threads. The logits are read once forward, once backward (in place).
+ * Of a row of `pitch` logits the first `classes` count; the gradient of the padding behind them is 0.
  */
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/rows.h"
@@ -16,7 +17,7 @@ typedef struct problem {
     const mixt__call *call;
     const mixt__tensor *logits;
     const int32_t *labels;
-    int64_t rows, classes;
+    int64_t rows, classes, pitch;
     float smoothing;
     double *losses;    // (rows), forward
     uint8_t *outcomes; // (rows), forward
@@ -27,7 +28,8 @@ static problem problem_of(const mixt__call *call)
     const mixt__loss_attrs *at = call->attrs;
     const mixt__shape *shape = &call->in[0].shape;
     problem p = {.call = call, .logits = &call->in[0], .labels = call->in[1].data, .smoothing = at->smoothing};
-    p.classes = shape->dims[shape->rank - 1];
+    p.pitch = shape->dims[shape->rank - 1];
+    p.classes = mixt__loss_classes(at, p.pitch);
     p.rows = mixt__shape_count(&call->in[1].shape);
     p.losses = call->workspace;
     p.outcomes = (uint8_t *)call->workspace + (size_t)p.rows * sizeof *p.losses;
@@ -53,7 +55,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 
 static double logit(const problem *p, int64_t row, int64_t class)
 {
-    return (double)mixt__load(p->logits->data, p->logits->dtype, row * p->classes + class);
+    return (double)mixt__load(p->logits->data, p->logits->dtype, row * p->pitch + class);
 }
 
 /** Loss, metrics {sum of losses, correct, counted} from what the rows left in the workspace. */
@@ -100,7 +102,7 @@ static double row_total(const problem *p, int64_t row)
     float tile[MIXT__ROW_TILE];
     for (int64_t c = 0; c < p->classes; c += MIXT__ROW_TILE) {
         int64_t width = p->classes - c < MIXT__ROW_TILE ? p->classes - c : MIXT__ROW_TILE;
-        const float *x = mixt__row_load(tile, p->logits->data, p->logits->dtype, row * p->classes + c, width);
+        const float *x = mixt__row_load(tile, p->logits->data, p->logits->dtype, row * p->pitch + c, width);
         total += (double)mixt__row_loops_best()->sum(x, width);
     }
     return total;
@@ -117,7 +119,7 @@ static void forward_rows(void *argument, int64_t begin, int64_t end, int thread)
         lse[r] = 0;
         if (p->labels[r] < 0)
             continue;
-        mixt__row_peak peak = mixt__row_peak_of(tile, p->logits->data, p->logits->dtype, r * p->classes, p->classes);
+        mixt__row_peak peak = mixt__row_peak_of(tile, p->logits->data, p->logits->dtype, r * p->pitch, p->classes);
         double exact = (double)peak.max + log(peak.sum);
         lse[r] = (float)exact;
         p->losses[r] = row_loss(p, r, exact, p->smoothing > 0 ? row_total(p, r) : 0);
@@ -152,15 +154,17 @@ static void gradient_row(const problem *p, int64_t row, float factor)
                                 even = p->smoothing / (float)p->classes;
     for (int64_t c = 0; c < p->classes; c += MIXT__ROW_TILE) {
         int64_t width = p->classes - c < MIXT__ROW_TILE ? p->classes - c : MIXT__ROW_TILE, label = p->labels[row] - c;
-        const float *x = mixt__row_load(tile, p->logits->data, p->logits->dtype, row * p->classes + c, width);
+        const float *x = mixt__row_load(tile, p->logits->data, p->logits->dtype, row * p->pitch + c, width);
         float at_label = 0;
         if (label >= 0 && label < width)
             loops->exp_below_affine(&at_label, x + label, lse, even + (1.0f - p->smoothing), factor, 1);
         loops->exp_below_affine(tile, x, lse, even, factor, width);
         if (label >= 0 && label < width)
             tile[label] = at_label;
-        narrow(mixt__row_at(dst->data, dst->dtype, row * p->classes + c), tile, width);
+        narrow(mixt__row_at(dst->data, dst->dtype, row * p->pitch + c), tile, width);
     }
+    memset(mixt__row_at(dst->data, dst->dtype, row * p->pitch + p->classes), 0,
+           (size_t)(p->pitch - p->classes) * mixt_dtype_size(dst->dtype));
 }
 
 static void gradient_rows(void *argument, int64_t begin, int64_t end, int thread)
@@ -171,8 +175,8 @@ static void gradient_rows(void *argument, int64_t begin, int64_t end, int thread
     (void)thread;
     for (int64_t r = begin; r < end; r++) {
         if (p->labels[r] < 0)
-            memset(mixt__row_at(dst->data, dst->dtype, r * p->classes), 0,
-                   (size_t)p->classes * mixt_dtype_size(dst->dtype));
+            memset(mixt__row_at(dst->data, dst->dtype, r * p->pitch), 0,
+                   (size_t)p->pitch * mixt_dtype_size(dst->dtype));
         else
             gradient_row(p, r, factor);
     }
@@ -228,12 +232,12 @@ static mixt_status gradient_plain_run(const mixt__call *call)
     const float *lse = call->in[2].data;
     MIXT_TRY(check_labels(&p));
     for (int64_t r = 0; r < p.rows; r++)
-        for (int64_t c = 0; c < p.classes; c++) {
+        for (int64_t c = 0; c < p.pitch; c++) {
             double target =
                 (double)p.smoothing / (double)p.classes + (c == p.labels[r] ? 1.0 - (double)p.smoothing : 0.0);
-            double difference = p.labels[r] < 0 ? 0 : exp(logit(&p, r, c) - (double)lse[r]) - target;
+            double difference = p.labels[r] < 0 || c >= p.classes ? 0 : exp(logit(&p, r, c) - (double)lse[r]) - target;
             double gradient = difference * (double)gradient_factor(&p);
-            mixt__store(call->out[0].data, call->out[0].dtype, r * p.classes + c, (float)gradient);
+            mixt__store(call->out[0].data, call->out[0].dtype, r * p.pitch + c, (float)gradient);
         }
     return MIXT_OK;
 }

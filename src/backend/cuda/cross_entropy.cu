@@ -32,11 +32,11 @@ template <typename T, int V> static __global__ void __launch_bounds__(ROW_THREAD
             for (int64_t c = (int64_t)threadIdx.x * V; c < j.classes; c += ROW_THREADS * V) {
                 float v[V];
                 unpack(v, load<T, V>(row, c));
-                peak_add<V>(p, v, j.smoothing > 0);
+                peak_add<V>(p, v, j.smoothing > 0, j.valid - c);
             }
             p = peak_of_block(p, shared);
             lse = peak_lse(p);
-            float at_label = label < j.classes ? to_float(row[label]) : NAN;
+            float at_label = label < j.valid ? to_float(row[label]) : NAN;
             result.loss = row_loss(j, p, lse, at_label, label);
             if (at_label == p.max && !earlier(row, label, p.max))
                 result.outcome = CORRECT;
@@ -55,7 +55,7 @@ template <typename T, int V> static __global__ void __launch_bounds__(ROW_THREAD
     float factor = j.saved_metrics[2] > 0 ? *j.seed / j.saved_metrics[2] : 0.0f;
     for (int64_t r = blockIdx.x; r < j.rows; r += gridDim.x) {
         int32_t label = j.labels[r];
-        bool counts = label >= 0 && label < j.classes;
+        bool counts = label >= 0 && label < j.valid;
         float offset = -j.saved_lse[r] * LOG2E;
 #pragma unroll 2
         for (int64_t c = (int64_t)threadIdx.x * V; c < j.classes; c += ROW_THREADS * V) {

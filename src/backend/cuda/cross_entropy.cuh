@@ -24,7 +24,8 @@ typedef struct row_result {
 
 /** Everything the kernels of one call need; T of the pointers is the kernels' own. */
 typedef struct job {
-    int64_t rows, classes;
+    int64_t rows, classes; // classes: logits in a row, padding included
+    int64_t valid;         // the first of them, that count
     const void *logits;
     const int32_t *labels;
     const int32_t *all; // labels of the whole batch, whose count divides; the same as labels unless this is a part
@@ -63,8 +64,15 @@ static __device__ __forceinline__ float peak_offset(float max)
     return max == -INFINITY ? 0.0f : -max * LOG2E;
 }
 
-template <int V> static __device__ __forceinline__ void peak_add(peak &p, const float *v, bool totals)
+template <int V> static __device__ __forceinline__ void peak_add(peak &p, const float *v, bool totals, int64_t count)
 {
+    if (count < V) { // the last classes, then padding
+#pragma unroll
+        for (int k = 0; k < V - 1; k++)
+            if (k < count)
+                peak_add<1>(p, v + k, totals, 1);
+        return;
+    }
     float most = v[0];
 #pragma unroll
     for (int k = 1; k < V; k++)
@@ -122,10 +130,10 @@ static __device__ __forceinline__ float peak_lse(const peak &p)
 /** NaN for a label that is no class: the device cannot say so in words. */
 static __device__ __forceinline__ float row_loss(const job &j, const peak &p, float lse, float at_label, int32_t label)
 {
-    if (label >= j.classes)
+    if (label >= j.valid)
         return NAN;
     float loss = lse - (1.0f - j.smoothing) * at_label;
-    return j.smoothing > 0 ? loss - j.smoothing / (float)j.classes * p.total : loss;
+    return j.smoothing > 0 ? loss - j.smoothing / (float)j.valid * p.total : loss;
 }
 
 /** exp(x - lse) minus the target, times factor, of the V classes from `first` on. */
@@ -133,7 +141,7 @@ template <int V>
 static __device__ __forceinline__ void gradient_of(const job &j, float *v, float offset, float factor, int32_t label,
                                                    int64_t first)
 {
-    float even = j.smoothing / (float)j.classes * factor;
+    float even = j.smoothing / (float)j.valid * factor;
 #pragma unroll
     for (int k = 0; k < V; k++)
         v[k] = exp2_fast(fmaf(v[k], LOG2E, offset));
@@ -145,6 +153,10 @@ static __device__ __forceinline__ void gradient_of(const job &j, float *v, float
 #pragma unroll
         for (int k = 0; k < V; k++)
             v[k] = fmaf(v[k], factor, -even);
+    if (first + V > j.valid)
+#pragma unroll
+        for (int k = 0; k < V; k++)
+            v[k] = first + k < j.valid ? v[k] : 0.0f; // padding
 }
 
 /** Labels of the whole batch that count, the same in every thread: each block counts them all. */
@@ -216,6 +228,7 @@ static inline job job_of(const mixt__call *call)
     j.logits = call->in[0].data;
     j.labels = (const int32_t *)call->in[1].data;
     j.smoothing = ((const mixt__loss_attrs *)call->attrs)->smoothing;
+    j.valid = mixt__loss_classes((const mixt__loss_attrs *)call->attrs, j.classes);
     return j;
 }
 

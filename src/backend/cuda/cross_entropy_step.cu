@@ -20,7 +20,8 @@ static __device__ unsigned finished; // of last_block
 /* ---- a row a block ---- */
 
 template <typename T, int V, int STAGE>
-static __device__ __forceinline__ void add_stage(peak &p, const T *cache, int packs, int each, bool totals)
+static __device__ __forceinline__ void add_stage(peak &p, const T *cache, int packs, int each, bool totals,
+                                                 int64_t valid)
 {
     copies_wait<STAGES - 1 - STAGE>();
     for (int i = 0; i < each; i++) {
@@ -28,7 +29,7 @@ static __device__ __forceinline__ void add_stage(peak &p, const T *cache, int pa
         if (at < packs) {
             float v[V];
             unpack(v, load<T, V>(cache, (int64_t)at * V));
-            peak_add<V>(p, v, totals);
+            peak_add<V>(p, v, totals, valid - (int64_t)at * V);
         }
     }
 }
@@ -48,10 +49,10 @@ static __device__ __forceinline__ peak peak_through_cache(const job &j, const T 
         }
         copies_commit();
     }
-    add_stage<T, V, 0>(p, cache, packs, each, totals);
-    add_stage<T, V, 1>(p, cache, packs, each, totals);
-    add_stage<T, V, 2>(p, cache, packs, each, totals);
-    add_stage<T, V, 3>(p, cache, packs, each, totals);
+    add_stage<T, V, 0>(p, cache, packs, each, totals, j.valid);
+    add_stage<T, V, 1>(p, cache, packs, each, totals, j.valid);
+    add_stage<T, V, 2>(p, cache, packs, each, totals, j.valid);
+    add_stage<T, V, 3>(p, cache, packs, each, totals, j.valid);
     return p;
 }
 
@@ -62,7 +63,7 @@ template <typename T, int V> static __device__ __forceinline__ peak peak_of_row(
     for (int64_t c = (int64_t)threadIdx.x * V; c < j.classes; c += ROW_THREADS * V) {
         float v[V];
         unpack(v, load<T, V>(row, c));
-        peak_add<V>(p, v, j.smoothing > 0);
+        peak_add<V>(p, v, j.smoothing > 0, j.valid - c);
     }
     return p;
 }
@@ -86,7 +87,7 @@ static __global__ void __launch_bounds__(ROW_THREADS, 2) cross_entropy_step_row(
         int32_t label = j.labels[r];
         const T *row = (const T *)j.logits + r * j.classes, *src = CACHED ? (const T *)cache : row;
         row_result result = {label < 0 ? 0.0f : NAN, label < 0 ? LEFT_OUT : WRONG};
-        bool counts = label >= 0 && label < j.classes;
+        bool counts = label >= 0 && label < j.valid;
         float offset = 0;
         if (counts) { // the same for the whole block
             peak p;

@@ -59,7 +59,7 @@ template <typename T, int V> static __device__ __forceinline__ peak peak_of_row(
     for (int i = (int)threadIdx.x; i < packs; i += THREADS) {
         float v[V];
         unpack(v, load<T, V>(row, (int64_t)i * V));
-        peak_add<V>(p, v, j.smoothing > 0);
+        peak_add<V>(p, v, j.smoothing > 0, j.valid - (int64_t)i * V);
     }
     return p;
 }
@@ -121,7 +121,7 @@ static __global__ void __launch_bounds__(THREADS) cross_entropy_step_stream(cons
         int32_t label = j.labels[r];
         row_result result = {label < 0 ? 0.0f : NAN, label < 0 ? LEFT_OUT : WRONG};
         barrier_wait(&full[b], parity);
-        if (label >= 0 && label < j.classes) // the same for the whole block
+        if (label >= 0 && label < j.valid) // the same for the whole block
             result = work<T, V>(j, (const T *)(memory + b * pitch), r, label, factor, shared);
         else
             clear<T, V>(j, r);

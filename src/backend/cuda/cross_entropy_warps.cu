@@ -16,7 +16,7 @@ typedef struct sums {
     int64_t correct, counted;
 } sums;
 
-/** What a warp holds of its rows: class lane + 32·i in v[·][i], -infinity beyond the last. */
+/** What a warp holds of its rows: class lane + 32·i in v[·][i], -infinity beyond the last that counts. */
 template <int EACH, int ROWS> struct held {
     int32_t label[ROWS];
     float v[ROWS][EACH];
@@ -33,7 +33,7 @@ static __device__ __forceinline__ void hold(const job &j, int64_t first, held<EA
         h.label[r] = inside ? j.labels[first + r] : -1;
 #pragma unroll
         for (int i = 0; i < EACH; i++)
-            h.v[r][i] = inside && lane + 32 * i < j.classes ? to_float(row[lane + 32 * i]) : -INFINITY;
+            h.v[r][i] = inside && lane + 32 * i < j.valid ? to_float(row[lane + 32 * i]) : -INFINITY;
     }
 }
 
@@ -54,7 +54,7 @@ static __device__ __forceinline__ float work(const job &j, float *v, int label, 
     for (int i = 0; i < EACH; i++) {
         int c = lane + 32 * i;
         sum += exp2_fast(fmaf(v[i], LOG2E, offset));
-        p.total += c < j.classes ? v[i] : 0.0f;
+        p.total += c < j.valid ? v[i] : 0.0f;
         mine = c == label ? v[i] : mine;
         found = found || (c < label && v[i] == p.max);
     }
@@ -75,7 +75,7 @@ static __device__ __forceinline__ void settle(const job &j, int64_t first, held<
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         int32_t label = h.label[r];
-        bool counts = label >= 0 && label < j.classes, correct = false;
+        bool counts = label >= 0 && label < j.valid, correct = false;
         float loss = label < 0 ? 0.0f : NAN;
         if (counts) // the same for the whole warp
             loss = work<EACH>(j, h.v[r], label, factor, &correct);
