@@ -178,7 +178,10 @@ static int parse_word(cli_args *args, const char *word)
         return bad_choice(command, argument->name, argument->choices, word);
     if (!*word)
         return cli_usage(command, "%s is empty: expected %s", argument->name, argument->help);
-    args->words[args->word_count++] = word;
+    if (argument->kind == CLI_ARGUMENT_FILES)
+        args->settings[args->setting_count++] = word;
+    else
+        args->words[args->word_count++] = word;
     return CLI_OK;
 }
 
@@ -186,7 +189,8 @@ static int check_complete(const cli_args *args)
 {
     const cli_command *command = args->command;
     const cli_argument *missing = argument_at(command, args->word_count);
-    if (missing && !missing->optional)
+    bool several = missing && missing->kind == CLI_ARGUMENT_FILES && args->setting_count;
+    if (missing && !missing->optional && !several)
         return cli_usage(command, "missing argument %s: %s", missing->name, missing->help);
     for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
         if (command->options[i].required && !args->values[i])

@@ -37,6 +37,7 @@ typedef enum cli_argument_kind {
     CLI_ARGUMENT_FOLDER,
     CLI_ARGUMENT_CHOICE,  // one of `choices`
     CLI_ARGUMENT_COMMAND, // a command's name or one of `choices`
+    CLI_ARGUMENT_FILES,   // one or more, the last argument; a command takes these or settings
     CLI_ARGUMENT_SETTING, // key=value of the configuration; any number, anywhere after the command
 } cli_argument_kind;
 
@@ -73,7 +74,7 @@ struct cli_args {
     const cli_command *command;
     const char *values[CLI_OPTIONS_MAX]; // NULL: not given
     const char *words[CLI_ARGUMENTS_MAX];
-    const char **settings; // key=value in order
+    const char **settings; // key=value, or the words of a CLI_ARGUMENT_FILES, in order
     int word_count, setting_count;
     bool help;
 };

@@ -7,7 +7,7 @@
 #include <jansson.h>
 #include <math.h>
 
-static void print(const cli_args *args, const mixt_evaluation *found)
+static void print(const cli_args *args, const mixt_evaluation *found, bool tokens)
 {
     const char *split = cli_text(args, "split");
     bool classes = !isnan(found->accuracy);
@@ -16,6 +16,8 @@ static void print(const cli_args *args, const mixt_evaluation *found)
                               (json_int_t)found->count, "loss", found->loss);
         json_object_set_new(o, "accuracy", classes ? json_real(found->accuracy) : json_null());
         json_object_set_new(o, "error_rate", classes ? json_real(1 - found->accuracy) : json_null());
+        if (tokens)
+            json_object_set_new(o, "perplexity", cli_json_real(exp(found->loss)));
         json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         putchar('\n');
         json_decref(o);
@@ -24,6 +26,8 @@ static void print(const cli_args *args, const mixt_evaluation *found)
     printf("%s on %s: loss %.4f", cli_word(args, 0), split, found->loss);
     if (classes)
         printf(", accuracy %.2f%%, error rate %.2f%%", 100 * found->accuracy, 100 - 100 * found->accuracy);
+    if (tokens)
+        printf(", perplexity %.2f", exp(found->loss));
     printf(" over %lld targets\n", (long long)found->count);
 }
 
@@ -42,7 +46,7 @@ static mixt_status evaluate(const cli_args *args, const mixt__config *config)
     if (status == MIXT_OK)
         status = mixt_trainer_evaluate(e.trainer, data, &found);
     if (status == MIXT_OK)
-        print(args, &found);
+        print(args, &found, mixt_data_describe(data)->target == MIXT_TARGET_TOKENS);
     cli_experiment_close(&e);
     return status;
 }
@@ -64,7 +68,7 @@ const cli_command cli_eval = {
     .summary = "measure loss and accuracy of a trained run",
     .description =
         "Loads the weights and the configuration of a run directory and evaluates them on one split of its data: "
-        "loss, accuracy and error rate.",
+        "loss, accuracy and error rate; for language models perplexity, the exponential of the loss.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
     .options =
         {

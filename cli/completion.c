@@ -27,6 +27,11 @@ static bool has_argument(const cli_command *command, cli_argument_kind kind)
     return false;
 }
 
+static bool takes_files(const cli_command *command)
+{
+    return has_argument(command, CLI_ARGUMENT_FILE) || has_argument(command, CLI_ARGUMENT_FILES);
+}
+
 /** Words that may stand where an argument is expected; file names are left to the shell. */
 static void argument_words(FILE *stream, const cli_command *command)
 {
@@ -62,7 +67,7 @@ static void bash_command(FILE *stream, const cli_command *command)
     fputs("'\n        arguments='", stream);
     argument_words(stream, command);
     fprintf(stream, "'\n        files=%s ;;\n",
-            has_argument(command, CLI_ARGUMENT_FILE)     ? "-f"
+            takes_files(command)                         ? "-f"
             : has_argument(command, CLI_ARGUMENT_FOLDER) ? "-d"
                                                          : "");
 }
@@ -127,9 +132,10 @@ static void zsh_command(FILE *stream, const cli_command *command)
     }
     for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++) {
         const cli_argument *argument = &command->arguments[i];
-        bool setting = argument->kind == CLI_ARGUMENT_SETTING;
-        fprintf(stream, " \\\n            '%s:%s:", setting ? "*" : "", setting ? "setting" : argument->name);
-        if (argument->kind == CLI_ARGUMENT_FILE)
+        bool setting = argument->kind == CLI_ARGUMENT_SETTING, several = argument->kind == CLI_ARGUMENT_FILES;
+        fprintf(stream, " \\\n            '%s:%s:", setting || several ? "*" : "",
+                setting ? "setting" : argument->name);
+        if (argument->kind == CLI_ARGUMENT_FILE || several)
             fputs("_files'", stream);
         else if (argument->kind == CLI_ARGUMENT_FOLDER)
             fputs("_files -/'", stream);
@@ -196,7 +202,7 @@ static void fish_command(FILE *stream, const cli_command *command)
         fputs("'\n", stream);
     }
     fprintf(stream, "complete -c mixt -n '__fish_seen_subcommand_from %s'%s -a '", command->name,
-            has_argument(command, CLI_ARGUMENT_FILE) || has_argument(command, CLI_ARGUMENT_FOLDER) ? "" : " -f");
+            takes_files(command) || has_argument(command, CLI_ARGUMENT_FOLDER) ? "" : " -f");
     argument_words(stream, command);
     fputs("'\n", stream);
 }

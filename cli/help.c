@@ -26,8 +26,9 @@ const char *cli_synopsis(const cli_command *command, char *text, size_t size)
     for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name && used < size; i++) {
         const cli_argument *a = &command->arguments[i];
         bool setting = a->kind == CLI_ARGUMENT_SETTING, optional = a->optional || setting;
+        bool several = setting || a->kind == CLI_ARGUMENT_FILES;
         used += (size_t)snprintf(text + used, size - used, " %s%s%s%s", optional ? "[" : "", a->name,
-                                 setting ? " ..." : "", optional ? "]" : "");
+                                 several ? " ..." : "", optional ? "]" : "");
     }
     for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name && used < size; i++) {
         const cli_option *o = &command->options[i];

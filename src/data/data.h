@@ -140,6 +140,12 @@ mixt_status mixt__table_sample(const mixt_data *data, int64_t index, int64_t epo
 void mixt__table_close(mixt_data *data);
 void mixt__table_free(mixt__table *table);
 
+// idx.c, npy.c
+
+/** Inputs alone, without labels. What the table owns is the caller's to free, also on failure. */
+mixt_status mixt__idx_read_images(const char *path, mixt__table *table);
+mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table);
+
 // statistics.c
 
 /** Mean and standard deviation of each channel (the last dimension) over `count` rows, or rows[0] to rows[count - 1]

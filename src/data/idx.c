@@ -207,7 +207,7 @@ static mixt_status load_labels(mixt_data *data, const char *images, mixt__table 
     return status;
 }
 
-static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
+mixt_status mixt__idx_read_images(const char *path, mixt__table *table)
 {
     idx_array images;
     MIXT_TRY(read_array(path, &images));
@@ -235,6 +235,12 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
         table->block = floats;
         table->input = floats;
     }
+    return MIXT_OK;
+}
+
+static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
+{
+    MIXT_TRY(mixt__idx_read_images(path, table));
     return load_labels(data, path, table);
 }
 

@@ -118,7 +118,7 @@ static mixt_status load_targets(mixt_data *data, mixt__table *table)
     return status;
 }
 
-static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
+mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table)
 {
     mixt__npy file;
     MIXT_TRY(open_array(path, 2, MIXT_MAX_RANK, &file));
@@ -145,7 +145,12 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
     }
     mixt__npy_close(&file);
     table->input = table->block;
-    MIXT_TRY(status);
+    return status;
+}
+
+static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
+{
+    MIXT_TRY(mixt__npy_read_inputs(path, table));
     return load_targets(data, table);
 }
 

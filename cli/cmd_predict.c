@@ -1,0 +1,314 @@
+/* mixt predict: what a trained model says about pictures, arrays and samples of its own data. */
+#include "cli/commands.h"
+
+#include "cli/experiment.h"
+#include "cli/run_dir.h"
+#include "cli/table.h"
+#include "data/inputs.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOP_MAX = 1000 };
+
+/** Where the samples of one INPUT come from. */
+typedef struct source {
+    char name[4096];           // the file, or the part of the run's data
+    const mixt_data *data;     // a part of the run's data, or
+    mixt__inputs inputs;       // a file
+    int64_t first, end, total; // samples asked for, and that there are
+} source;
+
+/** What the command works with. */
+typedef struct predictor {
+    cli_experiment e;
+    const mixt_data_info *info;
+    int64_t outputs, top;
+    bool json;
+    cli_table table;
+    float *input, *output; // one batch
+    int32_t *target;
+    int64_t batch;
+} predictor;
+
+/** Splits NAME:FIRST-LAST; without numbers, or when a file has that whole name, all samples. */
+static mixt_status parse_range(const char *text, source *s)
+{
+    const char *colon = strrchr(text, ':');
+    char *end;
+    if (snprintf(s->name, sizeof s->name, "%s", text) >= (int)sizeof s->name)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%.40s…: the name is too long", text);
+    s->end = INT64_MAX;
+    if (!colon || mixt__path_is_file(text))
+        return MIXT_OK;
+    s->first = strtoll(colon + 1, &end, 10);
+    s->end = s->first + 1;
+    bool good = end > colon + 1;
+    if (good && *end == '-') {
+        char *last = end + 1;
+        s->end = strtoll(last, &end, 10) + 1;
+        good = end > last;
+    }
+    if (!good || *end || s->first < 0 || s->end <= s->first)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: expected NAME:INDEX or NAME:FIRST-LAST with numbers from 0", text);
+    s->name[colon - text] = '\0';
+    return MIXT_OK;
+}
+
+static mixt_status open_source(predictor *p, const char *text, source *s)
+{
+    *s = (source){0};
+    MIXT_TRY(parse_range(text, s));
+    bool part = !strcmp(s->name, "train") || !strcmp(s->name, "val") || !strcmp(s->name, "test");
+    if (part && !mixt__path_is_file(s->name)) {
+        mixt_data *data;
+        MIXT_TRY(cli_experiment_data(&p->e, s->name, &data));
+        s->data = data;
+        s->total = mixt_data_describe(data)->samples;
+    } else {
+        MIXT_TRY(mixt__inputs_open(s->name, p->e.train, &s->inputs));
+        s->total = mixt__inputs_count(&s->inputs);
+    }
+    if (s->end == INT64_MAX)
+        s->end = s->total;
+    if (s->end > s->total)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: sample %lld, but there are %lld, counted from 0", text,
+                          (long long)s->end - 1, (long long)s->total);
+    return MIXT_OK;
+}
+
+/* ---- output ---- */
+
+typedef struct guess {
+    int64_t class;
+    double probability;
+} guess;
+
+static int by_probability(const void *x, const void *y)
+{
+    const guess *a = x, *b = y;
+    if (a->probability != b->probability)
+        return a->probability < b->probability ? 1 : -1;
+    return a->class < b->class ? -1 : a->class > b->class;
+}
+
+/** Softmax in FP64, the most probable first. */
+static void rank_classes(const float *logits, int64_t count, guess *guesses)
+{
+    double most = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        most = fmax(most, (double)logits[i]);
+    for (int64_t i = 0; i < count; i++)
+        sum += exp((double)logits[i] - most);
+    for (int64_t i = 0; i < count; i++)
+        guesses[i] = (guess){i, exp((double)logits[i] - most) / sum};
+    qsort(guesses, (size_t)count, sizeof *guesses, by_probability);
+}
+
+static json_t *json_guess(const predictor *p, const guess *g)
+{
+    json_t *o = json_pack("{s:I, s:f}", "class", (json_int_t)g->class, "probability", g->probability);
+    if (p->info->class_names && g->class < p->info->classes)
+        json_object_set_new(o, "name", json_string(p->info->class_names[g->class]));
+    return o;
+}
+
+static const char *class_text(const predictor *p, int64_t class, char text[64])
+{
+    if (p->info->class_names && class < p->info->classes)
+        return p->info->class_names[class];
+    snprintf(text, 64, "%lld", (long long)class);
+    return text;
+}
+
+static void show_classes(predictor *p, const char *name, const int32_t *label, const guess *guesses)
+{
+    char text[64], rest[512] = "";
+    if (p->json) {
+        json_t *o = json_guess(p, guesses), *top = json_array();
+        json_object_set_new(o, "input", json_string(name));
+        if (label)
+            json_object_set_new(o, "label", json_integer(*label));
+        for (int64_t i = 0; i < p->top; i++)
+            json_array_append_new(top, json_guess(p, &guesses[i]));
+        json_object_set_new(o, "top", top);
+        json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        putchar('\n');
+        json_decref(o);
+        return;
+    }
+    size_t used = 0;
+    for (int64_t i = 1; i < p->top && used < sizeof rest; i++)
+        used += (size_t)snprintf(rest + used, sizeof rest - used, "%s%s %.2f%%", i > 1 ? ", " : "",
+                                 class_text(p, guesses[i].class, text), 100 * guesses[i].probability);
+    cli_table_cell(&p->table, "%s", name);
+    cli_table_cell(&p->table, "%s%s", class_text(p, guesses[0].class, text),
+                   label && *label != guesses[0].class ? " (wrong)" : "");
+    cli_table_cell(&p->table, "%.2f%%", 100 * guesses[0].probability);
+    cli_table_cell(&p->table, "%s", rest);
+}
+
+static void show_values(predictor *p, const char *name, const float *values)
+{
+    json_t *list = json_array();
+    char text[512] = "";
+    size_t used = 0;
+    for (int64_t i = 0; i < p->outputs; i++) {
+        json_array_append_new(list, cli_json_real((double)values[i]));
+        if (used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%.6g", i ? " " : "", (double)values[i]);
+    }
+    if (p->json) {
+        json_t *o = json_pack("{s:s, s:O}", "input", name, "values", list);
+        json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        putchar('\n');
+        json_decref(o);
+    } else {
+        cli_table_cell(&p->table, "%s", name);
+        cli_table_cell(&p->table, "%s", text);
+    }
+    json_decref(list);
+}
+
+/* ---- the work ---- */
+
+static mixt_status read_samples(predictor *p, const source *s, int64_t first, int64_t count)
+{
+    int64_t valid;
+    if (s->data)
+        return mixt_data_read(s->data, first, count, p->input, p->target, &valid);
+    for (int64_t i = 0; i < count; i++)
+        MIXT_TRY(mixt__inputs_get(&s->inputs, first + i, p->input + i * p->info->input_elements));
+    return MIXT_OK;
+}
+
+static mixt_status predict_source(predictor *p, const source *s, guess *guesses)
+{
+    bool classes = p->info->target == MIXT_TARGET_CLASS;
+    for (int64_t first = s->first; first < s->end; first += p->batch) {
+        int64_t count = s->end - first < p->batch ? s->end - first : p->batch;
+        MIXT_TRY(read_samples(p, s, first, count));
+        MIXT_TRY(mixt_trainer_predict(p->e.trainer, p->input, count, p->output));
+        for (int64_t i = 0; i < count; i++) {
+            char name[4200];
+            snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)(first + i));
+            if (classes) {
+                rank_classes(p->output + i * p->outputs, p->outputs, guesses);
+                show_classes(p, name, s->data ? &p->target[i] : NULL, guesses);
+            } else {
+                show_values(p, name, p->output + i * p->outputs);
+            }
+        }
+    }
+    return MIXT_OK;
+}
+
+static mixt_status open_model(predictor *p, const char *run, const mixt__config *config)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/model.safetensors", run);
+    MIXT_TRY(cli_experiment_open(&p->e, config));
+    p->info = mixt_data_describe(p->e.train);
+    if (p->info->target == MIXT_TARGET_TOKENS || p->info->input_dtype != MIXT_DTYPE_FP32)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: is a language model: 'mixt generate %s' lets it write", run,
+                          run);
+    MIXT_TRY(mixt_trainer_load(p->e.trainer, path));
+    return mixt_trainer_outputs(p->e.trainer, &p->outputs);
+}
+
+static void add_columns(predictor *p)
+{
+    bool classes = p->info->target == MIXT_TARGET_CLASS;
+    cli_table_column(&p->table, "input", CLI_LEFT);
+    cli_table_column(&p->table, classes ? "class" : "values", CLI_LEFT);
+    if (classes) {
+        cli_table_column(&p->table, "probability", CLI_RIGHT);
+        cli_table_column(&p->table, p->top > 1 ? "next" : "", CLI_LEFT);
+    }
+}
+
+static mixt_status predict(predictor *p, const cli_args *args, const mixt__config *config)
+{
+    MIXT_TRY(open_model(p, cli_word(args, 0), config));
+    p->top = cli_int(args, "top") < p->outputs ? cli_int(args, "top") : p->outputs;
+    p->batch = p->e.trainer->core.settings.eval_batch;
+    p->input = mixt__alloc((size_t)(p->batch * p->info->input_elements) * sizeof(float));
+    p->target = mixt__alloc((size_t)(p->batch * p->info->target_elements) * sizeof(int32_t));
+    p->output = mixt__alloc((size_t)(p->batch * p->outputs) * sizeof(float));
+    guess *guesses = mixt__alloc((size_t)p->outputs * sizeof *guesses);
+    mixt_status status = p->input && p->target && p->output && guesses
+                             ? MIXT_OK
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch of predictions");
+    add_columns(p);
+    for (int i = 0; i < args->setting_count && status == MIXT_OK; i++) {
+        source s;
+        status = open_source(p, args->settings[i], &s);
+        if (status == MIXT_OK)
+            status = predict_source(p, &s, guesses);
+        mixt__inputs_close(&s.inputs);
+    }
+    if (!p->json)
+        cli_table_print(&p->table, stdout, 0);
+    mixt__free(guesses);
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    mixt__config *config;
+    predictor p = {.json = cli_flag(args, "json")};
+    mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
+    if (status == MIXT_OK)
+        status = cli_config_device(args, config);
+    if (status == MIXT_OK)
+        status = predict(&p, args, config);
+    int result = status == MIXT_OK ? CLI_OK : cli_failed();
+    cli_table_free(&p.table);
+    mixt__free(p.input);
+    mixt__free(p.target);
+    mixt__free(p.output);
+    cli_experiment_close(&p.e);
+    mixt__config_free(config);
+    return result;
+}
+
+const cli_command cli_predict = {
+    .name = "predict",
+    .summary = "let a trained model judge pictures, arrays or samples of its data",
+    .description =
+        "Loads a run and prints the most probable class of each input with its probability, and the classes next to "
+        "it; "
+        "for a model of values, the values. An INPUT is a picture (PPM, PGM, and JPEG where mixt was built with it), a "
+        ".npy array of one or several samples, a file of IDX images, or a part of the run's own data (train, val, "
+        "test).\n\n"
+        "NAME:7 takes sample 7 of what has several, NAME:0-9 the first ten. Pictures are cropped, resized and "
+        "normalised "
+        "as the run's validation was; of FP32 arrays the numbers count as scaled to [0, 1] already. The run's data "
+        "must "
+        "be where it was: shapes, classes and statistics come from it.",
+    .arguments =
+        {
+            {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
+            {"INPUT", CLI_ARGUMENT_FILES,
+             .help = "picture, .npy, IDX images, or train, val, test; with :INDEX or :FIRST-LAST"},
+        },
+    .options =
+        {
+            {"top", 'k', CLI_INT, "K", .fallback = "3", .min = 1, .max = TOP_MAX,
+             .help = "classes to show for each input"},
+            {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
+             .help = "predict on this device, whatever the run was trained on"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object a line for each input instead of a table"},
+        },
+    .examples =
+        {
+            {"mixt predict runs/fp16 test:0-9", "the first ten test samples"},
+            {"mixt predict runs/resnet cat.ppm dog.ppm --top 5", "pictures"},
+            {"mixt predict runs/fp16 mnist/t10k-images-idx3-ubyte.gz:17 --json",
+             "one image of an IDX file, for a script"},
+        },
+    .see_also = "eval|train",
+    .run = run,
+};

@@ -1,0 +1,137 @@
+/* Opening inputs by what the file is, and one row to one sample. */
+#include "data/inputs.h"
+
+#include "store/tensor.h"
+
+#include <string.h>
+
+static bool ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && !strcmp(text + length - tail, ending);
+}
+
+static mixt_status read_picture(const char *path, const mixt_data_info *info, mixt__table *table)
+{
+    mixt__picture picture;
+    if (info->input_rank != 3 || (info->input_dims[2] != 1 && info->input_dims[2] != 3))
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s: is a picture, but the model was trained on samples of shape %s", path,
+                          mixt__dims_print(info->input_rank, info->input_dims).text);
+    MIXT_TRY(mixt__picture_read(path, info->input_dims[2], &picture));
+    *table = (mixt__table){.path = path, .block = picture.pixels, .input = picture.pixels, .rows = 1, .rank = 3};
+    table->dtype = MIXT_DTYPE_UINT8;
+    table->dims[0] = picture.height;
+    table->dims[1] = picture.width;
+    table->dims[2] = picture.channels;
+    return MIXT_OK;
+}
+
+static mixt_status read_table(const char *path, const mixt_data_info *info, mixt__table *table)
+{
+    if (mixt__path_is_directory(path))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory, expected a picture, a .npy array or IDX images", path);
+    if (ends_with(path, ".npy"))
+        return mixt__npy_read_inputs(path, table);
+    if (ends_with(path, "-ubyte") || ends_with(path, "-ubyte.gz") || ends_with(path, ".idx"))
+        return mixt__idx_read_images(path, table);
+    return read_picture(path, info, table);
+}
+
+/** An array that is one sample itself becomes one row. */
+static void as_one_row(const mixt_data_info *info, mixt__table *table)
+{
+    if (table->rows * mixt__table_elements(table) != info->input_elements ||
+        mixt__table_elements(table) == info->input_elements)
+        return;
+    table->rows = 1;
+    table->rank = info->input_rank;
+    memcpy(table->dims, info->input_dims, sizeof table->dims);
+}
+
+/** Rows become samples as they are, or are images that can be cropped or resized to samples. */
+static mixt_status fit(mixt__inputs *in)
+{
+    const mixt_data_info *info = &in->like->info;
+    mixt__table *table = &in->table;
+    as_one_row(info, table);
+    bool images = info->input_rank == 3 && table->rank == 3 && table->dims[2] == info->input_dims[2];
+    if (images && (table->dims[0] != info->input_dims[0] || table->dims[1] != info->input_dims[1])) {
+        mixt_data_options o = in->like->options;
+        in->crops = true;
+        if (!o.resize && (!o.crop || table->dims[0] < o.crop || table->dims[1] < o.crop || table->rows == 1))
+            o.min_area = 1; // the largest middle part, resized
+        o.pad = 0;
+        MIXT_TRY(mixt__augment_of(&o, table->path, table->dims[0], table->dims[1], &in->augment));
+        in->augment.height = info->input_dims[0];
+        in->augment.width = info->input_dims[1];
+        return MIXT_OK;
+    }
+    if (mixt__table_elements(table) == info->input_elements)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_SHAPE, "%s: samples of shape %s, but the model was trained on %s", table->path,
+                      mixt__dims_print(table->rank, table->dims).text,
+                      mixt__dims_print(info->input_rank, info->input_dims).text);
+}
+
+static mixt_status take_scales(mixt__inputs *in)
+{
+    const mixt_data_info *info = &in->like->info;
+    bool bytes = in->table.dtype == MIXT_DTYPE_UINT8 && in->like->options.normalise != MIXT_NORMALISE_NONE;
+    in->scale = mixt__alloc((size_t)info->channels * 2 * sizeof(float));
+    if (!in->scale)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", in->table.path);
+    in->shift = in->scale + info->channels;
+    for (int64_t c = 0; c < info->channels; c++) {
+        in->scale[c] = (bytes ? 1 / 255.0f : 1) / info->std[c];
+        in->shift[c] = -info->mean[c] / info->std[c];
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__inputs_open(const char *path, const mixt_data *like, mixt__inputs *inputs)
+{
+    *inputs = (mixt__inputs){.like = like};
+    const mixt_data_info *info = &like->info;
+    if (info->input_dtype != MIXT_DTYPE_FP32 || !info->channels)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "%s: the model takes tokens, not numbers; 'mixt generate' writes text", path);
+    mixt_status status = read_table(path, info, &inputs->table);
+    if (status == MIXT_OK)
+        status = fit(inputs);
+    if (status == MIXT_OK)
+        status = take_scales(inputs);
+    if (status != MIXT_OK)
+        mixt__inputs_close(inputs);
+    return status;
+}
+
+int64_t mixt__inputs_count(const mixt__inputs *inputs)
+{
+    return inputs->table.rows;
+}
+
+mixt_status mixt__inputs_get(const mixt__inputs *in, int64_t index, float *sample)
+{
+    const mixt__table *table = &in->table;
+    const mixt_data_info *info = &in->like->info;
+    int64_t elements = mixt__table_elements(table), channels = info->channels;
+    const char *row = (const char *)table->input + (size_t)(index * elements) * mixt_dtype_size(table->dtype);
+    mixt__normal normal = {.mean = info->mean, .scale = in->scale, .shift = in->shift};
+    // Without cropping a row is one line of pixels, whatever its shape.
+    mixt__image image = {row, table->dtype, 1, elements / channels, channels};
+    mixt__augment whole = {.height = 1, .width = elements / channels};
+    mixt__window window = {.height = 1, .width = (double)whole.width};
+    if (in->crops) {
+        image.height = table->dims[0];
+        image.width = table->dims[1];
+        window = mixt__augment_window(&in->augment, image.height, image.width, 0, -1, 0);
+    }
+    return mixt__augment_apply(in->crops ? &in->augment : &whole, &image, &window, &normal, sample);
+}
+
+void mixt__inputs_close(mixt__inputs *inputs)
+{
+    mixt__table_free(&inputs->table);
+    mixt__free(inputs->scale);
+    inputs->scale = inputs->shift = NULL;
+}

@@ -1,0 +1,103 @@
+#!/bin/bash
+# mixt predict: classes, probabilities and values of every kind of input, the same as eval counts. Usage: predict.sh MIXT
+set -u
+mixt=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+cd "$work" || exit 1
+
+# refused WORDS ARGUMENT...: status 1 and these words on stderr
+refused() {
+    local words=$1
+    shift
+    "$mixt" predict "$@" >out 2>err
+    local status=$?
+    [ $status = 1 ] || fail "predict $*: status $status, expected 1"
+    grep -qF -- "$words" err || { fail "predict $*: no '$words' in:"; cat err; }
+}
+
+cat >net.yaml <<'YAML'
+model: convnet
+precision: fp32
+threads: 2
+train: {epochs: 2, batch: 32, lr: 0.01}
+YAML
+"$mixt" train net.yaml net.channels=[8] net.norm=batch data.kind=digits data.limit=1024 data.pad=1 out=run -q || fail "train"
+
+# ---- the run's own data: predictions and eval agree ----
+
+"$mixt" predict run test --json >lines || fail "predict test"
+wanted=$("$mixt" eval run --split test --json | sed 's/.*"count":\([0-9]*\).*"accuracy":\([0-9.]*\).*/\1 \2/')
+found=$(sed 's/{"class":\([0-9]*\),.*"label":\([0-9]*\),.*/\1 \2/' lines | awk '{ n++; good += $1 == $2 } END { printf "%d %.9g", n, good / n }')
+[ "$(awk -v a="${wanted#* }" -v b="${found#* }" 'BEGIN { d = a - b; print (d < 1e-6 && d > -1e-6) }') ${found% *}" = "1 ${wanted% *}" ] ||
+    fail "predict says $found, eval $wanted"
+"$mixt" predict run test:3-5 test:0 >table
+[ "$(wc -l <table)" = 5 ] && grep -q '^test:4 .*%' table && grep -q '^test:0 ' table || { fail "a table of four"; cat table; }
+[ "$("$mixt" predict run test:3 --json)" = "$(sed -n 4p lines)" ] || fail "one sample alone gets other probabilities"
+[ "$("$mixt" predict run test:3 --json --top 10 | grep -o '"class"' | wc -l)" = 11 ] || fail "--top 10"
+[ "$("$mixt" predict run test:3 --json --top 999 | grep -o '"class"' | wc -l)" = 11 ] || fail "--top past the classes"
+
+# ---- pictures ----
+
+{ printf 'P5 28 28 255\n'; head -c 784 /dev/zero; } >black.pgm
+{ printf 'P6 56 56 255\n'; head -c 9408 /dev/zero; } >large.ppm
+"$mixt" predict run black.pgm large.ppm --json >lines || fail "predict pictures"
+[ "$(sed 's/"input":"[^"]*"//' lines | uniq | wc -l)" = 1 ] || { fail "black is black at every size"; cat lines; }
+
+# ---- values ----
+
+{ echo 'a,b,y'; for i in $(seq 200); do echo "$((i % 7)),$((i % 5)),$((i % 7 * 2 + i % 5)).5"; done; } >rows.csv
+"$mixt" train net.yaml model=mlp net.hidden=[16] data.kind=csv data.path=rows.csv out=values -q ||
+    fail "train on values"
+"$mixt" predict values val:0-1 --json | grep -c '"values":\[[-0-9.e]*\]' | grep -qx 2 || fail "values as JSON"
+refused 'is a picture, but the model was trained on samples of shape [2]' values black.pgm
+
+# ---- arrays ----
+
+if command -v python3 >/dev/null; then
+    python3 - <<'PY' || fail "predict .npy"
+def npy(name, shape, data):
+    head = "{'descr': '|u1', 'fortran_order': False, 'shape': %s, }" % (shape,)
+    head = head.ljust(117) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + data)
+npy("one.npy", (28, 28), bytes(784))
+npy("three.npy", (3, 28, 28, 1), bytes(3 * 784))
+npy("wrong.npy", (3, 5), bytes(15))
+PY
+    "$mixt" predict run one.npy three.npy three.npy:1 --json >more || fail "predict arrays"
+    [ "$(wc -l <more)" = 5 ] || fail "1 + 3 + 1 samples: $(wc -l <more)"
+    [ "$(cat lines more | sed 's/"input":"[^"]*"//' | sort -u | wc -l)" = 1 ] || fail "a black array is a black picture"
+    refused 'wrong.npy: samples of shape [5]' run wrong.npy
+    refused 'three.npy:3: sample 3, but there are 3' run three.npy:3
+else
+    echo "skipped: the checks of .npy files need python3"
+fi
+
+# ---- what cannot be ----
+
+refused 'No such file' run nothing.ppm
+refused 'no picture' run net.yaml
+refused 'is a directory' run .
+refused 'expected NAME:INDEX' run test:x
+refused 'expected NAME:INDEX' run test:5-3
+refused 'there are 1024' run test:5000
+refused 'no such folder' nowhere test:0
+head -c 500 black.pgm >cut.pgm
+refused 'cut.pgm: 487 bytes of pixels behind offset 13, 28 x 28 need 784: the file is cut off' run cut.pgm
+"$mixt" predict run 2>err; [ $? = 2 ] && grep -q 'missing argument INPUT' err || fail "no input"
+"$mixt" predict run test:0 --top 0 2>err; [ $? = 2 ] || fail "--top 0"
+
+# ---- language models ----
+
+for _ in $(seq 100); do printf 'the cat naps. '; done >text.txt
+"$mixt" train net.yaml model=lstm net.width=16 net.layers=1 data.kind=text data.path=text.txt data.seq=8 \
+    data.limit=64 train.batch=8 out=text -q || fail "train on text"
+refused 'mixt generate' text val:0
+"$mixt" eval text --json | awk -F'[:,}]' '{ for (i = 1; i < NF; i++) { if ($i == "\"loss\"") loss = $(i + 1); if ($i == "\"perplexity\"") p = $(i + 1) } }
+    END { exit !(p > 1 && p / exp(loss) < 1.000001 && p / exp(loss) > 0.999999) }' || fail "perplexity is not the exponential of the loss"
+"$mixt" eval text | grep -q 'perplexity [0-9]' || fail "eval without perplexity"
+"$mixt" eval run --json | grep -q perplexity && fail "perplexity of pictures"
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
