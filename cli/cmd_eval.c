@@ -1,34 +1,54 @@
 /* mixt eval: loss and accuracy of a trained run. */
 #include "cli/commands.h"
 
+#include "base/status.h"
 #include "cli/experiment.h"
 #include "cli/run_dir.h"
 
 #include <jansson.h>
 #include <math.h>
 
-static void print(const cli_args *args, const mixt_evaluation *found, bool tokens)
+static mixt_status print_json(const cli_args *args, const mixt_evaluation *found, bool tokens)
+{
+    json_t *o = json_pack("{s:s, s:s, s:I}", "run", cli_word(args, 0), "split", cli_text(args, "split"), "count",
+                          (json_int_t)found->count);
+    if (!o)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "the run's name is not UTF-8: --json cannot give it back");
+    json_object_set_new(o, "loss", cli_json_real(found->loss));
+    json_object_set_new(o, "accuracy", cli_json_real(found->accuracy));
+    json_object_set_new(o, "error_rate", cli_json_real(1 - found->accuracy));
+    if (tokens)
+        json_object_set_new(o, "perplexity", cli_json_real(exp(found->loss)));
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(o);
+    return MIXT_OK;
+}
+
+static void print_text(const cli_args *args, const mixt_evaluation *found, bool tokens)
 {
     const char *split = cli_text(args, "split");
     bool classes = !isnan(found->accuracy);
-    if (cli_flag(args, "json")) {
-        json_t *o = json_pack("{s:s, s:s, s:I, s:f}", "run", cli_word(args, 0), "split", split, "count",
-                              (json_int_t)found->count, "loss", found->loss);
-        json_object_set_new(o, "accuracy", classes ? json_real(found->accuracy) : json_null());
-        json_object_set_new(o, "error_rate", classes ? json_real(1 - found->accuracy) : json_null());
-        if (tokens)
-            json_object_set_new(o, "perplexity", cli_json_real(exp(found->loss)));
-        json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-        putchar('\n');
-        json_decref(o);
-        return;
-    }
     printf("%s on %s: loss %.4f", cli_word(args, 0), split, found->loss);
     if (classes)
         printf(", accuracy %.2f%%, error rate %.2f%%", 100 * found->accuracy, 100 - 100 * found->accuracy);
     if (tokens)
         printf(", perplexity %.2f", exp(found->loss));
     printf(" over %lld targets\n", (long long)found->count);
+}
+
+/** A loss that is no number is shown, and is a failure: scripts compare figures. */
+static mixt_status print(const cli_args *args, const mixt_evaluation *found, bool tokens)
+{
+    if (cli_flag(args, "json"))
+        MIXT_TRY(print_json(args, found, tokens));
+    else
+        print_text(args, found, tokens);
+    return isfinite(found->loss) ? MIXT_OK
+                                 : mixt__fail(MIXT_ERROR_DATA,
+                                              "%s: the loss is not finite: its weights are damaged or "
+                                              "diverged",
+                                              cli_word(args, 0));
 }
 
 static mixt_status evaluate(const cli_args *args, const mixt__config *config)
@@ -46,7 +66,7 @@ static mixt_status evaluate(const cli_args *args, const mixt__config *config)
     if (status == MIXT_OK)
         status = mixt_trainer_evaluate(e.trainer, data, &found);
     if (status == MIXT_OK)
-        print(args, &found, mixt_data_describe(data)->target == MIXT_TARGET_TOKENS);
+        status = print(args, &found, mixt_data_describe(data)->target == MIXT_TARGET_TOKENS);
     cli_experiment_close(&e);
     return status;
 }

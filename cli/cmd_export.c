@@ -79,6 +79,10 @@ static int run(const cli_args *args)
     }
     json_t *row = json_pack("{s:s, s:s, s:I}", "folder", folder, "dtype", cli_text(args, "dtype"), "tensors",
                             (json_int_t)tensors);
+    if (!row) {
+        fputs("mixt export: done, but the folder's name is not UTF-8 and cannot be put into JSON\n", stderr);
+        return CLI_FAILED;
+    }
     json_dumpf(row, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(row);

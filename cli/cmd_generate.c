@@ -143,7 +143,7 @@ static mixt_status generate(mixt_generator *g, sample *s, const int32_t *prompt,
     MIXT_TRY(mixt_generator_start(g, prompt, prompt_count));
     int64_t limit = cli_int(s->args, "tokens");
     double start = mixt__time_now();
-    while (s->tokens < limit && !stop_requested) {
+    while (s->tokens < limit && !stop_requested && !ferror(stdout)) {
         int32_t token;
         MIXT_TRY(mixt_generator_next(g, &sampling, &token));
         s->tokens++;
@@ -161,7 +161,7 @@ static mixt_status print_json(const sample *s)
     json_t *o = json_pack("{s:s, s:I, s:I, s:s}", "run", cli_word(s->args, 0), "sample", (json_int_t)s->number, "seed",
                           (json_int_t)s->seed, "prompt", cli_text(s->args, "prompt"));
     if (!o)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "the prompt is not UTF-8: --json cannot give it back");
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "the run's name or the prompt is not UTF-8: --json cannot give it back");
     json_object_set_new(o, "text", json_stringn(s->out.kept ? s->out.kept : "", (size_t)s->out.length));
     json_object_set_new(o, "tokens", json_integer(s->tokens));
     json_object_set_new(o, "seconds", json_real(s->seconds));
@@ -215,7 +215,7 @@ static mixt_status write_all(const cli_args *args, const mixt__config *config)
     mixt_status status = open_generator(&e, cli_word(args, 0), &g);
     if (status == MIXT_OK)
         status = prompt_tokens(cli_text(args, "prompt"), &prompt, &prompt_count);
-    for (int64_t i = 1; status == MIXT_OK && i <= cli_int(args, "count") && !stop_requested; i++)
+    for (int64_t i = 1; status == MIXT_OK && i <= cli_int(args, "count") && !stop_requested && !ferror(stdout); i++)
         status = write_sample(args, g, i, prompt, prompt_count);
     mixt__free(prompt);
     cli_experiment_close(&e);

@@ -288,6 +288,30 @@ found=$?; check "run directory is a dangling link" 1 'run directory dangling exi
 found=$?; check "data is a loop of links" 1 'self: Too many levels of symbolic links'
 rm self dangling
 
+# Weights that are no numbers: shown, and a failure.
+cp -r run diverged
+size=$(stat -c %s run/model.safetensors)
+header=$(($(od -An -tu8 -N8 run/model.safetensors) + 8))
+{ head -c $header run/model.safetensors; head -c $((size - header)) /dev/zero | tr '\0' '\377'; } >diverged/model.safetensors
+"$mixt" eval diverged >../out 2>../err
+found=$?; check "eval of NaN weights" 1 'diverged: the loss is not finite'
+"$mixt" eval diverged --json >../out 2>../err
+found=$?; check "eval of NaN weights as JSON" 1 'diverged: the loss is not finite'
+grep -q '"loss":null' ../out || fail "eval of NaN weights as JSON: $(cat ../out)"
+rm -rf diverged
+"$mixt" train gpt.yaml out=x train.steps=1 -q || fail "training the model that writes: $?"
+if [ -w /dev/full ]; then
+    timeout 60 "$mixt" generate x -n 100000000 >/dev/full 2>../err
+    found=$?; tail -1 ../err >../last && mv ../last ../err
+    check "text onto a full disk" 1 'standard output cannot be written: No space left'
+fi
+cp -r x "$(printf 'x\377')"
+for command in eval generate export; do
+    "$mixt" $command "$(printf 'x\377')" --json >../out 2>../err
+    found=$?; check "$command of a name that is not UTF-8, as JSON" 1 'not UTF-8'
+done
+rm -rf x*
+
 # Arguments with nothing in them.
 for command in train plan eval; do
     "$mixt" $command '' >../out 2>../err
