@@ -118,7 +118,7 @@ static void check_target(const mixt_data_info *info, const void *target, int64_t
         if (info->target == MIXT_TARGET_VALUES)
             fuzz_require(isfinite(values[i]));
         else
-            fuzz_require(classes[i] >= 0 && classes[i] < info->classes);
+            fuzz_require(classes[i] >= (info->target == MIXT_TARGET_TOKENS ? -1 : 0) && classes[i] < info->classes);
 }
 
 /** A batch in training order, then the first and the last samples. */
