@@ -93,6 +93,19 @@ bool cli_checkpoints_due(const cli_checkpoints *c, int64_t step)
     return (c->every && step % c->every == 0) || (c->interval > 0 && mixt__time_now() - c->last >= c->interval);
 }
 
+/** Evaluation may have had more algorithms timed since the last save. */
+static void ask_choices(cli_checkpoints *c)
+{
+    const mixt__backend *backend = c->e->context->backend;
+    mixt__free(c->choices);
+    c->choices = NULL;
+    c->choices_bytes = backend->choices ? backend->choices(NULL, 0) : 0;
+    if (c->choices_bytes)
+        c->choices = mixt__alloc(c->choices_bytes);
+    if (c->choices)
+        c->choices_bytes = backend->choices(c->choices, c->choices_bytes);
+}
+
 static mixt_status save(cli_checkpoints *c, const cli_loop_state *state)
 {
     mixt__save_request r = {.step = state->steps, .keep = c->keep, .best = state->best_step};
@@ -100,6 +113,9 @@ static mixt_status save(cli_checkpoints *c, const cli_loop_state *state)
     r.run = json_deep_copy(c->surroundings); // the saver's thread alone holds what it is given
     json_object_set_new(r.run, "loop", cli_loop_state_pack(state));
     r.files[r.file_count++] = (mixt__checkpoint_file){"config.yaml", c->config, c->config_bytes};
+    ask_choices(c);
+    if (c->choices)
+        r.files[r.file_count++] = (mixt__checkpoint_file){CLI_CHOICES_FILE, c->choices, c->choices_bytes};
     return mixt__saver_save(c->saver, &r);
 }
 
@@ -147,6 +163,7 @@ void cli_checkpoints_close(cli_checkpoints *c)
 {
     mixt__saver_stop(c->saver);
     json_decref(c->surroundings);
+    mixt__free(c->choices);
     free(c->config);
     *c = (cli_checkpoints){0};
 }

@@ -9,6 +9,8 @@
 #include "cli/run_dir.h"
 #include "train/checkpoint.h"
 
+#define CLI_CHOICES_FILE "choices.txt"
+
 typedef struct cli_checkpoints {
     cli_experiment *e; // borrowed, as all three
     const cli_run_dir *dir;
@@ -17,6 +19,8 @@ typedef struct cli_checkpoints {
     json_t *surroundings;
     char *config; // the resolved configuration as YAML
     size_t config_bytes;
+    char *choices; // algorithms that the device chose; NULL: it chooses none
+    size_t choices_bytes;
     int64_t every, keep;
     double interval; // seconds; 0: none
     double last;     // when the last one was made, or the run began

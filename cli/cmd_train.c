@@ -87,12 +87,14 @@ static mixt_status begin(cli_experiment *e, mixt__config *config, cli_resume *re
 
 static mixt_status train(const cli_args *args, mixt__config *config, cli_resume *resume)
 {
-    cli_experiment e;
+    cli_experiment e = {0};
     cli_run_dir dir = {0};
     cli_train_result result = {0};
     char path[1200];
     bool quiet = cli_flag(args, "quiet") || cli_flag(args, "json");
-    mixt_status status = cli_experiment_open(&e, config);
+    mixt_status status = resume ? cli_resume_choose(resume, config) : MIXT_OK;
+    if (status == MIXT_OK)
+        status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
         status = begin(&e, config, resume, quiet, &dir);
     if (status == MIXT_OK)

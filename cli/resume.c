@@ -5,10 +5,12 @@
 #include "base/status.h"
 #include "cli/checkpoints.h"
 #include "config/value.h"
+#include "store/file.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /** How a key may differ from the run's. */
 typedef enum change { CHANGE_NEVER, CHANGE_FREE, CHANGE_BITS } change; // BITS: the run goes on, other bits come out
@@ -28,13 +30,14 @@ static change change_of(mixt__config_key key)
         {MIXT_KEY_TRAIN_LOG_EVERY, CHANGE_FREE},
         {MIXT_KEY_TRAIN_VALIDATE_EVERY, CHANGE_FREE},
         {MIXT_KEY_TRAIN_EARLY_STOP, CHANGE_FREE},
+        {MIXT_KEY_DATA_THREADS, CHANGE_FREE},
         {MIXT_KEY_DEVICE, CHANGE_BITS},
         {MIXT_KEY_THREADS, CHANGE_BITS},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rules[i].key == key)
             return rules[i].change;
-    return CHANGE_NEVER;
+    return strncmp(mixt__config_table[key].name, "verify.", 7) ? CHANGE_NEVER : CHANGE_FREE; // not read in training
 }
 
 static json_t *value_text(const mixt__config *config, mixt__config_key key)
@@ -177,6 +180,23 @@ int cli_resume_open(cli_resume *r, const cli_args *args, const char *run, mixt__
     if (status != CLI_OK)
         return status;
     return check_config(r, *config) == MIXT_OK && read_state(r, *config) == MIXT_OK ? CLI_OK : cli_failed();
+}
+
+mixt_status cli_resume_choose(const cli_resume *r, const mixt__config *config)
+{
+    char path[MIXT_CHECKPOINT_PATH + 64];
+    const mixt__backend *backend;
+    mixt__file_map map;
+    snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : "", CLI_CHOICES_FILE);
+    if (!r->checkpoint || access(path, F_OK))
+        return MIXT_OK;
+    MIXT_TRY(mixt__device_open(mixt__config_string(config, MIXT_KEY_DEVICE), &backend));
+    if (!backend->choose)
+        return MIXT_OK;
+    MIXT_TRY(mixt__file_map_open(path, &map));
+    backend->choose((const char *)map.data, map.bytes);
+    mixt__file_map_close(&map);
+    return MIXT_OK;
 }
 
 /** Device and data must be those of the checkpoint; what only changes the bits is said. */

@@ -104,6 +104,12 @@ typedef struct mixt__backend {
     /** With NULL: a span begins. Else: what the units did since, at least 0.1 s later. False when the device does not
      *  count that. NULL: never known. */
     bool (*activity)(mixt__device_activity *since);
+    /** Algorithms that were timed and chosen so far, as text: writes at most `room` bytes, returns how many there are.
+     * NULL: nothing is timed. */
+    size_t (*choices)(char *text, size_t room);
+    /** Takes over the choices of an earlier run, so that it goes on with the same bits: before anything is compiled.
+     * Those of another GPU or of other libraries are left out. NULL with `choices`. */
+    void (*choose)(const char *text, size_t bytes);
     /* the last three passes of a step: see training.h */
     mixt_status (*gradient_stats)(const mixt__update *update);
     mixt_status (*step_control)(const mixt__update *update);

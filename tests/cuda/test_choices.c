@@ -12,6 +12,7 @@
 #include "backend/cuda/cuda.h"
 
 #include <glob.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 mixt__cuda_device mixt__cuda = {.name = "A GPU (of 1)"};
@@ -154,10 +155,56 @@ static void remove_cache(void)
     rmdir(temp_path("cache"));
 }
 
+/** What a checkpoint carries: in memory that processes share. */
+static struct {
+    size_t bytes;
+    char text[8192];
+} * carried;
+
+static bool prints(int first)
+{
+    put_ten(first);
+    carried->bytes = mixt__cuda_choices_print(NULL, 0);
+    return carried->bytes <= sizeof carried->text &&
+           mixt__cuda_choices_print(carried->text, sizeof carried->text) == carried->bytes;
+}
+
+/** Takes over what another process chose, against what it has itself. */
+static bool adopts(int number)
+{
+    int64_t other[3] = {-1, -1, -1};
+    char key[32];
+    text_key(key, sizeof key, number);
+    mixt__cuda_choice_put(key, other, sizeof other);
+    mixt__cuda_choices_adopt(carried->text, carried->bytes);
+    return has(number) && has(number + 1) && has_not(number + 100);
+}
+
+static bool adopts_nothing(int number)
+{
+    mixt__cuda_choices_adopt(carried->text, carried->bytes);
+    return has_not(number);
+}
+
+/** A run with an empty folder goes on with the choices of its checkpoint; those of another GPU stay out. */
+static void carried_over(void **state)
+{
+    (void)state;
+    carried = mmap(NULL, sizeof *carried, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(carried != MAP_FAILED);
+    setenv("MIXT_CACHE", "/dev/null/none", 1);
+    assert_true(in_child(prints, 30));
+    assert_true(in_child(has_not, 305));
+    assert_true(in_child(adopts, 305));
+    carried->text[3] ^= 1; // inside the GPU's name
+    assert_true(in_child(adopts_nothing, 306));
+    munmap(carried, sizeof *carried);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(many_processes), cmocka_unit_test(damaged_lines),
-                                       cmocka_unit_test(no_folder)};
+                                       cmocka_unit_test(no_folder), cmocka_unit_test(carried_over)};
     temp_folder_make();
     setenv("MIXT_CACHE", temp_path("cache/deep"), 1);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ for model in conv gpt; do
     start=$(now)
     "$mixt" train $model.yaml out=pace-$model -q device=$device threads=2 train.steps=200 train.checkpoint_every=1 || exit 1
     pace=$(((($(now) - start) / 1000000 - startup) * 1000 / 200 + 1)) # microseconds a step that is saved
-    steps=$((kills * 1000 * 1000 / pace + 50))
+    steps=$((kills * 1500 * 1000 / pace + 50))
     settings=(device=$device threads=2 train.steps=$steps)
     "$mixt" train $model.yaml out=whole-$model -q "${settings[@]}" || exit 1
     saves=0

@@ -23,7 +23,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_LIMIT = 256, BYTES_LIMIT = 256, LINE_LIMIT = KEY_LIMIT + 2 * BYTES_LIMIT + 32, PATH_LIMIT = 1024 };
+enum {
+    KEY_LIMIT = 256,
+    BYTES_LIMIT = 256,
+    LINE_LIMIT = KEY_LIMIT + 2 * BYTES_LIMIT + 32,
+    PATH_LIMIT = 1024,
+    NAME_LIMIT = 384
+};
 
 typedef struct entry {
     char key[KEY_LIMIT];
@@ -125,17 +131,24 @@ static bool find_folder(char *path, size_t size)
     return length > 0 && (size_t)length < size && make_folders(path);
 }
 
-static void find_path(void)
+/** What the choices hold for: the GPU and the libraries' versions. */
+static void name_machine(char *name, size_t size)
 {
-    char folder[PATH_LIMIT - 256], gpu[sizeof mixt__cuda.name];
-    if (!find_folder(folder, sizeof folder))
-        return;
+    char gpu[sizeof mixt__cuda.name];
     memcpy(gpu, mixt__cuda.name, sizeof gpu);
     for (char *c = gpu; *c; c++)
         if (!isalnum((unsigned char)*c))
             *c = '-';
-    snprintf(table.path, sizeof table.path, "%s/choices-%s-cublaslt%zu-cudnn%zu.txt", folder, gpu, cublasLtGetVersion(),
-             cudnnGetVersion());
+    snprintf(name, size, "%s-cublaslt%zu-cudnn%zu", gpu, cublasLtGetVersion(), cudnnGetVersion());
+}
+
+static void find_path(void)
+{
+    char folder[PATH_LIMIT - NAME_LIMIT - 32], name[NAME_LIMIT];
+    if (!find_folder(folder, sizeof folder))
+        return;
+    name_machine(name, sizeof name);
+    snprintf(table.path, sizeof table.path, "%s/choices-%s.txt", folder, name);
 }
 
 static void read_file(void)
@@ -196,10 +209,12 @@ bool mixt__cuda_choice_get(const char *key, void *choice, size_t bytes)
 {
     pthread_mutex_lock(&table.lock);
     load();
-    const entry *e = find(key);
+    entry *e = find(key);
     bool found = e && e->bytes == bytes;
-    if (found)
+    if (found) {
         memcpy(choice, e->value, bytes);
+        e->ours = true; // in use: what others choose later does not change what this run is made of
+    }
     pthread_mutex_unlock(&table.lock);
     return found;
 }
@@ -215,5 +230,51 @@ void mixt__cuda_choice_put(const char *key, const void *choice, size_t bytes)
     load();
     keep(&e);
     save();
+    pthread_mutex_unlock(&table.lock);
+}
+
+size_t mixt__cuda_choices_print(char *text, size_t room)
+{
+    char name[NAME_LIMIT], *all = NULL;
+    size_t bytes = 0;
+    FILE *stream = open_memstream(&all, &bytes);
+    if (!stream)
+        return 0;
+    name_machine(name, sizeof name);
+    fprintf(stream, "%s\n", name);
+    pthread_mutex_lock(&table.lock);
+    for (int64_t i = 0; i < table.count; i++)
+        if (table.list[i].ours)
+            print(stream, &table.list[i]);
+    pthread_mutex_unlock(&table.lock);
+    if (fclose(stream))
+        bytes = 0;
+    if (room)
+        memcpy(text, all, bytes < room ? bytes : room);
+    free(all);
+    return bytes;
+}
+
+void mixt__cuda_choices_adopt(const char *text, size_t bytes)
+{
+    char name[NAME_LIMIT], line[LINE_LIMIT];
+    const char *end = text + bytes;
+    entry e;
+    name_machine(name, sizeof name);
+    size_t length = strlen(name);
+    if (bytes <= length || memcmp(text, name, length) || text[length] != '\n')
+        return;
+    pthread_mutex_lock(&table.lock);
+    load();
+    for (const char *at = text + length + 1; at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        size_t width = (size_t)((newline ? newline : end) - at);
+        snprintf(line, sizeof line, "%.*s", (int)(width < sizeof line ? width : sizeof line - 1), at);
+        if (parse(line, &e)) {
+            e.ours = true;
+            keep(&e);
+        }
+        at += width + 1;
+    }
     pthread_mutex_unlock(&table.lock);
 }

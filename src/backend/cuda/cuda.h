@@ -74,6 +74,9 @@ double mixt__cuda_time(mixt_status (*run)(void *argument), void *argument);
 /** The choice made earlier for this key, of exactly `bytes` bytes; false: none. */
 bool mixt__cuda_choice_get(const char *key, void *choice, size_t bytes);
 void mixt__cuda_choice_put(const char *key, const void *choice, size_t bytes);
+/** All choices as text, and back: see mixt__backend. */
+size_t mixt__cuda_choices_print(char *text, size_t room);
+void mixt__cuda_choices_adopt(const char *text, size_t bytes);
 
 static inline int64_t mixt__ceil_div(int64_t a, int64_t b)
 {
