@@ -142,6 +142,8 @@ void mixt__tokenizer_close(mixt__tokenizer *t)
 static mixt_status append(void *user, const uint32_t *ids, int64_t count)
 {
     mixt__tokens *tokens = user;
+    if (!count)
+        return MIXT_OK;
     MIXT_TRY(mixt__tokens_reserve(tokens, count));
     if (count) // no tokens: perhaps no array either
         memcpy(tokens->ids + tokens->count, ids, (size_t)count * sizeof *ids);

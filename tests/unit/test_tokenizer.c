@@ -168,6 +168,8 @@ static int64_t make_soup(unsigned char *text, uint64_t seed, bool bytes)
 static mixt_status gather(void *user, const uint32_t *ids, int64_t count)
 {
     mixt__tokens *tokens = user;
+    if (!count)
+        return MIXT_OK;
     check_ok(mixt__tokens_reserve(tokens, count));
     memcpy(tokens->ids + tokens->count, ids, (size_t)count * sizeof *ids);
     tokens->count += count;
