@@ -1,7 +1,11 @@
 /* Opening a set by its spec, and batches of it. The table of kinds is the only place that knows them all. */
 #include "data/data.h"
 
+#include "base/threads.h"
+
 #include <math.h>
+#include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 static const mixt__data_kind *const kinds[] = {
@@ -249,6 +253,52 @@ mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number
     return mixt__data_batch_piece(data, batch, number, 0, batch, input, target);
 }
 
+/** Samples first + begin to first + end into their places in the buffers. */
+static mixt_status read_range(const mixt_data *data, int64_t first, int64_t begin, int64_t end, void *input,
+                              void *target)
+{
+    for (int64_t k = begin; k < end; k++)
+        MIXT_TRY(write_sample(data, first + k, -1, k, input, target));
+    return MIXT_OK;
+}
+
+/** A read that all threads share, and the failure of its earliest sample. */
+typedef struct shared_read {
+    const mixt_data *data;
+    int64_t first, bad;
+    void *input, *target;
+    pthread_mutex_t lock;
+    mixt_status status;
+    char error[2048];
+} shared_read;
+
+static void read_part(void *argument, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    shared_read *r = argument;
+    mixt_status status = read_range(r->data, r->first, begin, end, r->input, r->target);
+    if (status == MIXT_OK)
+        return;
+    pthread_mutex_lock(&r->lock);
+    if (r->status == MIXT_OK || begin < r->bad) {
+        r->status = status;
+        r->bad = begin;
+        snprintf(r->error, sizeof r->error, "%s", mixt_error_text()); // this thread's text is not the caller's
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
+static mixt_status read_together(const mixt_data *data, int64_t first, int64_t count, void *input, void *target)
+{
+    shared_read r = {.data = data, .first = first, .input = input, .target = target, .status = MIXT_OK};
+    pthread_mutex_init(&r.lock, NULL);
+    mixt__parallel(count, 1, read_part, &r);
+    pthread_mutex_destroy(&r.lock);
+    if (r.status != MIXT_OK)
+        mixt__error_set(r.error);
+    return r.status;
+}
+
 mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
                            int64_t *valid)
 {
@@ -261,8 +311,8 @@ mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, 
                           (long long)data->info.samples);
     if (count > data->info.samples - first)
         count = data->info.samples - first;
-    for (int64_t k = 0; k < count; k++)
-        MIXT_TRY(write_sample(data, first + k, -1, k, input, target));
+    MIXT_TRY(data->kind->slow ? read_together(data, first, count, input, target)
+                              : read_range(data, first, 0, count, input, target));
     *valid = count;
     return MIXT_OK;
 }

@@ -27,6 +27,7 @@ typedef struct mixt__data_kind {
     mixt_status (*sample)(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
     /** Frees data->state; also after an open that failed half way. */
     void (*close)(mixt_data *data);
+    bool slow; // a sample takes a millisecond rather than a microsecond: mixt_data_read uses all threads
 } mixt__data_kind;
 
 struct mixt_data {

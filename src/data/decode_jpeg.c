@@ -11,6 +11,9 @@
 #include <jpeglib.h>
 #include <jerror.h>
 
+/** A header of some bytes can claim any size: blank pictures take a byte for about 57 pixels, photographs for 4. */
+enum { PIXELS_A_BYTE = 256, SMALL = 256 };
+
 typedef struct decoder {
     struct jpeg_decompress_struct jpeg;
     struct jpeg_error_mgr errors;
@@ -51,8 +54,10 @@ static bool decode(decoder *d, const unsigned char *bytes, int64_t size)
     jpeg_create_decompress(&d->jpeg);
     jpeg_mem_src(&d->jpeg, bytes, (unsigned long)size);
     jpeg_read_header(&d->jpeg, TRUE);
-    if ((int64_t)d->jpeg.image_width * d->jpeg.image_height > MIXT_PICTURE_PIXELS) {
-        snprintf(d->text, sizeof d->text, "%u x %u pixels are too many", d->jpeg.image_width, d->jpeg.image_height);
+    int64_t pixels = (int64_t)d->jpeg.image_width * d->jpeg.image_height;
+    if (pixels > MIXT_PICTURE_PIXELS || pixels / PIXELS_A_BYTE > size + SMALL) {
+        snprintf(d->text, sizeof d->text, "its %lld bytes claim %u x %u pixels: too many", (long long)size,
+                 d->jpeg.image_width, d->jpeg.image_height);
         longjmp(d->back, 1);
     }
     bool inks = d->jpeg.jpeg_color_space == JCS_CMYK || d->jpeg.jpeg_color_space == JCS_YCCK;

@@ -347,4 +347,5 @@ const mixt__data_kind mixt__data_images = {
     .open = open_images,
     .sample = sample_images,
     .close = close_images,
+    .slow = true,
 };
