@@ -141,6 +141,9 @@ static mixt_trainer_options trainer_options(cli_experiment *e)
     o.scale_interval = number(e, MIXT_KEY_TRAIN_SCALE_INTERVAL);
     o.scale_hysteresis = (int)number(e, MIXT_KEY_TRAIN_SCALE_HYSTERESIS);
     o.seed = (uint64_t)number(e, MIXT_KEY_SEED);
+    o.freeze = text(e, MIXT_KEY_TRAIN_FREEZE);
+    o.lr_groups = text(e, MIXT_KEY_TRAIN_LR_GROUPS);
+    o.decay_groups = text(e, MIXT_KEY_TRAIN_DECAY_GROUPS);
     o.inject_overflow = number(e, MIXT_KEY_TRAIN_INJECT_OVERFLOW);
     return o;
 }

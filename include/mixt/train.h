@@ -63,11 +63,14 @@ typedef struct mixt_trainer_options {
     int64_t warmup, decay_steps, total_steps; /**< in updates; total_steps is where cosine, linear and onecycle end */
     const char *loss_scale; /**< "auto" (default: dynamic with FP16, else none), "dynamic", "none", or a number */
     float scale_init, scale_growth, scale_backoff, scale_floor, scale_ceiling; /**< 65536, 2, 0.5, 1, 2^24 */
-    int64_t scale_interval;  /**< clean updates before growth; default 2000 */
-    int scale_hysteresis;    /**< overflows in a row before backoff; default 1 */
-    uint64_t seed;           /**< of weights and dropout; default 0 */
-    bool no_fusion;          /**< compile without pointwise fusion */
-    int64_t inject_overflow; /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
+    int64_t scale_interval;   /**< clean updates before growth; default 2000 */
+    int scale_hysteresis;     /**< overflows in a row before backoff; default 1 */
+    uint64_t seed;            /**< of weights and dropout; default 0 */
+    const char *freeze;       /**< globs of parameters, "h.0, wte*": neither gradient nor update; default: none */
+    const char *lr_groups;    /**< "glob=factor, …" of the learning rate; the last match counts; default: 1 for all */
+    const char *decay_groups; /**< "glob=weight decay, …", for parameters that decay at all */
+    bool no_fusion;           /**< compile without pointwise fusion */
+    int64_t inject_overflow;  /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
 } mixt_trainer_options;
 mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
 #define mixt_trainer_new(model, ...) mixt_trainer_new_with((model), &(mixt_trainer_options){__VA_ARGS__})
@@ -132,17 +135,17 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *trainer, const mixt_sample_sh
 mixt_status mixt_trainer_save(mixt_trainer *trainer, const char *path);
 mixt_status mixt_trainer_load(mixt_trainer *trainer, const char *path);
 
-/** All that training goes on from, as a folder: weights, moments, running statistics, loss scale, step counts, the place in
- *  the data and in the random numbers, with checksums. Written whole or not at all; an earlier checkpoint of that name is
- *  replaced, anything else refused. */
+/** All that training goes on from, as a folder: weights, moments, running statistics, loss scale, step counts, the
+ * place in the data and in the random numbers, with checksums. Written whole or not at all; an earlier checkpoint of
+ * that name is replaced, anything else refused. */
 mixt_status mixt_trainer_checkpoint(mixt_trainer *trainer, const char *folder);
-/** Puts a trainer, made and compiled as the one that was saved, into that state: further steps give the same bits as if it had
- *  never stopped. Refused, with what differs, when settings or model are not the same; total_steps may differ. */
+/** Puts a trainer, made and compiled as the one that was saved, into that state: further steps give the same bits as if
+ * it had never stopped. Refused, with what differs, when settings or model are not the same; total_steps may differ. */
 mixt_status mixt_trainer_restore(mixt_trainer *trainer, const char *folder);
 
 /** Bytes by role, exact before anything is allocated. */
 typedef struct mixt_memory {
-    size_t masters, copies, gradients, moments, state; /**< parameters in each role; running statistics */
+    size_t masters, copies, gradients, moments, state; /**< parameters in each role; running statistics, frozen ones */
     size_t activations, workspace, batches, control;   /**< planned arena; scratch; input buffers; step control */
     size_t total;                                      /**< sum of the above: what will be allocated */
     size_t allocated;                                  /**< measured; 0 before the first step */

@@ -24,10 +24,10 @@ mixt_status mixt_trainer_param(const mixt_trainer *t, int64_t index, mixt_param_
 {
     MIXT_TRY(need_params(t, index));
     const mixt__param *p = &t->core.params->table[index];
-    *info = (mixt_param_info){.name = p->name, .rank = p->shape.rank, .count = p->count, .trainable = p->trainable};
+    *info = (mixt_param_info){
+        .name = p->name, .rank = p->shape.rank, .count = p->count, .trainable = p->trainable && !p->frozen};
     memcpy(info->dims, p->shape.dims, sizeof info->dims);
-    int32_t segment = t->core.params->segment_of[index];
-    info->copy = segment >= 0 ? t->core.params->segments[segment].low : MIXT_DTYPE_NONE;
+    info->copy = t->core.params->copies[index].dtype;
     return MIXT_OK;
 }
 

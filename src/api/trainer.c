@@ -10,8 +10,9 @@
 static mixt_status take_options(mixt_trainer *t, const mixt_trainer_options *options)
 {
     t->options = *options;
-    const char **strings[] = {&t->options.precision, &t->options.optimizer, &t->options.schedule,
-                              &t->options.loss_scale};
+    const char **strings[] = {&t->options.precision,   &t->options.optimizer, &t->options.schedule,
+                              &t->options.loss_scale,  &t->options.freeze,    &t->options.lr_groups,
+                              &t->options.decay_groups};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&t->context->arena, *strings[i]);
@@ -36,7 +37,7 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
     if (status == MIXT_OK)
         status = mixt__policy_load(options->precision ? options->precision : "fp32", &t->policy);
     if (status == MIXT_OK)
-        status = mixt__trainer_settings_parse(options, mixt__policy_uses(&t->policy.policy, MIXT_DTYPE_FP16),
+        status = mixt__trainer_settings_parse(&t->options, mixt__policy_uses(&t->policy.policy, MIXT_DTYPE_FP16),
                                               &t->core.settings);
     t->core.settings.policy = t->policy.policy;
     if (mixt__context_note(context, status) != MIXT_OK) {

@@ -66,6 +66,7 @@ typedef struct mixt__param {
     mixt__init_kind init;
     float init_scale;              // standard deviation, or half-width of the uniform range
     bool trainable;                // false: running statistics
+    bool frozen;                   // training leaves it as it is: no gradient, no update
     bool decay;                    // weight decay applies (matrices and kernels, not biases and norms)
     int32_t value;                 // FP32 value; 0 until used
     int32_t low[MIXT_DTYPE_COUNT]; // working copies by format; 0: none

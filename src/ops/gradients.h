@@ -11,7 +11,7 @@
 struct mixt__gradients {
     mixt__graph *graph;
     int32_t *grad;    // by value id; 0: none yet
-    bool *wanted;     // by value id: depends on a parameter
+    bool *wanted;     // by value id: depends on a parameter that is trained
     int64_t capacity; // of both arrays: values of the forward graph
     bool *written;    // by parameter: its gradient has a writer already
     const char *layer;

@@ -56,8 +56,38 @@ static double flops(const mixt__graph *graph, const mixt__node *node)
     return 8.0 * (double)mixt__shape_count(&mixt__in(graph, node, 0)->shape);
 }
 
+/** out = a · b, or a - b, in FP32. */
+static mixt_status combine(mixt__gradients *g, mixt__pw_code code, int32_t a, int32_t b, int32_t *out)
+{
+    return mixt__gradient_pointwise(g, (mixt__pw_instr){.code = code}, (int32_t[]){a, b}, 2, MIXT_DTYPE_FP32, out);
+}
+
+/** Batch norm with statistics that do not depend on src: an affine map of each channel. */
+static mixt_status grad_fixed(mixt__gradients *g, const mixt__node *node)
+{
+    int32_t x = node->in[0], weight = node->in[1], bias = node->in[2], mean = node->out[1], rstd = node->out[2];
+    int32_t dy = mixt__gradient_of(g, node->out[0]), t;
+    mixt__reduce_attrs channels = {.axes = (1u << (g->graph->values[x].shape.rank - 1)) - 1};
+    if (mixt__gradient_wanted(g, x)) {
+        MIXT_TRY(combine(g, MIXT_PW_MUL, weight, rstd, &t));
+        MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_MUL}, (int32_t[]){dy, t}, 2,
+                                          g->graph->values[x].dtype, &t));
+        MIXT_TRY(mixt__gradient_add(g, x, t));
+    }
+    if (mixt__gradient_wanted(g, weight)) {
+        MIXT_TRY(combine(g, MIXT_PW_SUB, x, mean, &t));
+        MIXT_TRY(combine(g, MIXT_PW_MUL, t, rstd, &t));
+        MIXT_TRY(combine(g, MIXT_PW_MUL, t, dy, &t));
+        MIXT_TRY(mixt__gradient_emit(g, &mixt__op_reduce, &channels, &t, 1, &weight));
+    }
+    return mixt__gradient_wanted(g, bias) ? mixt__gradient_emit(g, &mixt__op_reduce, &channels, &dy, 1, &bias)
+                                          : MIXT_OK;
+}
+
 static mixt_status grad(mixt__gradients *g, const mixt__node *node)
 {
+    if (node->op == &mixt__op_batch_norm && !((const mixt__norm_attrs *)node->attrs)->training)
+        return grad_fixed(g, node);
     const mixt__op *op = node->op == &mixt__op_batch_norm ? &mixt__op_batch_norm_grad : &mixt__op_layer_norm_grad;
     int32_t in[5] = {node->in[0], node->in[1], node->out[1], node->out[2], mixt__gradient_of(g, node->out[0])};
     return mixt__gradient_emit(g, op, node->attrs, in, 5, node->in);

@@ -7,8 +7,10 @@
 static void find_wanted(mixt__gradients *g)
 {
     mixt__graph *graph = g->graph;
-    for (int64_t v = 1; v < graph->value_count; v++)
-        g->wanted[v] = graph->values[v].role == MIXT_ROLE_PARAM;
+    for (int64_t v = 1; v < graph->value_count; v++) {
+        const mixt__value *value = &graph->values[v];
+        g->wanted[v] = value->role == MIXT_ROLE_PARAM && !graph->params[value->param].frozen;
+    }
     for (int64_t i = 0; i < graph->node_count; i++) {
         const mixt__node *n = &graph->nodes[i];
         bool wanted = false;

@@ -15,18 +15,22 @@ static int64_t padded(int64_t count)
     return (count + SEGMENT_ALIGNMENT - 1) / SEGMENT_ALIGNMENT * SEGMENT_ALIGNMENT;
 }
 
+/** Copies of all parameters, frozen ones too; the optimizer finds those it writes in its segments. */
 static void lay_out_copies(mixt__params *p, const mixt__graph *graph)
 {
     memset(p->low_total, 0, sizeof p->low_total);
-    for (int64_t s = 0; s < p->segment_count; s++) {
-        mixt__segment *segment = &p->segments[s];
-        segment->low = MIXT_DTYPE_NONE;
+    for (int64_t i = 0; i < p->count; i++) {
+        mixt__param_copy *copy = &p->copies[i];
+        *copy = (mixt__param_copy){.dtype = MIXT_DTYPE_NONE};
         for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
-            if (graph->params[segment->param].low[d]) {
-                segment->low = (mixt_dtype)d;
-                segment->low_offset = p->low_total[d];
-                p->low_total[d] += padded(segment->count);
+            if (graph->params[i].low[d]) {
+                *copy = (mixt__param_copy){.dtype = (mixt_dtype)d, .offset = p->low_total[d]};
+                p->low_total[d] += padded(p->table[i].count);
             }
+        if (p->segment_of[i] < 0)
+            continue;
+        p->segments[p->segment_of[i]].low = copy->dtype;
+        p->segments[p->segment_of[i]].low_offset = copy->offset;
     }
 }
 
@@ -36,7 +40,7 @@ static void lay_out(mixt__params *p, const mixt__graph *graph)
         const mixt__param *param = &p->table[i];
         p->segment_of[i] = -1;
         p->state_offset[i] = -1;
-        if (!param->trainable) {
+        if (!param->trainable || param->frozen) {
             p->state_offset[i] = p->state_total;
             p->state_total += padded(param->count);
             continue;
@@ -64,7 +68,8 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
     p->segments = mixt__alloc(n * sizeof *p->segments);
     p->segment_of = mixt__alloc(n * sizeof *p->segment_of);
     p->state_offset = mixt__alloc(n * sizeof *p->state_offset);
-    bool complete = p->table && p->segments && p->segment_of && p->state_offset;
+    p->copies = mixt__alloc(n * sizeof *p->copies);
+    bool complete = p->table && p->segments && p->segment_of && p->state_offset && p->copies;
     for (int64_t i = 0; complete && i < p->count; i++) {
         p->table[i] = graph->params[i];
         p->table[i].name = mixt__arena_strdup(&p->names, graph->params[i].name);
@@ -113,7 +118,7 @@ mixt_status mixt__params_allocate(mixt__params *p)
 {
     size_t fp32 = (size_t)p->total * sizeof(float);
     MIXT_TRY(take(p, fp32, "parameters", &p->master));
-    MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics", &p->state));
+    MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics and frozen parameters", &p->state));
     if (p->moments >= 0)
         MIXT_TRY(take(p, fp32, "gradients", &p->grad));
     if (p->moments >= 1)
@@ -151,6 +156,7 @@ void mixt__params_free(mixt__params *p)
     mixt__free(p->segments);
     mixt__free(p->segment_of);
     mixt__free(p->state_offset);
+    mixt__free(p->copies);
     mixt__free(p);
 }
 
@@ -211,16 +217,16 @@ mixt_status mixt__params_refresh_copies(mixt__params *p)
     float *values = mixt__alloc_uninit((size_t)largest(p) * sizeof *values);
     void *low = mixt__alloc_uninit((size_t)largest(p) * sizeof *values);
     mixt_status status = values && low ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to round the parameters");
-    for (int64_t s = 0; status == MIXT_OK && s < p->segment_count; s++) {
-        const mixt__segment *segment = &p->segments[s];
-        if (segment->low == MIXT_DTYPE_NONE)
+    for (int32_t i = 0; status == MIXT_OK && i < p->count; i++) {
+        const mixt__param_copy *copy = &p->copies[i];
+        if (copy->dtype == MIXT_DTYPE_NONE)
             continue;
-        size_t size = mixt_dtype_size(segment->low);
-        status = mixt__params_get(p, segment->param, values);
-        mixt__narrow(segment->low)(low, values, segment->count);
+        size_t size = mixt_dtype_size(copy->dtype);
+        status = mixt__params_get(p, i, values);
+        mixt__narrow(copy->dtype)(low, values, p->table[i].count);
         if (status == MIXT_OK)
-            status = p->backend->upload((char *)p->low[segment->low] + (size_t)segment->low_offset * size, low,
-                                        (size_t)segment->count * size);
+            status = p->backend->upload((char *)p->low[copy->dtype] + (size_t)copy->offset * size, low,
+                                        (size_t)p->table[i].count * size);
     }
     mixt__free(values);
     mixt__free(low);
@@ -261,14 +267,11 @@ mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *v
 
 void *mixt__params_address(const mixt__params *p, const mixt__value *value)
 {
-    if (value->role == MIXT_ROLE_STATE)
-        return p->state + p->state_offset[value->param];
-    const mixt__segment *segment = &p->segments[p->segment_of[value->param]];
     if (value->role == MIXT_ROLE_GRAD)
-        return p->grad + segment->offset;
+        return p->grad + p->segments[p->segment_of[value->param]].offset;
     if (value->dtype == MIXT_DTYPE_FP32)
-        return p->master + segment->offset;
-    return (char *)p->low[value->dtype] + (size_t)segment->low_offset * mixt_dtype_size(value->dtype);
+        return address(p, value->param);
+    return (char *)p->low[value->dtype] + (size_t)p->copies[value->param].offset * mixt_dtype_size(value->dtype);
 }
 
 mixt_status mixt__params_match(const mixt__params *p, const mixt__graph *graph)

@@ -1,20 +1,28 @@
 /* All parameters of a model in flat arenas, one per role, cut alike: FP32 masters, gradients, moments, and the
- * low-precision working copies. Running statistics stand in an arena of their own.
+ * low-precision working copies. Running statistics and frozen parameters, which have neither gradient nor moments,
+ * stand in an arena of their own.
  */
 #ifndef MIXT_RUNTIME_PARAMS_H
 #define MIXT_RUNTIME_PARAMS_H
 
 #include "backend/backend.h"
 
+/** The low-precision working copy of a parameter. */
+typedef struct mixt__param_copy {
+    mixt_dtype dtype; // NONE: it has none
+    int64_t offset;   // in the arena of that format
+} mixt__param_copy;
+
 typedef struct mixt__params {
     const mixt__backend *backend;
     mixt__arena names;
     mixt__param *table; // copy of the graph's table, names included
     int64_t count;
-    mixt__segment *segments; // one per trainable parameter, in table order
+    mixt__segment *segments; // one per parameter that is trained, in table order
     int64_t segment_count;
-    int32_t *segment_of;                                     // by parameter; -1: a running statistic
-    int64_t *state_offset;                                   // by parameter; -1: trainable
+    int32_t *segment_of;                                     // by parameter; -1: a running statistic, or frozen
+    int64_t *state_offset;                                   // by parameter; -1: it has a segment
+    mixt__param_copy *copies;                                // by parameter
     int64_t total, state_total, low_total[MIXT_DTYPE_COUNT]; // elements
     int moments;                                             // per parameter
     float *master, *grad, *moment1, *moment2, *state;

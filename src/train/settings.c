@@ -133,6 +133,9 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, bool use
     s->accumulate = o->accumulate ? o->accumulate : 1;
     s->seed = o->seed;
     s->no_fusion = o->no_fusion;
+    s->freeze = o->freeze;
+    s->lr_groups = o->lr_groups;
+    s->decay_groups = o->decay_groups;
     s->inject_overflow = o->inject_overflow;
     if (s->batch < 1 || s->accumulate < 1)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld, accumulate %lld: both must be at least 1",

@@ -4,6 +4,7 @@
 #include "data/prefetch.h"
 #include "ops/attrs.h"
 #include "ops/ops.h"
+#include "train/finetune.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,7 +32,9 @@ static mixt_status compile(mixt__trainer *t, const mixt__batch_spec *spec, bool 
     mixt__compile_options options = {
         .policy = t->settings.policy, .backward = training, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
-    mixt_status status = mixt__passes_run(source, &options, &graph);
+    mixt_status status = mixt__freeze(source, t->settings.freeze);
+    if (status == MIXT_OK)
+        status = mixt__passes_run(source, &options, &graph);
     mixt__graph_free(source);
     return status == MIXT_OK ? mixt__executable_take(graph, t->backend, executable) : status;
 }
@@ -80,6 +83,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
         mixt__segment *segment = &t->params->segments[s];
         segment->weight_decay = t->params->table[segment->param].decay ? t->settings.weight_decay : 0.0f;
     }
+    MIXT_TRY(mixt__groups_apply(t->params, t->settings.lr_groups, t->settings.decay_groups));
     t->workspace_bytes = mixt__update_workspace(t->params->segments, t->params->segment_count);
     return find_backward_order(t);
 }

@@ -28,6 +28,7 @@ typedef struct mixt__trainer_settings {
     int64_t batch, eval_batch, accumulate;
     uint64_t seed;
     bool no_fusion;
+    const char *freeze, *lr_groups, *decay_groups; // lists of globs, borrowed; NULL: none
     int64_t inject_overflow;
 } mixt__trainer_settings;
 

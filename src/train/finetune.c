@@ -1,0 +1,74 @@
+/* Frozen parameters, and settings by group of parameters. */
+#include "train/finetune.h"
+
+#include "base/globs.h"
+#include "graph/op.h"
+#include "ops/attrs.h"
+#include "ops/ops.h"
+
+/** Inputs of a batch norm: source, weight, bias, running mean, running variance. */
+enum { RUNNING_MEAN = 3 };
+
+static mixt_status freeze_statistics(mixt__graph *graph)
+{
+    for (int64_t i = 0; i < graph->node_count; i++) {
+        mixt__node *node = &graph->nodes[i];
+        if (node->op != &mixt__op_batch_norm || !graph->params[graph->values[node->in[RUNNING_MEAN]].param].frozen)
+            continue;
+        mixt__norm_attrs *own = mixt__arena_alloc(&graph->arena, sizeof *own);
+        if (!own)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory to freeze '%s'", node->layer);
+        *own = *(const mixt__norm_attrs *)node->attrs;
+        own->training = false;
+        node->attrs = own;
+    }
+    return MIXT_OK;
+}
+
+static mixt_status freeze(mixt__graph *graph, mixt__globs *globs)
+{
+    int64_t left = 0;
+    for (int64_t i = 0; i < graph->param_count; i++) {
+        mixt__param *p = &graph->params[i];
+        p->frozen = mixt__globs_find(globs, p->name) != NULL;
+        left += p->trainable && !p->frozen;
+    }
+    MIXT_TRY(mixt__globs_check(globs, "train.freeze"));
+    if (!left)
+        return mixt__fail(MIXT_ERROR_CONFIG, "train.freeze leaves no parameter to train");
+    return freeze_statistics(graph);
+}
+
+mixt_status mixt__freeze(mixt__graph *graph, const char *list)
+{
+    mixt__globs globs;
+    if (!list || !*list)
+        return MIXT_OK;
+    MIXT_TRY(mixt__globs_parse(&globs, list, false, "train.freeze"));
+    mixt_status status = freeze(graph, &globs);
+    mixt__globs_free(&globs);
+    return status;
+}
+
+mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, const char *decay_groups)
+{
+    mixt__globs rates, decays;
+    MIXT_TRY(mixt__globs_parse(&rates, lr_groups, true, "train.lr_groups"));
+    mixt_status status = mixt__globs_parse(&decays, decay_groups, true, "train.decay_groups");
+    for (int64_t s = 0; status == MIXT_OK && s < params->segment_count; s++) {
+        mixt__segment *segment = &params->segments[s];
+        const mixt__param *p = &params->table[segment->param];
+        const mixt__glob *rate = mixt__globs_find(&rates, p->name), *decay = mixt__globs_find(&decays, p->name);
+        if (rate)
+            segment->lr_scale = (float)rate->value;
+        if (decay && p->decay)
+            segment->weight_decay = (float)decay->value;
+    }
+    if (status == MIXT_OK)
+        status = mixt__globs_check(&rates, "train.lr_groups");
+    if (status == MIXT_OK)
+        status = mixt__globs_check(&decays, "train.decay_groups");
+    mixt__globs_free(&rates);
+    mixt__globs_free(&decays);
+    return status;
+}

@@ -1,0 +1,15 @@
+/* Training some parameters and not others, or not all alike. */
+#ifndef MIXT_TRAIN_FINETUNE_H
+#define MIXT_TRAIN_FINETUNE_H
+
+#include "runtime/params.h"
+
+/** Marks the parameters that a list of globs names (base/globs.h; NULL: none) as frozen. A batch norm whose running
+ * mean is among them normalises with its running statistics, and does not change them. Fails when a glob matches
+ * nothing or nothing is left to train. */
+mixt_status mixt__freeze(mixt__graph *graph, const char *list);
+
+/** Sets factors of the learning rate and weight decays of segments; a decay only where there is one at all. */
+mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, const char *decay_groups);
+
+#endif

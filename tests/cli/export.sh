@@ -1,0 +1,104 @@
+#!/bin/bash
+# Weights out and back through the command: bits, refusals, new heads, frozen layers. Usage: export.sh MIXT
+set -u
+mixt=$(realpath "$1")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+cd "$work" || exit 1
+
+seq 1 2000 >text.txt
+cat >gpt.yaml <<'YAML'
+model: gpt
+precision: fp32
+device: cpu
+threads: 2
+net: {layers: 2, width: 16, heads: 2}
+data: {kind: text, path: text.txt, seq: 16}
+train: {steps: 2, batch: 4, lr: 0.01}
+YAML
+sed 's/model: gpt/model: bert_mlm/' gpt.yaml >bert.yaml
+cat >resnet.yaml <<'YAML'
+model: resnet
+precision: fp32
+device: cpu
+threads: 2
+net: {depth: 18, width: 4}
+data: {kind: digits, limit: 64}
+train: {steps: 2, batch: 8, lr: 0.01}
+YAML
+still="train.steps=1 train.lr=0 train.weight_decay=0"
+
+# train CONFIG RUN SETTING...: must succeed
+train() {
+    local config=$1 run=$2
+    shift 2
+    "$mixt" train "$config" out="$run" -q "$@" 2>err || { fail "train $run $*: status $?"; cat err; }
+}
+# refused TEXT COMMAND...: must fail with status 1 and say TEXT
+refused() {
+    local text=$1
+    shift
+    "$@" >out 2>err
+    local status=$?
+    [ $status = 1 ] || fail "$*: status $status"
+    grep -qF -- "$text" err || { fail "$*: says nothing of '$text'"; cat err; }
+}
+same_weights() { cmp -s "$1/model.safetensors" "$2/model.safetensors"; }
+
+# ---- out and back: every bit in FP32, twice the same ----
+for model in gpt bert; do
+    train $model.yaml $model
+    "$mixt" export $model >out || fail "export $model"
+    grep -q '"model_type"' $model/export/config.json || fail "$model: no config.json"
+    train $model.yaml $model-back init=$model/export $still
+    same_weights $model $model-back || fail "$model: weights changed on the way out and back"
+    train $model.yaml $model-own init=$model/model.safetensors $still
+    same_weights $model $model-own || fail "$model: weights changed through mixt's own file"
+done
+train resnet.yaml resnet
+"$mixt" export resnet --out resnet-out --json | grep -q '"tensors":122' || fail "resnet18 has not 122 tensors"
+grep -q '"architecture": "resnet18"' resnet-out/config.json || fail "resnet: config.json"
+train resnet.yaml resnet-back init=resnet-out train.freeze='conv1,bn1,layer*' $still
+same_weights resnet resnet-back || fail "resnet: weights changed on the way out and back"
+
+# ---- half the size ----
+"$mixt" export gpt --dtype bf16 --out half >out || fail "export bf16"
+[ $(($(stat -c %s half/model.safetensors) * 2)) -lt $(($(stat -c %s gpt/export/model.safetensors) + 8192)) ] || fail "bf16 is not half"
+grep -q '"dtype": "bfloat16"' half/config.json || fail "bf16: config.json"
+train gpt.yaml gpt-half init=half $still
+
+# ---- nothing is overwritten, nothing is loaded by halves ----
+refused "exists already" "$mixt" export gpt
+"$mixt" export gpt --overwrite >out || fail "export --overwrite"
+refused "n_head is 2, the model here has 4" "$mixt" train gpt.yaml -q out=bad net.heads=4 init=gpt/export
+refused "n_layer is 2, the model here has 3" "$mixt" train gpt.yaml -q out=bad net.layers=3 init=gpt/export
+cp gpt/export/model.safetensors bare.safetensors # without config.json beside it
+refused "'transformer.h.2.ln_1.weight' ('h.2.ln1.weight' in mixt) is missing: expected [16]" \
+    "$mixt" train gpt.yaml -q out=bad net.layers=3 init=bare.safetensors
+refused "expected a float tensor [256, 32]" "$mixt" train gpt.yaml -q out=bad net.width=32 init=bare.safetensors
+refused "expected a float tensor [256, 32]" "$mixt" train gpt.yaml -q out=bad net.width=32 init=gpt
+refused "cannot be opened" "$mixt" train gpt.yaml -q out=bad init=nowhere.safetensors
+head -c 3000 gpt/export/model.safetensors >cut.safetensors
+refused "cut.safetensors" "$mixt" train gpt.yaml -q out=bad init=cut.safetensors
+refused "'h.7' matches no parameter" "$mixt" train gpt.yaml -q out=bad train.freeze=h.7
+[ -e bad ] && fail "a refused run left a folder"
+
+# ---- a new head, frozen layers ----
+"$mixt" train resnet.yaml out=tuned net.classes=12 init=resnet-out init_new_head=fc train.freeze='conv1,bn1,layer*' 2>err >out ||
+    { fail "fine-tuning"; cat err; }
+grep -q "drawn, not loaded: fc.weight, fc.bias" err || fail "fine-tuning says nothing of the new head"
+"$mixt" export tuned --out tuned-out >out || fail "export tuned"
+refused "expected a float tensor [12," "$mixt" train resnet.yaml -q out=bad net.classes=12 init=resnet-out
+
+# ---- other models keep their names ----
+printf 'model: mlp\ndevice: cpu\nnet: {hidden: [4]}\ndata: {kind: digits, limit: 64}\ntrain: {steps: 1}\n' >mlp.yaml
+train mlp.yaml mlp
+"$mixt" export mlp >out 2>err || fail "export mlp"
+grep -q "keep mixt's names" err || fail "export mlp says nothing of its names"
+train mlp.yaml mlp-back init=mlp/export train.lr=0 train.weight_decay=0
+same_weights mlp mlp-back || fail "mlp: weights changed on the way out and back"
+
+[ $failures = 0 ] || { echo "$failures failures"; exit 1; }
+echo "all well"
