@@ -27,7 +27,7 @@ static void decode(const mixt__tokenizer *tokenizer, const mixt__tokens *tokens,
     size_t length = 0;
     FILE *stream = open_memstream(&back, &length);
     fuzz_require(stream);
-    fuzz_require(mixt__tokenizer_decode(tokenizer, tokens->ids, tokens->count, stream) == MIXT_OK);
+    fuzz_require(mixt__tokenizer_decode(tokenizer, tokens->ids, tokens->count, false, stream) == MIXT_OK);
     fuzz_require(!fclose(stream));
     fuzz_require(!exact || (length == size && !memcmp(back, text, size)));
     free(back);
