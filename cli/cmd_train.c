@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 
 static void print_summary(const cli_experiment *e, const cli_run_dir *dir, const cli_train_result *r)
 {
@@ -126,6 +127,9 @@ static int run(const cli_args *args)
                          file ? "--resume takes the configuration of the run: leave %s out"
                               : "missing argument CONFIG: a YAML file, or a run with --resume RUN",
                          file ? file : "");
+    if (run_path && !*run_path)
+        return cli_usage(args->command, "--resume needs the name of a run directory");
+    signal(SIGPIPE, SIG_IGN); // who reads the result may be gone when it comes: that is a message then, not an end
     int status = run_path ? cli_resume_open(&resume, args, run_path, &config) : cli_config(args, file, &config);
     if (status == CLI_OK && train(args, config, run_path ? &resume : NULL) != MIXT_OK)
         status = cli_failed();

@@ -104,6 +104,14 @@ static mixt_status find_checkpoint(cli_resume *r)
         return mixt__fail(MIXT_ERROR_FORMAT,
                           "%s: none of its %lld checkpoints is whole: there is nothing to go on from; begin a new run",
                           r->run, (long long)count);
+    snprintf(path, sizeof path, "%s/model.safetensors", r->run);
+    struct stat info;
+    if (!count && !stat(path, &info)) // to begin anew would be to lose them
+        return mixt__fail(
+            MIXT_ERROR_FILE,
+            "%s: has its final weights but no checkpoint to go on from (train.checkpoint_every); to train "
+            "them further, begin a new run with init=%s (nothing was changed)",
+            r->run, path);
     return MIXT_OK;
 }
 

@@ -312,6 +312,14 @@ for command in eval generate export; do
 done
 rm -rf x*
 
+# A finished run without checkpoints cannot go on, and must not begin anew over its weights.
+kept=$(cksum run/*)
+"$mixt" train --resume run train.epochs=2 -q >../out 2>../err
+found=$?; check "resuming a run without checkpoints" 1 'final weights but no checkpoint'
+[ "$kept" = "$(cksum run/*)" ] || fail "resuming a run without checkpoints changed it"
+"$mixt" train --resume '' >../out 2>../err
+found=$?; check "resuming an empty name" 2 '--resume needs the name of a run directory'
+
 # Arguments with nothing in them.
 for command in train plan eval; do
     "$mixt" $command '' >../out 2>../err

@@ -187,7 +187,9 @@ train --resume mlp-all train.epochs=6
 cmp -s longer/model.safetensors mlp-all/model.safetensors || fail "a finished run, for longer"
 train --resume mlp-all # complete: nothing to do
 cmp -s longer/model.safetensors mlp-all/model.safetensors || fail "resuming a complete run"
+mv mlp-whole/model.safetensors whole.safetensors # as if it had been killed
 train --resume mlp-whole
+cmp -s mlp-whole/model.safetensors whole.safetensors || fail "a run without a checkpoint, begun anew"
 "$mixt" train mlp.yaml out=busy -q train.epochs=100000 train.checkpoint_every=1000 2>err &
 process=$!
 for _ in $(seq 200); do [ -s busy/metrics.jsonl ] && break; sleep 0.02; done
