@@ -13,25 +13,32 @@
 
 enum { BLOCK_OF_TOKENS = 128 }; // vocabularies are filled up to a multiple of at most this
 
+/** Tokens that count of an open experiment, where its table has more rows; 0: all. */
+static int64_t tokens_of(const cli_experiment *e, int64_t chosen)
+{
+    int64_t classes = mixt_data_describe(e->train)->classes;
+    if (classes < chosen && chosen - classes < BLOCK_OF_TOKENS)
+        return classes;
+    return e->sizes.rows > e->sizes.vocab ? e->sizes.vocab : 0;
+}
+
 /** Tokens of the data, where the model has a few more to fill a block; 0: all of the model's. */
 static mixt_status real_vocab(const cli_args *args, const mixt__config *config, int64_t *vocab)
 {
     int64_t chosen = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
     *vocab = cli_int(args, "vocab");
-    if (*vocab || !chosen)
+    bool tokens = *mixt__config_string(config, MIXT_KEY_DATA_VOCAB) ||
+                  !strcmp(mixt__config_string(config, MIXT_KEY_DATA_KIND), "tokens");
+    if (*vocab || (!chosen && !tokens))
         return MIXT_OK;
     cli_experiment e;
     mixt_status status = cli_experiment_open(&e, config);
-    if (status == MIXT_OK) {
-        int64_t classes = mixt_data_describe(e.train)->classes;
-        *vocab = classes < chosen && chosen - classes < BLOCK_OF_TOKENS ? classes : 0;
-    }
+    if (status == MIXT_OK)
+        *vocab = tokens_of(&e, chosen);
     cli_experiment_close(&e);
     if (status != MIXT_OK)
         return mixt__fail_context(status,
-                                  "net.vocab is %lld; to know how many tokens are real, the data is needed: give "
-                                  "--vocab N instead",
-                                  (long long)chosen);
+                                  "to know how many tokens are real, the data is needed: give --vocab N instead");
     return MIXT_OK;
 }
 

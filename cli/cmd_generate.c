@@ -6,10 +6,12 @@
 #include "cli/experiment.h"
 #include "cli/run_dir.h"
 #include "cli/term.h"
+#include "data/tokenizer.h"
 #include "store/safetensors.h"
 
 #include <jansson.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 static volatile sig_atomic_t stop_requested;
@@ -62,8 +64,8 @@ static void end_text(output *o)
         fflush(o->stream);
 }
 
-/** Rows of the token table in the weights: the vocabulary, whatever the data was. */
-static mixt_status read_vocab(const char *path, int64_t *vocab)
+/** Rows of the token table in the weights: the vocabulary, and perhaps padding. */
+static mixt_status read_rows(const char *path, int64_t *vocab)
 {
     static const char *const tables[] = {"wte.weight", "emb.weight"};
     mixt__safetensors *file;
@@ -78,7 +80,8 @@ static mixt_status read_vocab(const char *path, int64_t *vocab)
 }
 
 /** The run's model as its weights say, without its data. */
-static mixt_status open_model(cli_experiment *e, const char *weights, mixt__model *model, int64_t *context)
+static mixt_status open_model(cli_experiment *e, const mixt__tokenizer *tokenizer, const char *weights,
+                              mixt__model *model, int64_t *context)
 {
     const mixt__zoo_entry *entry;
     const char *name = mixt__config_string(e->config, MIXT_KEY_MODEL);
@@ -91,12 +94,19 @@ static mixt_status open_model(cli_experiment *e, const char *weights, mixt__mode
     *context = info.input_dims[0] = info.input_elements = info.target_elements = seq ? seq : entry->tokens;
     info.input_rank = 1;
     info.target = MIXT_TARGET_TOKENS;
-    MIXT_TRY(read_vocab(weights, &info.classes));
+    MIXT_TRY(read_rows(weights, &info.classes));
     MIXT_TRY(cli_experiment_sizes(e));
+    if (tokenizer->kind != &mixt__tokenizer_bytes) {
+        if (tokenizer->size > info.classes)
+            return mixt__fail(MIXT_ERROR_DATA, "%s has %lld tokens, the vocabulary of data.vocab %lld", weights,
+                              (long long)info.classes, (long long)tokenizer->size);
+        info.classes = tokenizer->size; // the rest is padding
+    }
     return mixt__zoo_model(name, &info, &e->sizes, model);
 }
 
-static mixt_status open_generator(cli_experiment *e, const char *run, mixt_generator **generator)
+static mixt_status open_generator(cli_experiment *e, const mixt__tokenizer *tokenizer, const char *run,
+                                  mixt_generator **generator)
 {
     char weights[4200];
     mixt__model model;
@@ -105,7 +115,7 @@ static mixt_status open_generator(cli_experiment *e, const char *run, mixt_gener
     snprintf(weights, sizeof weights, "%s/model.safetensors", run);
     mixt_context_options where = {.device = mixt__config_string(e->config, MIXT_KEY_DEVICE),
                                   .threads = (int)mixt__config_int(e->config, MIXT_KEY_THREADS)};
-    MIXT_TRY(open_model(e, weights, &model, &options.context));
+    MIXT_TRY(open_model(e, tokenizer, weights, &model, &options.context));
     e->context = mixt_open_with(&where);
     if (!e->context)
         return MIXT_ERROR_DEVICE;
@@ -114,40 +124,56 @@ static mixt_status open_generator(cli_experiment *e, const char *run, mixt_gener
 }
 
 /** The prompt's tokens; without a prompt a text begins as if a line had just ended. */
-static mixt_status prompt_tokens(const char *prompt, int32_t **tokens, int64_t *count)
+static mixt_status prompt_tokens(const mixt__tokenizer *tokenizer, const char *prompt, mixt__tokens *tokens)
 {
     if (!*prompt)
         prompt = "\n";
-    *count = (int64_t)strlen(prompt);
-    *tokens = mixt__alloc((size_t)*count * sizeof **tokens);
-    if (!*tokens)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the prompt");
-    for (int64_t i = 0; i < *count; i++)
-        (*tokens)[i] = (unsigned char)prompt[i];
-    return MIXT_OK;
+    MIXT_TRY(mixt__tokenizer_encode(tokenizer, prompt, (int64_t)strlen(prompt), tokens));
+    if (tokens->count)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "the prompt has no tokens in the vocabulary %s; give one with --prompt",
+                      tokenizer->kind->name);
 }
 
 typedef struct sample {
     const cli_args *args;
+    const mixt__tokenizer *tokenizer;
     int64_t number, tokens;
     uint64_t seed;
     double seconds; // of the tokens, the prompt left out
     output out;
 } sample;
 
-static mixt_status generate(mixt_generator *g, sample *s, const int32_t *prompt, int64_t prompt_count)
+/** A token's text, through the same way as bytes: a character may be spread over several. */
+static mixt_status put_token(sample *s, int32_t token)
+{
+    char *text = NULL;
+    size_t size = 0;
+    uint32_t id = (uint32_t)token;
+    FILE *stream = open_memstream(&text, &size);
+    mixt_status status = stream ? mixt__tokenizer_decode(s->tokenizer, &id, 1, true, stream)
+                                : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the text");
+    if (stream)
+        fclose(stream);
+    for (size_t i = 0; status == MIXT_OK && i < size; i++)
+        put_byte(&s->out, (unsigned char)text[i]);
+    free(text);
+    return status;
+}
+
+static mixt_status generate(mixt_generator *g, sample *s, const mixt__tokens *prompt)
 {
     mixt_sampling sampling = {.temperature = cli_number(s->args, "temperature"), .seed = s->seed};
     sampling.top_k = cli_int(s->args, "top-k");
     sampling.top_p = cli_number(s->args, "top-p");
-    MIXT_TRY(mixt_generator_start(g, prompt, prompt_count));
+    MIXT_TRY(mixt_generator_start(g, (const int32_t *)prompt->ids, prompt->count));
     int64_t limit = cli_int(s->args, "tokens");
     double start = mixt__time_now();
     while (s->tokens < limit && !stop_requested && !ferror(stdout)) {
         int32_t token;
         MIXT_TRY(mixt_generator_next(g, &sampling, &token));
         s->tokens++;
-        put_byte(&s->out, (unsigned char)token);
+        MIXT_TRY(put_token(s, token));
         if (s->out.terminal)
             fflush(stdout);
     }
@@ -181,11 +207,14 @@ static void print_rate(const sample *s)
 }
 
 /** One text: its head where there are several, the prompt, what the model makes of it. */
-static mixt_status write_sample(const cli_args *args, mixt_generator *g, int64_t number, const int32_t *prompt,
-                                int64_t prompt_count)
+static mixt_status write_sample(const cli_args *args, const mixt__tokenizer *tokenizer, mixt_generator *g,
+                                int64_t number, const mixt__tokens *prompt)
 {
     bool json = cli_flag(args, "json");
-    sample s = {.args = args, .number = number, .seed = (uint64_t)cli_int(args, "seed") + (uint64_t)number - 1};
+    sample s = {.args = args,
+                .tokenizer = tokenizer,
+                .number = number,
+                .seed = (uint64_t)cli_int(args, "seed") + (uint64_t)number - 1};
     s.out.stream = json ? NULL : stdout;
     s.out.terminal = !json && cli_is_terminal(stdout);
     if (!json && cli_int(args, "count") > 1)
@@ -195,7 +224,7 @@ static mixt_status write_sample(const cli_args *args, mixt_generator *g, int64_t
         put_byte(&s.out, (unsigned char)*p);
     if (!json)
         end_text(&s.out); // at once: reading a long prompt takes a moment
-    mixt_status status = generate(g, &s, prompt, prompt_count);
+    mixt_status status = generate(g, &s, prompt);
     if (!json)
         putchar('\n');
     if (status == MIXT_OK && json)
@@ -210,15 +239,18 @@ static mixt_status write_all(const cli_args *args, const mixt__config *config)
 {
     cli_experiment e = {.config = config};
     mixt_generator *g;
-    int32_t *prompt = NULL;
-    int64_t prompt_count;
-    mixt_status status = open_generator(&e, cli_word(args, 0), &g);
+    mixt__tokenizer *tokenizer;
+    mixt__tokens prompt = {0};
+    MIXT_TRY(mixt__tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
+                                  mixt__config_string(config, MIXT_KEY_DATA_VOCAB), &tokenizer));
+    mixt_status status = open_generator(&e, tokenizer, cli_word(args, 0), &g);
     if (status == MIXT_OK)
-        status = prompt_tokens(cli_text(args, "prompt"), &prompt, &prompt_count);
+        status = prompt_tokens(tokenizer, cli_text(args, "prompt"), &prompt);
     for (int64_t i = 1; status == MIXT_OK && i <= cli_int(args, "count") && !stop_requested && !ferror(stdout); i++)
-        status = write_sample(args, g, i, prompt, prompt_count);
-    mixt__free(prompt);
+        status = write_sample(args, tokenizer, g, i, &prompt);
+    mixt__tokens_free(&prompt);
     cli_experiment_close(&e);
+    mixt__tokenizer_close(tokenizer);
     return status;
 }
 
@@ -243,7 +275,7 @@ const cli_command cli_generate = {
     .description =
         "Loads the weights of a run of gpt or lstm and goes on from a prompt, token by token, in the run's precision. "
         "Text appears as it is made, whole characters only; bytes that are no UTF-8 show as U+FFFD. The run's data is "
-        "not needed.\n\n"
+        "not needed, its vocabulary (data.vocab) is.\n\n"
         "The same seed gives the same text. When the context (data.seq of the run) is full, its older half is "
         "forgotten. Ctrl-C ends the text.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},

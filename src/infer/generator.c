@@ -38,7 +38,8 @@ static mixt_status open(mixt__generator *g)
             "the model makes %s from one token: to generate text it must make (batch, tokens, vocabulary)",
             mixt__shape_text(out, text, sizeof text));
     }
-    g->vocab = out->dims[2];
+    g->row = out->dims[2];
+    g->vocab = g->model.classes > 0 ? g->model.classes : g->row;
     g->endless = !mixt__forward_has_places(g->one);
     MIXT_TRY(mixt__params_new(g->one->executable->graph, g->backend, false, 0, &g->params));
     MIXT_TRY(mixt__params_allocate(g->params));
@@ -102,7 +103,7 @@ static mixt_status read_piece(mixt__generator *g, int64_t tokens)
     MIXT_TRY(piece_of(g, tokens, &f));
     MIXT_TRY(mixt__forward_run(f, g->text + g->read, g->read, g->caches));
     g->read += tokens;
-    return mixt__forward_output(f, (tokens - 1) * g->vocab, g->vocab, g->logits);
+    return mixt__forward_output(f, (tokens - 1) * g->row, g->vocab, g->logits);
 }
 
 /** What attention has seen stays with its place, so forgetting the older half is reading the newer half again. */

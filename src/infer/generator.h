@@ -16,6 +16,7 @@ typedef struct mixt__generator {
     mixt__policy policy; // borrowed: the caller keeps its rules alive
     const mixt__backend *backend;
     int64_t context, vocab;
+    int64_t row; // logits of a token: vocab, and padding behind it that is never drawn
     mixt__params *params;
     mixt__forward *one, *piece; // piece: for a prompt's pieces, made anew for another length
     void **caches;

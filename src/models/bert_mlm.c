@@ -22,10 +22,10 @@ static mixt_value table(mixt_builder *b, const char *name, int64_t rows, int64_t
     return t;
 }
 
-/** *words is the (vocab, width) embedding, for the head. */
+/** *words is the (rows, width) embedding, for the head. */
 static mixt_value embed(mixt_builder *b, mixt_value ids, const mixt__model_sizes *s, mixt_value *words)
 {
-    *words = table(b, "wte", s->vocab, s->width);
+    *words = table(b, "wte", s->rows, s->width);
     mixt_value positions = table(b, "wpe", s->seq, s->width);
     mixt_value types = table(b, "wtt", TOKEN_TYPES, s->width);
     mixt_value x = mixt_embedding_lookup(b, *words, ids); // (B, T, C)
@@ -60,7 +60,7 @@ mixt_value mixt__model_bert_mlm(mixt_builder *b, mixt_value ids)
     mixt_scope_push(b, "head");
     x = mixt_gelu_erf(b, mixt_linear(b, "fc", x, .features = s->width, .init = INIT));
     x = mixt_matmul(b, mixt_layer_norm(b, "ln", x, .eps = EPS), words, .trans_b = true);
-    x = mixt_add(b, x, mixt_param(b, "bias", .rank = 1, .dims = {s->vocab}, .no_decay = true));
+    x = mixt_add(b, x, mixt_param(b, "bias", .rank = 1, .dims = {s->rows}, .no_decay = true));
     mixt_scope_pop(b);
     return x;
 }

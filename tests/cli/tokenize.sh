@@ -63,6 +63,8 @@ for config in shakespeare-gpt lstm-chars; do
     [ $config = lstm-chars ] || sizes+=(net.heads=2)
     "$mixt" train "$configs/$config.yaml" "${sizes[@]}" data.path=t.txt out=$config -q || fail "$config: status $?"
 done
+[ -n "$("$mixt" generate a -p 'The mill' -n 5 -q)" ] || fail "generate on tokens: status $?"
+
 tail -c +129 t.tokens >train.bin
 refused 1 'net.vocab' train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=train.bin data.vocab="" out=e
 "$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=train.bin data.vocab="" net.vocab=512 out=e -q || fail "raw tokens: status $?"
