@@ -11,35 +11,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { BLOCK_OF_TOKENS = 128 }; // vocabularies are filled up to a multiple of at most this
-
-/** Tokens that count of an open experiment, where its table has more rows; 0: all. */
-static int64_t tokens_of(const cli_experiment *e, int64_t chosen)
-{
-    int64_t classes = mixt_data_describe(e->train)->classes;
-    if (classes < chosen && chosen - classes < BLOCK_OF_TOKENS)
-        return classes;
-    return e->sizes.rows > e->sizes.vocab ? e->sizes.vocab : 0;
-}
-
-/** Tokens of the data, where the model has a few more to fill a block; 0: all of the model's. */
+/** Tokens that are not padding: chosen, or as many as the data has. */
 static mixt_status real_vocab(const cli_args *args, const mixt__config *config, int64_t *vocab)
 {
+    const mixt__zoo_entry *entry;
+    MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
     int64_t chosen = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
-    *vocab = cli_int(args, "vocab");
-    bool tokens = *mixt__config_string(config, MIXT_KEY_DATA_VOCAB) ||
-                  !strcmp(mixt__config_string(config, MIXT_KEY_DATA_KIND), "tokens");
-    if (*vocab || (!chosen && !tokens))
+    *vocab = cli_int(args, "vocab") ? cli_int(args, "vocab") : chosen;
+    if (*vocab || !(entry->uses & MIXT_USES_VOCAB))
         return MIXT_OK;
     cli_experiment e;
     mixt_status status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
-        *vocab = tokens_of(&e, chosen);
+        *vocab = e.sizes.vocab;
     cli_experiment_close(&e);
-    if (status != MIXT_OK)
-        return mixt__fail_context(status,
-                                  "to know how many tokens are real, the data is needed: give --vocab N instead");
-    return MIXT_OK;
+    return status == MIXT_OK ? status
+                             : mixt__fail_context(status, "how many tokens are real, and not padding, only the data "
+                                                          "knows: give --vocab N instead");
 }
 
 static mixt_status make_folder(const char *path)
@@ -104,7 +92,7 @@ const cli_command cli_export = {
         "the "
         "names and layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in "
         "torchvision's (load_state_dict takes the file). Other models keep mixt's own names.\n\n"
-        "Tokens that only fill the vocabulary up to a round number are left out. 'mixt train … init=FOLDER' is the way "
+        "Rows of tables that are only padding are left out. 'mixt train … init=FOLDER' is the way "
         "back. Existing files are not touched without --overwrite.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
     .options =

@@ -27,9 +27,6 @@ static void report(const mixt__weights *w)
         fprintf(stderr, "init: drawn, not loaded: %s\n", w->skipped);
     if (w->left_over[0])
         fprintf(stderr, "init: in the file, but not in the model: %s\n", w->left_over);
-    if (w->padded)
-        fprintf(stderr, "init: %lld rows past the file's vocabulary hold the mean of the others\n",
-                (long long)w->padded);
 }
 
 mixt_status cli_init(cli_experiment *e, bool quiet)
@@ -41,6 +38,7 @@ mixt_status cli_init(cli_experiment *e, bool quiet)
     if (!*path)
         return MIXT_OK;
     MIXT_TRY(cli_names(e->config, &request.names, &facts));
+    request.vocab = e->sizes.vocab;
     request.skip = mixt__config_string(e->config, MIXT_KEY_INIT_SKIP);
     request.new_head = mixt__config_string(e->config, MIXT_KEY_INIT_NEW_HEAD);
     MIXT_TRY(mixt__trainer_init(e->trainer, &request, &weights));

@@ -33,9 +33,14 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
         const char *name;
         int64_t *rows, *columns;
     } sizes[] = {
-        {"wte.weight", &facts->vocab, &facts->width}, {"wpe.weight", &facts->positions, NULL},
-        {"wtt.weight", &facts->types, NULL},          {"h.0.mlp.fc.weight", &facts->inner, NULL},
-        {"fc.weight", &facts->classes, NULL},         {"classifier.6.weight", &facts->classes, NULL},
+        {"wte.weight", &facts->vocab, &facts->width},
+        {"wpe.weight", &facts->positions, NULL},
+        {"wtt.weight", &facts->types, NULL},
+        {"h.0.mlp.fc.weight", &facts->inner, NULL},
+        {"fc.weight", &facts->classes, NULL},
+        {"classifier.3.weight", &facts->classes, NULL}, // VGG: the last one there is
+        {"classifier.6.weight", &facts->classes, NULL},
+        {"classifier.9.weight", &facts->classes, NULL},
     };
     for (int64_t i = 0; i < count; i++) {
         int64_t block = block_number(here[i].name);

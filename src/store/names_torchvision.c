@@ -21,6 +21,7 @@ static const mixt__name_rule vgg_rules[] = {
     {"classifier.0.*", "classifier.0.*", .layout = MIXT_LAYOUT_FEATURES, .channels = 512},
     {"classifier.3.*", "classifier.3.*", .layout = MIXT_LAYOUT_SAME},
     {"classifier.6.*", "classifier.6.*", .layout = MIXT_LAYOUT_SAME},
+    {"classifier.9.*", "classifier.9.*", .layout = MIXT_LAYOUT_SAME},
     {.here = NULL},
 };
 

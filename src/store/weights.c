@@ -77,13 +77,14 @@ static const mixt__file_tensor *find(const mixt__weights *w, const char *name)
     return found;
 }
 
-/** Whether a tensor is what an entry needs; a vocabulary may have fewer rows than here, which shortens the entry. */
-static bool fits(const mixt__file_tensor *tensor, mixt__name_entry *e)
+/** Whether a tensor is what an entry needs; a vocabulary may lack the rows here that are only padding, which shortens
+ *  the entry. */
+static bool fits(const mixt__weights *w, const mixt__file_tensor *tensor, mixt__name_entry *e)
 {
     bool same = mixt_dtype_is_float(tensor->dtype) && tensor->rank == e->there.rank;
     for (int i = 0; same && i < tensor->rank; i++)
         same = tensor->dims[i] == e->there.dims[i] ||
-               (!i && e->rule->vocabulary && tensor->dims[0] > 0 && tensor->dims[0] < e->rows);
+               (!i && e->rule->vocabulary && w->vocab && tensor->dims[0] >= w->vocab && tensor->dims[0] < e->rows);
     if (same && e->rule->vocabulary)
         e->rows = e->there.dims[0] = tensor->dims[0];
     return same;
@@ -94,7 +95,10 @@ static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, co
     const char *here = w->plan.here[e->here].name, *there = e->there.name;
     char both[512];
     snprintf(both, sizeof both, strcmp(here, there) ? "'%s' ('%s' in mixt)" : "'%s'", there, here);
-    mixt__dims_text wants = mixt__dims_print(e->there.rank, e->there.dims);
+    mixt__file_tensor least = e->there;
+    if (e->rule->vocabulary && w->vocab)
+        least.dims[0] = w->vocab;
+    mixt__dims_text wants = mixt__dims_print(least.rank, least.dims);
     if (!tensor)
         return mixt__fail(MIXT_ERROR_FORMAT,
                           "%s: tensor %s is missing: expected %s; nothing was loaded (init_skip leaves names out)",
@@ -115,7 +119,7 @@ static mixt_status match_entries(mixt__weights *w, mixt__globs *skip, mixt__glob
         if (e->rule->layout == MIXT_LAYOUT_COUNTER || !w->taken[e->here])
             continue;
         const mixt__file_tensor *tensor = find(w, e->there.name);
-        if (tensor && fits(tensor, e))
+        if (tensor && fits(w, tensor, e))
             w->sources[i] = tensor;
         else if (mixt__globs_find(head, here))
             w->taken[e->here] = false;
@@ -166,6 +170,7 @@ static bool known(const mixt__weights *w, const mixt__file_tensor *tensor)
 
 static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
 {
+    w->vocab = r->vocab;
     MIXT_TRY(find_file(w, r->path));
     MIXT_TRY(mixt__safetensors_open(w->path, &w->file));
     const char *format = mixt__safetensors_metadata(w->file, "format");
@@ -219,8 +224,8 @@ mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weigh
     return status;
 }
 
-/** Rows that only fill a block must not stand out: with the mean of the others, their logit is the mean logit, and all
- *  of them together take less than their share of the vocabulary from any softmax. */
+/** Rows that are only padding must not stand out, should somebody look at their outputs: with the mean of the others,
+ *  they have the mean output. */
 static void fill_rows(const mixt__file_tensor *here, int64_t given, float *values)
 {
     int64_t columns = 1;

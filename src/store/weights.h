@@ -13,7 +13,7 @@ typedef struct mixt__weights_request {
     const mixt__names *names;        // of the other program; NULL: only files with the names here
     const mixt__name_facts *facts;   // what config.json is held against; NULL: it is not looked at
     const mixt__file_tensor *wanted; // name, rank, dims; borrowed
-    int64_t count;
+    int64_t count, vocab; // vocab: tokens that the file must have at least, where tables here have more; 0: all of them
     const char *skip;     // globs over names here: not taken from the file
     const char *new_head; // the same: taken only where the file has them in the right shape
 } mixt__weights_request;
@@ -25,6 +25,7 @@ typedef struct mixt__weights {
     const mixt__file_tensor **sources; // by entry of the plan; NULL: not taken
     bool *taken;                       // by wanted tensor
     float *buffer;
+    int64_t vocab;       // of the request
     bool foreign;        // in the names and layouts of the other program
     int64_t loaded;      // tensors taken
     int64_t padded;      // rows past the vocabulary of the file, which get the mean of the others

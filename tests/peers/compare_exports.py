@@ -92,7 +92,9 @@ class Case:
         sizes = [f'{k}={v}' for k, v in self.sizes.items()]
         self.command(self.a.logits, self.model, 'fp32', self.a.device, weights, self.path('input'), self.path('output'), str(self.batch), self.dims, *sizes)
         y = np.fromfile(self.path('output'), np.float32).astype(np.float64)
-        return y.reshape(self.x.shape + (-1,) if self.tokens else (self.batch, -1))
+        if not self.tokens:
+            return y.reshape(self.batch, -1)
+        return y.reshape(self.x.shape + (-1,))[..., :self.sizes['vocab']]  # the rest is padding
 
     def other(self, net):
         x = torch.from_numpy(self.x)

@@ -75,6 +75,7 @@ static mixt_status open_trainer(job *j, const char *precision, const char *devic
     mixt__name_facts facts = {.heads = j->sizes.heads};
     snprintf(facts.architecture, sizeof facts.architecture, "%s%lld", j->entry->name, (long long)j->sizes.depth);
     mixt__weights_request request = {.path = j->weights, .names = mixt__names_find(j->entry->names), .facts = &facts};
+    request.vocab = j->sizes.vocab;
     mixt__weights *weights;
     MIXT_TRY(mixt__trainer_init(j->trainer, &request, &weights));
     mixt__weights_close(weights);

@@ -221,7 +221,14 @@ static void padded_vocabulary(void **state)
     make_gpt(&made, 2);
     assert_int_equal(export_model(&made, "gpt2", MIXT_DTYPE_FP32, 0), MIXT_OK);
     make_gpt(&made, 4);
-    assert_int_equal(open_weights(temp_path("model.safetensors"), "gpt2", &made, NULL, NULL, &w), MIXT_OK);
+    opens_not(temp_path("model.safetensors"), "gpt2", &made, "[2, 4], expected a float tensor [4, 4]");
+    mixt__weights_request r = {.path = temp_path("model.safetensors"), .wanted = made.tensors, .count = made.count};
+    r.names = mixt__names_find("gpt2");
+    r.vocab = 3;
+    assert_int_not_equal(mixt__weights_open(&r, &w), MIXT_OK);
+    assert_non_null(strstr(mixt_error_text(), "[2, 4], expected a float tensor [3, 4]"));
+    r.vocab = 2;
+    assert_int_equal(mixt__weights_open(&r, &w), MIXT_OK);
     assert_int_equal(w->padded, 2);
     assert_int_equal(mixt__weights_read(w, 0, read_back.values[0]), MIXT_OK);
     const float rows[16] = {0, 1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5, 2, 3, 4, 5}; // the mean of both
