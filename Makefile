@@ -33,9 +33,9 @@ demo: build
 test: build
 	cmake -S . -B $(BUILD)-sanitize -G Ninja -DMIXT_SANITIZE=ON -DMIXT_BENCHES=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo > /dev/null
 	cmake --build $(BUILD)-sanitize -j $(JOBS)
-	ctest --test-dir $(BUILD)-sanitize --output-on-failure -L sanitize
-	MIXT_FUZZ_SECONDS=$(SMOKE) ctest --test-dir $(BUILD)-sanitize --output-on-failure -L fuzz -j $(JOBS)
-	ctest --test-dir $(BUILD) --output-on-failure
+	ctest --test-dir $(BUILD)-sanitize -j $(JOBS) --output-on-failure -L sanitize
+	MIXT_FUZZ_SECONDS=$(SMOKE) ctest --test-dir $(BUILD)-sanitize -j $(JOBS) --output-on-failure -L fuzz
+	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
 
 test-slow: build
 	tests/slow/run.sh $(BUILD)
