@@ -75,6 +75,7 @@ static double energy_now(loop *l)
     return backend->energy ? l->energy : (double)NAN;
 }
 
+/** A function of the step alone, signals or not: a run that is stopped here and resumed must show the same rows. */
 static bool validation_due(const loop *l, int64_t step)
 {
     int64_t every = setting(l, MIXT_KEY_TRAIN_VALIDATE_EVERY);
@@ -82,8 +83,6 @@ static bool validation_due(const loop *l, int64_t step)
         return false;
     if (step == l->e->total_steps)
         return true;
-    if (l->stopping)
-        return false;
     if (every)
         return step % every == 0;
     return l->e->steps_per_epoch && step % l->e->steps_per_epoch == 0;
