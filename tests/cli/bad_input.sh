@@ -1,12 +1,8 @@
 #!/bin/bash
 # What a user can get wrong: each case ends with the right status and a message that names it, and changes no file.
 # Usage: bad_input.sh MIXT
-set -u
-mixt=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0 cases=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
+cases=0
 mkdir "$work/in" && cd "$work/in" || exit 1
 export MIXT_CUDA_LIBRARY=$work/none.so # on no machine is there a GPU's backend
 

@@ -1,9 +1,6 @@
 #!/bin/bash
 # mixt bench: the fields and defaults that scripts compare with other systems. Usage: bench.sh MIXT
-set -u
-mixt=$1
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 number() { grep -o "\"$1\": *[-+.0-9e]*" <<<"$line" | sed 's/.*: *//'; }
 positive() { [ -n "$1" ] && awk -v n="$1" 'BEGIN { exit !(n + 0 > 0) }'; }
 

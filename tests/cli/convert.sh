@@ -1,11 +1,6 @@
 #!/bin/bash
 # mixt convert, used and misused: values, refusals, and that nothing is overwritten unasked. Usage: convert.sh MIXT
-set -u
-mixt=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 
 # npy FILE DESCR COUNT BYTES: an array as numpy would write it (bytes in printf's notation)
 npy() {

@@ -1,11 +1,6 @@
 #!/bin/bash
 # Weights out and back through the command: bits, refusals, new heads, frozen layers. Usage: export.sh MIXT
-set -u
-mixt=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 
 seq 1 2000 >text.txt

@@ -1,11 +1,6 @@
 #!/bin/bash
 # mixt generate: text by seed, whole characters, JSON, and runs that cannot. Usage: generate.sh MIXT
-set -u
-mixt=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 
 for _ in $(seq 300); do printf 'the cat naps. ärger über öl\n'; done >text.txt

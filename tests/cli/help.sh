@@ -1,11 +1,6 @@
 #!/bin/bash
 # Help, man pages and completion of every command; what is typed wrongly is status 2 with a hint. Usage: help.sh MIXT
-set -u
-mixt=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 
 # wrong WORDS ARGUMENT...: status 2, nothing on stdout, a message on stderr with these words
 wrong() {

@@ -1,9 +1,6 @@
 #!/bin/bash
 # mixt info: for people and as JSON, at every instruction-set level. Usage: info.sh MIXT
-set -u
-mixt=$1
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 
 text=$("$mixt" info) || fail "mixt info: status $?"
 for word in CPU cores ISA oneDNN GPU fp32 tf32 fp16 bf16 fp8 int8 "in training"; do

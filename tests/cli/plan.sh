@@ -1,11 +1,6 @@
 #!/bin/bash
 # mixt plan: what it says is what training then takes, to the byte, and it names every layer. Usage: plan.sh MIXT
-set -u
-mixt=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 
 yes 'the quick brown fox' | head -c 20000 >words.txt

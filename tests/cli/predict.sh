@@ -1,11 +1,6 @@
 #!/bin/bash
 # mixt predict: classes, probabilities and values of every kind of input, the same as eval counts. Usage: predict.sh MIXT
-set -u
-mixt=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 
 # refused WORDS ARGUMENT...: status 1 and these words on stderr

@@ -1,13 +1,8 @@
 #!/bin/bash
 # Checkpoints and --resume: a run that was stopped, killed or whose files were damaged ends with the bits of one that was not.
 # Usage: resume.sh MIXT [KILLS]; with KILLS, as tests/slow does, it also resumes at every checkpoint.
-set -u
-mixt=$(realpath "$1")
+. "$(dirname "$0")/../support/script.sh"
 kills=${2:-2}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 cd "$work" || exit 1
 
 cat >mlp.yaml <<'YAML'

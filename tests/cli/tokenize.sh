@@ -1,14 +1,9 @@
 #!/bin/bash
 # mixt tokenize and training on tokens: there, back, refused; and the same tokens as other programs where those are
 # installed (python3 or $MIXT_PEER_PYTHON with tiktoken, transformers). Usage: tokenize.sh MIXT
-set -u
-mixt=$(realpath "$1")
+. "$(dirname "$0")/../support/script.sh"
 vocab=$PWD/tests/data/tokens configs=$PWD/configs peers=$PWD/tests/peers
 data=$(realpath "${MIXT_TEST_DATA:-../shared/data}" 2>/dev/null)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
 export MIXT_CACHE=$work/cache
 cd "$work" || exit 1
 

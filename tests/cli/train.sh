@@ -1,11 +1,6 @@
 #!/bin/bash
 # A short run from end to end: its files, its metrics, its bits, and every way to end it. Usage: train.sh MIXT
-set -u
-mixt=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 
 cat >tiny.yaml <<'YAML'

@@ -1,11 +1,6 @@
 #!/bin/bash
 # mixt verify: the checklist with its verdict and exit status, its plot, a clean stop. Usage: verify.sh MIXT
-set -u
-mixt=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 
 cat >tiny.yaml <<'YAML'

@@ -1,12 +1,8 @@
 #!/bin/bash
 # The CUDA backend loads, says what is missing, and steps aside where there is no GPU. Where there is one, it runs.
 # Usage: loads.sh MIXT LIBRARY
-set -u
-mixt=$(realpath "$1") library=$(realpath "$2")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
+library=$(realpath "$2")
 cd "$work" || exit 1
 export MIXT_CACHE=${MIXT_CACHE:-$work/cache}
 unset MIXT_DEVICE MIXT_CUDA_LIBRARY

@@ -1,12 +1,7 @@
 #!/bin/bash
 # Whole training runs on the GPU: they learn, give the same bits twice and without replay, take the memory that was
 # planned, and follow the CPU's loss. Usage: system.sh MIXT; MODELS and PRECISIONS narrow it.
-set -u
-mixt=$(realpath "$1")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-failures=0
-fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+. "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 export MIXT_CACHE=${MIXT_CACHE:-$work/cache}
 unset MIXT_DEVICE MIXT_REPLAY

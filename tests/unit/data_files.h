@@ -2,7 +2,10 @@
 #ifndef MIXT_TESTS_DATA_FILES_H
 #define MIXT_TESTS_DATA_FILES_H
 
-#include <dirent.h>
+#include "base/alloc.h"
+#include "mixt/data.h"
+
+#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,17 +23,17 @@ static int scratch_setup(void **state)
     return mkdtemp(scratch) ? 0 : -1;
 }
 
+static inline int scratch_remove(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    (void)info;
+    (void)type;
+    return where->level ? remove(path) : 0;
+}
+
+/** Removes what is in the folder, folders in it too. */
 static inline void scratch_empty(void)
 {
-    DIR *folder = opendir(scratch);
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        char path[600];
-        snprintf(path, sizeof path, "%s/%s", scratch, entry->d_name);
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && unlink(path) != 0)
-            rmdir(path);
-    }
-    if (folder)
-        closedir(folder);
+    nftw(scratch, scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static int scratch_teardown(void **state)
@@ -89,6 +92,37 @@ static inline size_t make_idx(unsigned char *bytes, int code, int rank, const in
             *at++ = (unsigned char)(dims[i] >> shift);
     memcpy(at, elements, size);
     return (size_t)(at - bytes) + size;
+}
+
+static inline void check_ok(mixt_status status)
+{
+    if (status != MIXT_OK)
+        fail_msg("%s: %s", mixt_status_text(status), mixt_error_text());
+}
+
+/** A teardown: the folder emptied, and nothing of the library's memory held. */
+static inline int no_leak(void **state)
+{
+    (void)state;
+    scratch_empty();
+    return mixt__alloc_bytes() == 0 ? 0 : -1;
+}
+
+static inline mixt_data *open_ok(const char *spec, mixt_data_options options)
+{
+    mixt_data *data;
+    check_ok(mixt_data_open_with(in_scratch(spec), &options, &data));
+    return data;
+}
+
+static inline void expect_failure(const char *spec, mixt_data_options options, mixt_status wanted, const char *says)
+{
+    mixt_data *data;
+    mixt_status status = mixt_data_open_with(in_scratch(spec), &options, &data);
+    if (status != wanted || !strstr(mixt_error_text(), says))
+        fail_msg("%s: %s: %s, expected %s with '%s'", spec, mixt_status_text(status), mixt_error_text(),
+                 mixt_status_text(wanted), says);
+    assert_null(data);
 }
 
 #endif

@@ -13,19 +13,6 @@
 
 #include <sys/wait.h>
 
-static void check_ok(mixt_status status)
-{
-    if (status != MIXT_OK)
-        fail_msg("%s: %s", mixt_status_text(status), mixt_error_text());
-}
-
-static int no_leak(void **state)
-{
-    (void)state;
-    scratch_empty();
-    return mixt__alloc_bytes() == 0 ? 0 : -1;
-}
-
 static void test_order_is_a_permutation(void **state)
 {
     (void)state;

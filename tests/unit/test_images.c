@@ -14,13 +14,6 @@
 
 enum { PIXELS = 3072, RECORD = PIXELS + 1 };
 
-static int no_leak(void **state)
-{
-    (void)state;
-    scratch_empty();
-    return mixt__alloc_bytes() == 0 ? 0 : -1;
-}
-
 static unsigned char noise(uint64_t a, uint64_t b)
 {
     return (unsigned char)mixt__rng_block_at(a, b).word[0];
@@ -40,24 +33,6 @@ static void write_cifar(const char *name, int first, int count, int labels, size
     }
     write_file(name, bytes, size - cut);
     free(bytes);
-}
-
-static mixt_data *open_ok(const char *spec, mixt_data_options options)
-{
-    mixt_data *data;
-    if (mixt_data_open_with(in_scratch(spec), &options, &data) != MIXT_OK)
-        fail_msg("%s", mixt_error_text());
-    return data;
-}
-
-static void expect_failure(const char *spec, mixt_data_options options, mixt_status wanted, const char *says)
-{
-    mixt_data *data;
-    mixt_status status = mixt_data_open_with(in_scratch(spec), &options, &data);
-    if (status != wanted || !strstr(mixt_error_text(), says))
-        fail_msg("%s: %s: %s, expected %s with '%s'", spec, mixt_status_text(status), mixt_error_text(),
-                 mixt_status_text(wanted), says);
-    assert_null(data);
 }
 
 /* ---- CIFAR ---- */

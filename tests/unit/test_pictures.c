@@ -12,7 +12,6 @@
 #include "data/picture.h"
 #include "data/prefetch.h"
 
-#include <ftw.h>
 #include <sys/stat.h>
 
 #ifdef MIXT_HAVE_JPEG
@@ -20,20 +19,6 @@
 #endif
 
 #define BYTES(text) (text), sizeof(text) - 1
-
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *where)
-{
-    (void)info;
-    (void)type;
-    return where->level ? remove(path) : 0;
-}
-
-static int no_leak(void **state)
-{
-    (void)state;
-    nftw(scratch, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-    return mixt__alloc_bytes() == 0 ? 0 : -1;
-}
 
 static void make_folder(const char *name)
 {
@@ -222,23 +207,6 @@ static void jpeg_is_decoded(void **state)
 }
 
 /* ---- folders ---- */
-
-static mixt_data *open_ok(const char *spec, mixt_data_options options)
-{
-    mixt_data *data;
-    if (mixt_data_open_with(in_scratch(spec), &options, &data) != MIXT_OK)
-        fail_msg("%s", mixt_error_text());
-    return data;
-}
-
-static void expect_failure(const char *spec, mixt_data_options options, mixt_status wanted, const char *says)
-{
-    mixt_data *data;
-    mixt_status status = mixt_data_open_with(in_scratch(spec), &options, &data);
-    if (status != wanted || !strstr(mixt_error_text(), says))
-        fail_msg("%s: %s: %s, expected %s with '%s'", spec, mixt_status_text(status), mixt_error_text(),
-                 mixt_status_text(wanted), says);
-}
 
 static void make_set(void)
 {

@@ -16,19 +16,6 @@
 
 #define GOLDEN "tests/data/tokens"
 
-static void check_ok(mixt_status status)
-{
-    if (status != MIXT_OK)
-        fail_msg("%s: %s", mixt_status_text(status), mixt_error_text());
-}
-
-static int no_leak(void **state)
-{
-    (void)state;
-    scratch_empty();
-    return mixt__alloc_bytes() == 0 ? 0 : -1;
-}
-
 /** GPT-2's own vocabulary where there is one; else NULL, and says so. */
 static const char *gpt2_folder(void)
 {

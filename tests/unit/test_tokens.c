@@ -16,19 +16,6 @@
 
 static char cache[300];
 
-static void check_ok(mixt_status status)
-{
-    if (status != MIXT_OK)
-        fail_msg("%s: %s", mixt_status_text(status), mixt_error_text());
-}
-
-static int no_leak(void **state)
-{
-    (void)state;
-    scratch_empty();
-    return mixt__alloc_bytes() == 0 ? 0 : -1;
-}
-
 /* ---- files ---- */
 
 enum { COUNT = 1000 };

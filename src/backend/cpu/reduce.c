@@ -9,6 +9,7 @@
  */
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/rows.h"
+#include "backend/reduce.h"
 #include "base/threads.h"
 
 enum {
@@ -21,9 +22,9 @@ enum {
 };
 
 typedef struct layout {
-    int64_t outer, summed, inner; // of the tensor
-    int64_t together;             // inner rows in a wide row
-    int64_t width, rows;          // of wide rows; summed % together inner rows are left over
+    mixt__reduce_layout axes;
+    int64_t together;    // inner rows in a wide row
+    int64_t width, rows; // of wide rows; summed % together inner rows are left over
     int64_t chunks, chunk_rows;
     int64_t blocks; // of BLOCK columns
 } layout;
@@ -33,51 +34,32 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/** False when summed and kept dimensions alternate more than (kept, summed, kept). */
-static bool find_axes(const mixt__call *call, layout *l)
-{
-    const mixt__reduce_attrs *at = call->attrs;
-    const mixt__shape *shape = &call->in[0].shape;
-    int stage = 0; // 0: outer, 1: summed, 2: inner
-    l->outer = l->summed = l->inner = 1;
-    for (int i = 0; i < shape->rank; i++) {
-        bool summed = at->axes >> i & 1;
-        if (shape->dims[i] == 1)
-            continue;
-        if (summed && stage == 2)
-            return false;
-        stage = summed ? 1 : stage == 1 ? 2 : stage;
-        *(stage == 0 ? &l->outer : stage == 1 ? &l->summed : &l->inner) *= shape->dims[i];
-    }
-    return true;
-}
-
 static bool supports(const mixt__call *call, const char **reason)
 {
-    layout l;
+    mixt__reduce_layout l;
     *reason = "summed dimensions are not next to each other";
-    return find_axes(call, &l);
+    return mixt__reduce_find(call, &l);
 }
 
 static void plan_chunks(layout *l)
 {
-    l->together = l->inner > 1 && l->inner <= WIDE_ROW / 2 ? WIDE_ROW / l->inner : 1;
-    if (l->together > l->summed)
-        l->together = l->summed > 0 ? l->summed : 1;
-    if (l->inner == 1) { // row sums: one long row each
-        l->width = l->summed;
-        l->rows = l->summed > 0;
+    l->together = l->axes.inner > 1 && l->axes.inner <= WIDE_ROW / 2 ? WIDE_ROW / l->axes.inner : 1;
+    if (l->together > l->axes.summed)
+        l->together = l->axes.summed > 0 ? l->axes.summed : 1;
+    if (l->axes.inner == 1) { // row sums: one long row each
+        l->width = l->axes.summed;
+        l->rows = l->axes.summed > 0;
         l->chunk_rows = 1;
         l->chunks = 1;
         l->blocks = 1;
-        if (l->outer < MAX_CHUNKS && l->summed > CHUNK_ELEMENTS)
-            l->chunks = divide_up(l->summed, CHUNK_ELEMENTS);
+        if (l->axes.outer < MAX_CHUNKS && l->axes.summed > CHUNK_ELEMENTS)
+            l->chunks = divide_up(l->axes.summed, CHUNK_ELEMENTS);
         return;
     }
-    l->width = l->inner * l->together;
-    l->rows = l->summed / l->together;
+    l->width = l->axes.inner * l->together;
+    l->rows = l->axes.summed / l->together;
     l->chunks = 1;
-    if (l->outer < MAX_CHUNKS)
+    if (l->axes.outer < MAX_CHUNKS)
         l->chunks = l->rows * (l->width < BLOCK ? l->width : BLOCK) / CHUNK_ELEMENTS;
     l->chunks = l->chunks < 1 ? 1 : l->chunks > MAX_CHUNKS ? MAX_CHUNKS : l->chunks;
     l->chunk_rows = divide_up(divide_up(l->rows, l->chunks), MIXT__ROW_GROUP) * MIXT__ROW_GROUP;
@@ -91,10 +73,10 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     layout *l = mixt__arena_alloc(arena, sizeof *l);
     if (!l)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the layout of a reduction");
-    find_axes(call, l);
+    mixt__reduce_find(call, &l->axes);
     plan_chunks(l);
     call->state = l;
-    call->workspace_bytes = (size_t)(l->outer * l->chunks * (l->inner == 1 ? 1 : l->width)) * sizeof(float);
+    call->workspace_bytes = (size_t)(l->axes.outer * l->chunks * (l->axes.inner == 1 ? 1 : l->width)) * sizeof(float);
     return MIXT_OK;
 }
 
@@ -109,12 +91,13 @@ static void sum_rows(void *argument, int64_t begin, int64_t end, int thread)
     (void)thread;
     for (int64_t unit = begin; unit < end; unit++) {
         int64_t row = unit / l->chunks, first = l->chunks > 1 ? unit % l->chunks * CHUNK_ELEMENTS : 0;
-        int64_t last = l->chunks > 1 && first + CHUNK_ELEMENTS < l->summed ? first + CHUNK_ELEMENTS : l->summed;
+        int64_t last =
+            l->chunks > 1 && first + CHUNK_ELEMENTS < l->axes.summed ? first + CHUNK_ELEMENTS : l->axes.summed;
         double sum = 0;
         for (int64_t i = first; i < last; i += MIXT__ROW_TILE) {
             int64_t width = last - i < MIXT__ROW_TILE ? last - i : MIXT__ROW_TILE;
             sum += (double)mixt__row_loops_best()->sum(
-                mixt__row_load(tile, src->data, src->dtype, row * l->summed + i, width), width);
+                mixt__row_load(tile, src->data, src->dtype, row * l->axes.summed + i, width), width);
         }
         partial[unit] = (float)sum;
     }
@@ -158,7 +141,7 @@ static void sum_columns(void *argument, int64_t begin, int64_t end, int thread)
         float *sums = (float *)call->workspace + (outer * l->chunks + chunk) * l->width + column;
         memset(sums, 0, (size_t)width * sizeof *sums);
         for (int64_t r = first; r < last; r += MIXT__ROW_GROUP)
-            add_rows(sums, &call->in[0], outer * l->summed * l->inner + r * l->width + column,
+            add_rows(sums, &call->in[0], outer * l->axes.summed * l->axes.inner + r * l->width + column,
                      last - r < MIXT__ROW_GROUP ? last - r : MIXT__ROW_GROUP, l->width, width);
     }
 }
@@ -169,21 +152,21 @@ static void sum_columns(void *argument, int64_t begin, int64_t end, int thread)
 static void add_partials(double *sums, const mixt__call *call, int64_t outer, int64_t column, int64_t count)
 {
     const layout *l = call->state;
-    int64_t width = l->inner == 1 ? 1 : l->width, covered = l->rows * l->together;
+    int64_t width = l->axes.inner == 1 ? 1 : l->width, covered = l->rows * l->together;
     const float *partial = (const float *)call->workspace + outer * l->chunks * width;
     memset(sums, 0, (size_t)count * sizeof *sums);
     for (int64_t chunk = 0; chunk < l->chunks; chunk++)
         for (int64_t part = 0; part < l->together; part++) {
-            const float *from = partial + chunk * width + part * l->inner + column;
+            const float *from = partial + chunk * width + part * l->axes.inner + column;
             for (int64_t i = 0; i < count; i++)
                 sums[i] += (double)from[i];
         }
-    if (l->inner == 1)
+    if (l->axes.inner == 1)
         return;
-    for (int64_t r = covered; r < l->summed; r++) // rows too few for a wide row
+    for (int64_t r = covered; r < l->axes.summed; r++) // rows too few for a wide row
         for (int64_t i = 0; i < count; i++)
             sums[i] += (double)mixt__load(call->in[0].data, call->in[0].dtype,
-                                          (outer * l->summed + r) * l->inner + column + i);
+                                          (outer * l->axes.summed + r) * l->axes.inner + column + i);
 }
 
 static void finish(void *argument, int64_t begin, int64_t end, int thread)
@@ -196,12 +179,12 @@ static void finish(void *argument, int64_t begin, int64_t end, int thread)
     float results[TILE], *total = dst->data;
     (void)thread;
     for (int64_t i = begin, count; i < end; i += count) {
-        int64_t outer = i / l->inner, column = i % l->inner;
-        count = l->inner - column < TILE ? l->inner - column : TILE;
+        int64_t outer = i / l->axes.inner, column = i % l->axes.inner;
+        count = l->axes.inner - column < TILE ? l->axes.inner - column : TILE;
         count = end - i < count ? end - i : count;
         add_partials(sums, call, outer, column, count);
         for (int64_t k = 0; k < count; k++)
-            results[k] = (float)(at->mean ? sums[k] / (double)l->summed : sums[k]);
+            results[k] = (float)(at->mean ? sums[k] / (double)l->axes.summed : sums[k]);
         if (call->accumulate & 1)
             mixt__row_loops_best()->add(total + i, results, count);
         else
@@ -212,12 +195,13 @@ static void finish(void *argument, int64_t begin, int64_t end, int thread)
 static mixt_status run(const mixt__call *call)
 {
     const layout *l = call->state;
-    if (l->outer * l->inner == 0)
+    if (l->axes.outer * l->axes.inner == 0)
         return MIXT_OK;
-    int64_t work = l->summed * l->inner / (l->chunks * l->blocks); // elements in a unit
+    int64_t work = l->axes.summed * l->axes.inner / (l->chunks * l->blocks); // elements in a unit
     int64_t grain = 1 + CHUNK_ELEMENTS / 2 / (work > 0 ? work : 1);
-    mixt__parallel(l->outer * l->chunks * l->blocks, grain, l->inner == 1 ? sum_rows : sum_columns, (void *)call);
-    mixt__parallel(l->outer * l->inner, FINISH_GRAIN, finish, (void *)call);
+    mixt__parallel(l->axes.outer * l->chunks * l->blocks, grain, l->axes.inner == 1 ? sum_rows : sum_columns,
+                   (void *)call);
+    mixt__parallel(l->axes.outer * l->axes.inner, FINISH_GRAIN, finish, (void *)call);
     return MIXT_OK;
 }
 
