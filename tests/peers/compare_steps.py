@@ -2,6 +2,7 @@
 """Losses of mixt and PyTorch from the same weights on the same batches, step by step.
 
     compare_steps.py STEPS_PROGRAM --models mlp,gpt2,bert,resnet50,lstm --device cuda [--steps 20] [--batch B] [--seq T] [--peers DIR]
+                     [--seeds N] [--data tokens:FILE]
 
 STEPS_PROGRAM is build/tests/steps. PyTorch's models come from torch_peer.py in DIR. For each model:
 mixt in FP32, FP16 and BF16, PyTorch in FP32 and BF16. Every curve is held against mixt's FP32 curve; the bound of step k is
@@ -10,6 +11,9 @@ mixt in FP32, FP16 and BF16, PyTorch in FP32 and BF16. Every curve is held again
 
 relative to the loss: u the unit roundoff of the format (2^-9 BF16, 2^-12 FP16; FP32: 2^-24 times the square root of the longest
 sum), roundings the number of rounded results one after the other in a forward pass, and a random walk over the k updates.
+
+With --seeds above 1, long curves are held against the seeds instead: the mean difference between mixt and PyTorch in the same format
+must lie within the standard deviation, over the seeds (other weights, other order of data), of PyTorch's own mean loss in FP32.
 """
 import argparse, json, math, os, subprocess, sys, tempfile
 import numpy as np
@@ -106,6 +110,53 @@ def bound(model, precision, k):
     return u * math.sqrt(ROUNDINGS[model]) * math.sqrt(1 + k)
 
 
+def run_all(a, model, batch, seq, seed, formats):
+    """The losses of both systems in each format, by name"""
+    curves = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for p in formats['mixt']:
+            cmd = [a.program, model, p, a.device, str(a.steps), str(batch), str(seq), folder, str(seed)] + ([a.data] if a.data else [])
+            out = subprocess.run(cmd, capture_output=True, text=True)
+            if out.returncode:
+                sys.exit(f'{model} {p}: {out.stderr.strip()}')
+            curves['mixt ' + p] = json.loads(out.stdout)['losses']
+        for p in formats['torch']:
+            curves['torch ' + p] = run_torch(model, p, folder, a.steps, batch, seq, a.device, a.peers)
+    return curves
+
+
+def within_bounds(a, model, batch, seq):
+    """Every curve against mixt's in FP32, step by step"""
+    curves = run_all(a, model, batch, seq, 1, {'mixt': ('fp32', 'bf16', 'fp16'), 'torch': ('fp32', 'bf16')})
+    base = curves['mixt fp32']
+    failed = 0
+    for name, losses in curves.items():
+        worst = max((abs(l - b) / abs(b) / bound(model, name.split()[1], k), abs(l - b) / abs(b), k) for k, (l, b) in enumerate(zip(losses, base)))
+        ok = worst[0] <= 1
+        failed += not ok
+        print(f'{model:9s} {name:10s} loss {losses[0]:.5f} -> {losses[-1]:.5f}  largest difference from mixt fp32 {worst[1]:.2e} at step {worst[2] + 1}, '
+              f'{worst[0]:.2f} of its bound{"" if ok else "  FAILED"}', flush=True)
+    return failed
+
+
+def within_seed_noise(a, model, batch, seq):
+    """Mean difference between the systems against what another seed changes"""
+    runs = []
+    for seed in range(1, a.seeds + 1):
+        runs.append(run_all(a, model, batch, seq, seed, {'mixt': ('fp32', 'bf16'), 'torch': ('fp32', 'bf16')}))
+        print(f'{model} seed {seed}: ' + ', '.join(f'{name} {c[0]:.4f} -> {c[-1]:.4f} (mean {np.mean(c):.5f})' for name, c in runs[-1].items()), flush=True)
+    noise = float(np.std([np.mean(r['torch fp32']) for r in runs], ddof=1))
+    failed = 0
+    for p in ('fp32', 'bf16'):
+        gaps = [np.array(r['mixt ' + p]) - np.array(r['torch ' + p]) for r in runs]
+        mean, spread = float(np.mean(gaps)), float(np.mean(np.abs(gaps)))
+        ok = abs(mean) <= noise
+        failed += not ok
+        print(f'{model} {p}: mixt - torch over {a.seeds} seeds of {a.steps} steps: mean {mean:+.2e}, mean size {spread:.2e}; '
+              f'seed noise {noise:.2e}{"" if ok else "  FAILED"}', flush=True)
+    return failed
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument('program')
@@ -114,31 +165,15 @@ def main():
     a.add_argument('--steps', type=int, default=20)
     a.add_argument('--batch', type=int, default=0)
     a.add_argument('--seq', type=int, default=0)
+    a.add_argument('--seeds', type=int, default=1)
+    a.add_argument('--data', default='')
     a.add_argument('--peers', default=os.environ.get('MIXT_PEERS', '../shared/peers'))
     a = a.parse_args()
     defaults = {'gpt2': (32, 1024), 'gpt': (8, 256), 'bert': (256, 128), 'resnet50': (256, 0), 'convnet': (64, 0), 'mlp': (128, 0), 'lstm': (64, 256)}
     failed = 0
     for model in a.models.split(','):
         batch, seq = a.batch or defaults[model][0], (a.seq or defaults[model][1]) if defaults[model][1] else 0
-        with tempfile.TemporaryDirectory() as folder:
-            curves = {}
-            for p in ('fp32', 'bf16', 'fp16'):
-                cmd = [a.program, model, p, a.device, str(a.steps), str(batch), str(seq), folder]
-                out = subprocess.run(cmd, capture_output=True, text=True)
-                if out.returncode:
-                    print(f'{model} {p}: {out.stderr.strip()}')
-                    failed += 1
-                    continue
-                curves['mixt ' + p] = json.loads(out.stdout)['losses']
-            for p in ('fp32', 'bf16'):
-                curves['torch ' + p] = run_torch(model, p, folder, a.steps, batch, seq, a.device, a.peers)
-        base = curves['mixt fp32']
-        for name, losses in curves.items():
-            worst = max((abs(l - b) / abs(b) / bound(model, name.split()[1], k), abs(l - b) / abs(b), k) for k, (l, b) in enumerate(zip(losses, base)))
-            ok = worst[0] <= 1
-            failed += not ok
-            print(f'{model:9s} {name:10s} loss {losses[0]:.5f} -> {losses[-1]:.5f}  largest difference from mixt fp32 {worst[1]:.2e} at step {worst[2] + 1}, '
-                  f'{worst[0]:.2f} of its bound{"" if ok else "  FAILED"}', flush=True)
+        failed += (within_seed_noise if a.seeds > 1 else within_bounds)(a, model, batch, seq)
     sys.exit(1 if failed else 0)
 
 

@@ -1,7 +1,8 @@
 /* Trains a benchmark model for some steps and leaves everything that another system needs to do the same: initial
  * weights, batches, and the loss of each step.
  *
- * Usage: steps MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER   (BATCH or SEQ 0: the model's own)
+ * Usage: steps MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [DATA]]   (BATCH or SEQ 0: the model's own; DATA: as
+ * in "tokens:FILE", default random samples)
  * Writes FOLDER/weights.safetensors, input.bin, target.bin (STEPS batches, one after the other) unless they are there,
  * and prints one JSON object. Used by compare_steps.py, which runs PyTorch on the same files.
  */
@@ -15,8 +16,9 @@
 
 typedef struct run {
     const mixt__bench_model *model;
-    const char *precision, *device, *folder;
+    const char *precision, *device, *folder, *spec;
     int64_t steps, batch, seq;
+    uint64_t seed;
     mixt_context *context;
     mixt_trainer *trainer;
     mixt_data *data;
@@ -28,8 +30,9 @@ static mixt_status open(run *r)
     r->context = mixt_open_with(&(mixt_context_options){.device = r->device});
     if (!r->context)
         return MIXT_ERROR_DEVICE;
-    mixt_data_options o = {.seq = r->seq, .classes = r->model->classes, .samples = r->batch * r->steps, .seed = 1};
-    r->data = mixt_data_new_with(r->context, r->model->data, &o);
+    mixt_data_options o = {
+        .seq = r->seq, .classes = r->model->classes, .samples = r->batch * r->steps, .seed = r->seed};
+    r->data = mixt_data_new_with(r->context, r->spec, &o);
     if (!r->data)
         return MIXT_ERROR_DATA;
     mixt__model model;
@@ -38,7 +41,7 @@ static mixt_status open(run *r)
     mixt_trainer_options trainer = r->model->trainer;
     trainer.precision = r->precision;
     trainer.batch = r->batch;
-    trainer.seed = 1;
+    trainer.seed = r->seed;
     r->trainer = mixt__trainer_open(r->context, &model, &trainer);
     if (!r->trainer)
         return MIXT_ERROR_CONFIG;
@@ -83,8 +86,8 @@ static mixt_status train(run *r, bool keep, const char *input_path, const char *
 
 int main(int argc, char **argv)
 {
-    if (argc != 8 || !mixt__bench_find(argv[1])) {
-        fprintf(stderr, "usage: %s MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER\n", argv[0]);
+    if (argc < 8 || argc > 10 || !mixt__bench_find(argv[1])) {
+        fprintf(stderr, "usage: %s MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [DATA]]\n", argv[0]);
         return 2;
     }
     run r = {.model = mixt__bench_find(argv[1]), .precision = argv[2], .device = argv[3], .folder = argv[7]};
@@ -92,6 +95,8 @@ int main(int argc, char **argv)
     r.steps = atoll(argv[4]);
     r.batch = atoll(argv[5]) ? atoll(argv[5]) : r.model->batch;
     r.seq = atoll(argv[6]) ? atoll(argv[6]) : r.model->seq;
+    r.seed = argc > 8 ? strtoull(argv[8], NULL, 10) : 1;
+    r.spec = argc > 9 ? argv[9] : r.model->data;
     snprintf(weights, sizeof weights, "%s/weights.safetensors", r.folder);
     snprintf(input, sizeof input, "%s/input.bin", r.folder);
     snprintf(target, sizeof target, "%s/target.bin", r.folder);

@@ -50,6 +50,7 @@ for run in ${runs:-conv-fp16 conv-bf16 gpt-fp16 gpt-bf16}; do
     model=${run%-*}
     common=(device=$device threads=2 precision=${run#*-})
     before=$failed
+    "$mixt" train $model.yaml out=first-$run -q "${common[@]}" train.steps=1 || exit 1 # leaves a GPU's timed choices in the cache
     # A session gets up to twice what starting takes and a second of training; the run is long enough for all of them.
     start=$(now)
     "$mixt" train $model.yaml out=probe-$run -q "${common[@]}" train.steps=1 || exit 1
@@ -57,7 +58,8 @@ for run in ${runs:-conv-fp16 conv-bf16 gpt-fp16 gpt-bf16}; do
     start=$(now)
     "$mixt" train $model.yaml out=pace-$run -q "${common[@]}" train.steps=200 train.checkpoint_every=1 || exit 1
     pace=$(((($(now) - start) / 1000000 - startup) * 1000 / 200 + 1)) # microseconds a step that is saved
-    steps=$((kills * 1500 * 1000 / pace + 50))
+    [ $pace -lt 500 ] && pace=500 # a start that was slow by chance must not make the run endless
+    steps=$((kills * 2500 * 1000 / pace + 50))
     settings=("${common[@]}" train.steps=$steps)
     "$mixt" train $model.yaml out=whole-$run -q "${settings[@]}" || exit 1
     saves=0

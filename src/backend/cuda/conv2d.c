@@ -145,6 +145,14 @@ static bool loses_infinity(const mixt__call *call, const mixt__cuda_conv *v, mix
     return kind == MIXT_CONV_FORWARD && call->in[0].dtype == MIXT_DTYPE_FP16 && elements < SMALL;
 }
 
+/** cuDNN 9.19 gives wrong FP32 gradients of weights from 16-bit values with 2 or 4 channels; 1, 3 and multiples of 8
+ * are right. */
+static bool loses_channels(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+{
+    return kind == MIXT_CONV_GRAD_WEIGHT && mixt_dtype_size(call->in[0].dtype) == 2 &&
+           call->out[0].dtype == MIXT_DTYPE_FP32 && v->c % 2 == 0 && v->c % 8;
+}
+
 /** Whether folding is for this call at all. */
 static bool folds(const mixt__call *call, const mixt__cuda_fold *fold, const char **reason)
 {
@@ -173,6 +181,10 @@ static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way,
     }
     if (loses_infinity(call, &v, kind)) {
         *reason = "cuDNN's small FP16 convolutions turn -inf into 0";
+        return false;
+    }
+    if (way == WAY_CUDNN && loses_channels(call, &v, kind)) {
+        *reason = "cuDNN's FP32 gradients of weights are wrong for this number of channels";
         return false;
     }
     if (choose(call, kind, way == WAY_CUDNN ? &v : &fold.to, result_dtype(call, kind, way), &found) == MIXT_OK)

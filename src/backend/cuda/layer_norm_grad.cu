@@ -3,9 +3,8 @@
  * A team of threads side by side covers a row, 16 bytes each, and takes two rows at a time, the next ones already on
  * their way through shared memory; each thread keeps to its columns, so the parameters' gradients add up in its
  * registers until the grid, which just fills the GPU, has swept all rows. The two sums of a row go through shared
- * memory, with a barrier of the team alone; two buffers in turn make one barrier a sweep enough. Blocks leave one
- * partial sum a column, which a second launch adds up in order. Bytes: reads of src, grad_dst (and the addend), a write
- * of grad_src.
+ * memory; two buffers in turn make one barrier a sweep enough. Blocks leave one partial sum a column, which a second
+ * launch adds up in order. Bytes: reads of src, grad_dst (and the addend), a write of grad_src.
  *
  * Rows too long, odd or unaligned are left to kernels that take one element at a time.
  */
@@ -16,11 +15,6 @@ enum { TEAM_ROWS = 2, SUMS = 2 * TEAM_ROWS, STAGES = 3, GRAD_THREADS = 384, GRAD
 enum { TILE = 32, SLICES = 8, MAX_SPLITS = 64 };
 
 /* ---- teams ---- */
-
-static __device__ __forceinline__ void team_barrier(int team, int threads)
-{
-    asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory");
-}
 
 /** Sums of SUMS values over a warp: each exchange first halves the values that a lane is left with, so that lane l ends
  *  with the sum of value l / (32 / SUMS). */
@@ -159,7 +153,7 @@ static __device__ __forceinline__ void team_total(float *s, float *buffer)
     float sum = warp_sums(s);
     if (threadIdx.x % (32 / SUMS) == 0)
         buffer[warp * SUMS + (threadIdx.x & 31) / (32 / SUMS)] = sum;
-    team_barrier((int)threadIdx.y, (int)blockDim.x);
+    __syncthreads();
 #pragma unroll
     for (int i = 0; i < SUMS; i++)
         s[i] = buffer[i];
@@ -176,7 +170,7 @@ static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_g
     extern __shared__ uint4 shared[];
     int team = (int)threadIdx.y, width = (int)(blockDim.x / 32) * SUMS, teams = (int)blockDim.y, stage = 0;
     int64_t col = (int64_t)threadIdx.x * V, stride = (int64_t)gridDim.x * teams * TEAM_ROWS;
-    int64_t first = ((int64_t)blockIdx.x * teams + team) * TEAM_ROWS;
+    int64_t first = ((int64_t)blockIdx.x * teams + team) * TEAM_ROWS, ahead = team * TEAM_ROWS;
     float *sums = (float *)shared + 2 * team * width;
     ring<T, V> rows = {shared + 2 * teams * width / 4 + team * blockDim.x + threadIdx.x};
     float weight[V] = {}, grad_weight[V] = {}, grad_bias[V] = {};
@@ -186,7 +180,7 @@ static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_g
         load_constants<V>(weight, j.weight, col);
     row_stats coming = stats_load(j, first);
     bool other = false;
-    for (int64_t row = first; row < j.rows; row += stride) {
+    for (int64_t row = first; row - ahead < j.rows; row += stride) { // as often in every team: they share barriers
         float s[SUMS];
         row_stats at = coming;
         copies_wait<STAGES - 2>();

@@ -98,7 +98,7 @@ template <typename T>
 static __device__ __forceinline__ void forward_prefetch(const forward_lane<T> &l, int64_t first, int t)
 {
     int64_t sequence = first + (l.lane & 7);
-    if (l.warp == 0 && sequence < l.a.batch && t < l.a.steps)
+    if (l.warp == 0 && l.rank * LSTM_UNITS < l.a.hidden && sequence < l.a.batch && t < l.a.steps)
         prefetch_l2(l.a.gates_x + ((sequence * l.a.steps + t) * 4 + (l.lane >> 3)) * l.a.hidden + l.rank * LSTM_UNITS);
 }
 

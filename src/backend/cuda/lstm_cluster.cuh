@@ -141,7 +141,7 @@ static __device__ __forceinline__ void backward_prefetch(const lstm_backward<T> 
 {
     int which = threadIdx.x >> 3;
     int64_t sequence = first + (threadIdx.x & 7), step = sequence * a.steps + t;
-    if (which > 5 || sequence >= a.batch || t < 0)
+    if (which > 5 || unit0 >= a.hidden || sequence >= a.batch || t < 0)
         return;
     if (which < 4)
         prefetch_l2(a.gates + (4 * step + which) * a.hidden + unit0);
@@ -166,7 +166,8 @@ struct lstm_cluster_config {
 static inline void lstm_cluster_configure(lstm_cluster_config *l, const mixt__lstm_sizes *s, int groups,
                                           size_t shared_bytes)
 {
-    unsigned blocks = (unsigned)mixt__ceil_div(s->hidden, LSTM_UNITS);
+    int64_t needed = mixt__ceil_div(s->hidden, LSTM_UNITS);
+    unsigned blocks = needed < 2 ? 2 : (unsigned)needed; // a cluster has neighbours; a block without units sends zeros
     *l = {};
     l->cluster.id = cudaLaunchAttributeClusterDimension;
     l->cluster.val.clusterDim = {blocks, 1, 1};

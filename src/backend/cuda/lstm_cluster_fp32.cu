@@ -72,11 +72,12 @@ static __device__ __forceinline__ void multiply_quad(float4 sum[LSTM_SEQUENCES],
 #pragma unroll
     for (int s = 0; s < LSTM_SEQUENCES; s++)
         m->sums[warp][s][lane] = sum[s];
-    __syncthreads(); // the next step's sums are written after all of this block's messages, sent by warps that are done
+    __syncthreads();
     for (int w = 0; w < WARPS; w++) {
         float4 x = m->sums[w][warp][lane];
         total = {total.x + x.x, total.y + x.y, total.z + x.z, total.w + x.w};
     }
+    __syncthreads(); // before the next step's sums
     return total;
 }
 
