@@ -48,21 +48,23 @@ static inline void amx_end(void)
     _tile_release();
 }
 
+/** What C holds, or zeros: columns from `from` on in register `tile`. */
+#define AMX_BEGIN(p, tile, from)                                                                                       \
+    do {                                                                                                               \
+        if ((p)->add)                                                                                                  \
+            _tile_loadd(tile, from, (p)->c_row);                                                                       \
+        else                                                                                                           \
+            _tile_zero(tile);                                                                                          \
+    } while (0)
+
 static inline void amx_32x32(const amx_product *p)
 {
     const char *a = p->a, *a1 = a + p->a_half, *b = p->b;
     char *c = (char *)p->c, *c1 = c + AMX_TILE * p->c_row;
-    if (p->add) {
-        _tile_loadd(0, c, p->c_row);
-        _tile_loadd(1, c + AMX_ROW_BYTES, p->c_row);
-        _tile_loadd(2, c1, p->c_row);
-        _tile_loadd(3, c1 + AMX_ROW_BYTES, p->c_row);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-        _tile_zero(2);
-        _tile_zero(3);
-    }
+    AMX_BEGIN(p, 0, c);
+    AMX_BEGIN(p, 1, c + AMX_ROW_BYTES);
+    AMX_BEGIN(p, 2, c1);
+    AMX_BEGIN(p, 3, c1 + AMX_ROW_BYTES);
     for (int64_t i = 0; i < p->steps; i++, a += p->a_step, a1 += p->a_step, b += AMX_TILE * p->b_row) {
         _tile_loadd(6, b, p->b_row);
         _tile_loadd(4, a, p->a_row);
@@ -83,13 +85,8 @@ static inline void amx_16x32(const amx_product *p)
 {
     const char *a = p->a, *b = p->b;
     char *c = (char *)p->c;
-    if (p->add) {
-        _tile_loadd(0, c, p->c_row);
-        _tile_loadd(1, c + AMX_ROW_BYTES, p->c_row);
-    } else {
-        _tile_zero(0);
-        _tile_zero(1);
-    }
+    AMX_BEGIN(p, 0, c);
+    AMX_BEGIN(p, 1, c + AMX_ROW_BYTES);
     for (int64_t i = 0; i < p->steps; i++, a += p->a_step, b += AMX_TILE * p->b_row) {
         _tile_loadd(4, a, p->a_row);
         _tile_loadd(6, b, p->b_row);
@@ -99,6 +96,35 @@ static inline void amx_16x32(const amx_product *p)
     }
     _tile_stored(0, c, p->c_row);
     _tile_stored(1, c + AMX_ROW_BYTES, p->c_row);
+}
+
+static inline void amx_32x16(const amx_product *p)
+{
+    const char *a = p->a, *a1 = a + p->a_half, *b = p->b;
+    char *c = (char *)p->c, *c1 = c + AMX_TILE * p->c_row;
+    AMX_BEGIN(p, 0, c);
+    AMX_BEGIN(p, 2, c1);
+    for (int64_t i = 0; i < p->steps; i++, a += p->a_step, a1 += p->a_step, b += AMX_TILE * p->b_row) {
+        _tile_loadd(6, b, p->b_row);
+        _tile_loadd(4, a, p->a_row);
+        _tile_loadd(5, a1, p->a_row);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(2, 5, 6);
+    }
+    _tile_stored(0, c, p->c_row);
+    _tile_stored(2, c1, p->c_row);
+}
+
+static inline void amx_16x16(const amx_product *p)
+{
+    const char *a = p->a, *b = p->b;
+    AMX_BEGIN(p, 0, (char *)p->c);
+    for (int64_t i = 0; i < p->steps; i++, a += p->a_step, b += AMX_TILE * p->b_row) {
+        _tile_loadd(4, a, p->a_row);
+        _tile_loadd(6, b, p->b_row);
+        _tile_dpbf16ps(0, 4, 6);
+    }
+    _tile_stored(0, p->c, p->c_row);
 }
 
 #endif

@@ -1,125 +1,82 @@
-/* AMX BF16 products: a 32 × 32 tile of C in four tile registers, fed by two of A and two of B, 32 values of K a step.
+/* AMX BF16 products: a 32 × 32 tile of C in four tile registers (amx.h), on packed panels or on A's rows in place.
  *
- * Tile registers 0..3 hold C (row-major 2 × 2), 4 and 5 the two halves of A's rows, 6 and 7 the two halves of B's
- * columns. A tile of A is 16 rows of 16 BF16 pairs along K; a tile of B is 16 pairs along K by 16 columns; so
- * tdpbf16ps does C[m][n] += A[m][2k] B[2k][n] + A[m][2k+1] B[2k+1][n] for 16 pairs. Like vdpbf16ps it treats
- * subnormal inputs and results as zero. The configuration belongs to the thread: begin and end surround its work.
+ * A packed panel of A holds 16 rows of 16 pairs after the other; rows in place may end within the last 32 of K, which
+ * are then copied aside and padded, since a tile register always takes 32.
  */
+#include "backend/cpu/amx.h"
 #include "backend/cpu/gemm_kernel.h"
 
-#include <immintrin.h>
+#include <string.h>
 
-enum { TILE = 16, SIDE = 32, UNIT = 4, STEP_UNITS = 16 * SIDE };
+enum { UNIT = 4, K_STEP = 32 };
 
-/** The 64 bytes that ldtilecfg reads: palette 1, every register 16 rows of 64 bytes. */
-typedef struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tile_config;
-
-/** Static data: the compiler's header tells it that ldtilecfg reads 8 bytes, so it would drop stores to a local one. */
-static const tile_config eight_full_tiles = {.palette = 1,
-                                             .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-                                             .rows = {TILE, TILE, TILE, TILE, TILE, TILE, TILE, TILE}};
-
-static void configure(void)
+static void multiply(const amx_product *p, int rows, int cols)
 {
-    _tile_loadconfig(&eight_full_tiles);
+    if (rows > AMX_TILE)
+        (cols > AMX_TILE ? amx_32x32 : amx_32x16)(p);
+    else
+        (cols > AMX_TILE ? amx_16x32 : amx_16x16)(p);
 }
 
-static void release(void)
+static void tile_packed(const mixt__gemm_tile *t)
 {
-    _tile_release();
+    _Alignas(64) float sums[AMX_SIDE * AMX_SIDE];
+    amx_product p = {.a = t->a,
+                     .a_row = AMX_ROW_BYTES,
+                     .a_half = AMX_TILE * AMX_ROW_BYTES,
+                     .a_step = AMX_SIDE * AMX_ROW_BYTES,
+                     .b = t->b,
+                     .b_row = AMX_SIDE * UNIT,
+                     .steps = t->k / AMX_TILE,
+                     .c = sums,
+                     .c_row = AMX_SIDE * UNIT};
+    multiply(&p, t->rows, t->cols);
+    mixt__gemm_store_avx512(t, sums, AMX_SIDE);
 }
 
-/* Register numbers are part of the instruction, hence one function for each shape of the tile instead of a loop. */
-
-static void sums_32x32(const char *a, const char *b, int64_t steps, float *sums)
+static void tile_in_place(const mixt__gemm_tile *t)
 {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    for (; steps > 0; steps--, a += STEP_UNITS * UNIT, b += STEP_UNITS * UNIT) {
-        _tile_loadd(6, b, SIDE * UNIT);
-        _tile_loadd(4, a, TILE * UNIT);
-        _tile_loadd(7, b + TILE * UNIT, SIDE * UNIT);
-        _tile_loadd(5, a + TILE * TILE * UNIT, TILE * UNIT);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+    _Alignas(64) float sums[AMX_SIDE * AMX_SIDE];
+    int64_t whole = t->depth / K_STEP, rest = t->depth % K_STEP;
+    amx_product p = {.a = t->a,
+                     .a_row = t->a_stride * (int64_t)sizeof(uint16_t),
+                     .a_half = AMX_TILE * t->a_stride * (int64_t)sizeof(uint16_t),
+                     .a_step = AMX_ROW_BYTES,
+                     .b = t->b,
+                     .b_row = AMX_SIDE * UNIT,
+                     .steps = whole,
+                     .c = sums,
+                     .c_row = AMX_SIDE * UNIT};
+    multiply(&p, t->rows, t->cols);
+    if (rest) {
+        _Alignas(64) uint16_t end[AMX_SIDE][K_STEP] = {0};
+        for (int r = 0; r < t->rows; r++)
+            memcpy(end[r], (const uint16_t *)t->a + r * t->a_stride + whole * K_STEP, (size_t)rest * sizeof(uint16_t));
+        p.a = (const char *)end;
+        p.a_row = AMX_ROW_BYTES;
+        p.a_half = AMX_TILE * AMX_ROW_BYTES;
+        p.b += whole * AMX_TILE * p.b_row;
+        p.steps = 1;
+        p.add = true;
+        multiply(&p, t->rows, t->cols);
     }
-    _tile_stored(0, sums, SIDE * UNIT);
-    _tile_stored(1, sums + TILE, SIDE * UNIT);
-    _tile_stored(2, sums + TILE * SIDE, SIDE * UNIT);
-    _tile_stored(3, sums + TILE * SIDE + TILE, SIDE * UNIT);
-}
-
-static void sums_16x32(const char *a, const char *b, int64_t steps, float *sums)
-{
-    _tile_zero(0);
-    _tile_zero(1);
-    for (; steps > 0; steps--, a += STEP_UNITS * UNIT, b += STEP_UNITS * UNIT) {
-        _tile_loadd(4, a, TILE * UNIT);
-        _tile_loadd(6, b, SIDE * UNIT);
-        _tile_loadd(7, b + TILE * UNIT, SIDE * UNIT);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(1, 4, 7);
-    }
-    _tile_stored(0, sums, SIDE * UNIT);
-    _tile_stored(1, sums + TILE, SIDE * UNIT);
-}
-
-static void sums_32x16(const char *a, const char *b, int64_t steps, float *sums)
-{
-    _tile_zero(0);
-    _tile_zero(2);
-    for (; steps > 0; steps--, a += STEP_UNITS * UNIT, b += STEP_UNITS * UNIT) {
-        _tile_loadd(6, b, SIDE * UNIT);
-        _tile_loadd(4, a, TILE * UNIT);
-        _tile_loadd(5, a + TILE * TILE * UNIT, TILE * UNIT);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(2, 5, 6);
-    }
-    _tile_stored(0, sums, SIDE * UNIT);
-    _tile_stored(2, sums + TILE * SIDE, SIDE * UNIT);
-}
-
-static void sums_16x16(const char *a, const char *b, int64_t steps, float *sums)
-{
-    _tile_zero(0);
-    for (; steps > 0; steps--, a += STEP_UNITS * UNIT, b += STEP_UNITS * UNIT) {
-        _tile_loadd(4, a, TILE * UNIT);
-        _tile_loadd(6, b, SIDE * UNIT);
-        _tile_dpbf16ps(0, 4, 6);
-    }
-    _tile_stored(0, sums, SIDE * UNIT);
-}
-
-static void tile_any(const mixt__gemm_tile *t)
-{
-    typedef void sums_fn(const char *a, const char *b, int64_t steps, float *sums);
-    static sums_fn *const shapes[2][2] = {{sums_16x16, sums_16x32}, {sums_32x16, sums_32x32}};
-    _Alignas(64) float sums[SIDE * SIDE];
-    shapes[t->rows > TILE][t->cols > TILE](t->a, t->b, t->k / TILE, sums);
-    mixt__gemm_store_avx512(t, sums, SIDE);
+    mixt__gemm_store_avx512(t, sums, AMX_SIDE);
 }
 
 const mixt__gemm_kernel mixt__gemm_kernel_amx = {.name = "amx",
                                                  .isa = MIXT_ISA_AMX,
                                                  .pairs = true,
-                                                 .mr = SIDE,
-                                                 .nr = SIDE,
-                                                 .a_width = SIDE,
-                                                 .k_step = TILE,
-                                                 .m_grain = TILE,
+                                                 .mr = AMX_SIDE,
+                                                 .nr = AMX_SIDE,
+                                                 .a_width = AMX_SIDE,
+                                                 .k_step = AMX_TILE,
+                                                 .m_grain = AMX_TILE,
                                                  .kc_max = 1024,
                                                  .a_block = 1024 * 1024,
                                                  .macs = 512,
-                                                 .tile = tile_any,
+                                                 .tile = tile_packed,
+                                                 .tile_direct = tile_in_place,
                                                  .pack_a = mixt__gemm_pack_rows_avx512,
                                                  .pack_b = mixt__gemm_pack_pairs_avx512,
-                                                 .begin = configure,
-                                                 .end = release};
+                                                 .begin = amx_begin,
+                                                 .end = amx_end};
