@@ -10,6 +10,7 @@ typedef enum mixt__fused {
     MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad with an addend
     MIXT_FUSED_BATCH_NORM = 1 << 2, // batch_norm with an addend and ReLU, its gradient with ReLU
     MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
+    MIXT_FUSED_RELU = 1 << 4,       // matmul with ReLU, where MIXT_FUSED_MATMUL says too much
 } mixt__fused;
 
 /** What a product does to its result x before it is stored. Made by the epilogues pass only. */

@@ -250,7 +250,7 @@ static mixt_status fuse_pointwise(rewriter *r, mixt__node *n, const mixt__pw_ins
     bool done = false;
     switch (instr->code) {
     case MIXT_PW_RELU:
-        if (r->fused & MIXT_FUSED_MATMUL)
+        if (r->fused & (MIXT_FUSED_MATMUL | MIXT_FUSED_RELU))
             MIXT_TRY(fuse_activation(r, n, MIXT_EPILOGUE_RELU));
         if (r->fused & MIXT_FUSED_BATCH_NORM && r->keep[n - r->graph->nodes])
             MIXT_TRY(fuse_batch_norm(r, n));

@@ -12,6 +12,7 @@
 #include <math.h>
 
 enum { LEFT_OUT = 0, WRONG = 1, CORRECT = 2 };
+enum { ROWS_AT_MOST = 32 }; // that a thread takes: short rows cost more than their classes say
 
 typedef struct problem {
     const mixt__call *call;
@@ -127,11 +128,17 @@ static void forward_rows(void *argument, int64_t begin, int64_t end, int thread)
     }
 }
 
+static int64_t grain(const problem *p)
+{
+    int64_t rows = mixt__row_grain(p->classes);
+    return rows < ROWS_AT_MOST ? rows : ROWS_AT_MOST;
+}
+
 static mixt_status forward_run(const mixt__call *call)
 {
     problem p = problem_of(call);
     MIXT_TRY(check_labels(&p));
-    mixt__parallel(p.rows, mixt__row_grain(p.classes), forward_rows, &p);
+    mixt__parallel(p.rows, grain(&p), forward_rows, &p);
     summarize(&p);
     return MIXT_OK;
 }
@@ -186,7 +193,7 @@ static mixt_status gradient_run(const mixt__call *call)
 {
     problem p = problem_of(call);
     MIXT_TRY(check_labels(&p));
-    mixt__parallel(p.rows, mixt__row_grain(p.classes), gradient_rows, &p);
+    mixt__parallel(p.rows, grain(&p), gradient_rows, &p);
     return MIXT_OK;
 }
 
