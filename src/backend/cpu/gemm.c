@@ -111,20 +111,13 @@ static block block_at(const job *j, const step *s, int thread, range rows, range
     return b;
 }
 
-/** Of A read in place. */
-static int64_t element_bytes(const mixt__gemm_plan *plan)
-{
-    return plan->kernel->pairs ? 2 : 4;
-}
-
 static void multiply(const job *j, const step *s, const block *b, const char *a)
 {
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_kernel *kernel = j->plan.kernel;
     mixt__gemm_tile_fn *product = j->plan.direct ? kernel->tile_direct : kernel->tile;
-    int64_t a_step =
-        j->plan.direct ? element_bytes(&j->plan) * kernel->mr * j->plan.a_ld : 4 * kernel->a_width * s->units;
-    mixt__gemm_tile tile = {.a_stride = j->plan.a_ld, .k = s->units, .depth = s->k, .ldc = b->ld, .alpha = p->alpha};
+    int64_t a_step = 4 * (j->plan.direct ? kernel->mr * j->plan.a_ld : kernel->a_width * s->units);
+    mixt__gemm_tile tile = {.a_stride = j->plan.a_ld, .k = s->units, .ldc = b->ld, .alpha = p->alpha};
     tile.add = !s->first || (p->accumulate && !j->plan.scratch);
     for (int64_t c = 0; c < b->cols; c += kernel->nr) {
         tile.b = b_panel(j, s, (b->col - s->col + c) / kernel->nr);
@@ -177,7 +170,7 @@ static const char *a_ready(const job *j, const step *s, int thread, range rows, 
         return a_shared(j, s, thread / plan->grid_n) +
                4 * plan->kernel->a_width * s->units * ((part.begin - rows.begin) / mr);
     if (plan->direct && !p->a.gather)
-        return (const char *)p->a.data + (row * p->a.row_stride + s->k0) * element_bytes(plan);
+        return (const char *)((const float *)p->a.data + row * p->a.row_stride + s->k0);
     if (!plan->direct)
         mixt__gemm_pack_a(p, plan->kernel, row, count, s->k0, s->k, own, own + plan->own_gather);
     else if (s->k)
@@ -222,7 +215,7 @@ static void work(const job *j, int thread)
                 s.first = s.k_block == 0;
                 s.last = s.k_block == plan->k_blocks - 1;
                 pack_together(j, &s, thread);
-                if (plan->meets)
+                if (plan->threads > 1 && (plan->share_a || !p->b_packed))
                     mixt__team_meet();
                 multiply_own(j, &s, thread);
                 s.number++;

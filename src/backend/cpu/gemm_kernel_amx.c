@@ -1,14 +1,9 @@
-/* AMX BF16 products: a 32 × 32 tile of C in four tile registers (amx.h), on packed panels or on A's rows in place.
- *
- * A packed panel of A holds 16 rows of 16 pairs after the other; rows in place may end within the last 32 of K, which
- * are then copied aside and padded, since a tile register always takes 32.
- */
+/* AMX BF16 products: a 32 × 32 tile of C in four tile registers (amx.h). A panel of A holds 16 rows of 16 pairs, one
+ * after the other. */
 #include "backend/cpu/amx.h"
 #include "backend/cpu/gemm_kernel.h"
 
-#include <string.h>
-
-enum { UNIT = 4, K_STEP = 32 };
+enum { UNIT = 4 };
 
 static void multiply(const amx_product *p, int rows, int cols)
 {
@@ -34,35 +29,6 @@ static void tile_packed(const mixt__gemm_tile *t)
     mixt__gemm_store_avx512(t, sums, AMX_SIDE);
 }
 
-static void tile_in_place(const mixt__gemm_tile *t)
-{
-    _Alignas(64) float sums[AMX_SIDE * AMX_SIDE];
-    int64_t whole = t->depth / K_STEP, rest = t->depth % K_STEP;
-    amx_product p = {.a = t->a,
-                     .a_row = t->a_stride * (int64_t)sizeof(uint16_t),
-                     .a_half = AMX_TILE * t->a_stride * (int64_t)sizeof(uint16_t),
-                     .a_step = AMX_ROW_BYTES,
-                     .b = t->b,
-                     .b_row = AMX_SIDE * UNIT,
-                     .steps = whole,
-                     .c = sums,
-                     .c_row = AMX_SIDE * UNIT};
-    multiply(&p, t->rows, t->cols);
-    if (rest) {
-        _Alignas(64) uint16_t end[AMX_SIDE][K_STEP] = {0};
-        for (int r = 0; r < t->rows; r++)
-            memcpy(end[r], (const uint16_t *)t->a + r * t->a_stride + whole * K_STEP, (size_t)rest * sizeof(uint16_t));
-        p.a = (const char *)end;
-        p.a_row = AMX_ROW_BYTES;
-        p.a_half = AMX_TILE * AMX_ROW_BYTES;
-        p.b += whole * AMX_TILE * p.b_row;
-        p.steps = 1;
-        p.add = true;
-        multiply(&p, t->rows, t->cols);
-    }
-    mixt__gemm_store_avx512(t, sums, AMX_SIDE);
-}
-
 const mixt__gemm_kernel mixt__gemm_kernel_amx = {.name = "amx",
                                                  .isa = MIXT_ISA_AMX,
                                                  .pairs = true,
@@ -75,7 +41,6 @@ const mixt__gemm_kernel mixt__gemm_kernel_amx = {.name = "amx",
                                                  .a_block = 1024 * 1024,
                                                  .macs = 512,
                                                  .tile = tile_packed,
-                                                 .tile_direct = tile_in_place,
                                                  .pack_a = mixt__gemm_pack_rows_avx512,
                                                  .pack_b = mixt__gemm_pack_pairs_avx512,
                                                  .begin = amx_begin,

@@ -8,10 +8,7 @@ enum {
     FINISH_BYTES = 96 * 1024,        // a block to finish should still be in the second cache level
     FINISH_COLS = 128,
     DIRECT_PANELS = 3,   // columns, in panels, up to which reading A's rows in place beats packing them
-    DIRECT_ROWS = 256,   // the same for tiles so fast that packing costs more than multiplying: rows
     START_CYCLES = 8192, // work a thread must have to be worth waking
-    MEET_CYCLES = 4096,  // what it costs a thread to wait for the others' panels
-    PAGE = 4096,         // bytes; rows that far apart fall into the same few sets of the first cache level
     LINE = 64,
 };
 
@@ -66,53 +63,35 @@ static void cut_k(mixt__gemm_plan *plan, int64_t k)
     plan->units = mixt__gemm_units(kernel, plan->kc);
 }
 
-static bool rows_in_place(const mixt__gemm_plan *plan, const mixt__gemm_problem *p)
-{
-    if (p->a.col_stride != 1 || p->a.gather)
-        return false;
-    if (!plan->kernel->pairs)
-        return p->a.dtype == MIXT_DTYPE_FP32 && p->n <= DIRECT_PANELS * plan->kernel->nr;
-    return p->m <= DIRECT_ROWS && p->m % plan->kernel->m_grain == 0 && p->a.row_stride * 2 % PAGE;
-}
-
-/** Gathered rows of FP32 need no packing; other rows are worth none when few columns use them. */
+/** Gathered rows need no packing; other rows are worth none when few columns use them. */
 static void choose_direct(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
 {
-    bool gathered = p->a.gather && !plan->kernel->pairs;
-    plan->direct = plan->kernel->tile_direct && (gathered || rows_in_place(plan, p));
+    bool rows = p->a.dtype == MIXT_DTYPE_FP32 && p->a.col_stride == 1 && p->n <= DIRECT_PANELS * plan->kernel->nr;
+    plan->direct = plan->kernel->tile_direct && (p->a.gather || rows);
     // Gathered rows stand an odd number of cache lines apart, or all would fall into the same few sets.
     plan->a_ld = p->a.gather ? (round_up(plan->kc, 16) | 16) : p->a.row_stride;
 }
 
-/** Cycles for an element: to pack it, and to read what another thread wrote. */
-static const double pack_cost = 0.5, read_cost = 0.25;
-
-/** Of the busiest thread of a grid of m × n. */
-static double cycles_of(const mixt__gemm_plan *plan, const mixt__gemm_problem *p, int m, int n)
-{
-    const mixt__gemm_kernel *kernel = plan->kernel;
-    double rows = (double)min64(round_up(div_up(p->m, m), kernel->m_grain), p->m);
-    double cols = (double)min64(div_up(div_up(p->n, kernel->nr), n) * kernel->nr, p->n);
-    double a = plan->direct ? read_cost * rows : pack_cost * rows / (plan->share_a ? n : 1);
-    return (double)p->k * (rows * cols / kernel->macs + a + pack_cost * cols / m) + (plan->meets ? MEET_CYCLES : 0);
-}
-
-/** Picks the grid with the least work for its busiest thread. */
+/** Picks the grid with the least work for its busiest thread, packing included (a cycle for two elements). */
 static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int threads)
 {
-    double work = cycles_of(plan, p, 1, 1), best = 0;
+    const mixt__gemm_kernel *kernel = plan->kernel;
+    double work = (double)p->m * (double)p->n * (double)p->k / kernel->macs;
     if (work < (double)threads * START_CYCLES)
         threads = work < START_CYCLES ? 1 : (int)(work / START_CYCLES);
-    mixt__gemm_plan grid = *plan;
+    double best = 0;
     for (int m = 1; m <= threads; m++) {
-        grid.grid_m = m;
-        grid.grid_n = threads / m;
-        grid.share_a = grid.grid_n > 1 && !plan->direct && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
-        grid.meets = m * grid.grid_n > 1 && (grid.share_a || (m > 1 && !p->b_packed));
-        double cycles = cycles_of(&grid, p, m, grid.grid_n);
-        if (m == 1 || cycles < best) {
-            best = cycles;
-            *plan = grid;
+        int n = threads / m;
+        int64_t rows = min64(round_up(div_up(p->m, m), kernel->m_grain), p->m);
+        int64_t cols = min64(div_up(div_up(p->n, kernel->nr), n) * kernel->nr, p->n);
+        bool share = n > 1 && !plan->direct && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
+        double cost =
+            (double)rows * (double)cols / kernel->macs + 0.5 * (double)rows / (share ? n : 1) + 0.5 * (double)cols / m;
+        if (m == 1 || cost < best) {
+            best = cost;
+            plan->grid_m = m;
+            plan->grid_n = n;
+            plan->share_a = share;
         }
     }
     plan->threads = plan->grid_m * plan->grid_n;

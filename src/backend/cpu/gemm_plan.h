@@ -25,7 +25,6 @@ typedef struct mixt__gemm_plan {
     bool direct;                                 /**< A is not packed: tiles read its rows, or gathered rows, … */
     int64_t a_ld;                                /**< … which stand this far apart */
     bool share_a;                                /**< the team packs A together */
-    bool meets;                                  /**< threads read what others packed */
     bool scratch;                                /**< sums grow outside C: in a block of mc × fc, or, … */
     bool scratch_whole;                          /**< … with several passes over K, in one of mo × nc */
     size_t b_size, a_size;                       /**< bytes of one copy of the team's panels */
