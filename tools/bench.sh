@@ -2,7 +2,7 @@
 # Speed of this machine: conversions against memcpy, kernels, then a training step of each small model. Usage: bench.sh BUILD
 set -euo pipefail
 build=$1
-for bench in convert gemm conv attention pointwise optimizer augment; do
+for bench in convert gemm conv attention pointwise optimizer loaders; do
     [ -x "$build/bench/$bench" ] && { echo "== $bench"; "$build/bench/$bench"; }
 done
 echo "== training steps"

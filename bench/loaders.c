@@ -1,12 +1,15 @@
-/* How many images a core makes ready for training in a second: crops, flips, resizing, decoding. One thread. */
+/* What a core makes ready for training in a second: images (crops, flips, resizing, decoding) and batches of tokens.
+ * One thread. */
 #include "base/alloc.h"
 #include "base/threads.h"
 #include "data/augment.h"
 #include "data/picture.h"
+#include "mixt/data.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #ifdef MIXT_HAVE_JPEG
 #include <jpeglib.h>
@@ -88,6 +91,47 @@ static void measure(const work *w)
     printf("%-44s %10.0f\n", w->title, 1 / best);
 }
 
+/* ---- tokens ---- */
+
+enum { TOKENS = 16 << 20, BATCH = 32, SEQ = 1024, VOCABULARY = 50257 };
+
+static bool write_tokens(const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    bool good = file != NULL;
+    for (int64_t i = 0; good && i < TOKENS; i++) {
+        uint16_t token = (uint16_t)(rand() % VOCABULARY);
+        good = fwrite(&token, sizeof token, 1, file) == 1;
+    }
+    return file && fclose(file) == 0 && good;
+}
+
+/** Batches of GPT-2's benchmark from a mapped file of 32 MiB. */
+static void measure_tokens(void)
+{
+    static int32_t input[BATCH * SEQ], target[BATCH * SEQ];
+    char path[] = "/tmp/mixt-bench-XXXXXX.bin";
+    mixt_data *data = NULL;
+    int made = mkstemps(path, 4);
+    mixt_data_options options = {.split = "all", .seq = SEQ, .classes = VOCABULARY};
+    char spec[sizeof path + 8];
+    snprintf(spec, sizeof spec, "tokens:%s", path);
+    if (made < 0 || close(made) || !write_tokens(path) || mixt_data_open_with(spec, &options, &data) != MIXT_OK) {
+        printf("no batches of tokens: %s\n", mixt_error_text());
+    } else {
+        int64_t count = 0;
+        double start = mixt__time_now(), seconds;
+        do {
+            mixt_data_batch(data, BATCH, count++, input, target);
+            seconds = mixt__time_now() - start;
+        } while (seconds < 1);
+        printf("%-44s %10.0f (%.0f us each)\n", "batches of 32 x 1024 tokens", (double)count / seconds,
+               1e6 * seconds / (double)count);
+    }
+    mixt_data_close(data);
+    unlink(path);
+}
+
 int main(void)
 {
     const mixt__augment shifted = {.height = 28, .width = 28, .pad = 2};
@@ -96,20 +140,21 @@ int main(void)
     const mixt__image small = {photo, MIXT_DTYPE_UINT8, 32, 32, 3}, digit = {photo, MIXT_DTYPE_UINT8, 28, 28, 1};
     const mixt__image large = {photo, MIXT_DTYPE_UINT8, HEIGHT, WIDTH, 3};
     const work all[] = {
-        {"MNIST, 28 x 28, shifted", shifted, digit, false},
-        {"CIFAR, 32 x 32, border, crop, flip", cifar, small, false},
-        {"500 x 375, random resized crop to 224", zoom, large, false},
+        {"MNIST images, 28 x 28, shifted", shifted, digit, false},
+        {"CIFAR images, 32 x 32, border, crop, flip", cifar, small, false},
+        {"500 x 375 pixels, random resized crop to 224", zoom, large, false},
         {"500 x 375 JPEG, decoded, the same", zoom, large, true},
     };
     for (int64_t i = 0; i < HEIGHT * WIDTH * 3; i++) // smooth with some grain, as photographs are
         photo[i] = (unsigned char)(128 + 80 * sin((double)(i % (WIDTH * 3)) / 90) * cos((double)i / (WIDTH * 300)) +
                                    (double)(rand() % 24));
     make_jpeg();
-    printf("%-44s %10s\n", "one core", "images/s");
+    printf("%-44s %10s\n", "one core", "a second");
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (!all[i].decode || jpeg_size)
             measure(&all[i]);
     printf("JPEG of %lu bytes\n", jpeg_size);
+    measure_tokens();
     free(jpeg_bytes);
     return 0;
 }
