@@ -27,7 +27,8 @@ static const struct {
     WHOLE(window.samples), WHOLE(steps),          WHOLE(samples),       WHOLE(skipped),       WHOLE(validations),
     WHOLE(since_best),     WHOLE(best_step),      WHOLE(hopeless),      WHOLE(metrics_bytes), REAL(loss),
     REAL(accuracy),        REAL(val_loss),        REAL(val_accuracy),   REAL(best_val_loss),  REAL(seconds),
-    REAL(step_seconds),    REAL(energy),
+    REAL(step_seconds),    REAL(energy),          WHOLE(pending),       WHOLE(epoch),         REAL(lr),
+    REAL(scale),           REAL(grad_norm),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 

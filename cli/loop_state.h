@@ -23,7 +23,11 @@ typedef struct cli_loop_state {
     int64_t best_step;  // of the checkpoint with the best validation loss; -1: none
     int64_t hopeless;   // skipped updates in a row that a smaller loss scale would not have saved
     int64_t metrics_bytes;
-    double loss, accuracy;         // of the last step
+    int64_t
+        pending;   // 1: a signal came before the last step's validation was through, and its row is still to be written
+    int64_t epoch; // of the last step, from here …
+    double lr, scale, grad_norm;
+    double loss, accuracy;         // … to here
     double val_loss, val_accuracy; // of the last validation; NaN: none
     double best_val_loss;
     double seconds, step_seconds; // in all; in steps alone

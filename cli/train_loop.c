@@ -46,6 +46,8 @@ typedef struct loop {
     cli_checkpoints checkpoints;
     cli_window window;
     int64_t samples, issued;                  // updates given to the device
+    mixt_step last;                           // the newest that was digested
+    bool pending;                             // a signal came before its validation was through
     cli_loop_state before_row;                // as it was before a row that only the end of the run made
     bool extra_row;                           // there is such a row
     bool improved;                            // the newest validation is the best so far and not saved yet
@@ -94,11 +96,15 @@ static bool out_of_patience(const loop *l)
     return limit && l->since_best >= limit;
 }
 
+/** Leaves it pending when a signal comes: a run stops within a step, and the resumed one validates first. */
 static mixt_status validate(loop *l, const mixt_step *step)
 {
     mixt_evaluation found;
-    MIXT_TRY(mixt_trainer_evaluate(l->e->trainer, l->e->val, &found));
+    MIXT_TRY(mixt__trainer_evaluate(&l->e->trainer->core, l->e->val, &stop_requested, &found));
     cli_train_result *r = l->result;
+    l->pending = found.count < 0;
+    if (l->pending)
+        return MIXT_OK;
     r->validations++;
     r->val_loss = found.loss;
     r->val_accuracy = found.accuracy;
@@ -212,6 +218,11 @@ static cli_loop_state state_of(const loop *l)
     s.best_step = r->best_step;
     s.hopeless = l->hopeless;
     s.metrics_bytes = cli_metrics_length(&l->dir->metrics);
+    s.pending = l->pending;
+    s.epoch = l->last.epoch;
+    s.lr = l->last.lr;
+    s.scale = l->last.scale;
+    s.grad_norm = l->last.grad_norm;
     s.loss = r->loss;
     s.accuracy = r->accuracy;
     s.val_loss = r->val_loss;
@@ -246,38 +257,56 @@ static void go_on(loop *l, const cli_loop_state *s)
     if (!isnan(s->energy))
         l->energy_start -= s->energy;
     r->stopped_early = out_of_patience(l);
-    l->stop = r->stopped_early || r->steps >= l->e->total_steps;
+    l->pending = s->pending;
+    l->last = (mixt_step){.step = s->steps, .epoch = s->epoch, .lr = s->lr, .scale = s->scale};
+    l->last.loss = s->loss;
+    l->last.accuracy = s->accuracy;
+    l->last.grad_norm = s->grad_norm;
+    l->stop = !l->pending && (r->stopped_early || r->steps >= l->e->total_steps);
+}
+
+/** Once there is memory to speak of. */
+static mixt_status learn_memory(loop *l)
+{
+    if (l->result->memory.total)
+        return MIXT_OK;
+    MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory));
+    cli_checkpoints_prepare(&l->checkpoints);
+    return MIXT_OK;
+}
+
+/** What follows the newest update: validation, whether to stop, the log.
+ *  @param status of the update itself */
+static mixt_status conclude(loop *l, mixt_status status)
+{
+    const mixt_step *step = &l->last;
+    bool validated = status == MIXT_OK && validation_due(l, step->step);
+    if (validated)
+        status = validate(l, step);
+    validated = validated && status == MIXT_OK && !l->pending;
+    l->stop = step->step == l->e->total_steps || (l->stopping && step->step == l->issued) || l->pending ||
+              l->result->stopped_early;
+    bool due = step->step % setting(l, MIXT_KEY_TRAIN_LOG_EVERY) == 0;
+    bool row = !l->pending && (due || validated || step->skipped || status != MIXT_OK);
+    l->extra_row = l->stop && !row;
+    if (l->extra_row)
+        l->before_row = state_of(l);
+    if (row || l->stop) {
+        mixt_status logged = log_row(l, step, validated);
+        status = status == MIXT_OK ? logged : status;
+    }
+    l->digested_at = mixt__time_now();
+    return status;
 }
 
 /** All that hangs on one update: figures, validation, the log. */
 static mixt_status digest(loop *l, int64_t number)
 {
-    mixt_step step;
-    MIXT_TRY(mixt__trainer_result(&l->e->trainer->core, number, &step));
-    double now = mixt__time_now();
-    collect(l, &step, now - l->digested_at);
-    if (!l->result->memory.total) {
-        MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory));
-        cli_checkpoints_prepare(&l->checkpoints);
-    }
-    show(l, &step);
-    mixt_status status = check_health(l, &step);
-    bool validated = status == MIXT_OK && validation_due(l, number);
-    if (validated)
-        status = validate(l, &step);
-    validated = validated && status == MIXT_OK;
-    l->stop = number == l->e->total_steps || (l->stopping && number == l->issued) || l->result->stopped_early;
-    bool due = number % setting(l, MIXT_KEY_TRAIN_LOG_EVERY) == 0;
-    bool row = due || validated || step.skipped || status != MIXT_OK;
-    l->extra_row = l->stop && !row;
-    if (l->extra_row)
-        l->before_row = state_of(l);
-    if (row || l->stop) {
-        mixt_status logged = log_row(l, &step, validated);
-        status = status == MIXT_OK ? logged : status;
-    }
-    l->digested_at = mixt__time_now();
-    return status;
+    MIXT_TRY(mixt__trainer_result(&l->e->trainer->core, number, &l->last));
+    collect(l, &l->last, mixt__time_now() - l->digested_at);
+    MIXT_TRY(learn_memory(l));
+    show(l, &l->last);
+    return conclude(l, check_health(l, &l->last));
 }
 
 /** After the newest update was digested: a checkpoint where one is due or validation was never better. */
@@ -327,13 +356,22 @@ static mixt_status keep_last(loop *l, bool interrupted)
                       (long long)l->result->steps);
 }
 
+/** What an earlier session of this run left undone. */
+static mixt_status catch_up(loop *l)
+{
+    MIXT_TRY(learn_memory(l));
+    MIXT_TRY(conclude(l, MIXT_OK));
+    keep(l, cli_checkpoints_due(&l->checkpoints, l->issued));
+    return MIXT_OK;
+}
+
 static mixt_status run(loop *l)
 {
     bool moved = !l->stop;
-    mixt_status status = MIXT_OK;
+    mixt_status status = l->pending ? catch_up(l) : MIXT_OK;
     while (status == MIXT_OK && !l->stop) // at least one update: there is something to save after every signal
         status = advance(l);
-    l->result->interrupted = stop_requested && l->result->steps < l->e->total_steps;
+    l->result->interrupted = stop_requested && (l->pending || l->result->steps < l->e->total_steps);
     return status == MIXT_OK && moved ? keep_last(l, l->result->interrupted) : status;
 }
 

@@ -90,7 +90,7 @@ int64_t mixt_trainer_epoch(const mixt_trainer *t)
 mixt_status mixt_trainer_evaluate(mixt_trainer *t, const mixt_data *data, mixt_evaluation *result)
 {
     MIXT_TRY(need_data(t, data));
-    return mixt__context_note(t->context, mixt__trainer_evaluate(&t->core, data, result));
+    return mixt__context_note(t->context, mixt__trainer_evaluate(&t->core, data, NULL, result));
 }
 
 mixt_status mixt_trainer_outputs(mixt_trainer *t, int64_t *outputs)

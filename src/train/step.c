@@ -296,13 +296,18 @@ static mixt_status run_evaluation(mixt__trainer *t)
     return mixt__executable_run(t->eval, &run);
 }
 
-mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result)
+mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
+                                   mixt_evaluation *result)
 {
     MIXT_TRY(ready_to_evaluate(t, data));
     const mixt_data_info *info = mixt_data_describe(data);
     double sums[3] = {0};
     for (int64_t first = 0; first < info->samples; first += t->settings.eval_batch) {
         int64_t valid;
+        if (interrupt && *interrupt) {
+            *result = (mixt_evaluation){.loss = NAN, .accuracy = NAN, .count = -1};
+            return MIXT_OK;
+        }
         MIXT_TRY(mixt_data_read(data, first, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
         pad_targets(t, info, valid);
         MIXT_TRY(run_evaluation(t));

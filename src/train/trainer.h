@@ -12,6 +12,8 @@
 #include "train/feed.h"
 #include "train/model.h"
 
+#include <signal.h>
+
 typedef struct mixt__prefetch mixt__prefetch;
 
 enum {
@@ -82,7 +84,10 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
 mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *result);
 /** Brings `seen` up to date. */
 mixt_status mixt__trainer_see(mixt__trainer *t);
-mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result);
+/** @param interrupt set by a signal's handler: evaluation ends after the current batch, with result->count -1; NULL:
+ *  nobody asks */
+mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
+                                   mixt_evaluation *result);
 mixt_memory mixt__trainer_memory(const mixt__trainer *t);
 
 /** Outputs of the model a sample. Compiles what predicts. */

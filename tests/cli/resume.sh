@@ -77,6 +77,28 @@ train mlp.yaml out=signal-whole train.epochs=0 train.steps=$goal
 train --resume signal train.epochs=0 train.steps=$goal
 same signal-whole signal "stopped by SIGTERM at step $stopped"
 
+# ---- stopped again and again in validations, which then are the first thing that the resumed run does ----
+
+train conv.yaml out=validating-whole train.validate_every=1 train.epochs=0 train.steps=12
+arguments="conv.yaml out=validating train.validate_every=1 train.epochs=0 train.steps=12"
+inside=0
+for turn in $(seq 100); do
+    [ -e validating/model.safetensors ] && [ "$(tail -1 validating/metrics.jsonl | grep -c '"step":12,.*val_loss')" = 1 ] && break
+    "$mixt" train $arguments -q 2>err &
+    process=$!
+    for _ in $(seq 200); do [ -e validating/metrics.jsonl ] && break; sleep 0.01; done
+    sleep "0.$(printf %02d $((5 + turn * 7 % 20)))"
+    kill -TERM $process 2>/dev/null
+    wait $process
+    status=$?
+    [ $status = 143 ] && continue # before training began
+    [ $status = 0 ] || { fail "SIGTERM in a validation: status $status"; cat err; break; }
+    grep -q '"pending": *1' validating/checkpoints/step-*/manifest.json && inside=$((inside + 1))
+    arguments="--resume validating"
+done
+[ $inside -gt 0 ] || fail "no signal of $turn met a validation"
+same validating-whole validating "stopped $turn times, $inside of them in a validation"
+
 # ---- killed at random instants, inside a save as like as not ----
 
 seed=20240607 # of the instants
