@@ -249,7 +249,7 @@ static mixt_status predict(predictor *p, const cli_args *args, const mixt__confi
             status = predict_source(p, &s, guesses);
         mixt__inputs_close(&s.inputs);
     }
-    if (!p->json)
+    if (!p->json && p->table.count) // what was found before a failure is shown all the same
         cli_table_print(&p->table, stdout, 0);
     mixt__free(guesses);
     return status;

@@ -61,7 +61,8 @@ static uint32_t load(const uint32_t *word)
 /** Returns once the word differs from `old`. */
 static void wait_change(signal_word *word, uint32_t old)
 {
-    for (int i = 0; i < SPINS && !team.crowded; i++) {
+    bool spins = !__atomic_load_n(&team.crowded, __ATOMIC_RELAXED);
+    for (int i = 0; i < SPINS && spins; i++) {
         if (load(&word->value) != old)
             return;
         pause_briefly();
@@ -130,7 +131,7 @@ static void hire(int count)
         if (pthread_create(&thread, &attributes, work, (void *)(intptr_t)(team.workers + 1)))
             break;
     pthread_attr_destroy(&attributes);
-    team.crowded = team.workers + 1 > cores();
+    __atomic_store_n(&team.crowded, team.workers + 1 > cores(), __ATOMIC_RELAXED); // workers that wait read it
 }
 
 int mixt__threads_count(void)
