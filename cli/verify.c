@@ -116,19 +116,21 @@ static mixt_status outputs(side *s, const mixt__policy *policy, const mixt__batc
     return status;
 }
 
-/** Mean |mixed - FP32|; counts what is not finite. */
-static double difference(const float *mixed, const float *fp32, int64_t count, int64_t *not_finite)
+/** Mean |mixed - FP32| and |FP32|; counts what is not finite. */
+static double difference(const float *mixed, const float *fp32, int64_t count, int64_t *not_finite, double *size)
 {
-    double sum = 0;
+    double sum = 0, all = 0;
     for (int64_t i = 0; i < count; i++) {
         *not_finite += !isfinite(mixed[i]);
         sum += fabs((double)mixed[i] - (double)fp32[i]);
+        all += fabs((double)fp32[i]);
     }
+    *size = all / (double)count;
     return sum / (double)count;
 }
 
 /** Compares both policies on the first samples of the validation part, at the weights as they are. */
-static mixt_status compare_outputs(side *s, double *result)
+static mixt_status compare_outputs(side *s, double *result, double *size)
 {
     mixt_data *data = s->e.val ? s->e.val : s->e.train;
     const mixt_data_info *info = mixt_data_describe(data);
@@ -149,7 +151,7 @@ static mixt_status compare_outputs(side *s, double *result)
     if (status == MIXT_OK)
         status = outputs(s, &s->e.trainer->core.settings.policy, &spec, input, &b, &outs);
     if (status == MIXT_OK)
-        *result = difference(b, a, outs, &s->r->not_finite);
+        *result = difference(b, a, outs, &s->r->not_finite, size);
     mixt__free(a);
     mixt__free(b);
     mixt__free(input);
@@ -193,13 +195,14 @@ static mixt_status measure(side *s, int which)
     v->validated = s->e.val != NULL;
     v->fp16 = v->fp16 || mixt__policy_uses(&s->e.trainer->core.settings.policy, MIXT_DTYPE_FP16);
     r->tensor_cores = v->host ? (double)NAN : tensor_cores(s->e.trainer->core.train);
-    r->difference = r->trained = NAN;
+    double end_size;
+    r->difference = r->trained = r->output_size = NAN;
     if (mixed)
-        MIXT_TRY(compare_outputs(s, &r->difference));
+        MIXT_TRY(compare_outputs(s, &r->difference, &r->output_size));
     MIXT_TRY(train(s));
     MIXT_TRY(mixt_trainer_memory(s->e.trainer, &r->memory));
     MIXT_TRY(evaluate(s));
-    return mixed && !stop_requested ? compare_outputs(s, &r->trained) : MIXT_OK;
+    return mixed && !stop_requested ? compare_outputs(s, &r->trained, &end_size) : MIXT_OK;
 }
 
 static mixt_status run_side(cli_verify *v, mixt__config *config, int64_t index, int which, cli_progress *progress,

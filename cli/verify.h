@@ -21,6 +21,7 @@ typedef struct cli_verify_run {
     double tensor_cores; // share of the matrix work; NaN: not a GPU
     double difference;   // mixed: mean size of the outputs' difference to FP32, at the weights it begins with
     double trained;      // mixed: the same at the weights it ends with
+    double output_size;  // mixed: mean size of FP32's outputs at the weights it begins with
 } cli_verify_run;
 
 typedef struct cli_verify {

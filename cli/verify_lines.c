@@ -108,17 +108,18 @@ static void judge_finite(const cli_verify *v, cli_verify_line *l)
 
 static void judge_output(const cli_verify *v, cli_verify_line *l)
 {
-    double start = 0, end = 0;
+    double start = 0, end = 0, size = 0;
     for (int64_t i = 0; i < v->seeds; i++) {
+        size += run_of(v, i, CLI_VERIFY_MIXED)->output_size / (double)v->seeds;
         start += run_of(v, i, CLI_VERIFY_MIXED)->difference / (double)v->seeds;
         end += run_of(v, i, CLI_VERIFY_MIXED)->trained / (double)v->seeds;
     }
     l->value = start;
-    snprintf(
-        l->note, sizeof l->note,
-        "mean |difference| of the outputs on a validation batch, at the weights that training begins with; %.2g at "
-        "those it ends with",
-        end);
+    snprintf(l->note, sizeof l->note,
+             "mean |difference| of the outputs, of mean size %.2g, on a validation batch, at the weights that training "
+             "begins "
+             "with; %.2g at those it ends with",
+             size, end);
 }
 
 /** NaN never does. */
