@@ -6,8 +6,8 @@ set -u
 build=$(realpath "$1")
 cd "$(dirname "$0")/../.." || exit 1
 mixt=$build/mixt
-if ! "$mixt" info --json | grep -q '"usable": true'; then
-    echo "test-gpu cannot run here: GPU $(# sanitize TOOL OP: its op tests without a finding in mixt's kernels. Racecheck also reports NVIDIA's (it does not follow their
+
+# sanitize TOOL OP: its op tests without a finding in mixt's kernels. Racecheck also reports NVIDIA's (it does not follow their
 # asynchronous copies): those are counted and left. It and initcheck are slow, and see each problem in one variant.
 sanitize() {
     local tool=$1 op=$2 narrow="" log=$MIXT_CACHE/sanitize.log status
@@ -25,7 +25,8 @@ sanitize() {
     return $status
 }
 
-"$mixt" info | sed -n 's/^GPU *//p')" >&2
+if ! "$mixt" info --json | grep -q '"usable": true'; then
+    echo "test-gpu cannot run here: GPU $("$mixt" info | sed -n 's/^GPU *//p')" >&2
     exit 1
 fi
 MIXT_CACHE=$(mktemp -d) # timed choices of these runs stay out of the user's
