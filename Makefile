@@ -55,6 +55,7 @@ check:
 	tools/check.sh
 
 install: build
+	cmake -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) > /dev/null
 	cmake --install $(BUILD)
 
 clean:
