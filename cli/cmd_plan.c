@@ -230,10 +230,11 @@ const cli_command cli_plan = {
         },
     .examples =
         {
-            {"mixt plan configs/gpt.yaml precision=bf16", "memory of the step in bf16"},
-            {"mixt plan configs/gpt.yaml --explain", "which kernels will run and why"},
-            {"mixt plan configs/mnist.yaml --graph precision=fp16", "where the casts are"},
-            {"mixt plan configs/gpt.yaml --device cuda --profile", "memory and time of each op on the GPU"},
+            {"mixt plan configs/digits.yaml precision=fp16", "memory of the step in fp16"},
+            {"mixt plan configs/gpt.yaml data.path=FILE --explain", "which kernels will run and why"},
+            {"mixt plan configs/digits.yaml precision=fp16 --graph", "where the casts are"},
+            {"mixt plan configs/gpt.yaml data.path=FILE --device cuda --profile",
+             "memory and time of each op on the GPU"},
         },
     .see_also = "train|bench|config",
     .run = run,
