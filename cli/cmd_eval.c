@@ -102,6 +102,6 @@ const cli_command cli_eval = {
             {"mixt eval runs/fp16", "on the validation split"},
             {"mixt eval runs/fp16 --split test --json", "for a script"},
         },
-    .see_also = "train",
+    .see_also = "train|predict|generate",
     .run = run,
 };

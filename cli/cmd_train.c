@@ -142,21 +142,22 @@ const cli_command cli_train = {
     .name = "train",
     .summary = "train a model as a configuration says",
     .description =
-        "Reads CONFIG, applies the settings given after it, and trains. The run directory ('out') then "
-        "holds the resolved "
-        "configuration (config.yaml), one row of metrics a step (metrics.jsonl) and the final weights. A "
-        "run directory that "
-        "exists already is refused: nothing is overwritten. config.yaml names data by absolute path and a "
-        "policy file is copied beside it, so that the run can be evaluated from any folder.\n\n"
+        "Reads CONFIG, applies the settings given after it, and trains. The run directory ('out') then holds the "
+        "resolved configuration (config.yaml), a row of metrics every train.log_every updates (metrics.jsonl) and the "
+        "final weights (model.safetensors), which eval, predict, generate and export read. A run directory that exists "
+        "already is refused: nothing is overwritten. config.yaml names data by absolute path and a policy file is "
+        "copied beside it, so that the run can be evaluated from any folder.\n\n"
         "Ctrl-C and SIGTERM stop after the current step, save a checkpoint and leave a usable run directory. A run "
-        "that "
-        "fails before its first step leaves none; one whose updates all fail is ended with status 1.\n\n"
+        "that fails before its first step leaves none; one whose updates all fail is ended with status 1.\n\n"
         "Checkpoints lie in RUN/checkpoints/step-NNNNNNNN, made as train.checkpoint_every and train.checkpoint_minutes "
         "say; the newest train.keep and the one with the best validation loss are kept. --resume RUN goes on from the "
-        "newest one that is whole, bit for bit as if the run had never stopped. train.steps, train.epochs, out and how "
-        "often to log, validate and save may be changed then; anything else is refused. Saving runs beside training: a "
-        "save that is due while another is written waits for it, and checkpoint_stall in metrics.jsonl says how long "
-        "training stood still.",
+        "newest one that is whole, bit for bit as if the run had never stopped. Saving runs beside training: a save "
+        "that is due while another is written waits for it, and checkpoint_stall in metrics.jsonl says how long "
+        "training stood still.\n\n"
+        "At a resume, train.steps, train.epochs, train.early_stop, out, data.threads and how often to log, validate "
+        "and save may be changed; device and threads too, with other bits than before; the rest is refused. A schedule "
+        "that falls over the whole run is then that of the new length. A run that ended without a checkpoint cannot go "
+        "on: begin a new one with init=RUN.",
     .arguments =
         {
             {"CONFIG", CLI_ARGUMENT_FILE, .optional = true,
@@ -180,6 +181,6 @@ const cli_command cli_train = {
              "fine-tune: torchvision's weights, a new head, the first layers as they are"},
             {"mixt train --resume runs/fp16 train.epochs=20", "go on with a run that was stopped, and for longer"},
         },
-    .see_also = "eval|plan|config",
+    .see_also = "eval|predict|generate|verify|export|plan|config",
     .run = run,
 };
