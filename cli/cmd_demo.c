@@ -183,12 +183,13 @@ const cli_command cli_demo = {
     .description =
         "Trains a small convolutional net on digits that mixt draws itself, once in strict FP32 and once in "
         "mixed precision, from the same weights and the same order of samples, and prints both side by side: "
-        "accuracy, time, planned and measured memory. Needs no data and takes a minute or two.",
+        "accuracy, time, planned and measured memory. Both run directories and a drawing of the learning curves "
+        "(curves.svg) stay in runs/demo-<number>. Needs no data and takes a minute or two.",
     .arguments = {{"key=value", CLI_ARGUMENT_SETTING, .help = "settings for both runs, as in train.epochs=1"}},
     .options = {{"precision", 'p', CLI_CHOICE, "P", "bf16|fp16|tf32", .fallback = "bf16",
                  .help = "format of the second run"}},
     .examples = {{"mixt demo", "BF16 against FP32"},
                  {"mixt demo --precision fp16 train.epochs=2", "FP16 with dynamic loss scaling"}},
-    .see_also = "train|plan",
+    .see_also = "train|verify|plan",
     .run = run,
 };
