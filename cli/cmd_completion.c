@@ -13,7 +13,7 @@ const cli_command cli_completion_command = {
     .summary = "print a completion script for a shell",
     .description =
         "The script completes commands, options, the values of options that have a fixed set, and the keys of "
-        "the configuration after 'train' and 'plan'.",
+        "the configuration after commands that take settings.",
     .arguments = {{"SHELL", CLI_ARGUMENT_CHOICE, "bash|zsh|fish", .help = "bash, zsh or fish"}},
     .examples =
         {

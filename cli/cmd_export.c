@@ -88,10 +88,9 @@ const cli_command cli_export = {
     .name = "export",
     .summary = "write the weights of a run for other programs",
     .description =
-        "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt and bert_mlm in "
-        "the "
-        "names and layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in "
-        "torchvision's (load_state_dict takes the file). Other models keep mixt's own names.\n\n"
+        "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt and bert_mlm "
+        "in the names and layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in "
+        "torchvision's (load_state_dict takes its tensors). Other models keep mixt's own names.\n\n"
         "Rows of tables that are only padding are left out. 'mixt train … init=FOLDER' is the way "
         "back. Existing files are not touched without --overwrite.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
