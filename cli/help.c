@@ -166,26 +166,19 @@ void cli_help_env(FILE *stream)
 
 const char *const cli_gpu_text =
     "With device auto (the default) mixt trains on a GPU when one is usable, else on the CPU; 'mixt info' says which, "
-    "and "
-    "why. With device cuda a run ends with a message that names what is missing; with device cpu nobody looks. The "
-    "device "
-    "is a key of the configuration (device=cuda) and an option of bench, plan and eval; MIXT_DEVICE says what auto "
-    "means. "
-    "CUDA_VISIBLE_DEVICES chooses among several GPUs.\n\n"
+    "and why. With device cuda a run ends with a message that names what is missing; with device cpu nobody looks. The "
+    "device is a key of the configuration (device=cuda) and an option of bench, plan, eval, predict and generate; "
+    "MIXT_DEVICE says what auto means. CUDA_VISIBLE_DEVICES chooses among several GPUs.\n\n"
     "A GPU is usable when it has compute capability 7.5 or later (7.0 where mixt was built with CUDA 12), NVIDIA's "
-    "driver "
-    "is installed, and libmixt_cuda.so finds the libraries that it was built with: cuBLASLt, cuDNN 9 and NVRTC, in the "
-    "folders of the build or of LD_LIBRARY_PATH. The library is loaded from beside the command, from lib beside bin, "
-    "or "
-    "from where MIXT_CUDA_LIBRARY says.\n\n"
+    "driver is installed, and libmixt_cuda.so finds the libraries that it was built with: cuBLASLt, cuDNN 9 and NVRTC, "
+    "in the folders of the build or of LD_LIBRARY_PATH. The library is loaded from where MIXT_CUDA_LIBRARY says, else "
+    "from beside the command, from lib beside bin, or from where the system's loader looks.\n\n"
     "FP16 products run on Tensor Cores from compute capability 7.0, BF16 and TF32 from 8.0. TF32 is used only where "
-    "the "
-    "policy says so.\n\n"
-    "Compiled kernels and timed choices of algorithms are kept in a folder (MIXT_CACHE, else ~/.cache/mixt), so that "
-    "a later run starts at once and computes the same bits. A training step is recorded at its second run and replayed "
-    "as "
-    "a whole from then on; MIXT_REPLAY=0 issues its kernels one by one, with the same bits, for debuggers and "
-    "profilers.";
+    "the policy says so.\n\n"
+    "Compiled kernels and timed choices of algorithms are kept in a folder (MIXT_CACHE, else $XDG_CACHE_HOME/mixt or "
+    "~/.cache/mixt), so that a later run starts at once and computes the same bits. A training step is recorded at its "
+    "second run and replayed as a whole from then on; MIXT_REPLAY=0 issues its kernels one by one, with the same bits, "
+    "for debuggers and profilers.";
 
 void cli_help_gpu(FILE *stream)
 {
