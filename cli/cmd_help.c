@@ -66,11 +66,14 @@ static int run(const cli_args *args)
     if (cli_given(args, "man-folder"))
         return write_pages(cli_text(args, "man-folder"));
     const cli_command *command = topic ? cli_command_find(topic) : NULL;
+    bool env = topic && !strcmp(topic, "env"), gpu = topic && !strcmp(topic, "gpu");
     if (topic && !strcmp(topic, "config"))
         (man ? cli_man_config : cli_help_config)(stdout);
-    else if (topic && !strcmp(topic, "env"))
+    else if (man && (env || gpu))
+        cli_man_command(stdout, NULL); // mixt(1) has a section of each
+    else if (env)
         cli_help_env(stdout);
-    else if (topic && !strcmp(topic, "gpu"))
+    else if (gpu)
         cli_help_gpu(stdout);
     else if (topic && !command)
         return unknown_topic(args, topic);

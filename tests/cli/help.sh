@@ -49,6 +49,8 @@ says 'MIXT_ISA' help env
 says 'device auto' help gpu
 says '.TH' help --man
 says '.SH GPU' help --man
+says '.SH GPU' help --man gpu
+says '.SH ENVIRONMENT' help --man env
 says 'mixt\-config' help --man config
 
 commands=$("$mixt" help | sed -n '/^Commands/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
