@@ -133,6 +133,19 @@ void cli_help_command(FILE *stream, const cli_command *command)
     }
 }
 
+const char *const cli_policy_text =
+    "Where precision names a file, it is YAML with a format for all (default) and rules for some: layer and op are "
+    "globs over the names that 'mixt plan CONFIG --graph' prints, left out they match everything, and the last rule "
+    "that "
+    "matches decides. A rule that matches nothing is an error. Formats are fp32, tf32, fp16 and bf16.";
+
+const char *const cli_policy_example = "  default: bf16\n"
+                                       "  rules:\n"
+                                       "    - layer: \"h.*.attn*\"\n"
+                                       "      precision: fp32\n"
+                                       "    - op: layer_norm\n"
+                                       "      precision: fp32\n";
+
 void cli_help_config(FILE *stream)
 {
     paragraphs(stream,
@@ -154,6 +167,9 @@ void cli_help_config(FILE *stream)
                  mixt__config_expects(record, expects, sizeof expects), fallback);
         definition(stream, record->name, text);
     }
+    heading(stream, "Policy files");
+    paragraphs(stream, cli_policy_text);
+    fprintf(stream, "\n%s", cli_policy_example);
 }
 
 void cli_help_env(FILE *stream)

@@ -26,6 +26,8 @@ void cli_help_env(FILE *stream);
 void cli_help_gpu(FILE *stream);
 /** The same as plain paragraphs. */
 extern const char *const cli_gpu_text;
+/** What a policy file holds, and one as an example. */
+extern const char *const cli_policy_text, *const cli_policy_example;
 
 /** The page of a command in roff; NULL: mixt(1). */
 void cli_man_command(FILE *stream, const cli_command *command);

@@ -157,5 +157,8 @@ void cli_man_config(FILE *stream)
     fputs(".SH EXAMPLE\n.nf\nmodel: convnet\nprecision: bf16\ntrain:\n  epochs: 3\n  lr: 0.002\n  schedule: "
           "cosine\n.fi\n",
           stream);
+    fputs(".SH \"POLICY FILES\"\n", stream);
+    paragraphs(stream, cli_policy_text);
+    fprintf(stream, ".PP\n.nf\n%s.fi\n", cli_policy_example);
     fputs(".SH \"SEE ALSO\"\n.BR mixt (1)\n", stream);
 }
