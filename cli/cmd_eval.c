@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "cli/experiment.h"
 #include "cli/run_dir.h"
+#include "cli/weights.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -56,8 +57,8 @@ static mixt_status evaluate(const cli_args *args, const mixt__config *config)
     cli_experiment e;
     mixt_data *data;
     mixt_evaluation found;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/model.safetensors", cli_word(args, 0));
+    char path[CLI_WEIGHTS_PATH];
+    MIXT_TRY(cli_weights_path(cli_word(args, 0), cli_text(args, "checkpoint"), path));
     mixt_status status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
         status = cli_experiment_data(&e, cli_text(args, "split"), &data);
@@ -93,6 +94,7 @@ const cli_command cli_eval = {
     .options =
         {
             {"split", 's', CLI_CHOICE, "S", "train|val|test", "val", .help = "part of the data to evaluate on"},
+            CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "evaluate on this device, whatever the run was trained on"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},

@@ -4,6 +4,7 @@
 #include "cli/interchange.h"
 #include "cli/run_dir.h"
 #include "cli/term.h"
+#include "cli/weights.h"
 #include "mixt/num.h"
 
 #include <errno.h>
@@ -41,10 +42,10 @@ static mixt_status make_folder(const char *path)
 static mixt_status export_run(const cli_args *args, const mixt__config *config, int64_t *tensors, char folder[4096])
 {
     const char *run = cli_word(args, 0), *out = cli_text(args, "out");
-    char source[4096];
+    char source[CLI_WEIGHTS_PATH];
     mixt__export_request r = {.source = source, .folder = folder, .overwrite = cli_flag(args, "overwrite")};
-    if (snprintf(source, sizeof source, "%s/model.safetensors", run) >= (int)sizeof source ||
-        snprintf(folder, 4096, *out ? "%.0s%s" : "%s/export", run, out) >= 4096)
+    MIXT_TRY(cli_weights_path(run, cli_text(args, "checkpoint"), source));
+    if (snprintf(folder, 4096, *out ? "%.0s%s" : "%s/export", run, out) >= 4096)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
     MIXT_TRY(cli_names(config, &r.names, &r.facts));
     r.dtype = mixt_dtype_parse(cli_text(args, "dtype"));
@@ -96,6 +97,7 @@ const cli_command cli_export = {
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
     .options =
         {
+            CLI_CHECKPOINT_OPTION,
             {"format", 'f', CLI_CHOICE, "F", "safetensors", "safetensors", .help = "kind of file"},
             {"dtype", 'd', CLI_CHOICE, "D", "fp32|fp16|bf16", "fp32", .help = "number format of the weights"},
             {"out", 'o', CLI_TEXT, "DIR", .help = "folder to write to; made if it is not there"},

@@ -6,6 +6,7 @@
 #include "cli/experiment.h"
 #include "cli/run_dir.h"
 #include "cli/term.h"
+#include "cli/weights.h"
 #include "data/tokenizer.h"
 #include "store/safetensors.h"
 
@@ -69,7 +70,7 @@ static mixt_status read_rows(const char *path, int64_t *vocab)
 {
     static const char *const tables[] = {"wte.weight", "emb.weight"};
     mixt__safetensors *file;
-    MIXT_TRY(mixt__safetensors_open(path, &file));
+    MIXT_TRY(mixt__safetensors_open_weights(path, &file));
     const mixt__file_tensor *table = NULL;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !table; i++)
         table = mixt__safetensors_find(file, tables[i]);
@@ -105,14 +106,14 @@ static mixt_status open_model(cli_experiment *e, const mixt__tokenizer *tokenize
     return mixt__zoo_model(name, &info, &e->sizes, model);
 }
 
-static mixt_status open_generator(cli_experiment *e, const mixt__tokenizer *tokenizer, const char *run,
+static mixt_status open_generator(cli_experiment *e, const mixt__tokenizer *tokenizer, const cli_args *args,
                                   mixt_generator **generator)
 {
-    char weights[4200];
+    char weights[CLI_WEIGHTS_PATH];
     mixt__model model;
     mixt_generator_options options = {.weights = weights,
                                       .precision = mixt__config_string(e->config, MIXT_KEY_PRECISION)};
-    snprintf(weights, sizeof weights, "%s/model.safetensors", run);
+    MIXT_TRY(cli_weights_path(cli_word(args, 0), cli_text(args, "checkpoint"), weights));
     mixt_context_options where = {.device = mixt__config_string(e->config, MIXT_KEY_DEVICE),
                                   .threads = (int)mixt__config_int(e->config, MIXT_KEY_THREADS)};
     MIXT_TRY(open_model(e, tokenizer, weights, &model, &options.context));
@@ -243,7 +244,7 @@ static mixt_status write_all(const cli_args *args, const mixt__config *config)
     mixt__tokens prompt = {0};
     MIXT_TRY(mixt__tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
                                   mixt__config_string(config, MIXT_KEY_DATA_VOCAB), &tokenizer));
-    mixt_status status = open_generator(&e, tokenizer, cli_word(args, 0), &g);
+    mixt_status status = open_generator(&e, tokenizer, args, &g);
     if (status == MIXT_OK)
         status = prompt_tokens(tokenizer, cli_text(args, "prompt"), &prompt);
     for (int64_t i = 1; status == MIXT_OK && i <= cli_int(args, "count") && !stop_requested && !ferror(stdout); i++)
@@ -292,6 +293,7 @@ const cli_command cli_generate = {
             {"seed", 's', CLI_INT, "S", .fallback = "1", .min = 0, .max = 9e15, .help = "seed of the first text"},
             {"count", 'c', CLI_INT, "N", .fallback = "1", .min = 1, .max = 1e6,
              .help = "texts to write, each with the next seed"},
+            CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "generate on this device, whatever the run was trained on"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object a text instead"},

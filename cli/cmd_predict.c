@@ -4,6 +4,7 @@
 #include "cli/experiment.h"
 #include "cli/run_dir.h"
 #include "cli/table.h"
+#include "cli/weights.h"
 #include "data/inputs.h"
 
 #include <jansson.h>
@@ -205,10 +206,11 @@ static mixt_status predict_source(predictor *p, const source *s, guess *guesses)
     return MIXT_OK;
 }
 
-static mixt_status open_model(predictor *p, const char *run, const mixt__config *config)
+static mixt_status open_model(predictor *p, const cli_args *args, const mixt__config *config)
 {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/model.safetensors", run);
+    const char *run = cli_word(args, 0);
+    char path[CLI_WEIGHTS_PATH];
+    MIXT_TRY(cli_weights_path(run, cli_text(args, "checkpoint"), path));
     MIXT_TRY(cli_experiment_open(&p->e, config));
     p->info = mixt_data_describe(p->e.train);
     if (p->info->target == MIXT_TARGET_TOKENS || p->info->input_dtype != MIXT_DTYPE_FP32)
@@ -231,7 +233,7 @@ static void add_columns(predictor *p)
 
 static mixt_status predict(predictor *p, const cli_args *args, const mixt__config *config)
 {
-    MIXT_TRY(open_model(p, cli_word(args, 0), config));
+    MIXT_TRY(open_model(p, args, config));
     p->top = cli_int(args, "top") < p->outputs ? cli_int(args, "top") : p->outputs;
     p->batch = p->e.trainer->core.settings.eval_batch;
     p->input = mixt__alloc((size_t)(p->batch * p->info->input_elements) * sizeof(float));
@@ -298,6 +300,7 @@ const cli_command cli_predict = {
         {
             {"top", 'k', CLI_INT, "K", .fallback = "3", .min = 1, .max = TOP_MAX,
              .help = "classes to show for each input"},
+            CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "predict on this device, whatever the run was trained on"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object a line for each input instead of a table"},

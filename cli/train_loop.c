@@ -371,6 +371,8 @@ static mixt_status run(loop *l)
     mixt_status status = l->pending ? catch_up(l) : MIXT_OK;
     while (status == MIXT_OK && !l->stop) // at least one update: there is something to save after every signal
         status = advance(l);
+    if (!moved) // nothing was left to do: the summary still speaks of memory
+        status = mixt_trainer_memory(l->e->trainer, &l->result->memory);
     l->result->interrupted = stop_requested && (l->pending || l->result->steps < l->e->total_steps);
     return status == MIXT_OK && moved ? keep_last(l, l->result->interrupted) : status;
 }

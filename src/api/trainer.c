@@ -225,7 +225,7 @@ static mixt_status check_tensor(const char *path, const mixt__param *p, const mi
 mixt_status mixt__weights_load(mixt__params *params, const char *path)
 {
     mixt__safetensors *file;
-    MIXT_TRY(mixt__safetensors_open(path, &file));
+    MIXT_TRY(mixt__safetensors_open_weights(path, &file));
     mixt_status status = MIXT_OK;
     int64_t most = 1;
     for (int64_t i = 0; status == MIXT_OK && i < params->count; i++) {

@@ -62,7 +62,7 @@ static mixt_status prepare(exporter *x)
 {
     const mixt__export_request *r = x->request;
     int64_t most = 1;
-    MIXT_TRY(mixt__safetensors_open(r->source, &x->file));
+    MIXT_TRY(mixt__safetensors_open_weights(r->source, &x->file));
     MIXT_TRY(mixt__name_plan_make(&x->plan, r->names, x->file->tensors, x->file->count, r->vocab));
     x->there = mixt__alloc((size_t)(x->plan.count + 1) * sizeof *x->there);
     for (int64_t i = 0; i < x->file->count; i++) {

@@ -279,6 +279,46 @@ cleanup:
     return status;
 }
 
+/** What a tensor of a checkpoint's state is called among the weights; NULL: it is none. */
+static const char *weight_name(const char *name)
+{
+    static const char *const prefixes[] = {MIXT_STATE_MASTER, MIXT_STATE_STATISTICS};
+    for (int i = 0; i < 2; i++)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+            return name + strlen(prefixes[i]);
+    return NULL;
+}
+
+mixt_status mixt__safetensors_open_weights(const char *path, mixt__safetensors **file)
+{
+    static const mixt__text_pair own[] = {{"format", "mixt"}};
+    MIXT_TRY(mixt__safetensors_open(path, file));
+    mixt__safetensors *f = *file;
+    bool state = false;
+    for (int64_t i = 0; i < f->count; i++)
+        state |= !strncmp(f->tensors[i].name, MIXT_STATE_MASTER, strlen(MIXT_STATE_MASTER));
+    mixt__file_tensor *weights =
+        state ? mixt__arena_alloc(&f->storage->arena, (size_t)f->count * sizeof *weights) : NULL;
+    if (state && !weights) {
+        mixt__safetensors_close(f);
+        *file = NULL;
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", path);
+    }
+    int64_t count = 0;
+    for (int64_t i = 0; state && i < f->count; i++) {
+        const char *name = weight_name(f->tensors[i].name);
+        weights[count] = f->tensors[i];
+        weights[count].name = name;
+        count += name != NULL;
+    }
+    if (state) {
+        f->tensors = weights;
+        f->count = count;
+        f->metadata = (mixt__metadata){.pairs = own, .count = 1};
+    }
+    return MIXT_OK;
+}
+
 const mixt__file_tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name)
 {
     for (int64_t i = 0; i < file->count; i++)

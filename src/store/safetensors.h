@@ -27,6 +27,13 @@ typedef struct mixt__safetensors {
 } mixt__safetensors;
 
 mixt_status mixt__safetensors_open(const char *path, mixt__safetensors **file);
+
+/** What the tensors of a checkpoint's state are called that are a model's weights and running statistics. */
+#define MIXT_STATE_MASTER "master/"
+#define MIXT_STATE_STATISTICS "state/"
+/** The same for weights: of a checkpoint's state it shows those two alone, under the names that model.safetensors has
+ * for them. */
+mixt_status mixt__safetensors_open_weights(const char *path, mixt__safetensors **file);
 /** NULL when there is none of that name. */
 const mixt__file_tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name);
 /** NULL for no metadata of that key. */

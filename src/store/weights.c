@@ -34,6 +34,8 @@ static mixt_status find_file(mixt__weights *w, const char *path)
     if (folder && access(w->path, F_OK) && !access(index, F_OK))
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the weights are cut into several files: join them into one",
                           path);
+    if (folder && access(w->path, F_OK)) // a checkpoint?
+        snprintf(w->path, sizeof w->path, "%s/state.safetensors", path);
     if (folder && access(w->path, F_OK))
         return mixt__fail(MIXT_ERROR_FILE, "%s: the folder holds no model.safetensors", path);
     return MIXT_OK;
@@ -172,7 +174,7 @@ static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
 {
     w->vocab = r->vocab;
     MIXT_TRY(find_file(w, r->path));
-    MIXT_TRY(mixt__safetensors_open(w->path, &w->file));
+    MIXT_TRY(mixt__safetensors_open_weights(w->path, &w->file));
     const char *format = mixt__safetensors_metadata(w->file, "format");
     w->foreign = r->names && !(format && !strcmp(format, "mixt"));
     MIXT_TRY(mixt__name_plan_make(&w->plan, w->foreign ? r->names : NULL, r->wanted, r->count, 0));

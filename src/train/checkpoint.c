@@ -10,7 +10,7 @@
 
 /** The arenas that are saved, by the prefix of their tensors' names. */
 enum { MASTER, MOMENT1, MOMENT2, STATE, ARENAS };
-static const char *const prefixes[ARENAS] = {"master", "moment1", "moment2", "state"};
+static const char *const prefixes[ARENAS] = {MIXT_STATE_MASTER, "moment1/", "moment2/", MIXT_STATE_STATISTICS};
 
 static float *arena_of(const mixt__params *p, int which)
 {
@@ -112,7 +112,7 @@ static mixt_status list_tensors(mixt__snapshot *s)
             const float *base = s->blocks[which] ? s->blocks[which] : arena_of(p, which);
             mixt__file_tensor *t = &s->tensors[s->count++];
             *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank, .data = base + offset};
-            t->name = mixt__arena_printf(&s->names, "%s/%s", prefixes[which], param->name);
+            t->name = mixt__arena_printf(&s->names, "%s%s", prefixes[which], param->name);
             if (!t->name)
                 return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
             memcpy(t->dims, param->shape.dims, (size_t)param->shape.rank * sizeof t->dims[0]);
@@ -217,7 +217,7 @@ static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars)
 static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int which, const mixt__file_tensor **found)
 {
     char name[1200], wanted[128];
-    snprintf(name, sizeof name, "%s/%s", prefixes[which], param->name);
+    snprintf(name, sizeof name, "%s%s", prefixes[which], param->name);
     const mixt__file_tensor *t = *found = mixt__safetensors_find(c->state, name);
     if (!t)
         return mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is missing: it is of another model", name);

@@ -127,6 +127,24 @@ expected=$(for step in $best 35 40; do printf 'step-%08d\n' "$step"; done)
 for step in $expected; do [ -d "kept/checkpoints/$step" ] || fail "$step is not kept: $(steps kept)"; done
 [ "$(steps kept | wc -w)" -le 4 ] || fail "more than 3 and the best are kept: $(steps kept)"
 
+# ---- the weights of checkpoints ----
+
+loss_of() { "$mixt" eval "$@" --json 2>err | grep -o '"loss":[^,]*'; }
+train conv.yaml out=chosen train.checkpoint_every=20 train.keep=100 train.validate_every=10 train.epochs=0 train.steps=60 train.lr=0.1
+read -r value step <<<"$(sed -n 's/.*"step":\([0-9]*\),.*"val_loss":\([^,}]*\).*/\2 \1/p' chosen/metrics.jsonl | sort -g | head -1)"
+[ "$(loss_of chosen --checkpoint best)" = "\"loss\":$value" ] || fail "eval --checkpoint best: $(loss_of chosen --checkpoint best), validation said $value; $(cat err)"
+[ "$(loss_of chosen --checkpoint "$step")" = "$(loss_of chosen --checkpoint best)" ] || fail "eval --checkpoint $step is not the best"
+[ "$(loss_of chosen --checkpoint last)" = "$(loss_of chosen)" ] || fail "eval --checkpoint last is not the end"
+"$mixt" export chosen --checkpoint best --out chosen-best >/dev/null 2>err || { fail "export --checkpoint best"; cat err; }
+train conv.yaml init=chosen/checkpoints/step-00000060 out=begun train.epochs=0 train.steps=1
+for which in 17 next -1; do
+    "$mixt" eval chosen --checkpoint=$which >out 2>err && fail "eval --checkpoint $which succeeded"
+    grep -q -- "$which" err || { fail "eval --checkpoint $which does not name it"; cat err; }
+done
+rm chosen/model.safetensors
+"$mixt" eval chosen >out 2>err && fail "eval without final weights succeeded"
+grep -q -- '--checkpoint last' err || { fail "eval without final weights does not say what to do"; cat err; }
+
 # ---- damage ----
 
 # damaged FILE COMMAND...: with that done to the newest checkpoint, the one before is used, and the end is the same

@@ -38,7 +38,7 @@ shakespeare() {
         printf "shakespeare: bf16 %s, fp32 %s, %+.2f%%\n", low, full, 100 * (low / full - 1)
         exit !(low <= 1.48 && low / full - 1 <= 0.005)
     }' || [ "${QUICK:-0}" = 1 ] || fail "shakespeare: above 1.48, or more than 0.5% above FP32"
-    "$mixt" generate "$work/play-bf16-1" --prompt "ROMEO:" --tokens 300 --temperature 0.8 --seed 1
+    "$mixt" generate "$work/play-bf16-1" --checkpoint best --prompt "ROMEO:" --tokens 300 --temperature 0.8 --seed 1
 }
 
 # Colour pictures of digits in class folders: PICTURES COUNT_TRAIN COUNT_VAL

@@ -1,0 +1,21 @@
+/* Which weights of a run a command works with: the final ones, or those of a checkpoint. */
+#ifndef MIXT_CLI_WEIGHTS_H
+#define MIXT_CLI_WEIGHTS_H
+
+#include "mixt/types.h"
+
+enum { CLI_WEIGHTS_PATH = 4200 };
+
+/** For the table of a command's options. */
+#define CLI_CHECKPOINT_OPTION                                                                                          \
+    {                                                                                                                  \
+        "checkpoint", 'c', CLI_TEXT, "C",                                                                              \
+            .fallback = "final",                                                                                       \
+            .help =                                                                                                    \
+                "whose weights: final (model.safetensors), best or last of the run's checkpoints, or the step of one"  \
+    }
+
+/** The file with the weights that `which`, a value of that option, names. A checkpoint is checked whole. */
+mixt_status cli_weights_path(const char *run, const char *which, char path[CLI_WEIGHTS_PATH]);
+
+#endif
