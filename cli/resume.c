@@ -80,10 +80,12 @@ static mixt_status check_changes(const cli_resume *r, const mixt__config *before
         return MIXT_OK;
     fprintf(stderr, "%s was begun with other settings (then -> now):\n  %s\n", r->run, differences);
     mixt__free(differences);
-    return mixt__fail(MIXT_ERROR_CONFIG,
-                      "%s cannot go on with other settings: only train.steps, train.epochs, out and how often to log, "
-                      "validate and save may change; begin a new run for the rest (nothing was changed)",
-                      r->run);
+    return mixt__fail(
+        MIXT_ERROR_CONFIG,
+        "%s cannot go on with other settings: only train.steps, train.epochs, train.early_stop, out, device, "
+        "threads, data.threads and how often to log, validate and save may change; begin a new run for "
+        "the rest (nothing was changed)",
+        r->run);
 }
 
 /** The newest one that is whole; those that are not are named. */

@@ -17,13 +17,11 @@ runtime   base num graph ops passes backend
 train     base num graph ops passes backend runtime data store
 infer     base num graph ops passes backend runtime train/model.h
 precision base num graph ops passes backend runtime data store train config
-watch     base num graph ops passes backend runtime data store train config precision
-api       base num graph ops passes backend runtime data store train infer config precision watch models
+api       base num graph ops passes backend runtime data store train infer config precision models
 store     base num
 data      base num store
 config    base
 models    base num graph ops train/model.h
-dist      base num
 '
 
 find src include examples cli -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' 2>/dev/null | sort |
