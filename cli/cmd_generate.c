@@ -36,10 +36,12 @@ typedef struct output {
 static void emit(output *o, const char *text, size_t length)
 {
     bool control = o->terminal && length == 1 && (unsigned char)*text < 0x20 && *text != '\n' && *text != '\t';
-    if (o->stream) {
-        fputs(control ? "\xef\xbf\xbd" : text, o->stream);
+    if (o->stream && control)
+        fputs("\xef\xbf\xbd", o->stream);
+    else if (o->stream)
+        fwrite(text, 1, length, o->stream); // a text may hold the byte 0
+    if (o->stream)
         return;
-    }
     for (size_t i = 0; i < length && !o->out_of_memory; i++) {
         o->out_of_memory = !mixt__grow((void **)&o->kept, &o->capacity, o->length, 1);
         if (!o->out_of_memory)

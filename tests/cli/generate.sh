@@ -55,6 +55,12 @@ kill -INT $pid
 wait $pid || fail "Ctrl-C: status $?"
 grep -q 'tokens/s' err || fail "Ctrl-C: no figures"
 
+# ---- every byte arrives, byte 0 too ----
+"$mixt" generate gpt -n 3000 -t 1000 -q >bytes
+"$mixt" generate gpt -n 3000 -t 1000 --json | grep -o '\\u0000' | wc -l >zeros
+[ "$(cat zeros)" -gt 0 ] && [ "$(tr -dc '\0' <bytes | wc -c)" = "$(cat zeros)" ] ||
+    fail "$(cat zeros) bytes of 0 are $(tr -dc '\0' <bytes | wc -c)"
+
 # ---- what cannot be ----
 refuse() { # STATUS WORDS ARGUMENT...
     local status=$1 words=$2
