@@ -82,6 +82,27 @@ static mixt_status read_rows(const char *path, int64_t *vocab)
                   : mixt__fail(MIXT_ERROR_FORMAT, "%s: no table of tokens in it: it is no language model", path);
 }
 
+/** Tokens of the tokenizer that the model knows; what its table has beyond them is padding. */
+static mixt_status count_tokens(const cli_experiment *e, const mixt__tokenizer *tokenizer, const char *weights,
+                                int64_t *tokens)
+{
+    int64_t rows;
+    MIXT_TRY(read_rows(weights, &rows));
+    *tokens = rows < tokenizer->size ? rows : tokenizer->size;
+    bool bytes = tokenizer->kind == &mixt__tokenizer_bytes;
+    bool of_text = strcmp(mixt__config_string(e->config, MIXT_KEY_DATA_KIND), "tokens") &&
+                   mixt__config_int(e->config, MIXT_KEY_NET_VOCAB); // bytes, and room for more tokens was asked for
+    if (bytes && rows > tokenizer->size && !of_text)
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "%s has %lld tokens, which are no bytes: to write text, name the folder of their vocabulary "
+                          "as data.vocab in the run's config.yaml",
+                          weights, (long long)rows);
+    if (!bytes && rows < tokenizer->size)
+        return mixt__fail(MIXT_ERROR_DATA, "%s has %lld tokens, the vocabulary of data.vocab %lld", weights,
+                          (long long)rows, (long long)tokenizer->size);
+    return MIXT_OK;
+}
+
 /** The run's model as its weights say, without its data. */
 static mixt_status open_model(cli_experiment *e, const mixt__tokenizer *tokenizer, const char *weights,
                               mixt__model *model, int64_t *context)
@@ -97,14 +118,8 @@ static mixt_status open_model(cli_experiment *e, const mixt__tokenizer *tokenize
     *context = info.input_dims[0] = info.input_elements = info.target_elements = seq ? seq : entry->tokens;
     info.input_rank = 1;
     info.target = MIXT_TARGET_TOKENS;
-    MIXT_TRY(read_rows(weights, &info.classes));
+    MIXT_TRY(count_tokens(e, tokenizer, weights, &info.classes));
     MIXT_TRY(cli_experiment_sizes(e));
-    if (tokenizer->kind != &mixt__tokenizer_bytes) {
-        if (tokenizer->size > info.classes)
-            return mixt__fail(MIXT_ERROR_DATA, "%s has %lld tokens, the vocabulary of data.vocab %lld", weights,
-                              (long long)info.classes, (long long)tokenizer->size);
-        info.classes = tokenizer->size; // the rest is padding
-    }
     return mixt__zoo_model(name, &info, &e->sizes, model);
 }
 
@@ -123,7 +138,11 @@ static mixt_status open_generator(cli_experiment *e, const mixt__tokenizer *toke
     if (!e->context)
         return MIXT_ERROR_DEVICE;
     *generator = mixt__generator_make(e->context, &model, &options);
-    return *generator ? MIXT_OK : MIXT_ERROR_STATE;
+    if (!*generator)
+        return MIXT_ERROR_STATE;
+    mixt__generator *core = &(*generator)->core;
+    core->vocab = core->vocab < tokenizer->size ? core->vocab : tokenizer->size; // the rest has no text
+    return MIXT_OK;
 }
 
 /** The prompt's tokens; without a prompt a text begins as if a line had just ended. */

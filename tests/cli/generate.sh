@@ -61,6 +61,12 @@ grep -q 'tokens/s' err || fail "Ctrl-C: no figures"
 [ "$(cat zeros)" -gt 0 ] && [ "$(tr -dc '\0' <bytes | wc -c)" = "$(cat zeros)" ] ||
     fail "$(cat zeros) bytes of 0 are $(tr -dc '\0' <bytes | wc -c)"
 
+# ---- room for more tokens than the tokenizer has: those without text are never drawn ----
+for model in gpt lstm; do
+    "$mixt" train $model.yaml data.path=gone net.vocab=300 train.steps=1 out=roomy-$model -q || fail "train with room"
+    "$mixt" generate roomy-$model -n 400 -t 1000 -q >/dev/null 2>err || fail "$model with room: $(cat err)"
+done
+
 # ---- what cannot be ----
 refuse() { # STATUS WORDS ARGUMENT...
     local status=$1 words=$2
@@ -73,6 +79,9 @@ refuse() { # STATUS WORDS ARGUMENT...
 refuse 1 'no such folder' nowhere
 refuse 2 'top-p' gpt --top-p 1.5
 refuse 2 'temperature' gpt -t -1
+for _ in $(seq 2000); do printf '\1\2\3\4'; done >raw.bin # as tokens of 16 bits: 513, 1027
+"$mixt" train gpt.yaml data.kind=tokens data.path=raw.bin net.vocab=2048 train.steps=1 out=raw -q || fail "train on raw tokens"
+refuse 1 'raw/model.safetensors has 2048 tokens, which are no bytes' raw
 "$mixt" train gpt.yaml data.path=gone model=bert out=bert train.steps=1 -q
 refuse 1 'causal' bert
 printf 'model: mlp\nnet: {hidden: [8]}\ndata: {limit: 128}\ntrain: {steps: 1}\n' >mlp.yaml
