@@ -34,6 +34,13 @@ typedef struct predictor {
     int64_t batch;
 } predictor;
 
+/** Reads the number of a sample; false when it is none. */
+static bool parse_index(const char *text, char **end, int64_t *index)
+{
+    *index = strtoll(text, end, 10);
+    return *end > text && *index >= 0 && *index < INT64_MAX - 1; // the end of a range is one more, INT64_MAX means all
+}
+
 /** Splits NAME:FIRST-LAST; without numbers, or when a file has that whole name, all samples. */
 static mixt_status parse_range(const char *text, source *s)
 {
@@ -44,16 +51,13 @@ static mixt_status parse_range(const char *text, source *s)
     s->end = INT64_MAX;
     if (!colon || mixt__path_is_file(text))
         return MIXT_OK;
-    s->first = strtoll(colon + 1, &end, 10);
-    s->end = s->first + 1;
-    bool good = end > colon + 1;
-    if (good && *end == '-') {
-        char *last = end + 1;
-        s->end = strtoll(last, &end, 10) + 1;
-        good = end > last;
-    }
-    if (!good || *end || s->first < 0 || s->end <= s->first)
+    bool good = parse_index(colon + 1, &end, &s->first);
+    int64_t last = s->first;
+    if (good && *end == '-')
+        good = parse_index(end + 1, &end, &last);
+    if (!good || *end || last < s->first)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: expected NAME:INDEX or NAME:FIRST-LAST with numbers from 0", text);
+    s->end = last + 1;
     s->name[colon - text] = '\0';
     return MIXT_OK;
 }

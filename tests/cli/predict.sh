@@ -78,6 +78,11 @@ refused 'is a directory' run .
 refused 'expected NAME:INDEX' run test:x
 refused 'expected NAME:INDEX' run test:5-3
 refused 'there are 1024' run test:5000
+refused 'there are 1024' run test:9223372036854775805
+for most in 9223372036854775806 9223372036854775807 99999999999999999999; do
+    refused 'expected NAME:INDEX' run test:$most
+    refused 'expected NAME:INDEX' run test:0-$most
+done
 refused 'no such folder' nowhere test:0
 head -c 500 black.pgm >cut.pgm
 refused 'cut.pgm: 487 bytes of pixels behind offset 13, 28 x 28 need 784: the file is cut off' run cut.pgm
