@@ -199,6 +199,8 @@ static mixt_status predict_source(predictor *p, const source *s, guess *guesses)
         for (int64_t i = 0; i < count; i++) {
             char name[4200];
             snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)(first + i));
+            if (p->json)
+                MIXT_TRY(cli_json_name(name));
             if (classes) {
                 rank_classes(p->output + i * p->outputs, p->outputs, guesses);
                 show_classes(p, name, s->data ? &p->target[i] : NULL, guesses);

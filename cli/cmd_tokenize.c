@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "base/status.h"
+#include "cli/metrics.h"
 #include "cli/term.h"
 #include "cli/tokenize_progress.h"
 #include "data/data.h"
@@ -139,10 +140,19 @@ static mixt_status decode(const cli_args *args, const mixt__tokenizer *t)
     return status;
 }
 
+static mixt_status check_names(const cli_args *args)
+{
+    if (!cli_flag(args, "json"))
+        return MIXT_OK;
+    MIXT_TRY(cli_json_name(cli_word(args, 0)));
+    return cli_json_name(cli_text(args, "out"));
+}
+
 static int run(const cli_args *args)
 {
     mixt__tokenizer *tokenizer;
-    if (mixt__tokenizer_open(cli_text(args, "tokenizer"), cli_text(args, "vocab"), &tokenizer) != MIXT_OK)
+    if (check_names(args) != MIXT_OK ||
+        mixt__tokenizer_open(cli_text(args, "tokenizer"), cli_text(args, "vocab"), &tokenizer) != MIXT_OK)
         return cli_failed();
     mixt_status status = cli_flag(args, "decode") ? decode(args, tokenizer)
                          : cli_given(args, "out") ? write_file(args, tokenizer)

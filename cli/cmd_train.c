@@ -93,7 +93,9 @@ static mixt_status train(const cli_args *args, mixt__config *config, cli_resume 
     cli_train_result result = {0};
     char path[1200];
     bool quiet = cli_flag(args, "quiet") || cli_flag(args, "json");
-    mixt_status status = resume ? cli_resume_choose(resume, config) : MIXT_OK;
+    mixt_status status = resume && cli_flag(args, "json") ? cli_json_name(resume->run) : MIXT_OK;
+    if (status == MIXT_OK && resume)
+        status = cli_resume_choose(resume, config);
     if (status == MIXT_OK)
         status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)

@@ -20,6 +20,8 @@ typedef struct cli_metrics {
 
 /** A number for JSON, which has no NaN and no infinity: null for those. */
 json_t *cli_json_real(double value);
+/** Fails where a name is not UTF-8, which JSON cannot hold: to be asked before the work, not after it. */
+mixt_status cli_json_name(const char *name);
 
 /** One row; NaN leaves a figure out (accuracy, validation, energy) or writes null. */
 typedef struct cli_metrics_row {

@@ -306,6 +306,14 @@ for command in eval generate export; do
     "$mixt" $command "$(printf 'x\377')" --json >../out 2>../err
     found=$?; check "$command of a name that is not UTF-8, as JSON" 1 'not UTF-8'
 done
+printf 'P5 1 1 255\nA' >"$(printf 'x\377.pgm')"
+cp -r run "$(printf 'x\377run')" && rm "$(printf 'x\377run')/model.safetensors"
+for command in tokenize 'tokenize words.txt --out' 'predict run' 'train --resume'; do
+    case $command in tokenize) name='x\377/config.yaml' ;; *out) name='x\377out' ;; predict*) name='x\377.pgm' ;; *) name='x\377run' ;; esac
+    "$mixt" $command "$(printf "$name")" --json >../out 2>../err
+    found=$?; check "$command of a name that is not UTF-8, as JSON" 1 'not UTF-8'
+    [ -s ../out ] && fail "$command of a name that is not UTF-8, as JSON: wrote to standard output"
+done
 rm -rf x*
 
 # A finished run without checkpoints cannot go on, and must not begin anew over its weights.
