@@ -189,6 +189,18 @@ static mixt_status read_samples(predictor *p, const source *s, int64_t first, in
     return MIXT_OK;
 }
 
+/** No class is the most probable, and no value is one, where the model's numbers are none. */
+static mixt_status check_finite(const predictor *p, const char *name, const float *values)
+{
+    for (int64_t i = 0; i < p->outputs; i++)
+        if (!isfinite(values[i]))
+            return mixt__fail(MIXT_ERROR_DATA,
+                              "%s: the model's output is not finite: its weights are damaged or diverged, or the input "
+                              "is far from what it was trained on",
+                              name);
+    return MIXT_OK;
+}
+
 static mixt_status predict_source(predictor *p, const source *s, guess *guesses)
 {
     bool classes = p->info->target == MIXT_TARGET_CLASS;
@@ -201,6 +213,7 @@ static mixt_status predict_source(predictor *p, const source *s, guess *guesses)
             snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)(first + i));
             if (p->json)
                 MIXT_TRY(cli_json_name(name));
+            MIXT_TRY(check_finite(p, name, p->output + i * p->outputs));
             if (classes) {
                 rank_classes(p->output + i * p->outputs, p->outputs, guesses);
                 show_classes(p, name, s->data ? &p->target[i] : NULL, guesses);

@@ -89,6 +89,18 @@ refused 'cut.pgm: 487 bytes of pixels behind offset 13, 28 x 28 need 784: the fi
 "$mixt" predict run 2>err; [ $? = 2 ] && grep -q 'missing argument INPUT' err || fail "no input"
 "$mixt" predict run test:0 --top 0 2>err; [ $? = 2 ] || fail "--top 0"
 
+# Weights that are no numbers.
+for run in run values; do
+    cp -r $run diverged
+    size=$(stat -c %s $run/model.safetensors)
+    header=$(($(od -An -tu8 -N8 $run/model.safetensors) + 8))
+    { head -c $header $run/model.safetensors; head -c $((size - header)) /dev/zero | tr '\0' '\377'; } >diverged/model.safetensors
+    refused "the model's output is not finite" diverged val:0
+    refused "val:0: the model's output is not finite" diverged val:0 --json
+    [ -s out ] && fail "a $run of no numbers: $(cat out)"
+    rm -r diverged
+done
+
 # ---- language models ----
 
 for _ in $(seq 100); do printf 'the cat naps. '; done >text.txt
