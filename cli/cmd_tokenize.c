@@ -151,6 +151,8 @@ static mixt_status check_names(const cli_args *args)
 static int run(const cli_args *args)
 {
     mixt__tokenizer *tokenizer;
+    if (cli_flag(args, "decode") && cli_flag(args, "json"))
+        return cli_usage(args->command, "--json shows tokens, --decode gives text: leave one of them out");
     if (check_names(args) != MIXT_OK ||
         mixt__tokenizer_open(cli_text(args, "tokenizer"), cli_text(args, "vocab"), &tokenizer) != MIXT_OK)
         return cli_failed();
@@ -180,7 +182,7 @@ const cli_command cli_tokenize = {
             {"out", 'o', CLI_TEXT, "FILE", .help = "write a token file (with --decode: text) instead of printing"},
             {"decode", 'd', CLI_FLAG, .help = "the other way: FILE holds tokens, print their text"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace the output file if it exists"},
-            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text; not with --decode"},
         },
     .examples =
         {

@@ -39,6 +39,7 @@ refused 1 'none.txt' tokenize none.txt
 refused 1 'no vocabulary here' tokenize ab.txt --vocab .
 refused 1 'needs the folder of its vocabulary' tokenize ab.txt -t gpt2
 refused 2 'did you mean gpt2?' tokenize ab.txt -t gpt
+refused 2 'leave one of them out' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --json
 head -c 600 t.tokens >cut.tokens
 refused 1 'cut off?' tokenize cut.tokens --vocab "$vocab" -t gpt2 --decode
 
