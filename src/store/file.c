@@ -80,6 +80,8 @@ mixt_status mixt__file_writer_open(mixt__file_writer *writer, const char *path, 
             return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory; name a file in it", path);
         if (!overwrite)
             return refuse_existing(path);
+        if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) // a device or pipe would be gone
+            return mixt__fail(MIXT_ERROR_FILE, "%s: is not a regular file and cannot be replaced", path);
     }
     writer->path = mixt__strdup(path);
     writer->temporary = temporary_name(path);

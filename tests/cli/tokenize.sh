@@ -34,6 +34,10 @@ before=$(cksum <t.tokens)
 refused 1 't.tokens: exists already' tokenize ab.txt --out t.tokens
 refused 1 'exists already' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.txt
 [ "$(cksum <t.tokens)" = "$before" ] || fail "an existing file was changed"
+mkfifo pipe && ln -s pipe link
+refused 1 'pipe: is not a regular file' tokenize ab.txt --out pipe --overwrite
+refused 1 'link: is not a regular file' tokenize ab.txt --out link --overwrite
+[ -p pipe ] && [ -L link ] || fail "a pipe or the link to it was replaced"
 refused 1 'made with another vocabulary' tokenize t.tokens --vocab "$vocab" -t wordpiece --decode
 refused 1 'none.txt' tokenize none.txt
 refused 1 'no vocabulary here' tokenize ab.txt --vocab .
