@@ -152,6 +152,8 @@ static mixt_status prepare(const cli_args *args, mixt__config *config)
                                              "precision=bf16");
     MIXT_TRY(mixt__policy_load(precision, &policy)); // before a whole run in FP32 is spent
     mixt__policy_free(&policy);
+    if (cli_given(args, "plot"))
+        MIXT_TRY(cli_plot_check(cli_text(args, "plot")));
     if (!cli_given(args, "steps"))
         return MIXT_OK;
     snprintf(setting, sizeof setting, "train.steps=%lld", (long long)cli_int(args, "steps"));

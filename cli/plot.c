@@ -2,11 +2,11 @@
 #include "cli/plot.h"
 
 #include "base/status.h"
+#include "store/file.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 enum { WIDTH = 760, HEIGHT = 360, LEFT = 64, RIGHT = 110, TOP = 40, BOTTOM = 48 };
 
@@ -113,18 +113,8 @@ static void include(const cli_plot *plot, const cli_curve *c, range *x, range *y
             }
 }
 
-mixt_status cli_plot_write(const cli_plot *plot, const char *path)
+static void draw(FILE *f, const cli_plot *plot, range x, range y)
 {
-    range x = {INFINITY, -INFINITY}, y = {INFINITY, -INFINITY};
-    for (int c = 0; c < plot->curve_count; c++)
-        include(plot, &plot->curves[c], &x, &y);
-    if (!(x.low < x.high) || !(y.low <= y.high))
-        return mixt__fail(MIXT_ERROR_DATA, "nothing to draw in %s: a curve needs two finite points", path);
-    double margin = y.high > y.low ? 0.04 * (y.high - y.low) : 0.5;
-    y = (range){y.low - margin, y.high + margin};
-    FILE *f = fopen(path, "w");
-    if (!f)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot write %s: %s", path, strerror(errno));
     fprintf(f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
             "font-size=\"12\">\n",
@@ -136,8 +126,44 @@ mixt_status cli_plot_write(const cli_plot *plot, const char *path)
     for (int c = 0; c < plot->curve_count; c++)
         draw_curve(f, plot, c, x, y);
     fprintf(f, "</svg>\n");
-    bool written = !ferror(f);
-    if (fclose(f) || !written)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot write %s: %s", path, strerror(errno));
+}
+
+mixt_status cli_plot_check(const char *path)
+{
+    mixt__file_writer writer;
+    MIXT_TRY(mixt__file_writer_open(&writer, path, true));
+    mixt__file_writer_abandon(&writer);
     return MIXT_OK;
+}
+
+/** Into its place as a whole: a full disk leaves the chart that was there. */
+static mixt_status put(const char *path, const char *text, size_t size)
+{
+    mixt__file_writer writer;
+    MIXT_TRY(mixt__file_writer_open(&writer, path, true));
+    mixt_status status = mixt__file_writer_append(&writer, text, size);
+    if (status == MIXT_OK)
+        return mixt__file_writer_commit(&writer);
+    mixt__file_writer_abandon(&writer);
+    return status;
+}
+
+mixt_status cli_plot_write(const cli_plot *plot, const char *path)
+{
+    range x = {INFINITY, -INFINITY}, y = {INFINITY, -INFINITY};
+    for (int c = 0; c < plot->curve_count; c++)
+        include(plot, &plot->curves[c], &x, &y);
+    if (!(x.low < x.high) || !(y.low <= y.high))
+        return mixt__fail(MIXT_ERROR_DATA, "nothing to draw in %s: a curve needs two finite points", path);
+    double margin = y.high > y.low ? 0.04 * (y.high - y.low) : 0.5;
+    y = (range){y.low - margin, y.high + margin};
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (f)
+        draw(f, plot, x, y);
+    mixt_status status =
+        f && !fclose(f) ? put(path, text, size) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", path);
+    free(text);
+    return status;
 }

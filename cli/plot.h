@@ -18,7 +18,9 @@ typedef struct cli_plot {
     bool log_y;      // all y above 0
 } cli_plot;
 
-/** Writes the chart; an existing file is replaced. */
+/** Whether a chart could be put there: to be asked before the work that it will show. */
+mixt_status cli_plot_check(const char *path);
+/** Writes the chart; an existing file is replaced, as a whole or not at all. */
 mixt_status cli_plot_write(const cli_plot *plot, const char *path);
 
 #endif

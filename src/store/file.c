@@ -75,6 +75,8 @@ mixt_status mixt__file_writer_open(mixt__file_writer *writer, const char *path, 
 {
     *writer = (mixt__file_writer){.fd = -1, .overwrite = overwrite};
     struct stat info;
+    if (!*path)
+        return mixt__fail(MIXT_ERROR_FILE, "the name of the file to write is empty");
     if (lstat(path, &info) == 0) {
         if (S_ISDIR(info.st_mode))
             return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory; name a file in it", path);

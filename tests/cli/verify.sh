@@ -41,6 +41,18 @@ grep -q '<svg' curves.svg && [ "$(grep -c '<polyline' curves.svg)" = 2 ] && [ "$
     fail "the plot lacks a curve or a band"
 [ "$(ls)" = "$(printf 'curves.svg\nerr\nout\ntiny.yaml')" ] || fail "left behind: $(ls)"
 
+# A plot that cannot be written: said before anything is trained, and at the end an old one stays.
+for plot in none/curves.svg . ''; do
+    # shellcheck disable=SC2086
+    verify 1 tiny.yaml $easy --seeds 1 --plot "$plot"
+    [ -s out ] && fail "--plot '$plot': trained before it failed"
+done
+before=$(cksum <curves.svg)
+# shellcheck disable=SC2086
+MIXT_FAIL_WRITE=1 verify 1 tiny.yaml $easy --seeds 1 -q --plot curves.svg
+[ "$(cksum <curves.svg)" = "$before" ] && grep -q 'No space left' err || fail "a full disk: $(cat err), $(wc -c <curves.svg) bytes"
+ls | grep -q tmp && fail "left behind: $(ls)"
+
 # The same policy on both sides: no difference, to the bit. A rule for every layer makes strict FP32 under another name.
 printf 'default: fp32\nrules:\n  - layer: "*"\n    precision: fp32\n' >same.yaml
 # shellcheck disable=SC2086
