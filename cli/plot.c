@@ -88,6 +88,16 @@ static void draw_band(FILE *f, const cli_plot *plot, int index, range x, range y
     fprintf(f, "\"/>\n");
 }
 
+/** Text as XML wants it: a curve may have the name of a file. */
+static void put_text(FILE *f, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '&' || *text == '<')
+            fputs(*text == '&' ? "&amp;" : "&lt;", f);
+        else
+            fputc(*text, f);
+}
+
 static void draw_curve(FILE *f, const cli_plot *plot, int index, range x, range y)
 {
     const cli_curve *c = &plot->curves[index];
@@ -98,7 +108,9 @@ static void draw_curve(FILE *f, const cli_plot *plot, int index, range x, range 
             fprintf(f, "%.1f,%.1f ", place_x(x, c->x[i]), place_y(y, height_of(plot, c->y[i])));
     fprintf(f, "\"/>\n<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"3\" fill=\"%s\"/>\n", WIDTH - RIGHT + 12,
             TOP + 12 + 20 * index, colours[index]);
-    fprintf(f, "<text x=\"%d\" y=\"%d\">%s</text>\n", WIDTH - RIGHT + 32, TOP + 17 + 20 * index, c->name);
+    fprintf(f, "<text x=\"%d\" y=\"%d\">", WIDTH - RIGHT + 32, TOP + 17 + 20 * index);
+    put_text(f, c->name);
+    fputs("</text>\n", f);
 }
 
 /** Makes room for a curve and its band. */

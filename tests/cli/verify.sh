@@ -53,6 +53,12 @@ MIXT_FAIL_WRITE=1 verify 1 tiny.yaml $easy --seeds 1 -q --plot curves.svg
 [ "$(cksum <curves.svg)" = "$before" ] && grep -q 'No space left' err || fail "a full disk: $(cat err), $(wc -c <curves.svg) bytes"
 ls | grep -q tmp && fail "left behind: $(ls)"
 
+# A policy whose name XML would take for markup.
+printf 'default: bf16\n' >'a&b<c.yaml'
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy precision='a&b<c.yaml' --seeds 1 -q --plot name.svg
+grep -qF '>a&amp;b&lt;c.yaml</text>' name.svg || fail "the name in the plot: $(grep -F 'c.yaml' name.svg)"
+
 # The same policy on both sides: no difference, to the bit. A rule for every layer makes strict FP32 under another name.
 printf 'default: fp32\nrules:\n  - layer: "*"\n    precision: fp32\n' >same.yaml
 # shellcheck disable=SC2086
