@@ -4,6 +4,7 @@
 #include "base/status.h"
 
 #include <ctype.h>
+#include <float.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ static mixt_status read_value(mixt__glob *glob, char *text, const char *what)
     glob->value = strtod(number, &end);
     if (end == number || *end || !isfinite(glob->value) || glob->value < 0)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: '%s' of '%s' is not a number of at least 0", what, number, text);
+    if (glob->value > (double)FLT_MAX)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: '%s' of '%s' is too large", what, number, text);
     return MIXT_OK;
 }
 

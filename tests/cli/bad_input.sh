@@ -93,6 +93,8 @@ fraction for an integer     | train tiny.yaml out=x train.batch=1.5             
 number out of range         | train tiny.yaml out=x train.lr=-1                   | 2 | train.lr: -1 is out of range
 number beyond FP32          | train tiny.yaml out=x train.lr=1e300                | 2 | train.lr: 1e300 is too large
 number below FP32           | train tiny.yaml out=x train.eps=1e-300              | 2 | train.eps: 1e-300 is too small
+factor beyond FP32          | train tiny.yaml out=x train.lr_groups=fc.*=1e300    | 1 | train.lr_groups: '1e300' of 'fc.*' is too large
+decay beyond FP32           | train tiny.yaml out=x train.decay_groups=fc.*=1e39  | 1 | train.decay_groups: '1e39' of 'fc.*' is too large
 unknown choice              | train tiny.yaml out=x train.optimizer=adan          | 2 | did you mean adam?
 batch of none               | train tiny.yaml out=x train.batch=0                 | 2 | train.batch: 0 is out of range
 too many threads            | train tiny.yaml out=x threads=5000                  | 2 | threads: 5000 is out of range
