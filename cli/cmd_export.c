@@ -39,6 +39,18 @@ static mixt_status make_folder(const char *path)
     return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", path, strerror(errno));
 }
 
+/** What is exported has other names and maybe fewer bits: in the place of the run's own weights it would be their end.
+ */
+static mixt_status keep_run(const char *run, const char *folder)
+{
+    struct stat a, b;
+    if (stat(run, &a) || stat(folder, &b) || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE,
+                      "%s: is the run itself, whose weights would be replaced: choose another folder with --out",
+                      folder);
+}
+
 static mixt_status export_run(const cli_args *args, const mixt__config *config, int64_t *tensors, char folder[4096])
 {
     const char *run = cli_word(args, 0), *out = cli_text(args, "out");
@@ -50,6 +62,7 @@ static mixt_status export_run(const cli_args *args, const mixt__config *config, 
     MIXT_TRY(cli_names(config, &r.names, &r.facts));
     r.dtype = mixt_dtype_parse(cli_text(args, "dtype"));
     MIXT_TRY(real_vocab(args, config, &r.vocab));
+    MIXT_TRY(keep_run(run, folder));
     MIXT_TRY(make_folder(folder));
     mixt_status status = mixt__weights_export(&r, tensors);
     if (status == MIXT_OK && !r.names)

@@ -80,6 +80,13 @@ refused "cut.safetensors" "$mixt" train gpt.yaml -q out=bad init=cut.safetensors
 refused "'h.7' matches no parameter" "$mixt" train gpt.yaml -q out=bad train.freeze=h.7
 [ -e bad ] && fail "a refused run left a folder"
 
+before=$(cksum gpt/*.*)
+ln -s gpt gpt-link
+for folder in gpt ./gpt/ gpt-link; do
+    refused "is the run itself" "$mixt" export gpt --out $folder --dtype bf16 --overwrite
+done
+[ "$(cksum gpt/*.*)" = "$before" ] || fail "an export replaced the weights of its run"
+
 # ---- a new head, frozen layers ----
 "$mixt" train resnet.yaml out=tuned net.classes=12 init=resnet-out init_new_head=fc train.freeze='conv1,bn1,layer*' 2>err >out ||
     { fail "fine-tuning"; cat err; }
