@@ -220,7 +220,13 @@ static mixt_status augment(mixt_data *data, table_state *state)
                           "%s: crop, pad, flip, min_area and resize are for images (height, width, channels), samples "
                           "here have %d dimensions",
                           table->path, table->rank);
-    return mixt__augment_of(o, table->path, table->dims[0], table->dims[1], &state->augment);
+    int64_t height = table->dims[0], width = table->dims[1];
+    if (o->resize && !o->crop && o->resize < (height < width ? height : width))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "%s: images of %lld x %lld resized to %lld would not fill samples of their old size; set "
+                          "'crop' to %lld or less",
+                          table->path, (long long)height, (long long)width, (long long)o->resize, (long long)o->resize);
+    return mixt__augment_of(o, table->path, height, width, &state->augment);
 }
 
 static void describe(mixt_data *data, const table_state *state, int64_t samples)

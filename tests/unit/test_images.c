@@ -314,6 +314,7 @@ static void impossible_crops_are_refused(void **state)
         {{.crop = 41, .pad = 4}, "does not fit"},
         {{.crop = -1}, "crop -1"},
         {{.crop = 32, .resize = 31}, "smaller than crop"},
+        {{.resize = 31}, "set 'crop' to 31 or less"},
         {{.pad = 1, .min_area = 0.5f}, "scale"},
         {{.min_area = 1.5f}, "min_area"},
         {{.min_area = NAN}, "min_area"},
@@ -323,7 +324,9 @@ static void impossible_crops_are_refused(void **state)
         expect_failure("cifar:%s", cases[i].options, MIXT_ERROR_CONFIG, cases[i].says);
     write_text("a.csv", "1,2,0\n3,4,1\n5,6,0\n7,8,1\n");
     expect_failure("csv:%s/a.csv", (mixt_data_options){.flip = true}, MIXT_ERROR_CONFIG, "for images");
-    mixt_data *data = open_ok("cifar:%s", (mixt_data_options){.crop = 40, .pad = 4});
+    mixt_data *data = open_ok("cifar:%s", (mixt_data_options){.resize = 32});
+    mixt_data_close(data);
+    data = open_ok("cifar:%s", (mixt_data_options){.crop = 40, .pad = 4});
     mixt_data_close(data);
 }
 
