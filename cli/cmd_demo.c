@@ -75,7 +75,6 @@ static mixt_status run_side(const cli_args *args, side *s, char folder[256])
     mixt__config *config;
     cli_experiment e = {0};
     mixt_data *test;
-    char path[1200];
     MIXT_TRY(mixt__config_new(&config));
     fprintf(stderr, "%s\n", s->precision);
     mixt_status status = configure(config, args, s);
@@ -85,8 +84,6 @@ static mixt_status run_side(const cli_args *args, side *s, char folder[256])
         status = make_run_dir(config, &e, s, folder);
     if (status == MIXT_OK)
         status = cli_train_loop(&e, &s->dir, false, NULL, &s->result);
-    if (status == MIXT_OK)
-        status = mixt_trainer_save(e.trainer, cli_run_dir_file(&s->dir, "model.safetensors", path));
     if (status == MIXT_OK)
         status = cli_experiment_data(&e, "test", &test);
     if (status == MIXT_OK)

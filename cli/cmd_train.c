@@ -91,7 +91,6 @@ static mixt_status train(const cli_args *args, mixt__config *config, cli_resume 
     cli_experiment e = {0};
     cli_run_dir dir = {0};
     cli_train_result result = {0};
-    char path[1200];
     bool quiet = cli_flag(args, "quiet") || cli_flag(args, "json");
     mixt_status status = resume && cli_flag(args, "json") ? cli_json_name(resume->run) : MIXT_OK;
     if (status == MIXT_OK && resume)
@@ -102,8 +101,6 @@ static mixt_status train(const cli_args *args, mixt__config *config, cli_resume 
         status = begin(&e, config, resume, quiet, &dir);
     if (status == MIXT_OK)
         status = cli_train_loop(&e, &dir, quiet, resume && resume->checkpoint ? &resume->state : NULL, &result);
-    if (status == MIXT_OK)
-        status = mixt_trainer_save(e.trainer, cli_run_dir_file(&dir, "model.safetensors", path));
     if (status == MIXT_OK)
         status = cli_metrics_flush(&dir.metrics);
     if (status == MIXT_OK) {

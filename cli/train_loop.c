@@ -382,6 +382,7 @@ mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cons
 {
     loop l = {.e = e, .dir = dir, .result = result};
     struct sigaction old[CAUGHT];
+    char path[1200];
     *result =
         (cli_train_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN, .best_step = -1};
     l.energy_start = energy_now(&l);
@@ -398,7 +399,9 @@ mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cons
     if (result->steps && l.shown.step)
         cli_progress_finish(&l.progress, &l.shown);
     cli_checkpoints_close(&l.checkpoints);
-    for (int i = 0; i < CAUGHT; i++) // what is ignored stays so: the weights are still to be saved
+    if (status == MIXT_OK) // while signals are caught: one that comes at the end must not cost the weights
+        status = mixt_trainer_save(e->trainer, cli_run_dir_file(dir, "model.safetensors", path));
+    for (int i = 0; i < CAUGHT; i++) // what is ignored stays so: rows of metrics may still wait
         if (!caught[i].ignored)
             sigaction(caught[i].number, &old[i], NULL);
     return status;

@@ -19,7 +19,8 @@ typedef struct cli_train_result {
     mixt_memory memory;
 } cli_train_result;
 
-/** Trains to the end of the configuration, to an early stop, or to SIGINT or SIGTERM, which leave a checkpoint.
+/** Trains to the end of the configuration, to an early stop, or to SIGINT or SIGTERM, which leave a checkpoint;
+ *  then saves the weights as the run's model.safetensors.
  *  @param resumed where the loop goes on, the trainer being restored to the same update; NULL: at the beginning */
 mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, const cli_loop_state *resumed,
                            cli_train_result *result);

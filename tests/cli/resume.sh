@@ -77,6 +77,16 @@ train mlp.yaml out=signal-whole train.epochs=0 train.steps=$goal
 train --resume signal train.epochs=0 train.steps=$goal
 same signal-whole signal "stopped by SIGTERM at step $stopped"
 
+# ---- a signal while the final weights are saved: they are, and the run is done ----
+
+"$mixt" train mlp.yaml out=saving -q net.hidden=16000 train.epochs=0 train.steps=1 2>err &
+process=$!
+for _ in $(seq 2000); do [ -n "$(compgen -G 'saving/model.safetensors*')" ] && break; sleep 0.005; done
+kill -TERM $process 2>/dev/null
+wait $process || { fail "SIGTERM in the last save: status $?"; cat err; }
+[ "$(ls saving)" = $'config.yaml\nmetrics.jsonl\nmodel.safetensors' ] || fail "SIGTERM in the last save left $(ls saving)"
+rm -r saving
+
 # ---- stopped again and again in validations, which then are the first thing that the resumed run does ----
 
 train conv.yaml out=validating-whole train.validate_every=1 train.epochs=0 train.steps=12
