@@ -67,6 +67,15 @@ static void print_json(const cli_run_dir *dir, const cli_train_result *r)
     json_decref(o);
 }
 
+/** Validation in larger batches than training's: better refused now than after the first epoch. */
+static mixt_status check_validation(const cli_experiment *e)
+{
+    mixt__trainer *t = &e->trainer->core;
+    if (!e->val || t->settings.eval_batch <= t->settings.batch)
+        return MIXT_OK;
+    return mixt__trainer_check_evaluation(t, e->val);
+}
+
 /** A new run directory, or the old one and the trainer as a checkpoint left them. */
 static mixt_status begin(cli_experiment *e, mixt__config *config, cli_resume *resume, bool quiet, cli_run_dir *dir)
 {
@@ -97,6 +106,8 @@ static mixt_status train(const cli_args *args, mixt__config *config, cli_resume 
         status = cli_resume_choose(resume, config);
     if (status == MIXT_OK)
         status = cli_experiment_open(&e, config);
+    if (status == MIXT_OK)
+        status = check_validation(&e);
     if (status == MIXT_OK)
         status = begin(&e, config, resume, quiet, &dir);
     if (status == MIXT_OK)

@@ -224,28 +224,66 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
 
 /* ---- evaluation ---- */
 
-static mixt_status compile_evaluation(mixt__trainer *t, const mixt_data *data)
+/** Bytes of one evaluation batch: its inputs, its targets. */
+static void batch_bytes(const mixt__batch_spec *spec, size_t bytes[2])
 {
-    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
+    bytes[0] = (size_t)mixt__shape_count(&spec->input) * mixt_dtype_size(spec->input_dtype);
+    bytes[1] = (size_t)mixt__shape_count(&spec->target) * mixt_dtype_size(spec->target_dtype);
+}
+
+/** Evaluation beside the training step, whose memory may still be to be taken. */
+static mixt_status check_room(const mixt__trainer *t, const mixt__batch_spec *spec)
+{
+    size_t batch[2], room = t->backend->available();
+    batch_bytes(spec, batch);
+    size_t need = t->eval->plan.arena_bytes + t->eval->workspace_bytes + batch[0] + batch[1];
+    if (!t->control)
+        need += mixt__trainer_memory(t).total;
+    const double gib = 1073741824.0;
+    if (!room || need <= room)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_MEMORY,
+                      "evaluating %lld samples at once needs %.2f GiB, %s has %.2f GiB free: lower train.eval_batch",
+                      (long long)t->settings.eval_batch, (double)need / gib, t->backend->name, (double)room / gib);
+}
+
+static mixt_status plan_evaluation(mixt__trainer *t, const mixt__batch_spec *spec)
+{
     mixt__graph *source, *graph;
-    MIXT_TRY(mixt__model_build(&t->model, &spec, false, &source));
+    MIXT_TRY(mixt__model_build(&t->model, spec, false, &source));
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
     mixt_status status = mixt__passes_run(source, &options, &graph);
     mixt__graph_free(source);
     MIXT_TRY(status);
     MIXT_TRY(mixt__executable_take(graph, t->backend, &t->eval));
-    MIXT_TRY(mixt__params_match(t->params, graph));
+    return mixt__params_match(t->params, graph);
+}
+
+mixt_status mixt__trainer_check_evaluation(mixt__trainer *t, const mixt_data *data)
+{
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
+    mixt_status status = plan_evaluation(t, &spec);
+    if (status == MIXT_OK)
+        status = check_room(t, &spec);
+    mixt__trainer_free_eval(t);
+    return status;
+}
+
+static mixt_status compile_evaluation(mixt__trainer *t, const mixt_data *data)
+{
+    size_t bytes[2];
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
+    MIXT_TRY(plan_evaluation(t, &spec));
     MIXT_TRY(mixt__executable_allocate(t->eval));
     mixt__executable_bind(t->eval, t->params, &t->control->seed);
-    size_t input = (size_t)mixt__shape_count(&spec.input) * mixt_dtype_size(spec.input_dtype);
-    size_t target = (size_t)mixt__shape_count(&spec.target) * mixt_dtype_size(spec.target_dtype);
-    t->eval_input = mixt__alloc(input);
-    t->eval_target = mixt__alloc(target);
+    batch_bytes(&spec, bytes);
+    t->eval_input = mixt__alloc(bytes[0]);
+    t->eval_target = mixt__alloc(bytes[1]);
     bool complete = t->eval_input && t->eval_target;
     if (!t->backend->host_memory) {
-        t->eval_device[0] = t->backend->alloc(input);
-        t->eval_device[1] = t->backend->alloc(target);
+        t->eval_device[0] = t->backend->alloc(bytes[0]);
+        t->eval_device[1] = t->backend->alloc(bytes[1]);
         complete = complete && t->eval_device[0] && t->eval_device[1];
     }
     return complete ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for an evaluation batch");

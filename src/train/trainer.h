@@ -84,6 +84,8 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
 mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *result);
 /** Brings `seen` up to date. */
 mixt_status mixt__trainer_see(mixt__trainer *t);
+/** Whether there will be memory to evaluate beside training; takes none. Needs compile. */
+mixt_status mixt__trainer_check_evaluation(mixt__trainer *t, const mixt_data *data);
 /** @param interrupt set by a signal's handler: evaluation ends after the current batch, with result->count -1; NULL:
  *  nobody asks */
 mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
