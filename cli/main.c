@@ -1,6 +1,8 @@
 /* The mixt command: finds the command, parses, runs, and makes sure that what was printed has arrived. */
 #include "cli/help.h"
 
+#include "base/env.h"
+#include "base/isa.h"
 #include "base/words.h"
 
 #include <errno.h>
@@ -21,6 +23,25 @@ static int unknown_command(const char *name)
                      guess ? " (did you mean " : "", guess ? guess : "", guess ? "?)" : "");
 }
 
+/** Values of the environment that the library passes over: a wrong one would change figures in silence. */
+static int check_environment(const cli_command *command)
+{
+    const char *threads = mixt__env_get(MIXT_ENV_THREADS), *isa = mixt__env_get(MIXT_ENV_ISA);
+    char *end;
+    long count = strtol(threads, &end, 10);
+    if (*threads && (end == threads || *end || count < 0 || count > 1024))
+        return cli_usage(command, "MIXT_THREADS: expected an integer from 0 to 1024, found '%s'", threads);
+    mixt__nearest nearest = {.wanted = isa};
+    for (int i = 0; i < MIXT_ISA_COUNT; i++) {
+        if (!*isa || !strcmp(isa, mixt__isa_name((mixt__isa)i)))
+            return CLI_OK;
+        mixt__nearest_offer(&nearest, mixt__isa_name((mixt__isa)i));
+    }
+    const char *guess = mixt__nearest_get(&nearest);
+    return cli_usage(command, "MIXT_ISA: no instruction set '%s'%s%s%s: 'mixt help env' lists them", isa,
+                     guess ? " (did you mean " : "", guess ? guess : "", guess ? "?)" : "");
+}
+
 static int run_command(const cli_command *command, int count, char **words)
 {
     const char **settings = calloc((size_t)count + 1, sizeof *settings);
@@ -32,7 +53,7 @@ static int run_command(const cli_command *command, int count, char **words)
     int status = cli_parse(&args, command, count, words, settings);
     if (status == CLI_OK && args.help)
         cli_help_command(stdout, command);
-    else if (status == CLI_OK)
+    else if (status == CLI_OK && (status = check_environment(command)) == CLI_OK)
         status = command->run(&args);
     free(settings);
     return status;

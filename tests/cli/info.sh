@@ -13,6 +13,11 @@ for level in scalar avx2 avx512; do
 done
 MIXT_ISA=scalar "$mixt" info | grep -Eq '^fp16 +emulated' || fail "fp16 without F16C is not emulated"
 MIXT_ISA=scalar "$mixt" info | grep -Eq '^bf16 +widened' || fail "bf16 without units is not widened"
+MIXT_ISA=avx-512 "$mixt" info 2>"$work/err"; [ $? = 2 ] && grep -q "MIXT_ISA: .*did you mean avx512?" "$work/err" || fail "MIXT_ISA=avx-512: $(cat "$work/err")"
+for threads in two 2x -1 5000; do
+    MIXT_THREADS=$threads "$mixt" info 2>"$work/err"; [ $? = 2 ] && grep -q 'MIXT_THREADS: expected an integer' "$work/err" || fail "MIXT_THREADS=$threads: $(cat "$work/err")"
+done
+MIXT_ISA='' MIXT_THREADS='' "$mixt" info >/dev/null || fail "empty variables: status $?"
 MIXT_THREADS=1 "$mixt" info | grep -q '1 thread in use' || fail "MIXT_THREADS=1 is not honoured"
 
 json=$("$mixt" info --json) || fail "mixt info --json: status $?"
