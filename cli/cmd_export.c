@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /** Tokens that are not padding: chosen, or as many as the data has. */
 static mixt_status real_vocab(const cli_args *args, const mixt__config *config, int64_t *vocab)
@@ -31,10 +32,11 @@ static mixt_status real_vocab(const cli_args *args, const mixt__config *config, 
                                                           "knows: give --vocab N instead");
 }
 
-static mixt_status make_folder(const char *path)
+static mixt_status make_folder(const char *path, bool *made)
 {
     struct stat facts;
-    if (!mkdir(path, 0777) || (errno == EEXIST && !stat(path, &facts) && S_ISDIR(facts.st_mode)))
+    *made = !mkdir(path, 0777);
+    if (*made || (errno == EEXIST && !stat(path, &facts) && S_ISDIR(facts.st_mode)))
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", path, strerror(errno));
 }
@@ -63,8 +65,11 @@ static mixt_status export_run(const cli_args *args, const mixt__config *config, 
     r.dtype = mixt_dtype_parse(cli_text(args, "dtype"));
     MIXT_TRY(real_vocab(args, config, &r.vocab));
     MIXT_TRY(keep_run(run, folder));
-    MIXT_TRY(make_folder(folder));
+    bool made;
+    MIXT_TRY(make_folder(folder, &made));
     mixt_status status = mixt__weights_export(&r, tensors);
+    if (status != MIXT_OK && made)
+        (void)rmdir(folder); // where nothing is in it
     if (status == MIXT_OK && !r.names)
         fprintf(stderr, "mixt export: other programs have no model %s: the tensors keep mixt's names\n",
                 mixt__config_string(config, MIXT_KEY_MODEL));

@@ -80,6 +80,12 @@ refused "cut.safetensors" "$mixt" train gpt.yaml -q out=bad init=cut.safetensors
 refused "'h.7' matches no parameter" "$mixt" train gpt.yaml -q out=bad train.freeze=h.7
 [ -e bad ] && fail "a refused run left a folder"
 
+cp -r gpt weightless && rm -r weightless/model.safetensors weightless/export
+refused "cannot be opened" "$mixt" export weightless
+MIXT_FAIL_WRITE=1 refused "No space left" "$mixt" export gpt --out full
+mkdir hers
+MIXT_FAIL_WRITE=1 refused "No space left" "$mixt" export gpt --out hers
+[ -e weightless/export ] || [ -e full ] || [ ! -d hers ] && fail "a failed export left or took a folder: $(ls)"
 before=$(cksum gpt/*.*)
 ln -s gpt gpt-link
 for folder in gpt ./gpt/ gpt-link; do
