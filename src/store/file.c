@@ -5,14 +5,17 @@
 #include "base/env.h"
 #include "base/status.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 mixt_status mixt__file_map_open(const char *path, mixt__file_map *map)
@@ -50,6 +53,42 @@ static mixt_status refuse_existing(const char *path)
     return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", path);
 }
 
+static const char temporary_mark[] = ".tmp-"; // behind the name to be; then the process and the writer's number
+
+enum { SILENT = 600 }; // seconds without a write after which a writer on another machine counts as dead too
+
+/** Whether a file in `folder`, of which "PROCESS-NUMBER" is the end of the name, is that of a writer which was killed.
+ */
+static bool left_behind(int folder, const char *name, const char *end_of_name)
+{
+    char *end;
+    struct stat info;
+    long process = strtol(end_of_name, &end, 10);
+    bool ours = process > 0 && *end == '-' && strspn(end + 1, "0123456789") == strlen(end + 1);
+    if (!ours || process == (long)getpid() || !kill((pid_t)process, 0) || errno != ESRCH)
+        return false;
+    return !fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) && S_ISREG(info.st_mode) &&
+           time(NULL) - info.st_mtim.tv_sec > SILENT;
+}
+
+/** Removes what killed writers of `path` have left beside it. */
+static void remove_left_behind(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t length = strlen(base), mark = strlen(temporary_mark);
+    char *folder = mixt__strdup(path);
+    DIR *entries = folder ? opendir(dirname(folder)) : NULL;
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        const char *name = entry->d_name;
+        if (!strncmp(name, base, length) && !strncmp(name + length, temporary_mark, mark) &&
+            left_behind(dirfd(entries), name, name + length + mark))
+            unlinkat(dirfd(entries), name, 0);
+    }
+    if (entries)
+        closedir(entries);
+    mixt__free(folder);
+}
+
 /** A name beside `path` that no other writer of this machine uses. */
 static char *temporary_name(const char *path)
 {
@@ -58,7 +97,7 @@ static char *temporary_name(const char *path)
     size_t size = strlen(path) + 48;
     char *name = mixt__alloc(size);
     if (name)
-        snprintf(name, size, "%s.tmp-%ld-%u", path, (long)getpid(), mine);
+        snprintf(name, size, "%s%s%ld-%u", path, temporary_mark, (long)getpid(), mine);
     return name;
 }
 
@@ -85,13 +124,17 @@ mixt_status mixt__file_writer_open(mixt__file_writer *writer, const char *path, 
         if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) // a device or pipe would be gone
             return mixt__fail(MIXT_ERROR_FILE, "%s: is not a regular file and cannot be replaced", path);
     }
+    remove_left_behind(path);
     writer->path = mixt__strdup(path);
-    writer->temporary = temporary_name(path);
-    if (!writer->path || !writer->temporary) {
-        writer_close(writer);
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to write it", path);
-    }
-    writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    do { // a killed process, in a container say, may have had the number of this one
+        mixt__free(writer->temporary);
+        writer->temporary = temporary_name(path);
+        if (!writer->path || !writer->temporary) {
+            writer_close(writer);
+            return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to write it", path);
+        }
+        writer->fd = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    } while (writer->fd < 0 && errno == EEXIST);
     if (writer->fd < 0) {
         mixt_status status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
         writer_close(writer);

@@ -30,6 +30,14 @@ printf 'ab\n' >ab.txt
 [ "$("$mixt" tokenize ab.txt | tr '\n\t' ' =')" = '97=a 98=b 10=\n ' ] || fail "bytes: $("$mixt" tokenize ab.txt)"
 "$mixt" tokenize ab.txt --json | grep -q '"tokenizer":"bytes","vocabulary":256,"count":3,"tokens":\[97,98,10\]' || fail "JSON"
 
+# What killed processes left: in the way where they had the number of this one, removed where they are long gone.
+touch -d '1 hour ago' k.tokens.tmp-999999999-1 k.tokens.tmp-$$-1 k.tokens.tmp-999999999-x
+touch k.tokens.tmp-999999999-2
+bash -c 'touch k.tokens.tmp-$$-1; exec "$@"' bash "$mixt" tokenize ab.txt --out k.tokens >out 2>err || fail "after a kill: $(cat err)"
+[ -s k.tokens ] && [ ! -e k.tokens.tmp-999999999-1 ] || fail "after a kill: $(echo k.tokens*)"
+[ -e k.tokens.tmp-999999999-2 ] && [ -e k.tokens.tmp-999999999-x ] && [ -e k.tokens.tmp-$$-1 ] ||
+    fail "a file of another was removed: $(echo k.tokens*)"
+
 before=$(cksum <t.tokens)
 refused 1 't.tokens: exists already' tokenize ab.txt --out t.tokens
 refused 1 'exists already' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.txt
