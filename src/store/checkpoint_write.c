@@ -150,7 +150,6 @@ typedef struct places {
 
 static mixt_status find_places(const char *folder, places *p)
 {
-    static unsigned number;
     size_t length = strlen(folder);
     while (length > 1 && folder[length - 1] == '/')
         length--;
@@ -163,9 +162,21 @@ static mixt_status find_places(const char *folder, places *p)
         snprintf(p->parent, sizeof p->parent, "%.*s", slash == p->target ? 1 : (int)(slash - p->target), p->target);
     else
         snprintf(p->parent, sizeof p->parent, ".");
-    snprintf(p->temporary, sizeof p->temporary, "%s/" MIXT_CHECKPOINT_TEMPORARY "%ld-%u", p->parent, (long)getpid(),
-             __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED));
     return MIXT_OK;
+}
+
+/** The folder to fill. A killed process, in a container say, may have had the number of this one and left its own. */
+static mixt_status make_temporary(places *p)
+{
+    static unsigned number;
+    int failed;
+    do {
+        snprintf(p->temporary, sizeof p->temporary, "%s/" MIXT_CHECKPOINT_TEMPORARY "%ld-%u", p->parent, (long)getpid(),
+                 __atomic_add_fetch(&number, 1, __ATOMIC_RELAXED));
+        failed = mkdir(p->temporary, 0777);
+    } while (failed && errno == EEXIST);
+    return failed ? mixt__fail(MIXT_ERROR_FILE, "checkpoint %s: cannot be made: %s", p->target, strerror(errno))
+                  : MIXT_OK;
 }
 
 mixt_status mixt__checkpoint_write(const char *folder, const mixt__checkpoint_content *content)
@@ -173,8 +184,7 @@ mixt_status mixt__checkpoint_write(const char *folder, const mixt__checkpoint_co
     places p;
     MIXT_TRY(find_places(folder, &p));
     MIXT_TRY(mixt__checkpoint_replaceable(p.target));
-    if (mkdir(p.temporary, 0777))
-        return mixt__fail(MIXT_ERROR_FILE, "checkpoint %s: cannot be made: %s", p.target, strerror(errno));
+    MIXT_TRY(make_temporary(&p));
     mixt_status status = fill(p.temporary, content);
     if (status == MIXT_OK)
         status = sync_folder(p.temporary);

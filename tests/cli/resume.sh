@@ -129,6 +129,13 @@ for model in conv gpt; do
     [ -e "$(echo killed-$model/checkpoints/.saving-*)" ] && fail "$model: the remains of a save stay: $(ls -A killed-$model/checkpoints)"
 done
 
+# The remains of a process that had the number of the one that goes on, as in a container.
+train mlp.yaml out=number train.epochs=0 train.steps=20 train.checkpoint_every=10
+bash -c 'for i in 1 2 3; do mkdir number/checkpoints/.saving-$$-$i; touch number/checkpoints/.saving-$$-$i/state.safetensors; done
+    exec "$@"' bash "$mixt" train --resume number train.steps=30 -q 2>err || fail "remains of the same number: status $?"
+[ -s err ] && fail "remains of the same number: $(cat err)"
+[ -d number/checkpoints/step-00000030 ] && ! ls -A number/checkpoints | grep -q saving || fail "remains of the same number: $(ls -A number/checkpoints)"
+
 # ---- what is kept ----
 
 train mlp.yaml out=kept train.checkpoint_every=5 train.keep=3 train.validate_every=7 train.lr=0.3
