@@ -33,11 +33,32 @@ typedef struct output {
     bool out_of_memory;
 } output;
 
+/** Bytes of the control character that begins here, 0 when none does; line ends and tabs steer nothing. U+0080 to
+ *  U+009F are some terminals' other names for escape sequences. */
+static size_t control_length(const unsigned char *text, size_t length)
+{
+    if (text[0] < 0x20 || text[0] == 0x7f)
+        return text[0] != '\n' && text[0] != '\t';
+    return text[0] == 0xc2 && length > 1 && text[1] < 0xa0 ? 2 : 0;
+}
+
+/** To a terminal; a replaced byte and the character behind it come as one text. */
+static void show(FILE *stream, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length;) {
+        size_t control = control_length((const unsigned char *)text + i, length - i);
+        if (control)
+            fputs("\xef\xbf\xbd", stream);
+        else
+            fputc(text[i], stream);
+        i += control ? control : 1;
+    }
+}
+
 static void emit(output *o, const char *text, size_t length)
 {
-    bool control = o->terminal && length == 1 && (unsigned char)*text < 0x20 && *text != '\n' && *text != '\t';
-    if (o->stream && control)
-        fputs("\xef\xbf\xbd", o->stream);
+    if (o->stream && o->terminal)
+        show(o->stream, text, length);
     else if (o->stream)
         fwrite(text, 1, length, o->stream); // a text may hold the byte 0
     if (o->stream)

@@ -61,6 +61,14 @@ grep -q 'tokens/s' err || fail "Ctrl-C: no figures"
 [ "$(cat zeros)" -gt 0 ] && [ "$(tr -dc '\0' <bytes | wc -c)" = "$(cat zeros)" ] ||
     fail "$(cat zeros) bytes of 0 are $(tr -dc '\0' <bytes | wc -c)"
 
+# ---- nothing steers a terminal, also behind a byte that is no UTF-8 ----
+if command -v script >/dev/null; then
+    for seed in 1 2 3 4; do TERM=xterm script -qec "'$mixt' generate gpt -n 4000 -t 1000 -q --seed $seed" /dev/null </dev/null; done |
+        LC_ALL=C tr -d '\r\n\t' | LC_ALL=C grep -aqP '[\x00-\x1f\x7f]|\xc2[\x80-\x9f]' && fail "control characters reach the terminal"
+else
+    echo "skipped: the check of a terminal needs script"
+fi
+
 # ---- room for more tokens than the tokenizer has: those without text are never drawn ----
 for model in gpt lstm; do
     "$mixt" train $model.yaml data.path=gone net.vocab=300 train.steps=1 out=roomy-$model -q || fail "train with room"
