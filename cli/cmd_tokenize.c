@@ -113,15 +113,15 @@ static mixt_status write_text_file(const cli_args *args, const mixt__tokenizer *
     MIXT_TRY(mixt__file_writer_open(&writer, cli_text(args, "out"), cli_flag(args, "overwrite")));
     int copy = dup(writer.fd);
     FILE *stream = copy < 0 ? NULL : fdopen(copy, "wb");
-    mixt_status status = stream
-                             ? write_text(t, file, stream)
-                             : mixt__fail(MIXT_ERROR_FILE, "%s: cannot be written: %s", writer.path, strerror(errno));
+    mixt_status status =
+        stream ? write_text(t, file, stream) : mixt__fail(MIXT_ERROR_FILE, "cannot be written: %s", strerror(errno));
     if (stream)
         fclose(stream);
     else if (copy >= 0)
         close(copy);
     if (status == MIXT_OK)
         return mixt__file_writer_commit(&writer);
+    mixt__fail_context(status, "%s", writer.path);
     mixt__file_writer_abandon(&writer);
     return status;
 }

@@ -42,6 +42,9 @@ before=$(cksum <t.tokens)
 refused 1 't.tokens: exists already' tokenize ab.txt --out t.tokens
 refused 1 'exists already' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.txt
 [ "$(cksum <t.tokens)" = "$before" ] || fail "an existing file was changed"
+(ulimit -f 1; refused 1 'full.txt: the text cannot be written: File too large' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out full.txt; exit $failures) ||
+    failures=$((failures + 1))
+[ "$(echo full*)" = 'full*' ] || fail "a text without room was left: $(echo full*)"
 mkfifo pipe && ln -s pipe link
 refused 1 'pipe: is not a regular file' tokenize ab.txt --out pipe --overwrite
 refused 1 'link: is not a regular file' tokenize ab.txt --out link --overwrite
