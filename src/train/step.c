@@ -266,7 +266,8 @@ mixt_status mixt__trainer_check_evaluation(mixt__trainer *t, const mixt_data *da
     mixt_status status = plan_evaluation(t, &spec);
     if (status == MIXT_OK)
         status = check_room(t, &spec);
-    mixt__trainer_free_eval(t);
+    if (status != MIXT_OK)
+        mixt__trainer_free_eval(t);
     return status;
 }
 
@@ -274,7 +275,8 @@ static mixt_status compile_evaluation(mixt__trainer *t, const mixt_data *data)
 {
     size_t bytes[2];
     mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
-    MIXT_TRY(plan_evaluation(t, &spec));
+    if (!t->eval)
+        MIXT_TRY(plan_evaluation(t, &spec));
     MIXT_TRY(mixt__executable_allocate(t->eval));
     mixt__executable_bind(t->eval, t->params, &t->control->seed);
     batch_bytes(&spec, bytes);
@@ -297,9 +299,11 @@ static mixt_status ready_to_evaluate(mixt__trainer *t, const mixt_data *data)
     }
     MIXT_TRY(mixt__trainer_allocate(t));
     mixt__shape shape = mixt__trainer_spec_of(data, t->settings.eval_batch).input;
-    if (t->eval && mixt__shape_equal(&t->eval->graph->values[t->eval->graph->input].shape, &shape))
+    bool planned = t->eval && mixt__shape_equal(&t->eval->graph->values[t->eval->graph->input].shape, &shape);
+    if (planned && t->eval_input)
         return MIXT_OK;
-    mixt__trainer_free_eval(t);
+    if (!planned)
+        mixt__trainer_free_eval(t);
     mixt_status status = compile_evaluation(t, data);
     if (status != MIXT_OK)
         mixt__trainer_free_eval(t);
