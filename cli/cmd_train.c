@@ -9,7 +9,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
-#include <string.h>
 
 static void print_summary(const cli_experiment *e, const cli_run_dir *dir, const cli_train_result *r)
 {
@@ -68,24 +67,14 @@ static void print_json(const cli_run_dir *dir, const cli_train_result *r)
     json_decref(o);
 }
 
-/** Settings that would train something else than was meant, in silence. */
-static mixt_status check_sense(const cli_experiment *e)
+/** Validation that can never be, or in larger batches than training's: better refused now than after the first epoch.
+ */
+static mixt_status check_validation(const cli_experiment *e)
 {
-    const char *model = mixt__config_string(e->config, MIXT_KEY_MODEL);
+    mixt__trainer *t = &e->trainer->core;
     if (mixt__config_int(e->config, MIXT_KEY_TRAIN_EARLY_STOP) && !e->val)
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
-    if (!strncmp(model, "bert", 4) && !(mixt__config_float(e->config, MIXT_KEY_DATA_MASK) > 0))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "model %s sees the tokens that it is to predict: set data.mask, as in data.mask=0.15", model);
-    return MIXT_OK;
-}
-
-/** Validation in larger batches than training's: better refused now than after the first epoch. */
-static mixt_status check_validation(const cli_experiment *e)
-{
-    MIXT_TRY(check_sense(e));
-    mixt__trainer *t = &e->trainer->core;
     if (!e->val || t->settings.eval_batch <= t->settings.batch)
         return MIXT_OK;
     return mixt__trainer_check_evaluation(t, e->val);

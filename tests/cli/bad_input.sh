@@ -165,7 +165,6 @@ batch above the memory      | bench mlp --precision fp32 --batch 16777216       
 batch that would fit        | bench mlp --precision fp32 --batch 16777216         | 1 | GiB free: a batch of about
 validation above the memory | train tiny.yaml out=x train.eval_batch=16777216 net.hidden=30000 | 1 | GiB free: lower train.eval_batch
 patience without validation | train tiny.yaml out=x data.kind=csv data.path=good.csv data.val_fraction=0 train.batch=8 train.early_stop=2 | 1 | set data.val_fraction
-nothing hidden from BERT    | train gpt.yaml out=x model=bert_mlm                 | 1 | set data.mask
 model that would not        | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | GiB free: use a smaller model
 positions above the model   | bench gpt --precision fp32 --batch 1 --seq 2000     | 1 | the model has only 1024 positions
 benchmark unknown           | bench mpl --precision fp32                          | 2 | did you mean mlp?
