@@ -2,7 +2,8 @@
  *
  * folded:       few channels, folded into 16 first, on our own kernels (conv2d.h); not for the gradient of the source.
  * folded_cudnn: the same in other sizes.
- * product:      the weight's gradient with one tap: a matrix product (conv2d_product.c).
+ * product:      one tap: a matrix product (conv2d_product.c).
+ * implicit:     strict FP32 (conv2d_implicit.cu).
  * cudnn:        the convolution as it is.
  * plain:        conv2d_plain.cu, for what cuDNN has no engine for.
  *
@@ -27,13 +28,18 @@ enum {
     SMALL = 1 << 19
 };
 
-typedef enum way { WAY_CUDNN, WAY_FOLDED_CUDNN, WAY_FOLDED } way;
+typedef enum way { WAY_CUDNN, WAY_IMPLICIT, WAY_FOLDED_CUDNN, WAY_FOLDED } way;
+
+static bool is_folded(way way)
+{
+    return way >= WAY_FOLDED_CUDNN;
+}
 
 /** What prepare leaves for run. */
 typedef struct plan {
     const mixt__cudnn_plan *cudnn; // NULL: our own kernels
     mixt__cuda_fold fold;
-    size_t src_at, weight_at, result_at; // in the workspace; cuDNN's own begins it
+    size_t src_at, weight_at, result_at; // in the workspace; what the kernel itself needs begins it
 } plan;
 
 /* ---- the graph ---- */
@@ -95,7 +101,7 @@ static mixt_status choose(const mixt__call *call, mixt__cuda_conv_kind kind, con
     static const char *const names[] = {"conv2d", "conv2d_grad_src", "conv2d_grad_weight"};
     const mixt__conv2d_attrs *at = call->attrs;
     mixt_dtype in = call->in[0].dtype;
-    mixt__cudnn_wish wish = {.strict_fp32 = in == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32};
+    mixt__cudnn_wish wish = {.strict_fp32 = mixt__cuda_conv_strict(call)};
     bool bias = kind == MIXT_CONV_FORWARD && at->bias;
     exit_kind ways[2] = {bias ? EXIT_BIAS : EXIT_DIRECT, EXIT_COPY};
     int count = kind == MIXT_CONV_GRAD_WEIGHT && out != in ? 2 : 1;
@@ -134,7 +140,7 @@ static bool is_ordinary(const mixt__call *call, const mixt__cuda_conv *v, const 
 /** grad_weight leaves cuDNN in FP32 when it is unfolded or added to afterwards. */
 static mixt_dtype result_dtype(const mixt__call *call, mixt__cuda_conv_kind kind, way way)
 {
-    return kind == MIXT_CONV_GRAD_WEIGHT && way != WAY_CUDNN ? MIXT_DTYPE_FP32 : call->out[0].dtype;
+    return kind == MIXT_CONV_GRAD_WEIGHT && is_folded(way) ? MIXT_DTYPE_FP32 : call->out[0].dtype;
 }
 
 /** cuDNN's FP16 engines for small sizes, which are taken without timing, were seen to turn -inf into 0: an overflow
@@ -159,11 +165,22 @@ static bool folds(const mixt__call *call, const mixt__cuda_fold *fold, const cha
     const mixt__cuda_conv *v = &fold->from;
     if (v->c > FOLD_CHANNELS || v->stride > FOLD_STRIDE || v->h > FOLD_ROWS)
         *reason = "enough channels as they are, or a large stride or image";
-    else if (call->in[0].dtype == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32)
-        *reason = "no matrix units in strict FP32";
     else if (mixt__cuda_fold_shared(fold, call->in[0].dtype) > FOLD_SHARED)
         *reason = "rows too long to fold";
     return !*reason;
+}
+
+/** Ways on our own kernels. */
+static bool own_supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way, const mixt__cuda_fold *fold,
+                         const char **reason)
+{
+    bool strict = mixt__cuda_conv_strict(call) && call->out[0].dtype == MIXT_DTYPE_FP32;
+    if (way == WAY_IMPLICIT || strict) {
+        *reason = "only strict FP32 from Ampere on, channels by sixteens and fours";
+        return strict && mixt__cuda_implicit_supports(way == WAY_IMPLICIT ? &fold->from : &fold->to, kind);
+    }
+    *reason = "only FP16 and BF16 from Ampere on, folded to 16 channels and a multiple of 64 outputs";
+    return mixt__cuda_folded_supports(fold, call->in[0].dtype);
 }
 
 static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way, const char **reason)
@@ -173,11 +190,13 @@ static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way,
     if (!is_ordinary(call, &v, reason))
         return false;
     mixt__cuda_fold fold = mixt__cuda_fold_of(&v);
-    if (way != WAY_CUDNN && !folds(call, &fold, reason))
+    if (is_folded(way) && !folds(call, &fold, reason))
         return false;
-    if (way == WAY_FOLDED) {
-        *reason = "only FP16 and BF16 from Ampere on, folded to 16 channels and a multiple of 64 outputs";
-        return mixt__cuda_folded_supports(&fold, call->in[0].dtype);
+    if (way == WAY_FOLDED || way == WAY_IMPLICIT)
+        return own_supports(call, kind, way, &fold, reason);
+    if (way == WAY_FOLDED_CUDNN && mixt__cuda_conv_strict(call)) {
+        *reason = "no matrix units in strict FP32";
+        return false;
     }
     if (loses_infinity(call, &v, kind)) {
         *reason = "cuDNN's small FP16 convolutions turn -inf into 0";
@@ -211,21 +230,22 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv
     if (!p)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the plan of a convolution");
     *p = (plan){.fold = mixt__cuda_fold_of(&v)};
-    const mixt__cuda_conv *to = way == WAY_CUDNN ? &v : &p->fold.to;
+    const mixt__cuda_conv *to = is_folded(way) ? &p->fold.to : &v;
     mixt_dtype in = call->in[0].dtype, result = result_dtype(call, kind, way);
+    bool implicit = way == WAY_IMPLICIT || (way == WAY_FOLDED && mixt__cuda_conv_strict(call));
     int64_t weights = to->o * to->kernel_h * to->kernel_w * to->c;
-    call->workspace_bytes = 0;
-    if (way != WAY_FOLDED) {
+    call->workspace_bytes = implicit ? mixt__cuda_implicit_workspace(to, kind) : 0;
+    if (way == WAY_CUDNN || way == WAY_FOLDED_CUDNN) {
         MIXT_TRY(choose(call, kind, to, result, &p->cudnn));
         call->workspace_bytes = mixt__cudnn_workspace(p->cudnn);
     }
-    if (way != WAY_CUDNN)
+    if (is_folded(way))
         p->src_at = reserve(call, to->n * to->h * to->w * to->c * (int64_t)mixt_dtype_size(in));
-    if (way != WAY_CUDNN && kind == MIXT_CONV_FORWARD)
+    if (is_folded(way) && kind == MIXT_CONV_FORWARD)
         p->weight_at = reserve(call, weights * (int64_t)mixt_dtype_size(in));
-    if (way == WAY_FOLDED && kind == MIXT_CONV_GRAD_WEIGHT)
+    if (way == WAY_FOLDED && !implicit && kind == MIXT_CONV_GRAD_WEIGHT)
         p->result_at = reserve(call, (int64_t)mixt__cuda_folded_partials(&p->fold));
-    else if (kind == MIXT_CONV_GRAD_WEIGHT && result == MIXT_DTYPE_FP32)
+    else if (way != WAY_IMPLICIT && kind == MIXT_CONV_GRAD_WEIGHT && result == MIXT_DTYPE_FP32)
         p->result_at = reserve(call, weights * (int64_t)sizeof(float));
     call->state = p;
     call->tensor_cores = mixt__cuda_tensor_format(call);
@@ -257,9 +277,12 @@ static mixt_status run_folded(const mixt__call *call)
     void *src = place(call, p->src_at), *weight = place(call, p->weight_at);
     MIXT_TRY(mixt__cuda_fold_src(&p->fold, dtype, call->in[0].data, src));
     MIXT_TRY(mixt__cuda_fold_weight(&p->fold, dtype, call->in[1].data, weight));
+    const float *bias = call->in_count == 3 ? call->in[2].data : NULL;
+    if (!p->cudnn && dtype == MIXT_DTYPE_FP32)
+        return mixt__cuda_implicit_run(&p->fold.to, MIXT_CONV_FORWARD, src, weight, bias, call->out[0].data,
+                                       call->workspace, false);
     if (!p->cudnn)
-        return mixt__cuda_folded_forward(&p->fold, dtype, src, weight, call->in_count == 3 ? call->in[2].data : NULL,
-                                         call->out[0].data);
+        return mixt__cuda_folded_forward(&p->fold, dtype, src, weight, bias, call->out[0].data);
     void *pointers[4] = {src, weight, call->out[0].data};
     if (call->in_count == 3) {
         pointers[2] = call->in[2].data;
@@ -285,11 +308,25 @@ static mixt_status run_grad_weight_folded(const mixt__call *call)
     float *result = place(call, p->result_at);
     void *pointers[3] = {place(call, p->src_at), call->in[1].data, result};
     MIXT_TRY(mixt__cuda_fold_src(&p->fold, call->in[0].dtype, call->in[0].data, pointers[0]));
-    if (!p->cudnn)
+    if (p->cudnn)
+        MIXT_TRY(mixt__cudnn_run(p->cudnn, pointers, call->workspace));
+    else if (call->in[0].dtype == MIXT_DTYPE_FP32)
+        MIXT_TRY(mixt__cuda_implicit_run(&p->fold.to, MIXT_CONV_GRAD_WEIGHT, pointers[0], pointers[1], NULL, result,
+                                         call->workspace, false));
+    else
         return mixt__cuda_folded_grad_weight(&p->fold, call->in[0].dtype, pointers[0], pointers[1], result,
                                              &call->out[0], call->accumulate & 1);
-    MIXT_TRY(mixt__cudnn_run(p->cudnn, pointers, call->workspace));
     return mixt__cuda_unfold_weight(&p->fold, call->out[0].dtype, result, call->out[0].data, call->accumulate & 1);
+}
+
+static mixt_status run_implicit(const mixt__call *call, mixt__cuda_conv_kind kind, const mixt__kernel *plain)
+{
+    const plan *p = call->state;
+    const float *a = call->in[0].data, *b = call->in[1].data, *bias = call->in_count == 3 ? call->in[2].data : NULL;
+    float *dst = call->out[0].data;
+    if (((uintptr_t)a | (uintptr_t)b | (uintptr_t)bias | (uintptr_t)dst) % 16)
+        return plain->run(call);
+    return mixt__cuda_implicit_run(&p->fold.from, kind, a, b, bias, dst, call->workspace, call->accumulate & 1);
 }
 
 /* ---- candidates ---- */
@@ -312,9 +349,34 @@ CANDIDATE(grad_src, MIXT_CONV_GRAD_SRC, WAY_CUDNN, "cudnn", run_as_is);
 CANDIDATE(grad_weight, MIXT_CONV_GRAD_WEIGHT, WAY_CUDNN, "cudnn", run_grad_weight);
 CANDIDATE(grad_weight_folded, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED, "folded", run_grad_weight_folded);
 
-const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded, &forward_folded_cudnn, &forward,
-                                                         &mixt__cuda_conv2d_plain, NULL};
-const mixt__kernel *const mixt__cuda_conv2d_grad_src_kernels[] = {&grad_src, &mixt__cuda_conv2d_grad_src_plain, NULL};
+static mixt_status run_forward_implicit(const mixt__call *call)
+{
+    return run_implicit(call, MIXT_CONV_FORWARD, &mixt__cuda_conv2d_plain);
+}
+
+static mixt_status run_grad_src_implicit(const mixt__call *call)
+{
+    return run_implicit(call, MIXT_CONV_GRAD_SRC, &mixt__cuda_conv2d_grad_src_plain);
+}
+
+static mixt_status run_grad_weight_implicit(const mixt__call *call)
+{
+    return run_implicit(call, MIXT_CONV_GRAD_WEIGHT, &mixt__cuda_conv2d_grad_weight_plain);
+}
+
+CANDIDATE(forward_implicit, MIXT_CONV_FORWARD, WAY_IMPLICIT, "implicit", run_forward_implicit);
+CANDIDATE(grad_src_implicit, MIXT_CONV_GRAD_SRC, WAY_IMPLICIT, "implicit", run_grad_src_implicit);
+CANDIDATE(grad_weight_implicit, MIXT_CONV_GRAD_WEIGHT, WAY_IMPLICIT, "implicit", run_grad_weight_implicit);
+
+const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded,
+                                                         &forward_folded_cudnn,
+                                                         &mixt__cuda_conv2d_product,
+                                                         &forward_implicit,
+                                                         &forward,
+                                                         &mixt__cuda_conv2d_plain,
+                                                         NULL};
+const mixt__kernel *const mixt__cuda_conv2d_grad_src_kernels[] = {
+    &mixt__cuda_conv2d_grad_src_product, &grad_src_implicit, &grad_src, &mixt__cuda_conv2d_grad_src_plain, NULL};
 const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {
-    &grad_weight_folded, &mixt__cuda_conv2d_grad_weight_product, &grad_weight, &mixt__cuda_conv2d_grad_weight_plain,
-    NULL};
+    &grad_weight_folded, &mixt__cuda_conv2d_grad_weight_product, &grad_weight_implicit,
+    &grad_weight,        &mixt__cuda_conv2d_grad_weight_plain,   NULL};

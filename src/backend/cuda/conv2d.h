@@ -78,10 +78,25 @@ mixt_status mixt__cuda_folded_forward(const mixt__cuda_fold *fold, mixt_dtype dt
 mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
                                           const void *grad_dst, float *partials, const mixt__tensor *grad, bool add);
 
+/** Strict FP32 on our own kernels (conv2d_implicit.cu). a, b: in the order of the op's inputs; bias may be NULL; `add`
+ *  is for grad_weight. All addresses multiples of 16. */
+bool mixt__cuda_implicit_supports(const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind);
+size_t mixt__cuda_implicit_workspace(const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind);
+mixt_status mixt__cuda_implicit_run(const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind, const float *a,
+                                    const float *b, const float *bias, float *dst, void *workspace, bool add);
+
 /** grad += extra, both FP32. */
 mixt_status mixt__cuda_conv_add(float *grad, const float *extra, int64_t count);
 
-extern const mixt__kernel mixt__cuda_conv2d_grad_weight_product;
+/** Whether the call multiplies in FP32 without matrix units. */
+static inline bool mixt__cuda_conv_strict(const mixt__call *call)
+{
+    return call->in[0].dtype == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32;
+}
+
+/* one tap, as matrix products (conv2d_product.c) */
+extern const mixt__kernel mixt__cuda_conv2d_product, mixt__cuda_conv2d_grad_src_product,
+    mixt__cuda_conv2d_grad_weight_product;
 extern const mixt__kernel mixt__cuda_conv2d_plain, mixt__cuda_conv2d_grad_src_plain,
     mixt__cuda_conv2d_grad_weight_plain;
 
