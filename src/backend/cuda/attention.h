@@ -58,6 +58,7 @@ static inline bool mixt__attention_aligned(const mixt__call *call)
 }
 
 extern const mixt__kernel mixt__attention_grad_hopper;
+extern const mixt__kernel mixt__attention_strict, mixt__attention_grad_strict;
 extern const mixt__kernel mixt__attention_tiled, mixt__attention_grad_tiled;
 extern const mixt__kernel mixt__attention_plain, mixt__attention_grad_plain;
 

@@ -14,6 +14,7 @@
  */
 #include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/conv2d.h"
+#include "backend/cuda/thread_tile.cuh"
 
 #include "base/status.h"
 
@@ -21,9 +22,7 @@
 
 enum {
     THREADS = 256,
-    DEPTH = 16, // of a slice
-    SLOTS = 3,  // slices in shared memory
-    PITCH = DEPTH + 4,
+    SLOTS = 3, // slices in shared memory
     TURN = 32,
     EDGE = 16383, // largest image side: a row keeps both coordinates in one int
 };
@@ -44,47 +43,6 @@ typedef struct job {
     int slices;         // grad_weight: of one part
     divider by_w, by_h; // grad_weight: of dst
 } job;
-
-/** The results of one thread, and where they lie: rows row(i), columns column + 0…3 and half a tile on. */
-template <int TM, int TN> struct results {
-    float sum[8][8];
-
-    static __device__ __forceinline__ int group(void)
-    {
-        return (int)(threadIdx.x >> 5) % (TM / 32) * 4 + (int)(threadIdx.x >> 3 & 3);
-    }
-    static __device__ __forceinline__ int column(void)
-    {
-        return ((int)(threadIdx.x >> 5) / (TM / 32) * 8 + (int)(threadIdx.x & 7)) * 4;
-    }
-    __device__ __forceinline__ void add(const float (&x)[8], const float *right)
-    {
-        float4 low = *(const float4 *)(right + column()), high = *(const float4 *)(right + column() + TN / 2);
-#pragma unroll
-        for (int i = 0; i < 8; i++) {
-            sum[i][0] = fmaf(x[i], low.x, sum[i][0]);
-            sum[i][1] = fmaf(x[i], low.y, sum[i][1]);
-            sum[i][2] = fmaf(x[i], low.z, sum[i][2]);
-            sum[i][3] = fmaf(x[i], low.w, sum[i][3]);
-            sum[i][4] = fmaf(x[i], high.x, sum[i][4]);
-            sum[i][5] = fmaf(x[i], high.y, sum[i][5]);
-            sum[i][6] = fmaf(x[i], high.z, sum[i][6]);
-            sum[i][7] = fmaf(x[i], high.w, sum[i][7]);
-        }
-    }
-    __device__ __forceinline__ void store(int i, float *row, int first, int columns, const float *bias) const
-    {
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            int at = first + column() + half * (TN / 2);
-            const float *s = sum[i] + 4 * half;
-            if (at >= columns)
-                continue;
-            float4 b = bias ? *(const float4 *)(bias + at) : make_float4(0, 0, 0, 0);
-            *(float4 *)(row + at) = make_float4(s[0] + b.x, s[1] + b.y, s[2] + b.z, s[3] + b.w);
-        }
-    }
-};
 
 /* ---- forward and grad_src: gathered pixels are rows ---- */
 
@@ -182,26 +140,6 @@ template <int TM, int TN, bool TURNED> struct pixel_copier {
     }
 };
 
-template <int TM, int TN>
-static __device__ __forceinline__ void multiply_rows(results<TM, TN> &r, const float *left, const float *right)
-{
-#pragma unroll
-    for (int k = 0; k < DEPTH; k += 4) {
-        float4 a[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++)
-            a[i] = *(const float4 *)(left + (r.group() + TM / 8 * i) * PITCH + k);
-#pragma unroll
-        for (int q = 0; q < 4; q++) {
-            float x[8];
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                x[i] = q == 0 ? a[i].x : q == 1 ? a[i].y : q == 2 ? a[i].z : a[i].w;
-            r.add(x, right + (k + q) * TN);
-        }
-    }
-}
-
 template <int TM, int TN, bool TURNED> static __global__ void __launch_bounds__(THREADS, 2) pixels_kernel(const job j)
 {
     extern __shared__ float4 memory[];
@@ -214,7 +152,7 @@ template <int TM, int TN, bool TURNED> static __global__ void __launch_bounds__(
     if (first >= pixels)
         return;
     pixel_copier<TM, TN, TURNED> copier;
-    results<TM, TN> r = {};
+    thread_tile<TM, TN> r = {};
     copier.begin(j, c, first);
     for (int s = 0; s < SLOTS - 1; s++) {
         if (s < slices)
@@ -228,7 +166,7 @@ template <int TM, int TN, bool TURNED> static __global__ void __launch_bounds__(
         if (s + SLOTS - 1 < slices)
             copier.copy(j, c, shared + (s + SLOTS - 1) % SLOTS * SLOT, first_column);
         copies_commit();
-        multiply_rows(r, slot, slot + TM * PITCH);
+        r.template multiply_rows<DEPTH, PITCH>(slot, slot + TM * PITCH);
     }
 #pragma unroll
     for (int i = 0; i < 8; i++) {
@@ -273,18 +211,6 @@ static __device__ __forceinline__ void copy_pixels(const job &j, float *slot, in
     }
 }
 
-template <int TM, int TN>
-static __device__ __forceinline__ void multiply_columns(results<TM, TN> &r, const float *left, const float *right)
-{
-#pragma unroll
-    for (int k = 0; k < DEPTH; k++) {
-        float4 low = *(const float4 *)(left + k * TM + 4 * r.group());
-        float4 high = *(const float4 *)(left + k * TM + 4 * r.group() + TM / 2);
-        const float x[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-        r.add(x, right + k * TN);
-    }
-}
-
 /** blockIdx.y: which part of the depth. */
 template <int TM, int TN> static __global__ void __launch_bounds__(THREADS, 2) weight_kernel(const job j)
 {
@@ -294,7 +220,7 @@ template <int TM, int TN> static __global__ void __launch_bounds__(THREADS, 2) w
     int across = (j.columns + TN - 1) / TN, first_column = (int)blockIdx.x % across * TN;
     int first_row = (int)blockIdx.x / across * TM, pixels = j.images * j.dst_h * j.dst_w;
     int first = (int)blockIdx.y * j.slices, slices = min(j.slices, (pixels + DEPTH - 1) / DEPTH - first);
-    results<TM, TN> r = {};
+    thread_tile<TM, TN> r = {};
     for (int s = 0; s < SLOTS - 1; s++) {
         if (s < slices)
             copy_pixels<TM, TN>(j, shared + s * SLOT, first_row, first_column, (first + s) * DEPTH, pixels);
@@ -309,7 +235,7 @@ template <int TM, int TN> static __global__ void __launch_bounds__(THREADS, 2) w
             copy_pixels<TM, TN>(j, shared + next % SLOTS * SLOT, first_row, first_column, (first + next) * DEPTH,
                                 pixels);
         copies_commit();
-        multiply_columns(r, slot, slot + DEPTH * TM);
+        r.template multiply_columns<DEPTH>(slot, slot + DEPTH * TM);
     }
     float *part = j.dst + (int64_t)blockIdx.y * j.rows * j.columns;
 #pragma unroll

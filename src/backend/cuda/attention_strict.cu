@@ -1,0 +1,416 @@
+/* Attention in strict FP32 for heads of up to 64 elements, on the ordinary units (thread_tile.cuh).
+ *
+ * Forward: a block of 128 threads owns 128 queries of a head. Keys and values pass by in tiles of 64, each copied while
+ * the other is multiplied; scores and results live in registers, and probabilities cross shared memory.
+ *
+ * Gradient: three passes over as many heads as fit into a bounded workspace, so that every product is made once.
+ *   scores:  128 × 128 probabilities and gradients of scores a block, into the workspace;
+ *   keys:    grad_v from the probabilities, grad_k from the scores' gradients, 128 keys a block;
+ *   queries: grad_q, 128 queries a block.
+ * Causal heads skip tiles that nobody sees. Every sum is made by one thread in a fixed order, no atomics.
+ */
+#include "backend/cuda/async_copy.cuh"
+#include "backend/cuda/attention.cuh"
+#include "backend/cuda/thread_tile.cuh"
+
+#include "base/status.h"
+
+typedef mixt__attention_problem problem;
+typedef thread_tile<128, 64> narrow_tile;
+typedef thread_tile<128, 128> wide_tile;
+
+enum { DIM = 64, TILE = 128, KEYS = 64, SLOTS = 3, LONG = DIM + 4 };
+static const int64_t score_bytes = 512 << 20; // of the workspace
+
+/* ---- forward ---- */
+
+/** 64 rows of a head from `first` on, with zeros beyond the last row and column. */
+template <int pitch>
+static __device__ __forceinline__ void copy_tile(float *tile, const mixt__head_rows &r, const problem &p, int64_t head,
+                                                 int64_t first, int rows, int64_t count)
+{
+    int at = (int)(threadIdx.x & 15) * 4;
+    const float *base = row_of<float>(r, p, head, 0);
+    for (int row = (int)threadIdx.x >> 4; row < rows; row += narrow_tile::threads / 16) {
+        bool inside = first + row < count && at < p.dim;
+        copy16_async(tile + row * pitch + at, base + (inside ? (first + row) * r.row + at : 0), inside);
+    }
+}
+
+/** Over the 8 threads that share a row. */
+static __device__ __forceinline__ float row_max(float x)
+{
+    for (int lane = 4; lane; lane >>= 1)
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lane));
+    return x;
+}
+
+static __device__ __forceinline__ float row_sum(float x)
+{
+    for (int lane = 4; lane; lane >>= 1)
+        x += __shfl_xor_sync(0xffffffffu, x, lane);
+    return x;
+}
+
+/** What a thread knows of one of its rows. */
+typedef struct row_state {
+    float most, total;
+} row_state;
+
+/** Turns a row of scores into weights for what was seen so far, and shrinks what was summed before. */
+static __device__ __forceinline__ void weigh(float (&s)[8], float (&sum)[8], row_state *row, const problem &p,
+                                             int64_t i, int64_t j0)
+{
+    float larger = row->most, added = 0;
+#pragma unroll
+    for (int c = 0; c < 8; c++) {
+        int64_t j = j0 + narrow_tile::across() + KEYS / 8 * c;
+        s[c] = j < p.keys && (!p.causal || j <= i) ? s[c] * p.scale : -INFINITY;
+        larger = fmaxf(larger, s[c]);
+    }
+    larger = row_max(larger);
+    float base = larger == -INFINITY ? 0.0f : larger; // nothing seen yet: all weights are 0
+#pragma unroll
+    for (int c = 0; c < 8; c++) {
+        s[c] = expf(s[c] - base);
+        added += s[c];
+    }
+    float shrink = expf(row->most - base);
+    row->total = row->total * shrink + row_sum(added);
+    row->most = larger;
+#pragma unroll
+    for (int c = 0; c < 8; c++)
+        sum[c] *= shrink;
+}
+
+enum { FORWARD_SHARED = (2 * TILE * LONG + KEYS * LONG + KEYS * DIM) * 4 };
+
+/** grid: heads; tiles of queries, those with most work first. */
+static __global__ void __launch_bounds__(narrow_tile::threads, 2) forward_kernel(const problem p)
+{
+    extern __shared__ float4 memory[];
+    float *q = reinterpret_cast<float *>(memory), *weights = q + TILE * LONG, *k = weights + TILE * LONG,
+          *v = k + KEYS * LONG;
+    int64_t head = blockIdx.x, i0 = (int64_t)(gridDim.y - 1 - blockIdx.y) * TILE;
+    int64_t end = p.causal && i0 + TILE < p.keys ? i0 + TILE : p.keys;
+    narrow_tile dst = {};
+    row_state rows[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+        rows[i] = {-INFINITY, 0};
+    copy_tile<LONG>(q, p.q, p, head, i0, TILE, p.queries);
+    copy_tile<LONG>(k, p.k, p, head, 0, KEYS, p.keys);
+    copies_commit();
+    copy_tile<DIM>(v, p.v, p, head, 0, KEYS, p.keys);
+    copies_commit();
+    for (int64_t j0 = 0; j0 < end; j0 += KEYS) {
+        narrow_tile scores = {};
+        copies_wait<1>();
+        __syncthreads(); // keys are there
+        scores.multiply_turned<DIM, LONG>(q, k);
+        __syncthreads(); // all have read them
+        copy_tile<LONG>(k, p.k, p, head, j0 + KEYS, KEYS, p.keys);
+        copies_commit();
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            int row = narrow_tile::group() + TILE / 8 * i;
+            weigh(scores.sum[i], dst.sum[i], &rows[i], p, i0 + row, j0);
+#pragma unroll
+            for (int c = 0; c < 8; c++)
+                weights[row * LONG + narrow_tile::across() + KEYS / 8 * c] = scores.sum[i][c];
+        }
+        copies_wait<1>();
+        __syncthreads(); // values and weights are there
+        dst.multiply_rows<KEYS, LONG>(weights, v);
+        __syncthreads();
+        copy_tile<DIM>(v, p.v, p, head, j0 + KEYS, KEYS, p.keys);
+        copies_commit();
+    }
+    copies_wait<0>();
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        int64_t row = i0 + narrow_tile::group() + TILE / 8 * i;
+        if (row >= p.queries)
+            continue;
+#pragma unroll
+        for (int c = 0; c < 8; c++)
+            dst.sum[i][c] /= rows[i].total;
+        dst.store(i, row_of<float>(p.dst, p, head, row), 0, (int)p.dim, NULL);
+        if (narrow_tile::across() == 0)
+            p.lse[head * p.queries + row] = rows[i].most + logf(rows[i].total);
+    }
+}
+
+/* ---- gradient ---- */
+
+/** Probabilities and gradients of scores of some heads: each (heads, queries, pitch). */
+typedef struct kept {
+    float *weights, *grads;
+    int64_t pitch, first; // the first head
+} kept;
+
+/** Where rows of a product's operand lie: a head's elements, or one of the kept matrices. */
+typedef struct operand {
+    const float *data;
+    int64_t pitch;
+    int rows, columns;
+} operand;
+
+static __device__ __forceinline__ operand rows_of(const mixt__head_rows &r, const problem &p, int64_t head,
+                                                  int64_t rows)
+{
+    return {row_of<float>(r, p, head, 0), r.row, (int)rows, (int)p.dim};
+}
+
+static __device__ __forceinline__ operand scores_of(const float *data, const kept &w, const problem &p)
+{
+    return {data + (int64_t)blockIdx.x * p.queries * w.pitch, w.pitch, (int)p.queries, (int)w.pitch};
+}
+
+/** HEIGHT rows by WIDTH columns of a matrix into shared memory, with zeros beyond its edges. */
+template <int HEIGHT, int WIDTH, int PITCHED, int THREADS>
+static __device__ __forceinline__ void copy_block(float *tile, const operand &m, int row, int column)
+{
+#pragma unroll
+    for (int i = 0; i < HEIGHT * WIDTH / 4 / THREADS; i++) {
+        int n = (int)threadIdx.x + i * THREADS, y = n / (WIDTH / 4), x = n % (WIDTH / 4) * 4;
+        bool inside = row + y < m.rows && column + x < m.columns;
+        copy16_async(tile + y * PITCHED + x, m.data + (inside ? (row + y) * m.pitch + column + x : 0), inside);
+    }
+}
+
+enum { PAIR = 2 * TILE * PITCH, SCORES_SHARED = SLOTS * PAIR * 4 };
+
+/** Stores a tile of probabilities, or of the gradients of scores, which are made from them; the sums begin anew. */
+static __device__ __forceinline__ void store_scores(wide_tile &r, const problem &p, const kept &w, int64_t head, int i0,
+                                                    int j0, bool grads)
+{
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        int row = i0 + wide_tile::group() + TILE / 8 * i;
+        if (row >= p.queries)
+            continue;
+        float of_row = (grads ? p.sums : p.lse)[head * p.queries + row];
+        int64_t at = ((int64_t)blockIdx.x * p.queries + row) * w.pitch;
+#pragma unroll
+        for (int c = 0; c < 8; c++) {
+            int column = j0 + wide_tile::across() + TILE / 8 * c;
+            bool seen = column < p.keys && (!p.causal || column <= row);
+            if (column >= w.pitch)
+                continue;
+            if (grads)
+                w.grads[at + column] = seen ? w.weights[at + column] * (r.sum[i][c] - of_row) * p.scale : 0.0f;
+            else
+                w.weights[at + column] = seen ? expf(r.sum[i][c] * p.scale - of_row) : 0.0f;
+        }
+    }
+    r = {};
+}
+
+/** grid: heads; pairs of tiles. */
+static __global__ void __launch_bounds__(wide_tile::threads, 2) scores_kernel(const problem p, const kept w)
+{
+    extern __shared__ float4 shared[];
+    float *memory = reinterpret_cast<float *>(shared);
+    int across = (int)(w.pitch + TILE - 1) / TILE, i0 = (int)blockIdx.y / across * TILE,
+        j0 = (int)blockIdx.y % across * TILE, slices = (int)(p.dim + DEPTH - 1) / DEPTH;
+    int64_t head = w.first + blockIdx.x;
+    if (p.causal && j0 > i0)
+        return;
+    operand left = rows_of(p.q, p, head, p.queries), right = rows_of(p.k, p, head, p.keys);
+    auto copy = [&](int s) { // of the first product, then of the second
+        float *slot = memory + s % SLOTS * PAIR;
+        int at = (s < slices ? s : s - slices) * DEPTH;
+        if (s == slices) {
+            left = rows_of(p.grad_dst, p, head, p.queries);
+            right = rows_of(p.v, p, head, p.keys);
+        }
+        if (s < 2 * slices) {
+            copy_block<TILE, DEPTH, PITCH, wide_tile::threads>(slot, left, i0, at);
+            copy_block<TILE, DEPTH, PITCH, wide_tile::threads>(slot + TILE * PITCH, right, j0, at);
+        }
+        copies_commit();
+    };
+    wide_tile r = {};
+    for (int s = 0; s < SLOTS - 1; s++)
+        copy(s);
+    for (int s = 0; s < 2 * slices; s++) {
+        const float *slot = memory + s % SLOTS * PAIR;
+        copies_wait<SLOTS - 2>();
+        __syncthreads(); // this slice is there, and all have read the one whose place the next takes
+        copy(s + SLOTS - 1);
+        r.multiply_turned<DEPTH, PITCH>(slot, slot + TILE * PITCH);
+        if (s + 1 == slices)
+            store_scores(r, p, w, head, i0, j0, false);
+    }
+    store_scores(r, p, w, head, i0, j0, true);
+}
+
+enum { KEYS_SLOT = DEPTH * (TILE + DIM), QUERIES_SLOT = TILE * PITCH + DEPTH * DIM };
+
+/** 128 rows of matrixᵀ · right (TURNED) or matrix · right, over the depth from `first` to `end`. */
+template <bool TURNED>
+static __device__ __forceinline__ narrow_tile sum_over(const operand &matrix, const operand &right, int row, int first,
+                                                       int end)
+{
+    extern __shared__ float4 shared[];
+    float *memory = reinterpret_cast<float *>(shared);
+    constexpr int SLOT = TURNED ? KEYS_SLOT : QUERIES_SLOT, LEFT = TURNED ? DEPTH * TILE : TILE * PITCH;
+    constexpr int threads = narrow_tile::threads;
+    narrow_tile r = {};
+    int slices = (end - first + DEPTH - 1) / DEPTH;
+    auto copy = [&](int s) {
+        float *slot = memory + s % SLOTS * SLOT;
+        int at = first + s * DEPTH;
+        if (s < slices) {
+            if constexpr (TURNED)
+                copy_block<DEPTH, TILE, TILE, threads>(slot, matrix, at, row);
+            else
+                copy_block<TILE, DEPTH, PITCH, threads>(slot, matrix, row, at);
+            copy_block<DEPTH, DIM, DIM, threads>(slot + LEFT, right, at, 0);
+        }
+        copies_commit();
+    };
+    for (int s = 0; s < SLOTS - 1; s++)
+        copy(s);
+    for (int s = 0; s < slices; s++) {
+        const float *slot = memory + s % SLOTS * SLOT;
+        copies_wait<SLOTS - 2>();
+        __syncthreads();
+        copy(s + SLOTS - 1);
+        if constexpr (TURNED)
+            r.multiply_columns<DEPTH>(slot, slot + LEFT);
+        else
+            r.multiply_rows<DEPTH, PITCH>(slot, slot + LEFT);
+    }
+    return r;
+}
+
+/** grid: heads; tiles of keys, those with most work first; grad_v and grad_k. */
+static __global__ void __launch_bounds__(narrow_tile::threads, 4) keys_kernel(const problem p, const kept w)
+{
+    bool second = blockIdx.z;
+    int j0 = (int)blockIdx.y * TILE;
+    int64_t head = w.first + blockIdx.x;
+    narrow_tile r =
+        sum_over<true>(scores_of(second ? w.grads : w.weights, w, p),
+                       rows_of(second ? p.q : p.grad_dst, p, head, p.queries), j0, p.causal ? j0 : 0, (int)p.queries);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        int row = j0 + 4 * narrow_tile::group() + (i & 3) + (i >> 2) * (TILE / 2);
+        if (row < p.keys)
+            r.store(i, row_of<float>(second ? p.grad_k : p.grad_v, p, head, row), 0, (int)p.dim, NULL);
+    }
+}
+
+/** grid: heads; tiles of queries, those with most work first. */
+static __global__ void __launch_bounds__(narrow_tile::threads, 4) queries_kernel(const problem p, const kept w)
+{
+    int i0 = (int)(gridDim.y - 1 - blockIdx.y) * TILE;
+    int64_t head = w.first + blockIdx.x;
+    int end = p.causal && i0 + TILE < p.keys ? i0 + TILE : (int)p.keys;
+    narrow_tile r = sum_over<false>(scores_of(w.grads, w, p), rows_of(p.k, p, head, p.keys), i0, 0, end);
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        int row = i0 + narrow_tile::group() + TILE / 8 * i;
+        if (row < p.queries)
+            r.store(i, row_of<float>(p.grad_q, p, head, row), 0, (int)p.dim, NULL);
+    }
+}
+
+/* ---- candidates ---- */
+
+/** Whether rows of heads begin at multiples of 16 bytes from their tensor's start; lse is read by itself. */
+static bool rows_fit(const mixt__call *call)
+{
+    bool gradient = call->in_count > 3;
+    int64_t bits = 0;
+    for (int i = 0; i < call->in_count; i++)
+        if (i != 4)
+            bits |= call->in[i].strides[0] | call->in[i].strides[1];
+    for (int o = 0; o < (gradient ? 3 : 1); o++)
+        bits |= call->out[o].strides[0] | call->out[o].strides[1];
+    return bits % 4 == 0;
+}
+
+static bool supports(const mixt__call *call, const char **reason)
+{
+    mixt__heads s = mixt__heads_of(call);
+    int64_t most = s.queries > s.keys ? s.queries : s.keys;
+    *reason = call->in[0].dtype != MIXT_DTYPE_FP32 || mixt__cuda.sm < 80 ? "only strict FP32 from Ampere on"
+              : s.dim > DIM || s.dim % 4                                 ? "head size over 64, or no multiple of 4"
+              : !rows_fit(call)                                          ? "rows that are no multiple of 16 bytes"
+              : !s.batch || !s.queries || !s.keys || mixt__ceil_div(most, TILE) > 255 ||
+                      FORWARD_SHARED > mixt__cuda.shared_limit
+                  ? "too small or too large"
+                  : NULL;
+    return !*reason;
+}
+
+static mixt_status allow(const void *kernel, int shared)
+{
+    return mixt__cuda_check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared),
+                            "asking for shared memory");
+}
+
+static mixt_status run(const mixt__call *call)
+{
+    if (!mixt__attention_aligned(call))
+        return mixt__attention_plain.run(call);
+    problem p = mixt__attention_problem_of(call, false);
+    dim3 grid((unsigned)p.batch_heads, (unsigned)mixt__ceil_div(p.queries, TILE));
+    MIXT_TRY(allow(reinterpret_cast<const void *>(forward_kernel), FORWARD_SHARED));
+    forward_kernel<<<grid, narrow_tile::threads, FORWARD_SHARED, mixt__cuda.stream>>>(p);
+    return mixt__cuda_launched("attention");
+}
+
+static int64_t pitch_of(int64_t keys)
+{
+    return (keys + 3) / 4 * 4;
+}
+
+/** Heads that go through the gradient's passes together. */
+static int64_t heads_at_once(const mixt__heads &s)
+{
+    int64_t all = s.batch * s.count, most = score_bytes / (2 * s.queries * pitch_of(s.keys) * (int64_t)sizeof(float));
+    return most < 1 ? 1 : most < all ? most : all;
+}
+
+static mixt_status grad_prepare(mixt__call *call, mixt__arena *)
+{
+    mixt__heads s = mixt__heads_of(call);
+    size_t sums = ((size_t)mixt__tensor_count(&call->in[4]) * sizeof(float) + 255) / 256 * 256; // they begin it
+    call->workspace_bytes = sums + (size_t)(2 * heads_at_once(s) * s.queries * pitch_of(s.keys)) * sizeof(float);
+    return MIXT_OK;
+}
+
+static mixt_status grad_run(const mixt__call *call)
+{
+    if (!mixt__attention_aligned(call))
+        return mixt__attention_grad_plain.run(call);
+    problem p = mixt__attention_problem_of(call, true);
+    mixt__heads s = mixt__heads_of(call);
+    int64_t at_once = heads_at_once(s), tiles = mixt__ceil_div(p.queries, TILE),
+            key_tiles = mixt__ceil_div(p.keys, TILE);
+    size_t sums = ((size_t)mixt__tensor_count(&call->in[4]) * sizeof(float) + 255) / 256 * 256;
+    kept w = {};
+    w.pitch = pitch_of(p.keys);
+    w.weights = reinterpret_cast<float *>(static_cast<char *>(call->workspace) + sums);
+    w.grads = w.weights + at_once * p.queries * w.pitch;
+    mixt__attention_row_sums(p, MIXT_DTYPE_FP32);
+    MIXT_TRY(allow(reinterpret_cast<const void *>(scores_kernel), SCORES_SHARED));
+    for (w.first = 0; w.first < p.batch_heads; w.first += at_once) {
+        unsigned heads = (unsigned)(p.batch_heads - w.first < at_once ? p.batch_heads - w.first : at_once);
+        scores_kernel<<<dim3(heads, (unsigned)(tiles * key_tiles)), wide_tile::threads, SCORES_SHARED,
+                        mixt__cuda.stream>>>(p, w);
+        keys_kernel<<<dim3(heads, (unsigned)key_tiles, 2), narrow_tile::threads, SLOTS * KEYS_SLOT * 4,
+                      mixt__cuda.stream>>>(p, w);
+        queries_kernel<<<dim3(heads, (unsigned)tiles), narrow_tile::threads, SLOTS * QUERIES_SLOT * 4,
+                         mixt__cuda.stream>>>(p, w);
+    }
+    return mixt__cuda_launched("attention_grad");
+}
+
+extern "C" const mixt__kernel mixt__attention_strict = {.name = "strict", .supports = supports, .run = run};
+extern "C" const mixt__kernel mixt__attention_grad_strict = {
+    .name = "strict", .supports = supports, .prepare = grad_prepare, .run = grad_run};
