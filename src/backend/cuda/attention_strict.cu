@@ -3,10 +3,9 @@
  * Forward: a block of 128 threads owns 128 queries of a head. Keys and values pass by in tiles of 64, each copied while
  * the other is multiplied; scores and results live in registers, and probabilities cross shared memory.
  *
- * Gradient: three passes over as many heads as fit into a bounded workspace, so that every product is made once.
- *   scores:  128 × 128 probabilities and gradients of scores a block, into the workspace;
- *   keys:    grad_v from the probabilities, grad_k from the scores' gradients, 128 keys a block;
- *   queries: grad_q, 128 queries a block.
+ * Gradient: two passes over as many heads as fit into a bounded workspace, so that every product is made once.
+ *   scores: 128 × 128 probabilities and gradients of scores a block, into the workspace;
+ *   sums:   128 keys of grad_v or grad_k, or 128 queries of grad_q a block, from them.
  * Causal heads skip tiles that nobody sees. Every sum is made by one thread in a fixed order, no atomics.
  */
 #include "backend/cuda/async_copy.cuh"
@@ -20,22 +19,44 @@ typedef thread_tile<128, 64> narrow_tile;
 typedef thread_tile<128, 128> wide_tile;
 
 enum { DIM = 64, TILE = 128, KEYS = 64, SLOTS = 3, LONG = DIM + 4 };
-static const int64_t score_bytes = 512 << 20; // of the workspace
+static const int64_t score_bytes = 1 << 30; // of the workspace
 
-/* ---- forward ---- */
+/* ---- operands ---- */
 
-/** 64 rows of a head from `first` on, with zeros beyond the last row and column. */
-template <int pitch>
-static __device__ __forceinline__ void copy_tile(float *tile, const mixt__head_rows &r, const problem &p, int64_t head,
-                                                 int64_t first, int rows, int64_t count)
+/** Where rows of a product's operand lie: a head's elements, or one of the kept matrices. */
+typedef struct operand {
+    const float *data;
+    int64_t pitch;
+    int rows, columns;
+} operand;
+
+static __device__ __forceinline__ operand rows_of(const mixt__head_rows &r, const problem &p, int64_t head,
+                                                  int64_t rows)
 {
-    int at = (int)(threadIdx.x & 15) * 4;
-    const float *base = row_of<float>(r, p, head, 0);
-    for (int row = (int)threadIdx.x >> 4; row < rows; row += narrow_tile::threads / 16) {
-        bool inside = first + row < count && at < p.dim;
-        copy16_async(tile + row * pitch + at, base + (inside ? (first + row) * r.row + at : 0), inside);
+    return {row_of<float>(r, p, head, 0), r.row, (int)rows, (int)p.dim};
+}
+
+/** Where row n of a wide tile's right operand goes, so that a thread's columns, every 16th there, are two runs of four.
+ */
+static __device__ __forceinline__ int dealt(int n)
+{
+    return n % 64 / 4 + 16 * (n % 4 + n / 64 * 4);
+}
+
+/** HEIGHT rows by WIDTH columns of a matrix into shared memory, with zeros beyond its edges. */
+template <int HEIGHT, int WIDTH, int PITCHED, int THREADS, bool DEALT = false>
+static __device__ __forceinline__ void copy_block(float *tile, const operand &m, int row, int column)
+{
+#pragma unroll
+    for (int i = 0; i < HEIGHT * WIDTH / 4 / THREADS; i++) {
+        int n = (int)threadIdx.x + i * THREADS, y = n / (WIDTH / 4), x = n % (WIDTH / 4) * 4;
+        bool inside = row + y < m.rows && column + x < m.columns;
+        copy16_async(tile + (DEALT ? dealt(y) : y) * PITCHED + x,
+                     m.data + (inside ? (row + y) * m.pitch + column + x : 0), inside);
     }
 }
+
+/* ---- forward ---- */
 
 /** Over the 8 threads that share a row. */
 static __device__ __forceinline__ float row_max(float x)
@@ -93,23 +114,25 @@ static __global__ void __launch_bounds__(narrow_tile::threads, 2) forward_kernel
           *v = k + KEYS * LONG;
     int64_t head = blockIdx.x, i0 = (int64_t)(gridDim.y - 1 - blockIdx.y) * TILE;
     int64_t end = p.causal && i0 + TILE < p.keys ? i0 + TILE : p.keys;
+    operand keys = rows_of(p.k, p, head, p.keys), values = rows_of(p.v, p, head, p.keys);
+    constexpr int threads = narrow_tile::threads;
     narrow_tile dst = {};
     row_state rows[8];
 #pragma unroll
     for (int i = 0; i < 8; i++)
         rows[i] = {-INFINITY, 0};
-    copy_tile<LONG>(q, p.q, p, head, i0, TILE, p.queries);
-    copy_tile<LONG>(k, p.k, p, head, 0, KEYS, p.keys);
+    copy_block<TILE, DIM, LONG, threads>(q, rows_of(p.q, p, head, p.queries), (int)i0, 0);
+    copy_block<KEYS, DIM, LONG, threads>(k, keys, 0, 0);
     copies_commit();
-    copy_tile<DIM>(v, p.v, p, head, 0, KEYS, p.keys);
+    copy_block<KEYS, DIM, DIM, threads>(v, values, 0, 0);
     copies_commit();
-    for (int64_t j0 = 0; j0 < end; j0 += KEYS) {
+    for (int j0 = 0; j0 < end; j0 += KEYS) {
         narrow_tile scores = {};
         copies_wait<1>();
         __syncthreads(); // keys are there
         scores.multiply_turned<DIM, LONG>(q, k);
         __syncthreads(); // all have read them
-        copy_tile<LONG>(k, p.k, p, head, j0 + KEYS, KEYS, p.keys);
+        copy_block<KEYS, DIM, LONG, threads>(k, keys, j0 + KEYS, 0);
         copies_commit();
 #pragma unroll
         for (int i = 0; i < 8; i++) {
@@ -123,7 +146,7 @@ static __global__ void __launch_bounds__(narrow_tile::threads, 2) forward_kernel
         __syncthreads(); // values and weights are there
         dst.multiply_rows<KEYS, LONG>(weights, v);
         __syncthreads();
-        copy_tile<DIM>(v, p.v, p, head, j0 + KEYS, KEYS, p.keys);
+        copy_block<KEYS, DIM, DIM, threads>(v, values, j0 + KEYS, 0);
         copies_commit();
     }
     copies_wait<0>();
@@ -149,59 +172,50 @@ typedef struct kept {
     int64_t pitch, first; // the first head
 } kept;
 
-/** Where rows of a product's operand lie: a head's elements, or one of the kept matrices. */
-typedef struct operand {
-    const float *data;
-    int64_t pitch;
-    int rows, columns;
-} operand;
-
-static __device__ __forceinline__ operand rows_of(const mixt__head_rows &r, const problem &p, int64_t head,
-                                                  int64_t rows)
-{
-    return {row_of<float>(r, p, head, 0), r.row, (int)rows, (int)p.dim};
-}
-
 static __device__ __forceinline__ operand scores_of(const float *data, const kept &w, const problem &p)
 {
     return {data + (int64_t)blockIdx.x * p.queries * w.pitch, w.pitch, (int)p.queries, (int)w.pitch};
 }
 
-/** HEIGHT rows by WIDTH columns of a matrix into shared memory, with zeros beyond its edges. */
-template <int HEIGHT, int WIDTH, int PITCHED, int THREADS>
-static __device__ __forceinline__ void copy_block(float *tile, const operand &m, int row, int column)
-{
-#pragma unroll
-    for (int i = 0; i < HEIGHT * WIDTH / 4 / THREADS; i++) {
-        int n = (int)threadIdx.x + i * THREADS, y = n / (WIDTH / 4), x = n % (WIDTH / 4) * 4;
-        bool inside = row + y < m.rows && column + x < m.columns;
-        copy16_async(tile + y * PITCHED + x, m.data + (inside ? (row + y) * m.pitch + column + x : 0), inside);
-    }
-}
-
 enum { PAIR = 2 * TILE * PITCH, SCORES_SHARED = SLOTS * PAIR * 4 };
 
-/** Stores a tile of probabilities, or of the gradients of scores, which are made from them; the sums begin anew. */
+/** Stores a tile of probabilities, or of the gradients of scores, which are made from them; the sums begin anew. Four
+ * rows are loaded together, unconditionally, so that they do not wait for one another. */
+template <bool GRADS>
 static __device__ __forceinline__ void store_scores(wide_tile &r, const problem &p, const kept &w, int64_t head, int i0,
-                                                    int j0, bool grads)
+                                                    int j0)
 {
+    const float *of_rows = (GRADS ? p.sums : p.lse) + head * p.queries;
+    int last_row = (int)p.queries - 1, last_column = (int)w.pitch - 4;
+    int first_row = i0 + wide_tile::group(), first_column = j0 + 4 * wide_tile::across();
+    int64_t first = (int64_t)blockIdx.x * p.queries * w.pitch;
 #pragma unroll
-    for (int i = 0; i < 8; i++) {
-        int row = i0 + wide_tile::group() + TILE / 8 * i;
-        if (row >= p.queries)
-            continue;
-        float of_row = (grads ? p.sums : p.lse)[head * p.queries + row];
-        int64_t at = ((int64_t)blockIdx.x * p.queries + row) * w.pitch;
+    for (int four = 0; four < 8; four += 4) {
+        float of_row[4];
+        float4 weight[4][2] = {};
 #pragma unroll
-        for (int c = 0; c < 8; c++) {
-            int column = j0 + wide_tile::across() + TILE / 8 * c;
-            bool seen = column < p.keys && (!p.causal || column <= row);
-            if (column >= w.pitch)
-                continue;
-            if (grads)
-                w.grads[at + column] = seen ? w.weights[at + column] * (r.sum[i][c] - of_row) * p.scale : 0.0f;
-            else
-                w.weights[at + column] = seen ? expf(r.sum[i][c] * p.scale - of_row) : 0.0f;
+        for (int i = 0; i < 4; i++) {
+            int row = min(first_row + TILE / 8 * (four + i), last_row);
+            of_row[i] = of_rows[row];
+#pragma unroll
+            for (int half = 0; GRADS && half < 2; half++)
+                weight[i][half] = *(const float4 *)(w.weights + first + row * w.pitch +
+                                                    min(first_column + half * (TILE / 2), last_column));
+        }
+#pragma unroll
+        for (int n = 0; n < 8; n++) {
+            int i = n >> 1, half = n & 1;
+            int row = first_row + TILE / 8 * (four + i), column = first_column + half * (TILE / 2);
+            const float *sum = r.sum[four + i] + 4 * half;
+            alignas(16) float x[4] = {weight[i][half].x, weight[i][half].y, weight[i][half].z, weight[i][half].w};
+#pragma unroll
+            for (int c = 0; c < 4; c++) {
+                bool seen = column + c < p.keys && (!p.causal || column + c <= row);
+                x[c] = GRADS ? x[c] * (sum[c] - of_row[i]) * p.scale : expf(fmaf(sum[c], p.scale, -of_row[i]));
+                x[c] = seen ? x[c] : 0.0f;
+            }
+            if (row <= last_row && column <= last_column)
+                *(float4 *)((GRADS ? w.grads : w.weights) + first + row * w.pitch + column) = *(const float4 *)x;
         }
     }
     r = {};
@@ -227,7 +241,7 @@ static __global__ void __launch_bounds__(wide_tile::threads, 2) scores_kernel(co
         }
         if (s < 2 * slices) {
             copy_block<TILE, DEPTH, PITCH, wide_tile::threads>(slot, left, i0, at);
-            copy_block<TILE, DEPTH, PITCH, wide_tile::threads>(slot + TILE * PITCH, right, j0, at);
+            copy_block<TILE, DEPTH, PITCH, wide_tile::threads, true>(slot + TILE * PITCH, right, j0, at);
         }
         copies_commit();
     };
@@ -241,12 +255,16 @@ static __global__ void __launch_bounds__(wide_tile::threads, 2) scores_kernel(co
         copy(s + SLOTS - 1);
         r.multiply_turned<DEPTH, PITCH>(slot, slot + TILE * PITCH);
         if (s + 1 == slices)
-            store_scores(r, p, w, head, i0, j0, false);
+            store_scores<false>(r, p, w, head, i0, j0);
     }
-    store_scores(r, p, w, head, i0, j0, true);
+    store_scores<true>(r, p, w, head, i0, j0);
 }
 
-enum { KEYS_SLOT = DEPTH * (TILE + DIM), QUERIES_SLOT = TILE * PITCH + DEPTH * DIM };
+enum {
+    KEYS_SLOT = DEPTH * (TILE + DIM),
+    QUERIES_SLOT = TILE * PITCH + DEPTH * DIM, // the larger
+    SUMS_SHARED = SLOTS * QUERIES_SLOT * 4,
+};
 
 /** 128 rows of matrixᵀ · right (TURNED) or matrix · right, over the depth from `first` to `end`. */
 template <bool TURNED>
@@ -286,28 +304,27 @@ static __device__ __forceinline__ narrow_tile sum_over(const operand &matrix, co
     return r;
 }
 
-/** grid: heads; tiles of keys, those with most work first; grad_v and grad_k. */
-static __global__ void __launch_bounds__(narrow_tile::threads, 4) keys_kernel(const problem p, const kept w)
+/** 128 rows of grad_v, or of grad_k. */
+static __device__ __forceinline__ void make_keys(const problem &p, const kept &w, int64_t head, int j0, bool grad_k)
 {
-    bool second = blockIdx.z;
-    int j0 = (int)blockIdx.y * TILE;
-    int64_t head = w.first + blockIdx.x;
+    if (j0 >= p.keys)
+        return;
     narrow_tile r =
-        sum_over<true>(scores_of(second ? w.grads : w.weights, w, p),
-                       rows_of(second ? p.q : p.grad_dst, p, head, p.queries), j0, p.causal ? j0 : 0, (int)p.queries);
+        sum_over<true>(scores_of(grad_k ? w.grads : w.weights, w, p),
+                       rows_of(grad_k ? p.q : p.grad_dst, p, head, p.queries), j0, p.causal ? j0 : 0, (int)p.queries);
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         int row = j0 + 4 * narrow_tile::group() + (i & 3) + (i >> 2) * (TILE / 2);
         if (row < p.keys)
-            r.store(i, row_of<float>(second ? p.grad_k : p.grad_v, p, head, row), 0, (int)p.dim, NULL);
+            r.store(i, row_of<float>(grad_k ? p.grad_k : p.grad_v, p, head, row), 0, (int)p.dim, NULL);
     }
 }
 
-/** grid: heads; tiles of queries, those with most work first. */
-static __global__ void __launch_bounds__(narrow_tile::threads, 4) queries_kernel(const problem p, const kept w)
+/** 128 rows of grad_q. */
+static __device__ __forceinline__ void make_queries(const problem &p, const kept &w, int64_t head, int i0)
 {
-    int i0 = (int)(gridDim.y - 1 - blockIdx.y) * TILE;
-    int64_t head = w.first + blockIdx.x;
+    if (i0 >= p.queries)
+        return;
     int end = p.causal && i0 + TILE < p.keys ? i0 + TILE : (int)p.keys;
     narrow_tile r = sum_over<false>(scores_of(w.grads, w, p), rows_of(p.k, p, head, p.keys), i0, 0, end);
 #pragma unroll
@@ -316,6 +333,17 @@ static __global__ void __launch_bounds__(narrow_tile::threads, 4) queries_kernel
         if (row < p.queries)
             r.store(i, row_of<float>(p.grad_q, p, head, row), 0, (int)p.dim, NULL);
     }
+}
+
+/** grid: heads; tiles × the three gradients, those with most work first. */
+static __global__ void __launch_bounds__(narrow_tile::threads, 4) sums_kernel(const problem p, const kept w)
+{
+    int tiles = (int)gridDim.y / 3, tile = (int)blockIdx.y / 3, which = (int)blockIdx.y % 3;
+    int64_t head = w.first + blockIdx.x;
+    if (which == 2)
+        make_queries(p, w, head, (tiles - 1 - tile) * TILE);
+    else
+        make_keys(p, w, head, tile * TILE, which);
 }
 
 /* ---- candidates ---- */
@@ -403,10 +431,8 @@ static mixt_status grad_run(const mixt__call *call)
         unsigned heads = (unsigned)(p.batch_heads - w.first < at_once ? p.batch_heads - w.first : at_once);
         scores_kernel<<<dim3(heads, (unsigned)(tiles * key_tiles)), wide_tile::threads, SCORES_SHARED,
                         mixt__cuda.stream>>>(p, w);
-        keys_kernel<<<dim3(heads, (unsigned)key_tiles, 2), narrow_tile::threads, SLOTS * KEYS_SLOT * 4,
-                      mixt__cuda.stream>>>(p, w);
-        queries_kernel<<<dim3(heads, (unsigned)tiles), narrow_tile::threads, SLOTS * QUERIES_SLOT * 4,
-                         mixt__cuda.stream>>>(p, w);
+        sums_kernel<<<dim3(heads, (unsigned)(3 * (tiles > key_tiles ? tiles : key_tiles))), narrow_tile::threads,
+                      SUMS_SHARED, mixt__cuda.stream>>>(p, w);
     }
     return mixt__cuda_launched("attention_grad");
 }
