@@ -8,7 +8,6 @@
  *   sums:   128 keys of grad_v or grad_k, or 128 queries of grad_q a block, from them.
  * Causal heads skip tiles that nobody sees. Every sum is made by one thread in a fixed order, no atomics.
  */
-#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/attention.cuh"
 #include "backend/cuda/thread_tile.cuh"
 
@@ -18,7 +17,7 @@ typedef mixt__attention_problem problem;
 typedef thread_tile<128, 64> narrow_tile;
 typedef thread_tile<128, 128> wide_tile;
 
-enum { DIM = 64, TILE = 128, KEYS = 64, SLOTS = 3, LONG = DIM + 4 };
+enum { DIM = 64, TILE = 128, KEYS = 64, LONG = DIM + 4 };
 static const int64_t score_bytes = 1 << 30; // of the workspace
 
 /* ---- operands ---- */
@@ -224,39 +223,27 @@ static __device__ __forceinline__ void store_scores(wide_tile &r, const problem 
 /** grid: heads; pairs of tiles. */
 static __global__ void __launch_bounds__(wide_tile::threads, 2) scores_kernel(const problem p, const kept w)
 {
-    extern __shared__ float4 shared[];
-    float *memory = reinterpret_cast<float *>(shared);
     int across = (int)(w.pitch + TILE - 1) / TILE, i0 = (int)blockIdx.y / across * TILE,
         j0 = (int)blockIdx.y % across * TILE, slices = (int)(p.dim + DEPTH - 1) / DEPTH;
     int64_t head = w.first + blockIdx.x;
     if (p.causal && j0 > i0)
         return;
     operand left = rows_of(p.q, p, head, p.queries), right = rows_of(p.k, p, head, p.keys);
-    auto copy = [&](int s) { // of the first product, then of the second
-        float *slot = memory + s % SLOTS * PAIR;
+    wide_tile r = {};
+    auto copy = [&](int s, float *slot) { // of the first product, then of the second
         int at = (s < slices ? s : s - slices) * DEPTH;
         if (s == slices) {
             left = rows_of(p.grad_dst, p, head, p.queries);
             right = rows_of(p.v, p, head, p.keys);
         }
-        if (s < 2 * slices) {
-            copy_block<TILE, DEPTH, PITCH, wide_tile::threads>(slot, left, i0, at);
-            copy_block<TILE, DEPTH, PITCH, wide_tile::threads, true>(slot + TILE * PITCH, right, j0, at);
-        }
-        copies_commit();
+        copy_block<TILE, DEPTH, PITCH, wide_tile::threads>(slot, left, i0, at);
+        copy_block<TILE, DEPTH, PITCH, wide_tile::threads, true>(slot + TILE * PITCH, right, j0, at);
     };
-    wide_tile r = {};
-    for (int s = 0; s < SLOTS - 1; s++)
-        copy(s);
-    for (int s = 0; s < 2 * slices; s++) {
-        const float *slot = memory + s % SLOTS * PAIR;
-        copies_wait<SLOTS - 2>();
-        __syncthreads(); // this slice is there, and all have read the one whose place the next takes
-        copy(s + SLOTS - 1);
+    over_slices<PAIR>(2 * slices, copy, [&](int s, const float *slot) {
         r.multiply_turned<DEPTH, PITCH>(slot, slot + TILE * PITCH);
         if (s + 1 == slices)
             store_scores<false>(r, p, w, head, i0, j0);
-    }
+    });
     store_scores<true>(r, p, w, head, i0, j0);
 }
 
@@ -271,36 +258,23 @@ template <bool TURNED>
 static __device__ __forceinline__ narrow_tile sum_over(const operand &matrix, const operand &right, int row, int first,
                                                        int end)
 {
-    extern __shared__ float4 shared[];
-    float *memory = reinterpret_cast<float *>(shared);
     constexpr int SLOT = TURNED ? KEYS_SLOT : QUERIES_SLOT, LEFT = TURNED ? DEPTH * TILE : TILE * PITCH;
     constexpr int threads = narrow_tile::threads;
     narrow_tile r = {};
-    int slices = (end - first + DEPTH - 1) / DEPTH;
-    auto copy = [&](int s) {
-        float *slot = memory + s % SLOTS * SLOT;
+    auto copy = [&](int s, float *slot) {
         int at = first + s * DEPTH;
-        if (s < slices) {
-            if constexpr (TURNED)
-                copy_block<DEPTH, TILE, TILE, threads>(slot, matrix, at, row);
-            else
-                copy_block<TILE, DEPTH, PITCH, threads>(slot, matrix, row, at);
-            copy_block<DEPTH, DIM, DIM, threads>(slot + LEFT, right, at, 0);
-        }
-        copies_commit();
+        if constexpr (TURNED)
+            copy_block<DEPTH, TILE, TILE, threads>(slot, matrix, at, row);
+        else
+            copy_block<TILE, DEPTH, PITCH, threads>(slot, matrix, row, at);
+        copy_block<DEPTH, DIM, DIM, threads>(slot + LEFT, right, at, 0);
     };
-    for (int s = 0; s < SLOTS - 1; s++)
-        copy(s);
-    for (int s = 0; s < slices; s++) {
-        const float *slot = memory + s % SLOTS * SLOT;
-        copies_wait<SLOTS - 2>();
-        __syncthreads();
-        copy(s + SLOTS - 1);
+    over_slices<SLOT>((end - first + DEPTH - 1) / DEPTH, copy, [&](int, const float *slot) {
         if constexpr (TURNED)
             r.multiply_columns<DEPTH>(slot, slot + LEFT);
         else
             r.multiply_rows<DEPTH, PITCH>(slot, slot + LEFT);
-    }
+    });
     return r;
 }
 

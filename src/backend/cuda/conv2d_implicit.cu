@@ -12,7 +12,6 @@
  *
  * Every sum is made in one fixed order.
  */
-#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/conv2d.h"
 #include "backend/cuda/thread_tile.cuh"
 
@@ -22,7 +21,6 @@
 
 enum {
     THREADS = 256,
-    SLOTS = 3, // slices in shared memory
     TURN = 32,
     EDGE = 16383, // largest image side: a row keeps both coordinates in one int
 };
@@ -142,8 +140,6 @@ template <int TM, int TN, bool TURNED> struct pixel_copier {
 
 template <int TM, int TN, bool TURNED> static __global__ void __launch_bounds__(THREADS, 2) pixels_kernel(const job j)
 {
-    extern __shared__ float4 memory[];
-    float *shared = reinterpret_cast<float *>(memory);
     constexpr int SLOT = TM * PITCH + DEPTH * TN;
     pixel_class c = class_of<TURNED>(j, (int)blockIdx.y);
     int across = (j.columns + TN - 1) / TN, first_column = (int)blockIdx.x % across * TN;
@@ -154,20 +150,9 @@ template <int TM, int TN, bool TURNED> static __global__ void __launch_bounds__(
     pixel_copier<TM, TN, TURNED> copier;
     thread_tile<TM, TN> r = {};
     copier.begin(j, c, first);
-    for (int s = 0; s < SLOTS - 1; s++) {
-        if (s < slices)
-            copier.copy(j, c, shared + s * SLOT, first_column);
-        copies_commit();
-    }
-    for (int s = 0; s < slices; s++) {
-        const float *slot = shared + s % SLOTS * SLOT;
-        copies_wait<SLOTS - 2>();
-        __syncthreads(); // this slice is there, and all have read the one whose place the next takes
-        if (s + SLOTS - 1 < slices)
-            copier.copy(j, c, shared + (s + SLOTS - 1) % SLOTS * SLOT, first_column);
-        copies_commit();
-        r.template multiply_rows<DEPTH, PITCH>(slot, slot + TM * PITCH);
-    }
+    over_slices<SLOT>(
+        slices, [&](int, float *slot) { copier.copy(j, c, slot, first_column); },
+        [&](int, const float *slot) { r.template multiply_rows<DEPTH, PITCH>(slot, slot + TM * PITCH); });
 #pragma unroll
     for (int i = 0; i < 8; i++) {
         int row = first + r.group() + TM / 8 * i, image = row / c.w / c.h;
@@ -185,23 +170,33 @@ static __device__ __forceinline__ int divide(int n, divider d)
     return d.factor ? (int)(__umulhi((unsigned)n, d.factor) >> d.shift) : n;
 }
 
+/** What a thread gathers from every pixel of dst: four channels under one tap. */
+typedef struct patch {
+    int y, x, channel; // of the source pixel, before the stride is added; rows past the last look beside the image
+} patch;
+
+static __device__ __forceinline__ patch patch_of(const job &j, int row)
+{
+    int tap = row / j.depth;
+    return {.y = row < j.rows ? tap / j.kernel_w - j.pad : INT_MIN / 2,
+            .x = tap % j.kernel_w - j.pad,
+            .channel = row - tap * j.depth};
+}
+
 /** One slice: 16 pixels of dst, from the first of them; a thread's channels and outputs stay the same. */
 template <int TM, int TN>
-static __device__ __forceinline__ void copy_pixels(const job &j, float *slot, int first_row, int first_column,
+static __device__ __forceinline__ void copy_pixels(const job &j, float *slot, const patch &from, int first_column,
                                                    int first, int pixels)
 {
     int m = (int)threadIdx.x % (TM / 4) * 4, n = (int)threadIdx.x % (TN / 4) * 4;
-    int tap = (first_row + m) / j.depth, channel = first_row + m - tap * j.depth;
-    int tap_y = tap / j.kernel_w - j.pad, tap_x = tap % j.kernel_w - j.pad;
 #pragma unroll
     for (int i = 0; i < TM / 64; i++) {
         int k = (int)threadIdx.x / (TM / 4) + i * (THREADS * 4 / TM), p = first + k;
         int line = divide(p, j.by_w), image = divide(line, j.by_h);
-        int y = (line - image * j.dst_h) * j.stride + tap_y, x = (p - line * j.dst_w) * j.stride + tap_x;
-        bool inside =
-            p < pixels && first_row + m < j.rows && (unsigned)y < (unsigned)j.src_h && (unsigned)x < (unsigned)j.src_w;
-        int at = ((image * j.src_h + y) * j.src_w + x) * j.depth + channel;
-        copy16_async(slot + k * TM + m, j.left + (inside ? at : 0), inside);
+        int y = (line - image * j.dst_h) * j.stride + from.y, x = (p - line * j.dst_w) * j.stride + from.x;
+        bool inside = p < pixels && (unsigned)y < (unsigned)j.src_h && (unsigned)x < (unsigned)j.src_w;
+        int at = inside ? ((image * j.src_h + y) * j.src_w + x) * j.depth + from.channel : 0;
+        copy16_async(slot + k * TM + m, j.left + at, inside);
     }
 #pragma unroll
     for (int i = 0; i < TN / 64; i++) {
@@ -214,29 +209,16 @@ static __device__ __forceinline__ void copy_pixels(const job &j, float *slot, in
 /** blockIdx.y: which part of the depth. */
 template <int TM, int TN> static __global__ void __launch_bounds__(THREADS, 2) weight_kernel(const job j)
 {
-    extern __shared__ float4 memory[];
-    float *shared = reinterpret_cast<float *>(memory);
     constexpr int SLOT = DEPTH * (TM + TN);
     int across = (j.columns + TN - 1) / TN, first_column = (int)blockIdx.x % across * TN;
     int first_row = (int)blockIdx.x / across * TM, pixels = j.images * j.dst_h * j.dst_w;
     int first = (int)blockIdx.y * j.slices, slices = min(j.slices, (pixels + DEPTH - 1) / DEPTH - first);
+    patch from = patch_of(j, first_row + (int)threadIdx.x % (TM / 4) * 4);
     thread_tile<TM, TN> r = {};
-    for (int s = 0; s < SLOTS - 1; s++) {
-        if (s < slices)
-            copy_pixels<TM, TN>(j, shared + s * SLOT, first_row, first_column, (first + s) * DEPTH, pixels);
-        copies_commit();
-    }
-    for (int s = 0; s < slices; s++) {
-        const float *slot = shared + s % SLOTS * SLOT;
-        int next = s + SLOTS - 1;
-        copies_wait<SLOTS - 2>();
-        __syncthreads();
-        if (next < slices)
-            copy_pixels<TM, TN>(j, shared + next % SLOTS * SLOT, first_row, first_column, (first + next) * DEPTH,
-                                pixels);
-        copies_commit();
-        r.template multiply_columns<DEPTH>(slot, slot + DEPTH * TM);
-    }
+    over_slices<SLOT>(
+        slices,
+        [&](int s, float *slot) { copy_pixels<TM, TN>(j, slot, from, first_column, (first + s) * DEPTH, pixels); },
+        [&](int, const float *slot) { r.template multiply_columns<DEPTH>(slot, slot + DEPTH * TM); });
     float *part = j.dst + (int64_t)blockIdx.y * j.rows * j.columns;
 #pragma unroll
     for (int i = 0; i < 8; i++) {

@@ -7,12 +7,36 @@
 #ifndef MIXT_BACKEND_CUDA_THREAD_TILE_CUH
 #define MIXT_BACKEND_CUDA_THREAD_TILE_CUH
 
-#include "backend/cuda/device.cuh"
+#include "backend/cuda/async_copy.cuh"
 
 enum {
     DEPTH = 16,        // of a slice
     PITCH = DEPTH + 4, // of a slice's rows: eight of them meet no bank twice
+    SLOTS = 3,         // slices in shared memory
 };
+
+/** Goes over the slices of a product, each of SLOT floats: copy(slice, slot) runs two slices ahead of
+ *  multiply(slice, slot). */
+template <int SLOT, typename copy_fn, typename multiply_fn>
+static __device__ __forceinline__ void over_slices(int slices, copy_fn copy, multiply_fn multiply)
+{
+    extern __shared__ float4 slots[];
+    float *memory = reinterpret_cast<float *>(slots);
+    for (int s = 0; s < SLOTS - 1; s++) {
+        if (s < slices)
+            copy(s, memory + s * SLOT);
+        copies_commit();
+    }
+    for (int s = 0; s < slices; s++) {
+        int next = s + SLOTS - 1;
+        copies_wait<SLOTS - 2>();
+        __syncthreads(); // this slice is there, and all have read the one whose place the next takes
+        if (next < slices)
+            copy(next, memory + next % SLOTS * SLOT);
+        copies_commit();
+        multiply(s, memory + s % SLOTS * SLOT);
+    }
+}
 
 template <int TM, int TN> struct thread_tile {
     float sum[8][8];
