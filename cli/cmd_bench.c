@@ -12,13 +12,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { BATCHES = 4, WARM_UP = 6, GROUPS_MAX = 1000 };
+enum { BATCHES = 4, WARM_UP = 6, GROUPS_MAX = 1000, STEPS_MIN = 4 };
 
 /** One benchmark under way. */
 typedef struct bench {
     const mixt__bench_model *model;
     const char *precision;
     int64_t batch, seq, steps;
+    bool steps_given;
     mixt_context *context;
     mixt_trainer *trainer;
     mixt__model_sizes sizes;
@@ -120,6 +121,8 @@ static mixt_status take_steps(bench *b, int64_t count)
     return backend_of(b)->synchronize();
 }
 
+static const double timed_seconds = 5;
+
 /** Counters of energy and of units at work lag some tens of milliseconds behind: steps go on for this long. */
 static const double counted_seconds = 0.5;
 
@@ -147,12 +150,26 @@ static mixt_status read_counters(bench *b, int64_t group)
     return MIXT_OK;
 }
 
+/** The first steps, untimed; slow ones then take no more than some seconds, unless someone asked for a number. */
+static mixt_status warm_up(bench *b)
+{
+    mixt_step step = {0};
+    double start = 0;
+    for (int i = 0; i < WARM_UP; i++) {
+        start = mixt__time_now();
+        MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, &step));
+    }
+    int64_t enough = (int64_t)(timed_seconds / (mixt__time_now() - start));
+    if (!b->steps_given && enough < b->steps)
+        b->steps = enough > STEPS_MIN ? enough : STEPS_MIN;
+    return MIXT_OK;
+}
+
 /** Groups of steps, timed as a whole, so that the clock costs nothing; the median group. */
 static mixt_status measure(bench *b)
 {
     mixt_step step = {0};
-    for (int i = 0; i < WARM_UP; i++)
-        MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, &step));
+    MIXT_TRY(warm_up(b));
     bool small = !b->seq && mixt__shape_count(&b->trainer->core.spec.input) / b->batch <= 784;
     int64_t several = backend_of(b)->host_memory ? 10 : 50; // a wait for the device is short against that many
     int64_t group = small ? several : b->steps / 4 > 10 ? 10 : b->steps / 4 > 1 ? b->steps / 4 : 1;
@@ -267,6 +284,7 @@ static int run(const cli_args *args)
     b.batch = cli_int(args, "batch") ? cli_int(args, "batch") : b.model->batch;
     b.seq = b.model->seq && cli_int(args, "seq") ? cli_int(args, "seq") : b.model->seq;
     b.steps = cli_int(args, "steps");
+    b.steps_given = cli_given(args, "steps");
     mixt_status status = open(&b, args);
     if (status == MIXT_OK)
         status = measure(&b);
@@ -297,7 +315,8 @@ const cli_command cli_bench = {
              .help = "samples in a step; 0: the model's own"},
             {"seq", 't', CLI_INT, "T", .fallback = "0", .max = 1 << 20,
              .help = "tokens in a sequence; 0: the model's own"},
-            {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000, .help = "steps to time"},
+            {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000,
+             .help = "steps to time; by default fewer where they would take over 5 seconds, but 4"},
             {"threads", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1024,
              .help = "CPU threads; 0: MIXT_THREADS, else all usable cores"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda", .fallback = "auto",
