@@ -7,7 +7,7 @@
 /** Fused forms of ops that a backend has kernels for; the passes make only these. See the attributes below. */
 typedef enum mixt__fused {
     MIXT_FUSED_MATMUL = 1 << 0,     // matmul with an activation, an activation's gradient or an addend
-    MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad with an addend
+    MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad with an addend, and with the sums of its columns
     MIXT_FUSED_BATCH_NORM = 1 << 2, // batch_norm with an addend and ReLU, its gradient with ReLU
     MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
     MIXT_FUSED_RELU = 1 << 4,       // matmul with ReLU, where MIXT_FUSED_MATMUL says too much
@@ -52,6 +52,7 @@ typedef struct mixt__norm_attrs {
     float eps, momentum;
     bool training; // batch norm: use the batch's statistics and update the running ones
     bool addend, relu;
+    bool totals; // layer_norm_grad: output 3 is grad_src summed over all but its last dimension
 } mixt__norm_attrs;
 
 typedef struct mixt__embedding_attrs {

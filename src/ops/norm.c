@@ -2,7 +2,7 @@
  *
  * Both take and give the format of their source and compute in FP32 inside; statistics and parameters are FP32.
  * Forward: (src, weight, bias[, running_mean, running_var][, addend]) → (dst, mean, rstd).
- * Gradient: (src, weight, mean, rstd, grad_dst[, bias or addend]) → (grad_src, grad_weight, grad_bias).
+ * Gradient: (src, weight, mean, rstd, grad_dst[, bias or addend]) → (grad_src, grad_weight, grad_bias[, totals]).
  */
 #include "ops/rules.h"
 
@@ -104,6 +104,8 @@ static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, 
     mixt__set_out(r, 0, &x->shape, x->dtype);
     mixt__set_out(r, 1, &w->shape, MIXT_DTYPE_FP32);
     mixt__set_out(r, 2, &w->shape, MIXT_DTYPE_FP32);
+    if (at->totals)
+        mixt__set_out(r, 3, &w->shape, MIXT_DTYPE_FP32);
     return MIXT_OK;
 }
 
@@ -122,7 +124,7 @@ const mixt__op mixt__op_layer_norm_grad = {
     .precision = MIXT_CLASS_INSIDE,
     .attrs_size = sizeof(mixt__norm_attrs),
     .fp32_inputs = 14,
-    .accumulate_outputs = 6,
+    .accumulate_outputs = 14,
     .infer = grad_infer,
     .flops = flops,
 };

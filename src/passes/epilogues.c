@@ -4,6 +4,7 @@
  *   product → relu | gelu            the product stores the activation (and, for gelu, what it was applied to)
  *   product → gelu_grad              the product of the backward pass multiplies by the slope
  *   product | layer_norm_grad → add  the other summand is added before the result is stored
+ *   layer_norm_grad → reduce         a bias's gradient is summed while the result is made
  *   batch_norm (→ add) → relu        one pass normalises, adds and clips; its gradient finds the mask again
  *   cross_entropy, its gradient      one node reads the logits once and leaves the gradient in their place
  *
@@ -159,6 +160,30 @@ static mixt_status fuse_addend(rewriter *r, mixt__node *p, int32_t made, int32_t
     return MIXT_OK;
 }
 
+/** A bias's gradient: the sums of the columns of what a layer_norm_grad makes. */
+static mixt_status fuse_totals(rewriter *r, mixt__node *p)
+{
+    const mixt__reduce_attrs *sums = p->attrs;
+    const mixt__value *x = &r->graph->values[p->in[0]], *total = &r->graph->values[p->out[0]];
+    mixt__node *n = producer(r, p->in[0], &mixt__op_layer_norm_grad, 0);
+    if (!n || ((const mixt__norm_attrs *)n->attrs)->totals || total->role != MIXT_ROLE_GRAD || sums->mean ||
+        total->shape.rank != 1 || sums->axes != (1u << (x->shape.rank - 1)) - 1)
+        return MIXT_OK;
+    mixt__norm_attrs *at = own_attrs(r, n);
+    int32_t *out = mixt__arena_alloc(&r->graph->arena, 4 * sizeof *out);
+    if (!at || !out)
+        return no_memory();
+    memcpy(out, n->out, 3 * sizeof *out);
+    out[3] = p->out[0];
+    at->totals = true;
+    n->out = out;
+    n->out_count = 4;
+    r->graph->values[out[3]].producer = (int32_t)(n - r->graph->nodes);
+    r->uses[p->in[0]]--;
+    r->keep[p - r->graph->nodes] = false;
+    return MIXT_OK;
+}
+
 /* ---- batch norm ---- */
 
 /** relu(batch_norm) or relu(batch_norm + other); the sum may be the other way round. */
@@ -276,6 +301,8 @@ static mixt_status rewrite(rewriter *r)
             MIXT_TRY(fuse_pointwise(r, n, instr));
         else if (r->fused & MIXT_FUSED_BATCH_NORM && n->op == &mixt__op_batch_norm_grad)
             MIXT_TRY(fuse_batch_norm_grad(r, n));
+        else if (r->fused & MIXT_FUSED_NORM && n->op == &mixt__op_reduce)
+            MIXT_TRY(fuse_totals(r, n));
         else if (r->fused & MIXT_FUSED_LOSS && n->op == &mixt__op_cross_entropy_grad)
             MIXT_TRY(fuse_loss(r, n));
     }

@@ -156,6 +156,8 @@ static void make_grad(test_case *c)
     case_input(c, c->dtype, f->out[0].shape);
     if (f->attrs.norm.relu)
         case_copy(c, &f->in[2]);
+    c->attrs.norm.totals = problem_int(c, "totals", 0) != 0;
+    c->grad_of[3] = -1;
     if (!strcmp(c->op->name, "layer_norm_grad") && problem_int(c, "addend", 0)) {
         c->attrs.norm.addend = true;
         test_tensor *addend = case_input(c, c->dtype, f->out[0].shape);
@@ -207,6 +209,11 @@ static void expect_grad(test_case *c)
                     if (!g.channels && c->attrs.norm.addend) {
                         dx->value[i] += c->in[5].value[i];
                         dx->slack[i] += 2 * U32 * (fabs(dx->value[i]) + fabs(c->in[5].value[i]));
+                    }
+                    if (c->attrs.norm.totals) { // of what is stored, or of what it is rounded from
+                        c->out[3].value[p] += dx->value[i];
+                        c->out[3].slack[p] +=
+                            dx->slack[i] + (terms * U32 + number_roundoff(c->dtype)) * fabs(dx->value[i]);
                     }
                 }
             }

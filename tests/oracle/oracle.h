@@ -58,7 +58,7 @@ typedef struct test_case {
     test_tensor in[MAX_TENSORS], out[MAX_TENSORS];
     test_tensor after[MAX_TENSORS]; // expected contents of an input that is written in place; value NULL: unchanged
     struct test_case *forward;      // of a gradient: the case it differentiates, with respect to its output 0
-    int grad_of[MAX_TENSORS];       // of a gradient: which forward input output o belongs to
+    int grad_of[MAX_TENSORS];       // of a gradient: which forward input output o belongs to; -1: to none
     int grad_dst;                   // of a gradient: which input is the gradient of the forward output 0
     bool zero_or_value;             // dropout: each element may also be 0
     double zero_share;              // of those, expected

@@ -59,8 +59,22 @@ static void plain_grad_row(const mixt__call *call, int64_t r, int64_t cols)
     }
 }
 
+/** The sums of grad_src's columns. */
+static void plain_totals(const mixt__call *call, int64_t rows, int64_t cols)
+{
+    const mixt__tensor *grad_src = &call->out[0];
+    float *totals = call->out[3].data;
+    for (int64_t c = 0; c < cols; c++) {
+        double sum = mixt__call_adds(call, 3) ? (double)totals[c] : 0;
+        for (int64_t r = 0; r < rows; r++)
+            sum += (double)mixt__load(grad_src->data, grad_src->dtype, r * cols + c);
+        totals[c] = (float)sum;
+    }
+}
+
 static mixt_status plain_grad_run(const mixt__call *call)
 {
+    const mixt__norm_attrs *at = call->attrs;
     const mixt__tensor *src = &call->in[0], *grad_dst = &call->in[4];
     const float *means = call->in[2].data, *rstds = call->in[3].data;
     float *grad_weight = call->out[1].data, *grad_bias = call->out[2].data;
@@ -79,6 +93,8 @@ static mixt_status plain_grad_run(const mixt__call *call)
         grad_weight[c] = (float)sum_w;
         grad_bias[c] = (float)sum_b;
     }
+    if (at->totals)
+        plain_totals(call, rows, cols);
     return MIXT_OK;
 }
 

@@ -241,8 +241,8 @@ static mixt_status grad_run(const mixt__call *call)
 static bool grad_supports(const mixt__call *call, const char **reason)
 {
     const mixt__norm_attrs *at = call->attrs;
-    if (at->addend) {
-        *reason = "not with an addend";
+    if (at->addend || at->totals) {
+        *reason = "not with an addend or the result's sums";
         return false;
     }
     return vec_supports(call, reason);

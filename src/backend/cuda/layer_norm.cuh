@@ -13,11 +13,13 @@ typedef struct job {
     const void *src, *grad_dst, *addend; // addend: NULL when there is none
     void *dst;                           // or grad_src
     const float *weight, *bias;
-    float *mean, *rstd;                        // outputs of the forward, inputs of the gradient
-    float *grad_weight, *grad_bias, *partials; // partials: (parts, 2, cols)
+    float *mean, *rstd; // outputs of the forward, inputs of the gradient
+    float *grads[3];    // gradient: of weight, bias, and the sums of grad_src's columns; NULL: not wanted
+    bool add[3];        // to what they hold
+    float *partials;    // (parts, kinds, cols)
     int64_t parts;
+    int kinds; // of grads
     float eps, inv_cols;
-    bool add_weight, add_bias;
 } job;
 
 static job job_of(const mixt__call *call)

@@ -1,7 +1,7 @@
-/* The gradient of layer norm, with a fused addend.
+/* The gradient of layer norm, with a fused addend and the sums of its result's columns, which are a bias's gradient.
  *
  * A team of threads side by side covers a row, 16 bytes each, and takes two rows at a time, the next ones already on
- * their way through shared memory; each thread keeps to its columns, so the parameters' gradients add up in its
+ * their way through shared memory; each thread keeps to its columns, so the sums of columns add up in its
  * registers until the grid, which just fills the GPU, has swept all rows. The two sums of a row go through shared
  * memory; two buffers in turn make one barrier a sweep enough. Blocks leave one partial sum a column, which a second
  * launch adds up in order. Bytes: reads of src, grad_dst (and the addend), a write of grad_src.
@@ -105,9 +105,11 @@ static __device__ __forceinline__ void team_sums(const ring<T, V> &rows, int sta
     }
 }
 
+/** totals: NULL, or to which the results are added. */
 template <typename T, int V>
 static __device__ __forceinline__ void team_store(const job &j, int64_t row, int64_t col, const ring<T, V> &rows,
-                                                  int stage, const row_stats &at, const float *weight, const float *s)
+                                                  int stage, const row_stats &at, const float *weight, const float *s,
+                                                  float *totals)
 {
 #pragma unroll
     for (int r = 0; r < TEAM_ROWS; r++) {
@@ -123,6 +125,8 @@ static __device__ __forceinline__ void team_store(const job &j, int64_t row, int
         for (int k = 0; k < V; k++) {
             float hat = (x[k] - at.mean[r]) * at.rstd[r];
             x[k] = at.rstd[r] * (g[k] * weight[k] - mean_h - hat * mean_hx) + add[k];
+            if (totals)
+                totals[k] += x[k];
         }
         store<T, V>(j.dst, (row + r) * j.cols + col, x);
     }
@@ -164,7 +168,7 @@ static __device__ __forceinline__ void team_total(float *s, float *buffer)
 }
 
 /** blockDim = (threads of a team, teams). Shared memory: two buffers of sums a team, then the ring. */
-template <typename T, int V>
+template <typename T, int V, bool TOTALS>
 static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_grad_team(const job j)
 {
     extern __shared__ uint4 shared[];
@@ -173,7 +177,7 @@ static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_g
     int64_t first = ((int64_t)blockIdx.x * teams + team) * TEAM_ROWS, ahead = team * TEAM_ROWS;
     float *sums = (float *)shared + 2 * team * width;
     ring<T, V> rows = {shared + 2 * teams * width / 4 + team * blockDim.x + threadIdx.x};
-    float weight[V] = {}, grad_weight[V] = {}, grad_bias[V] = {};
+    float weight[V] = {}, grad_weight[V] = {}, grad_bias[V] = {}, totals[V] = {};
     for (int s = 0; s < STAGES - 1; s++)
         rows.ask(j, first + s * stride, col, s);
     if (col < j.cols)
@@ -189,14 +193,16 @@ static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_g
         team_sums(rows, stage, at, weight, grad_weight, grad_bias, s);
         team_total(s, sums + (int)other * width);
         if (col < j.cols)
-            team_store(j, row, col, rows, stage, at, weight, s);
+            team_store(j, row, col, rows, stage, at, weight, s, TOTALS ? totals : NULL);
         stage = stage + 1 < STAGES ? stage + 1 : 0;
         other = !other;
     }
     copies_wait<0>(); // the block's sums take the ring's place
-    float *out = j.partials + (int64_t)blockIdx.x * 2 * j.cols;
+    float *out = j.partials + (int64_t)blockIdx.x * j.kinds * j.cols;
     block_partial<V>(j, (float *)shared, grad_weight, col, out);
     block_partial<V>(j, (float *)shared, grad_bias, col, out + j.cols);
+    if (TOTALS)
+        block_partial<V>(j, (float *)shared, totals, col, out + 2 * j.cols);
 }
 
 /* ---- one element at a time ---- */
@@ -222,49 +228,52 @@ template <typename T> static __global__ void __launch_bounds__(PLAIN_THREADS) la
     }
 }
 
-/** blockDim = (TILE, SLICES): a block takes TILE columns of every gridDim.y-th group of SLICES rows. */
+/** blockDim = (TILE, SLICES): a block takes TILE columns of every gridDim.y-th group of SLICES rows. Runs after
+ *  layer_norm_grad_plain, whose result it reads. */
 template <typename T> static __global__ void __launch_bounds__(TILE *SLICES) layer_norm_grad_columns(const job j)
 {
-    __shared__ float weights[SLICES][TILE], biases[SLICES][TILE];
+    __shared__ float sums[3][SLICES][TILE];
     int64_t col = (int64_t)blockIdx.x * TILE + threadIdx.x;
-    float sum_w = 0, sum_b = 0;
+    float own[3] = {};
     for (int64_t row = (int64_t)blockIdx.y * SLICES + threadIdx.y; col < j.cols && row < j.rows;
          row += (int64_t)gridDim.y * SLICES) {
         float g = to_float(((const T *)j.grad_dst)[row * j.cols + col]);
-        sum_w += g * ((to_float(((const T *)j.src)[row * j.cols + col]) - j.mean[row]) * j.rstd[row]);
-        sum_b += g;
+        own[0] += g * ((to_float(((const T *)j.src)[row * j.cols + col]) - j.mean[row]) * j.rstd[row]);
+        own[1] += g;
+        if (j.kinds == 3)
+            own[2] += to_float(((const T *)j.dst)[row * j.cols + col]);
     }
-    weights[threadIdx.y][threadIdx.x] = sum_w;
-    biases[threadIdx.y][threadIdx.x] = sum_b;
+    for (int kind = 0; kind < 3; kind++)
+        sums[kind][threadIdx.y][threadIdx.x] = own[kind];
     __syncthreads();
     if (threadIdx.y || col >= j.cols)
         return;
-    for (int i = 1; i < SLICES; i++) {
-        sum_w += weights[i][threadIdx.x];
-        sum_b += biases[i][threadIdx.x];
+    for (int kind = 0; kind < j.kinds; kind++) {
+        float sum = sums[kind][0][threadIdx.x];
+        for (int i = 1; i < SLICES; i++)
+            sum += sums[kind][i][threadIdx.x];
+        j.partials[((int64_t)blockIdx.y * j.kinds + kind) * j.cols + col] = sum;
     }
-    j.partials[(2 * (int64_t)blockIdx.y) * j.cols + col] = sum_w;
-    j.partials[(2 * (int64_t)blockIdx.y + 1) * j.cols + col] = sum_b;
 }
 
-/** The parts' sums of both parameters: 2·cols columns; blockDim = (TILE, SLICES). */
+/** The parts' sums: kinds·cols columns; blockDim = (TILE, SLICES). */
 static __global__ void __launch_bounds__(TILE *SLICES) layer_norm_grad_params(const job j)
 {
     __shared__ float sums[SLICES][TILE];
-    int64_t at = (int64_t)blockIdx.x * TILE + threadIdx.x;
+    int64_t at = (int64_t)blockIdx.x * TILE + threadIdx.x, count = j.kinds * j.cols;
     float sum = 0;
 #pragma unroll 8
-    for (int64_t part = threadIdx.y; part < (at < 2 * j.cols ? j.parts : 0); part += SLICES)
-        sum += j.partials[part * 2 * j.cols + at];
+    for (int64_t part = threadIdx.y; part < (at < count ? j.parts : 0); part += SLICES)
+        sum += j.partials[part * count + at];
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
-    if (threadIdx.y || at >= 2 * j.cols)
+    if (threadIdx.y || at >= count)
         return;
     for (int i = 1; i < SLICES; i++)
         sum += sums[i][threadIdx.x];
-    bool is_bias = at >= j.cols;
-    float *out = is_bias ? j.grad_bias + (at - j.cols) : j.grad_weight + at;
-    *out = (is_bias ? j.add_bias : j.add_weight) ? *out + sum : sum;
+    int kind = (int)(at / j.cols);
+    float *out = j.grads[kind] + (at - kind * j.cols);
+    *out = j.add[kind] ? *out + sum : sum;
 }
 
 /* ---- the host's side ---- */
@@ -279,7 +288,8 @@ static int64_t most_parts(void)
 static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
 {
     (void)arena;
-    call->workspace_bytes = (size_t)(most_parts() * 2 * mixt__tensor_last(&call->in[0])) * sizeof(float);
+    int64_t kinds = call->out_count - 1;
+    call->workspace_bytes = (size_t)(most_parts() * kinds * mixt__tensor_last(&call->in[0])) * sizeof(float);
     return MIXT_OK;
 }
 
@@ -294,7 +304,7 @@ template <typename T> static bool gradient_teams(job &j, cudaError_t *error)
     if (!teams)
         return false;
     int64_t blocks = mixt__ceil_div(j.rows, teams * TEAM_ROWS);
-    auto kernel = layer_norm_grad_team<T, V>;
+    auto kernel = j.kinds == 3 ? layer_norm_grad_team<T, V, true> : layer_norm_grad_team<T, V, false>;
     j.parts = blocks < most_parts() ? blocks : most_parts();
     *error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(teams * each));
     if (*error == cudaSuccess)
@@ -325,18 +335,19 @@ static mixt_status grad_run(const mixt__call *call)
     j.rstd = (float *)call->in[3].data;
     j.grad_dst = call->in[4].data;
     j.addend = at->addend ? call->in[5].data : NULL;
-    j.grad_weight = (float *)call->out[1].data;
-    j.grad_bias = (float *)call->out[2].data;
+    j.kinds = call->out_count - 1;
+    for (int kind = 0; kind < j.kinds; kind++) {
+        j.grads[kind] = (float *)call->out[kind + 1].data;
+        j.add[kind] = call->accumulate >> (kind + 1) & 1;
+    }
     j.partials = (float *)call->workspace;
-    j.add_weight = call->accumulate >> 1 & 1;
-    j.add_bias = call->accumulate >> 2 & 1;
     cudaError_t error = cudaSuccess;
     if (j.rows)
         DISPATCH(call->in[0].dtype, T, error = gradient<T>(j, all_aligned(call, &j)));
     if (error != cudaSuccess)
         return mixt__cuda_check(error, "layer_norm_grad");
     if (j.cols)
-        layer_norm_grad_params<<<(unsigned)mixt__ceil_div(2 * j.cols, TILE), dim3(TILE, SLICES), 0,
+        layer_norm_grad_params<<<(unsigned)mixt__ceil_div(j.kinds * j.cols, TILE), dim3(TILE, SLICES), 0,
                                  mixt__cuda.stream>>>(j);
     return mixt__cuda_launched("layer_norm_grad");
 }
