@@ -21,6 +21,10 @@ bool problem_parse(problem *p, const char *line)
         if (!equals || p->count == MAX_KEYS)
             return false;
         *equals = '\0';
+        if (!strcmp(word, "device")) {
+            p->device = equals + 1;
+            continue;
+        }
         p->keys[p->count] = word;
         p->values[p->count++] = equals + 1;
     }

@@ -223,7 +223,8 @@ static bool run_op(const options *o, const oracle *oracle)
         t.failures++;
     for (int64_t line = 1; fgets(text, sizeof text, file); line++) {
         static problem p;
-        if ((o->line && o->line != line) || !problem_parse(&p, text) || !p.op)
+        if ((o->line && o->line != line) || !problem_parse(&p, text) || !p.op ||
+            (p.device && strcmp(p.device, o->backend->name)))
             continue;
         if (strcmp(p.op, oracle->op)) {
             printf("FAIL %s:%lld is about another op: %s\n", path, (long long)line, p.op);

@@ -16,7 +16,7 @@ enum { MAX_TENSORS = 8, MAX_KEYS = 24 };
 /** `name key=value key=value …`; every key must be asked for. */
 typedef struct problem {
     char text[512], buffer[512];
-    const char *op;
+    const char *op, *device; // device: the only one that it is for; NULL: any
     int count;
     const char *keys[MAX_KEYS], *values[MAX_KEYS];
     bool used[MAX_KEYS];
