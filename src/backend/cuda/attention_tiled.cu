@@ -66,7 +66,7 @@ static __device__ void load_tile(float *tile, const mixt__head_rows &r, const pr
 /** scores += a · bᵀ, both 64 rows of 64. */
 static __device__ __forceinline__ void add_scores(float (&sum)[ROWS][COLUMNS], const float *a, const float *b, place at)
 {
-#pragma unroll 4
+#pragma unroll 2
     for (int d = 0; d < TILE; d += 4) {
         float4 y[COLUMNS];
         for (int c = 0; c < COLUMNS; c++)
@@ -91,7 +91,7 @@ static __device__ __forceinline__ void add_scaled(float (&sum)[COLUMNS], float x
 static __device__ __forceinline__ void add_product(float (&sum)[ROWS][COLUMNS], const float *weights, const float *b,
                                                    place at)
 {
-#pragma unroll 4
+#pragma unroll 2
     for (int k = 0; k < TILE; k += 4) {
         float4 y[4];
         for (int i = 0; i < 4; i++)
@@ -110,7 +110,7 @@ static __device__ __forceinline__ void add_product(float (&sum)[ROWS][COLUMNS], 
 static __device__ __forceinline__ void add_turned_product(float (&sum)[ROWS][COLUMNS], const float *weights,
                                                           const float *b, place at)
 {
-#pragma unroll 4
+#pragma unroll 2
     for (int k = 0; k < TILE; k++) {
         float4 y = *(const float4 *)(b + k * PITCH + 4 * at.across);
         float4 x = *(const float4 *)(weights + k * PITCH + 8 * at.own);
