@@ -69,11 +69,12 @@ static int unknown_option(const cli_command *command, const char *word)
 }
 
 /** Prints why a word is none of the choices, with the nearest one. */
-static int bad_choice(const cli_command *command, const char *what, const char *choices, const char *word)
+static int bad_choice(const cli_command *command, const char *what, const char *choices, const char * or,
+                      const char *word)
 {
     char list[256], hint[96];
-    return cli_usage(command, "%s: expected one of %s, found '%s'%s", what,
-                     mixt__choice_list(choices, list, sizeof list), word,
+    return cli_usage(command, "%s: expected one of %s%s, found '%s'%s", what,
+                     mixt__choice_list(choices, list, sizeof list), or, word,
                      mixt__choice_hint(choices, word, hint, sizeof hint));
 }
 
@@ -91,6 +92,13 @@ static int check_number(const cli_command *command, const cli_option *option, co
     return CLI_OK;
 }
 
+static bool is_count(const char *value)
+{
+    enum { DIGITS = 18 }; // fit an int64_t
+    size_t length = strlen(value);
+    return length && length <= DIGITS && strspn(value, "0123456789") == length;
+}
+
 static int set_option(cli_args *args, int index, const char *value)
 {
     const cli_option *option = &args->command->options[index];
@@ -99,8 +107,10 @@ static int set_option(cli_args *args, int index, const char *value)
     args->values[index] = value;
     if (option->kind == CLI_INT || option->kind == CLI_NUMBER)
         return check_number(args->command, option, value);
-    if (option->kind == CLI_CHOICE && mixt__choice_find(option->choices, value) < 0)
-        return bad_choice(args->command, what, option->choices, value);
+    bool count = option->kind == CLI_CHOICE_OR_COUNT;
+    if ((count || option->kind == CLI_CHOICE) && !(count && is_count(value)) &&
+        mixt__choice_find(option->choices, value) < 0)
+        return bad_choice(args->command, what, option->choices, count ? " or a number" : "", value);
     return CLI_OK;
 }
 
@@ -175,7 +185,7 @@ static int parse_word(cli_args *args, const char *word)
     if (!argument)
         return cli_usage(command, "unexpected argument '%s'", word);
     if (argument->kind == CLI_ARGUMENT_CHOICE && mixt__choice_find(argument->choices, word) < 0)
-        return bad_choice(command, argument->name, argument->choices, word);
+        return bad_choice(command, argument->name, argument->choices, "", word);
     if (!*word)
         return cli_usage(command, "%s is empty: expected %s", argument->name, argument->help);
     if (argument->kind == CLI_ARGUMENT_FILES)

@@ -15,9 +15,10 @@ enum { CLI_ARGUMENTS_MAX = 4, CLI_OPTIONS_MAX = 12, CLI_EXAMPLES_MAX = 6 };
 typedef enum cli_kind {
     CLI_FLAG,
     CLI_TEXT,
-    CLI_INT,    // in [min, max]
-    CLI_NUMBER, // a finite float in [min, max]
-    CLI_CHOICE, // one of `choices`
+    CLI_INT,             // in [min, max]
+    CLI_NUMBER,          // a finite float in [min, max]
+    CLI_CHOICE,          // one of `choices`
+    CLI_CHOICE_OR_COUNT, // or an integer from 0 on
 } cli_kind;
 
 typedef struct cli_option {

@@ -152,13 +152,43 @@ static int apply_settings(cli_resume *r, const cli_args *args, mixt__config *con
     return CLI_OK;
 }
 
+/** Whether both name the same file or folder, one perhaps from where mixt was called. */
+static bool same_place(const char *a, const char *b)
+{
+    struct stat x, y;
+    const char *colon_a = strchr(a, ':'), *colon_b = strchr(b, ':'); // data.path: a kind may stand before
+    if (colon_a && colon_b && colon_a - a == colon_b - b && !strncmp(a, b, (size_t)(colon_a - a))) {
+        a = colon_a + 1;
+        b = colon_b + 1;
+    }
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/** The run's own names of files stay, where a setting names the same ones in another way. */
+static mixt_status keep_names(const mixt__config *before, mixt__config *now)
+{
+    static const mixt__config_key keys[] = {MIXT_KEY_INIT, MIXT_KEY_DATA_PATH, MIXT_KEY_DATA_LABELS,
+                                            MIXT_KEY_DATA_VOCAB};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *was = mixt__config_string(before, keys[i]), *is = mixt__config_string(now, keys[i]);
+        char setting[9000];
+        if (!strcmp(was, is) || !same_place(was, is))
+            continue;
+        snprintf(setting, sizeof setting, "%s=%s", mixt__config_table[keys[i]].name, was);
+        MIXT_TRY(mixt__config_set(now, setting, mixt__config_origin(now, keys[i])));
+    }
+    return MIXT_OK;
+}
+
 /** What the settings ask for against what the run was begun with. */
-static mixt_status check_config(const cli_resume *r, const mixt__config *config)
+static mixt_status check_config(const cli_resume *r, mixt__config *config)
 {
     mixt__config *before;
     MIXT_TRY(mixt__config_check(config));
     MIXT_TRY(mixt__config_new(&before));
     mixt_status status = load_before(r, before);
+    if (status == MIXT_OK)
+        status = keep_names(before, config);
     if (status == MIXT_OK)
         status = check_changes(r, before, config);
     mixt__config_free(before);

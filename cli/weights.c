@@ -32,24 +32,17 @@ static mixt_status best(const char *run, const mixt__checkpoint *checkpoint, int
                                    run);
 }
 
-static mixt_status parse_step(const char *which, int64_t *step)
-{
-    char *end;
-    *step = strtoll(which, &end, 10);
-    return *which && !*end && *step >= 0
-               ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_ARGUMENT, "--checkpoint '%s': expected final, best, last or a step", which);
-}
-
 static mixt_status checkpoint_path(const char *run, const char *which, char path[CLI_WEIGHTS_PATH])
 {
     char folder[MIXT_CHECKPOINT_PATH - 32], one[MIXT_CHECKPOINT_PATH];
     mixt__checkpoint *checkpoint;
-    int64_t step;
+    int64_t step = 0;
     if (snprintf(folder, sizeof folder, "%s/checkpoints", run) >= (int)sizeof folder)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
-    bool named = strcmp(which, "best") && strcmp(which, "last");
-    MIXT_TRY(named ? parse_step(which, &step) : newest(run, folder, &step));
+    if (strcmp(which, "best") && strcmp(which, "last"))
+        step = strtoll(which, NULL, 10);
+    else
+        MIXT_TRY(newest(run, folder, &step));
     MIXT_TRY(mixt__checkpoint_open(mixt__checkpoint_path(folder, step, one), &checkpoint));
     mixt_status status = MIXT_OK;
     if (!strcmp(which, "best")) {

@@ -9,7 +9,7 @@ enum { CLI_WEIGHTS_PATH = 4200 };
 /** For the table of a command's options. */
 #define CLI_CHECKPOINT_OPTION                                                                                          \
     {                                                                                                                  \
-        "checkpoint", 'c', CLI_TEXT, "C",                                                                              \
+        "checkpoint", 'c', CLI_CHOICE_OR_COUNT, "C", "final|best|last",                                                \
             .fallback = "final",                                                                                       \
             .help =                                                                                                    \
                 "whose weights: final (model.safetensors), best or last of the run's checkpoints, or the step of one"  \

@@ -153,6 +153,11 @@ mixt_status mixt__config_check(const mixt__config *config)
     if (init > mixt__config_float(config, MIXT_KEY_TRAIN_SCALE_CEILING))
         return fail_rule(config, MIXT_KEY_TRAIN_SCALE_INIT, MIXT_KEY_TRAIN_SCALE_CEILING,
                          "must not be greater than train.scale_ceiling");
+    for (int i = 0; i < 2; i++) {
+        mixt__config_key key = i ? MIXT_KEY_INIT_NEW_HEAD : MIXT_KEY_INIT_SKIP;
+        if (*mixt__config_string(config, key) && !*mixt__config_string(config, MIXT_KEY_INIT))
+            return fail_rule(config, key, MIXT_KEY_INIT, "is set, but init names no weights to begin with");
+    }
     int64_t width = mixt__config_int(config, MIXT_KEY_NET_WIDTH), heads = mixt__config_int(config, MIXT_KEY_NET_HEADS);
     if (width && heads && width % heads)
         return fail_rule(config, MIXT_KEY_NET_HEADS, MIXT_KEY_NET_WIDTH, "must divide net.width");
