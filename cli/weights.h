@@ -11,8 +11,7 @@ enum { CLI_WEIGHTS_PATH = 4200 };
     {                                                                                                                  \
         "checkpoint", 'c', CLI_CHOICE_OR_COUNT, "C", "final|best|last",                                                \
             .fallback = "final",                                                                                       \
-            .help =                                                                                                    \
-                "whose weights: final (model.safetensors), best or last of the run's checkpoints, or the step of one"  \
+            .help = "whose weights: of model.safetensors, of the best or last checkpoint, or the step of one"          \
     }
 
 /** The file with the weights that `which`, a value of that option, names. A checkpoint is checked whole. */
