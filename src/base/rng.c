@@ -38,6 +38,16 @@ mixt__rng mixt__rng_start(uint64_t key)
     return (mixt__rng){.key = key, .used = 4};
 }
 
+mixt__rng mixt__rng_start_at(uint64_t key, uint64_t words)
+{
+    mixt__rng rng = {.key = key, .counter = words / 4, .used = 4};
+    if (words % 4) {
+        rng.block = mixt__rng_block_at(key, rng.counter++);
+        rng.used = (int)(words % 4);
+    }
+    return rng;
+}
+
 uint32_t mixt__rng_u32(mixt__rng *rng)
 {
     if (rng->used == 4) {

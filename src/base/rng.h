@@ -26,12 +26,14 @@ typedef struct mixt__rng {
 } mixt__rng;
 
 mixt__rng mixt__rng_start(uint64_t key);
+/** The same view after `words` calls of mixt__rng_u32: threads begin in the middle. */
+mixt__rng mixt__rng_start_at(uint64_t key, uint64_t words);
 uint32_t mixt__rng_u32(mixt__rng *rng);
 /** Uniform in [0, limit) without bias; limit > 0. */
 uint64_t mixt__rng_below(mixt__rng *rng, uint64_t limit);
 /** Uniform in [0, 1). */
 float mixt__rng_uniform(mixt__rng *rng);
-/** Standard normal (Box-Muller). */
+/** Standard normal (Box-Muller); takes two words. */
 float mixt__rng_normal(mixt__rng *rng);
 
 #endif

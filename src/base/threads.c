@@ -221,6 +221,18 @@ void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argu
         fn(argument, 0, count, 0);
 }
 
+static void zero_range(void *block, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    memset((char *)block + begin, 0, (size_t)(end - begin));
+}
+
+void mixt__parallel_zero(void *block, size_t bytes)
+{
+    enum { GRAIN = 4 << 20 }; // whole huge pages
+    mixt__parallel((int64_t)bytes, GRAIN, zero_range, block);
+}
+
 double mixt__time_now(void)
 {
     struct timespec now;

@@ -8,6 +8,7 @@
 #define MIXT_BASE_THREADS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** Threads that parallel regions use: the argument of the last mixt__threads_set, else MIXT_THREADS, else all cores. */
@@ -21,6 +22,9 @@ typedef void mixt__range_fn(void *argument, int64_t begin, int64_t end, int thre
 /** Splits [0, count) into one contiguous range a thread, each a multiple of `grain` but the last; runs inline when
  *  there is only one range or when called inside a region. `thread` is below mixt__threads_count(). */
 void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argument);
+
+/** Zeroes a block on all threads: what takes time is the first touch of its pages. */
+void mixt__parallel_zero(void *block, size_t bytes);
 
 typedef void mixt__team_fn(void *argument, int thread, int threads);
 

@@ -4,11 +4,12 @@
 #include "runtime/params.h"
 
 #include "base/rng.h"
+#include "base/threads.h"
 #include "num/num.h"
 
 #include <string.h>
 
-enum { SEGMENT_ALIGNMENT = 16, RNG_STREAM_INIT = 1 };
+enum { SEGMENT_ALIGNMENT = 16, RNG_STREAM_INIT = 1, DRAW_GRAIN = 4096 };
 
 static int64_t padded(int64_t count)
 {
@@ -168,25 +169,42 @@ static uint64_t name_hash(const char *name)
     return hash;
 }
 
-static void draw(const mixt__param *param, uint64_t seed, float *values)
+typedef struct drawing {
+    const mixt__param *param;
+    uint64_t key;
+    float *values;
+} drawing;
+
+static void draw_range(void *argument, int64_t begin, int64_t end, int thread)
 {
-    mixt__rng rng = mixt__rng_start(mixt__rng_key(seed, RNG_STREAM_INIT, name_hash(param->name)));
-    for (int64_t i = 0; i < param->count; i++) {
+    const drawing *d = argument;
+    const mixt__param *param = d->param;
+    uint64_t words = param->init == MIXT_INIT_NORMAL ? 2 : 1;
+    mixt__rng rng = mixt__rng_start_at(d->key, words * (uint64_t)begin);
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
         switch (param->init) {
         case MIXT_INIT_ZERO:
-            values[i] = 0.0f;
+            d->values[i] = 0.0f;
             break;
         case MIXT_INIT_ONE:
-            values[i] = 1.0f;
+            d->values[i] = 1.0f;
             break;
         case MIXT_INIT_NORMAL:
-            values[i] = param->init_scale * mixt__rng_normal(&rng);
+            d->values[i] = param->init_scale * mixt__rng_normal(&rng);
             break;
         case MIXT_INIT_UNIFORM:
-            values[i] = param->init_scale * (2.0f * mixt__rng_uniform(&rng) - 1.0f);
+            d->values[i] = param->init_scale * (2.0f * mixt__rng_uniform(&rng) - 1.0f);
             break;
         }
     }
+}
+
+/** The same values on any number of threads. */
+static void draw(const mixt__param *param, uint64_t seed, float *values)
+{
+    drawing d = {param, mixt__rng_key(seed, RNG_STREAM_INIT, name_hash(param->name)), values};
+    mixt__parallel(param->count, DRAW_GRAIN, draw_range, &d);
 }
 
 static int64_t largest(const mixt__params *p)

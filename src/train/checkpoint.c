@@ -2,6 +2,7 @@
 #include "train/checkpoint.h"
 
 #include "base/memory.h"
+#include "base/threads.h"
 #include "data/prefetch.h"
 
 #include <math.h>
@@ -159,7 +160,7 @@ void mixt__snapshot_touch(mixt__snapshot *s)
 {
     for (int which = 0; which < ARENAS; which++)
         if (s->blocks[which])
-            memset(s->blocks[which], 0, arena_bytes(s->trainer->params, which));
+            mixt__parallel_zero(s->blocks[which], arena_bytes(s->trainer->params, which));
 }
 
 static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)

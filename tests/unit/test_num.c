@@ -340,9 +340,22 @@ static void test_subnormals_are_not_flushed(void **state)
     assert_true(tiny * 1.0f > 0 && tiny + tiny == 0x1p-148f);
 }
 
+static void random_numbers_begin_anywhere(void **state)
+{
+    (void)state;
+    for (uint64_t words = 0; words < 11; words++) {
+        mixt__rng whole = mixt__rng_start(7), part = mixt__rng_start_at(7, words);
+        for (uint64_t i = 0; i < words; i++)
+            mixt__rng_u32(&whole);
+        for (int i = 0; i < 9; i++)
+            assert_int_equal(mixt__rng_u32(&part), mixt__rng_u32(&whole));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_numbers_begin_anywhere),
         cmocka_unit_test(test_dtype_table),
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_strided_sample),

@@ -28,7 +28,7 @@ static const mixt__kernel *const *kernels(const mixt__op *op)
 
 static mixt_status zero(void *block, size_t bytes)
 {
-    memset(block, 0, bytes);
+    mixt__parallel_zero(block, bytes);
     return MIXT_OK;
 }
 
