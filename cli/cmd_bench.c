@@ -316,7 +316,7 @@ const cli_command cli_bench = {
             {"seq", 't', CLI_INT, "T", .fallback = "0", .max = 1 << 20,
              .help = "tokens in a sequence; 0: the model's own"},
             {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000,
-             .help = "steps to time; by default fewer where they would take over 5 seconds, but 4"},
+             .help = "steps to time; unless given, slow ones for about 5 seconds only"},
             {"threads", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1024,
              .help = "CPU threads; 0: MIXT_THREADS, else all usable cores"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda", .fallback = "auto",

@@ -17,8 +17,8 @@ typedef mixt__attention_problem problem;
 typedef thread_tile<128, 64> narrow_tile;
 typedef thread_tile<128, 128> wide_tile;
 
-enum { DIM = 64, TILE = 128, KEYS = 64, LONG = DIM + 4 };
-static const int64_t score_bytes = 1 << 30; // of the workspace
+enum { DIM = 64, TILE = 128, KEYS = 64, LONG = DIM + 4, MOST_TILES = 16384 };
+static const int64_t score_bytes = 1 << 30; // of the gradient's workspace
 
 /* ---- operands ---- */
 
@@ -57,22 +57,7 @@ static __device__ __forceinline__ void copy_block(float *tile, const operand &m,
 
 /* ---- forward ---- */
 
-/** Over the 8 threads that share a row. */
-static __device__ __forceinline__ float row_max(float x)
-{
-    for (int lane = 4; lane; lane >>= 1)
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lane));
-    return x;
-}
-
-static __device__ __forceinline__ float row_sum(float x)
-{
-    for (int lane = 4; lane; lane >>= 1)
-        x += __shfl_xor_sync(0xffffffffu, x, lane);
-    return x;
-}
-
-/** What a thread knows of one of its rows. */
+/** What the 8 threads that share a row know of it. */
 typedef struct row_state {
     float most, total;
 } row_state;
@@ -88,7 +73,7 @@ static __device__ __forceinline__ void weigh(float (&s)[8], float (&sum)[8], row
         s[c] = j < p.keys && (!p.causal || j <= i) ? s[c] * p.scale : -INFINITY;
         larger = fmaxf(larger, s[c]);
     }
-    larger = row_max(larger);
+    larger = warp_max<8>(larger);
     float base = larger == -INFINITY ? 0.0f : larger; // nothing seen yet: all weights are 0
 #pragma unroll
     for (int c = 0; c < 8; c++) {
@@ -96,7 +81,7 @@ static __device__ __forceinline__ void weigh(float (&s)[8], float (&sum)[8], row
         added += s[c];
     }
     float shrink = expf(row->most - base);
-    row->total = row->total * shrink + row_sum(added);
+    row->total = row->total * shrink + warp_sum<8>(added);
     row->most = larger;
 #pragma unroll
     for (int c = 0; c < 8; c++)
@@ -335,14 +320,27 @@ static bool rows_fit(const mixt__call *call)
     return bits % 4 == 0;
 }
 
+static int64_t pitch_of(int64_t keys)
+{
+    return (keys + 3) / 4 * 4;
+}
+
+/** Bytes of the gradient's two matrices of one head. */
+static int64_t head_bytes(const mixt__heads &s)
+{
+    return 2 * s.queries * pitch_of(s.keys) * (int64_t)sizeof(float);
+}
+
 static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__heads s = mixt__heads_of(call);
     int64_t most = s.queries > s.keys ? s.queries : s.keys;
+    bool gradient = call->in_count > 3;
     *reason = call->in[0].dtype != MIXT_DTYPE_FP32 || mixt__cuda.sm < 80 ? "only strict FP32 from Ampere on"
               : s.dim > DIM || s.dim % 4                                 ? "head size over 64, or no multiple of 4"
               : !rows_fit(call)                                          ? "rows that are no multiple of 16 bytes"
-              : !s.batch || !s.queries || !s.keys || mixt__ceil_div(most, TILE) > 255 ||
+              : gradient && head_bytes(s) > score_bytes                  ? "one head's scores would take over 1 GiB"
+              : !s.batch || !s.queries || !s.keys || most > (int64_t)MOST_TILES * TILE ||
                       FORWARD_SHARED > mixt__cuda.shared_limit
                   ? "too small or too large"
                   : NULL;
@@ -366,23 +364,23 @@ static mixt_status run(const mixt__call *call)
     return mixt__cuda_launched("attention");
 }
 
-static int64_t pitch_of(int64_t keys)
-{
-    return (keys + 3) / 4 * 4;
-}
-
 /** Heads that go through the gradient's passes together. */
 static int64_t heads_at_once(const mixt__heads &s)
 {
-    int64_t all = s.batch * s.count, most = score_bytes / (2 * s.queries * pitch_of(s.keys) * (int64_t)sizeof(float));
-    return most < 1 ? 1 : most < all ? most : all;
+    int64_t all = s.batch * s.count, most = score_bytes / head_bytes(s);
+    return most < all ? most : all;
+}
+
+/** Bytes of the sums of rows, which begin the workspace. */
+static size_t sums_bytes(const mixt__call *call)
+{
+    return ((size_t)mixt__tensor_count(&call->in[4]) * sizeof(float) + 255) / 256 * 256;
 }
 
 static mixt_status grad_prepare(mixt__call *call, mixt__arena *)
 {
     mixt__heads s = mixt__heads_of(call);
-    size_t sums = ((size_t)mixt__tensor_count(&call->in[4]) * sizeof(float) + 255) / 256 * 256; // they begin it
-    call->workspace_bytes = sums + (size_t)(2 * heads_at_once(s) * s.queries * pitch_of(s.keys)) * sizeof(float);
+    call->workspace_bytes = sums_bytes(call) + (size_t)(heads_at_once(s) * head_bytes(s));
     return MIXT_OK;
 }
 
@@ -394,10 +392,9 @@ static mixt_status grad_run(const mixt__call *call)
     mixt__heads s = mixt__heads_of(call);
     int64_t at_once = heads_at_once(s), tiles = mixt__ceil_div(p.queries, TILE),
             key_tiles = mixt__ceil_div(p.keys, TILE);
-    size_t sums = ((size_t)mixt__tensor_count(&call->in[4]) * sizeof(float) + 255) / 256 * 256;
     kept w = {};
     w.pitch = pitch_of(p.keys);
-    w.weights = reinterpret_cast<float *>(static_cast<char *>(call->workspace) + sums);
+    w.weights = reinterpret_cast<float *>(static_cast<char *>(call->workspace) + sums_bytes(call));
     w.grads = w.weights + at_once * p.queries * w.pitch;
     mixt__attention_row_sums(p, MIXT_DTYPE_FP32);
     MIXT_TRY(allow(reinterpret_cast<const void *>(scores_kernel), SCORES_SHARED));

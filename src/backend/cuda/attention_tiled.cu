@@ -141,21 +141,6 @@ static __device__ __forceinline__ void put_row(T *row, const float (&x)[COLUMNS]
             row[4 * at.across + c] = from_float<T>(x[c] * factor);
 }
 
-/** Over the 16 threads that share a row. */
-static __device__ __forceinline__ float row_max(float x)
-{
-    for (int lane = 8; lane; lane >>= 1)
-        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lane));
-    return x;
-}
-
-static __device__ __forceinline__ float row_sum(float x)
-{
-    for (int lane = 8; lane; lane >>= 1)
-        x += __shfl_xor_sync(0xffffffffu, x, lane);
-    return x;
-}
-
 /** The block's head and the first of its 64 rows; the tiles with most work of a causal head come first. */
 static __device__ __forceinline__ void own_tile(int64_t rows, bool last_first, int64_t *head, int64_t *first)
 {
@@ -191,14 +176,14 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 3) attention_ti
                 s[r][c] = seen ? s[r][c] * p.scale : -INFINITY;
                 larger = fmaxf(larger, s[r][c]);
             }
-            larger = row_max(larger);
+            larger = warp_max<16>(larger);
             float base = larger == -INFINITY ? 0.0f : larger; // nothing seen yet: all weights are 0
             for (int c = 0; c < COLUMNS; c++) {
                 s[r][c] = expf(s[r][c] - base);
                 added += s[r][c];
             }
             float shrink = expf(most[r] - base);
-            total[r] = total[r] * shrink + row_sum(added);
+            total[r] = total[r] * shrink + warp_sum<16>(added);
             most[r] = larger;
             for (int c = 0; c < COLUMNS; c++)
                 sum[r][c] *= shrink;

@@ -38,6 +38,7 @@ static bool is_folded(way way)
 /** What prepare leaves for run. */
 typedef struct plan {
     const mixt__cudnn_plan *cudnn; // NULL: our own kernels
+    mixt__cuda_conv_kind kind;
     mixt__cuda_fold fold;
     size_t src_at, weight_at, result_at; // in the workspace; what the kernel itself needs begins it
 } plan;
@@ -229,7 +230,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv
     plan *p = mixt__arena_alloc(arena, sizeof *p);
     if (!p)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the plan of a convolution");
-    *p = (plan){.fold = mixt__cuda_fold_of(&v)};
+    *p = (plan){.kind = kind, .fold = mixt__cuda_fold_of(&v)};
     const mixt__cuda_conv *to = is_folded(way) ? &p->fold.to : &v;
     mixt_dtype in = call->in[0].dtype, result = result_dtype(call, kind, way);
     bool implicit = way == WAY_IMPLICIT || (way == WAY_FOLDED && mixt__cuda_conv_strict(call));
@@ -319,14 +320,16 @@ static mixt_status run_grad_weight_folded(const mixt__call *call)
     return mixt__cuda_unfold_weight(&p->fold, call->out[0].dtype, result, call->out[0].data, call->accumulate & 1);
 }
 
-static mixt_status run_implicit(const mixt__call *call, mixt__cuda_conv_kind kind, const mixt__kernel *plain)
+static mixt_status run_implicit(const mixt__call *call)
 {
+    static const mixt__kernel *const plain[] = {&mixt__cuda_conv2d_plain, &mixt__cuda_conv2d_grad_src_plain,
+                                                &mixt__cuda_conv2d_grad_weight_plain}; // by kind
     const plan *p = call->state;
     const float *a = call->in[0].data, *b = call->in[1].data, *bias = call->in_count == 3 ? call->in[2].data : NULL;
     float *dst = call->out[0].data;
     if (((uintptr_t)a | (uintptr_t)b | (uintptr_t)bias | (uintptr_t)dst) % 16)
-        return plain->run(call);
-    return mixt__cuda_implicit_run(&p->fold.from, kind, a, b, bias, dst, call->workspace, call->accumulate & 1);
+        return plain[p->kind]->run(call);
+    return mixt__cuda_implicit_run(&p->fold.from, p->kind, a, b, bias, dst, call->workspace, call->accumulate & 1);
 }
 
 /* ---- candidates ---- */
@@ -349,24 +352,9 @@ CANDIDATE(grad_src, MIXT_CONV_GRAD_SRC, WAY_CUDNN, "cudnn", run_as_is);
 CANDIDATE(grad_weight, MIXT_CONV_GRAD_WEIGHT, WAY_CUDNN, "cudnn", run_grad_weight);
 CANDIDATE(grad_weight_folded, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED, "folded", run_grad_weight_folded);
 
-static mixt_status run_forward_implicit(const mixt__call *call)
-{
-    return run_implicit(call, MIXT_CONV_FORWARD, &mixt__cuda_conv2d_plain);
-}
-
-static mixt_status run_grad_src_implicit(const mixt__call *call)
-{
-    return run_implicit(call, MIXT_CONV_GRAD_SRC, &mixt__cuda_conv2d_grad_src_plain);
-}
-
-static mixt_status run_grad_weight_implicit(const mixt__call *call)
-{
-    return run_implicit(call, MIXT_CONV_GRAD_WEIGHT, &mixt__cuda_conv2d_grad_weight_plain);
-}
-
-CANDIDATE(forward_implicit, MIXT_CONV_FORWARD, WAY_IMPLICIT, "implicit", run_forward_implicit);
-CANDIDATE(grad_src_implicit, MIXT_CONV_GRAD_SRC, WAY_IMPLICIT, "implicit", run_grad_src_implicit);
-CANDIDATE(grad_weight_implicit, MIXT_CONV_GRAD_WEIGHT, WAY_IMPLICIT, "implicit", run_grad_weight_implicit);
+CANDIDATE(forward_implicit, MIXT_CONV_FORWARD, WAY_IMPLICIT, "implicit", run_implicit);
+CANDIDATE(grad_src_implicit, MIXT_CONV_GRAD_SRC, WAY_IMPLICIT, "implicit", run_implicit);
+CANDIDATE(grad_weight_implicit, MIXT_CONV_GRAD_WEIGHT, WAY_IMPLICIT, "implicit", run_implicit);
 
 const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded,
                                                          &forward_folded_cudnn,

@@ -65,16 +65,17 @@ static inline bool aligned16(const void *p)
     return (reinterpret_cast<uintptr_t>(p) & 15) == 0;
 }
 
-static __device__ __forceinline__ float warp_sum(float x)
+/** Over a warp, or over groups of LANES neighbours in it. */
+template <int LANES = 32> static __device__ __forceinline__ float warp_sum(float x)
 {
-    for (int lane = 16; lane; lane >>= 1)
+    for (int lane = LANES / 2; lane; lane >>= 1)
         x += __shfl_xor_sync(0xffffffffu, x, lane);
     return x;
 }
 
-static __device__ __forceinline__ float warp_max(float x)
+template <int LANES = 32> static __device__ __forceinline__ float warp_max(float x)
 {
-    for (int lane = 16; lane; lane >>= 1)
+    for (int lane = LANES / 2; lane; lane >>= 1)
         x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, lane));
     return x;
 }

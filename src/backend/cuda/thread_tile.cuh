@@ -70,15 +70,21 @@ template <int TM, int TN> struct thread_tile {
         }
     }
 
+    /** Four of the depth, from k on, of each of the thread's rows. */
+    template <int pitch> static __device__ __forceinline__ void load_rows(float4 (&a)[8], const float *left, int k)
+    {
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+            a[i] = *(const float4 *)(left + (group() + TM / 8 * i) * pitch + k);
+    }
+
     /** left (TM, depth), rows `pitch` apart; right (depth, TN). */
     template <int depth, int pitch> __device__ __forceinline__ void multiply_rows(const float *left, const float *right)
     {
 #pragma unroll 4
         for (int k = 0; k < depth; k += 4) {
             float4 a[8];
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                a[i] = *(const float4 *)(left + (group() + TM / 8 * i) * pitch + k);
+            load_rows<pitch>(a, left, k);
 #pragma unroll
             for (int q = 0; q < 4; q++) {
                 float x[8];
@@ -109,9 +115,7 @@ template <int TM, int TN> struct thread_tile {
 #pragma unroll 4
         for (int k = 0; k < depth; k += 4) {
             float4 a[8];
-#pragma unroll
-            for (int i = 0; i < 8; i++)
-                a[i] = *(const float4 *)(left + (group() + TM / 8 * i) * pitch + k);
+            load_rows<pitch>(a, left, k);
 #pragma unroll
             for (int c = 0; c < 8; c++) {
                 float4 b = *(const float4 *)(right + (across() + TN / 8 * c) * pitch + k);
