@@ -69,12 +69,12 @@ static int unknown_option(const cli_command *command, const char *word)
 }
 
 /** Prints why a word is none of the choices, with the nearest one. */
-static int bad_choice(const cli_command *command, const char *what, const char *choices, const char * or,
+static int bad_choice(const cli_command *command, const char *what, const char *choices, const char *more,
                       const char *word)
 {
     char list[256], hint[96];
     return cli_usage(command, "%s: expected one of %s%s, found '%s'%s", what,
-                     mixt__choice_list(choices, list, sizeof list), or, word,
+                     mixt__choice_list(choices, list, sizeof list), more, word,
                      mixt__choice_hint(choices, word, hint, sizeof hint));
 }
 

@@ -6,6 +6,7 @@
 #include "cli/term.h"
 #include "cli/weights.h"
 #include "mixt/num.h"
+#include "store/file.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -45,8 +46,7 @@ static mixt_status make_folder(const char *path, bool *made)
  */
 static mixt_status keep_run(const char *run, const char *folder)
 {
-    struct stat a, b;
-    if (stat(run, &a) || stat(folder, &b) || a.st_ino != b.st_ino || a.st_dev != b.st_dev)
+    if (!mixt__same_file(run, folder))
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_FILE,
                       "%s: is the run itself, whose weights would be replaced: choose another folder with --out",

@@ -155,13 +155,12 @@ static int apply_settings(cli_resume *r, const cli_args *args, mixt__config *con
 /** Whether both name the same file or folder, one perhaps from where mixt was called. */
 static bool same_place(const char *a, const char *b)
 {
-    struct stat x, y;
     const char *colon_a = strchr(a, ':'), *colon_b = strchr(b, ':'); // data.path: a kind may stand before
     if (colon_a && colon_b && colon_a - a == colon_b - b && !strncmp(a, b, (size_t)(colon_a - a))) {
         a = colon_a + 1;
         b = colon_b + 1;
     }
-    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return mixt__same_file(a, b);
 }
 
 /** The run's own names of files stay, where a setting names the same ones in another way. */
@@ -316,10 +315,7 @@ mixt_status cli_resume_restore(cli_resume *r, cli_experiment *e, mixt__config *c
 {
     if (r->checkpoint)
         MIXT_TRY(restore(r, e));
-    struct stat a, b;
-    bool elsewhere =
-        r->out[0] && (stat(r->out, &a) || stat(r->run, &b) || a.st_ino != b.st_ino || a.st_dev != b.st_dev);
-    if (elsewhere)
+    if (r->out[0] && !mixt__same_file(r->out, r->run))
         return fork_run(r, e, config, dir);
     MIXT_TRY(cli_run_dir_reopen(dir, r->run, config, r->state.metrics_bytes));
     set_aside(r);

@@ -356,7 +356,7 @@ static mixt_status keep_last(loop *l, bool interrupted)
                       (long long)l->result->steps);
 }
 
-/** What an earlier session of this run left undone. */
+/** What was left undone when the run was stopped. */
 static mixt_status catch_up(loop *l)
 {
     MIXT_TRY(learn_memory(l));

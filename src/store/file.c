@@ -249,6 +249,12 @@ void mixt__file_writer_abandon(mixt__file_writer *writer)
     writer_close(writer);
 }
 
+bool mixt__same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 bool mixt__path_has_extension(const char *path, const char *extension)
 {
     size_t length = strlen(path), tail = strlen(extension);

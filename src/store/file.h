@@ -35,6 +35,9 @@ void mixt__file_writer_abandon(mixt__file_writer *writer);
  * For tests. */
 void mixt__file_fail_write(int64_t number);
 
+/** Whether both names lead to the same file or folder, which is there. */
+bool mixt__same_file(const char *a, const char *b);
+
 /** True when `path` ends with `extension` (".npy"). */
 bool mixt__path_has_extension(const char *path, const char *extension);
 
