@@ -6,19 +6,19 @@
 
 #include "backend/control.h"
 
-int64_t mixt__update_chunks(const mixt__segment *segments, int64_t segment_count)
+int64_t mixt__update_chunks(const mixt__segment *segments, int64_t segment_count, int64_t chunk)
 {
     int64_t chunks = 0;
     for (int64_t i = 0; i < segment_count; i++)
-        chunks += (segments[i].count + MIXT_UPDATE_CHUNK - 1) / MIXT_UPDATE_CHUNK;
+        chunks += (segments[i].count + chunk - 1) / chunk;
     return chunks;
 }
 
 size_t mixt__update_workspace(const mixt__segment *segments, int64_t segment_count)
 {
     // Per chunk: its statistics, or LAMB's two sums of squares; per segment: LAMB's trust ratio.
-    size_t bytes = 32 * (size_t)mixt__update_chunks(segments, segment_count) + sizeof(float) * (size_t)segment_count;
-    return (bytes + 63) / 64 * 64;
+    size_t chunks = (size_t)mixt__update_chunks(segments, segment_count, MIXT_UPDATE_CHUNK_MIN);
+    return (32 * chunks + sizeof(float) * (size_t)segment_count + 63) / 64 * 64;
 }
 
 int mixt__optimizer_moments(const mixt__optimizer *optimizer)

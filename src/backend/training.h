@@ -96,12 +96,12 @@ typedef struct mixt__update {
     bool control_follows; // after gradient_stats comes step_control, at once: a device may do both in the first
 } mixt__update;
 
-/** Segments are worked on in chunks of this many elements, each with its own partial sums, added up in order: results
- *  do not depend on how many threads share the chunks. */
-enum { MIXT_UPDATE_CHUNK = 16384 };
+/** Segments are worked on in chunks, each with its own partial sums, added up in order: results do not depend on how
+ *  many threads share the chunks. How many elements a chunk has is the device's choice, but none takes fewer. */
+enum { MIXT_UPDATE_CHUNK_MIN = 4096 };
 
 /** Chunks of all segments together; a segment's last chunk may be short. */
-int64_t mixt__update_chunks(const mixt__segment *segments, int64_t segment_count);
+int64_t mixt__update_chunks(const mixt__segment *segments, int64_t segment_count, int64_t chunk);
 
 /** Moments per parameter that an optimizer keeps: 0, 1 or 2. */
 int mixt__optimizer_moments(const mixt__optimizer *optimizer);

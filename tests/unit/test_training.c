@@ -206,10 +206,9 @@ static void test_unscale_and_clip(void **state)
 static void test_sizes(void **state)
 {
     (void)state;
-    mixt__segment segments[] = {
-        {.count = 0}, {.count = 1}, {.count = MIXT_UPDATE_CHUNK}, {.count = MIXT_UPDATE_CHUNK + 1}};
-    assert_int_equal(mixt__update_chunks(segments, 4), 4);
-    assert_true(mixt__update_workspace(segments, 4) >= 4 * 32 + 4 * sizeof(float));
+    mixt__segment segments[] = {{.count = 0}, {.count = 1}, {.count = 16384}, {.count = 16384 + 1}};
+    assert_int_equal(mixt__update_chunks(segments, 4, 16384), 4);
+    assert_true(mixt__update_workspace(segments, 4) >= 10 * 32 + 4 * sizeof(float));
     assert_int_equal(mixt__optimizer_moments(&(mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD}), 0);
     assert_int_equal(mixt__optimizer_moments(&(mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD, .momentum = 0.9f}), 1);
     assert_int_equal(mixt__optimizer_moments(&(mixt__optimizer){.kind = MIXT_OPTIMIZER_ADAM}), 2);

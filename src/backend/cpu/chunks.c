@@ -17,11 +17,11 @@ static void run_range(void *argument, int64_t begin, int64_t end, int thread)
     for (int64_t i = 0; i < s->update->segment_count && position < end; i++) {
         int64_t count = s->update->segments[i].count;
         chunk.segment = i;
-        for (int64_t at = 0; at < count; at += MIXT_UPDATE_CHUNK, chunk.index++) {
+        for (int64_t at = 0; at < count; at += MIXT_CPU_CHUNK, chunk.index++) {
             if (position + at < begin || position + at >= end)
                 continue;
             chunk.begin = at;
-            chunk.count = count - at < MIXT_UPDATE_CHUNK ? count - at : MIXT_UPDATE_CHUNK;
+            chunk.count = count - at < MIXT_CPU_CHUNK ? count - at : MIXT_CPU_CHUNK;
             s->fn(s->update, &chunk);
         }
         position += count;
@@ -39,7 +39,7 @@ static int64_t element_count(const mixt__update *update)
 void mixt__chunks_run(const mixt__update *update, mixt__chunk_fn *fn)
 {
     share s = {update, fn};
-    mixt__parallel(element_count(update), MIXT_UPDATE_CHUNK, run_range, &s);
+    mixt__parallel(element_count(update), MIXT_CPU_CHUNK, run_range, &s);
 }
 
 void mixt__chunks_walk(const mixt__update *update, mixt__chunk_fn *fn)

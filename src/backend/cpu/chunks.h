@@ -4,6 +4,9 @@
 
 #include "backend/training.h"
 
+/** Small, so that many threads get equal shares of a small model. */
+enum { MIXT_CPU_CHUNK = MIXT_UPDATE_CHUNK_MIN };
+
 typedef struct mixt__chunk {
     int64_t index;        // among all chunks: where its partial sums go
     int64_t segment;      // it belongs to

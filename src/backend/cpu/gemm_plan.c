@@ -8,7 +8,7 @@ enum {
     FINISH_BYTES = 96 * 1024,        // a block to finish should still be in the second cache level
     FINISH_COLS = 128,
     DIRECT_PANELS = 3,   // columns, in panels, up to which reading A's rows in place beats packing them
-    START_CYCLES = 8192, // work a thread must have to be worth waking
+    START_CYCLES = 4096, // work a thread must have to be worth waking
     LINE = 64,
 };
 
@@ -72,11 +72,20 @@ static void choose_direct(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
     plan->a_ld = p->a.gather ? (round_up(plan->kc, 16) | 16) : p->a.row_stride;
 }
 
+/** About what the product takes one thread. What it reads and writes lies in the caches of those who used it last:
+ * small products cost mostly that. */
+static double cycles(const mixt__gemm_problem *p, const mixt__gemm_kernel *kernel)
+{
+    static const double FETCH = 0.625; // cycles an element
+    double m = (double)p->m, n = (double)p->n, k = (double)p->k;
+    return m * n * k / kernel->macs + FETCH * (m * k + k * n + m * n);
+}
+
 /** Picks the grid with the least work for its busiest thread, packing included (a cycle for two elements). */
 static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int threads)
 {
     const mixt__gemm_kernel *kernel = plan->kernel;
-    double work = (double)p->m * (double)p->n * (double)p->k / kernel->macs;
+    double work = cycles(p, kernel);
     if (work < (double)threads * START_CYCLES)
         threads = work < START_CYCLES ? 1 : (int)(work / START_CYCLES);
     double best = 0;

@@ -64,7 +64,7 @@ static double *chunk_sums(const mixt__update *update, int64_t chunk)
 
 static float *ratios(const mixt__update *update)
 {
-    return (float *)chunk_sums(update, mixt__update_chunks(update->segments, update->segment_count));
+    return (float *)chunk_sums(update, mixt__update_chunks(update->segments, update->segment_count, MIXT_CPU_CHUNK));
 }
 
 static void lamb_first(const mixt__update *update, const mixt__chunk *chunk)
@@ -81,7 +81,7 @@ static void lamb_ratios(const mixt__update *update)
     int64_t index = 0;
     for (int64_t i = 0; i < update->segment_count; i++) {
         double weights = 0, updates = 0;
-        for (int64_t at = 0; at < update->segments[i].count; at += MIXT_UPDATE_CHUNK, index++) {
+        for (int64_t at = 0; at < update->segments[i].count; at += MIXT_CPU_CHUNK, index++) {
             weights += chunk_sums(update, index)[0];
             updates += chunk_sums(update, index)[1];
         }

@@ -16,7 +16,7 @@ extern "C" {
 #include "base/status.h"
 }
 
-enum { CHUNK_THREADS = 512, CHUNK_VECTORS = MIXT_UPDATE_CHUNK / (4 * CHUNK_THREADS), CONTROL_THREADS = 256 };
+enum { CHUNK_THREADS = 512, CHUNK_VECTORS = MIXT_CUDA_CHUNK / (4 * CHUNK_THREADS), CONTROL_THREADS = 256 };
 enum { AHEAD = 3, SEGMENT_WARPS = CHUNK_THREADS / 32 - AHEAD }; // warps of the last block
 
 /* ---- statistics ---- */

@@ -20,7 +20,7 @@ extern "C" {
 
 enum { CHUNK_THREADS = 512 };
 enum { APPLY_THREADS = 256, APPLY_VECTORS = 2, APPLY_ELEMENTS = 4 * APPLY_THREADS * APPLY_VECTORS };
-enum { APPLY_PARTS = (int)MIXT_UPDATE_CHUNK / (int)APPLY_ELEMENTS };
+enum { APPLY_PARTS = (int)MIXT_CUDA_CHUNK / (int)APPLY_ELEMENTS };
 
 /* ---- the update of one element ---- */
 

@@ -58,16 +58,15 @@ static void fill_chunks(const mixt__update *update, mixt__cuda_chunk *chunks, in
     for (int64_t i = 0; i < update->segment_count; i++) {
         const mixt__segment *s = &update->segments[i];
         first[i] = index;
-        for (int64_t begin = 0; begin < s->count; begin += MIXT_UPDATE_CHUNK) {
+        for (int64_t begin = 0; begin < s->count; begin += MIXT_CUDA_CHUNK) {
             int64_t left = s->count - begin;
-            chunks[index++] =
-                (mixt__cuda_chunk){.at = s->offset + begin,
-                                   .low_at = s->low_offset + begin,
-                                   .count = (int32_t)(left < MIXT_UPDATE_CHUNK ? left : MIXT_UPDATE_CHUNK),
-                                   .segment = (int32_t)i,
-                                   .low = (int32_t)s->low,
-                                   .weight_decay = s->weight_decay,
-                                   .lr_scale = s->lr_scale};
+            chunks[index++] = (mixt__cuda_chunk){.at = s->offset + begin,
+                                                 .low_at = s->low_offset + begin,
+                                                 .count = (int32_t)(left < MIXT_CUDA_CHUNK ? left : MIXT_CUDA_CHUNK),
+                                                 .segment = (int32_t)i,
+                                                 .low = (int32_t)s->low,
+                                                 .weight_decay = s->weight_decay,
+                                                 .lr_scale = s->lr_scale};
         }
     }
     first[update->segment_count] = index;
@@ -77,7 +76,7 @@ static void fill_chunks(const mixt__update *update, mixt__cuda_chunk *chunks, in
 static mixt_status make(entry *e, const mixt__update *update)
 {
     size_t segments = (size_t)update->segment_count;
-    size_t chunks = (size_t)mixt__update_chunks(update->segments, update->segment_count);
+    size_t chunks = (size_t)mixt__update_chunks(update->segments, update->segment_count, MIXT_CUDA_CHUNK);
     size_t first_at = chunks * sizeof(mixt__cuda_chunk), order_at = first_at + (segments + 2) / 2 * 16;
     size_t counter_at = order_at + (segments + 3) / 4 * 16, bytes = counter_at + 16;
     char *host = mixt__alloc(bytes), *device = mixt__cuda_scratch(bytes);

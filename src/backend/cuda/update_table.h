@@ -9,7 +9,9 @@
 
 #include "backend/cuda/cuda.h"
 
-/** One block's work: MIXT_UPDATE_CHUNK elements of a segment, fewer at its end. */
+enum { MIXT_CUDA_CHUNK = 16384 };
+
+/** One block's work: MIXT_CUDA_CHUNK elements of a segment, fewer at its end. */
 typedef struct mixt__cuda_chunk {
     int64_t at;     // in the FP32 arenas, a multiple of 16
     int64_t low_at; // in the arena of the working copy
