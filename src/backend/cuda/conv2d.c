@@ -152,12 +152,13 @@ static bool loses_infinity(const mixt__call *call, const mixt__cuda_conv *v, mix
     return kind == MIXT_CONV_FORWARD && call->in[0].dtype == MIXT_DTYPE_FP16 && elements < SMALL;
 }
 
-/** cuDNN 9.19 gives wrong FP32 gradients of weights from 16-bit values with 2 or 4 channels; 1, 3 and multiples of 8
- * are right. */
+/** cuDNN 9.19 gives wrong FP32 gradients of weights from 16-bit values with 2 or 4 channels, or 132 outputs; odd
+ * numbers and multiples of 8 are right. */
 static bool loses_channels(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
 {
+    bool risky = (v->c % 2 == 0 && v->c % 8) || (v->o % 2 == 0 && v->o % 8);
     return kind == MIXT_CONV_GRAD_WEIGHT && mixt_dtype_size(call->in[0].dtype) == 2 &&
-           call->out[0].dtype == MIXT_DTYPE_FP32 && v->c % 2 == 0 && v->c % 8;
+           call->out[0].dtype == MIXT_DTYPE_FP32 && risky;
 }
 
 /** Whether folding is for this call at all. */

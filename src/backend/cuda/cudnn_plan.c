@@ -63,7 +63,9 @@ static const char *forbidden(unsigned notes, const mixt__cudnn_wish *wish)
 {
     if (!wish->any_order && notes & 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
         return "not deterministic";
-    if (notes & (1u << CUDNN_NUMERICAL_NOTE_WINOGRAD | 1u << CUDNN_NUMERICAL_NOTE_FFT))
+    if (notes & (1u << CUDNN_NUMERICAL_NOTE_WINOGRAD | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 |
+                 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 |
+                 1u << CUDNN_NUMERICAL_NOTE_FFT))
         return "not a direct sum";
     if (wish->strict_fp32 &&
         notes & (1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
