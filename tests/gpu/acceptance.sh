@@ -72,8 +72,8 @@ verify() {
         device=$device --steps $steps -q $small || echo "(bert: not accepted)"
     [ "${QUICK:-0}" = 1 ] && small="train.batch=4 net.depth=18 data.crop=64 data.resize=72"
     pictures "$work/pictures" $images $held
-    "$mixt" verify configs/resnet50.yaml data.path="$work/pictures" train.warmup=20 train.lr=0.05 \
-        device=$device --steps $((2 * steps)) -q $small || echo "(resnet50: not accepted)"
+    "$mixt" verify configs/resnet50.yaml data.path="$work/pictures" data.min_area=0.6 data.flip=false train.warmup=20 train.lr=0.05 \
+        device=$device --steps $((3 * steps)) -q $small || echo "(resnet50: not accepted)"
 }
 
 loader() {

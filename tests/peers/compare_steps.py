@@ -2,15 +2,19 @@
 """Losses of mixt and PyTorch from the same weights on the same batches, step by step.
 
     compare_steps.py STEPS_PROGRAM --models mlp,gpt2,bert,resnet50,lstm --device cuda [--steps 20] [--batch B] [--seq T] [--peers DIR]
-                     [--seeds N] [--data tokens:FILE]
+                     [--seeds N] [--lr R] [--data tokens:FILE]
 
 STEPS_PROGRAM is build/tests/steps. PyTorch's models come from torch_peer.py in DIR. For each model:
 mixt in FP32, FP16 and BF16, PyTorch in FP32 and BF16. Every curve is held against mixt's FP32 curve; the bound of step k is
 
-    u * sqrt(roundings) * sqrt(1 + k)
+    u * sqrt(roundings) * sqrt(1 + k) + 4 * twin
 
 relative to the loss: u the unit roundoff of the format (2^-9 BF16, 2^-12 FP16; FP32: 2^-24 times the square root of the longest
-sum), roundings the number of rounded results one after the other in a forward pass, and a random walk over the k updates.
+sum), roundings the number of rounded results one after the other in a forward pass, and a random walk over the k updates. Where
+training itself magnifies roundings, twin says by how much: it is the largest distance so far between PyTorch's FP32 run and another
+whose weights began one unit in the last place away. It is below 1e-5 but for ResNet-50, whose batch norms magnify what little tells
+one picture of noise from another: 1e-3 after one update. At the benchmark's learning rate of 0.1 its twin is as large as the loss and
+would excuse everything; it is therefore trained at 0.001.
 
 With --seeds above 1, long curves are held against the seeds instead: the mean difference between mixt and PyTorch in the same format
 must lie within the standard deviation, over the seeds (other weights, other order of data), of PyTorch's own mean loss in FP32.
@@ -51,7 +55,13 @@ def torch_names(model, state):
     return out
 
 
-def run_torch(model, precision, folder, steps, batch, seq, device, peers):
+def nudged(weights):
+    """Each weight one unit in its last place up, down or as it is"""
+    draw = np.random.default_rng(1)
+    return {name: (w * (1 + 2.0 ** -23 * draw.integers(-1, 2, w.shape))).astype(w.dtype) for name, w in weights.items()}
+
+
+def run_torch(model, precision, folder, steps, batch, seq, lr, device, peers, twin=False):
     import torch
     sys.path.insert(0, peers)
     sys.argv = ['torch_peer.py']
@@ -61,7 +71,8 @@ def run_torch(model, precision, folder, steps, batch, seq, device, peers):
     from safetensors.numpy import load_file
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     net = peer['build'](model, batch, seq)[0]
-    missing, unexpected = net.load_state_dict(torch_names(model, load_file(f'{folder}/weights.safetensors')), strict=False)
+    weights = load_file(f'{folder}/weights.safetensors')
+    missing, unexpected = net.load_state_dict(torch_names(model, nudged(weights) if twin else weights), strict=False)
     missing = [m for m in missing if 'num_batches' not in m and 'bias_hh' not in m and 'running' not in m]
     unexpected = [u for u in unexpected if 'running' not in u]
     assert not missing and not unexpected, (missing, unexpected)
@@ -75,9 +86,9 @@ def run_torch(model, precision, folder, steps, batch, seq, device, peers):
     decay, plain = [p for p in params if p.dim() > 1], [p for p in params if p.dim() <= 1]
     if model == 'resnet50':
         net.to(memory_format=torch.channels_last)
-        opt = torch.optim.SGD([{'params': decay}, {'params': plain, 'weight_decay': 0}], lr=0.1, momentum=0.9, weight_decay=1e-4)
+        opt = torch.optim.SGD([{'params': decay}, {'params': plain, 'weight_decay': 0}], lr=lr, momentum=0.9, weight_decay=1e-4)
     else:
-        opt = torch.optim.AdamW([{'params': decay}, {'params': plain, 'weight_decay': 0}], lr=3e-4, betas=(0.9, 0.95), weight_decay=0.1)
+        opt = torch.optim.AdamW([{'params': decay}, {'params': plain, 'weight_decay': 0}], lr=lr, betas=(0.9, 0.95), weight_decay=0.1)
     tokens = model in ('gpt', 'gpt2', 'bert', 'lstm')
     x_all = np.fromfile(f'{folder}/input.bin', np.int32 if tokens else np.float32)
     y_all = np.fromfile(f'{folder}/target.bin', np.int32)
@@ -102,6 +113,7 @@ def run_torch(model, precision, folder, steps, batch, seq, device, peers):
     return losses
 
 
+RATES = {'resnet50': 1e-3} # all others: 3e-4
 ROUNDINGS = {'mlp': 4, 'convnet': 6, 'lstm': 256, 'gpt': 60, 'gpt2': 120, 'bert': 120, 'resnet50': 160}
 
 
@@ -112,26 +124,31 @@ def bound(model, precision, k):
 
 def run_all(a, model, batch, seq, seed, formats):
     """The losses of both systems in each format, by name"""
-    curves = {}
+    curves, lr = {}, a.lr or RATES.get(model, 3e-4)
     with tempfile.TemporaryDirectory() as folder:
         for p in formats['mixt']:
-            cmd = [a.program, model, p, a.device, str(a.steps), str(batch), str(seq), folder, str(seed)] + ([a.data] if a.data else [])
+            cmd = [a.program, model, p, a.device, str(a.steps), str(batch), str(seq), folder, str(seed), str(lr)] + ([a.data] if a.data else [])
             out = subprocess.run(cmd, capture_output=True, text=True)
             if out.returncode:
                 sys.exit(f'{model} {p}: {out.stderr.strip()}')
             curves['mixt ' + p] = json.loads(out.stdout)['losses']
         for p in formats['torch']:
-            curves['torch ' + p] = run_torch(model, p, folder, a.steps, batch, seq, a.device, a.peers)
+            name, *twin = p.split()
+            curves['torch ' + p] = run_torch(model, name, folder, a.steps, batch, seq, lr, a.device, a.peers, bool(twin))
     return curves
 
 
 def within_bounds(a, model, batch, seq):
     """Every curve against mixt's in FP32, step by step"""
-    curves = run_all(a, model, batch, seq, 1, {'mixt': ('fp32', 'bf16', 'fp16'), 'torch': ('fp32', 'bf16')})
+    curves = run_all(a, model, batch, seq, 1, {'mixt': ('fp32', 'bf16', 'fp16'), 'torch': ('fp32', 'bf16', 'fp32 twin')})
     base = curves['mixt fp32']
+    gaps = [abs(x - y) / abs(y) for x, y in zip(curves.pop('torch fp32 twin'), curves['torch fp32'])]
+    twin = [max(gaps[:k + 1]) for k in range(len(gaps))]
+    print(f'{model:9s} twin       largest distance between two FP32 runs a rounding apart {twin[-1]:.2e}')
     failed = 0
     for name, losses in curves.items():
-        worst = max((abs(l - b) / abs(b) / bound(model, name.split()[1], k), abs(l - b) / abs(b), k) for k, (l, b) in enumerate(zip(losses, base)))
+        bounds = [bound(model, name.split()[1], k) + 4 * t for k, t in enumerate(twin)]
+        worst = max((abs(l - b) / abs(b) / bounds[k], abs(l - b) / abs(b), k) for k, (l, b) in enumerate(zip(losses, base)))
         ok = worst[0] <= 1
         failed += not ok
         print(f'{model:9s} {name:10s} loss {losses[0]:.5f} -> {losses[-1]:.5f}  largest difference from mixt fp32 {worst[1]:.2e} at step {worst[2] + 1}, '
@@ -166,6 +183,7 @@ def main():
     a.add_argument('--batch', type=int, default=0)
     a.add_argument('--seq', type=int, default=0)
     a.add_argument('--seeds', type=int, default=1)
+    a.add_argument('--lr', type=float, default=0)
     a.add_argument('--data', default='')
     a.add_argument('--peers', default=os.environ.get('MIXT_PEERS', '../shared/peers'))
     a = a.parse_args()

@@ -1,8 +1,8 @@
 /* Trains a benchmark model for some steps and leaves everything that another system needs to do the same: initial
  * weights, batches, and the loss of each step.
  *
- * Usage: steps MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [DATA]]   (BATCH or SEQ 0: the model's own; DATA: as
- * in "tokens:FILE", default random samples)
+ * Usage: steps MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [LR [DATA]]]   (BATCH, SEQ or LR 0: the model's own;
+ * DATA: as in "tokens:FILE", default random samples)
  * Writes FOLDER/weights.safetensors, input.bin, target.bin (STEPS batches, one after the other) unless they are there,
  * and prints one JSON object. Used by compare_steps.py, which runs PyTorch on the same files.
  */
@@ -19,6 +19,7 @@ typedef struct run {
     const char *precision, *device, *folder, *spec;
     int64_t steps, batch, seq;
     uint64_t seed;
+    float lr; // 0: the model's own
     mixt_context *context;
     mixt_trainer *trainer;
     mixt_data *data;
@@ -42,6 +43,8 @@ static mixt_status open(run *r)
     trainer.precision = r->precision;
     trainer.batch = r->batch;
     trainer.seed = r->seed;
+    if (r->lr > 0)
+        trainer.lr = r->lr;
     r->trainer = mixt__trainer_open(r->context, &model, &trainer);
     if (!r->trainer)
         return MIXT_ERROR_CONFIG;
@@ -86,8 +89,8 @@ static mixt_status train(run *r, bool keep, const char *input_path, const char *
 
 int main(int argc, char **argv)
 {
-    if (argc < 8 || argc > 10 || !mixt__bench_find(argv[1])) {
-        fprintf(stderr, "usage: %s MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [DATA]]\n", argv[0]);
+    if (argc < 8 || argc > 11 || !mixt__bench_find(argv[1])) {
+        fprintf(stderr, "usage: %s MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [LR [DATA]]]\n", argv[0]);
         return 2;
     }
     run r = {.model = mixt__bench_find(argv[1]), .precision = argv[2], .device = argv[3], .folder = argv[7]};
@@ -96,7 +99,8 @@ int main(int argc, char **argv)
     r.batch = atoll(argv[5]) ? atoll(argv[5]) : r.model->batch;
     r.seq = atoll(argv[6]) ? atoll(argv[6]) : r.model->seq;
     r.seed = argc > 8 ? strtoull(argv[8], NULL, 10) : 1;
-    r.spec = argc > 9 ? argv[9] : r.model->data;
+    r.lr = argc > 9 ? strtof(argv[9], NULL) : 0;
+    r.spec = argc > 10 ? argv[10] : r.model->data;
     snprintf(weights, sizeof weights, "%s/weights.safetensors", r.folder);
     snprintf(input, sizeof input, "%s/input.bin", r.folder);
     snprintf(target, sizeof target, "%s/target.bin", r.folder);

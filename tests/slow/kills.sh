@@ -27,6 +27,8 @@ YAML
 
 now() { date +%s%N; }
 rows() { sed 's/"samples_s":[^,]*,//; s/"energy":[^,}]*,\?//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/' "$1/metrics.jsonl"; }
+# newest RUN: the update of the newest checkpoint
+newest() { ls killed-$1/checkpoints 2>/dev/null | sed -n 's/^step-0*//p' | tail -1 | grep . || echo 0; }
 failed=0
 seed=${MIXT_KILL_SEED:-20240607}
 # below LIMIT: the next random number, in `drawn`
@@ -51,7 +53,8 @@ for run in ${runs:-conv-fp16 conv-bf16 gpt-fp16 gpt-bf16}; do
     common=(device=$device threads=2 precision=${run#*-})
     before=$failed
     "$mixt" train $model.yaml out=first-$run -q "${common[@]}" train.steps=1 || exit 1 # leaves a GPU's timed choices in the cache
-    # A session gets up to twice what starting takes and a second of training; the run is long enough for all of them.
+    # A session gets up to twice what starting takes and a second of training, or its share of the updates, if that comes first:
+    # then the run is long enough for all of them, however fast the machine turns out to be.
     start=$(now)
     "$mixt" train $model.yaml out=probe-$run -q "${common[@]}" train.steps=1 || exit 1
     startup=$((($(now) - start) / 1000000))
@@ -59,7 +62,7 @@ for run in ${runs:-conv-fp16 conv-bf16 gpt-fp16 gpt-bf16}; do
     "$mixt" train $model.yaml out=pace-$run -q "${common[@]}" train.steps=200 train.checkpoint_every=1 || exit 1
     pace=$(((($(now) - start) / 1000000 - startup) * 1000 / 200 + 1)) # microseconds a step that is saved
     [ $pace -lt 500 ] && pace=500 # a start that was slow by chance must not make the run endless
-    steps=$((kills * 2500 * 1000 / pace + 50))
+    steps=$((kills * 1200 * 1000 / pace + 50))
     settings=("${common[@]}" train.steps=$steps)
     "$mixt" train $model.yaml out=whole-$run -q "${settings[@]}" || exit 1
     saves=0
@@ -67,7 +70,11 @@ for run in ${runs:-conv-fp16 conv-bf16 gpt-fp16 gpt-bf16}; do
     begin $run "${settings[@]}" train.checkpoint_every=1
     while [ $died -lt "$kills" ]; do
         below $((2 * startup + 1000))
-        sleep "$(printf '%d.%03d' $((drawn / 1000)) $((drawn % 1000)))"
+        until=$(($(now) + drawn * 1000000))
+        while left=$(($(now) - until)) && [ $left -lt 0 ] && [ "$(newest $run)" -lt $((steps * (died + 1) / (kills + 1))) ]; do
+            [ $left -lt -50000000 ] && left=-50000000
+            sleep "0.$(printf '%03d' $((-left / 1000000)))"
+        done
         kill -KILL $process 2>/dev/null || { echo "$run: the run was over after $died kills"; break; }
         wait $process 2>/dev/null
         died=$((died + 1))
