@@ -377,6 +377,18 @@ static mixt_status run(loop *l)
     return status == MIXT_OK && moved ? keep_last(l, l->result->interrupted) : status;
 }
 
+/** A task that is none is no error, but should not look like a success either. */
+static void note_task(loop *l)
+{
+    const mixt__zoo_entry *entry;
+    const char *name = mixt__config_string(l->e->config, MIXT_KEY_MODEL);
+    if (mixt__model_find(name, &entry) == MIXT_OK && entry->sees_all && mixt_data_describe(l->e->train)->next_tokens)
+        cli_progress_note(&l->progress,
+                          "warning: %s sees all tokens of a sample, the next one too, and need only copy it: hide some "
+                          "with data.mask=0.15",
+                          name);
+}
+
 mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, const cli_loop_state *resumed,
                            cli_train_result *result)
 {
@@ -391,6 +403,7 @@ mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cons
         go_on(&l, resumed);
     catch_signals(old);
     cli_progress_start(&l.progress, stderr, quiet, result->steps);
+    note_task(&l);
     cli_checkpoints_open(&l.checkpoints, e, dir, &l.progress, resumed != NULL);
     l.digested_at = mixt__time_now();
     mixt_status status = run(&l);

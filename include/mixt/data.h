@@ -84,6 +84,7 @@ typedef struct mixt_data_info {
     mixt_target_kind target;           /**< never AUTO */
     mixt_dtype target_dtype;           /**< INT32 or FP32 */
     int64_t target_elements;           /**< 1 for a class, T for tokens */
+    bool next_tokens;                  /**< each target is the token that comes next in the input */
     int64_t classes;                   /**< classes or vocabulary; 0 for MIXT_TARGET_VALUES */
     int64_t channels;                  /**< entries of mean and std: the last dimension; 0: never normalised */
     const float *mean, *std;           /**< what a batch was normalised with, after scaling to [0, 1] */

@@ -322,6 +322,7 @@ static mixt_status open_csv(mixt_data *data)
 const mixt__data_kind mixt__data_csv = {
     .name = "csv",
     .what = "file of numbers, one sample a line",
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES,
     .open = open_csv,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

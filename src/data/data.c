@@ -135,6 +135,41 @@ static mixt_status check_images(const mixt_data_options *o)
     return MIXT_OK;
 }
 
+/** An option that the kind would pass over is a mistake of somebody's. */
+static mixt_status check_used(const mixt_data *data)
+{
+    const mixt_data_options *o = &data->options;
+    const struct {
+        const char *name;
+        unsigned group;
+        bool set;
+    } options[] = {
+        {"labels", MIXT_DATA_LABELS, o->labels},
+        {"tokenizer", MIXT_DATA_WORDS, o->tokenizer && *o->tokenizer && strcmp(o->tokenizer, "auto")},
+        {"vocab", MIXT_DATA_WORDS, o->vocab && *o->vocab},
+        {"mask", MIXT_DATA_WORDS, o->mask > 0},
+        {"crop", MIXT_DATA_IMAGES, o->crop},
+        {"pad", MIXT_DATA_IMAGES, o->pad},
+        {"flip", MIXT_DATA_IMAGES, o->flip},
+        {"min_area", MIXT_DATA_IMAGES, o->min_area > 0},
+        {"resize", MIXT_DATA_IMAGES, o->resize},
+        {"mean", MIXT_DATA_IMAGES, o->means},
+        {"std", MIXT_DATA_IMAGES, o->stds},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        char takers[128] = "";
+        size_t used = 0;
+        if (!options[i].set || data->kind->uses & options[i].group)
+            continue;
+        for (int k = 0; k < KIND_COUNT; k++)
+            if (kinds[k]->uses & options[i].group)
+                used += (size_t)snprintf(takers + used, sizeof takers - used, "%s%s", used ? ", " : "", kinds[k]->name);
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: '%s' means nothing to %s (%s); leave it out, or use one of %s",
+                          options[i].name, data->kind->name, data->kind->what, takers);
+    }
+    return MIXT_OK;
+}
+
 /** Copies the options, strings included: the caller's may be gone after the call. */
 static mixt_status take_options(mixt_data *data, const mixt_data_options *options)
 {
@@ -190,6 +225,7 @@ mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *optio
     mixt_status status;
     MIXT_TRY_CLEANUP(take_options(data, options));
     MIXT_TRY_CLEANUP(parse_spec(data, spec));
+    MIXT_TRY_CLEANUP(check_used(data));
     MIXT_TRY_CLEANUP(data->kind->open(data));
     MIXT_TRY_CLEANUP(finish_open(data));
     *result = data;

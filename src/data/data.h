@@ -17,9 +17,17 @@ typedef enum mixt__part { MIXT_PART_TRAIN, MIXT_PART_VAL, MIXT_PART_TEST, MIXT_P
 
 extern const char *const mixt__part_names[MIXT_PART_COUNT];
 
+/** Groups of options that not every kind has: setting one of another kind's is an error. */
+typedef enum mixt__data_uses {
+    MIXT_DATA_LABELS = 1 << 0, // labels
+    MIXT_DATA_WORDS = 1 << 1,  // tokenizer, vocab, mask
+    MIXT_DATA_IMAGES = 1 << 2, // crop, pad, flip, min_area, resize, means, stds
+} mixt__data_uses;
+
 typedef struct mixt__data_kind {
     const char *name;
     const char *what; // for error texts
+    unsigned uses;    // mixt__data_uses
     /** Fills data->info and data->state from data->path and data->options. */
     mixt_status (*open)(mixt_data *data);
     /** Writes one sample. `epoch` is negative outside training. Pure, any thread; allocates only

@@ -64,6 +64,7 @@ static mixt_status open_digits(mixt_data *data)
 const mixt__data_kind mixt__data_digits = {
     .name = "digits",
     .what = "digits drawn by mixt",
+    .uses = MIXT_DATA_IMAGES,
     .open = open_digits,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

@@ -344,6 +344,7 @@ static void close_images(mixt_data *data)
 const mixt__data_kind mixt__data_images = {
     .name = "images",
     .what = "folder of pictures in class folders",
+    .uses = MIXT_DATA_IMAGES,
     .open = open_images,
     .sample = sample_images,
     .close = close_images,

@@ -168,6 +168,7 @@ static mixt_status open_npy(mixt_data *data)
 const mixt__data_kind mixt__data_npy = {
     .name = "npy",
     .what = "NumPy array of samples",
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES,
     .open = open_npy,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

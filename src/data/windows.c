@@ -93,6 +93,7 @@ mixt_status mixt__windows_open(mixt_data *data, mixt__windows_find *find, mixt__
     info->input_dims[0] = seq;
     info->target = MIXT_TARGET_TOKENS;
     info->target_elements = seq;
+    info->next_tokens = !masked;
     info->classes = w->vocabulary;
     return MIXT_OK;
 }

@@ -66,6 +66,7 @@ typedef struct mixt__zoo_entry {
     mixt__model_sizes sizes; // defaults
     const char *names;       // family of names in other programs' files (store/names.h); NULL: there is none
     int64_t tokens;          // tokens in a sample where the data leaves that open; 0: the model takes no tokens
+    bool sees_all;           // also the tokens to come: to predict the next one teaches it nothing
     /** Rules between sizes, and between sizes and data; NULL: none. All defaults are filled in. */
     mixt_status (*check)(const mixt__model_sizes *sizes, const mixt_data_info *data);
 } mixt__zoo_entry;

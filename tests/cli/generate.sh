@@ -90,7 +90,8 @@ refuse 2 'temperature' gpt -t -1
 for _ in $(seq 2000); do printf '\1\2\3\4'; done >raw.bin # as tokens of 16 bits: 513, 1027
 "$mixt" train gpt.yaml data.kind=tokens data.path=raw.bin net.vocab=2048 train.steps=1 out=raw -q || fail "train on raw tokens"
 refuse 1 'raw/model.safetensors has 2048 tokens, which are no bytes' raw
-"$mixt" train gpt.yaml data.path=gone model=bert out=bert train.steps=1 -q
+"$mixt" train gpt.yaml data.path=gone model=bert out=bert train.steps=1 2>said
+grep -q 'warning: bert sees all tokens .* data.mask' said || fail "BERT trains on the next token without a word"
 refuse 1 'causal' bert
 printf 'model: mlp\nnet: {hidden: [8]}\ndata: {limit: 128}\ntrain: {steps: 1}\n' >mlp.yaml
 "$mixt" train mlp.yaml out=mlp -q
