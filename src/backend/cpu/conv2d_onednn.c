@@ -5,8 +5,6 @@
 #include "backend/cpu/program_onednn.h"
 #include "base/isa.h"
 
-#include <string.h>
-
 typedef struct descs {
     dnnl_memory_desc_t src, dst, weight, weight_any, bias; // as oneDNN counts: (N, C, H, W) and (O, C, KH, KW)
     dnnl_dims_t strides, pad;
@@ -117,12 +115,6 @@ static mixt_status grad_weight_program(mixt__onednn_program *p, const mixt__call
     return MIXT_OK;
 }
 
-static void release(mixt__call *call)
-{
-    if (call->state)
-        mixt__onednn_release(call->state);
-}
-
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 {
     descs d = descs_of(call);
@@ -134,30 +126,16 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     mixt_status status = call->op == &mixt__op_conv2d_grad_weight ? grad_weight_program(program, call, &d, desc)
                                                                   : forward_program(program, call, &d, desc);
     dnnl_primitive_desc_destroy(desc);
-    if (status != MIXT_OK) {
-        mixt__onednn_release(program);
-        return status;
-    }
-    call->state = program;
-    call->workspace_bytes = program->workspace_bytes + program->scratch_bytes;
-    return MIXT_OK;
-}
-
-static mixt_status run(const mixt__call *call)
-{
-    return mixt__onednn_run(call->state, call);
+    return mixt__onednn_keep(call, program, status);
 }
 
 static bool has_fast_code(const mixt__call *call)
 {
     dnnl_primitive_desc_t desc = NULL;
-    const char *name = NULL;
     descs d = descs_of(call);
-    bool fast = false;
     if (desc_of(call, &d, &desc) != dnnl_success)
         return false;
-    if (dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name) == dnnl_success)
-        fast = name && (strstr(name, "jit") || strstr(name, "brg"));
+    bool fast = mixt__onednn_is_fast(desc);
     dnnl_primitive_desc_destroy(desc);
     return fast;
 }
@@ -185,9 +163,18 @@ static bool supports(const mixt__call *call, const char **reason)
     return !*reason;
 }
 
-const mixt__kernel mixt__conv2d_onednn = {
-    .name = "onednn", .supports = supports, .prepare = prepare, .run = run, .release = release};
-const mixt__kernel mixt__conv2d_grad_src_onednn = {
-    .name = "onednn", .supports = supports, .prepare = prepare, .run = run, .release = release};
-const mixt__kernel mixt__conv2d_grad_weight_onednn = {
-    .name = "onednn", .supports = supports, .prepare = prepare, .run = run, .release = release};
+const mixt__kernel mixt__conv2d_onednn = {.name = "onednn",
+                                          .supports = supports,
+                                          .prepare = prepare,
+                                          .run = mixt__onednn_run,
+                                          .release = mixt__onednn_release};
+const mixt__kernel mixt__conv2d_grad_src_onednn = {.name = "onednn",
+                                                   .supports = supports,
+                                                   .prepare = prepare,
+                                                   .run = mixt__onednn_run,
+                                                   .release = mixt__onednn_release};
+const mixt__kernel mixt__conv2d_grad_weight_onednn = {.name = "onednn",
+                                                      .supports = supports,
+                                                      .prepare = prepare,
+                                                      .run = mixt__onednn_run,
+                                                      .release = mixt__onednn_release};

@@ -7,8 +7,6 @@
 #include "base/isa.h"
 #include "ops/attrs.h"
 
-#include <string.h>
-
 extern const mixt__kernel mixt__cpu_matmul_onednn;
 
 enum { FEWEST_PRODUCTS = 64 * 1024 }; // below, the cost of calling oneDNN shows
@@ -116,34 +114,15 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     MIXT_TRY_ONEDNN(make_desc(call, &d, false, &desc), "a matrix product");
     mixt_status status = build(program, call, &d, desc);
     dnnl_primitive_desc_destroy(desc);
-    if (status != MIXT_OK) {
-        mixt__onednn_release(program);
-        return status;
-    }
-    call->state = program;
-    call->workspace_bytes = program->workspace_bytes + program->scratch_bytes;
-    return MIXT_OK;
-}
-
-static mixt_status run(const mixt__call *call)
-{
-    return mixt__onednn_run(call->state, call);
-}
-
-static void release(mixt__call *call)
-{
-    if (call->state)
-        mixt__onednn_release(call->state);
+    return mixt__onednn_keep(call, program, status);
 }
 
 static bool has_fast_code(const mixt__call *call, const descs *d)
 {
     dnnl_primitive_desc_t desc = NULL;
-    const char *name = NULL;
     if (make_desc(call, d, false, &desc) != dnnl_success)
         return false;
-    bool fast = dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name &&
-                (strstr(name, "jit") || strstr(name, "brg"));
+    bool fast = mixt__onednn_is_fast(desc);
     dnnl_primitive_desc_destroy(desc);
     return fast;
 }
@@ -177,5 +156,8 @@ static bool supports(const mixt__call *call, const char **reason)
     return !*reason;
 }
 
-const mixt__kernel mixt__cpu_matmul_onednn = {
-    .name = "onednn", .supports = supports, .prepare = prepare, .run = run, .release = release};
+const mixt__kernel mixt__cpu_matmul_onednn = {.name = "onednn",
+                                              .supports = supports,
+                                              .prepare = prepare,
+                                              .run = mixt__onednn_run,
+                                              .release = mixt__onednn_release};

@@ -6,6 +6,7 @@
 
 #include <omp.h>
 #include <pthread.h>
+#include <string.h>
 
 enum { ALIGN = 64 };
 
@@ -158,8 +159,9 @@ static void *address(const mixt__onednn_program *p, const mixt__call *call, int 
     return source == MIXT_ONEDNN_OUT ? call->out[0].data : call->in[source - MIXT_ONEDNN_IN0].data;
 }
 
-mixt_status mixt__onednn_run(const mixt__onednn_program *p, const mixt__call *call)
+mixt_status mixt__onednn_run(const mixt__call *call)
 {
+    const mixt__onednn_program *p = call->state;
     bool accumulate = call->accumulate & 1u;
     if (omp_get_max_threads() != mixt__threads_count())
         omp_set_num_threads(mixt__threads_count());
@@ -174,11 +176,35 @@ mixt_status mixt__onednn_run(const mixt__onednn_program *p, const mixt__call *ca
     return MIXT_OK;
 }
 
-void mixt__onednn_release(mixt__onednn_program *p)
+static void destroy(mixt__onednn_program *p)
 {
     for (int i = 0; i < p->step_count; i++)
         dnnl_primitive_destroy(p->step[i].primitive);
     for (int i = 0; i < p->memory_count; i++)
         dnnl_memory_destroy(p->memory[i].object);
     p->step_count = p->memory_count = 0;
+}
+
+mixt_status mixt__onednn_keep(mixt__call *call, mixt__onednn_program *program, mixt_status built)
+{
+    if (built != MIXT_OK) {
+        destroy(program);
+        return built;
+    }
+    call->state = program;
+    call->workspace_bytes = program->workspace_bytes + program->scratch_bytes;
+    return MIXT_OK;
+}
+
+void mixt__onednn_release(mixt__call *call)
+{
+    if (call->state)
+        destroy(call->state);
+}
+
+bool mixt__onednn_is_fast(const_dnnl_primitive_desc_t desc)
+{
+    const char *name = NULL;
+    return dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name &&
+           (strstr(name, "jit") || strstr(name, "brg"));
 }

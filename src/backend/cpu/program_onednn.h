@@ -73,8 +73,15 @@ mixt_status mixt__onednn_step(mixt__onednn_program *program, const_dnnl_primitiv
 /** Adds a reorder between two memories of the program; with `add`, onto what the target holds. */
 mixt_status mixt__onednn_reorder(mixt__onednn_program *program, int from, int to, bool add, mixt__onednn_when when);
 
-mixt_status mixt__onednn_run(const mixt__onednn_program *program, const mixt__call *call);
-void mixt__onednn_release(mixt__onednn_program *program);
+/** The end of a kernel's prepare: hands the program over to the call, or frees it when building it failed. */
+mixt_status mixt__onednn_keep(mixt__call *call, mixt__onednn_program *program, mixt_status built);
+
+// A kernel's run and release, for a call that holds a program.
+mixt_status mixt__onednn_run(const mixt__call *call);
+void mixt__onednn_release(mixt__call *call);
+
+/** Whether oneDNN has more than its reference code for a primitive. */
+bool mixt__onednn_is_fast(const_dnnl_primitive_desc_t desc);
 
 /** A failed oneDNN call as mixt's status. */
 mixt_status mixt__onednn_failed(dnnl_status_t status, const char *what);
