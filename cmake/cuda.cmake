@@ -10,7 +10,7 @@ endif()
 if(MIXT_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES ${MIXT_CUDA_ARCHITECTURES})
 else()
-  set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 90a-real 90-virtual) # 8.9 runs what is built for 8.6
+  set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90a-real 90-virtual) # 8.6 and 8.9 run what is built for 8.0
 endif()
 set(CMAKE_CUDA_STANDARD 20)
 enable_language(CUDA)
