@@ -3,6 +3,7 @@
 
 #include "base/isa.h"
 #include "base/threads.h"
+#include "data/data.h"
 #include "store/checksum.h"
 
 #include <stdarg.h>
@@ -24,38 +25,13 @@ static void warn(const cli_checkpoints *c, const char *format, ...)
         cli_progress_note(c->progress, "%s", text);
 }
 
-enum { DATA_READ = 16 << 20 }; // bytes of batches that stand for the data
-
-/** Checksum of batches spread over the first epoch, of all where they are small: other data under the same name shows.
- * 0 when they cannot be read. */
-static uint64_t data_sum(const cli_experiment *e)
-{
-    const mixt_data_info *info = mixt_data_describe(e->train);
-    int64_t batch = e->trainer->core.settings.batch, all = mixt_data_batches(e->train, batch);
-    size_t input = (size_t)(batch * info->input_elements) * mixt_dtype_size(info->input_dtype);
-    size_t target = (size_t)(batch * info->target_elements) * mixt_dtype_size(info->target_dtype);
-    size_t begin = (input + 63) / 64 * 64, size = begin + target;
-    int64_t count = 1 + (int64_t)(DATA_READ / size);
-    uint64_t sums[2] = {0};
-    char *block = mixt__alloc(size);
-    bool good = block != NULL;
-    count = count < all ? count : all;
-    for (int64_t i = 0; good && i < count; i++) {
-        int64_t number = (int64_t)((double)i * (double)all / (double)count);
-        good = mixt_data_batch(e->train, batch, number, block, block + begin) == MIXT_OK;
-        sums[1] = mixt__checksum(block, size);
-        sums[0] = mixt__checksum(sums, sizeof sums);
-    }
-    mixt__free(block);
-    return good ? sums[0] : 0;
-}
-
 json_t *cli_surroundings(const cli_experiment *e)
 {
-    char data[64];
+    char data[96];
     bool cpu = e->context->backend->host_memory;
+    uint64_t sums[2] = {mixt__data_fingerprint(e->train), e->val ? mixt__data_fingerprint(e->val) : 0};
     snprintf(data, sizeof data, "%lld samples, checksum %016llx", (long long)mixt_data_describe(e->train)->samples,
-             (unsigned long long)data_sum(e));
+             (unsigned long long)mixt__checksum(sums, sizeof sums));
     return json_pack("{s:s, s:s, s:i, s:s}", "device", e->context->backend->name, "data", data, "threads",
                      cpu ? mixt__threads_count() : 0, "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "");
 }
@@ -74,9 +50,14 @@ void cli_checkpoints_open(cli_checkpoints *c, cli_experiment *e, const cli_run_d
         fclose(stream);
 }
 
+bool cli_checkpoints_wanted(const cli_checkpoints *c)
+{
+    return !c->hopeless && (c->every || c->interval > 0 || c->active);
+}
+
 void cli_checkpoints_prepare(cli_checkpoints *c)
 {
-    if (c->saver || c->hopeless || (!c->every && c->interval <= 0 && !c->active))
+    if (c->saver || !cli_checkpoints_wanted(c))
         return;
     if (mixt__saver_start(&c->e->trainer->core, &c->saver) == MIXT_OK) {
         c->surroundings = cli_surroundings(c->e);

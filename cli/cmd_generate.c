@@ -333,7 +333,7 @@ const cli_command cli_generate = {
             {"top-p", .kind = CLI_NUMBER, .metavar = "P", .fallback = "1", .min = 0, .max = 1,
              .help = "draw among the fewest tokens whose probabilities sum to P; 0 or 1: all"},
             {"seed", 's', CLI_INT, "S", .fallback = "1", .min = 0, .max = 9e15, .help = "seed of the first text"},
-            {"count", 'c', CLI_INT, "N", .fallback = "1", .min = 1, .max = 1e6,
+            {"count", .kind = CLI_INT, .metavar = "N", .fallback = "1", .min = 1, .max = 1e6,
              .help = "texts to write, each with the next seed"},
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",

@@ -28,13 +28,18 @@ static const struct {
     WHOLE(since_best),     WHOLE(best_step),      WHOLE(hopeless),      WHOLE(metrics_bytes), REAL(loss),
     REAL(accuracy),        REAL(val_loss),        REAL(val_accuracy),   REAL(best_val_loss),  REAL(seconds),
     REAL(step_seconds),    REAL(energy),          WHOLE(pending),       WHOLE(epoch),         REAL(lr),
-    REAL(scale),           REAL(grad_norm),
+    REAL(scale),           REAL(grad_norm),       REAL(kept_val_loss),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
 cli_loop_state cli_loop_state_start(void)
 {
-    return (cli_loop_state){.best_step = -1, .val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN};
+    return (cli_loop_state){.best_step = -1,
+                            .val_loss = NAN,
+                            .val_accuracy = NAN,
+                            .best_val_loss = NAN,
+                            .kept_val_loss = NAN,
+                            .energy = NAN};
 }
 
 json_t *cli_loop_state_pack(const cli_loop_state *state)

@@ -29,9 +29,10 @@ typedef struct cli_loop_state {
     double lr, scale, grad_norm;
     double loss, accuracy;         // … to here
     double val_loss, val_accuracy; // of the last validation; NaN: none
-    double best_val_loss;
-    double seconds, step_seconds; // in all; in steps alone
-    double energy;                // joules so far; NaN: not known
+    double best_val_loss;          // of all validations
+    double kept_val_loss;          // of the checkpoint at best_step; NaN: none
+    double seconds, step_seconds;  // in all; in steps alone
+    double energy;                 // joules so far; NaN: not known
 } cli_loop_state;
 
 /** Before the first update. */

@@ -7,6 +7,7 @@
 #include "config/value.h"
 #include "store/file.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -287,12 +288,35 @@ static void set_aside(const cli_resume *r)
     mixt__free(steps);
 }
 
+/** The checkpoint that the new run goes on from, and the best one, which it may never beat, go along. Where that fails
+ * it has none of its own until it saves one. */
+static void take_checkpoints(cli_resume *r, const cli_run_dir *dir)
+{
+    char from[MIXT_CHECKPOINT_PATH], to[MIXT_CHECKPOINT_PATH], old[1100], new[1100];
+    const int64_t steps[] = {r->state.steps, r->state.best_step};
+    snprintf(old, sizeof old, "%s/checkpoints", r->run);
+    snprintf(new, sizeof new, "%s/checkpoints", dir->path);
+    mkdir(new, 0777);
+    for (int i = 0; i < 2; i++) {
+        bool shared = steps[i] >= 0 && (i == 0 || steps[1] != steps[0]);
+        if (!shared || mixt__checkpoint_share(mixt__checkpoint_path(old, steps[i], from),
+                                              mixt__checkpoint_path(new, steps[i], to)) == MIXT_OK)
+            continue;
+        if (i == 1) {
+            r->state.best_step = -1;
+            r->state.kept_val_loss = NAN;
+        }
+    }
+}
+
 /** A new directory that begins with the rows of the old one. */
-static mixt_status fork_run(const cli_resume *r, cli_experiment *e, mixt__config *config, cli_run_dir *dir)
+static mixt_status fork_run(cli_resume *r, cli_experiment *e, mixt__config *config, cli_run_dir *dir)
 {
     char path[1200], piece[65536];
     int64_t left = r->state.metrics_bytes, keep = left;
     MIXT_TRY(cli_run_dir_create(dir, config, mixt_data_describe(e->train)->kind));
+    if (r->checkpoint)
+        take_checkpoints(r, dir);
     cli_metrics_close(&dir->metrics);
     snprintf(path, sizeof path, "%s/metrics.jsonl", r->run);
     FILE *from = fopen(path, "rb"), *to = fopen(cli_run_dir_file(dir, "metrics.jsonl", path), "wb");
@@ -313,6 +337,12 @@ static mixt_status fork_run(const cli_resume *r, cli_experiment *e, mixt__config
 
 mixt_status cli_resume_restore(cli_resume *r, cli_experiment *e, mixt__config *config, cli_run_dir *dir)
 {
+    if (e->total_steps < r->state.steps)
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "%s has done %lld updates, and train.steps and train.epochs now allow %lld: what is done cannot "
+            "be taken back",
+            r->run, (long long)r->state.steps, (long long)e->total_steps);
     if (r->checkpoint)
         MIXT_TRY(restore(r, e));
     if (r->out[0] && !mixt__same_file(r->out, r->run))

@@ -50,7 +50,8 @@ typedef struct loop {
     bool pending;                             // a signal came before its validation was through
     cli_loop_state before_row;                // as it was before a row that only the end of the run made
     bool extra_row;                           // there is such a row
-    bool improved;                            // the newest validation is the best so far and not saved yet
+    bool improved;                            // the newest validation is better than any that was kept
+    double kept_loss;                         // of the best checkpoint; NaN: there is none
     double started;                           // less the seconds of earlier sessions of this run
     double digested_at;                       // when the last result was worked in
     bool stopping;                            // a signal came before the last update was issued
@@ -111,7 +112,7 @@ static mixt_status validate(loop *l, const mixt_step *step)
     bool better = isfinite(found.loss) && !(found.loss >= r->best_val_loss); // best is NaN at first
     if (better)
         r->best_val_loss = found.loss;
-    l->improved = better;
+    l->improved = isfinite(found.loss) && !(found.loss >= l->kept_loss);
     l->since_best = better ? 0 : l->since_best + 1;
     r->stopped_early = out_of_patience(l);
     if (isnan(found.accuracy))
@@ -228,6 +229,7 @@ static cli_loop_state state_of(const loop *l)
     s.val_loss = r->val_loss;
     s.val_accuracy = r->val_accuracy;
     s.best_val_loss = r->best_val_loss;
+    s.kept_val_loss = l->kept_loss;
     s.seconds = mixt__time_now() - l->started;
     s.step_seconds = r->step_seconds;
     s.energy = r->energy;
@@ -252,6 +254,7 @@ static void go_on(loop *l, const cli_loop_state *s)
     r->val_loss = s->val_loss;
     r->val_accuracy = s->val_accuracy;
     r->best_val_loss = s->best_val_loss;
+    l->kept_loss = s->kept_val_loss;
     r->step_seconds = s->step_seconds;
     r->energy = s->energy;
     if (!isnan(s->energy))
@@ -314,8 +317,10 @@ static void keep(loop *l, bool due)
 {
     bool best = l->improved && l->checkpoints.active;
     l->improved = false;
-    if (best)
+    if (best) {
         l->result->best_step = l->result->steps;
+        l->kept_loss = l->result->val_loss;
+    }
     if ((!best && !due) || l->stop)
         return; // the last state is saved at the end
     cli_loop_state state = state_of(l);
@@ -392,7 +397,7 @@ static void note_task(loop *l)
 mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, const cli_loop_state *resumed,
                            cli_train_result *result)
 {
-    loop l = {.e = e, .dir = dir, .result = result};
+    loop l = {.e = e, .dir = dir, .result = result, .kept_loss = NAN};
     struct sigaction old[CAUGHT];
     char path[1200];
     *result =

@@ -44,6 +44,7 @@ static struct {
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int requested;
+static _Thread_local int used; // instead of `requested`, when above 0
 static _Thread_local bool inside;
 
 static void pause_briefly(void)
@@ -136,18 +137,27 @@ static void hire(int count)
 
 int mixt__threads_count(void)
 {
-    if (requested > 0)
-        return requested;
+    int count = used > 0 ? used : __atomic_load_n(&requested, __ATOMIC_RELAXED);
+    if (count > 0)
+        return count;
     int from_env = atoi(mixt__env_get(MIXT_ENV_THREADS));
-    requested = from_env > 0 ? from_env : cores();
-    if (requested > MAX_THREADS)
-        requested = MAX_THREADS;
-    return requested;
+    count = from_env > 0 ? from_env : cores();
+    if (count > MAX_THREADS)
+        count = MAX_THREADS;
+    __atomic_store_n(&requested, count, __ATOMIC_RELAXED);
+    return count;
+}
+
+int mixt__threads_use(int count)
+{
+    int before = used;
+    used = count;
+    return before;
 }
 
 void mixt__threads_set(int count)
 {
-    requested = count > MAX_THREADS ? MAX_THREADS : count > 0 ? count : 0;
+    __atomic_store_n(&requested, count > MAX_THREADS ? MAX_THREADS : count > 0 ? count : 0, __ATOMIC_RELAXED);
 #ifdef MIXT_HAVE_ONEDNN
     omp_set_num_threads(mixt__threads_count()); // its kernels have a team of their own
 #endif

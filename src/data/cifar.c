@@ -170,4 +170,5 @@ const mixt__data_kind mixt__data_cifar = {
     .open = open_cifar,
     .sample = mixt__table_sample,
     .close = mixt__table_close,
+    .raw = mixt__table_raw,
 };

@@ -326,4 +326,5 @@ const mixt__data_kind mixt__data_csv = {
     .open = open_csv,
     .sample = mixt__table_sample,
     .close = mixt__table_close,
+    .raw = mixt__table_raw,
 };

@@ -235,9 +235,22 @@ cleanup:
     return status;
 }
 
+/* Counts from 0 for the owner alone, so that whoever comes to -1 is the last. */
+
+const mixt_data *mixt__data_hold(const mixt_data *data)
+{
+    __atomic_add_fetch(&((mixt_data *)data)->holders, 1, __ATOMIC_RELAXED);
+    return data;
+}
+
+void mixt__data_drop(const mixt_data *data)
+{
+    mixt_data_close((mixt_data *)data);
+}
+
 void mixt_data_close(mixt_data *data)
 {
-    if (!data)
+    if (!data || __atomic_sub_fetch(&data->holders, 1, __ATOMIC_ACQ_REL) >= 0)
         return;
     if (data->kind)
         data->kind->close(data);

@@ -35,6 +35,9 @@ typedef struct mixt__data_kind {
     mixt_status (*sample)(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
     /** Frees data->state; also after an open that failed half way. */
     void (*close)(mixt_data *data);
+    /** Block `index` of the memory that samples are made from, and its bytes; NULL: there is no more. A kind without it
+     *  is known by its samples. */
+    const void *(*raw)(const mixt_data *data, int index, size_t *bytes);
     bool slow; // a sample takes a millisecond rather than a microsecond: mixt_data_read uses all threads
 } mixt__data_kind;
 
@@ -46,6 +49,7 @@ struct mixt_data {
     const char *path;
     void *state;  // of the kind
     int64_t next; // batch number of mixt_data_next
+    int holders;  // beside the owner: mixt_data_close leaves the set to the last of them
     mixt__arena arena;
 };
 
@@ -69,6 +73,16 @@ enum {
 /** Samples [first, first + count) of the batch that mixt_data_batch makes, alone, at the start of the buffers. */
 mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
                                    void *input, void *target);
+
+/** Keeps the set while threads read it; returns it. */
+const mixt_data *mixt__data_hold(const mixt_data *data);
+void mixt__data_drop(const mixt_data *data);
+
+// fingerprint.c
+
+/** A checksum by which a set is known again: of all it is made from where that is in memory and not huge, else of parts
+ *  spread over it. 0 when it cannot be read. */
+uint64_t mixt__data_fingerprint(const mixt_data *data);
 
 // order.c
 
@@ -146,6 +160,7 @@ mixt_status mixt__table_adopt(mixt_data *data, mixt__table *table, float mean, f
 int64_t mixt__table_elements(const mixt__table *table);
 // Callbacks of the kinds that are tables.
 mixt_status mixt__table_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
+const void *mixt__table_raw(const mixt_data *data, int index, size_t *bytes);
 void mixt__table_close(mixt_data *data);
 void mixt__table_free(mixt__table *table);
 

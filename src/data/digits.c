@@ -68,4 +68,5 @@ const mixt__data_kind mixt__data_digits = {
     .open = open_digits,
     .sample = mixt__table_sample,
     .close = mixt__table_close,
+    .raw = mixt__table_raw,
 };

@@ -290,4 +290,5 @@ const mixt__data_kind mixt__data_idx = {
     .open = open_idx,
     .sample = mixt__table_sample,
     .close = mixt__table_close,
+    .raw = mixt__table_raw,
 };

@@ -172,4 +172,5 @@ const mixt__data_kind mixt__data_npy = {
     .open = open_npy,
     .sample = mixt__table_sample,
     .close = mixt__table_close,
+    .raw = mixt__table_raw,
 };

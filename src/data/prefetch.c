@@ -38,7 +38,6 @@ typedef struct progress {
 struct mixt__prefetch {
     const mixt_data *data;
     int64_t batch, first;
-    mixt__prefetch_mode mode;
     int depth;
     mixt__batch *slots; // (depth)
     progress *progress; // (depth)
@@ -51,7 +50,7 @@ struct mixt__prefetch {
     pthread_cond_t room, ready;
     int64_t begun, filled, taken, released; // batches since the start; begun: those that fillers have claimed from
     int waits;                              // takes in a row that had to wait
-    bool stopping, ended;                   // ended: nothing is claimed any more, a batch failed or was the last
+    bool stopping, ended;                   // ended: nothing is claimed any more, a batch failed
 };
 
 /** Samples [first, first + count) of a slot's batch. */
@@ -60,19 +59,7 @@ static mixt_status fill(mixt__prefetch *p, const mixt__batch *slot, int64_t firs
     const mixt_data_info *info = &p->data->info; // FP32 and INT32: four bytes either way
     char *input = (char *)slot->input + first * info->input_elements * 4;
     char *target = (char *)slot->target + first * info->target_elements * 4;
-    int64_t valid;
-    if (p->mode == MIXT_PREFETCH_TRAIN)
-        return mixt__data_batch_piece(p->data, p->batch, slot->number, first, count, input, target);
-    return mixt_data_read(p->data, slot->number * p->batch + first, count, input, target, &valid);
-}
-
-/** Samples in the batch of this number; evaluation ends with a partial one, and 0 behind it. */
-static int64_t samples_of(const mixt__prefetch *p, int64_t number)
-{
-    int64_t left = p->data->info.samples - number * p->batch;
-    if (p->mode == MIXT_PREFETCH_TRAIN || left >= p->batch)
-        return p->batch;
-    return left > 0 ? left : 0;
+    return mixt__data_batch_piece(p->data, p->batch, slot->number, first, count, input, target);
 }
 
 /** Waits for something to fill. False when there will be nothing any more. */
@@ -85,20 +72,19 @@ static bool claim(mixt__prefetch *p, int thread, mixt__batch **slot, progress **
             continue;
         *slot = &p->slots[(p->begun ? p->begun - 1 : 0) % p->depth];
         *state = &p->progress[(p->begun ? p->begun - 1 : 0) % p->depth];
-        if (p->begun && (*state)->claimed < (*slot)->samples)
+        if (p->begun && (*state)->claimed < p->batch)
             break;
         if (p->begun - p->released < p->depth) {
             *slot = &p->slots[p->begun % p->depth];
             *state = &p->progress[p->begun % p->depth];
             **state = (progress){.status = MIXT_OK};
             (*slot)->number = p->first + p->begun++;
-            (*slot)->samples = samples_of(p, (*slot)->number);
             break;
         }
     }
-    int64_t piece = p->batch / PIECES > 0 ? p->batch / PIECES : 1, left = (*slot)->samples - (*state)->claimed;
+    int64_t piece = p->batch / PIECES > 0 ? p->batch / PIECES : 1, left = p->batch - (*state)->claimed;
     *first = (*state)->claimed;
-    *count = left == 0 ? 1 : p->awake == 1 ? left : left < piece ? left : piece; // 0: reading says that it ends
+    *count = p->awake == 1 || left < piece ? left : piece;
     (*state)->claimed += *count;
     return true;
 }
@@ -118,7 +104,7 @@ static void finish(mixt__prefetch *p, progress *state, int64_t first, int64_t co
     }
     while (p->filled < p->begun) {
         const progress *next = &p->progress[p->filled % p->depth];
-        if (next->status != MIXT_OK || next->done < p->slots[p->filled % p->depth].samples)
+        if (next->status != MIXT_OK || next->done < p->batch)
             break;
         p->filled++;
     }
@@ -181,6 +167,7 @@ static void free_all(mixt__prefetch *p)
     mixt__free(p->progress);
     mixt__free(p->threads);
     p->memory.free(p->buffers);
+    mixt__data_drop(p->data);
     mixt__free(p);
 }
 
@@ -232,25 +219,23 @@ static mixt_status start_threads(mixt__prefetch *p)
 }
 
 mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth, int64_t first,
-                                 mixt__prefetch_mode mode, const mixt__prefetch_memory *memory,
-                                 mixt__prefetch **prefetch)
+                                 const mixt__prefetch_memory *memory, mixt__prefetch **prefetch)
 {
     *prefetch = NULL;
     if (batch < 1 || batch > INT32_MAX || depth < 1 || depth > MAX_DEPTH || first < 0)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "prefetch: batch %lld, depth %d, first batch %lld out of range",
                           (long long)batch, depth, (long long)first);
-    if (mode == MIXT_PREFETCH_TRAIN && batch > data->info.samples)
+    if (batch > data->info.samples)
         return mixt__fail(
             MIXT_ERROR_ARGUMENT, "%s:%s: a batch of %lld samples, but the %s part has %lld; lower the batch size",
             data->info.kind, data->path, (long long)batch, data->info.split, (long long)data->info.samples);
     mixt__prefetch *p = mixt__alloc(sizeof *p);
     if (!p)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a prefetch ring");
-    p->data = data;
+    p->data = mixt__data_hold(data);
     p->batch = batch;
     p->depth = depth;
     p->first = first;
-    p->mode = mode;
     p->memory = memory ? *memory : (mixt__prefetch_memory){mixt__alloc, mixt__free};
     mixt_status status = take_buffers(p);
     if (status == MIXT_OK)

@@ -6,16 +6,9 @@
 
 typedef struct mixt__prefetch mixt__prefetch;
 
-typedef enum mixt__prefetch_mode {
-    MIXT_PREFETCH_TRAIN, // mixt_data_batch first, first + 1, … without end
-    MIXT_PREFETCH_EVAL,  // mixt_data_read from sample first × batch to the end, the last batch may be partial
-} mixt__prefetch_mode;
-
-/** One filled buffer, always with room for a whole batch: behind the valid samples lie zeros or older samples. Valid
- *  from take to release. */
+/** What mixt_data_batch gives for a number. Valid from take to release. */
 typedef struct mixt__batch {
-    int64_t number;  // of the batch
-    int64_t samples; // valid ones
+    int64_t number;
     void *input, *target;
 } mixt__batch;
 
@@ -26,18 +19,17 @@ typedef struct mixt__prefetch_memory {
 } mixt__prefetch_memory;
 
 /**
- * Starts the threads: options.threads of the data, or one a core, of which one works and more wake while batches come
- * too slowly. `data` is borrowed until stop; mixt_data_batch and mixt_data_read stay usable beside it.
+ * Starts the threads, which make the batches first, first + 1, … without end: options.threads of the data, or one a
+ * core, of which one works and more wake while batches come too slowly. `data` is held until stop, also when its owner
+ * closes it before; mixt_data_batch and mixt_data_read stay usable beside it.
  * @param depth buffers in the ring, at least 1; 2 to 4 hide the making of a batch behind a step.
  * @param memory NULL: ordinary memory
  */
 mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth, int64_t first,
-                                 mixt__prefetch_mode mode, const mixt__prefetch_memory *memory,
-                                 mixt__prefetch **prefetch);
+                                 const mixt__prefetch_memory *memory, mixt__prefetch **prefetch);
 
-/** Waits for the next batch, in order. Up to `depth` may be held at once (one more is MIXT_ERROR_STATE). MIXT_END
- *  after the last one in evaluation; a failure in the thread arrives here with its text, after the batches before it.
- */
+/** Waits for the next batch, in order. Up to `depth` may be held at once (one more is MIXT_ERROR_STATE). A
+ *  failure in the thread arrives here with its text, after the batches before it. */
 mixt_status mixt__prefetch_take(mixt__prefetch *prefetch, const mixt__batch **batch);
 
 /** Gives the oldest taken buffer back to be filled again. */

@@ -28,6 +28,25 @@ void mixt__table_free(mixt__table *table)
     *table = (mixt__table){0};
 }
 
+const void *mixt__table_raw(const mixt_data *data, int index, size_t *bytes)
+{
+    const mixt__table *t = &((const table_state *)data->state)->table;
+    const struct {
+        const void *block;
+        size_t size; // of a row
+    } blocks[] = {
+        {t->input, (size_t)mixt__table_elements(t) * mixt_dtype_size(t->dtype)},
+        {t->labels, sizeof *t->labels},
+        {t->values, (size_t)t->value_count * sizeof *t->values},
+    };
+    for (int i = 0; i < 3; i++)
+        if (blocks[i].block && index-- == 0) {
+            *bytes = (size_t)t->rows * blocks[i].size;
+            return blocks[i].block;
+        }
+    return NULL;
+}
+
 void mixt__table_close(mixt_data *data)
 {
     table_state *state = data->state;

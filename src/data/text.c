@@ -46,4 +46,5 @@ const mixt__data_kind mixt__data_text = {
     .open = open_text,
     .sample = mixt__windows_sample,
     .close = mixt__windows_close,
+    .raw = mixt__windows_raw,
 };

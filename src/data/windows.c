@@ -190,3 +190,10 @@ void mixt__windows_close(mixt_data *data)
     mixt__free(w);
     data->state = NULL;
 }
+
+const void *mixt__windows_raw(const mixt_data *data, int index, size_t *bytes)
+{
+    const mixt__windows *w = data->state;
+    *bytes = (size_t)w->count * (size_t)w->width;
+    return index == 0 ? w->ids : NULL;
+}

@@ -24,6 +24,7 @@ typedef const char *mixt__windows_find(mixt_data *data, mixt__part part);
 /** Finds the part's file or its share (the last tokens) of the training file, loads it, describes the samples. */
 mixt_status mixt__windows_open(mixt_data *data, mixt__windows_find *find, mixt__windows_load *load);
 mixt_status mixt__windows_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
+const void *mixt__windows_raw(const mixt_data *data, int index, size_t *bytes);
 void mixt__windows_close(mixt_data *data);
 /** Takes a token file over as the whole of the windows. */
 void mixt__windows_adopt(mixt__windows *windows);

@@ -27,6 +27,8 @@ mixt_value mixt__builder_error(mixt_builder *b, mixt_status status, const char *
         used = snprintf(b->error, sizeof b->error, "layer '%s': ", mixt__builder_path(b, layer));
     else if (b->scope[0])
         used = snprintf(b->error, sizeof b->error, "in '%s': ", b->scope);
+    if (used >= (int)sizeof b->error) // a very long name: what is wrong with it has no room
+        used = (int)sizeof b->error - 1;
     va_list args;
     va_start(args, format);
     vsnprintf(b->error + used, sizeof b->error - (size_t)used, format, args);

@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/threads.h"
 
 #include <string.h>
 
@@ -117,6 +118,7 @@ mixt_status mixt__executable_take(mixt__graph *graph, const mixt__backend *backe
     }
     e->graph = graph;
     e->backend = backend;
+    e->threads = mixt__threads_count();
     mixt_status status = build(e);
     if (status != MIXT_OK) {
         mixt__executable_free(e);
@@ -253,7 +255,7 @@ static mixt_status add_times(mixt__executable *e)
     return MIXT_OK;
 }
 
-mixt_status mixt__executable_run(mixt__executable *e, const mixt__run *run)
+static mixt_status run_nodes(mixt__executable *e, const mixt__run *run)
 {
     if (e->seconds)
         MIXT_TRY(e->backend->mark(0));
@@ -272,6 +274,14 @@ mixt_status mixt__executable_run(mixt__executable *e, const mixt__run *run)
             MIXT_TRY(e->backend->mark(i + 1));
     }
     return e->seconds ? add_times(e) : MIXT_OK;
+}
+
+mixt_status mixt__executable_run(mixt__executable *e, const mixt__run *run)
+{
+    int before = mixt__threads_use(e->threads);
+    mixt_status status = run_nodes(e, run);
+    mixt__threads_use(before);
+    return status;
 }
 
 mixt_status mixt__executable_profile(mixt__executable *e, bool on)

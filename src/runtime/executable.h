@@ -27,6 +27,7 @@ typedef struct mixt__executable {
     mixt__choice *choices;
     mixt__memory_plan plan;
     size_t workspace_bytes;
+    int threads;             // of the CPU: what the calls were prepared for
     char *arena, *workspace; // device memory
     double *seconds;         // by node, when profiling
     int64_t profiled_runs;

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MANIFEST_LIMIT = 256 << 20 };
 
@@ -191,12 +192,15 @@ static mixt_status open_checked(const char *folder, mixt__checkpoint *c)
 
 mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpoint)
 {
+    char aside[MIXT_CHECKPOINT_INSIDE];
     *checkpoint = NULL;
     mixt__checkpoint *c = mixt__alloc(sizeof *c);
+    snprintf(aside, sizeof aside, "%s" MIXT_CHECKPOINT_ASIDE, folder);
+    const char *from = access(folder, F_OK) && !access(aside, F_OK) ? aside : folder; // killed while replacing it
     if (c)
-        c->folder = mixt__strdup(folder);
+        c->folder = mixt__strdup(from);
     mixt_status status =
-        c && c->folder ? open_checked(folder, c) : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", folder);
+        c && c->folder ? open_checked(from, c) : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", folder);
     if (status != MIXT_OK) {
         mixt__checkpoint_close(c);
         return status;

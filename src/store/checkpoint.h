@@ -30,9 +30,13 @@ typedef struct mixt__checkpoint_content {
     int64_t file_count;
 } mixt__checkpoint_content;
 
-/** Writes `folder`, all or nothing. One that is there already is replaced if it is a checkpoint, whole or not, or
- * empty; anything else is refused. After a failure nothing of the new one is left and the old one is as it was. */
+/** Writes `folder`, all or nothing. One that is there already is replaced if it is a checkpoint, whole or not, with
+ * nothing else inside, or empty; anything else is refused. After a failure nothing of the new one is left and the old
+ * one is as it was. */
 mixt_status mixt__checkpoint_write(const char *folder, const mixt__checkpoint_content *content);
+
+/** Makes `folder` the same checkpoint as `from`, sharing its files where the file system can. */
+mixt_status mixt__checkpoint_share(const char *from, const char *folder);
 
 /** One that was opened: every byte has been checked. */
 typedef struct mixt__checkpoint {

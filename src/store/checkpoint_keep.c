@@ -63,6 +63,7 @@ mixt_status mixt__checkpoints_list(const char *folder, int64_t **steps, int64_t 
     return MIXT_OK;
 }
 
+/** One that is half removed must not look whole, and must still be known: the manifest goes first, the state last. */
 void mixt__checkpoint_remove(const char *path)
 {
     char inside[MIXT_CHECKPOINT_INSIDE];
@@ -70,57 +71,92 @@ void mixt__checkpoint_remove(const char *path)
     if (!entries)
         return;
     snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_MANIFEST);
-    unlink(inside); // first: what is half removed must not look whole
+    unlink(inside);
     for (struct dirent *entry; (entry = readdir(entries));)
-        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) {
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") && strcmp(entry->d_name, MIXT_CHECKPOINT_STATE)) {
             snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name);
             unlink(inside);
         }
     closedir(entries);
+    snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_STATE);
+    unlink(inside);
     rmdir(path);
 }
 
-mixt_status mixt__checkpoint_replaceable(const char *path)
+static bool belongs(const char *name, const json_t *files, const mixt__checkpoint_content *content)
 {
-    char inside[MIXT_CHECKPOINT_INSIDE];
-    const char *const ours[] = {MIXT_CHECKPOINT_MANIFEST, MIXT_CHECKPOINT_STATE};
+    if (!strcmp(name, MIXT_CHECKPOINT_MANIFEST) || !strcmp(name, MIXT_CHECKPOINT_STATE) || json_object_get(files, name))
+        return true;
+    for (int64_t i = 0; i < content->file_count; i++)
+        if (!strcmp(name, content->files[i].name))
+            return true;
+    return false;
+}
+
+/** An entry of the folder that is no part of a checkpoint, in `name`; false: there is none. */
+static bool find_foreign(DIR *entries, const json_t *files, const mixt__checkpoint_content *content, bool *empty,
+                         char name[256])
+{
+    *empty = true;
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+            continue;
+        *empty = false;
+        if (!belongs(entry->d_name, files, content)) {
+            snprintf(name, 256, "%s", entry->d_name);
+            return true;
+        }
+    }
+    return false;
+}
+
+mixt_status mixt__checkpoint_replaceable(const char *path, const mixt__checkpoint_content *content)
+{
+    char inside[MIXT_CHECKPOINT_INSIDE], name[256] = "";
     struct stat info;
     if (lstat(path, &info))
         return MIXT_OK;
     DIR *entries = S_ISDIR(info.st_mode) ? opendir(path) : NULL;
-    bool empty = entries != NULL, known = false;
-    for (struct dirent *entry; entries && (entry = readdir(entries));)
-        empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."));
-    if (entries)
-        closedir(entries);
-    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
-        snprintf(inside, sizeof inside, "%s/%s", path, ours[i]);
-        known |= access(inside, F_OK) == 0;
-    }
-    return empty || known
-               ? MIXT_OK
-               : mixt__fail(MIXT_ERROR_FILE,
-                            "%s: exists and is no checkpoint: choose another place (nothing was changed)", path);
+    if (!entries)
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: exists and is no checkpoint: choose another place (nothing was changed)", path);
+    snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_MANIFEST);
+    json_t *manifest = json_load_file(inside, 0, NULL); // NULL: damaged, or not there
+    const char *format = json_string_value(json_object_get(manifest, "format"));
+    snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_STATE);
+    bool empty, ours = manifest ? format && !strcmp(format, MIXT_CHECKPOINT_FORMAT) : access(inside, F_OK) == 0;
+    bool foreign = find_foreign(entries, json_object_get(manifest, "files"), content, &empty, name);
+    closedir(entries);
+    json_decref(manifest);
+    if (empty || (ours && !foreign))
+        return MIXT_OK;
+    if (ours)
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: holds '%s' beside a checkpoint: choose another place (nothing was changed)", path, name);
+    return mixt__fail(MIXT_ERROR_FILE, "%s: exists and is no checkpoint: choose another place (nothing was changed)",
+                      path);
 }
 
-/** Whether a name is that of a folder which a process no longer alive was filling. */
-static bool left_behind(const char *name)
+/** Whether a name is that of a folder which a process no longer alive was filling, or with `own` this one. */
+static bool left_behind(const char *name, bool own)
 {
     size_t prefix = strlen(MIXT_CHECKPOINT_TEMPORARY);
     if (strncmp(name, MIXT_CHECKPOINT_TEMPORARY, prefix))
         return false;
     long process = strtol(name + prefix, NULL, 10);
-    return process <= 0 || process == (long)getpid() || (kill((pid_t)process, 0) && errno == ESRCH);
+    if (process == (long)getpid())
+        return own;
+    return process <= 0 || (kill((pid_t)process, 0) && errno == ESRCH);
 }
 
-static void remove_left_behind(const char *folder)
+void mixt__checkpoints_clear(const char *folder, bool own)
 {
     char path[MIXT_CHECKPOINT_INSIDE];
     DIR *entries = opendir(folder);
     if (!entries)
         return;
     for (struct dirent *entry; (entry = readdir(entries));)
-        if (left_behind(entry->d_name)) {
+        if (left_behind(entry->d_name, own)) {
             snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
             mixt__checkpoint_remove(path);
         }
@@ -131,7 +167,7 @@ mixt_status mixt__checkpoints_prune(const char *folder, int64_t keep, int64_t be
 {
     int64_t *steps, count;
     char path[MIXT_CHECKPOINT_PATH];
-    remove_left_behind(folder);
+    mixt__checkpoints_clear(folder, true);
     MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
     for (int64_t i = keep; i < count; i++)
         if (steps[i] != best && steps[i] != wanted)

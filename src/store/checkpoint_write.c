@@ -7,6 +7,7 @@
 #include "store/checksum.h"
 #include "store/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -136,9 +137,15 @@ static mixt_status swap_in(const char *from, const char *to)
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
         return MIXT_OK;
     char aside[MIXT_CHECKPOINT_INSIDE]; // a file system that cannot exchange: two renames, the old one out first
-    snprintf(aside, sizeof aside, "%s.old", from);
-    if (rename(to, aside) || rename(from, to))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be put in place: %s", to, strerror(errno));
+    snprintf(aside, sizeof aside, "%s" MIXT_CHECKPOINT_ASIDE, to);
+    mixt__checkpoint_remove(aside); // of a process that was killed between the two
+    int problem = rename(to, aside) ? errno : 0;
+    if (!problem && rename(from, to)) {
+        problem = errno;
+        (void)rename(aside, to);
+    }
+    if (problem)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be put in place: %s", to, strerror(problem));
     mixt__checkpoint_remove(aside);
     return MIXT_OK;
 }
@@ -179,19 +186,65 @@ static mixt_status make_temporary(places *p)
                   : MIXT_OK;
 }
 
+/** The end of making p->temporary, which `made` says the result of. */
+static mixt_status put_in_place(const places *p, mixt_status made)
+{
+    mixt_status status = made;
+    if (status == MIXT_OK)
+        status = sync_folder(p->temporary);
+    if (status == MIXT_OK)
+        status = swap_in(p->temporary, p->target);
+    if (status != MIXT_OK)
+        mixt__fail_context(status, "checkpoint %s", p->target);
+    mixt__checkpoint_remove(p->temporary); // after a failure: the new one; after an exchange: the old one; else nothing
+    return status == MIXT_OK ? sync_folder(p->parent) : status;
+}
+
 mixt_status mixt__checkpoint_write(const char *folder, const mixt__checkpoint_content *content)
 {
     places p;
     MIXT_TRY(find_places(folder, &p));
-    MIXT_TRY(mixt__checkpoint_replaceable(p.target));
+    MIXT_TRY(mixt__checkpoint_replaceable(p.target, content));
+    mixt__checkpoints_clear(p.parent, false);
     MIXT_TRY(make_temporary(&p));
-    mixt_status status = fill(p.temporary, content);
+    return put_in_place(&p, fill(p.temporary, content));
+}
+
+/* ---- copies ---- */
+
+/** The same file under a second name where that can be had: what is in a checkpoint is never written to again. */
+static mixt_status share_file(const char *from, const char *folder, const char *name)
+{
+    char to[MIXT_CHECKPOINT_INSIDE];
+    mixt__file_map map;
+    snprintf(to, sizeof to, "%s/%s", folder, name);
+    if (link(from, to) == 0)
+        return MIXT_OK;
+    MIXT_TRY(mixt__file_map_open(from, &map));
+    mixt_status status = write_file(folder, name, map.data, map.bytes);
+    mixt__file_map_close(&map);
+    return status;
+}
+
+mixt_status mixt__checkpoint_share(const char *from, const char *folder)
+{
+    places p;
+    char inside[MIXT_CHECKPOINT_INSIDE];
+    DIR *entries = opendir(from);
+    if (!entries)
+        return mixt__fail(MIXT_ERROR_FILE, "checkpoint %s: cannot be read: %s", from, strerror(errno));
+    mixt_status status = find_places(folder, &p);
     if (status == MIXT_OK)
-        status = sync_folder(p.temporary);
-    if (status == MIXT_OK)
-        status = swap_in(p.temporary, p.target);
-    if (status != MIXT_OK)
-        mixt__fail_context(status, "checkpoint %s", p.target);
-    mixt__checkpoint_remove(p.temporary); // after a failure: the new one; after an exchange: the old one; else nothing
-    return status == MIXT_OK ? sync_folder(p.parent) : status;
+        status = make_temporary(&p);
+    if (status != MIXT_OK) {
+        closedir(entries);
+        return status;
+    }
+    for (struct dirent *entry; status == MIXT_OK && (entry = readdir(entries));)
+        if (entry->d_name[0] != '.') {
+            snprintf(inside, sizeof inside, "%s/%s", from, entry->d_name);
+            status = share_file(inside, p.temporary, entry->d_name);
+        }
+    closedir(entries);
+    return put_in_place(&p, status);
 }

@@ -13,11 +13,16 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool same_batches(const mixt__batch_spec *a, const mixt__batch_spec *b)
+{
+    return a->input_dtype == b->input_dtype && a->target_dtype == b->target_dtype &&
+           mixt__shape_equal(&a->input, &b->input) && mixt__shape_equal(&a->target, &b->target);
+}
+
 static mixt_status check_data(const mixt__trainer *t, const mixt_data *data)
 {
     mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
-    if (spec.input_dtype != t->spec.input_dtype || spec.target_dtype != t->spec.target_dtype ||
-        !mixt__shape_equal(&spec.input, &t->spec.input) || !mixt__shape_equal(&spec.target, &t->spec.target)) {
+    if (!same_batches(&spec, &t->spec)) {
         char now[128], before[128];
         return mixt__fail(MIXT_ERROR_SHAPE, "the data's batches are %s, the model is compiled for %s",
                           mixt__shape_text(&spec.input, now, sizeof now),
@@ -41,8 +46,7 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
     t->prefetch = NULL;
     t->prefetched = NULL;
     mixt__prefetch_memory pinned = {t->backend->alloc_host, t->backend->free_host};
-    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, MIXT_PREFETCH_TRAIN,
-                                  &pinned, &t->prefetch));
+    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, &pinned, &t->prefetch));
     t->prefetched = data;
     t->batches_per_epoch = mixt_data_batches(data, t->settings.batch);
     return MIXT_OK;
@@ -115,9 +119,10 @@ static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index)
     mixt__run run = {.input = input, .target = target, .accumulate = index > 0, .rng_key = &key};
     mixt_status status = t->backend->host_memory ? micro_step(t, &run, index)
                                                  : mixt__feed_put(&t->feed, index, input, target, key, !s->resident);
-    if (!s->input)
+    if (!s->input) {
         mixt__prefetch_release(t->prefetch);
-    t->next_batch++;
+        t->next_batch++;
+    }
     return status;
 }
 
@@ -157,7 +162,7 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
     int64_t batches = t->next_batch - back * t->settings.accumulate;
     bool classes = t->model.loss != MIXT_LOSS_MSE;
     *result = (mixt_step){.step = step, .applied = c->step, .skipped = c->found_inf, .scale = (double)c->used_scale};
-    result->epoch = t->batches_per_epoch ? (batches - 1) / t->batches_per_epoch : 0;
+    result->epoch = t->batches_per_epoch && batches > 0 ? (batches - 1) / t->batches_per_epoch : 0;
     result->samples = t->settings.batch * t->settings.accumulate;
     result->loss = sums[2] > 0 ? sums[0] / sums[2] : 0;
     result->accuracy = classes && sums[2] > 0 ? sums[1] / sums[2] : NAN;
@@ -250,13 +255,16 @@ static mixt_status check_room(const mixt__trainer *t, const mixt__batch_spec *sp
 static mixt_status plan_evaluation(mixt__trainer *t, const mixt__batch_spec *spec)
 {
     mixt__graph *source, *graph;
-    MIXT_TRY(mixt__model_build(&t->model, spec, false, &source));
+    mixt__model model = t->model;
+    model.label_smoothing = 0; // a means of training: what predictions are worth is measured without
+    MIXT_TRY(mixt__model_build(&model, spec, false, &source));
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
     mixt_status status = mixt__passes_run(source, &options, &graph);
     mixt__graph_free(source);
     MIXT_TRY(status);
     MIXT_TRY(mixt__executable_take(graph, t->backend, &t->eval));
+    t->eval_spec = *spec;
     return mixt__params_match(t->params, graph);
 }
 
@@ -298,8 +306,8 @@ static mixt_status ready_to_evaluate(mixt__trainer *t, const mixt_data *data)
         MIXT_TRY(mixt__trainer_compile(t, &train));
     }
     MIXT_TRY(mixt__trainer_allocate(t));
-    mixt__shape shape = mixt__trainer_spec_of(data, t->settings.eval_batch).input;
-    bool planned = t->eval && mixt__shape_equal(&t->eval->graph->values[t->eval->graph->input].shape, &shape);
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
+    bool planned = t->eval && same_batches(&spec, &t->eval_spec);
     if (planned && t->eval_input)
         return MIXT_OK;
     if (!planned)

@@ -230,6 +230,14 @@ refused 'unknown key' --resume mlp-all train.nonsense=1
 refused 'leave mlp.yaml out' mlp.yaml --resume mlp-all
 refused 'no such folder' --resume nowhere
 refused 'missing argument CONFIG'
+refused 'mlp-all has done 40 updates' --resume mlp-all train.epochs=2
+cp text.txt kept.txt
+for change in 's/line 100 /line 10O /' '1s/^l/L/' '$s/modulo/Modulo/'; do # in the middle, at the start, in what is held out
+    sed "$change" kept.txt >text.txt
+    cmp -s text.txt kept.txt && fail "$change changes nothing"
+    "$mixt" train --resume gpt-all -q train.steps=70 2>err && fail "other data is not refused: $change"
+done
+cp kept.txt text.txt
 sed -i "s/line 100 /line 10O /" text.txt
 "$mixt" train --resume gpt-all -q train.steps=70 2>err && fail "other data is not refused"
 grep -q 'cannot go on with other data' err || { fail "other data: message"; cat err; }
@@ -239,6 +247,10 @@ grep -q 'cannot go on with other data' err || { fail "other data: message"; cat 
 train --resume mlp-all out=branch train.epochs=6
 train mlp.yaml out=longer train.epochs=6
 cmp -s longer/model.safetensors branch/model.safetensors || fail "a resumed run in another directory"
+train --resume mlp-all out=finished # nothing left to do, but it can go on
+train --resume finished train.epochs=6
+cmp -s longer/model.safetensors finished/model.safetensors || fail "a finished run in another directory, for longer"
+"$mixt" eval branch --checkpoint best >/dev/null 2>err || { fail "the best checkpoint did not go along"; cat err; }
 [ "$(steps branch)" != "" ] && [ -d mlp-all/checkpoints/step-00000040 ] || fail "another directory: $(ls branch mlp-all)"
 train --resume mlp-all train.epochs=6
 cmp -s longer/model.safetensors mlp-all/model.safetensors || fail "a finished run, for longer"

@@ -170,7 +170,51 @@ static void test_foreign_folder(void **state)
     assert_non_null(strstr(mixt_error_text(), "is no checkpoint"));
     assert_int_equal(access(path, F_OK), 0);
     assert_int_equal(mixt__checkpoint_write(path, &content), MIXT_ERROR_FILE);
+    // a file of the same name makes no checkpoint, and a checkpoint is no excuse for what lies beside it
+    snprintf(path, sizeof path, "%s/manifest.json", folder);
+    spill(path, (const unsigned char *)"{\"name\": \"another\"}", 19);
+    assert_int_equal(mixt__checkpoint_write(folder, &content), MIXT_ERROR_FILE);
+    snprintf(folder, sizeof folder, "%s", in_root("joined"));
+    write_small(folder, 3);
+    write_small(folder, 4);
+    snprintf(path, sizeof path, "%s/letter.txt", folder);
+    spill(path, (const unsigned char *)"dear", 4);
+    assert_int_equal(mixt__checkpoint_write(folder, &content), MIXT_ERROR_FILE);
+    assert_non_null(strstr(mixt_error_text(), "holds 'letter.txt' beside a checkpoint"));
+    assert_int_equal(access(path, F_OK), 0);
     json_decref(scalars);
+}
+
+/** Where two folders cannot be exchanged, a kill between two renames leaves the old one under another name. */
+static void test_found_aside(void **state)
+{
+    (void)state;
+    char folder[256], aside[300];
+    mixt__checkpoint *checkpoint;
+    snprintf(folder, sizeof folder, "%s", in_root("replaced"));
+    snprintf(aside, sizeof aside, "%s.old", folder);
+    write_small(folder, 7);
+    assert_int_equal(rename(folder, aside), 0);
+    assert_int_equal(mixt__checkpoint_open(folder, &checkpoint), MIXT_OK);
+    mixt__checkpoint_close(checkpoint);
+}
+
+static void test_shared(void **state)
+{
+    (void)state;
+    char from[256], to[256];
+    mixt__checkpoint *checkpoint;
+    snprintf(from, sizeof from, "%s", in_root("original"));
+    snprintf(to, sizeof to, "%s", in_root("second"));
+    write_small(from, 7);
+    assert_int_equal(mixt__checkpoint_share(from, to), MIXT_OK);
+    write_small(from, 8); // replaces the folder, not the files that are shared
+    assert_int_equal(mixt__checkpoint_open(to, &checkpoint), MIXT_OK);
+    int64_t step;
+    assert_int_equal(mixt__json_get_int(checkpoint->scalars, "step", 0, 100, &step), MIXT_OK);
+    assert_int_equal(step, 7);
+    mixt__checkpoint_close(checkpoint);
+    assert_int_equal(mixt__checkpoint_share(in_root("nothing"), to), MIXT_ERROR_FILE);
 }
 
 static int64_t entries(const char *folder)
@@ -307,6 +351,31 @@ static void test_goes_on(void **state)
     }
 }
 
+/** Batches of the caller's own between those of the loader: a restored run takes the loader's where they were left. */
+static void test_own_batches_between(void **state)
+{
+    (void)state;
+    static float input[16 * 784];
+    static int32_t target[16];
+    mixt_trainer_options o = {.batch = 16, .lr = 0.01f};
+    const char *folder = in_root("between");
+    session first = begin(&o), second = begin(&o);
+    mixt_step a, b;
+    steps(&first, 2, &a);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mixt_trainer_step_on(first.trainer, input, target, NULL), MIXT_OK);
+    assert_int_equal(mixt_trainer_checkpoint(first.trainer, folder), MIXT_OK);
+    assert_int_equal(mixt_trainer_restore(second.trainer, folder), MIXT_OK);
+    for (int i = 0; i < 6; i++) {
+        steps(&first, 1, &a);
+        steps(&second, 1, &b);
+        assert_true(a.loss == b.loss && a.epoch == b.epoch);
+    }
+    assert_same(&first, &second);
+    mixt_close(first.context);
+    mixt_close(second.context);
+}
+
 static void test_other_settings(void **state)
 {
     (void)state;
@@ -377,8 +446,11 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_every_flip_and_cut),
         cmocka_unit_test(test_foreign_folder),
+        cmocka_unit_test(test_found_aside),
+        cmocka_unit_test(test_shared),
         cmocka_unit_test(test_keep),
         cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_own_batches_between),
         cmocka_unit_test(test_other_settings),
         cmocka_unit_test(test_disk_full),
     };

@@ -302,7 +302,7 @@ static void threads_decode_the_same(void **state)
         mixt_data *data = open_ok("images:%s", options);
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
-        assert_int_equal(mixt__prefetch_start(data, 4, 2, 2, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_OK);
+        assert_int_equal(mixt__prefetch_start(data, 4, 2, 2, NULL, &prefetch), MIXT_OK);
         for (int64_t number = 2; number < 12; number++) {
             assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
             assert_int_equal(mixt_data_batch(data, 4, number, input, target), MIXT_OK);

@@ -41,12 +41,11 @@ static void test_training_batches_equal_direct_ones(void **state)
     for (int depth = 1; depth <= 4; depth++) {
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
-        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 5, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_OK);
+        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 5, NULL, &prefetch), MIXT_OK);
         int64_t before = mixt__alloc_count();
         for (int64_t number = 5; number < 30; number++) {
             assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
             assert_int_equal(batch->number, number);
-            assert_int_equal(batch->samples, BATCH);
             assert_int_equal(mixt_data_batch(data, BATCH, number, input, target), MIXT_OK);
             assert_memory_equal(batch->input, input, sizeof input);
             assert_memory_equal(batch->target, target, sizeof target);
@@ -73,9 +72,7 @@ static void test_threads_do_not_change_batches(void **state)
             mixt_data_open("digits:", &data, .samples = 100, .seed = 9, .pad = 3, .flip = true, .threads = threads),
             MIXT_OK);
         for (int64_t first = 0; first < 12; first += 7) {
-            assert_int_equal(
-                mixt__prefetch_start(data, BATCH, 1 + threads % 3, first, MIXT_PREFETCH_TRAIN, NULL, &prefetch),
-                MIXT_OK);
+            assert_int_equal(mixt__prefetch_start(data, BATCH, 1 + threads % 3, first, NULL, &prefetch), MIXT_OK);
             assert_int_equal(mixt__prefetch_threads(prefetch), threads);
             for (int64_t number = first; number < first + 15; number++) {
                 assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
@@ -91,35 +88,20 @@ static void test_threads_do_not_change_batches(void **state)
     }
 }
 
-static void test_evaluation_ends_with_a_partial_batch(void **state)
+/** An owner that closes the set first leaves it to the threads. */
+static void test_closed_data_is_read_on(void **state)
 {
     (void)state;
-    mixt_data *data = open_digits(40);
+    mixt_data *data = open_digits(100);
     mixt__prefetch *prefetch;
     const mixt__batch *batch;
-    static float input[BATCH * PIXELS];
-    int32_t target[BATCH];
-    int64_t valid, total = 0;
-    assert_int_equal(mixt__prefetch_start(data, BATCH, 2, 0, MIXT_PREFETCH_EVAL, NULL, &prefetch), MIXT_OK);
-    for (int64_t first = 0; first < 40; first += BATCH) {
+    assert_int_equal(mixt__prefetch_start(data, BATCH, 2, 0, NULL, &prefetch), MIXT_OK);
+    mixt_data_close(data);
+    for (int i = 0; i < 20; i++) {
         assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
-        assert_int_equal(mixt_data_read(data, first, BATCH, input, target, &valid), MIXT_OK);
-        assert_int_equal(batch->samples, valid);
-        assert_memory_equal(batch->input, input, (size_t)valid * PIXELS * sizeof(float));
-        total += batch->samples;
         mixt__prefetch_release(prefetch);
     }
-    assert_int_equal(total, 40);
-    assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_END);
-    assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_END);
-    assert_null(batch);
     mixt__prefetch_stop(prefetch);
-    // a set smaller than the batch is one partial batch
-    assert_int_equal(mixt__prefetch_start(data, 100, 2, 0, MIXT_PREFETCH_EVAL, NULL, &prefetch), MIXT_OK);
-    assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
-    assert_int_equal(batch->samples, 40);
-    mixt__prefetch_stop(prefetch);
-    mixt_data_close(data);
 }
 
 static void test_held_buffers_stay_untouched(void **state)
@@ -130,7 +112,7 @@ static void test_held_buffers_stay_untouched(void **state)
     const mixt__batch *held[3], *more;
     static float input[BATCH * PIXELS];
     int32_t target[BATCH];
-    assert_int_equal(mixt__prefetch_start(data, BATCH, 3, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_OK);
+    assert_int_equal(mixt__prefetch_start(data, BATCH, 3, 0, NULL, &prefetch), MIXT_OK);
     for (int i = 0; i < 3; i++)
         assert_int_equal(mixt__prefetch_take(prefetch, &held[i]), MIXT_OK);
     assert_int_equal(mixt__prefetch_take(prefetch, &more), MIXT_ERROR_STATE); // it would wait for ever
@@ -171,9 +153,8 @@ static void test_errors_arrive_with_their_text(void **state)
     for (int run = 0; run < 8; run++) {
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
-        int mode = run % 2;
         data.options.threads = run / 2;
-        assert_int_equal(mixt__prefetch_start(&data, 2, 4, 0, (mixt__prefetch_mode)mode, NULL, &prefetch), MIXT_OK);
+        assert_int_equal(mixt__prefetch_start(&data, 2, 4, 0, NULL, &prefetch), MIXT_OK);
         for (int i = 0; i < 3; i++) { // the batches before it are still good
             assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
             assert_true(*(float *)batch->input == (float)(2 * i));
@@ -213,7 +194,7 @@ static void test_more_threads_join_a_slow_loader(void **state)
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
         data.options.threads = threads;
-        assert_int_equal(mixt__prefetch_start(&data, 4, 3, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_OK);
+        assert_int_equal(mixt__prefetch_start(&data, 4, 3, 0, NULL, &prefetch), MIXT_OK);
         for (int i = 0; i < 30; i++) {
             assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
             for (int k = 0; k < 4; k++)
@@ -235,10 +216,10 @@ static void test_wrong_arguments(void **state)
     (void)state;
     mixt_data *data = open_digits(10);
     mixt__prefetch *prefetch;
-    assert_int_equal(mixt__prefetch_start(data, 0, 2, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt__prefetch_start(data, 4, 0, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt__prefetch_start(data, 4, 2, -1, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
-    assert_int_equal(mixt__prefetch_start(data, 11, 2, 0, MIXT_PREFETCH_TRAIN, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 0, 2, 0, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 4, 0, 0, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 4, 2, -1, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt__prefetch_start(data, 11, 2, 0, NULL, &prefetch), MIXT_ERROR_ARGUMENT);
     assert_null(prefetch);
     mixt__prefetch_stop(NULL);
     mixt_data_close(data);
@@ -254,15 +235,13 @@ static void test_stop_at_any_moment(void **state)
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
         int depth = 1 + (int)mixt__rng_below(&rng, 4), takes = (int)mixt__rng_below(&rng, 6), held = 0;
-        mixt__prefetch_mode mode = (mixt__prefetch_mode)mixt__rng_below(&rng, 2);
         data->options.threads = (int)mixt__rng_below(&rng, 5);
-        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 0, mode, NULL, &prefetch), MIXT_OK);
+        assert_int_equal(mixt__prefetch_start(data, BATCH, depth, 0, NULL, &prefetch), MIXT_OK);
         for (int i = 0; i < takes && held < depth; i++) {
-            mixt_status status = mixt__prefetch_take(prefetch, &batch);
-            if (status != MIXT_OK && (status != MIXT_END || mode != MIXT_PREFETCH_EVAL))
+            if (mixt__prefetch_take(prefetch, &batch) != MIXT_OK)
                 fail_msg("seed %d: %s", (int)seed, mixt_error_text());
-            held += status == MIXT_OK;
-            if (mixt__rng_below(&rng, 2) && held > 0) {
+            held++;
+            if (mixt__rng_below(&rng, 2)) {
                 mixt__prefetch_release(prefetch);
                 held--;
             }
@@ -278,7 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_training_batches_equal_direct_ones, no_leak),
         cmocka_unit_test_teardown(test_threads_do_not_change_batches, no_leak),
-        cmocka_unit_test_teardown(test_evaluation_ends_with_a_partial_batch, no_leak),
+        cmocka_unit_test_teardown(test_closed_data_is_read_on, no_leak),
         cmocka_unit_test_teardown(test_held_buffers_stay_untouched, no_leak),
         cmocka_unit_test_teardown(test_errors_arrive_with_their_text, no_leak),
         cmocka_unit_test_teardown(test_more_threads_join_a_slow_loader, no_leak),
