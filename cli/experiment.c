@@ -204,6 +204,9 @@ mixt_status cli_experiment_open(cli_experiment *e, const mixt__config *config)
     mixt__model model;
     MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));
     model.label_smoothing = real(e, MIXT_KEY_TRAIN_LABEL_SMOOTHING);
+    if (model.label_smoothing > 0 && info->target == MIXT_TARGET_VALUES)
+        return mixt__fail(MIXT_ERROR_CONFIG, "train.label_smoothing is for classes, but the targets of %s are values",
+                          info->path);
     if (info->target == MIXT_TARGET_TOKENS) {
         e->item = "tokens";
         e->items_per_sample = info->target_elements;

@@ -382,10 +382,14 @@ static mixt_status run(loop *l)
     return status == MIXT_OK && moved ? keep_last(l, l->result->interrupted) : status;
 }
 
-/** A task that is none is no error, but should not look like a success either. */
+/** What the data made of the task where a user might think of another. A task that is none is no error, but should not
+ * look like a success either. */
 static void note_task(loop *l)
 {
     const mixt__zoo_entry *entry;
+    if (mixt_data_describe(l->e->train)->target == MIXT_TARGET_VALUES)
+        cli_progress_note(&l->progress, "targets are values, not classes (integers from 0): training on their mean "
+                                        "squared error");
     const char *name = mixt__config_string(l->e->config, MIXT_KEY_MODEL);
     if (mixt__model_find(name, &entry) == MIXT_OK && entry->sees_all && mixt_data_describe(l->e->train)->next_tokens)
         cli_progress_note(&l->progress,

@@ -82,8 +82,7 @@ static mixt_status parse_spec(mixt_data *data, const char *spec)
     } else {
         data->kind = guess_kind(data, spec);
         if (!data->kind)
-            return mixt__fail(MIXT_ERROR_FILE, "data '%s': no such file or folder; expected a path or one of %s", spec,
-                              KIND_NAMES);
+            return mixt__fail(MIXT_ERROR_FILE, "data '%s': no such file or folder ('digits:' needs none)", spec);
         data->path = find_kind(spec, strlen(spec)) == data->kind ? "" : mixt__arena_strdup(&data->arena, spec);
         MIXT_LOG(DATA, "'%s' looks like %s (%s)", spec, data->kind->name, data->kind->what);
     }
@@ -131,7 +130,9 @@ static mixt_status check_images(const mixt_data_options *o)
     if (o->threads < 0 || o->threads > 1024)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: threads %d, expected 0 to 1024", o->threads);
     if (!o->means != !o->stds || (o->stds && o->std != 0))
-        return mixt__fail(MIXT_ERROR_CONFIG, "data: means and stds go together, and not with mean and std");
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "data: the mean of each channel and its standard deviation go together (data.mean with "
+                          "data.std; in C means with stds, or mean with std for all channels)");
     return MIXT_OK;
 }
 

@@ -143,6 +143,7 @@ typedef struct mixt__table {
     float *values;   // owned; (rows, value_count), or NULL
     int64_t value_count;
     int64_t classes; // number that the file itself states; 0: count them
+    bool whole;      // FP32 made from integers of the file
 } mixt__table;
 
 /** What a kind of table knows: which file holds a part, and how to read one. */

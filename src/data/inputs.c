@@ -73,6 +73,20 @@ static mixt_status fit(mixt__inputs *in)
                       mixt__dims_print(info->input_rank, info->input_dims).text);
 }
 
+/** Integers that are no bytes: pixels from 0 to 255, most likely, but nobody says so. */
+static mixt_status check_numbers(const mixt__inputs *in)
+{
+    const mixt__data_kind *const of_bytes[] = {&mixt__data_digits, &mixt__data_idx, &mixt__data_cifar,
+                                               &mixt__data_images};
+    for (size_t i = 0; i < sizeof of_bytes / sizeof of_bytes[0]; i++)
+        if (in->table.whole && in->like->kind == of_bytes[i])
+            return mixt__fail(MIXT_ERROR_DATA,
+                              "%s: integers of another size than the bytes that the model was trained on: save them as "
+                              "uint8 (0 to 255), or as float32 scaled to 0 … 1",
+                              in->table.path);
+    return MIXT_OK;
+}
+
 static mixt_status take_scales(mixt__inputs *in)
 {
     const mixt_data_info *info = &in->like->info;
@@ -96,6 +110,8 @@ mixt_status mixt__inputs_open(const char *path, const mixt_data *like, mixt__inp
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
                           "%s: the model takes tokens, not numbers; 'mixt generate' writes text", path);
     mixt_status status = read_table(path, info, &inputs->table);
+    if (status == MIXT_OK)
+        status = check_numbers(inputs);
     if (status == MIXT_OK)
         status = fit(inputs);
     if (status == MIXT_OK)

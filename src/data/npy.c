@@ -140,6 +140,8 @@ mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table)
     } else {
         float *floats;
         table->dtype = MIXT_DTYPE_FP32;
+        table->whole =
+            tensor->dtype == MIXT_DTYPE_INT8 || tensor->dtype == MIXT_DTYPE_INT32 || tensor->dtype == MIXT_DTYPE_INT64;
         status = to_floats(&file, path, &floats);
         table->block = floats;
     }

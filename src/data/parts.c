@@ -15,9 +15,8 @@ mixt_status mixt__part_missing(const mixt_data *data)
         return mixt__fail(MIXT_ERROR_FILE, "%s:%s: no training file found there", data->kind->name, data->path);
     return mixt__fail(
         MIXT_ERROR_UNSUPPORTED,
-        "%s:%s: has no %s part: no file of its own, and no share of the training file is set aside for it "
-        "(option '%s')",
-        data->kind->name, data->path, part, part);
+        "%s:%s: has no %s part: no file of its own, and no share of the training file is set aside for it",
+        data->kind->name, data->path, part);
 }
 
 /** A share of at least one row, so that a small file still has the part that was asked for. */
@@ -42,8 +41,8 @@ mixt_status mixt__shares_of(const mixt_data *data, int64_t count, bool has_val, 
     shares->train = count - shares->val - shares->test;
     if (shares->train < 1)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s:%s: %lld samples leave none to train on after %lld for val and %lld for test; lower the "
-                          "shares 'val' and 'test', or set them below 0 for none",
+                          "%s:%s: %lld samples leave none to train on after %lld for val and %lld for test; hold less "
+                          "out (data.val_fraction; in C the shares val and test)",
                           data->kind->name, data->path, (long long)count, (long long)shares->val,
                           (long long)shares->test);
     return MIXT_OK;

@@ -59,6 +59,9 @@ static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule 
         if (schedule->kind >= MIXT_SCHEDULE_COSINE && o->total_steps <= 0)
             return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule '%s' needs total_steps, the number of updates of the run",
                               name);
+        if (schedule->kind == MIXT_SCHEDULE_ONECYCLE && o->warmup > 0)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule 'onecycle' rises by itself: warmup %lld must be 0",
+                              (long long)o->warmup);
         return MIXT_OK;
     }
     return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule '%s': must be constant, step, cosine, linear or onecycle", name);

@@ -119,6 +119,9 @@ size the model has not      | train tiny.yaml out=x net.heads=2                 
 heads that do not divide    | train gpt.yaml out=x net.heads=3                    | 1 | net.heads must divide net.width
 images too small to pool    | train tiny.yaml out=x model=convnet net.hidden=[] net.channels=4,4,4,4,4,4 | 1 | halve images of 28 x 28 to nothing
 no such depth               | train tiny.yaml out=x model=resnet net.hidden=[] net.depth=19 | 1 | no depth 19
+warm-up of onecycle         | train tiny.yaml out=x train.schedule=onecycle train.warmup=5 | 1 | rises by itself
+smoothing of values         | train tiny.yaml out=x data.kind=csv data.path=fraction.csv train.label_smoothing=0.1 train.batch=8 | 1 | is for classes
+mean without deviation      | train tiny.yaml out=x data.mean=0.5                 | 1 | data.mean with data.std
 masks for pictures          | train tiny.yaml out=x data.mask=0.2                 | 1 | 'mask' means nothing to digits
 crops of a text             | train gpt.yaml out=x data.crop=8                    | 1 | 'crop' means nothing to text
 fewer classes than labels   | train tiny.yaml out=x net.classes=3                 | 1 | classes 3, but the data has 10

@@ -53,18 +53,20 @@ refused 'is a picture, but the model was trained on samples of shape [2]' values
 
 if command -v python3 >/dev/null; then
     python3 - <<'PY' || fail "predict .npy"
-def npy(name, shape, data):
-    head = "{'descr': '|u1', 'fortran_order': False, 'shape': %s, }" % (shape,)
+def npy(name, shape, data, format="|u1"):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (format, shape)
     head = head.ljust(117) + "\n"
     open(name, "wb").write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + data)
 npy("one.npy", (28, 28), bytes(784))
 npy("three.npy", (3, 28, 28, 1), bytes(3 * 784))
 npy("wrong.npy", (3, 5), bytes(15))
+npy("wide.npy", (1, 28, 28), bytes(8 * 784), "<i8")
 PY
     "$mixt" predict run one.npy three.npy three.npy:1 --json >more || fail "predict arrays"
     [ "$(wc -l <more)" = 5 ] || fail "1 + 3 + 1 samples: $(wc -l <more)"
     [ "$(cat lines more | sed 's/"input":"[^"]*"//' | sort -u | wc -l)" = 1 ] || fail "a black array is a black picture"
     refused 'wrong.npy: samples of shape [5]' run wrong.npy
+    refused 'wide.npy: integers of another size than the bytes' run wide.npy
     refused 'three.npy:3: sample 3, but there are 3' run three.npy:3
 else
     echo "skipped: the checks of .npy files need python3"

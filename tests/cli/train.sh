@@ -72,6 +72,10 @@ cmp -s a-fp32/model.safetensors c/model.safetensors && fail "another seed, the s
 
 train zero train.lr=0 train.steps=3
 [ "$(value zero 3 lr)" = 0.0 ] || fail "train.lr=0 is $(value zero 3 lr)"
+train smooth train.lr=0 train.label_smoothing=0.3 train.epochs=1
+train rough train.lr=0 train.epochs=1
+[ "$(value smooth 8 val_loss)" = "$(value rough 8 val_loss)" ] || fail "label smoothing changes what validation measures"
+[ "$(value smooth 8 loss)" = "$(value rough 8 loss)" ] && fail "label smoothing changes nothing in training"
 train sparse train.log_every=5 train.validate_every=4
 [ "$(grep -o '"step":[0-9]*' sparse/metrics.jsonl | tr '\n' ' ')" = '"step":4 "step":5 "step":8 "step":10 "step":12 "step":15 "step":16 ' ] ||
     fail "rows with log_every=5 and validate_every=4: $(grep -o '"step":[0-9]*' sparse/metrics.jsonl | tr '\n' ' ')"
