@@ -152,7 +152,7 @@ static mixt_status draw(const side *sides, const char *folder)
     if (sides[0].points < 2)
         return MIXT_OK;
     snprintf(path, sizeof path, "%s/curves.svg", folder);
-    MIXT_TRY(cli_plot_write(&plot, path));
+    MIXT_TRY(cli_plot_write(&plot, path, false));
     printf("\nlearning curves: %s\n", path);
     return MIXT_OK;
 }

@@ -5,6 +5,7 @@
 #include "cli/run_dir.h"
 #include "cli/table.h"
 #include "cli/verify.h"
+#include "store/file.h"
 
 #include <math.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static void make_band(const cli_verify *v, int side, band *b)
     }
 }
 
-static mixt_status draw(const cli_verify *v, const mixt__config *config, const char *path)
+static mixt_status draw(const cli_args *args, const cli_verify *v, const mixt__config *config)
 {
     static band bands[CLI_VERIFY_SIDES];
     cli_curve curves[CLI_VERIFY_SIDES];
@@ -65,7 +66,7 @@ static mixt_status draw(const cli_verify *v, const mixt__config *config, const c
     cli_plot plot = {.title = title, .x_label = "update", .y_label = "loss", .curves = curves};
     plot.curve_count = CLI_VERIFY_SIDES;
     plot.log_y = true;
-    return cli_plot_write(&plot, path);
+    return cli_plot_write(&plot, cli_text(args, "plot"), cli_flag(args, "overwrite"));
 }
 
 /* ---- the checklist ---- */
@@ -142,6 +143,17 @@ static bool report(const cli_args *args, const cli_verify *v, const mixt__config
 
 /* ---- the command ---- */
 
+/** Asked before hours of training rather than after them. */
+static mixt_status check_plot(const cli_args *args)
+{
+    const char *path = cli_text(args, "plot");
+    if (!cli_given(args, "plot"))
+        return MIXT_OK;
+    if (mixt__same_file(path, cli_word(args, 0)))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --plot", path);
+    return cli_plot_check(path, cli_flag(args, "overwrite"));
+}
+
 static mixt_status prepare(const cli_args *args, mixt__config *config)
 {
     char setting[64];
@@ -152,8 +164,7 @@ static mixt_status prepare(const cli_args *args, mixt__config *config)
                                              "precision=bf16");
     MIXT_TRY(mixt__policy_load(precision, &policy)); // before a whole run in FP32 is spent
     mixt__policy_free(&policy);
-    if (cli_given(args, "plot"))
-        MIXT_TRY(cli_plot_check(cli_text(args, "plot")));
+    MIXT_TRY(check_plot(args));
     if (!cli_given(args, "steps"))
         return MIXT_OK;
     snprintf(setting, sizeof setting, "train.steps=%lld", (long long)cli_int(args, "steps"));
@@ -174,7 +185,7 @@ static mixt_status verify(const cli_args *args, mixt__config *config, bool *good
     if (status == MIXT_OK)
         *good = report(args, &v, config);
     if (status == MIXT_OK && cli_given(args, "plot"))
-        status = draw(&v, config, cli_text(args, "plot"));
+        status = draw(args, &v, config);
     cli_verify_free(&v);
     return status;
 }
@@ -212,6 +223,7 @@ const cli_command cli_verify_command = {
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e12,
              .help = "updates of each run; default: as the configuration says"},
             {"plot", .kind = CLI_TEXT, .metavar = "FILE.svg", .help = "draw both learning curves, seeds as bands"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace the plot's file if it exists"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object a line of the checklist"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
         },

@@ -140,19 +140,19 @@ static void draw(FILE *f, const cli_plot *plot, range x, range y)
     fprintf(f, "</svg>\n");
 }
 
-mixt_status cli_plot_check(const char *path)
+mixt_status cli_plot_check(const char *path, bool overwrite)
 {
     mixt__file_writer writer;
-    MIXT_TRY(mixt__file_writer_open(&writer, path, true));
+    MIXT_TRY(mixt__file_writer_open(&writer, path, overwrite));
     mixt__file_writer_abandon(&writer);
     return MIXT_OK;
 }
 
 /** Into its place as a whole: a full disk leaves the chart that was there. */
-static mixt_status put(const char *path, const char *text, size_t size)
+static mixt_status put(const char *path, bool overwrite, const char *text, size_t size)
 {
     mixt__file_writer writer;
-    MIXT_TRY(mixt__file_writer_open(&writer, path, true));
+    MIXT_TRY(mixt__file_writer_open(&writer, path, overwrite));
     mixt_status status = mixt__file_writer_append(&writer, text, size);
     if (status == MIXT_OK)
         return mixt__file_writer_commit(&writer);
@@ -160,7 +160,7 @@ static mixt_status put(const char *path, const char *text, size_t size)
     return status;
 }
 
-mixt_status cli_plot_write(const cli_plot *plot, const char *path)
+mixt_status cli_plot_write(const cli_plot *plot, const char *path, bool overwrite)
 {
     range x = {INFINITY, -INFINITY}, y = {INFINITY, -INFINITY};
     for (int c = 0; c < plot->curve_count; c++)
@@ -175,7 +175,7 @@ mixt_status cli_plot_write(const cli_plot *plot, const char *path)
     if (f)
         draw(f, plot, x, y);
     mixt_status status =
-        f && !fclose(f) ? put(path, text, size) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", path);
+        f && !fclose(f) ? put(path, overwrite, text, size) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", path);
     free(text);
     return status;
 }

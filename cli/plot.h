@@ -19,8 +19,8 @@ typedef struct cli_plot {
 } cli_plot;
 
 /** Whether a chart could be put there: to be asked before the work that it will show. */
-mixt_status cli_plot_check(const char *path);
-/** Writes the chart; an existing file is replaced, as a whole or not at all. */
-mixt_status cli_plot_write(const cli_plot *plot, const char *path);
+mixt_status cli_plot_check(const char *path, bool overwrite);
+/** Writes the chart; with `overwrite` an existing file is replaced, as a whole or not at all. */
+mixt_status cli_plot_write(const cli_plot *plot, const char *path, bool overwrite);
 
 #endif

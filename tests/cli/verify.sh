@@ -49,9 +49,22 @@ for plot in none/curves.svg . ''; do
 done
 before=$(cksum <curves.svg)
 # shellcheck disable=SC2086
-MIXT_FAIL_WRITE=1 verify 1 tiny.yaml $easy --seeds 1 -q --plot curves.svg
+MIXT_FAIL_WRITE=1 verify 1 tiny.yaml $easy --seeds 1 -q --plot curves.svg --overwrite
 [ "$(cksum <curves.svg)" = "$before" ] && grep -q 'No space left' err || fail "a full disk: $(cat err), $(wc -c <curves.svg) bytes"
 ls | grep -q tmp && fail "left behind: $(ls)"
+
+
+# Nor does a file that is there go away unasked; the configuration stays even then.
+# shellcheck disable=SC2086
+verify 1 tiny.yaml $easy --seeds 1 --plot curves.svg
+grep -q 'curves.svg: exists already' err && [ ! -s out ] && [ "$(wc -l <err)" = 1 ] || fail "an old plot: $(cat out err)"
+# shellcheck disable=SC2086
+verify 1 tiny.yaml $easy --seeds 1 --plot ./tiny.yaml --overwrite
+grep -q 'is the configuration itself' err && [ ! -s out ] || fail "the configuration as plot: $(cat out err)"
+[ "$(cksum <curves.svg)" = "$before" ] && grep -q '^model: mlp' tiny.yaml || fail "an existing file was replaced"
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy --seeds 1 --steps 10 -q --plot curves.svg --overwrite
+[ "$(cksum <curves.svg)" = "$before" ] && fail "--overwrite kept the old plot"
 
 # A policy whose name XML would take for markup.
 printf 'default: bf16\n' >'a&b<c.yaml'
