@@ -145,6 +145,30 @@ static bool reopen(const char *path, const mixt__token_facts *facts, bool truste
     return false;
 }
 
+/** Beside the text, for want of a cache folder. What else has that name is somebody's own and stays. */
+static mixt_status open_beside(const mixt__tokenizer *t, const char *text, const mixt__token_facts *facts, bool trusted,
+                               const progress_state *p, mixt__token_file *file)
+{
+    char path[PATH_SIZE];
+    struct stat info;
+    if (snprintf(path, sizeof path, "%s.%s.tokens", text, t->kind->name) >= (int)sizeof path)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: too long a name", text);
+    if (reopen(path, facts, trusted, file))
+        return MIXT_OK;
+    if (!lstat(path, &info))
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: is there and does not hold the tokens of %s as it is now: move it away, or set "
+                          "MIXT_CACHE to a folder with room",
+                          path, text);
+    mixt_status status = mixt__text_to_tokens(t, text, facts->source, path, false, p->progress, p->user);
+    if (status == MIXT_ERROR_FILE && reopen(path, facts, true, file)) // another run was faster
+        return MIXT_OK;
+    if (status != MIXT_OK)
+        return mixt__fail_context(status, "%s: its tokens need a place; set MIXT_CACHE to a folder with room", text);
+    MIXT_LOG(DATA, "%s: tokens kept in %s", text, path);
+    return mixt__token_file_open(path, 0, true, file);
+}
+
 mixt_status mixt__token_cache_open(const mixt__tokenizer *t, const char *text, bool trusted,
                                    mixt__data_progress *progress, void *user, mixt__token_file *file)
 {
@@ -154,24 +178,15 @@ mixt_status mixt__token_cache_open(const mixt__tokenizer *t, const char *text, b
     MIXT_TRY(mixt__text_fingerprint(text, &source));
     mixt__token_facts facts = mixt__token_facts_of(t, source);
     uint64_t key = mixt__hash_word(mixt__hash_word(source, facts.fingerprint), (uint64_t)strlen(t->kind->name));
-    mixt_status status = MIXT_ERROR_FILE;
-    if (cache_path(path, key)) {
-        if (reopen(path, &facts, trusted, file))
-            return MIXT_OK;
-        status = mixt__text_to_tokens(t, text, source, path, true, progress, user);
-        if (status != MIXT_OK && status != MIXT_ERROR_FILE)
-            return status;
-    }
-    if (status != MIXT_OK) { // the cache folder cannot be written
-        if (snprintf(path, sizeof path, "%s.%s.tokens", text, t->kind->name) >= (int)sizeof path)
-            return mixt__fail(MIXT_ERROR_FILE, "%s: too long a name", text);
-        if (reopen(path, &facts, trusted, file))
-            return MIXT_OK;
-        status = mixt__text_to_tokens(t, text, source, path, true, progress, user);
-        if (status != MIXT_OK)
-            return mixt__fail_context(status, "%s: its tokens need a place; set MIXT_CACHE to a folder with room",
-                                      text);
-    }
+    progress_state p = {progress, user, text};
+    if (!cache_path(path, key))
+        return open_beside(t, text, &facts, trusted, &p, file);
+    if (reopen(path, &facts, trusted, file))
+        return MIXT_OK;
+    mixt_status status = mixt__text_to_tokens(t, text, source, path, true, progress, user);
+    if (status == MIXT_ERROR_FILE) // no room there
+        return open_beside(t, text, &facts, trusted, &p, file);
+    MIXT_TRY(status);
     MIXT_LOG(DATA, "%s: tokens kept in %s", text, path);
     return mixt__token_file_open(path, 0, true, file);
 }

@@ -76,6 +76,15 @@ for config in shakespeare-gpt lstm-chars; do
 done
 [ -n "$("$mixt" generate a -p 'The mill' -n 5 -q)" ] || fail "generate on tokens: status $?"
 
+# No cache folder: beside the text, where a file of somebody else's stays as it is.
+on_text=("$configs/gpt2-124m.yaml" "${small[@]}" data.path=t.txt data.vocab="$vocab")
+MIXT_CACHE=/proc/none "$mixt" train "${on_text[@]}" out=beside -q && [ "$(losses a)" = "$(losses beside)" ] || fail "tokens beside the text: status $?"
+cmp -s t.txt.gpt2.tokens t.tokens || fail "tokens beside the text: $(echo t.txt*)"
+echo 'notes of my own' >t.txt.gpt2.tokens
+MIXT_CACHE=/proc/none refused 1 't.txt.gpt2.tokens: is there and does not hold the tokens of t.txt' train "${on_text[@]}" out=mine
+[ "$(cat t.txt.gpt2.tokens)" = 'notes of my own' ] || fail "a file beside the text was replaced"
+rm t.txt.gpt2.tokens
+
 tail -c +129 t.tokens >train.bin
 refused 1 'net.vocab' train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=train.bin data.vocab="" out=e
 "$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=train.bin data.vocab="" net.vocab=512 out=e -q || fail "raw tokens: status $?"
