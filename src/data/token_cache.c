@@ -134,7 +134,8 @@ static bool cache_path(char *path, uint64_t key)
 static bool reopen(const char *path, const mixt__token_facts *facts, bool trusted, mixt__token_file *file)
 {
     if (!mixt__path_is_file(path))
-        return false;
+        return false; // whoever makes it tidies up first
+    mixt__file_remove_left_behind(path);
     if (mixt__token_file_open(path, 0, trusted, file) != MIXT_OK) {
         MIXT_LOG(DATA, "made again: %s", mixt_error_text());
         return false;

@@ -71,8 +71,7 @@ static bool left_behind(int folder, const char *name, const char *end_of_name)
            time(NULL) - info.st_mtim.tv_sec > SILENT;
 }
 
-/** Removes what killed writers of `path` have left beside it. */
-static void remove_left_behind(const char *path)
+void mixt__file_remove_left_behind(const char *path)
 {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t length = strlen(base), mark = strlen(temporary_mark);
@@ -124,7 +123,7 @@ mixt_status mixt__file_writer_open(mixt__file_writer *writer, const char *path, 
         if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) // a device or pipe would be gone
             return mixt__fail(MIXT_ERROR_FILE, "%s: is not a regular file and cannot be replaced", path);
     }
-    remove_left_behind(path);
+    mixt__file_remove_left_behind(path);
     writer->path = mixt__strdup(path);
     do { // a killed process, in a container say, may have had the number of this one
         mixt__free(writer->temporary);

@@ -31,6 +31,9 @@ mixt_status mixt__file_writer_commit(mixt__file_writer *writer);
 /** Removes what was written; nothing to do on a closed writer. */
 void mixt__file_writer_abandon(mixt__file_writer *writer);
 
+/** Removes what killed writers of `path` have left beside it; opening a writer does so too. */
+void mixt__file_remove_left_behind(const char *path);
+
 /** Lets the write number `number` from now (from 1) find the disk full, as MIXT_FAIL_WRITE does for a process; 0: none.
  * For tests. */
 void mixt__file_fail_write(int64_t number);

@@ -76,6 +76,13 @@ for config in shakespeare-gpt lstm-chars; do
 done
 [ -n "$("$mixt" generate a -p 'The mill' -n 5 -q)" ] || fail "generate on tokens: status $?"
 
+# What a killed run left in the cache goes with the next use of what it was making.
+kept=$(echo cache/tokens/*.tokens)
+for entry in $kept; do touch -d '1 hour ago' "$entry.tmp-999999999-1"; touch "$entry.tmp-999999999-2"; done
+"$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.path=t.txt data.vocab="$vocab" out=tidy -q || fail "a cache with left-overs: status $?"
+[ "$(ls cache/tokens/*-1 | wc -l)" = $(($(wc -w <<<"$kept") - 1)) ] && [ "$(ls cache/tokens/*-2 | wc -l)" = "$(wc -w <<<"$kept")" ] ||
+    fail "left in the cache: $(ls cache/tokens)"
+
 # No cache folder: beside the text, where a file of somebody else's stays as it is.
 on_text=("$configs/gpt2-124m.yaml" "${small[@]}" data.path=t.txt data.vocab="$vocab")
 MIXT_CACHE=/proc/none "$mixt" train "${on_text[@]}" out=beside -q && [ "$(losses a)" = "$(losses beside)" ] || fail "tokens beside the text: status $?"
