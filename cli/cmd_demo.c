@@ -21,6 +21,20 @@ typedef struct side {
     int64_t points;
 } side;
 
+/** What the demo decides itself is not taken from the command line only to be passed over. */
+static mixt_status check_settings(const mixt__config *config)
+{
+    if (mixt__config_was_set(config, MIXT_KEY_PRECISION))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "precision: the demo trains in FP32 and in the format of its option --precision (default "
+                          "bf16): use that, or 'mixt train' for one run in a precision of its own");
+    if (mixt__config_was_set(config, MIXT_KEY_OUT))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "out: the demo keeps its two runs in a directory of its own, runs/demo-<number>; "
+                          "'mixt train' takes out");
+    return MIXT_OK;
+}
+
 static mixt_status configure(mixt__config *config, const cli_args *args, const side *s)
 {
     char precision[64];
@@ -30,6 +44,7 @@ static mixt_status configure(mixt__config *config, const cli_args *args, const s
         MIXT_TRY(mixt__config_set(config, settings[i], "demo"));
     for (int i = 0; i < args->setting_count; i++)
         MIXT_TRY(mixt__config_set(config, args->settings[i], "command line"));
+    MIXT_TRY(check_settings(config));
     snprintf(precision, sizeof precision, "precision=%s", s->precision);
     MIXT_TRY(mixt__config_set(config, precision, "demo"));
     return mixt__config_check(config);

@@ -201,6 +201,8 @@ convert into no folder      | convert good.npy none/x.npy --dtype fp16          
 convert to no format        | convert good.npy x.npy --dtype fp17                 | 2 | did you mean fp16?
 convert to bf16 in NPY      | convert good.npy x.npy --dtype bf16                 | 1 | .npy has no format for bf16
 demo of no model            | demo model=xxx                                      | 1 | no model 'xxx'
+demo in a precision         | demo precision=fp16                                 | 1 | precision: the demo trains in FP32 and in the format of its option --precision
+demo into a directory       | demo out=x                                          | 1 | out: the demo keeps its two runs in a directory of its own
 CASES
 )
 
