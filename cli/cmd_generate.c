@@ -284,6 +284,7 @@ static mixt_status write_all(const cli_args *args, const mixt__config *config)
     mixt_generator *g;
     mixt__tokenizer *tokenizer;
     mixt__tokens prompt = {0};
+    MIXT_TRY(cli_refuse_masked(config, cli_word(args, 0)));
     MIXT_TRY(mixt__tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
                                   mixt__config_string(config, MIXT_KEY_DATA_VOCAB), &tokenizer));
     mixt_status status = open_generator(&e, tokenizer, args, &g);

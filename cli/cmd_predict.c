@@ -230,6 +230,7 @@ static mixt_status open_model(predictor *p, const cli_args *args, const mixt__co
     const char *run = cli_word(args, 0);
     char path[CLI_WEIGHTS_PATH];
     MIXT_TRY(cli_weights_path(run, cli_text(args, "checkpoint"), path));
+    MIXT_TRY(cli_refuse_masked(config, run));
     MIXT_TRY(cli_experiment_open(&p->e, config));
     p->info = mixt_data_describe(p->e.train);
     if (p->info->target == MIXT_TARGET_TOKENS || p->info->input_dtype != MIXT_DTYPE_FP32)

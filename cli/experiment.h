@@ -24,6 +24,8 @@ mixt_status cli_experiment_open(cli_experiment *e, const mixt__config *config);
 mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data **data);
 /** Fills `sizes` from the configuration alone: for commands that open a model without its data. */
 mixt_status cli_experiment_sizes(cli_experiment *e);
+/** Fails where the run's model sees all tokens, with what can be done with it: it neither writes nor predicts. */
+mixt_status cli_refuse_masked(const mixt__config *config, const char *run);
 void cli_experiment_close(cli_experiment *e);
 
 #endif

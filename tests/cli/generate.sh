@@ -92,7 +92,13 @@ for _ in $(seq 2000); do printf '\1\2\3\4'; done >raw.bin # as tokens of 16 bits
 refuse 1 'raw/model.safetensors has 2048 tokens, which are no bytes' raw
 "$mixt" train gpt.yaml data.path=gone model=bert out=bert train.steps=1 2>said
 grep -q 'warning: bert sees all tokens .* data.mask' said || fail "BERT trains on the next token without a word"
-refuse 1 'causal' bert
+refuse 1 "bert: bert is a masked language model: .*'mixt eval bert' .*'mixt export bert' .*init=bert'" bert
+"$mixt" predict bert val:0 >out 2>err
+[ $? = 1 ] && grep -q 'bert is a masked language model' err || fail "predict of a masked language model says $(cat err)"
+for command in 'eval bert' 'export bert' 'train gpt.yaml data.path=gone model=bert out=on init=bert train.steps=1'; do
+    # shellcheck disable=SC2086
+    "$mixt" $command >out 2>err || fail "what a masked language model is for: $command: $(cat err)"
+done
 printf 'model: mlp\nnet: {hidden: [8]}\ndata: {limit: 128}\ntrain: {steps: 1}\n' >mlp.yaml
 "$mixt" train mlp.yaml out=mlp -q
 refuse 1 'only language models' mlp
