@@ -281,13 +281,15 @@ mixt_status mixt__config_load(mixt__config *config, const char *path)
     reader r = {.config = config, .path = path};
     char *text = NULL;
     MIXT_TRY(read_file(path, &text, &r.size));
-    r.text = text;
+    size_t mark = r.size >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0; // byte-order mark, as some editors write
+    r.text = text + mark;
+    r.size -= mark;
     mixt_status status = check_nul(&r);
     if (status == MIXT_OK && !yaml_parser_initialize(&r.parser)) {
         status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to read it", path);
     } else if (status == MIXT_OK) {
         yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-        yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, r.size);
+        yaml_parser_set_input_string(&r.parser, (const unsigned char *)r.text, r.size);
         status = read_stream(&r);
         if (r.has_event)
             yaml_event_delete(&r.event);

@@ -46,6 +46,9 @@ for split in train test; do
 done
 "$mixt" train run/config.yaml out=again -q && cmp -s run/model.safetensors again/model.safetensors ||
     fail "config.yaml of a run does not give the same run"
+{ printf '\xef\xbb\xbf'; cat tiny.yaml; } >marked.yaml # as some editors begin a file
+printf '\xef\xbb\xbfdefault: bf16\n' >marked_policy.yaml
+"$mixt" plan marked.yaml precision=marked_policy.yaml >/dev/null 2>err || fail "files with a byte-order mark: $(cat err)"
 if command -v python3 >/dev/null; then
     "$mixt" train tiny.yaml out=json --json | python3 -c '
 import json, sys
