@@ -23,13 +23,13 @@ static int run(const cli_args *args)
         .scale = (float)cli_number(args, "scale"),
         .saturate = cli_flag(args, "saturate"),
     };
-    int64_t before = file_bytes(src);
-    if (mixt__convert_file(src, dst, mixt_dtype_parse(name), &options, cli_flag(args, "overwrite")) != MIXT_OK)
+    int64_t before = file_bytes(src), kept;
+    if (mixt__convert_file(src, dst, mixt_dtype_parse(name), &options, cli_flag(args, "overwrite"), &kept) != MIXT_OK)
         return cli_failed();
     int64_t after = file_bytes(dst);
     if (cli_flag(args, "json")) {
-        json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:I}", "src", src, "dst", dst, "dtype", name, "src_bytes",
-                                (json_int_t)before, "dst_bytes", (json_int_t)after);
+        json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "src", src, "dst", dst, "dtype", name, "src_bytes",
+                                (json_int_t)before, "dst_bytes", (json_int_t)after, "kept", (json_int_t)kept);
         if (!row) {
             fputs("mixt convert: done, but the file names are not UTF-8 and cannot be put into JSON\n", stderr);
             return CLI_FAILED;
@@ -42,6 +42,9 @@ static int run(const cli_args *args)
     char from[32], to[32];
     printf("%s: %s, %s (%s: %s)\n", dst, name, cli_format_bytes(to, (double)after), src,
            cli_format_bytes(from, (double)before));
+    if (kept)
+        printf("kept as they are, for they hold no floating-point numbers: %lld tensor%s\n", (long long)kept,
+               kept == 1 ? "" : "s");
     return CLI_OK;
 }
 
@@ -49,7 +52,8 @@ const cli_command cli_convert = {
     .name = "convert",
     .summary = "convert an array or a weights file between number formats",
     .description =
-        "Reads SRC and writes DST with its floating-point arrays in another format; the kind of file is known from the "
+        "Reads SRC and writes DST with its floating-point arrays in another format (a .safetensors file's other "
+        "tensors stay as they are, and their number is told); the kind of file is known from the "
         "name (.npy, .safetensors), and either kind gives either kind where one array is all there is. Rounding is to "
         "nearest, ties to even; NaN stays NaN and subnormals survive.\n\n"
         "An existing DST is never touched without --overwrite, and is then replaced as a whole or not at all.",
@@ -66,7 +70,7 @@ const cli_command cli_convert = {
             {"seed", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 9007199254740992.0,
              .help = "seed of stochastic rounding"},
             {"scale", .kind = CLI_NUMBER, .metavar = "S", .fallback = "1", .min = 1e-30, .max = 1e30,
-             .help = "stored value = value / S (int8, uint8, fp8)"},
+             .help = "stored value = value / S; only to or from int8, uint8 and fp8"},
             {"saturate", .kind = CLI_FLAG,
              .help = "clamp to the largest finite value instead of overflowing (fp16, fp8)"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace DST if it exists"},

@@ -32,7 +32,7 @@ typedef struct job {
     uint64_t key;
 } job;
 
-static bool has_scale(mixt_dtype dtype)
+bool mixt__dtype_has_scale(mixt_dtype dtype)
 {
     return dtype == MIXT_DTYPE_INT8 || dtype == MIXT_DTYPE_UINT8 || dtype == MIXT_DTYPE_FP8_E4M3 ||
            dtype == MIXT_DTYPE_FP8_E5M2;
@@ -214,8 +214,8 @@ mixt_status mixt_convert(void *dst, mixt_dtype dst_dtype, const void *src, mixt_
              .src_dtype = src_dtype,
              .dst_size = mixt_dtype_size(dst_dtype),
              .src_size = mixt_dtype_size(src_dtype),
-             .src_scale = has_scale(src_dtype) ? scale : 1,
-             .dst_scale = has_scale(dst_dtype) ? scale : 1,
+             .src_scale = mixt__dtype_has_scale(src_dtype) ? scale : 1,
+             .dst_scale = mixt__dtype_has_scale(dst_dtype) ? scale : 1,
              .clamp = o->saturate && can_saturate(dst_dtype) ? (float)mixt__dtype_max(dst_dtype) : INFINITY};
     MIXT_TRY(check_arguments(&j, count, scale));
     j.widen = mixt__widen(src_dtype);

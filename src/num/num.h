@@ -24,6 +24,8 @@ double mixt__dtype_roundoff(mixt_dtype dtype);
 /** Largest finite value and smallest positive subnormal. */
 double mixt__dtype_max(mixt_dtype dtype);
 double mixt__dtype_min_subnormal(mixt_dtype dtype);
+/** Whether mixt_convert scales values of this format (INT8, UINT8, FP8). */
+bool mixt__dtype_has_scale(mixt_dtype dtype);
 
 static inline uint32_t mixt__fp32_bits(float value)
 {

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "num/num.h"
 #include "store/file.h"
 #include "store/npy.h"
 #include "store/safetensors.h"
@@ -14,7 +15,7 @@ typedef struct conversion {
     mixt__safetensors *weights; // one of the two is open
     mixt__npy array;
     const mixt__file_tensor *sources;
-    int64_t count;
+    int64_t count, kept;        // kept: of them as they are
     mixt__file_tensor *results; // without data
     mixt_dtype dtype;
     mixt_convert_options options;
@@ -67,8 +68,10 @@ static mixt_status describe_results(conversion *c)
         mixt__file_tensor *result = &c->results[i];
         *result = *source;
         result->data = NULL;
-        if (c->weights && !mixt_dtype_is_float(source->dtype))
+        if (c->weights && !mixt_dtype_is_float(source->dtype)) {
+            c->kept++;
             continue;
+        }
         result->dtype = c->dtype;
         int64_t count = mixt__file_tensor_count(c->dtype, source->rank, source->dims);
         if (count < 0)
@@ -81,6 +84,18 @@ static mixt_status describe_results(conversion *c)
     if (!c->buffer)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a converted tensor of %zu bytes", c->src, largest);
     return MIXT_OK;
+}
+
+/** A scale that no tensor would be multiplied or divided by was meant for something else. */
+static mixt_status check_scale(const conversion *c)
+{
+    bool used = c->options.scale == 0 || c->options.scale == 1 || mixt__dtype_has_scale(c->dtype);
+    for (int64_t i = 0; i < c->count && !used; i++)
+        used = c->results[i].dtype != c->sources[i].dtype && mixt__dtype_has_scale(c->sources[i].dtype);
+    return used ? MIXT_OK
+                : mixt__fail(MIXT_ERROR_ARGUMENT,
+                             "%s: a scale of %g means nothing in a conversion to %s: only int8, uint8 and fp8 have one",
+                             c->src, (double)c->options.scale, mixt_dtype_name(c->dtype));
 }
 
 static mixt_status fetch_converted(void *argument, int64_t index, const void **data)
@@ -113,7 +128,7 @@ static mixt_status write_result(conversion *c, const char *dst, bool overwrite)
 }
 
 mixt_status mixt__convert_file(const char *src, const char *dst, mixt_dtype dtype, const mixt_convert_options *options,
-                               bool overwrite)
+                               bool overwrite, int64_t *kept)
 {
     conversion c = {.src = src, .dtype = dtype};
     if (options)
@@ -123,7 +138,10 @@ mixt_status mixt__convert_file(const char *src, const char *dst, mixt_dtype dtyp
     MIXT_TRY(check_paths(src, dst, dtype, overwrite));
     MIXT_TRY_CLEANUP(open_source(&c));
     MIXT_TRY_CLEANUP(describe_results(&c));
+    MIXT_TRY_CLEANUP(check_scale(&c));
     status = write_result(&c, dst, overwrite);
+    if (kept)
+        *kept = c.kept;
 cleanup:
     mixt__free(c.buffer);
     mixt__free(c.results);

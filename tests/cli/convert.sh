@@ -39,6 +39,18 @@ refused 1 'y.npy' "$work/x.npy" "$work/y.npy" --dtype fp32
 "$mixt" convert "$work/x.npy" "$work/y.npy" --dtype fp32 --overwrite >/dev/null || fail "--overwrite: status $?"
 cmp -s "$work/x.npy" "$work/y.npy" || fail "--overwrite did not write"
 
+# A scale counts in both directions.
+"$mixt" convert "$work/x.npy" "$work/i.npy" -d int8 --scale 0.5 --saturate >/dev/null || fail "to int8: status $?"
+"$mixt" convert "$work/i.npy" "$work/f.npy" -d fp32 --scale 0.5 >/dev/null || fail "from int8: status $?"
+[ "$(payload "$work/f.npy" | head -c 16)" = 0000803f000000c0 ] || fail "through int8 and back: $(payload "$work/f.npy")"
+
+# Weights with integers among them: those stay, and that is said.
+head='{"n":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},"w":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}   '
+{ printf "\\x$(printf %02x ${#head})\0\0\0\0\0\0\0%s" "$head"; printf '\7\0\0\0\0\0\0\0\0\0\x80\x3f\0\0\0\xc0'; } >"$work/w.safetensors"
+"$mixt" convert "$work/w.safetensors" "$work/h.safetensors" -d fp16 >"$work/out" || fail "weights: status $?"
+grep -q 'no floating-point numbers: 1 tensor$' "$work/out" || fail "says of kept integers: $(cat "$work/out")"
+"$mixt" convert "$work/w.safetensors" "$work/h.safetensors" -d fp16 --overwrite --json | grep -q '"kept": 1}' || fail "JSON of kept integers"
+
 head -c 100 "$work/x.npy" >"$work/short.npy"
 head -c 140 "$work/x.npy" >"$work/cut.npy"
 printf 'hello' >"$work/text.npy"
@@ -53,6 +65,7 @@ refused 2 'missing option --dtype' "$work/x.npy" "$work/o.npy"
 refused 2 'missing argument DST' "$work/x.npy" --dtype fp16
 refused 2 'must be from 0' "$work/x.npy" "$work/o.npy" --dtype fp16 --seed -1
 refused 2 'expected a number' "$work/x.npy" "$work/o.npy" --dtype int8 --scale big
+refused 1 'a scale of 2 means nothing in a conversion to fp32' "$work/x.npy" "$work/o.npy" --dtype fp32 --scale 2
 [ -e "$work/o.npy" ] && fail "a refused conversion left a file"
 [ -n "$(find "$work" -name '*o.npy?*' -o -name '*partial*' -o -name '*.tmp*')" ] && fail "a refused conversion left a part"
 

@@ -27,7 +27,7 @@ static void convert(const char *path)
 {
     const char *half = fuzz_path("half.npy");
     mixt__npy file;
-    if (!fuzz_taken(mixt__convert_file(path, half, MIXT_DTYPE_FP16, NULL, true)))
+    if (!fuzz_taken(mixt__convert_file(path, half, MIXT_DTYPE_FP16, NULL, true, NULL)))
         return;
     fuzz_require(mixt__npy_open(half, &file) == MIXT_OK);
     mixt__npy_close(&file);
