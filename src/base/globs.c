@@ -90,13 +90,13 @@ const mixt__glob *mixt__globs_find(mixt__globs *globs, const char *name)
     return found;
 }
 
-mixt_status mixt__globs_check(const mixt__globs *globs, const char *what)
+mixt_status mixt__globs_check(const mixt__globs *globs, const char *what, const char *those)
 {
     for (int64_t i = 0; i < globs->count; i++)
         if (!globs->items[i].used)
             return mixt__fail(MIXT_ERROR_CONFIG,
-                              "%s: '%s' matches no parameter of this model; its names are those of model.safetensors",
-                              what, globs->items[i].pattern);
+                              "%s: '%s' matches no parameter %sof this model; its names are those of model.safetensors",
+                              what, globs->items[i].pattern, those);
     return MIXT_OK;
 }
 

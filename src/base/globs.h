@@ -25,8 +25,9 @@ typedef struct mixt__globs {
 mixt_status mixt__globs_parse(mixt__globs *globs, const char *list, bool values, const char *what);
 /** The last glob that matches; NULL: none. Marks every one that matches as used. */
 const mixt__glob *mixt__globs_find(mixt__globs *globs, const char *name);
-/** Fails with the first glob that has matched nothing. */
-mixt_status mixt__globs_check(const mixt__globs *globs, const char *what);
+/** Fails with the first glob that has matched nothing.
+ *  @param those what the names had in common that were looked up, as in "with weight decay "; "" for all */
+mixt_status mixt__globs_check(const mixt__globs *globs, const char *what, const char *those);
 void mixt__globs_free(mixt__globs *globs);
 
 #endif

@@ -113,8 +113,12 @@ static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, co
 /** Looks up every entry of the plan. A tensor made of several is taken whole or not at all. */
 static mixt_status match_entries(mixt__weights *w, mixt__globs *skip, mixt__globs *head)
 {
-    for (int64_t i = 0; i < w->plan.here_count; i++)
+    for (int64_t i = 0; i < w->plan.here_count; i++) {
         w->taken[i] = !mixt__globs_find(skip, w->plan.here[i].name);
+        (void)mixt__globs_find(head, w->plan.here[i].name); // also where nothing needs drawing, it names a layer
+    }
+    MIXT_TRY(mixt__globs_check(skip, "init_skip", ""));
+    MIXT_TRY(mixt__globs_check(head, "init_new_head", ""));
     for (int64_t i = 0; i < w->plan.count; i++) {
         mixt__name_entry *e = &w->plan.entries[i];
         const char *here = w->plan.here[e->here].name;
@@ -135,7 +139,7 @@ static mixt_status match_entries(mixt__weights *w, mixt__globs *skip, mixt__glob
         if (!w->taken[i])
             list_add(w->skipped, sizeof w->skipped, w->plan.here[i].name);
     }
-    return mixt__globs_check(skip, "init_skip");
+    return MIXT_OK;
 }
 
 /** A head with weights of its own, where the model here uses the embedding, would be lost without a word. */

@@ -33,7 +33,7 @@ static mixt_status freeze(mixt__graph *graph, mixt__globs *globs)
         p->frozen = mixt__globs_find(globs, p->name) != NULL;
         left += p->trainable && !p->frozen;
     }
-    MIXT_TRY(mixt__globs_check(globs, "train.freeze"));
+    MIXT_TRY(mixt__globs_check(globs, "train.freeze", ""));
     if (!left)
         return mixt__fail(MIXT_ERROR_CONFIG, "train.freeze leaves no parameter to train");
     return freeze_statistics(graph);
@@ -58,16 +58,17 @@ mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, cons
     for (int64_t s = 0; status == MIXT_OK && s < params->segment_count; s++) {
         mixt__segment *segment = &params->segments[s];
         const mixt__param *p = &params->table[segment->param];
-        const mixt__glob *rate = mixt__globs_find(&rates, p->name), *decay = mixt__globs_find(&decays, p->name);
+        const mixt__glob *rate = mixt__globs_find(&rates, p->name);
+        const mixt__glob *decay = p->decay ? mixt__globs_find(&decays, p->name) : NULL;
         if (rate)
             segment->lr_scale = (float)rate->value;
-        if (decay && p->decay)
+        if (decay)
             segment->weight_decay = (float)decay->value;
     }
     if (status == MIXT_OK)
-        status = mixt__globs_check(&rates, "train.lr_groups");
+        status = mixt__globs_check(&rates, "train.lr_groups", "");
     if (status == MIXT_OK)
-        status = mixt__globs_check(&decays, "train.decay_groups");
+        status = mixt__globs_check(&decays, "train.decay_groups", "with weight decay ");
     mixt__globs_free(&rates);
     mixt__globs_free(&decays);
     return status;

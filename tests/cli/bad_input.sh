@@ -95,6 +95,8 @@ number beyond FP32          | train tiny.yaml out=x train.lr=1e300              
 number below FP32           | train tiny.yaml out=x train.eps=1e-300              | 2 | train.eps: 1e-300 is too small
 factor beyond FP32          | train tiny.yaml out=x train.lr_groups=fc.*=1e300    | 1 | train.lr_groups: '1e300' of 'fc.*' is too large
 decay beyond FP32           | train tiny.yaml out=x train.decay_groups=fc.*=1e39  | 1 | train.decay_groups: '1e39' of 'fc.*' is too large
+decay of what has none       | train tiny.yaml out=x train.decay_groups=*.bias=0.1   | 1 | train.decay_groups: '*.bias' matches no parameter with weight decay
+new head of no layer        | train tiny.yaml out=x init=run init_new_head=zz     | 1 | init_new_head: 'zz' matches no parameter of this model
 unknown choice              | train tiny.yaml out=x train.optimizer=adan          | 2 | did you mean adam?
 batch of none               | train tiny.yaml out=x train.batch=0                 | 2 | train.batch: 0 is out of range
 too many threads            | train tiny.yaml out=x threads=5000                  | 2 | threads: 5000 is out of range

@@ -194,7 +194,7 @@ static void decay_by_group(void **state)
     static result none;
     train(&(mixt_trainer_options){.lr = 0.25f, .weight_decay = 0.5f}, 1, &base);
     train(&(mixt_trainer_options){.lr = 0.25f}, 1, &none);
-    train(&(mixt_trainer_options){.lr = 0.25f, .decay_groups = "fc1=0.5, norm=0.5"}, 1, &got);
+    train(&(mixt_trainer_options){.lr = 0.25f, .decay_groups = "fc1=0.5"}, 1, &got);
     for (int64_t i = 0; i < got.count; i++) {
         bool decays = !strcmp(got.info[i].name, "fc1.weight");
         assert_true(same(&got, decays ? &base : &none, i));
@@ -215,6 +215,7 @@ static void bad_lists(void **state)
         {{.lr_groups = "conv1=fast"}, "'fast' of 'conv1' is not a number"},
         {{.lr_groups = "conv9=1"}, "train.lr_groups: 'conv9' matches no parameter"},
         {{.decay_groups = "fc1=0.1, fc7=0.1"}, "train.decay_groups: 'fc7' matches no parameter"},
+        {{.decay_groups = "fc1=0.1, norm=0.1"}, "train.decay_groups: 'norm' matches no parameter with weight decay"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mixt_trainer *t = open_trainer(&cases[i].options);

@@ -276,6 +276,8 @@ static void new_heads(void **state)
     mixt__weights_close(w);
     assert_int_not_equal(open_weights(file, "resnet", m, "fc.*, layer9.*", NULL, &w), MIXT_OK);
     assert_non_null(strstr(mixt_error_text(), "layer9.*"));
+    assert_int_not_equal(open_weights(file, "resnet", m, NULL, "fc, zz", &w), MIXT_OK);
+    assert_non_null(strstr(mixt_error_text(), "init_new_head: 'zz' matches no parameter"));
 }
 
 /* ---- bad files ---- */
@@ -383,9 +385,9 @@ static void globs(void **state)
     assert_float_equal(mixt__globs_find(&g, "h.1.ln1.bias")->value, 0.5, 0);
     assert_float_equal(mixt__globs_find(&g, "h.0.ln1.bias")->value, 2, 0);
     assert_null(mixt__globs_find(&g, "wpe.weight"));
-    assert_int_not_equal(mixt__globs_check(&g, "x"), MIXT_OK);
+    assert_int_not_equal(mixt__globs_check(&g, "x", ""), MIXT_OK);
     assert_float_equal(mixt__globs_find(&g, "wte.weight")->value, 0, 0);
-    assert_int_equal(mixt__globs_check(&g, "x"), MIXT_OK);
+    assert_int_equal(mixt__globs_check(&g, "x", ""), MIXT_OK);
     mixt__globs_free(&g);
     assert_int_equal(mixt__globs_parse(&g, "", true, "x"), MIXT_OK);
     static const char *const bad[] = {"a", "a=", "a=-1", "a=1e", "a=nan", "=1", "a=1,=2", "a=1, b"};
