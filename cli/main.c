@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "base/isa.h"
+#include "base/log.h"
 #include "base/words.h"
 
 #include <errno.h>
@@ -23,6 +24,21 @@ static int unknown_command(const char *name)
                      guess ? " (did you mean " : "", guess ? guess : "", guess ? "?)" : "");
 }
 
+static int check_log(const cli_command *command)
+{
+    for (const char *text = mixt__env_get(MIXT_ENV_LOG); *text;) {
+        char word[64], hint[96], list[128];
+        size_t length = strcspn(text, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), text);
+        if (mixt__choice_find(mixt__log_choices, word) < 0)
+            return cli_usage(command, "MIXT_LOG: no category '%s'%s: it takes %s, separated by commas", word,
+                             mixt__choice_hint(mixt__log_choices, word, hint, sizeof hint),
+                             mixt__choice_list(mixt__log_choices, list, sizeof list));
+        text += length + (text[length] == ',');
+    }
+    return CLI_OK;
+}
+
 /** Values of the environment that the library passes over: a wrong one would change figures in silence. */
 static int check_environment(const cli_command *command)
 {
@@ -31,6 +47,8 @@ static int check_environment(const cli_command *command)
     long count = strtol(threads, &end, 10);
     if (*threads && (end == threads || *end || count < 0 || count > 1024))
         return cli_usage(command, "MIXT_THREADS: expected an integer from 0 to 1024, found '%s'", threads);
+    if (check_log(command) != CLI_OK)
+        return CLI_USAGE;
     mixt__nearest nearest = {.wanted = isa};
     for (int i = 0; i < MIXT_ISA_COUNT; i++) {
         if (!*isa || !strcmp(isa, mixt__isa_name((mixt__isa)i)))

@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/threads.h"
+#include "runtime/candidates.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ mixt_context *mixt_open_with(const mixt_context_options *options)
         mixt__fail(MIXT_ERROR_ARGUMENT, "threads %d: must be 0 (all cores) or more", options->threads);
         return NULL;
     }
-    if (mixt__device_open(options->device, &backend) != MIXT_OK)
+    if (mixt__device_open(options->device, &backend) != MIXT_OK || mixt__candidates_check(backend) != MIXT_OK)
         return NULL;
     mixt_context *context = mixt__alloc(sizeof *context);
     if (!context) {

@@ -2,32 +2,25 @@
 #include "base/log.h"
 
 #include "base/env.h"
+#include "base/words.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    int mask;
-} categories[] = {
-    {"error", MIXT_LOG_ERROR},
-    {"plan", MIXT_LOG_PLAN},
-    {"dispatch", MIXT_LOG_DISPATCH},
-    {"memory", MIXT_LOG_MEMORY},
-    {"data", MIXT_LOG_DATA},
-    {"train", MIXT_LOG_TRAIN},
-    {"all", ~0},
-};
+const char mixt__log_choices[] = "error|plan|dispatch|memory|data|train|all";
 
+/** What is no category is passed over: the command refuses it, a library has nowhere to say so. */
 static int parse_mask(const char *text)
 {
-    int mask = 0;
+    int mask = 0, all = mixt__choice_find(mixt__log_choices, "all");
     while (*text) {
+        char word[16];
         size_t length = strcspn(text, ",");
-        for (size_t i = 0; i < sizeof categories / sizeof categories[0]; i++)
-            if (strlen(categories[i].name) == length && !strncmp(text, categories[i].name, length))
-                mask |= categories[i].mask;
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), text);
+        int position = mixt__choice_find(mixt__log_choices, word);
+        if (position >= 0)
+            mask |= position == all ? ~0 : 1 << position;
         text += length + (text[length] == ',');
     }
     return mask;

@@ -17,6 +17,9 @@ typedef enum mixt__log_category {
             mixt__log_write(#category, __VA_ARGS__);                                                                   \
     } while (0)
 
+/** The categories as MIXT_LOG names them, in the order of their bits, then "all"; as base/words.h has choices. */
+extern const char mixt__log_choices[];
+
 int mixt__log_mask(void);
 void mixt__log_write(const char *category, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

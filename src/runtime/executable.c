@@ -1,31 +1,11 @@
 /* Choosing candidates, laying out memory, running the list. */
 #include "runtime/executable.h"
 
-#include "base/env.h"
 #include "base/log.h"
 #include "base/threads.h"
+#include "runtime/candidates.h"
 
 #include <string.h>
-
-/** The candidate that MIXT_CANDIDATE forces for an op ("matmul=plain,attention=plain"); NULL: none. */
-static const char *forced_candidate(const char *op, char *name, size_t size)
-{
-    const char *text = mixt__env_get(MIXT_ENV_CANDIDATE);
-    size_t op_length = strlen(op);
-    while (*text) {
-        size_t length = strcspn(text, ",");
-        if (length > op_length + 1 && !strncmp(text, op, op_length) && text[op_length] == '=') {
-            size_t n = length - op_length - 1;
-            if (n >= size)
-                n = size - 1;
-            memcpy(name, text + op_length + 1, n);
-            name[n] = '\0';
-            return name;
-        }
-        text += length + (text[length] == ',');
-    }
-    return NULL;
-}
 
 static void refuse(mixt__choice *choice, const char *kernel, const char *reason)
 {
@@ -39,7 +19,7 @@ static mixt_status choose(const mixt__backend *backend, const mixt__call *call, 
 {
     const mixt__kernel *const *list = backend->kernels(call->op);
     char buffer[64];
-    const char *forced = forced_candidate(call->op->name, buffer, sizeof buffer);
+    const char *forced = mixt__candidate_forced(call->op->name, buffer, sizeof buffer);
     for (; list && *list; list++) {
         const char *reason = "does not support this call";
         if (forced && strcmp((*list)->name, forced))

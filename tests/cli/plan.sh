@@ -51,7 +51,9 @@ done
 # --explain says why a better kernel was refused, and obeys a forced one.
 MIXT_CANDIDATE=matmul=plain "$mixt" plan any.yaml $common $mlp --explain | grep -Eq 'matmul +plain .*MIXT_CANDIDATE forces another' ||
     fail "--explain does not say why a kernel was refused"
-MIXT_CANDIDATE=matmul=none "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q 'no kernel of cpu can run matmul' || fail "a forced kernel that is not there"
+MIXT_CANDIDATE=matmul=none "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDIDATE: cpu has no candidate 'none' for matmul, only .*plain" || fail "a forced kernel that is not there"
+MIXT_CANDIDATE=pool=plain,matmull=plain "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDIDATE: cpu has no op 'matmull'" || fail "a kernel forced for no op"
+MIXT_CANDIDATE=foo "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDIDATE: 'foo' is no op=candidate pair" || fail "a kernel forced for nothing"
 
 # --profile runs the step; --device wins over the configuration.
 "$mixt" plan any.yaml $common $mlp --profile >text 2>err || { fail "plan --profile: status $?"; cat err; }
