@@ -1,8 +1,9 @@
 /* CSV: one sample a line, the last column is the target, or the one that the option 'labels' gives by name or number.
  *
- * The separator comes from the first line (; tab , or space, in this order). The first line is a header when a field
- * of it is no number; scikit-learn's "rows,features,class names" is understood and its counts are checked. Blank
- * lines and lines that begin with # are skipped. A missing or non-finite value is an error: mixt does not guess data.
+ * The separator comes from the first line (; tab , or space, in this order). The first line is a header when fewer than
+ * half of its fields are numbers: one bad field does not make it one, for a sample would be lost. scikit-learn's
+ * "rows,features,class names" is understood and its counts are checked. Blank lines and lines that begin with # are
+ * skipped. A missing or non-finite value is an error: mixt does not guess data.
  */
 #include "data/data.h"
 
@@ -153,7 +154,7 @@ static bool is_header(csv_reader *reader, csv_field line)
         reader->stated_classes = words;
         reader->columns = (int64_t)counts[1] + 1;
     }
-    return words > 0;
+    return reader->stated_rows || 2 * words > fields;
 }
 
 /** Columns of the first line after a header, which may name fewer or more; they tell if stated counts were meant. */
@@ -168,12 +169,13 @@ static void count_columns(csv_reader *reader, csv_field line)
     reader->columns = columns;
 }
 
-static mixt_status bad_field(const csv_reader *reader, int64_t column, const csv_field *field, double value)
+static mixt_status bad_field(const csv_reader *reader, int64_t column, const csv_field *field, double value, bool first)
 {
     int shown = (int)(field->length < SHOWN ? field->length : SHOWN);
     const char *wrong = field->length == 0 ? "is missing" : isfinite(value) ? "is not a number" : "is not finite";
-    return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' %s; every field must be a finite number",
-                      reader->path, (long long)reader->line, (long long)column, shown, field->text, wrong);
+    return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' %s; every field must be a finite number%s",
+                      reader->path, (long long)reader->line, (long long)column, shown, field->text, wrong,
+                      first ? " (in a header line, most are words)" : "");
 }
 
 static mixt_status read_row(csv_reader *reader, csv_field line, csv_rows *rows)
@@ -186,7 +188,7 @@ static mixt_status read_row(csv_reader *reader, csv_field line, csv_rows *rows)
         if (!number)
             value = 0;
         if (!number || !isfinite((float)value))
-            return bad_field(reader, column + 1, &field, number ? INFINITY : 0);
+            return bad_field(reader, column + 1, &field, number ? INFINITY : 0, !rows->count && !reader->header.text);
         if (!mixt__grow((void **)&rows->values, &rows->value_capacity, rows->value_count, sizeof(float)))
             return mixt__fail(MIXT_ERROR_MEMORY, "%s: line %lld: no memory", reader->path, (long long)reader->line);
         rows->values[rows->value_count++] = (float)value;

@@ -52,6 +52,7 @@ csv nan.csv 'nan,1,2,3,1'
 csv narrow.csv '1,2,3,1'
 csv word.csv '1,2,three,4,1'
 csv huge.csv '1e39,1,2,3,1'
+{ echo '1.5,oops,0,4,1'; sed 1d good.csv; } >first.csv
 csv fraction.csv '1,1,2,3,1.5'
 head -c 3000 /dev/urandom >noise.csv
 npy good.npy 1024 '\0\0\200\77'
@@ -156,6 +157,7 @@ gzip cut off                | train tiny.yaml out=x data.kind=idx data.path=gz  
 CSV with NaN                | train tiny.yaml out=x data.kind=csv data.path=nan.csv | 1 | nan.csv: line 32, column 1: 'nan' is not finite
 CSV beyond FP32             | train tiny.yaml out=x data.kind=csv data.path=huge.csv | 1 | huge.csv: line 32, column 1: '1e39' is not finite
 CSV with a word             | train tiny.yaml out=x data.kind=csv data.path=word.csv | 1 | word.csv: line 32, column 3: 'three' is not a number
+CSV with a bad first row     | train tiny.yaml out=x data.kind=csv data.path=first.csv | 1 | first.csv: line 1, column 2: 'oops' is not a number
 CSV with a short row        | train tiny.yaml out=x data.kind=csv data.path=narrow.csv | 1 | narrow.csv: line 32: 4 columns, expected 5
 CSV of noise                | train tiny.yaml out=x data.kind=csv data.path=noise.csv | 1 | noise.csv: line
 CSV without that column     | train tiny.yaml out=x data.kind=csv data.path=good.csv data.labels=none | 1 | no column 'none'
