@@ -142,6 +142,10 @@ static mixt_status decode(const cli_args *args, const mixt__tokenizer *t)
 
 static mixt_status check_names(const cli_args *args)
 {
+    if (cli_given(args, "out") && mixt__same_file(cli_word(args, 0), cli_text(args, "out")))
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: is the file to read itself, which would be gone: choose another with --out",
+                          cli_text(args, "out"));
     if (!cli_flag(args, "json"))
         return MIXT_OK;
     MIXT_TRY(cli_json_name(cli_word(args, 0)));

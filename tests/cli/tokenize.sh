@@ -45,6 +45,11 @@ refused 1 'exists already' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode -
 (ulimit -f 1; refused 1 'full.txt: the text cannot be written: File too large' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out full.txt; exit $failures) ||
     failures=$((failures + 1))
 [ "$(echo full*)" = 'full*' ] || fail "a text without room was left: $(echo full*)"
+ln -s t.txt same.txt
+refused 1 't.txt: is the file to read itself' tokenize t.txt --out ./t.txt --overwrite
+refused 1 'same.txt: is the file to read itself' tokenize t.txt --out same.txt --overwrite
+refused 1 't.tokens: is the file to read itself' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.tokens --overwrite
+[ "$(cksum <t.tokens)" = "$before" ] && cmp -s t.txt back.txt && [ -L same.txt ] || fail "a source was replaced"
 mkfifo pipe && ln -s pipe link
 refused 1 'pipe: is not a regular file' tokenize ab.txt --out pipe --overwrite
 refused 1 'link: is not a regular file' tokenize ab.txt --out link --overwrite
