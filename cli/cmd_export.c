@@ -19,9 +19,14 @@ static mixt_status real_vocab(const cli_args *args, const mixt__config *config, 
 {
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
+    bool padded = entry->names && entry->uses & MIXT_USES_VOCAB;
+    if (cli_int(args, "vocab") && !padded)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "--vocab is for gpt and bert_mlm, whose padding is left out: of %s, every row is written",
+                          entry->name);
     int64_t chosen = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
     *vocab = cli_int(args, "vocab") ? cli_int(args, "vocab") : chosen;
-    if (*vocab || !(entry->uses & MIXT_USES_VOCAB))
+    if (*vocab || !padded)
         return MIXT_OK;
     cli_experiment e;
     mixt_status status = cli_experiment_open(&e, config);
@@ -120,7 +125,7 @@ const cli_command cli_export = {
             {"dtype", 'd', CLI_CHOICE, "D", "fp32|fp16|bf16", "fp32", .help = "number format of the weights"},
             {"out", 'o', CLI_TEXT, "DIR", .help = "folder to write to; made if it is not there"},
             {"vocab", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 16777216,
-             .help = "tokens that are real; 0: as the data says"},
+             .help = "tokens of gpt or bert_mlm that are real, the rest is padding; 0: as the data says"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace files that exist"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },

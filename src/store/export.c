@@ -58,11 +58,23 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
 
 /* ---- tensors ---- */
 
+/** More tokens than the table has rows cannot be real. */
+static mixt_status check_vocab(const exporter *x)
+{
+    mixt__name_facts facts = {0};
+    mixt__name_facts_read(&facts, x->file->tensors, x->file->count);
+    if (!facts.vocab || x->request->vocab <= facts.vocab)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: its table has %lld tokens: %lld of them cannot be real",
+                      x->request->source, (long long)facts.vocab, (long long)x->request->vocab);
+}
+
 static mixt_status prepare(exporter *x)
 {
     const mixt__export_request *r = x->request;
     int64_t most = 1;
     MIXT_TRY(mixt__safetensors_open_weights(r->source, &x->file));
+    MIXT_TRY(check_vocab(x));
     MIXT_TRY(mixt__name_plan_make(&x->plan, r->names, x->file->tensors, x->file->count, r->vocab));
     x->there = mixt__alloc((size_t)(x->plan.count + 1) * sizeof *x->there);
     for (int64_t i = 0; i < x->file->count; i++) {

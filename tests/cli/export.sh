@@ -64,6 +64,11 @@ same_weights resnet resnet-back || fail "resnet: weights changed on the way out 
 grep -q '"dtype": "bfloat16"' half/config.json || fail "bf16: config.json"
 train gpt.yaml gpt-half init=half $still
 
+# ---- tokens that are real ----
+"$mixt" export gpt --vocab 200 --out fewer >out && grep -q '"vocab_size": 200' fewer/config.json || fail "export --vocab 200: $(cat out)"
+refused "its table has 256 tokens: 1000 of them cannot be real" "$mixt" export gpt --vocab 1000 --out more
+[ -e more ] && fail "a refused export left its folder"
+
 # ---- nothing is overwritten, nothing is loaded by halves ----
 refused "exists already" "$mixt" export gpt
 "$mixt" export gpt --overwrite >out || fail "export --overwrite"
@@ -105,6 +110,7 @@ printf 'model: mlp\ndevice: cpu\nnet: {hidden: [4]}\ndata: {kind: digits, limit:
 train mlp.yaml mlp
 "$mixt" export mlp >out 2>err || fail "export mlp"
 grep -q "keep mixt's names" err || fail "export mlp says nothing of its names"
+refused "of mlp, every row is written" "$mixt" export mlp --vocab 5 --out counted
 train mlp.yaml mlp-back init=mlp/export train.lr=0 train.weight_decay=0
 same_weights mlp mlp-back || fail "mlp: weights changed on the way out and back"
 
