@@ -7,10 +7,20 @@ trap 'rm -rf "$prefix"' EXIT
 cmake --install "$build" --prefix "$prefix" >"$prefix/log"
 pc=$(find "$prefix" -name mixt.pc)
 lib=$(dirname "$(dirname "$pc")")
-flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=prefix="$prefix" --cflags --libs mixt)
+export PKG_CONFIG_PATH=$(dirname "$pc")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs mixt)
+inside=$(pkg-config --define-variable=prefix="$prefix" --static --cflags --libs mixt | sed s/-lmixt/-l:libmixt.a/)
 # shellcheck disable=SC2086
 cc -std=c11 -O1 -Wall -Werror examples/perceptron.c -o "$prefix/perceptron" $flags -lm
 LD_LIBRARY_PATH=$lib "$prefix/perceptron"
+for example in examples/*.c; do # README's line
+    # shellcheck disable=SC2086
+    cc "$example" -o "$prefix/example" $flags -lm
+done
+# shellcheck disable=SC2086
+cc examples/fp16_matmul.c -o "$prefix/inside" $inside # the static library brings what it needs
+if ldd "$prefix/inside" | grep libmixt; then echo "linked with the shared library"; exit 1; fi
+"$prefix/inside"
 printf '#include <mixt/mixt.h>\nint main(void) { return mixt_dtype_size(MIXT_DTYPE_BF16) == 2 ? 0 : 1; }\n' >"$prefix/user.c"
 # shellcheck disable=SC2086
 cc "$prefix/user.c" -o "$prefix/user" $flags && LD_LIBRARY_PATH=$lib "$prefix/user"
