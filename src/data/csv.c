@@ -1,9 +1,10 @@
 /* CSV: one sample a line, the last column is the target, or the one that the option 'labels' gives by name or number.
  *
  * The separator comes from the first line (; tab , or space, in this order). The first line is a header when fewer than
- * half of its fields are numbers: one bad field does not make it one, for a sample would be lost. scikit-learn's
- * "rows,features,class names" is understood and its counts are checked. Blank lines and lines that begin with # are
- * skipped. A missing or non-finite value is an error: mixt does not guess data.
+ * half of its fields are numbers, or those are the numbers of columns ("0,1,2,class"): one bad field does not make it
+ * one, for a sample would be lost. scikit-learn's "rows,features,class names" is understood and its counts are checked.
+ * Blank lines and lines that begin with # are skipped. A missing or non-finite value is an error: mixt does not guess
+ * data.
  */
 #include "data/data.h"
 
@@ -137,11 +138,15 @@ static bool is_header(csv_reader *reader, csv_field line)
 {
     csv_field field;
     double value, counts[2] = {0, 0};
+    double first = NAN; // the number that the first column would have, were the numbers those of columns
     int64_t fields = 0, words = 0;
+    bool numbered = true;
     while (next_field(reader, &line, &field)) {
         if (parse_number(reader, &field, &value)) {
             if (fields < 2)
                 counts[fields] = value;
+            numbered = numbered && !(value - (double)fields != first && !isnan(first));
+            first = value - (double)fields;
         } else {
             words++;
         }
@@ -154,7 +159,7 @@ static bool is_header(csv_reader *reader, csv_field line)
         reader->stated_classes = words;
         reader->columns = (int64_t)counts[1] + 1;
     }
-    return reader->stated_rows || 2 * words > fields;
+    return reader->stated_rows || 2 * words > fields || (numbered && words > 0);
 }
 
 /** Columns of the first line after a header, which may name fewer or more; they tell if stated counts were meant. */
