@@ -19,7 +19,7 @@ mixt_status mixt__text_to_tokens(const mixt__tokenizer *tokenizer, const char *t
 
 /** The tokens of a text: the file made before where it still fits, else tokenised now. The file goes to the folder
  *  MIXT_CACHE, $XDG_CACHE_HOME/mixt or ~/.cache/mixt; beside the text where there is none or it cannot be written,
- * unless another file has its name there. */
+ *  unless another file has its name there. */
 mixt_status mixt__token_cache_open(const mixt__tokenizer *tokenizer, const char *text, bool trusted,
                                    mixt__data_progress *progress, void *user, mixt__token_file *file);
 

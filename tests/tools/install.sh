@@ -7,7 +7,8 @@ trap 'rm -rf "$prefix"' EXIT
 cmake --install "$build" --prefix "$prefix" >"$prefix/log"
 pc=$(find "$prefix" -name mixt.pc)
 lib=$(dirname "$(dirname "$pc")")
-export PKG_CONFIG_PATH=$(dirname "$pc")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+PKG_CONFIG_PATH=$(dirname "$pc")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+export PKG_CONFIG_PATH
 flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs mixt)
 inside=$(pkg-config --define-variable=prefix="$prefix" --static --cflags --libs mixt | sed s/-lmixt/-l:libmixt.a/)
 # shellcheck disable=SC2086
