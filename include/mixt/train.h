@@ -29,7 +29,8 @@ mixt_context *mixt_open_with(const mixt_context_options *options);
 #define mixt_open(...) mixt_open_with(&(mixt_context_options){__VA_ARGS__})
 /** Frees the context and everything made from it. NULL is allowed. */
 void mixt_close(mixt_context *context);
-/** The first failure of anything made from this context; "" when all went well. */
+/** The first failure of anything made from this context; "" when all went well. Left out: reading a data set yourself
+ *  (mixt_data_batch, _read, _next), which several threads may do at once; mixt_error_text tells each its own. */
 const char *mixt_error(const mixt_context *context);
 
 /** A data set that the context closes; NULL on failure. See mixt_data_open_with for spec and options. */

@@ -3,16 +3,15 @@
 
 #include "train/checkpoint.h"
 
-static mixt_status need(const mixt_trainer *t, const char *folder)
+static mixt_status check_name(const char *folder)
 {
-    if (!t)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "no trainer: making it failed, see mixt_error(context)");
     return folder && *folder ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no name of a checkpoint folder");
 }
 
 static mixt_status save(mixt__trainer *t, const char *folder)
 {
     mixt__snapshot snapshot;
+    MIXT_TRY(check_name(folder));
     MIXT_TRY(mixt__snapshot_open(&snapshot, t, true));
     mixt_status status = mixt__snapshot_take(&snapshot, t);
     json_t *scalars = status == MIXT_OK ? json_pack("{s:O}", "trainer", snapshot.scalars) : NULL;
@@ -27,16 +26,22 @@ static mixt_status save(mixt__trainer *t, const char *folder)
 
 mixt_status mixt_trainer_checkpoint(mixt_trainer *t, const char *folder)
 {
-    MIXT_TRY(need(t, folder));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     return mixt__context_note(t->context, save(&t->core, folder));
+}
+
+static mixt_status restore(mixt__trainer *t, const char *folder)
+{
+    mixt__checkpoint *checkpoint;
+    MIXT_TRY(check_name(folder));
+    MIXT_TRY(mixt__checkpoint_open(folder, &checkpoint));
+    mixt_status status = mixt__trainer_restore(t, checkpoint);
+    mixt__checkpoint_close(checkpoint);
+    return status;
 }
 
 mixt_status mixt_trainer_restore(mixt_trainer *t, const char *folder)
 {
-    mixt__checkpoint *checkpoint;
-    MIXT_TRY(need(t, folder));
-    MIXT_TRY(mixt__context_note(t->context, mixt__checkpoint_open(folder, &checkpoint)));
-    mixt_status status = mixt__trainer_restore(&t->core, checkpoint);
-    mixt__checkpoint_close(checkpoint);
-    return mixt__context_note(t->context, status);
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    return mixt__context_note(t->context, restore(&t->core, folder));
 }

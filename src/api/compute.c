@@ -137,7 +137,10 @@ cleanup:
 mixt_status mixt_compute(mixt_context *context, mixt_compute_fn fn, const mixt_array *inputs, int input_count,
                          const mixt_array *result)
 {
-    if (!context || !fn || (!inputs && input_count) || !result)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_compute needs a context, a function, inputs and a result");
+    if (!context)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_compute: no context: mixt_open failed");
+    if (!fn || (!inputs && input_count) || !result)
+        return mixt__context_note(
+            context, mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_compute needs a function, inputs and a result"));
     return mixt__context_note(context, compute(context->backend, fn, inputs, input_count, result));
 }

@@ -90,6 +90,13 @@ mixt_status mixt__context_note(mixt_context *context, mixt_status status)
     return status;
 }
 
+mixt_status mixt__need_made_at(const char *function, const void *handle, const char *kind)
+{
+    return handle ? MIXT_OK
+                  : mixt__fail(MIXT_ERROR_ARGUMENT, "%s: no %s: making it failed, see mixt_error(context)", function,
+                               kind);
+}
+
 const char *mixt_error(const mixt_context *context)
 {
     return context ? context->error : mixt_error_text();
@@ -99,7 +106,7 @@ mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mix
 {
     mixt_data *data = NULL;
     if (!context) {
-        mixt__fail(MIXT_ERROR_ARGUMENT, "no context: mixt_open failed");
+        mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_data_new: no context: mixt_open failed");
         return NULL;
     }
     if (!mixt__grow((void **)&context->data, &context->data_capacity, context->data_count, sizeof *context->data)) {
@@ -114,9 +121,13 @@ mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mix
 mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
                                 const mixt_model_options *options)
 {
-    mixt_model *model = context ? mixt__arena_alloc(&context->arena, sizeof *model) : NULL;
+    if (!context) {
+        mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: no context: mixt_open failed");
+        return NULL;
+    }
+    mixt_model *model = mixt__arena_alloc(&context->arena, sizeof *model);
     if (!model) {
-        mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model, or no context");
+        mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model"));
         return NULL;
     }
     model->context = context;

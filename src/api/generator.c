@@ -34,33 +34,26 @@ mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *m
 
 mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options)
 {
-    if (!model) {
-        mixt__fail(MIXT_ERROR_ARGUMENT, "no model: mixt_model_new failed");
+    if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
-    }
     return mixt__generator_make(model->context, &model->model, options);
-}
-
-static mixt_status need(const mixt_generator *g)
-{
-    return g ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no generator: making it failed, see mixt_error(context)");
 }
 
 mixt_status mixt_generator_start(mixt_generator *g, const int32_t *tokens, int64_t count)
 {
-    MIXT_TRY(need(g));
+    MIXT_TRY(mixt__need_made(g, "generator"));
     return mixt__context_note(g->context, mixt__generator_start(&g->core, tokens, count));
 }
 
 mixt_status mixt_generator_next(mixt_generator *g, const mixt_sampling *sampling, int32_t *token)
 {
-    MIXT_TRY(need(g));
+    MIXT_TRY(mixt__need_made(g, "generator"));
     return mixt__context_note(g->context, mixt__generator_next(&g->core, sampling, token));
 }
 
 mixt_status mixt_generator_logits(mixt_generator *g, const float **logits, int64_t *vocab)
 {
-    MIXT_TRY(need(g));
+    MIXT_TRY(mixt__need_made(g, "generator"));
     *logits = g->core.logits;
     *vocab = g->core.vocab;
     return mixt__context_note(g->context, mixt__generator_catch_up(&g->core));

@@ -5,14 +5,20 @@
 
 #include <string.h>
 
-static mixt_status need_params(const mixt_trainer *t, int64_t index)
+static mixt_status need_params(const mixt__trainer *t, int64_t index)
 {
-    if (!t || !t->core.params)
+    if (!t->params)
         return mixt__fail(MIXT_ERROR_STATE, "no parameters yet: compile the trainer first");
-    if (index < 0 || index >= t->core.params->count)
+    if (index < 0 || index >= t->params->count)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "parameter %lld: there are %lld", (long long)index,
-                          (long long)t->core.params->count);
+                          (long long)t->params->count);
     return MIXT_OK;
+}
+
+static mixt_status need_values(const mixt__trainer *t, int64_t index)
+{
+    MIXT_TRY(need_params(t, index));
+    return t->control ? MIXT_OK : mixt__fail(MIXT_ERROR_STATE, "parameters have no values before the first step");
 }
 
 int64_t mixt_trainer_param_count(const mixt_trainer *t)
@@ -22,7 +28,8 @@ int64_t mixt_trainer_param_count(const mixt_trainer *t)
 
 mixt_status mixt_trainer_param(const mixt_trainer *t, int64_t index, mixt_param_info *info)
 {
-    MIXT_TRY(need_params(t, index));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__context_note(t->context, need_params(&t->core, index)));
     const mixt__param *p = &t->core.params->table[index];
     *info = (mixt_param_info){
         .name = p->name, .rank = p->shape.rank, .count = p->count, .trainable = p->trainable && !p->frozen};
@@ -31,63 +38,60 @@ mixt_status mixt_trainer_param(const mixt_trainer *t, int64_t index, mixt_param_
     return MIXT_OK;
 }
 
-static mixt_status allocated(const mixt_trainer *t, int64_t index)
-{
-    MIXT_TRY(need_params(t, index));
-    return t->core.control ? MIXT_OK : mixt__fail(MIXT_ERROR_STATE, "parameters have no values before the first step");
-}
-
 mixt_status mixt_trainer_param_get(const mixt_trainer *t, int64_t index, float *values)
 {
-    MIXT_TRY(allocated(t, index));
-    return mixt__params_get(t->core.params, (int32_t)index, values);
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__context_note(t->context, need_values(&t->core, index)));
+    return mixt__context_note(t->context, mixt__params_get(t->core.params, (int32_t)index, values));
 }
 
 mixt_status mixt_trainer_grad_get(const mixt_trainer *t, int64_t index, float *values)
 {
-    MIXT_TRY(allocated(t, index));
-    return mixt__params_get_grad(t->core.params, (int32_t)index, values);
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__context_note(t->context, need_values(&t->core, index)));
+    return mixt__context_note(t->context, mixt__params_get_grad(t->core.params, (int32_t)index, values));
+}
+
+static mixt_status set(mixt__trainer *t, int64_t index, const float *values)
+{
+    MIXT_TRY(need_params(t, index));
+    MIXT_TRY(mixt__trainer_allocate(t));
+    MIXT_TRY(mixt__params_set(t->params, (int32_t)index, values));
+    return mixt__params_refresh_copies(t->params);
 }
 
 mixt_status mixt_trainer_param_set(mixt_trainer *t, int64_t index, const float *values)
 {
-    MIXT_TRY(need_params(t, index));
-    MIXT_TRY(mixt__trainer_allocate(&t->core));
-    MIXT_TRY(mixt__params_set(t->core.params, (int32_t)index, values));
-    return mixt__params_refresh_copies(t->core.params);
-}
-
-static mixt_status need(const mixt_trainer *t)
-{
-    return t ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no trainer: making it failed, see mixt_error(context)");
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    return mixt__context_note(t->context, set(&t->core, index, values));
 }
 
 mixt_status mixt_trainer_backward(mixt_trainer *t, const void *input, const void *target, float scale, double *loss)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     return mixt__context_note(t->context, mixt__trainer_backward(&t->core, input, target, scale, loss));
 }
 
 mixt_status mixt_trainer_unscale(mixt_trainer *t, float scale, bool *finite)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     return mixt__context_note(t->context, mixt__trainer_unscale(&t->core, scale, finite));
 }
 
 mixt_status mixt_trainer_clip(mixt_trainer *t, float limit, double *norm)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     return mixt__context_note(t->context, mixt__trainer_clip(&t->core, limit, norm));
 }
 
 mixt_status mixt_trainer_apply(mixt_trainer *t, float lr)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     return mixt__context_note(t->context, mixt__trainer_apply(&t->core, lr));
 }
 
 mixt_status mixt_trainer_discard(mixt_trainer *t)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     return mixt__context_note(t->context, mixt__trainer_discard(&t->core));
 }

@@ -50,35 +50,21 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
 
 mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options)
 {
-    if (!model) {
-        mixt__fail(MIXT_ERROR_ARGUMENT, "no model: mixt_model_new failed");
+    if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
-    }
     return mixt__trainer_open(model->context, &model->model, options);
-}
-
-static mixt_status need(const mixt_trainer *t)
-{
-    return t ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no trainer: making it failed, see mixt_error(context)");
-}
-
-static mixt_status need_data(const mixt_trainer *t, const mixt_data *data)
-{
-    MIXT_TRY(need(t));
-    return data ? MIXT_OK
-                : mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT,
-                                                            "no data: opening it failed, see mixt_error(context)"));
 }
 
 mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *result)
 {
-    MIXT_TRY(need_data(t, data));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__context_note(t->context, mixt__need_made(data, "data")));
     return mixt__context_note(t->context, mixt__trainer_step(&t->core, data, result));
 }
 
 mixt_status mixt_trainer_step_on(mixt_trainer *t, const void *input, const void *target, mixt_step *result)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     return mixt__context_note(t->context, mixt__trainer_step_on(&t->core, input, target, false, result));
 }
 
@@ -89,19 +75,20 @@ int64_t mixt_trainer_epoch(const mixt_trainer *t)
 
 mixt_status mixt_trainer_evaluate(mixt_trainer *t, const mixt_data *data, mixt_evaluation *result)
 {
-    MIXT_TRY(need_data(t, data));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__context_note(t->context, mixt__need_made(data, "data")));
     return mixt__context_note(t->context, mixt__trainer_evaluate(&t->core, data, NULL, result));
 }
 
 mixt_status mixt_trainer_outputs(mixt_trainer *t, int64_t *outputs)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     return mixt__context_note(t->context, mixt__trainer_outputs(&t->core, outputs));
 }
 
 mixt_status mixt_trainer_predict(mixt_trainer *t, const void *input, int64_t count, float *output)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     if (count < 0 || (count && (!input || !output)))
         return mixt__context_note(t->context,
                                   mixt__fail(MIXT_ERROR_ARGUMENT,
@@ -113,14 +100,15 @@ mixt_status mixt_trainer_predict(mixt_trainer *t, const void *input, int64_t cou
 
 mixt_status mixt_trainer_compile(mixt_trainer *t, const mixt_data *data)
 {
-    MIXT_TRY(need_data(t, data));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__context_note(t->context, mixt__need_made(data, "data")));
     mixt__batch_spec spec = mixt__trainer_spec_of(data, t->core.settings.batch);
     return mixt__context_note(t->context, mixt__trainer_compile(&t->core, &spec));
 }
 
 mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *shape)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     if (shape->input_rank < 0 || shape->input_rank >= MIXT_MAX_RANK || shape->targets < 1)
         return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT,
                                                          "a sample has 0 to %d dimensions and at least 1 target",
@@ -135,7 +123,7 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *s
 
 mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     mixt__policy_file next;
     MIXT_TRY(mixt__context_note(t->context, mixt__policy_load(precision, &next)));
     mixt__trainer_settings settings = t->core.settings;
@@ -157,9 +145,10 @@ mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
 
 mixt_status mixt_trainer_memory(const mixt_trainer *t, mixt_memory *memory)
 {
-    MIXT_TRY(need(t));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
     if (!t->core.train)
-        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
+        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: "
+                                                                           "mixt_trainer_compile(trainer, data)"));
     *memory = mixt__trainer_memory(&t->core);
     return MIXT_OK;
 }
@@ -178,7 +167,7 @@ static mixt_status fetch(void *argument, int64_t index, const void **data)
     return mixt__params_get(f->params, (int32_t)index, f->buffer);
 }
 
-static mixt_status save(const mixt__params *params, const char *path)
+static mixt_status write_file(const mixt__params *params, const char *path)
 {
     int64_t most = 1;
     mixt__file_tensor *tensors = mixt__alloc((size_t)(params->count + 1) * sizeof *tensors);
@@ -199,12 +188,17 @@ static mixt_status save(const mixt__params *params, const char *path)
     return status;
 }
 
+static mixt_status save(const mixt__trainer *t, const char *path)
+{
+    if (!t->control)
+        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has made no step");
+    return write_file(t->params, path);
+}
+
 mixt_status mixt_trainer_save(mixt_trainer *t, const char *path)
 {
-    MIXT_TRY(need(t));
-    if (!t->core.control)
-        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has made no step");
-    return mixt__context_note(t->context, save(t->core.params, path));
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    return mixt__context_note(t->context, save(&t->core, path));
 }
 
 static mixt_status check_tensor(const char *path, const mixt__param *p, const mixt__file_tensor *tensor)
@@ -246,12 +240,17 @@ mixt_status mixt__weights_load(mixt__params *params, const char *path)
     return status == MIXT_OK ? mixt__params_refresh_copies(params) : status;
 }
 
-mixt_status mixt_trainer_load(mixt_trainer *t, const char *path)
+static mixt_status load(mixt__trainer *t, const char *path)
 {
-    MIXT_TRY(need(t));
-    if (!t->core.train)
+    if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE,
                           "compile the trainer before loading weights: mixt_trainer_compile(trainer, data)");
-    mixt_status status = mixt__trainer_allocate(&t->core);
-    return mixt__context_note(t->context, status == MIXT_OK ? mixt__weights_load(t->core.params, path) : status);
+    MIXT_TRY(mixt__trainer_allocate(t));
+    return mixt__weights_load(t->params, path);
+}
+
+mixt_status mixt_trainer_load(mixt_trainer *t, const char *path)
+{
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    return mixt__context_note(t->context, load(&t->core, path));
 }

@@ -156,7 +156,7 @@ static void arrays_that_do_not_fit_are_refused(void **state)
     refused(*state, product, in, 17, &out, "17 input arrays: at most 16");
     in[1].dims[1] = 3;
     refused(*state, product, in, 2, &out, "the inner sizes differ");
-    refused(*state, NULL, in, 2, &out, "needs a context, a function");
+    refused(*state, NULL, in, 2, &out, "mixt_compute needs a function");
     assert_string_equal(mixt_error(*state),
                         "the result has shape (3, 3), the array for it (3, 4)"); // the first one stays
 }
