@@ -125,7 +125,7 @@ mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *optio
 /** NULL is allowed. */
 void mixt_data_close(mixt_data *data);
 
-/** Never NULL; valid until the set is closed. */
+/** Never NULL; valid until the set is closed. No set, because opening it failed, has no samples. */
 const mixt_data_info *mixt_data_describe(const mixt_data *data);
 
 /** Whole batches in an epoch: samples / batch, the rest of an epoch is left out. */

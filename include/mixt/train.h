@@ -24,7 +24,8 @@ typedef struct mixt_context_options {
     int threads; /**< CPU threads; 0: MIXT_THREADS, else all cores of the process */
 } mixt_context_options;
 
-/** Opens the library; NULL when that fails (mixt_error_text says why). Everything made from a context belongs to it. */
+/** Opens the library; NULL when that fails (mixt_error_text says why). Everything made from a context belongs to it.
+ *  Options may be NULL, here as in every function that takes some: all defaults. */
 mixt_context *mixt_open_with(const mixt_context_options *options);
 #define mixt_open(...) mixt_open_with(&(mixt_context_options){__VA_ARGS__})
 /** Frees the context and everything made from it. NULL is allowed. */
@@ -160,9 +161,9 @@ mixt_status mixt_trainer_memory(const mixt_trainer *trainer, mixt_memory *memory
  *  The trainer must be compiled. loss may be NULL. */
 mixt_status mixt_trainer_backward(mixt_trainer *trainer, const void *input, const void *target, float scale,
                                   double *loss);
-/** Divides the gradients by `scale`; *finite says whether all are finite. */
+/** Divides the gradients by `scale`; *finite says whether all are finite, and may be NULL. */
 mixt_status mixt_trainer_unscale(mixt_trainer *trainer, float scale, bool *finite);
-/** Scales the gradients down to norm `limit` if it is larger; *norm is the norm before. */
+/** Scales the gradients down to norm `limit` if it is larger; *norm is the norm before, and may be NULL. */
 mixt_status mixt_trainer_clip(mixt_trainer *trainer, float limit, double *norm);
 /** One optimizer update with this learning rate from the gradients as they are, which it then clears. */
 mixt_status mixt_trainer_apply(mixt_trainer *trainer, float lr);

@@ -45,6 +45,8 @@ mixt_status mixt__device_gpu(const mixt__backend **backend);
 
 /** Remembers the first failure in the context; returns the status as it is. */
 mixt_status mixt__context_note(mixt_context *context, mixt_status status);
+/** mixt__need, noted in the context. */
+#define mixt__need_in(context, argument) mixt__context_note((context), mixt__need(argument))
 /** Refuses a handle that is NULL because making it failed; `kind` "trainer", "data", … The text names the caller. */
 #define mixt__need_made(handle, kind) mixt__need_made_at(__func__, (handle), (kind))
 mixt_status mixt__need_made_at(const char *function, const void *handle, const char *kind);

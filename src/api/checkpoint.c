@@ -5,7 +5,7 @@
 
 static mixt_status check_name(const char *folder)
 {
-    return folder && *folder ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no name of a checkpoint folder");
+    return *folder ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "no name of a checkpoint folder");
 }
 
 static mixt_status save(mixt__trainer *t, const char *folder)
@@ -27,6 +27,7 @@ static mixt_status save(mixt__trainer *t, const char *folder)
 mixt_status mixt_trainer_checkpoint(mixt_trainer *t, const char *folder)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, folder));
     return mixt__context_note(t->context, save(&t->core, folder));
 }
 
@@ -43,5 +44,6 @@ static mixt_status restore(mixt__trainer *t, const char *folder)
 mixt_status mixt_trainer_restore(mixt_trainer *t, const char *folder)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, folder));
     return mixt__context_note(t->context, restore(&t->core, folder));
 }

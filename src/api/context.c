@@ -46,6 +46,7 @@ mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
 mixt_context *mixt_open_with(const mixt_context_options *options)
 {
     const mixt__backend *backend;
+    options = options ? options : &(mixt_context_options){0};
     if (options->threads < 0) {
         mixt__fail(MIXT_ERROR_ARGUMENT, "threads %d: must be 0 (all cores) or more", options->threads);
         return NULL;
@@ -118,6 +119,18 @@ mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mix
     return data;
 }
 
+static mixt_status check_model(mixt_model_fn fn, mixt_loss loss, const mixt_model_options *options)
+{
+    if (!fn)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: fn must not be NULL");
+    if ((unsigned)loss > MIXT_LOSS_BCE)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: loss %d is none of mixt's", (int)loss);
+    if (!(options->label_smoothing >= 0 && options->label_smoothing < 1))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: label_smoothing %g: must be from 0 to below 1",
+                          (double)options->label_smoothing);
+    return MIXT_OK;
+}
+
 mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
                                 const mixt_model_options *options)
 {
@@ -125,6 +138,9 @@ mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_lo
         mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: no context: mixt_open failed");
         return NULL;
     }
+    options = options ? options : &(mixt_model_options){0};
+    if (mixt__context_note(context, check_model(fn, loss, options)) != MIXT_OK)
+        return NULL;
     mixt_model *model = mixt__arena_alloc(&context->arena, sizeof *model);
     if (!model) {
         mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model"));

@@ -36,24 +36,30 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
 {
     if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
+    options = options ? options : &(mixt_generator_options){0}; // whose weights are missing: that is said there
     return mixt__generator_make(model->context, &model->model, options);
 }
 
 mixt_status mixt_generator_start(mixt_generator *g, const int32_t *tokens, int64_t count)
 {
     MIXT_TRY(mixt__need_made(g, "generator"));
+    MIXT_TRY(mixt__need_in(g->context, tokens));
     return mixt__context_note(g->context, mixt__generator_start(&g->core, tokens, count));
 }
 
 mixt_status mixt_generator_next(mixt_generator *g, const mixt_sampling *sampling, int32_t *token)
 {
     MIXT_TRY(mixt__need_made(g, "generator"));
+    MIXT_TRY(mixt__need_in(g->context, sampling));
+    MIXT_TRY(mixt__need_in(g->context, token));
     return mixt__context_note(g->context, mixt__generator_next(&g->core, sampling, token));
 }
 
 mixt_status mixt_generator_logits(mixt_generator *g, const float **logits, int64_t *vocab)
 {
     MIXT_TRY(mixt__need_made(g, "generator"));
+    MIXT_TRY(mixt__need_in(g->context, logits));
+    MIXT_TRY(mixt__need_in(g->context, vocab));
     *logits = g->core.logits;
     *vocab = g->core.vocab;
     return mixt__context_note(g->context, mixt__generator_catch_up(&g->core));

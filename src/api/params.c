@@ -29,6 +29,7 @@ int64_t mixt_trainer_param_count(const mixt_trainer *t)
 mixt_status mixt_trainer_param(const mixt_trainer *t, int64_t index, mixt_param_info *info)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, info));
     MIXT_TRY(mixt__context_note(t->context, need_params(&t->core, index)));
     const mixt__param *p = &t->core.params->table[index];
     *info = (mixt_param_info){
@@ -41,6 +42,7 @@ mixt_status mixt_trainer_param(const mixt_trainer *t, int64_t index, mixt_param_
 mixt_status mixt_trainer_param_get(const mixt_trainer *t, int64_t index, float *values)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, values));
     MIXT_TRY(mixt__context_note(t->context, need_values(&t->core, index)));
     return mixt__context_note(t->context, mixt__params_get(t->core.params, (int32_t)index, values));
 }
@@ -48,6 +50,7 @@ mixt_status mixt_trainer_param_get(const mixt_trainer *t, int64_t index, float *
 mixt_status mixt_trainer_grad_get(const mixt_trainer *t, int64_t index, float *values)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, values));
     MIXT_TRY(mixt__context_note(t->context, need_values(&t->core, index)));
     return mixt__context_note(t->context, mixt__params_get_grad(t->core.params, (int32_t)index, values));
 }
@@ -63,12 +66,15 @@ static mixt_status set(mixt__trainer *t, int64_t index, const float *values)
 mixt_status mixt_trainer_param_set(mixt_trainer *t, int64_t index, const float *values)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, values));
     return mixt__context_note(t->context, set(&t->core, index, values));
 }
 
 mixt_status mixt_trainer_backward(mixt_trainer *t, const void *input, const void *target, float scale, double *loss)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, input));
+    MIXT_TRY(mixt__need_in(t->context, target));
     return mixt__context_note(t->context, mixt__trainer_backward(&t->core, input, target, scale, loss));
 }
 

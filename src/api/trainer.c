@@ -52,6 +52,7 @@ mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_option
 {
     if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
+    options = options ? options : &(mixt_trainer_options){0};
     return mixt__trainer_open(model->context, &model->model, options);
 }
 
@@ -65,6 +66,8 @@ mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *resul
 mixt_status mixt_trainer_step_on(mixt_trainer *t, const void *input, const void *target, mixt_step *result)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, input));
+    MIXT_TRY(mixt__need_in(t->context, target));
     return mixt__context_note(t->context, mixt__trainer_step_on(&t->core, input, target, false, result));
 }
 
@@ -77,12 +80,14 @@ mixt_status mixt_trainer_evaluate(mixt_trainer *t, const mixt_data *data, mixt_e
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__context_note(t->context, mixt__need_made(data, "data")));
+    MIXT_TRY(mixt__need_in(t->context, result));
     return mixt__context_note(t->context, mixt__trainer_evaluate(&t->core, data, NULL, result));
 }
 
 mixt_status mixt_trainer_outputs(mixt_trainer *t, int64_t *outputs)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, outputs));
     return mixt__context_note(t->context, mixt__trainer_outputs(&t->core, outputs));
 }
 
@@ -109,10 +114,14 @@ mixt_status mixt_trainer_compile(mixt_trainer *t, const mixt_data *data)
 mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *shape)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, shape));
     if (shape->input_rank < 0 || shape->input_rank >= MIXT_MAX_RANK || shape->targets < 1)
         return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT,
                                                          "a sample has 0 to %d dimensions and at least 1 target",
                                                          MIXT_MAX_RANK - 1));
+    if (shape->input_dtype != MIXT_DTYPE_FP32 && shape->input_dtype != MIXT_DTYPE_INT32)
+        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_DTYPE, "a sample is fp32 or int32, not %s",
+                                                         mixt_dtype_name(shape->input_dtype)));
     int64_t batch = t->core.settings.batch;
     mixt__batch_spec spec = {.input_dtype = shape->input_dtype, .input = {shape->input_rank + 1, {batch}}};
     memcpy(spec.input.dims + 1, shape->input_dims, (size_t)shape->input_rank * sizeof shape->input_dims[0]);
@@ -124,6 +133,7 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *s
 mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, precision));
     mixt__policy_file next;
     MIXT_TRY(mixt__context_note(t->context, mixt__policy_load(precision, &next)));
     mixt__trainer_settings settings = t->core.settings;
@@ -146,9 +156,10 @@ mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
 mixt_status mixt_trainer_memory(const mixt_trainer *t, mixt_memory *memory)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, memory));
     if (!t->core.train)
-        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: "
-                                                                           "mixt_trainer_compile(trainer, data)"));
+        return mixt__context_note(
+            t->context, mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)"));
     *memory = mixt__trainer_memory(&t->core);
     return MIXT_OK;
 }
@@ -198,6 +209,7 @@ static mixt_status save(const mixt__trainer *t, const char *path)
 mixt_status mixt_trainer_save(mixt_trainer *t, const char *path)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, path));
     return mixt__context_note(t->context, save(&t->core, path));
 }
 
@@ -252,5 +264,6 @@ static mixt_status load(mixt__trainer *t, const char *path)
 mixt_status mixt_trainer_load(mixt_trainer *t, const char *path)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, path));
     return mixt__context_note(t->context, load(&t->core, path));
 }

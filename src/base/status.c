@@ -54,6 +54,11 @@ mixt_status mixt__fail_at(const char *file, int line, mixt_status status, const 
     return status;
 }
 
+mixt_status mixt__need_at(const char *function, const char *argument, const void *pointer)
+{
+    return pointer ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %s must not be NULL", function, argument);
+}
+
 mixt_status mixt__fail_context(mixt_status status, const char *format, ...)
 {
     char text[ERROR_TEXT_SIZE];

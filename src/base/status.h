@@ -13,6 +13,10 @@
 mixt_status mixt__fail_at(const char *file, int line, mixt_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/** Refuses NULL for an argument that a public function needs; the text names both. */
+#define mixt__need(argument) mixt__need_at(__func__, #argument, (argument))
+mixt_status mixt__need_at(const char *function, const char *argument, const void *pointer);
+
 /** Puts "<text>: " before the message of a failure on its way up: the file, layer or key it belongs to. */
 mixt_status mixt__fail_context(mixt_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -261,12 +261,13 @@ void mixt_data_close(mixt_data *data)
 
 const mixt_data_info *mixt_data_describe(const mixt_data *data)
 {
-    return &data->info;
+    static const mixt_data_info none = {.kind = "", .path = "", .split = ""};
+    return mixt__need(data) == MIXT_OK ? &data->info : &none;
 }
 
 int64_t mixt_data_batches(const mixt_data *data, int64_t batch)
 {
-    return batch > 0 ? data->info.samples / batch : 0;
+    return mixt__need(data) == MIXT_OK && batch > 0 ? data->info.samples / batch : 0;
 }
 
 /** The k-th input and target of a batch buffer. */
@@ -293,6 +294,7 @@ mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t
 
 mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number, void *input, void *target)
 {
+    MIXT_TRY(mixt__need(data));
     if (batch < 1 || batch > data->info.samples)
         return mixt__fail(
             MIXT_ERROR_ARGUMENT, "%s:%s: a batch of %lld samples, but the %s part has %lld; lower the batch size",
@@ -352,6 +354,8 @@ static mixt_status read_together(const mixt_data *data, int64_t first, int64_t c
 mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
                            int64_t *valid)
 {
+    MIXT_TRY(mixt__need(data));
+    MIXT_TRY(mixt__need(valid));
     *valid = 0;
     if (first < 0 || count < 1 || !input || !target)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "read of %lld samples at %lld: expected a count from 1 and two buffers",
@@ -369,6 +373,7 @@ mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, 
 
 mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *target)
 {
+    MIXT_TRY(mixt__need(data));
     MIXT_TRY(mixt_data_batch(data, batch, data->next, input, target));
     data->next++;
     return MIXT_OK;
@@ -376,5 +381,6 @@ mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *ta
 
 void mixt_data_seek(mixt_data *data, int64_t number)
 {
-    data->next = number < 0 ? 0 : number;
+    if (mixt__need(data) == MIXT_OK)
+        data->next = number < 0 ? 0 : number;
 }

@@ -65,11 +65,12 @@ static mixt_status multiply(mixt__trainer *t, float factor)
 mixt_status mixt__trainer_unscale(mixt__trainer *t, float scale, bool *finite)
 {
     double sum;
+    bool unused;
     MIXT_TRY(need_compiled(t));
     if (!(scale > 0))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "scale %g: must be above 0", (double)scale);
     MIXT_TRY(multiply(t, 1.0f / scale));
-    return measure(t, &sum, finite);
+    return measure(t, &sum, finite ? finite : &unused);
 }
 
 mixt_status mixt__trainer_clip(mixt__trainer *t, float limit, double *norm)

@@ -10,7 +10,9 @@
 
 #include "mixt/mixt.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { BATCH = 8, PIXELS = 784, CLASSES = 10 };
 
@@ -72,10 +74,172 @@ static void failures_are_noted(void **state)
     mixt_close(f.context);
 }
 
+/* ---- NULL ---- */
+
+/** The call was refused for its arguments, and the text names them. */
+static void expect_refused(mixt_status got, const char *words)
+{
+    if (got != MIXT_ERROR_ARGUMENT || !strstr(mixt_error_text(), words))
+        fail_msg("expected \"%s\", got %d: \"%s\"", words, (int)got, mixt_error_text());
+}
+
+static void no_options_are_defaults(void **state)
+{
+    (void)state;
+    mixt_context *context = mixt_open_with(NULL);
+    assert_non_null(context);
+    mixt_data *data = mixt_data_new(context, "digits:", .samples = 64);
+    mixt_model *model = mixt_model_new_with(context, net, MIXT_LOSS_CROSS_ENTROPY, NULL);
+    mixt_trainer *trainer = mixt_trainer_new_with(model, NULL);
+    mixt_step step;
+    assert_int_equal(mixt_trainer_step(trainer, data, &step), MIXT_OK);
+    assert_int_equal(step.samples, 32);
+    assert_null(mixt_generator_new_with(model, NULL)); // weights have no default
+    assert_non_null(strstr(mixt_error(context), ".weights"));
+    mixt_close(context);
+}
+
+static void models_are_checked(void **state)
+{
+    (void)state;
+    fixture f = start();
+    assert_null(mixt_model_new(NULL, net, MIXT_LOSS_MSE));
+    expect_refused(MIXT_ERROR_ARGUMENT, "mixt_model_new: no context");
+    assert_null(mixt_model_new(f.context, NULL, MIXT_LOSS_MSE));
+    expect_refused(MIXT_ERROR_ARGUMENT, "mixt_model_new: fn must not be NULL");
+    assert_string_equal(mixt_error(f.context), mixt_error_text());
+    assert_null(mixt_model_new(f.context, net, (mixt_loss)3));
+    expect_refused(MIXT_ERROR_ARGUMENT, "loss 3");
+    assert_null(mixt_model_new(f.context, net, (mixt_loss)-1));
+    const float shares[] = {-3, 1, NAN, INFINITY};
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        assert_null(mixt_model_new(f.context, net, MIXT_LOSS_CROSS_ENTROPY, .label_smoothing = shares[i]));
+        expect_refused(MIXT_ERROR_ARGUMENT, "label_smoothing");
+    }
+    assert_null(mixt_trainer_new(NULL));
+    expect_refused(MIXT_ERROR_ARGUMENT, "no model");
+    assert_null(mixt_generator_new(NULL));
+    mixt_close(f.context);
+}
+
+static void trainers_refuse_null(void **state)
+{
+    (void)state;
+    fixture f = start();
+    mixt_trainer *t = f.trainer;
+    static float input[BATCH * PIXELS], values[CLASSES * PIXELS];
+    int32_t target[BATCH] = {0};
+    assert_int_equal(mixt_trainer_step(t, f.data, NULL), MIXT_OK); // a loader's batch waits for whoever asks
+    expect_refused(mixt_trainer_step(t, NULL, NULL), "mixt_trainer_step: no data");
+    assert_string_equal(mixt_error(f.context), mixt_error_text());
+    expect_refused(mixt_trainer_step_on(t, NULL, NULL, NULL), "mixt_trainer_step_on: input");
+    expect_refused(mixt_trainer_step_on(t, input, NULL, NULL), "mixt_trainer_step_on: target");
+    expect_refused(mixt_trainer_backward(t, NULL, target, 1, NULL), "mixt_trainer_backward: input");
+    expect_refused(mixt_trainer_backward(t, input, NULL, 1, NULL), "mixt_trainer_backward: target");
+    expect_refused(mixt_trainer_evaluate(t, f.data, NULL), "mixt_trainer_evaluate: result");
+    expect_refused(mixt_trainer_outputs(t, NULL), "mixt_trainer_outputs: outputs");
+    expect_refused(mixt_trainer_memory(t, NULL), "mixt_trainer_memory: memory");
+    expect_refused(mixt_trainer_param(t, 0, NULL), "mixt_trainer_param: info");
+    expect_refused(mixt_trainer_param_get(t, 0, NULL), "mixt_trainer_param_get: values");
+    expect_refused(mixt_trainer_param_set(t, 0, NULL), "mixt_trainer_param_set: values");
+    expect_refused(mixt_trainer_grad_get(t, 0, NULL), "mixt_trainer_grad_get: values");
+    expect_refused(mixt_trainer_compile_for(t, NULL), "mixt_trainer_compile_for: shape");
+    expect_refused(mixt_trainer_set_precision(t, NULL), "mixt_trainer_set_precision: precision");
+    expect_refused(mixt_trainer_save(t, NULL), "mixt_trainer_save: path");
+    expect_refused(mixt_trainer_load(t, NULL), "mixt_trainer_load: path");
+    expect_refused(mixt_trainer_checkpoint(t, NULL), "mixt_trainer_checkpoint: folder");
+    expect_refused(mixt_trainer_restore(t, NULL), "mixt_trainer_restore: folder");
+    expect_refused(mixt_trainer_param_get(NULL, 0, values), "mixt_trainer_param_get: no trainer");
+    expect_refused(mixt_trainer_save(NULL, "x"), "mixt_trainer_save: no trainer");
+    assert_int_equal(mixt_trainer_backward(t, input, target, 1, NULL), MIXT_OK);
+    assert_int_equal(mixt_trainer_unscale(t, 1, NULL), MIXT_OK); // not wanted
+    assert_int_equal(mixt_trainer_clip(t, 1, NULL), MIXT_OK);
+    assert_int_equal(mixt_trainer_discard(t), MIXT_OK);
+    mixt_step step; // the second step that was run: what was refused left the first one's state
+    assert_int_equal(mixt_trainer_step_on(t, input, target, &step), MIXT_OK);
+    assert_int_equal(step.step, 2);
+    mixt_close(f.context);
+}
+
+static void samples_are_fp32_or_int32(void **state)
+{
+    (void)state;
+    fixture f = start();
+    const mixt_dtype formats[] = {MIXT_DTYPE_NONE, MIXT_DTYPE_INT8, MIXT_DTYPE_FP64, (mixt_dtype)55, (mixt_dtype)-1};
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        mixt_sample_shape shape = {formats[i], 1, {PIXELS}, 1};
+        assert_int_equal(mixt_trainer_compile_for(mixt_trainer_new(f.model), &shape), MIXT_ERROR_DTYPE);
+    }
+    mixt_close(f.context);
+}
+
+static void data_refuses_null(void **state)
+{
+    (void)state;
+    float input[PIXELS];
+    int32_t target;
+    int64_t valid;
+    mixt_data *data;
+    assert_int_equal(mixt_data_open("digits:", &data, .samples = 64), MIXT_OK);
+    expect_refused(mixt_data_batch(NULL, 1, 0, input, &target), "mixt_data_batch: data");
+    expect_refused(mixt_data_next(NULL, 1, input, &target), "mixt_data_next: data");
+    expect_refused(mixt_data_read(NULL, 0, 1, input, &target, &valid), "mixt_data_read: data");
+    expect_refused(mixt_data_read(data, 0, 1, input, &target, NULL), "mixt_data_read: valid");
+    assert_int_equal(mixt_data_batches(NULL, 1), 0);
+    expect_refused(MIXT_ERROR_ARGUMENT, "mixt_data_batches: data");
+    mixt_data_seek(NULL, 3);
+    expect_refused(MIXT_ERROR_ARGUMENT, "mixt_data_seek: data");
+    assert_int_equal(mixt_data_describe(NULL)->samples, 0);
+    expect_refused(MIXT_ERROR_ARGUMENT, "mixt_data_describe: data");
+    assert_string_equal(mixt_data_describe(NULL)->kind, "");
+    mixt_data_close(data);
+}
+
+static mixt_value words(mixt_builder *b, mixt_value x) // tokens (N, T)
+{
+    x = mixt_lstm(b, "lstm", mixt_embedding(b, "in", x, .count = 16, .features = 8), .features = 8);
+    return mixt_linear(b, "out", x, .features = 16);
+}
+
+static void generators_refuse_null(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/mixt-words-XXXXXX";
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    close(descriptor);
+    mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
+    mixt_data *data = mixt_data_new(context, "random:tokens", .seq = 8, .classes = 16, .samples = 64);
+    mixt_model *model = mixt_model_new(context, words, MIXT_LOSS_CROSS_ENTROPY);
+    mixt_trainer *trainer = mixt_trainer_new(model, .batch = BATCH);
+    assert_int_equal(mixt_trainer_step(trainer, data, NULL), MIXT_OK);
+    assert_int_equal(mixt_trainer_save(trainer, path), MIXT_OK);
+    mixt_generator *g = mixt_generator_new(model, .weights = path);
+    assert_non_null(g);
+    int32_t token = 1;
+    const float *logits;
+    int64_t vocab;
+    mixt_sampling sampling = {0};
+    expect_refused(mixt_generator_start(g, NULL, 1), "mixt_generator_start: tokens");
+    assert_string_equal(mixt_error(context), mixt_error_text());
+    assert_int_equal(mixt_generator_start(g, &token, 1), MIXT_OK);
+    expect_refused(mixt_generator_next(g, NULL, &token), "mixt_generator_next: sampling");
+    expect_refused(mixt_generator_next(g, &sampling, NULL), "mixt_generator_next: token");
+    expect_refused(mixt_generator_logits(g, NULL, &vocab), "mixt_generator_logits: logits");
+    expect_refused(mixt_generator_logits(g, &logits, NULL), "mixt_generator_logits: vocab");
+    expect_refused(mixt_generator_next(NULL, &sampling, &token), "mixt_generator_next: no generator");
+    assert_int_equal(mixt_generator_next(g, &sampling, &token), MIXT_OK);
+    mixt_close(context);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failures_are_noted),
+        cmocka_unit_test(failures_are_noted),        cmocka_unit_test(no_options_are_defaults),
+        cmocka_unit_test(models_are_checked),        cmocka_unit_test(trainers_refuse_null),
+        cmocka_unit_test(samples_are_fp32_or_int32), cmocka_unit_test(data_refuses_null),
+        cmocka_unit_test(generators_refuse_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
