@@ -22,13 +22,11 @@ mixt_value mixt__builder_error(mixt_builder *b, mixt_status status, const char *
     if (b->status != MIXT_OK)
         return (mixt_value){0};
     b->status = status;
-    int used = 0;
+    int used = 0; // stays far below the size: a name is cut so that the message has room
     if (layer)
-        used = snprintf(b->error, sizeof b->error, "layer '%s': ", mixt__builder_path(b, layer));
+        used = snprintf(b->error, sizeof b->error, "layer '%.256s': ", mixt__builder_path(b, layer));
     else if (b->scope[0])
-        used = snprintf(b->error, sizeof b->error, "in '%s': ", b->scope);
-    if (used >= (int)sizeof b->error) // a very long name: what is wrong with it has no room
-        used = (int)sizeof b->error - 1;
+        used = snprintf(b->error, sizeof b->error, "in '%.256s': ", b->scope);
     va_list args;
     va_start(args, format);
     vsnprintf(b->error + used, sizeof b->error - (size_t)used, format, args);

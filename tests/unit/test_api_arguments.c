@@ -233,13 +233,40 @@ static void generators_refuse_null(void **state)
     unlink(path);
 }
 
+/* ---- builders ---- */
+
+static mixt_value long_name(mixt_builder *b, mixt_value x)
+{
+    char name[4000];
+    memset(name, 'a', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    return mixt_linear(b, name, mixt_flatten(b, x), .features = 0);
+}
+
+/** Compiling the model fails with `status` and this text, which the context keeps. */
+static void expect_failed_model(mixt_model_fn fn, mixt_status status, const char *words)
+{
+    fixture f = start();
+    mixt_trainer *t = mixt_trainer_new(mixt_model_new(f.context, fn, MIXT_LOSS_CROSS_ENTROPY), .batch = BATCH);
+    mixt_status got = mixt_trainer_compile(t, f.data);
+    if (got != status || !strstr(mixt_error(f.context), words))
+        fail_msg("expected %d: \"%s\", got %d: \"%s\"", (int)status, words, (int)got, mixt_error(f.context));
+    mixt_close(f.context);
+}
+
+static void long_names_are_cut(void **state)
+{
+    (void)state;
+    expect_failed_model(long_name, MIXT_ERROR_ARGUMENT, "aaa': linear needs .features");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failures_are_noted),        cmocka_unit_test(no_options_are_defaults),
         cmocka_unit_test(models_are_checked),        cmocka_unit_test(trainers_refuse_null),
         cmocka_unit_test(samples_are_fp32_or_int32), cmocka_unit_test(data_refuses_null),
-        cmocka_unit_test(generators_refuse_null),
+        cmocka_unit_test(generators_refuse_null),    cmocka_unit_test(long_names_are_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
