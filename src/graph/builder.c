@@ -34,9 +34,16 @@ mixt_value mixt__builder_error(mixt_builder *b, mixt_status status, const char *
     return (mixt_value){0};
 }
 
+bool mixt__builder_ok(mixt_builder *b, const char *layer, mixt_status status)
+{
+    if (status != MIXT_OK)
+        mixt__builder_error(b, status, layer, "%s", mixt_error_text());
+    return status == MIXT_OK;
+}
+
 mixt_value mixt_builder_fail(mixt_builder *b, const char *message)
 {
-    return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "%s", message);
+    return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "%s", message ? message : "the model function failed");
 }
 
 void *mixt_builder_user(mixt_builder *b)
@@ -65,6 +72,8 @@ mixt_value mixt__builder_cache(mixt_builder *b, const mixt__shape *shape)
 void mixt_scope_push(mixt_builder *b, const char *name)
 {
     size_t used = strlen(b->scope);
+    if (!mixt__builder_ok(b, NULL, mixt__need(name)))
+        return;
     if (used + strlen(name) + 2 > sizeof b->scope || b->scope_depth == MIXT_SCOPE_DEPTH) {
         mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "scopes nested too deep at '%s'", name);
         return;
@@ -163,6 +172,7 @@ mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *p
 
 mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_options *o)
 {
+    o = o ? o : &(mixt_param_options){0};
     if (o->rank < 0 || o->rank > MIXT_MAX_RANK)
         return mixt__builder_error(b, MIXT_ERROR_SHAPE, name, "rank %d: 0 to %d", o->rank, MIXT_MAX_RANK);
     mixt__param p = {.shape = mixt__shape_of(o->rank, o->dims), .trainable = true, .decay = !o->no_decay};

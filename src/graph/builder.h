@@ -26,6 +26,9 @@ mixt_status mixt__builder_finish(const mixt_builder *b);
 mixt_value mixt__builder_error(mixt_builder *b, mixt_status status, const char *layer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/** Makes a failure the builder's; true when there is none. `layer` may be NULL. */
+bool mixt__builder_ok(mixt_builder *b, const char *layer, mixt_status status);
+
 /** Scope and name joined with a dot, in the graph's memory. */
 const char *mixt__builder_path(mixt_builder *b, const char *name);
 

@@ -100,6 +100,7 @@ const mixt__op mixt__op_attention_grad = {
 mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
                                const mixt_attention_options *o)
 {
+    o = o ? o : &(mixt_attention_options){0};
     mixt__attention_attrs at = {.heads = o->heads, .causal = o->causal, .scale = o->scale};
     if (at.heads < 1)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "attention needs .heads of at least 1, got %lld",

@@ -134,6 +134,7 @@ mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, con
 {
     if (!mixt__builder_ready(b, name, &x, 1))
         return (mixt_value){0};
+    o = o ? o : &(mixt_conv2d_options){0};
     mixt__shape s = b->graph->values[x.id].shape;
     mixt__conv2d_attrs at = {.kernel_h = o->kernel_h ? o->kernel_h : o->kernel,
                              .kernel_w = o->kernel_w ? o->kernel_w : o->kernel};

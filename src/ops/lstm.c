@@ -76,6 +76,7 @@ mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const
 {
     if (!mixt__builder_ready(b, name, &x, 1))
         return (mixt_value){0};
+    o = o ? o : &(mixt_lstm_options){0};
     if (o->features < 1)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "lstm needs .features of at least 1");
     int64_t h = o->features, inputs = mixt__last_dim(&b->graph->values[x.id].shape);

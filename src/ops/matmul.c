@@ -150,6 +150,7 @@ const mixt__op mixt__op_matmul = {
 
 mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *o)
 {
+    o = o ? o : &(mixt_matmul_options){0};
     mixt__matmul_attrs at = {.trans_a = o->trans_a, .trans_b = o->trans_b, .alpha = o->alpha != 0 ? o->alpha : 1.0f};
     return mixt__builder_node(b, &mixt__op_matmul, NULL, &at, (mixt_value[]){x, y}, 2);
 }
@@ -158,6 +159,7 @@ mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, con
 {
     if (!mixt__builder_ready(b, name, &x, 1))
         return (mixt_value){0};
+    o = o ? o : &(mixt_linear_options){0};
     if (o->features <= 0)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "linear needs .features of at least 1, got %lld",
                                    (long long)o->features);

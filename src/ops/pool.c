@@ -73,6 +73,7 @@ const mixt__op mixt__op_pool_grad = {
 
 static mixt_value pool(mixt_builder *b, mixt_value x, const mixt_pool_options *o, mixt__pool_kind kind)
 {
+    o = o ? o : &(mixt_pool_options){0};
     mixt__pool_attrs at = {.kind = kind, .size = o->size, .stride = o->stride ? o->stride : o->size, .pad = o->pad};
     return mixt__builder_node(b, &mixt__op_pool, NULL, &at, &x, 1);
 }

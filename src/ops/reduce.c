@@ -66,6 +66,7 @@ static mixt_value reduce(mixt_builder *b, mixt_value x, const mixt_reduce_option
     if (!mixt__builder_ready(b, NULL, &x, 1))
         return (mixt_value){0};
     int rank = b->graph->values[x.id].shape.rank;
+    o = o ? o : &(mixt_reduce_options){0};
     mixt__reduce_attrs at = {.mean = mean, .keep = o->keep};
     for (int i = 0; i < o->axis_count && i < MIXT_MAX_RANK; i++) {
         int axis = o->axes[i] < 0 ? o->axes[i] + rank : o->axes[i];

@@ -57,6 +57,8 @@ mixt_value mixt_reshape(mixt_builder *b, mixt_value x, int rank, const int64_t *
         return (mixt_value){0};
     if (rank < 0 || rank > MIXT_MAX_RANK)
         return mixt__builder_error(b, MIXT_ERROR_SHAPE, NULL, "reshape to %d dimensions: 0 to %d", rank, MIXT_MAX_RANK);
+    if (rank && !mixt__builder_ok(b, NULL, mixt__need(dims)))
+        return (mixt_value){0};
     mixt__reshape_attrs at = {.shape = mixt__shape_of(rank, dims)};
     int64_t known = 1, total = mixt__shape_count(&b->graph->values[x.id].shape);
     int open = -1;
@@ -128,6 +130,8 @@ const mixt__op mixt__op_transpose = {
 mixt_value mixt_transpose(mixt_builder *b, mixt_value x, const int *order)
 {
     mixt__transpose_attrs at = {{0}};
+    if (!mixt__builder_ok(b, NULL, mixt__need(order)))
+        return (mixt_value){0};
     for (int i = 0; i < mixt_value_rank(b, x); i++)
         at.order[i] = order[i];
     return mixt__builder_node(b, &mixt__op_transpose, NULL, &at, &x, 1);
@@ -255,6 +259,8 @@ const mixt__op mixt__op_split = {
 void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result)
 {
     mixt__split_attrs at = {.parts = parts};
+    if (!mixt__builder_ok(b, NULL, mixt__need(result)))
+        return;
     for (int i = 0; i < parts; i++)
         result[i] = (mixt_value){0};
     if (parts > MIXT_MAX_OUTPUTS) {
@@ -319,6 +325,8 @@ mixt_value mixt_concat(mixt_builder *b, const mixt_value *parts, int count, int 
 {
     if (count < 1)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "concat of %d values: needs at least one", count);
+    if (!mixt__builder_ok(b, NULL, mixt__need(parts)))
+        return (mixt_value){0};
     int rank = mixt_value_rank(b, parts[0]);
     mixt__concat_attrs at = {.axis = axis < 0 ? axis + rank : axis};
     return mixt__builder_node(b, &mixt__op_concat, NULL, &at, parts, count);

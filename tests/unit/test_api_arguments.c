@@ -260,6 +260,101 @@ static void long_names_are_cut(void **state)
     expect_failed_model(long_name, MIXT_ERROR_ARGUMENT, "aaa': linear needs .features");
 }
 
+static mixt_value null_scope(mixt_builder *b, mixt_value x)
+{
+    mixt_scope_push(b, NULL);
+    mixt_scope_pop(b);
+    return net(b, x);
+}
+
+static mixt_value null_order(mixt_builder *b, mixt_value x)
+{
+    return mixt_transpose(b, x, NULL);
+}
+
+static mixt_value null_dims(mixt_builder *b, mixt_value x)
+{
+    return mixt_reshape(b, x, 2, NULL);
+}
+
+static mixt_value null_parts(mixt_builder *b, mixt_value x)
+{
+    mixt_split(b, x, 2, NULL);
+    return x;
+}
+
+static mixt_value null_values(mixt_builder *b, mixt_value x)
+{
+    (void)x;
+    return mixt_concat(b, NULL, 2, 0);
+}
+
+static mixt_value null_linear(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear_with(b, "fc", x, NULL);
+}
+
+static mixt_value null_conv2d(mixt_builder *b, mixt_value x)
+{
+    return mixt_conv2d_with(b, "conv", x, NULL);
+}
+
+static mixt_value null_lstm(mixt_builder *b, mixt_value x)
+{
+    return mixt_lstm_with(b, "lstm", x, NULL);
+}
+
+static mixt_value null_attention(mixt_builder *b, mixt_value x)
+{
+    return mixt_attention_with(b, x, x, x, NULL);
+}
+
+static mixt_value null_pool(mixt_builder *b, mixt_value x)
+{
+    return mixt_avg_pool_with(b, x, NULL);
+}
+
+static mixt_value null_message(mixt_builder *b, mixt_value x)
+{
+    (void)x;
+    return mixt_builder_fail(b, NULL);
+}
+
+/** Options that have defaults for everything. */
+static mixt_value null_options(mixt_builder *b, mixt_value x)
+{
+    x = mixt_batch_norm_with(b, "bn", x, NULL);
+    x = mixt_layer_norm_with(b, "ln", mixt_flatten(b, x), NULL);
+    mixt_value weight = mixt_param(b, "w", .rank = 2, .dims = {PIXELS, CLASSES}, .normal = 0.1f);
+    x = mixt_matmul_with(b, x, weight, NULL);
+    return mixt_add(b, mixt_mul(b, x, mixt_param_with(b, "gain", NULL)),
+                    mixt_mean_with(b, mixt_sum_with(b, x, NULL), NULL));
+}
+
+static void builders_refuse_null(void **state)
+{
+    (void)state;
+    const struct {
+        mixt_model_fn fn;
+        const char *words;
+    } cases[] = {
+        {null_scope, "mixt_scope_push: name"},
+        {null_order, "mixt_transpose: order"},
+        {null_dims, "mixt_reshape: dims"},
+        {null_parts, "mixt_split: result"},
+        {null_values, "mixt_concat: parts"},
+        {null_linear, "layer 'fc': linear needs .features"},
+        {null_conv2d, "layer 'conv': conv2d needs .channels"},
+        {null_lstm, "layer 'lstm': lstm needs .features"},
+        {null_attention, "attention needs .heads"},
+        {null_pool, "pooling window 0"},
+        {null_message, "the model function failed"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        expect_failed_model(cases[i].fn, MIXT_ERROR_ARGUMENT, cases[i].words);
+    expect_failed_model(null_options, MIXT_OK, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +362,7 @@ int main(void)
         cmocka_unit_test(models_are_checked),        cmocka_unit_test(trainers_refuse_null),
         cmocka_unit_test(samples_are_fp32_or_int32), cmocka_unit_test(data_refuses_null),
         cmocka_unit_test(generators_refuse_null),    cmocka_unit_test(long_names_are_cut),
+        cmocka_unit_test(builders_refuse_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
