@@ -50,9 +50,7 @@ static mixt_status build(mixt__graph *graph, mixt_compute_fn fn, const mixt_arra
     mixt_value values[INPUTS_MAX];
     for (int i = 0; i < count; i++) {
         mixt__shape shape = mixt__shape_of(inputs[i].rank, inputs[i].dims);
-        values[i].id = mixt__graph_value(graph, MIXT_ROLE_INPUT, inputs[i].dtype, &shape, "input");
-        if (!values[i].id)
-            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
+        MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, inputs[i].dtype, &shape, "input", &values[i].id));
     }
     mixt_builder b;
     mixt__builder_start(&b, graph, NULL);

@@ -111,17 +111,25 @@ mixt_status mixt_trainer_compile(mixt_trainer *t, const mixt_data *data)
     return mixt__context_note(t->context, mixt__trainer_compile(&t->core, &spec));
 }
 
+static mixt_status check_sample(const mixt_sample_shape *shape)
+{
+    if (shape->input_rank < 0 || shape->input_rank >= MIXT_MAX_RANK || shape->targets < 1)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a sample has 0 to %d dimensions and at least 1 target",
+                          MIXT_MAX_RANK - 1);
+    for (int i = 0; i < shape->input_rank; i++)
+        if (shape->input_dims[i] < 1)
+            return mixt__fail(MIXT_ERROR_SHAPE, "dimension %d of a sample is %lld: must be at least 1", i,
+                              (long long)shape->input_dims[i]);
+    if (shape->input_dtype != MIXT_DTYPE_FP32 && shape->input_dtype != MIXT_DTYPE_INT32)
+        return mixt__fail(MIXT_ERROR_DTYPE, "a sample is fp32 or int32, not %s", mixt_dtype_name(shape->input_dtype));
+    return MIXT_OK;
+}
+
 mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *shape)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, shape));
-    if (shape->input_rank < 0 || shape->input_rank >= MIXT_MAX_RANK || shape->targets < 1)
-        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_ARGUMENT,
-                                                         "a sample has 0 to %d dimensions and at least 1 target",
-                                                         MIXT_MAX_RANK - 1));
-    if (shape->input_dtype != MIXT_DTYPE_FP32 && shape->input_dtype != MIXT_DTYPE_INT32)
-        return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_DTYPE, "a sample is fp32 or int32, not %s",
-                                                         mixt_dtype_name(shape->input_dtype)));
+    MIXT_TRY(mixt__context_note(t->context, check_sample(shape)));
     int64_t batch = t->core.settings.batch;
     mixt__batch_spec spec = {.input_dtype = shape->input_dtype, .input = {shape->input_rank + 1, {batch}}};
     memcpy(spec.input.dims + 1, shape->input_dims, (size_t)shape->input_rank * sizeof shape->input_dims[0]);

@@ -63,10 +63,11 @@ bool mixt__builder_generating(const mixt_builder *b)
 
 mixt_value mixt__builder_cache(mixt_builder *b, const mixt__shape *shape)
 {
-    if (b->status != MIXT_OK)
-        return (mixt_value){0};
-    int32_t id = mixt__graph_value(b->graph, MIXT_ROLE_CACHE, MIXT_DTYPE_FP32, shape, "cache");
-    return id ? (mixt_value){id} : mixt__builder_error(b, MIXT_ERROR_MEMORY, NULL, "no memory for the graph");
+    mixt_value cache = {0};
+    if (b->status == MIXT_OK)
+        mixt__builder_ok(b, NULL,
+                         mixt__graph_value(b->graph, MIXT_ROLE_CACHE, MIXT_DTYPE_FP32, shape, "cache", &cache.id));
+    return cache;
 }
 
 void mixt_scope_push(mixt_builder *b, const char *name)
@@ -162,11 +163,11 @@ mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *p
                                        part ? part : "", mixt__shape_text(&p.shape, text, sizeof text));
         }
     int32_t index, id = 0;
-    mixt_status status = p.name ? mixt__graph_param(b->graph, &p, &index) : MIXT_ERROR_MEMORY;
+    mixt_status status = p.name ? mixt__graph_param(b->graph, &p, &index)
+                                : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the name of a parameter");
     if (status == MIXT_OK)
         id = mixt__graph_param_value(b->graph, index, MIXT_DTYPE_FP32);
-    if (!id)
-        return mixt__builder_error(b, status == MIXT_OK ? MIXT_ERROR_MEMORY : status, layer, "%s", mixt_error_text());
+    mixt__builder_ok(b, layer, status == MIXT_OK && !id ? MIXT_ERROR_MEMORY : status);
     return (mixt_value){id};
 }
 

@@ -11,13 +11,13 @@ mixt_status mixt__graph_new(mixt__graph **graph)
     if (!*graph)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a graph");
     mixt__shape none = {0};
-    mixt__graph_value(*graph, MIXT_ROLE_ACTIVATION, MIXT_DTYPE_NONE, &none, "none"); // id 0 means "no value"
-    if ((*graph)->value_count != 1) {
+    int32_t id; // 0: means "no value"
+    mixt_status status = mixt__graph_value(*graph, MIXT_ROLE_ACTIVATION, MIXT_DTYPE_NONE, &none, "none", &id);
+    if (status != MIXT_OK) {
         mixt__graph_free(*graph);
         *graph = NULL;
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a graph");
     }
-    return MIXT_OK;
+    return status;
 }
 
 void mixt__graph_free(mixt__graph *graph)
@@ -31,18 +31,20 @@ void mixt__graph_free(mixt__graph *graph)
     mixt__free(graph);
 }
 
-int32_t mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape,
-                          const char *name)
+mixt_status mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape,
+                              const char *name, int32_t *id)
 {
-    if (!mixt__grow((void **)&graph->values, &graph->value_capacity, graph->value_count, sizeof *graph->values))
-        return 0;
+    *id = 0;
+    MIXT_TRY(mixt__shape_check(shape));
     const char *kept = mixt__arena_strdup(&graph->arena, name);
-    if (!kept)
-        return 0;
+    if (!kept ||
+        !mixt__grow((void **)&graph->values, &graph->value_capacity, graph->value_count, sizeof *graph->values))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
     mixt__value *v = &graph->values[graph->value_count];
     *v = (mixt__value){.dtype = dtype, .shape = *shape, .role = role, .producer = -1, .param = -1, .name = kept};
     mixt__shape_strides(shape, v->strides);
-    return (int32_t)graph->value_count++;
+    *id = (int32_t)graph->value_count++;
+    return MIXT_OK;
 }
 
 /** Makes the output values that the op inferred; gradients of parameters are wired by the caller instead. */
@@ -50,13 +52,9 @@ static mixt_status make_outputs(mixt__graph *graph, int64_t index, const mixt__i
 {
     for (int o = 0; o < inferred->count; o++) {
         const mixt__node *node = &graph->nodes[index];
-        const char *name = node->layer;
-        int32_t id =
-            mixt__graph_value(graph, MIXT_ROLE_ACTIVATION, inferred->out[o].dtype, &inferred->out[o].shape, name);
-        if (!id)
-            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of layer '%s'", node->layer);
-        graph->values[id].producer = (int32_t)index;
-        node->out[o] = id;
+        MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_ACTIVATION, inferred->out[o].dtype, &inferred->out[o].shape,
+                                   node->layer, &node->out[o]));
+        graph->values[node->out[o]].producer = (int32_t)index;
     }
     return MIXT_OK;
 }
@@ -91,6 +89,9 @@ mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char 
 
 mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int32_t *index)
 {
+    mixt_status status = mixt__shape_check(&param->shape);
+    if (status != MIXT_OK)
+        return mixt__fail_context(status, "parameter '%s'", param->name);
     for (int64_t i = 0; i < graph->param_count; i++)
         if (!strcmp(graph->params[i].name, param->name))
             return mixt__fail(MIXT_ERROR_ARGUMENT,
@@ -111,21 +112,17 @@ int32_t mixt__graph_param_value(mixt__graph *graph, int32_t param, mixt_dtype dt
 {
     mixt__param *p = &graph->params[param];
     int32_t *slot = dtype == MIXT_DTYPE_FP32 ? &p->value : &p->low[dtype];
-    if (!*slot) {
-        mixt__role role = p->trainable ? MIXT_ROLE_PARAM : MIXT_ROLE_STATE;
-        *slot = mixt__graph_value(graph, role, dtype, &p->shape, p->name);
+    mixt__role role = p->trainable ? MIXT_ROLE_PARAM : MIXT_ROLE_STATE;
+    if (!*slot && mixt__graph_value(graph, role, dtype, &p->shape, p->name, slot) == MIXT_OK)
         graph->values[*slot].param = param;
-    }
     return *slot;
 }
 
 int32_t mixt__graph_param_grad(mixt__graph *graph, int32_t param)
 {
     mixt__param *p = &graph->params[param];
-    if (!p->grad) {
-        p->grad = mixt__graph_value(graph, MIXT_ROLE_GRAD, MIXT_DTYPE_FP32, &p->shape, p->name);
+    if (!p->grad && mixt__graph_value(graph, MIXT_ROLE_GRAD, MIXT_DTYPE_FP32, &p->shape, p->name, &p->grad) == MIXT_OK)
         graph->values[p->grad].param = param;
-    }
     return p->grad;
 }
 

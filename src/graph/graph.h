@@ -90,9 +90,9 @@ typedef struct mixt__graph {
 mixt_status mixt__graph_new(mixt__graph **graph);
 void mixt__graph_free(mixt__graph *graph);
 
-/** A new value; 0 when out of memory. */
-int32_t mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape,
-                          const char *name);
+/** A new value; *id 0 when its shape is impossible or memory ends. */
+mixt_status mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape,
+                              const char *name, int32_t *id);
 
 /** Appends a node: copies attrs, infers outputs. `backward` and `layer` come from the graph's current settings.
  *  On success *node_index tells where; outputs are nodes[index].out. */
@@ -114,6 +114,12 @@ static inline mixt__value *mixt__value_of(const mixt__graph *graph, int32_t id)
 int32_t mixt__value_base(const mixt__graph *graph, int32_t id);
 bool mixt__value_contiguous(const mixt__value *value);
 
+/** Elements that one value may have: 64 TiB of FP32. Nothing has memory for more, and bytes of many such values still
+ *  add up within 64 bits. */
+#define MIXT_ELEMENTS_MAX ((int64_t)1 << 44)
+/** Refuses a size below 0 and more elements than that, as if sizes of 0 were 1. Every value and parameter of a graph
+ *  has passed: what is counted later cannot overflow. */
+mixt_status mixt__shape_check(const mixt__shape *shape);
 int64_t mixt__shape_count(const mixt__shape *shape);
 bool mixt__shape_equal(const mixt__shape *a, const mixt__shape *b);
 /** Row-major strides in elements. */

@@ -4,6 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
+mixt_status mixt__shape_check(const mixt__shape *shape)
+{
+    int64_t count = 1;
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] < 0 || shape->dims[i] > MIXT_ELEMENTS_MAX / count) {
+            char text[160];
+            return mixt__fail(MIXT_ERROR_SHAPE, "shape %s: no size may be below 0, nor their product above 2^44",
+                              mixt__shape_text(shape, text, sizeof text));
+        }
+        count *= shape->dims[i] ? shape->dims[i] : 1; // strides are products of some of the sizes only
+    }
+    return MIXT_OK;
+}
+
 int64_t mixt__shape_count(const mixt__shape *shape)
 {
     int64_t count = 1;

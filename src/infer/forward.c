@@ -5,14 +5,12 @@
 
 static mixt_status build(const mixt__model *model, const mixt__forward_shape *shape, mixt__graph *graph)
 {
-    graph->input = mixt__graph_value(graph, MIXT_ROLE_INPUT, shape->dtype, &shape->input, "input");
+    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, shape->dtype, &shape->input, "input", &graph->input));
     if (shape->cache_rows) {
         mixt__shape places = {1, {shape->input.dims[shape->input.rank - 1]}};
-        graph->positions = mixt__graph_value(graph, MIXT_ROLE_INPUT, MIXT_DTYPE_INT32, &places, "positions");
+        MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, MIXT_DTYPE_INT32, &places, "positions", &graph->positions));
         graph->cache_rows = shape->cache_rows;
     }
-    if (!graph->input || (shape->cache_rows && !graph->positions))
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
     mixt_builder b;
     mixt__builder_start(&b, graph, model->user);
     mixt_value made = model->fn(&b, (mixt_value){graph->input});

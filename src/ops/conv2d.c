@@ -146,12 +146,15 @@ mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, con
         return mixt__builder_error(b, MIXT_ERROR_SHAPE, name, "conv2d needs (N, H, W, C), got %s",
                                    mixt__shape_text(&s, text, sizeof text));
     }
-    if (o->channels <= 0 || at.kernel_h <= 0 || at.kernel_w <= 0 || at.stride <= 0 || at.pad < 0)
+    if (o->channels <= 0 || at.kernel_h <= 0 || at.kernel_w <= 0 || at.stride <= 0)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name,
                                    "conv2d needs .channels and .kernel of at least 1 and a stride of at least 1");
+    if (at.pad < 0 || at.pad > MIXT_ELEMENTS_MAX)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "conv2d with a pad of %lld: must be from 0 to 2^44",
+                                   (long long)at.pad);
     at.src_h = s.dims[1];
     at.src_w = s.dims[2];
-    float width = 1.0f / sqrtf((float)(at.kernel_h * at.kernel_w * (s.dims[3] > 0 ? s.dims[3] : 1)));
+    float width = 1.0f / sqrtf((float)((double)at.kernel_h * (double)at.kernel_w * (double)s.dims[3]));
     mixt__param weight = {
         .shape = {4, {o->channels, at.kernel_h, at.kernel_w, s.dims[3]}}, .trainable = true, .decay = true};
     weight.init = MIXT_INIT_UNIFORM;

@@ -77,8 +77,9 @@ mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const
     if (!mixt__builder_ready(b, name, &x, 1))
         return (mixt_value){0};
     o = o ? o : &(mixt_lstm_options){0};
-    if (o->features < 1)
-        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "lstm needs .features of at least 1");
+    if (o->features < 1 || o->features > MIXT_ELEMENTS_MAX)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "lstm needs .features from 1 to 2^44, got %lld",
+                                   (long long)o->features);
     int64_t h = o->features, inputs = mixt__last_dim(&b->graph->values[x.id].shape);
     mixt__param p = {.trainable = true, .decay = true, .init = MIXT_INIT_UNIFORM, .init_scale = 1.0f / sqrtf((float)h)};
     p.shape = (mixt__shape){2, {4 * h, inputs}};

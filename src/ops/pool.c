@@ -11,9 +11,9 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     mixt__shape_text(&x->shape, text, sizeof text);
     if (x->shape.rank != 4)
         return mixt__fail(MIXT_ERROR_SHAPE, "pooling needs (N, H, W, C), got %s", text);
-    if (at->size < 1 || at->stride < 1 || at->pad < 0 || at->pad >= at->size)
+    if (at->size < 1 || at->size > MIXT_ELEMENTS_MAX || at->stride < 1 || at->pad < 0 || at->pad >= at->size)
         return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "pooling window %lld, stride %lld, pad %lld: sizes at least 1, pad below the window",
+                          "pooling window %lld, stride %lld, pad %lld: sizes from 1 to 2^44, pad below the window",
                           (long long)at->size, (long long)at->stride, (long long)at->pad);
     mixt__shape out = x->shape;
     for (int i = 1; i <= 2; i++) {
@@ -29,7 +29,7 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
 static double flops(const mixt__graph *graph, const mixt__node *node)
 {
     const mixt__pool_attrs *at = node->attrs;
-    return (double)(at->size * at->size) * (double)mixt__shape_count(&graph->values[node->out[0]].shape);
+    return (double)at->size * (double)at->size * (double)mixt__shape_count(&graph->values[node->out[0]].shape);
 }
 
 static mixt_status grad(mixt__gradients *g, const mixt__node *node)

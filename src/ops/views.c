@@ -9,6 +9,7 @@ static mixt_status reshape_infer(const mixt__graph *graph, const mixt__node *nod
 {
     const mixt__reshape_attrs *at = node->attrs;
     const mixt__value *x = mixt__in(graph, node, 0);
+    MIXT_TRY(mixt__shape_check(&at->shape));
     if (mixt__shape_count(&at->shape) != mixt__shape_count(&x->shape)) {
         char from[128], to[128];
         return mixt__fail(MIXT_ERROR_SHAPE, "cannot reshape %s to %s: another number of elements",
@@ -60,16 +61,16 @@ mixt_value mixt_reshape(mixt_builder *b, mixt_value x, int rank, const int64_t *
     if (rank && !mixt__builder_ok(b, NULL, mixt__need(dims)))
         return (mixt_value){0};
     mixt__reshape_attrs at = {.shape = mixt__shape_of(rank, dims)};
-    int64_t known = 1, total = mixt__shape_count(&b->graph->values[x.id].shape);
+    int64_t left = mixt__shape_count(&b->graph->values[x.id].shape);
     int open = -1;
     for (int i = 0; i < rank; i++) {
-        if (dims[i] != -1)
-            known *= dims[i];
-        else
+        if (dims[i] == -1)
             open = i;
+        else if (dims[i] > 0)
+            left /= dims[i];
     }
     if (open >= 0)
-        at.shape.dims[open] = known > 0 ? total / known : 0;
+        at.shape.dims[open] = left;
     return mixt__builder_node(b, &mixt__op_reshape, NULL, &at, &x, 1);
 }
 

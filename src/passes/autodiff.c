@@ -44,13 +44,13 @@ mixt_status mixt__pass_autodiff(mixt__graph *graph)
     if (!graph->loss)
         return mixt__fail(MIXT_ERROR_STATE, "a graph without a loss cannot be differentiated");
     mixt__shape scalar = {.rank = 0};
-    graph->seed = mixt__graph_value(graph, MIXT_ROLE_SEED, MIXT_DTYPE_FP32, &scalar, "seed");
+    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_SEED, MIXT_DTYPE_FP32, &scalar, "seed", &graph->seed));
     mixt__gradients g = {.graph = graph, .capacity = graph->value_count, .layer = ""};
     g.grad = mixt__alloc((size_t)g.capacity * sizeof *g.grad);
     g.wanted = mixt__alloc((size_t)g.capacity * sizeof *g.wanted);
     g.written = mixt__alloc((size_t)(graph->param_count + 1) * sizeof *g.written);
     mixt_status status;
-    if (graph->seed && g.grad && g.wanted && g.written) {
+    if (g.grad && g.wanted && g.written) {
         find_wanted(&g);
         g.grad[graph->loss] = graph->seed;
         status = differentiate(&g);

@@ -98,7 +98,7 @@ static mixt_status input_as(rewrite *w, int32_t source_value, const char *layer,
         return MIXT_OK;
     }
     if (v->role == MIXT_ROLE_CACHE && !w->map[source_value]) // written in place: it has the format, never a cast
-        w->map[source_value] = mixt__graph_value(w->result, v->role, dtype, &v->shape, v->name);
+        MIXT_TRY(mixt__graph_value(w->result, v->role, dtype, &v->shape, v->name, &w->map[source_value]));
     *out = w->map[source_value];
     if (!*out)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
@@ -176,9 +176,7 @@ static mixt_status copy_outside_values(rewrite *w)
         const mixt__value *v = &w->source->values[i];
         if (v->role != MIXT_ROLE_INPUT && v->role != MIXT_ROLE_TARGET)
             continue;
-        w->map[i] = mixt__graph_value(w->result, v->role, v->dtype, &v->shape, v->name);
-        if (!w->map[i])
-            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
+        MIXT_TRY(mixt__graph_value(w->result, v->role, v->dtype, &v->shape, v->name, &w->map[i]));
     }
     return MIXT_OK;
 }

@@ -28,9 +28,7 @@ static mixt_status build_layers(mixt_builder *b, const mixt__model *model, const
                                 mixt__graph *graph, mixt_value *logits)
 {
     mixt__builder_start(b, graph, model->user);
-    graph->input = mixt__graph_value(graph, MIXT_ROLE_INPUT, spec->input_dtype, &spec->input, "input");
-    if (!graph->input)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
+    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, spec->input_dtype, &spec->input, "input", &graph->input));
     *logits = model->fn(b, (mixt_value){graph->input});
     MIXT_TRY(mixt__builder_finish(b));
     if (b->scope_depth)
@@ -43,9 +41,7 @@ static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec,
     mixt_builder b;
     mixt_value logits;
     MIXT_TRY(build_layers(&b, model, spec, graph, &logits));
-    graph->target = mixt__graph_value(graph, MIXT_ROLE_TARGET, spec->target_dtype, &spec->target, "target");
-    if (!graph->target)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
+    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_TARGET, spec->target_dtype, &spec->target, "target", &graph->target));
     return add_loss(&b, model, logits);
 }
 

@@ -126,8 +126,9 @@ void case_infer(test_case *c)
     if (c->error || mixt__graph_new(&graph) != MIXT_OK)
         return;
     for (int i = 0; i < c->in_count; i++)
-        in[i] = mixt__graph_value(graph, MIXT_ROLE_ACTIVATION, c->in[i].dtype, &c->in[i].shape, "in");
-    if (mixt__graph_node(graph, c->op, "test", &c->attrs, in, c->in_count, &node) != MIXT_OK) {
+        if (mixt__graph_value(graph, MIXT_ROLE_ACTIVATION, c->in[i].dtype, &c->in[i].shape, "in", &in[i]) != MIXT_OK)
+            c->error = mixt_error_text();
+    if (c->error || mixt__graph_node(graph, c->op, "test", &c->attrs, in, c->in_count, &node) != MIXT_OK) {
         c->error = mixt_error_text();
     } else {
         c->out_count = graph->nodes[node].out_count;

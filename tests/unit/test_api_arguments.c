@@ -355,14 +355,145 @@ static void builders_refuse_null(void **state)
     expect_failed_model(null_options, MIXT_OK, "");
 }
 
+/* ---- shapes that no memory holds ---- */
+
+static const int64_t MANY = (int64_t)1 << 60, LARGE = (int64_t)1 << 40;
+
+static mixt_value huge_linear(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear(b, "fc", mixt_flatten(b, x), .features = MANY);
+}
+
+static mixt_value huge_param(mixt_builder *b, mixt_value x)
+{
+    mixt_param(b, "p", .rank = 2, .dims = {LARGE, LARGE});
+    return net(b, x);
+}
+
+static mixt_value huge_embedding(mixt_builder *b, mixt_value x)
+{
+    mixt_embedding(b, "e", x, .count = MANY, .features = 16);
+    return net(b, x);
+}
+
+static mixt_value huge_kernel(mixt_builder *b, mixt_value x)
+{
+    return mixt_conv2d(b, "conv", x, .channels = 4, .kernel = LARGE, .pad = LARGE);
+}
+
+static mixt_value huge_image(mixt_builder *b, mixt_value x)
+{
+    return mixt_conv2d(b, "conv", x, .channels = 4, .kernel = 3, .pad = LARGE);
+}
+
+static mixt_value huge_pad(mixt_builder *b, mixt_value x)
+{
+    return mixt_conv2d(b, "conv", x, .channels = 4, .kernel = 3, .pad = INT64_MAX / 2 + 1);
+}
+
+static mixt_value huge_window(mixt_builder *b, mixt_value x)
+{
+    return mixt_max_pool(b, x, .size = INT64_MAX, .pad = INT64_MAX - 1);
+}
+
+static mixt_value huge_lstm(mixt_builder *b, mixt_value x)
+{
+    return mixt_lstm(b, "lstm", x, .features = INT64_MAX / 2);
+}
+
+static mixt_value huge_reshape(mixt_builder *b, mixt_value x)
+{
+    return mixt_reshape(b, x, 3, (int64_t[]){LARGE, LARGE, -1});
+}
+
+static mixt_value empty_reshape(mixt_builder *b, mixt_value x)
+{
+    return mixt_reshape(b, x, 2, (int64_t[]){-1, 0});
+}
+
+static mixt_value open_reshape(mixt_builder *b, mixt_value x)
+{
+    return mixt_reshape(b, x, 3, (int64_t[]){BATCH, -1, -1});
+}
+
+static mixt_value huge_product(mixt_builder *b, mixt_value x) // each operand is possible, the result is not
+{
+    mixt_value tall = mixt_param(b, "tall", .rank = 2, .dims = {LARGE, 1});
+    (void)x;
+    return mixt_matmul(b, tall, tall, .trans_b = true);
+}
+
+static void shapes_are_counted_with_care(void **state)
+{
+    (void)state;
+    const struct {
+        mixt_model_fn fn;
+        mixt_status status;
+        const char *words;
+    } cases[] = {
+        {huge_linear, MIXT_ERROR_SHAPE, "layer 'fc': parameter 'fc.weight': shape (1152921504606846976, 784)"},
+        {huge_param, MIXT_ERROR_SHAPE, "parameter 'p': shape (1099511627776, 1099511627776)"},
+        {huge_embedding, MIXT_ERROR_SHAPE, "parameter 'e.weight': shape (1152921504606846976, 16)"},
+        {huge_kernel, MIXT_ERROR_SHAPE, "parameter 'conv.weight': shape (4, 1099511627776, 1099511627776, 1)"},
+        {huge_image, MIXT_ERROR_SHAPE, "layer 'conv': conv2d: shape (8, 2199023255578, 2199023255578, 4)"},
+        {huge_pad, MIXT_ERROR_ARGUMENT, "layer 'conv': conv2d with a pad of 4611686018427387904"},
+        {huge_window, MIXT_ERROR_ARGUMENT, "pooling window 9223372036854775807"},
+        {huge_lstm, MIXT_ERROR_ARGUMENT, "layer 'lstm': lstm needs .features from 1 to 2^44, got 4611686018427387903"},
+        {huge_reshape, MIXT_ERROR_SHAPE, "reshape: shape (1099511627776, 1099511627776, 0)"},
+        {empty_reshape, MIXT_ERROR_SHAPE, "cannot reshape (8, 28, 28, 1) to (6272, 0)"},
+        {open_reshape, MIXT_ERROR_SHAPE, "reshape: shape (8, -1, 784)"},
+        {huge_product, MIXT_ERROR_SHAPE, "matmul: shape (1099511627776, 1099511627776)"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        expect_failed_model(cases[i].fn, cases[i].status, cases[i].words);
+}
+
+static void samples_are_counted_with_care(void **state)
+{
+    (void)state;
+    fixture f = start();
+    const mixt_sample_shape shapes[] = {
+        {MIXT_DTYPE_FP32, 2, {LARGE, LARGE}, 1},
+        {MIXT_DTYPE_FP32, 3, {28, -28, 1}, 1},
+        {MIXT_DTYPE_FP32, 1, {0}, 1},
+        {MIXT_DTYPE_FP32, 1, {PIXELS}, INT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        assert_int_equal(mixt_trainer_compile_for(mixt_trainer_new(f.model), &shapes[i]), MIXT_ERROR_SHAPE);
+    mixt_close(f.context);
+}
+
+static mixt_value first_input(mixt_builder *b, const mixt_value *inputs)
+{
+    (void)b;
+    return inputs[0];
+}
+
+static void arrays_are_counted_with_care(void **state)
+{
+    (void)state;
+    float number = 0;
+    fixture f = start();
+    mixt_array array = {&number, MIXT_DTYPE_FP32, 2, {LARGE, LARGE}};
+    expect_noted(&f, mixt_compute(f.context, first_input, &array, 1, &array), MIXT_ERROR_SHAPE);
+    mixt_close(f.context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failures_are_noted),        cmocka_unit_test(no_options_are_defaults),
-        cmocka_unit_test(models_are_checked),        cmocka_unit_test(trainers_refuse_null),
-        cmocka_unit_test(samples_are_fp32_or_int32), cmocka_unit_test(data_refuses_null),
-        cmocka_unit_test(generators_refuse_null),    cmocka_unit_test(long_names_are_cut),
+        cmocka_unit_test(failures_are_noted),
+        cmocka_unit_test(no_options_are_defaults),
+        cmocka_unit_test(models_are_checked),
+        cmocka_unit_test(trainers_refuse_null),
+        cmocka_unit_test(samples_are_fp32_or_int32),
+        cmocka_unit_test(data_refuses_null),
+        cmocka_unit_test(generators_refuse_null),
+        cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(builders_refuse_null),
+        cmocka_unit_test(shapes_are_counted_with_care),
+        cmocka_unit_test(samples_are_counted_with_care),
+        cmocka_unit_test(arrays_are_counted_with_care),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
