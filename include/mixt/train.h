@@ -51,8 +51,8 @@ mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_lo
 typedef struct mixt_trainer_options {
     const char *precision;                    /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
     const char *optimizer;                    /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
-    int64_t batch;                            /**< samples in one forward and backward pass; default 32 */
-    int64_t accumulate;                       /**< passes per update; default 1 */
+    int64_t batch;                            /**< samples in one forward and backward pass, below 2^31; default 32 */
+    int64_t accumulate;                       /**< passes per update, at most 2^20; default 1 */
     float lr;                                 /**< default 1e-3 */
     float momentum;                           /**< default 0.9 for momentum and nesterov */
     float beta1, beta2;                       /**< default 0.9, 0.999 */

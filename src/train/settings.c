@@ -122,9 +122,33 @@ static mixt_status check_numbers(const mixt_trainer_options *o)
     return MIXT_OK;
 }
 
+/** Counts outside these limits overflow where they are multiplied or subtracted; 0 is each one's default. */
+static mixt_status check_counts(const mixt_trainer_options *o)
+{
+    const struct {
+        const char *name;
+        int64_t value, most;
+    } counts[] = {
+        {"batch", o->batch, INT32_MAX},
+        {"accumulate", o->accumulate, 1 << 20},
+        {"warmup", o->warmup, INT64_MAX},
+        {"decay_steps", o->decay_steps, INT64_MAX},
+        {"total_steps", o->total_steps, INT64_MAX},
+        {"scale_interval", o->scale_interval, INT64_MAX},
+        {"scale_hysteresis", o->scale_hysteresis, INT32_MAX},
+        {"inject_overflow", o->inject_overflow, INT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        if (counts[i].value < 0 || counts[i].value > counts[i].most)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %lld: must be from 0 to %lld", counts[i].name,
+                              (long long)counts[i].value, (long long)counts[i].most);
+    return MIXT_OK;
+}
+
 mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, bool uses_fp16, mixt__trainer_settings *s)
 {
     MIXT_TRY(check_numbers(o));
+    MIXT_TRY(check_counts(o));
     MIXT_TRY(parse_optimizer(o, &s->optimizer));
     MIXT_TRY(parse_schedule(o, &s->schedule));
     MIXT_TRY(parse_scaling(o, uses_fp16, &s->scaling));
@@ -140,9 +164,6 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, bool use
     s->lr_groups = o->lr_groups;
     s->decay_groups = o->decay_groups;
     s->inject_overflow = o->inject_overflow;
-    if (s->batch < 1 || s->accumulate < 1)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld, accumulate %lld: both must be at least 1",
-                          (long long)s->batch, (long long)s->accumulate);
     return MIXT_OK;
 }
 

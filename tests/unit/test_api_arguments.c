@@ -479,6 +479,37 @@ static void arrays_are_counted_with_care(void **state)
     mixt_close(f.context);
 }
 
+/* ---- counts of a trainer ---- */
+
+static void counts_of_a_trainer_are_checked(void **state)
+{
+    (void)state;
+    fixture f = start();
+    const struct {
+        mixt_trainer_options options;
+        const char *words;
+    } cases[] = {
+        {{.batch = (int64_t)1 << 52}, "batch 4503599627370496: must be from 0 to 2147483647"},
+        {{.batch = -1}, "batch -1"},
+        {{.accumulate = INT64_MAX}, "accumulate 9223372036854775807: must be from 0 to 1048576"},
+        {{.accumulate = -1}, "accumulate -1"},
+        {{.warmup = INT64_MIN, .schedule = "cosine", .total_steps = INT64_MAX}, "warmup -9223372036854775808"},
+        {{.decay_steps = -2}, "decay_steps -2"},
+        {{.total_steps = -3}, "total_steps -3"},
+        {{.scale_interval = -1}, "scale_interval -1"},
+        {{.scale_hysteresis = -4}, "scale_hysteresis -4"},
+        {{.inject_overflow = -1}, "inject_overflow -1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_null(mixt_trainer_new_with(f.model, &cases[i].options));
+        expect_refused(MIXT_ERROR_ARGUMENT, cases[i].words);
+    }
+    mixt_trainer *t = mixt_trainer_new(f.model, .batch = BATCH, .warmup = INT64_MAX, .schedule = "cosine",
+                                       .total_steps = INT64_MAX, .decay_steps = INT64_MAX);
+    assert_int_equal(mixt_trainer_step(t, f.data, NULL), MIXT_OK);
+    mixt_close(f.context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -494,6 +525,7 @@ int main(void)
         cmocka_unit_test(shapes_are_counted_with_care),
         cmocka_unit_test(samples_are_counted_with_care),
         cmocka_unit_test(arrays_are_counted_with_care),
+        cmocka_unit_test(counts_of_a_trainer_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
