@@ -155,9 +155,13 @@ typedef struct mixt_memory {
 /** Needs a compiled trainer. */
 mixt_status mixt_trainer_memory(const mixt_trainer *trainer, mixt_memory *memory);
 
-/* ---- by hand ---- */
+/* ---- by hand ----
+ *
+ * Gradients made by mixt_trainer_backward wait until they are applied or discarded. Without any, the functions that
+ * take them up fail with MIXT_ERROR_STATE. Scales and limits are finite and above 0.
+ */
 
-/** Forward and backward on one batch in host memory; gradients are multiplied by `scale` and added to those there.
+/** Forward and backward on one batch in host memory; gradients are multiplied by `scale` and added to those that wait.
  *  The trainer must be compiled. loss may be NULL. */
 mixt_status mixt_trainer_backward(mixt_trainer *trainer, const void *input, const void *target, float scale,
                                   double *loss);
@@ -165,9 +169,9 @@ mixt_status mixt_trainer_backward(mixt_trainer *trainer, const void *input, cons
 mixt_status mixt_trainer_unscale(mixt_trainer *trainer, float scale, bool *finite);
 /** Scales the gradients down to norm `limit` if it is larger; *norm is the norm before, and may be NULL. */
 mixt_status mixt_trainer_clip(mixt_trainer *trainer, float limit, double *norm);
-/** One optimizer update with this learning rate from the gradients as they are, which it then clears. */
+/** One optimizer update with this learning rate (0 or above) from the gradients as they are; then none wait. */
 mixt_status mixt_trainer_apply(mixt_trainer *trainer, float lr);
-/** Clears the gradients without an update. */
+/** Forgets the gradients that wait, if any, without an update. */
 mixt_status mixt_trainer_discard(mixt_trainer *trainer);
 
 /** Number, names and shapes of parameters; valid once compiled. */
@@ -180,9 +184,10 @@ typedef struct mixt_param_info {
     mixt_dtype copy; /**< format of the working copy; MIXT_DTYPE_NONE: the FP32 master itself is used */
 } mixt_param_info;
 mixt_status mixt_trainer_param(const mixt_trainer *trainer, int64_t index, mixt_param_info *info);
-/** Values of a parameter or of its gradient, as FP32; `values` has room for info.count. */
+/** Values of a parameter, as FP32; `values` has room for info.count. */
 mixt_status mixt_trainer_param_get(const mixt_trainer *trainer, int64_t index, float *values);
 mixt_status mixt_trainer_param_set(mixt_trainer *trainer, int64_t index, const float *values);
+/** The same of its gradient, while gradients made by hand wait. */
 mixt_status mixt_trainer_grad_get(const mixt_trainer *trainer, int64_t index, float *values);
 
 #ifdef __cplusplus

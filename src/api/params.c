@@ -52,6 +52,7 @@ mixt_status mixt_trainer_grad_get(const mixt_trainer *t, int64_t index, float *v
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, values));
     MIXT_TRY(mixt__context_note(t->context, need_values(&t->core, index)));
+    MIXT_TRY(mixt__context_note(t->context, mixt__trainer_need_gradients(&t->core)));
     return mixt__context_note(t->context, mixt__params_get_grad(t->core.params, (int32_t)index, values));
 }
 

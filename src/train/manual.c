@@ -12,8 +12,23 @@ static mixt_status need_compiled(mixt__trainer *t)
     return mixt__trainer_allocate(t);
 }
 
+mixt_status mixt__trainer_need_gradients(const mixt__trainer *t)
+{
+    return t->hand_gradients
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_STATE, "no gradients are waiting: call mixt_trainer_backward first");
+}
+
+static mixt_status check_positive(const char *name, float value)
+{
+    return value > 0 && isfinite(value)
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_ARGUMENT, "%s %g: must be finite and above 0", name, (double)value);
+}
+
 mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const void *target, float scale, double *loss)
 {
+    MIXT_TRY(check_positive("mixt_trainer_backward: scale", scale));
     MIXT_TRY(need_compiled(t));
     MIXT_TRY(t->backend->upload(&t->control->seed, &scale, sizeof scale));
     uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
@@ -66,9 +81,9 @@ mixt_status mixt__trainer_unscale(mixt__trainer *t, float scale, bool *finite)
 {
     double sum;
     bool unused;
+    MIXT_TRY(check_positive("mixt_trainer_unscale: scale", scale));
     MIXT_TRY(need_compiled(t));
-    if (!(scale > 0))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "scale %g: must be above 0", (double)scale);
+    MIXT_TRY(mixt__trainer_need_gradients(t));
     MIXT_TRY(multiply(t, 1.0f / scale));
     return measure(t, &sum, finite ? finite : &unused);
 }
@@ -77,7 +92,9 @@ mixt_status mixt__trainer_clip(mixt__trainer *t, float limit, double *norm)
 {
     double sum;
     bool finite;
+    MIXT_TRY(check_positive("mixt_trainer_clip: limit", limit));
     MIXT_TRY(need_compiled(t));
+    MIXT_TRY(mixt__trainer_need_gradients(t));
     MIXT_TRY(measure(t, &sum, &finite));
     double length = sqrt(sum);
     if (norm)
@@ -87,9 +104,10 @@ mixt_status mixt__trainer_clip(mixt__trainer *t, float limit, double *norm)
 
 mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
 {
+    if (!(lr >= 0) || !isfinite(lr))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_trainer_apply: lr %g: must be finite and not below 0", (double)lr);
     MIXT_TRY(need_compiled(t));
-    if (!t->hand_gradients)
-        return mixt__fail(MIXT_ERROR_STATE, "no gradients to apply: call mixt_trainer_backward first");
+    MIXT_TRY(mixt__trainer_need_gradients(t));
     MIXT_TRY(mixt__trainer_see(t));
     mixt__control control = t->seen;
     control.step++;

@@ -105,6 +105,8 @@ mixt_status mixt__trainer_unscale(mixt__trainer *t, float scale, bool *finite);
 mixt_status mixt__trainer_clip(mixt__trainer *t, float limit, double *norm);
 mixt_status mixt__trainer_apply(mixt__trainer *t, float lr);
 mixt_status mixt__trainer_discard(mixt__trainer *t);
+/** Whether gradients made by hand are waiting: else what lies in their memory means nothing. */
+mixt_status mixt__trainer_need_gradients(const mixt__trainer *t);
 
 /** Turns option words and zeroes into settings, defaults filled in; `uses_fp16` decides what loss_scale "auto" means.
  */

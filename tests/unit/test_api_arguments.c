@@ -510,6 +510,61 @@ static void counts_of_a_trainer_are_checked(void **state)
     mixt_close(f.context);
 }
 
+/* ---- by hand ---- */
+
+static void gradients_wait_or_are_gone(void **state)
+{
+    (void)state;
+    fixture f = start();
+    mixt_trainer *t = f.trainer;
+    static float input[BATCH * PIXELS], gradient[CLASSES * PIXELS], again[CLASSES * PIXELS];
+    int32_t target[BATCH];
+    assert_int_equal(mixt_data_batch(f.data, BATCH, 0, input, target), MIXT_OK);
+    for (int round = 0; round < 3; round++) { // ended by discard, by apply, by a whole step
+        assert_int_equal(mixt_trainer_unscale(t, 1, NULL), MIXT_ERROR_STATE);
+        assert_int_equal(mixt_trainer_clip(t, 1, NULL), MIXT_ERROR_STATE);
+        assert_int_equal(mixt_trainer_apply(t, 0.1f), MIXT_ERROR_STATE);
+        assert_non_null(strstr(mixt_error_text(), "no gradients are waiting: call mixt_trainer_backward first"));
+        assert_int_equal(mixt_trainer_grad_get(t, 0, gradient), MIXT_ERROR_STATE);
+        assert_int_equal(mixt_trainer_backward(t, input, target, 1, NULL), MIXT_OK);
+        assert_int_equal(mixt_trainer_grad_get(t, 0, gradient), MIXT_OK);
+        assert_int_equal(mixt_trainer_discard(t), MIXT_OK);
+        assert_int_equal(mixt_trainer_grad_get(t, 0, again), MIXT_ERROR_STATE);
+        assert_int_equal(mixt_trainer_backward(t, input, target, 1, NULL), MIXT_OK); // begins anew, adds to nothing
+        assert_int_equal(mixt_trainer_grad_get(t, 0, again), MIXT_OK);
+        assert_memory_equal(gradient, again, sizeof gradient);
+        assert_int_equal(round ? mixt_trainer_apply(t, 0.1f) : mixt_trainer_discard(t), MIXT_OK);
+        if (round == 2)
+            assert_int_equal(mixt_trainer_step(t, f.data, NULL), MIXT_OK);
+    }
+    assert_int_equal(mixt_trainer_grad_get(t, 0, gradient), MIXT_ERROR_STATE);
+    mixt_close(f.context);
+}
+
+static void scales_and_limits_are_positive(void **state)
+{
+    (void)state;
+    fixture f = start();
+    mixt_trainer *t = f.trainer;
+    static float input[BATCH * PIXELS], before[CLASSES * PIXELS], after[CLASSES * PIXELS];
+    int32_t target[BATCH];
+    assert_int_equal(mixt_data_batch(f.data, BATCH, 0, input, target), MIXT_OK);
+    assert_int_equal(mixt_trainer_backward(t, input, target, 1, NULL), MIXT_OK);
+    assert_int_equal(mixt_trainer_grad_get(t, 0, before), MIXT_OK);
+    const float wrong[] = {-1, 0, NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        expect_refused(mixt_trainer_backward(t, input, target, wrong[i], NULL), "mixt_trainer_backward: scale");
+        expect_refused(mixt_trainer_unscale(t, wrong[i], NULL), "mixt_trainer_unscale: scale");
+        expect_refused(mixt_trainer_clip(t, wrong[i], NULL), "mixt_trainer_clip: limit");
+        if (wrong[i] != 0)
+            expect_refused(mixt_trainer_apply(t, wrong[i]), "mixt_trainer_apply: lr");
+    }
+    assert_int_equal(mixt_trainer_grad_get(t, 0, after), MIXT_OK);
+    assert_memory_equal(before, after, sizeof before);
+    assert_int_equal(mixt_trainer_apply(t, 0), MIXT_OK); // where a schedule ends
+    mixt_close(f.context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -526,6 +581,8 @@ int main(void)
         cmocka_unit_test(samples_are_counted_with_care),
         cmocka_unit_test(arrays_are_counted_with_care),
         cmocka_unit_test(counts_of_a_trainer_are_checked),
+        cmocka_unit_test(gradients_wait_or_are_gone),
+        cmocka_unit_test(scales_and_limits_are_positive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
