@@ -26,11 +26,20 @@ static mixt_status check_positive(const char *name, float value)
                : mixt__fail(MIXT_ERROR_ARGUMENT, "%s %g: must be finite and above 0", name, (double)value);
 }
 
+/** Runs with a seed of the caller's, and puts back the one that the next whole step needs. */
+static mixt_status run_scaled(mixt__trainer *t, const mixt__run *run, float scale)
+{
+    MIXT_TRY(mixt__trainer_see(t));
+    MIXT_TRY(t->backend->upload(&t->control->seed, &scale, sizeof scale));
+    mixt_status status = mixt__executable_run(t->train, run);
+    mixt_status restored = t->backend->upload(&t->control->seed, &t->seen.seed, sizeof t->seen.seed);
+    return status == MIXT_OK ? restored : status;
+}
+
 mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const void *target, float scale, double *loss)
 {
     MIXT_TRY(check_positive("mixt_trainer_backward: scale", scale));
     MIXT_TRY(need_compiled(t));
-    MIXT_TRY(t->backend->upload(&t->control->seed, &scale, sizeof scale));
     uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
     mixt__run run = {.input = input, .target = target, .accumulate = t->hand_gradients, .rng_key = &key};
     if (!t->backend->host_memory) {
@@ -39,7 +48,7 @@ mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const vo
         run.target = mixt__feed_target(&t->feed, 0);
         run.rng_key = mixt__feed_key(&t->feed, 0);
     }
-    MIXT_TRY(mixt__executable_run(t->train, &run));
+    MIXT_TRY(run_scaled(t, &run, scale));
     t->hand_gradients = true;
     float value;
     MIXT_TRY(t->backend->download(&value, mixt__executable_address(t->train, t->train->graph->loss), sizeof value));
@@ -118,7 +127,7 @@ mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
     MIXT_TRY(t->backend->upload(t->control, &control, sizeof control));
     MIXT_TRY(t->backend->optimizer_step(&t->update));
     t->seen = control;
-    t->attempts++;
+    t->first_step = ++t->attempts;
     t->hand_gradients = false;
     return MIXT_OK;
 }

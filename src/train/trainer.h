@@ -52,7 +52,8 @@ typedef struct mixt__trainer {
     mixt__prefetch *prefetch;
     const mixt_data *prefetched; // the set the prefetch thread reads
     int64_t batches_per_epoch, next_batch, attempts, runs;
-    int64_t first_step;             // attempts when a checkpoint was restored: results before it are not here
+    int64_t first_step;             // attempts when a checkpoint was restored or an update made by hand: steps up to
+                                    // there have no results here
     mixt__batch_spec eval_spec;     // that `eval` is planned for
     void *eval_input, *eval_target; // host buffers of one evaluation batch
     void *eval_device[2];           // the same on a device with memory of its own

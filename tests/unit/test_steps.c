@@ -422,6 +422,37 @@ static void by_hand_equals_whole_step(void **state)
     free(w[1]);
 }
 
+/** Gradients made by hand, discarded, refused or applied with a rate of 0, change nothing about the whole steps around
+ *  them, except that updates count. */
+static void by_hand_between_whole_steps(void **state)
+{
+    (void)state;
+    enum { NEVER, DISCARDED, REFUSED, APPLIED, WAYS };
+    mixt_step last[WAYS];
+    for (int way = 0; way < WAYS; way++) {
+        fixture f = start(true, &(mixt_trainer_options){.precision = "fp32", .batch = 16, .optimizer = "sgd"});
+        int32_t input[16 * 16], target[16 * 16];
+        assert_int_equal(mixt_data_batch(f.data, 16, 0, input, target), MIXT_OK);
+        if (way == REFUSED)
+            target[3] = 1 << 20;
+        step(&f);
+        for (int i = 0; way && i < 2; i++) {
+            mixt_status status = mixt_trainer_backward(f.trainer, input, target, 1000, NULL);
+            assert_int_equal(status, way == REFUSED ? MIXT_ERROR_DATA : MIXT_OK);
+            assert_int_equal(way == APPLIED ? mixt_trainer_apply(f.trainer, 0) : mixt_trainer_discard(f.trainer),
+                             MIXT_OK);
+        }
+        step(&f);
+        last[way] = step(&f);
+        mixt_close(f.context);
+    }
+    for (int way = DISCARDED; way < WAYS; way++) {
+        assert_true(last[way].loss == last[NEVER].loss && last[way].grad_norm == last[NEVER].grad_norm);
+        assert_int_equal(last[way].applied, way == APPLIED ? 5 : 3);
+        assert_int_equal(last[way].step, way == APPLIED ? 5 : 3);
+    }
+}
+
 static void weights_survive_a_file(void **state)
 {
     (void)state;
@@ -468,6 +499,7 @@ int main(void)
         cmocka_unit_test(accumulation_equals_a_larger_batch),
         cmocka_unit_test(precision_changes_between_steps),
         cmocka_unit_test(by_hand_equals_whole_step),
+        cmocka_unit_test(by_hand_between_whole_steps),
         cmocka_unit_test(weights_survive_a_file),
         cmocka_unit_test(training_learns),
         cmocka_unit_test(precision_changes_before_the_first_step),
