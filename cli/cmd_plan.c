@@ -181,8 +181,6 @@ static mixt_status plan(const cli_args *args, const mixt__config *config)
     mixt_status status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
         status = mixt_trainer_memory(e.trainer, &memory);
-    if (status == MIXT_OK && e.context->backend->host_memory)
-        memory.batches = 0; // the loader's, beside the plan
     if (status == MIXT_OK && cli_flag(args, "profile"))
         status = run_profile(&e, &profile);
     if (status == MIXT_OK)

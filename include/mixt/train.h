@@ -148,9 +148,11 @@ mixt_status mixt_trainer_restore(mixt_trainer *trainer, const char *folder);
 /** Bytes by role, exact before anything is allocated. */
 typedef struct mixt_memory {
     size_t masters, copies, gradients, moments, state; /**< parameters in each role; running statistics, frozen ones */
-    size_t activations, workspace, batches, control;   /**< planned arena; scratch; input buffers; step control */
-    size_t total;                                      /**< sum of the above: what will be allocated */
-    size_t allocated;                                  /**< measured; 0 before the first step */
+    size_t activations, workspace;                     /**< planned arena; scratch */
+    size_t batches;   /**< input buffers on a GPU; 0 on the CPU, which reads batches where the loader put them */
+    size_t control;   /**< of a step */
+    size_t total;     /**< sum of the above: what will be allocated */
+    size_t allocated; /**< measured; 0 before the first step */
 } mixt_memory;
 /** Needs a compiled trainer. */
 mixt_status mixt_trainer_memory(const mixt_trainer *trainer, mixt_memory *memory);

@@ -134,6 +134,12 @@ static size_t stats_bytes(const mixt__trainer *t)
     return (size_t)t->params->segment_count * sizeof *t->stats;
 }
 
+static size_t batch_bytes(const mixt__batch_spec *spec)
+{
+    return (size_t)mixt__shape_count(&spec->input) * mixt_dtype_size(spec->input_dtype) +
+           (size_t)mixt__shape_count(&spec->target) * mixt_dtype_size(spec->target_dtype);
+}
+
 /** What to do when there is room for `room` of `need` bytes: activations and batches grow with the batch. */
 static void suggest(const mixt__trainer *t, const mixt_memory *m, size_t need, size_t room, char *text, size_t size)
 {
@@ -149,7 +155,11 @@ static void suggest(const mixt__trainer *t, const mixt_memory *m, size_t need, s
 static mixt_status check_room(const mixt__trainer *t)
 {
     mixt_memory m = mixt__trainer_memory(t);
-    size_t room = t->backend->available(), need = m.total + (t->backend->host_memory ? m.batches : 0);
+    if (t->backend->host_memory) { // then the loader's batches lie beside the plan
+        m.batches = batch_bytes(&t->spec) * MIXT_PREFETCH_DEPTH;
+        m.total += m.batches;
+    }
+    size_t room = t->backend->available(), need = m.total;
     const double gib = 1073741824.0;
     char advice[64];
     if (!room || need <= room)
@@ -296,12 +306,6 @@ void mixt__trainer_free(mixt__trainer *t)
     *t = (mixt__trainer){0};
 }
 
-static size_t batch_bytes(const mixt__batch_spec *spec)
-{
-    return (size_t)mixt__shape_count(&spec->input) * mixt_dtype_size(spec->input_dtype) +
-           (size_t)mixt__shape_count(&spec->target) * mixt_dtype_size(spec->target_dtype);
-}
-
 mixt_memory mixt__trainer_memory(const mixt__trainer *t)
 {
     mixt__params_bytes p = mixt__params_bytes_of(t->params);
@@ -310,12 +314,9 @@ mixt_memory mixt__trainer_memory(const mixt__trainer *t)
     m.activations = t->train->plan.arena_bytes;
     m.workspace = t->train->workspace_bytes;
     m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes;
-    m.total = m.masters + m.copies + m.gradients + m.moments + m.state + m.activations + m.workspace + m.control;
-    m.batches = batch_bytes(&t->spec) * MIXT_PREFETCH_DEPTH; // filled by the loader, beside the plan
-    if (!t->backend->host_memory) {
-        m.batches = mixt__feed_bytes(t->backend, &t->spec, t->settings.accumulate); // on the device: part of the plan
-        m.total += m.batches;
-    }
+    m.batches = mixt__feed_bytes(t->backend, &t->spec, t->settings.accumulate);
+    m.total =
+        m.masters + m.copies + m.gradients + m.moments + m.state + m.activations + m.workspace + m.batches + m.control;
     m.allocated = t->allocated;
     return m;
 }

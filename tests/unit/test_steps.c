@@ -250,6 +250,9 @@ static void plan_is_what_is_allocated(void **state)
             assert_int_equal(mixt_trainer_compile(f.trainer, f.data), MIXT_OK);
             assert_int_equal(mixt_trainer_memory(f.trainer, &planned), MIXT_OK);
             assert_int_equal(planned.allocated, 0);
+            assert_int_equal(planned.total, planned.masters + planned.copies + planned.gradients + planned.moments +
+                                                planned.state + planned.activations + planned.workspace +
+                                                planned.batches + planned.control);
             step(&f);
             assert_int_equal(mixt_trainer_memory(f.trainer, &after), MIXT_OK);
             assert_int_equal(after.total, planned.total);
