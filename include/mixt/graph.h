@@ -170,8 +170,8 @@ mixt_value mixt_cast(mixt_builder *b, mixt_value x, mixt_dtype dtype);
 mixt_value mixt_softmax(mixt_builder *b, mixt_value x);
 
 typedef struct mixt_reduce_options {
-    int axes[MIXT_MAX_RANK]; /**< which dimensions; negative counts from the end */
-    int axis_count;          /**< 0: all */
+    int axes[MIXT_MAX_RANK]; /**< which dimensions, each once; negative counts from the end */
+    int axis_count;          /**< how many of them; 0: all dimensions */
     bool keep;               /**< leave them as size 1 */
 } mixt_reduce_options;
 mixt_value mixt_sum_with(mixt_builder *b, mixt_value x, const mixt_reduce_options *o);

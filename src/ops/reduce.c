@@ -61,22 +61,33 @@ const mixt__op mixt__op_reduce = {
     .describe = describe,
 };
 
+/** One bit for each dimension that the options name, or for all. */
+static mixt_status find_axes(const mixt_reduce_options *o, int rank, uint32_t *axes)
+{
+    *axes = o->axis_count ? 0 : (1u << rank) - 1;
+    if (o->axis_count < 0 || o->axis_count > rank)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "cannot reduce %d dimensions of a value with %d (0 means all)",
+                          o->axis_count, rank);
+    for (int i = 0; i < o->axis_count; i++) {
+        int axis = o->axes[i] < 0 ? o->axes[i] + rank : o->axes[i];
+        if (axis < 0 || axis >= rank)
+            return mixt__fail(MIXT_ERROR_SHAPE, "cannot reduce dimension %d of a value with %d dimensions", o->axes[i],
+                              rank);
+        if (*axes >> axis & 1)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "cannot reduce dimension %d twice", axis);
+        *axes |= 1u << axis;
+    }
+    return MIXT_OK;
+}
+
 static mixt_value reduce(mixt_builder *b, mixt_value x, const mixt_reduce_options *o, bool mean)
 {
     if (!mixt__builder_ready(b, NULL, &x, 1))
         return (mixt_value){0};
-    int rank = b->graph->values[x.id].shape.rank;
     o = o ? o : &(mixt_reduce_options){0};
     mixt__reduce_attrs at = {.mean = mean, .keep = o->keep};
-    for (int i = 0; i < o->axis_count && i < MIXT_MAX_RANK; i++) {
-        int axis = o->axes[i] < 0 ? o->axes[i] + rank : o->axes[i];
-        if (axis < 0 || axis >= rank)
-            return mixt__builder_error(b, MIXT_ERROR_SHAPE, NULL,
-                                       "cannot reduce dimension %d of a value with %d dimensions", o->axes[i], rank);
-        at.axes |= 1u << axis;
-    }
-    if (o->axis_count == 0)
-        at.axes = (1u << rank) - 1;
+    if (!mixt__builder_ok(b, NULL, find_axes(o, b->graph->values[x.id].shape.rank, &at.axes)))
+        return (mixt_value){0};
     return mixt__builder_node(b, &mixt__op_reduce, NULL, &at, &x, 1);
 }
 

@@ -243,8 +243,8 @@ static mixt_value long_name(mixt_builder *b, mixt_value x)
     return mixt_linear(b, name, mixt_flatten(b, x), .features = 0);
 }
 
-/** Compiling the model fails with `status` and this text, which the context keeps. */
-static void expect_failed_model(mixt_model_fn fn, mixt_status status, const char *words)
+/** Compiling the model gives `status`, and the context keeps a text with these words. */
+static void expect_model(mixt_model_fn fn, mixt_status status, const char *words)
 {
     fixture f = start();
     mixt_trainer *t = mixt_trainer_new(mixt_model_new(f.context, fn, MIXT_LOSS_CROSS_ENTROPY), .batch = BATCH);
@@ -257,7 +257,7 @@ static void expect_failed_model(mixt_model_fn fn, mixt_status status, const char
 static void long_names_are_cut(void **state)
 {
     (void)state;
-    expect_failed_model(long_name, MIXT_ERROR_ARGUMENT, "aaa': linear needs .features");
+    expect_model(long_name, MIXT_ERROR_ARGUMENT, "aaa': linear needs .features");
 }
 
 static mixt_value null_scope(mixt_builder *b, mixt_value x)
@@ -351,8 +351,8 @@ static void builders_refuse_null(void **state)
         {null_message, "the model function failed"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        expect_failed_model(cases[i].fn, MIXT_ERROR_ARGUMENT, cases[i].words);
-    expect_failed_model(null_options, MIXT_OK, "");
+        expect_model(cases[i].fn, MIXT_ERROR_ARGUMENT, cases[i].words);
+    expect_model(null_options, MIXT_OK, "");
 }
 
 /* ---- shapes that no memory holds ---- */
@@ -445,7 +445,7 @@ static void shapes_are_counted_with_care(void **state)
         {huge_product, MIXT_ERROR_SHAPE, "matmul: shape (1099511627776, 1099511627776)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        expect_failed_model(cases[i].fn, cases[i].status, cases[i].words);
+        expect_model(cases[i].fn, cases[i].status, cases[i].words);
 }
 
 static void samples_are_counted_with_care(void **state)
@@ -565,6 +565,39 @@ static void scales_and_limits_are_positive(void **state)
     mixt_close(f.context);
 }
 
+/* ---- reductions ---- */
+
+static mixt_reduce_options reduction; // of the model below
+
+static mixt_value reduced(mixt_builder *b, mixt_value x)
+{
+    mixt_value y = mixt_mean_with(b, mixt_flatten(b, x), &reduction);
+    return mixt_add(b, net(b, x), mixt_sum_with(b, y, NULL));
+}
+
+static void dimensions_are_reduced_once(void **state)
+{
+    (void)state;
+    const struct {
+        mixt_reduce_options options;
+        mixt_status status;
+        const char *words;
+    } cases[] = {
+        {{.axis_count = -1}, MIXT_ERROR_ARGUMENT, "cannot reduce -1 dimensions of a value with 2"},
+        {{.axis_count = 3}, MIXT_ERROR_ARGUMENT, "cannot reduce 3 dimensions of a value with 2"},
+        {{.axis_count = 99}, MIXT_ERROR_ARGUMENT, "cannot reduce 99 dimensions of a value with 2"},
+        {{.axes = {1, -1}, .axis_count = 2}, MIXT_ERROR_ARGUMENT, "cannot reduce dimension 1 twice"},
+        {{.axes = {2}, .axis_count = 1}, MIXT_ERROR_SHAPE, "cannot reduce dimension 2 of a value with 2 dimensions"},
+        {{.axes = {-3}, .axis_count = 1}, MIXT_ERROR_SHAPE, "cannot reduce dimension -3"},
+        {{.axes = {0}}, MIXT_OK, ""}, // none counts: all
+        {{.axes = {-1, 0}, .axis_count = 2}, MIXT_OK, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        reduction = cases[i].options;
+        expect_model(reduced, cases[i].status, cases[i].words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +616,7 @@ int main(void)
         cmocka_unit_test(counts_of_a_trainer_are_checked),
         cmocka_unit_test(gradients_wait_or_are_gone),
         cmocka_unit_test(scales_and_limits_are_positive),
+        cmocka_unit_test(dimensions_are_reduced_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
