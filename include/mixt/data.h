@@ -141,7 +141,7 @@ int64_t mixt_data_batches(const mixt_data *data, int64_t batch);
 mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number, void *input, void *target);
 
 /**
- * Samples first, first + 1, … in order, for evaluation.
+ * Samples first, first + 1, … in order, for evaluation. Any thread may call it at any time.
  * @param valid set to the samples read: `count`, less in the last batch; what lies behind them is not touched.
  * @return MIXT_END when `first` is at or past the end.
  */

@@ -21,7 +21,7 @@ typedef struct mixt_trainer mixt_trainer;
 typedef struct mixt_context_options {
     const char
         *device; /**< "auto" (default: a GPU when one is usable, else the CPU; see MIXT_DEVICE), "cpu" or "cuda" */
-    int threads; /**< CPU threads; 0: MIXT_THREADS, else all cores of the process */
+    int threads; /**< CPU threads, of the whole process from now on; 0: MIXT_THREADS, else all cores it may use */
 } mixt_context_options;
 
 /** Opens the library; NULL when that fails (mixt_error_text says why). Everything made from a context belongs to it.
