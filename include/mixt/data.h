@@ -63,11 +63,11 @@ typedef struct mixt_data_options {
     int64_t resize; /**< shorter side that the image is resized to before it is cropped, at least `crop`; 0: not;
                          "images:": crop × 8/7 */
     int threads;    /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
-    const char *tokenizer;    /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased";
-                                   default: by the files of `vocab`, bytes without one */
-    const char *vocab; /**< text, raw tokens: folder of the vocabulary: encoder.json and vocab.bpe, or vocab.txt */
-    double mask;       /**< text, tokens: share of tokens to hide and to predict, instead of the next token; the
-                            vocabulary needs a [MASK]; default 0: none */
+    const char *tokenizer; /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased";
+                                default: by the files of `vocab`, bytes without one */
+    const char *vocab;     /**< text, raw tokens: folder of the vocabulary: encoder.json and vocab.bpe, or vocab.txt */
+    double mask;           /**< text, tokens: share of tokens to hide and to predict, instead of the next token; the
+                                vocabulary needs a [MASK]; default 0: none */
     /** Called from the opening thread while a text is tokenised: the file, bytes done and in all. Default: NULL */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *progress_user;
@@ -122,7 +122,7 @@ mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *optio
     mixt_data_open_with((spec), &(mixt_data_options){.reserved = 0, __VA_ARGS__}, (data))
 #endif
 
-/** NULL is allowed. */
+/** NULL is allowed. A trainer that still reads the set ahead keeps it until it is done. */
 void mixt_data_close(mixt_data *data);
 
 /** Never NULL; valid until the set is closed. No set, because opening it failed, has no samples. */
