@@ -210,7 +210,7 @@ static mixt_status predict_source(predictor *p, const source *s, guess *guesses)
         MIXT_TRY(mixt_trainer_predict(p->e.trainer, p->input, count, p->output));
         for (int64_t i = 0; i < count; i++) {
             char name[4200];
-            snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)(first + i));
+            snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)first + i);
             if (p->json)
                 MIXT_TRY(cli_json_name(name));
             MIXT_TRY(check_finite(p, name, p->output + i * p->outputs));

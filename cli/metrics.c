@@ -157,8 +157,8 @@ mixt_status cli_metrics_log(cli_metrics *m, const cli_metrics_row *row)
         free(text);
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a row of %s", m->path);
     }
-    memcpy(rows + m->waiting_bytes, text, length);
-    rows[m->waiting_bytes + length] = '\n';
+    memcpy(rows + m->waiting_bytes, text, length + 1);
+    rows[m->waiting_bytes + length] = '\n'; // where its end was
     m->waiting = rows;
     m->waiting_bytes += length + 1;
     free(text);

@@ -3,7 +3,7 @@
 
 enum { CONTEXT_DEFAULT = 256 };
 
-static mixt_status open(mixt_generator *g, const mixt__model *model, const mixt_generator_options *options)
+static mixt_status open_core(mixt_generator *g, const mixt__model *model, const mixt_generator_options *options)
 {
     int64_t context = options->context ? options->context : CONTEXT_DEFAULT;
     if (!options->weights)
@@ -23,7 +23,7 @@ mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *m
         return NULL;
     }
     g->context = context;
-    if (mixt__context_note(context, open(g, model, options)) != MIXT_OK) {
+    if (mixt__context_note(context, open_core(g, model, options)) != MIXT_OK) {
         mixt__generator_close(&g->core);
         mixt__policy_free(&g->policy);
         return NULL;

@@ -7,6 +7,7 @@
 #include <float.h>
 #include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,12 +72,8 @@ static bool matches(const char *pattern, const char *name)
     char below[256];
     if (!fnmatch(pattern, name, 0))
         return true;
-    size_t length = strlen(pattern);
-    if (length + 3 > sizeof below)
-        return false;
-    memcpy(below, pattern, length);
-    memcpy(below + length, ".*", 3);
-    return !fnmatch(below, name, 0);
+    int length = snprintf(below, sizeof below, "%s.*", pattern);
+    return length < (int)sizeof below && !fnmatch(below, name, 0);
 }
 
 const mixt__glob *mixt__globs_find(mixt__globs *globs, const char *name)

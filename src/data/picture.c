@@ -6,6 +6,12 @@
 #include <string.h>
 #include <strings.h>
 
+#ifdef MIXT_HAVE_JPEG
+#define OR_JPEG " or JPEG"
+#else
+#define OR_JPEG ""
+#endif
+
 typedef mixt_status decode_fn(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture);
 
 typedef struct format {
@@ -50,13 +56,7 @@ static mixt_status decode(const char *path, const mixt__bytes *file, mixt__pictu
             "or convert it to PPM",
             path);
 #endif
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset 0: no picture: expected PPM or PGM (P6, P5)%s", path,
-#ifdef MIXT_HAVE_JPEG
-                      " or JPEG"
-#else
-                      ""
-#endif
-    );
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset 0: no picture: expected PPM or PGM (P6, P5)%s", path, OR_JPEG);
 }
 
 /** Grey from colour by the luma of BT.601, colour from grey by repeating it. */

@@ -33,7 +33,7 @@ static bool cut_word(const mixt__tokenizer *t, unsigned char *text, int64_t size
         unsigned char kept[2], *from = text + begin - prefix;
         memcpy(kept, text + begin - 2, 2);
         if (prefix)
-            memcpy(from, "##", 2);
+            from[0] = from[1] = '#';
         for (; end > begin; end--) {
             if (end < size && (text[end] & 0xc0) == 0x80)
                 continue; // not between two characters

@@ -21,8 +21,8 @@ typedef enum mixt__role {
     MIXT_ROLE_GRAD,       // a parameter's gradient, FP32, added to in place
     MIXT_ROLE_STATE,      // running statistics, FP32, read and written in place
     MIXT_ROLE_SEED,       // the loss's gradient: loss scale over accumulation count, one FP32
-    MIXT_ROLE_CACHE,      // what a generating model remembers from run to run: read and written in place by one node, in
-                          // the format in which that node takes it
+    MIXT_ROLE_CACHE, // what a generating model remembers from run to run: read and written in place by one node, in
+                     // the format in which that node takes it
     MIXT_ROLE_COUNT
 } mixt__role;
 

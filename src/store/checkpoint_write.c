@@ -90,8 +90,8 @@ static mixt_status write_manifest(const char *folder, const json_t *manifest)
         mixt__free(sealed);
         return no_memory(folder);
     }
+    memcpy(sealed, text, length + 1);
     length -= 2; // without "\n}"
-    memcpy(sealed, text, length);
     mixt__checkpoint_seal(sealed + length, mixt__checksum(sealed, length));
     mixt_status status = write_file(folder, MIXT_CHECKPOINT_MANIFEST, sealed, length + MIXT_CHECKPOINT_SEAL);
     free(text);
