@@ -50,14 +50,9 @@ void cli_checkpoints_open(cli_checkpoints *c, cli_experiment *e, const cli_run_d
         fclose(stream);
 }
 
-bool cli_checkpoints_wanted(const cli_checkpoints *c)
-{
-    return !c->hopeless && (c->every || c->interval > 0 || c->active);
-}
-
 void cli_checkpoints_prepare(cli_checkpoints *c)
 {
-    if (c->saver || !cli_checkpoints_wanted(c))
+    if (c->saver || c->hopeless || (!c->every && c->interval <= 0 && !c->active))
         return;
     if (mixt__saver_start(&c->e->trainer->core, &c->saver) == MIXT_OK) {
         c->surroundings = cli_surroundings(c->e);

@@ -34,8 +34,6 @@ void cli_checkpoints_open(cli_checkpoints *c, cli_experiment *e, const cli_run_d
                           bool resumed);
 /** Takes memory and thread, once the trainer has its memory; at the first save at the latest. */
 void cli_checkpoints_prepare(cli_checkpoints *c);
-/** Whether the run makes any but at a signal. */
-bool cli_checkpoints_wanted(const cli_checkpoints *c);
 /** Whether one is due after update number `step`. */
 bool cli_checkpoints_due(const cli_checkpoints *c, int64_t step);
 /** Saves the state after the update just done; writing goes on beside training, after the save before it has ended. A

@@ -288,25 +288,26 @@ static void set_aside(const cli_resume *r)
     mixt__free(steps);
 }
 
-/** The checkpoint that the new run goes on from, and the best one, which it may never beat, go along. Where that fails
+static bool take_checkpoint(const cli_resume *r, const cli_run_dir *dir, int64_t step)
+{
+    char from[MIXT_CHECKPOINT_PATH], to[MIXT_CHECKPOINT_PATH], folder[1100];
+    snprintf(folder, sizeof folder, "%s/checkpoints", r->run);
+    mixt__checkpoint_path(folder, step, from);
+    snprintf(folder, sizeof folder, "%s/checkpoints", dir->path);
+    mkdir(folder, 0777);
+    return mixt__checkpoint_share(from, mixt__checkpoint_path(folder, step, to)) == MIXT_OK;
+}
+
+/** The best checkpoint, which the new run may never beat, and the one that it goes on from go along. Where that fails
  * it has none of its own until it saves one. */
 static void take_checkpoints(cli_resume *r, const cli_run_dir *dir)
 {
-    char from[MIXT_CHECKPOINT_PATH], to[MIXT_CHECKPOINT_PATH], old[1100], new[1100];
-    const int64_t steps[] = {r->state.steps, r->state.best_step};
-    snprintf(old, sizeof old, "%s/checkpoints", r->run);
-    snprintf(new, sizeof new, "%s/checkpoints", dir->path);
-    mkdir(new, 0777);
-    for (int i = 0; i < 2; i++) {
-        bool shared = steps[i] >= 0 && (i == 0 || steps[1] != steps[0]);
-        if (!shared || mixt__checkpoint_share(mixt__checkpoint_path(old, steps[i], from),
-                                              mixt__checkpoint_path(new, steps[i], to)) == MIXT_OK)
-            continue;
-        if (i == 1) {
-            r->state.best_step = -1;
-            r->state.kept_val_loss = NAN;
-        }
+    if (r->state.best_step >= 0 && !take_checkpoint(r, dir, r->state.best_step)) {
+        r->state.best_step = -1;
+        r->state.kept_val_loss = NAN;
     }
+    if (r->state.best_step != r->state.steps)
+        (void)take_checkpoint(r, dir, r->state.steps);
 }
 
 /** A new directory that begins with the rows of the old one. */

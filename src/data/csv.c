@@ -145,7 +145,7 @@ static bool is_header(csv_reader *reader, csv_field line)
         if (parse_number(reader, &field, &value)) {
             if (fields < 2)
                 counts[fields] = value;
-            numbered = numbered && !(value - (double)fields != first && !isnan(first));
+            numbered = numbered && (isnan(first) || value - (double)fields == first);
             first = value - (double)fields;
         } else {
             words++;

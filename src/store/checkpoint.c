@@ -13,6 +13,16 @@
 
 enum { MANIFEST_LIMIT = 256 << 20 };
 
+void mixt__checkpoint_aside(const char *folder, char path[MIXT_CHECKPOINT_INSIDE])
+{
+    int length = (int)strlen(folder), base;
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    for (base = length; base > 0 && folder[base - 1] != '/'; base--)
+        ;
+    snprintf(path, MIXT_CHECKPOINT_INSIDE, "%.*s.replaced-%.*s", base, folder, length - base, folder + base);
+}
+
 void mixt__checkpoint_seal(char *text, uint64_t sum)
 {
     snprintf(text, MIXT_CHECKPOINT_SEAL + 1, ",\n \"checksum\": \"%016llx\"\n}\n", (unsigned long long)sum);
@@ -195,7 +205,7 @@ mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpo
     char aside[MIXT_CHECKPOINT_INSIDE];
     *checkpoint = NULL;
     mixt__checkpoint *c = mixt__alloc(sizeof *c);
-    snprintf(aside, sizeof aside, "%s" MIXT_CHECKPOINT_ASIDE, folder);
+    mixt__checkpoint_aside(folder, aside);
     const char *from = access(folder, F_OK) && !access(aside, F_OK) ? aside : folder; // killed while replacing it
     if (c)
         c->folder = mixt__strdup(from);

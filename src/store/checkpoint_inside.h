@@ -9,7 +9,6 @@
 #define MIXT_CHECKPOINT_MANIFEST "manifest.json"
 #define MIXT_CHECKPOINT_FORMAT "mixt checkpoint"
 #define MIXT_CHECKPOINT_TEMPORARY ".saving-" // begins the name of a folder that is being filled
-#define MIXT_CHECKPOINT_ASIDE ".old"         // ends the name of one that makes room where two cannot be exchanged
 
 enum {
     MIXT_CHECKPOINT_INSIDE = MIXT_CHECKPOINT_PATH + 320, // room for the path of a file inside a checkpoint
@@ -24,8 +23,8 @@ size_t mixt__checkpoint_header_bytes(const mixt__file_map *map);
 /** Fails when there is something at `path` that is neither empty nor a checkpoint alone: its own files, or such as
  * `content` has too. */
 mixt_status mixt__checkpoint_replaceable(const char *path, const mixt__checkpoint_content *content);
-/** Removes what processes that are gone were filling in a folder; with `own`, also what this one was. */
-void mixt__checkpoints_clear(const char *folder, bool own);
+/** Where one goes for a moment, beside its own place, while another takes that and the two cannot be exchanged. */
+void mixt__checkpoint_aside(const char *folder, char path[MIXT_CHECKPOINT_INSIDE]);
 /** Removes a folder of plain files, as far as that goes. */
 void mixt__checkpoint_remove(const char *path);
 

@@ -137,26 +137,24 @@ mixt_status mixt__checkpoint_replaceable(const char *path, const mixt__checkpoin
                       path);
 }
 
-/** Whether a name is that of a folder which a process no longer alive was filling, or with `own` this one. */
-static bool left_behind(const char *name, bool own)
+/** Whether a name is that of a folder which a process no longer alive was filling. */
+static bool left_behind(const char *name)
 {
     size_t prefix = strlen(MIXT_CHECKPOINT_TEMPORARY);
     if (strncmp(name, MIXT_CHECKPOINT_TEMPORARY, prefix))
         return false;
     long process = strtol(name + prefix, NULL, 10);
-    if (process == (long)getpid())
-        return own;
-    return process <= 0 || (kill((pid_t)process, 0) && errno == ESRCH);
+    return process <= 0 || process == (long)getpid() || (kill((pid_t)process, 0) && errno == ESRCH);
 }
 
-void mixt__checkpoints_clear(const char *folder, bool own)
+static void remove_left_behind(const char *folder)
 {
     char path[MIXT_CHECKPOINT_INSIDE];
     DIR *entries = opendir(folder);
     if (!entries)
         return;
     for (struct dirent *entry; (entry = readdir(entries));)
-        if (left_behind(entry->d_name, own)) {
+        if (left_behind(entry->d_name)) {
             snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
             mixt__checkpoint_remove(path);
         }
@@ -167,7 +165,7 @@ mixt_status mixt__checkpoints_prune(const char *folder, int64_t keep, int64_t be
 {
     int64_t *steps, count;
     char path[MIXT_CHECKPOINT_PATH];
-    mixt__checkpoints_clear(folder, true);
+    remove_left_behind(folder);
     MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
     for (int64_t i = keep; i < count; i++)
         if (steps[i] != best && steps[i] != wanted)

@@ -137,7 +137,7 @@ static mixt_status swap_in(const char *from, const char *to)
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
         return MIXT_OK;
     char aside[MIXT_CHECKPOINT_INSIDE]; // a file system that cannot exchange: two renames, the old one out first
-    snprintf(aside, sizeof aside, "%s" MIXT_CHECKPOINT_ASIDE, to);
+    mixt__checkpoint_aside(to, aside);
     mixt__checkpoint_remove(aside); // of a process that was killed between the two
     int problem = rename(to, aside) ? errno : 0;
     if (!problem && rename(from, to)) {
@@ -205,7 +205,6 @@ mixt_status mixt__checkpoint_write(const char *folder, const mixt__checkpoint_co
     places p;
     MIXT_TRY(find_places(folder, &p));
     MIXT_TRY(mixt__checkpoint_replaceable(p.target, content));
-    mixt__checkpoints_clear(p.parent, false);
     MIXT_TRY(make_temporary(&p));
     return put_in_place(&p, fill(p.temporary, content));
 }

@@ -78,6 +78,20 @@ static inline void write_gzip(const char *name, const void *bytes, size_t size)
     assert_int_equal(gzclose(file), Z_OK);
 }
 
+/** Writes an array with a version 1.0 header; `shape` as Python prints it. */
+static inline void write_npy(const char *name, const char *descr, const char *shape, const void *elements, size_t size)
+{
+    char *bytes = malloc(128 + size);
+    assert_non_null(bytes);
+    int text = snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape);
+    memset(bytes + 10 + text, ' ', (size_t)(118 - text));
+    memcpy(bytes, "\x93NUMPY\x01\x00\x76\x00", 10);
+    bytes[127] = '\n';
+    memcpy(bytes + 128, elements, size);
+    write_file(name, bytes, 128 + size);
+    free(bytes);
+}
+
 /** An IDX file in `bytes` (room for 4 + 4 rank + size); returns its length. */
 static inline size_t make_idx(unsigned char *bytes, int code, int rank, const int *dims, const void *elements,
                               size_t size)

@@ -189,10 +189,10 @@ static void test_foreign_folder(void **state)
 static void test_found_aside(void **state)
 {
     (void)state;
-    char folder[256], aside[300];
+    char folder[256], aside[256];
     mixt__checkpoint *checkpoint;
-    snprintf(folder, sizeof folder, "%s", in_root("replaced"));
-    snprintf(aside, sizeof aside, "%s.old", folder);
+    snprintf(folder, sizeof folder, "%s", in_root("replaced/"));
+    snprintf(aside, sizeof aside, "%s", in_root(".replaced-replaced"));
     write_small(folder, 7);
     assert_int_equal(rename(folder, aside), 0);
     assert_int_equal(mixt__checkpoint_open(folder, &checkpoint), MIXT_OK);

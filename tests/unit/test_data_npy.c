@@ -11,19 +11,6 @@
 
 #include <math.h>
 
-/** Writes an array with a version 1.0 header; `shape` as Python prints it. */
-static void write_npy(const char *name, const char *descr, const char *shape, const void *elements, size_t size)
-{
-    char bytes[1024];
-    int text = snprintf(bytes + 10, 118, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape);
-    memset(bytes + 10 + text, ' ', (size_t)(118 - text));
-    memcpy(bytes, "\x93NUMPY\x01\x00\x76\x00", 10);
-    bytes[127] = '\n';
-    assert_true(size <= sizeof bytes - 128);
-    memcpy(bytes + 128, elements, size);
-    write_file(name, bytes, 128 + size);
-}
-
 static void check_open(const char *labels, mixt_data_options options, mixt_data **data)
 {
     char path[600];
