@@ -17,13 +17,13 @@ static void add(uint64_t *sum, const void *block, size_t bytes)
 
 static void add_block(uint64_t *sum, const char *block, size_t bytes)
 {
-    size_t pieces = WHOLE / PIECE;
     if (bytes <= WHOLE) {
         add(sum, block, bytes);
         return;
     }
-    for (size_t i = 0; i < pieces; i++) // the first and the last one are among them
-        add(sum, block + (bytes - PIECE) / (pieces - 1) * i + (bytes - PIECE) % (pieces - 1) * i / (pieces - 1), PIECE);
+    enum { LAST = WHOLE / PIECE - 1 };
+    for (int i = 0; i <= LAST; i++) // from the first bytes to the last
+        add(sum, block + (size_t)((double)(bytes - PIECE) * i / LAST), PIECE);
 }
 
 static bool add_samples(uint64_t *sum, const mixt_data *data)
