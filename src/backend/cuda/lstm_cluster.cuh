@@ -66,11 +66,13 @@ static __device__ __forceinline__ void arrivals_init(uint64_t *barriers, int cou
         for (int i = 0; i < count; i++)
             asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&barriers[i])) : "memory");
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads(); // without it racecheck takes the two halves for two threads
+    if (threadIdx.x == 0)
         for (int i = 0; i < count; i++)
             asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barriers[i])),
                          "r"(bytes)
                          : "memory");
-    }
     cluster_sync();
 }
 
