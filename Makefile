@@ -2,8 +2,8 @@
 BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
-# Seconds that `make test` gives each fuzz target: what fits beside the other tests on few processors.
-SMOKE ?= $(shell [ $(JOBS) -ge 8 ] && echo 10 || echo 4)
+# Seconds that `make test` gives each fuzz target.
+SMOKE ?= 10
 SECONDS ?= 600
 
 .PHONY: help setup build demo test test-slow test-gpu fuzz bench check install clean
