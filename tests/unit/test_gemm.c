@@ -222,10 +222,11 @@ static const char *try_once(trial *x, const mixt__gemm_problem *p, bool first)
     return NULL;
 }
 
-/** Runs a case on 1, 2, 5 and again 5 threads: right, nothing else touched, the same bits each time. */
+/** Runs a case on 1, 2, 5, 16 (more than there are panels) and again 16 threads: right, nothing else touched, the same
+ * bits each time. */
 static void check(const gemm_case *g, const mixt__gemm_kernel *kernel)
 {
-    static const int teams[] = {1, 2, 5, 5};
+    static const int teams[] = {1, 2, 5, 16, 16};
     mixt__rng rng = mixt__rng_start(mixt__rng_key(seed, 1, 2));
     trial x = {.g = g};
     matrix_fill(&x.a, g->m, g->k, g->a, g->a_turned, g->gather_a, g->integers, &rng);

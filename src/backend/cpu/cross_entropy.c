@@ -12,7 +12,7 @@
 #include <math.h>
 
 enum { LEFT_OUT = 0, WRONG = 1, CORRECT = 2 };
-enum { ROWS_AT_MOST = 32 }; // that a thread takes: short rows cost more than their classes say
+enum { ROWS_AT_MOST = 8 }; // that a thread takes: short rows cost more than their classes say
 
 typedef struct problem {
     const mixt__call *call;

@@ -14,7 +14,7 @@
 
 enum {
     MAX_CHUNKS = 32,
-    CHUNK_ELEMENTS = 32768,
+    CHUNK_ELEMENTS = 8192,
     WIDE_ROW = 512,      // inner rows shorter than half of this are put together
     BLOCK = 4096,        // columns summed in one go, in L1
     TILE = 512,          // columns widened in one go
