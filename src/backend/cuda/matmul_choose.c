@@ -12,10 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRIALS = 12, MOST_REPEATS = 24 };
-static const size_t WORKSPACE_LIMIT = (size_t)32 << 20;
+enum { HEURISTIC = 12, SPLIT_BEST = 3, SPLITS = 5, TRIALS = HEURISTIC + SPLIT_BEST * SPLITS, MOST_REPEATS = 24 };
+enum { DEEP = 8192 }; // sums from this length on are also tried in parts
+static const size_t WORKSPACE_LIMIT = (size_t)64 << 20;
 static const double SMALLEST_TIMED = 1e5; // multiplications; below, every algorithm takes as long as its launch
-static const double RECORD_BELOW = 50e-6, ONCE_ABOVE = 4e-3, BUDGET = 0.25; // seconds
+static const double RECORD_BELOW = 50e-6, ONCE_ABOVE = 4e-3, BUDGET = 0.6; // seconds
 
 /** What is kept. */
 typedef struct choice {
@@ -53,6 +54,31 @@ int mixt__cuda_lt_algorithms(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t 
         if (results[i].state == CUBLAS_STATUS_SUCCESS)
             results[good++] = results[i];
     return good;
+}
+
+/** Adds the first few with their sums in parts, for few results of long sums, which leave multiprocessors idle and of
+ * which the heuristic knows little. */
+static int add_splits(mixt__cuda_lt *lt, cublasLtMatmulHeuristicResult_t *results, int count)
+{
+    static const int32_t parts[SPLITS] = {2, 3, 4, 6, 8};
+    const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    int all = count;
+    for (int i = 0; i < count && i < SPLIT_BEST; i++)
+        for (int n = 0; n < SPLITS; n++) {
+            cublasLtMatmulAlgo_t algo = results[i].algo;
+            cublasLtMatmulHeuristicResult_t *checked = &results[all];
+            if (cublasLtMatmulAlgoConfigSetAttribute(&algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &parts[n],
+                                                     sizeof parts[n]) == CUBLAS_STATUS_SUCCESS &&
+                cublasLtMatmulAlgoConfigSetAttribute(&algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
+                                                     sizeof scheme) == CUBLAS_STATUS_SUCCESS &&
+                cublasLtMatmulAlgoCheck(mixt__cuda_lt_handle(), &lt->desc, &lt->b, &lt->a, &lt->c, &lt->c, &algo,
+                                        checked) == CUBLAS_STATUS_SUCCESS &&
+                checked->workspaceSize <= WORKSPACE_LIMIT) {
+                checked->algo = algo;
+                all++;
+            }
+        }
+    return all;
 }
 
 /* ---- kept choices ---- */
@@ -241,9 +267,11 @@ mixt_status mixt__cuda_lt_choose(const mixt__call *call, mixt__cuda_lt *lt)
     describe(call, key, sizeof key);
     if (recall(key, lt))
         return MIXT_OK;
-    int count = mixt__cuda_lt_algorithms(lt, results, work < SMALLEST_TIMED ? 1 : TRIALS), best = 0;
+    int count = mixt__cuda_lt_algorithms(lt, results, work < SMALLEST_TIMED ? 1 : HEURISTIC), best = 0;
     if (!count)
         return mixt__fail(MIXT_ERROR_DEVICE, "cuBLASLt has no algorithm for a matrix product (%s)", key);
+    if (count > 1 && p.k >= DEEP)
+        count = add_splits(lt, results, count);
     if (count > 1)
         best = fastest(call, lt, results, count);
     lt->algo = results[best < 0 ? 0 : best].algo;
