@@ -14,6 +14,12 @@ static int64_t file_bytes(const char *path)
     return stat(path, &facts) == 0 ? (int64_t)facts.st_size : 0;
 }
 
+static void say_lost(int64_t count, const char *why, const char *dtype, const char *now)
+{
+    if (count)
+        printf("%s %s, %s: %lld value%s\n", why, dtype, now, (long long)count, count == 1 ? "" : "s");
+}
+
 static int run(const cli_args *args)
 {
     const char *src = cli_word(args, 0), *dst = cli_word(args, 1), *name = cli_text(args, "dtype");
@@ -23,13 +29,18 @@ static int run(const cli_args *args)
         .scale = (float)cli_number(args, "scale"),
         .saturate = cli_flag(args, "saturate"),
     };
-    int64_t before = file_bytes(src), kept;
-    if (mixt__convert_file(src, dst, mixt_dtype_parse(name), &options, cli_flag(args, "overwrite"), &kept) != MIXT_OK)
+    int64_t before = file_bytes(src);
+    mixt__convert_report report;
+    if (mixt__convert_file(src, dst, mixt_dtype_parse(name), &options, cli_flag(args, "overwrite"), &report) != MIXT_OK)
         return cli_failed();
     int64_t after = file_bytes(dst);
+    const mixt__losses *l = &report.losses;
     if (cli_flag(args, "json")) {
-        json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "src", src, "dst", dst, "dtype", name, "src_bytes",
-                                (json_int_t)before, "dst_bytes", (json_int_t)after, "kept", (json_int_t)kept);
+        json_t *row =
+            json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "src", src, "dst", dst, "dtype", name,
+                      "src_bytes", (json_int_t)before, "dst_bytes", (json_int_t)after, "kept", (json_int_t)report.kept,
+                      "overflowed", (json_int_t)l->overflowed, "clamped", (json_int_t)l->clamped, "vanished",
+                      (json_int_t)l->vanished, "nan_lost", (json_int_t)l->nan);
         if (!row) {
             fputs("mixt convert: done, but the file names are not UTF-8 and cannot be put into JSON\n", stderr);
             return CLI_FAILED;
@@ -42,9 +53,13 @@ static int run(const cli_args *args)
     char from[32], to[32];
     printf("%s: %s, %s (%s: %s)\n", dst, name, cli_format_bytes(to, (double)after), src,
            cli_format_bytes(from, (double)before));
-    if (kept)
-        printf("kept as they are, for they hold no floating-point numbers: %lld tensor%s\n", (long long)kept,
-               kept == 1 ? "" : "s");
+    if (report.kept)
+        printf("kept as they are, for they hold no floating-point numbers: %lld tensor%s\n", (long long)report.kept,
+               report.kept == 1 ? "" : "s");
+    say_lost(l->overflowed, "past the range of", name, "infinite or NaN now");
+    say_lost(l->clamped, "past the range of", name, "clamped to it");
+    say_lost(l->vanished, "too small for", name, "0 now");
+    say_lost(l->nan, "NaN, which is not in", name, "0 now");
     return CLI_OK;
 }
 
@@ -55,7 +70,8 @@ const cli_command cli_convert = {
         "Reads SRC and writes DST with its floating-point arrays in another format (a .safetensors file's other "
         "tensors stay as they are, and their number is told); the kind of file is known from the "
         "name (.npy, .safetensors), and either kind gives either kind where one array is all there is. Rounding is to "
-        "nearest, ties to even; NaN stays NaN and subnormals survive.\n\n"
+        "nearest, ties to even; NaN stays NaN (an integer format has none: 0) and subnormals survive. Values that did "
+        "not fit the format are counted and told.\n\n"
         "An existing DST is never touched without --overwrite, and is then replaced as a whole or not at all.",
     .arguments =
         {

@@ -15,13 +15,14 @@ typedef struct conversion {
     mixt__safetensors *weights; // one of the two is open
     mixt__npy array;
     const mixt__file_tensor *sources;
-    int64_t count, kept;        // kept: of them as they are
+    int64_t count;
     mixt__file_tensor *results; // without data
     mixt_dtype dtype;
     mixt_convert_options options;
     uint64_t seed;
     void *buffer; // the newest converted tensor
     const char *src;
+    mixt__convert_report report;
 } conversion;
 
 static mixt_status check_paths(const char *src, const char *dst, mixt_dtype dtype, bool overwrite)
@@ -69,7 +70,7 @@ static mixt_status describe_results(conversion *c)
         *result = *source;
         result->data = NULL;
         if (c->weights && !mixt_dtype_is_float(source->dtype)) {
-            c->kept++;
+            c->report.kept++;
             continue;
         }
         result->dtype = c->dtype;
@@ -110,7 +111,10 @@ static mixt_status fetch_converted(void *argument, int64_t index, const void **d
     int64_t count = (int64_t)(source->bytes / mixt_dtype_size(source->dtype));
     *data = c->buffer;
     mixt_status status = mixt_convert(c->buffer, result->dtype, source->data, source->dtype, count, &c->options);
-    return status == MIXT_OK ? status : mixt__fail_context(status, "%s: tensor '%s'", c->src, source->name);
+    if (status != MIXT_OK)
+        return mixt__fail_context(status, "%s: tensor '%s'", c->src, source->name);
+    mixt__losses_add(&c->report.losses, c->buffer, result->dtype, source->data, source->dtype, count, &c->options);
+    return MIXT_OK;
 }
 
 static mixt_status write_result(conversion *c, const char *dst, bool overwrite)
@@ -128,7 +132,7 @@ static mixt_status write_result(conversion *c, const char *dst, bool overwrite)
 }
 
 mixt_status mixt__convert_file(const char *src, const char *dst, mixt_dtype dtype, const mixt_convert_options *options,
-                               bool overwrite, int64_t *kept)
+                               bool overwrite, mixt__convert_report *report)
 {
     conversion c = {.src = src, .dtype = dtype};
     if (options)
@@ -140,8 +144,8 @@ mixt_status mixt__convert_file(const char *src, const char *dst, mixt_dtype dtyp
     MIXT_TRY_CLEANUP(describe_results(&c));
     MIXT_TRY_CLEANUP(check_scale(&c));
     status = write_result(&c, dst, overwrite);
-    if (kept)
-        *kept = c.kept;
+    if (report)
+        *report = c.report;
 cleanup:
     mixt__free(c.buffer);
     mixt__free(c.results);

@@ -44,12 +44,31 @@ cmp -s "$work/x.npy" "$work/y.npy" || fail "--overwrite did not write"
 "$mixt" convert "$work/i.npy" "$work/f.npy" -d fp32 --scale 0.5 >/dev/null || fail "from int8: status $?"
 [ "$(payload "$work/f.npy" | head -c 16)" = 0000803f000000c0 ] || fail "through int8 and back: $(payload "$work/f.npy")"
 
+# What did not fit is counted: NaN, infinity, 1e30, 1e-30, 300, -0.25, 1
+npy "$work/l.npy" '<f4' 7 '\x00\x00\xc0\x7f\x00\x00\x80\x7f\xca\xf2\x49\x71\x60\x42\xa2\x0d\x00\x00\x96\x43\x00\x00\x80\xbe\x00\x00\x80\x3f'
+# losses DTYPE 'OVERFLOWED CLAMPED VANISHED NAN' [OPTION]
+losses() {
+    "$mixt" convert "$work/l.npy" "$work/l.safetensors" -d "$1" --overwrite --json ${3:-} >"$work/out" || fail "to $1: status $?"
+    local found
+    found=$(grep -oE '"(overflowed|clamped|vanished|nan_lost)": [0-9]+' "$work/out" | grep -oE '[0-9]+$' | tr '\n' ' ')
+    [ "$found" = "$2 " ] || fail "losses in $1 ${3:-}: $found, expected $2"
+}
+losses fp32 '0 0 0 0'
+losses bf16 '0 0 0 0' --stochastic
+losses fp16 '1 0 1 0'
+losses fp16 '0 2 1 0' --saturate
+losses fp8_e4m3 '2 0 1 0'
+losses int8 '0 3 0 1'
+losses uint8 '0 3 0 1'
+"$mixt" convert "$work/l.npy" "$work/l16.npy" -d fp16 >"$work/out" || fail "losses in words: status $?"
+grep -q 'past the range of fp16, infinite or NaN now: 1 value$' "$work/out" || fail "losses in words: $(cat "$work/out")"
+
 # Weights with integers among them: those stay, and that is said.
 head='{"n":{"dtype":"I64","shape":[1],"data_offsets":[0,8]},"w":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}   '
 { printf "\\x$(printf %02x ${#head})\0\0\0\0\0\0\0%s" "$head"; printf '\7\0\0\0\0\0\0\0\0\0\x80\x3f\0\0\0\xc0'; } >"$work/w.safetensors"
 "$mixt" convert "$work/w.safetensors" "$work/h.safetensors" -d fp16 >"$work/out" || fail "weights: status $?"
 grep -q 'no floating-point numbers: 1 tensor$' "$work/out" || fail "says of kept integers: $(cat "$work/out")"
-"$mixt" convert "$work/w.safetensors" "$work/h.safetensors" -d fp16 --overwrite --json | grep -q '"kept": 1}' || fail "JSON of kept integers"
+"$mixt" convert "$work/w.safetensors" "$work/h.safetensors" -d fp16 --overwrite --json | grep -q '"kept": 1,' || fail "JSON of kept integers"
 
 head -c 100 "$work/x.npy" >"$work/short.npy"
 head -c 140 "$work/x.npy" >"$work/cut.npy"
