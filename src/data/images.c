@@ -122,7 +122,14 @@ static mixt_status find_classes(mixt_data *data, images_state *state, const char
                             folder);
 }
 
-static mixt_status list_pictures(mixt_data *data, const images_state *state, const char *folder, listing *list)
+static const char *readable(void)
+{
+    return mixt__picture_is("x.jpg") ? "PPM, PGM, JPEG" : "PPM, PGM; JPEG needs libjpeg when mixt is built";
+}
+
+/** With `each`, a class without pictures is an error: nothing could be learnt of it. */
+static mixt_status list_pictures(mixt_data *data, const images_state *state, const char *folder, bool each,
+                                 listing *list)
 {
     struct dirent **entries;
     int count;
@@ -132,16 +139,19 @@ static mixt_status list_pictures(mixt_data *data, const images_state *state, con
     mixt_status status = MIXT_OK;
     for (int i = 0; i < count && status == MIXT_OK; i++) {
         int32_t label = label_of(state, entries[i]->d_name);
+        int64_t before = list->count;
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
         if (!mixt__path_is_directory(path))
             continue;
         status = label < 0 ? mixt__fail(MIXT_ERROR_DATA, "%s: a class that the training folder does not have", path)
                            : list_class(data, list, path, label);
+        if (status == MIXT_OK && each && list->count == before)
+            status = mixt__fail(MIXT_ERROR_DATA, "%s: a class without pictures (%s): add some, or remove the folder",
+                                path, readable());
     }
     free_entries(entries, count);
     if (status == MIXT_OK && !list->count)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s: holds no pictures in its class folders (PPM, PGM%s)", folder,
-                            mixt__picture_is("x.jpg") ? ", JPEG" : "; JPEG needs libjpeg when mixt is built");
+        status = mixt__fail(MIXT_ERROR_DATA, "%s: holds no pictures in its class folders (%s)", folder, readable());
     return status;
 }
 
@@ -276,17 +286,17 @@ static mixt_status fill(mixt_data *data, images_state *state, const char *train,
 {
     int64_t samples;
     MIXT_TRY(find_classes(data, state, train));
-    MIXT_TRY(list_pictures(data, state, own ? own : train, &state->list));
+    bool apart_from_train = own && strcmp(own, train), alone = !data->options.like;
+    MIXT_TRY(list_pictures(data, state, own ? own : train, alone && !apart_from_train, &state->list));
     const listing *measured = &state->list;
-    if (own && strcmp(own, train) &&
-        !data->options.like) { // grey or colour, mean and deviation are the training folder's
-        MIXT_TRY(list_pictures(data, state, train, train_list));
+    if (apart_from_train && alone) { // grey or colour, mean and deviation are the training folder's
+        MIXT_TRY(list_pictures(data, state, train, true, train_list));
         measured = train_list;
     }
     state->channels = data->options.like ? data->options.like->info.channels : measured->grey ? 1 : 3;
     samples = state->list.count;
     bool apart = strcmp(train, data->path) != 0;
-    if (!own || !strcmp(own, train))
+    if (!apart_from_train)
         MIXT_TRY(choose_rows(data, state, apart && folder_of(data, MIXT_PART_VAL),
                              apart && folder_of(data, MIXT_PART_TEST), &samples));
     MIXT_TRY(normalise(data, state, measured));

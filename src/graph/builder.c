@@ -154,6 +154,9 @@ mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *p
         return (mixt_value){0};
     mixt__param p = *param;
     const char *path = mixt__builder_path(b, layer);
+    if (!*path)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL,
+                                   "parameter '%s' has no name: name its layer, or open a scope", part ? part : "");
     p.name = part ? mixt__arena_printf(&b->graph->arena, "%s.%s", path, part) : path;
     for (int i = 0; i < p.shape.rank; i++)
         if (p.shape.dims[i] <= 0) {

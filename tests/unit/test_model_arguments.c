@@ -70,6 +70,11 @@ static mixt_value null_linear(mixt_builder *b, mixt_value x)
     return mixt_linear_with(b, "fc", x, NULL);
 }
 
+static mixt_value null_name(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear(b, NULL, mixt_flatten(b, x), .features = CLASSES);
+}
+
 static mixt_value null_conv2d(mixt_builder *b, mixt_value x)
 {
     return mixt_conv2d_with(b, "conv", x, NULL);
@@ -120,6 +125,7 @@ static void builders_refuse_null(void **state)
         {null_parts, "mixt_split: result"},
         {null_values, "mixt_concat: parts"},
         {null_linear, "layer 'fc': linear needs .features"},
+        {null_name, "parameter 'weight' has no name"},
         {null_conv2d, "layer 'conv': conv2d needs .channels"},
         {null_lstm, "layer 'lstm': lstm needs .features"},
         {null_attention, "attention needs .heads"},

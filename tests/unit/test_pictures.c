@@ -13,6 +13,7 @@
 #include "data/prefetch.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #ifdef MIXT_HAVE_JPEG
 #include <jpeglib.h>
@@ -25,6 +26,13 @@ static void make_folder(const char *name)
     char path[600];
     snprintf(path, sizeof path, "%s/%s", scratch, name);
     assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void remove_folder(const char *name)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    assert_int_equal(rmdir(path), 0);
 }
 
 /** A PPM of one colour. */
@@ -320,7 +328,7 @@ static void bad_folders_are_refused(void **state)
     expect_failure("images:%s/none", (mixt_data_options){0}, MIXT_ERROR_FILE, "no such folder");
     expect_failure("images:%s", (mixt_data_options){0}, MIXT_ERROR_DATA, "holds no folders");
     make_folder("cat");
-    expect_failure("images:%s", (mixt_data_options){0}, MIXT_ERROR_DATA, "holds no pictures");
+    expect_failure("images:%s", (mixt_data_options){0}, MIXT_ERROR_DATA, "cat: a class without pictures");
     make_folder("train");
     make_folder("train/cat");
     make_folder("val");
@@ -328,6 +336,9 @@ static void bad_folders_are_refused(void **state)
     write_colour("train/cat/a.ppm", 4, 4, 1, 1, 1);
     write_colour("val/bird/a.ppm", 4, 4, 1, 1, 1);
     expect_failure("images:%s", (mixt_data_options){.split = "val"}, MIXT_ERROR_DATA, "val/bird: a class");
+    make_folder("train/bird");
+    expect_failure("images:%s", (mixt_data_options){.split = "val"}, MIXT_ERROR_DATA, "train/bird: a class without");
+    remove_folder("train/bird");
     expect_failure("images:%s", (mixt_data_options){.pad = 2}, MIXT_ERROR_CONFIG, "'pad' must be 0");
     write_text("train/cat/b.ppm", "P6 4 4 255\nshort");
     expect_failure("images:%s", (mixt_data_options){0}, MIXT_ERROR_FORMAT, "train/cat/b.ppm");
