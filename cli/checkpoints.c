@@ -6,24 +6,8 @@
 #include "data/data.h"
 #include "store/checksum.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-/** On standard error, also of a quiet run. */
-static void warn(const cli_checkpoints *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void warn(const cli_checkpoints *c, const char *format, ...)
-{
-    char text[2048];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (c->progress->quiet)
-        fprintf(stderr, "mixt: %s\n", text);
-    else
-        cli_progress_note(c->progress, "%s", text);
-}
 
 json_t *cli_surroundings(const cli_experiment *e)
 {
@@ -59,7 +43,7 @@ void cli_checkpoints_prepare(cli_checkpoints *c)
         return;
     }
     c->hopeless = true;
-    warn(c, "no checkpoints will be saved: %s", mixt_error_text());
+    cli_progress_warn(c->progress, "no checkpoints will be saved: %s", mixt_error_text());
 }
 
 bool cli_checkpoints_due(const cli_checkpoints *c, int64_t step)
@@ -106,7 +90,8 @@ void cli_checkpoints_save(cli_checkpoints *c, const cli_loop_state *state)
     cli_checkpoints_poll(c);
     if (save(c, state) != MIXT_OK) {
         c->failed = true;
-        warn(c, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps, mixt_error_text());
+        cli_progress_warn(c->progress, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps,
+                          mixt_error_text());
     }
     c->last = mixt__time_now();
     c->stall += c->last - start;
@@ -120,10 +105,10 @@ void cli_checkpoints_poll(cli_checkpoints *c)
     bool again = c->failed; // a disk that stays full is said once
     c->failed = report.status != MIXT_OK;
     if (again && !c->failed)
-        warn(c, "checkpoints are saved again, from step %lld on", (long long)report.step);
+        cli_progress_warn(c->progress, "checkpoints are saved again, from step %lld on", (long long)report.step);
     if (c->failed && !again)
-        warn(c, "no checkpoint of step %lld: %s; training goes on, earlier checkpoints stay", (long long)report.step,
-             report.error);
+        cli_progress_warn(c->progress, "no checkpoint of step %lld: %s; training goes on, earlier checkpoints stay",
+                          (long long)report.step, report.error);
 }
 
 bool cli_checkpoints_finish(cli_checkpoints *c)

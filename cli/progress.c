@@ -142,6 +142,19 @@ void cli_progress_note(cli_progress *progress, const char *format, ...)
     fflush(progress->stream);
 }
 
+void cli_progress_warn(cli_progress *progress, const char *format, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (progress->quiet)
+        fprintf(stderr, "mixt: %s\n", text);
+    else
+        cli_progress_note(progress, "%s", text);
+}
+
 void cli_progress_finish(cli_progress *progress, const cli_progress_info *info)
 {
     if (progress->quiet)

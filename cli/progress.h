@@ -29,6 +29,8 @@ void cli_progress_start(cli_progress *progress, FILE *stream, bool quiet, int64_
 void cli_progress_update(cli_progress *progress, const cli_progress_info *info);
 /** Prints a line that stays, above the live one: a validation result, a warning. Nothing when quiet. */
 void cli_progress_note(cli_progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** The same, also of a quiet run: what a user must know. */
+void cli_progress_warn(cli_progress *progress, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** Draws the final state and ends the line. */
 void cli_progress_finish(cli_progress *progress, const cli_progress_info *info);
 

@@ -50,6 +50,7 @@ typedef struct loop {
     bool pending;                             // a signal came before its validation was through
     cli_loop_state before_row;                // as it was before a row that only the end of the run made
     bool extra_row;                           // there is such a row
+    bool rows_wait;                           // the disk has no room for metrics.jsonl
     bool improved;                            // the newest validation is better than any that was kept
     double kept_loss;                         // of the best checkpoint; NaN: there is none
     double started;                           // less the seconds of earlier sessions of this run
@@ -164,9 +165,16 @@ static mixt_status log_row(loop *l, const mixt_step *step, bool validated)
         row.val_loss = l->result->val_loss;
         row.val_accuracy = l->result->val_accuracy;
     }
-    mixt_status status = cli_metrics_log(&l->dir->metrics, &row);
     *w = (cli_window){0};
-    return status;
+    MIXT_TRY(cli_metrics_log(&l->dir->metrics, &row));
+    bool waits = l->dir->metrics.waiting_bytes > 0;
+    if (waits != l->rows_wait)
+        cli_progress_warn(&l->progress,
+                          waits ? "no room for metrics.jsonl: its rows wait in memory from step %lld on"
+                                : "metrics.jsonl is complete again at step %lld",
+                          (long long)step->step);
+    l->rows_wait = waits;
+    return MIXT_OK;
 }
 
 static void show(loop *l, const mixt_step *step)

@@ -252,6 +252,9 @@ found=$?; check "no room for the configuration" 1 'x/config.yaml: configuration 
 found=$?; check "no room for the weights" 1 'x/model.safetensors: cannot be written'
 [ "$(ls x)" = $'config.yaml\nmetrics.jsonl' ] || fail "a run without room for its weights left: $(ls x)"
 rm -rf x
+(ulimit -f 16; "$mixt" train tiny.yaml out=x train.epochs=20 -q >../out 2>../err)
+found=$?; check "no room for the metrics" 1 'no room for metrics.jsonl: its rows wait in memory from step'
+rm -rf x
 (ulimit -f 2; "$mixt" convert run/model.safetensors x.safetensors --dtype fp16 >../out 2>../err)
 found=$?; check "no room for a converted file" 1 'x.safetensors: cannot be written'
 ls | grep -q '^x' && fail "a refused conversion left $(ls | grep '^x')"
