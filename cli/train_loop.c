@@ -165,8 +165,9 @@ static mixt_status log_row(loop *l, const mixt_step *step, bool validated)
         row.val_loss = l->result->val_loss;
         row.val_accuracy = l->result->val_accuracy;
     }
+    mixt_status status = cli_metrics_log(&l->dir->metrics, &row); // which points into the window
     *w = (cli_window){0};
-    MIXT_TRY(cli_metrics_log(&l->dir->metrics, &row));
+    MIXT_TRY(status);
     bool waits = l->dir->metrics.waiting_bytes > 0;
     if (waits != l->rows_wait)
         cli_progress_warn(&l->progress,
