@@ -4,7 +4,8 @@
  *   gradient_stats: one pass over the gradients, statistics per segment
  *   step_control:   found-Inf, clip factor, loss scale, learning rate; the only writer of mixt__control
  *   optimizer_step: one pass that reads gradients and writes masters, moments and working copies; a skipped step
- *                   changes nothing (a select, never a multiply by zero)
+ *                   changes nothing (a select, never a multiply by zero), and gets back the running statistics that
+ *                   its forward passes have moved
  */
 #ifndef MIXT_BACKEND_TRAINING_H
 #define MIXT_BACKEND_TRAINING_H
@@ -84,7 +85,9 @@ typedef struct mixt__update {
     int64_t segment_count, total;  // total: elements of the FP32 arenas, padding included (padding holds zeros)
     float *master, *grad, *moment1, *moment2; // moments NULL when the optimizer has none
     void *low[MIXT_DTYPE_COUNT];              // working copies by format
-    mixt__segment_stats *stats;               // segment_count entries
+    float *statistics, *kept; // running statistics: moved by forward passes; as the last applied update left them
+    int64_t statistics_count;
+    mixt__segment_stats *stats; // segment_count entries
     mixt__control *control;
     mixt__optimizer optimizer;
     mixt__schedule schedule;

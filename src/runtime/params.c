@@ -35,17 +35,27 @@ static void lay_out_copies(mixt__params *p, const mixt__graph *graph)
     }
 }
 
+/** Places the running statistics, or the frozen parameters, in the arena of state. */
+static void lay_out_state(mixt__params *p, bool trainable)
+{
+    for (int64_t i = 0; i < p->count; i++)
+        if (p->table[i].trainable == trainable && (!trainable || p->table[i].frozen)) {
+            p->state_offset[i] = p->state_total;
+            p->state_total += padded(p->table[i].count);
+        }
+}
+
 static void lay_out(mixt__params *p, const mixt__graph *graph)
 {
+    for (int64_t i = 0; i < p->count; i++)
+        p->segment_of[i] = -1, p->state_offset[i] = -1;
+    lay_out_state(p, false);
+    p->statistics = p->state_total;
+    lay_out_state(p, true);
     for (int64_t i = 0; i < p->count; i++) {
         const mixt__param *param = &p->table[i];
-        p->segment_of[i] = -1;
-        p->state_offset[i] = -1;
-        if (!param->trainable || param->frozen) {
-            p->state_offset[i] = p->state_total;
-            p->state_total += padded(param->count);
+        if (p->state_offset[i] >= 0)
             continue;
-        }
         p->segment_of[i] = (int32_t)p->segment_count;
         p->segments[p->segment_count++] =
             (mixt__segment){.offset = p->total, .count = param->count, .lr_scale = 1.0f, .param = (int32_t)i};
@@ -90,6 +100,7 @@ mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
     size_t fp32 = (size_t)p->total * sizeof(float);
     mixt__params_bytes bytes = {.masters = fp32, .state = (size_t)p->state_total * sizeof(float)};
     if (p->moments >= 0) {
+        bytes.state += (size_t)p->statistics * sizeof(float);
         bytes.gradients = fp32;
         bytes.moments = fp32 * (size_t)p->moments;
     }
@@ -120,8 +131,10 @@ mixt_status mixt__params_allocate(mixt__params *p)
     size_t fp32 = (size_t)p->total * sizeof(float);
     MIXT_TRY(take(p, fp32, "parameters", &p->master));
     MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics and frozen parameters", &p->state));
-    if (p->moments >= 0)
+    if (p->moments >= 0) {
+        MIXT_TRY(take(p, (size_t)p->statistics * sizeof(float), "running statistics", &p->kept));
         MIXT_TRY(take(p, fp32, "gradients", &p->grad));
+    }
     if (p->moments >= 1)
         MIXT_TRY(take(p, fp32, "first moments", &p->moment1));
     if (p->moments >= 2)
@@ -139,7 +152,7 @@ static void free_copies(mixt__params *p)
 
 void mixt__params_release(mixt__params *p)
 {
-    float **arenas[] = {&p->master, &p->grad, &p->moment1, &p->moment2, &p->state};
+    float **arenas[] = {&p->master, &p->grad, &p->moment1, &p->moment2, &p->state, &p->kept};
     for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
         p->backend->free(*arenas[i]);
         *arenas[i] = NULL;
@@ -272,7 +285,20 @@ mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values
 
 mixt_status mixt__params_set(mixt__params *p, int32_t index, const float *values)
 {
-    return p->backend->upload(address(p, index), values, (size_t)p->table[index].count * sizeof *values);
+    size_t bytes = (size_t)p->table[index].count * sizeof *values;
+    if (p->kept && !p->table[index].trainable)
+        MIXT_TRY(p->backend->upload(p->kept + p->state_offset[index], values, bytes));
+    return p->backend->upload(address(p, index), values, bytes);
+}
+
+mixt_status mixt__params_keep_statistics(mixt__params *p)
+{
+    return p->kept ? p->backend->copy(p->kept, p->state, (size_t)p->statistics * sizeof(float)) : MIXT_OK;
+}
+
+mixt_status mixt__params_restore_statistics(mixt__params *p)
+{
+    return p->kept ? p->backend->copy(p->state, p->kept, (size_t)p->statistics * sizeof(float)) : MIXT_OK;
 }
 
 mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *values)

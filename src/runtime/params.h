@@ -1,6 +1,7 @@
 /* All parameters of a model in flat arenas, one per role, cut alike: FP32 masters, gradients, moments, and the
  * low-precision working copies. Running statistics and frozen parameters, which have neither gradient nor moments,
- * stand in an arena of their own.
+ * stand in an arena of their own, the statistics first. A forward pass moves those before anyone knows whether its step
+ * counts: in training they are also kept as they were after the last update that was applied.
  */
 #ifndef MIXT_RUNTIME_PARAMS_H
 #define MIXT_RUNTIME_PARAMS_H
@@ -24,8 +25,10 @@ typedef struct mixt__params {
     int64_t *state_offset;                                   // by parameter; -1: it has a segment
     mixt__param_copy *copies;                                // by parameter
     int64_t total, state_total, low_total[MIXT_DTYPE_COUNT]; // elements
+    int64_t statistics;                                      // elements: the first of state
     int moments;                                             // per parameter
     float *master, *grad, *moment1, *moment2, *state;
+    float *kept; // statistics as they were after the last update
     void *low[MIXT_DTYPE_COUNT];
 } mixt__params;
 
@@ -55,6 +58,11 @@ int32_t mixt__params_find(const mixt__params *params, const char *name);
 mixt_status mixt__params_get(const mixt__params *params, int32_t index, float *values);
 mixt_status mixt__params_set(mixt__params *params, int32_t index, const float *values);
 mixt_status mixt__params_get_grad(const mixt__params *params, int32_t index, float *values);
+
+/** Keeps the running statistics as they are now: after they were set by hand. */
+mixt_status mixt__params_keep_statistics(mixt__params *params);
+/** Gives the running statistics the values that are kept: passes that led to no update have moved them. */
+mixt_status mixt__params_restore_statistics(mixt__params *params);
 
 /** Device address of a PARAM, GRAD or STATE value. */
 void *mixt__params_address(const mixt__params *params, const mixt__value *value);

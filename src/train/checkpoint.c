@@ -274,6 +274,7 @@ static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progr
     MIXT_TRY(t->backend->synchronize());
     MIXT_TRY(visit(t, c, true));
     MIXT_TRY(mixt__params_refresh_copies(t->params));
+    MIXT_TRY(mixt__params_keep_statistics(t->params));
     MIXT_TRY(t->backend->upload(t->control, &p->control, sizeof p->control));
     t->seen = p->control;
     t->attempts = t->first_step = p->step;

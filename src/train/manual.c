@@ -3,6 +3,7 @@
 
 #include "base/rng.h"
 
+#include <float.h>
 #include <math.h>
 
 static mixt_status need_compiled(mixt__trainer *t)
@@ -48,7 +49,10 @@ mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const vo
         run.target = mixt__feed_target(&t->feed, 0);
         run.rng_key = mixt__feed_key(&t->feed, 0);
     }
-    MIXT_TRY(run_scaled(t, &run, scale));
+    mixt_status status = run_scaled(t, &run, scale);
+    if (status != MIXT_OK && !t->hand_gradients)
+        (void)mixt__params_restore_statistics(t->params);
+    MIXT_TRY(status);
     t->hand_gradients = true;
     float value;
     MIXT_TRY(t->backend->download(&value, mixt__executable_address(t->train, t->train->graph->loss), sizeof value));
@@ -91,6 +95,9 @@ mixt_status mixt__trainer_unscale(mixt__trainer *t, float scale, bool *finite)
     double sum;
     bool unused;
     MIXT_TRY(check_positive("mixt_trainer_unscale: scale", scale));
+    if (scale < FLT_MIN)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_trainer_unscale: scale %g: must be %g at least", (double)scale,
+                          (double)FLT_MIN);
     MIXT_TRY(need_compiled(t));
     MIXT_TRY(mixt__trainer_need_gradients(t));
     MIXT_TRY(multiply(t, 1.0f / scale));
@@ -134,6 +141,7 @@ mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
 
 mixt_status mixt__trainer_discard(mixt__trainer *t)
 {
+    bool waiting = t->hand_gradients;
     t->hand_gradients = false;
-    return MIXT_OK;
+    return waiting ? mixt__params_restore_statistics(t->params) : MIXT_OK;
 }

@@ -181,17 +181,26 @@ static mixt_status begin(mixt__trainer *t)
     return t->attempts == t->settings.inject_overflow ? inject_overflow(t) : MIXT_OK;
 }
 
+/** All passes of a step and its update: on the host at once, on a device as one piece of work. */
+static mixt_status run_passes(mixt__trainer *t, const source *s)
+{
+    for (int64_t i = 0; i < t->settings.accumulate; i++)
+        MIXT_TRY(run_batch(t, s, i));
+    if (!t->backend->host_memory)
+        return mixt__feed_step(&t->feed, !t->train->seconds, issue, t);
+    MIXT_TRY(update(t));
+    t->feed.turn++;
+    return MIXT_OK;
+}
+
 static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result)
 {
     mixt_step unused;
     MIXT_TRY(begin(t));
-    for (int64_t i = 0; i < t->settings.accumulate; i++)
-        MIXT_TRY(run_batch(t, s, i));
-    if (t->backend->host_memory) {
-        MIXT_TRY(update(t));
-        t->feed.turn++;
-    } else {
-        MIXT_TRY(mixt__feed_step(&t->feed, !t->train->seconds, issue, t));
+    mixt_status status = run_passes(t, s);
+    if (status != MIXT_OK) {
+        (void)mixt__params_restore_statistics(t->params); // what failed first is what is told
+        return status;
     }
     if (!result && !t->backend->host_memory)
         return MIXT_OK; // nobody waits for the device

@@ -116,6 +116,9 @@ static void make_update(mixt__trainer *t)
     t->update.grad = p->grad;
     t->update.moment1 = p->moment1;
     t->update.moment2 = p->moment2;
+    t->update.statistics = p->state;
+    t->update.kept = p->kept;
+    t->update.statistics_count = p->statistics;
     memcpy(t->update.low, p->low, sizeof t->update.low);
     t->update.stats = t->stats;
     t->update.control = t->control;

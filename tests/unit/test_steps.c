@@ -106,12 +106,17 @@ static float *snapshot(const fixture *f, size_t *bytes)
 {
     const mixt__params *p = f->trainer->core.params;
     size_t fp32 = (size_t)p->total * 4, low = (size_t)p->low_total[MIXT_DTYPE_FP16] * 2, at = 0;
-    char *copy = calloc(1, 4 * fp32 + low + 64);
+    size_t statistics = (size_t)p->state_total * 4;
+    char *copy = calloc(1, 3 * fp32 + low + statistics + 64);
     const struct {
         const void *data;
         size_t bytes;
-    } arenas[] = {{p->master, fp32}, {p->moment1, fp32}, {p->moment2, fp32}, {p->low[MIXT_DTYPE_FP16], low}};
-    for (size_t i = 0; i < 4; i++) {
+    } arenas[] = {{p->master, fp32},
+                  {p->moment1, fp32},
+                  {p->moment2, fp32},
+                  {p->low[MIXT_DTYPE_FP16], low},
+                  {p->state, statistics}};
+    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
         if (arenas[i].data && arenas[i].bytes)
             memcpy(copy + at, arenas[i].data, arenas[i].bytes);
         at += arenas[i].bytes;
@@ -160,6 +165,35 @@ static void overflow_changes_nothing(void **state)
     assert_true(isfinite(good.loss));
     free(before);
     free(after);
+    mixt_close(f.context);
+}
+
+/** Passes that lead to no update leave the running statistics as they were: a step that fails, gradients that are made
+ * by hand and discarded. An update keeps them. */
+static void statistics_move_with_updates(void **state)
+{
+    (void)state;
+    fixture f = start(false, &(mixt_trainer_options){.precision = "fp16", .batch = 32, .accumulate = 2});
+    static float input[64 * 28 * 28];
+    int32_t labels[64] = {0};
+    size_t bytes[4];
+    float *seen[4];
+    step(&f);
+    for (int i = 0; i < 64 * 28 * 28; i++)
+        input[i] = (float)(i % 7);
+    seen[0] = snapshot(&f, &bytes[0]);
+    labels[63] = 10; // a class that is not there, in the second pass
+    assert_int_equal(mixt_trainer_step_on(f.trainer, input, labels, NULL), MIXT_ERROR_DATA);
+    seen[1] = snapshot(&f, &bytes[1]);
+    assert_int_equal(mixt_trainer_backward(f.trainer, input, labels, 1, NULL), MIXT_OK);
+    seen[2] = snapshot(&f, &bytes[2]);
+    assert_int_equal(mixt_trainer_discard(f.trainer), MIXT_OK);
+    seen[3] = snapshot(&f, &bytes[3]);
+    assert_memory_equal(seen[0], seen[1], bytes[0]);
+    assert_memory_not_equal(seen[0], seen[2], bytes[0]);
+    assert_memory_equal(seen[0], seen[3], bytes[0]);
+    for (int i = 0; i < 4; i++)
+        free(seen[i]);
     mixt_close(f.context);
 }
 
@@ -493,6 +527,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(overflow_changes_nothing),
+        cmocka_unit_test(statistics_move_with_updates),
         cmocka_unit_test(overflow_keeps_the_schedule),
         cmocka_unit_test(same_seed_same_bits),
         cmocka_unit_test(policy_keeps_data_order),

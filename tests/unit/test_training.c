@@ -203,6 +203,20 @@ static void test_unscale_and_clip(void **state)
     assert_close(c.grad_factor, 1.0 / 2048);
 }
 
+/** Finite as they come, but not once the scale is taken out. */
+static void test_unscaled_overflow_is_one(void **state)
+{
+    (void)state;
+    mixt__update u = dynamic_update();
+    mixt__control c = mixt__control_start(&u);
+    c.scale = 1e-3f;
+    mixt__control_advance(&c, &u, 1e72, false);
+    assert_true(c.found_inf && c.skipped == 1 && c.step == 0 && c.grad_factor == 0);
+    c.scale = 1e-40f;
+    mixt__control_advance(&c, &u, 1e-90, false);
+    assert_true(c.found_inf && c.skipped == 2 && c.step == 0 && c.grad_factor == 0);
+}
+
 static void test_sizes(void **state)
 {
     (void)state;
@@ -228,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_hysteresis),
         cmocka_unit_test(test_static_and_disabled),
         cmocka_unit_test(test_unscale_and_clip),
+        cmocka_unit_test(test_unscaled_overflow_is_one),
         cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests_name("training", tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "num/num.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { NARROW_BLOCK = 2048 }; // weights still in the first-level cache when their working copy is written
 
@@ -123,9 +124,18 @@ static mixt_status check(const mixt__update *update)
     return MIXT_OK;
 }
 
+/** Statistics of an update that is applied are kept, those of a skipped one are what they were. */
+static void settle_statistics(const mixt__update *update, bool skipped)
+{
+    size_t bytes = (size_t)update->statistics_count * sizeof(float);
+    if (bytes)
+        memcpy(skipped ? update->statistics : update->kept, skipped ? update->kept : update->statistics, bytes);
+}
+
 mixt_status mixt__cpu_optimizer_step(const mixt__update *update)
 {
     MIXT_TRY(check(update));
+    settle_statistics(update, update->control->found_inf);
     if (update->control->found_inf)
         return MIXT_OK;
     if (update->optimizer.kind == MIXT_OPTIMIZER_LAMB) {

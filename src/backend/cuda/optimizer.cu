@@ -250,6 +250,28 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
 
 /* ---- the step ---- */
 
+/** Statistics of an update that is applied are kept, those of a skipped one are what they were. */
+static __global__ void settle_statistics(float *statistics, float *kept, int64_t count, const mixt__control *control)
+{
+    int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= count)
+        return;
+    if (control->found_inf)
+        statistics[i] = kept[i];
+    else
+        kept[i] = statistics[i];
+}
+
+static mixt_status settle(const mixt__update *update)
+{
+    int64_t count = update->statistics_count;
+    if (!count)
+        return MIXT_OK;
+    settle_statistics<<<(unsigned)mixt__ceil_div(count, APPLY_THREADS), APPLY_THREADS, 0, mixt__cuda.stream>>>(
+        update->statistics, update->kept, count, update->control);
+    return mixt__cuda_launched("running statistics");
+}
+
 static mixt_status check(const mixt__update *update)
 {
     int moments = mixt__optimizer_moments(&update->optimizer);
@@ -304,7 +326,7 @@ extern "C" mixt_status mixt__cuda_optimizer_step(const mixt__update *update)
     MIXT_TRY(check(update));
     MIXT_TRY(mixt__cuda_table_get(update, &table));
     if (!table.chunk_count)
-        return MIXT_OK;
+        return settle(update);
     double2 *sums = (double2 *)update->workspace;
     float *ratios = (float *)(sums + table.chunk_count);
     settings s = {update->clip_value > 0 ? update->clip_value : INFINITY,
@@ -324,5 +346,6 @@ extern "C" mixt_status mixt__cuda_optimizer_step(const mixt__update *update)
                 ratios};
     if (kind_of(o) == RULE_LAMB)
         lamb_moments<<<(unsigned)table.chunk_count, CHUNK_THREADS, 0, mixt__cuda.stream>>>(table, a, s, sums, ratios);
-    return mixt__cuda_check(apply(kind_of(o), table, a, s), "optimizer");
+    MIXT_TRY(mixt__cuda_check(apply(kind_of(o), table, a, s), "optimizer"));
+    return settle(update);
 }
