@@ -1,6 +1,7 @@
 /* mixt demo: the default model in FP32 and in mixed precision, side by side. */
 #include "cli/commands.h"
 
+#include "cli/interchange.h"
 #include "cli/plot.h"
 #include "cli/table.h"
 #include "cli/train_loop.h"
@@ -95,6 +96,8 @@ static mixt_status run_side(const cli_args *args, side *s, char folder[256])
     mixt_status status = configure(config, args, s);
     if (status == MIXT_OK)
         status = cli_experiment_open(&e, config);
+    if (status == MIXT_OK)
+        status = cli_init(&e, folder[0]); // the second run begins with what the first has told
     if (status == MIXT_OK)
         status = make_run_dir(config, &e, s, folder);
     if (status == MIXT_OK)

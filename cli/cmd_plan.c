@@ -1,7 +1,7 @@
 /* mixt plan: what a configuration would compute and how much memory it would take, without running it. */
 #include "cli/commands.h"
 
-#include "cli/experiment.h"
+#include "cli/interchange.h"
 #include "cli/profile.h"
 #include "cli/table.h"
 
@@ -179,6 +179,8 @@ static mixt_status plan(const cli_args *args, const mixt__config *config)
     cli_profile profile = {0};
     mixt_memory memory;
     mixt_status status = cli_experiment_open(&e, config);
+    if (status == MIXT_OK)
+        status = cli_init_check(&e);
     if (status == MIXT_OK)
         status = mixt_trainer_memory(e.trainer, &memory);
     if (status == MIXT_OK && cli_flag(args, "profile"))

@@ -205,7 +205,8 @@ const cli_command cli_verify_command = {
     .name = "verify",
     .summary = "measure whether a precision is safe and worth it",
     .description =
-        "Trains CONFIG in strict FP32 and in its own precision, from the same weights on the same batches, once for "
+        "Trains CONFIG in strict FP32 and in its own precision, from the same weights (drawn, or of init) on the same "
+        "batches, once for "
         "each seed, and prints the acceptance checklist: speed-up, memory saved, accuracy or loss lost with its "
         "interval over the seeds, Tensor Core use (on a GPU), NaN and Inf, and the mean difference of outputs. The "
         "thresholds are keys: verify.speedup, verify.memory, verify.lost, verify.tensor_cores, verify.output.\n\n"

@@ -29,7 +29,7 @@ static void report(const mixt__weights *w)
         fprintf(stderr, "init: in the file, but not in the model: %s\n", w->left_over);
 }
 
-mixt_status cli_init(cli_experiment *e, bool quiet)
+static mixt_status init(cli_experiment *e, bool load, bool quiet)
 {
     const char *path = mixt__config_string(e->config, MIXT_KEY_INIT);
     mixt__name_facts facts;
@@ -41,9 +41,19 @@ mixt_status cli_init(cli_experiment *e, bool quiet)
     request.vocab = e->sizes.vocab;
     request.skip = mixt__config_string(e->config, MIXT_KEY_INIT_SKIP);
     request.new_head = mixt__config_string(e->config, MIXT_KEY_INIT_NEW_HEAD);
-    MIXT_TRY(mixt__trainer_init(e->trainer, &request, &weights));
+    MIXT_TRY(mixt__trainer_init(e->trainer, &request, load, &weights));
     if (!quiet)
         report(weights);
     mixt__weights_close(weights);
     return MIXT_OK;
+}
+
+mixt_status cli_init(cli_experiment *e, bool quiet)
+{
+    return init(e, true, quiet);
+}
+
+mixt_status cli_init_check(cli_experiment *e)
+{
+    return init(e, false, true);
 }

@@ -11,4 +11,7 @@ mixt_status cli_names(const mixt__config *config, const mixt__names **names, mix
 /** Loads the weights that `init` names, if it names any, and says on stderr what was taken and what was not. */
 mixt_status cli_init(cli_experiment *e, bool quiet);
 
+/** Whether that file is there and fits the model; loads nothing. */
+mixt_status cli_init_check(cli_experiment *e);
+
 #endif

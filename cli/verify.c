@@ -3,6 +3,7 @@
 
 #include "base/statistics.h"
 #include "base/threads.h"
+#include "cli/interchange.h"
 #include "cli/progress.h"
 
 #include <math.h>
@@ -174,7 +175,8 @@ static double tensor_cores(const mixt__executable *e)
     return all > 0 ? there / all : (double)NAN;
 }
 
-static mixt_status open_side(side *s, mixt__config *config, int which, int64_t seed)
+/** @param first what was loaded is said then, and not again for each run */
+static mixt_status open_side(side *s, mixt__config *config, int which, int64_t seed, bool first)
 {
     char setting[300];
     snprintf(setting, sizeof setting, "precision=%s", which == CLI_VERIFY_FP32 ? "fp32" : s->v->policy);
@@ -182,6 +184,7 @@ static mixt_status open_side(side *s, mixt__config *config, int which, int64_t s
     snprintf(setting, sizeof setting, "seed=%lld", (long long)seed);
     MIXT_TRY(mixt__config_set(config, setting, "verify"));
     MIXT_TRY(cli_experiment_open(&s->e, config));
+    MIXT_TRY(cli_init(&s->e, s->progress->quiet || !first));
     return mixt__trainer_allocate(&s->e.trainer->core);
 }
 
@@ -210,7 +213,7 @@ static mixt_status run_side(cli_verify *v, mixt__config *config, int64_t index, 
 {
     side s = {.v = v, .r = &v->runs[index][which], .progress = progress, .shown = *shown};
     int64_t seed = v->first_seed + index;
-    mixt_status status = open_side(&s, config, which, seed);
+    mixt_status status = open_side(&s, config, which, seed, !index && !which);
     if (status == MIXT_OK) {
         s.shown.steps = s.e.total_steps * v->seeds * CLI_VERIFY_SIDES;
         status = measure(&s, which);

@@ -22,8 +22,9 @@ static mixt_status read_all(mixt__params *params, mixt__weights *weights)
     return status == MIXT_OK ? mixt__params_refresh_copies(params) : status;
 }
 
-static mixt_status init(mixt__trainer *t, const mixt__weights_request *request, mixt__file_tensor *wanted,
-                        mixt__weights **weights)
+/** Opens the file as one of this trainer's weights. */
+static mixt_status open_for(const mixt__trainer *t, const mixt__weights_request *request, mixt__file_tensor *wanted,
+                            mixt__weights **weights)
 {
     mixt__weights_request r = *request;
     mixt__name_facts facts = {0};
@@ -39,20 +40,23 @@ static mixt_status init(mixt__trainer *t, const mixt__weights_request *request, 
         mixt__name_facts_read(&facts, wanted, r.count);
         r.facts = &facts;
     }
-    MIXT_TRY(mixt__weights_open(&r, weights));
-    mixt_status status = mixt__trainer_allocate(t);
-    return status == MIXT_OK ? read_all(t->params, *weights) : status;
+    return mixt__weights_open(&r, weights);
 }
 
-mixt_status mixt__trainer_init(mixt_trainer *trainer, const mixt__weights_request *request, mixt__weights **weights)
+mixt_status mixt__trainer_init(mixt_trainer *trainer, const mixt__weights_request *request, bool load,
+                               mixt__weights **weights)
 {
     mixt__trainer *t = &trainer->core;
     *weights = NULL;
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer before loading weights");
     mixt__file_tensor *wanted = mixt__alloc((size_t)(t->params->count + 1) * sizeof *wanted);
-    mixt_status status = wanted ? init(t, request, wanted, weights)
+    mixt_status status = wanted ? open_for(t, request, wanted, weights)
                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %s", request->path);
+    if (status == MIXT_OK && load)
+        status = mixt__trainer_allocate(t);
+    if (status == MIXT_OK && load)
+        status = read_all(t->params, *weights);
     if (*weights)
         (*weights)->plan.here = NULL; // it was ours
     mixt__free(wanted);

@@ -204,6 +204,11 @@ convert of a cut file       | convert cut.npy x.npy --dtype fp16                
 convert into no folder      | convert good.npy none/x.npy --dtype fp16            | 1 | none/x.npy: cannot be created
 convert to no format        | convert good.npy x.npy --dtype fp17                 | 2 | did you mean fp16?
 convert to bf16 in NPY      | convert good.npy x.npy --dtype bf16                 | 1 | .npy has no format for bf16
+verify with no weights      | verify tiny.yaml precision=bf16 init=none --steps 2   | 1 | none: cannot be opened
+demo with no weights        | demo init=none                                      | 1 | none: cannot be opened
+plan with no weights        | plan tiny.yaml init=none                            | 1 | none: cannot be opened
+plan with weights not its   | plan tiny.yaml init=run net.hidden=17               | 1 | run/model.safetensors: tensor 'fc.0.weight' is fp32 [16, 784]
+plan with a new head        | plan tiny.yaml init=run init_new_head=zz            | 1 | init_new_head: 'zz' matches no parameter
 demo of no model            | demo model=xxx                                      | 1 | no model 'xxx'
 demo in a precision         | demo precision=fp16                                 | 1 | precision: the demo trains in FP32 and in the format of its option --precision
 demo into a directory       | demo out=x                                          | 1 | out: the demo keeps its two runs in a directory of its own

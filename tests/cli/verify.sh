@@ -92,6 +92,15 @@ verify 1 tiny.yaml $easy train.inject_overflow=3 --seeds 1 --steps 6 --json -q
 verify 0 tiny.yaml $easy precision=fp16 train.inject_overflow=3 --seeds 1 --steps 6 --json -q
 grep -q 'skipped, all by the loss scaler' out || fail "a skipped update is not told: $(cat out)"
 
+# Weights to begin with: both sides have them, and they are spoken of once.
+"$mixt" train tiny.yaml precision=fp32 out=trained -q 2>err || { fail "training the weights to begin with"; cat err; }
+loss=$("$mixt" eval trained --json | sed 's/.*"loss":\([0-9.]*\).*/\1/')
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy init=trained train.lr=0 precision=same.yaml --seeds 2 --steps 1
+[ "$(grep -c "^seed 1, .*: loss $(printf %.4f "$loss")," err)" = 2 ] || fail "verify began elsewhere than at loss $loss: $(cat err)"
+[ "$(grep -c '^init: ' err)" = 1 ] || fail "the weights to begin with: $(cat err)"
+rm -r trained
+
 # Text: the loss counts.
 for _ in $(seq 200); do echo 'a line of text to learn by heart'; done >text.txt
 printf 'model: gpt\nthreads: 1\nnet: {layers: 1, width: 16, heads: 2}\ndata: {kind: text, path: text.txt, seq: 16}\n' >gpt.yaml

@@ -77,7 +77,7 @@ static mixt_status open_trainer(job *j, const char *precision, const char *devic
     mixt__weights_request request = {.path = j->weights, .names = mixt__names_find(j->entry->names), .facts = &facts};
     request.vocab = j->sizes.vocab;
     mixt__weights *weights;
-    MIXT_TRY(mixt__trainer_init(j->trainer, &request, &weights));
+    MIXT_TRY(mixt__trainer_init(j->trainer, &request, true, &weights));
     mixt__weights_close(weights);
     return MIXT_OK;
 }
