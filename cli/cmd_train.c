@@ -172,7 +172,8 @@ const cli_command cli_train = {
         "At a resume, train.steps, train.epochs, train.early_stop, out, data.threads and how often to log, validate "
         "and save may be changed; device and threads too, with other bits than before; the rest is refused. A schedule "
         "that falls over the whole run is then that of the new length. A run that ended without a checkpoint cannot go "
-        "on: begin a new one with init=RUN.",
+        "on: begin a new one with init=RUN. While a finished run goes on, model.safetensors is that of before and is "
+        "refused as final weights.",
     .arguments =
         {
             {"CONFIG", CLI_ARGUMENT_FILE, .optional = true,

@@ -2,6 +2,7 @@
 #include "cli/interchange.h"
 
 #include "api/weights.h"
+#include "cli/weights.h"
 
 #include <stdio.h>
 
@@ -37,6 +38,7 @@ static mixt_status init(cli_experiment *e, bool load, bool quiet)
     mixt__weights *weights;
     if (!*path)
         return MIXT_OK;
+    MIXT_TRY(cli_weights_final(path, "init=RUN/checkpoints/step-NNNNNNNN begins with those of a checkpoint"));
     MIXT_TRY(cli_names(e->config, &request.names, &facts));
     request.vocab = e->sizes.vocab;
     request.skip = mixt__config_string(e->config, MIXT_KEY_INIT_SKIP);

@@ -4,7 +4,9 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "store/checkpoint.h"
+#include "store/safetensors.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,18 +61,70 @@ static mixt_status checkpoint_path(const char *run, const char *which, char path
     return status;
 }
 
+/** Of the last whole row of a run's metrics; -1: there is none. */
+static int64_t last_row(const char *run)
+{
+    enum { TAIL = 16384 }; // many times a row
+    char path[CLI_WEIGHTS_PATH + 16], text[TAIL + 1];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return -1;
+    if (fseek(f, -TAIL, SEEK_END))
+        rewind(f);
+    text[fread(text, 1, TAIL, f)] = '\0';
+    fclose(f);
+    char *end = strrchr(text, '\n');
+    if (!end)
+        return -1;
+    *end = '\0';
+    const char *before = strrchr(text, '\n');
+    json_t *row = json_loads(before ? before + 1 : text, 0, NULL), *step = json_object_get(row, "step");
+    int64_t found = json_is_integer(step) ? json_integer_value(step) : -1;
+    json_decref(row);
+    return found;
+}
+
+/** The update after which a file of weights was written; -1: it does not say, or cannot be read. */
+static int64_t step_of(const char *path)
+{
+    mixt__safetensors *file;
+    if (mixt__safetensors_open(path, &file) != MIXT_OK)
+        return -1; // whoever loads it will say why
+    const char *text = mixt__safetensors_metadata(file, "step");
+    int64_t step = text ? strtoll(text, NULL, 10) : -1;
+    mixt__safetensors_close(file);
+    return step;
+}
+
+mixt_status cli_weights_final(const char *run, const char *instead)
+{
+    char path[CLI_WEIGHTS_PATH], folder[CLI_WEIGHTS_PATH], older[128] = "";
+    int64_t *steps, count;
+    if (snprintf(path, sizeof path, "%s/model.safetensors", run) >= (int)sizeof path)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
+    snprintf(folder, sizeof folder, "%s/checkpoints", run);
+    if (access(folder, F_OK)) // a run without them does not go on
+        return MIXT_OK;
+    if (!access(path, F_OK)) {
+        MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
+        int64_t mine = step_of(path), row = last_row(run), newest = count && steps[0] > row ? steps[0] : row;
+        mixt__free(steps);
+        if (mine < 0 || newest <= mine)
+            return MIXT_OK;
+        snprintf(older, sizeof older, " (model.safetensors is of step %lld, it went on to step %lld)", (long long)mine,
+                 (long long)newest);
+    }
+    return mixt__fail(MIXT_ERROR_FILE,
+                      "%s: has no final weights, its training is not over%s: %s, 'mixt train --resume %s' goes on", run,
+                      older, instead, run);
+}
+
 mixt_status cli_weights_path(const char *run, const char *which, char path[CLI_WEIGHTS_PATH])
 {
     if (strcmp(which, "final"))
         return checkpoint_path(run, which, path);
     if (snprintf(path, CLI_WEIGHTS_PATH, "%s/model.safetensors", run) >= CLI_WEIGHTS_PATH)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
-    char folder[CLI_WEIGHTS_PATH + 16];
-    snprintf(folder, sizeof folder, "%s/checkpoints", run);
-    if (access(path, F_OK) && !access(folder, F_OK))
-        return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: has no final weights, its training is not over: --checkpoint last takes those of its "
-                          "newest checkpoint, 'mixt train --resume %s' goes on",
-                          run, run);
-    return MIXT_OK;
+    return cli_weights_final(run, "--checkpoint last takes those of its newest checkpoint");
 }

@@ -17,4 +17,9 @@ enum { CLI_WEIGHTS_PATH = 4200 };
 /** The file with the weights that `which`, a value of that option, names. A checkpoint is checked whole. */
 mixt_status cli_weights_path(const char *run, const char *which, char path[CLI_WEIGHTS_PATH]);
 
+/** Fails when the run's training is not over: it has checkpoints but no model.safetensors, or went on since that was
+ * written. Both are of a run that was killed, or is going on.
+ *  @param instead what the message says to do */
+mixt_status cli_weights_final(const char *run, const char *instead);
+
 #endif

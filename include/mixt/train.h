@@ -133,7 +133,7 @@ typedef struct mixt_sample_shape {
 /** Compiles for samples of this shape; targets are INT32 labels for cross-entropy and FP32 values for other losses. */
 mixt_status mixt_trainer_compile_for(mixt_trainer *trainer, const mixt_sample_shape *shape);
 
-/** Weights as a .safetensors file (FP32), and back. */
+/** Weights as a .safetensors file (FP32; "step" of its metadata is the number of updates made), and back. */
 mixt_status mixt_trainer_save(mixt_trainer *trainer, const char *path);
 mixt_status mixt_trainer_load(mixt_trainer *trainer, const char *path);
 

@@ -4,6 +4,7 @@
 #include "num/num.h"
 #include "store/safetensors.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /** Copies the options, strings included: they are read again when the precision changes. */
@@ -186,8 +187,10 @@ static mixt_status fetch(void *argument, int64_t index, const void **data)
     return mixt__params_get(f->params, (int32_t)index, f->buffer);
 }
 
-static mixt_status write_file(const mixt__params *params, const char *path)
+static mixt_status write_file(const mixt__params *params, int64_t step, const char *path)
 {
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)step);
     int64_t most = 1;
     mixt__file_tensor *tensors = mixt__alloc((size_t)(params->count + 1) * sizeof *tensors);
     for (int64_t i = 0; tensors && i < params->count; i++) {
@@ -197,8 +200,8 @@ static mixt_status write_file(const mixt__params *params, const char *path)
         most = p->count > most ? p->count : most;
     }
     fetcher f = {.params = params, .buffer = mixt__alloc_uninit((size_t)most * sizeof *f.buffer)};
-    const mixt__text_pair pairs[] = {{"format", "mixt"}};
-    const mixt__metadata metadata = {.pairs = pairs, .count = 1};
+    const mixt__text_pair pairs[] = {{"format", "mixt"}, {"step", number}};
+    const mixt__metadata metadata = {.pairs = pairs, .count = sizeof pairs / sizeof pairs[0]};
     mixt_status status = tensors && f.buffer
                              ? mixt__safetensors_write_from(path, tensors, params->count, &metadata, true, fetch, &f)
                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory to save %s", path);
@@ -211,7 +214,7 @@ static mixt_status save(const mixt__trainer *t, const char *path)
 {
     if (!t->control)
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has made no step");
-    return write_file(t->params, path);
+    return write_file(t->params, t->attempts, path);
 }
 
 mixt_status mixt_trainer_save(mixt_trainer *t, const char *path)

@@ -40,7 +40,9 @@ refused() {
     [ $status = 1 ] || fail "$*: status $status"
     grep -qF -- "$text" err || { fail "$*: says nothing of '$text'"; cat err; }
 }
-same_weights() { cmp -s "$1/model.safetensors" "$2/model.safetensors"; }
+# Behind the headers, which tell of different numbers of updates.
+values() { tail -c +$(($(od -An -tu8 -N8 "$1/model.safetensors") + 9)) "$1/model.safetensors"; }
+same_weights() { cmp -s <(values "$1") <(values "$2"); }
 
 # ---- out and back: every bit in FP32, twice the same ----
 for model in gpt bert; do

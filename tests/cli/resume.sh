@@ -167,6 +167,29 @@ rm chosen/model.safetensors
 "$mixt" eval chosen >out 2>err && fail "eval without final weights succeeded"
 grep -q -- '--checkpoint last' err || { fail "eval without final weights does not say what to do"; cat err; }
 
+# ---- a finished run goes on: its weights are no longer the final ones, while that lasts and where it was killed ----
+
+train mlp.yaml out=onward train.checkpoint_every=10 train.epochs=0 train.steps=20
+"$mixt" eval onward >/dev/null 2>err || { fail "eval of a finished run"; cat err; }
+"$mixt" train --resume onward -q train.steps=1000000 train.log_every=1 train.checkpoint_every=100000 train.validate_every=200000 2>err &
+process=$!
+for _ in $(seq 400); do grep -q '"step":30,' onward/metrics.jsonl && break; sleep 0.02; done
+"$mixt" eval onward >out 2>during && fail "eval took the old weights of a run that is going on"
+kill -KILL $process
+wait $process 2>/dev/null
+for command in 'eval onward' 'export onward --out never' 'train mlp.yaml init=onward out=never' 'plan mlp.yaml init=onward'; do
+    "$mixt" $command >out 2>err && fail "$command took the old weights of a run that was killed later on"
+    grep -q 'onward: has no final weights, its training is not over (model.safetensors is of step 20, ' err || { fail "$command: message"; cat err; }
+done
+grep -q 'its training is not over' during || { fail "a run that is going on: message"; cat during; }
+[ -d onward/checkpoints/step-00000020 ] || fail "a killed resume left $(steps onward)"
+"$mixt" eval onward --checkpoint last >/dev/null 2>err || { fail "eval of the checkpoint of a killed resume"; cat err; }
+train --resume onward train.steps=25 train.checkpoint_every=5
+"$mixt" eval onward >/dev/null 2>err || { fail "eval after the end of what was killed"; cat err; }
+cp mlp-whole/model.safetensors onward/ # of step 40: here it is the checkpoints that say more
+cp -r onward/checkpoints/step-00000025 onward/checkpoints/step-00000050
+"$mixt" eval onward >out 2>err && fail "eval took weights older than the newest checkpoint"
+
 # ---- damage ----
 
 # damaged FILE COMMAND...: with that done to the newest checkpoint, the one before is used, and the end is the same
