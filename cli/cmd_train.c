@@ -162,7 +162,7 @@ const cli_command cli_train = {
         "already is refused: nothing is overwritten. config.yaml names data by absolute path and a policy file is "
         "copied beside it, so that the run can be evaluated from any folder.\n\n"
         "Ctrl-C and SIGTERM stop after the current step, save a checkpoint and leave a usable run directory. A run "
-        "that fails before its first step leaves none; one whose updates all fail is ended with status 1.\n\n"
+        "that fails before its first step leaves none; one of which no update can be applied ends with status 1.\n\n"
         "Checkpoints lie in RUN/checkpoints/step-NNNNNNNN, made as train.checkpoint_every and train.checkpoint_minutes "
         "say; the newest train.keep and the one with the best validation loss are kept, and --checkpoint lets eval, "
         "predict, generate and export use them. --resume RUN goes on from the newest one that is whole, bit for bit as "

@@ -407,6 +407,19 @@ static void note_task(loop *l)
                           name);
 }
 
+/** A run that ends as it began has failed, however finite its losses; what it has written stays. */
+static mixt_status check_applied(const cli_train_result *r)
+{
+    if (!r->steps || r->skipped < r->steps || r->interrupted)
+        return MIXT_OK;
+    return mixt__fail(
+        MIXT_ERROR_DATA,
+        "none of the updates was applied (%lld skipped: gradients not finite): nothing was learned; train "
+        "longer, so that a dynamic loss scale can fall, lower train.loss_scale or train.scale_init, or "
+        "use another precision",
+        (long long)r->steps);
+}
+
 mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, const cli_loop_state *resumed,
                            cli_train_result *result)
 {
@@ -432,6 +445,8 @@ mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cons
     cli_checkpoints_close(&l.checkpoints);
     if (status == MIXT_OK) // while signals are caught: one that comes at the end must not cost the weights
         status = mixt_trainer_save(e->trainer, cli_run_dir_file(dir, "model.safetensors", path));
+    if (status == MIXT_OK)
+        status = check_applied(result);
     for (int i = 0; i < CAUGHT; i++) // what is ignored stays so: rows of metrics may still wait
         if (!caught[i].ignored)
             sigaction(caught[i].number, &old[i], NULL);
