@@ -21,14 +21,14 @@ json_t *cli_surroundings(const cli_experiment *e)
 }
 
 void cli_checkpoints_open(cli_checkpoints *c, cli_experiment *e, const cli_run_dir *dir, cli_progress *progress,
-                          bool resumed)
+                          int64_t resumed)
 {
-    *c = (cli_checkpoints){.e = e, .dir = dir, .progress = progress};
+    *c = (cli_checkpoints){.e = e, .dir = dir, .progress = progress, .newest = resumed};
     c->every = mixt__config_int(e->config, MIXT_KEY_TRAIN_CHECKPOINT_EVERY);
     c->keep = mixt__config_int(e->config, MIXT_KEY_TRAIN_KEEP);
     c->interval = 60 * mixt__config_float(e->config, MIXT_KEY_TRAIN_CHECKPOINT_MINUTES);
     c->last = mixt__time_now();
-    c->active = c->every > 0 || resumed;
+    c->active = c->every > 0 || resumed >= 0;
     FILE *stream = open_memstream(&c->config, &c->config_bytes);
     if (stream && mixt__config_print(e->config, stream, false) == MIXT_OK)
         fclose(stream);
@@ -84,12 +84,14 @@ void cli_checkpoints_save(cli_checkpoints *c, const cli_loop_state *state)
     double start = mixt__time_now();
     c->active = true;
     cli_checkpoints_prepare(c);
+    c->lost += c->hopeless;
     if (c->hopeless)
         return;
     mixt__saver_wait(c->saver);
     cli_checkpoints_poll(c);
     if (save(c, state) != MIXT_OK) {
         c->failed = true;
+        c->lost++;
         cli_progress_warn(c->progress, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps,
                           mixt_error_text());
     }
@@ -104,6 +106,9 @@ void cli_checkpoints_poll(cli_checkpoints *c)
         return;
     bool again = c->failed; // a disk that stays full is said once
     c->failed = report.status != MIXT_OK;
+    c->lost += c->failed;
+    if (!c->failed)
+        c->newest = report.step;
     if (again && !c->failed)
         cli_progress_warn(c->progress, "checkpoints are saved again, from step %lld on", (long long)report.step);
     if (c->failed && !again)
@@ -111,13 +116,25 @@ void cli_checkpoints_poll(cli_checkpoints *c)
                           (long long)report.step, report.error);
 }
 
+/** A disk that stayed full was spoken of once, perhaps hours ago. */
+static void say_lost(const cli_checkpoints *c)
+{
+    char newest[64] = "there is none";
+    if (c->newest >= 0)
+        snprintf(newest, sizeof newest, "the newest is of step %lld", (long long)c->newest);
+    if (c->lost)
+        cli_progress_warn(c->progress, "%lld checkpoint%s could not be saved; %s", (long long)c->lost,
+                          c->lost == 1 ? "" : "s", newest);
+}
+
 bool cli_checkpoints_finish(cli_checkpoints *c)
 {
-    if (!c->saver)
-        return !c->hopeless;
-    mixt__saver_wait(c->saver);
-    cli_checkpoints_poll(c);
-    return !c->failed;
+    if (c->saver) {
+        mixt__saver_wait(c->saver);
+        cli_checkpoints_poll(c);
+    }
+    say_lost(c);
+    return !c->hopeless && !c->failed;
 }
 
 void cli_checkpoints_close(cli_checkpoints *c)

@@ -28,10 +28,13 @@ typedef struct cli_checkpoints {
     bool active;     // there are checkpoints or will be: the best and the last state are saved too
     bool hopeless;   // there is no memory for them
     bool failed;     // the newest save did not succeed
+    int64_t lost;    // saves that did not succeed
+    int64_t newest;  // step of the newest that did, an earlier session's included; -1: none
 } cli_checkpoints;
 
+/** @param resumed the step of the checkpoint that the run goes on from; -1: none */
 void cli_checkpoints_open(cli_checkpoints *c, cli_experiment *e, const cli_run_dir *dir, cli_progress *progress,
-                          bool resumed);
+                          int64_t resumed);
 /** Takes memory and thread, once the trainer has its memory; at the first save at the latest. */
 void cli_checkpoints_prepare(cli_checkpoints *c);
 /** Whether one is due after update number `step`. */
@@ -41,7 +44,7 @@ bool cli_checkpoints_due(const cli_checkpoints *c, int64_t step);
 void cli_checkpoints_save(cli_checkpoints *c, const cli_loop_state *state);
 /** Says what failed meanwhile. */
 void cli_checkpoints_poll(cli_checkpoints *c);
-/** Waits for the save under way. False when the newest save failed. */
+/** Waits for the save under way and says how many were lost. False when the newest save failed. */
 bool cli_checkpoints_finish(cli_checkpoints *c);
 void cli_checkpoints_close(cli_checkpoints *c);
 

@@ -60,6 +60,7 @@ static void print_json(const cli_run_dir *dir, const cli_train_result *r)
     json_object_set_new(o, "samples_s", json_real(r->samples_s));
     json_object_set_new(o, "memory_planned", json_integer((json_int_t)r->memory.total));
     json_object_set_new(o, "memory_allocated", json_integer((json_int_t)r->memory.allocated));
+    json_object_set_new(o, "checkpoints_lost", json_integer(r->checkpoints_lost));
     if (!isnan(r->energy))
         json_object_set_new(o, "energy", json_real(r->energy));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -168,7 +169,8 @@ const cli_command cli_train = {
         "predict, generate and export use them. --resume RUN goes on from the newest one that is whole, bit for bit as "
         "if the run had never stopped. Saving runs beside training: a save "
         "that is due while another is written waits for it, and checkpoint_stall in metrics.jsonl says how long "
-        "training stood still.\n\n"
+        "training stood still. One that cannot be saved does not end the run: the first of them is told at once, their "
+        "number at the end (checkpoints_lost with --json).\n\n"
         "At a resume, train.steps, train.epochs, train.early_stop, out, data.threads and how often to log, validate "
         "and save may be changed; device and threads too, with other bits than before; the rest is refused. A schedule "
         "that falls over the whole run is then that of the new length. A run that ended without a checkpoint cannot go "

@@ -364,6 +364,7 @@ static mixt_status keep_last(loop *l, bool interrupted)
         cli_checkpoints_save(&l->checkpoints, &state);
     }
     bool good = cli_checkpoints_finish(&l->checkpoints);
+    l->result->checkpoints_lost = l->checkpoints.lost;
     if (good || !interrupted)
         return MIXT_OK; // the weights themselves are still to be saved
     return mixt__fail(MIXT_ERROR_FILE, "stopped by a signal at step %lld, whose state could not be saved",
@@ -388,7 +389,10 @@ static mixt_status run(loop *l)
     if (!moved) // nothing was left to do: the summary still speaks of memory
         status = mixt_trainer_memory(l->e->trainer, &l->result->memory);
     l->result->interrupted = stop_requested && (l->pending || l->result->steps < l->e->total_steps);
-    return status == MIXT_OK && moved ? keep_last(l, l->result->interrupted) : status;
+    if (status == MIXT_OK && moved)
+        return keep_last(l, l->result->interrupted);
+    (void)cli_checkpoints_finish(&l->checkpoints); // for what it says: the run has failed anyway, or had nothing to do
+    return status;
 }
 
 /** What the data made of the task where a user might think of another. A task that is none is no error, but should not
@@ -435,7 +439,7 @@ mixt_status cli_train_loop(cli_experiment *e, cli_run_dir *dir, bool quiet, cons
     catch_signals(old);
     cli_progress_start(&l.progress, stderr, quiet, result->steps);
     note_task(&l);
-    cli_checkpoints_open(&l.checkpoints, e, dir, &l.progress, resumed != NULL);
+    cli_checkpoints_open(&l.checkpoints, e, dir, &l.progress, resumed ? resumed->steps : -1);
     l.digested_at = mixt__time_now();
     mixt_status status = run(&l);
     result->seconds = mixt__time_now() - l.started;

@@ -15,7 +15,8 @@ typedef struct cli_train_result {
     double samples_s;
     double energy; // joules of the device, validation included; NaN: not known
     bool stopped_early, interrupted;
-    int64_t best_step; // of the checkpoint with the best validation loss; -1: none
+    int64_t checkpoints_lost; // that could not be saved
+    int64_t best_step;        // of the checkpoint with the best validation loss; -1: none
     mixt_memory memory;
 } cli_train_result;
 

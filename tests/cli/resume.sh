@@ -232,6 +232,12 @@ grep -q 'No space left on device; training goes on, earlier checkpoints stay' er
 same full full-on "a full disk"
 (ulimit -f 8; "$mixt" train conv.yaml out=limited -q train.checkpoint_every=4 train.epochs=1 2>err)
 grep -q 'File too large; training goes on' err || { fail "a limit on file sizes"; cat err; }
+grep -q '^mixt: 4 checkpoints could not be saved; there is none$' err || { fail "the number of lost checkpoints"; cat err; }
+train mlp.yaml out=fuller train.checkpoint_every=10 train.epochs=0 train.steps=20
+MIXT_FAIL_WRITE=3+ "$mixt" train --resume fuller -q train.steps=60 train.validate_every=1000 >out 2>err # not its configuration
+grep -q '^mixt: 4 checkpoints could not be saved; the newest is of step 20$' err || { fail "the checkpoints that a full disk cost"; cat err; }
+MIXT_FAIL_WRITE=30 "$mixt" train conv.yaml out=fullest --json train.checkpoint_every=1 train.keep=2 train.epochs=1 >out 2>err
+grep -q '"checkpoints_lost":1[,}]' out && grep -q '^mixt: 1 checkpoint could not be saved; the newest is of step 16$' err || { fail "one lost checkpoint"; cat out err; }
 
 # ---- refusals ----
 
