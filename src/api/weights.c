@@ -1,7 +1,30 @@
 /* From a weights file of any known kind into the parameters of a trainer. */
 #include "api/weights.h"
 
+#include "mixt/num.h"
+
+#include <math.h>
 #include <string.h>
+
+/** A NaN would only show as a loss that is none, some steps later, and the learning rate would be blamed. */
+static mixt_status check_finite(const mixt__weights *w)
+{
+    for (int64_t i = 0; i < w->plan.count; i++) {
+        const mixt__file_tensor *source = w->taken[w->plan.entries[i].here] ? w->sources[i] : NULL;
+        int64_t count = source ? (int64_t)(source->bytes / mixt_dtype_size(source->dtype)) : 0;
+        if (source)
+            MIXT_TRY(mixt_convert(w->buffer, MIXT_DTYPE_FP32, source->data, source->dtype, count, NULL));
+        for (int64_t k = 0; k < count; k++)
+            if (!isfinite(w->buffer[k]))
+                return mixt__fail(MIXT_ERROR_DATA,
+                                  "%s: tensor '%s' holds %g (element %lld of %lld), and weights must be finite in "
+                                  "FP32: take a file from before training diverged; nothing was loaded (init_skip "
+                                  "leaves names out)",
+                                  w->path, source->name, isnan(w->buffer[k]) ? (double)NAN : (double)w->buffer[k],
+                                  (long long)k, (long long)count);
+    }
+    return MIXT_OK;
+}
 
 static mixt_status read_all(mixt__params *params, mixt__weights *weights)
 {
@@ -53,6 +76,8 @@ mixt_status mixt__trainer_init(mixt_trainer *trainer, const mixt__weights_reques
     mixt__file_tensor *wanted = mixt__alloc((size_t)(t->params->count + 1) * sizeof *wanted);
     mixt_status status = wanted ? open_for(t, request, wanted, weights)
                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %s", request->path);
+    if (status == MIXT_OK && load)
+        status = check_finite(*weights);
     if (status == MIXT_OK && load)
         status = mixt__trainer_allocate(t);
     if (status == MIXT_OK && load)

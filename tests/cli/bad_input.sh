@@ -318,6 +318,19 @@ found=$?; check "eval of NaN weights" 1 'diverged: the loss is not finite'
 "$mixt" eval diverged --json >../out 2>../err
 found=$?; check "eval of NaN weights as JSON" 1 'diverged: the loss is not finite'
 grep -q '"loss":null' ../out || fail "eval of NaN weights as JSON: $(cat ../out)"
+for format in fp32 fp16 bf16; do
+    "$mixt" convert diverged/model.safetensors diverged/$format.safetensors --dtype $format >../out 2>&1
+    "$mixt" train tiny.yaml init=diverged/$format.safetensors out=x >../out 2>../err
+    found=$?; check "beginning with NaN in $format" 1 "diverged/$format.safetensors: tensor 'fc.0.weight' holds nan (element 0 of 12544)"
+    [ -e x ] && fail "beginning with NaN in $format left a run directory"
+done
+# One infinity, in the last bias, which 'init_skip' leaves out.
+cp run/model.safetensors diverged/ && printf '\0\0\200\377' | dd of=diverged/model.safetensors bs=1 seek=$((size - 4)) conv=notrunc status=none
+"$mixt" train tiny.yaml init=diverged out=x >../out 2>../err
+found=$?; check "beginning with an infinity" 1 "holds -inf"
+infinite=$(sed "s/.*tensor '\([^']*\)' holds.*/\1/" ../err)
+"$mixt" train tiny.yaml init=diverged init_skip="$infinite" out=x -q 2>../err || { fail "an infinity in what is left out"; cat ../err; }
+rm -rf x
 rm -rf diverged
 "$mixt" train gpt.yaml out=x train.steps=1 -q || fail "training the model that writes: $?"
 if [ -w /dev/full ]; then
