@@ -185,8 +185,13 @@ static int run(const cli_args *args)
     for (int i = 0; i < SIDES; i++) {
         if (run_side(args, &sides[i], folder) != MIXT_OK)
             return cli_failed();
-        if (sides[i].result.interrupted)
-            return CLI_OK;
+        if (sides[i].result.interrupted) {
+            (void)mixt__fail(MIXT_ERROR_STATE,
+                             "stopped by a signal before both runs were done: nothing to compare; %s holds what was "
+                             "trained",
+                             folder);
+            return cli_failed();
+        }
     }
     print_table(&sides[0], &sides[1]);
     return draw(sides, folder) == MIXT_OK ? CLI_OK : cli_failed();
@@ -199,7 +204,8 @@ const cli_command cli_demo = {
         "Trains a small convolutional net on digits that mixt draws itself, once in strict FP32 and once in "
         "mixed precision, from the same weights and the same order of samples, and prints both side by side: "
         "accuracy, time, planned and measured memory. Both run directories and a drawing of the learning curves "
-        "(curves.svg) stay in runs/demo-<number>. Needs no data and takes a minute or two.",
+        "(curves.svg) stay in runs/demo-<number>. Needs no data and takes a minute or two. Ctrl-C stops without a "
+        "comparison, with status 1.",
     .arguments = {{"key=value", CLI_ARGUMENT_SETTING, .help = "settings for both runs, as in train.epochs=1"}},
     .options = {{"precision", 'p', CLI_CHOICE, "P", "bf16|fp16|tf32", .fallback = "bf16",
                  .help = "format of the second run"}},

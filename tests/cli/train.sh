@@ -146,4 +146,22 @@ settled shared
 (cd "$work" && for _ in 1 2 3; do "$mixt" train tiny.yaml -q train.steps=1 & done; wait)
 [ "$(ls runs | tr '\n' ' ')" = 'mlp-fp32-1 mlp-fp32-2 mlp-fp32-3 ' ] || fail "default names: $(ls runs)"
 
+# ---- the demo: to its end, from given weights, and stopped ----
+
+rm -r runs
+small="model=mlp net.hidden=16 threads=2 data.limit=512"
+# shellcheck disable=SC2086 # settings are words
+"$mixt" demo $small train.epochs=1 train.lr=0 init=run >out 2>err || { fail "demo: status $?"; cat err; }
+grep -q 'test accuracy' out && [ "$(grep -c '^init: ' err)" = 1 ] || { fail "demo from given weights"; cat out err; }
+cmp -s <(tail -c 4000 run/model.safetensors) <(tail -c 4000 runs/demo-1/fp32/model.safetensors) || fail "the demo began with other weights"
+# shellcheck disable=SC2086
+"$mixt" demo $small train.epochs=1000000 >out 2>err &
+process=$!
+for _ in $(seq 200); do [ -s runs/demo-2/fp32/metrics.jsonl ] && break; sleep 0.02; done
+kill -INT $process
+wait $process
+status=$?
+[ $status = 1 ] && [ ! -s out ] && grep -q 'stopped by a signal before both runs were done' err || { fail "demo stopped: status $status"; cat out err; }
+settled runs/demo-2/fp32
+
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
