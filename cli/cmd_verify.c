@@ -172,6 +172,16 @@ static mixt_status prepare(const cli_args *args, mixt__config *config)
     return mixt__config_set(config, "train.epochs=0", "--steps");
 }
 
+/** Each run has a seed of its own, from the configuration's on. */
+static int check_seeds(const cli_args *args, const mixt__config *config)
+{
+    int64_t seed = mixt__config_int(config, MIXT_KEY_SEED), seeds = cli_int(args, "seeds");
+    if (seed <= INT64_MAX - (seeds - 1))
+        return CLI_OK;
+    return cli_usage(args->command, "seed: %lld leaves no room for the %lld seeds of --seeds: %lld at most",
+                     (long long)seed, (long long)seeds, (long long)(INT64_MAX - (seeds - 1)));
+}
+
 static mixt_status verify(const cli_args *args, mixt__config *config, bool *good)
 {
     static cli_verify v;
@@ -195,6 +205,8 @@ static int run(const cli_args *args)
     mixt__config *config;
     bool good = false;
     int status = cli_config(args, cli_word(args, 0), &config);
+    if (status == CLI_OK)
+        status = check_seeds(args, config);
     if (status == CLI_OK && verify(args, config, &good) != MIXT_OK)
         status = cli_failed();
     mixt__config_free(config);
