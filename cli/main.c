@@ -43,10 +43,14 @@ static int check_log(const cli_command *command)
 static int check_environment(const cli_command *command)
 {
     const char *threads = mixt__env_get(MIXT_ENV_THREADS), *isa = mixt__env_get(MIXT_ENV_ISA);
-    char *end;
+    const char *device = mixt__env_get(MIXT_ENV_DEVICE), *devices = "auto|cpu|cuda";
+    char *end, hint[96];
     long count = strtol(threads, &end, 10);
     if (*threads && (end == threads || *end || count < 0 || count > 1024))
         return cli_usage(command, "MIXT_THREADS: expected an integer from 0 to 1024, found '%s'", threads);
+    if (*device && mixt__choice_find(devices, device) < 0)
+        return cli_usage(command, "MIXT_DEVICE: expected auto, cpu or cuda, found '%s'%s", device,
+                         mixt__choice_hint(devices, device, hint, sizeof hint));
     if (check_log(command) != CLI_OK)
         return CLI_USAGE;
     mixt__nearest nearest = {.wanted = isa};

@@ -23,16 +23,20 @@ mixt_status mixt__device_gpu(const mixt__backend **backend)
 mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
 {
     *backend = &mixt__backend_cpu;
-    if (!device || !strcmp(device, "auto"))
-        device = *mixt__env_get(MIXT_ENV_DEVICE) ? mixt__env_get(MIXT_ENV_DEVICE) : "auto";
+    const char *from = "device";
+    if ((!device || !strcmp(device, "auto")) && *mixt__env_get(MIXT_ENV_DEVICE)) {
+        device = mixt__env_get(MIXT_ENV_DEVICE);
+        from = "MIXT_DEVICE: device";
+    }
+    device = device ? device : "auto";
     if (!strcmp(device, "cpu"))
         return MIXT_OK;
     if (!strcmp(device, "cuda")) {
         mixt_status status = mixt__backend_cuda(backend);
-        return status == MIXT_OK ? status : mixt__fail_context(status, "device 'cuda'");
+        return status == MIXT_OK ? status : mixt__fail_context(status, "%s 'cuda'", from);
     }
     if (strcmp(device, "auto"))
-        return mixt__fail(MIXT_ERROR_DEVICE, "device '%s': must be auto, cpu or cuda", device);
+        return mixt__fail(MIXT_ERROR_DEVICE, "%s '%s': must be auto, cpu or cuda", from, device);
     const mixt__backend *cuda;
     if (mixt__device_gpu(&cuda) == MIXT_OK) {
         *backend = cuda;

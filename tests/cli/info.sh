@@ -17,9 +17,14 @@ MIXT_ISA=avx-512 "$mixt" info 2>"$work/err"; [ $? = 2 ] && grep -q "MIXT_ISA: .*
 for threads in two 2x -1 5000; do
     MIXT_THREADS=$threads "$mixt" info 2>"$work/err"; [ $? = 2 ] && grep -q 'MIXT_THREADS: expected an integer' "$work/err" || fail "MIXT_THREADS=$threads: $(cat "$work/err")"
 done
+for command in info 'plan configs/digits.yaml' 'bench mlp -p fp32'; do
+    MIXT_DEVICE=gpu "$mixt" $command >"$work/out" 2>"$work/err"
+    [ $? = 2 ] && grep -q "MIXT_DEVICE: expected auto, cpu or cuda, found 'gpu'" "$work/err" || fail "MIXT_DEVICE=gpu mixt $command: $(cat "$work/err")"
+    [ -s "$work/out" ] && fail "MIXT_DEVICE=gpu mixt $command: wrote to standard output"
+done
 MIXT_LOG=plan,mem "$mixt" info 2>"$work/err"; [ $? = 2 ] && grep -q "MIXT_LOG: no category 'mem'.*error, plan, .*, all" "$work/err" || fail "MIXT_LOG=plan,mem: $(cat "$work/err")"
 MIXT_LOG=plan,data "$mixt" info >/dev/null 2>&1 && MIXT_LOG=all "$mixt" info >/dev/null 2>&1 || fail "MIXT_LOG with its own words: status $?"
-MIXT_LOG='' MIXT_ISA='' MIXT_THREADS='' "$mixt" info >/dev/null || fail "empty variables: status $?"
+MIXT_LOG='' MIXT_DEVICE='' MIXT_ISA='' MIXT_THREADS='' "$mixt" info >/dev/null || fail "empty variables: status $?"
 MIXT_THREADS=1 "$mixt" info | grep -q '1 thread in use' || fail "MIXT_THREADS=1 is not honoured"
 
 json=$("$mixt" info --json) || fail "mixt info --json: status $?"

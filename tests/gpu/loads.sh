@@ -44,7 +44,7 @@ else
     refused 'bench on no GPU' "device 'cuda': looking for a GPU: .*(driver|GPU)" "$mixt" $bench --device cuda
     refused 'training on no GPU' "device 'cuda': looking for a GPU" "$mixt" train tiny.yaml device=cuda out=run
     refused 'a plan for no GPU' "device 'cuda': looking for a GPU" "$mixt" plan tiny.yaml --device cuda
-    MIXT_DEVICE=cuda refused 'MIXT_DEVICE=cuda' "device 'cuda'" "$mixt" $bench
+    MIXT_DEVICE=cuda refused 'MIXT_DEVICE=cuda' "MIXT_DEVICE: device 'cuda'" "$mixt" $bench
     [ ! -e run ] || fail "a run that could not start left a run directory"
     "$mixt" info | grep -Eq '^GPU +none: .' || fail "mixt info does not say why no GPU is used"
     "$mixt" train tiny.yaml out=run -q || fail "training with device auto: status $?"
@@ -59,7 +59,6 @@ else
     fi
 fi
 
-MIXT_DEVICE=tpu refused 'MIXT_DEVICE=tpu' "device 'tpu': must be auto, cpu or cuda" "$mixt" $bench
 MIXT_CUDA_LIBRARY=$work/none.so refused 'no backend' "device 'cuda': .*none.so: cannot open" "$mixt" $bench --device cuda
 MIXT_CUDA_LIBRARY=$work/tiny.yaml refused 'a backend that is no library' "device 'cuda': .*tiny.yaml" "$mixt" $bench --device cuda
 if command -v cc >/dev/null; then

@@ -84,12 +84,25 @@ static void test_data_closed_before_the_trainer(void **state)
     mixt_close(context);
 }
 
+/** A device that the environment asks for is refused in the environment's name. */
+static void test_device_of_the_environment(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("MIXT_DEVICE", "tpu", 1), 0);
+    assert_null(mixt_open(.device = "auto"));
+    assert_string_equal(mixt_error_text(), "MIXT_DEVICE: device 'tpu': must be auto, cpu or cuda");
+    assert_null(mixt_open(.device = "npu"));
+    assert_string_equal(mixt_error_text(), "device 'npu': must be auto, cpu or cuda");
+    assert_int_equal(setenv("MIXT_DEVICE", "cpu", 1), 0); // as all tests here have it
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_of_another_context),
         cmocka_unit_test(test_evaluation_of_other_targets),
         cmocka_unit_test(test_data_closed_before_the_trainer),
+        cmocka_unit_test(test_device_of_the_environment),
     };
     return cmocka_run_group_tests_name("contexts", tests, scratch_setup, scratch_teardown);
 }
