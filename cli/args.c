@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /** Messages quote files and arguments, which may hold anything: control characters must not reach the terminal. */
 static void print_message(const char *text)
@@ -300,4 +301,13 @@ mixt_status cli_config_device(const cli_args *args, mixt__config *config)
         return MIXT_OK;
     snprintf(setting, sizeof setting, "device=%s", cli_text(args, "device"));
     return mixt__config_set(config, setting, "--device");
+}
+
+mixt_status cli_output_check(const cli_args *args, const char *path)
+{
+    struct stat info;
+    if (cli_flag(args, "overwrite") || lstat(path, &info) || S_ISDIR(info.st_mode)) // a folder is never replaced
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE, "%s: exists already: choose another name, or give --overwrite to replace it",
+                      path);
 }

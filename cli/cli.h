@@ -103,5 +103,7 @@ int cli_failed(void);
 int cli_config(const cli_args *args, const char *path, mixt__config **config);
 /** Puts the option --device, where it was given, into the configuration. */
 mixt_status cli_config_device(const cli_args *args, mixt__config *config);
+/** Refuses a file to write that exists, unless --overwrite was given, which the message names. */
+mixt_status cli_output_check(const cli_args *args, const char *path);
 
 #endif

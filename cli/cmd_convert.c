@@ -31,7 +31,8 @@ static int run(const cli_args *args)
     };
     int64_t before = file_bytes(src);
     mixt__convert_report report;
-    if (mixt__convert_file(src, dst, mixt_dtype_parse(name), &options, cli_flag(args, "overwrite"), &report) != MIXT_OK)
+    if (cli_output_check(args, dst) != MIXT_OK ||
+        mixt__convert_file(src, dst, mixt_dtype_parse(name), &options, cli_flag(args, "overwrite"), &report) != MIXT_OK)
         return cli_failed();
     int64_t after = file_bytes(dst);
     const mixt__losses *l = &report.losses;

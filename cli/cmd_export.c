@@ -58,6 +58,16 @@ static mixt_status keep_run(const char *run, const char *folder)
                       folder);
 }
 
+/** Both or none: new weights beside an old config.json would be of another model. */
+static mixt_status keep_files(const cli_args *args, const char *folder, bool described)
+{
+    char path[4200];
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    MIXT_TRY(cli_output_check(args, path));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    return described ? cli_output_check(args, path) : MIXT_OK;
+}
+
 static mixt_status export_run(const cli_args *args, const mixt__config *config, int64_t *tensors, char folder[4096])
 {
     const char *run = cli_word(args, 0), *out = cli_text(args, "out");
@@ -70,6 +80,7 @@ static mixt_status export_run(const cli_args *args, const mixt__config *config, 
     r.dtype = mixt_dtype_parse(cli_text(args, "dtype"));
     MIXT_TRY(real_vocab(args, config, &r.vocab));
     MIXT_TRY(keep_run(run, folder));
+    MIXT_TRY(keep_files(args, folder, r.names != NULL));
     bool made;
     MIXT_TRY(make_folder(folder, &made));
     mixt_status status = mixt__weights_export(&r, tensors);

@@ -146,6 +146,8 @@ static mixt_status check_names(const cli_args *args)
         return mixt__fail(MIXT_ERROR_FILE,
                           "%s: is the file to read itself, which would be gone: choose another with --out",
                           cli_text(args, "out"));
+    if (cli_given(args, "out"))
+        MIXT_TRY(cli_output_check(args, cli_text(args, "out")));
     if (!cli_flag(args, "json"))
         return MIXT_OK;
     MIXT_TRY(cli_json_name(cli_word(args, 0)));

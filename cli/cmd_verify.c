@@ -151,6 +151,7 @@ static mixt_status check_plot(const cli_args *args)
         return MIXT_OK;
     if (mixt__same_file(path, cli_word(args, 0)))
         return mixt__fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --plot", path);
+    MIXT_TRY(cli_output_check(args, path));
     return cli_plot_check(path, cli_flag(args, "overwrite"));
 }
 

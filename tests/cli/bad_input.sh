@@ -198,7 +198,7 @@ eval of another shape       | eval othersize                                    
 eval without a tensor       | eval notensor                                       | 1 | tensor 'fc.2.weight' is missing
 eval with a folder          | eval folderweights                                  | 1 | is not a regular file
 eval of no such part        | eval run --split tset                               | 2 | did you mean test?
-convert to an existing file | convert good.npy labels.npy --dtype fp16            | 1 | labels.npy: exists already
+convert to an existing file | convert good.npy labels.npy --dtype fp16            | 1 | labels.npy: exists already: choose another name, or give --overwrite
 convert of nothing          | convert none.npy x.npy --dtype fp16                 | 1 | none.npy: cannot be opened
 convert of a cut file       | convert cut.npy x.npy --dtype fp16                  | 1 | but the file has 400 there
 convert into no folder      | convert good.npy none/x.npy --dtype fp16            | 1 | none/x.npy: cannot be created

@@ -72,7 +72,10 @@ refused "its table has 256 tokens: 1000 of them cannot be real" "$mixt" export g
 [ -e more ] && fail "a refused export left its folder"
 
 # ---- nothing is overwritten, nothing is loaded by halves ----
-refused "exists already" "$mixt" export gpt
+refused "gpt/export/model.safetensors: exists already: choose another name, or give --overwrite" "$mixt" export gpt
+rm gpt/export/model.safetensors
+refused "gpt/export/config.json: exists already: choose another name, or give --overwrite" "$mixt" export gpt
+[ -e gpt/export/model.safetensors ] && fail "a refused export wrote half of it"
 "$mixt" export gpt --overwrite >out || fail "export --overwrite"
 refused "n_head is 2, the model here has 4" "$mixt" train gpt.yaml -q out=bad net.heads=4 init=gpt/export
 refused "n_layer is 2, the model here has 3" "$mixt" train gpt.yaml -q out=bad net.layers=3 init=gpt/export

@@ -39,8 +39,8 @@ bash -c 'touch k.tokens.tmp-$$-1; exec "$@"' bash "$mixt" tokenize ab.txt --out 
     fail "a file of another was removed: $(echo k.tokens*)"
 
 before=$(cksum <t.tokens)
-refused 1 't.tokens: exists already' tokenize ab.txt --out t.tokens
-refused 1 'exists already' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.txt
+refused 1 't.tokens: exists already: choose another name, or give --overwrite' tokenize ab.txt --out t.tokens
+refused 1 'give --overwrite' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out t.txt
 [ "$(cksum <t.tokens)" = "$before" ] || fail "an existing file was changed"
 (ulimit -f 1; refused 1 'full.txt: the text cannot be written: File too large' tokenize t.tokens --vocab "$vocab" -t gpt2 --decode --out full.txt; exit $failures) ||
     failures=$((failures + 1))
