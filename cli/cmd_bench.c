@@ -281,8 +281,11 @@ static void close_bench(bench *b)
 static int run(const cli_args *args)
 {
     bench b = {.model = mixt__bench_find(cli_word(args, 0)), .precision = cli_text(args, "precision")};
+    if (cli_int(args, "seq") && !b.model->seq)
+        return cli_usage(args->command, "--seq %s: %s has no sequence: leave it out", cli_text(args, "seq"),
+                         b.model->name);
     b.batch = cli_int(args, "batch") ? cli_int(args, "batch") : b.model->batch;
-    b.seq = b.model->seq && cli_int(args, "seq") ? cli_int(args, "seq") : b.model->seq;
+    b.seq = cli_int(args, "seq") ? cli_int(args, "seq") : b.model->seq;
     b.steps = cli_int(args, "steps");
     b.steps_given = cli_given(args, "steps");
     mixt_status status = open(&b, args);
@@ -314,7 +317,7 @@ const cli_command cli_bench = {
             {"batch", 'b', CLI_INT, "B", .fallback = "0", .max = 1 << 24,
              .help = "samples in a step; 0: the model's own"},
             {"seq", 't', CLI_INT, "T", .fallback = "0", .max = 1 << 20,
-             .help = "tokens in a sequence; 0: the model's own"},
+             .help = "tokens in a sequence; 0: the model's own; of gpt2, gpt, bert and lstm"},
             {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000,
              .help = "steps to time; unless given, slow ones for about 5 seconds only"},
             {"threads", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1024,

@@ -23,6 +23,10 @@ static void say_lost(int64_t count, const char *why, const char *dtype, const ch
 static int run(const cli_args *args)
 {
     const char *src = cli_word(args, 0), *dst = cli_word(args, 1), *name = cli_text(args, "dtype");
+    if (cli_given(args, "seed") && !cli_flag(args, "stochastic"))
+        return cli_usage(args->command,
+                         "--seed %s: rounding to nearest draws nothing: give --stochastic too, or leave it out",
+                         cli_text(args, "seed"));
     mixt_convert_options options = {
         .stochastic = cli_flag(args, "stochastic"),
         .seed = (uint64_t)cli_int(args, "seed"),
@@ -85,7 +89,7 @@ const cli_command cli_convert = {
              .help = "format to convert to"},
             {"stochastic", .kind = CLI_FLAG, .help = "round up or down at random, right on average"},
             {"seed", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 9007199254740992.0,
-             .help = "seed of stochastic rounding"},
+             .help = "seed of --stochastic"},
             {"scale", .kind = CLI_NUMBER, .metavar = "S", .fallback = "1", .min = 1e-30, .max = 1e30,
              .help = "stored value = value / S; only to or from int8, uint8 and fp8"},
             {"saturate", .kind = CLI_FLAG,

@@ -159,6 +159,11 @@ static int run(const cli_args *args)
     mixt__tokenizer *tokenizer;
     if (cli_flag(args, "decode") && cli_flag(args, "json"))
         return cli_usage(args->command, "--json shows tokens, --decode gives text: leave one of them out");
+    if (cli_given(args, "vocab") && !strcmp(cli_text(args, "tokenizer"), "bytes"))
+        return cli_usage(args->command,
+                         "--vocab %s: bytes are tokens without a vocabulary: leave it out, or choose "
+                         "another --tokenizer",
+                         cli_text(args, "vocab"));
     if (check_names(args) != MIXT_OK ||
         mixt__tokenizer_open(cli_text(args, "tokenizer"), cli_text(args, "vocab"), &tokenizer) != MIXT_OK)
         return cli_failed();

@@ -204,6 +204,9 @@ convert of a cut file       | convert cut.npy x.npy --dtype fp16                
 convert into no folder      | convert good.npy none/x.npy --dtype fp16            | 1 | none/x.npy: cannot be created
 convert to no format        | convert good.npy x.npy --dtype fp17                 | 2 | did you mean fp16?
 convert to bf16 in NPY      | convert good.npy x.npy --dtype bf16                 | 1 | .npy has no format for bf16
+sequence of a perceptron    | bench mlp -p fp32 -t 5                              | 2 | --seq 5: mlp has no sequence
+seed of what is not drawn   | convert good.npy x.npy -d fp16 --seed 5             | 2 | --seed 5: rounding to nearest draws nothing
+vocabulary of bytes         | tokenize words.txt -v folder -t bytes               | 2 | --vocab folder: bytes are tokens without a vocabulary
 verify past the last seed   | verify tiny.yaml precision=bf16 --seeds 2 seed=9223372036854775807 | 2 | seed: 9223372036854775807 leaves no room for the 2 seeds
 verify with no weights      | verify tiny.yaml precision=bf16 init=none --steps 2   | 1 | none: cannot be opened
 demo with no weights        | demo init=none                                      | 1 | none: cannot be opened
