@@ -26,8 +26,9 @@ typedef struct csv_reader {
     const char *at, *end; // rest of the text; *end is NUL
     int64_t line;         // of the line last taken, from 1
     char separator;
-    int64_t columns, target;             // target: the column, from 0
-    csv_field header;                    // the first line, where it is one
+    int64_t columns, target; // target: the column, from 0
+    csv_field header;        // the first line, where it is one
+    int64_t header_line;
     int64_t stated_rows, stated_classes; // of a scikit-learn header; 0: none
     locale_t c_locale;                   // decimal points, whatever the program's locale
 } csv_reader;
@@ -216,6 +217,7 @@ static mixt_status read_rows(csv_reader *reader, csv_rows *rows)
     reader->separator = find_separator(&line);
     if (is_header(reader, line)) {
         reader->header = line;
+        reader->header_line = reader->line;
         MIXT_LOG(DATA, "%s: line %lld is a header%s", reader->path, (long long)reader->line,
                  reader->stated_rows ? " with counts" : "");
     } else {
@@ -263,6 +265,46 @@ static mixt_status find_target(const mixt_data *data, csv_reader *reader)
         reader->path, wanted, reader->header.text ? "" : " (the file has none)", (long long)reader->columns);
 }
 
+/** Keeps the names of the columns, where the header has them. */
+static mixt_status take_names(mixt_data *data, const csv_reader *reader, mixt__table *table)
+{
+    csv_field rest = reader->header, field;
+    if (!rest.text || reader->stated_rows)
+        return MIXT_OK;
+    char *at = mixt__arena_alloc(&data->arena, (size_t)rest.length + 2); // a line end for each separator, and one more
+    if (!at)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its columns", reader->path);
+    table->columns = at;
+    while (next_field(reader, &rest, &field)) {
+        memcpy(at, field.text, (size_t)field.length);
+        at += field.length;
+        *at++ = '\n';
+    }
+    *at = 0;
+    return MIXT_OK;
+}
+
+/** Columns mean the same in every part: were two exchanged, only a bad loss would tell. */
+static mixt_status compare_names(const csv_reader *reader, const char *here, const mixt__table *train)
+{
+    const char *there = train ? train->columns : NULL;
+    if (!here || !there)
+        return MIXT_OK;
+    for (int64_t column = 1; *here || *there; column++) {
+        int length = (int)strcspn(here, "\n"), expected = (int)strcspn(there, "\n");
+        if (length != expected || memcmp(here, there, (size_t)length))
+            return mixt__fail(
+                MIXT_ERROR_DATA,
+                "%s: line %lld, column %lld: '%.*s', but '%.*s' in the training part (%s): all parts must "
+                "have the same columns in the same order",
+                reader->path, (long long)reader->header_line, (long long)column, length < SHOWN ? length : SHOWN, here,
+                expected < SHOWN ? expected : SHOWN, there, train->path);
+        here += length + (here[length] == '\n');
+        there += length + (there[length] == '\n');
+    }
+    return MIXT_OK;
+}
+
 /** Parts the target's column from the others: features move together in place. */
 static mixt_status fill_table(mixt_data *data, const csv_reader *reader, csv_rows *rows, mixt__table *table)
 {
@@ -302,6 +344,8 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
     if (!reader.c_locale)
         MIXT_TRY_CLEANUP(mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a locale", path));
     MIXT_TRY_CLEANUP(read_rows(&reader, &rows));
+    MIXT_TRY_CLEANUP(take_names(data, &reader, table));
+    MIXT_TRY_CLEANUP(compare_names(&reader, table->columns, table->train));
     MIXT_TRY_CLEANUP(find_target(data, &reader));
     MIXT_TRY_CLEANUP(fill_table(data, &reader, &rows, table));
     MIXT_LOG(DATA, "%s: %lld rows, %lld features, %s", path, (long long)table->rows, (long long)table->dims[0],

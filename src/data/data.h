@@ -142,8 +142,10 @@ typedef struct mixt__table {
     int32_t *labels; // owned; (rows), or NULL
     float *values;   // owned; (rows, value_count), or NULL
     int64_t value_count;
-    int64_t classes; // number that the file itself states; 0: count them
-    bool whole;      // FP32 made from integers of the file
+    int64_t classes;                 // number that the file itself states; 0: count them
+    bool whole;                      // FP32 made from integers of the file
+    const char *columns;             // names in the file, one a line, in the data set's memory; NULL: it has none
+    const struct mixt__table *train; // while a part is read: the training part's table, where known, to agree with
 } mixt__table;
 
 /** What a kind of table knows: which file holds a part, and how to read one. */

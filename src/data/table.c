@@ -2,7 +2,8 @@
  *
  * A part with a file of its own takes all of it. Otherwise it takes a share of the training file: rows chosen by a
  * permutation that is the same for every seed and run, because files are often sorted by class; within a part, rows
- * keep the file's order. Statistics always come from the training rows, whatever part is opened.
+ * keep the file's order. Statistics always come from the training rows, whatever part is opened; what a file says of
+ * its columns and targets must agree with the training file.
  */
 #include "data/augment.h"
 #include "data/data.h"
@@ -100,11 +101,15 @@ static mixt_status reshape(const mixt_data *data, mixt__table *table)
     return MIXT_OK;
 }
 
-static mixt_status load(mixt_data *data, const mixt__table_reader *reader, const char *path, mixt__table *table)
+/** `train` is the training part's table, or NULL. */
+static mixt_status load(mixt_data *data, const mixt__table_reader *reader, const char *path, const mixt__table *train,
+                        mixt__table *table)
 {
+    table->train = train;
     mixt_status status = reader->load(data, path, table);
     if (status == MIXT_OK)
         status = reshape(data, table);
+    table->train = NULL;
     if (status != MIXT_OK)
         mixt__table_free(table);
     return status;
@@ -126,30 +131,21 @@ static mixt_status statistics_of_train(const mixt__table *table, const mixt__sha
     return status;
 }
 
-/** Statistics and classes for a part that has its own file, from the training file beside it. */
-static mixt_status learn_from_train_file(mixt_data *data, const mixt__table_reader *reader, table_state *state)
+/** Statistics of a part that has its own file: those of the training file beside it, whose table is `train`. */
+static mixt_status learn_from_train_file(mixt_data *data, const mixt__table_reader *reader, const mixt__table *train,
+                                         table_state *state)
 {
-    const char *path = reader->find(data, MIXT_PART_TRAIN);
-    if (!path) {
+    mixt__shares shares;
+    if (!train->rows) {
         MIXT_LOG(DATA, "%s: no training file beside it: mean and deviation are its own", state->table.path);
         return mixt__table_statistics(&state->table, NULL, state->table.rows, state->mean, state->std);
     }
-    mixt__table train = {0};
-    mixt__shares shares;
-    MIXT_TRY(load(data, reader, path, &train));
-    mixt_status status;
-    if (!same_samples(&train, &state->table))
-        MIXT_TRY_CLEANUP(mixt__fail(MIXT_ERROR_DATA,
-                                    "%s: its samples have another shape, type or target than those of %s",
-                                    state->table.path, path));
-    MIXT_TRY_CLEANUP(mixt__shares_of(data, train.rows, reader->find(data, MIXT_PART_VAL) != NULL,
-                                     reader->find(data, MIXT_PART_TEST) != NULL, &shares));
-    if (train.classes > state->table.classes)
-        state->table.classes = train.classes;
-    MIXT_TRY_CLEANUP(statistics_of_train(&train, &shares, state));
-cleanup:
-    mixt__table_free(&train);
-    return status;
+    if (!same_samples(train, &state->table))
+        return mixt__fail(MIXT_ERROR_DATA, "%s: its samples have another shape, type or target than those of %s",
+                          state->table.path, train->path);
+    MIXT_TRY(mixt__shares_of(data, train->rows, reader->find(data, MIXT_PART_VAL) != NULL,
+                             reader->find(data, MIXT_PART_TEST) != NULL, &shares));
+    return statistics_of_train(train, &shares, state);
 }
 
 static mixt_status copy_statistics(const mixt_data *data, table_state *state, int64_t channels)
@@ -163,8 +159,10 @@ static mixt_status copy_statistics(const mixt_data *data, table_state *state, in
     return MIXT_OK;
 }
 
-/** Mean and deviation by the options, then scale and shift. `reader` is NULL when both are already in state. */
-static mixt_status normalise(mixt_data *data, const mixt__table_reader *reader, table_state *state, bool own_file)
+/** Mean and deviation by the options, then scale and shift. `reader` is NULL when both are already in state; `train` is
+ *  NULL when the part is a share of the training file. */
+static mixt_status normalise(mixt_data *data, const mixt__table_reader *reader, table_state *state,
+                             const mixt__table *train)
 {
     const mixt_data_options *options = &data->options;
     int64_t channels = state->table.dims[state->table.rank - 1];
@@ -179,8 +177,8 @@ static mixt_status normalise(mixt_data *data, const mixt__table_reader *reader, 
     } else if (options->like) {
         MIXT_TRY(copy_statistics(data, state, channels));
     } else if (reader) {
-        MIXT_TRY(own_file ? learn_from_train_file(data, reader, state)
-                          : statistics_of_train(&state->table, &state->shares, state));
+        MIXT_TRY(train ? learn_from_train_file(data, reader, train, state)
+                       : statistics_of_train(&state->table, &state->shares, state));
     }
     float unit = state->table.dtype == MIXT_DTYPE_UINT8 && options->normalise != MIXT_NORMALISE_NONE ? 1 / 255.0f : 1;
     for (int64_t c = 0; c < channels; c++) {
@@ -268,18 +266,19 @@ static void describe(mixt_data *data, const table_state *state, int64_t samples)
     info->std = state->std;
 }
 
-mixt_status mixt__table_open(mixt_data *data, const mixt__table_reader *reader)
+/** Reads the part from `path`. `train` is the training file's table for a part with its own file, else empty. */
+static mixt_status open_part(mixt_data *data, const mixt__table_reader *reader, const char *path, bool own,
+                             const mixt__table *train)
 {
-    table_state *state;
-    MIXT_TRY(new_state(data, &state));
-    bool held_out = data->part == MIXT_PART_VAL || data->part == MIXT_PART_TEST;
-    const char *own = held_out ? reader->find(data, data->part) : NULL, *path = own;
-    if (!path)
-        path = reader->find(data, MIXT_PART_TRAIN);
-    if (!path)
-        return mixt__part_missing(data);
-    MIXT_TRY(load(data, reader, path, &state->table));
+    table_state *state = data->state;
+    const mixt_data *like = data->options.like;
+    const mixt__table *agree = train->rows ? train : NULL;
+    if (like && like->kind->sample == mixt__table_sample)
+        agree = &((const table_state *)like->state)->table;
+    MIXT_TRY(load(data, reader, path, agree, &state->table));
     int64_t samples = state->table.rows;
+    if (train->classes > state->table.classes)
+        state->table.classes = train->classes;
     if (!own) {
         bool has_val = reader->find(data, MIXT_PART_VAL) != NULL, has_test = reader->find(data, MIXT_PART_TEST) != NULL;
         MIXT_TRY(mixt__shares_of(data, samples, has_val, has_test, &state->shares));
@@ -289,11 +288,27 @@ mixt_status mixt__table_open(mixt_data *data, const mixt__table_reader *reader)
         MIXT_TRY(rows_of_part(&state->table, &state->shares, data->part, &state->rows, &samples));
     }
     MIXT_TRY(take_channel_block(data, state));
-    MIXT_TRY(normalise(data, reader, state, own != NULL));
+    MIXT_TRY(normalise(data, reader, state, own ? train : NULL));
     MIXT_TRY(check_finite(state, samples));
     MIXT_TRY(augment(data, state));
     describe(data, state, samples);
     return MIXT_OK;
+}
+
+mixt_status mixt__table_open(mixt_data *data, const mixt__table_reader *reader)
+{
+    table_state *state;
+    MIXT_TRY(new_state(data, &state));
+    bool held_out = data->part == MIXT_PART_VAL || data->part == MIXT_PART_TEST;
+    const char *own = held_out ? reader->find(data, data->part) : NULL, *shared = reader->find(data, MIXT_PART_TRAIN);
+    if (!own && !shared)
+        return mixt__part_missing(data);
+    mixt__table train = {0};
+    if (own && shared && !data->options.like)
+        MIXT_TRY(load(data, reader, shared, NULL, &train));
+    mixt_status status = open_part(data, reader, own ? own : shared, own != NULL, &train);
+    mixt__table_free(&train);
+    return status;
 }
 
 mixt_status mixt__table_adopt(mixt_data *data, mixt__table *table, float mean, float std)
@@ -311,7 +326,7 @@ mixt_status mixt__table_adopt(mixt_data *data, mixt__table *table, float mean, f
         state->mean[c] = mean;
         state->std[c] = std;
     }
-    MIXT_TRY(normalise(data, NULL, state, false));
+    MIXT_TRY(normalise(data, NULL, state, NULL));
     MIXT_TRY(check_finite(state, state->table.rows));
     MIXT_TRY(augment(data, state));
     describe(data, state, state->table.rows);

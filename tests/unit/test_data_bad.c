@@ -258,6 +258,56 @@ static void test_each_case(void **state)
     print_message("%d bad inputs\n", count);
 }
 
+/** A validation part that does not fit the training part, and what the message names. */
+static const struct {
+    const char *title, *train, *val;
+    const char *says[4];
+} part_cases[] = {
+    {"columns exchanged",
+     "a,b,c\n1,2,0\n3,4,1\n",
+     "# exported\nb,a,c\n1,2,0\n",
+     {"val.csv: line 2, column 1: 'b', but 'a' in the training part", "train.csv"}},
+    {"column renamed", "a,b,c\n1,2,0\n3,4,1\n", "a;b;d\n1;2;0\n", {"val.csv: line 1, column 3: 'd', but 'c' in"}},
+    {"column missing", "a,b,c\n1,2,0\n3,4,1\n", "a,c\n1,0\n", {"val.csv: line 1, column 2: 'c', but 'b' in"}},
+};
+
+static void test_parts_must_agree(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof part_cases / sizeof part_cases[0]; i++) {
+        mixt_data *train, *val;
+        scratch_empty();
+        write_text("train.csv", part_cases[i].train);
+        write_text("val.csv", part_cases[i].val);
+        check_ok(mixt_data_open(in_scratch("csv:%s"), &train));
+        for (int like = 0; like < 2; like++) {
+            mixt_data_options options = {.split = "val", .like = like ? train : NULL};
+            mixt_status status = mixt_data_open_with(in_scratch("csv:%s"), &options, &val);
+            if (status != MIXT_ERROR_DATA)
+                fail_msg("%s: %s (%s)", part_cases[i].title, mixt_status_text(status), mixt_error_text());
+            for (int k = 0; k < 4; k++)
+                if (part_cases[i].says[k] && !strstr(mixt_error_text(), part_cases[i].says[k]))
+                    fail_msg("%s: '%s' does not say '%s'", part_cases[i].title, mixt_error_text(),
+                             part_cases[i].says[k]);
+        }
+        mixt_data_close(train);
+        assert_int_equal(mixt__alloc_bytes(), 0);
+    }
+}
+
+/** Names that say the same, however they are written, and parts without names. */
+static void test_parts_that_agree(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"a,b,c\n1,2,0\n", "\"a\"; b ;c\n1;2;0\n", "1,2,0\n"};
+    scratch_empty();
+    write_text("train.csv", "a,b,c\n1,2,0\n3,4,1\n");
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        write_text("test.csv", others[i]);
+        mixt_data_close(open_ok("csv:%s", (mixt_data_options){.split = "test"}));
+    }
+}
+
 /** Opens what may be broken: it must open and give samples, or fail with a text and leave nothing behind. */
 static void try_open(const char *spec)
 {
@@ -354,8 +404,8 @@ static void test_null_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_case),
-        cmocka_unit_test(test_no_byte_can_crash_it),
+        cmocka_unit_test(test_each_case),        cmocka_unit_test(test_parts_must_agree),
+        cmocka_unit_test(test_parts_that_agree), cmocka_unit_test(test_no_byte_can_crash_it),
         cmocka_unit_test(test_null_arguments),
     };
     return cmocka_run_group_tests_name("data_bad", tests, scratch_setup, scratch_teardown);
