@@ -46,7 +46,7 @@ typedef struct mixt_data_options {
                              as many elements as the file's samples; random: what to generate; default: the file's */
     const char *labels; /**< npy: file of labels, needed; idx: the same, where it is not found by name; csv: column of
                              the target, a name of the header or a number from 1; default: the last */
-    mixt_target_kind target;  /**< csv, npy: CLASS or VALUES instead of deciding from the numbers */
+    mixt_target_kind target;  /**< csv, npy: CLASS or VALUES instead of deciding from the training part's numbers */
     mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
     float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0: computed from the training
                                    part, for each channel or feature (the last dimension) apart */

@@ -186,7 +186,8 @@ mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t ch
 // labels.c
 
 /** Gives `table` its targets from `values` (one a row, taken over, also on failure): classes or values as `target`
- *  says, AUTO decides by the numbers. `lines` names the line of each row in messages; NULL: its index. */
+ *  says; AUTO: as those of table->train are, decided by the numbers without it. `lines` names the line of each row in
+ *  messages; NULL: its index. */
 mixt_status mixt__table_take_targets(mixt_data *data, mixt__table *table, float *values, mixt_target_kind target,
                                      const int64_t *lines);
 

@@ -43,13 +43,16 @@ static int64_t known_classes(const mixt_data *data, const mixt__table *table)
 static mixt_status to_labels(const mixt_data *data, mixt__table *table, const float *values, const int64_t *lines)
 {
     int64_t known = known_classes(data, table), largest = 0;
+    bool classes_there = table->train && table->train->labels;
     char where[48];
     for (int64_t i = 0; i < table->rows; i++) {
         float value = values[i];
         if (value != floorf(value))
-            return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: %s: class %g is not a whole number; to regress on it, set the target to values",
-                              table->path, place(where, i, lines), (double)value);
+            return mixt__fail(MIXT_ERROR_DATA, "%s: %s: class %g is not a whole number; %s%s", table->path,
+                              place(where, i, lines), (double)value,
+                              classes_there ? "the targets are classes in the training part: "
+                                            : "to regress on it, set the target to values",
+                              classes_there ? table->train->path : "");
         if (value < 0 || value >= (float)(known ? known : MAX_CLASSES))
             return mixt__fail(MIXT_ERROR_DATA, "%s: %s: class %g is out of range, expected 0 to %lld%s", table->path,
                               place(where, i, lines), (double)value, (long long)(known ? known : MAX_CLASSES) - 1,
@@ -65,6 +68,8 @@ static mixt_status to_labels(const mixt_data *data, mixt__table *table, const fl
 mixt_status mixt__table_take_targets(mixt_data *data, mixt__table *table, float *values, mixt_target_kind target,
                                      const int64_t *lines)
 {
+    if (target == MIXT_TARGET_AUTO && table->train) // a few rows could look like the other
+        target = table->train->labels ? MIXT_TARGET_CLASS : MIXT_TARGET_VALUES;
     if (target == MIXT_TARGET_AUTO)
         target = table->classes || data->options.classes || look_like_classes(values, table->rows) ? MIXT_TARGET_CLASS
                                                                                                    : MIXT_TARGET_VALUES;

@@ -269,6 +269,10 @@ static const struct {
      {"val.csv: line 2, column 1: 'b', but 'a' in the training part", "train.csv"}},
     {"column renamed", "a,b,c\n1,2,0\n3,4,1\n", "a;b;d\n1;2;0\n", {"val.csv: line 1, column 3: 'd', but 'c' in"}},
     {"column missing", "a,b,c\n1,2,0\n3,4,1\n", "a,c\n1,0\n", {"val.csv: line 1, column 2: 'c', but 'b' in"}},
+    {"class that is none",
+     "1,2,0\n3,4,1\n5,6,0\n",
+     "1,2,1\n1,2,0.5\n",
+     {"val.csv: line 2: class 0.5 is not a whole number", "train.csv"}},
 };
 
 static void test_parts_must_agree(void **state)
@@ -306,6 +310,22 @@ static void test_parts_that_agree(void **state)
         write_text("test.csv", others[i]);
         mixt_data_close(open_ok("csv:%s", (mixt_data_options){.split = "test"}));
     }
+}
+
+/** A few rows of values may look like classes: the training part decides. */
+static void test_targets_are_read_as_in_training(void **state)
+{
+    (void)state;
+    scratch_empty();
+    write_text("train.csv", "1,2.5\n2,-1\n3,0\n4,1\n");
+    write_text("test.csv", "1,0\n2,1\n3,1\n");
+    mixt_data *train = open_ok("csv:%s", (mixt_data_options){0});
+    for (int like = 0; like < 2; like++) {
+        mixt_data *test = open_ok("csv:%s", (mixt_data_options){.split = "test", .like = like ? train : NULL});
+        assert_int_equal(mixt_data_describe(test)->target, MIXT_TARGET_VALUES);
+        mixt_data_close(test);
+    }
+    mixt_data_close(train);
 }
 
 /** Opens what may be broken: it must open and give samples, or fail with a text and leave nothing behind. */
@@ -404,8 +424,11 @@ static void test_null_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_case),        cmocka_unit_test(test_parts_must_agree),
-        cmocka_unit_test(test_parts_that_agree), cmocka_unit_test(test_no_byte_can_crash_it),
+        cmocka_unit_test(test_each_case),
+        cmocka_unit_test(test_parts_must_agree),
+        cmocka_unit_test(test_parts_that_agree),
+        cmocka_unit_test(test_targets_are_read_as_in_training),
+        cmocka_unit_test(test_no_byte_can_crash_it),
         cmocka_unit_test(test_null_arguments),
     };
     return cmocka_run_group_tests_name("data_bad", tests, scratch_setup, scratch_teardown);
