@@ -7,6 +7,7 @@
  */
 #include "data/augment.h"
 #include "data/data.h"
+#include "store/tensor.h"
 
 #include <float.h>
 #include <math.h>
@@ -115,10 +116,20 @@ static mixt_status load(mixt_data *data, const mixt__table_reader *reader, const
     return status;
 }
 
-static bool same_samples(const mixt__table *a, const mixt__table *b)
+/** One model must take the samples of all parts of a set: those of `table` are held against `train`. */
+static mixt_status check_samples(const mixt_data *data, const mixt__table *train, const mixt__table *table)
 {
-    return a->rank == b->rank && !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof a->dims[0]) &&
-           !a->labels == !b->labels && a->dtype == b->dtype;
+    // Where samples are cropped to one size, images may have any; their channels must agree all the same.
+    int from = data->options.crop && table->rank == 3 && train->rank == 3 ? 2 : 0, rank = table->rank;
+    if (rank != train->rank ||
+        memcmp(table->dims + from, train->dims + from, (size_t)(rank - from) * sizeof *train->dims))
+        return mixt__fail(MIXT_ERROR_DATA, "%s: samples of shape %s, but the training part (%s) has %s", table->path,
+                          mixt__dims_print(rank, table->dims).text, train->path,
+                          mixt__dims_print(train->rank, train->dims).text);
+    if (table->dtype != train->dtype)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: samples are read as %s, but those of the training part (%s) as %s",
+                          table->path, mixt_dtype_name(table->dtype), train->path, mixt_dtype_name(train->dtype));
+    return MIXT_OK;
 }
 
 static mixt_status statistics_of_train(const mixt__table *table, const mixt__shares *shares, table_state *state)
@@ -140,9 +151,6 @@ static mixt_status learn_from_train_file(mixt_data *data, const mixt__table_read
         MIXT_LOG(DATA, "%s: no training file beside it: mean and deviation are its own", state->table.path);
         return mixt__table_statistics(&state->table, NULL, state->table.rows, state->mean, state->std);
     }
-    if (!same_samples(train, &state->table))
-        return mixt__fail(MIXT_ERROR_DATA, "%s: its samples have another shape, type or target than those of %s",
-                          state->table.path, train->path);
     MIXT_TRY(mixt__shares_of(data, train->rows, reader->find(data, MIXT_PART_VAL) != NULL,
                              reader->find(data, MIXT_PART_TEST) != NULL, &shares));
     return statistics_of_train(train, &shares, state);
@@ -266,6 +274,15 @@ static void describe(mixt_data *data, const table_state *state, int64_t samples)
     info->std = state->std;
 }
 
+/** Whether the training part to agree with is of the same files, cut the same way. Without `like` it is. */
+static bool same_set(const mixt_data *data)
+{
+    const mixt_data_options *mine = &data->options, *its = mine->like ? &mine->like->options : mine;
+    return !mine->like ||
+           (mine->like->kind == data->kind && !strcmp(mine->like->path, data->path) && its->crop == mine->crop &&
+            !its->shape == !mine->shape && (!its->shape || !strcmp(its->shape, mine->shape)));
+}
+
 /** Reads the part from `path`. `train` is the training file's table for a part with its own file, else empty. */
 static mixt_status open_part(mixt_data *data, const mixt__table_reader *reader, const char *path, bool own,
                              const mixt__table *train)
@@ -277,6 +294,8 @@ static mixt_status open_part(mixt_data *data, const mixt__table_reader *reader, 
         agree = &((const table_state *)like->state)->table;
     MIXT_TRY(load(data, reader, path, agree, &state->table));
     int64_t samples = state->table.rows;
+    if (agree && same_set(data))
+        MIXT_TRY(check_samples(data, agree, &state->table));
     if (train->classes > state->table.classes)
         state->table.classes = train->classes;
     if (!own) {

@@ -323,12 +323,14 @@ mixt_status mixt__params_match(const mixt__params *p, const mixt__graph *graph)
     if (p->count != graph->param_count)
         return mixt__fail(MIXT_ERROR_STATE, "the graph has %lld parameters, the model %lld",
                           (long long)graph->param_count, (long long)p->count);
+    char here[128], there[128];
     for (int64_t i = 0; i < p->count; i++)
         if (strcmp(p->table[i].name, graph->params[i].name) ||
             !mixt__shape_equal(&p->table[i].shape, &graph->params[i].shape))
-            return mixt__fail(MIXT_ERROR_STATE,
-                              "parameter %lld is '%s' in the graph and '%s' in the model, or of another shape",
-                              (long long)i, graph->params[i].name, p->table[i].name);
+            return mixt__fail(MIXT_ERROR_STATE, "parameter %lld is '%s' %s in the graph and '%s' %s in the model",
+                              (long long)i, graph->params[i].name,
+                              mixt__shape_text(&graph->params[i].shape, here, sizeof here), p->table[i].name,
+                              mixt__shape_text(&p->table[i].shape, there, sizeof there));
     return MIXT_OK;
 }
 

@@ -273,6 +273,7 @@ static const struct {
      "1,2,0\n3,4,1\n5,6,0\n",
      "1,2,1\n1,2,0.5\n",
      {"val.csv: line 2: class 0.5 is not a whole number", "train.csv"}},
+    {"another column", "1,2,0\n3,4,1\n", "1,2,3,0\n", {"val.csv: samples of shape [3]", "train.csv) has [2]"}},
 };
 
 static void test_parts_must_agree(void **state)
@@ -297,6 +298,24 @@ static void test_parts_must_agree(void **state)
         mixt_data_close(train);
         assert_int_equal(mixt__alloc_bytes(), 0);
     }
+}
+
+static void test_images_of_another_size(void **state)
+{
+    (void)state;
+    scratch_empty();
+    write_file(IMAGES, BYTES(GOOD_IMAGES));
+    write_file(LABELS, BYTES(GOOD_LABELS));
+    write_file("t10k-images-idx3-ubyte", BYTES("\0\0\x08\x03\0\0\0\1\0\0\0\2\0\0\0\3abcdef"));
+    write_file("t10k-labels-idx1-ubyte", BYTES("\0\0\x08\x01\0\0\0\1\0"));
+    mixt_data *train = open_ok("idx:%s", (mixt_data_options){.val = -1});
+    for (int like = 0; like < 2; like++)
+        expect_failure("idx:%s", (mixt_data_options){.split = "test", .val = -1, .like = like ? train : NULL},
+                       MIXT_ERROR_DATA, "t10k-images-idx3-ubyte: samples of shape [2, 3, 1], but the training part (");
+    mixt_data_close(train);
+    train = open_ok("idx:%s", (mixt_data_options){.val = -1, .crop = 1});
+    mixt_data_close(open_ok("idx:%s", (mixt_data_options){.split = "test", .val = -1, .crop = 1, .like = train}));
+    mixt_data_close(train);
 }
 
 /** Names that say the same, however they are written, and parts without names. */
@@ -426,6 +445,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_case),
         cmocka_unit_test(test_parts_must_agree),
+        cmocka_unit_test(test_images_of_another_size),
         cmocka_unit_test(test_parts_that_agree),
         cmocka_unit_test(test_targets_are_read_as_in_training),
         cmocka_unit_test(test_no_byte_can_crash_it),

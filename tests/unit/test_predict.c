@@ -80,8 +80,27 @@ static void predictions_explain_the_evaluation(void **state)
     mixt_close(context);
 }
 
+/** Data that the parameters do not fit: the text has both shapes. */
+static void samples_of_another_shape_are_refused(void **state)
+{
+    (void)state;
+    mixt_evaluation found;
+    mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
+    mixt_data *train = mixt_data_new(context, "digits:", .samples = 32);
+    mixt_data *smaller = mixt_data_new(context, "random:12x12x1", .samples = 8);
+    mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, net, MIXT_LOSS_CROSS_ENTROPY), .batch = 8);
+    assert_int_equal(mixt_trainer_step(t, train, NULL), MIXT_OK);
+    assert_int_equal(mixt_trainer_evaluate(t, smaller, &found), MIXT_ERROR_STATE);
+    assert_non_null(
+        strstr(mixt_error_text(), "'fc.weight' (10, 72) in the graph and 'fc.weight' (10, 392) in the model"));
+    mixt_close(context);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(predictions_explain_the_evaluation)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(predictions_explain_the_evaluation),
+        cmocka_unit_test(samples_of_another_shape_are_refused),
+    };
     return cmocka_run_group_tests_name("predict", tests, NULL, NULL);
 }
