@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { SIDE = 32, PLANE = SIDE * SIDE, PIXELS = 3 * PLANE, FILES_MAX = 100 };
+enum { PUBLISHED_FILES = 5, PUBLISHED_ROWS = 10000 }; // of CIFAR-10: training files, and images in each
 
 /** The two sets, told apart by the names of their files. */
 typedef struct cifar_set {
@@ -107,6 +108,22 @@ static mixt_status append_file(const cifar_set *set, int64_t classes, const char
     return status;
 }
 
+/** Whether a numbered file is missing behind the `count` that were read: one after it is there, or all are as large as
+ *  those of the published set, which has five. A set of smaller files may have any number. */
+static mixt_status check_complete(mixt_data *data, const cifar_set *set, int count, int64_t rows)
+{
+    bool missing = count < PUBLISHED_FILES && rows == (int64_t)count * PUBLISHED_ROWS;
+    for (int number = count + 2; number <= FILES_MAX && !missing; number++)
+        missing = file_of(data, set->train, number) != NULL;
+    if (!missing)
+        return MIXT_OK;
+    return mixt__fail(
+        MIXT_ERROR_FILE,
+        "%s/data_batch_%d.bin: is missing, the set is not complete; fetch it again (to train on less, set "
+        "data.limit)",
+        data->path, count + 1);
+}
+
 static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
 {
     const cifar_set *set = set_of(data);
@@ -118,8 +135,13 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
     table->dims[0] = table->dims[1] = SIDE;
     table->dims[2] = 3;
     table->classes = classes;
-    for (int number = 1; path && number <= FILES_MAX; path = parts ? file_of(data, set->train, ++number) : NULL)
+    int count = 0;
+    for (; path && count < FILES_MAX; path = parts ? file_of(data, set->train, count + 1) : NULL) {
         MIXT_TRY(append_file(set, classes, path, table));
+        count++;
+    }
+    if (parts)
+        MIXT_TRY(check_complete(data, set, count, table->rows));
     table->input = table->block;
     return MIXT_OK;
 }
@@ -158,6 +180,9 @@ static mixt_status open_cifar(mixt_data *data)
     if (data->options.classes && data->options.classes < set->classes)
         return mixt__fail(MIXT_ERROR_CONFIG, "cifar:%s: CIFAR-%d has %d classes, not %lld", data->path, set->classes,
                           set->classes, (long long)data->options.classes);
+    bool trains = data->part == MIXT_PART_TRAIN || data->part == MIXT_PART_ALL;
+    if (trains && strchr(set->train, '#') && !file_of(data, set->train, 1))
+        return check_complete(data, set, 0, 0);
     MIXT_TRY(mixt__table_open(data, &reader));
     data->info.class_names = data->info.classes == set->classes ? read_names(data, set) : NULL;
     return MIXT_OK;

@@ -55,7 +55,8 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
     if (mixt__path_is_directory(path)) {
         if (mixt__path_find(data, path, "train.csv"))
             return &mixt__data_csv;
-        if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "train.bin"))
+        if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "test_batch.bin") ||
+            mixt__path_find(data, path, "train.bin"))
             return &mixt__data_cifar;
         if (mixt__path_find(data, path, "train.tokens"))
             return &mixt__data_tokens;

@@ -111,6 +111,23 @@ static void hostile_cifar_is_refused(void **state)
     expect_failure("cifar:%s", (mixt_data_options){.classes = 5}, MIXT_ERROR_CONFIG, "10 classes, not 5");
 }
 
+static void incomplete_cifar_is_refused(void **state)
+{
+    (void)state;
+    const char *path = in_scratch("%s/data_batch_1.bin");
+    write_cifar("data_batch_1.bin", 0, 2, 1, 0);
+    write_cifar("data_batch_2.bin", 2, 2, 1, 0);
+    write_cifar("data_batch_4.bin", 4, 2, 1, 0);
+    expect_failure("cifar:%s", (mixt_data_options){0}, MIXT_ERROR_FILE, "/data_batch_3.bin: is missing");
+    assert_int_equal(unlink(path), 0);
+    write_cifar("test_batch.bin", 0, 2, 1, 0);
+    expect_failure("%s", (mixt_data_options){0}, MIXT_ERROR_FILE, "/data_batch_1.bin: is missing");
+    scratch_empty();
+    write_cifar("data_batch_1.bin", 0, 1, 1, 0);
+    assert_int_equal(truncate(path, 10000 * (int64_t)RECORD), 0); // the size of the published files
+    expect_failure("cifar:%s", (mixt_data_options){0}, MIXT_ERROR_FILE, "/data_batch_2.bin: is missing");
+}
+
 static void means_are_per_channel(void **state)
 {
     (void)state;
@@ -336,6 +353,7 @@ int main(void)
         cmocka_unit_test_teardown(cifar10_is_read, no_leak),
         cmocka_unit_test_teardown(cifar100_takes_the_fine_label, no_leak),
         cmocka_unit_test_teardown(hostile_cifar_is_refused, no_leak),
+        cmocka_unit_test_teardown(incomplete_cifar_is_refused, no_leak),
         cmocka_unit_test_teardown(means_are_per_channel, no_leak),
         cmocka_unit_test_teardown(crops_and_flips_are_exact, no_leak),
         cmocka_unit_test_teardown(resizing_matches_fp64, no_leak),
