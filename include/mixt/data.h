@@ -99,7 +99,7 @@ typedef struct mixt_data_info {
  *     like (t10k or test, val);
  *   - "cifar:DIR" CIFAR-10 (data_batch_*.bin, test_batch.bin) or CIFAR-100 (train.bin, test.bin), plain or .gz;
  *   - "images:DIR" pictures in class folders, DIR/train/CLASS/… (val, test) or DIR/CLASS/…: PPM, PGM, and JPEG where
- *     mixt was built with libjpeg; read when a batch needs them;
+ *     mixt was built with libjpeg (pictures of other kinds are an error); read when a batch needs them;
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target; separator
  *     , ; tab or space; a header line is recognised;
  *   - "npy:IMAGES.npy" with the labels option;

@@ -65,7 +65,13 @@ static void free_entries(struct dirent **entries, int count)
     free(entries);
 }
 
-/** Adds the pictures of one class. */
+static const char *readable(void)
+{
+    return mixt__picture_is("x.jpg") ? "PPM, PGM, JPEG" : "PPM, PGM; JPEG needs libjpeg when mixt is built";
+}
+
+/** Adds the pictures of one class. Files that are no pictures may lie beside them; pictures that cannot be read may
+ *  not: one would think that they were trained on. */
 static mixt_status list_class(mixt_data *data, listing *list, const char *folder, int32_t label)
 {
     struct dirent **entries;
@@ -74,6 +80,10 @@ static mixt_status list_class(mixt_data *data, listing *list, const char *folder
     mixt_status status = MIXT_OK;
     for (int i = 0; i < count && status == MIXT_OK; i++) {
         const char *name = entries[i]->d_name, *dot = strrchr(name, '.');
+        if (mixt__picture_is_unread(name))
+            status = mixt__fail(MIXT_ERROR_DATA,
+                                "%s/%s: cannot be read: convert the picture to a kind that can (%s), or remove it",
+                                folder, name, readable());
         if (!mixt__picture_is(name))
             continue;
         picture_file file = {mixt__arena_strdup(&data->arena, name), label};
@@ -120,11 +130,6 @@ static mixt_status find_classes(mixt_data *data, images_state *state, const char
                ? MIXT_OK
                : mixt__fail(MIXT_ERROR_DATA, "%s: holds no folders: expected one for each class, with pictures in it",
                             folder);
-}
-
-static const char *readable(void)
-{
-    return mixt__picture_is("x.jpg") ? "PPM, PGM, JPEG" : "PPM, PGM; JPEG needs libjpeg when mixt is built";
 }
 
 /** With `each`, a class without pictures is an error: nothing could be learnt of it. */

@@ -30,15 +30,34 @@ static const format formats[] = {
 
 enum { FORMAT_COUNT = sizeof formats / sizeof formats[0] };
 
-bool mixt__picture_is(const char *name)
+/** Endings of pictures that nothing here decodes. */
+static const char UNREAD[] = ".png .gif .bmp .webp .tif .tiff"
+#ifndef MIXT_HAVE_JPEG
+                             " .jpg .jpeg"
+#endif
+    ;
+
+static bool has_ending(const char *name, const char *endings)
 {
     const char *dot = strrchr(name, '.');
     size_t length = dot ? strlen(dot) : 0;
-    for (int i = 0; length > 1 && i < FORMAT_COUNT; i++)
-        for (const char *at = formats[i].endings; *at; at += strcspn(at, " "), at += *at == ' ')
-            if (strcspn(at, " ") == length && !strncasecmp(at, dot, length))
-                return true;
+    for (const char *at = endings; length > 1 && *at; at += strcspn(at, " "), at += *at == ' ')
+        if (strcspn(at, " ") == length && !strncasecmp(at, dot, length))
+            return true;
     return false;
+}
+
+bool mixt__picture_is(const char *name)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (has_ending(name, formats[i].endings))
+            return true;
+    return false;
+}
+
+bool mixt__picture_is_unread(const char *name)
+{
+    return has_ending(name, UNREAD);
 }
 
 static mixt_status decode(const char *path, const mixt__bytes *file, mixt__picture *picture)

@@ -15,6 +15,8 @@ enum { MIXT_PICTURE_SIDE = 65500, MIXT_PICTURE_PIXELS = 1 << 28 };
 
 /** Whether files of this name are pictures that can be decoded here. */
 bool mixt__picture_is(const char *name);
+/** Whether they are pictures of a kind that cannot. */
+bool mixt__picture_is_unread(const char *name);
 /** Reads and decodes a file, whatever its name, and turns grey into colour or colour into grey where `channels` (1 or
  *  3; 0: as it is) asks for it. Failures name the file and the offset. */
 mixt_status mixt__picture_read(const char *path, int64_t channels, mixt__picture *picture);

@@ -338,6 +338,14 @@ static void bad_folders_are_refused(void **state)
     expect_failure("images:%s", (mixt_data_options){.split = "val"}, MIXT_ERROR_DATA, "val/bird: a class");
     make_folder("train/bird");
     expect_failure("images:%s", (mixt_data_options){.split = "val"}, MIXT_ERROR_DATA, "train/bird: a class without");
+    write_text("train/bird/notes.txt", "no picture, and none meant");
+    write_text("train/bird/b.PNG", "\x89PNG");
+    write_colour("train/bird/a.ppm", 4, 4, 1, 1, 1);
+    expect_failure("images:%s", (mixt_data_options){0}, MIXT_ERROR_DATA,
+                   "train/bird/b.PNG: cannot be read: convert the picture to a kind that can (PPM, PGM");
+    static const char *const files[] = {"%s/train/bird/notes.txt", "%s/train/bird/b.PNG", "%s/train/bird/a.ppm"};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(unlink(in_scratch(files[i])), 0);
     remove_folder("train/bird");
     expect_failure("images:%s", (mixt_data_options){.pad = 2}, MIXT_ERROR_CONFIG, "'pad' must be 0");
     write_text("train/cat/b.ppm", "P6 4 4 255\nshort");
