@@ -63,7 +63,9 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
         const char *train = mixt__arena_printf(&data->arena, "%s/train", path);
         if (train && mixt__path_is_directory(train))
             return &mixt__data_images;
-        return mixt__path_find(data, path, "train.txt") ? &mixt__data_text : &mixt__data_idx;
+        if (mixt__path_find(data, path, "train.txt"))
+            return &mixt__data_text;
+        return !mixt__idx_is_in(data, path) && mixt__images_are_in(path) ? &mixt__data_images : &mixt__data_idx;
     }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (ends_with(path, endings[i].ending))

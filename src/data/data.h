@@ -167,7 +167,15 @@ const void *mixt__table_raw(const mixt_data *data, int index, size_t *bytes);
 void mixt__table_close(mixt_data *data);
 void mixt__table_free(mixt__table *table);
 
+// images.c
+
+/** Whether the folder has folders with pictures in them. */
+bool mixt__images_are_in(const char *folder);
+
 // idx.c, npy.c
+
+/** Whether the folder has IDX images by a name that is known, of any part. */
+bool mixt__idx_is_in(mixt_data *data, const char *folder);
 
 /** Inputs alone, without labels. What the table owns is the caller's to free, also on failure. */
 mixt_status mixt__idx_read_images(const char *path, mixt__table *table);

@@ -135,22 +135,33 @@ static mixt_status to_floats(const idx_array *array, const char *path, float **f
 }
 
 /** The first of the names under which MNIST-like sets are published. */
-static const char *find(mixt_data *data, mixt__part part)
+static const char *find_in(mixt_data *data, const char *folder, mixt__part part)
 {
     static const char *const stems[MIXT_PART_ALL][2] = {{"train", "training"}, {"val", "valid"}, {"t10k", "test"}};
     static const char *const patterns[] = {"%s-images-idx3-ubyte", "%s-images.idx3-ubyte", "%s-images-idx4-ubyte",
                                            "%s-images-idx2-ubyte", "%s-images.idx"};
-    if (mixt__path_is_file(data->path))
-        return part == MIXT_PART_TRAIN ? data->path : NULL;
     for (int stem = 0; stem < 2; stem++)
         for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
             char name[64];
             snprintf(name, sizeof name, patterns[i], stems[part][stem]);
-            const char *path = mixt__path_find(data, data->path, name);
+            const char *path = mixt__path_find(data, folder, name);
             if (path)
                 return path;
         }
     return NULL;
+}
+
+static const char *find(mixt_data *data, mixt__part part)
+{
+    if (mixt__path_is_file(data->path))
+        return part == MIXT_PART_TRAIN ? data->path : NULL;
+    return find_in(data, data->path, part);
+}
+
+bool mixt__idx_is_in(mixt_data *data, const char *folder)
+{
+    return find_in(data, folder, MIXT_PART_TRAIN) || find_in(data, folder, MIXT_PART_VAL) ||
+           find_in(data, folder, MIXT_PART_TEST);
 }
 
 /** …/train-images-idx3-ubyte.gz to …/train-labels-idx1-ubyte, with or without .gz. */

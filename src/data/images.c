@@ -65,6 +65,30 @@ static void free_entries(struct dirent **entries, int count)
     free(entries);
 }
 
+static bool holds_pictures(const char *folder)
+{
+    bool found = false;
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && !found && (entry = readdir(entries));)
+        found = visible(entry) && (mixt__picture_is(entry->d_name) || mixt__picture_is_unread(entry->d_name));
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+bool mixt__images_are_in(const char *folder)
+{
+    char path[PATH_SIZE];
+    bool found = false;
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && !found && (entry = readdir(entries));)
+        found = visible(entry) && snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < PATH_SIZE &&
+                holds_pictures(path);
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
 static const char *readable(void)
 {
     return mixt__picture_is("x.jpg") ? "PPM, PGM, JPEG" : "PPM, PGM; JPEG needs libjpeg when mixt is built";

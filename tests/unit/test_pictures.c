@@ -322,6 +322,22 @@ static void threads_decode_the_same(void **state)
     }
 }
 
+/** Class folders are known for what they are; IDX files beside folders of pictures stay IDX. */
+static void kind_is_guessed(void **state)
+{
+    (void)state;
+    make_folder("cat");
+    make_folder("dog");
+    write_colour("cat/a.ppm", 4, 4, 1, 1, 1);
+    write_colour("dog/a.ppm", 4, 4, 2, 2, 2);
+    mixt_data *data = open_ok("%s", (mixt_data_options){.crop = 4, .split = "all"});
+    assert_string_equal(mixt_data_describe(data)->kind, "images");
+    assert_int_equal(mixt_data_describe(data)->samples, 2);
+    mixt_data_close(data);
+    write_text("t10k-images-idx3-ubyte", "?");
+    expect_failure("%s", (mixt_data_options){.split = "test"}, MIXT_ERROR_FORMAT, "too short for an IDX header");
+}
+
 static void bad_folders_are_refused(void **state)
 {
     (void)state;
@@ -368,6 +384,7 @@ int main(void)
         cmocka_unit_test_teardown(samples_of_a_folder, no_leak),
         cmocka_unit_test_teardown(statistics_of_a_folder, no_leak),
         cmocka_unit_test_teardown(threads_decode_the_same, no_leak),
+        cmocka_unit_test_teardown(kind_is_guessed, no_leak),
         cmocka_unit_test_teardown(bad_folders_are_refused, no_leak),
     };
     return cmocka_run_group_tests_name("pictures", tests, scratch_setup, scratch_teardown);
