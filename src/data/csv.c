@@ -249,11 +249,19 @@ static mixt_status find_target(const mixt_data *data, csv_reader *reader)
     if (!wanted)
         return MIXT_OK;
     csv_field rest = reader->header, field, text = {wanted, (int64_t)strlen(wanted)};
-    for (int64_t column = 0; next_field(reader, &rest, &field) && column < reader->columns; column++)
-        if (field.length == text.length && !memcmp(field.text, wanted, strlen(wanted))) {
-            reader->target = column;
-            return MIXT_OK;
-        }
+    int64_t found = -1;
+    for (int64_t column = 0; next_field(reader, &rest, &field) && column < reader->columns; column++) {
+        if (field.length != text.length || memcmp(field.text, wanted, strlen(wanted)) != 0)
+            continue;
+        if (found >= 0)
+            return mixt__fail(
+                MIXT_ERROR_CONFIG,
+                "%s: line %lld: columns %lld and %lld are both called '%s'; give the labels' by its number",
+                reader->path, (long long)reader->header_line, (long long)found + 1, (long long)column + 1, wanted);
+        reader->target = found = column;
+    }
+    if (found >= 0)
+        return MIXT_OK;
     double number;
     if (parse_plain(&text, &number) && number >= 1 && number <= (double)reader->columns && number == floor(number)) {
         reader->target = (int64_t)number - 1;
