@@ -101,7 +101,7 @@ typedef struct mixt_data_info {
  *   - "images:DIR" pictures in class folders, DIR/train/CLASS/… (val, test) or DIR/CLASS/…: PPM, PGM, and JPEG where
  *     mixt was built with libjpeg (pictures of other kinds are an error); read when a batch needs them;
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target; separator
- *     , ; tab or space; a header line is recognised;
+ *     , ; tab or space; a header line is recognised, and the same in all parts;
  *   - "npy:IMAGES.npy" with the labels option;
  *   - "text:FILE" or "text:DIR" (train.txt, …): windows of seq + 1 tokens: bytes, or those of `vocab`,
  *     made once and kept in the cache folder (MIXT_CACHE);

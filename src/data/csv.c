@@ -1,10 +1,11 @@
 /* CSV: one sample a line, the last column is the target, or the one that the option 'labels' gives by name or number.
  *
  * The separator comes from the first line (; tab , or space, in this order). The first line is a header when fewer than
- * half of its fields are numbers, or those are the numbers of columns ("0,1,2,class"): one bad field does not make it
- * one, for a sample would be lost. scikit-learn's "rows,features,class names" is understood and its counts are checked.
- * Blank lines and lines that begin with # are skipped. A missing or non-finite value is an error: mixt does not guess
- * data.
+ * half of its fields are numbers, or those are the numbers of columns, from 0 or 1 ("0,1,2,class"): one bad field does
+ * not make it one, for a sample would be lost. A header names every column; quotes may stand around a name, and do not
+ * protect a separator in it. scikit-learn's "rows,features,class names" is understood and its counts are checked. Blank
+ * lines and lines that begin with # are skipped. Numbers are decimal. A missing or non-finite value is an error: mixt
+ * does not guess data.
  */
 #include "data/data.h"
 
@@ -120,6 +121,8 @@ static bool parse_number(const csv_reader *reader, const csv_field *field, doubl
     char first = *field->text;
     if (first == ' ' || first == '\t' || first == '\r' || first == '\v' || first == '\f' || first == '\n')
         return false; // strtod would skip it, over the end of the field
+    if (memchr(field->text, 'x', (size_t)field->length) || memchr(field->text, 'X', (size_t)field->length))
+        return false; // strtod knows hexadecimal, too
     char *end;
     *value = strtod_l(field->text, &end, reader->c_locale);
     return end == field->text + field->length;
@@ -139,14 +142,14 @@ static bool is_header(csv_reader *reader, csv_field line)
 {
     csv_field field;
     double value, counts[2] = {0, 0};
-    double first = NAN; // the number that the first column would have, were the numbers those of columns
+    double first = 0; // the number that the first column would have, were the numbers those of columns
     int64_t fields = 0, words = 0;
     bool numbered = true;
     while (next_field(reader, &line, &field)) {
         if (parse_number(reader, &field, &value)) {
             if (fields < 2)
                 counts[fields] = value;
-            numbered = numbered && (isnan(first) || value - (double)fields == first);
+            numbered = numbered && (fields == words || value - (double)fields == first);
             first = value - (double)fields;
         } else {
             words++;
@@ -160,19 +163,50 @@ static bool is_header(csv_reader *reader, csv_field line)
         reader->stated_classes = words;
         reader->columns = (int64_t)counts[1] + 1;
     }
-    return reader->stated_rows || 2 * words > fields || (numbered && words > 0);
+    numbered = numbered && words > 0 && (first == 0 || first == 1);
+    return reader->stated_rows || 2 * words > fields || numbered;
 }
 
-/** Columns of the first line after a header, which may name fewer or more; they tell if stated counts were meant. */
-static void count_columns(csv_reader *reader, csv_field line)
+static int64_t count_fields(const csv_reader *reader, csv_field line)
 {
     csv_field field;
-    int64_t columns = 0;
+    int64_t count = 0;
     while (next_field(reader, &line, &field))
-        columns++;
-    if (columns != reader->columns)
-        reader->stated_rows = reader->stated_classes = 0;
+        count++;
+    return count;
+}
+
+/** A quote that stands alone: a separator within quotes has cut the name in two, or the line is damaged. */
+static mixt_status check_quotes(const csv_reader *reader)
+{
+    csv_field rest = reader->header, field;
+    for (int64_t column = 1; next_field(reader, &rest, &field); column++) {
+        bool before = field.length && field.text[0] == '"';
+        bool behind = field.length > 1 && field.text[field.length - 1] == '"';
+        if (before != behind)
+            return mixt__fail(MIXT_ERROR_DATA,
+                              "%s: line %lld, column %lld: %.*s has one quote; they come in pairs, and a name must not "
+                              "hold the separator '%c'",
+                              reader->path, (long long)reader->header_line, (long long)column,
+                              (int)(field.length < SHOWN ? field.length : SHOWN), field.text, reader->separator);
+    }
+    return MIXT_OK;
+}
+
+/** Holds the header against the first line after it, whose columns tell if stated counts were meant. */
+static mixt_status check_header(csv_reader *reader, csv_field line)
+{
+    int64_t columns = count_fields(reader, line), names = count_fields(reader, reader->header);
+    if (reader->stated_rows && columns == reader->columns)
+        return MIXT_OK;
+    reader->stated_rows = reader->stated_classes = 0;
     reader->columns = columns;
+    MIXT_TRY(check_quotes(reader));
+    if (names != columns)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: %lld columns, but the header in line %lld has %lld",
+                          reader->path, (long long)reader->line, (long long)columns, (long long)reader->header_line,
+                          (long long)names);
+    return MIXT_OK;
 }
 
 static mixt_status bad_field(const csv_reader *reader, int64_t column, const csv_field *field, double value, bool first)
@@ -225,7 +259,7 @@ static mixt_status read_rows(csv_reader *reader, csv_rows *rows)
     }
     while (next_line(reader, &line)) {
         if (rows->count == 0)
-            count_columns(reader, line);
+            MIXT_TRY(check_header(reader, line));
         MIXT_TRY(read_row(reader, line, rows));
     }
     if (rows->count == 0)
