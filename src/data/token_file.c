@@ -155,11 +155,10 @@ static mixt_status read_raw(const char *path, int64_t vocabulary, mixt__token_fi
 
 bool mixt__token_file_has_header(const char *path)
 {
-    char start[sizeof magic] = "";
-    FILE *file = fopen(path, "rb");
-    bool own = file && fread(start, 1, sizeof start, file) == sizeof start && !memcmp(start, magic, sizeof magic);
-    if (file)
-        fclose(file);
+    mixt__file_map map;
+    bool own = mixt__file_map_open(path, &map) == MIXT_OK && map.bytes >= sizeof magic &&
+               !memcmp(map.data, magic, sizeof magic);
+    mixt__file_map_close(&map);
     return own;
 }
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "store/checkpoint_inside.h"
+#include "store/file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -121,7 +122,11 @@ mixt_status mixt__checkpoint_replaceable(const char *path, const mixt__checkpoin
         return mixt__fail(MIXT_ERROR_FILE,
                           "%s: exists and is no checkpoint: choose another place (nothing was changed)", path);
     snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_MANIFEST);
-    json_t *manifest = json_load_file(inside, 0, NULL); // NULL: damaged, or not there
+    json_t *manifest = NULL; // NULL: damaged, or not there
+    mixt__file_map map;
+    if (mixt__file_map_open(inside, &map) == MIXT_OK && map.data)
+        manifest = json_loadb((const char *)map.data, map.bytes, 0, NULL);
+    mixt__file_map_close(&map);
     const char *format = json_string_value(json_object_get(manifest, "format"));
     snprintf(inside, sizeof inside, "%s/%s", path, MIXT_CHECKPOINT_STATE);
     bool empty, ours = manifest ? format && !strcmp(format, MIXT_CHECKPOINT_FORMAT) : access(inside, F_OK) == 0;

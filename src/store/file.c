@@ -21,7 +21,7 @@
 mixt_status mixt__file_map_open(const char *path, mixt__file_map *map)
 {
     *map = (mixt__file_map){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // a FIFO would wait for its writer
     if (fd < 0)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     struct stat info;

@@ -2,6 +2,7 @@
 #include "store/names_families.h"
 
 #include "base/status.h"
+#include "store/file.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -81,7 +82,10 @@ static mixt_status check_field(const mixt__name_field *field, const json_t *conf
 mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_facts *facts, const char *path)
 {
     json_error_t error;
-    json_t *config = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    mixt__file_map map;
+    MIXT_TRY(mixt__file_map_open(path, &map));
+    json_t *config = json_loadb(map.data ? (const char *)map.data : "", map.bytes, JSON_REJECT_DUPLICATES, &error);
+    mixt__file_map_close(&map);
     if (!config)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
     mixt_status status = MIXT_OK;

@@ -302,6 +302,18 @@ wait
 "$mixt" eval x >/dev/null 2>&1 || fail "three runs into one folder: it is not whole"
 rm -rf x ../err?
 
+# FIFOs that nobody writes to: refused, not waited for.
+cp -r run pipes && mkfifo pipe.npy && rm pipes/model.safetensors && mkfifo pipes/model.safetensors
+timeout 5 "$mixt" convert pipe.npy x.npy --dtype fp16 >../out 2>../err
+found=$?; check "convert of a FIFO" 1 'pipe.npy: is not a regular file'
+timeout 5 "$mixt" eval pipes >../out 2>../err
+found=$?; check "weights are a FIFO" 1 'pipes/model.safetensors: is not a regular file'
+timeout 5 "$mixt" train tiny.yaml init=pipes out=x >../out 2>../err
+found=$?; check "weights to begin with are a FIFO" 1 'pipes/model.safetensors: is not a regular file'
+timeout 5 "$mixt" train gpt.yaml data.kind=tokens data.path=pipe.npy data.vocab=folder out=x >../out 2>../err
+found=$?; check "tokens are a FIFO" 1 'folder: no vocabulary here'
+rm -r pipes pipe.npy
+
 # Links that lead nowhere or to themselves.
 ln -s self self && ln -s nothing dangling
 "$mixt" train self 2>../err

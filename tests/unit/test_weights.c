@@ -14,6 +14,8 @@
 #include "base/status.h"
 #include "store/weights.h"
 
+#include <sys/stat.h>
+
 enum { MOST = 4096 };
 
 /** Tensors with values 0, 1, 2, …: a small model here. */
@@ -374,6 +376,15 @@ static void configs(void **state)
     fclose(file);
     assert_int_not_equal(mixt__weights_open(&r, &w), MIXT_OK);
     assert_non_null(strstr(mixt_error_text(), "config.json:1:"));
+    const char *config = temp_path("config.json");
+    assert_int_equal(truncate(config, 0), 0);
+    assert_int_not_equal(mixt__weights_open(&r, &w), MIXT_OK);
+    assert_non_null(strstr(mixt_error_text(), "config.json:1:"));
+    assert_int_equal(unlink(config), 0);
+    assert_int_equal(mkfifo(config, 0600), 0); // to wait for its writer would be for ever
+    assert_int_not_equal(mixt__weights_open(&r, &w), MIXT_OK);
+    assert_non_null(strstr(mixt_error_text(), "config.json: is not a regular file"));
+    assert_int_equal(unlink(config), 0);
 }
 
 static void globs(void **state)
