@@ -274,15 +274,32 @@ static mixt_status replace_plan(mixt__trainer *t)
     return t->backend->upload(t->control, &t->seen, sizeof t->seen);
 }
 
+/** Without values yet: as if compiled for the first time. What was compiled stays when that fails. */
+static mixt_status recompile_empty(mixt__trainer *t)
+{
+    mixt__trainer before = *t;
+    t->train = NULL;
+    t->params = NULL;
+    t->backward_order = NULL;
+    mixt_status status = mixt__trainer_compile(t, &before.spec);
+    if (status != MIXT_OK) {
+        mixt__free(t->backward_order);
+        *t = before;
+        return status;
+    }
+    forget_plan(&before);
+    mixt__free(before.backward_order);
+    mixt__trainer_free_eval(t);
+    return MIXT_OK;
+}
+
 mixt_status mixt__trainer_recompile(mixt__trainer *t)
 {
     mixt__executable *next;
     if (!t->train)
         return MIXT_OK;
-    if (!t->control) { // no values yet: as if compiled for the first time
-        forget_plan(t);
-        return mixt__trainer_compile(t, &t->spec);
-    }
+    if (!t->control)
+        return recompile_empty(t);
     MIXT_TRY(compile(t, &t->spec, true, &next));
     mixt_status seen = mixt__trainer_see(t);
     if (seen != MIXT_OK) {
