@@ -134,8 +134,9 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *s
     int64_t batch = t->core.settings.batch;
     mixt__batch_spec spec = {.input_dtype = shape->input_dtype, .input = {shape->input_rank + 1, {batch}}};
     memcpy(spec.input.dims + 1, shape->input_dims, (size_t)shape->input_rank * sizeof shape->input_dims[0]);
-    spec.target_dtype = t->core.model.loss == MIXT_LOSS_CROSS_ENTROPY ? MIXT_DTYPE_INT32 : MIXT_DTYPE_FP32;
-    spec.target = shape->targets == 1 ? (mixt__shape){1, {batch}} : (mixt__shape){2, {batch, shape->targets}};
+    bool labels = t->core.model.loss == MIXT_LOSS_CROSS_ENTROPY; // as mixt__trainer_spec_of has it for data
+    spec.target_dtype = labels ? MIXT_DTYPE_INT32 : MIXT_DTYPE_FP32;
+    spec.target = labels && shape->targets == 1 ? (mixt__shape){1, {batch}} : (mixt__shape){2, {batch, shape->targets}};
     return mixt__context_note(t->context, mixt__trainer_compile(&t->core, &spec));
 }
 

@@ -19,16 +19,22 @@ static bool same_batches(const mixt__batch_spec *a, const mixt__batch_spec *b)
            mixt__shape_equal(&a->input, &b->input) && mixt__shape_equal(&a->target, &b->target);
 }
 
+static mixt_status check_fit(const char *what, mixt_dtype dtype, const mixt__shape *shape, mixt_dtype compiled_dtype,
+                             const mixt__shape *compiled)
+{
+    char now[128], before[128];
+    if (dtype == compiled_dtype && mixt__shape_equal(shape, compiled))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_SHAPE, "the data's batches have %s %s %s, the model is compiled for %s %s", what,
+                      mixt_dtype_name(dtype), mixt__shape_text(shape, now, sizeof now), mixt_dtype_name(compiled_dtype),
+                      mixt__shape_text(compiled, before, sizeof before));
+}
+
 static mixt_status check_data(const mixt__trainer *t, const mixt_data *data)
 {
     mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
-    if (!same_batches(&spec, &t->spec)) {
-        char now[128], before[128];
-        return mixt__fail(MIXT_ERROR_SHAPE, "the data's batches are %s, the model is compiled for %s",
-                          mixt__shape_text(&spec.input, now, sizeof now),
-                          mixt__shape_text(&t->spec.input, before, sizeof before));
-    }
-    return MIXT_OK;
+    MIXT_TRY(check_fit("inputs", spec.input_dtype, &spec.input, t->spec.input_dtype, &t->spec.input));
+    return check_fit("targets", spec.target_dtype, &spec.target, t->spec.target_dtype, &t->spec.target);
 }
 
 /** Compiles at the first step, and moves the prefetch thread to another data set when that changes. */

@@ -44,10 +44,67 @@ static void a_refused_precision_changes_nothing(void **state)
     unlink(path);
 }
 
+static mixt_value one_value(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear(b, "fc", x, .features = 1);
+}
+
+/** A trainer compiled for a shape takes data of that shape and what a trainer of that data has saved. */
+static void compiled_for_a_shape_is_compiled_for_its_data(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/mixt-states-XXXXXX", path[64], checkpoint[64], command[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "csv:%s/rows.csv", folder);
+    snprintf(checkpoint, sizeof checkpoint, "%s/saved", folder);
+    write_file(path + 4, "0.5,1.5,0\n1,2,1\n3,4,0\n5,6,1\n7,8,0\n9,1,1\n2,2,0\n4,4,1\n");
+    fixture f = start();
+    mixt_data *data = mixt_data_new(f.context, path, .split = "all", .target = MIXT_TARGET_VALUES);
+    const mixt_loss losses[] = {MIXT_LOSS_MSE, MIXT_LOSS_BCE};
+    mixt_sample_shape shape = {MIXT_DTYPE_FP32, 1, {2}, 1};
+    for (int i = 0; i < 2; i++) {
+        mixt_model *model = mixt_model_new(f.context, one_value, losses[i]);
+        mixt_trainer *by_data = mixt_trainer_new(model, .batch = 4), *by_shape = mixt_trainer_new(model, .batch = 4);
+        assert_int_equal(mixt_trainer_step(by_data, data, NULL), MIXT_OK);
+        assert_int_equal(mixt_trainer_checkpoint(by_data, checkpoint), MIXT_OK);
+        assert_int_equal(mixt_trainer_compile_for(by_shape, &shape), MIXT_OK);
+        assert_int_equal(mixt_trainer_restore(by_shape, checkpoint), MIXT_OK);
+        assert_int_equal(mixt_trainer_step(by_shape, data, NULL), MIXT_OK);
+    }
+    assert_string_equal(mixt_error(f.context), "");
+    mixt_close(f.context);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static mixt_value two_values(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear(b, "fc", mixt_flatten(b, x), .features = 2);
+}
+
+static void misfits_name_inputs_or_targets(void **state)
+{
+    (void)state;
+    fixture f = start();
+    mixt_trainer *t = mixt_trainer_new(mixt_model_new(f.context, two_values, MIXT_LOSS_MSE), .batch = BATCH);
+    mixt_sample_shape shape = {MIXT_DTYPE_FP32, 3, {28, 28, 1}, 2};
+    assert_int_equal(mixt_trainer_compile_for(t, &shape), MIXT_OK);
+    assert_int_equal(mixt_trainer_step(t, f.data, NULL), MIXT_ERROR_SHAPE);
+    assert_string_equal(mixt_error_text(),
+                        "the data's batches have targets int32 (8), the model is compiled for fp32 (8, 2)");
+    mixt_data *tokens = mixt_data_new(f.context, "random:tokens", .seq = 8, .classes = 16, .samples = 64);
+    assert_int_equal(mixt_trainer_step(t, tokens, NULL), MIXT_ERROR_SHAPE);
+    assert_string_equal(mixt_error_text(),
+                        "the data's batches have inputs int32 (8, 8), the model is compiled for fp32 (8, 28, 28, 1)");
+    mixt_close(f.context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_precision_changes_nothing),
+        cmocka_unit_test(compiled_for_a_shape_is_compiled_for_its_data),
+        cmocka_unit_test(misfits_name_inputs_or_targets),
     };
     return cmocka_run_group_tests_name("trainer states", tests, NULL, NULL);
 }
