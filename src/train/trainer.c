@@ -265,8 +265,10 @@ void mixt__trainer_free_eval(mixt__trainer *t)
 static mixt_status replace_plan(mixt__trainer *t)
 {
     MIXT_TRY(find_backward_order(t));
+    size_t before = t->backend->allocated();
     MIXT_TRY(mixt__params_retype(t->params, t->train->graph));
     MIXT_TRY(mixt__executable_allocate(t->train));
+    t->allocated += t->backend->allocated() - before; // copies may have become fewer: it wraps around and back
     mixt__executable_bind(t->train, t->params, &t->control->seed);
     make_update(t);
     t->seen.scale = t->settings.scaling.enabled ? t->settings.scaling.initial : 1.0f;
@@ -307,7 +309,10 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
         return seen;
     }
     mixt__feed_forget(&t->feed);
-    mixt__executable_free(t->train); // before the next takes its memory
+    size_t before = t->backend->allocated();
+    mixt__executable_release(t->train); // before the next takes its memory
+    t->allocated -= before - t->backend->allocated();
+    mixt__executable_free(t->train);
     t->train = next;
     mixt__trainer_free_eval(t);
     mixt_status status = replace_plan(t);

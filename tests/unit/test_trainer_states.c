@@ -44,6 +44,21 @@ static void a_refused_precision_changes_nothing(void **state)
     unlink(path);
 }
 
+static void memory_is_measured_again(void **state)
+{
+    (void)state;
+    const char *const precisions[] = {"bf16", "fp16", "fp32", "bf16"};
+    fixture f = start();
+    mixt_memory memory;
+    assert_int_equal(mixt_trainer_step(f.trainer, f.data, NULL), MIXT_OK);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(mixt_trainer_set_precision(f.trainer, precisions[i]), MIXT_OK);
+        assert_int_equal(mixt_trainer_memory(f.trainer, &memory), MIXT_OK);
+        assert_int_equal(memory.allocated, memory.total);
+    }
+    mixt_close(f.context);
+}
+
 static mixt_value one_value(mixt_builder *b, mixt_value x)
 {
     return mixt_linear(b, "fc", x, .features = 1);
@@ -103,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_precision_changes_nothing),
+        cmocka_unit_test(memory_is_measured_again),
         cmocka_unit_test(compiled_for_a_shape_is_compiled_for_its_data),
         cmocka_unit_test(misfits_name_inputs_or_targets),
     };
