@@ -8,6 +8,9 @@
  * One thread works at first, the others sleep. While the taker finds nothing ready, more wake, one at a time: a loader
  * that keeps up stays alone, and decoding of large images spreads out. All are made at the start, so that a training
  * step takes no memory.
+ *
+ * The child of a fork has the ring but not its threads, and one of them may have held the mutex: there it is only
+ * freed.
  */
 #include "data/prefetch.h"
 
@@ -17,6 +20,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     ALIGN = 64,
@@ -45,6 +49,7 @@ struct mixt__prefetch {
     mixt__prefetch_memory memory;
     pthread_t *threads; // (thread_count)
     int thread_count;
+    pid_t process;      // that has the threads
     int started, awake; // threads that have an index, and indices that may work
     pthread_mutex_t lock;
     pthread_cond_t room, ready;
@@ -171,6 +176,12 @@ static void free_all(mixt__prefetch *p)
     mixt__free(p);
 }
 
+/** Whether this is a child of the process that has the threads. */
+static bool is_orphan(const mixt__prefetch *p)
+{
+    return getpid() != p->process;
+}
+
 static void stop_threads(mixt__prefetch *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -236,6 +247,7 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     p->batch = batch;
     p->depth = depth;
     p->first = first;
+    p->process = getpid();
     p->memory = memory ? *memory : (mixt__prefetch_memory){mixt__alloc, mixt__free};
     mixt_status status = take_buffers(p);
     if (status == MIXT_OK)
@@ -263,6 +275,11 @@ static void note_wait(mixt__prefetch *p, bool waited)
 mixt_status mixt__prefetch_take(mixt__prefetch *p, const mixt__batch **batch)
 {
     *batch = NULL;
+    if (is_orphan(p))
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "the threads that make batches of %s:%s stayed in process %lld when it forked: open data and "
+                          "trainer in the child",
+                          p->data->info.kind, p->data->path, (long long)p->process);
     pthread_mutex_lock(&p->lock);
     bool full = p->taken - p->released == p->depth; // there is nothing to fill: waiting would never end
     const progress *next = &p->progress[p->taken % p->depth];
@@ -288,6 +305,8 @@ mixt_status mixt__prefetch_take(mixt__prefetch *p, const mixt__batch **batch)
 
 void mixt__prefetch_release(mixt__prefetch *p)
 {
+    if (is_orphan(p))
+        return;
     pthread_mutex_lock(&p->lock);
     if (p->released < p->taken)
         p->released++;
@@ -297,6 +316,8 @@ void mixt__prefetch_release(mixt__prefetch *p)
 
 int mixt__prefetch_threads(mixt__prefetch *p)
 {
+    if (is_orphan(p))
+        return 0;
     pthread_mutex_lock(&p->lock);
     int count = p->awake;
     pthread_mutex_unlock(&p->lock);
@@ -307,6 +328,7 @@ void mixt__prefetch_stop(mixt__prefetch *p)
 {
     if (!p)
         return;
-    stop_threads(p);
+    if (!is_orphan(p))
+        stop_threads(p);
     free_all(p);
 }

@@ -29,7 +29,8 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
                                  const mixt__prefetch_memory *memory, mixt__prefetch **prefetch);
 
 /** Waits for the next batch, in order. Up to `depth` may be held at once (one more is MIXT_ERROR_STATE). A
- *  failure in the thread arrives here with its text, after the batches before it. */
+ *  failure in the thread arrives here with its text, after the batches before it. In the child of a fork, which has
+ *  no threads, MIXT_ERROR_STATE. */
 mixt_status mixt__prefetch_take(mixt__prefetch *prefetch, const mixt__batch **batch);
 
 /** Gives the oldest taken buffer back to be filled again. */

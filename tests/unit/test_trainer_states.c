@@ -1,4 +1,4 @@
-/* What a trainer is after a change that was refused, and after one that was made. */
+/* What a trainer is after a change that was refused, after one that was made, and in the child of a fork. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void write_file(const char *path, const char *text)
@@ -114,12 +115,46 @@ static void misfits_name_inputs_or_targets(void **state)
     mixt_close(f.context);
 }
 
+/** What a child does with the trainer it inherited; 0: all as it should be. The alarm ends what waits for ever. */
+static int use_inherited(fixture *f)
+{
+    static float input[BATCH * PIXELS];
+    int32_t target[BATCH] = {0};
+    alarm(10);
+    if (mixt_trainer_step(f->trainer, f->data, NULL) != MIXT_ERROR_STATE || !strstr(mixt_error_text(), "forked"))
+        return 1;
+    if (mixt_trainer_step_on(f->trainer, input, target, NULL) != MIXT_OK) // the caller's batch needs no thread
+        return 2;
+    mixt_data *own = mixt_data_new(f->context, "digits:", .samples = 64);
+    if (mixt_trainer_step(f->trainer, own, NULL) != MIXT_OK)
+        return 3;
+    mixt_close(f->context);
+    return 0;
+}
+
+static void a_child_refuses_the_parents_batches(void **state)
+{
+    (void)state;
+    fixture f = start();
+    assert_int_equal(mixt_trainer_step(f.trainer, f.data, NULL), MIXT_OK);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child)
+        _exit(use_inherited(&f));
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(mixt_trainer_step(f.trainer, f.data, NULL), MIXT_OK);
+    mixt_close(f.context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_precision_changes_nothing),
         cmocka_unit_test(memory_is_measured_again),
         cmocka_unit_test(compiled_for_a_shape_is_compiled_for_its_data),
+        cmocka_unit_test(a_child_refuses_the_parents_batches),
         cmocka_unit_test(misfits_name_inputs_or_targets),
     };
     return cmocka_run_group_tests_name("trainer states", tests, NULL, NULL);
