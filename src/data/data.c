@@ -220,9 +220,10 @@ static mixt_status finish_open(mixt_data *data)
 
 mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *options, mixt_data **result)
 {
+    if (result)
+        *result = NULL;
     if (!spec || !result)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_data_open: spec and data must not be NULL");
-    *result = NULL;
     mixt_data *data = mixt__alloc(sizeof *data);
     if (!data)
         return mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);

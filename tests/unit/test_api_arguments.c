@@ -141,7 +141,9 @@ static void data_refuses_null(void **state)
     float input[PIXELS];
     int32_t target;
     int64_t valid;
-    mixt_data *data;
+    mixt_data *data = (mixt_data *)&target;
+    expect_refused(mixt_data_open_with(NULL, NULL, &data), "mixt_data_open: spec");
+    assert_null(data); // whatever it was before
     assert_int_equal(mixt_data_open("digits:", &data, .samples = 64), MIXT_OK);
     expect_refused(mixt_data_batch(NULL, 1, 0, input, &target), "mixt_data_batch: data");
     expect_refused(mixt_data_next(NULL, 1, input, &target), "mixt_data_next: data");
