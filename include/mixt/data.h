@@ -148,7 +148,8 @@ mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number
 mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
                            int64_t *valid);
 
-/** mixt_data_batch with a counter inside the set: the next batch at each call. Not for several threads at once. */
+/** mixt_data_batch with a counter inside the set: the next batch at each call. Not for several threads at once.
+ *  MIXT_END where the counter has come to 2^63 - 1. */
 mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *target);
 /** The number of the batch that mixt_data_next gives next; for resuming. */
 void mixt_data_seek(mixt_data *data, int64_t number);

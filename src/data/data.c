@@ -378,6 +378,9 @@ mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, 
 mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *target)
 {
     MIXT_TRY(mixt__need(data));
+    if (data->next == INT64_MAX) // there is no number after it
+        return mixt__fail(MIXT_END, "%s:%s: batch %lld is past the last number", data->info.kind, data->path,
+                          (long long)data->next);
     MIXT_TRY(mixt_data_batch(data, batch, data->next, input, target));
     data->next++;
     return MIXT_OK;

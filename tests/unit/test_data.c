@@ -519,6 +519,22 @@ static void test_every_allocation_may_fail(void **state)
     assert_true(n > 15);
 }
 
+static void test_numbers_end(void **state)
+{
+    (void)state;
+    float input[2 * 784];
+    int32_t target[2];
+    mixt_data *data;
+    assert_int_equal(mixt_data_open("digits:", &data, .samples = 64), MIXT_OK);
+    mixt_data_seek(data, INT64_MAX - 1);
+    assert_int_equal(mixt_data_next(data, 2, input, target), MIXT_OK);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(mixt_data_next(data, 2, input, target), MIXT_END);
+    mixt_data_seek(data, 0);
+    assert_int_equal(mixt_data_next(data, 2, input, target), MIXT_OK);
+    mixt_data_close(data);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "--open"))
@@ -537,6 +553,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(test_own_files_and_like, no_leak),
         cmocka_unit_test_teardown(test_text_windows, no_leak),
         cmocka_unit_test_teardown(test_random_shapes, no_leak),
+        cmocka_unit_test_teardown(test_numbers_end, no_leak),
         cmocka_unit_test_teardown(test_digits_are_pure_and_balanced, no_leak),
         cmocka_unit_test_teardown(test_mnist, no_leak),
         cmocka_unit_test_teardown(test_every_allocation_may_fail, no_leak),
