@@ -1,6 +1,7 @@
 /* Scopes, sticky errors, parameters: what all op functions share. */
 #include "graph/builder.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,6 +112,15 @@ bool mixt__builder_ready(mixt_builder *b, const char *layer, const mixt_value *v
     return true;
 }
 
+bool mixt__builder_number(mixt_builder *b, const char *layer, const char *argument, float value)
+{
+    if (value >= 0 && isfinite(value))
+        return true;
+    mixt__builder_error(b, MIXT_ERROR_ARGUMENT, layer, "%s %g: must be finite and at least 0 (0: its default)",
+                        argument, (double)value);
+    return false;
+}
+
 /** The layer a node belongs to: its own name, else the scope, else that of the layer whose result it takes up. */
 static const char *layer_of(mixt_builder *b, const char *name, const int32_t *in, int in_count)
 {
@@ -179,6 +189,8 @@ mixt_value mixt_param_with(mixt_builder *b, const char *name, const mixt_param_o
     o = o ? o : &(mixt_param_options){0};
     if (o->rank < 0 || o->rank > MIXT_MAX_RANK)
         return mixt__builder_error(b, MIXT_ERROR_SHAPE, name, "rank %d: 0 to %d", o->rank, MIXT_MAX_RANK);
+    if (!mixt__builder_number(b, name, ".normal", o->normal) || !mixt__builder_number(b, name, ".uniform", o->uniform))
+        return (mixt_value){0};
     mixt__param p = {.shape = mixt__shape_of(o->rank, o->dims), .trainable = true, .decay = !o->no_decay};
     p.init = o->ones          ? MIXT_INIT_ONE
              : o->normal > 0  ? MIXT_INIT_NORMAL

@@ -29,6 +29,9 @@ mixt_value mixt__builder_error(mixt_builder *b, mixt_status status, const char *
 /** Makes a failure the builder's; true when there is none. `layer` may be NULL. */
 bool mixt__builder_ok(mixt_builder *b, const char *layer, mixt_status status);
 
+/** Whether a number that may be left out is finite and at least 0; where it is not, the builder fails and names it. */
+bool mixt__builder_number(mixt_builder *b, const char *layer, const char *argument, float value);
+
 /** Scope and name joined with a dot, in the graph's memory. */
 const char *mixt__builder_path(mixt_builder *b, const char *name);
 

@@ -152,6 +152,8 @@ mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, con
     if (at.pad < 0 || at.pad > MIXT_ELEMENTS_MAX)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "conv2d with a pad of %lld: must be from 0 to 2^44",
                                    (long long)at.pad);
+    if (!mixt__builder_number(b, name, ".init", o->init))
+        return (mixt_value){0};
     at.src_h = s.dims[1];
     at.src_w = s.dims[2];
     float width = 1.0f / sqrtf((float)((double)at.kernel_h * (double)at.kernel_w * (double)s.dims[3]));

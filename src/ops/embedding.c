@@ -66,6 +66,8 @@ mixt_value mixt_embedding_positions(mixt_builder *b, mixt_value table, mixt_valu
 mixt_value mixt_embedding_with(mixt_builder *b, const char *name, mixt_value ids, const mixt_embedding_options *o)
 {
     o = o ? o : &(mixt_embedding_options){0};
+    if (!mixt__builder_number(b, name, ".init", o->init))
+        return (mixt_value){0};
     mixt__param table = {
         .shape = {2, {o->count, o->features}}, .trainable = true, .decay = true, .init = MIXT_INIT_NORMAL};
     table.init_scale = o->init > 0 ? o->init : 0.02f;

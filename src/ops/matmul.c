@@ -163,6 +163,8 @@ mixt_value mixt_linear_with(mixt_builder *b, const char *name, mixt_value x, con
     if (o->features <= 0)
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "linear needs .features of at least 1, got %lld",
                                    (long long)o->features);
+    if (!mixt__builder_number(b, name, ".init", o->init))
+        return (mixt_value){0};
     int64_t k = mixt__last_dim(&b->graph->values[x.id].shape);
     float width = 1.0f / sqrtf((float)(k > 0 ? k : 1));
     mixt__param weight = {.shape = {2, {o->features, k}}, .trainable = true, .decay = true};

@@ -154,6 +154,11 @@ static mixt_value norm(mixt_builder *b, const mixt__op *op, const char *name, mi
     if (!mixt__builder_ready(b, name, &x, 1))
         return (mixt_value){0};
     o = o ? o : &(mixt_norm_options){0};
+    if (!mixt__builder_number(b, name, ".eps", o->eps))
+        return (mixt_value){0};
+    if (op == &mixt__op_batch_norm && !(o->momentum >= 0 && o->momentum <= 1))
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, ".momentum %g: must be from 0 to 1 (0: its default)",
+                                   (double)o->momentum);
     mixt__norm_attrs at = {.eps = o->eps > 0 ? o->eps : 1e-5f, .momentum = o->momentum > 0 ? o->momentum : 0.1f};
     at.training = b->graph->training;
     mixt__param one = {.shape = mixt__vector_shape(mixt__last_dim(&b->graph->values[x.id].shape)), .trainable = true};

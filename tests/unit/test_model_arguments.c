@@ -9,6 +9,8 @@
 
 #include "api_fixture.h"
 
+#include <math.h>
+
 /* ---- builders ---- */
 
 static mixt_value long_name(mixt_builder *b, mixt_value x)
@@ -135,6 +137,72 @@ static void builders_refuse_null(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         expect_model(cases[i].fn, MIXT_ERROR_ARGUMENT, cases[i].words);
     expect_model(null_options, MIXT_OK, "");
+}
+
+/* ---- numbers that make every result wrong ---- */
+
+static struct {
+    float eps, momentum, init, normal, uniform;
+} wrong; // in the models below
+
+static mixt_value wrong_layer_norm(mixt_builder *b, mixt_value x)
+{
+    return net(b, mixt_layer_norm(b, "ln", mixt_flatten(b, x), .eps = wrong.eps));
+}
+
+static mixt_value wrong_batch_norm(mixt_builder *b, mixt_value x)
+{
+    return net(b, mixt_batch_norm(b, "bn", x, .eps = wrong.eps, .momentum = wrong.momentum));
+}
+
+static mixt_value wrong_linear(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear(b, "out", mixt_flatten(b, x), .features = CLASSES, .init = wrong.init);
+}
+
+static mixt_value wrong_conv2d(mixt_builder *b, mixt_value x)
+{
+    return net(b, mixt_conv2d(b, "conv", x, .channels = 1, .kernel = 1, .init = wrong.init));
+}
+
+static mixt_value wrong_embedding(mixt_builder *b, mixt_value x)
+{
+    mixt_embedding(b, "e", x, .count = 4, .features = 4, .init = wrong.init);
+    return x;
+}
+
+static mixt_value wrong_param(mixt_builder *b, mixt_value x)
+{
+    mixt_value p = mixt_param(b, "p", .rank = 1, .dims = {CLASSES}, .normal = wrong.normal, .uniform = wrong.uniform);
+    return mixt_add(b, net(b, x), p);
+}
+
+static void expect_number(mixt_model_fn fn, float *number, const char *words)
+{
+    const float values[] = {-1, -1e-9f, NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        *number = values[i];
+        expect_model(fn, MIXT_ERROR_ARGUMENT, words);
+    }
+    *number = 0;
+    expect_model(fn, fn == wrong_embedding ? MIXT_ERROR_SHAPE : MIXT_OK, ""); // this one has no tokens to take
+}
+
+static void numbers_of_layers_are_checked(void **state)
+{
+    (void)state;
+    expect_number(wrong_layer_norm, &wrong.eps, "layer 'ln': .eps ");
+    expect_number(wrong_batch_norm, &wrong.eps, "layer 'bn': .eps ");
+    expect_number(wrong_batch_norm, &wrong.momentum, "layer 'bn': .momentum ");
+    expect_number(wrong_linear, &wrong.init, "layer 'out': .init ");
+    expect_number(wrong_conv2d, &wrong.init, "layer 'conv': .init ");
+    expect_number(wrong_embedding, &wrong.init, "layer 'e': .init ");
+    expect_number(wrong_param, &wrong.normal, "layer 'p': .normal ");
+    expect_number(wrong_param, &wrong.uniform, "layer 'p': .uniform ");
+    wrong.momentum = 1.5f;
+    expect_model(wrong_batch_norm, MIXT_ERROR_ARGUMENT, ".momentum 1.5: must be from 0 to 1");
+    wrong.momentum = 1;
+    expect_model(wrong_batch_norm, MIXT_OK, "");
 }
 
 /* ---- shapes that no memory holds ---- */
@@ -297,9 +365,13 @@ static void dimensions_are_reduced_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(long_names_are_cut),           cmocka_unit_test(builders_refuse_null),
-        cmocka_unit_test(shapes_are_counted_with_care), cmocka_unit_test(samples_are_counted_with_care),
-        cmocka_unit_test(arrays_are_counted_with_care), cmocka_unit_test(dimensions_are_reduced_once),
+        cmocka_unit_test(long_names_are_cut),
+        cmocka_unit_test(builders_refuse_null),
+        cmocka_unit_test(shapes_are_counted_with_care),
+        cmocka_unit_test(samples_are_counted_with_care),
+        cmocka_unit_test(arrays_are_counted_with_care),
+        cmocka_unit_test(dimensions_are_reduced_once),
+        cmocka_unit_test(numbers_of_layers_are_checked),
     };
     return cmocka_run_group_tests_name("model arguments", tests, NULL, NULL);
 }
