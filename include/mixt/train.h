@@ -63,8 +63,10 @@ typedef struct mixt_trainer_options {
     const char *schedule;                     /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
     float min_lr, gamma;                      /**< end of cosine, linear and onecycle; factor of step (default 0.1) */
     int64_t warmup, decay_steps, total_steps; /**< in updates; total_steps is where cosine, linear and onecycle end */
-    const char *loss_scale; /**< "auto" (default: dynamic with FP16, else none), "dynamic", "none", or a number */
-    float scale_init, scale_growth, scale_backoff, scale_floor, scale_ceiling; /**< 65536, 2, 0.5, 1, 2^24 */
+    const char *loss_scale; /**< "auto" (default: dynamic with FP16, else none), "dynamic", "none", or a number from
+                                 2^-24 to 2^126 */
+    /** 65536, 2, 0.5, 1, 2^24; init from floor to ceiling, growth at least 1, backoff below 1 */
+    float scale_init, scale_growth, scale_backoff, scale_floor, scale_ceiling;
     int64_t scale_interval;   /**< clean updates before growth; default 2000 */
     int scale_hysteresis;     /**< overflows in a row before backoff; default 1 */
     uint64_t seed;            /**< of weights and dropout; default 0 */

@@ -67,6 +67,34 @@ static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule 
     return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule '%s': must be constant, step, cosine, linear or onecycle", name);
 }
 
+/** A scale that falls after good updates, or begins where it may not be, does harm without a word. */
+static mixt_status check_scaling(const mixt__scaling *s)
+{
+    if (s->growth < 1)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "scale_growth %g: must be at least 1", (double)s->growth);
+    if (s->floor > s->ceiling)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "scale_floor %g: must not be greater than scale_ceiling, %g",
+                          (double)s->floor, (double)s->ceiling);
+    if (s->initial < s->floor || s->initial > s->ceiling)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "scale_init %g: must be from scale_floor, %g, to scale_ceiling, %g",
+                          (double)s->initial, (double)s->floor, (double)s->ceiling);
+    return MIXT_OK;
+}
+
+/** Outside the limits, scaled losses or the factor that unscales are no longer normal FP32 numbers. */
+static mixt_status parse_fixed_scale(const char *word, float *scale)
+{
+    char *end;
+    *scale = strtof(word, &end);
+    if (end == word || *end || !(*scale > 0) || !isfinite(*scale))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "loss_scale '%s': must be auto, dynamic, none or a number above 0",
+                          word);
+    if (*scale < 0x1p-24f || *scale > 0x1p126f)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "loss_scale '%s': a fixed scale must be from 2^-24 (6e-8) to 2^126 (8.5e37)", word);
+    return MIXT_OK;
+}
+
 static mixt_status parse_scaling(const mixt_trainer_options *o, bool uses_fp16, mixt__scaling *scaling)
 {
     const char *word = o->loss_scale ? o->loss_scale : "auto";
@@ -77,17 +105,14 @@ static mixt_status parse_scaling(const mixt_trainer_options *o, bool uses_fp16, 
     scaling->ceiling = or_default(o->scale_ceiling, 16777216.0f);
     scaling->interval = o->scale_interval ? o->scale_interval : 2000;
     scaling->hysteresis = o->scale_hysteresis ? o->scale_hysteresis : 1;
+    MIXT_TRY(check_scaling(scaling));
     if (!strcmp(word, "auto"))
         scaling->enabled = scaling->dynamic = uses_fp16;
     else if (!strcmp(word, "dynamic"))
         scaling->enabled = scaling->dynamic = true;
     else if (strcmp(word, "none")) {
-        char *end;
-        scaling->initial = strtof(word, &end);
         scaling->enabled = true;
-        if (end == word || *end || !(scaling->initial > 0) || !isfinite(scaling->initial))
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "loss_scale '%s': must be auto, dynamic, none or a number above 0",
-                              word);
+        return parse_fixed_scale(word, &scaling->initial);
     }
     return MIXT_OK;
 }

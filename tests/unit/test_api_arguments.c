@@ -228,6 +228,34 @@ static void counts_of_a_trainer_are_checked(void **state)
     mixt_close(f.context);
 }
 
+static void scales_of_a_trainer_are_checked(void **state)
+{
+    (void)state;
+    fixture f = start();
+    const struct {
+        mixt_trainer_options options;
+        const char *words;
+    } cases[] = {
+        {{.scale_growth = 0.5f}, "scale_growth 0.5: must be at least 1"},
+        {{.scale_backoff = 1}, "scale_backoff 1"},
+        {{.scale_backoff = -0.5f}, "scale_backoff -0.5"},
+        {{.scale_floor = 8, .scale_ceiling = 4}, "scale_floor 8: must not be greater than scale_ceiling, 4"},
+        {{.scale_init = 0.5f}, "scale_init 0.5: must be from scale_floor, 1"},
+        {{.scale_init = 0x1p25f}, "to scale_ceiling, 1.67772e+07"},
+        {{.scale_floor = 131072}, "scale_init 65536: must be from scale_floor, 131072"},
+        {{.loss_scale = "1e-30"}, "loss_scale '1e-30': a fixed scale must be from 2^-24"},
+        {{.loss_scale = "1e38"}, "loss_scale '1e38'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_null(mixt_trainer_new_with(f.model, &cases[i].options));
+        expect_refused(MIXT_ERROR_ARGUMENT, cases[i].words);
+    }
+    assert_non_null(mixt_trainer_new(f.model, .scale_growth = 1, .scale_floor = 4, .scale_init = 4));
+    assert_non_null(mixt_trainer_new(f.model, .loss_scale = "0x1p-24"));
+    assert_non_null(mixt_trainer_new(f.model, .loss_scale = "0x1p126"));
+    mixt_close(f.context);
+}
+
 /* ---- by hand ---- */
 
 static void gradients_wait_or_are_gone(void **state)
@@ -286,11 +314,17 @@ static void scales_and_limits_are_positive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failures_are_noted),         cmocka_unit_test(no_options_are_defaults),
-        cmocka_unit_test(models_are_checked),         cmocka_unit_test(trainers_refuse_null),
-        cmocka_unit_test(samples_are_fp32_or_int32),  cmocka_unit_test(data_refuses_null),
-        cmocka_unit_test(generators_refuse_null),     cmocka_unit_test(counts_of_a_trainer_are_checked),
-        cmocka_unit_test(gradients_wait_or_are_gone), cmocka_unit_test(scales_and_limits_are_positive),
+        cmocka_unit_test(failures_are_noted),
+        cmocka_unit_test(no_options_are_defaults),
+        cmocka_unit_test(models_are_checked),
+        cmocka_unit_test(trainers_refuse_null),
+        cmocka_unit_test(samples_are_fp32_or_int32),
+        cmocka_unit_test(data_refuses_null),
+        cmocka_unit_test(generators_refuse_null),
+        cmocka_unit_test(counts_of_a_trainer_are_checked),
+        cmocka_unit_test(gradients_wait_or_are_gone),
+        cmocka_unit_test(scales_and_limits_are_positive),
+        cmocka_unit_test(scales_of_a_trainer_are_checked),
     };
     return cmocka_run_group_tests_name("api arguments", tests, NULL, NULL);
 }
