@@ -168,12 +168,12 @@ mixt_value mixt__builder_param(mixt_builder *b, const char *layer, const char *p
         return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL,
                                    "parameter '%s' has no name: name its layer, or open a scope", part ? part : "");
     p.name = part ? mixt__arena_printf(&b->graph->arena, "%s.%s", path, part) : path;
-    for (int i = 0; i < p.shape.rank; i++)
+    for (int i = 0; p.name && i < p.shape.rank; i++)
         if (p.shape.dims[i] <= 0) {
             char text[128];
             return mixt__builder_error(b, MIXT_ERROR_SHAPE, layer,
-                                       "parameter '%s' would have shape %s: every size must be at least 1",
-                                       part ? part : "", mixt__shape_text(&p.shape, text, sizeof text));
+                                       "parameter '%.256s' would have shape %s: every size must be at least 1", p.name,
+                                       mixt__shape_text(&p.shape, text, sizeof text));
         }
     int32_t index, id = 0;
     mixt_status status = p.name ? mixt__graph_param(b->graph, &p, &index)

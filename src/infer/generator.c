@@ -56,7 +56,8 @@ mixt_status mixt__generator_open(mixt__generator *g, const mixt__model *model, c
 {
     *g = (mixt__generator){.model = *model, .policy = *policy, .backend = backend, .context = context};
     if (context < 1 || context > INT32_MAX)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "a context of %lld tokens: must be at least 1", (long long)context);
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a context of %lld tokens: must be from 1 to %d", (long long)context,
+                          INT32_MAX);
     mixt_status status = open(g);
     if (status != MIXT_OK)
         mixt__generator_close(g);

@@ -180,6 +180,13 @@ static void generators_refuse_null(void **state)
     assert_int_equal(mixt_trainer_save(trainer, path), MIXT_OK);
     mixt_generator *g = mixt_generator_new(model, .weights = path);
     assert_non_null(g);
+    assert_null(mixt_generator_new(model, .weights = path, .context = (int64_t)1 << 40));
+    expect_refused(MIXT_ERROR_ARGUMENT, "a context of 1099511627776 tokens: must be from 1 to 2147483647");
+    mixt_close(context);
+    context = mixt_open(.device = "cpu", .threads = 2);
+    model = mixt_model_new(context, words, MIXT_LOSS_CROSS_ENTROPY);
+    g = mixt_generator_new(model, .weights = path);
+    assert_non_null(g);
     int32_t token = 1;
     const float *logits;
     int64_t vocab;

@@ -220,6 +220,12 @@ static mixt_value huge_param(mixt_builder *b, mixt_value x)
     return net(b, x);
 }
 
+static mixt_value empty_param(mixt_builder *b, mixt_value x)
+{
+    mixt_param(b, "p", .rank = 1, .dims = {0});
+    return net(b, x);
+}
+
 static mixt_value huge_embedding(mixt_builder *b, mixt_value x)
 {
     mixt_embedding(b, "e", x, .count = MANY, .features = 16);
@@ -283,6 +289,7 @@ static void shapes_are_counted_with_care(void **state)
     } cases[] = {
         {huge_linear, MIXT_ERROR_SHAPE, "layer 'fc': parameter 'fc.weight': shape (1152921504606846976, 784)"},
         {huge_param, MIXT_ERROR_SHAPE, "parameter 'p': shape (1099511627776, 1099511627776)"},
+        {empty_param, MIXT_ERROR_SHAPE, "parameter 'p' would have shape (0): every size must be at least 1"},
         {huge_embedding, MIXT_ERROR_SHAPE, "parameter 'e.weight': shape (1152921504606846976, 16)"},
         {huge_kernel, MIXT_ERROR_SHAPE, "parameter 'conv.weight': shape (4, 1099511627776, 1099511627776, 1)"},
         {huge_image, MIXT_ERROR_SHAPE, "layer 'conv': conv2d: shape (8, 2199023255578, 2199023255578, 4)"},
