@@ -163,7 +163,9 @@ mixt_value mixt_sqrt(mixt_builder *b, mixt_value x);
 mixt_value mixt_square(mixt_builder *b, mixt_value x);
 /** Zeroes each element with probability `rate` and scales the others by 1/(1 - rate); nothing outside training. */
 mixt_value mixt_dropout(mixt_builder *b, mixt_value x, float rate);
-/** Changes the format by hand; the policy leaves such a value alone. */
+/** Changes the format by hand; the policy leaves such a value alone, and of a parameter the FP32 master is read. An op
+ *  that takes the value still computes in the format that the policy gives it: with "bf16" a product of two values cast
+ *  to FP32 rounds them to BF16 first. A rule of a policy file for its layer says otherwise. */
 mixt_value mixt_cast(mixt_builder *b, mixt_value x, mixt_dtype dtype);
 
 /** Over the last dimension. */

@@ -1,7 +1,8 @@
 /* The precision pass: rebuilds the graph with the formats that the policy asks for, inserting casts where they differ.
  *
  * A parameter never gets a cast: it has a working copy in the format its users want, kept in step by the optimizer.
- * (Only where two low formats of one parameter are wanted does the second come by a cast from the master.)
+ * (Only where two low formats of one parameter are wanted does the second come by a cast from the master; and a cast
+ * by hand reads the master.)
  */
 #include "passes/passes.h"
 
@@ -147,8 +148,8 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
     int32_t in[64];
     for (int i = 0; i < node->in_count; i++) {
         mixt_dtype d = node->op->fp32_inputs >> i & 1 ? MIXT_DTYPE_FP32 : dtype;
-        if (by_hand && w->source->values[node->in[i]].role != MIXT_ROLE_PARAM)
-            d = w->result->values[w->map[node->in[i]]].dtype;
+        if (by_hand) // from what is there: of a parameter the master
+            d = w->map[node->in[i]] ? w->result->values[w->map[node->in[i]]].dtype : MIXT_DTYPE_FP32;
         MIXT_TRY(input_as(w, node->in[i], node->layer, d, &in[i]));
     }
     int64_t index;
