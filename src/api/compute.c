@@ -4,6 +4,8 @@
 
 #include "api/api.h"
 #include "graph/builder.h"
+#include "ops/attrs.h"
+#include "ops/ops.h"
 
 #include <string.h>
 
@@ -44,6 +46,15 @@ static mixt_dtype common_format(const mixt_array *inputs, int count)
     return format == MIXT_DTYPE_NONE ? MIXT_DTYPE_FP32 : format;
 }
 
+/** Whether the float inputs have this format. */
+static bool all_have(const mixt_array *inputs, int count, mixt_dtype format)
+{
+    for (int i = 0; i < count; i++)
+        if (inputs[i].dtype != MIXT_DTYPE_INT32 && inputs[i].dtype != format)
+            return false;
+    return true;
+}
+
 static mixt_status build(mixt__graph *graph, mixt_compute_fn fn, const mixt_array *inputs, int count,
                          const mixt_array *result)
 {
@@ -69,6 +80,51 @@ static mixt_status build(mixt__graph *graph, mixt_compute_fn fn, const mixt_arra
     graph->logits = made.id;
     graph->values[made.id].keep = true;
     return MIXT_OK;
+}
+
+/* ---- FP32 until the end ----
+ *
+ * An op's result has the inputs' format. On the way to a result of another format that would round twice, and overflow
+ * where FP16 ends. Products, reductions and pointwise ops can store FP32 as well, and pointwise ops read any format.
+ */
+
+static bool stores_fp32(const mixt__node *n)
+{
+    if (n->op == &mixt__op_pointwise)
+        return !((const mixt__pointwise_attrs *)n->attrs)->cast_by_hand;
+    const mixt__matmul_attrs *at = n->attrs;
+    return n->op == &mixt__op_reduce || (n->op == &mixt__op_matmul && !at->addend && !at->epilogue);
+}
+
+/** Whether only pointwise ops read the value and the views of it; if so, and with `widen`, all of them become FP32. */
+static bool leads_to_pointwise(mixt__graph *graph, int32_t value, bool widen)
+{
+    for (int64_t i = 0; i < graph->node_count; i++) {
+        const mixt__node *n = &graph->nodes[i];
+        for (int k = 0; k < n->in_count; k++)
+            if (n->in[k] == value && n->op != &mixt__op_pointwise &&
+                !(n->alias && leads_to_pointwise(graph, n->out[0], widen)))
+                return false;
+    }
+    if (widen)
+        graph->values[value].dtype = MIXT_DTYPE_FP32;
+    return true;
+}
+
+/** Lets every op that can leave FP32 for those that follow it. */
+static void keep_fp32(mixt__graph *graph)
+{
+    for (int64_t i = 0; i < graph->node_count; i++) {
+        mixt__node *n = &graph->nodes[i];
+        for (int o = 0; !n->alias && stores_fp32(n) && o < n->out_count; o++) {
+            const mixt__value *v = &graph->values[n->out[o]];
+            if (v->keep || v->base || !leads_to_pointwise(graph, n->out[o], false))
+                continue;
+            leads_to_pointwise(graph, n->out[o], true);
+            if (n->op == &mixt__op_pointwise)
+                ((mixt__pointwise_attrs *)(uintptr_t)n->attrs)->out_dtypes[o] = MIXT_DTYPE_FP32;
+        }
+    }
 }
 
 /** Runs on copies of the inputs in the device's memory. */
@@ -124,6 +180,8 @@ static mixt_status compute(const mixt__backend *backend, mixt_compute_fn fn, con
     MIXT_TRY_CLEANUP(mixt__graph_new(&source));
     MIXT_TRY_CLEANUP(build(source, fn, inputs, count, result));
     MIXT_TRY_CLEANUP(mixt__passes_run(source, &options, &typed));
+    if (!all_have(inputs, count, result->dtype))
+        keep_fp32(typed);
     MIXT_TRY_CLEANUP(mixt__executable_take(typed, backend, &executable));
     status = run(executable, inputs, result);
 cleanup:

@@ -12,7 +12,6 @@
 #include <string.h>
 
 static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16};
-static const double rounding[] = {0x1p-24, 0x1p-11, 0x1p-8}; // half a unit in the last place, relative
 
 static void must(mixt_status status)
 {
@@ -79,14 +78,76 @@ static void products_are_exact_on_whole_numbers(void **state)
         fill(b, formats[f], N * K, 5);
         must(mixt_compute(*state, product, in, 2, &out));
         for (int i = 0; i < M * N; i++) {
-            double sum = 0, low;
+            double sum = 0;
             for (int k = 0; k < K; k++)
                 sum += get(a, formats[f], i / N * K + k) * get(b, formats[f], i % N * K + k);
-            low = fabs(sum) * rounding[f]; // the product's result is in the inputs' format before it is widened
-            if (!(fabs(c[i] - sum) <= low))
+            if (c[i] != sum) // FP32 all the way
                 fail_msg("%s: element %d is %g, expected %g", mixt_dtype_name(formats[f]), i, (double)c[i], sum);
         }
     }
+}
+
+static mixt_value whole_sum(mixt_builder *b, const mixt_value *in)
+{
+    return mixt_sum(b, in[0]);
+}
+
+static mixt_value reshaped_sum(mixt_builder *b, const mixt_value *in)
+{
+    mixt_value sum = mixt_reshape(b, mixt_sum(b, in[0]), 1, (int64_t[]){1});
+    return mixt_affine(b, mixt_add(b, sum, sum), 2, 1);
+}
+
+static mixt_value whole_square(mixt_builder *b, const mixt_value *in)
+{
+    return mixt_matmul(b, in[0], in[0], .trans_b = true);
+}
+
+static mixt_value product_of_sums(mixt_builder *b, const mixt_value *in) // a product takes the inputs' format
+{
+    mixt_value sum = mixt_sum(b, in[0], .axes = {1}, .axis_count = 1, .keep = true);
+    return mixt_matmul(b, sum, sum, .trans_a = true);
+}
+
+static mixt_value sum_and_more(mixt_builder *b, const mixt_value *in)
+{
+    return mixt_add(b, mixt_sum(b, in[0]), in[1]);
+}
+
+/** Numbers past the inputs' largest on the way to a result that holds them. */
+static void results_are_rounded_once(void **state)
+{
+    enum { COUNT = 70000 };
+    static uint16_t ones[COUNT];
+    float result[2] = {0};
+    uint16_t low;
+    const struct {
+        mixt_compute_fn fn;
+        int rank;
+        double want;
+    } cases[] = {
+        {whole_sum, 0, COUNT},
+        {reshaped_sum, 1, 4 * COUNT + 1},
+        {whole_square, 2, COUNT},
+        {product_of_sums, 2, INFINITY},
+    };
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 0x3c00;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mixt_array in = {ones, MIXT_DTYPE_FP16, 2, {1, COUNT}}, out = {result, MIXT_DTYPE_FP32, cases[i].rank, {1, 1}};
+        must(mixt_compute(*state, cases[i].fn, &in, 1, &out));
+        assert_true(result[0] == (float)cases[i].want);
+    }
+    float more = 2;
+    mixt_array in[] = {{ones, MIXT_DTYPE_FP16, 2, {1, COUNT}}, {&more, MIXT_DTYPE_FP32, 0, {0}}},
+               wide = {result, MIXT_DTYPE_FP32, 0, {0}}, out = {&low, MIXT_DTYPE_BF16, 0, {0}};
+    must(mixt_compute(*state, sum_and_more, in, 2, &wide));
+    assert_true(result[0] == COUNT + 2);
+    must(mixt_compute(*state, whole_sum, in, 1, &out));
+    assert_true(get(&low, MIXT_DTYPE_BF16, 0) == 70144); // 70000 in steps of 512
+    out.dtype = MIXT_DTYPE_FP16;
+    must(mixt_compute(*state, whole_sum, in, 1, &out));
+    assert_true(isinf(get(&low, MIXT_DTYPE_FP16, 0)));
 }
 
 static void pointwise_broadcasts_in_mixed_formats(void **state)
@@ -178,7 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_are_exact_on_whole_numbers), cmocka_unit_test(pointwise_broadcasts_in_mixed_formats),
         cmocka_unit_test(views_and_inputs_become_arrays),      cmocka_unit_test(indices_choose_rows),
-        cmocka_unit_test(arrays_that_do_not_fit_are_refused),
+        cmocka_unit_test(arrays_that_do_not_fit_are_refused),  cmocka_unit_test(results_are_rounded_once),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
