@@ -33,10 +33,10 @@ typedef struct mixt_sampling {
     uint64_t seed;      /**< the same seed, prompt and weights give the same tokens */
 } mixt_sampling;
 
-/** Begins a text: forgets the one before and reads these tokens. At least one; of a prompt longer than the context only
- *  the end is read. */
+/** Begins a text: forgets the one before and reads these tokens. At least one; of a prompt longer than the context,
+ *  attention reads only the end, an LSTM all. */
 mixt_status mixt_generator_start(mixt_generator *generator, const int32_t *tokens, int64_t count);
-/** Draws the next token of the text and adds it. When the context is full, the older half of it is forgotten. */
+/** Draws the next token of the text and adds it. When the context is full, attention forgets the older half of it. */
 mixt_status mixt_generator_next(mixt_generator *generator, const mixt_sampling *sampling, int32_t *token);
 /** Logits of the token that comes next, `vocab` numbers: valid until the next call. */
 mixt_status mixt_generator_logits(mixt_generator *generator, const float **logits, int64_t *vocab);

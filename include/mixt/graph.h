@@ -114,13 +114,14 @@ typedef struct mixt_matmul_options {
     bool trans_a, trans_b; /**< use the transpose of the last two dimensions */
     float alpha;           /**< factor; default 1 */
 } mixt_matmul_options;
-/** (…, M, K)·(…, K, N) → (…, M, N); leading dimensions equal, or b is a plain matrix used for all. */
+/** (…, M, K)·(…, K, N) → (…, M, N); leading dimensions equal, or y is a plain matrix used for all. With a stack
+ *  x and a plain matrix y, trans_a is refused. */
 mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const mixt_matmul_options *o);
 #define mixt_matmul(b, x, y, ...) mixt_matmul_with((b), (x), (y), &(mixt_matmul_options){__VA_ARGS__})
 
 typedef struct mixt_attention_options {
     int64_t heads; /**< required; divides the last dimension */
-    bool causal;   /**< position t sees positions up to t only */
+    bool causal;   /**< position t sees positions up to t only; needs T = S */
     float scale;   /**< of the scores; default 1/sqrt(head size) */
 } mixt_attention_options;
 /** q (B, T, C), k and v (B, S, C) → (B, T, C). */
@@ -192,6 +193,7 @@ mixt_value mixt_transpose(mixt_builder *b, mixt_value x, const int *order);
 mixt_value mixt_slice(mixt_builder *b, mixt_value x, int axis, int64_t begin, int64_t end);
 /** Equal parts of the last dimension, at most 8. */
 void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result);
+/** Parts one behind the other along a dimension, the other dimensions equal; 64 parts at most. */
 mixt_value mixt_concat(mixt_builder *b, const mixt_value *parts, int count, int axis);
 
 /** How a model's output is judged. */

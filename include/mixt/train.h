@@ -49,16 +49,19 @@ mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_lo
 
 /** Zero or NULL means the default. */
 typedef struct mixt_trainer_options {
-    const char *precision;                    /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
-    const char *optimizer;                    /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
-    int64_t batch;                            /**< samples in one forward and backward pass, below 2^31; default 32 */
-    int64_t accumulate;                       /**< passes per update, at most 2^20; default 1 */
-    float lr;                                 /**< default 1e-3 */
-    float momentum;                           /**< default 0.9 for momentum and nesterov */
-    float beta1, beta2;                       /**< default 0.9, 0.999 */
-    float eps;                                /**< default 1e-8 */
-    float weight_decay;                       /**< default 0; biases and norms have none */
-    float clip;                               /**< largest norm of the unscaled gradient; 0: off */
+    const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
+    const char *optimizer; /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
+    int64_t batch;         /**< samples in one forward and backward pass, below 2^31; default 32 */
+    /** Passes per update, at most 2^20; default 1. Each pass's loss is divided by the number of its own targets that
+     *  count, then the passes are averaged: where targets are left out, not exactly one large batch. */
+    int64_t accumulate;
+    float lr;           /**< default 1e-3 */
+    float momentum;     /**< default 0.9 for momentum and nesterov */
+    float beta1, beta2; /**< default 0.9, 0.999 */
+    float eps;          /**< default 1e-8 */
+    float weight_decay; /**< default 0; biases and norms have none */
+    /** Largest norm of the unscaled gradient; 0: off. The factor is clip / (norm + 1e-6), 1 at most, as PyTorch's. */
+    float clip;
     float clip_value;                         /**< largest magnitude of a gradient element; 0: off */
     const char *schedule;                     /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
     float min_lr, gamma;                      /**< end of cosine, linear and onecycle; factor of step (default 0.1) */
@@ -171,7 +174,8 @@ mixt_status mixt_trainer_backward(mixt_trainer *trainer, const void *input, cons
                                   double *loss);
 /** Divides the gradients by `scale`; *finite says whether all are finite, and may be NULL. */
 mixt_status mixt_trainer_unscale(mixt_trainer *trainer, float scale, bool *finite);
-/** Scales the gradients down to norm `limit` if it is larger; *norm is the norm before, and may be NULL. */
+/** Multiplies gradients whose norm is above `limit` by limit / (norm + 1e-6), as PyTorch does; *norm is the norm
+ *  before, and may be NULL. */
 mixt_status mixt_trainer_clip(mixt_trainer *trainer, float limit, double *norm);
 /** One optimizer update with this learning rate (0 or above) from the gradients as they are; then none wait. */
 mixt_status mixt_trainer_apply(mixt_trainer *trainer, float lr);
