@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SEGMENTS = 7, STEPS = 6 };
+enum { SEGMENTS = 7, STEPS = 6, MOVING = 1001 };
 static const int64_t counts[SEGMENTS] = {1, 7, 20000, 33, 16385, 100, 700001};
 static const mixt_dtype lows[SEGMENTS] = {MIXT_DTYPE_NONE, MIXT_DTYPE_BF16, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16,
                                           MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_BF16};
@@ -25,7 +25,7 @@ static const mixt__backend *gpu;
 
 /* ---- the same small training state in host memory and on the GPU ---- */
 
-enum { MASTER, GRAD, MOMENT1, MOMENT2, BF16_COPY, FP16_COPY, ARENAS };
+enum { MASTER, GRAD, MOMENT1, MOMENT2, STATISTICS, KEPT, BF16_COPY, FP16_COPY, ARENAS };
 
 typedef struct fixture {
     mixt__segment segments[SEGMENTS];
@@ -57,6 +57,9 @@ static void place(mixt__update *u, void *const *arenas)
     u->grad = arenas[GRAD];
     u->moment1 = arenas[MOMENT1];
     u->moment2 = arenas[MOMENT2];
+    u->statistics = arenas[STATISTICS];
+    u->kept = arenas[KEPT];
+    u->statistics_count = MOVING;
     u->low[MIXT_DTYPE_BF16] = arenas[BF16_COPY];
     u->low[MIXT_DTYPE_FP16] = arenas[FP16_COPY];
 }
@@ -121,8 +124,13 @@ static void finish(fixture *f)
     gpu->free(f->device.control);
 }
 
+/** Gradients, and running statistics as forward passes have moved them. */
 static void send_gradients(fixture *f)
 {
+    float *statistics = f->arenas[STATISTICS];
+    for (int i = 0; i < MOVING; i++)
+        statistics[i] += (float)i;
+    assert_int_equal(gpu->upload(f->mirrors[STATISTICS], statistics, f->bytes[STATISTICS]), MIXT_OK);
     assert_int_equal(gpu->upload(f->mirrors[GRAD], f->arenas[GRAD], f->bytes[GRAD]), MIXT_OK);
 }
 
