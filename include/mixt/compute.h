@@ -24,11 +24,9 @@ typedef struct mixt_array {
 typedef mixt_value (*mixt_compute_fn)(mixt_builder *b, const mixt_value *inputs);
 
 /**
- * Computes fn once. Matrix work is done in the inputs' format, or in FP32 where they differ.
+ * Computes fn once, in the format that inputs and result share, or in FP32 where they differ.
  * @param inputs read only; at most 16.
- * @param result its dims must be those of what fn makes; the numbers are rounded to its dtype. Where that is not the
- *   format of all inputs, products, sums, means and pointwise ops leave FP32 for what follows: nothing is rounded
- *   twice. Other ops (softmax, pooling, attention, joined parts) give the inputs' format first.
+ * @param result its dims must be those of what fn makes; the numbers are rounded to its dtype.
  * @return what is wrong with shapes, formats or fn; also kept as mixt_error(context).
  */
 mixt_status mixt_compute(mixt_context *context, mixt_compute_fn fn, const mixt_array *inputs, int input_count,

@@ -4,8 +4,6 @@
 
 #include "api/api.h"
 #include "graph/builder.h"
-#include "ops/attrs.h"
-#include "ops/ops.h"
 
 #include <string.h>
 
@@ -36,27 +34,18 @@ static mixt_status check_arrays(const mixt_array *inputs, int count, const mixt_
     return check_array(result, "the result array", false);
 }
 
-/** The one format of the float inputs; FP32 where they differ. */
-static mixt_dtype common_format(const mixt_array *inputs, int count)
-{
-    mixt_dtype format = MIXT_DTYPE_NONE;
-    for (int i = 0; i < count; i++)
-        if (inputs[i].dtype != MIXT_DTYPE_INT32)
-            format = format == MIXT_DTYPE_NONE || format == inputs[i].dtype ? inputs[i].dtype : MIXT_DTYPE_FP32;
-    return format == MIXT_DTYPE_NONE ? MIXT_DTYPE_FP32 : format;
-}
-
-/** Whether the float inputs have this format. */
-static bool all_have(const mixt_array *inputs, int count, mixt_dtype format)
+/** The one format of the float inputs and the result; FP32 where they differ, so that nothing is rounded twice and FP16
+ * does not overflow on the way to a format that could hold the result. */
+static mixt_dtype common_format(const mixt_array *inputs, int count, const mixt_array *result)
 {
     for (int i = 0; i < count; i++)
-        if (inputs[i].dtype != MIXT_DTYPE_INT32 && inputs[i].dtype != format)
-            return false;
-    return true;
+        if (inputs[i].dtype != MIXT_DTYPE_INT32 && inputs[i].dtype != result->dtype)
+            return MIXT_DTYPE_FP32;
+    return result->dtype;
 }
 
 static mixt_status build(mixt__graph *graph, mixt_compute_fn fn, const mixt_array *inputs, int count,
-                         const mixt_array *result)
+                         const mixt_array *result, mixt_dtype format)
 {
     mixt_value values[INPUTS_MAX];
     for (int i = 0; i < count; i++) {
@@ -65,6 +54,9 @@ static mixt_status build(mixt__graph *graph, mixt_compute_fn fn, const mixt_arra
     }
     mixt_builder b;
     mixt__builder_start(&b, graph, NULL);
+    for (int i = 0; i < count; i++) // sums and their like work in the format that they are given
+        if (inputs[i].dtype != MIXT_DTYPE_INT32 && inputs[i].dtype != format)
+            values[i] = mixt_cast(&b, values[i], format);
     mixt_value made = mixt_cast(&b, fn(&b, values), result->dtype); // a value of its own: never a view, never an input
     MIXT_TRY(mixt__builder_finish(&b));
     if (graph->param_count)
@@ -80,51 +72,6 @@ static mixt_status build(mixt__graph *graph, mixt_compute_fn fn, const mixt_arra
     graph->logits = made.id;
     graph->values[made.id].keep = true;
     return MIXT_OK;
-}
-
-/* ---- FP32 until the end ----
- *
- * An op's result has the inputs' format. On the way to a result of another format that would round twice, and overflow
- * where FP16 ends. Products, reductions and pointwise ops can store FP32 as well, and pointwise ops read any format.
- */
-
-static bool stores_fp32(const mixt__node *n)
-{
-    if (n->op == &mixt__op_pointwise)
-        return !((const mixt__pointwise_attrs *)n->attrs)->cast_by_hand;
-    const mixt__matmul_attrs *at = n->attrs;
-    return n->op == &mixt__op_reduce || (n->op == &mixt__op_matmul && !at->addend && !at->epilogue);
-}
-
-/** Whether only pointwise ops read the value and the views of it; if so, and with `widen`, all of them become FP32. */
-static bool leads_to_pointwise(mixt__graph *graph, int32_t value, bool widen)
-{
-    for (int64_t i = 0; i < graph->node_count; i++) {
-        const mixt__node *n = &graph->nodes[i];
-        for (int k = 0; k < n->in_count; k++)
-            if (n->in[k] == value && n->op != &mixt__op_pointwise &&
-                !(n->alias && leads_to_pointwise(graph, n->out[0], widen)))
-                return false;
-    }
-    if (widen)
-        graph->values[value].dtype = MIXT_DTYPE_FP32;
-    return true;
-}
-
-/** Lets every op that can leave FP32 for those that follow it. */
-static void keep_fp32(mixt__graph *graph)
-{
-    for (int64_t i = 0; i < graph->node_count; i++) {
-        mixt__node *n = &graph->nodes[i];
-        for (int o = 0; !n->alias && stores_fp32(n) && o < n->out_count; o++) {
-            const mixt__value *v = &graph->values[n->out[o]];
-            if (v->keep || v->base || !leads_to_pointwise(graph, n->out[o], false))
-                continue;
-            leads_to_pointwise(graph, n->out[o], true);
-            if (n->op == &mixt__op_pointwise)
-                ((mixt__pointwise_attrs *)(uintptr_t)n->attrs)->out_dtypes[o] = MIXT_DTYPE_FP32;
-        }
-    }
 }
 
 /** Runs on copies of the inputs in the device's memory. */
@@ -176,12 +123,11 @@ static mixt_status compute(const mixt__backend *backend, mixt_compute_fn fn, con
     mixt_status status = check_arrays(inputs, count, result);
     if (status != MIXT_OK)
         return status;
-    mixt__compile_options options = {.policy = {.dtype = common_format(inputs, count)}};
+    mixt_dtype format = common_format(inputs, count, result);
+    mixt__compile_options options = {.policy = {.dtype = format}};
     MIXT_TRY_CLEANUP(mixt__graph_new(&source));
-    MIXT_TRY_CLEANUP(build(source, fn, inputs, count, result));
+    MIXT_TRY_CLEANUP(build(source, fn, inputs, count, result, format));
     MIXT_TRY_CLEANUP(mixt__passes_run(source, &options, &typed));
-    if (!all_have(inputs, count, result->dtype))
-        keep_fp32(typed);
     MIXT_TRY_CLEANUP(mixt__executable_take(typed, backend, &executable));
     status = run(executable, inputs, result);
 cleanup:

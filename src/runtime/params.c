@@ -47,8 +47,10 @@ static void lay_out_state(mixt__params *p, bool trainable)
 
 static void lay_out(mixt__params *p, const mixt__graph *graph)
 {
-    for (int64_t i = 0; i < p->count; i++)
-        p->segment_of[i] = -1, p->state_offset[i] = -1;
+    for (int64_t i = 0; i < p->count; i++) {
+        p->segment_of[i] = -1;
+        p->state_offset[i] = -1;
+    }
     lay_out_state(p, false);
     p->statistics = p->state_total;
     lay_out_state(p, true);
