@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../support/temp_folder.h"
 #include "api_fixture.h"
 
 #include <stdlib.h>
@@ -168,10 +169,8 @@ static mixt_value words(mixt_builder *b, mixt_value x) // tokens (N, T)
 static void generators_refuse_null(void **state)
 {
     (void)state;
-    char path[] = "/tmp/mixt-words-XXXXXX";
-    int descriptor = mkstemp(path);
-    assert_true(descriptor >= 0);
-    close(descriptor);
+    temp_folder_make();
+    const char *path = temp_path("words");
     mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
     mixt_data *data = mixt_data_new(context, "random:tokens", .seq = 8, .classes = 16, .samples = 64);
     mixt_model *model = mixt_model_new(context, words, MIXT_LOSS_CROSS_ENTROPY);
@@ -201,7 +200,7 @@ static void generators_refuse_null(void **state)
     expect_refused(mixt_generator_next(NULL, &sampling, &token), "mixt_generator_next: no generator");
     assert_int_equal(mixt_generator_next(g, &sampling, &token), MIXT_OK);
     mixt_close(context);
-    unlink(path);
+    temp_folder_remove();
 }
 
 /* ---- counts of a trainer ---- */

@@ -1,6 +1,7 @@
 /* Whole training steps: a skipped update changes nothing, the same seed gives the same bits, a step takes no memory,
  * the plan is what is allocated, and fusion, accumulation and changes of precision keep the result.
  */
+#include "../support/temp_folder.h"
 #include "api/api.h"
 #include "mixt/mixt.h"
 
@@ -493,10 +494,8 @@ static void by_hand_between_whole_steps(void **state)
 static void weights_survive_a_file(void **state)
 {
     (void)state;
-    char path[] = "/tmp/mixt-weights-XXXXXX";
-    int descriptor = mkstemp(path);
-    assert_true(descriptor >= 0);
-    close(descriptor);
+    temp_folder_make();
+    const char *path = temp_path("weights");
     fixture f = start(false, &(mixt_trainer_options){.precision = "bf16", .batch = 32, .seed = 1});
     step(&f);
     mixt_evaluation a, b;
@@ -509,7 +508,7 @@ static void weights_survive_a_file(void **state)
     assert_int_equal(mixt_trainer_evaluate(f.trainer, f.data, &b), MIXT_OK);
     assert_true(a.loss == b.loss && a.accuracy == b.accuracy && a.count == b.count);
     mixt_close(f.context);
-    remove(path);
+    temp_folder_remove();
 }
 
 static void training_learns(void **state)

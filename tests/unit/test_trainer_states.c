@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../support/temp_folder.h"
 #include "api_fixture.h"
 
 #include <stdio.h>
@@ -12,23 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 /** A policy that this model has no layer for: the change of precision is refused after everything was read. */
 static void a_refused_precision_changes_nothing(void **state)
 {
     (void)state;
-    char path[] = "/tmp/mixt-policy-XXXXXX";
-    int descriptor = mkstemp(path);
-    assert_true(descriptor >= 0);
-    close(descriptor);
-    write_file(path, "default: bf16\nrules:\n  - {layer: nowhere, precision: fp32}\n");
+    temp_folder_make();
+    const char *path = temp_path("policy");
+    const char rule[] = "default: bf16\nrules:\n  - {layer: nowhere, precision: fp32}\n";
+    assert_true(temp_write(path, rule, sizeof rule - 1));
     fixture f = start();
     static float input[BATCH * PIXELS];
     int32_t target[BATCH] = {0};
@@ -42,7 +34,7 @@ static void a_refused_precision_changes_nothing(void **state)
         assert_int_equal(mixt_trainer_step_on(f.trainer, input, target, NULL), MIXT_OK);
     }
     mixt_close(f.context);
-    unlink(path);
+    temp_folder_remove();
 }
 
 static void memory_is_measured_again(void **state)
@@ -69,11 +61,11 @@ static mixt_value one_value(mixt_builder *b, mixt_value x)
 static void compiled_for_a_shape_is_compiled_for_its_data(void **state)
 {
     (void)state;
-    char folder[] = "/tmp/mixt-states-XXXXXX", path[64], checkpoint[64], command[64];
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof path, "csv:%s/rows.csv", folder);
-    snprintf(checkpoint, sizeof checkpoint, "%s/saved", folder);
-    write_file(path + 4, "0.5,1.5,0\n1,2,1\n3,4,0\n5,6,1\n7,8,0\n9,1,1\n2,2,0\n4,4,1\n");
+    const char rows[] = "0.5,1.5,0\n1,2,1\n3,4,0\n5,6,1\n7,8,0\n9,1,1\n2,2,0\n4,4,1\n";
+    char command[300];
+    temp_folder_make();
+    const char *path = temp_path("rows.csv"), *checkpoint = temp_path("saved");
+    assert_true(temp_write(path, rows, sizeof rows - 1));
     fixture f = start();
     mixt_data *data = mixt_data_new(f.context, path, .split = "all", .target = MIXT_TARGET_VALUES);
     const mixt_loss losses[] = {MIXT_LOSS_MSE, MIXT_LOSS_BCE};
@@ -89,7 +81,7 @@ static void compiled_for_a_shape_is_compiled_for_its_data(void **state)
     }
     assert_string_equal(mixt_error(f.context), "");
     mixt_close(f.context);
-    snprintf(command, sizeof command, "rm -r %s", folder);
+    snprintf(command, sizeof command, "rm -r %s", temp_folder);
     assert_int_equal(system(command), 0);
 }
 
