@@ -98,6 +98,7 @@ static void start(fixture *f, mixt__optimizer optimizer)
     f->device.workspace = gpu->alloc(workspace);
     f->host.stats = f->stats;
     f->device.stats = gpu->alloc(sizeof f->stats);
+    assert_int_equal(gpu->upload(f->device.stats, f->stats, sizeof f->stats), MIXT_OK); // its padding is copied too
     f->host.control = &f->control;
     f->device.control = gpu->alloc(sizeof f->control);
     fill(f, f->arenas[MASTER], 1);
