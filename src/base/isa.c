@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -65,16 +66,17 @@ static void detect(mixt__cpu_features *f)
 }
 #endif
 
+static mixt__cpu_features features;
+
+static void detect_once(void)
+{
+    detect(&features);
+}
+
 const mixt__cpu_features *mixt__cpu(void)
 {
-    static mixt__cpu_features features;
-    static int known;
-    if (!__atomic_load_n(&known, __ATOMIC_ACQUIRE)) {
-        mixt__cpu_features found = {0};
-        detect(&found);
-        features = found; // racing threads write the same bytes
-        __atomic_store_n(&known, 1, __ATOMIC_RELEASE);
-    }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, detect_once);
     return &features;
 }
 
