@@ -101,7 +101,7 @@ typedef struct mixt__update {
 
 /** Segments are worked on in chunks, each with its own partial sums, added up in order: results do not depend on how
  *  many threads share the chunks. How many elements a chunk has is the device's choice, but none takes fewer. */
-enum { MIXT_UPDATE_CHUNK_MIN = 4096 };
+enum { MIXT_UPDATE_CHUNK_MIN = 2048 };
 
 /** Chunks of all segments together; a segment's last chunk may be short. */
 int64_t mixt__update_chunks(const mixt__segment *segments, int64_t segment_count, int64_t chunk);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "backend/cpu/chunks.h"
 #include "backend/cpu/training.h"
 #include "backend/cpu/update_loops.h"
 #include "base/alloc.h"
@@ -470,6 +471,46 @@ static void test_statistics(void **state)
     finish(&f);
 }
 
+/* ---- sharing out ---- */
+
+static int visits[2000];
+static int64_t visited[SEGMENTS];
+
+static void count_visit(const mixt__update *update, const mixt__chunk *chunk)
+{
+    int64_t rest = update->segments[chunk->segment].count - chunk->begin;
+    if (chunk->begin % MIXT_CPU_CHUNK == 0 && chunk->count == (rest < MIXT_CPU_CHUNK ? rest : MIXT_CPU_CHUNK)) {
+        __atomic_fetch_add(&visits[chunk->index], 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&visited[chunk->segment], chunk->count, __ATOMIC_RELAXED);
+    }
+}
+
+static void test_every_chunk_runs_once(void **state)
+{
+    static const int64_t sizes[SEGMENTS] = {1, 17 * MIXT_CPU_CHUNK + 1, 3, 5 * MIXT_CPU_CHUNK,
+                                            0, 1000 * MIXT_CPU_CHUNK};
+    static const int teams[] = {1, 2, 3, 16, 17, 300};
+    mixt__segment segments[SEGMENTS];
+    for (int i = 0; i < SEGMENTS; i++)
+        segments[i] = (mixt__segment){.count = sizes[i]};
+    mixt__update update = {.segments = segments, .segment_count = SEGMENTS};
+    int64_t chunks = mixt__update_chunks(segments, SEGMENTS, MIXT_CPU_CHUNK);
+    assert_in_range(chunks, 1, sizeof visits / sizeof *visits);
+    (void)state;
+    for (size_t t = 0; t < sizeof teams / sizeof *teams; t++) {
+        mixt__threads_set(teams[t]);
+        memset(visits, 0, sizeof visits);
+        memset(visited, 0, sizeof visited);
+        mixt__chunks_run(&update, count_visit);
+        for (int64_t i = 0; i < chunks; i++)
+            assert_int_equal(visits[i], 1);
+        assert_memory_equal(visited, sizes, sizeof sizes);
+    }
+    update.segment_count = 0;
+    mixt__chunks_run(&update, count_visit);
+    mixt__threads_set(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -479,6 +520,7 @@ int main(void)
         cmocka_unit_test(test_adamw),
         cmocka_unit_test(test_lamb),
         cmocka_unit_test(test_skip_changes_nothing),
+        cmocka_unit_test(test_every_chunk_runs_once),
         cmocka_unit_test(test_threads_give_same_bits),
         cmocka_unit_test(test_levels_give_same_bits),
         cmocka_unit_test(test_statistics),

@@ -15,7 +15,7 @@ typedef struct mixt__chunk {
 
 typedef void mixt__chunk_fn(const mixt__update *update, const mixt__chunk *chunk);
 
-/** Calls fn for each chunk once, on all threads; each thread gets about the same number of elements. */
+/** Calls fn for each chunk once, on all threads. */
 void mixt__chunks_run(const mixt__update *update, mixt__chunk_fn *fn);
 
 /** Calls fn for each chunk in order on this thread: for reductions of partial sums. */
