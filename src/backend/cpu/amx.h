@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { AMX_TILE = 16, AMX_SIDE = 32, AMX_ROW_BYTES = 64 };
+enum { AMX_TILE = 16, AMX_SIDE = 32, AMX_STEP = 32, AMX_ROW_BYTES = 64 };
 
 /** All distances in bytes. */
 typedef struct amx_product {

@@ -12,6 +12,7 @@ typedef struct job {
 
 /** What all threads do between two meetings. */
 typedef struct step {
+    int grid_row, grid_col; // of the thread: it begins with this panel, since what many read comes faster in turns
     int64_t number;
     int64_t col, cols, row, rows; // of C
     int64_t k_block, k0, k, units;
@@ -32,6 +33,12 @@ static range part_of(int64_t count, int64_t grain, int64_t index, int64_t parts)
 {
     int64_t pieces = (count + grain - 1) / grain;
     return (range){min64(pieces * index / parts * grain, count), min64(pieces * (index + 1) / parts * grain, count)};
+}
+
+/** Of A, read in place. */
+static int64_t element_size(const mixt__gemm_kernel *kernel)
+{
+    return kernel->pairs ? sizeof(uint16_t) : sizeof(float);
 }
 
 static char *own_part(const job *j, int thread)
@@ -83,6 +90,25 @@ static void pack_together(const job *j, const step *s, int thread)
     }
 }
 
+/** Brings rows of A that are read in place into this thread's cache. A tile reads many rows at once, a few lines of
+ * each, which no prefetcher follows; and what the whole team reads comes faster when each thread begins elsewhere. */
+static void fetch_rows(const job *j, const step *s)
+{
+    enum { LINE = 64, MOST = 512 * 1024 };
+    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_operand *a = &j->problem->a;
+    int64_t size = element_size(plan->kernel), bytes = s->k * size;
+    range rows = part_of(s->rows, plan->kernel->m_grain, s->grid_row, plan->grid_m);
+    int64_t count = rows.end - rows.begin;
+    if (count * bytes > MOST)
+        return;
+    for (int64_t i = 0, r = count * s->grid_col / plan->grid_n; i < count; i++, r = r + 1 < count ? r + 1 : 0) {
+        const char *row = (const char *)a->data + ((s->row + rows.begin + r) * a->row_stride + s->k0) * size;
+        for (int64_t at = 0; at < bytes; at += LINE)
+            __builtin_prefetch(row + at, 0, 2);
+    }
+}
+
 /** A rectangle of C (from its corner) and where its FP32 sums grow. */
 typedef struct block {
     int64_t row, rows, col, cols;
@@ -116,16 +142,20 @@ static void multiply(const job *j, const step *s, const block *b, const char *a)
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_kernel *kernel = j->plan.kernel;
     mixt__gemm_tile_fn *product = j->plan.direct ? kernel->tile_direct : kernel->tile;
-    int64_t a_step = 4 * (j->plan.direct ? kernel->mr * j->plan.a_ld : kernel->a_width * s->units);
-    mixt__gemm_tile tile = {.a_stride = j->plan.a_ld, .k = s->units, .ldc = b->ld, .alpha = p->alpha};
+    int64_t a_step = j->plan.direct ? kernel->mr * j->plan.a_ld * element_size(kernel) : 4 * kernel->a_width * s->units;
+    int64_t row_panels = (b->rows + kernel->mr - 1) / kernel->mr, col_panels = (b->cols + kernel->nr - 1) / kernel->nr;
+    mixt__gemm_tile tile = {.a_stride = j->plan.a_ld, .a_count = s->k, .k = s->units, .ldc = b->ld, .alpha = p->alpha};
     tile.add = !s->first || (p->accumulate && !j->plan.scratch);
-    for (int64_t c = 0; c < b->cols; c += kernel->nr) {
-        tile.b = b_panel(j, s, (b->col - s->col + c) / kernel->nr);
+    for (int64_t n = 0; n < col_panels; n++) {
+        int64_t panel = (s->grid_row + n) % col_panels, c = panel * kernel->nr;
+        int64_t first = (b->col - s->col) / kernel->nr, after = panel + 1 < col_panels ? panel + 1 : 0;
+        tile.b = b_panel(j, s, first + panel);
         tile.cols = (int)min64(kernel->nr, b->cols - c);
         tile.bias = p->bias && s->first ? p->bias + b->col + c : NULL;
-        const char *next = c + kernel->nr < b->cols ? (const char *)tile.b + 4 * kernel->nr * s->units : NULL;
-        for (int64_t r = 0; r < b->rows; r += kernel->mr) {
-            tile.next = next && r < 2 * kernel->mr ? next + 64 * s->units * (r / kernel->mr) : tile.b;
+        const char *next = n + 1 < col_panels ? b_panel(j, s, first + after) : NULL;
+        for (int64_t m = 0; m < row_panels; m++) {
+            int64_t r = (s->grid_col + m) % row_panels * kernel->mr;
+            tile.next = next && m < 2 ? next + 64 * s->units * m : tile.b;
             tile.a = a + a_step * (r / kernel->mr);
             tile.rows = (int)min64(kernel->mr, b->rows - r);
             tile.c = b->sums + r * b->ld + c;
@@ -170,7 +200,7 @@ static const char *a_ready(const job *j, const step *s, int thread, range rows, 
         return a_shared(j, s, thread / plan->grid_n) +
                4 * plan->kernel->a_width * s->units * ((part.begin - rows.begin) / mr);
     if (plan->direct && !p->a.gather)
-        return (const char *)((const float *)p->a.data + row * p->a.row_stride + s->k0);
+        return (const char *)p->a.data + (row * p->a.row_stride + s->k0) * element_size(plan->kernel);
     if (!plan->direct)
         mixt__gemm_pack_a(p, plan->kernel, row, count, s->k0, s->k, own, own + plan->own_gather);
     else if (s->k)
@@ -201,7 +231,7 @@ static void work(const job *j, int thread)
 {
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_plan *plan = &j->plan;
-    step s = {0};
+    step s = {.grid_row = thread / plan->grid_n, .grid_col = thread % plan->grid_n};
     if (plan->kernel->begin)
         plan->kernel->begin();
     for (s.col = 0; s.col < p->n; s.col += plan->nc)
@@ -214,8 +244,10 @@ static void work(const job *j, int thread)
                 s.units = mixt__gemm_units(plan->kernel, s.k);
                 s.first = s.k_block == 0;
                 s.last = s.k_block == plan->k_blocks - 1;
+                if (plan->direct && plan->threads > 1 && !p->a.gather)
+                    fetch_rows(j, &s);
                 pack_together(j, &s, thread);
-                if (plan->threads > 1 && (plan->share_a || !p->b_packed))
+                if (plan->meets)
                     mixt__team_meet();
                 multiply_own(j, &s, thread);
                 s.number++;

@@ -13,8 +13,9 @@
 
 /** One product of two panels: c = alpha · a·b (+ bias) (+ c). */
 typedef struct mixt__gemm_tile {
-    const void *a, *b; /**< panels; for tile_direct, a is the first of rows of FP32 that stand a_stride apart */
-    int64_t a_stride;
+    const void *a, *b; /**< panels; for tile_direct, a is the first of rows of FP32 (BF16, where the kernel multiplies
+                            pairs) that stand a_stride apart and hold a_count elements */
+    int64_t a_stride, a_count;
     int64_t k; /**< units, a multiple of the kernel's k_step */
     float *c;
     int64_t ldc;
@@ -54,8 +55,8 @@ typedef struct mixt__gemm_kernel {
     int64_t a_block; /**< bytes of A that a thread packs at once: part of its second-level cache */
     double macs;     /**< multiply-adds a cycle, for the choice of the thread grid */
     mixt__gemm_tile_fn *tile;
-    mixt__gemm_tile_fn
-        *tile_direct; /**< the same on rows of A as they are, without packing; NULL where there is none */
+    mixt__gemm_tile_fn *tile_direct; /**< the same on rows of A as they are, without packing; NULL where there is none.
+                                        A kernel of pairs takes whole m_grains of rows */
     mixt__gemm_pack_fn *pack_a, *pack_b;
     void (*begin)(void), (*end)(void); /**< around the work of each thread; NULL for nothing */
 } mixt__gemm_kernel;

@@ -1,5 +1,5 @@
 /* AMX BF16 products: a 32 × 32 tile of C in four tile registers (amx.h). A panel of A holds 16 rows of 16 pairs, one
- * after the other. */
+ * after the other; rows in place are read the same way, further apart. */
 #include "backend/cpu/amx.h"
 #include "backend/cpu/gemm_kernel.h"
 
@@ -29,6 +29,45 @@ static void tile_packed(const mixt__gemm_tile *t)
     mixt__gemm_store_avx512(t, sums, AMX_SIDE);
 }
 
+/** The last, incomplete step of K: A's rows packed after all, added to what the whole steps gave. */
+static void multiply_rest(amx_product *p, const mixt__gemm_tile *t, const uint16_t *a, int64_t count)
+{
+    _Alignas(64) uint16_t rows[AMX_SIDE][AMX_STEP];
+    mixt__gemm_pack pack = {.src = a, .dtype = MIXT_DTYPE_BF16, .lane_stride = t->a_stride, .k_stride = 1, .dst = rows};
+    pack.lanes = t->rows;
+    pack.k = count;
+    pack.units = AMX_TILE;
+    pack.used = pack.width = AMX_SIDE;
+    mixt__gemm_pack_rows_avx512(&pack);
+    p->a = (const char *)rows;
+    p->a_row = AMX_ROW_BYTES;
+    p->a_half = AMX_TILE * AMX_ROW_BYTES;
+    p->b += p->steps * AMX_TILE * p->b_row;
+    p->add = p->steps > 0;
+    p->steps = 1;
+    multiply(p, t->rows, t->cols);
+}
+
+static void tile_direct(const mixt__gemm_tile *t)
+{
+    _Alignas(64) float sums[AMX_SIDE * AMX_SIDE];
+    int64_t row = t->a_stride * (int64_t)sizeof(uint16_t), rest = t->a_count % AMX_STEP;
+    amx_product p = {.a = t->a,
+                     .a_row = row,
+                     .a_half = AMX_TILE * row,
+                     .a_step = AMX_ROW_BYTES,
+                     .b = t->b,
+                     .b_row = AMX_SIDE * UNIT,
+                     .steps = t->a_count / AMX_STEP,
+                     .c = sums,
+                     .c_row = AMX_SIDE * UNIT};
+    if (p.steps || !rest)
+        multiply(&p, t->rows, t->cols);
+    if (rest)
+        multiply_rest(&p, t, (const uint16_t *)t->a + p.steps * AMX_STEP, rest);
+    mixt__gemm_store_avx512(t, sums, AMX_SIDE);
+}
+
 const mixt__gemm_kernel mixt__gemm_kernel_amx = {.name = "amx",
                                                  .isa = MIXT_ISA_AMX,
                                                  .pairs = true,
@@ -41,6 +80,7 @@ const mixt__gemm_kernel mixt__gemm_kernel_amx = {.name = "amx",
                                                  .a_block = 1024 * 1024,
                                                  .macs = 512,
                                                  .tile = tile_packed,
+                                                 .tile_direct = tile_direct,
                                                  .pack_a = mixt__gemm_pack_rows_avx512,
                                                  .pack_b = mixt__gemm_pack_pairs_avx512,
                                                  .begin = amx_begin,

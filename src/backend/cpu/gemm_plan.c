@@ -9,6 +9,8 @@ enum {
     FINISH_COLS = 128,
     DIRECT_PANELS = 3,   // columns, in panels, up to which reading A's rows in place beats packing them
     START_CYCLES = 4096, // work a thread must have to be worth waking
+    MEET_CYCLES = 3000,
+    SMALL_TEAM = 4,
     LINE = 64,
 };
 
@@ -63,13 +65,15 @@ static void cut_k(mixt__gemm_plan *plan, int64_t k)
     plan->units = mixt__gemm_units(kernel, plan->kc);
 }
 
-/** Gathered rows need no packing; other rows are worth none when few columns use them. */
-static void choose_direct(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
+/** Gathered rows need no packing. Others are worth none when few columns use them: few in all, or one panel of a
+ * thread's. */
+static bool direct_for(const mixt__gemm_problem *p, const mixt__gemm_kernel *kernel, int64_t cols)
 {
-    bool rows = p->a.dtype == MIXT_DTYPE_FP32 && p->a.col_stride == 1 && p->n <= DIRECT_PANELS * plan->kernel->nr;
-    plan->direct = plan->kernel->tile_direct && (p->a.gather || rows);
-    // Gathered rows stand an odd number of cache lines apart, or all would fall into the same few sets.
-    plan->a_ld = p->a.gather ? (round_up(plan->kc, 16) | 16) : p->a.row_stride;
+    bool whole = p->m % kernel->m_grain == 0 && p->k >= 2 * kernel->k_step; // rows of a tile, and a step of it
+    if (!kernel->tile_direct || (kernel->pairs && (p->a.gather || !whole)))
+        return false;
+    bool readable = p->a.dtype == (kernel->pairs ? MIXT_DTYPE_BF16 : MIXT_DTYPE_FP32) && p->a.col_stride == 1;
+    return p->a.gather || (readable && (p->n <= DIRECT_PANELS * kernel->nr || cols <= kernel->nr));
 }
 
 /** About what the product takes one thread. What it reads and writes lies in the caches of those who used it last:
@@ -81,29 +85,36 @@ static double cycles(const mixt__gemm_problem *p, const mixt__gemm_kernel *kerne
     return m * n * k / kernel->macs + FETCH * (m * k + k * n + m * n);
 }
 
-/** Picks the grid with the least work for its busiest thread, packing included (a cycle for two elements). */
+/** Picks the grid with the least work for its busiest thread, packing (a cycle for two elements) and meeting included.
+ */
 static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int threads)
 {
     const mixt__gemm_kernel *kernel = plan->kernel;
     double work = cycles(p, kernel);
     if (work < (double)threads * START_CYCLES)
         threads = work < START_CYCLES ? 1 : (int)(work / START_CYCLES);
-    double best = 0;
+    double best = 0, meeting = MEET_CYCLES / (double)(p->k > 0 ? p->k : 1);
     for (int m = 1; m <= threads; m++) {
         int n = threads / m;
         int64_t rows = min64(round_up(div_up(p->m, m), kernel->m_grain), p->m);
         int64_t cols = min64(div_up(div_up(p->n, kernel->nr), n) * kernel->nr, p->n);
-        bool share = n > 1 && !plan->direct && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
-        double cost =
-            (double)rows * (double)cols / kernel->macs + 0.5 * (double)rows / (share ? n : 1) + 0.5 * (double)cols / m;
-        if (m == 1 || cost < best) {
+        bool direct = direct_for(p, kernel, cols);
+        bool share = n > 1 && !direct && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
+        double packing = (direct ? 0 : (double)rows / (share ? n : 1)) + (p->b_packed ? 0 : (double)cols / m);
+        bool meets = share || (m > 1 && !p->b_packed);
+        double cost = (double)rows * (double)cols / kernel->macs + 0.5 * packing + (meets ? meeting : 0);
+        // In a large team, of equals the one with more rows: a thread's part of C is then in one piece.
+        if (m == 1 || cost < best || (cost <= best && threads > SMALL_TEAM)) {
             best = cost;
             plan->grid_m = m;
             plan->grid_n = n;
+            plan->direct = direct;
             plan->share_a = share;
         }
     }
     plan->threads = plan->grid_m * plan->grid_n;
+    // Gathered rows stand an odd number of cache lines apart, or all would fall into the same few sets.
+    plan->a_ld = p->a.gather ? (round_up(plan->kc, 16) | 16) : p->a.row_stride;
 }
 
 static void cut_c(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
@@ -125,6 +136,8 @@ static void cut_c(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
     most = min64(most > kernel->mr ? most : kernel->mr, FINISH_BYTES / FINISH_COLS / 4 / kernel->mr * kernel->mr);
     plan->mc = round_up(div_up(rows, div_up(rows, most)), kernel->mr);
     plan->fc = plan->scratch || p->epilogue ? round_up(FINISH_COLS, nr) : plan->nc;
+    bool moves = plan->nc < p->n || plan->mo < p->m; // a thread's rectangle, and with it the buffers it uses
+    plan->meets = plan->threads > 1 && (moves || plan->share_a || (plan->grid_m > 1 && !p->b_packed));
 }
 
 static size_t padded(int64_t bytes)
@@ -159,7 +172,6 @@ mixt__gemm_plan mixt__gemm_plan_make(const mixt__gemm_problem *p, int threads)
 {
     mixt__gemm_plan plan = {.kernel = mixt__gemm_kernel_for(p)};
     cut_k(&plan, p->k);
-    choose_direct(&plan, p);
     cut_threads(&plan, p, threads);
     cut_c(&plan, p);
     place(&plan, p);

@@ -3,7 +3,8 @@
  *
  * A step is (columns, rows, pass over K). In it the team packs B (and sometimes A) together, meets once, and each
  * thread multiplies its own rectangle of C. Buffers filled by the team alternate between two copies, so that a fast
- * thread may pack the next step while a slow one still reads: one meeting a step is enough.
+ * thread may pack the next step while a slow one still reads: one meeting a step is enough. Where every thread packs
+ * just what it reads itself, nobody meets.
  *
  * The cut along K depends only on K and the kernel. Every element of C is therefore one fixed chain of sums, and its
  * bits do not depend on the number of threads.
@@ -23,8 +24,9 @@ typedef struct mixt__gemm_plan {
     int64_t mc;                                  /**< rows that a thread multiplies at once */
     int64_t fc;                                  /**< columns that a thread finishes (epilogue, rounding) at once */
     bool direct;                                 /**< A is not packed: tiles read its rows, or gathered rows, … */
-    int64_t a_ld;                                /**< … which stand this far apart */
+    int64_t a_ld;                                /**< … which stand this many elements apart */
     bool share_a;                                /**< the team packs A together */
+    bool meets;                                  /**< in every step, between packing and multiplying */
     bool scratch;                                /**< sums grow outside C: in a block of mc × fc, or, … */
     bool scratch_whole;                          /**< … with several passes over K, in one of mo × nc */
     size_t b_size, a_size;                       /**< bytes of one copy of the team's panels */
