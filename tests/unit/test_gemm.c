@@ -317,6 +317,22 @@ static void edges_of_tiles_are_exact(void **state)
     }
 }
 
+/** Large teams read rows of A as they are where each thread has one panel of columns. */
+static void rows_in_place_are_exact(void **state)
+{
+    static const int64_t ks[] = {32, 33, 64, 100, 784}, ms[] = {272, 480};
+    (void)state;
+    for (int i = 0; i < kernel_count; i++)
+        for (int x = 0; x < 10; x++) {
+            gemm_case g = base_case(kernels[i], ms[x % 2], 12 * kernels[i]->nr + 5, ks[x / 2]);
+            g.integers = true;
+            g.b_turned = x % 3 % 2;
+            g.bias = g.epilogue = x % 4 == 1;
+            g.c = x % 3 ? MIXT_DTYPE_FP32 : MIXT_DTYPE_BF16;
+            check(&g, kernels[i]);
+        }
+}
+
 static void every_count_of_rows_is_exact(void **state)
 {
     (void)state;
@@ -472,10 +488,15 @@ int main(void)
 {
     find_kernels();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(edges_of_tiles_are_exact),     cmocka_unit_test(every_count_of_rows_is_exact),
-        cmocka_unit_test(empty_sides_are_legal),        cmocka_unit_test(random_cases_are_within_bounds),
-        cmocka_unit_test(many_steps_are_within_bounds), cmocka_unit_test(low_needs_both_operands_in_bf16),
-        cmocka_unit_test(batches_equal_their_items),    cmocka_unit_test(inside_a_parallel_region_it_runs_inline),
+        cmocka_unit_test(edges_of_tiles_are_exact),
+        cmocka_unit_test(rows_in_place_are_exact),
+        cmocka_unit_test(every_count_of_rows_is_exact),
+        cmocka_unit_test(empty_sides_are_legal),
+        cmocka_unit_test(random_cases_are_within_bounds),
+        cmocka_unit_test(many_steps_are_within_bounds),
+        cmocka_unit_test(low_needs_both_operands_in_bf16),
+        cmocka_unit_test(batches_equal_their_items),
+        cmocka_unit_test(inside_a_parallel_region_it_runs_inline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ typedef struct job {
 
 /** What all threads do between two meetings. */
 typedef struct step {
-    int grid_row, grid_col; // of the thread: it begins with this panel, since what many read comes faster in turns
+    int64_t row_turn, col_turn; // panels that the thread begins with: what many read comes faster not all at once
     int64_t number;
     int64_t col, cols, row, rows; // of C
     int64_t k_block, k0, k, units;
@@ -92,17 +92,16 @@ static void pack_together(const job *j, const step *s, int thread)
 
 /** Brings rows of A that are read in place into this thread's cache. A tile reads many rows at once, a few lines of
  * each, which no prefetcher follows; and what the whole team reads comes faster when each thread begins elsewhere. */
-static void fetch_rows(const job *j, const step *s)
+static void fetch_rows(const job *j, const step *s, int thread)
 {
-    enum { LINE = 64, MOST = 512 * 1024 };
+    enum { LINE = 64 };
     const mixt__gemm_plan *plan = &j->plan;
     const mixt__gemm_operand *a = &j->problem->a;
     int64_t size = element_size(plan->kernel), bytes = s->k * size;
-    range rows = part_of(s->rows, plan->kernel->m_grain, s->grid_row, plan->grid_m);
+    range rows = part_of(s->rows, plan->kernel->m_grain, thread / plan->grid_n, plan->grid_m);
     int64_t count = rows.end - rows.begin;
-    if (count * bytes > MOST)
-        return;
-    for (int64_t i = 0, r = count * s->grid_col / plan->grid_n; i < count; i++, r = r + 1 < count ? r + 1 : 0) {
+    for (int64_t i = 0; i < count; i++) {
+        int64_t r = (count * (thread % plan->grid_n) / plan->grid_n + i) % count;
         const char *row = (const char *)a->data + ((s->row + rows.begin + r) * a->row_stride + s->k0) * size;
         for (int64_t at = 0; at < bytes; at += LINE)
             __builtin_prefetch(row + at, 0, 2);
@@ -147,14 +146,14 @@ static void multiply(const job *j, const step *s, const block *b, const char *a)
     mixt__gemm_tile tile = {.a_stride = j->plan.a_ld, .a_count = s->k, .k = s->units, .ldc = b->ld, .alpha = p->alpha};
     tile.add = !s->first || (p->accumulate && !j->plan.scratch);
     for (int64_t n = 0; n < col_panels; n++) {
-        int64_t panel = (s->grid_row + n) % col_panels, c = panel * kernel->nr;
+        int64_t panel = (s->col_turn + n) % col_panels, c = panel * kernel->nr;
         int64_t first = (b->col - s->col) / kernel->nr, after = panel + 1 < col_panels ? panel + 1 : 0;
         tile.b = b_panel(j, s, first + panel);
         tile.cols = (int)min64(kernel->nr, b->cols - c);
         tile.bias = p->bias && s->first ? p->bias + b->col + c : NULL;
         const char *next = n + 1 < col_panels ? b_panel(j, s, first + after) : NULL;
         for (int64_t m = 0; m < row_panels; m++) {
-            int64_t r = (s->grid_col + m) % row_panels * kernel->mr;
+            int64_t r = (s->row_turn + m) % row_panels * kernel->mr;
             tile.next = next && m < 2 ? next + 64 * s->units * m : tile.b;
             tile.a = a + a_step * (r / kernel->mr);
             tile.rows = (int)min64(kernel->mr, b->rows - r);
@@ -231,7 +230,11 @@ static void work(const job *j, int thread)
 {
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_plan *plan = &j->plan;
-    step s = {.grid_row = thread / plan->grid_n, .grid_col = thread % plan->grid_n};
+    step s = {0};
+    if (plan->scattered) {
+        s.row_turn = thread % plan->grid_n;
+        s.col_turn = thread / plan->grid_n;
+    }
     if (plan->kernel->begin)
         plan->kernel->begin();
     for (s.col = 0; s.col < p->n; s.col += plan->nc)
@@ -244,8 +247,8 @@ static void work(const job *j, int thread)
                 s.units = mixt__gemm_units(plan->kernel, s.k);
                 s.first = s.k_block == 0;
                 s.last = s.k_block == plan->k_blocks - 1;
-                if (plan->direct && plan->threads > 1 && !p->a.gather)
-                    fetch_rows(j, &s);
+                if (plan->direct && plan->scattered)
+                    fetch_rows(j, &s, thread);
                 pack_together(j, &s, thread);
                 if (plan->meets)
                     mixt__team_meet();

@@ -10,7 +10,8 @@ enum {
     DIRECT_PANELS = 3,   // columns, in panels, up to which reading A's rows in place beats packing them
     START_CYCLES = 4096, // work a thread must have to be worth waking
     MEET_CYCLES = 3000,
-    SMALL_TEAM = 4,
+    SMALL_TEAM = 4,                   // threads that do not mind reading the same at once
+    SCATTERED_ELEMENTS = 1024 * 1024, // of A, B and C together
     LINE = 64,
 };
 
@@ -65,15 +66,19 @@ static void cut_k(mixt__gemm_plan *plan, int64_t k)
     plan->units = mixt__gemm_units(kernel, plan->kc);
 }
 
-/** Gathered rows need no packing. Others are worth none when few columns use them: few in all, or one panel of a
- * thread's. */
-static bool direct_for(const mixt__gemm_problem *p, const mixt__gemm_kernel *kernel, int64_t cols)
+/** Gathered rows need no packing. Others are worth none when few columns use them: few in all, or, when a small
+ * product is scattered over many caches, one panel of a thread's. */
+static bool direct_for(const mixt__gemm_plan *plan, const mixt__gemm_problem *p, int64_t cols)
 {
-    bool whole = p->m % kernel->m_grain == 0 && p->k >= 2 * kernel->k_step; // rows of a tile, and a step of it
-    if (!kernel->tile_direct || (kernel->pairs && (p->a.gather || !whole)))
+    const mixt__gemm_kernel *kernel = plan->kernel;
+    if (!kernel->tile_direct || (kernel->pairs && p->a.gather))
         return false;
-    bool readable = p->a.dtype == (kernel->pairs ? MIXT_DTYPE_BF16 : MIXT_DTYPE_FP32) && p->a.col_stride == 1;
-    return p->a.gather || (readable && (p->n <= DIRECT_PANELS * kernel->nr || cols <= kernel->nr));
+    if (p->a.gather)
+        return true;
+    if (p->a.dtype != (kernel->pairs ? MIXT_DTYPE_BF16 : MIXT_DTYPE_FP32) || p->a.col_stride != 1)
+        return false;
+    bool whole = p->m % kernel->m_grain == 0 && p->k >= 2 * kernel->k_step; // rows of a tile, and a step of it
+    return (plan->scattered && whole && cols <= kernel->nr) || (!kernel->pairs && p->n <= DIRECT_PANELS * kernel->nr);
 }
 
 /** About what the product takes one thread. What it reads and writes lies in the caches of those who used it last:
@@ -85,33 +90,49 @@ static double cycles(const mixt__gemm_problem *p, const mixt__gemm_kernel *kerne
     return m * n * k / kernel->macs + FETCH * (m * k + k * n + m * n);
 }
 
-/** Picks the grid with the least work for its busiest thread, packing (a cycle for two elements) and meeting included.
- */
-static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int threads)
+typedef struct grid {
+    int m, n;
+    bool direct, share_a;
+    double cost; // a unit of K of the busiest thread: cycles
+} grid;
+
+static grid grid_at(const mixt__gemm_plan *plan, const mixt__gemm_problem *p, int m, int threads)
 {
     const mixt__gemm_kernel *kernel = plan->kernel;
-    double work = cycles(p, kernel);
+    grid g = {.m = m, .n = threads / m};
+    int64_t rows = min64(round_up(div_up(p->m, m), kernel->m_grain), p->m);
+    int64_t cols = min64(div_up(div_up(p->n, kernel->nr), g.n) * kernel->nr, p->n);
+    g.direct = direct_for(plan, p, cols);
+    g.share_a = g.n > 1 && !g.direct && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
+    double packing = (double)rows / (g.share_a ? g.n : 1) + (double)cols / m; // a cycle for two elements
+    bool meets = g.share_a || (m > 1 && !p->b_packed);
+    if (plan->scattered && g.direct)
+        packing = (double)cols / m;
+    g.cost = (double)rows * (double)cols / kernel->macs + 0.5 * packing;
+    if (plan->scattered && meets)
+        g.cost += MEET_CYCLES / (double)(p->k > 0 ? p->k : 1);
+    return g;
+}
+
+/** Picks the grid with the least work for its busiest thread, packing included. */
+static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int threads)
+{
+    double work = cycles(p, plan->kernel);
     if (work < (double)threads * START_CYCLES)
         threads = work < START_CYCLES ? 1 : (int)(work / START_CYCLES);
-    double best = 0, meeting = MEET_CYCLES / (double)(p->k > 0 ? p->k : 1);
-    for (int m = 1; m <= threads; m++) {
-        int n = threads / m;
-        int64_t rows = min64(round_up(div_up(p->m, m), kernel->m_grain), p->m);
-        int64_t cols = min64(div_up(div_up(p->n, kernel->nr), n) * kernel->nr, p->n);
-        bool direct = direct_for(p, kernel, cols);
-        bool share = n > 1 && !direct && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
-        double packing = (direct ? 0 : (double)rows / (share ? n : 1)) + (p->b_packed ? 0 : (double)cols / m);
-        bool meets = share || (m > 1 && !p->b_packed);
-        double cost = (double)rows * (double)cols / kernel->macs + 0.5 * packing + (meets ? meeting : 0);
-        // In a large team, of equals the one with more rows: a thread's part of C is then in one piece.
-        if (m == 1 || cost < best || (cost <= best && threads > SMALL_TEAM)) {
-            best = cost;
-            plan->grid_m = m;
-            plan->grid_n = n;
-            plan->direct = direct;
-            plan->share_a = share;
-        }
+    plan->scattered = threads > SMALL_TEAM && !p->a.gather && !p->b.gather &&
+                      p->m * p->k + p->k * p->n + p->m * p->n <= SCATTERED_ELEMENTS;
+    grid best = grid_at(plan, p, 1, threads);
+    for (int m = 2; m <= threads; m++) {
+        grid g = grid_at(plan, p, m, threads);
+        // Of equals the one with more rows: a thread's part of C is then in one piece.
+        if (g.cost < best.cost || (g.cost <= best.cost && plan->scattered))
+            best = g;
     }
+    plan->grid_m = best.m;
+    plan->grid_n = best.n;
+    plan->direct = best.direct;
+    plan->share_a = best.share_a;
     plan->threads = plan->grid_m * plan->grid_n;
     // Gathered rows stand an odd number of cache lines apart, or all would fall into the same few sets.
     plan->a_ld = p->a.gather ? (round_up(plan->kc, 16) | 16) : p->a.row_stride;

@@ -26,6 +26,8 @@ typedef struct mixt__gemm_plan {
     bool direct;                                 /**< A is not packed: tiles read its rows, or gathered rows, … */
     int64_t a_ld;                                /**< … which stand this many elements apart */
     bool share_a;                                /**< the team packs A together */
+    bool scattered;                              /**< a small product for a large team: operands lie in the caches of
+                                                    those who wrote them, and getting them costs more than multiplying */
     bool meets;                                  /**< in every step, between packing and multiplying */
     bool scratch;                                /**< sums grow outside C: in a block of mc × fc, or, … */
     bool scratch_whole;                          /**< … with several passes over K, in one of mo × nc */
