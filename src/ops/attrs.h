@@ -10,7 +10,8 @@ typedef enum mixt__fused {
     MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad with an addend, and with the sums of its columns
     MIXT_FUSED_BATCH_NORM = 1 << 2, // batch_norm with an addend and ReLU, its gradient with ReLU
     MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
-    MIXT_FUSED_RELU = 1 << 4,       // matmul with ReLU, where MIXT_FUSED_MATMUL says too much
+    MIXT_FUSED_RELU = 1 << 4,       // matmul with ReLU or its gradient
+    MIXT_FUSED_ROW_SUMS = 1 << 5,   // matmul with the sums of its first operand's rows
 } mixt__fused;
 
 /** What a product does to its result x before it is stored. Made by the epilogues pass only. */
@@ -19,6 +20,7 @@ typedef enum mixt__epilogue {
     MIXT_EPILOGUE_RELU,      // dst = relu(x)
     MIXT_EPILOGUE_GELU,      // dst = gelu(x); x itself is output 1, for the gradient
     MIXT_EPILOGUE_GELU_GRAD, // dst = x · gelu'(pre); pre is the last input
+    MIXT_EPILOGUE_RELU_GRAD, // dst = x where pre > 0, else 0; pre is the last input
 } mixt__epilogue;
 
 /** x = alpha · op(a) · op(b) (+ bias) (+ addend), then the epilogue. See ops/matmul.c for shapes.
@@ -27,6 +29,7 @@ typedef struct mixt__matmul_attrs {
     bool trans_a, trans_b, bias;
     float alpha;
     bool addend;
+    bool row_sums; // the sums of op(a)'s rows, in FP32, are the last output: a bias's gradient beside its weight's
     mixt__epilogue epilogue;
 } mixt__matmul_attrs;
 

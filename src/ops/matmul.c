@@ -51,13 +51,17 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     out.dims[out.rank - 1] = n;
     if (at->bias && mixt__shape_count(&mixt__in(graph, node, 2)->shape) != n)
         return misfit(a, b, "the bias has another size than the result's columns");
-    int next = 2 + at->bias, extra = at->addend + (at->epilogue == MIXT_EPILOGUE_GELU_GRAD);
+    int next = 2 + at->bias, extra = at->addend + (at->epilogue >= MIXT_EPILOGUE_GELU_GRAD);
     for (int i = next; i < next + extra; i++)
         if (!mixt__shape_equal(&mixt__in(graph, node, i)->shape, &out))
             return misfit(a, b, "what is added to the result or scales it has another shape");
     mixt__set_out(r, 0, &out, va->dtype);
     if (at->epilogue == MIXT_EPILOGUE_GELU)
         mixt__set_out(r, 1, &out, va->dtype);
+    if (at->row_sums && (!at->trans_a || a->rank != 2 || at->epilogue == MIXT_EPILOGUE_GELU))
+        return misfit(a, b, "sums of rows are for a plain transposed matrix");
+    if (at->row_sums)
+        mixt__set_out(r, 1, &(mixt__shape){1, {out.dims[0]}}, MIXT_DTYPE_FP32);
     return MIXT_OK;
 }
 
@@ -129,9 +133,9 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
 static void describe(const void *attrs, char *text, size_t size)
 {
     const mixt__matmul_attrs *at = attrs;
-    static const char *const epilogues[] = {"", " relu", " gelu", " gelu_grad"};
-    snprintf(text, size, "%c%c%s%s%s", at->trans_a ? 't' : 'n', at->trans_b ? 't' : 'n', at->bias ? "+bias" : "",
-             at->addend ? "+addend" : "", epilogues[at->epilogue]);
+    static const char *const epilogues[] = {"", " relu", " gelu", " gelu_grad", " relu_grad"};
+    snprintf(text, size, "%c%c%s%s%s%s", at->trans_a ? 't' : 'n', at->trans_b ? 't' : 'n', at->bias ? "+bias" : "",
+             at->addend ? "+addend" : "", epilogues[at->epilogue], at->row_sums ? " row_sums" : "");
 }
 
 const mixt__op mixt__op_matmul = {
@@ -140,7 +144,7 @@ const mixt__op mixt__op_matmul = {
     .attrs_size = sizeof(mixt__matmul_attrs),
     .fp32_inputs = 1u << 2,
     .strided_inputs = 3,
-    .accumulate_outputs = 1,
+    .accumulate_outputs = 3,
     .matrix_work = true,
     .infer = infer,
     .grad = grad,

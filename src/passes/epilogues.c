@@ -2,9 +2,10 @@
  * backend has such a form (mixt__fused). Saves a pass over memory each time.
  *
  *   product → relu | gelu            the product stores the activation (and, for gelu, what it was applied to)
- *   product → gelu_grad              the product of the backward pass multiplies by the slope
+ *   product → gelu_grad | relu_grad  the product of the backward pass multiplies by the slope
  *   product | layer_norm_grad → add  the other summand is added before the result is stored
  *   layer_norm_grad → reduce         a bias's gradient is summed while the result is made
+ *   product, reduce                  a bias's gradient is summed while its weight's is made
  *   batch_norm (→ add) → relu        one pass normalises, adds and clips; its gradient finds the mask again
  *   cross_entropy, its gradient      one node reads the logits once and leaves the gradient in their place
  *
@@ -94,7 +95,7 @@ static void take_result(rewriter *r, mixt__node *n, mixt__node *p)
 static const mixt__matmul_attrs *plain_product(const mixt__node *n)
 {
     const mixt__matmul_attrs *at = n->attrs;
-    return at->epilogue == MIXT_EPILOGUE_NONE && !at->addend ? at : NULL;
+    return at->epilogue == MIXT_EPILOGUE_NONE && !at->addend && !at->row_sums ? at : NULL;
 }
 
 static mixt_status no_memory(void)
@@ -122,7 +123,8 @@ static mixt_status fuse_activation(rewriter *r, mixt__node *p, mixt__epilogue ep
     return MIXT_OK;
 }
 
-static mixt_status fuse_gelu_grad(rewriter *r, mixt__node *p, const mixt__pw_instr *instr)
+/** The gradient of an activation: `pre` is what that was applied to, or for ReLU made. */
+static mixt_status fuse_slope(rewriter *r, mixt__node *p, const mixt__pw_instr *instr, mixt__epilogue epilogue)
 {
     int32_t pre = p->in[instr->a], grad = p->in[instr->b];
     mixt__node *m = producer(r, grad, &mixt__op_matmul, 0);
@@ -131,7 +133,7 @@ static mixt_status fuse_gelu_grad(rewriter *r, mixt__node *p, const mixt__pw_ins
     mixt__matmul_attrs *at = own_attrs(r, m);
     if (!at || !add_input(r, m, m->in_count, pre))
         return no_memory();
-    at->epilogue = MIXT_EPILOGUE_GELU_GRAD;
+    at->epilogue = epilogue;
     take_result(r, m, p);
     return MIXT_OK;
 }
@@ -160,27 +162,76 @@ static mixt_status fuse_addend(rewriter *r, mixt__node *p, int32_t made, int32_t
     return MIXT_OK;
 }
 
-/** A bias's gradient: the sums of the columns of what a layer_norm_grad makes. */
-static mixt_status fuse_totals(rewriter *r, mixt__node *p)
+/** Whether a node makes a bias's gradient: the sums of its input's columns, written by no other node. */
+static bool sums_columns(const rewriter *r, const mixt__node *p)
 {
     const mixt__reduce_attrs *sums = p->attrs;
     const mixt__value *x = &r->graph->values[p->in[0]], *total = &r->graph->values[p->out[0]];
+    if (p->op != &mixt__op_reduce || sums->mean || total->role != MIXT_ROLE_GRAD || total->shape.rank != 1 ||
+        sums->axes != (1u << (x->shape.rank - 1)) - 1)
+        return false;
+    for (int64_t i = 0; i < r->graph->node_count; i++)
+        for (int o = 0; o < r->graph->nodes[i].out_count; o++)
+            if (&r->graph->nodes[i] != p && r->keep[i] && r->graph->nodes[i].out[o] == p->out[0])
+                return false;
+    return true;
+}
+
+/** Output o of node n is from now on what p made, and p goes. */
+static void take_sums(rewriter *r, mixt__node *n, int o, mixt__node *p)
+{
+    n->out[o] = p->out[0];
+    n->out_count = o + 1;
+    r->graph->values[p->out[0]].producer = (int32_t)(n - r->graph->nodes);
+    r->uses[p->in[0]]--;
+    r->keep[p - r->graph->nodes] = false;
+}
+
+/** A value as a matrix of rows: the value itself, or the one it is a reshaped view of. */
+static int32_t reshaped_from(const rewriter *r, int32_t value)
+{
+    int32_t producer = r->graph->values[value].producer;
+    const mixt__node *n = producer < 0 ? NULL : &r->graph->nodes[producer];
+    return n && n->op == &mixt__op_reshape ? n->in[0] : value;
+}
+
+/** A bias's gradient: the sums of the rows of the transposed operand from which its weight's gradient is made. */
+static mixt_status fuse_row_sums(rewriter *r, mixt__node *p)
+{
+    for (int64_t i = 0; i < r->graph->node_count; i++) {
+        mixt__node *m = &r->graph->nodes[i];
+        const mixt__matmul_attrs *at = m->op == &mixt__op_matmul && r->keep[i] ? plain_product(m) : NULL;
+        if (!at || !at->trans_a || at->bias || r->graph->values[m->in[0]].shape.rank != 2 ||
+            r->graph->values[m->out[0]].role != MIXT_ROLE_GRAD ||
+            (m->in[0] != p->in[0] && reshaped_from(r, m->in[0]) != p->in[0]))
+            continue;
+        mixt__matmul_attrs *own = own_attrs(r, m);
+        int32_t *out = mixt__arena_alloc(&r->graph->arena, 2 * sizeof *out);
+        if (!own || !out)
+            return no_memory();
+        own->row_sums = true;
+        out[0] = m->out[0];
+        m->out = out;
+        take_sums(r, m, 1, p);
+        break;
+    }
+    return MIXT_OK;
+}
+
+/** A bias's gradient: the sums of the columns of what a layer_norm_grad makes. */
+static mixt_status fuse_totals(rewriter *r, mixt__node *p)
+{
     mixt__node *n = producer(r, p->in[0], &mixt__op_layer_norm_grad, 0);
-    if (!n || ((const mixt__norm_attrs *)n->attrs)->totals || total->role != MIXT_ROLE_GRAD || sums->mean ||
-        total->shape.rank != 1 || sums->axes != (1u << (x->shape.rank - 1)) - 1)
+    if (!n || ((const mixt__norm_attrs *)n->attrs)->totals)
         return MIXT_OK;
     mixt__norm_attrs *at = own_attrs(r, n);
     int32_t *out = mixt__arena_alloc(&r->graph->arena, 4 * sizeof *out);
     if (!at || !out)
         return no_memory();
     memcpy(out, n->out, 3 * sizeof *out);
-    out[3] = p->out[0];
     at->totals = true;
     n->out = out;
-    n->out_count = 4;
-    r->graph->values[out[3]].producer = (int32_t)(n - r->graph->nodes);
-    r->uses[p->in[0]]--;
-    r->keep[p - r->graph->nodes] = false;
+    take_sums(r, n, 3, p);
     return MIXT_OK;
 }
 
@@ -283,13 +334,22 @@ static mixt_status fuse_pointwise(rewriter *r, mixt__node *n, const mixt__pw_ins
     case MIXT_PW_GELU:
         return r->fused & MIXT_FUSED_MATMUL ? fuse_activation(r, n, MIXT_EPILOGUE_GELU) : MIXT_OK;
     case MIXT_PW_GELU_GRAD:
-        return r->fused & MIXT_FUSED_MATMUL ? fuse_gelu_grad(r, n, instr) : MIXT_OK;
+        return r->fused & MIXT_FUSED_MATMUL ? fuse_slope(r, n, instr, MIXT_EPILOGUE_GELU_GRAD) : MIXT_OK;
+    case MIXT_PW_RELU_GRAD:
+        return r->fused & MIXT_FUSED_RELU ? fuse_slope(r, n, instr, MIXT_EPILOGUE_RELU_GRAD) : MIXT_OK;
     case MIXT_PW_ADD:
         MIXT_TRY(fuse_addend(r, n, n->in[instr->b], n->in[instr->a], &done));
         return done ? MIXT_OK : fuse_addend(r, n, n->in[instr->a], n->in[instr->b], &done);
     default:
         return MIXT_OK;
     }
+}
+
+static mixt_status fuse_sums(rewriter *r, mixt__node *p)
+{
+    if (r->fused & MIXT_FUSED_NORM)
+        MIXT_TRY(fuse_totals(r, p));
+    return r->fused & MIXT_FUSED_ROW_SUMS && r->keep[p - r->graph->nodes] ? fuse_row_sums(r, p) : MIXT_OK;
 }
 
 static mixt_status rewrite(rewriter *r)
@@ -301,8 +361,8 @@ static mixt_status rewrite(rewriter *r)
             MIXT_TRY(fuse_pointwise(r, n, instr));
         else if (r->fused & MIXT_FUSED_BATCH_NORM && n->op == &mixt__op_batch_norm_grad)
             MIXT_TRY(fuse_batch_norm_grad(r, n));
-        else if (r->fused & MIXT_FUSED_NORM && n->op == &mixt__op_reduce)
-            MIXT_TRY(fuse_totals(r, n));
+        else if (sums_columns(r, n))
+            MIXT_TRY(fuse_sums(r, n));
         else if (r->fused & MIXT_FUSED_LOSS && n->op == &mixt__op_cross_entropy_grad)
             MIXT_TRY(fuse_loss(r, n));
     }

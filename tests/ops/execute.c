@@ -322,6 +322,11 @@ static const uint64_t *rng_key(void)
     return there;
 }
 
+static uint32_t added_outputs(const test_case *c)
+{
+    return c->op->accumulate_outputs & ~c->never_added;
+}
+
 static void build(run *x)
 {
     const test_case *c = x->c;
@@ -331,7 +336,7 @@ static void build(run *x)
         x->in_tensors[i] = x->in[i].tensor;
     }
     for (int o = 0; o < c->out_count; o++) {
-        bool param = x->v->param_grad && op->accumulate_outputs >> o & 1;
+        bool param = x->v->param_grad && added_outputs(c) >> o & 1;
         make_buffer(&x->out[o], &c->out[o], param ? MIXT_DTYPE_FP32 : c->out[o].dtype,
                     op->strided_outputs >> o & 1 ? x->v->outputs : LAYOUT_PLAIN);
         x->old[o] = malloc((size_t)(c->out[o].count + 1) * sizeof(double));
@@ -409,7 +414,7 @@ bool variant_applies(const variant *v, const test_case *c, const oracle *o)
     bool strided = v->inputs != LAYOUT_PLAIN || v->outputs != LAYOUT_PLAIN;
     if (v->integers && !o->exact_integers)
         return false;
-    if (v->param_grad && !c->op->accumulate_outputs)
+    if (v->param_grad && !added_outputs(c))
         return false;
     if (strided && !c->op->strided_inputs && !c->op->strided_outputs)
         return false;
@@ -431,7 +436,7 @@ void execute(const test_case *c, const mixt__kernel *kernel, const variant *v, r
         if (good && v->in_place < 0 && v->threads > 1)
             run_again(&x, kernel);
         if (v->param_grad && r->outcome != OUTCOME_FAIL) {
-            x.call.accumulate = c->op->accumulate_outputs;
+            x.call.accumulate = added_outputs(c);
             run_once(&x, kernel, true);
         }
         if (kernel->release)

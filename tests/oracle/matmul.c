@@ -13,17 +13,19 @@ static const double ROOT = 0.79788456080286535588; // sqrt(2/pi)
 
 static void make(test_case *c)
 {
-    static const char *const epilogues[] = {"none", "relu", "gelu", "gelu_grad"};
+    static const char *const epilogues[] = {"none", "relu", "gelu", "gelu_grad", "relu_grad"};
     mixt__matmul_attrs *at = &c->attrs.matmul;
     *at = (mixt__matmul_attrs){.trans_a = problem_int(c, "trans_a", 0) != 0,
                                .trans_b = problem_int(c, "trans_b", 0) != 0};
     at->bias = problem_int(c, "bias", 0) != 0;
     at->alpha = (float)problem_real(c, "alpha", 1);
     at->addend = problem_int(c, "addend", 0) != 0;
+    at->row_sums = problem_int(c, "row_sums", 0) != 0;
+    c->never_added = at->row_sums ? 0 : 2; // GELU's second output
     const char *epilogue = problem_text(c, "epilogue", "none");
     while (strcmp(epilogues[at->epilogue], epilogue))
-        if (++at->epilogue > MIXT_EPILOGUE_GELU_GRAD) {
-            c->error = "an epilogue is relu, gelu or gelu_grad";
+        if (++at->epilogue > MIXT_EPILOGUE_RELU_GRAD) {
+            c->error = "an epilogue is relu, gelu, gelu_grad or relu_grad";
             return;
         }
     mixt__shape a = problem_shape(c, "a"), b = problem_shape(c, "b"), y = a;
@@ -39,7 +41,7 @@ static void make(test_case *c)
         case_input(c, MIXT_DTYPE_FP32, (mixt__shape){1, {n}});
     if (at->addend)
         case_input(c, c->dtype, y);
-    if (at->epilogue == MIXT_EPILOGUE_GELU_GRAD)
+    if (at->epilogue >= MIXT_EPILOGUE_GELU_GRAD)
         case_input_between(c, c->dtype, y, -4, 4);
 }
 
@@ -55,6 +57,11 @@ static void finish(test_case *c, int64_t i, double x, double error)
         return;
     if (at->epilogue == MIXT_EPILOGUE_RELU) {
         y->value[i] = x <= 0 ? 0 : x;
+        return;
+    }
+    if (at->epilogue == MIXT_EPILOGUE_RELU_GRAD) {
+        y->value[i] = c->in[c->in_count - 1].value[i] > 0 ? x : 0;
+        y->slack[i] = c->in[c->in_count - 1].value[i] > 0 ? error : 0;
         return;
     }
     if (at->epilogue == MIXT_EPILOGUE_GELU_GRAD)
@@ -82,7 +89,8 @@ static void expect(test_case *c)
     int64_t m = rows ? y->count / (n > 0 ? n : 1) : at->trans_a ? da[1] : da[0];
     int64_t batch = rows || m * n == 0 ? 1 : y->count / (m * n);
     int exponent;
-    c->inexact = frexp(fabs((double)at->alpha), &exponent) != 0.5 || at->epilogue >= MIXT_EPILOGUE_GELU;
+    c->inexact = frexp(fabs((double)at->alpha), &exponent) != 0.5 || at->epilogue == MIXT_EPILOGUE_GELU ||
+                 at->epilogue == MIXT_EPILOGUE_GELU_GRAD;
     int64_t a_row = rows || !at->trans_a ? k : 1, a_col = rows || !at->trans_a ? 1 : m;
     int64_t b_row = at->trans_b ? 1 : n, b_col = at->trans_b ? k : 1;
     for (int64_t i = 0; i < batch * m * n; i++) {
@@ -97,6 +105,15 @@ static void expect(test_case *c)
         size = fabs((double)at->alpha) * size + fabs(bias) + fabs(addend);
         double error = ((double)k + 5) * U32 * size + number_roundoff(c->dtype) * fabs(bias);
         finish(c, i, at->alpha * sum + bias + addend, error);
+    }
+    for (int64_t row = 0; at->row_sums && row < m; row++) {
+        double sum = 0, size = 0;
+        for (int64_t j = 0; j < k; j++) {
+            sum += a->value[row + j * m];
+            size += fabs(a->value[row + j * m]);
+        }
+        c->out[1].value[row] = sum;
+        c->out[1].slack[row] = ((double)k + 1) * U32 * size;
     }
 }
 

@@ -60,6 +60,7 @@ typedef struct test_case {
     struct test_case *forward;      // of a gradient: the case it differentiates, with respect to its output 0
     int grad_of[MAX_TENSORS];       // of a gradient: which forward input output o belongs to; -1: to none
     int grad_dst;                   // of a gradient: which input is the gradient of the forward output 0
+    uint32_t never_added;           // bit o: output o is no parameter's gradient in this form of the op
     bool zero_or_value;             // dropout: each element may also be 0
     double zero_share;              // of those, expected
     const char *error;              // the problem line does not make sense

@@ -156,7 +156,7 @@ static void overflow_changes_nothing(void **state)
     assert_true(bad.skipped);
     assert_int_equal(bad.applied, 3);
     assert_non_null(bad.overflow_layer);
-    assert_string_equal(bad.overflow_layer, "fc.bias"); // the backward pass starts there
+    assert_string_equal(bad.overflow_layer, "fc.weight"); // the backward pass starts there
     assert_int_equal(before_bytes, after_bytes);
     assert_memory_equal(before, after, before_bytes);
     assert_true((double)f.trainer->core.seen.scale == scale / 2);

@@ -1,8 +1,11 @@
 /* Runs a product as gemm_plan.h cuts it: pack together, meet, multiply, finish. */
 #include "backend/cpu/gemm_plan.h"
 
+#include "backend/cpu/rows.h"
 #include "base/threads.h"
 #include "num/num.h"
+
+enum { ROWS_AT_ONCE = 128 }; // of A that are summed together
 
 typedef struct job {
     const mixt__gemm_problem *problem;
@@ -226,6 +229,44 @@ static void multiply_own(const job *j, const step *s, int thread)
     }
 }
 
+/** sums += rows [row, row + count) of A, all of K: short sums in FP32, long ones in FP64. */
+static void sum_along_k(const mixt__gemm_operand *a, int64_t row, int64_t count, int64_t k, double *sums)
+{
+    enum { SHORT = 64 };
+    const mixt__row_loops *loops = mixt__row_loops_best();
+    for (int64_t k0 = 0; k0 < k; k0 += SHORT) {
+        float part[ROWS_AT_ONCE] = {0}, one[ROWS_AT_ONCE];
+        int64_t end = min64(k0 + SHORT, k), at = k0;
+        for (; at + MIXT__ROW_GROUP <= end && a->dtype != MIXT_DTYPE_FP16; at += MIXT__ROW_GROUP) {
+            const void *group = mixt__row_at(a->data, a->dtype, row + at * a->col_stride);
+            if (a->dtype == MIXT_DTYPE_FP32)
+                loops->add_group(part, group, a->col_stride, count);
+            else
+                loops->add_group_bf16(part, group, a->col_stride, count);
+        }
+        for (; at < end; at++)
+            loops->add(part, mixt__row_load(one, a->data, a->dtype, row + at * a->col_stride, count), count);
+        for (int64_t i = 0; i < count; i++)
+            sums[i] += (double)part[i];
+    }
+}
+
+static void sum_rows(const job *j, int thread)
+{
+    const mixt__gemm_problem *p = j->problem;
+    const mixt__gemm_plan *plan = &j->plan;
+    range rows = part_of(p->m, plan->kernel->m_grain, thread / plan->grid_n, plan->grid_m);
+    range mine = part_of(rows.end - rows.begin, 1, thread % plan->grid_n, plan->grid_n);
+    int64_t end = rows.begin + mine.end;
+    for (int64_t row = rows.begin + mine.begin; row < end; row += ROWS_AT_ONCE) {
+        double sums[ROWS_AT_ONCE] = {0};
+        int64_t count = min64(ROWS_AT_ONCE, end - row);
+        sum_along_k(&p->a, row, count, p->k, sums);
+        for (int64_t i = 0; i < count; i++)
+            p->row_sums[row + i] = (float)sums[i] + (p->add_row_sums ? p->row_sums[row + i] : 0.0f);
+    }
+}
+
 static void work(const job *j, int thread)
 {
     const mixt__gemm_problem *p = j->problem;
@@ -235,6 +276,8 @@ static void work(const job *j, int thread)
         s.row_turn = thread % plan->grid_n;
         s.col_turn = thread / plan->grid_n;
     }
+    if (p->row_sums)
+        sum_rows(j, thread);
     if (plan->kernel->begin)
         plan->kernel->begin();
     for (s.col = 0; s.col < p->n; s.col += plan->nc)

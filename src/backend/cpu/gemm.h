@@ -41,6 +41,8 @@ typedef struct mixt__gemm_problem {
     const float *bias; /**< (n), added to every row; NULL for none */
     mixt__gemm_epilogue_fn *epilogue;
     const void *epilogue_argument;
+    float *row_sums;      /**< (m), of A's rows, for an A whose rows are its unit stride; NULL for none */
+    bool add_row_sums;    /**< to what stands there */
     const void *b_packed; /**< B as mixt__gemm_pack_whole_b left it: `b` is then not read; NULL for none */
     bool low; /**< both operands are BF16: multiply them as BF16 pairs where the CPU can (AVX512-BF16, AMX) */
 } mixt__gemm_problem;

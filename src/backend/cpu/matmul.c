@@ -11,6 +11,8 @@
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/maths.h"
+#include "backend/cpu/rows.h"
+#include "backend/cpu/tensor.h"
 #include "base/threads.h"
 #include "num/num.h"
 
@@ -64,7 +66,10 @@ static bool regular(const mixt__call *call, const char **reason)
     const mixt__tensor *a = &call->in[0], *b = &call->in[1];
     bool rows = b->shape.rank == 2 && a->shape.rank != 2;
     *reason = "an addend or an activation other than ReLU in the product is not for this kernel";
-    if (at->addend || at->epilogue > MIXT_EPILOGUE_RELU)
+    if (at->addend || at->epilogue == MIXT_EPILOGUE_GELU || at->epilogue == MIXT_EPILOGUE_GELU_GRAD)
+        return false;
+    *reason = "the gradient of ReLU in a batch of products is not for this kernel";
+    if (at->epilogue == MIXT_EPILOGUE_RELU_GRAD && !rows && a->shape.rank > 2)
         return false;
     *reason = "an operand is a view whose leading dimensions have no common stride";
     return one_stride(a, a->shape.rank - (rows ? 1 : 2)) && one_stride(b, b->shape.rank - 2);
@@ -73,9 +78,23 @@ static bool regular(const mixt__call *call, const char **reason)
 static void relu(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols, float *block, int64_t ld)
 {
     (void)argument, (void)row, (void)col;
-    for (int64_t r = 0; r < rows; r++, block += ld)
-        for (int64_t c = 0; c < cols; c++)
-            block[c] = block[c] <= 0.0f ? 0.0f : block[c]; // NaN stays
+    for (int64_t r = 0; r < rows; r++)
+        mixt__row_loops_best()->relu(block + r * ld, cols);
+}
+
+/** The argument is a (rows, n) tensor: what ReLU made. */
+static void relu_grad(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols, float *block,
+                      int64_t ld)
+{
+    const mixt__tensor *pre = argument;
+    const mixt__row_loops *loops = mixt__row_loops_best();
+    for (int64_t r = 0; r < rows; r++) {
+        const void *mask = mixt__row_at(pre->data, pre->dtype, (row + r) * mixt__tensor_cols(pre) + col);
+        if (pre->dtype == MIXT_DTYPE_FP32)
+            loops->keep_where(block + r * ld, mask, cols);
+        else
+            loops->keep_where_low(block + r * ld, mask, pre->dtype == MIXT_DTYPE_BF16 ? 0x7f80 : 0x7c00, cols);
+    }
 }
 
 static mixt__gemm_problem problem(const mixt__call *call, const product *p)
@@ -90,7 +109,10 @@ static mixt__gemm_problem problem(const mixt__call *call, const product *p)
     g.c_dtype = call->out[0].dtype;
     g.accumulate = call->accumulate & 1;
     g.bias = at->bias ? call->in[2].data : NULL;
-    g.epilogue = at->epilogue == MIXT_EPILOGUE_RELU ? relu : NULL;
+    g.epilogue = at->epilogue == MIXT_EPILOGUE_RELU ? relu : at->epilogue == MIXT_EPILOGUE_RELU_GRAD ? relu_grad : NULL;
+    g.epilogue_argument = &call->in[call->in_count - 1];
+    g.row_sums = at->row_sums ? call->out[1].data : NULL;
+    g.add_row_sums = mixt__call_adds(call, 1);
     g.low = g.a.dtype == MIXT_DTYPE_BF16 && g.b.dtype == MIXT_DTYPE_BF16;
     return g;
 }
@@ -110,7 +132,8 @@ static mixt_status packed_run(const mixt__call *call)
 {
     product p = describe(call);
     mixt__gemm_problem g = problem(call, &p);
-    if (g.epilogue && g.accumulate) // the engine adds first; no step asks for this
+    // The engine adds before the epilogue, and does nothing where there are no columns; no step asks for either.
+    if ((g.epilogue && g.accumulate) || (g.row_sums && !g.n))
         return plain_run(call);
     int64_t size = (int64_t)mixt_dtype_size(g.a.dtype), c_size = (int64_t)mixt_dtype_size(g.c_dtype);
     if (p.batch == 1)
@@ -160,8 +183,21 @@ static float finish(const mixt__call *call, int64_t i, float x)
     case MIXT_EPILOGUE_GELU:
         mixt__store(call->out[1].data, call->out[1].dtype, i, x);
         return mixt__maths_gelu(x);
+    case MIXT_EPILOGUE_RELU_GRAD:
+        return mixt__load(pre->data, pre->dtype, i) > 0.0f ? x : 0.0f;
     default:
         return x * mixt__maths_gelu_slope(mixt__load(pre->data, pre->dtype, i));
+    }
+}
+
+static void plain_row_sums(const mixt__call *call, const product *p)
+{
+    for (int64_t row = 0; row < p->m; row++) {
+        double sum = 0;
+        for (int64_t k = 0; k < p->k; k++)
+            sum += (double)mixt__load(call->in[0].data, call->in[0].dtype, row * p->a_row + k * p->a_col);
+        float *total = (float *)call->out[1].data + row;
+        *total = (float)sum + (mixt__call_adds(call, 1) ? *total : 0.0f);
     }
 }
 
@@ -171,6 +207,8 @@ static mixt_status plain_run(const mixt__call *call)
     const mixt__tensor *ta = &call->in[0], *tb = &call->in[1], *c = &call->out[0];
     product p = describe(call);
     bool rows = tb->shape.rank == 2 && ta->shape.rank != 2;
+    if (at->row_sums)
+        plain_row_sums(call, &p);
     for (int64_t i = 0; i < p.batch * p.m; i++) {
         int64_t a = rows ? matrix_offset(ta, ta->shape.rank - 1, i)
                          : matrix_offset(ta, ta->shape.rank - 2, i / p.m) + i % p.m * p.a_row;

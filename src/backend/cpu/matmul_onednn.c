@@ -140,7 +140,7 @@ static bool supports(const mixt__call *call, const char **reason)
         *reason = "this CPU has no BF16 products";
     else if (!a->contiguous || !b->contiguous || !c->contiguous)
         *reason = "oneDNN: an operand is a strided view";
-    else if (attrs->addend || attrs->epilogue != MIXT_EPILOGUE_NONE)
+    else if (attrs->addend || attrs->row_sums || attrs->epilogue != MIXT_EPILOGUE_NONE)
         *reason = "oneDNN: an addend or an activation in the product";
     else if (attrs->alpha != 1.0f)
         *reason = "oneDNN: a scaled product";

@@ -41,7 +41,7 @@ static bool supports(const mixt__call *call, const char **reason)
     if (!vec_supports(call, reason))
         return false;
     *reason = "an addend or an activation in the product is not for this kernel";
-    if (at->addend || at->epilogue != MIXT_EPILOGUE_NONE)
+    if (at->addend || at->row_sums || at->epilogue != MIXT_EPILOGUE_NONE)
         return false;
     *reason = "only a plain weight of (columns, inputs) on the right, and no transpose or view on the left";
     if (!at->trans_b || at->trans_a || call->in[1].shape.rank != 2 || a->shape.rank < 1 || !a->contiguous)

@@ -1,4 +1,5 @@
-/* Loops over FP32 rows that reductions, softmax and losses are made of: one table per instruction-set level.
+/* Loops over FP32 rows that reductions, softmax, losses and the ends of products are made of: one table per
+ * instruction-set level.
  *
  * Sums run in 64 interleaved partial sums that are added up in one fixed order, so every level gives the same bits.
  * Destinations may be one of the sources.
@@ -28,6 +29,11 @@ typedef struct mixt__row_loops {
     /** dst += the sum of MIXT__ROW_GROUP rows that lie `stride` elements apart. */
     void (*add_group)(float *dst, const float *src, int64_t stride, int64_t count);
     void (*add_group_bf16)(float *dst, const uint16_t *src, int64_t stride, int64_t count);
+    /** x = 0 where it is not above 0; NaN stays. */
+    void (*relu)(float *x, int64_t count);
+    /** x = 0 where `mask` is not above 0, which NaN is not; in 16 bits, infinity's say which format that is. */
+    void (*keep_where)(float *x, const float *mask, int64_t count);
+    void (*keep_where_low)(float *x, const uint16_t *mask, uint16_t infinity, int64_t count);
 } mixt__row_loops;
 
 extern const mixt__row_loops mixt__row_loops_scalar, mixt__row_loops_avx2, mixt__row_loops_avx512;

@@ -61,6 +61,14 @@ const mixt__tensor *mixt__cuda_product_addend(const mixt__call *call)
     return at->addend ? &call->in[2 + at->bias] : NULL;
 }
 
+const char *mixt__cuda_product_refused(const mixt__call *call)
+{
+    const mixt__matmul_attrs *at = call->attrs;
+    return at->row_sums || at->epilogue == MIXT_EPILOGUE_RELU_GRAD
+               ? "sums of rows and the gradient of ReLU in a product are for the CPU"
+               : NULL;
+}
+
 const mixt__tensor *mixt__cuda_product_pre(const mixt__call *call)
 {
     const mixt__matmul_attrs *at = call->attrs;
@@ -184,6 +192,8 @@ static const char *refusal(const mixt__call *call, const mixt__cuda_product *p)
         return "there is nothing to multiply";
     if (!p->regular)
         return "an operand is a view whose leading dimensions have no common stride";
+    if (mixt__cuda_product_refused(call))
+        return mixt__cuda_product_refused(call);
     if (p->batch > INT_MAX)
         return "more products than cuBLASLt takes in a batch";
     if (addend && addend->dtype != call->out[0].dtype)

@@ -30,6 +30,8 @@ mixt__cuda_product mixt__cuda_product_of(const mixt__call *call);
 const mixt__tensor *mixt__cuda_product_bias(const mixt__call *call);
 const mixt__tensor *mixt__cuda_product_addend(const mixt__call *call);
 const mixt__tensor *mixt__cuda_product_pre(const mixt__call *call);
+/** Why no kernel here takes a form of the product; NULL: one may. */
+const char *mixt__cuda_product_refused(const mixt__call *call);
 
 /* ---- cuBLASLt ---- */
 

@@ -131,7 +131,13 @@ static mixt_status run(const mixt__call *call)
     return mixt__cuda_launched("matmul_plain");
 }
 
-const mixt__kernel mixt__cuda_matmul_plain = {.name = "plain", .run = run};
+static bool supports(const mixt__call *call, const char **reason)
+{
+    *reason = mixt__cuda_product_refused(call);
+    return !*reason;
+}
+
+const mixt__kernel mixt__cuda_matmul_plain = {.name = "plain", .supports = supports, .run = run};
 
 /* ---- helpers ---- */
 

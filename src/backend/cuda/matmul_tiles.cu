@@ -250,7 +250,9 @@ static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__cuda_product p = mixt__cuda_product_of(call);
     mixt_dtype dtype = call->in[0].dtype;
-    *reason = NULL;
+    *reason = mixt__cuda_product_refused(call);
+    if (*reason)
+        return false;
     if (mixt__cuda.sm < 80)
         *reason = "this GPU has no asynchronous copies";
     else if (dtype != MIXT_DTYPE_BF16 && dtype != MIXT_DTYPE_FP16)
