@@ -165,9 +165,11 @@ static mixt_status fuse_addend(rewriter *r, mixt__node *p, int32_t made, int32_t
 /** Whether a node makes a bias's gradient: the sums of its input's columns, written by no other node. */
 static bool sums_columns(const rewriter *r, const mixt__node *p)
 {
+    if (p->op != &mixt__op_reduce)
+        return false;
     const mixt__reduce_attrs *sums = p->attrs;
     const mixt__value *x = &r->graph->values[p->in[0]], *total = &r->graph->values[p->out[0]];
-    if (p->op != &mixt__op_reduce || sums->mean || total->role != MIXT_ROLE_GRAD || total->shape.rank != 1 ||
+    if (sums->mean || total->role != MIXT_ROLE_GRAD || total->shape.rank != 1 ||
         sums->axes != (1u << (x->shape.rank - 1)) - 1)
         return false;
     for (int64_t i = 0; i < r->graph->node_count; i++)

@@ -192,8 +192,9 @@ static const char *refusal(const mixt__call *call, const mixt__cuda_product *p)
         return "there is nothing to multiply";
     if (!p->regular)
         return "an operand is a view whose leading dimensions have no common stride";
-    if (mixt__cuda_product_refused(call))
-        return mixt__cuda_product_refused(call);
+    const char *refused = mixt__cuda_product_refused(call);
+    if (refused)
+        return refused;
     if (p->batch > INT_MAX)
         return "more products than cuBLASLt takes in a batch";
     if (addend && addend->dtype != call->out[0].dtype)
