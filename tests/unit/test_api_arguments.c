@@ -205,14 +205,24 @@ static void generators_refuse_null(void **state)
 
 /* ---- counts of a trainer ---- */
 
+typedef struct refusal {
+    mixt_trainer_options options;
+    const char *words;
+} refusal;
+
+static void expect_options_refused(const fixture *f, const refusal *cases, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_null(mixt_trainer_new_with(f->model, &cases[i].options));
+        expect_refused(MIXT_ERROR_ARGUMENT, cases[i].words);
+    }
+}
+
 static void counts_of_a_trainer_are_checked(void **state)
 {
     (void)state;
     fixture f = start();
-    const struct {
-        mixt_trainer_options options;
-        const char *words;
-    } cases[] = {
+    const refusal cases[] = {
         {{.batch = (int64_t)1 << 52}, "batch 4503599627370496: must be from 0 to 2147483647"},
         {{.batch = -1}, "batch -1"},
         {{.accumulate = INT64_MAX}, "accumulate 9223372036854775807: must be from 0 to 1048576"},
@@ -224,10 +234,7 @@ static void counts_of_a_trainer_are_checked(void **state)
         {{.scale_hysteresis = -4}, "scale_hysteresis -4"},
         {{.inject_overflow = -1}, "inject_overflow -1"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_null(mixt_trainer_new_with(f.model, &cases[i].options));
-        expect_refused(MIXT_ERROR_ARGUMENT, cases[i].words);
-    }
+    expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
     mixt_trainer *t = mixt_trainer_new(f.model, .batch = BATCH, .warmup = INT64_MAX, .schedule = "cosine",
                                        .total_steps = INT64_MAX, .decay_steps = INT64_MAX);
     assert_int_equal(mixt_trainer_step(t, f.data, NULL), MIXT_OK);
@@ -238,10 +245,7 @@ static void scales_of_a_trainer_are_checked(void **state)
 {
     (void)state;
     fixture f = start();
-    const struct {
-        mixt_trainer_options options;
-        const char *words;
-    } cases[] = {
+    const refusal cases[] = {
         {{.scale_growth = 0.5f}, "scale_growth 0.5: must be at least 1"},
         {{.scale_backoff = 1}, "scale_backoff 1"},
         {{.scale_backoff = -0.5f}, "scale_backoff -0.5"},
@@ -252,10 +256,7 @@ static void scales_of_a_trainer_are_checked(void **state)
         {{.loss_scale = "1e-30"}, "loss_scale '1e-30': a fixed scale must be from 2^-24"},
         {{.loss_scale = "1e38"}, "loss_scale '1e38'"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_null(mixt_trainer_new_with(f.model, &cases[i].options));
-        expect_refused(MIXT_ERROR_ARGUMENT, cases[i].words);
-    }
+    expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
     assert_non_null(mixt_trainer_new(f.model, .scale_growth = 1, .scale_floor = 4, .scale_init = 4));
     assert_non_null(mixt_trainer_new(f.model, .loss_scale = "0x1p-24"));
     assert_non_null(mixt_trainer_new(f.model, .loss_scale = "0x1p126"));
