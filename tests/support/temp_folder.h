@@ -3,6 +3,7 @@
 #define MIXT_TESTS_TEMP_FOLDER_H
 
 #include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,10 +48,37 @@ static inline int temp_folder_files(int remove_them)
     return count;
 }
 
+static inline int temp_folder_unlink(const char *path, const struct stat *info, int type, struct FTW *where)
+{
+    (void)info, (void)type;
+    return where->level ? remove(path) : 0;
+}
+
+/** Removes what is in the folder, folders in it too. */
+static inline void temp_folder_empty(void)
+{
+    nftw(temp_folder, temp_folder_unlink, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static inline void temp_folder_remove(void)
 {
-    temp_folder_files(1);
+    temp_folder_empty();
     rmdir(temp_folder);
+}
+
+/** For a group of tests. */
+static inline int temp_folder_setup(void **state)
+{
+    (void)state;
+    temp_folder_make();
+    return 0;
+}
+
+static inline int temp_folder_teardown(void **state)
+{
+    (void)state;
+    temp_folder_remove();
+    return 0;
 }
 
 static inline int temp_write(const char *path, const void *data, size_t bytes)

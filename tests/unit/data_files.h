@@ -1,11 +1,11 @@
-/* A scratch folder for tests of file readers: write small files, get their paths, remove all of it at the end. */
+/* Small files for tests of file readers, in the test's own folder. */
 #ifndef MIXT_TESTS_DATA_FILES_H
 #define MIXT_TESTS_DATA_FILES_H
 
 #include "base/alloc.h"
 #include "mixt/data.h"
+#include "../support/temp_folder.h"
 
-#include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,54 +13,19 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static char scratch[256];
-
-static int scratch_setup(void **state)
-{
-    (void)state;
-    const char *base = getenv("TMPDIR");
-    snprintf(scratch, sizeof scratch, "%s/mixt-data-XXXXXX", base && *base ? base : "/tmp");
-    return mkdtemp(scratch) ? 0 : -1;
-}
-
-static inline int scratch_remove(const char *path, const struct stat *info, int type, struct FTW *where)
-{
-    (void)info;
-    (void)type;
-    return where->level ? remove(path) : 0;
-}
-
-/** Removes what is in the folder, folders in it too. */
-static inline void scratch_empty(void)
-{
-    nftw(scratch, scratch_remove, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static int scratch_teardown(void **state)
-{
-    (void)state;
-    scratch_empty();
-    return rmdir(scratch);
-}
-
-/** A path or spec: "%s" of the format is the scratch folder. Four results stay valid. */
-static inline const char *in_scratch(const char *format)
+/** A path or spec: "%s" of the format is the folder. Four results stay valid. */
+static inline const char *in_folder(const char *format)
 {
     static char ring[4][512];
     static int next;
     char *text = ring[next++ % 4];
-    snprintf(text, sizeof ring[0], format, scratch);
+    snprintf(text, sizeof ring[0], format, temp_folder);
     return text;
 }
 
 static inline void write_file(const char *name, const void *bytes, size_t size)
 {
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", scratch, name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
+    assert_true(temp_write(temp_path(name), bytes, size));
 }
 
 static inline void write_text(const char *name, const char *text)
@@ -70,9 +35,7 @@ static inline void write_text(const char *name, const char *text)
 
 static inline void write_gzip(const char *name, const void *bytes, size_t size)
 {
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", scratch, name);
-    gzFile file = gzopen(path, "wb");
+    gzFile file = gzopen(temp_path(name), "wb");
     assert_non_null(file);
     assert_int_equal(gzwrite(file, bytes, (unsigned)size), (int)size);
     assert_int_equal(gzclose(file), Z_OK);
@@ -118,21 +81,21 @@ static inline void check_ok(mixt_status status)
 static inline int no_leak(void **state)
 {
     (void)state;
-    scratch_empty();
+    temp_folder_empty();
     return mixt__alloc_bytes() == 0 ? 0 : -1;
 }
 
 static inline mixt_data *open_ok(const char *spec, mixt_data_options options)
 {
     mixt_data *data;
-    check_ok(mixt_data_open_with(in_scratch(spec), &options, &data));
+    check_ok(mixt_data_open_with(in_folder(spec), &options, &data));
     return data;
 }
 
 static inline void expect_failure(const char *spec, mixt_data_options options, mixt_status wanted, const char *says)
 {
     mixt_data *data;
-    mixt_status status = mixt_data_open_with(in_scratch(spec), &options, &data);
+    mixt_status status = mixt_data_open_with(in_folder(spec), &options, &data);
     if (status != wanted || !strstr(mixt_error_text(), says))
         fail_msg("%s: %s: %s, expected %s with '%s'", spec, mixt_status_text(status), mixt_error_text(),
                  mixt_status_text(wanted), says);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../support/temp_folder.h"
 #include "base/alloc.h"
 #include "mixt/mixt.h"
 #include "store/checkpoint.h"
@@ -19,29 +20,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static char root[] = "/tmp/mixt-checkpoint-XXXXXX";
-static char text[128];
-
-static const char *in_root(const char *name)
-{
-    snprintf(text, sizeof text, "%s/%s", root, name);
-    return text;
-}
-
-static int make_root(void **state)
-{
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    char command[80];
-    snprintf(command, sizeof command, "rm -rf %s", root);
-    return system(command);
-}
 
 /* ---- files ---- */
 
@@ -70,7 +48,7 @@ static void test_round_trip(void **state)
     mixt__checkpoint *c;
     int64_t step;
     double odd;
-    const char *folder = in_root("small");
+    const char *folder = temp_path("small");
     write_small(folder, 17);
     assert_int_equal(mixt__checkpoint_open(folder, &c), MIXT_OK);
     assert_int_equal(mixt__json_get_int(c->scalars, "step", 0, 100, &step), MIXT_OK);
@@ -124,7 +102,7 @@ static void test_every_flip_and_cut(void **state)
     (void)state;
     char folder[256], path[400];
     mixt__checkpoint *c;
-    snprintf(folder, sizeof folder, "%s", in_root("flips"));
+    snprintf(folder, sizeof folder, "%s", temp_path("flips"));
     write_small(folder, 5);
     for (int f = 0; f < 3; f++) {
         unsigned char *bytes;
@@ -160,7 +138,7 @@ static void test_foreign_folder(void **state)
 {
     (void)state;
     char folder[256], path[400];
-    snprintf(folder, sizeof folder, "%s", in_root("foreign"));
+    snprintf(folder, sizeof folder, "%s", temp_path("foreign"));
     mkdir(folder, 0777);
     snprintf(path, sizeof path, "%s/letter.txt", folder);
     spill(path, (const unsigned char *)"dear", 4);
@@ -174,7 +152,7 @@ static void test_foreign_folder(void **state)
     snprintf(path, sizeof path, "%s/manifest.json", folder);
     spill(path, (const unsigned char *)"{\"name\": \"another\"}", 19);
     assert_int_equal(mixt__checkpoint_write(folder, &content), MIXT_ERROR_FILE);
-    snprintf(folder, sizeof folder, "%s", in_root("joined"));
+    snprintf(folder, sizeof folder, "%s", temp_path("joined"));
     write_small(folder, 3);
     write_small(folder, 4);
     snprintf(path, sizeof path, "%s/letter.txt", folder);
@@ -191,8 +169,8 @@ static void test_found_aside(void **state)
     (void)state;
     char folder[256], aside[256];
     mixt__checkpoint *checkpoint;
-    snprintf(folder, sizeof folder, "%s", in_root("replaced/"));
-    snprintf(aside, sizeof aside, "%s", in_root(".replaced-replaced"));
+    snprintf(folder, sizeof folder, "%s", temp_path("replaced/"));
+    snprintf(aside, sizeof aside, "%s", temp_path(".replaced-replaced"));
     write_small(folder, 7);
     assert_int_equal(rename(folder, aside), 0);
     assert_int_equal(mixt__checkpoint_open(folder, &checkpoint), MIXT_OK);
@@ -204,8 +182,8 @@ static void test_shared(void **state)
     (void)state;
     char from[256], to[256];
     mixt__checkpoint *checkpoint;
-    snprintf(from, sizeof from, "%s", in_root("original"));
-    snprintf(to, sizeof to, "%s", in_root("second"));
+    snprintf(from, sizeof from, "%s", temp_path("original"));
+    snprintf(to, sizeof to, "%s", temp_path("second"));
     write_small(from, 7);
     assert_int_equal(mixt__checkpoint_share(from, to), MIXT_OK);
     write_small(from, 8); // replaces the folder, not the files that are shared
@@ -214,7 +192,7 @@ static void test_shared(void **state)
     assert_int_equal(mixt__json_get_int(checkpoint->scalars, "step", 0, 100, &step), MIXT_OK);
     assert_int_equal(step, 7);
     mixt__checkpoint_close(checkpoint);
-    assert_int_equal(mixt__checkpoint_share(in_root("nothing"), to), MIXT_ERROR_FILE);
+    assert_int_equal(mixt__checkpoint_share(temp_path("nothing"), to), MIXT_ERROR_FILE);
 }
 
 static int64_t entries(const char *folder)
@@ -232,7 +210,7 @@ static void test_keep(void **state)
     (void)state;
     char folder[256], path[MIXT_CHECKPOINT_PATH];
     int64_t *steps, count;
-    snprintf(folder, sizeof folder, "%s", in_root("kept"));
+    snprintf(folder, sizeof folder, "%s", temp_path("kept"));
     assert_int_equal(mixt__checkpoints_list(folder, &steps, &count), MIXT_OK);
     assert_int_equal(count, 0);
     mkdir(folder, 0777);
@@ -331,7 +309,7 @@ static void test_goes_on(void **state)
         o.seed = 3;
         o.scale_interval = 2;
         o.inject_overflow = 3;
-        const char *folder = in_root(formats[k]);
+        const char *folder = temp_path(formats[k]);
         session whole = begin(&o), first = begin(&o), second = begin(&o);
         mixt_step a, b;
         steps(&whole, 7, &a);
@@ -358,7 +336,7 @@ static void test_own_batches_between(void **state)
     static float input[16 * 784];
     static int32_t target[16];
     mixt_trainer_options o = {.batch = 16, .lr = 0.01f};
-    const char *folder = in_root("between");
+    const char *folder = temp_path("between");
     session first = begin(&o), second = begin(&o);
     mixt_step a, b;
     steps(&first, 2, &a);
@@ -383,14 +361,14 @@ static void test_other_settings(void **state)
     mixt_trainer_options o = {.batch = 16, .seed = 1, .schedule = "linear", .total_steps = 4};
     mixt_step step;
     session a = begin(&o);
-    snprintf(folder, sizeof folder, "%s", in_root("settings"));
+    snprintf(folder, sizeof folder, "%s", temp_path("settings"));
     assert_int_equal(mixt_trainer_checkpoint(a.trainer, folder), MIXT_ERROR_STATE); // no step yet
     steps(&a, 1, &step);
     assert_int_equal(mixt_trainer_checkpoint(a.trainer, folder), MIXT_OK);
     o.total_steps = 9; // may change
     session b = begin(&o);
     assert_int_equal(mixt_trainer_restore(b.trainer, folder), MIXT_OK);
-    assert_int_equal(mixt_trainer_restore(b.trainer, in_root("nowhere")), MIXT_ERROR_FILE);
+    assert_int_equal(mixt_trainer_restore(b.trainer, temp_path("nowhere")), MIXT_ERROR_FILE);
     o.seed = 2;
     o.lr = 0.5f;
     o.precision = "bf16";
@@ -417,10 +395,10 @@ static void test_disk_full(void **state)
     mixt_step step;
     char folder[256];
     session a = begin(&o), b = begin(&o);
-    snprintf(folder, sizeof folder, "%s", in_root("full"));
+    snprintf(folder, sizeof folder, "%s", temp_path("full"));
     steps(&a, 2, &step);
     assert_int_equal(mixt_trainer_checkpoint(a.trainer, folder), MIXT_OK);
-    int64_t before = entries(root);
+    int64_t before = entries(temp_folder);
     steps(&a, 1, &step);
     int failed = 0;
     for (; failed < 1000; failed++) {
@@ -428,7 +406,7 @@ static void test_disk_full(void **state)
         if (mixt_trainer_checkpoint(a.trainer, folder) == MIXT_OK)
             break;
         assert_non_null(strstr(mixt_error_text(), "No space left"));
-        assert_int_equal(entries(root), before); // nothing half done lies about
+        assert_int_equal(entries(temp_folder), before); // nothing half done lies about
         assert_int_equal(mixt_trainer_restore(b.trainer, folder), MIXT_OK);
     }
     mixt__file_fail_write(0);
@@ -454,5 +432,5 @@ int main(void)
         cmocka_unit_test(test_other_settings),
         cmocka_unit_test(test_disk_full),
     };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }

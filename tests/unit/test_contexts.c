@@ -56,7 +56,7 @@ static void test_evaluation_of_other_targets(void **state)
     mixt_context *context = mixt_open(.device = "cpu");
     mixt_data *digits = mixt_data_new(context, "digits:", .samples = 256);
     mixt_data *other =
-        mixt_data_new(context, in_scratch("npy:%s/x.npy"), .labels = in_scratch("%s/y.npy"), .split = "all");
+        mixt_data_new(context, in_folder("npy:%s/x.npy"), .labels = in_folder("%s/y.npy"), .split = "all");
     mixt_trainer *trainer = trainer_of(context, "fp32");
     mixt_evaluation found;
     assert_non_null(other);
@@ -104,5 +104,5 @@ int main(void)
         cmocka_unit_test(test_data_closed_before_the_trainer),
         cmocka_unit_test(test_device_of_the_environment),
     };
-    return cmocka_run_group_tests_name("contexts", tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests_name("contexts", tests, temp_folder_setup, temp_folder_teardown);
 }

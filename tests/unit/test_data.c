@@ -65,7 +65,7 @@ static mixt_data *open_numbered(uint64_t seed)
 {
     write_text("n.csv", "0,0\n1,0\n2,0\n3,0\n4,0\n5,1\n6,1\n7,1\n8,1\n9,1\n10,1\n11,1\n");
     mixt_data *data;
-    check_ok(mixt_data_open(in_scratch("csv:%s/n.csv"), &data, .split = "all", .seed = seed,
+    check_ok(mixt_data_open(in_folder("csv:%s/n.csv"), &data, .split = "all", .seed = seed,
                             .normalise = MIXT_NORMALISE_NONE));
     return data;
 }
@@ -158,7 +158,7 @@ static void test_idx_normalises_each_channel(void **state)
     float input[12];
     int32_t target[2];
     int64_t valid;
-    check_ok(mixt_data_open(in_scratch("idx:%s/train"), &data, .val = -1));
+    check_ok(mixt_data_open(in_folder("idx:%s/train"), &data, .val = -1));
     const mixt_data_info *info = mixt_data_describe(data);
     assert_int_equal(info->samples, 2);
     assert_int_equal(info->input_rank, 3);
@@ -172,12 +172,12 @@ static void test_idx_normalises_each_channel(void **state)
     assert_int_equal(target[0], 2);
     assert_int_equal(target[1], 0);
     mixt_data_close(data);
-    check_ok(mixt_data_open(in_scratch("%s"), &data, .val = -1, .mean = 0.5f, .std = 0.25f, .shape = "6"));
+    check_ok(mixt_data_open(in_folder("%s"), &data, .val = -1, .mean = 0.5f, .std = 0.25f, .shape = "6"));
     check_ok(mixt_data_read(data, 0, 1, input, target, &valid));
     assert_float_equal(input[0], -2, 1e-6);
     assert_float_equal(input[1], (0.2 - 0.5) / 0.25, 1e-6);
     mixt_data_close(data);
-    check_ok(mixt_data_open(in_scratch("idx:%s"), &data, .val = -1, .normalise = MIXT_NORMALISE_UNIT));
+    check_ok(mixt_data_open(in_folder("idx:%s"), &data, .val = -1, .normalise = MIXT_NORMALISE_UNIT));
     check_ok(mixt_data_read(data, 0, 1, input, target, &valid));
     assert_float_equal(input[1], 0.2, 1e-7);
     mixt_data_close(data);
@@ -195,7 +195,7 @@ static void test_idx_reads_other_types_and_names(void **state)
     float input[4];
     int32_t target[2];
     int64_t valid;
-    check_ok(mixt_data_open(in_scratch("idx:%s/my-images"), &data, .split = "all", .labels = in_scratch("%s/answers"),
+    check_ok(mixt_data_open(in_folder("idx:%s/my-images"), &data, .split = "all", .labels = in_folder("%s/answers"),
                             .normalise = MIXT_NORMALISE_NONE));
     check_ok(mixt_data_read(data, 0, 2, input, target, &valid));
     assert_true(input[0] == 1 && input[1] == -2 && input[2] == 0.5f && input[3] == 3);
@@ -207,7 +207,7 @@ static void check_csv(const char *text, const char *name, int64_t features, mixt
 {
     write_text(name, text);
     char spec[600];
-    snprintf(spec, sizeof spec, "%s/%s", scratch, name);
+    snprintf(spec, sizeof spec, "%s/%s", temp_folder, name);
     mixt_data *data;
     float input[8];
     int32_t label[4];
@@ -259,7 +259,7 @@ static void test_csv_target_column(void **state)
         float input[2];
         int32_t target;
         int64_t valid;
-        check_ok(mixt_data_open(in_scratch("csv:%s/l.csv"), &data, .split = "all", .labels = cases[i].labels,
+        check_ok(mixt_data_open(in_folder("csv:%s/l.csv"), &data, .split = "all", .labels = cases[i].labels,
                                 .target = MIXT_TARGET_CLASS, .normalise = MIXT_NORMALISE_NONE));
         check_ok(mixt_data_read(data, 0, 1, input, &target, &valid));
         assert_int_equal(target, cases[i].target); // "2" is a name here before it is a number
@@ -285,7 +285,7 @@ static void test_csv_parts_and_statistics(void **state)
         float input[300];
         int32_t target[100];
         int64_t valid;
-        check_ok(mixt_data_open(in_scratch("csv:%s/sorted.csv"), &data, .split = parts[p], .val = 0.15, .test = 0.1,
+        check_ok(mixt_data_open(in_folder("csv:%s/sorted.csv"), &data, .split = parts[p], .val = 0.15, .test = 0.1,
                                 .seed = (uint64_t)p));
         const mixt_data_info *info = mixt_data_describe(data);
         assert_int_equal(info->samples, sizes[p]);
@@ -322,10 +322,10 @@ static void test_own_files_and_like(void **state)
     float input[4];
     int32_t target[4];
     int64_t valid;
-    check_ok(mixt_data_open(in_scratch("csv:%s"), &train, .val = -1));
+    check_ok(mixt_data_open(in_folder("csv:%s"), &train, .val = -1));
     assert_int_equal(mixt_data_describe(train)->samples, 4);
-    check_ok(mixt_data_open(in_scratch("csv:%s"), &test, .val = -1, .split = "test"));
-    check_ok(mixt_data_open(in_scratch("csv:%s/test.csv"), &like, .split = "all", .like = train));
+    check_ok(mixt_data_open(in_folder("csv:%s"), &test, .val = -1, .split = "test"));
+    check_ok(mixt_data_open(in_folder("csv:%s/test.csv"), &like, .split = "all", .like = train));
     mixt_data *both[] = {test, like};
     for (int i = 0; i < 2; i++) {
         check_ok(mixt_data_read(both[i], 0, 4, input, target, &valid));
@@ -335,7 +335,7 @@ static void test_own_files_and_like(void **state)
         mixt_data_close(both[i]);
     }
     mixt_data_close(train);
-    assert_int_equal(mixt_data_open(in_scratch("csv:%s"), &train, .val = -1, .split = "val"), MIXT_ERROR_UNSUPPORTED);
+    assert_int_equal(mixt_data_open(in_folder("csv:%s"), &train, .val = -1, .split = "val"), MIXT_ERROR_UNSUPPORTED);
 }
 
 static void test_text_windows(void **state)
@@ -345,7 +345,7 @@ static void test_text_windows(void **state)
     mixt_data *data;
     int32_t input[16], target[16];
     int64_t valid;
-    check_ok(mixt_data_open(in_scratch("%s/t.txt"), &data, .seq = 4, .split = "all", .seed = 2));
+    check_ok(mixt_data_open(in_folder("%s/t.txt"), &data, .seq = 4, .split = "all", .seed = 2));
     const mixt_data_info *info = mixt_data_describe(data);
     assert_string_equal(info->kind, "text");
     assert_int_equal(info->samples, 6);
@@ -366,7 +366,7 @@ static void test_text_windows(void **state)
     for (int i = 0; i < 22; i++)
         assert_true(starts[i] > 0); // every alignment turns up over the epochs
     mixt_data_close(data);
-    check_ok(mixt_data_open(in_scratch("text:%s/t.txt"), &data, .seq = 4, .split = "val", .val = 0.25));
+    check_ok(mixt_data_open(in_folder("text:%s/t.txt"), &data, .seq = 4, .split = "val", .val = 0.25));
     check_ok(mixt_data_read(data, 0, 1, input, target, &valid));
     assert_int_equal(input[0], 't'); // the last 7 of 26 bytes
     mixt_data_close(data);
@@ -506,7 +506,7 @@ static void test_every_allocation_may_fail(void **state)
             char number[16];
             snprintf(number, sizeof number, "%d", n);
             setenv("MIXT_FAIL_ALLOC", number, 1);
-            execl("/proc/self/exe", "test_data", "--open", scratch, (char *)NULL);
+            execl("/proc/self/exe", "test_data", "--open", temp_folder, (char *)NULL);
             _exit(127);
         }
         int status = 0;
@@ -558,5 +558,5 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(test_mnist, no_leak),
         cmocka_unit_test_teardown(test_every_allocation_may_fail, no_leak),
     };
-    return cmocka_run_group_tests_name("data", tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests_name("data", tests, temp_folder_setup, temp_folder_teardown);
 }

@@ -27,7 +27,7 @@ typedef struct file {
 typedef struct bad_case {
     const char *title;
     file files[2];
-    const char *spec; // %s: the scratch folder
+    const char *spec; // %s: the folder
     mixt_data_options options;
     mixt_status status;
     const char *says[3];
@@ -286,13 +286,13 @@ static const bad_case cases[] = {
 
 static void run_case(const bad_case *c)
 {
-    scratch_empty();
+    temp_folder_empty();
     for (int i = 0; i < 2; i++)
         if (c->files[i].name)
             write_file(c->files[i].name, c->files[i].bytes, c->files[i].size);
-    mkdir(in_scratch("%s/folder"), 0777);
+    mkdir(in_folder("%s/folder"), 0777);
     mixt_data *data = (mixt_data *)&cases;
-    mixt_status status = mixt_data_open_with(in_scratch(c->spec), &c->options, &data);
+    mixt_status status = mixt_data_open_with(in_folder(c->spec), &c->options, &data);
     const char *text = mixt_error_text();
     if (status != c->status || data)
         fail_msg("%s: got %d (%s), expected %d", c->title, status, text, c->status);
@@ -335,13 +335,13 @@ static void test_parts_must_agree(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof part_cases / sizeof part_cases[0]; i++) {
         mixt_data *train, *val;
-        scratch_empty();
+        temp_folder_empty();
         write_text("train.csv", part_cases[i].train);
         write_text("val.csv", part_cases[i].val);
-        check_ok(mixt_data_open(in_scratch("csv:%s"), &train));
+        check_ok(mixt_data_open(in_folder("csv:%s"), &train));
         for (int like = 0; like < 2; like++) {
             mixt_data_options options = {.split = "val", .like = like ? train : NULL};
-            mixt_status status = mixt_data_open_with(in_scratch("csv:%s"), &options, &val);
+            mixt_status status = mixt_data_open_with(in_folder("csv:%s"), &options, &val);
             if (status != MIXT_ERROR_DATA)
                 fail_msg("%s: %s (%s)", part_cases[i].title, mixt_status_text(status), mixt_error_text());
             for (int k = 0; k < 4; k++)
@@ -357,7 +357,7 @@ static void test_parts_must_agree(void **state)
 static void test_images_of_another_size(void **state)
 {
     (void)state;
-    scratch_empty();
+    temp_folder_empty();
     write_file(IMAGES, BYTES(GOOD_IMAGES));
     write_file(LABELS, BYTES(GOOD_LABELS));
     write_file("t10k-images-idx3-ubyte", BYTES("\0\0\x08\x03\0\0\0\1\0\0\0\2\0\0\0\3abcdef"));
@@ -377,7 +377,7 @@ static void test_parts_that_agree(void **state)
 {
     (void)state;
     static const char *const others[] = {"a,b,c\n1,2,0\n", "\"a\"; b ;c\n1;2;0\n", "1,2,0\n"};
-    scratch_empty();
+    temp_folder_empty();
     write_text("train.csv", "a,b,c\n1,2,0\n3,4,1\n");
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         write_text("test.csv", others[i]);
@@ -389,7 +389,7 @@ static void test_parts_that_agree(void **state)
 static void test_targets_are_read_as_in_training(void **state)
 {
     (void)state;
-    scratch_empty();
+    temp_folder_empty();
     write_text("train.csv", "1,2.5\n2,-1\n3,0\n4,1\n");
     write_text("test.csv", "1,0\n2,1\n3,1\n");
     mixt_data *train = open_ok("csv:%s", (mixt_data_options){0});
@@ -458,19 +458,19 @@ static void test_no_byte_can_crash_it(void **state)
     static const char csv[] = "3,2,a,b\n1.5,-2,1\n\"0.1\";4e1,0\n7,8,1\r\n";
     unsigned char packed[512];
     char spec[600];
-    snprintf(spec, sizeof spec, "%s", in_scratch("csv:%s/a.csv"));
-    scratch_empty();
+    snprintf(spec, sizeof spec, "%s", in_folder("csv:%s/a.csv"));
+    temp_folder_empty();
     spoil("a.csv", (const unsigned char *)csv, sizeof csv - 1, spec);
     write_gzip("b.csv.gz", csv, sizeof csv - 1);
-    size_t size = read_back(in_scratch("%s/b.csv.gz"), packed, sizeof packed);
-    snprintf(spec, sizeof spec, "%s", in_scratch("csv:%s/b.csv.gz"));
+    size_t size = read_back(in_folder("%s/b.csv.gz"), packed, sizeof packed);
+    snprintf(spec, sizeof spec, "%s", in_folder("csv:%s/b.csv.gz"));
     spoil("b.csv.gz", packed, size, spec);
-    snprintf(spec, sizeof spec, "%s", in_scratch("idx:%s"));
+    snprintf(spec, sizeof spec, "%s", in_folder("idx:%s"));
     write_file(LABELS, BYTES(GOOD_LABELS));
     spoil(IMAGES, (const unsigned char *)GOOD_IMAGES, sizeof GOOD_IMAGES - 1, spec);
     write_file(IMAGES, BYTES(GOOD_IMAGES));
     spoil(LABELS, (const unsigned char *)GOOD_LABELS, sizeof GOOD_LABELS - 1, spec);
-    snprintf(spec, sizeof spec, "%s", in_scratch("text:%s/t.txt"));
+    snprintf(spec, sizeof spec, "%s", in_folder("text:%s/t.txt"));
     spoil("t.txt", (const unsigned char *)"some text", 9, spec);
 }
 
@@ -505,5 +505,5 @@ int main(void)
         cmocka_unit_test(test_no_byte_can_crash_it),
         cmocka_unit_test(test_null_arguments),
     };
-    return cmocka_run_group_tests_name("data_bad", tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests_name("data_bad", tests, temp_folder_setup, temp_folder_teardown);
 }

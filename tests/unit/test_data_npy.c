@@ -14,10 +14,10 @@
 static void check_open(const char *labels, mixt_data_options options, mixt_data **data)
 {
     char path[600];
-    snprintf(path, sizeof path, "%s/%s", scratch, labels);
+    snprintf(path, sizeof path, "%s/%s", temp_folder, labels);
     options.labels = path;
     options.split = "all";
-    if (mixt_data_open_with(in_scratch("%s/x.npy"), &options, data) != MIXT_OK)
+    if (mixt_data_open_with(in_folder("%s/x.npy"), &options, data) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
 }
 
@@ -80,7 +80,7 @@ static void check_bad(mixt_data_options options, mixt_status expected, const cha
 {
     mixt_data *data;
     options.split = "all";
-    mixt_status status = mixt_data_open_with(in_scratch("npy:%s/x.npy"), &options, &data);
+    mixt_status status = mixt_data_open_with(in_folder("npy:%s/x.npy"), &options, &data);
     if (status != expected || !strstr(mixt_error_text(), says) || !strstr(mixt_error_text(), also))
         fail_msg("got %d, '%s'; expected %d, '%s', '%s'", status, mixt_error_text(), expected, says, also);
     assert_null(data);
@@ -92,12 +92,12 @@ static void test_bad_arrays(void **state)
     (void)state;
     static const float x[] = {1, 2, 3, NAN}, labels[] = {0, 1.5f}, minus[] = {0, -1}, good[] = {0, 1};
     char path[600];
-    snprintf(path, sizeof path, "%s/y.npy", scratch);
+    snprintf(path, sizeof path, "%s/y.npy", temp_folder);
     const mixt_data_options y = {.labels = path};
     mixt_data_options classes = y;
     classes.target = MIXT_TARGET_CLASS;
     write_npy("y.npy", "<f4", "(2,)", good, sizeof good);
-    unlink(in_scratch("%s/x.npy"));
+    unlink(in_folder("%s/x.npy"));
     check_bad(y, MIXT_ERROR_FILE, "x.npy", "No such file");
     write_text("x.npy", "not numpy at all");
     check_bad(y, MIXT_ERROR_FORMAT, "x.npy", "NUMPY");
@@ -113,7 +113,7 @@ static void test_bad_arrays(void **state)
     check_bad(y, MIXT_ERROR_DATA, "2 labels", "3 samples");
     check_bad((mixt_data_options){0}, MIXT_ERROR_CONFIG, "x.npy", "'labels'");
     write_npy("x.npy", "<f4", "(2, 1)", x, 8);
-    check_bad((mixt_data_options){.labels = scratch}, MIXT_ERROR_FILE, scratch, "directory");
+    check_bad((mixt_data_options){.labels = temp_folder}, MIXT_ERROR_FILE, temp_folder, "directory");
     write_npy("y.npy", "<f4", "(2,)", labels, sizeof labels);
     check_bad(classes, MIXT_ERROR_DATA, "label 1", "1.5");
     write_npy("y.npy", "<f4", "(2,)", minus, sizeof minus);
@@ -129,5 +129,5 @@ int main(void)
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_bad_arrays),
     };
-    return cmocka_run_group_tests_name("data_npy", tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests_name("data_npy", tests, temp_folder_setup, temp_folder_teardown);
 }

@@ -90,7 +90,7 @@ static void hostile_cifar_is_refused(void **state)
     expect_failure("cifar:%s/none", (mixt_data_options){0}, MIXT_ERROR_FILE, "no such folder");
     for (int labels = 1; labels <= 2; labels++) {
         const char *name = labels == 1 ? "data_batch_1.bin" : "train.bin";
-        scratch_empty();
+        temp_folder_empty();
         for (size_t cut = 1; cut < (size_t)(2 * (PIXELS + labels)); cut += 701) {
             write_cifar(name, 0, 2, labels, cut);
             if ((2 * (PIXELS + labels) - (int)cut) % (PIXELS + labels))
@@ -99,7 +99,7 @@ static void hostile_cifar_is_refused(void **state)
         write_file(name, "", 0);
         expect_failure("cifar:%s", (mixt_data_options){0}, MIXT_ERROR_FORMAT, "empty");
     }
-    scratch_empty();
+    temp_folder_empty();
     static unsigned char record[3 * RECORD];
     record[RECORD] = 10;
     write_file("data_batch_1.bin", record, sizeof record);
@@ -114,7 +114,7 @@ static void hostile_cifar_is_refused(void **state)
 static void incomplete_cifar_is_refused(void **state)
 {
     (void)state;
-    const char *path = in_scratch("%s/data_batch_1.bin");
+    const char *path = in_folder("%s/data_batch_1.bin");
     write_cifar("data_batch_1.bin", 0, 2, 1, 0);
     write_cifar("data_batch_2.bin", 2, 2, 1, 0);
     write_cifar("data_batch_4.bin", 4, 2, 1, 0);
@@ -122,7 +122,7 @@ static void incomplete_cifar_is_refused(void **state)
     assert_int_equal(unlink(path), 0);
     write_cifar("test_batch.bin", 0, 2, 1, 0);
     expect_failure("%s", (mixt_data_options){0}, MIXT_ERROR_FILE, "/data_batch_1.bin: is missing");
-    scratch_empty();
+    temp_folder_empty();
     write_cifar("data_batch_1.bin", 0, 1, 1, 0);
     assert_int_equal(truncate(path, 10000 * (int64_t)RECORD), 0); // the size of the published files
     expect_failure("cifar:%s", (mixt_data_options){0}, MIXT_ERROR_FILE, "/data_batch_2.bin: is missing");
@@ -361,5 +361,5 @@ int main(void)
         cmocka_unit_test_teardown(batches_are_a_function_of_their_number, no_leak),
         cmocka_unit_test_teardown(impossible_crops_are_refused, no_leak),
     };
-    return cmocka_run_group_tests_name("images", tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests_name("images", tests, temp_folder_setup, temp_folder_teardown);
 }

@@ -24,14 +24,14 @@
 static void make_folder(const char *name)
 {
     char path[600];
-    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    snprintf(path, sizeof path, "%s/%s", temp_folder, name);
     assert_int_equal(mkdir(path, 0700), 0);
 }
 
 static void remove_folder(const char *name)
 {
     char path[600];
-    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    snprintf(path, sizeof path, "%s/%s", temp_folder, name);
     assert_int_equal(rmdir(path), 0);
 }
 
@@ -74,7 +74,7 @@ static void pnm_is_exact(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mixt__picture p;
         write_file("a.pnm", cases[i].bytes, cases[i].size);
-        if (mixt__picture_read(in_scratch("%s/a.pnm"), cases[i].channels, &p) != MIXT_OK)
+        if (mixt__picture_read(in_folder("%s/a.pnm"), cases[i].channels, &p) != MIXT_OK)
             fail_msg("%d: %s", (int)i, mixt_error_text());
         assert_int_equal(p.height, cases[i].height);
         assert_int_equal(p.width, cases[i].width);
@@ -88,7 +88,7 @@ static void expect_refused(const void *bytes, size_t size, const char *says)
 {
     mixt__picture p;
     write_file("a.ppm", bytes, size);
-    mixt_status status = mixt__picture_read(in_scratch("%s/a.ppm"), 0, &p);
+    mixt_status status = mixt__picture_read(in_folder("%s/a.ppm"), 0, &p);
     if (status != MIXT_ERROR_FORMAT || !strstr(mixt_error_text(), says) || !strstr(mixt_error_text(), "a.ppm"))
         fail_msg("expected '%s', got %s: %s", says, mixt_status_text(status), mixt_error_text());
     assert_null(p.pixels);
@@ -125,9 +125,9 @@ static void hostile_pnm_is_refused(void **state)
         expect_refused(good, size, "");
     mixt__picture p;
     write_text("a.ppm", "");
-    assert_int_equal(mixt__picture_read(in_scratch("%s/a.ppm"), 0, &p), MIXT_ERROR_FORMAT);
-    assert_int_equal(mixt__picture_read(in_scratch("%s/none.ppm"), 0, &p), MIXT_ERROR_FILE);
-    assert_int_equal(mixt__picture_read(scratch, 0, &p), MIXT_ERROR_FILE);
+    assert_int_equal(mixt__picture_read(in_folder("%s/a.ppm"), 0, &p), MIXT_ERROR_FORMAT);
+    assert_int_equal(mixt__picture_read(in_folder("%s/none.ppm"), 0, &p), MIXT_ERROR_FILE);
+    assert_int_equal(mixt__picture_read(temp_folder, 0, &p), MIXT_ERROR_FILE);
 }
 
 /** Any byte may change: a picture or a message, never more. */
@@ -136,7 +136,7 @@ static void mutate(const char *name, const unsigned char *good, size_t size, int
     unsigned char *bytes = malloc(size);
     mixt__rng rng = mixt__rng_start(mixt__rng_key(11, 0, 0));
     char path[600];
-    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    snprintf(path, sizeof path, "%s/%s", temp_folder, name);
     for (int i = 0; i < trials; i++) {
         mixt__picture p;
         memcpy(bytes, good, size);
@@ -191,7 +191,7 @@ static void jpeg_is_decoded(void **state)
     jpeg_destroy_compress(&jpeg);
     mixt__picture p;
     write_file("a.jpg", made, size);
-    assert_int_equal(mixt__picture_read(in_scratch("%s/a.jpg"), 0, &p), MIXT_OK);
+    assert_int_equal(mixt__picture_read(in_folder("%s/a.jpg"), 0, &p), MIXT_OK);
     assert_int_equal(p.width * 100 + p.height * 10 + p.channels, W * 100 + H * 10 + 3);
     for (int y = 0; y < H; y++)
         for (int x = 0; x < W; x++) {
@@ -201,7 +201,7 @@ static void jpeg_is_decoded(void **state)
     mixt__picture_free(&p);
     for (unsigned long cut = 3; cut < size; cut += 17) {
         write_file("a.jpg", made, cut);
-        assert_int_equal(mixt__picture_read(in_scratch("%s/a.jpg"), 0, &p), MIXT_ERROR_FORMAT);
+        assert_int_equal(mixt__picture_read(in_folder("%s/a.jpg"), 0, &p), MIXT_ERROR_FORMAT);
         assert_non_null(strstr(mixt_error_text(), "JPEG"));
     }
     mutate("a.jpg", made, size, 400);
@@ -209,7 +209,7 @@ static void jpeg_is_decoded(void **state)
 #else
     write_file("a.jpg", "\xff\xd8\xff\xe0", 4);
     mixt__picture p;
-    assert_int_equal(mixt__picture_read(in_scratch("%s/a.jpg"), 0, &p), MIXT_ERROR_UNSUPPORTED);
+    assert_int_equal(mixt__picture_read(in_folder("%s/a.jpg"), 0, &p), MIXT_ERROR_UNSUPPORTED);
     print_message("skipped: mixt was built without libjpeg\n");
 #endif
 }
@@ -361,7 +361,7 @@ static void bad_folders_are_refused(void **state)
                    "train/bird/b.PNG: cannot be read: convert the picture to a kind that can (PPM, PGM");
     static const char *const files[] = {"%s/train/bird/notes.txt", "%s/train/bird/b.PNG", "%s/train/bird/a.ppm"};
     for (int i = 0; i < 3; i++)
-        assert_int_equal(unlink(in_scratch(files[i])), 0);
+        assert_int_equal(unlink(in_folder(files[i])), 0);
     remove_folder("train/bird");
     expect_failure("images:%s", (mixt_data_options){.pad = 2}, MIXT_ERROR_CONFIG, "'pad' must be 0");
     write_text("train/cat/b.ppm", "P6 4 4 255\nshort");
@@ -387,5 +387,5 @@ int main(void)
         cmocka_unit_test_teardown(kind_is_guessed, no_leak),
         cmocka_unit_test_teardown(bad_folders_are_refused, no_leak),
     };
-    return cmocka_run_group_tests_name("pictures", tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests_name("pictures", tests, temp_folder_setup, temp_folder_teardown);
 }

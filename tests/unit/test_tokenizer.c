@@ -328,7 +328,7 @@ static void classes_are_unicode(void **state)
 
 /* ---- vocabularies that are none ---- */
 
-/** The small vocabulary's file with one part replaced, in the scratch folder. */
+/** The small vocabulary's file with one part replaced, in the folder. */
 static void write_changed(const char *name, const char *from, const char *to)
 {
     char path[256];
@@ -348,7 +348,7 @@ static void write_changed(const char *name, const char *from, const char *to)
 static void expect_refused(const char *kind, mixt_status expected, const char *words)
 {
     mixt__tokenizer *t;
-    mixt_status status = mixt__tokenizer_open(kind, scratch, &t);
+    mixt_status status = mixt__tokenizer_open(kind, temp_folder, &t);
     if (status != expected || t || !strstr(mixt_error_text(), words))
         fail_msg("expected \"%s\", got %s: %s", words, mixt_status_text(status), mixt_error_text());
 }
@@ -384,7 +384,7 @@ static void bad_vocabularies_are_refused(void **state)
     expect_refused("gpt2", MIXT_ERROR_FORMAT, "expected an object");
     write_text("encoder.json", "{\"a\": 0}");
     expect_refused("gpt2", MIXT_ERROR_FORMAT, "expected an object of 256");
-    unlink(in_scratch("%s/vocab.bpe"));
+    unlink(in_folder("%s/vocab.bpe"));
     expect_refused("gpt2", MIXT_ERROR_FILE, "has no vocab.bpe");
     expect_refused("wordpiece", MIXT_ERROR_FILE, "has no vocab.txt");
     expect_refused("auto", MIXT_ERROR_FILE, "no vocabulary here");
@@ -413,5 +413,5 @@ int main(void)
         cmocka_unit_test(classes_are_unicode),
         cmocka_unit_test_setup_teardown(bad_vocabularies_are_refused, NULL, no_leak),
     };
-    return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
+    return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }

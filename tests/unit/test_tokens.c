@@ -40,8 +40,8 @@ static void files_come_back(void **state)
     for (int v = 0; v < 3; v++)
         for (int c = 0; c < 3; c++) {
             mixt__token_file file;
-            write_tokens(in_scratch("%s/a.tokens"), vocabularies[v], counts[c]);
-            check_ok(mixt__token_file_open(in_scratch("%s/a.tokens"), 0, false, &file));
+            write_tokens(in_folder("%s/a.tokens"), vocabularies[v], counts[c]);
+            check_ok(mixt__token_file_open(in_folder("%s/a.tokens"), 0, false, &file));
             assert_int_equal(file.width, v == 2 ? 4 : 2);
             assert_int_equal(file.count, counts[c]);
             assert_int_equal(file.facts.vocabulary, vocabularies[v]);
@@ -53,15 +53,15 @@ static void files_come_back(void **state)
         }
     mixt__token_writer w;
     mixt__token_facts facts = {.vocabulary = 3};
-    assert_int_equal(mixt__token_writer_open(&w, in_scratch("%s/a.tokens"), false, &facts), MIXT_ERROR_FILE);
+    assert_int_equal(mixt__token_writer_open(&w, in_folder("%s/a.tokens"), false, &facts), MIXT_ERROR_FILE);
 }
 
 static void every_flipped_byte_is_seen(void **state)
 {
     (void)state;
     unsigned char bytes[2 * COUNT];
-    write_tokens(in_scratch("%s/a.tokens"), 300, 200);
-    FILE *file = fopen(in_scratch("%s/a.tokens"), "rb");
+    write_tokens(in_folder("%s/a.tokens"), 300, 200);
+    FILE *file = fopen(in_folder("%s/a.tokens"), "rb");
     size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
     assert_int_equal(size, 128 + 400);
@@ -69,16 +69,16 @@ static void every_flipped_byte_is_seen(void **state)
     for (size_t i = 0; i < size; i++) {
         bytes[i] ^= (unsigned char)(1 << i % 8);
         write_file("b.tokens", bytes, size);
-        assert_int_not_equal(mixt__token_file_open(in_scratch("%s/b.tokens"), 0, false, &opened), MIXT_OK);
+        assert_int_not_equal(mixt__token_file_open(in_folder("%s/b.tokens"), 0, false, &opened), MIXT_OK);
         bytes[i] ^= (unsigned char)(1 << i % 8);
     }
     for (size_t cut = 0; cut < size; cut += 7) {
         write_file("b.tokens", bytes, cut);
-        assert_int_not_equal(mixt__token_file_open(in_scratch("%s/b.tokens"), 0, false, &opened), MIXT_OK);
+        assert_int_not_equal(mixt__token_file_open(in_folder("%s/b.tokens"), 0, false, &opened), MIXT_OK);
         assert_non_null(strstr(mixt_error_text(), "b.tokens"));
     }
     write_file("b.tokens", bytes, size);
-    check_ok(mixt__token_file_open(in_scratch("%s/b.tokens"), 0, false, &opened));
+    check_ok(mixt__token_file_open(in_folder("%s/b.tokens"), 0, false, &opened));
     mixt__token_file_close(&opened);
 }
 
@@ -88,11 +88,11 @@ static void raw_tokens_need_a_vocabulary(void **state)
     const uint16_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 299};
     mixt_data *data;
     write_file("train.bin", ids, sizeof ids);
-    assert_int_equal(mixt_data_open(in_scratch("tokens:%s/train.bin"), &data, .seq = 2), MIXT_ERROR_CONFIG);
+    assert_int_equal(mixt_data_open(in_folder("tokens:%s/train.bin"), &data, .seq = 2), MIXT_ERROR_CONFIG);
     assert_non_null(strstr(mixt_error_text(), "net.vocab"));
-    assert_int_equal(mixt_data_open(in_scratch("tokens:%s"), &data, .seq = 2, .classes = 299), MIXT_ERROR_DATA);
+    assert_int_equal(mixt_data_open(in_folder("tokens:%s"), &data, .seq = 2, .classes = 299), MIXT_ERROR_DATA);
     assert_non_null(strstr(mixt_error_text(), "token 9 is 299, but the vocabulary has 299"));
-    check_ok(mixt_data_open(in_scratch("tokens:%s"), &data, .seq = 2, .classes = 300, .val = -1, .in_order = true));
+    check_ok(mixt_data_open(in_folder("tokens:%s"), &data, .seq = 2, .classes = 300, .val = -1, .in_order = true));
     int32_t input[2], target[2];
     int64_t valid;
     assert_int_equal(mixt_data_describe(data)->samples, 4);
@@ -101,7 +101,7 @@ static void raw_tokens_need_a_vocabulary(void **state)
     assert_int_equal(input[0] * 100 + input[1] * 10 + target[1], 789);
     mixt_data_close(data);
     write_file("train.bin", ids, 3);
-    assert_int_equal(mixt_data_open(in_scratch("tokens:%s"), &data, .seq = 1, .classes = 300), MIXT_ERROR_FORMAT);
+    assert_int_equal(mixt_data_open(in_folder("tokens:%s"), &data, .seq = 1, .classes = 300), MIXT_ERROR_FORMAT);
 }
 
 /* ---- text and its cache ---- */
@@ -119,7 +119,7 @@ static void count_calls(void *user, const char *what, int64_t done, int64_t tota
 static mixt_data *open_text(const char *split, double mask, uint64_t seed, const char *tokenizer)
 {
     mixt_data *data;
-    check_ok(mixt_data_open(in_scratch("text:%s/t.txt"), &data, .seq = 16, .vocab = VOCAB, .tokenizer = tokenizer,
+    check_ok(mixt_data_open(in_folder("text:%s/t.txt"), &data, .seq = 16, .vocab = VOCAB, .tokenizer = tokenizer,
                             .split = split, .mask = mask, .seed = seed, .progress = count_calls));
     return data;
 }
@@ -183,7 +183,7 @@ static void windows_are_the_text(void **state)
     mixt__tokens all = {0};
     mixt__bytes text;
     check_ok(mixt__tokenizer_open("gpt2", VOCAB, &t));
-    check_ok(mixt__bytes_read(in_scratch("%s/t.txt"), &text));
+    check_ok(mixt__bytes_read(in_folder("%s/t.txt"), &text));
     check_ok(mixt__tokenizer_encode(t, text.bytes, text.size, &all));
     mixt_data *train = open_text("train", 0, 3, "gpt2"), *val = open_text("val", 0, 3, "gpt2");
     int64_t held_out = (int64_t)(0.1 * (double)all.count + 0.5), valid;
@@ -274,7 +274,7 @@ static void what_cannot_be_masked_is_refused(void **state)
     (void)state;
     mixt_data *data;
     write_story("no");
-    const char *spec = in_scratch("text:%s/t.txt");
+    const char *spec = in_folder("text:%s/t.txt");
     assert_int_equal(mixt_data_open(spec, &data, .vocab = VOCAB, .tokenizer = "gpt2", .mask = 0.15), MIXT_ERROR_CONFIG);
     assert_non_null(strstr(mixt_error_text(), "[MASK]"));
     assert_int_equal(mixt_data_open(spec, &data, .mask = 0.15), MIXT_ERROR_CONFIG);
@@ -289,7 +289,7 @@ static int remove_cache(void **state)
 {
     char command[400];
     snprintf(command, sizeof command, "rm -r '%s'", cache);
-    return scratch_teardown(state) | system(command);
+    return temp_folder_teardown(state) | system(command);
 }
 
 int main(void)
@@ -307,5 +307,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(masks_are_drawn_anew_and_repeatably, NULL, no_leak),
         cmocka_unit_test_setup_teardown(what_cannot_be_masked_is_refused, NULL, no_leak),
     };
-    return cmocka_run_group_tests(tests, scratch_setup, remove_cache);
+    return cmocka_run_group_tests(tests, temp_folder_setup, remove_cache);
 }
