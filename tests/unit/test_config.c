@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/words.h"
+#include "../support/temp_folder.h"
 #include "config/config.h"
 
 #include <locale.h>
@@ -14,31 +15,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/mixt-config-XXXXXX";
-static char path[64];
+static char path[300];
 
 static void write_bytes(const char *text, size_t size)
 {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
+    assert_true(temp_write(path, text, size));
 }
 
 static int make_folder(void **state)
 {
-    (void)state;
-    if (!mkdtemp(folder))
-        return -1;
-    snprintf(path, sizeof path, "%s/c.yaml", folder);
+    temp_folder_setup(state);
+    snprintf(path, sizeof path, "%s/c.yaml", temp_folder);
     return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(path);
-    return rmdir(folder);
 }
 
 static mixt__config *fresh(void)
@@ -129,7 +117,7 @@ static void test_bad_files(void **state)
         write_bytes(bad->text, strlen(bad->text));
         mixt__config *config = fresh();
         mixt_status status = mixt__config_load(config, path);
-        char place[128];
+        char place[512];
         snprintf(place, sizeof place, "%s:%s: ", path, bad->place);
         if (status != MIXT_ERROR_CONFIG || strncmp(mixt_error_text(), place, strlen(place)) ||
             !strstr(mixt_error_text(), bad->words))
@@ -159,7 +147,7 @@ static void test_nul_size_and_missing(void **state)
     unlink(path);
     assert_int_equal(mixt__config_load(config, path), MIXT_ERROR_FILE);
     assert_non_null(strstr(mixt_error_text(), "cannot be opened"));
-    assert_int_equal(mixt__config_load(config, folder), MIXT_ERROR_FILE);
+    assert_int_equal(mixt__config_load(config, temp_folder), MIXT_ERROR_FILE);
     mixt__config_free(config);
 }
 
@@ -428,5 +416,5 @@ int main(void)
         cmocka_unit_test(test_unwritable),    cmocka_unit_test(test_nearest),
         cmocka_unit_test(test_no_leak),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_folder, temp_folder_teardown);
 }

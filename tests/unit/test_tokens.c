@@ -11,6 +11,7 @@
 #include "data/token_cache.h"
 
 #include <glob.h>
+#include <sys/stat.h>
 
 #define VOCAB "tests/data/tokens"
 
@@ -285,18 +286,15 @@ static void what_cannot_be_masked_is_refused(void **state)
     assert_int_equal(mixt_data_open(spec, &data, .vocab = VOCAB, .tokenizer = "gpt2", .seq = 100000), MIXT_ERROR_DATA);
 }
 
-static int remove_cache(void **state)
+static int make_cache(void **state)
 {
-    char command[400];
-    snprintf(command, sizeof command, "rm -r '%s'", cache);
-    return temp_folder_teardown(state) | system(command);
+    temp_folder_setup(state);
+    snprintf(cache, sizeof cache, "%s/cache", temp_folder);
+    return mkdir(cache, 0700) || setenv("MIXT_CACHE", cache, 1);
 }
 
 int main(void)
 {
-    snprintf(cache, sizeof cache, "%s/mixt-cache-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    if (!mkdtemp(cache) || setenv("MIXT_CACHE", cache, 1))
-        return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(files_come_back, NULL, no_leak),
         cmocka_unit_test_setup_teardown(every_flipped_byte_is_seen, NULL, no_leak),
@@ -307,5 +305,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(masks_are_drawn_anew_and_repeatably, NULL, no_leak),
         cmocka_unit_test_setup_teardown(what_cannot_be_masked_is_refused, NULL, no_leak),
     };
-    return cmocka_run_group_tests(tests, temp_folder_setup, remove_cache);
+    return cmocka_run_group_tests(tests, make_cache, temp_folder_teardown);
 }
