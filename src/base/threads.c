@@ -1,7 +1,7 @@
 /* The team: workers that wait on a generation number, run what it announces, and report back.
  *
  * Every worker acknowledges every generation, also those not needed for it: so none can be late enough to mistake the
- * next region for this one. Waiting is a bounded spin, then a futex.
+ * next region for this one. Waiting is a bounded spin that yields, then a futex.
  */
 #include "base/threads.h"
 
@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +22,12 @@
 #include <omp.h>
 #endif
 
-enum { MAX_THREADS = 1024, SPINS = 2000 };
+enum { MAX_THREADS = 1024, SPINS = 256 };
+
+// Seconds. To sleep and be woken takes tens of microseconds, on a virtual machine hundreds.
+static const double PATIENCE = 10e-3; // how long a core that nobody else wants is kept waiting,
+static const double LITTLE = 40e-6;   // and one that others want,
+static const double SHARED = 1.0;     // which is believed for this long after they were seen
 
 /** A counter that threads wait on, alone on its cache line. */
 typedef struct signal_word {
@@ -46,6 +52,7 @@ static struct {
 static int requested;
 static _Thread_local int used; // instead of `requested`, when above 0
 static _Thread_local bool inside;
+static _Thread_local double shared_until; // others run on this thread's core, as far as it knows
 
 static void pause_briefly(void)
 {
@@ -59,15 +66,48 @@ static uint32_t load(const uint32_t *word)
     return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
+static long times_preempted(void)
+{
+    struct rusage usage = {0};
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nivcsw;
+}
+
+/** Lets others have the core, and notes whether anybody took it. (A hypervisor that took it is no reason to sleep.) */
+static void step_aside(void)
+{
+    double before = mixt__time_now();
+    long preempted = times_preempted();
+    sched_yield();
+    double after = mixt__time_now();
+    if (after - before > LITTLE && times_preempted() > preempted)
+        shared_until = after + SHARED;
+}
+
+/** True once the word differs from `old`, false if that takes too long. */
+static bool spin(const signal_word *word, uint32_t old)
+{
+    for (double begin = 0;;) {
+        for (int i = 0; i < SPINS; i++) {
+            if (load(&word->value) != old)
+                return true;
+            pause_briefly();
+        }
+        double now = mixt__time_now();
+        bool shared = now < shared_until;
+        begin = begin > 0 ? begin : now;
+        if (now - begin > (shared ? LITTLE : PATIENCE))
+            return false;
+        if (!shared)
+            step_aside();
+    }
+}
+
 /** Returns once the word differs from `old`. */
 static void wait_change(signal_word *word, uint32_t old)
 {
-    bool spins = !__atomic_load_n(&team.crowded, __ATOMIC_RELAXED);
-    for (int i = 0; i < SPINS && spins; i++) {
-        if (load(&word->value) != old)
-            return;
-        pause_briefly();
-    }
+    if (!__atomic_load_n(&team.crowded, __ATOMIC_RELAXED) && spin(word, old))
+        return;
     __atomic_add_fetch(&word->sleepers, 1, __ATOMIC_SEQ_CST);
     while (load(&word->value) == old)
         syscall(SYS_futex, &word->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
