@@ -39,48 +39,39 @@ static const mixt__backend *backend_of(const bench *b)
     return b->context->backend;
 }
 
-/** One batch, read into host memory and, on a device with its own, copied over. */
-static mixt_status make_batch(bench *b, const mixt_data *data, int index, size_t input, size_t target)
+/** One batch, made in `staged` (inputs, targets), as it is fed to the step. */
+static mixt_status make_batch(bench *b, const mixt_data *data, int index, void *staged[2])
 {
     const mixt__backend *device = backend_of(b);
-    void *staged[2] = {NULL, NULL};
-    mixt_status status;
-    b->input[index] = device->alloc(input);
-    b->target[index] = device->alloc(target);
-    if (!device->host_memory) {
-        staged[0] = mixt__alloc_uninit(input);
-        staged[1] = mixt__alloc_uninit(target);
-    }
-    void *into = device->host_memory ? b->input[index] : staged[0];
-    void *labels = device->host_memory ? b->target[index] : staged[1];
-    if (!b->input[index] || !b->target[index] || !into || !labels)
-        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples (%.2f GiB)", BATCHES,
-                            (long long)b->batch, (double)(BATCHES * (input + target)) / 1073741824.0);
-    else
-        status = mixt_data_batch(data, b->batch, index, into, labels);
-    if (status == MIXT_OK && !device->host_memory) {
-        status = device->upload(b->input[index], into, input);
-        if (status == MIXT_OK)
-            status = device->upload(b->target[index], labels, target);
-    }
-    mixt__free(staged[0]);
-    mixt__free(staged[1]);
-    return status;
+    mixt__feed *feed = &b->trainer->core.feed;
+    const void *input;
+    b->input[index] = device->alloc(feed->input_bytes);
+    b->target[index] = device->alloc(feed->target_bytes);
+    if (!b->input[index] || !b->target[index] || !staged[0] || !staged[1])
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples (%.2f GiB)", BATCHES,
+                          (long long)b->batch,
+                          (double)(BATCHES * (feed->input_bytes + feed->target_bytes)) / 1073741824.0);
+    MIXT_TRY(mixt_data_batch(data, b->batch, index, staged[0], staged[1]));
+    MIXT_TRY(mixt__feed_round(feed, staged[0], &input));
+    MIXT_TRY(device->upload(b->input[index], input, feed->input_bytes));
+    return device->upload(b->target[index], staged[1], feed->target_bytes);
 }
 
 static mixt_status make_batches(bench *b, const mixt_data *data)
 {
-    const mixt_data_info *info = mixt_data_describe(data);
-    size_t input = (size_t)(b->batch * info->input_elements) * mixt_dtype_size(info->input_dtype);
-    size_t target = (size_t)(b->batch * info->target_elements) * mixt_dtype_size(info->target_dtype);
-    size_t need = BATCHES * (input + target), room = backend_of(b)->available();
+    const mixt__feed *feed = &b->trainer->core.feed;
+    size_t need = BATCHES * (feed->input_bytes + feed->target_bytes), room = backend_of(b)->available();
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY,
                           "%d batches of %lld samples need %.2f GiB, %.2f are free: use a smaller batch", BATCHES,
                           (long long)b->batch, (double)need / 1073741824.0, (double)room / 1073741824.0);
-    for (int i = 0; i < BATCHES; i++)
-        MIXT_TRY(make_batch(b, data, i, input, target));
-    return MIXT_OK;
+    void *staged[2] = {mixt__alloc_uninit(feed->input_room), mixt__alloc_uninit(feed->target_room)};
+    mixt_status status = MIXT_OK;
+    for (int i = 0; i < BATCHES && status == MIXT_OK; i++)
+        status = make_batch(b, data, i, staged);
+    mixt__free(staged[0]);
+    mixt__free(staged[1]);
+    return status;
 }
 
 static mixt_status open(bench *b, const cli_args *args)

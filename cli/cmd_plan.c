@@ -155,13 +155,16 @@ static mixt_status run_profile(cli_experiment *e, cli_profile *profile)
     mixt__trainer *t = &e->trainer->core;
     MIXT_TRY(mixt__trainer_allocate(t));
     size_t input = t->feed.input_bytes, target = t->feed.target_bytes;
-    void *host[2] = {mixt__alloc_uninit(input), mixt__alloc_uninit(target)};
+    void *host[2] = {mixt__alloc_uninit(t->feed.input_room), mixt__alloc_uninit(target)};
     void *device[2] = {t->backend->alloc(input), t->backend->alloc(target)};
+    const void *rounded = NULL;
     mixt_status status = host[0] && host[1] && device[0] && device[1]
                              ? mixt_data_batch(e->train, t->settings.batch, 0, host[0], host[1])
                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
     if (status == MIXT_OK)
-        status = t->backend->upload(device[0], host[0], input);
+        status = mixt__feed_round(&t->feed, host[0], &rounded);
+    if (status == MIXT_OK)
+        status = t->backend->upload(device[0], rounded, input);
     if (status == MIXT_OK)
         status = t->backend->upload(device[1], host[1], target);
     if (status == MIXT_OK)

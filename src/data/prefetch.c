@@ -16,6 +16,7 @@
 
 #include "base/threads.h"
 #include "data/data.h"
+#include "num/num.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -46,8 +47,10 @@ struct mixt__prefetch {
     mixt__batch *slots; // (depth)
     progress *progress; // (depth)
     char *buffers;
-    mixt__prefetch_memory memory;
-    pthread_t *threads; // (thread_count)
+    mixt__prefetch_form form;
+    mixt__narrow_fn *narrow; // NULL: inputs stay as they are
+    float *samples;          // (thread_count) one each, before it is rounded
+    pthread_t *threads;      // (thread_count)
     int thread_count;
     pid_t process;      // that has the threads
     int started, awake; // threads that have an index, and indices that may work
@@ -59,12 +62,21 @@ struct mixt__prefetch {
 };
 
 /** Samples [first, first + count) of a slot's batch. */
-static mixt_status fill(mixt__prefetch *p, const mixt__batch *slot, int64_t first, int64_t count)
+static mixt_status fill(mixt__prefetch *p, int thread, const mixt__batch *slot, int64_t first, int64_t count)
 {
-    const mixt_data_info *info = &p->data->info; // FP32 and INT32: four bytes either way
-    char *input = (char *)slot->input + first * info->input_elements * 4;
-    char *target = (char *)slot->target + first * info->target_elements * 4;
-    return mixt__data_batch_piece(p->data, p->batch, slot->number, first, count, input, target);
+    const mixt_data_info *info = &p->data->info;
+    int64_t size = (int64_t)mixt_dtype_size(p->form.input), elements = info->input_elements;
+    char *input = (char *)slot->input + first * elements * size;
+    char *target = (char *)slot->target + first * info->target_elements * 4; // FP32 and INT32: four bytes either way
+    if (!p->narrow)
+        return mixt__data_batch_piece(p->data, p->batch, slot->number, first, count, input, target);
+    float *sample = p->samples + thread * elements;
+    for (int64_t k = 0; k < count; k++) {
+        MIXT_TRY(mixt__data_batch_piece(p->data, p->batch, slot->number, first + k, 1, sample,
+                                        target + k * info->target_elements * 4));
+        p->narrow(input + k * elements * size, sample, elements);
+    }
+    return MIXT_OK;
 }
 
 /** Waits for something to fill. False when there will be nothing any more. */
@@ -126,7 +138,7 @@ static void *work(void *argument)
     int thread = p->started++;
     while (claim(p, thread, &slot, &state, &first, &count)) {
         pthread_mutex_unlock(&p->lock);
-        mixt_status status = fill(p, slot, first, count);
+        mixt_status status = fill(p, thread, slot, first, count);
         pthread_mutex_lock(&p->lock);
         finish(p, state, first, count, status);
     }
@@ -143,14 +155,14 @@ static mixt_status take_buffers(mixt__prefetch *p)
 {
     const mixt_data_info *info = &p->data->info;
     int64_t input, target, total;
-    if (__builtin_mul_overflow(info->input_elements, p->batch * 4, &input) ||
+    if (__builtin_mul_overflow(info->input_elements, p->batch * (int64_t)mixt_dtype_size(p->form.input), &input) ||
         __builtin_mul_overflow(info->target_elements, p->batch * 4, &target) || input > INT64_MAX / 8 ||
         target > INT64_MAX / 8 ||
         __builtin_mul_overflow((int64_t)(aligned((size_t)input) + aligned((size_t)target)), (int64_t)p->depth, &total))
         return mixt__fail(MIXT_ERROR_MEMORY, "a batch of %lld samples is too large", (long long)p->batch);
     p->slots = mixt__alloc((size_t)p->depth * sizeof *p->slots);
     p->progress = mixt__alloc((size_t)p->depth * sizeof *p->progress);
-    p->buffers = p->memory.alloc((size_t)total);
+    p->buffers = p->form.alloc((size_t)total);
     if (p->buffers)
         memset(p->buffers, 0, (size_t)total);
     if (!p->slots || !p->progress || !p->buffers)
@@ -171,7 +183,8 @@ static void free_all(mixt__prefetch *p)
     mixt__free(p->slots);
     mixt__free(p->progress);
     mixt__free(p->threads);
-    p->memory.free(p->buffers);
+    mixt__free(p->samples);
+    p->form.free(p->buffers);
     mixt__data_drop(p->data);
     mixt__free(p);
 }
@@ -216,7 +229,9 @@ static mixt_status start_threads(mixt__prefetch *p)
     int given = p->data->options.threads, cores = mixt__threads_count();
     int wanted = given ? given : cores < MAX_WOKEN ? cores : MAX_WOKEN;
     p->threads = mixt__alloc((size_t)wanted * sizeof *p->threads);
-    if (!p->threads)
+    if (p->narrow)
+        p->samples = mixt__alloc_uninit((size_t)wanted * (size_t)p->data->info.input_elements * sizeof *p->samples);
+    if (!p->threads || (p->narrow && !p->samples))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a prefetch ring");
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
@@ -230,7 +245,7 @@ static mixt_status start_threads(mixt__prefetch *p)
 }
 
 mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth, int64_t first,
-                                 const mixt__prefetch_memory *memory, mixt__prefetch **prefetch)
+                                 const mixt__prefetch_form *form, mixt__prefetch **prefetch)
 {
     *prefetch = NULL;
     if (batch < 1 || batch > INT32_MAX || depth < 1 || depth > MAX_DEPTH || first < 0)
@@ -248,7 +263,8 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     p->depth = depth;
     p->first = first;
     p->process = getpid();
-    p->memory = memory ? *memory : (mixt__prefetch_memory){mixt__alloc, mixt__free};
+    p->form = form ? *form : (mixt__prefetch_form){mixt__alloc, mixt__free, data->info.input_dtype};
+    p->narrow = p->form.input != data->info.input_dtype ? mixt__narrow(p->form.input) : NULL;
     mixt_status status = take_buffers(p);
     if (status == MIXT_OK)
         status = start_threads(p);

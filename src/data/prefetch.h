@@ -6,27 +6,28 @@
 
 typedef struct mixt__prefetch mixt__prefetch;
 
-/** What mixt_data_batch gives for a number. Valid from take to release. */
+/** What mixt_data_batch gives for a number, inputs in the ring's format. Valid from take to release. */
 typedef struct mixt__batch {
     int64_t number;
     void *input, *target;
 } mixt__batch;
 
-/** Where the ring's memory comes from: a GPU copies fastest from memory of its own driver. */
-typedef struct mixt__prefetch_memory {
-    void *(*alloc)(size_t bytes);
+/** How batches lie in the ring. */
+typedef struct mixt__prefetch_form {
+    void *(*alloc)(size_t bytes); // a GPU copies fastest from memory of its own driver
     void (*free)(void *block);
-} mixt__prefetch_memory;
+    mixt_dtype input; // that inputs in FP32 are rounded to
+} mixt__prefetch_form;
 
 /**
  * Starts the threads, which make the batches first, first + 1, … without end: options.threads of the data, or one a
  * core, of which one works and more wake while batches come too slowly. `data` is held until stop, also when its owner
  * closes it before; mixt_data_batch and mixt_data_read stay usable beside it.
  * @param depth buffers in the ring, at least 1; 2 to 4 hide the making of a batch behind a step.
- * @param memory NULL: ordinary memory
+ * @param form NULL: ordinary memory, inputs as the data has them
  */
 mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth, int64_t first,
-                                 const mixt__prefetch_memory *memory, mixt__prefetch **prefetch);
+                                 const mixt__prefetch_form *form, mixt__prefetch **prefetch);
 
 /** Waits for the next batch, in order. Up to `depth` may be held at once (one more is MIXT_ERROR_STATE). A
  *  failure in the thread arrives here with its text, after the batches before it. In the child of a fork, which has

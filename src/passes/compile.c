@@ -58,7 +58,7 @@ mixt_status mixt__passes_run(const mixt__graph *source, const mixt__compile_opti
 {
     *result = NULL;
     MIXT_TRY(mixt__graph_verify(source, "build"));
-    MIXT_TRY(mixt__pass_precision(source, &options->policy, result));
+    MIXT_TRY(mixt__pass_precision(source, &options->policy, options->typed_input, result));
     mixt_status status = mixt__graph_verify(*result, "precision");
     if (status == MIXT_OK)
         status = transform(*result, options);

@@ -27,7 +27,9 @@ typedef struct mixt__policy {
     int64_t rule_count;
 } mixt__policy;
 
-mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, mixt__graph **result);
+/** @param typed_input give the input the format in which all its users want it: who feeds it converts */
+mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, bool typed_input,
+                                 mixt__graph **result);
 mixt_status mixt__pass_autodiff(mixt__graph *graph);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
 mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
@@ -41,6 +43,7 @@ mixt_status mixt__pass_views(mixt__graph *graph);
 
 typedef struct mixt__compile_options {
     mixt__policy policy;
+    bool typed_input;    // see mixt__pass_precision
     bool backward;       // differentiate
     bool no_fusion;      // for tests: fusion on equals fusion off within the bound
     size_t logits_limit; // bytes of logits that exist at once; 0: MIXT_LOGITS_LIMIT

@@ -18,6 +18,7 @@ typedef struct rewrite {
     const mixt__graph *source;
     mixt__graph *result;
     const mixt__policy *policy;
+    bool typed_input;
     int32_t *map;                       // source value → result value
     int32_t (*casts)[MIXT_DTYPE_COUNT]; // by source value: casts made so far
 } rewrite;
@@ -164,6 +165,40 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
     return MIXT_OK;
 }
 
+/** The one low format in which all users take a value that comes from outside; NONE when they do not agree, or any
+ * computes in FP32. A view has its users' wish: moving numbers and rounding them commute. */
+static mixt_dtype users_dtype(const rewrite *w, int32_t value)
+{
+    mixt_dtype agreed = MIXT_DTYPE_NONE;
+    for (int64_t i = 0; i < w->source->node_count; i++) {
+        const mixt__node *node = &w->source->nodes[i];
+        for (int k = 0; k < node->in_count; k++) {
+            bool forced;
+            if (node->in[k] != value)
+                continue;
+            mixt_dtype dtype = policy_dtype(w->policy, node, &forced);
+            if (node->op->view && node->in_count == 1 && node->out_count == 1 && !forced)
+                dtype = users_dtype(w, node->out[0]);
+            else if (node->op->precision != MIXT_CLASS_LOW || node->op->fp32_inputs >> k & 1)
+                return MIXT_DTYPE_NONE;
+            if ((dtype != MIXT_DTYPE_FP16 && dtype != MIXT_DTYPE_BF16) || (agreed && dtype != agreed))
+                return MIXT_DTYPE_NONE;
+            agreed = dtype;
+        }
+    }
+    return agreed;
+}
+
+/** The format in which a batch is fed. */
+static mixt_dtype fed_dtype(const rewrite *w, int32_t value)
+{
+    const mixt__value *v = &w->source->values[value];
+    mixt_dtype low = MIXT_DTYPE_NONE;
+    if (w->typed_input && value == w->source->input && v->dtype == MIXT_DTYPE_FP32 && !v->keep)
+        low = users_dtype(w, value);
+    return low == MIXT_DTYPE_NONE ? v->dtype : low;
+}
+
 static mixt_status copy_outside_values(rewrite *w)
 {
     for (int64_t i = 0; i < w->source->param_count; i++) {
@@ -173,11 +208,11 @@ static mixt_status copy_outside_values(rewrite *w)
         memset(p.low, 0, sizeof p.low);
         MIXT_TRY(mixt__graph_param(w->result, &p, &index));
     }
-    for (int64_t i = 1; i < w->source->value_count; i++) {
+    for (int32_t i = 1; i < w->source->value_count; i++) {
         const mixt__value *v = &w->source->values[i];
         if (v->role != MIXT_ROLE_INPUT && v->role != MIXT_ROLE_TARGET)
             continue;
-        MIXT_TRY(mixt__graph_value(w->result, v->role, v->dtype, &v->shape, v->name, &w->map[i]));
+        MIXT_TRY(mixt__graph_value(w->result, v->role, fed_dtype(w, i), &v->shape, v->name, &w->map[i]));
     }
     return MIXT_OK;
 }
@@ -201,9 +236,10 @@ static mixt_status run(rewrite *w)
     return MIXT_OK;
 }
 
-mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, mixt__graph **result)
+mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, bool typed_input,
+                                 mixt__graph **result)
 {
-    rewrite w = {.source = source, .policy = policy};
+    rewrite w = {.source = source, .policy = policy, .typed_input = typed_input};
     mixt_status status = mixt__graph_new(&w.result);
     if (status != MIXT_OK)
         return status;

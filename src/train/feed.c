@@ -2,6 +2,7 @@
 #include "train/feed.h"
 
 #include "base/env.h"
+#include "base/threads.h"
 #include "num/num.h"
 
 #include <string.h>
@@ -32,13 +33,15 @@ size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *sp
 }
 
 mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
-                            int64_t batches, bool random)
+                            mixt_dtype fed, int64_t batches, bool random)
 {
     size_t result = sizeof(mixt__step_result) + (size_t)batches * 3 * sizeof(float);
     *feed = (mixt__feed){.backend = backend, .batches = batches, .random = random};
-    feed->input_bytes = bytes_of(&spec->input, spec->input_dtype);
+    feed->given = spec->input_dtype;
+    feed->input_count = mixt__shape_count(&spec->input);
     feed->target_bytes = bytes_of(&spec->target, spec->target_dtype);
-    feed->input_room = aligned(feed->input_bytes);
+    feed->input_room = aligned(bytes_of(&spec->input, spec->input_dtype));
+    mixt__feed_retype(feed, fed);
     feed->target_room = aligned(feed->target_bytes);
     feed->host_keys = backend->alloc_host((size_t)batches * sizeof *feed->host_keys);
     bool complete = feed->host_keys != NULL;
@@ -67,6 +70,40 @@ void mixt__feed_forget(mixt__feed *feed)
     feed->issued = false;
 }
 
+void mixt__feed_retype(mixt__feed *feed, mixt_dtype fed)
+{
+    feed->fed = fed;
+    feed->input_bytes = (size_t)feed->input_count * mixt_dtype_size(fed);
+}
+
+typedef struct rounding {
+    char *dst;
+    const float *src;
+    mixt_dtype dtype;
+} rounding;
+
+static void round_range(void *argument, int64_t begin, int64_t end, int thread)
+{
+    const rounding *r = argument;
+    (void)thread;
+    mixt__narrow(r->dtype)(r->dst + (size_t)begin * mixt_dtype_size(r->dtype), r->src + begin, end - begin);
+}
+
+mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **rounded)
+{
+    enum { GRAIN = 8192 };
+    *rounded = input;
+    if (feed->fed == feed->given)
+        return MIXT_OK;
+    if (!feed->rounded)
+        feed->rounded = feed->backend->alloc_host(feed->input_bytes);
+    if (!feed->rounded)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch in %s", mixt_dtype_name(feed->fed));
+    mixt__parallel(feed->input_count, GRAIN, round_range, &(rounding){feed->rounded, input, feed->fed});
+    *rounded = feed->rounded;
+    return MIXT_OK;
+}
+
 void mixt__feed_close(mixt__feed *feed)
 {
     if (!feed->backend)
@@ -77,6 +114,7 @@ void mixt__feed_close(mixt__feed *feed)
         feed->backend->free_host(feed->results[i]);
     }
     feed->backend->free_host(feed->host_keys);
+    feed->backend->free_host(feed->rounded);
     *feed = (mixt__feed){0};
 }
 

@@ -3,6 +3,9 @@
  * Two slots of device memory take turns: a batch is copied into one beside the step that reads the other. A step is
  * issued once as it is, then recorded for each slot and replayed; its results land in pinned memory and are read when
  * somebody asks. With host_memory there is nothing to feed: batches are read where they are.
+ *
+ * Inputs that the step reads only in a low format are rounded to it on the way: by the threads that make batches, or
+ * here when a caller brings its own. Half the bytes travel, and no step converts them.
  */
 #ifndef MIXT_TRAIN_FEED_H
 #define MIXT_TRAIN_FEED_H
@@ -19,8 +22,11 @@ typedef struct mixt__step_result {
 typedef struct mixt__feed {
     const mixt__backend *backend;
     int64_t batches;                              // in a step
-    size_t input_bytes, target_bytes;             // of one batch
-    size_t input_room, target_room;               // the same, aligned: where the next batch begins
+    mixt_dtype given, fed;                        // formats of inputs: the caller's, and the one the step reads
+    int64_t input_count;                          // elements of one batch
+    size_t input_bytes, target_bytes;             // of one batch, as fed
+    size_t input_room, target_room;               // aligned, inputs as given: where the next batch begins
+    void *rounded;                                // pinned: inputs as fed, where that is another format; NULL: none yet
     char *slots[MIXT_STAGE_SLOTS];                // device: inputs, then targets, then keys
     uint64_t *host_keys;                          // pinned
     mixt__step_result *results[MIXT_STAGE_SLOTS]; // pinned
@@ -33,13 +39,19 @@ typedef struct mixt__feed {
 /** Device memory of all slots. */
 size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches);
 
+/** @param spec batches as they are given
+ *  @param fed the format in which the step reads inputs */
 mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
-                            int64_t batches, bool random);
+                            mixt_dtype fed, int64_t batches, bool random);
 void mixt__feed_close(mixt__feed *feed);
+/** From now on the step reads inputs in this format. */
+void mixt__feed_retype(mixt__feed *feed, mixt_dtype fed);
+/** A batch's inputs as they are fed: the caller's memory, or the feed's own, which the next call overwrites. */
+mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **rounded);
 /** After the plan changed: what was recorded is no longer true. */
 void mixt__feed_forget(mixt__feed *feed);
 
-/** Copies batch number `index` of the coming step to the device.
+/** Copies batch number `index` of the coming step, inputs as they are fed, to the device.
  *  @param wait return only when the sources may be changed again */
 mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, const void *target, uint64_t key,
                            bool wait);

@@ -51,8 +51,8 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
     mixt__prefetch_stop(t->prefetch);
     t->prefetch = NULL;
     t->prefetched = NULL;
-    mixt__prefetch_memory pinned = {t->backend->alloc_host, t->backend->free_host};
-    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, &pinned, &t->prefetch));
+    mixt__prefetch_form form = {t->backend->alloc_host, t->backend->free_host, mixt__trainer_fed_dtype(t)};
+    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, &form, &t->prefetch));
     t->prefetched = data;
     t->batches_per_epoch = mixt_data_batches(data, t->settings.batch);
     return MIXT_OK;
@@ -108,7 +108,7 @@ static mixt_status take_batch(mixt__trainer *t, const source *s, int64_t index, 
     if (s->input) {
         *input = s->input + (size_t)index * s->input_bytes;
         *target = s->target + (size_t)index * s->target_bytes;
-        return MIXT_OK;
+        return s->resident ? MIXT_OK : mixt__feed_round(&t->feed, *input, input);
     }
     MIXT_TRY(mixt__prefetch_take(t->prefetch, &batch));
     *input = batch->input;
@@ -237,7 +237,7 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know the shape of a batch");
     MIXT_TRY(mixt__trainer_allocate(t));
     source s = {.input = input, .target = target, .resident = resident};
-    s.input_bytes = t->feed.input_bytes;
+    s.input_bytes = (size_t)t->feed.input_count * mixt_dtype_size(resident ? t->feed.fed : t->feed.given);
     s.target_bytes = t->feed.target_bytes;
     return run_step(t, &s, result);
 }

@@ -32,6 +32,7 @@ static mixt_status compile(mixt__trainer *t, const mixt__batch_spec *spec, bool 
     mixt__compile_options options = {
         .policy = t->settings.policy, .backward = training, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
+    options.typed_input = training;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
         status = mixt__passes_run(source, &options, &graph);
@@ -137,10 +138,15 @@ static size_t stats_bytes(const mixt__trainer *t)
     return (size_t)t->params->segment_count * sizeof *t->stats;
 }
 
-static size_t batch_bytes(const mixt__batch_spec *spec)
+mixt_dtype mixt__trainer_fed_dtype(const mixt__trainer *t)
 {
-    return (size_t)mixt__shape_count(&spec->input) * mixt_dtype_size(spec->input_dtype) +
-           (size_t)mixt__shape_count(&spec->target) * mixt_dtype_size(spec->target_dtype);
+    return t->train->graph->values[t->train->graph->input].dtype;
+}
+
+static size_t batch_bytes(const mixt__trainer *t)
+{
+    return (size_t)mixt__shape_count(&t->spec.input) * mixt_dtype_size(mixt__trainer_fed_dtype(t)) +
+           (size_t)mixt__shape_count(&t->spec.target) * mixt_dtype_size(t->spec.target_dtype);
 }
 
 /** What to do when there is room for `room` of `need` bytes: activations and batches grow with the batch. */
@@ -159,7 +165,7 @@ static mixt_status check_room(const mixt__trainer *t)
 {
     mixt_memory m = mixt__trainer_memory(t);
     if (t->backend->host_memory) { // then the loader's batches lie beside the plan
-        m.batches = batch_bytes(&t->spec) * MIXT_PREFETCH_DEPTH;
+        m.batches = batch_bytes(t) * MIXT_PREFETCH_DEPTH;
         m.total += m.batches;
     }
     size_t room = t->backend->available(), need = m.total;
@@ -206,7 +212,8 @@ static bool is_random(const mixt__graph *graph)
 
 static mixt_status open_feed(mixt__trainer *t)
 {
-    return mixt__feed_open(&t->feed, t->backend, &t->spec, t->settings.accumulate, is_random(t->train->graph));
+    return mixt__feed_open(&t->feed, t->backend, &t->spec, mixt__trainer_fed_dtype(t), t->settings.accumulate,
+                           is_random(t->train->graph));
 }
 
 static mixt_status take_memory(mixt__trainer *t)
@@ -314,6 +321,10 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     t->allocated -= before - t->backend->allocated();
     mixt__executable_free(t->train);
     t->train = next;
+    mixt__feed_retype(&t->feed, mixt__trainer_fed_dtype(t));
+    mixt__prefetch_stop(t->prefetch); // its batches have the format of before
+    t->prefetch = NULL;
+    t->prefetched = NULL;
     mixt__trainer_free_eval(t);
     mixt_status status = replace_plan(t);
     t->broken = status != MIXT_OK;

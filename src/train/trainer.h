@@ -78,8 +78,11 @@ void mixt__trainer_free(mixt__trainer *t);
 void mixt__trainer_free_eval(mixt__trainer *t);
 
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result);
+/** The format in which the compiled step reads inputs: that of the data, or a lower one if only that is needed. */
+mixt_dtype mixt__trainer_fed_dtype(const mixt__trainer *t);
 /** The same on a batch in memory (accumulate × batch samples, one micro-step's after the other).
- *  @param resident the batch lies in the device's memory and does not change before the step has run */
+ *  @param resident the batch lies in the device's memory, its inputs in the format in which they are fed, and does not
+ *  change before the step has run */
 mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const void *target, bool resident,
                                   mixt_step *result);
 /** The result of a step, the newest or the one before; waits until that one has run, while the newest goes on. */

@@ -12,6 +12,7 @@
 #include "base/threads.h"
 #include "data/data.h"
 #include "data/prefetch.h"
+#include "mixt/num.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,37 @@ static void test_threads_do_not_change_batches(void **state)
     }
 }
 
+/** Rounded inputs are those of the same batch, rounded; targets stay. */
+static void test_inputs_are_rounded(void **state)
+{
+    (void)state;
+    static const mixt_dtype formats[] = {MIXT_DTYPE_BF16, MIXT_DTYPE_FP16};
+    static float input[BATCH * PIXELS];
+    static uint16_t expected[BATCH * PIXELS];
+    int32_t target[BATCH];
+    for (int run = 0; run < 6; run++) {
+        mixt_data *data;
+        mixt__prefetch *prefetch;
+        const mixt__batch *batch;
+        mixt__prefetch_form form = {mixt__alloc, mixt__free, formats[run % 2]};
+        assert_int_equal(mixt_data_open("digits:", &data, .samples = 100, .seed = 9, .pad = 3, .threads = run),
+                         MIXT_OK);
+        assert_int_equal(mixt__prefetch_start(data, BATCH, 3, 0, &form, &prefetch), MIXT_OK);
+        int64_t before = mixt__alloc_count();
+        for (int64_t number = 0; number < 15; number++) {
+            assert_int_equal(mixt__prefetch_take(prefetch, &batch), MIXT_OK);
+            assert_int_equal(mixt_data_batch(data, BATCH, number, input, target), MIXT_OK);
+            assert_int_equal(mixt_convert(expected, form.input, input, MIXT_DTYPE_FP32, BATCH * PIXELS, NULL), MIXT_OK);
+            assert_memory_equal(batch->input, expected, sizeof expected);
+            assert_memory_equal(batch->target, target, sizeof target);
+            mixt__prefetch_release(prefetch);
+        }
+        assert_int_equal(mixt__alloc_count(), before);
+        mixt__prefetch_stop(prefetch);
+        mixt_data_close(data);
+    }
+}
+
 /** An owner that closes the set first leaves it to the threads. */
 static void test_closed_data_is_read_on(void **state)
 {
@@ -145,11 +177,15 @@ static void test_errors_arrive_with_their_text(void **state)
 {
     (void)state;
     static const mixt__data_kind fragile = {.name = "fragile", .sample = fragile_sample};
-    mixt_data data = {
-        .kind = &fragile,
-        .path = "x",
-        .options = {.in_order = true},
-        .info = {.kind = "fragile", .split = "train", .samples = 12, .input_elements = 1, .target_elements = 1}};
+    mixt_data data = {.kind = &fragile,
+                      .path = "x",
+                      .options = {.in_order = true},
+                      .info = {.kind = "fragile",
+                               .split = "train",
+                               .samples = 12,
+                               .input_dtype = MIXT_DTYPE_FP32,
+                               .input_elements = 1,
+                               .target_elements = 1}};
     for (int run = 0; run < 8; run++) {
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
@@ -184,11 +220,15 @@ static void test_more_threads_join_a_slow_loader(void **state)
 {
     (void)state;
     static const mixt__data_kind slow = {.name = "slow", .sample = slow_sample};
-    mixt_data data = {
-        .kind = &slow,
-        .path = "x",
-        .options = {.in_order = true},
-        .info = {.kind = "slow", .split = "train", .samples = 12, .input_elements = 1, .target_elements = 1}};
+    mixt_data data = {.kind = &slow,
+                      .path = "x",
+                      .options = {.in_order = true},
+                      .info = {.kind = "slow",
+                               .split = "train",
+                               .samples = 12,
+                               .input_dtype = MIXT_DTYPE_FP32,
+                               .input_elements = 1,
+                               .target_elements = 1}};
     mixt__threads_set(4);
     for (int threads = 0; threads < 3; threads++) { // 0: as many as it takes
         mixt__prefetch *prefetch;
@@ -257,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_training_batches_equal_direct_ones, no_leak),
         cmocka_unit_test_teardown(test_threads_do_not_change_batches, no_leak),
+        cmocka_unit_test_teardown(test_inputs_are_rounded, no_leak),
         cmocka_unit_test_teardown(test_closed_data_is_read_on, no_leak),
         cmocka_unit_test_teardown(test_held_buffers_stay_untouched, no_leak),
         cmocka_unit_test_teardown(test_errors_arrive_with_their_text, no_leak),
