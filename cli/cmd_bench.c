@@ -24,7 +24,7 @@ typedef struct bench {
     mixt_trainer *trainer;
     mixt__model_sizes sizes;
     void *input[BATCHES], *target[BATCHES]; // in the device's memory
-    double ms, spread;                      // median step; (largest - smallest) / median of the groups
+    double ms, spread;                      // median step; (ninth - first decile) / median of the groups
     double watts, items_j;                  // NaN: the device does not count its energy
     bool counted;                           // the device counts what its units do
     mixt__device_activity activity;
@@ -112,7 +112,9 @@ static mixt_status take_steps(bench *b, int64_t count)
     return backend_of(b)->synchronize();
 }
 
-static const double timed_seconds = 5;
+// Seconds: what fast steps are timed for at least and slow ones at most, and steps before that. A processor, above all
+// one that others share, needs some tenths of a second to find its speed.
+static const double timed_least = 0.5, timed_most = 5, warm_seconds = 0.2;
 
 /** Counters of energy and of units at work lag some tens of milliseconds behind: steps go on for this long. */
 static const double counted_seconds = 0.5;
@@ -141,18 +143,22 @@ static mixt_status read_counters(bench *b, int64_t group)
     return MIXT_OK;
 }
 
-/** The first steps, untimed; slow ones then take no more than some seconds, unless someone asked for a number. */
+/** The first steps, untimed. Unless someone asked for a number, it is settled by the time of the last. */
 static mixt_status warm_up(bench *b)
 {
     mixt_step step = {0};
-    double start = 0;
-    for (int i = 0; i < WARM_UP; i++) {
-        start = mixt__time_now();
+    double first = mixt__time_now(), start = first, now = first;
+    for (int i = 0; i < WARM_UP || now - first < warm_seconds; i++) {
+        start = now;
         MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, &step));
+        now = mixt__time_now();
     }
-    int64_t enough = (int64_t)(timed_seconds / (mixt__time_now() - start));
-    if (!b->steps_given && enough < b->steps)
-        b->steps = enough > STEPS_MIN ? enough : STEPS_MIN;
+    if (b->steps_given)
+        return MIXT_OK;
+    int64_t least = (int64_t)(timed_least / (now - start)), most = (int64_t)(timed_most / (now - start));
+    b->steps = b->steps > least ? b->steps : least;
+    b->steps = b->steps < most ? b->steps : most;
+    b->steps = b->steps > STEPS_MIN ? b->steps : STEPS_MIN;
     return MIXT_OK;
 }
 
@@ -176,7 +182,7 @@ static mixt_status measure(bench *b)
     qsort(times, (size_t)groups, sizeof times[0], compare);
     double median = groups % 2 ? times[groups / 2] : (times[groups / 2 - 1] + times[groups / 2]) / 2;
     b->ms = 1e3 * median;
-    b->spread = (times[groups - 1] - times[0]) / median;
+    b->spread = (times[groups * 9 / 10] - times[groups / 10]) / median;
     MIXT_TRY(read_counters(b, group));
     MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[0], b->target[0], true, &step));
     b->loss = step.loss;
@@ -310,7 +316,7 @@ const cli_command cli_bench = {
             {"seq", 't', CLI_INT, "T", .fallback = "0", .max = 1 << 20,
              .help = "tokens in a sequence; 0: the model's own; of gpt2, gpt, bert and lstm"},
             {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000,
-             .help = "steps to time; unless given, slow ones for about 5 seconds only"},
+             .help = "steps to time; unless given, fast ones for half a second, slow ones for 5 seconds only"},
             {"threads", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1024,
              .help = "CPU threads; 0: MIXT_THREADS, else all usable cores"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda", .fallback = "auto",

@@ -25,9 +25,10 @@
 enum { MAX_THREADS = 1024, SPINS = 256 };
 
 // Seconds. To sleep and be woken takes tens of microseconds, on a virtual machine hundreds.
-static const double PATIENCE = 10e-3; // how long a core that nobody else wants is kept waiting,
-static const double LITTLE = 40e-6;   // and one that others want,
-static const double SHARED = 1.0;     // which is believed for this long after they were seen
+static const double PATIENCE = 10e-3; // a thread that waits keeps its core for this long while nobody else wants it,
+static const double LITTLE = 40e-6;   // and for this long where others do,
+static const double SHARED = 1.0;     // which it believes for this long after it saw them:
+static const double OFFER = 100e-6;   // it offers them the core this often
 
 /** A counter that threads wait on, alone on its cache line. */
 typedef struct signal_word {
@@ -80,14 +81,15 @@ static void step_aside(void)
     long preempted = times_preempted();
     sched_yield();
     double after = mixt__time_now();
-    if (after - before > LITTLE && times_preempted() > preempted)
+    if (after - before > OFFER && times_preempted() > preempted)
         shared_until = after + SHARED;
 }
 
 /** True once the word differs from `old`, false if that takes too long. */
 static bool spin(const signal_word *word, uint32_t old)
 {
-    for (double begin = 0;;) {
+    double begin = 0, offered = 0;
+    for (;;) {
         for (int i = 0; i < SPINS; i++) {
             if (load(&word->value) != old)
                 return true;
@@ -95,11 +97,14 @@ static bool spin(const signal_word *word, uint32_t old)
         }
         double now = mixt__time_now();
         bool shared = now < shared_until;
-        begin = begin > 0 ? begin : now;
+        if (begin == 0)
+            begin = offered = now;
         if (now - begin > (shared ? LITTLE : PATIENCE))
             return false;
-        if (!shared)
+        if (!shared && now - offered > OFFER) {
             step_aside();
+            offered = now;
+        }
     }
 }
 
