@@ -93,7 +93,8 @@ static double cycles(const mixt__gemm_problem *p, const mixt__gemm_kernel *kerne
 typedef struct grid {
     int m, n;
     bool direct, share_a;
-    double cost; // a unit of K of the busiest thread: cycles
+    double cost;   // a unit of K of the busiest thread: cycles
+    int64_t reads; // rows and columns that it reads
 } grid;
 
 static grid grid_at(const mixt__gemm_plan *plan, const mixt__gemm_problem *p, int m, int threads)
@@ -102,6 +103,7 @@ static grid grid_at(const mixt__gemm_plan *plan, const mixt__gemm_problem *p, in
     grid g = {.m = m, .n = threads / m};
     int64_t rows = min64(round_up(div_up(p->m, m), kernel->m_grain), p->m);
     int64_t cols = min64(div_up(div_up(p->n, kernel->nr), g.n) * kernel->nr, p->n);
+    g.reads = rows + cols;
     g.direct = direct_for(plan, p, cols);
     g.share_a = g.n > 1 && !g.direct && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
     double packing = (double)rows / (g.share_a ? g.n : 1) + (double)cols / m; // a cycle for two elements
@@ -125,8 +127,9 @@ static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int 
     grid best = grid_at(plan, p, 1, threads);
     for (int m = 2; m <= threads; m++) {
         grid g = grid_at(plan, p, m, threads);
-        // Of equals the one with more rows: a thread's part of C is then in one piece.
-        if (g.cost < best.cost || (g.cost <= best.cost && plan->scattered))
+        // Of equals the squarest, which reads least; in a scattered product the one with more rows: a thread's part of
+        // C is then in one piece.
+        if (g.cost < best.cost || (g.cost <= best.cost && (plan->scattered || g.reads < best.reads)))
             best = g;
     }
     plan->grid_m = best.m;
