@@ -93,6 +93,9 @@ void mixt__chunks_run(const mixt__update *update, mixt__chunk_fn *fn)
 
 void mixt__chunks_walk(const mixt__update *update, mixt__chunk_fn *fn)
 {
-    share_out s = {update, fn, .shares = 1, .cursors = &(cursor){0}, .finished = &(bool){false}};
-    run_share(&s, 0);
+    share_out s = {update, fn, .shares = 1};
+    int64_t index = 0;
+    for (int64_t i = 0; i < update->segment_count; i++)
+        for (int64_t c = 0; c < chunks_of(&update->segments[i]); c++)
+            run_chunk(&s, i, c, index++);
 }

@@ -93,24 +93,6 @@ static void pack_together(const job *j, const step *s, int thread)
     }
 }
 
-/** Brings rows of A that are read in place into this thread's cache. A tile reads many rows at once, a few lines of
- * each, which no prefetcher follows; and what the whole team reads comes faster when each thread begins elsewhere. */
-static void fetch_rows(const job *j, const step *s, int thread)
-{
-    enum { LINE = 64 };
-    const mixt__gemm_plan *plan = &j->plan;
-    const mixt__gemm_operand *a = &j->problem->a;
-    int64_t size = element_size(plan->kernel), bytes = s->k * size;
-    range rows = part_of(s->rows, plan->kernel->m_grain, thread / plan->grid_n, plan->grid_m);
-    int64_t count = rows.end - rows.begin;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t r = (count * (thread % plan->grid_n) / plan->grid_n + i) % count;
-        const char *row = (const char *)a->data + ((s->row + rows.begin + r) * a->row_stride + s->k0) * size;
-        for (int64_t at = 0; at < bytes; at += LINE)
-            __builtin_prefetch(row + at, 0, 2);
-    }
-}
-
 /** A rectangle of C (from its corner) and where its FP32 sums grow. */
 typedef struct block {
     int64_t row, rows, col, cols;
@@ -290,8 +272,6 @@ static void work(const job *j, int thread)
                 s.units = mixt__gemm_units(plan->kernel, s.k);
                 s.first = s.k_block == 0;
                 s.last = s.k_block == plan->k_blocks - 1;
-                if (plan->direct && plan->scattered)
-                    fetch_rows(j, &s, thread);
                 pack_together(j, &s, thread);
                 if (plan->meets)
                     mixt__team_meet();
