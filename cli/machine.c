@@ -1,10 +1,10 @@
 /* Reads /proc and /sys; what cannot be read is left out, never guessed. */
 #include "cli/machine.h"
 
+#include "base/cores.h"
 #include "base/isa.h"
 #include "base/memory.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +48,7 @@ cli_machine cli_machine_read(void)
 {
     cli_machine machine = {0};
     machine.cores_online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_set_t mine;
-    machine.cores_usable = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : machine.cores_online;
+    machine.cores_usable = mixt__cores_usable();
     read_caches(&machine);
     machine.memory_total = (int64_t)mixt__memory_total();
     machine.memory_available = (int64_t)mixt__memory_available();

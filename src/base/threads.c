@@ -5,6 +5,7 @@
  */
 #include "base/threads.h"
 
+#include "base/cores.h"
 #include "base/env.h"
 
 #include <errno.h>
@@ -151,12 +152,6 @@ static void forget_workers(void)
     team.arrived = 0;
 }
 
-static int cores(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 /** Starts workers until there are `count`; fewer when the system refuses. Called with no region under way. */
 static void hire(int count)
 {
@@ -177,7 +172,8 @@ static void hire(int count)
         if (pthread_create(&thread, &attributes, work, (void *)(intptr_t)(team.workers + 1)))
             break;
     pthread_attr_destroy(&attributes);
-    __atomic_store_n(&team.crowded, team.workers + 1 > cores(), __ATOMIC_RELAXED); // workers that wait read it
+    __atomic_store_n(&team.crowded, team.workers + 1 > mixt__cores_usable(),
+                     __ATOMIC_RELAXED); // workers that wait read it
 }
 
 int mixt__threads_count(void)
@@ -186,7 +182,7 @@ int mixt__threads_count(void)
     if (count > 0)
         return count;
     int from_env = atoi(mixt__env_get(MIXT_ENV_THREADS));
-    count = from_env > 0 ? from_env : cores();
+    count = from_env > 0 ? from_env : mixt__cores_usable();
     if (count > MAX_THREADS)
         count = MAX_THREADS;
     __atomic_store_n(&requested, count, __ATOMIC_RELAXED);
