@@ -15,6 +15,7 @@ typedef struct job {
 
 /** What all threads do between two meetings. */
 typedef struct step {
+    int thread;
     int64_t row_turn, col_turn; // panels that the thread begins with: what many read comes faster not all at once
     int64_t number;
     int64_t col, cols, row, rows; // of C
@@ -57,7 +58,8 @@ static char *b_panel(const job *j, const step *s, int64_t panel)
         return (char *)p->b_packed +
                mixt__gemm_packed_offset(plan, p->n, p->k, s->k_block, s->col / plan->kernel->nr + panel);
     size_t copy = plan->threads > 1 && s->number % 2 ? plan->b_size : 0;
-    return j->workspace + copy + 4 * plan->kernel->nr * s->units * panel;
+    char *panels = plan->keep_b ? own_part(j, s->thread) + plan->own_b : j->workspace + copy;
+    return panels + 4 * plan->kernel->nr * s->units * panel;
 }
 
 /** The team's panels of the rows of one row of the thread grid. */
@@ -68,16 +70,18 @@ static char *a_shared(const job *j, const step *s, int64_t grid_row)
     return j->workspace + plan->a_offset + copy + (size_t)grid_row * plan->a_part;
 }
 
-/** Packs this thread's share: threads that read the same panels split them, so most are packed where they are read. */
-static void pack_together(const job *j, const step *s, int thread)
+/** Packs this thread's share: threads that read the same panels split them, so most are packed where they are read;
+ * or each packs its own. */
+static void pack(const job *j, const step *s)
 {
     const mixt__gemm_plan *plan = &j->plan;
     const mixt__gemm_kernel *kernel = plan->kernel;
-    char *gather = own_part(j, thread) + plan->own_gather;
-    int grid_row = thread / plan->grid_n, grid_col = thread % plan->grid_n;
+    char *gather = own_part(j, s->thread) + plan->own_gather;
+    int grid_row = s->thread / plan->grid_n, grid_col = s->thread % plan->grid_n;
     if (!j->problem->b_packed) {
         range cols = part_of(s->cols, kernel->nr, grid_col, plan->grid_n);
-        range mine = part_of(cols.end - cols.begin, kernel->nr, grid_row, plan->grid_m);
+        int sharing = plan->keep_b ? 1 : plan->grid_m;
+        range mine = part_of(cols.end - cols.begin, kernel->nr, grid_row % sharing, sharing);
         int64_t first = cols.begin + mine.begin;
         if (mine.begin < mine.end)
             mixt__gemm_pack_b(j->problem, kernel, s->col + first, mine.end - mine.begin, s->k0, s->k,
@@ -100,7 +104,7 @@ typedef struct block {
     int64_t ld;
 } block;
 
-static block block_at(const job *j, const step *s, int thread, range rows, range cols)
+static block block_at(const job *j, const step *s, range rows, range cols)
 {
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_plan *plan = &j->plan;
@@ -113,7 +117,7 @@ static block block_at(const job *j, const step *s, int thread, range rows, range
         b.sums = (float *)(j->workspace + plan->scratch_offset) + rows.begin * b.ld + cols.begin;
     } else if (plan->scratch) {
         b.ld = plan->fc;
-        b.sums = (float *)(own_part(j, thread) + plan->own_scratch);
+        b.sums = (float *)(own_part(j, s->thread) + plan->own_scratch);
     } else {
         b.ld = p->ldc;
         b.sums = (float *)p->c + b.row * b.ld + b.col;
@@ -174,14 +178,14 @@ static void finish(const job *j, const block *b)
 }
 
 /** Rows `part` of A (of the thread's `rows`) as the tiles read them: packed here, packed by the team, or in place. */
-static const char *a_ready(const job *j, const step *s, int thread, range rows, range part)
+static const char *a_ready(const job *j, const step *s, range rows, range part)
 {
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_plan *plan = &j->plan;
     int64_t row = s->row + part.begin, count = part.end - part.begin, mr = plan->kernel->mr;
-    char *own = own_part(j, thread);
+    char *own = own_part(j, s->thread);
     if (plan->share_a)
-        return a_shared(j, s, thread / plan->grid_n) +
+        return a_shared(j, s, s->thread / plan->grid_n) +
                4 * plan->kernel->a_width * s->units * ((part.begin - rows.begin) / mr);
     if (plan->direct && !p->a.gather)
         return (const char *)p->a.data + (row * p->a.row_stride + s->k0) * element_size(plan->kernel);
@@ -192,18 +196,18 @@ static const char *a_ready(const job *j, const step *s, int thread, range rows, 
     return own;
 }
 
-static void multiply_own(const job *j, const step *s, int thread)
+static void multiply_own(const job *j, const step *s)
 {
     const mixt__gemm_plan *plan = &j->plan;
     const mixt__gemm_kernel *kernel = plan->kernel;
-    int grid_row = thread / plan->grid_n, grid_col = thread % plan->grid_n;
+    int grid_row = s->thread / plan->grid_n, grid_col = s->thread % plan->grid_n;
     range rows = part_of(s->rows, kernel->m_grain, grid_row, plan->grid_m);
     range cols = part_of(s->cols, kernel->nr, grid_col, plan->grid_n);
     for (int64_t r = rows.begin; r < rows.end && cols.begin < cols.end; r += plan->mc) {
         range part = {r, min64(r + plan->mc, rows.end)};
-        const char *a = a_ready(j, s, thread, rows, part);
+        const char *a = a_ready(j, s, rows, part);
         for (int64_t c = cols.begin; c < cols.end; c += plan->fc) {
-            block b = block_at(j, s, thread, part, (range){c, min64(c + plan->fc, cols.end)});
+            block b = block_at(j, s, part, (range){c, min64(c + plan->fc, cols.end)});
             multiply(j, s, &b, a);
             if (s->last)
                 finish(j, &b);
@@ -253,7 +257,7 @@ static void work(const job *j, int thread)
 {
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_plan *plan = &j->plan;
-    step s = {0};
+    step s = {.thread = thread};
     if (plan->scattered) {
         s.row_turn = thread % plan->grid_n;
         s.col_turn = thread / plan->grid_n;
@@ -272,10 +276,10 @@ static void work(const job *j, int thread)
                 s.units = mixt__gemm_units(plan->kernel, s.k);
                 s.first = s.k_block == 0;
                 s.last = s.k_block == plan->k_blocks - 1;
-                pack_together(j, &s, thread);
+                pack(j, &s);
                 if (plan->meets)
                     mixt__team_meet();
-                multiply_own(j, &s, thread);
+                multiply_own(j, &s);
                 s.number++;
             }
     if (plan->kernel->end)

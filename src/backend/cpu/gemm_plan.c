@@ -8,7 +8,7 @@ enum {
     FINISH_BYTES = 96 * 1024,        // a block to finish should still be in the second cache level
     FINISH_COLS = 128,
     DIRECT_PANELS = 3,   // columns, in panels, up to which reading A's rows in place beats packing them
-    START_CYCLES = 4096, // work a thread must have to be worth waking
+    START_CYCLES = 2048, // work a thread must have to be worth waking
     MEET_CYCLES = 3000,
     SMALL_TEAM = 4,                   // threads that do not mind reading the same at once
     SCATTERED_ELEMENTS = 1024 * 1024, // of A, B and C together
@@ -92,7 +92,7 @@ static double cycles(const mixt__gemm_problem *p, const mixt__gemm_kernel *kerne
 
 typedef struct grid {
     int m, n;
-    bool direct, share_a;
+    bool direct, share_a, keep_b;
     double cost;   // a unit of K of the busiest thread: cycles
     int64_t reads; // rows and columns that it reads
 } grid;
@@ -106,13 +106,21 @@ static grid grid_at(const mixt__gemm_plan *plan, const mixt__gemm_problem *p, in
     g.reads = rows + cols;
     g.direct = direct_for(plan, p, cols);
     g.share_a = g.n > 1 && !g.direct && p->m * plan->units * 4 <= (int64_t)threads * SHARE_LIMIT;
-    double packing = (double)rows / (g.share_a ? g.n : 1) + (double)cols / m; // a cycle for two elements
-    bool meets = g.share_a || (m > 1 && !p->b_packed);
-    if (plan->scattered && g.direct)
-        packing = (double)cols / m;
-    g.cost = (double)rows * (double)cols / kernel->macs + 0.5 * packing;
-    if (plan->scattered && meets)
-        g.cost += MEET_CYCLES / (double)(p->k > 0 ? p->k : 1);
+    bool share_b = m > 1 && !p->b_packed;
+    double a = plan->scattered && g.direct ? 0 : (double)rows, b = (double)cols / m;
+    double tiles = (double)rows * (double)cols / kernel->macs;
+    g.cost = tiles + 0.5 * (a / (g.share_a ? g.n : 1) + b); // a cycle for two elements
+    if (!plan->scattered || !(g.share_a || share_b))
+        return g;
+    g.cost += MEET_CYCLES / (double)(p->k > 0 ? p->k : 1);
+    // Or everybody packs alone, waits for nobody and reads nothing of theirs; with whole rows or columns of C, which
+    // suit the products around this one.
+    double alone = tiles + 0.5 * (a + (share_b ? (double)cols : b));
+    if (alone < g.cost && (m == 1 || g.n == 1)) {
+        g.share_a = false;
+        g.keep_b = share_b;
+        g.cost = alone;
+    }
     return g;
 }
 
@@ -136,6 +144,7 @@ static void cut_threads(mixt__gemm_plan *plan, const mixt__gemm_problem *p, int 
     plan->grid_n = best.n;
     plan->direct = best.direct;
     plan->share_a = best.share_a;
+    plan->keep_b = best.keep_b;
     plan->threads = plan->grid_m * plan->grid_n;
     // Gathered rows stand an odd number of cache lines apart, or all would fall into the same few sets.
     plan->a_ld = p->a.gather ? (round_up(plan->kc, 16) | 16) : p->a.row_stride;
@@ -161,7 +170,7 @@ static void cut_c(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
     plan->mc = round_up(div_up(rows, div_up(rows, most)), kernel->mr);
     plan->fc = plan->scratch || p->epilogue ? round_up(FINISH_COLS, nr) : plan->nc;
     bool moves = plan->nc < p->n || plan->mo < p->m; // a thread's rectangle, and with it the buffers it uses
-    plan->meets = plan->threads > 1 && (moves || plan->share_a || (plan->grid_m > 1 && !p->b_packed));
+    plan->meets = plan->threads > 1 && (moves || plan->share_a || (plan->grid_m > 1 && !p->b_packed && !plan->keep_b));
 }
 
 static size_t padded(int64_t bytes)
@@ -175,8 +184,8 @@ static void place(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
     bool one_step = plan->k_blocks == 1 && plan->nc >= p->n && plan->mo >= p->m;
     size_t copies = one_step || plan->threads == 1 ? 1 : 2;
     int64_t width = kernel->a_width, group = round_up(div_up(plan->mo, plan->grid_m), kernel->m_grain);
-    if (!p->b_packed)
-        plan->b_size = padded(4 * plan->units * plan->nc);
+    size_t b_bytes = p->b_packed ? 0 : padded(4 * plan->units * plan->nc);
+    plan->b_size = plan->keep_b ? 0 : b_bytes;
     if (plan->share_a)
         plan->a_part = padded(4 * plan->units * width * div_up(group, kernel->mr));
     plan->a_size = plan->a_part * (size_t)plan->grid_m;
@@ -188,7 +197,8 @@ static void place(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
     plan->own_scratch = plan->share_a ? 0 : padded(4 * own_a);
     plan->own_gather =
         plan->own_scratch + (plan->scratch && !plan->scratch_whole ? padded(4 * plan->mc * plan->fc) : 0);
-    plan->own_size = plan->own_gather + padded((int64_t)mixt__gemm_gather_bytes(p, plan));
+    plan->own_b = plan->own_gather + padded((int64_t)mixt__gemm_gather_bytes(p, plan));
+    plan->own_size = plan->own_b + (plan->keep_b ? b_bytes : 0);
     plan->total = plan->own_offset + (size_t)plan->threads * plan->own_size;
 }
 

@@ -26,6 +26,7 @@ typedef struct mixt__gemm_plan {
     bool direct;                                 /**< A is not packed: tiles read its rows, or gathered rows, … */
     int64_t a_ld;                                /**< … which stand this many elements apart */
     bool share_a;                                /**< the team packs A together */
+    bool keep_b;                                 /**< each thread packs all of B that it reads, for itself */
     bool scattered;                              /**< a small product for a large team: operands lie in the caches of
                                                     those who wrote them, and getting them costs more than multiplying */
     bool meets;                                  /**< in every step, between packing and multiplying */
@@ -34,7 +35,8 @@ typedef struct mixt__gemm_plan {
     size_t b_size, a_size;                       /**< bytes of one copy of the team's panels */
     size_t a_part;                               /**< of which belong to one row of the grid */
     size_t a_offset, scratch_offset, own_offset; /**< from the workspace; B stands at 0 */
-    size_t own_size, own_scratch, own_gather; /**< bytes of a thread's part; its scratch and gather buffer from there */
+    size_t own_size;                             /**< bytes of a thread's part, … */
+    size_t own_scratch, own_gather, own_b;       /**< … and from there its scratch, gather buffer and B */
     size_t total;
 } mixt__gemm_plan;
 
