@@ -88,13 +88,15 @@ static double row_loss(const problem *p, int64_t row, double lse, double total)
 /** The first position of the maximum lies in the first tile that has it. */
 static bool is_first_maximum(const problem *p, int64_t row, const mixt__row_peak *peak)
 {
-    int64_t label = p->labels[row];
-    if (label < peak->max_tile || label >= peak->max_tile + MIXT__ROW_TILE || logit(p, row, label) != (double)peak->max)
+    int64_t label = p->labels[row], before = label - peak->max_tile;
+    if (before < 0 || before >= MIXT__ROW_TILE || logit(p, row, label) != (double)peak->max)
         return false;
-    for (int64_t c = peak->max_tile; c < label; c++)
-        if (logit(p, row, c) == (double)peak->max)
-            return false;
-    return true;
+    float tile[MIXT__ROW_TILE];
+    const float *x = mixt__row_load(tile, p->logits->data, p->logits->dtype, row * p->pitch + peak->max_tile, before);
+    int64_t ties = 0;
+    for (int64_t c = 0; c < before; c++) // to the end: then several are compared at once
+        ties += x[c] == peak->max;
+    return ties == 0;
 }
 
 static double row_total(const problem *p, int64_t row)
@@ -268,36 +270,68 @@ static int64_t counted_labels(const mixt__tensor *labels)
     return counted;
 }
 
-static mixt_status step_run(const mixt__call *call, mixt_status (*forward)(const mixt__call *call),
-                            mixt_status (*gradient)(const mixt__call *call))
+/** A step as the calls of its two halves. */
+typedef struct halves {
+    mixt__call forward, gradient;
+    mixt__tensor forward_out[3], gradient_in[5];
+    float whole[3]; // metrics of which the gradient reads the last: targets of the whole batch that count
+    problem first, second;
+} halves;
+
+static void halve(const mixt__call *call, halves *h)
 {
     size_t rows = (size_t)mixt__shape_count(&call->in[1].shape);
+    bool part = call->in_count > 3; // of a batch
     mixt__tensor lse = {.dtype = MIXT_DTYPE_FP32, .shape = {1, {(int64_t)rows}}, .strides = {1}, .contiguous = true};
     lse.data = (char *)call->workspace + call->workspace_bytes - rows * sizeof(float);
-    mixt__tensor forward_out[] = {call->out[1], call->out[2], lse};
-    mixt__tensor gradient_in[] = {call->in[0], call->in[1], lse, call->out[2], call->in[2]};
-    mixt__call inner = *call;
-    inner.out = forward_out;
-    MIXT_TRY(forward(&inner));
-    float whole[3] = {0, 0, 0}, *loss = call->out[1].data, *metrics = call->out[2].data;
-    if (call->in_count > 3) { // a part of a batch
-        whole[2] = (float)counted_labels(&call->in[3]);
-        *loss = whole[2] > 0 ? metrics[0] / whole[2] : 0.0f;
-        gradient_in[3].data = whole;
-    }
-    inner = *call;
-    inner.in = gradient_in;
-    return gradient(&inner);
+    *h = (halves){.forward = *call, .gradient = *call};
+    h->whole[2] = (float)counted_labels(&call->in[part ? 3 : 1]);
+    mixt__tensor metrics = call->out[2];
+    metrics.data = h->whole;
+    const mixt__tensor out[] = {call->out[1], call->out[2], lse};
+    const mixt__tensor in[] = {call->in[0], call->in[1], lse, metrics, call->in[2]};
+    memcpy(h->forward_out, out, sizeof out);
+    memcpy(h->gradient_in, in, sizeof in);
+    h->forward.out = h->forward_out;
+    h->gradient.in = h->gradient_in;
+    h->first = problem_of(&h->forward);
+    h->second = problem_of(&h->gradient);
+}
+
+/** The loss of a part of a batch is its share of the whole one's. */
+static void settle_loss(const halves *h)
+{
+    float *loss = h->forward_out[0].data, *metrics = h->forward_out[1].data;
+    *loss = h->whole[2] > 0 ? metrics[0] / h->whole[2] : 0.0f;
+}
+
+static void step_rows(void *argument, int64_t begin, int64_t end, int thread)
+{
+    halves *h = argument;
+    forward_rows(&h->first, begin, end, thread);
+    gradient_rows(&h->second, begin, end, thread);
 }
 
 static mixt_status step_fast_run(const mixt__call *call)
 {
-    return step_run(call, forward_run, gradient_run);
+    halves h;
+    halve(call, &h);
+    MIXT_TRY(check_labels(&h.first));
+    mixt__parallel(h.first.rows, grain(&h.first), step_rows, &h);
+    summarize(&h.first);
+    if (call->in_count > 3)
+        settle_loss(&h);
+    return MIXT_OK;
 }
 
 static mixt_status step_plain_run(const mixt__call *call)
 {
-    return step_run(call, forward_plain_run, gradient_plain_run);
+    halves h;
+    halve(call, &h);
+    MIXT_TRY(forward_plain_run(&h.forward));
+    if (call->in_count > 3)
+        settle_loss(&h);
+    return gradient_plain_run(&h.gradient);
 }
 
 static const mixt__kernel forward_fast = {.name = "rows", .prepare = prepare, .run = forward_run},
