@@ -143,19 +143,20 @@ static mixt_status read_counters(bench *b, int64_t group)
     return MIXT_OK;
 }
 
-/** The first steps, untimed. Unless someone asked for a number, it is settled by the time of the last. */
+/** The first steps, untimed. Unless someone asked for a number, it is settled by the fastest of them. */
 static mixt_status warm_up(bench *b)
 {
     mixt_step step = {0};
-    double first = mixt__time_now(), start = first, now = first;
+    double first = mixt__time_now(), now = first, fastest = INFINITY;
     for (int i = 0; i < WARM_UP || now - first < warm_seconds; i++) {
-        start = now;
+        double start = now;
         MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, &step));
         now = mixt__time_now();
+        fastest = fmin(fastest, now - start);
     }
     if (b->steps_given)
         return MIXT_OK;
-    int64_t least = (int64_t)(timed_least / (now - start)), most = (int64_t)(timed_most / (now - start));
+    int64_t least = (int64_t)(timed_least / fastest), most = (int64_t)(timed_most / fastest);
     b->steps = b->steps > least ? b->steps : least;
     b->steps = b->steps < most ? b->steps : most;
     b->steps = b->steps > STEPS_MIN ? b->steps : STEPS_MIN;
@@ -298,7 +299,7 @@ const cli_command cli_bench = {
     .name = "bench",
     .summary = "time a training step of a well-known model",
     .description = "Times whole training steps (forward, loss, backward, clipping where the model has it, optimizer) "
-                   "on random data "
+                   "on random data that lie in the device's memory in the format the step reads, "
                    "and prints the median step, items per second, FLOP/s and peak memory. Models and sizes are fixed "
                    "so that figures can "
                    "be compared between machines and with other systems. On a GPU that counts its energy, also watts "

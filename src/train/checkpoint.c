@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
-#include "data/prefetch.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -293,9 +292,7 @@ static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c)
     MIXT_TRY(read_progress(scalars, &p));
     MIXT_TRY(visit(t, c, false));
     MIXT_TRY(mixt__trainer_allocate(t));
-    mixt__prefetch_stop(t->prefetch); // it is at other batches
-    t->prefetch = NULL;
-    t->prefetched = NULL;
+    mixt__trainer_stop_batches(t); // they are at others
     mixt_status status = load(t, c, &p);
     t->broken = status != MIXT_OK; // some of the old state and some of the new
     return status;

@@ -48,9 +48,7 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
     if (t->prefetched == data)
         return MIXT_OK;
     MIXT_TRY(check_data(t, data));
-    mixt__prefetch_stop(t->prefetch);
-    t->prefetch = NULL;
-    t->prefetched = NULL;
+    mixt__trainer_stop_batches(t);
     mixt__prefetch_form form = {t->backend->alloc_host, t->backend->free_host, mixt__trainer_fed_dtype(t)};
     MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, &form, &t->prefetch));
     t->prefetched = data;

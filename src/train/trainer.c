@@ -253,6 +253,13 @@ mixt_status mixt__trainer_allocate(mixt__trainer *t)
     return mixt__fail_context(status, "training needs %.2f GiB", (double)mixt__trainer_memory(t).total / 1073741824.0);
 }
 
+void mixt__trainer_stop_batches(mixt__trainer *t)
+{
+    mixt__prefetch_stop(t->prefetch);
+    t->prefetch = NULL;
+    t->prefetched = NULL;
+}
+
 void mixt__trainer_free_eval(mixt__trainer *t)
 {
     mixt__trainer_free_predict(t);
@@ -322,9 +329,7 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     mixt__executable_free(t->train);
     t->train = next;
     mixt__feed_retype(&t->feed, mixt__trainer_fed_dtype(t));
-    mixt__prefetch_stop(t->prefetch); // its batches have the format of before
-    t->prefetch = NULL;
-    t->prefetched = NULL;
+    mixt__trainer_stop_batches(t); // those that are ready have the format of before
     mixt__trainer_free_eval(t);
     mixt_status status = replace_plan(t);
     t->broken = status != MIXT_OK;
@@ -333,7 +338,7 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
 
 void mixt__trainer_free(mixt__trainer *t)
 {
-    mixt__prefetch_stop(t->prefetch);
+    mixt__trainer_stop_batches(t);
     mixt__trainer_free_eval(t);
     if (t->backend)
         release(t);

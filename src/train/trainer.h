@@ -74,6 +74,8 @@ mixt_status mixt__trainer_allocate(mixt__trainer *t);
 /** Recompiles for another policy (which the caller has put into settings); weights and moments stay. */
 mixt_status mixt__trainer_recompile(mixt__trainer *t);
 void mixt__trainer_free(mixt__trainer *t);
+/** Ends the threads that make batches; the next step from data starts them again, at the batch that it is at. */
+void mixt__trainer_stop_batches(mixt__trainer *t);
 /** Forgets the compiled evaluation and prediction; the next one compiles again. */
 void mixt__trainer_free_eval(mixt__trainer *t);
 
