@@ -24,12 +24,18 @@ static int32_t ordered(const mixt__update *update, int64_t i)
     return update->backward_order ? update->backward_order[i] : (int32_t)i;
 }
 
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 /** Field by field: the padding of a segment says nothing. */
 static bool same_segment(const mixt__segment *a, const mixt__segment *b)
 {
     return a->offset == b->offset && a->count == b->count && a->low == b->low && a->low_offset == b->low_offset &&
-           !memcmp(&a->weight_decay, &b->weight_decay, sizeof a->weight_decay) &&
-           !memcmp(&a->lr_scale, &b->lr_scale, sizeof a->lr_scale);
+           bits_of(a->weight_decay) == bits_of(b->weight_decay) && bits_of(a->lr_scale) == bits_of(b->lr_scale);
 }
 
 static bool same(const entry *e, const mixt__update *update)
