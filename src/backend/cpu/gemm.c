@@ -264,8 +264,6 @@ static void work(const job *j, int thread)
     }
     if (p->row_sums)
         sum_rows(j, thread);
-    if (plan->kernel->begin)
-        plan->kernel->begin();
     for (s.col = 0; s.col < p->n; s.col += plan->nc)
         for (s.row = 0; s.row < p->m; s.row += plan->mo)
             for (s.k_block = 0; s.k_block < plan->k_blocks; s.k_block++) {
@@ -279,6 +277,8 @@ static void work(const job *j, int thread)
                 pack(j, &s);
                 if (plan->meets)
                     mixt__team_meet();
+                if (!s.number && plan->kernel->begin)
+                    plan->kernel->begin(); // waits for all that goes on: not while the first values are on their way
                 multiply_own(j, &s);
                 s.number++;
             }
