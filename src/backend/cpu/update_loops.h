@@ -8,11 +8,11 @@
 
 #include "backend/training.h"
 
-/** One chunk's statistics. */
+/** One chunk's statistics: small, since one thread reads those of all. */
 typedef struct mixt__chunk_stats {
     double sum_squares;
     float amax;
-    int32_t nonfinite, zeros;
+    uint16_t nonfinite, zeros;
 } mixt__chunk_stats;
 
 /** What one segment's update needs, all constants folded. */
