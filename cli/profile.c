@@ -20,6 +20,7 @@ static const struct {
     {"pointwise", CLI_WORK_POINTWISE},
     {"accumulate", CLI_WORK_POINTWISE},
     {"cross_entropy", CLI_WORK_LOSS},
+    {"head_step", CLI_WORK_LOSS},
     {"mse", CLI_WORK_LOSS},
     {"bce", CLI_WORK_LOSS},
     {"", CLI_WORK_OTHER},

@@ -2,6 +2,7 @@
 #include "passes/passes.h"
 
 #include "base/log.h"
+#include "ops/attrs.h"
 
 typedef mixt_status pass_fn(mixt__graph *graph, const mixt__compile_options *options);
 
@@ -19,6 +20,11 @@ static mixt_status simplify(mixt__graph *graph, const mixt__compile_options *opt
 static mixt_status epilogues(mixt__graph *graph, const mixt__compile_options *options)
 {
     return options->no_fusion || !options->fused ? MIXT_OK : mixt__pass_epilogues(graph, options->fused);
+}
+
+static mixt_status heads(mixt__graph *graph, const mixt__compile_options *options)
+{
+    return options->no_fusion || !(options->fused & MIXT_FUSED_HEAD) ? MIXT_OK : mixt__pass_heads(graph);
 }
 
 static mixt_status chunks(mixt__graph *graph, const mixt__compile_options *options)
@@ -43,7 +49,7 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
         const char *name;
         pass_fn *run;
     } passes[] = {
-        {"autodiff", autodiff}, {"simplify", simplify}, {"epilogues", epilogues},
+        {"autodiff", autodiff}, {"simplify", simplify}, {"epilogues", epilogues}, {"heads", heads},
         {"chunks", chunks},     {"fuse", fuse},         {"views", views},
     };
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {

@@ -4,6 +4,7 @@
  *   autodiff:  appends the backward nodes
  *   simplify:  drops copies that change nothing, shares equal casts, removes what nobody uses
  *   epilogues: moves single pointwise nodes into the product or norm before them, where the backend can
+ *   heads:     joins a small classifier's product, loss and data gradient, where the backend can
  *   chunks:    cuts an output head whose logits are large into parts of the batch
  *   fuse:      merges chains of pointwise nodes into one program
  *   views:     turns reshapes, slices, splits and concats into views where the neighbours can read strides
@@ -33,6 +34,7 @@ mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *
 mixt_status mixt__pass_autodiff(mixt__graph *graph);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
 mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
+mixt_status mixt__pass_heads(mixt__graph *graph);
 /** Logits beyond `limit` bytes are made in parts. */
 mixt_status mixt__pass_chunks(mixt__graph *graph, size_t limit);
 mixt_status mixt__pass_fuse(mixt__graph *graph);

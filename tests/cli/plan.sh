@@ -64,9 +64,13 @@ grep -Eq '^products +[0-9]+ +[0-9.]+%' text && grep -Eq '^total +[0-9]+' text ||
 printf 'default: bf16\nrules:\n  - {layer: "fc.1", precision: fp32}\n' >policy.yaml
 before=$(ls)
 plan=$("$mixt" plan any.yaml $common $mlp precision=policy.yaml --json) || fail "plan with a policy: status $?"
-for pair in fc.0:bf16 fc.1:fp32 fc.2:bf16; do
-    grep -q "\"layer\":\"${pair%:*}\",\"op\":\"matmul\",[^}]*\"backward\":false,\"dtype\":\"${pair#*:}\"" <<<"$plan" || fail "policy: not $pair"
-done
+while read -r layer op backward dtype; do
+    grep -q "\"layer\":\"$layer\",\"op\":\"$op\",[^}]*\"backward\":$backward,\"dtype\":\"$dtype\"" <<<"$plan" || fail "policy: $layer is not $dtype"
+done <<'END'
+fc.0 matmul false bf16
+fc.1 matmul false fp32
+fc.2 head_step true bf16
+END
 [ "$before" = "$(ls)" ] || fail "planning left files"
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

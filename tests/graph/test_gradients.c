@@ -13,6 +13,7 @@
 #include "graph/interpret.h"
 
 #include "ops/attrs.h"
+#include "ops/ops.h"
 #include "mixt/graph.h"
 #include "passes/passes.h"
 #include "train/model.h"
@@ -28,6 +29,11 @@ static mixt_value mlp(mixt_builder *b, mixt_value x)
     x = mixt_gelu(b, mixt_linear(b, "fc1", x, .features = 5));
     x = mixt_relu(b, mixt_linear(b, "fc2", x, .features = 7, .no_bias = true));
     return mixt_linear(b, "fc3", mixt_dropout(b, x, 0.25f), .features = 4);
+}
+
+static mixt_value classifier(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear(b, "fc2", mixt_relu(b, mixt_linear(b, "fc1", x, .features = 6)), .features = 4);
 }
 
 static mixt_value convnet(mixt_builder *b, mixt_value x)
@@ -135,6 +141,7 @@ typedef struct problem_spec {
 
 static const problem_spec specs[] = {
     {"mlp", mlp, MIXT_LOSS_CROSS_ENTROPY, 0.1f, {2, {3, 6}}, {1, {3}}, 0, 4},
+    {"classifier", classifier, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {5, 6}}, {1, {5}}, 0, 4},
     {"convnet", convnet, MIXT_LOSS_CROSS_ENTROPY, 0, {4, {2, 6, 5, 2}}, {1, {2}}, 0, 4},
     {"transformer", transformer, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9},
     {"recurrent", recurrent, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 4}}, {2, {2, 4}}, 9, 9},
@@ -271,6 +278,66 @@ static void test_gradients(void **state)
     }
 }
 
+/* ---- heads ---- */
+
+static mixt_value many_classes(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear(b, "fc", mixt_relu(b, mixt_linear(b, "fc1", x, .features = 6)), .features = 33);
+}
+
+static mixt_value scaled(mixt_builder *b, mixt_value x)
+{
+    mixt_value w = mixt_param(b, "w", .rank = 2, .dims = {4, 6}, .normal = 1);
+    return mixt_matmul(b, mixt_relu(b, mixt_linear(b, "fc1", x, .features = 6)), w, .trans_b = true, .alpha = 0.5f);
+}
+
+static mixt_value first_layer(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear(b, "fc", x, .features = 4);
+}
+
+/** The head of a model after all passes; NULL: it has none. `graph` is the caller's to free. */
+static const mixt__node *head_of(mixt_model_fn fn, const mixt__compile_options *options, mixt__graph **graph)
+{
+    mixt__model model = {.fn = fn, .loss = MIXT_LOSS_CROSS_ENTROPY};
+    mixt__batch_spec batch = {
+        .input_dtype = MIXT_DTYPE_FP32, .target_dtype = MIXT_DTYPE_INT32, .input = {2, {5, 6}}, .target = {1, {5}}};
+    mixt__graph *source = NULL;
+    const mixt__node *head = NULL;
+    assert_int_equal(mixt__model_build(&model, &batch, true, &source), MIXT_OK);
+    assert_int_equal(mixt__passes_run(source, options, graph), MIXT_OK);
+    mixt__graph_free(source);
+    for (int64_t i = 0; i < (*graph)->node_count; i++)
+        if ((*graph)->nodes[i].op == &mixt__op_head_step)
+            head = &(*graph)->nodes[i];
+    return head;
+}
+
+static void test_heads(void **state)
+{
+    mixt__compile_options options = {.policy = {.dtype = MIXT_DTYPE_BF16}, .backward = true, .fused = ~0u};
+    mixt__graph *graph;
+    (void)state;
+    const mixt__node *head = head_of(classifier, &options, &graph);
+    assert_non_null(head);
+    assert_true(((const mixt__head_attrs *)head->attrs)->relu && ((const mixt__head_attrs *)head->attrs)->bias);
+    assert_string_equal(head->layer, "fc2");
+    assert_int_equal(graph->values[head->in[0]].dtype, MIXT_DTYPE_BF16);
+    mixt__graph_free(graph);
+    const mixt_model_fn others[] = {many_classes, scaled, first_layer}; // the last has no gradient of its input
+    for (int i = 0; i < 3; i++) {
+        assert_null(head_of(others[i], &options, &graph));
+        mixt__graph_free(graph);
+    }
+    options.no_fusion = true;
+    assert_null(head_of(classifier, &options, &graph));
+    mixt__graph_free(graph);
+    options.no_fusion = false;
+    options.fused = ~0u & ~(unsigned)MIXT_FUSED_HEAD;
+    assert_null(head_of(classifier, &options, &graph));
+    mixt__graph_free(graph);
+}
+
 static void test_misfit_is_refused(void **state)
 {
     (void)state;
@@ -286,6 +353,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_heads),
         cmocka_unit_test(test_misfit_is_refused),
     };
     return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);

@@ -213,6 +213,11 @@ static bool run_op(const options *o, const oracle *oracle)
 {
     char path[512], text[512];
     totals t = {0};
+    const mixt__kernel *const *list = o->backend->kernels(mixt__op_find(oracle->op));
+    if (!list || !list[0]) {
+        printf("%-20s not on this device\n", oracle->op);
+        return strcmp(o->backend->name, "cpu") != 0; // which has all
+    }
     snprintf(path, sizeof path, "%s/%s.txt", o->cases, oracle->op);
     FILE *file = fopen(path, "r");
     if (!file) {
@@ -234,7 +239,6 @@ static bool run_op(const options *o, const oracle *oracle)
         run_line(o, oracle, &p, line, &t);
     }
     fclose(file);
-    const mixt__kernel *const *list = o->backend->kernels(mixt__op_find(oracle->op));
     printf("%-20s %3lld lines, %5lld runs, %4lld refused, worst %.2f of its tolerance, %lld failures, seed %llu\n",
            oracle->op, (long long)t.lines, (long long)t.runs, (long long)t.refused, t.worst, (long long)t.failures,
            (unsigned long long)o->seed);

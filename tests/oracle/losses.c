@@ -1,7 +1,7 @@
 /* Cross-entropy, mean squared error, binary cross-entropy and their gradients.
  *
  * metrics = {sum of losses, correct, targets that count}. `skip=k` leaves every k-th target out; `classes=n`: logits
- * past n are padding. */
+ * past n are padding. A classifier's head is here too: it ends in a loss. */
 #include "oracle/oracle.h"
 
 #include <math.h>
@@ -187,6 +187,105 @@ static void step_expect(test_case *c)
         c->out[2].value[2] += t->value[i] >= 0;
 }
 
+/* ---- a classifier's head: (x, w[, bias], target, seed) → (grad_x, grad_logits, loss, metrics) ---- */
+
+static void head_make(test_case *c)
+{
+    mixt__shape x = problem_shape(c, "x"), labels = {1, {x.dims[0]}};
+    int64_t n = problem_int(c, "n", 10), skip = skip_of(c);
+    c->attrs.head = (mixt__head_attrs){.bias = problem_int(c, "bias", 0) != 0, .relu = problem_int(c, "relu", 0) != 0};
+    c->attrs.head.loss.smoothing = (float)problem_real(c, "smoothing", 0);
+    c->attrs.head.loss.classes = problem_int(c, "classes", 0);
+    case_input(c, c->dtype, x);
+    case_input(c, c->dtype, (mixt__shape){2, {n, x.dims[x.rank - 1]}});
+    if (c->attrs.head.bias)
+        case_input(c, MIXT_DTYPE_FP32, (mixt__shape){1, {n}});
+    test_tensor *t = case_indices(c, labels, 0, mixt__loss_classes(&c->attrs.head.loss, n));
+    for (int64_t i = 0; skip && i < t->count; i += skip)
+        t->value[i] = -1;
+    case_input_between(c, MIXT_DTYPE_FP32, (mixt__shape){0}, 3, 40);
+}
+
+/** The logits of a row. Returns by how much a right kernel's may be off: K products and a bias summed in FP32. */
+static double head_logits(const test_case *c, int64_t row, double *logits)
+{
+    const test_tensor *x = &c->in[0], *w = &c->in[1];
+    int64_t k = x->shape.dims[1];
+    double error = 0;
+    for (int64_t n = 0; n < w->shape.dims[0]; n++) {
+        double size = logits[n] = c->attrs.head.bias ? c->in[2].value[n] : 0;
+        size = fabs(size);
+        for (int64_t i = 0; i < k; i++) {
+            double product = x->value[row * k + i] * w->value[n * k + i];
+            logits[n] += product;
+            size += fabs(product);
+        }
+        error = fmax(error, ((double)k + 2) * U32 * size);
+    }
+    return error;
+}
+
+/** Whether logits that are off by at most `error` may put another class first. */
+static bool head_close(const double *logits, int64_t classes, int64_t label, double error)
+{
+    double other = -INFINITY;
+    for (int64_t i = 0; i < classes; i++)
+        if (i != label)
+            other = fmax(other, logits[i]);
+    return fabs(logits[label] - other) <= 2 * error;
+}
+
+static void head_gradient(test_case *c, int64_t row, const double *logits, const row_loss *r, double error,
+                          double factor)
+{
+    const test_tensor *x = &c->in[0], *w = &c->in[1], *dx = &c->out[0], *dl = &c->out[1];
+    int64_t n = w->shape.dims[0], k = x->shape.dims[1], label = (int64_t)c->in[2 + c->attrs.head.bias].value[row];
+    int64_t valid = mixt__loss_classes(&c->attrs.head.loss, n);
+    double smoothing = c->attrs.head.loss.smoothing, low = number_roundoff(c->dtype);
+    for (int64_t j = 0; label >= 0 && j < valid; j++) {
+        double p = exp(logits[j] - r->lse), q = smoothing / (double)valid + (label == j ? 1 - smoothing : 0);
+        dl->value[row * n + j] = factor * (p - q);
+        dl->slack[row * n + j] =
+            fabs(factor) * (p * (r->elogits + 2 * error) +
+                            U32 * (p * (2 * fabs(logits[j]) + 2 * fabs(r->lse) + U_MATHS) + 5 * (p + q)));
+    }
+    for (int64_t i = 0; label >= 0 && i < k; i++) {
+        if (c->attrs.head.relu && !(x->value[row * k + i] > 0))
+            continue;
+        for (int64_t j = 0; j < valid; j++) { // made from the stored gradient of the logits, which is rounded
+            double g = dl->value[row * n + j], v = w->value[j * k + i];
+            dx->value[row * k + i] += g * v;
+            dx->slack[row * k + i] += fabs(v) * (dl->slack[row * n + j] + low * fabs(g) + number_smallest(c->dtype)) +
+                                      ((double)valid + 2) * U32 * fabs(g * v);
+        }
+    }
+}
+
+static void head_expect(test_case *c)
+{
+    const test_tensor *t = &c->in[2 + c->attrs.head.bias], *seed = t + 1;
+    int64_t n = c->in[1].shape.dims[0], valid = mixt__loss_classes(&c->attrs.head.loss, n);
+    double *logits = case_alloc(c, (size_t)(n > 0 ? n : 1) * sizeof *logits);
+    double sum = 0, size = 0, error = 0, count = 0;
+    for (int64_t i = 0; i < t->count; i++)
+        count += t->value[i] >= 0;
+    for (int64_t i = 0; i < t->count; i++) {
+        int64_t label = (int64_t)t->value[i];
+        double off = head_logits(c, i, logits);
+        row_loss r = class_row(logits, valid, label, c->attrs.head.loss.smoothing);
+        head_gradient(c, i, logits, &r, off, seed->value[0] / (count > 0 ? count : 1));
+        if (label < 0)
+            continue;
+        sum += r.loss;
+        size += fabs(r.loss);
+        error += r.error + 3 * off; // of log-sum-exp, of the label's logit, of the mean of all
+        bool open = r.correct == -1 || (valid > 1 && head_close(logits, valid, label, off));
+        c->out[3].value[1] += open ? 0.5 : r.correct;
+        c->out[3].slack[1] += open ? 0.5 : 0;
+    }
+    finish(&c->out[2], &c->out[3], sum, size, error, count, (double)t->count);
+}
+
 /* ---- targets that are numbers ---- */
 
 static void real_make(test_case *c)
@@ -263,6 +362,7 @@ const oracle oracle_cross_entropy = {.op = "cross_entropy", .make = class_make, 
 const oracle oracle_cross_entropy_grad = {
     .op = "cross_entropy_grad", .make = class_make_grad, .expect = class_expect_grad};
 const oracle oracle_cross_entropy_step = {.op = "cross_entropy_step", .make = step_make, .expect = step_expect};
+const oracle oracle_head_step = {.op = "head_step", .make = head_make, .expect = head_expect};
 const oracle oracle_mse = {.op = "mse", .make = real_make, .expect = real_expect};
 const oracle oracle_mse_grad = {.op = "mse_grad", .make = mse_make_grad, .expect = real_expect_grad};
 const oracle oracle_bce = {.op = "bce", .make = real_make, .expect = real_expect};

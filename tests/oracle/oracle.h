@@ -52,6 +52,7 @@ typedef struct test_case {
         mixt__split_attrs split;
         mixt__concat_attrs concat;
         mixt__loss_attrs loss;
+        mixt__head_attrs head;
         mixt__pointwise_attrs pointwise;
     } attrs;
     int in_count, out_count;

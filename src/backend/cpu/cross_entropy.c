@@ -5,6 +5,7 @@
  * in double, so the result does not depend on the threads. The logits are read once forward, once backward (in place).
  * Of a row of `pitch` logits the first `classes` count; the gradient of the padding behind them is 0.
  */
+#include "backend/cpu/cross_entropy.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/rows.h"
 #include "base/threads.h"
@@ -14,15 +15,8 @@
 enum { LEFT_OUT = 0, WRONG = 1, CORRECT = 2 };
 enum { ROWS_AT_MOST = 8 }; // that a thread takes: short rows cost more than their classes say
 
-typedef struct problem {
-    const mixt__call *call;
-    const mixt__tensor *logits;
-    const int32_t *labels;
-    int64_t rows, classes, pitch;
-    float smoothing;
-    double *losses;    // (rows), forward
-    uint8_t *outcomes; // (rows), forward
-} problem;
+typedef mixt__loss_problem problem;
+typedef mixt__loss_halves halves;
 
 static problem problem_of(const mixt__call *call)
 {
@@ -32,8 +26,7 @@ static problem problem_of(const mixt__call *call)
     p.pitch = shape->dims[shape->rank - 1];
     p.classes = mixt__loss_classes(at, p.pitch);
     p.rows = mixt__shape_count(&call->in[1].shape);
-    p.losses = call->workspace;
-    p.outcomes = (uint8_t *)call->workspace + (size_t)p.rows * sizeof *p.losses;
+    p.results = call->workspace;
     return p;
 }
 
@@ -50,7 +43,7 @@ static mixt_status check_labels(const problem *p)
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 {
     (void)arena;
-    call->workspace_bytes = (size_t)mixt__shape_count(&call->in[1].shape) * (sizeof(double) + 1);
+    call->workspace_bytes = (size_t)mixt__shape_count(&call->in[1].shape) * sizeof(mixt__loss_row);
     return MIXT_OK;
 }
 
@@ -65,9 +58,9 @@ static void summarize(const problem *p)
     double sum = 0;
     int64_t correct = 0, counted = 0;
     for (int64_t r = 0; r < p->rows; r++) {
-        sum += p->losses[r];
-        counted += p->outcomes[r] != LEFT_OUT;
-        correct += p->outcomes[r] == CORRECT;
+        sum += p->results[r].loss;
+        counted += p->results[r].outcome != LEFT_OUT;
+        correct += p->results[r].outcome == CORRECT;
     }
     float *loss = p->call->out[0].data, *metrics = p->call->out[1].data;
     *loss = counted ? (float)(sum / (double)counted) : 0.0f;
@@ -117,16 +110,15 @@ static void forward_rows(void *argument, int64_t begin, int64_t end, int thread)
     float *lse = p->call->out[2].data, tile[MIXT__ROW_TILE];
     (void)thread;
     for (int64_t r = begin; r < end; r++) {
-        p->losses[r] = 0;
-        p->outcomes[r] = LEFT_OUT;
+        p->results[r] = (mixt__loss_row){0};
         lse[r] = 0;
         if (p->labels[r] < 0)
             continue;
         mixt__row_peak peak = mixt__row_peak_of(tile, p->logits->data, p->logits->dtype, r * p->pitch, p->classes);
         double exact = (double)peak.max + log(peak.sum);
         lse[r] = (float)exact;
-        p->losses[r] = row_loss(p, r, exact, p->smoothing > 0 ? row_total(p, r) : 0);
-        p->outcomes[r] = is_first_maximum(p, r, &peak) ? CORRECT : WRONG;
+        p->results[r].loss = row_loss(p, r, exact, p->smoothing > 0 ? row_total(p, r) : 0);
+        p->results[r].outcome = is_first_maximum(p, r, &peak) ? CORRECT : WRONG;
     }
 }
 
@@ -216,8 +208,8 @@ static void forward_plain_row(const problem *p, int64_t row)
         sum += exp(logit(p, row, c) - (isinf(max) && max < 0 ? 0 : max));
     double lse = sum == 0 ? -INFINITY : max + log(sum); // a row of -infinity, or none
     ((float *)p->call->out[2].data)[row] = (float)lse;
-    p->losses[row] = row_loss(p, row, lse, total);
-    p->outcomes[row] = first == p->labels[row] ? CORRECT : WRONG;
+    p->results[row].loss = row_loss(p, row, lse, total);
+    p->results[row].outcome = first == p->labels[row] ? CORRECT : WRONG;
 }
 
 static mixt_status forward_plain_run(const mixt__call *call)
@@ -225,8 +217,7 @@ static mixt_status forward_plain_run(const mixt__call *call)
     problem p = problem_of(call);
     MIXT_TRY(check_labels(&p));
     for (int64_t r = 0; r < p.rows; r++) {
-        p.losses[r] = 0;
-        p.outcomes[r] = LEFT_OUT;
+        p.results[r] = (mixt__loss_row){0};
         ((float *)call->out[2].data)[r] = 0;
         if (p.labels[r] >= 0)
             forward_plain_row(&p, r);
@@ -254,11 +245,15 @@ static mixt_status gradient_plain_run(const mixt__call *call)
 /* ---- both at once: (logits, target, seed) → (grad_logits, loss, metrics) ---- */
 
 /** The forward's workspace, then the rows' log-sum-exp. */
+size_t mixt__loss_workspace(int64_t rows)
+{
+    return (size_t)rows * (sizeof(mixt__loss_row) + sizeof(float));
+}
+
 static mixt_status step_prepare(mixt__call *call, mixt__arena *arena)
 {
-    size_t rows = (size_t)mixt__shape_count(&call->in[1].shape);
-    MIXT_TRY(prepare(call, arena));
-    call->workspace_bytes = (call->workspace_bytes + 63) / 64 * 64 + rows * sizeof(float);
+    (void)arena;
+    call->workspace_bytes = mixt__loss_workspace(mixt__shape_count(&call->in[1].shape));
     return MIXT_OK;
 }
 
@@ -270,21 +265,13 @@ static int64_t counted_labels(const mixt__tensor *labels)
     return counted;
 }
 
-/** A step as the calls of its two halves. */
-typedef struct halves {
-    mixt__call forward, gradient;
-    mixt__tensor forward_out[3], gradient_in[5];
-    float whole[3]; // metrics of which the gradient reads the last: targets of the whole batch that count
-    problem first, second;
-} halves;
-
-static void halve(const mixt__call *call, halves *h)
+mixt_status mixt__loss_begin(const mixt__call *call, halves *h)
 {
-    size_t rows = (size_t)mixt__shape_count(&call->in[1].shape);
+    int64_t rows = mixt__shape_count(&call->in[1].shape);
     bool part = call->in_count > 3; // of a batch
-    mixt__tensor lse = {.dtype = MIXT_DTYPE_FP32, .shape = {1, {(int64_t)rows}}, .strides = {1}, .contiguous = true};
-    lse.data = (char *)call->workspace + call->workspace_bytes - rows * sizeof(float);
-    *h = (halves){.forward = *call, .gradient = *call};
+    mixt__tensor lse = {.dtype = MIXT_DTYPE_FP32, .shape = {1, {rows}}, .strides = {1}, .contiguous = true};
+    lse.data = (mixt__loss_row *)call->workspace + rows;
+    *h = (halves){.forward = *call, .gradient = *call, .part = part};
     h->whole[2] = (float)counted_labels(&call->in[part ? 3 : 1]);
     mixt__tensor metrics = call->out[2];
     metrics.data = h->whole;
@@ -296,6 +283,13 @@ static void halve(const mixt__call *call, halves *h)
     h->gradient.in = h->gradient_in;
     h->first = problem_of(&h->forward);
     h->second = problem_of(&h->gradient);
+    return check_labels(&h->first);
+}
+
+void mixt__loss_rows(halves *h, int64_t begin, int64_t end)
+{
+    forward_rows(&h->first, begin, end, 0);
+    gradient_rows(&h->second, begin, end, 0);
 }
 
 /** The loss of a part of a batch is its share of the whole one's. */
@@ -305,31 +299,34 @@ static void settle_loss(const halves *h)
     *loss = h->whole[2] > 0 ? metrics[0] / h->whole[2] : 0.0f;
 }
 
+void mixt__loss_end(const halves *h)
+{
+    summarize(&h->first);
+    if (h->part)
+        settle_loss(h);
+}
+
 static void step_rows(void *argument, int64_t begin, int64_t end, int thread)
 {
-    halves *h = argument;
-    forward_rows(&h->first, begin, end, thread);
-    gradient_rows(&h->second, begin, end, thread);
+    (void)thread;
+    mixt__loss_rows(argument, begin, end);
 }
 
 static mixt_status step_fast_run(const mixt__call *call)
 {
     halves h;
-    halve(call, &h);
-    MIXT_TRY(check_labels(&h.first));
+    MIXT_TRY(mixt__loss_begin(call, &h));
     mixt__parallel(h.first.rows, grain(&h.first), step_rows, &h);
-    summarize(&h.first);
-    if (call->in_count > 3)
-        settle_loss(&h);
+    mixt__loss_end(&h);
     return MIXT_OK;
 }
 
-static mixt_status step_plain_run(const mixt__call *call)
+mixt_status mixt__loss_plain(const mixt__call *call)
 {
     halves h;
-    halve(call, &h);
+    MIXT_TRY(mixt__loss_begin(call, &h));
     MIXT_TRY(forward_plain_run(&h.forward));
-    if (call->in_count > 3)
+    if (h.part)
         settle_loss(&h);
     return gradient_plain_run(&h.gradient);
 }
@@ -339,7 +336,7 @@ static const mixt__kernel forward_fast = {.name = "rows", .prepare = prepare, .r
                           gradient_fast = {.name = "rows", .run = gradient_run},
                           gradient_plain = {.name = "plain", .run = gradient_plain_run},
                           step_fast = {.name = "rows", .prepare = step_prepare, .run = step_fast_run},
-                          step_plain = {.name = "plain", .prepare = step_prepare, .run = step_plain_run};
+                          step_plain = {.name = "plain", .prepare = step_prepare, .run = mixt__loss_plain};
 
 const mixt__kernel *const mixt__cpu_cross_entropy_kernels[] = {&forward_fast, &forward_plain, NULL};
 const mixt__kernel *const mixt__cpu_cross_entropy_grad_kernels[] = {&gradient_fast, &gradient_plain, NULL};

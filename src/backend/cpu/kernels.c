@@ -64,7 +64,7 @@ static mixt_status between(int64_t first, int64_t last, double *seconds)
 const mixt__backend mixt__backend_cpu = {
     .name = "cpu",
     .kernels = kernels,
-    .fused = MIXT_FUSED_RELU | MIXT_FUSED_ROW_SUMS | MIXT_FUSED_LOSS,
+    .fused = MIXT_FUSED_RELU | MIXT_FUSED_ROW_SUMS | MIXT_FUSED_LOSS | MIXT_FUSED_HEAD,
     .host_memory = true,
     .alloc = mixt__alloc_uninit,
     .free = mixt__free,

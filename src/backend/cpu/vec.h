@@ -157,6 +157,12 @@ VEC_INLINE vec_mask vec_equal_or_nan(vec x, vec y)
     return (vec_mask)(_mm512_cmp_ps_mask(x, y, _CMP_EQ_OQ) | _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q));
 }
 
+/** Lanes where x is above 0, which NaN is not. */
+VEC_INLINE vec_mask vec_above_zero(vec x)
+{
+    return _mm512_cmp_ps_mask(x, vec_zero(), _CMP_GT_OQ);
+}
+
 VEC_INLINE vec_mask vec_mask_or(vec_mask a, vec_mask b)
 {
     return (vec_mask)(a | b);
@@ -244,6 +250,11 @@ VEC_INLINE vec_mask vec_mask_none(void)
 VEC_INLINE vec_mask vec_equal_or_nan(vec x, vec y)
 {
     return _mm256_or_ps(_mm256_cmp_ps(x, y, _CMP_EQ_OQ), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+}
+
+VEC_INLINE vec_mask vec_above_zero(vec x)
+{
+    return _mm256_cmp_ps(x, vec_zero(), _CMP_GT_OQ);
 }
 
 VEC_INLINE vec_mask vec_mask_or(vec_mask a, vec_mask b)

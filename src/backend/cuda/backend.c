@@ -269,6 +269,9 @@ double mixt__cuda_time(mixt_status (*run)(void *argument), void *argument)
 
 /* ---- opening ---- */
 
+/** Not made for this backend: MIXT_FUSED_HEAD. */
+const mixt__kernel *const mixt__cuda_head_step_kernels[] = {NULL};
+
 static const struct {
     const char *op;
     const mixt__kernel *const *kernels;
