@@ -13,9 +13,16 @@ static void multiply(const amx_product *p, int rows, int cols)
         (cols > AMX_TILE ? amx_16x32 : amx_16x16)(p);
 }
 
+/** Whether the sums can go straight to C: it has room for all of them, and nothing else is done to them. */
+static bool stores_plainly(const mixt__gemm_tile *t)
+{
+    return t->rows == AMX_SIDE && t->cols == AMX_SIDE && t->alpha == 1.0f && !t->bias && !t->add;
+}
+
 static void tile_packed(const mixt__gemm_tile *t)
 {
     _Alignas(64) float sums[AMX_SIDE * AMX_SIDE];
+    bool plainly = stores_plainly(t);
     amx_product p = {.a = t->a,
                      .a_row = AMX_ROW_BYTES,
                      .a_half = AMX_TILE * AMX_ROW_BYTES,
@@ -23,10 +30,11 @@ static void tile_packed(const mixt__gemm_tile *t)
                      .b = t->b,
                      .b_row = AMX_SIDE * UNIT,
                      .steps = t->k / AMX_TILE,
-                     .c = sums,
-                     .c_row = AMX_SIDE * UNIT};
+                     .c = plainly ? t->c : sums,
+                     .c_row = (plainly ? t->ldc : AMX_SIDE) * UNIT};
     multiply(&p, t->rows, t->cols);
-    mixt__gemm_store_avx512(t, sums, AMX_SIDE);
+    if (!plainly)
+        mixt__gemm_store_avx512(t, sums, AMX_SIDE);
 }
 
 /** The last, incomplete step of K: A's rows packed after all, added to what the whole steps gave. */
@@ -51,6 +59,7 @@ static void multiply_rest(amx_product *p, const mixt__gemm_tile *t, const uint16
 static void tile_direct(const mixt__gemm_tile *t)
 {
     _Alignas(64) float sums[AMX_SIDE * AMX_SIDE];
+    bool plainly = stores_plainly(t);
     int64_t row = t->a_stride * (int64_t)sizeof(uint16_t), rest = t->a_count % AMX_STEP;
     amx_product p = {.a = t->a,
                      .a_row = row,
@@ -59,13 +68,14 @@ static void tile_direct(const mixt__gemm_tile *t)
                      .b = t->b,
                      .b_row = AMX_SIDE * UNIT,
                      .steps = t->a_count / AMX_STEP,
-                     .c = sums,
-                     .c_row = AMX_SIDE * UNIT};
+                     .c = plainly ? t->c : sums,
+                     .c_row = (plainly ? t->ldc : AMX_SIDE) * UNIT};
     if (p.steps || !rest)
         multiply(&p, t->rows, t->cols);
     if (rest)
         multiply_rest(&p, t, (const uint16_t *)t->a + p.steps * AMX_STEP, rest);
-    mixt__gemm_store_avx512(t, sums, AMX_SIDE);
+    if (!plainly)
+        mixt__gemm_store_avx512(t, sums, AMX_SIDE);
 }
 
 const mixt__gemm_kernel mixt__gemm_kernel_amx = {.name = "amx",
