@@ -9,7 +9,7 @@ enum { ROWS_AT_ONCE = 128 }; // of A that are summed together
 
 typedef struct job {
     const mixt__gemm_problem *problem;
-    mixt__gemm_plan plan;
+    const mixt__gemm_plan *plan;
     char *workspace;
 } job;
 
@@ -47,13 +47,13 @@ static int64_t element_size(const mixt__gemm_kernel *kernel)
 
 static char *own_part(const job *j, int thread)
 {
-    return j->workspace + j->plan.own_offset + (size_t)thread * j->plan.own_size;
+    return j->workspace + j->plan->own_offset + (size_t)thread * j->plan->own_size;
 }
 
 static char *b_panel(const job *j, const step *s, int64_t panel)
 {
     const mixt__gemm_problem *p = j->problem;
-    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_plan *plan = j->plan;
     if (p->b_packed)
         return (char *)p->b_packed +
                mixt__gemm_packed_offset(plan, p->n, p->k, s->k_block, s->col / plan->kernel->nr + panel);
@@ -65,7 +65,7 @@ static char *b_panel(const job *j, const step *s, int64_t panel)
 /** The team's panels of the rows of one row of the thread grid. */
 static char *a_shared(const job *j, const step *s, int64_t grid_row)
 {
-    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_plan *plan = j->plan;
     size_t copy = plan->threads > 1 && s->number % 2 ? plan->a_size : 0;
     return j->workspace + plan->a_offset + copy + (size_t)grid_row * plan->a_part;
 }
@@ -74,7 +74,7 @@ static char *a_shared(const job *j, const step *s, int64_t grid_row)
  * or each packs its own. */
 static void pack(const job *j, const step *s)
 {
-    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_plan *plan = j->plan;
     const mixt__gemm_kernel *kernel = plan->kernel;
     char *gather = own_part(j, s->thread) + plan->own_gather;
     int grid_row = s->thread / plan->grid_n, grid_col = s->thread % plan->grid_n;
@@ -107,7 +107,7 @@ typedef struct block {
 static block block_at(const job *j, const step *s, range rows, range cols)
 {
     const mixt__gemm_problem *p = j->problem;
-    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_plan *plan = j->plan;
     block b = {.row = s->row + rows.begin,
                .rows = rows.end - rows.begin,
                .col = s->col + cols.begin,
@@ -128,12 +128,13 @@ static block block_at(const job *j, const step *s, range rows, range cols)
 static void multiply(const job *j, const step *s, const block *b, const char *a)
 {
     const mixt__gemm_problem *p = j->problem;
-    const mixt__gemm_kernel *kernel = j->plan.kernel;
-    mixt__gemm_tile_fn *product = j->plan.direct ? kernel->tile_direct : kernel->tile;
-    int64_t a_step = j->plan.direct ? kernel->mr * j->plan.a_ld * element_size(kernel) : 4 * kernel->a_width * s->units;
+    const mixt__gemm_kernel *kernel = j->plan->kernel;
+    mixt__gemm_tile_fn *product = j->plan->direct ? kernel->tile_direct : kernel->tile;
+    int64_t a_step =
+        j->plan->direct ? kernel->mr * j->plan->a_ld * element_size(kernel) : 4 * kernel->a_width * s->units;
     int64_t row_panels = (b->rows + kernel->mr - 1) / kernel->mr, col_panels = (b->cols + kernel->nr - 1) / kernel->nr;
-    mixt__gemm_tile tile = {.a_stride = j->plan.a_ld, .a_count = s->k, .k = s->units, .ldc = b->ld, .alpha = p->alpha};
-    tile.add = !s->first || (p->accumulate && !j->plan.scratch);
+    mixt__gemm_tile tile = {.a_stride = j->plan->a_ld, .a_count = s->k, .k = s->units, .ldc = b->ld, .alpha = p->alpha};
+    tile.add = !s->first || (p->accumulate && !j->plan->scratch);
     for (int64_t n = 0; n < col_panels; n++) {
         int64_t panel = (s->col_turn + n) % col_panels, c = panel * kernel->nr;
         int64_t first = (b->col - s->col) / kernel->nr, after = panel + 1 < col_panels ? panel + 1 : 0;
@@ -159,7 +160,7 @@ static void finish(const job *j, const block *b)
     size_t size = mixt_dtype_size(p->c_dtype);
     char *c = (char *)p->c + (size_t)(b->row * p->ldc + b->col) * size;
     size_t c_step = (size_t)p->ldc * size;
-    if (j->plan.scratch && p->accumulate)
+    if (j->plan->scratch && p->accumulate)
         for (int64_t r = 0; r < b->rows; r++)
             for (int64_t done = 0; done < b->cols; done += 128) {
                 float old[128], *sum = b->sums + r * b->ld + done;
@@ -170,7 +171,7 @@ static void finish(const job *j, const block *b)
             }
     if (p->epilogue)
         p->epilogue(p->epilogue_argument, b->row, b->rows, b->col, b->cols, b->sums, b->ld);
-    if (j->plan.scratch) {
+    if (j->plan->scratch) {
         mixt__narrow_fn *narrow = mixt__narrow(p->c_dtype);
         for (int64_t r = 0; r < b->rows; r++)
             narrow(c + (size_t)r * c_step, b->sums + r * b->ld, b->cols);
@@ -181,7 +182,7 @@ static void finish(const job *j, const block *b)
 static const char *a_ready(const job *j, const step *s, range rows, range part)
 {
     const mixt__gemm_problem *p = j->problem;
-    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_plan *plan = j->plan;
     int64_t row = s->row + part.begin, count = part.end - part.begin, mr = plan->kernel->mr;
     char *own = own_part(j, s->thread);
     if (plan->share_a)
@@ -198,7 +199,7 @@ static const char *a_ready(const job *j, const step *s, range rows, range part)
 
 static void multiply_own(const job *j, const step *s)
 {
-    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_plan *plan = j->plan;
     const mixt__gemm_kernel *kernel = plan->kernel;
     int grid_row = s->thread / plan->grid_n, grid_col = s->thread % plan->grid_n;
     range rows = part_of(s->rows, kernel->m_grain, grid_row, plan->grid_m);
@@ -240,7 +241,7 @@ static void sum_along_k(const mixt__gemm_operand *a, int64_t row, int64_t count,
 static void sum_rows(const job *j, int thread)
 {
     const mixt__gemm_problem *p = j->problem;
-    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_plan *plan = j->plan;
     range rows = part_of(p->m, plan->kernel->m_grain, thread / plan->grid_n, plan->grid_m);
     range mine = part_of(rows.end - rows.begin, 1, thread % plan->grid_n, plan->grid_n);
     int64_t end = rows.begin + mine.end;
@@ -256,7 +257,7 @@ static void sum_rows(const job *j, int thread)
 static void work(const job *j, int thread)
 {
     const mixt__gemm_problem *p = j->problem;
-    const mixt__gemm_plan *plan = &j->plan;
+    const mixt__gemm_plan *plan = j->plan;
     step s = {.thread = thread};
     if (plan->scattered) {
         s.row_turn = thread % plan->grid_n;
@@ -294,8 +295,8 @@ static void work_in_team(void *argument, int thread, int threads)
 
 static void run_alone(const mixt__gemm_problem *problem, void *workspace)
 {
-    job alone = {.problem = problem, .plan = mixt__gemm_plan_make(problem, 1), .workspace = workspace};
-    work(&alone, 0);
+    mixt__gemm_plan plan = mixt__gemm_plan_make(problem, 1);
+    work(&(job){problem, &plan, workspace}, 0);
 }
 
 static int team_size(void)
@@ -310,18 +311,29 @@ size_t mixt__gemm_workspace(const mixt__gemm_problem *problem)
     return team > alone ? team : alone;
 }
 
+const mixt__gemm_plan *mixt__gemm_plan_keep(const mixt__gemm_problem *problem, mixt__arena *arena)
+{
+    mixt__gemm_plan *plan = mixt__arena_alloc(arena, sizeof *plan);
+    if (plan)
+        *plan = mixt__gemm_plan_make(problem, mixt__threads_count());
+    return plan;
+}
+
 void mixt__gemm_run(const mixt__gemm_problem *problem, void *workspace)
 {
+    mixt__gemm_plan made;
+    const mixt__gemm_plan *plan = problem->plan;
     if (problem->m <= 0 || problem->n <= 0)
         return;
-    job team = {.problem = problem, .plan = mixt__gemm_plan_make(problem, team_size()), .workspace = workspace};
-    if (team.plan.threads == 1) {
-        work(&team, 0);
-        return;
+    if (!plan || mixt__team_inside()) {
+        made = mixt__gemm_plan_make(problem, team_size());
+        plan = &made;
     }
-    if (!mixt__team_run(team.plan.threads, work_in_team,
-                        &team)) // the system gave fewer threads than the plan's meetings count on
-        run_alone(problem, workspace);
+    job team = {problem, plan, workspace};
+    if (plan->threads == 1)
+        work(&team, 0);
+    else if (!mixt__team_run(plan->threads, work_in_team, &team))
+        run_alone(problem, workspace); // the system gave fewer threads than the plan's meetings count on
 }
 
 typedef struct batch {
@@ -346,8 +358,7 @@ static void run_items(void *argument, int64_t begin, int64_t end, int thread)
     const batch *b = argument;
     for (int64_t i = begin; i < end; i++) {
         mixt__gemm_problem item = item_of(b, i);
-        job alone = {.problem = &item, .plan = b->plan, .workspace = b->workspace + (size_t)thread * b->slice};
-        work(&alone, 0);
+        work(&(job){&item, &b->plan, b->workspace + (size_t)thread * b->slice}, 0);
     }
 }
 

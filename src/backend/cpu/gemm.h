@@ -7,6 +7,7 @@
 #ifndef MIXT_BACKEND_CPU_GEMM_H
 #define MIXT_BACKEND_CPU_GEMM_H
 
+#include "base/alloc.h"
 #include "mixt/types.h"
 
 /** Writes the FP32 values of rows [row, row + rows) × columns [col, col + cols) of a virtual matrix to
@@ -29,6 +30,8 @@ typedef struct mixt__gemm_operand {
 typedef void mixt__gemm_epilogue_fn(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols,
                                     float *block, int64_t ld);
 
+typedef struct mixt__gemm_plan mixt__gemm_plan;
+
 typedef struct mixt__gemm_problem {
     int64_t m, n, k;
     mixt__gemm_operand a; /**< (m, k) */
@@ -41,15 +44,20 @@ typedef struct mixt__gemm_problem {
     const float *bias; /**< (n), added to every row; NULL for none */
     mixt__gemm_epilogue_fn *epilogue;
     const void *epilogue_argument;
-    float *row_sums;      /**< (m), of A's rows, for an A whose rows are its unit stride; NULL for none */
-    bool add_row_sums;    /**< to what stands there */
-    const void *b_packed; /**< B as mixt__gemm_pack_whole_b left it: `b` is then not read; NULL for none */
+    float *row_sums;             /**< (m), of A's rows, for an A whose rows are its unit stride; NULL for none */
+    bool add_row_sums;           /**< to what stands there */
+    const void *b_packed;        /**< B as mixt__gemm_pack_whole_b left it: `b` is then not read; NULL for none */
+    const mixt__gemm_plan *plan; /**< from mixt__gemm_plan_keep; NULL: made for each run */
     bool low; /**< both operands are BF16: multiply them as BF16 pairs where the CPU can (AVX512-BF16, AMX) */
 } mixt__gemm_problem;
 
 /** Scratch bytes that mixt__gemm_run needs for a problem of this shape and these formats, with the library's threads.
  */
 size_t mixt__gemm_workspace(const mixt__gemm_problem *problem);
+
+/** How to run problems of this shape and these formats with the library's threads, made once: small products notice.
+ *  NULL when there is no memory. */
+const mixt__gemm_plan *mixt__gemm_plan_keep(const mixt__gemm_problem *problem, mixt__arena *arena);
 
 /** Runs on the whole thread team (inline when called inside a parallel region). m, n or k may be 0. */
 void mixt__gemm_run(const mixt__gemm_problem *problem, void *workspace);

@@ -15,7 +15,7 @@
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/gemm_kernel.h"
 
-typedef struct mixt__gemm_plan {
+struct mixt__gemm_plan {
     const mixt__gemm_kernel *kernel;
     int threads, grid_m, grid_n;                 /**< threads = grid_m · grid_n */
     int64_t kc, k_blocks;                        /**< elements of K in a pass, passes */
@@ -38,7 +38,7 @@ typedef struct mixt__gemm_plan {
     size_t own_size;                             /**< bytes of a thread's part, … */
     size_t own_scratch, own_gather, own_b;       /**< … and from there its scratch, gather buffer and B */
     size_t total;
-} mixt__gemm_plan;
+};
 
 /** The kernel for a problem on this CPU. */
 const mixt__gemm_kernel *mixt__gemm_kernel_for(const mixt__gemm_problem *problem);

@@ -78,6 +78,10 @@ static bool regular(const mixt__call *call, const char **reason)
 static void relu(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols, float *block, int64_t ld)
 {
     (void)argument, (void)row, (void)col;
+    if (ld == cols) { // as one row
+        cols *= rows;
+        rows = 1;
+    }
     for (int64_t r = 0; r < rows; r++)
         mixt__row_loops_best()->relu(block + r * ld, cols);
 }
@@ -119,11 +123,13 @@ static mixt__gemm_problem problem(const mixt__call *call, const product *p)
 
 static mixt_status packed_prepare(mixt__call *call, mixt__arena *arena)
 {
-    (void)arena;
     product p = describe(call);
     mixt__gemm_problem g = problem(call, &p);
     call->workspace_bytes = mixt__gemm_workspace(&g) * (size_t)(p.batch > 1 ? mixt__threads_count() : 1);
-    return MIXT_OK;
+    if (p.batch > 1)
+        return MIXT_OK;
+    call->state = (void *)(uintptr_t)mixt__gemm_plan_keep(&g, arena);
+    return call->state ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to plan a product");
 }
 
 static mixt_status plain_run(const mixt__call *call);
@@ -136,6 +142,7 @@ static mixt_status packed_run(const mixt__call *call)
     if ((g.epilogue && g.accumulate) || (g.row_sums && !g.n))
         return plain_run(call);
     int64_t size = (int64_t)mixt_dtype_size(g.a.dtype), c_size = (int64_t)mixt_dtype_size(g.c_dtype);
+    g.plan = call->state;
     if (p.batch == 1)
         mixt__gemm_run(&g, call->workspace);
     else
