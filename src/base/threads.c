@@ -46,14 +46,14 @@ static struct {
     mixt__team_fn *fn;
     void *argument;
     signal_word generation, meeting;
-    _Alignas(64) uint32_t arrived;
-    signal_word
-        done[MAX_THREADS]; // by worker: the generation it has finished; a line each, so that none is fought over
+    // By worker: the generation it has finished, the meeting it has come to. A line each, so that none is fought over.
+    signal_word done[MAX_THREADS], there[MAX_THREADS];
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int requested;
 static _Thread_local int used; // instead of `requested`, when above 0
 static _Thread_local bool inside;
+static _Thread_local int self;            // number in the team
 static _Thread_local double shared_until; // others run on this thread's core, as far as it knows
 
 static void pause_briefly(void)
@@ -120,24 +120,29 @@ static void wait_change(signal_word *word, uint32_t old)
     __atomic_sub_fetch(&word->sleepers, 1, __ATOMIC_SEQ_CST);
 }
 
-static void announce(signal_word *word)
+static void wake(signal_word *word)
 {
-    __atomic_add_fetch(&word->value, 1, __ATOMIC_SEQ_CST);
     if (load(&word->sleepers))
         syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
+static void announce(signal_word *word)
+{
+    __atomic_add_fetch(&word->value, 1, __ATOMIC_SEQ_CST);
+    wake(word);
+}
+
 static void *work(void *argument)
 {
-    int id = (int)(intptr_t)argument;
     uint32_t seen = team.hired_at; // no region runs while workers are hired
+    self = (int)(intptr_t)argument;
     inside = true;
     for (;;) {
         wait_change(&team.generation, seen);
         seen++; // exactly one further: the next region waits for this acknowledgement
-        if (id < team.wanted)
-            team.fn(team.argument, id, team.wanted);
-        announce(&team.done[id]);
+        if (self < team.wanted)
+            team.fn(team.argument, self, team.wanted);
+        announce(&team.done[self]);
     }
     return NULL;
 }
@@ -149,7 +154,7 @@ static void forget_workers(void)
     team.workers = 0;
     team.generation = team.meeting = (signal_word){0};
     memset(team.done, 0, sizeof team.done);
-    team.arrived = 0;
+    memset(team.there, 0, sizeof team.there);
 }
 
 /** Starts workers until there are `count`; fewer when the system refuses. Called with no region under way. */
@@ -234,13 +239,17 @@ bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument)
 
 void mixt__team_meet(void)
 {
-    uint32_t round = load(&team.meeting.value);
-    if (__atomic_add_fetch(&team.arrived, 1, __ATOMIC_SEQ_CST) == (uint32_t)team.wanted) {
-        __atomic_store_n(&team.arrived, 0, __ATOMIC_SEQ_CST);
-        announce(&team.meeting);
-    } else {
-        wait_change(&team.meeting, round);
+    uint32_t last = load(&team.meeting.value), next = last + 1;
+    if (self > 0) {
+        __atomic_store_n(&team.there[self].value, next, __ATOMIC_SEQ_CST);
+        wake(&team.there[self]);
+        wait_change(&team.meeting, last);
+        return;
     }
+    for (int worker = 1; worker < team.wanted; worker++)
+        for (uint32_t seen; (seen = load(&team.there[worker].value)) != next;)
+            wait_change(&team.there[worker], seen);
+    announce(&team.meeting);
 }
 
 typedef struct split {
