@@ -12,7 +12,7 @@ typedef enum mixt__fused {
     MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
     MIXT_FUSED_RELU = 1 << 4,       // matmul with ReLU or its gradient
     MIXT_FUSED_ROW_SUMS = 1 << 5,   // matmul with the sums of its first operand's rows
-    MIXT_FUSED_HEAD = 1 << 6,       // head_step: a classifier's head from its input to the gradient of that
+    MIXT_FUSED_HEAD = 1 << 6,       // head_step: a classifier's head, its loss and all their gradients
 } mixt__fused;
 
 /** What a product does to its result x before it is stored. Made by the epilogues pass only. */
@@ -100,7 +100,7 @@ typedef struct mixt__loss_attrs {
     int64_t classes; // cross-entropy: the first so many logits of a row count, the rest is padding; 0: all
 } mixt__loss_attrs;
 
-/** A classifier's head, its loss and their gradients: see ops/head.c. Made by the heads pass only. */
+/** A classifier's head, its loss and all their gradients: see ops/head.c. Made by the heads pass only. */
 typedef struct mixt__head_attrs {
     bool bias;
     bool relu; // the input was made by a ReLU: its gradient counts only where it is above 0

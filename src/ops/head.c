@@ -1,10 +1,9 @@
-/* A classifier's head as one op: the product that makes the logits, cross-entropy, and the gradients of both as far as
- * they go row by row.
+/* A classifier's head as one op: the product that makes the logits, cross-entropy, and the gradients of both.
  *
- *   (x (rows, K), w (N, K)[, bias], labels, seed) → (grad_x, grad_logits (rows, N), loss (), metrics (3))
+ *   (x (rows, K), w (N, K)[, bias], labels, seed) → (grad_x, loss (), metrics (3), grad_w[, grad_bias])
  *
- * grad_logits goes on to the weight's gradient; the logits themselves are never stored, and stay in FP32. Loss, metrics
- * and labels as in ops/losses.c.
+ * The logits and their gradient are never stored, and are FP32 whatever the format. Loss, metrics and labels as in
+ * ops/losses.c.
  */
 #include "ops/rules.h"
 
@@ -34,18 +33,20 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
         return misfit(&x->shape, &w->shape, "the bias has another size than the classes");
     if (labels->dtype != MIXT_DTYPE_INT32 || mixt__shape_count(&labels->shape) != rows)
         return misfit(&x->shape, &w->shape, "there must be one INT32 label a row");
-    mixt__shape logits = {2, {rows, n}}, scalar = mixt__scalar_shape(), three = mixt__vector_shape(3);
+    mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3), bias = mixt__vector_shape(n);
     mixt__set_out(r, 0, &x->shape, x->dtype);
-    mixt__set_out(r, 1, &logits, x->dtype);
-    mixt__set_out(r, 2, &scalar, MIXT_DTYPE_FP32);
-    mixt__set_out(r, 3, &three, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 1, &scalar, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 2, &three, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 3, &w->shape, MIXT_DTYPE_FP32);
+    if (at->bias)
+        mixt__set_out(r, 4, &bias, MIXT_DTYPE_FP32);
     return MIXT_OK;
 }
 
 static double flops(const mixt__graph *graph, const mixt__node *node)
 {
-    double logits = (double)mixt__shape_count(&graph->values[node->out[1]].shape);
-    return (4.0 * (double)mixt__last_dim(&mixt__in(graph, node, 0)->shape) + 4.0) * logits;
+    const mixt__shape *x = &mixt__in(graph, node, 0)->shape, *w = &mixt__in(graph, node, 1)->shape;
+    return (6.0 * (double)x->dims[1] + 4.0) * (double)(x->dims[0] * w->dims[0]);
 }
 
 static void describe(const void *attrs, char *text, size_t size)
@@ -58,6 +59,7 @@ const mixt__op mixt__op_head_step = {
     .name = "head_step",
     .precision = MIXT_CLASS_INSIDE,
     .attrs_size = sizeof(mixt__head_attrs),
+    .accumulate_outputs = 3u << 3,
     .matrix_work = true,
     .infer = infer,
     .flops = flops,

@@ -4,7 +4,7 @@
  *   autodiff:  appends the backward nodes
  *   simplify:  drops copies that change nothing, shares equal casts, removes what nobody uses
  *   epilogues: moves single pointwise nodes into the product or norm before them, where the backend can
- *   heads:     joins a small classifier's product, loss and data gradient, where the backend can
+ *   heads:     joins a small classifier's product, loss and their gradients, where the backend can
  *   chunks:    cuts an output head whose logits are large into parts of the batch
  *   fuse:      merges chains of pointwise nodes into one program
  *   views:     turns reshapes, slices, splits and concats into views where the neighbours can read strides

@@ -187,7 +187,7 @@ static void step_expect(test_case *c)
         c->out[2].value[2] += t->value[i] >= 0;
 }
 
-/* ---- a classifier's head: (x, w[, bias], target, seed) → (grad_x, grad_logits, loss, metrics) ---- */
+/* ---- a classifier's head: (x, w[, bias], target, seed) → (grad_x, loss, metrics, grad_w[, grad_bias]) ---- */
 
 static void head_make(test_case *c)
 {
@@ -235,30 +235,43 @@ static bool head_close(const double *logits, int64_t classes, int64_t label, dou
     return fabs(logits[label] - other) <= 2 * error;
 }
 
-static void head_gradient(test_case *c, int64_t row, const double *logits, const row_loss *r, double error,
-                          double factor)
+/** A logit's gradient, and by how much a right kernel's may be off. */
+typedef struct uncertain {
+    double value, slack;
+} uncertain;
+
+static uncertain head_logit_grad(const test_case *c, int64_t number, int64_t label, const double *logits,
+                                 const row_loss *r, double error, double factor)
 {
-    const test_tensor *x = &c->in[0], *w = &c->in[1], *dx = &c->out[0], *dl = &c->out[1];
-    int64_t n = w->shape.dims[0], k = x->shape.dims[1], label = (int64_t)c->in[2 + c->attrs.head.bias].value[row];
-    int64_t valid = mixt__loss_classes(&c->attrs.head.loss, n);
-    double smoothing = c->attrs.head.loss.smoothing, low = number_roundoff(c->dtype);
-    for (int64_t j = 0; label >= 0 && j < valid; j++) {
-        double p = exp(logits[j] - r->lse), q = smoothing / (double)valid + (label == j ? 1 - smoothing : 0);
-        dl->value[row * n + j] = factor * (p - q);
-        dl->slack[row * n + j] =
-            fabs(factor) * (p * (r->elogits + 2 * error) +
-                            U32 * (p * (2 * fabs(logits[j]) + 2 * fabs(r->lse) + U_MATHS) + 5 * (p + q)));
+    int64_t valid = mixt__loss_classes(&c->attrs.head.loss, c->in[1].shape.dims[0]);
+    double smoothing = c->attrs.head.loss.smoothing;
+    if (label < 0 || number >= valid)
+        return (uncertain){0, 0};
+    double x = logits[number], p = exp(x - r->lse);
+    double q = smoothing / (double)valid + (label == number ? 1 - smoothing : 0);
+    double maths = U32 * (p * (2 * fabs(x) + 2 * fabs(r->lse) + U_MATHS) + 5 * (p + q));
+    return (uncertain){factor * (p - q), fabs(factor) * (p * (r->elogits + 2 * error) + maths)};
+}
+
+/** output[i] += a term that is one of `terms`. */
+static void add_term(test_tensor *output, int64_t i, uncertain g, double by, int64_t terms)
+{
+    output->value[i] += g.value * by;
+    output->slack[i] += fabs(by) * (g.slack + ((double)terms + 2) * U32 * fabs(g.value));
+}
+
+static void head_gradients(test_case *c, int64_t row, int64_t number, uncertain g)
+{
+    const test_tensor *x = &c->in[0], *w = &c->in[1];
+    int64_t k = x->shape.dims[1];
+    for (int64_t i = 0; i < k; i++) {
+        double in = x->value[row * k + i];
+        if (!c->attrs.head.relu || in > 0)
+            add_term(&c->out[0], row * k + i, g, w->value[number * k + i], w->shape.dims[0]);
+        add_term(&c->out[3], number * k + i, g, in, x->shape.dims[0]);
     }
-    for (int64_t i = 0; label >= 0 && i < k; i++) {
-        if (c->attrs.head.relu && !(x->value[row * k + i] > 0))
-            continue;
-        for (int64_t j = 0; j < valid; j++) { // made from the stored gradient of the logits, which is rounded
-            double g = dl->value[row * n + j], v = w->value[j * k + i];
-            dx->value[row * k + i] += g * v;
-            dx->slack[row * k + i] += fabs(v) * (dl->slack[row * n + j] + low * fabs(g) + number_smallest(c->dtype)) +
-                                      ((double)valid + 2) * U32 * fabs(g * v);
-        }
-    }
+    if (c->attrs.head.bias)
+        add_term(&c->out[4], number, g, 1, x->shape.dims[0]);
 }
 
 static void head_expect(test_case *c)
@@ -271,19 +284,20 @@ static void head_expect(test_case *c)
         count += t->value[i] >= 0;
     for (int64_t i = 0; i < t->count; i++) {
         int64_t label = (int64_t)t->value[i];
-        double off = head_logits(c, i, logits);
+        double off = head_logits(c, i, logits), factor = seed->value[0] / (count > 0 ? count : 1);
         row_loss r = class_row(logits, valid, label, c->attrs.head.loss.smoothing);
-        head_gradient(c, i, logits, &r, off, seed->value[0] / (count > 0 ? count : 1));
+        for (int64_t number = 0; number < n; number++)
+            head_gradients(c, i, number, head_logit_grad(c, number, label, logits, &r, off, factor));
         if (label < 0)
             continue;
         sum += r.loss;
         size += fabs(r.loss);
         error += r.error + 3 * off; // of log-sum-exp, of the label's logit, of the mean of all
         bool open = r.correct == -1 || (valid > 1 && head_close(logits, valid, label, off));
-        c->out[3].value[1] += open ? 0.5 : r.correct;
-        c->out[3].slack[1] += open ? 0.5 : 0;
+        c->out[2].value[1] += open ? 0.5 : r.correct;
+        c->out[2].slack[1] += open ? 0.5 : 0;
     }
-    finish(&c->out[2], &c->out[3], sum, size, error, count, (double)t->count);
+    finish(&c->out[1], &c->out[2], sum, size, error, count, (double)t->count);
 }
 
 /* ---- targets that are numbers ---- */

@@ -1,9 +1,10 @@
-/* A classifier's head on the CPU. "rows_…" (head_kernel.h): each thread takes some rows from the input to the input's
- * gradient, without waiting for the others in between. "plain": one thing after the other, in double.
+/* A classifier's head on the CPU: "rows_…" (head_kernel.h), where threads meet just once, and "plain", one thing after
+ * the other in double.
  */
 #include "backend/cpu/head.h"
 
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/tensor.h"
 #include "num/num.h"
 
 static size_t logits_offset(const mixt__head *h)
@@ -25,13 +26,19 @@ void mixt__head_describe(const mixt__call *call, mixt__head *h)
     h->classes = call->in[1].shape.dims[0];
     h->bias = at->bias ? call->in[2].data : NULL;
     h->logits = call->workspace ? (float *)((char *)call->workspace + logits_offset(h)) : NULL;
-    h->in[0] = call->out[1]; // the logits have the shape of their gradient
-    h->in[0].dtype = MIXT_DTYPE_FP32;
-    h->in[0].data = h->logits;
+    h->grad_w = call->out[3].data;
+    h->grad_bias = at->bias ? call->out[4].data : NULL;
+    h->add_w = mixt__call_adds(call, 3);
+    h->add_bias = mixt__call_adds(call, 4);
+    h->in[0] = (mixt__tensor){.data = h->logits, .dtype = MIXT_DTYPE_FP32, .shape = {2, {h->rows, h->classes}}};
+    h->in[0].strides[0] = h->classes;
+    h->in[0].strides[1] = 1;
+    h->in[0].contiguous = true;
     h->in[1] = call->in[2 + at->bias];
     h->in[2] = call->in[3 + at->bias];
-    for (int o = 0; o < 3; o++)
-        h->out[o] = call->out[1 + o];
+    h->out[0] = h->in[0];
+    h->out[1] = call->out[1];
+    h->out[2] = call->out[2];
     h->loss = *call;
     h->loss.attrs = &at->loss;
     h->loss.in = h->in;
@@ -48,37 +55,72 @@ static mixt_status plain_prepare(mixt__call *call, mixt__arena *arena)
     return MIXT_OK;
 }
 
-static float plain_logit(const mixt__head *h, int64_t row, int64_t number)
+static double x_at(const mixt__head *h, int64_t row, int64_t input)
 {
-    const mixt__tensor *x = &h->call->in[0], *w = &h->call->in[1];
-    double sum = h->bias ? (double)h->bias[number] : 0;
-    for (int64_t i = 0; i < h->inputs; i++)
-        sum += (double)mixt__load(h->x, x->dtype, row * h->inputs + i) *
-               (double)mixt__load(h->w, w->dtype, number * h->inputs + i);
-    return (float)sum;
+    return (double)mixt__load(h->x, h->call->in[0].dtype, row * h->inputs + input);
 }
 
-static float plain_grad(const mixt__head *h, int64_t row, int64_t input)
+static double w_at(const mixt__head *h, int64_t number, int64_t input)
 {
-    const mixt__tensor *x = &h->call->in[0], *w = &h->call->in[1], *grad = &h->call->out[1];
-    double sum = 0;
-    if (h->relu && !(mixt__load(h->x, x->dtype, row * h->inputs + input) > 0))
-        return 0;
-    for (int64_t c = 0; c < h->classes; c++)
-        sum += (double)mixt__load(grad->data, grad->dtype, row * h->classes + c) *
-               (double)mixt__load(h->w, w->dtype, c * h->inputs + input);
-    return (float)sum;
+    return (double)mixt__load(h->w, h->call->in[1].dtype, number * h->inputs + input);
+}
+
+static double grad_at(const mixt__head *h, int64_t row, int64_t number)
+{
+    return (double)h->logits[row * h->classes + number];
+}
+
+static void plain_logits(const mixt__head *h)
+{
+    for (int64_t i = 0; i < h->rows * h->classes; i++) {
+        double sum = h->bias ? (double)h->bias[i % h->classes] : 0;
+        for (int64_t k = 0; k < h->inputs; k++)
+            sum += x_at(h, i / h->classes, k) * w_at(h, i % h->classes, k);
+        h->logits[i] = (float)sum;
+    }
+}
+
+static void plain_grad_x(const mixt__head *h)
+{
+    const mixt__tensor *grad = &h->call->out[0];
+    for (int64_t i = 0; i < h->rows * h->inputs; i++) {
+        int64_t row = i / h->inputs, k = i % h->inputs;
+        double sum = 0;
+        for (int64_t c = 0; c < h->classes && (!h->relu || x_at(h, row, k) > 0); c++)
+            sum += grad_at(h, row, c) * w_at(h, c, k);
+        mixt__store(grad->data, grad->dtype, i, (float)sum);
+    }
+}
+
+static void plain_grad_w(const mixt__head *h)
+{
+    for (int64_t i = 0; i < h->classes * h->inputs; i++) {
+        double sum = h->add_w ? (double)h->grad_w[i] : 0;
+        for (int64_t row = 0; row < h->rows; row++)
+            sum += grad_at(h, row, i / h->inputs) * x_at(h, row, i % h->inputs);
+        h->grad_w[i] = (float)sum;
+    }
+}
+
+void mixt__head_grad_bias(const mixt__head *h)
+{
+    for (int64_t c = 0; c < h->classes && h->grad_bias; c++) {
+        double sum = h->add_bias ? (double)h->grad_bias[c] : 0;
+        for (int64_t row = 0; row < h->rows; row++)
+            sum += grad_at(h, row, c);
+        h->grad_bias[c] = (float)sum;
+    }
 }
 
 static mixt_status plain_run(const mixt__call *call)
 {
     mixt__head h;
     mixt__head_describe(call, &h);
-    for (int64_t i = 0; i < h.rows * h.classes; i++)
-        h.logits[i] = plain_logit(&h, i / h.classes, i % h.classes);
+    plain_logits(&h);
     MIXT_TRY(mixt__loss_plain(&h.loss));
-    for (int64_t i = 0; i < h.rows * h.inputs; i++)
-        mixt__store(call->out[0].data, call->out[0].dtype, i, plain_grad(&h, i / h.inputs, i % h.inputs));
+    plain_grad_x(&h);
+    plain_grad_w(&h);
+    mixt__head_grad_bias(&h);
     return MIXT_OK;
 }
 

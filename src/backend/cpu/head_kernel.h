@@ -1,18 +1,19 @@
-/* A classifier's head, some rows a thread; head_avx2.c and head_avx512.c compile it.
+/* A classifier's head; head_avx2.c and head_avx512.c compile it.
  *
- * Rows go through all of it a few at a time: logits (dot products with the classes' weights), loss and its gradient
- * (cross_entropy.h), gradient of the input. The weight is small and is read where it lies: packing it would cost as
- * much as the products. All arithmetic is FP32, whatever the format.
+ * Each thread takes some rows, a few at a time, through all that goes row by row: logits (dot products with the
+ * classes' weights), loss and its gradient (cross_entropy.h), gradient of the input. Then the threads meet, and each
+ * sums its columns of the weight's gradient over all rows. The weight is small and is read where it lies: packing it
+ * would cost as much as the products. All arithmetic is FP32, whatever the format.
  */
 #include "backend/cpu/head.h"
 #include "backend/cpu/vec.h"
 #include "base/threads.h"
-#include "num/num.h"
 
 enum {
     ROWS_AT_LEAST = 8, // a thread's
     ROWS = 4,          // at once
     CLASSES = VEC_LANES == 16 ? 5 : 2,
+    SUMMED_CLASSES = 5,
     VECTORS = 2,
     CLASSES_MAX = 32,
 };
@@ -77,9 +78,9 @@ VEC_INLINE void logits_rows(const mixt__head *h, const mixt_dtype dtype, int64_t
         logits_block(h, dtype, row, rows, first, 1);
 }
 
-/** The gradient of `rows` × `vectors` inputs from those of the logits, in FP32. */
-VEC_INLINE void gradient_block(const mixt__head *h, const mixt_dtype dtype, const float (*grad)[CLASSES_MAX],
-                               int64_t row, const int rows, int64_t input, const int vectors, int64_t count)
+/** The gradient of `rows` × `vectors` inputs. */
+VEC_INLINE void gradient_block(const mixt__head *h, const mixt_dtype dtype, int64_t row, const int rows, int64_t input,
+                               const int vectors, int64_t count)
 {
     vec sums[ROWS][VECTORS];
     for (int r = 0; r < rows; r++)
@@ -89,7 +90,7 @@ VEC_INLINE void gradient_block(const mixt__head *h, const mixt_dtype dtype, cons
         for (int v = 0; v < vectors; v++) {
             vec w = vec_get_part(h->w, dtype, c * h->inputs + input + v * VEC_LANES, count);
             for (int r = 0; r < rows; r++)
-                sums[r][v] = vec_fma(vec_set(grad[r][c]), w, sums[r][v]);
+                sums[r][v] = vec_fma(vec_set(h->logits[(row + r) * h->classes + c]), w, sums[r][v]);
         }
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) {
@@ -103,16 +104,58 @@ VEC_INLINE void gradient_block(const mixt__head *h, const mixt_dtype dtype, cons
 
 VEC_INLINE void gradient_rows(const mixt__head *h, const mixt_dtype dtype, int64_t row, const int rows)
 {
-    float grad[ROWS][CLASSES_MAX];
-    int64_t i = 0, size = (int64_t)mixt_dtype_size(dtype);
-    for (int r = 0; r < rows; r++)
-        mixt__widen(dtype)(grad[r], (const char *)h->call->out[1].data + (row + r) * h->classes * size, h->classes);
+    int64_t i = 0;
     for (; i + VECTORS * VEC_LANES <= h->inputs; i += VECTORS * VEC_LANES)
-        gradient_block(h, dtype, grad, row, rows, i, VECTORS, VEC_LANES);
+        gradient_block(h, dtype, row, rows, i, VECTORS, VEC_LANES);
     for (; i + VEC_LANES <= h->inputs; i += VEC_LANES)
-        gradient_block(h, dtype, grad, row, rows, i, 1, VEC_LANES);
+        gradient_block(h, dtype, row, rows, i, 1, VEC_LANES);
     if (i < h->inputs)
-        gradient_block(h, dtype, grad, row, rows, i, 1, h->inputs - i);
+        gradient_block(h, dtype, row, rows, i, 1, h->inputs - i);
+}
+
+/** The weight's gradient at `classes` × `vectors` places, summed over all rows. */
+VEC_INLINE void weight_block(const mixt__head *h, const mixt_dtype dtype, int64_t first, const int classes,
+                             int64_t input, const int vectors, int64_t count)
+{
+    vec sums[SUMMED_CLASSES][VECTORS];
+    for (int c = 0; c < classes; c++)
+        for (int v = 0; v < vectors; v++)
+            sums[c][v] = vec_zero();
+    for (int64_t row = 0; row < h->rows; row++) {
+        const float *grad = h->logits + row * h->classes + first;
+        for (int v = 0; v < vectors; v++) {
+            vec x = vec_get_part(h->x, dtype, row * h->inputs + input + v * VEC_LANES, count);
+            for (int c = 0; c < classes; c++)
+                sums[c][v] = vec_fma(vec_set(grad[c]), x, sums[c][v]);
+        }
+    }
+    for (int c = 0; c < classes; c++)
+        for (int v = 0; v < vectors; v++) {
+            int64_t at = (first + c) * h->inputs + input + v * VEC_LANES;
+            vec old = h->add_w ? vec_get_part(h->grad_w, MIXT_DTYPE_FP32, at, count) : vec_zero();
+            vec_put_part(h->grad_w, MIXT_DTYPE_FP32, at, count, vec_add(old, sums[c][v]));
+        }
+}
+
+VEC_INLINE void weight_columns(const mixt__head *h, const mixt_dtype dtype, int64_t input, const int vectors,
+                               int64_t count)
+{
+    int64_t first = 0;
+    for (; first + SUMMED_CLASSES <= h->classes; first += SUMMED_CLASSES)
+        weight_block(h, dtype, first, SUMMED_CLASSES, input, vectors, count);
+    for (; first < h->classes; first++)
+        weight_block(h, dtype, first, 1, input, vectors, count);
+}
+
+VEC_INLINE void weight_range(const mixt__head *h, const mixt_dtype dtype, int64_t begin, int64_t end)
+{
+    int64_t i = begin;
+    for (; i + VECTORS * VEC_LANES <= end; i += VECTORS * VEC_LANES)
+        weight_columns(h, dtype, i, VECTORS, VEC_LANES);
+    for (; i + VEC_LANES <= end; i += VEC_LANES)
+        weight_columns(h, dtype, i, 1, VEC_LANES);
+    if (i < end)
+        weight_columns(h, dtype, i, 1, end - i);
 }
 
 VEC_INLINE void run_rows(mixt__head *h, const mixt_dtype dtype, int64_t row, const int rows)
@@ -131,19 +174,37 @@ VEC_INLINE void run_range(mixt__head *h, const mixt_dtype dtype, int64_t begin, 
         run_rows(h, dtype, row, 1);
 }
 
-static void work(void *argument, int64_t begin, int64_t end, int thread)
+/** Where part `index` of `parts` of [0, count) begins, at a multiple of `grain`. */
+static int64_t part_begin(int64_t count, int64_t grain, int64_t index, int64_t parts)
+{
+    int64_t begin = (count + grain - 1) / grain * index / parts * grain;
+    return begin < count ? begin : count;
+}
+
+VEC_INLINE void run_part(mixt__head *h, const mixt_dtype dtype, int thread, int threads)
+{
+    enum { GRAIN = VECTORS * VEC_LANES };
+    run_range(h, dtype, part_begin(h->rows, ROWS, thread, threads), part_begin(h->rows, ROWS, thread + 1, threads));
+    if (threads > 1)
+        mixt__team_meet();
+    weight_range(h, dtype, part_begin(h->inputs, GRAIN, thread, threads),
+                 part_begin(h->inputs, GRAIN, thread + 1, threads));
+    if (thread == 0)
+        mixt__head_grad_bias(h);
+}
+
+static void work(void *argument, int thread, int threads)
 {
     mixt__head *h = argument;
-    (void)thread;
     switch (h->call->in[0].dtype) {
     case MIXT_DTYPE_FP32:
-        run_range(h, MIXT_DTYPE_FP32, begin, end);
+        run_part(h, MIXT_DTYPE_FP32, thread, threads);
         break;
     case MIXT_DTYPE_BF16:
-        run_range(h, MIXT_DTYPE_BF16, begin, end);
+        run_part(h, MIXT_DTYPE_BF16, thread, threads);
         break;
     default:
-        run_range(h, MIXT_DTYPE_FP16, begin, end);
+        run_part(h, MIXT_DTYPE_FP16, thread, threads);
     }
 }
 
@@ -152,7 +213,10 @@ static mixt_status run(const mixt__call *call)
     mixt__head h;
     mixt__head_describe(call, &h);
     MIXT_TRY(mixt__loss_begin(&h.loss, &h.halves));
-    mixt__parallel(h.rows, ROWS_AT_LEAST, work, &h);
+    int64_t most = h.rows / ROWS_AT_LEAST, threads = mixt__threads_count();
+    threads = threads < most ? threads : most;
+    if (threads <= 1 || !mixt__team_run((int)threads, work, &h))
+        work(&h, 0, 1);
     mixt__loss_end(&h.halves);
     return MIXT_OK;
 }
