@@ -1,8 +1,11 @@
 /* The order of the passes, with the verifier after each. */
 #include "passes/passes.h"
 
+#include "base/env.h"
 #include "base/log.h"
 #include "ops/attrs.h"
+
+#include <string.h>
 
 typedef mixt_status pass_fn(mixt__graph *graph, const mixt__compile_options *options);
 
@@ -62,12 +65,14 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
 
 mixt_status mixt__passes_run(const mixt__graph *source, const mixt__compile_options *options, mixt__graph **result)
 {
+    mixt__compile_options wanted = *options;
+    wanted.no_fusion = options->no_fusion || !strcmp(mixt__env_get(MIXT_ENV_FUSION), "0");
     *result = NULL;
     MIXT_TRY(mixt__graph_verify(source, "build"));
-    MIXT_TRY(mixt__pass_precision(source, &options->policy, options->typed_input, result));
+    MIXT_TRY(mixt__pass_precision(source, &wanted.policy, wanted.typed_input, result));
     mixt_status status = mixt__graph_verify(*result, "precision");
     if (status == MIXT_OK)
-        status = transform(*result, options);
+        status = transform(*result, &wanted);
     if (status != MIXT_OK) {
         mixt__graph_free(*result);
         *result = NULL;

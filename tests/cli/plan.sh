@@ -55,6 +55,10 @@ MIXT_CANDIDATE=matmul=none "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MI
 MIXT_CANDIDATE=pool=plain,matmull=plain "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDIDATE: cpu has no op 'matmull'" || fail "a kernel forced for no op"
 MIXT_CANDIDATE=foo "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDIDATE: 'foo' is no op=candidate pair" || fail "a kernel forced for nothing"
 
+# A small classifier's head is one op, unless nothing may be fused.
+"$mixt" plan any.yaml $common $mlp --json | grep -q '"op":"head_step"' || fail "no head_step in an MLP's plan"
+MIXT_FUSION=0 "$mixt" plan any.yaml $common $mlp --json | grep -Eq '"op":"(head_step|cross_entropy_step)"' && fail "MIXT_FUSION=0 leaves fused ops"
+
 # --profile runs the step; --device wins over the configuration.
 "$mixt" plan any.yaml $common $mlp --profile >text 2>err || { fail "plan --profile: status $?"; cat err; }
 grep -Eq '^products +[0-9]+ +[0-9.]+%' text && grep -Eq '^total +[0-9]+' text || fail "plan --profile has no table"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 export MIXT_CACHE=${MIXT_CACHE:-$work/cache}
-unset MIXT_DEVICE MIXT_REPLAY
+unset MIXT_DEVICE MIXT_REPLAY MIXT_FUSION
 
 yes 'the quick brown fox jumps over the lazy dog' | head -c 40000 >words.txt
 printf 'model: mlp\n' >any.yaml
@@ -29,7 +29,8 @@ same_bits() { cmp -s "$1/model.safetensors" "$2/model.safetensors" && [ "$(losse
 # close NAME PRECISION GPU CPU TWIN: each loss within a bound. A sum of about 1000 FP32 terms grows a rounding by about 32, and every
 # update hands its error on; a low format adds two of its roundings to a value, which the batch averages out. Where training itself
 # magnifies roundings (a ReLU at zero behind a batch norm, Adam's first updates), TWIN says by how much: it is the CPU's run with
-# other roundings, and the bound grows by 4 times the largest distance between the two so far.
+# other roundings (no op fused with another, another batch norm), and the bound grows by 4 times the largest distance between the
+# two so far.
 close() {
     paste <(losses "$3") <(losses "$4") <(losses "$5") | awk -v name="$1" -v low="$2" '
         function distance(a, b) { return (a > b ? a - b : b - a) / b }
@@ -70,7 +71,7 @@ for model in ${MODELS:-mlp convnet resnet gpt lstm}; do
         if [ $precision = tf32 ]; then
             train $name-twin ${!model} precision=fp16 device=cpu
         else
-            MIXT_CANDIDATE=batch_norm=plain train $name-twin $settings device=cpu
+            MIXT_FUSION=0 MIXT_CANDIDATE=batch_norm=plain train $name-twin $settings device=cpu
         fi
         close $name $precision $name-gpu $name-cpu $name-twin || fail "$name: not the CPU's losses"
     done
