@@ -13,7 +13,10 @@
 
 #include <string.h>
 
-enum { CLASSES_MAX = 32, WEIGHT_MAX = 1 << 16 }; // elements: every thread reads the whole weight
+enum {
+    CLASSES_MAX = 32,     // more are worth the matrix engine
+    WEIGHT_MAX = 1 << 16, // elements: every thread reads all of them
+};
 
 /** The nodes of a head. */
 typedef struct head {

@@ -12,11 +12,6 @@ static size_t logits_offset(const mixt__head *h)
     return (mixt__loss_workspace(h->rows) + 63) / 64 * 64;
 }
 
-size_t mixt__head_workspace(const mixt__head *h)
-{
-    return logits_offset(h) + (size_t)(h->rows * h->classes) * sizeof *h->logits;
-}
-
 void mixt__head_describe(const mixt__call *call, mixt__head *h)
 {
     const mixt__head_attrs *at = call->attrs;
@@ -46,12 +41,12 @@ void mixt__head_describe(const mixt__call *call, mixt__head *h)
     h->loss.in_count = h->loss.out_count = 3;
 }
 
-static mixt_status plain_prepare(mixt__call *call, mixt__arena *arena)
+mixt_status mixt__head_prepare(mixt__call *call, mixt__arena *arena)
 {
     mixt__head h;
     (void)arena;
     mixt__head_describe(call, &h);
-    call->workspace_bytes = mixt__head_workspace(&h);
+    call->workspace_bytes = logits_offset(&h) + (size_t)(h.rows * h.classes) * sizeof *h.logits;
     return MIXT_OK;
 }
 
@@ -124,7 +119,7 @@ static mixt_status plain_run(const mixt__call *call)
     return MIXT_OK;
 }
 
-static const mixt__kernel plain = {.name = "plain", .prepare = plain_prepare, .run = plain_run};
+static const mixt__kernel plain = {.name = "plain", .prepare = mixt__head_prepare, .run = plain_run};
 
 extern const mixt__kernel mixt__head_rows_avx512, mixt__head_rows_avx2;
 

@@ -20,8 +20,8 @@ typedef struct mixt__head {
 
 /** Fills `head`, which then points into itself. At plan time the pointers to data are NULL. */
 void mixt__head_describe(const mixt__call *call, mixt__head *head);
-/** Bytes for the loss and the logits. */
-size_t mixt__head_workspace(const mixt__head *head);
+/** A kernel's prepare: workspace for the loss and the logits. */
+mixt_status mixt__head_prepare(mixt__call *call, mixt__arena *arena);
 /** The bias's gradient, if there is one, once those of all logits are made. */
 void mixt__head_grad_bias(const mixt__head *head);
 

@@ -15,25 +15,7 @@ enum {
     CLASSES = VEC_LANES == 16 ? 5 : 2,
     SUMMED_CLASSES = 5,
     VECTORS = 2,
-    CLASSES_MAX = 32,
 };
-
-static bool supports(const mixt__call *call, const char **reason)
-{
-    if (!vec_supports(call, reason))
-        return false;
-    *reason = "only for up to 32 classes";
-    return call->in[1].shape.dims[0] <= CLASSES_MAX;
-}
-
-static mixt_status prepare(mixt__call *call, mixt__arena *arena)
-{
-    mixt__head h;
-    (void)arena;
-    mixt__head_describe(call, &h);
-    call->workspace_bytes = mixt__head_workspace(&h);
-    return MIXT_OK;
-}
 
 /** Adds `count` products to each of `rows` × `classes` sums; those two are constants where this is called. */
 VEC_INLINE void add_products(const mixt__head *h, const mixt_dtype dtype, int64_t row, const int rows, int64_t first,
@@ -222,4 +204,4 @@ static mixt_status run(const mixt__call *call)
 }
 
 const mixt__kernel VEC_ISA(mixt__head_rows) = {
-    .name = "rows_" VEC_ISA_NAME, .supports = supports, .prepare = prepare, .run = run};
+    .name = "rows_" VEC_ISA_NAME, .supports = vec_supports, .prepare = mixt__head_prepare, .run = run};
