@@ -1,7 +1,7 @@
 /* The generic op test: every line of tests/cases/<op>.txt × candidate × format × variant, against the FP64 oracle.
  *
- * Usage: ops_runner OP|all [--line N] [--kernel NAME] [--dtype D] [--variant V] [--seed S] [--verbose] [--cases DIR]
- *        [--device cpu|cuda]
+ * Usage: ops_runner OP|all [--line N] [--kernel NAME] [--without NAME] [--dtype D] [--variant V] [--seed S] [--verbose]
+ *        [--cases DIR] [--device cpu|cuda]
  * A failure prints the command that repeats it alone. Gradient oracles are first checked themselves, against central
  * differences of their forward oracle.
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 
 typedef struct options {
-    const char *op, *kernel, *dtype, *variant, *cases, *program;
+    const char *op, *kernel, *without, *dtype, *variant, *cases, *program;
     int64_t line;
     uint64_t seed;
     bool verbose;
@@ -149,7 +149,8 @@ static void run_candidate(const options *o, const test_case *c, const mixt__kern
                           int64_t line, uint64_t *dropped, totals *t)
 {
     result r;
-    if ((o->kernel && strcmp(o->kernel, kernel->name)) || too_slow(c, kernel, v))
+    if ((o->kernel && strcmp(o->kernel, kernel->name)) || (o->without && !strcmp(o->without, kernel->name)) ||
+        too_slow(c, kernel, v))
         return;
     execute(c, kernel, v, &r);
     if (r.outcome == OUTCOME_PASS &&
@@ -243,9 +244,9 @@ static bool run_op(const options *o, const oracle *oracle)
            oracle->op, (long long)t.lines, (long long)t.runs, (long long)t.refused, t.worst, (long long)t.failures,
            (unsigned long long)o->seed);
     for (int k = 0; list && list[k] && !o->kernel && !o->line; k++)
-        if (!t.ran[k])
+        if (!t.ran[k] && !(o->without && !strcmp(o->without, list[k]->name)))
             printf("%-20s candidate %s never ran here: --verbose says why\n", oracle->op, list[k]->name);
-    return t.failures == 0 && (t.runs > 0 || o->line || o->kernel);
+    return t.failures == 0 && (t.runs > 0 || o->line || o->kernel || o->without);
 }
 
 static bool read_options(options *o, int argc, char **argv)
@@ -269,6 +270,8 @@ static bool read_options(options *o, int argc, char **argv)
             o->seed = strtoull(value, NULL, 0);
         else if (!strcmp(name, "--kernel"))
             o->kernel = value;
+        else if (!strcmp(name, "--without"))
+            o->without = value;
         else if (!strcmp(name, "--dtype"))
             o->dtype = value;
         else if (!strcmp(name, "--variant"))
@@ -289,8 +292,8 @@ int main(int argc, char **argv)
     bool good = true, found = false;
     if (!read_options(&o, argc, argv)) {
         fprintf(stderr,
-                "usage: %s OP|all [--line N] [--kernel NAME] [--dtype D] [--variant V] [--seed S] [--verbose] [--cases "
-                "DIR] [--device cpu|cuda]\n",
+                "usage: %s OP|all [--line N] [--kernel NAME] [--without NAME] [--dtype D] [--variant V] [--seed S] "
+                "[--verbose] [--cases DIR] [--device cpu|cuda]\n",
                 argv[0]);
         return 2;
     }
