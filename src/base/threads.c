@@ -255,17 +255,15 @@ void mixt__team_meet(void)
 typedef struct split {
     mixt__range_fn *fn;
     void *argument;
-    int64_t count, grain, pieces;
+    int64_t count, grain;
 } split;
 
 static void run_range(void *argument, int thread, int threads)
 {
     const split *s = argument;
-    int64_t begin = s->pieces * thread / threads * s->grain, end = s->pieces * (thread + 1) / threads * s->grain;
-    if (end > s->count)
-        end = s->count;
-    if (begin < end)
-        s->fn(s->argument, begin, end, thread);
+    mixt__range mine = mixt__range_part(s->count, s->grain, thread, threads);
+    if (mine.begin < mine.end)
+        s->fn(s->argument, mine.begin, mine.end, thread);
 }
 
 void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argument)
@@ -273,10 +271,9 @@ void mixt__parallel(int64_t count, int64_t grain, mixt__range_fn *fn, void *argu
     if (count <= 0)
         return;
     split s = {.fn = fn, .argument = argument, .count = count, .grain = grain < 1 ? 1 : grain};
-    s.pieces = (count + s.grain - 1) / s.grain;
-    int64_t threads = mixt__threads_count();
-    if (threads > s.pieces)
-        threads = s.pieces;
+    int64_t pieces = (count + s.grain - 1) / s.grain, threads = mixt__threads_count();
+    if (threads > pieces)
+        threads = pieces;
     if (threads <= 1 || !mixt__team_run((int)threads, run_range, &s))
         fn(argument, 0, count, 0);
 }

@@ -22,6 +22,18 @@ int mixt__threads_use(int count);
 /** 0 goes back to the default. Must not be called inside a region. */
 void mixt__threads_set(int count);
 
+typedef struct mixt__range {
+    int64_t begin, end;
+} mixt__range;
+
+/** Part `index` of `parts` of [0, count), cut at multiples of `grain`. */
+static inline mixt__range mixt__range_part(int64_t count, int64_t grain, int64_t index, int64_t parts)
+{
+    int64_t pieces = (count + grain - 1) / grain;
+    int64_t begin = pieces * index / parts * grain, end = pieces * (index + 1) / parts * grain;
+    return (mixt__range){begin < count ? begin : count, end < count ? end : count};
+}
+
 /** Work on [begin, end) by thread `thread` of the team. */
 typedef void mixt__range_fn(void *argument, int64_t begin, int64_t end, int thread);
 

@@ -23,20 +23,11 @@ typedef struct step {
     bool first, last; // pass over K
 } step;
 
-typedef struct range {
-    int64_t begin, end;
-} range;
+typedef mixt__range range;
 
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/** Part `index` of `parts` of [0, count), cut at multiples of `grain`. */
-static range part_of(int64_t count, int64_t grain, int64_t index, int64_t parts)
-{
-    int64_t pieces = (count + grain - 1) / grain;
-    return (range){min64(pieces * index / parts * grain, count), min64(pieces * (index + 1) / parts * grain, count)};
 }
 
 /** Of A, read in place. */
@@ -79,17 +70,17 @@ static void pack(const job *j, const step *s)
     char *gather = own_part(j, s->thread) + plan->own_gather;
     int grid_row = s->thread / plan->grid_n, grid_col = s->thread % plan->grid_n;
     if (!j->problem->b_packed) {
-        range cols = part_of(s->cols, kernel->nr, grid_col, plan->grid_n);
+        range cols = mixt__range_part(s->cols, kernel->nr, grid_col, plan->grid_n);
         int sharing = plan->keep_b ? 1 : plan->grid_m;
-        range mine = part_of(cols.end - cols.begin, kernel->nr, grid_row % sharing, sharing);
+        range mine = mixt__range_part(cols.end - cols.begin, kernel->nr, grid_row % sharing, sharing);
         int64_t first = cols.begin + mine.begin;
         if (mine.begin < mine.end)
             mixt__gemm_pack_b(j->problem, kernel, s->col + first, mine.end - mine.begin, s->k0, s->k,
                               b_panel(j, s, first / kernel->nr), gather);
     }
     if (plan->share_a) {
-        range rows = part_of(s->rows, kernel->m_grain, grid_row, plan->grid_m);
-        range mine = part_of(rows.end - rows.begin, kernel->mr, grid_col, plan->grid_n);
+        range rows = mixt__range_part(s->rows, kernel->m_grain, grid_row, plan->grid_m);
+        range mine = mixt__range_part(rows.end - rows.begin, kernel->mr, grid_col, plan->grid_n);
         if (mine.begin < mine.end)
             mixt__gemm_pack_a(j->problem, kernel, s->row + rows.begin + mine.begin, mine.end - mine.begin, s->k0, s->k,
                               a_shared(j, s, grid_row) + 4 * kernel->a_width * s->units * (mine.begin / kernel->mr),
@@ -202,8 +193,8 @@ static void multiply_own(const job *j, const step *s)
     const mixt__gemm_plan *plan = j->plan;
     const mixt__gemm_kernel *kernel = plan->kernel;
     int grid_row = s->thread / plan->grid_n, grid_col = s->thread % plan->grid_n;
-    range rows = part_of(s->rows, kernel->m_grain, grid_row, plan->grid_m);
-    range cols = part_of(s->cols, kernel->nr, grid_col, plan->grid_n);
+    range rows = mixt__range_part(s->rows, kernel->m_grain, grid_row, plan->grid_m);
+    range cols = mixt__range_part(s->cols, kernel->nr, grid_col, plan->grid_n);
     for (int64_t r = rows.begin; r < rows.end && cols.begin < cols.end; r += plan->mc) {
         range part = {r, min64(r + plan->mc, rows.end)};
         const char *a = a_ready(j, s, rows, part);
@@ -242,8 +233,8 @@ static void sum_rows(const job *j, int thread)
 {
     const mixt__gemm_problem *p = j->problem;
     const mixt__gemm_plan *plan = j->plan;
-    range rows = part_of(p->m, plan->kernel->m_grain, thread / plan->grid_n, plan->grid_m);
-    range mine = part_of(rows.end - rows.begin, 1, thread % plan->grid_n, plan->grid_n);
+    range rows = mixt__range_part(p->m, plan->kernel->m_grain, thread / plan->grid_n, plan->grid_m);
+    range mine = mixt__range_part(rows.end - rows.begin, 1, thread % plan->grid_n, plan->grid_n);
     int64_t end = rows.begin + mine.end;
     for (int64_t row = rows.begin + mine.begin; row < end; row += ROWS_AT_ONCE) {
         double sums[ROWS_AT_ONCE] = {0};

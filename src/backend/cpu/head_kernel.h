@@ -156,21 +156,14 @@ VEC_INLINE void run_range(mixt__head *h, const mixt_dtype dtype, int64_t begin, 
         run_rows(h, dtype, row, 1);
 }
 
-/** Where part `index` of `parts` of [0, count) begins, at a multiple of `grain`. */
-static int64_t part_begin(int64_t count, int64_t grain, int64_t index, int64_t parts)
-{
-    int64_t begin = (count + grain - 1) / grain * index / parts * grain;
-    return begin < count ? begin : count;
-}
-
 VEC_INLINE void run_part(mixt__head *h, const mixt_dtype dtype, int thread, int threads)
 {
-    enum { GRAIN = VECTORS * VEC_LANES };
-    run_range(h, dtype, part_begin(h->rows, ROWS, thread, threads), part_begin(h->rows, ROWS, thread + 1, threads));
+    mixt__range rows = mixt__range_part(h->rows, ROWS, thread, threads);
+    mixt__range columns = mixt__range_part(h->inputs, VECTORS * VEC_LANES, thread, threads);
+    run_range(h, dtype, rows.begin, rows.end);
     if (threads > 1)
         mixt__team_meet();
-    weight_range(h, dtype, part_begin(h->inputs, GRAIN, thread, threads),
-                 part_begin(h->inputs, GRAIN, thread + 1, threads));
+    weight_range(h, dtype, columns.begin, columns.end);
     if (thread == 0)
         mixt__head_grad_bias(h);
 }
