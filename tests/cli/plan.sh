@@ -59,6 +59,8 @@ MIXT_CANDIDATE=foo "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_CANDI
 "$mixt" plan any.yaml $common $mlp --json | grep -q '"op":"head_step"' || fail "no head_step in an MLP's plan"
 MIXT_FUSION=0 "$mixt" plan any.yaml $common $mlp --json | grep -Eq '"op":"(head_step|cross_entropy_step)"' && fail "MIXT_FUSION=0 leaves fused ops"
 
+MIXT_FUSION=off "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_FUSION: 'off' is neither 0 nor 1" || fail "MIXT_FUSION=off is taken for something"
+
 # --profile runs the step; --device wins over the configuration.
 "$mixt" plan any.yaml $common $mlp --profile >text 2>err || { fail "plan --profile: status $?"; cat err; }
 grep -Eq '^products +[0-9]+ +[0-9.]+%' text && grep -Eq '^total +[0-9]+' text || fail "plan --profile has no table"
