@@ -271,36 +271,36 @@ const char *cli_word(const cli_args *args, int position)
     return position < args->word_count ? args->words[position] : NULL;
 }
 
-int cli_config(const cli_args *args, const char *path, mixt__config **config)
+int cli_config(const cli_args *args, const char *path, mixt_config **config)
 {
     *config = NULL;
-    mixt__config *made;
-    if (mixt__config_new(&made) != MIXT_OK)
+    mixt_config *made;
+    if (mixt_config_new(&made) != MIXT_OK)
         return cli_failed();
     int status = CLI_OK;
-    if (path && mixt__config_load(made, path) != MIXT_OK)
+    if (path && mixt_config_load(made, path) != MIXT_OK)
         status = cli_failed();
     for (int i = 0; i < args->setting_count && status == CLI_OK; i++) {
-        mixt_status set = mixt__config_set(made, args->settings[i], "command line");
+        mixt_status set = mixt_config_set(made, args->settings[i], "command line");
         if (set != MIXT_OK)
             status = set == MIXT_ERROR_MEMORY ? cli_failed() : cli_usage(args->command, "%s", mixt_error_text());
     }
-    if (status == CLI_OK && mixt__config_check(made) != MIXT_OK)
+    if (status == CLI_OK && mixt_config_check(made) != MIXT_OK)
         status = cli_failed();
     if (status == CLI_OK)
         *config = made;
     else
-        mixt__config_free(made);
+        mixt_config_free(made);
     return status;
 }
 
-mixt_status cli_config_device(const cli_args *args, mixt__config *config)
+mixt_status cli_config_device(const cli_args *args, mixt_config *config)
 {
     char setting[64];
     if (!cli_given(args, "device"))
         return MIXT_OK;
     snprintf(setting, sizeof setting, "device=%s", cli_text(args, "device"));
-    return mixt__config_set(config, setting, "--device");
+    return mixt_config_set(config, setting, "--device");
 }
 
 mixt_status cli_output_check(const cli_args *args, const char *path)

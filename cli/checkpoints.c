@@ -30,7 +30,7 @@ void cli_checkpoints_open(cli_checkpoints *c, cli_experiment *e, const cli_run_d
     c->last = mixt__time_now();
     c->active = c->every > 0 || resumed >= 0;
     FILE *stream = open_memstream(&c->config, &c->config_bytes);
-    if (stream && mixt__config_print(e->config, stream, false) == MIXT_OK)
+    if (stream && mixt_config_print(e->config, stream, false) == MIXT_OK)
         fclose(stream);
 }
 

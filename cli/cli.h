@@ -100,9 +100,9 @@ int cli_failed(void);
 
 /** The configuration of a command line: defaults, the file `path` (NULL: none), then the settings, checked as a whole.
  *  CLI_OK, or the exit status after a message. */
-int cli_config(const cli_args *args, const char *path, mixt__config **config);
+int cli_config(const cli_args *args, const char *path, mixt_config **config);
 /** Puts the option --device, where it was given, into the configuration. */
-mixt_status cli_config_device(const cli_args *args, mixt__config *config);
+mixt_status cli_config_device(const cli_args *args, mixt_config *config);
 /** Refuses a file to write that exists, unless --overwrite was given, which the message names. */
 mixt_status cli_output_check(const cli_args *args, const char *path);
 

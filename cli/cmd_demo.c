@@ -23,7 +23,7 @@ typedef struct side {
 } side;
 
 /** What the demo decides itself is not taken from the command line only to be passed over. */
-static mixt_status check_settings(const mixt__config *config)
+static mixt_status check_settings(const mixt_config *config)
 {
     if (mixt__config_was_set(config, MIXT_KEY_PRECISION))
         return mixt__fail(MIXT_ERROR_CONFIG,
@@ -36,29 +36,29 @@ static mixt_status check_settings(const mixt__config *config)
     return MIXT_OK;
 }
 
-static mixt_status configure(mixt__config *config, const cli_args *args, const side *s)
+static mixt_status configure(mixt_config *config, const cli_args *args, const side *s)
 {
     char precision[64];
     const char *const settings[] = {"model=convnet",  "data.kind=digits",      "train.epochs=4", "train.batch=64",
                                     "train.lr=0.002", "train.schedule=cosine", "train.warmup=50"};
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        MIXT_TRY(mixt__config_set(config, settings[i], "demo"));
+        MIXT_TRY(mixt_config_set(config, settings[i], "demo"));
     for (int i = 0; i < args->setting_count; i++)
-        MIXT_TRY(mixt__config_set(config, args->settings[i], "command line"));
+        MIXT_TRY(mixt_config_set(config, args->settings[i], "command line"));
     MIXT_TRY(check_settings(config));
     snprintf(precision, sizeof precision, "precision=%s", s->precision);
-    MIXT_TRY(mixt__config_set(config, precision, "demo"));
-    return mixt__config_check(config);
+    MIXT_TRY(mixt_config_set(config, precision, "demo"));
+    return mixt_config_check(config);
 }
 
 /** The side's run directory in the demo's folder, which the first side makes once all is known to work. */
-static mixt_status make_run_dir(mixt__config *config, const cli_experiment *e, side *s, char folder[256])
+static mixt_status make_run_dir(mixt_config *config, const cli_experiment *e, side *s, char folder[256])
 {
     char out[400];
     if (!folder[0])
         MIXT_TRY(cli_demo_folder(folder, 256));
     snprintf(out, sizeof out, "out=%s/%s", folder, s->precision);
-    MIXT_TRY(mixt__config_set(config, out, "demo"));
+    MIXT_TRY(mixt_config_set(config, out, "demo"));
     return cli_run_dir_create(&s->dir, config, mixt_data_describe(e->train)->kind);
 }
 
@@ -88,10 +88,10 @@ static mixt_status read_curve(side *s)
 
 static mixt_status run_side(const cli_args *args, side *s, char folder[256])
 {
-    mixt__config *config;
+    mixt_config *config;
     cli_experiment e = {0};
     mixt_data *test;
-    MIXT_TRY(mixt__config_new(&config));
+    MIXT_TRY(mixt_config_new(&config));
     fprintf(stderr, "%s\n", s->precision);
     mixt_status status = configure(config, args, s);
     if (status == MIXT_OK)
@@ -108,7 +108,7 @@ static mixt_status run_side(const cli_args *args, side *s, char folder[256])
         status = mixt_trainer_evaluate(e.trainer, test, &s->test);
     cli_run_dir_close(&s->dir);
     cli_experiment_close(&e);
-    mixt__config_free(config);
+    mixt_config_free(config);
     return status == MIXT_OK ? read_curve(s) : status;
 }
 

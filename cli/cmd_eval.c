@@ -52,7 +52,7 @@ static mixt_status print(const cli_args *args, const mixt_evaluation *found, boo
                                               cli_word(args, 0));
 }
 
-static mixt_status evaluate(const cli_args *args, const mixt__config *config)
+static mixt_status evaluate(const cli_args *args, const mixt_config *config)
 {
     cli_experiment e;
     mixt_data *data;
@@ -74,13 +74,13 @@ static mixt_status evaluate(const cli_args *args, const mixt__config *config)
 
 static int run(const cli_args *args)
 {
-    mixt__config *config;
+    mixt_config *config;
     mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
     if (status == MIXT_OK)
         status = cli_config_device(args, config);
     if (status == MIXT_OK)
         status = evaluate(args, config);
-    mixt__config_free(config);
+    mixt_config_free(config);
     return status == MIXT_OK ? CLI_OK : cli_failed();
 }
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /** Tokens that are not padding: chosen, or as many as the data has. */
-static mixt_status real_vocab(const cli_args *args, const mixt__config *config, int64_t *vocab)
+static mixt_status real_vocab(const cli_args *args, const mixt_config *config, int64_t *vocab)
 {
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
@@ -68,7 +68,7 @@ static mixt_status keep_files(const cli_args *args, const char *folder, bool des
     return described ? cli_output_check(args, path) : MIXT_OK;
 }
 
-static mixt_status export_run(const cli_args *args, const mixt__config *config, int64_t *tensors, char folder[4096])
+static mixt_status export_run(const cli_args *args, const mixt_config *config, int64_t *tensors, char folder[4096])
 {
     const char *run = cli_word(args, 0), *out = cli_text(args, "out");
     char source[CLI_WEIGHTS_PATH];
@@ -94,13 +94,13 @@ static mixt_status export_run(const cli_args *args, const mixt__config *config, 
 
 static int run(const cli_args *args)
 {
-    mixt__config *config;
+    mixt_config *config;
     char folder[4096];
     int64_t tensors = 0;
     mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
     if (status == MIXT_OK)
         status = export_run(args, config, &tensors, folder);
-    mixt__config_free(config);
+    mixt_config_free(config);
     if (status != MIXT_OK)
         return cli_failed();
     if (!cli_flag(args, "json")) {

@@ -278,7 +278,7 @@ static mixt_status write_sample(const cli_args *args, const mixt__tokenizer *tok
     return status;
 }
 
-static mixt_status write_all(const cli_args *args, const mixt__config *config)
+static mixt_status write_all(const cli_args *args, const mixt_config *config)
 {
     cli_experiment e = {.config = config};
     mixt_generator *g;
@@ -300,7 +300,7 @@ static mixt_status write_all(const cli_args *args, const mixt__config *config)
 
 static int run(const cli_args *args)
 {
-    mixt__config *config;
+    mixt_config *config;
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old;
     sigaction(SIGINT, &action, &old);
     mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
@@ -308,7 +308,7 @@ static int run(const cli_args *args)
         status = cli_config_device(args, config);
     if (status == MIXT_OK)
         status = write_all(args, config);
-    mixt__config_free(config);
+    mixt_config_free(config);
     sigaction(SIGINT, &old, NULL);
     return status == MIXT_OK ? CLI_OK : cli_failed();
 }

@@ -176,7 +176,7 @@ static mixt_status run_profile(cli_experiment *e, cli_profile *profile)
     return status;
 }
 
-static mixt_status plan(const cli_args *args, const mixt__config *config)
+static mixt_status plan(const cli_args *args, const mixt_config *config)
 {
     cli_experiment e = {0};
     cli_profile profile = {0};
@@ -197,13 +197,13 @@ static mixt_status plan(const cli_args *args, const mixt__config *config)
 
 static int run(const cli_args *args)
 {
-    mixt__config *config;
+    mixt_config *config;
     int status = cli_config(args, cli_word(args, 0), &config);
     if (status == CLI_OK && cli_config_device(args, config) != MIXT_OK)
         status = cli_failed();
     if (status == CLI_OK && plan(args, config) != MIXT_OK)
         status = cli_failed();
-    mixt__config_free(config);
+    mixt_config_free(config);
     return status;
 }
 

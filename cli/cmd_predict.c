@@ -225,7 +225,7 @@ static mixt_status predict_source(predictor *p, const source *s, guess *guesses)
     return MIXT_OK;
 }
 
-static mixt_status open_model(predictor *p, const cli_args *args, const mixt__config *config)
+static mixt_status open_model(predictor *p, const cli_args *args, const mixt_config *config)
 {
     const char *run = cli_word(args, 0);
     char path[CLI_WEIGHTS_PATH];
@@ -251,7 +251,7 @@ static void add_columns(predictor *p)
     }
 }
 
-static mixt_status predict(predictor *p, const cli_args *args, const mixt__config *config)
+static mixt_status predict(predictor *p, const cli_args *args, const mixt_config *config)
 {
     MIXT_TRY(open_model(p, args, config));
     p->top = cli_int(args, "top") < p->outputs ? cli_int(args, "top") : p->outputs;
@@ -279,7 +279,7 @@ static mixt_status predict(predictor *p, const cli_args *args, const mixt__confi
 
 static int run(const cli_args *args)
 {
-    mixt__config *config;
+    mixt_config *config;
     predictor p = {.json = cli_flag(args, "json")};
     mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
     if (status == MIXT_OK)
@@ -292,7 +292,7 @@ static int run(const cli_args *args)
     mixt__free(p.target);
     mixt__free(p.output);
     cli_experiment_close(&p.e);
-    mixt__config_free(config);
+    mixt_config_free(config);
     return result;
 }
 

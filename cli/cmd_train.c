@@ -82,7 +82,7 @@ static mixt_status check_validation(const cli_experiment *e)
 }
 
 /** A new run directory, or the old one and the trainer as a checkpoint left them. */
-static mixt_status begin(cli_experiment *e, mixt__config *config, cli_resume *resume, bool quiet, cli_run_dir *dir)
+static mixt_status begin(cli_experiment *e, mixt_config *config, cli_resume *resume, bool quiet, cli_run_dir *dir)
 {
     if (!resume) {
         MIXT_TRY(cli_init(e, quiet));
@@ -100,7 +100,7 @@ static mixt_status begin(cli_experiment *e, mixt__config *config, cli_resume *re
     return MIXT_OK;
 }
 
-static mixt_status train(const cli_args *args, mixt__config *config, cli_resume *resume)
+static mixt_status train(const cli_args *args, mixt_config *config, cli_resume *resume)
 {
     cli_experiment e = {0};
     cli_run_dir dir = {0};
@@ -134,7 +134,7 @@ static mixt_status train(const cli_args *args, mixt__config *config, cli_resume 
 
 static int run(const cli_args *args)
 {
-    mixt__config *config = NULL;
+    mixt_config *config = NULL;
     cli_resume resume = {0};
     const char *file = cli_word(args, 0), *run_path = cli_given(args, "resume") ? cli_text(args, "resume") : NULL;
     if (!file == !run_path)
@@ -149,7 +149,7 @@ static int run(const cli_args *args)
     if (status == CLI_OK && train(args, config, run_path ? &resume : NULL) != MIXT_OK)
         status = cli_failed();
     cli_resume_close(&resume);
-    mixt__config_free(config);
+    mixt_config_free(config);
     return status;
 }
 

@@ -48,7 +48,7 @@ static void make_band(const cli_verify *v, int side, band *b)
     }
 }
 
-static mixt_status draw(const cli_args *args, const cli_verify *v, const mixt__config *config)
+static mixt_status draw(const cli_args *args, const cli_verify *v, const mixt_config *config)
 {
     static band bands[CLI_VERIFY_SIDES];
     cli_curve curves[CLI_VERIFY_SIDES];
@@ -124,7 +124,7 @@ static void print_table(const cli_verify_line *lines)
 }
 
 /** Prints the lines; true when none failed. */
-static bool report(const cli_args *args, const cli_verify *v, const mixt__config *config)
+static bool report(const cli_args *args, const cli_verify *v, const mixt_config *config)
 {
     cli_verify_line lines[CLI_VERIFY_LINES];
     int failed = 0;
@@ -155,7 +155,7 @@ static mixt_status check_plot(const cli_args *args)
     return cli_plot_check(path, cli_flag(args, "overwrite"));
 }
 
-static mixt_status prepare(const cli_args *args, mixt__config *config)
+static mixt_status prepare(const cli_args *args, mixt_config *config)
 {
     char setting[64];
     mixt__policy_file policy;
@@ -169,12 +169,12 @@ static mixt_status prepare(const cli_args *args, mixt__config *config)
     if (!cli_given(args, "steps"))
         return MIXT_OK;
     snprintf(setting, sizeof setting, "train.steps=%lld", (long long)cli_int(args, "steps"));
-    MIXT_TRY(mixt__config_set(config, setting, "--steps"));
-    return mixt__config_set(config, "train.epochs=0", "--steps");
+    MIXT_TRY(mixt_config_set(config, setting, "--steps"));
+    return mixt_config_set(config, "train.epochs=0", "--steps");
 }
 
 /** Each run has a seed of its own, from the configuration's on. */
-static int check_seeds(const cli_args *args, const mixt__config *config)
+static int check_seeds(const cli_args *args, const mixt_config *config)
 {
     int64_t seed = mixt__config_int(config, MIXT_KEY_SEED), seeds = cli_int(args, "seeds");
     if (seed <= INT64_MAX - (seeds - 1))
@@ -183,7 +183,7 @@ static int check_seeds(const cli_args *args, const mixt__config *config)
                      (long long)seed, (long long)seeds, (long long)(INT64_MAX - (seeds - 1)));
 }
 
-static mixt_status verify(const cli_args *args, mixt__config *config, bool *good)
+static mixt_status verify(const cli_args *args, mixt_config *config, bool *good)
 {
     static cli_verify v;
     memset(&v, 0, sizeof v);
@@ -203,14 +203,14 @@ static mixt_status verify(const cli_args *args, mixt__config *config, bool *good
 
 static int run(const cli_args *args)
 {
-    mixt__config *config;
+    mixt_config *config;
     bool good = false;
     int status = cli_config(args, cli_word(args, 0), &config);
     if (status == CLI_OK)
         status = check_seeds(args, config);
     if (status == CLI_OK && verify(args, config, &good) != MIXT_OK)
         status = cli_failed();
-    mixt__config_free(config);
+    mixt_config_free(config);
     return status == CLI_OK && !good ? CLI_FAILED : status;
 }
 

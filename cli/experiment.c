@@ -190,7 +190,7 @@ static mixt_status open_data(cli_experiment *e)
     return status;
 }
 
-mixt_status cli_experiment_open(cli_experiment *e, const mixt__config *config)
+mixt_status cli_experiment_open(cli_experiment *e, const mixt_config *config)
 {
     *e = (cli_experiment){.config = config, .item = "samples", .items_per_sample = 1};
     mixt_context_options options = {.device = text(e, MIXT_KEY_DEVICE), .threads = (int)number(e, MIXT_KEY_THREADS)};
@@ -221,7 +221,7 @@ mixt_status cli_experiment_open(cli_experiment *e, const mixt__config *config)
     return mixt_trainer_compile(e->trainer, e->train);
 }
 
-mixt_status cli_refuse_masked(const mixt__config *config, const char *run)
+mixt_status cli_refuse_masked(const mixt_config *config, const char *run)
 {
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));

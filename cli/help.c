@@ -154,7 +154,7 @@ void cli_help_config(FILE *stream)
                "Every key has a default, so a file holds only what differs.");
     char section[32] = "-", text[768], expects[320];
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        const mixt__config_record *record = &mixt__config_table[key];
+        const mixt_config_record *record = &mixt__config_table[key];
         int width = strchr(record->name, '.') ? (int)strcspn(record->name, ".") : 0;
         if (strncmp(section, record->name, (size_t)width) || (int)strlen(section) != width) {
             char title[48];
@@ -164,7 +164,7 @@ void cli_help_config(FILE *stream)
         }
         const char *fallback = *record->fallback ? record->fallback : record->type == MIXT_CONFIG_INTS ? "[]" : "empty";
         snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help,
-                 mixt__config_expects(record, expects, sizeof expects), fallback);
+                 mixt_config_expects(record, expects, sizeof expects), fallback);
         definition(stream, record->name, text);
     }
     heading(stream, "Policy files");

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-mixt_status cli_names(const mixt__config *config, const mixt__names **names, mixt__name_facts *facts)
+mixt_status cli_names(const mixt_config *config, const mixt__names **names, mixt__name_facts *facts)
 {
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));

@@ -6,7 +6,7 @@
 #include "store/weights.h"
 
 /** The names of a configuration's model in other programs (NULL: it has none there), and what shapes do not tell. */
-mixt_status cli_names(const mixt__config *config, const mixt__names **names, mixt__name_facts *facts);
+mixt_status cli_names(const mixt_config *config, const mixt__names **names, mixt__name_facts *facts);
 
 /** Loads the weights that `init` names, if it names any, and says on stderr what was taken and what was not. */
 mixt_status cli_init(cli_experiment *e, bool quiet);

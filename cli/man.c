@@ -149,9 +149,9 @@ void cli_man_config(FILE *stream)
     fputs(".SH KEYS\n", stream);
     char text[768], expects[320];
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        const mixt__config_record *record = &mixt__config_table[key];
+        const mixt_config_record *record = &mixt__config_table[key];
         snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help,
-                 mixt__config_expects(record, expects, sizeof expects), *record->fallback ? record->fallback : "empty");
+                 mixt_config_expects(record, expects, sizeof expects), *record->fallback ? record->fallback : "empty");
         definition(stream, record->name, text);
     }
     fputs(".SH EXAMPLE\n.nf\nmodel: convnet\nprecision: bf16\ntrain:\n  epochs: 3\n  lr: 0.002\n  schedule: "

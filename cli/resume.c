@@ -41,7 +41,7 @@ static change change_of(mixt__config_key key)
     return strncmp(mixt__config_table[key].name, "verify.", 7) ? CHANGE_NEVER : CHANGE_FREE; // not read in training
 }
 
-static json_t *value_text(const mixt__config *config, mixt__config_key key)
+static json_t *value_text(const mixt_config *config, mixt__config_key key)
 {
     char *text = NULL;
     size_t size;
@@ -57,14 +57,14 @@ static json_t *value_text(const mixt__config *config, mixt__config_key key)
 
 /** A policy that lies beside the run has the run's path in its name, which may have moved; what is in it is compared
  * with the trainer's settings. */
-static bool own_policy(const mixt__config *config)
+static bool own_policy(const mixt_config *config)
 {
     const char *name = strrchr(mixt__config_string(config, MIXT_KEY_PRECISION), '/');
     return name && !strcmp(name, "/policy.yaml");
 }
 
 /** Refuses what may not change, with old and new values. */
-static mixt_status check_changes(const cli_resume *r, const mixt__config *before, const mixt__config *now)
+static mixt_status check_changes(const cli_resume *r, const mixt_config *before, const mixt_config *now)
 {
     json_t *old = json_object(), *new = json_object();
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
@@ -119,15 +119,15 @@ static mixt_status find_checkpoint(cli_resume *r)
 }
 
 /** The run's configuration as it was when the checkpoint was made. */
-static mixt_status load_before(const cli_resume *r, mixt__config *before)
+static mixt_status load_before(const cli_resume *r, mixt_config *before)
 {
     char path[MIXT_CHECKPOINT_PATH + 64];
     snprintf(path, sizeof path, "%s/config.yaml", r->checkpoint ? r->checkpoint->folder : r->run);
-    return mixt__config_load(before, path);
+    return mixt_config_load(before, path);
 }
 
 /** The number of CPU threads is part of the bits: what "all cores" meant then is kept. */
-static mixt_status keep_threads(const cli_resume *r, mixt__config *config)
+static mixt_status keep_threads(const cli_resume *r, mixt_config *config)
 {
     int64_t threads;
     char setting[64];
@@ -136,14 +136,14 @@ static mixt_status keep_threads(const cli_resume *r, mixt__config *config)
         return MIXT_OK;
     MIXT_TRY(mixt__json_get_int(run, "threads", 0, 1024, &threads));
     snprintf(setting, sizeof setting, "threads=%lld", (long long)threads);
-    return threads ? mixt__config_set(config, setting, "checkpoint") : MIXT_OK;
+    return threads ? mixt_config_set(config, setting, "checkpoint") : MIXT_OK;
 }
 
 /** The settings of the command line over the run's own. */
-static int apply_settings(cli_resume *r, const cli_args *args, mixt__config *config)
+static int apply_settings(cli_resume *r, const cli_args *args, mixt_config *config)
 {
     for (int i = 0; i < args->setting_count; i++) {
-        mixt_status status = mixt__config_set(config, args->settings[i], "command line");
+        mixt_status status = mixt_config_set(config, args->settings[i], "command line");
         if (status != MIXT_OK)
             return status == MIXT_ERROR_MEMORY ? cli_failed() : cli_usage(args->command, "%s", mixt_error_text());
         r->device_given |= !strncmp(args->settings[i], "device=", 7);
@@ -165,7 +165,7 @@ static bool same_place(const char *a, const char *b)
 }
 
 /** The run's own names of files stay, where a setting names the same ones in another way. */
-static mixt_status keep_names(const mixt__config *before, mixt__config *now)
+static mixt_status keep_names(const mixt_config *before, mixt_config *now)
 {
     static const mixt__config_key keys[] = {MIXT_KEY_INIT, MIXT_KEY_DATA_PATH, MIXT_KEY_DATA_LABELS,
                                             MIXT_KEY_DATA_VOCAB};
@@ -175,27 +175,27 @@ static mixt_status keep_names(const mixt__config *before, mixt__config *now)
         if (!strcmp(was, is) || !same_place(was, is))
             continue;
         snprintf(setting, sizeof setting, "%s=%s", mixt__config_table[keys[i]].name, was);
-        MIXT_TRY(mixt__config_set(now, setting, mixt__config_origin(now, keys[i])));
+        MIXT_TRY(mixt_config_set(now, setting, mixt__config_origin(now, keys[i])));
     }
     return MIXT_OK;
 }
 
 /** What the settings ask for against what the run was begun with. */
-static mixt_status check_config(const cli_resume *r, mixt__config *config)
+static mixt_status check_config(const cli_resume *r, mixt_config *config)
 {
-    mixt__config *before;
-    MIXT_TRY(mixt__config_check(config));
-    MIXT_TRY(mixt__config_new(&before));
+    mixt_config *before;
+    MIXT_TRY(mixt_config_check(config));
+    MIXT_TRY(mixt_config_new(&before));
     mixt_status status = load_before(r, before);
     if (status == MIXT_OK)
         status = keep_names(before, config);
     if (status == MIXT_OK)
         status = check_changes(r, before, config);
-    mixt__config_free(before);
+    mixt_config_free(before);
     return status;
 }
 
-static mixt_status read_state(cli_resume *r, mixt__config *config)
+static mixt_status read_state(cli_resume *r, mixt_config *config)
 {
     r->state = cli_loop_state_start();
     if (!r->checkpoint)
@@ -207,7 +207,7 @@ static mixt_status read_state(cli_resume *r, mixt__config *config)
     return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "checkpoint %s", r->checkpoint->folder);
 }
 
-int cli_resume_open(cli_resume *r, const cli_args *args, const char *run, mixt__config **config)
+int cli_resume_open(cli_resume *r, const cli_args *args, const char *run, mixt_config **config)
 {
     *r = (cli_resume){0};
     *config = NULL;
@@ -222,7 +222,7 @@ int cli_resume_open(cli_resume *r, const cli_args *args, const char *run, mixt__
     return check_config(r, *config) == MIXT_OK && read_state(r, *config) == MIXT_OK ? CLI_OK : cli_failed();
 }
 
-mixt_status cli_resume_choose(const cli_resume *r, const mixt__config *config)
+mixt_status cli_resume_choose(const cli_resume *r, const mixt_config *config)
 {
     char path[MIXT_CHECKPOINT_PATH + 64];
     const mixt__backend *backend;
@@ -311,7 +311,7 @@ static void take_checkpoints(cli_resume *r, const cli_run_dir *dir)
 }
 
 /** A new directory that begins with the rows of the old one. */
-static mixt_status fork_run(cli_resume *r, cli_experiment *e, mixt__config *config, cli_run_dir *dir)
+static mixt_status fork_run(cli_resume *r, cli_experiment *e, mixt_config *config, cli_run_dir *dir)
 {
     char path[1200], piece[65536];
     int64_t left = r->state.metrics_bytes, keep = left;
@@ -336,7 +336,7 @@ static mixt_status fork_run(cli_resume *r, cli_experiment *e, mixt__config *conf
                 : mixt__fail(MIXT_ERROR_FILE, "%s: the rows of %s cannot be copied", path, r->run);
 }
 
-mixt_status cli_resume_restore(cli_resume *r, cli_experiment *e, mixt__config *config, cli_run_dir *dir)
+mixt_status cli_resume_restore(cli_resume *r, cli_experiment *e, mixt_config *config, cli_run_dir *dir)
 {
     if (e->total_steps < r->state.steps)
         return mixt__fail(

@@ -21,11 +21,11 @@ typedef struct cli_resume {
 /** Finds the checkpoint (damaged ones are named on standard error) and makes the configuration: the run's, with the
  * settings of the command line. What may not change is refused with old and new values. CLI_OK, or the exit status
  * after a message. */
-int cli_resume_open(cli_resume *resume, const cli_args *args, const char *run, mixt__config **config);
+int cli_resume_open(cli_resume *resume, const cli_args *args, const char *run, mixt_config **config);
 /** Hands the algorithms that the run chose to the device: before the experiment is opened. */
-mixt_status cli_resume_choose(const cli_resume *resume, const mixt__config *config);
+mixt_status cli_resume_choose(const cli_resume *resume, const mixt_config *config);
 /** Puts the trainer into the checkpoint's state and opens the directory. Nothing on disk is changed when it fails. */
-mixt_status cli_resume_restore(cli_resume *resume, cli_experiment *e, mixt__config *config, cli_run_dir *dir);
+mixt_status cli_resume_restore(cli_resume *resume, cli_experiment *e, mixt_config *config, cli_run_dir *dir);
 void cli_resume_close(cli_resume *resume);
 
 #endif

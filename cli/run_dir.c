@@ -63,7 +63,7 @@ mixt_status cli_demo_folder(char *path, size_t size)
 }
 
 /** runs/<model>-<precision>-<number>; of a policy file the name without its folder. */
-static mixt_status make_default(cli_run_dir *dir, const mixt__config *config)
+static mixt_status make_default(cli_run_dir *dir, const mixt_config *config)
 {
     char stem[256];
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION), *slash = strrchr(precision, '/');
@@ -79,7 +79,7 @@ const char *cli_run_dir_file(const cli_run_dir *dir, const char *name, char text
 }
 
 /** Sets a key to the absolute form of a file's name; `prefix` stands before it in the key's value. */
-static mixt_status set_absolute(mixt__config *config, mixt__config_key key, const char *prefix, const char *name)
+static mixt_status set_absolute(mixt_config *config, mixt__config_key key, const char *prefix, const char *name)
 {
     char folder[4096], setting[9000];
     if (*name == '/')
@@ -87,11 +87,11 @@ static mixt_status set_absolute(mixt__config *config, mixt__config_key key, cons
     if (!getcwd(folder, sizeof folder))
         return mixt__fail(MIXT_ERROR_FILE, "the current folder has no name: %s", strerror(errno));
     snprintf(setting, sizeof setting, "%s=%s%s/%s", mixt__config_table[key].name, prefix, folder, name);
-    return mixt__config_set(config, setting, mixt__config_origin(config, key));
+    return mixt_config_set(config, setting, mixt__config_origin(config, key));
 }
 
 /** The configuration names data by where it is, not by where mixt was called. */
-static mixt_status resolve_data(mixt__config *config, const char *kind)
+static mixt_status resolve_data(mixt_config *config, const char *kind)
 {
     const char *path = mixt__config_string(config, MIXT_KEY_DATA_PATH),
                *labels = mixt__config_string(config, MIXT_KEY_DATA_LABELS);
@@ -126,7 +126,7 @@ static mixt_status copy_file(const char *from, const char *to)
 }
 
 /** A run keeps its own copy of a policy file: the file may change or vanish later. */
-static mixt_status keep_policy(const cli_run_dir *dir, mixt__config *config)
+static mixt_status keep_policy(const cli_run_dir *dir, mixt_config *config)
 {
     char path[1200];
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
@@ -136,22 +136,22 @@ static mixt_status keep_policy(const cli_run_dir *dir, mixt__config *config)
     MIXT_TRY(copy_file(precision, path));
     char setting[1300];
     snprintf(setting, sizeof setting, "precision=%s", path);
-    MIXT_TRY(mixt__config_set(config, setting, mixt__config_origin(config, MIXT_KEY_PRECISION)));
+    MIXT_TRY(mixt_config_set(config, setting, mixt__config_origin(config, MIXT_KEY_PRECISION)));
     return set_absolute(config, MIXT_KEY_PRECISION, "", path);
 }
 
-static mixt_status fill(cli_run_dir *dir, mixt__config *config, const char *kind)
+static mixt_status fill(cli_run_dir *dir, mixt_config *config, const char *kind)
 {
     char path[1200];
     MIXT_TRY(keep_policy(dir, config));
     MIXT_TRY(resolve_data(config, kind));
     if (*mixt__config_string(config, MIXT_KEY_INIT))
         MIXT_TRY(set_absolute(config, MIXT_KEY_INIT, "", mixt__config_string(config, MIXT_KEY_INIT)));
-    MIXT_TRY(mixt__config_write(config, cli_run_dir_file(dir, "config.yaml", path)));
+    MIXT_TRY(mixt_config_write(config, cli_run_dir_file(dir, "config.yaml", path)));
     return cli_metrics_open(&dir->metrics, cli_run_dir_file(dir, "metrics.jsonl", path), -1);
 }
 
-mixt_status cli_run_dir_create(cli_run_dir *dir, mixt__config *config, const char *kind)
+mixt_status cli_run_dir_create(cli_run_dir *dir, mixt_config *config, const char *kind)
 {
     const char *out = mixt__config_string(config, MIXT_KEY_OUT);
     *dir = (cli_run_dir){0};
@@ -181,7 +181,7 @@ void cli_run_dir_discard(cli_run_dir *dir)
     dir->path[0] = '\0';
 }
 
-mixt_status cli_run_dir_config(const char *run, mixt__config **config)
+mixt_status cli_run_dir_config(const char *run, mixt_config **config)
 {
     char path[4096], setting[4200];
     *config = NULL;
@@ -198,28 +198,28 @@ mixt_status cli_run_dir_config(const char *run, mixt__config **config)
     if (access(path, F_OK))
         return mixt__fail(MIXT_ERROR_FILE, "%s: holds no config.yaml: it is no run directory made by 'mixt train'",
                           run);
-    mixt_status status = mixt__config_new(config);
+    mixt_status status = mixt_config_new(config);
     if (status == MIXT_OK)
-        status = mixt__config_load(*config, path);
+        status = mixt_config_load(*config, path);
     if (status == MIXT_OK && policy) // the run may have been moved since
-        status = mixt__config_set(*config, setting, path);
+        status = mixt_config_set(*config, setting, path);
     if (status == MIXT_OK)
-        status = mixt__config_check(*config);
+        status = mixt_config_check(*config);
     if (status == MIXT_OK)
         return MIXT_OK;
-    mixt__config_free(*config);
+    mixt_config_free(*config);
     *config = NULL;
     return status;
 }
 
-mixt_status cli_run_dir_reopen(cli_run_dir *dir, const char *run, const mixt__config *config, int64_t keep)
+mixt_status cli_run_dir_reopen(cli_run_dir *dir, const char *run, const mixt_config *config, int64_t keep)
 {
     char path[1200];
     *dir = (cli_run_dir){.resumed = true};
     if (snprintf(dir->path, sizeof dir->path, "%s", run) >= (int)sizeof dir->path)
         return mixt__fail(MIXT_ERROR_FILE, "the run directory's path is longer than %zu bytes", sizeof dir->path - 1);
     MIXT_TRY(cli_metrics_open(&dir->metrics, cli_run_dir_file(dir, "metrics.jsonl", path), keep));
-    return mixt__config_write(config, cli_run_dir_file(dir, "config.yaml", path));
+    return mixt_config_write(config, cli_run_dir_file(dir, "config.yaml", path));
 }
 
 void cli_run_dir_close(cli_run_dir *dir)

@@ -176,13 +176,13 @@ static double tensor_cores(const mixt__executable *e)
 }
 
 /** @param first what was loaded is said then, and not again for each run */
-static mixt_status open_side(side *s, mixt__config *config, int which, int64_t seed, bool first)
+static mixt_status open_side(side *s, mixt_config *config, int which, int64_t seed, bool first)
 {
     char setting[300];
     snprintf(setting, sizeof setting, "precision=%s", which == CLI_VERIFY_FP32 ? "fp32" : s->v->policy);
-    MIXT_TRY(mixt__config_set(config, setting, "verify"));
+    MIXT_TRY(mixt_config_set(config, setting, "verify"));
     snprintf(setting, sizeof setting, "seed=%lld", (long long)seed);
-    MIXT_TRY(mixt__config_set(config, setting, "verify"));
+    MIXT_TRY(mixt_config_set(config, setting, "verify"));
     MIXT_TRY(cli_experiment_open(&s->e, config));
     MIXT_TRY(cli_init(&s->e, s->progress->quiet || !first));
     return mixt__trainer_allocate(&s->e.trainer->core);
@@ -208,7 +208,7 @@ static mixt_status measure(side *s, int which)
     return mixed && !stop_requested ? compare_outputs(s, &r->trained, &end_size) : MIXT_OK;
 }
 
-static mixt_status run_side(cli_verify *v, mixt__config *config, int64_t index, int which, cli_progress *progress,
+static mixt_status run_side(cli_verify *v, mixt_config *config, int64_t index, int which, cli_progress *progress,
                             cli_progress_info *shown)
 {
     side s = {.v = v, .r = &v->runs[index][which], .progress = progress, .shown = *shown};
@@ -227,7 +227,7 @@ static mixt_status run_side(cli_verify *v, mixt__config *config, int64_t index, 
     return status;
 }
 
-mixt_status cli_verify_measure(cli_verify *v, mixt__config *config, bool quiet)
+mixt_status cli_verify_measure(cli_verify *v, mixt_config *config, bool quiet)
 {
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
     cli_progress progress;

@@ -35,7 +35,7 @@ typedef struct cli_verify {
 } cli_verify;
 
 /** Trains every seed in both precisions; `config` is changed. Stops at SIGINT or SIGTERM. */
-mixt_status cli_verify_measure(cli_verify *v, mixt__config *config, bool quiet);
+mixt_status cli_verify_measure(cli_verify *v, mixt_config *config, bool quiet);
 void cli_verify_free(cli_verify *v);
 
 /** What a value must be next to its threshold. */
@@ -51,6 +51,6 @@ typedef struct cli_verify_line {
     char note[256];
 } cli_verify_line;
 
-void cli_verify_judge(const cli_verify *v, const mixt__config *config, cli_verify_line lines[CLI_VERIFY_LINES]);
+void cli_verify_judge(const cli_verify *v, const mixt_config *config, cli_verify_line lines[CLI_VERIFY_LINES]);
 
 #endif

@@ -130,7 +130,7 @@ static bool holds(const cli_verify_line *l)
                                          : l->value <= l->threshold;
 }
 
-void cli_verify_judge(const cli_verify *v, const mixt__config *config, cli_verify_line lines[CLI_VERIFY_LINES])
+void cli_verify_judge(const cli_verify *v, const mixt_config *config, cli_verify_line lines[CLI_VERIFY_LINES])
 {
     static const struct {
         const char *name, *what, *unit;

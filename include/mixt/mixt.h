@@ -9,6 +9,7 @@
 #define MIXT_MIXT_H
 
 #include "mixt/compute.h"
+#include "mixt/config.h"
 #include "mixt/data.h"
 #include "mixt/generate.h"
 #include "mixt/graph.h"

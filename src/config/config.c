@@ -9,30 +9,35 @@
 #include <assert.h>
 #include <string.h>
 
-struct mixt__config {
+struct mixt_config {
     mixt__config_value values[MIXT_KEY_COUNT];
     char *origins[MIXT_KEY_COUNT]; // NULL: default
 };
 
-const mixt__config_record mixt__config_table[MIXT_KEY_COUNT] = {
+const mixt_config_record mixt__config_table[MIXT_KEY_COUNT] = {
 #define MIXT_KEY(id, name, type, fallback, range, choices, help)                                                       \
     {name, MIXT_CONFIG_##type, fallback, range, choices, help},
 #include "config/keys.def"
 #undef MIXT_KEY
 };
 
-mixt_status mixt__config_new(mixt__config **config)
+const mixt_config_record *mixt_config_key(int64_t index)
+{
+    return index >= 0 && index < MIXT_KEY_COUNT ? &mixt__config_table[index] : NULL;
+}
+
+mixt_status mixt_config_new(mixt_config **config)
 {
     *config = NULL;
-    mixt__config *made = mixt__alloc(sizeof *made);
+    mixt_config *made = mixt__alloc(sizeof *made);
     if (!made)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a configuration");
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        const mixt__config_record *record = &mixt__config_table[key];
+        const mixt_config_record *record = &mixt__config_table[key];
         bool empty_list = record->type == MIXT_CONFIG_INTS && !*record->fallback;
         mixt_status status = mixt__value_parse(&made->values[key], record, empty_list ? "[]" : record->fallback, false);
         if (status != MIXT_OK) {
-            mixt__config_free(made);
+            mixt_config_free(made);
             return status;
         }
     }
@@ -40,7 +45,30 @@ mixt_status mixt__config_new(mixt__config **config)
     return MIXT_OK;
 }
 
-void mixt__config_free(mixt__config *config)
+mixt_status mixt_config_copy(const mixt_config *config, mixt_config **copy)
+{
+    *copy = NULL;
+    mixt_config *made;
+    MIXT_TRY(mixt_config_new(&made));
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        mixt__config_value value = config->values[key];
+        mixt_status status = MIXT_OK;
+        if (!config->origins[key])
+            continue;
+        if (value.text && !(value.text = mixt__strdup(value.text)))
+            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a configuration");
+        if (status == MIXT_OK)
+            status = mixt__config_assign_take(made, (mixt__config_key)key, &value, config->origins[key]);
+        if (status != MIXT_OK) {
+            mixt_config_free(made);
+            return status;
+        }
+    }
+    *copy = made;
+    return MIXT_OK;
+}
+
+void mixt_config_free(mixt_config *config)
 {
     if (!config)
         return;
@@ -87,7 +115,7 @@ mixt_status mixt__config_unknown(const char *name)
                  : mixt__fail(MIXT_ERROR_CONFIG, "unknown key '%.80s' (mixt help config lists all keys)", name);
 }
 
-mixt_status mixt__config_assign_take(mixt__config *config, mixt__config_key key, mixt__config_value *value,
+mixt_status mixt__config_assign_take(mixt_config *config, mixt__config_key key, mixt__config_value *value,
                                      const char *origin)
 {
     char *copy = mixt__strdup(origin);
@@ -103,7 +131,7 @@ mixt_status mixt__config_assign_take(mixt__config *config, mixt__config_key key,
     return MIXT_OK;
 }
 
-static mixt_status set_one(mixt__config *config, const char *assignment, const char *where)
+static mixt_status set_one(mixt_config *config, const char *assignment, const char *where)
 {
     const char *equals = strchr(assignment, '=');
     if (!equals || equals == assignment)
@@ -117,21 +145,21 @@ static mixt_status set_one(mixt__config *config, const char *assignment, const c
                               name);
         return mixt__config_unknown(name);
     }
-    const mixt__config_record *record = &mixt__config_table[key];
+    const mixt_config_record *record = &mixt__config_table[key];
     mixt__config_value value;
     const char *text = equals + 1;
     MIXT_TRY(mixt__value_parse(&value, record, text, false));
     return mixt__config_assign_take(config, key, &value, where);
 }
 
-mixt_status mixt__config_set(mixt__config *config, const char *assignment, const char *where)
+mixt_status mixt_config_set(mixt_config *config, const char *assignment, const char *where)
 {
     mixt_status status = set_one(config, assignment, where);
     return status == MIXT_OK ? status : mixt__fail_context(status, "%s", where);
 }
 
 /** Fails for a rule between two keys, at the place of the one that was set. */
-static mixt_status fail_rule(const mixt__config *config, mixt__config_key first, mixt__config_key second,
+static mixt_status fail_rule(const mixt_config *config, mixt__config_key first, mixt__config_key second,
                              const char *rule)
 {
     mixt__config_key key = mixt__config_was_set(config, first) ? first : second;
@@ -139,7 +167,7 @@ static mixt_status fail_rule(const mixt__config *config, mixt__config_key first,
                       rule);
 }
 
-mixt_status mixt__config_check(const mixt__config *config)
+mixt_status mixt_config_check(const mixt_config *config)
 {
     if (!mixt__config_int(config, MIXT_KEY_TRAIN_EPOCHS) && !mixt__config_int(config, MIXT_KEY_TRAIN_STEPS))
         return fail_rule(config, MIXT_KEY_TRAIN_EPOCHS, MIXT_KEY_TRAIN_STEPS,
@@ -164,55 +192,55 @@ mixt_status mixt__config_check(const mixt__config *config)
     return MIXT_OK;
 }
 
-const mixt__config_value *mixt__config_value_of(const mixt__config *config, mixt__config_key key)
+const mixt__config_value *mixt__config_value_of(const mixt_config *config, mixt__config_key key)
 {
     return &config->values[key];
 }
 
-const char *mixt__config_string(const mixt__config *config, mixt__config_key key)
+const char *mixt__config_string(const mixt_config *config, mixt__config_key key)
 {
     assert(mixt__config_table[key].type != MIXT_CONFIG_INT && mixt__config_table[key].type != MIXT_CONFIG_FLOAT);
     return config->values[key].text ? config->values[key].text : "";
 }
 
-int64_t mixt__config_int(const mixt__config *config, mixt__config_key key)
+int64_t mixt__config_int(const mixt_config *config, mixt__config_key key)
 {
     assert(mixt__config_table[key].type == MIXT_CONFIG_INT);
     return config->values[key].integer;
 }
 
-double mixt__config_float(const mixt__config *config, mixt__config_key key)
+double mixt__config_float(const mixt_config *config, mixt__config_key key)
 {
     assert(mixt__config_table[key].type == MIXT_CONFIG_FLOAT ||
            mixt__config_table[key].type == MIXT_CONFIG_CHOICE_OR_FLOAT);
     return config->values[key].number;
 }
 
-bool mixt__config_bool(const mixt__config *config, mixt__config_key key)
+bool mixt__config_bool(const mixt_config *config, mixt__config_key key)
 {
     assert(mixt__config_table[key].type == MIXT_CONFIG_BOOL);
     return config->values[key].boolean;
 }
 
-int mixt__config_choice(const mixt__config *config, mixt__config_key key)
+int mixt__config_choice(const mixt_config *config, mixt__config_key key)
 {
     assert(*mixt__config_table[key].choices);
     return config->values[key].choice;
 }
 
-const int64_t *mixt__config_ints(const mixt__config *config, mixt__config_key key, int64_t *count)
+const int64_t *mixt__config_ints(const mixt_config *config, mixt__config_key key, int64_t *count)
 {
     assert(mixt__config_table[key].type == MIXT_CONFIG_INTS);
     *count = config->values[key].count;
     return config->values[key].list;
 }
 
-bool mixt__config_was_set(const mixt__config *config, mixt__config_key key)
+bool mixt__config_was_set(const mixt_config *config, mixt__config_key key)
 {
     return config->origins[key] != NULL;
 }
 
-const char *mixt__config_origin(const mixt__config *config, mixt__config_key key)
+const char *mixt__config_origin(const mixt_config *config, mixt__config_key key)
 {
     return config->origins[key] ? config->origins[key] : "default";
 }

@@ -43,7 +43,7 @@ static void print_string(const char *text, FILE *stream)
     fputc('"', stream);
 }
 
-void mixt__value_print(const mixt__config_value *value, const mixt__config_record *record, FILE *stream)
+void mixt__value_print(const mixt__config_value *value, const mixt_config_record *record, FILE *stream)
 {
     switch (record->type) {
     case MIXT_CONFIG_INT:
@@ -71,11 +71,11 @@ void mixt__value_print(const mixt__config_value *value, const mixt__config_recor
     }
 }
 
-static void print_all(const mixt__config *config, FILE *stream, bool comments)
+static void print_all(const mixt_config *config, FILE *stream, bool comments)
 {
     char section[64] = "";
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        const mixt__config_record *record = &mixt__config_table[key];
+        const mixt_config_record *record = &mixt__config_table[key];
         const char *dot = strchr(record->name, '.');
         int width = dot ? (int)(dot - record->name) : 0;
         if (dot && strncmp(section, record->name, (size_t)width + 1)) {
@@ -90,7 +90,7 @@ static void print_all(const mixt__config *config, FILE *stream, bool comments)
     }
 }
 
-mixt_status mixt__config_print(const mixt__config *config, FILE *stream, bool comments)
+mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comments)
 {
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c)
@@ -104,7 +104,7 @@ mixt_status mixt__config_print(const mixt__config *config, FILE *stream, bool co
     return MIXT_OK;
 }
 
-mixt_status mixt__config_write(const mixt__config *config, const char *path)
+mixt_status mixt_config_write(const mixt_config *config, const char *path)
 {
     mixt__arena names = {0};
     char *partial = mixt__arena_printf(&names, "%s.partial", path);
@@ -116,7 +116,7 @@ mixt_status mixt__config_write(const mixt__config *config, const char *path)
         status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", partial, strerror(errno));
         goto cleanup;
     }
-    status = mixt__config_print(config, stream, true);
+    status = mixt_config_print(config, stream, true);
     if (fclose(stream) && status == MIXT_OK)
         status = mixt__fail(MIXT_ERROR_FILE, "configuration cannot be written: %s", strerror(errno));
     if (status == MIXT_OK && rename(partial, path))

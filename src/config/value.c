@@ -44,7 +44,7 @@ static void range_words(const char *range, char *text, size_t size)
                  strchr(comma, ')') ? " (not included)" : "");
 }
 
-const char *mixt__config_expects(const mixt__config_record *record, char *text, size_t size)
+const char *mixt_config_expects(const mixt_config_record *record, char *text, size_t size)
 {
     static const char *const nouns[] = {"text",   "an integer", "a number",          "true or false",
                                         "one of", "one of",     "a list of integers"};
@@ -56,10 +56,10 @@ const char *mixt__config_expects(const mixt__config_record *record, char *text, 
     return text;
 }
 
-static mixt_status fail_type(const mixt__config_record *record, const char *text, bool quoted)
+static mixt_status fail_type(const mixt_config_record *record, const char *text, bool quoted)
 {
     char expected[320];
-    mixt__config_expects(record, expected, sizeof expected);
+    mixt_config_expects(record, expected, sizeof expected);
     if (!quoted && (!*text || !strcmp(text, "~") || !strcmp(text, "null")))
         return mixt__fail(MIXT_ERROR_CONFIG, "%s has no value: expected %s", record->name, expected);
     return mixt__fail(MIXT_ERROR_CONFIG, "%s: expected %s, found %s%.80s%s%s", record->name, expected,
@@ -81,7 +81,7 @@ static bool in_range(const char *range, double number)
     return strchr(comma, ')') ? number < high : number <= high;
 }
 
-static mixt_status check_range(const mixt__config_record *record, double number, const char *text)
+static mixt_status check_range(const mixt_config_record *record, double number, const char *text)
 {
     locale_t previous, c = enter_c_locale(&previous);
     bool good = in_range(record->range, number);
@@ -92,7 +92,7 @@ static mixt_status check_range(const mixt__config_record *record, double number,
                 : mixt__fail(MIXT_ERROR_CONFIG, "%s: %.80s is out of range: must be %s", record->name, text, words);
 }
 
-static mixt_status parse_integer(int64_t *integer, const mixt__config_record *record, const char *text, bool quoted)
+static mixt_status parse_integer(int64_t *integer, const mixt_config_record *record, const char *text, bool quoted)
 {
     size_t sign = *text == '-' || *text == '+';
     size_t digits = strspn(text + sign, "0123456789");
@@ -106,7 +106,7 @@ static mixt_status parse_integer(int64_t *integer, const mixt__config_record *re
     return check_range(record, (double)value, text);
 }
 
-static mixt_status parse_number(double *number, const mixt__config_record *record, const char *text, bool quoted)
+static mixt_status parse_number(double *number, const mixt_config_record *record, const char *text, bool quoted)
 {
     // Only decimal notation: strtod would also take hexadecimal, "nan" and "infinity".
     if (quoted || !*text || strspn(text, "+-.0123456789eE") != strlen(text))
@@ -145,7 +145,7 @@ static uint32_t next_code_point(const unsigned char **at)
 }
 
 /** YAML cannot hold bytes that are not UTF-8, and control characters have no place in a name or path. */
-static mixt_status parse_string(char **string, const mixt__config_record *record, const char *text, bool quoted)
+static mixt_status parse_string(char **string, const mixt_config_record *record, const char *text, bool quoted)
 {
     if (!quoted && (!strcmp(text, "~") || !strcmp(text, "null")))
         return fail_type(record, text, quoted);
@@ -166,7 +166,7 @@ static mixt_status parse_string(char **string, const mixt__config_record *record
     return *string ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its text", record->name);
 }
 
-static mixt_status parse_choice(mixt__config_value *value, const mixt__config_record *record, const char *text,
+static mixt_status parse_choice(mixt__config_value *value, const mixt_config_record *record, const char *text,
                                 bool quoted)
 {
     value->choice = mixt__choice_find(record->choices, text);
@@ -179,7 +179,7 @@ static mixt_status parse_choice(mixt__config_value *value, const mixt__config_re
     return mixt__fail(status, "%s%s", mixt_error_text(), mixt__choice_hint(record->choices, text, hint, sizeof hint));
 }
 
-static mixt_status parse_boolean(bool *boolean, const mixt__config_record *record, const char *text, bool quoted)
+static mixt_status parse_boolean(bool *boolean, const mixt_config_record *record, const char *text, bool quoted)
 {
     bool yes = !strcmp(text, "true") || !strcmp(text, "yes") || !strcmp(text, "on");
     bool no = !strcmp(text, "false") || !strcmp(text, "no") || !strcmp(text, "off");
@@ -189,7 +189,7 @@ static mixt_status parse_boolean(bool *boolean, const mixt__config_record *recor
     return MIXT_OK;
 }
 
-mixt_status mixt__value_append(mixt__config_value *value, const mixt__config_record *record, const char *text,
+mixt_status mixt__value_append(mixt__config_value *value, const mixt_config_record *record, const char *text,
                                bool quoted)
 {
     if (value->count == MIXT_CONFIG_LIST_MAX)
@@ -198,7 +198,7 @@ mixt_status mixt__value_append(mixt__config_value *value, const mixt__config_rec
 }
 
 /** "1,2", "[1, 2]" or "[]". */
-static mixt_status parse_list(mixt__config_value *value, const mixt__config_record *record, const char *text,
+static mixt_status parse_list(mixt__config_value *value, const mixt_config_record *record, const char *text,
                               bool quoted)
 {
     size_t length = strlen(text);
@@ -225,7 +225,7 @@ static mixt_status parse_list(mixt__config_value *value, const mixt__config_reco
     return MIXT_OK;
 }
 
-mixt_status mixt__value_parse(mixt__config_value *value, const mixt__config_record *record, const char *text,
+mixt_status mixt__value_parse(mixt__config_value *value, const mixt_config_record *record, const char *text,
                               bool quoted)
 {
     *value = (mixt__config_value){.choice = -1};

@@ -18,17 +18,17 @@ typedef struct mixt__config_value {
 
 /** Turns the text of a scalar into `value` (lists: "1,2" or "[1, 2]"). A quoted text is a string, never a number.
  *  Messages begin with the key's name. `value` must not own memory yet. */
-mixt_status mixt__value_parse(mixt__config_value *value, const mixt__config_record *record, const char *text,
+mixt_status mixt__value_parse(mixt__config_value *value, const mixt_config_record *record, const char *text,
                               bool quoted);
 /** Adds one element to a list. */
-mixt_status mixt__value_append(mixt__config_value *value, const mixt__config_record *record, const char *text,
+mixt_status mixt__value_append(mixt__config_value *value, const mixt_config_record *record, const char *text,
                                bool quoted);
 /** Writes the value as YAML. */
-void mixt__value_print(const mixt__config_value *value, const mixt__config_record *record, FILE *stream);
+void mixt__value_print(const mixt__config_value *value, const mixt_config_record *record, FILE *stream);
 
-const mixt__config_value *mixt__config_value_of(const mixt__config *config, mixt__config_key key);
+const mixt__config_value *mixt__config_value_of(const mixt_config *config, mixt__config_key key);
 /** Sets a key to a value whose memory it takes. */
-mixt_status mixt__config_assign_take(mixt__config *config, mixt__config_key key, mixt__config_value *value,
+mixt_status mixt__config_assign_take(mixt_config *config, mixt__config_key key, mixt__config_value *value,
                                      const char *origin);
 /** MIXT_ERROR_CONFIG: "unknown key 'x' (did you mean y?)". */
 mixt_status mixt__config_unknown(const char *name);

@@ -23,7 +23,7 @@ typedef struct seen_key {
 } seen_key;
 
 typedef struct reader {
-    mixt__config *config;
+    mixt_config *config;
     const char *path;
     const char *text; // the whole file
     size_t size;
@@ -135,7 +135,7 @@ static mixt_status remember(reader *r, const char *name)
 }
 
 /** The elements of a list, up to and with its end. */
-static mixt_status read_list(reader *r, mixt__config_value *value, const mixt__config_record *record)
+static mixt_status read_list(reader *r, mixt__config_value *value, const mixt_config_record *record)
 {
     for (;;) {
         MIXT_TRY(next_event(r));
@@ -154,9 +154,9 @@ static mixt_status read_list(reader *r, mixt__config_value *value, const mixt__c
 /** The value of a known key; the current event is its first. */
 static mixt_status read_value(reader *r, mixt__config_key key)
 {
-    const mixt__config_record *record = &mixt__config_table[key];
+    const mixt_config_record *record = &mixt__config_table[key];
     char expected[320], origin[PATH_LENGTH_MAX];
-    mixt__config_expects(record, expected, sizeof expected);
+    mixt_config_expects(record, expected, sizeof expected);
     snprintf(origin, sizeof origin, "%.400s:%zu:%zu", r->path, r->event.start_mark.line + 1,
              r->event.start_mark.column + 1);
     mixt__config_value value = {.choice = -1};
@@ -276,14 +276,10 @@ static mixt_status check_nul(const reader *r)
     return fail_mark(r, line, column, "the file has a NUL byte: not a text file");
 }
 
-mixt_status mixt__config_load(mixt__config *config, const char *path)
+static mixt_status parse(mixt_config *config, const char *path, const char *text, size_t size)
 {
-    reader r = {.config = config, .path = path};
-    char *text = NULL;
-    MIXT_TRY(read_file(path, &text, &r.size));
-    size_t mark = r.size >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0; // byte-order mark, as some editors write
-    r.text = text + mark;
-    r.size -= mark;
+    size_t mark = size >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0; // byte-order mark, as some editors write
+    reader r = {.config = config, .path = path, .text = text + mark, .size = size - mark};
     mixt_status status = check_nul(&r);
     if (status == MIXT_OK && !yaml_parser_initialize(&r.parser)) {
         status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to read it", path);
@@ -297,6 +293,24 @@ mixt_status mixt__config_load(mixt__config *config, const char *path)
     }
     mixt__free(r.seen);
     mixt__arena_free(&r.names);
+    return status;
+}
+
+mixt_status mixt_config_load(mixt_config *config, const char *path)
+{
+    char *text = NULL;
+    size_t size;
+    MIXT_TRY(mixt__need(config));
+    MIXT_TRY(mixt__need(path));
+    MIXT_TRY(read_file(path, &text, &size));
+    mixt_status status = parse(config, path, text, size);
     mixt__free(text);
     return status;
+}
+
+mixt_status mixt_config_parse(mixt_config *config, const char *yaml, const char *name)
+{
+    MIXT_TRY(mixt__need(config));
+    MIXT_TRY(mixt__need(yaml));
+    return parse(config, name ? name : "text", yaml, strlen(yaml));
 }

@@ -29,10 +29,10 @@ static int make_folder(void **state)
     return 0;
 }
 
-static mixt__config *fresh(void)
+static mixt_config *fresh(void)
 {
-    mixt__config *config;
-    assert_int_equal(mixt__config_new(&config), MIXT_OK);
+    mixt_config *config;
+    assert_int_equal(mixt_config_new(&config), MIXT_OK);
     return config;
 }
 
@@ -115,24 +115,24 @@ static void test_bad_files(void **state)
     for (size_t i = 0; i < sizeof bad_files / sizeof bad_files[0]; i++) {
         const bad_file *bad = &bad_files[i];
         write_bytes(bad->text, strlen(bad->text));
-        mixt__config *config = fresh();
-        mixt_status status = mixt__config_load(config, path);
+        mixt_config *config = fresh();
+        mixt_status status = mixt_config_load(config, path);
         char place[512];
         snprintf(place, sizeof place, "%s:%s: ", path, bad->place);
         if (status != MIXT_ERROR_CONFIG || strncmp(mixt_error_text(), place, strlen(place)) ||
             !strstr(mixt_error_text(), bad->words))
             fail_msg("case %zu: %s\nstatus %d, message: %s\nexpected: %s … %s", i, bad->text, (int)status,
                      mixt_error_text(), place, bad->words);
-        mixt__config_free(config);
+        mixt_config_free(config);
     }
 }
 
 static void test_nul_size_and_missing(void **state)
 {
     (void)state;
-    mixt__config *config = fresh();
+    mixt_config *config = fresh();
     write_bytes("seed: 1\nmo\0del: x\n", 18);
-    assert_int_equal(mixt__config_load(config, path), MIXT_ERROR_CONFIG);
+    assert_int_equal(mixt_config_load(config, path), MIXT_ERROR_CONFIG);
     assert_non_null(strstr(mixt_error_text(), ":2:3: the file has a NUL byte"));
 
     size_t size = (1 << 20) + 1;
@@ -140,15 +140,15 @@ static void test_nul_size_and_missing(void **state)
     assert_non_null(large);
     memset(large, '#', size);
     write_bytes(large, size);
-    assert_int_equal(mixt__config_load(config, path), MIXT_ERROR_CONFIG);
+    assert_int_equal(mixt_config_load(config, path), MIXT_ERROR_CONFIG);
     assert_non_null(strstr(mixt_error_text(), "more than 1 MiB"));
     free(large);
 
     unlink(path);
-    assert_int_equal(mixt__config_load(config, path), MIXT_ERROR_FILE);
+    assert_int_equal(mixt_config_load(config, path), MIXT_ERROR_FILE);
     assert_non_null(strstr(mixt_error_text(), "cannot be opened"));
-    assert_int_equal(mixt__config_load(config, temp_folder), MIXT_ERROR_FILE);
-    mixt__config_free(config);
+    assert_int_equal(mixt_config_load(config, temp_folder), MIXT_ERROR_FILE);
+    mixt_config_free(config);
 }
 
 static void test_bad_overrides(void **state)
@@ -174,42 +174,42 @@ static void test_bad_overrides(void **state)
          "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
          "more than 64 elements"},
     };
-    mixt__config *config = fresh();
+    mixt_config *config = fresh();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        mixt_status status = mixt__config_set(config, cases[i][0], "command line");
+        mixt_status status = mixt_config_set(config, cases[i][0], "command line");
         if (status != MIXT_ERROR_CONFIG || strncmp(mixt_error_text(), "command line: ", 14) ||
             !strstr(mixt_error_text(), cases[i][1]))
             fail_msg("%s: status %d, message: %s", cases[i][0], (int)status, mixt_error_text());
     }
-    mixt__config_free(config);
+    mixt_config_free(config);
 }
 
 static void test_precedence(void **state)
 {
     (void)state;
-    mixt__config *config = fresh();
+    mixt_config *config = fresh();
     assert_false(mixt__config_was_set(config, MIXT_KEY_TRAIN_LR));
     assert_string_equal(mixt__config_origin(config, MIXT_KEY_TRAIN_LR), "default");
 
     static const char first[] = "model: gpt\ntrain: {lr: 0.25, batch: 8}\nnet: {hidden: [1, 2, 3]}\nseed: 7\n";
     static const char second[] = "train.lr: 0.5\nnet.hidden: []\n";
     write_bytes(first, strlen(first));
-    assert_int_equal(mixt__config_load(config, path), MIXT_OK);
+    assert_int_equal(mixt_config_load(config, path), MIXT_OK);
     int64_t count;
     assert_int_equal(mixt__config_ints(config, MIXT_KEY_NET_HIDDEN, &count)[2], 3);
     assert_int_equal(count, 3);
     assert_true(mixt__config_float(config, MIXT_KEY_TRAIN_LR) == 0.25);
 
     write_bytes(second, strlen(second));
-    assert_int_equal(mixt__config_load(config, path), MIXT_OK);
+    assert_int_equal(mixt_config_load(config, path), MIXT_OK);
     assert_true(mixt__config_float(config, MIXT_KEY_TRAIN_LR) == 0.5);
     mixt__config_ints(config, MIXT_KEY_NET_HIDDEN, &count);
     assert_int_equal(count, 0);
     assert_int_equal(mixt__config_int(config, MIXT_KEY_TRAIN_BATCH), 8);
 
-    assert_int_equal(mixt__config_set(config, "train.lr=1e-3", "command line"), MIXT_OK);
-    assert_int_equal(mixt__config_set(config, "train.lr=2e-3", "command line"), MIXT_OK);
-    assert_int_equal(mixt__config_set(config, "data.path=a=b c", "command line"), MIXT_OK);
+    assert_int_equal(mixt_config_set(config, "train.lr=1e-3", "command line"), MIXT_OK);
+    assert_int_equal(mixt_config_set(config, "train.lr=2e-3", "command line"), MIXT_OK);
+    assert_int_equal(mixt_config_set(config, "data.path=a=b c", "command line"), MIXT_OK);
     assert_true(mixt__config_float(config, MIXT_KEY_TRAIN_LR) == 2e-3);
     assert_string_equal(mixt__config_string(config, MIXT_KEY_DATA_PATH), "a=b c");
     assert_string_equal(mixt__config_origin(config, MIXT_KEY_TRAIN_LR), "command line");
@@ -218,13 +218,13 @@ static void test_precedence(void **state)
     assert_int_equal(mixt__config_int(config, MIXT_KEY_SEED), 7);
     assert_string_equal(mixt__config_string(config, MIXT_KEY_MODEL), "gpt");
 
-    assert_int_equal(mixt__config_set(config, "train.loss_scale=128", "command line"), MIXT_OK);
+    assert_int_equal(mixt_config_set(config, "train.loss_scale=128", "command line"), MIXT_OK);
     assert_int_equal(mixt__config_choice(config, MIXT_KEY_TRAIN_LOSS_SCALE), -1);
     assert_true(mixt__config_float(config, MIXT_KEY_TRAIN_LOSS_SCALE) == 128);
-    assert_int_equal(mixt__config_set(config, "train.loss_scale=none", "command line"), MIXT_OK);
+    assert_int_equal(mixt_config_set(config, "train.loss_scale=none", "command line"), MIXT_OK);
     assert_int_equal(mixt__config_choice(config, MIXT_KEY_TRAIN_LOSS_SCALE), 2);
     assert_true(mixt__config_float(config, MIXT_KEY_TRAIN_LOSS_SCALE) == 0);
-    mixt__config_free(config);
+    mixt_config_free(config);
 }
 
 static void test_rules(void **state)
@@ -238,33 +238,33 @@ static void test_rules(void **state)
         {"net.width=10", "net.heads=3", "must divide net.width"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        mixt__config *config = fresh();
-        assert_int_equal(mixt__config_check(config), MIXT_OK);
-        assert_int_equal(mixt__config_set(config, cases[i][0], "command line"), MIXT_OK);
-        assert_int_equal(mixt__config_set(config, cases[i][1], "command line"), MIXT_OK);
-        assert_int_equal(mixt__config_check(config), MIXT_ERROR_CONFIG);
+        mixt_config *config = fresh();
+        assert_int_equal(mixt_config_check(config), MIXT_OK);
+        assert_int_equal(mixt_config_set(config, cases[i][0], "command line"), MIXT_OK);
+        assert_int_equal(mixt_config_set(config, cases[i][1], "command line"), MIXT_OK);
+        assert_int_equal(mixt_config_check(config), MIXT_ERROR_CONFIG);
         assert_non_null(strstr(mixt_error_text(), cases[i][2]));
-        mixt__config_free(config);
+        mixt_config_free(config);
     }
 }
 
 /** The configuration as text, for comparing two. */
-static char *printed(const mixt__config *config)
+static char *printed(const mixt_config *config)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
     assert_non_null(stream);
-    assert_int_equal(mixt__config_print(config, stream, false), MIXT_OK);
+    assert_int_equal(mixt_config_print(config, stream, false), MIXT_OK);
     fclose(stream);
     return text;
 }
 
-static void expect_round_trip(const mixt__config *config)
+static void expect_round_trip(const mixt_config *config)
 {
-    assert_int_equal(mixt__config_write(config, path), MIXT_OK);
-    mixt__config *again = fresh();
-    if (mixt__config_load(again, path) != MIXT_OK)
+    assert_int_equal(mixt_config_write(config, path), MIXT_OK);
+    mixt_config *again = fresh();
+    if (mixt_config_load(again, path) != MIXT_OK)
         fail_msg("%s", mixt_error_text());
     char *before = printed(config), *after = printed(again);
     assert_string_equal(before, after);
@@ -276,13 +276,13 @@ static void expect_round_trip(const mixt__config *config)
     }
     free(before);
     free(after);
-    mixt__config_free(again);
+    mixt_config_free(again);
 }
 
 static void test_round_trip(void **state)
 {
     (void)state;
-    mixt__config *config = fresh();
+    mixt_config *config = fresh();
     expect_round_trip(config);
     static const char *const awkward[] = {
         "train.lr=0.1",
@@ -315,11 +315,11 @@ static void test_round_trip(void **state)
         "precision=%",
     };
     for (size_t i = 0; i < sizeof awkward / sizeof awkward[0]; i++) {
-        if (mixt__config_set(config, awkward[i], "test") != MIXT_OK)
+        if (mixt_config_set(config, awkward[i], "test") != MIXT_OK)
             fail_msg("%s", mixt_error_text());
         expect_round_trip(config);
     }
-    mixt__config_free(config);
+    mixt_config_free(config);
 }
 
 /** A program may run in a locale that writes 0,5: the file must not. */
@@ -334,25 +334,25 @@ static void test_locale(void **state)
         print_message("skipped: no locale with a decimal comma installed\n");
         return;
     }
-    mixt__config *config = fresh();
-    assert_int_equal(mixt__config_set(config, "train.lr=0.5", "test"), MIXT_OK);
+    mixt_config *config = fresh();
+    assert_int_equal(mixt_config_set(config, "train.lr=0.5", "test"), MIXT_OK);
     assert_true(mixt__config_float(config, MIXT_KEY_TRAIN_LR) == 0.5);
     expect_round_trip(config);
-    mixt__config_free(config);
+    mixt_config_free(config);
     setlocale(LC_NUMERIC, "C");
 }
 
 static void test_unwritable(void **state)
 {
     (void)state;
-    mixt__config *config = fresh();
-    assert_int_equal(mixt__config_write(config, "/nonexistent/c.yaml"), MIXT_ERROR_FILE);
+    mixt_config *config = fresh();
+    assert_int_equal(mixt_config_write(config, "/nonexistent/c.yaml"), MIXT_ERROR_FILE);
     FILE *full = fopen("/dev/full", "w");
     if (full) {
-        assert_int_equal(mixt__config_print(config, full, true), MIXT_ERROR_FILE);
+        assert_int_equal(mixt_config_print(config, full, true), MIXT_ERROR_FILE);
         fclose(full);
     }
-    mixt__config_free(config);
+    mixt_config_free(config);
 }
 
 /** Keys of one section stand together (the writer relies on it), and every row is complete. */
@@ -361,7 +361,7 @@ static void test_table(void **state)
     (void)state;
     char seen[512] = "", section[64] = "";
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        const mixt__config_record *record = &mixt__config_table[key];
+        const mixt_config_record *record = &mixt__config_table[key];
         assert_true(*record->help != 0);
         assert_int_equal(mixt__config_find(record->name), key);
         char name[64];
@@ -397,11 +397,11 @@ static void test_no_leak(void **state)
     (void)state;
     size_t before = mixt__alloc_bytes();
     for (size_t i = 0; i < sizeof bad_files / sizeof bad_files[0]; i++) {
-        mixt__config *config = fresh();
+        mixt_config *config = fresh();
         write_bytes(bad_files[i].text, strlen(bad_files[i].text));
-        mixt__config_load(config, path);
-        mixt__config_set(config, "model=mlp", "test");
-        mixt__config_free(config);
+        mixt_config_load(config, path);
+        mixt_config_set(config, "model=mlp", "test");
+        mixt_config_free(config);
     }
     assert_int_equal(mixt__alloc_bytes(), before);
 }

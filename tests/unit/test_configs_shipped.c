@@ -17,13 +17,13 @@ static void every_file_is_valid(void **state)
     assert_int_equal(glob("configs/*.yaml", 0, NULL, &files), 0);
     assert_true(files.gl_pathc >= 7);
     for (size_t i = 0; i < files.gl_pathc; i++) {
-        mixt__config *config;
+        mixt_config *config;
         const mixt__zoo_entry *entry;
-        assert_int_equal(mixt__config_new(&config), MIXT_OK);
-        if (mixt__config_load(config, files.gl_pathv[i]) != MIXT_OK || mixt__config_check(config) != MIXT_OK ||
+        assert_int_equal(mixt_config_new(&config), MIXT_OK);
+        if (mixt_config_load(config, files.gl_pathv[i]) != MIXT_OK || mixt_config_check(config) != MIXT_OK ||
             mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry) != MIXT_OK)
             fail_msg("%s: %s", files.gl_pathv[i], mixt_error_text());
-        mixt__config_free(config);
+        mixt_config_free(config);
     }
     globfree(&files);
 }
