@@ -1,8 +1,9 @@
 /* The command-line parser: driven by a command's record, with messages that say what was expected. */
 #include "cli/cli.h"
 
-#include "base/words.h"
-#include "base/status.h"
+#include "cli/words.h"
+
+#include <mixt/program.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -59,12 +60,11 @@ static int letter_index(const cli_command *command, char letter)
 static int unknown_option(const cli_command *command, const char *word)
 {
     char name[64];
+    const char *names[CLI_OPTIONS_MAX + 1] = {"help"};
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    mixt__nearest nearest = {.wanted = name};
     for (int i = 0; i < CLI_OPTIONS_MAX && command->options[i].name; i++)
-        mixt__nearest_offer(&nearest, command->options[i].name);
-    mixt__nearest_offer(&nearest, "help");
-    const char *guess = mixt__nearest_get(&nearest);
+        names[1 + i] = command->options[i].name;
+    const char *guess = mixt_word_nearest(name, names, CLI_OPTIONS_MAX + 1);
     return guess ? cli_usage(command, "unknown option '--%s' (did you mean --%s?)", name, guess)
                  : cli_usage(command, "unknown option '--%s'", name);
 }
@@ -75,8 +75,8 @@ static int bad_choice(const cli_command *command, const char *what, const char *
 {
     char list[256], hint[96];
     return cli_usage(command, "%s: expected one of %s%s, found '%s'%s", what,
-                     mixt__choice_list(choices, list, sizeof list), more, word,
-                     mixt__choice_hint(choices, word, hint, sizeof hint));
+                     cli_choice_list(choices, list, sizeof list), more, word,
+                     cli_choice_hint(choices, word, hint, sizeof hint));
 }
 
 static int check_number(const cli_command *command, const cli_option *option, const char *value)
@@ -109,8 +109,7 @@ static int set_option(cli_args *args, int index, const char *value)
     if (option->kind == CLI_INT || option->kind == CLI_NUMBER)
         return check_number(args->command, option, value);
     bool count = option->kind == CLI_CHOICE_OR_COUNT;
-    if ((count || option->kind == CLI_CHOICE) && !(count && is_count(value)) &&
-        mixt__choice_find(option->choices, value) < 0)
+    if ((count || option->kind == CLI_CHOICE) && !(count && is_count(value)) && !cli_choice_has(option->choices, value))
         return bad_choice(args->command, what, option->choices, count ? " or a number" : "", value);
     return CLI_OK;
 }
@@ -185,7 +184,7 @@ static int parse_word(cli_args *args, const char *word)
     }
     if (!argument)
         return cli_usage(command, "unexpected argument '%s'", word);
-    if (argument->kind == CLI_ARGUMENT_CHOICE && mixt__choice_find(argument->choices, word) < 0)
+    if (argument->kind == CLI_ARGUMENT_CHOICE && !cli_choice_has(argument->choices, word))
         return bad_choice(command, argument->name, argument->choices, "", word);
     if (!*word)
         return cli_usage(command, "%s is empty: expected %s", argument->name, argument->help);
@@ -308,6 +307,6 @@ mixt_status cli_output_check(const cli_args *args, const char *path)
     struct stat info;
     if (cli_flag(args, "overwrite") || lstat(path, &info) || S_ISDIR(info.st_mode)) // a folder is never replaced
         return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_FILE, "%s: exists already: choose another name, or give --overwrite to replace it",
-                      path);
+    return mixt_fail(MIXT_ERROR_FILE, "%s: exists already: choose another name, or give --overwrite to replace it",
+                     path);
 }

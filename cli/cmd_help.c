@@ -1,8 +1,9 @@
 /* mixt help: overview, commands, configuration keys, environment; and the man pages. */
 #include "cli/commands.h"
 #include "cli/help.h"
+#include "cli/words.h"
 
-#include "base/words.h"
+#include <mixt/program.h>
 
 #include <errno.h>
 #include <string.h>
@@ -10,15 +11,13 @@
 
 static int unknown_topic(const cli_args *args, const char *topic)
 {
-    mixt__nearest nearest = {.wanted = topic};
-    for (int i = 0; cli_commands[i]; i++)
-        mixt__nearest_offer(&nearest, cli_commands[i]->name);
-    mixt__nearest_offer(&nearest, "config");
-    mixt__nearest_offer(&nearest, "env");
-    mixt__nearest_offer(&nearest, "gpu");
-    const char *guess = mixt__nearest_get(&nearest);
-    return cli_usage(args->command, "no help on '%s'%s%s%s", topic, guess ? " (did you mean " : "", guess ? guess : "",
-                     guess ? "?)" : "");
+    enum { TOPICS = 3, WORDS = 64 };
+    const char *words[WORDS] = {"config", "env", "gpu"};
+    char hint[96];
+    for (int i = 0; cli_commands[i] && TOPICS + i < WORDS; i++)
+        words[TOPICS + i] = cli_commands[i]->name;
+    return cli_usage(args->command, "no help on '%s'%s", topic,
+                     cli_guess_hint(mixt_word_nearest(topic, words, WORDS), hint, sizeof hint));
 }
 
 /** Writes one page into a folder; `command` NULL for mixt(1), `config` for mixt-config(5). */

@@ -2,8 +2,6 @@
  * keys of the configuration where a command takes settings. Elsewhere the shell completes file names. */
 #include "cli/help.h"
 
-#include "base/words.h"
-
 #include <string.h>
 
 /** "a|b|c" as blank-separated words. */

@@ -1,9 +1,10 @@
 /* Help pages on the terminal. */
 #include "cli/help.h"
 
-#include "base/env.h"
-#include "base/words.h"
-#include "cli/table.h"
+#include "cli/term.h"
+#include "cli/words.h"
+
+#include <mixt/program.h>
 
 #include <string.h>
 
@@ -53,8 +54,7 @@ const char *cli_option_text(const cli_option *option, char *text, size_t size)
     char list[256];
     size_t used = (size_t)snprintf(text, size, "%s", option->help);
     if (option->choices && used < size)
-        used +=
-            (size_t)snprintf(text + used, size - used, ": %s", mixt__choice_list(option->choices, list, sizeof list));
+        used += (size_t)snprintf(text + used, size - used, ": %s", cli_choice_list(option->choices, list, sizeof list));
     if (option->required && used < size)
         used += (size_t)snprintf(text + used, size - used, " (required)");
     if (option->fallback && *option->fallback && used < size)
@@ -176,8 +176,8 @@ void cli_help_env(FILE *stream)
 {
     paragraphs(stream, "Environment variables that mixt reads. Colours are off where NO_COLOR is set.");
     fputc('\n', stream);
-    for (int i = 0; i < MIXT_ENV_COUNT; i++)
-        definition(stream, mixt__env_table[i].name, mixt__env_table[i].help);
+    for (int i = 0; i < mixt_env_count(); i++)
+        definition(stream, mixt_env_at(i)->name, mixt_env_at(i)->help);
 }
 
 const char *const cli_gpu_text =

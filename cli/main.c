@@ -1,10 +1,8 @@
 /* The mixt command: finds the command, parses, runs, and makes sure that what was printed has arrived. */
 #include "cli/help.h"
+#include "cli/words.h"
 
-#include "base/env.h"
-#include "base/isa.h"
-#include "base/log.h"
-#include "base/words.h"
+#include <mixt/program.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,54 +12,19 @@
 
 static int unknown_command(const char *name)
 {
-    mixt__nearest nearest = {.wanted = name};
-    for (int i = 0; cli_commands[i]; i++)
-        mixt__nearest_offer(&nearest, cli_commands[i]->name);
-    mixt__nearest_offer(&nearest, "--help");
-    mixt__nearest_offer(&nearest, "--version");
-    const char *guess = mixt__nearest_get(&nearest);
-    return cli_usage(NULL, "unknown %s '%s'%s%s%s", *name == '-' ? "option" : "command", name,
-                     guess ? " (did you mean " : "", guess ? guess : "", guess ? "?)" : "");
-}
-
-static int check_log(const cli_command *command)
-{
-    for (const char *text = mixt__env_get(MIXT_ENV_LOG); *text;) {
-        char word[64], hint[96], list[128];
-        size_t length = strcspn(text, ",");
-        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), text);
-        if (mixt__choice_find(mixt__log_choices, word) < 0)
-            return cli_usage(command, "MIXT_LOG: no category '%s'%s: it takes %s, separated by commas", word,
-                             mixt__choice_hint(mixt__log_choices, word, hint, sizeof hint),
-                             mixt__choice_list(mixt__log_choices, list, sizeof list));
-        text += length + (text[length] == ',');
-    }
-    return CLI_OK;
+    enum { OPTIONS = 2, WORDS = 64 };
+    const char *words[WORDS] = {"--help", "--version"};
+    char hint[96];
+    for (int i = 0; cli_commands[i] && OPTIONS + i < WORDS; i++)
+        words[OPTIONS + i] = cli_commands[i]->name;
+    return cli_usage(NULL, "unknown %s '%s'%s", *name == '-' ? "option" : "command", name,
+                     cli_guess_hint(mixt_word_nearest(name, words, WORDS), hint, sizeof hint));
 }
 
 /** Values of the environment that the library passes over: a wrong one would change figures in silence. */
 static int check_environment(const cli_command *command)
 {
-    const char *threads = mixt__env_get(MIXT_ENV_THREADS), *isa = mixt__env_get(MIXT_ENV_ISA);
-    const char *device = mixt__env_get(MIXT_ENV_DEVICE), *devices = "auto|cpu|cuda";
-    char *end, hint[96];
-    long count = strtol(threads, &end, 10);
-    if (*threads && (end == threads || *end || count < 0 || count > 1024))
-        return cli_usage(command, "MIXT_THREADS: expected an integer from 0 to 1024, found '%s'", threads);
-    if (*device && mixt__choice_find(devices, device) < 0)
-        return cli_usage(command, "MIXT_DEVICE: expected auto, cpu or cuda, found '%s'%s", device,
-                         mixt__choice_hint(devices, device, hint, sizeof hint));
-    if (check_log(command) != CLI_OK)
-        return CLI_USAGE;
-    mixt__nearest nearest = {.wanted = isa};
-    for (int i = 0; i < MIXT_ISA_COUNT; i++) {
-        if (!*isa || !strcmp(isa, mixt__isa_name((mixt__isa)i)))
-            return CLI_OK;
-        mixt__nearest_offer(&nearest, mixt__isa_name((mixt__isa)i));
-    }
-    const char *guess = mixt__nearest_get(&nearest);
-    return cli_usage(command, "MIXT_ISA: no instruction set '%s'%s%s%s: 'mixt help env' lists them", isa,
-                     guess ? " (did you mean " : "", guess ? guess : "", guess ? "?)" : "");
+    return mixt_env_check() == MIXT_OK ? CLI_OK : cli_usage(command, "%s", mixt_error_text());
 }
 
 static int run_command(const cli_command *command, int count, char **words)
@@ -88,7 +51,7 @@ static int dispatch(int argc, char **argv)
         return CLI_USAGE;
     }
     if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
-        printf("mixt %s\n", MIXT_VERSION);
+        printf("mixt %s\n", mixt_version());
         return CLI_OK;
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {

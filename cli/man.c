@@ -1,7 +1,7 @@
 /* Man pages in roff, from the same records as --help. */
 #include "cli/help.h"
 
-#include "base/env.h"
+#include <mixt/program.h>
 
 #include <ctype.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void header(FILE *stream, const char *name, int section, const char *summ
     fputs(".TH \"", stream);
     for (const char *at = name; *at; at++)
         fputc(toupper((unsigned char)*at), stream);
-    fprintf(stream, "\" \"%d\" \"\" \"mixt %s\" \"mixt\"\n.SH NAME\n", section, MIXT_VERSION);
+    fprintf(stream, "\" \"%d\" \"\" \"mixt %s\" \"mixt\"\n.SH NAME\n", section, mixt_version());
     roff(stream, name);
     fputs(" \\- ", stream);
     roff(stream, summary);
@@ -87,8 +87,8 @@ static void overview(FILE *stream)
     fputs(".SH GPU\n", stream);
     paragraphs(stream, cli_gpu_text);
     fputs(".SH ENVIRONMENT\n", stream);
-    for (int i = 0; i < MIXT_ENV_COUNT; i++)
-        definition(stream, mixt__env_table[i].name, mixt__env_table[i].help);
+    for (int i = 0; i < mixt_env_count(); i++)
+        definition(stream, mixt_env_at(i)->name, mixt_env_at(i)->help);
     definition(stream, "NO_COLOR", "when set, no colours on a terminal");
     exit_status(stream);
     fputs(".SH \"SEE ALSO\"\n.BR mixt\\-config (5)\n", stream);

@@ -107,19 +107,6 @@ void cli_metrics_close(cli_metrics *m)
     *m = (cli_metrics){0};
 }
 
-json_t *cli_json_real(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-mixt_status cli_json_name(const char *name)
-{
-    json_t *text = json_string(name);
-    bool good = text != NULL;
-    json_decref(text);
-    return good ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "%s: is not UTF-8: --json cannot give it back", name);
-}
-
 static json_t *row_object(const cli_metrics_row *row)
 {
     json_t *object = json_object();

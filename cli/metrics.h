@@ -5,9 +5,7 @@
 #ifndef MIXT_CLI_METRICS_H
 #define MIXT_CLI_METRICS_H
 
-#include "mixt/types.h"
-
-#include <jansson.h>
+#include "cli/json.h"
 
 typedef struct cli_metrics {
     char path[1200];
@@ -17,11 +15,6 @@ typedef struct cli_metrics {
     size_t waiting_bytes;
     bool open;
 } cli_metrics;
-
-/** A number for JSON, which has no NaN and no infinity: null for those. */
-json_t *cli_json_real(double value);
-/** Fails where a name is not UTF-8, which JSON cannot hold: to be asked before the work, not after it. */
-mixt_status cli_json_name(const char *name);
 
 /** One row; NaN leaves a figure out (accuracy, validation, energy) or writes null. */
 typedef struct cli_metrics_row {

@@ -1,8 +1,12 @@
 /* The table printer: widths first, then lines. */
 #include "cli/table.h"
 
+#include "cli/support.h"
+
 #include <assert.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { GAP = 2 };
 
@@ -15,9 +19,10 @@ void cli_table_column(cli_table *table, const char *head, cli_align align)
 
 void cli_table_cell_styled(cli_table *table, cli_style style, const char *text)
 {
-    char *copy = mixt__arena_strdup(&table->arena, text);
-    if (!copy || !mixt__grow((void **)&table->cells, &table->capacity, table->count, sizeof *table->cells) ||
-        !mixt__grow((void **)&table->styles, &table->style_capacity, table->count, sizeof *table->styles)) {
+    char *copy = strdup(text);
+    if (!copy || !cli_grow((void **)&table->cells, &table->capacity, table->count, sizeof *table->cells) ||
+        !cli_grow((void **)&table->styles, &table->style_capacity, table->count, sizeof *table->styles)) {
+        free(copy);
         table->out_of_memory = true;
         return;
     }
@@ -95,8 +100,9 @@ void cli_table_print(const cli_table *table, FILE *stream, int indent)
 
 void cli_table_free(cli_table *table)
 {
-    mixt__arena_free(&table->arena);
-    mixt__free(table->cells);
-    mixt__free(table->styles);
+    for (int64_t i = 0; i < table->count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    free(table->styles);
     *table = (cli_table){0};
 }

@@ -2,7 +2,6 @@
 #ifndef MIXT_CLI_TABLE_H
 #define MIXT_CLI_TABLE_H
 
-#include "base/alloc.h"
 #include "cli/term.h"
 
 typedef enum cli_align { CLI_LEFT, CLI_RIGHT } cli_align;
@@ -17,7 +16,6 @@ typedef struct cli_table {
     char **cells;
     cli_style *styles;
     int64_t count, capacity, style_capacity;
-    mixt__arena arena;
     bool out_of_memory; // sticky; cli_table_print then says so
 } cli_table;
 

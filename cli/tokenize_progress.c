@@ -1,7 +1,7 @@
 /* Drawing the progress of tokenising. */
 #include "cli/tokenize_progress.h"
 
-#include "base/threads.h"
+#include "cli/support.h"
 #include "cli/term.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ void cli_tokenize_progress(void *user, const char *what, int64_t done, int64_t t
     static double started, shown; // one text at a time
     static int64_t before = -1;
     const char *slash = strrchr(what, '/'), *name = slash ? slash + 1 : what;
-    double now = mixt__time_now();
+    double now = cli_time_now();
     (void)user;
     if (done < before || before < 0)
         started = shown = now; // the first call: the time of one round is not counted

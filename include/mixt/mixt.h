@@ -14,6 +14,7 @@
 #include "mixt/generate.h"
 #include "mixt/graph.h"
 #include "mixt/num.h"
+#include "mixt/program.h"
 #include "mixt/train.h"
 #include "mixt/types.h"
 

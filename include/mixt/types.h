@@ -42,6 +42,21 @@ const char *mixt_status_text(mixt_status status);
 /** What went wrong in the newest failed call on this thread; "" when nothing has failed yet. */
 const char *mixt_error_text(void);
 
+/** Lets the compiler check the arguments of a function like printf: which argument is the format, which comes first. */
+#ifdef __GNUC__
+#define MIXT_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define MIXT_PRINTF(text, first)
+#endif
+
+/**
+ * Sets the calling thread's mixt_error_text and returns `status`: for callbacks, and for programs that report failures
+ * of their own the way the library does, `return mixt_fail(MIXT_ERROR_DATA, "%s: has no labels", path);`.
+ * @param status what kind of failure it is; MIXT_OK sets the text too.
+ * @param format of printf; its arguments may point into mixt_error_text(). Text past 2047 bytes is cut.
+ */
+mixt_status mixt_fail(mixt_status status, const char *format, ...) MIXT_PRINTF(2, 3);
+
 /** Number formats. TF32 is stored as FP32 whose low 13 mantissa bits are zero. */
 typedef enum mixt_dtype {
     MIXT_DTYPE_NONE = 0,

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-const mixt__env_record mixt__env_table[MIXT_ENV_COUNT] = {
+const mixt_env_info mixt__env_table[MIXT_ENV_COUNT] = {
 #define MIXT_ENV(name, fallback, help) {"MIXT_" #name, fallback, help},
 #include "base/env.def"
 #undef MIXT_ENV

@@ -3,6 +3,8 @@
 #ifndef MIXT_BASE_ENV_H
 #define MIXT_BASE_ENV_H
 
+#include "mixt/program.h"
+
 typedef enum mixt__env {
 #define MIXT_ENV(name, fallback, help) MIXT_ENV_##name,
 #include "base/env.def"
@@ -10,11 +12,7 @@ typedef enum mixt__env {
     MIXT_ENV_COUNT
 } mixt__env;
 
-typedef struct mixt__env_record {
-    const char *name, *fallback, *help;
-} mixt__env_record;
-
-extern const mixt__env_record mixt__env_table[MIXT_ENV_COUNT];
+extern const mixt_env_info mixt__env_table[MIXT_ENV_COUNT];
 
 /** The variable's value, or its default; never NULL. */
 const char *mixt__env_get(mixt__env variable);

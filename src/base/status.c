@@ -42,15 +42,30 @@ void mixt__error_set(const char *text)
         error_forward(text);
 }
 
-mixt_status mixt__fail_at(const char *file, int line, mixt_status status, const char *format, ...)
+static void set_error(const char *format, va_list args)
 {
     char text[ERROR_TEXT_SIZE]; // the arguments may point into error_text
+    vsnprintf(text, sizeof text, format, args);
+    mixt__error_set(text);
+}
+
+mixt_status mixt_fail(mixt_status status, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    set_error(format, args);
     va_end(args);
-    mixt__error_set(text);
-    MIXT_LOG(ERROR, "%s:%d: %s: %s", file, line, mixt_status_text(status), text);
+    MIXT_LOG(ERROR, "%s: %s", mixt_status_text(status), error_text);
+    return status;
+}
+
+mixt_status mixt__fail_at(const char *file, int line, mixt_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    set_error(format, args);
+    va_end(args);
+    MIXT_LOG(ERROR, "%s:%d: %s: %s", file, line, mixt_status_text(status), error_text);
     return status;
 }
 

@@ -1,0 +1,32 @@
+/* Memory, time and files, as the commands need them. */
+#include "cli/support.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+bool cli_grow(void **array, int64_t *capacity, int64_t count, size_t element_size)
+{
+    if (count < *capacity)
+        return true;
+    int64_t next = *capacity ? *capacity * 2 : 16;
+    void *bigger = realloc(*array, (size_t)next * element_size);
+    if (!bigger)
+        return false;
+    *array = bigger;
+    *capacity = next;
+    return true;
+}
+
+double cli_time_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+bool cli_path_is_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
