@@ -5,7 +5,9 @@
 #ifndef MIXT_CLI_CLI_H
 #define MIXT_CLI_CLI_H
 
-#include "config/config.h"
+#include <mixt/config.h>
+
+#include <stdio.h>
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 

@@ -17,6 +17,13 @@ static void command_names(FILE *stream)
         fprintf(stream, "%s%s", i ? " " : "", cli_commands[i]->name);
 }
 
+static void key_words(FILE *stream)
+{
+    const mixt_config_record *record;
+    for (int64_t i = 0; (record = mixt_config_key(i)); i++)
+        fprintf(stream, "%s= ", record->name);
+}
+
 static bool has_argument(const cli_command *command, cli_argument_kind kind)
 {
     for (int i = 0; i < CLI_ARGUMENTS_MAX && command->arguments[i].name; i++)
@@ -41,8 +48,8 @@ static void argument_words(FILE *stream, const cli_command *command)
         }
         if (argument->choices)
             words(stream, argument->choices);
-        for (int key = 0; key < MIXT_KEY_COUNT && argument->kind == CLI_ARGUMENT_SETTING; key++)
-            fprintf(stream, "%s= ", mixt__config_table[key].name);
+        if (argument->kind == CLI_ARGUMENT_SETTING)
+            key_words(stream);
     }
 }
 
@@ -161,8 +168,7 @@ static void zsh(FILE *stream)
         fputs("'\n", stream);
     }
     fputs("    )\n    keys=(", stream);
-    for (int key = 0; key < MIXT_KEY_COUNT; key++)
-        fprintf(stream, "%s%s=", key ? " " : "", mixt__config_table[key].name);
+    key_words(stream);
     fputs(")\n"
           "    if ((CURRENT == 2)); then\n"
           "        _describe command commands\n"

@@ -153,8 +153,8 @@ void cli_help_config(FILE *stream)
                "key=value, and those win. 'train: {lr: 0.1}' in the file is train.lr=0.1 on the command line. "
                "Every key has a default, so a file holds only what differs.");
     char section[32] = "-", text[768], expects[320];
-    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        const mixt_config_record *record = &mixt__config_table[key];
+    const mixt_config_record *record;
+    for (int64_t key = 0; (record = mixt_config_key(key)); key++) {
         int width = strchr(record->name, '.') ? (int)strcspn(record->name, ".") : 0;
         if (strncmp(section, record->name, (size_t)width) || (int)strlen(section) != width) {
             char title[48];

@@ -148,8 +148,8 @@ void cli_man_config(FILE *stream)
                "are errors.\n\nEvery key has a default, so a file holds only what differs.");
     fputs(".SH KEYS\n", stream);
     char text[768], expects[320];
-    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        const mixt_config_record *record = &mixt__config_table[key];
+    const mixt_config_record *record;
+    for (int64_t key = 0; (record = mixt_config_key(key)); key++) {
         snprintf(text, sizeof text, "%s. Takes %s; default %s.", record->help,
                  mixt_config_expects(record, expects, sizeof expects), *record->fallback ? record->fallback : "empty");
         definition(stream, record->name, text);
