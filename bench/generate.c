@@ -59,7 +59,7 @@ int main(void)
     printf("%8s %16s %16s %8s\n", "format", "cached tokens/s", "whole tokens/s", "ratio");
     for (int i = 0; i < 2; i++) {
         mixt__generator g;
-        mixt__policy policy = {.dtype = formats[i]};
+        mixt__policy policy = mixt__policy_of(formats[i]);
         double cached, whole;
         if (mixt__generator_open(&g, &model, &policy, &mixt__backend_cpu, CONTEXT) != MIXT_OK ||
             mixt__params_initialise(g.params, 1) != MIXT_OK || time_cached(&g, text, &cached) != MIXT_OK ||

@@ -142,7 +142,7 @@ static mixt_status compare_outputs(side *s, double *result, double *size)
     mixt__batch_spec spec = mixt__trainer_spec_of(data, count);
     void *input = mixt__alloc((size_t)(count * info->input_elements) * mixt_dtype_size(info->input_dtype));
     void *target = mixt__alloc((size_t)(count * info->target_elements) * mixt_dtype_size(info->target_dtype));
-    mixt__policy fp32 = {.dtype = MIXT_DTYPE_FP32};
+    mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
     float *a = NULL, *b = NULL;
     int64_t outs;
     mixt_status status = input && target ? mixt_data_read(data, 0, count, input, target, &valid)

@@ -11,13 +11,13 @@ base
 num       base
 graph     base num
 ops       base num graph
-passes    base num graph ops
+policy    base num store
+passes    base num graph ops policy
 backend   base num graph ops/*attr*.h ops/ops.h ops/ops.def
-runtime   base num graph ops passes backend
-train     base num graph ops passes backend runtime data store
-infer     base num graph ops passes backend runtime train/model.h
-precision base num graph ops passes backend runtime data store train config
-api       base num graph ops passes backend runtime data store train infer config precision models
+runtime   base num graph ops policy passes backend
+train     base num graph ops policy passes backend runtime data store
+infer     base num graph ops policy passes backend runtime train/model.h
+api       base num graph ops passes backend runtime data store train infer config policy models
 store     base num
 data      base num store
 config    base

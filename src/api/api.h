@@ -3,7 +3,7 @@
 #define MIXT_API_API_H
 
 #include "infer/generator.h"
-#include "precision/policy.h"
+#include "policy/policy.h"
 #include "train/trainer.h"
 
 struct mixt_context {

@@ -124,7 +124,7 @@ static mixt_status compute(const mixt__backend *backend, mixt_compute_fn fn, con
     if (status != MIXT_OK)
         return status;
     mixt_dtype format = common_format(inputs, count, result);
-    mixt__compile_options options = {.policy = {.dtype = format}};
+    mixt__compile_options options = {.policy = mixt__policy_of(format)};
     MIXT_TRY_CLEANUP(mixt__graph_new(&source));
     MIXT_TRY_CLEANUP(build(source, fn, inputs, count, result, format));
     MIXT_TRY_CLEANUP(mixt__passes_run(source, &options, &typed));

@@ -14,19 +14,7 @@
 #define MIXT_PASSES_PASSES_H
 
 #include "graph/graph.h"
-
-/** The last rule whose patterns match decides. NULL patterns match everything. */
-typedef struct mixt__policy_rule {
-    const char *layer; // glob over the dotted layer path: "h.*.attn*"
-    const char *op;    // glob over the op's name
-    mixt_dtype dtype;  // FP32, TF32, FP16 or BF16
-} mixt__policy_rule;
-
-typedef struct mixt__policy {
-    mixt_dtype dtype; // for what no rule matches
-    const mixt__policy_rule *rules;
-    int64_t rule_count;
-} mixt__policy;
+#include "policy/policy.h"
 
 /** @param typed_input give the input the format in which all its users want it: who feeds it converts */
 mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, bool typed_input,

@@ -54,11 +54,11 @@ static mixt_dtype policy_dtype(const mixt__policy *policy, const mixt__node *nod
         const mixt__policy_rule *rule = &policy->rules[i];
         if (rule_matches(rule, node)) {
             *forced = true;
-            return rule->dtype;
+            return rule->forward;
         }
     }
     *forced = false;
-    return policy->dtype;
+    return policy->forward;
 }
 
 static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, const char *layer, mixt_dtype dtype,

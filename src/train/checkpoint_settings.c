@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void print_formats(FILE *stream, mixt_dtype forward, mixt_dtype backward)
+{
+    fputs(mixt_dtype_name(forward), stream);
+    if (backward != forward)
+        fprintf(stream, " (backward %s)", mixt_dtype_name(backward));
+}
+
 /** "bf16; layer h.*, op *: fp32": the policy in one line, in the order in which its rules count. */
 static char *policy_text(const mixt__policy *policy)
 {
@@ -13,11 +20,11 @@ static char *policy_text(const mixt__policy *policy)
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return NULL;
-    fputs(mixt_dtype_name(policy->dtype), stream);
+    print_formats(stream, policy->forward, policy->backward);
     for (int64_t i = 0; i < policy->rule_count; i++) {
         const mixt__policy_rule *r = &policy->rules[i];
-        fprintf(stream, "; layer %s, op %s: %s", r->layer ? r->layer : "*", r->op ? r->op : "*",
-                mixt_dtype_name(r->dtype));
+        fprintf(stream, "; layer %s, op %s: ", r->layer ? r->layer : "*", r->op ? r->op : "*");
+        print_formats(stream, r->forward, r->backward);
     }
     return fclose(stream) ? NULL : text;
 }

@@ -191,11 +191,3 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, bool use
     s->inject_overflow = o->inject_overflow;
     return MIXT_OK;
 }
-
-bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype)
-{
-    bool uses = policy->dtype == dtype;
-    for (int64_t i = 0; i < policy->rule_count; i++)
-        uses |= policy->rules[i].dtype == dtype;
-    return uses;
-}

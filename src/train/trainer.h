@@ -119,7 +119,4 @@ mixt_status mixt__trainer_need_gradients(const mixt__trainer *t);
 mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, bool uses_fp16,
                                          mixt__trainer_settings *settings);
 
-/** True when the policy may put anything into FP16. */
-bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype);
-
 #endif

@@ -1,16 +1,16 @@
 /* Policy files: a policy that is taken has a format everywhere and patterns that end. */
 #include "fuzz.h"
 
-#include "precision/policy.h"
+#include "policy/policy.h"
 
 #include <string.h>
 
 static void check_policy(const mixt__policy *policy)
 {
-    fuzz_require(policy->dtype != MIXT_DTYPE_NONE && policy->rule_count >= 0);
+    fuzz_require(policy->forward != MIXT_DTYPE_NONE && policy->rule_count >= 0);
     for (int64_t i = 0; i < policy->rule_count; i++) {
         const mixt__policy_rule *rule = &policy->rules[i];
-        fuzz_require(rule->dtype != MIXT_DTYPE_NONE);
+        fuzz_require(rule->forward != MIXT_DTYPE_NONE);
         fuzz_require(!rule->layer || strlen(rule->layer) <= FUZZ_INPUT_MAX);
         fuzz_require(!rule->op || strlen(rule->op) <= FUZZ_INPUT_MAX);
     }

@@ -229,7 +229,8 @@ static void check_model(const problem_spec *s, const mixt__graph *source, mixt_d
 {
     char how[64];
     mixt__graph *graph = NULL;
-    mixt__compile_options options = {.policy = {.dtype = policy}, .backward = true, .no_fusion = fuse == FUSE_NOTHING};
+    mixt__compile_options options = {
+        .policy = mixt__policy_of(policy), .backward = true, .no_fusion = fuse == FUSE_NOTHING};
     options.fused = fuse == FUSE_ALL ? ~0u : 0;
     options.logits_limit = fuse == FUSE_ALL ? 64 : 0; // so that even these heads are cut
     snprintf(how, sizeof how, "%s%s", mixt_dtype_name(policy), fusions[fuse]);
@@ -315,7 +316,7 @@ static const mixt__node *head_of(mixt_model_fn fn, const mixt__compile_options *
 
 static void test_heads(void **state)
 {
-    mixt__compile_options options = {.policy = {.dtype = MIXT_DTYPE_BF16}, .backward = true, .fused = ~0u};
+    mixt__compile_options options = {.policy = mixt__policy_of(MIXT_DTYPE_BF16), .backward = true, .fused = ~0u};
     mixt__graph *graph;
     (void)state;
     const mixt__node *head = head_of(classifier, &options, &graph);

@@ -64,7 +64,7 @@ static void make_text(int32_t *text)
 static void open_with(mixt__generator *g, const char *name, mixt_dtype dtype, int64_t context)
 {
     mixt__model model = model_of(name, LENGTH);
-    mixt__policy policy = {.dtype = dtype};
+    mixt__policy policy = mixt__policy_of(dtype);
     ok(mixt__generator_open(g, &model, &policy, &mixt__backend_cpu, context));
     draw_weights(g->params);
 }
@@ -95,7 +95,7 @@ static double bound(const mixt__generator *g, double largest)
         stored++;
     }
     terms += LENGTH * 2;
-    double low = g->policy.dtype == MIXT_DTYPE_FP32 ? 0 : mixt__dtype_roundoff(g->policy.dtype);
+    double low = g->policy.forward == MIXT_DTYPE_FP32 ? 0 : mixt__dtype_roundoff(g->policy.forward);
     return 2 * (terms * 0x1p-24 + stored * low) * largest;
 }
 
@@ -155,7 +155,7 @@ static void test_long_prompt(void **state)
     for (int i = 0; i < LONG; i++)
         text[i] = (i * 7 + i / 5) % VOCAB;
     mixt__model model = model_of("gpt", LONG);
-    mixt__policy policy = {.dtype = MIXT_DTYPE_FP32};
+    mixt__policy policy = mixt__policy_of(MIXT_DTYPE_FP32);
     ok(mixt__generator_open(&g, &model, &policy, &mixt__backend_cpu, LONG));
     ok(mixt__generator_open(&h, &model, &policy, &mixt__backend_cpu, LONG));
     ok(mixt__params_initialise(g.params, SEED));
@@ -222,7 +222,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     mixt__generator g;
-    mixt__policy policy = {.dtype = MIXT_DTYPE_FP32};
+    mixt__policy policy = mixt__policy_of(MIXT_DTYPE_FP32);
     mixt__model bert = model_of("bert", LENGTH);
     assert_int_equal(mixt__generator_open(&g, &bert, &policy, &mixt__backend_cpu, LENGTH), MIXT_ERROR_UNSUPPORTED);
     assert_non_null(strstr(mixt_error_text(), "causal"));

@@ -156,7 +156,7 @@ static void expect_compiles(const char *name, const mixt_data_info *info, mixt__
     for (int mode = 0; mode < 2; mode++) {
         mixt__graph *graph = build(name, info, sizes, mode == 0);
         for (int f = 0; f < 4; f++) {
-            mixt__compile_options options = {.policy = {.dtype = formats[f]}, .backward = mode == 0};
+            mixt__compile_options options = {.policy = mixt__policy_of(formats[f]), .backward = mode == 0};
             mixt__graph *typed;
             if (mixt__passes_run(graph, &options, &typed) != MIXT_OK)
                 fail_msg("%s in %s: %s", name, mixt_dtype_name(formats[f]), mixt_error_text());

@@ -1,6 +1,7 @@
 /* Reading a policy file. The structure is small and fixed, so the YAML document is walked as a tree of nodes. */
-#include "precision/policy.h"
+#include "policy/policy.h"
 
+#include "base/status.h"
 #include "num/num.h"
 
 #include <errno.h>
@@ -62,11 +63,13 @@ static mixt_status read_rule(reader *r, yaml_node_t *node, mixt__policy_rule *ru
         else if (!strcmp(scalar(key), "op"))
             MIXT_TRY(read_pattern(r, value, &rule->op));
         else if (!strcmp(scalar(key), "precision"))
-            MIXT_TRY(read_dtype(r, value, &rule->dtype));
+            MIXT_TRY(read_dtype(r, value, &rule->forward));
         else
             return bad(r, key, "unknown key of a rule: layer, op and precision are known");
     }
-    return rule->dtype == MIXT_DTYPE_NONE ? bad(r, node, "the rule has no precision") : MIXT_OK;
+    rule->backward = rule->forward;
+    rule->origin = mixt__arena_printf(&r->file->arena, "%s:%zu", r->path, node->start_mark.line + 1);
+    return rule->forward == MIXT_DTYPE_NONE ? bad(r, node, "the rule has no precision") : MIXT_OK;
 }
 
 static mixt_status read_rules(reader *r, yaml_node_t *node)
@@ -97,17 +100,18 @@ static mixt_status read_document(reader *r)
     for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++) {
         const yaml_node_t *key = yaml_document_get_node(&r->document, p->key);
         yaml_node_t *value = yaml_document_get_node(&r->document, p->value);
-        if ((!strcmp(scalar(key), "default") && r->file->policy.dtype != MIXT_DTYPE_NONE) ||
+        if ((!strcmp(scalar(key), "default") && r->file->policy.forward != MIXT_DTYPE_NONE) ||
             (!strcmp(scalar(key), "rules") && r->rules))
             return bad(r, key, "this key is given twice");
         if (!strcmp(scalar(key), "default"))
-            MIXT_TRY(read_dtype(r, value, &r->file->policy.dtype));
+            MIXT_TRY(read_dtype(r, value, &r->file->policy.forward));
         else if (!strcmp(scalar(key), "rules"))
             MIXT_TRY(read_rules(r, value));
         else
             return bad(r, key, "unknown key of a policy: default and rules are known");
     }
-    return r->file->policy.dtype == MIXT_DTYPE_NONE ? bad(r, root, "the policy has no default") : MIXT_OK;
+    r->file->policy.backward = r->file->policy.forward;
+    return r->file->policy.forward == MIXT_DTYPE_NONE ? bad(r, root, "the policy has no default") : MIXT_OK;
 }
 
 /** A second document would be ignored: better to say so. */
@@ -158,8 +162,9 @@ static mixt_status read_file(const char *path, mixt__policy_file *file)
 
 mixt_status mixt__policy_load(const char *name_or_path, mixt__policy_file *file)
 {
-    *file = (mixt__policy_file){.policy = {.dtype = policy_dtype(name_or_path)}};
-    if (file->policy.dtype != MIXT_DTYPE_NONE)
+    mixt_dtype dtype = policy_dtype(name_or_path);
+    *file = (mixt__policy_file){.policy = mixt__policy_of(dtype)};
+    if (dtype != MIXT_DTYPE_NONE)
         return MIXT_OK;
     mixt_status status = read_file(name_or_path, file);
     if (status != MIXT_OK)
@@ -171,4 +176,17 @@ void mixt__policy_free(mixt__policy_file *file)
 {
     mixt__arena_free(&file->arena);
     file->policy = (mixt__policy){0};
+}
+
+mixt__policy mixt__policy_of(mixt_dtype dtype)
+{
+    return (mixt__policy){.forward = dtype, .backward = dtype, .origin = "default of the policy"};
+}
+
+bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype)
+{
+    bool uses = policy->forward == dtype || policy->backward == dtype;
+    for (int64_t i = 0; i < policy->rule_count; i++)
+        uses |= policy->rules[i].forward == dtype || policy->rules[i].backward == dtype;
+    return uses;
 }
