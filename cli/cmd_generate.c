@@ -104,7 +104,7 @@ static mixt_status read_rows(const char *path, int64_t *vocab)
 }
 
 /** Tokens of the tokenizer that the model knows; what its table has beyond them is padding. */
-static mixt_status count_tokens(const cli_experiment *e, const mixt__tokenizer *tokenizer, const char *weights,
+static mixt_status count_tokens(const cli_experiment *e, const mixt_tokenizer *tokenizer, const char *weights,
                                 int64_t *tokens)
 {
     int64_t rows;
@@ -125,7 +125,7 @@ static mixt_status count_tokens(const cli_experiment *e, const mixt__tokenizer *
 }
 
 /** The run's model as its weights say, without its data. */
-static mixt_status open_model(cli_experiment *e, const mixt__tokenizer *tokenizer, const char *weights,
+static mixt_status open_model(cli_experiment *e, const mixt_tokenizer *tokenizer, const char *weights,
                               mixt__model *model, int64_t *context)
 {
     const mixt__zoo_entry *entry;
@@ -144,7 +144,7 @@ static mixt_status open_model(cli_experiment *e, const mixt__tokenizer *tokenize
     return mixt__zoo_model(name, &info, &e->sizes, model);
 }
 
-static mixt_status open_generator(cli_experiment *e, const mixt__tokenizer *tokenizer, const cli_args *args,
+static mixt_status open_generator(cli_experiment *e, const mixt_tokenizer *tokenizer, const cli_args *args,
                                   mixt_generator **generator)
 {
     char weights[CLI_WEIGHTS_PATH];
@@ -167,7 +167,7 @@ static mixt_status open_generator(cli_experiment *e, const mixt__tokenizer *toke
 }
 
 /** The prompt's tokens; without a prompt a text begins as if a line had just ended. */
-static mixt_status prompt_tokens(const mixt__tokenizer *tokenizer, const char *prompt, mixt__tokens *tokens)
+static mixt_status prompt_tokens(const mixt_tokenizer *tokenizer, const char *prompt, mixt__tokens *tokens)
 {
     if (!*prompt)
         prompt = "\n";
@@ -180,7 +180,7 @@ static mixt_status prompt_tokens(const mixt__tokenizer *tokenizer, const char *p
 
 typedef struct sample {
     const cli_args *args;
-    const mixt__tokenizer *tokenizer;
+    const mixt_tokenizer *tokenizer;
     int64_t number, tokens;
     uint64_t seed;
     double seconds; // of the tokens, the prompt left out
@@ -250,7 +250,7 @@ static void print_rate(const sample *s)
 }
 
 /** One text: its head where there are several, the prompt, what the model makes of it. */
-static mixt_status write_sample(const cli_args *args, const mixt__tokenizer *tokenizer, mixt_generator *g,
+static mixt_status write_sample(const cli_args *args, const mixt_tokenizer *tokenizer, mixt_generator *g,
                                 int64_t number, const mixt__tokens *prompt)
 {
     bool json = cli_flag(args, "json");
@@ -282,11 +282,11 @@ static mixt_status write_all(const cli_args *args, const mixt_config *config)
 {
     cli_experiment e = {.config = config};
     mixt_generator *g;
-    mixt__tokenizer *tokenizer;
+    mixt_tokenizer *tokenizer;
     mixt__tokens prompt = {0};
     MIXT_TRY(cli_refuse_masked(config, cli_word(args, 0)));
-    MIXT_TRY(mixt__tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
-                                  mixt__config_string(config, MIXT_KEY_DATA_VOCAB), &tokenizer));
+    MIXT_TRY(mixt_tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
+                                 mixt__config_string(config, MIXT_KEY_DATA_VOCAB), &tokenizer));
     mixt_status status = open_generator(&e, tokenizer, args, &g);
     if (status == MIXT_OK)
         status = prompt_tokens(tokenizer, cli_text(args, "prompt"), &prompt);
@@ -294,7 +294,7 @@ static mixt_status write_all(const cli_args *args, const mixt_config *config)
         status = write_sample(args, tokenizer, g, i, &prompt);
     mixt__tokens_free(&prompt);
     cli_experiment_close(&e);
-    mixt__tokenizer_close(tokenizer);
+    mixt_tokenizer_close(tokenizer);
     return status;
 }
 

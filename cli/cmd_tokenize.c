@@ -1,22 +1,20 @@
 /* mixt tokenize: text to tokens and back, for the eye, for scripts, or as a token file to train on. */
 #include "cli/commands.h"
 
-#include "base/status.h"
-#include "cli/metrics.h"
+#include "cli/json.h"
+#include "cli/support.h"
 #include "cli/term.h"
 #include "cli/tokenize_progress.h"
-#include "data/data.h"
-#include "data/token_cache.h"
 
-#include <errno.h>
-#include <jansson.h>
+#include <mixt/tokenizer.h>
+
 #include <string.h>
-#include <unistd.h>
 
-static json_t *describe(const cli_args *args, const mixt__tokenizer *t, int64_t tokens)
+static json_t *describe(const cli_args *args, const mixt_tokenizer *t, int64_t tokens)
 {
-    return json_pack("{s:s, s:s, s:I, s:I}", "file", cli_word(args, 0), "tokenizer", t->kind->name, "vocabulary",
-                     (json_int_t)t->size, "count", (json_int_t)tokens);
+    mixt_tokenizer_info info = mixt_tokenizer_describe(t);
+    return json_pack("{s:s, s:s, s:I, s:I}", "file", cli_word(args, 0), "tokenizer", info.kind, "vocabulary",
+                     (json_int_t)info.size, "count", (json_int_t)tokens);
 }
 
 static void print_json(json_t *row)
@@ -26,39 +24,33 @@ static void print_json(json_t *row)
     json_decref(row);
 }
 
-/* ---- to a file ---- */
-
-static mixt_status write_file(const cli_args *args, const mixt__tokenizer *t)
+static mixt_status write_file(const cli_args *args, const mixt_tokenizer *t)
 {
-    const char *text = cli_word(args, 0), *out = cli_text(args, "out");
-    mixt__token_file made;
-    uint64_t source;
+    const char *out = cli_text(args, "out");
+    mixt_token_file_info made;
     char size[32];
-    MIXT_TRY(mixt__text_fingerprint(text, &source));
-    MIXT_TRY(mixt__text_to_tokens(t, text, source, out, cli_flag(args, "overwrite"), cli_tokenize_progress, NULL));
-    MIXT_TRY(mixt__token_file_open(out, 0, true, &made));
+    CLI_TRY(mixt_token_file_make(t, cli_word(args, 0), out, cli_flag(args, "overwrite"), cli_tokenize_progress, NULL,
+                                 &made));
     if (cli_flag(args, "json")) {
         json_t *row = describe(args, t, made.count);
         json_object_set_new(row, "out", json_string(out));
         print_json(row);
     } else {
-        printf("%s: %lld tokens of a vocabulary of %lld, %s\n", out, (long long)made.count, (long long)t->size,
-               cli_format_bytes(size, (double)made.map.bytes));
+        printf("%s: %lld tokens of a vocabulary of %lld, %s\n", out, (long long)made.count, (long long)made.vocabulary,
+               cli_format_bytes(size, (double)made.bytes));
     }
-    mixt__token_file_close(&made);
     return MIXT_OK;
 }
 
-/* ---- to the terminal ---- */
-
-/** A token's text with everything but printable ASCII and UTF-8 beyond it escaped. */
-static void print_token(const mixt__tokenizer *t, uint32_t id)
+/** A token's text with everything but printable ASCII escaped. */
+static void print_token(const mixt_tokenizer *t, int32_t token)
 {
-    unsigned char byte = (unsigned char)id;
-    mixt__span token = t->vocabulary.count ? mixt__vocabulary_at(&t->vocabulary, id) : (mixt__span){&byte, 1};
-    printf("%u\t", (unsigned)id);
-    for (int64_t i = 0; i < token.size; i++) {
-        unsigned char c = token.bytes[i];
+    const char *bytes = "";
+    int64_t size = 0;
+    printf("%d\t", (int)token);
+    (void)mixt_tokenizer_piece(t, token, &bytes, &size); // a token of its own
+    for (int64_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
         if (c < 0x20 || c >= 0x7f || c == '\\')
             printf(c == '\n' ? "\\n" : c == '\\' ? "\\\\" : "\\x%02x", (unsigned)c);
         else
@@ -67,96 +59,49 @@ static void print_token(const mixt__tokenizer *t, uint32_t id)
     putchar('\n');
 }
 
-static mixt_status print_tokens(const cli_args *args, const mixt__tokenizer *t)
+static mixt_status print_tokens(const cli_args *args, const mixt_tokenizer *t)
 {
-    mixt__bytes text;
-    mixt__tokens tokens = {0};
-    MIXT_TRY(mixt__bytes_read(cli_word(args, 0), &text));
-    mixt_status status = mixt__tokenizer_encode(t, text.bytes, text.size, &tokens);
-    if (status == MIXT_OK && cli_flag(args, "json")) {
-        json_t *row = describe(args, t, tokens.count), *ids = json_array();
-        for (int64_t i = 0; i < tokens.count; i++)
-            json_array_append_new(ids, json_integer(tokens.ids[i]));
+    int32_t *tokens;
+    int64_t count;
+    CLI_TRY(mixt_tokenizer_encode_file(t, cli_word(args, 0), &tokens, &count));
+    if (cli_flag(args, "json")) {
+        json_t *row = describe(args, t, count), *ids = json_array();
+        for (int64_t i = 0; i < count; i++)
+            json_array_append_new(ids, json_integer(tokens[i]));
         json_object_set_new(row, "tokens", ids);
         print_json(row);
-    } else if (status == MIXT_OK) {
-        for (int64_t i = 0; i < tokens.count; i++)
-            print_token(t, tokens.ids[i]);
-    }
-    mixt__tokens_free(&tokens);
-    mixt__bytes_free(&text);
-    return status;
-}
-
-/* ---- back to text ---- */
-
-static mixt_status write_text(const mixt__tokenizer *t, const mixt__token_file *file, FILE *stream)
-{
-    enum { STRETCH = 4096 };
-    uint32_t ids[STRETCH];
-    for (int64_t first = 0; first < file->count; first += STRETCH) {
-        int64_t count = file->count - first < STRETCH ? file->count - first : STRETCH;
+    } else {
         for (int64_t i = 0; i < count; i++)
-            ids[i] =
-                file->width == 2 ? ((const uint16_t *)file->ids)[first + i] : ((const uint32_t *)file->ids)[first + i];
-        MIXT_TRY(mixt__tokenizer_decode(t, ids, count, first > 0, stream));
+            print_token(t, tokens[i]);
     }
-    return fflush(stream) || ferror(stream)
-               ? mixt__fail(MIXT_ERROR_FILE, "the text cannot be written: %s", strerror(errno))
-               : MIXT_OK;
+    mixt_tokens_free(tokens);
+    return MIXT_OK;
 }
 
-/** Into a file that is put in its place whole. */
-static mixt_status write_text_file(const cli_args *args, const mixt__tokenizer *t, const mixt__token_file *file)
+static mixt_status decode(const cli_args *args, const mixt_tokenizer *t)
 {
-    mixt__file_writer writer;
-    MIXT_TRY(mixt__file_writer_open(&writer, cli_text(args, "out"), cli_flag(args, "overwrite")));
-    int copy = dup(writer.fd);
-    FILE *stream = copy < 0 ? NULL : fdopen(copy, "wb");
-    mixt_status status =
-        stream ? write_text(t, file, stream) : mixt__fail(MIXT_ERROR_FILE, "cannot be written: %s", strerror(errno));
-    if (stream)
-        fclose(stream);
-    else if (copy >= 0)
-        close(copy);
-    if (status == MIXT_OK)
-        return mixt__file_writer_commit(&writer);
-    mixt__fail_context(status, "%s", writer.path);
-    mixt__file_writer_abandon(&writer);
-    return status;
-}
-
-static mixt_status decode(const cli_args *args, const mixt__tokenizer *t)
-{
-    mixt__token_file file;
-    MIXT_TRY(mixt__token_file_open(cli_word(args, 0), t->size, false, &file));
-    mixt_status status = MIXT_OK;
-    if (file.facts.fingerprint && file.facts.fingerprint != t->fingerprint)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s: was made with another vocabulary or tokenizer than --vocab names",
-                            cli_word(args, 0));
-    if (status == MIXT_OK)
-        status = cli_given(args, "out") ? write_text_file(args, t, &file) : write_text(t, &file, stdout);
-    mixt__token_file_close(&file);
+    mixt_token_file *file;
+    CLI_TRY(mixt_token_file_open(cli_word(args, 0), t, &file));
+    mixt_status status = cli_given(args, "out")
+                             ? mixt_token_file_write_text(file, t, cli_text(args, "out"), cli_flag(args, "overwrite"))
+                             : mixt_token_file_print(file, t, stdout);
+    mixt_token_file_close(file);
     return status;
 }
 
 static mixt_status check_names(const cli_args *args)
 {
-    if (cli_given(args, "out") && mixt__same_file(cli_word(args, 0), cli_text(args, "out")))
-        return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: is the file to read itself, which would be gone: choose another with --out",
-                          cli_text(args, "out"));
     if (cli_given(args, "out"))
-        MIXT_TRY(cli_output_check(args, cli_text(args, "out")));
+        CLI_TRY(cli_output_check(args, cli_text(args, "out")));
     if (!cli_flag(args, "json"))
         return MIXT_OK;
-    MIXT_TRY(cli_json_name(cli_word(args, 0)));
+    CLI_TRY(cli_json_name(cli_word(args, 0)));
     return cli_json_name(cli_text(args, "out"));
 }
 
 static int run(const cli_args *args)
 {
-    mixt__tokenizer *tokenizer;
+    mixt_tokenizer *tokenizer;
     if (cli_flag(args, "decode") && cli_flag(args, "json"))
         return cli_usage(args->command, "--json shows tokens, --decode gives text: leave one of them out");
     if (cli_given(args, "vocab") && !strcmp(cli_text(args, "tokenizer"), "bytes"))
@@ -165,12 +110,12 @@ static int run(const cli_args *args)
                          "another --tokenizer",
                          cli_text(args, "vocab"));
     if (check_names(args) != MIXT_OK ||
-        mixt__tokenizer_open(cli_text(args, "tokenizer"), cli_text(args, "vocab"), &tokenizer) != MIXT_OK)
+        mixt_tokenizer_open(cli_text(args, "tokenizer"), cli_text(args, "vocab"), &tokenizer) != MIXT_OK)
         return cli_failed();
     mixt_status status = cli_flag(args, "decode") ? decode(args, tokenizer)
                          : cli_given(args, "out") ? write_file(args, tokenizer)
                                                   : print_tokens(args, tokenizer);
-    mixt__tokenizer_close(tokenizer);
+    mixt_tokenizer_close(tokenizer);
     return status == MIXT_OK ? CLI_OK : cli_failed();
 }
 

@@ -22,15 +22,15 @@ static mixt_status load_bytes(const char *path, mixt__windows *w)
 static mixt_status load(mixt_data *data, const char *path, mixt__windows *w)
 {
     const mixt_data_options *o = &data->options;
-    mixt__tokenizer *tokenizer;
-    MIXT_TRY(mixt__tokenizer_open(o->tokenizer, o->vocab, &tokenizer));
+    mixt_tokenizer *tokenizer;
+    MIXT_TRY(mixt_tokenizer_open(o->tokenizer, o->vocab, &tokenizer));
     mixt_status status = tokenizer->kind == &mixt__tokenizer_bytes
                              ? load_bytes(path, w)
                              : mixt__token_cache_open(tokenizer, path, mixt__windows_known(data), o->progress,
                                                       o->progress_user, &w->file);
     if (status == MIXT_OK && w->file.ids)
         mixt__windows_adopt(w);
-    mixt__tokenizer_close(tokenizer);
+    mixt_tokenizer_close(tokenizer);
     return status;
 }
 

@@ -36,7 +36,7 @@ mixt_status mixt__text_fingerprint(const char *path, uint64_t *fingerprint)
     return MIXT_OK;
 }
 
-mixt__token_facts mixt__token_facts_of(const mixt__tokenizer *t, uint64_t source)
+mixt__token_facts mixt__token_facts_of(const mixt_tokenizer *t, uint64_t source)
 {
     return (mixt__token_facts){t->size, t->special, t->fingerprint, source};
 }
@@ -60,7 +60,7 @@ static bool is_gzip(const mixt__file_map *map)
     return map->bytes >= 2 && map->data[0] == 0x1f && map->data[1] == 0x8b;
 }
 
-static mixt_status tokenize_into(mixt__token_writer *w, const mixt__tokenizer *t, const char *text, progress_state *p)
+static mixt_status tokenize_into(mixt__token_writer *w, const mixt_tokenizer *t, const char *text, progress_state *p)
 {
     mixt__file_map map;
     mixt__bytes unpacked = {0};
@@ -85,7 +85,7 @@ static mixt_status tokenize_into(mixt__token_writer *w, const mixt__tokenizer *t
     return status;
 }
 
-mixt_status mixt__text_to_tokens(const mixt__tokenizer *t, const char *text, uint64_t source, const char *path,
+mixt_status mixt__text_to_tokens(const mixt_tokenizer *t, const char *text, uint64_t source, const char *path,
                                  bool overwrite, mixt__data_progress *progress, void *user)
 {
     mixt__token_writer w;
@@ -147,7 +147,7 @@ static bool reopen(const char *path, const mixt__token_facts *facts, bool truste
 }
 
 /** Beside the text, for want of a cache folder. What else has that name is somebody's own and stays. */
-static mixt_status open_beside(const mixt__tokenizer *t, const char *text, const mixt__token_facts *facts, bool trusted,
+static mixt_status open_beside(const mixt_tokenizer *t, const char *text, const mixt__token_facts *facts, bool trusted,
                                const progress_state *p, mixt__token_file *file)
 {
     char path[PATH_SIZE];
@@ -170,7 +170,7 @@ static mixt_status open_beside(const mixt__tokenizer *t, const char *text, const
     return mixt__token_file_open(path, 0, true, file);
 }
 
-mixt_status mixt__token_cache_open(const mixt__tokenizer *t, const char *text, bool trusted,
+mixt_status mixt__token_cache_open(const mixt_tokenizer *t, const char *text, bool trusted,
                                    mixt__data_progress *progress, void *user, mixt__token_file *file)
 {
     char path[PATH_SIZE];

@@ -11,16 +11,16 @@ typedef void mixt__data_progress(void *user, const char *what, int64_t done, int
 mixt_status mixt__text_fingerprint(const char *path, uint64_t *fingerprint);
 
 /** What a token file of a text says in its header. */
-mixt__token_facts mixt__token_facts_of(const mixt__tokenizer *tokenizer, uint64_t source);
+mixt__token_facts mixt__token_facts_of(const mixt_tokenizer *tokenizer, uint64_t source);
 
 /** Tokenises `text` (plain or gzip) into a token file. */
-mixt_status mixt__text_to_tokens(const mixt__tokenizer *tokenizer, const char *text, uint64_t source, const char *path,
+mixt_status mixt__text_to_tokens(const mixt_tokenizer *tokenizer, const char *text, uint64_t source, const char *path,
                                  bool overwrite, mixt__data_progress *progress, void *user);
 
 /** The tokens of a text: the file made before where it still fits, else tokenised now. The file goes to the folder
  *  MIXT_CACHE, $XDG_CACHE_HOME/mixt or ~/.cache/mixt; beside the text where there is none or it cannot be written,
  *  unless another file has its name there. */
-mixt_status mixt__token_cache_open(const mixt__tokenizer *tokenizer, const char *text, bool trusted,
+mixt_status mixt__token_cache_open(const mixt_tokenizer *tokenizer, const char *text, bool trusted,
                                    mixt__data_progress *progress, void *user, mixt__token_file *file);
 
 #endif

@@ -29,7 +29,7 @@ typedef struct round_state {
 static void encode_chunks(void *argument, int64_t begin, int64_t end, int thread)
 {
     round_state *r = argument;
-    const mixt__tokenizer *t = r->job->tokenizer;
+    const mixt_tokenizer *t = r->job->tokenizer;
     for (int64_t i = begin; i < end; i++) {
         chunk *c = &r->chunks[i];
         c->tokens.count = 0;

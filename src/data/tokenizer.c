@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/words.h"
+#include "data/data.h"
 #include "data/gpt2_files.h"
 #include "data/hash.h"
 
@@ -35,14 +36,24 @@ void mixt__tokens_free(mixt__tokens *tokens)
 
 /* ---- bytes ---- */
 
-static mixt_status open_bytes(mixt__tokenizer *t, const char *folder)
+static mixt_status open_bytes(mixt_tokenizer *t, const char *folder)
 {
     (void)folder;
+    unsigned char *pieces = t->state = mixt__alloc(256);
+    if (!pieces)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a tokenizer");
     t->size = 256;
+    for (int i = 0; i < 256; i++)
+        pieces[i] = (unsigned char)i;
     return MIXT_OK;
 }
 
-static mixt_status encode_bytes(const mixt__tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+static void close_bytes(mixt_tokenizer *t)
+{
+    mixt__free(t->state);
+}
+
+static mixt_status encode_bytes(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
                                 mixt__tokens *tokens)
 {
     (void)t;
@@ -60,7 +71,7 @@ static int64_t anywhere(const unsigned char *text, int64_t low, int64_t high)
     return high;
 }
 
-static mixt_status decode_byte(const mixt__tokenizer *t, uint32_t id, bool first, FILE *stream)
+static mixt_status decode_byte(const mixt_tokenizer *t, uint32_t id, bool first, FILE *stream)
 {
     (void)t;
     (void)first;
@@ -75,6 +86,7 @@ const mixt__tokenizer_kind mixt__tokenizer_bytes = {
     .encode = encode_bytes,
     .boundary = anywhere,
     .decode = decode_byte,
+    .close = close_bytes,
 };
 
 /* ---- open, close ---- */
@@ -103,15 +115,16 @@ static mixt_status choose_kind(const char *name, const char *folder, const mixt_
                               mixt__tokenizer_gpt2.files);
 }
 
-mixt_status mixt__tokenizer_open(const char *name, const char *folder, mixt__tokenizer **result)
+mixt_status mixt_tokenizer_open(const char *name, const char *folder, mixt_tokenizer **result)
 {
+    MIXT_TRY(mixt__need(result));
     *result = NULL;
     const mixt__tokenizer_kind *kind;
     MIXT_TRY(choose_kind(name, folder, &kind));
     if (kind != &mixt__tokenizer_bytes && (!folder || !*folder))
         return mixt__fail(MIXT_ERROR_CONFIG, "tokenizer %s: needs the folder of its vocabulary, with %s", kind->name,
                           kind->files);
-    mixt__tokenizer *t = mixt__alloc(sizeof *t);
+    mixt_tokenizer *t = mixt__alloc(sizeof *t);
     if (!t)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a tokenizer");
     t->kind = kind;
@@ -121,13 +134,13 @@ mixt_status mixt__tokenizer_open(const char *name, const char *folder, mixt__tok
         t->size = t->vocabulary.count;
     t->fingerprint = mixt__hash_bytes(t->fingerprint, kind->name, (int64_t)strlen(kind->name));
     if (status != MIXT_OK)
-        mixt__tokenizer_close(t);
+        mixt_tokenizer_close(t);
     else
         *result = t;
     return status;
 }
 
-void mixt__tokenizer_close(mixt__tokenizer *t)
+void mixt_tokenizer_close(mixt_tokenizer *t)
 {
     if (!t)
         return;
@@ -135,6 +148,28 @@ void mixt__tokenizer_close(mixt__tokenizer *t)
         t->kind->close(t);
     mixt__vocabulary_free(&t->vocabulary);
     mixt__free(t);
+}
+
+mixt_tokenizer_info mixt_tokenizer_describe(const mixt_tokenizer *t)
+{
+    if (!t)
+        return (mixt_tokenizer_info){"none", 0, -1, -1, -1, -1, -1};
+    const mixt__special_tokens *s = &t->special;
+    return (mixt_tokenizer_info){t->kind->name, t->size, s->end, s->mask, s->start, s->unknown, s->pad};
+}
+
+mixt_status mixt_tokenizer_piece(const mixt_tokenizer *t, int32_t token, const char **bytes, int64_t *size)
+{
+    MIXT_TRY(mixt__need(t));
+    MIXT_TRY(mixt__need(bytes));
+    MIXT_TRY(mixt__need(size));
+    if (token < 0 || token >= t->size)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "token %d, but the vocabulary has %lld", (int)token, (long long)t->size);
+    mixt__span piece = t->vocabulary.count ? mixt__vocabulary_at(&t->vocabulary, token)
+                                           : (mixt__span){(const unsigned char *)t->state + token, 1};
+    *bytes = (const char *)piece.bytes;
+    *size = piece.size;
+    return MIXT_OK;
 }
 
 /* ---- whole texts ---- */
@@ -151,14 +186,46 @@ static mixt_status append(void *user, const uint32_t *ids, int64_t count)
     return MIXT_OK;
 }
 
-mixt_status mixt__tokenizer_encode(const mixt__tokenizer *t, const void *text, int64_t size, mixt__tokens *tokens)
+mixt_status mixt__tokenizer_encode(const mixt_tokenizer *t, const void *text, int64_t size, mixt__tokens *tokens)
 {
     mixt__tokenize_job job = {.tokenizer = t, .text = text, .size = size, .sink = append, .sink_user = tokens};
     return mixt__tokenize(&job);
 }
 
-mixt_status mixt__tokenizer_decode(const mixt__tokenizer *t, const uint32_t *ids, int64_t count, bool more,
-                                   FILE *stream)
+mixt_status mixt_tokenizer_encode(const mixt_tokenizer *t, const void *text, int64_t size, int32_t **tokens,
+                                  int64_t *count)
+{
+    mixt__tokens made = {0};
+    MIXT_TRY(mixt__need(t));
+    MIXT_TRY(size ? mixt__need(text) : MIXT_OK);
+    MIXT_TRY(mixt__need(tokens));
+    MIXT_TRY(mixt__need(count));
+    if (size < 0)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a text of %lld bytes", (long long)size);
+    mixt_status status = mixt__tokenizer_encode(t, text, size, &made);
+    if (status != MIXT_OK)
+        mixt__tokens_free(&made);
+    *tokens = (int32_t *)made.ids; // below 2^24
+    *count = made.count;
+    return status;
+}
+
+mixt_status mixt_tokenizer_encode_file(const mixt_tokenizer *t, const char *path, int32_t **tokens, int64_t *count)
+{
+    mixt__bytes text;
+    MIXT_TRY(mixt__need(path));
+    MIXT_TRY(mixt__bytes_read(path, &text));
+    mixt_status status = mixt_tokenizer_encode(t, text.bytes, text.size, tokens, count);
+    mixt__bytes_free(&text);
+    return status;
+}
+
+void mixt_tokens_free(int32_t *tokens)
+{
+    mixt__free(tokens);
+}
+
+mixt_status mixt__tokenizer_decode(const mixt_tokenizer *t, const uint32_t *ids, int64_t count, bool more, FILE *stream)
 {
     for (int64_t i = 0; i < count; i++) {
         if (ids[i] >= t->size)

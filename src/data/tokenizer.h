@@ -7,9 +7,9 @@
 #ifndef MIXT_DATA_TOKENIZER_H
 #define MIXT_DATA_TOKENIZER_H
 
-#include "data/vocabulary.h"
+#include "mixt/tokenizer.h"
 
-#include <stdio.h>
+#include "data/vocabulary.h"
 
 /** Tokens in a growing array. */
 typedef struct mixt__tokens {
@@ -25,26 +25,24 @@ typedef struct mixt__special_tokens {
     int64_t mask, start, end, unknown, pad; // [MASK], [CLS], [SEP], [UNK], [PAD]; GPT-2: end is <|endoftext|>
 } mixt__special_tokens;
 
-typedef struct mixt__tokenizer mixt__tokenizer;
-
 typedef struct mixt__tokenizer_kind {
     const char *name, *files; // as configured; what its folder must hold, for messages
-    mixt_status (*open)(mixt__tokenizer *tokenizer, const char *folder);
+    mixt_status (*open)(mixt_tokenizer *tokenizer, const char *folder);
     /** Room that one thread works in; NULL state is allowed where a kind needs none. */
-    mixt_status (*worker_new)(const mixt__tokenizer *tokenizer, void **worker);
+    mixt_status (*worker_new)(const mixt_tokenizer *tokenizer, void **worker);
     void (*worker_free)(void *worker);
-    mixt_status (*encode)(const mixt__tokenizer *tokenizer, void *worker, const unsigned char *text, int64_t size,
+    mixt_status (*encode)(const mixt_tokenizer *tokenizer, void *worker, const unsigned char *text, int64_t size,
                           mixt__tokens *tokens);
     /** The last place in (low, high] where the text may be cut, low when there is none. */
     int64_t (*boundary)(const unsigned char *text, int64_t low, int64_t high);
     /** Bytes from the start that may be cut at boundaries at all; NULL: every one. */
     int64_t (*divisible)(const unsigned char *text, int64_t size);
     /** Appends the text of one token; `first` at the start of a text. */
-    mixt_status (*decode)(const mixt__tokenizer *tokenizer, uint32_t id, bool first, FILE *stream);
-    void (*close)(mixt__tokenizer *tokenizer);
+    mixt_status (*decode)(const mixt_tokenizer *tokenizer, uint32_t id, bool first, FILE *stream);
+    void (*close)(mixt_tokenizer *tokenizer);
 } mixt__tokenizer_kind;
 
-struct mixt__tokenizer {
+struct mixt_tokenizer {
     const mixt__tokenizer_kind *kind;
     int64_t size;         // of the vocabulary
     uint64_t fingerprint; // of kind, vocabulary and settings
@@ -56,19 +54,13 @@ struct mixt__tokenizer {
 extern const mixt__tokenizer_kind mixt__tokenizer_bytes, mixt__tokenizer_gpt2, mixt__tokenizer_wordpiece,
     mixt__tokenizer_wordpiece_cased;
 
-/** Opens by name ("bytes", "gpt2", "wordpiece", "wordpiece-cased"; "auto" or NULL: by the files of `folder`).
- *  @param folder with the vocabulary's files; NULL or "" for bytes. */
-mixt_status mixt__tokenizer_open(const char *name, const char *folder, mixt__tokenizer **tokenizer);
-/** NULL is allowed. */
-void mixt__tokenizer_close(mixt__tokenizer *tokenizer);
-
 /** Called now and then from the caller's thread with the bytes done so far. */
 typedef void mixt__tokenize_progress(void *user, int64_t done, int64_t total);
 /** Takes the tokens of the next stretch of text, in order. */
 typedef mixt_status mixt__token_sink(void *user, const uint32_t *ids, int64_t count);
 
 typedef struct mixt__tokenize_job {
-    const mixt__tokenizer *tokenizer;
+    const mixt_tokenizer *tokenizer;
     const unsigned char *text;
     int64_t size;
     int64_t chunk; // bytes that a thread takes at once; 0: 1 MiB. Does not change the result
@@ -81,11 +73,11 @@ typedef struct mixt__tokenize_job {
 /** The tokens of a whole text, by all threads of the team. */
 mixt_status mixt__tokenize(const mixt__tokenize_job *job);
 /** The same into an array. */
-mixt_status mixt__tokenizer_encode(const mixt__tokenizer *tokenizer, const void *text, int64_t size,
+mixt_status mixt__tokenizer_encode(const mixt_tokenizer *tokenizer, const void *text, int64_t size,
                                    mixt__tokens *tokens);
 /** Writes the text of tokens; `more` when other tokens went before. Exact for bytes and gpt2; WordPiece puts single
  *  blanks between words. */
-mixt_status mixt__tokenizer_decode(const mixt__tokenizer *tokenizer, const uint32_t *ids, int64_t count, bool more,
+mixt_status mixt__tokenizer_decode(const mixt_tokenizer *tokenizer, const uint32_t *ids, int64_t count, bool more,
                                    FILE *stream);
 
 #endif

@@ -102,7 +102,7 @@ static int64_t divisible(const unsigned char *text, int64_t size)
 
 /* ---- encode ---- */
 
-static bool is_blank(const mixt__tokenizer *t, uint32_t id)
+static bool is_blank(const mixt_tokenizer *t, uint32_t id)
 {
     mixt__span token = mixt__vocabulary_at(&t->vocabulary, id);
     for (int64_t i = 0; i < token.size; i++)
@@ -112,7 +112,7 @@ static bool is_blank(const mixt__tokenizer *t, uint32_t id)
 }
 
 /** Takes the tokens of the last piece back, and blank ones before a blank piece; returns the bytes they stand for. */
-static int64_t take_back(const mixt__tokenizer *t, mixt__tokens *tokens, int64_t first, int64_t last_piece)
+static int64_t take_back(const mixt_tokenizer *t, mixt__tokens *tokens, int64_t first, int64_t last_piece)
 {
     int64_t from = last_piece, bytes = 0;
     if (from < tokens->count && is_blank(t, tokens->ids[from]))
@@ -124,7 +124,7 @@ static int64_t take_back(const mixt__tokenizer *t, mixt__tokens *tokens, int64_t
     return bytes;
 }
 
-static mixt_status encode(const mixt__tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+static mixt_status encode(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
                           mixt__tokens *tokens)
 {
     const mixt__bpe *bpe = t->state;
@@ -141,7 +141,7 @@ static mixt_status encode(const mixt__tokenizer *t, void *worker, const unsigned
     return mixt__bpe_encode(bpe, worker, text + begin, size - begin, tokens);
 }
 
-static mixt_status decode(const mixt__tokenizer *t, uint32_t id, bool first, FILE *stream)
+static mixt_status decode(const mixt_tokenizer *t, uint32_t id, bool first, FILE *stream)
 {
     (void)first;
     mixt__span token = mixt__vocabulary_at(&t->vocabulary, id);
@@ -151,7 +151,7 @@ static mixt_status decode(const mixt__tokenizer *t, uint32_t id, bool first, FIL
 
 /* ---- record ---- */
 
-static mixt_status open_gpt2(mixt__tokenizer *t, const char *folder)
+static mixt_status open_gpt2(mixt_tokenizer *t, const char *folder)
 {
     mixt__bpe *bpe = t->state = mixt__alloc(sizeof *bpe);
     if (!bpe)
@@ -161,14 +161,14 @@ static mixt_status open_gpt2(mixt__tokenizer *t, const char *folder)
     return MIXT_OK;
 }
 
-static void close_gpt2(mixt__tokenizer *t)
+static void close_gpt2(mixt_tokenizer *t)
 {
     if (t->state)
         mixt__bpe_free(t->state);
     mixt__free(t->state);
 }
 
-static mixt_status worker_new(const mixt__tokenizer *t, void **worker)
+static mixt_status worker_new(const mixt_tokenizer *t, void **worker)
 {
     (void)t;
     return mixt__bpe_worker_new((mixt__bpe_worker **)worker);

@@ -17,7 +17,7 @@ enum { WORD_MAX = 100, FILE_MAX = 1 << 28 };
 /* ---- words into pieces ---- */
 
 typedef struct word_state {
-    const mixt__tokenizer *tokenizer;
+    const mixt_tokenizer *tokenizer;
     mixt__tokens *tokens;
     int64_t chars; // in the word, counted past WORD_MAX too
     int64_t size;
@@ -25,7 +25,7 @@ typedef struct word_state {
 } word_state;
 
 /** Appends the pieces; false when some part of the word is in no token. `text` has two bytes before it to write to. */
-static bool cut_word(const mixt__tokenizer *t, unsigned char *text, int64_t size, mixt__tokens *tokens)
+static bool cut_word(const mixt_tokenizer *t, unsigned char *text, int64_t size, mixt__tokens *tokens)
 {
     int64_t begin = 0;
     while (begin < size) {
@@ -125,7 +125,7 @@ static mixt_status add_code(word_state *w, uint32_t code)
 }
 
 /** The special token whose name stands at `text`; its length in *size. -1: none. */
-static int64_t special_at(const mixt__tokenizer *t, const unsigned char *text, int64_t left, int64_t *size)
+static int64_t special_at(const mixt_tokenizer *t, const unsigned char *text, int64_t left, int64_t *size)
 {
     const int64_t ids[] = {t->special.mask, t->special.start, t->special.end, t->special.unknown, t->special.pad};
     for (int i = 0; i < 5; i++) {
@@ -140,7 +140,7 @@ static int64_t special_at(const mixt__tokenizer *t, const unsigned char *text, i
     return -1;
 }
 
-static mixt_status encode(const mixt__tokenizer *t, void *worker, const unsigned char *text, int64_t size,
+static mixt_status encode(const mixt_tokenizer *t, void *worker, const unsigned char *text, int64_t size,
                           mixt__tokens *tokens)
 {
     (void)worker;
@@ -171,7 +171,7 @@ static int64_t boundary(const unsigned char *text, int64_t low, int64_t high)
     return low;
 }
 
-static mixt_status decode(const mixt__tokenizer *t, uint32_t id, bool first, FILE *stream)
+static mixt_status decode(const mixt_tokenizer *t, uint32_t id, bool first, FILE *stream)
 {
     mixt__span token = mixt__vocabulary_at(&t->vocabulary, id);
     bool inside = token.size > 2 && !memcmp(token.bytes, "##", 2);
@@ -198,7 +198,7 @@ static mixt_status read_lines(const char *path, const mixt__bytes *file, mixt__s
     return MIXT_OK;
 }
 
-static mixt_status parse_vocabulary(mixt__tokenizer *t, const char *path, const mixt__bytes *file)
+static mixt_status parse_vocabulary(mixt_tokenizer *t, const char *path, const mixt__bytes *file)
 {
     int64_t lines = 1, count = 0, twice = -1;
     for (int64_t i = 0; i < file->size; i++)
@@ -219,7 +219,7 @@ static mixt_status parse_vocabulary(mixt__tokenizer *t, const char *path, const 
     return status;
 }
 
-static mixt_status open_wordpiece(mixt__tokenizer *t, const char *folder)
+static mixt_status open_wordpiece(mixt_tokenizer *t, const char *folder)
 {
     char path[4200];
     mixt__bytes file;

@@ -10,15 +10,15 @@ static const char *find(mixt_data *data, mixt__part part)
 /** What raw tokens do not say themselves: the vocabulary's size and special tokens. */
 static mixt_status ask_vocabulary(const mixt_data *data, const char *path, int64_t *size, mixt__special_tokens *special)
 {
-    mixt__tokenizer *tokenizer;
+    mixt_tokenizer *tokenizer;
     *size = data->options.classes;
     *special = (mixt__special_tokens){-1, -1, -1, -1, -1};
     if (!data->options.vocab || !*data->options.vocab || mixt__token_file_has_header(path))
         return MIXT_OK;
-    MIXT_TRY(mixt__tokenizer_open(data->options.tokenizer, data->options.vocab, &tokenizer));
+    MIXT_TRY(mixt_tokenizer_open(data->options.tokenizer, data->options.vocab, &tokenizer));
     *size = tokenizer->size;
     *special = tokenizer->special;
-    mixt__tokenizer_close(tokenizer);
+    mixt_tokenizer_close(tokenizer);
     return MIXT_OK;
 }
 

@@ -20,7 +20,7 @@ static mixt_status append(void *user, const uint32_t *ids, int64_t count)
     return status;
 }
 
-static void decode(const mixt__tokenizer *tokenizer, const mixt__tokens *tokens, const uint8_t *text, size_t size,
+static void decode(const mixt_tokenizer *tokenizer, const mixt__tokens *tokens, const uint8_t *text, size_t size,
                    bool exact)
 {
     char *back = NULL;
@@ -35,10 +35,10 @@ static void decode(const mixt__tokenizer *tokenizer, const mixt__tokens *tokens,
 
 void fuzz_tokenizer(const char *kind, const uint8_t *text, size_t size, bool exact)
 {
-    mixt__tokenizer *tokenizer;
+    mixt_tokenizer *tokenizer;
     mixt__tokens whole = {0}, parts = {0};
     mixt__threads_set(1); // what is sought here is not in the threads, and each would cost a start
-    if (!fuzz_taken(mixt__tokenizer_open(kind, fuzz_path(""), &tokenizer)))
+    if (!fuzz_taken(mixt_tokenizer_open(kind, fuzz_path(""), &tokenizer)))
         return;
     mixt__tokenize_job job = {.tokenizer = tokenizer,
                               .text = text,
@@ -53,5 +53,5 @@ void fuzz_tokenizer(const char *kind, const uint8_t *text, size_t size, bool exa
     decode(tokenizer, &whole, text, size, exact);
     mixt__tokens_free(&whole);
     mixt__tokens_free(&parts);
-    mixt__tokenizer_close(tokenizer);
+    mixt_tokenizer_close(tokenizer);
 }

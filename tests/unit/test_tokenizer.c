@@ -28,10 +28,10 @@ static const char *gpt2_folder(void)
     return NULL;
 }
 
-static mixt__tokenizer *open_kind(const char *name, const char *folder)
+static mixt_tokenizer *open_kind(const char *name, const char *folder)
 {
-    mixt__tokenizer *t;
-    check_ok(mixt__tokenizer_open(name, folder, &t));
+    mixt_tokenizer *t;
+    check_ok(mixt_tokenizer_open(name, folder, &t));
     return t;
 }
 
@@ -47,7 +47,7 @@ static int64_t parse_hex(const char *hex, size_t length, unsigned char *bytes)
     return (int64_t)(length / 2);
 }
 
-static void check_line(const mixt__tokenizer *t, char *line, bool exact)
+static void check_line(const mixt_tokenizer *t, char *line, bool exact)
 {
     unsigned char text[4096];
     size_t length = strcspn(line, " \n");
@@ -76,7 +76,7 @@ static void check_line(const mixt__tokenizer *t, char *line, bool exact)
 
 static void check_golden(const char *name, const char *folder, const char *golden, bool exact)
 {
-    mixt__tokenizer *t = open_kind(name, folder);
+    mixt_tokenizer *t = open_kind(name, folder);
     FILE *file = fopen(golden, "r");
     char line[16384];
     int lines = 0;
@@ -85,7 +85,7 @@ static void check_golden(const char *name, const char *folder, const char *golde
         check_line(t, line, exact);
     fclose(file);
     assert_true(lines >= 20);
-    mixt__tokenizer_close(t);
+    mixt_tokenizer_close(t);
 }
 
 static void small_vocabulary_as_tiktoken(void **state)
@@ -113,7 +113,7 @@ static void wordpiece_as_transformers(void **state)
 static void wordpiece_joins_words(void **state)
 {
     (void)state;
-    mixt__tokenizer *t = open_kind("wordpiece", GOLDEN);
+    mixt_tokenizer *t = open_kind("wordpiece", GOLDEN);
     mixt__tokens tokens = {0};
     check_ok(mixt__tokenizer_encode(t, "The  Mills stood.", 17, &tokens));
     char *back = NULL;
@@ -126,7 +126,7 @@ static void wordpiece_joins_words(void **state)
     uint32_t beyond = (uint32_t)t->size;
     assert_int_equal(mixt__tokenizer_decode(t, &beyond, 1, false, stdout), MIXT_ERROR_DATA);
     mixt__tokens_free(&tokens);
-    mixt__tokenizer_close(t);
+    mixt_tokenizer_close(t);
 }
 
 /* ---- one rule, cut anywhere ---- */
@@ -169,7 +169,7 @@ static void cuts_do_not_show(void **state)
     static const char *const names[] = {"gpt2", "wordpiece", "wordpiece-cased", "bytes"};
     static unsigned char text[SOUP];
     for (int n = 0; n < 8; n++) {
-        mixt__tokenizer *t = open_kind(names[n / 2], GOLDEN);
+        mixt_tokenizer *t = open_kind(names[n / 2], GOLDEN);
         int64_t size = make_soup(text, (uint64_t)n, n % 2);
         mixt__tokens whole = {0};
         void *worker = NULL;
@@ -190,7 +190,7 @@ static void cuts_do_not_show(void **state)
             mixt__tokens_free(&cut);
         }
         mixt__tokens_free(&whole);
-        mixt__tokenizer_close(t);
+        mixt_tokenizer_close(t);
     }
     mixt__threads_set(0);
 }
@@ -224,7 +224,7 @@ static int merge_plainly(const mixt__bpe *bpe, const unsigned char *piece, int s
 static void merges_follow_the_definition(void **state)
 {
     (void)state;
-    mixt__tokenizer *t = open_kind("gpt2", GOLDEN);
+    mixt_tokenizer *t = open_kind("gpt2", GOLDEN);
     mixt__bpe_worker *worker;
     mixt__rng rng = mixt__rng_start(mixt__rng_key(11, 0, 0));
     check_ok(mixt__bpe_worker_new(&worker));
@@ -244,13 +244,13 @@ static void merges_follow_the_definition(void **state)
         }
     }
     mixt__bpe_worker_free(worker);
-    mixt__tokenizer_close(t);
+    mixt_tokenizer_close(t);
 }
 
 static void random_bytes_come_back(void **state)
 {
     (void)state;
-    mixt__tokenizer *t = open_kind("gpt2", GOLDEN);
+    mixt_tokenizer *t = open_kind("gpt2", GOLDEN);
     enum { SIZE = 50000 };
     static unsigned char bytes[SIZE];
     mixt__rng rng = mixt__rng_start(mixt__rng_key(5, 0, 0));
@@ -267,7 +267,7 @@ static void random_bytes_come_back(void **state)
     assert_memory_equal(back, bytes, SIZE);
     free(back);
     mixt__tokens_free(&tokens);
-    mixt__tokenizer_close(t);
+    mixt_tokenizer_close(t);
 }
 
 /* ---- Unicode ---- */
@@ -347,8 +347,8 @@ static void write_changed(const char *name, const char *from, const char *to)
 
 static void expect_refused(const char *kind, mixt_status expected, const char *words)
 {
-    mixt__tokenizer *t;
-    mixt_status status = mixt__tokenizer_open(kind, temp_folder, &t);
+    mixt_tokenizer *t;
+    mixt_status status = mixt_tokenizer_open(kind, temp_folder, &t);
     if (status != expected || t || !strstr(mixt_error_text(), words))
         fail_msg("expected \"%s\", got %s: %s", words, mixt_status_text(status), mixt_error_text());
 }
@@ -395,8 +395,8 @@ static void bad_vocabularies_are_refused(void **state)
     expect_refused("wordpiece", MIXT_ERROR_FORMAT, "vocab.txt:3: an empty line");
     write_changed("vocab.txt", "[CLS]\n", "[PAD]\n");
     expect_refused("wordpiece", MIXT_ERROR_FORMAT, "vocab.txt:3: '[PAD]' is there twice");
-    mixt__tokenizer *t;
-    assert_int_equal(mixt__tokenizer_open("gpt2", "", &t), MIXT_ERROR_CONFIG);
+    mixt_tokenizer *t;
+    assert_int_equal(mixt_tokenizer_open("gpt2", "", &t), MIXT_ERROR_CONFIG);
 }
 
 int main(void)

@@ -180,10 +180,10 @@ static void windows_are_the_text(void **state)
 {
     (void)state;
     write_story("windows");
-    mixt__tokenizer *t;
+    mixt_tokenizer *t;
     mixt__tokens all = {0};
     mixt__bytes text;
-    check_ok(mixt__tokenizer_open("gpt2", VOCAB, &t));
+    check_ok(mixt_tokenizer_open("gpt2", VOCAB, &t));
     check_ok(mixt__bytes_read(in_folder("%s/t.txt"), &text));
     check_ok(mixt__tokenizer_encode(t, text.bytes, text.size, &all));
     mixt_data *train = open_text("train", 0, 3, "gpt2"), *val = open_text("val", 0, 3, "gpt2");
@@ -210,7 +210,7 @@ static void windows_are_the_text(void **state)
     mixt_data_close(val);
     mixt__tokens_free(&all);
     mixt__bytes_free(&text);
-    mixt__tokenizer_close(t);
+    mixt_tokenizer_close(t);
 }
 
 /* ---- masks ---- */
