@@ -30,7 +30,7 @@ typedef struct bench {
     mixt__device_activity activity;
     double loss;
     mixt_memory memory;
-    mixt__device_info device; // with `described`
+    mixt_gpu_info device; // with `described`
     bool described;
 } bench;
 

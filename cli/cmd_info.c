@@ -1,91 +1,81 @@
 /* mixt info: this machine, and what each number format will do on it. */
 #include "cli/commands.h"
 
-#include "base/isa.h"
-#include "base/threads.h"
-#include "cli/gpu.h"
-#include "cli/machine.h"
+#include "cli/json.h"
 #include "cli/table.h"
 
-#include <jansson.h>
-#include <string.h>
+#include <mixt/machine.h>
+#include <mixt/program.h>
 
-/** The features that mixt looks at, by name. */
-typedef struct feature {
-    const char *name;
-    bool present;
-} feature;
+#include <math.h>
 
-enum { FEATURES = 10 };
+/** The GPU, or why none is used. */
+typedef struct gpu {
+    bool usable;
+    char reason[1024];
+    mixt_gpu_info info;
+    mixt_format_info formats[MIXT_FORMATS_MAX];
+    int format_count;
+} gpu;
 
-static void read_features(feature features[FEATURES])
+static void read_gpu(gpu *g)
 {
-    const mixt__cpu_features *f = mixt__cpu();
-    const feature table[FEATURES] = {
-        {"avx2", f->avx2},
-        {"fma", f->fma},
-        {"f16c", f->f16c},
-        {"avx512", f->avx512},
-        {"avx512_vnni", f->avx512_vnni},
-        {"avx512_bf16", f->avx512_bf16},
-        {"avx512_fp16", f->avx512_fp16},
-        {"amx_tile", f->amx_tile},
-        {"amx_bf16", f->amx_bf16},
-        {"amx_int8", f->amx_int8},
-    };
-    memcpy(features, table, sizeof table);
+    *g = (gpu){.usable = mixt_gpu_describe(0, &g->info) == MIXT_OK};
+    if (g->usable)
+        g->format_count = mixt_gpu_formats(&g->info, g->formats);
+    else
+        snprintf(g->reason, sizeof g->reason, "%s", mixt_error_text());
 }
 
-static bool has_onednn(void)
-{
-#ifdef MIXT_HAVE_ONEDNN
-    return true;
-#else
-    return false;
-#endif
-}
+/* ---- JSON ---- */
 
-/** The model name without the blanks that some processors pad it with. */
-static const char *cpu_model(void)
+static json_t *cpu_json(const mixt_cpu_info *cpu)
 {
-    const char *model = mixt__cpu()->model;
-    model += strspn(model, " ");
-    return *model ? model : "unknown";
+    json_t *flags = json_object(), *caches = json_array();
+    for (int i = 0; i < cpu->feature_count; i++)
+        json_object_set_new(flags, cpu->features[i].name, json_boolean(cpu->features[i].present));
+    for (int i = 0; i < cpu->cache_count; i++)
+        json_array_append_new(caches, json_pack("{s:i, s:s, s:I}", "level", cpu->caches[i].level, "type",
+                                                cpu->caches[i].type, "bytes", (json_int_t)cpu->caches[i].bytes));
+    return json_pack("{s:s, s:i, s:i, s:i, s:s, s:o, s:o}", "model", cpu->name, "cores_online", cpu->cores_online,
+                     "cores_usable", cpu->cores_usable, "threads", cpu->threads, "isa", cpu->isa, "flags", flags,
+                     "caches", caches);
 }
 
 static json_t *formats_json(void)
 {
-    cli_format formats[CLI_FORMATS];
-    cli_formats_read(formats);
+    mixt_format_info formats[MIXT_FORMATS_MAX];
+    int count = mixt_cpu_formats(formats);
     json_t *list = json_array();
-    for (int i = 0; i < CLI_FORMATS; i++)
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:s}", "format", formats[i].name, "support",
-                                        formats[i].support, "how", formats[i].how, "training", formats[i].training));
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "format", formats[i].name, "support",
+                                              mixt_support_name(formats[i].support), "how", formats[i].how, "training",
+                                              formats[i].training));
     return list;
 }
 
-static int print_json(const cli_machine *machine)
+static json_t *gpu_json(const gpu *g)
 {
-    feature features[FEATURES];
-    read_features(features);
-    json_t *flags = json_object(), *caches = json_array();
-    for (int i = 0; i < FEATURES; i++)
-        json_object_set_new(flags, features[i].name, json_boolean(features[i].present));
-    for (int i = 0; i < machine->cache_count; i++)
-        json_array_append_new(caches,
-                              json_pack("{s:i, s:s, s:I}", "level", machine->caches[i].level, "type",
-                                        machine->caches[i].type, "bytes", (json_int_t)machine->caches[i].bytes));
-    json_t *cpu =
-        json_pack("{s:s, s:i, s:i, s:i, s:s, s:o, s:o}", "model", cpu_model(), "cores_online", machine->cores_online,
-                  "cores_usable", machine->cores_usable, "threads", mixt__threads_count(), "isa",
-                  mixt__isa_name(mixt__isa_level()), "flags", flags, "caches", caches);
-    json_t *memory = json_pack("{s:I, s:I}", "total_bytes", (json_int_t)machine->memory_total, "available_bytes",
-                               (json_int_t)machine->memory_available);
-    cli_gpu found = cli_gpu_read();
-    json_t *gpu = cli_gpu_json(&found);
-    json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:b, s:o}", "version", MIXT_VERSION, "cpu", cpu, "memory", memory,
-                            "formats", formats_json(), "onednn", has_onednn(), "gpu", gpu);
+    const mixt_gpu_info *i = &g->info;
+    if (!g->usable)
+        return json_pack("{s:b, s:s, s:s}", "usable", 0, "reason", g->reason, "auto", mixt_device_auto());
+    json_t *flops = json_object();
+    for (int f = 0; f < g->format_count; f++)
+        json_object_set_new(flops, g->formats[f].name, json_real(g->formats[f].flops));
+    return json_pack("{s:b, s:s, s:s, s:f, s:i, s:i, s:f, s:I, s:I, s:I, s:o, s:f, s:o, s:s, s:s}", "usable", 1, "auto",
+                     mixt_device_auto(), "name", i->name, "compute_capability", i->capability / 10.0, "multiprocessors",
+                     i->multiprocessors, "tensor_core_generation", i->tensor_cores, "clock_hz", i->clock,
+                     "memory_bytes", (json_int_t)i->memory_bytes, "memory_free_bytes", (json_int_t)i->memory_free,
+                     "l2_bytes", (json_int_t)i->cache_bytes, "flops", flops, "bytes_s", i->bytes_s, "power_limit_w",
+                     cli_json_real(i->power_limit), "driver", i->driver, "libraries", i->libraries);
+}
+
+static int print_json(const mixt_cpu_info *cpu, const gpu *g)
+{
+    json_t *memory = json_pack("{s:I, s:I}", "total_bytes", (json_int_t)cpu->memory_total, "available_bytes",
+                               (json_int_t)cpu->memory_available);
+    json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:b, s:o}", "version", mixt_version(), "cpu", cpu_json(cpu), "memory",
+                            memory, "formats", formats_json(), "onednn", mixt_built_with("onednn"), "gpu", gpu_json(g));
     if (!all || json_dumpf(all, stdout, JSON_INDENT(2))) {
         json_decref(all);
         fputs("mixt info: no memory for the report\n", stderr);
@@ -96,19 +86,22 @@ static int print_json(const cli_machine *machine)
     return CLI_OK;
 }
 
-static void print_formats(void)
+/* ---- text ---- */
+
+static void print_cpu_formats(void)
 {
-    cli_format formats[CLI_FORMATS];
-    cli_formats_read(formats);
+    mixt_format_info formats[MIXT_FORMATS_MAX];
+    int count = mixt_cpu_formats(formats);
+    static const cli_style styles[] = {
+        [MIXT_SUPPORT_NATIVE] = CLI_GREEN, [MIXT_SUPPORT_WIDENED] = CLI_PLAIN, [MIXT_SUPPORT_EMULATED] = CLI_YELLOW};
     cli_table table = {0};
     cli_table_column(&table, "format", CLI_LEFT);
     cli_table_column(&table, "support", CLI_LEFT);
     cli_table_column(&table, "how", CLI_LEFT);
     cli_table_column(&table, "in training", CLI_LEFT);
-    for (int i = 0; i < CLI_FORMATS; i++) {
-        bool native = !strcmp(formats[i].support, "native"), emulated = !strcmp(formats[i].support, "emulated");
+    for (int i = 0; i < count; i++) {
         cli_table_cell(&table, "%s", formats[i].name);
-        cli_table_cell_styled(&table, native ? CLI_GREEN : emulated ? CLI_YELLOW : CLI_PLAIN, formats[i].support);
+        cli_table_cell_styled(&table, styles[formats[i].support], mixt_support_name(formats[i].support));
         cli_table_cell(&table, "%s", formats[i].how);
         cli_table_cell(&table, "%s", formats[i].training);
     }
@@ -116,45 +109,93 @@ static void print_formats(void)
     cli_table_free(&table);
 }
 
-static void print_text(const cli_machine *machine)
+/** Which units multiply each format there, and how fast at most. */
+static void print_gpu_formats(const gpu *g)
+{
+    cli_table table = {0};
+    cli_table_column(&table, "on the GPU", CLI_LEFT);
+    cli_table_column(&table, "support", CLI_LEFT);
+    cli_table_column(&table, "TFLOP/s", CLI_RIGHT);
+    cli_table_column(&table, "in training", CLI_LEFT);
+    for (int i = 0; i < g->format_count; i++) {
+        const mixt_format_info *f = &g->formats[i];
+        bool vector = f->dtype == MIXT_DTYPE_FP32, native = f->support == MIXT_SUPPORT_NATIVE;
+        cli_table_cell(&table, "%s", f->name);
+        cli_table_cell_styled(&table, vector ? CLI_PLAIN : native ? CLI_GREEN : CLI_YELLOW, f->how);
+        cli_table_cell(&table, f->flops > 0 ? "%.0f" : "", f->flops / 1e12);
+        cli_table_cell(&table, "%s", f->training);
+    }
+    cli_table_print(&table, stdout, 0);
+    cli_table_free(&table);
+}
+
+static void print_gpu(const gpu *g)
+{
+    const mixt_gpu_info *i = &g->info;
+    char bytes[32];
+    if (!g->usable) {
+        printf("GPU      none: %s\n", g->reason);
+        return;
+    }
+    printf("GPU      %s, compute capability %d.%d, %d multiprocessors, up to %.2f GHz", i->name, i->capability / 10,
+           i->capability % 10, i->multiprocessors, i->clock / 1e9);
+    if (!isnan(i->power_limit))
+        printf(", %.0f W", i->power_limit);
+    printf("\n         memory %s", cli_format_bytes(bytes, (double)i->memory_bytes));
+    printf(", %s free", cli_format_bytes(bytes, (double)i->memory_free));
+    printf(", up to %.2f TB/s, L2 cache %s\n", i->bytes_s / 1e12, cli_format_bytes(bytes, (double)i->cache_bytes));
+    printf("         Tensor Cores of generation %d:", i->tensor_cores);
+    for (int f = 0; f < g->format_count; f++)
+        if (g->formats[f].dtype != MIXT_DTYPE_FP32 && g->formats[f].flops > 0)
+            printf(" %s", g->formats[f].name);
+    printf("\n         driver %s; %s\n", i->driver, i->libraries);
+    printf("device   auto means %s\n", mixt_device_auto());
+}
+
+static void print_cpu(const mixt_cpu_info *cpu)
 {
     char bytes[32];
-    feature features[FEATURES];
-    read_features(features);
-    printf("CPU      %s\n", cpu_model());
-    printf("cores    %d usable of %d, %d thread%s in use\n", machine->cores_usable, machine->cores_online,
-           mixt__threads_count(), mixt__threads_count() == 1 ? "" : "s");
-    printf("ISA      %s, from", mixt__isa_name(mixt__isa_level()));
-    for (int i = 0; i < FEATURES; i++)
-        if (features[i].present)
-            printf(" %s", features[i].name);
+    printf("CPU      %s\n", cpu->name);
+    printf("cores    %d usable of %d, %d thread%s in use\n", cpu->cores_usable, cpu->cores_online, cpu->threads,
+           cpu->threads == 1 ? "" : "s");
+    printf("ISA      %s, from", cpu->isa);
+    for (int i = 0; i < cpu->feature_count; i++)
+        if (cpu->features[i].present)
+            printf(" %s", cpu->features[i].name);
     putchar('\n');
-    for (int i = 0; i < machine->cache_count; i++)
-        printf("%sL%d %s %s", i ? ", " : "caches   ", machine->caches[i].level, machine->caches[i].type,
-               cli_format_bytes(bytes, (double)machine->caches[i].bytes));
-    if (machine->cache_count)
+    for (int i = 0; i < cpu->cache_count; i++)
+        printf("%sL%d %s %s", i ? ", " : "caches   ", cpu->caches[i].level, cpu->caches[i].type,
+               cli_format_bytes(bytes, (double)cpu->caches[i].bytes));
+    if (cpu->cache_count)
         putchar('\n');
-    if (machine->memory_total) {
-        printf("memory   %s", cli_format_bytes(bytes, (double)machine->memory_total));
-        printf(", %s available\n", cli_format_bytes(bytes, (double)machine->memory_available));
+    if (cpu->memory_total) {
+        printf("memory   %s", cli_format_bytes(bytes, (double)cpu->memory_total));
+        printf(", %s available\n", cli_format_bytes(bytes, (double)cpu->memory_available));
     }
-    printf("oneDNN   %s\n", has_onednn() ? "yes" : "no: built without it, own kernels only");
-    cli_gpu gpu = cli_gpu_read();
-    cli_gpu_print(&gpu);
+    printf("oneDNN   %s\n", mixt_built_with("onednn") ? "yes" : "no: built without it, own kernels only");
+}
+
+static void print_text(const mixt_cpu_info *cpu, const gpu *g)
+{
+    print_cpu(cpu);
+    print_gpu(g);
     putchar('\n');
-    print_formats();
-    if (gpu.usable) {
+    print_cpu_formats();
+    if (g->usable) {
         putchar('\n');
-        cli_gpu_print_formats(&gpu);
+        print_gpu_formats(g);
     }
 }
 
 static int run(const cli_args *args)
 {
-    cli_machine machine = cli_machine_read();
+    mixt_cpu_info cpu;
+    gpu g;
+    mixt_cpu_describe(&cpu);
+    read_gpu(&g);
     if (cli_flag(args, "json"))
-        return print_json(&machine);
-    print_text(&machine);
+        return print_json(&cpu, &g);
+    print_text(&cpu, &g);
     return CLI_OK;
 }
 

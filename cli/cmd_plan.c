@@ -97,7 +97,7 @@ static json_t *json_nodes(const mixt__executable *x)
 /** Room on the device and what is in use there beside mixt's own; only on devices that describe themselves. */
 static void print_device(const mixt__backend *backend)
 {
-    mixt__device_info d;
+    mixt_gpu_info d;
     char bytes[3][32];
     if (!backend->describe || backend->describe(&d) != MIXT_OK)
         return;

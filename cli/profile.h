@@ -36,7 +36,7 @@ typedef struct cli_profile {
     int64_t count;
     double seconds; // of all rows
     bool limits;    // the device said what it can do at most
-    mixt__device_info device;
+    mixt_gpu_info device;
 } cli_profile;
 
 /** Runs the compiled step `runs` times on a batch and times each op, then the passes that end a step.

@@ -18,6 +18,7 @@ runtime   base num graph ops policy passes backend
 train     base num graph ops policy passes backend runtime data store
 infer     base num graph ops policy passes backend runtime train/model.h
 api       base num graph ops passes backend runtime data store train infer config policy models
+inspect   base num graph ops passes backend runtime data store train infer config policy models api
 store     base num
 data      base num store
 config    base

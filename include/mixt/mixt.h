@@ -13,6 +13,7 @@
 #include "mixt/data.h"
 #include "mixt/generate.h"
 #include "mixt/graph.h"
+#include "mixt/machine.h"
 #include "mixt/num.h"
 #include "mixt/program.h"
 #include "mixt/tokenizer.h"

@@ -98,7 +98,7 @@ typedef struct mixt__backend {
     mixt_status (*mark)(int64_t index);
     mixt_status (*between)(int64_t first, int64_t last, double *seconds);
     /** What the device is and what it can do at most; NULL: the backend cannot say. */
-    mixt_status (*describe)(mixt__device_info *info);
+    mixt_status (*describe)(mixt_gpu_info *info);
     /** Joules that the device has used since some moment; NaN when it does not count them. NULL: never known. */
     double (*energy)(void);
     /** With NULL: a span begins. Else: what the units did since, at least 0.1 s later. False when the device does not

@@ -41,7 +41,7 @@ static void fill(unsigned char *bytes, unsigned seed)
 
 static void describes_itself(void **state)
 {
-    mixt__device_info d;
+    mixt_gpu_info d;
     (void)state;
     check(gpu->describe(&d));
     print_message("%s, %d multiprocessors, %.0f TFLOP/s fp16, %.2f TB/s, %s, %s\n", d.name, d.multiprocessors,

@@ -45,7 +45,7 @@ static double attribute(enum cudaDeviceAttr which)
     return cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess ? value : 0;
 }
 
-static void fill_rates(mixt__device_info *info)
+static void fill_rates(mixt_gpu_info *info)
 {
     const rates *r = rates_of(info->capability);
     double cycles = info->clock * info->multiprocessors;
@@ -58,7 +58,7 @@ static void fill_rates(mixt__device_info *info)
     info->bytes_s = 2 * 1e3 * attribute(cudaDevAttrMemoryClockRate) * attribute(cudaDevAttrGlobalMemoryBusWidth) / 8;
 }
 
-static void fill_versions(mixt__device_info *info)
+static void fill_versions(mixt_gpu_info *info)
 {
     char driver[32];
     int cuda = 0, runtime = 0, major = 0, minor = 0;
@@ -74,10 +74,10 @@ static void fill_versions(mixt__device_info *info)
              dnn % 100, major, minor);
 }
 
-mixt_status mixt__cuda_describe(mixt__device_info *info)
+mixt_status mixt__cuda_describe(mixt_gpu_info *info)
 {
     size_t total = 0;
-    *info = (mixt__device_info){.capability = mixt__cuda.sm, .multiprocessors = mixt__cuda.multiprocessors};
+    *info = (mixt_gpu_info){.capability = mixt__cuda.sm, .multiprocessors = mixt__cuda.multiprocessors};
     snprintf(info->name, sizeof info->name, "%s", mixt__cuda.name);
     MIXT_TRY(mixt__cuda_check(cudaMemGetInfo(&info->memory_free, &total), "asking for the GPU's memory"));
     info->memory_bytes = mixt__cuda.memory_bytes;

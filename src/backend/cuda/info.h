@@ -4,7 +4,7 @@
 
 #include "backend/cuda/cuda.h"
 
-mixt_status mixt__cuda_describe(mixt__device_info *info);
+mixt_status mixt__cuda_describe(mixt_gpu_info *info);
 
 /** Joules since the first call; NaN when NVIDIA's management library does not say. */
 double mixt__cuda_energy(void);
