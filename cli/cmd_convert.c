@@ -2,8 +2,8 @@
 #include "cli/commands.h"
 
 #include "cli/term.h"
-#include "mixt/num.h"
-#include "store/convert_file.h"
+
+#include <mixt/weights.h>
 
 #include <jansson.h>
 #include <sys/stat.h>
@@ -34,18 +34,18 @@ static int run(const cli_args *args)
         .saturate = cli_flag(args, "saturate"),
     };
     int64_t before = file_bytes(src);
-    mixt__convert_report report;
+    mixt_convert_report report;
     if (cli_output_check(args, dst) != MIXT_OK ||
-        mixt__convert_file(src, dst, mixt_dtype_parse(name), &options, cli_flag(args, "overwrite"), &report) != MIXT_OK)
+        mixt_convert_file(src, dst, mixt_dtype_parse(name), &options, cli_flag(args, "overwrite"), &report) != MIXT_OK)
         return cli_failed();
     int64_t after = file_bytes(dst);
-    const mixt__losses *l = &report.losses;
+    const mixt_convert_report *r = &report;
     if (cli_flag(args, "json")) {
         json_t *row =
             json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "src", src, "dst", dst, "dtype", name,
-                      "src_bytes", (json_int_t)before, "dst_bytes", (json_int_t)after, "kept", (json_int_t)report.kept,
-                      "overflowed", (json_int_t)l->overflowed, "clamped", (json_int_t)l->clamped, "vanished",
-                      (json_int_t)l->vanished, "nan_lost", (json_int_t)l->nan);
+                      "src_bytes", (json_int_t)before, "dst_bytes", (json_int_t)after, "kept", (json_int_t)r->kept,
+                      "overflowed", (json_int_t)r->overflowed, "clamped", (json_int_t)r->clamped, "vanished",
+                      (json_int_t)r->vanished, "nan_lost", (json_int_t)r->nan_lost);
         if (!row) {
             fputs("mixt convert: done, but the file names are not UTF-8 and cannot be put into JSON\n", stderr);
             return CLI_FAILED;
@@ -58,13 +58,13 @@ static int run(const cli_args *args)
     char from[32], to[32];
     printf("%s: %s, %s (%s: %s)\n", dst, name, cli_format_bytes(to, (double)after), src,
            cli_format_bytes(from, (double)before));
-    if (report.kept)
-        printf("kept as they are, for they hold no floating-point numbers: %lld tensor%s\n", (long long)report.kept,
-               report.kept == 1 ? "" : "s");
-    say_lost(l->overflowed, "past the range of", name, "infinite or NaN now");
-    say_lost(l->clamped, "past the range of", name, "clamped to it");
-    say_lost(l->vanished, "too small for", name, "0 now");
-    say_lost(l->nan, "NaN, which is not in", name, "0 now");
+    if (r->kept)
+        printf("kept as they are, for they hold no floating-point numbers: %lld tensor%s\n", (long long)r->kept,
+               r->kept == 1 ? "" : "s");
+    say_lost(r->overflowed, "past the range of", name, "infinite or NaN now");
+    say_lost(r->clamped, "past the range of", name, "clamped to it");
+    say_lost(r->vanished, "too small for", name, "0 now");
+    say_lost(r->nan_lost, "NaN, which is not in", name, "0 now");
     return CLI_OK;
 }
 

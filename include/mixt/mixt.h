@@ -19,5 +19,6 @@
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
 #include "mixt/types.h"
+#include "mixt/weights.h"
 
 #endif

@@ -1,9 +1,10 @@
-/* mixt__convert_file: opens the source, describes the result, and converts each tensor when the writer asks for it. */
-#include "store/convert_file.h"
+/* mixt_convert_file: opens the source, describes the result, and converts each tensor when the writer asks for it. */
+#include "mixt/weights.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/status.h"
+#include "num/losses.h"
 #include "num/num.h"
 #include "store/file.h"
 #include "store/npy.h"
@@ -22,7 +23,8 @@ typedef struct conversion {
     uint64_t seed;
     void *buffer; // the newest converted tensor
     const char *src;
-    mixt__convert_report report;
+    int64_t kept; // tensors
+    mixt__losses losses;
 } conversion;
 
 static mixt_status check_paths(const char *src, const char *dst, mixt_dtype dtype, bool overwrite)
@@ -70,7 +72,7 @@ static mixt_status describe_results(conversion *c)
         *result = *source;
         result->data = NULL;
         if (c->weights && !mixt_dtype_is_float(source->dtype)) {
-            c->report.kept++;
+            c->kept++;
             continue;
         }
         result->dtype = c->dtype;
@@ -113,7 +115,7 @@ static mixt_status fetch_converted(void *argument, int64_t index, const void **d
     mixt_status status = mixt_convert(c->buffer, result->dtype, source->data, source->dtype, count, &c->options);
     if (status != MIXT_OK)
         return mixt__fail_context(status, "%s: tensor '%s'", c->src, source->name);
-    mixt__losses_add(&c->report.losses, c->buffer, result->dtype, source->data, source->dtype, count, &c->options);
+    mixt__losses_add(&c->losses, c->buffer, result->dtype, source->data, source->dtype, count, &c->options);
     return MIXT_OK;
 }
 
@@ -131,21 +133,23 @@ static mixt_status write_result(conversion *c, const char *dst, bool overwrite)
     return mixt__npy_write(dst, &c->results[0], overwrite);
 }
 
-mixt_status mixt__convert_file(const char *src, const char *dst, mixt_dtype dtype, const mixt_convert_options *options,
-                               bool overwrite, mixt__convert_report *report)
+mixt_status mixt_convert_file(const char *src, const char *dst, mixt_dtype dtype, const mixt_convert_options *options,
+                              bool overwrite, mixt_convert_report *report)
 {
     conversion c = {.src = src, .dtype = dtype};
     if (options)
         c.options = *options;
     c.seed = c.options.seed;
     mixt_status status;
+    MIXT_TRY(mixt__need(src));
+    MIXT_TRY(mixt__need(dst));
     MIXT_TRY(check_paths(src, dst, dtype, overwrite));
     MIXT_TRY_CLEANUP(open_source(&c));
     MIXT_TRY_CLEANUP(describe_results(&c));
     MIXT_TRY_CLEANUP(check_scale(&c));
     status = write_result(&c, dst, overwrite);
     if (report)
-        *report = c.report;
+        *report = (mixt_convert_report){c.kept, c.losses.overflowed, c.losses.clamped, c.losses.vanished, c.losses.nan};
 cleanup:
     mixt__free(c.buffer);
     mixt__free(c.results);

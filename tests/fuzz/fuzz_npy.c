@@ -1,7 +1,7 @@
 /* NumPy arrays: as samples, as labels, and as what the converter reads and writes. */
 #include "fuzz.h"
 
-#include "store/convert_file.h"
+#include "mixt/weights.h"
 #include "store/npy.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ static void convert(const char *path)
 {
     const char *half = fuzz_path("half.npy");
     mixt__npy file;
-    if (!fuzz_taken(mixt__convert_file(path, half, MIXT_DTYPE_FP16, NULL, true, NULL)))
+    if (!fuzz_taken(mixt_convert_file(path, half, MIXT_DTYPE_FP16, NULL, true, NULL)))
         return;
     fuzz_require(mixt__npy_open(half, &file) == MIXT_OK);
     mixt__npy_close(&file);

@@ -1,7 +1,7 @@
 /* safetensors: every tensor that is given out lies within the file, and a file that opens can be converted. */
 #include "fuzz.h"
 
-#include "store/convert_file.h"
+#include "mixt/weights.h"
 #include "store/safetensors.h"
 
 #include <string.h>
@@ -31,7 +31,7 @@ static void convert(const char *path, int64_t count)
 {
     const char *half = fuzz_path("half.safetensors");
     mixt__safetensors *file;
-    if (!fuzz_taken(mixt__convert_file(path, half, MIXT_DTYPE_FP16, NULL, true, NULL)))
+    if (!fuzz_taken(mixt_convert_file(path, half, MIXT_DTYPE_FP16, NULL, true, NULL)))
         return;
     fuzz_require(mixt__safetensors_open(half, &file) == MIXT_OK);
     fuzz_require(file->count == count);

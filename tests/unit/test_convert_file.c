@@ -1,4 +1,4 @@
-/* mixt__convert_file: between file kinds and formats; whatever fails leaves nothing behind. */
+/* mixt_convert_file: between file kinds and formats; whatever fails leaves nothing behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,10 +8,11 @@
 #include <cmocka.h>
 
 #include "../support/temp_folder.h"
-#include "store/convert_file.h"
+#include "mixt/weights.h"
 #include "store/npy.h"
 #include "store/safetensors.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -41,7 +42,7 @@ static void test_weights(void **state)
     for (int d = 1; d < MIXT_DTYPE_COUNT; d++) {
         mixt_dtype dtype = (mixt_dtype)d;
         static char want[COUNT * 8];
-        assert_int_equal(mixt__convert_file(src, dst, dtype, NULL, true, NULL), MIXT_OK);
+        assert_int_equal(mixt_convert_file(src, dst, dtype, NULL, true, NULL), MIXT_OK);
         assert_int_equal(mixt_convert(want, dtype, values, MIXT_DTYPE_FP32, COUNT, NULL), MIXT_OK);
         mixt__safetensors *file;
         assert_int_equal(mixt__safetensors_open(dst, &file), MIXT_OK);
@@ -56,7 +57,7 @@ static void test_weights(void **state)
         assert_string_equal(mixt__safetensors_metadata(file, "format"), "pt");
         mixt__safetensors_close(file);
     }
-    assert_int_equal(mixt__convert_file(src, src, MIXT_DTYPE_FP16, NULL, true, NULL), MIXT_OK); // onto itself
+    assert_int_equal(mixt_convert_file(src, src, MIXT_DTYPE_FP16, NULL, true, NULL), MIXT_OK); // onto itself
     assert_int_equal(temp_folder_files(1), 2);
 }
 
@@ -67,9 +68,9 @@ static void test_arrays(void **state)
     const char *back = temp_path("back.npy");
     mixt__file_tensor tensor = {.dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {COUNT}, .data = values};
     assert_int_equal(mixt__npy_write(src, &tensor, false), MIXT_OK);
-    assert_int_equal(mixt__convert_file(src, half, MIXT_DTYPE_FP16, NULL, false, NULL), MIXT_OK);
-    assert_int_equal(mixt__convert_file(src, brain, MIXT_DTYPE_BF16, NULL, false, NULL), MIXT_OK);
-    assert_int_equal(mixt__convert_file(brain, back, MIXT_DTYPE_FP64, NULL, false, NULL), MIXT_OK);
+    assert_int_equal(mixt_convert_file(src, half, MIXT_DTYPE_FP16, NULL, false, NULL), MIXT_OK);
+    assert_int_equal(mixt_convert_file(src, brain, MIXT_DTYPE_BF16, NULL, false, NULL), MIXT_OK);
+    assert_int_equal(mixt_convert_file(brain, back, MIXT_DTYPE_FP64, NULL, false, NULL), MIXT_OK);
     mixt__npy file;
     assert_int_equal(mixt__npy_open(half, &file), MIXT_OK);
     assert_int_equal(file.tensor.dtype, MIXT_DTYPE_FP16);
@@ -93,8 +94,8 @@ static void test_stochastic_differs_by_tensor(void **state)
     };
     assert_int_equal(mixt__safetensors_write(src, tensors, 2, NULL), MIXT_OK);
     mixt_convert_options options = {.stochastic = true, .seed = 5};
-    assert_int_equal(mixt__convert_file(src, one, MIXT_DTYPE_BF16, &options, false, NULL), MIXT_OK);
-    assert_int_equal(mixt__convert_file(src, two, MIXT_DTYPE_BF16, &options, false, NULL), MIXT_OK);
+    assert_int_equal(mixt_convert_file(src, one, MIXT_DTYPE_BF16, &options, false, NULL), MIXT_OK);
+    assert_int_equal(mixt_convert_file(src, two, MIXT_DTYPE_BF16, &options, false, NULL), MIXT_OK);
     mixt__safetensors *first, *second;
     assert_int_equal(mixt__safetensors_open(one, &first), MIXT_OK);
     assert_int_equal(mixt__safetensors_open(two, &second), MIXT_OK);
@@ -104,6 +105,30 @@ static void test_stochastic_differs_by_tensor(void **state)
     mixt__safetensors_close(first);
     mixt__safetensors_close(second);
     temp_folder_files(1);
+}
+
+static void test_report(void **state)
+{
+    (void)state;
+    const float odd[] = {1e9f, -1e9f, 1e-30f, NAN, 1};
+    const int64_t index = 3;
+    const mixt__file_tensor tensors[] = {
+        {.name = "index", .dtype = MIXT_DTYPE_INT64, .rank = 1, .dims = {1}, .data = &index},
+        {.name = "w", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {5}, .data = odd},
+    };
+    const mixt_convert_options clamp = {.saturate = true};
+    const char *src = temp_path("a.safetensors"), *dst = temp_path("b.safetensors");
+    mixt_convert_report r;
+    assert_int_equal(mixt__safetensors_write(src, tensors, 2, NULL), MIXT_OK);
+    assert_int_equal(mixt_convert_file(src, dst, MIXT_DTYPE_FP16, NULL, true, &r), MIXT_OK);
+    assert_true(r.kept == 1 && r.overflowed == 2 && r.clamped == 0 && r.vanished == 1 && r.nan_lost == 0);
+    assert_int_equal(mixt_convert_file(src, dst, MIXT_DTYPE_FP16, &clamp, true, &r), MIXT_OK);
+    assert_true(r.kept == 1 && r.overflowed == 0 && r.clamped == 2 && r.vanished == 1 && r.nan_lost == 0);
+    assert_int_equal(mixt_convert_file(src, dst, MIXT_DTYPE_INT8, NULL, true, &r), MIXT_OK);
+    assert_true(r.overflowed == 0 && r.clamped == 2 && r.nan_lost == 1);
+    assert_int_equal(mixt_convert_file(NULL, dst, MIXT_DTYPE_FP16, NULL, true, NULL), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_convert_file(src, NULL, MIXT_DTYPE_FP16, NULL, true, NULL), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(temp_folder_files(1), 2);
 }
 
 static void test_refusals(void **state)
@@ -131,14 +156,14 @@ static void test_refusals(void **state)
         {array, temp_path("no/such/folder.npy"), MIXT_DTYPE_FP16, MIXT_ERROR_FILE, "folder.npy"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(mixt__convert_file(cases[i].src, cases[i].dst, cases[i].dtype, NULL, false, NULL),
+        assert_int_equal(mixt_convert_file(cases[i].src, cases[i].dst, cases[i].dtype, NULL, false, NULL),
                          cases[i].status);
         if (!strstr(mixt_error_text(), cases[i].text))
             fail_msg("case %zu: %s", i, mixt_error_text());
         assert_int_equal(temp_folder_files(0), 2);
     }
     mixt_convert_options options = {.scale = -1};
-    assert_int_equal(mixt__convert_file(array, dst, MIXT_DTYPE_INT8, &options, false, NULL), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_convert_file(array, dst, MIXT_DTYPE_INT8, &options, false, NULL), MIXT_ERROR_ARGUMENT);
     assert_int_equal(temp_folder_files(1), 2);
 }
 
@@ -159,7 +184,7 @@ static void test_full_disk(void **state)
         for (int i = 0; i < 2; i++) {
             limit = (struct rlimit){bytes, before.rlim_max};
             setrlimit(RLIMIT_FSIZE, &limit);
-            mixt_status status = mixt__convert_file(src, outputs[i], MIXT_DTYPE_FP64, NULL, true, NULL);
+            mixt_status status = mixt_convert_file(src, outputs[i], MIXT_DTYPE_FP64, NULL, true, NULL);
             setrlimit(RLIMIT_FSIZE, &before);
             assert_int_equal(status, MIXT_ERROR_FILE);
             assert_non_null(strstr(mixt_error_text(), outputs[i]));
@@ -205,12 +230,13 @@ int main(int argc, char **argv)
     for (int i = 0; i < COUNT; i++)
         values[i] = (float)(i - COUNT / 2) * 0.0371f;
     if (argc == 3)
-        return (int)mixt__convert_file(argv[1], argv[2], MIXT_DTYPE_BF16, NULL, false, NULL);
+        return (int)mixt_convert_file(argv[1], argv[2], MIXT_DTYPE_BF16, NULL, false, NULL);
     temp_folder_make();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_weights),
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_stochastic_differs_by_tensor),
+        cmocka_unit_test(test_report),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_out_of_memory),
