@@ -5,8 +5,8 @@
  * Columns are GFLOP/s of the fastest of many short runs: FP32; BF16 operands and result, widened to FP32 while packing
  * (what a CPU without BF16 units does); BF16 multiplied as such; oneDNN's FP32 and BF16 products.
  */
-#include "backend/cpu/gemm.h"
-#include "backend/cpu/gemm_kernel.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/kernel.h"
 #include "base/alloc.h"
 #include "base/isa.h"
 #include "base/threads.h"

@@ -3,7 +3,7 @@
  * Usage: optimizer [millions of parameters]... (default 11 and 124). AdamW moves 30 bytes a parameter: it reads
  * master, gradient and two moments and writes master, moments and the copy. The best of several runs is shown.
  */
-#include "backend/cpu/training.h"
+#include "backend/cpu/update/training.h"
 
 #include "base/alloc.h"
 #include "base/threads.h"

@@ -30,13 +30,15 @@ if(NOT (CUDNN_INCLUDE_DIR AND CUDNN_LIBRARY AND CUBLASLT_LIBRARY AND NVRTC_LIBRA
 endif()
 message(STATUS "CUDA backend: toolkit ${CUDAToolkit_VERSION}, ${CUDNN_LIBRARY}")
 
-file(GLOB CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backend/cuda/*.c ${PROJECT_SOURCE_DIR}/src/backend/cuda/*.cu)
+file(GLOB_RECURSE CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backend/cuda/*.c
+     ${PROJECT_SOURCE_DIR}/src/backend/cuda/*.cu)
 file(GLOB CUDA_BASE ${PROJECT_SOURCE_DIR}/src/base/*.c)
 add_library(mixt_cuda MODULE ${CUDA_SOURCES} ${CUDA_BASE} ${PROJECT_SOURCE_DIR}/src/num/dtype.c
             ${PROJECT_SOURCE_DIR}/src/backend/training.c)
 # Updates give the same bits as the CPU's: no contraction there either.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/backend/cuda/optimizer.cu ${PROJECT_SOURCE_DIR}/src/backend/cuda/gradient_stats.cu
-                            PROPERTIES COMPILE_OPTIONS --fmad=false)
+set(update_folder ${PROJECT_SOURCE_DIR}/src/backend/cuda/update)
+set_source_files_properties(${update_folder}/optimizer.cu ${update_folder}/gradient_stats.cu PROPERTIES COMPILE_OPTIONS
+                            --fmad=false)
 target_include_directories(mixt_cuda PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
                            ${CUDAToolkit_INCLUDE_DIRS} ${CUDNN_INCLUDE_DIR})
 target_compile_definitions(mixt_cuda PRIVATE _GNU_SOURCE MIXT_VERSION="${PROJECT_VERSION}")

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "../support/temp_folder.h"
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/core/cuda.h"
 
 #include <glob.h>
 #include <sys/mman.h>

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "backend/backend.h"
-#include "backend/cpu/training.h"
+#include "backend/cpu/update/training.h"
 #include "base/alloc.h"
 
 #include <float.h>

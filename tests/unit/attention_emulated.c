@@ -4,4 +4,4 @@
 #define VEC_ISA_LEVEL MIXT_ISA_AVX512_BF16
 #define mixt__attention_amx emulated_attention
 #define mixt__attention_grad_amx emulated_attention_grad
-#include "backend/cpu/attention_amx.c"
+#include "backend/cpu/attention/kernel_amx.c"

@@ -1,7 +1,7 @@
 /* The fast candidates of reductions, softmax, losses, embedding and copies against the plain ones, on random problems.
  */
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/rows.h"
+#include "backend/cpu/core/rows.h"
 #include "base/rng.h"
 #include "base/threads.h"
 #include "num/num.h"

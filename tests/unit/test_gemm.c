@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "backend/cpu/gemm.h"
-#include "backend/cpu/gemm_kernel.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/kernel.h"
 #include "base/alloc.h"
 #include "base/isa.h"
 #include "base/rng.h"
@@ -17,7 +17,7 @@
 
 #define mixt__gemm_kernel_amx emulated_amx
 extern const mixt__gemm_kernel emulated_amx;
-#include "backend/cpu/gemm_kernel_amx.c"
+#include "backend/cpu/gemm/kernel_amx.c"
 #undef mixt__gemm_kernel_amx
 
 enum { GUARD = 64, POISON = 0xa5 };

@@ -9,9 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "backend/cpu/chunks.h"
-#include "backend/cpu/training.h"
-#include "backend/cpu/update_loops.h"
+#include "backend/cpu/update/chunks.h"
+#include "backend/cpu/update/training.h"
+#include "backend/cpu/update/loops.h"
 #include "base/alloc.h"
 #include "base/isa.h"
 #include "base/threads.h"

@@ -1,7 +1,7 @@
 /* The vector maths of pointwise programs (accuracy, special values, every level the same bits), dropout, and whole
  * programs: the tiled candidate against the plain one on random straight-line code, broadcasts and in-place outputs. */
 #include "backend/cpu/kernels.h"
-#include "backend/cpu/pointwise.h"
+#include "backend/cpu/pointwise/pointwise.h"
 #include "base/rng.h"
 #include "base/threads.h"
 #include "num/num.h"

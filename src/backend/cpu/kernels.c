@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/threads.h"
-#include "backend/cpu/training.h"
+#include "backend/cpu/update/training.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef MIXT_BACKEND_CUDA_INFO_H
 #define MIXT_BACKEND_CUDA_INFO_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/core/cuda.h"
 
 mixt_status mixt__cuda_describe(mixt_gpu_info *info);
 

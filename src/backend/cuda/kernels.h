@@ -3,7 +3,7 @@
 #ifndef MIXT_BACKEND_CUDA_KERNELS_H
 #define MIXT_BACKEND_CUDA_KERNELS_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/core/cuda.h"
 
 #ifdef __cplusplus
 extern "C" {

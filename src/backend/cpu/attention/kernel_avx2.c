@@ -1,0 +1,2 @@
+/* Attention for AVX2. */
+#include "backend/cpu/attention/kernel.h"

@@ -1,0 +1,2 @@
+/* Attention for AVX-512. */
+#include "backend/cpu/attention/kernel.h"

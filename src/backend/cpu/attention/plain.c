@@ -1,0 +1,130 @@
+/* Attention in obvious C: one head at a time, whole rows of scores, sums in double. */
+#include "backend/cpu/attention/attention.h"
+#include "num/num.h"
+
+#include <math.h>
+
+/** Element d of head `head` at position t of batch entry b. */
+static float at(const mixt__tensor *x, const mixt__heads *s, int64_t b, int64_t t, int64_t head, int64_t d)
+{
+    return mixt__load(x->data, x->dtype, b * x->strides[0] + t * x->strides[1] + head * s->dim + d);
+}
+
+static void put(const mixt__tensor *x, const mixt__heads *s, int64_t b, int64_t t, int64_t head, int64_t d,
+                double value)
+{
+    mixt__store(x->data, x->dtype, b * x->strides[0] + t * x->strides[1] + head * s->dim + d, (float)value);
+}
+
+/** x at position i times y at position j. */
+static double dot(const mixt__tensor *x, const mixt__tensor *y, const mixt__heads *s, int64_t b, int64_t head,
+                  int64_t i, int64_t j)
+{
+    double sum = 0;
+    for (int64_t d = 0; d < s->dim; d++)
+        sum += (double)at(x, s, b, i, head, d) * (double)at(y, s, b, j, head, d);
+    return sum;
+}
+
+/** Keys that query i sees. */
+static int64_t visible(const mixt__heads *s, int64_t i)
+{
+    return s->causal ? i + 1 : s->keys;
+}
+
+static mixt_status prepare(mixt__call *call, mixt__arena *arena)
+{
+    (void)arena;
+    call->workspace_bytes = (size_t)call->in[1].shape.dims[1] * sizeof(double);
+    return MIXT_OK;
+}
+
+static void forward_row(const mixt__call *call, const mixt__heads *s, int64_t b, int64_t head, int64_t i)
+{
+    const mixt__tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2];
+    double *p = call->workspace, largest = -INFINITY, total = 0;
+    int64_t keys = visible(s, i);
+    for (int64_t j = 0; j < keys; j++) {
+        p[j] = (double)s->scale * dot(q, k, s, b, head, i, j);
+        if (p[j] > largest)
+            largest = p[j];
+    }
+    for (int64_t j = 0; j < keys; j++) {
+        p[j] = exp(p[j] - largest);
+        total += p[j];
+    }
+    for (int64_t d = 0; d < s->dim; d++) {
+        double sum = 0;
+        for (int64_t j = 0; j < keys; j++)
+            sum += p[j] * (double)at(v, s, b, j, head, d);
+        put(&call->out[0], s, b, i, head, d, keys ? sum / total : 0);
+    }
+    ((float *)call->out[1].data)[(b * s->count + head) * s->queries + i] = (float)(largest + log(total));
+}
+
+static mixt_status run(const mixt__call *call)
+{
+    mixt__heads s = mixt__heads_of(call);
+    for (int64_t b = 0; b < s.batch; b++)
+        for (int64_t head = 0; head < s.count; head++)
+            for (int64_t i = 0; i < s.queries; i++)
+                forward_row(call, &s, b, head, i);
+    return MIXT_OK;
+}
+
+static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
+{
+    (void)arena;
+    mixt__heads s = mixt__heads_of(call);
+    call->workspace_bytes = (size_t)(2 * s.queries * s.keys) * sizeof(double);
+    return MIXT_OK;
+}
+
+/** The probabilities of one head and the gradient of its scaled scores, both (queries, keys). */
+static void scores_grad(const mixt__call *call, const mixt__heads *s, int64_t b, int64_t head, double *p, double *grad)
+{
+    const mixt__tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2], *grad_dst = &call->in[5];
+    const float *lse = (const float *)call->in[4].data + (b * s->count + head) * s->queries;
+    for (int64_t i = 0; i < s->queries; i++) {
+        double *pi = p + i * s->keys, *gi = grad + i * s->keys, mean = 0;
+        for (int64_t j = 0; j < s->keys; j++) {
+            bool seen = j < visible(s, i);
+            pi[j] = seen ? exp((double)s->scale * dot(q, k, s, b, head, i, j) - (double)lse[i]) : 0;
+            gi[j] = seen ? dot(grad_dst, v, s, b, head, i, j) : 0;
+            mean += pi[j] * gi[j];
+        }
+        for (int64_t j = 0; j < s->keys; j++)
+            gi[j] = pi[j] * (gi[j] - mean) * (double)s->scale;
+    }
+}
+
+static mixt_status grad_run(const mixt__call *call)
+{
+    mixt__heads s = mixt__heads_of(call);
+    const mixt__tensor *q = &call->in[0], *k = &call->in[1], *grad_dst = &call->in[5];
+    double *p = call->workspace, *grad = p + s.queries * s.keys;
+    for (int64_t n = 0; n < s.batch * s.count * s.dim; n++) {
+        int64_t d = n % s.dim, head = n / s.dim % s.count, b = n / s.dim / s.count;
+        if (d == 0)
+            scores_grad(call, &s, b, head, p, grad);
+        for (int64_t i = 0; i < s.queries; i++) {
+            double sum = 0;
+            for (int64_t j = 0; j < visible(&s, i); j++)
+                sum += grad[i * s.keys + j] * (double)at(k, &s, b, j, head, d);
+            put(&call->out[0], &s, b, i, head, d, sum);
+        }
+        for (int64_t j = 0; j < s.keys; j++) {
+            double sum_k = 0, sum_v = 0;
+            for (int64_t i = s.causal ? j : 0; i < s.queries; i++) {
+                sum_k += grad[i * s.keys + j] * (double)at(q, &s, b, i, head, d);
+                sum_v += p[i * s.keys + j] * (double)at(grad_dst, &s, b, i, head, d);
+            }
+            put(&call->out[1], &s, b, j, head, d, sum_k);
+            put(&call->out[2], &s, b, j, head, d, sum_v);
+        }
+    }
+    return MIXT_OK;
+}
+
+const mixt__kernel mixt__attention_plain = {.name = "plain", .prepare = prepare, .run = run};
+const mixt__kernel mixt__attention_grad_plain = {.name = "plain", .prepare = grad_prepare, .run = grad_run};

@@ -1,0 +1,170 @@
+/* Convolution and its gradients as matrix products whose patches the engine gathers block by block: no patch matrix
+ * is ever in memory. A 1×1 convolution with stride 1 is a product of the tensors as they lie.
+ */
+#include "backend/cpu/conv/conv2d.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "base/alloc.h"
+#include "base/status.h"
+#include "num/num.h"
+
+/** What the gather functions read: a tensor and the sizes of the convolution. */
+typedef struct gathered {
+    mixt__conv conv;
+    const mixt__tensor *tensor;
+} gathered;
+
+static const void *element(const mixt__tensor *tensor, int64_t index)
+{
+    return (const char *)tensor->data + index * (int64_t)mixt_dtype_size(tensor->dtype);
+}
+
+/** Elements [begin, end) of one kernel row of the patch whose first column is x; columns outside the image are 0. */
+static void gather_run(const gathered *g, int64_t image_row, int64_t x, int64_t begin, int64_t end, float *dst)
+{
+    const mixt__conv *v = &g->conv;
+    int64_t first = -x * v->c > begin ? -x * v->c : begin, last = (v->w - x) * v->c < end ? (v->w - x) * v->c : end;
+    if (first >= last) {
+        memset(dst, 0, (size_t)(end - begin) * sizeof *dst);
+        return;
+    }
+    memset(dst, 0, (size_t)(first - begin) * sizeof *dst);
+    mixt__widen(g->tensor->dtype)(dst + first - begin, element(g->tensor, (image_row * v->w + x) * v->c + first),
+                                  last - first);
+    memset(dst + last - begin, 0, (size_t)(end - last) * sizeof *dst);
+}
+
+/** Patches of the source: a row is an output pixel, a column (i, k, c) of the kernel. */
+static void gather_patches(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols, float *dst,
+                           int64_t ld)
+{
+    const gathered *g = argument;
+    const mixt__conv *v = &g->conv;
+    int64_t run = v->kernel_w * v->c;
+    for (int64_t r = row; r < row + rows; r++, dst += ld) {
+        int64_t x = r % v->out_w * v->stride - v->pad, y = r / v->out_w % v->out_h * v->stride - v->pad;
+        int64_t image = r / v->out_w / v->out_h, end;
+        for (int64_t k = col; k < col + cols; k = end) {
+            int64_t i = k / run;
+            end = (i + 1) * run < col + cols ? (i + 1) * run : col + cols;
+            if (y + i < 0 || y + i >= v->h)
+                memset(dst + k - col, 0, (size_t)(end - k) * sizeof *dst);
+            else
+                gather_run(g, image * v->h + y + i, x, k - i * run, end - i * run, dst + k - col);
+        }
+    }
+}
+
+/** Where grad_dst's pixel stands that tap (i, k) carries to source pixel (y, x); −1 when there is none. */
+static int64_t carried_from(const mixt__conv *v, int64_t image, int64_t y, int64_t x, int64_t i, int64_t k)
+{
+    int64_t dy = y + v->pad - i, dx = x + v->pad - k;
+    if (dy < 0 || dx < 0 || dy % v->stride || dx % v->stride)
+        return -1;
+    dy /= v->stride;
+    dx /= v->stride;
+    return dy < v->out_h && dx < v->out_w ? (image * v->out_h + dy) * v->out_w + dx : -1;
+}
+
+/** Patches of grad_dst: a row is a source pixel, a column (i, k, o) of the kernel. */
+static void gather_grads(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols, float *dst,
+                         int64_t ld)
+{
+    const gathered *g = argument;
+    const mixt__conv *v = &g->conv;
+    mixt__widen_fn *widen = mixt__widen(g->tensor->dtype);
+    for (int64_t r = row; r < row + rows; r++, dst += ld) {
+        int64_t x = r % v->w, y = r / v->w % v->h, image = r / v->w / v->h, end;
+        for (int64_t c = col; c < col + cols; c = end) {
+            int64_t tap = c / v->o;
+            end = (tap + 1) * v->o < col + cols ? (tap + 1) * v->o : col + cols;
+            int64_t pixel = carried_from(v, image, y, x, tap / v->kernel_w, tap % v->kernel_w);
+            if (pixel < 0)
+                memset(dst + c - col, 0, (size_t)(end - c) * sizeof *dst);
+            else
+                widen(dst + c - col, element(g->tensor, pixel * v->o + c - tap * v->o), end - c);
+        }
+    }
+}
+
+/** The weight with row (i, k, o) and column c. */
+static void gather_weight(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols, float *dst,
+                          int64_t ld)
+{
+    const gathered *g = argument;
+    const mixt__conv *v = &g->conv;
+    mixt__widen_fn *widen = mixt__widen(g->tensor->dtype);
+    for (int64_t r = row; r < row + rows; r++, dst += ld) {
+        int64_t tap = r / v->o, o = r % v->o;
+        widen(dst, element(g->tensor, (o * v->kernel_h * v->kernel_w + tap) * v->c + col), cols);
+    }
+}
+
+static bool is_product(const mixt__conv *v)
+{
+    return v->kernel_h == 1 && v->kernel_w == 1 && v->stride == 1 && v->pad == 0;
+}
+
+static mixt__gemm_operand operand(const mixt__tensor *tensor, int64_t row_stride, int64_t col_stride)
+{
+    return (mixt__gemm_operand){
+        .data = tensor->data, .dtype = tensor->dtype, .row_stride = row_stride, .col_stride = col_stride};
+}
+
+static mixt__gemm_operand gather_operand(const gathered *g, mixt__gemm_gather_fn *fn)
+{
+    return (mixt__gemm_operand){.dtype = g->tensor->dtype, .gather = fn, .gather_argument = g};
+}
+
+/** The product of a call; gathers refer to `in`, which must outlive it. */
+static mixt__gemm_problem problem_of(const mixt__call *call, gathered in[2])
+{
+    const mixt__conv2d_attrs *attrs = call->attrs;
+    const mixt__tensor *first = &call->in[0], *second = &call->in[1];
+    mixt__conv v = mixt__conv_of(call);
+    int64_t pixels = v.n * v.out_h * v.out_w, taps = v.kernel_h * v.kernel_w;
+    mixt__gemm_problem p = {.alpha = 1.0f, .c = call->out[0].data, .c_dtype = call->out[0].dtype};
+    in[0] = (gathered){v, first};
+    in[1] = (gathered){v, second};
+    p.low = first->dtype == MIXT_DTYPE_BF16 && second->dtype == MIXT_DTYPE_BF16;
+    if (call->op == &mixt__op_conv2d) {
+        p.m = pixels, p.n = v.o, p.k = taps * v.c;
+        p.a = is_product(&v) ? operand(first, v.c, 1) : gather_operand(&in[0], gather_patches);
+        p.b = operand(second, 1, p.k);
+        p.bias = attrs->bias ? call->in[2].data : NULL;
+    } else if (call->op == &mixt__op_conv2d_grad_src) {
+        p.m = v.n * v.h * v.w, p.n = v.c, p.k = taps * v.o;
+        p.a = is_product(&v) ? operand(first, v.o, 1) : gather_operand(&in[0], gather_grads);
+        p.b = is_product(&v) ? operand(second, v.c, 1) : gather_operand(&in[1], gather_weight);
+    } else {
+        p.m = v.o, p.n = taps * v.c, p.k = pixels;
+        p.a = operand(second, 1, v.o);
+        p.b = is_product(&v) ? operand(first, v.c, 1) : gather_operand(&in[0], gather_patches);
+        p.accumulate = call->accumulate & 1u;
+    }
+    p.ldc = p.n;
+    return p;
+}
+
+static mixt_status prepare(mixt__call *call, mixt__arena *arena)
+{
+    gathered in[2];
+    mixt__gemm_problem p = problem_of(call, in);
+    (void)arena;
+    call->workspace_bytes = mixt__gemm_workspace(&p);
+    return MIXT_OK;
+}
+
+static mixt_status run(const mixt__call *call)
+{
+    gathered in[2];
+    mixt__gemm_problem p = problem_of(call, in);
+    mixt__gemm_run(&p, call->workspace);
+    return MIXT_OK;
+}
+
+const mixt__kernel mixt__conv2d_gemm = {
+    .name = "gemm", .supports = mixt__conv_is_ordinary, .prepare = prepare, .run = run};
+const mixt__kernel mixt__conv2d_grad_src_gemm = {
+    .name = "gemm", .supports = mixt__conv_is_ordinary, .prepare = prepare, .run = run};
+const mixt__kernel mixt__conv2d_grad_weight_gemm = {
+    .name = "gemm", .supports = mixt__conv_is_ordinary, .prepare = prepare, .run = run};

@@ -1,0 +1,25 @@
+/* How kernels over rows see a contiguous tensor: all dimensions but the last are rows. */
+#ifndef MIXT_BACKEND_CPU_CORE_TENSOR_H
+#define MIXT_BACKEND_CPU_CORE_TENSOR_H
+
+#include "backend/backend.h"
+
+static inline int64_t mixt__tensor_cols(const mixt__tensor *tensor)
+{
+    return tensor->shape.rank ? tensor->shape.dims[tensor->shape.rank - 1] : 1;
+}
+
+static inline int64_t mixt__tensor_rows(const mixt__tensor *tensor)
+{
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < tensor->shape.rank; i++)
+        rows *= tensor->shape.dims[i];
+    return rows;
+}
+
+static inline bool mixt__call_adds(const mixt__call *call, int output)
+{
+    return call->accumulate >> output & 1;
+}
+
+#endif

@@ -1,2 +1,0 @@
-/* LSTM for AVX2. */
-#include "backend/cpu/lstm_kernel.h"

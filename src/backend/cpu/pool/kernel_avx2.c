@@ -1,0 +1,2 @@
+/* Pooling for AVX2. */
+#include "backend/cpu/pool/kernel.h"

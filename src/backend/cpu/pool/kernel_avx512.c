@@ -1,0 +1,2 @@
+/* Pooling for AVX-512. */
+#include "backend/cpu/pool/kernel.h"

@@ -1,0 +1,2 @@
+/* LSTM for AVX2. */
+#include "backend/cpu/recurrent/lstm_kernel.h"

@@ -1,0 +1,147 @@
+/* The optimizer on the CPU: one pass over the flat arenas that writes masters, moments and working copies.
+ *
+ * With g the unscaled and clipped gradient, lr the segment's rate, d its weight decay and t the number of this update:
+ *   SGD       g += d·w; m = momentum·m + g; w -= lr·m (plain: lr·g; Nesterov: lr·(g + momentum·m))
+ *   Adam      g += d·w; m = b1·m + (1 - b1)·g; v = b2·v + (1 - b2)·g²;
+ *             w -= lr·(m/(1 - b1^t)) / (sqrt(v/(1 - b2^t)) + eps)
+ *   AdamW     the same without d in g, and w -= lr·d·w from the old w
+ *   LAMB      u = Adam's quotient + d·w; w -= lr·r·u with r = |w|/|u| over the segment, 1 when either norm is 0
+ * LAMB needs two passes: moments and norms, then weights. A skipped step returns before anything is touched.
+ */
+#include "backend/cpu/update/training.h"
+
+#include "backend/cpu/update/chunks.h"
+#include "backend/cpu/update/loops.h"
+#include "base/status.h"
+#include "num/num.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { NARROW_BLOCK = 2048 }; // weights still in the first-level cache when their working copy is written
+
+_Static_assert(2 * sizeof(double) <= 32, "mixt__update_workspace counts 32 bytes a chunk");
+
+static mixt__rule rule_of(const mixt__update *update, const mixt__segment *segment)
+{
+    const mixt__optimizer *o = &update->optimizer;
+    const mixt__control *control = update->control;
+    return (mixt__rule){
+        .grad_factor = control->grad_factor,
+        .clip = update->clip_value > 0 ? update->clip_value : INFINITY,
+        .lr = control->lr * segment->lr_scale,
+        .weight_decay = segment->weight_decay,
+        .momentum = o->momentum,
+        .beta1 = o->beta1,
+        .beta2 = o->beta2,
+        .one_minus_beta1 = (float)(1.0 - o->beta1),
+        .one_minus_beta2 = (float)(1.0 - o->beta2),
+        .inv_bias1 = control->inv_bias1,
+        .inv_sqrt_bias2 = control->inv_sqrt_bias2,
+        .eps = o->eps,
+    };
+}
+
+static mixt__update_fn *loop_of(const mixt__optimizer *o)
+{
+    const mixt__update_loops *loops = mixt__update_loops_get();
+    switch (o->kind) {
+    case MIXT_OPTIMIZER_ADAM:
+        return loops->adam;
+    case MIXT_OPTIMIZER_ADAMW:
+        return loops->adamw;
+    case MIXT_OPTIMIZER_LAMB:
+        return loops->lamb_apply;
+    default:
+        return o->momentum == 0 ? loops->sgd : o->nesterov ? loops->nesterov : loops->momentum;
+    }
+}
+
+/* LAMB's workspace: two sums a chunk, then one ratio a segment. */
+static double *chunk_sums(const mixt__update *update, int64_t chunk)
+{
+    return (double *)update->workspace + 2 * chunk;
+}
+
+static float *ratios(const mixt__update *update)
+{
+    return (float *)chunk_sums(update, mixt__update_chunks(update->segments, update->segment_count, MIXT_CPU_CHUNK));
+}
+
+static void lamb_first(const mixt__update *update, const mixt__chunk *chunk)
+{
+    const mixt__segment *segment = &update->segments[chunk->segment];
+    mixt__rule rule = rule_of(update, segment);
+    int64_t at = segment->offset + chunk->begin;
+    mixt__update_loops_get()->lamb_moments(&rule, update->master + at, update->grad + at, update->moment1 + at,
+                                           update->moment2 + at, chunk->count, chunk_sums(update, chunk->index));
+}
+
+static void lamb_ratios(const mixt__update *update)
+{
+    int64_t index = 0;
+    for (int64_t i = 0; i < update->segment_count; i++) {
+        double weights = 0, updates = 0;
+        for (int64_t at = 0; at < update->segments[i].count; at += MIXT_CPU_CHUNK, index++) {
+            weights += chunk_sums(update, index)[0];
+            updates += chunk_sums(update, index)[1];
+        }
+        ratios(update)[i] = weights > 0 && updates > 0 ? (float)sqrt(weights / updates) : 1.0f;
+    }
+}
+
+static void apply(const mixt__update *update, const mixt__chunk *chunk)
+{
+    const mixt__segment *segment = &update->segments[chunk->segment];
+    mixt__rule rule = rule_of(update, segment);
+    if (update->optimizer.kind == MIXT_OPTIMIZER_LAMB)
+        rule.lr *= ratios(update)[chunk->segment];
+    mixt__update_fn *loop = loop_of(&update->optimizer);
+    mixt__narrow_fn *narrow = segment->low != MIXT_DTYPE_NONE ? mixt__narrow(segment->low) : NULL;
+    int64_t low_size = (int64_t)mixt_dtype_size(segment->low);
+    for (int64_t done = 0; done < chunk->count; done += NARROW_BLOCK) {
+        int64_t n = chunk->count - done < NARROW_BLOCK ? chunk->count - done : NARROW_BLOCK;
+        int64_t in_segment = chunk->begin + done, at = segment->offset + in_segment;
+        float *m = update->moment1 ? update->moment1 + at : NULL, *v = update->moment2 ? update->moment2 + at : NULL;
+        loop(&rule, update->master + at, update->grad + at, m, v, n);
+        if (narrow)
+            narrow((char *)update->low[segment->low] + (segment->low_offset + in_segment) * low_size,
+                   update->master + at, n);
+    }
+}
+
+static mixt_status check(const mixt__update *update)
+{
+    int moments = mixt__optimizer_moments(&update->optimizer);
+    if ((moments > 0 && !update->moment1) || (moments > 1 && !update->moment2))
+        return mixt__fail(MIXT_ERROR_INTERNAL, "the optimizer keeps %d moments, but has no memory for them", moments);
+    for (int64_t i = 0; i < update->segment_count; i++) {
+        mixt_dtype low = update->segments[i].low;
+        if (low != MIXT_DTYPE_NONE && (!mixt__narrow(low) || !update->low[low]))
+            return mixt__fail(MIXT_ERROR_DTYPE, "parameter %d: no working copy in %s is possible",
+                              (int)update->segments[i].param, mixt_dtype_name(low));
+    }
+    return MIXT_OK;
+}
+
+/** Statistics of an update that is applied are kept, those of a skipped one are what they were. */
+static void settle_statistics(const mixt__update *update, bool skipped)
+{
+    size_t bytes = (size_t)update->statistics_count * sizeof(float);
+    if (bytes)
+        memcpy(skipped ? update->statistics : update->kept, skipped ? update->kept : update->statistics, bytes);
+}
+
+mixt_status mixt__cpu_optimizer_step(const mixt__update *update)
+{
+    MIXT_TRY(check(update));
+    settle_statistics(update, update->control->found_inf);
+    if (update->control->found_inf)
+        return MIXT_OK;
+    if (update->optimizer.kind == MIXT_OPTIMIZER_LAMB) {
+        mixt__chunks_run(update, lamb_first);
+        lamb_ratios(update);
+    }
+    mixt__chunks_run(update, apply);
+    return MIXT_OK;
+}

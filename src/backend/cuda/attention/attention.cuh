@@ -1,0 +1,34 @@
+/* What our own attention kernels share: the call as a kernel takes it. A head is one of batch · heads. */
+#ifndef MIXT_BACKEND_CUDA_ATTENTION_ATTENTION_CUH
+#define MIXT_BACKEND_CUDA_ATTENTION_ATTENTION_CUH
+
+#include "backend/cuda/attention/attention.h"
+#include "backend/cuda/core/device.cuh"
+
+struct mixt__head_rows {
+    void *data;
+    int64_t batch, row; // strides in elements
+};
+
+struct mixt__attention_problem {
+    mixt__head_rows q, k, v, dst, grad_dst, grad_q, grad_k, grad_v;
+    float *lse, *sums; // (head, query); sums: of grad_dst · dst
+    int64_t batch_heads, heads, dim, queries, keys;
+    float scale;
+    bool causal;
+};
+
+template <typename T>
+static __device__ __forceinline__ T *row_of(const mixt__head_rows &r, const mixt__attention_problem &p, int64_t head,
+                                            int64_t row)
+{
+    return (T *)r.data + head / p.heads * r.batch + row * r.row + head % p.heads * p.dim;
+}
+
+/** The problem of an attention call, or with `gradient` of an attention_grad call, its row sums in the workspace. */
+mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool gradient);
+
+/** Issues the row sums of grad_dst · dst. */
+void mixt__attention_row_sums(const mixt__attention_problem &p, mixt_dtype dtype);
+
+#endif

@@ -1,0 +1,106 @@
+/* What the candidates of the three convolution ops share: sizes, folding, and the plain candidates.
+ *
+ * src (N, H, W, C), weight (O, KH, KW, C), dst (N, H', W', O); all contiguous.
+ *
+ * A convolution of few channels wastes the matrix units, which take channels by eights. Folding makes blocks of
+ * stride x stride source pixels into one pixel with all their channels, padded to a multiple of 8, and the weight
+ * accordingly: the same products, with stride 1 and no padding, and zeros in between. ResNet's first, 7 x 7 over 3
+ * channels with stride 2, becomes 4 x 4 over 16 channels.
+ */
+#ifndef MIXT_BACKEND_CUDA_CONV_CONV2D_H
+#define MIXT_BACKEND_CUDA_CONV_CONV2D_H
+
+#include "backend/cuda/core/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt__cuda_conv {
+    int64_t n, h, w, c;         // src, grad_src
+    int64_t out_h, out_w, o;    // dst, grad_dst
+    int64_t kernel_h, kernel_w; // weight, grad_weight
+    int64_t stride, pad;
+} mixt__cuda_conv;
+
+typedef enum mixt__cuda_conv_kind {
+    MIXT_CONV_FORWARD,
+    MIXT_CONV_GRAD_SRC,
+    MIXT_CONV_GRAD_WEIGHT,
+} mixt__cuda_conv_kind;
+
+static inline mixt__cuda_conv mixt__cuda_conv_of(const mixt__call *call, mixt__cuda_conv_kind kind)
+{
+    const mixt__conv2d_attrs *at = (const mixt__conv2d_attrs *)call->attrs;
+    const int64_t *src = kind == MIXT_CONV_GRAD_SRC ? call->out[0].shape.dims : call->in[0].shape.dims;
+    const int64_t *dst = kind == MIXT_CONV_FORWARD    ? call->out[0].shape.dims
+                         : kind == MIXT_CONV_GRAD_SRC ? call->in[0].shape.dims
+                                                      : call->in[1].shape.dims;
+    return (mixt__cuda_conv){src[0], src[1],       src[2],       src[3],     dst[1], dst[2],
+                             dst[3], at->kernel_h, at->kernel_w, at->stride, at->pad};
+}
+
+/** A convolution and what it becomes folded. Folded pixel r holds source pixels r · stride - front and on; folded tap
+ *  a holds taps a · stride - lead and on. */
+typedef struct mixt__cuda_fold {
+    mixt__cuda_conv from, to;
+    int64_t front, lead;
+} mixt__cuda_fold;
+
+mixt__cuda_fold mixt__cuda_fold_of(const mixt__cuda_conv *conv);
+/** Bytes of shared memory that folding takes: at most 48 KiB. */
+size_t mixt__cuda_fold_shared(const mixt__cuda_fold *fold, mixt_dtype dtype);
+/** Both ways in the same format; grad_weight from FP32 to dtype, overwritten or added to. Issued on the stream. */
+mixt_status mixt__cuda_fold_src(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src, void *folded);
+mixt_status mixt__cuda_fold_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *weight, void *folded);
+mixt_status mixt__cuda_unfold_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const float *folded, void *grad,
+                                     bool add);
+
+/** Where element `at` of the weight lies in the folded weight. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+    static inline int64_t
+    mixt__cuda_fold_place(const mixt__cuda_fold *f, int64_t at)
+{
+    const mixt__cuda_conv *v = &f->from;
+    int64_t c = at % v->c, x = at / v->c % v->kernel_w + f->lead, y = at / v->c / v->kernel_w % v->kernel_h + f->lead;
+    int64_t o = at / v->c / v->kernel_w / v->kernel_h, s = v->stride;
+    return ((o * f->to.kernel_h + y / s) * f->to.kernel_w + x / s) * f->to.c + (y % s * s + x % s) * v->c + c;
+}
+
+/** Folded convolutions on our own kernels (folded.cu): whether they take it, and workspace for the gradient. */
+bool mixt__cuda_folded_supports(const mixt__cuda_fold *fold, mixt_dtype dtype);
+size_t mixt__cuda_folded_partials(const mixt__cuda_fold *fold);
+/** bias may be NULL; src and weight are folded. */
+mixt_status mixt__cuda_folded_forward(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
+                                      const void *weight, const float *bias, void *dst);
+mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
+                                          const void *grad_dst, float *partials, const mixt__tensor *grad, bool add);
+
+/** Strict FP32 on our own kernels (implicit.cu). a, b: in the order of the op's inputs; bias may be NULL; `add`
+ *  is for grad_weight. All addresses multiples of 16. */
+bool mixt__cuda_implicit_supports(const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind);
+size_t mixt__cuda_implicit_workspace(const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind);
+mixt_status mixt__cuda_implicit_run(const mixt__cuda_conv *conv, mixt__cuda_conv_kind kind, const float *a,
+                                    const float *b, const float *bias, float *dst, void *workspace, bool add);
+
+/** grad += extra, both FP32. */
+mixt_status mixt__cuda_conv_add(float *grad, const float *extra, int64_t count);
+
+/** Whether the call multiplies in FP32 without matrix units. */
+static inline bool mixt__cuda_conv_strict(const mixt__call *call)
+{
+    return call->in[0].dtype == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32;
+}
+
+/* one tap, as matrix products (product.c) */
+extern const mixt__kernel mixt__cuda_conv2d_product, mixt__cuda_conv2d_grad_src_product,
+    mixt__cuda_conv2d_grad_weight_product;
+extern const mixt__kernel mixt__cuda_conv2d_plain, mixt__cuda_conv2d_grad_src_plain,
+    mixt__cuda_conv2d_grad_weight_plain;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,235 @@
+/* Thread-block clusters for the recurrence: a block's messages into the shared memory of its neighbours.
+ *
+ * A message is an asynchronous store that counts its bytes on a barrier of the receiver; a receiver waits until all
+ * bytes of a step have come. Buffers and barriers alternate between two: a block can send for step n + 2 only when it
+ * has all messages of step n + 1, and each block sends those after it has read step n, so nothing is overwritten early
+ * and no other synchronisation is needed.
+ */
+#ifndef MIXT_BACKEND_CUDA_RECURRENT_LSTM_CLUSTER_CUH
+#define MIXT_BACKEND_CUDA_RECURRENT_LSTM_CLUSTER_CUH
+
+#include "backend/cuda/recurrent/lstm.cuh"
+
+enum {
+    LSTM_UNITS = 32,    // of a block: all four gates of them
+    LSTM_SEQUENCES = 8, // of a cluster: what one Tensor Core product takes at the least
+    LSTM_THREADS = LSTM_UNITS * LSTM_SEQUENCES,
+    LSTM_BLOCKS = 16, // of a cluster, at most
+    LSTM_AHEAD = 6,   // steps between the prefetch into L2 and its use
+};
+
+static __device__ __forceinline__ uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
+static __device__ __forceinline__ void prefetch_l2(const void *p)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+
+static __device__ __forceinline__ uint32_t cluster_rank()
+{
+    uint32_t rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+static __device__ __forceinline__ uint32_t cluster_size()
+{
+    uint32_t size;
+    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+    return size;
+}
+
+/** What to add to an address in this block's shared memory to get the same place in another's. */
+static __device__ __forceinline__ uint32_t neighbour_offset(const void *here, uint32_t rank)
+{
+    uint32_t there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(shared_address(here)), "r"(rank));
+    return there - shared_address(here);
+}
+
+static __device__ __forceinline__ void cluster_sync()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;\n"
+                 "barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+}
+
+/** Barriers for one arrival and `bytes` of messages each; then everyone in the cluster may send. */
+static __device__ __forceinline__ void arrivals_init(uint64_t *barriers, int count, uint32_t bytes)
+{
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < count; i++)
+            asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&barriers[i])) : "memory");
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads(); // without it racecheck takes the two halves for two threads
+    if (threadIdx.x == 0)
+        for (int i = 0; i < count; i++)
+            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&barriers[i])),
+                         "r"(bytes)
+                         : "memory");
+    cluster_sync();
+}
+
+/** Waits for the messages of a step, and makes its barrier ready for those of the step after the next. */
+static __device__ __forceinline__ void arrivals_wait(uint64_t barriers[2], int step, uint32_t bytes)
+{
+    uint32_t barrier = shared_address(&barriers[step & 1]), parity = step >> 1 & 1, done = 0;
+    while (!done)
+        asm volatile("{\n.reg .pred p;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "selp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(done)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    if (threadIdx.x == 0)
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+static __device__ __forceinline__ void send(uint32_t to, uint32_t barrier, uint64_t x)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(to), "l"(x),
+                 "r"(barrier)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void send(uint32_t to, uint32_t barrier, float x)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
+                 "r"(__float_as_uint(x)), "r"(barrier)
+                 : "memory");
+}
+
+static __device__ __forceinline__ void send(uint32_t to, uint32_t barrier, const float x[4])
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "r"(__float_as_uint(x[0])), "r"(__float_as_uint(x[1])), "r"(__float_as_uint(x[2])),
+                 "r"(__float_as_uint(x[3])), "r"(barrier)
+                 : "memory");
+}
+
+#endif
+
+/* ---- what a step backward reads ---- */
+
+/** By one lane: of one unit and sequence. */
+template <typename T> struct backward_inputs {
+    T gate[4], grad_dst;
+    float cell_before;
+};
+
+/** Idle lanes read what the first unit's lane reads. */
+template <typename T>
+static __device__ __forceinline__ void backward_load(backward_inputs<T> *r, const lstm_backward<T> &a, int64_t sequence,
+                                                     int t, int unit, bool valid)
+{
+    const int64_t n = a.hidden, step = valid ? sequence * a.steps + t : t;
+    const int from = valid ? unit : 0;
+    const T *gates = a.gates + 4 * step * n + from;
+    for (int i = 0; i < 4; i++)
+        r->gate[i] = gates[i * n];
+    r->grad_dst = a.grad_dst[step * n + from];
+    r->cell_before = t > 0 ? a.cell[(step - 1) * n + from] : 0.0f;
+}
+
+/** Into L2: 4 gates, the state's gradient and the cell state of this block's units, a lane for each and sequence. */
+template <typename T>
+static __device__ __forceinline__ void backward_prefetch(const lstm_backward<T> &a, int64_t first, int t, int unit0)
+{
+    int which = threadIdx.x >> 3;
+    int64_t sequence = first + (threadIdx.x & 7), step = sequence * a.steps + t;
+    if (which > 5 || unit0 >= a.hidden || sequence >= a.batch || t < 0)
+        return;
+    if (which < 4)
+        prefetch_l2(a.gates + (4 * step + which) * a.hidden + unit0);
+    else if (which == 4)
+        prefetch_l2(a.grad_dst + step * a.hidden + unit0);
+    else
+        prefetch_l2(a.cell + step * a.hidden + unit0);
+}
+
+/* ---- host ---- */
+
+/** A kernel by how many groups of 8 sequences a cluster takes through the steps in turns: 1, 2. */
+struct lstm_cluster_kernels {
+    const void *by_groups[2];
+};
+
+struct lstm_cluster_config {
+    cudaLaunchConfig_t config;
+    cudaLaunchAttribute cluster;
+};
+
+static inline void lstm_cluster_configure(lstm_cluster_config *l, const mixt__lstm_sizes *s, int groups,
+                                          size_t shared_bytes)
+{
+    int64_t needed = mixt__ceil_div(s->hidden, LSTM_UNITS);
+    unsigned blocks = needed < 2 ? 2 : (unsigned)needed; // a cluster has neighbours; a block without units sends zeros
+    *l = {};
+    l->cluster.id = cudaLaunchAttributeClusterDimension;
+    l->cluster.val.clusterDim = {blocks, 1, 1};
+    l->config.gridDim = dim3((unsigned)mixt__ceil_div(s->batch, groups * LSTM_SEQUENCES) * blocks);
+    l->config.blockDim = dim3(LSTM_THREADS);
+    l->config.dynamicSmemBytes = shared_bytes;
+    l->config.stream = mixt__cuda.stream;
+    l->config.attrs = &l->cluster;
+    l->config.numAttrs = 1;
+}
+
+/** How many such clusters the GPU runs at once; 0: none. Also lets the kernel have clusters and memory of this size. */
+static inline int lstm_cluster_room(const void *kernel, const mixt__lstm_sizes *s, int groups, size_t shared_bytes)
+{
+    lstm_cluster_config l;
+    int room = 0;
+    lstm_cluster_configure(&l, s, groups, shared_bytes);
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes) != cudaSuccess ||
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess ||
+        cudaOccupancyMaxActiveClusters(&room, kernel, &l.config) != cudaSuccess)
+        room = 0;
+    (void)cudaGetLastError();
+    return room;
+}
+
+static inline bool lstm_cluster_supports(lstm_cluster_kernels kernels, const mixt__tensor *gates,
+                                         const mixt__tensor *weight, size_t group_bytes, const char **reason)
+{
+    mixt__lstm_sizes s = mixt__lstm_sizes_of(gates);
+    if (mixt__cuda.sm < 90)
+        *reason = "the GPU has no thread-block clusters";
+    else if (gates->dtype != weight->dtype)
+        *reason = "gates and weights have different formats";
+    else if (s.hidden > LSTM_UNITS * LSTM_BLOCKS)
+        *reason = "the weights are too large for one cluster";
+    else if (s.hidden % 8)
+        *reason = "the hidden size is not a multiple of 8";
+    else if (!s.batch || !s.steps || s.steps > INT32_MAX || s.batch > INT32_MAX)
+        *reason = "nothing to do, or too much";
+    else if (!lstm_cluster_room(kernels.by_groups[0], &s, 1, group_bytes))
+        *reason = "the GPU has no room for a cluster of this size";
+    else
+        return true;
+    return false;
+}
+
+/** With two groups in turns where one alone would need more clusters than run at once: a step of two takes little
+ * longer than one of one. Clusters do not depend on each other, so they need not all run at once. */
+static inline mixt_status lstm_cluster_launch(lstm_cluster_kernels kernels, const mixt__tensor *gates,
+                                              size_t group_bytes, void *arguments)
+{
+    mixt__lstm_sizes s = mixt__lstm_sizes_of(gates);
+    lstm_cluster_config l;
+    int room = lstm_cluster_room(kernels.by_groups[0], &s, 1, group_bytes), groups = 1;
+    if (room < mixt__ceil_div(s.batch, LSTM_SEQUENCES) && kernels.by_groups[1] &&
+        lstm_cluster_room(kernels.by_groups[1], &s, 2, 2 * group_bytes) >= room)
+        groups = 2;
+    lstm_cluster_configure(&l, &s, groups, (size_t)groups * group_bytes);
+    void *list[] = {arguments};
+    return mixt__cuda_check(cudaLaunchKernelExC(&l.config, kernels.by_groups[groups - 1], list), "lstm in a cluster");
+}
+
+#endif

@@ -1,0 +1,138 @@
+/* Builds and keeps the tables that table.h describes. */
+#include "backend/cuda/update/table.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+
+#include <string.h>
+
+typedef struct entry {
+    const void *owner; // update->workspace
+    mixt__segment *segments;
+    int32_t *order;
+    mixt__cuda_table table;
+    void *device;
+} entry;
+
+static struct {
+    entry *list;
+    int64_t count, capacity;
+} tables;
+
+static int32_t ordered(const mixt__update *update, int64_t i)
+{
+    return update->backward_order ? update->backward_order[i] : (int32_t)i;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/** Field by field: the padding of a segment says nothing. */
+static bool same_segment(const mixt__segment *a, const mixt__segment *b)
+{
+    return a->offset == b->offset && a->count == b->count && a->low == b->low && a->low_offset == b->low_offset &&
+           bits_of(a->weight_decay) == bits_of(b->weight_decay) && bits_of(a->lr_scale) == bits_of(b->lr_scale);
+}
+
+static bool same(const entry *e, const mixt__update *update)
+{
+    if (e->table.segment_count != update->segment_count)
+        return false;
+    for (int64_t i = 0; i < update->segment_count; i++)
+        if (!same_segment(&e->segments[i], &update->segments[i]) || e->order[i] != ordered(update, i))
+            return false;
+    return true;
+}
+
+static void drop(entry *e)
+{
+    mixt__free(e->segments);
+    mixt__free(e->order);
+    mixt__cuda_scratch_free(e->device);
+    *e = (entry){0};
+}
+
+/* ---- making one ---- */
+
+static void fill_chunks(const mixt__update *update, mixt__cuda_chunk *chunks, int64_t *first)
+{
+    int64_t index = 0;
+    for (int64_t i = 0; i < update->segment_count; i++) {
+        const mixt__segment *s = &update->segments[i];
+        first[i] = index;
+        for (int64_t begin = 0; begin < s->count; begin += MIXT_CUDA_CHUNK) {
+            int64_t left = s->count - begin;
+            chunks[index++] = (mixt__cuda_chunk){.at = s->offset + begin,
+                                                 .low_at = s->low_offset + begin,
+                                                 .count = (int32_t)(left < MIXT_CUDA_CHUNK ? left : MIXT_CUDA_CHUNK),
+                                                 .segment = (int32_t)i,
+                                                 .low = (int32_t)s->low,
+                                                 .weight_decay = s->weight_decay,
+                                                 .lr_scale = s->lr_scale};
+        }
+    }
+    first[update->segment_count] = index;
+}
+
+/** One block of device memory: chunks, first, order, counter, each at a multiple of 16 bytes. */
+static mixt_status make(entry *e, const mixt__update *update)
+{
+    size_t segments = (size_t)update->segment_count;
+    size_t chunks = (size_t)mixt__update_chunks(update->segments, update->segment_count, MIXT_CUDA_CHUNK);
+    size_t first_at = chunks * sizeof(mixt__cuda_chunk), order_at = first_at + (segments + 2) / 2 * 16;
+    size_t counter_at = order_at + (segments + 3) / 4 * 16, bytes = counter_at + 16;
+    char *host = mixt__alloc(bytes), *device = mixt__cuda_scratch(bytes);
+    mixt_status status = MIXT_ERROR_MEMORY;
+    e->owner = update->workspace;
+    e->segments = mixt__alloc((segments + 1) * sizeof *e->segments);
+    e->order = mixt__alloc((segments + 1) * sizeof *e->order);
+    e->device = device;
+    if (host && device && e->segments && e->order) {
+        memcpy(e->segments, update->segments, segments * sizeof *e->segments);
+        for (size_t i = 0; i < segments; i++)
+            e->order[i] = ordered(update, (int64_t)i);
+        fill_chunks(update, (mixt__cuda_chunk *)host, (int64_t *)(void *)(host + first_at));
+        memcpy(host + order_at, e->order, segments * sizeof *e->order);
+        status = mixt__cuda_check(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copying the segment table");
+        e->table = (mixt__cuda_table){.segment_count = update->segment_count,
+                                      .chunk_count = (int64_t)chunks,
+                                      .chunks = (mixt__cuda_chunk *)(void *)device,
+                                      .first = (int64_t *)(void *)(device + first_at),
+                                      .order = (int32_t *)(void *)(device + order_at),
+                                      .counter = (unsigned *)(void *)(device + counter_at)};
+    }
+    mixt__free(host);
+    if (status == MIXT_ERROR_MEMORY)
+        status = mixt__fail(status, "no memory for the table of %zu parameters", segments);
+    if (status != MIXT_OK)
+        drop(e);
+    return status;
+}
+
+mixt_status mixt__cuda_table_get(const mixt__update *update, mixt__cuda_table *table)
+{
+    entry *found = NULL;
+    for (int64_t i = 0; i < tables.count && !found; i++)
+        if (tables.list[i].owner == update->workspace)
+            found = &tables.list[i];
+    if (!found || !same(found, update)) {
+        enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+        MIXT_TRY(mixt__cuda_check(cudaStreamIsCapturing(mixt__cuda.stream, &capturing), "asking for a capture"));
+        if (capturing != cudaStreamCaptureStatusNone)
+            return mixt__fail(MIXT_ERROR_INTERNAL, "a step was recorded before its update ran once");
+        if (!found) {
+            if (!mixt__grow((void **)&tables.list, &tables.capacity, tables.count, sizeof *tables.list))
+                return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a table of parameters");
+            found = &tables.list[tables.count++];
+            *found = (entry){0};
+        }
+        drop(found); // cudaFree waits for what still reads the old one
+        MIXT_TRY(make(found, update));
+    }
+    *table = found->table;
+    return MIXT_OK;
+}

@@ -1,0 +1,43 @@
+/* The device's copy of an update's segments, cut into chunks: what the passes that end a step read.
+ *
+ * Made at the first call outside of a capture, and again when the segments have changed; a call under capture finds
+ * what an earlier call made. A table belongs to one update->workspace, so that memory stays bounded by the trainers
+ * that live at once.
+ */
+#ifndef MIXT_BACKEND_CUDA_UPDATE_TABLE_H
+#define MIXT_BACKEND_CUDA_UPDATE_TABLE_H
+
+#include "backend/cuda/core/cuda.h"
+
+enum { MIXT_CUDA_CHUNK = 16384 };
+
+/** One block's work: MIXT_CUDA_CHUNK elements of a segment, fewer at its end. */
+typedef struct mixt__cuda_chunk {
+    int64_t at;     // in the FP32 arenas, a multiple of 16
+    int64_t low_at; // in the arena of the working copy
+    int32_t count, segment;
+    int32_t low; // mixt_dtype of the working copy; NONE: none
+    float weight_decay, lr_scale;
+    int32_t unused;
+} mixt__cuda_chunk;
+
+typedef struct mixt__cuda_table {
+    int64_t segment_count, chunk_count;
+    /* device memory */
+    mixt__cuda_chunk *chunks;
+    int64_t *first;    // (segment_count + 1): the chunks of segment i are first[i] … first[i + 1] - 1
+    int32_t *order;    // (segment_count): segments as the backward pass finishes them
+    unsigned *counter; // of last_block
+} mixt__cuda_table;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The table of this update; fails when the segments changed since the last call and a capture is under way. */
+mixt_status mixt__cuda_table_get(const mixt__update *update, mixt__cuda_table *table);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
