@@ -5,7 +5,9 @@
 #include "cli/run_dir.h"
 #include "cli/table.h"
 #include "cli/weights.h"
-#include "data/inputs.h"
+#include "cli/support.h"
+
+#include <mixt/predict.h>
 
 #include <jansson.h>
 #include <math.h>
@@ -18,7 +20,7 @@ enum { TOP_MAX = 1000 };
 typedef struct source {
     char name[4096];           // the file, or the part of the run's data
     const mixt_data *data;     // a part of the run's data, or
-    mixt__inputs inputs;       // a file
+    mixt_inputs *inputs;       // a file
     int64_t first, end, total; // samples asked for, and that there are
 } source;
 
@@ -49,7 +51,7 @@ static mixt_status parse_range(const char *text, source *s)
     if (snprintf(s->name, sizeof s->name, "%s", text) >= (int)sizeof s->name)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%.40s…: the name is too long", text);
     s->end = INT64_MAX;
-    if (!colon || mixt__path_is_file(text))
+    if (!colon || cli_path_is_file(text))
         return MIXT_OK;
     bool good = parse_index(colon + 1, &end, &s->first);
     int64_t last = s->first;
@@ -67,14 +69,14 @@ static mixt_status open_source(predictor *p, const char *text, source *s)
     *s = (source){0};
     MIXT_TRY(parse_range(text, s));
     bool part = !strcmp(s->name, "train") || !strcmp(s->name, "val") || !strcmp(s->name, "test");
-    if (part && !mixt__path_is_file(s->name)) {
+    if (part && !cli_path_is_file(s->name)) {
         mixt_data *data;
         MIXT_TRY(cli_experiment_data(&p->e, s->name, &data));
         s->data = data;
         s->total = mixt_data_describe(data)->samples;
     } else {
-        MIXT_TRY(mixt__inputs_open(s->name, p->e.train, &s->inputs));
-        s->total = mixt__inputs_count(&s->inputs);
+        MIXT_TRY(mixt_inputs_open(s->name, p->e.train, &s->inputs));
+        s->total = mixt_inputs_count(s->inputs);
     }
     if (s->end == INT64_MAX)
         s->end = s->total;
@@ -86,49 +88,23 @@ static mixt_status open_source(predictor *p, const char *text, source *s)
 
 /* ---- output ---- */
 
-typedef struct guess {
-    int64_t class;
-    double probability;
-} guess;
-
-static int by_probability(const void *x, const void *y)
+static json_t *json_guess(const predictor *p, const mixt_guess *g)
 {
-    const guess *a = x, *b = y;
-    if (a->probability != b->probability)
-        return a->probability < b->probability ? 1 : -1;
-    return a->class < b->class ? -1 : a->class > b->class;
-}
-
-/** Softmax in FP64, the most probable first. */
-static void rank_classes(const float *logits, int64_t count, guess *guesses)
-{
-    double most = -INFINITY, sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        most = fmax(most, (double)logits[i]);
-    for (int64_t i = 0; i < count; i++)
-        sum += exp((double)logits[i] - most);
-    for (int64_t i = 0; i < count; i++)
-        guesses[i] = (guess){i, exp((double)logits[i] - most) / sum};
-    qsort(guesses, (size_t)count, sizeof *guesses, by_probability);
-}
-
-static json_t *json_guess(const predictor *p, const guess *g)
-{
-    json_t *o = json_pack("{s:I, s:f}", "class", (json_int_t)g->class, "probability", g->probability);
-    if (p->info->class_names && g->class < p->info->classes)
-        json_object_set_new(o, "name", json_string(p->info->class_names[g->class]));
+    json_t *o = json_pack("{s:I, s:f}", "class", (json_int_t)g->label, "probability", g->probability);
+    if (p->info->class_names && g->label < p->info->classes)
+        json_object_set_new(o, "name", json_string(p->info->class_names[g->label]));
     return o;
 }
 
-static const char *class_text(const predictor *p, int64_t class, char text[64])
+static const char *class_text(const predictor *p, int64_t label, char text[64])
 {
-    if (p->info->class_names && class < p->info->classes)
-        return p->info->class_names[class];
-    snprintf(text, 64, "%lld", (long long)class);
+    if (p->info->class_names && label < p->info->classes)
+        return p->info->class_names[label];
+    snprintf(text, 64, "%lld", (long long)label);
     return text;
 }
 
-static void show_classes(predictor *p, const char *name, const int32_t *label, const guess *guesses)
+static void show_classes(predictor *p, const char *name, const int32_t *label, const mixt_guess *guesses)
 {
     char text[64], rest[512] = "";
     if (p->json) {
@@ -147,10 +123,10 @@ static void show_classes(predictor *p, const char *name, const int32_t *label, c
     size_t used = 0;
     for (int64_t i = 1; i < p->top && used < sizeof rest; i++)
         used += (size_t)snprintf(rest + used, sizeof rest - used, "%s%s %.2f%%", i > 1 ? ", " : "",
-                                 class_text(p, guesses[i].class, text), 100 * guesses[i].probability);
+                                 class_text(p, guesses[i].label, text), 100 * guesses[i].probability);
     cli_table_cell(&p->table, "%s", name);
-    cli_table_cell(&p->table, "%s%s", class_text(p, guesses[0].class, text),
-                   label && *label != guesses[0].class ? " (wrong)" : "");
+    cli_table_cell(&p->table, "%s%s", class_text(p, guesses[0].label, text),
+                   label && *label != guesses[0].label ? " (wrong)" : "");
     cli_table_cell(&p->table, "%.2f%%", 100 * guesses[0].probability);
     cli_table_cell(&p->table, "%s", rest);
 }
@@ -184,26 +160,26 @@ static mixt_status read_samples(predictor *p, const source *s, int64_t first, in
     int64_t valid;
     if (s->data)
         return mixt_data_read(s->data, first, count, p->input, p->target, &valid);
-    for (int64_t i = 0; i < count; i++)
-        MIXT_TRY(mixt__inputs_get(&s->inputs, first + i, p->input + i * p->info->input_elements));
+    return mixt_inputs_read(s->inputs, first, count, p->input);
+}
+
+static mixt_status show_sample(predictor *p, const char *name, const float *output, const int32_t *label,
+                               mixt_guess *guesses)
+{
+    mixt_status status = mixt_outputs_check(output, p->outputs);
+    if (status != MIXT_OK)
+        return mixt_fail(status, "%s: %s", name, mixt_error_text());
+    if (p->info->target != MIXT_TARGET_CLASS) {
+        show_values(p, name, output);
+        return MIXT_OK;
+    }
+    CLI_TRY(mixt_classes_rank(output, p->outputs, p->top, guesses));
+    show_classes(p, name, label, guesses);
     return MIXT_OK;
 }
 
-/** No class is the most probable, and no value is one, where the model's numbers are none. */
-static mixt_status check_finite(const predictor *p, const char *name, const float *values)
+static mixt_status predict_source(predictor *p, const source *s, mixt_guess *guesses)
 {
-    for (int64_t i = 0; i < p->outputs; i++)
-        if (!isfinite(values[i]))
-            return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: the model's output is not finite: its weights are damaged or diverged, or the input "
-                              "is far from what it was trained on",
-                              name);
-    return MIXT_OK;
-}
-
-static mixt_status predict_source(predictor *p, const source *s, guess *guesses)
-{
-    bool classes = p->info->target == MIXT_TARGET_CLASS;
     for (int64_t first = s->first; first < s->end; first += p->batch) {
         int64_t count = s->end - first < p->batch ? s->end - first : p->batch;
         MIXT_TRY(read_samples(p, s, first, count));
@@ -213,13 +189,7 @@ static mixt_status predict_source(predictor *p, const source *s, guess *guesses)
             snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)first + i);
             if (p->json)
                 MIXT_TRY(cli_json_name(name));
-            MIXT_TRY(check_finite(p, name, p->output + i * p->outputs));
-            if (classes) {
-                rank_classes(p->output + i * p->outputs, p->outputs, guesses);
-                show_classes(p, name, s->data ? &p->target[i] : NULL, guesses);
-            } else {
-                show_values(p, name, p->output + i * p->outputs);
-            }
+            MIXT_TRY(show_sample(p, name, p->output + i * p->outputs, s->data ? &p->target[i] : NULL, guesses));
         }
     }
     return MIXT_OK;
@@ -259,7 +229,7 @@ static mixt_status predict(predictor *p, const cli_args *args, const mixt_config
     p->input = mixt__alloc((size_t)(p->batch * p->info->input_elements) * sizeof(float));
     p->target = mixt__alloc((size_t)(p->batch * p->info->target_elements) * sizeof(int32_t));
     p->output = mixt__alloc((size_t)(p->batch * p->outputs) * sizeof(float));
-    guess *guesses = mixt__alloc((size_t)p->outputs * sizeof *guesses);
+    mixt_guess *guesses = mixt__alloc((size_t)p->top * sizeof *guesses);
     mixt_status status = p->input && p->target && p->output && guesses
                              ? MIXT_OK
                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch of predictions");
@@ -269,7 +239,7 @@ static mixt_status predict(predictor *p, const cli_args *args, const mixt_config
         status = open_source(p, args->settings[i], &s);
         if (status == MIXT_OK)
             status = predict_source(p, &s, guesses);
-        mixt__inputs_close(&s.inputs);
+        mixt_inputs_close(s.inputs);
     }
     if (!p->json && p->table.count) // what was found before a failure is shown all the same
         cli_table_print(&p->table, stdout, 0);

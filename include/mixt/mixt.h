@@ -15,6 +15,7 @@
 #include "mixt/graph.h"
 #include "mixt/machine.h"
 #include "mixt/num.h"
+#include "mixt/predict.h"
 #include "mixt/program.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"

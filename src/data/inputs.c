@@ -1,9 +1,21 @@
 /* Opening inputs by what the file is, and one row to one sample. */
-#include "data/inputs.h"
+#include "mixt/predict.h"
 
+#include "data/augment.h"
+#include "data/data.h"
+#include "data/picture.h"
 #include "store/tensor.h"
 
 #include <string.h>
+
+struct mixt_inputs {
+    const mixt_data *like; // borrowed
+    char *path;
+    mixt__table table; // of one row for a picture
+    mixt__augment augment;
+    bool crops; // rows are images of another size than samples
+    float *scale, *shift;
+};
 
 static bool ends_with(const char *text, const char *ending)
 {
@@ -49,7 +61,7 @@ static void as_one_row(const mixt_data_info *info, mixt__table *table)
 }
 
 /** Rows become samples as they are, or are images that can be cropped or resized to samples. */
-static mixt_status fit(mixt__inputs *in)
+static mixt_status fit(mixt_inputs *in)
 {
     const mixt_data_info *info = &in->like->info;
     mixt__table *table = &in->table;
@@ -74,7 +86,7 @@ static mixt_status fit(mixt__inputs *in)
 }
 
 /** Integers that are no bytes: pixels from 0 to 255, most likely, but nobody says so. */
-static mixt_status check_numbers(const mixt__inputs *in)
+static mixt_status check_numbers(const mixt_inputs *in)
 {
     const mixt__data_kind *const of_bytes[] = {&mixt__data_digits, &mixt__data_idx, &mixt__data_cifar,
                                                &mixt__data_images};
@@ -87,7 +99,7 @@ static mixt_status check_numbers(const mixt__inputs *in)
     return MIXT_OK;
 }
 
-static mixt_status take_scales(mixt__inputs *in)
+static mixt_status take_scales(mixt_inputs *in)
 {
     const mixt_data_info *info = &in->like->info;
     bool bytes = in->table.dtype == MIXT_DTYPE_UINT8 && in->like->options.normalise != MIXT_NORMALISE_NONE;
@@ -102,31 +114,44 @@ static mixt_status take_scales(mixt__inputs *in)
     return MIXT_OK;
 }
 
-mixt_status mixt__inputs_open(const char *path, const mixt_data *like, mixt__inputs *inputs)
+static mixt_status open_file(mixt_inputs *in, const char *path)
 {
-    *inputs = (mixt__inputs){.like = like};
-    const mixt_data_info *info = &like->info;
-    if (info->input_dtype != MIXT_DTYPE_FP32 || !info->channels)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "%s: the model takes tokens, not numbers; 'mixt generate' writes text", path);
-    mixt_status status = read_table(path, info, &inputs->table);
+    const mixt_data_info *info = &in->like->info;
+    in->path = mixt__strdup(path);
+    if (!in->path)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);
+    MIXT_TRY(read_table(in->path, info, &in->table));
+    MIXT_TRY(check_numbers(in));
+    MIXT_TRY(fit(in));
+    return take_scales(in);
+}
+
+mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs)
+{
+    MIXT_TRY(mixt__need(path));
+    MIXT_TRY(mixt__need(like));
+    MIXT_TRY(mixt__need(inputs));
+    *inputs = NULL;
+    if (like->info.input_dtype != MIXT_DTYPE_FP32 || !like->info.channels)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model takes tokens, not numbers", path);
+    mixt_inputs *in = mixt__alloc(sizeof *in);
+    if (!in)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);
+    in->like = like;
+    mixt_status status = open_file(in, path);
     if (status == MIXT_OK)
-        status = check_numbers(inputs);
-    if (status == MIXT_OK)
-        status = fit(inputs);
-    if (status == MIXT_OK)
-        status = take_scales(inputs);
-    if (status != MIXT_OK)
-        mixt__inputs_close(inputs);
+        *inputs = in;
+    else
+        mixt_inputs_close(in);
     return status;
 }
 
-int64_t mixt__inputs_count(const mixt__inputs *inputs)
+int64_t mixt_inputs_count(const mixt_inputs *inputs)
 {
-    return inputs->table.rows;
+    return inputs ? inputs->table.rows : 0;
 }
 
-mixt_status mixt__inputs_get(const mixt__inputs *in, int64_t index, float *sample)
+static mixt_status read_sample(const mixt_inputs *in, int64_t index, float *sample)
 {
     const mixt__table *table = &in->table;
     const mixt_data_info *info = &in->like->info;
@@ -145,9 +170,24 @@ mixt_status mixt__inputs_get(const mixt__inputs *in, int64_t index, float *sampl
     return mixt__augment_apply(in->crops ? &in->augment : &whole, &image, &window, &normal, sample);
 }
 
-void mixt__inputs_close(mixt__inputs *inputs)
+mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count, float *samples)
 {
+    MIXT_TRY(mixt__need(in));
+    MIXT_TRY(mixt__need(samples));
+    if (first < 0 || count < 0 || first > in->table.rows || count > in->table.rows - first)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %lld samples from %lld on, but there are %lld", in->path,
+                          (long long)count, (long long)first, (long long)in->table.rows);
+    for (int64_t i = 0; i < count; i++)
+        MIXT_TRY(read_sample(in, first + i, samples + i * in->like->info.input_elements));
+    return MIXT_OK;
+}
+
+void mixt_inputs_close(mixt_inputs *inputs)
+{
+    if (!inputs)
+        return;
     mixt__table_free(&inputs->table);
     mixt__free(inputs->scale);
-    inputs->scale = inputs->shift = NULL;
+    mixt__free(inputs->path);
+    mixt__free(inputs);
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../support/temp_folder.h"
 #include "mixt/mixt.h"
 
 #include <stdlib.h>
@@ -96,11 +97,92 @@ static void samples_of_another_shape_are_refused(void **state)
     mixt_close(context);
 }
 
+/** A sample of the data as a picture: the bytes that it was made from. */
+static void write_picture(const char *path, const float *sample, const mixt_data_info *info)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fprintf(file, "P5 28 28 255\n");
+    for (int i = 0; i < PIXELS; i++)
+        fputc((int)lrintf((sample[i] * info->std[0] + info->mean[0]) * 255), file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void a_picture_has_the_class_of_its_sample(void **state)
+{
+    (void)state;
+    enum { CHECKED = 20 };
+    static float input[CHECKED * PIXELS], logits[CHECKED * CLASSES], again[PIXELS], one[CLASSES];
+    int32_t labels[CHECKED];
+    int64_t valid;
+    mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
+    mixt_data *train = mixt_data_new(context, "digits:", .samples = 256, .seed = 1);
+    mixt_data *test = mixt_data_new(context, "digits:", .samples = CHECKED, .split = "test", .like = train);
+    mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, net, MIXT_LOSS_CROSS_ENTROPY), .batch = 32, .lr = 0.01f);
+    for (int i = 0; i < 16; i++)
+        assert_int_equal(mixt_trainer_step(t, train, NULL), MIXT_OK);
+    assert_int_equal(mixt_data_read(test, 0, CHECKED, input, labels, &valid), MIXT_OK);
+    assert_int_equal(mixt_trainer_predict(t, input, CHECKED, logits), MIXT_OK);
+    for (int i = 0; i < CHECKED; i++) {
+        mixt_inputs *inputs;
+        mixt_guess want, found[3];
+        write_picture(temp_path("digit.pgm"), input + i * PIXELS, mixt_data_describe(train));
+        assert_int_equal(mixt_inputs_open(temp_path("digit.pgm"), train, &inputs), MIXT_OK);
+        assert_int_equal(mixt_inputs_count(inputs), 1);
+        assert_int_equal(mixt_inputs_read(inputs, 0, 1, again), MIXT_OK);
+        assert_int_equal(mixt_inputs_read(inputs, 0, 2, again), MIXT_ERROR_ARGUMENT);
+        assert_memory_equal(again, input + i * PIXELS, sizeof again);
+        assert_int_equal(mixt_trainer_predict(t, again, 1, one), MIXT_OK);
+        assert_int_equal(mixt_classes_rank(logits + i * CLASSES, CLASSES, 1, &want), MIXT_OK);
+        assert_int_equal(mixt_classes_rank(one, CLASSES, 3, found), MIXT_OK);
+        assert_int_equal(found[0].label, want.label);
+        assert_true(found[0].probability == want.probability && found[0].probability >= found[1].probability);
+        mixt_inputs_close(inputs);
+    }
+    mixt_inputs *none;
+    assert_int_equal(mixt_inputs_open(temp_path("none.pgm"), train, &none), MIXT_ERROR_FILE);
+    assert_null(none);
+    mixt_close(context);
+}
+
+static void classes_are_ranked_as_defined(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static float logits[COUNT];
+    static mixt_guess all[COUNT], few[7];
+    for (int i = 0; i < COUNT; i++)
+        logits[i] = (float)((i * 7919) % 101) * 0.25f - 600; // every value about ten times
+    assert_int_equal(mixt_classes_rank(logits, COUNT, COUNT, all), MIXT_OK);
+    assert_int_equal(mixt_classes_rank(logits, COUNT, 7, few), MIXT_OK);
+    assert_memory_equal(few, all, sizeof few);
+    double sum = 0, total = 0;
+    bool seen[COUNT] = {false};
+    for (int i = 0; i < COUNT; i++)
+        total += exp((double)logits[i] + 600);
+    for (int i = 0; i < COUNT; i++) {
+        assert_false(seen[all[i].label]);
+        seen[all[i].label] = true;
+        sum += all[i].probability;
+        assert_true(fabs(all[i].probability - exp((double)logits[all[i].label] + 600) / total) < 1e-12);
+        assert_true(!i || all[i - 1].probability > all[i].probability ||
+                    (all[i - 1].probability == all[i].probability && all[i - 1].label < all[i].label));
+    }
+    assert_true(fabs(sum - 1) < 1e-12);
+    assert_int_equal(mixt_classes_rank(logits, 5, 6, few), MIXT_ERROR_ARGUMENT);
+    logits[3] = NAN;
+    assert_int_equal(mixt_classes_rank(logits, COUNT, 7, few), MIXT_ERROR_DATA);
+    assert_int_equal(mixt_outputs_check(logits, 3), MIXT_OK);
+    assert_int_equal(mixt_outputs_check(logits, 4), MIXT_ERROR_DATA);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predictions_explain_the_evaluation),
         cmocka_unit_test(samples_of_another_shape_are_refused),
+        cmocka_unit_test(a_picture_has_the_class_of_its_sample),
+        cmocka_unit_test(classes_are_ranked_as_defined),
     };
-    return cmocka_run_group_tests_name("predict", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("predict", tests, temp_folder_setup, temp_folder_teardown);
 }

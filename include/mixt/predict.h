@@ -1,0 +1,65 @@
+/* Predictions on samples of your own: pictures and arrays in the shape and the units of a data set, and the classes
+ * that a model's outputs stand for.
+ *
+ *   mixt_inputs_open("cat.jpg", data, &inputs);
+ *   mixt_inputs_read(inputs, 0, 1, sample);
+ *   mixt_trainer_predict(trainer, sample, 1, logits);
+ *   mixt_classes_rank(logits, classes, 3, best);
+ */
+#ifndef MIXT_PREDICT_H
+#define MIXT_PREDICT_H
+
+#include "mixt/data.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Samples without labels, in a file. Read-only once open: several threads may read it at once. */
+typedef struct mixt_inputs mixt_inputs;
+
+/**
+ * Opens a picture (PPM, PGM, and JPEG where mixt was built with libjpeg), an array (.npy: one sample or several) or a
+ * file of IDX images. Samples are cropped, resized and normalised as evaluation does with `like`; a picture of a set
+ * that never resizes has its largest middle part resized. FP32 arrays count as scaled to [0, 1] already, bytes are
+ * scaled.
+ * @param like the data that the model was trained on (its training part); borrowed: must stay open.
+ * @param inputs set to the open file, or to NULL on failure.
+ * @return MIXT_ERROR_SHAPE where the file's samples are no samples of that data; MIXT_ERROR_UNSUPPORTED for tokens.
+ */
+mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs);
+/** NULL is allowed. */
+void mixt_inputs_close(mixt_inputs *inputs);
+/** Samples that there are. */
+int64_t mixt_inputs_count(const mixt_inputs *inputs);
+/**
+ * Reads samples first, first + 1, …
+ * @param samples room for count × input_elements of the data.
+ * @return MIXT_ERROR_ARGUMENT when there are not that many.
+ */
+mixt_status mixt_inputs_read(const mixt_inputs *inputs, int64_t first, int64_t count, float *samples);
+
+/** A class and how probable it is, from 0 to 1. */
+typedef struct mixt_guess {
+    int64_t label;
+    double probability;
+} mixt_guess;
+
+/**
+ * The most probable classes of one sample, the best first; of equal ones the lower first. Probabilities are a softmax
+ * in FP64.
+ * @param logits of the sample, as mixt_trainer_predict gives them; `classes` numbers.
+ * @param top how many to give, at most `classes`.
+ * @param guesses room for `top`.
+ * @return MIXT_ERROR_DATA where a logit is not finite: see mixt_outputs_check.
+ */
+mixt_status mixt_classes_rank(const float *logits, int64_t classes, int64_t top, mixt_guess *guesses);
+
+/** MIXT_ERROR_DATA where an output is not finite, for no class is the most probable then: weights are damaged or
+ *  diverged, or the input is far from what the model was trained on. */
+mixt_status mixt_outputs_check(const float *outputs, int64_t count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
