@@ -86,10 +86,11 @@ static json_t *json_nodes(const mixt__executable *x)
     for (int64_t i = 0; i < x->graph->node_count; i++) {
         const mixt__node *n = &x->graph->nodes[i];
         const mixt__value *out = &x->graph->values[n->out[0]];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:s, s:f}", "layer", n->layer, "op", n->op->name,
-                                              "kernel", n->alias ? "view" : x->choices[i].kernel->name, "backward",
-                                              n->backward, "dtype", mixt_dtype_name(out->dtype), "flops",
-                                              mixt__node_flops(x->graph, n)));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:f}", "layer", n->layer, "op", n->op->name,
+                                        "kernel", n->alias ? "view" : x->choices[i].kernel->name, "backward",
+                                        n->backward, "dtype", mixt_dtype_name(out->dtype), "arithmetic",
+                                        mixt_dtype_name(n->arithmetic), "flops", mixt__node_flops(x->graph, n)));
     }
     return list;
 }

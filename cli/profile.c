@@ -76,7 +76,7 @@ static cli_profile_row node_row(const mixt__executable *x, int64_t i)
     row.work = work_of(n->op->name);
     row.matrix = n->op->matrix_work;
     row.format = n->in_count ? x->graph->values[n->in[0]].dtype : MIXT_DTYPE_FP32;
-    if (row.format == MIXT_DTYPE_FP32 && n->math == MIXT_DTYPE_TF32)
+    if (row.format == MIXT_DTYPE_FP32 && n->arithmetic == MIXT_DTYPE_TF32)
         row.format = MIXT_DTYPE_TF32;
     row.tensor_cores = row.matrix && x->calls[i].tensor_cores;
     row.seconds = x->seconds[i] / (double)x->profiled_runs;

@@ -24,7 +24,7 @@ typedef struct mixt__call {
     const mixt__op *op;
     const void *attrs;
     const char *layer;
-    mixt_dtype math; // TF32: FP32 operands may be rounded to TF32
+    mixt_dtype arithmetic; // of the node (graph.h); TF32: FP32 operands may be rounded to TF32
     int in_count, out_count;
     mixt__tensor *in, *out;
     uint32_t accumulate; // bit o: add to output o (a parameter gradient) instead of overwriting it; may change from run

@@ -64,7 +64,7 @@ mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char 
 {
     if (!mixt__grow((void **)&graph->nodes, &graph->node_capacity, graph->node_count, sizeof *graph->nodes))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for layer '%s'", layer);
-    mixt__node node = {.op = op, .in_count = in_count, .math = MIXT_DTYPE_FP32};
+    mixt__node node = {.op = op, .in_count = in_count};
     node.layer = mixt__arena_strdup(&graph->arena, layer);
     node.in = mixt__arena_alloc(&graph->arena, (size_t)(in_count + 1) * sizeof *node.in);
     node.out = mixt__arena_alloc(&graph->arena, MIXT_MAX_OUTPUTS * sizeof *node.out);
@@ -79,6 +79,7 @@ mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char 
     mixt__inferred inferred = {0};
     MIXT_TRY(op->infer(graph, &node, &inferred));
     node.out_count = inferred.count;
+    node.arithmetic = mixt__node_arithmetic(graph, &node, MIXT_DTYPE_FP32);
     int64_t index = graph->node_count++;
     graph->nodes[index] = node;
     MIXT_TRY(make_outputs(graph, index, &inferred));
@@ -131,6 +132,14 @@ int32_t mixt__value_base(const mixt__graph *graph, int32_t id)
     while (graph->values[id].base)
         id = graph->values[id].base;
     return id;
+}
+
+mixt_dtype mixt__node_arithmetic(const mixt__graph *graph, const mixt__node *node, mixt_dtype wanted)
+{
+    if (!node->op->matrix_work)
+        return MIXT_DTYPE_FP32;
+    mixt_dtype operands = graph->values[node->in[0]].dtype; // of matrix work, input 0 always is an operand
+    return operands == MIXT_DTYPE_FP32 && wanted == MIXT_DTYPE_TF32 ? MIXT_DTYPE_TF32 : operands;
 }
 
 double mixt__node_flops(const mixt__graph *graph, const mixt__node *node)

@@ -2,7 +2,8 @@
  *
  * Invariants (checked by mixt__graph_verify): nodes stand in an order in which every input is made before it is used;
  * every value has one producer, except parameter gradients, which several nodes may add to; shapes and formats of
- * outputs are those that the op infers from its inputs. Not here: memory, kernels, devices.
+ * outputs are those that the op infers from its inputs; every node has the arithmetic that its operands allow. Not
+ * here: memory, kernels, devices.
  */
 #ifndef MIXT_GRAPH_GRAPH_H
 #define MIXT_GRAPH_GRAPH_H
@@ -50,10 +51,10 @@ typedef struct mixt__node {
     const char *layer; // dotted path of the layer it came from; never NULL
     int32_t *in, *out; // value ids
     int in_count, out_count;
-    bool backward;        // emitted by differentiation
-    bool alias;           // a view: its output is its input's memory, nothing runs
-    mixt_dtype math;      // FP32, or TF32 where the policy allows that for FP32 operands
-    uint32_t accumulates; // bit o: output o is a parameter gradient already written by an earlier node of the run
+    bool backward;         // emitted by differentiation
+    bool alias;            // a view: its output is its input's memory, nothing runs
+    mixt_dtype arithmetic; // the format in which operands are multiplied: see mixt__node_arithmetic
+    uint32_t accumulates;  // bit o: output o is a parameter gradient already written by an earlier node of the run
 } mixt__node;
 
 typedef enum mixt__init_kind { MIXT_INIT_ZERO, MIXT_INIT_ONE, MIXT_INIT_NORMAL, MIXT_INIT_UNIFORM } mixt__init_kind;
@@ -104,6 +105,13 @@ int32_t mixt__graph_param_value(mixt__graph *graph, int32_t param, mixt_dtype dt
 /** The gradient value of a parameter, made on first use. */
 int32_t mixt__graph_param_grad(mixt__graph *graph, int32_t param);
 mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int32_t *index);
+
+/** The format in which a node multiplies where its policy says `wanted`.
+ *
+ *  Matrix work (op->matrix_work) multiplies in the format of its operands: FP16, BF16, or FP32, and then in TF32 where
+ *  that is wanted: the kernels may round FP32 operands to TF32 and nothing else. Products are added in FP32 always.
+ *  What is not matrix work computes in FP32 whatever it reads and writes. */
+mixt_dtype mixt__node_arithmetic(const mixt__graph *graph, const mixt__node *node, mixt_dtype wanted);
 
 static inline mixt__value *mixt__value_of(const mixt__graph *graph, int32_t id)
 {

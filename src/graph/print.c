@@ -1,5 +1,5 @@
-/* The typed graph as text, one line a node:
- *   12  h.0.attn.qkv     matmul      %31 bf16(8, 256, 1152) = %29 bf16(8, 256, 384), h.0.attn.qkv.weight bf16(1152,
+/* The typed graph as text, one line a node; nodes of matrix work with the format in which they multiply:
+ *   12  h.0.attn.qkv     matmul:bf16 %31 bf16(8, 256, 1152) = %29 bf16(8, 256, 384), h.0.attn.qkv.weight bf16(1152,
  * 384)
  */
 #include "graph/graph.h"
@@ -24,9 +24,11 @@ void mixt__graph_print(const mixt__graph *graph, void (*write)(void *argument, c
 {
     for (int64_t i = 0; i < graph->node_count; i++) {
         const mixt__node *n = &graph->nodes[i];
-        char line[2048], piece[256];
+        char line[2048], piece[256], op[64];
+        snprintf(op, sizeof op, "%s%s%s", n->op->name, n->op->matrix_work ? ":" : "",
+                 n->op->matrix_work ? mixt_dtype_name(n->arithmetic) : "");
         size_t used = (size_t)snprintf(line, sizeof line, "%4lld %c %-24s %-18s ", (long long)i,
-                                       n->backward ? 'b' : 'f', n->layer, n->op->name);
+                                       n->backward ? 'b' : 'f', n->layer, op);
         for (int o = 0; o < n->out_count && used < sizeof line; o++) {
             print_value(graph, n->out[o], piece, sizeof piece);
             used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", o ? ", " : "", piece);

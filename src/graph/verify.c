@@ -52,11 +52,21 @@ static mixt_status verify_types(const mixt__graph *graph, int64_t index, const c
     return MIXT_OK;
 }
 
+/** Matrix work multiplies in its operands' format, or in TF32 where that is FP32; all other nodes in FP32. */
+static mixt_status verify_arithmetic(const mixt__graph *graph, int64_t index, const char *pass)
+{
+    const mixt__node *n = &graph->nodes[index];
+    if (n->arithmetic != mixt__node_arithmetic(graph, n, n->arithmetic))
+        return broken(graph, index, pass, "its operands are not multiplied in the format that they have");
+    return MIXT_OK;
+}
+
 mixt_status mixt__graph_verify(const mixt__graph *graph, const char *after_pass)
 {
     for (int64_t i = 0; i < graph->node_count; i++) {
         MIXT_TRY(verify_order(graph, i, after_pass));
         MIXT_TRY(verify_types(graph, i, after_pass));
+        MIXT_TRY(verify_arithmetic(graph, i, after_pass));
     }
     return MIXT_OK;
 }

@@ -18,7 +18,9 @@ static mixt_status append(mixt__gradients *g, const mixt__op *op, const void *at
                           int64_t *index)
 {
     MIXT_TRY(mixt__graph_node(g->graph, op, g->layer, attrs, in, in_count, index));
-    g->graph->nodes[*index].backward = true;
+    mixt__node *node = &g->graph->nodes[*index];
+    node->backward = true;
+    node->arithmetic = mixt__node_arithmetic(g->graph, node, g->arithmetic);
     return MIXT_OK;
 }
 

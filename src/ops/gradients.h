@@ -10,11 +10,12 @@
 
 struct mixt__gradients {
     mixt__graph *graph;
-    int32_t *grad;    // by value id; 0: none yet
-    bool *wanted;     // by value id: depends on a parameter that is trained
-    int64_t capacity; // of both arrays: values of the forward graph
-    bool *written;    // by parameter: its gradient has a writer already
-    const char *layer;
+    int32_t *grad;         // by value id; 0: none yet
+    bool *wanted;          // by value id: depends on a parameter that is trained
+    int64_t capacity;      // of both arrays: values of the forward graph
+    bool *written;         // by parameter: its gradient has a writer already
+    const char *layer;     // of the forward node that is differentiated
+    mixt_dtype arithmetic; // of its gradient's products
 };
 
 /** The gradient of a value, 0 when nothing flows to it. */

@@ -32,6 +32,7 @@ static mixt_status differentiate(mixt__gradients *g)
         if (!flows)
             continue;
         g->layer = node.layer;
+        g->arithmetic = node.arithmetic;
         mixt_status status = node.op->grad(g, &node);
         if (status != MIXT_OK)
             return mixt__fail_context(status, "gradient of %s in layer '%s'", node.op->name, node.layer);

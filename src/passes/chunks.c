@@ -92,7 +92,7 @@ static mixt_status emit(mixt__graph *graph, int64_t like, const mixt__op *op, co
     int64_t index;
     MIXT_TRY(mixt__graph_node(graph, op, graph->nodes[like].layer, attrs, in, in_count, &index));
     graph->nodes[index].backward = graph->nodes[like].backward;
-    graph->nodes[index].math = graph->nodes[like].math;
+    graph->nodes[index].arithmetic = mixt__node_arithmetic(graph, &graph->nodes[index], graph->nodes[like].arithmetic);
     *out = graph->nodes[index].out;
     return MIXT_OK;
 }

@@ -69,7 +69,8 @@ static bool find_head(mixt__graph *graph, const int32_t *uses, mixt__node *step,
             h->grad_x = n;
         else if (makes_grad_w(graph, h, n))
             h->grad_w = n;
-    return h->grad_x && h->grad_w;
+    return h->grad_x && h->grad_w && h->grad_x->arithmetic == h->product->arithmetic &&
+           h->grad_w->arithmetic == h->product->arithmetic;
 }
 
 /** The step becomes the head; the others are no more. */
@@ -93,7 +94,7 @@ static mixt_status join(mixt__graph *graph, const head *h)
     n->op = &mixt__op_head_step;
     n->attrs = at;
     n->layer = h->product->layer;
-    n->math = h->product->math;
+    n->arithmetic = h->product->arithmetic;
     n->in = in;
     n->in_count = count;
     n->out = out;

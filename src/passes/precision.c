@@ -156,8 +156,7 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
     int64_t index;
     MIXT_TRY(mixt__graph_node(w->result, node->op, node->layer, node->attrs, in, node->in_count, &index));
     mixt__node *made = &w->result->nodes[index];
-    if (node->op->precision == MIXT_CLASS_LOW && wanted == MIXT_DTYPE_TF32)
-        made->math = MIXT_DTYPE_TF32;
+    made->arithmetic = mixt__node_arithmetic(w->result, made, wanted);
     for (int o = 0; o < node->out_count; o++) {
         w->map[node->out[o]] = made->out[o];
         w->result->values[made->out[o]].keep = w->source->values[node->out[o]].keep;

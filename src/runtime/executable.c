@@ -49,7 +49,7 @@ static mixt_status make_call(mixt__executable *e, int64_t i)
 {
     const mixt__node *n = &e->graph->nodes[i];
     mixt__call *call = &e->calls[i];
-    *call = (mixt__call){.op = n->op, .attrs = n->attrs, .layer = n->layer, .math = n->math};
+    *call = (mixt__call){.op = n->op, .attrs = n->attrs, .layer = n->layer, .arithmetic = n->arithmetic};
     call->in_count = n->in_count;
     call->out_count = n->out_count;
     call->in = mixt__arena_alloc(&e->memory_of_calls, (size_t)(n->in_count + n->out_count + 1) * sizeof *call->in);

@@ -48,6 +48,12 @@ for model in mlp convnet gpt lstm; do
     done
 done
 
+# The arithmetic of products stands beside their op, in both directions.
+"$mixt" plan any.yaml $common $mlp precision=tf32 --graph >text
+grep -Eq '^ *[0-9]+ f fc.1 +matmul:tf32 .* fp32' text || fail "--graph does not show the arithmetic of a product"
+grep -Eq '^ *[0-9]+ b fc.1 +matmul:tf32 .* fp32' text || fail "--graph does not show the arithmetic of a gradient's product"
+"$mixt" plan any.yaml $common $mlp precision=tf32 --json | grep -q '"backward":true,"dtype":"fp32","arithmetic":"tf32"' || fail "--json has no arithmetic"
+
 # --explain says why a better kernel was refused, and obeys a forced one.
 MIXT_CANDIDATE=matmul=plain "$mixt" plan any.yaml $common $mlp --explain | grep -Eq 'matmul +plain .*MIXT_CANDIDATE forces another' ||
     fail "--explain does not say why a kernel was refused"

@@ -354,7 +354,7 @@ static void build(run *x)
     x->call = (mixt__call){.op = op,
                            .attrs = &c->attrs,
                            .layer = "test",
-                           .math = MIXT_DTYPE_FP32,
+                           .arithmetic = op->matrix_work ? c->in[0].dtype : MIXT_DTYPE_FP32,
                            .in_count = c->in_count,
                            .out_count = c->out_count,
                            .in = x->in_tensors,

@@ -217,7 +217,7 @@ static bool run_kernel(trial *t, const mixt__kernel *kernel, bool exact)
     mixt__call call = {.op = t->op,
                        .attrs = &t->attrs,
                        .layer = "test",
-                       .math = MIXT_DTYPE_FP32,
+                       .arithmetic = t->in[0].dtype,
                        .in_count = t->in_count,
                        .out_count = 1,
                        .in = t->in,

@@ -91,7 +91,7 @@ mixt_status mixt__cuda_conv_add(float *grad, const float *extra, int64_t count);
 /** Whether the call multiplies in FP32 without matrix units. */
 static inline bool mixt__cuda_conv_strict(const mixt__call *call)
 {
-    return call->in[0].dtype == MIXT_DTYPE_FP32 && call->math != MIXT_DTYPE_TF32;
+    return call->in[0].dtype == MIXT_DTYPE_FP32 && call->arithmetic != MIXT_DTYPE_TF32;
 }
 
 /* one tap, as matrix products (product.c) */

@@ -47,7 +47,7 @@ static inline bool mixt__cuda_tensor_format(const mixt__call *call)
     case MIXT_DTYPE_BF16:
         return mixt__cuda.sm >= 80;
     case MIXT_DTYPE_FP32:
-        return mixt__cuda.sm >= 80 && call->math == MIXT_DTYPE_TF32;
+        return mixt__cuda.sm >= 80 && call->arithmetic == MIXT_DTYPE_TF32;
     default:
         return false;
     }

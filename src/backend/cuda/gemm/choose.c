@@ -88,11 +88,12 @@ static void describe(const mixt__call *call, char *text, size_t size)
     const mixt__matmul_attrs *at = call->attrs;
     const mixt__tensor *a = &call->in[0], *b = &call->in[1];
     mixt__cuda_product p = mixt__cuda_product_of(call);
+    bool tf32 = call->arithmetic == MIXT_DTYPE_TF32; // the rest of the arithmetic is the operands' format
     snprintf(text, size,
              "matmul:%c%c:%lldx%lldx%lldx%lld:ld%lld,%lld:step%lld,%lld:%s-%s-%s:bias%d:addend%d:epi%d:view%d%d",
              at->trans_a ? 't' : 'n', at->trans_b ? 't' : 'n', (long long)p.batch, (long long)p.m, (long long)p.n,
              (long long)p.k, (long long)p.a_ld, (long long)p.b_ld, (long long)p.a_step, (long long)p.b_step,
-             mixt_dtype_name(a->dtype), mixt_dtype_name(call->out[0].dtype), mixt_dtype_name(call->math), at->bias,
+             mixt_dtype_name(a->dtype), mixt_dtype_name(call->out[0].dtype), tf32 ? "tf32" : "fp32", at->bias,
              at->addend, (int)at->epilogue, !a->contiguous, !b->contiguous);
 }
 

@@ -155,7 +155,7 @@ static bool describe(const mixt__call *call, const mixt__cuda_product *p, mixt__
 {
     const mixt__matmul_attrs *at = call->attrs;
     const mixt__tensor *a = &call->in[0], *b = &call->in[1];
-    bool tf32 = a->dtype == MIXT_DTYPE_FP32 && call->math == MIXT_DTYPE_TF32;
+    bool tf32 = a->dtype == MIXT_DTYPE_FP32 && call->arithmetic == MIXT_DTYPE_TF32;
     int32_t op_a = at->trans_a ? CUBLAS_OP_T : CUBLAS_OP_N, op_b = at->trans_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     lt->alpha = at->alpha;
     lt->a_align = a->contiguous ? 64 : 16;

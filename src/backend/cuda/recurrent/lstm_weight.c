@@ -33,7 +33,7 @@ static void describe(product *p, const mixt__call *call)
     p->call = (mixt__call){.op = call->op,
                            .attrs = &p->attrs,
                            .layer = call->layer,
-                           .math = call->math,
+                           .arithmetic = call->arithmetic,
                            .in_count = 2,
                            .out_count = 1,
                            .in = p->in,
