@@ -3,195 +3,239 @@
 
 #include "cli/interchange.h"
 #include "cli/profile.h"
+#include "cli/support.h"
 #include "cli/table.h"
 
-#include <jansson.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *text;
-    size_t offset;
-} roles[] = {
-    {"parameters", "FP32 master weights", offsetof(mixt_memory, masters)},
-    {"copies", "low-precision working copies of weights", offsetof(mixt_memory, copies)},
-    {"gradients", "FP32 gradients", offsetof(mixt_memory, gradients)},
-    {"moments", "optimizer moments, FP32", offsetof(mixt_memory, moments)},
-    {"state", "running statistics", offsetof(mixt_memory, state)},
-    {"activations", "values of the step, memory reused", offsetof(mixt_memory, activations)},
-    {"workspace", "scratch of the kernels", offsetof(mixt_memory, workspace)},
-    {"batches", "the batches of this step and the next", offsetof(mixt_memory, batches)},
-    {"control", "loss scale, gradient statistics", offsetof(mixt_memory, control)},
-    {"total", "what will be allocated, to the byte", offsetof(mixt_memory, total)},
-};
-
-static size_t role_bytes(const mixt_memory *m, size_t i)
-{
-    size_t bytes;
-    memcpy(&bytes, (const char *)m + roles[i].offset, sizeof bytes);
-    return bytes;
-}
+/** What a plan is printed from. */
+typedef struct report {
+    const mixt_trainer *trainer;
+    const char *layer; // only nodes of these layers; NULL: all
+    mixt_memory memory;
+    mixt_plan_info info;
+    mixt_profile *profile; // NULL: not asked for
+} report;
 
 static void print_memory(const mixt_memory *m)
 {
     char text[32];
+    mixt_memory_role roles[MIXT_MEMORY_ROLES];
     cli_table table = {0};
     cli_table_column(&table, "memory", CLI_LEFT);
     cli_table_column(&table, "bytes", CLI_RIGHT);
     cli_table_column(&table, "", CLI_RIGHT);
     cli_table_column(&table, "", CLI_LEFT);
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+    mixt_memory_roles(m, roles);
+    for (int i = 0; i < MIXT_MEMORY_ROLES; i++) {
         cli_table_cell(&table, "%s", roles[i].name);
-        cli_table_cell(&table, "%zu", role_bytes(m, i));
-        cli_table_cell(&table, "%s", cli_format_bytes(text, (double)role_bytes(m, i)));
+        cli_table_cell(&table, "%zu", roles[i].bytes);
+        cli_table_cell(&table, "%s", cli_format_bytes(text, (double)roles[i].bytes));
         cli_table_cell(&table, "%s", roles[i].text);
     }
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);
 }
 
-static void write_line(void *argument, const char *line)
+/* ---- nodes ---- */
+
+/** A line of the graph; on a terminal what does not fit goes on below. */
+static void write_line(void *user, int64_t index, const char *line)
 {
-    fprintf(argument, "%s\n", line);
+    enum { NAMES = 51 }; // number, pass, layer and op stand in columns
+    FILE *stream = user;
+    (void)index;
+    if (!cli_is_terminal(stream) || cli_text_width(line) <= cli_columns(stream)) {
+        fprintf(stream, "%s\n", line);
+        return;
+    }
+    int names = NAMES + (int)strcspn(line + NAMES, " ");
+    fprintf(stream, "%.*s ", names, line);
+    cli_wrap(stream, line + names, names + 1, 8, cli_columns(stream));
 }
 
-/** One line a node: kernel, FLOPs, and why better candidates were refused. */
-static void print_choices(const mixt__executable *x)
+/** The formats that a node reads or writes, each once: "bf16,fp32". */
+static void format_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, int count, bool output)
+{
+    char text[128] = "";
+    bool seen[MIXT_DTYPE_COUNT] = {false};
+    for (int i = 0, used = 0; i < count && used < (int)sizeof text; i++) {
+        mixt_plan_value v = {0};
+        (void)(output ? mixt_plan_output : mixt_plan_input)(trainer, index, i, &v);
+        if (!seen[v.dtype])
+            used +=
+                snprintf(text + used, sizeof text - (size_t)used, "%s%s", used ? "," : "", mixt_dtype_name(v.dtype));
+        seen[v.dtype] = true;
+    }
+    cli_table_cell(table, "%s", text);
+}
+
+/** Why better kernels were refused. */
+static void refusals_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, int count)
+{
+    char why[512] = "";
+    for (int i = 0, used = 0; i < count && used < (int)sizeof why; i++) {
+        const char *kernel = "", *reason = "";
+        (void)mixt_plan_refusal(trainer, index, i, &kernel, &reason);
+        used += snprintf(why + used, sizeof why - (size_t)used, "%s%s: %s", i ? "; " : "", kernel, reason);
+    }
+    cli_table_cell(table, "%s", why);
+}
+
+/** One line a node: kernel, formats, FLOPs, and why better candidates were refused. */
+static void print_nodes(const report *r)
 {
     cli_table table = {0};
     cli_table_column(&table, "layer", CLI_LEFT);
     cli_table_column(&table, "op", CLI_LEFT);
     cli_table_column(&table, "kernel", CLI_LEFT);
+    cli_table_column(&table, "reads", CLI_LEFT);
+    cli_table_column(&table, "multiplies", CLI_LEFT);
+    cli_table_column(&table, "writes", CLI_LEFT);
     cli_table_column(&table, "MFLOP", CLI_RIGHT);
     cli_table_column(&table, "why not others", CLI_LEFT);
-    for (int64_t i = 0; i < x->graph->node_count; i++) {
-        const mixt__node *n = &x->graph->nodes[i];
-        const mixt__choice *c = &x->choices[i];
-        char why[512] = "";
-        for (int r = 0, used = 0; r < c->refused_count && used < (int)sizeof why; r++)
-            used += snprintf(why + used, sizeof why - (size_t)used, "%s%s: %s", r ? "; " : "", c->refused[r].kernel,
-                             c->refused[r].reason);
-        cli_table_cell(&table, "%s%s", n->layer, n->backward ? " (backward)" : "");
-        cli_table_cell(&table, "%s", n->op->name);
-        cli_table_cell(&table, "%s", n->alias ? "view" : c->kernel->name);
-        cli_table_cell(&table, "%.2f", mixt__node_flops(x->graph, n) / 1e6);
-        cli_table_cell(&table, "%s", why);
+    for (int64_t i = 0; (i = mixt_plan_next(r->trainer, r->layer, i)) >= 0; i++) {
+        mixt_plan_node n;
+        (void)mixt_plan_node_at(r->trainer, i, &n);
+        cli_table_cell(&table, "%s%s", n.layer, n.backward ? " (backward)" : "");
+        cli_table_cell(&table, "%s", n.op);
+        cli_table_cell(&table, "%s", n.kernel);
+        format_cell(&table, r->trainer, i, n.inputs, false);
+        cli_table_cell(&table, "%s", n.matrix ? mixt_dtype_name(n.arithmetic) : "");
+        format_cell(&table, r->trainer, i, n.outputs, true);
+        cli_table_cell(&table, "%.2f", n.flops / 1e6);
+        refusals_cell(&table, r->trainer, i, n.refusals);
     }
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);
 }
 
-static json_t *json_nodes(const mixt__executable *x)
+/* ---- JSON ---- */
+
+static json_t *json_values(const mixt_trainer *trainer, int64_t index, int count, bool output)
 {
     json_t *list = json_array();
-    for (int64_t i = 0; i < x->graph->node_count; i++) {
-        const mixt__node *n = &x->graph->nodes[i];
-        const mixt__value *out = &x->graph->values[n->out[0]];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:f}", "layer", n->layer, "op", n->op->name,
-                                        "kernel", n->alias ? "view" : x->choices[i].kernel->name, "backward",
-                                        n->backward, "dtype", mixt_dtype_name(out->dtype), "arithmetic",
-                                        mixt_dtype_name(n->arithmetic), "flops", mixt__node_flops(x->graph, n)));
+    for (int i = 0; i < count; i++) {
+        mixt_plan_value v = {0};
+        (void)(output ? mixt_plan_output : mixt_plan_input)(trainer, index, i, &v);
+        json_array_append_new(list, json_string(mixt_dtype_name(v.dtype)));
     }
     return list;
 }
 
-/** Room on the device and what is in use there beside mixt's own; only on devices that describe themselves. */
-static void print_device(const mixt__backend *backend)
+static json_t *json_refusals(const mixt_trainer *trainer, int64_t index, int count)
 {
-    mixt_gpu_info d;
-    char bytes[3][32];
-    if (!backend->describe || backend->describe(&d) != MIXT_OK)
-        return;
-    double beside = (double)d.memory_bytes - (double)d.memory_free - (double)backend->allocated();
-    printf("%s: %s of memory, %s free now, %s taken by context, libraries and other programs\n", d.name,
-           cli_format_bytes(bytes[0], (double)d.memory_bytes), cli_format_bytes(bytes[1], (double)d.memory_free),
-           cli_format_bytes(bytes[2], beside));
+    json_t *list = json_object();
+    for (int i = 0; i < count; i++) {
+        const char *kernel = "", *reason = "";
+        (void)mixt_plan_refusal(trainer, index, i, &kernel, &reason);
+        json_object_set_new(list, kernel, json_string(reason));
+    }
+    return list;
 }
 
-static void print_json(const cli_experiment *e, const mixt_memory *m, const cli_profile *profile)
+static json_t *json_nodes(const report *r)
 {
-    const mixt__executable *x = e->trainer->core.train;
+    json_t *list = json_array();
+    for (int64_t i = 0; (i = mixt_plan_next(r->trainer, r->layer, i)) >= 0; i++) {
+        mixt_plan_node n;
+        mixt_plan_value out = {0};
+        (void)mixt_plan_node_at(r->trainer, i, &n);
+        (void)mixt_plan_output(r->trainer, i, 0, &out);
+        json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:f}", "layer", n.layer, "op", n.op, "kernel", n.kernel,
+                              "backward", n.backward, "dtype", mixt_dtype_name(out.dtype), "arithmetic",
+                              mixt_dtype_name(n.arithmetic), "flops", n.flops);
+        json_object_set_new(o, "index", json_integer((json_int_t)i));
+        json_object_set_new(o, "work", json_string(mixt_work_name(n.work)));
+        json_object_set_new(o, "bytes", json_real(n.bytes));
+        json_object_set_new(o, "reads", json_values(r->trainer, i, n.inputs, false));
+        json_object_set_new(o, "writes", json_values(r->trainer, i, n.outputs, true));
+        json_object_set_new(o, "refused", json_refusals(r->trainer, i, n.refusals));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static void print_json(const report *r)
+{
+    mixt_memory_role roles[MIXT_MEMORY_ROLES];
     json_t *memory = json_object();
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-        json_object_set_new(memory, roles[i].name, json_integer((json_int_t)role_bytes(m, i)));
-    json_t *o = json_pack("{s:s, s:o, s:f, s:f, s:I, s:o}", "device", x->backend->name, "memory", memory, "flops",
-                          mixt__executable_flops(x, false), "matrix_flops", mixt__executable_flops(x, true),
-                          "activations_without_reuse", (json_int_t)x->plan.naive_bytes, "nodes", json_nodes(x));
-    if (profile->rows)
-        json_object_set_new(o, "profile", cli_profile_json(profile));
+    mixt_memory_roles(&r->memory, roles);
+    for (int i = 0; i < MIXT_MEMORY_ROLES; i++)
+        json_object_set_new(memory, roles[i].name, json_integer((json_int_t)roles[i].bytes));
+    json_t *o = json_pack("{s:s, s:o, s:f, s:f, s:I, s:o}", "device", r->info.device, "memory", memory, "flops",
+                          r->info.flops, "matrix_flops", r->info.matrix_flops, "activations_without_reuse",
+                          (json_int_t)r->info.activations_unshared, "nodes", json_nodes(r));
+    if (r->profile)
+        json_object_set_new(o, "profile", cli_profile_json(r->profile));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(o);
 }
 
-static void print(const cli_args *args, const cli_experiment *e, const mixt_memory *m, const cli_profile *profile)
+/* ---- text ---- */
+
+/** Room on the device and what is in use there beside mixt's own. */
+static void print_device(const mixt_plan_info *info)
 {
-    const mixt__executable *x = e->trainer->core.train;
-    if (cli_flag(args, "json")) {
-        print_json(e, m, profile);
+    char bytes[3][32];
+    if (!info->device_name[0])
         return;
-    }
+    printf("%s: %s of memory, %s free now, %s taken by context, libraries and other programs\n", info->device_name,
+           cli_format_bytes(bytes[0], (double)info->device_bytes),
+           cli_format_bytes(bytes[1], (double)info->device_free),
+           cli_format_bytes(bytes[2], (double)info->device_other));
+}
+
+static void print_text(const cli_args *args, const report *r)
+{
     char text[32];
     if (cli_flag(args, "graph"))
-        mixt__graph_print(x->graph, write_line, stdout);
+        (void)mixt_plan_text(r->trainer, r->layer, write_line, stdout);
     if (cli_flag(args, "explain"))
-        print_choices(x);
-    print_memory(m);
+        print_nodes(r);
+    print_memory(&r->memory);
     printf("%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s\n",
-           (long long)x->graph->node_count, mixt__executable_flops(x, false) / 1e9,
-           100 * mixt__executable_flops(x, true) / mixt__executable_flops(x, false),
-           cli_format_bytes(text, (double)x->plan.naive_bytes));
-    print_device(x->backend);
-    if (profile->rows) {
+           (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
+           cli_format_bytes(text, (double)r->info.activations_unshared));
+    print_device(&r->info);
+    if (r->profile) {
         putchar('\n');
-        cli_profile_print(profile);
+        cli_profile_print(r->profile);
     }
 }
 
+/* ---- the command ---- */
+
 enum { PROFILE_RUNS = 10 };
 
-/** Takes the memory that was planned, brings one batch to the device and times each op on it. */
-static mixt_status run_profile(cli_experiment *e, cli_profile *profile)
+static mixt_status read_report(const cli_args *args, cli_experiment *e, report *r)
 {
-    mixt__trainer *t = &e->trainer->core;
-    MIXT_TRY(mixt__trainer_allocate(t));
-    size_t input = t->feed.input_bytes, target = t->feed.target_bytes;
-    void *host[2] = {mixt__alloc_uninit(t->feed.input_room), mixt__alloc_uninit(target)};
-    void *device[2] = {t->backend->alloc(input), t->backend->alloc(target)};
-    const void *rounded = NULL;
-    mixt_status status = host[0] && host[1] && device[0] && device[1]
-                             ? mixt_data_batch(e->train, t->settings.batch, 0, host[0], host[1])
-                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
-    if (status == MIXT_OK)
-        status = mixt__feed_round(&t->feed, host[0], &rounded);
-    if (status == MIXT_OK)
-        status = t->backend->upload(device[0], rounded, input);
-    if (status == MIXT_OK)
-        status = t->backend->upload(device[1], host[1], target);
-    if (status == MIXT_OK)
-        status = cli_profile_run(e->trainer, device[0], device[1], PROFILE_RUNS, profile);
-    for (int i = 0; i < 2; i++) {
-        mixt__free(host[i]);
-        t->backend->free(device[i]);
-    }
-    return status;
+    r->trainer = e->trainer;
+    r->layer = cli_given(args, "layer") ? cli_text(args, "layer") : NULL;
+    if (mixt_plan_next(r->trainer, r->layer, 0) < 0)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--layer '%s': no layer has such a name; without it, --graph lists all",
+                         r->layer);
+    CLI_TRY(mixt_trainer_memory(e->trainer, &r->memory));
+    if (cli_flag(args, "profile"))
+        CLI_TRY(mixt_profile_new(e->trainer, e->train, PROFILE_RUNS, &r->profile));
+    return mixt_plan_describe(e->trainer, &r->info);
 }
 
 static mixt_status plan(const cli_args *args, const mixt_config *config)
 {
     cli_experiment e = {0};
-    cli_profile profile = {0};
-    mixt_memory memory;
+    report r = {0};
     mixt_status status = cli_experiment_open(&e, config);
     if (status == MIXT_OK)
         status = cli_init_check(&e);
     if (status == MIXT_OK)
-        status = mixt_trainer_memory(e.trainer, &memory);
-    if (status == MIXT_OK && cli_flag(args, "profile"))
-        status = run_profile(&e, &profile);
-    if (status == MIXT_OK)
-        print(args, &e, &memory, &profile);
-    cli_profile_free(&profile);
+        status = read_report(args, &e, &r);
+    if (status == MIXT_OK && cli_flag(args, "json"))
+        print_json(&r);
+    else if (status == MIXT_OK)
+        print_text(args, &r);
+    mixt_profile_free(r.profile);
     cli_experiment_close(&e);
     return status;
 }
@@ -225,8 +269,9 @@ const cli_command cli_plan = {
         },
     .options =
         {
-            {"explain", 'e', CLI_FLAG, .help = "each op's kernel, and why the others were refused"},
+            {"explain", 'e', CLI_FLAG, .help = "each op's kernel and formats, and why other kernels were refused"},
             {"graph", 'g', CLI_FLAG, .help = "the typed graph, forward and backward"},
+            {"layer", 'l', CLI_TEXT, "GLOB", .help = "only ops of these layers, as in 'h.*.attn*'"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "plan for this device, whatever the configuration says"},
             {"profile", .kind = CLI_FLAG, .help = "run the step and time each op"},

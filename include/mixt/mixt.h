@@ -8,6 +8,7 @@
 #ifndef MIXT_MIXT_H
 #define MIXT_MIXT_H
 
+#include "mixt/bench.h"
 #include "mixt/compute.h"
 #include "mixt/config.h"
 #include "mixt/data.h"
@@ -15,7 +16,9 @@
 #include "mixt/graph.h"
 #include "mixt/machine.h"
 #include "mixt/num.h"
+#include "mixt/plan.h"
 #include "mixt/predict.h"
+#include "mixt/profile.h"
 #include "mixt/program.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"

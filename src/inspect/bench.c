@@ -1,0 +1,292 @@
+/* Times the steps of a fixed model. */
+#include "mixt/bench.h"
+
+#include "base/threads.h"
+#include "base/words.h"
+#include "inspect/profile.h"
+#include "models/bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCHES = 4, WARM_UP = 6, GROUPS_MAX = 1000, STEPS_DEFAULT = 20, STEPS_MIN = 4 };
+
+/** One benchmark under way. */
+typedef struct bench {
+    const mixt__bench_model *model;
+    const mixt_bench_options *options;
+    mixt_bench_result *result;
+    int64_t batch, seq, steps;
+    mixt_context *context;
+    mixt_trainer *trainer;
+    mixt__model_sizes sizes;
+    void *input[BATCHES], *target[BATCHES]; // in the device's memory
+} bench;
+
+static const mixt__backend *backend_of(const bench *b)
+{
+    return b->context->backend;
+}
+
+/* ---- data and trainer ---- */
+
+/** One batch, made in `staged` (inputs, targets), as it is fed to the step. */
+static mixt_status make_batch(bench *b, const mixt_data *data, int index, void *staged[2])
+{
+    const mixt__backend *device = backend_of(b);
+    mixt__feed *feed = &b->trainer->core.feed;
+    const void *input;
+    b->input[index] = device->alloc(feed->input_bytes);
+    b->target[index] = device->alloc(feed->target_bytes);
+    if (!b->input[index] || !b->target[index] || !staged[0] || !staged[1])
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d batches of %lld samples (%.2f GiB)", BATCHES,
+                          (long long)b->batch,
+                          (double)(BATCHES * (feed->input_bytes + feed->target_bytes)) / 1073741824.0);
+    MIXT_TRY(mixt_data_batch(data, b->batch, index, staged[0], staged[1]));
+    MIXT_TRY(mixt__feed_round(feed, staged[0], &input));
+    MIXT_TRY(device->upload(b->input[index], input, feed->input_bytes));
+    return device->upload(b->target[index], staged[1], feed->target_bytes);
+}
+
+static mixt_status make_batches(bench *b, const mixt_data *data)
+{
+    const mixt__feed *feed = &b->trainer->core.feed;
+    size_t need = BATCHES * (feed->input_bytes + feed->target_bytes), room = backend_of(b)->available();
+    if (room && need > room)
+        return mixt__fail(MIXT_ERROR_MEMORY,
+                          "%d batches of %lld samples need %.2f GiB, %.2f are free: use a smaller batch", BATCHES,
+                          (long long)b->batch, (double)need / 1073741824.0, (double)room / 1073741824.0);
+    void *staged[2] = {mixt__alloc_uninit(feed->input_room), mixt__alloc_uninit(feed->target_room)};
+    mixt_status status = MIXT_OK;
+    for (int i = 0; i < BATCHES && status == MIXT_OK; i++)
+        status = make_batch(b, data, i, staged);
+    mixt__free(staged[0]);
+    mixt__free(staged[1]);
+    return status;
+}
+
+static mixt_status open_bench(bench *b)
+{
+    mixt_context_options context = {.device = b->options->device, .threads = b->options->threads};
+    b->context = mixt_open_with(&context);
+    if (!b->context)
+        return MIXT_ERROR_DEVICE;
+    mixt_data_options o = {.seq = b->seq, .classes = b->model->classes, .samples = b->batch * BATCHES, .seed = 1};
+    mixt_data *data = mixt_data_new_with(b->context, b->model->data, &o);
+    if (!data)
+        return MIXT_ERROR_DATA;
+    b->sizes = b->model->sizes;
+    mixt__model model;
+    MIXT_TRY(mixt__zoo_model(b->model->model, mixt_data_describe(data), &b->sizes, &model));
+    mixt_trainer_options trainer = b->model->trainer;
+    trainer.precision = b->options->precision;
+    trainer.batch = b->batch;
+    b->trainer = mixt__trainer_open(b->context, &model, &trainer);
+    if (!b->trainer)
+        return MIXT_ERROR_CONFIG;
+    MIXT_TRY(mixt_trainer_compile(b->trainer, data));
+    MIXT_TRY(mixt__trainer_allocate(&b->trainer->core)); // first: its message names all that the model needs
+    return make_batches(b, data);
+}
+
+/* ---- timing ---- */
+
+static int compare(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+/** Steps on the batches in turn; returns when they have run. Nothing waits in between. */
+static mixt_status take_steps(bench *b, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, NULL));
+    return backend_of(b)->synchronize();
+}
+
+// Seconds: what fast steps are timed for at least and slow ones at most, and steps before that. A processor, above all
+// one that others share, needs some tenths of a second to find its speed.
+static const double timed_least = 0.5, timed_most = 5, warm_seconds = 0.2;
+
+/** Counters of energy and of units at work lag some tens of milliseconds behind: steps go on for this long. */
+static const double counted_seconds = 0.5;
+
+static mixt_status read_counters(bench *b, int64_t group)
+{
+    const mixt__backend *device = backend_of(b);
+    mixt_bench_result *r = b->result;
+    double first = device->energy ? device->energy() : (double)NAN;
+    r->counted = device->activity && device->activity(NULL);
+    if (isnan(first) && !r->counted)
+        return MIXT_OK;
+    double start = mixt__time_now(), elapsed = 0;
+    int64_t steps = 0;
+    while (elapsed < counted_seconds) {
+        MIXT_TRY(take_steps(b, group));
+        steps += group;
+        elapsed = mixt__time_now() - start;
+    }
+    mixt__device_activity activity = {0};
+    r->counted = r->counted && device->activity(&activity);
+    r->multiprocessors_active = activity.multiprocessors;
+    r->tensor_cores_active = activity.tensor_cores;
+    r->memory_active = activity.memory;
+    double joules = isnan(first) ? first : device->energy() - first;
+    if (joules > 0) {
+        r->watts = joules / elapsed;
+        r->items_j = (double)(steps * r->items) / joules;
+    }
+    return MIXT_OK;
+}
+
+/** The first steps, untimed. Unless someone asked for a number, it is settled by the fastest of them. */
+static mixt_status warm_up(bench *b)
+{
+    mixt_step step = {0};
+    double first = mixt__time_now(), now = first, fastest = INFINITY;
+    for (int i = 0; i < WARM_UP || now - first < warm_seconds; i++) {
+        double start = now;
+        MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[i % BATCHES], b->target[i % BATCHES], true, &step));
+        now = mixt__time_now();
+        fastest = fmin(fastest, now - start);
+    }
+    if (b->options->steps)
+        return MIXT_OK;
+    int64_t least = (int64_t)(timed_least / fastest), most = (int64_t)(timed_most / fastest);
+    b->steps = b->steps > least ? b->steps : least;
+    b->steps = b->steps < most ? b->steps : most;
+    b->steps = b->steps > STEPS_MIN ? b->steps : STEPS_MIN;
+    return MIXT_OK;
+}
+
+/** Groups of steps, timed as a whole, so that the clock costs nothing; the median group. */
+static mixt_status measure(bench *b)
+{
+    mixt_step step = {0};
+    mixt_bench_result *r = b->result;
+    MIXT_TRY(warm_up(b));
+    bool small = !b->seq && mixt__shape_count(&b->trainer->core.spec.input) / b->batch <= 784;
+    int64_t several = backend_of(b)->host_memory ? 10 : 50; // a wait for the device is short against that many
+    int64_t group = small ? several : b->steps / 4 > 10 ? 10 : b->steps / 4 > 1 ? b->steps / 4 : 1;
+    int64_t groups = b->steps / group > 4 ? b->steps / group : 4;
+    double times[GROUPS_MAX] = {0};
+    if (groups > GROUPS_MAX)
+        groups = GROUPS_MAX;
+    for (int64_t g = 0; g < groups; g++) {
+        double start = mixt__time_now();
+        MIXT_TRY(take_steps(b, group));
+        times[g] = (mixt__time_now() - start) / (double)group;
+    }
+    qsort(times, (size_t)groups, sizeof times[0], compare);
+    r->seconds = groups % 2 ? times[groups / 2] : (times[groups / 2 - 1] + times[groups / 2]) / 2;
+    r->spread = (times[groups * 9 / 10] - times[groups / 10]) / r->seconds;
+    r->steps = groups * group;
+    MIXT_TRY(read_counters(b, group));
+    MIXT_TRY(mixt__trainer_step_on(&b->trainer->core, b->input[0], b->target[0], true, &step));
+    r->loss = step.loss;
+    r->gpu = backend_of(b)->describe && backend_of(b)->describe(&r->gpu_info) == MIXT_OK;
+    if (r->gpu)
+        r->gpu_other =
+            (double)r->gpu_info.memory_bytes - (double)r->gpu_info.memory_free - (double)backend_of(b)->allocated();
+    return mixt_trainer_memory(b->trainer, &r->memory);
+}
+
+/* ---- models ---- */
+
+int mixt_bench_count(void)
+{
+    int count = 0;
+    while (mixt__bench_models[count].name)
+        count++;
+    return count;
+}
+
+bool mixt_bench_at(int position, mixt_bench_model *model)
+{
+    if (position < 0 || position >= mixt_bench_count())
+        return false;
+    const mixt__bench_model *m = &mixt__bench_models[position];
+    *model = (mixt_bench_model){.name = m->name, .summary = m->summary, .batch = m->batch, .seq = m->seq};
+    return true;
+}
+
+double mixt_bench_flops(const char *model, int64_t batch, int64_t seq)
+{
+    const mixt__bench_model *m = mixt__bench_find(model);
+    return m ? m->flops(m, batch, seq) : 0;
+}
+
+static mixt_status find_model(const char *name, const mixt__bench_model **model)
+{
+    char list[256] = "";
+    mixt__nearest nearest = {.wanted = name};
+    *model = mixt__bench_find(name);
+    if (*model)
+        return MIXT_OK;
+    for (const mixt__bench_model *m = mixt__bench_models; m->name; m++) {
+        size_t used = strlen(list);
+        mixt__nearest_offer(&nearest, m->name);
+        snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", m->name);
+    }
+    const char *guess = mixt__nearest_get(&nearest);
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "no benchmark '%s'%s%s%s; there are %s", name,
+                      guess ? " (did you mean " : "", guess ? guess : "", guess ? "?)" : "", list);
+}
+
+/* ---- running ---- */
+
+static mixt_status check_options(const bench *b)
+{
+    const mixt_bench_options *o = b->options;
+    if (o->batch < 0 || o->seq < 0 || o->steps < 0)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld, seq %lld, steps %lld: must be 0 (the default) or above",
+                          (long long)o->batch, (long long)o->seq, (long long)o->steps);
+    if (o->seq && !b->model->seq)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "seq %lld: %s has no sequence: leave it out", (long long)o->seq,
+                          b->model->name);
+    return MIXT_OK;
+}
+
+static mixt_status run(bench *b)
+{
+    MIXT_TRY(open_bench(b));
+    b->result->device = backend_of(b)->name;
+    b->result->threads = mixt__threads_count();
+    MIXT_TRY(measure(b));
+    if (!b->options->profile)
+        return MIXT_OK;
+    return mixt__profile_run(&b->trainer->core, b->input[0], b->target[0], b->steps, &b->result->profile);
+}
+
+mixt_status mixt_bench_run_with(const char *model, const mixt_bench_options *options, mixt_bench_result *result)
+{
+    bench b = {.options = options ? options : &(mixt_bench_options){0}, .result = result};
+    MIXT_TRY(mixt__need(result));
+    *result = (mixt_bench_result){.watts = NAN, .items_j = NAN};
+    MIXT_TRY(mixt__need(model));
+    MIXT_TRY(find_model(model, &b.model));
+    MIXT_TRY(check_options(&b));
+    b.batch = result->batch = b.options->batch ? b.options->batch : b.model->batch;
+    b.seq = result->seq = b.options->seq ? b.options->seq : b.model->seq;
+    b.steps = b.options->steps ? b.options->steps : STEPS_DEFAULT;
+    result->items = mixt__bench_items(b.model, b.batch, b.seq);
+    result->flops = b.model->flops(b.model, b.batch, b.seq);
+    mixt_status status = run(&b);
+    for (int i = 0; b.context && i < BATCHES; i++) {
+        backend_of(&b)->free(b.input[i]);
+        backend_of(&b)->free(b.target[i]);
+    }
+    mixt_close(b.context);
+    return status;
+}
+
+void mixt_bench_free(mixt_bench_result *result)
+{
+    if (!result)
+        return;
+    mixt_profile_free(result->profile);
+    result->profile = NULL;
+}

@@ -1,0 +1,195 @@
+/* What a compiled step is made of, read from its graph and its kernels. */
+#include "mixt/plan.h"
+
+#include "api/api.h"
+#include "inspect/nodes.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- memory ---- */
+
+void mixt_memory_roles(const mixt_memory *m, mixt_memory_role roles[MIXT_MEMORY_ROLES])
+{
+    const mixt_memory_role table[MIXT_MEMORY_ROLES] = {
+        {"parameters", "FP32 master weights", m->masters},
+        {"copies", "low-precision working copies of weights", m->copies},
+        {"gradients", "FP32 gradients", m->gradients},
+        {"moments", "optimizer moments, FP32", m->moments},
+        {"state", "running statistics", m->state},
+        {"activations", "values of the step, memory reused", m->activations},
+        {"workspace", "scratch of the kernels", m->workspace},
+        {"batches", "the batches of this step and the next", m->batches},
+        {"control", "loss scale, gradient statistics", m->control},
+        {"total", "what will be allocated, to the byte", m->total},
+    };
+    memcpy(roles, table, sizeof table);
+}
+
+/* ---- the step ---- */
+
+/** The compiled step of a trainer. */
+static mixt_status step_of(const mixt_trainer *t, const mixt__executable **step)
+{
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    *step = t->core.train;
+    return *step ? MIXT_OK
+                 : mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
+}
+
+static mixt_status node_of(const mixt_trainer *t, int64_t index, const mixt__executable **step, const mixt__node **node)
+{
+    *node = NULL;
+    MIXT_TRY(step_of(t, step));
+    int64_t count = (*step)->graph->node_count;
+    if (index < 0 || index >= count)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "node %lld: the step has %lld, from 0 on", (long long)index,
+                          (long long)count);
+    *node = &(*step)->graph->nodes[index];
+    return MIXT_OK;
+}
+
+mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
+{
+    const mixt__executable *step;
+    mixt_gpu_info gpu;
+    MIXT_TRY(mixt__need(info));
+    MIXT_TRY(step_of(t, &step));
+    const mixt__backend *backend = step->backend;
+    *info = (mixt_plan_info){.device = backend->name, .nodes = step->graph->node_count};
+    info->flops = mixt__executable_flops(step, false);
+    info->matrix_flops = mixt__executable_flops(step, true);
+    info->activations_unshared = step->plan.naive_bytes;
+    if (!backend->describe)
+        return MIXT_OK;
+    MIXT_TRY(backend->describe(&gpu));
+    snprintf(info->device_name, sizeof info->device_name, "%s", gpu.name);
+    info->device_bytes = gpu.memory_bytes;
+    info->device_free = gpu.memory_free;
+    size_t used = gpu.memory_bytes - gpu.memory_free, own = backend->allocated();
+    info->device_other = used > own ? used - own : 0;
+    return MIXT_OK;
+}
+
+mixt_status mixt_plan_node_at(const mixt_trainer *t, int64_t index, mixt_plan_node *node)
+{
+    const mixt__executable *step;
+    const mixt__node *n;
+    MIXT_TRY(mixt__need(node));
+    MIXT_TRY(node_of(t, index, &step, &n));
+    *node = (mixt_plan_node){.layer = n->layer, .op = n->op->name, .backward = n->backward, .view = n->alias};
+    node->kernel = n->alias ? "view" : step->choices[index].kernel->name;
+    node->work = mixt__node_work(n);
+    node->arithmetic = n->arithmetic;
+    node->matrix = n->op->matrix_work;
+    node->tensor_cores = node->matrix && !n->alias && step->calls[index].tensor_cores;
+    node->flops = mixt__node_flops(step->graph, n);
+    node->bytes = n->alias ? 0 : mixt__node_bytes(step->graph, n);
+    node->inputs = n->in_count;
+    node->outputs = n->out_count;
+    node->refusals = step->choices[index].refused_count;
+    return MIXT_OK;
+}
+
+static bool matches(const char *glob, const mixt__node *n)
+{
+    return !glob || !fnmatch(glob, n->layer, 0);
+}
+
+int64_t mixt_plan_next(const mixt_trainer *t, const char *layer, int64_t index)
+{
+    const mixt__executable *step;
+    if (step_of(t, &step) != MIXT_OK)
+        return -1;
+    for (int64_t i = index > 0 ? index : 0; i < step->graph->node_count; i++)
+        if (matches(layer, &step->graph->nodes[i]))
+            return i;
+    return -1;
+}
+
+/* ---- values and kernels of a node ---- */
+
+static mixt_status read_value(const mixt_trainer *t, int64_t index, int position, bool output, mixt_plan_value *value)
+{
+    static const char *const roles[MIXT_ROLE_COUNT] = {
+        [MIXT_ROLE_ACTIVATION] = "activation",
+        [MIXT_ROLE_INPUT] = "input",
+        [MIXT_ROLE_TARGET] = "target",
+        [MIXT_ROLE_PARAM] = "parameter",
+        [MIXT_ROLE_GRAD] = "gradient",
+        [MIXT_ROLE_STATE] = "state",
+        [MIXT_ROLE_SEED] = "seed",
+        [MIXT_ROLE_CACHE] = "cache",
+    };
+    const mixt__executable *step;
+    const mixt__node *n;
+    MIXT_TRY(mixt__need(value));
+    MIXT_TRY(node_of(t, index, &step, &n));
+    int count = output ? n->out_count : n->in_count;
+    if (position < 0 || position >= count)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %d of node %lld: it has %d, from 0 on", output ? "output" : "input",
+                          position, (long long)index, count);
+    const mixt__value *v = &step->graph->values[output ? n->out[position] : n->in[position]];
+    *value = (mixt_plan_value){.name = v->name, .role = roles[v->role], .dtype = v->dtype, .rank = v->shape.rank};
+    memcpy(value->dims, v->shape.dims, (size_t)v->shape.rank * sizeof value->dims[0]);
+    return MIXT_OK;
+}
+
+mixt_status mixt_plan_input(const mixt_trainer *t, int64_t index, int position, mixt_plan_value *value)
+{
+    return read_value(t, index, position, false, value);
+}
+
+mixt_status mixt_plan_output(const mixt_trainer *t, int64_t index, int position, mixt_plan_value *value)
+{
+    return read_value(t, index, position, true, value);
+}
+
+mixt_status mixt_plan_refusal(const mixt_trainer *t, int64_t index, int position, const char **kernel,
+                              const char **reason)
+{
+    const mixt__executable *step;
+    const mixt__node *n;
+    MIXT_TRY(mixt__need(kernel));
+    MIXT_TRY(mixt__need(reason));
+    MIXT_TRY(node_of(t, index, &step, &n));
+    const mixt__choice *choice = &step->choices[index];
+    if (position < 0 || position >= choice->refused_count)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "refusal %d of node %lld: it has %d, from 0 on", position,
+                          (long long)index, choice->refused_count);
+    *kernel = choice->refused[position].kernel;
+    *reason = choice->refused[position].reason;
+    return MIXT_OK;
+}
+
+/* ---- text ---- */
+
+/** Lines of the graph on their way to the caller. */
+typedef struct lines {
+    const mixt__graph *graph;
+    const char *layer;
+    void (*write)(void *user, int64_t index, const char *line);
+    void *user;
+    int64_t next;
+} lines;
+
+static void pass_on(void *argument, const char *line)
+{
+    lines *l = argument;
+    int64_t index = l->next++;
+    if (matches(l->layer, &l->graph->nodes[index]))
+        l->write(l->user, index, line);
+}
+
+mixt_status mixt_plan_text(const mixt_trainer *t, const char *layer,
+                           void (*write)(void *user, int64_t index, const char *line), void *user)
+{
+    const mixt__executable *step;
+    if (!write)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_plan_text: write must not be NULL");
+    MIXT_TRY(step_of(t, &step));
+    lines l = {.graph = step->graph, .layer = layer, .write = write, .user = user};
+    mixt__graph_print(step->graph, pass_on, &l);
+    return MIXT_OK;
+}

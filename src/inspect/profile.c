@@ -1,0 +1,250 @@
+/* Times the ops of a step and the passes that end it, and counts what each of them moves and computes. */
+#include "inspect/profile.h"
+
+#include "inspect/nodes.h"
+
+#include <math.h>
+
+struct mixt_profile {
+    mixt_profile_row *rows;
+    mixt_profile_info info;
+    mixt_gpu_info device; // with info.limits
+    mixt__arena arena;    // names of layers, which outlive the trainer
+};
+
+/* ---- nodes ---- */
+
+static mixt_status node_row(const mixt__executable *x, int64_t i, mixt__arena *arena, mixt_profile_row *row)
+{
+    const mixt__node *n = &x->graph->nodes[i];
+    *row = (mixt_profile_row){.op = n->op->name, .kernel = x->choices[i].kernel->name, .backward = n->backward};
+    row->layer = mixt__arena_strdup(arena, n->layer);
+    if (!row->layer)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the profile");
+    row->work = mixt__node_work(n);
+    row->matrix = n->op->matrix_work;
+    row->format = n->in_count ? x->graph->values[n->in[0]].dtype : MIXT_DTYPE_FP32;
+    if (row->format == MIXT_DTYPE_FP32 && n->arithmetic == MIXT_DTYPE_TF32)
+        row->format = MIXT_DTYPE_TF32;
+    row->tensor_cores = row->matrix && x->calls[i].tensor_cores;
+    row->seconds = x->seconds[i] / (double)x->profiled_runs;
+    row->flops = mixt__node_flops(x->graph, n);
+    row->bytes = mixt__node_bytes(x->graph, n);
+    return MIXT_OK;
+}
+
+static mixt_status time_nodes(mixt__trainer *t, const void *input, const void *target, int64_t runs)
+{
+    const uint64_t host_key = 1;
+    mixt__run run = {.input = input, .target = target};
+    run.rng_key = t->backend->host_memory ? &host_key : mixt__feed_key(&t->feed, 0);
+    MIXT_TRY(mixt__executable_run(t->train, &run)); // what is done the first time only stays out of the figures
+    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(mixt__executable_profile(t->train, true));
+    for (int64_t r = 0; r < runs; r++)
+        MIXT_TRY(mixt__executable_run(t->train, &run));
+    return t->backend->synchronize();
+}
+
+/* ---- the update ---- */
+
+/** Bytes of the working copies, which the optimizer writes. */
+static double copy_bytes(const mixt__update *u)
+{
+    double bytes = 0;
+    for (int64_t i = 0; i < u->segment_count; i++)
+        if (u->segments[i].low != MIXT_DTYPE_NONE)
+            bytes += (double)u->segments[i].count * (double)mixt_dtype_size(u->segments[i].low);
+    return bytes;
+}
+
+typedef struct pass {
+    const char *name;
+    mixt_status (*run)(const mixt__update *update);
+    double bytes;
+} pass;
+
+enum { PASSES = 3 };
+
+/** The passes that end a step, as rows of their own. */
+static mixt_status time_update(const mixt__trainer *t, int64_t runs, mixt_profile_row rows[PASSES])
+{
+    const mixt__update *u = &t->update;
+    const mixt__backend *b = t->backend;
+    double elements = (double)u->total, moments = mixt__optimizer_moments(&u->optimizer);
+    const pass passes[PASSES] = {
+        {"gradient_stats", b->gradient_stats, 4 * elements},
+        {"step_control", b->step_control, 0},
+        // reads the gradients, reads and writes masters and moments, writes the working copies
+        {"optimizer_step", b->optimizer_step, 4 * elements * (3 + 2 * moments) + copy_bytes(u)},
+    };
+    for (int64_t r = 0; r < runs; r++) {
+        MIXT_TRY(b->mark(0));
+        for (int i = 0; i < PASSES; i++) {
+            const pass *p = &passes[i];
+            MIXT_TRY(p->run(u));
+            MIXT_TRY(b->mark(i + 1));
+        }
+        for (int i = 0; i < PASSES; i++) {
+            double seconds;
+            MIXT_TRY(b->between(i, i + 1, &seconds));
+            rows[i].seconds += seconds / (double)runs;
+        }
+    }
+    for (int i = 0; i < PASSES; i++) {
+        rows[i].layer = "update";
+        rows[i].op = passes[i].name;
+        rows[i].kernel = b->name;
+        rows[i].work = MIXT_WORK_OPTIMIZER;
+        rows[i].format = MIXT_DTYPE_FP32;
+        rows[i].bytes = passes[i].bytes;
+    }
+    return MIXT_OK;
+}
+
+/* ---- shares of the device's limits ---- */
+
+static double limit_share(const mixt_profile *p, const mixt_profile_row *row)
+{
+    if (!p->info.limits || !(row->seconds > 0))
+        return NAN;
+    double rate = p->device.flops[row->tensor_cores ? row->format : MIXT_DTYPE_FP32];
+    double compute = rate > 0 ? row->flops / row->seconds / rate : 0;
+    double traffic = row->bytes / row->seconds / p->device.bytes_s;
+    return compute > traffic ? compute : traffic;
+}
+
+/** Sums and shares of rows that are all there. */
+static void sum_up(mixt_profile *p)
+{
+    double all = 0, tensor = 0;
+    for (int64_t i = 0; i < p->info.rows; i++) {
+        mixt_profile_row *r = &p->rows[i];
+        p->info.seconds += r->seconds;
+        all += r->matrix ? r->flops : 0;
+        tensor += r->tensor_cores ? r->flops : 0;
+        r->limit_share = limit_share(p, r);
+    }
+    p->info.tensor_cores = all > 0 ? tensor / all : (double)NAN;
+}
+
+/* ---- making ---- */
+
+static mixt_status fill(mixt_profile *p, mixt__trainer *t, const void *input, const void *target, int64_t runs)
+{
+    mixt__executable *x = t->train;
+    p->info.limits = t->backend->describe && t->backend->describe(&p->device) == MIXT_OK;
+    mixt_status status = time_nodes(t, input, target, runs);
+    for (int64_t i = 0; status == MIXT_OK && i < x->graph->node_count; i++)
+        if (!x->graph->nodes[i].alias)
+            status = node_row(x, i, &p->arena, &p->rows[p->info.rows++]);
+    (void)mixt__executable_profile(x, false);
+    MIXT_TRY(status);
+    MIXT_TRY(time_update(t, runs, &p->rows[p->info.rows]));
+    p->info.rows += PASSES;
+    sum_up(p);
+    return MIXT_OK;
+}
+
+mixt_status mixt__profile_run(mixt__trainer *t, const void *input, const void *target, int64_t runs,
+                              mixt_profile **profile)
+{
+    *profile = NULL;
+    mixt_profile *p = mixt__alloc(sizeof *p);
+    if (p)
+        p->rows = mixt__alloc((size_t)(t->train->graph->node_count + PASSES) * sizeof *p->rows);
+    mixt_status status =
+        p && p->rows ? fill(p, t, input, target, runs) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the profile");
+    if (status == MIXT_OK)
+        *profile = p;
+    else
+        mixt_profile_free(p);
+    return status;
+}
+
+/** Brings the first batch of `data` to the device and runs the profile on it. */
+static mixt_status run_on(mixt__trainer *t, const mixt_data *data, int64_t runs, mixt_profile **profile)
+{
+    size_t input = t->feed.input_bytes, target = t->feed.target_bytes;
+    void *host[2] = {mixt__alloc_uninit(t->feed.input_room), mixt__alloc_uninit(target)};
+    void *device[2] = {t->backend->alloc(input), t->backend->alloc(target)};
+    const void *rounded = NULL;
+    mixt_status status = host[0] && host[1] && device[0] && device[1]
+                             ? mixt_data_batch(data, t->settings.batch, 0, host[0], host[1])
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
+    if (status == MIXT_OK)
+        status = mixt__feed_round(&t->feed, host[0], &rounded);
+    if (status == MIXT_OK)
+        status = t->backend->upload(device[0], rounded, input);
+    if (status == MIXT_OK)
+        status = t->backend->upload(device[1], host[1], target);
+    if (status == MIXT_OK)
+        status = mixt__profile_run(t, device[0], device[1], runs, profile);
+    for (int i = 0; i < 2; i++) {
+        mixt__free(host[i]);
+        t->backend->free(device[i]);
+    }
+    return status;
+}
+
+static mixt_status profile_new(mixt__trainer *t, const mixt_data *data, int64_t runs, mixt_profile **profile)
+{
+    MIXT_TRY(mixt__need_made(data, "data"));
+    if (runs < 1)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld runs of a profile: at least 1", (long long)runs);
+    if (!t->train)
+        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
+    if (spec.input_dtype != t->spec.input_dtype || !mixt__shape_equal(&spec.input, &t->spec.input) ||
+        !mixt__shape_equal(&spec.target, &t->spec.target))
+        return mixt__fail(MIXT_ERROR_SHAPE, "profile: the data has other shapes than the trainer is compiled for");
+    MIXT_TRY(mixt__trainer_allocate(t));
+    return run_on(t, data, runs, profile);
+}
+
+mixt_status mixt_profile_new(mixt_trainer *t, const mixt_data *data, int64_t runs, mixt_profile **profile)
+{
+    MIXT_TRY(mixt__need(profile));
+    *profile = NULL;
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    return mixt__context_note(t->context, profile_new(&t->core, data, runs, profile));
+}
+
+void mixt_profile_free(mixt_profile *p)
+{
+    if (!p)
+        return;
+    mixt__arena_free(&p->arena);
+    mixt__free(p->rows);
+    mixt__free(p);
+}
+
+/* ---- reading ---- */
+
+mixt_profile_info mixt_profile_describe(const mixt_profile *p)
+{
+    return p ? p->info : (mixt_profile_info){.tensor_cores = NAN};
+}
+
+const mixt_profile_row *mixt_profile_at(const mixt_profile *p, int64_t index)
+{
+    return p && index >= 0 && index < p->info.rows ? &p->rows[index] : NULL;
+}
+
+mixt_profile_sum mixt_profile_work(const mixt_profile *p, mixt_work work)
+{
+    mixt_profile_sum sum = {0};
+    double bound = 0; // seconds that the device's limits alone would take
+    for (int64_t i = 0; p && i < p->info.rows; i++) {
+        const mixt_profile_row *r = &p->rows[i];
+        if (r->work != work)
+            continue;
+        sum.seconds += r->seconds;
+        sum.flops += r->flops;
+        sum.bytes += r->bytes;
+        bound += p->info.limits && r->seconds > 0 ? r->limit_share * r->seconds : 0;
+        sum.ops++;
+    }
+    sum.limit_share = p && p->info.limits && sum.ops ? bound / sum.seconds : (double)NAN;
+    return sum;
+}
