@@ -24,5 +24,6 @@
 #include "mixt/train.h"
 #include "mixt/types.h"
 #include "mixt/weights.h"
+#include "mixt/zoo.h"
 
 #endif

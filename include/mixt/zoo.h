@@ -1,0 +1,68 @@
+/* The model zoo: architectures by name, made to fit a data set.
+ *
+ *   mixt_model *model = mixt_zoo_model(context, "gpt", data, .layers = 4, .width = 256);
+ *
+ * Sizes that are left out are the model's own; classes, vocabulary and positions follow the data.
+ */
+#ifndef MIXT_ZOO_H
+#define MIXT_ZOO_H
+
+#include "mixt/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What a model reads. */
+typedef enum mixt_zoo_input {
+    MIXT_ZOO_NUMBERS, /**< images or rows of numbers */
+    MIXT_ZOO_IMAGES,  /**< (height, width, channels) */
+    MIXT_ZOO_TOKENS,
+} mixt_zoo_input;
+
+typedef struct mixt_zoo_info {
+    const char *name, *summary; /**< "gpt"; one line */
+    mixt_zoo_input input;
+    bool sees_all;  /**< reads the tokens to come as well: it fills gaps and cannot write on */
+    int64_t tokens; /**< tokens in a sample where nothing else is asked for; 0: it takes none */
+} mixt_zoo_info;
+
+/** The models in the order of the table: false past the last. */
+bool mixt_zoo_at(int64_t index, mixt_zoo_info *info);
+/** The model of a name; MIXT_ERROR_CONFIG with the names that there are, and a guess which was meant. */
+mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info);
+
+/** Sizes of a model. 0 or NULL: the model's own, or as the data has it; one that the model does not have is an error.
+ */
+typedef struct mixt_zoo_options {
+    const int64_t *hidden; /**< mlp, vgg: widths of hidden layers, at most 16; copied */
+    int64_t hidden_count;
+    const int64_t *channels; /**< convnet: of each convolution, at most 16; copied */
+    int64_t channel_count;
+    int64_t layers, width, heads; /**< transformers, lstm (no heads); width: also of resnet */
+    int64_t vocab;                /**< tokens; default: the data's */
+    int64_t depth;                /**< resnet, vgg */
+    int64_t classes;              /**< outputs; default: the data's classes, or values of a target */
+    int64_t seq;                  /**< positions that a transformer can tell apart */
+    float dropout;                /**< share of activations that is left out in training; default 0 */
+    const char *norm;             /**< "none", "batch" or "layer" */
+    const char *shortcut;         /**< resnet: "projection" or "pad" where a block changes the shape */
+    bool zero_init;               /**< resnet: the last norm of each block begins at 0 */
+    float label_smoothing;        /**< share of the target spread over all classes; default 0; not for values */
+} mixt_zoo_options;
+
+/**
+ * A model for samples like those of `data`, with cross-entropy for classes and tokens and mean squared error for
+ * values. It belongs to the context; NULL on failure (mixt_error says why).
+ * @param data only looked at.
+ * @param options NULL: all defaults.
+ */
+mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
+                                const mixt_zoo_options *options);
+#define mixt_zoo_model(context, name, data, ...)                                                                       \
+    mixt_zoo_model_with((context), (name), (data), &(mixt_zoo_options){__VA_ARGS__})
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,118 @@
+/* The zoo behind its public header: the table in the user's words, and models that a context owns. */
+#include "mixt/zoo.h"
+
+#include "api/api.h"
+#include "base/words.h"
+#include "models/models.h"
+
+static mixt_zoo_info info_of(const mixt__zoo_entry *e)
+{
+    static const mixt_zoo_input inputs[] = {[MIXT_MODEL_NUMBERS] = MIXT_ZOO_NUMBERS,
+                                            [MIXT_MODEL_IMAGES] = MIXT_ZOO_IMAGES,
+                                            [MIXT_MODEL_TOKENS] = MIXT_ZOO_TOKENS};
+    return (mixt_zoo_info){e->name, e->summary, inputs[e->input], e->sees_all, e->tokens};
+}
+
+bool mixt_zoo_at(int64_t index, mixt_zoo_info *info)
+{
+    int64_t at = 0;
+    while (at < index && mixt__zoo[at].name)
+        at++;
+    if (index < 0 || !info || !mixt__zoo[at].name)
+        return false;
+    *info = info_of(&mixt__zoo[at]);
+    return true;
+}
+
+mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info)
+{
+    const mixt__zoo_entry *entry;
+    MIXT_TRY(mixt__need(name));
+    MIXT_TRY(mixt__need(info));
+    *info = (mixt_zoo_info){0};
+    MIXT_TRY(mixt__model_find(name, &entry));
+    *info = info_of(entry);
+    return MIXT_OK;
+}
+
+/* ---- making one ---- */
+
+static mixt_status copy_list(const char *what, const int64_t *from, int64_t count, int64_t *to, int64_t *to_count)
+{
+    if (count < 0 || count > MIXT_SIZES_MAX || (count && !from))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %lld numbers%s; at most %d", what, (long long)count,
+                          from ? "" : " at NULL", MIXT_SIZES_MAX);
+    for (int64_t i = 0; i < count; i++)
+        to[i] = from[i];
+    *to_count = count;
+    return MIXT_OK;
+}
+
+/** NULL is the first choice: the model's own. */
+static mixt_status choose(const char *what, const char *word, const char *choices, int *choice)
+{
+    char list[128], hint[96];
+    *choice = word ? mixt__choice_find(choices, word) : 0;
+    if (*choice >= 0)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "%s '%s': expected one of %s%s", what, word,
+                      mixt__choice_list(choices, list, sizeof list),
+                      mixt__choice_hint(choices, word, hint, sizeof hint));
+}
+
+static mixt_status sizes_of(const mixt_zoo_options *o, mixt__model_sizes *s)
+{
+    int norm, shortcut;
+    MIXT_TRY(copy_list("hidden", o->hidden, o->hidden_count, s->hidden, &s->hidden_count));
+    MIXT_TRY(copy_list("channels", o->channels, o->channel_count, s->channels, &s->channel_count));
+    MIXT_TRY(choose("norm", o->norm, "auto|none|batch|layer", &norm)); // as the enums have them
+    MIXT_TRY(choose("shortcut", o->shortcut, "auto|projection|pad", &shortcut));
+    s->layers = o->layers;
+    s->width = o->width;
+    s->heads = o->heads;
+    s->vocab = o->vocab;
+    s->depth = o->depth;
+    s->classes = o->classes;
+    s->seq = o->seq;
+    s->dropout = o->dropout;
+    s->norm = (mixt__model_norm)norm;
+    s->shortcut = (mixt__model_shortcut)shortcut;
+    s->zero_init = o->zero_init;
+    return MIXT_OK;
+}
+
+static mixt_status make(const char *name, const mixt_data *data, const mixt_zoo_options *o, mixt__model_sizes *sizes,
+                        mixt__model *model)
+{
+    MIXT_TRY(mixt__need(name));
+    MIXT_TRY(mixt__need_made(data, "data"));
+    MIXT_TRY(sizes_of(o, sizes));
+    const mixt_data_info *info = mixt_data_describe(data);
+    MIXT_TRY(mixt__zoo_model(name, info, sizes, model));
+    if (!(o->label_smoothing >= 0 && o->label_smoothing < 1))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "label_smoothing %g: must be from 0 to below 1",
+                          (double)o->label_smoothing);
+    if (o->label_smoothing > 0 && info->target == MIXT_TARGET_VALUES)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "label_smoothing is for classes, but the targets of %s are values",
+                          info->path);
+    model->label_smoothing = o->label_smoothing;
+    return MIXT_OK;
+}
+
+mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
+                                const mixt_zoo_options *options)
+{
+    if (!context) {
+        mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_zoo_model: no context: mixt_open failed");
+        return NULL;
+    }
+    mixt_model *model = mixt__arena_alloc(&context->arena, sizeof *model);
+    mixt__model_sizes *sizes = mixt__arena_alloc(&context->arena, sizeof *sizes);
+    mixt_status status = model && sizes
+                             ? make(name, data, options ? options : &(mixt_zoo_options){0}, sizes, &model->model)
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model");
+    if (mixt__context_note(context, status) != MIXT_OK)
+        return NULL;
+    model->context = context;
+    return model;
+}

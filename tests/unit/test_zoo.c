@@ -1,0 +1,128 @@
+/* The zoo as a C user has it: its list, models that fit the data, and what does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <mixt/mixt.h>
+
+#include "../support/temp_folder.h"
+
+#define check_ok(call)                                                                                                 \
+    do {                                                                                                               \
+        if ((call) != MIXT_OK)                                                                                         \
+            fail_msg("%s: %s", #call, mixt_error_text());                                                              \
+    } while (0)
+
+static void test_list(void **state)
+{
+    (void)state;
+    mixt_zoo_info info, found;
+    int64_t count = 0, tokens = 0;
+    for (; mixt_zoo_at(count, &info); count++) {
+        check_ok(mixt_zoo_find(info.name, &found));
+        assert_memory_equal(&found, &info, sizeof info);
+        assert_true(strlen(info.summary) > 10);
+        assert_int_equal(info.input == MIXT_ZOO_TOKENS, info.tokens > 0);
+        tokens += info.tokens > 0;
+    }
+    assert_true(count >= 8 && tokens >= 4);
+    assert_false(mixt_zoo_at(-1, &info));
+    assert_false(mixt_zoo_at(count + 5, &info));
+    check_ok(mixt_zoo_find("bert_mlm", &info));
+    assert_true(info.sees_all);
+    assert_int_equal(mixt_zoo_find("gtp", &info), MIXT_ERROR_CONFIG);
+    assert_non_null(strstr(mixt_error_text(), "did you mean gpt?"));
+}
+
+/** The zoo's perceptron by hand. */
+static mixt_value perceptron(mixt_builder *b, mixt_value x)
+{
+    x = mixt_relu(b, mixt_linear(b, "fc.0", mixt_flatten(b, x), .features = 16));
+    return mixt_linear(b, "fc.1", x, .features = 10);
+}
+
+static void test_same_as_by_hand(void **state)
+{
+    const int64_t hidden[] = {16};
+    mixt_step step[2];
+    (void)state;
+    for (int zoo = 0; zoo < 2; zoo++) {
+        mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
+        mixt_data *data = mixt_data_new(context, "digits:", .samples = 64, .seed = 3);
+        mixt_model *model = zoo ? mixt_zoo_model(context, "mlp", data, .hidden = hidden, .hidden_count = 1)
+                                : mixt_model_new(context, perceptron, MIXT_LOSS_CROSS_ENTROPY);
+        mixt_trainer *t = mixt_trainer_new(model, .batch = 16, .seed = 7);
+        for (int i = 0; i < 4; i++)
+            check_ok(mixt_trainer_step(t, data, &step[zoo]));
+        mixt_close(context);
+    }
+    assert_true(step[0].loss == step[1].loss);
+}
+
+static void test_trains_and_writes(void **state)
+{
+    (void)state;
+    const char *weights = temp_path("gpt.safetensors");
+    mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
+    mixt_data *data = mixt_data_new(context, "random:tokens", .samples = 64, .seq = 8, .classes = 50);
+    mixt_model *model = mixt_zoo_model(context, "gpt", data, .layers = 1, .width = 16, .heads = 2, .dropout = 0.1f);
+    mixt_trainer *t = mixt_trainer_new(model, .batch = 4);
+    check_ok(mixt_trainer_step(t, data, NULL));
+    check_ok(mixt_trainer_save(t, weights));
+    mixt_generator *g = mixt_generator_new(model, .weights = weights, .context = 8);
+    assert_non_null(g);
+    const int32_t prompt[] = {1, 2, 3};
+    const mixt_sampling best = {0};
+    check_ok(mixt_generator_start(g, prompt, 3));
+    for (int i = 0; i < 10; i++) {
+        int32_t token;
+        check_ok(mixt_generator_next(g, &best, &token));
+        assert_true(token >= 0 && token < 50);
+    }
+    mixt_close(context);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    const int64_t hidden[17] = {1};
+    mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
+    mixt_data *data = mixt_data_new(context, "digits:", .samples = 64);
+    const struct {
+        const char *model;
+        mixt_zoo_options options;
+        const char *text;
+    } cases[] = {
+        {"mpl", {0}, "did you mean mlp?"},
+        {"gpt", {0}, "needs tokens, the data has"},
+        {"mlp", {.layers = 3}, "model mlp has no layers"},
+        {"mlp", {.norm = "bach"}, "norm 'bach': expected one of auto, none, batch, layer (did you mean batch?)"},
+        {"mlp", {.hidden = hidden, .hidden_count = 17}, "hidden: 17 numbers; at most 16"},
+        {"mlp", {.hidden_count = 2}, "hidden: 2 numbers at NULL"},
+        {"mlp", {.classes = 4}, "classes 4, but the data has 10"},
+        {"mlp", {.label_smoothing = 1}, "label_smoothing 1: must be from 0 to below 1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_null(mixt_zoo_model_with(context, cases[i].model, data, &cases[i].options));
+        if (!strstr(mixt_error_text(), cases[i].text))
+            fail_msg("expected '%s', found '%s'", cases[i].text, mixt_error_text());
+    }
+    assert_null(mixt_zoo_model(context, "mlp", NULL));
+    assert_null(mixt_zoo_model(NULL, "mlp", data));
+    mixt_close(context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_same_as_by_hand),
+        cmocka_unit_test(test_trains_and_writes),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
+}
