@@ -149,8 +149,8 @@ static mixt_status open_generator(cli_experiment *e, const mixt_tokenizer *token
 {
     char weights[CLI_WEIGHTS_PATH];
     mixt__model model;
-    mixt_generator_options options = {.weights = weights,
-                                      .precision = mixt__config_string(e->config, MIXT_KEY_PRECISION)};
+    mixt_generator_options options =
+        MIXT_GENERATOR_OPTIONS(.weights = weights, .precision = mixt__config_string(e->config, MIXT_KEY_PRECISION));
     MIXT_TRY(cli_weights_path(cli_word(args, 0), cli_text(args, "checkpoint"), weights));
     mixt_context_options where = {.device = mixt__config_string(e->config, MIXT_KEY_DEVICE),
                                   .threads = (int)mixt__config_int(e->config, MIXT_KEY_THREADS)};

@@ -51,11 +51,12 @@ mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data 
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(text(e, MIXT_KEY_MODEL), &entry));
     MIXT_TRY(data_spec(e, spec, sizeof spec));
-    mixt_data_options o = {.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED), .like = e->train};
-    double val = mixt__config_float(e->config, MIXT_KEY_DATA_VAL_FRACTION);
-    o.val = val > 0 ? val : -1;
+    mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
+    o.like = e->train;
+    o.val = mixt__config_float(e->config, MIXT_KEY_DATA_VAL_FRACTION);
     o.limit = number(e, MIXT_KEY_DATA_LIMIT);
-    o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
+    if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
+        o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
     o.labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     image_options(e, &o);
     o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
@@ -115,7 +116,8 @@ static const char *loss_scale(cli_experiment *e)
 
 static mixt_trainer_options trainer_options(cli_experiment *e)
 {
-    mixt_trainer_options o = {.precision = text(e, MIXT_KEY_PRECISION), .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER)};
+    mixt_trainer_options o =
+        MIXT_TRAINER_OPTIONS(.precision = text(e, MIXT_KEY_PRECISION), .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER));
     o.batch = number(e, MIXT_KEY_TRAIN_BATCH);
     o.accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
     o.lr = real(e, MIXT_KEY_TRAIN_LR);
@@ -146,18 +148,6 @@ static mixt_trainer_options trainer_options(cli_experiment *e)
     o.decay_groups = text(e, MIXT_KEY_TRAIN_DECAY_GROUPS);
     o.inject_overflow = number(e, MIXT_KEY_TRAIN_INJECT_OVERFLOW);
     return o;
-}
-
-/** A 0 in the options means "default", in a configuration it means 0. */
-static void set_zeros(cli_experiment *e)
-{
-    mixt__trainer_settings *s = &e->trainer->core.settings;
-    s->schedule.lr = real(e, MIXT_KEY_TRAIN_LR);
-    if (!strcmp(text(e, MIXT_KEY_TRAIN_OPTIMIZER), "momentum") ||
-        !strcmp(text(e, MIXT_KEY_TRAIN_OPTIMIZER), "nesterov"))
-        s->optimizer.momentum = real(e, MIXT_KEY_TRAIN_MOMENTUM);
-    s->optimizer.beta1 = real(e, MIXT_KEY_TRAIN_BETA1);
-    s->optimizer.beta2 = real(e, MIXT_KEY_TRAIN_BETA2);
 }
 
 /** Updates per epoch and in all: the smaller of what train.epochs and train.steps allow. */
@@ -215,7 +205,6 @@ mixt_status cli_experiment_open(cli_experiment *e, const mixt_config *config)
     e->trainer = mixt__trainer_open(e->context, &model, &trainer);
     if (!e->trainer)
         return MIXT_ERROR_CONFIG;
-    set_zeros(e);
     if (number(e, MIXT_KEY_TRAIN_EVAL_BATCH))
         e->trainer->core.settings.eval_batch = number(e, MIXT_KEY_TRAIN_EVAL_BATCH);
     return mixt_trainer_compile(e->trainer, e->train);

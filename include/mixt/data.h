@@ -29,33 +29,36 @@ typedef enum mixt_normalise {
     MIXT_NORMALISE_NONE,         /**< as stored: bytes become 0 to 255 */
 } mixt_normalise;
 
-/** How to open a data set. Zero-initialised: every default below. */
+/** How to open a data set. Fill it with mixt_data_options_default or MIXT_DATA_OPTIONS, then change what you like: 0
+ *  means 0, so that a struct set to zeros keeps no share for validation and has no tokens a sample. NULL for a string
+ *  means its default. */
 typedef struct mixt_data_options {
-    int reserved;      /**< leave 0 */
-    const char *split; /**< "train", "val", "test" or "all" (a single file whole); default "train" */
-    double val;    /**< share of the training file kept for "val" where it has no file of its own; 0: 0.1; < 0: none */
-    double test;   /**< the same for "test"; 0 or less: none */
-    uint64_t seed; /**< of shuffling and of generated samples; default 0 */
-    bool in_order; /**< mixt_data_batch follows the file instead of shuffling every epoch */
-    int64_t seq;   /**< text, tokens: tokens a sample; default 256 */
-    int64_t limit; /**< use only the first N samples of the part; 0: all */
-    int64_t samples;    /**< digits, random: how many to generate; default 20000 train, 2000 val, 4000 test */
+    const char *split; /**< "train", "val", "test" or "all" (a single file whole); default: "train", or what the
+                            path ends in ("idx:DIR/test") */
+    double val; /**< share of the training file kept for "val" where it has no file of its own; 0 or less: none; default
+                   0.1 */
+    double test;        /**< the same for "test"; default 0 */
+    uint64_t seed;      /**< of shuffling and of generated samples; default 0 */
+    bool in_order;      /**< mixt_data_batch follows the file instead of shuffling every epoch */
+    int64_t seq;        /**< text, tokens: tokens a sample, at least 1; default 256 */
+    int64_t limit;      /**< use only the first N samples of the part; 0: all */
+    int64_t samples;    /**< digits, random: how many to generate; 0 (default): 20000 train, 2000 val, 4000 test */
     int64_t classes;    /**< classes expected (a label past them is an error), random's classes, raw tokens' vocabulary;
-                             default: largest label + 1; random: 10, for tokens 256 */
+                             0 (default): largest label + 1; random: 10, for tokens 256 */
     const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
                              as many elements as the file's samples; random: what to generate; default: the file's */
     const char *labels; /**< npy: file of labels, needed; idx: the same, where it is not found by name; csv: column of
                              the target, a name of the header or a number from 1; default: the last */
     mixt_target_kind target;  /**< csv, npy: CLASS or VALUES instead of deciding from the training part's numbers */
     mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
-    float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0: computed from the training
-                                   part, for each channel or feature (the last dimension) apart */
+    float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0 (default): both computed
+                                   from the training part, for each channel or feature (the last dimension) apart */
     const char *means, *stds; /**< the same for each channel, "0.485,0.456,0.406", both or neither */
     const mixt_data *like;    /**< take mean, std and classes from this open set (say, the training part) instead of
                                    reading the training file for them; borrowed during the call only */
     /* images (H, W, C); what is random is a function of (seed, epoch, sample) and happens in mixt_data_batch only:
      * mixt_data_read gives the middle of the image, never mirrored */
-    int64_t crop;   /**< side of the square a sample shows; default: the whole image; "images:": 224 */
+    int64_t crop;   /**< side of the square a sample shows; 0 (default): the whole image; "images:": 224 */
     int64_t pad;    /**< mean-coloured border that a random crop may reach into; default 0 */
     bool flip;      /**< mirror every other sample, at random */
     float min_area; /**< above 0: random crops of all sizes that cover at least this share of the image and have sides
@@ -72,6 +75,13 @@ typedef struct mixt_data_options {
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *progress_user;
 } mixt_data_options;
+/** Every default: what NULL for options means. */
+mixt_data_options mixt_data_options_default(void);
+#ifndef __cplusplus
+#define MIXT_DATA_DEFAULTS .val = 0.1, .seq = 256
+/** The defaults but for the fields named: MIXT_DATA_OPTIONS(.split = "test", .val = 0) */
+#define MIXT_DATA_OPTIONS(...) MIXT_OPTIONS(mixt_data_options, MIXT_DATA_DEFAULTS, __VA_ARGS__)
+#endif
 
 /** One sample and how many there are. Strings and arrays belong to the data set. */
 typedef struct mixt_data_info {
@@ -117,9 +127,10 @@ typedef struct mixt_data_info {
 mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *options, mixt_data **data);
 
 #ifndef __cplusplus
-/** mixt_data_open("idx:mnist", &data, .split = "test", .seed = 1) */
-#define mixt_data_open(spec, data, ...)                                                                                \
-    mixt_data_open_with((spec), &(mixt_data_options){.reserved = 0, __VA_ARGS__}, (data))
+/** mixt_data_open("idx:mnist", &data, .split = "test", .seed = 1): what is not named has its default. */
+#define mixt_data_open(spec, ...)                                                                                      \
+    mixt_data_open_with((spec), (mixt_data_options[1]){MIXT_DATA_OPTIONS(MIXT_OPTIONS_REST(__VA_ARGS__, ))},           \
+                        MIXT_OPTIONS_FIRST(__VA_ARGS__, 0))
 #endif
 
 /** NULL is allowed. A trainer that still reads the set ahead keeps it until it is done. */

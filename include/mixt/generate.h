@@ -15,15 +15,25 @@ extern "C" {
 
 typedef struct mixt_generator mixt_generator;
 
-/** Zero or NULL means the default. */
+/** 0 means 0, NULL the default: fill it with mixt_generator_options_default, then change what you like. */
 typedef struct mixt_generator_options {
     const char *weights;   /**< .safetensors file with every parameter of the model; required */
     const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
     int64_t context;       /**< tokens that attention looks back at most, the model's positions at most; default 256 */
 } mixt_generator_options;
+/** Every default: what NULL for options means. */
+mixt_generator_options mixt_generator_options_default(void);
 /** A generator that the context of the model owns; NULL on failure (mixt_error says why). */
 mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options);
-#define mixt_generator_new(model, ...) mixt_generator_new_with((model), &(mixt_generator_options){__VA_ARGS__})
+#ifndef __cplusplus
+#define MIXT_GENERATOR_DEFAULTS .precision = "fp32", .context = 256
+/** The defaults but for the fields named. */
+#define MIXT_GENERATOR_OPTIONS(...) MIXT_OPTIONS(mixt_generator_options, MIXT_GENERATOR_DEFAULTS, __VA_ARGS__)
+/** mixt_generator_new(model, .weights = "model.safetensors", .context = 1024) */
+#define mixt_generator_new(...)                                                                                        \
+    mixt_generator_new_with(MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                        \
+                            (mixt_generator_options[1]){MIXT_GENERATOR_OPTIONS(MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+#endif
 
 /** How the next token is drawn. Zero-initialised: the most probable one, always. */
 typedef struct mixt_sampling {

@@ -18,16 +18,21 @@ typedef struct mixt_context mixt_context;
 typedef struct mixt_model mixt_model;
 typedef struct mixt_trainer mixt_trainer;
 
+/** Zeros are the defaults. */
 typedef struct mixt_context_options {
-    const char
-        *device; /**< "auto" (default: a GPU when one is usable, else the CPU; see MIXT_DEVICE), "cpu" or "cuda" */
+    /** "auto" (default: a GPU when one is usable, else the CPU; see MIXT_DEVICE), "cpu" or "cuda" */
+    const char *device;
     int threads; /**< CPU threads, of the whole process from now on; 0: MIXT_THREADS, else all cores it may use */
 } mixt_context_options;
 
 /** Opens the library; NULL when that fails (mixt_error_text says why). Everything made from a context belongs to it.
  *  Options may be NULL, here as in every function that takes some: all defaults. */
 mixt_context *mixt_open_with(const mixt_context_options *options);
-#define mixt_open(...) mixt_open_with(&(mixt_context_options){__VA_ARGS__})
+#ifndef __cplusplus
+/** mixt_open(.device = "cpu", .threads = 4): what is not named has its default. */
+#define mixt_open(...)                                                                                                 \
+    mixt_open_with((mixt_context_options[1]){MIXT_OPTIONS(mixt_context_options, .threads = 0, __VA_ARGS__)})
+#endif
 /** Frees the context and everything made from it. NULL is allowed. */
 void mixt_close(mixt_context *context);
 /** The first failure of anything made from this context; "" when all went well. Left out: reading a data set yourself
@@ -36,18 +41,30 @@ const char *mixt_error(const mixt_context *context);
 
 /** A data set that the context closes; NULL on failure. See mixt_data_open_with for spec and options. */
 mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mixt_data_options *options);
-#define mixt_data_new(context, spec, ...) mixt_data_new_with((context), (spec), &(mixt_data_options){__VA_ARGS__})
+#ifndef __cplusplus
+/** mixt_data_new(context, "idx:mnist", .split = "test", .seed = 1): what is not named has its default. */
+#define mixt_data_new(context, ...)                                                                                    \
+    mixt_data_new_with((context), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                  \
+                       (mixt_data_options[1]){MIXT_DATA_OPTIONS(MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+#endif
 
+/** Zeros are the defaults. */
 typedef struct mixt_model_options {
     void *user;            /**< mixt_builder_user gives it to the model function */
     float label_smoothing; /**< cross-entropy: share of the target spread over all classes; default 0 */
 } mixt_model_options;
 mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
                                 const mixt_model_options *options);
-#define mixt_model_new(context, fn, loss, ...)                                                                         \
-    mixt_model_new_with((context), (fn), (loss), &(mixt_model_options){__VA_ARGS__})
+#ifndef __cplusplus
+/** mixt_model_new(context, net, MIXT_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1f) */
+#define mixt_model_new(context, fn, ...)                                                                               \
+    mixt_model_new_with(                                                                                               \
+        (context), (fn), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                           \
+        (mixt_model_options[1]){MIXT_OPTIONS(mixt_model_options, .user = NULL, MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+#endif
 
-/** Zero or NULL means the default. */
+/** How to train. Fill it with mixt_trainer_options_default or MIXT_TRAINER_OPTIONS, then change what you like: 0 means
+ *  0. A struct set to zeros therefore has a batch of 0, which is refused. NULL for a string means its default. */
 typedef struct mixt_trainer_options {
     const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
     const char *optimizer; /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
@@ -55,23 +72,28 @@ typedef struct mixt_trainer_options {
     /** Passes per update, at most 2^20; default 1. Each pass's loss is divided by the number of its own targets that
      *  count, then the passes are averaged: where targets are left out, not exactly one large batch. */
     int64_t accumulate;
-    float lr;           /**< default 1e-3 */
-    float momentum;     /**< default 0.9 for momentum and nesterov */
-    float beta1, beta2; /**< default 0.9, 0.999 */
-    float eps;          /**< default 1e-8 */
+    float lr;           /**< 0 or above; default 1e-3 */
+    float momentum;     /**< of momentum and nesterov, from 0 to below 1; default 0.9 */
+    float beta1, beta2; /**< from 0 to below 1; default 0.9, 0.999 */
+    float eps;          /**< above 0; default 1e-8 */
     float weight_decay; /**< default 0; biases and norms have none */
-    /** Largest norm of the unscaled gradient; 0: off. The factor is clip / (norm + 1e-6), 1 at most, as PyTorch's. */
+    /** Largest norm of the unscaled gradient; 0 (default): off. The factor is clip / (norm + 1e-6), 1 at most, as
+     * PyTorch's. */
     float clip;
-    float clip_value;                         /**< largest magnitude of a gradient element; 0: off */
-    const char *schedule;                     /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
-    float min_lr, gamma;                      /**< end of cosine, linear and onecycle; factor of step (default 0.1) */
-    int64_t warmup, decay_steps, total_steps; /**< in updates; total_steps is where cosine, linear and onecycle end */
+    float clip_value;       /**< largest magnitude of a gradient element; 0 (default): off */
+    const char *schedule;   /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
+    float min_lr;           /**< end of cosine, linear and onecycle, floor of step; default 0 */
+    float gamma;            /**< factor of step's drops; default 0.1 */
+    int64_t warmup;         /**< updates over which the learning rate rises; default 0 */
+    int64_t decay_steps;    /**< updates between two drops of step, at least 1; default 1000 */
+    int64_t total_steps;    /**< updates after which cosine, linear and onecycle end, which need it; default 0 */
     const char *loss_scale; /**< "auto" (default: dynamic with FP16, else none), "dynamic", "none", or a number from
                                  2^-24 to 2^126 */
-    /** 65536, 2, 0.5, 1, 2^24; init from floor to ceiling, growth at least 1, backoff below 1 */
+    /** Of the dynamic scale; default 65536, 2, 0.5, 1, 2^24. All above 0; init from floor to ceiling, growth at least
+     *  1, backoff below 1. */
     float scale_init, scale_growth, scale_backoff, scale_floor, scale_ceiling;
-    int64_t scale_interval;   /**< clean updates before growth; default 2000 */
-    int scale_hysteresis;     /**< overflows in a row before backoff; default 1 */
+    int64_t scale_interval;   /**< clean updates before growth, at least 1; default 2000 */
+    int scale_hysteresis;     /**< overflows in a row before backoff, at least 1; default 1 */
     uint64_t seed;            /**< of weights and dropout; default 0 */
     const char *freeze;       /**< globs of parameters, "h.0, wte*": neither gradient nor update; default: none */
     const char *lr_groups;    /**< "glob=factor, …" of the learning rate; the last match counts; default: 1 for all */
@@ -79,8 +101,22 @@ typedef struct mixt_trainer_options {
     bool no_fusion;           /**< compile without pointwise fusion */
     int64_t inject_overflow;  /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
 } mixt_trainer_options;
+/** Every default: what NULL for options means. */
+mixt_trainer_options mixt_trainer_options_default(void);
 mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
-#define mixt_trainer_new(model, ...) mixt_trainer_new_with((model), &(mixt_trainer_options){__VA_ARGS__})
+#ifndef __cplusplus
+#define MIXT_TRAINER_DEFAULTS                                                                                          \
+    .precision = "fp32", .optimizer = "adamw", .batch = 32, .accumulate = 1, .lr = 1e-3f, .momentum = 0.9f,            \
+    .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .schedule = "constant", .gamma = 0.1f, .decay_steps = 1000,          \
+    .loss_scale = "auto", .scale_init = 65536.0f, .scale_growth = 2.0f, .scale_backoff = 0.5f, .scale_floor = 1.0f,    \
+    .scale_ceiling = 16777216.0f, .scale_interval = 2000, .scale_hysteresis = 1
+/** The defaults but for the fields named: MIXT_TRAINER_OPTIONS(.lr = 0.1f, .beta1 = 0) */
+#define MIXT_TRAINER_OPTIONS(...) MIXT_OPTIONS(mixt_trainer_options, MIXT_TRAINER_DEFAULTS, __VA_ARGS__)
+/** mixt_trainer_new(model, .precision = "bf16", .lr = 0.1f): what is not named has its default. */
+#define mixt_trainer_new(...)                                                                                          \
+    mixt_trainer_new_with(MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                          \
+                          (mixt_trainer_options[1]){MIXT_TRAINER_OPTIONS(MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+#endif
 
 /** What a step did. */
 typedef struct mixt_step {

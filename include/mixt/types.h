@@ -88,6 +88,20 @@ bool mixt_dtype_is_float(mixt_dtype dtype);
 
 #define MIXT_MAX_RANK 6
 
+#ifndef __cplusplus
+/* Behind the macros that take options as .field = value (mixt_trainer_new and its like): the defaults stand first,
+ * what the caller names replaces them. Such replacing is what compilers warn of with -Wextra, so they are told that it
+ * is meant. MIXT_OPTIONS is the struct itself; the other two part a macro's last plain argument from the options. */
+#define MIXT_OPTIONS(type, ...)                                                                                        \
+    __extension__({                                                                                                    \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Woverride-init\"")                           \
+            type mixt_options_made = {__VA_ARGS__};                                                                    \
+        _Pragma("GCC diagnostic pop") mixt_options_made;                                                               \
+    })
+#define MIXT_OPTIONS_FIRST(first, ...) (first)
+#define MIXT_OPTIONS_REST(first, ...) __VA_ARGS__
+#endif
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,15 +1,17 @@
 /* The public generator: precision by name or file, weights from a file, failures noted in the context. */
 #include "api/api.h"
 
-enum { CONTEXT_DEFAULT = 256 };
+mixt_generator_options mixt_generator_options_default(void)
+{
+    return (mixt_generator_options){MIXT_GENERATOR_DEFAULTS};
+}
 
 static mixt_status open_core(mixt_generator *g, const mixt__model *model, const mixt_generator_options *options)
 {
-    int64_t context = options->context ? options->context : CONTEXT_DEFAULT;
     if (!options->weights)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a generator needs trained weights: .weights = \"model.safetensors\"");
     MIXT_TRY(mixt__policy_load(options->precision ? options->precision : "fp32", &g->policy));
-    MIXT_TRY(mixt__generator_open(&g->core, model, &g->policy.policy, g->context->backend, context));
+    MIXT_TRY(mixt__generator_open(&g->core, model, &g->policy.policy, g->context->backend, options->context));
     return mixt__weights_load(g->core.params, options->weights);
 }
 
@@ -36,8 +38,8 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
 {
     if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
-    options = options ? options : &(mixt_generator_options){0}; // whose weights are missing: that is said there
-    return mixt__generator_make(model->context, &model->model, options);
+    mixt_generator_options defaults = mixt_generator_options_default(); // weights are missing there: that is said
+    return mixt__generator_make(model->context, &model->model, options ? options : &defaults);
 }
 
 mixt_status mixt_generator_start(mixt_generator *g, const int32_t *tokens, int64_t count)

@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+mixt_trainer_options mixt_trainer_options_default(void)
+{
+    return (mixt_trainer_options){MIXT_TRAINER_DEFAULTS};
+}
+
 /** Copies the options, strings included: they are read again when the precision changes. */
 static mixt_status take_options(mixt_trainer *t, const mixt_trainer_options *options)
 {
@@ -53,8 +58,8 @@ mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_option
 {
     if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
-    options = options ? options : &(mixt_trainer_options){0};
-    return mixt__trainer_open(model->context, &model->model, options);
+    mixt_trainer_options defaults = mixt_trainer_options_default();
+    return mixt__trainer_open(model->context, &model->model, options ? options : &defaults);
 }
 
 mixt_status mixt_trainer_step(mixt_trainer *t, mixt_data *data, mixt_step *result)

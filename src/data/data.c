@@ -174,14 +174,24 @@ static mixt_status check_used(const mixt_data *data)
     return MIXT_OK;
 }
 
+mixt_data_options mixt_data_options_default(void)
+{
+    return (mixt_data_options){MIXT_DATA_DEFAULTS};
+}
+
+mixt_status mixt__need_seq(const mixt_data *data)
+{
+    if (data->options.seq > 0)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: seq 0: a sample needs at least 1 token", data->kind->name, data->path);
+}
+
 /** Copies the options, strings included: the caller's may be gone after the call. */
 static mixt_status take_options(mixt_data *data, const mixt_data_options *options)
 {
-    if (!options)
-        return MIXT_OK;
-    MIXT_TRY(check_numbers(options));
-    MIXT_TRY(check_images(options));
-    data->options = *options;
+    data->options = options ? *options : mixt_data_options_default();
+    MIXT_TRY(check_numbers(&data->options));
+    MIXT_TRY(check_images(&data->options));
     mixt_data_options *o = &data->options;
     const char **strings[] = {&o->split, &o->shape, &o->labels, &o->means, &o->stds, &o->tokenizer, &o->vocab};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)

@@ -122,6 +122,8 @@ typedef struct mixt__shares {
 } mixt__shares;
 
 /** How `count` rows are shared out; has_val and has_test say that the part has a file of its own. */
+/** Refuses samples of no tokens, in kinds that have some. */
+mixt_status mixt__need_seq(const mixt_data *data);
 mixt_status mixt__shares_of(const mixt_data *data, int64_t count, bool has_val, bool has_test, mixt__shares *shares);
 /** The part that a row of a shared file belongs to: rows are chosen by a permutation that is the same for every run. */
 mixt__part mixt__part_of_row(const mixt__shares *shares, int64_t row);

@@ -6,8 +6,6 @@
 
 const char *const mixt__part_names[MIXT_PART_COUNT] = {"train", "val", "test", "all"};
 
-enum { DEFAULT_VAL_PERCENT = 10 };
-
 mixt_status mixt__part_missing(const mixt_data *data)
 {
     const char *part = mixt__part_names[data->part];
@@ -31,8 +29,6 @@ static int64_t share_rows(double share, int64_t count)
 mixt_status mixt__shares_of(const mixt_data *data, int64_t count, bool has_val, bool has_test, mixt__shares *shares)
 {
     double val = data->options.val, test = data->options.test;
-    if (val == 0)
-        val = DEFAULT_VAL_PERCENT / 100.0;
     *shares = (mixt__shares){.train = count};
     if (data->part == MIXT_PART_ALL)
         return MIXT_OK;

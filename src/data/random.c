@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { POOL = 1 << 20, MAX_ELEMENTS = 1 << 28, DEFAULT_CLASSES = 10, DEFAULT_VOCABULARY = 256, DEFAULT_SEQ = 256 };
+enum { POOL = 1 << 20, MAX_ELEMENTS = 1 << 28, DEFAULT_CLASSES = 10, DEFAULT_VOCABULARY = 256 };
 
 static const int64_t default_samples[MIXT_PART_COUNT] = {20000, 2000, 4000, 20000};
 
@@ -34,8 +34,8 @@ static mixt_status describe(mixt_data *data)
     info->target_elements = 1;
     if (tokens) {
         info->input_rank = 1;
-        info->input_dims[0] = info->target_elements = data->options.seq ? data->options.seq : DEFAULT_SEQ;
-        return MIXT_OK;
+        info->input_dims[0] = info->target_elements = data->options.seq;
+        return mixt__need_seq(data);
     }
     const char *shape = data->options.shape ? data->options.shape : *data->path ? data->path : "28x28x1";
     return mixt__shape_parse(shape, &info->input_rank, info->input_dims);

@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-enum { DEFAULT_SEQ = 256 };
-
 bool mixt__windows_known(const mixt_data *data)
 {
     const mixt_data *like = data->options.like;
@@ -76,7 +74,8 @@ mixt_status mixt__windows_open(mixt_data *data, mixt__windows_find *find, mixt__
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
     w->special = (mixt__special_tokens){-1, -1, -1, -1, -1};
     MIXT_TRY(choose_part(data, w, find, load));
-    int64_t seq = data->options.seq ? data->options.seq : DEFAULT_SEQ, body = body_of(data, w, seq);
+    MIXT_TRY(mixt__need_seq(data));
+    int64_t seq = data->options.seq, body = body_of(data, w, seq);
     bool masked = data->options.mask > 0;
     MIXT_TRY(check_mask(data, w, body));
     if (w->count < body + !masked)

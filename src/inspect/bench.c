@@ -73,14 +73,15 @@ static mixt_status open_bench(bench *b)
     b->context = mixt_open_with(&context);
     if (!b->context)
         return MIXT_ERROR_DEVICE;
-    mixt_data_options o = {.seq = b->seq, .classes = b->model->classes, .samples = b->batch * BATCHES, .seed = 1};
+    mixt_data_options o = MIXT_DATA_OPTIONS(.seq = b->seq, .classes = b->model->classes, .seed = 1);
+    o.samples = b->batch * BATCHES;
     mixt_data *data = mixt_data_new_with(b->context, b->model->data, &o);
     if (!data)
         return MIXT_ERROR_DATA;
     b->sizes = b->model->sizes;
     mixt__model model;
     MIXT_TRY(mixt__zoo_model(b->model->model, mixt_data_describe(data), &b->sizes, &model));
-    mixt_trainer_options trainer = b->model->trainer;
+    mixt_trainer_options trainer = mixt__bench_options(b->model);
     trainer.precision = b->options->precision;
     trainer.batch = b->batch;
     b->trainer = mixt__trainer_open(b->context, &model, &trainer);

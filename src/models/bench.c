@@ -42,7 +42,7 @@ static double lstm_flops(const mixt__bench_model *bench, int64_t batch, int64_t 
            ((double)bench->sizes.layers * 8 * width * width + width * (double)bench->sizes.vocab);
 }
 
-#define ADAMW .optimizer = "adamw", .lr = 3e-4f, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f, .weight_decay = 0.1f
+#define ADAMW .optimizer = "adamw", .lr = 3e-4f, .beta2 = 0.95f, .weight_decay = 0.1f
 
 const mixt__bench_model mixt__bench_models[] = {
     {
@@ -54,7 +54,7 @@ const mixt__bench_model mixt__bench_models[] = {
         .classes = 50304,
         .batch = 32,
         .seq = 1024,
-        .trainer = {ADAMW, .clip = 1.0f},
+        .recipe = {ADAMW, .clip = 1.0f},
         .flops = transformer_flops,
     },
     {
@@ -66,7 +66,7 @@ const mixt__bench_model mixt__bench_models[] = {
         .classes = 256,
         .batch = 8,
         .seq = 256,
-        .trainer = {ADAMW, .clip = 1.0f},
+        .recipe = {ADAMW, .clip = 1.0f},
         .flops = transformer_flops,
     },
     {
@@ -78,7 +78,7 @@ const mixt__bench_model mixt__bench_models[] = {
         .classes = 30528,
         .batch = 256,
         .seq = 128,
-        .trainer = {ADAMW, .clip = 1.0f},
+        .recipe = {ADAMW, .clip = 1.0f},
         .flops = transformer_flops,
     },
     {
@@ -89,7 +89,7 @@ const mixt__bench_model mixt__bench_models[] = {
         .data = "random:224x224x3",
         .classes = 1000,
         .batch = 256,
-        .trainer = {.optimizer = "momentum", .lr = 0.1f, .momentum = 0.9f, .weight_decay = 1e-4f},
+        .recipe = {.optimizer = "momentum", .lr = 0.1f, .weight_decay = 1e-4f},
         .flops = resnet_flops,
     },
     {
@@ -100,7 +100,7 @@ const mixt__bench_model mixt__bench_models[] = {
         .data = "random:28x28x1",
         .classes = 10,
         .batch = 64,
-        .trainer = {ADAMW},
+        .recipe = {ADAMW},
         .flops = convnet_flops,
     },
     {
@@ -111,7 +111,7 @@ const mixt__bench_model mixt__bench_models[] = {
         .data = "random:784",
         .classes = 10,
         .batch = 128,
-        .trainer = {ADAMW},
+        .recipe = {ADAMW},
         .flops = mlp_flops,
     },
     {
@@ -123,7 +123,7 @@ const mixt__bench_model mixt__bench_models[] = {
         .classes = 256,
         .batch = 64,
         .seq = 256,
-        .trainer = {ADAMW, .clip = 1.0f},
+        .recipe = {ADAMW, .clip = 1.0f},
         .flops = lstm_flops,
     },
     {.name = NULL},
@@ -135,6 +135,13 @@ const mixt__bench_model *mixt__bench_find(const char *name)
         if (!strcmp(bench->name, name))
             return bench;
     return NULL;
+}
+
+mixt_trainer_options mixt__bench_options(const mixt__bench_model *bench)
+{
+    const mixt__bench_recipe *r = &bench->recipe;
+    return MIXT_TRAINER_OPTIONS(.optimizer = r->optimizer, .lr = r->lr, .beta2 = r->beta2,
+                                .weight_decay = r->weight_decay, .clip = r->clip);
 }
 
 int64_t mixt__bench_items(const mixt__bench_model *bench, int64_t batch, int64_t seq)

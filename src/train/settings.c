@@ -1,4 +1,4 @@
-/* Option words to settings: names checked against tables, defaults in one place. */
+/* Option words to settings: names checked against tables, numbers against limits. */
 #include "train/trainer.h"
 
 #include <math.h>
@@ -23,11 +23,6 @@ static const struct {
     {"linear", MIXT_SCHEDULE_LINEAR},     {"onecycle", MIXT_SCHEDULE_ONECYCLE},
 };
 
-static float or_default(float value, float fallback)
-{
-    return value != 0 ? value : fallback;
-}
-
 static mixt_status parse_optimizer(const mixt_trainer_options *o, mixt__optimizer *optimizer)
 {
     const char *name = o->optimizer ? o->optimizer : "adamw";
@@ -35,10 +30,10 @@ static mixt_status parse_optimizer(const mixt_trainer_options *o, mixt__optimize
         if (strcmp(optimizers[i].name, name))
             continue;
         *optimizer = (mixt__optimizer){.kind = optimizers[i].kind, .nesterov = optimizers[i].nesterov};
-        optimizer->momentum = optimizers[i].momentum ? or_default(o->momentum, 0.9f) : 0.0f;
-        optimizer->beta1 = or_default(o->beta1, 0.9f);
-        optimizer->beta2 = or_default(o->beta2, 0.999f);
-        optimizer->eps = or_default(o->eps, 1e-8f);
+        optimizer->momentum = optimizers[i].momentum ? o->momentum : 0.0f;
+        optimizer->beta1 = o->beta1;
+        optimizer->beta2 = o->beta2;
+        optimizer->eps = o->eps;
         return MIXT_OK;
     }
     return mixt__fail(MIXT_ERROR_ARGUMENT, "optimizer '%s': must be sgd, momentum, nesterov, adam, adamw or lamb",
@@ -51,10 +46,10 @@ static mixt_status parse_schedule(const mixt_trainer_options *o, mixt__schedule 
     for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++) {
         if (strcmp(schedules[i].name, name))
             continue;
-        *schedule = (mixt__schedule){.kind = schedules[i].kind, .lr = or_default(o->lr, 1e-3f), .min_lr = o->min_lr};
-        schedule->gamma = or_default(o->gamma, 0.1f);
+        *schedule = (mixt__schedule){.kind = schedules[i].kind, .lr = o->lr, .min_lr = o->min_lr};
+        schedule->gamma = o->gamma;
         schedule->warmup = o->warmup;
-        schedule->decay_steps = o->decay_steps ? o->decay_steps : 1000;
+        schedule->decay_steps = o->decay_steps;
         schedule->total_steps = o->total_steps;
         if (schedule->kind >= MIXT_SCHEDULE_COSINE && o->total_steps <= 0)
             return mixt__fail(MIXT_ERROR_ARGUMENT, "schedule '%s' needs total_steps, the number of updates of the run",
@@ -98,13 +93,13 @@ static mixt_status parse_fixed_scale(const char *word, float *scale)
 static mixt_status parse_scaling(const mixt_trainer_options *o, bool uses_fp16, mixt__scaling *scaling)
 {
     const char *word = o->loss_scale ? o->loss_scale : "auto";
-    *scaling = (mixt__scaling){.initial = or_default(o->scale_init, 65536.0f)};
-    scaling->growth = or_default(o->scale_growth, 2.0f);
-    scaling->backoff = or_default(o->scale_backoff, 0.5f);
-    scaling->floor = or_default(o->scale_floor, 1.0f);
-    scaling->ceiling = or_default(o->scale_ceiling, 16777216.0f);
-    scaling->interval = o->scale_interval ? o->scale_interval : 2000;
-    scaling->hysteresis = o->scale_hysteresis ? o->scale_hysteresis : 1;
+    *scaling = (mixt__scaling){.initial = o->scale_init};
+    scaling->growth = o->scale_growth;
+    scaling->backoff = o->scale_backoff;
+    scaling->floor = o->scale_floor;
+    scaling->ceiling = o->scale_ceiling;
+    scaling->interval = o->scale_interval;
+    scaling->hysteresis = o->scale_hysteresis;
     MIXT_TRY(check_scaling(scaling));
     if (!strcmp(word, "auto"))
         scaling->enabled = scaling->dynamic = uses_fp16;
@@ -123,50 +118,54 @@ static mixt_status check_numbers(const mixt_trainer_options *o)
     const struct {
         const char *name;
         float value, below;
+        bool positive; // 0 is outside too
     } numbers[] = {
-        {"lr", o->lr, INFINITY},
-        {"min_lr", o->min_lr, INFINITY},
-        {"gamma", o->gamma, INFINITY},
-        {"momentum", o->momentum, 1},
-        {"beta1", o->beta1, 1},
-        {"beta2", o->beta2, 1},
-        {"eps", o->eps, INFINITY},
-        {"weight_decay", o->weight_decay, INFINITY},
-        {"clip", o->clip, INFINITY},
-        {"clip_value", o->clip_value, INFINITY},
-        {"scale_init", o->scale_init, INFINITY},
-        {"scale_growth", o->scale_growth, INFINITY},
-        {"scale_backoff", o->scale_backoff, 1},
-        {"scale_floor", o->scale_floor, INFINITY},
-        {"scale_ceiling", o->scale_ceiling, INFINITY},
+        {"lr", o->lr, INFINITY, false},
+        {"min_lr", o->min_lr, INFINITY, false},
+        {"gamma", o->gamma, INFINITY, false},
+        {"momentum", o->momentum, 1, false},
+        {"beta1", o->beta1, 1, false},
+        {"beta2", o->beta2, 1, false},
+        {"eps", o->eps, INFINITY, true},
+        {"weight_decay", o->weight_decay, INFINITY, false},
+        {"clip", o->clip, INFINITY, false},
+        {"clip_value", o->clip_value, INFINITY, false},
+        {"scale_init", o->scale_init, INFINITY, true},
+        {"scale_growth", o->scale_growth, INFINITY, true},
+        {"scale_backoff", o->scale_backoff, 1, true},
+        {"scale_floor", o->scale_floor, INFINITY, true},
+        {"scale_ceiling", o->scale_ceiling, INFINITY, true},
     };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        if (!(numbers[i].value >= 0 && numbers[i].value < numbers[i].below))
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %g: must be from 0 to below %g", numbers[i].name,
-                              (double)numbers[i].value, (double)numbers[i].below);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        bool inside = numbers[i].value >= 0 && numbers[i].value < numbers[i].below;
+        if (!inside || (numbers[i].positive && numbers[i].value == 0))
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %g: must be %s to below %g", numbers[i].name,
+                              (double)numbers[i].value, numbers[i].positive ? "above 0," : "from 0",
+                              (double)numbers[i].below);
+    }
     return MIXT_OK;
 }
 
-/** Counts outside these limits overflow where they are multiplied or subtracted; 0 is each one's default. */
+/** Counts outside these limits overflow where they are multiplied or subtracted, or divide by 0. */
 static mixt_status check_counts(const mixt_trainer_options *o)
 {
     const struct {
         const char *name;
-        int64_t value, most;
+        int64_t value, least, most;
     } counts[] = {
-        {"batch", o->batch, INT32_MAX},
-        {"accumulate", o->accumulate, 1 << 20},
-        {"warmup", o->warmup, INT64_MAX},
-        {"decay_steps", o->decay_steps, INT64_MAX},
-        {"total_steps", o->total_steps, INT64_MAX},
-        {"scale_interval", o->scale_interval, INT64_MAX},
-        {"scale_hysteresis", o->scale_hysteresis, INT32_MAX},
-        {"inject_overflow", o->inject_overflow, INT64_MAX},
+        {"batch", o->batch, 1, INT32_MAX},
+        {"accumulate", o->accumulate, 1, 1 << 20},
+        {"warmup", o->warmup, 0, INT64_MAX},
+        {"decay_steps", o->decay_steps, 1, INT64_MAX},
+        {"total_steps", o->total_steps, 0, INT64_MAX},
+        {"scale_interval", o->scale_interval, 1, INT64_MAX},
+        {"scale_hysteresis", o->scale_hysteresis, 1, INT32_MAX},
+        {"inject_overflow", o->inject_overflow, 0, INT64_MAX},
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        if (counts[i].value < 0 || counts[i].value > counts[i].most)
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %lld: must be from 0 to %lld", counts[i].name,
-                              (long long)counts[i].value, (long long)counts[i].most);
+        if (counts[i].value < counts[i].least || counts[i].value > counts[i].most)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %lld: must be from %lld to %lld", counts[i].name,
+                              (long long)counts[i].value, (long long)counts[i].least, (long long)counts[i].most);
     return MIXT_OK;
 }
 
@@ -180,9 +179,9 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, bool use
     s->weight_decay = o->weight_decay;
     s->clip_norm = o->clip;
     s->clip_value = o->clip_value;
-    s->batch = o->batch ? o->batch : 32;
+    s->batch = o->batch;
     s->eval_batch = s->batch;
-    s->accumulate = o->accumulate ? o->accumulate : 1;
+    s->accumulate = o->accumulate;
     s->seed = o->seed;
     s->no_fusion = o->no_fusion;
     s->freeze = o->freeze;

@@ -140,10 +140,10 @@ static void read_samples(const mixt_data *set, float *input, float *target)
     }
 }
 
-void fuzz_data_set(const char *spec, const mixt_data_options *options)
+void fuzz_data_set(const char *spec, mixt_data_options options)
 {
     mixt_data *set = NULL;
-    if (!fuzz_taken(mixt_data_open_with(spec, options, &set))) {
+    if (!fuzz_taken(mixt_data_open_with(spec, &options, &set))) {
         fuzz_require(!set);
         return;
     }

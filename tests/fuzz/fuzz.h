@@ -33,7 +33,7 @@ void fuzz_folder_remove(void);
 bool fuzz_taken(mixt_status status);
 
 /** Opens a data set; when that succeeds, checks what it says of itself and reads samples from its ends. */
-void fuzz_data_set(const char *spec, const mixt_data_options *options);
+void fuzz_data_set(const char *spec, mixt_data_options options);
 
 /** Ends the program, naming the condition: for what must hold whatever the input is. */
 #define fuzz_require(condition) ((condition) ? (void)0 : fuzz_failed(__FILE__, __LINE__, #condition))

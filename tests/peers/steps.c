@@ -31,15 +31,15 @@ static mixt_status open(run *r)
     r->context = mixt_open_with(&(mixt_context_options){.device = r->device});
     if (!r->context)
         return MIXT_ERROR_DEVICE;
-    mixt_data_options o = {
-        .seq = r->seq, .classes = r->model->classes, .samples = r->batch * r->steps, .seed = r->seed};
+    mixt_data_options o =
+        MIXT_DATA_OPTIONS(.seq = r->seq, .classes = r->model->classes, .samples = r->batch * r->steps, .seed = r->seed);
     r->data = mixt_data_new_with(r->context, r->spec, &o);
     if (!r->data)
         return MIXT_ERROR_DATA;
     mixt__model model;
     r->sizes = r->model->sizes;
     MIXT_TRY(mixt__zoo_model(r->model->model, mixt_data_describe(r->data), &r->sizes, &model));
-    mixt_trainer_options trainer = r->model->trainer;
+    mixt_trainer_options trainer = mixt__bench_options(r->model);
     trainer.precision = r->precision;
     trainer.batch = r->batch;
     trainer.seed = r->seed;

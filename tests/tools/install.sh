@@ -25,6 +25,32 @@ if ldd "$prefix/inside" | grep libmixt; then echo "linked with the shared librar
 printf '#include <mixt/mixt.h>\nint main(void) { return mixt_dtype_size(MIXT_DTYPE_BF16) == 2 ? 0 : 1; }\n' >"$prefix/user.c"
 # shellcheck disable=SC2086
 cc "$prefix/user.c" -o "$prefix/user" $flags && LD_LIBRARY_PATH=$lib "$prefix/user"
+cat >"$prefix/options.c" <<'END'
+#include <mixt/mixt.h>
+#define TWICE(x) ((x) == (x))
+static mixt_value net(mixt_builder *b, mixt_value x) { return mixt_linear(b, "fc", x, .features = 2); }
+int main(void) // options of all kinds, named or not, also inside other macros: no word from the compiler
+{
+    mixt_context *c = mixt_open(), *d = mixt_open(.device = "cpu", .threads = 1);
+    mixt_data *data = mixt_data_new(c, "digits:"), *none = NULL;
+    mixt_model *m = mixt_model_new(c, net, MIXT_LOSS_CROSS_ENTROPY), *n = mixt_model_new(d, net, MIXT_LOSS_MSE, .user = NULL);
+    mixt_trainer *t = mixt_trainer_new(m), *u = mixt_trainer_new(n, .beta1 = 0, .lr = 0,
+                                                                 .batch = 4);
+    mixt_trainer_options defaults = mixt_trainer_options_default(), o = MIXT_TRAINER_OPTIONS(.beta1 = 0);
+    int good = t && u && data && TWICE(mixt_trainer_new(m, .momentum = 0) != NULL) && !mixt_generator_new(m, .context = 8);
+    good = good && mixt_data_open("digits:", &none, .val = 0, .samples = 10) == MIXT_OK;
+    mixt_data_close(none);
+    mixt_close(c);
+    mixt_close(d);
+    return good && defaults.beta1 > 0.8f && o.beta1 == 0 && o.batch == 32 ? 0 : 1;
+}
+END
+for compiler in gcc clang; do
+    command -v $compiler >/dev/null || continue
+    # shellcheck disable=SC2086
+    $compiler -std=c11 -pedantic -Wall -Wextra -Wshadow -Werror "$prefix/options.c" -o "$prefix/options" $flags
+    LD_LIBRARY_PATH=$lib "$prefix/options"
+done
 if command -v g++ >/dev/null; then # the headers are C++ too
     # shellcheck disable=SC2086
     g++ -x c++ -Wall -Werror "$prefix/user.c" -o "$prefix/user" $flags && LD_LIBRARY_PATH=$lib "$prefix/user"

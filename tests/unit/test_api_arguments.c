@@ -223,16 +223,17 @@ static void counts_of_a_trainer_are_checked(void **state)
     (void)state;
     fixture f = start();
     const refusal cases[] = {
-        {{.batch = (int64_t)1 << 52}, "batch 4503599627370496: must be from 0 to 2147483647"},
-        {{.batch = -1}, "batch -1"},
-        {{.accumulate = INT64_MAX}, "accumulate 9223372036854775807: must be from 0 to 1048576"},
-        {{.accumulate = -1}, "accumulate -1"},
-        {{.warmup = INT64_MIN, .schedule = "cosine", .total_steps = INT64_MAX}, "warmup -9223372036854775808"},
-        {{.decay_steps = -2}, "decay_steps -2"},
-        {{.total_steps = -3}, "total_steps -3"},
-        {{.scale_interval = -1}, "scale_interval -1"},
-        {{.scale_hysteresis = -4}, "scale_hysteresis -4"},
-        {{.inject_overflow = -1}, "inject_overflow -1"},
+        {MIXT_TRAINER_OPTIONS(.batch = (int64_t)1 << 52), "batch 4503599627370496: must be from 1 to 2147483647"},
+        {MIXT_TRAINER_OPTIONS(.batch = -1), "batch -1"},
+        {MIXT_TRAINER_OPTIONS(.accumulate = INT64_MAX), "accumulate 9223372036854775807: must be from 1 to 1048576"},
+        {MIXT_TRAINER_OPTIONS(.accumulate = -1), "accumulate -1"},
+        {MIXT_TRAINER_OPTIONS(.warmup = INT64_MIN, .schedule = "cosine", .total_steps = INT64_MAX),
+         "warmup -9223372036854775808"},
+        {MIXT_TRAINER_OPTIONS(.decay_steps = -2), "decay_steps -2"},
+        {MIXT_TRAINER_OPTIONS(.total_steps = -3), "total_steps -3"},
+        {MIXT_TRAINER_OPTIONS(.scale_interval = -1), "scale_interval -1"},
+        {MIXT_TRAINER_OPTIONS(.scale_hysteresis = -4), "scale_hysteresis -4"},
+        {MIXT_TRAINER_OPTIONS(.inject_overflow = -1), "inject_overflow -1"},
     };
     expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
     mixt_trainer *t = mixt_trainer_new(f.model, .batch = BATCH, .warmup = INT64_MAX, .schedule = "cosine",
@@ -241,20 +242,82 @@ static void counts_of_a_trainer_are_checked(void **state)
     mixt_close(f.context);
 }
 
+/* ---- zeros ---- */
+
+static void zeros_that_mean_nothing_are_refused(void **state)
+{
+    (void)state;
+    fixture f = start();
+    const refusal cases[] = {
+        {{0}, "eps 0: must be above 0, to below inf"}, // a struct of zeros is no struct of defaults
+        {MIXT_TRAINER_OPTIONS(.batch = 0), "batch 0: must be from 1 to 2147483647"},
+        {MIXT_TRAINER_OPTIONS(.accumulate = 0), "accumulate 0: must be from 1"},
+        {MIXT_TRAINER_OPTIONS(.decay_steps = 0), "decay_steps 0: must be from 1"},
+        {MIXT_TRAINER_OPTIONS(.eps = 0), "eps 0: must be above 0"},
+        {MIXT_TRAINER_OPTIONS(.scale_init = 0, .loss_scale = "dynamic"), "scale_init 0: must be above 0"},
+        {MIXT_TRAINER_OPTIONS(.scale_backoff = 0), "scale_backoff 0: must be above 0, to below 1"},
+        {MIXT_TRAINER_OPTIONS(.scale_interval = 0), "scale_interval 0: must be from 1"},
+        {MIXT_TRAINER_OPTIONS(.scale_hysteresis = 0), "scale_hysteresis 0: must be from 1"},
+        {MIXT_TRAINER_OPTIONS(.lr = -1), "lr -1: must be from 0"},
+        {MIXT_TRAINER_OPTIONS(.beta1 = 1), "beta1 1: must be from 0 to below 1"},
+        {MIXT_TRAINER_OPTIONS(.momentum = 1), "momentum 1: must be from 0 to below 1"},
+    };
+    expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
+    mixt_data *data;
+    assert_int_equal(mixt_data_open("random:tokens", &data, .seq = 0), MIXT_ERROR_CONFIG);
+    assert_non_null(strstr(mixt_error_text(), "seq 0: a sample needs at least 1 token"));
+    mixt_close(f.context);
+}
+
+/** The weights after three steps. */
+static void train_three(const fixture *f, mixt_trainer_options options, float weights[CLASSES * PIXELS])
+{
+    options.batch = BATCH;
+    mixt_trainer *t = mixt_trainer_new_with(f->model, &options);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(mixt_trainer_step(t, f->data, NULL), MIXT_OK);
+    assert_int_equal(mixt_trainer_param_get(t, 0, weights), MIXT_OK);
+}
+
+static void zeros_are_zeros(void **state)
+{
+    (void)state;
+    static float a[CLASSES * PIXELS], b[CLASSES * PIXELS];
+    fixture f = start();
+    train_three(&f, MIXT_TRAINER_OPTIONS(.lr = 0), a);
+    assert_int_equal(mixt_trainer_load(f.trainer, "/nowhere"), MIXT_ERROR_FILE); // takes memory, draws the weights
+    assert_int_equal(mixt_trainer_param_get(f.trainer, 0, b), MIXT_OK);
+    assert_memory_equal(a, b, sizeof a);
+    train_three(&f, MIXT_TRAINER_OPTIONS(.optimizer = "sgd"), a);
+    train_three(&f, MIXT_TRAINER_OPTIONS(.optimizer = "momentum", .momentum = 0), b);
+    assert_memory_equal(a, b, sizeof a);
+    train_three(&f, MIXT_TRAINER_OPTIONS(.optimizer = "momentum"), b);
+    assert_memory_not_equal(a, b, sizeof a);
+    train_three(&f, mixt_trainer_options_default(), a);
+    train_three(&f, MIXT_TRAINER_OPTIONS(.beta1 = 0.9f, .beta2 = 0.999f), b);
+    assert_memory_equal(a, b, sizeof a);
+    train_three(&f, MIXT_TRAINER_OPTIONS(.beta1 = 0), b);
+    assert_memory_not_equal(a, b, sizeof a);
+    train_three(&f, MIXT_TRAINER_OPTIONS(.beta2 = 0), b);
+    assert_memory_not_equal(a, b, sizeof a);
+    mixt_close(f.context);
+}
+
 static void scales_of_a_trainer_are_checked(void **state)
 {
     (void)state;
     fixture f = start();
     const refusal cases[] = {
-        {{.scale_growth = 0.5f}, "scale_growth 0.5: must be at least 1"},
-        {{.scale_backoff = 1}, "scale_backoff 1"},
-        {{.scale_backoff = -0.5f}, "scale_backoff -0.5"},
-        {{.scale_floor = 8, .scale_ceiling = 4}, "scale_floor 8: must not be greater than scale_ceiling, 4"},
-        {{.scale_init = 0.5f}, "scale_init 0.5: must be from scale_floor, 1"},
-        {{.scale_init = 0x1p25f}, "to scale_ceiling, 1.67772e+07"},
-        {{.scale_floor = 131072}, "scale_init 65536: must be from scale_floor, 131072"},
-        {{.loss_scale = "1e-30"}, "loss_scale '1e-30': a fixed scale must be from 2^-24"},
-        {{.loss_scale = "1e38"}, "loss_scale '1e38'"},
+        {MIXT_TRAINER_OPTIONS(.scale_growth = 0.5f), "scale_growth 0.5: must be at least 1"},
+        {MIXT_TRAINER_OPTIONS(.scale_backoff = 1), "scale_backoff 1"},
+        {MIXT_TRAINER_OPTIONS(.scale_backoff = -0.5f), "scale_backoff -0.5"},
+        {MIXT_TRAINER_OPTIONS(.scale_floor = 8, .scale_ceiling = 4),
+         "scale_floor 8: must not be greater than scale_ceiling, 4"},
+        {MIXT_TRAINER_OPTIONS(.scale_init = 0.5f), "scale_init 0.5: must be from scale_floor, 1"},
+        {MIXT_TRAINER_OPTIONS(.scale_init = 0x1p25f), "to scale_ceiling, 1.67772e+07"},
+        {MIXT_TRAINER_OPTIONS(.scale_floor = 131072), "scale_init 65536: must be from scale_floor, 131072"},
+        {MIXT_TRAINER_OPTIONS(.loss_scale = "1e-30"), "loss_scale '1e-30': a fixed scale must be from 2^-24"},
+        {MIXT_TRAINER_OPTIONS(.loss_scale = "1e38"), "loss_scale '1e38'"},
     };
     expect_options_refused(&f, cases, sizeof cases / sizeof cases[0]);
     assert_non_null(mixt_trainer_new(f.model, .scale_growth = 1, .scale_floor = 4, .scale_init = 4));
@@ -332,6 +395,8 @@ int main(void)
         cmocka_unit_test(gradients_wait_or_are_gone),
         cmocka_unit_test(scales_and_limits_are_positive),
         cmocka_unit_test(scales_of_a_trainer_are_checked),
+        cmocka_unit_test(zeros_that_mean_nothing_are_refused),
+        cmocka_unit_test(zeros_are_zeros),
     };
     return cmocka_run_group_tests_name("api arguments", tests, NULL, NULL);
 }

@@ -37,9 +37,8 @@ typedef struct result {
 
 static result base, got;
 
-static mixt_trainer *open_trainer(const mixt_trainer_options *options)
+static mixt_trainer *open_trainer(mixt_trainer_options o)
 {
-    mixt_trainer_options o = *options;
     o.batch = BATCH;
     o.seed = 3;
     mixt_model *model = mixt_model_new(context, small_net, MIXT_LOSS_CROSS_ENTROPY);
@@ -70,7 +69,7 @@ static void read_result(mixt_trainer *t, result *r)
         r->gradients += graph->params[i].grad != 0;
 }
 
-static void train(const mixt_trainer_options *options, int steps, result *r)
+static void train(mixt_trainer_options options, int steps, result *r)
 {
     mixt_trainer *t = open_trainer(options);
     assert_int_equal(compile(t), MIXT_OK);
@@ -96,11 +95,11 @@ static void freeze_keeps_bits(void **state)
     static result start;
     static const char *const precisions[] = {"fp32", "bf16"};
     for (int p = 0; p < 2; p++) {
-        mixt_trainer_options o = {.precision = precisions[p], .lr = 0.05f, .weight_decay = 0.1f};
-        train(&o, 0, &start);
-        train(&o, STEPS, &base);
+        mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.precision = precisions[p], .lr = 0.05f, .weight_decay = 0.1f);
+        train(o, 0, &start);
+        train(o, STEPS, &base);
         o.freeze = "conv1, bn1, fc1.bias";
-        train(&o, STEPS, &got);
+        train(o, STEPS, &got);
         for (int64_t i = 0; i < got.count; i++) {
             const char *name = got.info[i].name;
             bool frozen = begins(name, "conv1.") || begins(name, "bn1.") || !strcmp(name, "fc1.bias");
@@ -122,12 +121,12 @@ static void freeze_equals_rate_of_zero(void **state)
     (void)state;
     static const char *const precisions[] = {"fp32", "bf16", "fp16"};
     for (int p = 0; p < 3; p++) {
-        mixt_trainer_options o = {.precision = precisions[p], .lr = 0.02f};
+        mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.precision = precisions[p], .lr = 0.02f);
         o.lr_groups = "conv?.*=0, bn1=0, norm=0";
-        train(&o, STEPS, &base);
+        train(o, STEPS, &base);
         o.lr_groups = NULL;
         o.freeze = "conv?.*, bn1.weight, bn1.bias, norm";
-        train(&o, STEPS, &got);
+        train(o, STEPS, &got);
         for (int64_t i = 0; i < got.count; i++)
             if (!same(&base, &got, i))
                 fail_msg("%s: %s differs", precisions[p], got.info[i].name);
@@ -139,7 +138,7 @@ static void frozen_statistics(void **state)
 {
     (void)state;
     static float values[MOST], gradient[MOST];
-    mixt_trainer *t = open_trainer(&(mixt_trainer_options){.precision = "fp32", .freeze = "bn2.running_*, bn1"});
+    mixt_trainer *t = open_trainer(MIXT_TRAINER_OPTIONS(.precision = "fp32", .freeze = "bn2.running_*, bn1"));
     assert_int_equal(compile(t), MIXT_OK);
     assert_int_equal(mixt_trainer_backward(t, pixels, labels, 1, NULL), MIXT_OK);
     const char *const names[] = {"conv1.weight", "conv2.weight", "bn2.weight", "bn2.bias"};
@@ -176,9 +175,9 @@ static void rates_by_group(void **state)
 {
     (void)state;
     static result half;
-    train(&(mixt_trainer_options){.optimizer = "sgd", .lr = 0.25f}, 1, &base);
-    train(&(mixt_trainer_options){.optimizer = "sgd", .lr = 0.125f}, 1, &half);
-    train(&(mixt_trainer_options){.optimizer = "sgd", .lr = 0.25f, .lr_groups = "*=1, conv1=0.5, fc*.weight=0.5"}, 1,
+    train(MIXT_TRAINER_OPTIONS(.optimizer = "sgd", .lr = 0.25f), 1, &base);
+    train(MIXT_TRAINER_OPTIONS(.optimizer = "sgd", .lr = 0.125f), 1, &half);
+    train(MIXT_TRAINER_OPTIONS(.optimizer = "sgd", .lr = 0.25f, .lr_groups = "*=1, conv1=0.5, fc*.weight=0.5"), 1,
           &got);
     for (int64_t i = 0; i < got.count; i++) {
         const char *name = got.info[i].name;
@@ -192,9 +191,9 @@ static void decay_by_group(void **state)
 {
     (void)state;
     static result none;
-    train(&(mixt_trainer_options){.lr = 0.25f, .weight_decay = 0.5f}, 1, &base);
-    train(&(mixt_trainer_options){.lr = 0.25f}, 1, &none);
-    train(&(mixt_trainer_options){.lr = 0.25f, .decay_groups = "fc1=0.5"}, 1, &got);
+    train(MIXT_TRAINER_OPTIONS(.lr = 0.25f, .weight_decay = 0.5f), 1, &base);
+    train(MIXT_TRAINER_OPTIONS(.lr = 0.25f), 1, &none);
+    train(MIXT_TRAINER_OPTIONS(.lr = 0.25f, .decay_groups = "fc1=0.5"), 1, &got);
     for (int64_t i = 0; i < got.count; i++) {
         bool decays = !strcmp(got.info[i].name, "fc1.weight");
         assert_true(same(&got, decays ? &base : &none, i));
@@ -209,16 +208,17 @@ static void bad_lists(void **state)
         mixt_trainer_options options;
         const char *text;
     } cases[] = {
-        {{.freeze = "conv9*"}, "train.freeze: 'conv9*' matches no parameter"},
-        {{.freeze = "*"}, "leaves no parameter to train"},
-        {{.lr_groups = "conv1"}, "train.lr_groups: 'conv1' has no value"},
-        {{.lr_groups = "conv1=fast"}, "'fast' of 'conv1' is not a number"},
-        {{.lr_groups = "conv9=1"}, "train.lr_groups: 'conv9' matches no parameter"},
-        {{.decay_groups = "fc1=0.1, fc7=0.1"}, "train.decay_groups: 'fc7' matches no parameter"},
-        {{.decay_groups = "fc1=0.1, norm=0.1"}, "train.decay_groups: 'norm' matches no parameter with weight decay"},
+        {MIXT_TRAINER_OPTIONS(.freeze = "conv9*"), "train.freeze: 'conv9*' matches no parameter"},
+        {MIXT_TRAINER_OPTIONS(.freeze = "*"), "leaves no parameter to train"},
+        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv1"), "train.lr_groups: 'conv1' has no value"},
+        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv1=fast"), "'fast' of 'conv1' is not a number"},
+        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv9=1"), "train.lr_groups: 'conv9' matches no parameter"},
+        {MIXT_TRAINER_OPTIONS(.decay_groups = "fc1=0.1, fc7=0.1"), "train.decay_groups: 'fc7' matches no parameter"},
+        {MIXT_TRAINER_OPTIONS(.decay_groups = "fc1=0.1, norm=0.1"),
+         "train.decay_groups: 'norm' matches no parameter with weight decay"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        mixt_trainer *t = open_trainer(&cases[i].options);
+        mixt_trainer *t = open_trainer(cases[i].options);
         assert_int_equal(compile(t), MIXT_ERROR_CONFIG);
         if (!strstr(mixt_error_text(), cases[i].text))
             fail_msg("'%s' says nothing of '%s'", mixt_error_text(), cases[i].text);
