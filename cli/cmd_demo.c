@@ -1,115 +1,99 @@
 /* mixt demo: the default model in FP32 and in mixed precision, side by side. */
 #include "cli/commands.h"
 
-#include "cli/interchange.h"
 #include "cli/plot.h"
 #include "cli/table.h"
-#include "cli/train_loop.h"
+#include "cli/watch.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SIDES = 2, CURVE_MAX = 4096, SMOOTHING = 20 };
 
 /** One of the two runs. */
 typedef struct side {
     const char *precision;
-    cli_train_result result;
+    bool second;
+    cli_watch watch;
+    mixt_run_result result;
     mixt_evaluation test;
-    cli_run_dir dir;
-    double x[CURVE_MAX], y[CURVE_MAX]; // smoothed training loss
+    double x[CURVE_MAX], y[CURVE_MAX]; // training loss, averaged over SMOOTHING updates
     int64_t points;
+    double sum; // of the losses since the last point
+    int count;
 } side;
 
 /** What the demo decides itself is not taken from the command line only to be passed over. */
 static mixt_status check_settings(const mixt_config *config)
 {
-    if (mixt__config_was_set(config, MIXT_KEY_PRECISION))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "precision: the demo trains in FP32 and in the format of its option --precision (default "
-                          "bf16): use that, or 'mixt train' for one run in a precision of its own");
-    if (mixt__config_was_set(config, MIXT_KEY_OUT))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "out: the demo keeps its two runs in a directory of its own, runs/demo-<number>; "
-                          "'mixt train' takes out");
+    if (mixt_config_was_set(config, "precision"))
+        return mixt_fail(MIXT_ERROR_CONFIG,
+                         "precision: the demo trains in FP32 and in the format of its option --precision (default "
+                         "bf16): use that, or 'mixt train' for one run in a precision of its own");
+    if (mixt_config_was_set(config, "out"))
+        return mixt_fail(MIXT_ERROR_CONFIG,
+                         "out: the demo keeps its two runs in a directory of its own, runs/demo-<number>; "
+                         "'mixt train' takes out");
     return MIXT_OK;
 }
 
-static mixt_status configure(mixt_config *config, const cli_args *args, const side *s)
+/** The settings of both sides: the demo's own, then those of the command line. */
+static mixt_status configure(mixt_config *config, const cli_args *args)
 {
-    char precision[64];
     const char *const settings[] = {"model=convnet",  "data.kind=digits",      "train.epochs=4", "train.batch=64",
                                     "train.lr=0.002", "train.schedule=cosine", "train.warmup=50"};
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        MIXT_TRY(mixt_config_set(config, settings[i], "demo"));
-    for (int i = 0; i < args->setting_count; i++)
-        MIXT_TRY(mixt_config_set(config, args->settings[i], "command line"));
-    MIXT_TRY(check_settings(config));
-    snprintf(precision, sizeof precision, "precision=%s", s->precision);
-    MIXT_TRY(mixt_config_set(config, precision, "demo"));
-    return mixt_config_check(config);
+    mixt_status status = MIXT_OK;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0] && status == MIXT_OK; i++)
+        status = mixt_config_set(config, settings[i], "demo");
+    for (int i = 0; i < args->setting_count && status == MIXT_OK; i++)
+        status = mixt_config_set(config, args->settings[i], "command line");
+    return status == MIXT_OK ? check_settings(config) : status;
 }
 
-/** The side's run directory in the demo's folder, which the first side makes once all is known to work. */
-static mixt_status make_run_dir(mixt_config *config, const cli_experiment *e, side *s, char folder[256])
+/** The first free runs/demo-<number>; the first run that gets as far as its own directory makes it. */
+static mixt_status choose_folder(char folder[256])
 {
-    char out[400];
-    if (!folder[0])
-        MIXT_TRY(cli_demo_folder(folder, 256));
-    snprintf(out, sizeof out, "out=%s/%s", folder, s->precision);
-    MIXT_TRY(mixt_config_set(config, out, "demo"));
-    return cli_run_dir_create(&s->dir, config, mixt_data_describe(e->train)->kind);
-}
-
-/** The run's training loss, averaged over SMOOTHING updates, from its own metrics file. */
-static mixt_status read_curve(side *s)
-{
-    char path[1200], line[2048];
-    FILE *f = fopen(cli_run_dir_file(&s->dir, "metrics.jsonl", path), "r");
-    double sum = 0;
-    int n = 0;
-    if (!f)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot read %s", path);
-    while (fgets(line, sizeof line, f) && s->points < CURVE_MAX) {
-        json_t *row = json_loads(line, 0, NULL);
-        sum += json_number_value(json_object_get(row, "loss"));
-        if (++n == SMOOTHING) {
-            s->x[s->points] = json_number_value(json_object_get(row, "step"));
-            s->y[s->points++] = sum / n;
-            sum = 0;
-            n = 0;
-        }
-        json_decref(row);
+    for (int number = 1; number < 100000; number++) {
+        snprintf(folder, 256, "runs/demo-%d", number);
+        if (access(folder, F_OK))
+            return MIXT_OK;
     }
-    fclose(f);
-    return MIXT_OK;
+    return mixt_fail(MIXT_ERROR_FILE, "no free number for a folder runs/demo-…: remove some");
 }
 
-static mixt_status run_side(const cli_args *args, side *s, char folder[256])
+/** Draws progress and collects the learning curve. */
+static mixt_status observe(void *user, mixt_run *run, const mixt_event *event)
 {
-    mixt_config *config;
-    cli_experiment e = {0};
-    mixt_data *test;
-    MIXT_TRY(mixt_config_new(&config));
+    side *s = user;
+    bool repeated = s->second && !s->watch.started && event->kind == MIXT_EVENT_NOTE; // what the first has told
+    if (event->kind == MIXT_EVENT_ROW && s->points < CURVE_MAX) {
+        s->sum += event->row->loss;
+        if (++s->count == SMOOTHING) {
+            s->x[s->points] = (double)event->row->step;
+            s->y[s->points++] = s->sum / s->count;
+            s->sum = s->count = 0;
+        }
+    }
+    return repeated ? MIXT_OK : cli_watch_observe(&s->watch, run, event);
+}
+
+static mixt_status run_side(const mixt_config *config, side *s, const char *folder)
+{
+    mixt_run *run;
+    char precision[64], out[400];
+    const char *settings[] = {precision, out, NULL};
+    mixt_run_options options = {.settings = settings, .observer = observe, .user = s, .signals = true};
     fprintf(stderr, "%s\n", s->precision);
-    mixt_status status = configure(config, args, s);
+    snprintf(precision, sizeof precision, "precision=%s", s->precision);
+    snprintf(out, sizeof out, "out=%s/%s", folder, s->precision);
+    mixt_status status = mixt_run_open_config(config, &options, &run);
     if (status == MIXT_OK)
-        status = cli_experiment_open(&e, config);
+        status = mixt_run_train(run, &s->result);
     if (status == MIXT_OK)
-        status = cli_init(&e, folder[0]); // the second run begins with what the first has told
-    if (status == MIXT_OK)
-        status = make_run_dir(config, &e, s, folder);
-    if (status == MIXT_OK)
-        status = cli_train_loop(&e, &s->dir, false, NULL, &s->result);
-    if (status == MIXT_OK)
-        status = cli_experiment_data(&e, "test", &test);
-    if (status == MIXT_OK)
-        status = mixt_trainer_evaluate(e.trainer, test, &s->test);
-    cli_run_dir_close(&s->dir);
-    cli_experiment_close(&e);
-    mixt_config_free(config);
-    return status == MIXT_OK ? read_curve(s) : status;
+        status = mixt_run_evaluate(run, "test", &s->test);
+    mixt_run_close(run);
+    return status;
 }
 
 static void print_row(cli_table *t, const char *name, const char *format, double a, double b, const char *compared)
@@ -170,9 +154,30 @@ static mixt_status draw(const side *sides, const char *folder)
     if (sides[0].points < 2)
         return MIXT_OK;
     snprintf(path, sizeof path, "%s/curves.svg", folder);
-    MIXT_TRY(cli_plot_write(&plot, path, false));
-    printf("\nlearning curves: %s\n", path);
-    return MIXT_OK;
+    mixt_status status = cli_plot_write(&plot, path, false);
+    if (status == MIXT_OK)
+        printf("\nlearning curves: %s\n", path);
+    return status;
+}
+
+static mixt_status run_sides(const cli_args *args, side *sides, char folder[256])
+{
+    mixt_config *config;
+    mixt_status status = mixt_config_new(&config);
+    if (status == MIXT_OK)
+        status = configure(config, args);
+    if (status == MIXT_OK)
+        status = choose_folder(folder);
+    for (int i = 0; i < SIDES && status == MIXT_OK; i++) {
+        status = run_side(config, &sides[i], folder);
+        if (status == MIXT_OK && sides[i].result.interrupted)
+            status = mixt_fail(MIXT_ERROR_STATE,
+                               "stopped by a signal before both runs were done: nothing to compare; %s holds what was "
+                               "trained",
+                               folder);
+    }
+    mixt_config_free(config);
+    return status;
 }
 
 static int run(const cli_args *args)
@@ -182,17 +187,9 @@ static int run(const cli_args *args)
     memset(sides, 0, sizeof sides);
     sides[0].precision = "fp32";
     sides[1].precision = cli_text(args, "precision");
-    for (int i = 0; i < SIDES; i++) {
-        if (run_side(args, &sides[i], folder) != MIXT_OK)
-            return cli_failed();
-        if (sides[i].result.interrupted) {
-            (void)mixt__fail(MIXT_ERROR_STATE,
-                             "stopped by a signal before both runs were done: nothing to compare; %s holds what was "
-                             "trained",
-                             folder);
-            return cli_failed();
-        }
-    }
+    sides[1].second = true;
+    if (run_sides(args, sides, folder) != MIXT_OK)
+        return cli_failed();
     print_table(&sides[0], &sides[1]);
     return draw(sides, folder) == MIXT_OK ? CLI_OK : cli_failed();
 }

@@ -1,10 +1,10 @@
 /* mixt eval: loss and accuracy of a trained run. */
 #include "cli/commands.h"
 
-#include "base/status.h"
-#include "cli/experiment.h"
-#include "cli/run_dir.h"
-#include "cli/weights.h"
+#include "cli/checkpoint_option.h"
+#include "cli/json.h"
+#include "cli/tokenize_progress.h"
+#include "mixt/run.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -14,7 +14,7 @@ static mixt_status print_json(const cli_args *args, const mixt_evaluation *found
     json_t *o = json_pack("{s:s, s:s, s:I}", "run", cli_word(args, 0), "split", cli_text(args, "split"), "count",
                           (json_int_t)found->count);
     if (!o)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "the run's name is not UTF-8: --json cannot give it back");
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name is not UTF-8: --json cannot give it back");
     json_object_set_new(o, "loss", cli_json_real(found->loss));
     json_object_set_new(o, "accuracy", cli_json_real(found->accuracy));
     json_object_set_new(o, "error_rate", cli_json_real(1 - found->accuracy));
@@ -41,46 +41,45 @@ static void print_text(const cli_args *args, const mixt_evaluation *found, bool 
 /** A loss that is no number is shown, and is a failure: scripts compare figures. */
 static mixt_status print(const cli_args *args, const mixt_evaluation *found, bool tokens)
 {
+    mixt_status status = MIXT_OK;
     if (cli_flag(args, "json"))
-        MIXT_TRY(print_json(args, found, tokens));
+        status = print_json(args, found, tokens);
     else
         print_text(args, found, tokens);
+    if (status != MIXT_OK)
+        return status;
     return isfinite(found->loss) ? MIXT_OK
-                                 : mixt__fail(MIXT_ERROR_DATA,
-                                              "%s: the loss is not finite: its weights are damaged or "
-                                              "diverged",
-                                              cli_word(args, 0));
+                                 : mixt_fail(MIXT_ERROR_DATA,
+                                             "%s: the loss is not finite: its weights are damaged or "
+                                             "diverged",
+                                             cli_word(args, 0));
 }
 
-static mixt_status evaluate(const cli_args *args, const mixt_config *config)
+static mixt_status evaluate(const cli_args *args, mixt_run *run)
 {
-    cli_experiment e;
-    mixt_data *data;
     mixt_evaluation found;
-    char path[CLI_WEIGHTS_PATH];
-    MIXT_TRY(cli_weights_path(cli_word(args, 0), cli_text(args, "checkpoint"), path));
-    mixt_status status = cli_experiment_open(&e, config);
+    mixt_data *data;
+    mixt_status status = mixt_run_evaluate(run, cli_text(args, "split"), &found);
     if (status == MIXT_OK)
-        status = cli_experiment_data(&e, cli_text(args, "split"), &data);
-    if (status == MIXT_OK)
-        status = mixt_trainer_load(e.trainer, path);
-    if (status == MIXT_OK)
-        status = mixt_trainer_evaluate(e.trainer, data, &found);
-    if (status == MIXT_OK)
-        status = print(args, &found, mixt_data_describe(data)->target == MIXT_TARGET_TOKENS);
-    cli_experiment_close(&e);
-    return status;
+        status = mixt_run_data(run, cli_text(args, "split"), &data);
+    if (status != MIXT_OK)
+        return status;
+    return print(args, &found, mixt_data_describe(data)->target == MIXT_TARGET_TOKENS);
 }
 
 static int run(const cli_args *args)
 {
-    mixt_config *config;
-    mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
+    mixt_run *run;
+    char device[64];
+    const char *settings[] = {device, NULL};
+    mixt_run_options options = {.progress = cli_tokenize_progress};
+    snprintf(device, sizeof device, "device=%s", cli_text(args, "device"));
+    if (cli_given(args, "device"))
+        options.settings = settings;
+    mixt_status status = mixt_run_load_with(cli_word(args, 0), cli_text(args, "checkpoint"), &options, &run);
     if (status == MIXT_OK)
-        status = cli_config_device(args, config);
-    if (status == MIXT_OK)
-        status = evaluate(args, config);
-    mixt_config_free(config);
+        status = evaluate(args, run);
+    mixt_run_close(run);
     return status == MIXT_OK ? CLI_OK : cli_failed();
 }
 

@@ -1,10 +1,12 @@
 /* mixt export: the weights of a run for other programs. */
 #include "cli/commands.h"
 
-#include "cli/interchange.h"
-#include "cli/run_dir.h"
+#include "run/init.h"
+#include "run/directory.h"
 #include "cli/term.h"
-#include "cli/weights.h"
+#include "cli/checkpoint_option.h"
+#include "run/weights.h"
+#include "cli/tokenize_progress.h"
 #include "mixt/num.h"
 #include "store/file.h"
 
@@ -28,11 +30,11 @@ static mixt_status real_vocab(const cli_args *args, const mixt_config *config, i
     *vocab = cli_int(args, "vocab") ? cli_int(args, "vocab") : chosen;
     if (*vocab || !padded)
         return MIXT_OK;
-    cli_experiment e;
-    mixt_status status = cli_experiment_open(&e, config);
+    mixt__experiment e = {.progress = cli_tokenize_progress};
+    mixt_status status = mixt__experiment_open(&e, config);
     if (status == MIXT_OK)
         *vocab = e.sizes.vocab;
-    cli_experiment_close(&e);
+    mixt__experiment_close(&e);
     return status == MIXT_OK ? status
                              : mixt__fail_context(status, "how many tokens are real, and not padding, only the data "
                                                           "knows: give --vocab N instead");
@@ -71,12 +73,12 @@ static mixt_status keep_files(const cli_args *args, const char *folder, bool des
 static mixt_status export_run(const cli_args *args, const mixt_config *config, int64_t *tensors, char folder[4096])
 {
     const char *run = cli_word(args, 0), *out = cli_text(args, "out");
-    char source[CLI_WEIGHTS_PATH];
+    char source[MIXT_WEIGHTS_PATH];
     mixt__export_request r = {.source = source, .folder = folder, .overwrite = cli_flag(args, "overwrite")};
-    MIXT_TRY(cli_weights_path(run, cli_text(args, "checkpoint"), source));
+    MIXT_TRY(mixt_run_folder_weights(run, cli_text(args, "checkpoint"), source, sizeof source));
     if (snprintf(folder, 4096, *out ? "%.0s%s" : "%s/export", run, out) >= 4096)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
-    MIXT_TRY(cli_names(config, &r.names, &r.facts));
+    MIXT_TRY(mixt__experiment_names(config, &r.names, &r.facts));
     r.dtype = mixt_dtype_parse(cli_text(args, "dtype"));
     MIXT_TRY(real_vocab(args, config, &r.vocab));
     MIXT_TRY(keep_run(run, folder));
@@ -97,7 +99,7 @@ static int run(const cli_args *args)
     mixt_config *config;
     char folder[4096];
     int64_t tensors = 0;
-    mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
+    mixt_status status = mixt_run_folder_config(cli_word(args, 0), &config);
     if (status == MIXT_OK)
         status = export_run(args, config, &tensors, folder);
     mixt_config_free(config);

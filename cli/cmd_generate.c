@@ -3,10 +3,12 @@
 
 #include "base/threads.h"
 #include "base/utf8.h"
-#include "cli/experiment.h"
-#include "cli/run_dir.h"
+#include "run/experiment.h"
+#include "run/directory.h"
 #include "cli/term.h"
-#include "cli/weights.h"
+#include "cli/checkpoint_option.h"
+#include "cli/tokenize_progress.h"
+#include "run/weights.h"
 #include "data/tokenizer.h"
 #include "store/safetensors.h"
 
@@ -104,7 +106,7 @@ static mixt_status read_rows(const char *path, int64_t *vocab)
 }
 
 /** Tokens of the tokenizer that the model knows; what its table has beyond them is padding. */
-static mixt_status count_tokens(const cli_experiment *e, const mixt_tokenizer *tokenizer, const char *weights,
+static mixt_status count_tokens(const mixt__experiment *e, const mixt_tokenizer *tokenizer, const char *weights,
                                 int64_t *tokens)
 {
     int64_t rows;
@@ -125,7 +127,7 @@ static mixt_status count_tokens(const cli_experiment *e, const mixt_tokenizer *t
 }
 
 /** The run's model as its weights say, without its data. */
-static mixt_status open_model(cli_experiment *e, const mixt_tokenizer *tokenizer, const char *weights,
+static mixt_status open_model(mixt__experiment *e, const mixt_tokenizer *tokenizer, const char *weights,
                               mixt__model *model, int64_t *context)
 {
     const mixt__zoo_entry *entry;
@@ -140,18 +142,18 @@ static mixt_status open_model(cli_experiment *e, const mixt_tokenizer *tokenizer
     info.input_rank = 1;
     info.target = MIXT_TARGET_TOKENS;
     MIXT_TRY(count_tokens(e, tokenizer, weights, &info.classes));
-    MIXT_TRY(cli_experiment_sizes(e));
+    MIXT_TRY(mixt__experiment_sizes(e));
     return mixt__zoo_model(name, &info, &e->sizes, model);
 }
 
-static mixt_status open_generator(cli_experiment *e, const mixt_tokenizer *tokenizer, const cli_args *args,
+static mixt_status open_generator(mixt__experiment *e, const mixt_tokenizer *tokenizer, const cli_args *args,
                                   mixt_generator **generator)
 {
-    char weights[CLI_WEIGHTS_PATH];
+    char weights[MIXT_WEIGHTS_PATH];
     mixt__model model;
     mixt_generator_options options =
         MIXT_GENERATOR_OPTIONS(.weights = weights, .precision = mixt__config_string(e->config, MIXT_KEY_PRECISION));
-    MIXT_TRY(cli_weights_path(cli_word(args, 0), cli_text(args, "checkpoint"), weights));
+    MIXT_TRY(mixt_run_folder_weights(cli_word(args, 0), cli_text(args, "checkpoint"), weights, sizeof weights));
     mixt_context_options where = {.device = mixt__config_string(e->config, MIXT_KEY_DEVICE),
                                   .threads = (int)mixt__config_int(e->config, MIXT_KEY_THREADS)};
     MIXT_TRY(open_model(e, tokenizer, weights, &model, &options.context));
@@ -280,11 +282,11 @@ static mixt_status write_sample(const cli_args *args, const mixt_tokenizer *toke
 
 static mixt_status write_all(const cli_args *args, const mixt_config *config)
 {
-    cli_experiment e = {.config = config};
+    mixt__experiment e = {.config = config};
     mixt_generator *g;
     mixt_tokenizer *tokenizer;
     mixt__tokens prompt = {0};
-    MIXT_TRY(cli_refuse_masked(config, cli_word(args, 0)));
+    MIXT_TRY(mixt__experiment_refuse_masked(config, cli_word(args, 0)));
     MIXT_TRY(mixt_tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
                                  mixt__config_string(config, MIXT_KEY_DATA_VOCAB), &tokenizer));
     mixt_status status = open_generator(&e, tokenizer, args, &g);
@@ -293,7 +295,7 @@ static mixt_status write_all(const cli_args *args, const mixt_config *config)
     for (int64_t i = 1; status == MIXT_OK && i <= cli_int(args, "count") && !stop_requested && !ferror(stdout); i++)
         status = write_sample(args, tokenizer, g, i, &prompt);
     mixt__tokens_free(&prompt);
-    cli_experiment_close(&e);
+    mixt__experiment_close(&e);
     mixt_tokenizer_close(tokenizer);
     return status;
 }
@@ -303,7 +305,7 @@ static int run(const cli_args *args)
     mixt_config *config;
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old;
     sigaction(SIGINT, &action, &old);
-    mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
+    mixt_status status = mixt_run_folder_config(cli_word(args, 0), &config);
     if (status == MIXT_OK)
         status = cli_config_device(args, config);
     if (status == MIXT_OK)

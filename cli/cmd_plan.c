@@ -1,10 +1,12 @@
 /* mixt plan: what a configuration would compute and how much memory it would take, without running it. */
 #include "cli/commands.h"
 
-#include "cli/interchange.h"
 #include "cli/profile.h"
 #include "cli/support.h"
 #include "cli/table.h"
+#include "cli/tokenize_progress.h"
+
+#include <mixt/run.h>
 
 #include <string.h>
 
@@ -209,34 +211,37 @@ static void print_text(const cli_args *args, const report *r)
 
 enum { PROFILE_RUNS = 10 };
 
-static mixt_status read_report(const cli_args *args, cli_experiment *e, report *r)
+static mixt_status read_report(const cli_args *args, mixt_run *run, report *r)
 {
-    r->trainer = e->trainer;
+    mixt_trainer *trainer = mixt_run_trainer(run);
+    mixt_data *data;
+    r->trainer = trainer;
     r->layer = cli_given(args, "layer") ? cli_text(args, "layer") : NULL;
     if (mixt_plan_next(r->trainer, r->layer, 0) < 0)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "--layer '%s': no layer has such a name; without it, --graph lists all",
                          r->layer);
-    CLI_TRY(mixt_trainer_memory(e->trainer, &r->memory));
-    if (cli_flag(args, "profile"))
-        CLI_TRY(mixt_profile_new(e->trainer, e->train, PROFILE_RUNS, &r->profile));
-    return mixt_plan_describe(e->trainer, &r->info);
+    CLI_TRY(mixt_trainer_memory(trainer, &r->memory));
+    if (cli_flag(args, "profile")) {
+        CLI_TRY(mixt_run_data(run, "train", &data));
+        CLI_TRY(mixt_profile_new(trainer, data, PROFILE_RUNS, &r->profile));
+    }
+    return mixt_plan_describe(trainer, &r->info);
 }
 
 static mixt_status plan(const cli_args *args, const mixt_config *config)
 {
-    cli_experiment e = {0};
+    mixt_run *run;
     report r = {0};
-    mixt_status status = cli_experiment_open(&e, config);
+    mixt_run_options options = {.progress = cli_tokenize_progress};
+    mixt_status status = mixt_run_open_config(config, &options, &run);
     if (status == MIXT_OK)
-        status = cli_init_check(&e);
-    if (status == MIXT_OK)
-        status = read_report(args, &e, &r);
+        status = read_report(args, run, &r);
     if (status == MIXT_OK && cli_flag(args, "json"))
         print_json(&r);
     else if (status == MIXT_OK)
         print_text(args, &r);
     mixt_profile_free(r.profile);
-    cli_experiment_close(&e);
+    mixt_run_close(run);
     return status;
 }
 

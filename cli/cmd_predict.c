@@ -1,10 +1,13 @@
 /* mixt predict: what a trained model says about pictures, arrays and samples of its own data. */
 #include "cli/commands.h"
 
-#include "cli/experiment.h"
-#include "cli/run_dir.h"
+#include "run/experiment.h"
+#include "run/directory.h"
 #include "cli/table.h"
-#include "cli/weights.h"
+#include "cli/checkpoint_option.h"
+#include "cli/tokenize_progress.h"
+#include "run/weights.h"
+#include "cli/json.h"
 #include "cli/support.h"
 
 #include <mixt/predict.h>
@@ -26,7 +29,7 @@ typedef struct source {
 
 /** What the command works with. */
 typedef struct predictor {
-    cli_experiment e;
+    mixt__experiment e;
     const mixt_data_info *info;
     int64_t outputs, top;
     bool json;
@@ -71,7 +74,7 @@ static mixt_status open_source(predictor *p, const char *text, source *s)
     bool part = !strcmp(s->name, "train") || !strcmp(s->name, "val") || !strcmp(s->name, "test");
     if (part && !cli_path_is_file(s->name)) {
         mixt_data *data;
-        MIXT_TRY(cli_experiment_data(&p->e, s->name, &data));
+        MIXT_TRY(mixt__experiment_data(&p->e, s->name, &data));
         s->data = data;
         s->total = mixt_data_describe(data)->samples;
     } else {
@@ -198,10 +201,10 @@ static mixt_status predict_source(predictor *p, const source *s, mixt_guess *gue
 static mixt_status open_model(predictor *p, const cli_args *args, const mixt_config *config)
 {
     const char *run = cli_word(args, 0);
-    char path[CLI_WEIGHTS_PATH];
-    MIXT_TRY(cli_weights_path(run, cli_text(args, "checkpoint"), path));
-    MIXT_TRY(cli_refuse_masked(config, run));
-    MIXT_TRY(cli_experiment_open(&p->e, config));
+    char path[MIXT_WEIGHTS_PATH];
+    MIXT_TRY(mixt_run_folder_weights(run, cli_text(args, "checkpoint"), path, sizeof path));
+    MIXT_TRY(mixt__experiment_refuse_masked(config, run));
+    MIXT_TRY(mixt__experiment_open(&p->e, config));
     p->info = mixt_data_describe(p->e.train);
     if (p->info->target == MIXT_TARGET_TOKENS || p->info->input_dtype != MIXT_DTYPE_FP32)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: is a language model: 'mixt generate %s' lets it write", run,
@@ -250,8 +253,8 @@ static mixt_status predict(predictor *p, const cli_args *args, const mixt_config
 static int run(const cli_args *args)
 {
     mixt_config *config;
-    predictor p = {.json = cli_flag(args, "json")};
-    mixt_status status = cli_run_dir_config(cli_word(args, 0), &config);
+    predictor p = {.json = cli_flag(args, "json"), .e = {.progress = cli_tokenize_progress}};
+    mixt_status status = mixt_run_folder_config(cli_word(args, 0), &config);
     if (status == MIXT_OK)
         status = cli_config_device(args, config);
     if (status == MIXT_OK)
@@ -261,7 +264,7 @@ static int run(const cli_args *args)
     mixt__free(p.input);
     mixt__free(p.target);
     mixt__free(p.output);
-    cli_experiment_close(&p.e);
+    mixt__experiment_close(&p.e);
     mixt_config_free(config);
     return result;
 }

@@ -1,23 +1,25 @@
 /* mixt train: trains a model as a configuration says. */
 #include "cli/commands.h"
 
-#include "cli/interchange.h"
-#include "cli/resume.h"
+#include "cli/json.h"
 #include "cli/table.h"
-#include "cli/train_loop.h"
+#include "cli/tokenize_progress.h"
+#include "cli/watch.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
 
-static void print_summary(const cli_experiment *e, const cli_run_dir *dir, const cli_train_result *r)
+static void print_summary(const mixt_run *run, const mixt_run_result *r)
 {
+    const mixt_run_info info = mixt_run_describe(run);
     char bytes[32], time[32], rate[32];
     cli_table table = {0};
     cli_table_column(&table, "", CLI_LEFT);
     cli_table_column(&table, "", CLI_LEFT);
     cli_table_cell(&table, "updates");
-    cli_table_cell(&table, "%lld%s%s", (long long)r->steps, r->interrupted ? ", stopped by a signal" : "",
+    cli_table_cell(&table, "%lld%s%s%s", (long long)r->steps, r->stopped ? ", stopped" : "",
+                   r->interrupted ? ", stopped by a signal" : "",
                    r->stopped_early ? ", stopped early: validation no longer improves" : "");
     if (r->skipped) {
         cli_table_cell(&table, "skipped");
@@ -25,7 +27,7 @@ static void print_summary(const cli_experiment *e, const cli_run_dir *dir, const
     }
     cli_table_cell(&table, "time");
     cli_table_cell(&table, "%s, %s %s/s", cli_format_duration(time, r->seconds),
-                   cli_format_count(rate, r->samples_s * (double)e->items_per_sample), e->item);
+                   cli_format_count(rate, r->samples_s * (double)info.items_per_sample), info.item);
     cli_table_cell(&table, "memory");
     cli_table_cell(&table, "%s planned, %s allocated", cli_format_bytes(bytes, (double)r->memory.total),
                    cli_format_bytes(time, (double)r->memory.allocated));
@@ -43,15 +45,16 @@ static void print_summary(const cli_experiment *e, const cli_run_dir *dir, const
             cli_table_cell(&table, "loss %.4f, accuracy %.2f%%", r->val_loss, 100 * r->val_accuracy);
     }
     cli_table_cell(&table, "run");
-    cli_table_cell(&table, "%s", dir->path);
+    cli_table_cell(&table, "%s", info.folder);
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);
 }
 
-static void print_json(const cli_run_dir *dir, const cli_train_result *r)
+static void print_json(const mixt_run *run, const mixt_run_result *r)
 {
-    json_t *o = json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", dir->path, "steps", (json_int_t)r->steps, "skipped",
-                          (json_int_t)r->skipped, "interrupted", r->interrupted, "stopped_early", r->stopped_early);
+    json_t *o =
+        json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", mixt_run_describe(run).folder, "steps", (json_int_t)r->steps,
+                  "skipped", (json_int_t)r->skipped, "interrupted", r->interrupted, "stopped_early", r->stopped_early);
     json_object_set_new(o, "loss", cli_json_real(r->loss));
     json_object_set_new(o, "accuracy", cli_json_real(r->accuracy));
     json_object_set_new(o, "val_loss", cli_json_real(r->val_loss));
@@ -68,89 +71,81 @@ static void print_json(const cli_run_dir *dir, const cli_train_result *r)
     json_decref(o);
 }
 
-/** Validation that can never be, or in larger batches than training's: better refused now than after the first epoch.
- */
-static mixt_status check_validation(const cli_experiment *e)
+static mixt_status train(const cli_args *args, mixt_run *run)
 {
-    mixt__trainer *t = &e->trainer->core;
-    if (mixt__config_int(e->config, MIXT_KEY_TRAIN_EARLY_STOP) && !e->val)
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
-    if (!e->val || t->settings.eval_batch <= t->settings.batch)
-        return MIXT_OK;
-    return mixt__trainer_check_evaluation(t, e->val);
-}
-
-/** A new run directory, or the old one and the trainer as a checkpoint left them. */
-static mixt_status begin(cli_experiment *e, mixt_config *config, cli_resume *resume, bool quiet, cli_run_dir *dir)
-{
-    if (!resume) {
-        MIXT_TRY(cli_init(e, quiet));
-        return cli_run_dir_create(dir, config, mixt_data_describe(e->train)->kind);
-    }
-    MIXT_TRY(cli_resume_restore(resume, e, config, dir));
-    if (!resume->checkpoint)
-        MIXT_TRY(cli_init(e, quiet));
-    if (quiet)
-        return MIXT_OK;
-    if (resume->checkpoint)
-        fprintf(stderr, "%s goes on from %s\n", resume->run, resume->checkpoint->folder);
-    else
-        fprintf(stderr, "%s has no checkpoint yet and begins anew\n", resume->run);
+    mixt_run_result result;
+    mixt_status status = mixt_run_train(run, &result);
+    if (status != MIXT_OK)
+        return status;
+    if (cli_flag(args, "json"))
+        print_json(run, &result);
+    else if (!cli_flag(args, "quiet"))
+        print_summary(run, &result);
     return MIXT_OK;
 }
 
-static mixt_status train(const cli_args *args, mixt_config *config, cli_resume *resume)
+/** Wrong settings are wrong usage, before anything is opened. */
+static int check_settings(const cli_args *args)
 {
-    cli_experiment e = {0};
-    cli_run_dir dir = {0};
-    cli_train_result result = {0};
-    bool quiet = cli_flag(args, "quiet") || cli_flag(args, "json");
-    mixt_status status = resume && cli_flag(args, "json") ? cli_json_name(resume->run) : MIXT_OK;
-    if (status == MIXT_OK && resume)
-        status = cli_resume_choose(resume, config);
-    if (status == MIXT_OK)
-        status = cli_experiment_open(&e, config);
-    if (status == MIXT_OK)
-        status = check_validation(&e);
-    if (status == MIXT_OK)
-        status = begin(&e, config, resume, quiet, &dir);
-    if (status == MIXT_OK)
-        status = cli_train_loop(&e, &dir, quiet, resume && resume->checkpoint ? &resume->state : NULL, &result);
-    if (status == MIXT_OK)
-        status = cli_metrics_flush(&dir.metrics);
-    if (status == MIXT_OK) {
-        if (cli_flag(args, "json"))
-            print_json(&dir, &result);
-        else if (!cli_flag(args, "quiet"))
-            print_summary(&e, &dir, &result);
-    }
-    if (status != MIXT_OK && !result.steps)
-        cli_run_dir_discard(&dir);
-    cli_run_dir_close(&dir);
-    cli_experiment_close(&e);
+    mixt_config *config;
+    int status = CLI_OK;
+    if (mixt_config_new(&config) != MIXT_OK)
+        return cli_failed();
+    for (int i = 0; i < args->setting_count && status == CLI_OK; i++)
+        if (mixt_config_set(config, args->settings[i], "command line") != MIXT_OK)
+            status = cli_usage(args->command, "%s", mixt_error_text());
+    mixt_config_free(config);
+    return status;
+}
+
+static int resume(const cli_args *args, const char *folder, const mixt_run_options *options)
+{
+    mixt_run *run;
+    int status = check_settings(args);
+    if (status != CLI_OK)
+        return status;
+    if (cli_flag(args, "json") && cli_json_name(folder) != MIXT_OK)
+        return cli_failed();
+    mixt_run_options with = *options;
+    with.settings = args->settings;
+    with.allow = cli_text(args, "allow");
+    if (mixt_run_resume_with(folder, &with, &run) != MIXT_OK || train(args, run) != MIXT_OK)
+        status = cli_failed();
+    mixt_run_close(run);
+    return status;
+}
+
+static int begin(const cli_args *args, const char *file, const mixt_run_options *options)
+{
+    mixt_run *run = NULL;
+    mixt_config *config;
+    int status = cli_config(args, file, &config);
+    if (status != CLI_OK)
+        return status;
+    if (mixt_run_open_config(config, options, &run) != MIXT_OK || train(args, run) != MIXT_OK)
+        status = cli_failed();
+    mixt_run_close(run);
+    mixt_config_free(config);
     return status;
 }
 
 static int run(const cli_args *args)
 {
-    mixt_config *config = NULL;
-    cli_resume resume = {0};
-    const char *file = cli_word(args, 0), *run_path = cli_given(args, "resume") ? cli_text(args, "resume") : NULL;
-    if (!file == !run_path)
+    const char *file = cli_word(args, 0), *folder = cli_given(args, "resume") ? cli_text(args, "resume") : NULL;
+    cli_watch watch = {.quiet = cli_flag(args, "quiet") || cli_flag(args, "json")};
+    mixt_run_options options = {.observer = cli_watch_observe, .user = &watch, .signals = true};
+    options.progress = cli_tokenize_progress;
+    if (!file == !folder)
         return cli_usage(args->command,
                          file ? "--resume takes the configuration of the run: leave %s out"
                               : "missing argument CONFIG: a YAML file, or a run with --resume RUN",
                          file ? file : "");
-    if (run_path && !*run_path)
+    if (folder && !*folder)
         return cli_usage(args->command, "--resume needs the name of a run directory");
+    if (!folder && cli_given(args, "allow"))
+        return cli_usage(args->command, "--allow is for --resume: a new run may have any setting");
     signal(SIGPIPE, SIG_IGN); // who reads the result may be gone when it comes: that is a message then, not an end
-    int status = run_path ? cli_resume_open(&resume, args, run_path, &config) : cli_config(args, file, &config);
-    if (status == CLI_OK && train(args, config, run_path ? &resume : NULL) != MIXT_OK)
-        status = cli_failed();
-    cli_resume_close(&resume);
-    mixt_config_free(config);
-    return status;
+    return folder ? resume(args, folder, &options) : begin(args, file, &options);
 }
 
 const cli_command cli_train = {
@@ -172,7 +167,9 @@ const cli_command cli_train = {
         "training stood still. One that cannot be saved does not end the run: the first of them is told at once, their "
         "number at the end (checkpoints_lost with --json).\n\n"
         "At a resume, train.steps, train.epochs, train.early_stop, out, data.threads and how often to log, validate "
-        "and save may be changed; device and threads too, with other bits than before; the rest is refused. A schedule "
+        "and save may be changed; device and threads too, with other bits than before; precision where --allow "
+        "precision says so; the rest is "
+        "refused. history.jsonl records each change. A schedule "
         "that falls over the whole run is then that of the new length. A run that ended without a checkpoint cannot go "
         "on: begin a new one with init=RUN. While a finished run goes on, model.safetensors is that of before and is "
         "refused as final weights.",
@@ -185,6 +182,8 @@ const cli_command cli_train = {
     .options =
         {
             {"resume", 'r', CLI_TEXT, "RUN", .help = "go on with this run directory from its newest checkpoint"},
+            {"allow", .kind = CLI_TEXT, .metavar = "KEYS",
+             .help = "with --resume: settings, separated by commas, that may differ from the run's: precision"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line, no table: only errors"},
             {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object on standard output"},
         },

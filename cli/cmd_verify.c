@@ -1,8 +1,9 @@
 /* mixt verify: whether mixed precision is worth it and safe for a configuration, measured. */
 #include "cli/commands.h"
+#include "cli/json.h"
 
 #include "cli/plot.h"
-#include "cli/run_dir.h"
+#include "run/directory.h"
 #include "cli/table.h"
 #include "cli/verify.h"
 #include "store/file.h"

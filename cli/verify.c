@@ -3,11 +3,13 @@
 
 #include "base/statistics.h"
 #include "base/threads.h"
-#include "cli/interchange.h"
+#include "run/init.h"
 #include "cli/progress.h"
+#include "cli/tokenize_progress.h"
 
 #include <math.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,7 +27,7 @@ static void request_stop(int signal_number)
 typedef struct side {
     cli_verify *v;
     cli_verify_run *r;
-    cli_experiment e;
+    mixt__experiment e;
     cli_progress *progress;
     cli_progress_info shown;
     double *seconds; // of each update
@@ -175,6 +177,16 @@ static double tensor_cores(const mixt__executable *e)
     return all > 0 ? there / all : (double)NAN;
 }
 
+static void print_note(void *user, const char *format, ...)
+{
+    va_list args;
+    (void)user;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
 /** @param first what was loaded is said then, and not again for each run */
 static mixt_status open_side(side *s, mixt_config *config, int which, int64_t seed, bool first)
 {
@@ -183,8 +195,8 @@ static mixt_status open_side(side *s, mixt_config *config, int which, int64_t se
     MIXT_TRY(mixt_config_set(config, setting, "verify"));
     snprintf(setting, sizeof setting, "seed=%lld", (long long)seed);
     MIXT_TRY(mixt_config_set(config, setting, "verify"));
-    MIXT_TRY(cli_experiment_open(&s->e, config));
-    MIXT_TRY(cli_init(&s->e, s->progress->quiet || !first));
+    MIXT_TRY(mixt__experiment_open(&s->e, config));
+    MIXT_TRY(mixt__experiment_init(&s->e, true, s->progress->quiet || !first ? NULL : print_note, NULL));
     return mixt__trainer_allocate(&s->e.trainer->core);
 }
 
@@ -211,7 +223,11 @@ static mixt_status measure(side *s, int which)
 static mixt_status run_side(cli_verify *v, mixt_config *config, int64_t index, int which, cli_progress *progress,
                             cli_progress_info *shown)
 {
-    side s = {.v = v, .r = &v->runs[index][which], .progress = progress, .shown = *shown};
+    side s = {.v = v,
+              .e = {.progress = cli_tokenize_progress},
+              .r = &v->runs[index][which],
+              .progress = progress,
+              .shown = *shown};
     int64_t seed = v->first_seed + index;
     mixt_status status = open_side(&s, config, which, seed, !index && !which);
     if (status == MIXT_OK) {
@@ -223,7 +239,7 @@ static mixt_status run_side(cli_verify *v, mixt_config *config, int64_t index, i
                           which == CLI_VERIFY_FP32 ? "fp32" : v->policy, s.r->loss, 1e3 * s.r->step_seconds);
     *shown = s.shown;
     mixt__free(s.seconds);
-    cli_experiment_close(&s.e);
+    mixt__experiment_close(&s.e);
     return status;
 }
 

@@ -4,7 +4,7 @@
 #ifndef MIXT_CLI_VERIFY_H
 #define MIXT_CLI_VERIFY_H
 
-#include "cli/experiment.h"
+#include "run/experiment.h"
 
 enum { CLI_VERIFY_FP32, CLI_VERIFY_MIXED, CLI_VERIFY_SIDES };
 enum { CLI_VERIFY_SEEDS_MAX = 100, CLI_VERIFY_LINES = 6 };

@@ -20,6 +20,7 @@
 #include "mixt/predict.h"
 #include "mixt/profile.h"
 #include "mixt/program.h"
+#include "mixt/run.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
 #include "mixt/types.h"

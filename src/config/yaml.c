@@ -299,7 +299,7 @@ static mixt_status parse(mixt_config *config, const char *path, const char *text
 mixt_status mixt_config_load(mixt_config *config, const char *path)
 {
     char *text = NULL;
-    size_t size;
+    size_t size = 0;
     MIXT_TRY(mixt__need(config));
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(read_file(path, &text, &size));

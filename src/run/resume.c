@@ -1,10 +1,11 @@
 /* From a run directory to a trainer and a loop that go on where its newest whole checkpoint was made. */
-#include "cli/resume.h"
+#include "run/resume.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "cli/checkpoints.h"
+#include "run/saves.h"
 #include "config/value.h"
+#include "run/history.h"
 #include "store/file.h"
 
 #include <math.h>
@@ -14,7 +15,12 @@
 #include <unistd.h>
 
 /** How a key may differ from the run's. */
-typedef enum change { CHANGE_NEVER, CHANGE_FREE, CHANGE_BITS } change; // BITS: the run goes on, other bits come out
+typedef enum change {
+    CHANGE_NEVER,
+    CHANGE_FREE,
+    CHANGE_BITS,  // the run goes on, other bits come out
+    CHANGE_ASKED, // the same, where the options allow it by name
+} change;
 
 static change change_of(mixt__config_key key)
 {
@@ -32,6 +38,7 @@ static change change_of(mixt__config_key key)
         {MIXT_KEY_TRAIN_VALIDATE_EVERY, CHANGE_FREE},
         {MIXT_KEY_TRAIN_EARLY_STOP, CHANGE_FREE},
         {MIXT_KEY_DATA_THREADS, CHANGE_FREE},
+        {MIXT_KEY_PRECISION, CHANGE_ASKED},
         {MIXT_KEY_DEVICE, CHANGE_BITS},
         {MIXT_KEY_THREADS, CHANGE_BITS},
     };
@@ -63,35 +70,80 @@ static bool own_policy(const mixt_config *config)
     return name && !strcmp(name, "/policy.yaml");
 }
 
-/** Refuses what may not change, with old and new values. */
-static mixt_status check_changes(const cli_resume *r, const mixt_config *before, const mixt_config *now)
+/** Whether `allow`, names separated by commas, has this one. */
+static bool allowed(const char *allow, const char *name)
 {
-    json_t *old = json_object(), *new = json_object();
-    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        bool same_policy = key == MIXT_KEY_PRECISION && own_policy(before) && own_policy(now);
-        if (change_of((mixt__config_key)key) != CHANGE_NEVER || same_policy)
-            continue;
-        json_object_set_new(old, mixt__config_table[key].name, value_text(before, (mixt__config_key)key));
-        json_object_set_new(new, mixt__config_table[key].name, value_text(now, (mixt__config_key)key));
+    size_t length = strlen(name);
+    for (const char *at = allow ? allow : ""; *at; at += strcspn(at, ",")) {
+        at += strspn(at, ", ");
+        if (!strncmp(at, name, length) && (!at[length] || strchr(", ", at[length])))
+            return true;
     }
-    char *differences = mixt__json_differences(old, new, "\n  ");
-    json_decref(old);
-    json_decref(new);
-    if (!differences)
+    return false;
+}
+
+/** Names that cannot be allowed are slips of the pen, or a wish that would silently not come true. */
+static mixt_status check_allow(const char *allow)
+{
+    char name[96];
+    for (const char *at = allow ? allow : ""; *at; at += strcspn(at, ", ")) {
+        at += strspn(at, ", ");
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ", "), at);
+        mixt__config_key key = mixt__config_find(name);
+        if (*name && (key == MIXT_KEY_COUNT || change_of(key) != CHANGE_ASKED))
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "'%s' cannot be allowed to change at a resume: precision can", name);
+    }
+    return MIXT_OK;
+}
+
+/** What differs between two configurations, as {"key": {"from": …, "to": …}}. */
+static json_t *find_changes(const mixt_config *before, const mixt_config *now)
+{
+    json_t *changes = json_object();
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        json_t *from = value_text(before, (mixt__config_key)key), *to = value_text(now, (mixt__config_key)key);
+        bool same = json_equal(from, to) || (key == MIXT_KEY_PRECISION && own_policy(before) && own_policy(now));
+        if (!same)
+            json_object_set_new(changes, mixt__config_table[key].name, json_pack("{s:O, s:O}", "from", from, "to", to));
+        json_decref(from);
+        json_decref(to);
+    }
+    return changes;
+}
+
+/** Refuses what may not change, with old and new values. */
+static mixt_status check_changes(const mixt__resume *r, const json_t *changes, const char *allow)
+{
+    char refused[1200] = "", hint[64] = "";
+    size_t used = 0;
+    const char *name;
+    json_t *change;
+    json_object_foreach((json_t *)changes, name, change)
+    {
+        enum change kind = change_of(mixt__config_find(name));
+        if (kind == CHANGE_FREE || kind == CHANGE_BITS || (kind == CHANGE_ASKED && allowed(allow, name)))
+            continue;
+        if (kind == CHANGE_ASKED)
+            snprintf(hint, sizeof hint, "; --allow %s lets it change", name);
+        if (used < sizeof refused)
+            used += (size_t)snprintf(refused + used, sizeof refused - used, "\n  %s: %s -> %s", name,
+                                     json_string_value(json_object_get(change, "from")),
+                                     json_string_value(json_object_get(change, "to")));
+    }
+    if (!*refused)
         return MIXT_OK;
-    fprintf(stderr, "%s was begun with other settings (then -> now):\n  %s\n", r->run, differences);
-    mixt__free(differences);
     return mixt__fail(
         MIXT_ERROR_CONFIG,
-        "%s cannot go on with other settings: only train.steps, train.epochs, train.early_stop, out, device, "
-        "threads, data.threads and how often to log, validate and save may change; begin a new run for "
-        "the rest (nothing was changed)",
-        r->run);
+        "%s cannot go on with other settings than it was begun with (then -> now):%s\nOnly train.steps, train.epochs, "
+        "train.early_stop, out, device, threads, data.threads and how often to log, validate and save may "
+        "change%s; begin a new run for the rest (nothing was changed)",
+        r->run, refused, hint);
 }
 
 /** The newest one that is whole; those that are not are named. */
-static mixt_status find_checkpoint(cli_resume *r)
+static mixt_status find_checkpoint(mixt_run *run)
 {
+    mixt__resume *r = &run->resume;
     char folder[1100], path[MIXT_CHECKPOINT_PATH];
     int64_t *steps, count;
     snprintf(folder, sizeof folder, "%s/checkpoints", r->run);
@@ -99,8 +151,8 @@ static mixt_status find_checkpoint(cli_resume *r)
     for (int64_t i = 0; i < count && !r->checkpoint; i++) {
         mixt_status status = mixt__checkpoint_open(mixt__checkpoint_path(folder, steps[i], path), &r->checkpoint);
         if (status != MIXT_OK)
-            fprintf(stderr, "mixt: %s: not used%s\n", mixt_error_text(),
-                    i + 1 < count ? "; the checkpoint before it is tried" : "");
+            mixt__run_note(run, true, "%s: not used%s", mixt_error_text(),
+                           i + 1 < count ? "; the checkpoint before it is tried" : "");
     }
     mixt__free(steps);
     if (count && !r->checkpoint)
@@ -119,7 +171,7 @@ static mixt_status find_checkpoint(cli_resume *r)
 }
 
 /** The run's configuration as it was when the checkpoint was made. */
-static mixt_status load_before(const cli_resume *r, mixt_config *before)
+static mixt_status load_before(const mixt__resume *r, mixt_config *before)
 {
     char path[MIXT_CHECKPOINT_PATH + 64];
     snprintf(path, sizeof path, "%s/config.yaml", r->checkpoint ? r->checkpoint->folder : r->run);
@@ -127,7 +179,7 @@ static mixt_status load_before(const cli_resume *r, mixt_config *before)
 }
 
 /** The number of CPU threads is part of the bits: what "all cores" meant then is kept. */
-static mixt_status keep_threads(const cli_resume *r, mixt_config *config)
+static mixt_status keep_threads(const mixt__resume *r, mixt_config *config)
 {
     int64_t threads;
     char setting[64];
@@ -139,18 +191,16 @@ static mixt_status keep_threads(const cli_resume *r, mixt_config *config)
     return threads ? mixt_config_set(config, setting, "checkpoint") : MIXT_OK;
 }
 
-/** The settings of the command line over the run's own. */
-static int apply_settings(cli_resume *r, const cli_args *args, mixt_config *config)
+/** The caller's settings over the run's own. */
+static mixt_status apply_settings(mixt__resume *r, const char *const *settings, mixt_config *config)
 {
-    for (int i = 0; i < args->setting_count; i++) {
-        mixt_status status = mixt_config_set(config, args->settings[i], "command line");
-        if (status != MIXT_OK)
-            return status == MIXT_ERROR_MEMORY ? cli_failed() : cli_usage(args->command, "%s", mixt_error_text());
-        r->device_given |= !strncmp(args->settings[i], "device=", 7);
-        if (!strncmp(args->settings[i], "out=", 4))
+    for (; settings && *settings; settings++) {
+        MIXT_TRY(mixt_config_set(config, *settings, "setting"));
+        r->device_given |= !strncmp(*settings, "device=", 7);
+        if (!strncmp(*settings, "out=", 4))
             snprintf(r->out, sizeof r->out, "%s", mixt__config_string(config, MIXT_KEY_OUT));
     }
-    return CLI_OK;
+    return MIXT_OK;
 }
 
 /** Whether both name the same file or folder, one perhaps from where mixt was called. */
@@ -181,56 +231,46 @@ static mixt_status keep_names(const mixt_config *before, mixt_config *now)
 }
 
 /** What the settings ask for against what the run was begun with. */
-static mixt_status check_config(const cli_resume *r, mixt_config *config)
+static mixt_status check_config(mixt_run *run, const char *allow)
 {
     mixt_config *before;
-    MIXT_TRY(mixt_config_check(config));
+    MIXT_TRY(check_allow(allow));
+    MIXT_TRY(mixt_config_check(run->config));
     MIXT_TRY(mixt_config_new(&before));
-    mixt_status status = load_before(r, before);
+    mixt_status status = load_before(&run->resume, before);
     if (status == MIXT_OK)
-        status = keep_names(before, config);
-    if (status == MIXT_OK)
-        status = check_changes(r, before, config);
+        status = keep_names(before, run->config);
+    if (status == MIXT_OK) {
+        run->resume.changes = find_changes(before, run->config);
+        status = check_changes(&run->resume, run->resume.changes, allow);
+    }
     mixt_config_free(before);
     return status;
 }
 
-static mixt_status read_state(cli_resume *r, mixt_config *config)
+static mixt_status read_state(mixt__resume *r, mixt_config *config)
 {
-    r->state = cli_loop_state_start();
+    r->state = mixt__loop_state_start();
     if (!r->checkpoint)
         return MIXT_OK;
     const json_t *run = json_object_get(r->checkpoint->scalars, "run");
-    mixt_status status = cli_loop_state_unpack(json_object_get(run, "loop"), &r->state);
+    mixt_status status = mixt__loop_state_unpack(json_object_get(run, "loop"), &r->state);
     if (status == MIXT_OK)
         status = keep_threads(r, config);
     return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "checkpoint %s", r->checkpoint->folder);
 }
 
-int cli_resume_open(cli_resume *r, const cli_args *args, const char *run, mixt_config **config)
-{
-    *r = (cli_resume){0};
-    *config = NULL;
-    snprintf(r->run, sizeof r->run, "%s", run);
-    for (size_t end = strlen(r->run); end > 1 && r->run[end - 1] == '/'; end--)
-        r->run[end - 1] = '\0';
-    if (cli_run_dir_config(r->run, config) != MIXT_OK || find_checkpoint(r) != MIXT_OK)
-        return cli_failed();
-    int status = apply_settings(r, args, *config);
-    if (status != CLI_OK)
-        return status;
-    return check_config(r, *config) == MIXT_OK && read_state(r, *config) == MIXT_OK ? CLI_OK : cli_failed();
-}
-
-mixt_status cli_resume_choose(const cli_resume *r, const mixt_config *config)
+/** Hands the algorithms that the run chose to the device: before the experiment is opened. */
+static mixt_status choose(const mixt_run *run)
 {
     char path[MIXT_CHECKPOINT_PATH + 64];
+    const mixt__resume *r = &run->resume;
     const mixt__backend *backend;
     mixt__file_map map;
-    snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : "", CLI_CHOICES_FILE);
+    snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : "", MIXT_CHOICES_FILE);
     if (!r->checkpoint || access(path, F_OK))
         return MIXT_OK;
-    MIXT_TRY(mixt__device_open(mixt__config_string(config, MIXT_KEY_DEVICE), &backend));
+    MIXT_TRY(mixt__device_open(mixt__config_string(run->config, MIXT_KEY_DEVICE), &backend));
     if (!backend->choose)
         return MIXT_OK;
     MIXT_TRY(mixt__file_map_open(path, &map));
@@ -239,9 +279,26 @@ mixt_status cli_resume_choose(const cli_resume *r, const mixt_config *config)
     return MIXT_OK;
 }
 
-/** Device and data must be those of the checkpoint; what only changes the bits is said. */
-static mixt_status check_surroundings(const cli_resume *r, const json_t *before, const json_t *now)
+mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_options *options)
 {
+    mixt__resume *r = &run->resume;
+    if (snprintf(r->run, sizeof r->run, "%s", folder) >= (int)sizeof r->run)
+        return mixt__fail(MIXT_ERROR_FILE, "%.40s…: the run directory's path is longer than %zu bytes", folder,
+                          sizeof r->run - 1);
+    for (size_t end = strlen(r->run); end > 1 && r->run[end - 1] == '/'; end--)
+        r->run[end - 1] = '\0';
+    MIXT_TRY(mixt_run_folder_config(r->run, &run->config));
+    MIXT_TRY(find_checkpoint(run));
+    MIXT_TRY(apply_settings(r, options->settings, run->config));
+    MIXT_TRY(check_config(run, options->allow));
+    MIXT_TRY(read_state(r, run->config));
+    return choose(run);
+}
+
+/** Device and data must be those of the checkpoint; what only changes the bits is said. */
+static mixt_status check_conditions(mixt_run *run, const json_t *before, const json_t *now)
+{
+    const mixt__resume *r = &run->resume;
     const char *device = json_string_value(json_object_get(before, "device"));
     if (!json_equal(json_object_get(before, "data"), json_object_get(now, "data")))
         return mixt__fail(MIXT_ERROR_DATA, "%s cannot go on with other data than it was begun with: %s -> %s", r->run,
@@ -256,25 +313,36 @@ static mixt_status check_surroundings(const cli_resume *r, const json_t *before,
                           json_string_value(json_object_get(now, "device")));
     if (!json_equal(json_object_get(before, "threads"), json_object_get(now, "threads")) ||
         !json_equal(json_object_get(before, "instructions"), json_object_get(now, "instructions")) || moved)
-        fprintf(
-            stderr,
-            "mixt: %s goes on with another device, number of threads or instruction set: the bits will not be those "
-            "of an undisturbed run\n",
-            r->run);
+        mixt__run_note(run, true,
+                       "%s goes on with another device, number of threads or instruction set: the bits will not be "
+                       "those of an undisturbed run",
+                       r->run);
     return MIXT_OK;
 }
 
-static mixt_status restore(cli_resume *r, cli_experiment *e)
+static mixt_status restore_state(mixt_run *run)
 {
-    const json_t *run = json_object_get(r->checkpoint->scalars, "run");
-    json_t *now = cli_surroundings(e);
-    mixt_status status = check_surroundings(r, run, now);
+    const json_t *before = json_object_get(run->resume.checkpoint->scalars, "run");
+    json_t *now = mixt__run_conditions(&run->experiment);
+    mixt_status status = check_conditions(run, before, now);
     json_decref(now);
-    return status == MIXT_OK ? mixt__trainer_restore(&e->trainer->core, r->checkpoint) : status;
+    return status == MIXT_OK ? mixt__trainer_restore(&run->experiment.trainer->core, run->resume.checkpoint) : status;
+}
+
+mixt_status mixt__resume_restore(mixt_run *run)
+{
+    const mixt__resume *r = &run->resume;
+    if (run->experiment.total_steps < r->state.steps)
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "%s has done %lld updates, and train.steps and train.epochs now allow %lld: what is done cannot "
+            "be taken back",
+            r->run, (long long)r->state.steps, (long long)run->experiment.total_steps);
+    return r->checkpoint ? restore_state(run) : MIXT_OK;
 }
 
 /** Checkpoints newer than the one used are damaged: out of the way of those to come, but kept for a look. */
-static void set_aside(const cli_resume *r)
+static void set_aside(const mixt__resume *r)
 {
     char folder[1100], from[MIXT_CHECKPOINT_PATH], to[MIXT_CHECKPOINT_PATH];
     int64_t *steps, count;
@@ -288,7 +356,7 @@ static void set_aside(const cli_resume *r)
     mixt__free(steps);
 }
 
-static bool take_checkpoint(const cli_resume *r, const cli_run_dir *dir, int64_t step)
+static bool take_checkpoint(const mixt__resume *r, const mixt__run_dir *dir, int64_t step)
 {
     char from[MIXT_CHECKPOINT_PATH], to[MIXT_CHECKPOINT_PATH], folder[1100];
     snprintf(folder, sizeof folder, "%s/checkpoints", r->run);
@@ -300,7 +368,7 @@ static bool take_checkpoint(const cli_resume *r, const cli_run_dir *dir, int64_t
 
 /** The best checkpoint, which the new run may never beat, and the one that it goes on from go along. Where that fails
  * it has none of its own until it saves one. */
-static void take_checkpoints(cli_resume *r, const cli_run_dir *dir)
+static void take_checkpoints(mixt__resume *r, const mixt__run_dir *dir)
 {
     if (r->state.best_step >= 0 && !take_checkpoint(r, dir, r->state.best_step)) {
         r->state.best_step = -1;
@@ -311,16 +379,17 @@ static void take_checkpoints(cli_resume *r, const cli_run_dir *dir)
 }
 
 /** A new directory that begins with the rows of the old one. */
-static mixt_status fork_run(cli_resume *r, cli_experiment *e, mixt_config *config, cli_run_dir *dir)
+static mixt_status fork_run(mixt_run *run)
 {
     char path[1200], piece[65536];
+    mixt__resume *r = &run->resume;
     int64_t left = r->state.metrics_bytes, keep = left;
-    MIXT_TRY(cli_run_dir_create(dir, config, mixt_data_describe(e->train)->kind));
+    MIXT_TRY(mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind));
     if (r->checkpoint)
-        take_checkpoints(r, dir);
-    cli_metrics_close(&dir->metrics);
+        take_checkpoints(r, &run->dir);
+    mixt__metrics_close(&run->dir.metrics);
     snprintf(path, sizeof path, "%s/metrics.jsonl", r->run);
-    FILE *from = fopen(path, "rb"), *to = fopen(cli_run_dir_file(dir, "metrics.jsonl", path), "wb");
+    FILE *from = fopen(path, "rb"), *to = fopen(mixt__run_dir_file(&run->dir, "metrics.jsonl", path), "wb");
     size_t got;
     bool good = to != NULL;
     while (good && from && left > 0 &&
@@ -332,29 +401,32 @@ static mixt_status fork_run(cli_resume *r, cli_experiment *e, mixt_config *confi
         fclose(from);
     if (to && fclose(to))
         good = false;
-    return good ? cli_metrics_open(&dir->metrics, path, keep)
+    return good ? mixt__metrics_open(&run->dir.metrics, path, keep)
                 : mixt__fail(MIXT_ERROR_FILE, "%s: the rows of %s cannot be copied", path, r->run);
 }
 
-mixt_status cli_resume_restore(cli_resume *r, cli_experiment *e, mixt_config *config, cli_run_dir *dir)
+mixt_status mixt__resume_directory(mixt_run *run)
 {
-    if (e->total_steps < r->state.steps)
-        return mixt__fail(
-            MIXT_ERROR_CONFIG,
-            "%s has done %lld updates, and train.steps and train.epochs now allow %lld: what is done cannot "
-            "be taken back",
-            r->run, (long long)r->state.steps, (long long)e->total_steps);
+    mixt__resume *r = &run->resume;
+    if (r->out[0] && !mixt__same_file(r->out, r->run)) {
+        MIXT_TRY(fork_run(run));
+    } else {
+        MIXT_TRY(mixt__run_dir_reopen(&run->dir, r->run, run->config, r->state.metrics_bytes));
+        set_aside(r);
+    }
+    json_t *row = json_pack("{s:s, s:I, s:s, s:O}", "event", "resumed", "step", (json_int_t)r->state.steps, "from",
+                            r->checkpoint ? r->checkpoint->folder : r->run, "changes", r->changes);
+    mixt__history_add(run, row);
     if (r->checkpoint)
-        MIXT_TRY(restore(r, e));
-    if (r->out[0] && !mixt__same_file(r->out, r->run))
-        return fork_run(r, e, config, dir);
-    MIXT_TRY(cli_run_dir_reopen(dir, r->run, config, r->state.metrics_bytes));
-    set_aside(r);
+        mixt__run_note(run, false, "%s goes on from %s", r->run, r->checkpoint->folder);
+    else
+        mixt__run_note(run, false, "%s has no checkpoint yet and begins anew", r->run);
     return MIXT_OK;
 }
 
-void cli_resume_close(cli_resume *r)
+void mixt__resume_close(mixt__resume *r)
 {
     mixt__checkpoint_close(r->checkpoint);
-    *r = (cli_resume){0};
+    json_decref(r->changes);
+    *r = (mixt__resume){0};
 }

@@ -1,12 +1,12 @@
 /* An experiment: what a configuration describes, opened. Data, model and trainer, ready to step. */
-#ifndef MIXT_CLI_EXPERIMENT_H
-#define MIXT_CLI_EXPERIMENT_H
+#ifndef MIXT_RUN_EXPERIMENT_H
+#define MIXT_RUN_EXPERIMENT_H
 
 #include "api/api.h"
 #include "config/config.h"
 #include "models/models.h"
 
-typedef struct cli_experiment {
+typedef struct mixt__experiment {
     const mixt_config *config; // borrowed
     mixt_context *context;
     mixt_data *train, *val; // val NULL: the data has no validation part
@@ -15,17 +15,19 @@ typedef struct cli_experiment {
     int64_t total_steps, steps_per_epoch; // in updates
     const char *item;                     // what is counted a second: "samples" or "tokens"
     int64_t items_per_sample;
-    char loss_scale[32]; // a fixed loss scale as text
-} cli_experiment;
+    char loss_scale[32];                                                         // a fixed loss scale as text
+    void (*progress)(void *user, const char *what, int64_t done, int64_t total); // of tokenising; NULL: nobody asks
+    void *progress_user;
+} mixt__experiment;
 
-/** Opens everything and compiles the training step; no large memory is taken yet. */
-mixt_status cli_experiment_open(cli_experiment *e, const mixt_config *config);
+/** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for progress. */
+mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config);
 /** Another part of the same data ("train", "val", "test"). Belongs to the experiment. */
-mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data **data);
+mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data);
 /** Fills `sizes` from the configuration alone: for commands that open a model without its data. */
-mixt_status cli_experiment_sizes(cli_experiment *e);
+mixt_status mixt__experiment_sizes(mixt__experiment *e);
 /** Fails where the run's model sees all tokens, with what can be done with it: it neither writes nor predicts. */
-mixt_status cli_refuse_masked(const mixt_config *config, const char *run);
-void cli_experiment_close(cli_experiment *e);
+mixt_status mixt__experiment_refuse_masked(const mixt_config *config, const char *run);
+void mixt__experiment_close(mixt__experiment *e);
 
 #endif

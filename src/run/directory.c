@@ -1,5 +1,5 @@
 /* Making a run directory and appending to its metrics. */
-#include "cli/run_dir.h"
+#include "run/directory.h"
 
 #include "base/status.h"
 
@@ -25,7 +25,7 @@ static mixt_status make_parents(const char *path)
     return MIXT_OK;
 }
 
-static mixt_status make_named(cli_run_dir *dir, const char *name)
+static mixt_status make_named(mixt__run_dir *dir, const char *name)
 {
     if (strlen(name) >= sizeof dir->path)
         return mixt__fail(MIXT_ERROR_FILE, "the run directory's path is longer than %zu bytes", sizeof dir->path - 1);
@@ -57,13 +57,7 @@ static mixt_status make_numbered(const char *stem, char *path, size_t size)
     return mixt__fail(MIXT_ERROR_FILE, "no free number for a run directory %s-…: name one with out=DIR", stem);
 }
 
-mixt_status cli_demo_folder(char *path, size_t size)
-{
-    return make_numbered("runs/demo", path, size);
-}
-
-/** runs/<model>-<precision>-<number>; of a policy file the name without its folder. */
-static mixt_status make_default(cli_run_dir *dir, const mixt_config *config)
+static mixt_status make_default(mixt__run_dir *dir, const mixt_config *config)
 {
     char stem[256];
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION), *slash = strrchr(precision, '/');
@@ -72,7 +66,7 @@ static mixt_status make_default(cli_run_dir *dir, const mixt_config *config)
     return make_numbered(stem, dir->path, sizeof dir->path);
 }
 
-const char *cli_run_dir_file(const cli_run_dir *dir, const char *name, char text[1200])
+const char *mixt__run_dir_file(const mixt__run_dir *dir, const char *name, char text[1200])
 {
     snprintf(text, 1200, "%s/%s", dir->path, name);
     return text;
@@ -126,13 +120,13 @@ static mixt_status copy_file(const char *from, const char *to)
 }
 
 /** A run keeps its own copy of a policy file: the file may change or vanish later. */
-static mixt_status keep_policy(const cli_run_dir *dir, mixt_config *config)
+static mixt_status keep_policy(const mixt__run_dir *dir, mixt_config *config)
 {
     char path[1200];
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
     if (mixt_dtype_parse(precision) != MIXT_DTYPE_NONE)
         return MIXT_OK;
-    cli_run_dir_file(dir, policy_name, path);
+    mixt__run_dir_file(dir, policy_name, path);
     MIXT_TRY(copy_file(precision, path));
     char setting[1300];
     snprintf(setting, sizeof setting, "precision=%s", path);
@@ -140,21 +134,21 @@ static mixt_status keep_policy(const cli_run_dir *dir, mixt_config *config)
     return set_absolute(config, MIXT_KEY_PRECISION, "", path);
 }
 
-static mixt_status fill(cli_run_dir *dir, mixt_config *config, const char *kind)
+static mixt_status fill(mixt__run_dir *dir, mixt_config *config, const char *kind)
 {
     char path[1200];
     MIXT_TRY(keep_policy(dir, config));
     MIXT_TRY(resolve_data(config, kind));
     if (*mixt__config_string(config, MIXT_KEY_INIT))
         MIXT_TRY(set_absolute(config, MIXT_KEY_INIT, "", mixt__config_string(config, MIXT_KEY_INIT)));
-    MIXT_TRY(mixt_config_write(config, cli_run_dir_file(dir, "config.yaml", path)));
-    return cli_metrics_open(&dir->metrics, cli_run_dir_file(dir, "metrics.jsonl", path), -1);
+    MIXT_TRY(mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path)));
+    return mixt__metrics_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), -1);
 }
 
-mixt_status cli_run_dir_create(cli_run_dir *dir, mixt_config *config, const char *kind)
+mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const char *kind)
 {
     const char *out = mixt__config_string(config, MIXT_KEY_OUT);
-    *dir = (cli_run_dir){0};
+    *dir = (mixt__run_dir){0};
     mixt_status status = *out ? make_named(dir, out) : make_default(dir, config);
     if (status != MIXT_OK) {
         dir->path[0] = '\0'; // what has that name is not ours
@@ -162,26 +156,26 @@ mixt_status cli_run_dir_create(cli_run_dir *dir, mixt_config *config, const char
     }
     status = fill(dir, config, kind);
     if (status != MIXT_OK)
-        cli_run_dir_discard(dir);
+        mixt__run_dir_discard(dir);
     return status;
 }
 
-void cli_run_dir_discard(cli_run_dir *dir)
+void mixt__run_dir_discard(mixt__run_dir *dir)
 {
-    const char *const names[] = {"metrics.jsonl", "config.yaml", policy_name};
+    const char *const names[] = {"metrics.jsonl", "config.yaml", "history.jsonl", policy_name};
     char path[1200];
     if (!dir->path[0])
         return;
-    cli_run_dir_close(dir);
+    mixt__run_dir_close(dir);
     if (dir->resumed)
         return;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        unlink(cli_run_dir_file(dir, names[i], path));
+        unlink(mixt__run_dir_file(dir, names[i], path));
     rmdir(dir->path);
     dir->path[0] = '\0';
 }
 
-mixt_status cli_run_dir_config(const char *run, mixt_config **config)
+mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
 {
     char path[4096], setting[4200];
     *config = NULL;
@@ -212,17 +206,17 @@ mixt_status cli_run_dir_config(const char *run, mixt_config **config)
     return status;
 }
 
-mixt_status cli_run_dir_reopen(cli_run_dir *dir, const char *run, const mixt_config *config, int64_t keep)
+mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, const mixt_config *config, int64_t keep)
 {
     char path[1200];
-    *dir = (cli_run_dir){.resumed = true};
+    *dir = (mixt__run_dir){.resumed = true};
     if (snprintf(dir->path, sizeof dir->path, "%s", run) >= (int)sizeof dir->path)
         return mixt__fail(MIXT_ERROR_FILE, "the run directory's path is longer than %zu bytes", sizeof dir->path - 1);
-    MIXT_TRY(cli_metrics_open(&dir->metrics, cli_run_dir_file(dir, "metrics.jsonl", path), keep));
-    return mixt_config_write(config, cli_run_dir_file(dir, "config.yaml", path));
+    MIXT_TRY(mixt__metrics_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), keep));
+    return mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path));
 }
 
-void cli_run_dir_close(cli_run_dir *dir)
+void mixt__run_dir_close(mixt__run_dir *dir)
 {
-    cli_metrics_close(&dir->metrics);
+    mixt__metrics_close(&dir->metrics);
 }

@@ -1,5 +1,5 @@
-/* From a run and a word to a file of weights. */
-#include "cli/weights.h"
+/* From a run and a word to a file of weights: the final ones, or those of a checkpoint. */
+#include "run/weights.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
@@ -34,7 +34,7 @@ static mixt_status best(const char *run, const mixt__checkpoint *checkpoint, int
                                    run);
 }
 
-static mixt_status checkpoint_path(const char *run, const char *which, char path[CLI_WEIGHTS_PATH])
+static mixt_status checkpoint_path(const char *run, const char *which, char path[MIXT_WEIGHTS_PATH])
 {
     char folder[MIXT_CHECKPOINT_PATH - 32], one[MIXT_CHECKPOINT_PATH];
     mixt__checkpoint *checkpoint;
@@ -56,7 +56,7 @@ static mixt_status checkpoint_path(const char *run, const char *which, char path
         }
     }
     if (status == MIXT_OK)
-        snprintf(path, CLI_WEIGHTS_PATH, "%s/state.safetensors", one);
+        snprintf(path, MIXT_WEIGHTS_PATH, "%s/state.safetensors", one);
     mixt__checkpoint_close(checkpoint);
     return status;
 }
@@ -65,7 +65,7 @@ static mixt_status checkpoint_path(const char *run, const char *which, char path
 static int64_t last_row(const char *run)
 {
     enum { TAIL = 16384 }; // many times a row
-    char path[CLI_WEIGHTS_PATH + 16], text[TAIL + 1];
+    char path[MIXT_WEIGHTS_PATH + 16], text[TAIL + 1];
     snprintf(path, sizeof path, "%s/metrics.jsonl", run);
     FILE *f = fopen(path, "rb");
     if (!f)
@@ -97,9 +97,9 @@ static int64_t step_of(const char *path)
     return step;
 }
 
-mixt_status cli_weights_final(const char *run, const char *instead)
+mixt_status mixt__run_weights_final(const char *run, const char *instead)
 {
-    char path[CLI_WEIGHTS_PATH], folder[CLI_WEIGHTS_PATH], older[128] = "";
+    char path[MIXT_WEIGHTS_PATH], folder[MIXT_WEIGHTS_PATH], older[128] = "";
     int64_t *steps, count;
     if (snprintf(path, sizeof path, "%s/model.safetensors", run) >= (int)sizeof path)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
@@ -120,11 +120,19 @@ mixt_status cli_weights_final(const char *run, const char *instead)
                       older, instead, run);
 }
 
-mixt_status cli_weights_path(const char *run, const char *which, char path[CLI_WEIGHTS_PATH])
+mixt_status mixt_run_folder_weights(const char *folder, const char *weights, char *path, size_t size)
 {
-    if (strcmp(which, "final"))
-        return checkpoint_path(run, which, path);
-    if (snprintf(path, CLI_WEIGHTS_PATH, "%s/model.safetensors", run) >= CLI_WEIGHTS_PATH)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
-    return cli_weights_final(run, "--checkpoint last takes those of its newest checkpoint");
+    char found[MIXT_WEIGHTS_PATH];
+    MIXT_TRY(mixt__need(folder));
+    MIXT_TRY(mixt__need(weights));
+    if (strcmp(weights, "final")) {
+        MIXT_TRY(checkpoint_path(folder, weights, found));
+    } else {
+        if (snprintf(found, sizeof found, "%s/model.safetensors", folder) >= (int)sizeof found)
+            return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
+        MIXT_TRY(mixt__run_weights_final(folder, "--checkpoint last takes those of its newest checkpoint"));
+    }
+    return snprintf(path, size, "%s", found) < (int)size
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_ARGUMENT, "%s: the path has no room in %zu bytes", found, size);
 }

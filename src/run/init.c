@@ -1,12 +1,12 @@
 /* From a configuration to names in other programs' files; loading the weights that a run begins with. */
-#include "cli/interchange.h"
+#include "run/init.h"
 
 #include "api/weights.h"
-#include "cli/weights.h"
+#include "run/weights.h"
 
 #include <stdio.h>
 
-mixt_status cli_names(const mixt_config *config, const mixt__names **names, mixt__name_facts *facts)
+mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names **names, mixt__name_facts *facts)
 {
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
@@ -21,16 +21,16 @@ mixt_status cli_names(const mixt_config *config, const mixt__names **names, mixt
     return MIXT_OK;
 }
 
-static void report(const mixt__weights *w)
+static void report(const mixt__weights *w, mixt__note *note, void *user)
 {
-    fprintf(stderr, "init: %lld tensors of %s\n", (long long)w->loaded, w->path);
+    note(user, "init: %lld tensors of %s", (long long)w->loaded, w->path);
     if (w->skipped[0])
-        fprintf(stderr, "init: drawn, not loaded: %s\n", w->skipped);
+        note(user, "init: drawn, not loaded: %s", w->skipped);
     if (w->left_over[0])
-        fprintf(stderr, "init: in the file, but not in the model: %s\n", w->left_over);
+        note(user, "init: in the file, but not in the model: %s", w->left_over);
 }
 
-static mixt_status init(cli_experiment *e, bool load, bool quiet)
+mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *note, void *user)
 {
     const char *path = mixt__config_string(e->config, MIXT_KEY_INIT);
     mixt__name_facts facts;
@@ -38,24 +38,14 @@ static mixt_status init(cli_experiment *e, bool load, bool quiet)
     mixt__weights *weights;
     if (!*path)
         return MIXT_OK;
-    MIXT_TRY(cli_weights_final(path, "init=RUN/checkpoints/step-NNNNNNNN begins with those of a checkpoint"));
-    MIXT_TRY(cli_names(e->config, &request.names, &facts));
+    MIXT_TRY(mixt__run_weights_final(path, "init=RUN/checkpoints/step-NNNNNNNN begins with those of a checkpoint"));
+    MIXT_TRY(mixt__experiment_names(e->config, &request.names, &facts));
     request.vocab = e->sizes.vocab;
     request.skip = mixt__config_string(e->config, MIXT_KEY_INIT_SKIP);
     request.new_head = mixt__config_string(e->config, MIXT_KEY_INIT_NEW_HEAD);
     MIXT_TRY(mixt__trainer_init(e->trainer, &request, load, &weights));
-    if (!quiet)
-        report(weights);
+    if (note)
+        report(weights, note, user);
     mixt__weights_close(weights);
     return MIXT_OK;
-}
-
-mixt_status cli_init(cli_experiment *e, bool quiet)
-{
-    return init(e, true, quiet);
-}
-
-mixt_status cli_init_check(cli_experiment *e)
-{
-    return init(e, false, true);
 }

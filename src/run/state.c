@@ -1,5 +1,5 @@
 /* The loop's state as JSON and back, by a table of its fields. */
-#include "cli/loop_state.h"
+#include "run/state.h"
 
 #include "base/status.h"
 #include "store/checkpoint.h"
@@ -11,11 +11,11 @@
 
 #define WHOLE(field)                                                                                                   \
     {                                                                                                                  \
-#field, true, offsetof(cli_loop_state, field)                                                                  \
+#field, true, offsetof(mixt__loop_state, field)                                                                \
     }
 #define REAL(field)                                                                                                    \
     {                                                                                                                  \
-#field, false, offsetof(cli_loop_state, field)                                                                 \
+#field, false, offsetof(mixt__loop_state, field)                                                               \
     }
 
 static const struct {
@@ -25,24 +25,24 @@ static const struct {
 } fields[] = {
     REAL(window.loss),     REAL(window.accuracy), REAL(window.seconds), WHOLE(window.steps),  WHOLE(window.skipped),
     WHOLE(window.samples), WHOLE(steps),          WHOLE(samples),       WHOLE(skipped),       WHOLE(validations),
-    WHOLE(since_best),     WHOLE(best_step),      WHOLE(hopeless),      WHOLE(metrics_bytes), REAL(loss),
+    WHOLE(since_best),     WHOLE(best_step),      WHOLE(stuck),         WHOLE(metrics_bytes), REAL(loss),
     REAL(accuracy),        REAL(val_loss),        REAL(val_accuracy),   REAL(best_val_loss),  REAL(seconds),
     REAL(step_seconds),    REAL(energy),          WHOLE(pending),       WHOLE(epoch),         REAL(lr),
     REAL(scale),           REAL(grad_norm),       REAL(kept_val_loss),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
-cli_loop_state cli_loop_state_start(void)
+mixt__loop_state mixt__loop_state_start(void)
 {
-    return (cli_loop_state){.best_step = -1,
-                            .val_loss = NAN,
-                            .val_accuracy = NAN,
-                            .best_val_loss = NAN,
-                            .kept_val_loss = NAN,
-                            .energy = NAN};
+    return (mixt__loop_state){.best_step = -1,
+                              .val_loss = NAN,
+                              .val_accuracy = NAN,
+                              .best_val_loss = NAN,
+                              .kept_val_loss = NAN,
+                              .energy = NAN};
 }
 
-json_t *cli_loop_state_pack(const cli_loop_state *state)
+json_t *mixt__loop_state_pack(const mixt__loop_state *state)
 {
     json_t *o = json_object();
     for (int i = 0; i < FIELDS; i++) {
@@ -57,15 +57,21 @@ json_t *cli_loop_state_pack(const cli_loop_state *state)
     return o;
 }
 
-mixt_status cli_loop_state_unpack(const json_t *object, cli_loop_state *state)
+/** Under which name a field stands: checkpoints of version 0.1.0 say "hopeless" for one of them. */
+static const char *name_in(const json_t *object, const char *name)
 {
-    *state = cli_loop_state_start();
+    return !strcmp(name, "stuck") && !json_object_get(object, name) ? "hopeless" : name;
+}
+
+mixt_status mixt__loop_state_unpack(const json_t *object, mixt__loop_state *state)
+{
+    *state = mixt__loop_state_start();
     for (int i = 0; i < FIELDS; i++) {
         char *at = (char *)state + fields[i].offset;
         int64_t whole;
         double real;
         if (fields[i].whole) {
-            MIXT_TRY(mixt__json_get_int(object, fields[i].name, -1, INT64_MAX / 2, &whole));
+            MIXT_TRY(mixt__json_get_int(object, name_in(object, fields[i].name), -1, INT64_MAX / 2, &whole));
             memcpy(at, &whole, sizeof whole);
         } else {
             MIXT_TRY(mixt__json_get_double(object, fields[i].name, &real));

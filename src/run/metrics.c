@@ -1,11 +1,12 @@
 /* Rows of metrics.jsonl: made, appended, kept back while the disk is full. */
-#include "cli/metrics.h"
+#include "run/metrics.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,13 @@
 
 enum { WAITING_MAX = 64 << 20 };
 
-static mixt_status cannot_write(const cli_metrics *m)
+static mixt_status cannot_write(const mixt__metrics *m)
 {
     return mixt__fail(MIXT_ERROR_FILE, "cannot write %s: %s", m->path, strerror(errno));
 }
 
 /** The end of the last whole row within the first `limit` bytes. */
-static mixt_status whole_rows(const cli_metrics *m, int64_t limit, int64_t *end)
+static mixt_status whole_rows(const mixt__metrics *m, int64_t limit, int64_t *end)
 {
     char piece[4096];
     struct stat info;
@@ -44,9 +45,9 @@ static mixt_status whole_rows(const cli_metrics *m, int64_t limit, int64_t *end)
     return MIXT_OK;
 }
 
-mixt_status cli_metrics_open(cli_metrics *m, const char *path, int64_t keep)
+mixt_status mixt__metrics_open(mixt__metrics *m, const char *path, int64_t keep)
 {
-    *m = (cli_metrics){0};
+    *m = (mixt__metrics){0};
     snprintf(m->path, sizeof m->path, "%s", path);
     m->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | (keep < 0 ? O_EXCL : 0), 0666);
     if (m->fd < 0)
@@ -64,13 +65,13 @@ mixt_status cli_metrics_open(cli_metrics *m, const char *path, int64_t keep)
     return status;
 }
 
-int64_t cli_metrics_length(const cli_metrics *m)
+int64_t mixt__metrics_length(const mixt__metrics *m)
 {
     return m->bytes + (int64_t)m->waiting_bytes;
 }
 
 /** Writes what waits, all or nothing. A full disk is no failure as long as memory takes the rows. */
-static mixt_status write_waiting(cli_metrics *m, bool must)
+static mixt_status write_waiting(mixt__metrics *m, bool must)
 {
     size_t done = 0;
     while (done < m->waiting_bytes) {
@@ -92,48 +93,54 @@ static mixt_status write_waiting(cli_metrics *m, bool must)
     return MIXT_OK;
 }
 
-mixt_status cli_metrics_flush(cli_metrics *m)
+mixt_status mixt__metrics_flush(mixt__metrics *m)
 {
     return m->open ? write_waiting(m, true) : MIXT_OK;
 }
 
-void cli_metrics_close(cli_metrics *m)
+void mixt__metrics_close(mixt__metrics *m)
 {
     if (m->open) {
         (void)write_waiting(m, true); // those who want to know have flushed
         close(m->fd);
     }
     mixt__free(m->waiting);
-    *m = (cli_metrics){0};
+    *m = (mixt__metrics){0};
 }
 
-static json_t *row_object(const cli_metrics_row *row)
+/** JSON has no NaN and no infinity: null for those. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *row_object(const mixt_run_row *row)
 {
     json_t *object = json_object();
     json_object_set_new(object, "step", json_integer(row->step));
     json_object_set_new(object, "epoch", json_integer(row->epoch));
-    json_object_set_new(object, "loss", cli_json_real(row->loss));
-    json_object_set_new(object, "accuracy", cli_json_real(row->accuracy));
-    json_object_set_new(object, "lr", cli_json_real(row->lr));
-    json_object_set_new(object, "scale", cli_json_real(row->scale));
+    json_object_set_new(object, "loss", number(row->loss));
+    json_object_set_new(object, "accuracy", number(row->accuracy));
+    json_object_set_new(object, "lr", number(row->lr));
+    json_object_set_new(object, "scale", number(row->scale));
     json_object_set_new(object, "skipped", json_integer(row->skipped));
-    json_object_set_new(object, "grad_norm", cli_json_real(row->grad_norm));
-    json_object_set_new(object, "samples_s", cli_json_real(row->samples_s));
+    json_object_set_new(object, "grad_norm", number(row->grad_norm));
+    json_object_set_new(object, "samples_s", number(row->samples_s));
     json_object_set_new(object, "memory", json_integer(row->memory));
     if (!isnan(row->energy))
-        json_object_set_new(object, "energy", cli_json_real(row->energy));
+        json_object_set_new(object, "energy", number(row->energy));
     if (row->checkpoint_stall > 0)
-        json_object_set_new(object, "checkpoint_stall", cli_json_real(row->checkpoint_stall));
+        json_object_set_new(object, "checkpoint_stall", number(row->checkpoint_stall));
     if (row->overflow_layer)
         json_object_set_new(object, "overflow_layer", json_string(row->overflow_layer));
     if (!isnan(row->val_loss))
-        json_object_set_new(object, "val_loss", cli_json_real(row->val_loss));
+        json_object_set_new(object, "val_loss", number(row->val_loss));
     if (!isnan(row->val_accuracy))
-        json_object_set_new(object, "val_accuracy", cli_json_real(row->val_accuracy));
+        json_object_set_new(object, "val_accuracy", number(row->val_accuracy));
     return object;
 }
 
-mixt_status cli_metrics_log(cli_metrics *m, const cli_metrics_row *row)
+mixt_status mixt__metrics_log(mixt__metrics *m, const mixt_run_row *row)
 {
     json_t *object = row_object(row);
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
@@ -150,4 +157,10 @@ mixt_status cli_metrics_log(cli_metrics *m, const cli_metrics_row *row)
     m->waiting_bytes += length + 1;
     free(text);
     return write_waiting(m, false);
+}
+
+mixt_status mixt__metrics_observe(void *user, mixt_run *run, const mixt_event *event)
+{
+    (void)run;
+    return event->kind == MIXT_EVENT_ROW ? mixt__metrics_log(user, event->row) : MIXT_OK;
 }

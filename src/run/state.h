@@ -2,26 +2,26 @@
  * validation has not improved. Saved in each checkpoint, so that metrics too go on as if never stopped. Not the
  * trainer's state: that is train/checkpoint.h.
  */
-#ifndef MIXT_CLI_LOOP_STATE_H
-#define MIXT_CLI_LOOP_STATE_H
+#ifndef MIXT_RUN_STATE_H
+#define MIXT_RUN_STATE_H
 
 #include "mixt/types.h"
 
 #include <jansson.h>
 
 /** What accumulates between two rows of metrics. */
-typedef struct cli_window {
+typedef struct mixt__window {
     double loss, accuracy, seconds;
     int64_t steps, skipped, samples;
     char overflow_layer[128];
-} cli_window;
+} mixt__window;
 
-typedef struct cli_loop_state {
-    cli_window window;
+typedef struct mixt__loop_state {
+    mixt__window window;
     int64_t steps, samples, skipped, validations;
     int64_t since_best; // validations without improvement
     int64_t best_step;  // of the checkpoint with the best validation loss; -1: none
-    int64_t hopeless;   // skipped updates in a row that a smaller loss scale would not have saved
+    int64_t stuck;      // skipped updates in a row that a smaller loss scale would not have saved
     int64_t metrics_bytes;
     int64_t
         pending;   // 1: a signal came before the last step's validation was through, and its row is still to be written
@@ -33,11 +33,11 @@ typedef struct cli_loop_state {
     double kept_val_loss;          // of the checkpoint at best_step; NaN: none
     double seconds, step_seconds;  // in all; in steps alone
     double energy;                 // joules so far; NaN: not known
-} cli_loop_state;
+} mixt__loop_state;
 
 /** Before the first update. */
-cli_loop_state cli_loop_state_start(void);
-json_t *cli_loop_state_pack(const cli_loop_state *state);
-mixt_status cli_loop_state_unpack(const json_t *object, cli_loop_state *state);
+mixt__loop_state mixt__loop_state_start(void);
+json_t *mixt__loop_state_pack(const mixt__loop_state *state);
+mixt_status mixt__loop_state_unpack(const json_t *object, mixt__loop_state *state);
 
 #endif

@@ -1,22 +1,17 @@
-/* Checkpoints of a run of the command: when one is due, what it holds beside the trainer, what is said when one fails.
+/* Checkpoints of a run: when one is due, what it holds beside the trainer, what is said when one fails.
  */
-#ifndef MIXT_CLI_CHECKPOINTS_H
-#define MIXT_CLI_CHECKPOINTS_H
+#ifndef MIXT_RUN_SAVES_H
+#define MIXT_RUN_SAVES_H
 
-#include "cli/experiment.h"
-#include "cli/loop_state.h"
-#include "cli/progress.h"
-#include "cli/run_dir.h"
+#include "run/run.h"
 #include "train/checkpoint.h"
 
-#define CLI_CHOICES_FILE "choices.txt"
+#define MIXT_CHOICES_FILE "choices.txt"
 
-typedef struct cli_checkpoints {
-    cli_experiment *e; // borrowed, as all three
-    const cli_run_dir *dir;
-    cli_progress *progress;
+typedef struct mixt__saves {
+    mixt_run *run; // borrowed
     mixt__saver *saver;
-    json_t *surroundings;
+    json_t *conditions;
     char *config; // the resolved configuration as YAML
     size_t config_bytes;
     char *choices; // algorithms that the device chose; NULL: it chooses none
@@ -26,30 +21,29 @@ typedef struct cli_checkpoints {
     double last;     // when the last one was made, or the run began
     double stall;    // seconds that training stood still since it was last asked
     bool active;     // there are checkpoints or will be: the best and the last state are saved too
-    bool hopeless;   // there is no memory for them
+    bool impossible; // there is no memory for them
     bool failed;     // the newest save did not succeed
     int64_t lost;    // saves that did not succeed
-    int64_t newest;  // step of the newest that did, an earlier session's included; -1: none
-} cli_checkpoints;
+    int64_t newest;  // step of the newest that did, an earlier part of the run included; -1: none
+} mixt__saves;
 
 /** @param resumed the step of the checkpoint that the run goes on from; -1: none */
-void cli_checkpoints_open(cli_checkpoints *c, cli_experiment *e, const cli_run_dir *dir, cli_progress *progress,
-                          int64_t resumed);
+void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed);
 /** Takes memory and thread, once the trainer has its memory; at the first save at the latest. */
-void cli_checkpoints_prepare(cli_checkpoints *c);
+void mixt__saves_prepare(mixt__saves *c);
 /** Whether one is due after update number `step`. */
-bool cli_checkpoints_due(const cli_checkpoints *c, int64_t step);
+bool mixt__saves_due(const mixt__saves *c, int64_t step);
 /** Saves the state after the update just done; writing goes on beside training, after the save before it has ended. A
- * failure is said on standard error and training goes on. */
-void cli_checkpoints_save(cli_checkpoints *c, const cli_loop_state *state);
+ * failure is told as a note and training goes on. */
+void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state);
 /** Says what failed meanwhile. */
-void cli_checkpoints_poll(cli_checkpoints *c);
+void mixt__saves_poll(mixt__saves *c);
 /** Waits for the save under way and says how many were lost. False when the newest save failed. */
-bool cli_checkpoints_finish(cli_checkpoints *c);
-void cli_checkpoints_close(cli_checkpoints *c);
+bool mixt__saves_finish(mixt__saves *c);
+void mixt__saves_close(mixt__saves *c);
 
 /** What a run depends on beside its configuration: device, threads, instruction set, the data's size and first batch.
  */
-json_t *cli_surroundings(const cli_experiment *e);
+json_t *mixt__run_conditions(const mixt__experiment *e);
 
 #endif

@@ -1,28 +1,26 @@
 /* From a configuration to data, model and trainer. */
-#include "cli/experiment.h"
-
-#include "cli/tokenize_progress.h"
+#include "run/experiment.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char *text(const cli_experiment *e, mixt__config_key key)
+static const char *text(const mixt__experiment *e, mixt__config_key key)
 {
     return mixt__config_string(e->config, key);
 }
 
-static int64_t number(const cli_experiment *e, mixt__config_key key)
+static int64_t number(const mixt__experiment *e, mixt__config_key key)
 {
     return mixt__config_int(e->config, key);
 }
 
-static float real(const cli_experiment *e, mixt__config_key key)
+static float real(const mixt__experiment *e, mixt__config_key key)
 {
     return (float)mixt__config_float(e->config, key);
 }
 
 /** "kind:path" as mixt_data_open_with takes it; digits when nothing is named. */
-static mixt_status data_spec(const cli_experiment *e, char *spec, size_t size)
+static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
 {
     const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
     bool automatic = !strcmp(kind, "auto");
@@ -33,7 +31,7 @@ static mixt_status data_spec(const cli_experiment *e, char *spec, size_t size)
     return n < (int)size ? MIXT_OK : mixt__fail(MIXT_ERROR_CONFIG, "data.path is longer than %zu bytes", size);
 }
 
-static void image_options(const cli_experiment *e, mixt_data_options *o)
+static void image_options(const mixt__experiment *e, mixt_data_options *o)
 {
     o->crop = number(e, MIXT_KEY_DATA_CROP);
     o->pad = number(e, MIXT_KEY_DATA_PAD);
@@ -45,7 +43,7 @@ static void image_options(const cli_experiment *e, mixt_data_options *o)
     o->threads = (int)number(e, MIXT_KEY_DATA_THREADS);
 }
 
-mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data **data)
+mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data)
 {
     char spec[4200];
     const mixt__zoo_entry *entry;
@@ -64,7 +62,8 @@ mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data 
     o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
     if (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7))
         o.classes = number(e, MIXT_KEY_NET_VOCAB); // raw tokens do not say
-    o.progress = cli_tokenize_progress;
+    o.progress = e->progress;
+    o.progress_user = e->progress_user;
     mixt_status status = mixt_data_open_with(spec, &o, data);
     if (status != MIXT_OK)
         return status;
@@ -77,7 +76,7 @@ mixt_status cli_experiment_data(cli_experiment *e, const char *split, mixt_data 
     return MIXT_OK;
 }
 
-static mixt_status copy_list(const cli_experiment *e, mixt__config_key key, int64_t *list, int64_t *count)
+static mixt_status copy_list(const mixt__experiment *e, mixt__config_key key, int64_t *list, int64_t *count)
 {
     const int64_t *values = mixt__config_ints(e->config, key, count);
     if (*count > MIXT_SIZES_MAX)
@@ -88,7 +87,7 @@ static mixt_status copy_list(const cli_experiment *e, mixt__config_key key, int6
     return MIXT_OK;
 }
 
-mixt_status cli_experiment_sizes(cli_experiment *e)
+mixt_status mixt__experiment_sizes(mixt__experiment *e)
 {
     mixt__model_sizes *s = &e->sizes;
     MIXT_TRY(copy_list(e, MIXT_KEY_NET_HIDDEN, s->hidden, &s->hidden_count));
@@ -106,7 +105,7 @@ mixt_status cli_experiment_sizes(cli_experiment *e)
     return MIXT_OK;
 }
 
-static const char *loss_scale(cli_experiment *e)
+static const char *loss_scale(mixt__experiment *e)
 {
     if (mixt__config_choice(e->config, MIXT_KEY_TRAIN_LOSS_SCALE) >= 0)
         return text(e, MIXT_KEY_TRAIN_LOSS_SCALE);
@@ -114,7 +113,7 @@ static const char *loss_scale(cli_experiment *e)
     return e->loss_scale;
 }
 
-static mixt_trainer_options trainer_options(cli_experiment *e)
+static mixt_trainer_options trainer_options(mixt__experiment *e)
 {
     mixt_trainer_options o =
         MIXT_TRAINER_OPTIONS(.precision = text(e, MIXT_KEY_PRECISION), .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER));
@@ -151,7 +150,7 @@ static mixt_trainer_options trainer_options(cli_experiment *e)
 }
 
 /** Updates per epoch and in all: the smaller of what train.epochs and train.steps allow. */
-static mixt_status count_steps(cli_experiment *e)
+static mixt_status count_steps(mixt__experiment *e)
 {
     int64_t batch = number(e, MIXT_KEY_TRAIN_BATCH), accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
     int64_t epochs = number(e, MIXT_KEY_TRAIN_EPOCHS), steps = number(e, MIXT_KEY_TRAIN_STEPS);
@@ -169,10 +168,10 @@ static mixt_status count_steps(cli_experiment *e)
     return MIXT_OK;
 }
 
-static mixt_status open_data(cli_experiment *e)
+static mixt_status open_data(mixt__experiment *e)
 {
-    MIXT_TRY(cli_experiment_data(e, "train", &e->train));
-    mixt_status status = cli_experiment_data(e, "val", &e->val);
+    MIXT_TRY(mixt__experiment_data(e, "train", &e->train));
+    mixt_status status = mixt__experiment_data(e, "val", &e->val);
     if (status == MIXT_ERROR_UNSUPPORTED) { // no such part: train without validation
         e->val = NULL;
         return MIXT_OK;
@@ -180,16 +179,18 @@ static mixt_status open_data(cli_experiment *e)
     return status;
 }
 
-mixt_status cli_experiment_open(cli_experiment *e, const mixt_config *config)
+mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config)
 {
-    *e = (cli_experiment){.config = config, .item = "samples", .items_per_sample = 1};
+    e->config = config;
+    e->item = "samples";
+    e->items_per_sample = 1;
     mixt_context_options options = {.device = text(e, MIXT_KEY_DEVICE), .threads = (int)number(e, MIXT_KEY_THREADS)};
     e->context = mixt_open_with(&options);
     if (!e->context)
         return MIXT_ERROR_DEVICE;
     MIXT_TRY(open_data(e));
     MIXT_TRY(count_steps(e));
-    MIXT_TRY(cli_experiment_sizes(e));
+    MIXT_TRY(mixt__experiment_sizes(e));
     const mixt_data_info *info = mixt_data_describe(e->train);
     mixt__model model;
     MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));
@@ -210,7 +211,7 @@ mixt_status cli_experiment_open(cli_experiment *e, const mixt_config *config)
     return mixt_trainer_compile(e->trainer, e->train);
 }
 
-mixt_status cli_refuse_masked(const mixt_config *config, const char *run)
+mixt_status mixt__experiment_refuse_masked(const mixt_config *config, const char *run)
 {
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
@@ -223,8 +224,8 @@ mixt_status cli_refuse_masked(const mixt_config *config, const char *run)
                       run, entry->name, run, run, run);
 }
 
-void cli_experiment_close(cli_experiment *e)
+void mixt__experiment_close(mixt__experiment *e)
 {
     mixt_close(e->context);
-    *e = (cli_experiment){0};
+    *e = (mixt__experiment){0};
 }

@@ -1,0 +1,69 @@
+/* What a run tells, on the terminal. */
+#include "cli/watch.h"
+
+#include <math.h>
+
+static void show_step(cli_watch *w, const mixt_run *run, const mixt_event *event)
+{
+    const mixt_run_info info = mixt_run_describe(run);
+    const mixt_step *step = event->step;
+    w->shown = (cli_progress_info){
+        .step = step->step, .steps = info.total_steps, .epoch = step->epoch + 1, .epochs = info.epochs};
+    w->shown.loss = step->loss;
+    w->shown.accuracy = step->accuracy;
+    w->shown.items_s = (double)(event->result->samples * info.items_per_sample) / event->result->step_seconds;
+    w->shown.item = info.item;
+    w->shown.scale = info.scaling ? step->scale : (double)NAN;
+    cli_progress_update(&w->progress, &w->shown);
+}
+
+static void show_validation(cli_watch *w, const mixt_event *event)
+{
+    const mixt_evaluation *found = event->validation;
+    if (isnan(found->accuracy))
+        cli_progress_note(&w->progress, "step %lld: validation loss %.4f", (long long)event->step->step, found->loss);
+    else
+        cli_progress_note(&w->progress, "step %lld: validation loss %.4f, accuracy %.2f%%",
+                          (long long)event->step->step, found->loss, 100 * found->accuracy);
+}
+
+/** Before training begins there is no progress line to stand above. */
+static void show_note(const cli_watch *w, cli_progress *progress, const mixt_event *event)
+{
+    if (event->warning && w->started)
+        cli_progress_warn(progress, "%s", event->text);
+    else if (event->warning)
+        fprintf(stderr, "mixt: %s\n", event->text);
+    else if (w->started)
+        cli_progress_note(progress, "%s", event->text);
+    else if (!w->quiet)
+        fprintf(stderr, "%s\n", event->text);
+}
+
+mixt_status cli_watch_observe(void *user, mixt_run *run, const mixt_event *event)
+{
+    cli_watch *w = user;
+    switch (event->kind) {
+    case MIXT_EVENT_START:
+        cli_progress_start(&w->progress, stderr, w->quiet, event->result->steps);
+        w->started = true;
+        break;
+    case MIXT_EVENT_STEP:
+        show_step(w, run, event);
+        break;
+    case MIXT_EVENT_VALIDATION:
+        show_validation(w, event);
+        break;
+    case MIXT_EVENT_NOTE:
+        show_note(w, &w->progress, event);
+        break;
+    case MIXT_EVENT_END:
+        if (event->result->steps && w->shown.step)
+            cli_progress_finish(&w->progress, &w->shown);
+        break;
+    case MIXT_EVENT_ROW:
+    case MIXT_EVENT_CHECKPOINT:
+        break;
+    }
+    return MIXT_OK;
+}

@@ -1,0 +1,18 @@
+/* The observer behind the command's progress line and notes. */
+#ifndef MIXT_CLI_WATCH_H
+#define MIXT_CLI_WATCH_H
+
+#include "cli/progress.h"
+#include "mixt/run.h"
+
+typedef struct cli_watch {
+    bool quiet; // no progress line, no notes: only warnings
+    cli_progress progress;
+    cli_progress_info shown;
+    bool started;
+} cli_watch;
+
+/** A mixt_observer; `user` is a cli_watch, all zero but for `quiet`. */
+mixt_observer cli_watch_observe;
+
+#endif

@@ -1,0 +1,164 @@
+/* A run: what a configuration describes, opened, trained with observers, kept in a directory, resumed, evaluated.
+ *
+ *   mixt_run *run;
+ *   if (mixt_run_open("digits.yaml", &run, .observer = watch) == MIXT_OK)
+ *       mixt_run_train(run, NULL);
+ *   mixt_run_close(run);
+ *
+ * Training tells its observers what happens; nothing else in it knows who listens. For each update they hear STEP, then
+ * VALIDATION where one was due, then ROW where metrics are due; CHECKPOINT when a save has ended, NOTE at any time, END
+ * last. All observers hear an event in the order in which they were added before the next event comes; the run's own
+ * metrics file is the first of them. Observers run in the thread that trains, which waits for them.
+ */
+#ifndef MIXT_RUN_H
+#define MIXT_RUN_H
+
+#include "mixt/config.h"
+#include "mixt/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt_run mixt_run;
+
+/** Figures of a run so far. NaN: not known. */
+typedef struct mixt_run_result {
+    int64_t steps, skipped, validations; /**< updates tried, of those skipped; validations */
+    int64_t samples;                     /**< trained on */
+    double loss, accuracy;               /**< of the last update */
+    double val_loss, val_accuracy;       /**< of the last validation */
+    double best_val_loss;                /**< of all validations */
+    double seconds, step_seconds;        /**< in all; in updates alone, validation and logging left out */
+    double samples_s;                    /**< a second of step_seconds */
+    double energy;                       /**< joules of the device, validation included */
+    bool stopped_early;                  /**< validation no longer improved */
+    bool stopped;                        /**< an observer asked for it */
+    bool interrupted;                    /**< a signal came; only with mixt_run_options.signals */
+    int64_t checkpoints_lost;            /**< that could not be saved */
+    int64_t best_step;                   /**< of the checkpoint with the best validation loss; -1: none */
+    mixt_memory memory;                  /**< known from the first update on */
+} mixt_run_result;
+
+/** One row of metrics: means over the updates since the row before. NaN: not known, or not there. */
+typedef struct mixt_run_row {
+    int64_t step, epoch, skipped, memory;
+    double loss, accuracy, lr, scale, grad_norm, samples_s;
+    double val_loss, val_accuracy; /**< of a validation after this update */
+    double energy;                 /**< joules since the run began */
+    double checkpoint_stall;       /**< seconds that training stood still for checkpoints since the last row */
+    const char *overflow_layer;    /**< the parameter whose gradient was not finite first; NULL: none */
+} mixt_run_row;
+
+typedef enum mixt_event_kind {
+    MIXT_EVENT_START,      /**< training begins: the directory is there */
+    MIXT_EVENT_STEP,       /**< the result of one update */
+    MIXT_EVENT_VALIDATION, /**< loss and accuracy over the validation part */
+    MIXT_EVENT_ROW,        /**< a row of metrics */
+    MIXT_EVENT_CHECKPOINT, /**< a save has ended: `text` is its folder, `status` how it went */
+    MIXT_EVENT_NOTE,       /**< something that a user should know: `text`. Also while a run is opened */
+    MIXT_EVENT_END,        /**< training is over; `status` says how */
+} mixt_event_kind;
+
+/** What happened. Pointers are valid during the call only. */
+typedef struct mixt_event {
+    mixt_event_kind kind;
+    const mixt_step *step; /**< the update; of other events the newest, whose number is 0 before the first */
+    const mixt_evaluation *validation; /**< VALIDATION, else NULL */
+    const mixt_run_row *row;           /**< ROW, else NULL */
+    const mixt_run_result *result;     /**< figures so far; never NULL */
+    const char *text;                  /**< NOTE, CHECKPOINT, else "" */
+    bool warning;                      /**< NOTE: to be shown also where little is shown */
+    mixt_status status;                /**< CHECKPOINT, END; else MIXT_OK */
+} mixt_event;
+
+/** Hears one event. A status other than MIXT_OK ends the run with it (set its text with mixt_fail). */
+typedef mixt_status mixt_observer(void *user, mixt_run *run, const mixt_event *event);
+
+/** Adds an observer; at most 16. */
+mixt_status mixt_run_observe(mixt_run *run, mixt_observer *observer, void *user);
+
+/* What an observer may ask for. One place acts on it: after the update that is under way (on a GPU that can be the one
+ * after the update just heard of), before the next is begun. */
+
+/** To end training there, as if it had come to its end: weights are saved, resuming goes on. */
+void mixt_run_ask_stop(mixt_run *run);
+void mixt_run_ask_validation(mixt_run *run);
+void mixt_run_ask_checkpoint(mixt_run *run);
+
+/** How to open a run. Zero-initialised: every default. */
+typedef struct mixt_run_options {
+    const char *const *settings; /**< "key=value" that win over the file, ended by NULL; NULL: none */
+    const char *allow;           /**< resume: keys, separated by commas, that may differ from the run's; see there */
+    mixt_observer *observer;     /**< the first one; also hears NOTEs while the run is opened */
+    void *user;                  /**< for it */
+    bool signals; /**< SIGINT and SIGTERM end training after the update under way, with a checkpoint; a second one
+                     kills. SIGPIPE and SIGXFSZ are ignored meanwhile */
+    /** Called while a text is tokenised, as mixt_data_options.progress. */
+    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+} mixt_run_options;
+
+/**
+ * Opens data and model and compiles the training step; large memory is not taken yet and nothing is written.
+ * @param path a YAML file; `mixt help config` lists the keys.
+ * @param run set to NULL on failure; close it with mixt_run_close.
+ */
+mixt_status mixt_run_open_with(const char *path, const mixt_run_options *options, mixt_run **run);
+/** The same from a configuration in memory, which is copied. */
+mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_options *options, mixt_run **run);
+/**
+ * Opens the run of a directory where its newest whole checkpoint left it; mixt_run_train goes on with the same bits as
+ * if it had never stopped. Settings may change how long it trains, how often it logs, validates and saves, where it
+ * goes on (out), and with other bits the device and threads. Other keys are refused, with old and new values, unless
+ * `allow` names them: "precision" lets the run go on under another policy. The run's history (history.jsonl) says so.
+ */
+mixt_status mixt_run_resume_with(const char *folder, const mixt_run_options *options, mixt_run **run);
+/**
+ * Opens the run of a directory with its weights, to evaluate or to predict.
+ * @param weights "final", "best", "last", or the number of a checkpoint.
+ */
+mixt_status mixt_run_load_with(const char *folder, const char *weights, const mixt_run_options *options,
+                               mixt_run **run);
+#ifndef __cplusplus
+#define mixt_run_open(path, run, ...) mixt_run_open_with((path), &(mixt_run_options){__VA_ARGS__}, (run))
+#define mixt_run_resume(folder, run, ...) mixt_run_resume_with((folder), &(mixt_run_options){__VA_ARGS__}, (run))
+#define mixt_run_load(folder, weights, run, ...)                                                                       \
+    mixt_run_load_with((folder), (weights), &(mixt_run_options){__VA_ARGS__}, (run))
+#endif
+/** NULL is allowed. */
+void mixt_run_close(mixt_run *run);
+
+/** Trains to the end of the configuration, to an early stop, or until someone asks to stop; then saves the weights as
+ *  model.safetensors in the run's directory, which it makes. result may be NULL; it is filled also when training
+ *  fails. */
+mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result);
+/** Loss and accuracy over a part of the data, "train", "val" or "test". */
+mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation *result);
+
+/** What a run is. Texts belong to the run. */
+typedef struct mixt_run_info {
+    const char *folder;     /**< its directory; "" before it has one */
+    const char *checkpoint; /**< the folder of the checkpoint that it goes on from; "": none */
+    int64_t total_steps;    /**< updates that it will make in all */
+    int64_t steps_per_epoch, epochs;
+    const char *item;         /**< what is counted a second: "samples" or "tokens" */
+    int64_t items_per_sample; /**< 1, or tokens in a sample */
+    bool scaling;             /**< the loss is scaled */
+} mixt_run_info;
+mixt_run_info mixt_run_describe(const mixt_run *run);
+const mixt_config *mixt_run_config(const mixt_run *run);
+/** Its trainer, to step by hand, look at parameters or predict; it stays the run's. */
+mixt_trainer *mixt_run_trainer(mixt_run *run);
+/** A part of its data; it stays the run's. MIXT_ERROR_UNSUPPORTED where there is no such part. */
+mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data);
+
+/** The configuration of a directory's run, with the policy that lies beside it. */
+mixt_status mixt_run_folder_config(const char *folder, mixt_config **config);
+/** The file with a run's weights: see mixt_run_load_with. A checkpoint is checked whole. Fails where the final ones are
+ *  asked for and training is not over. */
+mixt_status mixt_run_folder_weights(const char *folder, const char *weights, char *path, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

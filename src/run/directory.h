@@ -1,0 +1,31 @@
+/* A run directory: config.yaml, metrics.jsonl, history.jsonl, model.safetensors, checkpoints/, and policy.yaml where a
+ * policy file was used. Made new, never overwritten; enough to evaluate the run from any folder, as long as the data
+ * stays where it is.
+ */
+#ifndef MIXT_RUN_DIRECTORY_H
+#define MIXT_RUN_DIRECTORY_H
+
+#include "run/metrics.h"
+#include "config/config.h"
+
+typedef struct mixt__run_dir {
+    char path[1024]; // "": not made
+    mixt__metrics metrics;
+    bool resumed; // was there before: never discarded
+} mixt__run_dir;
+
+/** Creates the directory that the configuration names (or runs/<model>-<precision>-<number>), copies the policy file
+ * into it, makes the configuration's names of files absolute, and writes config.yaml. `kind` is that of the opened
+ * data. */
+mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const char *kind);
+/** Opens a directory that is there, to go on in it: metrics.jsonl keeps its first `keep` bytes, config.yaml is replaced
+ * by `config`. */
+mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, const mixt_config *config, int64_t keep);
+/** Takes back a directory in which nothing has happened yet, so that the same command can be tried again; closes one
+ * that was there before. */
+void mixt__run_dir_discard(mixt__run_dir *dir);
+/** Path of a file inside; `text` has room for 1200 bytes. */
+const char *mixt__run_dir_file(const mixt__run_dir *dir, const char *name, char text[1200]);
+void mixt__run_dir_close(mixt__run_dir *dir);
+
+#endif

@@ -1,0 +1,14 @@
+/* Whether training can go on. */
+#ifndef MIXT_RUN_HEALTH_H
+#define MIXT_RUN_HEALTH_H
+
+#include "run/run.h"
+
+/** Fails when it cannot: a loss that is not finite although the update counted, or updates skipped one after another
+ *  for another reason than a loss scale that is still falling.
+ *  @param stuck such updates in a row so far; brought up to date */
+mixt_status mixt__health_check(const mixt_run *run, const mixt_step *step, int64_t *stuck);
+/** A run that ends as it began has failed, however finite its losses; what it has written stays. */
+mixt_status mixt__health_check_end(const mixt_run_result *result);
+
+#endif

@@ -1,0 +1,410 @@
+/* Updates until the configuration, an early stop, an observer or a signal ends them. */
+#include "run/loop.h"
+
+#include "base/threads.h"
+#include "run/health.h"
+#include "run/saves.h"
+#include "run/signals.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct loop {
+    mixt_run *run;
+    mixt__experiment *e;
+    mixt_run_result *result;
+    mixt__saves saves;
+    mixt__window window;
+    int64_t issued;                           // updates given to the device
+    bool pending;                             // a signal came before the last update's validation was through
+    mixt__loop_state before_row;              // as it was before a row that only the end of the run made
+    bool extra_row;                           // there is such a row
+    bool rows_wait;                           // the disk has no room for metrics.jsonl
+    bool improved;                            // the newest validation is better than any that was kept
+    double kept_loss;                         // of the best checkpoint; NaN: there is none
+    double started;                           // less the seconds of earlier parts of this run
+    double taken_at;                          // when the last result was taken in
+    bool stopping;                            // a signal came before the last update was issued
+    bool save_at_end;                         // a checkpoint was asked for at the update that ends the run
+    double energy_start, energy, energy_time; // joules at the start and when last asked; NaN: the device does not count
+    int64_t since_best;                       // validations without improvement
+    bool stop;                                // this update is the last: what it logged is complete
+    int64_t stuck;                            // skipped updates in a row that a smaller loss scale would not have saved
+} loop;
+
+static int64_t setting(const loop *l, mixt__config_key key)
+{
+    return mixt__config_int(l->run->config, key);
+}
+
+static bool signalled(const loop *l)
+{
+    return l->run->signals && mixt__signals_stop;
+}
+
+/** Joules so far, asked for ten times a second at most: an answer can take longer than a small step. */
+static double energy_now(loop *l)
+{
+    const mixt__backend *backend = l->e->context->backend;
+    double now = mixt__time_now();
+    if (backend->energy && (l->stop || now - l->energy_time > 0.1)) {
+        l->energy = backend->energy();
+        l->energy_time = now;
+    }
+    return backend->energy ? l->energy : (double)NAN;
+}
+
+/* ---- validation ---- */
+
+/** A function of the step alone, signals or not: a run that is stopped here and resumed must show the same rows. */
+static bool validation_scheduled(const loop *l, int64_t step)
+{
+    int64_t every = setting(l, MIXT_KEY_TRAIN_VALIDATE_EVERY);
+    if (!l->e->val)
+        return false;
+    if (step == l->e->total_steps)
+        return true;
+    if (every)
+        return step % every == 0;
+    return l->e->steps_per_epoch && step % l->e->steps_per_epoch == 0;
+}
+
+/** What was asked for waits until the newest update's result is there: it must see that update's weights. */
+static bool validation_due(const loop *l, int64_t step)
+{
+    bool asked = l->e->val && l->run->asked & MIXT_ASKED_VALIDATION && step == l->issued;
+    return asked || validation_scheduled(l, step);
+}
+
+static bool out_of_patience(const loop *l)
+{
+    int64_t limit = setting(l, MIXT_KEY_TRAIN_EARLY_STOP);
+    return limit && l->since_best >= limit;
+}
+
+/** Leaves it pending when a signal comes: a run stops within a step, and the resumed one validates first. */
+static mixt_status validate(loop *l)
+{
+    mixt_evaluation found;
+    const volatile sig_atomic_t *interrupt = l->run->signals ? &mixt__signals_stop : NULL;
+    MIXT_TRY(mixt__trainer_evaluate(&l->e->trainer->core, l->e->val, interrupt, &found));
+    mixt_run_result *r = l->result;
+    l->run->asked &= ~(unsigned)MIXT_ASKED_VALIDATION;
+    l->pending = found.count < 0;
+    if (l->pending)
+        return MIXT_OK;
+    r->validations++;
+    r->val_loss = found.loss;
+    r->val_accuracy = found.accuracy;
+    bool better = isfinite(found.loss) && !(found.loss >= r->best_val_loss); // best is NaN at first
+    if (better)
+        r->best_val_loss = found.loss;
+    l->improved = isfinite(found.loss) && !(found.loss >= l->kept_loss);
+    l->since_best = better ? 0 : l->since_best + 1;
+    r->stopped_early = out_of_patience(l);
+    return mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_VALIDATION, .validation = &found});
+}
+
+/* ---- results and rows ---- */
+
+static void collect(loop *l, const mixt_step *step, double seconds)
+{
+    mixt__window *w = &l->window;
+    w->loss += step->loss;
+    w->accuracy += step->accuracy;
+    w->seconds += seconds;
+    w->samples += step->samples;
+    w->skipped += step->skipped;
+    w->steps++;
+    if (step->overflow_layer)
+        snprintf(w->overflow_layer, sizeof w->overflow_layer, "%s", step->overflow_layer);
+    l->result->samples += step->samples;
+    l->result->skipped += step->skipped;
+    l->result->step_seconds += seconds;
+    l->result->steps = step->step;
+    l->result->loss = step->loss;
+    l->result->accuracy = step->accuracy;
+}
+
+static mixt_status tell_row(loop *l, bool validated)
+{
+    const mixt_step *step = &l->run->last;
+    mixt__window *w = &l->window;
+    double n = (double)w->steps;
+    mixt_run_row row = {
+        .step = step->step, .epoch = step->epoch, .skipped = w->skipped, .val_loss = NAN, .val_accuracy = NAN};
+    row.memory = (int64_t)l->result->memory.allocated;
+    row.loss = w->loss / n;
+    row.accuracy = w->accuracy / n;
+    row.lr = step->lr;
+    row.scale = step->scale;
+    row.grad_norm = step->grad_norm;
+    row.samples_s = (double)w->samples / w->seconds;
+    row.energy = l->result->energy = energy_now(l) - l->energy_start;
+    row.checkpoint_stall = l->saves.stall;
+    l->saves.stall = 0;
+    if (w->overflow_layer[0])
+        row.overflow_layer = w->overflow_layer;
+    if (validated) {
+        row.val_loss = l->result->val_loss;
+        row.val_accuracy = l->result->val_accuracy;
+    }
+    mixt_status status = mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_ROW, .row = &row});
+    *w = (mixt__window){0}; // which the row points into
+    MIXT_TRY(status);
+    bool waits = l->run->dir.metrics.waiting_bytes > 0;
+    if (waits != l->rows_wait)
+        mixt__run_note(l->run, true,
+                       waits ? "no room for metrics.jsonl: its rows wait in memory from step %lld on"
+                             : "metrics.jsonl is complete again at step %lld",
+                       (long long)step->step);
+    l->rows_wait = waits;
+    return MIXT_OK;
+}
+
+static mixt_status tell_step(loop *l)
+{
+    const mixt_step *step = &l->run->last;
+    mixt_status status = mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_STEP});
+    if (step->skipped)
+        mixt__run_note(l->run, false, "step %lld skipped: gradient of %s is not finite; loss scale %g -> %g",
+                       (long long)step->step, step->overflow_layer ? step->overflow_layer : "a layer", step->scale,
+                       (double)l->e->trainer->core.seen.scale);
+    return status;
+}
+
+/* ---- the loop's own state ---- */
+
+/** What is true after the newest update whose result is there. */
+static mixt__loop_state state_of(const loop *l)
+{
+    const mixt_run_result *r = l->result;
+    const mixt_step *last = &l->run->last;
+    mixt__loop_state s = {.window = l->window, .steps = r->steps, .samples = r->samples, .skipped = r->skipped};
+    s.validations = r->validations;
+    s.since_best = l->since_best;
+    s.best_step = r->best_step;
+    s.stuck = l->stuck;
+    s.metrics_bytes = mixt__metrics_length(&l->run->dir.metrics);
+    s.pending = l->pending;
+    s.epoch = last->epoch;
+    s.lr = last->lr;
+    s.scale = last->scale;
+    s.grad_norm = last->grad_norm;
+    s.loss = r->loss;
+    s.accuracy = r->accuracy;
+    s.val_loss = r->val_loss;
+    s.val_accuracy = r->val_accuracy;
+    s.best_val_loss = r->best_val_loss;
+    s.kept_val_loss = l->kept_loss;
+    s.seconds = mixt__time_now() - l->started;
+    s.step_seconds = r->step_seconds;
+    s.energy = r->energy;
+    return s;
+}
+
+/** Puts the loop where a checkpoint left it. */
+static void go_on(loop *l, const mixt__loop_state *s)
+{
+    mixt_run_result *r = l->result;
+    l->window = s->window;
+    l->since_best = s->since_best;
+    l->stuck = s->stuck;
+    l->started -= s->seconds;
+    l->issued = r->steps = s->steps;
+    r->samples = s->samples;
+    r->skipped = s->skipped;
+    r->validations = s->validations;
+    r->best_step = s->best_step;
+    r->loss = s->loss;
+    r->accuracy = s->accuracy;
+    r->val_loss = s->val_loss;
+    r->val_accuracy = s->val_accuracy;
+    r->best_val_loss = s->best_val_loss;
+    l->kept_loss = s->kept_val_loss;
+    r->step_seconds = s->step_seconds;
+    r->energy = s->energy;
+    if (!isnan(s->energy))
+        l->energy_start -= s->energy;
+    r->stopped_early = out_of_patience(l);
+    l->pending = s->pending;
+    l->run->last = (mixt_step){.step = s->steps, .epoch = s->epoch, .lr = s->lr, .scale = s->scale};
+    l->run->last.loss = s->loss;
+    l->run->last.accuracy = s->accuracy;
+    l->run->last.grad_norm = s->grad_norm;
+    l->stop = !l->pending && (r->stopped_early || r->steps >= l->e->total_steps);
+}
+
+/* ---- an update and what follows it ---- */
+
+/** Once there is memory to speak of. */
+static mixt_status learn_memory(loop *l)
+{
+    if (l->result->memory.total)
+        return MIXT_OK;
+    MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory));
+    mixt__saves_prepare(&l->saves);
+    return MIXT_OK;
+}
+
+/** What follows the newest update: validation, whether to stop, the row of metrics.
+ *  @param status of the update itself */
+static mixt_status conclude(loop *l, mixt_status status)
+{
+    const mixt_step *step = &l->run->last;
+    bool validated = status == MIXT_OK && validation_due(l, step->step);
+    if (validated)
+        status = validate(l);
+    validated = validated && status == MIXT_OK && !l->pending;
+    bool newest = step->step == l->issued;
+    l->result->stopped = newest && l->run->asked & MIXT_ASKED_STOP && step->step != l->e->total_steps;
+    l->stop = step->step == l->e->total_steps || (l->stopping && newest) || l->pending || l->result->stopped_early ||
+              l->result->stopped;
+    bool due = step->step % setting(l, MIXT_KEY_TRAIN_LOG_EVERY) == 0;
+    bool row = !l->pending && (due || validated || step->skipped || status != MIXT_OK);
+    l->extra_row = l->stop && !row;
+    if (l->extra_row)
+        l->before_row = state_of(l);
+    if (row || l->stop) {
+        mixt_status told = tell_row(l, validated);
+        status = status == MIXT_OK ? told : status;
+    }
+    l->taken_at = mixt__time_now();
+    return status;
+}
+
+/** Takes in the result of one update, with all that hangs on it. */
+static mixt_status take_result(loop *l, int64_t number)
+{
+    mixt_step *last = &l->run->last;
+    MIXT_TRY(mixt__trainer_result(&l->e->trainer->core, number, last));
+    collect(l, last, mixt__time_now() - l->taken_at);
+    MIXT_TRY(learn_memory(l));
+    mixt_status told = tell_step(l), health = mixt__health_check(l->run, last, &l->stuck);
+    return conclude(l, health == MIXT_OK ? told : health);
+}
+
+/** After the newest update's result: a checkpoint where one is due or validation was never better. */
+static void keep(loop *l, bool due)
+{
+    bool best = l->improved && l->saves.active;
+    due = due || l->run->asked & MIXT_ASKED_CHECKPOINT;
+    l->improved = false;
+    l->run->asked &= ~(unsigned)MIXT_ASKED_CHECKPOINT;
+    if (best) {
+        l->result->best_step = l->result->steps;
+        l->kept_loss = l->result->val_loss;
+    }
+    l->save_at_end = due;
+    if ((!best && !due) || l->stop)
+        return; // the last state is saved at the end
+    mixt__loop_state state = state_of(l);
+    mixt__saves_save(&l->saves, &state);
+    l->taken_at = mixt__time_now();
+}
+
+/** Issues one update. On a GPU the result of the one before is taken in while it runs; what must see this one's weights
+ *  or end the run waits for it. */
+static mixt_status advance(loop *l)
+{
+    mixt__saves_poll(&l->saves);
+    bool due = mixt__saves_due(&l->saves, l->issued + 1);
+    MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
+    l->issued++;
+    l->stopping = signalled(l);
+    bool wait = l->e->context->backend->host_memory || l->stopping || l->issued == l->e->total_steps || due ||
+                validation_scheduled(l, l->issued);
+    mixt_status status = MIXT_OK;
+    while (status == MIXT_OK && l->result->steps < l->issued - (wait || l->run->asked ? 0 : 1))
+        status = take_result(l, l->result->steps + 1);
+    if (status == MIXT_OK && l->result->steps == l->issued)
+        keep(l, due);
+    return status;
+}
+
+/** The state that a run ends with, where it has checkpoints or a signal ended it. */
+static mixt_status keep_last(loop *l, bool interrupted)
+{
+    if (l->result->steps && (interrupted || l->saves.active || l->save_at_end)) {
+        mixt__loop_state state = l->extra_row ? l->before_row : state_of(l);
+        mixt__saves_save(&l->saves, &state);
+    }
+    bool good = mixt__saves_finish(&l->saves);
+    l->result->checkpoints_lost = l->saves.lost;
+    if (good || !interrupted)
+        return MIXT_OK; // the weights themselves are still to be saved
+    return mixt__fail(MIXT_ERROR_FILE, "stopped by a signal at step %lld, whose state could not be saved",
+                      (long long)l->result->steps);
+}
+
+/** What was left undone when the run was stopped. */
+static mixt_status catch_up(loop *l)
+{
+    MIXT_TRY(learn_memory(l));
+    MIXT_TRY(conclude(l, MIXT_OK));
+    keep(l, mixt__saves_due(&l->saves, l->issued));
+    return MIXT_OK;
+}
+
+static mixt_status run_updates(loop *l)
+{
+    bool moved = !l->stop;
+    mixt_status status = l->pending ? catch_up(l) : MIXT_OK;
+    while (status == MIXT_OK && !l->stop) // at least one update: there is something to save after every signal
+        status = advance(l);
+    if (!moved) // nothing was left to do: the summary still speaks of memory
+        status = mixt_trainer_memory(l->e->trainer, &l->result->memory);
+    l->result->interrupted = signalled(l) && (l->pending || l->result->steps < l->e->total_steps);
+    if (status == MIXT_OK && moved)
+        return keep_last(l, l->result->interrupted);
+    (void)mixt__saves_finish(&l->saves); // for what it says: the run has failed anyway, or had nothing to do
+    return status;
+}
+
+/** What the data made of the task where a user might think of another. A task that is none is no error, but should not
+ * look like a success either. */
+static void note_task(loop *l)
+{
+    const mixt__zoo_entry *entry;
+    const mixt_data_info *info = mixt_data_describe(l->e->train);
+    if (info->target == MIXT_TARGET_VALUES)
+        mixt__run_note(l->run, false,
+                       "targets are values, not classes (integers from 0): training on their mean "
+                       "squared error");
+    const char *name = mixt__config_string(l->run->config, MIXT_KEY_MODEL);
+    if (mixt__model_find(name, &entry) == MIXT_OK && entry->sees_all && info->next_tokens)
+        mixt__run_note(l->run, false,
+                       "warning: %s sees all tokens of a sample, the next one too, and need only copy it: hide some "
+                       "with data.mask=0.15",
+                       name);
+}
+
+mixt_status mixt__loop_run(mixt_run *run)
+{
+    loop l = {.run = run, .e = &run->experiment, .result = &run->result, .kept_loss = NAN};
+    const mixt__loop_state *resumed = run->resume.checkpoint ? &run->resume.state : NULL;
+    char path[1200];
+    run->asked = 0;
+    l.energy_start = energy_now(&l);
+    l.started = mixt__time_now();
+    if (resumed)
+        go_on(&l, resumed);
+    if (run->signals)
+        mixt__signals_catch();
+    mixt_status status = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_START});
+    note_task(&l);
+    mixt__saves_open(&l.saves, run, resumed ? resumed->steps : -1);
+    l.taken_at = mixt__time_now();
+    if (status == MIXT_OK)
+        status = run_updates(&l);
+    run->result.seconds = mixt__time_now() - l.started;
+    run->result.samples_s = run->result.step_seconds > 0 ? (double)run->result.samples / run->result.step_seconds : 0;
+    mixt__saves_close(&l.saves);
+    if (status == MIXT_OK) // while signals are caught: one that comes at the end must not cost the weights
+        status = mixt_trainer_save(run->experiment.trainer, mixt__run_dir_file(&run->dir, "model.safetensors", path));
+    if (status == MIXT_OK)
+        status = mixt__health_check_end(&run->result);
+    if (run->signals)
+        mixt__signals_release();
+    return status;
+}

@@ -1,0 +1,55 @@
+/* Telling observers what happened, and taking what they ask for. */
+#include "run/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+mixt_status mixt_run_observe(mixt_run *run, mixt_observer *observer, void *user)
+{
+    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt__need(observer));
+    if (run->observer_count == MIXT_OBSERVERS_MAX)
+        return mixt__fail(MIXT_ERROR_STATE, "a run has room for %d observers", MIXT_OBSERVERS_MAX - 1);
+    run->observers[run->observer_count].hear = observer;
+    run->observers[run->observer_count++].user = user;
+    return MIXT_OK;
+}
+
+mixt_status mixt__run_tell(mixt_run *run, mixt_event event)
+{
+    mixt_status first = MIXT_OK;
+    event.step = &run->last;
+    event.result = &run->result;
+    event.text = event.text ? event.text : "";
+    for (int i = 0; i < run->observer_count; i++) {
+        mixt_status status = run->observers[i].hear(run->observers[i].user, run, &event);
+        first = first == MIXT_OK ? status : first;
+    }
+    return first;
+}
+
+void mixt__run_note(mixt_run *run, bool warning, const char *format, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    // a note ends nothing: who wants to end the run does so at the next update
+    (void)mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_NOTE, .text = text, .warning = warning});
+}
+
+void mixt_run_ask_stop(mixt_run *run)
+{
+    run->asked |= MIXT_ASKED_STOP;
+}
+
+void mixt_run_ask_validation(mixt_run *run)
+{
+    run->asked |= MIXT_ASKED_VALIDATION;
+}
+
+void mixt_run_ask_checkpoint(mixt_run *run)
+{
+    run->asked |= MIXT_ASKED_CHECKPOINT;
+}

@@ -1,0 +1,18 @@
+/* Going on with a run: the newest checkpoint that is whole, the configuration it was made with and what may change in
+ * it, the directory and its metrics brought back to that update.
+ */
+#ifndef MIXT_RUN_RESUME_H
+#define MIXT_RUN_RESUME_H
+
+#include "run/run.h"
+
+/** Finds the checkpoint (damaged ones are named in notes) and makes run->config: the run's, with the caller's settings.
+ * What may not change is refused with old and new values. To be called before the experiment is opened. */
+mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_options *options);
+/** Puts the trainer into the checkpoint's state. */
+mixt_status mixt__resume_restore(mixt_run *run);
+/** Opens the directory to go on in, which is the first change on disk. */
+mixt_status mixt__resume_directory(mixt_run *run);
+void mixt__resume_close(mixt__resume *resume);
+
+#endif

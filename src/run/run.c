@@ -1,0 +1,233 @@
+/* The public side of a run: opening it in three ways, training, evaluating, and what it lets others see. */
+#include "run/run.h"
+
+#include "run/init.h"
+#include "run/loop.h"
+#include "run/resume.h"
+#include "run/weights.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+static void note_line(void *user, const char *format, ...)
+{
+    char text[2048];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    mixt__run_note(user, false, "%s", text);
+}
+
+static mixt_status make(const mixt_run_options *options, mixt_run **run)
+{
+    mixt_run *made = mixt__alloc(sizeof *made);
+    *run = NULL;
+    if (!made)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a run");
+    made->signals = options->signals;
+    made->experiment.progress = options->progress;
+    made->experiment.progress_user = options->user;
+    made->result =
+        (mixt_run_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN, .best_step = -1};
+    made->observers[0].hear = mixt__metrics_observe;
+    made->observers[0].user = &made->dir.metrics;
+    made->observer_count = 1;
+    if (options->observer)
+        (void)mixt_run_observe(made, options->observer, options->user); // there is room
+    *run = made;
+    return MIXT_OK;
+}
+
+/** Validation that can never be, or in larger batches than training's: better refused now than after the first epoch.
+ */
+static mixt_status check_validation(const mixt_run *run)
+{
+    const mixt__experiment *e = &run->experiment;
+    mixt__trainer *t = &e->trainer->core;
+    if (mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) && !e->val)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
+    if (!e->val || t->settings.eval_batch <= t->settings.batch)
+        return MIXT_OK;
+    return mixt__trainer_check_evaluation(t, e->val);
+}
+
+/** Hands the run out, or closes it. */
+static mixt_status finish(mixt_status status, mixt_run **run)
+{
+    if (status != MIXT_OK) {
+        mixt_run_close(*run);
+        *run = NULL;
+    }
+    return status;
+}
+
+static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
+{
+    for (const char *const *s = options->settings; s && *s; s++)
+        MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
+    MIXT_TRY(mixt_config_check(run->config));
+    MIXT_TRY(mixt__experiment_open(&run->experiment, run->config));
+    return mixt__experiment_init(&run->experiment, false, NULL, NULL);
+}
+
+mixt_status mixt_run_open_with(const char *path, const mixt_run_options *options, mixt_run **run)
+{
+    options = options ? options : &(mixt_run_options){0};
+    MIXT_TRY(mixt__need(run));
+    *run = NULL;
+    MIXT_TRY(mixt__need(path));
+    MIXT_TRY(make(options, run));
+    mixt_status status = mixt_config_new(&(*run)->config);
+    if (status == MIXT_OK)
+        status = mixt_config_load((*run)->config, path);
+    return finish(status == MIXT_OK ? open_new(*run, options) : status, run);
+}
+
+mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_options *options, mixt_run **run)
+{
+    options = options ? options : &(mixt_run_options){0};
+    MIXT_TRY(mixt__need(run));
+    *run = NULL;
+    MIXT_TRY(mixt__need(config));
+    MIXT_TRY(make(options, run));
+    mixt_status status = mixt_config_copy(config, &(*run)->config);
+    return finish(status == MIXT_OK ? open_new(*run, options) : status, run);
+}
+
+static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_options *options)
+{
+    MIXT_TRY(mixt__resume_open(run, folder, options));
+    MIXT_TRY(mixt__experiment_open(&run->experiment, run->config));
+    MIXT_TRY(mixt__resume_restore(run));
+    run->has_weights = run->resume.checkpoint != NULL;
+    return MIXT_OK;
+}
+
+mixt_status mixt_run_resume_with(const char *folder, const mixt_run_options *options, mixt_run **run)
+{
+    options = options ? options : &(mixt_run_options){0};
+    MIXT_TRY(mixt__need(run));
+    *run = NULL;
+    MIXT_TRY(mixt__need(folder));
+    MIXT_TRY(make(options, run));
+    return finish(open_again(*run, folder, options), run);
+}
+
+static mixt_status open_trained(mixt_run *run, const char *folder, const char *weights, const mixt_run_options *options)
+{
+    char path[MIXT_WEIGHTS_PATH];
+    MIXT_TRY(mixt_run_folder_config(folder, &run->config));
+    for (const char *const *s = options->settings; s && *s; s++)
+        MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
+    MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
+    MIXT_TRY(mixt__experiment_open(&run->experiment, run->config));
+    MIXT_TRY(mixt_trainer_load(run->experiment.trainer, path));
+    run->has_weights = true;
+    return MIXT_OK;
+}
+
+mixt_status mixt_run_load_with(const char *folder, const char *weights, const mixt_run_options *options, mixt_run **run)
+{
+    options = options ? options : &(mixt_run_options){0};
+    MIXT_TRY(mixt__need(run));
+    *run = NULL;
+    MIXT_TRY(mixt__need(folder));
+    MIXT_TRY(make(options, run));
+    return finish(open_trained(*run, folder, weights ? weights : "final", options), run);
+}
+
+void mixt_run_close(mixt_run *run)
+{
+    if (!run)
+        return;
+    mixt__run_dir_close(&run->dir);
+    mixt__resume_close(&run->resume);
+    mixt__experiment_close(&run->experiment);
+    mixt_config_free(run->config);
+    mixt__free(run);
+}
+
+/** The weights that the configuration begins with, once. */
+static mixt_status begin(mixt_run *run)
+{
+    if (run->has_weights)
+        return MIXT_OK;
+    MIXT_TRY(mixt__experiment_init(&run->experiment, true, note_line, run));
+    run->has_weights = true;
+    return MIXT_OK;
+}
+
+static mixt_status open_directory(mixt_run *run)
+{
+    if (run->resume.run[0])
+        return mixt__resume_directory(run);
+    return mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind);
+}
+
+static mixt_status train(mixt_run *run)
+{
+    MIXT_TRY(check_validation(run));
+    MIXT_TRY(begin(run));
+    MIXT_TRY(open_directory(run));
+    mixt_status status = mixt__loop_run(run);
+    mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
+    status = status == MIXT_OK ? told : status;
+    return status == MIXT_OK ? mixt__metrics_flush(&run->dir.metrics) : status;
+}
+
+mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
+{
+    MIXT_TRY(mixt__need(run));
+    if (run->dir.path[0])
+        return mixt__fail(MIXT_ERROR_STATE, "%s has been trained: resume it to go on", run->dir.path);
+    mixt_status status = train(run);
+    if (result)
+        *result = run->result;
+    if (status != MIXT_OK && !run->result.steps)
+        mixt__run_dir_discard(&run->dir);
+    mixt__run_dir_close(&run->dir);
+    return status;
+}
+
+mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation *result)
+{
+    mixt_data *data;
+    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(begin(run));
+    MIXT_TRY(mixt_run_data(run, split, &data));
+    return mixt_trainer_evaluate(run->experiment.trainer, data, result);
+}
+
+mixt_run_info mixt_run_describe(const mixt_run *run)
+{
+    const mixt__experiment *e = &run->experiment;
+    mixt_run_info info = {
+        .folder = run->dir.path, .total_steps = e->total_steps, .steps_per_epoch = e->steps_per_epoch};
+    info.checkpoint = run->resume.checkpoint ? run->resume.checkpoint->folder : "";
+    info.epochs = mixt__config_int(run->config, MIXT_KEY_TRAIN_EPOCHS);
+    info.item = e->item;
+    info.items_per_sample = e->items_per_sample;
+    info.scaling = e->trainer->core.settings.scaling.enabled;
+    return info;
+}
+
+const mixt_config *mixt_run_config(const mixt_run *run)
+{
+    return run->config;
+}
+
+mixt_trainer *mixt_run_trainer(mixt_run *run)
+{
+    return run->experiment.trainer;
+}
+
+mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data)
+{
+    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt__need(split));
+    MIXT_TRY(mixt__need(data));
+    return mixt__experiment_data(&run->experiment, split, data);
+}

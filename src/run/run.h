@@ -1,0 +1,48 @@
+/* The object behind mixt_run, for the files of this folder. */
+#ifndef MIXT_RUN_RUN_H
+#define MIXT_RUN_RUN_H
+
+#include "mixt/run.h"
+#include "run/directory.h"
+#include "run/experiment.h"
+#include "run/state.h"
+#include "store/checkpoint.h"
+
+enum { MIXT_OBSERVERS_MAX = 17 }; // the metrics file and 16 of the user's
+
+/** What observers may ask for. */
+enum { MIXT_ASKED_STOP = 1, MIXT_ASKED_VALIDATION = 2, MIXT_ASKED_CHECKPOINT = 4 };
+
+/** Where a resumed run goes on. */
+typedef struct mixt__resume {
+    char run[1024];               // "": the run is a new one
+    char out[1024];               // another directory to go on in; "": the run's own
+    mixt__checkpoint *checkpoint; // NULL: the run was ended before its first one, and begins anew
+    mixt__loop_state state;
+    json_t *changes;   // keys that differ from those of the checkpoint: {"key": {"from": …, "to": …}}
+    bool device_given; // by a setting
+} mixt__resume;
+
+struct mixt_run {
+    mixt_config *config;
+    mixt__experiment experiment;
+    mixt__run_dir dir; // from mixt_run_train on
+    mixt__resume resume;
+    struct {
+        mixt_observer *hear;
+        void *user;
+    } observers[MIXT_OBSERVERS_MAX];
+    int observer_count;
+    unsigned asked;
+    bool signals;
+    bool has_weights; // loaded, restored or begun with: no longer as drawn
+    mixt_step last;   // the newest update
+    mixt_run_result result;
+};
+
+/** Tells all observers; the first failure is returned, the rest still hear. `event` needs kind and its own fields. */
+mixt_status mixt__run_tell(mixt_run *run, mixt_event event);
+/** Tells a NOTE; `warning`: it must be seen. */
+void mixt__run_note(mixt_run *run, bool warning, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,157 @@
+/* Saving while a run trains. */
+#include "run/saves.h"
+
+#include "base/isa.h"
+#include "base/threads.h"
+#include "data/data.h"
+#include "store/checksum.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+json_t *mixt__run_conditions(const mixt__experiment *e)
+{
+    char data[96];
+    bool cpu = e->context->backend->host_memory;
+    uint64_t sums[2] = {mixt__data_fingerprint(e->train), e->val ? mixt__data_fingerprint(e->val) : 0};
+    snprintf(data, sizeof data, "%lld samples, checksum %016llx", (long long)mixt_data_describe(e->train)->samples,
+             (unsigned long long)mixt__checksum(sums, sizeof sums));
+    return json_pack("{s:s, s:s, s:i, s:s}", "device", e->context->backend->name, "data", data, "threads",
+                     cpu ? mixt__threads_count() : 0, "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "");
+}
+
+void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed)
+{
+    *c = (mixt__saves){.run = run, .newest = resumed};
+    c->every = mixt__config_int(run->config, MIXT_KEY_TRAIN_CHECKPOINT_EVERY);
+    c->keep = mixt__config_int(run->config, MIXT_KEY_TRAIN_KEEP);
+    c->interval = 60 * mixt__config_float(run->config, MIXT_KEY_TRAIN_CHECKPOINT_MINUTES);
+    c->last = mixt__time_now();
+    c->active = c->every > 0 || resumed >= 0;
+    FILE *stream = open_memstream(&c->config, &c->config_bytes);
+    if (stream && mixt_config_print(run->config, stream, false) == MIXT_OK)
+        fclose(stream);
+}
+
+void mixt__saves_prepare(mixt__saves *c)
+{
+    if (c->saver || c->impossible || (!c->every && c->interval <= 0 && !c->active))
+        return;
+    if (mixt__saver_start(&c->run->experiment.trainer->core, &c->saver) == MIXT_OK) {
+        c->conditions = mixt__run_conditions(&c->run->experiment);
+        return;
+    }
+    c->impossible = true;
+    mixt__run_note(c->run, true, "no checkpoints will be saved: %s", mixt_error_text());
+}
+
+bool mixt__saves_due(const mixt__saves *c, int64_t step)
+{
+    if (c->impossible)
+        return false;
+    return (c->every && step % c->every == 0) || (c->interval > 0 && mixt__time_now() - c->last >= c->interval);
+}
+
+/** Evaluation may have had more algorithms timed since the last save. */
+static void ask_choices(mixt__saves *c)
+{
+    const mixt__backend *backend = c->run->experiment.context->backend;
+    mixt__free(c->choices);
+    c->choices = NULL;
+    c->choices_bytes = backend->choices ? backend->choices(NULL, 0) : 0;
+    if (c->choices_bytes)
+        c->choices = mixt__alloc(c->choices_bytes);
+    if (c->choices)
+        c->choices_bytes = backend->choices(c->choices, c->choices_bytes);
+}
+
+static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
+{
+    mixt__save_request r = {.step = state->steps, .keep = c->keep, .best = state->best_step};
+    snprintf(r.folder, sizeof r.folder, "%s/checkpoints", c->run->dir.path);
+    r.run = json_deep_copy(c->conditions); // the saver's thread alone holds what it is given
+    json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
+    r.files[r.file_count++] = (mixt__checkpoint_file){"config.yaml", c->config, c->config_bytes};
+    ask_choices(c);
+    if (c->choices)
+        r.files[r.file_count++] = (mixt__checkpoint_file){MIXT_CHOICES_FILE, c->choices, c->choices_bytes};
+    return mixt__saver_save(c->saver, &r);
+}
+
+void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
+{
+    double start = mixt__time_now();
+    c->active = true;
+    mixt__saves_prepare(c);
+    c->lost += c->impossible;
+    if (c->impossible)
+        return;
+    mixt__saver_wait(c->saver);
+    mixt__saves_poll(c);
+    if (save(c, state) != MIXT_OK) {
+        c->failed = true;
+        c->lost++;
+        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps,
+                       mixt_error_text());
+    }
+    c->last = mixt__time_now();
+    c->stall += c->last - start;
+}
+
+static void tell(mixt__saves *c, const mixt__save_report *report)
+{
+    char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
+    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
+    mixt_event event = {.kind = MIXT_EVENT_CHECKPOINT, .status = report->status};
+    event.text = mixt__checkpoint_path(folder, report->step, path);
+    if (mixt__run_tell(c->run, event) != MIXT_OK)
+        mixt_run_ask_stop(c->run);
+}
+
+void mixt__saves_poll(mixt__saves *c)
+{
+    mixt__save_report report;
+    if (!c->saver || !mixt__saver_report(c->saver, &report))
+        return;
+    bool again = c->failed; // a disk that stays full is said once
+    c->failed = report.status != MIXT_OK;
+    c->lost += c->failed;
+    if (!c->failed)
+        c->newest = report.step;
+    tell(c, &report);
+    if (again && !c->failed)
+        mixt__run_note(c->run, true, "checkpoints are saved again, from step %lld on", (long long)report.step);
+    if (c->failed && !again)
+        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on, earlier checkpoints stay",
+                       (long long)report.step, report.error);
+}
+
+/** A disk that stayed full was spoken of once, perhaps hours ago. */
+static void say_lost(const mixt__saves *c)
+{
+    char newest[64] = "there is none";
+    if (c->newest >= 0)
+        snprintf(newest, sizeof newest, "the newest is of step %lld", (long long)c->newest);
+    if (c->lost)
+        mixt__run_note(c->run, true, "%lld checkpoint%s could not be saved; %s", (long long)c->lost,
+                       c->lost == 1 ? "" : "s", newest);
+}
+
+bool mixt__saves_finish(mixt__saves *c)
+{
+    if (c->saver) {
+        mixt__saver_wait(c->saver);
+        mixt__saves_poll(c);
+    }
+    say_lost(c);
+    return !c->impossible && !c->failed;
+}
+
+void mixt__saves_close(mixt__saves *c)
+{
+    mixt__saver_stop(c->saver);
+    json_decref(c->conditions);
+    mixt__free(c->choices);
+    free(c->config);
+    *c = (mixt__saves){0};
+}

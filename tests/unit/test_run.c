@@ -1,0 +1,222 @@
+/* Runs from C: events in their documented order, what observers ask for, resuming to the same bits, failures that end a
+ * run, and runs opened, loaded and refused.
+ */
+#include "../support/temp_folder.h"
+#include "mixt/mixt.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *const tiny = "model: mlp\n"
+                                "precision: bf16\n"
+                                "threads: 2\n"
+                                "net: {hidden: [16]}\n"
+                                "data: {kind: digits, limit: 256}\n"
+                                "train: {epochs: 2, batch: 32, lr: 0.01}\n";
+
+/** What a run told. */
+typedef struct heard {
+    char order[4096]; // a letter an event
+    int counts[MIXT_EVENT_END + 1];
+    int64_t stop_at, validate_at, save_at, fail_at; // updates at which to ask; 0: never
+    double last_loss;
+    char checkpoint[1300];
+    mixt_status end;
+} heard;
+
+static mixt_status listen(void *user, mixt_run *run, const mixt_event *event)
+{
+    static const char letters[] = "SuvrcnE";
+    heard *h = user;
+    size_t length = strlen(h->order);
+    if (length + 1 < sizeof h->order && event->kind != MIXT_EVENT_NOTE)
+        h->order[length] = letters[event->kind];
+    h->counts[event->kind]++;
+    if (event->kind == MIXT_EVENT_CHECKPOINT)
+        snprintf(h->checkpoint, sizeof h->checkpoint, "%s", event->text);
+    if (event->kind == MIXT_EVENT_END)
+        h->end = event->status;
+    if (event->kind != MIXT_EVENT_STEP)
+        return MIXT_OK;
+    h->last_loss = event->step->loss;
+    assert_int_equal(event->result->steps, event->step->step);
+    if (event->step->step == h->stop_at)
+        mixt_run_ask_stop(run);
+    if (event->step->step == h->validate_at)
+        mixt_run_ask_validation(run);
+    if (event->step->step == h->save_at)
+        mixt_run_ask_checkpoint(run);
+    return event->step->step == h->fail_at ? mixt_fail(MIXT_ERROR_DATA, "enough") : MIXT_OK;
+}
+
+static mixt_run *open_run(const char *out, heard *h, const char *const *more)
+{
+    mixt_config *config;
+    mixt_run *run;
+    char setting[1200];
+    const char *settings[8] = {setting};
+    for (int i = 0; more && more[i]; i++)
+        settings[i + 1] = more[i];
+    snprintf(setting, sizeof setting, "out=%s", temp_path(out));
+    assert_int_equal(mixt_config_new(&config), MIXT_OK);
+    assert_int_equal(mixt_config_parse(config, tiny, "tiny"), MIXT_OK);
+    mixt_run_options options = {.settings = settings, .observer = listen, .user = h};
+    mixt_status status = mixt_run_open_config(config, &options, &run);
+    if (status != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    mixt_config_free(config);
+    return run;
+}
+
+/** A whole file of a run, ended by 0; freed by the caller. */
+static char *contents(const char *run, const char *name, size_t *size)
+{
+    char file[64];
+    snprintf(file, sizeof file, "%s/%s", run, name);
+    char *text = (char *)temp_read(temp_path(file), size);
+    assert_non_null(text);
+    text[*size] = '\0'; // there is room for it
+    return text;
+}
+
+static void test_order(void **state)
+{
+    heard h = {0};
+    (void)state;
+    mixt_run_result result;
+    mixt_run *run = open_run("order", &h, NULL);
+    assert_string_equal(mixt_run_describe(run).folder, "");
+    assert_int_equal(mixt_run_train(run, &result), MIXT_OK);
+    assert_string_equal(h.order, "SurururururururuvrurururururururuvrE"); // 8 updates an epoch
+    assert_int_equal(result.steps, 16);
+    assert_int_equal(result.validations, 2);
+    assert_int_equal(result.memory.allocated, result.memory.total);
+    assert_string_equal(mixt_run_describe(run).folder, temp_path("order"));
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_ERROR_STATE); // it has been
+    mixt_evaluation found;
+    assert_int_equal(mixt_run_evaluate(run, "val", &found), MIXT_OK);
+    assert_true(found.loss == result.val_loss);
+    mixt_run_close(run);
+}
+
+static void test_asks(void **state)
+{
+    heard h = {.validate_at = 3, .save_at = 5, .stop_at = 7};
+    (void)state;
+    mixt_run_result result;
+    mixt_run *run = open_run("asks", &h, NULL);
+    assert_int_equal(mixt_run_train(run, &result), MIXT_OK);
+    assert_int_equal(result.steps, 7);
+    assert_true(result.stopped);
+    assert_false(result.stopped_early);
+    assert_int_equal(result.validations, 1);
+    assert_int_equal(strncmp(h.order, "SururuvrurururX", 8), 0); // the validation asked for in the third update
+    assert_true(h.counts[MIXT_EVENT_CHECKPOINT] >= 1);
+    assert_non_null(strstr(h.checkpoint, "checkpoints/step-0000000"));
+    mixt_run_close(run);
+}
+
+/** Stopped by an observer and resumed, a run has the bits of one that never stopped. */
+static void test_resume(void **state)
+{
+    heard whole = {0}, first = {.stop_at = 5, .save_at = 5}, second = {0};
+    (void)state;
+    const char *const longer[] = {"train.epochs=2", NULL};
+    size_t sizes[2];
+    mixt_run *run = open_run("whole", &whole, NULL);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK);
+    mixt_run_close(run);
+    run = open_run("parts", &first, NULL);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK);
+    mixt_run_close(run);
+    assert_int_equal(mixt_run_resume(temp_path("parts"), &run, .observer = listen, .user = &second, .settings = longer),
+                     MIXT_OK);
+    assert_true(strlen(mixt_run_describe(run).checkpoint) > 0);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK);
+    mixt_run_close(run);
+    assert_int_equal(second.counts[MIXT_EVENT_STEP], 11);
+    assert_true(whole.last_loss == second.last_loss);
+    char *x = contents("whole", "model.safetensors", &sizes[0]), *y = contents("parts", "model.safetensors", &sizes[1]);
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(x, y, sizes[0]);
+    free(x);
+    free(y);
+    x = contents("parts", "history.jsonl", &sizes[0]);
+    assert_non_null(strstr(x, "\"event\":\"resumed\""));
+    assert_non_null(strstr(x, "\"step\":5"));
+    free(x);
+}
+
+static void test_refused(void **state)
+{
+    heard h = {.stop_at = 3, .save_at = 3};
+    (void)state;
+    const char *const other[] = {"train.lr=0.5", NULL};
+    mixt_run *run;
+    run = open_run("refused", &h, NULL);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK);
+    mixt_run_close(run);
+    assert_int_equal(mixt_run_resume(temp_path("refused"), &run, .settings = other), MIXT_ERROR_CONFIG);
+    assert_null(run);
+    assert_non_null(strstr(mixt_error_text(), "train.lr: 0.01 -> 0.5"));
+    assert_int_equal(mixt_run_resume(temp_path("refused"), &run, .settings = other, .allow = "model"),
+                     MIXT_ERROR_ARGUMENT);
+    assert_non_null(strstr(mixt_error_text(), "'model' cannot be allowed"));
+    assert_int_equal(mixt_run_resume("/nonexistent", &run), MIXT_ERROR_FILE);
+    assert_int_equal(mixt_run_open("/nonexistent.yaml", &run), MIXT_ERROR_FILE);
+    assert_int_equal(mixt_run_load(temp_path("refused"), "7", &run), MIXT_ERROR_FILE); // no such checkpoint
+    assert_int_equal(mixt_run_load(temp_path("refused"), "final", &run), MIXT_OK);
+    assert_int_equal(mixt_run_evaluate(run, "nonsense", NULL), MIXT_ERROR_CONFIG);
+    mixt_run_close(run);
+    mixt_run_close(NULL);
+}
+
+/** An observer's failure ends the run with its status and text; what was done stays. */
+static void test_failing_observer(void **state)
+{
+    heard h = {.fail_at = 4};
+    (void)state;
+    mixt_run_result result;
+    size_t size;
+    mixt_run *run = open_run("failing", &h, NULL);
+    assert_int_equal(mixt_run_train(run, &result), MIXT_ERROR_DATA);
+    assert_string_equal(mixt_error_text(), "enough");
+    assert_int_equal(result.steps, 4);
+    assert_int_equal(h.end, MIXT_ERROR_DATA);
+    char *rows = contents("failing", "metrics.jsonl", &size);
+    assert_non_null(strstr(rows, "\"step\":4"));
+    free(rows);
+    mixt_run_close(run);
+}
+
+static void test_too_many_observers(void **state)
+{
+    heard h = {0};
+    (void)state;
+    mixt_run *run = open_run("many", &h, NULL);
+    for (int i = 0; i < 15; i++)
+        assert_int_equal(mixt_run_observe(run, listen, &h), MIXT_OK);
+    assert_int_equal(mixt_run_observe(run, listen, &h), MIXT_ERROR_STATE);
+    mixt_run_close(run);
+    assert_int_equal(access(temp_path("many"), F_OK), -1); // never trained: nothing was written
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_asks),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_failing_observer),
+        cmocka_unit_test(test_too_many_observers),
+    };
+    return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
+}
