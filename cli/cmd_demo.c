@@ -1,9 +1,10 @@
 /* mixt demo: the default model in FP32 and in mixed precision, side by side. */
 #include "cli/commands.h"
 
-#include "cli/plot.h"
 #include "cli/table.h"
 #include "cli/watch.h"
+
+#include <mixt/plot.h>
 
 #include <math.h>
 #include <string.h>
@@ -142,19 +143,20 @@ static void print_table(const side *a, const side *b)
 static mixt_status draw(const side *sides, const char *folder)
 {
     char path[1200];
-    cli_curve curves[SIDES];
+    mixt_curve curves[SIDES];
     for (int i = 0; i < SIDES; i++)
-        curves[i] = (cli_curve){.name = sides[i].precision, .x = sides[i].x, .y = sides[i].y, .count = sides[i].points};
-    cli_plot plot = {.title = "Training loss of the demo's conv net on drawn digits",
-                     .x_label = "update",
-                     .y_label = "loss",
-                     .curves = curves};
+        curves[i] =
+            (mixt_curve){.name = sides[i].precision, .x = sides[i].x, .y = sides[i].y, .count = sides[i].points};
+    mixt_plot plot = {.title = "Training loss of the demo's conv net on drawn digits",
+                      .x_label = "update",
+                      .y_label = "loss",
+                      .curves = curves};
     plot.curve_count = SIDES;
     plot.log_y = true;
     if (sides[0].points < 2)
         return MIXT_OK;
     snprintf(path, sizeof path, "%s/curves.svg", folder);
-    mixt_status status = cli_plot_write(&plot, path, false);
+    mixt_status status = mixt_plot_write(&plot, path, false);
     if (status == MIXT_OK)
         printf("\nlearning curves: %s\n", path);
     return status;

@@ -2,11 +2,12 @@
 #include "cli/commands.h"
 #include "cli/json.h"
 
-#include "cli/plot.h"
 #include "run/directory.h"
 #include "cli/table.h"
 #include "cli/verify.h"
 #include "store/file.h"
+
+#include <mixt/plot.h>
 
 #include <math.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static void make_band(const cli_verify *v, int side, band *b)
 static mixt_status draw(const cli_args *args, const cli_verify *v, const mixt_config *config)
 {
     static band bands[CLI_VERIFY_SIDES];
-    cli_curve curves[CLI_VERIFY_SIDES];
+    mixt_curve curves[CLI_VERIFY_SIDES];
     char title[200];
     const char *slash = strrchr(v->policy, '/');
     const char *const names[CLI_VERIFY_SIDES] = {"fp32", slash ? slash + 1 : v->policy};
@@ -60,14 +61,14 @@ static mixt_status draw(const cli_args *args, const cli_verify *v, const mixt_co
         make_band(v, side, &bands[side]);
         const band *b = &bands[side];
         curves[side] =
-            (cli_curve){.name = names[side], .x = b->x, .y = b->y, .low = b->low, .high = b->high, .count = b->count};
+            (mixt_curve){.name = names[side], .x = b->x, .y = b->y, .low = b->low, .high = b->high, .count = b->count};
     }
     snprintf(title, sizeof title, "Training loss of %.60s, %lld seed%s: mean and range",
              mixt__config_string(config, MIXT_KEY_MODEL), (long long)v->seeds, v->seeds == 1 ? "" : "s");
-    cli_plot plot = {.title = title, .x_label = "update", .y_label = "loss", .curves = curves};
+    mixt_plot plot = {.title = title, .x_label = "update", .y_label = "loss", .curves = curves};
     plot.curve_count = CLI_VERIFY_SIDES;
     plot.log_y = true;
-    return cli_plot_write(&plot, cli_text(args, "plot"), cli_flag(args, "overwrite"));
+    return mixt_plot_write(&plot, cli_text(args, "plot"), cli_flag(args, "overwrite"));
 }
 
 /* ---- the checklist ---- */
@@ -153,7 +154,7 @@ static mixt_status check_plot(const cli_args *args)
     if (mixt__same_file(path, cli_word(args, 0)))
         return mixt__fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --plot", path);
     MIXT_TRY(cli_output_check(args, path));
-    return cli_plot_check(path, cli_flag(args, "overwrite"));
+    return mixt_plot_check(path, cli_flag(args, "overwrite"));
 }
 
 static mixt_status prepare(const cli_args *args, mixt_config *config)

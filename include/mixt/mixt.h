@@ -17,6 +17,7 @@
 #include "mixt/machine.h"
 #include "mixt/num.h"
 #include "mixt/plan.h"
+#include "mixt/plot.h"
 #include "mixt/predict.h"
 #include "mixt/profile.h"
 #include "mixt/program.h"
