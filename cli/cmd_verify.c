@@ -160,13 +160,13 @@ static mixt_status check_plot(const cli_args *args)
 static mixt_status prepare(const cli_args *args, mixt_config *config)
 {
     char setting[64];
-    mixt__policy_file policy;
+    mixt_policy *policy;
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
     if (!strcmp(precision, "fp32"))
         return mixt__fail(MIXT_ERROR_CONFIG, "precision is fp32: verify compares another one with it, as in "
                                              "precision=bf16");
-    MIXT_TRY(mixt__policy_load(precision, &policy)); // before a whole run in FP32 is spent
-    mixt__policy_free(&policy);
+    MIXT_TRY(mixt_policy_open(precision, &policy)); // before a whole run in FP32 is spent
+    mixt_policy_free(policy);
     MIXT_TRY(check_plot(args));
     if (!cli_given(args, "steps"))
         return MIXT_OK;

@@ -18,6 +18,7 @@
 #include "mixt/num.h"
 #include "mixt/plan.h"
 #include "mixt/plot.h"
+#include "mixt/policy.h"
 #include "mixt/predict.h"
 #include "mixt/profile.h"
 #include "mixt/program.h"

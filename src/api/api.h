@@ -25,14 +25,14 @@ struct mixt_model {
 
 struct mixt_trainer {
     mixt_context *context;
-    mixt__policy_file policy;
+    mixt_policy *policy;          // its own
     mixt_trainer_options options; // as given, for a change of precision
     mixt__trainer core;
 };
 
 struct mixt_generator {
     mixt_context *context;
-    mixt__policy_file policy;
+    mixt_policy *policy; // its own
     mixt__generator core;
 };
 

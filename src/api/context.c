@@ -73,11 +73,11 @@ void mixt_close(mixt_context *context)
         return;
     for (int64_t i = 0; i < context->trainer_count; i++) { // before the data that their threads read
         mixt__trainer_free(&context->trainers[i]->core);
-        mixt__policy_free(&context->trainers[i]->policy);
+        mixt_policy_free(context->trainers[i]->policy);
     }
     for (int64_t i = 0; i < context->generator_count; i++) {
         mixt__generator_close(&context->generators[i]->core);
-        mixt__policy_free(&context->generators[i]->policy);
+        mixt_policy_free(context->generators[i]->policy);
     }
     for (int64_t i = 0; i < context->data_count; i++)
         mixt_data_close(context->data[i]);

@@ -10,8 +10,8 @@ static mixt_status open_core(mixt_generator *g, const mixt__model *model, const 
 {
     if (!options->weights)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a generator needs trained weights: .weights = \"model.safetensors\"");
-    MIXT_TRY(mixt__policy_load(options->precision ? options->precision : "fp32", &g->policy));
-    MIXT_TRY(mixt__generator_open(&g->core, model, &g->policy.policy, g->context->backend, options->context));
+    MIXT_TRY(mixt_policy_open(options->precision ? options->precision : "fp32", &g->policy));
+    MIXT_TRY(mixt__generator_open(&g->core, model, &g->policy->formats, g->context->backend, options->context));
     return mixt__weights_load(g->core.params, options->weights);
 }
 
@@ -27,7 +27,7 @@ mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *m
     g->context = context;
     if (mixt__context_note(context, open_core(g, model, options)) != MIXT_OK) {
         mixt__generator_close(&g->core);
-        mixt__policy_free(&g->policy);
+        mixt_policy_free(g->policy);
         return NULL;
     }
     context->generators[context->generator_count++] = g;

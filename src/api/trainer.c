@@ -41,13 +41,11 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
     t->core.backend = context->backend;
     mixt_status status = take_options(t, options);
     if (status == MIXT_OK)
-        status = mixt__policy_load(options->precision ? options->precision : "fp32", &t->policy);
+        status = mixt_policy_open(options->precision ? options->precision : "fp32", &t->policy);
     if (status == MIXT_OK)
-        status = mixt__trainer_settings_parse(&t->options, mixt__policy_uses(&t->policy.policy, MIXT_DTYPE_FP16),
-                                              &t->core.settings);
-    t->core.settings.policy = t->policy.policy;
+        status = mixt__trainer_settings_parse(&t->options, t->policy, &t->core.settings);
     if (mixt__context_note(context, status) != MIXT_OK) {
-        mixt__policy_free(&t->policy);
+        mixt_policy_free(t->policy);
         return NULL;
     }
     context->trainers[context->trainer_count++] = t;
@@ -149,21 +147,19 @@ mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, precision));
-    mixt__policy_file next;
-    MIXT_TRY(mixt__context_note(t->context, mixt__policy_load(precision, &next)));
+    mixt_policy *next;
+    MIXT_TRY(mixt__context_note(t->context, mixt_policy_open(precision, &next)));
     mixt__trainer_settings settings = t->core.settings;
-    mixt_status status =
-        mixt__trainer_settings_parse(&t->options, mixt__policy_uses(&next.policy, MIXT_DTYPE_FP16), &t->core.settings);
-    t->core.settings.policy = next.policy;
+    mixt_status status = mixt__trainer_settings_parse(&t->options, next, &t->core.settings);
     t->core.settings.eval_batch = settings.eval_batch;
     if (status == MIXT_OK)
         status = mixt__trainer_recompile(&t->core);
     if (status != MIXT_OK) {
         t->core.settings = settings;
-        mixt__policy_free(&next);
+        mixt_policy_free(next);
         return mixt__context_note(t->context, status);
     }
-    mixt__policy_free(&t->policy);
+    mixt_policy_free(t->policy);
     t->policy = next;
     return MIXT_OK;
 }

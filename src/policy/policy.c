@@ -1,182 +1,35 @@
-/* Reading a policy file. The structure is small and fixed, so the YAML document is walked as a tree of nodes. */
+/* Policies as values: made, changed, copied, compared. */
 #include "policy/policy.h"
 
-#include "base/status.h"
-#include "num/num.h"
+#include "base/utf8.h"
+#include "policy/inside.h"
 
-#include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
-enum { MAX_RULES = 4096 };
+enum { NUMBERED_SIZE = 48 };
 
-typedef struct reader {
-    const char *path;
-    yaml_document_t document;
-    mixt__policy_file *file;
-    mixt__policy_rule *rules;
-} reader;
-
-static mixt_dtype policy_dtype(const char *name)
+static mixt_status out_of_memory(void)
 {
-    mixt_dtype dtype = mixt_dtype_parse(name);
-    return dtype == MIXT_DTYPE_FP32 || dtype == MIXT_DTYPE_TF32 || dtype == MIXT_DTYPE_FP16 || dtype == MIXT_DTYPE_BF16
-               ? dtype
-               : MIXT_DTYPE_NONE;
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a policy");
 }
 
-static mixt_status bad(const reader *r, const yaml_node_t *node, const char *what)
+mixt_status mixt__c_locale_enter(mixt__c_locale *locale)
 {
-    return mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: %s", r->path, node->start_mark.line + 1,
-                      node->start_mark.column + 1, what);
-}
-
-static const char *scalar(const yaml_node_t *node)
-{
-    return node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : "";
-}
-
-static mixt_status read_dtype(const reader *r, const yaml_node_t *node, mixt_dtype *dtype)
-{
-    *dtype = policy_dtype(scalar(node));
-    return *dtype == MIXT_DTYPE_NONE ? bad(r, node, "a precision must be fp32, tf32, fp16 or bf16") : MIXT_OK;
-}
-
-static mixt_status read_pattern(reader *r, const yaml_node_t *node, const char **pattern)
-{
-    if (node->type != YAML_SCALAR_NODE || !*scalar(node))
-        return bad(r, node, "a pattern must be a word, as in layer: \"h.*.attn.*\"");
-    *pattern = mixt__arena_strdup(&r->file->arena, scalar(node));
-    return *pattern ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for policy %s", r->path);
-}
-
-static mixt_status read_rule(reader *r, yaml_node_t *node, mixt__policy_rule *rule)
-{
-    if (node->type != YAML_MAPPING_NODE)
-        return bad(r, node, "a rule must be a map with layer or op, and precision");
-    for (yaml_node_pair_t *p = node->data.mapping.pairs.start; p < node->data.mapping.pairs.top; p++) {
-        const yaml_node_t *key = yaml_document_get_node(&r->document, p->key);
-        const yaml_node_t *value = yaml_document_get_node(&r->document, p->value);
-        if (!strcmp(scalar(key), "layer"))
-            MIXT_TRY(read_pattern(r, value, &rule->layer));
-        else if (!strcmp(scalar(key), "op"))
-            MIXT_TRY(read_pattern(r, value, &rule->op));
-        else if (!strcmp(scalar(key), "precision"))
-            MIXT_TRY(read_dtype(r, value, &rule->forward));
-        else
-            return bad(r, key, "unknown key of a rule: layer, op and precision are known");
-    }
-    rule->backward = rule->forward;
-    rule->origin = mixt__arena_printf(&r->file->arena, "%s:%zu", r->path, node->start_mark.line + 1);
-    return rule->forward == MIXT_DTYPE_NONE ? bad(r, node, "the rule has no precision") : MIXT_OK;
-}
-
-static mixt_status read_rules(reader *r, yaml_node_t *node)
-{
-    if (node->type != YAML_SEQUENCE_NODE)
-        return bad(r, node, "rules must be a list");
-    int64_t count = node->data.sequence.items.top - node->data.sequence.items.start;
-    if (count > MAX_RULES)
-        return bad(r, node, "more than 4096 rules");
-    r->rules = mixt__arena_alloc(&r->file->arena, (size_t)(count + 1) * sizeof *r->rules);
-    if (!r->rules)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for policy %s", r->path);
-    for (int64_t i = 0; i < count; i++)
-        MIXT_TRY(read_rule(r, yaml_document_get_node(&r->document, node->data.sequence.items.start[i]), &r->rules[i]));
-    r->file->policy.rules = r->rules;
-    r->file->policy.rule_count = count;
+    locale->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!locale->c)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the C locale");
+    locale->before = uselocale(locale->c);
     return MIXT_OK;
 }
 
-static mixt_status read_document(reader *r)
+void mixt__c_locale_leave(mixt__c_locale *locale)
 {
-    yaml_node_t *root = yaml_document_get_root_node(&r->document);
-    if (!root)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s: empty: a policy needs 'default: bf16' (or another format) at least",
-                          r->path);
-    if (root->type != YAML_MAPPING_NODE)
-        return bad(r, root, "a policy must be a map with 'default' and 'rules'");
-    for (yaml_node_pair_t *p = root->data.mapping.pairs.start; p < root->data.mapping.pairs.top; p++) {
-        const yaml_node_t *key = yaml_document_get_node(&r->document, p->key);
-        yaml_node_t *value = yaml_document_get_node(&r->document, p->value);
-        if ((!strcmp(scalar(key), "default") && r->file->policy.forward != MIXT_DTYPE_NONE) ||
-            (!strcmp(scalar(key), "rules") && r->rules))
-            return bad(r, key, "this key is given twice");
-        if (!strcmp(scalar(key), "default"))
-            MIXT_TRY(read_dtype(r, value, &r->file->policy.forward));
-        else if (!strcmp(scalar(key), "rules"))
-            MIXT_TRY(read_rules(r, value));
-        else
-            return bad(r, key, "unknown key of a policy: default and rules are known");
-    }
-    r->file->policy.backward = r->file->policy.forward;
-    return r->file->policy.forward == MIXT_DTYPE_NONE ? bad(r, root, "the policy has no default") : MIXT_OK;
+    uselocale(locale->before);
+    freelocale(locale->c);
 }
 
-/** A second document would be ignored: better to say so. */
-static mixt_status check_end(reader *r, yaml_parser_t *parser)
-{
-    mixt_status status = MIXT_OK;
-    if (!yaml_parser_load(parser, &r->document))
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: not YAML: %s", r->path, parser->problem_mark.line + 1,
-                          parser->problem_mark.column + 1, parser->problem ? parser->problem : "cannot be read");
-    const yaml_node_t *root = yaml_document_get_root_node(&r->document);
-    if (root)
-        status = bad(r, root, "a second document begins here: a policy is one document");
-    yaml_document_delete(&r->document);
-    return status;
-}
-
-static mixt_status read_file(const char *path, mixt__policy_file *file)
-{
-    FILE *stream = fopen(path, "rb");
-    if (!stream)
-        return mixt__fail(MIXT_ERROR_FILE,
-                          "precision '%s' is neither fp32, tf32, fp16, bf16 nor a policy file that can be read: %s",
-                          path, strerror(errno));
-    reader r = {.path = path, .file = file};
-    yaml_parser_t parser;
-    mixt_status status;
-    if (!yaml_parser_initialize(&parser)) {
-        fclose(stream);
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to read %s", path);
-    }
-    yaml_parser_set_input_file(&parser, stream);
-    if (yaml_parser_load(&parser, &r.document)) {
-        status = read_document(&r);
-        yaml_document_delete(&r.document);
-        if (status == MIXT_OK)
-            status = check_end(&r, &parser);
-    } else if (ferror(stream)) {
-        status =
-            mixt__fail(MIXT_ERROR_FILE, "precision '%s' is no policy file that can be read: %s", path, strerror(errno));
-    } else {
-        status = mixt__fail(MIXT_ERROR_CONFIG, "%s:%zu:%zu: not YAML: %s", path, parser.problem_mark.line + 1,
-                            parser.problem_mark.column + 1, parser.problem ? parser.problem : "cannot be read");
-    }
-    yaml_parser_delete(&parser);
-    fclose(stream);
-    return status;
-}
-
-mixt_status mixt__policy_load(const char *name_or_path, mixt__policy_file *file)
-{
-    mixt_dtype dtype = policy_dtype(name_or_path);
-    *file = (mixt__policy_file){.policy = mixt__policy_of(dtype)};
-    if (dtype != MIXT_DTYPE_NONE)
-        return MIXT_OK;
-    mixt_status status = read_file(name_or_path, file);
-    if (status != MIXT_OK)
-        mixt__policy_free(file);
-    return status;
-}
-
-void mixt__policy_free(mixt__policy_file *file)
-{
-    mixt__arena_free(&file->arena);
-    file->policy = (mixt__policy){0};
-}
+/* ---- what the passes read ---- */
 
 mixt__policy mixt__policy_of(mixt_dtype dtype)
 {
@@ -189,4 +42,338 @@ bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype)
     for (int64_t i = 0; i < policy->rule_count; i++)
         uses |= policy->rules[i].forward == dtype || policy->rules[i].backward == dtype;
     return uses;
+}
+
+static void print_formats(FILE *stream, mixt_dtype forward, mixt_dtype backward)
+{
+    fputs(mixt_dtype_name(forward), stream);
+    if (backward != forward)
+        fprintf(stream, " (backward %s)", mixt_dtype_name(backward));
+}
+
+char *mixt__policy_line(const mixt__policy *policy)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    print_formats(stream, policy->forward, policy->backward);
+    for (int64_t i = 0; i < policy->rule_count; i++) {
+        const mixt__policy_rule *r = &policy->rules[i];
+        fprintf(stream, "; layer %s, op %s: ", r->layer ? r->layer : "*", r->op ? r->op : "*");
+        print_formats(stream, r->forward, r->backward);
+    }
+    return fclose(stream) ? NULL : text;
+}
+
+/* ---- checks ---- */
+
+static bool has_format(mixt_dtype dtype)
+{
+    return dtype == MIXT_DTYPE_FP32 || dtype == MIXT_DTYPE_TF32 || dtype == MIXT_DTYPE_FP16 || dtype == MIXT_DTYPE_BF16;
+}
+
+mixt_dtype mixt__policy_dtype(const char *name)
+{
+    mixt_dtype dtype = mixt_dtype_parse(name);
+    return has_format(dtype) ? dtype : MIXT_DTYPE_NONE;
+}
+
+static mixt_status check_formats(mixt_dtype forward, mixt_dtype *backward)
+{
+    *backward = *backward == MIXT_DTYPE_NONE ? forward : *backward;
+    if (has_format(forward) && has_format(*backward))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "a policy's format is fp32, tf32, fp16 or bf16, not %s",
+                      mixt_dtype_name(has_format(forward) ? *backward : forward));
+}
+
+/** Refuses what YAML cannot hold: bytes that are not UTF-8. */
+static mixt_status check_text(const char *what, const char *text)
+{
+    mixt__utf8 state = {0};
+    char whole[MIXT_UTF8_ROOM];
+    size_t done = 0;
+    bool good = true;
+    for (const char *at = text; good && *at; at++) {
+        size_t length = mixt__utf8_put(&state, (unsigned char)*at, whole);
+        good = !memcmp(text + done, whole, length); // what is replaced is not what was there
+        done += length;
+    }
+    good = good && !mixt__utf8_end(&state, whole);
+    return good ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "%s is not valid UTF-8", what);
+}
+
+/** A copy in the policy's arena; NULL stays NULL. */
+static mixt_status keep_text(mixt_policy *policy, const char *text, const char **kept)
+{
+    *kept = text ? mixt__arena_strdup(&policy->arena, text) : NULL;
+    return *kept || !text ? MIXT_OK : out_of_memory();
+}
+
+/* ---- rules ---- */
+
+/** Origins that follow the place of their rule. */
+static void number_rules(mixt_policy *policy, int64_t from)
+{
+    for (int64_t i = from; i < policy->formats.rule_count; i++)
+        if (policy->rules[i].numbered)
+            snprintf(policy->rules[i].numbered, NUMBERED_SIZE, "rule %lld of the policy", (long long)(i + 1));
+}
+
+mixt_status mixt__policy_place(mixt_policy *policy, int64_t index, const mixt__policy_rule *rule)
+{
+    mixt__policy *formats = &policy->formats;
+    mixt__policy_rule placed = *rule;
+    if (!placed.origin)
+        placed.origin = placed.numbered = mixt__arena_alloc(&policy->arena, NUMBERED_SIZE);
+    if (!placed.origin ||
+        !mixt__grow((void **)&policy->rules, &policy->capacity, formats->rule_count, sizeof *policy->rules))
+        return out_of_memory();
+    memmove(policy->rules + index + 1, policy->rules + index,
+            (size_t)(formats->rule_count - index) * sizeof *policy->rules);
+    policy->rules[index] = placed;
+    formats->rules = policy->rules;
+    formats->rule_count++;
+    number_rules(policy, index);
+    return MIXT_OK;
+}
+
+static mixt_status check_pattern(const char *what, const char *pattern)
+{
+    if (pattern && !*pattern)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a rule's pattern of the %s is empty: NULL is for all", what);
+    return pattern ? check_text(what, pattern) : MIXT_OK;
+}
+
+mixt_status mixt_policy_insert(mixt_policy *policy, int64_t index, const mixt_policy_rule *rule)
+{
+    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need(rule));
+    mixt__policy_rule placed = {.forward = rule->forward, .backward = rule->backward};
+    int64_t count = policy->formats.rule_count;
+    if (index < 0 || index > count)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "no place %lld among %lld rules", (long long)index, (long long)count);
+    if (count == MIXT_POLICY_RULES_MAX)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "more than %d rules", MIXT_POLICY_RULES_MAX);
+    MIXT_TRY(check_formats(placed.forward, &placed.backward));
+    MIXT_TRY(check_pattern("layer", rule->layer));
+    MIXT_TRY(check_pattern("op", rule->op));
+    MIXT_TRY(keep_text(policy, rule->layer, &placed.layer));
+    MIXT_TRY(keep_text(policy, rule->op, &placed.op));
+    return mixt__policy_place(policy, index, &placed);
+}
+
+mixt_status mixt_policy_add(mixt_policy *policy, const mixt_policy_rule *rule)
+{
+    MIXT_TRY(mixt__need(policy));
+    return mixt_policy_insert(policy, policy->formats.rule_count, rule);
+}
+
+static mixt_status check_index(const mixt_policy *policy, int64_t index)
+{
+    int64_t count = policy->formats.rule_count;
+    return index >= 0 && index < count
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_ARGUMENT, "no rule %lld among %lld", (long long)index, (long long)count);
+}
+
+mixt_status mixt_policy_remove(mixt_policy *policy, int64_t index)
+{
+    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(check_index(policy, index));
+    policy->formats.rule_count--;
+    memmove(policy->rules + index, policy->rules + index + 1,
+            (size_t)(policy->formats.rule_count - index) * sizeof *policy->rules);
+    number_rules(policy, index);
+    return MIXT_OK;
+}
+
+int64_t mixt_policy_count(const mixt_policy *policy)
+{
+    return policy ? policy->formats.rule_count : 0;
+}
+
+mixt_status mixt_policy_get(const mixt_policy *policy, int64_t index, mixt_policy_rule *rule)
+{
+    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need(rule));
+    MIXT_TRY(check_index(policy, index));
+    const mixt__policy_rule *r = &policy->rules[index];
+    *rule = (mixt_policy_rule){r->layer, r->op, r->forward, r->backward, r->origin};
+    return MIXT_OK;
+}
+
+/* ---- what goes with them ---- */
+
+void mixt_policy_default(const mixt_policy *policy, mixt_dtype *forward, mixt_dtype *backward)
+{
+    if (forward)
+        *forward = policy ? policy->formats.forward : MIXT_DTYPE_NONE;
+    if (backward)
+        *backward = policy ? policy->formats.backward : MIXT_DTYPE_NONE;
+}
+
+mixt_status mixt_policy_set_default(mixt_policy *policy, mixt_dtype forward, mixt_dtype backward)
+{
+    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(check_formats(forward, &backward));
+    policy->formats.forward = forward;
+    policy->formats.backward = backward;
+    policy->formats.origin = "default of the policy";
+    return MIXT_OK;
+}
+
+void mixt_policy_get_settings(const mixt_policy *policy, mixt_policy_settings *settings)
+{
+    if (settings)
+        *settings = policy ? policy->settings : (mixt_policy_settings){0};
+}
+
+mixt_status mixt_policy_set_settings(mixt_policy *policy, const mixt_policy_settings *settings)
+{
+    mixt__c_locale locale;
+    const char *word = NULL;
+    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need(settings));
+    MIXT_TRY(mixt__policy_settings_check(settings));
+    MIXT_TRY(mixt__c_locale_enter(&locale));
+    mixt_status status = MIXT_OK;
+    if (settings->loss_scale)
+        status = mixt__policy_loss_scale(&policy->arena, settings->loss_scale, &word);
+    mixt__c_locale_leave(&locale);
+    if (status != MIXT_OK)
+        return status == MIXT_ERROR_CONFIG ? MIXT_ERROR_ARGUMENT : status;
+    policy->settings = *settings;
+    policy->settings.loss_scale = word;
+    return MIXT_OK;
+}
+
+const char *mixt_policy_made_by(const mixt_policy *policy)
+{
+    return policy && policy->made_by ? policy->made_by : "";
+}
+
+mixt_status mixt_policy_set_made_by(mixt_policy *policy, const char *made_by)
+{
+    MIXT_TRY(mixt__need(policy));
+    made_by = made_by && *made_by ? made_by : NULL;
+    if (made_by)
+        MIXT_TRY(check_text("made_by", made_by));
+    return keep_text(policy, made_by, &policy->made_by);
+}
+
+mixt_status mixt_policy_set_evidence(mixt_policy *policy, const char *text)
+{
+    mixt__yaml yaml;
+    const mixt__evidence *map = NULL;
+    MIXT_TRY(mixt__need(policy));
+    if (text && *text) {
+        MIXT_TRY(mixt__yaml_open(&yaml, text, strlen(text), "evidence", "expected a map"));
+        mixt_status status = mixt__evidence_take(&policy->arena, &yaml, mixt__yaml_node(&yaml, 1), &map);
+        mixt__yaml_close(&yaml);
+        MIXT_TRY(status);
+    }
+    policy->evidence = map;
+    return MIXT_OK;
+}
+
+/* ---- whole policies ---- */
+
+mixt_status mixt_policy_new(mixt_dtype forward, mixt_dtype backward, mixt_policy **policy)
+{
+    MIXT_TRY(mixt__need(policy));
+    *policy = NULL;
+    MIXT_TRY(check_formats(forward, &backward));
+    mixt_policy *made = mixt__alloc(sizeof *made);
+    if (!made)
+        return out_of_memory();
+    *policy = made;
+    return mixt_policy_set_default(made, forward, backward);
+}
+
+mixt_status mixt_policy_named(const char *name, mixt_policy **policy)
+{
+    MIXT_TRY(mixt__need(policy));
+    *policy = NULL;
+    MIXT_TRY(mixt__need(name));
+    mixt_dtype dtype = mixt__policy_dtype(name);
+    if (dtype == MIXT_DTYPE_NONE)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "no policy is called '%.80s': fp32, tf32, fp16 and bf16 are", name);
+    return mixt_policy_new(dtype, dtype, policy);
+}
+
+void mixt_policy_free(mixt_policy *policy)
+{
+    if (!policy)
+        return;
+    mixt__free(policy->rules);
+    mixt__arena_free(&policy->arena);
+    mixt__free(policy);
+}
+
+static mixt_status copy_rules(const mixt_policy *policy, mixt_policy *copy)
+{
+    for (int64_t i = 0; i < policy->formats.rule_count; i++) {
+        mixt__policy_rule rule = policy->rules[i];
+        MIXT_TRY(keep_text(copy, rule.layer, &rule.layer));
+        MIXT_TRY(keep_text(copy, rule.op, &rule.op));
+        MIXT_TRY(keep_text(copy, rule.numbered ? NULL : rule.origin, &rule.origin));
+        rule.numbered = NULL;
+        MIXT_TRY(mixt__policy_place(copy, i, &rule));
+    }
+    return MIXT_OK;
+}
+
+static mixt_status copy_into(const mixt_policy *policy, mixt_policy *copy)
+{
+    MIXT_TRY(copy_rules(policy, copy));
+    MIXT_TRY(keep_text(copy, policy->formats.origin, &copy->formats.origin));
+    MIXT_TRY(keep_text(copy, policy->made_by, &copy->made_by));
+    copy->settings = policy->settings;
+    MIXT_TRY(keep_text(copy, policy->settings.loss_scale, &copy->settings.loss_scale));
+    copy->evidence = policy->evidence ? mixt__evidence_copy(&copy->arena, policy->evidence) : NULL;
+    return copy->evidence || !policy->evidence ? MIXT_OK : out_of_memory();
+}
+
+mixt_status mixt_policy_copy(const mixt_policy *policy, mixt_policy **copy)
+{
+    MIXT_TRY(mixt__need(copy));
+    *copy = NULL;
+    MIXT_TRY(mixt__need(policy));
+    mixt_policy *made;
+    MIXT_TRY(mixt_policy_new(policy->formats.forward, policy->formats.backward, &made));
+    mixt_status status = copy_into(policy, made);
+    if (status == MIXT_OK)
+        *copy = made;
+    else
+        mixt_policy_free(made);
+    return status;
+}
+
+/** Patterns that match the same: NULL and "*" do. */
+static bool same_pattern(const char *a, const char *b)
+{
+    return !strcmp(a ? a : "*", b ? b : "*");
+}
+
+bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b)
+{
+    if (!a || !b)
+        return a == b;
+    const mixt__policy *f = &a->formats, *g = &b->formats;
+    const char *scale[] = {a->settings.loss_scale, b->settings.loss_scale};
+    bool same = f->forward == g->forward && f->backward == g->backward && f->rule_count == g->rule_count;
+    same = same && !strcmp(scale[0] ? scale[0] : "auto", scale[1] ? scale[1] : "auto");
+    for (int i = 0; same && i < MIXT_POLICY_SETTINGS; i++) {
+        const mixt__policy_setting *setting = &mixt__policy_setting_table[i];
+        same = mixt__policy_setting_get(&a->settings, setting) == mixt__policy_setting_get(&b->settings, setting);
+    }
+    for (int64_t i = 0; same && i < f->rule_count; i++) {
+        const mixt__policy_rule *r = &f->rules[i], *s = &g->rules[i];
+        same = r->forward == s->forward && r->backward == s->backward && same_pattern(r->layer, s->layer) &&
+               same_pattern(r->op, s->op);
+    }
+    return same;
 }

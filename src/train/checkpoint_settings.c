@@ -5,30 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void print_formats(FILE *stream, mixt_dtype forward, mixt_dtype backward)
-{
-    fputs(mixt_dtype_name(forward), stream);
-    if (backward != forward)
-        fprintf(stream, " (backward %s)", mixt_dtype_name(backward));
-}
-
-/** "bf16; layer h.*, op *: fp32": the policy in one line, in the order in which its rules count. */
-static char *policy_text(const mixt__policy *policy)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        return NULL;
-    print_formats(stream, policy->forward, policy->backward);
-    for (int64_t i = 0; i < policy->rule_count; i++) {
-        const mixt__policy_rule *r = &policy->rules[i];
-        fprintf(stream, "; layer %s, op %s: ", r->layer ? r->layer : "*", r->op ? r->op : "*");
-        print_formats(stream, r->forward, r->backward);
-    }
-    return fclose(stream) ? NULL : text;
-}
-
 static void add(json_t *object, const char *name, json_t *value)
 {
     json_object_set_new(object, name,
@@ -84,7 +60,7 @@ static void add_scaling(json_t *o, const mixt__scaling *s)
 json_t *mixt__trainer_settings_json(const mixt__trainer *t)
 {
     const mixt__trainer_settings *s = &t->settings;
-    char text[128], *policy = policy_text(&s->policy);
+    char text[128], *policy = mixt__policy_line(&s->policy);
     json_t *o = json_object();
     add(o, "precision", json_string(policy ? policy : "?"));
     free(policy);

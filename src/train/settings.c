@@ -169,13 +169,15 @@ static mixt_status check_counts(const mixt_trainer_options *o)
     return MIXT_OK;
 }
 
-mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, bool uses_fp16, mixt__trainer_settings *s)
+mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, const mixt_policy *policy,
+                                         mixt__trainer_settings *s)
 {
     MIXT_TRY(check_numbers(o));
     MIXT_TRY(check_counts(o));
     MIXT_TRY(parse_optimizer(o, &s->optimizer));
     MIXT_TRY(parse_schedule(o, &s->schedule));
-    MIXT_TRY(parse_scaling(o, uses_fp16, &s->scaling));
+    MIXT_TRY(parse_scaling(o, mixt__policy_uses(&policy->formats, MIXT_DTYPE_FP16), &s->scaling));
+    s->policy = policy->formats;
     s->weight_decay = o->weight_decay;
     s->clip_norm = o->clip;
     s->clip_value = o->clip_value;

@@ -114,9 +114,9 @@ mixt_status mixt__trainer_discard(mixt__trainer *t);
 /** Whether gradients made by hand are waiting: else what lies in their memory means nothing. */
 mixt_status mixt__trainer_need_gradients(const mixt__trainer *t);
 
-/** Turns option words and zeroes into settings, defaults filled in; `uses_fp16` decides what loss_scale "auto" means.
- */
-mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, bool uses_fp16,
+/** Turns option words and zeroes into settings, defaults filled in. The policy is borrowed, and decides what loss_scale
+ *  "auto" means. */
+mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, const mixt_policy *policy,
                                          mixt__trainer_settings *settings);
 
 #endif

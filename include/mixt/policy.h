@@ -1,0 +1,134 @@
+/* Precision policies: which number format each layer and op computes in, as a value in memory.
+ *
+ * A policy is a format for everything (the default), rules that give some layers and ops another one, and, where it
+ * says so, the loss scaling and clipping that go with it. It is made by name, from a YAML file, from a text or rule by
+ * rule, belongs to no context, and is copied by whoever takes it: change yours or free it at any time. One thread at a
+ * time may use a policy.
+ *
+ *   version: 1
+ *   made_by: who or what made it          # a text, optional
+ *   default: bf16                         # or {forward: bf16, backward: fp32}
+ *   rules:                                # the last rule that matches decides
+ *     - layer: "h.*.attn*"                # glob over layer names; left out: all
+ *       op: matmul                        # glob over op names; left out: all
+ *       precision: fp32                   # or both of forward and backward
+ *   loss_scale: dynamic                   # auto, dynamic, none or a number; with scale_init, scale_growth,
+ *   clip: 1                               #   scale_backoff, scale_floor, …, clip_value: see mixt_policy_settings
+ *   evidence: {...}                       # any map: kept and printed, never read
+ *
+ * Formats are FP32, TF32, FP16 and BF16. Only `default` must be there.
+ */
+#ifndef MIXT_POLICY_H
+#define MIXT_POLICY_H
+
+#include "mixt/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt_policy mixt_policy;
+
+/* ---- making one: all give it in *policy, for mixt_policy_free; NULL when they fail ---- */
+
+/**
+ * One format for everything, to which rules can be added.
+ * @param forward of the ops of the model.
+ * @param backward of their gradients; MIXT_DTYPE_NONE: as forward.
+ */
+mixt_status mixt_policy_new(mixt_dtype forward, mixt_dtype backward, mixt_policy **policy);
+/** @param name "fp32", "tf32", "fp16" or "bf16". */
+mixt_status mixt_policy_named(const char *name, mixt_policy **policy);
+/** @param path of a YAML file. Messages name file, line and column. */
+mixt_status mixt_policy_load(const char *path, mixt_policy **policy);
+/**
+ * From a text, as a file would hold it.
+ * @param yaml the text.
+ * @param name what messages and origins call it, in place of a file's name.
+ */
+mixt_status mixt_policy_parse(const char *yaml, const char *name, mixt_policy **policy);
+/** @param name_or_path one of the names, else the path of a file: what a trainer's `precision` takes. */
+mixt_status mixt_policy_open(const char *name_or_path, mixt_policy **policy);
+/** An equal policy that shares nothing with this one. */
+mixt_status mixt_policy_copy(const mixt_policy *policy, mixt_policy **copy);
+/** NULL is allowed. */
+void mixt_policy_free(mixt_policy *policy);
+
+/* ---- formats ---- */
+
+/** The formats for what no rule matches; either pointer may be NULL. */
+void mixt_policy_default(const mixt_policy *policy, mixt_dtype *forward, mixt_dtype *backward);
+/** @param backward MIXT_DTYPE_NONE: as forward. */
+mixt_status mixt_policy_set_default(mixt_policy *policy, mixt_dtype forward, mixt_dtype backward);
+
+typedef struct mixt_policy_rule {
+    const char *layer;   /**< glob over layer names, "h.*.attn*"; NULL: every layer */
+    const char *op;      /**< glob over op names, "matmul"; NULL: every op */
+    mixt_dtype forward;  /**< format of the ops that match */
+    mixt_dtype backward; /**< of their gradients; MIXT_DTYPE_NONE: as forward */
+    /** Where it stands, in words: "policy.yaml:7", "rule 2 of the policy". Only read: adding a rule ignores it. */
+    const char *origin;
+} mixt_policy_rule;
+
+/** Adds a rule at the end, where it wins over all before it. At most 4096. The texts are copied. */
+mixt_status mixt_policy_add(mixt_policy *policy, const mixt_policy_rule *rule);
+/** @param index where the rule will stand, from 0 to the number of rules; those from there on move up by one. */
+mixt_status mixt_policy_insert(mixt_policy *policy, int64_t index, const mixt_policy_rule *rule);
+/** @param index of the rule that goes, from 0. */
+mixt_status mixt_policy_remove(mixt_policy *policy, int64_t index);
+/** Number of rules. */
+int64_t mixt_policy_count(const mixt_policy *policy);
+/**
+ * @param index from 0, in the order in which they stand.
+ * @param rule receives it; its texts are valid until the policy is changed or freed.
+ */
+mixt_status mixt_policy_get(const mixt_policy *policy, int64_t index, mixt_policy_rule *rule);
+
+/* ---- what goes with the formats ---- */
+
+/** Loss scaling and clipping. NULL and 0: the policy does not say. What a trainer's options or a configuration set
+ *  wins over it; where neither says, the trainer's default counts. */
+typedef struct mixt_policy_settings {
+    const char *loss_scale; /**< "auto", "dynamic", "none", or a number from 2^-24 to 2^126 */
+    float scale_init;       /**< first loss scale (dynamic), above 0 */
+    float scale_growth;     /**< factor after scale_interval good updates, at least 1 */
+    float scale_backoff;    /**< factor after an overflow, below 1 */
+    float scale_floor;      /**< smallest loss scale */
+    float scale_ceiling;    /**< largest loss scale */
+    int64_t scale_interval; /**< good updates in a row before the scale grows */
+    int scale_hysteresis;   /**< overflows in a row before it falls */
+    float clip;             /**< largest norm of the unscaled gradient */
+    float clip_value;       /**< largest magnitude of a gradient element */
+} mixt_policy_settings;
+
+/** @param settings receives them; the text is valid until the policy is changed or freed. */
+void mixt_policy_get_settings(const mixt_policy *policy, mixt_policy_settings *settings);
+/** @param settings all of them anew; copied. */
+mixt_status mixt_policy_set_settings(mixt_policy *policy, const mixt_policy_settings *settings);
+
+/** Who or what made the policy; "" when it does not say. Valid until it is set again. */
+const char *mixt_policy_made_by(const mixt_policy *policy);
+/** @param made_by any text; NULL or "": none. */
+mixt_status mixt_policy_set_made_by(mixt_policy *policy, const char *made_by);
+/**
+ * What the policy rests on: measurements, names of runs, anything.
+ * @param yaml receives the map as YAML, for free(); "" when there is none.
+ */
+mixt_status mixt_policy_evidence(const mixt_policy *policy, char **yaml);
+/** @param yaml a map, nested to depth 32 and with 16384 values at most; NULL or "": none. */
+mixt_status mixt_policy_set_evidence(mixt_policy *policy, const char *yaml);
+
+/* ---- comparing, printing ---- */
+
+/** Whether both give the same bits: formats, rules in order, loss scaling and clipping; who made them and why does not
+ *  count, nor where their rules stand. */
+bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b);
+/** @param yaml receives the policy as a text that mixt_policy_parse reads to the same policy, for free(). */
+mixt_status mixt_policy_print(const mixt_policy *policy, char **yaml);
+/** The same into a file, written whole or not at all; a file of that name is replaced. */
+mixt_status mixt_policy_write(const mixt_policy *policy, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,98 @@
+/* What the files of this folder share: policy.c makes, changes, copies and compares policies, settings.c checks what
+ * goes with the formats, yaml.c opens YAML documents, read.c reads a policy from one, evidence.c the map that mixt does
+ * not read, print.c writes both.
+ *
+ * Numbers are read and written in the C locale, which mixt__c_locale_enter sets for the thread.
+ */
+#ifndef MIXT_POLICY_INSIDE_H
+#define MIXT_POLICY_INSIDE_H
+
+#include "base/status.h"
+#include "policy/policy.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <yaml.h>
+
+/** A value of the evidence: a text, or a list or map of values. */
+typedef struct mixt__evidence {
+    enum { MIXT_EVIDENCE_TEXT, MIXT_EVIDENCE_LIST, MIXT_EVIDENCE_MAP } kind;
+    const char *key;               // in a map
+    const char *text;              // of a TEXT
+    bool key_plain, plain;         // written without quotes: a reader may take it for a number, true or nothing
+    struct mixt__evidence *next;   // in the same list or map
+    struct mixt__evidence *inside; // the first value of a LIST or MAP
+} mixt__evidence;
+
+/** The format of a policy's word; NONE when it is none of the four. */
+mixt_dtype mixt__policy_dtype(const char *name);
+/** Adds a rule whose texts are in the policy's arena, at `index`. */
+mixt_status mixt__policy_place(mixt_policy *policy, int64_t index, const mixt__policy_rule *rule);
+
+/** What leave gives back. */
+typedef struct mixt__c_locale {
+    locale_t c, before;
+} mixt__c_locale;
+mixt_status mixt__c_locale_enter(mixt__c_locale *locale);
+void mixt__c_locale_leave(mixt__c_locale *locale);
+
+/* ---- what goes with the formats ---- */
+
+/** A number of mixt_policy_settings and what it may be. */
+typedef struct mixt__policy_setting {
+    const char *name;
+    enum { MIXT_SETTING_FLOAT, MIXT_SETTING_INT, MIXT_SETTING_INT64 } kind;
+    size_t offset;
+    double least, below; // 0 is always in: it means that the policy does not say
+    const char *words;   // the same for people
+} mixt__policy_setting;
+
+enum { MIXT_POLICY_SETTINGS = 9 };
+extern const mixt__policy_setting mixt__policy_setting_table[MIXT_POLICY_SETTINGS];
+
+double mixt__policy_setting_get(const mixt_policy_settings *settings, const mixt__policy_setting *setting);
+/** Reads, checks and stores a number. */
+mixt_status mixt__policy_setting_parse(mixt_policy_settings *settings, const mixt__policy_setting *setting,
+                                       const char *text);
+/** Checks all of them. */
+mixt_status mixt__policy_settings_check(const mixt_policy_settings *settings);
+/** Checks "auto", "dynamic", "none" or a number; *word receives it as it is printed, in the arena. */
+mixt_status mixt__policy_loss_scale(mixt__arena *arena, const char *text, const char **word);
+/** The shortest decimal that reads back to the same float. Returns `text`. */
+const char *mixt__float_text(float number, char *text, size_t size);
+
+/* ---- YAML ---- */
+
+/** One document, and the name that messages give it. */
+typedef struct mixt__yaml {
+    const char *name;
+    yaml_document_t document;
+} mixt__yaml;
+
+/** Opens a text that is one document with something in it; `empty` says what is missing if not. */
+mixt_status mixt__yaml_open(mixt__yaml *yaml, const char *text, size_t size, const char *name, const char *empty);
+void mixt__yaml_close(mixt__yaml *yaml);
+yaml_node_t *mixt__yaml_node(const mixt__yaml *yaml, int index);
+/** The text of a scalar; "" of anything else. */
+const char *mixt__yaml_text(const yaml_node_t *node);
+/** Fails at a node, "name:line:column: what". */
+mixt_status mixt__yaml_bad(const mixt__yaml *yaml, const yaml_node_t *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/** The same for a failure that has a text already. */
+mixt_status mixt__yaml_at(const mixt__yaml *yaml, const yaml_node_t *node, mixt_status status);
+/** Refuses a map that has a key twice. */
+mixt_status mixt__yaml_check_twice(const mixt__yaml *yaml, const yaml_node_t *map);
+
+/** Reads a policy into an empty one. */
+mixt_status mixt__policy_read(mixt_policy *policy, const char *text, size_t size, const char *name);
+/** Takes a map out of a document; only a map is one of evidence. */
+mixt_status mixt__evidence_take(mixt__arena *arena, const mixt__yaml *yaml, const yaml_node_t *node,
+                                const mixt__evidence **map);
+/** A copy in another arena; NULL when there is no memory. */
+const mixt__evidence *mixt__evidence_copy(mixt__arena *arena, const mixt__evidence *value);
+
+/** A policy, or evidence alone, as YAML. */
+void mixt__policy_print(FILE *stream, const mixt_policy *policy);
+void mixt__evidence_print(FILE *stream, const mixt__evidence *map, int indent);
+
+#endif

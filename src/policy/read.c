@@ -1,0 +1,278 @@
+/* Reading a policy: its structure is small and fixed, so the YAML document is walked as a tree of nodes. */
+#include "policy/inside.h"
+
+#include "base/words.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { FILE_MAX = 1 << 20 };
+
+typedef struct reader {
+    mixt_policy *policy;
+    mixt__yaml yaml;
+} reader;
+
+static mixt_status out_of_memory(const reader *r)
+{
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for policy %s", r->yaml.name);
+}
+
+/** The value of a key; NULL when the map has it not. */
+static const yaml_node_t *find(const reader *r, const yaml_node_t *map, const char *name)
+{
+    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++)
+        if (!strcmp(mixt__yaml_text(mixt__yaml_node(&r->yaml, p->key)), name))
+            return mixt__yaml_node(&r->yaml, p->value);
+    return NULL;
+}
+
+/** Refuses what is no map, keys that are not among `known`, "a|b|c", and those that are given twice. */
+static mixt_status check_map(const reader *r, const yaml_node_t *map, const char *what, const char *known)
+{
+    char list[320], hint[80];
+    if (map->type != YAML_MAPPING_NODE)
+        return mixt__yaml_bad(&r->yaml, map, "%s must be a map with %s", what,
+                              mixt__choice_list(known, list, sizeof list));
+    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+        const yaml_node_t *key = mixt__yaml_node(&r->yaml, p->key);
+        const char *name = mixt__yaml_text(key);
+        if (mixt__choice_find(known, name) < 0)
+            return mixt__yaml_bad(&r->yaml, key, "unknown key of %s%s: %s are known", what,
+                                  mixt__choice_hint(known, name, hint, sizeof hint),
+                                  mixt__choice_list(known, list, sizeof list));
+    }
+    return mixt__yaml_check_twice(&r->yaml, map);
+}
+
+static mixt_status read_dtype(const reader *r, const yaml_node_t *node, mixt_dtype *dtype)
+{
+    *dtype = mixt__policy_dtype(mixt__yaml_text(node));
+    return *dtype == MIXT_DTYPE_NONE ? mixt__yaml_bad(&r->yaml, node, "a precision must be fp32, tf32, fp16 or bf16")
+                                     : MIXT_OK;
+}
+
+/** A text for people or a pattern, in the policy's arena. */
+static mixt_status read_text(reader *r, const yaml_node_t *node, const char *expected, const char **text)
+{
+    if (node->type != YAML_SCALAR_NODE || !*mixt__yaml_text(node))
+        return mixt__yaml_bad(&r->yaml, node, "%s", expected);
+    if (strlen(mixt__yaml_text(node)) != node->data.scalar.length)
+        return mixt__yaml_bad(&r->yaml, node, "the text has the control character U+0000");
+    *text = mixt__arena_strdup(&r->policy->arena, mixt__yaml_text(node));
+    return *text ? MIXT_OK : out_of_memory(r);
+}
+
+/** Both formats of a map: `precision` (where it may stand) for both, or forward and backward. */
+static mixt_status read_formats(const reader *r, const yaml_node_t *map, const char *what, mixt_dtype *forward,
+                                mixt_dtype *backward)
+{
+    const yaml_node_t *both = find(r, map, "precision");
+    const yaml_node_t *apart[2] = {find(r, map, "forward"), find(r, map, "backward")};
+    if (both && (apart[0] || apart[1]))
+        return mixt__yaml_bad(&r->yaml, both, "%s has precision, which is for both, and %s", what,
+                              apart[0] ? "forward" : "backward");
+    if (!both && !apart[0] != !apart[1])
+        return mixt__yaml_bad(&r->yaml, map, "%s has %s but no %s: give both", what, apart[0] ? "forward" : "backward",
+                              apart[0] ? "backward" : "forward");
+    if (!both && !apart[0])
+        return mixt__yaml_bad(&r->yaml, map, "%s has no precision", what);
+    MIXT_TRY(read_dtype(r, both ? both : apart[0], forward));
+    return read_dtype(r, both ? both : apart[1], backward);
+}
+
+static mixt_status read_version(reader *r, const yaml_node_t *node)
+{
+    if (strcmp(mixt__yaml_text(node), "1"))
+        return mixt__yaml_bad(&r->yaml, node, "version must be 1: this mixt knows no other");
+    return MIXT_OK;
+}
+
+static mixt_status read_made_by(reader *r, const yaml_node_t *node)
+{
+    return read_text(r, node, "made_by must be a text", &r->policy->made_by);
+}
+
+static mixt_status read_default(reader *r, const yaml_node_t *node)
+{
+    mixt__policy *formats = &r->policy->formats;
+    formats->origin = mixt__arena_printf(&r->policy->arena, "default, %s:%zu", r->yaml.name, node->start_mark.line + 1);
+    if (!formats->origin)
+        return out_of_memory(r);
+    if (node->type != YAML_MAPPING_NODE) {
+        MIXT_TRY(read_dtype(r, node, &formats->forward));
+        formats->backward = formats->forward;
+        return MIXT_OK;
+    }
+    MIXT_TRY(check_map(r, node, "the default", "forward|backward"));
+    return read_formats(r, node, "the default", &formats->forward, &formats->backward);
+}
+
+static mixt_status read_rule(reader *r, const yaml_node_t *node)
+{
+    static const char expected[] = "a pattern must be a word, as in layer: \"h.*.attn.*\"";
+    mixt__policy_rule rule = {0};
+    MIXT_TRY(check_map(r, node, "a rule", "layer|op|precision|forward|backward"));
+    const yaml_node_t *layer = find(r, node, "layer"), *op = find(r, node, "op");
+    if (layer)
+        MIXT_TRY(read_text(r, layer, expected, &rule.layer));
+    if (op)
+        MIXT_TRY(read_text(r, op, expected, &rule.op));
+    MIXT_TRY(read_formats(r, node, "the rule", &rule.forward, &rule.backward));
+    rule.origin = mixt__arena_printf(&r->policy->arena, "%s:%zu", r->yaml.name, node->start_mark.line + 1);
+    return rule.origin ? mixt__policy_place(r->policy, r->policy->formats.rule_count, &rule) : out_of_memory(r);
+}
+
+static mixt_status read_rules(reader *r, const yaml_node_t *node)
+{
+    if (node->type != YAML_SEQUENCE_NODE)
+        return mixt__yaml_bad(&r->yaml, node, "rules must be a list");
+    if (node->data.sequence.items.top - node->data.sequence.items.start > MIXT_POLICY_RULES_MAX)
+        return mixt__yaml_bad(&r->yaml, node, "more than %d rules", MIXT_POLICY_RULES_MAX);
+    for (const yaml_node_item_t *i = node->data.sequence.items.start; i < node->data.sequence.items.top; i++)
+        MIXT_TRY(read_rule(r, mixt__yaml_node(&r->yaml, *i)));
+    return MIXT_OK;
+}
+
+static mixt_status read_loss_scale(reader *r, const yaml_node_t *node)
+{
+    const char **word = &r->policy->settings.loss_scale;
+    mixt_status status = mixt__policy_loss_scale(&r->policy->arena, mixt__yaml_text(node), word);
+    return status == MIXT_OK ? MIXT_OK : mixt__yaml_at(&r->yaml, node, status);
+}
+
+static mixt_status read_evidence(reader *r, const yaml_node_t *node)
+{
+    return mixt__evidence_take(&r->policy->arena, &r->yaml, node, &r->policy->evidence);
+}
+
+static mixt_status read_settings(reader *r, const yaml_node_t *root)
+{
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {
+        const mixt__policy_setting *setting = &mixt__policy_setting_table[i];
+        const yaml_node_t *node = find(r, root, setting->name);
+        if (!node)
+            continue;
+        mixt_status status = mixt__policy_setting_parse(&r->policy->settings, setting, mixt__yaml_text(node));
+        if (status != MIXT_OK)
+            return mixt__yaml_at(&r->yaml, node, status);
+    }
+    return MIXT_OK;
+}
+
+static mixt_status read_root(reader *r)
+{
+    static const struct {
+        const char *name;
+        mixt_status (*read)(reader *r, const yaml_node_t *node);
+    } keys[] = {
+        {"version", read_version}, {"made_by", read_made_by},       {"default", read_default},
+        {"rules", read_rules},     {"loss_scale", read_loss_scale}, {"evidence", read_evidence},
+    };
+    static const char known[] = "version|made_by|default|rules|loss_scale|scale_init|scale_growth|scale_backoff|"
+                                "scale_interval|scale_floor|scale_ceiling|scale_hysteresis|clip|clip_value|evidence";
+    const yaml_node_t *root = mixt__yaml_node(&r->yaml, 1);
+    MIXT_TRY(check_map(r, root, "a policy", known));
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const yaml_node_t *node = find(r, root, keys[i].name);
+        if (node)
+            MIXT_TRY(keys[i].read(r, node));
+    }
+    MIXT_TRY(read_settings(r, root));
+    return r->policy->formats.forward == MIXT_DTYPE_NONE ? mixt__yaml_bad(&r->yaml, root, "the policy has no default")
+                                                         : MIXT_OK;
+}
+
+mixt_status mixt__policy_read(mixt_policy *policy, const char *text, size_t size, const char *name)
+{
+    reader r = {.policy = policy};
+    mixt__c_locale locale;
+    MIXT_TRY(mixt__yaml_open(&r.yaml, text, size, name, "a policy needs 'default: bf16' (or another format) at least"));
+    mixt_status status = mixt__c_locale_enter(&locale);
+    if (status == MIXT_OK) {
+        status = read_root(&r);
+        mixt__c_locale_leave(&locale);
+    }
+    mixt__yaml_close(&r.yaml);
+    return status;
+}
+
+/** The whole file; its text is for mixt__free. *opened says how far it came. */
+static mixt_status read_file(const char *path, char **text, size_t *size, bool *opened)
+{
+    FILE *stream = fopen(path, "rb");
+    *opened = stream;
+    if (!stream)
+        return mixt__fail(MIXT_ERROR_FILE, "%s", strerror(errno));
+    *text = mixt__alloc_uninit(FILE_MAX + 1);
+    *size = *text ? fread(*text, 1, FILE_MAX + 1, stream) : 0;
+    mixt_status status = MIXT_OK;
+    if (!*text)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for it");
+    else if (ferror(stream))
+        status = mixt__fail(MIXT_ERROR_FILE, "%s", strerror(errno));
+    else if (*size > FILE_MAX)
+        status = mixt__fail(MIXT_ERROR_FILE, "more than 1 MiB");
+    fclose(stream);
+    if (status != MIXT_OK)
+        mixt__free(*text);
+    return status;
+}
+
+/** Gives *policy what was read, or NULL. */
+static mixt_status make(const char *text, size_t size, const char *name, mixt_policy **policy)
+{
+    mixt_policy *made = mixt__alloc(sizeof *made);
+    if (!made)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a policy");
+    mixt_status status = mixt__policy_read(made, text, size, name);
+    if (status == MIXT_OK)
+        *policy = made;
+    else
+        mixt_policy_free(made);
+    return status;
+}
+
+/** @param named the file was given where the name of a format could be */
+static mixt_status load(const char *path, bool named, mixt_policy **policy)
+{
+    char *text = NULL;
+    size_t size = 0;
+    bool opened;
+    mixt_status status = read_file(path, &text, &size, &opened);
+    if (status != MIXT_OK && !named)
+        return mixt__fail_context(status, "policy file '%s' cannot be read", path);
+    if (status != MIXT_OK)
+        return mixt__fail_context(status, "precision '%s' is %s policy file that can be read", path,
+                                  opened ? "no" : "neither fp32, tf32, fp16, bf16 nor a");
+    status = make(text, size, path, policy);
+    mixt__free(text);
+    return status;
+}
+
+mixt_status mixt_policy_load(const char *path, mixt_policy **policy)
+{
+    MIXT_TRY(mixt__need(policy));
+    *policy = NULL;
+    MIXT_TRY(mixt__need(path));
+    return load(path, false, policy);
+}
+
+mixt_status mixt_policy_open(const char *name_or_path, mixt_policy **policy)
+{
+    MIXT_TRY(mixt__need(policy));
+    *policy = NULL;
+    MIXT_TRY(mixt__need(name_or_path));
+    if (mixt__policy_dtype(name_or_path) != MIXT_DTYPE_NONE)
+        return mixt_policy_named(name_or_path, policy);
+    return load(name_or_path, true, policy);
+}
+
+mixt_status mixt_policy_parse(const char *yaml, const char *name, mixt_policy **policy)
+{
+    MIXT_TRY(mixt__need(policy));
+    *policy = NULL;
+    MIXT_TRY(mixt__need(yaml));
+    MIXT_TRY(mixt__need(name));
+    return make(yaml, strlen(yaml), name, policy);
+}

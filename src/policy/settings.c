@@ -1,0 +1,121 @@
+/* The numbers that go with a policy's formats: one table says what each may be, for texts and for C alike. */
+#include "policy/inside.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SETTING(name, kind, least, below, words)                                                                       \
+    {                                                                                                                  \
+#name, MIXT_SETTING_##kind, offsetof(mixt_policy_settings, name), (least), (below), (words)                    \
+    }
+
+// Whole numbers end where a double no longer holds each of them.
+const mixt__policy_setting mixt__policy_setting_table[MIXT_POLICY_SETTINGS] = {
+    SETTING(scale_init, FLOAT, 0, INFINITY, "a number above 0"),
+    SETTING(scale_growth, FLOAT, 1, INFINITY, "a number of at least 1"),
+    SETTING(scale_backoff, FLOAT, 0, 1, "a number above 0 and below 1"),
+    SETTING(scale_interval, INT64, 1, 0x1p53, "a whole number of at least 1"),
+    SETTING(scale_floor, FLOAT, 0, INFINITY, "a number above 0"),
+    SETTING(scale_ceiling, FLOAT, 0, INFINITY, "a number above 0"),
+    SETTING(scale_hysteresis, INT, 1, 0x1p31, "a whole number of at least 1"),
+    SETTING(clip, FLOAT, 0, INFINITY, "a number above 0"),
+    SETTING(clip_value, FLOAT, 0, INFINITY, "a number above 0"),
+};
+
+double mixt__policy_setting_get(const mixt_policy_settings *settings, const mixt__policy_setting *setting)
+{
+    const char *at = (const char *)settings + setting->offset;
+    switch (setting->kind) {
+    case MIXT_SETTING_FLOAT:
+        return (double)*(const float *)at;
+    case MIXT_SETTING_INT:
+        return *(const int *)at;
+    case MIXT_SETTING_INT64:
+        return (double)*(const int64_t *)at;
+    }
+    return 0;
+}
+
+static void store(mixt_policy_settings *settings, const mixt__policy_setting *setting, double number)
+{
+    char *at = (char *)settings + setting->offset;
+    switch (setting->kind) {
+    case MIXT_SETTING_FLOAT:
+        *(float *)at = (float)number;
+        break;
+    case MIXT_SETTING_INT:
+        *(int *)at = (int)number;
+        break;
+    case MIXT_SETTING_INT64:
+        *(int64_t *)at = (int64_t)number;
+        break;
+    }
+}
+
+static bool in_range(const mixt__policy_setting *setting, double number)
+{
+    return number > 0 && number >= setting->least && number < setting->below;
+}
+
+/** Decimal notation alone: strtod would also take hexadecimal, "nan" and "infinity". */
+static bool parse_number(const char *text, const char *letters, double *number)
+{
+    char *end;
+    if (!*text || strspn(text, letters) != strlen(text))
+        return false;
+    *number = strtod(text, &end);
+    return end != text && !*end;
+}
+
+mixt_status mixt__policy_setting_parse(mixt_policy_settings *settings, const mixt__policy_setting *setting,
+                                       const char *text)
+{
+    bool real = setting->kind == MIXT_SETTING_FLOAT;
+    double number;
+    bool good = parse_number(text, real ? "+-.0123456789eE" : "0123456789", &number);
+    number = good && real ? (double)strtof(text, NULL) : number; // rounded once
+    if (!good || !in_range(setting, number))
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: '%.80s' is not %s", setting->name, text, setting->words);
+    store(settings, setting, number);
+    return MIXT_OK;
+}
+
+mixt_status mixt__policy_settings_check(const mixt_policy_settings *settings)
+{
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {
+        const mixt__policy_setting *setting = &mixt__policy_setting_table[i];
+        double number = mixt__policy_setting_get(settings, setting);
+        if (number != 0 && !in_range(setting, number))
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %g is not %s", setting->name, number, setting->words);
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__policy_loss_scale(mixt__arena *arena, const char *text, const char **word)
+{
+    char digits[40];
+    double number;
+    if (strcmp(text, "auto") && strcmp(text, "dynamic") && strcmp(text, "none")) {
+        bool good = parse_number(text, "+-.0123456789eE", &number);
+        float scale = good ? strtof(text, NULL) : 0;
+        if (!(scale >= 0x1p-24f && scale <= 0x1p126f)) // outside, scaled losses or what unscales are no normal numbers
+            return mixt__fail(MIXT_ERROR_CONFIG,
+                              "loss_scale: '%.80s' is not auto, dynamic, none or a number from 2^-24 (6e-8) to 2^126 "
+                              "(8.5e37)",
+                              text);
+        text = mixt__float_text(scale, digits, sizeof digits);
+    }
+    *word = mixt__arena_strdup(arena, text);
+    return *word ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a policy");
+}
+
+const char *mixt__float_text(float number, char *text, size_t size)
+{
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, size, "%.*g", digits, (double)number);
+        if (strtof(text, NULL) == number)
+            break;
+    }
+    return text;
+}

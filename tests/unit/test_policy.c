@@ -1,0 +1,552 @@
+/* Policies as values: rules, copies, comparison; what is printed reads back to the same; what is wrong is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../support/temp_folder.h"
+#include "mixt/policy.h"
+
+#include <glob.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void ok(mixt_status status)
+{
+    if (status != MIXT_OK)
+        fail_msg("%d: %s", (int)status, mixt_error_text());
+}
+
+static mixt_policy *parse(const char *yaml)
+{
+    mixt_policy *policy;
+    ok(mixt_policy_parse(yaml, "text", &policy));
+    return policy;
+}
+
+static char *print(const mixt_policy *policy)
+{
+    char *yaml;
+    ok(mixt_policy_print(policy, &yaml));
+    return yaml;
+}
+
+/** Printed, read and printed again it is the same text and an equal policy; so is a copy. */
+static void expect_identity(const mixt_policy *policy)
+{
+    char *first = print(policy);
+    mixt_policy *read, *copy;
+    if (mixt_policy_parse(first, "printed", &read) != MIXT_OK)
+        fail_msg("%s\n%s", mixt_error_text(), first);
+    ok(mixt_policy_copy(policy, &copy));
+    char *second = print(read), *third = print(copy);
+    assert_string_equal(first, second);
+    assert_string_equal(first, third);
+    assert_true(mixt_policy_equal(policy, read));
+    assert_true(mixt_policy_equal(copy, policy));
+    free(first);
+    free(second);
+    free(third);
+    mixt_policy_free(read);
+    mixt_policy_free(copy);
+}
+
+/* ---- random policies ---- */
+
+static uint64_t state;
+
+static uint64_t draw(uint64_t below)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+}
+
+/** Texts that a careless printer or reader gets wrong. */
+static const char *const texts[] = {
+    "h.*.attn*", "*",           "*.weight", "a: b",  "a#b",      " # c",  "# all",        "\"quoted\"",
+    "it's",      "back\\slash", "true",     "No",    "null",     "~",     "1.5",          "0x1f",
+    "-3",        "1e5",         "[a-z]",    "{b,c}", "- x",      "? key", "!tag",         "&anchor",
+    "%percent",  "@at",         "`tick`",   "|",     ">",        "a\nb",  "tab\there",    " lead",
+    "trail ",    "übung",       "日本*",    "😀",     "\xc2\x85", "---",   "...",          "<<",
+    "=",         "2024-01-02",  "12:30",    "a,b",   "\x01",     "\x7f",  "\xe2\x80\xa8", "\xef\xbb\xbf",
+    "\xc2\xa0",  "yes",
+};
+enum { TEXTS = sizeof texts / sizeof texts[0] };
+
+static const char *draw_text(void)
+{
+    static char joined[4][256];
+    static int next;
+    char *text = joined[next++ % 4];
+    if (draw(3))
+        return texts[draw(TEXTS)];
+    snprintf(text, 256, "%s%s%s", texts[draw(TEXTS)], texts[draw(TEXTS)], texts[draw(TEXTS)]);
+    return text;
+}
+
+static mixt_dtype draw_format(void)
+{
+    static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_TF32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16};
+    return formats[draw(4)];
+}
+
+static float draw_number(double least, double most)
+{
+    return (float)(least + (most - least) * (double)draw(1000001) / 1e6);
+}
+
+static mixt_policy_settings draw_settings(void)
+{
+    static const char *const words[] = {"auto", "dynamic", "none", "1024", "0.1", "1e-5", "3.4e37", "+7"};
+    mixt_policy_settings s = {.loss_scale = draw(2) ? words[draw(8)] : NULL};
+    s.scale_init = draw(2) ? draw_number(1e-3, 1e6) : 0;
+    s.scale_growth = draw(2) ? draw_number(1, 4) : 0;
+    s.scale_backoff = draw(2) ? draw_number(0.001, 0.999) : 0;
+    s.scale_floor = draw(2) ? draw_number(1e-6, 1) : 0;
+    s.scale_ceiling = draw(2) ? draw_number(1, 1e30) : 0;
+    s.scale_interval = draw(2) ? (int64_t)(1 + draw(1u << 30)) << draw(20) : 0;
+    s.scale_hysteresis = draw(2) ? (int)(1 + draw(1000)) : 0;
+    s.clip = draw(2) ? draw_number(1e-4, 10) : 0;
+    s.clip_value = draw(2) ? draw_number(1e-4, 10) : 0;
+    return s;
+}
+
+/** A value of JSON, which is YAML too, of a random shape; unquoted where YAML gives such a word a type. */
+static void draw_value(FILE *stream, int depth)
+{
+    static const char *const plain[] = {"1",    "-2.5e-3", "true", "null", "~",
+                                        "0x10", ".inf",    "word", "no",   "2024-01-02"};
+    uint64_t kind = draw(depth > 5 ? 2 : 4), count = draw(4);
+    if (kind == 0) {
+        fputs(plain[draw(10)], stream);
+    } else if (kind == 1) {
+        fputc('\'', stream);
+        for (const char *t = texts[draw(TEXTS - 10)]; *t; t++) // those that single quotes can hold
+            if (*t > ' ' && *t < 0x7f)
+                fprintf(stream, *t == '\'' ? "''" : "%c", *t);
+        fputc('\'', stream);
+    } else {
+        fputs(kind == 2 ? "[" : "{", stream);
+        for (uint64_t i = 0; i < count; i++) {
+            fputs(i ? ", " : "", stream);
+            if (kind == 3)
+                fprintf(stream, "%s%llu: ", draw(2) ? "k" : "", (unsigned long long)i);
+            draw_value(stream, depth + 1);
+        }
+        fputs(kind == 2 ? "]" : "}", stream);
+    }
+}
+
+static void draw_evidence(mixt_policy *policy)
+{
+    char *yaml;
+    size_t size;
+    FILE *stream = open_memstream(&yaml, &size);
+    fputs("{first: ", stream);
+    draw_value(stream, 0);
+    fputs(", 'second, 2': ", stream);
+    draw_value(stream, 0);
+    fputs("}", stream);
+    fclose(stream);
+    if (mixt_policy_set_evidence(policy, yaml) != MIXT_OK)
+        fail_msg("%s\n%s", mixt_error_text(), yaml);
+    free(yaml);
+}
+
+static mixt_policy *draw_policy(void)
+{
+    mixt_policy *policy;
+    ok(mixt_policy_new(draw_format(), draw(2) ? draw_format() : MIXT_DTYPE_NONE, &policy));
+    for (uint64_t i = draw(6); i > 0; i--) {
+        mixt_policy_rule rule = {.layer = draw(3) ? draw_text() : NULL, .op = draw(2) ? draw_text() : NULL};
+        rule.forward = draw_format();
+        rule.backward = draw(2) ? draw_format() : MIXT_DTYPE_NONE;
+        ok(mixt_policy_insert(policy, (int64_t)draw((uint64_t)mixt_policy_count(policy) + 1), &rule));
+    }
+    mixt_policy_settings settings = draw_settings();
+    if (draw(2))
+        ok(mixt_policy_set_settings(policy, &settings));
+    if (draw(2))
+        ok(mixt_policy_set_made_by(policy, draw_text()));
+    if (draw(2))
+        draw_evidence(policy);
+    return policy;
+}
+
+static void random_policies_read_back(void **unused)
+{
+    (void)unused;
+    const char *given = getenv("MIXT_TEST_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : 20240613;
+    print_message("seed %llu (MIXT_TEST_SEED sets another)\n", (unsigned long long)seed);
+    state = seed;
+    for (int i = 0; i < 1000; i++) {
+        mixt_policy *policy = draw_policy();
+        expect_identity(policy);
+        mixt_policy_free(policy);
+    }
+}
+
+static void shipped_policies_read_back(void **unused)
+{
+    (void)unused;
+    static const char *const written[] = {
+        "default: bf16\n",
+        "\xef\xbb\xbf"
+        "default: bf16\n",
+        "default: bf16\nrules:\n  - {layer: \"fc.1\", precision: fp32}\n",
+        "default: fp16\nrules: []\n",
+        "default: bf16\nrules:\n  - layer: \"head*\"   # alone\n    precision: fp32\n",
+        "evidence: {}\ndefault: {backward: fp32, forward: bf16}\n",
+    };
+    for (size_t i = 0; i < sizeof written / sizeof written[0]; i++) {
+        mixt_policy *policy = parse(written[i]);
+        expect_identity(policy);
+        mixt_policy_free(policy);
+    }
+    glob_t found = {0};
+    int taken = 0;
+    assert_int_equal(glob("tests/fuzz/corpus/policy/*.yaml", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        mixt_policy *policy;
+        if (mixt_policy_load(found.gl_pathv[i], &policy) != MIXT_OK)
+            continue;
+        taken++;
+        expect_identity(policy);
+        mixt_policy_free(policy);
+    }
+    globfree(&found);
+    assert_true(taken >= 4);
+}
+
+/** The text that a policy prints is fixed: files that programs wrote stay as they are. */
+static void prints_in_one_form(void **unused)
+{
+    (void)unused;
+    mixt_policy *policy;
+    ok(mixt_policy_load("tests/fuzz/corpus/policy/whole.yaml", &policy));
+    char *yaml = print(policy);
+    assert_string_equal(yaml, "version: 1\n"
+                              "made_by: \"search: 3rd round # of 5\"\n"
+                              "default: {forward: bf16, backward: fp32}\n"
+                              "loss_scale: dynamic\n"
+                              "scale_init: 1024\n"
+                              "scale_growth: 1.5\n"
+                              "scale_backoff: 0.25\n"
+                              "scale_interval: 100\n"
+                              "scale_floor: 0.5\n"
+                              "scale_ceiling: 65536\n"
+                              "scale_hysteresis: 2\n"
+                              "clip: 1\n"
+                              "clip_value: 0.001\n"
+                              "rules:\n"
+                              "  - layer: \"*.norm\"\n"
+                              "    op: layer_norm\n"
+                              "    forward: fp32\n"
+                              "    backward: tf32\n"
+                              "  - op: \"conv*\"\n"
+                              "    precision: fp16\n"
+                              "evidence:\n"
+                              "  runs:\n"
+                              "    - a\n"
+                              "    - b\n"
+                              "    - 3\n"
+                              "    - true\n"
+                              "    - \"true\"\n"
+                              "    - ~\n"
+                              "    - 2024-05-06\n"
+                              "    - -.inf\n"
+                              "  figures:\n"
+                              "    loss: 0.25\n"
+                              "    steps: 1000\n"
+                              "    nested:\n"
+                              "      - - 1\n"
+                              "        - 2\n"
+                              "      - []\n"
+                              "      - {}\n"
+                              "      - x:\n"
+                              "          y:\n"
+                              "            - z\n"
+                              "  note: \"two\\nlines\\n\"\n"
+                              "  \"quoted key: yes\": \"it's\"\n");
+    free(yaml);
+    ok(mixt_policy_evidence(policy, &yaml));
+    assert_memory_equal(yaml, "runs:\n  - a\n", 12);
+    free(yaml);
+    mixt_policy_free(policy);
+}
+
+/** Numbers are the same text where the program's locale writes a comma. */
+static void locale_does_not_matter(void **unused)
+{
+    (void)unused;
+    const char *had = setlocale(LC_NUMERIC, NULL);
+    bool comma = setlocale(LC_NUMERIC, "de_DE.UTF-8") != NULL;
+    mixt_policy *policy = parse("default: fp16\nloss_scale: 0.5\nclip: 0.25\n");
+    char *yaml = print(policy);
+    setlocale(LC_NUMERIC, had);
+    assert_string_equal(yaml, "version: 1\ndefault: fp16\nloss_scale: 0.5\nclip: 0.25\n");
+    if (!comma)
+        print_message("no locale de_DE.UTF-8 here: seen in the C locale alone\n");
+    free(yaml);
+    mixt_policy_free(policy);
+}
+
+/* ---- values ---- */
+
+static void rules_by_hand(void **unused)
+{
+    (void)unused;
+    mixt_policy *policy;
+    mixt_policy_rule rule;
+    mixt_dtype forward, backward;
+    ok(mixt_policy_new(MIXT_DTYPE_BF16, MIXT_DTYPE_NONE, &policy));
+    ok(mixt_policy_add(policy, &(mixt_policy_rule){.layer = "head", .forward = MIXT_DTYPE_FP32}));
+    ok(mixt_policy_insert(
+        policy, 0, &(mixt_policy_rule){.op = "matmul", .forward = MIXT_DTYPE_FP16, .backward = MIXT_DTYPE_BF16}));
+    assert_int_equal(mixt_policy_count(policy), 2);
+    ok(mixt_policy_get(policy, 0, &rule));
+    assert_null(rule.layer);
+    assert_string_equal(rule.op, "matmul");
+    assert_int_equal(rule.forward, MIXT_DTYPE_FP16);
+    assert_int_equal(rule.backward, MIXT_DTYPE_BF16);
+    assert_string_equal(rule.origin, "rule 1 of the policy");
+    ok(mixt_policy_get(policy, 1, &rule));
+    assert_string_equal(rule.layer, "head");
+    assert_int_equal(rule.backward, MIXT_DTYPE_FP32);
+    assert_string_equal(rule.origin, "rule 2 of the policy");
+    ok(mixt_policy_remove(policy, 0));
+    ok(mixt_policy_get(policy, 0, &rule));
+    assert_string_equal(rule.layer, "head");
+    assert_string_equal(rule.origin, "rule 1 of the policy");
+    mixt_policy_default(policy, &forward, &backward);
+    assert_true(forward == MIXT_DTYPE_BF16 && backward == MIXT_DTYPE_BF16);
+    ok(mixt_policy_set_default(policy, MIXT_DTYPE_FP16, MIXT_DTYPE_FP32));
+    mixt_policy_default(policy, &forward, &backward);
+    assert_true(forward == MIXT_DTYPE_FP16 && backward == MIXT_DTYPE_FP32);
+    mixt_policy_free(policy);
+}
+
+static void rules_of_files_say_where_they_stand(void **unused)
+{
+    (void)unused;
+    mixt_policy *policy = parse("default: bf16\nrules:\n  - {op: matmul, precision: fp32}\n\n  - layer: a\n"
+                                "    precision: fp16\n");
+    mixt_policy *copy;
+    mixt_policy_rule rule;
+    ok(mixt_policy_insert(policy, 0, &(mixt_policy_rule){.forward = MIXT_DTYPE_FP32}));
+    ok(mixt_policy_copy(policy, &copy));
+    mixt_policy_free(policy);
+    static const char *const origins[] = {"rule 1 of the policy", "text:3", "text:5"};
+    for (int i = 0; i < 3; i++) {
+        ok(mixt_policy_get(copy, i, &rule));
+        assert_string_equal(rule.origin, origins[i]);
+    }
+    mixt_policy_free(copy);
+}
+
+static void equal_is_what_gives_the_same_bits(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *a, *b;
+        bool equal;
+    } pairs[] = {
+        {"default: bf16", "default: bf16\nversion: 1\nmade_by: me\nevidence: {a: 1}", true},
+        {"default: bf16", "default: {forward: bf16, backward: bf16}", true},
+        {"default: bf16", "default: {forward: bf16, backward: fp32}", false},
+        {"default: bf16", "default: fp16", false},
+        {"default: bf16", "default: bf16\nrules: []", true},
+        {"default: bf16\nrules: [{layer: a, precision: fp32}]", "default: bf16", false},
+        {"default: bf16\nrules: [{layer: a, precision: fp32}]",
+         "default: bf16\nrules: [{layer: a, op: '*', "
+         "forward: fp32, backward: fp32}]",
+         true},
+        {"default: bf16\nrules: [{layer: a, precision: fp32}]", "default: bf16\nrules: [{op: a, precision: fp32}]",
+         false},
+        {"default: bf16\nrules: [{op: a, precision: fp32}, {op: b, precision: fp16}]",
+         "default: bf16\nrules: [{op: b, precision: fp16}, {op: a, precision: fp32}]", false},
+        {"default: fp16\nloss_scale: 1024", "default: fp16\nloss_scale: 1.024e3", true},
+        {"default: fp16\nloss_scale: auto", "default: fp16", true},
+        {"default: fp16\nloss_scale: none", "default: fp16", false},
+        {"default: fp16\nclip: 1", "default: fp16\nclip: 2", false},
+        {"default: fp16\nscale_interval: 10", "default: fp16", false},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        mixt_policy *a = parse(pairs[i].a), *b = parse(pairs[i].b);
+        if (mixt_policy_equal(a, b) != pairs[i].equal || mixt_policy_equal(b, a) != pairs[i].equal)
+            fail_msg("%s\nand\n%s\nshould%s be equal", pairs[i].a, pairs[i].b, pairs[i].equal ? "" : " not");
+        mixt_policy_free(a);
+        mixt_policy_free(b);
+    }
+}
+
+static void texts_that_go_with_it(void **unused)
+{
+    (void)unused;
+    mixt_policy *policy;
+    char *yaml;
+    mixt_policy_settings settings;
+    ok(mixt_policy_named("fp16", &policy));
+    assert_string_equal(mixt_policy_made_by(policy), "");
+    ok(mixt_policy_evidence(policy, &yaml));
+    assert_string_equal(yaml, "");
+    free(yaml);
+    ok(mixt_policy_set_made_by(policy, "a search"));
+    ok(mixt_policy_set_evidence(policy, "loss: {fp32: 0.5, this: 0.5}"));
+    ok(mixt_policy_set_settings(policy, &(mixt_policy_settings){.loss_scale = "2048.0", .clip = 0.5f}));
+    assert_string_equal(mixt_policy_made_by(policy), "a search");
+    ok(mixt_policy_evidence(policy, &yaml));
+    assert_string_equal(yaml, "loss:\n  fp32: 0.5\n  this: 0.5\n");
+    free(yaml);
+    mixt_policy_get_settings(policy, &settings);
+    assert_string_equal(settings.loss_scale, "2048");
+    assert_true(settings.clip == 0.5f && settings.scale_init == 0);
+    ok(mixt_policy_set_evidence(policy, NULL));
+    ok(mixt_policy_set_made_by(policy, NULL));
+    yaml = print(policy);
+    assert_string_equal(yaml, "version: 1\ndefault: fp16\nloss_scale: 2048\nclip: 0.5\n");
+    free(yaml);
+    mixt_policy_free(policy);
+}
+
+static void written_whole_or_not_at_all(void **unused)
+{
+    (void)unused;
+    temp_folder_make();
+    const char *path = temp_path("policy.yaml");
+    mixt_policy *policy = parse("default: bf16\nrules: [{layer: \"a*\", precision: fp32}]"), *read;
+    ok(mixt_policy_write(policy, path));
+    ok(mixt_policy_write(policy, path)); // replaces
+    ok(mixt_policy_open(path, &read));
+    assert_true(mixt_policy_equal(policy, read));
+    mixt_policy_free(read);
+    assert_int_equal(mixt_policy_write(policy, temp_path("nowhere/policy.yaml")), MIXT_ERROR_FILE);
+    mixt_policy_free(policy);
+    temp_folder_remove();
+}
+
+/* ---- errors ---- */
+
+static void errors_name_line_and_column(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *yaml, *message;
+    } wrong[] = {
+        {"", "bad.yaml: empty: a policy needs 'default: bf16'"},
+        {"[a, b]", "bad.yaml:1:1: a policy must be a map"},
+        {"default: bf16\nrules:\n  - layer: \"fc.0\n", "bad.yaml:4:1: not YAML: "},
+        {"default: bf16\n---\ndefault: fp32\n", "bad.yaml:3:1: a second document begins here"},
+        {"default: fp8\n", "bad.yaml:1:10: a precision must be fp32, tf32, fp16 or bf16"},
+        {"default: [bf16]\n", "bad.yaml:1:10: a precision must be"},
+        {"default: {forward: bf16}\n", "bad.yaml:1:10: the default has forward but no backward: give both"},
+        {"default: {}\n", "bad.yaml:1:10: the default has no precision"},
+        {"default: {precision: bf16}\n", "bad.yaml:1:11: unknown key of the default: forward, backward are known"},
+        {"default: {forward: bf16, forward: fp32}\n", "bad.yaml:1:26: this key is given twice"},
+        {"default: bf16\ndefault: fp16\n", "bad.yaml:2:1: this key is given twice"},
+        {"default: bf16\nrulez: []\n", "bad.yaml:2:1: unknown key of a policy (did you mean rules?): version, made_by"},
+        {"default: bf16\n? [a]\n: b\n", "bad.yaml:2:3: unknown key of a policy"},
+        {"rules: []\n", "bad.yaml:1:1: the policy has no default"},
+        {"default: bf16\nversion: 2\n", "bad.yaml:2:10: version must be 1"},
+        {"default: bf16\nmade_by: [me]\n", "bad.yaml:2:10: made_by must be a text"},
+        {"default: bf16\nrules: all\n", "bad.yaml:2:8: rules must be a list"},
+        {"default: bf16\nrules:\n  - all\n", "bad.yaml:3:5: a rule must be a map with layer, op, precision"},
+        {"default: bf16\nrules:\n  - layer: a\n", "bad.yaml:3:5: the rule has no precision"},
+        {"default: bf16\nrules:\n  - layer: a\n    layer: b\n", "bad.yaml:4:5: this key is given twice"},
+        {"default: bf16\nrules:\n  - layr: a\n", "bad.yaml:3:5: unknown key of a rule (did you mean layer?)"},
+        {"default: bf16\nrules:\n  - layer: \"\"\n", "bad.yaml:3:12: a pattern must be a word"},
+        {"default: bf16\nrules:\n  - op: [a]\n", "bad.yaml:3:9: a pattern must be a word"},
+        {"default: bf16\nrules:\n  - op: \"a\\0b\"\n", "bad.yaml:3:9: the text has the control character U+0000"},
+        {"default: bf16\nrules:\n  - {op: a, precision: int8}\n", "bad.yaml:3:24: a precision must be"},
+        {"default: bf16\nrules:\n  - {op: a, backward: fp32}\n", "bad.yaml:3:5: the rule has backward but no forward"},
+        {"default: bf16\nrules:\n  - {precision: bf16, forward: fp32}\n",
+         "bad.yaml:3:17: the rule has precision, which is for both, and forward"},
+        {"default: fp16\nloss_scale: sometimes\n", "bad.yaml:2:13: loss_scale: 'sometimes' is not auto, dynamic, none"},
+        {"default: fp16\nloss_scale: 1e-9\n", "bad.yaml:2:13: loss_scale: '1e-9' is not"},
+        {"default: fp16\nloss_scale: 0x10\n", "bad.yaml:2:13: loss_scale: '0x10' is not"},
+        {"default: fp16\nscale_init: 0\n", "bad.yaml:2:13: scale_init: '0' is not a number above 0"},
+        {"default: fp16\nscale_growth: 0.5\n", "bad.yaml:2:15: scale_growth: '0.5' is not a number of at least 1"},
+        {"default: fp16\nscale_backoff: 1\n", "bad.yaml:2:16: scale_backoff: '1' is not a number above 0 and below 1"},
+        {"default: fp16\nscale_interval: 1.5\n", "bad.yaml:2:17: scale_interval: '1.5' is not a whole number"},
+        {"default: fp16\nscale_hysteresis: 4294967296\n", "bad.yaml:2:19: scale_hysteresis: '4294967296' is not"},
+        {"default: fp16\nclip: -1\n", "bad.yaml:2:7: clip: '-1' is not a number above 0"},
+        {"default: fp16\nclip: .inf\n", "bad.yaml:2:7: clip: '.inf' is not a number above 0"},
+        {"default: fp16\nclip:\n", "bad.yaml:2:6: clip: '' is not a number above 0"},
+        {"default: bf16\nevidence: because\n", "bad.yaml:2:11: evidence must be a map"},
+        {"default: bf16\nevidence: {a: {b: 1, b: 2}}\n", "bad.yaml:2:22: this key is given twice"},
+        {"default: bf16\nevidence: {[a]: 1}\n", "bad.yaml:2:12: a key of the evidence must be a text"},
+        {"default: bf16\nevidence: {a: !!int 1}\n", "bad.yaml:2:15: tags (tag:yaml.org,2002:int) are not supported"},
+        {"default: bf16\nevidence: &e {a: *e}\n", "bad.yaml:2:11: the evidence is too large"},
+        {"default: bf16\n\xff\n", "bad.yaml:2:1: not YAML: "},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        mixt_policy *policy = (mixt_policy *)&policy;
+        mixt_status status = mixt_policy_parse(wrong[i].yaml, "bad.yaml", &policy);
+        if (status != MIXT_ERROR_CONFIG || strncmp(mixt_error_text(), wrong[i].message, strlen(wrong[i].message)))
+            fail_msg("%s\nexpected \"%s\", got %d: \"%s\"", wrong[i].yaml, wrong[i].message, (int)status,
+                     mixt_error_text());
+        assert_null(policy);
+    }
+}
+
+static void expect(mixt_status got, mixt_status status, const char *words)
+{
+    if (got != status || !strstr(mixt_error_text(), words))
+        fail_msg("expected %d \"%s\", got %d: \"%s\"", (int)status, words, (int)got, mixt_error_text());
+}
+
+static void arguments_are_checked(void **unused)
+{
+    (void)unused;
+    const mixt_status argument = MIXT_ERROR_ARGUMENT;
+    mixt_policy *policy;
+    mixt_policy_rule rule = {.forward = MIXT_DTYPE_FP32};
+    expect(mixt_policy_new(MIXT_DTYPE_INT8, MIXT_DTYPE_NONE, &policy), argument, "not int8");
+    assert_null(policy);
+    expect(mixt_policy_new(MIXT_DTYPE_FP32, MIXT_DTYPE_FP64, &policy), argument, "not fp64");
+    expect(mixt_policy_named("fp8", &policy), argument, "no policy is called 'fp8'");
+    expect(mixt_policy_named(NULL, &policy), argument, "name");
+    expect(mixt_policy_load("/nowhere/p.yaml", &policy), MIXT_ERROR_FILE, "policy file '/nowhere/p.yaml'");
+    expect(mixt_policy_open("/nowhere/p.yaml", &policy), MIXT_ERROR_FILE, "neither fp32, tf32, fp16, bf16 nor");
+    expect(mixt_policy_open("/", &policy), MIXT_ERROR_FILE, "precision '/' is no policy file that can be read");
+    ok(mixt_policy_named("bf16", &policy));
+    expect(mixt_policy_add(policy, NULL), argument, "rule");
+    expect(mixt_policy_add(NULL, &rule), argument, "policy");
+    expect(mixt_policy_add(policy, &(mixt_policy_rule){.layer = "a"}), argument, "not none");
+    expect(mixt_policy_add(policy, &(mixt_policy_rule){.layer = "", .forward = MIXT_DTYPE_FP32}), argument, "empty");
+    expect(mixt_policy_add(policy, &(mixt_policy_rule){.op = "\xff", .forward = MIXT_DTYPE_FP32}), argument, "UTF-8");
+    expect(mixt_policy_insert(policy, 1, &rule), argument, "no place 1 among 0 rules");
+    expect(mixt_policy_remove(policy, 0), argument, "no rule 0 among 0");
+    expect(mixt_policy_get(policy, -1, &rule), argument, "no rule -1 among 0");
+    for (int i = 0; i < 4096; i++)
+        ok(mixt_policy_add(policy, &rule));
+    expect(mixt_policy_add(policy, &rule), argument, "more than 4096 rules");
+    expect(mixt_policy_set_settings(policy, &(mixt_policy_settings){.clip = -1}), argument, "clip");
+    expect(mixt_policy_set_settings(policy, &(mixt_policy_settings){.loss_scale = "?"}), argument, "loss_scale");
+    expect(mixt_policy_set_made_by(policy, "\xc3"), argument, "UTF-8");
+    expect(mixt_policy_set_evidence(policy, "a\nb"), MIXT_ERROR_CONFIG, "evidence:1:1: evidence must be a map");
+    mixt_policy_free(policy);
+    mixt_policy_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_policies_read_back),
+        cmocka_unit_test(shipped_policies_read_back),
+        cmocka_unit_test(prints_in_one_form),
+        cmocka_unit_test(locale_does_not_matter),
+        cmocka_unit_test(rules_by_hand),
+        cmocka_unit_test(rules_of_files_say_where_they_stand),
+        cmocka_unit_test(equal_is_what_gives_the_same_bits),
+        cmocka_unit_test(texts_that_go_with_it),
+        cmocka_unit_test(written_whole_or_not_at_all),
+        cmocka_unit_test(errors_name_line_and_column),
+        cmocka_unit_test(arguments_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
