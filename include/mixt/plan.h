@@ -44,19 +44,6 @@ typedef struct mixt_plan_info {
 /** Needs a compiled trainer, as does everything below: MIXT_ERROR_STATE otherwise. */
 mixt_status mixt_plan_describe(const mixt_trainer *trainer, mixt_plan_info *info);
 
-/** Kinds of work, to sum up what a step does. */
-typedef enum mixt_work {
-    MIXT_WORK_PRODUCTS,
-    MIXT_WORK_ATTENTION,
-    MIXT_WORK_CONVOLUTION,
-    MIXT_WORK_RECURRENT,
-    MIXT_WORK_NORMS,
-    MIXT_WORK_POINTWISE,
-    MIXT_WORK_LOSS,
-    MIXT_WORK_OTHER, /**< embedding, pooling, sums, copies */
-    MIXT_WORK_OPTIMIZER,
-    MIXT_WORK_COUNT
-} mixt_work;
 /** "products", "attention", …; "none" for anything else. */
 const char *mixt_work_name(mixt_work work);
 

@@ -1,4 +1,4 @@
-/* Status codes and number formats: the vocabulary that every other header of mixt speaks.
+/* Status codes, number formats and kinds of work: the vocabulary that every other header of mixt speaks.
  *
  * Functions that can fail return mixt_status. The text of the newest failure on the calling thread is
  * mixt_error_text(): it names the file, layer, shape or value at fault and what to do about it.
@@ -87,6 +87,20 @@ mixt_dtype mixt_dtype_parse(const char *name);
 bool mixt_dtype_is_float(mixt_dtype dtype);
 
 #define MIXT_MAX_RANK 6
+
+/** Kinds of work, to sum up what a step does. */
+typedef enum mixt_work {
+    MIXT_WORK_PRODUCTS,
+    MIXT_WORK_ATTENTION,
+    MIXT_WORK_CONVOLUTION,
+    MIXT_WORK_RECURRENT,
+    MIXT_WORK_NORMS,
+    MIXT_WORK_POINTWISE,
+    MIXT_WORK_LOSS,
+    MIXT_WORK_OTHER, /**< embedding, pooling, sums, copies */
+    MIXT_WORK_OPTIMIZER,
+    MIXT_WORK_COUNT
+} mixt_work;
 
 #ifndef __cplusplus
 /* Behind the macros that take options as .field = value (mixt_trainer_new and its like): the defaults stand first,

@@ -153,3 +153,36 @@ double mixt__node_flops(const mixt__graph *graph, const mixt__node *node)
         total += (double)mixt__shape_count(&graph->values[node->out[o]].shape);
     return total;
 }
+
+double mixt__value_bytes(const mixt__value *value)
+{
+    return (double)mixt__shape_count(&value->shape) * (double)mixt_dtype_size(value->dtype);
+}
+
+/** A value that stands twice among the inputs is read once. */
+static bool read_before(const mixt__node *node, int input)
+{
+    for (int k = 0; k < input; k++)
+        if (node->in[k] == node->in[input])
+            return true;
+    return false;
+}
+
+double mixt__node_bytes(const mixt__graph *graph, const mixt__node *node)
+{
+    if (node->alias)
+        return 0;
+    if (node->op->bytes)
+        return node->op->bytes(graph, node);
+    double total = 0;
+    for (int k = 0; k < node->in_count; k++)
+        total += read_before(node, k) ? 0 : mixt__value_bytes(&graph->values[node->in[k]]);
+    for (int o = 0; o < node->out_count; o++)
+        total += mixt__value_bytes(&graph->values[node->out[o]]) * (node->accumulates >> o & 1 ? 2 : 1);
+    return total;
+}
+
+bool mixt__node_random(const mixt__node *node)
+{
+    return node->op->random && node->op->random(node);
+}

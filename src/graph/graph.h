@@ -113,10 +113,8 @@ mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int3
  *  What is not matrix work computes in FP32 whatever it reads and writes. */
 mixt_dtype mixt__node_arithmetic(const mixt__graph *graph, const mixt__node *node, mixt_dtype wanted);
 
-static inline mixt__value *mixt__value_of(const mixt__graph *graph, int32_t id)
-{
-    return &graph->values[id];
-}
+/** Bytes of all its elements. */
+double mixt__value_bytes(const mixt__value *value);
 
 /** Follows views down to the value that owns the memory. */
 int32_t mixt__value_base(const mixt__graph *graph, int32_t id);

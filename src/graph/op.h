@@ -29,12 +29,14 @@ struct mixt__op {
     const char *name;
     const char *acts_as; // the op whose policy rules apply; NULL: its own name
     mixt__class precision;
+    mixt_work work; // an op and its gradient are of one kind
     size_t attrs_size;
     uint32_t fp32_inputs;    // bit i: input i stays FP32 whatever the policy (norm parameters, statistics)
     uint32_t strided_inputs; // bit i: input i may be a strided view; its last dimension is contiguous
     uint32_t strided_outputs;
     uint32_t accumulate_outputs; // bit o: output o may be a parameter gradient: FP32, overwritten or added to
     uint32_t in_place_inputs;    // bit i: output 0 may take the memory of input i when that dies here
+    uint32_t written_inputs;     // bit i: input i is written too: running statistics, caches. See freeze
     bool matrix_work;            // its FLOPs are what Tensor Cores or AMX can do; input 0 is an operand
     /** Shapes and formats of the outputs, or a failure that says which shapes do not fit. */
     mixt_status (*infer)(const mixt__graph *graph, const mixt__node *node, mixt__inferred *result);
@@ -42,6 +44,13 @@ struct mixt__op {
     mixt_status (*grad)(mixt__gradients *gradients, const mixt__node *node);
     /** Floating-point operations of one run; NULL: one per output element. */
     double (*flops)(const mixt__graph *graph, const mixt__node *node);
+    /** Bytes that one run moves at least; NULL: every input is read once and every output written once, those that are
+     *  added to are read too. */
+    double (*bytes)(const mixt__graph *graph, const mixt__node *node);
+    /** Whether this node draws random numbers; NULL: never. */
+    bool (*random)(const mixt__node *node);
+    /** Changes the attributes so that written_inputs are only read; NULL: it always writes them. */
+    void (*freeze)(void *attrs);
     /** For views: how output `o` lies in its base (offset and strides); false when it must be copied. NULL: not a view.
      */
     bool (*view)(const mixt__graph *graph, const mixt__node *node, int o, int64_t *offset, int64_t *strides);
@@ -53,6 +62,10 @@ struct mixt__op {
 extern const mixt__op *const mixt__op_list[];
 const mixt__op *mixt__op_find(const char *name);
 
+/** Floating-point operations and bytes moved of one run; 0 for a view that nothing runs for. */
 double mixt__node_flops(const mixt__graph *graph, const mixt__node *node);
+double mixt__node_bytes(const mixt__graph *graph, const mixt__node *node);
+/** Whether two runs of the node with other random keys differ. */
+bool mixt__node_random(const mixt__node *node);
 
 #endif

@@ -32,6 +32,18 @@ static mixt_status verify_order(const mixt__graph *graph, int64_t index, const c
     return MIXT_OK;
 }
 
+/** What a node writes beside its outputs is memory that outlives the run. */
+static mixt_status verify_written(const mixt__graph *graph, int64_t index, const char *pass)
+{
+    const mixt__node *n = &graph->nodes[index];
+    for (int i = 0; i < n->in_count; i++) {
+        mixt__role role = graph->values[n->in[i]].role;
+        if (n->op->written_inputs >> i & 1 && role != MIXT_ROLE_STATE && role != MIXT_ROLE_CACHE)
+            return broken(graph, index, pass, "it writes an input that is neither a statistic nor a cache");
+    }
+    return MIXT_OK;
+}
+
 static mixt_status verify_types(const mixt__graph *graph, int64_t index, const char *pass)
 {
     const mixt__node *n = &graph->nodes[index];
@@ -65,6 +77,7 @@ mixt_status mixt__graph_verify(const mixt__graph *graph, const char *after_pass)
 {
     for (int64_t i = 0; i < graph->node_count; i++) {
         MIXT_TRY(verify_order(graph, i, after_pass));
+        MIXT_TRY(verify_written(graph, i, after_pass));
         MIXT_TRY(verify_types(graph, i, after_pass));
         MIXT_TRY(verify_arithmetic(graph, i, after_pass));
     }

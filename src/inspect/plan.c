@@ -2,7 +2,7 @@
 #include "mixt/plan.h"
 
 #include "api/api.h"
-#include "inspect/nodes.h"
+#include "graph/op.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -28,6 +28,14 @@ void mixt_memory_roles(const mixt_memory *m, mixt_memory_role roles[MIXT_MEMORY_
 }
 
 /* ---- the step ---- */
+
+const char *mixt_work_name(mixt_work work)
+{
+    static const char *const names[MIXT_WORK_COUNT] = {
+        "products", "attention", "convolution", "recurrent", "norms", "pointwise", "loss", "other", "optimizer",
+    };
+    return (unsigned)work < MIXT_WORK_COUNT ? names[work] : "none";
+}
 
 /** The compiled step of a trainer. */
 static mixt_status step_of(const mixt_trainer *t, const mixt__executable **step)
@@ -80,12 +88,12 @@ mixt_status mixt_plan_node_at(const mixt_trainer *t, int64_t index, mixt_plan_no
     MIXT_TRY(node_of(t, index, &step, &n));
     *node = (mixt_plan_node){.layer = n->layer, .op = n->op->name, .backward = n->backward, .view = n->alias};
     node->kernel = n->alias ? "view" : step->choices[index].kernel->name;
-    node->work = mixt__node_work(n);
+    node->work = n->op->work;
     node->arithmetic = n->arithmetic;
     node->matrix = n->op->matrix_work;
     node->tensor_cores = node->matrix && !n->alias && step->calls[index].tensor_cores;
     node->flops = mixt__node_flops(step->graph, n);
-    node->bytes = n->alias ? 0 : mixt__node_bytes(step->graph, n);
+    node->bytes = mixt__node_bytes(step->graph, n);
     node->inputs = n->in_count;
     node->outputs = n->out_count;
     node->refusals = step->choices[index].refused_count;

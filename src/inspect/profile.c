@@ -1,7 +1,7 @@
 /* Times the ops of a step and the passes that end it, and counts what each of them moves and computes. */
 #include "inspect/profile.h"
 
-#include "inspect/nodes.h"
+#include "graph/op.h"
 
 #include <math.h>
 
@@ -21,7 +21,7 @@ static mixt_status node_row(const mixt__executable *x, int64_t i, mixt__arena *a
     row->layer = mixt__arena_strdup(arena, n->layer);
     if (!row->layer)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the profile");
-    row->work = mixt__node_work(n);
+    row->work = n->op->work;
     row->matrix = n->op->matrix_work;
     row->format = n->in_count ? x->graph->values[n->in[0]].dtype : MIXT_DTYPE_FP32;
     if (row->format == MIXT_DTYPE_FP32 && n->arithmetic == MIXT_DTYPE_TF32)

@@ -69,6 +69,7 @@ static void describe(const void *attrs, char *text, size_t size)
 const mixt__op mixt__op_attention = {
     .name = "attention",
     .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_ATTENTION,
     .attrs_size = sizeof(mixt__attention_attrs),
     .strided_inputs = 7,
     .matrix_work = true,
@@ -88,6 +89,7 @@ static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, 
 const mixt__op mixt__op_attention_grad = {
     .name = "attention_grad",
     .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_ATTENTION,
     .attrs_size = sizeof(mixt__attention_attrs),
     .strided_inputs = 7,
     .strided_outputs = 7,

@@ -68,6 +68,7 @@ static void describe(const void *attrs, char *text, size_t size)
 const mixt__op mixt__op_conv2d = {
     .name = "conv2d",
     .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_CONVOLUTION,
     .attrs_size = sizeof(mixt__conv2d_attrs),
     .fp32_inputs = 1u << 2,
     .matrix_work = true,
@@ -96,6 +97,7 @@ static double src_flops(const mixt__graph *graph, const mixt__node *node)
 const mixt__op mixt__op_conv2d_grad_src = {
     .name = "conv2d_grad_src",
     .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_CONVOLUTION,
     .attrs_size = sizeof(mixt__conv2d_attrs),
     .matrix_work = true,
     .infer = src_infer,
@@ -122,6 +124,7 @@ static double weight_flops(const mixt__graph *graph, const mixt__node *node)
 const mixt__op mixt__op_conv2d_grad_weight = {
     .name = "conv2d_grad_weight",
     .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_CONVOLUTION,
     .attrs_size = sizeof(mixt__conv2d_attrs),
     .accumulate_outputs = 1,
     .matrix_work = true,

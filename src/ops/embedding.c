@@ -21,11 +21,27 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
     return mixt__gradient_emit(g, &mixt__op_embedding_grad, &at, in, 2, node->in);
 }
 
+/** What `count` elements of a table take, at most the whole table: rows that are wanted again are touched once. */
+static double touched_bytes(const mixt__value *table, int64_t count)
+{
+    double part = (double)count * (double)mixt_dtype_size(table->dtype), whole = mixt__value_bytes(table);
+    return part < whole ? part : whole;
+}
+
+static double bytes(const mixt__graph *graph, const mixt__node *node)
+{
+    const mixt__value *out = &graph->values[node->out[0]];
+    return touched_bytes(mixt__in(graph, node, 0), mixt__shape_count(&out->shape)) +
+           mixt__value_bytes(mixt__in(graph, node, 1)) + mixt__value_bytes(out);
+}
+
 const mixt__op mixt__op_embedding = {
     .name = "embedding",
     .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_OTHER,
     .infer = infer,
     .grad = grad,
+    .bytes = bytes,
 };
 
 /** (ids, grad_dst) → grad_table */
@@ -42,13 +58,24 @@ static double grad_flops(const mixt__graph *graph, const mixt__node *node)
     return (double)mixt__shape_count(&mixt__in(graph, node, 1)->shape);
 }
 
+/** Rows are added to in place; the first writer of a run writes the rows that nobody wanted as well. */
+static double grad_bytes(const mixt__graph *graph, const mixt__node *node)
+{
+    const mixt__value *table = &graph->values[node->out[0]], *dy = mixt__in(graph, node, 1);
+    double added = touched_bytes(table, mixt__shape_count(&dy->shape));
+    return mixt__value_bytes(mixt__in(graph, node, 0)) + mixt__value_bytes(dy) +
+           (node->accumulates & 1 ? 2 * added : mixt__value_bytes(table));
+}
+
 const mixt__op mixt__op_embedding_grad = {
     .name = "embedding_grad",
     .precision = MIXT_CLASS_INSIDE,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__embedding_attrs),
     .accumulate_outputs = 1,
     .infer = grad_infer,
     .flops = grad_flops,
+    .bytes = grad_bytes,
 };
 
 mixt_value mixt_embedding_lookup(mixt_builder *b, mixt_value table, mixt_value ids)

@@ -58,6 +58,7 @@ static void describe(const void *attrs, char *text, size_t size)
 const mixt__op mixt__op_head_step = {
     .name = "head_step",
     .precision = MIXT_CLASS_INSIDE,
+    .work = MIXT_WORK_LOSS,
     .attrs_size = sizeof(mixt__head_attrs),
     .accumulate_outputs = 3u << 3,
     .matrix_work = true,

@@ -89,6 +89,7 @@ static mixt_status real_grad(mixt__gradients *g, const mixt__node *node)
 #define LOSS(name_, infer_, grad_)                                                                                     \
     const mixt__op mixt__op_##name_ = {.name = #name_,                                                                 \
                                        .precision = MIXT_CLASS_INSIDE,                                                 \
+                                       .work = MIXT_WORK_LOSS,                                                         \
                                        .attrs_size = sizeof(mixt__loss_attrs),                                         \
                                        .infer = infer_,                                                                \
                                        .grad = grad_,                                                                  \
@@ -96,6 +97,7 @@ static mixt_status real_grad(mixt__gradients *g, const mixt__node *node)
 #define LOSS_GRAD(name_, infer_)                                                                                       \
     const mixt__op mixt__op_##name_ = {.name = #name_,                                                                 \
                                        .precision = MIXT_CLASS_INSIDE,                                                 \
+                                       .work = MIXT_WORK_LOSS,                                                         \
                                        .attrs_size = sizeof(mixt__loss_attrs),                                         \
                                        .in_place_inputs = 1,                                                           \
                                        .infer = infer_,                                                                \

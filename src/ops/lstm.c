@@ -42,6 +42,7 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
 const mixt__op mixt__op_lstm = {
     .name = "lstm",
     .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_RECURRENT,
     .matrix_work = true,
     .infer = infer,
     .grad = grad,
@@ -65,6 +66,7 @@ static double grad_flops(const mixt__graph *graph, const mixt__node *node)
 const mixt__op mixt__op_lstm_grad = {
     .name = "lstm_grad",
     .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_RECURRENT,
     .fp32_inputs = 1u << 3,
     .accumulate_outputs = 2,
     .matrix_work = true,

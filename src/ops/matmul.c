@@ -141,6 +141,7 @@ static void describe(const void *attrs, char *text, size_t size)
 const mixt__op mixt__op_matmul = {
     .name = "matmul",
     .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_PRODUCTS,
     .attrs_size = sizeof(mixt__matmul_attrs),
     .fp32_inputs = 1u << 2,
     .strided_inputs = 3,

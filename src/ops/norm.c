@@ -112,6 +112,7 @@ static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, 
 const mixt__op mixt__op_layer_norm = {
     .name = "layer_norm",
     .precision = MIXT_CLASS_INSIDE,
+    .work = MIXT_WORK_NORMS,
     .attrs_size = sizeof(mixt__norm_attrs),
     .fp32_inputs = 6,
     .infer = infer,
@@ -122,6 +123,7 @@ const mixt__op mixt__op_layer_norm = {
 const mixt__op mixt__op_layer_norm_grad = {
     .name = "layer_norm_grad",
     .precision = MIXT_CLASS_INSIDE,
+    .work = MIXT_WORK_NORMS,
     .attrs_size = sizeof(mixt__norm_attrs),
     .fp32_inputs = 14,
     .accumulate_outputs = 14,
@@ -129,11 +131,20 @@ const mixt__op mixt__op_layer_norm_grad = {
     .flops = flops,
 };
 
+/** Frozen statistics: the forward pass normalises by them, as in inference, and leaves them. */
+static void freeze(void *attrs)
+{
+    ((mixt__norm_attrs *)attrs)->training = false;
+}
+
 const mixt__op mixt__op_batch_norm = {
     .name = "batch_norm",
     .precision = MIXT_CLASS_INSIDE,
+    .work = MIXT_WORK_NORMS,
     .attrs_size = sizeof(mixt__norm_attrs),
     .fp32_inputs = 30,
+    .written_inputs = 3u << 3,
+    .freeze = freeze,
     .infer = infer,
     .grad = grad,
     .flops = flops,
@@ -142,6 +153,7 @@ const mixt__op mixt__op_batch_norm = {
 const mixt__op mixt__op_batch_norm_grad = {
     .name = "batch_norm_grad",
     .precision = MIXT_CLASS_INSIDE,
+    .work = MIXT_WORK_NORMS,
     .attrs_size = sizeof(mixt__norm_attrs),
     .fp32_inputs = 46,
     .accumulate_outputs = 6,

@@ -205,14 +205,25 @@ static void describe(const void *attrs, char *text, size_t size)
         used += (size_t)snprintf(text + used, size - used, "%s%s", i ? " " : "", mixt__pw_names[at->instrs[i].code]);
 }
 
+static bool is_random(const mixt__node *node)
+{
+    const mixt__pointwise_attrs *at = node->attrs;
+    for (int i = 0; i < at->instr_count; i++)
+        if (at->instrs[i].code == MIXT_PW_DROPOUT)
+            return true;
+    return false;
+}
+
 const mixt__op mixt__op_pointwise = {
     .name = "pointwise",
     .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_POINTWISE,
     .attrs_size = sizeof(mixt__pointwise_attrs),
     .in_place_inputs = (1u << MIXT_PW_MAX_INPUTS) - 1,
     .infer = infer,
     .grad = grad,
     .flops = flops,
+    .random = is_random,
     .describe = describe,
 };
 
@@ -227,6 +238,7 @@ static mixt_status accumulate_infer(const mixt__graph *graph, const mixt__node *
 const mixt__op mixt__op_accumulate = {
     .name = "accumulate",
     .precision = MIXT_CLASS_INSIDE,
+    .work = MIXT_WORK_POINTWISE,
     .accumulate_outputs = 1,
     .infer = accumulate_infer,
 };

@@ -48,6 +48,7 @@ static void describe(const void *attrs, char *text, size_t size)
 const mixt__op mixt__op_pool = {
     .name = "pool",
     .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__pool_attrs),
     .infer = infer,
     .grad = grad,
@@ -66,6 +67,7 @@ static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, 
 const mixt__op mixt__op_pool_grad = {
     .name = "pool_grad",
     .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__pool_attrs),
     .infer = grad_infer,
     .describe = describe,

@@ -53,6 +53,7 @@ static void describe(const void *attrs, char *text, size_t size)
 const mixt__op mixt__op_reduce = {
     .name = "reduce",
     .precision = MIXT_CLASS_INSIDE,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__reduce_attrs),
     .accumulate_outputs = 1,
     .infer = infer,

@@ -24,6 +24,7 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
 const mixt__op mixt__op_softmax = {
     .name = "softmax",
     .precision = MIXT_CLASS_FULL,
+    .work = MIXT_WORK_OTHER,
     .in_place_inputs = 1,
     .infer = infer,
     .grad = grad,
@@ -33,6 +34,7 @@ const mixt__op mixt__op_softmax = {
 const mixt__op mixt__op_softmax_grad = {
     .name = "softmax_grad",
     .precision = MIXT_CLASS_FULL,
+    .work = MIXT_WORK_OTHER,
     .in_place_inputs = 3,
     .infer = infer,
     .flops = flops,

@@ -46,6 +46,7 @@ static bool reshape_view(const mixt__graph *graph, const mixt__node *node, int o
 const mixt__op mixt__op_reshape = {
     .name = "reshape",
     .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__reshape_attrs),
     .infer = reshape_infer,
     .grad = reshape_grad,
@@ -122,6 +123,7 @@ static bool transpose_view(const mixt__graph *graph, const mixt__node *node, int
 const mixt__op mixt__op_transpose = {
     .name = "transpose",
     .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__transpose_attrs),
     .infer = transpose_infer,
     .grad = transpose_grad,
@@ -175,6 +177,7 @@ static bool slice_view(const mixt__graph *graph, const mixt__node *node, int o, 
 const mixt__op mixt__op_slice = {
     .name = "slice",
     .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__slice_attrs),
     .infer = slice_infer,
     .grad = slice_grad,
@@ -195,6 +198,7 @@ static mixt_status slice_grad_infer(const mixt__graph *graph, const mixt__node *
 const mixt__op mixt__op_slice_grad = {
     .name = "slice_grad",
     .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__slice_attrs),
     .accumulate_outputs = 1,
     .infer = slice_grad_infer,
@@ -251,6 +255,7 @@ static bool split_view(const mixt__graph *graph, const mixt__node *node, int o, 
 const mixt__op mixt__op_split = {
     .name = "split",
     .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__split_attrs),
     .infer = split_infer,
     .grad = split_grad,
@@ -317,6 +322,7 @@ static mixt_status concat_grad(mixt__gradients *g, const mixt__node *node)
 const mixt__op mixt__op_concat = {
     .name = "concat",
     .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__concat_attrs),
     .infer = concat_infer,
     .grad = concat_grad,

@@ -3,23 +3,31 @@
 
 #include "base/globs.h"
 #include "graph/op.h"
-#include "ops/attrs.h"
-#include "ops/ops.h"
 
-/** Inputs of a batch norm: source, weight, bias, running mean, running variance. */
-enum { RUNNING_MEAN = 3 };
+#include <string.h>
 
+/** Whether a node writes what may no longer change. */
+static bool writes_frozen(const mixt__graph *graph, const mixt__node *node)
+{
+    for (int k = 0; k < node->in_count; k++) {
+        const mixt__value *v = &graph->values[node->in[k]];
+        if (node->op->written_inputs >> k & 1 && v->param >= 0 && graph->params[v->param].frozen)
+            return true;
+    }
+    return false;
+}
+
+/** Running statistics that are frozen are read only. */
 static mixt_status freeze_statistics(mixt__graph *graph)
 {
     for (int64_t i = 0; i < graph->node_count; i++) {
         mixt__node *node = &graph->nodes[i];
-        if (node->op != &mixt__op_batch_norm || !graph->params[graph->values[node->in[RUNNING_MEAN]].param].frozen)
+        if (!node->op->freeze || !writes_frozen(graph, node))
             continue;
-        mixt__norm_attrs *own = mixt__arena_alloc(&graph->arena, sizeof *own);
+        void *own = mixt__arena_alloc(&graph->arena, node->op->attrs_size);
         if (!own)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory to freeze '%s'", node->layer);
-        *own = *(const mixt__norm_attrs *)node->attrs;
-        own->training = false;
+        node->op->freeze(memcpy(own, node->attrs, node->op->attrs_size));
         node->attrs = own;
     }
     return MIXT_OK;

@@ -2,8 +2,7 @@
 #include "train/trainer.h"
 
 #include "data/prefetch.h"
-#include "ops/attrs.h"
-#include "ops/ops.h"
+#include "graph/op.h"
 #include "train/finetune.h"
 
 #include <math.h>
@@ -201,12 +200,9 @@ static void release(mixt__trainer *t)
 /** Whether any node draws random numbers. */
 static bool is_random(const mixt__graph *graph)
 {
-    for (int64_t i = 0; i < graph->node_count; i++) {
-        const mixt__pointwise_attrs *at = graph->nodes[i].attrs;
-        for (int k = 0; graph->nodes[i].op == &mixt__op_pointwise && k < at->instr_count; k++)
-            if (at->instrs[k].code == MIXT_PW_DROPOUT)
-                return true;
-    }
+    for (int64_t i = 0; i < graph->node_count; i++)
+        if (mixt__node_random(&graph->nodes[i]))
+            return true;
     return false;
 }
 
