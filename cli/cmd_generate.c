@@ -1,16 +1,13 @@
 /* mixt generate: text from a trained language model, written as it comes. */
 #include "cli/commands.h"
 
-#include "base/threads.h"
-#include "base/utf8.h"
-#include "run/experiment.h"
-#include "run/directory.h"
-#include "cli/term.h"
 #include "cli/checkpoint_option.h"
-#include "cli/tokenize_progress.h"
-#include "run/weights.h"
-#include "data/tokenizer.h"
-#include "store/safetensors.h"
+#include "cli/masked.h"
+#include "cli/support.h"
+#include "cli/term.h"
+
+#include <mixt/generate.h>
+#include <mixt/run.h>
 
 #include <jansson.h>
 #include <signal.h>
@@ -25,30 +22,27 @@ static void request_stop(int signal_number)
     stop_requested = 1;
 }
 
-/** The text of a sample on its way out: whole characters only. */
+/** A text on its way out: shown as it comes, or kept for JSON. */
 typedef struct output {
     FILE *stream;  // NULL: only kept
     bool terminal; // control characters are replaced: text must not steer the terminal
-    mixt__utf8 utf8;
     char *kept;
     int64_t length, capacity;
-    bool out_of_memory;
 } output;
 
 /** Bytes of the control character that begins here, 0 when none does; line ends and tabs steer nothing. U+0080 to
  *  U+009F are some terminals' other names for escape sequences. */
-static size_t control_length(const unsigned char *text, size_t length)
+static int64_t control_length(const unsigned char *text, int64_t length)
 {
     if (text[0] < 0x20 || text[0] == 0x7f)
         return text[0] != '\n' && text[0] != '\t';
     return text[0] == 0xc2 && length > 1 && text[1] < 0xa0 ? 2 : 0;
 }
 
-/** To a terminal; a replaced byte and the character behind it come as one text. */
-static void show(FILE *stream, const char *text, size_t length)
+static void show(FILE *stream, const char *text, int64_t length)
 {
-    for (size_t i = 0; i < length;) {
-        size_t control = control_length((const unsigned char *)text + i, length - i);
+    for (int64_t i = 0; i < length;) {
+        int64_t control = control_length((const unsigned char *)text + i, length - i);
         if (control)
             fputs("\xef\xbf\xbd", stream);
         else
@@ -57,182 +51,89 @@ static void show(FILE *stream, const char *text, size_t length)
     }
 }
 
-static void emit(output *o, const char *text, size_t length)
+/** Whole characters; a text may hold the byte 0. */
+static mixt_status put(output *o, const char *text, int64_t length)
 {
     if (o->stream && o->terminal)
         show(o->stream, text, length);
     else if (o->stream)
-        fwrite(text, 1, length, o->stream); // a text may hold the byte 0
-    if (o->stream)
-        return;
-    for (size_t i = 0; i < length && !o->out_of_memory; i++) {
-        o->out_of_memory = !mixt__grow((void **)&o->kept, &o->capacity, o->length, 1);
-        if (!o->out_of_memory)
-            o->kept[o->length++] = text[i];
+        fwrite(text, 1, (size_t)length, o->stream);
+    for (int64_t i = 0; i < length && !o->stream; i++) {
+        if (!cli_grow((void **)&o->kept, &o->capacity, o->length, 1))
+            return mixt_fail(MIXT_ERROR_MEMORY, "no memory for the text");
+        o->kept[o->length++] = text[i];
     }
-}
-
-static void put_byte(output *o, unsigned char byte)
-{
-    char text[MIXT_UTF8_ROOM];
-    size_t length = mixt__utf8_put(&o->utf8, byte, text);
-    if (length)
-        emit(o, text, length);
-}
-
-static void end_text(output *o)
-{
-    char text[MIXT_UTF8_ROOM];
-    size_t length = mixt__utf8_end(&o->utf8, text);
-    if (length)
-        emit(o, text, length);
-    if (o->stream)
-        fflush(o->stream);
-}
-
-/** Rows of the token table in the weights: the vocabulary, and perhaps padding. */
-static mixt_status read_rows(const char *path, int64_t *vocab)
-{
-    static const char *const tables[] = {"wte.weight", "emb.weight"};
-    mixt__safetensors *file;
-    MIXT_TRY(mixt__safetensors_open_weights(path, &file));
-    const mixt__file_tensor *table = NULL;
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !table; i++)
-        table = mixt__safetensors_find(file, tables[i]);
-    *vocab = table && table->rank == 2 ? table->dims[0] : 0;
-    mixt__safetensors_close(file);
-    return *vocab ? MIXT_OK
-                  : mixt__fail(MIXT_ERROR_FORMAT, "%s: no table of tokens in it: it is no language model", path);
-}
-
-/** Tokens of the tokenizer that the model knows; what its table has beyond them is padding. */
-static mixt_status count_tokens(const mixt__experiment *e, const mixt_tokenizer *tokenizer, const char *weights,
-                                int64_t *tokens)
-{
-    int64_t rows;
-    MIXT_TRY(read_rows(weights, &rows));
-    *tokens = rows < tokenizer->size ? rows : tokenizer->size;
-    bool bytes = tokenizer->kind == &mixt__tokenizer_bytes;
-    bool of_text = strcmp(mixt__config_string(e->config, MIXT_KEY_DATA_KIND), "tokens") &&
-                   mixt__config_int(e->config, MIXT_KEY_NET_VOCAB); // bytes, and room for more tokens was asked for
-    if (bytes && rows > tokenizer->size && !of_text)
-        return mixt__fail(MIXT_ERROR_DATA,
-                          "%s has %lld tokens, which are no bytes: to write text, name the folder of their vocabulary "
-                          "as data.vocab in the run's config.yaml",
-                          weights, (long long)rows);
-    if (!bytes && rows < tokenizer->size)
-        return mixt__fail(MIXT_ERROR_DATA, "%s has %lld tokens, the vocabulary of data.vocab %lld", weights,
-                          (long long)rows, (long long)tokenizer->size);
     return MIXT_OK;
 }
 
-/** The run's model as its weights say, without its data. */
-static mixt_status open_model(mixt__experiment *e, const mixt_tokenizer *tokenizer, const char *weights,
-                              mixt__model *model, int64_t *context)
-{
-    const mixt__zoo_entry *entry;
-    const char *name = mixt__config_string(e->config, MIXT_KEY_MODEL);
-    MIXT_TRY(mixt__model_find(name, &entry));
-    if (entry->input != MIXT_MODEL_TOKENS)
-        return mixt__fail(MIXT_ERROR_CONFIG, "the run's model is %s: only language models (gpt, lstm) generate text",
-                          name);
-    int64_t seq = mixt__config_int(e->config, MIXT_KEY_DATA_SEQ);
-    mixt_data_info info = {.kind = "text", .input_dtype = MIXT_DTYPE_INT32, .target_dtype = MIXT_DTYPE_INT32};
-    *context = info.input_dims[0] = info.input_elements = info.target_elements = seq ? seq : entry->tokens;
-    info.input_rank = 1;
-    info.target = MIXT_TARGET_TOKENS;
-    MIXT_TRY(count_tokens(e, tokenizer, weights, &info.classes));
-    MIXT_TRY(mixt__experiment_sizes(e));
-    return mixt__zoo_model(name, &info, &e->sizes, model);
-}
-
-static mixt_status open_generator(mixt__experiment *e, const mixt_tokenizer *tokenizer, const cli_args *args,
-                                  mixt_generator **generator)
-{
-    char weights[MIXT_WEIGHTS_PATH];
-    mixt__model model;
-    mixt_generator_options options =
-        MIXT_GENERATOR_OPTIONS(.weights = weights, .precision = mixt__config_string(e->config, MIXT_KEY_PRECISION));
-    MIXT_TRY(mixt_run_folder_weights(cli_word(args, 0), cli_text(args, "checkpoint"), weights, sizeof weights));
-    mixt_context_options where = {.device = mixt__config_string(e->config, MIXT_KEY_DEVICE),
-                                  .threads = (int)mixt__config_int(e->config, MIXT_KEY_THREADS)};
-    MIXT_TRY(open_model(e, tokenizer, weights, &model, &options.context));
-    e->context = mixt_open_with(&where);
-    if (!e->context)
-        return MIXT_ERROR_DEVICE;
-    *generator = mixt__generator_make(e->context, &model, &options);
-    if (!*generator)
-        return MIXT_ERROR_STATE;
-    mixt__generator *core = &(*generator)->core;
-    core->vocab = core->vocab < tokenizer->size ? core->vocab : tokenizer->size; // the rest has no text
-    return MIXT_OK;
-}
-
-/** The prompt's tokens; without a prompt a text begins as if a line had just ended. */
-static mixt_status prompt_tokens(const mixt_tokenizer *tokenizer, const char *prompt, mixt__tokens *tokens)
-{
-    if (!*prompt)
-        prompt = "\n";
-    MIXT_TRY(mixt__tokenizer_encode(tokenizer, prompt, (int64_t)strlen(prompt), tokens));
-    if (tokens->count)
-        return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "the prompt has no tokens in the vocabulary %s; give one with --prompt",
-                      tokenizer->kind->name);
-}
+/** What the command works with. */
+typedef struct writer {
+    const cli_args *args;
+    mixt_context *context;
+    mixt_generator *generator;
+    mixt_tokenizer *tokenizer;
+    int32_t *prompt;
+    int64_t prompt_count;
+} writer;
 
 typedef struct sample {
-    const cli_args *args;
-    const mixt_tokenizer *tokenizer;
     int64_t number, tokens;
     uint64_t seed;
     double seconds; // of the tokens, the prompt left out
+    mixt_decoder *decoder;
     output out;
 } sample;
 
-/** A token's text, through the same way as bytes: a character may be spread over several. */
-static mixt_status put_token(sample *s, int32_t token)
+static mixt_status end_text(sample *s)
 {
-    char *text = NULL;
-    size_t size = 0;
-    uint32_t id = (uint32_t)token;
-    FILE *stream = open_memstream(&text, &size);
-    mixt_status status = stream ? mixt__tokenizer_decode(s->tokenizer, &id, 1, true, stream)
-                                : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the text");
-    if (stream)
-        fclose(stream);
-    for (size_t i = 0; status == MIXT_OK && i < size; i++)
-        put_byte(&s->out, (unsigned char)text[i]);
-    free(text);
-    return status;
+    const char *text;
+    int64_t size;
+    CLI_TRY(mixt_decoder_end(s->decoder, &text, &size));
+    CLI_TRY(put(&s->out, text, size));
+    if (s->out.stream)
+        fflush(s->out.stream);
+    return MIXT_OK;
 }
 
-static mixt_status generate(mixt_generator *g, sample *s, const mixt__tokens *prompt)
+/** At once: reading a long prompt takes the model a moment. */
+static mixt_status show_prompt(sample *s, const char *prompt)
 {
-    mixt_sampling sampling = {.temperature = cli_number(s->args, "temperature"), .seed = s->seed};
-    sampling.top_k = cli_int(s->args, "top-k");
-    sampling.top_p = cli_number(s->args, "top-p");
-    MIXT_TRY(mixt_generator_start(g, (const int32_t *)prompt->ids, prompt->count));
-    int64_t limit = cli_int(s->args, "tokens");
-    double start = mixt__time_now();
+    const char *text;
+    int64_t size;
+    CLI_TRY(mixt_decoder_put_bytes(s->decoder, prompt, (int64_t)strlen(prompt), &text, &size));
+    CLI_TRY(put(&s->out, text, size));
+    return end_text(s);
+}
+
+static mixt_status generate(writer *w, sample *s)
+{
+    mixt_sampling sampling = {.temperature = cli_number(w->args, "temperature"), .seed = s->seed};
+    sampling.top_k = cli_int(w->args, "top-k");
+    sampling.top_p = cli_number(w->args, "top-p");
+    CLI_TRY(mixt_generator_start(w->generator, w->prompt, w->prompt_count));
+    int64_t limit = cli_int(w->args, "tokens");
+    double start = cli_time_now();
     while (s->tokens < limit && !stop_requested && !ferror(stdout)) {
         int32_t token;
-        MIXT_TRY(mixt_generator_next(g, &sampling, &token));
+        const char *text;
+        int64_t size;
+        CLI_TRY(mixt_generator_next(w->generator, &sampling, &token));
         s->tokens++;
-        MIXT_TRY(put_token(s, token));
+        CLI_TRY(mixt_decoder_put(s->decoder, &token, 1, &text, &size));
+        CLI_TRY(put(&s->out, text, size));
         if (s->out.terminal)
             fflush(stdout);
     }
-    s->seconds = mixt__time_now() - start;
-    end_text(&s->out);
-    return s->out.out_of_memory ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for the text") : MIXT_OK;
+    s->seconds = cli_time_now() - start;
+    return end_text(s);
 }
 
-static mixt_status print_json(const sample *s)
+static mixt_status print_json(const cli_args *args, const sample *s)
 {
-    json_t *o = json_pack("{s:s, s:I, s:I, s:s}", "run", cli_word(s->args, 0), "sample", (json_int_t)s->number, "seed",
-                          (json_int_t)s->seed, "prompt", cli_text(s->args, "prompt"));
+    json_t *o = json_pack("{s:s, s:I, s:I, s:s}", "run", cli_word(args, 0), "sample", (json_int_t)s->number, "seed",
+                          (json_int_t)s->seed, "prompt", cli_text(args, "prompt"));
     if (!o)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "the run's name or the prompt is not UTF-8: --json cannot give it back");
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name or the prompt is not UTF-8: --json cannot give it back");
     json_object_set_new(o, "text", json_stringn(s->out.kept ? s->out.kept : "", (size_t)s->out.length));
     json_object_set_new(o, "tokens", json_integer(s->tokens));
     json_object_set_new(o, "seconds", json_real(s->seconds));
@@ -252,67 +153,78 @@ static void print_rate(const sample *s)
 }
 
 /** One text: its head where there are several, the prompt, what the model makes of it. */
-static mixt_status write_sample(const cli_args *args, const mixt_tokenizer *tokenizer, mixt_generator *g,
-                                int64_t number, const mixt__tokens *prompt)
+static mixt_status write_sample(writer *w, sample *s)
 {
+    const cli_args *args = w->args;
     bool json = cli_flag(args, "json");
-    sample s = {.args = args,
-                .tokenizer = tokenizer,
-                .number = number,
-                .seed = (uint64_t)cli_int(args, "seed") + (uint64_t)number - 1};
-    s.out.stream = json ? NULL : stdout;
-    s.out.terminal = !json && cli_is_terminal(stdout);
+    s->out.stream = json ? NULL : stdout;
+    s->out.terminal = !json && cli_is_terminal(stdout);
     if (!json && cli_int(args, "count") > 1)
-        printf("%s--- %lld of %lld, seed %llu ---%s\n", cli_style_on(stdout, CLI_DIM), (long long)number,
-               (long long)cli_int(args, "count"), (unsigned long long)s.seed, cli_style_off(stdout));
-    for (const char *p = cli_text(args, "prompt"); !json && *p; p++)
-        put_byte(&s.out, (unsigned char)*p);
+        printf("%s--- %lld of %lld, seed %llu ---%s\n", cli_style_on(stdout, CLI_DIM), (long long)s->number,
+               (long long)cli_int(args, "count"), (unsigned long long)s->seed, cli_style_off(stdout));
+    CLI_TRY(mixt_decoder_new(w->tokenizer, true, &s->decoder));
     if (!json)
-        end_text(&s.out); // at once: reading a long prompt takes a moment
-    mixt_status status = generate(g, &s, prompt);
+        CLI_TRY(show_prompt(s, cli_text(args, "prompt")));
+    mixt_status status = generate(w, s);
     if (!json)
         putchar('\n');
     if (status == MIXT_OK && json)
-        status = print_json(&s);
+        status = print_json(args, s);
     else if (status == MIXT_OK && !cli_flag(args, "quiet"))
-        print_rate(&s);
-    mixt__free(s.out.kept);
+        print_rate(s);
     return status;
 }
 
-static mixt_status write_all(const cli_args *args, const mixt_config *config)
+/** The prompt's tokens; without a prompt a text begins as if a line had just ended. */
+static mixt_status read_prompt(writer *w)
 {
-    mixt__experiment e = {.config = config};
-    mixt_generator *g;
-    mixt_tokenizer *tokenizer;
-    mixt__tokens prompt = {0};
-    MIXT_TRY(mixt__experiment_refuse_masked(config, cli_word(args, 0)));
-    MIXT_TRY(mixt_tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
-                                 mixt__config_string(config, MIXT_KEY_DATA_VOCAB), &tokenizer));
-    mixt_status status = open_generator(&e, tokenizer, args, &g);
-    if (status == MIXT_OK)
-        status = prompt_tokens(tokenizer, cli_text(args, "prompt"), &prompt);
-    for (int64_t i = 1; status == MIXT_OK && i <= cli_int(args, "count") && !stop_requested && !ferror(stdout); i++)
-        status = write_sample(args, tokenizer, g, i, &prompt);
-    mixt__tokens_free(&prompt);
-    mixt__experiment_close(&e);
-    mixt_tokenizer_close(tokenizer);
+    const char *given = cli_text(w->args, "prompt"), *prompt = *given ? given : "\n";
+    CLI_TRY(mixt_tokenizer_encode(w->tokenizer, prompt, (int64_t)strlen(prompt), &w->prompt, &w->prompt_count));
+    if (w->prompt_count)
+        return MIXT_OK;
+    return mixt_fail(MIXT_ERROR_ARGUMENT, "the prompt has no tokens in the vocabulary %s; give one with --prompt",
+                     mixt_tokenizer_describe(w->tokenizer).kind);
+}
+
+static mixt_status write_all(writer *w, const mixt_config *config)
+{
+    const char *run = cli_word(w->args, 0);
+    CLI_TRY(cli_refuse_masked(config, run));
+    w->context =
+        mixt_open(.device = mixt_config_string(config, "device"), .threads = (int)mixt_config_int(config, "threads"));
+    if (!w->context)
+        return MIXT_ERROR_DEVICE;
+    CLI_TRY(mixt_generator_load(w->context, run, cli_text(w->args, "checkpoint"), &w->generator, &w->tokenizer));
+    CLI_TRY(read_prompt(w));
+    mixt_status status = MIXT_OK;
+    int64_t count = cli_int(w->args, "count");
+    for (int64_t i = 1; status == MIXT_OK && i <= count && !stop_requested && !ferror(stdout); i++) {
+        sample s = {.number = i, .seed = (uint64_t)(cli_int(w->args, "seed") + i - 1)};
+        status = write_sample(w, &s);
+        mixt_decoder_free(s.decoder);
+        free(s.out.kept);
+    }
     return status;
 }
 
 static int run(const cli_args *args)
 {
     mixt_config *config;
+    writer w = {.args = args};
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old;
     sigaction(SIGINT, &action, &old);
     mixt_status status = mixt_run_folder_config(cli_word(args, 0), &config);
     if (status == MIXT_OK)
         status = cli_config_device(args, config);
     if (status == MIXT_OK)
-        status = write_all(args, config);
+        status = write_all(&w, config);
+    int result = status == MIXT_OK ? CLI_OK : cli_failed();
+    mixt_tokens_free(w.prompt);
+    mixt_tokenizer_close(w.tokenizer);
+    mixt_close(w.context);
     mixt_config_free(config);
     sigaction(SIGINT, &old, NULL);
-    return status == MIXT_OK ? CLI_OK : cli_failed();
+    return result;
 }
 
 const cli_command cli_generate = {

@@ -1,19 +1,17 @@
 /* mixt predict: what a trained model says about pictures, arrays and samples of its own data. */
 #include "cli/commands.h"
 
-#include "run/experiment.h"
-#include "run/directory.h"
-#include "cli/table.h"
 #include "cli/checkpoint_option.h"
-#include "cli/tokenize_progress.h"
-#include "run/weights.h"
 #include "cli/json.h"
+#include "cli/masked.h"
 #include "cli/support.h"
+#include "cli/table.h"
+#include "cli/tokenize_progress.h"
 
 #include <mixt/predict.h>
+#include <mixt/run.h>
+#include <mixt/zoo.h>
 
-#include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,13 +27,15 @@ typedef struct source {
 
 /** What the command works with. */
 typedef struct predictor {
-    mixt__experiment e;
+    mixt_run *run;
+    mixt_data *train; // shapes, classes and statistics are its
     const mixt_data_info *info;
     int64_t outputs, top;
     bool json;
     cli_table table;
     float *input, *output; // one batch
     int32_t *target;
+    mixt_guess *guesses; // of one sample
     int64_t batch;
 } predictor;
 
@@ -52,7 +52,7 @@ static mixt_status parse_range(const char *text, source *s)
     const char *colon = strrchr(text, ':');
     char *end;
     if (snprintf(s->name, sizeof s->name, "%s", text) >= (int)sizeof s->name)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%.40s…: the name is too long", text);
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "%.40s…: the name is too long", text);
     s->end = INT64_MAX;
     if (!colon || cli_path_is_file(text))
         return MIXT_OK;
@@ -61,7 +61,7 @@ static mixt_status parse_range(const char *text, source *s)
     if (good && *end == '-')
         good = parse_index(end + 1, &end, &last);
     if (!good || *end || last < s->first)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: expected NAME:INDEX or NAME:FIRST-LAST with numbers from 0", text);
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "%s: expected NAME:INDEX or NAME:FIRST-LAST with numbers from 0", text);
     s->end = last + 1;
     s->name[colon - text] = '\0';
     return MIXT_OK;
@@ -70,22 +70,22 @@ static mixt_status parse_range(const char *text, source *s)
 static mixt_status open_source(predictor *p, const char *text, source *s)
 {
     *s = (source){0};
-    MIXT_TRY(parse_range(text, s));
+    CLI_TRY(parse_range(text, s));
     bool part = !strcmp(s->name, "train") || !strcmp(s->name, "val") || !strcmp(s->name, "test");
     if (part && !cli_path_is_file(s->name)) {
         mixt_data *data;
-        MIXT_TRY(mixt__experiment_data(&p->e, s->name, &data));
+        CLI_TRY(mixt_run_data(p->run, s->name, &data));
         s->data = data;
         s->total = mixt_data_describe(data)->samples;
     } else {
-        MIXT_TRY(mixt_inputs_open(s->name, p->e.train, &s->inputs));
+        CLI_TRY(mixt_inputs_open(s->name, p->train, &s->inputs));
         s->total = mixt_inputs_count(s->inputs);
     }
     if (s->end == INT64_MAX)
         s->end = s->total;
     if (s->end > s->total)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: sample %lld, but there are %lld, counted from 0", text,
-                          (long long)s->end - 1, (long long)s->total);
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "%s: sample %lld, but there are %lld, counted from 0", text,
+                         (long long)s->end - 1, (long long)s->total);
     return MIXT_OK;
 }
 
@@ -107,8 +107,9 @@ static const char *class_text(const predictor *p, int64_t label, char text[64])
     return text;
 }
 
-static void show_classes(predictor *p, const char *name, const int32_t *label, const mixt_guess *guesses)
+static void show_classes(predictor *p, const char *name, const int32_t *label)
 {
+    const mixt_guess *guesses = p->guesses;
     char text[64], rest[512] = "";
     if (p->json) {
         json_t *o = json_guess(p, guesses), *top = json_array();
@@ -166,8 +167,7 @@ static mixt_status read_samples(predictor *p, const source *s, int64_t first, in
     return mixt_inputs_read(s->inputs, first, count, p->input);
 }
 
-static mixt_status show_sample(predictor *p, const char *name, const float *output, const int32_t *label,
-                               mixt_guess *guesses)
+static mixt_status show_sample(predictor *p, const char *name, const float *output, const int32_t *label)
 {
     mixt_status status = mixt_outputs_check(output, p->outputs);
     if (status != MIXT_OK)
@@ -176,41 +176,58 @@ static mixt_status show_sample(predictor *p, const char *name, const float *outp
         show_values(p, name, output);
         return MIXT_OK;
     }
-    CLI_TRY(mixt_classes_rank(output, p->outputs, p->top, guesses));
-    show_classes(p, name, label, guesses);
+    CLI_TRY(mixt_classes_rank(output, p->outputs, p->top, p->guesses));
+    show_classes(p, name, label);
     return MIXT_OK;
 }
 
-static mixt_status predict_source(predictor *p, const source *s, mixt_guess *guesses)
+static mixt_status predict_source(predictor *p, const source *s)
 {
     for (int64_t first = s->first; first < s->end; first += p->batch) {
         int64_t count = s->end - first < p->batch ? s->end - first : p->batch;
-        MIXT_TRY(read_samples(p, s, first, count));
-        MIXT_TRY(mixt_trainer_predict(p->e.trainer, p->input, count, p->output));
+        CLI_TRY(read_samples(p, s, first, count));
+        CLI_TRY(mixt_trainer_predict(mixt_run_trainer(p->run), p->input, count, p->output));
         for (int64_t i = 0; i < count; i++) {
             char name[4200];
             snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)first + i);
             if (p->json)
-                MIXT_TRY(cli_json_name(name));
-            MIXT_TRY(show_sample(p, name, p->output + i * p->outputs, s->data ? &p->target[i] : NULL, guesses));
+                CLI_TRY(cli_json_name(name));
+            CLI_TRY(show_sample(p, name, p->output + i * p->outputs, s->data ? &p->target[i] : NULL));
         }
     }
     return MIXT_OK;
 }
 
-static mixt_status open_model(predictor *p, const cli_args *args, const mixt_config *config)
+/** A language model judges no samples, and need not be opened to know that. */
+static mixt_status refuse_language(const char *run)
 {
-    const char *run = cli_word(args, 0);
-    char path[MIXT_WEIGHTS_PATH];
-    MIXT_TRY(mixt_run_folder_weights(run, cli_text(args, "checkpoint"), path, sizeof path));
-    MIXT_TRY(mixt__experiment_refuse_masked(config, run));
-    MIXT_TRY(mixt__experiment_open(&p->e, config));
-    p->info = mixt_data_describe(p->e.train);
-    if (p->info->target == MIXT_TARGET_TOKENS || p->info->input_dtype != MIXT_DTYPE_FP32)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: is a language model: 'mixt generate %s' lets it write", run,
-                          run);
-    MIXT_TRY(mixt_trainer_load(p->e.trainer, path));
-    return mixt_trainer_outputs(p->e.trainer, &p->outputs);
+    mixt_config *config;
+    mixt_zoo_info model;
+    CLI_TRY(mixt_run_folder_config(run, &config));
+    mixt_status status = cli_refuse_masked(config, run);
+    if (status == MIXT_OK)
+        status = mixt_zoo_find(mixt_config_string(config, "model"), &model);
+    mixt_config_free(config);
+    CLI_TRY(status);
+    return model.input == MIXT_ZOO_TOKENS
+               ? mixt_fail(MIXT_ERROR_UNSUPPORTED, "%s: is a language model: 'mixt generate %s' lets it write", run,
+                           run)
+               : MIXT_OK;
+}
+
+static mixt_status open_model(predictor *p, const cli_args *args)
+{
+    char device[64];
+    const char *settings[] = {device, NULL};
+    mixt_run_options options = {.progress = cli_tokenize_progress};
+    snprintf(device, sizeof device, "device=%s", cli_text(args, "device"));
+    if (cli_given(args, "device"))
+        options.settings = settings;
+    CLI_TRY(refuse_language(cli_word(args, 0)));
+    CLI_TRY(mixt_run_load_with(cli_word(args, 0), cli_text(args, "checkpoint"), &options, &p->run));
+    CLI_TRY(mixt_run_data(p->run, "train", &p->train));
+    p->info = mixt_data_describe(p->train);
+    return mixt_trainer_outputs(mixt_run_trainer(p->run), &p->outputs);
 }
 
 static void add_columns(predictor *p)
@@ -224,48 +241,50 @@ static void add_columns(predictor *p)
     }
 }
 
-static mixt_status predict(predictor *p, const cli_args *args, const mixt_config *config)
+/** Room for the batches that validation is made in. */
+static mixt_status take_memory(predictor *p, const cli_args *args)
 {
-    MIXT_TRY(open_model(p, args, config));
+    const mixt_config *config = mixt_run_config(p->run);
+    int64_t own = mixt_config_int(config, "train.eval_batch");
+    p->batch = own ? own : mixt_config_int(config, "train.batch");
     p->top = cli_int(args, "top") < p->outputs ? cli_int(args, "top") : p->outputs;
-    p->batch = p->e.trainer->core.settings.eval_batch;
-    p->input = mixt__alloc((size_t)(p->batch * p->info->input_elements) * sizeof(float));
-    p->target = mixt__alloc((size_t)(p->batch * p->info->target_elements) * sizeof(int32_t));
-    p->output = mixt__alloc((size_t)(p->batch * p->outputs) * sizeof(float));
-    mixt_guess *guesses = mixt__alloc((size_t)p->top * sizeof *guesses);
-    mixt_status status = p->input && p->target && p->output && guesses
-                             ? MIXT_OK
-                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch of predictions");
+    p->input = calloc((size_t)(p->batch * p->info->input_elements), sizeof *p->input);
+    p->target = calloc((size_t)(p->batch * p->info->target_elements), sizeof *p->target);
+    p->output = calloc((size_t)(p->batch * p->outputs), sizeof *p->output);
+    p->guesses = calloc((size_t)p->top, sizeof *p->guesses);
+    return p->input && p->target && p->output && p->guesses
+               ? MIXT_OK
+               : mixt_fail(MIXT_ERROR_MEMORY, "no memory for a batch of predictions");
+}
+
+static mixt_status predict(predictor *p, const cli_args *args)
+{
+    CLI_TRY(open_model(p, args));
+    CLI_TRY(take_memory(p, args));
+    mixt_status status = MIXT_OK;
     add_columns(p);
     for (int i = 0; i < args->setting_count && status == MIXT_OK; i++) {
         source s;
         status = open_source(p, args->settings[i], &s);
         if (status == MIXT_OK)
-            status = predict_source(p, &s, guesses);
+            status = predict_source(p, &s);
         mixt_inputs_close(s.inputs);
     }
     if (!p->json && p->table.count) // what was found before a failure is shown all the same
         cli_table_print(&p->table, stdout, 0);
-    mixt__free(guesses);
     return status;
 }
 
 static int run(const cli_args *args)
 {
-    mixt_config *config;
-    predictor p = {.json = cli_flag(args, "json"), .e = {.progress = cli_tokenize_progress}};
-    mixt_status status = mixt_run_folder_config(cli_word(args, 0), &config);
-    if (status == MIXT_OK)
-        status = cli_config_device(args, config);
-    if (status == MIXT_OK)
-        status = predict(&p, args, config);
-    int result = status == MIXT_OK ? CLI_OK : cli_failed();
+    predictor p = {.json = cli_flag(args, "json")};
+    int result = predict(&p, args) == MIXT_OK ? CLI_OK : cli_failed();
     cli_table_free(&p.table);
-    mixt__free(p.input);
-    mixt__free(p.target);
-    mixt__free(p.output);
-    mixt__experiment_close(&p.e);
-    mixt_config_free(config);
+    free(p.input);
+    free(p.target);
+    free(p.output);
+    free(p.guesses);
+    mixt_run_close(p.run);
     return result;
 }
 

@@ -7,6 +7,7 @@
 #ifndef MIXT_GENERATE_H
 #define MIXT_GENERATE_H
 
+#include "mixt/tokenizer.h"
 #include "mixt/train.h"
 
 #ifdef __cplusplus
@@ -34,6 +35,19 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
     mixt_generator_new_with(MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                        \
                             (mixt_generator_options[1]){MIXT_GENERATOR_OPTIONS(MIXT_OPTIONS_REST(__VA_ARGS__, ))})
 #endif
+
+/**
+ * A generator with the language model that a run has trained, in the run's precision and with its data.seq as context,
+ * and the tokenizer of its texts. The run's data is not needed, its vocabulary (data.vocab) is.
+ * @param folder of the run: see mixt/run.h.
+ * @param weights "final", "best", "last", or the number of a checkpoint.
+ * @param generator belongs to the context; only tokens that the tokenizer has a text for are drawn.
+ * @param tokenizer to be closed with mixt_tokenizer_close; NULL on failure.
+ * @return MIXT_ERROR_UNSUPPORTED for a model that cannot write on; MIXT_ERROR_DATA where model and vocabulary do not
+ *   belong together.
+ */
+mixt_status mixt_generator_load(mixt_context *context, const char *folder, const char *weights,
+                                mixt_generator **generator, mixt_tokenizer **tokenizer);
 
 /** How the next token is drawn. Zero-initialised: the most probable one, always. */
 typedef struct mixt_sampling {

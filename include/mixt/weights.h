@@ -1,4 +1,4 @@
-/* Files of weights and arrays: from one number format to another.
+/* Files of weights and arrays: from one number format to another, and from a run to other programs.
  *
  * Everything that is written is put in its place whole or not at all.
  */
@@ -34,6 +34,38 @@ typedef struct mixt_convert_report {
  */
 mixt_status mixt_convert_file(const char *src, const char *dst, mixt_dtype dtype, const mixt_convert_options *options,
                               bool overwrite, mixt_convert_report *report);
+
+/** How to export a run's weights. Zeros are the defaults. */
+typedef struct mixt_export_options {
+    const char *weights; /**< "final" (default), "best", "last", or the number of a checkpoint */
+    const char *folder;  /**< to write to, made if it is not there; never the run's own; default: RUN/export */
+    mixt_dtype dtype;    /**< FP32 (default), FP16 or BF16; a weight that FP16 cannot hold is an error */
+    int64_t vocab;       /**< gpt, bert_mlm: tokens that are real, the rest is padding and left out; 0: as the run's
+                              configuration or data says */
+    bool overwrite;      /**< replaces files that are there; else that is an error */
+    /** Called while a text is tokenised, where only the data knows the vocabulary: as mixt_data_options.progress. */
+    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    void *progress_user;
+} mixt_export_options;
+
+/** What was written. After a failure it holds what was known by then. */
+typedef struct mixt_export_report {
+    char folder[4096];
+    int64_t tensors;
+    const char *model; /**< name in the zoo; NULL: not known */
+    bool renamed;      /**< names, layouts and config.json are another program's; else the tensors keep mixt's names */
+} mixt_export_report;
+
+/**
+ * Writes model.safetensors, and config.json where there is one, for other programs: gpt and bert_mlm in the names and
+ * layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in torchvision's
+ * (load_state_dict takes the tensors). Other models keep mixt's own names. The key init of a configuration is the way
+ * back.
+ * @param run folder of a run: see mixt/run.h.
+ * @param options NULL: all defaults.
+ * @param report may be NULL.
+ */
+mixt_status mixt_run_export(const char *run, const mixt_export_options *options, mixt_export_report *report);
 
 #ifdef __cplusplus
 }

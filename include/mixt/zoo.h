@@ -32,8 +32,8 @@ bool mixt_zoo_at(int64_t index, mixt_zoo_info *info);
 /** The model of a name; MIXT_ERROR_CONFIG with the names that there are, and a guess which was meant. */
 mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info);
 
-/** Sizes of a model. 0 or NULL: the model's own, or as the data has it; one that the model does not have is an error.
- */
+/** Sizes of a model. Zeros are the defaults: the model's own, or as the data has it. A size that the model does not
+ *  have is an error. */
 typedef struct mixt_zoo_options {
     const int64_t *hidden; /**< mlp, vgg: widths of hidden layers, at most 16; copied */
     int64_t hidden_count;
@@ -59,8 +59,13 @@ typedef struct mixt_zoo_options {
  */
 mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
                                 const mixt_zoo_options *options);
-#define mixt_zoo_model(context, name, data, ...)                                                                       \
-    mixt_zoo_model_with((context), (name), (data), &(mixt_zoo_options){__VA_ARGS__})
+#ifndef __cplusplus
+/** mixt_zoo_model(context, "mlp", data, .dropout = 0.1f): what is not named has its default. */
+#define mixt_zoo_model(context, name, ...)                                                                             \
+    mixt_zoo_model_with(                                                                                               \
+        (context), (name), MIXT_OPTIONS_FIRST(__VA_ARGS__, 0),                                                         \
+        (mixt_zoo_options[1]){MIXT_OPTIONS(mixt_zoo_options, .layers = 0, MIXT_OPTIONS_REST(__VA_ARGS__, ))})
+#endif
 
 #ifdef __cplusplus
 }

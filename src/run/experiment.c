@@ -211,19 +211,6 @@ mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config
     return mixt_trainer_compile(e->trainer, e->train);
 }
 
-mixt_status mixt__experiment_refuse_masked(const mixt_config *config, const char *run)
-{
-    const mixt__zoo_entry *entry;
-    MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
-    if (!entry->sees_all)
-        return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                      "%s: %s is a masked language model: it fills gaps from the text on both sides and cannot write "
-                      "on. 'mixt eval %s' measures it, 'mixt export %s' hands it to other programs, and 'mixt train "
-                      "CONFIG init=%s' trains it further",
-                      run, entry->name, run, run, run);
-}
-
 void mixt__experiment_close(mixt__experiment *e)
 {
     mixt_close(e->context);

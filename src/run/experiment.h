@@ -26,8 +26,6 @@ mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config
 mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data);
 /** Fills `sizes` from the configuration alone: for commands that open a model without its data. */
 mixt_status mixt__experiment_sizes(mixt__experiment *e);
-/** Fails where the run's model sees all tokens, with what can be done with it: it neither writes nor predicts. */
-mixt_status mixt__experiment_refuse_masked(const mixt_config *config, const char *run);
 void mixt__experiment_close(mixt__experiment *e);
 
 #endif

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static void note_line(void *user, const char *format, ...)
 {
@@ -229,5 +230,7 @@ mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data)
     MIXT_TRY(mixt__need(run));
     MIXT_TRY(mixt__need(split));
     MIXT_TRY(mixt__need(data));
-    return mixt__experiment_data(&run->experiment, split, data);
+    const mixt__experiment *e = &run->experiment;
+    *data = !strcmp(split, "train") ? e->train : !strcmp(split, "val") ? e->val : NULL;
+    return *data ? MIXT_OK : mixt__experiment_data(&run->experiment, split, data);
 }

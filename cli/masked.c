@@ -1,0 +1,19 @@
+/* What can be done with a masked language model. */
+#include "cli/masked.h"
+
+#include "cli/support.h"
+
+#include <mixt/zoo.h>
+
+mixt_status cli_refuse_masked(const mixt_config *config, const char *run)
+{
+    mixt_zoo_info model;
+    CLI_TRY(mixt_zoo_find(mixt_config_string(config, "model"), &model));
+    if (!model.sees_all)
+        return MIXT_OK;
+    return mixt_fail(MIXT_ERROR_UNSUPPORTED,
+                     "%s: %s is a masked language model: it fills gaps from the text on both sides and cannot write "
+                     "on. 'mixt eval %s' measures it, 'mixt export %s' hands it to other programs, and 'mixt train "
+                     "CONFIG init=%s' trains it further",
+                     run, model.name, run, run, run);
+}

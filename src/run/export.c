@@ -1,0 +1,111 @@
+/* The weights of a run for other programs: which weights, under which names, how many of the tokens, into which folder.
+ * The work itself is store/export.c's. */
+#include "mixt/weights.h"
+
+#include "run/experiment.h"
+#include "run/init.h"
+#include "run/weights.h"
+#include "store/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** Tokens that are not padding: chosen, or as many as the data has. */
+static mixt_status real_vocab(const mixt_export_options *o, const mixt_config *config, int64_t *vocab)
+{
+    const mixt__zoo_entry *entry;
+    MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
+    bool padded = entry->names && entry->uses & MIXT_USES_VOCAB;
+    if (o->vocab && !padded)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "vocab %lld is for gpt and bert_mlm, whose padding is left out: of %s, every row is written",
+                          (long long)o->vocab, entry->name);
+    *vocab = o->vocab ? o->vocab : mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    if (*vocab || !padded)
+        return MIXT_OK;
+    mixt__experiment e = {.progress = o->progress, .progress_user = o->progress_user};
+    mixt_status status = mixt__experiment_open(&e, config);
+    if (status == MIXT_OK)
+        *vocab = e.sizes.vocab;
+    mixt__experiment_close(&e);
+    return status == MIXT_OK ? status
+                             : mixt__fail_context(status, "how many tokens are real, and not padding, only the data "
+                                                          "knows: give their number (vocab) instead");
+}
+
+static mixt_status make_folder(const char *path, bool *made)
+{
+    struct stat facts;
+    *made = !mkdir(path, 0777);
+    if (*made || (errno == EEXIST && !stat(path, &facts) && S_ISDIR(facts.st_mode)))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", path, strerror(errno));
+}
+
+static mixt_status keep_file(const char *folder, const char *name)
+{
+    char path[4200];
+    struct stat facts;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (lstat(path, &facts) || S_ISDIR(facts.st_mode)) // a folder is never replaced: opening it will say so
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", path);
+}
+
+/** Both files or none: new weights beside an old config.json would be of another model. And what is exported has other
+ *  names and maybe fewer bits: in the place of the run's own weights it would be their end. */
+static mixt_status keep_others(const char *run, const mixt__export_request *r)
+{
+    if (mixt__same_file(run, r->folder))
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: is the run itself, whose weights would be replaced: choose another folder", r->folder);
+    if (r->overwrite)
+        return MIXT_OK;
+    MIXT_TRY(keep_file(r->folder, "model.safetensors"));
+    return r->names ? keep_file(r->folder, "config.json") : MIXT_OK;
+}
+
+static mixt_status export_run(const char *run, const mixt_config *config, const mixt_export_options *o,
+                              mixt_export_report *report)
+{
+    char source[MIXT_WEIGHTS_PATH];
+    mixt__export_request r = {.source = source, .folder = report->folder, .overwrite = o->overwrite};
+    const mixt__zoo_entry *entry;
+    MIXT_TRY(mixt_run_folder_weights(run, o->weights ? o->weights : "final", source, sizeof source));
+    bool given = o->folder && *o->folder;
+    if (snprintf(report->folder, sizeof report->folder, given ? "%.0s%s" : "%s/export", run, given ? o->folder : "") >=
+        (int)sizeof report->folder)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
+    MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
+    MIXT_TRY(mixt__experiment_names(config, &r.names, &r.facts));
+    report->model = entry->name;
+    report->renamed = r.names != NULL;
+    r.dtype = o->dtype ? o->dtype : MIXT_DTYPE_FP32;
+    if (r.dtype != MIXT_DTYPE_FP32 && r.dtype != MIXT_DTYPE_FP16 && r.dtype != MIXT_DTYPE_BF16)
+        return mixt__fail(MIXT_ERROR_DTYPE, "weights are exported as fp32, fp16 or bf16, not %s",
+                          mixt_dtype_name(r.dtype));
+    MIXT_TRY(real_vocab(o, config, &r.vocab));
+    MIXT_TRY(keep_others(run, &r));
+    bool made;
+    MIXT_TRY(make_folder(r.folder, &made));
+    mixt_status status = mixt__weights_export(&r, &report->tensors);
+    if (status != MIXT_OK && made)
+        (void)rmdir(r.folder); // where nothing is in it
+    return status;
+}
+
+mixt_status mixt_run_export(const char *run, const mixt_export_options *options, mixt_export_report *report)
+{
+    mixt_config *config;
+    mixt_export_report own;
+    report = report ? report : &own;
+    *report = (mixt_export_report){0};
+    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt_run_folder_config(run, &config));
+    mixt_status status = export_run(run, config, options ? options : &(mixt_export_options){0}, report);
+    mixt_config_free(config);
+    return status;
+}
