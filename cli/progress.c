@@ -1,7 +1,7 @@
 /* Drawing the progress line. */
 #include "cli/progress.h"
 
-#include "base/threads.h"
+#include "cli/support.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ void cli_progress_start(cli_progress *progress, FILE *stream, bool quiet, int64_
         .stream = stream,
         .live = !quiet && cli_is_terminal(stream),
         .quiet = quiet,
-        .started = mixt__time_now(),
+        .started = cli_time_now(),
         .shown = -INFINITY,
         .first_step = first_step,
     };
@@ -64,7 +64,7 @@ static void add_figures(char *line, const cli_progress *progress, const cli_prog
     if (!isnan(info->scale))
         add(line, "scale %.6g", info->scale);
     int64_t done = info->step - progress->first_step, left = info->steps - info->step;
-    double elapsed = mixt__time_now() - progress->started;
+    double elapsed = cli_time_now() - progress->started;
     if (final)
         add(line, "took %s", cli_format_duration(text, elapsed));
     else if (left > 0 && done > 0)
@@ -113,7 +113,7 @@ void cli_progress_update(cli_progress *progress, const cli_progress_info *info)
 {
     if (progress->quiet)
         return;
-    double now = mixt__time_now();
+    double now = cli_time_now();
     bool new_epoch = info->epoch != progress->epoch;
     if (now - progress->shown < (progress->live ? LIVE_PERIOD : PLAIN_PERIOD) && !(new_epoch && !progress->live))
         return;

@@ -19,7 +19,7 @@ typedef struct cli_progress_info {
 typedef struct cli_progress {
     FILE *stream;
     bool live, quiet, line_open;
-    double started, shown; // seconds on mixt__time_now's clock
+    double started, shown; // seconds on cli_time_now's clock
     int64_t first_step, epoch;
 } cli_progress;
 
