@@ -1,15 +1,17 @@
 /* mixt verify: whether mixed precision is worth it and safe for a configuration, measured. */
 #include "cli/commands.h"
-#include "cli/json.h"
 
-#include "run/directory.h"
+#include "cli/json.h"
+#include "cli/progress.h"
+#include "cli/support.h"
 #include "cli/table.h"
-#include "cli/verify.h"
-#include "store/file.h"
+#include "cli/tokenize_progress.h"
 
 #include <mixt/plot.h>
+#include <mixt/verify.h>
 
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 enum { POINTS = 80 };
@@ -23,7 +25,7 @@ typedef struct band {
 } band;
 
 /** Mean loss of updates [begin, end) of a run; NaN where it has none. */
-static double window_mean(const cli_verify_run *r, int64_t begin, int64_t end)
+static double window_mean(const mixt_verify_run *r, int64_t begin, int64_t end)
 {
     double sum = 0;
     end = end < r->steps ? end : r->steps;
@@ -32,41 +34,42 @@ static double window_mean(const cli_verify_run *r, int64_t begin, int64_t end)
     return begin < end ? sum / (double)(end - begin) : (double)NAN;
 }
 
-static void make_band(const cli_verify *v, int side, band *b)
+static void make_band(const mixt_verification *v, int64_t seeds, mixt_verify_side side, band *b)
 {
-    int64_t steps = v->runs[0][side].steps, window = steps / POINTS + 1;
+    int64_t steps = mixt_verification_run(v, 0, side)->steps, window = steps / POINTS + 1;
     b->count = steps / window; // whole windows only: the last would be noisier than the others
     for (int64_t p = 0; p < b->count; p++) {
         b->x[p] = (double)((p + 1) * window);
         b->y[p] = 0;
         b->low[p] = INFINITY;
         b->high[p] = -INFINITY;
-        for (int64_t i = 0; i < v->seeds; i++) {
-            double mean = window_mean(&v->runs[i][side], p * window, (p + 1) * window);
-            b->y[p] += mean / (double)v->seeds;
+        for (int64_t i = 0; i < seeds; i++) {
+            double mean = window_mean(mixt_verification_run(v, i, side), p * window, (p + 1) * window);
+            b->y[p] += mean / (double)seeds;
             b->low[p] = fmin(b->low[p], mean);
             b->high[p] = fmax(b->high[p], mean);
         }
     }
 }
 
-static mixt_status draw(const cli_args *args, const cli_verify *v, const mixt_config *config)
+static mixt_status draw(const cli_args *args, const mixt_verification *v)
 {
-    static band bands[CLI_VERIFY_SIDES];
-    mixt_curve curves[CLI_VERIFY_SIDES];
+    static band bands[MIXT_VERIFY_SIDES];
+    mixt_curve curves[MIXT_VERIFY_SIDES];
     char title[200];
-    const char *slash = strrchr(v->policy, '/');
-    const char *const names[CLI_VERIFY_SIDES] = {"fp32", slash ? slash + 1 : v->policy};
-    for (int side = 0; side < CLI_VERIFY_SIDES; side++) {
-        make_band(v, side, &bands[side]);
+    mixt_verification_info info = mixt_verification_describe(v);
+    const char *slash = strrchr(info.precision, '/');
+    const char *const names[MIXT_VERIFY_SIDES] = {"fp32", slash ? slash + 1 : info.precision};
+    for (int side = 0; side < MIXT_VERIFY_SIDES; side++) {
+        make_band(v, info.seeds, (mixt_verify_side)side, &bands[side]);
         const band *b = &bands[side];
         curves[side] =
             (mixt_curve){.name = names[side], .x = b->x, .y = b->y, .low = b->low, .high = b->high, .count = b->count};
     }
-    snprintf(title, sizeof title, "Training loss of %.60s, %lld seed%s: mean and range",
-             mixt__config_string(config, MIXT_KEY_MODEL), (long long)v->seeds, v->seeds == 1 ? "" : "s");
+    snprintf(title, sizeof title, "Training loss of %.60s, %lld seed%s: mean and range", info.model,
+             (long long)info.seeds, info.seeds == 1 ? "" : "s");
     mixt_plot plot = {.title = title, .x_label = "update", .y_label = "loss", .curves = curves};
-    plot.curve_count = CLI_VERIFY_SIDES;
+    plot.curve_count = MIXT_VERIFY_SIDES;
     plot.log_y = true;
     return mixt_plot_write(&plot, cli_text(args, "plot"), cli_flag(args, "overwrite"));
 }
@@ -75,10 +78,11 @@ static mixt_status draw(const cli_args *args, const cli_verify *v, const mixt_co
 
 static const struct {
     const char *name, *sign;
-} rules[] = {
-    [CLI_VERIFY_ABOVE] = {"above", ">"}, [CLI_VERIFY_BELOW] = {"below", "<"}, [CLI_VERIFY_AT_MOST] = {"at most", "<="}};
+} rules[] = {[MIXT_VERIFY_ABOVE] = {"above", ">"},
+             [MIXT_VERIFY_BELOW] = {"below", "<"},
+             [MIXT_VERIFY_AT_MOST] = {"at most", "<="}};
 
-static void print_json(const cli_verify_line *l)
+static void print_json(const mixt_verify_line *l)
 {
     json_t *o = json_object();
     json_object_set_new(o, "name", json_string(l->name));
@@ -96,16 +100,16 @@ static void print_json(const cli_verify_line *l)
     json_decref(o);
 }
 
-static void print_table(const cli_verify_line *lines)
+static void print_table(const mixt_verification *v)
 {
     cli_table t = {0};
+    const mixt_verify_line *l;
     cli_table_column(&t, "check", CLI_LEFT);
     cli_table_column(&t, "value", CLI_RIGHT);
     cli_table_column(&t, "wanted", CLI_RIGHT);
     cli_table_column(&t, "", CLI_LEFT);
     cli_table_column(&t, "", CLI_LEFT);
-    for (int i = 0; i < CLI_VERIFY_LINES; i++) {
-        const cli_verify_line *l = &lines[i];
+    for (int i = 0; (l = mixt_verification_line(v, i)); i++) {
         cli_table_cell(&t, "%s", l->what);
         if (l->measured)
             cli_table_cell(&t, "%.3g%s", l->value, l->unit);
@@ -125,22 +129,74 @@ static void print_table(const cli_verify_line *lines)
     cli_table_free(&t);
 }
 
-/** Prints the lines; true when none failed. */
-static bool report(const cli_args *args, const cli_verify *v, const mixt_config *config)
+static void report(const cli_args *args, const mixt_verification *v)
 {
-    cli_verify_line lines[CLI_VERIFY_LINES];
-    int failed = 0;
-    cli_verify_judge(v, config, lines);
-    for (int i = 0; i < CLI_VERIFY_LINES; i++)
-        failed += lines[i].measured && !lines[i].pass;
+    mixt_verification_info info = mixt_verification_describe(v);
+    const mixt_verify_line *l;
     if (!cli_flag(args, "json")) {
-        print_table(lines);
-        printf("%s against fp32: %s\n", v->policy, failed ? "not accepted" : "accepted");
-        return !failed;
+        print_table(v);
+        printf("%s against fp32: %s\n", info.precision, info.accepted ? "accepted" : "not accepted");
+        return;
     }
-    for (int i = 0; i < CLI_VERIFY_LINES; i++)
-        print_json(&lines[i]);
-    return !failed;
+    for (int i = 0; (l = mixt_verification_line(v, i)); i++)
+        print_json(l);
+}
+
+/* ---- progress ---- */
+
+static volatile sig_atomic_t stop_requested;
+
+static void request_stop(int signal_number)
+{
+    (void)signal_number;
+    stop_requested = 1;
+}
+
+typedef struct watch {
+    bool quiet;
+    cli_progress progress;
+    cli_progress_info shown;
+} watch;
+
+static bool hear(void *user, const mixt_verify_event *event)
+{
+    watch *w = user;
+    w->shown.epoch = event->run;
+    w->shown.epochs = event->runs;
+    if (event->kind == MIXT_VERIFY_STEP) {
+        w->shown.step = event->step;
+        w->shown.steps = event->steps;
+        w->shown.loss = event->loss;
+        w->shown.accuracy = event->accuracy;
+        cli_progress_update(&w->progress, &w->shown);
+    } else if (event->kind == MIXT_VERIFY_RUN) {
+        cli_progress_note(&w->progress, "seed %lld, %s: loss %.4f, %.2f ms a step", (long long)event->seed,
+                          event->precision, event->loss, 1e3 * event->step_seconds);
+    } else if (!w->quiet) {
+        fprintf(stderr, "%s\n", event->text);
+    }
+    return !stop_requested;
+}
+
+/** Trains and measures; SIGINT and SIGTERM end it after the update under way, a second one kills. */
+static mixt_status measure(const cli_args *args, const mixt_config *config, mixt_verification **v)
+{
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
+    watch w = {.quiet = cli_flag(args, "quiet"), .shown = {.part = "run", .items_s = NAN, .scale = NAN}};
+    mixt_verify_options options = {.seeds = cli_int(args, "seeds"), .watch = hear, .user = &w};
+    options.steps = cli_given(args, "steps") ? cli_int(args, "steps") : 0;
+    options.progress = cli_tokenize_progress;
+    sigaction(SIGINT, &action, &old_int);
+    sigaction(SIGTERM, &action, &old_term);
+    cli_progress_start(&w.progress, stderr, w.quiet, 0);
+    mixt_status status = mixt_verify_with(config, &options, v);
+    if (w.shown.step)
+        cli_progress_finish(&w.progress, &w.shown);
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+    if (status != MIXT_OK && stop_requested)
+        return mixt_fail(MIXT_ERROR_STATE, "stopped by a signal before all runs were done: no verdict");
+    return status;
 }
 
 /* ---- the command ---- */
@@ -151,55 +207,34 @@ static mixt_status check_plot(const cli_args *args)
     const char *path = cli_text(args, "plot");
     if (!cli_given(args, "plot"))
         return MIXT_OK;
-    if (mixt__same_file(path, cli_word(args, 0)))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --plot", path);
-    MIXT_TRY(cli_output_check(args, path));
+    if (cli_same_file(path, cli_word(args, 0)))
+        return mixt_fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --plot", path);
+    CLI_TRY(cli_output_check(args, path));
     return mixt_plot_check(path, cli_flag(args, "overwrite"));
-}
-
-static mixt_status prepare(const cli_args *args, mixt_config *config)
-{
-    char setting[64];
-    mixt_policy *policy;
-    const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
-    if (!strcmp(precision, "fp32"))
-        return mixt__fail(MIXT_ERROR_CONFIG, "precision is fp32: verify compares another one with it, as in "
-                                             "precision=bf16");
-    MIXT_TRY(mixt_policy_open(precision, &policy)); // before a whole run in FP32 is spent
-    mixt_policy_free(policy);
-    MIXT_TRY(check_plot(args));
-    if (!cli_given(args, "steps"))
-        return MIXT_OK;
-    snprintf(setting, sizeof setting, "train.steps=%lld", (long long)cli_int(args, "steps"));
-    MIXT_TRY(mixt_config_set(config, setting, "--steps"));
-    return mixt_config_set(config, "train.epochs=0", "--steps");
 }
 
 /** Each run has a seed of its own, from the configuration's on. */
 static int check_seeds(const cli_args *args, const mixt_config *config)
 {
-    int64_t seed = mixt__config_int(config, MIXT_KEY_SEED), seeds = cli_int(args, "seeds");
+    int64_t seed = mixt_config_int(config, "seed"), seeds = cli_int(args, "seeds");
     if (seed <= INT64_MAX - (seeds - 1))
         return CLI_OK;
     return cli_usage(args->command, "seed: %lld leaves no room for the %lld seeds of --seeds: %lld at most",
                      (long long)seed, (long long)seeds, (long long)(INT64_MAX - (seeds - 1)));
 }
 
-static mixt_status verify(const cli_args *args, mixt_config *config, bool *good)
+static mixt_status verify(const cli_args *args, const mixt_config *config, bool *good)
 {
-    static cli_verify v;
-    memset(&v, 0, sizeof v);
-    v.seeds = cli_int(args, "seeds");
-    mixt_status status = prepare(args, config);
-    if (status == MIXT_OK)
-        status = cli_verify_measure(&v, config, cli_flag(args, "quiet"));
-    if (status == MIXT_OK && v.interrupted)
-        status = mixt__fail(MIXT_ERROR_STATE, "stopped by a signal before all runs were done: no verdict");
-    if (status == MIXT_OK)
-        *good = report(args, &v, config);
+    mixt_verification *v = NULL;
+    CLI_TRY(check_plot(args));
+    mixt_status status = measure(args, config, &v);
+    if (status == MIXT_OK) {
+        report(args, v);
+        *good = mixt_verification_describe(v).accepted;
+    }
     if (status == MIXT_OK && cli_given(args, "plot"))
-        status = draw(args, &v, config);
-    cli_verify_free(&v);
+        status = draw(args, v);
+    mixt_verification_free(v);
     return status;
 }
 
@@ -234,7 +269,7 @@ const cli_command cli_verify_command = {
         },
     .options =
         {
-            {"seeds", 'n', CLI_INT, "N", .fallback = "3", .min = 1, .max = CLI_VERIFY_SEEDS_MAX,
+            {"seeds", 'n', CLI_INT, "N", .fallback = "3", .min = 1, .max = MIXT_VERIFY_SEEDS_MAX,
              .help = "runs of each precision, with seeds from the configuration's on"},
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e12,
              .help = "updates of each run; default: as the configuration says"},

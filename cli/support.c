@@ -30,3 +30,9 @@ bool cli_path_is_file(const char *path)
     struct stat info;
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
+
+bool cli_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}

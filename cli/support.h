@@ -21,4 +21,7 @@ double cli_time_now(void);
 /** Whether there is a regular file of this name. */
 bool cli_path_is_file(const char *path);
 
+/** Whether both names are of one file or folder that is there. */
+bool cli_same_file(const char *a, const char *b);
+
 #endif

@@ -24,6 +24,7 @@ data      base num store
 config    base
 models    base num graph ops train/model.h
 run       base num graph ops passes backend runtime data store train infer config policy models api
+verify    base num graph ops passes backend runtime data store train infer config policy models api run
 '
 
 find src include examples cli -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' 2>/dev/null | sort |

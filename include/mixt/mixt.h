@@ -26,6 +26,7 @@
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
 #include "mixt/types.h"
+#include "mixt/verify.h"
 #include "mixt/weights.h"
 #include "mixt/zoo.h"
 

@@ -1,9 +1,8 @@
 /* From measurements to verdicts: one function a line of the checklist. */
-#include "cli/verify.h"
+#include "verify/verify.h"
 
 #include "base/isa.h"
 #include "base/statistics.h"
-#include "cli/term.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,13 +10,13 @@
 
 enum { LOST = 2 }; // the line whose name depends on what is measured
 
-static const cli_verify_run *run_of(const cli_verify *v, int64_t seed, int side)
+static const mixt_verify_run *run_of(const mixt_verification *v, int64_t seed, int side)
 {
     return &v->runs[seed][side];
 }
 
 /** Why a CPU cannot be faster in this policy; "" when it could. */
-static const char *cpu_excuse(const cli_verify *v)
+static const char *cpu_excuse(const mixt_verification *v)
 {
     if (!v->host)
         return "";
@@ -29,11 +28,12 @@ static const char *cpu_excuse(const cli_verify *v)
     return "";
 }
 
-static void judge_speed(const cli_verify *v, cli_verify_line *l)
+static void judge_speed(const mixt_verification *v, mixt_verify_line *l)
 {
     double lowest = INFINITY, before = NAN, after = NAN;
     for (int64_t i = 0; i < v->seeds; i++) {
-        double fp32 = run_of(v, i, CLI_VERIFY_FP32)->step_seconds, mixed = run_of(v, i, CLI_VERIFY_MIXED)->step_seconds;
+        double fp32 = run_of(v, i, MIXT_VERIFY_FP32)->step_seconds,
+               mixed = run_of(v, i, MIXT_VERIFY_MIXED)->step_seconds;
         if (!(fp32 / mixed >= lowest)) { // NaN stays
             lowest = fp32 / mixed;
             before = fp32;
@@ -45,22 +45,35 @@ static void judge_speed(const cli_verify *v, cli_verify_line *l)
              v->seeds > 1 ? "; the lowest of all seeds" : "", lowest > l->threshold ? "" : cpu_excuse(v));
 }
 
-static void judge_memory(const cli_verify *v, cli_verify_line *l)
+/** "3.20 GiB" */
+static const char *bytes_text(char text[32], double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    int unit = 0;
+    for (; bytes >= 1024 && unit < 5; unit++)
+        bytes /= 1024;
+    snprintf(text, 32, "%.*f %s", unit == 0 ? 0 : bytes < 10 ? 2 : bytes < 100 ? 1 : 0, bytes, units[unit]);
+    return text;
+}
+
+static void judge_memory(const mixt_verification *v, mixt_verify_line *l)
 {
     char before[32], after[32];
-    double fp32 = (double)run_of(v, 0, CLI_VERIFY_FP32)->memory.total,
-           mixed = (double)run_of(v, 0, CLI_VERIFY_MIXED)->memory.total;
-    l->value = 100 * (1 - mixed / fp32);
-    snprintf(l->note, sizeof l->note, "%s instead of %s, allocated as planned", cli_format_bytes(after, mixed),
-             cli_format_bytes(before, fp32));
+    const mixt_memory *fp32 = &run_of(v, 0, MIXT_VERIFY_FP32)->memory,
+                      *mixed = &run_of(v, 0, MIXT_VERIFY_MIXED)->memory;
+    bool as_planned = fp32->allocated == fp32->total && mixed->allocated == mixed->total;
+    l->value = 100 * (1 - (double)mixed->total / (double)fp32->total);
+    snprintf(l->note, sizeof l->note, "%s instead of %s, %s", bytes_text(after, (double)mixed->total),
+             bytes_text(before, (double)fp32->total),
+             as_planned ? "allocated as planned" : "planned: other amounts were allocated");
 }
 
 /** Points of accuracy, or percent of the loss. */
-static void judge_lost(const cli_verify *v, cli_verify_line *l)
+static void judge_lost(const mixt_verification *v, mixt_verify_line *l)
 {
-    double a[CLI_VERIFY_SEEDS_MAX], b[CLI_VERIFY_SEEDS_MAX], fp32 = 0, mixed = 0;
+    double a[MIXT_VERIFY_SEEDS_MAX], b[MIXT_VERIFY_SEEDS_MAX], fp32 = 0, mixed = 0;
     for (int64_t i = 0; i < v->seeds; i++) {
-        const cli_verify_run *x = run_of(v, i, CLI_VERIFY_FP32), *y = run_of(v, i, CLI_VERIFY_MIXED);
+        const mixt_verify_run *x = run_of(v, i, MIXT_VERIFY_FP32), *y = run_of(v, i, MIXT_VERIFY_MIXED);
         a[i] = v->classes ? 100 * x->accuracy : 100 * y->loss / x->loss;
         b[i] = v->classes ? 100 * y->accuracy : 100;
         fp32 += (v->classes ? 100 * x->accuracy : x->loss) / (double)v->seeds;
@@ -82,19 +95,19 @@ static void judge_lost(const cli_verify *v, cli_verify_line *l)
                               : "; one seed says nothing about the spread");
 }
 
-static void judge_tensor_cores(const cli_verify *v, cli_verify_line *l)
+static void judge_tensor_cores(const mixt_verification *v, mixt_verify_line *l)
 {
-    double share = run_of(v, 0, CLI_VERIFY_MIXED)->tensor_cores;
+    double share = run_of(v, 0, MIXT_VERIFY_MIXED)->tensor_cores;
     l->measured = !v->host;
     l->value = 100 * share;
     snprintf(l->note, sizeof l->note, v->host ? "no GPU: not measured" : "of the matrix FLOPs of a step");
 }
 
-static void judge_finite(const cli_verify *v, cli_verify_line *l)
+static void judge_finite(const mixt_verification *v, mixt_verify_line *l)
 {
     int64_t bad = 0, skipped = 0, updates = 0;
     for (int64_t i = 0; i < v->seeds; i++) {
-        const cli_verify_run *r = run_of(v, i, CLI_VERIFY_MIXED);
+        const mixt_verify_run *r = run_of(v, i, MIXT_VERIFY_MIXED);
         bad += r->not_finite;
         skipped += r->skipped;
         updates += r->steps;
@@ -106,13 +119,13 @@ static void judge_finite(const cli_verify *v, cli_verify_line *l)
                  bad ? "not all by the loss scaler" : "all by the loss scaler");
 }
 
-static void judge_output(const cli_verify *v, cli_verify_line *l)
+static void judge_output(const mixt_verification *v, mixt_verify_line *l)
 {
     double start = 0, end = 0, size = 0;
     for (int64_t i = 0; i < v->seeds; i++) {
-        size += run_of(v, i, CLI_VERIFY_MIXED)->output_size / (double)v->seeds;
-        start += run_of(v, i, CLI_VERIFY_MIXED)->difference / (double)v->seeds;
-        end += run_of(v, i, CLI_VERIFY_MIXED)->trained / (double)v->seeds;
+        size += run_of(v, i, MIXT_VERIFY_MIXED)->output_size / (double)v->seeds;
+        start += run_of(v, i, MIXT_VERIFY_MIXED)->difference / (double)v->seeds;
+        end += run_of(v, i, MIXT_VERIFY_MIXED)->trained / (double)v->seeds;
     }
     l->value = start;
     snprintf(l->note, sizeof l->note,
@@ -123,39 +136,39 @@ static void judge_output(const cli_verify *v, cli_verify_line *l)
 }
 
 /** NaN never does. */
-static bool holds(const cli_verify_line *l)
+static bool holds(const mixt_verify_line *l)
 {
-    return l->rule == CLI_VERIFY_ABOVE   ? l->value > l->threshold
-           : l->rule == CLI_VERIFY_BELOW ? l->value < l->threshold
-                                         : l->value <= l->threshold;
+    return l->rule == MIXT_VERIFY_ABOVE   ? l->value > l->threshold
+           : l->rule == MIXT_VERIFY_BELOW ? l->value < l->threshold
+                                          : l->value <= l->threshold;
 }
 
-void cli_verify_judge(const cli_verify *v, const mixt_config *config, cli_verify_line lines[CLI_VERIFY_LINES])
+void mixt__verify_judge(mixt_verification *v)
 {
     static const struct {
         const char *name, *what, *unit;
         mixt__config_key key;
-        cli_verify_rule rule;
-        void (*judge)(const cli_verify *v, cli_verify_line *l);
-    } checks[CLI_VERIFY_LINES] = {
-        {"speedup", "speed-up over FP32", "x", MIXT_KEY_VERIFY_SPEEDUP, CLI_VERIFY_ABOVE, judge_speed},
-        {"memory_saved", "memory saved", "%", MIXT_KEY_VERIFY_MEMORY, CLI_VERIFY_ABOVE, judge_memory},
-        [LOST] = {"", "", "", MIXT_KEY_VERIFY_LOST, CLI_VERIFY_BELOW, judge_lost},
-        {"tensor_cores", "Tensor Core use", "%", MIXT_KEY_VERIFY_TENSOR_CORES, CLI_VERIFY_ABOVE, judge_tensor_cores},
-        {"not_finite", "NaN or Inf seen", "", MIXT_KEY_COUNT, CLI_VERIFY_AT_MOST, judge_finite},
-        {"output_difference", "output difference", "", MIXT_KEY_VERIFY_OUTPUT, CLI_VERIFY_BELOW, judge_output},
+        mixt_verify_rule rule;
+        void (*judge)(const mixt_verification *v, mixt_verify_line *l);
+    } checks[MIXT_VERIFY_LINES] = {
+        {"speedup", "speed-up over FP32", "x", MIXT_KEY_VERIFY_SPEEDUP, MIXT_VERIFY_ABOVE, judge_speed},
+        {"memory_saved", "memory saved", "%", MIXT_KEY_VERIFY_MEMORY, MIXT_VERIFY_ABOVE, judge_memory},
+        [LOST] = {"", "", "", MIXT_KEY_VERIFY_LOST, MIXT_VERIFY_BELOW, judge_lost},
+        {"tensor_cores", "Tensor Core use", "%", MIXT_KEY_VERIFY_TENSOR_CORES, MIXT_VERIFY_ABOVE, judge_tensor_cores},
+        {"not_finite", "NaN or Inf seen", "", MIXT_KEY_COUNT, MIXT_VERIFY_AT_MOST, judge_finite},
+        {"output_difference", "output difference", "", MIXT_KEY_VERIFY_OUTPUT, MIXT_VERIFY_BELOW, judge_output},
     };
-    for (int i = 0; i < CLI_VERIFY_LINES; i++) {
-        cli_verify_line *l = &lines[i];
-        *l = (cli_verify_line){.name = checks[i].name, .what = checks[i].what, .unit = checks[i].unit};
+    for (int i = 0; i < MIXT_VERIFY_LINES; i++) {
+        mixt_verify_line *l = &v->lines[i];
+        *l = (mixt_verify_line){.name = checks[i].name, .what = checks[i].what, .unit = checks[i].unit};
         l->low = l->high = NAN;
         l->measured = true;
         l->rule = checks[i].rule;
-        l->threshold = checks[i].key == MIXT_KEY_COUNT ? 0 : mixt__config_float(config, checks[i].key);
+        l->threshold = checks[i].key == MIXT_KEY_COUNT ? 0 : mixt__config_float(v->config, checks[i].key);
         checks[i].judge(v, l);
         l->pass = l->measured && holds(l);
     }
-    lines[LOST].name = v->classes ? "accuracy_lost" : "loss_lost";
-    lines[LOST].what = v->classes ? "accuracy lost" : "loss lost";
-    lines[LOST].unit = v->classes ? " points" : "%";
+    v->lines[LOST].name = v->classes ? "accuracy_lost" : "loss_lost";
+    v->lines[LOST].what = v->classes ? "accuracy lost" : "loss lost";
+    v->lines[LOST].unit = v->classes ? " points" : "%";
 }

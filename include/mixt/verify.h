@@ -1,0 +1,123 @@
+/* Whether a precision is safe and worth it for a configuration, measured: the acceptance checklist.
+ *
+ *   mixt_verification *v;
+ *   if (mixt_verify(config, &v, .seeds = 3) == MIXT_OK)
+ *       printf("%s\n", mixt_verification_describe(v).accepted ? "accepted" : "not accepted");
+ *   mixt_verification_free(v);
+ *
+ * Strict FP32 and the configuration's own precision are trained from the same weights on the same batches, once for
+ * each seed, and compared. The thresholds are keys of the configuration: verify.speedup, verify.memory, verify.lost,
+ * verify.tensor_cores, verify.output.
+ */
+#ifndef MIXT_VERIFY_H
+#define MIXT_VERIFY_H
+
+#include "mixt/config.h"
+#include "mixt/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt_verification mixt_verification;
+
+enum { MIXT_VERIFY_SEEDS_MAX = 100, MIXT_VERIFY_LINES = 6 };
+
+typedef enum mixt_verify_side { MIXT_VERIFY_FP32, MIXT_VERIFY_MIXED, MIXT_VERIFY_SIDES } mixt_verify_side;
+
+/* ---- while it runs ---- */
+
+typedef enum mixt_verify_kind {
+    MIXT_VERIFY_STEP, /**< an update of a run is done */
+    MIXT_VERIFY_RUN,  /**< a run has ended and is measured */
+    MIXT_VERIFY_NOTE, /**< something that a user should know: `text` */
+} mixt_verify_kind;
+
+/** What happened. Pointers are valid during the call only. */
+typedef struct mixt_verify_event {
+    mixt_verify_kind kind;
+    int64_t run, runs;     /**< the run, from 1, of all */
+    int64_t step, steps;   /**< updates done in all runs so far, and the number that all will make */
+    int64_t seed;          /**< of the run */
+    const char *precision; /**< of the run */
+    double loss, accuracy; /**< STEP: of the update; RUN: of the run, as in mixt_verify_run. Accuracy NaN: none */
+    double step_seconds;   /**< RUN: as in mixt_verify_run; else 0 */
+    const char *text;      /**< NOTE, else "" */
+} mixt_verify_event;
+
+/** Zero means the default. */
+typedef struct mixt_verify_options {
+    int64_t seeds; /**< runs of each precision, with seeds from the configuration's on; default 3 */
+    int64_t steps; /**< updates of each run; default: as the configuration says */
+    /** Hears what happens; false ends it without a verdict. NULL: nobody does. */
+    bool (*watch)(void *user, const mixt_verify_event *event);
+    /** Called while a text is tokenised, as mixt_data_options.progress. */
+    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    void *user; /**< for both */
+} mixt_verify_options;
+
+/**
+ * Trains every seed in both precisions and measures each run.
+ * @param config only read; its precision must not be fp32.
+ * @param options NULL: all defaults.
+ * @param verification set to the result, or to NULL on failure; free it with mixt_verification_free.
+ * @return MIXT_ERROR_STATE when `watch` ended it.
+ */
+mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_options *options,
+                             mixt_verification **verification);
+#define mixt_verify(config, verification, ...)                                                                         \
+    mixt_verify_with((config), &(mixt_verify_options){__VA_ARGS__}, (verification))
+/** NULL is allowed. */
+void mixt_verification_free(mixt_verification *verification);
+
+/* ---- what was found ---- */
+
+typedef struct mixt_verification_info {
+    bool accepted;         /**< no line that could be measured failed */
+    const char *precision; /**< that was held against FP32 */
+    const char *model;
+    int64_t seeds, first_seed;
+} mixt_verification_info;
+/** Strings belong to the verification. */
+mixt_verification_info mixt_verification_describe(const mixt_verification *verification);
+
+/** What a value must be next to its threshold. */
+typedef enum mixt_verify_rule { MIXT_VERIFY_ABOVE, MIXT_VERIFY_BELOW, MIXT_VERIFY_AT_MOST } mixt_verify_rule;
+
+/** A line of the checklist. */
+typedef struct mixt_verify_line {
+    const char *name;        /**< for scripts: "speedup", "memory_saved", … */
+    const char *what, *unit; /**< for people */
+    double value, threshold;
+    double low, high; /**< 95% interval over the seeds; NaN: none */
+    mixt_verify_rule rule;
+    bool measured; /**< false: this machine cannot say; the line counts for nothing */
+    bool pass;
+    char note[256]; /**< what stands behind the value, in words */
+} mixt_verify_line;
+/** @param index from 0 to below MIXT_VERIFY_LINES; NULL past that. */
+const mixt_verify_line *mixt_verification_line(const mixt_verification *verification, int index);
+
+/** One training run. */
+typedef struct mixt_verify_run {
+    const double *losses;  /**< of each update */
+    int64_t steps;         /**< updates */
+    double step_seconds;   /**< of an update: the median, without the first tenth */
+    double loss, accuracy; /**< on the validation part; without one: of the last tenth of the updates. Accuracy NaN:
+                                none */
+    int64_t skipped;       /**< updates skipped by the loss scaler: they change nothing */
+    int64_t not_finite;    /**< losses and gradients that were not and that no loss scaler caught; outputs */
+    mixt_memory memory;    /**< of the trainer */
+    double tensor_cores;   /**< share of the matrix work on Tensor Cores; NaN: not a GPU */
+    double difference;     /**< mixed: mean size of the outputs' difference to FP32, at the weights it begins with */
+    double trained;        /**< mixed: the same at the weights it ends with */
+    double output_size;    /**< mixed: mean size of FP32's outputs at the weights it begins with */
+} mixt_verify_run;
+/** @param seed from 0 to below `seeds`; NULL past that. */
+const mixt_verify_run *mixt_verification_run(const mixt_verification *verification, int64_t seed,
+                                             mixt_verify_side side);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,362 @@
+/* Training both sides and measuring each. */
+#include "verify/verify.h"
+
+#include "base/statistics.h"
+#include "base/threads.h"
+#include "run/init.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/** Losses in a row that are not finite, after which a run is given up: it has failed. */
+enum { NOT_FINITE_MAX = 20, OUTPUTS_MAX = 1 << 26, SEEDS_DEFAULT = 3 };
+
+/** A verification under way. */
+typedef struct job {
+    mixt_verification *v;
+    const mixt_verify_options *options;
+    mixt_verify_event event; // figures of the newest
+    bool stopped;            // by the one who watches
+} job;
+
+/** One run of it. */
+typedef struct side {
+    job *job;
+    mixt_verify_run *r;
+    mixt__experiment e;
+    double *losses, *seconds; // of each update
+    int64_t losses_capacity, seconds_capacity;
+    double read_at; // when the newest result was read
+    int not_finite; // losses in a row
+} side;
+
+/** Tells the one who watches, with what `event` holds. */
+static void tell(job *j, mixt_verify_kind kind, const char *text)
+{
+    mixt_verify_event event = j->event;
+    event.kind = kind;
+    event.text = text;
+    if (j->options->watch && !j->options->watch(j->options->user, &event))
+        j->stopped = true;
+}
+
+/* ---- training ---- */
+
+/** Takes in the result of one update. */
+static mixt_status read_result(side *s)
+{
+    mixt_step step;
+    mixt_verify_run *r = s->r;
+    MIXT_TRY(mixt__trainer_result(&s->e.trainer->core, r->steps + 1, &step));
+    if (!mixt__grow((void **)&s->losses, &s->losses_capacity, r->steps, sizeof *s->losses) ||
+        !mixt__grow((void **)&s->seconds, &s->seconds_capacity, r->steps, sizeof *s->seconds))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of %lld updates", (long long)r->steps);
+    double now = mixt__time_now();
+    bool finite = isfinite(step.loss) && (step.skipped || isfinite(step.grad_norm));
+    s->seconds[r->steps] = now - s->read_at;
+    s->read_at = now;
+    s->losses[r->steps++] = step.loss;
+    r->skipped += step.skipped;
+    bool caught = step.skipped && isfinite(step.loss) && s->e.trainer->core.settings.scaling.enabled;
+    r->not_finite += !finite || (step.skipped && !caught);
+    s->not_finite = isfinite(step.loss) ? 0 : s->not_finite + 1;
+    s->job->event.step++;
+    s->job->event.loss = step.loss;
+    s->job->event.accuracy = step.accuracy;
+    tell(s->job, MIXT_VERIFY_STEP, "");
+    return MIXT_OK;
+}
+
+/** All updates; on a GPU the result of one is read while the next runs. */
+static mixt_status train(side *s)
+{
+    int64_t total = s->e.total_steps, issued = 0;
+    bool host = s->e.context->backend->host_memory;
+    s->read_at = mixt__time_now();
+    while (issued < total && !s->job->stopped && s->not_finite < NOT_FINITE_MAX) {
+        MIXT_TRY(mixt_trainer_step(s->e.trainer, s->e.train, NULL));
+        issued++;
+        while (s->r->steps < issued - (host ? 0 : 1))
+            MIXT_TRY(read_result(s));
+    }
+    while (s->r->steps < issued)
+        MIXT_TRY(read_result(s));
+    int64_t warm = s->r->steps > 2 ? s->r->steps / 10 + 1 : 0;
+    s->r->step_seconds = mixt__median(s->seconds + warm, s->r->steps - warm);
+    return MIXT_OK;
+}
+
+/** Loss and accuracy at the end. */
+static mixt_status evaluate(side *s)
+{
+    mixt_verify_run *r = s->r;
+    int64_t last = r->steps / 10 + 1;
+    mixt_evaluation found;
+    r->accuracy = NAN;
+    r->loss = r->steps >= last ? mixt__mean(s->losses + r->steps - last, last) : (double)NAN;
+    if (!s->e.val || s->job->stopped)
+        return MIXT_OK;
+    MIXT_TRY(mixt_trainer_evaluate(s->e.trainer, s->e.val, &found));
+    r->loss = found.loss;
+    r->accuracy = found.accuracy;
+    r->not_finite += !isfinite(found.loss);
+    return MIXT_OK;
+}
+
+/* ---- outputs ---- */
+
+/** The model's outputs for a batch in one policy, from the trainer's masters or their working copies. */
+static mixt_status outputs(side *s, const mixt__policy *policy, const mixt__batch_spec *spec, const void *input,
+                           float **values, int64_t *count)
+{
+    const mixt__trainer *t = &s->e.trainer->core;
+    mixt__forward_shape shape = {.dtype = spec->input_dtype, .input = spec->input};
+    mixt__forward *f;
+    MIXT_TRY(mixt__forward_new(&t->model, policy, t->backend, &shape, &f));
+    mixt_status status = mixt__forward_bind(f, t->params);
+    if (status == MIXT_OK)
+        status = mixt__forward_run(f, input, 0, NULL);
+    *count = mixt__shape_count(mixt__forward_output_shape(f));
+    *values = mixt__alloc_uninit((size_t)*count * sizeof **values);
+    if (status == MIXT_OK)
+        status = *values ? mixt__forward_output(f, 0, *count, *values)
+                         : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the outputs of a batch");
+    mixt__forward_free(f);
+    return status;
+}
+
+/** Mean |mixed - FP32| and |FP32|; counts what is not finite. */
+static double difference(const float *mixed, const float *fp32, int64_t count, int64_t *not_finite, double *size)
+{
+    double sum = 0, all = 0;
+    for (int64_t i = 0; i < count; i++) {
+        *not_finite += !isfinite(mixed[i]);
+        sum += fabs((double)mixed[i] - (double)fp32[i]);
+        all += fabs((double)fp32[i]);
+    }
+    *size = all / (double)count;
+    return sum / (double)count;
+}
+
+/** Compares both policies on the first samples of the validation part, at the weights as they are. */
+static mixt_status compare_outputs(side *s, double *result, double *size)
+{
+    mixt_data *data = s->e.val ? s->e.val : s->e.train;
+    const mixt_data_info *info = mixt_data_describe(data);
+    int64_t each = info->target_elements * (info->classes > 0 ? info->classes : 1), count = OUTPUTS_MAX / each, valid;
+    count = count < 1 ? 1 : count > info->samples ? info->samples : count;
+    if (count > s->e.trainer->core.settings.eval_batch)
+        count = s->e.trainer->core.settings.eval_batch;
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, count);
+    void *input = mixt__alloc((size_t)(count * info->input_elements) * mixt_dtype_size(info->input_dtype));
+    void *target = mixt__alloc((size_t)(count * info->target_elements) * mixt_dtype_size(info->target_dtype));
+    mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
+    float *a = NULL, *b = NULL;
+    int64_t outs;
+    mixt_status status = input && target ? mixt_data_read(data, 0, count, input, target, &valid)
+                                         : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
+    if (status == MIXT_OK)
+        status = outputs(s, &fp32, &spec, input, &a, &outs);
+    if (status == MIXT_OK)
+        status = outputs(s, &s->e.trainer->core.settings.policy, &spec, input, &b, &outs);
+    if (status == MIXT_OK)
+        *result = difference(b, a, outs, &s->r->not_finite, size);
+    mixt__free(a);
+    mixt__free(b);
+    mixt__free(input);
+    mixt__free(target);
+    return status;
+}
+
+/* ---- one run ---- */
+
+/** Share of the step's matrix FLOPs that run on the device's matrix units. */
+static double tensor_cores(const mixt__executable *e)
+{
+    double all = 0, there = 0;
+    for (int64_t i = 0; i < e->graph->node_count; i++) {
+        const mixt__node *n = &e->graph->nodes[i];
+        double flops = n->op->matrix_work && !n->alias ? mixt__node_flops(e->graph, n) : 0;
+        all += flops;
+        there += e->calls[i].tensor_cores ? flops : 0;
+    }
+    return all > 0 ? there / all : (double)NAN;
+}
+
+/** A line about the weights that training begins with. */
+static void note(void *user, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    tell(user, MIXT_VERIFY_NOTE, text);
+}
+
+/** @param first what was loaded is told then, and not again for each run */
+static mixt_status open_side(side *s, bool first)
+{
+    const mixt_verify_event *event = &s->job->event;
+    mixt_config *config = s->job->v->config;
+    char setting[4200];
+    snprintf(setting, sizeof setting, "precision=%s", event->precision);
+    MIXT_TRY(mixt_config_set(config, setting, "verify"));
+    snprintf(setting, sizeof setting, "seed=%lld", (long long)event->seed);
+    MIXT_TRY(mixt_config_set(config, setting, "verify"));
+    MIXT_TRY(mixt__experiment_open(&s->e, config));
+    MIXT_TRY(mixt__experiment_init(&s->e, true, first ? note : NULL, s->job));
+    return mixt__trainer_allocate(&s->e.trainer->core);
+}
+
+static mixt_status measure(side *s, mixt_verify_side which)
+{
+    mixt_verification *v = s->job->v;
+    mixt_verify_run *r = s->r;
+    bool mixed = which == MIXT_VERIFY_MIXED;
+    v->host = s->e.context->backend->host_memory;
+    v->classes = mixt_data_describe(s->e.train)->target == MIXT_TARGET_CLASS && s->e.val;
+    v->validated = s->e.val != NULL;
+    v->fp16 = v->fp16 || mixt__policy_uses(&s->e.trainer->core.settings.policy, MIXT_DTYPE_FP16);
+    r->tensor_cores = v->host ? (double)NAN : tensor_cores(s->e.trainer->core.train);
+    double end_size;
+    r->difference = r->trained = r->output_size = NAN;
+    if (mixed)
+        MIXT_TRY(compare_outputs(s, &r->difference, &r->output_size));
+    MIXT_TRY(train(s));
+    MIXT_TRY(mixt_trainer_memory(s->e.trainer, &r->memory));
+    MIXT_TRY(evaluate(s));
+    return mixed && !s->job->stopped ? compare_outputs(s, &r->trained, &end_size) : MIXT_OK;
+}
+
+static mixt_status run_side(job *j, int64_t index, mixt_verify_side which)
+{
+    side s = {.job = j, .r = &j->v->runs[index][which]};
+    s.e.progress = j->options->progress;
+    s.e.progress_user = j->options->user;
+    j->event.run++;
+    j->event.seed = j->v->first_seed + index;
+    j->event.precision = which == MIXT_VERIFY_FP32 ? "fp32" : j->v->precision;
+    mixt_status status = open_side(&s, !index && !which);
+    if (status == MIXT_OK) {
+        j->event.steps = s.e.total_steps * j->event.runs;
+        status = measure(&s, which);
+    }
+    s.r->losses = s.losses;
+    if (status == MIXT_OK && !j->stopped) {
+        j->event.loss = s.r->loss;
+        j->event.accuracy = s.r->accuracy;
+        j->event.step_seconds = s.r->step_seconds;
+        tell(j, MIXT_VERIFY_RUN, "");
+        j->event.step_seconds = 0;
+    }
+    mixt__free(s.seconds);
+    mixt__experiment_close(&s.e);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+/** What can be seen before a whole run is spent. */
+static mixt_status check(const mixt_verification *v, const mixt_verify_options *o)
+{
+    mixt_policy *policy;
+    if (v->seeds < 1 || v->seeds > MIXT_VERIFY_SEEDS_MAX || o->steps < 0)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld seeds, %lld steps: from 1 to %d seeds, steps at least 1",
+                          (long long)v->seeds, (long long)o->steps, MIXT_VERIFY_SEEDS_MAX);
+    if (v->first_seed > INT64_MAX - (v->seeds - 1))
+        return mixt__fail(MIXT_ERROR_CONFIG, "seed: %lld leaves no room for %lld seeds", (long long)v->first_seed,
+                          (long long)v->seeds);
+    if (!strcmp(v->precision, "fp32"))
+        return mixt__fail(MIXT_ERROR_CONFIG, "precision is fp32: verify compares another one with it, as in "
+                                             "precision=bf16");
+    MIXT_TRY(mixt_policy_open(v->precision, &policy));
+    mixt_policy_free(policy);
+    return MIXT_OK;
+}
+
+static mixt_status set_steps(mixt_config *config, int64_t steps)
+{
+    char setting[64];
+    if (!steps)
+        return MIXT_OK;
+    snprintf(setting, sizeof setting, "train.steps=%lld", (long long)steps);
+    MIXT_TRY(mixt_config_set(config, setting, "verify"));
+    return mixt_config_set(config, "train.epochs=0", "verify");
+}
+
+static mixt_status verify(mixt_verification *v, const mixt_config *config, const mixt_verify_options *o)
+{
+    MIXT_TRY(mixt_config_copy(config, &v->config));
+    v->seeds = o->seeds ? o->seeds : SEEDS_DEFAULT;
+    v->first_seed = mixt__config_int(config, MIXT_KEY_SEED);
+    v->precision = mixt__strdup(mixt__config_string(config, MIXT_KEY_PRECISION));
+    v->model = mixt__strdup(mixt__config_string(config, MIXT_KEY_MODEL));
+    if (!v->precision || !v->model)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a verification");
+    MIXT_TRY(check(v, o));
+    MIXT_TRY(set_steps(v->config, o->steps));
+    v->runs = mixt__alloc((size_t)v->seeds * sizeof *v->runs);
+    if (!v->runs)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a verification");
+    job j = {.v = v, .options = o, .event = {.runs = v->seeds * MIXT_VERIFY_SIDES}};
+    for (int64_t i = 0; i < j.event.runs && !j.stopped; i++)
+        MIXT_TRY(run_side(&j, i / MIXT_VERIFY_SIDES, (mixt_verify_side)(i % MIXT_VERIFY_SIDES)));
+    if (j.stopped)
+        return mixt__fail(MIXT_ERROR_STATE, "stopped before all runs were done: no verdict");
+    mixt__verify_judge(v);
+    return MIXT_OK;
+}
+
+mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_options *options,
+                             mixt_verification **verification)
+{
+    MIXT_TRY(mixt__need(verification));
+    *verification = NULL;
+    MIXT_TRY(mixt__need(config));
+    mixt_verification *v = mixt__alloc(sizeof *v);
+    mixt_status status = v ? verify(v, config, options ? options : &(mixt_verify_options){0})
+                           : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a verification");
+    if (status == MIXT_OK)
+        *verification = v;
+    else
+        mixt_verification_free(v);
+    return status;
+}
+
+void mixt_verification_free(mixt_verification *v)
+{
+    if (!v)
+        return;
+    for (int64_t i = 0; v->runs && i < v->seeds * MIXT_VERIFY_SIDES; i++)
+        mixt__free((double *)v->runs[i / MIXT_VERIFY_SIDES][i % MIXT_VERIFY_SIDES].losses);
+    mixt__free(v->runs);
+    mixt__free(v->precision);
+    mixt__free(v->model);
+    mixt_config_free(v->config);
+    mixt__free(v);
+}
+
+/* ---- reading ---- */
+
+mixt_verification_info mixt_verification_describe(const mixt_verification *v)
+{
+    mixt_verification_info info = {.accepted = true, .precision = v->precision, .model = v->model};
+    info.seeds = v->seeds;
+    info.first_seed = v->first_seed;
+    for (int i = 0; i < MIXT_VERIFY_LINES; i++)
+        info.accepted = info.accepted && (v->lines[i].pass || !v->lines[i].measured);
+    return info;
+}
+
+const mixt_verify_line *mixt_verification_line(const mixt_verification *v, int index)
+{
+    return index >= 0 && index < MIXT_VERIFY_LINES ? &v->lines[index] : NULL;
+}
+
+const mixt_verify_run *mixt_verification_run(const mixt_verification *v, int64_t seed, mixt_verify_side side)
+{
+    return seed >= 0 && seed < v->seeds && (unsigned)side < MIXT_VERIFY_SIDES ? &v->runs[seed][side] : NULL;
+}

@@ -1,0 +1,128 @@
+/* The checklist from C: a tiny model verified, watched, stopped, and refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <mixt/mixt.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { STEPS = 12 };
+
+static mixt_config *tiny(const char *precision)
+{
+    char setting[64];
+    mixt_config *config;
+    assert_int_equal(mixt_config_new(&config), MIXT_OK);
+    assert_int_equal(mixt_config_parse(config,
+                                       "model: mlp\nthreads: 1\ndevice: cpu\nnet: {hidden: [16]}\n"
+                                       "data: {kind: digits, limit: 256}\ntrain: {batch: 16, epochs: 1}\n"
+                                       "verify: {speedup: 0, memory: -900, lost: 90, output: 1}\nseed: 5\n",
+                                       "tiny"),
+                     MIXT_OK);
+    snprintf(setting, sizeof setting, "precision=%s", precision);
+    assert_int_equal(mixt_config_set(config, setting, "test"), MIXT_OK);
+    return config;
+}
+
+/** What was heard. */
+typedef struct heard {
+    int64_t steps, runs, last, stop_at;
+} heard;
+
+static bool hear(void *user, const mixt_verify_event *event)
+{
+    heard *h = user;
+    assert_in_range(event->run, 1, event->runs);
+    assert_true(event->seed == 5 + (event->run - 1) / 2);
+    assert_string_equal(event->precision, event->run % 2 ? "fp32" : "bf16");
+    if (event->kind == MIXT_VERIFY_STEP) {
+        assert_true(event->step == h->last + 1 && event->step <= event->steps && isfinite(event->loss));
+        h->last = event->step;
+        h->steps++;
+    }
+    if (event->kind == MIXT_VERIFY_RUN) {
+        assert_true(event->step_seconds > 0 && event->accuracy >= 0);
+        h->runs++;
+    }
+    return !h->stop_at || h->steps < h->stop_at;
+}
+
+static void test_checklist(void **state)
+{
+    (void)state;
+    heard h = {0};
+    mixt_config *config = tiny("bf16");
+    mixt_verification *v;
+    if (mixt_verify(config, &v, .seeds = 2, .steps = STEPS, .watch = hear, .user = &h) != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    assert_true(h.runs == 4 && h.steps == 4 * STEPS);
+    assert_string_equal(mixt_config_string(config, "precision"), "bf16"); // only read
+    assert_int_equal(mixt_config_int(config, "seed"), 5);
+    mixt_config_free(config);
+    mixt_verification_info info = mixt_verification_describe(v);
+    assert_true(info.accepted && info.seeds == 2 && info.first_seed == 5);
+    assert_string_equal(info.precision, "bf16");
+    assert_string_equal(info.model, "mlp");
+    for (int i = 0; i < MIXT_VERIFY_LINES; i++) {
+        const mixt_verify_line *l = mixt_verification_line(v, i);
+        bool tensor_cores = !strcmp(l->name, "tensor_cores");
+        assert_true(l->measured == !tensor_cores && l->pass == !tensor_cores && *l->note);
+    }
+    assert_null(mixt_verification_line(v, MIXT_VERIFY_LINES));
+    assert_non_null(strstr(mixt_verification_line(v, 1)->note, "allocated as planned"));
+    for (int64_t seed = 0; seed < 2; seed++) {
+        const mixt_verify_run *fp32 = mixt_verification_run(v, seed, MIXT_VERIFY_FP32);
+        const mixt_verify_run *mixed = mixt_verification_run(v, seed, MIXT_VERIFY_MIXED);
+        assert_true(fp32->steps == STEPS && mixed->steps == STEPS && isfinite(fp32->losses[STEPS - 1]));
+        assert_true(fabs(fp32->losses[0] - mixed->losses[0]) < 0.01); // the same weights, the same batch
+        assert_true(isnan(fp32->difference) && mixed->difference > 0 && mixed->memory.total < fp32->memory.total * 10);
+    }
+    assert_null(mixt_verification_run(v, 2, MIXT_VERIFY_FP32));
+    mixt_verification_free(v);
+}
+
+static void test_stopped(void **state)
+{
+    (void)state;
+    heard h = {.stop_at = STEPS + 3};
+    mixt_config *config = tiny("bf16");
+    mixt_verification *v;
+    assert_int_equal(mixt_verify(config, &v, .seeds = 1, .steps = STEPS, .watch = hear, .user = &h), MIXT_ERROR_STATE);
+    assert_null(v);
+    assert_true(h.runs == 1 && h.steps == STEPS + 3);
+    assert_non_null(strstr(mixt_error_text(), "no verdict"));
+    mixt_config_free(config);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    mixt_config *config = tiny("fp32"), *mixed = tiny("bf16");
+    mixt_verification *v;
+    assert_int_equal(mixt_verify(config, &v, .seeds = 1), MIXT_ERROR_CONFIG);
+    assert_int_equal(mixt_verify(mixed, &v, .seeds = MIXT_VERIFY_SEEDS_MAX + 1), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_verify(mixed, &v, .steps = -1), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_verify_with(NULL, NULL, &v), MIXT_ERROR_ARGUMENT);
+    assert_null(v);
+    assert_int_equal(mixt_config_set(mixed, "seed=9223372036854775807", "test"), MIXT_OK);
+    assert_int_equal(mixt_verify(mixed, &v, .seeds = 2), MIXT_ERROR_CONFIG);
+    assert_int_equal(mixt_config_set(mixed, "precision=nowhere.yaml", "test"), MIXT_OK);
+    assert_int_not_equal(mixt_verify(mixed, &v, .seeds = 1), MIXT_OK);
+    mixt_verification_free(NULL);
+    mixt_config_free(config);
+    mixt_config_free(mixed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_checklist),
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
