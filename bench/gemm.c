@@ -1,9 +1,9 @@
-/* Speed of the matrix-product engine on the shapes of the benchmark models, beside oneDNN where it is built in.
+/* Speed of the matrix-product engine on the shapes of the benchmark models.
  *
  *     build/bench/gemm [--threads N] [--json] [--seconds S]
  *
  * Columns are GFLOP/s of the fastest of many short runs: FP32; BF16 operands and result, widened to FP32 while packing
- * (what a CPU without BF16 units does); BF16 multiplied as such; oneDNN's FP32 and BF16 products.
+ * (what a CPU without BF16 units does); BF16 multiplied as such.
  */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernel.h"
@@ -15,10 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#ifdef MIXT_HAVE_ONEDNN
-#include <oneapi/dnnl/dnnl.h>
-#endif
 
 typedef struct shape {
     const char *name;
@@ -134,73 +130,6 @@ static double run_engine(const shape *s, const buffers *x, mixt_dtype dtype, boo
     return speed;
 }
 
-#ifdef MIXT_HAVE_ONEDNN
-static void call_sgemm(const shape *s, const buffers *x, void *state)
-{
-    (void)state;
-    dnnl_sgemm(s->a_turned ? 'T' : 'N', s->b_turned ? 'T' : 'N', s->m, s->n, s->k, 1.0f, x->a,
-               s->a_turned ? s->m : s->k, x->b, s->b_turned ? s->k : s->n, s->fp32_result ? 1.0f : 0.0f, x->c, s->n);
-}
-
-typedef struct matmul {
-    dnnl_engine_t engine;
-    dnnl_stream_t stream;
-    dnnl_primitive_t primitive;
-    dnnl_exec_arg_t args[3];
-} matmul;
-
-static void call_matmul(const shape *s, const buffers *x, void *state)
-{
-    matmul *mm = state;
-    (void)s, (void)x;
-    dnnl_primitive_execute(mm->primitive, mm->stream, 3, mm->args);
-    dnnl_stream_wait(mm->stream);
-}
-
-static bool matmul_make(matmul *mm, const shape *s, const buffers *x)
-{
-    dnnl_memory_desc_t a, b, c;
-    dnnl_matmul_desc_t desc;
-    dnnl_primitive_desc_t primitive_desc;
-    dnnl_dims_t ad = {s->m, s->k}, bd = {s->k, s->n}, cd = {s->m, s->n};
-    dnnl_dims_t as = {s->a_turned ? 1 : s->k, s->a_turned ? s->m : 1},
-                bs = {s->b_turned ? 1 : s->n, s->b_turned ? s->k : 1};
-    dnnl_dims_t cs = {s->n, 1};
-    dnnl_memory_desc_init_by_strides(&a, 2, ad, dnnl_bf16, as);
-    dnnl_memory_desc_init_by_strides(&b, 2, bd, dnnl_bf16, bs);
-    dnnl_memory_desc_init_by_strides(&c, 2, cd, s->fp32_result ? dnnl_f32 : dnnl_bf16, cs);
-    if (dnnl_matmul_desc_init(&desc, &a, &b, NULL, &c) != dnnl_success ||
-        dnnl_primitive_desc_create(&primitive_desc, &desc, NULL, mm->engine, NULL) != dnnl_success)
-        return false;
-    dnnl_primitive_create(&mm->primitive, primitive_desc);
-    dnnl_primitive_desc_destroy(primitive_desc);
-    mm->args[0].arg = DNNL_ARG_SRC;
-    dnnl_memory_create(&mm->args[0].memory, &a, mm->engine, x->a16);
-    mm->args[1].arg = DNNL_ARG_WEIGHTS;
-    dnnl_memory_create(&mm->args[1].memory, &b, mm->engine, x->b16);
-    mm->args[2].arg = DNNL_ARG_DST;
-    dnnl_memory_create(&mm->args[2].memory, &c, mm->engine, s->fp32_result ? (void *)x->c : x->c16);
-    return true;
-}
-
-static double run_matmul(const shape *s, const buffers *x)
-{
-    matmul mm = {0};
-    dnnl_engine_create(&mm.engine, dnnl_cpu, 0);
-    dnnl_stream_create(&mm.stream, mm.engine, dnnl_stream_default_flags);
-    double speed = 0;
-    if (matmul_make(&mm, s, x)) {
-        speed = fastest(call_matmul, s, x, &mm);
-        for (int i = 0; i < 3; i++)
-            dnnl_memory_destroy(mm.args[i].memory);
-        dnnl_primitive_destroy(mm.primitive);
-    }
-    dnnl_stream_destroy(mm.stream);
-    dnnl_engine_destroy(mm.engine);
-    return speed;
-}
-#endif
-
 static const mixt__gemm_kernel *fp32_kernel(void)
 {
     mixt__isa level = mixt__isa_level();
@@ -234,7 +163,7 @@ static buffers buffers_make(void)
 }
 
 typedef struct result {
-    double fp32, bf16_widened, bf16, onednn_fp32, onednn_bf16;
+    double fp32, bf16_widened, bf16;
 } result;
 
 static result measure(const shape *s, const buffers *x)
@@ -243,10 +172,6 @@ static result measure(const shape *s, const buffers *x)
     r.fp32 = run_engine(s, x, MIXT_DTYPE_FP32, false);
     r.bf16_widened = run_engine(s, x, MIXT_DTYPE_BF16, false);
     r.bf16 = run_engine(s, x, MIXT_DTYPE_BF16, true);
-#ifdef MIXT_HAVE_ONEDNN
-    r.onednn_fp32 = fastest(call_sgemm, s, x, NULL);
-    r.onednn_bf16 = run_matmul(s, x);
-#endif
     return r;
 }
 
@@ -268,14 +193,12 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    mixt__threads_set(mixt__threads_count());
     buffers x = buffers_make();
     double peak = tile_peak(fp32_kernel());
     if (!json) {
         printf("%s, %d threads; one core's FP32 tile in cache: %.0f GFLOP/s\n", mixt__cpu()->model,
                mixt__threads_count(), peak);
-        printf("%-24s %6s %6s %6s %9s %9s %9s %9s %9s\n", "GFLOP/s", "m", "n", "k", "fp32", "widened", "bf16",
-               "dnnl fp32", "dnnl bf16");
+        printf("%-24s %6s %6s %6s %9s %9s %9s\n", "GFLOP/s", "m", "n", "k", "fp32", "widened", "bf16");
     }
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const shape *s = &shapes[i];
@@ -284,10 +207,9 @@ int main(int argc, char **argv)
         result r = measure(s, &x);
         printf(
             json ? "{\"shape\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"fp32\": %.1f, \"bf16_widened\": %.1f, "
-                   "\"bf16\": %.1f, \"onednn_fp32\": %.1f, \"onednn_bf16\": %.1f}\n"
-                 : "%-24s %6lld %6lld %6lld %9.1f %9.1f %9.1f %9.1f %9.1f\n",
-            s->name, (long long)s->m, (long long)s->n, (long long)s->k, r.fp32, r.bf16_widened, r.bf16, r.onednn_fp32,
-            r.onednn_bf16);
+                   "\"bf16\": %.1f}\n"
+                 : "%-24s %6lld %6lld %6lld %9.1f %9.1f %9.1f\n",
+            s->name, (long long)s->m, (long long)s->n, (long long)s->k, r.fp32, r.bf16_widened, r.bf16);
     }
     return 0;
 }

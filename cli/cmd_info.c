@@ -74,8 +74,8 @@ static int print_json(const mixt_cpu_info *cpu, const gpu *g)
 {
     json_t *memory = json_pack("{s:I, s:I}", "total_bytes", (json_int_t)cpu->memory_total, "available_bytes",
                                (json_int_t)cpu->memory_available);
-    json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:b, s:o}", "version", mixt_version(), "cpu", cpu_json(cpu), "memory",
-                            memory, "formats", formats_json(), "onednn", mixt_built_with("onednn"), "gpu", gpu_json(g));
+    json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", mixt_version(), "cpu", cpu_json(cpu), "memory",
+                            memory, "formats", formats_json(), "gpu", gpu_json(g));
     if (!all || json_dumpf(all, stdout, JSON_INDENT(2))) {
         json_decref(all);
         fputs("mixt info: no memory for the report\n", stderr);
@@ -172,7 +172,6 @@ static void print_cpu(const mixt_cpu_info *cpu)
         printf("memory   %s", cli_format_bytes(bytes, (double)cpu->memory_total));
         printf(", %s available\n", cli_format_bytes(bytes, (double)cpu->memory_available));
     }
-    printf("oneDNN   %s\n", mixt_built_with("onednn") ? "yes" : "no: built without it, own kernels only");
 }
 
 static void print_text(const mixt_cpu_info *cpu, const gpu *g)

@@ -46,7 +46,7 @@ target_compile_options(mixt_cuda PRIVATE
   $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wconversion -Wno-sign-conversion -Wvla -Wmissing-prototypes -ffp-contract=off>
   $<$<COMPILE_LANGUAGE:CUDA>:--threads=2 -Xcompiler=-Wall>)
 target_link_libraries(mixt_cuda PRIVATE ${CUDART_LIBRARY} ${CUBLASLT_LIBRARY} ${CUDNN_LIBRARY} ${NVRTC_LIBRARY}
-                      OpenMP::OpenMP_C Threads::Threads ${CMAKE_DL_LIBS} rt m)
+                      Threads::Threads ${CMAKE_DL_LIBS} rt m)
 target_link_options(mixt_cuda PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/cuda_exports.map -Wl,--no-undefined)
 # The libraries are found where the build found them, or by LD_LIBRARY_PATH.
 set(cuda_folders)

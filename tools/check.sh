@@ -56,7 +56,7 @@ else
     # Of the CUDA backend what was built: without the toolkit its headers are not there.
     grep -q backend/cuda build/compile_commands.json && absent_parts='^$' || absent_parts='^src/backend/cuda/'
     attempt clang-tidy sh -c 'clang-tidy -p build --quiet "$@" 2>/dev/null' sh \
-        $(sources | grep -E '^(src|cli)/.*\.c$' | grep -v -E '_(avx2|avx512|avx512bf16|amx|onednn)\.c$' | grep -v -E "$absent_parts")
+        $(sources | grep -E '^(src|cli)/.*\.c$' | grep -v -E '_(avx2|avx512|avx512bf16|amx)\.c$' | grep -v -E "$absent_parts")
 fi
 
 if [ -n "$failed" ]; then

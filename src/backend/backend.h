@@ -37,7 +37,7 @@ typedef struct mixt__call {
 } mixt__call;
 
 typedef struct mixt__kernel {
-    const char *name; // strategy, as `mixt plan --explain` prints it: "packed", "onednn", "plain"
+    const char *name; // strategy, as `mixt plan --explain` prints it: "packed", "plain"
     /** Whether it can run the call; if not, *reason says why in words. NULL: always. */
     bool (*supports)(const mixt__call *call, const char **reason);
     /** Sets workspace_bytes and state (from the arena). NULL: needs nothing. */

@@ -19,9 +19,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef MIXT_HAVE_ONEDNN
-#include <omp.h>
-#endif
 
 enum { MAX_THREADS = 1024, SPINS = 256 };
 
@@ -204,9 +201,6 @@ int mixt__threads_use(int count)
 void mixt__threads_set(int count)
 {
     __atomic_store_n(&requested, count > MAX_THREADS ? MAX_THREADS : count > 0 ? count : 0, __ATOMIC_RELAXED);
-#ifdef MIXT_HAVE_ONEDNN
-    omp_set_num_threads(mixt__threads_count()); // its kernels have a team of their own
-#endif
 }
 
 bool mixt__team_inside(void)

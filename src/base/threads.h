@@ -3,8 +3,8 @@
  * A thread that waits keeps its core for some milliseconds, then sleeps: a region starts in about a microsecond, while
  * being woken takes tens of them, on a virtual machine hundreds. Meanwhile it offers the core to others again and
  * again; where it sees one of them take it, it sleeps early for the next second, since on a busy machine nobody should
- * burn the core that the slowest thread needs. (OpenMP's runtime just spins; with more runnable threads than cores that
- * made small steps a hundred times slower.)
+ * burn the core that the slowest thread needs: with more runnable threads than cores a team that only spins makes small
+ * steps a hundred times slower.
  */
 #ifndef MIXT_BASE_THREADS_H
 #define MIXT_BASE_THREADS_H

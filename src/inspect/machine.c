@@ -15,9 +15,6 @@
 bool mixt_built_with(const char *library)
 {
     static const char *const used[] = {
-#ifdef MIXT_HAVE_ONEDNN
-        "onednn",
-#endif
 #ifdef MIXT_HAVE_JPEG
         "jpeg",
 #endif

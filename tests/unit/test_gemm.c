@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernel.h"
@@ -459,29 +460,89 @@ static void batches_equal_their_items(void **state)
         }
 }
 
+enum { SIDE = 96, CALLERS = 3 };
+
+/** The same product for several callers, each with a result and a workspace of its own. */
+typedef struct callers {
+    mixt__gemm_problem problem;
+    char *workspace;
+    size_t slice; // bytes of each caller's workspace
+    float c[CALLERS][SIDE * SIDE];
+    struct caller {
+        struct callers *all;
+        int number;
+    } caller[CALLERS];
+} callers;
+
+static void run_one(callers *all, int number)
+{
+    mixt__gemm_problem one = all->problem;
+    one.c = all->c[number];
+    mixt__gemm_run(&one, all->workspace + (size_t)number * all->slice);
+}
+
+static void run_in_team(void *argument, int thread, int threads)
+{
+    (void)threads;
+    run_one(argument, thread);
+}
+
+static void *run_in_thread(void *argument)
+{
+    struct caller *caller = argument;
+    run_one(caller->all, caller->number);
+    return NULL;
+}
+
+/** Runs the product by `run_all`, and expects the bits that a single caller gets. */
+static void expect_same_bits(void (*run_all)(callers *))
+{
+    static float a[SIDE * SIDE], expected[SIDE * SIDE];
+    static callers all;
+    for (int i = 0; i < SIDE * SIDE; i++)
+        a[i] = (float)(i % 11) - 5;
+    mixt__threads_set(CALLERS);
+    mixt__gemm_operand x = {.data = a, .dtype = MIXT_DTYPE_FP32, .row_stride = SIDE, .col_stride = 1};
+    all.problem = (mixt__gemm_problem){
+        .m = SIDE, .n = SIDE, .k = SIDE, .a = x, .b = x, .c_dtype = MIXT_DTYPE_FP32, .ldc = SIDE, .alpha = 1};
+    all.slice = (mixt__gemm_workspace(&all.problem) + 63) / 64 * 64;
+    all.workspace = mixt__alloc_uninit(CALLERS * all.slice);
+    memset(all.c, POISON, sizeof all.c);
+    run_all(&all);
+    mixt__gemm_problem one = all.problem;
+    one.c = expected;
+    mixt__gemm_run(&one, all.workspace);
+    for (int i = 0; i < CALLERS; i++)
+        assert_memory_equal(all.c[i], expected, sizeof expected);
+    mixt__free(all.workspace);
+}
+
+static void run_all_in_team(callers *all)
+{
+    assert_true(mixt__team_run(CALLERS, run_in_team, all));
+}
+
+static void run_all_in_threads(callers *all)
+{
+    pthread_t threads[CALLERS];
+    for (int i = 0; i < CALLERS; i++) {
+        all->caller[i] = (struct caller){all, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_in_thread, &all->caller[i]), 0);
+    }
+    for (int i = 0; i < CALLERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
 static void inside_a_parallel_region_it_runs_inline(void **state)
 {
     (void)state;
-    enum { N = 96, TEAM = 3 };
-    static float a[N * N], c[TEAM + 1][N * N];
-    for (int i = 0; i < N * N; i++)
-        a[i] = (float)(i % 11) - 5;
-    mixt__threads_set(TEAM);
-    mixt__gemm_operand x = {.data = a, .dtype = MIXT_DTYPE_FP32, .row_stride = N, .col_stride = 1};
-    mixt__gemm_problem p = {.m = N, .n = N, .k = N, .a = x, .b = x, .c_dtype = MIXT_DTYPE_FP32, .ldc = N, .alpha = 1};
-    size_t slice = (mixt__gemm_workspace(&p) + 63) / 64 * 64;
-    char *workspace = mixt__alloc_uninit(TEAM * slice);
-#pragma omp parallel for num_threads(TEAM)
-    for (int i = 0; i < TEAM; i++) {
-        mixt__gemm_problem one = p;
-        one.c = c[i];
-        mixt__gemm_run(&one, workspace + (size_t)i * slice);
-    }
-    p.c = c[TEAM];
-    mixt__gemm_run(&p, workspace);
-    for (int i = 0; i < TEAM; i++)
-        assert_memory_equal(c[i], c[TEAM], sizeof c[0]);
-    mixt__free(workspace);
+    expect_same_bits(run_all_in_team);
+}
+
+static void threads_of_the_user_may_call_it_at_once(void **state)
+{
+    (void)state;
+    expect_same_bits(run_all_in_threads);
 }
 
 int main(void)
@@ -497,6 +558,7 @@ int main(void)
         cmocka_unit_test(low_needs_both_operands_in_bf16),
         cmocka_unit_test(batches_equal_their_items),
         cmocka_unit_test(inside_a_parallel_region_it_runs_inline),
+        cmocka_unit_test(threads_of_the_user_may_call_it_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,6 @@
  *
  * direct: no patches are built; BF16 and FP16 cost no more than FP32 on any CPU.
  * gemm: patches gathered block by block into the matrix-product engine: 1 x 1 kernels, few pixels, AMX.
- * onednn: kept to compare with and to force by MIXT_CANDIDATE. It brings a thread team of its own, and two teams on the
- * same cores slow each other down: see matmul.c.
  */
 #include "backend/cpu/conv/conv2d.h"
 
@@ -47,25 +45,22 @@ bool mixt__conv_is_ordinary(const mixt__call *call, const char **reason)
 }
 
 const mixt__kernel *const mixt__cpu_conv2d_kernels[] = {
-    &mixt__conv2d_direct, &mixt__conv2d_gemm,
-#ifdef MIXT_HAVE_ONEDNN
-    &mixt__conv2d_onednn,
-#endif
-    &mixt__conv2d_plain,  NULL,
+    &mixt__conv2d_direct,
+    &mixt__conv2d_gemm,
+    &mixt__conv2d_plain,
+    NULL,
 };
 
 const mixt__kernel *const mixt__cpu_conv2d_grad_src_kernels[] = {
-    &mixt__conv2d_grad_src_direct, &mixt__conv2d_grad_src_gemm,
-#ifdef MIXT_HAVE_ONEDNN
-    &mixt__conv2d_grad_src_onednn,
-#endif
-    &mixt__conv2d_grad_src_plain,  NULL,
+    &mixt__conv2d_grad_src_direct,
+    &mixt__conv2d_grad_src_gemm,
+    &mixt__conv2d_grad_src_plain,
+    NULL,
 };
 
 const mixt__kernel *const mixt__cpu_conv2d_grad_weight_kernels[] = {
-    &mixt__conv2d_grad_weight_direct, &mixt__conv2d_grad_weight_gemm,
-#ifdef MIXT_HAVE_ONEDNN
-    &mixt__conv2d_grad_weight_onednn,
-#endif
-    &mixt__conv2d_grad_weight_plain,  NULL,
+    &mixt__conv2d_grad_weight_direct,
+    &mixt__conv2d_grad_weight_gemm,
+    &mixt__conv2d_grad_weight_plain,
+    NULL,
 };

@@ -31,6 +31,5 @@ bool mixt__conv_is_ordinary(const mixt__call *call, const char **reason);
 extern const mixt__kernel mixt__conv2d_plain, mixt__conv2d_grad_src_plain, mixt__conv2d_grad_weight_plain;
 extern const mixt__kernel mixt__conv2d_gemm, mixt__conv2d_grad_src_gemm, mixt__conv2d_grad_weight_gemm;
 extern const mixt__kernel mixt__conv2d_direct, mixt__conv2d_grad_src_direct, mixt__conv2d_grad_weight_direct;
-extern const mixt__kernel mixt__conv2d_onednn, mixt__conv2d_grad_src_onednn, mixt__conv2d_grad_weight_onednn;
 
 #endif

@@ -1,9 +1,5 @@
-/* Matrix products. "packed" is the engine of gemm.h; "plain" three loops; "onednn" stands between them to compare with;
- * "rows_…" are for a few rows, where packing the weight would cost more than the product.
- *
- * oneDNN's products alone are faster on AMX, but its OpenMP team keeps spinning on the cores that the next kernel
- * needs: on 16 Sapphire Rapids cores a pointwise kernel of 12 us took 330 us after one, and an MLP step 4.1 ms instead
- * of 0.71.
+/* Matrix products. "packed" is the engine of gemm.h; "plain" three loops; "rows_…" are for a
+ * few rows, where packing the weight would cost more than the product.
  *
  * A call is a batch of equal products: one when b is a plain matrix (the leading dimensions of a are rows), else one
  * per leading index. Operands may be strided views whose last dimension is contiguous.
@@ -235,19 +231,8 @@ static mixt_status plain_run(const mixt__call *call)
 
 static const mixt__kernel plain = {.name = "plain", .run = plain_run};
 
-#ifdef MIXT_HAVE_ONEDNN
-extern const mixt__kernel mixt__cpu_matmul_onednn;
-#endif
-
 extern const mixt__kernel mixt__matmul_rows_avx512, mixt__matmul_rows_avx2;
 
 const mixt__kernel *const mixt__cpu_matmul_kernels[] = {
-    &mixt__matmul_rows_avx512,
-    &mixt__matmul_rows_avx2,
-    &packed,
-#ifdef MIXT_HAVE_ONEDNN
-    &mixt__cpu_matmul_onednn,
-#endif
-    &plain,
-    NULL,
+    &mixt__matmul_rows_avx512, &mixt__matmul_rows_avx2, &packed, &plain, NULL,
 };
