@@ -41,7 +41,8 @@ mixt_status mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dt
         !mixt__grow((void **)&graph->values, &graph->value_capacity, graph->value_count, sizeof *graph->values))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
     mixt__value *v = &graph->values[graph->value_count];
-    *v = (mixt__value){.dtype = dtype, .shape = *shape, .role = role, .producer = -1, .param = -1, .name = kept};
+    *v = (mixt__value){
+        .dtype = dtype, .gradient = dtype, .shape = *shape, .role = role, .producer = -1, .param = -1, .name = kept};
     mixt__shape_strides(shape, v->strides);
     *id = (int32_t)graph->value_count++;
     return MIXT_OK;
@@ -79,7 +80,7 @@ mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char 
     mixt__inferred inferred = {0};
     MIXT_TRY(op->infer(graph, &node, &inferred));
     node.out_count = inferred.count;
-    node.arithmetic = mixt__node_arithmetic(graph, &node, MIXT_DTYPE_FP32);
+    node.arithmetic = node.gradient = mixt__node_arithmetic(graph, &node, MIXT_DTYPE_FP32);
     int64_t index = graph->node_count++;
     graph->nodes[index] = node;
     MIXT_TRY(make_outputs(graph, index, &inferred));
@@ -107,6 +108,14 @@ mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int3
     p->count = mixt__shape_count(&param->shape);
     *index = (int32_t)graph->param_count++;
     return MIXT_OK;
+}
+
+bool mixt__graph_param_has(const mixt__graph *graph, int32_t param, mixt_dtype dtype)
+{
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
+        if (dtype != MIXT_DTYPE_FP32 && graph->params[param].low[d] && d != (int)dtype)
+            return false;
+    return true;
 }
 
 int32_t mixt__graph_param_value(mixt__graph *graph, int32_t param, mixt_dtype dtype)

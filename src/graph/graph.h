@@ -34,6 +34,8 @@ typedef struct mixt__shape {
 
 typedef struct mixt__value {
     mixt_dtype dtype;
+    mixt_dtype gradient; // the format in which its gradient is added up: its own, unless the policy types backward
+                         // passes apart
     mixt__shape shape;
     int64_t strides[MIXT_MAX_RANK]; // in elements; row-major unless a view says otherwise
     mixt__role role;
@@ -54,6 +56,7 @@ typedef struct mixt__node {
     bool backward;         // emitted by differentiation
     bool alias;            // a view: its output is its input's memory, nothing runs
     mixt_dtype arithmetic; // the format in which operands are multiplied: see mixt__node_arithmetic
+    mixt_dtype gradient;   // forward nodes: the format in which the operands of their gradient are multiplied
     uint32_t accumulates;  // bit o: output o is a parameter gradient already written by an earlier node of the run
 } mixt__node;
 
@@ -100,11 +103,28 @@ mixt_status mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dt
 mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char *layer, const void *attrs,
                              const int32_t *in, int in_count, int64_t *node_index);
 
+/** Whether a parameter can be had in a format without a cast: the FP32 master, or the one low format that it has or
+ *  may still get a working copy in. */
+bool mixt__graph_param_has(const mixt__graph *graph, int32_t param, mixt_dtype dtype);
 /** The FP32 or low-precision value of a parameter, made on first use; 0 when out of memory. */
 int32_t mixt__graph_param_value(mixt__graph *graph, int32_t param, mixt_dtype dtype);
 /** The gradient value of a parameter, made on first use. */
 int32_t mixt__graph_param_grad(mixt__graph *graph, int32_t param);
 mixt_status mixt__graph_param(mixt__graph *graph, const mixt__param *param, int32_t *index);
+
+/** The format in which numbers of a format lie in memory: TF32 is a way to multiply FP32 numbers. */
+static inline mixt_dtype mixt__dtype_stored(mixt_dtype dtype)
+{
+    return dtype == MIXT_DTYPE_TF32 ? MIXT_DTYPE_FP32 : dtype;
+}
+
+/** The format that holds numbers of both; NONE with another is that other. FP16 and BF16 meet in FP32. */
+static inline mixt_dtype mixt__dtype_widest(mixt_dtype a, mixt_dtype b)
+{
+    if (a == b || b == MIXT_DTYPE_NONE)
+        return a;
+    return a == MIXT_DTYPE_NONE ? b : MIXT_DTYPE_FP32;
+}
 
 /** The format in which a node multiplies where its policy says `wanted`.
  *

@@ -91,6 +91,7 @@ const mixt__op mixt__op_attention_grad = {
     .precision = MIXT_CLASS_LOW,
     .work = MIXT_WORK_ATTENTION,
     .attrs_size = sizeof(mixt__attention_attrs),
+    .fp32_inputs = 1u << 4,
     .strided_inputs = 7,
     .strided_outputs = 7,
     .matrix_work = true,

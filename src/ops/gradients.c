@@ -1,4 +1,5 @@
-/* Adding contributions: in place for parameters, by pointwise additions for activations. */
+/* Formats of what gradient rules read; adding contributions: in place for parameters, by pointwise additions for
+ * activations. */
 #include "ops/gradients.h"
 
 #include "ops/attrs.h"
@@ -14,15 +15,84 @@ bool mixt__gradient_wanted(const mixt__gradients *g, int32_t value)
     return value < g->capacity && g->wanted[value];
 }
 
+/* ---- formats ---- */
+
+enum { INPUTS_MAX = 16 };
+
+static mixt_status add_node(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in, int in_count,
+                            int64_t *index)
+{
+    MIXT_TRY(mixt__graph_node(g->graph, op, g->node->layer, attrs, in, in_count, index));
+    mixt__node *node = &g->graph->nodes[*index];
+    node->backward = true;
+    node->arithmetic = mixt__node_arithmetic(g->graph, node, g->node->gradient);
+    return MIXT_OK;
+}
+
+/** A value in another format: of a parameter the master or its working copy, else by a cast. */
+static mixt_status value_as(mixt__gradients *g, int32_t value, mixt_dtype dtype, int32_t *out)
+{
+    const mixt__value *v = &g->graph->values[value];
+    *out = value;
+    if (v->dtype == dtype || !mixt_dtype_is_float(v->dtype))
+        return MIXT_OK;
+    if (v->role == MIXT_ROLE_PARAM) {
+        int32_t param = v->param;
+        bool has = mixt__graph_param_has(g->graph, param, dtype);
+        *out = value = mixt__graph_param_value(g->graph, param, has ? dtype : MIXT_DTYPE_FP32);
+        if (!value)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for parameter '%s'", g->graph->params[param].name);
+        if (has)
+            return MIXT_OK;
+    }
+    mixt__pointwise_attrs cast = {.in_count = 1, .instr_count = 1, .out_count = 1, .outs = {1}, .out_dtypes = {dtype}};
+    cast.instrs[0].code = MIXT_PW_COPY;
+    int64_t index;
+    MIXT_TRY(add_node(g, &mixt__op_pointwise, &cast, &value, 1, &index));
+    *out = g->graph->nodes[index].out[0];
+    return MIXT_OK;
+}
+
+/** The one format in which a node takes its float inputs; NONE: each as it is. */
+static mixt_dtype inputs_dtype(const mixt__gradients *g, const mixt__op *op, const int32_t *in, int in_count)
+{
+    if (g->node->op->matrix_work && (op->matrix_work || op->view))
+        return mixt__dtype_stored(g->node->gradient);
+    mixt_dtype widest = MIXT_DTYPE_NONE;
+    for (int i = 0; op != &mixt__op_pointwise && i < in_count; i++) { // a program reads any mixture
+        const mixt__value *v = &g->graph->values[in[i]];
+        if (v->role == MIXT_ROLE_ACTIVATION && mixt_dtype_is_float(v->dtype) && !(op->fp32_inputs >> i & 1))
+            widest = mixt__dtype_widest(widest, v->dtype);
+    }
+    return widest;
+}
+
 static mixt_status append(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in, int in_count,
                           int64_t *index)
 {
-    MIXT_TRY(mixt__graph_node(g->graph, op, g->layer, attrs, in, in_count, index));
-    mixt__node *node = &g->graph->nodes[*index];
-    node->backward = true;
-    node->arithmetic = mixt__node_arithmetic(g->graph, node, g->arithmetic);
+    int32_t typed[INPUTS_MAX];
+    mixt_dtype dtype = inputs_dtype(g, op, in, in_count);
+    if (in_count > INPUTS_MAX)
+        return mixt__fail(MIXT_ERROR_INTERNAL, "a gradient's node with %d inputs", in_count);
+    for (int i = 0; i < in_count; i++) {
+        bool fixed = dtype == MIXT_DTYPE_NONE || op->fp32_inputs >> i & 1;
+        MIXT_TRY(value_as(g, in[i], fixed ? g->graph->values[in[i]].dtype : dtype, &typed[i]));
+    }
+    return add_node(g, op, attrs, typed, in_count, index);
+}
+
+mixt_status mixt__gradients_begin(mixt__gradients *g, const mixt__node *node)
+{
+    g->node = node;
+    for (int o = 0; node->op->matrix_work && o < node->out_count; o++) {
+        int32_t *grad = &g->grad[node->out[o]];
+        if (*grad)
+            MIXT_TRY(value_as(g, *grad, mixt__dtype_stored(node->gradient), grad));
+    }
     return MIXT_OK;
 }
+
+/* ---- contributions ---- */
 
 mixt_status mixt__gradient_node(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in,
                                 int in_count, int32_t *out)
@@ -63,7 +133,7 @@ mixt_status mixt__gradient_add(mixt__gradients *g, int32_t target, int32_t contr
     mixt__pointwise_attrs add = {.in_count = 2, .instr_count = 1, .out_count = 1};
     add.instrs[0] = (mixt__pw_instr){.code = MIXT_PW_ADD, .a = 0, .b = 1};
     add.outs[0] = 2;
-    add.out_dtypes[0] = v->dtype;
+    add.out_dtypes[0] = v->gradient;
     int32_t in[2] = {g->grad[target], contribution};
     return mixt__gradient_node(g, &mixt__op_pointwise, &add, in, 2, &g->grad[target]);
 }

@@ -94,11 +94,12 @@ static mixt_status real_grad(mixt__gradients *g, const mixt__node *node)
                                        .infer = infer_,                                                                \
                                        .grad = grad_,                                                                  \
                                        .flops = flops}
-#define LOSS_GRAD(name_, infer_)                                                                                       \
+#define LOSS_GRAD(name_, infer_, fp32_)                                                                                \
     const mixt__op mixt__op_##name_ = {.name = #name_,                                                                 \
                                        .precision = MIXT_CLASS_INSIDE,                                                 \
                                        .work = MIXT_WORK_LOSS,                                                         \
                                        .attrs_size = sizeof(mixt__loss_attrs),                                         \
+                                       .fp32_inputs = fp32_,                                                           \
                                        .in_place_inputs = 1,                                                           \
                                        .infer = infer_,                                                                \
                                        .flops = flops}
@@ -106,7 +107,7 @@ static mixt_status real_grad(mixt__gradients *g, const mixt__node *node)
 LOSS(cross_entropy, class_infer, class_grad);
 LOSS(mse, real_infer, real_grad);
 LOSS(bce, real_infer, real_grad);
-LOSS_GRAD(cross_entropy_grad, grad_infer);
-LOSS_GRAD(cross_entropy_step, step_infer);
-LOSS_GRAD(mse_grad, grad_infer);
-LOSS_GRAD(bce_grad, grad_infer);
+LOSS_GRAD(cross_entropy_grad, grad_infer, 7u << 2);
+LOSS_GRAD(cross_entropy_step, step_infer, 1u << 2);
+LOSS_GRAD(mse_grad, grad_infer, 3u << 2);
+LOSS_GRAD(bce_grad, grad_infer, 3u << 2);

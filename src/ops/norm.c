@@ -71,7 +71,7 @@ static mixt_status grad_fixed(mixt__gradients *g, const mixt__node *node)
     if (mixt__gradient_wanted(g, x)) {
         MIXT_TRY(combine(g, MIXT_PW_MUL, weight, rstd, &t));
         MIXT_TRY(mixt__gradient_pointwise(g, (mixt__pw_instr){.code = MIXT_PW_MUL}, (int32_t[]){dy, t}, 2,
-                                          g->graph->values[x].dtype, &t));
+                                          g->graph->values[x].gradient, &t));
         MIXT_TRY(mixt__gradient_add(g, x, t));
     }
     if (mixt__gradient_wanted(g, weight)) {

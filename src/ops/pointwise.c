@@ -31,13 +31,6 @@ static bool broadcast(mixt__shape *shape, const mixt__shape *other)
     return true;
 }
 
-static mixt_dtype widest(mixt_dtype a, mixt_dtype b)
-{
-    if (a == MIXT_DTYPE_NONE || a == b)
-        return b;
-    return MIXT_DTYPE_FP32; // FP16 with BF16 meet in FP32
-}
-
 static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__pointwise_attrs *at = node->attrs;
@@ -55,7 +48,7 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
         if (!broadcast(&shape, &v->shape) || (at->has_domain && !mixt__shape_equal(&shape, &at->domain)))
             return mixt__fail(MIXT_ERROR_SHAPE, "%s: %s and %s do not broadcast", mixt__pw_names[at->instrs[0].code],
                               mixt__shape_text(&before, ta, sizeof ta), mixt__shape_text(&v->shape, tb, sizeof tb));
-        dtype = widest(dtype, v->dtype);
+        dtype = mixt__dtype_widest(dtype, v->dtype);
     }
     for (int o = 0; o < at->out_count; o++)
         mixt__set_out(r, o, &shape, at->out_dtypes[o] != MIXT_DTYPE_NONE ? at->out_dtypes[o] : dtype);
@@ -106,7 +99,7 @@ static mixt_status emit(mixt__gradients *g, int32_t target, mixt__pw_instr instr
     int32_t out;
     if (!mixt__gradient_wanted(g, target))
         return MIXT_OK;
-    mixt_dtype dtype = g->graph->values[target].dtype;
+    mixt_dtype dtype = g->graph->values[target].gradient;
     MIXT_TRY(mixt__gradient_pointwise(g, instr, in, in_count, dtype, &out));
     return contribute(g, target, out);
 }

@@ -40,7 +40,7 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
         .in_count = 1, .instr_count = 1, .out_count = 1, .has_domain = true, .domain = full};
     spread.instrs[0] = (mixt__pw_instr){.code = MIXT_PW_AFFINE, .imm = at->mean ? (float)(1.0 / summed) : 1.0f};
     spread.outs[0] = 1;
-    spread.out_dtypes[0] = g->graph->values[x].dtype;
+    spread.out_dtypes[0] = g->graph->values[x].gradient;
     return mixt__gradient_emit(g, &mixt__op_pointwise, &spread, &dy, 1, &x);
 }
 

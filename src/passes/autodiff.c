@@ -31,9 +31,9 @@ static mixt_status differentiate(mixt__gradients *g)
             flows |= g->wanted[node.out[o]] && g->grad[node.out[o]];
         if (!flows)
             continue;
-        g->layer = node.layer;
-        g->arithmetic = node.arithmetic;
-        mixt_status status = node.op->grad(g, &node);
+        mixt_status status = mixt__gradients_begin(g, &node);
+        if (status == MIXT_OK)
+            status = node.op->grad(g, &node);
         if (status != MIXT_OK)
             return mixt__fail_context(status, "gradient of %s in layer '%s'", node.op->name, node.layer);
     }
@@ -46,7 +46,7 @@ mixt_status mixt__pass_autodiff(mixt__graph *graph)
         return mixt__fail(MIXT_ERROR_STATE, "a graph without a loss cannot be differentiated");
     mixt__shape scalar = {.rank = 0};
     MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_SEED, MIXT_DTYPE_FP32, &scalar, "seed", &graph->seed));
-    mixt__gradients g = {.graph = graph, .capacity = graph->value_count, .layer = ""};
+    mixt__gradients g = {.graph = graph, .capacity = graph->value_count};
     g.grad = mixt__alloc((size_t)g.capacity * sizeof *g.grad);
     g.wanted = mixt__alloc((size_t)g.capacity * sizeof *g.wanted);
     g.written = mixt__alloc((size_t)(graph->param_count + 1) * sizeof *g.written);

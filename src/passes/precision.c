@@ -14,11 +14,19 @@
 #include <fnmatch.h>
 #include <string.h>
 
+/** What the policy says about a node. */
+typedef struct formats {
+    mixt_dtype forward, backward;
+    const mixt__policy_rule *rule; // that decided; NULL: the policy's default
+} formats;
+
 typedef struct rewrite {
     const mixt__graph *source;
     mixt__graph *result;
     const mixt__policy *policy;
     bool typed_input;
+    const mixt__node *node;             // of the source, that is being rebuilt
+    formats formats;                    // of that node
     int32_t *map;                       // source value → result value
     int32_t (*casts)[MIXT_DTYPE_COUNT]; // by source value: casts made so far
 } rewrite;
@@ -47,25 +55,30 @@ static mixt_status check_rules(const mixt__graph *source, const mixt__policy *po
     return MIXT_OK;
 }
 
-/** The format the policy gives to a node, and whether a rule (rather than the default) says so. */
-static mixt_dtype policy_dtype(const mixt__policy *policy, const mixt__node *node, bool *forced)
+static formats formats_of(const mixt__policy *policy, const mixt__node *node)
 {
     for (int64_t i = policy->rule_count - 1; i >= 0; i--) {
         const mixt__policy_rule *rule = &policy->rules[i];
-        if (rule_matches(rule, node)) {
-            *forced = true;
-            return rule->forward;
-        }
+        if (rule_matches(rule, node))
+            return (formats){rule->forward, rule->backward, rule};
     }
-    *forced = false;
-    return policy->forward;
+    return (formats){policy->forward, policy->backward, NULL};
 }
 
-static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, const char *layer, mixt_dtype dtype,
-                        int32_t *out)
+/** The gradient of what this node makes, or takes through a cast, loses nothing that the backward format holds. */
+static void type_gradient(const rewrite *w, int32_t value)
 {
-    if (w->casts[source_value][dtype]) {
-        *out = w->casts[source_value][dtype];
+    mixt__value *v = &w->result->values[value];
+    mixt_dtype forward = mixt__dtype_stored(w->formats.forward), backward = mixt__dtype_stored(w->formats.backward);
+    if (forward != backward)
+        v->gradient = mixt__dtype_widest(v->gradient, backward);
+}
+
+static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, mixt_dtype dtype, int32_t *out)
+{
+    *out = w->casts[source_value][dtype];
+    if (*out) {
+        type_gradient(w, *out);
         return MIXT_OK;
     }
     mixt__pointwise_attrs at = {.in_count = 1, .instr_count = 1, .out_count = 1};
@@ -73,28 +86,28 @@ static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, const c
     at.outs[0] = 1;
     at.out_dtypes[0] = dtype;
     int64_t index;
-    MIXT_TRY(mixt__graph_node(w->result, &mixt__op_pointwise, layer, &at, &value, 1, &index));
+    MIXT_TRY(mixt__graph_node(w->result, &mixt__op_pointwise, w->node->layer, &at, &value, 1, &index));
     *out = w->casts[source_value][dtype] = w->result->nodes[index].out[0];
+    type_gradient(w, *out);
     return MIXT_OK;
 }
 
 /** A parameter in one format: its master, its working copy, or a cast when another low format came first. */
-static mixt_status param_value(rewrite *w, int32_t source_value, const char *layer, mixt_dtype dtype, int32_t *out)
+static mixt_status param_value(rewrite *w, int32_t source_value, mixt_dtype dtype, int32_t *out)
 {
     int32_t param = w->source->values[source_value].param;
-    const mixt__param *p = &w->result->params[param];
-    for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
-        if (dtype != MIXT_DTYPE_FP32 && p->low[d] && d != (int)dtype)
-            return cast(w, source_value, mixt__graph_param_value(w->result, param, MIXT_DTYPE_FP32), layer, dtype, out);
-    *out = mixt__graph_param_value(w->result, param, dtype);
-    return *out ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for parameter '%s'", p->name);
+    bool has = mixt__graph_param_has(w->result, param, dtype);
+    *out = mixt__graph_param_value(w->result, param, has ? dtype : MIXT_DTYPE_FP32);
+    if (!*out)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for parameter '%s'", w->result->params[param].name);
+    return has ? MIXT_OK : cast(w, source_value, *out, dtype, out);
 }
 
-static mixt_status input_as(rewrite *w, int32_t source_value, const char *layer, mixt_dtype dtype, int32_t *out)
+static mixt_status input_as(rewrite *w, int32_t source_value, mixt_dtype dtype, int32_t *out)
 {
     const mixt__value *v = &w->source->values[source_value];
     if (v->role == MIXT_ROLE_PARAM)
-        return param_value(w, source_value, layer, dtype, out);
+        return param_value(w, source_value, dtype, out);
     if (v->role == MIXT_ROLE_STATE) {
         *out = mixt__graph_param_value(w->result, v->param, MIXT_DTYPE_FP32);
         return MIXT_OK;
@@ -106,7 +119,7 @@ static mixt_status input_as(rewrite *w, int32_t source_value, const char *layer,
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the graph");
     if (!mixt_dtype_is_float(w->result->values[*out].dtype) || w->result->values[*out].dtype == dtype)
         return MIXT_OK;
-    return cast(w, source_value, *out, layer, dtype, out);
+    return cast(w, source_value, *out, dtype, out);
 }
 
 /** Widest format among the float inputs that are not parameters; NONE when there is none. */
@@ -117,16 +130,16 @@ static mixt_dtype widest_input(const rewrite *w, const mixt__node *node)
         const mixt__value *v = &w->source->values[node->in[i]];
         if (v->role == MIXT_ROLE_PARAM || v->role == MIXT_ROLE_STATE || !mixt_dtype_is_float(v->dtype))
             continue;
-        mixt_dtype d = w->result->values[w->map[node->in[i]]].dtype;
-        widest = widest == MIXT_DTYPE_NONE || widest == d ? d : MIXT_DTYPE_FP32;
+        widest = mixt__dtype_widest(widest, w->result->values[w->map[node->in[i]]].dtype);
     }
     return widest;
 }
 
 /** The format in which a node takes its float inputs. */
-static mixt_dtype input_dtype(const rewrite *w, const mixt__node *node, mixt_dtype low, bool forced)
+static mixt_dtype input_dtype(const rewrite *w, const mixt__node *node)
 {
-    mixt_dtype widest = widest_input(w, node);
+    mixt_dtype widest = widest_input(w, node), low = mixt__dtype_stored(w->formats.forward);
+    bool forced = w->formats.rule != NULL;
     switch (node->op->precision) {
     case MIXT_CLASS_LOW:
         return low;
@@ -141,24 +154,25 @@ static mixt_dtype input_dtype(const rewrite *w, const mixt__node *node, mixt_dty
 
 static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
 {
-    bool forced;
-    mixt_dtype wanted = policy_dtype(w->policy, node, &forced);
-    mixt_dtype low = wanted == MIXT_DTYPE_TF32 ? MIXT_DTYPE_FP32 : wanted;
-    mixt_dtype dtype = input_dtype(w, node, low, forced);
+    w->node = node;
+    w->formats = formats_of(w->policy, node);
+    mixt_dtype dtype = input_dtype(w, node);
     bool by_hand = node->op == &mixt__op_pointwise && ((const mixt__pointwise_attrs *)node->attrs)->cast_by_hand;
     int32_t in[64];
     for (int i = 0; i < node->in_count; i++) {
         mixt_dtype d = node->op->fp32_inputs >> i & 1 ? MIXT_DTYPE_FP32 : dtype;
         if (by_hand) // from what is there: of a parameter the master
             d = w->map[node->in[i]] ? w->result->values[w->map[node->in[i]]].dtype : MIXT_DTYPE_FP32;
-        MIXT_TRY(input_as(w, node->in[i], node->layer, d, &in[i]));
+        MIXT_TRY(input_as(w, node->in[i], d, &in[i]));
     }
     int64_t index;
     MIXT_TRY(mixt__graph_node(w->result, node->op, node->layer, node->attrs, in, node->in_count, &index));
     mixt__node *made = &w->result->nodes[index];
-    made->arithmetic = mixt__node_arithmetic(w->result, made, wanted);
+    made->arithmetic = mixt__node_arithmetic(w->result, made, w->formats.forward);
+    made->gradient = w->formats.backward;
     for (int o = 0; o < node->out_count; o++) {
         w->map[node->out[o]] = made->out[o];
+        type_gradient(w, made->out[o]);
         w->result->values[made->out[o]].keep = w->source->values[node->out[o]].keep;
     }
     return MIXT_OK;
@@ -172,11 +186,11 @@ static mixt_dtype users_dtype(const rewrite *w, int32_t value)
     for (int64_t i = 0; i < w->source->node_count; i++) {
         const mixt__node *node = &w->source->nodes[i];
         for (int k = 0; k < node->in_count; k++) {
-            bool forced;
             if (node->in[k] != value)
                 continue;
-            mixt_dtype dtype = policy_dtype(w->policy, node, &forced);
-            if (node->op->view && node->in_count == 1 && node->out_count == 1 && !forced)
+            formats f = formats_of(w->policy, node);
+            mixt_dtype dtype = f.forward;
+            if (node->op->view && node->in_count == 1 && node->out_count == 1 && !f.rule)
                 dtype = users_dtype(w, node->out[0]);
             else if (node->op->precision != MIXT_CLASS_LOW || node->op->fp32_inputs >> k & 1)
                 return MIXT_DTYPE_NONE;

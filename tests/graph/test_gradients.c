@@ -225,15 +225,15 @@ static void check_param(const problem_spec *s, interpretation *forward, interpre
 enum { FUSE_NOTHING, FUSE_POINTWISE, FUSE_ALL, FUSE_COUNT };
 static const char *const fusions[] = {"", ", fused", ", all forms"};
 
-static void check_model(const problem_spec *s, const mixt__graph *source, mixt_dtype policy, int fuse)
+static void check_model(const problem_spec *s, const mixt__graph *source, const mixt__policy *policy, int fuse)
 {
     char how[64];
     mixt__graph *graph = NULL;
-    mixt__compile_options options = {
-        .policy = mixt__policy_of(policy), .backward = true, .no_fusion = fuse == FUSE_NOTHING};
+    mixt__compile_options options = {.policy = *policy, .backward = true, .no_fusion = fuse == FUSE_NOTHING};
     options.fused = fuse == FUSE_ALL ? ~0u : 0;
     options.logits_limit = fuse == FUSE_ALL ? 64 : 0; // so that even these heads are cut
-    snprintf(how, sizeof how, "%s%s", mixt_dtype_name(policy), fusions[fuse]);
+    snprintf(how, sizeof how, "%s and %s%s", mixt_dtype_name(policy->forward), mixt_dtype_name(policy->backward),
+             fusions[fuse]);
     if (mixt__passes_run(source, &options, &graph) != MIXT_OK) {
         print_message("%s, %s: %s\n", s->name, how, mixt_error_text());
         fail();
@@ -258,7 +258,7 @@ static void check_model(const problem_spec *s, const mixt__graph *source, mixt_d
 
 static void test_gradients(void **state)
 {
-    const mixt_dtype policies[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16};
+    const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16};
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
         const problem_spec *s = &specs[i];
@@ -272,9 +272,9 @@ static void test_gradients(void **state)
             print_message("%s: %s\n", s->name, mixt_error_text());
             fail();
         }
-        for (size_t p = 0; p < 3; p++)
+        for (int p = 0; p < 9; p++) // forward and backward together and apart
             for (int fuse = 0; fuse < FUSE_COUNT; fuse++)
-                check_model(s, source, policies[p], fuse);
+                check_model(s, source, &(mixt__policy){.forward = formats[p / 3], .backward = formats[p % 3]}, fuse);
         mixt__graph_free(source);
     }
 }

@@ -1,5 +1,6 @@
-/* The arithmetic of a step: under one policy, every product of every model of the zoo is made in the policy's format,
- * those of the backward pass and of fused forms too. Needs no device: it reads the compiled graphs. */
+/* The arithmetic of a step: every product of every model of the zoo is made in the policy's format, those of the
+ * backward pass and of fused forms too, with one format for both passes and with two. Needs no device: it reads the
+ * compiled graphs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -76,25 +77,31 @@ static int64_t count_products(const char *model, const mixt__graph *graph, mixt_
     return products;
 }
 
+/** Compiles a model with one pair of formats and one set of forms, and looks at its products. */
+static void check_pair(const char *model, const mixt__graph *graph, mixt_dtype forward, mixt_dtype backward,
+                       unsigned forms)
+{
+    mixt__compile_options options = {.policy = {.forward = forward, .backward = backward},
+                                     .fused = forms,
+                                     .backward = true,
+                                     .logits_limit = 4096}; // of a text: two parts and more
+    mixt__graph *typed;
+    if (mixt__passes_run(graph, &options, &typed) != MIXT_OK)
+        fail_msg("%s: %s", model, mixt_error_text());
+    int64_t there = count_products(model, typed, forward, false);
+    assert_true(there > 1);
+    assert_true(count_products(model, typed, backward, true) > there); // of the data and of the weights
+    mixt__graph_free(typed);
+}
+
 static void every_product_has_the_policys_arithmetic(void **state)
 {
     (void)state;
     for (const mixt__zoo_entry *entry = mixt__zoo; entry->name; entry++) {
         mixt__graph *graph = build(entry);
-        for (int f = 0; f < FORMATS * FUSED; f++) {
-            mixt__compile_options options = {.policy = {.forward = formats[f / FUSED], .backward = formats[f / FUSED]},
-                                             .fused = fused[f % FUSED],
-                                             .backward = true,
-                                             .logits_limit = 4096}; // of a text: two parts and more
-            mixt__graph *typed;
-            if (mixt__passes_run(graph, &options, &typed) != MIXT_OK)
-                fail_msg("%s: %s", entry->name, mixt_error_text());
-            int64_t forward = count_products(entry->name, typed, formats[f / FUSED], false);
-            int64_t backward = count_products(entry->name, typed, formats[f / FUSED], true);
-            assert_true(forward > 1);
-            assert_true(backward > forward); // of the data and of the weights
-            mixt__graph_free(typed);
-        }
+        for (int f = 0; f < FORMATS * FORMATS * FUSED; f++)
+            check_pair(entry->name, graph, formats[f / FUSED / FORMATS], formats[f / FUSED % FORMATS],
+                       fused[f % FUSED]);
         mixt__graph_free(graph);
     }
 }
@@ -155,6 +162,72 @@ static void a_rule_reaches_the_gradients_of_its_layer(void **state)
     mixt__graph_free(mlp);
 }
 
+/** Of the inputs of products, the first value behind a chain of views. */
+static const mixt__value *origin(const mixt__graph *graph, int32_t value)
+{
+    const mixt__value *v = &graph->values[value];
+    while (v->producer >= 0 && graph->nodes[v->producer].op->view)
+        v = &graph->values[graph->nodes[v->producer].in[0]];
+    return v;
+}
+
+/** Products of the backward pass that read a parameter in memory of its own, and those that read it through a cast. */
+static void count_params(const mixt__graph *graph, int *own, int *cast)
+{
+    *own = *cast = 0;
+    for (int64_t i = 0; i < graph->node_count; i++) {
+        const mixt__node *n = &graph->nodes[i];
+        for (int k = 0; n->backward && n->op->matrix_work && k < n->in_count; k++) {
+            const mixt__value *v = origin(graph, n->in[k]);
+            const mixt__node *p = v->producer < 0 ? NULL : &graph->nodes[v->producer];
+            *own += v->role == MIXT_ROLE_PARAM;
+            *cast += p && p->in_count == 1 && origin(graph, p->in[0])->role == MIXT_ROLE_PARAM;
+        }
+    }
+}
+
+static void a_parameter_is_cast_only_where_it_has_no_copy(void **state)
+{
+    (void)state;
+    static const struct {
+        mixt_dtype forward, backward;
+        bool cast;
+    } pairs[] = {
+        {MIXT_DTYPE_BF16, MIXT_DTYPE_BF16, false}, {MIXT_DTYPE_BF16, MIXT_DTYPE_FP32, false},
+        {MIXT_DTYPE_FP32, MIXT_DTYPE_BF16, false}, {MIXT_DTYPE_BF16, MIXT_DTYPE_TF32, false},
+        {MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, true}, // one working copy a parameter: the second format is cast
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        mixt__policy policy = {.forward = pairs[i].forward, .backward = pairs[i].backward};
+        mixt__graph *gpt = compile("gpt", 0, &policy);
+        int own, cast;
+        count_params(gpt, &own, &cast);
+        assert_int_equal(pairs[i].cast ? own : cast, 0);
+        assert_true((pairs[i].cast ? cast : own) > 4);
+        mixt__graph_free(gpt);
+    }
+}
+
+/** Between products gradients lose nothing that the backward format holds: an FP32 backward pass of a BF16 forward
+ *  pass adds them up in FP32, not in the format of the activations. */
+static void gradients_flow_in_the_backward_format(void **state)
+{
+    (void)state;
+    mixt__policy policy = {.forward = MIXT_DTYPE_BF16, .backward = MIXT_DTYPE_FP32};
+    mixt__graph *gpt = compile("gpt", fused[1], &policy);
+    int seen = 0;
+    for (int64_t i = 0; i < gpt->node_count; i++) {
+        const mixt__node *n = &gpt->nodes[i];
+        for (int o = 0; n->backward && o < n->out_count; o++)
+            if (gpt->values[n->out[o]].dtype != MIXT_DTYPE_FP32) {
+                assert_ptr_equal(n->op, &mixt__op_cross_entropy_step); // takes and gives logits
+                seen++;
+            }
+    }
+    assert_int_equal(seen, 1);
+    mixt__graph_free(gpt);
+}
+
 static void the_verifier_refuses_another_arithmetic(void **state)
 {
     (void)state;
@@ -188,6 +261,8 @@ int main(void)
         cmocka_unit_test(every_product_has_the_policys_arithmetic),
         cmocka_unit_test(fused_forms_are_among_them),
         cmocka_unit_test(a_rule_reaches_the_gradients_of_its_layer),
+        cmocka_unit_test(a_parameter_is_cast_only_where_it_has_no_copy),
+        cmocka_unit_test(gradients_flow_in_the_backward_format),
         cmocka_unit_test(the_verifier_refuses_another_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
