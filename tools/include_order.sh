@@ -56,6 +56,10 @@ find src include examples cli -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o
             next
         }
         if (part[1] == "examples") { if (quoted && !public) complain("example includes \"" path "\": only <mixt/...>"); next }
+        if (part[1] == "cli") {                  # the command has what every program has
+            if (quoted && !public && path !~ /^cli\//) complain("the command includes \"" path "\": only <mixt/...> and cli/")
+            next
+        }
         if (part[1] != "src" || !quoted || public) next
         layer = part[2]
         if (!(layer in known)) { complain("folder src/" layer " is not in the table of tools/include_order.sh"); next }
