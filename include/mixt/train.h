@@ -98,6 +98,7 @@ typedef struct mixt_trainer_options {
     const char *freeze;       /**< globs of parameters, "h.0, wte*": neither gradient nor update; default: none */
     const char *lr_groups;    /**< "glob=factor, …" of the learning rate; the last match counts; default: 1 for all */
     const char *decay_groups; /**< "glob=weight decay, …", for parameters that decay at all */
+    int64_t eval_batch;       /**< samples in one pass of evaluation; 0 (default): as many as in `batch` */
     bool no_fusion;           /**< compile without pointwise fusion */
     int64_t inject_overflow;  /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
 } mixt_trainer_options;
@@ -183,7 +184,9 @@ mixt_status mixt_trainer_load(mixt_trainer *trainer, const char *path);
  * that name is replaced, anything else refused. */
 mixt_status mixt_trainer_checkpoint(mixt_trainer *trainer, const char *folder);
 /** Puts a trainer, made and compiled as the one that was saved, into that state: further steps give the same bits as if
- * it had never stopped. Refused, with what differs, when settings or model are not the same; total_steps may differ. */
+ * it had never stopped. Refused, with what differs, when model, settings, MIXT_FUSION or MIXT_CANDIDATE are not the
+ * same; total_steps and eval_batch may differ. So may device, number of threads and instruction set, but then the bits
+ * are others. */
 mixt_status mixt_trainer_restore(mixt_trainer *trainer, const char *folder);
 
 /** Bytes by role, exact before anything is allocated. */

@@ -120,7 +120,7 @@ static mixt_status check_complete(mixt_data *data, const cifar_set *set, int cou
     return mixt__fail(
         MIXT_ERROR_FILE,
         "%s/data_batch_%d.bin: is missing, the set is not complete; fetch it again (to train on less, set "
-        "data.limit)",
+        "a limit)",
         data->path, count + 1);
 }
 

@@ -134,8 +134,8 @@ static mixt_status check_images(const mixt_data_options *o)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: threads %d, expected 0 to 1024", o->threads);
     if (!o->means != !o->stds || (o->stds && o->std != 0))
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "data: the mean of each channel and its standard deviation go together (data.mean with "
-                          "data.std; in C means with stds, or mean with std for all channels)");
+                          "data: the mean of each channel and its standard deviation go together: mean with std, "
+                          "means with stds");
     return MIXT_OK;
 }
 

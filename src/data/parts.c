@@ -37,8 +37,8 @@ mixt_status mixt__shares_of(const mixt_data *data, int64_t count, bool has_val, 
     shares->train = count - shares->val - shares->test;
     if (shares->train < 1)
         return mixt__fail(MIXT_ERROR_DATA,
-                          "%s:%s: %lld samples leave none to train on after %lld for val and %lld for test; hold less "
-                          "out (data.val_fraction; in C the shares val and test)",
+                          "%s:%s: %lld samples leave none to train on after %lld for val and %lld for test; hold "
+                          "smaller shares out",
                           data->kind->name, data->path, (long long)count, (long long)shares->val,
                           (long long)shares->test);
     return MIXT_OK;

@@ -142,7 +142,7 @@ static mixt_status read_raw(const char *path, int64_t vocabulary, mixt__token_fi
         return mixt__fail(
             MIXT_ERROR_CONFIG,
             "%s: has no header of a token file; for raw 16-bit tokens say how many distinct ones there are "
-            "(net.vocab) or where the vocabulary is (data.vocab, --vocab)",
+            "(classes; of a model, vocab) or which folder holds their vocabulary (vocab)",
             path);
     if (f->map.bytes % 2 || !f->map.bytes)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: %zu bytes are no whole number of 16-bit tokens", path, f->map.bytes);

@@ -59,8 +59,8 @@ static mixt_status check_mask(const mixt_data *data, const mixt__windows *w, int
         return MIXT_OK;
     if (w->special.mask < 0)
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "%s:%s: data.mask hides tokens behind [MASK], which its vocabulary does not have; use "
-                          "data.tokenizer=wordpiece with a vocab.txt that does",
+                          "%s:%s: mask hides tokens behind [MASK], which its vocabulary does not have; use "
+                          "tokenizer wordpiece with a vocab.txt that does",
                           data->kind->name, data->path);
     return body > 0 ? MIXT_OK
                     : mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: seq leaves no room beside [CLS] and [SEP]; raise it",

@@ -87,7 +87,7 @@ mixt_status mixt__vgg_check(const mixt__model_sizes *s, const mixt_data_info *da
     if (h != w || side < 1 || (side > FULL && side % FULL))
         return mixt__fail(
             MIXT_ERROR_SHAPE,
-            "images of %lld x %lld: must be square, from 32 to 255 pixels or a multiple of 224 (data.crop)",
+            "images of %lld x %lld: must be square, from 32 to 255 pixels or a multiple of 224: crop them",
             (long long)h, (long long)w);
     return MIXT_OK;
 }

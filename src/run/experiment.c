@@ -119,6 +119,7 @@ static mixt_trainer_options trainer_options(mixt__experiment *e)
         MIXT_TRAINER_OPTIONS(.precision = text(e, MIXT_KEY_PRECISION), .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER));
     o.batch = number(e, MIXT_KEY_TRAIN_BATCH);
     o.accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
+    o.eval_batch = number(e, MIXT_KEY_TRAIN_EVAL_BATCH);
     o.lr = real(e, MIXT_KEY_TRAIN_LR);
     o.momentum = real(e, MIXT_KEY_TRAIN_MOMENTUM);
     o.beta1 = real(e, MIXT_KEY_TRAIN_BETA1);
@@ -206,8 +207,6 @@ mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config
     e->trainer = mixt__trainer_open(e->context, &model, &trainer);
     if (!e->trainer)
         return MIXT_ERROR_CONFIG;
-    if (number(e, MIXT_KEY_TRAIN_EVAL_BATCH))
-        e->trainer->core.settings.eval_batch = number(e, MIXT_KEY_TRAIN_EVAL_BATCH);
     return mixt_trainer_compile(e->trainer, e->train);
 }
 

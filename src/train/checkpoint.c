@@ -204,13 +204,11 @@ void mixt__snapshot_close(mixt__snapshot *s)
 
 static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars)
 {
-    json_t *now = mixt__trainer_settings_json(t);
-    char *differences = mixt__json_differences(json_object_get(scalars, "settings"), now, ", ");
+    char *differences = mixt__trainer_settings_differences(t, json_object_get(scalars, "settings"));
     mixt_status status = MIXT_OK;
     if (differences)
         status = mixt__fail(MIXT_ERROR_CONFIG, "made with other settings (then -> now): %s", differences);
     mixt__free(differences);
-    json_decref(now);
     return status;
 }
 

@@ -36,6 +36,8 @@ mixt_status mixt__trainer_restore(mixt__trainer *trainer, const mixt__checkpoint
 
 /** What a checkpoint's state depends on, as one flat object. */
 json_t *mixt__trainer_settings_json(const mixt__trainer *trainer);
+/** What differs between those of a checkpoint and the trainer's own, as mixt__json_differences has it. */
+char *mixt__trainer_settings_differences(const mixt__trainer *trainer, const json_t *then);
 /** "name: old -> new" of all that differs, in a text for mixt__free; NULL: nothing does (or no memory). */
 char *mixt__json_differences(const json_t *before, const json_t *now, const char *separator);
 

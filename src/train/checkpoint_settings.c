@@ -16,6 +16,12 @@ static void add_int(json_t *object, const char *name, int64_t value)
     add(object, name, json_integer(value));
 }
 
+/** NULL and "" are the same: nothing. */
+static void add_string(json_t *object, const char *name, const char *value)
+{
+    add(object, name, json_string(value ? value : ""));
+}
+
 static void add_float(json_t *object, const char *name, float value)
 {
     add(object, name, mixt__json_double((double)value));
@@ -78,14 +84,52 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     add_float(o, "clip", s->clip_norm);
     add_float(o, "clip_value", s->clip_value);
     add(o, "no_fusion", json_boolean(s->no_fusion));
+    add_string(o, "freeze", s->freeze);
+    add_string(o, "lr_groups", s->lr_groups);
+    add_string(o, "decay_groups", s->decay_groups);
+    add_int(o, "inject_overflow", s->inject_overflow);
+    add_string(o, "MIXT_FUSION", t->environment.fusion);
+    add_string(o, "MIXT_CANDIDATE", t->environment.candidate);
     return o;
+}
+
+/** Earlier versions of mixt did not record these: where the default is set now it was most likely set then; of any
+ * other value nobody knows. */
+static void add_missing(json_t *before, const json_t *now)
+{
+    const struct {
+        const char *name;
+        json_t *value;
+    } defaults[] = {
+        {"freeze", json_string("")},          {"lr_groups", json_string("")},    {"decay_groups", json_string("")},
+        {"inject_overflow", json_integer(0)}, {"MIXT_FUSION", json_string("1")}, {"MIXT_CANDIDATE", json_string("")},
+    };
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
+        bool same = json_equal(json_object_get(now, defaults[i].name), defaults[i].value);
+        if (!json_object_get(before, defaults[i].name))
+            add(before, defaults[i].name,
+                same ? json_incref(defaults[i].value) : json_string("(not recorded by the version that made it)"));
+        json_decref(defaults[i].value);
+    }
+}
+
+char *mixt__trainer_settings_differences(const mixt__trainer *t, const json_t *then)
+{
+    json_t *now = mixt__trainer_settings_json(t),
+           *before = json_is_object(then) ? json_copy((json_t *)(uintptr_t)then) : NULL;
+    if (before)
+        add_missing(before, now);
+    char *differences = mixt__json_differences(before, now, ", ");
+    json_decref(before);
+    json_decref(now);
+    return differences;
 }
 
 static void print_value(FILE *stream, const json_t *value)
 {
     char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     if (json_is_string(value))
-        fputs(json_string_value(value), stream);
+        fputs(*json_string_value(value) ? json_string_value(value) : "(none)", stream);
     else
         fputs(text ? text : "(not there)", stream);
     free(text);

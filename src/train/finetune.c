@@ -41,9 +41,9 @@ static mixt_status freeze(mixt__graph *graph, mixt__globs *globs)
         p->frozen = mixt__globs_find(globs, p->name) != NULL;
         left += p->trainable && !p->frozen;
     }
-    MIXT_TRY(mixt__globs_check(globs, "train.freeze", ""));
+    MIXT_TRY(mixt__globs_check(globs, "freeze", ""));
     if (!left)
-        return mixt__fail(MIXT_ERROR_CONFIG, "train.freeze leaves no parameter to train");
+        return mixt__fail(MIXT_ERROR_CONFIG, "freeze leaves no parameter to train");
     return freeze_statistics(graph);
 }
 
@@ -52,7 +52,7 @@ mixt_status mixt__freeze(mixt__graph *graph, const char *list)
     mixt__globs globs;
     if (!list || !*list)
         return MIXT_OK;
-    MIXT_TRY(mixt__globs_parse(&globs, list, false, "train.freeze"));
+    MIXT_TRY(mixt__globs_parse(&globs, list, false, "freeze"));
     mixt_status status = freeze(graph, &globs);
     mixt__globs_free(&globs);
     return status;
@@ -61,8 +61,8 @@ mixt_status mixt__freeze(mixt__graph *graph, const char *list)
 mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, const char *decay_groups)
 {
     mixt__globs rates, decays;
-    MIXT_TRY(mixt__globs_parse(&rates, lr_groups, true, "train.lr_groups"));
-    mixt_status status = mixt__globs_parse(&decays, decay_groups, true, "train.decay_groups");
+    MIXT_TRY(mixt__globs_parse(&rates, lr_groups, true, "lr_groups"));
+    mixt_status status = mixt__globs_parse(&decays, decay_groups, true, "decay_groups");
     for (int64_t s = 0; status == MIXT_OK && s < params->segment_count; s++) {
         mixt__segment *segment = &params->segments[s];
         const mixt__param *p = &params->table[segment->param];
@@ -74,9 +74,9 @@ mixt_status mixt__groups_apply(mixt__params *params, const char *lr_groups, cons
             segment->weight_decay = (float)decay->value;
     }
     if (status == MIXT_OK)
-        status = mixt__globs_check(&rates, "train.lr_groups", "");
+        status = mixt__globs_check(&rates, "lr_groups", "");
     if (status == MIXT_OK)
-        status = mixt__globs_check(&decays, "train.decay_groups", "with weight decay ");
+        status = mixt__globs_check(&decays, "decay_groups", "with weight decay ");
     mixt__globs_free(&rates);
     mixt__globs_free(&decays);
     return status;

@@ -155,6 +155,7 @@ static mixt_status check_counts(const mixt_trainer_options *o)
     } counts[] = {
         {"batch", o->batch, 1, INT32_MAX},
         {"accumulate", o->accumulate, 1, 1 << 20},
+        {"eval_batch", o->eval_batch, 0, INT32_MAX},
         {"warmup", o->warmup, 0, INT64_MAX},
         {"decay_steps", o->decay_steps, 1, INT64_MAX},
         {"total_steps", o->total_steps, 0, INT64_MAX},
@@ -182,7 +183,7 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, const mi
     s->clip_norm = o->clip;
     s->clip_value = o->clip_value;
     s->batch = o->batch;
-    s->eval_batch = s->batch;
+    s->eval_batch = o->eval_batch ? o->eval_batch : o->batch;
     s->accumulate = o->accumulate;
     s->seed = o->seed;
     s->no_fusion = o->no_fusion;

@@ -261,7 +261,7 @@ static mixt_status check_room(const mixt__trainer *t, const mixt__batch_spec *sp
     if (!room || need <= room)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_MEMORY,
-                      "evaluating %lld samples at once needs %.2f GiB, %s has %.2f GiB free: lower train.eval_batch",
+                      "evaluating %lld samples at once needs %.2f GiB, %s has %.2f GiB free: lower eval_batch",
                       (long long)t->settings.eval_batch, (double)need / gib, t->backend->name, (double)room / gib);
 }
 

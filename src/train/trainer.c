@@ -1,6 +1,7 @@
 /* Compiling a model for training, laying out and taking its memory. */
 #include "train/trainer.h"
 
+#include "base/env.h"
 #include "data/prefetch.h"
 #include "graph/op.h"
 #include "train/finetune.h"
@@ -23,15 +24,27 @@ mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch)
     return spec;
 }
 
-/** Builds and compiles one graph of the model. */
-static mixt_status compile(mixt__trainer *t, const mixt__batch_spec *spec, bool training, mixt__executable **executable)
+static mixt_status note_environment(mixt__trainer_environment *e)
+{
+    char *candidate = mixt__strdup(mixt__env_get(MIXT_ENV_CANDIDATE));
+    if (!candidate)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trainer");
+    mixt__free(e->candidate);
+    e->candidate = candidate;
+    e->fusion = !strcmp(mixt__env_get(MIXT_ENV_FUSION), "0") ? "0" : "1"; // as the passes read it
+    return MIXT_OK;
+}
+
+/** Builds and compiles the training step. */
+static mixt_status compile(mixt__trainer *t, mixt__executable **executable)
 {
     mixt__graph *source, *graph;
-    MIXT_TRY(mixt__model_build(&t->model, spec, training, &source));
+    MIXT_TRY(note_environment(&t->environment));
+    MIXT_TRY(mixt__model_build(&t->model, &t->spec, true, &source));
     mixt__compile_options options = {
-        .policy = t->settings.policy, .backward = training, .no_fusion = t->settings.no_fusion};
+        .policy = t->settings.policy, .backward = true, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
-    options.typed_input = training;
+    options.typed_input = true;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
         status = mixt__passes_run(source, &options, &graph);
@@ -76,7 +89,7 @@ static mixt_status find_backward_order(mixt__trainer *t)
 
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
-    MIXT_TRY(compile(t, &t->spec, true, &t->train));
+    MIXT_TRY(compile(t, &t->train));
     MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer),
                               &t->params));
     for (int64_t s = 0; s < t->params->segment_count; s++) {
@@ -296,6 +309,7 @@ static mixt_status recompile_empty(mixt__trainer *t)
     mixt_status status = mixt__trainer_compile(t, &before.spec);
     if (status != MIXT_OK) {
         mixt__free(t->backward_order);
+        before.environment = t->environment;
         *t = before;
         return status;
     }
@@ -312,7 +326,7 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
         return MIXT_OK;
     if (!t->control)
         return recompile_empty(t);
-    MIXT_TRY(compile(t, &t->spec, true, &next));
+    MIXT_TRY(compile(t, &next));
     mixt_status seen = mixt__trainer_see(t);
     if (seen != MIXT_OK) {
         mixt__executable_free(next);
@@ -340,6 +354,7 @@ void mixt__trainer_free(mixt__trainer *t)
         release(t);
     forget_plan(t);
     mixt__free(t->backward_order);
+    mixt__free(t->environment.candidate);
     *t = (mixt__trainer){0};
 }
 

@@ -34,9 +34,16 @@ typedef struct mixt__trainer_settings {
     int64_t inject_overflow;
 } mixt__trainer_settings;
 
+/** Environment variables that change the bits of a step, as they were when it was compiled. */
+typedef struct mixt__trainer_environment {
+    const char *fusion; // "0" or "1"
+    char *candidate;    // owned
+} mixt__trainer_environment;
+
 typedef struct mixt__trainer {
     mixt__model model;
     mixt__trainer_settings settings;
+    mixt__trainer_environment environment;
     const mixt__backend *backend;
     mixt__batch_spec spec;
     mixt__executable *train, *eval;

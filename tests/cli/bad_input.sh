@@ -94,9 +94,9 @@ fraction for an integer     | train tiny.yaml out=x train.batch=1.5             
 number out of range         | train tiny.yaml out=x train.lr=-1                   | 2 | train.lr: -1 is out of range
 number beyond FP32          | train tiny.yaml out=x train.lr=1e300                | 2 | train.lr: 1e300 is too large
 number below FP32           | train tiny.yaml out=x train.eps=1e-300              | 2 | train.eps: 1e-300 is too small
-factor beyond FP32          | train tiny.yaml out=x train.lr_groups=fc.*=1e300    | 1 | train.lr_groups: '1e300' of 'fc.*' is too large
-decay beyond FP32           | train tiny.yaml out=x train.decay_groups=fc.*=1e39  | 1 | train.decay_groups: '1e39' of 'fc.*' is too large
-decay of what has none       | train tiny.yaml out=x train.decay_groups=*.bias=0.1   | 1 | train.decay_groups: '*.bias' matches no parameter with weight decay
+factor beyond FP32          | train tiny.yaml out=x train.lr_groups=fc.*=1e300    | 1 | lr_groups: '1e300' of 'fc.*' is too large
+decay beyond FP32           | train tiny.yaml out=x train.decay_groups=fc.*=1e39  | 1 | decay_groups: '1e39' of 'fc.*' is too large
+decay of what has none       | train tiny.yaml out=x train.decay_groups=*.bias=0.1   | 1 | decay_groups: '*.bias' matches no parameter with weight decay
 new head of no layer        | train tiny.yaml out=x init=run init_new_head=zz     | 1 | init_new_head: 'zz' matches no parameter of this model
 unknown choice              | train tiny.yaml out=x train.optimizer=adan          | 2 | did you mean adam?
 batch of none               | train tiny.yaml out=x train.batch=0                 | 2 | train.batch: 0 is out of range
@@ -125,7 +125,7 @@ images too small to pool    | train tiny.yaml out=x model=convnet net.hidden=[] 
 no such depth               | train tiny.yaml out=x model=resnet net.hidden=[] net.depth=19 | 1 | no depth 19
 warm-up of onecycle         | train tiny.yaml out=x train.schedule=onecycle train.warmup=5 | 1 | rises by itself
 smoothing of values         | train tiny.yaml out=x data.kind=csv data.path=fraction.csv train.label_smoothing=0.1 train.batch=8 | 1 | is for classes
-mean without deviation      | train tiny.yaml out=x data.mean=0.5                 | 1 | data.mean with data.std
+mean without deviation      | train tiny.yaml out=x data.mean=0.5                 | 1 | go together: mean with std
 masks for pictures          | train tiny.yaml out=x data.mask=0.2                 | 1 | 'mask' means nothing to digits
 crops of a text             | train gpt.yaml out=x data.crop=8                    | 1 | 'crop' means nothing to text
 fewer classes than labels   | train tiny.yaml out=x net.classes=3                 | 1 | classes 3, but the data has 10
@@ -174,7 +174,7 @@ run directory here          | train tiny.yaml out=.                             
 model above the memory      | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | training needs 16
 batch above the memory      | bench mlp --precision fp32 --batch 16777216         | 1 | training needs 24
 batch that would fit        | bench mlp --precision fp32 --batch 16777216         | 1 | GiB free: a batch of about
-validation above the memory | train tiny.yaml out=x train.eval_batch=16777216 net.hidden=30000 | 1 | GiB free: lower train.eval_batch
+validation above the memory | train tiny.yaml out=x train.eval_batch=16777216 net.hidden=30000 | 1 | GiB free: lower eval_batch
 patience without validation | train tiny.yaml out=x data.kind=csv data.path=good.csv data.val_fraction=0 train.batch=8 train.early_stop=2 | 1 | set data.val_fraction
 model that would not        | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | GiB free: use a smaller model
 positions above the model   | bench gpt --precision fp32 --batch 1 --seq 2000     | 1 | the model has only 1024 positions

@@ -98,7 +98,7 @@ MIXT_CACHE=/proc/none refused 1 't.txt.gpt2.tokens: is there and does not hold t
 rm t.txt.gpt2.tokens
 
 tail -c +129 t.tokens >train.bin
-refused 1 'net.vocab' train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=train.bin data.vocab="" out=e
+refused 1 'of a model, vocab' train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=train.bin data.vocab="" out=e
 "$mixt" train "$configs/gpt2-124m.yaml" "${small[@]}" data.kind=tokens data.path=train.bin data.vocab="" net.vocab=512 out=e -q || fail "raw tokens: status $?"
 refused 1 '[MASK]' train "$configs/gpt2-124m.yaml" "${small[@]}" data.path=t.txt data.vocab="$vocab" data.mask=0.15 out=f
 

@@ -208,14 +208,14 @@ static void bad_lists(void **state)
         mixt_trainer_options options;
         const char *text;
     } cases[] = {
-        {MIXT_TRAINER_OPTIONS(.freeze = "conv9*"), "train.freeze: 'conv9*' matches no parameter"},
+        {MIXT_TRAINER_OPTIONS(.freeze = "conv9*"), "freeze: 'conv9*' matches no parameter"},
         {MIXT_TRAINER_OPTIONS(.freeze = "*"), "leaves no parameter to train"},
-        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv1"), "train.lr_groups: 'conv1' has no value"},
+        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv1"), "lr_groups: 'conv1' has no value"},
         {MIXT_TRAINER_OPTIONS(.lr_groups = "conv1=fast"), "'fast' of 'conv1' is not a number"},
-        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv9=1"), "train.lr_groups: 'conv9' matches no parameter"},
-        {MIXT_TRAINER_OPTIONS(.decay_groups = "fc1=0.1, fc7=0.1"), "train.decay_groups: 'fc7' matches no parameter"},
+        {MIXT_TRAINER_OPTIONS(.lr_groups = "conv9=1"), "lr_groups: 'conv9' matches no parameter"},
+        {MIXT_TRAINER_OPTIONS(.decay_groups = "fc1=0.1, fc7=0.1"), "decay_groups: 'fc7' matches no parameter"},
         {MIXT_TRAINER_OPTIONS(.decay_groups = "fc1=0.1, norm=0.1"),
-         "train.decay_groups: 'norm' matches no parameter with weight decay"},
+         "decay_groups: 'norm' matches no parameter with weight decay"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mixt_trainer *t = open_trainer(cases[i].options);

@@ -90,7 +90,7 @@ static void raw_tokens_need_a_vocabulary(void **state)
     mixt_data *data;
     write_file("train.bin", ids, sizeof ids);
     assert_int_equal(mixt_data_open(in_folder("tokens:%s/train.bin"), &data, .seq = 2), MIXT_ERROR_CONFIG);
-    assert_non_null(strstr(mixt_error_text(), "net.vocab"));
+    assert_non_null(strstr(mixt_error_text(), "of a model, vocab"));
     assert_int_equal(mixt_data_open(in_folder("tokens:%s"), &data, .seq = 2, .classes = 299), MIXT_ERROR_DATA);
     assert_non_null(strstr(mixt_error_text(), "token 9 is 299, but the vocabulary has 299"));
     check_ok(mixt_data_open(in_folder("tokens:%s"), &data, .seq = 2, .classes = 300, .val = -1, .in_order = true));
