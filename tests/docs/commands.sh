@@ -1,0 +1,121 @@
+#!/bin/bash
+# What README and docs/ say, done: every `mixt` command in their code blocks is run, every YAML block is read. A page's commands
+# run in order in a folder of the page's own, beside small files of the names that pages use; trainings and benchmarks are
+# shortened by settings put behind them. Usage: commands.sh MIXT
+. "$(dirname "$0")/../support/script.sh"
+root=$PWD
+export MIXT_CACHE=$work/cache MIXT_CUDA_LIBRARY=$work/none.so # on no machine is there a GPU's backend
+
+# What is not run: pattern of the command | why. A pattern that fits no command any more is an error.
+skipped='
+*device=cuda*   | needs a GPU
+*--device cuda* | needs a GPU
+'
+
+# ---- files that pages name ----
+
+be32() { printf "\\x$(printf %02x $(($1 >> 24 & 255)))\\x$(printf %02x $(($1 >> 16 & 255)))\\x$(printf %02x $(($1 >> 8 & 255)))\\x$(printf %02x $(($1 & 255)))"; }
+# noise BYTES: the same on every machine
+noise() { seq 1 99999 | head -c "$1"; }
+# idx PREFIX COUNT: 28 x 28 images and their labels
+idx() {
+    { printf '\0\0\10\3'; be32 "$2"; be32 28; be32 28; noise $((784 * $2)); } >"mnist/$1-images-idx3-ubyte"
+    { printf '\0\0\10\1'; be32 "$2"; for i in $(seq "$2"); do printf "\\x0$((i % 10))"; done; } >"mnist/$1-labels-idx1-ubyte"
+}
+# ppm FILE SIDE
+ppm() { { printf 'P6 %d %d 255\n' "$2" "$2"; noise $((3 * $2 * $2)); } >"$1"; }
+
+mkdir "$work/files" && cd "$work/files" || exit 1
+mkdir -p mnist gpt2 build pictures/{train,val}/{cat,dog}
+ln -s "$root/configs" configs
+ln -s "$mixt" build/mixt
+cp "$root"/tests/data/tokens/{encoder.json,vocab.bpe} gpt2
+for i in $(seq 400); do echo "The mill $i stood where two rivers met, and ROMEO: $((i * 7 % 31)) words were said."; done >book.txt
+idx train 100
+idx t10k 40
+{ echo 'a,b,class'; for i in $(seq 100); do echo "0.$i,$((i % 7)),$((i % 3))"; done; } >rows.csv
+{ printf 'P5 28 28 255\n'; noise 784; } >digit.pgm
+for i in 1 2 3 4; do for part in train val; do ppm pictures/$part/cat/$i.ppm 80; ppm pictures/$part/dog/$i.ppm 96; done; done
+printf 'model: resnet\nnet: {depth: 18, width: 4}\ndata: {kind: digits, limit: 64}\ntrain: {batch: 8, lr: 0.01}\n' >my.yaml
+"$mixt" train my.yaml train.steps=1 out=trained -q && "$mixt" export trained --out resnet18 >/dev/null || fail "weights to begin with"
+cp trained/model.safetensors weights.safetensors
+rm -r trained
+
+# ---- what makes a command short ----
+
+tokens="net.layers=1 net.width=32 net.heads=2 data.seq=16 train.batch=4 train.accumulate=1"
+commands=0
+# shortened COMMAND: what is put behind it. A resumed run goes further each time.
+shortened() {
+    case $1 in
+    *--resume*) echo "train.steps=$((commands + 1))" ;;
+    *'bench gpt'*) echo "--batch 1 --seq 16 --steps 1" ;;
+    *bench*) echo "--batch 8 --steps 1" ;;
+    *verify*configs/gpt*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 $tokens" ;;
+    *verify*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 data.limit=64 train.batch=8" ;;
+    *train*configs/gpt* | *plan*configs/gpt*--profile*) echo "train.steps=1 $tokens" ;;
+    *train*resnet50*) echo "train.steps=1 train.batch=2 net.depth=18 net.width=4" ;;
+    *' train '*) echo "train.steps=1 data.limit=64 train.batch=8" ;;
+    *generate*) echo "--tokens 8" ;;
+    esac
+}
+
+# ---- the pages ----
+
+# blocks PAGE: one line each of "yaml FILE" and "run COMMAND", in the page's order; YAML blocks become block-N.yaml
+blocks() {
+    awk '
+    /^```/ { inside = !inside; kind = inside ? substr($0, 4) : ""
+             if (kind == "yaml") { file = "block-" ++count ".yaml"; printf "" >file }
+             if (!inside && file) { close(file); print "yaml " file; file = "" }
+             next }
+    !inside { next }
+    file { print >file; next }
+    kind != "" && kind != "sh" { next }
+    /\\$/ { sub(/\\$/, ""); line = line $0; next }
+    { line = line $0; sub(/[ \t]+#[ \t].*$/, "", line)
+      if (line ~ /^([A-Z_]+=[^ ]+ )*(build\/)?mixt /) print "run " line
+      line = "" }' "$1"
+}
+
+# run PAGE COMMAND
+run() {
+    local pattern why extra
+    while IFS='|' read -r pattern why; do
+        pattern=${pattern%"${pattern##*[! ]}"}
+        # shellcheck disable=SC2254 # a pattern it is
+        case $2 in $pattern) [ -n "$pattern" ] && echo "$pattern" >>"$work/used" && return ;; esac
+    done <<<"$skipped"
+    commands=$((commands + 1))
+    extra=$(shortened "$2")
+    PATH=$PWD/build:$PATH bash -c "$2 $extra" >out 2>err </dev/null ||
+        { fail "$1: '$2' ended with status $?"; echo "  as: $2 $extra"; tail -3 err | sed 's/^/  /'; }
+}
+# read_yaml PAGE FILE: a configuration, or a policy, which the page calls attn.yaml
+read_yaml() {
+    if grep -q '^model:' "$2"; then
+        run "$1" "build/mixt plan $2"
+    elif grep -q '^default:' "$2"; then
+        run "$1" "build/mixt plan configs/gpt.yaml data.path=book.txt precision=$2"
+        ln -sf "$2" attn.yaml
+    else
+        fail "$1: a block of YAML that is neither a configuration nor a policy: $(head -1 "$2")"
+    fi
+}
+
+for page in "$root"/README.md "$root"/docs/*.md; do
+    name=${page#"$root"/}
+    cp -r "$work/files" "$work/page" && cd "$work/page" || exit 1
+    while read -r kind rest; do
+        if [ "$kind" = yaml ]; then read_yaml "$name" "$rest"; else run "$name" "$rest"; fi
+    done < <(blocks "$page")
+    cd "$work" && rm -r "$work/page"
+done
+
+while IFS='|' read -r pattern why; do
+    pattern=${pattern%"${pattern##*[! ]}"}
+    [ -z "$pattern" ] || grep -qxF -- "$pattern" "$work/used" || fail "'$pattern' ($why ) fits no command any more: take it out of the table"
+done <<<"$skipped"
+[ $commands -ge 40 ] || fail "only $commands commands were found: are code blocks still read?"
+echo "$commands commands run, $(wc -l <"$work/used") skipped, $failures failures"
+[ $failures = 0 ]
