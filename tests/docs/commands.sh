@@ -33,7 +33,7 @@ cp "$root"/tests/data/tokens/{encoder.json,vocab.bpe} gpt2
 for i in $(seq 400); do echo "The mill $i stood where two rivers met, and ROMEO: $((i * 7 % 31)) words were said."; done >book.txt
 idx train 100
 idx t10k 40
-{ echo 'a,b,class'; for i in $(seq 100); do echo "0.$i,$((i % 7)),$((i % 3))"; done; } >rows.csv
+{ echo 'a,b,class'; for i in $(seq 300); do echo "0.$i,$((i % 7)),$((i % 3))"; done; } >rows.csv
 { printf 'P5 28 28 255\n'; noise 784; } >digit.pgm
 for i in 1 2 3 4; do for part in train val; do ppm pictures/$part/cat/$i.ppm 80; ppm pictures/$part/dog/$i.ppm 96; done; done
 printf 'model: resnet\nnet: {depth: 18, width: 4}\ndata: {kind: digits, limit: 64}\ntrain: {batch: 8, lr: 0.01}\n' >my.yaml
