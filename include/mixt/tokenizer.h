@@ -41,7 +41,8 @@ mixt_tokenizer_info mixt_tokenizer_describe(const mixt_tokenizer *tokenizer);
 /**
  * The tokens of a text, by all threads of the library.
  * @param text `size` bytes, of which none has a special meaning, 0 included.
- * @param tokens set to `count` tokens, to be freed with mixt_tokens_free; NULL where there are none.
+ * @param tokens set to `count` tokens, to be freed with mixt_tokens_free; NULL where there are none, and on
+ *   failure.
  */
 mixt_status mixt_tokenizer_encode(const mixt_tokenizer *tokenizer, const void *text, int64_t size, int32_t **tokens,
                                   int64_t *count);

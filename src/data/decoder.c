@@ -16,8 +16,9 @@ struct mixt_decoder {
 
 mixt_status mixt_decoder_new(const mixt_tokenizer *tokenizer, bool inside, mixt_decoder **decoder)
 {
-    MIXT_TRY(mixt__need(tokenizer));
     MIXT_TRY(mixt__need(decoder));
+    *decoder = NULL;
+    MIXT_TRY(mixt__need(tokenizer));
     mixt_decoder *d = *decoder = mixt__alloc(sizeof *d);
     if (!d)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to decode tokens");

@@ -128,10 +128,10 @@ static mixt_status open_file(mixt_inputs *in, const char *path)
 
 mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_inputs **inputs)
 {
-    MIXT_TRY(mixt__need(path));
-    MIXT_TRY(mixt__need(like));
     MIXT_TRY(mixt__need(inputs));
     *inputs = NULL;
+    MIXT_TRY(mixt__need(path));
+    MIXT_TRY(mixt__need(like));
     if (like->info.input_dtype != MIXT_DTYPE_FP32 || !like->info.channels)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model takes tokens, not numbers", path);
     mixt_inputs *in = mixt__alloc(sizeof *in);

@@ -49,10 +49,10 @@ mixt_status mixt_token_file_make(const mixt_tokenizer *tokenizer, const char *te
 
 mixt_status mixt_token_file_open(const char *path, const mixt_tokenizer *tokenizer, mixt_token_file **result)
 {
-    MIXT_TRY(mixt__need(path));
     MIXT_TRY(mixt__need(result));
-    mixt_token_file *file = mixt__alloc(sizeof *file);
     *result = NULL;
+    MIXT_TRY(mixt__need(path));
+    mixt_token_file *file = mixt__alloc(sizeof *file);
     if (!file || !(file->path = mixt__strdup(path))) {
         mixt__free(file);
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", path);

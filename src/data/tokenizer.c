@@ -196,10 +196,12 @@ mixt_status mixt_tokenizer_encode(const mixt_tokenizer *t, const void *text, int
                                   int64_t *count)
 {
     mixt__tokens made = {0};
-    MIXT_TRY(mixt__need(t));
-    MIXT_TRY(size ? mixt__need(text) : MIXT_OK);
     MIXT_TRY(mixt__need(tokens));
     MIXT_TRY(mixt__need(count));
+    *tokens = NULL;
+    *count = 0;
+    MIXT_TRY(mixt__need(t));
+    MIXT_TRY(size ? mixt__need(text) : MIXT_OK);
     if (size < 0)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a text of %lld bytes", (long long)size);
     mixt_status status = mixt__tokenizer_encode(t, text, size, &made);
@@ -213,6 +215,8 @@ mixt_status mixt_tokenizer_encode(const mixt_tokenizer *t, const void *text, int
 mixt_status mixt_tokenizer_encode_file(const mixt_tokenizer *t, const char *path, int32_t **tokens, int64_t *count)
 {
     mixt__bytes text;
+    MIXT_TRY(mixt__need(tokens));
+    *tokens = NULL;
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(mixt__bytes_read(path, &text));
     mixt_status status = mixt_tokenizer_encode(t, text.bytes, text.size, tokens, count);

@@ -197,11 +197,38 @@ static void test_files(void **state)
     mixt_tokenizer_close(words);
 }
 
+/** What could not be made is NULL, whatever was wrong. */
+static void test_nothing_made(void **state)
+{
+    (void)state;
+    int32_t some, *tokens = &some;
+    int64_t count = 1;
+    mixt_decoder *decoder = (mixt_decoder *)&some;
+    mixt_token_file *file = (mixt_token_file *)&some;
+    mixt_inputs *inputs = (mixt_inputs *)&some;
+    assert_int_equal(mixt_tokenizer_encode(NULL, "a", 1, &tokens, &count), MIXT_ERROR_ARGUMENT);
+    assert_true(!tokens && !count);
+    tokens = &some;
+    assert_int_equal(mixt_tokenizer_encode_file(NULL, NULL, &tokens, &count), MIXT_ERROR_ARGUMENT);
+    assert_null(tokens);
+    assert_int_equal(mixt_decoder_new(NULL, false, &decoder), MIXT_ERROR_ARGUMENT);
+    assert_null(decoder);
+    assert_int_equal(mixt_token_file_open(NULL, NULL, &file), MIXT_ERROR_ARGUMENT);
+    assert_null(file);
+    assert_int_equal(mixt_inputs_open("a.pgm", NULL, &inputs), MIXT_ERROR_ARGUMENT);
+    assert_null(inputs);
+    mixt_tokens_free(NULL);
+    mixt_decoder_free(NULL);
+    mixt_token_file_close(NULL);
+    mixt_inputs_close(NULL);
+    mixt_tokenizer_close(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_describe), cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_half_characters),
-        cmocka_unit_test(test_blanks),   cmocka_unit_test(test_files),
+        cmocka_unit_test(test_blanks),   cmocka_unit_test(test_files),          cmocka_unit_test(test_nothing_made),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }
