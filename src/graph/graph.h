@@ -57,6 +57,8 @@ typedef struct mixt__node {
     bool alias;            // a view: its output is its input's memory, nothing runs
     mixt_dtype arithmetic; // the format in which operands are multiplied: see mixt__node_arithmetic
     mixt_dtype gradient;   // forward nodes: the format in which the operands of their gradient are multiplied
+    int32_t rule;          // the policy's rule that decided its format; -1: none did
+    const char *why;       // what decided its format, or why this cast is here; "" before the precision pass
     uint32_t accumulates;  // bit o: output o is a parameter gradient already written by an earlier node of the run
 } mixt__node;
 
@@ -132,6 +134,16 @@ static inline mixt_dtype mixt__dtype_widest(mixt_dtype a, mixt_dtype b)
  *  that is wanted: the kernels may round FP32 operands to TF32 and nothing else. Products are added in FP32 always.
  *  What is not matrix work computes in FP32 whatever it reads and writes. */
 mixt_dtype mixt__node_arithmetic(const mixt__graph *graph, const mixt__node *node, mixt_dtype wanted);
+
+/** Why a node has its formats, in words: what decided (a rule and where it stands, the policy's default, the class of
+ *  the op) or, of a cast, which node wanted it: "input 0 of h.0.attn.qkv wants bf16, h.0.ln1 gives fp32". Nodes of
+ *  matrix work begin with their arithmetic: "bf16: policy.yaml:7 (layer 'h.*', op '*')". */
+void mixt__node_explain(const mixt__graph *graph, int64_t node, char *text, size_t size);
+/** What the class of an op says about its formats, in words. */
+const char *mixt__class_reason(const mixt__op *op);
+/** One reason for a node that does the work of two of the same op: both of them, or the one that says more than the
+ *  op's class. NULL when memory ends. */
+const char *mixt__reason_join(mixt__graph *graph, const mixt__op *op, const char *first, const char *second);
 
 /** Bytes of all its elements. */
 double mixt__value_bytes(const mixt__value *value);

@@ -19,6 +19,18 @@ bool mixt__gradient_wanted(const mixt__gradients *g, int32_t value)
 
 enum { INPUTS_MAX = 16 };
 
+static mixt_status no_memory(const mixt__gradients *g)
+{
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the gradient of '%s'", g->node->layer);
+}
+
+/** Whether the forward node does nothing but change the format. */
+static bool is_cast(const mixt__gradients *g)
+{
+    const mixt__pointwise_attrs *at = g->node->attrs;
+    return g->node->op == &mixt__op_pointwise && at->instr_count == 1 && at->instrs[0].code == MIXT_PW_COPY;
+}
+
 static mixt_status add_node(mixt__gradients *g, const mixt__op *op, const void *attrs, const int32_t *in, int in_count,
                             int64_t *index)
 {
@@ -26,7 +38,19 @@ static mixt_status add_node(mixt__gradients *g, const mixt__op *op, const void *
     mixt__node *node = &g->graph->nodes[*index];
     node->backward = true;
     node->arithmetic = mixt__node_arithmetic(g->graph, node, g->node->gradient);
-    return MIXT_OK;
+    node->rule = op->matrix_work ? g->node->rule : -1;
+    node->why = op->matrix_work ? g->node->why : mixt__class_reason(op);
+    if (op == &mixt__op_pointwise && is_cast(g))
+        node->why = mixt__arena_printf(&g->graph->arena, "gradient of a cast: %s", g->node->why);
+    return node->why ? MIXT_OK : no_memory(g);
+}
+
+/** Why a value that the gradient of this node reads is cast; NULL when memory ends. */
+static const char *cast_reason(mixt__gradients *g, const mixt__value *given, mixt_dtype wanted)
+{
+    return mixt__arena_printf(&g->graph->arena, "the gradient of %s%s%s wants %s, %s gives %s", g->node->op->name,
+                              g->node->layer[0] ? " in " : "", g->node->layer, mixt_dtype_name(wanted), given->name,
+                              mixt_dtype_name(given->dtype));
 }
 
 /** A value in another format: of a parameter the master or its working copy, else by a cast. */
@@ -49,8 +73,10 @@ static mixt_status value_as(mixt__gradients *g, int32_t value, mixt_dtype dtype,
     cast.instrs[0].code = MIXT_PW_COPY;
     int64_t index;
     MIXT_TRY(add_node(g, &mixt__op_pointwise, &cast, &value, 1, &index));
-    *out = g->graph->nodes[index].out[0];
-    return MIXT_OK;
+    mixt__node *made = &g->graph->nodes[index];
+    *out = made->out[0];
+    made->why = cast_reason(g, &g->graph->values[value], dtype);
+    return made->why ? MIXT_OK : no_memory(g);
 }
 
 /** The one format in which a node takes its float inputs; NONE: each as it is. */

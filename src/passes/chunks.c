@@ -91,7 +91,10 @@ static mixt_status emit(mixt__graph *graph, int64_t like, const mixt__op *op, co
 {
     int64_t index;
     MIXT_TRY(mixt__graph_node(graph, op, graph->nodes[like].layer, attrs, in, in_count, &index));
+    bool same = graph->nodes[like].op == op;
     graph->nodes[index].backward = graph->nodes[like].backward;
+    graph->nodes[index].rule = same ? graph->nodes[like].rule : -1;
+    graph->nodes[index].why = same ? graph->nodes[like].why : "cuts the logits into parts of the batch";
     graph->nodes[index].arithmetic = mixt__node_arithmetic(graph, &graph->nodes[index], graph->nodes[like].arithmetic);
     *out = graph->nodes[index].out;
     return MIXT_OK;

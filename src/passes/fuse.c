@@ -176,6 +176,9 @@ static mixt_status merge(fuser *f, int64_t p, int64_t c, bool *done)
     *own = m.at;
     memcpy(in, m.in, sizeof m.in);
     mixt__node *node = &graph->nodes[c];
+    node->why = mixt__reason_join(graph, node->op, graph->nodes[p].why, node->why);
+    if (!node->why)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to fuse pointwise nodes");
     node->attrs = own;
     node->in = in;
     node->in_count = m.at.in_count;

@@ -95,6 +95,8 @@ static mixt_status join(mixt__graph *graph, const head *h)
     n->attrs = at;
     n->layer = h->product->layer;
     n->arithmetic = h->product->arithmetic;
+    n->rule = h->product->rule;
+    n->why = h->product->why;
     n->in = in;
     n->in_count = count;
     n->out = out;

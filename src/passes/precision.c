@@ -27,6 +27,7 @@ typedef struct rewrite {
     bool typed_input;
     const mixt__node *node;             // of the source, that is being rebuilt
     formats formats;                    // of that node
+    int input;                          // of that node, that is being made
     int32_t *map;                       // source value → result value
     int32_t (*casts)[MIXT_DTYPE_COUNT]; // by source value: casts made so far
 } rewrite;
@@ -65,6 +66,37 @@ static formats formats_of(const mixt__policy *policy, const mixt__node *node)
     return (formats){policy->forward, policy->backward, NULL};
 }
 
+/** What decided the formats of this node, in words; NULL when memory ends. */
+static const char *reason(const rewrite *w, bool by_hand, mixt_dtype widest)
+{
+    const mixt__policy_rule *rule = w->formats.rule;
+    const mixt__node *node = w->node;
+    if (by_hand)
+        return "cast by the model";
+    if (!rule && node->op->precision != MIXT_CLASS_LOW && widest != MIXT_DTYPE_NONE)
+        return mixt__class_reason(node->op);
+    if (!rule)
+        return mixt__arena_printf(&w->result->arena, "%s", w->policy->origin ? w->policy->origin : "the default");
+    const char *layer = rule->layer ? rule->layer : "*", *op = rule->op ? rule->op : "*";
+    if (rule->origin)
+        return mixt__arena_printf(&w->result->arena, "%s (layer '%s', op '%s')", rule->origin, layer, op);
+    return mixt__arena_printf(&w->result->arena, "rule %lld (layer '%s', op '%s')",
+                              (long long)(rule - w->policy->rules + 1), layer, op);
+}
+
+/** Why input w->input of this node is a cast. */
+static const char *cast_reason(const rewrite *w, const mixt__value *given, mixt_dtype wanted)
+{
+    const char *layer = w->node->layer[0] ? w->node->layer : w->node->op->name;
+    return mixt__arena_printf(&w->result->arena, "input %d of %s wants %s, %s gives %s", w->input, layer,
+                              mixt_dtype_name(wanted), given->name, mixt_dtype_name(given->dtype));
+}
+
+static mixt_status no_memory(void)
+{
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the precision pass");
+}
+
 /** The gradient of what this node makes, or takes through a cast, loses nothing that the backward format holds. */
 static void type_gradient(const rewrite *w, int32_t value)
 {
@@ -87,9 +119,11 @@ static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, mixt_dt
     at.out_dtypes[0] = dtype;
     int64_t index;
     MIXT_TRY(mixt__graph_node(w->result, &mixt__op_pointwise, w->node->layer, &at, &value, 1, &index));
-    *out = w->casts[source_value][dtype] = w->result->nodes[index].out[0];
+    mixt__node *made = &w->result->nodes[index];
+    *out = w->casts[source_value][dtype] = made->out[0];
     type_gradient(w, *out);
-    return MIXT_OK;
+    made->why = cast_reason(w, &w->result->values[value], dtype);
+    return made->why ? MIXT_OK : no_memory();
 }
 
 /** A parameter in one format: its master, its working copy, or a cast when another low format came first. */
@@ -136,9 +170,9 @@ static mixt_dtype widest_input(const rewrite *w, const mixt__node *node)
 }
 
 /** The format in which a node takes its float inputs. */
-static mixt_dtype input_dtype(const rewrite *w, const mixt__node *node)
+static mixt_dtype input_dtype(const rewrite *w, const mixt__node *node, mixt_dtype widest)
 {
-    mixt_dtype widest = widest_input(w, node), low = mixt__dtype_stored(w->formats.forward);
+    mixt_dtype low = mixt__dtype_stored(w->formats.forward);
     bool forced = w->formats.rule != NULL;
     switch (node->op->precision) {
     case MIXT_CLASS_LOW:
@@ -156,13 +190,14 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
 {
     w->node = node;
     w->formats = formats_of(w->policy, node);
-    mixt_dtype dtype = input_dtype(w, node);
+    mixt_dtype widest = widest_input(w, node), dtype = input_dtype(w, node, widest);
     bool by_hand = node->op == &mixt__op_pointwise && ((const mixt__pointwise_attrs *)node->attrs)->cast_by_hand;
     int32_t in[64];
     for (int i = 0; i < node->in_count; i++) {
         mixt_dtype d = node->op->fp32_inputs >> i & 1 ? MIXT_DTYPE_FP32 : dtype;
         if (by_hand) // from what is there: of a parameter the master
             d = w->map[node->in[i]] ? w->result->values[w->map[node->in[i]]].dtype : MIXT_DTYPE_FP32;
+        w->input = i;
         MIXT_TRY(input_as(w, node->in[i], d, &in[i]));
     }
     int64_t index;
@@ -170,12 +205,14 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
     mixt__node *made = &w->result->nodes[index];
     made->arithmetic = mixt__node_arithmetic(w->result, made, w->formats.forward);
     made->gradient = w->formats.backward;
+    made->rule = w->formats.rule ? (int32_t)(w->formats.rule - w->policy->rules) : -1;
+    made->why = reason(w, by_hand, widest);
     for (int o = 0; o < node->out_count; o++) {
         w->map[node->out[o]] = made->out[o];
         type_gradient(w, made->out[o]);
         w->result->values[made->out[o]].keep = w->source->values[node->out[o]].keep;
     }
-    return MIXT_OK;
+    return made->why ? MIXT_OK : no_memory();
 }
 
 /** The one low format in which all users take a value that comes from outside; NONE when they do not agree, or any
@@ -258,7 +295,7 @@ mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *
         return status;
     w.map = mixt__alloc((size_t)source->value_count * sizeof *w.map);
     w.casts = mixt__alloc((size_t)source->value_count * sizeof *w.casts);
-    status = w.map && w.casts ? run(&w) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the precision pass");
+    status = w.map && w.casts ? run(&w) : no_memory();
     mixt__free(w.map);
     mixt__free(w.casts);
     if (status != MIXT_OK) {
