@@ -100,7 +100,7 @@ typedef struct mixt__loss_attrs {
     int64_t classes; // cross-entropy: the first so many logits of a row count, the rest is padding; 0: all
 } mixt__loss_attrs;
 
-/** A classifier's head, its loss and all their gradients: see ops/head.c. Made by the heads pass only. */
+/** A classifier's head, its loss and all their gradients: see ops/head.c. Made by the classifier pass only. */
 typedef struct mixt__head_attrs {
     bool bias;
     bool relu; // the input was made by a ReLU: its gradient counts only where it is above 0

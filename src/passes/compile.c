@@ -25,14 +25,14 @@ static mixt_status epilogues(mixt__graph *graph, const mixt__compile_options *op
     return options->no_fusion || !options->fused ? MIXT_OK : mixt__pass_epilogues(graph, options->fused);
 }
 
-static mixt_status heads(mixt__graph *graph, const mixt__compile_options *options)
+static mixt_status classifier(mixt__graph *graph, const mixt__compile_options *options)
 {
-    return options->no_fusion || !(options->fused & MIXT_FUSED_HEAD) ? MIXT_OK : mixt__pass_heads(graph);
+    return options->no_fusion || !(options->fused & MIXT_FUSED_HEAD) ? MIXT_OK : mixt__pass_classifier(graph);
 }
 
-static mixt_status chunks(mixt__graph *graph, const mixt__compile_options *options)
+static mixt_status split_logits(mixt__graph *graph, const mixt__compile_options *options)
 {
-    return mixt__pass_chunks(graph, options->logits_limit ? options->logits_limit : MIXT_LOGITS_LIMIT);
+    return mixt__pass_split_logits(graph, options->logits_limit ? options->logits_limit : MIXT_LOGITS_LIMIT);
 }
 
 static mixt_status fuse(mixt__graph *graph, const mixt__compile_options *options)
@@ -52,8 +52,8 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
         const char *name;
         pass_fn *run;
     } passes[] = {
-        {"autodiff", autodiff}, {"simplify", simplify}, {"epilogues", epilogues}, {"heads", heads},
-        {"chunks", chunks},     {"fuse", fuse},         {"views", views},
+        {"autodiff", autodiff},         {"simplify", simplify}, {"epilogues", epilogues}, {"classifier", classifier},
+        {"split_logits", split_logits}, {"fuse", fuse},         {"views", views},
     };
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         MIXT_TRY(passes[i].run(graph, options));

@@ -1,14 +1,14 @@
 /* The compiler passes, in the order in which they run. Each leaves a graph that mixt__graph_verify accepts.
  *
- *   precision: a new graph in which every value has the format that the policy gives it
- *   autodiff:  appends the backward nodes
- *   simplify:  drops copies that change nothing, shares equal casts, removes what nobody uses
- *   epilogues: moves single pointwise nodes into the product or norm before them, where the backend can
- *   heads:     joins a small classifier's product, loss and their gradients, where the backend can
- *   chunks:    cuts an output head whose logits are large into parts of the batch
- *   fuse:      merges chains of pointwise nodes into one program
- *   views:     turns reshapes, slices, splits and concats into views where the neighbours can read strides
- *   memory:    liveness and offsets (memory.h)
+ *   precision:    a new graph in which every value has the format that the policy gives it
+ *   autodiff:     appends the backward nodes, in the formats that the policy gives to them
+ *   simplify:     drops copies that change nothing, shares equal casts, removes what nobody uses
+ *   epilogues:    moves single pointwise nodes into the product or norm before them, where the backend can
+ *   classifier:   joins a small classifier's product, loss and their gradients, where the backend can
+ *   split_logits: makes large logits, their loss and their gradients in parts of the batch
+ *   fuse:         merges chains of pointwise nodes into one program
+ *   views:        turns reshapes, slices, splits and concats into views where the neighbours can read strides
+ *   memory:       liveness and offsets (memory.h)
  */
 #ifndef MIXT_PASSES_PASSES_H
 #define MIXT_PASSES_PASSES_H
@@ -22,9 +22,9 @@ mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *
 mixt_status mixt__pass_autodiff(mixt__graph *graph);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
 mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
-mixt_status mixt__pass_heads(mixt__graph *graph);
+mixt_status mixt__pass_classifier(mixt__graph *graph);
 /** Logits beyond `limit` bytes are made in parts. */
-mixt_status mixt__pass_chunks(mixt__graph *graph, size_t limit);
+mixt_status mixt__pass_split_logits(mixt__graph *graph, size_t limit);
 mixt_status mixt__pass_fuse(mixt__graph *graph);
 mixt_status mixt__pass_views(mixt__graph *graph);
 

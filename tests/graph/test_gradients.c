@@ -279,7 +279,7 @@ static void test_gradients(void **state)
     }
 }
 
-/* ---- heads ---- */
+/* ---- a classifier's head as one node ---- */
 
 static mixt_value many_classes(mixt_builder *b, mixt_value x)
 {
@@ -314,7 +314,7 @@ static const mixt__node *head_of(mixt_model_fn fn, const mixt__compile_options *
     return head;
 }
 
-static void test_heads(void **state)
+static void test_classifier(void **state)
 {
     mixt__compile_options options = {.policy = mixt__policy_of(MIXT_DTYPE_BF16), .backward = true, .fused = ~0u};
     mixt__graph *graph;
@@ -354,7 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_classifier),
         cmocka_unit_test(test_misfit_is_refused),
     };
     return cmocka_run_group_tests_name("gradients", tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The output head in chunks: logits of a large vocabulary are the largest tensor of a language model, and nobody needs
- * all of them at once.
+/* Logits in parts: those of a large vocabulary are the largest tensor of a language model, and nobody needs all of them
+ * at once.
  *
  *   logits = x·W;  grad = cross_entropy_step(logits);  grad_x = grad·Wᵀ;  grad_W += gradᵀ·x
  *
@@ -225,7 +225,7 @@ static int64_t parts_for(int64_t batch, size_t bytes, size_t limit)
     return 1;
 }
 
-mixt_status mixt__pass_chunks(mixt__graph *graph, size_t limit)
+mixt_status mixt__pass_split_logits(mixt__graph *graph, size_t limit)
 {
     for (int64_t i = 0; i < graph->node_count; i++) {
         head h;

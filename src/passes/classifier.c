@@ -106,11 +106,11 @@ static mixt_status join(mixt__graph *graph, const head *h)
     return MIXT_OK;
 }
 
-mixt_status mixt__pass_heads(mixt__graph *graph)
+mixt_status mixt__pass_classifier(mixt__graph *graph)
 {
     int32_t *uses = mixt__graph_use_counts(graph);
     bool *keep = mixt__alloc((size_t)(graph->node_count + 1) * sizeof *keep);
-    mixt_status status = uses && keep ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look for heads");
+    mixt_status status = uses && keep ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look for classifiers");
     if (status == MIXT_OK)
         memset(keep, 1, (size_t)graph->node_count * sizeof *keep);
     for (int64_t i = 0; status == MIXT_OK && i < graph->node_count; i++) {
