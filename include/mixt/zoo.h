@@ -32,6 +32,16 @@ bool mixt_zoo_at(int64_t index, mixt_zoo_info *info);
 /** The model of a name; MIXT_ERROR_CONFIG with the names that there are, and a guess which was meant. */
 mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info);
 
+enum { MIXT_ZOO_SIZES_MAX = 16 };
+
+/** A size that a model has. */
+typedef struct mixt_zoo_size {
+    const char *name;  /**< as in mixt_zoo_options: "width" */
+    char fallback[64]; /**< its default: "384", "512, 512", "none"; "": it follows the data or another size */
+} mixt_zoo_size;
+/** The sizes that may be chosen for a model. Returns how many were written; 0 for a name that there is not. */
+int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);
+
 /** Sizes of a model. Zeros are the defaults: the model's own, or as the data has it. A size that the model does not
  *  have is an error. */
 typedef struct mixt_zoo_options {

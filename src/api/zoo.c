@@ -35,6 +35,23 @@ mixt_status mixt_zoo_find(const char *name, mixt_zoo_info *info)
     return MIXT_OK;
 }
 
+int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX])
+{
+    const mixt__zoo_entry *entry;
+    int count = 0;
+    if (!model || mixt__model_find(model, &entry) != MIXT_OK)
+        return 0;
+    for (int bit = 0; count < MIXT_ZOO_SIZES_MAX; bit++) {
+        mixt_zoo_size size;
+        size.name = mixt__model_size(entry, bit, size.fallback, sizeof size.fallback);
+        if (!size.name)
+            break;
+        if (entry->uses >> bit & 1)
+            sizes[count++] = size;
+    }
+    return count;
+}
+
 /* ---- making one ---- */
 
 static mixt_status copy_list(const char *what, const int64_t *from, int64_t count, int64_t *to, int64_t *to_count)

@@ -41,7 +41,7 @@ const mixt__zoo_entry mixt__zoo[] = {
     },
     {
         .name = "vgg",
-        .summary = "VGG: depth 11, 13, 16, 19; with net.norm=batch, batch norm behind each convolution",
+        .summary = "VGG: depth 11, 13, 16, 19; with norm batch, batch norm behind each convolution",
         .fn = mixt__model_vgg,
         .input = MIXT_MODEL_IMAGES,
         .uses = MIXT_USES_DEPTH | MIXT_USES_HIDDEN | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
@@ -121,6 +121,55 @@ static const char *const size_names[] = {"hidden",  "channels", "layers",  "widt
                                          "classes", "seq",      "dropout", "norm",  "shortcut", "zero_init"};
 
 enum { SIZE_COUNT = sizeof size_names / sizeof size_names[0] };
+
+static void list_text(const int64_t *list, int64_t count, char *text, size_t room)
+{
+    size_t used = 0;
+    for (int64_t i = 0; i < count && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, "%s%lld", i ? ", " : "", (long long)list[i]);
+}
+
+/** A model's default for one of its numbers; 0: the data says. */
+static int64_t number_of(const mixt__zoo_entry *entry, unsigned use)
+{
+    const mixt__model_sizes *s = &entry->sizes;
+    switch (use) {
+    case MIXT_USES_LAYERS:
+        return s->layers;
+    case MIXT_USES_WIDTH:
+        return s->width;
+    case MIXT_USES_HEADS:
+        return s->width ? mixt__model_default_heads(s->width) : 0;
+    case MIXT_USES_DEPTH:
+        return s->depth;
+    case MIXT_USES_SEQ:
+        return s->seq;
+    default:
+        return 0;
+    }
+}
+
+const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallback, size_t room)
+{
+    static const char *const norms[] = {"", "none", "batch", "layer"}, *const shortcuts[] = {"", "projection", "pad"};
+    const mixt__model_sizes *s = &entry->sizes;
+    if (bit < 0 || bit >= SIZE_COUNT)
+        return NULL;
+    fallback[0] = 0;
+    unsigned use = 1u << bit;
+    if (use & (MIXT_USES_HIDDEN | MIXT_USES_CHANNELS))
+        list_text(use == MIXT_USES_HIDDEN ? s->hidden : s->channels,
+                  use == MIXT_USES_HIDDEN ? s->hidden_count : s->channel_count, fallback, room);
+    else if (use == MIXT_USES_NORM || use == MIXT_USES_SHORTCUT)
+        snprintf(fallback, room, "%s", use == MIXT_USES_NORM ? norms[s->norm] : shortcuts[s->shortcut]);
+    else if (use == MIXT_USES_DROPOUT)
+        snprintf(fallback, room, "%g", (double)s->dropout);
+    else if (use == MIXT_USES_ZERO_INIT)
+        snprintf(fallback, room, "%s", s->zero_init ? "true" : "false");
+    else if (number_of(entry, use))
+        snprintf(fallback, room, "%lld", (long long)number_of(entry, use));
+    return size_names[bit];
+}
 
 /** The sizes that are set, as a mask of mixt__model_uses. */
 static unsigned sizes_set(const mixt__model_sizes *s)

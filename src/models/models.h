@@ -77,6 +77,10 @@ extern const mixt__zoo_entry mixt__zoo[];
 /** The record of a name; the failure lists the names and guesses which was meant. */
 mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry);
 
+/** The size of a bit of mixt__model_uses by its name, and a model's default for it as text: "" where that follows the
+ *  data or another size. NULL past the last. */
+const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallback, size_t room);
+
 /** Attention heads of a width where none were chosen: about 64 numbers each. */
 int64_t mixt__model_default_heads(int64_t width);
 

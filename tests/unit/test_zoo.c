@@ -38,6 +38,32 @@ static void test_list(void **state)
     assert_non_null(strstr(mixt_error_text(), "did you mean gpt?"));
 }
 
+/** Which sizes a model has, with its own values. */
+static void test_sizes(void **state)
+{
+    static const struct {
+        const char *model, *size, *fallback;
+    } expected[] = {
+        {"mlp", "hidden", "512, 512"},    {"mlp", "classes", ""},
+        {"gpt", "layers", "6"},           {"gpt", "heads", "6"},
+        {"gpt", "dropout", "0"},          {"resnet", "depth", "18"},
+        {"resnet", "zero_init", "false"}, {"vgg", "norm", "none"},
+    };
+    (void)state;
+    mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX];
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        int count = mixt_zoo_sizes(expected[i].model, sizes), at = 0;
+        while (at < count && strcmp(sizes[at].name, expected[i].size))
+            at++;
+        if (at == count)
+            fail_msg("%s has no %s", expected[i].model, expected[i].size);
+        assert_string_equal(sizes[at].fallback, expected[i].fallback);
+    }
+    assert_int_equal(mixt_zoo_sizes("lstm", sizes), 4);
+    assert_int_equal(mixt_zoo_sizes("none", sizes), 0);
+    assert_int_equal(mixt_zoo_sizes(NULL, sizes), 0);
+}
+
 /** The zoo's perceptron by hand. */
 static mixt_value perceptron(mixt_builder *b, mixt_value x)
 {
@@ -120,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list),
+        cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_same_as_by_hand),
         cmocka_unit_test(test_trains_and_writes),
         cmocka_unit_test(test_refusals),
