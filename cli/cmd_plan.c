@@ -57,19 +57,27 @@ static void write_line(void *user, int64_t index, const char *line)
 }
 
 /** The formats that a node reads or writes, each once: "bf16,fp32". */
-static void format_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, int count, bool output)
+static void format_list(const mixt_trainer *trainer, int64_t index, int count, bool output, char text[64])
 {
-    char text[128] = "";
     bool seen[MIXT_DTYPE_COUNT] = {false};
-    for (int i = 0, used = 0; i < count && used < (int)sizeof text; i++) {
+    text[0] = 0;
+    for (int i = 0, used = 0; i < count && used < 64; i++) {
         mixt_plan_value v = {0};
         (void)(output ? mixt_plan_output : mixt_plan_input)(trainer, index, i, &v);
         if (!seen[v.dtype])
-            used +=
-                snprintf(text + used, sizeof text - (size_t)used, "%s%s", used ? "," : "", mixt_dtype_name(v.dtype));
+            used += snprintf(text + used, 64 - (size_t)used, "%s%s", used ? "," : "", mixt_dtype_name(v.dtype));
         seen[v.dtype] = true;
     }
-    cli_table_cell(table, "%s", text);
+}
+
+/** What a node reads and writes, and the arithmetic of products: "bf16,fp32 > bf16", "fp32 > fp32, in tf32". */
+static void formats_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, const mixt_plan_node *n)
+{
+    char in[64], out[64];
+    format_list(trainer, index, n->inputs, false, in);
+    format_list(trainer, index, n->outputs, true, out);
+    cli_table_cell(table, "%s > %s%s%s", in, out, n->matrix ? ", in " : "",
+                   n->matrix ? mixt_dtype_name(n->arithmetic) : "");
 }
 
 /** Why better kernels were refused. */
@@ -91,9 +99,7 @@ static void print_nodes(const report *r)
     cli_table_column(&table, "layer", CLI_LEFT);
     cli_table_column(&table, "op", CLI_LEFT);
     cli_table_column(&table, "kernel", CLI_LEFT);
-    cli_table_column(&table, "reads", CLI_LEFT);
-    cli_table_column(&table, "multiplies", CLI_LEFT);
-    cli_table_column(&table, "writes", CLI_LEFT);
+    cli_table_column(&table, "formats", CLI_LEFT);
     cli_table_column(&table, "MFLOP", CLI_RIGHT);
     cli_table_column(&table, "why not others", CLI_LEFT);
     for (int64_t i = 0; (i = mixt_plan_next(r->trainer, r->layer, i)) >= 0; i++) {
@@ -102,9 +108,7 @@ static void print_nodes(const report *r)
         cli_table_cell(&table, "%s%s", n.layer, n.backward ? " (backward)" : "");
         cli_table_cell(&table, "%s", n.op);
         cli_table_cell(&table, "%s", n.kernel);
-        format_cell(&table, r->trainer, i, n.inputs, false);
-        cli_table_cell(&table, "%s", n.matrix ? mixt_dtype_name(n.arithmetic) : "");
-        format_cell(&table, r->trainer, i, n.outputs, true);
+        formats_cell(&table, r->trainer, i, &n);
         cli_table_cell(&table, "%.2f", n.flops / 1e6);
         refusals_cell(&table, r->trainer, i, n.refusals);
     }

@@ -1,4 +1,7 @@
-/* Tables without boxes: aligned columns, a bold head on a terminal, the last column wrapped to the terminal's width. */
+/* Tables without boxes: aligned columns. On a terminal the head is bold and nothing is wider than it: the last column
+ * is wrapped, below its row where it has no room beside the others, and columns that are too wide even so are cut
+ * ("h.0.attn.qk~").
+ */
 #ifndef MIXT_CLI_TABLE_H
 #define MIXT_CLI_TABLE_H
 
