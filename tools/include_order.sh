@@ -11,20 +11,21 @@ base
 num       base
 graph     base num
 ops       base num graph
+model     base num graph ops
 policy    base num store
 passes    base num graph ops policy
 backend   base num graph ops/*attr*.h ops/ops.h ops/ops.def
 runtime   base num graph ops policy passes backend
-train     base num graph ops policy passes backend runtime data store
-infer     base num graph ops policy passes backend runtime train/model.h
-api       base num graph ops passes backend runtime data store train infer config policy models
-inspect   base num graph ops passes backend runtime data store train infer config policy models api
+train     base num graph ops model policy passes backend runtime data store
+infer     base num graph ops policy passes backend runtime model
+api       base num graph ops model passes backend runtime data store train infer config policy models
+inspect   base num graph ops model passes backend runtime data store train infer config policy models api
 store     base num
 data      base num store
 config    base
-models    base num graph ops train/model.h
-run       base num graph ops passes backend runtime data store train infer config policy models api
-verify    base num graph ops passes backend runtime data store train infer config policy models api run
+models    base num graph ops model
+run       base num graph ops model passes backend runtime data store train infer config policy models api
+verify    base num graph ops model passes backend runtime data store train infer config policy models api run
 '
 
 find src include examples cli -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' 2>/dev/null | sort |

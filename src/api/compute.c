@@ -118,7 +118,7 @@ static mixt_status run(mixt__executable *e, const mixt_array *inputs, const mixt
 static mixt_status compute(const mixt__backend *backend, mixt_compute_fn fn, const mixt_array *inputs, int count,
                            const mixt_array *result)
 {
-    mixt__graph *source = NULL, *typed = NULL;
+    mixt__graph *source = NULL;
     mixt__executable *executable = NULL;
     mixt_status status = check_arrays(inputs, count, result);
     if (status != MIXT_OK)
@@ -127,8 +127,9 @@ static mixt_status compute(const mixt__backend *backend, mixt_compute_fn fn, con
     mixt__compile_options options = {.policy = mixt__policy_of(format)};
     MIXT_TRY_CLEANUP(mixt__graph_new(&source));
     MIXT_TRY_CLEANUP(build(source, fn, inputs, count, result, format));
-    MIXT_TRY_CLEANUP(mixt__passes_run(source, &options, &typed));
-    MIXT_TRY_CLEANUP(mixt__executable_take(typed, backend, &executable));
+    mixt__graph *built = source;
+    source = NULL; // taken
+    MIXT_TRY_CLEANUP(mixt__compile_take(built, &options, backend, &executable));
     status = run(executable, inputs, result);
 cleanup:
     mixt__executable_free(executable);

@@ -1,37 +1,15 @@
 /* Building, compiling and running a model without its loss. */
 #include "infer/forward.h"
 
-#include "graph/builder.h"
-
-static mixt_status build(const mixt__model *model, const mixt__forward_shape *shape, mixt__graph *graph)
-{
-    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, shape->dtype, &shape->input, "input", &graph->input));
-    if (shape->cache_rows) {
-        mixt__shape places = {1, {shape->input.dims[shape->input.rank - 1]}};
-        MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, MIXT_DTYPE_INT32, &places, "positions", &graph->positions));
-        graph->cache_rows = shape->cache_rows;
-    }
-    mixt_builder b;
-    mixt__builder_start(&b, graph, model->user);
-    mixt_value made = model->fn(&b, (mixt_value){graph->input});
-    made = mixt_cast(&b, made, MIXT_DTYPE_FP32); // a value of its own: never a view, never an input
-    MIXT_TRY(mixt__builder_finish(&b));
-    graph->logits = made.id;
-    graph->values[made.id].keep = true;
-    return MIXT_OK;
-}
+#include "runtime/compile.h"
 
 static mixt_status compile(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,
                            const mixt__forward_shape *shape, mixt__executable **executable)
 {
-    mixt__graph *source, *typed;
+    mixt__graph *source;
     mixt__compile_options options = {.policy = *policy, .fused = backend->fused};
-    MIXT_TRY(mixt__graph_new(&source));
-    mixt_status status = build(model, shape, source);
-    if (status == MIXT_OK)
-        status = mixt__passes_run(source, &options, &typed);
-    mixt__graph_free(source);
-    return status == MIXT_OK ? mixt__executable_take(typed, backend, executable) : status;
+    MIXT_TRY(mixt__model_build_outputs(model, shape->dtype, &shape->input, shape->cache_rows, &source));
+    return mixt__compile_take(source, &options, backend, executable);
 }
 
 mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,

@@ -8,7 +8,7 @@
 
 #include "passes/passes.h"
 #include "runtime/executable.h"
-#include "train/model.h"
+#include "model/model.h"
 
 typedef struct mixt__forward {
     mixt__executable *executable;

@@ -8,7 +8,7 @@
 #define MIXT_MODELS_MODELS_H
 
 #include "mixt/data.h"
-#include "train/model.h"
+#include "model/model.h"
 
 enum { MIXT_SIZES_MAX = 16, MIXT_VOCAB_STEP = 64 }; // hidden layers, convolutions
 

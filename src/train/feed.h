@@ -11,7 +11,7 @@
 #define MIXT_TRAIN_FEED_H
 
 #include "backend/backend.h"
-#include "train/model.h"
+#include "model/model.h"
 
 /** What a step leaves for the host. */
 typedef struct mixt__step_result {

@@ -18,15 +18,13 @@ static size_t bytes_of(const mixt__executable *e, int32_t value)
 static mixt_status compile(mixt__trainer *t)
 {
     mixt__batch_spec spec = t->spec;
-    mixt__graph *source, *graph;
+    mixt__graph *source;
     spec.input.dims[0] = t->settings.eval_batch;
-    MIXT_TRY(mixt__model_build_outputs(&t->model, &spec, &source));
+    MIXT_TRY(mixt__model_build_outputs(&t->model, spec.input_dtype, &spec.input, 0, &source));
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
-    mixt_status status = mixt__passes_run(source, &options, &graph);
-    mixt__graph_free(source);
-    MIXT_TRY(status);
-    MIXT_TRY(mixt__executable_take(graph, t->backend, &t->predict));
+    MIXT_TRY(mixt__compile_take(source, &options, t->backend, &t->predict));
+    const mixt__graph *graph = t->predict->graph;
     MIXT_TRY(mixt__params_match(t->params, graph));
     MIXT_TRY(mixt__executable_allocate(t->predict));
     mixt__executable_bind(t->predict, t->params, &t->control->seed);

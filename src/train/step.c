@@ -267,18 +267,15 @@ static mixt_status check_room(const mixt__trainer *t, const mixt__batch_spec *sp
 
 static mixt_status plan_evaluation(mixt__trainer *t, const mixt__batch_spec *spec)
 {
-    mixt__graph *source, *graph;
+    mixt__graph *source;
     mixt__model model = t->model;
     model.label_smoothing = 0; // a means of training: what predictions are worth is measured without
     MIXT_TRY(mixt__model_build(&model, spec, false, &source));
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
-    mixt_status status = mixt__passes_run(source, &options, &graph);
-    mixt__graph_free(source);
-    MIXT_TRY(status);
-    MIXT_TRY(mixt__executable_take(graph, t->backend, &t->eval));
+    MIXT_TRY(mixt__compile_take(source, &options, t->backend, &t->eval));
     t->eval_spec = *spec;
-    return mixt__params_match(t->params, graph);
+    return mixt__params_match(t->params, t->eval->graph);
 }
 
 mixt_status mixt__trainer_check_evaluation(mixt__trainer *t, const mixt_data *data)

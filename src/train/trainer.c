@@ -38,7 +38,7 @@ static mixt_status note_environment(mixt__trainer_environment *e)
 /** Builds and compiles the training step. */
 static mixt_status compile(mixt__trainer *t, mixt__executable **executable)
 {
-    mixt__graph *source, *graph;
+    mixt__graph *source;
     MIXT_TRY(note_environment(&t->environment));
     MIXT_TRY(mixt__model_build(&t->model, &t->spec, true, &source));
     mixt__compile_options options = {
@@ -47,9 +47,9 @@ static mixt_status compile(mixt__trainer *t, mixt__executable **executable)
     options.typed_input = true;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
-        status = mixt__passes_run(source, &options, &graph);
+        return mixt__compile_take(source, &options, t->backend, executable);
     mixt__graph_free(source);
-    return status == MIXT_OK ? mixt__executable_take(graph, t->backend, executable) : status;
+    return status;
 }
 
 /** Node after which a segment's gradient is complete. */

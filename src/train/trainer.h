@@ -7,10 +7,9 @@
 #define MIXT_TRAIN_TRAINER_H
 
 #include "mixt/train.h"
-#include "passes/passes.h"
-#include "runtime/executable.h"
+#include "runtime/compile.h"
 #include "train/feed.h"
-#include "train/model.h"
+#include "model/model.h"
 
 #include <signal.h>
 

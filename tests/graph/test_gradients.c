@@ -16,7 +16,7 @@
 #include "ops/ops.h"
 #include "mixt/graph.h"
 #include "passes/passes.h"
-#include "train/model.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <stdio.h>

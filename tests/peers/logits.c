@@ -85,14 +85,11 @@ static mixt_status open_trainer(job *j, const char *precision, const char *devic
 static mixt_status compile(job *j)
 {
     mixt__trainer *t = &j->trainer->core;
-    mixt__graph *source, *graph;
+    mixt__graph *source;
     MIXT_TRY(mixt__model_build(&t->model, &j->spec, false, &source));
     source->values[source->logits].keep = true;
     mixt__compile_options options = {.policy = t->settings.policy, .fused = t->backend->fused};
-    mixt_status status = mixt__passes_run(source, &options, &graph);
-    mixt__graph_free(source);
-    MIXT_TRY(status);
-    MIXT_TRY(mixt__executable_take(graph, t->backend, &j->forward));
+    MIXT_TRY(mixt__compile_take(source, &options, t->backend, &j->forward));
     MIXT_TRY(mixt__executable_allocate(j->forward));
     mixt__executable_bind(j->forward, t->params, &t->control->seed);
     return MIXT_OK;

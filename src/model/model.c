@@ -1,5 +1,5 @@
 /* Runs the model function on a fresh builder and puts the loss on top. */
-#include "train/model.h"
+#include "model/model.h"
 
 #include "graph/builder.h"
 #include "ops/attrs.h"
@@ -23,12 +23,10 @@ static mixt_status add_loss(mixt_builder *b, const mixt__model *model, mixt_valu
     return MIXT_OK;
 }
 
-/** Input and layers; *logits is what the model function returns. */
-static mixt_status build_layers(mixt_builder *b, const mixt__model *model, const mixt__batch_spec *spec,
-                                mixt__graph *graph, mixt_value *logits)
+/** The layers over graph->input; *logits is what the model function returns. */
+static mixt_status build_layers(mixt_builder *b, const mixt__model *model, mixt__graph *graph, mixt_value *logits)
 {
     mixt__builder_start(b, graph, model->user);
-    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, spec->input_dtype, &spec->input, "input", &graph->input));
     *logits = model->fn(b, (mixt_value){graph->input});
     MIXT_TRY(mixt__builder_finish(b));
     if (b->scope_depth)
@@ -40,16 +38,24 @@ static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec,
 {
     mixt_builder b;
     mixt_value logits;
-    MIXT_TRY(build_layers(&b, model, spec, graph, &logits));
+    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, spec->input_dtype, &spec->input, "input", &graph->input));
+    MIXT_TRY(build_layers(&b, model, graph, &logits));
     MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_TARGET, spec->target_dtype, &spec->target, "target", &graph->target));
     return add_loss(&b, model, logits);
 }
 
-static mixt_status build_outputs(const mixt__model *model, const mixt__batch_spec *spec, mixt__graph *graph)
+static mixt_status build_outputs(const mixt__model *model, mixt_dtype dtype, const mixt__shape *input,
+                                 int64_t cache_rows, mixt__graph *graph)
 {
     mixt_builder b;
     mixt_value logits;
-    MIXT_TRY(build_layers(&b, model, spec, graph, &logits));
+    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, dtype, input, "input", &graph->input));
+    if (cache_rows) {
+        mixt__shape places = {1, {input->dims[input->rank - 1]}};
+        MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, MIXT_DTYPE_INT32, &places, "positions", &graph->positions));
+        graph->cache_rows = cache_rows;
+    }
+    MIXT_TRY(build_layers(&b, model, graph, &logits));
     logits = mixt_cast(&b, logits, MIXT_DTYPE_FP32); // a value of its own: never a view, never an input
     MIXT_TRY(mixt__builder_finish(&b));
     graph->logits = logits.id;
@@ -75,8 +81,9 @@ mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *
     return settle(build(model, spec, *graph), graph);
 }
 
-mixt_status mixt__model_build_outputs(const mixt__model *model, const mixt__batch_spec *spec, mixt__graph **graph)
+mixt_status mixt__model_build_outputs(const mixt__model *model, mixt_dtype dtype, const mixt__shape *input,
+                                      int64_t cache_rows, mixt__graph **graph)
 {
     MIXT_TRY(mixt__graph_new(graph));
-    return settle(build_outputs(model, spec, *graph), graph);
+    return settle(build_outputs(model, dtype, input, cache_rows, *graph), graph);
 }
