@@ -1,11 +1,11 @@
 /* The CPU backend: its table of candidates and its memory. */
 #include "backend/cpu/kernels.h"
 
+#include "backend/cpu/update/training.h"
 #include "base/alloc.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "base/threads.h"
-#include "backend/cpu/update/training.h"
 
 #include <string.h>
 

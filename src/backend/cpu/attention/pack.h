@@ -8,7 +8,7 @@
 #include "backend/cpu/attention/attention.h"
 #include "backend/cpu/core/tile.h"
 #include "num/num.h"
-#ifdef TILE_AMX
+#if MIXT_AT_AMX
 #include "backend/cpu/core/transpose_avx512.h"
 #endif
 
@@ -90,7 +90,7 @@ static const float *pack_depth(const float *src, int64_t src_ld, int64_t rows, i
 }
 
 /** The transpose of packed scores (rows, width), `ld` words a row, as A of a product over the rows; made in `dst`. */
-#ifdef TILE_AMX
+#if MIXT_AT_AMX
 static void pack_turned(tile_product *p, const float *scores, int64_t ld, int64_t rows, int64_t width, float *dst)
 {
     p->a = dst;

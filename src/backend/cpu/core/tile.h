@@ -7,7 +7,7 @@
  * A word of A and B is one FP32 number, or with AVX512-BF16 two BF16 numbers that follow each other in depth, the first
  * in the low half; k and all strides count words, C is FP32 always.
  *
- * With TILE_AMX the product runs on tile registers (tile_amx.h): then k is a multiple of 16 words, n of 32, a_depth is
+ * With AMX the product runs on tile registers (tile_amx.h): then k is a multiple of 16 words, n of 32, a_depth is
  * 1, and rows of A and C past m, up to a multiple of 16, are touched.
  */
 #ifndef MIXT_BACKEND_CPU_CORE_TILE_H
@@ -22,7 +22,7 @@ enum { TILE_ROWS = 6, TILE_VECS = 2 };
 #endif
 enum { TILE_COLS = TILE_VECS * VEC_LANES };
 
-#ifdef TILE_AMX
+#if MIXT_AT_AMX
 enum { TILE_PACK = 2, TILE_DEPTH = 16 }; // numbers of a word; words that a product consumes at once
 #elif defined(__AVX512BF16__)
 enum { TILE_PACK = 2, TILE_DEPTH = 1 };
@@ -61,7 +61,7 @@ typedef struct tile_product {
     int64_t diagonal;
 } tile_product;
 
-#ifdef TILE_AMX
+#if MIXT_AT_AMX
 #include "backend/cpu/core/tile_amx.h"
 #else
 

@@ -1,13 +1,14 @@
 /* FP32 vectors for files compiled for AVX2 or AVX-512: one spelling, so that a kernel is written once.
  *
- * Include only from *_avx2.c and *_avx512.c. Loads and stores take any alignment and convert from and to the format
- * that `dtype` names; callers pass a constant there, so the choice costs nothing. Narrowing rounds to nearest even.
+ * Include only from sources that cmake/isa.cmake compiles for AVX2 and more. Loads and stores take any alignment and
+ * convert from and to the format that `dtype` names; callers pass a constant there, so the choice costs nothing.
+ * Narrowing rounds to nearest even.
  */
 #ifndef MIXT_BACKEND_CPU_CORE_VEC_H
 #define MIXT_BACKEND_CPU_CORE_VEC_H
 
 #include "backend/backend.h"
-#include "base/isa.h"
+#include "base/isa_at.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -19,35 +20,11 @@ enum { VEC_LANES = 16 };
 typedef __m512 vec;
 typedef __m256i vec_half; // the bits of a vector of 16-bit numbers
 
-#ifdef TILE_AMX
-#define VEC_ISA(name) name##_amx
-#define VEC_ISA_NAME "amx"
-#ifndef VEC_ISA_LEVEL
-#define VEC_ISA_LEVEL MIXT_ISA_AMX
-#endif
-#define VEC_ISA_REASON "needs AMX"
-#elif defined(__AVX512BF16__)
-#define VEC_ISA(name) name##_avx512bf16
-#define VEC_ISA_NAME "avx512bf16"
-#define VEC_ISA_LEVEL MIXT_ISA_AVX512_BF16
-#define VEC_ISA_REASON "needs AVX512-BF16"
-#else
-#define VEC_ISA(name) name##_avx512
-#define VEC_ISA_NAME "avx512"
-#define VEC_ISA_LEVEL MIXT_ISA_AVX512
-#define VEC_ISA_REASON "needs AVX-512"
-#endif
-
 #define VEC_F(name) _mm512_##name##_ps
 #else
 enum { VEC_LANES = 8 };
 typedef __m256 vec;
 typedef __m128i vec_half;
-
-#define VEC_ISA(name) name##_avx2
-#define VEC_ISA_NAME "avx2"
-#define VEC_ISA_LEVEL MIXT_ISA_AVX2
-#define VEC_ISA_REASON "needs AVX2, FMA and F16C"
 
 #define VEC_F(name) _mm256_##name##_ps
 #endif
@@ -56,8 +33,8 @@ typedef __m128i vec_half;
 static inline bool vec_supports(const mixt__call *call, const char **reason)
 {
     mixt_dtype dtype = call->in[0].dtype;
-    if (mixt__isa_level() < VEC_ISA_LEVEL) {
-        *reason = VEC_ISA_REASON;
+    if (mixt__isa_level() < MIXT_AT_LEVEL) {
+        *reason = MIXT_AT_REASON;
         return false;
     }
     if (dtype != MIXT_DTYPE_FP32 && dtype != MIXT_DTYPE_FP16 && dtype != MIXT_DTYPE_BF16) {

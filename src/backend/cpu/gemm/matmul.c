@@ -5,10 +5,10 @@
  * per leading index. Operands may be strided views whose last dimension is contiguous.
  */
 #include "backend/cpu/gemm/gemm.h"
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/core/maths.h"
 #include "backend/cpu/core/rows.h"
 #include "backend/cpu/core/tensor.h"
+#include "backend/cpu/kernels.h"
 #include "base/threads.h"
 #include "num/num.h"
 

@@ -6,8 +6,8 @@
  * Of a row of `pitch` logits the first `classes` count; the gradient of the padding behind them is 0.
  */
 #include "backend/cpu/loss/cross_entropy.h"
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/core/rows.h"
+#include "backend/cpu/kernels.h"
 #include "base/threads.h"
 
 #include <math.h>

@@ -1,10 +1,10 @@
-/* A classifier's head on the CPU: "rows_…" (head_kernel.h), where threads meet just once, and "plain", one thing after
+/* A classifier's head on the CPU: "rows_…" (head_kernel.c), where threads meet just once, and "plain", one thing after
  * the other in double.
  */
 #include "backend/cpu/loss/head.h"
 
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/core/tensor.h"
+#include "backend/cpu/kernels.h"
 #include "num/num.h"
 
 static size_t logits_offset(const mixt__head *h)

@@ -3,8 +3,8 @@
  * The gradient is deterministic without atomics: each thread owns a block of columns and walks the indices in order, so
  * every element of the table sees its additions in the same order whatever the thread count.
  */
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/core/rows.h"
+#include "backend/cpu/kernels.h"
 #include "base/threads.h"
 
 enum { LINE = 16, COLUMN_TILE = 1024, ZERO_GRAIN = 65536 };

@@ -1,6 +1,6 @@
 /* reshape, transpose, slice, split and concat where they must move data, and the gradient of slice. */
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/core/rows.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/movement/strided_copy.h"
 #include "base/threads.h"
 

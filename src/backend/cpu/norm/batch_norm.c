@@ -5,8 +5,8 @@
  * candidates have the fused forms: the passes make those for other devices.
  */
 #include "backend/cpu/norm/batch_norm.h"
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/core/tensor.h"
+#include "backend/cpu/kernels.h"
 #include "num/num.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Layer norm over rows and its gradient: the plain candidates and the lists. */
 #include "backend/cpu/norm/layer_norm.h"
 
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/core/tensor.h"
+#include "backend/cpu/kernels.h"
 #include "num/num.h"
 
 #include <math.h>

@@ -7,8 +7,8 @@
  *
  * Short inner rows (few channels) are taken several at a time as one wide row, whose parts are added up at the end.
  */
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/core/rows.h"
+#include "backend/cpu/kernels.h"
 #include "backend/reduce.h"
 #include "base/threads.h"
 

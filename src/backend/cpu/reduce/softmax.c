@@ -3,8 +3,8 @@
  * A row that fits a tile is read once; a longer one is read twice (its second reading comes from the L2 cache), so no
  * workspace is needed. The output may be the memory of an input: a tile is read before it is written.
  */
-#include "backend/cpu/kernels.h"
 #include "backend/cpu/core/rows.h"
+#include "backend/cpu/kernels.h"
 #include "base/threads.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The inner loops of gradient statistics and optimizers, by instruction-set level.
  *
- * All levels are compiled from one source (loops.inc) without fused multiply-add and with the same order of
+ * All levels are compiled from one source (loops.c) without fused multiply-add and with the same order of
  * additions, so that they give the same bits.
  */
 #ifndef MIXT_BACKEND_CPU_UPDATE_LOOPS_H

@@ -5,9 +5,9 @@
 #ifndef MIXT_BACKEND_CUDA_LOSS_CROSS_ENTROPY_CUH
 #define MIXT_BACKEND_CUDA_LOSS_CROSS_ENTROPY_CUH
 
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/core/last_block.cuh"
 #include "backend/cuda/core/pack.cuh"
+#include "backend/cuda/kernels.h"
 
 extern "C" const mixt__kernel mixt__cuda_cross_entropy_step_stream, mixt__cuda_cross_entropy_step_warps,
     mixt__cuda_cross_entropy_step_rows;

@@ -5,8 +5,8 @@
  * which half of [0, 1] the target lies in; MSE reports 0. Bytes: one read of outputs and targets, gradients also a
  * write. One element at a time: these losses belong to small outputs.
  */
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/core/last_block.cuh"
+#include "backend/cuda/kernels.h"
 
 enum { THREADS = 256, ELEMENTS = 4096, MAX_BLOCKS = 1024 };
 

@@ -11,8 +11,8 @@
  * Bytes: one read of grad_dst, a read and a write of the rows in use; overwriting clears the table first. Indices that
  * are no row of the table are left out.
  */
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/core/pack.cuh"
+#include "backend/cuda/kernels.h"
 
 enum { OWNERS = 128, SORT_THREADS = 1024, SORT_WARPS = SORT_THREADS / 32, KEYS = 4096, LIST = 3072 };
 enum { TOKENS = 64, TILE_THREADS = 128, UNROLL = 8 };

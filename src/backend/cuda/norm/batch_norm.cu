@@ -9,8 +9,8 @@
  * Deviations are taken from the first row instead of the mean, which is not known yet, so no large mean cancels.
  * Bytes: forward two reads and a write of src's size (and a read of the addend's), gradient four reads and a write.
  */
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/core/pack.cuh"
+#include "backend/cuda/kernels.h"
 
 enum {
     SUM_THREADS = 512,

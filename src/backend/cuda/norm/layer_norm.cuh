@@ -2,8 +2,8 @@
 #ifndef MIXT_BACKEND_CUDA_NORM_LAYER_NORM_CUH
 #define MIXT_BACKEND_CUDA_NORM_LAYER_NORM_CUH
 
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/core/pack.cuh"
+#include "backend/cuda/kernels.h"
 
 enum { PLAIN_THREADS = 256 };
 

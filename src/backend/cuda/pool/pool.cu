@@ -5,8 +5,8 @@
  * window waits for another. For maxima a first pass keeps where in its window each first maximum lies, one byte each.
  * Bytes: forward src and dst once, gradient of maxima src, twice the places, grad_dst and grad_src.
  */
-#include "backend/cuda/kernels.h"
 #include "backend/cuda/core/pack.cuh"
+#include "backend/cuda/kernels.h"
 
 enum { THREADS = 256, BYTE_WINDOW = 16 }; // largest window whose places fit a byte
 

@@ -1,5 +1,5 @@
 /* Products with a few rows on the left and a weight stored by rows of its result: what one more token of a text costs.
- * rows_avx2.c and rows_avx512.c compile it.
+ * Compiled for AVX2 and AVX-512.
  *
  * Each element of the weight is read once and used at most ROWS_MAX times, so packing it first would only move it more
  * often. Threads split the columns of the result; four columns are summed side by side. All arithmetic is FP32.
@@ -139,5 +139,5 @@ static mixt_status run(const mixt__call *call)
     return MIXT_OK;
 }
 
-const mixt__kernel VEC_ISA(mixt__matmul_rows) = {
-    .name = "rows_" VEC_ISA_NAME, .supports = supports, .prepare = prepare, .run = run};
+const mixt__kernel MIXT_AT(mixt__matmul_rows) = {
+    .name = "rows_" MIXT_AT_NAME, .supports = supports, .prepare = prepare, .run = run};

@@ -1,4 +1,4 @@
-/* Batch norm over channels, forward and gradient; batch_norm_kernel_avx2.c and batch_norm_kernel_avx512.c compile it.
+/* Batch norm over channels, forward and gradient, compiled for AVX2 and AVX-512.
  *
  * Two passes each: sums by channel, then the elements. Threads split the rows. A strip of channels is summed in
  * registers over at most 128 rows, then in doubles of the thread's own. The variance comes from one pass: deviations
@@ -235,5 +235,5 @@ static bool supports(const mixt__call *call, const char **reason)
     return vec_supports(call, reason);
 }
 
-const mixt__kernel VEC_ISA(mixt__batch_norm) = {VEC_ISA_NAME, supports, forward_prepare, forward_run, NULL};
-const mixt__kernel VEC_ISA(mixt__batch_norm_grad) = {VEC_ISA_NAME, supports, grad_prepare, grad_run, NULL};
+const mixt__kernel MIXT_AT(mixt__batch_norm) = {MIXT_AT_NAME, supports, forward_prepare, forward_run, NULL};
+const mixt__kernel MIXT_AT(mixt__batch_norm_grad) = {MIXT_AT_NAME, supports, grad_prepare, grad_run, NULL};

@@ -1,5 +1,5 @@
-/* The blocked attention kernels: a thread's buffers and how threads share the work; kernel_avx2.c,
- * kernel_avx512.c, kernel_avx512bf16.c and kernel_amx.c compile it.
+/* The blocked attention kernels: a thread's buffers and how threads share the work. Compiled for
+ * AVX2, AVX-512, AVX512-BF16 and AMX; the last two take BF16 tensors only.
  *
  * Forward: threads split (batch entry, head, block of queries); whole heads a thread where there are enough of them, as
  * each thread packs the keys and values of every head it touches. Gradient: a thread owns whole heads and so every sum
@@ -168,7 +168,7 @@ static bool supports(const mixt__call *call, const char **reason)
         *reason = "only BF16";
         return false;
     }
-#ifndef TILE_AMX
+#if !MIXT_AT_AMX
     if (TILE_PACK > 1 && mixt__isa_level() >= MIXT_ISA_AMX) { // forward of 8 x 6 x 256 x 64 there: 0.94 ms, FP32 0.68
         *reason = "CPUs with AMX do FP32 products faster than vdpbf16ps";
         return false;
@@ -177,5 +177,5 @@ static bool supports(const mixt__call *call, const char **reason)
     return true;
 }
 
-const mixt__kernel VEC_ISA(mixt__attention) = {VEC_ISA_NAME, supports, forward_prepare, forward_run, NULL};
-const mixt__kernel VEC_ISA(mixt__attention_grad) = {VEC_ISA_NAME, supports, grad_prepare, grad_run, NULL};
+const mixt__kernel MIXT_AT(mixt__attention) = {MIXT_AT_NAME, supports, forward_prepare, forward_run, NULL};
+const mixt__kernel MIXT_AT(mixt__attention_grad) = {MIXT_AT_NAME, supports, grad_prepare, grad_run, NULL};

@@ -1,4 +1,4 @@
-/* Layer norm over rows, forward and gradient; layer_norm_kernel_avx2.c and layer_norm_kernel_avx512.c compile it.
+/* Layer norm over rows, forward and gradient, compiled for AVX2 and AVX-512.
  *
  * Four rows at a time, so that four independent sums hide the latency of additions and a column's weight, or its part
  * of the parameters' gradients, is touched once for the four. Threads split the rows. Gradients of weight and bias add
@@ -248,5 +248,5 @@ static bool grad_supports(const mixt__call *call, const char **reason)
     return vec_supports(call, reason);
 }
 
-const mixt__kernel VEC_ISA(mixt__layer_norm) = {VEC_ISA_NAME, vec_supports, NULL, forward_run, NULL};
-const mixt__kernel VEC_ISA(mixt__layer_norm_grad) = {VEC_ISA_NAME, grad_supports, grad_prepare, grad_run, NULL};
+const mixt__kernel MIXT_AT(mixt__layer_norm) = {MIXT_AT_NAME, vec_supports, NULL, forward_run, NULL};
+const mixt__kernel MIXT_AT(mixt__layer_norm_grad) = {MIXT_AT_NAME, grad_supports, grad_prepare, grad_run, NULL};

@@ -1,4 +1,4 @@
-/* A classifier's head; head_kernel_avx2.c and head_kernel_avx512.c compile it.
+/* A classifier's head, compiled for AVX2 and AVX-512.
  *
  * Each thread takes some rows, a few at a time, through all that goes row by row: logits (dot products with the
  * classes' weights), loss and its gradient (cross_entropy.h), gradient of the input. Then the threads meet, and each
@@ -196,5 +196,5 @@ static mixt_status run(const mixt__call *call)
     return MIXT_OK;
 }
 
-const mixt__kernel VEC_ISA(mixt__head_rows) = {
-    .name = "rows_" VEC_ISA_NAME, .supports = vec_supports, .prepare = mixt__head_prepare, .run = run};
+const mixt__kernel MIXT_AT(mixt__head_rows) = {
+    .name = "rows_" MIXT_AT_NAME, .supports = vec_supports, .prepare = mixt__head_prepare, .run = run};

@@ -1,4 +1,4 @@
-/* Attention that goes on from a cache; cached_kernel_avx2.c and cached_kernel_avx512.c compile it.
+/* Attention that goes on from a cache, compiled for AVX2 and AVX-512.
  *
  * Threads split the heads of all batch entries: a head's columns of the caches are filled and read by one thread alone.
  * A token costs one pass over the keys seen so far (scores into scratch), one over the scores, one over the values, in
@@ -148,5 +148,5 @@ static mixt_status run(const mixt__call *call)
     return MIXT_OK;
 }
 
-const mixt__kernel VEC_ISA(mixt__attention_cached) = {
-    .name = VEC_ISA_NAME, .supports = vec_supports, .prepare = prepare, .run = run};
+const mixt__kernel MIXT_AT(mixt__attention_cached) = {
+    .name = MIXT_AT_NAME, .supports = vec_supports, .prepare = prepare, .run = run};

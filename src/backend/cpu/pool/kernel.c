@@ -1,4 +1,4 @@
-/* Pooling with channels in vectors, forward and gradient; kernel_avx2.c and kernel_avx512.c compile it.
+/* Pooling with channels in vectors, forward and gradient, compiled for AVX2 and AVX-512.
  *
  * Forward: threads split the rows of output pixels. Gradient: threads split (image, strip of 64 channels) and own every
  * sum in it; windows scatter into an FP32 image of that strip, which is rounded at the end (FP32 gradients are written
@@ -233,5 +233,5 @@ static mixt_status grad_run(const mixt__call *call)
     return MIXT_OK;
 }
 
-const mixt__kernel VEC_ISA(mixt__pool) = {VEC_ISA_NAME, vec_supports, NULL, forward_run, NULL};
-const mixt__kernel VEC_ISA(mixt__pool_grad) = {VEC_ISA_NAME, vec_supports, grad_prepare, grad_run, NULL};
+const mixt__kernel MIXT_AT(mixt__pool) = {MIXT_AT_NAME, vec_supports, NULL, forward_run, NULL};
+const mixt__kernel MIXT_AT(mixt__pool_grad) = {MIXT_AT_NAME, vec_supports, grad_prepare, grad_run, NULL};

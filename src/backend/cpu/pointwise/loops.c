@@ -1,5 +1,5 @@
-/* The body of loops_scalar.c, loops_avx2.c and loops_avx512.c: plain loops that the compiler turns into the
- * file's vectors. The file defines LOOPS, the name of its table.
+/* The loops that pointwise.h declares: plain ones that the compiler turns into vectors, for the baseline, AVX2 and
+ * AVX-512.
  *
  * A loop is one always-inlined function with the instruction and the format as constants; MIXT_POINTWISE_LIST makes an
  * instance of it for each instruction. Elements do not depend on each other, so dst may be an operand: hence ivdep.
@@ -7,6 +7,7 @@
 #include "backend/cpu/pointwise/pointwise.h"
 
 #include "backend/cpu/core/maths.h"
+#include "base/isa_at.h"
 
 MIXT__INLINE float apply(mixt__pw_code code, float a, float b, float c, const mixt__pw_span *s)
 {
@@ -189,7 +190,7 @@ MIXT_POINTWISE_LIST(INSTANCE)
 
 #define FP32_ENTRY(code, name, operands) [MIXT_PW_##code] = fp32_##code,
 #define BF16_ENTRY(code, name, operands) [MIXT_PW_##code] = bf16_##code,
-const mixt__pw_loops LOOPS = {
+const mixt__pw_loops MIXT_AT(mixt__pw_loops) = {
     .fp32 = {MIXT_POINTWISE_LIST(FP32_ENTRY)},
     .bf16 = {MIXT_POINTWISE_LIST(BF16_ENTRY)},
 };

@@ -1,13 +1,12 @@
-/* The recurrence of an LSTM layer step by step, forward and gradient; lstm_kernel_avx2.c and lstm_kernel_avx512.c
- * compile it.
+/* The recurrence of an LSTM layer step by step, forward and gradient, compiled for AVX2 and AVX-512.
  *
  * A step is one product of all batch entries with weight_hh (packed once for all steps) and one pass over the gates,
  * whose batch entries threads split. The gradient of weight_hh is one product at the end: the states before each step
  * are gathered as its operand, zeros before a sequence's first.
  */
+#include "backend/cpu/core/vecmath.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/recurrent/lstm.h"
-#include "backend/cpu/core/vecmath.h"
 #include "base/threads.h"
 #include "num/num.h"
 
@@ -257,5 +256,5 @@ static mixt_status grad_run(const mixt__call *call)
     return MIXT_OK;
 }
 
-const mixt__kernel VEC_ISA(mixt__lstm) = {VEC_ISA_NAME, vec_supports, forward_prepare, forward_run, NULL};
-const mixt__kernel VEC_ISA(mixt__lstm_grad) = {VEC_ISA_NAME, vec_supports, grad_prepare, grad_run, NULL};
+const mixt__kernel MIXT_AT(mixt__lstm) = {MIXT_AT_NAME, vec_supports, forward_prepare, forward_run, NULL};
+const mixt__kernel MIXT_AT(mixt__lstm_grad) = {MIXT_AT_NAME, vec_supports, grad_prepare, grad_run, NULL};

@@ -1,13 +1,13 @@
-/* The LSTM recurrence that goes on from a state; lstm_cached_kernel_avx2.c and lstm_cached_kernel_avx512.c compile it.
+/* The LSTM recurrence that goes on from a state, compiled for AVX2 and AVX-512.
  *
  * A step reads weight_hh once, row by row, in its own format: with few sequences that is all its cost, and nothing is
  * gained by packing. Threads split the units; each makes its four gates and its cell. The state before step t is row
  * t - 1 of dst, so that nobody overwrites what others still read.
  */
 #include "backend/cpu/attention/cached.h"
-#include "backend/cpu/recurrent/lstm.h"
 #include "backend/cpu/core/maths.h"
 #include "backend/cpu/core/vecmath.h"
+#include "backend/cpu/recurrent/lstm.h"
 #include "base/threads.h"
 
 typedef struct task {
@@ -99,5 +99,5 @@ static mixt_status run(const mixt__call *call)
     return MIXT_OK;
 }
 
-const mixt__kernel VEC_ISA(mixt__lstm_cached) = {
-    .name = VEC_ISA_NAME, .supports = vec_supports, .prepare = prepare, .run = run};
+const mixt__kernel MIXT_AT(mixt__lstm_cached) = {
+    .name = MIXT_AT_NAME, .supports = vec_supports, .prepare = prepare, .run = run};

@@ -1,4 +1,4 @@
-/* The body of rows_scalar.c, rows_avx2.c and rows_avx512.c. The file defines LOOPS, the name of its table.
+/* The loops that rows.h declares, compiled for the baseline, AVX2 and AVX-512.
  *
  * Sums keep 64 partial sums whatever the vectors' width, element i going to partial sum i % 64: the order of additions
  * is the same at every level. Everything else is plain loops that the compiler vectorises.
@@ -6,6 +6,7 @@
 #include "backend/cpu/core/rows.h"
 
 #include "backend/cpu/core/maths.h"
+#include "base/isa_at.h"
 
 #if defined(__AVX512F__)
 enum { LANES = 16 };
@@ -196,7 +197,7 @@ static void keep_where_low(float *restrict x, const uint16_t *restrict mask, uin
         x[i] = (uint16_t)(mask[i] - 1) < infinity ? x[i] : 0.0f; // the bits of numbers above 0 are 1 … infinity's
 }
 
-const mixt__row_loops LOOPS = {
+const mixt__row_loops MIXT_AT(mixt__row_loops) = {
     .sum = sum,
     .dot = dot,
     .max = max,

@@ -1,2 +1,0 @@
-/* Attention for AVX2. */
-#include "backend/cpu/attention/kernel.h"

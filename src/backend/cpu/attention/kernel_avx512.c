@@ -1,2 +1,0 @@
-/* Attention for AVX-512. */
-#include "backend/cpu/attention/kernel.h"

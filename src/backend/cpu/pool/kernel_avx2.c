@@ -1,2 +1,0 @@
-/* Pooling for AVX2. */
-#include "backend/cpu/pool/kernel.h"

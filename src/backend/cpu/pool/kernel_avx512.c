@@ -1,2 +1,0 @@
-/* Pooling for AVX-512. */
-#include "backend/cpu/pool/kernel.h"

@@ -1,2 +1,0 @@
-/* LSTM for AVX-512. */
-#include "backend/cpu/recurrent/lstm_kernel.h"
