@@ -5,7 +5,8 @@
  *
  * becomes the same four for one part of the batch after the other. Each part's logits die before the next part's are
  * made; losses and counts are summed, grad_x is written part by part, and all parts add to grad_W. Every part divides
- * by the number of targets of the whole batch, so the result is the one of the whole up to the order of sums.
+ * by the number of targets of the whole batch, so the result is the one of the whole up to the order of sums. Where the
+ * backward pass has a format of its own, casts of grad, x and W stand before its products: they are cut too.
  */
 #include "passes/passes.h"
 
@@ -19,8 +20,9 @@
 /** The nodes of a head, by index. */
 typedef struct head {
     int64_t product, step, grad_x, flat_grad, flat_x, grad_w;
-    int32_t x, w, target, seed; // values
-    int64_t batch;              // size of the dimension that is cut
+    int64_t cast_grad, cast_x, cast_w; // for the backward products; -1: they take the value as it is
+    int32_t x, w, target, seed;        // values
+    int64_t batch;                     // size of the dimension that is cut
 } head;
 
 /** The only node that reads a value; -1: none or several. */
@@ -55,6 +57,32 @@ static int64_t reader(const mixt__graph *graph, int32_t value, bool reshape)
     return -1;
 }
 
+static bool is_cast(const mixt__node *n)
+{
+    const mixt__pointwise_attrs *at = n->attrs;
+    return n->op == &mixt__op_pointwise && at->instr_count == 1 && at->instrs[0].code == MIXT_PW_COPY;
+}
+
+/** The cast that makes a value from `source`, which may be another format of the same parameter; -1: none. */
+static int64_t cast_between(const mixt__graph *graph, int32_t source, int32_t value)
+{
+    int64_t producer = graph->values[value].producer;
+    if (producer < 0 || !is_cast(&graph->nodes[producer]))
+        return -1;
+    int32_t from = graph->nodes[producer].in[0], param = graph->values[source].param;
+    return from == source || (param >= 0 && graph->values[from].param == param) ? producer : -1;
+}
+
+/** Finds what the backward products read: x and W themselves, or casts of them. */
+static bool find_casts(const mixt__graph *graph, head *h)
+{
+    int32_t x = graph->nodes[h->flat_x].in[0], w = graph->nodes[h->grad_x].in[1], param = graph->values[h->w].param;
+    h->cast_x = cast_between(graph, h->x, x);
+    h->cast_w = cast_between(graph, h->w, w);
+    bool same_w = w == h->w || (param >= 0 && graph->values[w].param == param);
+    return (x == h->x || h->cast_x >= 0) && (same_w || h->cast_w >= 0);
+}
+
 /** Whether node `step` ends a head of the shape above. */
 static bool find_head(const mixt__graph *graph, int64_t step, head *h)
 {
@@ -65,10 +93,14 @@ static bool find_head(const mixt__graph *graph, int64_t step, head *h)
     const mixt__node *product = &graph->nodes[h->product];
     h->x = product->in[0];
     h->w = product->in[1];
-    h->grad_x = reader(graph, s->out[0], false);
-    h->flat_grad = reader(graph, s->out[0], true);
+    h->cast_grad = only_reader(graph, s->out[0], -1);
+    if (h->cast_grad >= 0 && !is_cast(&graph->nodes[h->cast_grad]))
+        return false;
+    int32_t grad = h->cast_grad >= 0 ? graph->nodes[h->cast_grad].out[0] : s->out[0];
+    h->grad_x = reader(graph, grad, false);
+    h->flat_grad = reader(graph, grad, true);
     const mixt__matmul_attrs *data = plain_product(graph, h->grad_x);
-    if (!data || h->flat_grad < 0 || graph->nodes[h->grad_x].in[0] != s->out[0])
+    if (!data || h->flat_grad < 0 || graph->nodes[h->grad_x].in[0] != grad)
         return false;
     h->grad_w = only_reader(graph, graph->nodes[h->flat_grad].out[0], -1);
     const mixt__matmul_attrs *weight = plain_product(graph, h->grad_w);
@@ -77,7 +109,7 @@ static bool find_head(const mixt__graph *graph, int64_t step, head *h)
         graph->values[w->out[0]].role != MIXT_ROLE_GRAD)
         return false;
     h->flat_x = graph->values[w->in[1]].producer;
-    if (h->flat_x < 0 || graph->nodes[h->flat_x].op != &mixt__op_reshape || graph->nodes[h->flat_x].in[0] != h->x)
+    if (h->flat_x < 0 || graph->nodes[h->flat_x].op != &mixt__op_reshape || !find_casts(graph, h))
         return false;
     h->batch = graph->values[h->x].shape.dims[0];
     return graph->values[h->x].shape.rank >= 3 && graph->values[h->target].shape.dims[0] == h->batch;
@@ -120,6 +152,16 @@ static mixt_status emit_rows(mixt__graph *graph, int64_t like, int32_t value, in
     return MIXT_OK;
 }
 
+/** The value through a cast like the given one; the value itself without one. */
+static mixt_status emit_cast(mixt__graph *graph, int64_t like, int32_t value, int32_t *out)
+{
+    const int32_t *made = &value;
+    if (like >= 0)
+        MIXT_TRY(emit(graph, like, &mixt__op_pointwise, graph->nodes[like].attrs, &value, 1, &made));
+    *out = made[0];
+    return MIXT_OK;
+}
+
 /** *sum += value; the first value is the sum itself. */
 static mixt_status emit_sum(mixt__graph *graph, int64_t like, int32_t *sum, int32_t value)
 {
@@ -136,21 +178,23 @@ static mixt_status emit_sum(mixt__graph *graph, int64_t like, int32_t *sum, int3
     return MIXT_OK;
 }
 
-/** One part of the head; its gradient of x in *grad_x, its loss and metrics added to the sums. */
-static mixt_status emit_part(mixt__graph *graph, const head *h, int64_t begin, int64_t end, int32_t *grad_x,
-                             int32_t sums[2])
+/** One part of the head, whose backward pass reads the weight as `w_back`; its gradient of x in *grad_x, its loss and
+ *  metrics added to the sums. */
+static mixt_status emit_part(mixt__graph *graph, const head *h, int32_t w_back, int64_t begin, int64_t end,
+                             int32_t *grad_x, int32_t sums[2])
 {
     mixt__node step = graph->nodes[h->step];
-    int32_t x, target, flat_x, flat_grad;
+    int32_t x, target, flat_x, flat_grad, grad;
     const int32_t *logits, *made, *unused;
     MIXT_TRY(emit_slice(graph, h->product, h->x, begin, end, &x));
     MIXT_TRY(emit_slice(graph, h->product, h->target, begin, end, &target));
     MIXT_TRY(
         emit(graph, h->product, &mixt__op_matmul, graph->nodes[h->product].attrs, (int32_t[]){x, h->w}, 2, &logits));
     MIXT_TRY(emit(graph, h->step, step.op, step.attrs, (int32_t[]){logits[0], target, h->seed, h->target}, 4, &made));
-    int32_t grad = made[0];
     MIXT_TRY(emit_sum(graph, h->step, &sums[0], made[1]));
     MIXT_TRY(emit_sum(graph, h->step, &sums[1], made[2]));
+    MIXT_TRY(emit_cast(graph, h->cast_grad, made[0], &grad));
+    MIXT_TRY(emit_cast(graph, h->cast_x, x, &x));
     MIXT_TRY(emit_rows(graph, h->flat_x, x, &flat_x));
     MIXT_TRY(emit_rows(graph, h->flat_grad, grad, &flat_grad));
     MIXT_TRY(emit(graph, h->grad_w, &mixt__op_matmul, graph->nodes[h->grad_w].attrs, (int32_t[]){flat_grad, flat_x}, 2,
@@ -159,7 +203,7 @@ static mixt_status emit_part(mixt__graph *graph, const head *h, int64_t begin, i
     w->out[0] = graph->nodes[h->grad_w].out[0];
     w->accumulates = begin ? 1u : graph->nodes[h->grad_w].accumulates;
     MIXT_TRY(
-        emit(graph, h->grad_x, &mixt__op_matmul, graph->nodes[h->grad_x].attrs, (int32_t[]){grad, h->w}, 2, &made));
+        emit(graph, h->grad_x, &mixt__op_matmul, graph->nodes[h->grad_x].attrs, (int32_t[]){grad, w_back}, 2, &made));
     *grad_x = made[0];
     return MIXT_OK;
 }
@@ -185,10 +229,21 @@ static mixt_status reorder(mixt__graph *graph, const head *h, int64_t count)
         memcpy(order, graph->nodes, (size_t)h->step * sizeof *order);
         memcpy(order + h->step, graph->nodes + count, (size_t)made * sizeof *order);
         memcpy(order + h->step + made, graph->nodes + h->step, (size_t)(count - h->step) * sizeof *order);
-        const int64_t gone[] = {h->product, h->step, h->grad_x, h->flat_grad, h->grad_w};
+        bool own_x = h->cast_x >= 0 && only_reader(graph, graph->nodes[h->cast_x].out[0], -1) == h->flat_x;
+        bool own_w = h->cast_w >= 0 && only_reader(graph, graph->nodes[h->cast_w].out[0], -1) == h->grad_x;
+        const int64_t gone[] = {h->product,
+                                h->step,
+                                h->grad_x,
+                                h->flat_grad,
+                                h->grad_w,
+                                h->cast_grad,
+                                own_x ? h->cast_x : -1,
+                                own_x ? h->flat_x : -1,
+                                own_w ? h->cast_w : -1};
         memset(keep, 1, (size_t)graph->node_count * sizeof *keep);
         for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
-            keep[gone[i] < h->step ? gone[i] : gone[i] + made] = false;
+            if (gone[i] >= 0)
+                keep[gone[i] < h->step ? gone[i] : gone[i] + made] = false;
         memcpy(graph->nodes, order, (size_t)graph->node_count * sizeof *order);
         mixt__graph_compact(graph, keep);
     }
@@ -207,8 +262,11 @@ static mixt_status cut(mixt__graph *graph, const head *h, int64_t parts)
     mixt__concat_attrs join = {.axis = 0};
     const int32_t *joined;
     const mixt__node step = graph->nodes[h->step];
+    int32_t w_back = graph->nodes[h->grad_x].in[1];
+    if (h->cast_w >= 0)
+        MIXT_TRY(emit_cast(graph, h->cast_w, graph->nodes[h->cast_w].in[0], &w_back));
     for (int64_t p = 0; p < parts; p++)
-        MIXT_TRY(emit_part(graph, h, p * size, (p + 1) * size, &grads[p], sums));
+        MIXT_TRY(emit_part(graph, h, w_back, p * size, (p + 1) * size, &grads[p], sums));
     stand_in(graph, sums[0], step.out[1]);
     stand_in(graph, sums[1], step.out[2]);
     MIXT_TRY(emit(graph, h->grad_x, &mixt__op_concat, &join, grads, (int)parts, &joined));

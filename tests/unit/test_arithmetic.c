@@ -228,6 +228,35 @@ static void gradients_flow_in_the_backward_format(void **state)
     mixt__graph_free(gpt);
 }
 
+/** Large logits are made in parts whatever the formats of the two passes. */
+static void logits_are_split_with_formats_apart(void **state)
+{
+    (void)state;
+    const mixt__zoo_entry *entry;
+    assert_int_equal(mixt__model_find("gpt", &entry), MIXT_OK);
+    mixt__graph *graph = build(entry);
+    for (int f = 0; f < FORMATS * FORMATS; f++) {
+        mixt__compile_options options = {.policy = {.forward = formats[f / FORMATS], .backward = formats[f % FORMATS]},
+                                         .fused = fused[1],
+                                         .backward = true,
+                                         .logits_limit = 4096};
+        mixt__graph *typed;
+        int64_t steps = 0, casts = 0;
+        assert_int_equal(mixt__passes_run(graph, &options, &typed), MIXT_OK);
+        int32_t *uses = mixt__graph_use_counts(typed);
+        for (int64_t i = 0; i < typed->node_count; i++) {
+            const mixt__node *n = &typed->nodes[i];
+            steps += n->op == &mixt__op_cross_entropy_step;
+            casts += n->op == &mixt__op_pointwise && !uses[n->out[0]]; // of the whole, which nobody reads any more
+        }
+        assert_true(steps > 1);
+        assert_int_equal(casts, 0);
+        mixt__free(uses);
+        mixt__graph_free(typed);
+    }
+    mixt__graph_free(graph);
+}
+
 static void the_verifier_refuses_another_arithmetic(void **state)
 {
     (void)state;
@@ -263,6 +292,7 @@ int main(void)
         cmocka_unit_test(a_rule_reaches_the_gradients_of_its_layer),
         cmocka_unit_test(a_parameter_is_cast_only_where_it_has_no_copy),
         cmocka_unit_test(gradients_flow_in_the_backward_format),
+        cmocka_unit_test(logits_are_split_with_formats_apart),
         cmocka_unit_test(the_verifier_refuses_another_arithmetic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
