@@ -8,10 +8,10 @@
 
 #include "graph/op.h"
 #include "mixt/graph.h"
+#include "model/model.h"
 #include "ops/attrs.h"
 #include "ops/ops.h"
 #include "passes/passes.h"
-#include "train/model.h"
 
 #include <string.h>
 
