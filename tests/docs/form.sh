@@ -56,7 +56,10 @@ for header in include/mixt/*.h; do
     name=$(basename "$header")
     [ "$name" = mixt.h ] || grep -qx "## $name" docs/c-api.md || fail "docs/c-api.md says nothing about $name"
 done
-for folder in src/*/; do [ -s "$folder/README.md" ] || fail "$folder has no README.md"; done
+for folder in src/*/; do
+    [ -s "$folder/README.md" ] || fail "$folder has no README.md"
+    grep -qF "| \`${folder%/}\` |" docs/architecture.md || fail "docs/architecture.md: the map lacks ${folder%/}"
+done
 for example in examples/*.c; do grep -q "\`$(basename "$example")\`" examples/README.md || fail "examples/README.md: $example is missing"; done
 for page in docs/*.md; do grep -qF "($page)" README.md || fail "README.md has no link to $page"; done
 [ $failures = 0 ]
