@@ -44,11 +44,11 @@ rm -r trained
 # ---- what makes a command short ----
 
 tokens="net.layers=1 net.width=32 net.heads=2 data.seq=16 train.batch=4 train.accumulate=1"
-commands=0
+commands=0 resumes=0
 # shortened COMMAND: what is put behind it. A resumed run goes further each time.
 shortened() {
     case $1 in
-    *--resume*) echo "train.steps=$((commands + 1))" ;;
+    *--resume*) echo "train.steps=$((resumes + 1))" ;;
     *'bench gpt'*) echo "--batch 1 --seq 16 --steps 1" ;;
     *bench*) echo "--batch 8 --steps 1" ;;
     *verify*configs/gpt*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 $tokens" ;;
@@ -87,6 +87,7 @@ run() {
         case $2 in $pattern) [ -n "$pattern" ] && echo "$pattern" >>"$work/used" && return ;; esac
     done <<<"$skipped"
     commands=$((commands + 1))
+    [[ $2 = *--resume* ]] && resumes=$((resumes + 1))
     extra=$(shortened "$2")
     PATH=$PWD/build:$PATH bash -c "$2 $extra" >out 2>err </dev/null ||
         { fail "$1: '$2' ended with status $?"; echo "  as: $2 $extra"; tail -3 err | sed 's/^/  /'; }
