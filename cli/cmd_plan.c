@@ -70,29 +70,30 @@ static void format_list(const mixt_trainer *trainer, int64_t index, int count, b
     }
 }
 
-/** What a node reads and writes, and the arithmetic of products: "bf16,fp32 > bf16", "fp32 > fp32, in tf32". */
+/** What a node reads and writes: "bf16,fp32 > bf16". */
 static void formats_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, const mixt_plan_node *n)
 {
     char in[64], out[64];
     format_list(trainer, index, n->inputs, false, in);
     format_list(trainer, index, n->outputs, true, out);
-    cli_table_cell(table, "%s > %s%s%s", in, out, n->matrix ? ", in " : "",
-                   n->matrix ? mixt_dtype_name(n->arithmetic) : "");
+    cli_table_cell(table, "%s > %s", in, out);
 }
 
-/** Why better kernels were refused. */
-static void refusals_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, int count)
+/** What decided its formats, then why better kernels were refused. */
+static void why_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, const mixt_plan_node *n)
 {
-    char why[512] = "";
-    for (int i = 0, used = 0; i < count && used < (int)sizeof why; i++) {
+    char text[2048] = "";
+    (void)mixt_plan_explain(trainer, index, text, sizeof text);
+    for (int i = 0; i < n->refusals; i++) {
         const char *kernel = "", *reason = "";
+        size_t used = strlen(text);
         (void)mixt_plan_refusal(trainer, index, i, &kernel, &reason);
-        used += snprintf(why + used, sizeof why - (size_t)used, "%s%s: %s", i ? "; " : "", kernel, reason);
+        snprintf(text + used, sizeof text - used, "; not %s: %s", kernel, reason);
     }
-    cli_table_cell(table, "%s", why);
+    cli_table_cell_styled(table, CLI_PLAIN, text);
 }
 
-/** One line a node: kernel, formats, FLOPs, and why better candidates were refused. */
+/** One line a node: kernel, formats, FLOPs, and why that is so. */
 static void print_nodes(const report *r)
 {
     cli_table table = {0};
@@ -101,7 +102,7 @@ static void print_nodes(const report *r)
     cli_table_column(&table, "kernel", CLI_LEFT);
     cli_table_column(&table, "formats", CLI_LEFT);
     cli_table_column(&table, "MFLOP", CLI_RIGHT);
-    cli_table_column(&table, "why not others", CLI_LEFT);
+    cli_table_column(&table, "why", CLI_LEFT);
     for (int64_t i = 0; (i = mixt_plan_next(r->trainer, r->layer, i)) >= 0; i++) {
         mixt_plan_node n;
         (void)mixt_plan_node_at(r->trainer, i, &n);
@@ -110,7 +111,7 @@ static void print_nodes(const report *r)
         cli_table_cell(&table, "%s", n.kernel);
         formats_cell(&table, r->trainer, i, &n);
         cli_table_cell(&table, "%.2f", n.flops / 1e6);
-        refusals_cell(&table, r->trainer, i, n.refusals);
+        why_cell(&table, r->trainer, i, &n);
     }
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);
@@ -146,6 +147,8 @@ static json_t *json_nodes(const report *r)
     for (int64_t i = 0; (i = mixt_plan_next(r->trainer, r->layer, i)) >= 0; i++) {
         mixt_plan_node n;
         mixt_plan_value out = {0};
+        char why[2048] = "";
+        (void)mixt_plan_explain(r->trainer, i, why, sizeof why);
         (void)mixt_plan_node_at(r->trainer, i, &n);
         (void)mixt_plan_output(r->trainer, i, 0, &out);
         json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:f}", "layer", n.layer, "op", n.op, "kernel", n.kernel,
@@ -156,6 +159,9 @@ static json_t *json_nodes(const report *r)
         json_object_set_new(o, "bytes", json_real(n.bytes));
         json_object_set_new(o, "reads", json_values(r->trainer, i, n.inputs, false));
         json_object_set_new(o, "writes", json_values(r->trainer, i, n.outputs, true));
+        json_object_set_new(o, "why", json_string(why));
+        if (n.rule >= 0)
+            json_object_set_new(o, "rule", json_integer((json_int_t)n.rule));
         json_object_set_new(o, "refused", json_refusals(r->trainer, i, n.refusals));
         json_array_append_new(list, o);
     }
@@ -278,7 +284,9 @@ const cli_command cli_plan = {
         },
     .options =
         {
-            {"explain", 'e', CLI_FLAG, .help = "each op's kernel and formats, and why other kernels were refused"},
+            {"explain", 'e', CLI_FLAG,
+             .help = "each op's formats and kernel: what decided them, why a cast is there, why other kernels were "
+                     "refused"},
             {"graph", 'g', CLI_FLAG, .help = "the typed graph, forward and backward"},
             {"layer", 'l', CLI_TEXT, "GLOB", .help = "only ops of these layers, as in 'h.*.attn*'"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
@@ -289,7 +297,7 @@ const cli_command cli_plan = {
     .examples =
         {
             {"mixt plan configs/digits.yaml precision=fp16", "memory of the step in fp16"},
-            {"mixt plan configs/gpt.yaml data.path=FILE --explain", "which kernels will run and why"},
+            {"mixt plan configs/gpt.yaml data.path=FILE --explain", "which formats and kernels each op gets and why"},
             {"mixt plan configs/digits.yaml precision=fp16 --graph", "where the casts are"},
             {"mixt plan configs/gpt.yaml data.path=FILE --device cuda --profile",
              "memory and time of each op on the GPU"},

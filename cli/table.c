@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP = 2, LAST_MIN = 24, BELOW = 6, CUT_MIN = 10 };
+enum { GAP = 2, LAST_MIN = 36, BELOW = 6, CUT_MIN = 10 };
 
 /** How a table fits its stream. */
 typedef struct layout {

@@ -62,6 +62,7 @@ typedef struct mixt_plan_node {
     double bytes;          /**< the fewest that it can move: each input read and each output written once */
     int inputs, outputs;   /**< values read and written */
     int refusals;          /**< kernels that stood before the chosen one in the list */
+    int64_t rule;          /**< of the policy that decided its formats, from 0, as in mixt_policy_get; -1: none did */
 } mixt_plan_node;
 /** @param index from 0 to below mixt_plan_info.nodes, in the order in which nodes run. */
 mixt_status mixt_plan_node_at(const mixt_trainer *trainer, int64_t index, mixt_plan_node *node);
@@ -87,6 +88,14 @@ mixt_status mixt_plan_output(const mixt_trainer *trainer, int64_t index, int pos
 /** Why a kernel that stood before the chosen one was not taken. @param position from 0 to below `refusals`. */
 mixt_status mixt_plan_refusal(const mixt_trainer *trainer, int64_t index, int position, const char **kernel,
                               const char **reason);
+
+/**
+ * Why a node has its formats, in words: a rule of the policy and where that stands, the policy's default, or the class
+ * of the op; of a cast, which node wanted it and what it was given. Of matrix work, behind its arithmetic: "bf16: …".
+ * @param index of the node.
+ * @param text room for `size` bytes; what does not fit is cut.
+ */
+mixt_status mixt_plan_explain(const mixt_trainer *trainer, int64_t index, char *text, size_t size);
 
 /**
  * The typed graph as text, a line a node: number, pass (f or b), layer, op, what it writes, what it reads.

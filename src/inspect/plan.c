@@ -97,6 +97,7 @@ mixt_status mixt_plan_node_at(const mixt_trainer *t, int64_t index, mixt_plan_no
     node->inputs = n->in_count;
     node->outputs = n->out_count;
     node->refusals = step->choices[index].refused_count;
+    node->rule = n->rule;
     return MIXT_OK;
 }
 
@@ -172,6 +173,16 @@ mixt_status mixt_plan_refusal(const mixt_trainer *t, int64_t index, int position
 }
 
 /* ---- text ---- */
+
+mixt_status mixt_plan_explain(const mixt_trainer *t, int64_t index, char *text, size_t size)
+{
+    const mixt__executable *step;
+    const mixt__node *n;
+    MIXT_TRY(mixt__need(text));
+    MIXT_TRY(node_of(t, index, &step, &n));
+    mixt__node_explain(step->graph, index, text, size);
+    return MIXT_OK;
+}
 
 /** Lines of the graph on their way to the caller. */
 typedef struct lines {

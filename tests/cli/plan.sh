@@ -85,4 +85,21 @@ fc.2 head_step true bf16
 END
 [ "$before" = "$(ls)" ] || fail "planning left files"
 
+# --explain names what decided: a rule by its line, the default, the class of the op; and why a cast is there.
+"$mixt" plan any.yaml $common $mlp precision=policy.yaml --explain >text || fail "--explain with a policy: status $?"
+grep -Eq '^fc.0 +matmul .* bf16: default, policy.yaml:1' text || fail "--explain does not name the default: $(grep '^fc.0' text)"
+grep -Eq "^fc.1 +matmul .* fp32: policy.yaml:3 \(layer 'fc.1'" text || fail "--explain does not name the rule: $(grep '^fc.1' text)"
+grep -q 'input 0 of fc.1 wants fp32, fc.0 gives bf16' text || fail "--explain does not say why a cast is there"
+grep -q 'class of the op: ' text || fail "--explain does not name the class of an op"
+grep -q '"why":"fp32: policy.yaml:3 ' <<<"$plan" && grep -q '"rule":0' <<<"$plan" || fail "--json does not say what decided"
+
+# --layer narrows what is shown; one that nothing matches is an error.
+for option in --explain --graph; do
+    "$mixt" plan any.yaml $common $mlp precision=policy.yaml $option --layer 'fc.1*' >text || fail "$option --layer: status $?"
+    grep -q 'fc.1 ' text && ! grep -Eq '^( *[0-9]+ [fb] )?fc.[02] ' text && grep -Eq '^total +[0-9]+' text || fail "$option --layer shows other layers"
+done
+"$mixt" plan any.yaml $common $mlp --json --layer fc.1 | grep -q '"layer":"fc.[02]"' && fail "--json --layer shows other layers"
+"$mixt" plan any.yaml $common $mlp --graph --layer 'conv*' >out 2>err
+[ $? = 1 ] && grep -q "conv\*.*no layer" err && [ ! -s out ] || fail "a layer that is not there: $(cat err)"
+
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
