@@ -18,16 +18,17 @@ typedef struct mixt_generator mixt_generator;
 
 /** 0 means 0, NULL the default: fill it with mixt_generator_options_default, then change what you like. */
 typedef struct mixt_generator_options {
-    const char *weights;   /**< .safetensors file with every parameter of the model; required */
-    const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
-    int64_t context;       /**< tokens that attention looks back at most, the model's positions at most; default 256 */
+    const char *weights;       /**< .safetensors file with every parameter of the model; required */
+    const char *precision;     /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
+    const mixt_policy *policy; /**< in place of precision: copied; default NULL */
+    int64_t context; /**< tokens that attention looks back at most, the model's positions at most; default 256 */
 } mixt_generator_options;
 /** Every default: what NULL for options means. */
 mixt_generator_options mixt_generator_options_default(void);
 /** A generator that the context of the model owns; NULL on failure (mixt_error says why). */
 mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_options *options);
 #ifndef __cplusplus
-#define MIXT_GENERATOR_DEFAULTS .precision = "fp32", .context = 256
+#define MIXT_GENERATOR_DEFAULTS .context = 256
 /** The defaults but for the fields named. */
 #define MIXT_GENERATOR_OPTIONS(...) MIXT_OPTIONS(mixt_generator_options, MIXT_GENERATOR_DEFAULTS, __VA_ARGS__)
 /** mixt_generator_new(model, .weights = "model.safetensors", .context = 1024) */

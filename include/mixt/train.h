@@ -9,6 +9,7 @@
 
 #include "mixt/data.h"
 #include "mixt/graph.h"
+#include "mixt/policy.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,12 +64,18 @@ mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_lo
         (mixt_model_options[1]){MIXT_OPTIONS(mixt_model_options, .user = NULL, MIXT_OPTIONS_REST(__VA_ARGS__, ))})
 #endif
 
+/** An option that the policy decides; a number that nobody means. */
+#define MIXT_BY_POLICY (-2147483647 - 1)
+
 /** How to train. Fill it with mixt_trainer_options_default or MIXT_TRAINER_OPTIONS, then change what you like: 0 means
- *  0. A struct set to zeros therefore has a batch of 0, which is refused. NULL for a string means its default. */
+ *  0. A struct set to zeros therefore has a batch of 0, which is refused. NULL for a string means its default.
+ *  Clipping and loss scaling that are left at MIXT_BY_POLICY (and loss_scale at NULL) are what the policy says, and
+ *  where it says nothing, what is written here. */
 typedef struct mixt_trainer_options {
-    const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
-    const char *optimizer; /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
-    int64_t batch;         /**< samples in one forward and backward pass, below 2^31; default 32 */
+    const char *precision;     /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
+    const mixt_policy *policy; /**< in place of precision: copied; default NULL */
+    const char *optimizer;     /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
+    int64_t batch;             /**< samples in one forward and backward pass, below 2^31; default 32 */
     /** Passes per update, at most 2^20; default 1. Each pass's loss is divided by the number of its own targets that
      *  count, then the passes are averaged: where targets are left out, not exactly one large batch. */
     int64_t accumulate;
@@ -77,23 +84,24 @@ typedef struct mixt_trainer_options {
     float beta1, beta2; /**< from 0 to below 1; default 0.9, 0.999 */
     float eps;          /**< above 0; default 1e-8 */
     float weight_decay; /**< default 0; biases and norms have none */
-    /** Largest norm of the unscaled gradient; 0 (default): off. The factor is clip / (norm + 1e-6), 1 at most, as
-     * PyTorch's. */
+    /** Largest norm of the unscaled gradient; default: the policy's, else 0: off. The factor is clip / (norm + 1e-6), 1
+     * at most, as PyTorch's. */
     float clip;
-    float clip_value;       /**< largest magnitude of a gradient element; 0 (default): off */
-    const char *schedule;   /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
-    float min_lr;           /**< end of cosine, linear and onecycle, floor of step; default 0 */
-    float gamma;            /**< factor of step's drops; default 0.1 */
-    int64_t warmup;         /**< updates over which the learning rate rises; default 0 */
-    int64_t decay_steps;    /**< updates between two drops of step, at least 1; default 1000 */
-    int64_t total_steps;    /**< updates after which cosine, linear and onecycle end, which need it; default 0 */
-    const char *loss_scale; /**< "auto" (default: dynamic with FP16, else none), "dynamic", "none", or a number from
-                                 2^-24 to 2^126 */
-    /** Of the dynamic scale; default 65536, 2, 0.5, 1, 2^24. All above 0; init from floor to ceiling, growth at least
-     *  1, backoff below 1. */
+    float clip_value;     /**< largest magnitude of a gradient element; default: the policy's, else 0: off */
+    const char *schedule; /**< "constant" (default), "step", "cosine", "linear", "onecycle" */
+    float min_lr;         /**< end of cosine, linear and onecycle, floor of step; default 0 */
+    float gamma;          /**< factor of step's drops; default 0.1 */
+    int64_t warmup;       /**< updates over which the learning rate rises; default 0 */
+    int64_t decay_steps;  /**< updates between two drops of step, at least 1; default 1000 */
+    int64_t total_steps;  /**< updates after which cosine, linear and onecycle end, which need it; default 0 */
+    /** "auto" (dynamic with FP16, else none), "dynamic", "none", or a number from 2^-24 to 2^126; default: the
+     *  policy's, else "auto" */
+    const char *loss_scale;
+    /** Of the dynamic scale; default: the policy's, else 65536, 2, 0.5, 1, 2^24. All above 0; init from floor to
+     * ceiling, growth at least 1, backoff below 1. */
     float scale_init, scale_growth, scale_backoff, scale_floor, scale_ceiling;
-    int64_t scale_interval;   /**< clean updates before growth, at least 1; default 2000 */
-    int scale_hysteresis;     /**< overflows in a row before backoff, at least 1; default 1 */
+    int64_t scale_interval;   /**< clean updates before growth, at least 1; default: the policy's, else 2000 */
+    int scale_hysteresis;     /**< overflows in a row before backoff, at least 1; default: the policy's, else 1 */
     uint64_t seed;            /**< of weights and dropout; default 0 */
     const char *freeze;       /**< globs of parameters, "h.0, wte*": neither gradient nor update; default: none */
     const char *lr_groups;    /**< "glob=factor, …" of the learning rate; the last match counts; default: 1 for all */
@@ -107,10 +115,11 @@ mixt_trainer_options mixt_trainer_options_default(void);
 mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
 #ifndef __cplusplus
 #define MIXT_TRAINER_DEFAULTS                                                                                          \
-    .precision = "fp32", .optimizer = "adamw", .batch = 32, .accumulate = 1, .lr = 1e-3f, .momentum = 0.9f,            \
-    .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .schedule = "constant", .gamma = 0.1f, .decay_steps = 1000,          \
-    .loss_scale = "auto", .scale_init = 65536.0f, .scale_growth = 2.0f, .scale_backoff = 0.5f, .scale_floor = 1.0f,    \
-    .scale_ceiling = 16777216.0f, .scale_interval = 2000, .scale_hysteresis = 1
+    .optimizer = "adamw", .batch = 32, .accumulate = 1, .lr = 1e-3f, .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.999f, \
+    .eps = 1e-8f, .schedule = "constant", .gamma = 0.1f, .decay_steps = 1000, .clip = MIXT_BY_POLICY,                  \
+    .clip_value = MIXT_BY_POLICY, .scale_init = MIXT_BY_POLICY, .scale_growth = MIXT_BY_POLICY,                        \
+    .scale_backoff = MIXT_BY_POLICY, .scale_floor = MIXT_BY_POLICY, .scale_ceiling = MIXT_BY_POLICY,                   \
+    .scale_interval = MIXT_BY_POLICY, .scale_hysteresis = MIXT_BY_POLICY
 /** The defaults but for the fields named: MIXT_TRAINER_OPTIONS(.lr = 0.1f, .beta1 = 0) */
 #define MIXT_TRAINER_OPTIONS(...) MIXT_OPTIONS(mixt_trainer_options, MIXT_TRAINER_DEFAULTS, __VA_ARGS__)
 /** mixt_trainer_new(model, .precision = "bf16", .lr = 0.1f): what is not named has its default. */
@@ -159,8 +168,17 @@ mixt_status mixt_trainer_outputs(mixt_trainer *trainer, int64_t *outputs);
  */
 mixt_status mixt_trainer_predict(mixt_trainer *trainer, const void *input, int64_t count, float *output);
 
-/** Compiles for another precision; weights, moments and counters stay. */
+/**
+ * Compiles for another policy, between two steps. Weights, moments, counters and the place in the data stay as they
+ * are, to the bit; so does the loss scale where it was scaled before and the new policy scales dynamically, within its
+ * limits. A fixed scale is the new policy's; scaling that begins does so at its first scale.
+ * @param policy copied.
+ */
+mixt_status mixt_trainer_set_policy(mixt_trainer *trainer, const mixt_policy *policy);
+/** The same with a policy by name ("bf16") or from a file. */
 mixt_status mixt_trainer_set_precision(mixt_trainer *trainer, const char *precision);
+/** The policy that the trainer is compiled for, or will be; valid until it is changed or the context closed. */
+const mixt_policy *mixt_trainer_policy(const mixt_trainer *trainer);
 
 /** Compiles for this data's shape now instead of at the first step. */
 mixt_status mixt_trainer_compile(mixt_trainer *trainer, const mixt_data *data);
@@ -188,6 +206,15 @@ mixt_status mixt_trainer_checkpoint(mixt_trainer *trainer, const char *folder);
  * same; total_steps and eval_batch may differ. So may device, number of threads and instruction set, but then the bits
  * are others. */
 mixt_status mixt_trainer_restore(mixt_trainer *trainer, const char *folder);
+/** Zeros are the defaults. */
+typedef struct mixt_restore_options {
+    /** The trainer's policy, loss scaling and clipping may be others than those of the one that was saved: the state is
+     *  the checkpoint's, the working copies are made anew, and the loss scale goes on as mixt_trainer_set_policy has
+     * it. Default: refused. */
+    bool allow_policy;
+} mixt_restore_options;
+/** @param options NULL: as mixt_trainer_restore. */
+mixt_status mixt_trainer_restore_with(mixt_trainer *trainer, const char *folder, const mixt_restore_options *options);
 
 /** Bytes by role, exact before anything is allocated. */
 typedef struct mixt_memory {

@@ -31,19 +31,26 @@ mixt_status mixt_trainer_checkpoint(mixt_trainer *t, const char *folder)
     return mixt__context_note(t->context, save(&t->core, folder));
 }
 
-static mixt_status restore(mixt__trainer *t, const char *folder)
+static mixt_status restore(mixt__trainer *t, const char *folder, bool allow_policy)
 {
     mixt__checkpoint *checkpoint;
     MIXT_TRY(check_name(folder));
     MIXT_TRY(mixt__checkpoint_open(folder, &checkpoint));
-    mixt_status status = mixt__trainer_restore(t, checkpoint);
+    mixt_status status = mixt__trainer_restore(t, checkpoint, allow_policy);
     mixt__checkpoint_close(checkpoint);
     return status;
+}
+
+mixt_status mixt_trainer_restore_with(mixt_trainer *t, const char *folder, const mixt_restore_options *options)
+{
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, folder));
+    return mixt__context_note(t->context, restore(&t->core, folder, options && options->allow_policy));
 }
 
 mixt_status mixt_trainer_restore(mixt_trainer *t, const char *folder)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, folder));
-    return mixt__context_note(t->context, restore(&t->core, folder));
+    return mixt__context_note(t->context, restore(&t->core, folder, false));
 }

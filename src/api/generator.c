@@ -10,7 +10,7 @@ static mixt_status open_core(mixt_generator *g, const mixt__model *model, const 
 {
     if (!options->weights)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a generator needs trained weights: .weights = \"model.safetensors\"");
-    MIXT_TRY(mixt_policy_open(options->precision ? options->precision : "fp32", &g->policy));
+    MIXT_TRY(mixt__policy_choose(options->precision, options->policy, &g->policy));
     MIXT_TRY(mixt__generator_open(&g->core, model, &g->policy->formats, g->context->backend, options->context));
     return mixt__weights_load(g->core.params, options->weights);
 }

@@ -16,6 +16,7 @@ mixt_trainer_options mixt_trainer_options_default(void)
 static mixt_status take_options(mixt_trainer *t, const mixt_trainer_options *options)
 {
     t->options = *options;
+    t->options.policy = NULL; // the trainer has its own
     const char **strings[] = {&t->options.precision,   &t->options.optimizer, &t->options.schedule,
                               &t->options.loss_scale,  &t->options.freeze,    &t->options.lr_groups,
                               &t->options.decay_groups};
@@ -41,7 +42,7 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
     t->core.backend = context->backend;
     mixt_status status = take_options(t, options);
     if (status == MIXT_OK)
-        status = mixt_policy_open(options->precision ? options->precision : "fp32", &t->policy);
+        status = mixt__policy_choose(options->precision, options->policy, &t->policy);
     if (status == MIXT_OK)
         status = mixt__trainer_settings_parse(&t->options, t->policy, &t->core.settings);
     if (mixt__context_note(context, status) != MIXT_OK) {
@@ -143,12 +144,9 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *s
     return mixt__context_note(t->context, mixt__trainer_compile(&t->core, &spec));
 }
 
-mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
+/** Compiles for a policy that becomes the trainer's own, and is freed where that fails. */
+static mixt_status take_policy(mixt_trainer *t, mixt_policy *next)
 {
-    MIXT_TRY(mixt__need_made(t, "trainer"));
-    MIXT_TRY(mixt__need_in(t->context, precision));
-    mixt_policy *next;
-    MIXT_TRY(mixt__context_note(t->context, mixt_policy_open(precision, &next)));
     mixt__trainer_settings settings = t->core.settings;
     mixt_status status = mixt__trainer_settings_parse(&t->options, next, &t->core.settings);
     t->core.settings.eval_batch = settings.eval_batch;
@@ -157,11 +155,34 @@ mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
     if (status != MIXT_OK) {
         t->core.settings = settings;
         mixt_policy_free(next);
-        return mixt__context_note(t->context, status);
+        return status;
     }
     mixt_policy_free(t->policy);
     t->policy = next;
     return MIXT_OK;
+}
+
+mixt_status mixt_trainer_set_policy(mixt_trainer *t, const mixt_policy *policy)
+{
+    mixt_policy *next;
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, policy));
+    MIXT_TRY(mixt__context_note(t->context, mixt_policy_copy(policy, &next)));
+    return mixt__context_note(t->context, take_policy(t, next));
+}
+
+mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
+{
+    mixt_policy *next;
+    MIXT_TRY(mixt__need_made(t, "trainer"));
+    MIXT_TRY(mixt__need_in(t->context, precision));
+    MIXT_TRY(mixt__context_note(t->context, mixt_policy_open(precision, &next)));
+    return mixt__context_note(t->context, take_policy(t, next));
+}
+
+const mixt_policy *mixt_trainer_policy(const mixt_trainer *t)
+{
+    return t ? t->policy : NULL;
 }
 
 mixt_status mixt_trainer_memory(const mixt_trainer *t, mixt_memory *memory)

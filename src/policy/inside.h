@@ -47,7 +47,7 @@ typedef struct mixt__policy_setting {
     const char *words;   // the same for people
 } mixt__policy_setting;
 
-enum { MIXT_POLICY_SETTINGS = 9 };
+enum { MIXT_POLICY_SETTINGS = MIXT_POLICY_SETTINGS_ALL - 1 }; // those that are numbers
 extern const mixt__policy_setting mixt__policy_setting_table[MIXT_POLICY_SETTINGS];
 
 double mixt__policy_setting_get(const mixt_policy_settings *settings, const mixt__policy_setting *setting);

@@ -352,6 +352,15 @@ mixt_status mixt_policy_copy(const mixt_policy *policy, mixt_policy **copy)
     return status;
 }
 
+mixt_status mixt__policy_choose(const char *precision, const mixt_policy *given, mixt_policy **policy)
+{
+    *policy = NULL;
+    if (precision && given)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "both precision ('%s') and policy are given: one of them decides",
+                          precision);
+    return given ? mixt_policy_copy(given, policy) : mixt_policy_open(precision ? precision : "fp32", policy);
+}
+
 /** Patterns that match the same: NULL and "*" do. */
 static bool same_pattern(const char *a, const char *b)
 {

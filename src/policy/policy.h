@@ -37,10 +37,17 @@ struct mixt_policy {
     mixt__arena arena;                     // of all texts
 };
 
+/** The policy that options ask for, one of their own: `given` copied, or by name or file, "fp32" when both are NULL. */
+mixt_status mixt__policy_choose(const char *precision, const mixt_policy *given, mixt_policy **policy);
 /** One format for everything. */
 mixt__policy mixt__policy_of(mixt_dtype dtype);
 /** True when the policy may put anything into this format. */
 bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype);
+enum { MIXT_POLICY_SETTINGS_ALL = 10, MIXT_POLICY_SETTING_TEXT = 40 };
+/** The settings of a policy, from 0 to MIXT_POLICY_SETTINGS_ALL - 1: "loss_scale", "clip", … */
+const char *mixt__policy_setting_name(int index);
+/** Writes one as a file has it; false when the policy does not say. */
+bool mixt__policy_setting_text(const mixt_policy *policy, int index, char text[MIXT_POLICY_SETTING_TEXT]);
 /** One line: "bf16; layer h.*, op *: fp32", in the order in which its rules count. Text for free(); NULL: no memory. */
 char *mixt__policy_line(const mixt__policy *policy);
 

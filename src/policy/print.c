@@ -113,21 +113,12 @@ void mixt__evidence_print(FILE *stream, const mixt__evidence *map, int indent)
 
 /* ---- the policy ---- */
 
-static void print_settings(FILE *stream, const mixt_policy_settings *settings)
+static void print_settings(FILE *stream, const mixt_policy *policy)
 {
-    char text[40];
-    if (settings->loss_scale)
-        fprintf(stream, "loss_scale: %s\n", settings->loss_scale);
-    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {
-        const mixt__policy_setting *setting = &mixt__policy_setting_table[i];
-        double number = mixt__policy_setting_get(settings, setting);
-        if (number == 0)
-            continue;
-        if (setting->kind == MIXT_SETTING_FLOAT)
-            fprintf(stream, "%s: %s\n", setting->name, mixt__float_text((float)number, text, sizeof text));
-        else
-            fprintf(stream, "%s: %.0f\n", setting->name, number);
-    }
+    char text[MIXT_POLICY_SETTING_TEXT];
+    for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++)
+        if (mixt__policy_setting_text(policy, i, text))
+            fprintf(stream, "%s: %s\n", mixt__policy_setting_name(i), text);
 }
 
 static void print_rule(FILE *stream, const mixt__policy_rule *rule)
@@ -165,7 +156,7 @@ void mixt__policy_print(FILE *stream, const mixt_policy *policy)
     else
         fprintf(stream, "default: {forward: %s, backward: %s}\n", mixt_dtype_name(f->forward),
                 mixt_dtype_name(f->backward));
-    print_settings(stream, &policy->settings);
+    print_settings(stream, policy);
     fputs(f->rule_count ? "rules:\n" : "", stream);
     for (int64_t i = 0; i < f->rule_count; i++)
         print_rule(stream, &f->rules[i]);

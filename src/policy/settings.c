@@ -119,3 +119,26 @@ const char *mixt__float_text(float number, char *text, size_t size)
     }
     return text;
 }
+
+const char *mixt__policy_setting_name(int index)
+{
+    return index ? mixt__policy_setting_table[index - 1].name : "loss_scale";
+}
+
+bool mixt__policy_setting_text(const mixt_policy *policy, int index, char text[MIXT_POLICY_SETTING_TEXT])
+{
+    const mixt_policy_settings *s = &policy->settings;
+    const mixt__policy_setting *setting = index ? &mixt__policy_setting_table[index - 1] : NULL;
+    double number = setting ? mixt__policy_setting_get(s, setting) : 0;
+    mixt__c_locale locale;
+    bool entered = mixt__c_locale_enter(&locale) == MIXT_OK;
+    if (!setting && s->loss_scale)
+        snprintf(text, MIXT_POLICY_SETTING_TEXT, "%s", s->loss_scale);
+    else if (setting && setting->kind == MIXT_SETTING_FLOAT)
+        mixt__float_text((float)number, text, MIXT_POLICY_SETTING_TEXT);
+    else
+        snprintf(text, MIXT_POLICY_SETTING_TEXT, "%.0f", number);
+    if (entered)
+        mixt__c_locale_leave(&locale);
+    return setting ? number != 0 : s->loss_scale != NULL;
+}

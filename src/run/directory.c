@@ -2,6 +2,7 @@
 #include "run/directory.h"
 
 #include "base/status.h"
+#include "store/file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -105,30 +106,37 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
 
 static mixt_status copy_file(const char *from, const char *to)
 {
-    char buffer[4096];
-    FILE *in = fopen(from, "rb"), *out = in ? fopen(to, "wxb") : NULL;
-    size_t got;
-    bool good = out != NULL;
-    while (good && (got = fread(buffer, 1, sizeof buffer, in)) > 0)
-        good = fwrite(buffer, 1, got, out) == got;
-    good = good && !ferror(in);
-    if (in)
-        fclose(in);
-    if (out && fclose(out))
-        good = false;
-    return good ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "cannot copy policy %s to %s: %s", from, to, strerror(errno));
+    mixt__file_map map;
+    mixt__file_writer writer;
+    MIXT_TRY(mixt__file_map_open(from, &map));
+    mixt_status status = mixt__file_writer_open(&writer, to, true);
+    if (status == MIXT_OK) {
+        status = mixt__file_writer_append(&writer, map.data, map.bytes);
+        if (status == MIXT_OK)
+            status = mixt__file_writer_commit(&writer);
+        else
+            mixt__file_writer_abandon(&writer);
+    }
+    mixt__file_map_close(&map);
+    return status;
 }
 
-/** A run keeps its own copy of a policy file: the file may change or vanish later. */
+/** A run keeps its own copy of a policy file: the file may change or vanish later. One that goes on under another
+ * policy has that one from then on. */
 static mixt_status keep_policy(const mixt__run_dir *dir, mixt_config *config)
 {
-    char path[1200];
+    char path[1200], setting[1300];
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
-    if (mixt_dtype_parse(precision) != MIXT_DTYPE_NONE)
-        return MIXT_OK;
     mixt__run_dir_file(dir, policy_name, path);
-    MIXT_TRY(copy_file(precision, path));
-    char setting[1300];
+    if (mixt_dtype_parse(precision) != MIXT_DTYPE_NONE) {
+        unlink(path);
+        return MIXT_OK;
+    }
+    if (!mixt__same_file(precision, path)) {
+        mixt_status status = copy_file(precision, path);
+        if (status != MIXT_OK)
+            return mixt__fail_context(status, "cannot copy policy %s to %s", precision, path);
+    }
     snprintf(setting, sizeof setting, "precision=%s", path);
     MIXT_TRY(mixt_config_set(config, setting, mixt__config_origin(config, MIXT_KEY_PRECISION)));
     return set_absolute(config, MIXT_KEY_PRECISION, "", path);
@@ -206,13 +214,14 @@ mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
     return status;
 }
 
-mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, const mixt_config *config, int64_t keep)
+mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep)
 {
     char path[1200];
     *dir = (mixt__run_dir){.resumed = true};
     if (snprintf(dir->path, sizeof dir->path, "%s", run) >= (int)sizeof dir->path)
         return mixt__fail(MIXT_ERROR_FILE, "the run directory's path is longer than %zu bytes", sizeof dir->path - 1);
     MIXT_TRY(mixt__metrics_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), keep));
+    MIXT_TRY(keep_policy(dir, config));
     return mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path));
 }
 

@@ -20,7 +20,7 @@ typedef struct mixt__run_dir {
 mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const char *kind);
 /** Opens a directory that is there, to go on in it: metrics.jsonl keeps its first `keep` bytes, config.yaml is replaced
  * by `config`. */
-mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, const mixt_config *config, int64_t keep);
+mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep);
 /** Takes back a directory in which nothing has happened yet, so that the same command can be tried again; closes one
  * that was there before. */
 void mixt__run_dir_discard(mixt__run_dir *dir);

@@ -105,8 +105,21 @@ mixt_status mixt__experiment_sizes(mixt__experiment *e)
     return MIXT_OK;
 }
 
+/** A number that the policy decides where the configuration does not. */
+static float real_or_policy(const mixt__experiment *e, mixt__config_key key)
+{
+    return mixt__config_was_set(e->config, key) ? real(e, key) : (float)MIXT_BY_POLICY;
+}
+
+static int64_t number_or_policy(const mixt__experiment *e, mixt__config_key key)
+{
+    return mixt__config_was_set(e->config, key) ? number(e, key) : MIXT_BY_POLICY;
+}
+
 static const char *loss_scale(mixt__experiment *e)
 {
+    if (!mixt__config_was_set(e->config, MIXT_KEY_TRAIN_LOSS_SCALE))
+        return NULL; // the policy decides
     if (mixt__config_choice(e->config, MIXT_KEY_TRAIN_LOSS_SCALE) >= 0)
         return text(e, MIXT_KEY_TRAIN_LOSS_SCALE);
     snprintf(e->loss_scale, sizeof e->loss_scale, "%.9g", (double)real(e, MIXT_KEY_TRAIN_LOSS_SCALE));
@@ -126,8 +139,8 @@ static mixt_trainer_options trainer_options(mixt__experiment *e)
     o.beta2 = real(e, MIXT_KEY_TRAIN_BETA2);
     o.eps = real(e, MIXT_KEY_TRAIN_EPS);
     o.weight_decay = real(e, MIXT_KEY_TRAIN_WEIGHT_DECAY);
-    o.clip = real(e, MIXT_KEY_TRAIN_CLIP);
-    o.clip_value = real(e, MIXT_KEY_TRAIN_CLIP_VALUE);
+    o.clip = real_or_policy(e, MIXT_KEY_TRAIN_CLIP);
+    o.clip_value = real_or_policy(e, MIXT_KEY_TRAIN_CLIP_VALUE);
     o.schedule = text(e, MIXT_KEY_TRAIN_SCHEDULE);
     o.min_lr = real(e, MIXT_KEY_TRAIN_MIN_LR);
     o.gamma = real(e, MIXT_KEY_TRAIN_GAMMA);
@@ -135,13 +148,13 @@ static mixt_trainer_options trainer_options(mixt__experiment *e)
     o.decay_steps = number(e, MIXT_KEY_TRAIN_DECAY_STEPS);
     o.total_steps = e->total_steps;
     o.loss_scale = loss_scale(e);
-    o.scale_init = real(e, MIXT_KEY_TRAIN_SCALE_INIT);
-    o.scale_growth = real(e, MIXT_KEY_TRAIN_SCALE_GROWTH);
-    o.scale_backoff = real(e, MIXT_KEY_TRAIN_SCALE_BACKOFF);
-    o.scale_floor = real(e, MIXT_KEY_TRAIN_SCALE_FLOOR);
-    o.scale_ceiling = real(e, MIXT_KEY_TRAIN_SCALE_CEILING);
-    o.scale_interval = number(e, MIXT_KEY_TRAIN_SCALE_INTERVAL);
-    o.scale_hysteresis = (int)number(e, MIXT_KEY_TRAIN_SCALE_HYSTERESIS);
+    o.scale_init = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_INIT);
+    o.scale_growth = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_GROWTH);
+    o.scale_backoff = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_BACKOFF);
+    o.scale_floor = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_FLOOR);
+    o.scale_ceiling = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_CEILING);
+    o.scale_interval = number_or_policy(e, MIXT_KEY_TRAIN_SCALE_INTERVAL);
+    o.scale_hysteresis = (int)number_or_policy(e, MIXT_KEY_TRAIN_SCALE_HYSTERESIS);
     o.seed = (uint64_t)number(e, MIXT_KEY_SEED);
     o.freeze = text(e, MIXT_KEY_TRAIN_FREEZE);
     o.lr_groups = text(e, MIXT_KEY_TRAIN_LR_GROUPS);

@@ -6,6 +6,7 @@
 #include "run/saves.h"
 #include "config/value.h"
 #include "run/history.h"
+#include "run/policy.h"
 #include "store/file.h"
 
 #include <math.h>
@@ -243,6 +244,8 @@ static mixt_status check_config(mixt_run *run, const char *allow)
     if (status == MIXT_OK) {
         run->resume.changes = find_changes(before, run->config);
         status = check_changes(&run->resume, run->resume.changes, allow);
+        if (status == MIXT_OK && json_object_get(run->resume.changes, mixt__config_table[MIXT_KEY_PRECISION].name))
+            status = mixt__run_change_policy(run->config, before);
     }
     mixt_config_free(before);
     return status;
@@ -326,7 +329,9 @@ static mixt_status restore_state(mixt_run *run)
     json_t *now = mixt__run_conditions(&run->experiment);
     mixt_status status = check_conditions(run, before, now);
     json_decref(now);
-    return status == MIXT_OK ? mixt__trainer_restore(&run->experiment.trainer->core, run->resume.checkpoint) : status;
+    bool policy = json_object_get(run->resume.changes, mixt__config_table[MIXT_KEY_PRECISION].name); // it was allowed
+    return status == MIXT_OK ? mixt__trainer_restore(&run->experiment.trainer->core, run->resume.checkpoint, policy)
+                             : status;
 }
 
 mixt_status mixt__resume_restore(mixt_run *run)

@@ -3,6 +3,7 @@
 
 #include "run/init.h"
 #include "run/loop.h"
+#include "run/policy.h"
 #include "run/resume.h"
 #include "run/weights.h"
 
@@ -69,6 +70,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
 {
     for (const char *const *s = options->settings; s && *s; s++)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
+    MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
     MIXT_TRY(mixt__experiment_open(&run->experiment, run->config));
     return mixt__experiment_init(&run->experiment, false, NULL, NULL);

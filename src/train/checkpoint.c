@@ -202,9 +202,9 @@ void mixt__snapshot_close(mixt__snapshot *s)
 
 /* ---- back ---- */
 
-static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars)
+static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars, bool allow_policy)
 {
-    char *differences = mixt__trainer_settings_differences(t, json_object_get(scalars, "settings"));
+    char *differences = mixt__trainer_settings_differences(t, json_object_get(scalars, "settings"), allow_policy);
     mixt_status status = MIXT_OK;
     if (differences)
         status = mixt__fail(MIXT_ERROR_CONFIG, "made with other settings (then -> now): %s", differences);
@@ -282,25 +282,33 @@ static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progr
     return MIXT_OK;
 }
 
-static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c)
+static bool was_scaled(const json_t *scalars)
+{
+    const char *word = json_string_value(json_object_get(json_object_get(scalars, "settings"), "loss_scale"));
+    return word && strcmp(word, "none");
+}
+
+static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c, bool allow_policy)
 {
     progress p;
     const json_t *scalars = json_object_get(c->scalars, "trainer");
-    MIXT_TRY(check_settings(t, scalars));
+    MIXT_TRY(check_settings(t, scalars, allow_policy));
     MIXT_TRY(read_progress(scalars, &p));
     MIXT_TRY(visit(t, c, false));
     MIXT_TRY(mixt__trainer_allocate(t));
+    if (allow_policy) // no change where the policy is the same
+        mixt__trainer_carry_scale(t, was_scaled(scalars), &p.control);
     mixt__trainer_stop_batches(t); // they are at others
     mixt_status status = load(t, c, &p);
     t->broken = status != MIXT_OK; // some of the old state and some of the new
     return status;
 }
 
-mixt_status mixt__trainer_restore(mixt__trainer *t, const mixt__checkpoint *c)
+mixt_status mixt__trainer_restore(mixt__trainer *t, const mixt__checkpoint *c, bool allow_policy)
 {
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE,
                           "compile the trainer before restoring it: mixt_trainer_compile(trainer, data)");
-    mixt_status status = restore(t, c);
+    mixt_status status = restore(t, c, allow_policy);
     return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "checkpoint %s", c->folder);
 }

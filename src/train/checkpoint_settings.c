@@ -113,12 +113,25 @@ static void add_missing(json_t *before, const json_t *now)
     }
 }
 
-char *mixt__trainer_settings_differences(const mixt__trainer *t, const json_t *then)
+static void remove_policy(json_t *settings)
+{
+    static const char *const names[] = {"precision",     "loss_scale",       "scale_init",    "scale_growth",
+                                        "scale_backoff", "scale_floor",      "scale_ceiling", "scale_interval",
+                                        "clip",          "scale_hysteresis", "clip_value"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        json_object_del(settings, names[i]);
+}
+
+char *mixt__trainer_settings_differences(const mixt__trainer *t, const json_t *then, bool allow_policy)
 {
     json_t *now = mixt__trainer_settings_json(t),
            *before = json_is_object(then) ? json_copy((json_t *)(uintptr_t)then) : NULL;
     if (before)
         add_missing(before, now);
+    if (allow_policy) {
+        remove_policy(before);
+        remove_policy(now);
+    }
     char *differences = mixt__json_differences(before, now, ", ");
     json_decref(before);
     json_decref(now);

@@ -92,7 +92,7 @@ static mixt_status parse_fixed_scale(const char *word, float *scale)
 
 static mixt_status parse_scaling(const mixt_trainer_options *o, bool uses_fp16, mixt__scaling *scaling)
 {
-    const char *word = o->loss_scale ? o->loss_scale : "auto";
+    const char *word = o->loss_scale;
     *scaling = (mixt__scaling){.initial = o->scale_init};
     scaling->growth = o->scale_growth;
     scaling->backoff = o->scale_backoff;
@@ -170,9 +170,39 @@ static mixt_status check_counts(const mixt_trainer_options *o)
     return MIXT_OK;
 }
 
-mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *o, const mixt_policy *policy,
+/** What decides: the option, else the policy (0: it does not say), else the default. */
+static float choose(float option, float policy, float fallback)
+{
+    return option != (float)MIXT_BY_POLICY ? option : policy != 0 ? policy : fallback;
+}
+
+static int64_t choose_count(int64_t option, int64_t policy, int64_t fallback)
+{
+    return option != MIXT_BY_POLICY ? option : policy ? policy : fallback;
+}
+
+/** The options with what they leave to the policy filled in. */
+static mixt_trainer_options with_policy(const mixt_trainer_options *options, const mixt_policy *policy)
+{
+    mixt_trainer_options o = *options;
+    const mixt_policy_settings *p = &policy->settings;
+    o.loss_scale = o.loss_scale ? o.loss_scale : p->loss_scale ? p->loss_scale : "auto";
+    o.scale_init = choose(o.scale_init, p->scale_init, 65536.0f);
+    o.scale_growth = choose(o.scale_growth, p->scale_growth, 2.0f);
+    o.scale_backoff = choose(o.scale_backoff, p->scale_backoff, 0.5f);
+    o.scale_floor = choose(o.scale_floor, p->scale_floor, 1.0f);
+    o.scale_ceiling = choose(o.scale_ceiling, p->scale_ceiling, 16777216.0f);
+    o.scale_interval = choose_count(o.scale_interval, p->scale_interval, 2000);
+    o.scale_hysteresis = (int)choose_count(o.scale_hysteresis, p->scale_hysteresis, 1);
+    o.clip = choose(o.clip, p->clip, 0);
+    o.clip_value = choose(o.clip_value, p->clip_value, 0);
+    return o;
+}
+
+mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, const mixt_policy *policy,
                                          mixt__trainer_settings *s)
 {
+    mixt_trainer_options resolved = with_policy(options, policy), *o = &resolved;
     MIXT_TRY(check_numbers(o));
     MIXT_TRY(check_counts(o));
     MIXT_TRY(parse_optimizer(o, &s->optimizer));

@@ -284,6 +284,22 @@ void mixt__trainer_free_eval(mixt__trainer *t)
     }
 }
 
+void mixt__trainer_carry_scale(const mixt__trainer *t, bool scaled, mixt__control *control)
+{
+    const mixt__scaling *s = &t->update.scaling;
+    mixt__control fresh = mixt__control_start(&t->update);
+    if (scaled && s->enabled && s->dynamic) {
+        control->scale = fminf(fmaxf(control->scale, s->floor), s->ceiling);
+        if (control->overflows_left > fresh.overflows_left)
+            control->overflows_left = fresh.overflows_left;
+    } else {
+        control->scale = fresh.scale;
+        control->clean_steps = fresh.clean_steps;
+        control->overflows_left = fresh.overflows_left;
+    }
+    control->seed = control->scale / (float)t->update.accumulate;
+}
+
 /** Puts a newly compiled step in the place of the one that runs. */
 static mixt_status replace_plan(mixt__trainer *t)
 {
@@ -293,9 +309,9 @@ static mixt_status replace_plan(mixt__trainer *t)
     MIXT_TRY(mixt__executable_allocate(t->train));
     t->allocated += t->backend->allocated() - before; // copies may have become fewer: it wraps around and back
     mixt__executable_bind(t->train, t->params, &t->control->seed);
+    bool scaled = t->update.scaling.enabled;
     make_update(t);
-    t->seen.scale = t->settings.scaling.enabled ? t->settings.scaling.initial : 1.0f;
-    t->seen.seed = t->seen.scale / (float)t->settings.accumulate;
+    mixt__trainer_carry_scale(t, scaled, &t->seen);
     return t->backend->upload(t->control, &t->seen, sizeof t->seen);
 }
 

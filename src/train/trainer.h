@@ -77,6 +77,9 @@ mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch);
 mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec);
 /** Takes all memory and draws the initial weights. Needs compile; does nothing the second time. */
 mixt_status mixt__trainer_allocate(mixt__trainer *t);
+/** What a loss scale becomes when another policy goes on from it: it stays where it was `scaled` before and is dynamic
+ *  now, within the limits of now; else it begins. */
+void mixt__trainer_carry_scale(const mixt__trainer *t, bool scaled, mixt__control *control);
 /** Recompiles for another policy (which the caller has put into settings); weights and moments stay. */
 mixt_status mixt__trainer_recompile(mixt__trainer *t);
 void mixt__trainer_free(mixt__trainer *t);

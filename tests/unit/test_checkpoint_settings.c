@@ -93,8 +93,11 @@ static void check_complete(const row *rows, size_t count)
 static void options_are_compared(void **state)
 {
     (void)state;
+    mixt_policy *fp16;
+    assert_int_equal(mixt_policy_named("fp16", &fp16), MIXT_OK);
     const row rows[] = {
         ROW(precision, "bf16", "precision: fp32 -> bf16"),
+        ROW(policy, fp16, "precision: fp32 -> fp16"),
         ROW(optimizer, "adam", "optimizer: sgd -> adam"),
         ROW(batch, 8, "batch: 16 -> 8"),
         ROW(accumulate, 2, "accumulate: 1 -> 2"),
@@ -137,6 +140,7 @@ static void options_are_compared(void **state)
         expect(folder, NULL, &rows[i].other, rows[i].name, rows[i].words);
     expect(folder, &(mixt_model_options){.label_smoothing = 0.5f}, &base, "label_smoothing",
            "label_smoothing: 0.0 -> 0.5");
+    mixt_policy_free(fp16);
 }
 
 static void environment_is_compared(void **state)
@@ -181,12 +185,12 @@ static void what_is_not_recorded(void **state)
     json_t *then = mixt__trainer_settings_json(&s.trainer->core);
     for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
         assert_int_equal(json_object_del(then, missing[i]), 0);
-    assert_null(mixt__trainer_settings_differences(&s.trainer->core, then));
-    char *differences = mixt__trainer_settings_differences(&t.trainer->core, then);
+    assert_null(mixt__trainer_settings_differences(&s.trainer->core, then, false));
+    char *differences = mixt__trainer_settings_differences(&t.trainer->core, then, false);
     assert_string_equal(differences, "lr_groups: (not recorded by the version that made it) -> fc=2");
     mixt__free(differences);
     assert_int_equal(json_object_del(then, "lr"), 0); // recorded always: missing, something is wrong
-    differences = mixt__trainer_settings_differences(&s.trainer->core, then);
+    differences = mixt__trainer_settings_differences(&s.trainer->core, then, false);
     assert_string_equal(differences, "lr: (not there) -> 0.00100000005");
     mixt__free(differences);
     json_decref(then);
