@@ -136,15 +136,23 @@ void cli_help_command(FILE *stream, const cli_command *command)
 const char *const cli_policy_text =
     "Where precision names a file, it is YAML with a format for all (default) and rules for some: layer and op are "
     "globs over the names that 'mixt plan CONFIG --graph' prints, left out they match everything, and the last rule "
-    "that "
-    "matches decides. A rule that matches nothing is an error. Formats are fp32, tf32, fp16 and bf16.";
+    "that matches decides. A rule that matches nothing is an error. Formats are fp32, tf32, fp16 and bf16; precision "
+    "sets both those of the layer's ops and those of their gradients, forward and backward set them apart (both must "
+    "be there; a default has them as a map, {forward: bf16, backward: fp32}).\n\n"
+    "The loss scaling and clipping that go with the formats may stand in the file too, as loss_scale, scale_init, "
+    "scale_growth, scale_backoff, scale_interval, scale_floor, scale_ceiling, scale_hysteresis, clip and clip_value: "
+    "they mean what the keys of train.* do, and those win where they are set. version (1), made_by (a text) and "
+    "evidence (any map) are kept and shown. Only default must be there.";
 
-const char *const cli_policy_example = "  default: bf16\n"
+const char *const cli_policy_example = "  version: 1\n"
+                                       "  default: bf16\n"
+                                       "  clip: 1\n"
                                        "  rules:\n"
                                        "    - layer: \"h.*.attn*\"\n"
                                        "      precision: fp32\n"
                                        "    - op: layer_norm\n"
-                                       "      precision: fp32\n";
+                                       "      forward: bf16\n"
+                                       "      backward: fp32\n";
 
 void cli_help_config(FILE *stream)
 {

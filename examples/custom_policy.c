@@ -1,16 +1,9 @@
-/* A precision policy by layer, from a file, and a change of precision between two steps. */
-#define _POSIX_C_SOURCE 200809L // mkstemp, also with -std=c11
+/* A policy made in memory, rule by rule, and changed between two steps. */
 #include <mixt/mixt.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static const char policy[] = "default: bf16\n"
-                             "rules:              # the last rule that matches decides\n"
-                             "  - layer: \"head*\"   # the output layer alone in full precision\n"
-                             "    precision: fp32\n";
 
 static mixt_value net(mixt_builder *b, mixt_value x)
 {
@@ -45,30 +38,41 @@ static double train(mixt_trainer *t, mixt_data *data, int steps)
 
 int main(void)
 {
-    char path[] = "/tmp/mixt-policy-XXXXXX";
-    int file = mkstemp(path);
-    if (file < 0 || write(file, policy, sizeof policy - 1) != (ssize_t)sizeof policy - 1 || close(file)) {
-        perror(path);
-        return 1;
-    }
+    mixt_policy *policy;
+    mixt_policy_named("bf16", &policy);
+    mixt_policy_add(policy,
+                    &(mixt_policy_rule){.layer = "head*", .forward = MIXT_DTYPE_FP32}); // the last match decides
+
     mixt_context *ctx = mixt_open();
     mixt_model *model = mixt_model_new(ctx, net, MIXT_LOSS_CROSS_ENTROPY);
-    mixt_trainer *t = mixt_trainer_new(model, .precision = path, .lr = 2e-3f, .batch = 64);
+    mixt_trainer *t = mixt_trainer_new(model, .policy = policy, .lr = 2e-3f, .batch = 64);
     mixt_data *data = mixt_data_new(ctx, "digits:", .samples = 6400);
 
     double first = train(t, data, 60);
     int right = format_of(t, "body.weight") == MIXT_DTYPE_BF16 && format_of(t, "head.weight") == MIXT_DTYPE_FP32;
-    mixt_trainer_set_precision(t, "fp16"); // weights, moments and counters stay
+
+    mixt_policy_set_default(policy, MIXT_DTYPE_FP16, MIXT_DTYPE_NONE); // loss scaling begins with it
+    mixt_policy_remove(policy, 0);
+    mixt_trainer_set_policy(t, policy); // weights, moments, counters and the place in the data stay
     double second = train(t, data, 60);
     right &= format_of(t, "body.weight") == MIXT_DTYPE_FP16 && format_of(t, "head.weight") == MIXT_DTYPE_FP16;
-    mixt_trainer_set_precision(t, "fp32");
+
+    mixt_trainer_set_precision(t, "fp32"); // by name
     double third = train(t, data, 60);
     right &= format_of(t, "body.weight") == MIXT_DTYPE_FP32;
+
+    mixt_policy_set_made_by(policy, "examples/custom_policy.c");
+    mixt_policy_add(policy,
+                    &(mixt_policy_rule){.op = "matmul", .forward = MIXT_DTYPE_BF16, .backward = MIXT_DTYPE_FP32});
+    char *yaml;
+    if (mixt_policy_print(policy, &yaml) == MIXT_OK)
+        printf("\n%s", yaml); // what a file would hold
+    free(yaml);
 
     if (*mixt_error(ctx))
         fprintf(stderr, "%s\n", mixt_error(ctx));
     right &= !*mixt_error(ctx) && second < 0.7 * first && third < second;
     mixt_close(ctx);
-    unlink(path);
+    mixt_policy_free(policy);
     return !right;
 }
