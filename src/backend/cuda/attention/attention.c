@@ -282,11 +282,14 @@ static const mixt__kernel cudnn = {.name = "cudnn", .supports = supports, .prepa
 static const mixt__kernel grad_cudnn = {
     .name = "cudnn", .supports = grad_supports, .prepare = grad_prepare, .run = grad_run};
 
-const mixt__kernel *const mixt__cuda_attention_kernels[] = {&cudnn, &mixt__attention_strict, &mixt__attention_tiled,
-                                                            &mixt__attention_plain, NULL};
-const mixt__kernel *const mixt__cuda_attention_grad_kernels[] = {&grad_cudnn,
-                                                                 &mixt__attention_grad_hopper,
-                                                                 &mixt__attention_grad_strict,
-                                                                 &mixt__attention_grad_tiled,
-                                                                 &mixt__attention_grad_plain,
-                                                                 NULL};
+const mixt__kernel *const mixt__cuda_attention_kernels[] = {
+    &cudnn, &mixt__attention_tf32, &mixt__attention_strict, &mixt__attention_tiled, &mixt__attention_plain, NULL};
+const mixt__kernel *const mixt__cuda_attention_grad_kernels[] = {
+    &grad_cudnn,
+    &mixt__attention_grad_hopper,
+    &mixt__attention_grad_tf32,
+    &mixt__attention_grad_strict,
+    &mixt__attention_grad_tiled,
+    &mixt__attention_grad_plain,
+    NULL,
+};

@@ -25,6 +25,17 @@ static __device__ __forceinline__ T *row_of(const mixt__head_rows &r, const mixt
     return (T *)r.data + head / p.heads * r.batch + row * r.row + head % p.heads * p.dim;
 }
 
+#define MIXT_LOG2_E 1.44269504088896f
+#define MIXT_LN_2 0.69314718055995f
+
+/** Relative error at most 2^-22; infinity and 0 past the range. */
+static __device__ __forceinline__ float power_of_2(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /** The problem of an attention call, or with `gradient` of an attention_grad call, its row sums in the workspace. */
 mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool gradient);
 

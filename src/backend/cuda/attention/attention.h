@@ -34,17 +34,18 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
     return s;
 }
 
-/** Whether all elements lie at multiples of 16 bytes: strides are known at plan time, addresses only at run time. */
+/** Whether rows of heads begin at multiples of 16 bytes from their tensor's start: strides are known at plan time,
+ * addresses only at run time. lse, input 4 or output 1 of the forward pass, is read by itself. */
 static inline bool mixt__attention_strides_fit(const mixt__call *call)
 {
+    bool gradient = call->in_count > 3;
     int64_t bits = 0;
     for (int i = 0; i < call->in_count; i++)
-        if (call->in[i].dtype == call->in[0].dtype)
+        if (i != 4)
             bits |= call->in[i].strides[0] | call->in[i].strides[1];
-    for (int o = 0; o < call->out_count; o++)
-        if (call->out[o].dtype == call->in[0].dtype)
-            bits |= call->out[o].strides[0] | call->out[o].strides[1];
-    return bits % 8 == 0;
+    for (int o = 0; o < (gradient ? 3 : 1); o++)
+        bits |= call->out[o].strides[0] | call->out[o].strides[1];
+    return bits * (int64_t)mixt_dtype_size(call->in[0].dtype) % 16 == 0;
 }
 
 static inline bool mixt__attention_aligned(const mixt__call *call)
@@ -58,6 +59,7 @@ static inline bool mixt__attention_aligned(const mixt__call *call)
 }
 
 extern const mixt__kernel mixt__attention_grad_hopper;
+extern const mixt__kernel mixt__attention_tf32, mixt__attention_grad_tf32;
 extern const mixt__kernel mixt__attention_strict, mixt__attention_grad_strict;
 extern const mixt__kernel mixt__attention_tiled, mixt__attention_grad_tiled;
 extern const mixt__kernel mixt__attention_plain, mixt__attention_grad_plain;

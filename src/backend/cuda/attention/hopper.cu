@@ -117,19 +117,6 @@ static __device__ __forceinline__ void weighted_rows(float (&d)[32], const unsig
         multiply_weights<T>(d, weights + 4 * k, operand(b) + 128 * k);
 }
 
-static __device__ __forceinline__ float power_of_2(float x)
-{
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-static __device__ __forceinline__ void copy4(void *shared, const void *global, bool there)
-{
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),
-                 "l"(global), "r"(there ? 4 : 0));
-}
-
 /** Begins to bring 64 passing rows. Beyond the last, zeros: they add nothing. */
 template <typename T, bool keys>
 static __device__ __forceinline__ void load_passing(tiles &s, const problem &p, int64_t head, int64_t row, int64_t end,
@@ -142,7 +129,7 @@ static __device__ __forceinline__ void load_passing(tiles &s, const problem &p, 
         int i = threadIdx.x & (TILE - 1);
         bool there = row + i < end;
         const float *rows = (threadIdx.x < TILE ? p.lse : p.sums) + head * p.queries + row + (there ? i : 0);
-        copy4(threadIdx.x < TILE ? &s.lse[at][i] : &s.means[at][i], rows, there);
+        copy4_async(threadIdx.x < TILE ? &s.lse[at][i] : &s.means[at][i], rows, there);
     }
 }
 

@@ -307,19 +307,6 @@ static __global__ void __launch_bounds__(narrow_tile::threads, 4) sums_kernel(co
 
 /* ---- candidates ---- */
 
-/** Whether rows of heads begin at multiples of 16 bytes from their tensor's start; lse is read by itself. */
-static bool rows_fit(const mixt__call *call)
-{
-    bool gradient = call->in_count > 3;
-    int64_t bits = 0;
-    for (int i = 0; i < call->in_count; i++)
-        if (i != 4)
-            bits |= call->in[i].strides[0] | call->in[i].strides[1];
-    for (int o = 0; o < (gradient ? 3 : 1); o++)
-        bits |= call->out[o].strides[0] | call->out[o].strides[1];
-    return bits % 4 == 0;
-}
-
 static int64_t pitch_of(int64_t keys)
 {
     return (keys + 3) / 4 * 4;
@@ -338,7 +325,7 @@ static bool supports(const mixt__call *call, const char **reason)
     bool gradient = call->in_count > 3;
     *reason = call->in[0].dtype != MIXT_DTYPE_FP32 || mixt__cuda.sm < 80 ? "only strict FP32 from Ampere on"
               : s.dim > DIM || s.dim % 4                                 ? "head size over 64, or no multiple of 4"
-              : !rows_fit(call)                                          ? "rows that are no multiple of 16 bytes"
+              : !mixt__attention_strides_fit(call)                       ? "rows that are no multiple of 16 bytes"
               : gradient && head_bytes(s) > score_bytes                  ? "one head's scores would take over 1 GiB"
               : !s.batch || !s.queries || !s.keys || most > (int64_t)MOST_TILES * TILE ||
                       FORWARD_SHARED > mixt__cuda.shared_limit

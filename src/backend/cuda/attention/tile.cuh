@@ -5,10 +5,9 @@
 #define MIXT_BACKEND_CUDA_ATTENTION_TILE_CUH
 
 #include "backend/cuda/attention/attention.cuh"
+#include "backend/cuda/core/async_copy.cuh"
 
 enum { MIXT_HEAD_BYTES = 128 };
-
-#define MIXT_LOG2_E 1.44269504088896f
 
 /** Where 16-byte piece `piece` of row `row` lies in a tile. */
 static __device__ __forceinline__ int place(int row, int piece)
@@ -17,13 +16,6 @@ static __device__ __forceinline__ int place(int row, int piece)
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-
-/** Zeros where there is nothing to copy. */
-static __device__ __forceinline__ void copy16(void *shared, const void *global, bool there)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),
-                 "l"(global), "r"(there ? 16 : 0));
-}
 
 template <typename T> static __device__ __forceinline__ unsigned pack(float x, float y)
 {
@@ -62,7 +54,7 @@ static __device__ __forceinline__ void load_tile(char *tile, const T *memory, in
     for (int n = threadIdx.x; n < rows * 8; n += threads) {
         int row = n >> 3, piece = n & 7;
         bool there = row < limit;
-        copy16(tile + place(row, piece), memory + (there ? row : 0) * stride + piece * 8, there);
+        copy16_async(tile + place(row, piece), memory + (there ? row : 0) * stride + piece * 8, there);
     }
 }
 

@@ -19,6 +19,17 @@ static __device__ __forceinline__ void copy16_async(void *shared, const void *gl
 #endif
 }
 
+/** The same of 4 bytes. */
+static __device__ __forceinline__ void copy4_async(void *shared, const void *global, bool something)
+{
+#if __CUDA_ARCH__ >= 800
+    unsigned address = (unsigned)__cvta_generic_to_shared(shared), bytes = something ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(global), "r"(bytes) : "memory");
+#else
+    *(unsigned *)shared = something ? *(const unsigned *)global : 0;
+#endif
+}
+
 /** Ends a group of copies. */
 static __device__ __forceinline__ void copies_commit(void)
 {
