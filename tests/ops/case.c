@@ -33,6 +33,7 @@ test_case *case_new(const char *op, problem *p, mixt_dtype dtype, uint64_t seed)
     c->op = mixt__op_find(op);
     c->problem = p;
     c->dtype = dtype;
+    c->arithmetic = MIXT_DTYPE_FP32;
     c->random = seed;
     c->grad_dst = -1;
     return c;
@@ -41,6 +42,8 @@ test_case *case_new(const char *op, problem *p, mixt_dtype dtype, uint64_t seed)
 test_case *case_inner(test_case *c, const char *op)
 {
     test_case *inner = case_new(op, c->problem, c->dtype, c->random ^ 0x9e3779b97f4a7c15u);
+    inner->arithmetic = c->arithmetic;
+    inner->rounds = c->rounds;
     inner->integers = c->integers;
     inner->unrounded = c->unrounded;
     c->forward = inner;
@@ -52,6 +55,7 @@ void case_free(test_case *c)
     if (!c)
         return;
     case_free(c->forward);
+    case_free(c->strict);
     while (c->blocks) {
         test_block *next = c->blocks->next;
         free(c->blocks);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIRROR_ALIGNMENT = 256, GUARD = 64, GUARD_BYTE = 0xa5, POISON = 0xff, GAP = 3, OFFSET = 5 };
+enum { MIRROR_ALIGNMENT = 256, GUARD = 64, GUARD_BYTE = 0xa5, POISON = 0xff, GAP = 3, OFFSET = 5, ALIGNED_OFFSET = 16 };
 
 typedef struct buffer {
     unsigned char *raw, *before; // before: a copy of raw as it was when the kernel started
@@ -77,6 +77,8 @@ static int64_t lay_out(mixt__tensor *t, layout l)
         stride *= size;
         if (i == 0 && l == LAYOUT_PADDED)
             stride += GAP;
+        if (i == 0 && l == LAYOUT_PACKED)
+            stride *= 3;
     }
     t->contiguous = l == LAYOUT_PLAIN;
     return mixt__shape_count(&t->shape) ? span : 0;
@@ -96,7 +98,8 @@ static void make_buffer(buffer *b, const test_tensor *t, mixt_dtype dtype, layou
 {
     size_t size = mixt_dtype_size(dtype);
     b->tensor = (mixt__tensor){.dtype = dtype, .shape = t->shape};
-    size_t data = (size_t)lay_out(&b->tensor, l) * size, shift = l == LAYOUT_PLAIN ? 0 : OFFSET * size;
+    size_t data = (size_t)lay_out(&b->tensor, l) * size;
+    size_t shift = size * (l == LAYOUT_PLAIN ? 0 : l == LAYOUT_PACKED ? ALIGNED_OFFSET : OFFSET);
     b->bytes = GUARD + shift + data + GUARD;
     b->raw = take(b->bytes);
     b->before = take(b->bytes);
@@ -354,7 +357,7 @@ static void build(run *x)
     x->call = (mixt__call){.op = op,
                            .attrs = &c->attrs,
                            .layer = "test",
-                           .arithmetic = op->matrix_work ? c->in[0].dtype : MIXT_DTYPE_FP32,
+                           .arithmetic = c->arithmetic,
                            .in_count = c->in_count,
                            .out_count = c->out_count,
                            .in = x->in_tensors,
@@ -418,6 +421,8 @@ bool variant_applies(const variant *v, const test_case *c, const oracle *o)
         return false;
     if (strided && !c->op->strided_inputs && !c->op->strided_outputs)
         return false;
+    if (v->inputs == LAYOUT_PACKED && !c->op->matrix_work)
+        return false;
     if (v->in_place < 0)
         return true;
     return v->in_place < c->in_count && c->op->in_place_inputs >> v->in_place & 1 &&
@@ -432,6 +437,8 @@ void execute(const test_case *c, const mixt__kernel *kernel, const variant *v, r
     mixt__threads_set(v->threads);
     build(&x);
     if (prepare(&x, kernel)) {
+        if (c->strict && !x.call.tensor_cores)
+            x.c = c->strict;
         bool good = run_once(&x, kernel, false);
         if (good && v->in_place < 0 && v->threads > 1)
             run_again(&x, kernel);

@@ -5,7 +5,8 @@
 #include "backend/backend.h"
 #include "oracle/oracle.h"
 
-typedef enum layout { LAYOUT_PLAIN, LAYOUT_PADDED, LAYOUT_PERMUTED } layout;
+/** PACKED: rows three times as far apart as they are long, aligned: as q, k and v lie in one product's result. */
+typedef enum layout { LAYOUT_PLAIN, LAYOUT_PADDED, LAYOUT_PERMUTED, LAYOUT_PACKED } layout;
 
 /** What is varied besides problem, candidate and format. */
 typedef struct variant {

@@ -34,12 +34,14 @@ static const variant variants[] = {
     {"gradient_integers", 1, LAYOUT_PLAIN, LAYOUT_PLAIN, true, true, -1},
     {"padded", 2, LAYOUT_PADDED, LAYOUT_PADDED, false, false, -1},
     {"permuted", 2, LAYOUT_PERMUTED, LAYOUT_PERMUTED, false, false, -1},
+    {"packed", 1, LAYOUT_PACKED, LAYOUT_PACKED, false, false, -1},
     {"strided_gradient", 1, LAYOUT_PADDED, LAYOUT_PLAIN, true, false, -1},
     {"in_place_0", 2, LAYOUT_PLAIN, LAYOUT_PLAIN, false, false, 0},
     {"in_place_1", 2, LAYOUT_PLAIN, LAYOUT_PLAIN, false, false, 1},
 };
 
-static const mixt_dtype dtypes[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16};
+/** TF32: FP32 tensors whose products may run in TF32. */
+static const mixt_dtype dtypes[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_TF32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16};
 
 static uint64_t line_seed(const options *o, const char *text)
 {
@@ -49,12 +51,14 @@ static uint64_t line_seed(const options *o, const char *text)
     return hash;
 }
 
-static test_case *case_make(const oracle *oracle, problem *p, const options *o, mixt_dtype dtype, bool integers,
-                            bool unrounded)
+static test_case *case_make(const oracle *oracle, problem *p, const options *o, test_case like)
 {
-    test_case *c = case_new(oracle->op, p, dtype, line_seed(o, p->text));
-    c->integers = integers;
-    c->unrounded = unrounded;
+    bool tf32 = like.dtype == MIXT_DTYPE_TF32;
+    test_case *c = case_new(oracle->op, p, tf32 ? MIXT_DTYPE_FP32 : like.dtype, line_seed(o, p->text));
+    c->arithmetic = c->op->matrix_work ? like.dtype : MIXT_DTYPE_FP32;
+    c->rounds = like.rounds;
+    c->integers = like.integers;
+    c->unrounded = like.unrounded;
     oracle->make(c);
     if (problem_int(c, "special", 0) && !c->error) { // infinities and NaN must come out where they belong, only there
         c->in[0].value[0] = INFINITY;
@@ -107,7 +111,7 @@ static bool difference(test_case *c, int o, int64_t i)
 static bool check_oracle(const oracle *oracle, problem *p, const options *o)
 {
     enum { SAMPLES = 48 };
-    test_case *c = case_make(oracle, p, o, MIXT_DTYPE_FP64, false, true);
+    test_case *c = case_make(oracle, p, o, (test_case){.dtype = MIXT_DTYPE_FP64, .unrounded = true});
     bool good = true;
     for (int out = 0; !c->error && c->forward && out < c->out_count; out++) {
         if (c->grad_of[out] < 0)
@@ -124,15 +128,20 @@ static bool check_oracle(const oracle *oracle, problem *p, const options *o)
 
 /* ---- one line ---- */
 
+static const char *format_name(const test_case *c)
+{
+    return mixt_dtype_name(c->arithmetic == MIXT_DTYPE_TF32 ? MIXT_DTYPE_TF32 : c->dtype);
+}
+
 static void report(const options *o, const test_case *c, const mixt__kernel *kernel, const variant *v, int64_t line,
                    const result *r)
 {
     printf("FAIL %s, candidate %s, %s, variant %s (%d threads), seed %llu\n     line %lld: %s\n     %s\n     repeat: "
            "%s %s --line %lld "
            "--kernel %s --dtype %s --variant %s --seed %llu --device %s\n",
-           c->op->name, kernel->name, mixt_dtype_name(c->dtype), v->name, v->threads, (unsigned long long)o->seed,
-           (long long)line, c->problem->text, r->text, o->program, c->op->name, (long long)line, kernel->name,
-           mixt_dtype_name(c->dtype), v->name, (unsigned long long)o->seed, o->backend->name);
+           c->op->name, kernel->name, format_name(c), v->name, v->threads, (unsigned long long)o->seed, (long long)line,
+           c->problem->text, r->text, o->program, c->op->name, (long long)line, kernel->name, format_name(c), v->name,
+           (unsigned long long)o->seed, o->backend->name);
 }
 
 /** Plain candidates are slow: on large problems they run in one variant only. */
@@ -172,15 +181,19 @@ static void run_candidate(const options *o, const test_case *c, const mixt__kern
     }
     if (o->verbose)
         printf("%-6s %s line %lld %s %s %s: %s%.3g of the tolerance\n", r.outcome == OUTCOME_REFUSED ? "no" : "ran",
-               c->op->name, (long long)line, kernel->name, mixt_dtype_name(c->dtype), v->name,
+               c->op->name, (long long)line, kernel->name, format_name(c), v->name,
                r.outcome == OUTCOME_REFUSED ? r.text : "", r.worst);
 }
 
 static void run_dtype(const options *o, const oracle *oracle, problem *p, int64_t line, mixt_dtype dtype,
                       uint64_t *dropped, totals *t)
 {
-    test_case *cases[2] = {case_make(oracle, p, o, dtype, false, false),
-                           oracle->exact_integers ? case_make(oracle, p, o, dtype, true, false) : NULL};
+    bool rounds = dtype == MIXT_DTYPE_TF32 && !o->backend->host_memory;
+    test_case *cases[2] = {
+        case_make(oracle, p, o, (test_case){.dtype = dtype, .rounds = rounds}),
+        oracle->exact_integers ? case_make(oracle, p, o, (test_case){.dtype = dtype, .integers = true}) : NULL};
+    if (rounds && !oracle->partly_tensor)
+        cases[0]->strict = case_make(oracle, p, o, (test_case){.dtype = dtype});
     if (cases[0]->error) {
         printf("FAIL %s line %lld is wrong: %s\n     %s\n", oracle->op, (long long)line, cases[0]->error, p->text);
         t->failures++;
@@ -188,7 +201,8 @@ static void run_dtype(const options *o, const oracle *oracle, problem *p, int64_
     const mixt__kernel *const *list = o->backend->kernels(cases[0]->op);
     for (size_t i = 0; !cases[0]->error && i < sizeof variants / sizeof variants[0]; i++) {
         const variant *v = &variants[i];
-        if ((o->variant && strcmp(o->variant, v->name)) || !variant_applies(v, cases[0], oracle))
+        if ((o->variant && strcmp(o->variant, v->name)) || !variant_applies(v, cases[0], oracle) ||
+            (dtype == MIXT_DTYPE_TF32 && !rounds && i > 0)) // the CPU's kernels are those of FP32: seen there
             continue;
         for (int k = 0; list && list[k]; k++)
             run_candidate(o, cases[v->integers], list[k], k, v, line, dropped, t);
@@ -204,7 +218,8 @@ static void run_line(const options *o, const oracle *oracle, problem *p, int64_t
     if (!check_oracle(oracle, p, o))
         t->failures++;
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
-        if (!o->dtype || !strcmp(o->dtype, mixt_dtype_name(dtypes[d])))
+        if ((!o->dtype || !strcmp(o->dtype, mixt_dtype_name(dtypes[d]))) &&
+            (dtypes[d] != MIXT_DTYPE_TF32 || mixt__op_find(oracle->op)->matrix_work))
             run_dtype(o, oracle, p, line, dtypes[d], &dropped, t);
 }
 

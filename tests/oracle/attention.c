@@ -2,7 +2,8 @@
  *
  * Bounds: D products a score; an error e of a score is a relative error e of its probability; the row's sum is over S
  * terms and may be rescaled as often; probabilities and score gradients may be rounded to the operands' format once,
- * because the products that take them run in that format. */
+ * because the products that take them run in that format. With TF32 that holds for all operands, and errors are large
+ * enough for their products to count: relative errors that add up to e make at most exp(e) - 1. */
 #include "oracle/oracle.h"
 
 #include <math.h>
@@ -10,6 +11,7 @@
 typedef struct heads {
     int64_t batch, count, dim, queries, keys, width;
     double scale, low; // low: roundoff of the operands' format, 0 for FP32
+    double operand;    // what operands are off by when they are multiplied
     bool causal;
 } heads;
 
@@ -25,8 +27,20 @@ static heads heads_of(const test_case *c)
                    .keys = c->in[1].shape.dims[1],
                    .width = q[2],
                    .scale = at->scale,
-                   .low = low ? number_roundoff(c->dtype) : 0,
+                   .low = low ? number_roundoff(c->dtype) : number_operand(c),
+                   .operand = number_operand(c),
                    .causal = at->causal};
+}
+
+static double together(const heads *s, double errors)
+{
+    return s->operand > 0 ? expm1(errors) : errors;
+}
+
+/** What a product of n operand pairs is off by, relative to the sum of magnitudes. */
+static double product_error(const heads *s, int64_t n)
+{
+    return (double)n * U32 + s->operand * (2 + s->operand);
 }
 
 static void make(test_case *c)
@@ -66,13 +80,14 @@ static void forward_row(test_case *c, const heads *s, int64_t b, int64_t h, int6
     double most = -INFINITY, least = INFINITY, total = 0, error = 0, size;
     for (int64_t j = 0; j < seen; j++) {
         score[j] = s->scale * dot(row(&c->in[0], s, b, t, h), row(&c->in[1], s, b, j, h), s->dim, &size);
-        error = fmax(error, ((double)s->dim + 2) * U32 * fabs(s->scale) * size);
+        error = fmax(error, product_error(s, s->dim + 2) * fabs(s->scale) * size);
         most = fmax(most, score[j]);
         least = fmin(least, score[j]);
     }
     for (int64_t j = 0; j < seen; j++)
         total += exp(score[j] - most);
-    double relative = 2 * error + U32 * (2 * (most - least) + 2 * U_MATHS + 3 * (double)seen + 8) + s->low;
+    double relative =
+        together(s, 2 * error + U32 * (2 * (most - least) + 2 * U_MATHS + 3 * (double)seen + 8) + s->low + s->operand);
     for (int64_t j = 0; j < seen; j++) {
         double p = exp(score[j] - most) / total;
         for (int64_t d = 0; d < s->dim; d++) {
@@ -131,26 +146,28 @@ static void grad_query(test_case *c, const heads *s, int64_t b, int64_t h, int64
     double lse = c->in[4].value[(b * s->count + h) * s->queries + t], mean = 0, mean_size = 0, worst = 0, size;
     for (int64_t j = 0; j < seen; j++) {
         double score = s->scale * dot(q, row(&c->in[1], s, b, j, h), s->dim, &size);
-        r->ep[j] =
-            ((double)s->dim + 2) * U32 * fabs(s->scale) * size + U32 * (2 * fabs(score) + 2 * fabs(lse) + U_MATHS + 2);
+        double maths = U32 * (2 * fabs(score) + 2 * fabs(lse) + U_MATHS + 2);
+        r->ep[j] = product_error(s, s->dim + 2) * fabs(s->scale) * size + maths;
         r->p[j] = exp(score - lse);
         r->dp[j] = dot(dy, row(&c->in[2], s, b, j, h), s->dim, &r->size[j]);
         mean += r->p[j] * r->dp[j];
         mean_size += r->p[j] * r->size[j];
-        worst = fmax(worst, r->ep[j]);
+        worst = fmax(worst, ((double)s->dim + 2) * U32 * fabs(s->scale) * size + maths);
     }
-    double emean = ((double)(seen + s->dim + 8) * U32 + s->low + worst) * mean_size;
+    // The mean is that of grad_dst · dst, in FP32 even with TF32.
+    double emean = ((double)(seen + s->dim + 8) * U32 + (s->operand > 0 ? 0 : s->low) + worst) * mean_size;
     int64_t at_q = q - c->in[0].value, sums = s->keys > s->queries ? s->keys : s->queries;
     for (int64_t j = 0; j < seen; j++) {
         const double *k = row(&c->in[1], s, b, j, h);
         int64_t at_k = k - c->in[1].value;
         double p = r->p[j], ds = p * (r->dp[j] - mean) * s->scale, sum = ((double)sums + 3) * U32;
-        double eds = fabs(s->scale) * p * (((double)s->dim + 1) * U32 * r->size[j] + emean) +
-                     fabs(ds) * (r->ep[j] + 4 * U32 + s->low + sum);
+        double relative = together(s, r->ep[j] + 4 * U32 + s->low + s->operand + sum);
+        double eds = fabs(s->scale) * p * (product_error(s, s->dim + 1) * r->size[j] + emean);
+        eds = (s->operand > 0 ? 1 + relative : 1) * eds + fabs(ds) * relative;
         for (int64_t d = 0; d < s->dim; d++) {
             add(&c->out[0], at_q + d, ds * k[d], eds * fabs(k[d]));
             add(&c->out[1], at_k + d, ds * q[d], eds * fabs(q[d]));
-            add(&c->out[2], at_k + d, p * dy[d], (r->ep[j] + s->low + sum) * p * fabs(dy[d]));
+            add(&c->out[2], at_k + d, p * dy[d], together(s, r->ep[j] + s->low + s->operand + sum) * p * fabs(dy[d]));
         }
     }
 }

@@ -1,9 +1,9 @@
 /* Matrix product: alpha · op(a) · op(b) + bias + addend, then an activation or its gradient, each sum in FP64.
  *
  * Bound: K products summed in any order in FP32 are off by at most (K + 1)·u·sum|a·b|; alpha, bias, addend and a final
- * addition add four roundings. In a low format the bias may be rounded to it first, as libraries take it, and what
- * GELU's gradient is multiplied with, as without fusion; GELU itself may be good to a sixteenth of the format's
- * roundoff. */
+ * addition add four roundings. Operands rounded on the way add what they are off by. In a low format the bias may be
+ * rounded to it first, as libraries take it, and what GELU's gradient is multiplied with, as without fusion; GELU
+ * itself may be good to a sixteenth of the format's roundoff. */
 #include "oracle/oracle.h"
 
 #include <math.h>
@@ -88,6 +88,7 @@ static void expect(test_case *c)
     int64_t n = at->trans_b ? db[0] : db[1], k = at->trans_b ? db[1] : db[0];
     int64_t m = rows ? y->count / (n > 0 ? n : 1) : at->trans_a ? da[1] : da[0];
     int64_t batch = rows || m * n == 0 ? 1 : y->count / (m * n);
+    double operands = 2 * number_operand(c); // cuBLAS multiplies
     int exponent;
     c->inexact = frexp(fabs((double)at->alpha), &exponent) != 0.5 || at->epilogue == MIXT_EPILOGUE_GELU ||
                  at->epilogue == MIXT_EPILOGUE_GELU_GRAD;
@@ -102,8 +103,10 @@ static void expect(test_case *c)
             sum += pa[j * a_col] * pb[j * b_row];
             size += fabs(pa[j * a_col] * pb[j * b_row]);
         }
-        size = fabs((double)at->alpha) * size + fabs(bias) + fabs(addend);
-        double error = ((double)k + 5) * U32 * size + number_roundoff(c->dtype) * fabs(bias);
+        double products = fabs((double)at->alpha) * size;
+        size = products + fabs(bias) + fabs(addend);
+        double error = ((double)k + 5) * U32 * size + number_roundoff(c->dtype) * fabs(bias) +
+                       operands * (2 + operands) * products;
         finish(c, i, at->alpha * sum + bias + addend, error);
     }
     for (int64_t row = 0; at->row_sums && row < m; row++) {

@@ -1,4 +1,5 @@
-/* FP32, FP16 and BF16 by arithmetic on doubles: value = m · 2^e with p bits. Independent of the library's conversions.
+/* FP32, TF32, FP16 and BF16 by arithmetic on doubles: value = m · 2^e with p bits. Independent of the library's
+ * conversions.
  */
 #include "oracle/oracle.h"
 
@@ -9,10 +10,8 @@ static const struct format {
     mixt_dtype dtype;
     int bits, min_exponent, max_exponent; // significand with the hidden bit; exponents of 1.xxx · 2^e
 } formats[] = {
-    {MIXT_DTYPE_FP32, 24, -126, 127},
-    {MIXT_DTYPE_FP16, 11, -14, 15},
-    {MIXT_DTYPE_BF16, 8, -126, 127},
-    {MIXT_DTYPE_FP64, 53, -1022, 1023},
+    {MIXT_DTYPE_FP32, 24, -126, 127}, {MIXT_DTYPE_TF32, 11, -126, 127},   {MIXT_DTYPE_FP16, 11, -14, 15},
+    {MIXT_DTYPE_BF16, 8, -126, 127},  {MIXT_DTYPE_FP64, 53, -1022, 1023},
 };
 
 static const struct format *find(mixt_dtype dtype)
@@ -41,6 +40,11 @@ double number_roundoff(mixt_dtype dtype)
 {
     const struct format *f = find(dtype);
     return f ? ldexp(1.0, -f->bits) : 0;
+}
+
+double number_operand(const test_case *c)
+{
+    return c->rounds && c->arithmetic == MIXT_DTYPE_TF32 ? number_roundoff(MIXT_DTYPE_TF32) : 0;
 }
 
 double number_smallest(mixt_dtype dtype)

@@ -33,10 +33,12 @@ typedef struct test_tensor {
 typedef struct test_case {
     const mixt__op *op;
     problem *problem;
-    mixt_dtype dtype; // of the operands that follow the policy
-    bool integers;    // inputs are small integers
-    bool inexact;     // set by an oracle whose attributes make even small integers round
-    bool unrounded;   // inputs are not rounded to their formats: for checking an oracle by differences
+    mixt_dtype dtype;      // of the operands that follow the policy
+    mixt_dtype arithmetic; // of matrix work
+    bool rounds;           // operands of products may be rounded to the arithmetic's format: TF32 on Tensor Cores
+    bool integers;         // inputs are small integers
+    bool inexact;          // set by an oracle whose attributes make even small integers round
+    bool unrounded;        // inputs are not rounded to their formats: for checking an oracle by differences
     uint64_t random;
     union {
         mixt__matmul_attrs matmul;
@@ -58,6 +60,7 @@ typedef struct test_case {
     int in_count, out_count;
     test_tensor in[MAX_TENSORS], out[MAX_TENSORS];
     test_tensor after[MAX_TENSORS]; // expected contents of an input that is written in place; value NULL: unchanged
+    struct test_case *strict;       // the same for a candidate that keeps FP32 where TF32 is allowed; NULL: this one
     struct test_case *forward;      // of a gradient: the case it differentiates, with respect to its output 0
     int grad_of[MAX_TENSORS];       // of a gradient: which forward input output o belongs to; -1: to none
     int grad_dst;                   // of a gradient: which input is the gradient of the forward output 0
@@ -73,6 +76,7 @@ typedef struct oracle {
     void (*make)(test_case *c);   // attributes and inputs
     void (*expect)(test_case *c); // outputs, once their shapes are inferred
     bool exact_integers;          // with small integers as inputs, only the last rounding to the output's format rounds
+    bool partly_tensor;           // a candidate may make some of its products on Tensor Cores without saying so
     bool (*self_check)(void);     // of formulas that no gradient op covers; NULL: none
 } oracle;
 
@@ -112,6 +116,10 @@ double number_decode(const void *array, mixt_dtype dtype, int64_t index);
 void number_encode(void *array, mixt_dtype dtype, int64_t index, double value); // exact values only
 double number_roundoff(mixt_dtype dtype);                                       // half a unit in the last place of 1
 double number_smallest(mixt_dtype dtype);                                       // positive subnormal
+/** What an operand of a product may be off by before it is multiplied, relative to itself: 0, or TF32's roundoff. Where
+ * a library multiplies, twice that: Tensor Cores leave out the bits that TF32 lacks, and libraries do not round first.
+ */
+double number_operand(const test_case *c);
 
 /** Unit roundoff of FP32, in which kernels accumulate. */
 #define U32 (1.0 / 16777216)
