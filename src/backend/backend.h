@@ -111,6 +111,9 @@ typedef struct mixt__backend {
      * Those of another GPU or of other libraries are left out. NULL with `choices`. */
     void (*choose)(const char *text, size_t bytes);
     /* the last three passes of a step: see training.h */
+    /** Bytes of update->workspace that they need for these segments: all the memory that they use beside the update's
+     *  own. */
+    size_t (*update_workspace)(const mixt__segment *segments, int64_t segment_count);
     mixt_status (*gradient_stats)(const mixt__update *update);
     mixt_status (*step_control)(const mixt__update *update);
     mixt_status (*optimizer_step)(const mixt__update *update);

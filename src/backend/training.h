@@ -95,7 +95,7 @@ typedef struct mixt__update {
     float clip_norm, clip_value;   // 0: off
     int64_t accumulate;            // micro-steps per update
     const int32_t *backward_order; // segment indices in the order in which the backward pass finishes them
-    void *workspace;               // mixt__update_workspace() bytes, for partial sums
+    void *workspace;               // the backend's update_workspace() bytes: partial sums and what else it keeps
     bool control_follows; // after gradient_stats comes step_control, at once: a device may do both in the first
 } mixt__update;
 
@@ -109,7 +109,7 @@ int64_t mixt__update_chunks(const mixt__segment *segments, int64_t segment_count
 /** Moments per parameter that an optimizer keeps: 0, 1 or 2. */
 int mixt__optimizer_moments(const mixt__optimizer *optimizer);
 
-/** Bytes of update->workspace for these segments; the same on every device. */
+/** Bytes of the partial sums of these segments; the same on every device. They come first in update->workspace. */
 size_t mixt__update_workspace(const mixt__segment *segments, int64_t segment_count);
 
 /** Learning rate of the update that comes after `applied` updates. */

@@ -97,7 +97,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
         segment->weight_decay = t->params->table[segment->param].decay ? t->settings.weight_decay : 0.0f;
     }
     MIXT_TRY(mixt__groups_apply(t->params, t->settings.lr_groups, t->settings.decay_groups));
-    t->workspace_bytes = mixt__update_workspace(t->params->segments, t->params->segment_count);
+    t->workspace_bytes = t->backend->update_workspace(t->params->segments, t->params->segment_count);
     return find_backward_order(t);
 }
 

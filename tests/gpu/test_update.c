@@ -93,9 +93,8 @@ static void start(fixture *f, mixt__optimizer optimizer)
     }
     place(&f->host, f->arenas);
     place(&f->device, f->mirrors);
-    size_t workspace = mixt__update_workspace(f->segments, SEGMENTS);
-    f->host.workspace = mixt__alloc(workspace);
-    f->device.workspace = gpu->alloc(workspace);
+    f->host.workspace = mixt__alloc(mixt__backend_cpu.update_workspace(f->segments, SEGMENTS));
+    f->device.workspace = gpu->alloc(gpu->update_workspace(f->segments, SEGMENTS));
     f->host.stats = f->stats;
     f->device.stats = gpu->alloc(sizeof f->stats);
     assert_int_equal(gpu->upload(f->device.stats, f->stats, sizeof f->stats), MIXT_OK); // its padding is copied too
@@ -317,6 +316,87 @@ static void test_replay(void **state)
     finish(&f);
 }
 
+/* ---- the workspace ---- */
+
+enum { MANY = 200000, BEHIND = 4096 }; // parameters of one element; bytes behind the workspace that nobody may touch
+
+typedef struct many {
+    mixt__segment *segments;
+    mixt__segment_stats *stats;
+    mixt__update update; // device memory, without working copies and moments
+    size_t bytes;        // of the workspace
+} many;
+
+static void place_workspace(many *m, const unsigned char *behind)
+{
+    m->update.workspace = gpu->alloc(m->bytes + BEHIND);
+    assert_non_null(m->update.workspace);
+    assert_int_equal(gpu->zero(m->update.workspace, m->bytes), MIXT_OK);
+    assert_int_equal(gpu->upload((char *)m->update.workspace + m->bytes, behind, BEHIND), MIXT_OK);
+}
+
+static many start_many(void)
+{
+    many m = {.segments = mixt__alloc(MANY * sizeof *m.segments), .stats = mixt__alloc(MANY * sizeof *m.stats)};
+    mixt__update *u = &m.update;
+    for (int32_t i = 0; i < MANY; i++)
+        m.segments[i] =
+            (mixt__segment){.offset = 16 * i, .count = 1, .low = MIXT_DTYPE_NONE, .lr_scale = 1, .param = i};
+    *u = (mixt__update){.segments = m.segments, .segment_count = MANY, .total = 16 * (int64_t)MANY, .accumulate = 1};
+    u->optimizer.kind = MIXT_OPTIMIZER_SGD;
+    u->schedule.lr = 1;
+    u->master = gpu->alloc((size_t)u->total * sizeof(float));
+    u->grad = gpu->alloc((size_t)u->total * sizeof(float));
+    u->stats = gpu->alloc(MANY * sizeof *u->stats);
+    u->control = gpu->alloc(sizeof *u->control);
+    mixt__control control = mixt__control_start(u);
+    assert_int_equal(gpu->upload(u->control, &control, sizeof control), MIXT_OK);
+    assert_int_equal(gpu->zero(u->master, (size_t)u->total * sizeof(float)), MIXT_OK);
+    assert_int_equal(gpu->zero(u->grad, (size_t)u->total * sizeof(float)), MIXT_OK);
+    m.bytes = gpu->update_workspace(m.segments, MANY);
+    return m;
+}
+
+/** An update of gradients that are all 0: every segment is seen, and what lies behind the workspace stays. */
+static void update_many(many *m, const unsigned char *behind)
+{
+    unsigned char found[BEHIND];
+    assert_int_equal(issue(&m->update), MIXT_OK);
+    assert_int_equal(gpu->synchronize(), MIXT_OK);
+    assert_int_equal(gpu->download(m->stats, m->update.stats, MANY * sizeof *m->stats), MIXT_OK);
+    for (int i = 0; i < MANY; i++)
+        assert_true(m->stats[i].zeros == 1 && m->stats[i].nonfinite == 0);
+    assert_int_equal(gpu->download(found, (char *)m->update.workspace + m->bytes, BEHIND), MIXT_OK);
+    assert_memory_equal(found, behind, BEHIND);
+}
+
+/** The passes use the workspace that they asked for, which is part of a trainer's plan, and no device memory beside
+ *  it. A workspace that is given back takes what was kept in it along, also when its address is handed out again. */
+static void test_all_memory_is_the_workspace(void **state)
+{
+    (void)state;
+    enum { PAGES = 4 << 20 }; // what the driver may take at once; the table of MANY segments has three times that
+    unsigned char behind[BEHIND];
+    memset(behind, 0xa5, sizeof behind);
+    many m = start_many();
+    assert_true(m.bytes > mixt__update_workspace(m.segments, MANY) + 2 * PAGES);
+    place_workspace(&m, behind);
+    assert_int_equal(gpu->synchronize(), MIXT_OK);
+    size_t before = gpu->available();
+    update_many(&m, behind);
+    assert_true(gpu->available() + PAGES > before);
+    m.segments[7].weight_decay = 0.5f; // another table, in the same place
+    update_many(&m, behind);
+    gpu->free(m.update.workspace);
+    place_workspace(&m, behind);
+    update_many(&m, behind);
+    void *const all[] = {m.update.workspace, m.update.master, m.update.grad, m.update.stats, m.update.control};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        gpu->free(all[i]);
+    mixt__free(m.segments);
+    mixt__free(m.stats);
+}
+
 int main(void)
 {
     if (mixt__backend_cuda(&gpu) != MIXT_OK) {
@@ -328,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_skip_changes_nothing),
         cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_all_memory_is_the_workspace), // its kernels are loaded by now
     };
     return cmocka_run_group_tests_name("update on the GPU", tests, NULL, NULL);
 }

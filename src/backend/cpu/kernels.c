@@ -79,6 +79,7 @@ const mixt__backend mixt__backend_cpu = {
     .synchronize = synchronize,
     .mark = mark,
     .between = between,
+    .update_workspace = mixt__update_workspace,
     .gradient_stats = mixt__cpu_gradient_stats,
     .step_control = mixt__cpu_step_control,
     .optimizer_step = mixt__cpu_optimizer_step,

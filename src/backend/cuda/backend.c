@@ -7,6 +7,7 @@
 
 #include "backend/cuda/info.h"
 #include "backend/cuda/open.h"
+#include "backend/cuda/update/table.h"
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -90,6 +91,7 @@ static void give_back(void *block)
         if (blocks.list[i].block == block) {
             state.allocated -= blocks.list[i].bytes;
             blocks.list[i] = blocks.list[--blocks.count];
+            mixt__cuda_table_forget(block); // if it is an update's workspace
             cudaFree(block);
             return;
         }
@@ -317,6 +319,7 @@ static const mixt__backend backend = {
     .activity = mixt__cuda_activity,
     .choices = mixt__cuda_choices_print,
     .choose = mixt__cuda_choices_adopt,
+    .update_workspace = mixt__cuda_update_workspace,
     .gradient_stats = mixt__cuda_gradient_stats,
     .step_control = mixt__cuda_step_control,
     .optimizer_step = mixt__cuda_optimizer_step,

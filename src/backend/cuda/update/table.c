@@ -11,7 +11,6 @@ typedef struct entry {
     mixt__segment *segments;
     int32_t *order;
     mixt__cuda_table table;
-    void *device;
 } entry;
 
 static struct {
@@ -52,11 +51,31 @@ static void drop(entry *e)
 {
     mixt__free(e->segments);
     mixt__free(e->order);
-    mixt__cuda_scratch_free(e->device);
     *e = (entry){0};
 }
 
 /* ---- making one ---- */
+
+/** Where the parts of a table lie in its memory, each at a multiple of 16 bytes; the chunks come first. */
+typedef struct layout {
+    size_t chunks, first_at, order_at, counter_at, bytes;
+} layout;
+
+static layout layout_of(const mixt__segment *segments, int64_t segment_count)
+{
+    size_t count = (size_t)segment_count;
+    layout l = {.chunks = (size_t)mixt__update_chunks(segments, segment_count, MIXT_CUDA_CHUNK)};
+    l.first_at = l.chunks * sizeof(mixt__cuda_chunk);
+    l.order_at = l.first_at + (count + 2) / 2 * 16;
+    l.counter_at = l.order_at + (count + 3) / 4 * 16;
+    l.bytes = l.counter_at + 16;
+    return l;
+}
+
+size_t mixt__cuda_update_workspace(const mixt__segment *segments, int64_t segment_count)
+{
+    return mixt__update_workspace(segments, segment_count) + (layout_of(segments, segment_count).bytes + 63) / 64 * 64;
+}
 
 static void fill_chunks(const mixt__update *update, mixt__cuda_chunk *chunks, int64_t *first)
 {
@@ -78,32 +97,33 @@ static void fill_chunks(const mixt__update *update, mixt__cuda_chunk *chunks, in
     first[update->segment_count] = index;
 }
 
-/** One block of device memory: chunks, first, order, counter, each at a multiple of 16 bytes. */
+/** Fills the end of the workspace, once nothing that was issued reads an older table there. */
 static mixt_status make(entry *e, const mixt__update *update)
 {
     size_t segments = (size_t)update->segment_count;
-    size_t chunks = (size_t)mixt__update_chunks(update->segments, update->segment_count, MIXT_CUDA_CHUNK);
-    size_t first_at = chunks * sizeof(mixt__cuda_chunk), order_at = first_at + (segments + 2) / 2 * 16;
-    size_t counter_at = order_at + (segments + 3) / 4 * 16, bytes = counter_at + 16;
-    char *host = mixt__alloc(bytes), *device = mixt__cuda_scratch(bytes);
+    layout l = layout_of(update->segments, update->segment_count);
+    char *host = mixt__alloc(l.bytes);
+    char *device = (char *)update->workspace + mixt__update_workspace(update->segments, update->segment_count);
     mixt_status status = MIXT_ERROR_MEMORY;
     e->owner = update->workspace;
     e->segments = mixt__alloc((segments + 1) * sizeof *e->segments);
     e->order = mixt__alloc((segments + 1) * sizeof *e->order);
-    e->device = device;
-    if (host && device && e->segments && e->order) {
+    if (host && e->segments && e->order) {
         memcpy(e->segments, update->segments, segments * sizeof *e->segments);
         for (size_t i = 0; i < segments; i++)
             e->order[i] = ordered(update, (int64_t)i);
-        fill_chunks(update, (mixt__cuda_chunk *)host, (int64_t *)(void *)(host + first_at));
-        memcpy(host + order_at, e->order, segments * sizeof *e->order);
-        status = mixt__cuda_check(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "copying the segment table");
+        fill_chunks(update, (mixt__cuda_chunk *)host, (int64_t *)(void *)(host + l.first_at));
+        memcpy(host + l.order_at, e->order, segments * sizeof *e->order);
+        status = mixt__cuda_check(cudaStreamSynchronize(mixt__cuda.stream), "waiting for the last update");
+        if (status == MIXT_OK)
+            status = mixt__cuda_check(cudaMemcpy(device, host, l.bytes, cudaMemcpyHostToDevice),
+                                      "copying the segment table");
         e->table = (mixt__cuda_table){.segment_count = update->segment_count,
-                                      .chunk_count = (int64_t)chunks,
+                                      .chunk_count = (int64_t)l.chunks,
                                       .chunks = (mixt__cuda_chunk *)(void *)device,
-                                      .first = (int64_t *)(void *)(device + first_at),
-                                      .order = (int32_t *)(void *)(device + order_at),
-                                      .counter = (unsigned *)(void *)(device + counter_at)};
+                                      .first = (int64_t *)(void *)(device + l.first_at),
+                                      .order = (int32_t *)(void *)(device + l.order_at),
+                                      .counter = (unsigned *)(void *)(device + l.counter_at)};
     }
     mixt__free(host);
     if (status == MIXT_ERROR_MEMORY)
@@ -111,6 +131,16 @@ static mixt_status make(entry *e, const mixt__update *update)
     if (status != MIXT_OK)
         drop(e);
     return status;
+}
+
+void mixt__cuda_table_forget(const void *workspace)
+{
+    for (int64_t i = 0; workspace && i < tables.count; i++)
+        if (tables.list[i].owner == workspace) {
+            drop(&tables.list[i]);
+            tables.list[i] = tables.list[--tables.count];
+            return;
+        }
 }
 
 mixt_status mixt__cuda_table_get(const mixt__update *update, mixt__cuda_table *table)
@@ -130,7 +160,7 @@ mixt_status mixt__cuda_table_get(const mixt__update *update, mixt__cuda_table *t
             found = &tables.list[tables.count++];
             *found = (entry){0};
         }
-        drop(found); // cudaFree waits for what still reads the old one
+        drop(found);
         MIXT_TRY(make(found, update));
     }
     *table = found->table;

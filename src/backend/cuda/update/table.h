@@ -1,8 +1,8 @@
 /* The device's copy of an update's segments, cut into chunks: what the passes that end a step read.
  *
  * Made at the first call outside of a capture, and again when the segments have changed; a call under capture finds
- * what an earlier call made. A table belongs to one update->workspace, so that memory stays bounded by the trainers
- * that live at once.
+ * what an earlier call made. A table lies at the end of its update->workspace, so that it is part of the memory that
+ * was planned, and is forgotten when that block is given back.
  */
 #ifndef MIXT_BACKEND_CUDA_UPDATE_TABLE_H
 #define MIXT_BACKEND_CUDA_UPDATE_TABLE_H
@@ -34,6 +34,10 @@ typedef struct mixt__cuda_table {
 extern "C" {
 #endif
 
+/** Bytes of update->workspace: partial sums, then the table. */
+size_t mixt__cuda_update_workspace(const mixt__segment *segments, int64_t segment_count);
+/** This block is given back: whatever gets its address next has no table. */
+void mixt__cuda_table_forget(const void *workspace);
 /** The table of this update; fails when the segments changed since the last call and a capture is under way. */
 mixt_status mixt__cuda_table_get(const mixt__update *update, mixt__cuda_table *table);
 
