@@ -39,9 +39,6 @@ struct mixt_generator {
 /** The backend of "auto" (NULL too), "cpu" or "cuda". Auto takes a GPU when one is usable, else the CPU. A failure of
  *  "cuda" says what is missing. */
 mixt_status mixt__device_open(const char *device, const mixt__backend **backend);
-/** The GPU's backend, or why auto does without. A machine without NVIDIA's driver pays one failed look-up: loading
- *  CUDA's libraries, which can take a second, waits until there is one. */
-mixt_status mixt__device_gpu(const mixt__backend **backend);
 
 /** Remembers the first failure in the context; returns the status as it is. */
 mixt_status mixt__context_note(mixt_context *context, mixt_status status);

@@ -6,19 +6,8 @@
 #include "base/threads.h"
 #include "runtime/candidates.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-
-mixt_status mixt__device_gpu(const mixt__backend **backend)
-{
-    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    *backend = NULL;
-    if (!driver)
-        return mixt__fail(MIXT_ERROR_DEVICE, "NVIDIA's driver is not installed (%s)", dlerror());
-    dlclose(driver);
-    return mixt__backend_cuda(backend);
-}
 
 mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
 {
@@ -38,7 +27,7 @@ mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
     if (strcmp(device, "auto"))
         return mixt__fail(MIXT_ERROR_DEVICE, "%s '%s': must be auto, cpu or cuda", from, device);
     const mixt__backend *cuda;
-    if (mixt__device_gpu(&cuda) == MIXT_OK) {
+    if (mixt__backend_gpu(&cuda) == MIXT_OK) {
         *backend = cuda;
         return MIXT_OK;
     }

@@ -123,5 +123,8 @@ extern const mixt__backend mixt__backend_cpu;
 
 /** The GPU's backend from libmixt_cuda.so, loaded at the first call; a failure says what is missing. */
 mixt_status mixt__backend_cuda(const mixt__backend **backend);
+/** The same for those who can do without. A machine without NVIDIA's driver pays one failed look-up: loading CUDA's
+ *  libraries, which can take a second, waits until there is one. */
+mixt_status mixt__backend_gpu(const mixt__backend **backend);
 
 #endif

@@ -1,4 +1,4 @@
-/* Finds and loads libmixt_cuda.so: one mixt serves machines with and without a GPU.
+/* Finds NVIDIA's driver and loads libmixt_cuda.so: one mixt serves machines with and without a GPU.
  *
  * Places, in order: MIXT_CUDA_LIBRARY; the folder of the program or library that holds this code (a build folder, or
  * bin/ with ../lib beside it); then wherever the system's loader looks.
@@ -93,4 +93,14 @@ mixt_status mixt__backend_cuda(const mixt__backend **backend)
     pthread_once(&once, load_once);
     *backend = loaded.backend;
     return loaded.status == MIXT_OK ? MIXT_OK : mixt__fail(loaded.status, "%s", loaded.text);
+}
+
+mixt_status mixt__backend_gpu(const mixt__backend **backend)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    *backend = NULL;
+    if (!driver)
+        return mixt__fail(MIXT_ERROR_DEVICE, "NVIDIA's driver is not installed (%s)", dlerror());
+    dlclose(driver);
+    return mixt__backend_cuda(backend);
 }

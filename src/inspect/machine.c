@@ -100,7 +100,7 @@ void mixt_cpu_describe(mixt_cpu_info *info)
 
 static mixt_status find_gpu(int index, const mixt__backend **backend)
 {
-    MIXT_TRY(mixt__device_gpu(backend));
+    MIXT_TRY(mixt__backend_gpu(backend));
     if (index != 0)
         return mixt__fail(MIXT_ERROR_DEVICE, "GPU %d: mixt uses the first that the driver shows, number 0", index);
     return MIXT_OK;
