@@ -98,7 +98,7 @@ static mixt_status check_text(const char *what, const char *text)
     bool good = true;
     for (const char *at = text; good && *at; at++) {
         size_t length = mixt__utf8_put(&state, (unsigned char)*at, whole);
-        good = !memcmp(text + done, whole, length); // what is replaced is not what was there
+        good = !strncmp(text + done, whole, length); // what is replaced is not what was there
         done += length;
     }
     good = good && !mixt__utf8_end(&state, whole);
