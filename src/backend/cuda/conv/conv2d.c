@@ -1,11 +1,9 @@
 /* Convolution and its gradients through cuDNN's graph API, channels last, engines timed at plan time.
  *
  * folded:       few channels, folded into 16 first, on our own kernels (conv2d.h); not for the gradient of the source.
- * folded_cudnn: the same in other sizes.
- * product:      one tap: a matrix product (product.c).
- * implicit:     strict FP32 (implicit.cu).
- * cudnn:        the convolution as it is.
- * plain:        plain.cu, for what cuDNN has no engine for.
+ * folded_cudnn: the same in other sizes and in TF32; of the weight's gradient only in TF32, where cuDNN has nothing
+ * fast for three channels. product:      one tap: a matrix product (product.c). implicit:     strict FP32
+ * (implicit.cu). cudnn:        the convolution as it is. plain:        plain.cu, for what cuDNN has no engine for.
  *
  * A parameter's gradient comes out in FP32; cuDNN cannot add to it, so when it is added to, cuDNN writes beside it.
  */
@@ -207,6 +205,10 @@ static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way,
         *reason = "no matrix units in strict FP32";
         return false;
     }
+    if (way == WAY_FOLDED_CUDNN && kind == MIXT_CONV_GRAD_WEIGHT && call->in[0].dtype != MIXT_DTYPE_FP32) {
+        *reason = "only TF32";
+        return false;
+    }
     if (loses_infinity(call, &v, kind)) {
         *reason = "cuDNN's small FP16 convolutions turn -inf into 0";
         return false;
@@ -363,6 +365,7 @@ CANDIDATE(forward_folded, MIXT_CONV_FORWARD, WAY_FOLDED, "folded", run_folded);
 CANDIDATE(grad_src, MIXT_CONV_GRAD_SRC, WAY_CUDNN, "cudnn", run_as_is);
 CANDIDATE(grad_weight, MIXT_CONV_GRAD_WEIGHT, WAY_CUDNN, "cudnn", run_grad_weight);
 CANDIDATE(grad_weight_folded, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED, "folded", run_grad_weight_folded);
+CANDIDATE(grad_weight_folded_cudnn, MIXT_CONV_GRAD_WEIGHT, WAY_FOLDED_CUDNN, "folded_cudnn", run_grad_weight_folded);
 
 CANDIDATE(forward_implicit, MIXT_CONV_FORWARD, WAY_IMPLICIT, "implicit", run_implicit);
 CANDIDATE(grad_src_implicit, MIXT_CONV_GRAD_SRC, WAY_IMPLICIT, "implicit", run_implicit);
@@ -377,6 +380,10 @@ const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded,
                                                          NULL};
 const mixt__kernel *const mixt__cuda_conv2d_grad_src_kernels[] = {
     &mixt__cuda_conv2d_grad_src_product, &grad_src_implicit, &grad_src, &mixt__cuda_conv2d_grad_src_plain, NULL};
-const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {
-    &grad_weight_folded, &mixt__cuda_conv2d_grad_weight_product, &grad_weight_implicit,
-    &grad_weight,        &mixt__cuda_conv2d_grad_weight_plain,   NULL};
+const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {&grad_weight_folded,
+                                                                     &grad_weight_folded_cudnn,
+                                                                     &mixt__cuda_conv2d_grad_weight_product,
+                                                                     &grad_weight_implicit,
+                                                                     &grad_weight,
+                                                                     &mixt__cuda_conv2d_grad_weight_plain,
+                                                                     NULL};
