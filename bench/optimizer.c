@@ -34,6 +34,7 @@ static int bench(int64_t count)
     mixt__control control = {.step = 10, .lr = 1e-3f, .grad_factor = 1.0f / 1024};
     size_t bytes = (size_t)count * sizeof(float);
     mixt__update u = {.segments = &segment, .segment_count = 1, .total = count, .stats = &stats, .control = &control};
+    u.gradient_factor = 1;
     u.optimizer = (mixt__optimizer){.kind = MIXT_OPTIMIZER_ADAMW, .beta1 = 0.9f, .beta2 = 0.95f, .eps = 1e-8f};
     u.master = mixt__alloc(bytes);
     u.grad = mixt__alloc(bytes);

@@ -76,8 +76,9 @@ typedef struct mixt_trainer_options {
     const mixt_policy *policy; /**< in place of precision: copied; default NULL */
     const char *optimizer;     /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
     int64_t batch;             /**< samples in one forward and backward pass, below 2^31; default 32 */
-    /** Passes per update, at most 2^20; default 1. Each pass's loss is divided by the number of its own targets that
-     *  count, then the passes are averaged: where targets are left out, not exactly one large batch. */
+    /** Passes per update, at most 2^20; default 1. A pass counts as much as it has targets that count, so that the
+     *  gradient is that of one batch of accumulate × batch samples, also where targets are left out. (Batch norm takes
+     *  its statistics from each pass.) */
     int64_t accumulate;
     float lr;           /**< 0 or above; default 1e-3 */
     float momentum;     /**< of momentum and nesterov, from 0 to below 1; default 0.9 */
@@ -134,7 +135,7 @@ typedef struct mixt_step {
     int64_t applied;            /**< of those, updates that changed the weights */
     int64_t epoch;              /**< of the batch, from 0 */
     int64_t samples;            /**< in this step */
-    double loss;                /**< mean over the step's samples, unscaled */
+    double loss;                /**< mean over the step's targets that count, unscaled */
     double accuracy;            /**< share of correct predictions; NaN where the loss has none */
     double lr, scale;           /**< that this step used */
     double grad_norm;           /**< of the unscaled gradient, before clipping */

@@ -110,6 +110,9 @@ typedef struct mixt__backend {
     /** Takes over the choices of an earlier run, so that it goes on with the same bits: before anything is compiled.
      * Those of another GPU or of other libraries are left out. NULL with `choices`. */
     void (*choose)(const char *text, size_t bytes);
+    /** dst[i] = src[i] × *factor for a few numbers, in order with the kernels; all in device memory. NULL with
+     * host_memory. */
+    mixt_status (*multiply)(float *dst, const float *src, const float *factor, int64_t count);
     /* the last three passes of a step: see training.h */
     /** Bytes of update->workspace that they need for these segments: all the memory that they use beside the update's
      *  own. */

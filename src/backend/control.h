@@ -118,16 +118,16 @@ typedef struct mixt__coming {
     float lr, inv_bias1, inv_sqrt_bias2;
 } mixt__coming;
 
-/* Gradients arrive as scale times the mean gradient over the micro-steps. A non-finite one, or a norm that FP32 cannot
- * hold once the scale is taken out, skips the update whatever the scaling: step, lr and the schedule stay, and skipped
- * counts. Otherwise, with norm = sqrt(sum_squares)/scale, grad_factor = 1/scale · min(1, clip_norm/(norm + 1e-6)) and
- * lr is the schedule's at the updates applied before. */
+/* Gradients arrive as scale/gradient_factor times the mean gradient over the micro-steps. A non-finite one, or a norm
+ * that FP32 cannot hold once the scale is taken out, skips the update whatever the scaling: step, lr and the schedule
+ * stay, and skipped counts. Otherwise, with norm = sqrt(sum_squares)·unscale, grad_factor = unscale · min(1,
+ * clip_norm/(norm + 1e-6)) and lr is the schedule's at the updates applied before. */
 static MIXT_DEVICE inline void mixt__control_next(mixt__control *control, const mixt__update *update,
                                                   double sum_squares, bool found_inf, const mixt__coming *coming)
 {
     const mixt__scaling *scaling = &update->scaling;
     bool dynamic = scaling->enabled && scaling->dynamic;
-    double unscale = 1.0 / (double)control->scale, norm = sqrt(sum_squares) * unscale;
+    double unscale = update->gradient_factor / (double)control->scale, norm = sqrt(sum_squares) * unscale;
     control->grad_norm = (float)norm;
     found_inf = found_inf || !(norm <= (double)FLT_MAX) || !(unscale <= (double)FLT_MAX);
     control->found_inf = found_inf;

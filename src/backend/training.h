@@ -92,8 +92,10 @@ typedef struct mixt__update {
     mixt__optimizer optimizer;
     mixt__schedule schedule;
     mixt__scaling scaling;
-    float clip_norm, clip_value;   // 0: off
-    int64_t accumulate;            // micro-steps per update
+    float clip_norm, clip_value; // 0: off
+    int64_t accumulate;          // micro-steps per update
+    double gradient_factor; // what the summed gradients are to be multiplied with beside 1/scale; 1 but where passes
+                            // were weighed before all targets of the update were counted
     const int32_t *backward_order; // segment indices in the order in which the backward pass finishes them
     void *workspace;               // the backend's update_workspace() bytes: partial sums and what else it keeps
     bool control_follows; // after gradient_stats comes step_control, at once: a device may do both in the first

@@ -144,8 +144,9 @@ void mixt__executable_free(mixt__executable *e)
     mixt__free(e);
 }
 
-/** Address of the value that owns the memory. NULL for the batch: that changes from run to run. */
-static char *owner_address(const mixt__executable *e, int32_t id, const mixt__params *params, float *seed)
+/** Address of the value that owns the memory. NULL for the batch and the loss's gradient: they change from run to
+ * run. */
+static char *owner_address(const mixt__executable *e, int32_t id, const mixt__params *params)
 {
     const mixt__value *v = &e->graph->values[id];
     switch (v->role) {
@@ -155,8 +156,6 @@ static char *owner_address(const mixt__executable *e, int32_t id, const mixt__pa
     case MIXT_ROLE_GRAD:
     case MIXT_ROLE_STATE:
         return mixt__params_address(params, v);
-    case MIXT_ROLE_SEED:
-        return (char *)seed;
     default:
         return NULL;
     }
@@ -172,31 +171,32 @@ static size_t view_offset(const mixt__graph *graph, int32_t id)
     return (size_t)elements * size;
 }
 
-static void *address(const mixt__executable *e, int32_t id, const mixt__params *params, float *seed)
+static void *address(const mixt__executable *e, int32_t id, const mixt__params *params)
 {
-    char *owner = owner_address(e, mixt__value_base(e->graph, id), params, seed);
+    char *owner = owner_address(e, mixt__value_base(e->graph, id), params);
     return owner ? owner + view_offset(e->graph, id) : NULL;
 }
 
 void mixt__executable_bind(mixt__executable *e, const mixt__params *params, float *seed)
 {
+    e->seed = seed;
     for (int64_t i = 0; i < e->graph->node_count; i++) {
         const mixt__node *n = &e->graph->nodes[i];
         mixt__call *call = &e->calls[i];
         for (int k = 0; k < n->in_count; k++)
-            call->in[k].data = address(e, n->in[k], params, seed);
+            call->in[k].data = address(e, n->in[k], params);
         for (int o = 0; o < n->out_count; o++)
-            call->out[o].data = address(e, n->out[o], params, seed);
+            call->out[o].data = address(e, n->out[o], params);
         call->workspace = e->workspace;
     }
 }
 
 void *mixt__executable_address(const mixt__executable *e, int32_t value)
 {
-    return address(e, value, NULL, NULL);
+    return address(e, value, NULL);
 }
 
-/** Points the inputs that come from the batch at this run's memory. */
+/** Points the inputs that come from the batch, and the loss's gradient, at this run's memory. */
 static void bind_batch(const mixt__executable *e, const mixt__node *n, mixt__call *call, const mixt__run *run)
 {
     for (int k = 0; k < n->in_count; k++) {
@@ -207,6 +207,8 @@ static void bind_batch(const mixt__executable *e, const mixt__node *n, mixt__cal
             call->in[k].data = (char *)(uintptr_t)input + view_offset(e->graph, n->in[k]);
         else if (role == MIXT_ROLE_TARGET)
             call->in[k].data = (char *)(uintptr_t)run->target + view_offset(e->graph, n->in[k]);
+        else if (role == MIXT_ROLE_SEED)
+            call->in[k].data = (void *)(uintptr_t)(run->seed ? run->seed : e->seed);
     }
 }
 

@@ -29,6 +29,7 @@ typedef struct mixt__executable {
     size_t workspace_bytes;
     int threads;             // of the CPU: what the calls were prepared for
     char *arena, *workspace; // device memory
+    float *seed;             // the loss's gradient, where a run brings none; borrowed
     double *seconds;         // by node, when profiling
     int64_t profiled_runs;
 } mixt__executable;
@@ -40,13 +41,15 @@ mixt_status mixt__executable_allocate(mixt__executable *executable);
 void mixt__executable_release(mixt__executable *executable);
 void mixt__executable_free(mixt__executable *executable);
 
-/** Points the calls at parameters and at the loss's gradient; call once after both are allocated. */
+/** Points the calls at parameters and at the loss's gradient (device memory; NULL: none); call once after both are
+ * allocated. */
 void mixt__executable_bind(mixt__executable *executable, const mixt__params *params, float *seed);
 
 typedef struct mixt__run {
     const void *input, *target; // device memory of the batch
     const void *const *inputs;  // by value id, where a graph has several inputs or caches; NULL: only `input`
     const uint64_t *rng_key;    // device memory
+    const float *seed;          // device memory: the loss's gradient in this run; NULL: the one bound
     bool accumulate;            // add to the gradients instead of overwriting them
 } mixt__run;
 

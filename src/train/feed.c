@@ -3,7 +3,9 @@
 
 #include "base/env.h"
 #include "base/threads.h"
+#include "base/alloc.h"
 #include "num/num.h"
+#include "train/pass_weights.h"
 
 #include <string.h>
 
@@ -24,7 +26,8 @@ static size_t slot_bytes(const mixt__batch_spec *spec, int64_t batches)
 {
     size_t batch =
         aligned(bytes_of(&spec->input, spec->input_dtype)) + aligned(bytes_of(&spec->target, spec->target_dtype));
-    return (size_t)batches * batch + aligned((size_t)batches * sizeof(uint64_t));
+    size_t weights = batches > 1 ? 2 * aligned((size_t)batches * sizeof(float)) : 0;
+    return (size_t)batches * batch + aligned((size_t)batches * sizeof(uint64_t)) + weights;
 }
 
 size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches)
@@ -44,7 +47,9 @@ mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, cons
     mixt__feed_retype(feed, fed);
     feed->target_room = aligned(feed->target_bytes);
     feed->host_keys = backend->alloc_host((size_t)batches * sizeof *feed->host_keys);
-    bool complete = feed->host_keys != NULL;
+    feed->host_weights = backend->alloc_host((size_t)batches * sizeof *feed->host_weights);
+    feed->counts = mixt__alloc((size_t)batches * sizeof *feed->counts);
+    bool complete = feed->host_keys && feed->host_weights && feed->counts;
     for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
         feed->results[i] = backend->alloc_host(result);
         complete = complete && feed->results[i];
@@ -114,6 +119,8 @@ void mixt__feed_close(mixt__feed *feed)
         feed->backend->free_host(feed->results[i]);
     }
     feed->backend->free_host(feed->host_keys);
+    feed->backend->free_host(feed->host_weights);
+    mixt__free(feed->counts);
     feed->backend->free_host(feed->rounded);
     *feed = (mixt__feed){0};
 }
@@ -151,9 +158,37 @@ const uint64_t *mixt__feed_key(const mixt__feed *feed, int64_t index)
     return (uint64_t *)keys + index;
 }
 
-mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, const void *target, uint64_t key,
-                           bool wait)
+const float *mixt__feed_weights(const mixt__feed *feed)
 {
+    const char *keys = (const char *)mixt__feed_key(feed, 0);
+    return (const float *)(keys + aligned((size_t)feed->batches * sizeof(uint64_t)));
+}
+
+float *mixt__feed_seeds(const mixt__feed *feed)
+{
+    const char *weights = (const char *)mixt__feed_weights(feed);
+    return (float *)(uintptr_t)(weights + aligned((size_t)feed->batches * sizeof(float)));
+}
+
+mixt_status mixt__feed_weigh(mixt__feed *feed)
+{
+    bool known = true;
+    if (feed->batches == 1)
+        return MIXT_OK;
+    for (int64_t i = 0; i < feed->batches; i++)
+        known = known && feed->counts[i] >= 0;
+    for (int64_t i = 0; !known && i < feed->batches; i++)
+        feed->counts[i] = 1;
+    mixt__pass_weights_of(feed->counts, feed->batches, feed->host_weights);
+    mixt__piece piece = {(void *)(uintptr_t)mixt__feed_weights(feed), feed->host_weights,
+                         (size_t)feed->batches * sizeof *feed->host_weights};
+    return feed->backend->stage(slot_of(feed), &piece, 1, true);
+}
+
+mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, const void *target, uint64_t key,
+                           int64_t count, bool wait)
+{
+    feed->counts[index] = count;
     feed->host_keys[index] = key;
     mixt__piece pieces[3] = {
         {(void *)(uintptr_t)mixt__feed_input(feed, index), input, feed->input_bytes},

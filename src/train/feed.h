@@ -27,8 +27,10 @@ typedef struct mixt__feed {
     size_t input_bytes, target_bytes;             // of one batch, as fed
     size_t input_room, target_room;               // aligned, inputs as given: where the next batch begins
     void *rounded;                                // pinned: inputs as fed, where that is another format; NULL: none yet
-    char *slots[MIXT_STAGE_SLOTS];                // device: inputs, then targets, then keys
+    char *slots[MIXT_STAGE_SLOTS];                // device: inputs, then targets, keys, weights of passes, seeds
     uint64_t *host_keys;                          // pinned
+    float *host_weights;                          // pinned
+    int64_t *counts;                              // targets that count, of each batch of the coming step; -1: unknown
     mixt__step_result *results[MIXT_STAGE_SLOTS]; // pinned
     mixt__recording *recordings[MIXT_STAGE_SLOTS];
     bool random;  // some node draws random numbers: keys are sent along
@@ -52,14 +54,20 @@ mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **r
 void mixt__feed_forget(mixt__feed *feed);
 
 /** Copies batch number `index` of the coming step, inputs as they are fed, to the device.
+ *  @param count its targets that count; -1: unknown, the passes of this step weigh the same
  *  @param wait return only when the sources may be changed again */
 mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, const void *target, uint64_t key,
-                           bool wait);
+                           int64_t count, bool wait);
+/** After all batches of a step were put: their passes' weights too. A single pass needs none. */
+mixt_status mixt__feed_weigh(mixt__feed *feed);
 
 /** Addresses of that batch in the slot of the coming step. */
 const void *mixt__feed_input(const mixt__feed *feed, int64_t index);
 const void *mixt__feed_target(const mixt__feed *feed, int64_t index);
 const uint64_t *mixt__feed_key(const mixt__feed *feed, int64_t index);
+/** The weights of all passes, and room for as many gradients of the loss. */
+const float *mixt__feed_weights(const mixt__feed *feed);
+float *mixt__feed_seeds(const mixt__feed *feed);
 
 /** Where the coming step leaves its results. */
 mixt__step_result *mixt__feed_result(const mixt__feed *feed);

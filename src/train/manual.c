@@ -45,7 +45,7 @@ mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const vo
     MIXT_TRY(mixt__feed_round(&t->feed, input, &input));
     mixt__run run = {.input = input, .target = target, .accumulate = t->hand_gradients, .rng_key = &key};
     if (!t->backend->host_memory) {
-        MIXT_TRY(mixt__feed_put(&t->feed, 0, input, target, key, true));
+        MIXT_TRY(mixt__feed_put(&t->feed, 0, input, target, key, -1, true));
         run.input = mixt__feed_input(&t->feed, 0);
         run.target = mixt__feed_target(&t->feed, 0);
         run.rng_key = mixt__feed_key(&t->feed, 0);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "data/prefetch.h"
+#include "train/pass_weights.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -69,11 +70,13 @@ static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t in
     return t->backend->copy(metrics, mixt__executable_address(t->train, t->train->graph->metrics), 3 * sizeof *metrics);
 }
 
-/** Statistics, control, update: what follows the last micro-step. */
-static mixt_status update(mixt__trainer *t)
+/** Statistics, control, update: what follows the last micro-step.
+ *  @param factor what the sum of its gradients is to be multiplied with */
+static mixt_status update(mixt__trainer *t, double factor)
 {
     mixt__update u = t->update;
     u.control_follows = true;
+    u.gradient_factor = factor;
     MIXT_TRY(t->backend->gradient_stats(&u));
     MIXT_TRY(t->backend->step_control(&u));
     MIXT_TRY(t->backend->optimizer_step(&u));
@@ -84,13 +87,18 @@ static mixt_status update(mixt__trainer *t)
 static mixt_status issue(void *argument)
 {
     mixt__trainer *t = argument;
-    for (int64_t i = 0; i < t->settings.accumulate; i++) {
+    int64_t passes = t->settings.accumulate;
+    float *seeds = passes > 1 ? mixt__feed_seeds(&t->feed) : NULL;
+    if (seeds)
+        MIXT_TRY(t->backend->multiply(seeds, mixt__feed_weights(&t->feed), &t->control->seed, passes));
+    for (int64_t i = 0; i < passes; i++) {
         mixt__run run = {.input = mixt__feed_input(&t->feed, i), .target = mixt__feed_target(&t->feed, i)};
         run.rng_key = mixt__feed_key(&t->feed, i);
         run.accumulate = i > 0;
+        run.seed = seeds ? seeds + i : NULL;
         MIXT_TRY(micro_step(t, &run, i));
     }
-    return update(t);
+    return update(t, 1);
 }
 
 /** Where the batches of a step come from: the prefetch thread, or the caller's memory. */
@@ -114,15 +122,30 @@ static mixt_status take_batch(mixt__trainer *t, const source *s, int64_t index, 
     return MIXT_OK;
 }
 
+/** Targets of a batch that count; -1: nobody asks, or they lie where the host cannot read them. */
+static int64_t count_targets(const mixt__trainer *t, const source *s, const void *target)
+{
+    if (t->settings.accumulate == 1 || (s->resident && !t->backend->host_memory))
+        return -1;
+    return mixt__targets_count(target, t->spec.target_dtype, mixt__shape_count(&t->spec.target));
+}
+
 /** On the host: each batch is used where it lies, then given back. On a device: it is copied over, then given back. */
-static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index)
+static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index, mixt__pass_weights *weights)
 {
     const void *input, *target;
     MIXT_TRY(take_batch(t, s, index, &input, &target));
     uint64_t key = next_key(t);
+    int64_t count = count_targets(t, s, target);
     mixt__run run = {.input = input, .target = target, .accumulate = index > 0, .rng_key = &key};
-    mixt_status status = t->backend->host_memory ? micro_step(t, &run, index)
-                                                 : mixt__feed_put(&t->feed, index, input, target, key, !s->resident);
+    mixt_status status;
+    if (t->backend->host_memory) {
+        float seed = t->control->seed * (count >= 0 ? mixt__pass_weight(weights, count) : 1);
+        run.seed = &seed;
+        status = micro_step(t, &run, index);
+    } else {
+        status = mixt__feed_put(&t->feed, index, input, target, key, count, !s->resident);
+    }
     if (!s->input) {
         mixt__prefetch_release(t->prefetch);
         t->next_batch++;
@@ -188,11 +211,14 @@ static mixt_status begin(mixt__trainer *t)
 /** All passes of a step and its update: on the host at once, on a device as one piece of work. */
 static mixt_status run_passes(mixt__trainer *t, const source *s)
 {
+    mixt__pass_weights weights = {0};
     for (int64_t i = 0; i < t->settings.accumulate; i++)
-        MIXT_TRY(run_batch(t, s, i));
-    if (!t->backend->host_memory)
+        MIXT_TRY(run_batch(t, s, i, &weights));
+    if (!t->backend->host_memory) {
+        MIXT_TRY(mixt__feed_weigh(&t->feed));
         return mixt__feed_step(&t->feed, !t->train->seconds, issue, t);
-    MIXT_TRY(update(t));
+    }
+    MIXT_TRY(update(t, mixt__pass_weights_factor(&weights, t->settings.accumulate)));
     t->feed.turn++;
     return MIXT_OK;
 }

@@ -141,6 +141,7 @@ static void make_update(mixt__trainer *t)
     t->update.clip_norm = s->clip_norm;
     t->update.clip_value = s->clip_value;
     t->update.accumulate = s->accumulate;
+    t->update.gradient_factor = 1;
     t->update.backward_order = t->backward_order;
     t->update.workspace = t->workspace;
 }

@@ -85,6 +85,7 @@ static void start(fixture *f, mixt__optimizer optimizer)
     u->scaling = (mixt__scaling){.enabled = true, .dynamic = true, .initial = 1024, .growth = 2, .backoff = 0.5f};
     u->scaling.interval = 4;
     u->accumulate = 2;
+    u->gradient_factor = 1;
     f->device = *u;
     for (int i = 0; i < ARENAS; i++) {
         f->bytes[i] = (size_t)u->total * (i < BF16_COPY ? 4 : 2);

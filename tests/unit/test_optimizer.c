@@ -89,6 +89,7 @@ static void start(fixture *f)
     u->schedule = (mixt__schedule){.kind = MIXT_SCHEDULE_CONSTANT, .lr = 0.01f};
     u->scaling = (mixt__scaling){.enabled = true, .initial = 1024};
     u->accumulate = 1;
+    u->gradient_factor = 1;
     for (int i = 0; i < SEGMENTS; i++)
         fill(u->master + f->segments[i].offset, counts[i], 1, &f->random);
 }

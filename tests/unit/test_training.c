@@ -92,6 +92,7 @@ static mixt__update dynamic_update(void)
                     .interval = 3,
                     .hysteresis = 1},
         .accumulate = 4,
+        .gradient_factor = 1,
     };
 }
 

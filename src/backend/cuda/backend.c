@@ -320,6 +320,7 @@ static const mixt__backend backend = {
     .choices = mixt__cuda_choices_print,
     .choose = mixt__cuda_choices_adopt,
     .update_workspace = mixt__cuda_update_workspace,
+    .multiply = mixt__cuda_multiply,
     .gradient_stats = mixt__cuda_gradient_stats,
     .step_control = mixt__cuda_step_control,
     .optimizer_step = mixt__cuda_optimizer_step,

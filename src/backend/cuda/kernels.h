@@ -17,6 +17,8 @@ extern "C" {
 mixt_status mixt__cuda_gradient_stats(const mixt__update *update);
 mixt_status mixt__cuda_step_control(const mixt__update *update);
 mixt_status mixt__cuda_optimizer_step(const mixt__update *update);
+/* dst[i] = src[i] * *factor, all in device memory: see backend/backend.h */
+mixt_status mixt__cuda_multiply(float *dst, const float *src, const float *factor, int64_t count);
 
 #ifdef __cplusplus
 }
