@@ -1,10 +1,10 @@
-/* What a parallel region costs: starting and ending the team, and a meeting inside it, in microseconds. */
+/* What a parallel region costs: starting and ending the team, and a barrier inside it, in microseconds. */
 #include "base/threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { REGIONS = 2000, MEETINGS = 100, ROUNDS = 15 };
+enum { REGIONS = 2000, BARRIERS = 100, ROUNDS = 15 };
 
 static void nothing(void *argument, int thread, int threads)
 {
@@ -13,13 +13,13 @@ static void nothing(void *argument, int thread, int threads)
     (void)threads;
 }
 
-static void meet(void *argument, int thread, int threads)
+static void barriers(void *argument, int thread, int threads)
 {
     (void)argument;
     (void)thread;
     (void)threads;
-    for (int i = 0; i < MEETINGS; i++)
-        mixt__team_meet();
+    for (int i = 0; i < BARRIERS; i++)
+        mixt__team_barrier();
 }
 
 static int compare(const void *x, const void *y)
@@ -45,11 +45,11 @@ static double median_us(mixt__team_fn *fn, int threads, int count)
 int main(int argc, char **argv)
 {
     int most = argc > 1 ? atoi(argv[1]) : mixt__threads_count();
-    printf("%8s %12s %12s\n", "threads", "region us", "meeting us");
+    printf("%8s %12s %12s\n", "threads", "region us", "barrier us");
     for (int threads = 2; threads <= most; threads *= 2) {
         double region = median_us(nothing, threads, REGIONS);
         printf("%8d %12.2f %12.2f\n", threads, region,
-               (median_us(meet, threads, REGIONS / MEETINGS) - region) / MEETINGS);
+               (median_us(barriers, threads, REGIONS / BARRIERS) - region) / BARRIERS);
     }
     return 0;
 }

@@ -23,10 +23,10 @@
 enum { MAX_THREADS = 1024, SPINS = 256 };
 
 // Seconds. To sleep and be woken takes tens of microseconds, on a virtual machine hundreds.
-static const double PATIENCE = 10e-3; // a thread that waits keeps its core for this long while nobody else wants it,
-static const double LITTLE = 40e-6;   // and for this long where others do,
-static const double SHARED = 1.0;     // which it believes for this long after it saw them:
-static const double OFFER = 100e-6;   // it offers them the core this often
+static const double SPIN_ALONE = 10e-3;  // a thread that waits keeps its core for this long while nobody else wants it,
+static const double SPIN_SHARED = 40e-6; // and for this long where others do,
+static const double SHARED_FOR = 1.0;    // which it believes for this long after it saw them:
+static const double OFFER_EVERY = 100e-6; // it offers them the core this often
 
 /** A counter that threads wait on, alone on its cache line. */
 typedef struct signal_word {
@@ -38,13 +38,13 @@ static struct {
     pthread_mutex_t lock; // one region at a time
     int workers;          // running, the caller not counted
     int wanted;           // threads of the current region
-    uint32_t hired_at;    // generation at which the newest workers were hired
+    uint32_t started_at;  // generation at which the newest workers were started
     bool crowded;         // more threads than cores: do not spin
     mixt__team_fn *fn;
     void *argument;
-    signal_word generation, meeting;
-    // By worker: the generation it has finished, the meeting it has come to. A line each, so that none is fought over.
-    signal_word done[MAX_THREADS], there[MAX_THREADS];
+    signal_word generation, barrier;
+    // By worker: the generation it has finished, the barrier it has reached. A cache line each: none is contended.
+    signal_word done[MAX_THREADS], reached[MAX_THREADS];
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int requested;
@@ -73,14 +73,14 @@ static long times_preempted(void)
 }
 
 /** Lets others have the core, and notes whether anybody took it. (A hypervisor that took it is no reason to sleep.) */
-static void step_aside(void)
+static void offer_core(void)
 {
     double before = mixt__time_now();
     long preempted = times_preempted();
     sched_yield();
     double after = mixt__time_now();
-    if (after - before > OFFER && times_preempted() > preempted)
-        shared_until = after + SHARED;
+    if (after - before > OFFER_EVERY && times_preempted() > preempted)
+        shared_until = after + SHARED_FOR;
 }
 
 /** True once the word differs from `old`, false if that takes too long. */
@@ -97,10 +97,10 @@ static bool spin(const signal_word *word, uint32_t old)
         bool shared = now < shared_until;
         if (begin == 0)
             begin = offered = now;
-        if (now - begin > (shared ? LITTLE : PATIENCE))
+        if (now - begin > (shared ? SPIN_SHARED : SPIN_ALONE))
             return false;
-        if (!shared && now - offered > OFFER) {
-            step_aside();
+        if (!shared && now - offered > OFFER_EVERY) {
+            offer_core();
             offered = now;
         }
     }
@@ -131,7 +131,7 @@ static void announce(signal_word *word)
 
 static void *work(void *argument)
 {
-    uint32_t seen = team.hired_at; // no region runs while workers are hired
+    uint32_t seen = team.started_at; // no region runs while workers are started
     self = (int)(intptr_t)argument;
     inside = true;
     for (;;) {
@@ -149,13 +149,13 @@ static void forget_workers(void)
 {
     pthread_mutex_init(&team.lock, NULL);
     team.workers = 0;
-    team.generation = team.meeting = (signal_word){0};
+    team.generation = team.barrier = (signal_word){0};
     memset(team.done, 0, sizeof team.done);
-    memset(team.there, 0, sizeof team.there);
+    memset(team.reached, 0, sizeof team.reached);
 }
 
 /** Starts workers until there are `count`; fewer when the system refuses. Called with no region under way. */
-static void hire(int count)
+static void start_workers(int count)
 {
     static bool fork_handled;
     if (!fork_handled) {
@@ -164,9 +164,9 @@ static void hire(int count)
     }
     if (team.workers >= count)
         return;
-    team.hired_at = load(&team.generation.value);
+    team.started_at = load(&team.generation.value);
     for (int worker = team.workers + 1; worker <= count; worker++)
-        team.done[worker].value = team.hired_at;
+        team.done[worker].value = team.started_at;
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -213,7 +213,7 @@ bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument)
     if (inside)
         return false;
     pthread_mutex_lock(&team.lock);
-    hire(threads - 1);
+    start_workers(threads - 1);
     bool enough = team.workers >= threads - 1;
     if (enough) {
         inside = true;
@@ -231,19 +231,19 @@ bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument)
     return enough;
 }
 
-void mixt__team_meet(void)
+void mixt__team_barrier(void)
 {
-    uint32_t last = load(&team.meeting.value), next = last + 1;
+    uint32_t last = load(&team.barrier.value), next = last + 1;
     if (self > 0) {
-        __atomic_store_n(&team.there[self].value, next, __ATOMIC_SEQ_CST);
-        wake(&team.there[self]);
-        wait_change(&team.meeting, last);
+        __atomic_store_n(&team.reached[self].value, next, __ATOMIC_SEQ_CST);
+        wake(&team.reached[self]);
+        wait_change(&team.barrier, last);
         return;
     }
     for (int worker = 1; worker < team.wanted; worker++)
-        for (uint32_t seen; (seen = load(&team.there[worker].value)) != next;)
-            wait_change(&team.there[worker], seen);
-    announce(&team.meeting);
+        for (uint32_t seen; (seen = load(&team.reached[worker].value)) != next;)
+            wait_change(&team.reached[worker], seen);
+    announce(&team.barrier);
 }
 
 typedef struct split {

@@ -49,8 +49,8 @@ typedef void mixt__team_fn(void *argument, int thread, int threads);
 /** Runs fn on `threads` threads at once, the caller being thread 0. False, with nothing run, when there are not that
  * many (the system gave fewer) or the caller is inside a region. */
 bool mixt__team_run(int threads, mixt__team_fn *fn, void *argument);
-/** Inside mixt__team_run: waits until all its threads are here. */
-void mixt__team_meet(void);
+/** Inside mixt__team_run: a barrier, waits until all its threads have called it. */
+void mixt__team_barrier(void);
 /** Whether the caller is inside a region. */
 bool mixt__team_inside(void);
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "backend/cpu/update/chunks.h"
+#include "backend/cpu/update/segment_chunks.h"
 #include "backend/cpu/update/training.h"
 #include "backend/cpu/update/loops.h"
 #include "base/alloc.h"
@@ -477,7 +477,7 @@ static void test_statistics(void **state)
 static int visits[2000];
 static int64_t visited[SEGMENTS];
 
-static void count_visit(const mixt__update *update, const mixt__chunk *chunk)
+static void count_visit(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
     int64_t rest = update->segments[chunk->segment].count - chunk->begin;
     if (chunk->begin % MIXT_CPU_CHUNK == 0 && chunk->count == (rest < MIXT_CPU_CHUNK ? rest : MIXT_CPU_CHUNK)) {
@@ -502,13 +502,13 @@ static void test_every_chunk_runs_once(void **state)
         mixt__threads_set(teams[t]);
         memset(visits, 0, sizeof visits);
         memset(visited, 0, sizeof visited);
-        mixt__chunks_run(&update, count_visit);
+        mixt__segment_chunks_run(&update, count_visit);
         for (int64_t i = 0; i < chunks; i++)
             assert_int_equal(visits[i], 1);
         assert_memory_equal(visited, sizes, sizeof sizes);
     }
     update.segment_count = 0;
-    mixt__chunks_run(&update, count_visit);
+    mixt__segment_chunks_run(&update, count_visit);
     mixt__threads_set(0);
 }
 

@@ -1,4 +1,4 @@
-/* The thread team: ranges that cover everything once, meetings that nobody passes early, with more threads than cores
+/* The thread team: ranges that cover everything once, barriers that nobody passes early, with more threads than cores
  * too, and in the child of a fork. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void test_ranges(void **state)
     mixt__threads_set(0);
 }
 
-/** Every thread writes its number of the round, meets, and looks at what all have written. */
+/** Every thread writes its number of the round, waits for all, and looks at what all have written. */
 typedef struct rounds {
     int count;
     int64_t written[TEAM_MAX];
@@ -47,10 +47,10 @@ static void run_rounds(void *argument, int thread, int threads)
     rounds *r = argument;
     for (int round = 1; round <= r->count; round++) {
         r->written[thread] = 100 * round + thread;
-        mixt__team_meet();
+        mixt__team_barrier();
         for (int other = 0; other < threads; other++)
             r->wrong[thread] += r->written[other] != 100 * round + other;
-        mixt__team_meet(); // nobody writes the next round before all have looked
+        mixt__team_barrier(); // nobody writes the next round before all have looked
     }
 }
 
@@ -62,10 +62,10 @@ static void check_rounds(int threads, int count)
         assert_int_equal(r.wrong[i], 0);
 }
 
-static void test_meetings(void **state)
+static void test_barriers(void **state)
 {
     (void)state;
-    for (int i = 0; i < 200; i++) // teams of changing size: some workers miss many meetings
+    for (int i = 0; i < 200; i++) // teams of changing size: some workers miss many barriers
         check_rounds(1 + i * 5 % TEAM_MAX, 1 + i % 4);
 }
 
@@ -107,7 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_meetings),
+        cmocka_unit_test(test_barriers),
         cmocka_unit_test(test_no_region_in_a_region),
         cmocka_unit_test(test_fork),
     };

@@ -1,4 +1,4 @@
-/* Runs a product as plan.h cuts it: pack together, meet, multiply, finish. */
+/* Runs a product as plan.h cuts it: pack together, wait for all, multiply, finish. */
 #include "backend/cpu/gemm/plan.h"
 
 #include "backend/cpu/core/rows.h"
@@ -13,7 +13,7 @@ typedef struct job {
     char *workspace;
 } job;
 
-/** What all threads do between two meetings. */
+/** What all threads do between two barriers. */
 typedef struct step {
     int thread;
     int64_t row_turn, col_turn; // panels that the thread begins with: what many read comes faster not all at once
@@ -267,8 +267,8 @@ static void work(const job *j, int thread)
                 s.first = s.k_block == 0;
                 s.last = s.k_block == plan->k_blocks - 1;
                 pack(j, &s);
-                if (plan->meets)
-                    mixt__team_meet();
+                if (plan->barrier)
+                    mixt__team_barrier();
                 if (!s.number && plan->kernel->begin)
                     plan->kernel->begin(); // waits for all that goes on: not while the first values are on their way
                 multiply_own(j, &s);
@@ -324,7 +324,7 @@ void mixt__gemm_run(const mixt__gemm_problem *problem, void *workspace)
     if (plan->threads == 1)
         work(&team, 0);
     else if (!mixt__team_run(plan->threads, work_in_team, &team))
-        run_alone(problem, workspace); // the system gave fewer threads than the plan's meetings count on
+        run_alone(problem, workspace); // the system gave fewer threads than the plan's barriers count on
 }
 
 typedef struct batch {

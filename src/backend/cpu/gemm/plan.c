@@ -171,7 +171,8 @@ static void cut_c(mixt__gemm_plan *plan, const mixt__gemm_problem *p)
     int64_t own = div_up(div_up(plan->nc, nr), plan->grid_n) * nr; // columns of a thread
     plan->fc = plan->scratch || p->epilogue ? min64(round_up(FINISH_COLS, nr), own) : plan->nc;
     bool moves = plan->nc < p->n || plan->mo < p->m; // a thread's rectangle, and with it the buffers it uses
-    plan->meets = plan->threads > 1 && (moves || plan->share_a || (plan->grid_m > 1 && !p->b_packed && !plan->keep_b));
+    plan->barrier =
+        plan->threads > 1 && (moves || plan->share_a || (plan->grid_m > 1 && !p->b_packed && !plan->keep_b));
 }
 
 static size_t padded(int64_t bytes)

@@ -1,10 +1,10 @@
 /* How one product is cut: passes over K, steps over C, the grid of threads, and where each buffer stands in the
  * workspace.
  *
- * A step is (columns, rows, pass over K). In it the team packs B (and sometimes A) together, meets once, and each
- * thread multiplies its own rectangle of C. Buffers filled by the team alternate between two copies, so that a fast
- * thread may pack the next step while a slow one still reads: one meeting a step is enough. Where every thread packs
- * just what it reads itself, nobody meets.
+ * A step is (columns, rows, pass over K). In it the team packs B (and sometimes A) together, waits at a barrier, and
+ * each thread multiplies its own rectangle of C. Buffers filled by the team alternate between two copies, so that a
+ * fast thread may pack the next step while a slow one still reads: one barrier a step is enough. Where every thread
+ * packs just what it reads itself, there is none.
  *
  * The cut along K depends only on K and the kernel. Every element of C is therefore one fixed chain of sums, and its
  * bits do not depend on the number of threads.
@@ -29,7 +29,7 @@ struct mixt__gemm_plan {
     bool keep_b;                                 /**< each thread packs all of B that it reads, for itself */
     bool scattered;                              /**< a small product for a large team: operands lie in the caches of
                                                     those who wrote them, and getting them costs more than multiplying */
-    bool meets;                                  /**< in every step, between packing and multiplying */
+    bool barrier;                                /**< in every step, between packing and multiplying */
     bool scratch;                                /**< sums grow outside C: in a block of mc × fc, or, … */
     bool scratch_whole;                          /**< … with several passes over K, in one of mo × nc */
     size_t b_size, a_size;                       /**< bytes of one copy of the team's panels */

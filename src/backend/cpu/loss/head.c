@@ -1,5 +1,5 @@
-/* A classifier's head on the CPU: "rows_…" (head_kernel.c), where threads meet just once, and "plain", one thing after
- * the other in double.
+/* A classifier's head on the CPU: "rows_…" (head_kernel.c), where threads wait for each other just once, and "plain",
+ * one thing after the other in double.
  */
 #include "backend/cpu/loss/head.h"
 

@@ -1,9 +1,9 @@
 /* A classifier's head, compiled for AVX2 and AVX-512.
  *
  * Each thread takes some rows, a few at a time, through all that goes row by row: logits (dot products with the
- * classes' weights), loss and its gradient (cross_entropy.h), gradient of the input. Then the threads meet, and each
- * sums its columns of the weight's gradient over all rows. The weight is small and is read where it lies: packing it
- * would cost as much as the products. All arithmetic is FP32, whatever the format.
+ * classes' weights), loss and its gradient (cross_entropy.h), gradient of the input. Then they wait for each other, and
+ * each sums its columns of the weight's gradient over all rows. The weight is small and is read where it lies: packing
+ * it would cost as much as the products. All arithmetic is FP32, whatever the format.
  */
 #include "backend/cpu/loss/head.h"
 #include "backend/cpu/core/vec.h"
@@ -162,7 +162,7 @@ VEC_INLINE void run_part(mixt__head *h, const mixt_dtype dtype, int thread, int 
     mixt__range columns = mixt__range_part(h->inputs, VECTORS * VEC_LANES, thread, threads);
     run_range(h, dtype, rows.begin, rows.end);
     if (threads > 1)
-        mixt__team_meet();
+        mixt__team_barrier();
     weight_range(h, dtype, columns.begin, columns.end);
     if (thread == 0)
         mixt__head_grad_bias(h);

@@ -4,20 +4,20 @@
  */
 #include "backend/cpu/update/training.h"
 
-#include "backend/cpu/update/chunks.h"
+#include "backend/cpu/update/segment_chunks.h"
 #include "backend/cpu/update/loops.h"
 
 _Static_assert(sizeof(mixt__chunk_stats) <= 32, "mixt__update_workspace counts 32 bytes a chunk");
 _Static_assert(MIXT_CPU_CHUNK <= UINT16_MAX, "a chunk's counts are 16 bits");
 
-static void measure(const mixt__update *update, const mixt__chunk *chunk)
+static void measure(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
     mixt__chunk_stats *partial = update->workspace;
     const float *g = update->grad + update->segments[chunk->segment].offset + chunk->begin;
     mixt__update_loops_get()->stats(g, chunk->count, &partial[chunk->index]);
 }
 
-static void add_partial(const mixt__update *update, const mixt__chunk *chunk)
+static void add_partial(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
     const mixt__chunk_stats *partial = (const mixt__chunk_stats *)update->workspace + chunk->index;
     mixt__segment_stats *stats = &update->stats[chunk->segment];
@@ -30,10 +30,10 @@ static void add_partial(const mixt__update *update, const mixt__chunk *chunk)
 
 mixt_status mixt__cpu_gradient_stats(const mixt__update *update)
 {
-    mixt__chunks_run(update, measure);
+    mixt__segment_chunks_run(update, measure);
     for (int64_t i = 0; i < update->segment_count; i++)
         update->stats[i] = (mixt__segment_stats){0};
-    mixt__chunks_walk(update, add_partial);
+    mixt__segment_chunks_walk(update, add_partial);
     return MIXT_OK;
 }
 

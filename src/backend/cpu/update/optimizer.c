@@ -10,7 +10,7 @@
  */
 #include "backend/cpu/update/training.h"
 
-#include "backend/cpu/update/chunks.h"
+#include "backend/cpu/update/segment_chunks.h"
 #include "backend/cpu/update/loops.h"
 #include "base/status.h"
 #include "num/num.h"
@@ -68,7 +68,7 @@ static float *ratios(const mixt__update *update)
     return (float *)chunk_sums(update, mixt__update_chunks(update->segments, update->segment_count, MIXT_CPU_CHUNK));
 }
 
-static void lamb_first(const mixt__update *update, const mixt__chunk *chunk)
+static void lamb_first(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
     const mixt__segment *segment = &update->segments[chunk->segment];
     mixt__rule rule = rule_of(update, segment);
@@ -90,7 +90,7 @@ static void lamb_ratios(const mixt__update *update)
     }
 }
 
-static void apply(const mixt__update *update, const mixt__chunk *chunk)
+static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
 {
     const mixt__segment *segment = &update->segments[chunk->segment];
     mixt__rule rule = rule_of(update, segment);
@@ -139,9 +139,9 @@ mixt_status mixt__cpu_optimizer_step(const mixt__update *update)
     if (update->control->found_inf)
         return MIXT_OK;
     if (update->optimizer.kind == MIXT_OPTIMIZER_LAMB) {
-        mixt__chunks_run(update, lamb_first);
+        mixt__segment_chunks_run(update, lamb_first);
         lamb_ratios(update);
     }
-    mixt__chunks_run(update, apply);
+    mixt__segment_chunks_run(update, apply);
     return MIXT_OK;
 }

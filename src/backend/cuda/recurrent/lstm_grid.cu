@@ -2,10 +2,10 @@
  * one cluster holds.
  *
  * Each block keeps its share of weight_hh in shared memory, in the order in which lanes of m16n8k16 products take it,
- * and all blocks meet after every step: a cooperative launch, so that all of them run at once. Forward: a block has 8
- * units with their four gates (two tiles), a warp 8 sequences at a time; the states of the step before come from L2,
- * B H elements a block. Backward: a block has 16 units of the state's gradient, the sum runs over all gates of the step
- * after, 4 B H elements a block. Cell states and their gradients stay with one lane, in memory.
+ * and all blocks wait for each other after every step: a cooperative launch, so that all of them run at once. Forward:
+ * a block has 8 units with their four gates (two tiles), a warp 8 sequences at a time; the states of the step before
+ * come from L2, B H elements a block. Backward: a block has 16 units of the state's gradient, the sum runs over all
+ * gates of the step after, 4 B H elements a block. Cell states and their gradients stay with one lane, in memory.
  */
 #include "backend/cuda/recurrent/lstm_mma.cuh"
 

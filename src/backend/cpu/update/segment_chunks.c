@@ -2,7 +2,7 @@
  * the part that its rows of a weight's gradient fell into, so that those stay in its cache. Small ones are dealt out.
  * Who is done helps those who are not: cores that run several threads, or other people's, are not equally fast.
  */
-#include "backend/cpu/update/chunks.h"
+#include "backend/cpu/update/segment_chunks.h"
 
 #include "base/threads.h"
 
@@ -15,7 +15,7 @@ typedef struct cursor {
 
 typedef struct share_out {
     const mixt__update *update;
-    mixt__chunk_fn *fn;
+    mixt__segment_chunk_fn *fn;
     int64_t shares;
     cursor *cursors;
     bool *finished; // by share: all its chunks are taken; a hint, together so that few lines tell it of all
@@ -34,7 +34,7 @@ static int64_t chunks_of(const mixt__segment *segment)
 static void run_chunk(const share_out *s, int64_t segment, int64_t number, int64_t index)
 {
     int64_t begin = number * MIXT_CPU_CHUNK, rest = s->update->segments[segment].count - begin;
-    mixt__chunk chunk = {.index = index, .segment = segment, .begin = begin};
+    mixt__segment_chunk chunk = {.index = index, .segment = segment, .begin = begin};
     chunk.count = rest < MIXT_CPU_CHUNK ? rest : MIXT_CPU_CHUNK;
     s->fn(s->update, &chunk);
 }
@@ -75,7 +75,7 @@ static void run_shares(void *argument, int64_t begin, int64_t end, int thread)
     }
 }
 
-void mixt__chunks_run(const mixt__update *update, mixt__chunk_fn *fn)
+void mixt__segment_chunks_run(const mixt__update *update, mixt__segment_chunk_fn *fn)
 {
     cursor cursors[MOST_SHARES];
     bool finished[MOST_SHARES];
@@ -91,7 +91,7 @@ void mixt__chunks_run(const mixt__update *update, mixt__chunk_fn *fn)
     mixt__parallel(shares, 1, run_shares, &s);
 }
 
-void mixt__chunks_walk(const mixt__update *update, mixt__chunk_fn *fn)
+void mixt__segment_chunks_walk(const mixt__update *update, mixt__segment_chunk_fn *fn)
 {
     share_out s = {update, fn, .shares = 1};
     int64_t index = 0;
