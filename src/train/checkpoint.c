@@ -273,7 +273,7 @@ static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progr
     MIXT_TRY(mixt__params_refresh_copies(t->params));
     MIXT_TRY(mixt__params_keep_statistics(t->params));
     MIXT_TRY(t->backend->upload(t->control, &p->control, sizeof p->control));
-    t->seen = p->control;
+    t->control_copy = p->control;
     t->attempts = t->first_step = p->step;
     t->next_batch = p->next_batch;
     t->runs = p->runs;

@@ -30,10 +30,10 @@ static mixt_status check_positive(const char *name, float value)
 /** Runs with a seed of the caller's, and puts back the one that the next whole step needs. */
 static mixt_status run_scaled(mixt__trainer *t, const mixt__run *run, float scale)
 {
-    MIXT_TRY(mixt__trainer_see(t));
+    MIXT_TRY(mixt__trainer_read_control(t));
     MIXT_TRY(t->backend->upload(&t->control->seed, &scale, sizeof scale));
     mixt_status status = mixt__executable_run(t->train, run);
-    mixt_status restored = t->backend->upload(&t->control->seed, &t->seen.seed, sizeof t->seen.seed);
+    mixt_status restored = t->backend->upload(&t->control->seed, &t->control_copy.seed, sizeof t->control_copy.seed);
     return status == MIXT_OK ? restored : status;
 }
 
@@ -125,8 +125,8 @@ mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_trainer_apply: lr %g: must be finite and not below 0", (double)lr);
     MIXT_TRY(need_compiled(t));
     MIXT_TRY(mixt__trainer_need_gradients(t));
-    MIXT_TRY(mixt__trainer_see(t));
-    mixt__control control = t->seen;
+    MIXT_TRY(mixt__trainer_read_control(t));
+    mixt__control control = t->control_copy;
     control.step++;
     control.lr = lr;
     control.grad_factor = 1.0f;
@@ -134,7 +134,7 @@ mixt_status mixt__trainer_apply(mixt__trainer *t, float lr)
     mixt__control_bias(&control, &t->update.optimizer);
     MIXT_TRY(t->backend->upload(t->control, &control, sizeof control));
     MIXT_TRY(t->backend->optimizer_step(&t->update));
-    t->seen = control;
+    t->control_copy = control;
     t->first_step = ++t->attempts;
     t->hand_gradients = false;
     return MIXT_OK;

@@ -184,7 +184,7 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
     for (int64_t m = 0; m < t->settings.accumulate; m++)
         for (int i = 0; i < 3; i++)
             sums[i] += (double)found->metrics[m][i];
-    t->seen = *c;
+    t->control_copy = *c;
     find_overflow(t, c, step);
     int64_t batches = t->next_batch - back * t->settings.accumulate;
     bool classes = t->model.loss != MIXT_LOSS_MSE;
@@ -237,14 +237,14 @@ static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result
     return mixt__trainer_result(t, t->attempts, result ? result : &unused);
 }
 
-mixt_status mixt__trainer_see(mixt__trainer *t)
+mixt_status mixt__trainer_read_control(mixt__trainer *t)
 {
     const mixt__step_result *newest;
     MIXT_TRY(t->backend->synchronize());
     if (t->attempts == t->first_step || !t->feed.turn)
         return MIXT_OK;
     MIXT_TRY(mixt__feed_result_of(&t->feed, 0, &newest));
-    t->seen = newest->control;
+    t->control_copy = newest->control;
     return MIXT_OK;
 }
 

@@ -244,8 +244,8 @@ static mixt_status take_memory(mixt__trainer *t)
     MIXT_TRY(mixt__params_initialise(t->params, t->settings.seed));
     mixt__executable_bind(t->train, t->params, &t->control->seed);
     make_update(t);
-    t->seen = mixt__control_start(&t->update);
-    return t->backend->upload(t->control, &t->seen, sizeof t->seen);
+    t->control_copy = mixt__control_start(&t->update);
+    return t->backend->upload(t->control, &t->control_copy, sizeof t->control_copy);
 }
 
 mixt_status mixt__trainer_allocate(mixt__trainer *t)
@@ -312,8 +312,8 @@ static mixt_status replace_plan(mixt__trainer *t)
     mixt__executable_bind(t->train, t->params, &t->control->seed);
     bool scaled = t->update.scaling.enabled;
     make_update(t);
-    mixt__trainer_carry_scale(t, scaled, &t->seen);
-    return t->backend->upload(t->control, &t->seen, sizeof t->seen);
+    mixt__trainer_carry_scale(t, scaled, &t->control_copy);
+    return t->backend->upload(t->control, &t->control_copy, sizeof t->control_copy);
 }
 
 /** Without values yet: as if compiled for the first time. What was compiled stays when that fails. */
@@ -344,10 +344,10 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     if (!t->control)
         return recompile_empty(t);
     MIXT_TRY(compile(t, &next));
-    mixt_status seen = mixt__trainer_see(t);
-    if (seen != MIXT_OK) {
+    mixt_status read = mixt__trainer_read_control(t);
+    if (read != MIXT_OK) {
         mixt__executable_free(next);
-        return seen;
+        return read;
     }
     mixt__feed_forget(&t->feed);
     size_t before = t->backend->allocated();

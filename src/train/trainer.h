@@ -47,8 +47,8 @@ typedef struct mixt__trainer {
     mixt__batch_spec spec;
     mixt__executable *train, *eval;
     mixt__params *params;
-    mixt__control *control; // device
-    mixt__control seen;     // host copy, as of the newest step whose result was read
+    mixt__control *control;     // device
+    mixt__control control_copy; // on the host, as of the newest step whose result was read
     mixt__feed feed;
     mixt__segment_stats *stats;
     int32_t *backward_order;
@@ -98,8 +98,8 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
                                   mixt_step *result);
 /** The result of a step, the newest or the one before; waits until that one has run, while the newest goes on. */
 mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *result);
-/** Brings `seen` up to date. */
-mixt_status mixt__trainer_see(mixt__trainer *t);
+/** Brings `control_copy` up to date; waits for the steps issued so far. */
+mixt_status mixt__trainer_read_control(mixt__trainer *t);
 /** Whether there will be memory to evaluate beside training; takes none. Needs compile. */
 mixt_status mixt__trainer_check_evaluation(mixt__trainer *t, const mixt_data *data);
 /** @param interrupt set by a signal's handler: evaluation ends after the current batch, with result->count -1; NULL:
