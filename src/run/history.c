@@ -1,8 +1,9 @@
-/* Appending to a run's history. */
+/* Appending to a run's history, and how it ends. */
 #include "run/history.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -35,4 +36,28 @@ void mixt__history_add(mixt_run *run, json_t *row)
     if (!line || !append(mixt__run_dir_file(&run->dir, "history.jsonl", path), line))
         mixt__run_note(run, true, "%s/history.jsonl cannot be written: %s", run->dir.path, strerror(errno));
     free(line ? line : text);
+}
+
+bool mixt__history_unfinished(const char *run, int64_t *step)
+{
+    char path[4400], *line = NULL;
+    size_t room = 0;
+    bool unfinished = false;
+    snprintf(path, sizeof path, "%s/history.jsonl", run);
+    FILE *f = fopen(path, "r");
+    while (f && getline(&line, &room, f) > 0) {
+        json_t *row = json_loads(line, 0, NULL);
+        const char *event = json_string_value(json_object_get(row, "event"));
+        if (event && !strcmp(event, "resumed")) {
+            unfinished = true;
+            *step = json_integer_value(json_object_get(row, "step"));
+        } else if (event && !strcmp(event, "finished")) {
+            unfinished = false;
+        }
+        json_decref(row);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return unfinished;
 }

@@ -3,6 +3,7 @@
 
 #include "base/threads.h"
 #include "run/health.h"
+#include "run/history.h"
 #include "run/saves.h"
 #include "run/signals.h"
 
@@ -169,7 +170,7 @@ static mixt_status tell_step(loop *l)
     if (step->skipped)
         mixt__run_note(l->run, false, "step %lld skipped: gradient of %s is not finite; loss scale %g -> %g",
                        (long long)step->step, step->overflow_layer ? step->overflow_layer : "a layer", step->scale,
-                       (double)l->e->trainer->core.seen.scale);
+                       (double)l->e->trainer->core.control_copy.scale);
     return status;
 }
 
@@ -402,6 +403,8 @@ mixt_status mixt__loop_run(mixt_run *run)
     mixt__saves_close(&l.saves);
     if (status == MIXT_OK) // while signals are caught: one that comes at the end must not cost the weights
         status = mixt_trainer_save(run->experiment.trainer, mixt__run_dir_file(&run->dir, "model.safetensors", path));
+    if (status == MIXT_OK && run->resume.run[0]) // until here, weights that the directory held before were not its last
+        mixt__history_add(run, json_pack("{s:s, s:I}", "event", "finished", "step", (json_int_t)run->result.steps));
     if (status == MIXT_OK)
         status = mixt__health_check_end(&run->result);
     if (run->signals)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "run/history.h"
 #include "store/checkpoint.h"
 #include "store/safetensors.h"
 
@@ -34,13 +35,13 @@ static mixt_status best(const char *run, const mixt__checkpoint *checkpoint, int
                                    run);
 }
 
-static mixt_status checkpoint_path(const char *run, const char *which, char path[MIXT_WEIGHTS_PATH])
+/** @param one the checkpoint that was looked at last, also on failure */
+static mixt_status find_checkpoint(const char *run, const char *folder, const char *which,
+                                   char one[MIXT_CHECKPOINT_PATH])
 {
-    char folder[MIXT_CHECKPOINT_PATH - 32], one[MIXT_CHECKPOINT_PATH];
     mixt__checkpoint *checkpoint;
     int64_t step = 0;
-    if (snprintf(folder, sizeof folder, "%s/checkpoints", run) >= (int)sizeof folder)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
+    *one = '\0';
     if (strcmp(which, "best") && strcmp(which, "last"))
         step = strtoll(which, NULL, 10);
     else
@@ -55,9 +56,25 @@ static mixt_status checkpoint_path(const char *run, const char *which, char path
             status = mixt__checkpoint_open(mixt__checkpoint_path(folder, step, one), &checkpoint);
         }
     }
+    mixt__checkpoint_close(checkpoint);
+    return status;
+}
+
+/** A run that is going on removes old checkpoints: one that is gone by the time it is opened was not the one meant. */
+static mixt_status checkpoint_path(const char *run, const char *which, char path[MIXT_WEIGHTS_PATH])
+{
+    enum { ATTEMPTS = 20 };
+    char folder[MIXT_CHECKPOINT_PATH - 32], one[MIXT_CHECKPOINT_PATH];
+    bool by_number = strcmp(which, "best") && strcmp(which, "last"), gone = true;
+    mixt_status status = MIXT_OK;
+    if (snprintf(folder, sizeof folder, "%s/checkpoints", run) >= (int)sizeof folder)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
+    for (int i = 0; i < ATTEMPTS && gone; i++) {
+        status = find_checkpoint(run, folder, which, one);
+        gone = status != MIXT_OK && !by_number && *one && access(one, F_OK);
+    }
     if (status == MIXT_OK)
         snprintf(path, MIXT_WEIGHTS_PATH, "%s/state.safetensors", one);
-    mixt__checkpoint_close(checkpoint);
     return status;
 }
 
@@ -107,13 +124,19 @@ mixt_status mixt__run_weights_final(const char *run, const char *instead)
     if (access(folder, F_OK)) // a run without them does not go on
         return MIXT_OK;
     if (!access(path, F_OK)) {
+        int64_t from;
         MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
         int64_t mine = step_of(path), row = last_row(run), newest = count && steps[0] > row ? steps[0] : row;
         mixt__free(steps);
-        if (mine < 0 || newest <= mine)
+        bool resumed = mixt__history_unfinished(run, &from);
+        if (mine < 0 || (newest <= mine && !resumed))
             return MIXT_OK;
-        snprintf(older, sizeof older, " (model.safetensors is of step %lld, it went on to step %lld)", (long long)mine,
-                 (long long)newest);
+        if (newest > mine)
+            snprintf(older, sizeof older, " (model.safetensors is of step %lld, it went on to step %lld)",
+                     (long long)mine, (long long)newest);
+        else
+            snprintf(older, sizeof older, " (model.safetensors is of step %lld, it was resumed from step %lld since)",
+                     (long long)mine, (long long)from);
     }
     return mixt__fail(MIXT_ERROR_FILE,
                       "%s: has no final weights, its training is not over%s: %s, 'mixt train --resume %s' goes on", run,

@@ -186,6 +186,12 @@ grep -q 'its training is not over' during || { fail "a run that is going on: mes
 "$mixt" eval onward --checkpoint last >/dev/null 2>err || { fail "eval of the checkpoint of a killed resume"; cat err; }
 train --resume onward train.steps=25 train.checkpoint_every=5
 "$mixt" eval onward >/dev/null 2>err || { fail "eval after the end of what was killed"; cat err; }
+tail -1 onward/history.jsonl | grep -q '"event":"finished","step":25' || fail "the history does not say that the run is over"
+cp onward/history.jsonl history
+echo '{"event":"resumed","step":25}' >>onward/history.jsonl # killed before its first row
+"$mixt" eval onward >out 2>err && fail "eval took the old weights of a run that was resumed and killed at once"
+grep -q 'is of step 25, it was resumed from step 25 since' err || { fail "resumed and killed at once: message"; cat err; }
+mv history onward/history.jsonl
 cp mlp-whole/model.safetensors onward/ # of step 40: here it is the checkpoints that say more
 cp -r onward/checkpoints/step-00000025 onward/checkpoints/step-00000050
 "$mixt" eval onward >out 2>err && fail "eval took weights older than the newest checkpoint"
