@@ -144,7 +144,7 @@ int64_t mixt_data_batches(const mixt_data *data, int64_t batch);
 
 /**
  * Batch `number` (from 0, counted over all epochs) of a training run, shuffled anew each epoch. Any thread may call
- * it at any time; it allocates nothing.
+ * it at any time; it takes no memory but, for "images:", that of the pictures while they are decoded.
  * @param batch samples a batch, 1 to the number of samples.
  * @param input room for batch × input_elements of input_dtype.
  * @param target room for batch × target_elements of target_dtype.

@@ -1,9 +1,9 @@
 /* Building a model: a function from values to a value. Nothing is checked by hand until compile: ops on a failed
  * builder do nothing, and the first error, with layer, shapes and formats, is reported when the model is compiled.
  *
- * Images are (N, H, W, C). Optional arguments are designated initialisers of an options struct; a field left out
- * takes its default. Each macro has a plain function behind it, named …_with, for C++ and other languages; there NULL
- * stands for all defaults.
+ * Images are (N, H, W, C). Optional arguments are designated initialisers of an options struct; a field left out, or
+ * 0, takes its default. Each macro has a plain function behind it, named …_with, for C++ and other languages; there
+ * NULL stands for all defaults.
  */
 #ifndef MIXT_GRAPH_H
 #define MIXT_GRAPH_H

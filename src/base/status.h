@@ -1,7 +1,7 @@
 /* Failure: one status code and one line of text per thread, recorded where it happens.
  *
- * mixt__fail() stores the message and returns the status, so that `return mixt__fail(...)` reads as one sentence.
- * The two macros are the only control flow built on it; each logs the place when MIXT_LOG=error is set.
+ * mixt__fail() stores the message and returns the status, so that `return mixt__fail(...)` reads as one sentence; with
+ * MIXT_LOG=error it also logs the place. The two macros are the only control flow built on it: they pass a status on.
  */
 #ifndef MIXT_BASE_STATUS_H
 #define MIXT_BASE_STATUS_H
