@@ -12,14 +12,6 @@ double mixt__mean(const double *values, int64_t count)
     return sum / (double)count;
 }
 
-double mixt__deviation(const double *values, int64_t count)
-{
-    double mean = mixt__mean(values, count), squares = 0;
-    for (int64_t i = 0; i < count; i++)
-        squares += (values[i] - mean) * (values[i] - mean);
-    return count > 1 ? sqrt(squares / (double)(count - 1)) : (double)NAN;
-}
-
 static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;

@@ -1,12 +1,10 @@
-/* Few numbers, honestly summed up: means, standard deviations, and how sure a mean of pairs is. */
+/* Few numbers, honestly summed up: means, medians, and how sure a mean of pairs is. */
 #ifndef MIXT_BASE_STATISTICS_H
 #define MIXT_BASE_STATISTICS_H
 
 #include <stdint.h>
 
 double mixt__mean(const double *values, int64_t count);
-/** Of a sample: divides by count - 1. NaN for fewer than two. */
-double mixt__deviation(const double *values, int64_t count);
 /** Sorts the values. The mean of the two in the middle where the count is even; NaN for none. */
 double mixt__median(double *values, int64_t count);
 

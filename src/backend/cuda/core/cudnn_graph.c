@@ -304,16 +304,3 @@ void mixt__cudnn_reshape(mixt__cudnn_graph *g, int src, int dst)
     set_tensor(g, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, dst);
     finish(g, op, "describing a reshape");
 }
-
-void mixt__cudnn_gen_stats(mixt__cudnn_graph *g, int src, int sum, int square_sum)
-{
-    cudnnGenStatsMode_t mode = CUDNN_GENSTATS_SUM_SQSUM;
-    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    cudnnBackendDescriptor_t op = make_op(g, CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
-    set(g, op, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE, 1, &mode);
-    set(g, op, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &compute);
-    set_tensor(g, op, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, src);
-    set_tensor(g, op, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, sum);
-    set_tensor(g, op, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, square_sum);
-    finish(g, op, "describing statistics");
-}

@@ -86,8 +86,6 @@ void mixt__cudnn_map(mixt__cudnn_graph *g, const mixt__cudnn_pointwise *pointwis
 void mixt__cudnn_reduce(mixt__cudnn_graph *g, cudnnReduceTensorOp_t op, int src, int dst);
 /** The same elements under other dims and strides. */
 void mixt__cudnn_reshape(mixt__cudnn_graph *g, int src, int dst);
-/** Sum and sum of squares over all but the channel dimension. */
-void mixt__cudnn_gen_stats(mixt__cudnn_graph *g, int src, int sum, int square_sum);
 
 /* ---- plans ---- */
 
@@ -107,8 +105,6 @@ mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wis
 size_t mixt__cudnn_workspace(const mixt__cudnn_plan *plan);
 /** Seconds that the chosen engine took; 0 when it was not timed. */
 double mixt__cudnn_seconds(const mixt__cudnn_plan *plan);
-/** Engine and knobs in words. */
-const char *mixt__cudnn_text(const mixt__cudnn_plan *plan);
 
 /** Issues the plan on the stream; one pointer a tensor of mixt__cudnn_memory. */
 mixt_status mixt__cudnn_run(const mixt__cudnn_plan *plan, void *const *pointers, void *workspace);

@@ -295,8 +295,3 @@ double mixt__cudnn_seconds(const mixt__cudnn_plan *plan)
 {
     return plan->seconds;
 }
-
-const char *mixt__cudnn_text(const mixt__cudnn_plan *plan)
-{
-    return plan->text;
-}
