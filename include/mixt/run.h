@@ -85,6 +85,10 @@ mixt_status mixt_run_observe(mixt_run *run, mixt_observer *observer, void *user)
 void mixt_run_ask_stop(mixt_run *run);
 void mixt_run_ask_validation(mixt_run *run);
 void mixt_run_ask_checkpoint(mixt_run *run);
+/** To go on under another policy, which is copied: see mixt_trainer_set_policy. The run's directory, its checkpoints
+ * and its history (history.jsonl) follow. One that cannot be compiled for the model is told as a warning, and the run
+ * goes on as it was. Loss scaling and clipping that the configuration had set stay. */
+mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy);
 
 /** How to open a run. Zero-initialised: every default. */
 typedef struct mixt_run_options {

@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char policy_name[] = "policy.yaml";
-
 /** mkdir -p for everything before the last component. */
 static mixt_status make_parents(const char *path)
 {
@@ -127,7 +125,7 @@ static mixt_status keep_policy(const mixt__run_dir *dir, mixt_config *config)
 {
     char path[1200], setting[1300];
     const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION);
-    mixt__run_dir_file(dir, policy_name, path);
+    mixt__run_dir_file(dir, MIXT_POLICY_FILE, path);
     if (mixt_dtype_parse(precision) != MIXT_DTYPE_NONE) {
         unlink(path);
         return MIXT_OK;
@@ -140,6 +138,16 @@ static mixt_status keep_policy(const mixt__run_dir *dir, mixt_config *config)
     snprintf(setting, sizeof setting, "precision=%s", path);
     MIXT_TRY(mixt_config_set(config, setting, mixt__config_origin(config, MIXT_KEY_PRECISION)));
     return set_absolute(config, MIXT_KEY_PRECISION, "", path);
+}
+
+mixt_status mixt__run_dir_policy(mixt__run_dir *dir, mixt_config *config, const mixt_policy *policy)
+{
+    char path[1200], setting[1300];
+    MIXT_TRY(mixt_policy_write(policy, mixt__run_dir_file(dir, MIXT_POLICY_FILE, path)));
+    snprintf(setting, sizeof setting, "precision=%s", path);
+    MIXT_TRY(mixt_config_set(config, setting, "run"));
+    MIXT_TRY(set_absolute(config, MIXT_KEY_PRECISION, "", path));
+    return mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path));
 }
 
 static mixt_status fill(mixt__run_dir *dir, mixt_config *config, const char *kind)
@@ -170,7 +178,7 @@ mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const 
 
 void mixt__run_dir_discard(mixt__run_dir *dir)
 {
-    const char *const names[] = {"metrics.jsonl", "config.yaml", "history.jsonl", policy_name};
+    const char *const names[] = {"metrics.jsonl", "config.yaml", "history.jsonl", MIXT_POLICY_FILE};
     char path[1200];
     if (!dir->path[0])
         return;
@@ -188,7 +196,7 @@ mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
     char path[4096], setting[4200];
     *config = NULL;
     struct stat info;
-    if (snprintf(path, sizeof path, "%s/%s", run, policy_name) >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s/%s", run, MIXT_POLICY_FILE) >= (int)sizeof path)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", run);
     if (stat(run, &info) || !S_ISDIR(info.st_mode))
         return mixt__fail(MIXT_ERROR_FILE, "%s: no such folder: expected a run directory made by 'mixt train'", run);

@@ -7,6 +7,9 @@
 
 #include "run/metrics.h"
 #include "config/config.h"
+#include "mixt/policy.h"
+
+#define MIXT_POLICY_FILE "policy.yaml"
 
 typedef struct mixt__run_dir {
     char path[1024]; // "": not made
@@ -21,6 +24,8 @@ mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const 
 /** Opens a directory that is there, to go on in it: metrics.jsonl keeps its first `keep` bytes, config.yaml is replaced
  * by `config`. */
 mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep);
+/** Makes `policy` the run's own: its policy.yaml, and the configuration that names it. */
+mixt_status mixt__run_dir_policy(mixt__run_dir *dir, mixt_config *config, const mixt_policy *policy);
 /** Takes back a directory in which nothing has happened yet, so that the same command can be tried again; closes one
  * that was there before. */
 void mixt__run_dir_discard(mixt__run_dir *dir);

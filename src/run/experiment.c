@@ -126,6 +126,20 @@ static const char *loss_scale(mixt__experiment *e)
     return e->loss_scale;
 }
 
+void mixt__experiment_policy_options(mixt__experiment *e, mixt_trainer_options *o)
+{
+    o->clip = real_or_policy(e, MIXT_KEY_TRAIN_CLIP);
+    o->clip_value = real_or_policy(e, MIXT_KEY_TRAIN_CLIP_VALUE);
+    o->loss_scale = loss_scale(e);
+    o->scale_init = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_INIT);
+    o->scale_growth = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_GROWTH);
+    o->scale_backoff = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_BACKOFF);
+    o->scale_floor = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_FLOOR);
+    o->scale_ceiling = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_CEILING);
+    o->scale_interval = number_or_policy(e, MIXT_KEY_TRAIN_SCALE_INTERVAL);
+    o->scale_hysteresis = (int)number_or_policy(e, MIXT_KEY_TRAIN_SCALE_HYSTERESIS);
+}
+
 static mixt_trainer_options trainer_options(mixt__experiment *e)
 {
     mixt_trainer_options o =
@@ -139,22 +153,13 @@ static mixt_trainer_options trainer_options(mixt__experiment *e)
     o.beta2 = real(e, MIXT_KEY_TRAIN_BETA2);
     o.eps = real(e, MIXT_KEY_TRAIN_EPS);
     o.weight_decay = real(e, MIXT_KEY_TRAIN_WEIGHT_DECAY);
-    o.clip = real_or_policy(e, MIXT_KEY_TRAIN_CLIP);
-    o.clip_value = real_or_policy(e, MIXT_KEY_TRAIN_CLIP_VALUE);
     o.schedule = text(e, MIXT_KEY_TRAIN_SCHEDULE);
     o.min_lr = real(e, MIXT_KEY_TRAIN_MIN_LR);
     o.gamma = real(e, MIXT_KEY_TRAIN_GAMMA);
     o.warmup = number(e, MIXT_KEY_TRAIN_WARMUP);
     o.decay_steps = number(e, MIXT_KEY_TRAIN_DECAY_STEPS);
     o.total_steps = e->total_steps;
-    o.loss_scale = loss_scale(e);
-    o.scale_init = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_INIT);
-    o.scale_growth = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_GROWTH);
-    o.scale_backoff = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_BACKOFF);
-    o.scale_floor = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_FLOOR);
-    o.scale_ceiling = real_or_policy(e, MIXT_KEY_TRAIN_SCALE_CEILING);
-    o.scale_interval = number_or_policy(e, MIXT_KEY_TRAIN_SCALE_INTERVAL);
-    o.scale_hysteresis = (int)number_or_policy(e, MIXT_KEY_TRAIN_SCALE_HYSTERESIS);
+    mixt__experiment_policy_options(e, &o);
     o.seed = (uint64_t)number(e, MIXT_KEY_SEED);
     o.freeze = text(e, MIXT_KEY_TRAIN_FREEZE);
     o.lr_groups = text(e, MIXT_KEY_TRAIN_LR_GROUPS);

@@ -26,6 +26,8 @@ mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config
 mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data);
 /** Fills `sizes` from the configuration alone: for commands that open a model without its data. */
 mixt_status mixt__experiment_sizes(mixt__experiment *e);
+/** Fills what a policy may decide, loss scaling and clipping, from the configuration. */
+void mixt__experiment_policy_options(mixt__experiment *e, mixt_trainer_options *options);
 void mixt__experiment_close(mixt__experiment *e);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "run/health.h"
 #include "run/history.h"
+#include "run/policy.h"
 #include "run/saves.h"
 #include "run/signals.h"
 
@@ -309,6 +310,8 @@ static void keep(loop *l, bool due)
 static mixt_status advance(loop *l)
 {
     mixt__saves_poll(&l->saves);
+    if (l->run->asked & MIXT_ASKED_POLICY && mixt__run_set_policy(l->run))
+        mixt__saves_refresh(&l->saves);
     bool due = mixt__saves_due(&l->saves, l->issued + 1);
     MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
     l->issued++;

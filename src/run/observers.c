@@ -53,3 +53,15 @@ void mixt_run_ask_checkpoint(mixt_run *run)
 {
     run->asked |= MIXT_ASKED_CHECKPOINT;
 }
+
+mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy)
+{
+    mixt_policy *copy;
+    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt_policy_copy(policy, &copy));
+    mixt_policy_free(run->policy);
+    run->policy = copy;
+    run->asked |= MIXT_ASKED_POLICY;
+    return MIXT_OK;
+}

@@ -1,12 +1,15 @@
-/* What the configuration sets wins over the policy, and config.yaml sets every key: so what the policy decided is
- * written there as a setting, and a run that goes on under another policy gets back what it had not set itself. */
+/* A policy and the configuration of its run. What the configuration sets wins over the policy, and config.yaml sets
+ * every key: so what the policy decided is written there as a setting, and a run that goes on under another policy gets
+ * back what it had not set itself. */
 #include "run/policy.h"
 
 #include "base/status.h"
 #include "config/value.h"
 #include "policy/policy.h"
+#include "run/history.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /** The key of the configuration that a setting of policies has there. */
 static mixt__config_key key_of(const char *setting)
@@ -57,13 +60,13 @@ static mixt_status open_unset(const mixt_config *before, mixt_config **unset)
     return status;
 }
 
-mixt_status mixt__run_change_policy(mixt_config *config, const mixt_config *before)
+/** What `before` had not set itself is what `policy` says, else the default. */
+static mixt_status change(mixt_config *config, const mixt_config *before, const mixt_policy *policy)
 {
-    mixt_policy *policy;
     mixt_config *unset;
     char text[MIXT_POLICY_SETTING_TEXT];
     MIXT_TRY(open_unset(before, &unset));
-    mixt_status status = mixt_policy_open(mixt__config_string(config, MIXT_KEY_PRECISION), &policy);
+    mixt_status status = MIXT_OK;
     for (int i = 0; status == MIXT_OK && i < MIXT_POLICY_SETTINGS_ALL; i++) {
         mixt__config_key key = key_of(mixt__policy_setting_name(i));
         if (!same_value(before, unset, key))
@@ -71,7 +74,119 @@ mixt_status mixt__run_change_policy(mixt_config *config, const mixt_config *befo
         bool says = mixt__policy_setting_text(policy, i, text);
         status = set(config, key, says ? text : mixt__config_table[key].fallback);
     }
-    mixt_policy_free(policy);
     mixt_config_free(unset);
     return status;
+}
+
+mixt_status mixt__run_change_policy(mixt_config *config, const mixt_config *before)
+{
+    mixt_policy *policy;
+    MIXT_TRY(mixt_policy_open(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
+    mixt_status status = change(config, before, policy);
+    mixt_policy_free(policy);
+    return status;
+}
+
+/** False too where one of them cannot be opened. */
+static bool policies_equal(const mixt_config *a, const mixt_config *b)
+{
+    mixt_policy *x = NULL, *y = NULL;
+    bool equal = mixt_policy_open(mixt__config_string(a, MIXT_KEY_PRECISION), &x) == MIXT_OK &&
+                 mixt_policy_open(mixt__config_string(b, MIXT_KEY_PRECISION), &y) == MIXT_OK && mixt_policy_equal(x, y);
+    mixt_policy_free(x);
+    mixt_policy_free(y);
+    return equal;
+}
+
+/** One key's value as `before` has it. */
+static mixt_status copy_value(mixt_config *config, const mixt_config *before, mixt__config_key key)
+{
+    char *text = NULL, *assignment = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a setting");
+    mixt__value_print(mixt__config_value_of(before, key), &mixt__config_table[key], stream);
+    fclose(stream);
+    bool made = asprintf(&assignment, "%s=%s", mixt__config_table[key].name, text) > 0;
+    mixt_status status = made ? mixt_config_set(config, assignment, "checkpoint")
+                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a setting");
+    free(made ? assignment : NULL);
+    free(text);
+    return status;
+}
+
+mixt_status mixt__run_return_policy(mixt_config *config, const mixt_config *before)
+{
+    char precision[MIXT_CONFIG_TEXT_MAX + 16];
+    if (policies_equal(config, before))
+        return MIXT_OK;
+    snprintf(precision, sizeof precision, "precision=%s", mixt__config_string(before, MIXT_KEY_PRECISION));
+    MIXT_TRY(mixt_config_set(config, precision, "checkpoint"));
+    for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++)
+        MIXT_TRY(copy_value(config, before, key_of(mixt__policy_setting_name(i))));
+    return MIXT_OK;
+}
+
+/* ---- while the run trains ---- */
+
+/** Compiles for the policy under the configuration `next`; what was compiled stays when that fails. */
+static mixt_status retype(mixt_run *run, mixt_config *next, const mixt_policy *policy)
+{
+    mixt__experiment *e = &run->experiment;
+    const mixt_config *before = e->config;
+    mixt_trainer_options options = e->trainer->options;
+    e->config = next;
+    mixt__experiment_policy_options(e, &e->trainer->options);
+    mixt_status status = mixt_trainer_set_policy(e->trainer, policy);
+    if (status != MIXT_OK) {
+        e->config = before;
+        e->trainer->options = options;
+    }
+    return status;
+}
+
+static json_t *policy_text(const mixt_policy *policy)
+{
+    char *yaml = NULL;
+    json_t *text = mixt_policy_print(policy, &yaml) == MIXT_OK ? json_string(yaml) : json_null();
+    free(yaml);
+    return text;
+}
+
+/** Writes down what the trainer does already. */
+static void record(mixt_run *run, json_t *from)
+{
+    const mixt_policy *policy = mixt_trainer_policy(run->experiment.trainer);
+    if (mixt__run_dir_policy(&run->dir, run->config, policy) != MIXT_OK)
+        mixt__run_note(run, true, "the new policy cannot be written: %s", mixt_error_text());
+    mixt__history_add(run, json_pack("{s:s, s:I, s:o, s:o}", "event", "policy", "step", (json_int_t)run->last.step,
+                                     "from", from, "to", policy_text(policy)));
+    mixt__run_note(run, false, "from step %lld on under another policy", (long long)run->last.step + 1);
+}
+
+bool mixt__run_set_policy(mixt_run *run)
+{
+    mixt_policy *policy = run->policy;
+    mixt_config *next = NULL;
+    json_t *from = policy_text(mixt_trainer_policy(run->experiment.trainer));
+    run->policy = NULL;
+    run->asked &= ~(unsigned)MIXT_ASKED_POLICY;
+    mixt_status status = mixt_config_copy(run->config, &next);
+    if (status == MIXT_OK)
+        status = change(next, run->config, policy);
+    if (status == MIXT_OK)
+        status = retype(run, next, policy);
+    if (status == MIXT_OK) {
+        mixt_config_free(run->config);
+        run->config = next;
+        record(run, from);
+    } else {
+        mixt_config_free(next);
+        json_decref(from);
+        mixt__run_note(run, true, "step %lld: goes on under the policy that it had: %s", (long long)run->last.step,
+                       mixt_error_text());
+    }
+    mixt_policy_free(policy);
+    return status == MIXT_OK;
 }

@@ -2,12 +2,20 @@
 #ifndef MIXT_RUN_POLICY_H
 #define MIXT_RUN_POLICY_H
 
-#include "config/config.h"
+#include "run/run.h"
 
 /** Sets what the configuration leaves to its policy (the one that `precision` names) to what that policy says. */
 mixt_status mixt__run_take_policy(mixt_config *config);
 /** The same for a run that goes on under another policy, whose configuration has every key set: what `before` had from
  *  its own policy, or had not set, is now what the new one says, else the default. */
 mixt_status mixt__run_change_policy(mixt_config *config, const mixt_config *before);
+
+/** Gives the configuration of a run the policy of `before`, with what that decided, where it has another by now. */
+mixt_status mixt__run_return_policy(mixt_config *config, const mixt_config *before);
+
+/** Lets the run go on under the policy that was asked for, where the trainer takes it: directory, configuration and
+ *  history too. What it does not take, or cannot be written, is told as a warning. True when the policy is the new one.
+ */
+bool mixt__run_set_policy(mixt_run *run);
 
 #endif

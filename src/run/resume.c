@@ -68,7 +68,7 @@ static json_t *value_text(const mixt_config *config, mixt__config_key key)
 static bool own_policy(const mixt_config *config)
 {
     const char *name = strrchr(mixt__config_string(config, MIXT_KEY_PRECISION), '/');
-    return name && !strcmp(name, "/policy.yaml");
+    return name && !strcmp(name + 1, MIXT_POLICY_FILE);
 }
 
 /** Whether `allow`, names separated by commas, has this one. */
@@ -171,12 +171,30 @@ static mixt_status find_checkpoint(mixt_run *run)
     return MIXT_OK;
 }
 
-/** The run's configuration as it was when the checkpoint was made. */
+/** The run's configuration as it was when the checkpoint was made. Its policy lies beside it, where it had one: that of
+ * the run's directory may be of a later update. */
 static mixt_status load_before(const mixt__resume *r, mixt_config *before)
 {
-    char path[MIXT_CHECKPOINT_PATH + 64];
+    char path[MIXT_CHECKPOINT_PATH + 64], setting[MIXT_CHECKPOINT_PATH + 128];
     snprintf(path, sizeof path, "%s/config.yaml", r->checkpoint ? r->checkpoint->folder : r->run);
-    return mixt_config_load(before, path);
+    MIXT_TRY(mixt_config_load(before, path));
+    snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : r->run, MIXT_POLICY_FILE);
+    snprintf(setting, sizeof setting, "precision=%s", path);
+    return own_policy(before) && !access(path, F_OK) ? mixt_config_set(before, setting, path) : MIXT_OK;
+}
+
+/** A run goes on under the policy of its checkpoint. */
+static mixt_status take_policy(mixt_run *run)
+{
+    mixt_config *before;
+    if (!run->resume.checkpoint)
+        return MIXT_OK;
+    MIXT_TRY(mixt_config_new(&before));
+    mixt_status status = load_before(&run->resume, before);
+    if (status == MIXT_OK && (!own_policy(before) || !access(mixt__config_string(before, MIXT_KEY_PRECISION), F_OK)))
+        status = mixt__run_return_policy(run->config, before); // else the run was moved, and has it
+    mixt_config_free(before);
+    return status;
 }
 
 /** The number of CPU threads is part of the bits: what "all cores" meant then is kept. */
@@ -292,6 +310,7 @@ mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_
         r->run[end - 1] = '\0';
     MIXT_TRY(mixt_run_folder_config(r->run, &run->config));
     MIXT_TRY(find_checkpoint(run));
+    MIXT_TRY(take_policy(run));
     MIXT_TRY(apply_settings(r, options->settings, run->config));
     MIXT_TRY(check_config(run, options->allow));
     MIXT_TRY(read_state(r, run->config));

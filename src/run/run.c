@@ -149,6 +149,7 @@ void mixt_run_close(mixt_run *run)
     mixt__run_dir_close(&run->dir);
     mixt__resume_close(&run->resume);
     mixt__experiment_close(&run->experiment);
+    mixt_policy_free(run->policy);
     mixt_config_free(run->config);
     mixt__free(run);
 }

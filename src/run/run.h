@@ -11,7 +11,7 @@
 enum { MIXT_OBSERVERS_MAX = 17 }; // the metrics file and 16 of the user's
 
 /** What observers may ask for. */
-enum { MIXT_ASKED_STOP = 1, MIXT_ASKED_VALIDATION = 2, MIXT_ASKED_CHECKPOINT = 4 };
+enum { MIXT_ASKED_STOP = 1, MIXT_ASKED_VALIDATION = 2, MIXT_ASKED_CHECKPOINT = 4, MIXT_ASKED_POLICY = 8 };
 
 /** Where a resumed run goes on. */
 typedef struct mixt__resume {
@@ -34,6 +34,7 @@ struct mixt_run {
     } observers[MIXT_OBSERVERS_MAX];
     int observer_count;
     unsigned asked;
+    mixt_policy *policy; // that was asked for; NULL: none
     bool signals;
     bool has_weights; // loaded, restored or begun with: no longer as drawn
     mixt_step last;   // the newest update

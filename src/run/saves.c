@@ -28,9 +28,22 @@ void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed)
     c->interval = 60 * mixt__config_float(run->config, MIXT_KEY_TRAIN_CHECKPOINT_MINUTES);
     c->last = mixt__time_now();
     c->active = c->every > 0 || resumed >= 0;
+    mixt__saves_refresh(c);
+}
+
+void mixt__saves_refresh(mixt__saves *c)
+{
+    const mixt_config *config = c->run->config;
+    if (c->saver)
+        mixt__saver_wait(c->saver); // it may be writing what is replaced here
+    free(c->config);
+    free(c->policy);
+    c->config = c->policy = NULL;
     FILE *stream = open_memstream(&c->config, &c->config_bytes);
-    if (stream && mixt_config_print(run->config, stream, false) == MIXT_OK)
+    if (stream && mixt_config_print(config, stream, false) == MIXT_OK)
         fclose(stream);
+    if (mixt_dtype_parse(mixt__config_string(config, MIXT_KEY_PRECISION)) == MIXT_DTYPE_NONE)
+        (void)mixt_policy_print(mixt_trainer_policy(c->run->experiment.trainer), &c->policy);
 }
 
 void mixt__saves_prepare(mixt__saves *c)
@@ -72,6 +85,8 @@ static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
     r.run = json_deep_copy(c->conditions); // the saver's thread alone holds what it is given
     json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
     r.files[r.file_count++] = (mixt__checkpoint_file){"config.yaml", c->config, c->config_bytes};
+    if (c->policy)
+        r.files[r.file_count++] = (mixt__checkpoint_file){MIXT_POLICY_FILE, c->policy, strlen(c->policy)};
     ask_choices(c);
     if (c->choices)
         r.files[r.file_count++] = (mixt__checkpoint_file){MIXT_CHOICES_FILE, c->choices, c->choices_bytes};
@@ -153,5 +168,6 @@ void mixt__saves_close(mixt__saves *c)
     json_decref(c->conditions);
     mixt__free(c->choices);
     free(c->config);
+    free(c->policy);
     *c = (mixt__saves){0};
 }

@@ -14,6 +14,7 @@ typedef struct mixt__saves {
     json_t *conditions;
     char *config; // the resolved configuration as YAML
     size_t config_bytes;
+    char *policy;  // as YAML, where it is not one by name; else NULL
     char *choices; // algorithms that the device chose; NULL: it chooses none
     size_t choices_bytes;
     int64_t every, keep;
@@ -29,6 +30,8 @@ typedef struct mixt__saves {
 
 /** @param resumed the step of the checkpoint that the run goes on from; -1: none */
 void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed);
+/** Takes up what the configuration and the policy have become. */
+void mixt__saves_refresh(mixt__saves *c);
 /** Takes memory and thread, once the trainer has its memory; at the first save at the latest. */
 void mixt__saves_prepare(mixt__saves *c);
 /** Whether one is due after update number `step`. */

@@ -25,7 +25,9 @@ static const char *const tiny = "model: mlp\n"
 typedef struct heard {
     char order[4096]; // a letter an event
     int counts[MIXT_EVENT_END + 1];
-    int64_t stop_at, validate_at, save_at, fail_at; // updates at which to ask; 0: never
+    int64_t stop_at, validate_at, save_at, fail_at, policy_at; // updates at which to ask; 0: never
+    const char *policy;                                        // for policy_at, as YAML
+    int warnings;
     double last_loss;
     char checkpoint[1300];
     mixt_status end;
@@ -39,6 +41,7 @@ static mixt_status listen(void *user, mixt_run *run, const mixt_event *event)
     if (length + 1 < sizeof h->order && event->kind != MIXT_EVENT_NOTE)
         h->order[length] = letters[event->kind];
     h->counts[event->kind]++;
+    h->warnings += event->kind == MIXT_EVENT_NOTE && event->warning;
     if (event->kind == MIXT_EVENT_CHECKPOINT)
         snprintf(h->checkpoint, sizeof h->checkpoint, "%s", event->text);
     if (event->kind == MIXT_EVENT_END)
@@ -53,6 +56,12 @@ static mixt_status listen(void *user, mixt_run *run, const mixt_event *event)
         mixt_run_ask_validation(run);
     if (event->step->step == h->save_at)
         mixt_run_ask_checkpoint(run);
+    if (event->step->step == h->policy_at) {
+        mixt_policy *policy;
+        assert_int_equal(mixt_policy_parse(h->policy, "test", &policy), MIXT_OK);
+        assert_int_equal(mixt_run_ask_policy(run, policy), MIXT_OK);
+        mixt_policy_free(policy);
+    }
     return event->step->step == h->fail_at ? mixt_fail(MIXT_ERROR_DATA, "enough") : MIXT_OK;
 }
 
@@ -154,6 +163,78 @@ static void test_resume(void **state)
     free(x);
 }
 
+static const char *const mixed = "default: fp16\nclip: 0.5\nrules: [{layer: \"fc.1\", precision: fp32}]\n";
+
+static void check_weights(const char *a, const char *b)
+{
+    size_t sizes[2];
+    char *x = contents(a, "model.safetensors", &sizes[0]), *y = contents(b, "model.safetensors", &sizes[1]);
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(x, y, sizes[0]);
+    free(x);
+    free(y);
+}
+
+/** Another policy from the fifth update on: the run records it, and resumed from before or after the change it has the
+ *  same bits as one that never stopped. */
+static void test_policy(void **state)
+{
+    heard whole = {.policy_at = 4, .policy = mixed}, first = {.policy_at = 4, .policy = mixed, .save_at = 3};
+    heard second = {.policy_at = 4, .policy = mixed}, third = {0};
+    const mixt_policy *policy;
+    mixt_policy_settings settings;
+    size_t size;
+    (void)state;
+    mixt_run *run = open_run("changed", &whole, NULL);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK);
+    policy = mixt_trainer_policy(mixt_run_trainer(run));
+    mixt_policy_get_settings(policy, &settings);
+    assert_int_equal(mixt_policy_count(policy), 1);
+    assert_true(settings.clip == 0.5f);
+    assert_true(mixt_config_float(mixt_run_config(run), "train.clip") == 0.5);
+    mixt_run_close(run);
+    assert_int_equal(whole.warnings, 0);
+    char *history = contents("changed", "history.jsonl", &size);
+    assert_non_null(strstr(history, "\"event\":\"policy\""));
+    assert_non_null(strstr(history, "\"step\":4"));
+    free(history);
+    first.stop_at = 6;
+    run = open_run("stopped", &first, NULL);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK); // leaves checkpoints of updates 3 and 6
+    mixt_run_close(run);
+    assert_int_equal(mixt_run_resume(temp_path("stopped"), &run, .observer = listen, .user = &third), MIXT_OK);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK); // from 6, which has the policy already
+    mixt_run_close(run);
+    assert_int_equal(third.counts[MIXT_EVENT_STEP], 10);
+    check_weights("changed", "stopped");
+    first = (heard){.policy_at = 4, .policy = mixed, .save_at = 3, .stop_at = 6};
+    run = open_run("early", &first, NULL);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK);
+    mixt_run_close(run);
+    assert_int_equal(rename(temp_path("early/checkpoints/step-00000006"), temp_path("lost")), 0);
+    assert_int_equal(remove(temp_path("early/model.safetensors")), 0);
+    assert_int_equal(mixt_run_resume(temp_path("early"), &run, .observer = listen, .user = &second), MIXT_OK);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK); // from 3, under the policy of then
+    mixt_run_close(run);
+    assert_int_equal(second.counts[MIXT_EVENT_STEP], 13);
+    check_weights("changed", "early");
+}
+
+/** A policy that the model cannot take is told, and changes nothing. */
+static void test_policy_refused(void **state)
+{
+    heard plain = {0}, asks = {.policy_at = 4, .policy = "default: fp16\nrules: [{layer: nowhere, precision: fp32}]\n"};
+    (void)state;
+    mixt_run *run = open_run("plain", &plain, NULL);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK);
+    mixt_run_close(run);
+    run = open_run("kept", &asks, NULL);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_OK);
+    mixt_run_close(run);
+    assert_int_equal(asks.warnings, 1);
+    check_weights("plain", "kept");
+}
+
 static void test_refused(void **state)
 {
     heard h = {.stop_at = 3, .save_at = 3};
@@ -215,6 +296,8 @@ int main(void)
         cmocka_unit_test(test_asks),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_policy),
+        cmocka_unit_test(test_policy_refused),
         cmocka_unit_test(test_failing_observer),
         cmocka_unit_test(test_too_many_observers),
     };
