@@ -376,7 +376,7 @@ static void update_many(many *m, const unsigned char *behind)
 static void test_all_memory_is_the_workspace(void **state)
 {
     (void)state;
-    enum { PAGES = 4 << 20 }; // what the driver may take at once; the table of MANY segments has three times that
+    enum { PAGES = 4 << 20 }; // what the driver may take at once; the table of MANY segments has more than twice that
     unsigned char behind[BEHIND];
     memset(behind, 0xa5, sizeof behind);
     many m = start_many();

@@ -1,4 +1,4 @@
-/* Attention of one head, block by block: for kernel.h.
+/* Attention of one head, block by block: for kernel.c.
  *
  * A thread holds one head's keys and values as packed panels (second cache) and walks over blocks of queries; scores
  * of a block of queries and a block of keys live in a buffer of their own, the softmax is corrected as its maximum

@@ -1,6 +1,6 @@
 /* exp, tanh and the logistic function on vectors of FP32, within about 2 ulp; NaN stays NaN.
  *
- * Include only from *_avx2.c and *_avx512.c. Coefficients: Chebyshev fits of the remainders after the first terms.
+ * Include only where vec.h may be included. Coefficients: Chebyshev fits of the remainders after the first terms.
  */
 #ifndef MIXT_BACKEND_CPU_CORE_VECMATH_H
 #define MIXT_BACKEND_CPU_CORE_VECMATH_H

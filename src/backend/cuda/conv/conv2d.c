@@ -1,9 +1,12 @@
 /* Convolution and its gradients through cuDNN's graph API, channels last, engines timed at plan time.
  *
  * folded:       few channels, folded into 16 first, on our own kernels (conv2d.h); not for the gradient of the source.
- * folded_cudnn: the same in other sizes and in TF32; of the weight's gradient only in TF32, where cuDNN has nothing
- * fast for three channels. product:      one tap: a matrix product (product.c). implicit:     strict FP32
- * (implicit.cu). cudnn:        the convolution as it is. plain:        plain.cu, for what cuDNN has no engine for.
+ * folded_cudnn: the same in other sizes and in TF32; the weight's gradient only in TF32, where cuDNN is slow for three
+ *               channels.
+ * product:      one tap: a matrix product (product.c).
+ * implicit:     strict FP32 (implicit.cu).
+ * cudnn:        the convolution as it is.
+ * plain:        plain.cu, for what cuDNN has no engine for.
  *
  * A parameter's gradient comes out in FP32; cuDNN cannot add to it, so when it is added to, cuDNN writes beside it.
  */

@@ -1,9 +1,9 @@
 /* Gradient statistics and step control on the GPU.
  *
- *   statistics: a block reads one chunk (8 × 16 bytes a thread, all in flight) and leaves its sums in the workspace;
- * the last block adds them up by segment, in a fixed tree. 4 bytes a parameter. control:    one block adds up the
- * segments; its first thread runs control.h. Chunks start at multiples of 16 elements and the arenas are padded to
- * them, so whole vectors may always be read.
+ * Statistics: a block reads one chunk (8 × 16 bytes a thread, all in flight) and leaves its sums in the workspace; the
+ * last block adds them up by segment, in a fixed tree. 4 bytes a parameter.
+ * Control: one block adds up the segments; its first thread runs control.h.
+ * Chunks start at multiples of 16 elements and the arenas are padded to them, so whole vectors may always be read.
  */
 #include "backend/cuda/kernels.h"
 

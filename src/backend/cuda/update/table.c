@@ -56,7 +56,7 @@ static void drop(entry *e)
 
 /* ---- making one ---- */
 
-/** Where the parts of a table lie in its memory, each at a multiple of 16 bytes; the chunks come first. */
+/** Where the parts of a table lie in its memory, each at a multiple of 8 bytes; the chunks come first. */
 typedef struct layout {
     size_t chunks, first_at, order_at, counter_at, bytes;
 } layout;
