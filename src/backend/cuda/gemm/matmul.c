@@ -117,13 +117,14 @@ static bool lay_out(cublasLtMatrixLayoutOpaque_t *layout, mixt_dtype dtype, int6
                CUBLAS_STATUS_SUCCESS;
 }
 
-/** Whether the activation stays out of cuBLASLt's epilogue. */
+/** Whether the activation stays out of cuBLASLt's epilogue, whose ReLU loses NaN in FP16 and TF32 products. */
 static bool apart(const mixt__call *call)
 {
     const mixt__matmul_attrs *at = call->attrs;
     return at->epilogue >= MIXT_EPILOGUE_GELU
                ? call->in[0].dtype == MIXT_DTYPE_FP32
-               : at->epilogue == MIXT_EPILOGUE_RELU && call->in[0].dtype == MIXT_DTYPE_FP16;
+               : at->epilogue == MIXT_EPILOGUE_RELU &&
+                     (call->arithmetic == MIXT_DTYPE_FP16 || call->arithmetic == MIXT_DTYPE_TF32);
 }
 
 static bool set_epilogue(const mixt__call *call, const mixt__cuda_product *p, mixt__cuda_lt *lt)
