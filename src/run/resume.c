@@ -127,7 +127,7 @@ static mixt_status check_changes(const mixt__resume *r, const json_t *changes, c
         if (kind == CHANGE_ASKED)
             snprintf(hint, sizeof hint, "; --allow %s lets it change", name);
         if (used < sizeof refused)
-            used += (size_t)snprintf(refused + used, sizeof refused - used, "\n  %s: %s -> %s", name,
+            used += (size_t)snprintf(refused + used, sizeof refused - used, "%s%s: %s -> %s", used ? ", " : "", name,
                                      json_string_value(json_object_get(change, "from")),
                                      json_string_value(json_object_get(change, "to")));
     }
@@ -135,7 +135,7 @@ static mixt_status check_changes(const mixt__resume *r, const json_t *changes, c
         return MIXT_OK;
     return mixt__fail(
         MIXT_ERROR_CONFIG,
-        "%s cannot go on with other settings than it was begun with (then -> now):%s\nOnly train.steps, train.epochs, "
+        "%s cannot go on with other settings than it was begun with (then -> now): %s. Only train.steps, train.epochs, "
         "train.early_stop, out, device, threads, data.threads and how often to log, validate and save may "
         "change%s; begin a new run for the rest (nothing was changed)",
         r->run, refused, hint);
@@ -249,6 +249,13 @@ static mixt_status keep_names(const mixt_config *before, mixt_config *now)
     return MIXT_OK;
 }
 
+/** Whether the threads are those of the checkpoint, which an earlier resume wrote down. */
+static bool threads_kept(const mixt__resume *r, const mixt_config *config)
+{
+    const json_t *run = r->checkpoint ? json_object_get(r->checkpoint->scalars, "run") : NULL;
+    return run && json_integer_value(json_object_get(run, "threads")) == mixt__config_int(config, MIXT_KEY_THREADS);
+}
+
 /** What the settings ask for against what the run was begun with. */
 static mixt_status check_config(mixt_run *run, const char *allow)
 {
@@ -261,6 +268,8 @@ static mixt_status check_config(mixt_run *run, const char *allow)
         status = keep_names(before, run->config);
     if (status == MIXT_OK) {
         run->resume.changes = find_changes(before, run->config);
+        if (threads_kept(&run->resume, run->config))
+            json_object_del(run->resume.changes, mixt__config_table[MIXT_KEY_THREADS].name);
         status = check_changes(&run->resume, run->resume.changes, allow);
         if (status == MIXT_OK && json_object_get(run->resume.changes, mixt__config_table[MIXT_KEY_PRECISION].name))
             status = mixt__run_change_policy(run->config, before);
