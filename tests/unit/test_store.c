@@ -332,57 +332,59 @@ static mixt_status try_npy(const char *path)
     return status;
 }
 
+static const char *const good_npy[] = {
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n",
+    "{\"shape\":(2,3),\"descr\":\"<f4\",\"fortran_order\":False}",
+    "{'descr': '|i1', 'fortran_order': False, 'shape': (24,), }\n",
+    "{'descr': '<u1', 'fortran_order': True, 'shape': (24,), }\n",
+};
+
+static const char *const bad_npy[] = {
+    "",
+    "{",
+    "{}",
+    "[]",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), ",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } x",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4), }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -3), }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2.0, 3), }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (6), }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': [2, 3], }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, ), }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,2,3), }",
+    "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }",
+    "{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 3), }",
+    "{'descr': '<f4', 'shape': (2, 3), }",
+    "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
+    "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), 'x': 1}",
+    "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }",
+    "{'descr': '<V2', 'fortran_order': False, 'shape': (2, 6), }",
+    "{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }",
+    "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
+    "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }",
+    "{'descr': '<f4' 'fortran_order': False, 'shape': (2, 3), }",
+};
+
 static void test_npy_headers(void **state)
 {
     (void)state;
     const char *path = temp_path("header.npy");
-    static const char *const good[] = {
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n",
-        "{\"shape\":(2,3),\"descr\":\"<f4\",\"fortran_order\":False}",
-        "{'descr': '|i1', 'fortran_order': False, 'shape': (24,), }\n",
-        "{'descr': '<u1', 'fortran_order': True, 'shape': (24,), }\n",
-    };
-    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+    for (size_t i = 0; i < sizeof good_npy / sizeof good_npy[0]; i++)
         for (int version = 1; version <= 3; version++) {
-            write_raw_npy(path, version, good[i], 24);
+            write_raw_npy(path, version, good_npy[i], 24);
             if (try_npy(path) != MIXT_OK)
-                fail_msg("%s: %s", good[i], mixt_error_text());
+                fail_msg("%s: %s", good_npy[i], mixt_error_text());
         }
-    static const char *const bad[] = {
-        "",
-        "{",
-        "{}",
-        "[]",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), ",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } x",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (-2, -3), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2.0, 3), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (6), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': [2, 3], }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999, ), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,2,3), }",
-        "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }",
-        "{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 3), }",
-        "{'descr': '<f4', 'shape': (2, 3), }",
-        "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }",
-        "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), 'x': 1}",
-        "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }",
-        "{'descr': '<V2', 'fortran_order': False, 'shape': (2, 6), }",
-        "{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }",
-        "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }",
-        "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }",
-        "{'descr': '<f4' 'fortran_order': False, 'shape': (2, 3), }",
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+    for (size_t i = 0; i < sizeof bad_npy / sizeof bad_npy[0]; i++)
         for (int version = 1; version <= 2; version++) {
-            write_raw_npy(path, version, bad[i], 24);
-            assert_refused(try_npy(path), path, bad[i]);
+            write_raw_npy(path, version, bad_npy[i], 24);
+            assert_refused(try_npy(path), path, bad_npy[i]);
         }
-    write_raw_npy(path, 4, good[0], 24);
+    write_raw_npy(path, 4, good_npy[0], 24);
     assert_refused(try_npy(path), path, "version 4");
-    write_raw_npy(path, 2, good[0], 24);
+    write_raw_npy(path, 2, good_npy[0], 24);
     size_t bytes;
     unsigned char *raw = temp_read(path, &bytes);
     assert_non_null(raw);
