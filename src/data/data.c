@@ -70,7 +70,10 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (ends_with(path, endings[i].ending))
             return endings[i].kind;
-    return mixt__path_is_file(path) ? &mixt__data_text : NULL;
+    if (!mixt__path_is_file(path))
+        return NULL;
+    kind = mixt__sniff_kind(path);
+    return kind ? kind : &mixt__data_text;
 }
 
 static mixt_status parse_spec(mixt_data *data, const char *spec)

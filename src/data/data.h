@@ -98,6 +98,13 @@ typedef struct mixt__bytes {
 } mixt__bytes;
 
 mixt_status mixt__bytes_read(const char *path, mixt__bytes *bytes);
+/** The same, but no more than `most` bytes and one: the size tells that there are more. */
+mixt_status mixt__bytes_read_most(const char *path, int64_t most, mixt__bytes *bytes);
+/** Bytes that a whole file has by its first ones; -1: they do not say. Where they are wrong, `size`: the rest of the
+ *  file is not needed to refuse it. */
+typedef int64_t mixt__promise(const unsigned char *bytes, int64_t size);
+/** Reads what `promise` says of the first `head` bytes, and one more where the file is longer. */
+mixt_status mixt__bytes_read_promised(const char *path, int64_t head, mixt__promise *promise, mixt__bytes *bytes);
 void mixt__bytes_free(mixt__bytes *bytes);
 bool mixt__path_is_directory(const char *path);
 bool mixt__path_is_file(const char *path);
@@ -106,6 +113,13 @@ const char *mixt__path_find(mixt_data *data, const char *directory, const char *
 /** For kinds whose path is one file, or a folder of train, val and test files ending in `suffix`: the file that holds
  *  `part` alone, or NULL when there is none. A single file counts as the training file. */
 const char *mixt__path_of_part(mixt_data *data, mixt__part part, const char *suffix);
+
+// sniff.c
+
+/** The kind that a file's first bytes tell; NULL: none that has a mark of its own, or the file cannot be read. */
+const mixt__data_kind *mixt__sniff_kind(const char *path);
+/** Refuses bytes that are no text: they hold a NUL, or more than a quarter is no UTF-8. `path` is for the message. */
+mixt_status mixt__text_check(const char *path, const unsigned char *bytes, int64_t size);
 
 // shape.c
 

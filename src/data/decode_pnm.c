@@ -58,18 +58,36 @@ static mixt_status scale_values(const reader *r, int64_t largest, int64_t count,
     return MIXT_OK;
 }
 
+/** Size and largest value; afterwards the pixels come. */
+static mixt_status read_header(reader *r, mixt__picture *p, int64_t *largest)
+{
+    p->channels = r->bytes[1] == '6' ? 3 : 1;
+    MIXT_TRY(read_number(r, "width", MIXT_PICTURE_SIDE, &p->width));
+    MIXT_TRY(read_number(r, "height", MIXT_PICTURE_SIDE, &p->height));
+    MIXT_TRY(read_number(r, "largest value", 65535, largest));
+    if (r->at >= r->size || !is_space(r->bytes[r->at]))
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset %lld: expected one blank before the pixels", r->path,
+                          (long long)r->at);
+    r->at++;
+    return MIXT_OK;
+}
+
+int64_t mixt__pnm_promise(const unsigned char *bytes, int64_t size)
+{
+    reader r = {.path = "", .bytes = bytes, .size = size, .at = 2};
+    mixt__picture p = {0};
+    int64_t largest;
+    if (size < 2 || bytes[0] != 'P' || (bytes[1] != '5' && bytes[1] != '6') || read_header(&r, &p, &largest) != MIXT_OK)
+        return -1;
+    return r.at + p.height * p.width * p.channels * (largest > 255 ? 2 : 1);
+}
+
 mixt_status mixt__decode_pnm(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture)
 {
     reader r = {.path = path, .bytes = bytes, .size = size, .at = 2};
-    mixt__picture p = {.channels = bytes[1] == '6' ? 3 : 1};
+    mixt__picture p = {0};
     int64_t largest;
-    MIXT_TRY(read_number(&r, "width", MIXT_PICTURE_SIDE, &p.width));
-    MIXT_TRY(read_number(&r, "height", MIXT_PICTURE_SIDE, &p.height));
-    MIXT_TRY(read_number(&r, "largest value", 65535, &largest));
-    if (r.at >= size || !is_space(bytes[r.at]))
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset %lld: expected one blank before the pixels", path,
-                          (long long)r.at);
-    r.at++;
+    MIXT_TRY(read_header(&r, &p, &largest));
     int64_t count = p.height * p.width * p.channels, wanted = count * (largest > 255 ? 2 : 1);
     if (p.height * p.width > MIXT_PICTURE_PIXELS || size - r.at != wanted)
         return mixt__fail(MIXT_ERROR_FORMAT,

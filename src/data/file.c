@@ -1,8 +1,11 @@
 /* Whole files into memory, plain or gzip, and the question which file holds which part.
  *
- * Readers parse a block of known size, so that "truncated" is a comparison and never a read past the end.
+ * Readers parse a block of known size, so that "truncated" is a comparison and never a read past the end. A file is
+ * read no further than its header promises, and one byte more, by which a longer one is known.
  */
 #include "data/data.h"
+
+#include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +15,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { READ_STEP = 1 << 20 };
+enum { READ_STEP = 1 << 20, BOMB_SIZE = 16 << 20, BOMB_RATIO = 200 };
 
 bool mixt__path_is_directory(const char *path)
 {
@@ -46,13 +49,6 @@ const char *mixt__path_of_part(mixt_data *data, mixt__part part, const char *suf
     return mixt__path_find(data, data->path, name);
 }
 
-/** Bytes beyond which reading stops: a gzip file of a few megabytes can unpack to more memory than there is. */
-static int64_t size_limit(void)
-{
-    int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? pages / 4 * 3 * page : INT64_MAX / 2;
-}
-
 static mixt_status check_regular(const char *path, int64_t *size)
 {
     struct stat info;
@@ -74,65 +70,125 @@ static mixt_status out_of_memory(const char *path, int64_t size)
                       (double)size / 1048576.0);
 }
 
-/** Reads to the end; the first guess of the size is exact for a plain file. */
-static mixt_status read_all(gzFile file, const char *path, int64_t guess, mixt__bytes *result)
+/** A file while it is read. */
+typedef struct reading {
+    const char *path;
+    gzFile file;
+    int64_t packed; // bytes of the file itself
+    int64_t room;   // bytes of memory that are free
+    int64_t capacity;
+} reading;
+
+/** A file without a header may unpack to anything: refused are sizes that memory does not hold, and those that no text
+ *  and no numbers come to. What the file has been read of, not all of it, is compared: a bomb is known at its start. */
+static mixt_status check_unpacked(const reading *r, int64_t size)
 {
-    int64_t capacity = guess + 1, limit = size_limit();
-    result->bytes = mixt__alloc_uninit((size_t)capacity + 1);
-    if (!result->bytes)
-        return out_of_memory(path, capacity);
-    for (;;) {
-        if (result->size == capacity) {
-            if (capacity > limit)
-                return mixt__fail(MIXT_ERROR_MEMORY, "%s: holds more than this machine's memory", path);
-            capacity = capacity * 2 + READ_STEP;
-            unsigned char *bigger = mixt__realloc(result->bytes, (size_t)capacity + 1);
-            if (!bigger)
-                return out_of_memory(path, capacity);
-            result->bytes = bigger;
-        }
-        int64_t room = capacity - result->size;
-        int got = gzread(file, result->bytes + result->size, (unsigned)(room < READ_STEP ? room : READ_STEP));
-        if (got < 0)
-            break;
-        result->size += got;
-        if (got == 0)
-            break;
-    }
+    if (size > r->room)
+        return mixt__fail(MIXT_ERROR_MEMORY,
+                          "%s: holds more than the %.1f MiB of memory that are free; use a part of it", r->path,
+                          (double)r->room / 1048576.0);
+    if (size >= BOMB_SIZE && !gzdirect(r->file) && size / BOMB_RATIO > gzoffset(r->file))
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "%s: unpacks to more than %d times its size (%lld bytes of it to %lld), as no data does; if "
+                          "it is meant, unpack it by hand",
+                          r->path, BOMB_RATIO, (long long)gzoffset(r->file), (long long)size);
+    return MIXT_OK;
+}
+
+static mixt_status grow(reading *r, int64_t most, mixt__bytes *result)
+{
+    int64_t capacity = r->capacity ? r->capacity * 2 + READ_STEP : r->packed + 1;
+    capacity = capacity < most ? capacity : most;
+    unsigned char *bigger = mixt__realloc(result->bytes, (size_t)capacity + 1);
+    if (!bigger)
+        return out_of_memory(r->path, capacity);
+    result->bytes = bigger;
+    r->capacity = capacity;
+    return MIXT_OK;
+}
+
+static mixt_status check_error(const reading *r, int64_t size)
+{
     int error = Z_OK;
-    const char *text = gzerror(file, &error);
+    const char *text = gzerror(r->file, &error);
     if (error == Z_ERRNO)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: reading failed after %lld bytes: %s", path, (long long)result->size,
+        return mixt__fail(MIXT_ERROR_FILE, "%s: reading failed after %lld bytes: %s", r->path, (long long)size,
                           strerror(errno));
     if (error != Z_OK && error != Z_STREAM_END)
         return mixt__fail(MIXT_ERROR_FORMAT,
-                          "%s: gzip data damaged or cut off after %lld unpacked bytes (%s); fetch the file again", path,
-                          (long long)result->size, text && *text ? text : "unexpected end");
+                          "%s: gzip data damaged or cut off after %lld unpacked bytes (%s); fetch the file again",
+                          r->path, (long long)size, text && *text ? text : "unexpected end");
+    return MIXT_OK;
+}
+
+/** Reads until there are `most` bytes, or to the end of the file. `promised`: a header asks for them. */
+static mixt_status read_up_to(reading *r, int64_t most, bool promised, mixt__bytes *result)
+{
+    while (result->size < most) {
+        if (result->size == r->capacity)
+            MIXT_TRY(grow(r, most, result));
+        int64_t room = r->capacity - result->size;
+        int got = gzread(r->file, result->bytes + result->size, (unsigned)(room < READ_STEP ? room : READ_STEP));
+        if (got <= 0)
+            break;
+        result->size += got;
+        if (!promised || result->size > r->room)
+            MIXT_TRY(check_unpacked(r, result->size));
+    }
+    return check_error(r, result->size);
+}
+
+static mixt_status read_file(reading *r, int64_t head, mixt__promise *promise, int64_t most, mixt__bytes *result)
+{
+    int64_t promised = -1;
+    if (promise) {
+        MIXT_TRY(read_up_to(r, head, true, result));
+        promised = promise(result->bytes, result->size);
+        most = promised < 0 ? most : promised + 1;
+    }
+    MIXT_TRY(read_up_to(r, most, promised >= 0, result));
+    if (result->size == 0)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: the file is empty once unpacked", r->path);
     result->bytes[result->size] = 0;
     return MIXT_OK;
 }
 
-mixt_status mixt__bytes_read(const char *path, mixt__bytes *result)
+static mixt_status read_path(const char *path, int64_t head, mixt__promise *promise, int64_t most, mixt__bytes *result)
 {
     *result = (mixt__bytes){0};
-    int64_t size = 0;
-    MIXT_TRY(check_regular(path, &size));
+    reading r = {.path = path};
+    MIXT_TRY(check_regular(path, &r.packed));
+    size_t available = mixt__memory_available();
+    r.room = available ? (int64_t)available : INT64_MAX / 4;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
         return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
-    gzFile file = gzdopen(descriptor, "rb");
-    if (!file) {
+    r.file = gzdopen(descriptor, "rb");
+    if (!r.file) {
         close(descriptor);
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to unpack it", path);
     }
-    gzbuffer(file, 256 * 1024);
-    mixt_status status = read_all(file, path, size, result);
-    gzclose_r(file);
-    if (status == MIXT_OK && result->size == 0)
-        status = mixt__fail(MIXT_ERROR_FORMAT, "%s: the file is empty once unpacked", path);
+    gzbuffer(r.file, 256 * 1024);
+    mixt_status status = read_file(&r, head, promise, most, result);
+    gzclose_r(r.file);
     if (status != MIXT_OK)
         mixt__bytes_free(result);
     return status;
+}
+
+mixt_status mixt__bytes_read(const char *path, mixt__bytes *result)
+{
+    return read_path(path, 0, NULL, INT64_MAX / 4, result);
+}
+
+mixt_status mixt__bytes_read_most(const char *path, int64_t most, mixt__bytes *result)
+{
+    return read_path(path, 0, NULL, most + 1, result);
+}
+
+mixt_status mixt__bytes_read_promised(const char *path, int64_t head, mixt__promise *promise, mixt__bytes *result)
+{
+    return read_path(path, head, promise, INT64_MAX / 4, result);
 }
 
 void mixt__bytes_free(mixt__bytes *bytes)

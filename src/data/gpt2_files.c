@@ -60,7 +60,7 @@ bool mixt__vocabulary_file(const char *folder, const char *name, const char *oth
 
 static mixt_status read_file(const char *path, mixt__bytes *file)
 {
-    MIXT_TRY(mixt__bytes_read(path, file));
+    MIXT_TRY(mixt__bytes_read_most(path, FILE_MAX, file));
     if (file->size <= FILE_MAX)
         return MIXT_OK;
     mixt__bytes_free(file);

@@ -97,17 +97,33 @@ static mixt_status parse(idx_array *array, const char *path)
     if (size != expected)
         return mixt__fail(
             MIXT_ERROR_FORMAT,
-            "%s: %lld bytes, but its header (%s, %d dimensions, first %lld) asks for %lld: the file is %s", path,
-            (long long)size, array->type->name, array->rank, (long long)array->dims[0], (long long)expected,
+            "%s: %s%lld bytes, but its header (%s, %d dimensions, first %lld) asks for %lld: the file is %s", path,
+            size < expected ? "" : "at least ", (long long)size, array->type->name, array->rank,
+            (long long)array->dims[0], (long long)expected,
             size < expected ? "cut off" : "longer than its header says");
     array->elements = bytes + header;
     return MIXT_OK;
 }
 
+/** Bytes that a header asks for. */
+static int64_t promise(const unsigned char *bytes, int64_t size)
+{
+    int64_t dims[MAX_IDX_RANK], count;
+    const idx_type *type = NULL;
+    for (size_t i = 0; size >= 4 && i < sizeof types / sizeof types[0]; i++)
+        if (types[i].code == bytes[2])
+            type = &types[i];
+    if (!type || bytes[0] || bytes[1] || bytes[3] > MAX_IDX_RANK || size < 4 + 4 * bytes[3])
+        return size;
+    for (int i = 0; i < bytes[3]; i++)
+        dims[i] = (int64_t)big_endian(bytes + 4 + 4 * i, 4);
+    return mixt__shape_elements(bytes[3], dims, &count) ? 4 + 4 * bytes[3] + count * type->size : size;
+}
+
 static mixt_status read_array(const char *path, idx_array *array)
 {
     *array = (idx_array){0};
-    MIXT_TRY(mixt__bytes_read(path, &array->file));
+    MIXT_TRY(mixt__bytes_read_promised(path, 4 + 4 * MAX_IDX_RANK, promise, &array->file));
     mixt_status status = parse(array, path);
     if (status != MIXT_OK)
         mixt__bytes_free(&array->file);
@@ -281,16 +297,31 @@ static mixt_status resolve(mixt_data *data)
     return MIXT_OK;
 }
 
+/** A folder may hold one part alone; what it holds is said when another is asked for. */
+static mixt_status check_parts(mixt_data *data)
+{
+    mixt__part part = data->part == MIXT_PART_ALL ? MIXT_PART_TRAIN : data->part;
+    if (find(data, part) || find(data, MIXT_PART_TRAIN))
+        return MIXT_OK;
+    for (int other = MIXT_PART_VAL; other < MIXT_PART_ALL; other++) {
+        const char *path = find(data, (mixt__part)other);
+        if (path)
+            return mixt__fail(MIXT_ERROR_FILE,
+                              "idx:%s: holds only a %s part (%s), no train-images-idx3-ubyte; to train on that, name "
+                              "the file itself",
+                              data->path, mixt__part_names[other], path);
+    }
+    return mixt__fail(MIXT_ERROR_FILE,
+                      "idx:%s: holds no train-images-idx3-ubyte (or t10k-…, val-…), plain or .gz; put the MNIST "
+                      "files there or correct the path",
+                      data->path);
+}
+
 static mixt_status open_idx(mixt_data *data)
 {
     static const mixt__table_reader reader = {find, load};
     MIXT_TRY(resolve(data));
-    if (data->part != MIXT_PART_VAL && !find(data, data->part == MIXT_PART_ALL ? MIXT_PART_TRAIN : data->part) &&
-        !find(data, MIXT_PART_TRAIN))
-        return mixt__fail(MIXT_ERROR_FILE,
-                          "idx:%s: holds no train-images-idx3-ubyte (or t10k-…, val-…), plain or .gz; put the MNIST "
-                          "files there or correct the path",
-                          data->path);
+    MIXT_TRY(check_parts(data));
     return mixt__table_open(data, &reader);
 }
 

@@ -28,7 +28,7 @@ static const format formats[] = {
 #endif
 };
 
-enum { FORMAT_COUNT = sizeof formats / sizeof formats[0] };
+enum { FORMAT_COUNT = sizeof formats / sizeof formats[0], PNM_HEADER = 1024 };
 
 /** Endings of pictures that nothing here decodes. */
 static const char UNREAD[] = ".png .gif .bmp .webp .tif .tiff"
@@ -104,7 +104,7 @@ mixt_status mixt__picture_read(const char *path, int64_t channels, mixt__picture
 {
     mixt__bytes file;
     *picture = (mixt__picture){0};
-    MIXT_TRY(mixt__bytes_read(path, &file));
+    MIXT_TRY(mixt__bytes_read_promised(path, PNM_HEADER, mixt__pnm_promise, &file));
     mixt_status status = decode(path, &file, picture);
     mixt__bytes_free(&file);
     if (status == MIXT_OK)

@@ -22,6 +22,9 @@ bool mixt__picture_is_unread(const char *name);
 mixt_status mixt__picture_read(const char *path, int64_t channels, mixt__picture *picture);
 void mixt__picture_free(mixt__picture *picture);
 
+/** Bytes that a whole PPM or PGM has by its header; -1: it is neither, or the header is not whole. */
+int64_t mixt__pnm_promise(const unsigned char *bytes, int64_t size);
+
 /** Decoders of one format each: bytes to a picture, which they leave empty on failure. `path` is for messages. */
 mixt_status mixt__decode_pnm(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture);
 mixt_status mixt__decode_jpeg(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture);

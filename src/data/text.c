@@ -12,6 +12,7 @@ static const char *find(mixt_data *data, mixt__part part)
 static mixt_status load_bytes(const char *path, mixt__windows *w)
 {
     MIXT_TRY(mixt__bytes_read(path, &w->bytes));
+    MIXT_TRY(mixt__text_check(path, w->bytes.bytes, w->bytes.size));
     w->ids = w->bytes.bytes;
     w->width = 1;
     w->count = w->bytes.size;

@@ -79,6 +79,8 @@ static mixt_status tokenize_into(mixt__token_writer *w, const mixt_tokenizer *t,
     if (status == MIXT_OK && !job.size)
         status = mixt__fail(MIXT_ERROR_FORMAT, "%s: the file is empty", text);
     if (status == MIXT_OK)
+        status = mixt__text_check(text, job.text, job.size);
+    if (status == MIXT_OK)
         status = mixt__tokenize(&job);
     mixt__bytes_free(&unpacked);
     mixt__file_map_close(&map);

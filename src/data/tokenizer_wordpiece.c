@@ -225,7 +225,7 @@ static mixt_status open_wordpiece(mixt_tokenizer *t, const char *folder)
     mixt__bytes file;
     if (!mixt__vocabulary_file(folder, "vocab.txt", NULL, path, sizeof path))
         return mixt__fail(MIXT_ERROR_FILE, "%s: has no vocab.txt; name the folder of BERT's vocabulary", folder);
-    MIXT_TRY(mixt__bytes_read(path, &file));
+    MIXT_TRY(mixt__bytes_read_most(path, FILE_MAX, &file));
     mixt_status status = parse_vocabulary(t, path, &file);
     mixt__bytes_free(&file);
     MIXT_TRY(status);

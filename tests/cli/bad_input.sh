@@ -55,6 +55,10 @@ csv huge.csv '1e39,1,2,3,1'
 { echo '1.5,oops,0,4,1'; sed 1d good.csv; } >first.csv
 csv fraction.csv '1,1,2,3,1.5'
 head -c 3000 /dev/urandom >noise.csv
+head -c 3000 /dev/urandom >noise.bin
+printf 'PK\3\4' | cat - noise.bin >archive.npz
+printf 'h\0e\0l\0l\0o\0' >wide.txt
+mkdir testonly && { printf '\0\0\10\3'; be32 100; be32 8; be32 8; bytes 6400; } >testonly/t10k-images-idx3-ubyte
 npy good.npy 1024 '\0\0\200\77'
 npy cut.npy 400 '\0\0\200\77'
 npy nan.npy 1024 '\0\0\300\177'
@@ -134,6 +138,10 @@ batch above the samples     | train tiny.yaml out=x train.batch=1024            
 accumulation above them     | train tiny.yaml out=x train.accumulate=100          | 1 | is more than the 256 training samples
 sequence above the text     | train gpt.yaml out=x data.seq=100000                | 1 | fewer than one sample
 text too short              | train gpt.yaml out=x data.path=short.txt            | 1 | short.txt: the train part has
+noise as a text             | train gpt.yaml out=x data.kind=auto data.path=noise.bin | 1 | noise.bin: offset
+archive as a text           | train gpt.yaml out=x data.path=archive.npz          | 1 | archive.npz: is no text but a ZIP or NPZ archive
+UTF-16 as a text            | train gpt.yaml out=x data.path=wide.txt             | 1 | wide.txt: offset 1: a zero byte: it is no text
+IDX of the test part alone  | train tiny.yaml out=x data.kind=idx data.path=testonly | 1 | holds only a test part (testonly/t10k-images-idx3-ubyte)
 precision unknown           | train tiny.yaml out=x precision=fp8                 | 1 | precision 'fp8' is neither fp32, tf32, fp16, bf16
 policy is a folder          | train tiny.yaml out=x precision=folder              | 1 | precision 'folder' is no policy file
 policy is no YAML           | train tiny.yaml out=x precision=policy_syntax.yaml  | 1 | policy_syntax.yaml:4:1: not YAML
