@@ -43,22 +43,6 @@ template <int DIM> struct cut {
 
 /* ---- what the kernels share ---- */
 
-/** Goes over tiles of `step` rows from `first` to `end`: copy(row, slot) runs one tile ahead of use(row, slot). */
-template <typename copy_fn, typename use_fn>
-static __device__ __forceinline__ void over_tiles(int first, int end, int step, copy_fn copy, use_fn use)
-{
-    if (first < end)
-        copy(first, 0);
-    for (int row = first, slot = 0; row < end; row += step, slot ^= 1) {
-        copies_commit();
-        copies_wait<0>();
-        __syncthreads(); // this tile is there, and all have read the one whose place the next takes
-        if (row + step < end)
-            copy(row + step, slot ^ 1);
-        use(row, slot);
-    }
-}
-
 /** The block's head and own rows. */
 struct owned {
     unsigned batch, head;    // head: of batch · heads
