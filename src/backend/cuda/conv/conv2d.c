@@ -1,8 +1,7 @@
 /* Convolution and its gradients through cuDNN's graph API, channels last, engines timed at plan time.
  *
  * folded:       few channels, folded into 16 first, on our own kernels (conv2d.h); not for the gradient of the source.
- * folded_cudnn: the same in other sizes and in TF32; the weight's gradient only in TF32, where cuDNN is slow for three
- *               channels.
+ * folded_cudnn: the same in other sizes; the weight's gradient only in TF32, where cuDNN is slow for three channels.
  * product:      one tap: a matrix product (product.c).
  * implicit:     strict FP32 (implicit.cu).
  * cudnn:        the convolution as it is.
@@ -180,6 +179,13 @@ static bool folds(const mixt__call *call, const mixt__cuda_fold *fold, const cha
     return !*reason;
 }
 
+/** The format that a folded call's own kernel multiplies in. */
+static mixt_dtype folded_format(const mixt__call *call)
+{
+    bool tf32 = call->in[0].dtype == MIXT_DTYPE_FP32 && !mixt__cuda_conv_strict(call);
+    return tf32 && call->out[0].dtype == MIXT_DTYPE_FP32 ? MIXT_DTYPE_TF32 : call->in[0].dtype;
+}
+
 /** Ways on our own kernels. */
 static bool own_supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way, const mixt__cuda_fold *fold,
                          const char **reason)
@@ -189,8 +195,9 @@ static bool own_supports(const mixt__call *call, mixt__cuda_conv_kind kind, way 
         *reason = "only strict FP32 from Ampere on, channels by sixteens and fours";
         return strict && mixt__cuda_implicit_supports(way == WAY_IMPLICIT ? &fold->from : &fold->to, kind);
     }
-    *reason = "only FP16 and BF16 from Ampere on, folded to 16 channels and a multiple of 64 outputs";
-    return mixt__cuda_folded_supports(fold, call->in[0].dtype);
+    *reason = "only FP16, BF16 and TF32 from Ampere on, folded to 16 channels and a multiple of 64 outputs, few taps, "
+              "rows of a multiple of 16 results that fit shared memory";
+    return mixt__cuda_folded_supports(fold, folded_format(call));
 }
 
 static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way, const char **reason)
@@ -262,7 +269,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv
     if (is_folded(way) && kind == MIXT_CONV_FORWARD)
         p->weight_at = reserve(call, weights * (int64_t)mixt_dtype_size(in));
     if (way == WAY_FOLDED && !implicit && kind == MIXT_CONV_GRAD_WEIGHT)
-        p->result_at = reserve(call, (int64_t)mixt__cuda_folded_partials(&p->fold));
+        p->result_at = reserve(call, (int64_t)mixt__cuda_folded_partials(&p->fold, folded_format(call)));
     else if (way != WAY_IMPLICIT && kind == MIXT_CONV_GRAD_WEIGHT && result == MIXT_DTYPE_FP32)
         p->result_at = reserve(call, weights * (int64_t)sizeof(float));
     call->state = p;
@@ -291,12 +298,13 @@ static mixt_status run_as_is(const mixt__call *call)
 static mixt_status run_folded(const mixt__call *call)
 {
     const plan *p = call->state;
-    mixt_dtype dtype = call->in[0].dtype;
+    bool implicit = !p->cudnn && mixt__cuda_conv_strict(call);
+    mixt_dtype dtype = p->cudnn ? call->in[0].dtype : folded_format(call);
     void *src = place(call, p->src_at), *weight = place(call, p->weight_at);
     MIXT_TRY(mixt__cuda_fold_src(&p->fold, dtype, call->in[0].data, src));
     MIXT_TRY(mixt__cuda_fold_weight(&p->fold, dtype, call->in[1].data, weight));
     const float *bias = call->in_count == 3 ? call->in[2].data : NULL;
-    if (!p->cudnn && dtype == MIXT_DTYPE_FP32)
+    if (implicit)
         return mixt__cuda_implicit_run(&p->fold.to, MIXT_CONV_FORWARD, src, weight, bias, call->out[0].data,
                                        call->workspace, false);
     if (!p->cudnn)
@@ -323,17 +331,18 @@ static mixt_status run_grad_weight(const mixt__call *call)
 static mixt_status run_grad_weight_folded(const mixt__call *call)
 {
     const plan *p = call->state;
+    mixt_dtype dtype = p->cudnn ? call->in[0].dtype : folded_format(call);
     float *result = place(call, p->result_at);
     void *pointers[3] = {place(call, p->src_at), call->in[1].data, result};
-    MIXT_TRY(mixt__cuda_fold_src(&p->fold, call->in[0].dtype, call->in[0].data, pointers[0]));
+    MIXT_TRY(mixt__cuda_fold_src(&p->fold, dtype, call->in[0].data, pointers[0]));
     if (p->cudnn)
         MIXT_TRY(mixt__cudnn_run(p->cudnn, pointers, call->workspace));
-    else if (call->in[0].dtype == MIXT_DTYPE_FP32)
+    else if (mixt__cuda_conv_strict(call))
         MIXT_TRY(mixt__cuda_implicit_run(&p->fold.to, MIXT_CONV_GRAD_WEIGHT, pointers[0], pointers[1], NULL, result,
                                          call->workspace, false));
     else
-        return mixt__cuda_folded_grad_weight(&p->fold, call->in[0].dtype, pointers[0], pointers[1], result,
-                                             &call->out[0], call->accumulate & 1);
+        return mixt__cuda_folded_grad_weight(&p->fold, dtype, pointers[0], pointers[1], result, &call->out[0],
+                                             call->accumulate & 1);
     return mixt__cuda_unfold_weight(&p->fold, call->out[0].dtype, result, call->out[0].data, call->accumulate & 1);
 }
 

@@ -5,7 +5,7 @@
  */
 #include "backend/cuda/conv/conv2d.h"
 
-#include "backend/cuda/core/device.cuh"
+#include "backend/cuda/core/tf32_tile.cuh"
 
 enum { THREADS = 256, CHANNELS = 8 }; // folded channels are a multiple of these
 
@@ -27,8 +27,9 @@ mixt__cuda_fold mixt__cuda_fold_of(const mixt__cuda_conv *v)
 }
 
 /** Images of h x w pixels, or kernels of as many taps, to folded rows of to_w: block (image, folded row). The source
- *  rows of a folded one go through shared memory with zeros around, where a folded pixel's elements are runs. */
-template <typename T>
+ *  rows of a folded one go through shared memory with zeros around, where a folded pixel's elements are runs. tf32:
+ *  rounded here, once, not by those who read it. */
+template <typename T, bool tf32>
 static __global__ void __launch_bounds__(THREADS)
     fold_kernel(const T *from, T *to, int h, int w, int c, int to_w, int to_c, int stride, int front)
 {
@@ -53,6 +54,8 @@ static __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int v = 0; v < V; v++) {
             packed.v[v] = dy < stride ? rows[dy * length + x * run + k] : from_float<T>(0.0f);
+            if constexpr (tf32)
+                packed.v[v] = __uint_as_float(tf32_nearest(packed.v[v]));
             if (++k == run) {
                 k = 0;
                 dy++;
@@ -86,15 +89,26 @@ size_t mixt__cuda_fold_shared(const mixt__cuda_fold *f, mixt_dtype dtype)
     return (size_t)(f->to.w * f->from.stride * f->from.stride * f->from.c) * mixt_dtype_size(dtype);
 }
 
+/** Folds an image, or a kernel, of v's channels for each of grid.x. */
+static void launch_fold(const mixt__cuda_fold *f, mixt_dtype dtype, const void *from, void *to, dim3 grid, int h, int w,
+                        int to_w, int front)
+{
+    size_t bytes = mixt__cuda_fold_shared(f, dtype);
+    int c = (int)f->from.c, to_c = (int)f->to.c, stride = (int)f->from.stride;
+    if (dtype == MIXT_DTYPE_TF32)
+        fold_kernel<float, true><<<grid, THREADS, bytes, mixt__cuda.stream>>>((const float *)from, (float *)to, h, w, c,
+                                                                              to_w, to_c, stride, front);
+    else
+        DISPATCH(dtype, T,
+                 (fold_kernel<T, false><<<grid, THREADS, bytes, mixt__cuda.stream>>>((const T *)from, (T *)to, h, w, c,
+                                                                                     to_w, to_c, stride, front)));
+}
+
 mixt_status mixt__cuda_fold_src(const mixt__cuda_fold *f, mixt_dtype dtype, const void *src, void *folded)
 {
     const mixt__cuda_conv *v = &f->from;
     dim3 grid((unsigned)v->n, (unsigned)f->to.h);
-    size_t bytes = mixt__cuda_fold_shared(f, dtype);
-    DISPATCH(dtype, T,
-             (fold_kernel<T><<<grid, THREADS, bytes, mixt__cuda.stream>>>(
-                 (const T *)src, (T *)folded, (int)v->h, (int)v->w, (int)v->c, (int)f->to.w, (int)f->to.c,
-                 (int)v->stride, (int)f->front)));
+    launch_fold(f, dtype, src, folded, grid, (int)v->h, (int)v->w, (int)f->to.w, (int)f->front);
     return mixt__cuda_launched("folding a source");
 }
 
@@ -102,11 +116,7 @@ mixt_status mixt__cuda_fold_weight(const mixt__cuda_fold *f, mixt_dtype dtype, c
 {
     const mixt__cuda_conv *v = &f->from;
     dim3 grid((unsigned)v->o, (unsigned)f->to.kernel_h);
-    size_t bytes = mixt__cuda_fold_shared(f, dtype);
-    DISPATCH(dtype, T,
-             (fold_kernel<T><<<grid, THREADS, bytes, mixt__cuda.stream>>>(
-                 (const T *)weight, (T *)folded, (int)v->kernel_h, (int)v->kernel_w, (int)v->c, (int)f->to.kernel_w,
-                 (int)f->to.c, (int)v->stride, (int)f->lead)));
+    launch_fold(f, dtype, weight, folded, grid, (int)v->kernel_h, (int)v->kernel_w, (int)f->to.kernel_w, (int)f->lead);
     return mixt__cuda_launched("folding a weight");
 }
 

@@ -1,4 +1,5 @@
-/* A folded convolution of 16 channels (see conv2d.h) and its weight gradient on the matrix units, FP16 and BF16.
+/* A folded convolution of 16 channels (see conv2d.h) and its weight gradient on the matrix units, FP16 and BF16;
+ * TF32 goes to folded_tf32.cu, only the blocks' sums of its gradient are added here.
  *
  * Forward: a block makes ROWS rows of one image and 64 outputs; source rows and weight lie in shared memory, and each
  * warp makes 2 rows x 16 pixels x 64 outputs at a time: a tap is one step of 16 channels. Gradient: a block walks over
@@ -295,8 +296,10 @@ static size_t grad_shared(const mixt__cuda_conv *v)
     return (size_t)(STAGES * (PAIR * v->out_w * 128 + (PAIR + v->kernel_h - 1) * v->w * 32));
 }
 
-static int grad_blocks(const mixt__cuda_conv *v)
+static int grad_blocks(const mixt__cuda_conv *v, mixt_dtype dtype)
 {
+    if (dtype == MIXT_DTYPE_TF32)
+        return mixt__cuda_folded_tf32_blocks(v);
     int64_t pairs = mixt__ceil_div(v->out_h, PAIR) * v->n, most = 2 * mixt__cuda.multiprocessors * OUTPUTS / v->o;
     most = most > 1 ? most : 1;
     return (int)(pairs < most ? pairs : most);
@@ -306,15 +309,17 @@ bool mixt__cuda_folded_supports(const mixt__cuda_fold *fold, mixt_dtype dtype)
 {
     const mixt__cuda_conv *v = &fold->to;
     size_t limit = (size_t)mixt__cuda.shared_limit;
+    if (dtype == MIXT_DTYPE_TF32)
+        return mixt__cuda_folded_tf32_supports(v);
     return mixt__cuda.sm >= 80 && (dtype == MIXT_DTYPE_BF16 || dtype == MIXT_DTYPE_FP16) && v->c == CHANNELS &&
            v->o % OUTPUTS == 0 && v->out_w % 16 == 0 && v->kernel_h * v->kernel_w <= TAPS && v->n < INT32_MAX &&
            v->out_h < 65535 * ROWS && forward_shared(v) <= limit && grad_shared(v) <= limit;
 }
 
-size_t mixt__cuda_folded_partials(const mixt__cuda_fold *fold)
+size_t mixt__cuda_folded_partials(const mixt__cuda_fold *fold, mixt_dtype dtype)
 {
     const mixt__cuda_conv *v = &fold->to;
-    return (size_t)(grad_blocks(v) * v->o * v->kernel_h * v->kernel_w * v->c) * sizeof(float);
+    return (size_t)(grad_blocks(v, dtype) * v->o * v->kernel_h * v->kernel_w * v->c) * sizeof(float);
 }
 
 template <typename T> static mixt_status launch_forward(const job &j)
@@ -330,6 +335,8 @@ template <typename T> static mixt_status launch_forward(const job &j)
 mixt_status mixt__cuda_folded_forward(const mixt__cuda_fold *fold, mixt_dtype dtype, const void *src,
                                       const void *weight, const float *bias, void *dst)
 {
+    if (dtype == MIXT_DTYPE_TF32)
+        return mixt__cuda_folded_tf32_forward(&fold->to, (const float *)src, (const float *)weight, bias, (float *)dst);
     job j = {};
     j.v = fold->to;
     j.src = src;
@@ -359,8 +366,11 @@ mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_fold *fold, mixt_dtyp
     j.src = src;
     j.grad_dst = grad_dst;
     j.partials = partials;
-    j.blocks = grad_blocks(&fold->to);
-    MIXT_TRY(dtype == MIXT_DTYPE_BF16 ? launch_grad<bf16>(j) : launch_grad<fp16>(j));
+    j.blocks = grad_blocks(&fold->to, dtype);
+    MIXT_TRY(dtype == MIXT_DTYPE_TF32
+                 ? mixt__cuda_folded_tf32_grad_weight(&j.v, (const float *)src, (const float *)grad_dst, partials)
+             : dtype == MIXT_DTYPE_BF16 ? launch_grad<bf16>(j)
+                                        : launch_grad<fp16>(j));
     unsigned blocks = (unsigned)mixt__ceil_div(v->o * v->kernel_h * v->kernel_w * v->c, THREADS / PARTS);
     DISPATCH(
         grad->dtype, T,
