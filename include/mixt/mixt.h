@@ -15,6 +15,7 @@
 #include "mixt/generate.h"
 #include "mixt/graph.h"
 #include "mixt/machine.h"
+#include "mixt/metrics.h"
 #include "mixt/num.h"
 #include "mixt/plan.h"
 #include "mixt/plot.h"

@@ -1,4 +1,4 @@
-/* Line charts as SVG files: learning curves that a browser or a README can show. */
+/* Line charts as SVG or PNG files: learning curves that a browser, a README or a paper can show. */
 #ifndef MIXT_PLOT_H
 #define MIXT_PLOT_H
 
@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-enum { MIXT_CURVES_MAX = 6 };
+enum { MIXT_CURVES_MAX = 10 };
 
 typedef struct mixt_curve {
     const char *name;         /**< for the legend */
@@ -28,11 +28,20 @@ typedef struct mixt_plot {
 mixt_status mixt_plot_check(const char *path, bool overwrite);
 /**
  * Writes a chart.
- * @param path of the file; it comes into its place as a whole or not at all.
+ * @param path of the file: PNG where it ends in .png, else SVG; it comes into its place as a whole or not at all.
  * @param overwrite replace a file that exists; else it is an error.
  * @return MIXT_ERROR_DATA when no curve has two finite points.
  */
 mixt_status mixt_plot_write(const mixt_plot *plot, const char *path, bool overwrite);
+
+/**
+ * The mean of each number and its neighbours on both sides, of which there are fewer at the ends. Numbers that are not
+ * finite stay, and are no part of a mean.
+ * @param y `count` numbers.
+ * @param window numbers in a mean; 1: each stays as it is. Of an even window one more is taken.
+ * @param smooth room for `count` numbers; not `y`.
+ */
+void mixt_curve_smooth(const double *y, int64_t count, int64_t window, double *smooth);
 
 #ifdef __cplusplus
 }

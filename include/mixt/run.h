@@ -45,6 +45,7 @@ typedef struct mixt_run_row {
     int64_t step, epoch, skipped, memory;
     double loss, accuracy, lr, scale, grad_norm, samples_s;
     double val_loss, val_accuracy; /**< of a validation after this update */
+    double time;                   /**< seconds since the run began, going on over a resume */
     double energy;                 /**< joules since the run began */
     double checkpoint_stall;       /**< seconds that training stood still for checkpoints since the last row */
     const char *overflow_layer;    /**< the parameter whose gradient was not finite first; NULL: none */

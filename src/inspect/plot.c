@@ -1,20 +1,33 @@
-/* SVG by hand: axes with round ticks, one polyline a curve, names at the right end of each. */
+/* Charts: axes with round ticks, one line a curve, names at the right end; drawn on a canvas, SVG or PNG. */
 #include "mixt/plot.h"
 
+#include "base/alloc.h"
 #include "base/status.h"
+#include "inspect/canvas.h"
 #include "store/file.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { WIDTH = 760, HEIGHT = 360, LEFT = 64, RIGHT = 110, TOP = 40, BOTTOM = 48 };
+enum { INNER = 586, HEIGHT = 360, LEFT = 64, RIGHT = LEFT + INNER, TOP = 40, BOTTOM = 48 };
+enum { NAME_MAX_LENGTH = 40, NAME_LETTER = 7, NAME_OTHER = 46, NAMES_MIN = 110, DOTS_MAX = 40 };
 
-static const char *const colours[MIXT_CURVES_MAX] = {"#1f6fb2", "#d1495b", "#2e8b57", "#8e6bbf", "#c98a1b", "#555555"};
+static const char *const colours[MIXT_CURVES_MAX] = {"#1f6fb2", "#d1495b", "#2e8b57", "#8e6bbf", "#c98a1b",
+                                                     "#555555", "#17a2b8", "#b5651d", "#e377c2", "#7a9a01"};
 
 typedef struct range {
     double low, high;
 } range;
+
+/** What is drawn, where, and which numbers lie at its edges. */
+typedef struct chart {
+    const mixt_plot *plot;
+    mixt__canvas *canvas;
+    range x, y;      // y: the logarithm where the axis is one
+    double *px, *py; // room for the points of one line
+} chart;
 
 static void widen(range *r, double value)
 {
@@ -41,82 +54,96 @@ static double tick_step(range r, int ticks)
     return base * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
 }
 
-static double place_x(range x, double value)
+static double place_x(const chart *c, double value)
 {
-    return LEFT + (value - x.low) / (x.high - x.low) * (WIDTH - LEFT - RIGHT);
+    return LEFT + (value - c->x.low) / (c->x.high - c->x.low) * INNER;
 }
 
-static double place_y(range y, double value)
+static double place_y(const chart *c, double value)
 {
-    return HEIGHT - BOTTOM - (value - y.low) / (y.high - y.low) * (HEIGHT - TOP - BOTTOM);
-}
-
-/** Text as XML wants it: a curve may have the name of a file. */
-static void put_text(FILE *f, const char *text)
-{
-    for (; text && *text; text++)
-        if (*text == '&' || *text == '<')
-            fputs(*text == '&' ? "&amp;" : "&lt;", f);
-        else
-            fputc(*text, f);
+    double share = (height_of(c->plot, value) - c->y.low) / (c->y.high - c->y.low);
+    return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
 }
 
 /* ---- axes ---- */
 
-/** A tick of the y axis: a line across the chart and the number beside it. */
-static void draw_level(FILE *f, const mixt_plot *plot, range y, double value)
+static void put_text(const chart *c, const char *text, mixt__label label)
 {
-    double at = place_y(y, height_of(plot, value));
-    fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", LEFT, WIDTH - RIGHT, at, at);
-    fprintf(f, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\" fill=\"#555\">%g</text>\n", LEFT - 8, at + 4, value);
+    if (!label.colour)
+        label.colour = "#222222";
+    if (label.size == 0)
+        label.size = 12;
+    c->canvas->text(c->canvas, text ? text : "", label);
+}
+
+/** A tick's number with as many digits as tell it from its neighbours. */
+static const char *tick_text(double value, double step, char text[32])
+{
+    double digits = value != 0 ? ceil(log10(fabs(value) / step)) + 1 : 6;
+    snprintf(text, 32, "%.*g", digits < 6 ? 6 : digits > 15 ? 15 : (int)digits, value + 0.0); // never -0
+    return text;
+}
+
+/** A tick of the y axis: a line across the chart and the number beside it. */
+static void draw_level(const chart *c, double value, double step)
+{
+    char text[32];
+    double at = place_y(c, value);
+    const double x[2] = {LEFT, RIGHT}, y[2] = {at, at};
+    c->canvas->line(c->canvas, x, y, 2, (mixt__stroke){"#dddddd", 1, 1});
+    put_text(c, tick_text(value, step, text),
+             (mixt__label){.x = LEFT - 8, .y = at + 4, .anchor = MIXT__ANCHOR_END, .colour = "#555555"});
 }
 
 /** Round numbers at even distances. */
-static void draw_even_levels(FILE *f, const mixt_plot *plot, range y, range values)
+static void draw_even_levels(const chart *c, range values)
 {
     double step = tick_step(values, 5), last = floor(values.high / step + 1e-9);
     for (double i = ceil(values.low / step); i <= last; i++)
-        draw_level(f, plot, y, i * step + 0.0); // never -0
+        draw_level(c, i * step, step);
 }
 
 /** Over some decades: powers of ten, and with few of them 2 and 5 times those. */
-static void draw_log_levels(FILE *f, const mixt_plot *plot, range y)
+static void draw_log_levels(const chart *c)
 {
     static const double factors[] = {1, 2, 5};
-    double decades = y.high - y.low, every = decades > 8 ? ceil(decades / 6) : 1;
-    for (double power = floor(y.low / every) * every; power <= y.high; power += every)
+    double decades = c->y.high - c->y.low, every = decades > 8 ? ceil(decades / 6) : 1;
+    for (double power = floor(c->y.low / every) * every; power <= c->y.high; power += every)
         for (int i = 0; i < (decades > 3 ? 1 : 3); i++) {
             double value = factors[i] * pow(10, power);
-            if (log10(value) >= y.low && log10(value) <= y.high)
-                draw_level(f, plot, y, value);
+            if (log10(value) >= c->y.low && log10(value) <= c->y.high)
+                draw_level(c, value, value);
         }
 }
 
-static void draw_levels(FILE *f, const mixt_plot *plot, range y)
+static void draw_levels(const chart *c)
 {
-    if (!plot->log_y)
-        draw_even_levels(f, plot, y, y);
-    else if (y.high - y.low < 0.8) // too few of 1, 2 and 5 in there
-        draw_even_levels(f, plot, y, (range){pow(10, y.low), pow(10, y.high)});
+    if (!c->plot->log_y)
+        draw_even_levels(c, c->y);
+    else if (c->y.high - c->y.low < 0.8) // too few of 1, 2 and 5 in there
+        draw_even_levels(c, (range){pow(10, c->y.low), pow(10, c->y.high)});
     else
-        draw_log_levels(f, plot, y);
+        draw_log_levels(c);
 }
 
-static void draw_axes(FILE *f, const mixt_plot *plot, range x, range y)
+static void draw_axes(const chart *c)
 {
-    fprintf(f, "<text x=\"%d\" y=\"22\" font-size=\"15\" font-weight=\"bold\">", LEFT);
-    put_text(f, plot->title);
-    fprintf(f, "</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10);
-    put_text(f, plot->x_label);
-    fprintf(f, "</text>\n<text transform=\"translate(16 %d) rotate(-90)\" text-anchor=\"middle\">",
-            (TOP + HEIGHT - BOTTOM) / 2);
-    put_text(f, plot->y_label);
-    fputs("</text>\n", f);
-    double step = tick_step(x, 6), last = floor(x.high / step + 1e-9);
-    for (double i = ceil(x.low / step); i <= last; i++)
-        fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\" fill=\"#555\">%g</text>\n", place_x(x, i * step),
-                HEIGHT - BOTTOM + 18, i * step + 0.0);
-    draw_levels(f, plot, y);
+    const mixt_plot *plot = c->plot;
+    const double bottom = HEIGHT - BOTTOM, middle = (TOP + bottom) / 2;
+    put_text(c, plot->title, (mixt__label){.x = LEFT, .y = 22, .size = 15, .bold = true});
+    put_text(c, plot->x_label, (mixt__label){.x = LEFT + INNER / 2, .y = HEIGHT - 10, .anchor = MIXT__ANCHOR_MIDDLE});
+    put_text(c, plot->y_label, (mixt__label){.x = 16, .y = middle, .anchor = MIXT__ANCHOR_MIDDLE, .upwards = true});
+    draw_levels(c);
+    const double x[2] = {LEFT, RIGHT}, y[2] = {bottom, bottom};
+    c->canvas->line(c->canvas, x, y, 2, (mixt__stroke){"#888888", 1, 1});
+    double step = tick_step(c->x, 6), last = floor(c->x.high / step + 1e-9);
+    for (double i = ceil(c->x.low / step); i <= last; i++) {
+        char text[32];
+        const double at[2] = {place_x(c, i * step), place_x(c, i * step)}, mark[2] = {bottom, bottom + 4};
+        c->canvas->line(c->canvas, at, mark, 2, (mixt__stroke){"#888888", 1, 1});
+        put_text(c, tick_text(i * step, step, text),
+                 (mixt__label){.x = at[0], .y = bottom + 18, .anchor = MIXT__ANCHOR_MIDDLE, .colour = "#555555"});
+    }
 }
 
 /* ---- curves ---- */
@@ -129,40 +156,102 @@ static double line_width(const mixt_plot *plot, int index)
 }
 
 /** There along the upper edge and back along the lower. */
-static void draw_band(FILE *f, const mixt_plot *plot, int index, range x, range y)
+static void draw_band(const chart *c, int index)
 {
-    const mixt_curve *c = &plot->curves[index];
-    if (!c->low || !c->high)
+    const mixt_curve *curve = &c->plot->curves[index];
+    int64_t points = 0;
+    if (!curve->low || !curve->high)
         return;
-    fprintf(f,
-            "<polygon fill=\"%s\" fill-opacity=\"0.18\" stroke=\"%s\" stroke-opacity=\"0.5\" stroke-width=\"0.6\" "
-            "points=\"",
-            colours[index], colours[index]);
-    for (int64_t i = 0; i < 2 * c->count; i++) {
-        int64_t at = i < c->count ? i : 2 * c->count - 1 - i;
-        double value = i < c->count ? c->high[at] : c->low[at];
-        if (drawable(plot, c->x[at], value))
-            fprintf(f, "%.1f,%.1f ", place_x(x, c->x[at]), place_y(y, height_of(plot, value)));
+    for (int64_t i = 0; i < 2 * curve->count; i++) {
+        int64_t at = i < curve->count ? i : 2 * curve->count - 1 - i;
+        double value = i < curve->count ? curve->high[at] : curve->low[at];
+        if (drawable(c->plot, curve->x[at], value)) {
+            c->px[points] = place_x(c, curve->x[at]);
+            c->py[points++] = place_y(c, value);
+        }
     }
-    fprintf(f, "\"/>\n");
+    c->canvas->area(c->canvas, c->px, c->py, points, (mixt__stroke){colours[index], 0.6, 0.18});
 }
 
-static void draw_curve(FILE *f, const mixt_plot *plot, int index, range x, range y)
+/** Of points in one column of pixels the first, the lowest, the highest and the last: nothing else can be seen.
+ *  @return how many are left, in place. */
+static int64_t thin(double *x, double *y, int64_t count)
 {
-    const mixt_curve *c = &plot->curves[index];
-    double width = line_width(plot, index);
-    fprintf(f,
-            "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%.1f\" stroke-opacity=\"%.2f\" "
-            "stroke-linejoin=\"round\" points=\"",
-            colours[index], width, width > 2 ? 0.6 : 1.0);
-    for (int64_t i = 0; i < c->count; i++)
-        if (drawable(plot, c->x[i], c->y[i]))
-            fprintf(f, "%.1f,%.1f ", place_x(x, c->x[i]), place_y(y, height_of(plot, c->y[i])));
-    fprintf(f, "\"/>\n<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"%.1f\" fill=\"%s\"/>\n", WIDTH - RIGHT + 12,
-            TOP + 12 + 20 * index, width, colours[index]);
-    fprintf(f, "<text x=\"%d\" y=\"%d\">", WIDTH - RIGHT + 32, TOP + 17 + 20 * index);
-    put_text(f, c->name);
-    fputs("</text>\n", f);
+    int64_t kept = 0;
+    for (int64_t from = 0, to; from < count; from = to) {
+        int64_t low = from, high = from;
+        for (to = from; to < count && floor(x[to]) == floor(x[from]); to++) {
+            low = y[to] < y[low] ? to : low;
+            high = y[to] > y[high] ? to : high;
+        }
+        const int64_t picked[] = {from, low < high ? low : high, low < high ? high : low, to - 1};
+        const double column[4][2] = {{x[picked[0]], y[picked[0]]},
+                                     {x[picked[1]], y[picked[1]]},
+                                     {x[picked[2]], y[picked[2]]},
+                                     {x[picked[3]], y[picked[3]]}};
+        for (int i = 0; i < 4; i++)
+            if (!i || picked[i] != picked[i - 1]) {
+                x[kept] = column[i][0];
+                y[kept++] = column[i][1];
+            }
+    }
+    return kept;
+}
+
+static mixt__stroke stroke_of(const chart *c, int index)
+{
+    double width = line_width(c->plot, index);
+    return (mixt__stroke){colours[index], width, width > 2 ? 0.6 : 1.0};
+}
+
+static void draw_curve(const chart *c, int index)
+{
+    const mixt_curve *curve = &c->plot->curves[index];
+    mixt__stroke stroke = stroke_of(c, index);
+    int64_t points = 0;
+    for (int64_t i = 0; i < curve->count; i++)
+        if (drawable(c->plot, curve->x[i], curve->y[i])) {
+            c->px[points] = place_x(c, curve->x[i]);
+            c->py[points++] = place_y(c, curve->y[i]);
+        }
+    points = thin(c->px, c->py, points);
+    c->canvas->line(c->canvas, c->px, c->py, points, stroke);
+    for (int64_t i = 0; i < points && points <= DOTS_MAX; i++) // where few were measured, show which
+        c->canvas->dot(c->canvas, c->px[i], c->py[i], 1.2 + stroke.width / 2, stroke.colour);
+}
+
+/** The end of a name that is too long for the legend: names of runs differ there. */
+static const char *short_name(const char *name, char text[NAME_MAX_LENGTH + 1])
+{
+    size_t length = name ? strlen(name) : 0;
+    if (length <= NAME_MAX_LENGTH)
+        return name ? name : "";
+    name += length - (NAME_MAX_LENGTH - 3);
+    while (((unsigned char)*name & 0xc0) == 0x80) // not within a character
+        name++;
+    snprintf(text, NAME_MAX_LENGTH + 1, "...%s", name);
+    return text;
+}
+
+static void draw_name(const chart *c, int index)
+{
+    char text[NAME_MAX_LENGTH + 1];
+    double at = TOP + 13 + 20 * index;
+    const double x[2] = {RIGHT + 12, RIGHT + 26}, y[2] = {at, at};
+    c->canvas->line(c->canvas, x, y, 2, stroke_of(c, index));
+    put_text(c, short_name(c->plot->curves[index].name, text), (mixt__label){.x = RIGHT + 32, .y = at + 4});
+}
+
+/** Columns of pixels for the names. */
+static int names_width(const mixt_plot *plot)
+{
+    char text[NAME_MAX_LENGTH + 1];
+    int width = NAMES_MIN;
+    for (int i = 0; i < plot->curve_count; i++) {
+        int own = NAME_OTHER + NAME_LETTER * (int)strlen(short_name(plot->curves[i].name, text));
+        width = own > width ? own : width;
+    }
+    return width;
 }
 
 /** Makes room for a curve and its band. */
@@ -177,19 +266,15 @@ static void include(const mixt_plot *plot, const mixt_curve *c, range *x, range 
             }
 }
 
-static void draw(FILE *f, const mixt_plot *plot, range x, range y)
+static void draw(const chart *c)
 {
-    fprintf(f,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" "
-            "font-size=\"12\">\n",
-            WIDTH, HEIGHT);
-    fprintf(f, "<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", WIDTH, HEIGHT);
-    draw_axes(f, plot, x, y);
-    for (int c = 0; c < plot->curve_count; c++)
-        draw_band(f, plot, c, x, y);
-    for (int c = 0; c < plot->curve_count; c++)
-        draw_curve(f, plot, c, x, y);
-    fprintf(f, "</svg>\n");
+    draw_axes(c);
+    for (int i = 0; i < c->plot->curve_count; i++)
+        draw_band(c, i);
+    for (int i = 0; i < c->plot->curve_count; i++)
+        draw_curve(c, i);
+    for (int i = 0; i < c->plot->curve_count; i++)
+        draw_name(c, i);
 }
 
 mixt_status mixt_plot_check(const char *path, bool overwrite)
@@ -202,11 +287,11 @@ mixt_status mixt_plot_check(const char *path, bool overwrite)
 }
 
 /** Into its place as a whole: a full disk leaves the chart that was there. */
-static mixt_status put(const char *path, bool overwrite, const char *text, size_t size)
+static mixt_status put(const char *path, bool overwrite, const void *file, size_t size)
 {
     mixt__file_writer writer;
     MIXT_TRY(mixt__file_writer_open(&writer, path, overwrite));
-    mixt_status status = mixt__file_writer_append(&writer, text, size);
+    mixt_status status = mixt__file_writer_append(&writer, file, size);
     if (status == MIXT_OK)
         return mixt__file_writer_commit(&writer);
     mixt__file_writer_abandon(&writer);
@@ -224,25 +309,67 @@ static mixt_status check(const mixt_plot *plot)
     return MIXT_OK;
 }
 
+/** The ranges that all curves take, with some room above and below. */
+static mixt_status measure(chart *c, const char *path)
+{
+    c->x = c->y = (range){INFINITY, -INFINITY};
+    for (int i = 0; i < c->plot->curve_count; i++)
+        include(c->plot, &c->plot->curves[i], &c->x, &c->y);
+    if (!(c->x.low < c->x.high) || !(c->y.low <= c->y.high))
+        return mixt__fail(MIXT_ERROR_DATA, "nothing to draw in %s: a curve needs two finite points", path);
+    double size = fmax(fabs(c->y.low), fabs(c->y.high)), margin = 0.04 * (c->y.high - c->y.low);
+    if (!(margin > 1e-9 * size)) // a level line, or as good as one
+        margin = c->plot->log_y || size == 0 ? 0.5 : 0.5 * size;
+    c->y = (range){c->y.low - margin, c->y.high + margin};
+    return MIXT_OK;
+}
+
+static mixt_status make_file(chart *c, const char *path, void **file, size_t *size)
+{
+    int64_t longest = 0;
+    for (int i = 0; i < c->plot->curve_count; i++)
+        longest = c->plot->curves[i].count > longest ? c->plot->curves[i].count : longest;
+    int width = RIGHT + names_width(c->plot);
+    c->px = mixt__alloc_uninit(2 * (size_t)longest * sizeof *c->px);
+    c->py = mixt__alloc_uninit(2 * (size_t)longest * sizeof *c->py);
+    if (c->px && c->py)
+        c->canvas =
+            mixt__path_has_extension(path, ".png") ? mixt__canvas_png(width, HEIGHT) : mixt__canvas_svg(width, HEIGHT);
+    if (c->canvas)
+        draw(c);
+    mixt__free(c->px);
+    mixt__free(c->py);
+    return c->canvas ? c->canvas->finish(c->canvas, file, size)
+                     : mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", path);
+}
+
 mixt_status mixt_plot_write(const mixt_plot *plot, const char *path, bool overwrite)
 {
-    range x = {INFINITY, -INFINITY}, y = {INFINITY, -INFINITY};
+    chart c = {.plot = plot};
+    void *file = NULL;
+    size_t size = 0;
     MIXT_TRY(mixt__need(plot));
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(check(plot));
-    for (int c = 0; c < plot->curve_count; c++)
-        include(plot, &plot->curves[c], &x, &y);
-    if (!(x.low < x.high) || !(y.low <= y.high))
-        return mixt__fail(MIXT_ERROR_DATA, "nothing to draw in %s: a curve needs two finite points", path);
-    double margin = y.high > y.low ? 0.04 * (y.high - y.low) : 0.5;
-    y = (range){y.low - margin, y.high + margin};
-    char *text = NULL;
-    size_t size;
-    FILE *f = open_memstream(&text, &size);
-    if (f)
-        draw(f, plot, x, y);
-    mixt_status status =
-        f && !fclose(f) ? put(path, overwrite, text, size) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", path);
-    free(text);
+    MIXT_TRY(measure(&c, path));
+    mixt_status status = make_file(&c, path, &file, &size);
+    if (status == MIXT_OK)
+        status = put(path, overwrite, file, size);
+    free(file);
     return status;
+}
+
+void mixt_curve_smooth(const double *y, int64_t count, int64_t window, double *smooth)
+{
+    int64_t reach = window / 2;
+    for (int64_t i = 0; y && smooth && i < count; i++) {
+        int64_t finite = 0, end = i + reach < count ? i + reach + 1 : count;
+        double sum = 0; // each anew: what one spike rounds away is not missing further on
+        for (int64_t j = i > reach ? i - reach : 0; j < end; j++)
+            if (isfinite(y[j])) {
+                sum += y[j];
+                finite++;
+            }
+        smooth[i] = isfinite(y[i]) ? sum / (double)finite : y[i];
+    }
 }

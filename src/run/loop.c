@@ -142,6 +142,7 @@ static mixt_status tell_row(loop *l, bool validated)
     row.scale = step->scale;
     row.grad_norm = step->grad_norm;
     row.samples_s = (double)w->samples / w->seconds;
+    row.time = mixt__time_now() - l->started;
     row.energy = l->result->energy = energy_now(l) - l->energy_start;
     row.checkpoint_stall = l->saves.stall;
     l->saves.stall = 0;

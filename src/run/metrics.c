@@ -127,6 +127,7 @@ static json_t *row_object(const mixt_run_row *row)
     json_object_set_new(object, "grad_norm", number(row->grad_norm));
     json_object_set_new(object, "samples_s", number(row->samples_s));
     json_object_set_new(object, "memory", json_integer(row->memory));
+    json_object_set_new(object, "time", number(row->time));
     if (!isnan(row->energy))
         json_object_set_new(object, "energy", number(row->energy));
     if (row->checkpoint_stall > 0)

@@ -37,7 +37,7 @@ train() {
     [ -s err ] && { fail "train -q $*: wrote to standard error"; cat err; }
 }
 # rows RUN: its metrics without what the clock and the saving decide
-rows() { sed 's/"samples_s":[^,]*,//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/' "$1/metrics.jsonl"; }
+rows() { sed 's/"samples_s":[^,]*,//; s/"time":[^,}]*,\?//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/' "$1/metrics.jsonl"; }
 # same RUN OTHER WHAT: bits and rows agree
 same() {
     cmp -s "$1/model.safetensors" "$2/model.safetensors" || fail "$3: the weights differ"

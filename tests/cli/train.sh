@@ -35,7 +35,7 @@ settled() {
 train run
 settled run
 [ "$(rows run)" = 16 ] || fail "16 updates, $(rows run) rows"
-for key in step epoch loss accuracy lr scale skipped grad_norm samples_s memory; do
+for key in step epoch loss accuracy lr scale skipped grad_norm samples_s memory time; do
     [ "$(grep -c "\"$key\":[-0-9]" run/metrics.jsonl)" = 16 ] || fail "not every row has a number for $key"
 done
 [ "$(grep -c '"val_loss":.*"val_accuracy":' run/metrics.jsonl)" = 2 ] || fail "not one validation an epoch"

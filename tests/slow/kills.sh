@@ -26,7 +26,7 @@ train: {epochs: 0, batch: 8, lr: 0.003, schedule: cosine, warmup: 20, validate_e
 YAML
 
 now() { date +%s%N; }
-rows() { sed 's/"samples_s":[^,]*,//; s/"energy":[^,}]*,\?//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/' "$1/metrics.jsonl"; }
+rows() { sed 's/"samples_s":[^,]*,//; s/"time":[^,}]*,\?//; s/"energy":[^,}]*,\?//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/' "$1/metrics.jsonl"; }
 # newest RUN: the update of the newest checkpoint
 newest() { ls killed-$1/checkpoints 2>/dev/null | sed -n 's/^step-0*//p' | tail -1 | grep . || echo 0; }
 failed=0

@@ -1,4 +1,4 @@
-/* Charts: curves, bands, round ticks, and files that come whole or not at all. */
+/* Charts: curves, bands, round ticks, SVG and PNG, and files that come whole or not at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 enum { POINTS = 5 };
 
@@ -115,12 +116,109 @@ static void test_refused(void **state)
     assert_int_equal(temp_folder_files(0), 1);
 }
 
+static uint32_t big(const unsigned char *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/** Reads a PNG of mixt's own kind: one IDAT, no filters. @return its pixels, 3 bytes each, to be freed. */
+static unsigned char *pixels_of(const char *path, uint32_t *width, uint32_t *height)
+{
+    size_t bytes;
+    unsigned char *file = temp_read(path, &bytes);
+    assert_non_null(file);
+    assert_memory_equal(file, "\x89PNG\r\n\x1a\n", 8);
+    *width = big(file + 16);
+    *height = big(file + 20);
+    size_t at = 8;
+    for (; memcmp(file + at + 4, "IDAT", 4) != 0; at += 12 + big(file + at))
+        assert_int_equal(big(file + at + 8 + big(file + at)), crc32(0, file + at + 4, big(file + at) + 4));
+    uLong size = (uLong)*height * (3ul * *width + 1);
+    unsigned char *rows = malloc(size);
+    assert_int_equal(uncompress(rows, &size, file + at + 8, big(file + at)), Z_OK);
+    assert_int_equal(size, (uLong)*height * (3ul * *width + 1));
+    for (uint32_t y = 0; y < *height; y++) {
+        assert_int_equal(rows[y * (3ul * *width + 1)], 0);
+        memmove(rows + 3ul * y * *width, rows + y * (3ul * *width + 1) + 1, 3ul * *width);
+    }
+    at += 12 + big(file + at);
+    assert_memory_equal(file + at + 4, "IEND", 4);
+    assert_int_equal(bytes, at + 12);
+    free(file);
+    return rows;
+}
+
+/** Pixels of (nearly) this colour within a part of the picture. */
+static int coloured(const unsigned char *rgb, uint32_t width, uint32_t from_x, uint32_t to_x, uint32_t height, int red,
+                    int green, int blue)
+{
+    int found = 0;
+    for (uint32_t y = 0; y < height; y++)
+        for (uint32_t x = from_x; x < to_x; x++) {
+            const unsigned char *at = rgb + 3ul * (y * width + x);
+            found += abs(at[0] - red) < 8 && abs(at[1] - green) < 8 && abs(at[2] - blue) < 8;
+        }
+    return found;
+}
+
+/** A falling line is where it belongs, in its colour, and the name beside it takes ink. */
+static void test_png(void **state)
+{
+    (void)state;
+    const double y[POINTS] = {4, 3, 2, 1, 0};
+    const mixt_curve curve = {.name = "run \xc3\xa4 7", .x = x, .y = y, .count = POINTS};
+    const mixt_plot plot = {.title = "T", .curves = &curve, .curve_count = 1};
+    uint32_t width, height;
+    assert_int_equal(mixt_plot_write(&plot, temp_path("chart.png"), true), MIXT_OK);
+    unsigned char *rgb = pixels_of(temp_path("chart.png"), &width, &height);
+    assert_true(width > 1200 && width < 1800 && height == 720);
+    assert_true(coloured(rgb, width, 128, 400, height / 2, 0x1f, 0x6f, 0xb2) > 200);
+    assert_int_equal(coloured(rgb, width, 128, 400, 80, 0x1f, 0x6f, 0xb2), 0);
+    assert_int_equal(coloured(rgb, width, 1000, 1300, height / 2, 0x1f, 0x6f, 0xb2), 0);
+    assert_true(coloured(rgb, width, 1364, width, height, 0x22, 0x22, 0x22) > 40);
+    assert_int_equal(coloured(rgb, width, width - 8, width, height, 255, 255, 255), 8 * (int)height);
+    free(rgb);
+}
+
+/** Of a million points the file holds what can be seen: also the one that is far above its neighbours. */
+static void test_many_points(void **state)
+{
+    (void)state;
+    enum { MANY = 1000000 };
+    double *many = malloc(2 * MANY * sizeof *many);
+    for (int i = 0; i < MANY; i++) {
+        many[i] = i;
+        many[MANY + i] = i == 500000 ? 1000 : i % 7;
+    }
+    const mixt_curve curve = {.name = "a", .x = many, .y = many + MANY, .count = MANY};
+    char *text = drawn(&(mixt_plot){.curves = &curve, .curve_count = 1});
+    assert_true(strlen(text) < 60000);
+    char *points = strstr(strstr(text, "<polyline"), "points=\"") + 8;
+    double highest = INFINITY;
+    for (char *at = points; *at != '"' && (at = strchr(at, ',')); at = strchr(at, ' ') + 1)
+        highest = fmin(highest, strtod(at + 1, NULL));
+    assert_true(highest < 60);
+    free(text);
+    free(many);
+}
+
+static void test_smooth(void **state)
+{
+    (void)state;
+    const double y[6] = {3, 0, 6, NAN, 3, 9}, expected[6] = {1.5, 3, 3, NAN, 6, 6};
+    double smooth[6];
+    mixt_curve_smooth(y, 6, 3, smooth);
+    for (int i = 0; i < 6; i++)
+        assert_true(smooth[i] == expected[i] || (isnan(smooth[i]) && isnan(expected[i])));
+    mixt_curve_smooth(y, 6, 1, smooth);
+    assert_memory_equal(smooth, y, 3 * sizeof *y);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ticks),
-        cmocka_unit_test(test_curves),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_ticks),       cmocka_unit_test(test_curves), cmocka_unit_test(test_png),
+        cmocka_unit_test(test_many_points), cmocka_unit_test(test_smooth), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }
