@@ -4,6 +4,7 @@
 #include "cli/checkpoint_option.h"
 #include "cli/json.h"
 #include "cli/tokenize_progress.h"
+#include "cli/watch.h"
 #include "mixt/run.h"
 
 #include <jansson.h>
@@ -72,7 +73,7 @@ static int run(const cli_args *args)
     mixt_run *run;
     char device[64];
     const char *settings[] = {device, NULL};
-    mixt_run_options options = {.progress = cli_tokenize_progress};
+    mixt_run_options options = {.progress = cli_tokenize_progress, .observer = cli_warn};
     snprintf(device, sizeof device, "device=%s", cli_text(args, "device"));
     if (cli_given(args, "device"))
         options.settings = settings;
@@ -88,7 +89,8 @@ const cli_command cli_eval = {
     .summary = "measure loss and accuracy of a trained run",
     .description =
         "Loads the weights and the configuration of a run directory and evaluates them on one split of its data: "
-        "loss, accuracy and error rate; for language models perplexity, the exponential of the loss.",
+        "loss, accuracy and error rate; for language models perplexity, the exponential of the loss. "
+        "Samples are normalised as in training; a line warns where they are not those that the run was trained on.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
     .options =
         {

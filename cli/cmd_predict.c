@@ -7,6 +7,7 @@
 #include "cli/support.h"
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
+#include "cli/watch.h"
 
 #include <mixt/predict.h>
 #include <mixt/run.h>
@@ -28,7 +29,7 @@ typedef struct source {
 /** What the command works with. */
 typedef struct predictor {
     mixt_run *run;
-    mixt_data *train; // shapes, classes and statistics are its
+    const mixt_data *facts; // shapes, classes and statistics are its
     const mixt_data_info *info;
     int64_t outputs, top;
     bool json;
@@ -78,7 +79,7 @@ static mixt_status open_source(predictor *p, const char *text, source *s)
         s->data = data;
         s->total = mixt_data_describe(data)->samples;
     } else {
-        CLI_TRY(mixt_inputs_open(s->name, p->train, &s->inputs));
+        CLI_TRY(mixt_inputs_open(s->name, p->facts, &s->inputs));
         s->total = mixt_inputs_count(s->inputs);
     }
     if (s->end == INT64_MAX)
@@ -219,14 +220,14 @@ static mixt_status open_model(predictor *p, const cli_args *args)
 {
     char device[64];
     const char *settings[] = {device, NULL};
-    mixt_run_options options = {.progress = cli_tokenize_progress};
+    mixt_run_options options = {.progress = cli_tokenize_progress, .observer = cli_warn};
     snprintf(device, sizeof device, "device=%s", cli_text(args, "device"));
     if (cli_given(args, "device"))
         options.settings = settings;
     CLI_TRY(refuse_language(cli_word(args, 0)));
     CLI_TRY(mixt_run_load_with(cli_word(args, 0), cli_text(args, "checkpoint"), &options, &p->run));
-    CLI_TRY(mixt_run_data(p->run, "train", &p->train));
-    p->info = mixt_data_describe(p->train);
+    p->facts = mixt_run_facts(p->run);
+    p->info = mixt_data_describe(p->facts);
     return mixt_trainer_outputs(mixt_run_trainer(p->run), &p->outputs);
 }
 
@@ -299,9 +300,9 @@ const cli_command cli_predict = {
         "test).\n\n"
         "NAME:7 takes sample 7 of what has several, NAME:0-9 the first ten. Pictures are cropped, resized and "
         "normalised "
-        "as the run's validation was; of FP32 arrays the numbers count as scaled to [0, 1] already. The run's data "
-        "must "
-        "be where it was: shapes, classes and statistics come from it.",
+        "as the run's validation was; of FP32 arrays the numbers count as scaled to [0, 1] already. Files "
+        "are judged by what the run's directory holds (inputs.json): the data that it was trained on is looked at only "
+        "where a part of it is asked for, and a line warns where it is another by now.",
     .arguments =
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},

@@ -67,3 +67,12 @@ mixt_status cli_watch_observe(void *user, mixt_run *run, const mixt_event *event
     }
     return MIXT_OK;
 }
+
+mixt_status cli_warn(void *user, mixt_run *run, const mixt_event *event)
+{
+    (void)user;
+    (void)run;
+    if (event->kind == MIXT_EVENT_NOTE && event->warning)
+        fprintf(stderr, "mixt: %s\n", event->text);
+    return MIXT_OK;
+}

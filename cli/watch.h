@@ -15,4 +15,7 @@ typedef struct cli_watch {
 /** A mixt_observer; `user` is a cli_watch, all zero but for `quiet`. */
 mixt_observer cli_watch_observe;
 
+/** An observer for commands that do not train: prints what must be seen. */
+mixt_status cli_warn(void *user, mixt_run *run, const mixt_event *event);
+
 #endif

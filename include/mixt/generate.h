@@ -39,7 +39,8 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
 
 /**
  * A generator with the language model that a run has trained, in the run's precision and with its data.seq as context,
- * and the tokenizer of its texts. The run's data is not needed, its vocabulary (data.vocab) is.
+ * and the tokenizer of its texts. Neither the run's data nor the folder of its vocabulary is needed: its directory has
+ * a copy (vocab/).
  * @param folder of the run: see mixt/run.h.
  * @param weights "final", "best", "last", or the number of a checkpoint.
  * @param generator belongs to the context; only tokens that the tokenizer has a text for are drawn.

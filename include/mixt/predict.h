@@ -1,7 +1,7 @@
 /* Predictions on samples of your own: pictures and arrays in the shape and the units of a data set, and the classes
  * that a model's outputs stand for.
  *
- *   mixt_inputs_open("cat.jpg", data, &inputs);
+ *   mixt_inputs_open("cat.jpg", mixt_run_facts(run), &inputs);
  *   mixt_inputs_read(inputs, 0, 1, sample);
  *   mixt_trainer_predict(trainer, sample, 1, logits);
  *   mixt_classes_rank(logits, classes, 3, best);
@@ -23,7 +23,8 @@ typedef struct mixt_inputs mixt_inputs;
  * file of IDX images. Samples are cropped, resized and normalised as evaluation does with `like`; a picture of a set
  * that never resizes has its largest middle part resized. FP32 arrays count as scaled to [0, 1] already, bytes are
  * scaled.
- * @param like the data that the model was trained on (its training part); borrowed: must stay open.
+ * @param like the data that the model was trained on (its training part), or what a run remembers of it
+ *   (mixt_run_facts); borrowed: must stay open.
  * @param inputs set to the open file, or to NULL on failure.
  * @return MIXT_ERROR_SHAPE where the file's samples are no samples of that data; MIXT_ERROR_UNSUPPORTED for tokens.
  */

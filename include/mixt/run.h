@@ -119,7 +119,8 @@ mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_optio
  */
 mixt_status mixt_run_resume_with(const char *folder, const mixt_run_options *options, mixt_run **run);
 /**
- * Opens the run of a directory with its weights, to evaluate or to predict.
+ * Opens the run of a directory with its weights, to evaluate or to predict. Its data is opened when a part of it is
+ * asked for (mixt_run_data), not before; a run of a mixt that did not write inputs.json needs it at once.
  * @param weights "final", "best", "last", or the number of a checkpoint.
  */
 mixt_status mixt_run_load_with(const char *folder, const char *weights, const mixt_run_options *options,
@@ -154,7 +155,13 @@ mixt_run_info mixt_run_describe(const mixt_run *run);
 const mixt_config *mixt_run_config(const mixt_run *run);
 /** Its trainer, to step by hand, look at parameters or predict; it stays the run's. */
 mixt_trainer *mixt_run_trainer(mixt_run *run);
-/** A part of its data; it stays the run's. MIXT_ERROR_UNSUPPORTED where there is no such part. */
+/** What its samples are like: shape, normalisation, classes (mixt_data_describe), for mixt_inputs_open; it stays the
+ *  run's. Of a run that mixt_run_load opened it comes from the run's directory and has no samples to read: the data
+ *  that it was trained on is not looked at, and may be gone. */
+const mixt_data *mixt_run_facts(const mixt_run *run);
+/** A part of its data; it stays the run's. MIXT_ERROR_UNSUPPORTED where there is no such part. A run that mixt_run_load
+ *  opened looks for its data only now; samples are normalised as in training, and a NOTE warns where they are not those
+ *  that it was trained on. */
 mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data);
 
 /** The configuration of a directory's run, with the policy that lies beside it. */

@@ -2,6 +2,7 @@
 #include "run/directory.h"
 
 #include "base/status.h"
+#include "run/inputs.h"
 #include "store/file.h"
 
 #include <errno.h>
@@ -102,23 +103,6 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
     return set_absolute(config, MIXT_KEY_DATA_PATH, prefix, path + strlen(prefix));
 }
 
-static mixt_status copy_file(const char *from, const char *to)
-{
-    mixt__file_map map;
-    mixt__file_writer writer;
-    MIXT_TRY(mixt__file_map_open(from, &map));
-    mixt_status status = mixt__file_writer_open(&writer, to, true);
-    if (status == MIXT_OK) {
-        status = mixt__file_writer_append(&writer, map.data, map.bytes);
-        if (status == MIXT_OK)
-            status = mixt__file_writer_commit(&writer);
-        else
-            mixt__file_writer_abandon(&writer);
-    }
-    mixt__file_map_close(&map);
-    return status;
-}
-
 /** A run keeps its own copy of a policy file: the file may change or vanish later. One that goes on under another
  * policy has that one from then on. */
 static mixt_status keep_policy(const mixt__run_dir *dir, mixt_config *config)
@@ -131,7 +115,7 @@ static mixt_status keep_policy(const mixt__run_dir *dir, mixt_config *config)
         return MIXT_OK;
     }
     if (!mixt__same_file(precision, path)) {
-        mixt_status status = copy_file(precision, path);
+        mixt_status status = mixt__file_copy(precision, path);
         if (status != MIXT_OK)
             return mixt__fail_context(status, "cannot copy policy %s to %s", precision, path);
     }
@@ -187,6 +171,7 @@ void mixt__run_dir_discard(mixt__run_dir *dir)
         return;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unlink(mixt__run_dir_file(dir, names[i], path));
+    mixt__run_inputs_discard(dir->path);
     rmdir(dir->path);
     dir->path[0] = '\0';
 }

@@ -1,6 +1,6 @@
-/* A run directory: config.yaml, metrics.jsonl, history.jsonl, model.safetensors, checkpoints/, and policy.yaml where a
- * policy file was used. Made new, never overwritten; enough to evaluate the run from any folder, as long as the data
- * stays where it is.
+/* A run directory: config.yaml, inputs.json, metrics.jsonl, history.jsonl, model.safetensors, checkpoints/, policy.yaml
+ * where a policy file was used and vocab/ where text was tokenised with a vocabulary. Made new, never overwritten;
+ * enough to predict and to generate from any folder, without the data.
  */
 #ifndef MIXT_RUN_DIRECTORY_H
 #define MIXT_RUN_DIRECTORY_H

@@ -1,6 +1,8 @@
 /* From a configuration to data, model and trainer. */
 #include "run/experiment.h"
 
+#include "data/facts.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +45,18 @@ static void image_options(const mixt__experiment *e, mixt_data_options *o)
     o->threads = (int)number(e, MIXT_KEY_DATA_THREADS);
 }
 
+/** A set that is closed with the experiment, or at once where that fails. */
+static mixt_status keep_set(mixt__experiment *e, mixt_data *data)
+{
+    mixt_context *c = e->context;
+    if (!mixt__grow((void **)&c->data, &c->data_capacity, c->data_count, sizeof *c->data)) {
+        mixt_data_close(data);
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a data set");
+    }
+    c->data[c->data_count++] = data;
+    return MIXT_OK;
+}
+
 mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data)
 {
     char spec[4200];
@@ -50,7 +64,9 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     MIXT_TRY(mixt__model_find(text(e, MIXT_KEY_MODEL), &entry));
     MIXT_TRY(data_spec(e, spec, sizeof spec));
     mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
-    o.like = e->train;
+    o.like = e->train ? e->train : e->facts;
+    if (o.like && mixt__data_is_facts(o.like))
+        o.target = o.like->options.target; // a set without it would be asked what its numbers look like
     o.val = mixt__config_float(e->config, MIXT_KEY_DATA_VAL_FRACTION);
     o.limit = number(e, MIXT_KEY_DATA_LIMIT);
     if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
@@ -65,15 +81,17 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     o.progress = e->progress;
     o.progress_user = e->progress_user;
     mixt_status status = mixt_data_open_with(spec, &o, data);
-    if (status != MIXT_OK)
-        return status;
-    if (!mixt__grow((void **)&e->context->data, &e->context->data_capacity, e->context->data_count,
-                    sizeof *e->context->data)) {
-        mixt_data_close(*data);
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a data set");
+    return status == MIXT_OK ? keep_set(e, *data) : status;
+}
+
+const uint64_t *mixt__experiment_sums(mixt__experiment *e)
+{
+    if (!e->summed) {
+        e->sums[0] = e->train ? mixt__data_fingerprint(e->train) : 0;
+        e->sums[1] = e->val ? mixt__data_fingerprint(e->val) : 0;
+        e->summed = true;
     }
-    e->context->data[e->context->data_count++] = *data;
-    return MIXT_OK;
+    return e->sums;
 }
 
 static mixt_status copy_list(const mixt__experiment *e, mixt__config_key key, int64_t *list, int64_t *count)
@@ -173,11 +191,11 @@ static mixt_status count_steps(mixt__experiment *e)
 {
     int64_t batch = number(e, MIXT_KEY_TRAIN_BATCH), accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
     int64_t epochs = number(e, MIXT_KEY_TRAIN_EPOCHS), steps = number(e, MIXT_KEY_TRAIN_STEPS);
-    int64_t batches = mixt_data_batches(e->train, batch);
+    int64_t batches = mixt_data_batches(e->facts, batch);
     if (batches < accumulate)
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "train.batch %lld times train.accumulate %lld is more than the %lld training samples",
-                          (long long)batch, (long long)accumulate, (long long)mixt_data_describe(e->train)->samples);
+                          (long long)batch, (long long)accumulate, (long long)mixt_data_describe(e->facts)->samples);
     e->steps_per_epoch = batches / accumulate;
     int64_t by_epochs = epochs;
     if (__builtin_mul_overflow(batches, epochs, &by_epochs))
@@ -187,9 +205,18 @@ static mixt_status count_steps(mixt__experiment *e)
     return MIXT_OK;
 }
 
+mixt_status mixt__experiment_open_train(mixt__experiment *e)
+{
+    if (e->train)
+        return MIXT_OK;
+    MIXT_TRY(mixt__experiment_data(e, "train", &e->train));
+    e->facts = e->facts ? e->facts : e->train;
+    return MIXT_OK;
+}
+
 static mixt_status open_data(mixt__experiment *e)
 {
-    MIXT_TRY(mixt__experiment_data(e, "train", &e->train));
+    MIXT_TRY(mixt__experiment_open_train(e));
     mixt_status status = mixt__experiment_data(e, "val", &e->val);
     if (status == MIXT_ERROR_UNSUPPORTED) { // no such part: train without validation
         e->val = NULL;
@@ -198,19 +225,22 @@ static mixt_status open_data(mixt__experiment *e)
     return status;
 }
 
-mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config)
+static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
 {
     e->config = config;
     e->item = "samples";
     e->items_per_sample = 1;
     mixt_context_options options = {.device = text(e, MIXT_KEY_DEVICE), .threads = (int)number(e, MIXT_KEY_THREADS)};
     e->context = mixt_open_with(&options);
-    if (!e->context)
-        return MIXT_ERROR_DEVICE;
-    MIXT_TRY(open_data(e));
+    return e->context ? MIXT_OK : MIXT_ERROR_DEVICE;
+}
+
+/** Model and trainer for samples that are known. */
+static mixt_status open_trainer(mixt__experiment *e)
+{
     MIXT_TRY(count_steps(e));
     MIXT_TRY(mixt__experiment_sizes(e));
-    const mixt_data_info *info = mixt_data_describe(e->train);
+    const mixt_data_info *info = mixt_data_describe(e->facts);
     mixt__model model;
     MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));
     model.label_smoothing = real(e, MIXT_KEY_TRAIN_LABEL_SMOOTHING);
@@ -225,7 +255,22 @@ mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config
     e->trainer = mixt__trainer_open(e->context, &model, &trainer);
     if (!e->trainer)
         return MIXT_ERROR_CONFIG;
-    return mixt_trainer_compile(e->trainer, e->train);
+    return mixt_trainer_compile(e->trainer, e->facts);
+}
+
+mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config)
+{
+    MIXT_TRY(open_context(e, config));
+    MIXT_TRY(open_data(e));
+    return open_trainer(e);
+}
+
+mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *config, const json_t *inputs)
+{
+    MIXT_TRY(open_context(e, config));
+    MIXT_TRY(mixt__data_facts_unpack(json_object_get(inputs, "data"), &e->facts));
+    MIXT_TRY(keep_set(e, e->facts));
+    return open_trainer(e);
 }
 
 void mixt__experiment_close(mixt__experiment *e)

@@ -6,10 +6,15 @@
 #include "config/config.h"
 #include "models/models.h"
 
+#include <jansson.h>
+
 typedef struct mixt__experiment {
     const mixt_config *config; // borrowed
     mixt_context *context;
-    mixt_data *train, *val; // val NULL: the data has no validation part
+    mixt_data *train, *val; // val NULL: the data has no validation part; train too: it is not open
+    mixt_data *facts;       // what samples are like: the training part, or what the run remembers of it
+    uint64_t sums[2];       // of train and val: see mixt__experiment_sums
+    bool summed;
     mixt__model_sizes sizes;
     mixt_trainer *trainer;
     int64_t total_steps, steps_per_epoch; // in updates
@@ -22,6 +27,12 @@ typedef struct mixt__experiment {
 
 /** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for progress. */
 mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config);
+/** The same without the data, from what a run remembers of it: inputs.json, which is no longer needed after that. */
+mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *config, const json_t *inputs);
+/** Opens the training part where it is not open, with the normalisation and classes that are known. */
+mixt_status mixt__experiment_open_train(mixt__experiment *e);
+/** Checksums by which the parts that are open, training and validation, are known again; computed once. */
+const uint64_t *mixt__experiment_sums(mixt__experiment *e);
 /** Another part of the same data ("train", "val", "test"). Belongs to the experiment. */
 mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data);
 /** Fills `sizes` from the configuration alone: for commands that open a model without its data. */

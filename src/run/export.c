@@ -4,6 +4,7 @@
 
 #include "run/experiment.h"
 #include "run/init.h"
+#include "run/inputs.h"
 #include "run/weights.h"
 #include "store/file.h"
 
@@ -13,8 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/** Tokens that are not padding: chosen, or as many as the data has. */
-static mixt_status real_vocab(const mixt_export_options *o, const mixt_config *config, int64_t *vocab)
+/** Tokens that are not padding: chosen, or as many as the data has or, where the run remembers (inputs), had. */
+static mixt_status real_vocab(const mixt_export_options *o, const mixt_config *config, const json_t *inputs,
+                              int64_t *vocab)
 {
     const mixt__zoo_entry *entry;
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
@@ -24,6 +26,8 @@ static mixt_status real_vocab(const mixt_export_options *o, const mixt_config *c
                           "vocab %lld is for gpt and bert_mlm, whose padding is left out: of %s, every row is written",
                           (long long)o->vocab, entry->name);
     *vocab = o->vocab ? o->vocab : mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    if (!*vocab && padded)
+        *vocab = json_integer_value(json_object_get(json_object_get(inputs, "data"), "classes"));
     if (*vocab || !padded)
         return MIXT_OK;
     mixt__experiment e = {.progress = o->progress, .progress_user = o->progress_user};
@@ -68,8 +72,8 @@ static mixt_status keep_others(const char *run, const mixt__export_request *r)
     return r->names ? keep_file(r->folder, "config.json") : MIXT_OK;
 }
 
-static mixt_status export_run(const char *run, const mixt_config *config, const mixt_export_options *o,
-                              mixt_export_report *report)
+static mixt_status export_run(const char *run, const mixt_config *config, const json_t *inputs,
+                              const mixt_export_options *o, mixt_export_report *report)
 {
     char source[MIXT_WEIGHTS_PATH];
     mixt__export_request r = {.source = source, .folder = report->folder, .overwrite = o->overwrite};
@@ -87,7 +91,7 @@ static mixt_status export_run(const char *run, const mixt_config *config, const 
     if (r.dtype != MIXT_DTYPE_FP32 && r.dtype != MIXT_DTYPE_FP16 && r.dtype != MIXT_DTYPE_BF16)
         return mixt__fail(MIXT_ERROR_DTYPE, "weights are exported as fp32, fp16 or bf16, not %s",
                           mixt_dtype_name(r.dtype));
-    MIXT_TRY(real_vocab(o, config, &r.vocab));
+    MIXT_TRY(real_vocab(o, config, inputs, &r.vocab));
     MIXT_TRY(keep_others(run, &r));
     bool made;
     MIXT_TRY(make_folder(r.folder, &made));
@@ -105,7 +109,13 @@ mixt_status mixt_run_export(const char *run, const mixt_export_options *options,
     *report = (mixt_export_report){0};
     MIXT_TRY(mixt__need(run));
     MIXT_TRY(mixt_run_folder_config(run, &config));
-    mixt_status status = export_run(run, config, options ? options : &(mixt_export_options){0}, report);
+    json_t *inputs = NULL;
+    mixt_status status = mixt__run_inputs_vocab(run, config);
+    if (status == MIXT_OK)
+        status = mixt__run_inputs_read(run, &inputs);
+    if (status == MIXT_OK)
+        status = export_run(run, config, inputs, options ? options : &(mixt_export_options){0}, report);
+    json_decref(inputs);
     mixt_config_free(config);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "data/tokenizer.h"
 #include "run/experiment.h"
+#include "run/inputs.h"
 #include "run/weights.h"
 #include "store/safetensors.h"
 
@@ -118,7 +119,9 @@ mixt_status mixt_generator_load(mixt_context *context, const char *folder, const
     *generator = NULL;
     *tokenizer = NULL;
     MIXT_TRY(mixt__context_note(context, mixt_run_folder_config(folder, &config)));
-    mixt_status status = load(context, config, folder, weights ? weights : "final", generator, tokenizer);
+    mixt_status status = mixt__run_inputs_vocab(folder, config);
+    if (status == MIXT_OK)
+        status = load(context, config, folder, weights ? weights : "final", generator, tokenizer);
     mixt_config_free(config);
     if (status == MIXT_OK)
         return MIXT_OK;

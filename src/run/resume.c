@@ -6,6 +6,7 @@
 #include "run/saves.h"
 #include "config/value.h"
 #include "run/history.h"
+#include "run/inputs.h"
 #include "run/policy.h"
 #include "store/file.h"
 
@@ -447,6 +448,7 @@ mixt_status mixt__resume_directory(mixt_run *run)
         MIXT_TRY(mixt__run_dir_reopen(&run->dir, r->run, run->config, r->state.metrics_bytes));
         set_aside(r);
     }
+    MIXT_TRY(mixt__run_inputs_write(run->dir.path, &run->experiment)); // a run of an older mixt has none
     json_t *row = json_pack("{s:s, s:I, s:s, s:O}", "event", "resumed", "step", (json_int_t)r->state.steps, "from",
                             r->checkpoint ? r->checkpoint->folder : r->run, "changes", r->changes);
     mixt__history_add(run, row);

@@ -2,6 +2,8 @@
 #include "run/run.h"
 
 #include "run/init.h"
+#include "run/inputs.h"
+#include "run/known.h"
 #include "run/loop.h"
 #include "run/policy.h"
 #include "run/resume.h"
@@ -123,10 +125,11 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
 {
     char path[MIXT_WEIGHTS_PATH];
     MIXT_TRY(mixt_run_folder_config(folder, &run->config));
+    MIXT_TRY(mixt__run_inputs_vocab(folder, run->config));
     for (const char *const *s = options->settings; s && *s; s++)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
-    MIXT_TRY(mixt__experiment_open(&run->experiment, run->config));
+    MIXT_TRY(mixt__known_open(run, folder));
     MIXT_TRY(mixt_trainer_load(run->experiment.trainer, path));
     run->has_weights = true;
     return MIXT_OK;
@@ -150,6 +153,7 @@ void mixt_run_close(mixt_run *run)
     mixt__resume_close(&run->resume);
     mixt__experiment_close(&run->experiment);
     mixt_policy_free(run->policy);
+    mixt__known_close(&run->known);
     mixt_config_free(run->config);
     mixt__free(run);
 }
@@ -168,11 +172,13 @@ static mixt_status open_directory(mixt_run *run)
 {
     if (run->resume.run[0])
         return mixt__resume_directory(run);
-    return mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind);
+    MIXT_TRY(mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind));
+    return mixt__run_inputs_write(run->dir.path, &run->experiment);
 }
 
 static mixt_status train(mixt_run *run)
 {
+    MIXT_TRY(mixt__known_data(run));
     MIXT_TRY(check_validation(run));
     MIXT_TRY(begin(run));
     MIXT_TRY(open_directory(run));
@@ -228,6 +234,11 @@ mixt_trainer *mixt_run_trainer(mixt_run *run)
     return run->experiment.trainer;
 }
 
+const mixt_data *mixt_run_facts(const mixt_run *run)
+{
+    return run ? run->experiment.facts : NULL;
+}
+
 mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data)
 {
     MIXT_TRY(mixt__need(run));
@@ -235,5 +246,8 @@ mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data)
     MIXT_TRY(mixt__need(data));
     const mixt__experiment *e = &run->experiment;
     *data = !strcmp(split, "train") ? e->train : !strcmp(split, "val") ? e->val : NULL;
-    return *data ? MIXT_OK : mixt__experiment_data(&run->experiment, split, data);
+    if (*data)
+        return MIXT_OK;
+    return run->known.folder ? mixt__known_part(run, split, data)
+                             : mixt__experiment_data(&run->experiment, split, data);
 }

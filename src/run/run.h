@@ -23,11 +23,19 @@ typedef struct mixt__resume {
     bool device_given; // by a setting
 } mixt__resume;
 
+/** A run that was opened for its weights: what it remembers of its data, which is opened when a part is asked for. */
+typedef struct mixt__known {
+    char *folder;   // of the run; NULL: its data is open
+    json_t *inputs; // inputs.json
+    bool checked;   // that the data is the one trained on, or said that it is not
+} mixt__known;
+
 struct mixt_run {
     mixt_config *config;
     mixt__experiment experiment;
     mixt__run_dir dir; // from mixt_run_train on
     mixt__resume resume;
+    mixt__known known;
     struct {
         mixt_observer *hear;
         void *user;

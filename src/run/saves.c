@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-json_t *mixt__run_conditions(const mixt__experiment *e)
+json_t *mixt__run_conditions(mixt__experiment *e)
 {
     char data[96];
     bool cpu = e->context->backend->host_memory;
-    uint64_t sums[2] = {mixt__data_fingerprint(e->train), e->val ? mixt__data_fingerprint(e->val) : 0};
+    const uint64_t *sums = mixt__experiment_sums(e);
     snprintf(data, sizeof data, "%lld samples, checksum %016llx", (long long)mixt_data_describe(e->train)->samples,
-             (unsigned long long)mixt__checksum(sums, sizeof sums));
+             (unsigned long long)mixt__checksum(sums, 2 * sizeof *sums));
     return json_pack("{s:s, s:s, s:i, s:s}", "device", e->context->backend->name, "data", data, "threads",
                      cpu ? mixt__threads_count() : 0, "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "");
 }

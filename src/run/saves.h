@@ -47,6 +47,6 @@ void mixt__saves_close(mixt__saves *c);
 
 /** What a run depends on beside its configuration: device, threads, instruction set, the data's size and first batch.
  */
-json_t *mixt__run_conditions(const mixt__experiment *e);
+json_t *mixt__run_conditions(mixt__experiment *e);
 
 #endif

@@ -31,6 +31,9 @@ mixt_status mixt__file_writer_commit(mixt__file_writer *writer);
 /** Removes what was written; nothing to do on a closed writer. */
 void mixt__file_writer_abandon(mixt__file_writer *writer);
 
+/** Copies a file, all or nothing; replaces `to`. */
+mixt_status mixt__file_copy(const char *from, const char *to);
+
 /** Removes what killed writers of `path` have left beside it; opening a writer does so too. */
 void mixt__file_remove_left_behind(const char *path);
 

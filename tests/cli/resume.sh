@@ -84,7 +84,7 @@ process=$!
 for _ in $(seq 2000); do [ -n "$(compgen -G 'saving/model.safetensors*')" ] && break; sleep 0.005; done
 kill -TERM $process 2>/dev/null
 wait $process || { fail "SIGTERM in the last save: status $?"; cat err; }
-[ "$(ls saving)" = $'config.yaml\nmetrics.jsonl\nmodel.safetensors' ] || fail "SIGTERM in the last save left $(ls saving)"
+[ "$(ls saving)" = $'config.yaml\ninputs.json\nmetrics.jsonl\nmodel.safetensors' ] || fail "SIGTERM in the last save left $(ls saving)"
 rm -r saving
 
 # ---- stopped again and again in validations, which then are the first thing that the resumed run does ----

@@ -1,0 +1,280 @@
+/* Packing what is known of a data set, and a set without samples made from that.
+ *
+ * Numbers are written with as many digits as FP32 needs to come back the same: a prediction from facts has the bits of
+ * one made beside the data.
+ */
+#include "data/facts.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const target_names[] = {"", "class", "values", "tokens"};
+static const char *const normalise_names[] = {"standard", "unit", "none"};
+
+enum {
+    TARGETS = sizeof target_names / sizeof target_names[0],
+    NORMALISES = sizeof normalise_names / sizeof normalise_names[0],
+    CLASSES_MAX = 1 << 24,
+    SIDE_MAX = 65536, // of a picture, as options allow
+};
+
+/* ---- pack ---- */
+
+/** A name as JSON can hold it. */
+static json_t *text_of(const char *name)
+{
+    json_t *text = json_string(name);
+    if (text)
+        return text;
+    char *plain = mixt__strdup(name);
+    for (char *at = plain; at && *at; at++)
+        if ((unsigned char)*at >= 0x80)
+            *at = '?';
+    text = plain ? json_string(plain) : NULL;
+    mixt__free(plain);
+    return text;
+}
+
+static json_t *list_floats(const float *values, int64_t count)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < count; i++)
+        if (json_array_append_new(list, json_real((double)values[i])))
+            return json_decref(list), NULL;
+    return list;
+}
+
+static json_t *list_dims(const mixt_data_info *info)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < info->input_rank; i++)
+        if (json_array_append_new(list, json_integer(info->input_dims[i])))
+            return json_decref(list), NULL;
+    return list;
+}
+
+static json_t *list_names(const mixt_data_info *info)
+{
+    if (!info->class_names)
+        return json_null();
+    json_t *list = json_array();
+    for (int64_t i = 0; i < info->classes; i++)
+        if (json_array_append_new(list, text_of(info->class_names[i])))
+            return json_decref(list), NULL;
+    return list;
+}
+
+json_t *mixt__data_facts_pack(const mixt_data *data)
+{
+    const mixt_data_info *info = &data->info;
+    const mixt_data_options *o = &data->options;
+    json_t *facts = json_object();
+    const struct {
+        const char *key;
+        json_t *value;
+    } fields[] = {
+        {"kind", json_string(info->kind)},
+        {"path", text_of(info->path)},
+        {"input_dtype", json_string(mixt_dtype_name(info->input_dtype))},
+        {"input_shape", list_dims(info)},
+        {"normalise", json_string(normalise_names[o->normalise])},
+        {"mean", list_floats(info->mean, info->channels)},
+        {"std", list_floats(info->std, info->channels)},
+        {"crop", json_integer(o->crop)},
+        {"resize", json_integer(o->resize)},
+        {"min_area", json_real((double)o->min_area)},
+        {"target", json_string(target_names[info->target])},
+        {"targets", json_integer(info->target_elements)},
+        {"next_tokens", json_boolean(info->next_tokens)},
+        {"classes", json_integer(info->classes)},
+        {"class_names", list_names(info)},
+        {"samples", json_integer(info->samples)},
+    };
+    bool complete = facts != NULL;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) // each value is taken over, also on failure
+        complete = !json_object_set_new(facts, fields[i].key, fields[i].value) && complete;
+    if (complete)
+        return facts;
+    json_decref(facts);
+    return NULL;
+}
+
+/* ---- unpack ---- */
+
+static mixt_status wrong(const char *key, const char *wanted)
+{
+    return mixt__fail(MIXT_ERROR_FORMAT, "\"%s\" is missing or wrong: expected %s", key, wanted);
+}
+
+static mixt_status get_int(const json_t *facts, const char *key, int64_t min, int64_t max, int64_t *value)
+{
+    const json_t *found = json_object_get(facts, key);
+    *value = json_is_integer(found) ? (int64_t)json_integer_value(found) : min - 1;
+    return *value >= min && *value <= max ? MIXT_OK : wrong(key, "a whole number in its range");
+}
+
+static mixt_status get_text(mixt_data *data, const json_t *facts, const char *key, const char **text)
+{
+    const char *found = json_string_value(json_object_get(facts, key));
+    if (!found)
+        return wrong(key, "a text");
+    *text = mixt__arena_strdup(&data->arena, found);
+    return *text ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the facts of a data set");
+}
+
+/** The place of a text among `names`. */
+static mixt_status get_choice(const json_t *facts, const char *key, const char *const *names, int count, int *choice)
+{
+    const char *found = json_string_value(json_object_get(facts, key));
+    for (*choice = 0; found && *found && *choice < count; ++*choice)
+        if (!strcmp(names[*choice], found))
+            return MIXT_OK;
+    return wrong(key, "one of the words that mixt writes");
+}
+
+static mixt_status get_floats(mixt_data *data, const json_t *facts, const char *key, bool positive, int64_t count,
+                              const float **values)
+{
+    const json_t *list = json_object_get(facts, key);
+    if (!json_is_array(list) || (int64_t)json_array_size(list) != count)
+        return wrong(key, "a number for each channel, the last dimension of a sample");
+    float *made = mixt__arena_alloc(&data->arena, (size_t)(count + 1) * sizeof *made);
+    if (!made)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the facts of a data set");
+    for (int64_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(list, (size_t)i);
+        made[i] = (float)json_number_value(value);
+        if (!json_is_number(value) || !isfinite(made[i]) || (positive && !(made[i] > 0)))
+            return wrong(key, positive ? "finite numbers above 0" : "finite numbers");
+    }
+    *values = made;
+    return MIXT_OK;
+}
+
+static mixt_status get_names(mixt_data *data, const json_t *facts)
+{
+    mixt_data_info *info = &data->info;
+    const json_t *list = json_object_get(facts, "class_names");
+    if (json_is_null(list))
+        return MIXT_OK;
+    if (!json_is_array(list) || (int64_t)json_array_size(list) != info->classes)
+        return wrong("class_names", "null, or a name for each class");
+    const char **names = mixt__arena_alloc(&data->arena, (size_t)(info->classes + 1) * sizeof *names);
+    for (int64_t i = 0; names && i < info->classes; i++) {
+        const char *name = json_string_value(json_array_get(list, (size_t)i));
+        if (!name)
+            return wrong("class_names", "texts");
+        names[i] = mixt__arena_strdup(&data->arena, name);
+        if (!names[i])
+            names = NULL;
+    }
+    info->class_names = names;
+    return names ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the facts of a data set");
+}
+
+static mixt_status get_input(mixt_data *data, const json_t *facts)
+{
+    mixt_data_info *info = &data->info;
+    const char *dtype = json_string_value(json_object_get(facts, "input_dtype"));
+    const json_t *shape = json_object_get(facts, "input_shape");
+    info->input_dtype = mixt_dtype_parse(dtype ? dtype : "");
+    if (info->input_dtype != MIXT_DTYPE_FP32 && info->input_dtype != MIXT_DTYPE_INT32)
+        return wrong("input_dtype", "fp32 or int32");
+    size_t rank = json_array_size(shape);
+    if (rank < 1 || rank >= MIXT_MAX_RANK)
+        return wrong("input_shape", "1 to a few dimensions");
+    info->input_rank = (int)rank;
+    for (size_t i = 0; i < rank; i++) {
+        info->input_dims[i] = (int64_t)json_integer_value(json_array_get(shape, i));
+        if (info->input_dims[i] < 1)
+            return wrong("input_shape", "dimensions of at least 1");
+    }
+    if (!mixt__shape_elements(info->input_rank, info->input_dims, &info->input_elements))
+        return wrong("input_shape", "a sample that fits into memory");
+    info->channels = info->input_dtype == MIXT_DTYPE_FP32 ? info->input_dims[rank - 1] : 0;
+    MIXT_TRY(get_floats(data, facts, "mean", false, info->channels, &info->mean));
+    return get_floats(data, facts, "std", true, info->channels, &info->std);
+}
+
+static mixt_status get_options(mixt_data *data, const json_t *facts)
+{
+    mixt_data_options *o = &data->options;
+    int normalise;
+    MIXT_TRY(get_choice(facts, "normalise", normalise_names, NORMALISES, &normalise));
+    o->normalise = (mixt_normalise)normalise;
+    MIXT_TRY(get_int(facts, "crop", 0, SIDE_MAX, &o->crop));
+    MIXT_TRY(get_int(facts, "resize", 0, 2 * SIDE_MAX, &o->resize));
+    const json_t *area = json_object_get(facts, "min_area");
+    o->min_area = (float)json_number_value(area);
+    return json_is_number(area) && o->min_area >= 0 && o->min_area <= 1 ? MIXT_OK : wrong("min_area", "0 to 1");
+}
+
+static mixt_status get_target(mixt_data *data, const json_t *facts)
+{
+    mixt_data_info *info = &data->info;
+    const json_t *next = json_object_get(facts, "next_tokens");
+    int target;
+    MIXT_TRY(get_choice(facts, "target", target_names, TARGETS, &target));
+    info->target = (mixt_target_kind)target;
+    info->target_dtype = info->target == MIXT_TARGET_VALUES ? MIXT_DTYPE_FP32 : MIXT_DTYPE_INT32;
+    data->options.target = info->target == MIXT_TARGET_TOKENS ? MIXT_TARGET_AUTO : info->target;
+    MIXT_TRY(get_int(facts, "targets", 1, INT32_MAX, &info->target_elements));
+    MIXT_TRY(get_int(facts, "classes", info->target != MIXT_TARGET_VALUES, CLASSES_MAX, &info->classes));
+    MIXT_TRY(get_int(facts, "samples", 1, INT64_MAX / 2, &info->samples));
+    if (!json_is_boolean(next))
+        return wrong("next_tokens", "true or false");
+    info->next_tokens = json_is_true(next);
+    return get_names(data, facts);
+}
+
+/* ---- the set ---- */
+
+static mixt_status sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
+{
+    (void)index;
+    (void)epoch;
+    (void)input;
+    (void)target;
+    return mixt__fail(MIXT_ERROR_STATE, "%s:%s: only its facts are open, not its samples", data->info.kind, data->path);
+}
+
+static void nothing(mixt_data *data)
+{
+    (void)data;
+}
+
+static const mixt__data_kind kind_facts = {
+    .name = "facts",
+    .what = "facts of a set",
+    .sample = sample,
+    .close = nothing,
+};
+
+bool mixt__data_is_facts(const mixt_data *data)
+{
+    return data && data->kind == &kind_facts;
+}
+
+mixt_status mixt__data_facts_unpack(const json_t *facts, mixt_data **result)
+{
+    *result = NULL;
+    mixt_data *data = mixt__alloc(sizeof *data);
+    mixt_status status;
+    if (!data)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the facts of a data set");
+    data->kind = &kind_facts;
+    data->part = MIXT_PART_TRAIN;
+    data->options = mixt_data_options_default();
+    data->info.split = mixt__part_names[MIXT_PART_TRAIN];
+    MIXT_TRY_CLEANUP(get_text(data, facts, "kind", &data->info.kind));
+    MIXT_TRY_CLEANUP(get_text(data, facts, "path", &data->path));
+    data->info.path = data->path;
+    MIXT_TRY_CLEANUP(get_input(data, facts));
+    MIXT_TRY_CLEANUP(get_options(data, facts));
+    MIXT_TRY_CLEANUP(get_target(data, facts));
+    *result = data;
+    return MIXT_OK;
+cleanup:
+    mixt_data_close(data);
+    return status;
+}

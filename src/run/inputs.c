@@ -1,0 +1,156 @@
+/* Writing and reading what a run knows of its inputs. */
+#include "run/inputs.h"
+
+#include "base/status.h"
+#include "data/facts.h"
+#include "data/gpt2_files.h"
+#include "store/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { VERSION = 1, PATH_BYTES = 4400 };
+
+/** Names that a vocabulary's files may have: of each row the first that is there. */
+static const char *const vocabulary_files[][2] = {
+    {"encoder.json", "vocab.json"}, {"vocab.bpe", "merges.txt"}, {"vocab.txt", NULL}};
+
+enum { VOCABULARY_FILES = sizeof vocabulary_files / sizeof vocabulary_files[0] };
+
+/* ---- vocabulary ---- */
+
+static mixt_status copy_vocabulary(const char *folder, const char *vocab)
+{
+    char from[PATH_BYTES], to[PATH_BYTES];
+    snprintf(to, sizeof to, "%s/%s", folder, MIXT_VOCAB_FOLDER);
+    if (mkdir(to, 0777) && errno != EEXIST)
+        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", to, strerror(errno));
+    for (int i = 0; i < VOCABULARY_FILES; i++) {
+        const char *const *names = vocabulary_files[i];
+        if (!mixt__vocabulary_file(vocab, names[0], names[1], from, sizeof from))
+            continue;
+        if (snprintf(to, sizeof to, "%s/%s%s", folder, MIXT_VOCAB_FOLDER, strrchr(from, '/')) >= (int)sizeof to)
+            return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
+        if (!mixt__same_file(from, to))
+            MIXT_TRY(mixt__file_copy(from, to));
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__run_inputs_vocab(const char *folder, mixt_config *config)
+{
+    char setting[PATH_BYTES];
+    struct stat facts;
+    if (snprintf(setting, sizeof setting, "data.vocab=%s/%s", folder, MIXT_VOCAB_FOLDER) >= (int)sizeof setting)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
+    if (!*mixt__config_string(config, MIXT_KEY_DATA_VOCAB) || stat(strchr(setting, '=') + 1, &facts) ||
+        !S_ISDIR(facts.st_mode))
+        return MIXT_OK;
+    return mixt_config_set(config, setting, mixt__config_origin(config, MIXT_KEY_DATA_VOCAB));
+}
+
+/* ---- write ---- */
+
+static json_t *pack_sum(const mixt_data *data, uint64_t sum)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
+    return data ? json_pack("{s:I, s:s}", "samples", (json_int_t)mixt_data_describe(data)->samples, "checksum", text)
+                : json_null();
+}
+
+static json_t *pack(mixt__experiment *e)
+{
+    const uint64_t *sums = mixt__experiment_sums(e);
+    return json_pack("{s:s, s:i, s:s, s:o, s:{s:o, s:o}}", "format", "mixt-inputs", "version", VERSION, "model",
+                     mixt__config_string(e->config, MIXT_KEY_MODEL), "data", mixt__data_facts_pack(e->train),
+                     "trained_on", "train", pack_sum(e->train, sums[0]), "val", pack_sum(e->val, sums[1]));
+}
+
+static mixt_status write_text(const char *path, const char *text)
+{
+    mixt__file_writer writer = {.fd = -1};
+    mixt_status status = mixt__file_writer_open(&writer, path, true);
+    if (status == MIXT_OK)
+        status = mixt__file_writer_append(&writer, text, strlen(text));
+    if (status == MIXT_OK)
+        status = mixt__file_writer_append(&writer, "\n", 1);
+    if (status == MIXT_OK)
+        return mixt__file_writer_commit(&writer);
+    mixt__file_writer_abandon(&writer);
+    return status;
+}
+
+mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e)
+{
+    char path[PATH_BYTES];
+    const char *vocab = mixt__config_string(e->config, MIXT_KEY_DATA_VOCAB);
+    if (*vocab)
+        MIXT_TRY(copy_vocabulary(folder, vocab));
+    json_t *inputs = pack(e);
+    char *text = inputs ? json_dumps(inputs, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(inputs);
+    if (!text)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", MIXT_INPUTS_FILE);
+    snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE);
+    mixt_status status = write_text(path, text);
+    free(text);
+    return status;
+}
+
+void mixt__run_inputs_discard(const char *folder)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE);
+    unlink(path);
+    for (int i = 0; i < VOCABULARY_FILES * 2; i++) {
+        const char *name = vocabulary_files[i / 2][i % 2];
+        snprintf(path, sizeof path, "%s/%s/%s", folder, MIXT_VOCAB_FOLDER, name ? name : "");
+        if (name)
+            unlink(path);
+    }
+    snprintf(path, sizeof path, "%s/%s", folder, MIXT_VOCAB_FOLDER);
+    rmdir(path);
+}
+
+/* ---- read ---- */
+
+static mixt_status check(const json_t *inputs)
+{
+    const char *format = json_string_value(json_object_get(inputs, "format"));
+    int64_t version = json_integer_value(json_object_get(inputs, "version"));
+    if (!format || strcmp(format, "mixt-inputs"))
+        return mixt__fail(MIXT_ERROR_FORMAT, "is no description of inputs written by mixt");
+    if (version != VERSION)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "is of version %lld, this mixt knows %d", (long long)version,
+                          VERSION);
+    return MIXT_OK;
+}
+
+mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs)
+{
+    char path[PATH_BYTES];
+    json_error_t error;
+    mixt__file_map map;
+    *inputs = NULL;
+    if (snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE) >= (int)sizeof path)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
+    if (access(path, F_OK) && errno == ENOENT)
+        return MIXT_OK;
+    MIXT_TRY(mixt__file_map_open(path, &map));
+    json_t *root = json_loadb(map.data ? (const char *)map.data : "", map.bytes, JSON_REJECT_DUPLICATES, &error);
+    mixt__file_map_close(&map);
+    if (!root)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+    mixt_status status = check(root);
+    if (status == MIXT_OK) {
+        *inputs = root;
+        return MIXT_OK;
+    }
+    json_decref(root);
+    return mixt__fail_context(status, "%s", path);
+}

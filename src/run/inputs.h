@@ -1,0 +1,26 @@
+/* inputs.json of a run directory: what prediction needs of the data that the run was trained on, so that the data
+ * itself is not needed, and by which checksums it is known again. Beside it vocab/, the files of the tokenizer.
+ */
+#ifndef MIXT_RUN_INPUTS_H
+#define MIXT_RUN_INPUTS_H
+
+#include "run/experiment.h"
+
+#include <jansson.h>
+
+#define MIXT_INPUTS_FILE "inputs.json"
+#define MIXT_VOCAB_FOLDER "vocab"
+
+/** Writes both for an experiment whose data is open: vocab/ first, then inputs.json whole or not at all. */
+mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e);
+/** Reads inputs.json and checks it.
+ *  @param inputs its content, given back with json_decref; NULL on failure, and where a run has none: one of a mixt
+ *    that did not write it */
+mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs);
+/** Where the run has a vocabulary of its own, makes it that of the configuration: the one that it was copied from may
+ *  be gone or another by now. */
+mixt_status mixt__run_inputs_vocab(const char *folder, mixt_config *config);
+/** Takes back what was written; as mixt__run_dir_discard. */
+void mixt__run_inputs_discard(const char *folder);
+
+#endif

@@ -1,0 +1,196 @@
+#!/bin/bash
+# A run stands on its own: for every kind of data, predictions, texts and exports are the same after the data was moved
+# away or replaced by another. Usage: carry.sh MIXT
+. "$(dirname "$0")/../support/script.sh"
+cd "$work" || exit 1
+command -v python3 >/dev/null || { echo "carry.sh: no python3, left out"; exit 0; }
+
+# ---- data of every kind, from a seed ----
+cat >make.py <<'PY'
+import json, os, random, struct, sys
+seed, folder = int(sys.argv[1]), sys.argv[2]
+rng = random.Random(seed)
+os.makedirs(folder)
+os.chdir(folder)
+def npy(name, shape, data, format="|u1"):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (format, shape)
+    head = head.ljust(117) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + data)
+def picture(label, channels):  # classes are brightness; another seed has other colours
+    level = (40 + 60 * label) if seed == 1 else 250 - 70 * label
+    return bytes(min(255, max(0, level + rng.randrange(-30, 30))) for _ in range(8 * 8 * channels))
+labels = [i % 3 for i in range(120)]
+npy("x.npy", (120, 8, 8, 3), b"".join(picture(l, 3) for l in labels))
+npy("y.npy", (120,), bytes(labels))
+npy("big.npy", (24, 32, 32, 1), bytes(rng.randrange(256) for _ in range(24 * 1024)))
+npy("few.npy", (24,), bytes(labels[:24]))
+os.mkdir("idx")
+open("idx/train-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, 120, 8, 8) + b"".join(picture(l, 1) for l in labels))
+open("idx/train-labels-idx1-ubyte", "wb").write(struct.pack(">II", 0x801, 120) + bytes(labels))
+for i, label in enumerate(labels[:60]):
+    name = ["ant", "bee", "cow"][label]
+    os.makedirs("images/" + name, exist_ok=True)
+    open("images/%s/%d.ppm" % (name, i), "wb").write(b"P6 8 8 255\n" + picture(label, 3))
+with open("values.csv", "w") as f:
+    f.write("a,b,y\n")
+    for i in range(120):
+        a, b = rng.random() * seed, rng.random() * 5
+        f.write("%g,%g,%g\n" % (a, b, 3 * a - b + 0.5))
+words = ["sun", "moon", "star", "sky"] if seed == 1 else ["fish", "reef", "tide", "sand"]
+open("text.txt", "w").write(" ".join(rng.choice(words) for _ in range(3000)))
+alphabet, extra = {}, 256
+for b in range(256):
+    prints = 32 < b < 127 or 160 < b < 256 and b != 173
+    alphabet[b] = chr(b if prints else extra)
+    extra += not prints
+merges = [("s", "u"), ("su", "n"), ("m", "o")] if seed == 1 else [("f", "i"), ("fi", "s"), ("s", "a")]
+tokens = {alphabet[b]: b for b in range(256)}
+for pair in merges:
+    tokens["".join(pair)] = len(tokens)
+tokens["<|endoftext|>"] = len(tokens)
+os.mkdir("bpe")
+json.dump(tokens, open("bpe/encoder.json", "w"))
+open("bpe/vocab.bpe", "w").write("#version: 0.2\n" + "".join("%s %s\n" % p for p in merges))
+os.mkdir("pieces")
+open("pieces/vocab.txt", "w").write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + words) + "\n")
+PY
+python3 make.py 1 data && python3 make.py 2 other || fail "no data"
+python3 - <<'PY'
+exec(open("make.py").read().split("def picture")[0].split("os.makedirs")[0].replace("int(sys.argv[1]), sys.argv[2]", "7, '.'"))
+head = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 8, 8, 3), }".ljust(117) + "\n"
+open("probe.npy", "wb").write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + bytes(rng.randrange(256) for _ in range(768)))
+open("probe.ppm", "wb").write(b"P6 12 10 255\n" + bytes(rng.randrange(256) for _ in range(360)))
+open("probe.pgm", "wb").write(b"P5 8 8 255\n" + bytes(rng.randrange(256) for _ in range(64)))
+head = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }".ljust(117) + "\n"
+import array
+open("rows.npy", "wb").write(b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head.encode() + array.array("f", [0.5, 2, 0.1, 4]).tobytes())
+PY
+
+# ---- a run of each ----
+common="precision=bf16 device=cpu threads=2 train.steps=6 train.batch=8 train.lr=0.01 -q"
+echo 'model: mlp' >net.yaml
+runs=""
+# train RUN PROBES SETTING...
+train() {
+    local run=$1
+    probes[${#probes[@]}]="$run:$2"
+    runs="$runs $run"
+    shift 2
+    "$mixt" train net.yaml out="$run" $common "$@" 2>err || { fail "train $run: $(cat err)"; }
+    [ -s "$run/inputs.json" ] || fail "$run has no inputs.json"
+}
+probes=()
+train arrays "probe.npy probe.ppm" data.path=data/x.npy data.labels=data/y.npy net.hidden=[16]
+train convnet "probe.npy probe.ppm" model=convnet net.channels=[4] net.norm=batch data.path=data/x.npy data.labels=data/y.npy data.crop=6 data.flip=true
+train digits "probe.pgm" model=convnet net.channels=[4] data.kind=digits data.limit=64
+train idx "probe.pgm" data.kind=idx data.path=data/idx net.hidden=[16]
+train images "probe.npy probe.ppm" data.kind=images data.path=data/images data.crop=8 data.resize=9 net.hidden=[16]
+train values "rows.npy" data.path=data/values.csv net.hidden=[16]
+train resnet "probe.ppm" model=resnet net.depth=18 net.width=4 data.path=data/x.npy data.labels=data/y.npy
+train vgg "probe.pgm" model=vgg net.depth=11 net.hidden=[8] data.path=data/big.npy data.labels=data/few.npy train.steps=1
+train given "probe.npy" data.path=data/x.npy data.labels=data/y.npy data.mean=0.5,0.4,0.3 data.std=0.2 net.hidden=[16]
+gpt="model=gpt net.layers=1 net.width=16 net.heads=2 data.kind=text data.path=data/text.txt data.seq=16"
+train bytes "" $gpt
+train bpe "" $gpt data.vocab=data/bpe
+train lstm "" model=lstm net.layers=1 net.width=16 data.kind=text data.path=data/text.txt data.seq=16
+train bert "" ${gpt/gpt/bert} data.vocab=data/pieces data.mask=0.2
+train pieces "" ${gpt/gpt/bert_mlm} data.vocab=data/pieces data.mask=0.2
+
+# ---- what they say ----
+# say FOLDER: everything that the runs give without their data
+say() {
+    mkdir "$1"
+    local run input one
+    for one in "${probes[@]}"; do
+        run=${one%%:*}
+        for input in ${one#*:}; do
+            "$mixt" predict "$run" "$input" --json --top 9 >>"$1/$run.predict" 2>>"$1/errors" || fail "$1: predict $run $input: $(tail -1 "$1/errors")"
+        done
+        case $run in bytes | bpe | lstm)
+            "$mixt" generate "$run" -n 40 -q --prompt "sun m" >"$1/$run.text" 2>>"$1/errors" || fail "$1: generate $run: $(tail -1 "$1/errors")" ;;
+        esac
+        "$mixt" export "$run" --out "$1/$run" >/dev/null 2>>"$1/errors" || fail "$1: export $run: $(tail -1 "$1/errors")"
+    done
+    rm -f "$1/errors"
+}
+say before
+[ "$(cat before/*.predict | wc -l)" -ge 20 ] || fail "few predictions: $(cat before/*.predict | wc -l)"
+grep -q '"name":"bee"' before/images.predict || fail "no class names"
+
+mv data gone
+say after
+diff -r before after >differences || { fail "runs say something else without their data:"; head -5 differences; }
+
+mv other data # other pictures, texts and vocabularies in the old place
+say changed
+diff -r before changed >differences || { fail "runs say something else beside other data:"; head -5 differences; }
+
+mkdir away && mv $runs away && cd away || exit 1 # and from another folder, with no data at all
+mv ../data ../other
+for file in probe.npy probe.ppm probe.pgm rows.npy; do cp ../$file .; done
+say moved
+diff -r ../before moved >differences || { fail "runs say something else in another folder:"; head -5 differences; }
+cd .. && mv away/* . && rmdir away
+rm -r moved
+
+# ---- the run's own data, when it is asked for ----
+# warned WORDS COMMAND...: succeeds with these words on stderr; none: without a word
+warned() {
+    local words=$1
+    shift
+    "$@" >out 2>err || fail "$*: $(cat err)"
+    if [ "$words" ]; then grep -qF -- "$words" err || fail "$*: no '$words' in: $(cat err)"
+    else [ -s err ] && fail "$*: $(cat err)"; fi
+}
+# refused WORDS COMMAND...: status 1 and these words on stderr
+refused() {
+    local words=$1
+    shift
+    "$@" >out 2>err
+    local status=$?
+    [ $status = 1 ] || fail "$*: status $status, expected 1"
+    grep -qF -- "$words" err || fail "$*: no '$words' in: $(cat err)"
+}
+refused "the 'val' part of arrays's data cannot be opened" "$mixt" eval arrays
+refused "data/x.npy" "$mixt" predict arrays val:0
+mv gone data
+for run in $runs; do warned "" "$mixt" eval "$run"; done
+figures=$("$mixt" eval arrays --json)
+mv data gone && mv other data
+for run in arrays idx images values bytes; do warned "is not the one that $run was trained on" "$mixt" eval "$run"; done
+warned "is not the one that arrays was trained on" "$mixt" predict arrays train:0-3
+[ "$("$mixt" eval arrays --json 2>/dev/null)" = "$figures" ] && fail "other data has the same figures"
+mv data other && mv gone data
+[ "$("$mixt" eval arrays --json)" = "$figures" ] || fail "eval of the same data changed"
+
+# ---- a run of an older mixt has no inputs.json, and needs its data ----
+cp -r arrays old && rm old/inputs.json
+"$mixt" predict old probe.npy probe.ppm --json --top 9 >out || fail "predict without inputs.json"
+cmp -s out before/arrays.predict || fail "without inputs.json predictions differ"
+
+# ---- inputs.json is checked ----
+# damage WORDS EDIT
+damage() {
+    rm -rf bad && cp -r arrays bad
+    python3 - "$2" <<'PY'
+import json, sys
+facts = json.load(open("bad/inputs.json"))
+exec(sys.argv[1])
+json.dump(facts, open("bad/inputs.json", "w"))
+PY
+    refused "$1" "$mixt" predict bad probe.npy
+    grep -qF bad/inputs.json err || fail "$2: the file is not named: $(cat err)"
+}
+damage 'is of version 9, this mixt knows 1' 'facts["version"] = 9'
+damage 'is no description of inputs' 'facts["format"] = "other"'
+damage '"mean" is missing or wrong' 'facts["data"]["mean"] = [0.5]'
+damage '"std" is missing or wrong' 'facts["data"]["std"][1] = 0'
+damage '"input_shape" is missing or wrong' 'facts["data"]["input_shape"][0] = -8'
+damage '"target" is missing or wrong' 'facts["data"]["target"] = "pets"'
+damage '"classes" is missing or wrong' 'facts["data"]["classes"] = 1 << 40'
+damage '"class_names" is missing or wrong' 'facts["data"]["class_names"] = ["one"]'
+damage '"kind" is missing or wrong' 'facts["data"] = None'
+rm -rf bad && cp -r arrays bad && head -c 100 arrays/inputs.json >bad/inputs.json
+refused 'bad/inputs.json:' "$mixt" predict bad probe.npy
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
