@@ -91,6 +91,7 @@ typedef struct mixt__graph {
     int32_t positions;  // generating: INT32 (T), the places of the input's tokens in the text; 0: whole texts at once
     int64_t cache_rows; // generating: places that a cache has room for
     bool training;
+    bool of_values; // the logits are values, not scores of classes: made in FP32 whatever the policy
 } mixt__graph;
 
 mixt_status mixt__graph_new(mixt__graph **graph);

@@ -51,6 +51,8 @@ struct mixt__op {
     bool (*random)(const mixt__node *node);
     /** Changes the attributes so that written_inputs are only read; NULL: it always writes them. */
     void (*freeze)(void *attrs);
+    /** Changes the attributes so that output 0 is FP32 whatever the format of the operands; NULL: it cannot. */
+    void (*widen)(void *attrs);
     /** For views: how output `o` lies in its base (offset and strides); false when it must be copied. NULL: not a view.
      */
     bool (*view)(const mixt__graph *graph, const mixt__node *node, int o, int64_t *offset, int64_t *strides);

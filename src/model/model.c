@@ -18,6 +18,7 @@ static mixt_status add_loss(mixt_builder *b, const mixt__model *model, mixt_valu
     if (!mixt__builder_node_outputs(b, ops[model->loss], "loss", &at, in, 2, out))
         return mixt__builder_finish(b);
     b->graph->logits = logits.id;
+    b->graph->of_values = model->loss != MIXT_LOSS_CROSS_ENTROPY;
     b->graph->loss = out[0].id;
     b->graph->metrics = out[1].id;
     return MIXT_OK;
@@ -59,6 +60,7 @@ static mixt_status build_outputs(const mixt__model *model, mixt_dtype dtype, con
     logits = mixt_cast(&b, logits, MIXT_DTYPE_FP32); // a value of its own: never a view, never an input
     MIXT_TRY(mixt__builder_finish(&b));
     graph->logits = logits.id;
+    graph->of_values = model->loss != MIXT_LOSS_CROSS_ENTROPY;
     graph->values[logits.id].keep = true;
     return MIXT_OK;
 }

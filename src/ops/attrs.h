@@ -30,6 +30,7 @@ typedef struct mixt__matmul_attrs {
     bool trans_a, trans_b, bias;
     float alpha;
     bool addend;
+    bool wide;     // the result is FP32 whatever the operands are. Made by the precision pass only
     bool row_sums; // the sums of op(a)'s rows, in FP32, are the last output: a bias's gradient beside its weight's
     mixt__epilogue epilogue;
 } mixt__matmul_attrs;

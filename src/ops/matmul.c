@@ -55,9 +55,10 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     for (int i = next; i < next + extra; i++)
         if (!mixt__shape_equal(&mixt__in(graph, node, i)->shape, &out))
             return misfit(a, b, "what is added to the result or scales it has another shape");
-    mixt__set_out(r, 0, &out, va->dtype);
+    mixt_dtype made = at->wide ? MIXT_DTYPE_FP32 : va->dtype;
+    mixt__set_out(r, 0, &out, made);
     if (at->epilogue == MIXT_EPILOGUE_GELU)
-        mixt__set_out(r, 1, &out, va->dtype);
+        mixt__set_out(r, 1, &out, made);
     if (at->row_sums && (!at->trans_a || a->rank != 2 || at->epilogue == MIXT_EPILOGUE_GELU))
         return misfit(a, b, "sums of rows are for a plain transposed matrix");
     if (at->row_sums)
@@ -130,6 +131,11 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
     return rows ? grad_rows(g, a, b, dc, &at) : grad_batched(g, a, b, dc, &at);
 }
 
+static void widen(void *attrs)
+{
+    ((mixt__matmul_attrs *)attrs)->wide = true;
+}
+
 static void describe(const void *attrs, char *text, size_t size)
 {
     const mixt__matmul_attrs *at = attrs;
@@ -150,6 +156,7 @@ const mixt__op mixt__op_matmul = {
     .infer = infer,
     .grad = grad,
     .flops = flops,
+    .widen = widen,
     .describe = describe,
 };
 

@@ -3,6 +3,9 @@
  * A parameter never gets a cast: it has a working copy in the format its users want, kept in step by the optimizer.
  * (Only where two low formats of one parameter are wanted does the second come by a cast from the master; and a cast
  * by hand reads the master.)
+ *
+ * Values that a loss compares with real numbers (graph->of_values) are made in FP32: rounded to eight bits of mantissa,
+ * 300 and 301 are one prediction. Their gradient goes on in the format of the backward pass.
  */
 #include "passes/passes.h"
 
@@ -25,6 +28,7 @@ typedef struct rewrite {
     mixt__graph *result;
     const mixt__policy *policy;
     bool typed_input;
+    const mixt__node *values;           // of the source, whose result is made in FP32; NULL: none
     const mixt__node *node;             // of the source, that is being rebuilt
     formats formats;                    // of that node
     int input;                          // of that node, that is being made
@@ -71,6 +75,8 @@ static const char *reason(const rewrite *w, bool by_hand, mixt_dtype widest)
 {
     const mixt__policy_rule *rule = w->formats.rule;
     const mixt__node *node = w->node;
+    if (node == w->values && !node->op->widen && !rule)
+        return "a loss of values reads it";
     if (by_hand)
         return "cast by the model";
     if (!rule && node->op->precision != MIXT_CLASS_LOW && widest != MIXT_DTYPE_NONE)
@@ -176,7 +182,7 @@ static mixt_dtype input_dtype(const rewrite *w, const mixt__node *node, mixt_dty
     bool forced = w->formats.rule != NULL;
     switch (node->op->precision) {
     case MIXT_CLASS_LOW:
-        return low;
+        return node == w->values && !node->op->widen && !forced ? MIXT_DTYPE_FP32 : low;
     case MIXT_CLASS_FULL:
         return forced ? low : MIXT_DTYPE_FP32;
     case MIXT_CLASS_INSIDE:
@@ -184,6 +190,47 @@ static mixt_dtype input_dtype(const rewrite *w, const mixt__node *node, mixt_dty
         break;
     }
     return forced || widest == MIXT_DTYPE_NONE ? low : widest;
+}
+
+/** The activation that a node passes on element by element, or as a view; 0: it does something else. */
+static int32_t passed_on(const mixt__graph *graph, const mixt__node *node)
+{
+    int32_t from = 0;
+    if (!node->op->view && node->op != &mixt__op_pointwise)
+        return 0;
+    for (int i = 0; i < node->in_count; i++) {
+        if (graph->values[node->in[i]].role == MIXT_ROLE_PARAM)
+            continue;
+        if (from)
+            return 0;
+        from = node->in[i];
+    }
+    return from;
+}
+
+/** The matrix work that makes the values which a loss compares with real numbers; NULL: something else makes them, or
+ * the model rounds them by hand. */
+static const mixt__node *values_made_by(const mixt__graph *graph)
+{
+    int32_t value = graph->of_values ? graph->logits : 0;
+    while (value && graph->values[value].producer >= 0 && graph->values[value].dtype == MIXT_DTYPE_FP32) {
+        const mixt__node *node = &graph->nodes[graph->values[value].producer];
+        if (node->op->matrix_work)
+            return node;
+        value = passed_on(graph, node);
+    }
+    return NULL;
+}
+
+/** The attributes with which a node is rebuilt; NULL where an op has none, or memory ends. */
+static const void *attrs_of(const rewrite *w, const mixt__node *node, mixt_dtype dtype)
+{
+    if (node != w->values || !node->op->widen || dtype == MIXT_DTYPE_FP32)
+        return node->attrs;
+    void *attrs = mixt__arena_alloc(&w->result->arena, node->op->attrs_size);
+    if (attrs)
+        node->op->widen(memcpy(attrs, node->attrs, node->op->attrs_size));
+    return attrs;
 }
 
 static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
@@ -200,8 +247,11 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
         w->input = i;
         MIXT_TRY(input_as(w, node->in[i], d, &in[i]));
     }
+    const void *attrs = attrs_of(w, node, dtype);
     int64_t index;
-    MIXT_TRY(mixt__graph_node(w->result, node->op, node->layer, node->attrs, in, node->in_count, &index));
+    if (node->attrs && !attrs)
+        return no_memory();
+    MIXT_TRY(mixt__graph_node(w->result, node->op, node->layer, attrs, in, node->in_count, &index));
     mixt__node *made = &w->result->nodes[index];
     made->arithmetic = mixt__node_arithmetic(w->result, made, w->formats.forward);
     made->gradient = w->formats.backward;
@@ -283,13 +333,14 @@ static mixt_status run(rewrite *w)
     r->positions = w->map[s->positions];
     r->cache_rows = s->cache_rows;
     r->training = s->training;
+    r->of_values = s->of_values;
     return MIXT_OK;
 }
 
 mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, bool typed_input,
                                  mixt__graph **result)
 {
-    rewrite w = {.source = source, .policy = policy, .typed_input = typed_input};
+    rewrite w = {.source = source, .policy = policy, .typed_input = typed_input, .values = values_made_by(source)};
     mixt_status status = mixt__graph_new(&w.result);
     if (status != MIXT_OK)
         return status;

@@ -20,6 +20,7 @@ static void make(test_case *c)
     at->bias = problem_int(c, "bias", 0) != 0;
     at->alpha = (float)problem_real(c, "alpha", 1);
     at->addend = problem_int(c, "addend", 0) != 0;
+    at->wide = problem_int(c, "wide", 0) != 0;
     at->row_sums = problem_int(c, "row_sums", 0) != 0;
     c->never_added = at->row_sums ? 0 : 2; // GELU's second output
     const char *epilogue = problem_text(c, "epilogue", "none");
@@ -105,7 +106,7 @@ static void expect(test_case *c)
         }
         double products = fabs((double)at->alpha) * size;
         size = products + fabs(bias) + fabs(addend);
-        double error = ((double)k + 5) * U32 * size + number_roundoff(c->dtype) * fabs(bias) +
+        double error = ((double)k + 5) * U32 * size + number_roundoff(y->dtype) * fabs(bias) +
                        operands * (2 + operands) * products;
         finish(c, i, at->alpha * sum + bias + addend, error);
     }

@@ -226,7 +226,7 @@ static void *take_data(const mixt__call *call, trial *t)
             }
         }
     t->data.workspace = block;
-    bool gradient = call->out[0].dtype == MIXT_DTYPE_FP32 && call->in[0].dtype != MIXT_DTYPE_FP32;
+    bool gradient = call->out[0].dtype == MIXT_DTYPE_FP32 && call->in[0].dtype != MIXT_DTYPE_FP32 && !at->wide;
     t->data.beta = t->data.c || gradient ? 1.0f : 0.0f;
     if (!t->data.c)
         t->data.c = t->data.d;
