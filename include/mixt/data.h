@@ -133,7 +133,39 @@ mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *optio
                         MIXT_OPTIONS_FIRST(__VA_ARGS__, 0))
 #endif
 
-/** NULL is allowed. A trainer that still reads the set ahead keeps it until it is done. */
+/** A program's own arrays, row after row, samples first. Zeros are the defaults. */
+typedef struct mixt_data_arrays {
+    const char *name;       /**< what messages call the set; default "memory" */
+    int64_t samples;        /**< at least 1 */
+    mixt_dtype input_dtype; /**< FP32 (default), UINT8 (scaled to [0, 1] as a file's bytes are), or INT32 tokens */
+    int input_rank;         /**< dimensions of one sample, at least 1 */
+    int64_t input_dims[MIXT_MAX_RANK]; /**< (F), (H, W, C), or (T) for tokens */
+    const void *inputs;                /**< samples × product of input_dims; FP32 must be finite */
+    mixt_target_kind target;           /**< CLASS, VALUES or TOKENS; required. FP32 and UINT8 inputs have no TOKENS */
+    /** CLASS: one INT32 a sample, from 0; VALUES: FP32, NaN where a value is left out; TOKENS: INT32 (samples, T), -1
+     *  where none is predicted. */
+    const void *targets;
+    int64_t target_elements; /**< VALUES: numbers a sample; default 1 */
+    int64_t classes; /**< CLASS: how many; default: those of options.like, else the largest label + 1. Of tokens: the
+                          size of the vocabulary; default: the largest token + 1 */
+    const char *const *class_names; /**< `classes` texts, copied; default NULL: none */
+    bool borrow; /**< the arrays are read where they are, by several threads, and must stay as they are until the set is
+                      closed and no trainer reads it ahead any more; default: copied */
+} mixt_data_arrays;
+
+/**
+ * A data set of a program's own arrays, for trainers, evaluation and the zoo as any other.
+ * @param arrays read during the call only, but for what `borrow` says.
+ * @param options NULL for the defaults. All samples belong to the set unless `split` is given: then `val` and `test`
+ *   are shares of the arrays as of a file. Normalisation, augmentation, order and `like` are those of files; labels,
+ *   tokenizer, vocab, mask, seq and samples mean nothing here.
+ * @param data set to the open set, or to NULL on failure; close it with mixt_data_close.
+ * @return MIXT_ERROR_ARGUMENT, _SHAPE, _DTYPE or _DATA with what is wrong and where.
+ */
+mixt_status mixt_data_from(const mixt_data_arrays *arrays, const mixt_data_options *options, mixt_data **data);
+
+/** NULL is allowed. A trainer that still reads the set ahead keeps it until it is done. A set that a context or a run
+ *  owns, or that is closed already, is left as it is: mixt_error_text says so. */
 void mixt_data_close(mixt_data *data);
 
 /** Never NULL; valid until the set is closed. No set, because opening it failed, has no samples. */

@@ -34,7 +34,8 @@ mixt_context *mixt_open_with(const mixt_context_options *options);
 #define mixt_open(...)                                                                                                 \
     mixt_open_with((mixt_context_options[1]){MIXT_OPTIONS(mixt_context_options, .threads = 0, __VA_ARGS__)})
 #endif
-/** Frees the context and everything made from it. NULL is allowed. */
+/** Frees the context and everything made from it. NULL is allowed. Whoever uses one of these objects later, or closes
+ *  the context again, is told so by MIXT_ERROR_STATE (or by mixt_error_text, where a function returns none). */
 void mixt_close(mixt_context *context);
 /** The first failure of anything made from this context; "" when all went well. Left out: reading a data set yourself
  *  (mixt_data_batch, _read, _next), which several threads may do at once; mixt_error_text tells each its own. */
@@ -194,7 +195,8 @@ typedef struct mixt_sample_shape {
 /** Compiles for samples of this shape; targets are INT32 labels for cross-entropy and FP32 values for other losses. */
 mixt_status mixt_trainer_compile_for(mixt_trainer *trainer, const mixt_sample_shape *shape);
 
-/** Weights as a .safetensors file (FP32; "step" of its metadata is the number of updates made), and back. */
+/** Weights as a .safetensors file (FP32; "step" of its metadata is the number of updates made), and back. Before the
+ *  first step, once compiled: the weights that training begins with. So has mixt_trainer_checkpoint. */
 mixt_status mixt_trainer_save(mixt_trainer *trainer, const char *path);
 mixt_status mixt_trainer_load(mixt_trainer *trainer, const char *path);
 

@@ -2,11 +2,13 @@
 #ifndef MIXT_API_API_H
 #define MIXT_API_API_H
 
+#include "base/handles.h"
 #include "infer/generator.h"
 #include "policy/policy.h"
 #include "train/trainer.h"
 
 struct mixt_context {
+    mixt__handle handle;
     char error[1024]; // the first failure
     const mixt__backend *backend;
     mixt__arena arena; // of the handles
@@ -19,11 +21,13 @@ struct mixt_context {
 };
 
 struct mixt_model {
+    mixt__handle handle;
     mixt_context *context;
     mixt__model model;
 };
 
 struct mixt_trainer {
+    mixt__handle handle;
     mixt_context *context;
     mixt_policy *policy;          // its own
     mixt_trainer_options options; // as given, for a change of precision
@@ -31,6 +35,7 @@ struct mixt_trainer {
 };
 
 struct mixt_generator {
+    mixt__handle handle;
     mixt_context *context;
     mixt_policy *policy; // its own
     mixt__generator core;
@@ -40,13 +45,17 @@ struct mixt_generator {
  *  "cuda" says what is missing. */
 mixt_status mixt__device_open(const char *device, const mixt__backend **backend);
 
+/** Refuses a context that mixt_open did not give, or that is closed; the text names the caller. */
+#define mixt__need_context(context) mixt__need_context_at(__func__, (context))
+mixt_status mixt__need_context_at(const char *function, const mixt_context *context);
+/** A model that the context owns; NULL, and the failure noted, when memory ends. */
+mixt_model *mixt__context_add_model(mixt_context *context, const mixt__model *model);
+/** Gives a data set to the context; where that fails it is closed. */
+mixt_status mixt__context_take_data(mixt_context *context, mixt_data *data);
 /** Remembers the first failure in the context; returns the status as it is. */
 mixt_status mixt__context_note(mixt_context *context, mixt_status status);
 /** mixt__need, noted in the context. */
 #define mixt__need_in(context, argument) mixt__context_note((context), mixt__need(argument))
-/** Refuses a handle that is NULL because making it failed; `kind` "trainer", "data", … The text names the caller. */
-#define mixt__need_made(handle, kind) mixt__need_made_at(__func__, (handle), (kind))
-mixt_status mixt__need_made_at(const char *function, const void *handle, const char *kind);
 
 /** The trainer behind a handle made elsewhere (the zoo's models), owned by the context. */
 mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options);

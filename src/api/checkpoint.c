@@ -12,6 +12,9 @@ static mixt_status save(mixt__trainer *t, const char *folder)
 {
     mixt__snapshot snapshot;
     MIXT_TRY(check_name(folder));
+    if (!t->train)
+        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
+    MIXT_TRY(mixt__trainer_allocate(t)); // before the first step: the state that it begins with
     MIXT_TRY(mixt__snapshot_open(&snapshot, t, true));
     mixt_status status = mixt__snapshot_take(&snapshot, t);
     json_t *scalars = status == MIXT_OK ? json_pack("{s:O}", "trainer", snapshot.scalars) : NULL;

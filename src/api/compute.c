@@ -140,8 +140,7 @@ cleanup:
 mixt_status mixt_compute(mixt_context *context, mixt_compute_fn fn, const mixt_array *inputs, int input_count,
                          const mixt_array *result)
 {
-    if (!context)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_compute: no context: mixt_open failed");
+    MIXT_TRY(mixt__need_context(context));
     if (!fn || (!inputs && input_count) || !result)
         return mixt__context_note(
             context, mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_compute needs a function, inputs and a result"));

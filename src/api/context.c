@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/threads.h"
+#include "data/data.h"
 #include "runtime/candidates.h"
 
 #include <stdio.h>
@@ -52,14 +53,17 @@ mixt_context *mixt_open_with(const mixt_context_options *options)
         return NULL;
     }
     context->backend = backend;
+    mixt__handle_add(&context->handle, context, "context", NULL);
     mixt__threads_set(options->threads);
     return context;
 }
 
 void mixt_close(mixt_context *context)
 {
-    if (!context)
+    if (!context || mixt__need_context(context) != MIXT_OK)
         return;
+    mixt__handle_remove_owned(context);
+    mixt__handle_remove(context);
     for (int64_t i = 0; i < context->trainer_count; i++) { // before the data that their threads read
         mixt__trainer_free(&context->trainers[i]->core);
         mixt_policy_free(context->trainers[i]->policy);
@@ -69,7 +73,7 @@ void mixt_close(mixt_context *context)
         mixt_policy_free(context->generators[i]->policy);
     }
     for (int64_t i = 0; i < context->data_count; i++)
-        mixt_data_close(context->data[i]);
+        mixt__data_drop(context->data[i]);
     mixt__free(context->trainers);
     mixt__free(context->generators);
     mixt__free(context->data);
@@ -84,32 +88,58 @@ mixt_status mixt__context_note(mixt_context *context, mixt_status status)
     return status;
 }
 
-mixt_status mixt__need_made_at(const char *function, const void *handle, const char *kind)
+/** Length of a function's name as the user writes it: without the _with of those behind a macro. */
+static int named(const char *function)
 {
-    return handle ? MIXT_OK
-                  : mixt__fail(MIXT_ERROR_ARGUMENT, "%s: no %s: making it failed, see mixt_error(context)", function,
-                               kind);
+    size_t length = strlen(function), tail = strlen("_with");
+    return (int)(length > tail && !strcmp(function + length - tail, "_with") ? length - tail : length);
+}
+
+mixt_status mixt__need_context_at(const char *function, const mixt_context *context)
+{
+    if (!context)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%.*s: no context: mixt_open failed", named(function), function);
+    return mixt__need_open_at(function, "context", context, "context");
 }
 
 const char *mixt_error(const mixt_context *context)
 {
-    return context ? context->error : mixt_error_text();
+    return context && mixt__need_context(context) == MIXT_OK ? context->error : mixt_error_text();
+}
+
+mixt_status mixt__context_take_data(mixt_context *context, mixt_data *data)
+{
+    if (!mixt__grow((void **)&context->data, &context->data_capacity, context->data_count, sizeof *context->data)) {
+        mixt_data_close(data);
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a data set");
+    }
+    context->data[context->data_count++] = data;
+    mixt__handle_give(data, context);
+    return MIXT_OK;
 }
 
 mixt_data *mixt_data_new_with(mixt_context *context, const char *spec, const mixt_data_options *options)
 {
     mixt_data *data = NULL;
-    if (!context) {
-        mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_data_new: no context: mixt_open failed");
+    if (mixt__need_context(context) != MIXT_OK)
+        return NULL;
+    mixt_status status = mixt_data_open_with(spec, options, &data);
+    if (status == MIXT_OK)
+        status = mixt__context_take_data(context, data);
+    return mixt__context_note(context, status) == MIXT_OK ? data : NULL;
+}
+
+mixt_model *mixt__context_add_model(mixt_context *context, const mixt__model *model)
+{
+    mixt_model *made = mixt__arena_alloc(&context->arena, sizeof *made);
+    if (!made) {
+        mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model"));
         return NULL;
     }
-    if (!mixt__grow((void **)&context->data, &context->data_capacity, context->data_count, sizeof *context->data)) {
-        mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a data set"));
-        return NULL;
-    }
-    if (mixt__context_note(context, mixt_data_open_with(spec, options, &data)) == MIXT_OK)
-        context->data[context->data_count++] = data;
-    return data;
+    made->context = context;
+    made->model = *model;
+    mixt__handle_add(&made->handle, made, "model", context);
+    return made;
 }
 
 static mixt_status check_model(mixt_model_fn fn, mixt_loss loss, const mixt_model_options *options)
@@ -127,20 +157,12 @@ static mixt_status check_model(mixt_model_fn fn, mixt_loss loss, const mixt_mode
 mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_loss loss,
                                 const mixt_model_options *options)
 {
-    if (!context) {
-        mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_model_new: no context: mixt_open failed");
+    if (mixt__need_context(context) != MIXT_OK)
         return NULL;
-    }
     options = options ? options : &(mixt_model_options){0};
     if (mixt__context_note(context, check_model(fn, loss, options)) != MIXT_OK)
         return NULL;
-    mixt_model *model = mixt__arena_alloc(&context->arena, sizeof *model);
-    if (!model) {
-        mixt__context_note(context, mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model"));
-        return NULL;
-    }
-    model->context = context;
-    model->model =
-        (mixt__model){.fn = fn, .user = options->user, .loss = loss, .label_smoothing = options->label_smoothing};
-    return model;
+    return mixt__context_add_model(
+        context,
+        &(mixt__model){.fn = fn, .user = options->user, .loss = loss, .label_smoothing = options->label_smoothing});
 }

@@ -31,6 +31,7 @@ mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *m
         return NULL;
     }
     context->generators[context->generator_count++] = g;
+    mixt__handle_add(&g->handle, g, "generator", context);
     return g;
 }
 

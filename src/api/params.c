@@ -23,7 +23,7 @@ static mixt_status need_values(const mixt__trainer *t, int64_t index)
 
 int64_t mixt_trainer_param_count(const mixt_trainer *t)
 {
-    return t && t->core.params ? t->core.params->count : 0;
+    return mixt__need_made(t, "trainer") == MIXT_OK && t->core.params ? t->core.params->count : 0;
 }
 
 mixt_status mixt_trainer_param(const mixt_trainer *t, int64_t index, mixt_param_info *info)

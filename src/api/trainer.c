@@ -50,6 +50,7 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
         return NULL;
     }
     context->trainers[context->trainer_count++] = t;
+    mixt__handle_add(&t->handle, t, "trainer", context);
     return t;
 }
 
@@ -78,7 +79,9 @@ mixt_status mixt_trainer_step_on(mixt_trainer *t, const void *input, const void 
 
 int64_t mixt_trainer_epoch(const mixt_trainer *t)
 {
-    return t && t->core.batches_per_epoch ? t->core.next_batch / t->core.batches_per_epoch : 0;
+    return mixt__need_made(t, "trainer") == MIXT_OK && t->core.batches_per_epoch
+               ? t->core.next_batch / t->core.batches_per_epoch
+               : 0;
 }
 
 mixt_status mixt_trainer_evaluate(mixt_trainer *t, const mixt_data *data, mixt_evaluation *result)
@@ -182,7 +185,7 @@ mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
 
 const mixt_policy *mixt_trainer_policy(const mixt_trainer *t)
 {
-    return t ? t->policy : NULL;
+    return mixt__need_made(t, "trainer") == MIXT_OK ? t->policy : NULL;
 }
 
 mixt_status mixt_trainer_memory(const mixt_trainer *t, mixt_memory *memory)
@@ -233,10 +236,12 @@ static mixt_status write_file(const mixt__params *params, int64_t step, const ch
     return status;
 }
 
-static mixt_status save(const mixt__trainer *t, const char *path)
+/** Before the first step: the weights as they are drawn. */
+static mixt_status save(mixt__trainer *t, const char *path)
 {
-    if (!t->control)
-        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has made no step");
+    if (!t->train)
+        return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
+    MIXT_TRY(mixt__trainer_allocate(t));
     return write_file(t->params, t->attempts, path);
 }
 

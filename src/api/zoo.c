@@ -119,17 +119,11 @@ static mixt_status make(const char *name, const mixt_data *data, const mixt_zoo_
 mixt_model *mixt_zoo_model_with(mixt_context *context, const char *name, const mixt_data *data,
                                 const mixt_zoo_options *options)
 {
-    if (!context) {
-        mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_zoo_model: no context: mixt_open failed");
+    mixt__model model = {0};
+    if (mixt__need_context(context) != MIXT_OK)
         return NULL;
-    }
-    mixt_model *model = mixt__arena_alloc(&context->arena, sizeof *model);
     mixt__model_sizes *sizes = mixt__arena_alloc(&context->arena, sizeof *sizes);
-    mixt_status status = model && sizes
-                             ? make(name, data, options ? options : &(mixt_zoo_options){0}, sizes, &model->model)
-                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model");
-    if (mixt__context_note(context, status) != MIXT_OK)
-        return NULL;
-    model->context = context;
-    return model;
+    mixt_status status = sizes ? make(name, data, options ? options : &(mixt_zoo_options){0}, sizes, &model)
+                               : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a model");
+    return mixt__context_note(context, status) == MIXT_OK ? mixt__context_add_model(context, &model) : NULL;
 }

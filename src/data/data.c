@@ -196,6 +196,8 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     MIXT_TRY(check_numbers(&data->options));
     MIXT_TRY(check_images(&data->options));
     mixt_data_options *o = &data->options;
+    if (o->like)
+        MIXT_TRY(mixt__need_open_at("mixt_data_open", "like", o->like, "data"));
     const char **strings[] = {&o->split, &o->shape, &o->labels, &o->means, &o->stds, &o->tokenizer, &o->vocab};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
@@ -231,6 +233,26 @@ static mixt_status finish_open(mixt_data *data)
     return MIXT_OK;
 }
 
+/** Opens a set whose options, kind and path are known. */
+static mixt_status open_kind(mixt_data *data)
+{
+    MIXT_TRY(check_used(data));
+    MIXT_TRY(data->kind->open(data));
+    return finish_open(data);
+}
+
+/** Hands the set out, or frees it. */
+static mixt_status hand_out(mixt_status status, mixt_data *data, mixt_data **result)
+{
+    if (status == MIXT_OK) {
+        mixt__handle_add(&data->handle, data, "data", NULL);
+        *result = data;
+    } else {
+        mixt__data_drop(data);
+    }
+    return status;
+}
+
 mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *options, mixt_data **result)
 {
     if (result)
@@ -240,17 +262,26 @@ mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *optio
     mixt_data *data = mixt__alloc(sizeof *data);
     if (!data)
         return mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
-    mixt_status status;
-    MIXT_TRY_CLEANUP(take_options(data, options));
-    MIXT_TRY_CLEANUP(parse_spec(data, spec));
-    MIXT_TRY_CLEANUP(check_used(data));
-    MIXT_TRY_CLEANUP(data->kind->open(data));
-    MIXT_TRY_CLEANUP(finish_open(data));
-    *result = data;
-    return MIXT_OK;
-cleanup:
-    mixt_data_close(data);
-    return status;
+    mixt_status status = take_options(data, options);
+    if (status == MIXT_OK)
+        status = parse_spec(data, spec);
+    return hand_out(status == MIXT_OK ? open_kind(data) : status, data, result);
+}
+
+mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_arrays *arrays,
+                                   const mixt_data_options *options, mixt_data **result)
+{
+    mixt_data *data = mixt__alloc(sizeof *data);
+    if (!data)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", kind->name);
+    data->kind = kind;
+    data->arrays = arrays;
+    data->path = mixt__arena_strdup(&data->arena, arrays->name ? arrays->name : "memory");
+    mixt_status status = data->path ? take_options(data, options) : mixt__fail(MIXT_ERROR_MEMORY, "no memory");
+    if (status == MIXT_OK)
+        status = open_kind(data);
+    data->arrays = NULL;
+    return hand_out(status, data, result);
 }
 
 /* Counts from 0 for the owner alone, so that whoever comes to -1 is the last. */
@@ -261,14 +292,10 @@ const mixt_data *mixt__data_hold(const mixt_data *data)
     return data;
 }
 
-void mixt__data_drop(const mixt_data *data)
+void mixt__data_drop(const mixt_data *held)
 {
-    mixt_data_close((mixt_data *)data);
-}
-
-void mixt_data_close(mixt_data *data)
-{
-    if (!data || __atomic_sub_fetch(&data->holders, 1, __ATOMIC_ACQ_REL) >= 0)
+    mixt_data *data = (mixt_data *)held;
+    if (__atomic_sub_fetch(&data->holders, 1, __ATOMIC_ACQ_REL) >= 0)
         return;
     if (data->kind)
         data->kind->close(data);
@@ -276,15 +303,23 @@ void mixt_data_close(mixt_data *data)
     mixt__free(data);
 }
 
+void mixt_data_close(mixt_data *data)
+{
+    if (!data || mixt__need_own(data, "data") != MIXT_OK)
+        return;
+    mixt__handle_remove(data);
+    mixt__data_drop(data);
+}
+
 const mixt_data_info *mixt_data_describe(const mixt_data *data)
 {
     static const mixt_data_info none = {.kind = "", .path = "", .split = ""};
-    return mixt__need(data) == MIXT_OK ? &data->info : &none;
+    return mixt__need_open(data, "data") == MIXT_OK ? &data->info : &none;
 }
 
 int64_t mixt_data_batches(const mixt_data *data, int64_t batch)
 {
-    return mixt__need(data) == MIXT_OK && batch > 0 ? data->info.samples / batch : 0;
+    return mixt__need_open(data, "data") == MIXT_OK && batch > 0 ? data->info.samples / batch : 0;
 }
 
 /** The k-th input and target of a batch buffer. */
@@ -311,7 +346,7 @@ mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t
 
 mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number, void *input, void *target)
 {
-    MIXT_TRY(mixt__need(data));
+    MIXT_TRY(mixt__need_open(data, "data"));
     if (batch < 1 || batch > data->info.samples)
         return mixt__fail(
             MIXT_ERROR_ARGUMENT, "%s:%s: a batch of %lld samples, but the %s part has %lld; lower the batch size",
@@ -371,7 +406,7 @@ static mixt_status read_together(const mixt_data *data, int64_t first, int64_t c
 mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
                            int64_t *valid)
 {
-    MIXT_TRY(mixt__need(data));
+    MIXT_TRY(mixt__need_open(data, "data"));
     MIXT_TRY(mixt__need(valid));
     *valid = 0;
     if (first < 0 || count < 1 || !input || !target)
@@ -390,7 +425,7 @@ mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, 
 
 mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *target)
 {
-    MIXT_TRY(mixt__need(data));
+    MIXT_TRY(mixt__need_open(data, "data"));
     if (data->next == INT64_MAX) // there is no number after it
         return mixt__fail(MIXT_END, "%s:%s: batch %lld is past the last number", data->info.kind, data->path,
                           (long long)data->next);
@@ -401,6 +436,6 @@ mixt_status mixt_data_next(mixt_data *data, int64_t batch, void *input, void *ta
 
 void mixt_data_seek(mixt_data *data, int64_t number)
 {
-    if (mixt__need(data) == MIXT_OK)
+    if (mixt__need_open(data, "data") == MIXT_OK)
         data->next = number < 0 ? 0 : number;
 }

@@ -9,6 +9,7 @@
 #include "mixt/data.h"
 
 #include "base/alloc.h"
+#include "base/handles.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "base/status.h"
@@ -42,14 +43,16 @@ typedef struct mixt__data_kind {
 } mixt__data_kind;
 
 struct mixt_data {
+    mixt__handle handle;
     const mixt__data_kind *kind;
     mixt_data_options options; // strings live in the arena; `like` is valid only while opening
     mixt_data_info info;
     mixt__part part;
     const char *path;
-    void *state;  // of the kind
-    int64_t next; // batch number of mixt_data_next
-    int holders;  // beside the owner: mixt_data_close leaves the set to the last of them
+    void *state;                    // of the kind
+    const mixt_data_arrays *arrays; // while a set of arrays is opened
+    int64_t next;                   // batch number of mixt_data_next
+    int holders;                    // beside the owner: mixt_data_close leaves the set to the last of them
     mixt__arena arena;
 };
 
@@ -70,12 +73,16 @@ enum {
 
 // data.c
 
+/** Opens a set of a kind that has no spec. */
+mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_arrays *arrays,
+                                   const mixt_data_options *options, mixt_data **data);
 /** Samples [first, first + count) of the batch that mixt_data_batch makes, alone, at the start of the buffers. */
 mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
                                    void *input, void *target);
 
 /** Keeps the set while threads read it; returns it. */
 const mixt_data *mixt__data_hold(const mixt_data *data);
+/** Ends a hold, or the owner's own; the last one frees the set. */
 void mixt__data_drop(const mixt_data *data);
 
 // fingerprint.c
@@ -149,6 +156,7 @@ mixt_status mixt__part_missing(const mixt_data *data);
 /** Rows in memory: inputs of one shape (UINT8 or FP32), and INT32 labels or FP32 values. */
 typedef struct mixt__table {
     const char *path; // for messages; lives with the data set
+    bool borrowed;    // nothing here is owned
     void *block;      // owned: what `input` points into
     const void *input;
     mixt_dtype dtype; // UINT8 or FP32

@@ -272,9 +272,10 @@ mixt_status mixt__data_facts_unpack(const json_t *facts, mixt_data **result)
     MIXT_TRY_CLEANUP(get_input(data, facts));
     MIXT_TRY_CLEANUP(get_options(data, facts));
     MIXT_TRY_CLEANUP(get_target(data, facts));
+    mixt__handle_add(&data->handle, data, "data", NULL);
     *result = data;
     return MIXT_OK;
 cleanup:
-    mixt_data_close(data);
+    mixt__data_drop(data);
     return status;
 }

@@ -24,9 +24,11 @@ typedef struct table_state {
 
 void mixt__table_free(mixt__table *table)
 {
-    mixt__free(table->block);
-    mixt__free(table->labels);
-    mixt__free(table->values);
+    if (!table->borrowed) {
+        mixt__free(table->block);
+        mixt__free(table->labels);
+        mixt__free(table->values);
+    }
     *table = (mixt__table){0};
 }
 

@@ -45,18 +45,6 @@ static void image_options(const mixt__experiment *e, mixt_data_options *o)
     o->threads = (int)number(e, MIXT_KEY_DATA_THREADS);
 }
 
-/** A set that is closed with the experiment, or at once where that fails. */
-static mixt_status keep_set(mixt__experiment *e, mixt_data *data)
-{
-    mixt_context *c = e->context;
-    if (!mixt__grow((void **)&c->data, &c->data_capacity, c->data_count, sizeof *c->data)) {
-        mixt_data_close(data);
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a data set");
-    }
-    c->data[c->data_count++] = data;
-    return MIXT_OK;
-}
-
 mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data)
 {
     char spec[4200];
@@ -81,7 +69,7 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     o.progress = e->progress;
     o.progress_user = e->progress_user;
     mixt_status status = mixt_data_open_with(spec, &o, data);
-    return status == MIXT_OK ? keep_set(e, *data) : status;
+    return status == MIXT_OK ? mixt__context_take_data(e->context, *data) : status;
 }
 
 const uint64_t *mixt__experiment_sums(mixt__experiment *e)
@@ -269,7 +257,7 @@ mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *
 {
     MIXT_TRY(open_context(e, config));
     MIXT_TRY(mixt__data_facts_unpack(json_object_get(inputs, "data"), &e->facts));
-    MIXT_TRY(keep_set(e, e->facts));
+    MIXT_TRY(mixt__context_take_data(e->context, e->facts));
     return open_trainer(e);
 }
 

@@ -6,7 +6,7 @@
 
 mixt_status mixt_run_observe(mixt_run *run, mixt_observer *observer, void *user)
 {
-    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(observer));
     if (run->observer_count == MIXT_OBSERVERS_MAX)
         return mixt__fail(MIXT_ERROR_STATE, "a run has room for %d observers", MIXT_OBSERVERS_MAX - 1);
@@ -39,25 +39,32 @@ void mixt__run_note(mixt_run *run, bool warning, const char *format, ...)
     (void)mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_NOTE, .text = text, .warning = warning});
 }
 
+/** Nothing is asked of a run that is not open; the error text says so. */
+static void ask(const char *function, mixt_run *run, unsigned what)
+{
+    if (mixt__need_open_at(function, "run", run, "run") == MIXT_OK)
+        run->asked |= what;
+}
+
 void mixt_run_ask_stop(mixt_run *run)
 {
-    run->asked |= MIXT_ASKED_STOP;
+    ask(__func__, run, MIXT_ASKED_STOP);
 }
 
 void mixt_run_ask_validation(mixt_run *run)
 {
-    run->asked |= MIXT_ASKED_VALIDATION;
+    ask(__func__, run, MIXT_ASKED_VALIDATION);
 }
 
 void mixt_run_ask_checkpoint(mixt_run *run)
 {
-    run->asked |= MIXT_ASKED_CHECKPOINT;
+    ask(__func__, run, MIXT_ASKED_CHECKPOINT);
 }
 
 mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy)
 {
     mixt_policy *copy;
-    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(policy));
     MIXT_TRY(mixt_policy_copy(policy, &copy));
     mixt_policy_free(run->policy);

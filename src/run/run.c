@@ -30,6 +30,7 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
     *run = NULL;
     if (!made)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a run");
+    mixt__handle_add(&made->handle, made, "run", NULL);
     made->signals = options->signals;
     made->experiment.progress = options->progress;
     made->experiment.progress_user = options->user;
@@ -147,8 +148,9 @@ mixt_status mixt_run_load_with(const char *folder, const char *weights, const mi
 
 void mixt_run_close(mixt_run *run)
 {
-    if (!run)
+    if (!run || mixt__need_open(run, "run") != MIXT_OK)
         return;
+    mixt__handle_remove(run);
     mixt__run_dir_close(&run->dir);
     mixt__resume_close(&run->resume);
     mixt__experiment_close(&run->experiment);
@@ -190,7 +192,7 @@ static mixt_status train(mixt_run *run)
 
 mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
 {
-    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt__need_open(run, "run"));
     if (run->dir.path[0])
         return mixt__fail(MIXT_ERROR_STATE, "%s has been trained: resume it to go on", run->dir.path);
     mixt_status status = train(run);
@@ -205,7 +207,7 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
 mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation *result)
 {
     mixt_data *data;
-    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(begin(run));
     MIXT_TRY(mixt_run_data(run, split, &data));
     return mixt_trainer_evaluate(run->experiment.trainer, data, result);
@@ -213,6 +215,8 @@ mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation 
 
 mixt_run_info mixt_run_describe(const mixt_run *run)
 {
+    if (mixt__need_open(run, "run") != MIXT_OK)
+        return (mixt_run_info){.folder = "", .checkpoint = "", .item = ""};
     const mixt__experiment *e = &run->experiment;
     mixt_run_info info = {
         .folder = run->dir.path, .total_steps = e->total_steps, .steps_per_epoch = e->steps_per_epoch};
@@ -226,12 +230,12 @@ mixt_run_info mixt_run_describe(const mixt_run *run)
 
 const mixt_config *mixt_run_config(const mixt_run *run)
 {
-    return run->config;
+    return mixt__need_open(run, "run") == MIXT_OK ? run->config : NULL;
 }
 
 mixt_trainer *mixt_run_trainer(mixt_run *run)
 {
-    return run->experiment.trainer;
+    return mixt__need_open(run, "run") == MIXT_OK ? run->experiment.trainer : NULL;
 }
 
 const mixt_data *mixt_run_facts(const mixt_run *run)
@@ -241,7 +245,7 @@ const mixt_data *mixt_run_facts(const mixt_run *run)
 
 mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data)
 {
-    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(split));
     MIXT_TRY(mixt__need(data));
     const mixt__experiment *e = &run->experiment;

@@ -31,6 +31,7 @@ typedef struct mixt__known {
 } mixt__known;
 
 struct mixt_run {
+    mixt__handle handle;
     mixt_config *config;
     mixt__experiment experiment;
     mixt__run_dir dir; // from mixt_run_train on

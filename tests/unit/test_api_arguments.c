@@ -23,7 +23,8 @@ static void failures_are_noted(void **state)
     mixt_param_info info;
     mixt_memory memory;
     static float values[CLASSES * PIXELS];
-    expect_noted(&f, mixt_trainer_save(f.trainer, "/tmp/never.safetensors"), MIXT_ERROR_STATE);
+    expect_noted(&f, mixt_trainer_save(mixt_trainer_new(f.model), "/tmp/never.safetensors"), MIXT_ERROR_STATE);
+    expect_noted(&f, mixt_trainer_checkpoint(mixt_trainer_new(f.model), "/tmp/never"), MIXT_ERROR_STATE);
     expect_noted(&f, mixt_trainer_param(f.trainer, 2, &info), MIXT_ERROR_ARGUMENT);
     expect_noted(&f, mixt_trainer_param_get(f.trainer, 0, values), MIXT_ERROR_STATE);
     expect_noted(&f, mixt_trainer_grad_get(f.trainer, 0, values), MIXT_ERROR_STATE);

@@ -355,6 +355,30 @@ static void test_own_batches_between(void **state)
     mixt_close(second.context);
 }
 
+/** What a compiled trainer saves before its first step is what it begins with. */
+static void test_before_the_first_step(void **state)
+{
+    (void)state;
+    char folder[256], file[256];
+    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.batch = 16, .seed = 3);
+    session a = begin(&o), b = begin(&o), c = begin(&o);
+    mixt_step first, second;
+    snprintf(folder, sizeof folder, "%s", temp_path("unstepped"));
+    snprintf(file, sizeof file, "%s", temp_path("unstepped.safetensors"));
+    assert_int_equal(mixt_trainer_checkpoint(a.trainer, folder), MIXT_OK);
+    assert_int_equal(mixt_trainer_save(a.trainer, file), MIXT_OK);
+    assert_int_equal(mixt_trainer_restore(b.trainer, folder), MIXT_OK);
+    assert_int_equal(mixt_trainer_load(c.trainer, file), MIXT_OK);
+    assert_same(&a, &c);
+    steps(&a, 3, &first);
+    steps(&b, 3, &second);
+    assert_true(first.loss == second.loss && first.step == 3 && second.step == 3);
+    assert_same(&a, &b);
+    mixt_close(a.context);
+    mixt_close(b.context);
+    mixt_close(c.context);
+}
+
 static void test_other_settings(void **state)
 {
     (void)state;
@@ -363,7 +387,6 @@ static void test_other_settings(void **state)
     mixt_step step;
     session a = begin(&o);
     snprintf(folder, sizeof folder, "%s", temp_path("settings"));
-    assert_int_equal(mixt_trainer_checkpoint(a.trainer, folder), MIXT_ERROR_STATE); // no step yet
     steps(&a, 1, &step);
     assert_int_equal(mixt_trainer_checkpoint(a.trainer, folder), MIXT_OK);
     o.total_steps = 9; // may change
@@ -430,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_keep),
         cmocka_unit_test(test_goes_on),
         cmocka_unit_test(test_own_batches_between),
+        cmocka_unit_test(test_before_the_first_step),
         cmocka_unit_test(test_other_settings),
         cmocka_unit_test(test_disk_full),
     };
