@@ -157,6 +157,8 @@ const cli_command cli_train = {
         "final weights (model.safetensors), which eval, predict, generate and export read. A run directory that exists "
         "already is refused: nothing is overwritten. config.yaml names data by absolute path and a policy file is "
         "copied beside it, so that the run can be evaluated from any folder.\n\n"
+        "Five lines before the first update say what will happen: data, input, model, formats, memory. Behind them "
+        "stand warnings of what cannot be meant, as a warm-up longer than the run.\n\n"
         "Ctrl-C and SIGTERM stop after the current step, save a checkpoint and leave a usable run directory. A run "
         "that fails before its first step leaves none; one of which no update can be applied ends with status 1.\n\n"
         "Checkpoints lie in RUN/checkpoints/step-NNNNNNNN, made as train.checkpoint_every and train.checkpoint_minutes "
@@ -184,7 +186,7 @@ const cli_command cli_train = {
             {"resume", 'r', CLI_TEXT, "RUN", .help = "go on with this run directory from its newest checkpoint"},
             {"allow", .kind = CLI_TEXT, .metavar = "KEYS",
              .help = "with --resume: settings, separated by commas, that may differ from the run's: precision"},
-            {"quiet", 'q', CLI_FLAG, .help = "no progress line, no table: only errors"},
+            {"quiet", 'q', CLI_FLAG, .help = "no progress line, no table: only warnings and errors"},
             {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object on standard output"},
         },
     .examples =

@@ -49,7 +49,8 @@ typedef struct mixt_data_options {
                              as many elements as the file's samples; random: what to generate; default: the file's */
     const char *labels; /**< npy: file of labels, needed; idx: the same, where it is not found by name; csv: column of
                              the target, a name of the header or a number from 1; default: the last */
-    mixt_target_kind target;  /**< csv, npy: CLASS or VALUES instead of deciding from the training part's numbers */
+    mixt_target_kind target;  /**< csv, npy: CLASS or VALUES instead of deciding from the training part's numbers; an
+                                   error where the targets of another kind are not of this sort */
     mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
     float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0 (default): both computed
                                    from the training part, for each channel or feature (the last dimension) apart */
@@ -99,6 +100,9 @@ typedef struct mixt_data_info {
     int64_t channels;                  /**< entries of mean and std: the last dimension; 0: never normalised */
     const float *mean, *std;           /**< what a batch was normalised with, after scaling to [0, 1] */
     const char *const *class_names;    /**< (classes) where the set names them, else NULL */
+    double target_largest;             /**< VALUES of a set in memory: the largest magnitude; else 0 */
+    double target_square;              /**< the same: the mean of their squares */
+    const char *warnings;              /**< what in the data may not be meant, a line each; NULL: nothing */
 } mixt_data_info;
 
 /**

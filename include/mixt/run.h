@@ -153,6 +153,28 @@ typedef struct mixt_run_info {
 } mixt_run_info;
 mixt_run_info mixt_run_describe(const mixt_run *run);
 const mixt_config *mixt_run_config(const mixt_run *run);
+
+enum { MIXT_SUMMARY_LINES = 5, MIXT_SUMMARY_WIDTH = 256 };
+
+/** What a run will do, known as soon as it is open. Pointers belong to the run. */
+typedef struct mixt_summary {
+    const mixt_data_info *train, *val; /**< samples, classes, shape and normalisation of each part; val NULL: none */
+    const char *model;                 /**< of the zoo */
+    mixt_loss loss;
+    int64_t parameters, frozen;     /**< numbers in all; of those, numbers that stay as they are */
+    const char *policy;             /**< name or file */
+    double share[MIXT_DTYPE_COUNT]; /**< of the matrix work of a step that is multiplied in this format, 0 to 1 */
+    double loss_scale;              /**< that a new run begins with; 0: the loss is not scaled */
+    bool scale_moves;               /**< the loss scale is dynamic */
+    const char *device;             /**< "cpu" or "cuda" */
+    mixt_memory memory;
+    /** The same for people, each behind a word for what it speaks of. Training tells them as NOTEs before START, and
+     *  behind them, as NOTEs with `warning`, settings that cannot be meant: a warm-up longer than the run, … */
+    char lines[MIXT_SUMMARY_LINES][MIXT_SUMMARY_WIDTH];
+} mixt_summary;
+/** @param summary receives it, about 2 KiB. */
+mixt_status mixt_run_summary(const mixt_run *run, mixt_summary *summary);
+
 /** Its trainer, to step by hand, look at parameters or predict; it stays the run's. */
 mixt_trainer *mixt_run_trainer(mixt_run *run);
 /** What its samples are like: shape, normalisation, classes (mixt_data_describe), for mixt_inputs_open; it stays the

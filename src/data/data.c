@@ -215,6 +215,18 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     return mixt__fail(MIXT_ERROR_CONFIG, "data: split '%s', expected train, val, test or all", data->options.split);
 }
 
+/** Targets of the sort that was asked for: readers that can choose have done so. */
+static mixt_status check_target(const mixt_data *data)
+{
+    static const char *const words[] = {"", "classes", "values", "tokens"};
+    mixt_target_kind wanted = data->options.target, has = data->info.target;
+    if (wanted == MIXT_TARGET_AUTO || wanted == has)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG,
+                      "%s:%s: targets are %s and cannot be read as %s: leave data.task (in C: target) out",
+                      data->kind->name, data->path, words[has], words[wanted]);
+}
+
 /** What all kinds have in common once one has opened. */
 static mixt_status finish_open(mixt_data *data)
 {
@@ -222,6 +234,7 @@ static mixt_status finish_open(mixt_data *data)
     info->kind = data->kind->name;
     info->path = data->path;
     info->split = mixt__part_names[data->part];
+    MIXT_TRY(check_target(data));
     info->target_dtype = info->target == MIXT_TARGET_VALUES ? MIXT_DTYPE_FP32 : MIXT_DTYPE_INT32;
     if (!mixt__shape_elements(info->input_rank, info->input_dims, &info->input_elements))
         return mixt__fail(MIXT_ERROR_SHAPE, "%s:%s: a sample is too large", info->kind, info->path);

@@ -215,6 +215,13 @@ mixt_status mixt__table_statistics(const mixt__table *table, const int64_t *rows
 /** Numbers of the options `means` or `stds` (`name`), one for each of `channels` or one for all. */
 mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t channels, float *numbers);
 
+// doubts.c
+
+/** Adds a line to info.warnings: something that may not be meant. */
+mixt_status mixt__data_warn(mixt_data *data, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Looks at a table that is ready: warns of a shape that may not be meant, measures its values. */
+mixt_status mixt__table_doubt(mixt_data *data, const mixt__table *table);
+
 // labels.c
 
 /** Gives `table` its targets from `values` (one a row, taken over, also on failure): classes or values as `target`

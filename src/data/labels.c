@@ -15,19 +15,67 @@ static const char *place(char text[48], int64_t row, const int64_t *lines)
     return text;
 }
 
-/** Small whole numbers that repeat are classes: at most 2 √rows + 2 different ones. */
-static bool look_like_classes(const float *values, int64_t rows)
+/** What the numbers of a column look like. */
+typedef struct column {
+    int64_t rows, distinct; // different classes
+    int64_t odd, first_odd; // numbers that can be no class, and the first of them
+    int largest;            // class
+} column;
+
+static column look_at(const float *values, int64_t rows)
 {
     bool seen[MAX_GUESSED_CLASSES] = {false};
-    int64_t distinct = 0;
+    column c = {.rows = rows};
     for (int64_t i = 0; i < rows; i++) {
         float value = values[i];
-        if (!(value >= 0 && value < MAX_GUESSED_CLASSES) || value != floorf(value))
-            return false;
-        distinct += !seen[(int)value];
+        if (!(value >= 0 && value < MAX_GUESSED_CLASSES) || value != floorf(value)) {
+            c.first_odd = c.odd ? c.first_odd : i;
+            c.odd++;
+            continue;
+        }
+        c.distinct += !seen[(int)value];
         seen[(int)value] = true;
+        c.largest = (int)value > c.largest ? (int)value : c.largest;
     }
-    return (double)distinct <= 2 * sqrt((double)rows) + 2;
+    return c;
+}
+
+/** Small whole numbers that repeat are classes: at most 2 √rows + 2 different ones. */
+static bool repeats(const column *c)
+{
+    return (double)c->distinct <= 2 * sqrt((double)c->rows) + 2;
+}
+
+/** One number in a hundred, or a single one in eight, that turns what looks like classes into values is more likely to
+ *  be a mistake. */
+static mixt_status doubt_values(mixt_data *data, const mixt__table *table, const float *values, const column *c,
+                                const int64_t *lines)
+{
+    char where[48], more[48] = "";
+    bool few = c->odd == 1 ? c->rows >= 8 : c->odd <= c->rows / 100;
+    if (!c->odd || !few || !repeats(c))
+        return MIXT_OK;
+    if (c->odd > 1)
+        snprintf(more, sizeof more, " (and %lld more)", (long long)c->odd - 1);
+    return mixt__data_warn(
+        data,
+        "%s: %s: target %g%s is no class, all others are (0 to %d), so that all are values to regress on; "
+        "data.task=classes refuses it, data.task=values says that it is meant",
+        table->path, place(where, c->first_odd, lines), (double)values[c->first_odd], more, c->largest);
+}
+
+/** Classes or values, by the numbers. */
+static mixt_status guess(mixt_data *data, const mixt__table *table, const float *values, const int64_t *lines,
+                         mixt_target_kind *target)
+{
+    *target = MIXT_TARGET_CLASS;
+    if (table->classes || data->options.classes)
+        return MIXT_OK;
+    column c = look_at(values, table->rows);
+    if (!c.odd && repeats(&c))
+        return MIXT_OK;
+    *target = MIXT_TARGET_VALUES;
+    return doubt_values(data, table, values, &c, lines);
 }
 
 /** Classes that labels must stay below; 0 when nothing says so. */
@@ -51,7 +99,7 @@ static mixt_status to_labels(const mixt_data *data, mixt__table *table, const fl
             return mixt__fail(MIXT_ERROR_DATA, "%s: %s: class %g is not a whole number; %s%s", table->path,
                               place(where, i, lines), (double)value,
                               classes_there ? "the targets are classes in the training part: "
-                                            : "to regress on it, set the target to values",
+                                            : "to regress on it, set data.task=values",
                               classes_there ? table->train->path : "");
         if (value < 0 || value >= (float)(known ? known : MAX_CLASSES))
             return mixt__fail(MIXT_ERROR_DATA, "%s: %s: class %g is out of range, expected 0 to %lld%s", table->path,
@@ -70,9 +118,12 @@ mixt_status mixt__table_take_targets(mixt_data *data, mixt__table *table, float 
 {
     if (target == MIXT_TARGET_AUTO && table->train) // a few rows could look like the other
         target = table->train->labels ? MIXT_TARGET_CLASS : MIXT_TARGET_VALUES;
-    if (target == MIXT_TARGET_AUTO)
-        target = table->classes || data->options.classes || look_like_classes(values, table->rows) ? MIXT_TARGET_CLASS
-                                                                                                   : MIXT_TARGET_VALUES;
+    if (target == MIXT_TARGET_AUTO) {
+        mixt_status guessed = guess(data, table, values, lines, &target);
+        if (guessed != MIXT_OK)
+            mixt__free(values);
+        MIXT_TRY(guessed);
+    }
     if (target == MIXT_TARGET_VALUES) {
         table->values = values;
         table->value_count = 1;

@@ -60,6 +60,7 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
         o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
     o.labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
+    o.target = (mixt_target_kind)mixt__config_choice(e->config, MIXT_KEY_DATA_TASK); // the words in the enum's order
     image_options(e, &o);
     o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
     o.vocab = text(e, MIXT_KEY_DATA_VOCAB);

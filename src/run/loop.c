@@ -7,6 +7,7 @@
 #include "run/policy.h"
 #include "run/saves.h"
 #include "run/signals.h"
+#include "run/summary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -366,22 +367,16 @@ static mixt_status run_updates(loop *l)
     return status;
 }
 
-/** What the data made of the task where a user might think of another. A task that is none is no error, but should not
- * look like a success either. */
-static void note_task(loop *l)
+/** Says what will happen, then begins. Memory is taken before: a run that gets none has only that to say. */
+static mixt_status announce(loop *l)
 {
-    const mixt__zoo_entry *entry;
-    const mixt_data_info *info = mixt_data_describe(l->e->train);
-    if (info->target == MIXT_TARGET_VALUES)
-        mixt__run_note(l->run, false,
-                       "targets are values, not classes (integers from 0): training on their mean "
-                       "squared error");
-    const char *name = mixt__config_string(l->run->config, MIXT_KEY_MODEL);
-    if (mixt__model_find(name, &entry) == MIXT_OK && entry->sees_all && info->next_tokens)
-        mixt__run_note(l->run, false,
-                       "warning: %s sees all tokens of a sample, the next one too, and need only copy it: hide some "
-                       "with data.mask=0.15",
-                       name);
+    mixt_status ready = mixt__trainer_allocate(&l->e->trainer->core);
+    if (ready == MIXT_OK) {
+        mixt__summary_tell(l->run);
+        mixt__doubts_tell(l->run);
+    }
+    mixt_status told = mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_START});
+    return ready == MIXT_OK ? told : ready;
 }
 
 mixt_status mixt__loop_run(mixt_run *run)
@@ -396,8 +391,7 @@ mixt_status mixt__loop_run(mixt_run *run)
         go_on(&l, resumed);
     if (run->signals)
         mixt__signals_catch();
-    mixt_status status = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_START});
-    note_task(&l);
+    mixt_status status = announce(&l);
     mixt__saves_open(&l.saves, run, resumed ? resumed->steps : -1);
     l.taken_at = mixt__time_now();
     if (status == MIXT_OK)

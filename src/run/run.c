@@ -7,6 +7,7 @@
 #include "run/loop.h"
 #include "run/policy.h"
 #include "run/resume.h"
+#include "run/summary.h"
 #include "run/weights.h"
 
 #include <math.h>
@@ -51,12 +52,20 @@ static mixt_status check_validation(const mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
     mixt__trainer *t = &e->trainer->core;
-    if (mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) && !e->val)
+    if (mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) && (!e->val || !mixt_data_describe(e->val)->samples))
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
     if (!e->val || t->settings.eval_batch <= t->settings.batch)
         return MIXT_OK;
     return mixt__trainer_check_evaluation(t, e->val);
+}
+
+/** Also where the model does not fit the data: what is doubtful about the data may be why. */
+static mixt_status open_experiment(mixt_run *run)
+{
+    mixt_status status = mixt__experiment_open(&run->experiment, run->config);
+    mixt__doubts_tell_data(run);
+    return status;
 }
 
 /** Hands the run out, or closes it. */
@@ -75,7 +84,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
-    MIXT_TRY(mixt__experiment_open(&run->experiment, run->config));
+    MIXT_TRY(open_experiment(run));
     return mixt__experiment_init(&run->experiment, false, NULL, NULL);
 }
 
@@ -106,7 +115,7 @@ mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_optio
 static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_options *options)
 {
     MIXT_TRY(mixt__resume_open(run, folder, options));
-    MIXT_TRY(mixt__experiment_open(&run->experiment, run->config));
+    MIXT_TRY(open_experiment(run));
     MIXT_TRY(mixt__resume_restore(run));
     run->has_weights = run->resume.checkpoint != NULL;
     return MIXT_OK;

@@ -1,0 +1,89 @@
+/* Settings that cannot be meant: each is told as a warning before training begins, and the run goes on as it is set.
+ *
+ * What can be no run at all is refused where it is read (config, data, experiment), not here.
+ */
+#include "run/summary.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t number(const mixt_run *run, mixt__config_key key)
+{
+    return mixt__config_int(run->config, key);
+}
+
+/** A run that is shorter than its settings say. */
+static void doubt_length(mixt_run *run)
+{
+    const mixt__experiment *e = &run->experiment;
+    int64_t steps = number(run, MIXT_KEY_TRAIN_STEPS), warmup = number(run, MIXT_KEY_TRAIN_WARMUP);
+    if (steps > e->total_steps)
+        mixt__run_note(run, true,
+                       "warning: train.epochs=%lld ends the run after update %lld, before train.steps=%lld: set "
+                       "train.epochs=0 to let train.steps decide",
+                       (long long)number(run, MIXT_KEY_TRAIN_EPOCHS), (long long)e->total_steps, (long long)steps);
+    if (warmup > e->total_steps)
+        mixt__run_note(run, true,
+                       "warning: train.warmup=%lld is longer than the run (%lld update%s): the learning rate never "
+                       "comes to train.lr",
+                       (long long)warmup, (long long)e->total_steps, e->total_steps == 1 ? "" : "s");
+}
+
+static void doubt_rate(mixt_run *run)
+{
+    bool none = mixt__config_float(run->config, MIXT_KEY_TRAIN_LR) == 0 &&
+                mixt__config_float(run->config, MIXT_KEY_TRAIN_MIN_LR) == 0;
+    if (none) // a way to measure without learning: no warning where little is shown
+        mixt__run_note(run, false, "warning: train.lr=0: no weight will change");
+}
+
+/** Targets that no model begins near: the loss starts at about the mean of their squares. */
+static void doubt_targets(mixt_run *run)
+{
+    const double huge = 1e6, fp16_max = 65504;
+    const mixt_data_info *info = mixt_data_describe(run->experiment.train);
+    mixt_dtype forward, backward;
+    mixt_policy_default(mixt_trainer_policy(run->experiment.trainer), &forward, &backward);
+    bool half = forward == MIXT_DTYPE_FP16 || backward == MIXT_DTYPE_FP16;
+    if (half && info->target_largest > fp16_max)
+        mixt__run_note(run, true,
+                       "warning: targets reach %.3g, beyond what fp16 holds (65504): scale them to about 1, or use "
+                       "precision=bf16",
+                       info->target_largest);
+    else if (info->target_square > huge)
+        mixt__run_note(run, true,
+                       "warning: targets reach %.3g: the first loss will be about %.1g, the mean of their squares; "
+                       "scale them to about 1",
+                       info->target_largest, info->target_square);
+}
+
+/** A model that need only copy its input learns nothing. */
+static void doubt_tokens(mixt_run *run)
+{
+    const mixt__zoo_entry *entry;
+    const char *name = mixt__config_string(run->config, MIXT_KEY_MODEL);
+    if (mixt__model_find(name, &entry) == MIXT_OK && entry->sees_all &&
+        mixt_data_describe(run->experiment.train)->next_tokens)
+        mixt__run_note(run, true,
+                       "warning: %s sees all tokens of a sample, the next one too, and need only copy it: hide some "
+                       "with data.mask=0.15",
+                       name);
+}
+
+void mixt__doubts_tell(mixt_run *run)
+{
+    doubt_length(run);
+    doubt_rate(run);
+    doubt_targets(run);
+    doubt_tokens(run);
+}
+
+void mixt__doubts_tell_data(mixt_run *run)
+{
+    const char *line = run->experiment.train ? mixt_data_describe(run->experiment.train)->warnings : NULL;
+    while (line && *line) {
+        int length = (int)strcspn(line, "\n");
+        mixt__run_note(run, true, "warning: %.*s", length, line);
+        line += length + (line[length] == '\n');
+    }
+}
