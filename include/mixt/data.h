@@ -47,10 +47,11 @@ typedef struct mixt_data_options {
                              0 (default): largest label + 1; random: 10, for tokens 256 */
     const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
                              as many elements as the file's samples; random: what to generate; default: the file's */
-    const char *labels; /**< npy: file of labels, needed; idx: the same, where it is not found by name; csv: column of
-                             the target, a name of the header or a number from 1; default: the last */
-    mixt_target_kind target;  /**< csv, npy: CLASS or VALUES instead of deciding from the training part's numbers; an
-                                   error where the targets of another kind are not of this sort */
+    const char *labels; /**< npy: file of labels, needed; idx: the same, where it is not found by name; npz: name
+                             of their array; csv: column of the target, a name of the header or a number from 1;
+                             default: the last */
+    mixt_target_kind target;  /**< csv, npy, npz: CLASS or VALUES instead of deciding from the training part's numbers;
+                                   an error where the targets of another kind are not of this sort */
     mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
     float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0 (default): both computed
                                    from the training part, for each channel or feature (the last dimension) apart */
@@ -112,11 +113,12 @@ typedef struct mixt_data_info {
  *   - "idx:DIR", "idx:DIR/train", "idx:IMAGES" the MNIST family, plain or .gz: DIR/train-images-idx3-ubyte and its
  *     like (t10k or test, val);
  *   - "cifar:DIR" CIFAR-10 (data_batch_*.bin, test_batch.bin) or CIFAR-100 (train.bin, test.bin), plain or .gz;
- *   - "images:DIR" pictures in class folders, DIR/train/CLASS/… (val, test) or DIR/CLASS/…: PPM, PGM, and JPEG where
- *     mixt was built with libjpeg (pictures of other kinds are an error); read when a batch needs them;
+ *   - "images:DIR" pictures in class folders, DIR/train/CLASS/… (val, test) or DIR/CLASS/…: PPM, PGM, PNG, and JPEG
+ *     where mixt was built with libjpeg (pictures of other kinds are an error); read when a batch needs them;
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target; separator
  *     , ; tab or space; a header line is recognised, and the same in all parts;
  *   - "npy:IMAGES.npy" with the labels option;
+ *   - "npz:FILE.npz" with arrays x and y, images and labels, or x_train and y_train (x_val, x_test, …);
  *   - "text:FILE" or "text:DIR" (train.txt, …): windows of seq + 1 tokens: bytes, or those of `vocab`,
  *     made once and kept in the cache folder (MIXT_CACHE);
  *   - "tokens:FILE" or "tokens:DIR" (train.tokens or train.bin, …): ready token files, mixt's own (mixt tokenize) or

@@ -43,11 +43,11 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
         const char *ending;
         const mixt__data_kind *kind;
     } endings[] = {
-        {".csv", &mixt__data_csv},       {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
-        {".tsv.gz", &mixt__data_csv},    {".npy", &mixt__data_npy},    {"-ubyte", &mixt__data_idx},
-        {"-ubyte.gz", &mixt__data_idx},  {".idx", &mixt__data_idx},    {".txt", &mixt__data_text},
-        {".txt.gz", &mixt__data_text},   {"/train", &mixt__data_idx},  {"/test", &mixt__data_idx},
-        {".tokens", &mixt__data_tokens},
+        {".csv", &mixt__data_csv},    {".csv.gz", &mixt__data_csv},    {".tsv", &mixt__data_csv},
+        {".tsv.gz", &mixt__data_csv}, {".npy", &mixt__data_npy},       {".npz", &mixt__data_npz},
+        {"-ubyte", &mixt__data_idx},  {"-ubyte.gz", &mixt__data_idx},  {".idx", &mixt__data_idx},
+        {".txt", &mixt__data_text},   {".txt.gz", &mixt__data_text},   {"/train", &mixt__data_idx},
+        {"/test", &mixt__data_idx},   {".tokens", &mixt__data_tokens},
     };
     const mixt__data_kind *kind = find_kind(path, strlen(path));
     if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))

@@ -196,7 +196,7 @@ void mixt__table_free(mixt__table *table);
 /** Whether the folder has folders with pictures in them. */
 bool mixt__images_are_in(const char *folder);
 
-// idx.c, npy.c
+// idx.c, npy.c, npz.c
 
 /** Whether the folder has IDX images by a name that is known, of any part. */
 bool mixt__idx_is_in(mixt_data *data, const char *folder);
@@ -204,6 +204,7 @@ bool mixt__idx_is_in(mixt_data *data, const char *folder);
 /** Inputs alone, without labels. What the table owns is the caller's to free, also on failure. */
 mixt_status mixt__idx_read_images(const char *path, mixt__table *table);
 mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table);
+mixt_status mixt__npz_read_inputs(const char *path, mixt__table *table);
 
 // statistics.c
 

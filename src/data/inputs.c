@@ -41,9 +41,12 @@ static mixt_status read_picture(const char *path, const mixt_data_info *info, mi
 static mixt_status read_table(const char *path, const mixt_data_info *info, mixt__table *table)
 {
     if (mixt__path_is_directory(path))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory, expected a picture, a .npy array or IDX images", path);
+        return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory, expected a picture, a .npy or .npz array or IDX images",
+                          path);
     if (ends_with(path, ".npy"))
         return mixt__npy_read_inputs(path, table);
+    if (ends_with(path, ".npz"))
+        return mixt__npz_read_inputs(path, table);
     if (ends_with(path, "-ubyte") || ends_with(path, "-ubyte.gz") || ends_with(path, ".idx"))
         return mixt__idx_read_images(path, table);
     return read_picture(path, info, table);

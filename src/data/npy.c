@@ -2,8 +2,7 @@
  *
  * Arrays are copied out of the mapped file: a file that shrinks under a running program must not end it.
  */
-#include "data/data.h"
-#include "store/npy.h"
+#include "data/npy.h"
 
 #include "mixt/num.h"
 
@@ -11,24 +10,37 @@
 #include <string.h>
 
 /** One element as FP64; `at` may have any alignment. FP64 holds all but the last bits of large INT64 exactly. */
-static double element_at(const void *at, mixt_dtype dtype)
+static double element_at(const void *at, const mixt__npy *file)
 {
     union {
+        uint8_t byte;
+        int8_t small;
         uint16_t half;
+        int16_t short_integer;
         float single;
         double wide;
         int32_t integer;
+        uint32_t positive;
         int64_t large;
     } value;
-    switch (dtype) {
-    case MIXT_DTYPE_UINT8:
-        return *(const uint8_t *)at;
-    case MIXT_DTYPE_INT8:
-        return *(const int8_t *)at;
+    memcpy(&value, at, file->element);
+    switch (file->numbers) {
+    case MIXT_NPY_BOOL:
+        return value.byte != 0;
+    case MIXT_NPY_INT16:
+        return value.short_integer;
+    case MIXT_NPY_UINT16:
+        return value.half;
+    case MIXT_NPY_UINT32:
+        return value.positive;
     default:
-        memcpy(&value, at, mixt_dtype_size(dtype));
+        break;
     }
-    switch (dtype) {
+    switch (file->tensor.dtype) {
+    case MIXT_DTYPE_UINT8:
+        return value.byte;
+    case MIXT_DTYPE_INT8:
+        return value.small;
     case MIXT_DTYPE_FP16:
         return mixt_fp16_to_fp32(value.half);
     case MIXT_DTYPE_FP64:
@@ -42,87 +54,78 @@ static double element_at(const void *at, mixt_dtype dtype)
     }
 }
 
-static int64_t element_count(const mixt__file_tensor *tensor)
+static int64_t element_count(const mixt__npy *file)
 {
-    return (int64_t)(tensor->bytes / mixt_dtype_size(tensor->dtype));
+    return (int64_t)(file->tensor.bytes / file->element);
 }
 
 /** All elements as FP32, every one finite. */
 static mixt_status to_floats(const mixt__npy *file, const char *path, float **floats)
 {
     const mixt__file_tensor *tensor = &file->tensor;
-    int64_t count = element_count(tensor);
-    size_t size = mixt_dtype_size(tensor->dtype);
+    int64_t count = element_count(file);
     *floats = mixt__alloc_uninit((size_t)count * sizeof(float));
     if (!*floats)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for %lld elements", path, (long long)count);
     for (int64_t i = 0; i < count; i++) {
-        const unsigned char *at = (const unsigned char *)tensor->data + (size_t)i * size;
-        double value = element_at(at, tensor->dtype);
+        size_t offset = (size_t)i * file->element;
+        double value = element_at((const unsigned char *)tensor->data + offset, file);
         (*floats)[i] = (float)value;
         if (!isfinite((*floats)[i])) {
             mixt__free(*floats);
             *floats = NULL;
-            return mixt__fail(MIXT_ERROR_DATA, "%s: offset %lld (sample %lld): %g is not finite in FP32", path,
-                              (long long)(at - file->map.data), (long long)(i / (count / tensor->dims[0])), value);
+            return mixt__fail(MIXT_ERROR_DATA, "%s: offset %zu (sample %lld): %g is not finite in FP32", path,
+                              file->start + offset, (long long)(i / (count / tensor->dims[0])), value);
         }
     }
     return MIXT_OK;
 }
 
-/** Opens an array of at least one element with the given ranks. */
-static mixt_status open_array(const char *path, int least, int most, mixt__npy *file)
+static mixt_status check_rank(const char *path, const mixt__npy *file, int least, int most)
+{
+    mixt__dims_text shape = mixt__dims_print(file->tensor.rank, file->tensor.dims);
+    if (file->tensor.rank < least || file->tensor.rank > most)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: shape %s, expected %d to %d dimensions, samples first", path,
+                          shape.text, least, most);
+    if (element_count(file) == 0)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: shape %s holds nothing", path, shape.text);
+    return MIXT_OK;
+}
+
+static mixt_status open_array(const char *path, mixt__npy *file)
 {
     if (mixt__path_is_directory(path))
         return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory, expected a .npy file", path);
-    MIXT_TRY(mixt__npy_open(path, file));
-    mixt__dims_text shape = mixt__dims_print(file->tensor.rank, file->tensor.dims);
-    mixt_status status = MIXT_OK;
-    if (file->tensor.rank < least || file->tensor.rank > most)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s: shape %s, expected %d to %d dimensions, samples first", path,
-                            shape.text, least, most);
-    else if (element_count(&file->tensor) == 0)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s: shape %s holds nothing", path, shape.text);
-    if (status != MIXT_OK)
-        mixt__npy_close(file);
-    return status;
+    return mixt__npy_open_numbers(path, file);
 }
 
-static mixt_status load_targets(mixt_data *data, mixt__table *table)
+mixt_status mixt__npy_take_targets(mixt_data *data, const char *path, const mixt__npy *file, mixt__table *table)
 {
-    const char *path = data->options.labels, *images = table->path;
-    if (!path)
-        return mixt__fail(MIXT_ERROR_CONFIG, "%s: the option 'labels' must name the .npy file of its labels", images);
-    mixt__npy file;
-    MIXT_TRY(open_array(path, 1, 2, &file));
-    int64_t rows = file.tensor.dims[0], width = element_count(&file.tensor) / rows;
+    const char *images = table->path;
+    MIXT_TRY(check_rank(path, file, 1, 2));
+    int64_t rows = file->tensor.dims[0], width = element_count(file) / rows;
     float *values = NULL;
-    mixt_status status;
     if (rows != table->rows)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s: %lld labels, but %s holds %lld samples", path, (long long)rows,
-                            images, (long long)table->rows);
-    else if (width > 1 && data->options.target == MIXT_TARGET_CLASS)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s: %lld numbers a sample, expected one class", path, (long long)width);
-    else
-        status = to_floats(&file, path, &values);
-    mixt__npy_close(&file);
-    MIXT_TRY(status);
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld labels, but %s holds %lld samples", path, (long long)rows, images,
+                          (long long)table->rows);
+    if (width > 1 && data->options.target == MIXT_TARGET_CLASS)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld numbers a sample, expected one class", path, (long long)width);
+    MIXT_TRY(to_floats(file, path, &values));
     if (width > 1) {
         table->values = values;
         table->value_count = width;
         return MIXT_OK;
     }
     table->path = path;
-    status = mixt__table_take_targets(data, table, values, data->options.target, NULL);
+    mixt_status status = mixt__table_take_targets(data, table, values, data->options.target, NULL);
     table->path = images;
     return status;
 }
 
-mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table)
+mixt_status mixt__npy_take_inputs(const char *path, const mixt__npy *file, mixt__table *table)
 {
-    mixt__npy file;
-    MIXT_TRY(open_array(path, 2, MIXT_MAX_RANK, &file));
-    const mixt__file_tensor *tensor = &file.tensor;
+    const mixt__file_tensor *tensor = &file->tensor;
+    MIXT_TRY(check_rank(path, file, 2, MIXT_MAX_RANK));
     table->path = path;
     table->rows = tensor->dims[0];
     table->rank = tensor->rank - 1;
@@ -140,20 +143,35 @@ mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table)
     } else {
         float *floats;
         table->dtype = MIXT_DTYPE_FP32;
-        table->whole =
-            tensor->dtype == MIXT_DTYPE_INT8 || tensor->dtype == MIXT_DTYPE_INT32 || tensor->dtype == MIXT_DTYPE_INT64;
-        status = to_floats(&file, path, &floats);
+        table->whole = file->numbers != MIXT_NPY_DTYPE || tensor->dtype == MIXT_DTYPE_INT8 ||
+                       tensor->dtype == MIXT_DTYPE_INT32 || tensor->dtype == MIXT_DTYPE_INT64;
+        status = to_floats(file, path, &floats);
         table->block = floats;
     }
-    mixt__npy_close(&file);
     table->input = table->block;
+    return status;
+}
+
+mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table)
+{
+    mixt__npy file;
+    MIXT_TRY(open_array(path, &file));
+    mixt_status status = mixt__npy_take_inputs(path, &file, table);
+    mixt__npy_close(&file);
     return status;
 }
 
 static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
 {
+    const char *labels = data->options.labels;
+    mixt__npy file;
     MIXT_TRY(mixt__npy_read_inputs(path, table));
-    return load_targets(data, table);
+    if (!labels)
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s: the option 'labels' must name the .npy file of its labels", path);
+    MIXT_TRY(open_array(labels, &file));
+    mixt_status status = mixt__npy_take_targets(data, labels, &file, table);
+    mixt__npy_close(&file);
+    return status;
 }
 
 static const char *find(mixt_data *data, mixt__part part)

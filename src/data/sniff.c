@@ -19,7 +19,7 @@ static const struct {
     const char *what;
 } marks[] = {
     {"\x93NUMPY", 6, "a NumPy array; use data.kind=npy"},
-    {"PK\3\4", 4, "a ZIP or NPZ archive; save its arrays as .npy files for data.kind=npy"},
+    {"PK\3\4", 4, "a ZIP or NPZ archive; NumPy's is read by data.kind=npz"},
     {"\x1f\x8b", 2, "gzip in gzip; unpack it once"},
     {"\x89PNG", 4, "a PNG picture; use data.kind=images with a folder of them"},
     {"\xff\xd8\xff", 3, "a JPEG picture; use data.kind=images with a folder of them"},
@@ -38,6 +38,8 @@ const mixt__data_kind *mixt__sniff_kind(const char *path)
         fclose(file);
     if (got >= 6 && !memcmp(head, "\x93NUMPY", 6))
         return &mixt__data_npy;
+    if (got >= 4 && !memcmp(head, "PK\3\4", 4))
+        return &mixt__data_npz; // which says what it expected, should it be another archive
     if (got >= 7 && !memcmp(head, "mixttok", 7))
         return &mixt__data_tokens;
     if (got >= 4 && !head[0] && !head[1] && head[2] >= 0x08 && head[2] <= 0x0e && head[3] >= 1 && head[3] <= 8)

@@ -20,6 +20,14 @@ static const struct {
 };
 enum { DESCRS = sizeof descrs / sizeof descrs[0] };
 
+static const struct {
+    const char *descr;
+    mixt__npy_numbers numbers;
+    size_t size;
+} others[] = {
+    {"|b1", MIXT_NPY_BOOL, 1}, {"<i2", MIXT_NPY_INT16, 2}, {"<u2", MIXT_NPY_UINT16, 2}, {"<u4", MIXT_NPY_UINT32, 4}};
+enum { OTHERS = sizeof others / sizeof others[0] };
+
 /** The header text while it is read. */
 typedef struct parser {
     const char *path, *text;
@@ -90,7 +98,7 @@ static bool take_number(parser *p, int64_t *number)
     return p->at > begin;
 }
 
-static mixt_status parse_descr(parser *p, mixt__file_tensor *tensor)
+static mixt_status parse_descr(parser *p, mixt__npy *file)
 {
     char descr[32];
     if (!take_quoted(p, descr, sizeof descr))
@@ -101,12 +109,20 @@ static mixt_status parse_descr(parser *p, mixt__file_tensor *tensor)
             "%s: type '%s' is big-endian; save it little-endian, in Python a.astype(a.dtype.newbyteorder('<'))",
             p->path, descr);
     for (int i = 0; i < DESCRS; i++)
-        if (!strcmp(descr, descrs[i].descr) || (descrs[i].descr[0] == '|' && !strcmp(descr + 1, descrs[i].descr + 1)))
-            tensor->dtype = descrs[i].dtype;
-    if (tensor->dtype == MIXT_DTYPE_NONE)
+        if (!strcmp(descr, descrs[i].descr) || (descrs[i].descr[0] == '|' && !strcmp(descr + 1, descrs[i].descr + 1))) {
+            file->tensor.dtype = descrs[i].dtype;
+            file->element = mixt_dtype_size(descrs[i].dtype);
+        }
+    for (int i = 0; i < OTHERS; i++)
+        if (!strcmp(descr, others[i].descr)) {
+            file->numbers = others[i].numbers;
+            file->element = others[i].size;
+        }
+    if (!file->element)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "%s: type '%s' is not one that mixt reads (<f2, <f4, <f8, |i1, |u1, <i4, <i8)", p->path,
-                          descr);
+                          "%s: type '%s' is not one that mixt reads (<f2, <f4, <f8, |i1, |u1, <i4, <i8, in data sets "
+                          "also |b1, <i2, <u2, <u4)",
+                          p->path, descr);
     return MIXT_OK;
 }
 
@@ -128,7 +144,7 @@ static mixt_status parse_shape(parser *p, mixt__file_tensor *tensor)
 }
 
 /** The dictionary: its three keys in any order, each once. */
-static mixt_status parse_dictionary(parser *p, mixt__file_tensor *tensor, bool *fortran)
+static mixt_status parse_dictionary(parser *p, mixt__npy *file, bool *fortran)
 {
     static const char *const keys[3] = {"descr", "fortran_order", "shape"};
     unsigned seen = 0;
@@ -146,9 +162,9 @@ static mixt_status parse_dictionary(parser *p, mixt__file_tensor *tensor, bool *
             return mixt__fail(MIXT_ERROR_FORMAT, "%s: header key '%s' is unknown or there twice", p->path, key);
         seen |= 1u << k;
         if (k == 0)
-            MIXT_TRY(parse_descr(p, tensor));
+            MIXT_TRY(parse_descr(p, file));
         else if (k == 2)
-            MIXT_TRY(parse_shape(p, tensor));
+            MIXT_TRY(parse_shape(p, &file->tensor));
         else if (take(p, "True"))
             *fortran = true;
         else if (!take(p, "False"))
@@ -184,39 +200,71 @@ static mixt_status find_header(const char *path, const mixt__file_map *map, pars
     return MIXT_OK;
 }
 
-static mixt_status read_file(const char *path, mixt__npy *file)
+mixt_status mixt__npy_read_header(const char *path, const unsigned char *bytes, size_t size, mixt__npy *file)
 {
     parser p = {0};
     bool fortran = false;
+    mixt__file_map map = {bytes, size};
     mixt__file_tensor *tensor = &file->tensor;
-    MIXT_TRY(find_header(path, &file->map, &p));
-    MIXT_TRY(parse_dictionary(&p, tensor, &fortran));
+    *file = (mixt__npy){.tensor = {.name = "array"}};
+    MIXT_TRY(find_header(path, &map, &p));
+    MIXT_TRY(parse_dictionary(&p, file, &fortran));
     if (fortran && tensor->rank > 1)
         return mixt__fail(
             MIXT_ERROR_UNSUPPORTED,
             "%s: is in Fortran (column-major) order; save it in C order, in Python numpy.ascontiguousarray(a)", path);
     int64_t count = mixt__file_tensor_count(tensor->dtype, tensor->rank, tensor->dims);
-    mixt__dims_text shape = mixt__dims_print(tensor->rank, tensor->dims);
-    if (count < 0)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: shape %s is too large for any file", path, shape.text);
-    size_t start = p.file_offset + p.length, have = file->map.bytes - start;
-    tensor->bytes = (size_t)count * mixt_dtype_size(tensor->dtype);
+    if (count < 0 || __builtin_mul_overflow((size_t)count, file->element, &tensor->bytes) ||
+        tensor->bytes > INT64_MAX / 4)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: shape %s is too large for any file", path,
+                          mixt__dims_print(tensor->rank, tensor->dims).text);
+    file->start = p.file_offset + p.length;
+    return MIXT_OK;
+}
+
+/** Holds the header against the file's size, and against what the caller can use. */
+static mixt_status check_file(const char *path, const mixt__npy *file, bool any)
+{
+    const mixt__file_tensor *tensor = &file->tensor;
+    size_t have = file->map.bytes - file->start;
+    const char *name = mixt_dtype_name(tensor->dtype);
+    for (int i = 0; i < OTHERS; i++)
+        name = others[i].numbers == file->numbers ? others[i].descr : name;
+    if (file->numbers != MIXT_NPY_DTYPE && !any)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "%s: type '%s' is not one that mixt reads here (<f2, <f4, <f8, |i1, |u1, <i4, <i8)", path,
+                          name);
     if (have != tensor->bytes)
         return mixt__fail(MIXT_ERROR_FORMAT,
                           "%s: shape %s of %s needs %zu bytes from offset %zu on, but the file has %zu there", path,
-                          shape.text, mixt_dtype_name(tensor->dtype), tensor->bytes, start, have);
-    tensor->data = file->map.data + start;
+                          mixt__dims_print(tensor->rank, tensor->dims).text, name, tensor->bytes, file->start, have);
     return MIXT_OK;
+}
+
+static mixt_status open_file(const char *path, bool any, mixt__npy *file)
+{
+    mixt__file_map map;
+    *file = (mixt__npy){0};
+    MIXT_TRY(mixt__file_map_open(path, &map));
+    mixt_status status = mixt__npy_read_header(path, map.data, map.bytes, file);
+    file->map = map;
+    if (status == MIXT_OK)
+        status = check_file(path, file, any);
+    if (status == MIXT_OK)
+        file->tensor.data = map.data + file->start;
+    else
+        mixt__npy_close(file);
+    return status;
 }
 
 mixt_status mixt__npy_open(const char *path, mixt__npy *file)
 {
-    *file = (mixt__npy){.tensor = {.name = "array"}};
-    MIXT_TRY(mixt__file_map_open(path, &file->map));
-    mixt_status status = read_file(path, file);
-    if (status != MIXT_OK)
-        mixt__npy_close(file);
-    return status;
+    return open_file(path, false, file);
+}
+
+mixt_status mixt__npy_open_numbers(const char *path, mixt__npy *file)
+{
+    return open_file(path, true, file);
 }
 
 void mixt__npy_close(mixt__npy *file)

@@ -140,6 +140,7 @@ sequence above the text     | train gpt.yaml out=x data.seq=100000              
 text too short              | train gpt.yaml out=x data.path=short.txt            | 1 | short.txt: the train part has
 noise as a text             | train gpt.yaml out=x data.kind=auto data.path=noise.bin | 1 | noise.bin: offset
 archive as a text           | train gpt.yaml out=x data.path=archive.npz          | 1 | archive.npz: is no text but a ZIP or NPZ archive
+damaged archive             | train tiny.yaml out=x data.kind=auto data.path=archive.npz | 1 | archive.npz: has no list of members at its end
 UTF-16 as a text            | train gpt.yaml out=x data.path=wide.txt             | 1 | wide.txt: offset 1: a zero byte: it is no text
 IDX of the test part alone  | train tiny.yaml out=x data.kind=idx data.path=testonly | 1 | holds only a test part (testonly/t10k-images-idx3-ubyte)
 precision unknown           | train tiny.yaml out=x precision=fp8                 | 1 | precision 'fp8' is neither fp32, tf32, fp16, bf16

@@ -30,13 +30,16 @@ static void test_element_types(void **state)
     static const int8_t tiny[] = {1, 0, 3, 2};
     static const int32_t integers[] = {1, 0, 3, 2};
     static const int64_t large[] = {1, 0, 3, 2};
+    static const int16_t shorts[] = {1, 0, 3, 2};
+    static const uint32_t positive[] = {1, 0, 3, 2};
     const struct {
         const char *descr;
         const void *elements;
         size_t size;
-    } types[] = {{"<f4", singles, sizeof singles}, {"<f8", doubles, sizeof doubles},   {"<f2", halves, sizeof halves},
-                 {"|i1", tiny, sizeof tiny},       {"<i4", integers, sizeof integers}, {"<i8", large, sizeof large},
-                 {"|u1", tiny, sizeof tiny}};
+    } types[] = {{"<f4", singles, sizeof singles},  {"<f8", doubles, sizeof doubles},   {"<f2", halves, sizeof halves},
+                 {"|i1", tiny, sizeof tiny},        {"<i4", integers, sizeof integers}, {"<i8", large, sizeof large},
+                 {"|u1", tiny, sizeof tiny},        {"<i2", shorts, sizeof shorts},     {"<u2", shorts, sizeof shorts},
+                 {"<u4", positive, sizeof positive}};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         write_npy("x.npy", types[i].descr, "(2, 1, 2)", types[i].elements, types[i].size);
         write_npy("z.npy", types[i].descr, "(2,)", types[i].elements, types[i].size / 2);
