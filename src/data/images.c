@@ -29,7 +29,7 @@ typedef struct listing {
     const char *folder;
     picture_file *files; // owned
     int64_t count, capacity;
-    bool grey; // every name ends in .pgm
+    bool grey; // every name ends in .pgm, or in .png without colour as far as looked at
 } listing;
 
 typedef struct images_state {
@@ -91,7 +91,7 @@ bool mixt__images_are_in(const char *folder)
 
 static const char *readable(void)
 {
-    return mixt__picture_is("x.jpg") ? "PPM, PGM, JPEG" : "PPM, PGM; JPEG needs libjpeg when mixt is built";
+    return mixt__picture_is("x.jpg") ? "PPM, PGM, PNG, JPEG" : "PPM, PGM, PNG; JPEG needs libjpeg when mixt is built";
 }
 
 /** Adds the pictures of one class. Files that are no pictures may lie beside them; pictures that cannot be read may
@@ -115,7 +115,7 @@ static mixt_status list_class(mixt_data *data, listing *list, const char *folder
             status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its pictures", folder);
         else
             list->files[list->count++] = file;
-        list->grey = list->grey && dot && !strcasecmp(dot, ".pgm");
+        list->grey = list->grey && dot && (!strcasecmp(dot, ".pgm") || !strcasecmp(dot, ".png"));
     }
     free_entries(entries, count);
     return status;
@@ -184,15 +184,36 @@ static mixt_status list_pictures(mixt_data *data, const images_state *state, con
     return status;
 }
 
-/** Reads file `row` of a list. */
+/** The path of file `row` of a list. */
+static mixt_status path_of(const images_state *state, const listing *list, int64_t row, char path[PATH_SIZE])
+{
+    const picture_file *file = &list->files[row];
+    if (snprintf(path, PATH_SIZE, "%s/%s/%s", list->folder, state->classes[file->label], file->name) >= PATH_SIZE)
+        return mixt__fail(MIXT_ERROR_FILE, "%s/%s/%s: the path is too long", list->folder, state->classes[file->label],
+                          file->name);
+    return MIXT_OK;
+}
+
 static mixt_status read_picture(const images_state *state, const listing *list, int64_t row, mixt__picture *picture)
 {
     char path[PATH_SIZE];
-    const picture_file *file = &list->files[row];
-    if (snprintf(path, sizeof path, "%s/%s/%s", list->folder, state->classes[file->label], file->name) >= PATH_SIZE)
-        return mixt__fail(MIXT_ERROR_FILE, "%s/%s/%s: the path is too long", list->folder, state->classes[file->label],
-                          file->name);
+    MIXT_TRY(path_of(state, list, row, path));
     return mixt__picture_read(path, state->channels, picture);
+}
+
+/** Whether a set is grey: by its names, and where PNG leaves it open, by pictures spread over the list. */
+static bool is_grey(const images_state *state, const listing *list)
+{
+    int64_t count = list->count < MEASURED ? list->count : MEASURED;
+    bool grey = list->grey;
+    for (int64_t i = 0; i < count && grey; i++) {
+        char path[PATH_SIZE];
+        int64_t row = i * list->count / count;
+        const char *dot = strrchr(list->files[row].name, '.');
+        if (!strcasecmp(dot, ".png"))
+            grey = path_of(state, list, row, path) == MIXT_OK && mixt__picture_is_grey(path);
+    }
+    return grey;
 }
 
 static mixt_status make_sample(const images_state *state, const listing *list, int64_t row, uint64_t seed,
@@ -322,7 +343,7 @@ static mixt_status fill(mixt_data *data, images_state *state, const char *train,
         MIXT_TRY(list_pictures(data, state, train, true, train_list));
         measured = train_list;
     }
-    state->channels = data->options.like ? data->options.like->info.channels : measured->grey ? 1 : 3;
+    state->channels = data->options.like ? data->options.like->info.channels : is_grey(state, measured) ? 1 : 3;
     samples = state->list.count;
     bool apart = strcmp(train, data->path) != 0;
     if (!apart_from_train)

@@ -3,13 +3,14 @@
 
 #include "data/data.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #ifdef MIXT_HAVE_JPEG
-#define OR_JPEG " or JPEG"
+#define OR_JPEG ", PNG or JPEG"
 #else
-#define OR_JPEG ""
+#define OR_JPEG " or PNG"
 #endif
 
 typedef mixt_status decode_fn(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture);
@@ -23,6 +24,7 @@ typedef struct format {
 static const format formats[] = {
     {"P5", ".pgm .pnm", mixt__decode_pnm},
     {"P6", ".ppm .pnm", mixt__decode_pnm},
+    {"\x89PNG\r\n\x1a\n", ".png", mixt__decode_png},
 #ifdef MIXT_HAVE_JPEG
     {"\xff\xd8\xff", ".jpg .jpeg", mixt__decode_jpeg},
 #endif
@@ -31,7 +33,7 @@ static const format formats[] = {
 enum { FORMAT_COUNT = sizeof formats / sizeof formats[0], PNM_HEADER = 1024 };
 
 /** Endings of pictures that nothing here decodes. */
-static const char UNREAD[] = ".png .gif .bmp .webp .tif .tiff"
+static const char UNREAD[] = ".gif .bmp .webp .tif .tiff"
 #ifndef MIXT_HAVE_JPEG
                              " .jpg .jpeg"
 #endif
@@ -60,6 +62,18 @@ bool mixt__picture_is_unread(const char *name)
     return has_ending(name, UNREAD);
 }
 
+bool mixt__picture_is_grey(const char *path)
+{
+    unsigned char head[26] = {0}; // of a PNG: mark, length, name, size, depth, colour type
+    FILE *file = fopen(path, "rbe");
+    size_t got = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file)
+        fclose(file);
+    if (got == sizeof head && !memcmp(head, "\x89PNG", 4))
+        return head[25] == 0 || head[25] == 4;
+    return got > 2 && !memcmp(head, "P5", 2);
+}
+
 static mixt_status decode(const char *path, const mixt__bytes *file, mixt__picture *picture)
 {
     for (int i = 0; i < FORMAT_COUNT; i++) {
@@ -75,7 +89,7 @@ static mixt_status decode(const char *path, const mixt__bytes *file, mixt__pictu
             "or convert it to PPM",
             path);
 #endif
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset 0: no picture: expected PPM or PGM (P6, P5)%s", path, OR_JPEG);
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s: offset 0: no picture: expected PPM, PGM (P6, P5)%s", path, OR_JPEG);
 }
 
 /** Grey from colour by the luma of BT.601, colour from grey by repeating it. */

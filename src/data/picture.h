@@ -17,6 +17,8 @@ enum { MIXT_PICTURE_SIDE = 65500, MIXT_PICTURE_PIXELS = 1 << 28 };
 bool mixt__picture_is(const char *name);
 /** Whether they are pictures of a kind that cannot. */
 bool mixt__picture_is_unread(const char *name);
+/** Whether the file is a PGM, or a PNG without colour, by its first bytes. */
+bool mixt__picture_is_grey(const char *path);
 /** Reads and decodes a file, whatever its name, and turns grey into colour or colour into grey where `channels` (1 or
  *  3; 0: as it is) asks for it. Failures name the file and the offset. */
 mixt_status mixt__picture_read(const char *path, int64_t channels, mixt__picture *picture);
@@ -27,6 +29,7 @@ int64_t mixt__pnm_promise(const unsigned char *bytes, int64_t size);
 
 /** Decoders of one format each: bytes to a picture, which they leave empty on failure. `path` is for messages. */
 mixt_status mixt__decode_pnm(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture);
+mixt_status mixt__decode_png(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture);
 mixt_status mixt__decode_jpeg(const char *path, const unsigned char *bytes, int64_t size, mixt__picture *picture);
 
 #endif

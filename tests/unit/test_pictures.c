@@ -357,11 +357,11 @@ static void bad_folders_are_refused(void **state)
     make_folder("train/bird");
     expect_failure("images:%s", MIXT_DATA_OPTIONS(.split = "val"), MIXT_ERROR_DATA, "train/bird: a class without");
     write_text("train/bird/notes.txt", "no picture, and none meant");
-    write_text("train/bird/b.PNG", "\x89PNG");
+    write_text("train/bird/b.GIF", "\x89PNG");
     write_colour("train/bird/a.ppm", 4, 4, 1, 1, 1);
     expect_failure("images:%s", MIXT_DATA_OPTIONS(), MIXT_ERROR_DATA,
-                   "train/bird/b.PNG: cannot be read: convert the picture to a kind that can (PPM, PGM");
-    static const char *const files[] = {"%s/train/bird/notes.txt", "%s/train/bird/b.PNG", "%s/train/bird/a.ppm"};
+                   "train/bird/b.GIF: cannot be read: convert the picture to a kind that can (PPM, PGM");
+    static const char *const files[] = {"%s/train/bird/notes.txt", "%s/train/bird/b.GIF", "%s/train/bird/a.ppm"};
     for (int i = 0; i < 3; i++)
         assert_int_equal(unlink(in_folder(files[i])), 0);
     remove_folder("train/bird");
