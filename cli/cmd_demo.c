@@ -118,7 +118,7 @@ static void print_table(const side *a, const side *b)
     cli_table_column(&t, "mixed against fp32", CLI_LEFT);
     snprintf(text, sizeof text, "%+.2f points", 100 * (b->test.accuracy - a->test.accuracy));
     print_row(&t, "test accuracy, %", "%.2f", 100 * a->test.accuracy, 100 * b->test.accuracy, text);
-    print_row(&t, "test loss", "%.4f", a->test.loss, b->test.loss, "");
+    print_row(&t, "test loss", "%.4g", a->test.loss, b->test.loss, "");
     snprintf(text, sizeof text, "%.2f x as fast", a->result.step_seconds / b->result.step_seconds);
     print_row(&t, "training time, s", "%.1f", a->result.step_seconds, b->result.step_seconds, text);
     print_row(&t, "samples/s", "%.0f", a->result.samples_s, b->result.samples_s, "");

@@ -4,6 +4,7 @@
 #include "cli/checkpoint_option.h"
 #include "cli/json.h"
 #include "cli/masked.h"
+#include "cli/report.h"
 #include "cli/support.h"
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
@@ -32,11 +33,12 @@ typedef struct predictor {
     const mixt_data *facts; // shapes, classes and statistics are its
     const mixt_data_info *info;
     int64_t outputs, top;
-    bool json;
+    bool json, labelled; // labelled: some INPUT is a part of the run's data
+    mixt_report *report; // where one was asked for
     cli_table table;
     float *input, *output; // one batch
-    int32_t *target;
-    mixt_guess *guesses; // of one sample
+    int32_t *target;       // of values, FP32 numbers of the same size
+    mixt_guess *guesses;   // of one sample
     int64_t batch;
 } predictor;
 
@@ -68,12 +70,18 @@ static mixt_status parse_range(const char *text, source *s)
     return MIXT_OK;
 }
 
+/** Whether a source is a part of the run's own data, whose labels are known. */
+static bool is_part(const source *s)
+{
+    bool part = !strcmp(s->name, "train") || !strcmp(s->name, "val") || !strcmp(s->name, "test");
+    return part && !cli_path_is_file(s->name);
+}
+
 static mixt_status open_source(predictor *p, const char *text, source *s)
 {
     *s = (source){0};
     CLI_TRY(parse_range(text, s));
-    bool part = !strcmp(s->name, "train") || !strcmp(s->name, "val") || !strcmp(s->name, "test");
-    if (part && !cli_path_is_file(s->name)) {
+    if (is_part(s)) {
         mixt_data *data;
         CLI_TRY(mixt_run_data(p->run, s->name, &data));
         s->data = data;
@@ -117,6 +125,8 @@ static void show_classes(predictor *p, const char *name, const int32_t *label)
         json_object_set_new(o, "input", json_string(name));
         if (label)
             json_object_set_new(o, "label", json_integer(*label));
+        if (label && p->info->class_names && *label < p->info->classes)
+            json_object_set_new(o, "label_name", json_string(p->info->class_names[*label]));
         for (int64_t i = 0; i < p->top; i++)
             json_array_append_new(top, json_guess(p, &guesses[i]));
         json_object_set_new(o, "top", top);
@@ -132,30 +142,72 @@ static void show_classes(predictor *p, const char *name, const int32_t *label)
     cli_table_cell(&p->table, "%s", name);
     cli_table_cell(&p->table, "%s%s", class_text(p, guesses[0].label, text),
                    label && *label != guesses[0].label ? " (wrong)" : "");
+    if (p->labelled)
+        cli_table_cell(&p->table, "%s", label ? class_text(p, *label, text) : "");
     cli_table_cell(&p->table, "%.2f%%", 100 * guesses[0].probability);
     cli_table_cell(&p->table, "%s", rest);
 }
 
-static void show_values(predictor *p, const char *name, const float *values)
+/** Numbers as a JSON list, and into `text` as far as they fit. */
+static json_t *list_values(const float *values, int64_t count, char text[512])
 {
     json_t *list = json_array();
-    char text[512] = "";
     size_t used = 0;
-    for (int64_t i = 0; i < p->outputs; i++) {
+    text[0] = 0;
+    for (int64_t i = 0; i < count; i++) {
         json_array_append_new(list, cli_json_real((double)values[i]));
-        if (used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%.6g", i ? " " : "", (double)values[i]);
+        if (used < 512)
+            used += (size_t)snprintf(text + used, 512 - used, "%s%.6g", i ? " " : "", (double)values[i]);
     }
+    return list;
+}
+
+static void show_values(predictor *p, const char *name, const float *values, const float *target)
+{
+    char text[512], wanted[512] = "";
+    json_t *list = list_values(values, p->outputs, text);
+    json_t *goal = target ? list_values(target, p->info->target_elements, wanted) : NULL;
     if (p->json) {
         json_t *o = json_pack("{s:s, s:O}", "input", name, "values", list);
+        if (goal)
+            json_object_set(o, "target", goal);
         json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
         putchar('\n');
         json_decref(o);
     } else {
         cli_table_cell(&p->table, "%s", name);
         cli_table_cell(&p->table, "%s", text);
+        if (p->labelled)
+            cli_table_cell(&p->table, "%s", wanted);
     }
     json_decref(list);
+    json_decref(goal);
+}
+
+/** What eval says of a whole part, of the samples that were shown and have labels. */
+static mixt_status show_report(const predictor *p)
+{
+    const mixt_report_info *report = mixt_report_describe(p->report);
+    char text[128];
+    if (!report->samples)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--report: no INPUT has labels: give parts of the run's data");
+    if (p->json) {
+        json_t *o = json_pack("{s:I}", "samples", (json_int_t)report->samples);
+        if (report->classes)
+            json_object_set_new(o, "accuracy", cli_json_real(report->accuracy));
+        cli_report_json(report, p->info, o);
+        json_t *line = json_pack("{s:o}", "report", o);
+        json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+        putchar('\n');
+        json_decref(line);
+        return MIXT_OK;
+    }
+    printf("\n%lld samples with labels", (long long)report->samples);
+    if (report->classes)
+        printf(": accuracy %.2f%%", 100 * report->accuracy);
+    printf("%s\n", cli_report_values(report, text));
+    cli_report_print(report, p->info);
+    return MIXT_OK;
 }
 
 /* ---- the work ---- */
@@ -168,17 +220,18 @@ static mixt_status read_samples(predictor *p, const source *s, int64_t first, in
     return mixt_inputs_read(s->inputs, first, count, p->input);
 }
 
-static mixt_status show_sample(predictor *p, const char *name, const float *output, const int32_t *label)
+/** @param target of the sample, NULL where it has none */
+static mixt_status show_sample(predictor *p, const char *name, const float *output, const int32_t *target)
 {
     mixt_status status = mixt_outputs_check(output, p->outputs);
     if (status != MIXT_OK)
         return mixt_fail(status, "%s: %s", name, mixt_error_text());
     if (p->info->target != MIXT_TARGET_CLASS) {
-        show_values(p, name, output);
+        show_values(p, name, output, (const float *)(const void *)target);
         return MIXT_OK;
     }
     CLI_TRY(mixt_classes_rank(output, p->outputs, p->top, p->guesses));
-    show_classes(p, name, label);
+    show_classes(p, name, target);
     return MIXT_OK;
 }
 
@@ -193,8 +246,11 @@ static mixt_status predict_source(predictor *p, const source *s)
             snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)first + i);
             if (p->json)
                 CLI_TRY(cli_json_name(name));
-            CLI_TRY(show_sample(p, name, p->output + i * p->outputs, s->data ? &p->target[i] : NULL));
+            CLI_TRY(show_sample(p, name, p->output + i * p->outputs,
+                                s->data ? &p->target[i * p->info->target_elements] : NULL));
         }
+        if (s->data && p->report)
+            CLI_TRY(mixt_report_add(p->report, p->output, p->target, count));
     }
     return MIXT_OK;
 }
@@ -236,6 +292,8 @@ static void add_columns(predictor *p)
     bool classes = p->info->target == MIXT_TARGET_CLASS;
     cli_table_column(&p->table, "input", CLI_LEFT);
     cli_table_column(&p->table, classes ? "class" : "values", CLI_LEFT);
+    if (p->labelled)
+        cli_table_column(&p->table, classes ? "label" : "target", CLI_LEFT);
     if (classes) {
         cli_table_column(&p->table, "probability", CLI_RIGHT);
         cli_table_column(&p->table, p->top > 1 ? "next" : "", CLI_LEFT);
@@ -263,6 +321,12 @@ static mixt_status predict(predictor *p, const cli_args *args)
     CLI_TRY(open_model(p, args));
     CLI_TRY(take_memory(p, args));
     mixt_status status = MIXT_OK;
+    if (cli_flag(args, "report"))
+        CLI_TRY(mixt_report_new(p->info->target, p->outputs, &p->report));
+    for (int i = 0; i < args->setting_count; i++) {
+        source s = {0};
+        p->labelled |= parse_range(args->settings[i], &s) == MIXT_OK && is_part(&s);
+    }
     add_columns(p);
     for (int i = 0; i < args->setting_count && status == MIXT_OK; i++) {
         source s;
@@ -273,7 +337,7 @@ static mixt_status predict(predictor *p, const cli_args *args)
     }
     if (!p->json && p->table.count) // what was found before a failure is shown all the same
         cli_table_print(&p->table, stdout, 0);
-    return status;
+    return status == MIXT_OK && p->report ? show_report(p) : status;
 }
 
 static int run(const cli_args *args)
@@ -281,6 +345,7 @@ static int run(const cli_args *args)
     predictor p = {.json = cli_flag(args, "json")};
     int result = predict(&p, args) == MIXT_OK ? CLI_OK : cli_failed();
     cli_table_free(&p.table);
+    mixt_report_free(p.report);
     free(p.input);
     free(p.target);
     free(p.output);
@@ -295,7 +360,8 @@ const cli_command cli_predict = {
     .description =
         "Loads a run and prints the most probable class of each input with its probability, and the classes next to "
         "it; "
-        "for a model of values, the values. An INPUT is a picture (PPM, PGM, and JPEG where mixt was built with it), a "
+        "for a model of values, the values; beside them the label, where it is known. An INPUT is a picture (PPM, PGM, "
+        "and JPEG where mixt was built with it), a "
         ".npy array of one or several samples, a file of IDX images, or a part of the run's own data (train, val, "
         "test).\n\n"
         "NAME:7 takes sample 7 of what has several, NAME:0-9 the first ten. Pictures are cropped, resized and "
@@ -316,11 +382,14 @@ const cli_command cli_predict = {
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "predict on this device, whatever the run was trained on"},
+            {"report", 'r', CLI_FLAG,
+             .help = "figures by class, or of values, over the samples whose labels are known"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object a line for each input instead of a table"},
         },
     .examples =
         {
             {"mixt predict runs/fp16 test:0-9", "the first ten test samples"},
+            {"mixt predict runs/fp16 test:0-999 --report", "and how good those predictions are, by class"},
             {"mixt predict runs/resnet cat.ppm dog.ppm --top 5", "pictures"},
             {"mixt predict runs/fp16 mnist/t10k-images-idx3-ubyte.gz:17 --json",
              "one image of an IDX file, for a script"},

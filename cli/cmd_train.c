@@ -36,13 +36,14 @@ static void print_summary(const mixt_run *run, const mixt_run_result *r)
         cli_table_cell(&table, "%s J, %.0f W on average", cli_format_count(rate, r->energy), r->energy / r->seconds);
     }
     cli_table_cell(&table, "loss");
-    cli_table_cell(&table, "%.4f", r->loss);
+    cli_table_cell(&table, "%s", cli_format_loss(bytes, r->loss));
     if (!isnan(r->val_loss)) {
         cli_table_cell(&table, "validation");
         if (isnan(r->val_accuracy))
-            cli_table_cell(&table, "loss %.4f", r->val_loss);
+            cli_table_cell(&table, "loss %s", cli_format_loss(bytes, r->val_loss));
         else
-            cli_table_cell(&table, "loss %.4f, accuracy %.2f%%", r->val_loss, 100 * r->val_accuracy);
+            cli_table_cell(&table, "loss %s, accuracy %.2f%%", cli_format_loss(bytes, r->val_loss),
+                           100 * r->val_accuracy);
     }
     cli_table_cell(&table, "run");
     cli_table_cell(&table, "%s", info.folder);

@@ -170,8 +170,9 @@ static bool hear(void *user, const mixt_verify_event *event)
         w->shown.accuracy = event->accuracy;
         cli_progress_update(&w->progress, &w->shown);
     } else if (event->kind == MIXT_VERIFY_RUN) {
-        cli_progress_note(&w->progress, "seed %lld, %s: loss %.4f, %.2f ms a step", (long long)event->seed,
-                          event->precision, event->loss, 1e3 * event->step_seconds);
+        char loss[32];
+        cli_progress_note(&w->progress, "seed %lld, %s: loss %s, %.2f ms a step", (long long)event->seed,
+                          event->precision, cli_format_loss(loss, event->loss), 1e3 * event->step_seconds);
     } else if (!w->quiet) {
         fprintf(stderr, "%s\n", event->text);
     }

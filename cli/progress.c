@@ -56,7 +56,7 @@ static void add_figures(char *line, const cli_progress *progress, const cli_prog
 {
     char text[32];
     if (!isnan(info->loss))
-        add(line, fabs(info->loss) < 1000 ? "loss %.4f" : "loss %.4g", info->loss);
+        add(line, "loss %s", cli_format_loss(text, info->loss));
     if (!isnan(info->accuracy))
         add(line, "acc %.2f%%", 100 * info->accuracy);
     if (!isnan(info->items_s))

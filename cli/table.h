@@ -9,7 +9,7 @@
 
 typedef enum cli_align { CLI_LEFT, CLI_RIGHT } cli_align;
 
-enum { CLI_COLUMNS_MAX = 16 };
+enum { CLI_COLUMNS_MAX = 24 };
 
 /** Zero-initialise, add columns, then cells row by row; cells are copied. */
 typedef struct cli_table {

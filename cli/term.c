@@ -106,3 +106,11 @@ const char *cli_format_count(char text[32], double count)
     snprintf(text, 32, "%.*f%s", unit ? (fabs(count) < 10 ? 2 : 1) : (fabs(count) < 10 ? 2 : 0), count, units[unit]);
     return text;
 }
+
+const char *cli_format_loss(char text[32], double loss)
+{
+    double size = fabs(loss);
+    bool plain = loss == 0 || (size >= 0.01 && size < 1000); // beyond, four decimals show too little or too much
+    snprintf(text, 32, plain ? "%.4f" : "%.4g", loss);
+    return text;
+}

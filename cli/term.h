@@ -26,5 +26,6 @@ void cli_wrap(FILE *stream, const char *text, int column, int indent, int width)
 const char *cli_format_bytes(char text[32], double bytes);      // 512 B, 1.50 KiB, 3.20 GiB
 const char *cli_format_duration(char text[32], double seconds); // 85 ms, 4.2 s, 3m07s, 2h05m
 const char *cli_format_count(char text[32], double count);      // 950, 12.3k, 4.56M
+const char *cli_format_loss(char text[32], double loss);        // 2.3026, 0.003412, 3.1e-06, 1.234e+05
 
 #endif

@@ -20,11 +20,13 @@ static void show_step(cli_watch *w, const mixt_run *run, const mixt_event *event
 static void show_validation(cli_watch *w, const mixt_event *event)
 {
     const mixt_evaluation *found = event->validation;
+    char loss[32];
+    cli_format_loss(loss, found->loss);
     if (isnan(found->accuracy))
-        cli_progress_note(&w->progress, "step %lld: validation loss %.4f", (long long)event->step->step, found->loss);
+        cli_progress_note(&w->progress, "step %lld: validation loss %s", (long long)event->step->step, loss);
     else
-        cli_progress_note(&w->progress, "step %lld: validation loss %.4f, accuracy %.2f%%",
-                          (long long)event->step->step, found->loss, 100 * found->accuracy);
+        cli_progress_note(&w->progress, "step %lld: validation loss %s, accuracy %.2f%%", (long long)event->step->step,
+                          loss, 100 * found->accuracy);
 }
 
 /** Before training begins there is no progress line to stand above. */

@@ -23,6 +23,7 @@
 #include "mixt/predict.h"
 #include "mixt/profile.h"
 #include "mixt/program.h"
+#include "mixt/report.h"
 #include "mixt/run.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"

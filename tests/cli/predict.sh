@@ -34,6 +34,45 @@ found=$(sed 's/{"class":\([0-9]*\),.*"label":\([0-9]*\),.*/\1 \2/' lines | awk '
 [ "$("$mixt" predict run test:3 --json --top 10 | grep -o '"class"' | wc -l)" = 11 ] || fail "--top 10"
 [ "$("$mixt" predict run test:3 --json --top 999 | grep -o '"class"' | wc -l)" = 11 ] || fail "--top past the classes"
 
+# ---- labels beside predictions, and how good they are: eval and predict count the same ----
+
+"$mixt" predict run test:0-3 | awk 'NR == 1 { exit !($3 == "label") }' || fail "no column for labels"
+"$mixt" predict run test:0-3 | awk 'NR > 1 && /wrong/ { bad += $2 == $4 } NR > 1 && !/wrong/ { bad += $2 != $3 } END { exit bad }' ||
+    fail "labels do not fit what is called wrong"
+"$mixt" predict run test --report | sed '1,/samples with labels/d' >by_predict
+"$mixt" eval run --split test | sed 1d >by_eval
+cmp -s by_predict by_eval || { fail "eval and predict --report differ"; diff by_eval by_predict | head -4; }
+[ "$(grep -c '%.*%.*%' by_eval)" = 11 ] && grep -q 'taken for a class' by_eval || { fail "no table or matrix by class"; cat by_eval; }
+if command -v python3 >/dev/null; then
+    "$mixt" eval run --split test --json >found.json
+    "$mixt" predict run test --report --json >lines.json
+    python3 - <<'PY' || fail "figures by class are not those of the predictions"
+import json
+found = json.load(open("found.json"))
+lines = [json.loads(line) for line in open("lines.json")]
+report = lines.pop()["report"]
+matrix = [[0] * 10 for _ in range(10)]
+for line in lines:
+    matrix[line["label"]][line["class"]] += 1
+assert found["confusion"] == report["confusion"] == matrix, "matrix"
+assert report["samples"] == found["count"] == len(lines)
+for k in range(10):
+    of, taken, right = sum(matrix[k]), sum(row[k] for row in matrix), matrix[k][k]
+    c = found["classes"][k]
+    assert (c["samples"], c["guessed"], c["right"]) == (of, taken, right)
+    for name, part, whole in (("precision", right, taken), ("recall", right, of), ("f1", 2 * right, of + taken)):
+        assert c[name] is None if whole == 0 else abs(c[name] - part / whole) < 1e-8, name
+assert abs(found["recall"] - sum(matrix[k][k] / sum(matrix[k]) for k in range(10)) / 10) < 1e-8
+PY
+else
+    echo "no python3: figures by class were not checked"
+fi
+for i in $(seq 600); do echo "$((i % 7)),$((i % 11)),$((i % 30))"; done >thirty.csv
+"$mixt" train net.yaml model=mlp net.hidden=[8] data.kind=csv data.path=thirty.csv out=thirty -q || fail "thirty classes"
+[ "$("$mixt" eval thirty | wc -l)" = 1 ] || fail "thirty classes: a table unasked"
+"$mixt" eval thirty --classes | grep -q 'most frequent mistakes' || fail "thirty classes: no mistakes when asked"
+"$mixt" eval thirty --classes | grep -q 'taken for a class (column)' && fail "thirty classes: a matrix"
+
 # ---- pictures ----
 
 { printf 'P5 28 28 255\n'; head -c 784 /dev/zero; } >black.pgm
@@ -48,6 +87,23 @@ found=$(sed 's/{"class":\([0-9]*\),.*"label":\([0-9]*\),.*/\1 \2/' lines | awk '
     fail "train on values"
 "$mixt" predict values val:0-1 --json | grep -c '"values":\[[-0-9.e]*\]' | grep -qx 2 || fail "values as JSON"
 refused 'is a picture, but the model was trained on samples of shape [2]' values black.pgm
+"$mixt" predict values val:0-1 | grep -q '^input *values *target' || fail "no column for the target values"
+"$mixt" eval values | grep -q 'loss .*, MAE [0-9.]*, RMSE [0-9.]*, R2 [-0-9.]* over' || fail "eval of values"
+if command -v python3 >/dev/null; then
+    "$mixt" eval values --json >found.json
+    "$mixt" predict values val --json >lines.json
+    python3 - <<'PY' || fail "MAE, RMSE or R2 are not those of the predictions"
+import json
+found = json.load(open("found.json"))
+pairs = [(l["values"][0], l["target"][0]) for l in map(json.loads, open("lines.json"))]
+n, mean = len(pairs), sum(t for _, t in pairs) / len(pairs)
+missed = sum((v - t) ** 2 for v, t in pairs)
+assert abs(found["mae"] - sum(abs(v - t) for v, t in pairs) / n) < 1e-6
+assert abs(found["rmse"] - (missed / n) ** 0.5) < 1e-6
+assert abs(found["r2"] - (1 - missed / sum((t - mean) ** 2 for _, t in pairs))) < 1e-6
+PY
+fi
+refused '--report: no INPUT has labels' run black.pgm --report
 
 # ---- arrays ----
 
