@@ -54,6 +54,7 @@ csv word.csv '1,2,three,4,1'
 csv huge.csv '1e39,1,2,3,1'
 { echo '1.5,oops,0,4,1'; sed 1d good.csv; } >first.csv
 csv fraction.csv '1,1,2,3,1.5'
+mkdir unseen && cp good.csv unseen/train.csv && head -1 good.csv >unseen/val.csv
 head -c 3000 /dev/urandom >noise.csv
 head -c 3000 /dev/urandom >noise.bin
 printf 'PK\3\4' | cat - noise.bin >archive.npz
@@ -184,6 +185,11 @@ model above the memory      | train tiny.yaml out=x net.hidden=1048576,1048576  
 batch above the memory      | bench mlp --precision fp32 --batch 16777216         | 1 | training needs 24
 batch that would fit        | bench mlp --precision fp32 --batch 16777216         | 1 | GiB free: a batch of about
 validation above the memory | train tiny.yaml out=x train.eval_batch=16777216 net.hidden=30000 | 1 | GiB free: lower eval_batch
+a class that is none        | train tiny.yaml out=x data.kind=csv data.path=fraction.csv data.task=classes | 1 | fraction.csv: line 32: class 1.5 is not a whole number
+digits as values            | train tiny.yaml out=x data.task=values              | 1 | targets are classes and cannot be read as values
+text as classes             | train gpt.yaml out=x data.task=classes              | 1 | targets are tokens and cannot be read as classes
+no such task                | train tiny.yaml out=x data.task=words               | 2 | data.task
+validation of no lines      | train tiny.yaml out=x data.kind=csv data.path=unseen train.batch=8 | 1 | unseen/val.csv: only a header line, no data
 patience without validation | train tiny.yaml out=x data.kind=csv data.path=good.csv data.val_fraction=0 train.batch=8 train.early_stop=2 | 1 | set data.val_fraction
 model that would not        | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | GiB free: use a smaller model
 positions above the model   | bench gpt --precision fp32 --batch 1 --seq 2000     | 1 | the model has only 1024 positions

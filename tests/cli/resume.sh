@@ -153,7 +153,7 @@ read -r value step <<<"$(sed -n 's/.*"step":\([0-9]*\),.*"val_loss":\([^,}]*\).*
 [ "$(loss_of chosen --checkpoint "$step")" = "$(loss_of chosen --checkpoint best)" ] || fail "eval --checkpoint $step is not the best"
 [ "$(loss_of chosen --checkpoint last)" = "$(loss_of chosen)" ] || fail "eval --checkpoint last is not the end"
 "$mixt" export chosen --checkpoint best --out chosen-best >/dev/null 2>err || { fail "export --checkpoint best"; cat err; }
-train conv.yaml init=chosen/checkpoints/step-00000060 out=begun train.epochs=0 train.steps=1 train.checkpoint_every=1
+train conv.yaml init=chosen/checkpoints/step-00000060 out=begun train.epochs=0 train.steps=1 train.warmup=0 train.checkpoint_every=1
 "$mixt" train --resume begun init=./chosen/checkpoints/step-00000060 train.steps=2 -q 2>err || { fail "the same weights under another name"; cat err; }
 grep -q "^init: *\"\?$PWD/chosen/checkpoints/step-00000060" begun/config.yaml || { fail "the run's name of its first weights"; grep init begun/config.yaml; }
 "$mixt" train --resume begun init=chosen train.steps=3 -q 2>err && fail "other weights than the run began with were taken"

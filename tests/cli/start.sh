@@ -89,6 +89,9 @@ told tiny.yaml train.steps=100
 has 'warning: train.epochs=1 ends the run after update 8, before train.steps=100' "steps that epochs cut off"
 told tiny.yaml train.steps=100 -q
 has 'warning: train.epochs=1' "a warning with -q"
+"$mixt" train tiny.yaml out=short train.checkpoint_every=4 -q || fail "a run with checkpoints"
+"$mixt" train --resume short train.steps=100 >out 2>said || fail "a resumed run without an update left"
+has 'warning: train.epochs=1 ends the run after update 8' "a resumed run whose steps epochs cut off"
 told tiny.yaml train.steps=8
 hasnt warning "steps and epochs that agree"
 told tiny.yaml train.steps=10 train.epochs=0
