@@ -7,16 +7,19 @@
 #include <mixt/weights.h>
 
 #include <jansson.h>
+#include <string.h>
 
 /** Where a file that is there stands in the way, the option that replaces it. */
 static void name_overwrite(const cli_args *args, const mixt_export_report *made)
 {
-    char path[4200];
-    snprintf(path, sizeof path, "%s/model.safetensors", made->folder);
-    if (cli_output_check(args, path) != MIXT_OK || !made->renamed)
-        return;
-    snprintf(path, sizeof path, "%s/config.json", made->folder);
-    (void)cli_output_check(args, path); // its text is the newest
+    static const char *const names[] = {"model.safetensors", "config.json", "inputs.json", "tokenizer_config.json",
+                                        "vocab.json",        "merges.txt",  "vocab.txt",   "policy.yaml"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[4200];
+        snprintf(path, sizeof path, "%s/%s", made->folder, names[i]);
+        if (strstr(mixt_error_text(), path) && cli_output_check(args, path) != MIXT_OK) // its text is the newest
+            return;
+    }
 }
 
 static int print(const cli_args *args, const mixt_export_report *made)
@@ -65,8 +68,11 @@ const cli_command cli_export = {
     .description =
         "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt and bert_mlm "
         "in the names and layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in "
-        "torchvision's (load_state_dict takes its tensors). Other models keep mixt's own names.\n\n"
-        "Rows of tables that are only padding are left out. 'mixt train … init=FOLDER' is the way "
+        "torchvision's (load_state_dict takes its tensors). Other models keep mixt's own names. Beside them lie "
+        "inputs.json, with the shape, mean, std and classes of the inputs, and the tokenizer for transformers "
+        "(AutoTokenizer takes the folder). The run's data is not needed.\n\n"
+        "Rows of tables that are only padding, and positions that the run never trained, are left out. 'mixt train … "
+        "init=FOLDER' is the way "
         "back. Existing files are not touched without --overwrite.",
     .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
     .options =

@@ -15,6 +15,7 @@ typedef struct mixt__experiment {
     mixt_data *facts;       // what samples are like: the training part, or what the run remembers of it
     uint64_t sums[2];       // of train and val: see mixt__experiment_sums
     bool summed;
+    int64_t positions; // places of a text that the weights to begin with know; 0: none
     mixt__model_sizes sizes;
     mixt_trainer *trainer;
     int64_t total_steps, steps_per_epoch; // in updates

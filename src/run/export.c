@@ -3,6 +3,7 @@
 #include "mixt/weights.h"
 
 #include "run/experiment.h"
+#include "run/export_inputs.h"
 #include "run/init.h"
 #include "run/inputs.h"
 #include "run/weights.h"
@@ -59,9 +60,9 @@ static mixt_status keep_file(const char *folder, const char *name)
     return mixt__fail(MIXT_ERROR_FILE, "%s: exists already and is not overwritten unless you ask for that", path);
 }
 
-/** Both files or none: new weights beside an old config.json would be of another model. And what is exported has other
+/** All files or none: new weights beside an old config.json would be of another model. And what is exported has other
  *  names and maybe fewer bits: in the place of the run's own weights it would be their end. */
-static mixt_status keep_others(const char *run, const mixt__export_request *r)
+static mixt_status keep_others(const char *run, const mixt__export_request *r, const mixt__export_inputs *x)
 {
     if (mixt__same_file(run, r->folder))
         return mixt__fail(MIXT_ERROR_FILE,
@@ -69,12 +70,17 @@ static mixt_status keep_others(const char *run, const mixt__export_request *r)
     if (r->overwrite)
         return MIXT_OK;
     MIXT_TRY(keep_file(r->folder, "model.safetensors"));
-    return r->names ? keep_file(r->folder, "config.json") : MIXT_OK;
+    if (r->names)
+        MIXT_TRY(keep_file(r->folder, "config.json"));
+    for (int i = 0; mixt__export_inputs_file(x, i); i++)
+        MIXT_TRY(keep_file(r->folder, mixt__export_inputs_file(x, i)));
+    return MIXT_OK;
 }
 
-static mixt_status export_run(const char *run, const mixt_config *config, const json_t *inputs,
-                              const mixt_export_options *o, mixt_export_report *report)
+static mixt_status export_run(const char *run, mixt__export_inputs *x, const mixt_export_options *o,
+                              mixt_export_report *report)
 {
+    const mixt_config *config = x->config;
     char source[MIXT_WEIGHTS_PATH];
     mixt__export_request r = {.source = source, .folder = report->folder, .overwrite = o->overwrite};
     const mixt__zoo_entry *entry;
@@ -91,11 +97,14 @@ static mixt_status export_run(const char *run, const mixt_config *config, const 
     if (r.dtype != MIXT_DTYPE_FP32 && r.dtype != MIXT_DTYPE_FP16 && r.dtype != MIXT_DTYPE_BF16)
         return mixt__fail(MIXT_ERROR_DTYPE, "weights are exported as fp32, fp16 or bf16, not %s",
                           mixt_dtype_name(r.dtype));
-    MIXT_TRY(real_vocab(o, config, inputs, &r.vocab));
-    MIXT_TRY(keep_others(run, &r));
+    MIXT_TRY(real_vocab(o, config, x->inputs, &r.vocab));
+    MIXT_TRY(mixt__export_inputs_open(x, &r));
+    MIXT_TRY(keep_others(run, &r, x));
     bool made;
     MIXT_TRY(make_folder(r.folder, &made));
     mixt_status status = mixt__weights_export(&r, &report->tensors);
+    if (status == MIXT_OK)
+        status = mixt__export_inputs_write(x, &r);
     if (status != MIXT_OK && made)
         (void)rmdir(r.folder); // where nothing is in it
     return status;
@@ -113,8 +122,10 @@ mixt_status mixt_run_export(const char *run, const mixt_export_options *options,
     mixt_status status = mixt__run_inputs_vocab(run, config);
     if (status == MIXT_OK)
         status = mixt__run_inputs_read(run, &inputs);
+    mixt__export_inputs x = {.inputs = inputs, .config = config};
     if (status == MIXT_OK)
-        status = export_run(run, config, inputs, options ? options : &(mixt_export_options){0}, report);
+        status = export_run(run, &x, options ? options : &(mixt_export_options){0}, report);
+    mixt__export_inputs_close(&x);
     json_decref(inputs);
     mixt_config_free(config);
     return status;

@@ -2,6 +2,8 @@
 #include "run/init.h"
 
 #include "api/weights.h"
+#include "data/data.h"
+#include "run/inputs.h"
 #include "run/weights.h"
 
 #include <stdio.h>
@@ -13,7 +15,7 @@ mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names 
     int64_t width = mixt__config_int(config, MIXT_KEY_NET_WIDTH), heads = mixt__config_int(config, MIXT_KEY_NET_HEADS);
     int64_t depth = mixt__config_int(config, MIXT_KEY_NET_DEPTH);
     *names = mixt__names_find(entry->names);
-    *facts = (mixt__name_facts){.heads = heads};
+    *facts = (mixt__name_facts){.heads = heads, .first_token = -1, .last_token = -1};
     if (!heads && entry->uses & MIXT_USES_HEADS)
         facts->heads = mixt__model_default_heads(width ? width : entry->sizes.width);
     snprintf(facts->architecture, sizeof facts->architecture, "%s%lld", entry->name,
@@ -41,9 +43,12 @@ mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *no
     MIXT_TRY(mixt__run_weights_final(path, "init=RUN/checkpoints/step-NNNNNNNN begins with those of a checkpoint"));
     MIXT_TRY(mixt__experiment_names(e->config, &request.names, &facts));
     request.vocab = e->sizes.vocab;
+    if (e->facts->info.target == MIXT_TARGET_TOKENS)
+        request.positions = e->facts->info.input_dims[0];
     request.skip = mixt__config_string(e->config, MIXT_KEY_INIT_SKIP);
     request.new_head = mixt__config_string(e->config, MIXT_KEY_INIT_NEW_HEAD);
     MIXT_TRY(mixt__trainer_init(e->trainer, &request, load, &weights));
+    e->positions = mixt__run_inputs_positions(weights->path, weights->places);
     if (note)
         report(weights, note, user);
     mixt__weights_close(weights);

@@ -63,18 +63,34 @@ static json_t *pack_sum(const mixt_data *data, uint64_t sum)
                 : json_null();
 }
 
+/** Places of a text that the run trains, or began with; 0: it has none. */
+static int64_t positions_of(const mixt__experiment *e)
+{
+    const mixt_data_info *info = mixt_data_describe(e->train);
+    int64_t seq = info->target == MIXT_TARGET_TOKENS ? info->input_dims[0] : 0;
+    return seq && e->positions > seq ? e->positions : seq;
+}
+
+static const char *loss_of(const mixt__experiment *e)
+{
+    static const char *const names[] = {
+        [MIXT_LOSS_CROSS_ENTROPY] = "cross_entropy", [MIXT_LOSS_MSE] = "mse", [MIXT_LOSS_BCE] = "bce"};
+    return names[e->trainer->core.model.loss];
+}
+
 static json_t *pack(mixt__experiment *e)
 {
     const uint64_t *sums = mixt__experiment_sums(e);
-    return json_pack("{s:s, s:i, s:s, s:o, s:{s:o, s:o}}", "format", "mixt-inputs", "version", VERSION, "model",
-                     mixt__config_string(e->config, MIXT_KEY_MODEL), "data", mixt__data_facts_pack(e->train),
-                     "trained_on", "train", pack_sum(e->train, sums[0]), "val", pack_sum(e->val, sums[1]));
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:o, s:{s:o, s:o}}", "format", "mixt-inputs", "version", VERSION,
+                     "model", mixt__config_string(e->config, MIXT_KEY_MODEL), "loss", loss_of(e), "positions",
+                     (json_int_t)positions_of(e), "data", mixt__data_facts_pack(e->train), "trained_on", "train",
+                     pack_sum(e->train, sums[0]), "val", pack_sum(e->val, sums[1]));
 }
 
-static mixt_status write_text(const char *path, const char *text)
+static mixt_status write_text(const char *path, const char *text, bool overwrite)
 {
     mixt__file_writer writer = {.fd = -1};
-    mixt_status status = mixt__file_writer_open(&writer, path, true);
+    mixt_status status = mixt__file_writer_open(&writer, path, overwrite);
     if (status == MIXT_OK)
         status = mixt__file_writer_append(&writer, text, strlen(text));
     if (status == MIXT_OK)
@@ -85,21 +101,25 @@ static mixt_status write_text(const char *path, const char *text)
     return status;
 }
 
+mixt_status mixt__run_json_write(const char *path, json_t *value, bool overwrite)
+{
+    char *text = value ? json_dumps(value, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
+    json_decref(value);
+    if (!text)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", path);
+    mixt_status status = write_text(path, text, overwrite);
+    free(text);
+    return status;
+}
+
 mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e)
 {
     char path[PATH_BYTES];
     const char *vocab = mixt__config_string(e->config, MIXT_KEY_DATA_VOCAB);
     if (*vocab)
         MIXT_TRY(copy_vocabulary(folder, vocab));
-    json_t *inputs = pack(e);
-    char *text = inputs ? json_dumps(inputs, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
-    json_decref(inputs);
-    if (!text)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", MIXT_INPUTS_FILE);
     snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE);
-    mixt_status status = write_text(path, text);
-    free(text);
-    return status;
+    return mixt__run_json_write(path, pack(e), true);
 }
 
 void mixt__run_inputs_discard(const char *folder)
@@ -153,4 +173,25 @@ mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs)
     }
     json_decref(root);
     return mixt__fail_context(status, "%s", path);
+}
+
+int64_t mixt__run_inputs_positions(const char *weights, int64_t rows)
+{
+    char folder[PATH_BYTES];
+    json_t *inputs = NULL;
+    snprintf(folder, sizeof folder, "%s", weights);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0'; // the folder of the file
+    else
+        snprintf(folder, sizeof folder, ".");
+    mixt_status status = mixt__run_inputs_read(folder, &inputs);
+    const char *checkpoints = strstr(folder, "/checkpoints/");
+    if (status == MIXT_OK && !inputs && checkpoints) {
+        folder[checkpoints - folder] = '\0';
+        status = mixt__run_inputs_read(folder, &inputs);
+    }
+    int64_t known = status == MIXT_OK ? json_integer_value(json_object_get(inputs, "positions")) : 0;
+    json_decref(inputs);
+    return known > 0 && known < rows ? known : rows;
 }

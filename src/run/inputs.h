@@ -20,6 +20,12 @@ mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs);
 /** Where the run has a vocabulary of its own, makes it that of the configuration: the one that it was copied from may
  *  be gone or another by now. */
 mixt_status mixt__run_inputs_vocab(const char *folder, mixt_config *config);
+/** Places of a text that weights have learned, of the `rows` that they have: what the run beside the file says, else
+ * all.
+ */
+int64_t mixt__run_inputs_positions(const char *weights, int64_t rows);
+/** Writes a JSON file for people to read, whole or not at all. `value` is given back; NULL: there was no memory. */
+mixt_status mixt__run_json_write(const char *path, json_t *value, bool overwrite);
 /** Takes back what was written; as mixt__run_dir_discard. */
 void mixt__run_inputs_discard(const char *folder);
 

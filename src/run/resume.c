@@ -448,6 +448,9 @@ mixt_status mixt__resume_directory(mixt_run *run)
         MIXT_TRY(mixt__run_dir_reopen(&run->dir, r->run, run->config, r->state.metrics_bytes));
         set_aside(r);
     }
+    char weights[1200];
+    snprintf(weights, sizeof weights, "%s/model.safetensors", r->run);
+    run->experiment.positions = mixt__run_inputs_positions(weights, run->experiment.sizes.seq);
     MIXT_TRY(mixt__run_inputs_write(run->dir.path, &run->experiment)); // a run of an older mixt has none
     json_t *row = json_pack("{s:s, s:I, s:s, s:O}", "event", "resumed", "step", (json_int_t)r->state.steps, "from",
                             r->checkpoint ? r->checkpoint->folder : r->run, "changes", r->changes);

@@ -75,7 +75,7 @@ static mixt_status prepare(exporter *x)
     int64_t most = 1;
     MIXT_TRY(mixt__safetensors_open_weights(r->source, &x->file));
     MIXT_TRY(check_vocab(x));
-    MIXT_TRY(mixt__name_plan_make(&x->plan, r->names, x->file->tensors, x->file->count, r->vocab));
+    MIXT_TRY(mixt__name_plan_make(&x->plan, r->names, x->file->tensors, x->file->count, r->vocab, r->positions));
     x->there = mixt__alloc((size_t)(x->plan.count + 1) * sizeof *x->there);
     for (int64_t i = 0; i < x->file->count; i++) {
         const mixt__file_tensor *t = &x->file->tensors[i];
@@ -146,6 +146,8 @@ static mixt_status write_config(exporter *x)
     facts.dtype = x->request->dtype;
     if (x->request->vocab && x->request->vocab < facts.vocab)
         facts.vocab = x->request->vocab;
+    if (x->request->positions && x->request->positions < facts.positions)
+        facts.positions = x->request->positions;
     char *text = mixt__names_config(x->request->names, &facts);
     if (!text)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for config.json");

@@ -136,7 +136,7 @@ void mixt__name_from_there(const mixt__name_plan *plan, const mixt__name_entry *
 /* ---- plans ---- */
 
 static mixt_status add_entry(mixt__name_plan *plan, int64_t index, const mixt__name_rule *rule, const wildcards *found,
-                             int64_t vocab)
+                             int64_t vocab, int64_t positions)
 {
     const mixt__file_tensor *here = &plan->here[index];
     mixt__name_entry e = {.rule = rule, .here = index, .rows = here->rank ? here->dims[0] : 1};
@@ -149,6 +149,8 @@ static mixt_status add_entry(mixt__name_plan *plan, int64_t index, const mixt__n
     }
     if (rule->vocabulary && vocab && vocab < e.rows)
         e.rows = vocab;
+    if (rule->positions && positions && positions < e.rows)
+        e.rows = positions;
     e.there.name = filled(&plan->arena, rule->there, found);
     if (!e.there.name || !mixt__grow((void **)&plan->entries, &plan->capacity, plan->count, sizeof e))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the names of %lld tensors", (long long)plan->here_count);
@@ -157,20 +159,20 @@ static mixt_status add_entry(mixt__name_plan *plan, int64_t index, const mixt__n
     return MIXT_OK;
 }
 
-static mixt_status plan_tensor(mixt__name_plan *plan, int64_t index, int64_t vocab)
+static mixt_status plan_tensor(mixt__name_plan *plan, int64_t index, int64_t vocab, int64_t positions)
 {
     static const mixt__name_rule same = {.layout = MIXT_LAYOUT_SAME};
     const char *name = plan->here[index].name;
     wildcards found = {.count = 0};
     if (!plan->names) {
-        MIXT_TRY(add_entry(plan, index, &(mixt__name_rule){.there = name}, &found, 0));
+        MIXT_TRY(add_entry(plan, index, &(mixt__name_rule){.there = name}, &found, 0, 0));
         plan->entries[plan->count - 1].rule = &same;
         return MIXT_OK;
     }
     int64_t before = plan->count;
     for (const mixt__name_rule *rule = plan->names->rules; rule->here; rule++)
         if (matches(rule->here, name, &found))
-            MIXT_TRY(add_entry(plan, index, rule, &found, vocab));
+            MIXT_TRY(add_entry(plan, index, rule, &found, vocab, positions));
     if (plan->count > before)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_UNSUPPORTED,
@@ -179,12 +181,12 @@ static mixt_status plan_tensor(mixt__name_plan *plan, int64_t index, int64_t voc
 }
 
 mixt_status mixt__name_plan_make(mixt__name_plan *plan, const mixt__names *names, const mixt__file_tensor *here,
-                                 int64_t count, int64_t vocab)
+                                 int64_t count, int64_t vocab, int64_t positions)
 {
     *plan = (mixt__name_plan){.names = names, .here = here, .here_count = count};
     mixt_status status = MIXT_OK;
     for (int64_t i = 0; status == MIXT_OK && i < count; i++)
-        status = plan_tensor(plan, i, vocab);
+        status = plan_tensor(plan, i, vocab, positions);
     if (status != MIXT_OK)
         mixt__name_plan_free(plan);
     return status;

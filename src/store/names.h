@@ -27,6 +27,7 @@ typedef struct mixt__name_rule {
     int part, parts;  // there are the rows of this part of the tensor here; parts 0: all of it
     int64_t channels; // FEATURES: C
     bool vocabulary;  // rows are tokens: here there may be more of them, to fill a block
+    bool positions;   // rows are places in a text: here there may be more of them, which never learned
 } mixt__name_rule;
 
 typedef struct mixt__name_pair {
@@ -36,6 +37,7 @@ typedef struct mixt__name_pair {
 /** Sizes of a model that config.json tells and shapes alone may not. */
 typedef struct mixt__name_facts {
     int64_t layers, width, inner, heads, vocab, positions, types, classes;
+    int64_t first_token, last_token, pad_token; // that begin a text, end it, fill it up; negative: there is none
     char architecture[32];
     mixt_dtype dtype;
 } mixt__name_facts;
@@ -43,7 +45,7 @@ typedef struct mixt__name_facts {
 /** One entry of config.json: a fact by its place in mixt__name_facts, or a constant that the model has here. */
 typedef struct mixt__name_field {
     const char *key;
-    size_t fact;      // offsetof(mixt__name_facts, …) + 1 of an int64_t; 0: a constant
+    size_t fact;      // offsetof(mixt__name_facts, …) + 1 of an int64_t, null where negative; 0: a constant
     const char *json; // the constant as JSON
     bool free;        // another value there does not change what the model computes
 } mixt__name_field;
@@ -80,9 +82,10 @@ typedef struct mixt__name_plan {
 /** Finds what each tensor here is there; fails on one that no rule knows.
  *  @param names NULL: the same names and layouts on both sides
  *  @param here borrowed as long as the plan lives
- *  @param vocab tokens that count: rows of vocabulary tensors past it are left out; 0: all of them */
+ *  @param vocab tokens that count: rows of vocabulary tensors past it are left out; 0: all of them
+ *  @param positions the same for tables of positions */
 mixt_status mixt__name_plan_make(mixt__name_plan *plan, const mixt__names *names, const mixt__file_tensor *here,
-                                 int64_t count, int64_t vocab);
+                                 int64_t count, int64_t vocab, int64_t positions);
 void mixt__name_plan_free(mixt__name_plan *plan);
 
 /** Values of an entry from the layout here to the one there, and back. `here` is the whole tensor. */

@@ -4,7 +4,7 @@
 
 static const mixt__name_rule rules[] = {
     {"wte.weight", "bert.embeddings.word_embeddings.weight", .layout = MIXT_LAYOUT_SAME, .vocabulary = true},
-    {"wpe.weight", "bert.embeddings.position_embeddings.weight", .layout = MIXT_LAYOUT_SAME},
+    {"wpe.weight", "bert.embeddings.position_embeddings.weight", .layout = MIXT_LAYOUT_SAME, .positions = true},
     {"wtt.weight", "bert.embeddings.token_type_embeddings.weight", .layout = MIXT_LAYOUT_SAME},
     {"ln_e.*", "bert.embeddings.LayerNorm.*", .layout = MIXT_LAYOUT_SAME},
     {"h.#.attn.qkv.*", "bert.encoder.layer.#.attention.self.query.*", .layout = MIXT_LAYOUT_SAME, .part = 0,
@@ -53,7 +53,7 @@ static const mixt__name_field fields[] = {
     {"layer_norm_eps", .json = "1e-12"},
     {"position_embedding_type", .json = "\"absolute\""},
     {"tie_word_embeddings", .json = "true"},
-    {"pad_token_id", .json = "0", .free = true},
+    {"pad_token_id", .fact = MIXT_FACT(pad_token), .free = true},
     {.key = NULL},
 };
 

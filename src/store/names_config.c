@@ -28,7 +28,7 @@ static json_t *value_of(const mixt__name_field *field, const mixt__name_facts *f
         return json_string(facts->architecture);
     int64_t number;
     memcpy(&number, (const char *)facts + field->fact - 1, sizeof number);
-    return json_integer(number);
+    return number < 0 ? json_null() : json_integer(number);
 }
 
 static const char *dtype_name(mixt_dtype dtype)

@@ -4,7 +4,7 @@
 
 static const mixt__name_rule rules[] = {
     {"wte.weight", "transformer.wte.weight", .layout = MIXT_LAYOUT_SAME, .vocabulary = true},
-    {"wpe.weight", "transformer.wpe.weight", .layout = MIXT_LAYOUT_SAME},
+    {"wpe.weight", "transformer.wpe.weight", .layout = MIXT_LAYOUT_SAME, .positions = true},
     {"h.#.ln1.*", "transformer.h.#.ln_1.*", .layout = MIXT_LAYOUT_SAME},
     {"h.#.attn.qkv.*", "transformer.h.#.attn.c_attn.*", .layout = MIXT_LAYOUT_TRANSPOSED},
     {"h.#.attn.proj.*", "transformer.h.#.attn.c_proj.*", .layout = MIXT_LAYOUT_TRANSPOSED},
@@ -33,8 +33,8 @@ static const mixt__name_field fields[] = {
     {"scale_attn_weights", .json = "true"},
     {"scale_attn_by_inverse_layer_idx", .json = "false"},
     {"tie_word_embeddings", .json = "true"},
-    {"bos_token_id", .json = "null", .free = true},
-    {"eos_token_id", .json = "null", .free = true},
+    {"bos_token_id", .fact = MIXT_FACT(first_token), .free = true},
+    {"eos_token_id", .fact = MIXT_FACT(last_token), .free = true},
     {.key = NULL},
 };
 

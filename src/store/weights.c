@@ -79,15 +79,22 @@ static const mixt__file_tensor *find(const mixt__weights *w, const char *name)
     return found;
 }
 
-/** Whether a tensor is what an entry needs; a vocabulary may lack the rows here that are only padding, which shortens
- *  the entry. */
+/** Rows that the file must have of a table whose rows may be fewer there; 0: all of them. */
+static int64_t least_rows(const mixt__weights *w, const mixt__name_rule *rule)
+{
+    return rule->vocabulary ? w->vocab : rule->positions ? w->positions : 0;
+}
+
+/** Whether a tensor is what an entry needs; a vocabulary may lack the rows here that are only padding and a table of
+ *  positions those that no text here reaches, which shortens the entry. */
 static bool fits(const mixt__weights *w, const mixt__file_tensor *tensor, mixt__name_entry *e)
 {
+    int64_t least = least_rows(w, e->rule);
     bool same = mixt_dtype_is_float(tensor->dtype) && tensor->rank == e->there.rank;
     for (int i = 0; same && i < tensor->rank; i++)
         same = tensor->dims[i] == e->there.dims[i] ||
-               (!i && e->rule->vocabulary && w->vocab && tensor->dims[0] >= w->vocab && tensor->dims[0] < e->rows);
-    if (same && e->rule->vocabulary)
+               (!i && least && tensor->dims[0] >= least && tensor->dims[0] < e->rows);
+    if (same && (e->rule->vocabulary || e->rule->positions))
         e->rows = e->there.dims[0] = tensor->dims[0];
     return same;
 }
@@ -98,8 +105,8 @@ static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, co
     char both[512];
     snprintf(both, sizeof both, strcmp(here, there) ? "'%s' ('%s' in mixt)" : "'%s'", there, here);
     mixt__file_tensor least = e->there;
-    if (e->rule->vocabulary && w->vocab)
-        least.dims[0] = w->vocab;
+    if (least_rows(w, e->rule))
+        least.dims[0] = least_rows(w, e->rule);
     mixt__dims_text wants = mixt__dims_print(least.rank, least.dims);
     if (!tensor)
         return mixt__fail(MIXT_ERROR_FORMAT,
@@ -133,6 +140,8 @@ static mixt_status match_entries(mixt__weights *w, mixt__globs *skip, mixt__glob
             return explain(w, e, tensor);
         if (e->rule->vocabulary && w->plan.here[e->here].dims[0] - e->rows > w->padded)
             w->padded = w->plan.here[e->here].dims[0] - e->rows;
+        if (w->sources[i] && !strcmp(here, "wpe.weight"))
+            w->places = e->rows;
     }
     for (int64_t i = 0; i < w->plan.here_count; i++) {
         w->loaded += w->taken[i];
@@ -177,11 +186,12 @@ static bool known(const mixt__weights *w, const mixt__file_tensor *tensor)
 static mixt_status open_file(mixt__weights *w, const mixt__weights_request *r)
 {
     w->vocab = r->vocab;
+    w->positions = r->positions;
     MIXT_TRY(find_file(w, r->path));
     MIXT_TRY(mixt__safetensors_open_weights(w->path, &w->file));
     const char *format = mixt__safetensors_metadata(w->file, "format");
     w->foreign = r->names && !(format && !strcmp(format, "mixt"));
-    MIXT_TRY(mixt__name_plan_make(&w->plan, w->foreign ? r->names : NULL, r->wanted, r->count, 0));
+    MIXT_TRY(mixt__name_plan_make(&w->plan, w->foreign ? r->names : NULL, r->wanted, r->count, 0, 0));
     MIXT_TRY(check_config(w, r));
     int64_t most = 1;
     for (int64_t i = 0; i < w->plan.count; i++) {

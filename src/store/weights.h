@@ -14,6 +14,7 @@ typedef struct mixt__weights_request {
     const mixt__name_facts *facts;   // what config.json is held against; NULL: it is not looked at
     const mixt__file_tensor *wanted; // name, rank, dims; borrowed
     int64_t count, vocab; // vocab: tokens that the file must have at least, where tables here have more; 0: all of them
+    int64_t positions;    // the same of places in a text
     const char *skip;     // globs over names here: not taken from the file
     const char *new_head; // the same: taken only where the file has them in the right shape
 } mixt__weights_request;
@@ -25,17 +26,19 @@ typedef struct mixt__weights {
     const mixt__file_tensor **sources; // by entry of the plan; NULL: not taken
     bool *taken;                       // by wanted tensor
     float *buffer;
-    int64_t vocab;       // of the request
-    bool foreign;        // in the names and layouts of the other program
-    int64_t loaded;      // tensors taken
-    int64_t padded;      // rows past the vocabulary of the file, which get the mean of the others
-    char skipped[512];   // wanted but not taken: names, for people
-    char left_over[512]; // in the file but not wanted
+    int64_t vocab, positions; // of the request
+    int64_t places;           // rows of the table of positions that were taken; 0: none
+    bool foreign;             // in the names and layouts of the other program
+    int64_t loaded;           // tensors taken
+    int64_t padded;           // rows past the vocabulary of the file, which get the mean of the others
+    char skipped[512];        // wanted but not taken: names, for people
+    char left_over[512];      // in the file but not wanted
 } mixt__weights;
 
 /** A file whose metadata says "format": "mixt" has the names here; any other those of request->names. */
 mixt_status mixt__weights_open(const mixt__weights_request *request, mixt__weights **weights);
-/** Values of wanted tensor `index`, which must be taken. */
+/** Values of wanted tensor `index`, which must be taken. Rows for places that the file does not have stay as they are
+ * in `values`. */
 mixt_status mixt__weights_read(mixt__weights *weights, int64_t index, float *values);
 void mixt__weights_close(mixt__weights *weights);
 
@@ -45,7 +48,7 @@ typedef struct mixt__export_request {
     const mixt__names *names; // NULL: the names stay
     mixt__name_facts facts;   // heads and architecture; the others are read off the tensors
     mixt_dtype dtype;         // FP32, FP16 or BF16
-    int64_t vocab;            // tokens that count; 0: all
+    int64_t vocab, positions; // tokens and places that count; 0: all
     bool overwrite;
 } mixt__export_request;
 

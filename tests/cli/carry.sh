@@ -117,6 +117,50 @@ say before
 [ "$(cat before/*.predict | wc -l)" -ge 20 ] || fail "few predictions: $(cat before/*.predict | wc -l)"
 grep -q '"name":"bee"' before/images.predict || fail "no class names"
 
+# ---- what lies beside exported weights ----
+python3 - <<'PY' || fail "exports"
+import json
+def load(name):
+    return json.load(open("before/" + name))
+def rows(run, tensor):
+    file = open("before/%s/model.safetensors" % run, "rb")
+    return json.loads(file.read(int.from_bytes(file.read(8), "little")))[tensor]["shape"][0]
+inputs = load("images/inputs.json")
+assert inputs["data"]["class_names"] == ["ant", "bee", "cow"] and inputs["loss"] == "cross_entropy", inputs
+assert len(inputs["data"]["mean"]) == len(inputs["data"]["std"]) == 3 and inputs["precision"] == "bf16", inputs
+assert load("resnet/inputs.json")["data"]["input_shape"] == [8, 8, 3]
+assert load("given/inputs.json")["data"]["std"] == [0.200000003] * 3
+assert load("values/inputs.json")["loss"] == "mse"
+for run in "bytes", "bpe":  # data.seq is 16, the table here has 1024 rows
+    assert load(run + "/config.json")["n_positions"] == rows(run, "transformer.wpe.weight") == 16
+    assert load(run + "/tokenizer_config.json")["model_max_length"] == 16
+assert load("pieces/config.json")["max_position_embeddings"] == rows("pieces", "bert.embeddings.position_embeddings.weight") == 16
+assert load("bytes/config.json")["eos_token_id"] is None and load("bytes/tokenizer_config.json")["bos_token"] is None
+config, tokenizer = load("bpe/config.json"), load("bpe/tokenizer_config.json")
+assert config["bos_token_id"] == config["eos_token_id"] == 259 and config["vocab_size"] == 260, config
+assert tokenizer["tokenizer_class"] == "GPT2Tokenizer" and tokenizer["eos_token"] == "<|endoftext|>", tokenizer
+assert load("bpe/vocab.json") == json.load(open("data/bpe/encoder.json"))
+assert open("before/bpe/merges.txt").read() == open("data/bpe/vocab.bpe").read()
+assert open("before/pieces/vocab.txt").read() == open("data/pieces/vocab.txt").read()
+assert load("pieces/tokenizer_config.json")["do_lower_case"] and load("pieces/config.json")["pad_token_id"] == 0
+PY
+# bytes as a byte-pair vocabulary: the same tokens
+head -c 2000 data/text.txt >some.txt
+printf 'a\n\303\244\t\377 z' >>some.txt
+"$mixt" tokenize some.txt >as-bytes 2>err || fail "tokenize: $(cat err)"
+"$mixt" tokenize some.txt --vocab before/bytes >as-pairs 2>err || fail "tokenize with the exported bytes: $(cat err)"
+[ "$(awk '{ print $1 }' as-bytes | cksum)" = "$(awk '{ print $1 }' as-pairs | cksum)" ] || fail "bytes through the exported vocabulary"
+[ "$(wc -l <as-pairs)" -ge 2008 ] || fail "few tokens: $(wc -l <as-pairs)"
+# positions that were begun with count too; they are known to a run that goes on, and to one that begins with it
+"$mixt" train net.yaml out=longer $common $gpt data.seq=32 2>err || fail "train longer: $(cat err)"
+"$mixt" train net.yaml out=tuned $common $gpt init=longer 2>err || fail "train tuned: $(cat err)"
+"$mixt" train net.yaml out=again $common $gpt init=before/bytes 2>err || fail "train again: $(cat err)"
+for one in tuned:32 again:16; do
+    "$mixt" export ${one%:*} >/dev/null && grep -q "\"n_positions\": ${one#*:}," ${one%:*}/export/config.json || fail "$one positions"
+done
+"$mixt" train net.yaml out=bad $common $gpt data.seq=32 init=before/bytes 2>err && fail "16 positions for texts of 32"
+grep -q "expected a float tensor \[32, 16\]" err || fail "too few positions: $(cat err)"
+
 mv data gone
 say after
 diff -r before after >differences || { fail "runs say something else without their data:"; head -5 differences; }

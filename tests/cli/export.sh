@@ -11,7 +11,7 @@ device: cpu
 threads: 2
 net: {layers: 2, width: 16, heads: 2}
 data: {kind: text, path: text.txt, seq: 16}
-train: {steps: 2, batch: 4, lr: 0.01}
+train: {steps: 2, batch: 4, lr: 0.01, weight_decay: 0}
 YAML
 sed 's/model: gpt/model: bert_mlm/' gpt.yaml >bert.yaml
 cat >resnet.yaml <<'YAML'
