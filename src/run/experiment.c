@@ -53,14 +53,14 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     MIXT_TRY(data_spec(e, spec, sizeof spec));
     mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
     o.like = e->train ? e->train : e->facts;
-    if (o.like && mixt__data_is_facts(o.like))
-        o.target = o.like->options.target; // a set without it would be asked what its numbers look like
     o.val = mixt__config_float(e->config, MIXT_KEY_DATA_VAL_FRACTION);
     o.limit = number(e, MIXT_KEY_DATA_LIMIT);
     if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
         o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
     o.labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     o.target = (mixt_target_kind)mixt__config_choice(e->config, MIXT_KEY_DATA_TASK); // the words in the enum's order
+    if (o.like && mixt__data_is_facts(o.like))
+        o.target = o.like->options.target; // as it was decided when the run was trained
     image_options(e, &o);
     o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
     o.vocab = text(e, MIXT_KEY_DATA_VOCAB);
