@@ -172,8 +172,8 @@ typedef struct mixt_summary {
      *  behind them, as NOTEs with `warning`, settings that cannot be meant: a warm-up longer than the run, … */
     char lines[MIXT_SUMMARY_LINES][MIXT_SUMMARY_WIDTH];
 } mixt_summary;
-/** @param summary receives it, about 2 KiB. */
-mixt_status mixt_run_summary(const mixt_run *run, mixt_summary *summary);
+/** Of a run that was loaded without its data, the data is opened for it. @param summary receives it, about 2 KiB. */
+mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary);
 
 /** Its trainer, to step by hand, look at parameters or predict; it stays the run's. */
 mixt_trainer *mixt_run_trainer(mixt_run *run);

@@ -5,6 +5,7 @@
 #include "run/summary.h"
 
 #include "mixt/plan.h"
+#include "run/known.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -186,10 +187,11 @@ static void write_lines(mixt_summary *s)
     }
 }
 
-mixt_status mixt_run_summary(const mixt_run *run, mixt_summary *summary)
+mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
 {
-    MIXT_TRY(mixt__need(run));
+    MIXT_TRY(mixt__need_open(run, "run"));
     MIXT_TRY(mixt__need(summary));
+    MIXT_TRY(mixt__known_data(run));
     const mixt__experiment *e = &run->experiment;
     const mixt__trainer *t = &e->trainer->core;
     *summary = (mixt_summary){.train = mixt_data_describe(e->train)};

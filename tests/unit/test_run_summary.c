@@ -94,6 +94,12 @@ static void test_heard(void **state)
     mixt_run_close(run);
     assert_int_equal(calm.notes, MIXT_SUMMARY_LINES);
     assert_int_equal(calm.warnings, 0);
+    mixt_summary loaded;
+    assert_int_equal(mixt_run_load(temp_path("calm"), "final", &run), MIXT_OK);
+    assert_int_equal(mixt_run_summary(run, &loaded), MIXT_OK); // opens the data that loading left out
+    assert_int_equal(loaded.train->samples, 64);
+    mixt_run_close(run);
+    assert_int_equal(mixt_run_summary(run, &loaded), MIXT_ERROR_STATE);
     run = open_run("odd", &odd, "train.warmup=3");
     assert_int_equal(mixt_run_train(run, NULL), MIXT_OK);
     mixt_run_close(run);
