@@ -115,8 +115,8 @@ typedef struct mixt_data_info {
  *   - "cifar:DIR" CIFAR-10 (data_batch_*.bin, test_batch.bin) or CIFAR-100 (train.bin, test.bin), plain or .gz;
  *   - "images:DIR" pictures in class folders, DIR/train/CLASS/… (val, test) or DIR/CLASS/…: PPM, PGM, PNG, and JPEG
  *     where mixt was built with libjpeg (pictures of other kinds are an error); read when a batch needs them;
- *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target; separator
- *     , ; tab or space; a header line is recognised, and the same in all parts;
+ *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target, numbers or
+ *     words (classes by name); separator , ; tab or space; a header line is recognised, and the same in all parts;
  *   - "npy:IMAGES.npy" with the labels option;
  *   - "npz:FILE.npz" with arrays x and y, images and labels, or x_train and y_train (x_val, x_test, …);
  *   - "text:FILE" or "text:DIR" (train.txt, …): windows of seq + 1 tokens: bytes, or those of `vocab`,

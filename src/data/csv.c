@@ -2,11 +2,13 @@
  *
  * The separator comes from the first line (; tab , or space, in this order). The first line is a header when fewer than
  * half of its fields are numbers, or those are the numbers of columns, from 0 or 1 ("0,1,2,class"): one bad field does
- * not make it one, for a sample would be lost. A header names every column; quotes may stand around a name, and do not
- * protect a separator in it. scikit-learn's "rows,features,class names" is understood and its counts are checked. Blank
+ * not make it one, for a sample would be lost. A header names every column. A field in quotes may hold separators, line
+ * ends and doubled quotes (RFC 4180); a quote without its other is a letter like any. The target may be words, all of
+ * them: classes by name. scikit-learn's "rows,features,class names" is understood and its counts are checked. Blank
  * lines and lines that begin with # are skipped. Numbers are decimal. A missing or non-finite value is an error: mixt
  * does not guess data.
  */
+#include "data/class_words.h"
 #include "data/data.h"
 
 #include <locale.h>
@@ -14,24 +16,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN = 24 }; // characters of a bad field in a message
+enum { SHOWN = 24, QUOTED_MAX = 1 << 16 }; // characters of a bad field in a message, of a field in quotes
 
 typedef struct csv_field {
     const char *text;
     int64_t length;
+    bool quoted; // quotes stood around it
 } csv_field;
 
 /** A position in the file's text, and what is known so far. */
 typedef struct csv_reader {
     const char *path;
-    const char *at, *end; // rest of the text; *end is NUL
-    int64_t line;         // of the line last taken, from 1
-    char separator;
+    const char *at, *end;    // rest of the text; *end is NUL
+    int64_t line;            // where the line last taken begins, from 1
+    int64_t inside;          // line ends in quotes within it
+    char separator;          // 0: not known yet
     int64_t columns, target; // target: the column, from 0
     csv_field header;        // the first line, where it is one
     int64_t header_line;
     int64_t stated_rows, stated_classes; // of a scikit-learn header; 0: none
     locale_t c_locale;                   // decimal points, whatever the program's locale
+    bool numbered;                       // the header is one only for its numbers, those of columns
+    bool worded;                         // targets are words
+    int64_t word_line;                   // of the first one
+    mixt__class_words words;
 } csv_reader;
 
 /** Numbers of the rows so far: (rows, columns), and each row's line. */
@@ -42,15 +50,60 @@ typedef struct csv_rows {
     int64_t line_capacity, count;
 } csv_rows;
 
+static bool separates(const csv_reader *reader, char c)
+{
+    return reader->separator ? c == reader->separator : c == ';' || c == '\t' || c == ',' || c == ' ';
+}
+
+/** Behind the closing quote of the field that begins with one at `at`; NULL when none closes it. */
+static const char *quoted_end(const csv_reader *reader, const char *at)
+{
+    const char *limit = reader->end - at > QUOTED_MAX ? at + QUOTED_MAX : reader->end;
+    for (const char *c = at + 1; c < limit; c++) {
+        if (*c != '"')
+            continue;
+        if (c[1] == '"') { // the text ends with NUL
+            c++;
+            continue;
+        }
+        const char *after = c + 1;
+        while (after < reader->end && !separates(reader, *after) && (*after == ' ' || *after == '\r' || *after == '\t'))
+            after++;
+        return after == reader->end || *after == '\n' || separates(reader, *after) ? c + 1 : NULL;
+    }
+    return NULL;
+}
+
+/** The end of the line that begins at `at`: a line end that is not in quotes. */
+static const char *line_end(csv_reader *reader, const char *at)
+{
+    const char *newline = memchr(at, '\n', (size_t)(reader->end - at)), *stop = newline ? newline : reader->end;
+    reader->inside = 0;
+    if (!memchr(at, '"', (size_t)(stop - at)))
+        return stop;
+    bool begins = true;
+    while (at < reader->end && *at != '\n') {
+        const char *behind = begins && *at == '"' ? quoted_end(reader, at) : NULL;
+        for (; behind && at < behind; at++)
+            reader->inside += *at == '\n';
+        if (behind) {
+            begins = false;
+            continue;
+        }
+        begins = separates(reader, *at) || (begins && (*at == ' ' || *at == '\t'));
+        at++;
+    }
+    return at;
+}
+
 /** The next line that says something; false at the end. */
 static bool next_line(csv_reader *reader, csv_field *line)
 {
     while (reader->at < reader->end) {
-        const char *newline = memchr(reader->at, '\n', (size_t)(reader->end - reader->at));
-        const char *stop = newline ? newline : reader->end;
+        reader->line += 1 + reader->inside;
+        const char *stop = line_end(reader, reader->at);
         line->text = reader->at;
-        reader->at = newline ? newline + 1 : reader->end;
-        reader->line++;
+        reader->at = stop < reader->end ? stop + 1 : reader->end;
         while (stop > line->text && (stop[-1] == '\r' || stop[-1] == ' '))
             stop--;
         while (line->text < stop && *line->text == ' ')
@@ -67,11 +120,16 @@ static bool next_field(const csv_reader *reader, csv_field *rest, csv_field *fie
 {
     if (!rest->text)
         return false;
-    const char *stop = memchr(rest->text, reader->separator, (size_t)rest->length), *end = rest->text + rest->length;
-    *field = (csv_field){rest->text, (stop ? stop : end) - rest->text};
+    const char *end = rest->text + rest->length, *from = rest->text;
+    while (from < end && !separates(reader, *from) && (*from == ' ' || *from == '\t'))
+        from++;
+    const char *behind = from < end && *from == '"' ? quoted_end(reader, from) : NULL;
+    from = behind && behind <= end ? behind : rest->text;
+    const char *stop = memchr(from, reader->separator, (size_t)(end - from));
+    *field = (csv_field){rest->text, (stop ? stop : end) - rest->text, false};
     while (stop && reader->separator == ' ' && stop[1] == ' ')
         stop++;
-    *rest = stop ? (csv_field){stop + 1, end - stop - 1} : (csv_field){NULL, 0};
+    *rest = stop ? (csv_field){stop + 1, end - stop - 1, false} : (csv_field){NULL, 0, false};
     while (field->length > 0 && (*field->text == ' ' || *field->text == '\t')) {
         field->text++;
         field->length--;
@@ -81,6 +139,7 @@ static bool next_field(const csv_reader *reader, csv_field *rest, csv_field *fie
     if (field->length >= 2 && *field->text == '"' && field->text[field->length - 1] == '"') {
         field->text++;
         field->length -= 2;
+        field->quoted = true;
     }
     return true;
 }
@@ -128,11 +187,19 @@ static bool parse_number(const csv_reader *reader, const csv_field *field, doubl
     return end == field->text + field->length;
 }
 
-static char find_separator(const csv_field *line)
+static char find_separator(const csv_reader *reader, const csv_field *line)
 {
     static const char candidates[] = {';', '\t', ',', ' '};
+    bool seen[sizeof candidates] = {false}, begins = true;
+    for (const char *at = line->text; at < line->text + line->length; at++) {
+        const char *behind = begins && *at == '"' ? quoted_end(reader, at) : NULL;
+        at = behind ? behind - 1 : at;
+        begins = !behind && separates(reader, *at);
+        for (size_t i = 0; i < sizeof candidates && !behind; i++)
+            seen[i] |= *at == candidates[i];
+    }
     for (size_t i = 0; i < sizeof candidates; i++)
-        if (memchr(line->text, candidates[i], (size_t)line->length))
+        if (seen[i])
             return candidates[i];
     return ',';
 }
@@ -164,6 +231,7 @@ static bool is_header(csv_reader *reader, csv_field line)
         reader->columns = (int64_t)counts[1] + 1;
     }
     numbered = numbered && words > 0 && (first == 0 || first == 1);
+    reader->numbered = numbered && !reader->stated_rows && 2 * words <= fields;
     return reader->stated_rows || 2 * words > fields || numbered;
 }
 
@@ -176,19 +244,19 @@ static int64_t count_fields(const csv_reader *reader, csv_field line)
     return count;
 }
 
-/** A quote that stands alone: a separator within quotes has cut the name in two, or the line is damaged. */
+/** A quote that stands alone: the line is damaged. */
 static mixt_status check_quotes(const csv_reader *reader)
 {
     csv_field rest = reader->header, field;
     for (int64_t column = 1; next_field(reader, &rest, &field); column++) {
         bool before = field.length && field.text[0] == '"';
         bool behind = field.length > 1 && field.text[field.length - 1] == '"';
-        if (before != behind)
-            return mixt__fail(MIXT_ERROR_DATA,
-                              "%s: line %lld, column %lld: %.*s has one quote; they come in pairs, and a name must not "
-                              "hold the separator '%c'",
-                              reader->path, (long long)reader->header_line, (long long)column,
-                              (int)(field.length < SHOWN ? field.length : SHOWN), field.text, reader->separator);
+        if (!field.quoted && before != behind)
+            return mixt__fail(
+                MIXT_ERROR_DATA,
+                "%s: line %lld, column %lld: %.*s has one quote; they come in pairs, around a whole field",
+                reader->path, (long long)reader->header_line, (long long)column,
+                (int)(field.length < SHOWN ? field.length : SHOWN), field.text);
     }
     return MIXT_OK;
 }
@@ -209,22 +277,67 @@ static mixt_status check_header(csv_reader *reader, csv_field line)
     return MIXT_OK;
 }
 
+/** Nothing, or a word that programs write for nothing. */
+static bool is_missing(const csv_field *field)
+{
+    static const char *const words[] = {"", "NA", "N/A", "?", "null", "NULL", "None", "-"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if ((int64_t)strlen(words[i]) == field->length && !memcmp(field->text, words[i], (size_t)field->length))
+            return true;
+    return false;
+}
+
 static mixt_status bad_field(const csv_reader *reader, int64_t column, const csv_field *field, double value, bool first)
 {
     int shown = (int)(field->length < SHOWN ? field->length : SHOWN);
-    const char *wrong = field->length == 0 ? "is missing" : isfinite(value) ? "is not a number" : "is not finite";
+    const char *wrong = is_missing(field) ? "is missing" : isfinite(value) ? "is not a number" : "is not finite";
     return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' %s; every field must be a finite number%s",
                       reader->path, (long long)reader->line, (long long)column, shown, field->text, wrong,
                       first ? " (in a header line, most are words)" : "");
 }
 
-static mixt_status read_row(csv_reader *reader, csv_field line, csv_rows *rows)
+/** A class by name. Words in the first row's target mean words in all: among numbers, one is a mistake. */
+static mixt_status read_word(mixt_data *data, csv_reader *reader, int64_t row, const csv_field *field, double *value)
+{
+    int shown = (int)(field->length < SHOWN ? field->length : SHOWN);
+    double number;
+    bool is_number = parse_number(reader, field, &number);
+    if (is_number && !reader->words.given && row == 1)
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "%s: line %lld, column %lld: '%s' is not a number, as in the lines below; classes are all "
+                          "numbers or all words",
+                          reader->path, (long long)reader->word_line, (long long)reader->target + 1,
+                          reader->words.names[0]);
+    if (is_number && !reader->words.given)
+        return mixt__fail(MIXT_ERROR_DATA,
+                          "%s: line %lld, column %lld: '%.*s' is a number, the classes before are words; they are all "
+                          "one or all the other",
+                          reader->path, (long long)reader->line, (long long)reader->target + 1, shown, field->text);
+    reader->word_line = row ? reader->word_line : reader->line;
+    int64_t class = mixt__class_words_number(data, &reader->words, field->text, field->length);
+    if (class < 0)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' is %s", reader->path,
+                          (long long)reader->line, (long long)reader->target + 1, shown, field->text,
+                          reader->words.given
+                              ? "no class of the training part"
+                              : "one word too many for classes (at most 1000); is it the right column?");
+    *value = (double)class;
+    return MIXT_OK;
+}
+
+static mixt_status read_row(mixt_data *data, csv_reader *reader, csv_field line, csv_rows *rows)
 {
     csv_field field;
     int64_t column = 0;
     while (next_field(reader, &line, &field)) {
         double value = 0;
-        bool number = parse_number(reader, &field, &value);
+        bool number = parse_number(reader, &field, &value), target = column == reader->target;
+        if (target && !rows->count)
+            reader->worded = reader->words.given || (!number && data->options.target != MIXT_TARGET_VALUES);
+        if (target && reader->worded && !is_missing(&field)) {
+            MIXT_TRY(read_word(data, reader, rows->count, &field, &value));
+            number = true;
+        }
         if (!number)
             value = 0;
         if (!number || !isfinite((float)value))
@@ -243,38 +356,6 @@ static mixt_status read_row(csv_reader *reader, csv_field line, csv_rows *rows)
     return MIXT_OK;
 }
 
-static mixt_status read_rows(csv_reader *reader, csv_rows *rows)
-{
-    csv_field line;
-    if (!next_line(reader, &line))
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: no line with data in it", reader->path);
-    reader->separator = find_separator(&line);
-    if (is_header(reader, line)) {
-        reader->header = line;
-        reader->header_line = reader->line;
-        MIXT_LOG(DATA, "%s: line %lld is a header%s", reader->path, (long long)reader->line,
-                 reader->stated_rows ? " with counts" : "");
-    } else {
-        MIXT_TRY(read_row(reader, line, rows));
-    }
-    while (next_line(reader, &line)) {
-        if (rows->count == 0)
-            MIXT_TRY(check_header(reader, line));
-        MIXT_TRY(read_row(reader, line, rows));
-    }
-    if (rows->count == 0)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: only a header line, no data", reader->path);
-    if (reader->columns < 2)
-        return mixt__fail(
-            MIXT_ERROR_DATA,
-            "%s: 1 column, expected at least 2: features, then the target (separated by , ; tab or space)",
-            reader->path);
-    if (reader->stated_rows && reader->stated_rows != rows->count)
-        return mixt__fail(MIXT_ERROR_DATA, "%s: line 1 states %lld rows, the file has %lld: is it cut off?",
-                          reader->path, (long long)reader->stated_rows, (long long)rows->count);
-    return MIXT_OK;
-}
-
 /** The target's column: the last one, or what the option 'labels' says. */
 static mixt_status find_target(const mixt_data *data, csv_reader *reader)
 {
@@ -282,7 +363,7 @@ static mixt_status find_target(const mixt_data *data, csv_reader *reader)
     reader->target = reader->columns - 1;
     if (!wanted)
         return MIXT_OK;
-    csv_field rest = reader->header, field, text = {wanted, (int64_t)strlen(wanted)};
+    csv_field rest = reader->header, field, text = {wanted, (int64_t)strlen(wanted), false};
     int64_t found = -1;
     for (int64_t column = 0; next_field(reader, &rest, &field) && column < reader->columns; column++) {
         if (field.length != text.length || memcmp(field.text, wanted, strlen(wanted)) != 0)
@@ -307,6 +388,67 @@ static mixt_status find_target(const mixt_data *data, csv_reader *reader)
         reader->path, wanted, reader->header.text ? "" : " (the file has none)", (long long)reader->columns);
 }
 
+static bool has_words(const csv_reader *reader, csv_field line)
+{
+    csv_field field;
+    double value;
+    while (next_field(reader, &line, &field))
+        if (field.length && !parse_number(reader, &field, &value))
+            return true;
+    return false;
+}
+
+/** "1,cat" above "5,dog": no numbers of columns, but the first sample. */
+static mixt_status take_back_header(mixt_data *data, csv_reader *reader, csv_rows *rows)
+{
+    csv_field first = reader->header;
+    int64_t line = reader->line;
+    reader->header = (csv_field){0};
+    reader->columns = count_fields(reader, first);
+    reader->line = reader->header_line;
+    MIXT_TRY(find_target(data, reader));
+    MIXT_TRY(read_row(data, reader, first, rows));
+    reader->line = line;
+    return MIXT_OK;
+}
+
+static mixt_status read_rows(mixt_data *data, csv_reader *reader, csv_rows *rows)
+{
+    csv_field line;
+    if (!next_line(reader, &line))
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: no line with data in it", reader->path);
+    reader->separator = find_separator(reader, &line);
+    if (is_header(reader, line)) {
+        reader->header = line;
+        reader->header_line = reader->line;
+        MIXT_LOG(DATA, "%s: line %lld is a header%s", reader->path, (long long)reader->line,
+                 reader->stated_rows ? " with counts" : "");
+    } else {
+        MIXT_TRY(find_target(data, reader));
+        MIXT_TRY(read_row(data, reader, line, rows));
+    }
+    while (next_line(reader, &line)) {
+        if (rows->count == 0 && reader->numbered && has_words(reader, line))
+            MIXT_TRY(take_back_header(data, reader, rows));
+        if (rows->count == 0) {
+            MIXT_TRY(check_header(reader, line));
+            MIXT_TRY(find_target(data, reader));
+        }
+        MIXT_TRY(read_row(data, reader, line, rows));
+    }
+    if (rows->count == 0)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: only a header line, no data", reader->path);
+    if (reader->columns < 2)
+        return mixt__fail(
+            MIXT_ERROR_DATA,
+            "%s: 1 column, expected at least 2: features, then the target (separated by , ; tab or space)",
+            reader->path);
+    if (reader->stated_rows && reader->stated_rows != rows->count)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: line 1 states %lld rows, the file has %lld: is it cut off?",
+                          reader->path, (long long)reader->stated_rows, (long long)rows->count);
+    return MIXT_OK;
+}
+
 /** Keeps the names of the columns, where the header has them. */
 static mixt_status take_names(mixt_data *data, const csv_reader *reader, mixt__table *table)
 {
@@ -318,8 +460,8 @@ static mixt_status take_names(mixt_data *data, const csv_reader *reader, mixt__t
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its columns", reader->path);
     table->columns = at;
     while (next_field(reader, &rest, &field)) {
-        memcpy(at, field.text, (size_t)field.length);
-        at += field.length;
+        for (int64_t i = 0; i < field.length; i++)
+            *at++ = field.text[i] == '\n' ? ' ' : field.text[i];
         *at++ = '\n';
     }
     *at = 0;
@@ -347,8 +489,24 @@ static mixt_status compare_names(const csv_reader *reader, const char *here, con
     return MIXT_OK;
 }
 
+/** Gives words their numbers, in the order of the names. */
+static mixt_status name_classes(mixt_data *data, csv_reader *reader, float *targets, mixt__table *table)
+{
+    int64_t numbers[MIXT_CLASS_WORDS];
+    const char **names = mixt__arena_alloc(&data->arena, (size_t)reader->words.count * sizeof *names);
+    if (!names)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its classes", reader->path);
+    mixt__class_words_sort(&reader->words, numbers);
+    for (int64_t i = 0; i < table->rows; i++)
+        targets[i] = (float)numbers[(int64_t)targets[i]];
+    memcpy(names, reader->words.names, (size_t)reader->words.count * sizeof *names);
+    table->class_names = names;
+    table->classes = reader->words.count;
+    return MIXT_OK;
+}
+
 /** Parts the target's column from the others: features move together in place. */
-static mixt_status fill_table(mixt_data *data, const csv_reader *reader, csv_rows *rows, mixt__table *table)
+static mixt_status fill_table(mixt_data *data, csv_reader *reader, csv_rows *rows, mixt__table *table)
 {
     int64_t features = reader->columns - 1;
     float *targets = mixt__alloc_uninit((size_t)rows->count * sizeof(float));
@@ -370,7 +528,13 @@ static mixt_status fill_table(mixt_data *data, const csv_reader *reader, csv_row
     table->rank = 1;
     table->dims[0] = features;
     table->classes = reader->stated_classes;
-    return mixt__table_take_targets(data, table, targets, data->options.target, rows->lines);
+    mixt_status status = reader->worded ? name_classes(data, reader, targets, table) : MIXT_OK;
+    if (status != MIXT_OK) {
+        mixt__free(targets);
+        return status;
+    }
+    mixt_target_kind kind = reader->worded ? MIXT_TARGET_CLASS : data->options.target;
+    return mixt__table_take_targets(data, table, targets, kind, rows->lines);
 }
 
 static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
@@ -385,10 +549,10 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
     reader.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!reader.c_locale)
         MIXT_TRY_CLEANUP(mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a locale", path));
-    MIXT_TRY_CLEANUP(read_rows(&reader, &rows));
+    MIXT_TRY_CLEANUP(mixt__class_words_start(data, table, &reader.words));
+    MIXT_TRY_CLEANUP(read_rows(data, &reader, &rows));
     MIXT_TRY_CLEANUP(take_names(data, &reader, table));
     MIXT_TRY_CLEANUP(compare_names(&reader, table->columns, table->train));
-    MIXT_TRY_CLEANUP(find_target(data, &reader));
     MIXT_TRY_CLEANUP(fill_table(data, &reader, &rows, table));
     MIXT_LOG(DATA, "%s: %lld rows, %lld features, %s", path, (long long)table->rows, (long long)table->dims[0],
              table->labels ? "the target is a class" : "the target is a value to regress on");

@@ -168,6 +168,7 @@ typedef struct mixt__table {
     int64_t value_count;
     int64_t classes;                 // number that the file itself states; 0: count them
     bool whole;                      // FP32 made from integers of the file
+    const char *const *class_names;  // (classes) in the data set's memory; NULL: the file does not name them
     const char *columns;             // names in the file, one a line, in the data set's memory; NULL: it has none
     const struct mixt__table *train; // while a part is read: the training part's table, where known, to agree with
 } mixt__table;

@@ -271,6 +271,7 @@ static void describe(mixt_data *data, const table_state *state, int64_t samples)
     info->target = table->labels ? MIXT_TARGET_CLASS : MIXT_TARGET_VALUES;
     info->target_elements = table->labels ? 1 : table->value_count;
     info->classes = table->classes;
+    info->class_names = table->class_names;
     info->channels = table->dims[table->rank - 1];
     info->mean = state->mean;
     info->std = state->std;

@@ -55,6 +55,9 @@ csv huge.csv '1e39,1,2,3,1'
 { echo '1.5,oops,0,4,1'; sed 1d good.csv; } >first.csv
 csv fraction.csv '1,1,2,3,1.5'
 mkdir unseen && cp good.csv unseen/train.csv && head -1 good.csv >unseen/val.csv
+for i in $(seq 20); do echo "$i.5,1,cat"; echo "$i.5,2,dog"; done >words.csv
+sed '7s/cat/3/' words.csv >mixed.csv
+sed '7s/1,cat/,cat/' words.csv >hole.csv
 head -c 3000 /dev/urandom >noise.csv
 head -c 3000 /dev/urandom >noise.bin
 printf 'PK\3\4' | cat - noise.bin >archive.npz
@@ -139,6 +142,8 @@ batch above the samples     | train tiny.yaml out=x train.batch=1024            
 accumulation above them     | train tiny.yaml out=x train.accumulate=100          | 1 | is more than the 256 training samples
 sequence above the text     | train gpt.yaml out=x data.seq=100000                | 1 | fewer than one sample
 text too short              | train gpt.yaml out=x data.path=short.txt            | 1 | short.txt: the train part has
+number among words          | train tiny.yaml out=x data.kind=csv data.path=mixed.csv | 1 | mixed.csv: line 7, column 3: '3' is a number, the classes before are words
+missing cell                | train tiny.yaml out=x data.kind=csv data.path=hole.csv | 1 | hole.csv: line 7, column 2: '' is missing
 noise as a text             | train gpt.yaml out=x data.kind=auto data.path=noise.bin | 1 | noise.bin: offset
 archive as a text           | train gpt.yaml out=x data.path=archive.npz          | 1 | archive.npz: is no text but a ZIP or NPZ archive
 damaged archive             | train tiny.yaml out=x data.kind=auto data.path=archive.npz | 1 | archive.npz: has no list of members at its end

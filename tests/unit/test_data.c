@@ -245,6 +245,36 @@ static void test_csv_dialects(void **state)
     check_csv("1,2,x,label\n1.5,-2,3,1\n0.001,40,4,0\n", "g.csv", 3, class, 2);
 }
 
+/** Classes are the sorted words, the same in every part; quotes may hold separators, line ends and quotes. */
+static void test_csv_words(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a \"fat\" cat", "cow, brown", "dog\nold"};
+    static const int32_t wanted[] = {2, 0, 1, 2};
+    write_text("train.csv", "\"width, cm\",\"the \"\"kind\"\"\",y\n1.5,\"dog\nold\",\"1\"\n2,\"a \"\"fat\"\" cat\",2\n"
+                            "3, \"cow, brown\" ,3\n4,\"dog\nold\",4\n");
+    write_text("val.csv", "5,\"cow, brown\",6\n");
+    mixt_data *data;
+    float input[8];
+    int32_t target[4];
+    int64_t valid;
+    check_ok(mixt_data_open(in_folder("csv:%s"), &data, .labels = "2", .normalise = MIXT_NORMALISE_NONE));
+    const mixt_data_info *info = mixt_data_describe(data);
+    assert_int_equal(info->classes, 3);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal(info->class_names[i], names[i]);
+    check_ok(mixt_data_read(data, 0, 4, input, target, &valid));
+    assert_memory_equal(target, wanted, sizeof wanted);
+    assert_true(input[0] == 1.5f && input[1] == 1 && input[6] == 4 && input[7] == 4);
+    mixt_data *val;
+    check_ok(mixt_data_open(in_folder("csv:%s"), &val, .labels = "2", .split = "val", .like = data));
+    mixt_data_close(data);
+    assert_string_equal(mixt_data_describe(val)->class_names[2], names[2]);
+    check_ok(mixt_data_read(val, 0, 1, input, target, &valid));
+    assert_int_equal(target[0], 1);
+    mixt_data_close(val);
+}
+
 static void test_csv_target_column(void **state)
 {
     (void)state;
@@ -548,6 +578,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(test_idx_normalises_each_channel, no_leak),
         cmocka_unit_test_teardown(test_idx_reads_other_types_and_names, no_leak),
         cmocka_unit_test_teardown(test_csv_dialects, no_leak),
+        cmocka_unit_test_teardown(test_csv_words, no_leak),
         cmocka_unit_test_teardown(test_csv_target_column, no_leak),
         cmocka_unit_test_teardown(test_csv_parts_and_statistics, no_leak),
         cmocka_unit_test_teardown(test_own_files_and_like, no_leak),
