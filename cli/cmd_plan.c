@@ -15,6 +15,7 @@ typedef struct report {
     const mixt_trainer *trainer;
     const char *layer; // only nodes of these layers; NULL: all
     mixt_memory memory;
+    mixt_run_memory run;
     mixt_plan_info info;
     mixt_profile *profile; // NULL: not asked for
 } report;
@@ -37,6 +38,41 @@ static void print_memory(const mixt_memory *m)
     }
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);
+}
+
+/** One column of bytes, or two where the device has memory of its own. */
+static void print_run_memory(const mixt_run_memory *m)
+{
+    char text[32];
+    bool device = m->total.device > 0;
+    mixt_run_memory_part parts[MIXT_RUN_MEMORY_PARTS];
+    cli_table table = {0};
+    cli_table_column(&table, "run", CLI_LEFT);
+    cli_table_column(&table, device ? "host bytes" : "bytes", CLI_RIGHT);
+    cli_table_column(&table, "", CLI_RIGHT);
+    if (device) {
+        cli_table_column(&table, "device bytes", CLI_RIGHT);
+        cli_table_column(&table, "", CLI_RIGHT);
+    }
+    cli_table_column(&table, "", CLI_LEFT);
+    mixt_run_memory_parts(m, parts);
+    for (int i = 0; i < MIXT_RUN_MEMORY_PARTS; i++) {
+        cli_table_cell(&table, "%s", parts[i].name);
+        cli_table_cell(&table, "%zu", parts[i].bytes.host);
+        cli_table_cell(&table, "%s", cli_format_bytes(text, (double)parts[i].bytes.host));
+        if (device) {
+            cli_table_cell(&table, "%zu", parts[i].bytes.device);
+            cli_table_cell(&table, "%s", cli_format_bytes(text, (double)parts[i].bytes.device));
+        }
+        cli_table_cell(&table, "%s", parts[i].text);
+    }
+    cli_table_print(&table, stdout, 0);
+    cli_table_free(&table);
+    printf("validation in batches of %lld; predicting would take %s more", (long long)m->eval_batch,
+           cli_format_bytes(text, (double)(m->prediction.host + m->prediction.device)));
+    if (m->mapped)
+        printf("; %s of files are mapped", cli_format_bytes(text, (double)m->mapped));
+    putchar('\n');
 }
 
 /* ---- nodes ---- */
@@ -168,6 +204,24 @@ static json_t *json_nodes(const report *r)
     return list;
 }
 
+static json_t *json_bytes(mixt_bytes bytes)
+{
+    return json_pack("{s:I, s:I}", "host", (json_int_t)bytes.host, "device", (json_int_t)bytes.device);
+}
+
+static json_t *json_run_memory(const mixt_run_memory *m)
+{
+    mixt_run_memory_part parts[MIXT_RUN_MEMORY_PARTS];
+    json_t *o = json_object();
+    mixt_run_memory_parts(m, parts);
+    for (int i = 0; i < MIXT_RUN_MEMORY_PARTS; i++)
+        json_object_set_new(o, parts[i].name, json_bytes(parts[i].bytes));
+    json_object_set_new(o, "prediction", json_bytes(m->prediction));
+    json_object_set_new(o, "mapped", json_integer((json_int_t)m->mapped));
+    json_object_set_new(o, "eval_batch", json_integer((json_int_t)m->eval_batch));
+    return o;
+}
+
 static void print_json(const report *r)
 {
     mixt_memory_role roles[MIXT_MEMORY_ROLES];
@@ -178,6 +232,7 @@ static void print_json(const report *r)
     json_t *o = json_pack("{s:s, s:o, s:f, s:f, s:I, s:o}", "device", r->info.device, "memory", memory, "flops",
                           r->info.flops, "matrix_flops", r->info.matrix_flops, "activations_without_reuse",
                           (json_int_t)r->info.activations_unshared, "nodes", json_nodes(r));
+    json_object_set_new(o, "run_memory", json_run_memory(&r->run));
     if (r->profile)
         json_object_set_new(o, "profile", cli_profile_json(r->profile));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -207,6 +262,8 @@ static void print_text(const cli_args *args, const report *r)
     if (cli_flag(args, "explain"))
         print_nodes(r);
     print_memory(&r->memory);
+    putchar('\n');
+    print_run_memory(&r->run);
     printf("%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s\n",
            (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
            cli_format_bytes(text, (double)r->info.activations_unshared));
@@ -231,6 +288,7 @@ static mixt_status read_report(const cli_args *args, mixt_run *run, report *r)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "--layer '%s': no layer has such a name; without it, --graph lists all",
                          r->layer);
     CLI_TRY(mixt_trainer_memory(trainer, &r->memory));
+    CLI_TRY(mixt_run_plan_memory(run, &r->run));
     if (cli_flag(args, "profile")) {
         CLI_TRY(mixt_run_data(run, "train", &data));
         CLI_TRY(mixt_profile_new(trainer, data, PROFILE_RUNS, &r->profile));
@@ -275,6 +333,9 @@ const cli_command cli_plan = {
         "moments, activations, workspace. What is planned is what will be allocated, to the byte; on a GPU, what "
         "CUDA's "
         "context and libraries take beside it is given apart.\n\n"
+        "Below stands what the whole run will hold, the host's memory and the GPU's apart: the step, validation, "
+        "batches made ahead, the copy of a checkpoint, data sets and tokens (run_memory with --json). Validation whose "
+        "batches find no room is planned, and run, in smaller ones.\n\n"
         "With --profile the step is also run, and each op's time, FLOP/s, bytes/s and share of the device's limits "
         "are printed.",
     .arguments =

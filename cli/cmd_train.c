@@ -10,10 +10,28 @@
 #include <math.h>
 #include <signal.h>
 
+/** Of the step alone, and of all that the run held: of the host, and of a GPU. */
+static void memory_cells(cli_table *table, const mixt_run_result *r)
+{
+    const mixt_run_memory *m = &r->run_memory;
+    char planned[32], allocated[32];
+    cli_table_cell(table, "memory");
+    cli_table_cell(table, "step: %s planned, %s allocated", cli_format_bytes(planned, (double)r->memory.total),
+                   cli_format_bytes(allocated, (double)r->memory.allocated));
+    cli_table_cell_styled(table, CLI_PLAIN, "");
+    cli_table_cell(table, "run: %s planned, %s allocated", cli_format_bytes(planned, (double)m->total.host),
+                   cli_format_bytes(allocated, (double)m->allocated.host));
+    if (!m->total.device)
+        return;
+    cli_table_cell_styled(table, CLI_PLAIN, "");
+    cli_table_cell(table, "on the GPU: %s planned, %s allocated", cli_format_bytes(planned, (double)m->total.device),
+                   cli_format_bytes(allocated, (double)m->allocated.device));
+}
+
 static void print_summary(const mixt_run *run, const mixt_run_result *r)
 {
     const mixt_run_info info = mixt_run_describe(run);
-    char bytes[32], time[32], rate[32];
+    char loss[32], time[32], rate[32];
     cli_table table = {0};
     cli_table_column(&table, "", CLI_LEFT);
     cli_table_column(&table, "", CLI_LEFT);
@@ -28,21 +46,19 @@ static void print_summary(const mixt_run *run, const mixt_run_result *r)
     cli_table_cell(&table, "time");
     cli_table_cell(&table, "%s, %s %s/s", cli_format_duration(time, r->seconds),
                    cli_format_count(rate, r->samples_s * (double)info.items_per_sample), info.item);
-    cli_table_cell(&table, "memory");
-    cli_table_cell(&table, "%s planned, %s allocated", cli_format_bytes(bytes, (double)r->memory.total),
-                   cli_format_bytes(time, (double)r->memory.allocated));
+    memory_cells(&table, r);
     if (!isnan(r->energy)) {
         cli_table_cell(&table, "energy");
         cli_table_cell(&table, "%s J, %.0f W on average", cli_format_count(rate, r->energy), r->energy / r->seconds);
     }
     cli_table_cell(&table, "loss");
-    cli_table_cell(&table, "%s", cli_format_loss(bytes, r->loss));
+    cli_table_cell(&table, "%s", cli_format_loss(loss, r->loss));
     if (!isnan(r->val_loss)) {
         cli_table_cell(&table, "validation");
         if (isnan(r->val_accuracy))
-            cli_table_cell(&table, "loss %s", cli_format_loss(bytes, r->val_loss));
+            cli_table_cell(&table, "loss %s", cli_format_loss(loss, r->val_loss));
         else
-            cli_table_cell(&table, "loss %s, accuracy %.2f%%", cli_format_loss(bytes, r->val_loss),
+            cli_table_cell(&table, "loss %s, accuracy %.2f%%", cli_format_loss(loss, r->val_loss),
                            100 * r->val_accuracy);
     }
     cli_table_cell(&table, "run");
@@ -64,6 +80,11 @@ static void print_json(const mixt_run *run, const mixt_run_result *r)
     json_object_set_new(o, "samples_s", json_real(r->samples_s));
     json_object_set_new(o, "memory_planned", json_integer((json_int_t)r->memory.total));
     json_object_set_new(o, "memory_allocated", json_integer((json_int_t)r->memory.allocated));
+    const mixt_bytes *total = &r->run_memory.total, *held = &r->run_memory.allocated;
+    json_object_set_new(o, "run_memory",
+                        json_pack("{s:I, s:I, s:I, s:I}", "host_planned", (json_int_t)total->host, "host_allocated",
+                                  (json_int_t)held->host, "device_planned", (json_int_t)total->device,
+                                  "device_allocated", (json_int_t)held->device));
     json_object_set_new(o, "checkpoints_lost", json_integer(r->checkpoints_lost));
     if (!isnan(r->energy))
         json_object_set_new(o, "energy", json_real(r->energy));

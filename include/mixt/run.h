@@ -22,6 +22,43 @@ extern "C" {
 
 typedef struct mixt_run mixt_run;
 
+/** Bytes in the host's memory, and in that of a GPU; on the CPU all are the host's. */
+typedef struct mixt_bytes {
+    size_t host, device;
+} mixt_bytes;
+
+/** What a run holds while it trains, by what it is for. Known before any of it is taken, but for the data and the
+ *  graphs, which are there once the run is open. */
+typedef struct mixt_run_memory {
+    mixt_bytes step;        /**< the training step: mixt_memory.total of its trainer */
+    mixt_bytes validation;  /**< activations, workspace and batch of validation; taken before the first update */
+    mixt_bytes batches;     /**< batches made ahead by other threads, and results of updates */
+    mixt_bytes checkpoints; /**< the copy of the state that is written while training goes on, and the room for saving
+                                 the weights at the end */
+    mixt_bytes data;        /**< data sets in memory, but for tokens */
+    mixt_bytes tokens;      /**< tokens and texts in memory */
+    mixt_bytes graphs;      /**< graphs, kernel calls, names, the configuration: what is small, and held already */
+    mixt_bytes total;       /**< sum of the above */
+    mixt_bytes allocated;   /**< measured when training ends; 0 before. Pinned host memory of a GPU's driver, where the
+                                 batches and the checkpoint's copy lie, is not counted in it */
+    mixt_bytes prediction;  /**< mixt_trainer_predict, in batches as large as validation's. Not in total: training does
+                                 not predict */
+    size_t mapped;          /**< files that are mapped: the system's page cache, which gives way. Not in total */
+    int64_t eval_batch;     /**< samples in one pass of validation: train.eval_batch, or less where there is no room */
+} mixt_run_memory;
+
+/** One field of it, with words for people. */
+typedef struct mixt_run_memory_part {
+    const char *name; /**< "step", "validation", …, "total" */
+    const char *text; /**< what that is, in a few words */
+    mixt_bytes bytes;
+} mixt_run_memory_part;
+
+enum { MIXT_RUN_MEMORY_PARTS = 8 };
+
+/** The parts of a run's memory in a fixed order; the last is the total of the others. */
+void mixt_run_memory_parts(const mixt_run_memory *memory, mixt_run_memory_part parts[MIXT_RUN_MEMORY_PARTS]);
+
 /** Figures of a run so far. NaN: not known. */
 typedef struct mixt_run_result {
     int64_t steps, skipped, validations; /**< updates tried, of those skipped; validations */
@@ -37,7 +74,8 @@ typedef struct mixt_run_result {
     bool interrupted;                    /**< a signal came; only with mixt_run_options.signals */
     int64_t checkpoints_lost;            /**< that could not be saved */
     int64_t best_step;                   /**< of the checkpoint with the best validation loss; -1: none */
-    mixt_memory memory;                  /**< known from the first update on */
+    mixt_memory memory;                  /**< of the step; known from the first update on */
+    mixt_run_memory run_memory;          /**< of all of the run; known from the first update on */
 } mixt_run_result;
 
 /** One row of metrics: means over the updates since the row before. NaN: not known, or not there. */
@@ -138,6 +176,9 @@ void mixt_run_close(mixt_run *run);
  *  model.safetensors in the run's directory, which it makes. result may be NULL; it is filled also when training
  *  fails. */
 mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result);
+/** What it will hold while it trains, by part; takes none of it. Validation is planned for that, in smaller batches
+ * than train.eval_batch where there is no room for those. */
+mixt_status mixt_run_plan_memory(mixt_run *run, mixt_run_memory *memory);
 /** Loss and accuracy over a part of the data, "train", "val" or "test". */
 mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation *result);
 

@@ -65,5 +65,7 @@ mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *m
 
 /** Weights from a .safetensors file; everything is checked before the first one changes. */
 mixt_status mixt__weights_load(mixt__params *params, const char *path);
+/** Bytes that saving the weights takes for the while. */
+size_t mixt__weights_bytes(const mixt__params *params);
 
 #endif

@@ -213,19 +213,31 @@ static mixt_status fetch(void *argument, int64_t index, const void **data)
     return mixt__params_get(f->params, (int32_t)index, f->buffer);
 }
 
+/** Elements of the largest parameter. */
+static int64_t largest(const mixt__params *params)
+{
+    int64_t most = 1;
+    for (int64_t i = 0; i < params->count; i++)
+        most = params->table[i].count > most ? params->table[i].count : most;
+    return most;
+}
+
+size_t mixt__weights_bytes(const mixt__params *params)
+{
+    return (size_t)(params->count + 1) * sizeof(mixt__file_tensor) + (size_t)largest(params) * sizeof(float);
+}
+
 static mixt_status write_file(const mixt__params *params, int64_t step, const char *path)
 {
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)step);
-    int64_t most = 1;
     mixt__file_tensor *tensors = mixt__alloc((size_t)(params->count + 1) * sizeof *tensors);
     for (int64_t i = 0; tensors && i < params->count; i++) {
         const mixt__param *p = &params->table[i];
         tensors[i] = (mixt__file_tensor){.name = p->name, .dtype = MIXT_DTYPE_FP32, .rank = p->shape.rank};
         memcpy(tensors[i].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
-        most = p->count > most ? p->count : most;
     }
-    fetcher f = {.params = params, .buffer = mixt__alloc_uninit((size_t)most * sizeof *f.buffer)};
+    fetcher f = {.params = params, .buffer = mixt__alloc_uninit((size_t)largest(params) * sizeof *f.buffer)};
     const mixt__text_pair pairs[] = {{"format", "mixt"}, {"step", number}};
     const mixt__metadata metadata = {.pairs = pairs, .count = sizeof pairs / sizeof pairs[0]};
     mixt_status status = tensors && f.buffer
@@ -272,12 +284,9 @@ mixt_status mixt__weights_load(mixt__params *params, const char *path)
     mixt__safetensors *file;
     MIXT_TRY(mixt__safetensors_open_weights(path, &file));
     mixt_status status = MIXT_OK;
-    int64_t most = 1;
-    for (int64_t i = 0; status == MIXT_OK && i < params->count; i++) {
+    for (int64_t i = 0; status == MIXT_OK && i < params->count; i++)
         status = check_tensor(path, &params->table[i], mixt__safetensors_find(file, params->table[i].name));
-        most = params->table[i].count > most ? params->table[i].count : most;
-    }
-    float *values = mixt__alloc_uninit((size_t)most * sizeof *values);
+    float *values = mixt__alloc_uninit((size_t)largest(params) * sizeof *values);
     if (status == MIXT_OK && !values)
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %s", path);
     for (int64_t i = 0; status == MIXT_OK && i < params->count; i++) {

@@ -1,6 +1,7 @@
-/* Counted, aligned allocation and the bump arena. A 64-byte header before each block keeps its size. */
+/* Counted, aligned allocation and the bump arena. A 64-byte header before each block keeps its size and its account. */
 #include "base/alloc.h"
 
+#include "base/account.h"
 #include "base/env.h"
 
 #include <stdarg.h>
@@ -16,6 +17,7 @@ static size_t alloc_bytes;
 
 typedef struct block_header {
     size_t bytes;
+    mixt__account *account; // NULL: on none
 } block_header;
 
 static block_header *header_of(void *block)
@@ -45,7 +47,7 @@ void *mixt__alloc_uninit(size_t bytes)
         return NULL;
     if (large)
         madvise(base, rounded, MADV_HUGEPAGE); // a wish: without it everything works the same
-    ((block_header *)base)->bytes = bytes;
+    *(block_header *)base = (block_header){bytes, mixt__account_add(bytes)};
     __atomic_add_fetch(&alloc_bytes, bytes, __ATOMIC_RELAXED);
     return base + ALIGNMENT;
 }
@@ -71,8 +73,10 @@ void mixt__free(void *block)
 {
     if (!block)
         return;
-    __atomic_sub_fetch(&alloc_bytes, header_of(block)->bytes, __ATOMIC_RELAXED);
-    free(header_of(block));
+    block_header *header = header_of(block);
+    __atomic_sub_fetch(&alloc_bytes, header->bytes, __ATOMIC_RELAXED);
+    mixt__account_remove(header->account, header->bytes);
+    free(header);
 }
 
 char *mixt__strdup(const char *text)

@@ -254,6 +254,13 @@ static mixt_status open_kind(mixt_data *data)
     return finish_open(data);
 }
 
+/** From here on what this thread takes is the set's; returns whose it was. */
+static mixt__account *book(mixt_data *data)
+{
+    data->account = mixt__account_open(mixt__account_now());
+    return mixt__account_use(data->account);
+}
+
 /** Hands the set out, or frees it. */
 static mixt_status hand_out(mixt_status status, mixt_data *data, mixt_data **result)
 {
@@ -275,10 +282,14 @@ mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *optio
     mixt_data *data = mixt__alloc(sizeof *data);
     if (!data)
         return mixt__fail(MIXT_ERROR_MEMORY, "data '%s': no memory", spec);
+    mixt__account *before = book(data);
     mixt_status status = take_options(data, options);
     if (status == MIXT_OK)
         status = parse_spec(data, spec);
-    return hand_out(status == MIXT_OK ? open_kind(data) : status, data, result);
+    if (status == MIXT_OK)
+        status = open_kind(data);
+    mixt__account_use(before);
+    return hand_out(status, data, result);
 }
 
 mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_arrays *arrays,
@@ -287,6 +298,7 @@ mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_
     mixt_data *data = mixt__alloc(sizeof *data);
     if (!data)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", kind->name);
+    mixt__account *before = book(data);
     data->kind = kind;
     data->arrays = arrays;
     data->path = mixt__arena_strdup(&data->arena, arrays->name ? arrays->name : "memory");
@@ -294,6 +306,7 @@ mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_
     if (status == MIXT_OK)
         status = open_kind(data);
     data->arrays = NULL;
+    mixt__account_use(before);
     return hand_out(status, data, result);
 }
 
@@ -313,6 +326,7 @@ void mixt__data_drop(const mixt_data *held)
     if (data->kind)
         data->kind->close(data);
     mixt__arena_free(&data->arena);
+    mixt__account_close(data->account);
     mixt__free(data);
 }
 
@@ -322,6 +336,16 @@ void mixt_data_close(mixt_data *data)
         return;
     mixt__handle_remove(data);
     mixt__data_drop(data);
+}
+
+size_t mixt__data_bytes(const mixt_data *data)
+{
+    return sizeof *data + mixt__account_bytes(data->account);
+}
+
+size_t mixt__data_mapped(const mixt_data *data)
+{
+    return mixt__account_mapped(data->account);
 }
 
 const mixt_data_info *mixt_data_describe(const mixt_data *data)

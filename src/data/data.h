@@ -8,6 +8,7 @@
 
 #include "mixt/data.h"
 
+#include "base/account.h"
 #include "base/alloc.h"
 #include "base/handles.h"
 #include "base/log.h"
@@ -54,6 +55,7 @@ struct mixt_data {
     int64_t next;                   // batch number of mixt_data_next
     int holders;                    // beside the owner: mixt_data_close leaves the set to the last of them
     mixt__arena arena;
+    mixt__account *account; // of all that the set holds but for this struct
 };
 
 #define MIXT_DATA_KIND(name) extern const mixt__data_kind mixt__data_##name;
@@ -84,6 +86,10 @@ mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t
 const mixt_data *mixt__data_hold(const mixt_data *data);
 /** Ends a hold, or the owner's own; the last one frees the set. */
 void mixt__data_drop(const mixt_data *data);
+
+/** What an open set holds: bytes in memory, and bytes of files that are mapped, which are the system's page cache. */
+size_t mixt__data_bytes(const mixt_data *data);
+size_t mixt__data_mapped(const mixt_data *data);
 
 // fingerprint.c
 

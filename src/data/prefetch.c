@@ -151,14 +151,21 @@ static size_t aligned(size_t bytes)
     return (bytes + ALIGN - 1) / ALIGN * ALIGN;
 }
 
+/** Bytes of a slot's inputs and targets, and of all slots; false: too large to count. */
+static bool count_buffers(const mixt_data_info *info, int64_t batch, int depth, mixt_dtype dtype, int64_t *input,
+                          int64_t *target, int64_t *total)
+{
+    return !__builtin_mul_overflow(info->input_elements, batch * (int64_t)mixt_dtype_size(dtype), input) &&
+           !__builtin_mul_overflow(info->target_elements, batch * 4, target) && *input <= INT64_MAX / 8 &&
+           *target <= INT64_MAX / 8 &&
+           !__builtin_mul_overflow((int64_t)(aligned((size_t)*input) + aligned((size_t)*target)), (int64_t)depth,
+                                   total);
+}
+
 static mixt_status take_buffers(mixt__prefetch *p)
 {
-    const mixt_data_info *info = &p->data->info;
     int64_t input, target, total;
-    if (__builtin_mul_overflow(info->input_elements, p->batch * (int64_t)mixt_dtype_size(p->form.input), &input) ||
-        __builtin_mul_overflow(info->target_elements, p->batch * 4, &target) || input > INT64_MAX / 8 ||
-        target > INT64_MAX / 8 ||
-        __builtin_mul_overflow((int64_t)(aligned((size_t)input) + aligned((size_t)target)), (int64_t)p->depth, &total))
+    if (!count_buffers(&p->data->info, p->batch, p->depth, p->form.input, &input, &target, &total))
         return mixt__fail(MIXT_ERROR_MEMORY, "a batch of %lld samples is too large", (long long)p->batch);
     p->slots = mixt__alloc((size_t)p->depth * sizeof *p->slots);
     p->progress = mixt__alloc((size_t)p->depth * sizeof *p->progress);
@@ -223,14 +230,26 @@ static int make_threads(mixt__prefetch *p, int wanted)
     return error;
 }
 
-/** As many threads as the data's options say, or one a core of which one is awake. */
+/** As many as the data's options say, or one a core. */
+static int threads_wanted(const mixt_data *data)
+{
+    int given = data->options.threads, cores = mixt__threads_count();
+    return given ? given : cores < MAX_WOKEN ? cores : MAX_WOKEN;
+}
+
+/** Room for one sample a thread, before it is rounded. */
+static size_t samples_bytes(const mixt_data *data)
+{
+    return (size_t)threads_wanted(data) * (size_t)data->info.input_elements * sizeof(float);
+}
+
+/** Where the options give no number, one thread is awake at first. */
 static mixt_status start_threads(mixt__prefetch *p)
 {
-    int given = p->data->options.threads, cores = mixt__threads_count();
-    int wanted = given ? given : cores < MAX_WOKEN ? cores : MAX_WOKEN;
+    int given = p->data->options.threads, wanted = threads_wanted(p->data);
     p->threads = mixt__alloc((size_t)wanted * sizeof *p->threads);
     if (p->narrow)
-        p->samples = mixt__alloc_uninit((size_t)wanted * (size_t)p->data->info.input_elements * sizeof *p->samples);
+        p->samples = mixt__alloc_uninit(samples_bytes(p->data));
     if (!p->threads || (p->narrow && !p->samples))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a prefetch ring");
     pthread_mutex_init(&p->lock, NULL);
@@ -242,6 +261,22 @@ static mixt_status start_threads(mixt__prefetch *p)
         return MIXT_OK;
     stop_threads(p);
     return mixt__fail(MIXT_ERROR_STATE, "the prefetch thread cannot be started: %s", strerror(error));
+}
+
+static mixt__prefetch_form form_or_plain(const mixt__prefetch_form *form, const mixt_data *data)
+{
+    return form ? *form : (mixt__prefetch_form){mixt__alloc, mixt__free, data->info.input_dtype};
+}
+
+size_t mixt__prefetch_bytes(const mixt_data *data, int64_t batch, int depth, const mixt__prefetch_form *form)
+{
+    mixt_dtype dtype = form_or_plain(form, data).input;
+    int64_t input, target, total;
+    if (!count_buffers(&data->info, batch, depth, dtype, &input, &target, &total))
+        return 0;
+    size_t ring = sizeof(mixt__prefetch) + (size_t)depth * (sizeof(mixt__batch) + sizeof(progress));
+    size_t threads = (size_t)threads_wanted(data) * sizeof(pthread_t);
+    return ring + threads + (size_t)total + (dtype != data->info.input_dtype ? samples_bytes(data) : 0);
 }
 
 mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth, int64_t first,
@@ -263,7 +298,7 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     p->depth = depth;
     p->first = first;
     p->process = getpid();
-    p->form = form ? *form : (mixt__prefetch_form){mixt__alloc, mixt__free, data->info.input_dtype};
+    p->form = form_or_plain(form, data);
     p->narrow = p->form.input != data->info.input_dtype ? mixt__narrow(p->form.input) : NULL;
     mixt_status status = take_buffers(p);
     if (status == MIXT_OK)

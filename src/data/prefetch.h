@@ -19,6 +19,9 @@ typedef struct mixt__prefetch_form {
     mixt_dtype input; // that inputs in FP32 are rounded to
 } mixt__prefetch_form;
 
+/** Bytes that a ring takes, all at its start; 0 where no such ring can be. Parameters as of mixt__prefetch_start. */
+size_t mixt__prefetch_bytes(const mixt_data *data, int64_t batch, int depth, const mixt__prefetch_form *form);
+
 /**
  * Starts the threads, which make the batches first, first + 1, … without end: options.threads of the data, or one a
  * core, of which one works and more wake while batches come too slowly. `data` is held until stop, also when its owner

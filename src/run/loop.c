@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "run/health.h"
 #include "run/history.h"
+#include "run/memory.h"
 #include "run/policy.h"
 #include "run/saves.h"
 #include "run/signals.h"
@@ -398,6 +399,7 @@ mixt_status mixt__loop_run(mixt_run *run)
         status = run_updates(&l);
     run->result.seconds = mixt__time_now() - l.started;
     run->result.samples_s = run->result.step_seconds > 0 ? (double)run->result.samples / run->result.step_seconds : 0;
+    mixt__run_count_memory(run); // all that it holds is there still
     mixt__saves_close(&l.saves);
     if (status == MIXT_OK) // while signals are caught: one that comes at the end must not cost the weights
         status = mixt_trainer_save(run->experiment.trainer, mixt__run_dir_file(&run->dir, "model.safetensors", path));

@@ -5,6 +5,7 @@
 #include "run/inputs.h"
 #include "run/known.h"
 #include "run/loop.h"
+#include "run/memory.h"
 #include "run/policy.h"
 #include "run/resume.h"
 #include "run/summary.h"
@@ -42,22 +43,10 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
     made->observer_count = 1;
     if (options->observer)
         (void)mixt_run_observe(made, options->observer, options->user); // there is room
+    made->account = mixt__account_open(mixt__account_now());
+    made->outer = mixt__account_use(made->account);
     *run = made;
     return MIXT_OK;
-}
-
-/** Validation that can never be, or in larger batches than training's: better refused now than after the first epoch.
- */
-static mixt_status check_validation(const mixt_run *run)
-{
-    const mixt__experiment *e = &run->experiment;
-    mixt__trainer *t = &e->trainer->core;
-    if (mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) && (!e->val || !mixt_data_describe(e->val)->samples))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
-    if (!e->val || t->settings.eval_batch <= t->settings.batch)
-        return MIXT_OK;
-    return mixt__trainer_check_evaluation(t, e->val);
 }
 
 /** Also where the model does not fit the data: what is doubtful about the data may be why. */
@@ -71,6 +60,7 @@ static mixt_status open_experiment(mixt_run *run)
 /** Hands the run out, or closes it. */
 static mixt_status finish(mixt_status status, mixt_run **run)
 {
+    mixt__account_use((*run)->outer);
     if (status != MIXT_OK) {
         mixt_run_close(*run);
         *run = NULL;
@@ -166,6 +156,7 @@ void mixt_run_close(mixt_run *run)
     mixt_policy_free(run->policy);
     mixt__known_close(&run->known);
     mixt_config_free(run->config);
+    mixt__account_close(run->account);
     mixt__free(run);
 }
 
@@ -190,8 +181,9 @@ static mixt_status open_directory(mixt_run *run)
 static mixt_status train(mixt_run *run)
 {
     MIXT_TRY(mixt__known_data(run));
-    MIXT_TRY(check_validation(run));
+    MIXT_TRY(mixt__run_plan_validation(run));
     MIXT_TRY(begin(run));
+    MIXT_TRY(mixt__run_take_memory(run));
     MIXT_TRY(open_directory(run));
     mixt_status status = mixt__loop_run(run);
     mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
@@ -204,7 +196,9 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
     MIXT_TRY(mixt__need_open(run, "run"));
     if (run->dir.path[0])
         return mixt__fail(MIXT_ERROR_STATE, "%s has been trained: resume it to go on", run->dir.path);
+    mixt__account *before = mixt__account_use(run->account);
     mixt_status status = train(run);
+    mixt__account_use(before);
     if (result)
         *result = run->result;
     if (status != MIXT_OK && !run->result.steps)

@@ -3,6 +3,7 @@
 #define MIXT_RUN_RUN_H
 
 #include "mixt/run.h"
+#include "base/account.h"
 #include "run/directory.h"
 #include "run/experiment.h"
 #include "run/state.h"
@@ -48,6 +49,9 @@ struct mixt_run {
     bool has_weights; // loaded, restored or begun with: no longer as drawn
     mixt_step last;   // the newest update
     mixt_run_result result;
+    mixt__account *account; // of all that the run holds
+    mixt__account *outer;   // that the caller's thread was at work for when the run was opened
+    size_t graphs;          // bytes of graphs and all that is small, held before training
 };
 
 /** Tells all observers; the first failure is returned, the rest still hear. `event` needs kind and its own fields. */

@@ -35,7 +35,7 @@ mixt_status mixt__file_map_open(const char *path, mixt__file_map *map)
         if (data == MAP_FAILED)
             status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be mapped: %s", path, strerror(errno));
         else
-            *map = (mixt__file_map){data, (size_t)info.st_size};
+            *map = (mixt__file_map){data, (size_t)info.st_size, mixt__account_add_mapped((size_t)info.st_size)};
     }
     close(fd);
     return status;
@@ -43,8 +43,10 @@ mixt_status mixt__file_map_open(const char *path, mixt__file_map *map)
 
 void mixt__file_map_close(mixt__file_map *map)
 {
-    if (map->data)
+    if (map->data) {
         munmap((void *)(uintptr_t)map->data, map->bytes);
+        mixt__account_remove_mapped(map->account, map->bytes);
+    }
     *map = (mixt__file_map){0};
 }
 

@@ -6,11 +6,13 @@
 #ifndef MIXT_STORE_FILE_H
 #define MIXT_STORE_FILE_H
 
+#include "base/account.h"
 #include "mixt/types.h"
 
 typedef struct mixt__file_map {
     const unsigned char *data; /**< NULL for an empty file */
     size_t bytes;
+    mixt__account *account; /**< that it is booked on */
 } mixt__file_map;
 
 /** Maps a regular file read-only. */

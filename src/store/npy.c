@@ -204,7 +204,7 @@ mixt_status mixt__npy_read_header(const char *path, const unsigned char *bytes, 
 {
     parser p = {0};
     bool fortran = false;
-    mixt__file_map map = {bytes, size};
+    mixt__file_map map = {.data = bytes, .bytes = size};
     mixt__file_tensor *tensor = &file->tensor;
     *file = (mixt__npy){.tensor = {.name = "array"}};
     MIXT_TRY(find_header(path, &map, &p));

@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /** The arenas that are saved, by the prefix of their tensors' names. */
@@ -16,6 +17,13 @@ static float *arena_of(const mixt__params *p, int which)
 {
     float *const arenas[ARENAS] = {p->master, p->moment1, p->moment2, p->state};
     return arenas[which];
+}
+
+/** Whether training has such an arena: known before any has memory. */
+static bool arena_exists(const mixt__params *p, int which)
+{
+    return which == MASTER || (which == MOMENT1 && p->moments >= 1) || (which == MOMENT2 && p->moments >= 2) ||
+           (which == STATE && p->state_total > 0);
 }
 
 static size_t arena_bytes(const mixt__params *p, int which)
@@ -97,11 +105,40 @@ static mixt_status control_unpack(const json_t *o, mixt__control *control)
 
 /* ---- snapshots ---- */
 
+/** Bytes of the tensors' list, and of their names. */
+static void list_bytes(const mixt__params *p, size_t *list, size_t *names)
+{
+    *list = (size_t)(p->count * ARENAS + 1) * sizeof(mixt__file_tensor);
+    *names = 1;
+    for (int which = 0; which < ARENAS; which++)
+        for (int64_t i = 0; i < p->count; i++)
+            if (offset_in(p, i, which) >= 0)
+                *names += strlen(prefixes[which]) + strlen(p->table[i].name) + 1;
+}
+
+static size_t copies_bytes(const mixt__params *p)
+{
+    size_t bytes = 0;
+    for (int which = 0; which < ARENAS; which++)
+        bytes += arena_exists(p, which) ? arena_bytes(p, which) : 0;
+    return bytes;
+}
+
+size_t mixt__snapshot_bytes(const mixt__trainer *t)
+{
+    size_t list, names;
+    list_bytes(t->params, &list, &names);
+    return copies_bytes(t->params) + list + names;
+}
+
 static mixt_status list_tensors(mixt__snapshot *s)
 {
     const mixt__params *p = s->trainer->params;
-    s->tensors = mixt__alloc((size_t)(p->count * ARENAS + 1) * sizeof *s->tensors);
-    if (!s->tensors)
+    size_t list, names, used = 0;
+    list_bytes(p, &list, &names);
+    s->tensors = mixt__alloc(list);
+    s->names = mixt__alloc(names);
+    if (!s->tensors || !s->names)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
     for (int which = 0; which < ARENAS; which++)
         for (int64_t i = 0; i < p->count; i++) {
@@ -112,9 +149,8 @@ static mixt_status list_tensors(mixt__snapshot *s)
             const float *base = s->blocks[which] ? s->blocks[which] : arena_of(p, which);
             mixt__file_tensor *t = &s->tensors[s->count++];
             *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank, .data = base + offset};
-            t->name = mixt__arena_printf(&s->names, "%s%s", prefixes[which], param->name);
-            if (!t->name)
-                return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
+            t->name = s->names + used;
+            used += (size_t)snprintf(s->names + used, names - used, "%s%s", prefixes[which], param->name) + 1;
             memcpy(t->dims, param->shape.dims, (size_t)param->shape.rank * sizeof t->dims[0]);
         }
     return MIXT_OK;
@@ -123,14 +159,12 @@ static mixt_status list_tensors(mixt__snapshot *s)
 static mixt_status take_blocks(mixt__snapshot *s)
 {
     const mixt__trainer *t = s->trainer;
-    size_t need = 0, room = mixt__memory_available();
-    for (int which = 0; which < ARENAS; which++)
-        need += arena_of(t->params, which) ? arena_bytes(t->params, which) : 0;
+    size_t need = copies_bytes(t->params), room = mixt__memory_available();
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY, "a copy of the training state needs %.2f GiB, %.2f GiB are free",
                           (double)need / 1073741824.0, (double)room / 1073741824.0);
     for (int which = 0; which < ARENAS; which++) {
-        if (!arena_of(t->params, which))
+        if (!arena_exists(t->params, which))
             continue;
         s->blocks[which] = t->backend->alloc_host(arena_bytes(t->params, which));
         if (!s->blocks[which])
@@ -196,7 +230,7 @@ void mixt__snapshot_close(mixt__snapshot *s)
             s->trainer->backend->free_host(s->blocks[which]);
     json_decref(s->scalars);
     mixt__free(s->tensors);
-    mixt__arena_free(&s->names);
+    mixt__free(s->names);
     *s = (mixt__snapshot){0};
 }
 

@@ -17,9 +17,11 @@ typedef struct mixt__snapshot {
     int64_t count;
     float *blocks[4]; // copies of the arenas: master, moment1, moment2, state; NULL: the arenas themselves are read
     json_t *scalars;  // of the trainer, as of the last take
-    mixt__arena names;
+    char *names;
 } mixt__snapshot;
 
+/** Bytes that a snapshot's copies take, all when it is opened; they lie in the host's memory. Needs compile. */
+size_t mixt__snapshot_bytes(const mixt__trainer *trainer);
 /** Lays out a snapshot of an allocated trainer and takes its memory.
  *  @param in_place on a device whose memory is the host's: make no copy; then the trainer must not step between take
  * and the end of writing. Elsewhere of no effect. */

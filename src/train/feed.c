@@ -35,10 +35,23 @@ size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *sp
     return backend->host_memory ? 0 : MIXT_STAGE_SLOTS * slot_bytes(spec, batches);
 }
 
+/** Bytes of a step's result. */
+static size_t result_bytes(int64_t batches)
+{
+    return sizeof(mixt__step_result) + (size_t)batches * 3 * sizeof(float);
+}
+
+size_t mixt__feed_host_bytes(int64_t batches)
+{
+    const mixt__feed *feed = NULL; // for its types alone
+    return (size_t)batches * (sizeof *feed->host_keys + sizeof *feed->host_weights + sizeof *feed->counts) +
+           MIXT_STAGE_SLOTS * result_bytes(batches);
+}
+
 mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
                             mixt_dtype fed, int64_t batches, bool random)
 {
-    size_t result = sizeof(mixt__step_result) + (size_t)batches * 3 * sizeof(float);
+    size_t result = result_bytes(batches);
     *feed = (mixt__feed){.backend = backend, .batches = batches, .random = random};
     feed->given = spec->input_dtype;
     feed->input_count = mixt__shape_count(&spec->input);

@@ -40,6 +40,8 @@ typedef struct mixt__feed {
 
 /** Device memory of all slots. */
 size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches);
+/** Bytes that it takes of the host's memory, whatever the device. */
+size_t mixt__feed_host_bytes(int64_t batches);
 
 /** @param spec batches as they are given
  *  @param fed the format in which the step reads inputs */

@@ -15,7 +15,7 @@ static size_t bytes_of(const mixt__executable *e, int32_t value)
     return (size_t)mixt__shape_count(&v->shape) * mixt_dtype_size(v->dtype);
 }
 
-static mixt_status compile(mixt__trainer *t)
+static mixt_status plan(mixt__trainer *t)
 {
     mixt__batch_spec spec = t->spec;
     mixt__graph *source;
@@ -24,19 +24,49 @@ static mixt_status compile(mixt__trainer *t)
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
     MIXT_TRY(mixt__compile_take(source, &options, t->backend, &t->predict));
+    return mixt__params_match(t->params, t->predict->graph);
+}
+
+mixt_status mixt__trainer_plan_prediction(mixt__trainer *t)
+{
+    mixt_status status = t->predict ? MIXT_OK : plan(t);
+    if (status != MIXT_OK)
+        mixt__trainer_free_predict(t);
+    return status;
+}
+
+mixt__trainer_bytes mixt__trainer_prediction_bytes(const mixt__trainer *t)
+{
+    if (!t->predict)
+        return (mixt__trainer_bytes){0};
     const mixt__graph *graph = t->predict->graph;
-    MIXT_TRY(mixt__params_match(t->params, graph));
-    MIXT_TRY(mixt__executable_allocate(t->predict));
-    mixt__executable_bind(t->predict, t->params, &t->control->seed);
+    size_t input = bytes_of(t->predict, graph->input), output = bytes_of(t->predict, graph->logits);
+    size_t own = t->predict->plan.arena_bytes + t->predict->workspace_bytes;
+    if (t->backend->host_memory)
+        return (mixt__trainer_bytes){.host = own + input + output};
+    return (mixt__trainer_bytes){.host = input + output, .device = own + input};
+}
+
+/** All or, on failure, some of it. */
+static bool take_buffers(mixt__trainer *t)
+{
+    const mixt__graph *graph = t->predict->graph;
     size_t input = bytes_of(t->predict, graph->input), output = bytes_of(t->predict, graph->logits);
     t->predict_input = mixt__alloc(input);
     t->predict_output = mixt__alloc(output);
-    bool complete = t->predict_input && t->predict_output;
-    if (!t->backend->host_memory) {
-        t->predict_device = t->backend->alloc(input);
-        complete = complete && t->predict_device;
-    }
-    return complete ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch of predictions");
+    if (t->backend->host_memory)
+        return t->predict_input && t->predict_output;
+    t->predict_device = t->backend->alloc(input);
+    return t->predict_input && t->predict_output && t->predict_device;
+}
+
+static mixt_status take(mixt__trainer *t)
+{
+    if (mixt__executable_allocate(t->predict) != MIXT_OK || !take_buffers(t))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to predict %lld sample%s at once: lower train.eval_batch",
+                          (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s");
+    mixt__executable_bind(t->predict, t->params, &t->control->seed);
+    return MIXT_OK;
 }
 
 void mixt__trainer_free_predict(mixt__trainer *t)
@@ -55,9 +85,10 @@ static mixt_status ready(mixt__trainer *t)
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know the shape of a sample");
     MIXT_TRY(mixt__trainer_allocate(t));
-    if (t->predict)
+    if (t->predict_input)
         return MIXT_OK;
-    mixt_status status = compile(t);
+    MIXT_TRY(mixt__trainer_plan_prediction(t));
+    mixt_status status = take(t);
     if (status != MIXT_OK)
         mixt__trainer_free_predict(t);
     return status;

@@ -1,4 +1,4 @@
-/* A whole training step, and evaluation.
+/* A whole training step.
  *
  * batch → forward → loss → backward, once per micro-step, gradients in the flat arena; then statistics, step control,
  * optimizer. Nothing is allocated after the first step.
@@ -13,12 +13,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-static bool same_batches(const mixt__batch_spec *a, const mixt__batch_spec *b)
-{
-    return a->input_dtype == b->input_dtype && a->target_dtype == b->target_dtype &&
-           mixt__shape_equal(&a->input, &b->input) && mixt__shape_equal(&a->target, &b->target);
-}
 
 static mixt_status check_fit(const char *what, mixt_dtype dtype, const mixt__shape *shape, mixt_dtype compiled_dtype,
                              const mixt__shape *compiled)
@@ -38,6 +32,17 @@ static mixt_status check_data(const mixt__trainer *t, const mixt_data *data)
     return check_fit("targets", spec.target_dtype, &spec.target, t->spec.target_dtype, &t->spec.target);
 }
 
+static mixt__prefetch_form ring_form(const mixt__trainer *t)
+{
+    return (mixt__prefetch_form){t->backend->alloc_host, t->backend->free_host, mixt__trainer_fed_dtype(t)};
+}
+
+size_t mixt__trainer_batches_ahead(const mixt__trainer *t, const mixt_data *data)
+{
+    mixt__prefetch_form form = ring_form(t);
+    return mixt__prefetch_bytes(data, t->settings.batch, MIXT_PREFETCH_DEPTH, &form);
+}
+
 /** Compiles at the first step, and moves the prefetch thread to another data set when that changes. */
 static mixt_status ready(mixt__trainer *t, const mixt_data *data)
 {
@@ -50,7 +55,7 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
         return MIXT_OK;
     MIXT_TRY(check_data(t, data));
     mixt__trainer_stop_batches(t);
-    mixt__prefetch_form form = {t->backend->alloc_host, t->backend->free_host, mixt__trainer_fed_dtype(t)};
+    mixt__prefetch_form form = ring_form(t);
     MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, &form, &t->prefetch));
     t->prefetched = data;
     t->batches_per_epoch = mixt_data_batches(data, t->settings.batch);
@@ -264,148 +269,4 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
     s.input_bytes = (size_t)t->feed.input_count * mixt_dtype_size(resident ? t->feed.fed : t->feed.given);
     s.target_bytes = t->feed.target_bytes;
     return run_step(t, &s, result);
-}
-
-/* ---- evaluation ---- */
-
-/** Bytes of one evaluation batch: its inputs, its targets. */
-static void batch_bytes(const mixt__batch_spec *spec, size_t bytes[2])
-{
-    bytes[0] = (size_t)mixt__shape_count(&spec->input) * mixt_dtype_size(spec->input_dtype);
-    bytes[1] = (size_t)mixt__shape_count(&spec->target) * mixt_dtype_size(spec->target_dtype);
-}
-
-/** Evaluation beside the training step, whose memory may still be to be taken. */
-static mixt_status check_room(const mixt__trainer *t, const mixt__batch_spec *spec)
-{
-    size_t batch[2], room = t->backend->available();
-    batch_bytes(spec, batch);
-    size_t need = t->eval->plan.arena_bytes + t->eval->workspace_bytes + batch[0] + batch[1];
-    if (!t->control)
-        need += mixt__trainer_memory(t).total;
-    const double gib = 1073741824.0;
-    if (!room || need <= room)
-        return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_MEMORY,
-                      "evaluating %lld samples at once needs %.2f GiB, %s has %.2f GiB free: lower eval_batch",
-                      (long long)t->settings.eval_batch, (double)need / gib, t->backend->name, (double)room / gib);
-}
-
-static mixt_status plan_evaluation(mixt__trainer *t, const mixt__batch_spec *spec)
-{
-    mixt__graph *source;
-    mixt__model model = t->model;
-    model.label_smoothing = 0; // a means of training: what predictions are worth is measured without
-    MIXT_TRY(mixt__model_build(&model, spec, false, &source));
-    mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
-    options.fused = t->backend->fused;
-    MIXT_TRY(mixt__compile_take(source, &options, t->backend, &t->eval));
-    t->eval_spec = *spec;
-    return mixt__params_match(t->params, t->eval->graph);
-}
-
-mixt_status mixt__trainer_check_evaluation(mixt__trainer *t, const mixt_data *data)
-{
-    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
-    mixt_status status = plan_evaluation(t, &spec);
-    if (status == MIXT_OK)
-        status = check_room(t, &spec);
-    if (status != MIXT_OK)
-        mixt__trainer_free_eval(t);
-    return status;
-}
-
-static mixt_status compile_evaluation(mixt__trainer *t, const mixt_data *data)
-{
-    size_t bytes[2];
-    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
-    if (!t->eval)
-        MIXT_TRY(plan_evaluation(t, &spec));
-    MIXT_TRY(mixt__executable_allocate(t->eval));
-    mixt__executable_bind(t->eval, t->params, &t->control->seed);
-    batch_bytes(&spec, bytes);
-    t->eval_input = mixt__alloc(bytes[0]);
-    t->eval_target = mixt__alloc(bytes[1]);
-    bool complete = t->eval_input && t->eval_target;
-    if (!t->backend->host_memory) {
-        t->eval_device[0] = t->backend->alloc(bytes[0]);
-        t->eval_device[1] = t->backend->alloc(bytes[1]);
-        complete = complete && t->eval_device[0] && t->eval_device[1];
-    }
-    return complete ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for an evaluation batch");
-}
-
-static mixt_status ready_to_evaluate(mixt__trainer *t, const mixt_data *data)
-{
-    if (!t->train) {
-        mixt__batch_spec train = mixt__trainer_spec_of(data, t->settings.batch);
-        MIXT_TRY(mixt__trainer_compile(t, &train));
-    }
-    MIXT_TRY(mixt__trainer_allocate(t));
-    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
-    bool planned = t->eval && same_batches(&spec, &t->eval_spec);
-    if (planned && t->eval_input)
-        return MIXT_OK;
-    if (!planned)
-        mixt__trainer_free_eval(t);
-    mixt_status status = compile_evaluation(t, data);
-    if (status != MIXT_OK)
-        mixt__trainer_free_eval(t);
-    return status;
-}
-
-/** Marks the targets behind the last valid sample as not counting. */
-static void pad_targets(const mixt__trainer *t, const mixt_data_info *info, int64_t valid)
-{
-    int64_t end = t->settings.eval_batch * info->target_elements;
-    for (int64_t i = valid * info->target_elements; i < end; i++) {
-        if (info->target_dtype == MIXT_DTYPE_INT32)
-            ((int32_t *)t->eval_target)[i] = -1;
-        else
-            ((float *)t->eval_target)[i] = NAN;
-    }
-}
-
-/** One batch, where it lies or copied over. */
-static mixt_status run_evaluation(mixt__trainer *t)
-{
-    mixt__run run = {.input = t->eval_input, .target = t->eval_target};
-    if (!t->backend->host_memory) {
-        const mixt__graph *g = t->eval->graph;
-        const mixt__value *input = &g->values[g->input], *target = &g->values[g->target];
-        MIXT_TRY(t->backend->upload(t->eval_device[0], t->eval_input,
-                                    (size_t)mixt__shape_count(&input->shape) * mixt_dtype_size(input->dtype)));
-        MIXT_TRY(t->backend->upload(t->eval_device[1], t->eval_target,
-                                    (size_t)mixt__shape_count(&target->shape) * mixt_dtype_size(target->dtype)));
-        run = (mixt__run){.input = t->eval_device[0], .target = t->eval_device[1]};
-    }
-    return mixt__executable_run(t->eval, &run);
-}
-
-mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
-                                   mixt_evaluation *result)
-{
-    MIXT_TRY(ready_to_evaluate(t, data));
-    const mixt_data_info *info = mixt_data_describe(data);
-    double sums[3] = {0};
-    for (int64_t first = 0; first < info->samples; first += t->settings.eval_batch) {
-        int64_t valid;
-        if (interrupt && *interrupt) {
-            *result = (mixt_evaluation){.loss = NAN, .accuracy = NAN, .count = -1};
-            return MIXT_OK;
-        }
-        MIXT_TRY(mixt_data_read(data, first, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
-        pad_targets(t, info, valid);
-        MIXT_TRY(run_evaluation(t));
-        float metrics[3];
-        MIXT_TRY(
-            t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics), sizeof metrics));
-        for (int i = 0; i < 3; i++)
-            sums[i] += metrics[i];
-    }
-    if (sums[2] <= 0)
-        return mixt__fail(MIXT_ERROR_DATA, "%s (%s): no samples to evaluate", info->path, info->split);
-    *result = (mixt_evaluation){.loss = sums[0] / sums[2], .count = (int64_t)sums[2]};
-    result->accuracy = t->model.loss == MIXT_LOSS_MSE ? NAN : sums[1] / sums[2];
-    return MIXT_OK;
 }

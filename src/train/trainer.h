@@ -1,6 +1,6 @@
 /* The trainer: a model compiled for a batch shape and a policy, its parameters, and the step.
  *
- * trainer.c compiles and owns memory, step.c runs steps and evaluation, predict.c the model without its loss,
+ * trainer.c compiles and owns memory, step.c runs steps, evaluate.c evaluation, predict.c the model without its loss,
  * manual.c offers the parts of a step by hand.
  */
 #ifndef MIXT_TRAIN_TRAINER_H
@@ -100,8 +100,19 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
 mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *result);
 /** Brings `control_copy` up to date; waits for the steps issued so far. */
 mixt_status mixt__trainer_read_control(mixt__trainer *t);
-/** Whether there will be memory to evaluate beside training; takes none. Needs compile. */
-mixt_status mixt__trainer_check_evaluation(mixt__trainer *t, const mixt_data *data);
+/** Memory of one thing beside the step: in the host's, and in a device's own. */
+typedef struct mixt__trainer_bytes {
+    size_t host, device;
+} mixt__trainer_bytes;
+/** Bytes that the threads which make batches of `data` will take. Needs compile. */
+size_t mixt__trainer_batches_ahead(const mixt__trainer *t, const mixt_data *data);
+/** Plans evaluation, taking no memory: in batches of settings.eval_batch, which is halved until there is room beside
+ *  training. Needs compile. */
+mixt_status mixt__trainer_plan_evaluation(mixt__trainer *t, const mixt_data *data);
+/** The same, then takes its memory and, before that, training's. */
+mixt_status mixt__trainer_prepare_evaluation(mixt__trainer *t, const mixt_data *data);
+/** What evaluation takes, as it is planned; zeros: it is not. */
+mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t);
 /** @param interrupt set by a signal's handler: evaluation ends after the current batch, with result->count -1; NULL:
  *  nobody asks */
 mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
@@ -112,6 +123,10 @@ mixt_memory mixt__trainer_memory(const mixt__trainer *t);
 mixt_status mixt__trainer_outputs(mixt__trainer *t, int64_t *outputs);
 /** Outputs for `count` samples in host memory. */
 mixt_status mixt__trainer_predict(mixt__trainer *t, const void *input, int64_t count, float *output);
+/** Plans prediction, taking no memory. Needs compile. */
+mixt_status mixt__trainer_plan_prediction(mixt__trainer *t);
+/** What prediction takes, as it is planned; zeros: it is not. */
+mixt__trainer_bytes mixt__trainer_prediction_bytes(const mixt__trainer *t);
 /** Forgets what predicts; the next prediction compiles again. */
 void mixt__trainer_free_predict(mixt__trainer *t);
 

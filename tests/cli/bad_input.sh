@@ -189,7 +189,6 @@ run directory here          | train tiny.yaml out=.                             
 model above the memory      | train tiny.yaml out=x net.hidden=1048576,1048576    | 1 | training needs 16
 batch above the memory      | bench mlp --precision fp32 --batch 16777216         | 1 | training needs 24
 batch that would fit        | bench mlp --precision fp32 --batch 16777216         | 1 | GiB free: a batch of about
-validation above the memory | train tiny.yaml out=x train.eval_batch=16777216 net.hidden=30000 | 1 | GiB free: lower eval_batch
 a class that is none        | train tiny.yaml out=x data.kind=csv data.path=fraction.csv data.task=classes | 1 | fraction.csv: line 32: class 1.5 is not a whole number
 digits as values            | train tiny.yaml out=x data.task=values              | 1 | targets are classes and cannot be read as values
 text as classes             | train gpt.yaml out=x data.task=classes              | 1 | targets are tokens and cannot be read as classes
@@ -280,7 +279,7 @@ found=$?; check "no room for the configuration" 1 'x/config.yaml: configuration 
 [ -e x ] && fail "a run without configuration left its directory"
 (ulimit -f 16; "$mixt" train tiny.yaml out=x -q >../out 2>../err)
 found=$?; check "no room for the weights" 1 'x/model.safetensors: cannot be written'
-[ "$(ls x)" = $'config.yaml\nmetrics.jsonl' ] || fail "a run without room for its weights left: $(ls x)"
+[ "$(ls x)" = $'config.yaml\ninputs.json\nmetrics.jsonl' ] || fail "a run without room for its weights left: $(ls x)"
 rm -rf x
 (ulimit -f 16; "$mixt" train tiny.yaml out=x train.epochs=20 -q >../out 2>../err)
 found=$?; check "no room for the metrics" 1 'no room for metrics.jsonl: its rows wait in memory from step'
@@ -426,9 +425,11 @@ for command in 'plan tiny.yaml' 'train tiny.yaml out=x train.steps=1 -q'; do
     while :; do
         MIXT_FAIL_ALLOC=$n "$mixt" $command >/dev/null 2>../err
         found=$?
+        grep -q 'validation in batches of' ../err && { rm -rf x; n=$((n + 1)); continue; } # which it can do without
         [ $found = 0 ] && break
         [ $found = 1 ] && grep -q '^mixt: .*memory' ../err || { fail "$command without allocation $n: status $found"; head -2 ../err; }
-        [ -e x ] && [ ! -s x/metrics.jsonl ] && fail "$command without allocation $n left its directory"
+        # An update whose row has no memory is made all the same: that directory stays.
+        [ -e x ] && [ ! -s x/metrics.jsonl ] && ! grep -q 'for a row of' ../err && fail "$command without allocation $n left its directory"
         rm -rf x
         n=$((n + (n < 40 ? 1 : 7)))
     done

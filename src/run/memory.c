@@ -1,0 +1,165 @@
+/* Each part is asked from the code that takes it; what is small is what the run's account holds beside them. */
+#include "run/memory.h"
+
+#include "data/data.h"
+#include "run/known.h"
+#include "train/checkpoint.h"
+
+#include <string.h>
+
+static bool validates(const mixt__experiment *e)
+{
+    return e->val && mixt_data_describe(e->val)->samples > 0;
+}
+
+static void tell_cut(mixt_run *run, int64_t asked)
+{
+    int64_t batch = run->experiment.trainer->core.settings.eval_batch;
+    if (batch < asked)
+        mixt__run_note(run, true, "validation in batches of %lld: there is no memory for train.eval_batch=%lld",
+                       (long long)batch, (long long)asked);
+}
+
+mixt_status mixt__run_plan_validation(mixt_run *run)
+{
+    const mixt__experiment *e = &run->experiment;
+    mixt__trainer *t = &e->trainer->core;
+    int64_t asked = t->settings.eval_batch;
+    if (mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) && !validates(e))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
+    if (!validates(e))
+        return MIXT_OK;
+    MIXT_TRY(mixt__trainer_plan_evaluation(t, e->val));
+    tell_cut(run, asked);
+    return MIXT_OK;
+}
+
+/* ---- parts ---- */
+
+static mixt_bytes public_bytes(mixt__trainer_bytes bytes)
+{
+    return (mixt_bytes){bytes.host, bytes.device};
+}
+
+/** Where the trainer's own memory lies. */
+static mixt_bytes on_device(const mixt__trainer *t, size_t bytes)
+{
+    return t->backend->host_memory ? (mixt_bytes){.host = bytes} : (mixt_bytes){.device = bytes};
+}
+
+static void data_parts(const mixt__experiment *e, mixt_run_memory *m)
+{
+    for (int64_t i = 0; i < e->context->data_count; i++) {
+        const mixt_data *data = e->context->data[i];
+        bool tokens = mixt_data_describe(data)->target == MIXT_TARGET_TOKENS;
+        *(tokens ? &m->tokens.host : &m->data.host) += mixt__data_bytes(data);
+        m->mapped += mixt__data_mapped(data);
+    }
+}
+
+/** All parts but the graphs. */
+static void plan_parts(const mixt__experiment *e, mixt_run_memory *m)
+{
+    const mixt__trainer *t = &e->trainer->core;
+    *m = (mixt_run_memory){.eval_batch = t->settings.eval_batch};
+    m->step = on_device(t, mixt__trainer_memory(t).total);
+    m->validation = public_bytes(mixt__trainer_evaluation_bytes(t));
+    m->prediction = public_bytes(mixt__trainer_prediction_bytes(t));
+    m->batches.host = mixt__trainer_batches_ahead(t, e->train) + mixt__feed_host_bytes(t->settings.accumulate);
+    m->checkpoints.host = mixt__snapshot_bytes(t) + mixt__weights_bytes(t->params);
+    data_parts(e, m);
+}
+
+/** Bytes of the host that parts hold already. */
+static size_t held(const mixt__trainer *t, const mixt_run_memory *m)
+{
+    size_t bytes = m->data.host + m->tokens.host;
+    if (t->control)
+        bytes += m->step.host + mixt__feed_host_bytes(t->settings.accumulate);
+    if (t->eval_input)
+        bytes += m->validation.host;
+    if (t->predict_input)
+        bytes += m->prediction.host;
+    return bytes;
+}
+
+void mixt_run_memory_parts(const mixt_run_memory *m, mixt_run_memory_part parts[MIXT_RUN_MEMORY_PARTS])
+{
+    const mixt_run_memory_part all[MIXT_RUN_MEMORY_PARTS] = {
+        {"step", "the training step, as above", m->step},
+        {"validation", "its activations, workspace and batch", m->validation},
+        {"batches", "made ahead by other threads", m->batches},
+        {"checkpoints", "the state's copy while it is written", m->checkpoints},
+        {"data", "data sets in memory", m->data},
+        {"tokens", "tokens and texts in memory", m->tokens},
+        {"graphs", "graphs, kernel calls, names", m->graphs},
+        {"total", "what the run will hold", m->total},
+    };
+    memcpy(parts, all, sizeof all);
+}
+
+static void add_up(mixt_run_memory *m)
+{
+    mixt_run_memory_part parts[MIXT_RUN_MEMORY_PARTS];
+    mixt_run_memory_parts(m, parts);
+    m->total = (mixt_bytes){0};
+    for (int i = 0; i < MIXT_RUN_MEMORY_PARTS - 1; i++) {
+        m->total.host += parts[i].bytes.host;
+        m->total.device += parts[i].bytes.device;
+    }
+}
+
+/** While no batches are made and no checkpoint is open: what is not of a part is of the graphs. */
+static void plan_all(mixt_run *run, mixt_run_memory *m)
+{
+    plan_parts(&run->experiment, m);
+    if (!run->graphs) {
+        size_t all = mixt__account_bytes(run->account), parts = held(&run->experiment.trainer->core, m);
+        run->graphs = all > parts ? all - parts : 0;
+    }
+    m->graphs.host = run->graphs;
+    add_up(m);
+    m->allocated = run->result.run_memory.allocated;
+}
+
+mixt_status mixt__run_take_memory(mixt_run *run)
+{
+    mixt__trainer *t = &run->experiment.trainer->core;
+    int64_t asked = t->settings.eval_batch;
+    run->graphs = 0;
+    MIXT_TRY(validates(&run->experiment) ? mixt__trainer_prepare_evaluation(t, run->experiment.val)
+                                         : mixt__trainer_allocate(t));
+    tell_cut(run, asked);
+    plan_all(run, &run->result.run_memory);
+    return MIXT_OK;
+}
+
+void mixt__run_count_memory(mixt_run *run)
+{
+    const mixt__backend *backend = run->experiment.context->backend;
+    plan_all(run, &run->result.run_memory); // another policy may have come
+    run->result.run_memory.allocated.host = mixt__account_bytes(run->account);
+    run->result.run_memory.allocated.device = backend->host_memory ? 0 : backend->allocated();
+}
+
+mixt_status mixt_run_plan_memory(mixt_run *run, mixt_run_memory *memory)
+{
+    MIXT_TRY(mixt__need_open(run, "run"));
+    MIXT_TRY(mixt__need(memory));
+    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__account *before = mixt__account_use(run->account);
+    mixt_status status = mixt__known_data(run);
+    if (status == MIXT_OK)
+        status = mixt__run_plan_validation(run);
+    if (status == MIXT_OK)
+        plan_all(run, memory); // the graphs of training alone
+    if (status == MIXT_OK)
+        status = mixt__trainer_plan_prediction(t);
+    if (status == MIXT_OK)
+        memory->prediction = public_bytes(mixt__trainer_prediction_bytes(t));
+    if (!t->predict_input)
+        mixt__trainer_free_predict(t);
+    mixt__account_use(before);
+    return status;
+}

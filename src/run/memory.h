@@ -1,0 +1,16 @@
+/* The memory of a whole run: the step and all that is held beside it, planned, taken, counted. */
+#ifndef MIXT_RUN_MEMORY_H
+#define MIXT_RUN_MEMORY_H
+
+#include "run/run.h"
+
+/** Refuses validation that can never be; plans the one that will be, in batches that fit, and tells where they are
+ *  smaller than those asked for. Takes no memory. */
+mixt_status mixt__run_plan_validation(mixt_run *run);
+/** Takes the memory of the step and of validation, and notes what the run will hold in all. Before the first update:
+ *  what a run needs it has then, however long it trains. */
+mixt_status mixt__run_take_memory(mixt_run *run);
+/** Notes what the run holds now: when its last update is made. */
+void mixt__run_count_memory(mixt_run *run);
+
+#endif

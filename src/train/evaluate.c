@@ -1,0 +1,196 @@
+/* Evaluation: planned beside the training step, in batches that fit, then run.
+ *
+ * Its plan is made before its memory is taken, and both can be done before the first step. Where there is no room, the
+ * batch is halved until there is: a validation must never end a run that trains.
+ */
+#include "train/trainer.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <math.h>
+
+static bool same_batches(const mixt__batch_spec *a, const mixt__batch_spec *b)
+{
+    return a->input_dtype == b->input_dtype && a->target_dtype == b->target_dtype &&
+           mixt__shape_equal(&a->input, &b->input) && mixt__shape_equal(&a->target, &b->target);
+}
+
+/** Bytes of one batch: its inputs, its targets. */
+static void batch_bytes(const mixt__batch_spec *spec, size_t bytes[2])
+{
+    bytes[0] = (size_t)mixt__shape_count(&spec->input) * mixt_dtype_size(spec->input_dtype);
+    bytes[1] = (size_t)mixt__shape_count(&spec->target) * mixt_dtype_size(spec->target_dtype);
+}
+
+mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t)
+{
+    size_t batch[2], plan;
+    if (!t->eval)
+        return (mixt__trainer_bytes){0};
+    batch_bytes(&t->eval_spec, batch);
+    plan = t->eval->plan.arena_bytes + t->eval->workspace_bytes;
+    if (t->backend->host_memory)
+        return (mixt__trainer_bytes){.host = plan + batch[0] + batch[1]};
+    return (mixt__trainer_bytes){.host = batch[0] + batch[1], .device = plan + batch[0] + batch[1]};
+}
+
+/** Evaluation beside the training step, whose memory may still be to be taken.
+ *  @param cut the batch is not the one asked for: then half of what is free is left to others */
+static mixt_status check_room(const mixt__trainer *t, bool cut)
+{
+    mixt__trainer_bytes bytes = mixt__trainer_evaluation_bytes(t);
+    size_t own = t->backend->host_memory ? bytes.host : bytes.device, room = t->backend->available();
+    size_t step = t->control ? 0 : mixt__trainer_memory(t).total;
+    const double gib = 1073741824.0;
+    if (!room || step > room || own <= (room - step) / (cut ? 2 : 1))
+        return MIXT_OK; // a step that has no room itself is told as such
+    return mixt__fail(MIXT_ERROR_MEMORY,
+                      "evaluating %lld sample%s at once needs %.2f GiB beside training's %.2f, %s has %.2f GiB free: "
+                      "lower train.eval_batch",
+                      (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s", (double)own / gib,
+                      (double)mixt__trainer_memory(t).total / gib, t->backend->name, (double)room / gib);
+}
+
+static mixt_status plan(mixt__trainer *t, const mixt__batch_spec *spec)
+{
+    mixt__graph *source;
+    mixt__model model = t->model;
+    model.label_smoothing = 0; // a means of training: what predictions are worth is measured without
+    MIXT_TRY(mixt__model_build(&model, spec, false, &source));
+    mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
+    options.fused = t->backend->fused;
+    MIXT_TRY(mixt__compile_take(source, &options, t->backend, &t->eval));
+    t->eval_spec = *spec;
+    return mixt__params_match(t->params, t->eval->graph);
+}
+
+/** All or, on failure, some of it. */
+static bool take_buffers(mixt__trainer *t)
+{
+    size_t bytes[2];
+    batch_bytes(&t->eval_spec, bytes);
+    t->eval_input = mixt__alloc(bytes[0]);
+    t->eval_target = mixt__alloc(bytes[1]);
+    bool complete = t->eval_input && t->eval_target;
+    if (!t->backend->host_memory) {
+        t->eval_device[0] = t->backend->alloc(bytes[0]);
+        t->eval_device[1] = t->backend->alloc(bytes[1]);
+        complete = complete && t->eval_device[0] && t->eval_device[1];
+    }
+    return complete;
+}
+
+static mixt_status take(mixt__trainer *t)
+{
+    if (mixt__executable_allocate(t->eval) != MIXT_OK || !take_buffers(t))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to evaluate %lld sample%s at once: lower train.eval_batch",
+                          (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s");
+    mixt__executable_bind(t->eval, t->params, &t->control->seed);
+    return MIXT_OK;
+}
+
+/** Plans where there is no plan for these batches. */
+static mixt_status plan_batches(mixt__trainer *t, const mixt_data *data)
+{
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
+    if (t->eval && same_batches(&spec, &t->eval_spec))
+        return MIXT_OK;
+    mixt__trainer_free_eval(t);
+    mixt_status status = plan(t, &spec);
+    if (status != MIXT_OK)
+        mixt__trainer_free_eval(t);
+    return status;
+}
+
+/** In the largest batch that fits, of the one asked for and its halves. */
+static mixt_status fit(mixt__trainer *t, const mixt_data *data, bool with_memory)
+{
+    int64_t asked = t->settings.eval_batch;
+    while (true) {
+        MIXT_TRY(plan_batches(t, data));
+        if (t->eval_input)
+            return MIXT_OK;
+        mixt_status status = check_room(t, t->settings.eval_batch < asked);
+        if (status == MIXT_OK && with_memory)
+            status = take(t);
+        if (status == MIXT_OK)
+            return MIXT_OK;
+        mixt__trainer_free_eval(t);
+        if (t->settings.eval_batch == 1)
+            return status;
+        t->settings.eval_batch /= 2;
+        MIXT_LOG(MEMORY, "%s; trying %lld", mixt_error_text(), (long long)t->settings.eval_batch);
+    }
+}
+
+mixt_status mixt__trainer_plan_evaluation(mixt__trainer *t, const mixt_data *data)
+{
+    return fit(t, data, false);
+}
+
+mixt_status mixt__trainer_prepare_evaluation(mixt__trainer *t, const mixt_data *data)
+{
+    if (!t->train) {
+        mixt__batch_spec train = mixt__trainer_spec_of(data, t->settings.batch);
+        MIXT_TRY(mixt__trainer_compile(t, &train));
+    }
+    MIXT_TRY(mixt__trainer_allocate(t));
+    return fit(t, data, true);
+}
+
+/** Marks the targets behind the last valid sample as not counting. */
+static void pad_targets(const mixt__trainer *t, const mixt_data_info *info, int64_t valid)
+{
+    int64_t end = t->settings.eval_batch * info->target_elements;
+    for (int64_t i = valid * info->target_elements; i < end; i++) {
+        if (info->target_dtype == MIXT_DTYPE_INT32)
+            ((int32_t *)t->eval_target)[i] = -1;
+        else
+            ((float *)t->eval_target)[i] = NAN;
+    }
+}
+
+/** One batch, where it lies or copied over. */
+static mixt_status run_evaluation(mixt__trainer *t)
+{
+    mixt__run run = {.input = t->eval_input, .target = t->eval_target};
+    if (!t->backend->host_memory) {
+        const mixt__graph *g = t->eval->graph;
+        const mixt__value *input = &g->values[g->input], *target = &g->values[g->target];
+        MIXT_TRY(t->backend->upload(t->eval_device[0], t->eval_input,
+                                    (size_t)mixt__shape_count(&input->shape) * mixt_dtype_size(input->dtype)));
+        MIXT_TRY(t->backend->upload(t->eval_device[1], t->eval_target,
+                                    (size_t)mixt__shape_count(&target->shape) * mixt_dtype_size(target->dtype)));
+        run = (mixt__run){.input = t->eval_device[0], .target = t->eval_device[1]};
+    }
+    return mixt__executable_run(t->eval, &run);
+}
+
+mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
+                                   mixt_evaluation *result)
+{
+    MIXT_TRY(mixt__trainer_prepare_evaluation(t, data));
+    const mixt_data_info *info = mixt_data_describe(data);
+    double sums[3] = {0};
+    for (int64_t first = 0; first < info->samples; first += t->settings.eval_batch) {
+        int64_t valid;
+        if (interrupt && *interrupt) {
+            *result = (mixt_evaluation){.loss = NAN, .accuracy = NAN, .count = -1};
+            return MIXT_OK;
+        }
+        MIXT_TRY(mixt_data_read(data, first, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
+        pad_targets(t, info, valid);
+        MIXT_TRY(run_evaluation(t));
+        float metrics[3];
+        MIXT_TRY(
+            t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics), sizeof metrics));
+        for (int i = 0; i < 3; i++)
+            sums[i] += metrics[i];
+    }
+    if (sums[2] <= 0)
+        return mixt__fail(MIXT_ERROR_DATA, "%s (%s): no samples to evaluate", info->path, info->split);
+    *result = (mixt_evaluation){.loss = sums[0] / sums[2], .count = (int64_t)sums[2]};
+    result->accuracy = t->model.loss == MIXT_LOSS_MSE ? NAN : sums[1] / sums[2];
+    return MIXT_OK;
+}
