@@ -175,7 +175,7 @@ const cli_command cli_train = {
     .summary = "train a model as a configuration says",
     .description =
         "Reads CONFIG, applies the settings given after it, and trains. The run directory ('out') then holds the "
-        "resolved configuration (config.yaml), a row of metrics every train.log_every updates (metrics.jsonl) and the "
+        "resolved configuration (config.yaml), rows of metrics (metrics.jsonl) and the "
         "final weights (model.safetensors), which eval, predict, generate and export read. A run directory that exists "
         "already is refused: nothing is overwritten. config.yaml names data by absolute path and a policy file is "
         "copied beside it, so that the run can be evaluated from any folder.\n\n"

@@ -19,6 +19,8 @@ typedef struct loop {
     mixt_run_result *result;
     mixt__saves saves;
     mixt__window window;
+    mixt__usual usual;                        // of the loss
+    bool spike;                               // the newest update's loss stands out
     int64_t issued;                           // updates given to the device
     bool pending;                             // a signal came before the last update's validation was through
     mixt__loop_state before_row;              // as it was before a row that only the end of the run made
@@ -185,7 +187,8 @@ static mixt__loop_state state_of(const loop *l)
 {
     const mixt_run_result *r = l->result;
     const mixt_step *last = &l->run->last;
-    mixt__loop_state s = {.window = l->window, .steps = r->steps, .samples = r->samples, .skipped = r->skipped};
+    mixt__loop_state s = {
+        .window = l->window, .usual = l->usual, .steps = r->steps, .samples = r->samples, .skipped = r->skipped};
     s.validations = r->validations;
     s.since_best = l->since_best;
     s.best_step = r->best_step;
@@ -213,6 +216,7 @@ static void go_on(loop *l, const mixt__loop_state *s)
 {
     mixt_run_result *r = l->result;
     l->window = s->window;
+    l->usual = s->usual;
     l->since_best = s->since_best;
     l->stuck = s->stuck;
     l->started -= s->seconds;
@@ -252,6 +256,12 @@ static mixt_status learn_memory(loop *l)
     return MIXT_OK;
 }
 
+static bool row_due(const loop *l, int64_t step)
+{
+    int64_t every = setting(l, MIXT_KEY_TRAIN_LOG_EVERY);
+    return every ? step % every == 0 : l->spike || step % mixt__row_interval(step) == 0;
+}
+
 /** What follows the newest update: validation, whether to stop, the row of metrics.
  *  @param status of the update itself */
 static mixt_status conclude(loop *l, mixt_status status)
@@ -265,8 +275,7 @@ static mixt_status conclude(loop *l, mixt_status status)
     l->result->stopped = newest && l->run->asked & MIXT_ASKED_STOP && step->step != l->e->total_steps;
     l->stop = step->step == l->e->total_steps || (l->stopping && newest) || l->pending || l->result->stopped_early ||
               l->result->stopped;
-    bool due = step->step % setting(l, MIXT_KEY_TRAIN_LOG_EVERY) == 0;
-    bool row = !l->pending && (due || validated || step->skipped || status != MIXT_OK);
+    bool row = !l->pending && (row_due(l, step->step) || validated || step->skipped || status != MIXT_OK);
     l->extra_row = l->stop && !row;
     if (l->extra_row)
         l->before_row = state_of(l);
@@ -281,9 +290,14 @@ static mixt_status conclude(loop *l, mixt_status status)
 /** Takes in the result of one update, with all that hangs on it. */
 static mixt_status take_result(loop *l, int64_t number)
 {
-    mixt_step *last = &l->run->last;
-    MIXT_TRY(mixt__trainer_result(&l->e->trainer->core, number, last));
-    collect(l, last, mixt__time_now() - l->taken_at);
+    mixt_step *last = &l->run->last, step;
+    MIXT_TRY(mixt__trainer_result(&l->e->trainer->core, number, &step));
+    double seconds = mixt__time_now() - l->taken_at;
+    l->spike = mixt__usual_spike(&l->usual, step.loss);
+    if (l->spike && l->window.steps && !setting(l, MIXT_KEY_TRAIN_LOG_EVERY))
+        MIXT_TRY(tell_row(l, false)); // what came before: a mean over both would hide the spike
+    *last = step;
+    collect(l, last, seconds);
     MIXT_TRY(learn_memory(l));
     mixt_status told = tell_step(l), health = mixt__health_check(l->run, last, &l->stuck);
     return conclude(l, health == MIXT_OK ? told : health);

@@ -53,6 +53,9 @@ json_t *mixt__loop_state_pack(const mixt__loop_state *state)
         memcpy(&real, at, sizeof real);
         json_object_set_new(o, fields[i].name, fields[i].whole ? json_integer(whole) : mixt__json_double(real));
     }
+    json_object_set_new(o, "usual",
+                        json_pack("{s:o, s:o, s:I}", "mean", mixt__json_double(state->usual.mean), "variance",
+                                  mixt__json_double(state->usual.variance), "seen", (json_int_t)state->usual.seen));
     json_object_set_new(o, "window.overflow_layer", json_string(state->window.overflow_layer));
     return o;
 }
@@ -61,6 +64,16 @@ json_t *mixt__loop_state_pack(const mixt__loop_state *state)
 static const char *name_in(const json_t *object, const char *name)
 {
     return !strcmp(name, "stuck") && !json_object_get(object, name) ? "hopeless" : name;
+}
+
+/** Checkpoints of earlier versions know nothing of it. */
+static mixt_status unpack_usual(const json_t *object, mixt__usual *usual)
+{
+    if (!object)
+        return MIXT_OK;
+    MIXT_TRY(mixt__json_get_double(object, "mean", &usual->mean));
+    MIXT_TRY(mixt__json_get_double(object, "variance", &usual->variance));
+    return mixt__json_get_int(object, "seen", 0, INT64_MAX / 2, &usual->seen);
 }
 
 mixt_status mixt__loop_state_unpack(const json_t *object, mixt__loop_state *state)
@@ -78,6 +91,7 @@ mixt_status mixt__loop_state_unpack(const json_t *object, mixt__loop_state *stat
             memcpy(at, &real, sizeof real);
         }
     }
+    MIXT_TRY(unpack_usual(json_object_get(object, "usual"), &state->usual));
     const char *layer = json_string_value(json_object_get(object, "window.overflow_layer"));
     snprintf(state->window.overflow_layer, sizeof state->window.overflow_layer, "%s", layer ? layer : "");
     return MIXT_OK;

@@ -5,7 +5,7 @@
 #ifndef MIXT_RUN_STATE_H
 #define MIXT_RUN_STATE_H
 
-#include "mixt/types.h"
+#include "run/thinning.h"
 
 #include <jansson.h>
 
@@ -18,6 +18,7 @@ typedef struct mixt__window {
 
 typedef struct mixt__loop_state {
     mixt__window window;
+    mixt__usual usual; // of the loss
     int64_t steps, samples, skipped, validations;
     int64_t since_best; // validations without improvement
     int64_t best_step;  // of the checkpoint with the best validation loss; -1: none

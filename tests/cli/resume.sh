@@ -77,6 +77,32 @@ train mlp.yaml out=signal-whole train.epochs=0 train.steps=$goal
 train --resume signal train.epochs=0 train.steps=$goal
 same signal-whole signal "stopped by SIGTERM at step $stopped"
 
+# ---- rows that are thinned beyond update 10000: each tenth and the spikes, the same after a resume ----
+
+mkdir outlier
+echo "1,2,3.5" >outlier/val.csv
+{ for i in $(seq 399); do echo "$((i % 7)),$((i % 5)),$((i % 7 - i % 5)).5"; done; echo "3,3,1000.5"; } >outlier/train.csv
+cat >thin.yaml <<'YAML'
+model: mlp
+precision: fp32
+threads: 1
+net: {hidden: [4]}
+data: {kind: csv, path: outlier}
+train: {epochs: 0, steps: 11000, validate_every: 100000, batch: 4, lr: 0.00001, checkpoint_every: 10555, keep: 100}
+YAML
+train thin.yaml out=thin
+cp -r thin thin-cut
+for other in $(steps thin); do [ "$other" = step-00010555 ] || rm -r "thin-cut/checkpoints/$other"; done
+rm thin-cut/model.safetensors
+train --resume thin-cut
+same thin thin-cut "thinned rows"
+[ "$(sed 10000q thin/metrics.jsonl | tail -1 | grep -o '^{"step":[0-9]*')" = '{"step":10000' ] || fail "not a row each up to update 10000"
+sed 1,10000d thin/metrics.jsonl | sed 's/{"step":\([0-9]*\),.*"loss":\([^,]*\),.*/\1 \2/' >thinned
+awk '{ tenth += $1 % 10 == 0; high += $2 > 200000 } END { exit !(NR < 130 && tenth == 100 && high == 10) }' thinned ||
+    { fail "beyond update 10000: not each tenth and ten spikes"; wc -l thinned; awk '$2 > 10000' thinned; }
+train thin.yaml out=each train.log_every=1 train.steps=10020
+[ "$(wc -l <each/metrics.jsonl)" = 10020 ] || fail "train.log_every=1 is not exact"
+
 # ---- a signal while the final weights are saved: they are, and the run is done ----
 
 "$mixt" train mlp.yaml out=saving -q net.hidden=16000 train.epochs=0 train.steps=1 2>err &
