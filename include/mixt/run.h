@@ -208,12 +208,14 @@ typedef struct mixt_summary {
     double loss_scale;              /**< that a new run begins with; 0: the loss is not scaled */
     bool scale_moves;               /**< the loss scale is dynamic */
     const char *device;             /**< "cpu" or "cuda" */
-    mixt_memory memory;
+    mixt_memory memory;             /**< of the step */
+    mixt_run_memory run_memory;     /**< of all of the run, but for prediction */
     /** The same for people, each behind a word for what it speaks of. Training tells them as NOTEs before START, and
      *  behind them, as NOTEs with `warning`, settings that cannot be meant: a warm-up longer than the run, … */
     char lines[MIXT_SUMMARY_LINES][MIXT_SUMMARY_WIDTH];
 } mixt_summary;
-/** Of a run that was loaded without its data, the data is opened for it. @param summary receives it, about 2 KiB. */
+/** Of a run that was loaded without its data, the data is opened for it. @param summary receives it, about 2 KiB.
+ *  Validation is planned for it, as mixt_run_plan_memory does. */
 mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary);
 
 /** Its trainer, to step by hand, look at parameters or predict; it stays the run's. */

@@ -20,21 +20,6 @@ static void tell_cut(mixt_run *run, int64_t asked)
                        (long long)batch, (long long)asked);
 }
 
-mixt_status mixt__run_plan_validation(mixt_run *run)
-{
-    const mixt__experiment *e = &run->experiment;
-    mixt__trainer *t = &e->trainer->core;
-    int64_t asked = t->settings.eval_batch;
-    if (mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) && !validates(e))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
-    if (!validates(e))
-        return MIXT_OK;
-    MIXT_TRY(mixt__trainer_plan_evaluation(t, e->val));
-    tell_cut(run, asked);
-    return MIXT_OK;
-}
-
 /* ---- parts ---- */
 
 static mixt_bytes public_bytes(mixt__trainer_bytes bytes)
@@ -121,6 +106,36 @@ static void plan_all(mixt_run *run, mixt_run_memory *m)
     m->graphs.host = run->graphs;
     add_up(m);
     m->allocated = run->result.run_memory.allocated;
+}
+
+/** In batches that fit; told where they are smaller than those asked for. */
+static mixt_status plan_validation(mixt_run *run)
+{
+    mixt__trainer *t = &run->experiment.trainer->core;
+    int64_t asked = t->settings.eval_batch;
+    if (!validates(&run->experiment))
+        return MIXT_OK;
+    MIXT_TRY(mixt__trainer_plan_evaluation(t, run->experiment.val));
+    tell_cut(run, asked);
+    return MIXT_OK;
+}
+
+mixt_status mixt__run_plan_validation(mixt_run *run)
+{
+    if (mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) && !validates(&run->experiment))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
+    return plan_validation(run);
+}
+
+mixt_status mixt__run_plan_memory(mixt_run *run, mixt_run_memory *memory)
+{
+    mixt__account *before = mixt__account_use(run->account);
+    mixt_status status = plan_validation(run);
+    if (status == MIXT_OK)
+        plan_all(run, memory);
+    mixt__account_use(before);
+    return status;
 }
 
 mixt_status mixt__run_take_memory(mixt_run *run)

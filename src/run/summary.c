@@ -1,11 +1,12 @@
 /* What a run will do, before it does: facts, and five lines of them for people.
  *
- * Everything is known once the run is open: nothing is computed on data and no memory is taken.
+ * Everything is known once the run is open and validation planned: nothing is computed on data, no memory is taken.
  */
 #include "run/summary.h"
 
 #include "mixt/plan.h"
 #include "run/known.h"
+#include "run/memory.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -33,7 +34,7 @@ static void add_bytes(char *line, size_t bytes, const char *what)
     int unit = 0;
     for (; value >= 1024 && unit < 4; unit++)
         value /= 1024;
-    add(line, "%.*f %s %s", unit == 0 || value >= 100 ? 0 : 1, value, units[unit], what);
+    add(line, "%.*f %s%s", unit == 0 || value >= 100 ? 0 : 1, value, units[unit], what);
 }
 
 /* ---- facts ---- */
@@ -166,7 +167,14 @@ static void formats_line(const mixt_summary *s, char *line)
 
 static void memory_line(const mixt_summary *s, char *line)
 {
-    add_bytes(line, s->memory.total, "for the step");
+    const mixt_run_memory *m = &s->run_memory;
+    add_bytes(line, s->memory.total, " for the step, ");
+    if (m->validation.host)
+        add_bytes(line, m->validation.host + m->validation.device, " for validation, ");
+    add_bytes(line, m->data.host + m->tokens.host, " for the data; in all ");
+    if (m->total.device)
+        add_bytes(line, m->total.device, " on the GPU, ");
+    add_bytes(line, m->total.host, m->total.device ? " on the host" : "");
     add(line, " (%s)", s->device);
 }
 
@@ -207,6 +215,7 @@ mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
     count_parameters(t->params, summary);
     MIXT_TRY(share_formats(e->trainer, summary));
     MIXT_TRY(mixt_trainer_memory(e->trainer, &summary->memory));
+    MIXT_TRY(mixt__run_plan_memory(run, &summary->run_memory));
     write_lines(summary);
     return MIXT_OK;
 }

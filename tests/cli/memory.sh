@@ -37,6 +37,8 @@ PY
 grep -Eq 'step: [0-9.]+ [KMG]iB planned, [0-9.]+ [KMG]iB allocated' out || fail "no line for the step's memory"
 grep -Eq 'run: [0-9.]+ [KMG]iB planned, [0-9.]+ [KMG]iB allocated' out || fail "no line for the run's memory"
 
+cat out err | grep -Eq '^memory .* for the step, .* for validation, .* for the data; in all ' || fail "the start does not tell of all memory"
+
 # Validation alone would need 40 GiB: under any limit the run goes on, with its weights and all figures.
 (ulimit -s 1024; ulimit -d 300000; "$mixt" train tiny.yaml train.eval_batch=10000000 out=cut -q >out 2>err)
 found=$?
