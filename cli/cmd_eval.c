@@ -12,6 +12,8 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /** What was found. */
 typedef struct findings {
@@ -20,11 +22,20 @@ typedef struct findings {
     mixt_report *report; // NULL: none was made
 } findings;
 
+/** The part asked for; of data that was given, without a word all of it. */
+static const char *split_of(const cli_args *args)
+{
+    for (int i = 0; i < args->setting_count; i++)
+        if (!strncmp(args->settings[i], "data.path=", 10) && !cli_given(args, "split"))
+            return "all";
+    return cli_text(args, "split");
+}
+
 static mixt_status print_json(const cli_args *args, const findings *found)
 {
     const mixt_evaluation *e = &found->loss;
-    json_t *o = json_pack("{s:s, s:s, s:I}", "run", cli_word(args, 0), "split", cli_text(args, "split"), "count",
-                          (json_int_t)e->count);
+    json_t *o =
+        json_pack("{s:s, s:s, s:I}", "run", cli_word(args, 0), "split", split_of(args), "count", (json_int_t)e->count);
     if (!o)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name is not UTF-8: --json cannot give it back");
     json_object_set_new(o, "loss", cli_json_real(e->loss));
@@ -45,7 +56,7 @@ static void print_text(const cli_args *args, const findings *found)
     const mixt_evaluation *e = &found->loss;
     const mixt_report_info *report = mixt_report_describe(found->report);
     char text[128];
-    printf("%s on %s: loss %s", cli_word(args, 0), cli_text(args, "split"), cli_format_loss(text, e->loss));
+    printf("%s on %s: loss %s", cli_word(args, 0), split_of(args), cli_format_loss(text, e->loss));
     if (!isnan(e->accuracy))
         printf(", accuracy %.2f%%, error rate %.2f%%", 100 * e->accuracy, 100 - 100 * e->accuracy);
     if (found->data->target == MIXT_TARGET_TOKENS)
@@ -84,8 +95,8 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
 {
     findings found = {0};
     mixt_data *data;
-    CLI_TRY(mixt_run_evaluate(run, cli_text(args, "split"), &found.loss));
-    CLI_TRY(mixt_run_data(run, cli_text(args, "split"), &data));
+    CLI_TRY(mixt_run_evaluate(run, split_of(args), &found.loss));
+    CLI_TRY(mixt_run_data(run, split_of(args), &data));
     found.data = mixt_data_describe(data);
     if (wants_report(args, &found))
         CLI_TRY(mixt_report_of(mixt_run_trainer(run), data, &found.report));
@@ -94,16 +105,42 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
     return status;
 }
 
+/** Keys of the data alone: the rest is the trained model's. */
+static mixt_status check_settings(const cli_args *args)
+{
+    for (int i = 0; i < args->setting_count; i++)
+        if (strncmp(args->settings[i], "data.", 5))
+            return mixt_fail(MIXT_ERROR_CONFIG,
+                             "%s: only keys of the data (data.…) can be given: the rest is the run's",
+                             args->settings[i]);
+    return MIXT_OK;
+}
+
+static mixt_status load(const cli_args *args, mixt_run **run)
+{
+    char device[64];
+    mixt_run_options options = {.progress = cli_tokenize_progress, .observer = cli_warn};
+    const char **settings = calloc((size_t)args->setting_count + 2, sizeof *settings);
+    *run = NULL;
+    if (!settings)
+        return mixt_fail(MIXT_ERROR_MEMORY, "no memory for settings");
+    for (int i = 0; i < args->setting_count; i++)
+        settings[i] = args->settings[i];
+    snprintf(device, sizeof device, "device=%s", cli_text(args, "device"));
+    if (cli_given(args, "device"))
+        settings[args->setting_count] = device;
+    options.settings = settings;
+    mixt_status status = check_settings(args);
+    if (status == MIXT_OK)
+        status = mixt_run_load_with(cli_word(args, 0), cli_text(args, "checkpoint"), &options, run);
+    free(settings);
+    return status;
+}
+
 static int run(const cli_args *args)
 {
     mixt_run *run;
-    char device[64];
-    const char *settings[] = {device, NULL};
-    mixt_run_options options = {.progress = cli_tokenize_progress, .observer = cli_warn};
-    snprintf(device, sizeof device, "device=%s", cli_text(args, "device"));
-    if (cli_given(args, "device"))
-        options.settings = settings;
-    mixt_status status = mixt_run_load_with(cli_word(args, 0), cli_text(args, "checkpoint"), &options, &run);
+    mixt_status status = load(args, &run);
     if (status == MIXT_OK)
         status = evaluate(args, run);
     mixt_run_close(run);
@@ -118,11 +155,16 @@ const cli_command cli_eval = {
         "loss, accuracy and error rate; for language models perplexity, the exponential of the loss; for values MAE, "
         "RMSE and R2. Up to 20 classes there follow precision, recall and F1 of each, and which class was taken for "
         "which; --classes shows them for more, with the most frequent mistakes instead of the whole matrix. "
-        "Samples are normalised as in training; a line warns where they are not those that the run was trained on.",
-    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
+        "Samples are normalised as in training; a line warns where they are not those that the run was trained on.\n\n"
+        "data.path=FILE and other keys of the data evaluate on a set of yours: all of it, unless --split names a part.",
+    .arguments =
+        {
+            {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
+            {"key=value", CLI_ARGUMENT_SETTING, .help = "keys of other data (data.path, data.labels …)"},
+        },
     .options =
         {
-            {"split", 's', CLI_CHOICE, "S", "train|val|test", "val", .help = "part of the data to evaluate on"},
+            {"split", 's', CLI_CHOICE, "S", "train|val|test|all", "val", .help = "part of the data to evaluate on"},
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "evaluate on this device, whatever the run was trained on"},
@@ -134,6 +176,7 @@ const cli_command cli_eval = {
         {
             {"mixt eval runs/fp16", "on the validation split"},
             {"mixt eval runs/fp16 --split test --json", "for a script"},
+            {"mixt eval runs/fp16 data.path=FILE", "on other data"},
         },
     .see_also = "train|predict|generate",
     .run = run,

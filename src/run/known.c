@@ -42,11 +42,10 @@ static void compare(mixt_run *run)
     const uint64_t *sums = mixt__experiment_sums(e);
     if (same_samples(known, "train", e->train, sums[0]) && same_samples(known, "val", e->val, sums[1]))
         return;
-    mixt__run_note(
-        run, true,
-        "%s: the data there now is not the one that %s was trained on: figures are of other samples than the "
-        "run's own (normalised as the run's were)",
-        mixt_data_describe(e->train ? e->train : e->val)->path, known->folder);
+    mixt__run_note(run, true,
+                   "%s: is not the data that %s was trained on: figures are of other samples than the run's own "
+                   "(normalised as the run's were)",
+                   mixt_data_describe(e->train ? e->train : e->val)->path, known->folder);
 }
 
 /** Training and validation part, as far as they are there: a part can be evaluated without the others. */
@@ -56,6 +55,17 @@ static mixt_status open_parts(mixt_run *run)
     MIXT_TRY(mixt__experiment_open_train(e));
     if (!e->val && mixt__experiment_data(e, "val", &e->val) != MIXT_OK)
         e->val = NULL;
+    return MIXT_OK;
+}
+
+/** Classes that have names must have the same ones: folders of pictures are counted in their order. A name that was
+ *  remembered with '?' for bytes that are no UTF-8 matches any. */
+static mixt_status check_names(const mixt_run *run, const mixt_data_info *now, const mixt_data_info *then)
+{
+    for (int64_t i = 0; now->class_names && then->class_names && i < now->classes; i++)
+        if (strcmp(now->class_names[i], then->class_names[i]) && !strchr(then->class_names[i], '?'))
+            return mixt__fail(MIXT_ERROR_DATA, "%s: class %lld is '%s', but %s was trained with '%s' there", now->path,
+                              (long long)i, now->class_names[i], run->known.folder, then->class_names[i]);
     return MIXT_OK;
 }
 
@@ -74,7 +84,7 @@ static mixt_status check_samples(const mixt_run *run, const mixt_data *data)
                           "%s: has other targets, or more classes (%lld) than %s was trained on (%lld): it is another "
                           "set",
                           now->path, (long long)now->classes, run->known.folder, (long long)then->classes);
-    return MIXT_OK;
+    return check_names(run, now, then);
 }
 
 mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
@@ -86,10 +96,12 @@ mixt_status mixt__known_part(mixt_run *run, const char *split, mixt_data **data)
         status = mixt__experiment_data(e, split, data);
     if (status != MIXT_OK) {
         *data = NULL;
-        return mixt__fail_context(status,
-                                  "the '%s' part of %s's data cannot be opened (files of your own need none of "
-                                  "it)",
-                                  split, run->known.folder);
+        return status != MIXT_ERROR_FILE
+                   ? status
+                   : mixt__fail_context(status,
+                                        "the '%s' part of %s's data cannot be opened (to predict files of your "
+                                        "own needs none of it)",
+                                        split, run->known.folder);
     }
     if (!strcmp(split, "val"))
         e->val = *data;

@@ -23,6 +23,7 @@ labels = [i % 3 for i in range(120)]
 npy("x.npy", (120, 8, 8, 3), b"".join(picture(l, 3) for l in labels))
 npy("y.npy", (120,), bytes(labels))
 npy("big.npy", (24, 32, 32, 1), bytes(rng.randrange(256) for _ in range(24 * 1024)))
+npy("tall.npy", (24, 16, 4, 3), bytes(24 * 192))
 npy("few.npy", (24,), bytes(labels[:24]))
 os.mkdir("idx")
 open("idx/train-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, 120, 8, 8) + b"".join(picture(l, 1) for l in labels))
@@ -201,11 +202,28 @@ mv gone data
 for run in $runs; do warned "" "$mixt" eval "$run"; done
 figures=$("$mixt" eval arrays --json)
 mv data gone && mv other data
-for run in arrays idx images values bytes; do warned "is not the one that $run was trained on" "$mixt" eval "$run"; done
-warned "is not the one that arrays was trained on" "$mixt" predict arrays train:0-3
+for run in arrays idx images values bytes; do warned "is not the data that $run was trained on" "$mixt" eval "$run"; done
+warned "is not the data that arrays was trained on" "$mixt" predict arrays train:0-3
 [ "$("$mixt" eval arrays --json 2>/dev/null)" = "$figures" ] && fail "other data has the same figures"
 mv data other && mv gone data
 [ "$("$mixt" eval arrays --json)" = "$figures" ] || fail "eval of the same data changed"
+
+# ---- data that is given: data.path of the run is not looked at ----
+mv data gone
+given="data.path=gone/x.npy data.labels=gone/y.npy"
+warned "" "$mixt" eval arrays $given --split val --json
+[ "$(cat out)" = "$figures" ] || fail "the same data in another place: $(cat out)"
+warned "" "$mixt" eval arrays $given
+grep -q '^arrays on all: .*over 120 targets' out || fail "all of a given set: $(cat out)"
+warned "other/x.npy: is not the data that arrays was trained on" "$mixt" eval arrays ${given//gone/other}
+warned "other/text.txt: is not the data that bpe was trained on" "$mixt" eval bpe data.path=other/text.txt
+refused "only keys of the data (data.…) can be given" "$mixt" eval arrays train.lr=1
+refused "1 channels, but the set it should be like (data/x.npy) has 3" "$mixt" eval arrays data.kind=idx data.path=gone/idx data.labels=
+refused "samples of shape [16, 4, 3], but arrays was trained on [8, 8, 3]" "$mixt" eval arrays data.path=gone/tall.npy data.labels=gone/few.npy
+mv other/images/bee other/images/dog
+refused "class 1 is 'cow', but images was trained with 'bee' there" "$mixt" eval images data.path=other/images
+mv other/images/dog other/images/bee
+mv gone data
 
 # ---- a run of an older mixt has no inputs.json, and needs its data ----
 cp -r arrays old && rm old/inputs.json
