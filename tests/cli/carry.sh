@@ -37,6 +37,10 @@ with open("values.csv", "w") as f:
     for i in range(120):
         a, b = rng.random() * seed, rng.random() * 5
         f.write("%g,%g,%g\n" % (a, b, 3 * a - b + 0.5))
+with open("words.csv", "w") as f:
+    f.write("a,b,animal\n")
+    for i in range(120):
+        f.write("%g,%g,%s\n" % (rng.random() + i % 3, rng.random(), ["ant", "bee", "cow"][i % 3]))
 words = ["sun", "moon", "star", "sky"] if seed == 1 else ["fish", "reef", "tide", "sand"]
 open("text.txt", "w").write(" ".join(rng.choice(words) for _ in range(3000)))
 alphabet, extra = {}, 256
@@ -87,6 +91,7 @@ train digits "probe.pgm" model=convnet net.channels=[4] data.kind=digits data.li
 train idx "probe.pgm" data.kind=idx data.path=data/idx net.hidden=[16]
 train images "probe.npy probe.ppm" data.kind=images data.path=data/images data.crop=8 data.resize=9 net.hidden=[16]
 train values "rows.npy" data.path=data/values.csv net.hidden=[16]
+train words "rows.npy" data.path=data/words.csv net.hidden=[16]
 train resnet "probe.ppm" model=resnet net.depth=18 net.width=4 data.path=data/x.npy data.labels=data/y.npy
 train vgg "probe.pgm" model=vgg net.depth=11 net.hidden=[8] data.path=data/big.npy data.labels=data/few.npy train.steps=1
 train given "probe.npy" data.path=data/x.npy data.labels=data/y.npy data.mean=0.5,0.4,0.3 data.std=0.2 net.hidden=[16]
@@ -116,7 +121,7 @@ say() {
 }
 say before
 [ "$(cat before/*.predict | wc -l)" -ge 20 ] || fail "few predictions: $(cat before/*.predict | wc -l)"
-grep -q '"name":"bee"' before/images.predict || fail "no class names"
+for run in images words; do grep -q '"name":"bee"' before/$run.predict || fail "$run: no class names"; done
 
 # ---- what lies beside exported weights ----
 python3 - <<'PY' || fail "exports"
