@@ -1,6 +1,7 @@
 /* Parsing lists of globs and matching names against them. */
 #include "base/globs.h"
 
+#include "base/c_locale.h"
 #include "base/status.h"
 
 #include <ctype.h>
@@ -27,7 +28,7 @@ static mixt_status read_value(mixt__glob *glob, char *text, const char *what)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: '%s' has no value: write glob=number, as in h.*=0.1", what, text);
     *equals = '\0';
     const char *number = trimmed(equals + 1);
-    glob->value = strtod(number, &end);
+    glob->value = mixt__read_double(number, &end);
     if (end == number || *end || !isfinite(glob->value) || glob->value < 0)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: '%s' of '%s' is not a number of at least 0", what, number, text);
     if (glob->value > (double)FLT_MAX)

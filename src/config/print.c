@@ -1,10 +1,10 @@
 /* The resolved configuration as YAML: each key once, in table order, in a form that reads back to the same value. */
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/status.h"
 #include "config/value.h"
 
 #include <errno.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@ static void print_number(double number, FILE *stream)
 {
     char text[40];
     for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, number);
-        if (strtod(text, NULL) == number)
+        mixt__print_number(text, sizeof text, "%.*g", digits, number);
+        if (mixt__read_double(text, NULL) == number)
             break;
     }
     fputs(text, stream);
@@ -92,13 +92,10 @@ static void print_all(const mixt_config *config, FILE *stream, bool comments)
 
 mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comments)
 {
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!c)
-        return mixt__fail(MIXT_ERROR_MEMORY, "configuration: no memory for the C locale");
-    locale_t previous = uselocale(c);
+    mixt__c_locale locale;
+    MIXT_TRY(mixt__c_locale_enter(&locale));
     print_all(config, stream, comments);
-    uselocale(previous);
-    freelocale(c);
+    mixt__c_locale_leave(&locale);
     if (fflush(stream) || ferror(stream))
         return mixt__fail(MIXT_ERROR_FILE, "configuration cannot be written: %s", strerror(errno));
     return MIXT_OK;

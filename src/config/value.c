@@ -3,31 +3,15 @@
 #include "config/value.h"
 
 #include "base/alloc.h"
+#include "base/c_locale.h"
 #include "base/words.h"
 #include "base/status.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/** Enters the C locale for this thread; `leave` gives back what was there. */
-static locale_t enter_c_locale(locale_t *previous)
-{
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    *previous = c ? uselocale(c) : (locale_t)0;
-    return c;
-}
-
-static void leave_c_locale(locale_t c, locale_t previous)
-{
-    if (!c)
-        return;
-    uselocale(previous);
-    freelocale(c);
-}
 
 /** "[0,1)" in words; "" when there is no range. */
 static void range_words(const char *range, char *text, size_t size)
@@ -72,20 +56,18 @@ static bool in_range(const char *range, double number)
     const char *comma = strchr(range, ',');
     if (!comma)
         return true;
-    double low = strtod(range + 1, NULL);
+    double low = mixt__read_double(range + 1, NULL);
     if (*range == '(' ? number <= low : number < low)
         return false;
     if (comma[1] == ')')
         return true;
-    double high = strtod(comma + 1, NULL);
+    double high = mixt__read_double(comma + 1, NULL);
     return strchr(comma, ')') ? number < high : number <= high;
 }
 
 static mixt_status check_range(const mixt_config_record *record, double number, const char *text)
 {
-    locale_t previous, c = enter_c_locale(&previous);
     bool good = in_range(record->range, number);
-    leave_c_locale(c, previous);
     char words[96];
     range_words(record->range, words, sizeof words);
     return good ? MIXT_OK
@@ -112,9 +94,7 @@ static mixt_status parse_number(double *number, const mixt_config_record *record
     if (quoted || !*text || strspn(text, "+-.0123456789eE") != strlen(text))
         return fail_type(record, text, quoted);
     char *end;
-    locale_t previous, c = enter_c_locale(&previous);
-    double value = strtod(text, &end);
-    leave_c_locale(c, previous);
+    double value = mixt__read_double(text, &end);
     if (*end || end == text)
         return fail_type(record, text, quoted);
     if (!isfinite(

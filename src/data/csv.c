@@ -8,10 +8,10 @@
  * lines and lines that begin with # are skipped. Numbers are decimal. A missing or non-finite value is an error: mixt
  * does not guess data.
  */
+#include "base/c_locale.h"
 #include "data/class_words.h"
 #include "data/data.h"
 
-#include <locale.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,6 @@ typedef struct csv_reader {
     csv_field header;        // the first line, where it is one
     int64_t header_line;
     int64_t stated_rows, stated_classes; // of a scikit-learn header; 0: none
-    locale_t c_locale;                   // decimal points, whatever the program's locale
     bool numbered;                       // the header is one only for its numbers, those of columns
     bool worded;                         // targets are words
     int64_t word_line;                   // of the first one
@@ -171,7 +170,7 @@ static bool parse_plain(const csv_field *field, double *value)
     return digits > 0;
 }
 
-static bool parse_number(const csv_reader *reader, const csv_field *field, double *value)
+static bool parse_number(const csv_field *field, double *value)
 {
     if (field->length == 0)
         return false;
@@ -183,7 +182,7 @@ static bool parse_number(const csv_reader *reader, const csv_field *field, doubl
     if (memchr(field->text, 'x', (size_t)field->length) || memchr(field->text, 'X', (size_t)field->length))
         return false; // strtod knows hexadecimal, too
     char *end;
-    *value = strtod_l(field->text, &end, reader->c_locale);
+    *value = mixt__read_double(field->text, &end);
     return end == field->text + field->length;
 }
 
@@ -213,7 +212,7 @@ static bool is_header(csv_reader *reader, csv_field line)
     int64_t fields = 0, words = 0;
     bool numbered = true;
     while (next_field(reader, &line, &field)) {
-        if (parse_number(reader, &field, &value)) {
+        if (parse_number(&field, &value)) {
             if (fields < 2)
                 counts[fields] = value;
             numbered = numbered && (fields == words || value - (double)fields == first);
@@ -301,7 +300,7 @@ static mixt_status read_word(mixt_data *data, csv_reader *reader, int64_t row, c
 {
     int shown = (int)(field->length < SHOWN ? field->length : SHOWN);
     double number;
-    bool is_number = parse_number(reader, field, &number);
+    bool is_number = parse_number(field, &number);
     if (is_number && !reader->words.given && row == 1)
         return mixt__fail(MIXT_ERROR_DATA,
                           "%s: line %lld, column %lld: '%s' is not a number, as in the lines below; classes are all "
@@ -331,7 +330,7 @@ static mixt_status read_row(mixt_data *data, csv_reader *reader, csv_field line,
     int64_t column = 0;
     while (next_field(reader, &line, &field)) {
         double value = 0;
-        bool number = parse_number(reader, &field, &value), target = column == reader->target;
+        bool number = parse_number(&field, &value), target = column == reader->target;
         if (target && !rows->count)
             reader->worded = reader->words.given || (!number && data->options.target != MIXT_TARGET_VALUES);
         if (target && reader->worded && !is_missing(&field)) {
@@ -393,7 +392,7 @@ static bool has_words(const csv_reader *reader, csv_field line)
     csv_field field;
     double value;
     while (next_field(reader, &line, &field))
-        if (field.length && !parse_number(reader, &field, &value))
+        if (field.length && !parse_number(&field, &value))
             return true;
     return false;
 }
@@ -546,9 +545,6 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
     mixt_status status;
     if (file.size >= 3 && !memcmp(file.bytes, "\xEF\xBB\xBF", 3))
         reader.at += 3; // byte-order mark
-    reader.c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!reader.c_locale)
-        MIXT_TRY_CLEANUP(mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a locale", path));
     MIXT_TRY_CLEANUP(mixt__class_words_start(data, table, &reader.words));
     MIXT_TRY_CLEANUP(read_rows(data, &reader, &rows));
     MIXT_TRY_CLEANUP(take_names(data, &reader, table));
@@ -557,8 +553,6 @@ static mixt_status load(mixt_data *data, const char *path, mixt__table *table)
     MIXT_LOG(DATA, "%s: %lld rows, %lld features, %s", path, (long long)table->rows, (long long)table->dims[0],
              table->labels ? "the target is a class" : "the target is a value to regress on");
 cleanup:
-    if (reader.c_locale)
-        freelocale(reader.c_locale);
     mixt__free(rows.values);
     mixt__free(rows.lines);
     mixt__bytes_free(&file);

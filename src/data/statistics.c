@@ -1,6 +1,8 @@
 /* Mean and standard deviation of a table's channels: bytes exactly in integers, floats in FP64. Or as given. */
 #include "data/data.h"
 
+#include "base/c_locale.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +98,7 @@ mixt_status mixt__channel_numbers(const char *text, const char *name, int64_t ch
     int64_t count = 0;
     for (;; at++) {
         char *end;
-        float number = strtof(at, &end);
+        float number = mixt__read_float(at, &end);
         bool positive = strcmp(name, "stds") || number > 0;
         if (end == at || !isfinite(number) || !positive || (*end && *end != ',') || count == channels)
             return mixt__fail(MIXT_ERROR_CONFIG,

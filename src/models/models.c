@@ -1,6 +1,7 @@
 /* The table of models; finding one, filling in its sizes, checking them against the data. */
 #include "models/models.h"
 
+#include "base/c_locale.h"
 #include "base/words.h"
 
 #include <stdio.h>
@@ -163,7 +164,7 @@ const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallba
     else if (use == MIXT_USES_NORM || use == MIXT_USES_SHORTCUT)
         snprintf(fallback, room, "%s", use == MIXT_USES_NORM ? norms[s->norm] : shortcuts[s->shortcut]);
     else if (use == MIXT_USES_DROPOUT)
-        snprintf(fallback, room, "%g", (double)s->dropout);
+        mixt__print_number(fallback, room, "%g", (double)s->dropout);
     else if (use == MIXT_USES_ZERO_INIT)
         snprintf(fallback, room, "%s", s->zero_init ? "true" : "false");
     else if (number_of(entry, use))

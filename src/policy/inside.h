@@ -7,10 +7,10 @@
 #ifndef MIXT_POLICY_INSIDE_H
 #define MIXT_POLICY_INSIDE_H
 
+#include "base/c_locale.h"
 #include "base/status.h"
 #include "policy/policy.h"
 
-#include <locale.h>
 #include <stdio.h>
 #include <yaml.h>
 
@@ -28,13 +28,6 @@ typedef struct mixt__evidence {
 mixt_dtype mixt__policy_dtype(const char *name);
 /** Adds a rule whose texts are in the policy's arena, at `index`. */
 mixt_status mixt__policy_place(mixt_policy *policy, int64_t index, const mixt__policy_rule *rule);
-
-/** What leave gives back. */
-typedef struct mixt__c_locale {
-    locale_t c, before;
-} mixt__c_locale;
-mixt_status mixt__c_locale_enter(mixt__c_locale *locale);
-void mixt__c_locale_leave(mixt__c_locale *locale);
 
 /* ---- what goes with the formats ---- */
 

@@ -14,21 +14,6 @@ static mixt_status out_of_memory(void)
     return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a policy");
 }
 
-mixt_status mixt__c_locale_enter(mixt__c_locale *locale)
-{
-    locale->c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!locale->c)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the C locale");
-    locale->before = uselocale(locale->c);
-    return MIXT_OK;
-}
-
-void mixt__c_locale_leave(mixt__c_locale *locale)
-{
-    uselocale(locale->before);
-    freelocale(locale->c);
-}
-
 /* ---- what the passes read ---- */
 
 mixt__policy mixt__policy_of(mixt_dtype dtype)

@@ -64,7 +64,7 @@ static bool parse_number(const char *text, const char *letters, double *number)
     char *end;
     if (!*text || strspn(text, letters) != strlen(text))
         return false;
-    *number = strtod(text, &end);
+    *number = mixt__read_double(text, &end);
     return end != text && !*end;
 }
 
@@ -74,7 +74,7 @@ mixt_status mixt__policy_setting_parse(mixt_policy_settings *settings, const mix
     bool real = setting->kind == MIXT_SETTING_FLOAT;
     double number;
     bool good = parse_number(text, real ? "+-.0123456789eE" : "0123456789", &number);
-    number = good && real ? (double)strtof(text, NULL) : number; // rounded once
+    number = good && real ? (double)mixt__read_float(text, NULL) : number; // rounded once
     if (!good || !in_range(setting, number))
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: '%.80s' is not %s", setting->name, text, setting->words);
     store(settings, setting, number);
@@ -98,7 +98,7 @@ mixt_status mixt__policy_loss_scale(mixt__arena *arena, const char *text, const 
     double number;
     if (strcmp(text, "auto") && strcmp(text, "dynamic") && strcmp(text, "none")) {
         bool good = parse_number(text, "+-.0123456789eE", &number);
-        float scale = good ? strtof(text, NULL) : 0;
+        float scale = good ? mixt__read_float(text, NULL) : 0;
         if (!(scale >= 0x1p-24f && scale <= 0x1p126f)) // outside, scaled losses or what unscales are no normal numbers
             return mixt__fail(MIXT_ERROR_CONFIG,
                               "loss_scale: '%.80s' is not auto, dynamic, none or a number from 2^-24 (6e-8) to 2^126 "
@@ -113,8 +113,8 @@ mixt_status mixt__policy_loss_scale(mixt__arena *arena, const char *text, const 
 const char *mixt__float_text(float number, char *text, size_t size)
 {
     for (int digits = 1; digits <= 9; digits++) {
-        snprintf(text, size, "%.*g", digits, (double)number);
-        if (strtof(text, NULL) == number)
+        mixt__print_number(text, size, "%.*g", digits, (double)number);
+        if (mixt__read_float(text, NULL) == number)
             break;
     }
     return text;

@@ -1,6 +1,7 @@
 /* From a configuration to data, model and trainer. */
 #include "run/experiment.h"
 
+#include "base/c_locale.h"
 #include "data/facts.h"
 
 #include <stdio.h>
@@ -129,7 +130,7 @@ static const char *loss_scale(mixt__experiment *e)
         return NULL; // the policy decides
     if (mixt__config_choice(e->config, MIXT_KEY_TRAIN_LOSS_SCALE) >= 0)
         return text(e, MIXT_KEY_TRAIN_LOSS_SCALE);
-    snprintf(e->loss_scale, sizeof e->loss_scale, "%.9g", (double)real(e, MIXT_KEY_TRAIN_LOSS_SCALE));
+    mixt__print_number(e->loss_scale, sizeof e->loss_scale, "%.9g", (double)real(e, MIXT_KEY_TRAIN_LOSS_SCALE));
     return e->loss_scale;
 }
 

@@ -1,6 +1,8 @@
 /* Option words to settings: names checked against tables, numbers against limits. */
 #include "train/trainer.h"
 
+#include "base/c_locale.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +82,7 @@ static mixt_status check_scaling(const mixt__scaling *s)
 static mixt_status parse_fixed_scale(const char *word, float *scale)
 {
     char *end;
-    *scale = strtof(word, &end);
+    *scale = mixt__read_float(word, &end);
     if (end == word || *end || !(*scale > 0) || !isfinite(*scale))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "loss_scale '%s': must be auto, dynamic, none or a number above 0",
                           word);
