@@ -56,19 +56,19 @@ five digits 'data     digits: 256 samples to train on, 256 to validate on; 10 cl
     'input    28 x 28 x 1 \(height, width, channels\); mean 0\.[0-9]+ and deviation 0\.[0-9]+ taken out' \
     'model    mlp, 12730 parameters; tells 10 classes apart by cross-entropy' \
     'formats  bf16: 100% of matrix work in bf16, norms and loss in fp32; no loss scaling' \
-    'memory   [0-9.]+ [KM]iB for the step.* \(cpu\)'
+    'memory   [0-9.]+ KiB for the step, [0-9.]+ KiB for validation, [0-9.]+ [KM]iB for the data; in all [0-9.]+ [KM]iB \(cpu\)'
 told tiny.yaml data.kind=csv data.path=values.csv data.limit=0 train.batch=8 precision=fp16
 five "a CSV of values" 'data     csv values.csv: 72 samples to train on, 8 to validate on; 1 value each' \
     'input    4 numbers; mean .* and deviation .* taken out' \
     'model    mlp, 97 parameters; predicts values by mean squared error' \
     'formats  fp16: .*% of matrix work in fp16, norms and loss in fp32; loss scale 65536, dynamic' \
-    'memory   .* for the step.*'
+    'memory   [^,]* for the step, [^,]* for validation, [^,]* for the data; in all .* \(cpu\)'
 told gpt.yaml data.val_fraction=0
 five text 'data     text words.txt: [0-9]+ samples to train on, none to validate on' \
     'input    16 tokens, a vocabulary of 256' \
     'model    gpt, [0-9]+ parameters; predicts the next token by cross-entropy' \
     'formats  bf16: 100% of matrix work in bf16, norms and loss in fp32; no loss scaling' \
-    'memory   .* for the step.*'
+    'memory   [^,]* for the step, [^,]* for the data; in all .* \(cpu\)'
 printf 'default: bf16\nrules: [{layer: "*.1", precision: fp32}]\n' >mixed.yaml
 told tiny.yaml net.hidden=[16,16] precision=mixed.yaml train.loss_scale=128 train.freeze='*.0'
 has '^formats  policy.yaml: 96% of matrix work in bf16, 4% in fp32, norms and loss in fp32; loss scale 128$' "a policy file"

@@ -77,6 +77,10 @@ static void test_facts(void **state)
     assert_true(s.loss_scale == 0 && !s.scale_moves);
     assert_string_equal(s.policy, "bf16");
     assert_true(s.memory.total > 0 && s.memory.allocated == 0);
+    const mixt_run_memory *m = &s.run_memory;
+    assert_int_equal(m->step.host + m->step.device, s.memory.total);
+    assert_true(m->validation.host > 0 && m->data.host > 0 && !m->allocated.host);
+    assert_true(m->total.host + m->total.device > s.memory.total + m->validation.host + m->data.host);
     for (int i = 0; i < MIXT_SUMMARY_LINES; i++)
         assert_int_equal(strncmp(s.lines[i], words[i], strlen(words[i])), 0);
     assert_int_equal(h.notes, 0); // only training tells them
