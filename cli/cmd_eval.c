@@ -55,13 +55,14 @@ static void print_text(const cli_args *args, const findings *found)
 {
     const mixt_evaluation *e = &found->loss;
     const mixt_report_info *report = mixt_report_describe(found->report);
-    char text[128];
-    printf("%s on %s: loss %s", cli_word(args, 0), split_of(args), cli_format_loss(text, e->loss));
+    char loss[32], values[128], more[128] = "";
     if (!isnan(e->accuracy))
-        printf(", accuracy %.2f%%, error rate %.2f%%", 100 * e->accuracy, 100 - 100 * e->accuracy);
+        snprintf(more, sizeof more, ", accuracy %.2f%%, error rate %.2f%%", 100 * e->accuracy, 100 - 100 * e->accuracy);
+    size_t used = strlen(more);
     if (found->data->target == MIXT_TARGET_TOKENS)
-        printf(", perplexity %.2f", exp(e->loss));
-    printf("%s over %lld targets\n", cli_report_values(report, text), (long long)e->count);
+        snprintf(more + used, sizeof more - used, ", perplexity %.2f", exp(e->loss));
+    cli_line(stdout, "", "%s on %s: loss %s%s%s over %lld targets", cli_word(args, 0), split_of(args),
+             cli_format_loss(loss, e->loss), more, cli_report_values(report, values), (long long)e->count);
     if (found->report)
         cli_report_print(report, found->data);
 }

@@ -8,6 +8,8 @@
 #include <mixt/program.h>
 
 #include <math.h>
+#include <string.h>
+#include <stdarg.h>
 
 /** The GPU, or why none is used. */
 typedef struct gpu {
@@ -129,49 +131,59 @@ static void print_gpu_formats(const gpu *g)
     cli_table_free(&table);
 }
 
+/** Appends to a line of 1024 bytes. */
+static void add(char line[1024], const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(char line[1024], const char *format, ...)
+{
+    size_t used = strlen(line);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line + used, 1024 - used, format, args);
+    va_end(args);
+}
+
 static void print_gpu(const gpu *g)
 {
     const mixt_gpu_info *i = &g->info;
-    char bytes[32];
+    char bytes[3][32], power[32] = "", cores[1024] = "";
     if (!g->usable) {
-        printf("GPU      none: %s\n", g->reason);
+        cli_line(stdout, "GPU      ", "none: %s", g->reason);
         return;
     }
-    printf("GPU      %s, compute capability %d.%d, %d multiprocessors, up to %.2f GHz", i->name, i->capability / 10,
-           i->capability % 10, i->multiprocessors, i->clock / 1e9);
     if (!isnan(i->power_limit))
-        printf(", %.0f W", i->power_limit);
-    printf("\n         memory %s", cli_format_bytes(bytes, (double)i->memory_bytes));
-    printf(", %s free", cli_format_bytes(bytes, (double)i->memory_free));
-    printf(", up to %.2f TB/s, L2 cache %s\n", i->bytes_s / 1e12, cli_format_bytes(bytes, (double)i->cache_bytes));
-    printf("         Tensor Cores of generation %d:", i->tensor_cores);
+        snprintf(power, sizeof power, ", %.0f W", i->power_limit);
+    cli_line(stdout, "GPU      ", "%s, compute capability %d.%d, %d multiprocessors, up to %.2f GHz%s", i->name,
+             i->capability / 10, i->capability % 10, i->multiprocessors, i->clock / 1e9, power);
+    cli_line(stdout, "         ", "memory %s, %s free, up to %.2f TB/s, L2 cache %s",
+             cli_format_bytes(bytes[0], (double)i->memory_bytes), cli_format_bytes(bytes[1], (double)i->memory_free),
+             i->bytes_s / 1e12, cli_format_bytes(bytes[2], (double)i->cache_bytes));
     for (int f = 0; f < g->format_count; f++)
         if (g->formats[f].dtype != MIXT_DTYPE_FP32 && g->formats[f].flops > 0)
-            printf(" %s", g->formats[f].name);
-    printf("\n         driver %s; %s\n", i->driver, i->libraries);
-    printf("device   auto means %s\n", mixt_device_auto());
+            add(cores, " %s", g->formats[f].name);
+    cli_line(stdout, "         ", "Tensor Cores of generation %d:%s", i->tensor_cores, cores);
+    cli_line(stdout, "         ", "driver %s; %s", i->driver, i->libraries);
+    cli_line(stdout, "device   ", "auto means %s", mixt_device_auto());
 }
 
 static void print_cpu(const mixt_cpu_info *cpu)
 {
-    char bytes[32];
-    printf("CPU      %s\n", cpu->name);
-    printf("cores    %d usable of %d, %d thread%s in use\n", cpu->cores_usable, cpu->cores_online, cpu->threads,
-           cpu->threads == 1 ? "" : "s");
-    printf("ISA      %s, from", cpu->isa);
+    char bytes[2][32], features[1024] = "", caches[1024] = "";
+    cli_line(stdout, "CPU      ", "%s", cpu->name);
+    cli_line(stdout, "cores    ", "%d usable of %d, %d thread%s in use", cpu->cores_usable, cpu->cores_online,
+             cpu->threads, cpu->threads == 1 ? "" : "s");
     for (int i = 0; i < cpu->feature_count; i++)
         if (cpu->features[i].present)
-            printf(" %s", cpu->features[i].name);
-    putchar('\n');
+            add(features, " %s", cpu->features[i].name);
+    cli_line(stdout, "ISA      ", "%s, from%s", cpu->isa, features);
     for (int i = 0; i < cpu->cache_count; i++)
-        printf("%sL%d %s %s", i ? ", " : "caches   ", cpu->caches[i].level, cpu->caches[i].type,
-               cli_format_bytes(bytes, (double)cpu->caches[i].bytes));
+        add(caches, "%sL%d %s %s", i ? ", " : "", cpu->caches[i].level, cpu->caches[i].type,
+            cli_format_bytes(bytes[0], (double)cpu->caches[i].bytes));
     if (cpu->cache_count)
-        putchar('\n');
-    if (cpu->memory_total) {
-        printf("memory   %s", cli_format_bytes(bytes, (double)cpu->memory_total));
-        printf(", %s available\n", cli_format_bytes(bytes, (double)cpu->memory_available));
-    }
+        cli_line(stdout, "caches   ", "%s", caches);
+    if (cpu->memory_total)
+        cli_line(stdout, "memory   ", "%s, %s available", cli_format_bytes(bytes[0], (double)cpu->memory_total),
+                 cli_format_bytes(bytes[1], (double)cpu->memory_available));
 }
 
 static void print_text(const mixt_cpu_info *cpu, const gpu *g)

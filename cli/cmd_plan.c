@@ -248,10 +248,10 @@ static void print_device(const mixt_plan_info *info)
     char bytes[3][32];
     if (!info->device_name[0])
         return;
-    printf("%s: %s of memory, %s free now, %s taken by context, libraries and other programs\n", info->device_name,
-           cli_format_bytes(bytes[0], (double)info->device_bytes),
-           cli_format_bytes(bytes[1], (double)info->device_free),
-           cli_format_bytes(bytes[2], (double)info->device_other));
+    cli_line(stdout, "", "%s: %s of memory, %s free now, %s taken by context, libraries and other programs",
+             info->device_name, cli_format_bytes(bytes[0], (double)info->device_bytes),
+             cli_format_bytes(bytes[1], (double)info->device_free),
+             cli_format_bytes(bytes[2], (double)info->device_other));
 }
 
 static void print_text(const cli_args *args, const report *r)
@@ -264,9 +264,10 @@ static void print_text(const cli_args *args, const report *r)
     print_memory(&r->memory);
     putchar('\n');
     print_run_memory(&r->run);
-    printf("%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s\n",
-           (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
-           cli_format_bytes(text, (double)r->info.activations_unshared));
+    cli_line(stdout, "",
+             "%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s",
+             (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
+             cli_format_bytes(text, (double)r->info.activations_unshared));
     print_device(&r->info);
     if (r->profile) {
         putchar('\n');

@@ -4,6 +4,7 @@
 #include "cli/term.h"
 #include "cli/words.h"
 
+#include <limits.h>
 #include <mixt/program.h>
 
 #include <string.h>
@@ -107,6 +108,27 @@ void cli_help_overview(FILE *stream)
     fputs("\nExit status: 0 done, 1 failed while running, 2 used wrongly.\n", stream);
 }
 
+/** An example's command; where it is wider than the terminal, in lines that a shell takes as one. */
+static void example(FILE *stream, const char *line)
+{
+    int column = 0, width = cli_is_terminal(stream) ? cli_columns(stream) : INT_MAX;
+    fprintf(stream, "  %s", cli_style_on(stream, CLI_CYAN));
+    for (const char *word = line; *word;) {
+        int length = (int)strcspn(word, " ");
+        if (column && 2 + column + 1 + length + 2 > width) {
+            fputs(" \\\n      ", stream);
+            column = 4;
+        } else if (column) {
+            fputc(' ', stream);
+            column++;
+        }
+        fprintf(stream, "%.*s", length, word);
+        column += length;
+        word += length + (word[length] == ' ');
+    }
+    fprintf(stream, "%s\n      ", cli_style_off(stream));
+}
+
 void cli_help_command(FILE *stream, const cli_command *command)
 {
     char text[640], title[96];
@@ -127,8 +149,7 @@ void cli_help_command(FILE *stream, const cli_command *command)
     definition(stream, "-h, --help", "this text");
     heading(stream, "Examples");
     for (int i = 0; i < CLI_EXAMPLES_MAX && command->examples[i].line; i++) {
-        fprintf(stream, "  %s%s%s\n      ", cli_style_on(stream, CLI_CYAN), command->examples[i].line,
-                cli_style_off(stream));
+        example(stream, command->examples[i].line);
         cli_wrap(stream, command->examples[i].text, 6, 6, help_width(stream));
     }
 }

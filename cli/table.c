@@ -153,8 +153,9 @@ void cli_table_print(const cli_table *table, FILE *stream, int indent)
             print_last(table, stream, &l, i);
             continue;
         }
+        bool at_end = l.below && c + 2 == table->columns; // nothing follows on this line
         print_cell(stream, table->cells[i], table->styles[i], table->aligns[c], l.widths[c], true);
-        fprintf(stream, "%*s", GAP, "");
+        fprintf(stream, "%*s", at_end ? 0 : GAP, "");
     }
 }
 

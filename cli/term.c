@@ -2,6 +2,7 @@
 #include "cli/term.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -64,6 +65,21 @@ void cli_wrap(FILE *stream, const char *text, int column, int indent, int width)
         text += length;
     }
     fputc('\n', stream);
+}
+
+void cli_line(FILE *stream, const char *label, const char *format, ...)
+{
+    char text[4096];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    int indent = cli_text_width(label);
+    fputs(label, stream);
+    if (cli_is_terminal(stream))
+        cli_wrap(stream, text, indent, indent, cli_columns(stream));
+    else
+        fprintf(stream, "%s\n", text);
 }
 
 const char *cli_format_bytes(char text[32], double bytes)

@@ -21,6 +21,9 @@ int cli_columns(FILE *stream);
 int cli_text_width(const char *text);
 /** Prints text wrapped at `width` columns; the first line starts at column `column`, the others at `indent`. */
 void cli_wrap(FILE *stream, const char *text, int column, int indent, int width);
+/** Prints `label` and a line of text: on a terminal wrapped at its width, further lines below the text; else as it is.
+ */
+void cli_line(FILE *stream, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /** Each writes to `text` (at least 32 bytes) and returns it. */
 const char *cli_format_bytes(char text[32], double bytes);      // 512 B, 1.50 KiB, 3.20 GiB
