@@ -300,12 +300,14 @@ static void add_columns(predictor *p)
     }
 }
 
-/** Room for the batches that validation is made in. */
+/** Room for the batches that validation is made in, or for parts of very large ones. */
 static mixt_status take_memory(predictor *p, const cli_args *args)
 {
+    enum { MOST = 4096 };
     const mixt_config *config = mixt_run_config(p->run);
     int64_t own = mixt_config_int(config, "train.eval_batch");
     p->batch = own ? own : mixt_config_int(config, "train.batch");
+    p->batch = p->batch < MOST ? p->batch : MOST;
     p->top = cli_int(args, "top") < p->outputs ? cli_int(args, "top") : p->outputs;
     p->input = calloc((size_t)(p->batch * p->info->input_elements), sizeof *p->input);
     p->target = calloc((size_t)(p->batch * p->info->target_elements), sizeof *p->target);

@@ -1,7 +1,7 @@
 /* Predictions: the model without its loss, in evaluation mode, over samples in host memory.
  *
- * Compiled at the first use for batches of the evaluation's size; the last batch is filled up with zeros, whose outputs
- * nobody sees. Outputs leave the graph as FP32 whatever format made them.
+ * Compiled at the first use for batches of the evaluation's size, halved where there is no room; the last batch is
+ * filled up with zeros, whose outputs nobody sees. Outputs leave the graph as FP32 whatever format made them.
  */
 #include "train/trainer.h"
 
@@ -62,7 +62,9 @@ static bool take_buffers(mixt__trainer *t)
 
 static mixt_status take(mixt__trainer *t)
 {
-    if (mixt__executable_allocate(t->predict) != MIXT_OK || !take_buffers(t))
+    mixt__trainer_bytes bytes = mixt__trainer_prediction_bytes(t);
+    size_t own = t->backend->host_memory ? bytes.host : bytes.device, room = t->backend->available();
+    if ((room && own > room) || mixt__executable_allocate(t->predict) != MIXT_OK || !take_buffers(t))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to predict %lld sample%s at once: lower train.eval_batch",
                           (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s");
     mixt__executable_bind(t->predict, t->params, &t->control->seed);
@@ -85,13 +87,17 @@ static mixt_status ready(mixt__trainer *t)
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know the shape of a sample");
     MIXT_TRY(mixt__trainer_allocate(t));
-    if (t->predict_input)
-        return MIXT_OK;
-    MIXT_TRY(mixt__trainer_plan_prediction(t));
-    mixt_status status = take(t);
-    if (status != MIXT_OK)
+    while (!t->predict_input) {
+        MIXT_TRY(mixt__trainer_plan_prediction(t));
+        mixt_status status = take(t);
+        if (status == MIXT_OK)
+            break;
         mixt__trainer_free_predict(t);
-    return status;
+        if (t->settings.eval_batch == 1)
+            return status;
+        t->settings.eval_batch /= 2; // evaluation plans anew for it when it comes
+    }
+    return MIXT_OK;
 }
 
 mixt_status mixt__trainer_outputs(mixt__trainer *t, int64_t *outputs)
@@ -105,8 +111,9 @@ mixt_status mixt__trainer_outputs(mixt__trainer *t, int64_t *outputs)
 
 mixt_status mixt__trainer_predict(mixt__trainer *t, const void *input, int64_t count, float *output)
 {
-    int64_t outputs, batch = t->settings.eval_batch;
+    int64_t outputs;
     MIXT_TRY(mixt__trainer_outputs(t, &outputs));
+    int64_t batch = t->settings.eval_batch; // which making ready may have cut
     const mixt__graph *g = t->predict->graph;
     size_t in_bytes = bytes_of(t->predict, g->input), sample = in_bytes / (size_t)batch;
     for (int64_t first = 0; first < count; first += batch) {

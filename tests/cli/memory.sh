@@ -52,6 +52,9 @@ import json
 last = [[json.loads(l) for l in open(f + "/metrics.jsonl")][-1]["val_loss"] for f in ("plain", "cut")]
 assert abs(last[0] - last[1]) < 1e-5 * last[0], last
 PY
+for command in 'eval cut' 'predict cut val:0-3'; do
+    (ulimit -s 1024; ulimit -d 300000; "$mixt" $command >out 2>err) || { fail "$command under a limit: status $?"; head -3 err; }
+done
 (ulimit -s 1024; ulimit -d 300000; "$mixt" plan tiny.yaml train.eval_batch=10000000 --json >plan.json 2>err) || fail "plan under a limit: status $?"
 python3 -c 'import json; r = json.load(open("plan.json"))["run_memory"]; assert 0 < r["eval_batch"] < 10000000 and r["validation"]["host"] < 300000 * 1024, r' ||
     fail "plan under a limit: validation is not cut"

@@ -172,6 +172,23 @@ static void data_sets_are_counted(void **state)
     }
 }
 
+/** Asked twice it says the same; of no run, of nothing or of a closed run it is refused. */
+static void plans_are_refused_where_there_is_no_run(void **state)
+{
+    (void)state;
+    mixt_run *run;
+    mixt_run_memory planned;
+    check_ok(open_model(0, temp_folder, "-refused", &run));
+    assert_int_equal(mixt_run_plan_memory(NULL, &planned), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_run_plan_memory(run, NULL), MIXT_ERROR_ARGUMENT);
+    check_ok(mixt_run_plan_memory(run, &planned));
+    mixt_run_memory again;
+    check_ok(mixt_run_plan_memory(run, &again)); // planning takes nothing that it would then count
+    assert_memory_equal(&again, &planned, sizeof planned);
+    mixt_run_close(run);
+    assert_int_equal(mixt_run_plan_memory(run, &planned), MIXT_ERROR_STATE);
+}
+
 /* ---- whole processes ---- */
 
 /** A field of /proc/self/status in bytes. */
@@ -320,6 +337,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_what_is_taken),
         cmocka_unit_test(data_sets_are_counted),
+        cmocka_unit_test(plans_are_refused_where_there_is_no_run),
         cmocka_unit_test(processes_hold_what_is_planned),
         cmocka_unit_test(runs_end_well_under_a_limit),
     };
