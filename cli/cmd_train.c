@@ -9,6 +9,36 @@
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
+#include <string.h>
+
+enum { SIGNAL_STATUS = 128 }; // as shells count: the status after a signal is this and its number
+
+static const char *signal_name(int number)
+{
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {
+        {SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}, {SIGUSR1, "SIGUSR1"}, {SIGUSR2, "SIGUSR2"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].number == number)
+            return names[i].name;
+    return "a signal";
+}
+
+static void add_validation(cli_table *table, const mixt_run_result *r)
+{
+    char step[48] = "", loss[32];
+    if (isnan(r->val_loss))
+        return;
+    if (r->val_step >= 0)
+        snprintf(step, sizeof step, " (step %lld)", (long long)r->val_step);
+    cli_table_cell(table, "validation");
+    if (isnan(r->val_accuracy))
+        cli_table_cell(table, "loss %s%s", cli_format_loss(loss, r->val_loss), step);
+    else
+        cli_table_cell(table, "loss %s, accuracy %.2f%%%s", cli_format_loss(loss, r->val_loss), 100 * r->val_accuracy, step);
+}
 
 /** Of the step alone, and of all that the run held: of the host, and of a GPU. */
 static void memory_cells(cli_table *table, const mixt_run_result *r)
@@ -36,8 +66,8 @@ static void print_summary(const mixt_run *run, const mixt_run_result *r)
     cli_table_column(&table, "", CLI_LEFT);
     cli_table_column(&table, "", CLI_LEFT);
     cli_table_cell(&table, "updates");
-    cli_table_cell(&table, "%lld%s%s%s", (long long)r->steps, r->stopped ? ", stopped" : "",
-                   r->interrupted ? ", stopped by a signal" : "",
+    cli_table_cell(&table, "%lld%s%s%s%s", (long long)r->steps, r->stopped ? ", stopped" : "",
+                   r->interrupted ? ", stopped by " : "", r->interrupted ? signal_name(r->signal) : "",
                    r->stopped_early ? ", stopped early: validation no longer improves" : "");
     if (r->skipped) {
         cli_table_cell(&table, "skipped");
@@ -53,14 +83,7 @@ static void print_summary(const mixt_run *run, const mixt_run_result *r)
     }
     cli_table_cell(&table, "loss");
     cli_table_cell(&table, "%s", cli_format_loss(loss, r->loss));
-    if (!isnan(r->val_loss)) {
-        cli_table_cell(&table, "validation");
-        if (isnan(r->val_accuracy))
-            cli_table_cell(&table, "loss %s", cli_format_loss(loss, r->val_loss));
-        else
-            cli_table_cell(&table, "loss %s, accuracy %.2f%%", cli_format_loss(loss, r->val_loss),
-                           100 * r->val_accuracy);
-    }
+    add_validation(&table, r);
     cli_table_cell(&table, "run");
     cli_table_cell(&table, "%s", info.folder);
     cli_table_print(&table, stdout, 0);
@@ -74,6 +97,8 @@ static void print_json(const mixt_run *run, const mixt_run_result *r)
                   "skipped", (json_int_t)r->skipped, "interrupted", r->interrupted, "stopped_early", r->stopped_early);
     json_object_set_new(o, "loss", cli_json_real(r->loss));
     json_object_set_new(o, "accuracy", cli_json_real(r->accuracy));
+    json_object_set_new(o, "signal", r->signal ? json_integer(r->signal) : json_null());
+    json_object_set_new(o, "val_step", r->val_step >= 0 ? json_integer(r->val_step) : json_null());
     json_object_set_new(o, "val_loss", cli_json_real(r->val_loss));
     json_object_set_new(o, "val_accuracy", cli_json_real(r->val_accuracy));
     json_object_set_new(o, "seconds", json_real(r->seconds));
@@ -93,17 +118,41 @@ static void print_json(const mixt_run *run, const mixt_run_result *r)
     json_decref(o);
 }
 
-static mixt_status train(const cli_args *args, mixt_run *run)
+/** A folder's name as a word of the shell. */
+static void print_word(const char *word)
+{
+    bool plain = *word && !strpbrk(word, " \t\n'\"\\$`*?[]{}()<>|&;#~!=^%");
+    if (!plain)
+        putc('\'', stderr);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", stderr);
+        else
+            putc(*word, stderr);
+    if (!plain)
+        putc('\'', stderr);
+}
+
+/** Also under --quiet: the status tells that there is something to say. */
+static int interrupted(const mixt_run *run, const mixt_run_result *r)
+{
+    fprintf(stderr, "mixt: stopped by %s after step %lld; go on with: mixt train --resume ", signal_name(r->signal),
+            (long long)r->steps);
+    print_word(mixt_run_describe(run).folder);
+    putc('\n', stderr);
+    return SIGNAL_STATUS + r->signal;
+}
+
+static int train(const cli_args *args, mixt_run *run)
 {
     mixt_run_result result;
-    mixt_status status = mixt_run_train(run, &result);
-    if (status != MIXT_OK)
-        return status;
+    if (mixt_run_train(run, &result) != MIXT_OK)
+        return cli_failed();
     if (cli_flag(args, "json"))
         print_json(run, &result);
     else if (!cli_flag(args, "quiet"))
         print_summary(run, &result);
-    return MIXT_OK;
+    return result.interrupted ? interrupted(run, &result) : CLI_OK;
 }
 
 /** Wrong settings are wrong usage, before anything is opened. */
@@ -131,8 +180,7 @@ static int resume(const cli_args *args, const char *folder, const mixt_run_optio
     mixt_run_options with = *options;
     with.settings = args->settings;
     with.allow = cli_text(args, "allow");
-    if (mixt_run_resume_with(folder, &with, &run) != MIXT_OK || train(args, run) != MIXT_OK)
-        status = cli_failed();
+    status = mixt_run_resume_with(folder, &with, &run) == MIXT_OK ? train(args, run) : cli_failed();
     mixt_run_close(run);
     return status;
 }
@@ -144,8 +192,7 @@ static int begin(const cli_args *args, const char *file, const mixt_run_options 
     int status = cli_config(args, file, &config);
     if (status != CLI_OK)
         return status;
-    if (mixt_run_open_config(config, options, &run) != MIXT_OK || train(args, run) != MIXT_OK)
-        status = cli_failed();
+    status = mixt_run_open_config(config, options, &run) == MIXT_OK ? train(args, run) : cli_failed();
     mixt_run_close(run);
     mixt_config_free(config);
     return status;
@@ -181,8 +228,13 @@ const cli_command cli_train = {
         "copied beside it, so that the run can be evaluated from any folder.\n\n"
         "Five lines before the first update say what will happen: data, input, model, formats, memory. Behind them "
         "stand warnings of what cannot be meant, as a warm-up longer than the run.\n\n"
-        "Ctrl-C and SIGTERM stop after the current step, save a checkpoint and leave a usable run directory. A run "
-        "that fails before its first step leaves none; one of which no update can be applied ends with status 1.\n\n"
+        "Ctrl-C, SIGTERM, SIGHUP (a closed terminal), SIGUSR1 and SIGUSR2 (a scheduler's warning) stop after the "
+        "current step, save a checkpoint, leave a usable run directory and print the command that goes on; a second "
+        "Ctrl-C or SIGTERM kills. Those that were ignored when mixt began, as SIGHUP is under nohup, stay ignored. A "
+        "run that fails before its first step leaves no directory.\n\n"
+        "Status: 0 when the run came to its end or to an early stop that was asked for; 1 when it failed, also when no "
+        "update could be applied; 2 when the command line is wrong; after a signal 128 and its number: 130 for Ctrl-C, "
+        "143 for SIGTERM, 129 for SIGHUP, 138 for SIGUSR1, 140 for SIGUSR2.\n\n"
         "Checkpoints lie in RUN/checkpoints/step-NNNNNNNN, made as train.checkpoint_every and train.checkpoint_minutes "
         "say; the newest train.keep and the one with the best validation loss are kept, and --checkpoint lets eval, "
         "predict, generate and export use them. --resume RUN goes on from the newest one that is whole, bit for bit as "

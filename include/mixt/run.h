@@ -71,8 +71,10 @@ typedef struct mixt_run_result {
     double energy;                       /**< joules of the device, validation included */
     bool stopped_early;                  /**< validation no longer improved */
     bool stopped;                        /**< an observer asked for it */
-    bool interrupted;                    /**< a signal came; only with mixt_run_options.signals */
+    bool interrupted;                    /**< a signal ended it; only with mixt_run_options.signals */
+    int signal;                          /**< the number of that signal, as SIGTERM; 0: none */
     int64_t checkpoints_lost;            /**< that could not be saved */
+    int64_t val_step;                    /**< the update that the last validation followed; -1: none, or not known */
     int64_t best_step;                   /**< of the checkpoint with the best validation loss; -1: none */
     mixt_memory memory;                  /**< of the step; known from the first update on */
     mixt_run_memory run_memory;          /**< of all of the run; known from the first update on */
@@ -135,8 +137,9 @@ typedef struct mixt_run_options {
     const char *allow;           /**< resume: keys, separated by commas, that may differ from the run's; see there */
     mixt_observer *observer;     /**< the first one; also hears NOTEs while the run is opened */
     void *user;                  /**< for it */
-    bool signals; /**< SIGINT and SIGTERM end training after the update under way, with a checkpoint; a second one
-                     kills. SIGPIPE and SIGXFSZ are ignored meanwhile */
+    bool signals; /**< SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end training after the update under way, with a
+                     checkpoint (mixt_run_result.signal says which); a second SIGINT or SIGTERM kills. Those that were
+                     ignored before stay so. SIGPIPE and SIGXFSZ are ignored meanwhile */
     /** Called while a text is tokenised, as mixt_data_options.progress. */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
 } mixt_run_options;

@@ -100,6 +100,7 @@ static mixt_status validate(loop *l)
     if (l->pending)
         return MIXT_OK;
     r->validations++;
+    r->val_step = r->steps;
     r->val_loss = found.loss;
     r->val_accuracy = found.accuracy;
     bool better = isfinite(found.loss) && !(found.loss >= r->best_val_loss); // best is NaN at first
@@ -173,10 +174,13 @@ static mixt_status tell_step(loop *l)
 {
     const mixt_step *step = &l->run->last;
     mixt_status status = mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_STEP});
+    const mixt__trainer *t = &l->e->trainer->core;
+    char scale[64] = "";
+    if (t->settings.scaling.enabled)
+        snprintf(scale, sizeof scale, "; loss scale %g -> %g", step->scale, (double)t->control_copy.scale);
     if (step->skipped)
-        mixt__run_note(l->run, false, "step %lld skipped: gradient of %s is not finite; loss scale %g -> %g",
-                       (long long)step->step, step->overflow_layer ? step->overflow_layer : "a layer", step->scale,
-                       (double)l->e->trainer->core.control_copy.scale);
+        mixt__run_note(l->run, false, "step %lld skipped: gradient of %s is not finite%s", (long long)step->step,
+                       step->overflow_layer ? step->overflow_layer : "a layer", scale);
     return status;
 }
 
@@ -201,6 +205,7 @@ static mixt__loop_state state_of(const loop *l)
     s.grad_norm = last->grad_norm;
     s.loss = r->loss;
     s.accuracy = r->accuracy;
+    s.val_step = r->val_step;
     s.val_loss = r->val_loss;
     s.val_accuracy = r->val_accuracy;
     s.best_val_loss = r->best_val_loss;
@@ -227,6 +232,7 @@ static void go_on(loop *l, const mixt__loop_state *s)
     r->best_step = s->best_step;
     r->loss = s->loss;
     r->accuracy = s->accuracy;
+    r->val_step = s->val_step;
     r->val_loss = s->val_loss;
     r->val_accuracy = s->val_accuracy;
     r->best_val_loss = s->best_val_loss;
@@ -375,7 +381,10 @@ static mixt_status run_updates(loop *l)
         status = advance(l);
     if (!moved) // nothing was left to do: the summary still speaks of memory
         status = mixt_trainer_memory(l->e->trainer, &l->result->memory);
-    l->result->interrupted = signalled(l) && (l->pending || l->result->steps < l->e->total_steps);
+    bool over =
+        !l->pending && (l->result->steps >= l->e->total_steps || l->result->stopped_early || l->result->stopped);
+    l->result->interrupted = signalled(l) && !over;
+    l->result->signal = l->result->interrupted ? (int)mixt__signals_stop : 0;
     if (status == MIXT_OK && moved)
         return keep_last(l, l->result->interrupted);
     (void)mixt__saves_finish(&l->saves); // for what it says: the run has failed anyway, or had nothing to do

@@ -36,8 +36,8 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
     made->signals = options->signals;
     made->experiment.progress = options->progress;
     made->experiment.progress_user = options->user;
-    made->result =
-        (mixt_run_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN, .best_step = -1};
+    made->result = (mixt_run_result){.val_loss = NAN, .val_accuracy = NAN, .best_val_loss = NAN, .energy = NAN};
+    made->result.best_step = made->result.val_step = -1;
     made->observers[0].hear = mixt__metrics_observe;
     made->observers[0].user = &made->dir.metrics;
     made->observer_count = 1;

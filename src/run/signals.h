@@ -1,18 +1,20 @@
-/* Signals while a run trains: the first SIGINT or SIGTERM asks for a clean stop, a second one kills as usual. A limit
- * on file sizes is met as a failed write, and whoever reads the progress line may go away: hours of training must not
- * go with him.
+/* Signals while a run trains: SIGINT, SIGTERM, SIGHUP (a closed terminal), SIGUSR1 and SIGUSR2 (a scheduler's warning)
+ * ask for a clean stop. A second SIGINT or SIGTERM kills as usual; the others may come twice for one cause, as when the
+ * shell of a closed terminal passes on what the system has sent already. What was ignored before, as SIGHUP is under
+ * nohup, stays ignored. A limit on file sizes is met as a failed write, and whoever reads the progress line may go
+ * away: hours of training must not go with him.
  */
 #ifndef MIXT_RUN_SIGNALS_H
 #define MIXT_RUN_SIGNALS_H
 
 #include <signal.h>
 
-/** Set by a signal since the last mixt__signals_catch. */
+/** The number of the first signal since the last mixt__signals_catch; 0: none came. */
 extern volatile sig_atomic_t mixt__signals_stop;
 
 /** One catcher at a time: signals belong to the process. */
 void mixt__signals_catch(void);
-/** Gives SIGINT and SIGTERM back; what is ignored stays so: rows of metrics may still wait. */
+/** Gives back the signals that stop; SIGPIPE and SIGXFSZ stay ignored: rows of metrics may still wait. */
 void mixt__signals_release(void);
 
 #endif

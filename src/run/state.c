@@ -28,13 +28,14 @@ static const struct {
     WHOLE(since_best),     WHOLE(best_step),      WHOLE(stuck),         WHOLE(metrics_bytes), REAL(loss),
     REAL(accuracy),        REAL(val_loss),        REAL(val_accuracy),   REAL(best_val_loss),  REAL(seconds),
     REAL(step_seconds),    REAL(energy),          WHOLE(pending),       WHOLE(epoch),         REAL(lr),
-    REAL(scale),           REAL(grad_norm),       REAL(kept_val_loss),
+    REAL(scale),           REAL(grad_norm),       REAL(kept_val_loss),  WHOLE(val_step),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
 mixt__loop_state mixt__loop_state_start(void)
 {
     return (mixt__loop_state){.best_step = -1,
+                              .val_step = -1,
                               .val_loss = NAN,
                               .val_accuracy = NAN,
                               .best_val_loss = NAN,
@@ -76,6 +77,12 @@ static mixt_status unpack_usual(const json_t *object, mixt__usual *usual)
     return mixt__json_get_int(object, "seen", 0, INT64_MAX / 2, &usual->seen);
 }
 
+/** Checkpoints of earlier versions do not have this one, and it may stay unknown. */
+static bool newer(const json_t *object, const char *name)
+{
+    return !strcmp(name, "val_step") && json_is_object(object) && !json_object_get(object, name);
+}
+
 mixt_status mixt__loop_state_unpack(const json_t *object, mixt__loop_state *state)
 {
     *state = mixt__loop_state_start();
@@ -83,6 +90,8 @@ mixt_status mixt__loop_state_unpack(const json_t *object, mixt__loop_state *stat
         char *at = (char *)state + fields[i].offset;
         int64_t whole;
         double real;
+        if (newer(object, fields[i].name))
+            continue;
         if (fields[i].whole) {
             MIXT_TRY(mixt__json_get_int(object, name_in(object, fields[i].name), -1, INT64_MAX / 2, &whole));
             memcpy(at, &whole, sizeof whole);

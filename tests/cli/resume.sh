@@ -69,7 +69,9 @@ done
 process=$!
 for _ in $(seq 200); do [ -s signal/metrics.jsonl ] && break; sleep 0.02; done
 kill -TERM $process
-wait $process || { fail "SIGTERM: status $?"; cat err; }
+wait $process
+status=$?
+[ $status = 143 ] || { fail "SIGTERM: status $status"; cat err; }
 [ "$(steps signal | wc -w)" = 1 ] || fail "SIGTERM left the checkpoints $(steps signal)"
 stopped=$(steps signal | tr -dc 0-9 | sed 's/^0*//')
 goal=$((stopped + 50))
@@ -127,8 +129,8 @@ for turn in $(seq 100); do
     kill -TERM $process 2>/dev/null
     wait $process
     status=$?
-    [ $status = 143 ] && continue # before training began
-    [ $status = 0 ] || { fail "SIGTERM in a validation: status $status"; cat err; break; }
+    [ $status = 143 ] || [ $status = 0 ] || { fail "SIGTERM in a validation: status $status"; cat err; break; }
+    [ -e validating/checkpoints ] || { rm -rf validating; continue; } # before training began
     grep -q '"pending": *1' validating/checkpoints/step-*/manifest.json && inside=$((inside + 1))
     arguments="--resume validating"
 done

@@ -121,7 +121,8 @@ mkdir elsewhere && mv moved policy.yaml elsewhere
 
 # stop SIGNAL RUN: sends it once the run is under way; its status
 stop() {
-    "$mixt" train tiny.yaml out="$2" -q train.epochs=1000000 train.log_every=1 2>err &
+    # A shell's background jobs ignore SIGINT, and mixt leaves ignored what was.
+    env --default-signal=INT "$mixt" train tiny.yaml out="$2" -q train.epochs=1000000 train.log_every=1 2>err &
     local process=$!
     for _ in $(seq 200); do [ -s "$2/metrics.jsonl" ] && break; sleep 0.02; done
     kill -"$1" $process
@@ -130,7 +131,7 @@ stop() {
 for signal in INT TERM; do
     stop $signal $signal
     status=$?
-    [ $status = 0 ] || { fail "SIG$signal: status $status"; cat err; }
+    [ $status = $((128 + $(kill -l $signal))) ] || { fail "SIG$signal: status $status"; cat err; }
     settled $signal
 done
 stop KILL KILL
@@ -155,7 +156,7 @@ small="model=mlp net.hidden=16 threads=2 data.limit=512"
 grep -q 'test accuracy' out && [ "$(grep -c '^init: ' err)" = 1 ] || { fail "demo from given weights"; cat out err; }
 cmp -s <(tail -c 4000 run/model.safetensors) <(tail -c 4000 runs/demo-1/fp32/model.safetensors) || fail "the demo began with other weights"
 # shellcheck disable=SC2086
-"$mixt" demo $small train.epochs=1000000 >out 2>err &
+env --default-signal=INT "$mixt" demo $small train.epochs=1000000 >out 2>err &
 process=$!
 for _ in $(seq 200); do [ -s runs/demo-2/fp32/metrics.jsonl ] && break; sleep 0.02; done
 kill -INT $process
