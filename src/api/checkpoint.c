@@ -36,10 +36,11 @@ mixt_status mixt_trainer_checkpoint(mixt_trainer *t, const char *folder)
 
 static mixt_status restore(mixt__trainer *t, const char *folder, bool allow_policy)
 {
+    static const char *const policy[] = {"precision", NULL};
     mixt__checkpoint *checkpoint;
     MIXT_TRY(check_name(folder));
     MIXT_TRY(mixt__checkpoint_open(folder, &checkpoint));
-    mixt_status status = mixt__trainer_restore(t, checkpoint, allow_policy);
+    mixt_status status = mixt__trainer_restore(t, checkpoint, allow_policy ? policy : NULL);
     mixt__checkpoint_close(checkpoint);
     return status;
 }

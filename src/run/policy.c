@@ -69,8 +69,8 @@ static mixt_status change(mixt_config *config, const mixt_config *before, const 
     mixt_status status = MIXT_OK;
     for (int i = 0; status == MIXT_OK && i < MIXT_POLICY_SETTINGS_ALL; i++) {
         mixt__config_key key = key_of(mixt__policy_setting_name(i));
-        if (!same_value(before, unset, key))
-            continue; // the run has set it itself
+        if (!same_value(before, unset, key) || !same_value(before, config, key))
+            continue; // the run has set it itself, or is to from now on
         bool says = mixt__policy_setting_text(policy, i, text);
         status = set(config, key, says ? text : mixt__config_table[key].fallback);
     }

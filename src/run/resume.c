@@ -40,9 +40,32 @@ static change change_of(mixt__config_key key)
         {MIXT_KEY_TRAIN_VALIDATE_EVERY, CHANGE_FREE},
         {MIXT_KEY_TRAIN_EARLY_STOP, CHANGE_FREE},
         {MIXT_KEY_DATA_THREADS, CHANGE_FREE},
-        {MIXT_KEY_PRECISION, CHANGE_ASKED},
         {MIXT_KEY_DEVICE, CHANGE_BITS},
         {MIXT_KEY_THREADS, CHANGE_BITS},
+        {MIXT_KEY_PRECISION, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_LR, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_MIN_LR, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_SCHEDULE, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_WARMUP, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_DECAY_STEPS, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_GAMMA, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_WEIGHT_DECAY, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_MOMENTUM, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_BETA1, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_BETA2, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_EPS, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_LR_GROUPS, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_DECAY_GROUPS, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_CLIP, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_CLIP_VALUE, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_LOSS_SCALE, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_SCALE_INIT, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_SCALE_GROWTH, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_SCALE_BACKOFF, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_SCALE_FLOOR, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_SCALE_CEILING, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_SCALE_INTERVAL, CHANGE_ASKED},
+        {MIXT_KEY_TRAIN_SCALE_HYSTERESIS, CHANGE_ASKED},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rules[i].key == key)
@@ -93,7 +116,11 @@ static mixt_status check_allow(const char *allow)
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ", "), at);
         mixt__config_key key = mixt__config_find(name);
         if (*name && (key == MIXT_KEY_COUNT || change_of(key) != CHANGE_ASKED))
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "'%s' cannot be allowed to change at a resume: precision can", name);
+            return mixt__fail(MIXT_ERROR_ARGUMENT,
+                              "'%s' cannot be allowed to change at a resume: precision, the learning rate and its "
+                              "schedule, weight decay, clipping, loss scaling and the optimizer's numbers can, as in "
+                              "train.lr,train.beta2",
+                              name);
     }
     return MIXT_OK;
 }
@@ -116,7 +143,7 @@ static json_t *find_changes(const mixt_config *before, const mixt_config *now)
 /** Refuses what may not change, with old and new values. */
 static mixt_status check_changes(const mixt__resume *r, const json_t *changes, const char *allow)
 {
-    char refused[1200] = "", hint[64] = "";
+    char refused[1200] = "", hint[600] = "", *end = hint;
     size_t used = 0;
     const char *name;
     json_t *change;
@@ -125,8 +152,8 @@ static mixt_status check_changes(const mixt__resume *r, const json_t *changes, c
         enum change kind = change_of(mixt__config_find(name));
         if (kind == CHANGE_FREE || kind == CHANGE_BITS || (kind == CHANGE_ASKED && allowed(allow, name)))
             continue;
-        if (kind == CHANGE_ASKED)
-            snprintf(hint, sizeof hint, "; --allow %s lets it change", name);
+        if (kind == CHANGE_ASKED && hint + sizeof hint - end > 64)
+            end += snprintf(end, 64, "%s%s", *hint ? "," : "; --allow ", name);
         if (used < sizeof refused)
             used += (size_t)snprintf(refused + used, sizeof refused - used, "%s%s: %s -> %s", used ? ", " : "", name,
                                      json_string_value(json_object_get(change, "from")),
@@ -138,8 +165,8 @@ static mixt_status check_changes(const mixt__resume *r, const json_t *changes, c
         MIXT_ERROR_CONFIG,
         "%s cannot go on with other settings than it was begun with (then -> now): %s. Only train.steps, train.epochs, "
         "train.early_stop, out, device, threads, data.threads and how often to log, validate and save may "
-        "change%s; begin a new run for the rest (nothing was changed)",
-        r->run, refused, hint);
+        "change%s%s; begin a new run for the rest (nothing was changed)",
+        r->run, refused, hint, *hint ? " would let what it names change" : "");
 }
 
 /** The newest one that is whole; those that are not are named. */
@@ -352,14 +379,29 @@ static mixt_status check_conditions(mixt_run *run, const json_t *before, const j
     return MIXT_OK;
 }
 
+/** What was allowed to change, by the trainer's names, which are those of the keys without their section. */
+static void allowed_settings(const json_t *changes, const char *names[MIXT_KEY_COUNT + 1])
+{
+    const char *key;
+    json_t *change;
+    json_object_foreach((json_t *)changes, key, change) if (change_of(mixt__config_find(key)) == CHANGE_ASKED)
+    {
+        const char *dot = strchr(key, '.');
+        *names++ = dot ? dot + 1 : key;
+    }
+    *names = NULL;
+}
+
 static mixt_status restore_state(mixt_run *run)
 {
     const json_t *before = json_object_get(run->resume.checkpoint->scalars, "run");
     json_t *now = mixt__run_conditions(&run->experiment);
     mixt_status status = check_conditions(run, before, now);
     json_decref(now);
-    bool policy = json_object_get(run->resume.changes, mixt__config_table[MIXT_KEY_PRECISION].name); // it was allowed
-    return status == MIXT_OK ? mixt__trainer_restore(&run->experiment.trainer->core, run->resume.checkpoint, policy)
+    const char *may_differ[MIXT_KEY_COUNT + 1];
+    allowed_settings(run->resume.changes, may_differ);
+    return status == MIXT_OK ? mixt__trainer_restore(&run->experiment.trainer->core, run->resume.checkpoint,
+                                                     *may_differ ? may_differ : NULL)
                              : status;
 }
 
@@ -439,6 +481,23 @@ static mixt_status fork_run(mixt_run *run)
                 : mixt__fail(MIXT_ERROR_FILE, "%s: the rows of %s cannot be copied", path, r->run);
 }
 
+/** Asking for longer must not do nothing in silence. Steps that epochs cut off are told at every start. */
+static void note_limit(mixt_run *run)
+{
+    const mixt__experiment *e = &run->experiment;
+    int64_t epochs = mixt__config_int(run->config, MIXT_KEY_TRAIN_EPOCHS);
+    bool asked = json_object_get(run->resume.changes, mixt__config_table[MIXT_KEY_TRAIN_EPOCHS].name);
+    if (asked && epochs > e->total_steps / e->steps_per_epoch)
+        mixt__run_note(run, true,
+                       "warning: train.steps=%lld ends the run after update %lld, before train.epochs=%lld: set "
+                       "train.steps=0 to let train.epochs decide",
+                       (long long)mixt__config_int(run->config, MIXT_KEY_TRAIN_STEPS), (long long)e->total_steps,
+                       (long long)epochs);
+    if (run->resume.state.steps >= e->total_steps)
+        mixt__run_note(run, false, "%s has done all of its %lld updates: train.epochs=… or train.steps=… lets it go on",
+                       run->resume.run, (long long)e->total_steps);
+}
+
 mixt_status mixt__resume_directory(mixt_run *run)
 {
     mixt__resume *r = &run->resume;
@@ -459,6 +518,7 @@ mixt_status mixt__resume_directory(mixt_run *run)
         mixt__run_note(run, false, "%s goes on from %s", r->run, r->checkpoint->folder);
     else
         mixt__run_note(run, false, "%s has no checkpoint yet and begins anew", r->run);
+    note_limit(run);
     return MIXT_OK;
 }
 

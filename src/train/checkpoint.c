@@ -236,9 +236,9 @@ void mixt__snapshot_close(mixt__snapshot *s)
 
 /* ---- back ---- */
 
-static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars, bool allow_policy)
+static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars, const char *const *may_differ)
 {
-    char *differences = mixt__trainer_settings_differences(t, json_object_get(scalars, "settings"), allow_policy);
+    char *differences = mixt__trainer_settings_differences(t, json_object_get(scalars, "settings"), may_differ);
     mixt_status status = MIXT_OK;
     if (differences)
         status = mixt__fail(MIXT_ERROR_CONFIG, "made with other settings (then -> now): %s", differences);
@@ -322,15 +322,15 @@ static bool was_scaled(const json_t *scalars)
     return word && strcmp(word, "none");
 }
 
-static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c, bool allow_policy)
+static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c, const char *const *may_differ)
 {
     progress p;
     const json_t *scalars = json_object_get(c->scalars, "trainer");
-    MIXT_TRY(check_settings(t, scalars, allow_policy));
+    MIXT_TRY(check_settings(t, scalars, may_differ));
     MIXT_TRY(read_progress(scalars, &p));
     MIXT_TRY(visit(t, c, false));
     MIXT_TRY(mixt__trainer_allocate(t));
-    if (allow_policy) // no change where the policy is the same
+    if (may_differ) // no change where loss scaling is the same
         mixt__trainer_carry_scale(t, was_scaled(scalars), &p.control);
     mixt__trainer_stop_batches(t); // they are at others
     mixt_status status = load(t, c, &p);
@@ -338,11 +338,11 @@ static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c, bool all
     return status;
 }
 
-mixt_status mixt__trainer_restore(mixt__trainer *t, const mixt__checkpoint *c, bool allow_policy)
+mixt_status mixt__trainer_restore(mixt__trainer *t, const mixt__checkpoint *c, const char *const *may_differ)
 {
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE,
                           "compile the trainer before restoring it: mixt_trainer_compile(trainer, data)");
-    mixt_status status = restore(t, c, allow_policy);
+    mixt_status status = restore(t, c, may_differ);
     return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "checkpoint %s", c->folder);
 }

@@ -34,14 +34,17 @@ void mixt__snapshot_close(mixt__snapshot *snapshot);
 
 /** Puts the trainer, compiled for the same model, into the state of a checkpoint. Fails with a list of old and new
  * values when the settings are not the same (the number of steps may differ); nothing is changed then.
- * @param allow_policy what a policy holds may differ: formats, loss scaling, clipping */
-mixt_status mixt__trainer_restore(mixt__trainer *trainer, const mixt__checkpoint *checkpoint, bool allow_policy);
+ * @param may_differ names of settings (as mixt__trainer_settings_json has them) that need not be the same, ended by
+ * NULL; NULL: none. "precision" stands for all that a policy holds: formats, loss scaling, clipping */
+mixt_status mixt__trainer_restore(mixt__trainer *trainer, const mixt__checkpoint *checkpoint,
+                                  const char *const *may_differ);
 
 /** What a checkpoint's state depends on, as one flat object. */
 json_t *mixt__trainer_settings_json(const mixt__trainer *trainer);
 /** What differs between those of a checkpoint and the trainer's own, as mixt__json_differences has it.
- *  @param allow_policy leave out what a policy holds */
-char *mixt__trainer_settings_differences(const mixt__trainer *trainer, const json_t *then, bool allow_policy);
+ *  @param may_differ these are left out: see mixt__trainer_restore */
+char *mixt__trainer_settings_differences(const mixt__trainer *trainer, const json_t *then,
+                                         const char *const *may_differ);
 /** "name: old -> new" of all that differs, in a text for mixt__free; NULL: nothing does (or no memory). */
 char *mixt__json_differences(const json_t *before, const json_t *now, const char *separator);
 

@@ -113,24 +113,25 @@ static void add_missing(json_t *before, const json_t *now)
     }
 }
 
-static void remove_policy(json_t *settings)
+static void leave_out(json_t *settings, const char *name)
 {
-    static const char *const names[] = {"precision",     "loss_scale",       "scale_init",    "scale_growth",
-                                        "scale_backoff", "scale_floor",      "scale_ceiling", "scale_interval",
-                                        "clip",          "scale_hysteresis", "clip_value"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        json_object_del(settings, names[i]);
+    static const char *const policy[] = {"loss_scale",  "scale_init",      "scale_growth",   "scale_backoff",
+                                         "scale_floor", "scale_ceiling",   "scale_interval", "clip",
+                                         "clip_value",  "scale_hysteresis"};
+    json_object_del(settings, name);
+    for (size_t i = 0; i < sizeof policy / sizeof policy[0] && !strcmp(name, "precision"); i++)
+        json_object_del(settings, policy[i]);
 }
 
-char *mixt__trainer_settings_differences(const mixt__trainer *t, const json_t *then, bool allow_policy)
+char *mixt__trainer_settings_differences(const mixt__trainer *t, const json_t *then, const char *const *may_differ)
 {
     json_t *now = mixt__trainer_settings_json(t),
            *before = json_is_object(then) ? json_copy((json_t *)(uintptr_t)then) : NULL;
     if (before)
         add_missing(before, now);
-    if (allow_policy) {
-        remove_policy(before);
-        remove_policy(now);
+    for (; may_differ && *may_differ; may_differ++) {
+        leave_out(before, *may_differ);
+        leave_out(now, *may_differ);
     }
     char *differences = mixt__json_differences(before, now, ", ");
     json_decref(before);
