@@ -37,7 +37,16 @@ static void add_validation(cli_table *table, const mixt_run_result *r)
     if (isnan(r->val_accuracy))
         cli_table_cell(table, "loss %s%s", cli_format_loss(loss, r->val_loss), step);
     else
-        cli_table_cell(table, "loss %s, accuracy %.2f%%%s", cli_format_loss(loss, r->val_loss), 100 * r->val_accuracy, step);
+        cli_table_cell(table, "loss %s, accuracy %.2f%%%s", cli_format_loss(loss, r->val_loss), 100 * r->val_accuracy,
+                       step);
+    if (r->best_step >= 0 && r->best_step != r->val_step) {
+        cli_table_cell(table, "best");
+        cli_table_cell(table, "loss %s (step %lld)", cli_format_loss(loss, r->best_val_loss), (long long)r->best_step);
+    }
+    if (r->weights_step != r->steps) {
+        cli_table_cell(table, "weights");
+        cli_table_cell(table, "the best, of step %lld", (long long)r->weights_step);
+    }
 }
 
 /** Of the step alone, and of all that the run held: of the host, and of a GPU. */
@@ -101,6 +110,9 @@ static void print_json(const mixt_run *run, const mixt_run_result *r)
     json_object_set_new(o, "val_step", r->val_step >= 0 ? json_integer(r->val_step) : json_null());
     json_object_set_new(o, "val_loss", cli_json_real(r->val_loss));
     json_object_set_new(o, "val_accuracy", cli_json_real(r->val_accuracy));
+    json_object_set_new(o, "best_step", r->best_step >= 0 ? json_integer(r->best_step) : json_null());
+    json_object_set_new(o, "best_val_loss", cli_json_real(r->best_val_loss));
+    json_object_set_new(o, "weights_step", json_integer(r->weights_step));
     json_object_set_new(o, "seconds", json_real(r->seconds));
     json_object_set_new(o, "samples_s", json_real(r->samples_s));
     json_object_set_new(o, "memory_planned", json_integer((json_int_t)r->memory.total));
@@ -222,8 +234,9 @@ const cli_command cli_train = {
     .summary = "train a model as a configuration says",
     .description =
         "Reads CONFIG, applies the settings given after it, and trains. The run directory ('out') then holds the "
-        "resolved configuration (config.yaml), rows of metrics (metrics.jsonl) and the "
-        "final weights (model.safetensors), which eval, predict, generate and export read. A run directory that exists "
+        "resolved configuration (config.yaml), rows of metrics (metrics.jsonl), the final weights (model.safetensors), "
+        "which eval, predict, generate and export read, and checkpoints. Final are the weights of the last update; "
+        "where train.early_stop ended the run, those of its best validation. A run directory that exists "
         "already is refused: nothing is overwritten. config.yaml names data by absolute path and a policy file is "
         "copied beside it, so that the run can be evaluated from any folder.\n\n"
         "Five lines before the first update say what will happen: data, input, model, formats, memory. Behind them "
@@ -235,19 +248,24 @@ const cli_command cli_train = {
         "Status: 0 when the run came to its end or to an early stop that was asked for; 1 when it failed, also when no "
         "update could be applied; 2 when the command line is wrong; after a signal 128 and its number: 130 for Ctrl-C, "
         "143 for SIGTERM, 129 for SIGHUP, 138 for SIGUSR1, 140 for SIGUSR2.\n\n"
-        "Checkpoints lie in RUN/checkpoints/step-NNNNNNNN, made as train.checkpoint_every and train.checkpoint_minutes "
-        "say; the newest train.keep and the one with the best validation loss are kept, and --checkpoint lets eval, "
+        "Checkpoints lie in RUN/checkpoints/step-NNNNNNNN, made after a validation that was never better, at the end, "
+        "and as train.checkpoint_every and train.checkpoint_minutes say; the newest train.keep and the one with the "
+        "best "
+        "validation loss are kept, and --checkpoint lets eval, "
         "predict, generate and export use them. --resume RUN goes on from the newest one that is whole, bit for bit as "
         "if the run had never stopped. Saving runs beside training: a save "
         "that is due while another is written waits for it, and checkpoint_stall in metrics.jsonl says how long "
         "training stood still. One that cannot be saved does not end the run: the first of them is told at once, their "
         "number at the end (checkpoints_lost with --json).\n\n"
         "At a resume, train.steps, train.epochs, train.early_stop, out, data.threads and how often to log, validate "
-        "and save may be changed; device and threads too, with other bits than before; precision where --allow "
-        "precision says so; the rest is "
-        "refused. history.jsonl records each change. A schedule "
-        "that falls over the whole run is then that of the new length. A run that ended without a checkpoint cannot go "
-        "on: begin a new one with init=RUN. While a finished run goes on, model.safetensors is that of before and is "
+        "and save may be changed; device and threads too, with other bits than before. Where --allow names them, so "
+        "may precision, the learning rate and its schedule (train.lr, min_lr, schedule, warmup, decay_steps, gamma, "
+        "lr_groups), weight_decay, decay_groups, momentum, beta1, beta2, eps, clip, clip_value, loss_scale and "
+        "scale_*: "
+        "the new value holds from the next update on. The rest is refused. history.jsonl records each change. A "
+        "schedule "
+        "that falls over the whole run is then that of the new length. While a finished run goes on, model.safetensors "
+        "is that of before and is "
         "refused as final weights.",
     .arguments =
         {
@@ -259,7 +277,8 @@ const cli_command cli_train = {
         {
             {"resume", 'r', CLI_TEXT, "RUN", .help = "go on with this run directory from its newest checkpoint"},
             {"allow", .kind = CLI_TEXT, .metavar = "KEYS",
-             .help = "with --resume: settings, separated by commas, that may differ from the run's: precision"},
+             .help = "with --resume: settings, separated by commas, that may differ from the run's, as in "
+                     "precision,train.lr"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line, no table: only warnings and errors"},
             {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object on standard output"},
         },
@@ -272,7 +291,8 @@ const cli_command cli_train = {
              "a short run for a script"},
             {"mixt train my.yaml init=resnet50/ init_new_head=fc train.freeze='conv1,bn1,layer1'",
              "fine-tune: torchvision's weights, a new head, the first layers as they are"},
-            {"mixt train --resume runs/fp16 train.epochs=20", "go on with a run that was stopped, and for longer"},
+            {"mixt train --resume runs/fp16 train.epochs=20 train.lr=1e-4 --allow train.lr",
+             "go on with a run that was stopped, for longer and with a smaller learning rate"},
         },
     .see_also = "eval|predict|generate|verify|export|plan|config",
     .run = run,

@@ -76,6 +76,8 @@ typedef struct mixt_run_result {
     int64_t checkpoints_lost;            /**< that could not be saved */
     int64_t val_step;                    /**< the update that the last validation followed; -1: none, or not known */
     int64_t best_step;                   /**< of the checkpoint with the best validation loss; -1: none */
+    int64_t weights_step;                /**< of the weights in model.safetensors: `steps`, or best_step (see
+                                              mixt_run_train) */
     mixt_memory memory;                  /**< of the step; known from the first update on */
     mixt_run_memory run_memory;          /**< of all of the run; known from the first update on */
 } mixt_run_result;
@@ -156,7 +158,8 @@ mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_optio
  * Opens the run of a directory where its newest whole checkpoint left it; mixt_run_train goes on with the same bits as
  * if it had never stopped. Settings may change how long it trains, how often it logs, validates and saves, where it
  * goes on (out), and with other bits the device and threads. Other keys are refused, with old and new values, unless
- * `allow` names them: "precision" lets the run go on under another policy. The run's history (history.jsonl) says so.
+ * `allow` names them: "precision" lets the run go on under another policy, "train.lr,train.clip" with other numbers of
+ * the update from the next one on. The run's history (history.jsonl) says so.
  */
 mixt_status mixt_run_resume_with(const char *folder, const mixt_run_options *options, mixt_run **run);
 /**
@@ -176,8 +179,9 @@ mixt_status mixt_run_load_with(const char *folder, const char *weights, const mi
 void mixt_run_close(mixt_run *run);
 
 /** Trains to the end of the configuration, to an early stop, or until someone asks to stop; then saves the weights as
- *  model.safetensors in the run's directory, which it makes. result may be NULL; it is filled also when training
- *  fails. */
+ *  model.safetensors in the run's directory, which it makes: those of the last update, after an early stop those of the
+ *  best validation. The best and the last state lie there as checkpoints. result may be NULL; it is filled also when
+ *  training fails. */
 mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result);
 /** What it will hold while it trains, by part; takes none of it. Validation is planned for that, in smaller batches
  * than train.eval_batch where there is no room for those. */

@@ -67,5 +67,7 @@ mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *m
 mixt_status mixt__weights_load(mixt__params *params, const char *path);
 /** Bytes that saving the weights takes for the while. */
 size_t mixt__weights_bytes(const mixt__params *params);
+/** mixt_trainer_save of weights that are those of an earlier update, `of`; the file says so ("weights_step"). */
+mixt_status mixt__trainer_save_of(mixt_trainer *trainer, const char *path, int64_t of);
 
 #endif

@@ -227,10 +227,12 @@ size_t mixt__weights_bytes(const mixt__params *params)
     return (size_t)(params->count + 1) * sizeof(mixt__file_tensor) + (size_t)largest(params) * sizeof(float);
 }
 
-static mixt_status write_file(const mixt__params *params, int64_t step, const char *path)
+/** @param of the update that the weights are of, `step` or one before it */
+static mixt_status write_file(const mixt__params *params, int64_t step, int64_t of, const char *path)
 {
-    char number[24];
+    char number[24], earlier[24];
     snprintf(number, sizeof number, "%lld", (long long)step);
+    snprintf(earlier, sizeof earlier, "%lld", (long long)of);
     mixt__file_tensor *tensors = mixt__alloc((size_t)(params->count + 1) * sizeof *tensors);
     for (int64_t i = 0; tensors && i < params->count; i++) {
         const mixt__param *p = &params->table[i];
@@ -238,8 +240,8 @@ static mixt_status write_file(const mixt__params *params, int64_t step, const ch
         memcpy(tensors[i].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
     }
     fetcher f = {.params = params, .buffer = mixt__alloc_uninit((size_t)largest(params) * sizeof *f.buffer)};
-    const mixt__text_pair pairs[] = {{"format", "mixt"}, {"step", number}};
-    const mixt__metadata metadata = {.pairs = pairs, .count = sizeof pairs / sizeof pairs[0]};
+    const mixt__text_pair pairs[] = {{"format", "mixt"}, {"step", number}, {"weights_step", earlier}};
+    const mixt__metadata metadata = {.pairs = pairs, .count = of == step ? 2 : 3};
     mixt_status status = tensors && f.buffer
                              ? mixt__safetensors_write_from(path, tensors, params->count, &metadata, true, fetch, &f)
                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory to save %s", path);
@@ -249,19 +251,24 @@ static mixt_status write_file(const mixt__params *params, int64_t step, const ch
 }
 
 /** Before the first step: the weights as they are drawn. */
-static mixt_status save(mixt__trainer *t, const char *path)
+static mixt_status save(mixt__trainer *t, const char *path, int64_t of)
 {
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
     MIXT_TRY(mixt__trainer_allocate(t));
-    return write_file(t->params, t->attempts, path);
+    return write_file(t->params, t->attempts, of, path);
+}
+
+mixt_status mixt__trainer_save_of(mixt_trainer *t, const char *path, int64_t of)
+{
+    return mixt__context_note(t->context, save(&t->core, path, of));
 }
 
 mixt_status mixt_trainer_save(mixt_trainer *t, const char *path)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, path));
-    return mixt__context_note(t->context, save(&t->core, path));
+    return mixt__context_note(t->context, save(&t->core, path, t->core.attempts));
 }
 
 static mixt_status check_tensor(const char *path, const mixt__param *p, const mixt__file_tensor *tensor)

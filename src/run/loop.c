@@ -2,6 +2,7 @@
 #include "run/loop.h"
 
 #include "base/threads.h"
+#include "run/final.h"
 #include "run/health.h"
 #include "run/history.h"
 #include "run/memory.h"
@@ -31,7 +32,6 @@ typedef struct loop {
     double started;                           // less the seconds of earlier parts of this run
     double taken_at;                          // when the last result was taken in
     bool stopping;                            // a signal came before the last update was issued
-    bool save_at_end;                         // a checkpoint was asked for at the update that ends the run
     double energy_start, energy, energy_time; // joules at the start and when last asked; NaN: the device does not count
     int64_t since_best;                       // validations without improvement
     bool stop;                                // this update is the last: what it logged is complete
@@ -312,7 +312,7 @@ static mixt_status take_result(loop *l, int64_t number)
 /** After the newest update's result: a checkpoint where one is due or validation was never better. */
 static void keep(loop *l, bool due)
 {
-    bool best = l->improved && l->saves.active;
+    bool best = l->improved;
     due = due || l->run->asked & MIXT_ASKED_CHECKPOINT;
     l->improved = false;
     l->run->asked &= ~(unsigned)MIXT_ASKED_CHECKPOINT;
@@ -320,7 +320,6 @@ static void keep(loop *l, bool due)
         l->result->best_step = l->result->steps;
         l->kept_loss = l->result->val_loss;
     }
-    l->save_at_end = due;
     if ((!best && !due) || l->stop)
         return; // the last state is saved at the end
     mixt__loop_state state = state_of(l);
@@ -349,10 +348,10 @@ static mixt_status advance(loop *l)
     return status;
 }
 
-/** The state that a run ends with, where it has checkpoints or a signal ended it. */
+/** The state that a run ends with: every run can go on. */
 static mixt_status keep_last(loop *l, bool interrupted)
 {
-    if (l->result->steps && (interrupted || l->saves.active || l->save_at_end)) {
+    if (l->result->steps) {
         mixt__loop_state state = l->extra_row ? l->before_row : state_of(l);
         mixt__saves_save(&l->saves, &state);
     }
@@ -407,7 +406,6 @@ mixt_status mixt__loop_run(mixt_run *run)
 {
     loop l = {.run = run, .e = &run->experiment, .result = &run->result, .kept_loss = NAN};
     const mixt__loop_state *resumed = run->resume.checkpoint ? &run->resume.state : NULL;
-    char path[1200];
     run->asked = 0;
     l.energy_start = energy_now(&l);
     l.started = mixt__time_now();
@@ -425,7 +423,7 @@ mixt_status mixt__loop_run(mixt_run *run)
     mixt__run_count_memory(run); // all that it holds is there still
     mixt__saves_close(&l.saves);
     if (status == MIXT_OK) // while signals are caught: one that comes at the end must not cost the weights
-        status = mixt_trainer_save(run->experiment.trainer, mixt__run_dir_file(&run->dir, "model.safetensors", path));
+        status = mixt__final_save(run);
     if (status == MIXT_OK && run->resume.run[0]) // until here, weights that the directory held before were not its last
         mixt__history_add(run, json_pack("{s:s, s:I}", "event", "finished", "step", (json_int_t)run->result.steps));
     if (status == MIXT_OK)

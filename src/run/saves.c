@@ -27,7 +27,6 @@ void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed)
     c->keep = mixt__config_int(run->config, MIXT_KEY_TRAIN_KEEP);
     c->interval = 60 * mixt__config_float(run->config, MIXT_KEY_TRAIN_CHECKPOINT_MINUTES);
     c->last = mixt__time_now();
-    c->active = c->every > 0 || resumed >= 0;
     mixt__saves_refresh(c);
 }
 
@@ -48,7 +47,7 @@ void mixt__saves_refresh(mixt__saves *c)
 
 void mixt__saves_prepare(mixt__saves *c)
 {
-    if (c->saver || c->impossible || (!c->every && c->interval <= 0 && !c->active))
+    if (c->saver || c->impossible)
         return;
     if (mixt__saver_start(&c->run->experiment.trainer->core, &c->saver) == MIXT_OK) {
         c->conditions = mixt__run_conditions(&c->run->experiment);
@@ -96,7 +95,6 @@ static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
 void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
 {
     double start = mixt__time_now();
-    c->active = true;
     mixt__saves_prepare(c);
     c->lost += c->impossible;
     if (c->impossible)

@@ -1,4 +1,5 @@
-/* Checkpoints of a run: when one is due, what it holds beside the trainer, what is said when one fails.
+/* Checkpoints of a run: when one is due, what it holds beside the trainer, what is said when one fails. The best and
+ * the last state of every run are saved, whatever else is asked for.
  */
 #ifndef MIXT_RUN_SAVES_H
 #define MIXT_RUN_SAVES_H
@@ -21,7 +22,6 @@ typedef struct mixt__saves {
     double interval; // seconds; 0: none
     double last;     // when the last one was made, or the run began
     double stall;    // seconds that training stood still since it was last asked
-    bool active;     // there are checkpoints or will be: the best and the last state are saved too
     bool impossible; // there is no memory for them
     bool failed;     // the newest save did not succeed
     int64_t lost;    // saves that did not succeed

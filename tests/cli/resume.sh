@@ -49,7 +49,8 @@ steps() { ls "$1/checkpoints" | tr '\n' ' '; }
 
 for model in mlp conv gpt; do
     train $model.yaml out=$model-whole
-    [ -e $model-whole/checkpoints ] && fail "$model: a short run that asked for no checkpoint has one"
+    end=$(tail -1 $model-whole/metrics.jsonl | sed 's/{"step":\([0-9]*\).*/\1/')
+    [ -d "$model-whole/checkpoints/step-$(printf %08d "$end")" ] || fail "$model: a run that asked for no checkpoint ended with $(steps $model-whole)"
     train $model.yaml out=$model-all train.checkpoint_every=13 train.keep=100
     same $model-whole $model-all "$model, saving all along"
     # Cut back to a checkpoint, as if the run had been killed there.
@@ -72,8 +73,8 @@ kill -TERM $process
 wait $process
 status=$?
 [ $status = 143 ] || { fail "SIGTERM: status $status"; cat err; }
-[ "$(steps signal | wc -w)" = 1 ] || fail "SIGTERM left the checkpoints $(steps signal)"
-stopped=$(steps signal | tr -dc 0-9 | sed 's/^0*//')
+stopped=$(steps signal | tr ' ' '\n' | sed -n 's/^step-0*//p' | tail -1) # beside it perhaps the best
+[ -n "$stopped" ] && [ "$stopped" -lt 100000 ] || fail "SIGTERM left the checkpoints $(steps signal)"
 goal=$((stopped + 50))
 train mlp.yaml out=signal-whole train.epochs=0 train.steps=$goal
 train --resume signal train.epochs=0 train.steps=$goal
@@ -112,7 +113,7 @@ process=$!
 for _ in $(seq 2000); do [ -n "$(compgen -G 'saving/model.safetensors*')" ] && break; sleep 0.005; done
 kill -TERM $process 2>/dev/null
 wait $process || { fail "SIGTERM in the last save: status $?"; cat err; }
-[ "$(ls saving)" = $'config.yaml\ninputs.json\nmetrics.jsonl\nmodel.safetensors' ] || fail "SIGTERM in the last save left $(ls saving)"
+[ "$(ls saving)" = $'checkpoints\nconfig.yaml\ninputs.json\nmetrics.jsonl\nmodel.safetensors' ] || fail "SIGTERM in the last save left $(ls saving)"
 rm -r saving
 
 # ---- stopped again and again in validations, which then are the first thing that the resumed run does ----
@@ -320,6 +321,7 @@ cmp -s longer/model.safetensors mlp-all/model.safetensors || fail "a finished ru
 train --resume mlp-all # complete: nothing to do
 cmp -s longer/model.safetensors mlp-all/model.safetensors || fail "resuming a complete run"
 mv mlp-whole/model.safetensors whole.safetensors # as if it had been killed
+rm -r mlp-whole/checkpoints                      # before its first one
 train --resume mlp-whole
 cmp -s mlp-whole/model.safetensors whole.safetensors || fail "a run without a checkpoint, begun anew"
 "$mixt" train mlp.yaml out=busy -q train.epochs=100000 train.checkpoint_every=1000 2>err &

@@ -23,7 +23,7 @@ static const char *const tiny = "model: mlp\n"
 
 /** What a run told. */
 typedef struct heard {
-    char order[4096]; // a letter an event
+    char order[4096]; // a letter an event; a save ends when the disk is done: not in it
     int counts[MIXT_EVENT_END + 1];
     int64_t stop_at, validate_at, save_at, fail_at, policy_at; // updates at which to ask; 0: never
     const char *policy;                                        // for policy_at, as YAML
@@ -38,7 +38,7 @@ static mixt_status listen(void *user, mixt_run *run, const mixt_event *event)
     static const char letters[] = "SuvrcnE";
     heard *h = user;
     size_t length = strlen(h->order);
-    if (length + 1 < sizeof h->order && event->kind != MIXT_EVENT_NOTE)
+    if (length + 1 < sizeof h->order && event->kind != MIXT_EVENT_NOTE && event->kind != MIXT_EVENT_CHECKPOINT)
         h->order[length] = letters[event->kind];
     h->counts[event->kind]++;
     h->warnings += event->kind == MIXT_EVENT_NOTE && event->warning;
@@ -106,6 +106,10 @@ static void test_order(void **state)
     assert_string_equal(h.order, "SurururururururuvrurururururururuvrE"); // 8 updates an epoch
     assert_int_equal(result.steps, 16);
     assert_int_equal(result.validations, 2);
+    assert_int_equal(result.val_step, 16);
+    assert_int_equal(result.weights_step, 16);
+    assert_int_equal(result.signal, 0);
+    assert_int_equal(h.counts[MIXT_EVENT_CHECKPOINT], 2); // a first validation is the best so far; the end
     assert_int_equal(result.memory.allocated, result.memory.total);
     assert_string_equal(mixt_run_describe(run).folder, temp_path("order"));
     assert_int_equal(mixt_run_train(run, NULL), MIXT_ERROR_STATE); // it has been
