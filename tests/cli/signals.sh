@@ -68,7 +68,7 @@ stopped() {
 for model in mlp conv; do
     "$mixt" train $model.yaml out=$model-whole -q || fail "$model"
     start=$(now)
-    "$mixt" train $model.yaml out=$model-short -q train.steps=1 || fail "$model, one step"
+    "$mixt" train $model.yaml out=$model-short -q train.steps=1 train.warmup=0 || fail "$model, one step"
     startup=$((($(now) - start) / 1000000 + 1))
     [ $model = mlp ] && share=$((moments / 2)) || share=$((moments - moments / 2))
     turn=0 round=1 seen=0
@@ -182,10 +182,13 @@ cmp -s same/model.safetensors straight/model.safetensors || fail "an allowance t
 
 # ---- limits are named; no scale where there is none ----
 
-"$mixt" train mlp.yaml out=epochs -q train.epochs=2 || fail "epochs"
+"$mixt" train mlp.yaml out=epochs -q train.epochs=2 train.steps=0 || fail "epochs"
 did=$(newest epochs)
 "$mixt" train --resume epochs -q train.steps=400 2>err || { fail "limited"; cat err; }
-grep -q "^mixt: train.steps=400 is cut off by train.epochs=2: epochs ends after $did updates; train.epochs=0 takes" err || { fail "what limits a run"; cat err; }
+grep -q "^mixt: warning: train.epochs=2 ends the run after update $did, before train.steps=400: set train.epochs=0" err || { fail "what limits a run"; cat err; }
+"$mixt" train --resume epochs train.epochs=2 >out 2>err && grep -q "^epochs has done all of its $did updates: " err || { fail "nothing left to do"; cat err; }
+"$mixt" train --resume base -q out=limited train.epochs=50 2>err || { fail "limited by steps"; cat err; }
+grep -q "^mixt: warning: train.steps=60 ends the run after update 60, before train.epochs=50: set train.steps=0" err || { fail "what limits epochs"; cat err; }
 "$mixt" train --resume epochs -q train.steps=40 train.epochs=0 2>err && [ ! -s err ] && [ "$(newest epochs)" = 40 ] || { fail "without the limit"; cat err; }
 "$mixt" train mlp.yaml out=skip train.steps=5 train.inject_overflow=3 >out 2>err || fail "skip"
 grep -q 'step 3 skipped: gradient of .* is not finite$' err || { fail "a skipped update without loss scaling"; cat err; }
