@@ -91,6 +91,8 @@ refused "'h.7' matches no parameter" "$mixt" train gpt.yaml -q out=bad train.fre
 [ -e bad ] && fail "a refused run left a folder"
 
 cp -r gpt weightless && rm -r weightless/model.safetensors weightless/export
+refused "has no final weights" "$mixt" export weightless
+rm -r weightless/checkpoints
 refused "cannot be opened" "$mixt" export weightless
 MIXT_FAIL_WRITE=1 refused "No space left" "$mixt" export gpt --out full
 mkdir hers

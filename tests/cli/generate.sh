@@ -106,6 +106,8 @@ cp -r gpt cut
 head -c 1000 gpt/model.safetensors >cut/model.safetensors
 refuse 1 'cut/model.safetensors' cut
 rm cut/model.safetensors
+refuse 1 'cut: has no final weights' cut
+rm -r cut/checkpoints
 refuse 1 'cut/model.safetensors' cut
 sed -i 's/width: 32/width: 64/' cut/config.yaml
 cp gpt/model.safetensors cut
