@@ -9,8 +9,8 @@ pc=$(find "$prefix" -name mixt.pc)
 lib=$(dirname "$(dirname "$pc")")
 PKG_CONFIG_PATH=$(dirname "$pc")${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 export PKG_CONFIG_PATH
-flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs mixt)
-inside=$(pkg-config --define-variable=prefix="$prefix" --static --cflags --libs mixt | sed s/-lmixt/-l:libmixt.a/)
+flags=$(pkg-config --cflags --libs mixt) # the prefix is where it was installed, not where it was configured for
+inside=$(pkg-config --static --cflags --libs mixt | sed s/-lmixt/-l:libmixt.a/)
 # shellcheck disable=SC2086
 cc -std=c11 -O1 -Wall -Werror examples/perceptron.c -o "$prefix/perceptron" $flags -lm
 LD_LIBRARY_PATH=$lib "$prefix/perceptron"
@@ -55,6 +55,30 @@ if command -v g++ >/dev/null; then # the headers are C++ too
     # shellcheck disable=SC2086
     g++ -x c++ -Wall -Werror "$prefix/user.c" -o "$prefix/user" $flags && LD_LIBRARY_PATH=$lib "$prefix/user"
 fi
+# find_package, with both libraries, also after the folder was moved
+mkdir "$prefix/project"
+cat >"$prefix/project/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.16)
+project(user C)
+find_package(mixt 0.1 REQUIRED)
+add_executable(shared user.c)
+target_link_libraries(shared PRIVATE mixt::mixt)
+add_executable(inside user.c)
+target_link_libraries(inside PRIVATE mixt::mixt_static)
+END
+cp "$prefix/user.c" "$prefix/project/user.c"
+moved=$prefix/moved
+mkdir "$moved"
+cp -a "$prefix/include" "$prefix"/lib* "$moved"
+for root in "$prefix" "$moved"; do
+    cmake -S "$prefix/project" -B "$prefix/project/build" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_BUILD_TYPE=Release --fresh >"$prefix/log"
+    grep -q "mixt_DIR:PATH=$root/" "$prefix/project/build/CMakeCache.txt" || { echo "another mixt was found"; exit 1; }
+    cmake --build "$prefix/project/build" >"$prefix/log" || { cat "$prefix/log"; exit 1; }
+    "$prefix/project/build/shared"
+    "$prefix/project/build/inside"
+    ldd "$prefix/project/build/shared" | grep "libmixt.*$root" >"$prefix/log" || { echo "not linked with $root"; exit 1; }
+    if ldd "$prefix/project/build/inside" | grep libmixt; then echo "linked with the shared library"; exit 1; fi
+done
 leaked=$(nm -D --defined-only "$lib/libmixt.so" | awk '$2 ~ /[TDBR]/ && $3 ~ /^mixt__/ { print $3 }')
 [ -z "$leaked" ] || { echo "internal symbols are exported: $leaked"; exit 1; }
 LD_LIBRARY_PATH=$lib "$prefix/bin/mixt" --version
