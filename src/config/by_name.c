@@ -1,13 +1,20 @@
 /* Values of a configuration by the names of their keys: what programs outside the library read. */
 #include "config/config.h"
 
+#include "base/handles.h"
 #include "config/value.h"
+
+/** A key by its name; MIXT_KEY_COUNT: there is none, or no configuration is open there. */
+static mixt__config_key key_of(const mixt_config *config, const char *name)
+{
+    return name && mixt__need_open(config, "configuration") == MIXT_OK ? mixt__config_find(name) : MIXT_KEY_COUNT;
+}
 
 /** The value of a key that has one of two types; NULL where there is none. */
 static const mixt__config_value *find(const mixt_config *config, const char *name, mixt_config_type type,
                                       mixt_config_type other)
 {
-    mixt__config_key key = config && name ? mixt__config_find(name) : MIXT_KEY_COUNT;
+    mixt__config_key key = key_of(config, name);
     if (key == MIXT_KEY_COUNT || (mixt__config_table[key].type != type && mixt__config_table[key].type != other))
         return NULL;
     return mixt__config_value_of(config, key);
@@ -41,12 +48,12 @@ bool mixt_config_bool(const mixt_config *config, const char *key)
 
 bool mixt_config_was_set(const mixt_config *config, const char *key)
 {
-    mixt__config_key found = config && key ? mixt__config_find(key) : MIXT_KEY_COUNT;
+    mixt__config_key found = key_of(config, key);
     return found != MIXT_KEY_COUNT && mixt__config_was_set(config, found);
 }
 
 const char *mixt_config_origin(const mixt_config *config, const char *key)
 {
-    mixt__config_key found = config && key ? mixt__config_find(key) : MIXT_KEY_COUNT;
+    mixt__config_key found = key_of(config, key);
     return found != MIXT_KEY_COUNT ? mixt__config_origin(config, found) : "default";
 }

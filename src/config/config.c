@@ -2,6 +2,7 @@
 #include "config/config.h"
 
 #include "base/alloc.h"
+#include "base/handles.h"
 #include "base/words.h"
 #include "base/status.h"
 #include "config/value.h"
@@ -10,6 +11,7 @@
 #include <string.h>
 
 struct mixt_config {
+    mixt__handle handle;
     mixt__config_value values[MIXT_KEY_COUNT];
     char *origins[MIXT_KEY_COUNT]; // NULL: default
 };
@@ -28,10 +30,12 @@ const mixt_config_record *mixt_config_key(int64_t index)
 
 mixt_status mixt_config_new(mixt_config **config)
 {
+    MIXT_TRY(mixt__need(config));
     *config = NULL;
     mixt_config *made = mixt__alloc(sizeof *made);
     if (!made)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a configuration");
+    mixt__handle_add(&made->handle, made, "configuration", NULL);
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
         const mixt_config_record *record = &mixt__config_table[key];
         bool empty_list = record->type == MIXT_CONFIG_INTS && !*record->fallback;
@@ -47,7 +51,9 @@ mixt_status mixt_config_new(mixt_config **config)
 
 mixt_status mixt_config_copy(const mixt_config *config, mixt_config **copy)
 {
+    MIXT_TRY(mixt__need(copy));
     *copy = NULL;
+    MIXT_TRY(mixt__need_open(config, "configuration"));
     mixt_config *made;
     MIXT_TRY(mixt_config_new(&made));
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
@@ -70,8 +76,9 @@ mixt_status mixt_config_copy(const mixt_config *config, mixt_config **copy)
 
 void mixt_config_free(mixt_config *config)
 {
-    if (!config)
+    if (!config || mixt__need_open(config, "configuration") != MIXT_OK)
         return;
+    mixt__handle_remove(config);
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
         mixt__free(config->values[key].text);
         mixt__free(config->origins[key]);
@@ -154,6 +161,9 @@ static mixt_status set_one(mixt_config *config, const char *assignment, const ch
 
 mixt_status mixt_config_set(mixt_config *config, const char *assignment, const char *where)
 {
+    MIXT_TRY(mixt__need_open(config, "configuration"));
+    MIXT_TRY(mixt__need(assignment));
+    MIXT_TRY(mixt__need(where));
     mixt_status status = set_one(config, assignment, where);
     return status == MIXT_OK ? status : mixt__fail_context(status, "%s", where);
 }
@@ -169,6 +179,7 @@ static mixt_status fail_rule(const mixt_config *config, mixt__config_key first, 
 
 mixt_status mixt_config_check(const mixt_config *config)
 {
+    MIXT_TRY(mixt__need_open(config, "configuration"));
     if (!mixt__config_int(config, MIXT_KEY_TRAIN_EPOCHS) && !mixt__config_int(config, MIXT_KEY_TRAIN_STEPS))
         return fail_rule(config, MIXT_KEY_TRAIN_EPOCHS, MIXT_KEY_TRAIN_STEPS,
                          "and train.steps are both 0: one of them must say when to stop");

@@ -1,6 +1,7 @@
 /* The resolved configuration as YAML: each key once, in table order, in a form that reads back to the same value. */
 #include "base/alloc.h"
 #include "base/c_locale.h"
+#include "base/handles.h"
 #include "base/status.h"
 #include "config/value.h"
 
@@ -93,6 +94,8 @@ static void print_all(const mixt_config *config, FILE *stream, bool comments)
 mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comments)
 {
     mixt__c_locale locale;
+    MIXT_TRY(mixt__need_open(config, "configuration"));
+    MIXT_TRY(mixt__need(stream));
     MIXT_TRY(mixt__c_locale_enter(&locale));
     print_all(config, stream, comments);
     mixt__c_locale_leave(&locale);
@@ -103,6 +106,8 @@ mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comm
 
 mixt_status mixt_config_write(const mixt_config *config, const char *path)
 {
+    MIXT_TRY(mixt__need_open(config, "configuration"));
+    MIXT_TRY(mixt__need(path));
     mixt__arena names = {0};
     char *partial = mixt__arena_printf(&names, "%s.partial", path);
     if (!partial)

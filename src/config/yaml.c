@@ -7,6 +7,7 @@
 #include "config/config.h"
 
 #include "base/alloc.h"
+#include "base/handles.h"
 #include "base/status.h"
 #include "config/value.h"
 
@@ -300,7 +301,7 @@ mixt_status mixt_config_load(mixt_config *config, const char *path)
 {
     char *text = NULL;
     size_t size = 0;
-    MIXT_TRY(mixt__need(config));
+    MIXT_TRY(mixt__need_open(config, "configuration"));
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(read_file(path, &text, &size));
     mixt_status status = parse(config, path, text, size);
@@ -310,7 +311,7 @@ mixt_status mixt_config_load(mixt_config *config, const char *path)
 
 mixt_status mixt_config_parse(mixt_config *config, const char *yaml, const char *name)
 {
-    MIXT_TRY(mixt__need(config));
+    MIXT_TRY(mixt__need_open(config, "configuration"));
     MIXT_TRY(mixt__need(yaml));
     return parse(config, name ? name : "text", yaml, strlen(yaml));
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 struct mixt_decoder {
+    mixt__handle handle;
     const mixt_tokenizer *tokenizer; // borrowed
     bool inside;                     // something of the text went before
     mixt__utf8 utf8;
@@ -18,10 +19,11 @@ mixt_status mixt_decoder_new(const mixt_tokenizer *tokenizer, bool inside, mixt_
 {
     MIXT_TRY(mixt__need(decoder));
     *decoder = NULL;
-    MIXT_TRY(mixt__need(tokenizer));
+    MIXT_TRY(mixt__need_open(tokenizer, "tokenizer"));
     mixt_decoder *d = *decoder = mixt__alloc(sizeof *d);
     if (!d)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to decode tokens");
+    mixt__handle_add(&d->handle, d, "decoder", NULL);
     d->tokenizer = tokenizer;
     d->inside = inside;
     return MIXT_OK;
@@ -29,8 +31,9 @@ mixt_status mixt_decoder_new(const mixt_tokenizer *tokenizer, bool inside, mixt_
 
 void mixt_decoder_free(mixt_decoder *decoder)
 {
-    if (!decoder)
+    if (!decoder || mixt__need_open(decoder, "decoder") != MIXT_OK)
         return;
+    mixt__handle_remove(decoder);
     mixt__free(decoder->text);
     mixt__free(decoder);
 }
@@ -56,9 +59,15 @@ static mixt_status give(const mixt_decoder *d, const char **text, int64_t *size)
     return MIXT_OK;
 }
 
+static mixt_status check_count(int64_t count)
+{
+    return count < 0 ? mixt__fail(MIXT_ERROR_ARGUMENT, "decoding %lld: expected 0 or more", (long long)count) : MIXT_OK;
+}
+
 mixt_status mixt_decoder_put_bytes(mixt_decoder *d, const void *bytes, int64_t count, const char **text, int64_t *size)
 {
-    MIXT_TRY(mixt__need(d));
+    MIXT_TRY(mixt__need_open(d, "decoder"));
+    MIXT_TRY(check_count(count));
     MIXT_TRY(count ? mixt__need(bytes) : MIXT_OK);
     MIXT_TRY(mixt__need(text));
     MIXT_TRY(mixt__need(size));
@@ -86,7 +95,9 @@ mixt_status mixt_decoder_put(mixt_decoder *d, const int32_t *tokens, int64_t cou
 {
     char *bytes = NULL;
     size_t length = 0;
-    MIXT_TRY(mixt__need(d));
+    MIXT_TRY(mixt__need_open(d, "decoder"));
+    MIXT_TRY(mixt__need_open_at(__func__, "tokenizer", d->tokenizer, "tokenizer"));
+    MIXT_TRY(check_count(count));
     MIXT_TRY(count ? mixt__need(tokens) : MIXT_OK);
     MIXT_TRY(check_tokens(d->tokenizer, tokens, count));
     FILE *stream = open_memstream(&bytes, &length);
@@ -103,7 +114,7 @@ mixt_status mixt_decoder_put(mixt_decoder *d, const int32_t *tokens, int64_t cou
 
 mixt_status mixt_decoder_end(mixt_decoder *d, const char **text, int64_t *size)
 {
-    MIXT_TRY(mixt__need(d));
+    MIXT_TRY(mixt__need_open(d, "decoder"));
     MIXT_TRY(mixt__need(text));
     MIXT_TRY(mixt__need(size));
     d->length = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 struct mixt_inputs {
+    mixt__handle handle;
     const mixt_data *like; // borrowed
     char *path;
     mixt__table table; // of one row for a picture
@@ -139,6 +140,7 @@ mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_input
     mixt_inputs *in = mixt__alloc(sizeof *in);
     if (!in)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);
+    mixt__handle_add(&in->handle, in, "inputs", NULL);
     in->like = like;
     mixt_status status = open_file(in, path);
     if (status == MIXT_OK)
@@ -150,7 +152,7 @@ mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_input
 
 int64_t mixt_inputs_count(const mixt_inputs *inputs)
 {
-    return inputs ? inputs->table.rows : 0;
+    return mixt__need_open(inputs, "inputs") == MIXT_OK ? inputs->table.rows : 0;
 }
 
 static mixt_status read_sample(const mixt_inputs *in, int64_t index, float *sample)
@@ -174,7 +176,8 @@ static mixt_status read_sample(const mixt_inputs *in, int64_t index, float *samp
 
 mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count, float *samples)
 {
-    MIXT_TRY(mixt__need(in));
+    MIXT_TRY(mixt__need_open(in, "inputs"));
+    MIXT_TRY(mixt__need_open_at(__func__, "like", in->like, "data"));
     MIXT_TRY(mixt__need(samples));
     if (first < 0 || count < 0 || first > in->table.rows || count > in->table.rows - first)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %lld samples from %lld on, but there are %lld", in->path,
@@ -186,8 +189,9 @@ mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count
 
 void mixt_inputs_close(mixt_inputs *inputs)
 {
-    if (!inputs)
+    if (!inputs || mixt__need_open(inputs, "inputs") != MIXT_OK)
         return;
+    mixt__handle_remove(inputs);
     mixt__table_free(&inputs->table);
     mixt__free(inputs->scale);
     mixt__free(inputs->path);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 struct mixt_token_file {
+    mixt__handle handle;
     mixt__token_file core;
     char *path;
 };
@@ -33,7 +34,7 @@ mixt_status mixt_token_file_make(const mixt_tokenizer *tokenizer, const char *te
 {
     mixt__token_file file;
     uint64_t source;
-    MIXT_TRY(mixt__need(tokenizer));
+    MIXT_TRY(mixt__need_open(tokenizer, "tokenizer"));
     MIXT_TRY(mixt__need(text));
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(keep_source(text, path));
@@ -52,11 +53,14 @@ mixt_status mixt_token_file_open(const char *path, const mixt_tokenizer *tokeniz
     MIXT_TRY(mixt__need(result));
     *result = NULL;
     MIXT_TRY(mixt__need(path));
+    if (tokenizer)
+        MIXT_TRY(mixt__need_open(tokenizer, "tokenizer"));
     mixt_token_file *file = mixt__alloc(sizeof *file);
     if (!file || !(file->path = mixt__strdup(path))) {
         mixt__free(file);
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", path);
     }
+    mixt__handle_add(&file->handle, file, "token file", NULL);
     mixt_status status = mixt__token_file_open(path, tokenizer ? tokenizer->size : 0, false, &file->core);
     uint64_t fingerprint = file->core.facts.fingerprint; // 0: a raw file
     if (status == MIXT_OK && tokenizer && fingerprint && fingerprint != tokenizer->fingerprint)
@@ -71,8 +75,9 @@ mixt_status mixt_token_file_open(const char *path, const mixt_tokenizer *tokeniz
 
 void mixt_token_file_close(mixt_token_file *file)
 {
-    if (!file)
+    if (!file || mixt__need_open(file, "token file") != MIXT_OK)
         return;
+    mixt__handle_remove(file);
     mixt__token_file_close(&file->core);
     mixt__free(file->path);
     mixt__free(file);
@@ -80,12 +85,12 @@ void mixt_token_file_close(mixt_token_file *file)
 
 mixt_token_file_info mixt_token_file_describe(const mixt_token_file *file)
 {
-    return file ? describe(&file->core) : (mixt_token_file_info){0};
+    return mixt__need_open(file, "token file") == MIXT_OK ? describe(&file->core) : (mixt_token_file_info){0};
 }
 
 mixt_status mixt_token_file_read(const mixt_token_file *file, int64_t first, int64_t count, int32_t *tokens)
 {
-    MIXT_TRY(mixt__need(file));
+    MIXT_TRY(mixt__need_open(file, "token file"));
     MIXT_TRY(mixt__need(tokens));
     const mixt__token_file *f = &file->core;
     if (first < 0 || count < 0 || first > f->count || count > f->count - first)
@@ -100,8 +105,8 @@ mixt_status mixt_token_file_print(const mixt_token_file *file, const mixt_tokeni
 {
     enum { STRETCH = 4096 };
     int32_t ids[STRETCH];
-    MIXT_TRY(mixt__need(file));
-    MIXT_TRY(mixt__need(tokenizer));
+    MIXT_TRY(mixt__need_open(file, "token file"));
+    MIXT_TRY(mixt__need_open(tokenizer, "tokenizer"));
     MIXT_TRY(mixt__need(stream));
     for (int64_t first = 0; first < file->core.count; first += STRETCH) {
         int64_t rest = file->core.count - first, count = rest < STRETCH ? rest : STRETCH;
@@ -117,8 +122,8 @@ mixt_status mixt_token_file_write_text(const mixt_token_file *file, const mixt_t
                                        bool overwrite)
 {
     mixt__file_writer writer;
-    MIXT_TRY(mixt__need(file));
-    MIXT_TRY(mixt__need(tokenizer));
+    MIXT_TRY(mixt__need_open(file, "token file"));
+    MIXT_TRY(mixt__need_open(tokenizer, "tokenizer"));
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(keep_source(file->path, path));
     MIXT_TRY(mixt__file_writer_open(&writer, path, overwrite));

@@ -127,6 +127,7 @@ mixt_status mixt_tokenizer_open(const char *name, const char *folder, mixt_token
     mixt_tokenizer *t = mixt__alloc(sizeof *t);
     if (!t)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a tokenizer");
+    mixt__handle_add(&t->handle, t, "tokenizer", NULL);
     t->kind = kind;
     t->special = (mixt__special_tokens){-1, -1, -1, -1, -1};
     mixt_status status = kind->open(t, folder);
@@ -142,8 +143,9 @@ mixt_status mixt_tokenizer_open(const char *name, const char *folder, mixt_token
 
 void mixt_tokenizer_close(mixt_tokenizer *t)
 {
-    if (!t)
+    if (!t || mixt__need_open(t, "tokenizer") != MIXT_OK)
         return;
+    mixt__handle_remove(t);
     if (t->kind->close)
         t->kind->close(t);
     mixt__vocabulary_free(&t->vocabulary);
@@ -152,7 +154,7 @@ void mixt_tokenizer_close(mixt_tokenizer *t)
 
 mixt_tokenizer_info mixt_tokenizer_describe(const mixt_tokenizer *t)
 {
-    if (!t)
+    if (mixt__need_open(t, "tokenizer") != MIXT_OK)
         return (mixt_tokenizer_info){"none", 0, -1, -1, -1, -1, -1};
     const mixt__special_tokens *s = &t->special;
     return (mixt_tokenizer_info){t->kind->name, t->size, s->end, s->mask, s->start, s->unknown, s->pad};
@@ -160,7 +162,7 @@ mixt_tokenizer_info mixt_tokenizer_describe(const mixt_tokenizer *t)
 
 mixt_status mixt_tokenizer_piece(const mixt_tokenizer *t, int32_t token, const char **bytes, int64_t *size)
 {
-    MIXT_TRY(mixt__need(t));
+    MIXT_TRY(mixt__need_open(t, "tokenizer"));
     MIXT_TRY(mixt__need(bytes));
     MIXT_TRY(mixt__need(size));
     if (token < 0 || token >= t->size)
@@ -200,7 +202,7 @@ mixt_status mixt_tokenizer_encode(const mixt_tokenizer *t, const void *text, int
     MIXT_TRY(mixt__need(count));
     *tokens = NULL;
     *count = 0;
-    MIXT_TRY(mixt__need(t));
+    MIXT_TRY(mixt__need_open(t, "tokenizer"));
     MIXT_TRY(size ? mixt__need(text) : MIXT_OK);
     if (size < 0)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a text of %lld bytes", (long long)size);

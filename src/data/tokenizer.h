@@ -9,6 +9,7 @@
 
 #include "mixt/tokenizer.h"
 
+#include "base/handles.h"
 #include "data/vocabulary.h"
 
 /** Tokens in a growing array. */
@@ -43,6 +44,7 @@ typedef struct mixt__tokenizer_kind {
 } mixt__tokenizer_kind;
 
 struct mixt_tokenizer {
+    mixt__handle handle;
     const mixt__tokenizer_kind *kind;
     int64_t size;         // of the vocabulary
     uint64_t fingerprint; // of kind, vocabulary and settings

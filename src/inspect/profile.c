@@ -6,6 +6,7 @@
 #include <math.h>
 
 struct mixt_profile {
+    mixt__handle handle;
     mixt_profile_row *rows;
     mixt_profile_info info;
     mixt_gpu_info device; // with info.limits
@@ -152,6 +153,8 @@ mixt_status mixt__profile_run(mixt__trainer *t, const void *input, const void *t
     *profile = NULL;
     mixt_profile *p = mixt__alloc(sizeof *p);
     if (p)
+        mixt__handle_add(&p->handle, p, "profile", NULL);
+    if (p)
         p->rows = mixt__alloc((size_t)(t->train->graph->node_count + PASSES) * sizeof *p->rows);
     mixt_status status =
         p && p->rows ? fill(p, t, input, target, runs) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the profile");
@@ -212,8 +215,9 @@ mixt_status mixt_profile_new(mixt_trainer *t, const mixt_data *data, int64_t run
 
 void mixt_profile_free(mixt_profile *p)
 {
-    if (!p)
+    if (!p || mixt__need_open(p, "profile") != MIXT_OK)
         return;
+    mixt__handle_remove(p);
     mixt__arena_free(&p->arena);
     mixt__free(p->rows);
     mixt__free(p);
@@ -223,19 +227,20 @@ void mixt_profile_free(mixt_profile *p)
 
 mixt_profile_info mixt_profile_describe(const mixt_profile *p)
 {
-    return p ? p->info : (mixt_profile_info){.tensor_cores = NAN};
+    return mixt__need_open(p, "profile") == MIXT_OK ? p->info : (mixt_profile_info){.tensor_cores = NAN};
 }
 
 const mixt_profile_row *mixt_profile_at(const mixt_profile *p, int64_t index)
 {
-    return p && index >= 0 && index < p->info.rows ? &p->rows[index] : NULL;
+    return mixt__need_open(p, "profile") == MIXT_OK && index >= 0 && index < p->info.rows ? &p->rows[index] : NULL;
 }
 
 mixt_profile_sum mixt_profile_work(const mixt_profile *p, mixt_work work)
 {
     mixt_profile_sum sum = {0};
     double bound = 0; // seconds that the device's limits alone would take
-    for (int64_t i = 0; p && i < p->info.rows; i++) {
+    bool open = mixt__need_open(p, "profile") == MIXT_OK;
+    for (int64_t i = 0; open && i < p->info.rows; i++) {
         const mixt_profile_row *r = &p->rows[i];
         if (r->work != work)
             continue;
@@ -245,6 +250,6 @@ mixt_profile_sum mixt_profile_work(const mixt_profile *p, mixt_work work)
         bound += p->info.limits && r->seconds > 0 ? r->limit_share * r->seconds : 0;
         sum.ops++;
     }
-    sum.limit_share = p && p->info.limits && sum.ops ? bound / sum.seconds : (double)NAN;
+    sum.limit_share = open && p->info.limits && sum.ops ? bound / sum.seconds : (double)NAN;
     return sum;
 }

@@ -134,7 +134,7 @@ static mixt_status check_pattern(const char *what, const char *pattern)
 
 mixt_status mixt_policy_insert(mixt_policy *policy, int64_t index, const mixt_policy_rule *rule)
 {
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     MIXT_TRY(mixt__need(rule));
     mixt__policy_rule placed = {.forward = rule->forward, .backward = rule->backward};
     int64_t count = policy->formats.rule_count;
@@ -152,7 +152,7 @@ mixt_status mixt_policy_insert(mixt_policy *policy, int64_t index, const mixt_po
 
 mixt_status mixt_policy_add(mixt_policy *policy, const mixt_policy_rule *rule)
 {
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     return mixt_policy_insert(policy, policy->formats.rule_count, rule);
 }
 
@@ -166,7 +166,7 @@ static mixt_status check_index(const mixt_policy *policy, int64_t index)
 
 mixt_status mixt_policy_remove(mixt_policy *policy, int64_t index)
 {
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     MIXT_TRY(check_index(policy, index));
     policy->formats.rule_count--;
     memmove(policy->rules + index, policy->rules + index + 1,
@@ -177,12 +177,12 @@ mixt_status mixt_policy_remove(mixt_policy *policy, int64_t index)
 
 int64_t mixt_policy_count(const mixt_policy *policy)
 {
-    return policy ? policy->formats.rule_count : 0;
+    return mixt__need_open(policy, "policy") == MIXT_OK ? policy->formats.rule_count : 0;
 }
 
 mixt_status mixt_policy_get(const mixt_policy *policy, int64_t index, mixt_policy_rule *rule)
 {
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     MIXT_TRY(mixt__need(rule));
     MIXT_TRY(check_index(policy, index));
     const mixt__policy_rule *r = &policy->rules[index];
@@ -194,15 +194,16 @@ mixt_status mixt_policy_get(const mixt_policy *policy, int64_t index, mixt_polic
 
 void mixt_policy_default(const mixt_policy *policy, mixt_dtype *forward, mixt_dtype *backward)
 {
+    bool open = mixt__need_open(policy, "policy") == MIXT_OK;
     if (forward)
-        *forward = policy ? policy->formats.forward : MIXT_DTYPE_NONE;
+        *forward = open ? policy->formats.forward : MIXT_DTYPE_NONE;
     if (backward)
-        *backward = policy ? policy->formats.backward : MIXT_DTYPE_NONE;
+        *backward = open ? policy->formats.backward : MIXT_DTYPE_NONE;
 }
 
 mixt_status mixt_policy_set_default(mixt_policy *policy, mixt_dtype forward, mixt_dtype backward)
 {
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     MIXT_TRY(check_formats(forward, &backward));
     policy->formats.forward = forward;
     policy->formats.backward = backward;
@@ -213,14 +214,14 @@ mixt_status mixt_policy_set_default(mixt_policy *policy, mixt_dtype forward, mix
 void mixt_policy_get_settings(const mixt_policy *policy, mixt_policy_settings *settings)
 {
     if (settings)
-        *settings = policy ? policy->settings : (mixt_policy_settings){0};
+        *settings = mixt__need_open(policy, "policy") == MIXT_OK ? policy->settings : (mixt_policy_settings){0};
 }
 
 mixt_status mixt_policy_set_settings(mixt_policy *policy, const mixt_policy_settings *settings)
 {
     mixt__c_locale locale;
     const char *word = NULL;
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     MIXT_TRY(mixt__need(settings));
     MIXT_TRY(mixt__policy_settings_check(settings));
     MIXT_TRY(mixt__c_locale_enter(&locale));
@@ -237,12 +238,12 @@ mixt_status mixt_policy_set_settings(mixt_policy *policy, const mixt_policy_sett
 
 const char *mixt_policy_made_by(const mixt_policy *policy)
 {
-    return policy && policy->made_by ? policy->made_by : "";
+    return mixt__need_open(policy, "policy") == MIXT_OK && policy->made_by ? policy->made_by : "";
 }
 
 mixt_status mixt_policy_set_made_by(mixt_policy *policy, const char *made_by)
 {
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     made_by = made_by && *made_by ? made_by : NULL;
     if (made_by)
         MIXT_TRY(check_text("made_by", made_by));
@@ -253,7 +254,7 @@ mixt_status mixt_policy_set_evidence(mixt_policy *policy, const char *text)
 {
     mixt__yaml yaml;
     const mixt__evidence *map = NULL;
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     if (text && *text) {
         MIXT_TRY(mixt__yaml_open(&yaml, text, strlen(text), "evidence", "expected a map"));
         mixt_status status = mixt__evidence_take(&policy->arena, &yaml, mixt__yaml_node(&yaml, 1), &map);
@@ -274,6 +275,7 @@ mixt_status mixt_policy_new(mixt_dtype forward, mixt_dtype backward, mixt_policy
     mixt_policy *made = mixt__alloc(sizeof *made);
     if (!made)
         return out_of_memory();
+    mixt__handle_add(&made->handle, made, "policy", NULL);
     *policy = made;
     return mixt_policy_set_default(made, forward, backward);
 }
@@ -291,8 +293,9 @@ mixt_status mixt_policy_named(const char *name, mixt_policy **policy)
 
 void mixt_policy_free(mixt_policy *policy)
 {
-    if (!policy)
+    if (!policy || mixt__need_open(policy, "policy") != MIXT_OK)
         return;
+    mixt__handle_remove(policy);
     mixt__free(policy->rules);
     mixt__arena_free(&policy->arena);
     mixt__free(policy);
@@ -326,7 +329,7 @@ mixt_status mixt_policy_copy(const mixt_policy *policy, mixt_policy **copy)
 {
     MIXT_TRY(mixt__need(copy));
     *copy = NULL;
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     mixt_policy *made;
     MIXT_TRY(mixt_policy_new(policy->formats.forward, policy->formats.backward, &made));
     mixt_status status = copy_into(policy, made);
@@ -356,6 +359,8 @@ bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b)
 {
     if (!a || !b)
         return a == b;
+    if (mixt__need_open(a, "policy") != MIXT_OK || mixt__need_open(b, "policy") != MIXT_OK)
+        return false;
     const mixt__policy *f = &a->formats, *g = &b->formats;
     const char *scale[] = {a->settings.loss_scale, b->settings.loss_scale};
     bool same = f->forward == g->forward && f->backward == g->backward && f->rule_count == g->rule_count;

@@ -6,6 +6,7 @@
 #define MIXT_POLICY_POLICY_H
 
 #include "base/alloc.h"
+#include "base/handles.h"
 #include "mixt/policy.h"
 
 /** The last rule whose patterns match decides. NULL patterns match everything. Formats are FP32, TF32, FP16 or BF16. */
@@ -28,6 +29,7 @@ typedef struct mixt__policy {
 enum { MIXT_POLICY_RULES_MAX = 4096 };
 
 struct mixt_policy {
+    mixt__handle handle;
     mixt__policy formats;     // its rules are those below
     mixt__policy_rule *rules; // `capacity` of them
     int64_t capacity;

@@ -194,7 +194,7 @@ mixt_status mixt_policy_print(const mixt_policy *policy, char **yaml)
     size_t size;
     MIXT_TRY(mixt__need(yaml));
     *yaml = NULL;
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     return print(policy, false, yaml, &size);
 }
 
@@ -203,7 +203,7 @@ mixt_status mixt_policy_evidence(const mixt_policy *policy, char **yaml)
     size_t size;
     MIXT_TRY(mixt__need(yaml));
     *yaml = NULL;
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     return print(policy, true, yaml, &size);
 }
 
@@ -212,7 +212,7 @@ mixt_status mixt_policy_write(const mixt_policy *policy, const char *path)
     char *text;
     size_t size;
     mixt__file_writer writer;
-    MIXT_TRY(mixt__need(policy));
+    MIXT_TRY(mixt__need_open(policy, "policy"));
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(print(policy, false, &text, &size));
     mixt_status status = mixt__file_writer_open(&writer, path, true);

@@ -225,6 +225,7 @@ static mixt_status make(const char *text, size_t size, const char *name, mixt_po
     mixt_policy *made = mixt__alloc(sizeof *made);
     if (!made)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a policy");
+    mixt__handle_add(&made->handle, made, "policy", NULL);
     mixt_status status = mixt__policy_read(made, text, size, name);
     if (status == MIXT_OK)
         *policy = made;

@@ -243,7 +243,7 @@ mixt_trainer *mixt_run_trainer(mixt_run *run)
 
 const mixt_data *mixt_run_facts(const mixt_run *run)
 {
-    return run ? run->experiment.facts : NULL;
+    return mixt__need_open(run, "run") == MIXT_OK ? run->experiment.facts : NULL;
 }
 
 mixt_status mixt_run_data(mixt_run *run, const char *split, mixt_data **data)
