@@ -16,5 +16,7 @@ extern const mixt_env_info mixt__env_table[MIXT_ENV_COUNT];
 
 /** The variable's value, or its default; never NULL. */
 const char *mixt__env_get(mixt__env variable);
+/** Whether a variable that is 0 or 1 is 1; refused where it is neither. Empty is its default, 1. */
+mixt_status mixt__env_on(mixt__env variable, bool *on);
 
 #endif

@@ -5,8 +5,6 @@
 #include "base/log.h"
 #include "ops/attrs.h"
 
-#include <string.h>
-
 typedef mixt_status pass_fn(mixt__graph *graph, const mixt__compile_options *options);
 
 static mixt_status autodiff(mixt__graph *graph, const mixt__compile_options *options)
@@ -63,22 +61,13 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
     return MIXT_OK;
 }
 
-static mixt_status read_fusion(bool *off)
-{
-    const char *text = mixt__env_get(MIXT_ENV_FUSION);
-    *off = !strcmp(text, "0");
-    if (*off || !*text || !strcmp(text, "1"))
-        return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_ARGUMENT, "MIXT_FUSION: '%s' is neither 0 nor 1", text);
-}
-
 mixt_status mixt__passes_run(const mixt__graph *source, const mixt__compile_options *options, mixt__graph **result)
 {
     mixt__compile_options wanted = *options;
-    bool off;
+    bool fusion;
     *result = NULL;
-    MIXT_TRY(read_fusion(&off));
-    wanted.no_fusion = options->no_fusion || off;
+    MIXT_TRY(mixt__env_on(MIXT_ENV_FUSION, &fusion));
+    wanted.no_fusion = options->no_fusion || !fusion;
     MIXT_TRY(mixt__graph_verify(source, "build"));
     MIXT_TRY(mixt__pass_precision(source, &wanted.policy, wanted.typed_input, result));
     mixt_status status = mixt__graph_verify(*result, "precision");

@@ -112,9 +112,13 @@ static mixt_status explain(const mixt__weights *w, const mixt__name_entry *e, co
         return mixt__fail(MIXT_ERROR_FORMAT,
                           "%s: tensor %s is missing: expected %s; nothing was loaded (init_skip leaves names out)",
                           w->path, both, wants.text);
-    return mixt__fail(MIXT_ERROR_FORMAT, "%s: tensor %s is %s %s, expected a float tensor %s; nothing was loaded",
-                      w->path, both, mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text,
-                      wants.text);
+    const char *part = strrchr(here, '.'); // of a layer: weight, bias
+    return mixt__fail(
+        MIXT_ERROR_FORMAT,
+        "%s: tensor %s is %s %s, expected a float tensor %s; nothing was loaded (init_new_head=%.*s draws "
+        "that layer anew)",
+        w->path, both, mixt_dtype_name(tensor->dtype), mixt__dims_print(tensor->rank, tensor->dims).text, wants.text,
+        part ? (int)(part - here) : (int)strlen(here), here);
 }
 
 /** Looks up every entry of the plan. A tensor made of several is taken whole or not at all. */

@@ -53,6 +53,7 @@ mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, cons
 {
     size_t result = result_bytes(batches);
     *feed = (mixt__feed){.backend = backend, .batches = batches, .random = random};
+    MIXT_TRY(mixt__env_on(MIXT_ENV_REPLAY, &feed->replays));
     feed->given = spec->input_dtype;
     feed->input_count = mixt__shape_count(&spec->input);
     feed->target_bytes = bytes_of(&spec->target, spec->target_dtype);
@@ -213,7 +214,7 @@ mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, c
 
 static bool may_record(const mixt__feed *feed)
 {
-    return feed->backend->record && feed->issued && strcmp(mixt__env_get(MIXT_ENV_REPLAY), "0");
+    return feed->backend->record && feed->issued && feed->replays;
 }
 
 mixt_status mixt__feed_step(mixt__feed *feed, bool record, mixt_status (*issue)(void *argument), void *argument)

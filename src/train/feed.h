@@ -34,6 +34,7 @@ typedef struct mixt__feed {
     mixt__step_result *results[MIXT_STAGE_SLOTS]; // pinned
     mixt__recording *recordings[MIXT_STAGE_SLOTS];
     bool random;  // some node draws random numbers: keys are sent along
+    bool replays; // MIXT_REPLAY
     bool issued;  // once without recording: libraries are loaded, tables uploaded
     int64_t turn; // steps so far: even ones use slot 0
 } mixt__feed;

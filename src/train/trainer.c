@@ -113,6 +113,8 @@ mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec
 {
     if (t->train)
         return mixt__fail(MIXT_ERROR_STATE, "the trainer is compiled already");
+    bool replays;
+    MIXT_TRY(mixt__env_on(MIXT_ENV_REPLAY, &replays)); // before memory is taken, where a step will read it
     t->spec = *spec;
     mixt_status status = compile_and_lay_out(t);
     if (status != MIXT_OK)

@@ -67,6 +67,8 @@ MIXT_FUSION=0 "$mixt" plan any.yaml $common $mlp --json | grep -Eq '"op":"(head_
 
 MIXT_FUSION=off "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_FUSION: 'off' is neither 0 nor 1" || fail "MIXT_FUSION=off is taken for something"
 
+MIXT_REPLAY=7 "$mixt" plan any.yaml $common $mlp 2>&1 | grep -q "MIXT_REPLAY: '7' is neither 0 nor 1" || fail "MIXT_REPLAY=7 is taken for something"
+
 # --profile runs the step; --device wins over the configuration.
 "$mixt" plan any.yaml $common $mlp --profile >text 2>err || { fail "plan --profile: status $?"; cat err; }
 grep -Eq '^products +[0-9]+ +[0-9.]+%' text && grep -Eq '^total +[0-9]+' text || fail "plan --profile has no table"
