@@ -34,8 +34,18 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
     return n < (int)size ? MIXT_OK : mixt__fail(MIXT_ERROR_CONFIG, "data.path is longer than %zu bytes", size);
 }
 
-static void image_options(const mixt__experiment *e, mixt_data_options *o)
+/** What does not depend on the part or the model. */
+static void plain_options(const mixt__experiment *e, mixt_data_options *o)
 {
+    o->val = mixt__config_float(e->config, MIXT_KEY_DATA_VAL_FRACTION);
+    o->test = mixt__config_float(e->config, MIXT_KEY_DATA_TEST_FRACTION);
+    o->limit = number(e, MIXT_KEY_DATA_LIMIT);
+    o->samples = number(e, MIXT_KEY_DATA_SAMPLES);
+    o->in_order = mixt__config_bool(e->config, MIXT_KEY_DATA_IN_ORDER);
+    o->classes = number(e, MIXT_KEY_DATA_CLASSES);
+    o->shape = *text(e, MIXT_KEY_DATA_SHAPE) ? text(e, MIXT_KEY_DATA_SHAPE) : NULL;
+    o->normalise = (mixt_normalise)mixt__config_choice(e->config, MIXT_KEY_DATA_NORMALISE);
+    o->labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     o->crop = number(e, MIXT_KEY_DATA_CROP);
     o->pad = number(e, MIXT_KEY_DATA_PAD);
     o->flip = mixt__config_bool(e->config, MIXT_KEY_DATA_FLIP);
@@ -54,19 +64,16 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     MIXT_TRY(data_spec(e, spec, sizeof spec));
     mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
     o.like = e->train ? e->train : e->facts;
-    o.val = mixt__config_float(e->config, MIXT_KEY_DATA_VAL_FRACTION);
-    o.limit = number(e, MIXT_KEY_DATA_LIMIT);
+    plain_options(e, &o);
     if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
         o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
-    o.labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     o.target = (mixt_target_kind)mixt__config_choice(e->config, MIXT_KEY_DATA_TASK); // the words in the enum's order
     if (o.like && mixt__data_is_facts(o.like))
         o.target = o.like->options.target; // as it was decided when the run was trained
-    image_options(e, &o);
     o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
     o.vocab = text(e, MIXT_KEY_DATA_VOCAB);
     o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
-    if (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7))
+    if (!o.classes && (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7)))
         o.classes = number(e, MIXT_KEY_NET_VOCAB); // raw tokens do not say
     o.progress = e->progress;
     o.progress_user = e->progress_user;

@@ -1,0 +1,48 @@
+#!/bin/bash
+# What a C program can ask of a data set, a configuration can too, and each key does what it says. Usage: data_keys.sh MIXT
+set -uo pipefail
+mixt=$(realpath "$1")
+header=$PWD/include/mixt/data.h
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+failed=0
+fail() { echo "FAIL: $*"; failed=1; }
+
+# Every field of mixt_data_options has a key of its name, or of the one that follows it here.
+declare -A other=([split]=- [seed]=seed [like]=- [progress]=- [progress_user]=- [val]=data.val_fraction [test]=data.test_fraction
+    [target]=data.task [means]=data.mean [stds]=data.std)
+"$mixt" help config >keys || fail "help config"
+fields=$(sed -n '/^typedef struct mixt_data_options {/,/^} mixt_data_options;/p' "$header" | sed 's|/\*.*||' |
+    grep -oE '^    [a-z][a-z_0-9 ]*[ *][a-z_*, ]+;' | sed -E 's/^ *(const )?[a-z_0-9]+ //; s/[*; ]//g' | tr , '\n')
+[ "$(echo "$fields" | wc -l)" -ge 20 ] || fail "only these fields were found: $fields"
+for field in $fields; do
+    key=${other[$field]:-data.$field}
+    [ "$key" = - ] || grep -Eq "^ *$key\b" keys || fail "mixt_data_options.$field has no key $key"
+done
+
+# 40 rows of 4 numbers, classes 0 to 2.
+for i in $(seq 40); do echo "$((i % 7)),$((i % 5)),$((i % 3)),$((i % 11)),$((i % 3))"; done >rows.csv
+cat >net.yaml <<'END'
+model: mlp
+net: {hidden: [8]}
+data: {kind: csv, path: rows.csv}
+train: {batch: 4, steps: 3, lr: 0.01}
+device: cpu
+END
+go() { rm -rf run; "$mixt" train net.yaml out=run "$@" >text 2>&1; }
+go data.classes=2 && fail "data.classes=2 takes class 2"
+grep -q "class 2 is out of range" text || fail "data.classes=2 says: $(cat text)"
+go data.classes=5 || fail "data.classes=5: $(cat text)"
+go data.shape=2x2x1 model=convnet net.channels=[4] net.hidden=[] || fail "data.shape: $(cat text)"
+go data.shape=5 && fail "data.shape=5 takes rows of 4"
+go data.test_fraction=0.25 && "$mixt" eval run --split test >text 2>&1 || fail "data.test_fraction: $(cat text)"
+go && "$mixt" eval run --split test >text 2>&1 && fail "a test part without data.test_fraction"
+go data.kind=digits data.path= data.samples=24 train.batch=16 || fail "data.samples: $(cat text)"
+go data.kind=digits data.path= data.samples=24 train.batch=32 && fail "a batch of 32 from 24 samples"
+loss() { go "$@" && tail -1 run/metrics.jsonl | grep -oE '"loss": ?[0-9.e+-]+'; }
+first=$(loss)
+[ -n "$first" ] || fail "no loss: $(cat text)"
+[ "$first" != "$(loss data.normalise=none)" ] || fail "data.normalise=none changes nothing"
+[ "$first" != "$(loss data.in_order=true)" ] || fail "data.in_order changes nothing"
+exit $failed
