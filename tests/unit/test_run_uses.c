@@ -208,13 +208,48 @@ static void test_predict(void **state)
     mixt_run_close(run);
 }
 
+/** A loaded run knows what its samples are like without them, and finds them when they are asked for. */
+static void test_facts(void **state)
+{
+    (void)state;
+    static float sample[784];
+    static int32_t tokens[16], targets[16];
+    int32_t label;
+    int64_t valid;
+    mixt_run *run;
+    mixt_data *train, *none;
+    char away[600];
+    check_ok(mixt_run_load(temp_path("mlp"), "final", &run));
+    const mixt_data *facts = mixt_run_facts(run);
+    const mixt_data_info *known = mixt_data_describe(facts);
+    assert_int_equal(mixt_data_read(facts, 0, 1, sample, &label, &valid), MIXT_ERROR_STATE);
+    check_ok(mixt_run_data(run, "train", &train));
+    const mixt_data_info *there = mixt_data_describe(train);
+    assert_ptr_not_equal(known, there);
+    assert_true(known->samples == there->samples && known->classes == there->classes);
+    assert_true(known->mean[0] == there->mean[0] && known->std[0] == there->std[0]);
+    assert_string_equal(known->kind, there->kind);
+    mixt_run_close(run);
+    assert_null(mixt_run_facts(NULL));
+
+    snprintf(away, sizeof away, "%s", temp_path("away.txt"));
+    assert_int_equal(rename(temp_path("text.txt"), away), 0);
+    check_ok(mixt_run_load(temp_path("gpt"), "final", &run));
+    assert_int_equal(mixt_data_describe(mixt_run_facts(run))->input_dims[0], 16);
+    assert_int_equal(mixt_data_read(mixt_run_facts(run), 0, 1, tokens, targets, &valid), MIXT_ERROR_STATE);
+    assert_int_equal(mixt_run_data(run, "val", &none), MIXT_ERROR_FILE);
+    assert_null(none);
+    assert_int_equal(mixt_run_train(run, NULL), MIXT_ERROR_FILE); // it needs them
+    assert_int_equal(rename(away, temp_path("text.txt")), 0);
+    check_ok(mixt_run_data(run, "val", &none)); // back again
+    mixt_run_close(run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_generate),
-        cmocka_unit_test(test_export),
-        cmocka_unit_test(test_export_refused),
-        cmocka_unit_test(test_predict),
+        cmocka_unit_test(test_generate), cmocka_unit_test(test_export), cmocka_unit_test(test_export_refused),
+        cmocka_unit_test(test_predict),  cmocka_unit_test(test_facts),
     };
     return cmocka_run_group_tests(tests, setup, temp_folder_teardown);
 }
