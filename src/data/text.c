@@ -29,6 +29,11 @@ static mixt_status load(mixt_data *data, const char *path, mixt__windows *w)
                              ? load_bytes(path, w)
                              : mixt__token_cache_open(tokenizer, path, mixt__windows_known(data), o->progress,
                                                       o->progress_user, &w->file);
+    if (status == MIXT_OK && w->file.block && !o->like) // said once, for the training part
+        status = mixt__data_warn(data,
+                                 "%s: no cache folder can be written: its tokens are made anew for each run and kept "
+                                 "in memory; set MIXT_CACHE to a folder with room",
+                                 path);
     if (status == MIXT_OK && w->file.ids)
         mixt__windows_adopt(w);
     mixt_tokenizer_close(tokenizer);

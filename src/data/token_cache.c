@@ -60,7 +60,8 @@ static bool is_gzip(const mixt__file_map *map)
     return map->bytes >= 2 && map->data[0] == 0x1f && map->data[1] == 0x8b;
 }
 
-static mixt_status tokenize_into(mixt__token_writer *w, const mixt_tokenizer *t, const char *text, progress_state *p)
+static mixt_status tokenize_into(mixt__token_sink *sink, void *user, const mixt_tokenizer *t, const char *text,
+                                 progress_state *p)
 {
     mixt__file_map map;
     mixt__bytes unpacked = {0};
@@ -72,8 +73,8 @@ static mixt_status tokenize_into(mixt__token_writer *w, const mixt_tokenizer *t,
         job.text = unpacked.bytes;
         job.size = unpacked.size;
     }
-    job.sink = mixt__token_writer_append;
-    job.sink_user = w;
+    job.sink = sink;
+    job.sink_user = user;
     job.progress = p->progress ? forward : NULL;
     job.progress_user = p;
     if (status == MIXT_OK && !job.size)
@@ -94,7 +95,7 @@ mixt_status mixt__text_to_tokens(const mixt_tokenizer *t, const char *text, uint
     progress_state p = {progress, user, text};
     mixt__token_facts facts = mixt__token_facts_of(t, source);
     MIXT_TRY(mixt__token_writer_open(&w, path, overwrite, &facts));
-    mixt_status status = tokenize_into(&w, t, text, &p);
+    mixt_status status = tokenize_into(mixt__token_writer_append, &w, t, text, &p);
     if (status == MIXT_OK)
         return mixt__token_writer_commit(&w);
     mixt__token_writer_abandon(&w);
@@ -148,28 +149,23 @@ static bool reopen(const char *path, const mixt__token_facts *facts, bool truste
     return false;
 }
 
-/** Beside the text, for want of a cache folder. What else has that name is somebody's own and stays. */
-static mixt_status open_beside(const mixt_tokenizer *t, const char *text, const mixt__token_facts *facts, bool trusted,
-                               const progress_state *p, mixt__token_file *file)
+/** In memory, for want of a cache folder: nothing is written that nobody asked for. */
+static mixt_status open_in_memory(const mixt_tokenizer *t, const char *text, const mixt__token_facts *facts,
+                                  progress_state *p, mixt__token_file *file)
 {
-    char path[PATH_SIZE];
-    struct stat info;
-    if (snprintf(path, sizeof path, "%s.%s.tokens", text, t->kind->name) >= (int)sizeof path)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: too long a name", text);
-    if (reopen(path, facts, trusted, file))
-        return MIXT_OK;
-    if (!lstat(path, &info))
-        return mixt__fail(MIXT_ERROR_FILE,
-                          "%s: is there and does not hold the tokens of %s as it is now: move it away, or set "
-                          "MIXT_CACHE to a folder with room",
-                          path, text);
-    mixt_status status = mixt__text_to_tokens(t, text, facts->source, path, false, p->progress, p->user);
-    if (status == MIXT_ERROR_FILE && reopen(path, facts, true, file)) // another run was faster
-        return MIXT_OK;
-    if (status != MIXT_OK)
-        return mixt__fail_context(status, "%s: its tokens need a place; set MIXT_CACHE to a folder with room", text);
-    MIXT_LOG(DATA, "%s: tokens kept in %s", text, path);
-    return mixt__token_file_open(path, 0, true, file);
+    mixt__token_memory memory = {.width = mixt__token_width(facts->vocabulary)};
+    mixt_status status = tokenize_into(mixt__token_memory_append, &memory, t, text, p);
+    if (status != MIXT_OK) {
+        mixt__free(memory.ids);
+        return status;
+    }
+    file->block = memory.ids;
+    file->ids = memory.ids;
+    file->width = memory.width;
+    file->count = memory.count;
+    file->facts = *facts;
+    MIXT_LOG(DATA, "%s: tokens kept in memory, no cache folder can be written", text);
+    return MIXT_OK;
 }
 
 mixt_status mixt__token_cache_open(const mixt_tokenizer *t, const char *text, bool trusted,
@@ -183,12 +179,12 @@ mixt_status mixt__token_cache_open(const mixt_tokenizer *t, const char *text, bo
     uint64_t key = mixt__hash_word(mixt__hash_word(source, facts.fingerprint), (uint64_t)strlen(t->kind->name));
     progress_state p = {progress, user, text};
     if (!cache_path(path, key))
-        return open_beside(t, text, &facts, trusted, &p, file);
+        return open_in_memory(t, text, &facts, &p, file);
     if (reopen(path, &facts, trusted, file))
         return MIXT_OK;
     mixt_status status = mixt__text_to_tokens(t, text, source, path, true, progress, user);
     if (status == MIXT_ERROR_FILE) // no room there
-        return open_beside(t, text, &facts, trusted, &p, file);
+        return open_in_memory(t, text, &facts, &p, file);
     MIXT_TRY(status);
     MIXT_LOG(DATA, "%s: tokens kept in %s", text, path);
     return mixt__token_file_open(path, 0, true, file);

@@ -18,8 +18,8 @@ mixt_status mixt__text_to_tokens(const mixt_tokenizer *tokenizer, const char *te
                                  bool overwrite, mixt__data_progress *progress, void *user);
 
 /** The tokens of a text: the file made before where it still fits, else tokenised now. The file goes to the folder
- *  MIXT_CACHE, $XDG_CACHE_HOME/mixt or ~/.cache/mixt; beside the text where there is none or it cannot be written,
- *  unless another file has its name there. */
+ *  MIXT_CACHE, $XDG_CACHE_HOME/mixt or ~/.cache/mixt; where there is none or it cannot be written, the tokens stay in
+ *  memory (file->block). */
 mixt_status mixt__token_cache_open(const mixt_tokenizer *tokenizer, const char *text, bool trusted,
                                    mixt__data_progress *progress, void *user, mixt__token_file *file);
 

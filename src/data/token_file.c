@@ -189,16 +189,47 @@ mixt_status mixt__token_file_open(const char *path, int64_t vocabulary, bool tru
 void mixt__token_file_close(mixt__token_file *file)
 {
     mixt__file_map_close(&file->map);
+    mixt__free(file->block);
     *file = (mixt__token_file){0};
 }
 
 /* ---- writing ---- */
 
+int mixt__token_width(int64_t vocabulary)
+{
+    return vocabulary <= 1 << 16 ? 2 : 4;
+}
+
+static void put_tokens(unsigned char *to, int width, const uint32_t *ids, int64_t count)
+{
+    if (width == 4)
+        memcpy(to, ids, (size_t)count * 4);
+    else
+        for (int64_t i = 0; i < count; i++)
+            ((uint16_t *)to)[i] = (uint16_t)ids[i];
+}
+
+mixt_status mixt__token_memory_append(void *user, const uint32_t *ids, int64_t count)
+{
+    mixt__token_memory *m = user;
+    if (m->count + count > m->capacity) {
+        int64_t capacity = m->capacity + m->capacity / 2 + count;
+        void *bigger = mixt__realloc(m->ids, (size_t)(capacity * m->width));
+        if (!bigger)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %lld tokens", (long long)capacity);
+        m->ids = bigger;
+        m->capacity = capacity;
+    }
+    put_tokens(m->ids + m->count * m->width, m->width, ids, count);
+    m->count += count;
+    return MIXT_OK;
+}
+
 mixt_status mixt__token_writer_open(mixt__token_writer *w, const char *path, bool overwrite,
                                     const mixt__token_facts *facts)
 {
     header blank = {0};
-    *w = (mixt__token_writer){.facts = *facts, .width = facts->vocabulary <= 1 << 16 ? 2 : 4};
+    *w = (mixt__token_writer){.facts = *facts, .width = mixt__token_width(facts->vocabulary)};
     MIXT_TRY(mixt__file_writer_open(&w->file, path, overwrite));
     w->block = mixt__alloc_uninit(MIXT_TOKEN_BLOCK);
     mixt_status status = w->block ? mixt__file_writer_append(&w->file, &blank, sizeof blank)
@@ -223,12 +254,7 @@ mixt_status mixt__token_writer_append(void *user, const uint32_t *ids, int64_t c
     mixt__token_writer *w = user;
     while (count > 0) {
         int64_t room = (MIXT_TOKEN_BLOCK - w->filled) / w->width, n = count < room ? count : room;
-        unsigned char *to = w->block + w->filled;
-        if (w->width == 4)
-            memcpy(to, ids, (size_t)n * 4);
-        else
-            for (int64_t i = 0; i < n; i++)
-                ((uint16_t *)to)[i] = (uint16_t)ids[i];
+        put_tokens(w->block + w->filled, w->width, ids, n);
         w->filled += n * w->width;
         w->count += n;
         ids += n;

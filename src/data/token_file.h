@@ -20,6 +20,7 @@ typedef struct mixt__token_facts {
 
 typedef struct mixt__token_file {
     mixt__file_map map;
+    void *block; // owned: tokens that are in no file; NULL: they are mapped
     const void *ids;
     int width; // bytes of a token: 2 or 4
     int64_t count;
@@ -33,6 +34,18 @@ bool mixt__token_file_has_header(const char *path);
  *  @param trusted leaves the pass over all tokens out: they were checked a moment ago. */
 mixt_status mixt__token_file_open(const char *path, int64_t vocabulary, bool trusted, mixt__token_file *file);
 void mixt__token_file_close(mixt__token_file *file);
+
+/** Tokens that are gathered in memory: no cache folder can be written. */
+typedef struct mixt__token_memory {
+    unsigned char *ids;
+    int width;
+    int64_t count, capacity;
+} mixt__token_memory;
+
+/** A mixt__token_sink: `user` is the memory, whose width must be set. */
+mixt_status mixt__token_memory_append(void *user, const uint32_t *ids, int64_t count);
+/** Bytes of a token by the size of the vocabulary. */
+int mixt__token_width(int64_t vocabulary);
 
 typedef struct mixt__token_writer {
     mixt__file_writer file;

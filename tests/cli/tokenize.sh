@@ -88,12 +88,13 @@ for entry in $kept; do touch -d '1 hour ago' "$entry.tmp-999999999-1"; touch "$e
 [ "$(ls cache/tokens/*-1 | wc -l)" = $(($(wc -w <<<"$kept") - 1)) ] && [ "$(ls cache/tokens/*-2 | wc -l)" = "$(wc -w <<<"$kept")" ] ||
     fail "left in the cache: $(ls cache/tokens)"
 
-# No cache folder: beside the text, where a file of somebody else's stays as it is.
+# No cache folder: the tokens stay in memory, which is said once; nothing is written beside the text, nothing there is read.
 on_text=("$configs/gpt2-124m.yaml" "${small[@]}" data.path=t.txt data.vocab="$vocab")
-MIXT_CACHE=/proc/none "$mixt" train "${on_text[@]}" out=beside -q && [ "$(losses a)" = "$(losses beside)" ] || fail "tokens beside the text: status $?"
-cmp -s t.txt.gpt2.tokens t.tokens || fail "tokens beside the text: $(echo t.txt*)"
 echo 'notes of my own' >t.txt.gpt2.tokens
-MIXT_CACHE=/proc/none refused 1 't.txt.gpt2.tokens: is there and does not hold the tokens of t.txt' train "${on_text[@]}" out=mine
+before=$(ls -I memory -I out -I err)
+MIXT_CACHE=/proc/none "$mixt" train "${on_text[@]}" out=memory >out 2>err && [ "$(losses a)" = "$(losses memory)" ] || fail "tokens in memory: status $?"
+[ "$(cat out err | tr -s ' \n' ' ' | grep -o 'no cache folder can be written' | wc -l)" = 1 ] || fail "no cache folder: $(cat out err)"
+[ "$(ls -I memory -I out -I err)" = "$before" ] || fail "without a cache folder were written: $(ls)"
 [ "$(cat t.txt.gpt2.tokens)" = 'notes of my own' ] || fail "a file beside the text was replaced"
 rm t.txt.gpt2.tokens
 
