@@ -232,6 +232,7 @@ verify with no weights      | verify tiny.yaml precision=bf16 init=none --steps 
 demo with no weights        | demo init=none                                      | 1 | none: cannot be opened
 plan with no weights        | plan tiny.yaml init=none                            | 1 | none: cannot be opened
 plan with weights not its   | plan tiny.yaml init=run net.hidden=17               | 1 | run/model.safetensors: tensor 'fc.0.weight' is fp32 [16, 784]
+plan told of a new head      | plan tiny.yaml init=run net.hidden=17               | 1 | init_new_head=fc.0 draws that layer anew
 plan with a new head        | plan tiny.yaml init=run init_new_head=zz            | 1 | init_new_head: 'zz' matches no parameter
 demo of no model            | demo model=xxx                                      | 1 | no model 'xxx'
 demo in a precision         | demo precision=fp16                                 | 1 | precision: the demo trains in FP32 and in the format of its option --precision
