@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ typedef struct heard {
     char order[4096]; // a letter an event; a save ends when the disk is done: not in it
     int counts[MIXT_EVENT_END + 1];
     int64_t stop_at, validate_at, save_at, fail_at, policy_at; // updates at which to ask; 0: never
+    int64_t signal_at;                                         // update at which SIGUSR1 comes; the run catches it
     const char *policy;                                        // for policy_at, as YAML
     int warnings;
     double last_loss;
@@ -50,6 +52,8 @@ static mixt_status listen(void *user, mixt_run *run, const mixt_event *event)
         return MIXT_OK;
     h->last_loss = event->step->loss;
     assert_int_equal(event->result->steps, event->step->step);
+    if (event->step->step == h->signal_at)
+        raise(SIGUSR1);
     if (event->step->step == h->stop_at)
         mixt_run_ask_stop(run);
     if (event->step->step == h->validate_at)
@@ -76,7 +80,7 @@ static mixt_run *open_run(const char *out, heard *h, const char *const *more)
     snprintf(setting, sizeof setting, "out=%s", temp_path(out));
     assert_int_equal(mixt_config_new(&config), MIXT_OK);
     assert_int_equal(mixt_config_parse(config, tiny, "tiny"), MIXT_OK);
-    mixt_run_options options = {.settings = settings, .observer = listen, .user = h};
+    mixt_run_options options = {.settings = settings, .observer = listen, .user = h, .signals = h->signal_at > 0};
     mixt_status status = mixt_run_open_config(config, &options, &run);
     if (status != MIXT_OK)
         fail_msg("%s", mixt_error_text());
@@ -116,6 +120,22 @@ static void test_order(void **state)
     mixt_evaluation found;
     assert_int_equal(mixt_run_evaluate(run, "val", &found), MIXT_OK);
     assert_true(found.loss == result.val_loss);
+    mixt_run_close(run);
+}
+
+/** Which signal ended it, and which update the validation is of that the figures come from. */
+static void test_signal(void **state)
+{
+    heard h = {.signal_at = 10};
+    (void)state;
+    mixt_run_result result;
+    mixt_run *run = open_run("signal", &h, NULL);
+    assert_int_equal(mixt_run_train(run, &result), MIXT_OK);
+    assert_true(result.interrupted);
+    assert_int_equal(result.signal, SIGUSR1);
+    assert_in_range(result.steps, 10, 11); // it came while the result of update 10 was told
+    assert_int_equal(result.val_step, 8);
+    assert_int_equal(result.weights_step, result.steps);
     mixt_run_close(run);
 }
 
@@ -297,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_signal),
         cmocka_unit_test(test_asks),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_refused),
