@@ -375,7 +375,7 @@ const cli_command cli_predict = {
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
             {"INPUT", CLI_ARGUMENT_FILES,
-             .help = "picture, .npy, IDX images, or train, val, test; with :INDEX or :FIRST-LAST"},
+             .help = "picture, .npy, .npz, IDX images, or train, val, test; with :INDEX or :FIRST-LAST"},
         },
     .options =
         {

@@ -9,6 +9,7 @@
 #include "data_files.h"
 
 #include "mixt/tokenizer.h"
+#include "mixt/weights.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -48,7 +49,8 @@ static void write_bomb(const char *name, const void *head, size_t size, int byte
     assert_int_equal(fclose(file), 0);
 }
 
-/** Opens `spec` (of a vocabulary where it begins with "vocab:"), in a child; 0 when it is refused with a message. */
+/** Opens `spec` (a vocabulary where it begins with "vocab:", weights with "weights:"), in a child; 0 when it is refused
+ * with a message. */
 static int try_open(const char *spec, const char *says)
 {
     mixt_data_options options = mixt_data_options_default();
@@ -58,6 +60,8 @@ static int try_open(const char *spec, const char *says)
     mixt_status status = MIXT_OK;
     if (spec && !strncmp(spec, "vocab:", 6))
         status = mixt_tokenizer_open("auto", spec + 6, &tokenizer);
+    else if (spec && !strncmp(spec, "weights:", 8))
+        status = mixt_convert_file(spec + 8, temp_path("half.safetensors"), MIXT_DTYPE_FP16, NULL, true, NULL);
     else if (spec)
         status = mixt_data_open_with(spec, &options, &data);
     if (!spec)
@@ -174,6 +178,11 @@ static void mapped_files(void **state)
     expect_refused("npy:%s/x.npy", 0, "needs 100000000000 bytes");
     write_npy("x.npy", "<f8", "(9000000000000000000, 9)", "abcd", 4);
     expect_refused("npy:%s/x.npy", 0, "too large for any file");
+    write_file("x.safetensors", BYTES("\xff\xff\xff\xff\xff\xff\xff\x3f{}"));
+    expect_refused("weights:%s/x.safetensors", 0, "x.safetensors");
+    write_file("x.safetensors", BYTES("\x40\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[1000000,1000000],"
+                                      "\"data_offsets\":[0,4]}}"));
+    expect_refused("weights:%s/x.safetensors", 0, "x.safetensors");
     write_file("x.tokens", BYTES("mixttok\0\1\0\0\0\2\0\0\0\xff\xff\xff\xff\xff\xff\xff\0"));
     expect_refused("tokens:%s/x.tokens", 0, "x.tokens");
 }
