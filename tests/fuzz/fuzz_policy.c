@@ -1,6 +1,7 @@
 /* Policies: one that is taken has a format everywhere and patterns that end; printed and read again it is the same. */
 #include "fuzz.h"
 
+#include "base/handles.h"
 #include "policy/inside.h"
 
 #include <string.h>
@@ -34,6 +35,7 @@ void fuzz_input(const uint8_t *data, size_t size)
 {
     mixt_policy *policy = mixt__alloc(sizeof *policy); // with its length: the bytes may hold zeros, as UTF-16 does
     fuzz_require(policy != NULL);
+    mixt__handle_add(&policy->handle, policy, "policy", NULL); // as opening one does
     if (fuzz_taken(mixt__policy_read(policy, (const char *)data, size, "policy.yaml"))) {
         check_policy(&policy->formats);
         check_print(policy);

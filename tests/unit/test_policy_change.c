@@ -134,7 +134,7 @@ static void the_loss_scale_stays_where_both_scale(void **state)
         double scale;
     } changes[] = {
         {"default: fp16\nrules: [{layer: fc, forward: fp16, backward: fp32}]", 8192}, // as it was
-        {"default: {forward: bf16, backward: fp16}", 8192},                      // auto: FP16 is in it
+        {"default: {forward: bf16, backward: fp16}", 8192},                           // auto: FP16 is in it
         {"default: bf16\nloss_scale: dynamic", 8192},
         {"default: fp16\nscale_init: 64\nscale_ceiling: 1024", 1024}, // within the limits of now
         {"default: fp16\nloss_scale: 32", 32},                        // a fixed one is what it says
