@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 # Seconds that `make test` gives each fuzz target.
-SMOKE ?= 5
+SMOKE ?= 3
 SECONDS ?= 600
 
 .PHONY: help setup build demo test test-slow test-gpu fuzz bench check install clean
