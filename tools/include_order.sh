@@ -26,6 +26,7 @@ config    base
 models    base num graph ops model
 run       base num graph ops model passes backend runtime data store train infer config policy models api
 verify    base num graph ops model passes backend runtime data store train infer config policy models api run
+choose    base num graph ops model passes backend runtime data store train infer config policy models api inspect run verify
 '
 
 find src include examples cli -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' 2>/dev/null | sort |
