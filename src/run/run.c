@@ -40,7 +40,9 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
     made->result.best_step = made->result.val_step = -1;
     made->observers[0].hear = mixt__metrics_observe;
     made->observers[0].user = &made->dir.metrics;
-    made->observer_count = 1;
+    made->observers[1].hear = mixt__tensorboard_observe;
+    made->observers[1].user = &made->tensorboard;
+    made->observer_count = MIXT_OBSERVERS_OWN;
     if (options->observer)
         (void)mixt_run_observe(made, options->observer, options->user); // there is room
     made->account = mixt__account_open(mixt__account_now());
@@ -185,6 +187,9 @@ static mixt_status train(mixt_run *run)
     MIXT_TRY(begin(run));
     MIXT_TRY(mixt__run_take_memory(run));
     MIXT_TRY(open_directory(run));
+    if (mixt__config_bool(run->config, MIXT_KEY_TRAIN_TENSORBOARD))
+        mixt__tensorboard_open(&run->tensorboard, run, run->dir.path,
+                               run->resume.checkpoint ? run->resume.state.steps : -1);
     mixt_status status = mixt__loop_run(run);
     mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
     status = status == MIXT_OK ? told : status;
@@ -201,7 +206,9 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
     mixt__account_use(before);
     if (result)
         *result = run->result;
-    if (status != MIXT_OK && !run->result.steps)
+    bool nothing = status != MIXT_OK && !run->result.steps;
+    mixt__tensorboard_close(&run->tensorboard, nothing);
+    if (nothing)
         mixt__run_dir_discard(&run->dir);
     mixt__run_dir_close(&run->dir);
     return status;

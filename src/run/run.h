@@ -7,9 +7,10 @@
 #include "run/directory.h"
 #include "run/experiment.h"
 #include "run/state.h"
+#include "run/tensorboard.h"
 #include "store/checkpoint.h"
 
-enum { MIXT_OBSERVERS_MAX = 17 }; // the metrics file and 16 of the user's
+enum { MIXT_OBSERVERS_OWN = 2, MIXT_OBSERVERS_MAX = 18 }; // the metrics file, TensorBoard, and 16 of the user's
 
 /** What observers may ask for. */
 enum { MIXT_ASKED_STOP = 1, MIXT_ASKED_VALIDATION = 2, MIXT_ASKED_CHECKPOINT = 4, MIXT_ASKED_POLICY = 8 };
@@ -43,6 +44,7 @@ struct mixt_run {
         void *user;
     } observers[MIXT_OBSERVERS_MAX];
     int observer_count;
+    mixt__tensorboard tensorboard;
     unsigned asked;
     mixt_policy *policy; // that was asked for; NULL: none
     bool signals;

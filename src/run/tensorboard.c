@@ -1,0 +1,134 @@
+/* Rows as scalars, weights as histograms at each validation and at the end, notes as text. */
+#include "run/tensorboard.h"
+
+#include "base/alloc.h"
+#include "base/threads.h"
+#include "run/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/** Seconds between two writes: a killed run loses no more of its charts. */
+#define FLUSH_EVERY 1.0
+
+/** Says once that there will be no charts, or none any more. */
+static void give_up(mixt__tensorboard *b, mixt_run *run)
+{
+    if (!b->failed)
+        mixt__run_note(run, true, "no more rows for TensorBoard: %s", mixt_error_text());
+    b->failed = true;
+}
+
+void mixt__tensorboard_open(mixt__tensorboard *b, mixt_run *run, const char *folder, int64_t resumed)
+{
+    *b = (mixt__tensorboard){.weights = -1};
+    mixt_status status = mixt__tfevents_open(&b->events, folder);
+    if (status == MIXT_OK && resumed >= 0)
+        status = mixt__tfevents_restart(&b->events, resumed + 1);
+    if (status == MIXT_OK)
+        status = mixt__tfevents_flush(&b->events);
+    if (status != MIXT_OK)
+        give_up(b, run);
+}
+
+void mixt__tensorboard_close(mixt__tensorboard *b, bool discard)
+{
+    if (discard && b->events.open)
+        unlink(b->events.path);
+    mixt__tfevents_close(&b->events);
+}
+
+/** A figure that not every run has. */
+static void known(mixt__tensorboard *b, const char *tag, double value)
+{
+    if (!isnan(value))
+        mixt__tfevents_scalar(&b->events, tag, (float)value);
+}
+
+static mixt_status tell_row(mixt__tensorboard *b, const mixt_run_row *row)
+{
+    mixt__tfevents_begin(&b->events, row->step);
+    mixt__tfevents_scalar(&b->events, "train/loss", (float)row->loss); // also one that is not finite
+    known(b, "train/accuracy", row->accuracy);
+    known(b, "train/lr", row->lr);
+    mixt__tfevents_scalar(&b->events, "train/grad_norm", (float)row->grad_norm);
+    known(b, "train/loss_scale", row->scale);
+    known(b, "train/skipped", (double)row->skipped);
+    known(b, "train/epoch", (double)row->epoch);
+    known(b, "machine/samples_s", row->samples_s);
+    known(b, "machine/memory", (double)row->memory);
+    known(b, "machine/energy", row->energy);
+    known(b, "val/loss", row->val_loss);
+    known(b, "val/accuracy", row->val_accuracy);
+    return mixt__tfevents_end(&b->events);
+}
+
+static mixt_status tell_weights(mixt__tensorboard *b, mixt_run *run, int64_t step)
+{
+    const mixt_trainer *trainer = run->experiment.trainer;
+    mixt_param_info info;
+    mixt__histogram histogram;
+    if (b->weights == step)
+        return MIXT_OK;
+    b->weights = step;
+    mixt__tfevents_begin(&b->events, step);
+    mixt_status status = MIXT_OK;
+    for (int64_t i = 0; i < mixt_trainer_param_count(trainer) && status == MIXT_OK; i++) {
+        MIXT_TRY(mixt_trainer_param(trainer, i, &info));
+        float *values = mixt__alloc((size_t)info.count * sizeof *values + 1);
+        char tag[512];
+        if (!values)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a histogram of %s", info.name);
+        status = mixt_trainer_param_get(trainer, i, values);
+        if (status == MIXT_OK) {
+            mixt__histogram_make(&histogram, values, info.count);
+            snprintf(tag, sizeof tag, "weights/%s", info.name);
+            mixt__tfevents_histogram(&b->events, tag, &histogram);
+        }
+        mixt__free(values);
+    }
+    mixt_status ended = mixt__tfevents_end(&b->events);
+    return status == MIXT_OK ? ended : status;
+}
+
+static mixt_status tell_note(mixt__tensorboard *b, const mixt_event *event)
+{
+    mixt__tfevents_begin(&b->events, event->result->steps);
+    mixt__tfevents_text(&b->events, event->warning ? "warnings" : "notes", event->text);
+    return mixt__tfevents_end(&b->events);
+}
+
+static mixt_status tell(mixt__tensorboard *b, mixt_run *run, const mixt_event *event)
+{
+    switch (event->kind) {
+    case MIXT_EVENT_ROW:
+        return tell_row(b, event->row);
+    case MIXT_EVENT_NOTE:
+        return tell_note(b, event);
+    case MIXT_EVENT_VALIDATION:
+        return tell_weights(b, run, event->step->step);
+    case MIXT_EVENT_END:
+        return event->status == MIXT_OK ? tell_weights(b, run, event->result->steps) : MIXT_OK;
+    default:
+        return MIXT_OK;
+    }
+}
+
+mixt_status mixt__tensorboard_observe(void *user, mixt_run *run, const mixt_event *event)
+{
+    mixt__tensorboard *b = user;
+    if (!b->events.open || b->failed || b->busy || event->kind == MIXT_EVENT_STEP)
+        return MIXT_OK;
+    b->busy = true;
+    mixt_status status = tell(b, run, event);
+    double now = mixt__time_now();
+    if (status == MIXT_OK && (now - b->flushed > FLUSH_EVERY || event->kind == MIXT_EVENT_END)) {
+        status = mixt__tfevents_flush(&b->events);
+        b->flushed = now;
+    }
+    if (status != MIXT_OK)
+        give_up(b, run);
+    b->busy = false;
+    return MIXT_OK;
+}
