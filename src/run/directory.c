@@ -2,6 +2,7 @@
 #include "run/directory.h"
 
 #include "base/status.h"
+#include "mixt/run.h"
 #include "run/inputs.h"
 #include "store/file.h"
 
@@ -142,7 +143,7 @@ static mixt_status fill(mixt__run_dir *dir, mixt_config *config, const char *kin
     if (*mixt__config_string(config, MIXT_KEY_INIT))
         MIXT_TRY(set_absolute(config, MIXT_KEY_INIT, "", mixt__config_string(config, MIXT_KEY_INIT)));
     MIXT_TRY(mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path)));
-    return mixt__metrics_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), -1);
+    return mixt__rows_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), -1);
 }
 
 mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const char *kind)
@@ -213,12 +214,12 @@ mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_confi
     *dir = (mixt__run_dir){.resumed = true};
     if (snprintf(dir->path, sizeof dir->path, "%s", run) >= (int)sizeof dir->path)
         return mixt__fail(MIXT_ERROR_FILE, "the run directory's path is longer than %zu bytes", sizeof dir->path - 1);
-    MIXT_TRY(mixt__metrics_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), keep));
+    MIXT_TRY(mixt__rows_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), keep));
     MIXT_TRY(keep_policy(dir, config));
     return mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path));
 }
 
 void mixt__run_dir_close(mixt__run_dir *dir)
 {
-    mixt__metrics_close(&dir->metrics);
+    mixt__rows_close(&dir->metrics);
 }

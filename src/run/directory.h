@@ -5,7 +5,7 @@
 #ifndef MIXT_RUN_DIRECTORY_H
 #define MIXT_RUN_DIRECTORY_H
 
-#include "run/metrics.h"
+#include "run/rows.h"
 #include "config/config.h"
 #include "mixt/policy.h"
 
@@ -13,7 +13,7 @@
 
 typedef struct mixt__run_dir {
     char path[1024]; // "": not made
-    mixt__metrics metrics;
+    mixt__rows metrics;
     bool resumed; // was there before: never discarded
 } mixt__run_dir;
 

@@ -197,7 +197,7 @@ static mixt__loop_state state_of(const loop *l)
     s.since_best = l->since_best;
     s.best_step = r->best_step;
     s.stuck = l->stuck;
-    s.metrics_bytes = mixt__metrics_length(&l->run->dir.metrics);
+    s.metrics_bytes = mixt__rows_length(&l->run->dir.metrics);
     s.pending = l->pending;
     s.epoch = last->epoch;
     s.lr = last->lr;

@@ -464,7 +464,7 @@ static mixt_status fork_run(mixt_run *run)
     MIXT_TRY(mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind));
     if (r->checkpoint)
         take_checkpoints(r, &run->dir);
-    mixt__metrics_close(&run->dir.metrics);
+    mixt__rows_close(&run->dir.metrics);
     snprintf(path, sizeof path, "%s/metrics.jsonl", r->run);
     FILE *from = fopen(path, "rb"), *to = fopen(mixt__run_dir_file(&run->dir, "metrics.jsonl", path), "wb");
     size_t got;
@@ -478,7 +478,7 @@ static mixt_status fork_run(mixt_run *run)
         fclose(from);
     if (to && fclose(to))
         good = false;
-    return good ? mixt__metrics_open(&run->dir.metrics, path, keep)
+    return good ? mixt__rows_open(&run->dir.metrics, path, keep)
                 : mixt__fail(MIXT_ERROR_FILE, "%s: the rows of %s cannot be copied", path, r->run);
 }
 

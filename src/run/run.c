@@ -6,6 +6,7 @@
 #include "run/known.h"
 #include "run/loop.h"
 #include "run/memory.h"
+#include "run/metrics.h"
 #include "run/policy.h"
 #include "run/resume.h"
 #include "run/summary.h"
@@ -193,7 +194,7 @@ static mixt_status train(mixt_run *run)
     mixt_status status = mixt__loop_run(run);
     mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
     status = status == MIXT_OK ? told : status;
-    return status == MIXT_OK ? mixt__metrics_flush(&run->dir.metrics) : status;
+    return status == MIXT_OK ? mixt__rows_flush(&run->dir.metrics) : status;
 }
 
 mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
