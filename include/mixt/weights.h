@@ -61,8 +61,8 @@ typedef struct mixt_export_report {
  * layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in torchvision's
  * (load_state_dict takes the tensors). Other models keep mixt's own names. The key init of a configuration is the way
  * back. Beside them: inputs.json (shape, mean, std and classes of the inputs, task, precision), policy.yaml where the
- * run has one, and for language models the tokenizer's files as transformers reads them. The table of positions has
- * those that were trained, or begun with. The run's data is not needed.
+ * run has one, and for language models the tokenizer's files as transformers reads them. Tables of positions have
+ * those that were trained, or begun with, under any names. The run's data is not needed.
  * @param run folder of a run: see mixt/run.h.
  * @param options NULL: all defaults.
  * @param report may be NULL.

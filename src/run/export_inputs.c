@@ -46,9 +46,12 @@ mixt_status mixt__export_inputs_open(mixt__export_inputs *x, mixt__export_reques
     const char *target = json_string_value(json_object_get(data, "target"));
     const char *kind = json_string_value(json_object_get(data, "kind"));
     const char *vocab = mixt__config_string(x->config, MIXT_KEY_DATA_VOCAB);
-    if (!r->names || !target || strcmp(target, "tokens"))
+    const mixt__zoo_entry *entry;
+    if (!target || strcmp(target, "tokens"))
         return MIXT_OK;
-    r->positions = json_integer_value(json_object_get(x->inputs, "positions"));
+    MIXT_TRY(mixt__model_find(mixt__config_string(x->config, MIXT_KEY_MODEL), &entry));
+    if (entry->uses & MIXT_USES_SEQ)
+        r->positions = json_integer_value(json_object_get(x->inputs, "positions"));
     if (!*vocab && (!kind || strcmp(kind, "text"))) // tokens that somebody else has made, of no known vocabulary
         return MIXT_OK;
     MIXT_TRY(mixt_tokenizer_open(mixt__config_string(x->config, MIXT_KEY_DATA_TOKENIZER), vocab, &x->tokenizer));
@@ -142,12 +145,12 @@ static json_t *tokenizer_config(const mixt__export_inputs *x, const mixt__export
 {
     const mixt_tokenizer *t = x->tokenizer;
     const char *end = t->special.end >= 0 ? END_OF_TEXT : NULL;
+    json_t *longest = r->positions ? json_integer(r->positions) : NULL; // a recurrent model has no limit
     if (is_pieces(t))
-        return json_pack("{s:s, s:b, s:I}", "tokenizer_class", "BertTokenizer", "do_lower_case",
-                         t->kind == &mixt__tokenizer_wordpiece, "model_max_length", (json_int_t)r->positions);
-    return json_pack("{s:s, s:b, s:I, s:s?, s:s?, s:s?}", "tokenizer_class", "GPT2Tokenizer", "add_prefix_space", 0,
-                     "model_max_length", (json_int_t)r->positions, "bos_token", end, "eos_token", end, "unk_token",
-                     end);
+        return json_pack("{s:s, s:b, s:o*}", "tokenizer_class", "BertTokenizer", "do_lower_case",
+                         t->kind == &mixt__tokenizer_wordpiece, "model_max_length", longest);
+    return json_pack("{s:s, s:b, s:o*, s:s?, s:s?, s:s?}", "tokenizer_class", "GPT2Tokenizer", "add_prefix_space", 0,
+                     "model_max_length", longest, "bos_token", end, "eos_token", end, "unk_token", end);
 }
 
 /* ---- inputs ---- */

@@ -34,7 +34,7 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
         int64_t *rows, *columns;
     } sizes[] = {
         {"wte.weight", &facts->vocab, &facts->width},
-        {"wpe.weight", &facts->positions, NULL},
+        {MIXT_POSITIONS_TENSOR, &facts->positions, NULL},
         {"wtt.weight", &facts->types, NULL},
         {"h.0.mlp.fc.weight", &facts->inner, NULL},
         {"fc.weight", &facts->classes, NULL},

@@ -161,13 +161,14 @@ static mixt_status add_entry(mixt__name_plan *plan, int64_t index, const mixt__n
 
 static mixt_status plan_tensor(mixt__name_plan *plan, int64_t index, int64_t vocab, int64_t positions)
 {
-    static const mixt__name_rule same = {.layout = MIXT_LAYOUT_SAME};
+    static const mixt__name_rule same = {.layout = MIXT_LAYOUT_SAME, .there = "*"};
+    static const mixt__name_rule places = {.layout = MIXT_LAYOUT_SAME, .there = "*", .positions = true};
     const char *name = plan->here[index].name;
     wildcards found = {.count = 0};
     if (!plan->names) {
-        MIXT_TRY(add_entry(plan, index, &(mixt__name_rule){.there = name}, &found, 0, 0));
-        plan->entries[plan->count - 1].rule = &same;
-        return MIXT_OK;
+        bool table = !strcmp(name, MIXT_POSITIONS_TENSOR);
+        found = (wildcards){.at = {name}, .length = {(int)strlen(name)}, .count = 1};
+        return add_entry(plan, index, table ? &places : &same, &found, vocab, positions);
     }
     int64_t before = plan->count;
     for (const mixt__name_rule *rule = plan->names->rules; rule->here; rule++)

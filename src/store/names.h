@@ -10,6 +10,9 @@
 #include "base/alloc.h"
 #include "store/tensor.h"
 
+/** The table of positions of every model here that has one. */
+#define MIXT_POSITIONS_TENSOR "wpe.weight"
+
 /** How a tensor here (in front) lies there (behind). */
 typedef enum mixt__layout {
     MIXT_LAYOUT_SAME,
@@ -80,7 +83,7 @@ typedef struct mixt__name_plan {
 } mixt__name_plan;
 
 /** Finds what each tensor here is there; fails on one that no rule knows.
- *  @param names NULL: the same names and layouts on both sides
+ *  @param names NULL: the same names and layouts on both sides; only positions are left out
  *  @param here borrowed as long as the plan lives
  *  @param vocab tokens that count: rows of vocabulary tensors past it are left out; 0: all of them
  *  @param positions the same for tables of positions */

@@ -144,7 +144,7 @@ static mixt_status match_entries(mixt__weights *w, mixt__globs *skip, mixt__glob
             return explain(w, e, tensor);
         if (e->rule->vocabulary && w->plan.here[e->here].dims[0] - e->rows > w->padded)
             w->padded = w->plan.here[e->here].dims[0] - e->rows;
-        if (w->sources[i] && !strcmp(here, "wpe.weight"))
+        if (w->sources[i] && e->rule->positions)
             w->places = e->rows;
     }
     for (int64_t i = 0; i < w->plan.here_count; i++) {

@@ -7,7 +7,7 @@ command -v python3 >/dev/null || { echo "carry.sh: no python3, left out"; exit 0
 
 # ---- data of every kind, from a seed ----
 cat >make.py <<'PY'
-import json, os, random, struct, sys
+import json, os, random, struct, sys, zipfile
 seed, folder = int(sys.argv[1]), sys.argv[2]
 rng = random.Random(seed)
 os.makedirs(folder)
@@ -28,6 +28,12 @@ npy("few.npy", (24,), bytes(labels[:24]))
 os.mkdir("idx")
 open("idx/train-images-idx3-ubyte", "wb").write(struct.pack(">IIII", 0x803, 120, 8, 8) + b"".join(picture(l, 1) for l in labels))
 open("idx/train-labels-idx1-ubyte", "wb").write(struct.pack(">II", 0x801, 120) + bytes(labels))
+os.mkdir("cifar")  # planes of red, green and blue; files for both parts
+for name in "data_batch_1.bin", "test_batch.bin":
+    with open("cifar/" + name, "wb") as f:
+        for label in labels[:24]:
+            f.write(bytes([label]) + bytes(min(255, p + 9 * label + 90 * seed) for p in rng.randbytes(3072)))
+open("cifar/batches.meta.txt", "w").write("".join("%s\n" % w for w in "ant bee cow dog eel fox gnu hen ibex jay".split()))
 for i, label in enumerate(labels[:60]):
     name = ["ant", "bee", "cow"][label]
     os.makedirs("images/" + name, exist_ok=True)
@@ -58,8 +64,16 @@ json.dump(tokens, open("bpe/encoder.json", "w"))
 open("bpe/vocab.bpe", "w").write("#version: 0.2\n" + "".join("%s %s\n" % p for p in merges))
 os.mkdir("pieces")
 open("pieces/vocab.txt", "w").write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + words) + "\n")
+open("raw.bin", "wb").write(b"".join(rng.randrange(1 + seed, 200).to_bytes(2, "little") for _ in range(3000)))
+with zipfile.ZipFile("both.npz", "w") as z:
+    z.write("x.npy")
+    z.write("y.npy")
 PY
 python3 make.py 1 data && python3 make.py 2 other || fail "no data"
+for folder in data other; do # ready token files: of bytes, of pairs
+    "$mixt" tokenize $folder/text.txt --out $folder/bytes.tokens 2>err >/dev/null &&
+        "$mixt" tokenize $folder/text.txt --vocab $folder/bpe --out $folder/pairs.tokens 2>err >/dev/null || fail "tokenize: $(cat err)"
+done
 python3 - <<'PY'
 exec(open("make.py").read().split("def picture")[0].split("os.makedirs")[0].replace("int(sys.argv[1]), sys.argv[2]", "7, '.'"))
 head = "{'descr': '|u1', 'fortran_order': False, 'shape': (4, 8, 8, 3), }".ljust(117) + "\n"
@@ -93,11 +107,16 @@ train images "probe.npy probe.ppm" data.kind=images data.path=data/images data.c
 train values "rows.npy" data.path=data/values.csv net.hidden=[16]
 train words "rows.npy" data.path=data/words.csv net.hidden=[16]
 train resnet "probe.ppm" model=resnet net.depth=18 net.width=4 data.path=data/x.npy data.labels=data/y.npy
+train cifar "probe.npy probe.ppm" model=convnet net.channels=[4] data.kind=cifar data.path=data/cifar data.pad=2 data.flip=true
+train archive "probe.npy probe.ppm" data.path=data/both.npz net.hidden=[16]
 train vgg "probe.pgm" model=vgg net.depth=11 net.hidden=[8] data.path=data/big.npy data.labels=data/few.npy train.steps=1
 train given "probe.npy" data.path=data/x.npy data.labels=data/y.npy data.mean=0.5,0.4,0.3 data.std=0.2 net.hidden=[16]
 gpt="model=gpt net.layers=1 net.width=16 net.heads=2 data.kind=text data.path=data/text.txt data.seq=16"
 train bytes "" $gpt
 train bpe "" $gpt data.vocab=data/bpe
+train ready "" ${gpt/text data.path=data\/text.txt/tokens data.path=data\/bytes.tokens}
+train readypairs "" ${gpt/text data.path=data\/text.txt/tokens data.path=data\/pairs.tokens} data.vocab=data/bpe
+train raw "" ${gpt/text data.path=data\/text.txt/tokens data.path=data\/raw.bin} data.vocab=data/bpe
 train lstm "" model=lstm net.layers=1 net.width=16 data.kind=text data.path=data/text.txt data.seq=16
 train bert "" ${gpt/gpt/bert} data.vocab=data/pieces data.mask=0.2
 train pieces "" ${gpt/gpt/bert_mlm} data.vocab=data/pieces data.mask=0.2
@@ -112,7 +131,7 @@ say() {
         for input in ${one#*:}; do
             "$mixt" predict "$run" "$input" --json --top 9 >>"$1/$run.predict" 2>>"$1/errors" || fail "$1: predict $run $input: $(tail -1 "$1/errors")"
         done
-        case $run in bytes | bpe | lstm)
+        case $run in bytes | bpe | ready | readypairs | raw | lstm)
             "$mixt" generate "$run" -n 40 -q --prompt "sun m" >"$1/$run.text" 2>>"$1/errors" || fail "$1: generate $run: $(tail -1 "$1/errors")" ;;
         esac
         "$mixt" export "$run" --out "$1/$run" >/dev/null 2>>"$1/errors" || fail "$1: export $run: $(tail -1 "$1/errors")"
@@ -141,6 +160,12 @@ for run in "bytes", "bpe":  # data.seq is 16, the table here has 1024 rows
     assert load(run + "/config.json")["n_positions"] == rows(run, "transformer.wpe.weight") == 16
     assert load(run + "/tokenizer_config.json")["model_max_length"] == 16
 assert load("pieces/config.json")["max_position_embeddings"] == rows("pieces", "bert.embeddings.position_embeddings.weight") == 16
+assert rows("bert", "wpe.weight") == 16  # under mixt's own names too
+assert open("before/bert/vocab.txt").read() == open("data/pieces/vocab.txt").read()
+assert "model_max_length" not in load("lstm/tokenizer_config.json") and len(load("lstm/vocab.json")) == 256
+for run in "readypairs", "raw":
+    assert load(run + "/config.json")["eos_token_id"] == 259 and load(run + "/vocab.json") == load("bpe/vocab.json")
+assert load("cifar/inputs.json")["data"]["class_names"][9] == "jay" and len(load("cifar/inputs.json")["data"]["std"]) == 3
 assert load("bytes/config.json")["eos_token_id"] is None and load("bytes/tokenizer_config.json")["bos_token"] is None
 config, tokenizer = load("bpe/config.json"), load("bpe/tokenizer_config.json")
 assert config["bos_token_id"] == config["eos_token_id"] == 259 and config["vocab_size"] == 260, config
@@ -161,11 +186,14 @@ printf 'a\n\303\244\t\377 z' >>some.txt
 "$mixt" train net.yaml out=longer $common $gpt data.seq=32 2>err || fail "train longer: $(cat err)"
 "$mixt" train net.yaml out=tuned $common $gpt init=longer 2>err || fail "train tuned: $(cat err)"
 "$mixt" train net.yaml out=again $common $gpt init=before/bytes 2>err || fail "train again: $(cat err)"
+"$mixt" train net.yaml out=bert-again $common ${gpt/gpt/bert} data.vocab=data/pieces data.mask=0.2 init=before/bert 2>err || fail "train bert again: $(cat err)"
 for one in tuned:32 again:16; do
     "$mixt" export ${one%:*} >/dev/null && grep -q "\"n_positions\": ${one#*:}," ${one%:*}/export/config.json || fail "$one positions"
 done
 "$mixt" train net.yaml out=bad $common $gpt data.seq=32 init=before/bytes 2>err && fail "16 positions for texts of 32"
 grep -q "expected a float tensor \[32, 16\]" err || fail "too few positions: $(cat err)"
+"$mixt" train net.yaml out=bad $common ${gpt/gpt/bert} data.vocab=data/pieces data.seq=32 init=before/bert 2>err && fail "16 positions of bert for texts of 32"
+grep -q "'wpe.weight' is fp32 \[16, 16\], expected a float tensor \[32, 16\]" err || fail "too few positions of bert: $(cat err)"
 
 mv data gone
 say after
