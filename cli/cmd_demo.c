@@ -91,7 +91,7 @@ static mixt_status run_side(const mixt_config *config, side *s, const char *fold
     mixt_status status = mixt_run_open_config(config, &options, &run);
     if (status == MIXT_OK)
         status = mixt_run_train(run, &s->result);
-    if (status == MIXT_OK)
+    if (status == MIXT_OK && !s->result.interrupted)
         status = mixt_run_evaluate(run, "test", &s->test);
     mixt_run_close(run);
     return status;
@@ -162,21 +162,19 @@ static mixt_status draw(const side *sides, const char *folder)
     return status;
 }
 
-static mixt_status run_sides(const cli_args *args, side *sides, char folder[256])
+/** Both runs, one after the other; a signal that stops one of them leaves the other out. */
+static mixt_status run_sides(const cli_args *args, side *sides, char folder[256], int *signal_number)
 {
     mixt_config *config;
     mixt_status status = mixt_config_new(&config);
+    *signal_number = 0;
     if (status == MIXT_OK)
         status = configure(config, args);
     if (status == MIXT_OK)
         status = choose_folder(folder);
-    for (int i = 0; i < SIDES && status == MIXT_OK; i++) {
+    for (int i = 0; i < SIDES && status == MIXT_OK && !*signal_number; i++) {
         status = run_side(config, &sides[i], folder);
-        if (status == MIXT_OK && sides[i].result.interrupted)
-            status = mixt_fail(MIXT_ERROR_STATE,
-                               "stopped by a signal before both runs were done: nothing to compare; %s holds what was "
-                               "trained",
-                               folder);
+        *signal_number = sides[i].result.interrupted ? sides[i].result.signal : 0;
     }
     mixt_config_free(config);
     return status;
@@ -190,8 +188,15 @@ static int run(const cli_args *args)
     sides[0].precision = "fp32";
     sides[1].precision = cli_text(args, "precision");
     sides[1].second = true;
-    if (run_sides(args, sides, folder) != MIXT_OK)
+    int signal_number;
+    if (run_sides(args, sides, folder, &signal_number) != MIXT_OK)
         return cli_failed();
+    if (signal_number) {
+        fprintf(stderr,
+                "mixt: stopped by a signal before both runs were done: nothing to compare; %s holds what was trained\n",
+                folder);
+        return CLI_SIGNAL + signal_number;
+    }
     print_table(&sides[0], &sides[1]);
     return draw(sides, folder) == MIXT_OK ? CLI_OK : cli_failed();
 }
@@ -204,7 +209,7 @@ const cli_command cli_demo = {
         "mixed precision, from the same weights and the same order of samples, and prints both side by side: "
         "accuracy, time, planned and measured memory. Both run directories and a drawing of the learning curves "
         "(curves.svg) stay in runs/demo-<number>. Needs no data and takes a minute or two. Ctrl-C stops without a "
-        "comparison, with status 1.",
+        "comparison; after a signal the status is 128 and its number, as after 'mixt train'.",
     .arguments = {{"key=value", CLI_ARGUMENT_SETTING, .help = "settings for both runs, as in train.epochs=1"}},
     .options = {{"precision", 'p', CLI_CHOICE, "P", "bf16|fp16|tf32", .fallback = "bf16",
                  .help = "format of the second run"}},

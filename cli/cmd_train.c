@@ -11,8 +11,6 @@
 #include <signal.h>
 #include <string.h>
 
-enum { SIGNAL_STATUS = 128 }; // as shells count: the status after a signal is this and its number
-
 static const char *signal_name(int number)
 {
     static const struct {
@@ -152,7 +150,7 @@ static int interrupted(const mixt_run *run, const mixt_run_result *r)
             (long long)r->steps);
     print_word(mixt_run_describe(run).folder);
     putc('\n', stderr);
-    return SIGNAL_STATUS + r->signal;
+    return CLI_SIGNAL + r->signal;
 }
 
 static int train(const cli_args *args, mixt_run *run)

@@ -155,14 +155,19 @@ small="model=mlp net.hidden=16 threads=2 data.limit=512"
 "$mixt" demo $small train.epochs=1 train.lr=0 init=run >out 2>err || { fail "demo: status $?"; cat err; }
 grep -q 'test accuracy' out && [ "$(grep -c '^init: ' err)" = 1 ] || { fail "demo from given weights"; cat out err; }
 cmp -s <(tail -c 4000 run/model.safetensors) <(tail -c 4000 runs/demo-1/fp32/model.safetensors) || fail "the demo began with other weights"
-# shellcheck disable=SC2086
-env --default-signal=INT "$mixt" demo $small train.epochs=1000000 >out 2>err &
-process=$!
-for _ in $(seq 200); do [ -s runs/demo-2/fp32/metrics.jsonl ] && break; sleep 0.02; done
-kill -INT $process
-wait $process
-status=$?
-[ $status = 1 ] && [ ! -s out ] && grep -q 'stopped by a signal before both runs were done' err || { fail "demo stopped: status $status"; cat out err; }
-settled runs/demo-2/fp32
+number=2
+for signal in INT TERM HUP; do
+    # shellcheck disable=SC2086
+    env --default-signal=INT "$mixt" demo $small train.epochs=1000000 >out 2>err &
+    process=$!
+    for _ in $(seq 200); do [ -s runs/demo-$number/fp32/metrics.jsonl ] && break; sleep 0.02; done
+    kill -$signal $process
+    wait $process
+    status=$?
+    [ $status = $((128 + $(kill -l $signal))) ] && [ ! -s out ] && grep -q 'stopped by a signal before both runs were done' err || { fail "demo, SIG$signal: status $status"; cat out err; }
+    [ -e runs/demo-$number/bf16 ] && fail "demo, SIG$signal: went on with the second run"
+    settled runs/demo-$number/fp32
+    number=$((number + 1))
+done
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
