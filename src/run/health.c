@@ -1,6 +1,8 @@
 /* Telling a run that has diverged from one whose loss scale is still finding its place. */
 #include "run/health.h"
 
+#include "base/c_locale.h"
+
 #include <math.h>
 
 /** Updates in a row that no change of the loss scale can make succeed, after which a run has failed. */
@@ -18,12 +20,14 @@ mixt_status mixt__health_check(const mixt_run *run, const mixt_step *step, int64
     *stuck = lost ? *stuck + 1 : 0;
     if (*stuck < STUCK_MAX && !last)
         return MIXT_OK;
-    return mixt__fail(
-        MIXT_ERROR_DATA,
-        "step %lld: the last %lld updates were skipped (loss %g, first bad gradient in %s, loss scale %g): training "
-        "has diverged; lower train.lr, set train.clip, or use another precision",
-        (long long)step->step, (long long)*stuck, isnan(step->loss) ? (double)NAN : step->loss,
-        step->overflow_layer ? step->overflow_layer : "no layer", step->scale);
+    char scale[48] = "";
+    if (scaling->enabled)
+        mixt__print_number(scale, sizeof scale, ", loss scale %g", step->scale);
+    return mixt__fail(MIXT_ERROR_DATA,
+                      "step %lld: the last %lld updates were skipped (loss %g, first bad gradient in %s%s): training "
+                      "has diverged; lower train.lr, set train.clip, or use another precision",
+                      (long long)step->step, (long long)*stuck, isnan(step->loss) ? (double)NAN : step->loss,
+                      step->overflow_layer ? step->overflow_layer : "no layer", scale);
 }
 
 mixt_status mixt__health_check_end(const mixt_run_result *r)
