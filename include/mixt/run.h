@@ -210,7 +210,7 @@ typedef struct mixt_summary {
     const char *model;                 /**< of the zoo */
     mixt_loss loss;
     int64_t parameters, frozen;     /**< numbers in all; of those, numbers that stay as they are */
-    const char *policy;             /**< name or file */
+    const char *policy;             /**< name or file, as it was given */
     double share[MIXT_DTYPE_COUNT]; /**< of the matrix work of a step that is multiplied in this format, 0 to 1 */
     double loss_scale;              /**< that a new run begins with; 0: the loss is not scaled */
     bool scale_moves;               /**< the loss scale is dynamic */

@@ -180,6 +180,8 @@ bool mixt__run_set_policy(mixt_run *run)
     if (status == MIXT_OK) {
         mixt_config_free(run->config);
         run->config = next;
+        mixt__free(run->precision); // this policy has no name but that of its file in the directory
+        run->precision = NULL;
         record(run, from);
     } else {
         mixt_config_free(next);

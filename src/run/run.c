@@ -63,6 +63,11 @@ static mixt_status open_experiment(mixt_run *run)
 /** Hands the run out, or closes it. */
 static mixt_status finish(mixt_status status, mixt_run **run)
 {
+    if (status == MIXT_OK) {
+        (*run)->precision = mixt__strdup(mixt__config_string((*run)->config, MIXT_KEY_PRECISION));
+        if (!(*run)->precision)
+            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a run");
+    }
     mixt__account_use((*run)->outer);
     if (status != MIXT_OK) {
         mixt_run_close(*run);
@@ -159,6 +164,7 @@ void mixt_run_close(mixt_run *run)
     mixt_policy_free(run->policy);
     mixt__known_close(&run->known);
     mixt_config_free(run->config);
+    mixt__free(run->precision);
     mixt__account_close(run->account);
     mixt__free(run);
 }

@@ -35,6 +35,7 @@ typedef struct mixt__known {
 struct mixt_run {
     mixt__handle handle;
     mixt_config *config;
+    char *precision; // as it was given: the configuration soon names the copy of a policy file in the directory
     mixt__experiment experiment;
     mixt__run_dir dir; // from mixt_run_train on
     mixt__resume resume;

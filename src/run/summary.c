@@ -205,7 +205,7 @@ mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
     *summary = (mixt_summary){.train = mixt_data_describe(e->train)};
     summary->val = e->val ? mixt_data_describe(e->val) : NULL;
     summary->model = mixt__config_string(run->config, MIXT_KEY_MODEL);
-    summary->policy = mixt__config_string(run->config, MIXT_KEY_PRECISION);
+    summary->policy = run->precision ? run->precision : mixt__config_string(run->config, MIXT_KEY_PRECISION);
     summary->device = e->context->backend->name;
     summary->loss = t->model.loss;
     if (t->settings.scaling.enabled) {

@@ -71,7 +71,7 @@ five text 'data     text words.txt: [0-9]+ samples to train on, none to validate
     'memory   [^,]* for the step, [^,]* for the data; in all .* \(cpu\)'
 printf 'default: bf16\nrules: [{layer: "*.1", precision: fp32}]\n' >mixed.yaml
 told tiny.yaml net.hidden=[16,16] precision=mixed.yaml train.loss_scale=128 train.freeze='*.0'
-has '^formats  policy.yaml: 96% of matrix work in bf16, 4% in fp32, norms and loss in fp32; loss scale 128$' "a policy file"
+has '^formats  mixed.yaml: 96% of matrix work in bf16, 4% in fp32, norms and loss in fp32; loss scale 128$' "a policy file"
 has '^model .* \([0-9]+ of them frozen\)' "frozen parameters"
 for flag in -q --json; do
     told tiny.yaml $flag
