@@ -78,7 +78,7 @@ typedef struct mixt_verification_info {
     const char *model;
     int64_t seeds, first_seed;
 } mixt_verification_info;
-/** Strings belong to the verification. */
+/** Strings belong to the verification. Of none, or one that was freed, nothing is accepted. */
 mixt_verification_info mixt_verification_describe(const mixt_verification *verification);
 
 /** What a value must be next to its threshold. */

@@ -18,6 +18,7 @@ typedef struct value_sums {
 } value_sums;
 
 struct mixt_report {
+    mixt__handle handle;
     mixt_report_info info;
     int64_t outputs;
     mixt_class_figures *figures; // classes
@@ -66,7 +67,7 @@ static void add_values(mixt_report *r, const float *outputs, const float *target
 
 mixt_status mixt_report_add(mixt_report *r, const float *outputs, const void *targets, int64_t count)
 {
-    MIXT_TRY(mixt__need(r));
+    MIXT_TRY(mixt__need_open(r, "report"));
     MIXT_TRY(mixt__need(outputs));
     MIXT_TRY(mixt__need(targets));
     for (int64_t i = 0; i < count; i++) {
@@ -143,7 +144,7 @@ static void describe_values(mixt_report *r)
 const mixt_report_info *mixt_report_describe(mixt_report *r)
 {
     static const mixt_report_info none;
-    if (!r)
+    if (!r || mixt__need_open(r, "report") != MIXT_OK)
         return &none;
     if (r->figures)
         describe_classes(r);
@@ -163,6 +164,7 @@ mixt_status mixt_report_new(mixt_target_kind target, int64_t outputs, mixt_repor
     mixt_report *r = mixt__alloc(sizeof *r);
     bool good = r != NULL, classes = target == MIXT_TARGET_CLASS;
     if (good) {
+        mixt__handle_add(&r->handle, r, "report", NULL);
         r->outputs = outputs;
         r->figures = classes ? mixt__alloc((size_t)outputs * sizeof *r->figures) : NULL;
         r->values = classes ? NULL : mixt__alloc((size_t)outputs * sizeof *r->values);
@@ -183,8 +185,9 @@ mixt_status mixt_report_new(mixt_target_kind target, int64_t outputs, mixt_repor
 
 void mixt_report_free(mixt_report *report)
 {
-    if (!report)
+    if (!report || mixt__need_open(report, "report") != MIXT_OK)
         return;
+    mixt__handle_remove(report);
     mixt__free(report->figures);
     mixt__free(report->confusion);
     mixt__free(report->values);

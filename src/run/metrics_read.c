@@ -4,7 +4,7 @@
 #include "mixt/metrics.h"
 
 #include "base/alloc.h"
-#include "base/status.h"
+#include "base/handles.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -21,6 +21,7 @@ typedef struct column {
 } column;
 
 struct mixt_metrics {
+    mixt__handle handle;
     column *columns;
     int64_t column_count, column_capacity, rows, left_out;
     char problem[256];
@@ -144,6 +145,8 @@ mixt_status mixt_metrics_read(const char *path, mixt_metrics **metrics)
     if (!f)
         return mixt__fail(MIXT_ERROR_FILE, "cannot read %s: %s", file, strerror(errno));
     mixt_metrics *m = mixt__alloc(sizeof *m);
+    if (m)
+        mixt__handle_add(&m->handle, m, "metrics", NULL);
     mixt_status status = m ? read_rows(m, f, file) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", file);
     fclose(f);
     if (status != MIXT_OK)
@@ -155,8 +158,9 @@ mixt_status mixt_metrics_read(const char *path, mixt_metrics **metrics)
 
 void mixt_metrics_free(mixt_metrics *metrics)
 {
-    if (!metrics)
+    if (!metrics || mixt__need_open(metrics, "metrics") != MIXT_OK)
         return;
+    mixt__handle_remove(metrics);
     for (int64_t i = 0; i < metrics->column_count; i++) {
         mixt__free(metrics->columns[i].name);
         mixt__free(metrics->columns[i].values);
@@ -167,18 +171,22 @@ void mixt_metrics_free(mixt_metrics *metrics)
 
 mixt_metrics_info mixt_metrics_describe(const mixt_metrics *metrics)
 {
-    if (!metrics)
+    if (!metrics || mixt__need_open(metrics, "metrics") != MIXT_OK)
         return (mixt_metrics_info){.problem = ""};
     return (mixt_metrics_info){.rows = metrics->rows, .left_out = metrics->left_out, .problem = metrics->problem};
 }
 
 const char *mixt_metrics_name(const mixt_metrics *metrics, int64_t index)
 {
-    return metrics && index >= 0 && index < metrics->column_count ? metrics->columns[index].name : NULL;
+    if (!metrics || mixt__need_open(metrics, "metrics") != MIXT_OK)
+        return NULL;
+    return index >= 0 && index < metrics->column_count ? metrics->columns[index].name : NULL;
 }
 
 const double *mixt_metrics_column(const mixt_metrics *metrics, const char *name)
 {
-    const column *found = metrics && name ? find(metrics, name) : NULL;
+    if (!metrics || mixt__need_open(metrics, "metrics") != MIXT_OK)
+        return NULL;
+    const column *found = name ? find(metrics, name) : NULL;
     return found ? found->values : NULL;
 }

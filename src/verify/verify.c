@@ -315,8 +315,10 @@ mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_option
 {
     MIXT_TRY(mixt__need(verification));
     *verification = NULL;
-    MIXT_TRY(mixt__need(config));
+    MIXT_TRY(mixt__need_open(config, "configuration"));
     mixt_verification *v = mixt__alloc(sizeof *v);
+    if (v)
+        mixt__handle_add(&v->handle, v, "verification", NULL);
     mixt_status status = v ? verify(v, config, options ? options : &(mixt_verify_options){0})
                            : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a verification");
     if (status == MIXT_OK)
@@ -328,8 +330,9 @@ mixt_status mixt_verify_with(const mixt_config *config, const mixt_verify_option
 
 void mixt_verification_free(mixt_verification *v)
 {
-    if (!v)
+    if (!v || mixt__need_open(v, "verification") != MIXT_OK)
         return;
+    mixt__handle_remove(v);
     for (int64_t i = 0; v->runs && i < v->seeds * MIXT_VERIFY_SIDES; i++)
         mixt__free((double *)v->runs[i / MIXT_VERIFY_SIDES][i % MIXT_VERIFY_SIDES].losses);
     mixt__free(v->runs);
@@ -343,6 +346,8 @@ void mixt_verification_free(mixt_verification *v)
 
 mixt_verification_info mixt_verification_describe(const mixt_verification *v)
 {
+    if (mixt__need_open(v, "verification") != MIXT_OK)
+        return (mixt_verification_info){.precision = "", .model = ""};
     mixt_verification_info info = {.accepted = true, .precision = v->precision, .model = v->model};
     info.seeds = v->seeds;
     info.first_seed = v->first_seed;
@@ -353,10 +358,14 @@ mixt_verification_info mixt_verification_describe(const mixt_verification *v)
 
 const mixt_verify_line *mixt_verification_line(const mixt_verification *v, int index)
 {
+    if (mixt__need_open(v, "verification") != MIXT_OK)
+        return NULL;
     return index >= 0 && index < MIXT_VERIFY_LINES ? &v->lines[index] : NULL;
 }
 
 const mixt_verify_run *mixt_verification_run(const mixt_verification *v, int64_t seed, mixt_verify_side side)
 {
+    if (mixt__need_open(v, "verification") != MIXT_OK)
+        return NULL;
     return seed >= 0 && seed < v->seeds && (unsigned)side < MIXT_VERIFY_SIDES ? &v->runs[seed][side] : NULL;
 }

@@ -2,10 +2,12 @@
 #ifndef MIXT_VERIFY_VERIFY_H
 #define MIXT_VERIFY_VERIFY_H
 
+#include "base/handles.h"
 #include "config/config.h"
 #include "mixt/verify.h"
 
 struct mixt_verification {
+    mixt__handle handle;
     mixt_config *config; // a copy; precision and seed are those of the newest run
     int64_t seeds, first_seed;
     char *precision, *model;

@@ -28,7 +28,7 @@ typedef struct world {
 
 static float inputs[ROWS][WIDTH];
 static int32_t labels[ROWS] = {0, 1, 0, 1, 0, 1, 0, 1};
-static char weights[256], table[256];
+static char weights[256], table[256], rows[256];
 
 static mixt_value net(mixt_builder *b, mixt_value x)
 {
@@ -113,6 +113,45 @@ static mixt_tokenizer *tokenizer(void)
     return t;
 }
 
+static mixt_metrics *metrics(void)
+{
+    mixt_metrics *m;
+    assert_int_equal(mixt_metrics_read(rows, &m), MIXT_OK);
+    return m;
+}
+
+static mixt_report *report(void)
+{
+    mixt_report *r;
+    assert_int_equal(mixt_report_new(MIXT_TARGET_CLASS, 2, &r), MIXT_OK);
+    return r;
+}
+
+static mixt_verification *verification(void)
+{
+    char name[300];
+    mixt_verification *v;
+    mixt_config *c = config();
+    snprintf(name, sizeof name, "data.path=%s", table);
+    const char *const settings[] = {name,         "model=mlp",      "net.hidden=4", "train.batch=4",
+                                    "device=cpu", "precision=bf16", "threads=1",    NULL};
+    for (int i = 0; settings[i]; i++)
+        assert_int_equal(mixt_config_set(c, settings[i], "test"), MIXT_OK);
+    if (mixt_verify(c, &v, .seeds = 1, .steps = 2) != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    mixt_config_free(c);
+    return v;
+}
+
+/** Two copies of one result with a profile. */
+static void bench(mixt_bench_result results[2])
+{
+    if (mixt_bench_run("convnet", &results[0], .batch = 1, .steps = 1, .profile = true, .device = "cpu",
+                       .threads = 1) != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    results[1] = results[0];
+}
+
 typedef mixt_status sequence(world *w);
 
 #define NOT_OPEN "is not open"
@@ -143,6 +182,14 @@ typedef mixt_status sequence(world *w);
     X(decoder_freed_twice, STATE, NOT_OPEN, mixt_tokenizer *t = tokenizer(); mixt_decoder * d;                         \
       mixt_status s = mixt_decoder_new(t, false, &d); mixt_decoder_free(d); mixt_tokenizer_close(t);                   \
       mixt_decoder_free(d); return s == MIXT_OK ? told() : s;)                                                         \
+    X(verification_freed_twice, STATE, NOT_OPEN, mixt_verification *v = verification(); mixt_verification_free(v);     \
+      mixt_verification_free(v); return told();)                                                                       \
+    X(metrics_freed_twice, STATE, NOT_OPEN, mixt_metrics *m = metrics(); mixt_metrics_free(m); mixt_metrics_free(m);   \
+      return told();)                                                                                                  \
+    X(report_freed_twice, STATE, NOT_OPEN, mixt_report *r = report(); mixt_report_free(r); mixt_report_free(r);        \
+      return told();)                                                                                                  \
+    X(bench_freed_through_a_copy, STATE, NOT_OPEN, mixt_bench_result b[2]; bench(b); mixt_bench_free(&b[0]);           \
+      mixt_bench_free(&b[0]); if (told() != MIXT_OK) return MIXT_OK; mixt_bench_free(&b[1]); return told();)           \
     /* use after close */                                                                                              \
     X(closed_data_stepped_on, STATE, NOT_OPEN, mixt_data *d = w->data; close_data(w);                                  \
       return mixt_trainer_step(w->trainer, d, NULL);)                                                                  \
@@ -240,6 +287,26 @@ typedef mixt_status sequence(world *w);
     X(decoder_of_a_closed_tokenizer, STATE, NOT_OPEN, mixt_tokenizer *t = tokenizer(); mixt_decoder * d;               \
       const char *text; int64_t n; mixt_status s = mixt_decoder_new(t, false, &d); mixt_tokenizer_close(t);            \
       s = s == MIXT_OK ? mixt_decoder_put(d, (int32_t[]){65}, 1, &text, &n) : s; mixt_decoder_free(d); return s;)      \
+    X(freed_verification_described, STATE, NOT_OPEN, mixt_verification *v = verification(); mixt_verification_free(v); \
+      return mixt_verification_describe(v).accepted ? MIXT_OK : told();)                                               \
+    X(line_of_a_freed_verification, STATE, NOT_OPEN, mixt_verification *v = verification(); mixt_verification_free(v); \
+      return mixt_verification_line(v, 0) ? MIXT_OK : told();)                                                         \
+    X(run_of_a_freed_verification, STATE, NOT_OPEN, mixt_verification *v = verification(); mixt_verification_free(v);  \
+      return mixt_verification_run(v, 0, MIXT_VERIFY_FP32) ? MIXT_OK : told();)                                        \
+    X(freed_config_verified, STATE, NOT_OPEN, mixt_config *c = config(); mixt_config_free(c); mixt_verification * v;   \
+      return mixt_verify(c, &v, .seeds = 1);)                                                                          \
+    X(freed_metrics_described, STATE, NOT_OPEN, mixt_metrics *m = metrics(); mixt_metrics_free(m);                     \
+      return mixt_metrics_describe(m).rows ? MIXT_OK : told();)                                                        \
+    X(column_of_freed_metrics, STATE, NOT_OPEN, mixt_metrics *m = metrics(); mixt_metrics_free(m);                     \
+      return mixt_metrics_column(m, "loss") ? MIXT_OK : told();)                                                       \
+    X(name_of_freed_metrics, STATE, NOT_OPEN, mixt_metrics *m = metrics(); mixt_metrics_free(m);                       \
+      return mixt_metrics_name(m, 0) ? MIXT_OK : told();)                                                              \
+    X(freed_report_added_to, STATE, NOT_OPEN, mixt_report *r = report(); mixt_report_free(r);                          \
+      return mixt_report_add(r, (float[2]){0}, labels, 1);)                                                            \
+    X(freed_report_described, STATE, NOT_OPEN, mixt_report *r = report(); mixt_report_free(r);                         \
+      return mixt_report_describe(r)->classes ? MIXT_OK : told();)                                                     \
+    X(profile_of_a_freed_bench, STATE, NOT_OPEN, mixt_bench_result b[2]; bench(b); mixt_bench_free(&b[0]);             \
+      return mixt_profile_describe(b[1].profile).rows ? MIXT_OK : told();)                                             \
     /* before it is time */                                                                                            \
     X(saved_before_compiling, STATE, NO_STEP, return mixt_trainer_save(w->raw, weights);)                              \
     X(checkpoint_before_compiling, STATE, NO_STEP, return mixt_trainer_checkpoint(w->raw, "/tmp/never");)              \
@@ -260,6 +327,10 @@ typedef mixt_status sequence(world *w);
     X(no_run_to_ask, STATE, "run must not be NULL", mixt_run_ask_stop(NULL); return told();)                           \
     X(no_generator, ARGUMENT, "no generator", return mixt_generator_start(NULL, (int32_t[]){1}, 1);)                   \
     X(no_context, STATE, "no context", return mixt_model_new(NULL, net, MIXT_LOSS_MSE) ? MIXT_OK : told();)            \
+    X(no_verification, STATE, "v must not be NULL",                                                                    \
+      return mixt_verification_describe(NULL).accepted ? MIXT_OK : told();)                                            \
+    X(no_report, ARGUMENT, "must not be NULL", return mixt_report_add(NULL, (float[2]){0}, labels, 1);)                \
+    X(no_result_of_a_bench, ARGUMENT, "result must not be NULL", return mixt_bench_run_with("mlp", NULL, NULL);)       \
     X(no_place_for_a_config, ARGUMENT, "config must not be NULL", return mixt_config_new(NULL);)                       \
     X(no_assignment, ARGUMENT, "assignment must not be NULL", mixt_config *c = config();                               \
       mixt_status s = mixt_config_set(c, NULL, "test"); mixt_config_free(c); return s;)                                \
@@ -353,15 +424,20 @@ static int make_files(void **state)
     FILE *f = fopen(table, "w");
     for (int i = 0; f && i < 40; i++)
         fprintf(f, "%d,%d,%d\n", i % 7, i % 5, i % 2);
+    snprintf(rows, sizeof rows, "%s/mixt_misuse_%d.jsonl", folder, (int)getpid());
+    FILE *m = fopen(rows, "w");
+    if (m)
+        fputs("{\"step\": 1, \"loss\": 2.5}\n", m);
     for (int i = 0; i < ROWS * WIDTH; i++)
         inputs[i / WIDTH][i % WIDTH] = (float)(i % 5);
-    return f ? fclose(f) : 1;
+    return (f ? fclose(f) : 1) + (m ? fclose(m) : 1);
 }
 
 static int remove_files(void **state)
 {
     (void)state;
     unlink(weights);
+    unlink(rows);
     return unlink(table);
 }
 
