@@ -193,7 +193,11 @@ static mixt_status get_input(mixt_data *data, const json_t *facts)
         return wrong("input_shape", "a sample that fits into memory");
     info->channels = info->input_dtype == MIXT_DTYPE_FP32 ? info->input_dims[rank - 1] : 0;
     MIXT_TRY(get_floats(data, facts, "mean", false, info->channels, &info->mean));
-    return get_floats(data, facts, "std", true, info->channels, &info->std);
+    MIXT_TRY(get_floats(data, facts, "std", true, info->channels, &info->std));
+    for (int64_t c = 0; c < info->channels; c++) // what a sample is multiplied by, and what is added
+        if (!isfinite(1 / info->std[c]) || !isfinite(info->mean[c] / info->std[c]))
+            return wrong("std", "numbers by which 1 and the mean can be divided");
+    return MIXT_OK;
 }
 
 static mixt_status get_options(mixt_data *data, const json_t *facts)

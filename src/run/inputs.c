@@ -1,4 +1,4 @@
-/* Writing and reading what a run knows of its inputs. */
+/* Writing what a run knows of its inputs. */
 #include "run/inputs.h"
 
 #include "base/status.h"
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { VERSION = 1, PATH_BYTES = 4400 };
+enum { PATH_BYTES = 4400 };
 
 /** Names that a vocabulary's files may have: of each row the first that is there. */
 static const char *const vocabulary_files[][2] = {
@@ -81,10 +81,10 @@ static const char *loss_of(const mixt__experiment *e)
 static json_t *pack(mixt__experiment *e)
 {
     const uint64_t *sums = mixt__experiment_sums(e);
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:o, s:{s:o, s:o}}", "format", "mixt-inputs", "version", VERSION,
-                     "model", mixt__config_string(e->config, MIXT_KEY_MODEL), "loss", loss_of(e), "positions",
-                     (json_int_t)positions_of(e), "data", mixt__data_facts_pack(e->train), "trained_on", "train",
-                     pack_sum(e->train, sums[0]), "val", pack_sum(e->val, sums[1]));
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:o, s:{s:o, s:o}}", "format", "mixt-inputs", "version",
+                     MIXT_INPUTS_VERSION, "model", mixt__config_string(e->config, MIXT_KEY_MODEL), "loss", loss_of(e),
+                     "positions", (json_int_t)positions_of(e), "data", mixt__data_facts_pack(e->train), "trained_on",
+                     "train", pack_sum(e->train, sums[0]), "val", pack_sum(e->val, sums[1]));
 }
 
 static mixt_status write_text(const char *path, const char *text, bool overwrite)
@@ -135,63 +135,4 @@ void mixt__run_inputs_discard(const char *folder)
     }
     snprintf(path, sizeof path, "%s/%s", folder, MIXT_VOCAB_FOLDER);
     rmdir(path);
-}
-
-/* ---- read ---- */
-
-static mixt_status check(const json_t *inputs)
-{
-    const char *format = json_string_value(json_object_get(inputs, "format"));
-    int64_t version = json_integer_value(json_object_get(inputs, "version"));
-    if (!format || strcmp(format, "mixt-inputs"))
-        return mixt__fail(MIXT_ERROR_FORMAT, "is no description of inputs written by mixt");
-    if (version != VERSION)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "is of version %lld, this mixt knows %d", (long long)version,
-                          VERSION);
-    return MIXT_OK;
-}
-
-mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs)
-{
-    char path[PATH_BYTES];
-    json_error_t error;
-    mixt__file_map map;
-    *inputs = NULL;
-    if (snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE) >= (int)sizeof path)
-        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
-    if (access(path, F_OK) && errno == ENOENT)
-        return MIXT_OK;
-    MIXT_TRY(mixt__file_map_open(path, &map));
-    json_t *root = json_loadb(map.data ? (const char *)map.data : "", map.bytes, JSON_REJECT_DUPLICATES, &error);
-    mixt__file_map_close(&map);
-    if (!root)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
-    mixt_status status = check(root);
-    if (status == MIXT_OK) {
-        *inputs = root;
-        return MIXT_OK;
-    }
-    json_decref(root);
-    return mixt__fail_context(status, "%s", path);
-}
-
-int64_t mixt__run_inputs_positions(const char *weights, int64_t rows)
-{
-    char folder[PATH_BYTES];
-    json_t *inputs = NULL;
-    snprintf(folder, sizeof folder, "%s", weights);
-    char *slash = strrchr(folder, '/');
-    if (slash)
-        *slash = '\0'; // the folder of the file
-    else
-        snprintf(folder, sizeof folder, ".");
-    mixt_status status = mixt__run_inputs_read(folder, &inputs);
-    const char *checkpoints = strstr(folder, "/checkpoints/");
-    if (status == MIXT_OK && !inputs && checkpoints) {
-        folder[checkpoints - folder] = '\0';
-        status = mixt__run_inputs_read(folder, &inputs);
-    }
-    int64_t known = status == MIXT_OK ? json_integer_value(json_object_get(inputs, "positions")) : 0;
-    json_decref(inputs);
-    return known > 0 && known < rows ? known : rows;
 }

@@ -11,6 +11,8 @@
 #define MIXT_INPUTS_FILE "inputs.json"
 #define MIXT_VOCAB_FOLDER "vocab"
 
+enum { MIXT_INPUTS_VERSION = 1 };
+
 /** Writes both for an experiment whose data is open: vocab/ first, then inputs.json whole or not at all. */
 mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e);
 /** Reads inputs.json and checks it.

@@ -1,0 +1,69 @@
+/* Reading what a run knows of its inputs. The file may come from anywhere: it is checked, never trusted. */
+#include "run/inputs.h"
+
+#include "base/status.h"
+#include "store/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 4400 };
+
+static mixt_status check(const json_t *inputs)
+{
+    const char *format = json_string_value(json_object_get(inputs, "format"));
+    int64_t version = json_integer_value(json_object_get(inputs, "version"));
+    if (!format || strcmp(format, "mixt-inputs"))
+        return mixt__fail(MIXT_ERROR_FORMAT, "is no description of inputs written by mixt");
+    if (version != MIXT_INPUTS_VERSION)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "is of version %lld, this mixt knows %d", (long long)version,
+                          MIXT_INPUTS_VERSION);
+    return MIXT_OK;
+}
+
+mixt_status mixt__run_inputs_read(const char *folder, json_t **inputs)
+{
+    char path[PATH_BYTES];
+    json_error_t error;
+    mixt__file_map map;
+    *inputs = NULL;
+    if (snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE) >= (int)sizeof path)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
+    if (access(path, F_OK) && errno == ENOENT)
+        return MIXT_OK;
+    MIXT_TRY(mixt__file_map_open(path, &map));
+    json_t *root = json_loadb(map.data ? (const char *)map.data : "", map.bytes, JSON_REJECT_DUPLICATES, &error);
+    mixt__file_map_close(&map);
+    if (!root)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+    mixt_status status = check(root);
+    if (status == MIXT_OK) {
+        *inputs = root;
+        return MIXT_OK;
+    }
+    json_decref(root);
+    return mixt__fail_context(status, "%s", path);
+}
+
+int64_t mixt__run_inputs_positions(const char *weights, int64_t rows)
+{
+    char folder[PATH_BYTES];
+    json_t *inputs = NULL;
+    snprintf(folder, sizeof folder, "%s", weights);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        *slash = '\0'; // the folder of the file
+    else
+        snprintf(folder, sizeof folder, ".");
+    mixt_status status = mixt__run_inputs_read(folder, &inputs);
+    const char *checkpoints = strstr(folder, "/checkpoints/");
+    if (status == MIXT_OK && !inputs && checkpoints) {
+        folder[checkpoints - folder] = '\0';
+        status = mixt__run_inputs_read(folder, &inputs);
+    }
+    int64_t known = status == MIXT_OK ? json_integer_value(json_object_get(inputs, "positions")) : 0;
+    json_decref(inputs);
+    return known > 0 && known < rows ? known : rows;
+}
