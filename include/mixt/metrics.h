@@ -5,7 +5,8 @@
  *       use(mixt_metrics_column(m, "step"), mixt_metrics_column(m, "loss"), mixt_metrics_describe(m).rows);
  *   mixt_metrics_free(m);
  *
- * A run that still goes on can be read at any time.
+ * A run that still goes on can be read at any time. Epochs count from 1, also where an earlier version of mixt wrote
+ * the file and counted from 0.
  */
 #ifndef MIXT_METRICS_H
 #define MIXT_METRICS_H

@@ -84,7 +84,8 @@ typedef struct mixt_run_result {
 
 /** One row of metrics: means over the updates since the row before. NaN: not known, or not there. */
 typedef struct mixt_run_row {
-    int64_t step, epoch, skipped, memory;
+    int64_t step, epoch; /**< the update and the pass over the data that it is of, both from 1 */
+    int64_t skipped, memory;
     double loss, accuracy, lr, scale, grad_norm, samples_s;
     double val_loss, val_accuracy; /**< of a validation after this update */
     double time;                   /**< seconds since the run began, going on over a resume */

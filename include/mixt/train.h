@@ -134,7 +134,7 @@ mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_option
 typedef struct mixt_step {
     int64_t step;               /**< updates tried so far, this one included */
     int64_t applied;            /**< of those, updates that changed the weights */
-    int64_t epoch;              /**< of the batch, from 0 */
+    int64_t epoch;              /**< the pass over the data that its batch is of, from 1; 0: a batch of your own */
     int64_t samples;            /**< in this step */
     double loss;                /**< mean over the step's targets that count, unscaled */
     double accuracy;            /**< share of correct predictions; NaN where the loss has none */

@@ -199,7 +199,7 @@ static mixt__loop_state state_of(const loop *l)
     s.stuck = l->stuck;
     s.metrics_bytes = mixt__rows_length(&l->run->dir.metrics);
     s.pending = l->pending;
-    s.epoch = last->epoch;
+    s.epoch = last->epoch - 1;
     s.lr = last->lr;
     s.scale = last->scale;
     s.grad_norm = last->grad_norm;
@@ -243,7 +243,7 @@ static void go_on(loop *l, const mixt__loop_state *s)
         l->energy_start -= s->energy;
     r->stopped_early = out_of_patience(l);
     l->pending = s->pending;
-    l->run->last = (mixt_step){.step = s->steps, .epoch = s->epoch, .lr = s->lr, .scale = s->scale};
+    l->run->last = (mixt_step){.step = s->steps, .epoch = s->epoch + 1, .lr = s->lr, .scale = s->scale};
     l->run->last.loss = s->loss;
     l->run->last.accuracy = s->accuracy;
     l->run->last.grad_norm = s->grad_norm;

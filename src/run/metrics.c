@@ -1,9 +1,10 @@
 /* Rows of metrics.jsonl, as an observer makes them. */
 #include "run/metrics.h"
 
-#include "run/rows.h"
+#include "run/run.h"
 
 #include <math.h>
+#include <string.h>
 
 /** JSON has no NaN and no infinity: null for those. */
 static json_t *number(double value)
@@ -11,11 +12,19 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *row_object(const mixt_run_row *row)
+/** Earlier versions counted epochs from 0. A file counts in one way from its first row to its last. */
+static bool counts_from_zero(const mixt__rows *rows)
+{
+    char row[256];
+    mixt__rows_first(rows, row, sizeof row);
+    return strstr(row, "\"epoch\":0,");
+}
+
+static json_t *row_object(const mixt_run_row *row, bool from_zero)
 {
     json_t *object = json_object();
     json_object_set_new(object, "step", json_integer(row->step));
-    json_object_set_new(object, "epoch", json_integer(row->epoch));
+    json_object_set_new(object, "epoch", json_integer(row->epoch - from_zero));
     json_object_set_new(object, "loss", number(row->loss));
     json_object_set_new(object, "accuracy", number(row->accuracy));
     json_object_set_new(object, "lr", number(row->lr));
@@ -40,6 +49,9 @@ static json_t *row_object(const mixt_run_row *row)
 
 mixt_status mixt__metrics_observe(void *user, mixt_run *run, const mixt_event *event)
 {
-    (void)run;
-    return event->kind == MIXT_EVENT_ROW ? mixt__rows_add(user, row_object(event->row)) : MIXT_OK;
+    if (event->kind == MIXT_EVENT_START)
+        run->epochs_from_zero = counts_from_zero(user);
+    if (event->kind != MIXT_EVENT_ROW)
+        return MIXT_OK;
+    return mixt__rows_add(user, row_object(event->row, run->epochs_from_zero));
 }

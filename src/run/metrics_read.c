@@ -124,6 +124,15 @@ static mixt_status read_rows(mixt_metrics *m, FILE *f, const char *path)
     return status;
 }
 
+/** Epochs from 1, also of a file of an earlier version, which counts from 0 in all of its rows. */
+static void count_epochs(mixt_metrics *m)
+{
+    column *epoch = find(m, "epoch");
+    bool from_zero = epoch && epoch->values[0] == 0;
+    for (int64_t i = 0; from_zero && i < m->rows; i++)
+        epoch->values[i] += 1;
+}
+
 /** The file that a path means: itself, or the one in the run directory that it is. */
 static mixt_status file_of(const char *path, char *file, size_t size)
 {
@@ -153,6 +162,8 @@ mixt_status mixt_metrics_read(const char *path, mixt_metrics **metrics)
         mixt_metrics_free(m);
     else
         *metrics = m;
+    if (status == MIXT_OK)
+        count_epochs(m);
     return status;
 }
 

@@ -64,6 +64,13 @@ mixt_status mixt__rows_open(mixt__rows *r, const char *path, int64_t keep)
     return status;
 }
 
+void mixt__rows_first(const mixt__rows *r, char *text, size_t size)
+{
+    ssize_t got = r->open && r->bytes > 0 ? pread(r->fd, text, size - 1, 0) : 0;
+    text[got > 0 ? got : 0] = 0;
+    text[strcspn(text, "\n")] = 0;
+}
+
 int64_t mixt__rows_length(const mixt__rows *r)
 {
     return r->bytes + (int64_t)r->waiting_bytes;

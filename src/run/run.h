@@ -49,8 +49,9 @@ struct mixt_run {
     unsigned asked;
     mixt_policy *policy; // that was asked for; NULL: none
     bool signals;
-    bool has_weights; // loaded, restored or begun with: no longer as drawn
-    mixt_step last;   // the newest update
+    bool epochs_from_zero; // in metrics.jsonl, which an earlier version began
+    bool has_weights;      // loaded, restored or begun with: no longer as drawn
+    mixt_step last;        // the newest update
     mixt_run_result result;
     mixt__account *account; // of all that the run holds
     mixt__account *outer;   // that the caller's thread was at work for when the run was opened

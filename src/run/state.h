@@ -27,7 +27,7 @@ typedef struct mixt__loop_state {
     int64_t
         pending; // 1: a signal came before the last step's validation was through, and its row is still to be written
     int64_t val_step; // of the last validation; -1: none, or not known
-    int64_t epoch;    // of the last step, from here …
+    int64_t epoch;    // of the last step, from 0 in checkpoints of all versions; from here …
     double lr, scale, grad_norm;
     double loss, accuracy;         // … to here
     double val_loss, val_accuracy; // of the last validation; NaN: none

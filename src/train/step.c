@@ -194,7 +194,7 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
     int64_t batches = t->next_batch - back * t->settings.accumulate;
     bool classes = t->model.loss != MIXT_LOSS_MSE;
     *result = (mixt_step){.step = step, .applied = c->step, .skipped = c->found_inf, .scale = (double)c->used_scale};
-    result->epoch = t->batches_per_epoch && batches > 0 ? (batches - 1) / t->batches_per_epoch : 0;
+    result->epoch = t->batches_per_epoch && batches > 0 ? (batches - 1) / t->batches_per_epoch + 1 : 0;
     result->samples = t->settings.batch * t->settings.accumulate;
     result->loss = sums[2] > 0 ? sums[0] / sums[2] : 0;
     result->accuracy = classes && sums[2] > 0 ? sums[1] / sums[2] : NAN;

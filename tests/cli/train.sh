@@ -39,7 +39,15 @@ for key in step epoch loss accuracy lr scale skipped grad_norm samples_s memory 
     [ "$(grep -c "\"$key\":[-0-9]" run/metrics.jsonl)" = 16 ] || fail "not every row has a number for $key"
 done
 [ "$(grep -c '"val_loss":.*"val_accuracy":' run/metrics.jsonl)" = 2 ] || fail "not one validation an epoch"
-[ "$(value run 8 epoch)$(value run 9 epoch)" = 01 ] || fail "the second epoch does not begin at update 9"
+[ "$(value run 8 epoch)$(value run 9 epoch)" = 12 ] || fail "the second epoch does not begin at update 9"
+# a run of a version that counted epochs from 0 goes on in that count
+cp -r run old
+sed -i 's/"epoch":1,/"epoch":0,/; s/"epoch":2,/"epoch":1,/' old/metrics.jsonl
+"$mixt" train --resume old train.epochs=3 >out 2>err || { fail "the older run cannot go on: status $?"; cat err; }
+[ "$(value old 8 epoch)$(value old 9 epoch)$(value old 17 epoch)" = 012 ] || fail "epochs of an older run"
+"$mixt" train --resume run train.epochs=3 out=longer >out 2>err || { fail "the run cannot go on: status $?"; cat err; }
+[ "$(value longer 16 epoch)$(value longer 17 epoch)" = 23 ] || fail "epochs of a run that goes on"
+grep -q 'epoch 3/3' err || { fail "the third epoch is not shown as that"; cat err; }
 "$mixt" eval run --json | grep -q "\"loss\":$(value run 16 val_loss)," || fail "eval differs from the last val_loss"
 for split in train test; do
     "$mixt" eval run --split $split | grep -q "on $split: loss .*accuracy" || fail "eval --split $split"

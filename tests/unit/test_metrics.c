@@ -50,6 +50,22 @@ static void test_rows(void **state)
     mixt_metrics_free(m);
 }
 
+/** A file of an earlier version counts epochs from 0. */
+static void test_epochs_from_one(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        "{\"step\":1,\"epoch\":1,\"loss\":2}\n{\"step\":2,\"epoch\":1,\"loss\":1}\n{\"step\":3,\"epoch\":2}\n",
+        "{\"step\":1,\"epoch\":0,\"loss\":2}\n{\"step\":2,\"epoch\":0,\"loss\":1}\n{\"step\":3,\"epoch\":1}\n",
+    };
+    for (int i = 0; i < 2; i++) {
+        mixt_metrics *m = read_back(put(files[i]));
+        const double *epoch = mixt_metrics_column(m, "epoch");
+        assert_true(epoch[0] == 1 && epoch[1] == 1 && epoch[2] == 2);
+        mixt_metrics_free(m);
+    }
+}
+
 /** What a run that still writes, or a disk that lost a block, leaves. */
 static void test_damaged(void **state)
 {
@@ -82,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_epochs_from_one),
         cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_refused),
     };
