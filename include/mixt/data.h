@@ -37,12 +37,13 @@ typedef struct mixt_data_options {
                             path ends in ("idx:DIR/test") */
     double val; /**< share of the training file kept for "val" where it has no file of its own; 0 or less: none; default
                    0.1 */
-    double test;        /**< the same for "test"; default 0 */
-    uint64_t seed;      /**< of shuffling and of generated samples; default 0 */
-    bool in_order;      /**< mixt_data_batch follows the file instead of shuffling every epoch */
-    int64_t seq;        /**< text, tokens: tokens a sample, at least 1; default 256 */
-    int64_t limit;      /**< use only the first N samples of the part; 0: all */
-    int64_t samples;    /**< digits, random: how many to generate; 0 (default): 20000 train, 2000 val, 4000 test */
+    double test;         /**< the same for "test"; default 0 */
+    uint64_t seed;       /**< of shuffling and of generated samples; default 0 */
+    bool in_order;       /**< mixt_data_batch follows the file instead of shuffling every epoch */
+    uint64_t order_seed; /**< of shuffling alone, and of where an epoch of a text begins; 0 (default): `seed` */
+    int64_t seq;         /**< text, tokens: tokens a sample, at least 1; default 256 */
+    int64_t limit;       /**< use only the first N samples of the part; 0: all */
+    int64_t samples;     /**< digits, random: how many to generate; 0 (default): 20000 train, 2000 val, 4000 test */
     int64_t classes;    /**< classes expected (a label past them is an error), random's classes, raw tokens' vocabulary;
                              0 (default): largest label + 1; random: 10, for tokens 256 */
     const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have

@@ -368,12 +368,25 @@ static mixt_status write_sample(const mixt_data *data, int64_t index, int64_t ep
                               (char *)target + k * info->target_elements * 4);
 }
 
+uint64_t mixt__data_order_seed(const mixt_data *data, int64_t epoch)
+{
+    if (epoch < data->order_from)
+        return data->order_before;
+    return data->options.order_seed ? data->options.order_seed : data->options.seed;
+}
+
+void mixt__data_order_before(mixt_data *data, uint64_t seed, int64_t from)
+{
+    data->order_before = seed;
+    data->order_from = from;
+}
+
 mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
                                    void *input, void *target)
 {
     int64_t per_epoch = data->info.samples / batch, epoch = number / per_epoch;
     int64_t begin = number % per_epoch * batch + first;
-    uint64_t key = mixt__rng_key(data->options.seed, MIXT_STREAM_ORDER, (uint64_t)epoch);
+    uint64_t key = mixt__rng_key(mixt__data_order_seed(data, epoch), MIXT_STREAM_ORDER, (uint64_t)epoch);
     for (int64_t k = 0; k < count; k++) {
         int64_t index = data->options.in_order ? begin + k : mixt__order_at(key, data->info.samples, begin + k);
         MIXT_TRY(write_sample(data, index, epoch, k, input, target));

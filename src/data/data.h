@@ -53,7 +53,9 @@ struct mixt_data {
     void *state;                    // of the kind
     const mixt_data_arrays *arrays; // while a set of arrays is opened
     int64_t next;                   // batch number of mixt_data_next
-    int holders;                    // beside the owner: mixt_data_close leaves the set to the last of them
+    uint64_t order_before;          // seed of the order of epochs before `order_from`; 0 of them by default
+    int64_t order_from;
+    int holders; // beside the owner: mixt_data_close leaves the set to the last of them
     mixt__arena arena;
     mixt__account *account; // of all that the set holds but for this struct
 };
@@ -81,6 +83,11 @@ mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_
 /** Samples [first, first + count) of the batch that mixt_data_batch makes, alone, at the start of the buffers. */
 mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
                                    void *input, void *target);
+
+/** The seed of an epoch's order. */
+uint64_t mixt__data_order_seed(const mixt_data *data, int64_t epoch);
+/** Lets epochs before `from` have the order of another seed: nobody must read the set meanwhile. */
+void mixt__data_order_before(mixt_data *data, uint64_t seed, int64_t from);
 
 /** Keeps the set while threads read it; returns it. */
 const mixt_data *mixt__data_hold(const mixt_data *data);

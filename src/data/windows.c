@@ -116,7 +116,8 @@ static int64_t start_of(const mixt_data *data, int64_t index, int64_t epoch, int
 {
     int64_t start = index * body;
     if (epoch >= 0 && !data->options.in_order) {
-        mixt__rng rng = mixt__rng_start(mixt__rng_key(data->options.seed, MIXT_STREAM_SHIFT, (uint64_t)epoch));
+        mixt__rng rng =
+            mixt__rng_start(mixt__rng_key(mixt__data_order_seed(data, epoch), MIXT_STREAM_SHIFT, (uint64_t)epoch));
         start += (int64_t)mixt__rng_below(&rng, (uint64_t)body);
     }
     return start < last ? start : last; // only the final window: it moves as far as the text allows

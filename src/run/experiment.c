@@ -42,6 +42,7 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->limit = number(e, MIXT_KEY_DATA_LIMIT);
     o->samples = number(e, MIXT_KEY_DATA_SAMPLES);
     o->in_order = mixt__config_bool(e->config, MIXT_KEY_DATA_IN_ORDER);
+    o->order_seed = (uint64_t)number(e, MIXT_KEY_DATA_ORDER_SEED);
     o->classes = number(e, MIXT_KEY_DATA_CLASSES);
     o->shape = *text(e, MIXT_KEY_DATA_SHAPE) ? text(e, MIXT_KEY_DATA_SHAPE) : NULL;
     o->normalise = (mixt_normalise)mixt__config_choice(e->config, MIXT_KEY_DATA_NORMALISE);

@@ -7,6 +7,7 @@
 #include "config/value.h"
 #include "run/history.h"
 #include "run/inputs.h"
+#include "run/order.h"
 #include "run/policy.h"
 #include "store/file.h"
 
@@ -44,6 +45,7 @@ static change change_of(mixt__config_key key)
         {MIXT_KEY_DEVICE, CHANGE_BITS},
         {MIXT_KEY_THREADS, CHANGE_BITS},
         {MIXT_KEY_PRECISION, CHANGE_ASKED},
+        {MIXT_KEY_DATA_ORDER_SEED, CHANGE_ASKED},
         {MIXT_KEY_TRAIN_LR, CHANGE_ASKED},
         {MIXT_KEY_TRAIN_MIN_LR, CHANGE_ASKED},
         {MIXT_KEY_TRAIN_SCHEDULE, CHANGE_ASKED},
@@ -117,11 +119,12 @@ static mixt_status check_allow(const char *allow)
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ", "), at);
         mixt__config_key key = mixt__config_find(name);
         if (*name && (key == MIXT_KEY_COUNT || change_of(key) != CHANGE_ASKED))
-            return mixt__fail(MIXT_ERROR_ARGUMENT,
-                              "'%s' cannot be allowed to change at a resume: precision, the learning rate and its "
-                              "schedule, weight decay, clipping, loss scaling and the optimizer's numbers can, as in "
-                              "train.lr,train.beta2",
-                              name);
+            return mixt__fail(
+                MIXT_ERROR_ARGUMENT,
+                "'%s' cannot be allowed to change at a resume: precision, the learning rate and its "
+                "schedule, weight decay, clipping, loss scaling, the optimizer's numbers and the order of "
+                "samples can, as in train.lr,train.beta2,data.order_seed",
+                name);
     }
     return MIXT_OK;
 }
@@ -401,9 +404,10 @@ static mixt_status restore_state(mixt_run *run)
     json_decref(now);
     const char *may_differ[MIXT_KEY_COUNT + 1];
     allowed_settings(run->resume.changes, may_differ);
-    return status == MIXT_OK ? mixt__trainer_restore(&run->experiment.trainer->core, run->resume.checkpoint,
-                                                     *may_differ ? may_differ : NULL)
-                             : status;
+    if (status == MIXT_OK)
+        status = mixt__trainer_restore(&run->experiment.trainer->core, run->resume.checkpoint,
+                                       *may_differ ? may_differ : NULL);
+    return status == MIXT_OK ? mixt__run_order_restore(run, json_object_get(before, "order")) : status;
 }
 
 mixt_status mixt__resume_restore(mixt_run *run)

@@ -4,6 +4,7 @@
 #include "base/isa.h"
 #include "base/threads.h"
 #include "data/data.h"
+#include "run/order.h"
 #include "store/checksum.h"
 
 #include <stdlib.h>
@@ -16,8 +17,9 @@ json_t *mixt__run_conditions(mixt__experiment *e)
     const uint64_t *sums = mixt__experiment_sums(e);
     snprintf(data, sizeof data, "%lld samples, checksum %016llx", (long long)mixt_data_describe(e->train)->samples,
              (unsigned long long)mixt__checksum(sums, 2 * sizeof *sums));
-    return json_pack("{s:s, s:s, s:i, s:s}", "device", e->context->backend->name, "data", data, "threads",
-                     cpu ? mixt__threads_count() : 0, "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "");
+    return json_pack("{s:s, s:s, s:i, s:s, s:o}", "device", e->context->backend->name, "data", data, "threads",
+                     cpu ? mixt__threads_count() : 0, "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "",
+                     "order", mixt__run_order_pack(e));
 }
 
 void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed)

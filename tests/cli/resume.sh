@@ -332,4 +332,30 @@ grep -q 'still going on' second || { fail "a run that is going on: message"; cat
 kill -TERM $process
 wait $process
 
+# ---- another order of samples: from the next epoch on, and over every resume after that ----
+
+for model in mlp gpt; do # an epoch of 8 updates, one of 300
+    train $model.yaml out=$model-plain train.log_every=1 train.epochs=0 train.steps=30 data.order_seed=1
+    train $model.yaml out=$model-cut train.log_every=1 train.epochs=0 train.steps=12
+    cp -r $model-cut $model-steps
+    "$mixt" train --resume $model-cut train.steps=30 data.order_seed=7 2>err && fail "$model: another order is taken unasked"
+    grep -q 'data.order_seed: 0 -> 7.*--allow data.order_seed' err || { fail "$model: another order: message"; cat err; }
+    "$mixt" train --resume $model-cut train.steps=30 data.order_seed=7 --allow data.order_seed 2>err || { fail "$model: another order: status $?"; cat err; }
+    grep -q '"data.order_seed":{"from":"0","to":"7"}' $model-cut/history.jsonl || { fail "$model: the history"; cat $model-cut/history.jsonl; }
+    train --resume $model-steps train.steps=14 data.order_seed=7 --allow data.order_seed
+    train --resume $model-steps train.steps=20
+    train --resume $model-steps train.steps=30
+    cmp -s $model-cut/model.safetensors $model-steps/model.safetensors || fail "$model: the new order, resumed again"
+done
+grep -q 'data.order_seed from epoch 2 on' err || { fail "gpt: the new order is not told"; cat err; }
+cmp -s <(rows gpt-plain) <(rows gpt-cut) || fail "gpt: the order changed within its epoch"
+cmp -s <(rows mlp-plain | head -16) <(rows mlp-cut | head -16) || fail "mlp: the order changed within its epoch"
+[ "$(rows mlp-plain | sed -n 17p)" != "$(rows mlp-cut | sed -n 17p)" ] || fail "mlp: the next epoch has the old order"
+train --resume mlp-cut train.steps=32 # the end of an epoch: the one that begins has the order asked for
+train --resume mlp-cut train.steps=40 data.order_seed=1 --allow data.order_seed
+train mlp.yaml out=mlp-seven train.log_every=1 train.epochs=0 train.steps=32 data.order_seed=7
+train --resume mlp-seven train.steps=40 data.order_seed=1 --allow data.order_seed
+order() { grep -o '"order": *{[^}]*}' "$1"/checkpoints/step-00000040/manifest.json | tr -d ' \n'; }
+[ "$(order mlp-cut)" = "$(order mlp-seven)" ] && [ -n "$(order mlp-cut)" ] || fail "the order kept: $(order mlp-cut), $(order mlp-seven)"
+
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

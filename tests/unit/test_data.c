@@ -111,6 +111,11 @@ static void test_order_depends_on_seed_and_epoch_only(void **state)
     assert_memory_equal(first + 28, single, sizeof single);
     assert_memory_not_equal(first, other, sizeof first);
     assert_memory_not_equal(first, first + 12, 12 * sizeof(float)); // the next epoch is another order
+    mixt_data_close(c);
+    check_ok(mixt_data_open(in_folder("csv:%s/n.csv"), &c, .split = "all", .seed = 4, .order_seed = 3,
+                            .normalise = MIXT_NORMALISE_NONE));
+    draw_order(c, 9, other);
+    assert_memory_equal(first, other, sizeof first);
     mixt_data_seek(a, 2);
     check_ok(mixt_data_next(a, 4, single, target));
     assert_memory_equal(first + 8, single, sizeof single);
