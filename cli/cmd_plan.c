@@ -68,8 +68,10 @@ static void print_run_memory(const mixt_run_memory *m)
     }
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);
+    size_t prediction = m->prediction.host + m->prediction.device, weights = m->weights.host + m->weights.device;
     printf("validation in batches of %lld; predicting would take %s more", (long long)m->eval_batch,
-           cli_format_bytes(text, (double)(m->prediction.host + m->prediction.device)));
+           cli_format_bytes(text, (double)prediction));
+    printf(", by itself %s with the weights", cli_format_bytes(text, (double)(prediction + weights)));
     if (m->mapped)
         printf("; %s of files are mapped", cli_format_bytes(text, (double)m->mapped));
     putchar('\n');
@@ -217,6 +219,7 @@ static json_t *json_run_memory(const mixt_run_memory *m)
     for (int i = 0; i < MIXT_RUN_MEMORY_PARTS; i++)
         json_object_set_new(o, parts[i].name, json_bytes(parts[i].bytes));
     json_object_set_new(o, "prediction", json_bytes(m->prediction));
+    json_object_set_new(o, "weights", json_bytes(m->weights));
     json_object_set_new(o, "mapped", json_integer((json_int_t)m->mapped));
     json_object_set_new(o, "eval_batch", json_integer((json_int_t)m->eval_batch));
     return o;

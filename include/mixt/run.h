@@ -43,6 +43,7 @@ typedef struct mixt_run_memory {
                                  batches and the checkpoint's copy lie, is not counted in it */
     mixt_bytes prediction;  /**< mixt_trainer_predict, in batches as large as validation's. Not in total: training does
                                  not predict */
+    mixt_bytes weights;     /**< of step: what prediction or evaluation takes beside its own where nothing is trained */
     size_t mapped;          /**< files that are mapped: the system's page cache, which gives way. Not in total */
     int64_t eval_batch;     /**< samples in one pass of validation: train.eval_batch, or less where there is no room */
 } mixt_run_memory;

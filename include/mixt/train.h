@@ -226,7 +226,7 @@ typedef struct mixt_memory {
     size_t batches;   /**< input buffers on a GPU; 0 on the CPU, which reads batches where the loader put them */
     size_t control;   /**< of a step */
     size_t total;     /**< sum of the above: what will be allocated */
-    size_t allocated; /**< measured; 0 before the first step */
+    size_t allocated; /**< measured: 0 before anything is taken, the weights alone where nothing is trained yet */
 } mixt_memory;
 /** Needs a compiled trainer. */
 mixt_status mixt_trainer_memory(const mixt_trainer *trainer, mixt_memory *memory);

@@ -18,7 +18,9 @@ static mixt_status need_params(const mixt__trainer *t, int64_t index)
 static mixt_status need_values(const mixt__trainer *t, int64_t index)
 {
     MIXT_TRY(need_params(t, index));
-    return t->control ? MIXT_OK : mixt__fail(MIXT_ERROR_STATE, "parameters have no values before the first step");
+    return mixt__trainer_has_weights(t)
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_STATE, "parameters have no values before the first step");
 }
 
 int64_t mixt_trainer_param_count(const mixt_trainer *t)
@@ -59,7 +61,7 @@ mixt_status mixt_trainer_grad_get(const mixt_trainer *t, int64_t index, float *v
 static mixt_status set(mixt__trainer *t, int64_t index, const float *values)
 {
     MIXT_TRY(need_params(t, index));
-    MIXT_TRY(mixt__trainer_allocate(t));
+    MIXT_TRY(mixt__trainer_take_weights(t));
     MIXT_TRY(mixt__params_set(t->params, (int32_t)index, values));
     return mixt__params_refresh_copies(t->params);
 }

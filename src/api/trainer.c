@@ -255,7 +255,7 @@ static mixt_status save(mixt__trainer *t, const char *path, int64_t of)
 {
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
-    MIXT_TRY(mixt__trainer_allocate(t));
+    MIXT_TRY(mixt__trainer_take_weights(t));
     return write_file(t->params, t->attempts, of, path);
 }
 
@@ -312,7 +312,7 @@ static mixt_status load(mixt__trainer *t, const char *path)
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE,
                           "compile the trainer before loading weights: mixt_trainer_compile(trainer, data)");
-    MIXT_TRY(mixt__trainer_allocate(t));
+    MIXT_TRY(mixt__trainer_take_weights(t));
     return mixt__weights_load(t->params, path);
 }
 

@@ -82,7 +82,7 @@ mixt_status mixt__trainer_init(mixt_trainer *trainer, const mixt__weights_reques
     if (status == MIXT_OK && load)
         status = check_finite(*weights);
     if (status == MIXT_OK && load)
-        status = mixt__trainer_allocate(t);
+        status = mixt__trainer_take_weights(t);
     if (status == MIXT_OK && load)
         status = read_all(t->params, *weights);
     if (*weights)

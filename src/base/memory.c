@@ -1,10 +1,11 @@
-/* Reads /proc, the control group and the limits of the process. A container sees the host's memory in /proc but dies at
- * its own limit. */
+/* Reads /proc, the control groups and the limits of the process. A container sees the host's memory in /proc but dies
+ * at its own limit; so does a process in a group of its own (a scheduler's job, systemd-run). */
 #include "base/memory.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -32,10 +33,92 @@ static size_t meminfo(const char *field)
     return bytes;
 }
 
+/* ---- control groups ---- */
+
+/** One of the two ways in which Linux shows them. */
+typedef struct hierarchy {
+    const char *line; // what stands before the group's path in /proc/self/cgroup, behind the number
+    const char *root, *limit, *used;
+    const char *cache; // of memory.stat: pages of files that can be given back at once
+} hierarchy;
+
+static const hierarchy hierarchies[] = {
+    {"::", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file "},
+    {":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
+};
+
+typedef struct room {
+    size_t limit, left; // the least of all groups; SIZE_MAX: there is none
+} room;
+
+/** The path of the process's own group, "" for the outermost one. */
+static void own_group(const hierarchy *h, char *path, size_t size)
+{
+    char line[4096];
+    FILE *file = fopen("/proc/self/cgroup", "re");
+    *path = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        const char *name = line + strspn(line, "0123456789");
+        line[strcspn(line, "\n")] = 0;
+        if (!strncmp(name, h->line, strlen(h->line)))
+            snprintf(path, size, "%s", name + strlen(h->line));
+    }
+    if (file)
+        fclose(file);
+    if (!strcmp(path, "/"))
+        *path = 0;
+}
+
+static size_t cache_of(const char *stat_path, const char *field)
+{
+    char line[256];
+    size_t bytes = 0;
+    FILE *file = fopen(stat_path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, field, strlen(field)))
+            sscanf(line + strlen(field), "%zu", &bytes);
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+static void add_group(const hierarchy *h, const char *group, room *r)
+{
+    char path[8192];
+    size_t limit, used;
+    snprintf(path, sizeof path, "%s%s/%s", h->root, group, h->limit);
+    if (!read_number(path, &limit))
+        return;
+    snprintf(path, sizeof path, "%s%s/%s", h->root, group, h->used);
+    if (!read_number(path, &used))
+        return;
+    snprintf(path, sizeof path, "%s%s/memory.stat", h->root, group);
+    size_t cache = cache_of(path, h->cache), held = used > cache ? used - cache : 0;
+    size_t left = limit > held ? limit - held : 1;
+    r->limit = limit < r->limit ? limit : r->limit;
+    r->left = left < r->left ? left : r->left;
+}
+
+/** Of the process's group and all around it. */
+static room left_by_groups(void)
+{
+    room r = {SIZE_MAX, SIZE_MAX};
+    for (size_t i = 0; i < sizeof hierarchies / sizeof hierarchies[0]; i++) {
+        char group[4096];
+        own_group(&hierarchies[i], group, sizeof group);
+        add_group(&hierarchies[i], group, &r);
+        for (char *end; (end = strrchr(group, '/'));) {
+            *end = 0;
+            add_group(&hierarchies[i], group, &r);
+        }
+    }
+    return r;
+}
+
 size_t mixt__memory_total(void)
 {
-    size_t total = meminfo("MemTotal"), limit;
-    return read_number("/sys/fs/cgroup/memory.max", &limit) && limit < total ? limit : total;
+    size_t total = meminfo("MemTotal"), limit = left_by_groups().limit;
+    return limit < total ? limit : total;
 }
 
 /** What the process's own limits leave it (ulimit -v, -d); SIZE_MAX: there are none. */
@@ -60,13 +143,10 @@ static size_t left_by_limits(void)
     return left;
 }
 
-/** What the machine and the control group leave; 0 when not known. */
+/** What the machine and the control groups leave; 0 when not known. */
 static size_t left_by_system(void)
 {
-    size_t available = meminfo("MemAvailable"), limit, used;
-    if (!read_number("/sys/fs/cgroup/memory.max", &limit) || !read_number("/sys/fs/cgroup/memory.current", &used))
-        return available;
-    size_t left = limit > used ? limit - used : 1;
+    size_t available = meminfo("MemAvailable"), left = left_by_groups().left;
     return left < available ? left : available;
 }
 

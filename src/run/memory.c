@@ -49,6 +49,7 @@ static void plan_parts(const mixt__experiment *e, mixt_run_memory *m)
     const mixt__trainer *t = &e->trainer->core;
     *m = (mixt_run_memory){.eval_batch = t->settings.eval_batch};
     m->step = on_device(t, mixt__trainer_memory(t).total);
+    m->weights = on_device(t, mixt__trainer_weight_bytes(t));
     m->validation = public_bytes(mixt__trainer_evaluation_bytes(t));
     m->prediction = public_bytes(mixt__trainer_prediction_bytes(t));
     m->batches.host = mixt__trainer_batches_ahead(t, e->train) + mixt__feed_host_bytes(t->settings.accumulate);
@@ -62,6 +63,8 @@ static size_t held(const mixt__trainer *t, const mixt_run_memory *m)
     size_t bytes = m->data.host + m->tokens.host;
     if (t->control)
         bytes += m->step.host + mixt__feed_host_bytes(t->settings.accumulate);
+    else if (mixt__trainer_has_weights(t))
+        bytes += m->weights.host;
     if (t->eval_input)
         bytes += m->validation.host;
     if (t->predict_input)
@@ -143,11 +146,28 @@ mixt_status mixt__run_take_memory(mixt_run *run)
     mixt__trainer *t = &run->experiment.trainer->core;
     int64_t asked = t->settings.eval_batch;
     run->graphs = 0;
-    MIXT_TRY(validates(&run->experiment) ? mixt__trainer_prepare_evaluation(t, run->experiment.val)
-                                         : mixt__trainer_allocate(t));
+    MIXT_TRY(mixt__trainer_allocate(t));
+    if (validates(&run->experiment))
+        MIXT_TRY(mixt__trainer_prepare_evaluation(t, run->experiment.val));
     tell_cut(run, asked);
     plan_all(run, &run->result.run_memory);
     return MIXT_OK;
+}
+
+void mixt__run_change_validation(mixt_run *run)
+{
+    mixt__trainer *t = &run->experiment.trainer->core;
+    int64_t asked = run->experiment.trainer->options.eval_batch, before = t->settings.eval_batch;
+    if (!validates(&run->experiment))
+        return;
+    t->settings.eval_batch = asked ? asked : t->settings.batch;
+    if (mixt__trainer_prepare_evaluation(t, run->experiment.val) != MIXT_OK)
+        mixt__run_note(run, true, "no memory to validate under the new policy: %s", mixt_error_text());
+    else if (t->settings.eval_batch != before)
+        mixt__run_note(run, true, "validation in batches of %lld from here on, of %lld before: %s",
+                       (long long)t->settings.eval_batch, (long long)before,
+                       t->settings.eval_batch < before ? "the new policy leaves less memory"
+                                                       : "the new policy leaves more memory");
 }
 
 void mixt__run_count_memory(mixt_run *run)

@@ -7,6 +7,7 @@
 #include "config/value.h"
 #include "policy/policy.h"
 #include "run/history.h"
+#include "run/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,6 +184,7 @@ bool mixt__run_set_policy(mixt_run *run)
         mixt__free(run->precision); // this policy has no name but that of its file in the directory
         run->precision = NULL;
         record(run, from);
+        mixt__run_change_validation(run);
     } else {
         mixt_config_free(next);
         json_decref(from);

@@ -133,6 +133,12 @@ mixt_status mixt__params_allocate(mixt__params *p)
     size_t fp32 = (size_t)p->total * sizeof(float);
     MIXT_TRY(take(p, fp32, "parameters", &p->master));
     MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics and frozen parameters", &p->state));
+    return take_copies(p);
+}
+
+mixt_status mixt__params_allocate_training(mixt__params *p)
+{
+    size_t fp32 = (size_t)p->total * sizeof(float);
     if (p->moments >= 0) {
         MIXT_TRY(take(p, (size_t)p->statistics * sizeof(float), "running statistics", &p->kept));
         MIXT_TRY(take(p, fp32, "gradients", &p->grad));
@@ -141,7 +147,7 @@ mixt_status mixt__params_allocate(mixt__params *p)
         MIXT_TRY(take(p, fp32, "first moments", &p->moment1));
     if (p->moments >= 2)
         MIXT_TRY(take(p, fp32, "second moments", &p->moment2));
-    return take_copies(p);
+    return mixt__params_keep_statistics(p);
 }
 
 static void free_copies(mixt__params *p)
@@ -152,13 +158,25 @@ static void free_copies(mixt__params *p)
     }
 }
 
-void mixt__params_release(mixt__params *p)
+static void give_back(mixt__params *p, float **const arenas[], int count)
 {
-    float **arenas[] = {&p->master, &p->grad, &p->moment1, &p->moment2, &p->state, &p->kept};
-    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
+    for (int i = 0; i < count; i++) {
         p->backend->free(*arenas[i]);
         *arenas[i] = NULL;
     }
+}
+
+void mixt__params_release_training(mixt__params *p)
+{
+    float **const arenas[] = {&p->grad, &p->moment1, &p->moment2, &p->kept};
+    give_back(p, arenas, 4);
+}
+
+void mixt__params_release(mixt__params *p)
+{
+    float **const arenas[] = {&p->master, &p->state};
+    mixt__params_release_training(p);
+    give_back(p, arenas, 2);
     free_copies(p);
 }
 

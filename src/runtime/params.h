@@ -37,9 +37,14 @@ typedef struct mixt__params {
  *  @param moments optimizer moments per parameter: 0, 1 or 2 */
 mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
                              mixt__params **params);
+/** Takes what computing an output needs: masters, statistics, working copies; all zeros. */
 mixt_status mixt__params_allocate(mixt__params *params);
-/** Gives back what allocate took, also half of it. */
+/** Takes what training needs beside that: gradients, moments, kept statistics, which get their values. */
+mixt_status mixt__params_allocate_training(mixt__params *params);
+/** Gives back what allocate took, also half of it, and what training took. */
 void mixt__params_release(mixt__params *params);
+/** Gives back what training took, also half of it. */
+void mixt__params_release_training(mixt__params *params);
 void mixt__params_free(mixt__params *params);
 
 /** Bytes of each role, as they will be or are allocated. */

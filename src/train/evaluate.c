@@ -1,4 +1,4 @@
-/* Evaluation: planned beside the training step, in batches that fit, then run.
+/* Evaluation: planned beside the training step, in batches that fit, then run. By itself it needs the weights only.
  *
  * Its plan is made before its memory is taken, and both can be done before the first step. Where there is no room, the
  * batch is halved until there is: a validation must never end a run that trains.
@@ -9,6 +9,7 @@
 #include "base/memory.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static bool same_batches(const mixt__batch_spec *a, const mixt__batch_spec *b)
 {
@@ -35,21 +36,22 @@ mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t)
     return (mixt__trainer_bytes){.host = batch[0] + batch[1], .device = plan + batch[0] + batch[1]};
 }
 
-/** Evaluation beside the training step, whose memory may still be to be taken.
+/** @param beside bytes of the training step that are still to be taken
  *  @param cut the batch is not the one asked for: then half of what is free is left to others */
-static mixt_status check_room(const mixt__trainer *t, bool cut)
+static mixt_status check_room(const mixt__trainer *t, size_t beside, bool cut)
 {
     mixt__trainer_bytes bytes = mixt__trainer_evaluation_bytes(t);
     size_t own = t->backend->host_memory ? bytes.host : bytes.device, room = t->backend->available();
-    size_t step = t->control ? 0 : mixt__trainer_memory(t).total;
     const double gib = 1073741824.0;
-    if (!room || step > room || own <= (room - step) / (cut ? 2 : 1))
+    char training[64] = "";
+    if (!room || beside > room || own <= (room - beside) / (cut ? 2 : 1))
         return MIXT_OK; // a step that has no room itself is told as such
+    if (beside || t->control)
+        snprintf(training, sizeof training, " beside training's %.2f", (double)mixt__trainer_memory(t).total / gib);
     return mixt__fail(MIXT_ERROR_MEMORY,
-                      "evaluating %lld sample%s at once needs %.2f GiB beside training's %.2f, %s has %.2f GiB free: "
-                      "lower train.eval_batch",
+                      "evaluating %lld sample%s at once needs %.2f GiB%s, %s has %.2f GiB free: lower train.eval_batch",
                       (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s", (double)own / gib,
-                      (double)mixt__trainer_memory(t).total / gib, t->backend->name, (double)room / gib);
+                      training, t->backend->name, (double)room / gib);
 }
 
 static mixt_status plan(mixt__trainer *t, const mixt__batch_spec *spec)
@@ -86,7 +88,7 @@ static mixt_status take(mixt__trainer *t)
     if (mixt__executable_allocate(t->eval) != MIXT_OK || !take_buffers(t))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to evaluate %lld sample%s at once: lower train.eval_batch",
                           (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s");
-    mixt__executable_bind(t->eval, t->params, &t->control->seed);
+    mixt__executable_bind(t->eval, t->params, NULL); // it has no gradient
     return MIXT_OK;
 }
 
@@ -107,11 +109,13 @@ static mixt_status plan_batches(mixt__trainer *t, const mixt_data *data)
 static mixt_status fit(mixt__trainer *t, const mixt_data *data, bool with_memory)
 {
     int64_t asked = t->settings.eval_batch;
+    size_t held = mixt__trainer_has_weights(t) ? mixt__trainer_weight_bytes(t) : 0;
+    size_t beside = with_memory || t->control ? 0 : mixt__trainer_memory(t).total - held;
     while (true) {
         MIXT_TRY(plan_batches(t, data));
         if (t->eval_input)
             return MIXT_OK;
-        mixt_status status = check_room(t, t->settings.eval_batch < asked);
+        mixt_status status = check_room(t, beside, t->settings.eval_batch < asked);
         if (status == MIXT_OK && with_memory)
             status = take(t);
         if (status == MIXT_OK)
@@ -135,7 +139,7 @@ mixt_status mixt__trainer_prepare_evaluation(mixt__trainer *t, const mixt_data *
         mixt__batch_spec train = mixt__trainer_spec_of(data, t->settings.batch);
         MIXT_TRY(mixt__trainer_compile(t, &train));
     }
-    MIXT_TRY(mixt__trainer_allocate(t));
+    MIXT_TRY(mixt__trainer_take_weights(t));
     return fit(t, data, true);
 }
 

@@ -1,7 +1,8 @@
 /* Predictions: the model without its loss, in evaluation mode, over samples in host memory.
  *
- * Compiled at the first use for batches of the evaluation's size, halved where there is no room; the last batch is
- * filled up with zeros, whose outputs nobody sees. Outputs leave the graph as FP32 whatever format made them.
+ * Takes the weights and a forward plan, nothing of training. Compiled at the first use for batches of the evaluation's
+ * size, halved where there is no room; the last batch is filled up with zeros, whose outputs nobody sees. Outputs leave
+ * the graph as FP32 whatever format made them.
  */
 #include "train/trainer.h"
 
@@ -67,7 +68,7 @@ static mixt_status take(mixt__trainer *t)
     if ((room && own > room) || mixt__executable_allocate(t->predict) != MIXT_OK || !take_buffers(t))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to predict %lld sample%s at once: lower train.eval_batch",
                           (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s");
-    mixt__executable_bind(t->predict, t->params, &t->control->seed);
+    mixt__executable_bind(t->predict, t->params, NULL); // it has no gradient
     return MIXT_OK;
 }
 
@@ -86,7 +87,7 @@ static mixt_status ready(mixt__trainer *t)
 {
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know the shape of a sample");
-    MIXT_TRY(mixt__trainer_allocate(t));
+    MIXT_TRY(mixt__trainer_take_weights(t));
     while (!t->predict_input) {
         MIXT_TRY(mixt__trainer_plan_prediction(t));
         mixt_status status = take(t);

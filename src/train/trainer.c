@@ -183,7 +183,8 @@ static mixt_status check_room(const mixt__trainer *t)
         m.batches = batch_bytes(t) * MIXT_PREFETCH_DEPTH;
         m.total += m.batches;
     }
-    size_t room = t->backend->available(), need = m.total;
+    size_t held = mixt__trainer_has_weights(t) ? mixt__trainer_weight_bytes(t) : 0;
+    size_t room = t->backend->available(), need = m.total - held;
     const double gib = 1073741824.0;
     char advice[64];
     if (!room || need <= room)
@@ -198,7 +199,19 @@ static mixt_status check_room(const mixt__trainer *t)
                       t->backend->name, (double)room / gib, advice);
 }
 
-static void release(mixt__trainer *t)
+bool mixt__trainer_has_weights(const mixt__trainer *t)
+{
+    return t->params && t->params->master;
+}
+
+size_t mixt__trainer_weight_bytes(const mixt__trainer *t)
+{
+    const mixt__params *p = t->params;
+    return mixt__params_bytes_of(p).copies + (size_t)(p->total + p->state_total) * sizeof(float);
+}
+
+/** Gives back the memory of the step but for the weights. */
+static void release_step(mixt__trainer *t)
 {
     mixt__feed_close(&t->feed);
     t->backend->free(t->control);
@@ -208,7 +221,7 @@ static void release(mixt__trainer *t)
     t->stats = NULL;
     t->workspace = NULL;
     if (t->params)
-        mixt__params_release(t->params);
+        mixt__params_release_training(t->params);
     if (t->train)
         mixt__executable_release(t->train);
 }
@@ -228,7 +241,37 @@ static mixt_status open_feed(mixt__trainer *t)
                            is_random(t->train->graph));
 }
 
-static mixt_status take_memory(mixt__trainer *t)
+static mixt_status need_whole(const mixt__trainer *t)
+{
+    if (t->broken)
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "a change of precision or a restore failed half way: save nothing, make a new trainer");
+    return MIXT_OK;
+}
+
+mixt_status mixt__trainer_take_weights(mixt__trainer *t)
+{
+    MIXT_TRY(need_whole(t));
+    if (mixt__trainer_has_weights(t))
+        return MIXT_OK;
+    size_t room = t->backend->available(), need = mixt__trainer_weight_bytes(t), before = t->backend->allocated();
+    const double gib = 1073741824.0;
+    if (room && need > room)
+        return mixt__fail(MIXT_ERROR_MEMORY, "the weights need %.2f GiB, %s has %.2f GiB free: use a smaller model",
+                          (double)need / gib, t->backend->name, (double)room / gib);
+    mixt_status status = mixt__params_allocate(t->params);
+    t->allocated = t->backend->allocated() - before;
+    if (status == MIXT_OK)
+        status = mixt__params_initialise(t->params, t->settings.seed);
+    if (status == MIXT_OK)
+        return MIXT_OK;
+    mixt__params_release(t->params); // so that a later call starts afresh
+    t->allocated = 0;
+    return status;
+}
+
+/** All but the weights, which are there. */
+static mixt_status take_step(mixt__trainer *t)
 {
     size_t before = t->backend->allocated();
     t->control = t->backend->alloc(sizeof *t->control);
@@ -236,14 +279,13 @@ static mixt_status take_memory(mixt__trainer *t)
     t->workspace = t->backend->alloc(t->workspace_bytes);
     if (!t->control || !t->stats || !t->workspace)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the control of a step");
-    MIXT_TRY(mixt__params_allocate(t->params));
+    MIXT_TRY(mixt__params_allocate_training(t->params));
     MIXT_TRY(mixt__executable_allocate(t->train));
     if (!t->backend->host_memory)
         MIXT_TRY(open_feed(t));
-    t->allocated = t->backend->allocated() - before;
+    t->allocated += t->backend->allocated() - before;
     if (t->backend->host_memory)
         MIXT_TRY(open_feed(t));
-    MIXT_TRY(mixt__params_initialise(t->params, t->settings.seed));
     mixt__executable_bind(t->train, t->params, &t->control->seed);
     make_update(t);
     t->control_copy = mixt__control_start(&t->update);
@@ -252,16 +294,23 @@ static mixt_status take_memory(mixt__trainer *t)
 
 mixt_status mixt__trainer_allocate(mixt__trainer *t)
 {
-    if (t->broken)
-        return mixt__fail(MIXT_ERROR_STATE,
-                          "a change of precision or a restore failed half way: save nothing, make a new trainer");
+    MIXT_TRY(need_whole(t));
     if (t->control)
         return MIXT_OK;
+    bool first = !mixt__trainer_has_weights(t);
+    if (check_room(t) != MIXT_OK)
+        mixt__trainer_free_eval(t); // which is planned anew beside the step
     MIXT_TRY(check_room(t));
-    mixt_status status = take_memory(t);
+    mixt_status status = mixt__trainer_take_weights(t);
+    size_t weights = t->allocated;
+    if (status == MIXT_OK)
+        status = take_step(t);
     if (status == MIXT_OK)
         return MIXT_OK;
-    release(t); // so that a later call starts afresh
+    release_step(t); // so that a later call starts afresh
+    if (first)
+        mixt__params_release(t->params);
+    t->allocated = first ? 0 : weights;
     return mixt__fail_context(status, "training needs %.2f GiB", (double)mixt__trainer_memory(t).total / 1073741824.0);
 }
 
@@ -338,13 +387,30 @@ static mixt_status recompile_empty(mixt__trainer *t)
     return MIXT_OK;
 }
 
+/** With weights but without the memory of a step. */
+static mixt_status recompile_weights(mixt__trainer *t)
+{
+    mixt__executable *next;
+    MIXT_TRY(compile(t, &next));
+    mixt__executable_free(t->train);
+    t->train = next;
+    mixt__trainer_free_eval(t);
+    size_t before = t->backend->allocated();
+    mixt_status status = find_backward_order(t);
+    if (status == MIXT_OK)
+        status = mixt__params_retype(t->params, t->train->graph);
+    t->allocated += t->backend->allocated() - before; // as in replace_plan
+    t->broken = status != MIXT_OK;
+    return status;
+}
+
 mixt_status mixt__trainer_recompile(mixt__trainer *t)
 {
     mixt__executable *next;
     if (!t->train)
         return MIXT_OK;
     if (!t->control)
-        return recompile_empty(t);
+        return mixt__trainer_has_weights(t) ? recompile_weights(t) : recompile_empty(t);
     MIXT_TRY(compile(t, &next));
     mixt_status read = mixt__trainer_read_control(t);
     if (read != MIXT_OK) {
@@ -370,7 +436,7 @@ void mixt__trainer_free(mixt__trainer *t)
     mixt__trainer_stop_batches(t);
     mixt__trainer_free_eval(t);
     if (t->backend)
-        release(t);
+        release_step(t);
     forget_plan(t);
     mixt__free(t->backward_order);
     mixt__free(t->environment.candidate);

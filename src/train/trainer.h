@@ -75,8 +75,16 @@ mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch);
 
 /** Compiles the training step and lays out memory, taking none; again after the policy changed. */
 mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec);
-/** Takes all memory and draws the initial weights. Needs compile; does nothing the second time. */
+/** Takes memory for the weights and draws the initial ones: all that evaluation and prediction need beside their own.
+ *  Needs compile; does nothing the second time. */
+mixt_status mixt__trainer_take_weights(mixt__trainer *t);
+/** Takes all memory of the step, that of the weights too where it is still to be taken. Needs compile; does nothing the
+ *  second time. */
 mixt_status mixt__trainer_allocate(mixt__trainer *t);
+/** Bytes of the weights, in the trainer's own memory. Needs compile. */
+size_t mixt__trainer_weight_bytes(const mixt__trainer *t);
+/** Whether the weights have values. */
+bool mixt__trainer_has_weights(const mixt__trainer *t);
 /** What a loss scale becomes when another policy goes on from it: it stays where it was `scaled` before and is dynamic
  *  now, within the limits of now; else it begins. */
 void mixt__trainer_carry_scale(const mixt__trainer *t, bool scaled, mixt__control *control);
@@ -109,7 +117,7 @@ size_t mixt__trainer_batches_ahead(const mixt__trainer *t, const mixt_data *data
 /** Plans evaluation, taking no memory: in batches of settings.eval_batch, which is halved until there is room beside
  *  training. Needs compile. */
 mixt_status mixt__trainer_plan_evaluation(mixt__trainer *t, const mixt_data *data);
-/** The same, then takes its memory and, before that, training's. */
+/** Plans it beside what is held by now, then takes its memory and, before that, the weights'. */
 mixt_status mixt__trainer_prepare_evaluation(mixt__trainer *t, const mixt_data *data);
 /** What evaluation takes, as it is planned; zeros: it is not. */
 mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t);

@@ -35,7 +35,7 @@ enum { RESIDENT = false }; // the sanitizer's own memory is many times the progr
 enum { RESIDENT = true };
 #endif
 
-enum { ALLOWANCE = 4 << 20, ROOM = 64 << 20, SMALL = 64 << 10, SETTINGS = 24 };
+enum { ALLOWANCE = 4 << 20, ROOM = 64 << 20, SMALL = 64 << 10, GRAPHS = 4 << 20, MOST = 1 << 16, SETTINGS = 24 };
 
 #define check_ok(call)                                                                                                 \
     do {                                                                                                               \
@@ -152,6 +152,79 @@ static void parts_are_what_is_taken(void **state)
     }
 }
 
+/** Outputs for one sample of zeros. */
+static void predict_zeros(mixt_run *run, float outputs[MOST])
+{
+    mixt_trainer *trainer = mixt_run_trainer(run);
+    const mixt_data_info *info = mixt_data_describe(run->experiment.train);
+    int64_t count;
+    void *input = calloc((size_t)info->input_elements, 4);
+    check_ok(mixt_trainer_outputs(trainer, &count));
+    assert_true(count <= MOST);
+    check_ok(mixt_trainer_predict(trainer, input, 1, outputs));
+    free(input);
+}
+
+/** Without training: the weights and a forward pass. The rest comes with the first step, and the weights stay. */
+static void evaluation_and_prediction_take_no_step(void **state)
+{
+    (void)state;
+    static float before[MOST], after[MOST];
+    for (int model = 0; model < MODELS; model++) {
+        mixt_run *run;
+        mixt_run_memory planned;
+        int64_t outputs;
+        size_t bytes;
+        check_ok(open_model(model, temp_folder, "-alone", &run));
+        check_ok(mixt_run_plan_memory(run, &planned));
+        mixt__trainer *t = &run->experiment.trainer->core;
+        counted(bytes, mixt__trainer_take_weights(t));
+        assert_int_equal(bytes, planned.weights.host);
+        counted(bytes, mixt__trainer_prepare_evaluation(t, run->experiment.val));
+        assert_int_equal(bytes, planned.validation.host);
+        check_ok(mixt__trainer_plan_prediction(t));
+        counted(bytes, mixt__trainer_outputs(t, &outputs));
+        assert_int_equal(bytes, planned.prediction.host);
+        assert_null(t->control);
+        assert_int_equal(mixt__trainer_memory(t).allocated, planned.weights.host);
+        predict_zeros(run, before);
+        counted(bytes, mixt__trainer_allocate(t));
+        assert_int_equal(bytes,
+                         planned.step.host - planned.weights.host + mixt__feed_host_bytes(t->settings.accumulate));
+        assert_int_equal(mixt__trainer_memory(t).allocated, planned.step.host);
+        predict_zeros(run, after);
+        assert_memory_equal(before, after, (size_t)outputs * sizeof *before);
+        mixt_run_close(run);
+    }
+}
+
+/** Another precision before the first step: the weights keep their values. */
+static void weights_outlive_a_policy(void **state)
+{
+    (void)state;
+    mixt_run *run;
+    mixt_evaluation found;
+    mixt_param_info info;
+    check_ok(open_model(0, temp_folder, "-retyped", &run));
+    mixt_trainer *trainer = mixt_run_trainer(run);
+    check_ok(mixt_trainer_param(trainer, 0, &info));
+    float *values = calloc((size_t)info.count, sizeof *values), *kept = calloc((size_t)info.count, sizeof *kept);
+    assert_int_equal(mixt_trainer_param_get(trainer, 0, values), MIXT_ERROR_STATE);
+    for (int64_t i = 0; i < info.count; i++)
+        values[i] = (float)(i % 7) * 0.001f;
+    check_ok(mixt_trainer_param_set(trainer, 0, values));
+    check_ok(mixt_trainer_set_precision(trainer, "fp32"));
+    check_ok(mixt_trainer_param_get(trainer, 0, kept));
+    assert_memory_equal(values, kept, (size_t)info.count * sizeof *values);
+    check_ok(mixt_run_evaluate(run, "val", &found));
+    assert_int_equal(mixt__trainer_memory(&trainer->core).allocated, mixt__trainer_weight_bytes(&trainer->core));
+    check_ok(mixt_trainer_step(trainer, run->experiment.train, NULL));
+    assert_int_equal(mixt__trainer_memory(&trainer->core).allocated, mixt__trainer_memory(&trainer->core).total);
+    free(values);
+    free(kept);
+    mixt_run_close(run);
+}
+
 static void data_sets_are_counted(void **state)
 {
     (void)state;
@@ -207,7 +280,8 @@ static size_t status_field(const char *name)
 
 /** What a process tells. */
 typedef struct told {
-    size_t planned, prediction, counted, saving, resident; // saving: of planned, what only the end of a run takes
+    size_t planned, prediction, counted, resident;
+    size_t saving; // of planned, what only the end of a run takes; of a prediction, the masters
 } told;
 
 static mixt_status predict(mixt_run *run)
@@ -256,7 +330,72 @@ static mixt_status run_whole(int model, const char *folder, bool limited, told *
     return MIXT_OK;
 }
 
-/** The other processes: "bare" or "free" or "limited", the model's number, where the texts are. */
+/** Predicts with the weights of the run that `free` made. */
+static mixt_status run_prediction(int model, const char *folder, told *t)
+{
+    char path[4096];
+    static float outputs[MOST];
+    mixt_run *run;
+    mixt_run_memory planned;
+    int64_t count;
+    size_t open = mixt__alloc_bytes();
+    snprintf(path, sizeof path, "%s/%s-free", folder, small[model].model);
+    MIXT_TRY(mixt_run_load(path, NULL, &run));
+    MIXT_TRY(mixt_trainer_outputs(mixt_run_trainer(run), &count));
+    void *input = calloc((size_t)mixt_data_describe(mixt_run_facts(run))->input_elements, 4);
+    MIXT_TRY(mixt_trainer_predict(mixt_run_trainer(run), input, 1, outputs));
+    free(input);
+    t->resident = status_field("VmHWM"); // before the data is opened to plan a whole run
+    t->counted = mixt__alloc_bytes() - open;
+    t->saving = mixt__params_bytes_of(run->experiment.trainer->core.params).masters;
+    MIXT_TRY(mixt_run_plan_memory(run, &planned));
+    t->planned = planned.weights.host + planned.prediction.host;
+    mixt_run_close(run);
+    return MIXT_OK;
+}
+
+/* ---- a policy that leaves less room ---- */
+
+typedef struct listener {
+    int less, more;
+} listener;
+
+/** Under a limit that was just reached, then without one. */
+static mixt_status change_policies(void *user, mixt_run *run, const mixt_event *event)
+{
+    listener *l = user;
+    struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+    if (event->kind == MIXT_EVENT_NOTE) {
+        l->less += strstr(event->text, "the new policy leaves less memory") != NULL;
+        l->more += strstr(event->text, "the new policy leaves more memory") != NULL;
+    }
+    if (event->kind != MIXT_EVENT_STEP || (event->step->step != 2 && event->step->step != 3))
+        return MIXT_OK;
+    bool second = event->step->step == 3;
+    limit.rlim_cur = second ? RLIM_INFINITY : status_field("VmData") + (2 << 20);
+    if (setrlimit(RLIMIT_DATA, &limit))
+        return mixt_fail(MIXT_ERROR_STATE, "no limit can be set");
+    mixt_policy *policy;
+    MIXT_TRY(mixt_policy_open(second ? "bf16" : "fp32", &policy));
+    mixt_status status = mixt_run_ask_policy(run, policy);
+    mixt_policy_free(policy);
+    return status;
+}
+
+static mixt_status run_policies(const char *folder)
+{
+    listener heard = {0};
+    mixt_run *run;
+    MIXT_TRY(open_model(0, folder, "-policies train.eval_batch=8192", &run));
+    MIXT_TRY(mixt_run_observe(run, change_policies, &heard));
+    MIXT_TRY(mixt_run_train(run, NULL));
+    mixt_run_close(run);
+    return heard.less == 1 && heard.more == 1
+               ? MIXT_OK
+               : mixt_fail(MIXT_ERROR_STATE, "validation's batch: told %d and %d times", heard.less, heard.more);
+}
+
+/** The other processes: "bare", "free", "limited", "predict" or "policies", the model's number, where the texts are. */
 static int child(char **arguments)
 {
     told t = {0};
@@ -265,6 +404,10 @@ static int child(char **arguments)
         mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
         status = context ? MIXT_OK : MIXT_ERROR_DEVICE;
         mixt_close(context);
+    } else if (!strcmp(arguments[0], "predict")) {
+        status = run_prediction(atoi(arguments[1]), arguments[2], &t);
+    } else if (!strcmp(arguments[0], "policies")) {
+        status = run_policies(arguments[2]);
     } else {
         status = run_whole(atoi(arguments[1]), arguments[2], !strcmp(arguments[0], "limited"), &t);
     }
@@ -272,7 +415,7 @@ static int child(char **arguments)
         fprintf(stderr, "%s %s: %s\n", arguments[0], arguments[1], mixt_error_text());
         return 1;
     }
-    t.resident = status_field("VmHWM");
+    t.resident = t.resident ? t.resident : status_field("VmHWM");
     return write(3, &t, sizeof t) == (ssize_t)sizeof t ? 0 : 1;
 }
 
@@ -320,6 +463,29 @@ static void processes_hold_what_is_planned(void **state)
     }
 }
 
+/** `free` has made the runs. Graphs and names are counted, and not large. Beside them the file of the weights, FP32 as
+ *  the masters are, was mapped for a moment. */
+static void prediction_holds_what_is_planned(void **state)
+{
+    (void)state;
+    size_t bare = run_child("bare", 0).resident;
+    for (int model = 0; model < MODELS; model++) {
+        told t = run_child("predict", model);
+        print_message("%-8s prediction alone: planned %zu, counted %zu, resident %zu\n", small[model].model, t.planned,
+                      t.counted, t.resident - bare);
+        assert_true(t.counted >= t.planned && t.counted <= t.planned + GRAPHS);
+        if (RESIDENT)
+            assert_true(t.resident - bare <= t.counted + t.counted * 3 / 100 + t.saving + ALLOWANCE);
+    }
+}
+
+static void a_policy_that_leaves_less_memory_is_told(void **state)
+{
+    (void)state;
+    if (RESIDENT)
+        (void)run_child("policies", 0);
+}
+
 static void runs_end_well_under_a_limit(void **state)
 {
     (void)state;
@@ -336,10 +502,14 @@ int main(int count, char **arguments)
     write_texts();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_what_is_taken),
+        cmocka_unit_test(evaluation_and_prediction_take_no_step),
+        cmocka_unit_test(weights_outlive_a_policy),
         cmocka_unit_test(data_sets_are_counted),
         cmocka_unit_test(plans_are_refused_where_there_is_no_run),
         cmocka_unit_test(processes_hold_what_is_planned),
+        cmocka_unit_test(prediction_holds_what_is_planned),
         cmocka_unit_test(runs_end_well_under_a_limit),
+        cmocka_unit_test(a_policy_that_leaves_less_memory_is_told),
     };
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     temp_folder_remove();
