@@ -158,6 +158,26 @@ static void free_copies(mixt__params *p)
     }
 }
 
+mixt_status mixt__params_share(mixt__params *p, const mixt__params *owner)
+{
+    if (p->total != owner->total || p->state_total != owner->state_total)
+        return mixt__fail(MIXT_ERROR_STATE, "parameters of another layout: %lld and %lld numbers, not %lld and %lld",
+                          (long long)p->total, (long long)p->state_total, (long long)owner->total,
+                          (long long)owner->state_total);
+    p->shared = true;
+    p->master = owner->master;
+    MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics and frozen parameters", &p->state));
+    MIXT_TRY(take(p, (size_t)p->total * sizeof(float), "gradients", &p->grad));
+    MIXT_TRY(take_copies(p));
+    MIXT_TRY(mixt__params_follow(p, owner));
+    return mixt__params_refresh_copies(p);
+}
+
+mixt_status mixt__params_follow(mixt__params *p, const mixt__params *owner)
+{
+    return p->backend->copy(p->state, owner->state, (size_t)p->state_total * sizeof(float));
+}
+
 static void give_back(mixt__params *p, float **const arenas[], int count)
 {
     for (int i = 0; i < count; i++) {
@@ -175,6 +195,8 @@ void mixt__params_release_training(mixt__params *p)
 void mixt__params_release(mixt__params *p)
 {
     float **const arenas[] = {&p->master, &p->state};
+    if (p->shared)
+        p->master = NULL;
     mixt__params_release_training(p);
     give_back(p, arenas, 2);
     free_copies(p);

@@ -27,6 +27,7 @@ typedef struct mixt__params {
     int64_t total, state_total, low_total[MIXT_DTYPE_COUNT]; // elements
     int64_t statistics;                                      // elements: the first of state
     int moments;                                             // per parameter
+    bool shared;                                             // the masters are another's: see mixt__params_share
     float *master, *grad, *moment1, *moment2, *state;
     float *kept; // statistics as they were after the last update
     void *low[MIXT_DTYPE_COUNT];
@@ -41,7 +42,12 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
 mixt_status mixt__params_allocate(mixt__params *params);
 /** Takes what training needs beside that: gradients, moments, kept statistics, which get their values. */
 mixt_status mixt__params_allocate_training(mixt__params *params);
-/** Gives back what allocate took, also half of it, and what training took. */
+/** In place of allocate: gradients, running statistics and working copies of its own beside the masters of `owner`,
+ *  which must outlive it. Both were laid out for the same model with the same parameters frozen. */
+mixt_status mixt__params_share(mixt__params *params, const mixt__params *owner);
+/** Takes over the running statistics and frozen parameters of the owner as they are now. */
+mixt_status mixt__params_follow(mixt__params *params, const mixt__params *owner);
+/** Gives back what allocate or share took, also half of it, and what training took. */
 void mixt__params_release(mixt__params *params);
 /** Gives back what training took, also half of it. */
 void mixt__params_release_training(mixt__params *params);

@@ -300,10 +300,9 @@ static mixt_status read_progress(const json_t *scalars, progress *p)
     return control_unpack(json_object_get(scalars, "control"), &p->control);
 }
 
-static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progress *p)
+/** After the arenas have their values. */
+static mixt_status go_on(mixt__trainer *t, const progress *p)
 {
-    MIXT_TRY(t->backend->synchronize());
-    MIXT_TRY(visit(t, c, true));
     MIXT_TRY(mixt__params_refresh_copies(t->params));
     MIXT_TRY(mixt__params_keep_statistics(t->params));
     MIXT_TRY(t->backend->upload(t->control, &p->control, sizeof p->control));
@@ -314,6 +313,33 @@ static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progr
     t->batches_per_epoch = p->batches_per_epoch;
     t->hand_gradients = false;
     return MIXT_OK;
+}
+
+static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progress *p)
+{
+    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(visit(t, c, true));
+    return go_on(t, p);
+}
+
+static mixt_status load_copies(mixt__trainer *t, const mixt__snapshot *s, const progress *p)
+{
+    for (int which = 0; which < ARENAS; which++)
+        if (s->blocks[which])
+            MIXT_TRY(t->backend->copy(arena_of(t->params, which), s->blocks[which], arena_bytes(t->params, which)));
+    MIXT_TRY(t->backend->synchronize());
+    return go_on(t, p);
+}
+
+mixt_status mixt__snapshot_restore(const mixt__snapshot *s, mixt__trainer *t)
+{
+    progress p;
+    MIXT_TRY(read_progress(s->scalars, &p));
+    MIXT_TRY(t->backend->synchronize());
+    mixt__trainer_stop_batches(t); // they are at others
+    mixt_status status = load_copies(t, s, &p);
+    t->broken = status != MIXT_OK; // some of the old state and some of the new
+    return status;
 }
 
 static bool was_scaled(const json_t *scalars)

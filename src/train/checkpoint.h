@@ -30,6 +30,8 @@ mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *t
 void mixt__snapshot_touch(mixt__snapshot *snapshot);
 /** Copies what is true now; waits for the steps issued so far. */
 mixt_status mixt__snapshot_take(mixt__snapshot *snapshot, mixt__trainer *trainer);
+/** Puts the trainer that it was taken of back into that state. Not for one that is in place. */
+mixt_status mixt__snapshot_restore(const mixt__snapshot *snapshot, mixt__trainer *trainer);
 void mixt__snapshot_close(mixt__snapshot *snapshot);
 
 /** Puts the trainer, compiled for the same model, into the state of a checkpoint. Fails with a list of old and new

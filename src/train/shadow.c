@@ -1,0 +1,171 @@
+/* Compiling a shadow, giving it memory, running it. */
+#include "train/shadow.h"
+
+#include "num/num.h"
+#include "train/finetune.h"
+
+static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
+{
+    const mixt__trainer *t = s->trainer;
+    mixt__graph *source;
+    s->spec = t->spec;
+    if (o->batch)
+        s->spec.input.dims[0] = s->spec.target.dims[0] = o->batch;
+    MIXT_TRY(mixt__model_build(&t->model, &s->spec, true, &source));
+    mixt__compile_options options = {.policy = *o->policy, .backward = true};
+    options.no_fusion = o->no_fusion || t->settings.no_fusion;
+    options.fused = t->backend->fused;
+    source->values[source->logits].keep |= o->keep_logits;
+    mixt_status status = mixt__freeze(source, t->settings.freeze);
+    if (status == MIXT_OK)
+        return mixt__compile_take(source, &options, t->backend, &s->executable);
+    mixt__graph_free(source);
+    return status;
+}
+
+static size_t input_bytes(const mixt__shadow *s)
+{
+    return (size_t)mixt__shape_count(&s->spec.input) * mixt_dtype_size(s->spec.input_dtype);
+}
+
+static size_t target_bytes(const mixt__shadow *s)
+{
+    return (size_t)mixt__shape_count(&s->spec.target) * mixt_dtype_size(s->spec.target_dtype);
+}
+
+/** Where targets begin behind the inputs. */
+static size_t input_room(const mixt__shadow *s)
+{
+    return (input_bytes(s) + MIXT_MEMORY_ALIGNMENT - 1) / MIXT_MEMORY_ALIGNMENT * MIXT_MEMORY_ALIGNMENT;
+}
+
+/** Refused here, with figures, rather than by the system, without. */
+static mixt_status check_room(const mixt__shadow *s)
+{
+    mixt__params_bytes p = mixt__params_bytes_of(s->params);
+    size_t need = p.copies + p.gradients + p.state + s->executable->plan.arena_bytes + s->executable->workspace_bytes;
+    size_t room = s->trainer->backend->available();
+    const double gib = 1073741824.0;
+    if (!room || need <= room)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_MEMORY,
+                      "a second pass over the model beside the trainer needs %.2f GiB, %s has %.2f GiB free: use a "
+                      "smaller train.batch",
+                      (double)need / gib, s->trainer->backend->name, (double)room / gib);
+}
+
+static mixt_status take_memory(mixt__shadow *s)
+{
+    const mixt__backend *backend = s->trainer->backend;
+    MIXT_TRY(check_room(s));
+    s->key = backend->alloc(sizeof *s->key);
+    s->seed = backend->alloc(sizeof *s->seed);
+    if (!backend->host_memory)
+        s->batch = backend->alloc(input_room(s) + target_bytes(s));
+    if (!s->key || !s->seed || (!backend->host_memory && !s->batch))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for a batch", backend->name);
+    MIXT_TRY(mixt__params_share(s->params, s->trainer->params));
+    MIXT_TRY(mixt__executable_allocate(s->executable));
+    mixt__executable_bind(s->executable, s->params, s->seed);
+    return MIXT_OK;
+}
+
+static mixt_status make(mixt__shadow *s, const mixt__shadow_options *options)
+{
+    if (!s->trainer->control)
+        return mixt__fail(MIXT_ERROR_STATE, "a shadow needs a trainer that has its memory");
+    MIXT_TRY(compile(s, options));
+    MIXT_TRY(mixt__params_new(s->executable->graph, s->trainer->backend, true, 0, &s->params));
+    MIXT_TRY(mixt__params_match(s->trainer->params, s->executable->graph));
+    return take_memory(s);
+}
+
+mixt_status mixt__shadow_new(const mixt__trainer *trainer, const mixt__shadow_options *options, mixt__shadow **shadow)
+{
+    mixt__shadow *s = mixt__alloc(sizeof *s);
+    *shadow = NULL;
+    if (!s)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a shadow");
+    s->trainer = trainer;
+    mixt_status status = make(s, options);
+    if (status == MIXT_OK)
+        *shadow = s;
+    else
+        mixt__shadow_free(s);
+    return status;
+}
+
+void mixt__shadow_free(mixt__shadow *s)
+{
+    if (!s)
+        return;
+    const mixt__backend *backend = s->trainer->backend;
+    mixt__executable_free(s->executable);
+    mixt__params_free(s->params);
+    backend->free(s->batch);
+    backend->free(s->key);
+    backend->free(s->seed);
+    mixt__free(s);
+}
+
+mixt_status mixt__shadow_refresh(mixt__shadow *s)
+{
+    return mixt__params_refresh_copies(s->params);
+}
+
+/** The batch where the device reads it. */
+static mixt_status put_batch(mixt__shadow *s, const mixt__shadow_batch *b, mixt__run *run)
+{
+    const mixt__backend *backend = s->trainer->backend;
+    *run = (mixt__run){.input = b->input, .target = b->target, .rng_key = s->key};
+    MIXT_TRY(backend->upload(s->key, &b->key, sizeof b->key));
+    MIXT_TRY(backend->upload(s->seed, &b->scale, sizeof b->scale));
+    if (!s->batch)
+        return MIXT_OK;
+    run->input = s->batch;
+    run->target = s->batch + input_room(s);
+    MIXT_TRY(backend->upload(s->batch, b->input, input_bytes(s)));
+    return backend->upload(s->batch + input_room(s), b->target, target_bytes(s));
+}
+
+mixt_status mixt__shadow_run(mixt__shadow *s, const mixt__shadow_batch *batch, double *loss)
+{
+    const mixt__backend *backend = s->trainer->backend;
+    mixt__run run;
+    float value;
+    MIXT_TRY(mixt__params_follow(s->params, s->trainer->params)); // a pass moves the running statistics
+    MIXT_TRY(put_batch(s, batch, &run));
+    MIXT_TRY(mixt__executable_run(s->executable, &run));
+    MIXT_TRY(
+        backend->download(&value, mixt__executable_address(s->executable, s->executable->graph->loss), sizeof value));
+    *loss = (double)value;
+    return MIXT_OK;
+}
+
+int64_t mixt__shadow_logit_count(const mixt__shadow *s)
+{
+    return mixt__shape_count(&s->executable->graph->values[s->executable->graph->logits].shape);
+}
+
+mixt_status mixt__shadow_logits(const mixt__shadow *s, float *values)
+{
+    const mixt__graph *graph = s->executable->graph;
+    const mixt__value *logits = &graph->values[graph->logits];
+    int64_t count = mixt__shape_count(&logits->shape);
+    size_t bytes = (size_t)count * mixt_dtype_size(logits->dtype);
+    const void *address = mixt__executable_address(s->executable, graph->logits);
+    if (!logits->keep || !address || !mixt__value_contiguous(logits))
+        return mixt__fail(MIXT_ERROR_STATE, "this shadow does not keep its outputs");
+    void *low = mixt__alloc_uninit(bytes);
+    mixt_status status = low ? s->trainer->backend->download(low, address, bytes)
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the outputs of a batch");
+    if (status == MIXT_OK)
+        mixt__widen(logits->dtype)(values, low, count);
+    mixt__free(low);
+    return status;
+}
+
+mixt_status mixt__shadow_gradients(const mixt__shadow *s, int64_t first, int64_t count, float *values)
+{
+    return s->trainer->backend->download(values, s->params->grad + first, (size_t)count * sizeof *values);
+}
