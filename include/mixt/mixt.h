@@ -25,6 +25,7 @@
 #include "mixt/program.h"
 #include "mixt/report.h"
 #include "mixt/run.h"
+#include "mixt/sensitivity.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
 #include "mixt/types.h"

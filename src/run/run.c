@@ -169,8 +169,7 @@ void mixt_run_close(mixt_run *run)
     mixt__free(run);
 }
 
-/** The weights that the configuration begins with, once. */
-static mixt_status begin(mixt_run *run)
+mixt_status mixt__run_begin(mixt_run *run)
 {
     if (run->has_weights)
         return MIXT_OK;
@@ -191,7 +190,7 @@ static mixt_status train(mixt_run *run)
 {
     MIXT_TRY(mixt__known_data(run));
     MIXT_TRY(mixt__run_plan_validation(run));
-    MIXT_TRY(begin(run));
+    MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt__run_take_memory(run));
     MIXT_TRY(open_directory(run));
     if (mixt__config_bool(run->config, MIXT_KEY_TRAIN_TENSORBOARD))
@@ -225,7 +224,7 @@ mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation 
 {
     mixt_data *data;
     MIXT_TRY(mixt__need_open(run, "run"));
-    MIXT_TRY(begin(run));
+    MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt_run_data(run, split, &data));
     return mixt_trainer_evaluate(run->experiment.trainer, data, result);
 }

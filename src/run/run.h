@@ -58,6 +58,9 @@ struct mixt_run {
     size_t graphs;          // bytes of graphs and all that is small, held before training
 };
 
+/** The weights that the configuration begins with, once: a run that has some keeps them. */
+mixt_status mixt__run_begin(mixt_run *run);
+
 /** Tells all observers; the first failure is returned, the rest still hear. `event` needs kind and its own fields. */
 mixt_status mixt__run_tell(mixt_run *run, mixt_event event);
 /** Tells a NOTE; `warning`: it must be seen. */

@@ -229,6 +229,11 @@ seed of what is not drawn   | convert good.npy x.npy -d fp16 --seed 5           
 vocabulary of bytes         | tokenize words.txt -v folder -t bytes               | 2 | --vocab folder: bytes are tokens without a vocabulary
 verify past the last seed   | verify tiny.yaml precision=bf16 --seeds 2 seed=9223372036854775807 | 2 | seed: 9223372036854775807 leaves no room for the 2 seeds
 verify with no weights      | verify tiny.yaml precision=bf16 init=none --steps 2   | 1 | none: cannot be opened
+sensitivity of no file      | sensitivity none.yaml                               | 1 | none.yaml: cannot be opened
+sensitivity in no format    | sensitivity tiny.yaml --formats fp17                | 1 | cannot be trained in 'fp17'
+sensitivity in FP8          | sensitivity tiny.yaml --formats bf16,fp8_e4m3       | 1 | cannot be trained in 'fp8_e4m3': policies name fp16, bf16 and tf32
+sensitivity without trials  | sensitivity tiny.yaml --trials 0                    | 2 | --trials
+sensitivity into no folder  | sensitivity tiny.yaml --out none/x.svg              | 1 | none/x.svg
 demo with no weights        | demo init=none                                      | 1 | none: cannot be opened
 plan with no weights        | plan tiny.yaml init=none                            | 1 | none: cannot be opened
 plan with weights not its   | plan tiny.yaml init=run net.hidden=17               | 1 | run/model.safetensors: tensor 'fc.0.weight' is fp32 [16, 784]

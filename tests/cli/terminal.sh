@@ -30,7 +30,7 @@ fits 80 bench mlp --steps 1 --batch 8
 fits 80 bench mlp --steps 1 --batch 8 --profile
 fits 80 eval run
 fits 80 predict run test:0-3 --report
-for page in '' config env gpu demo train eval predict plot generate verify plan bench info convert export tokenize; do fits 80 help $page; done
+for page in '' config env gpu demo train eval predict plot generate verify sensitivity plan bench info convert export tokenize; do fits 80 help $page; done
 
 # ---- what does not fit is shown otherwise, and only on a terminal ----
 

@@ -51,6 +51,8 @@ shortened() {
     *--resume*) echo "train.steps=$((resumes + 1))" ;;
     *'bench gpt'*) echo "--batch 1 --seq 16 --steps 1" ;;
     *bench*) echo "--batch 8 --steps 1" ;;
+    *sensitivity*configs/gpt*) echo "--trials 1 $tokens" ;;
+    *sensitivity*) echo "--trials 1 data.limit=64 train.batch=8" ;;
     *verify*configs/gpt*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 $tokens" ;;
     *verify*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 data.limit=64 train.batch=8" ;;
     *out=runs/[ab]*) echo "train.steps=4 train.validate_every=2 data.limit=64 train.batch=8" ;; # curves need points

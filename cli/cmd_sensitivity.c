@@ -1,0 +1,286 @@
+/* mixt sensitivity: which layers bear which format. */
+#include "cli/commands.h"
+
+#include "cli/json.h"
+#include "cli/progress.h"
+#include "cli/support.h"
+#include "cli/table.h"
+#include "cli/tokenize_progress.h"
+#include "cli/watch.h"
+
+#include <mixt/plot.h>
+#include <mixt/sensitivity.h>
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { WORST_SHOWN = 10 };
+
+/* ---- output ---- */
+
+static void print_json(const mixt_sensitivity_row *r)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "layer", json_string(r->layer));
+    json_object_set_new(o, "format", json_string(mixt_dtype_name(r->format)));
+    json_object_set_new(o, "mode", json_string(mixt_sensitivity_mode_name(r->mode)));
+    json_object_set_new(o, "loss_change", cli_json_real(r->loss_change));
+    json_object_set_new(o, "snr_db", cli_json_real(r->snr_db));
+    json_object_set_new(o, "grad_cosine", cli_json_real(r->grad_cosine));
+    json_object_set_new(o, "grad_norm_error", cli_json_real(r->grad_norm_error));
+    json_object_set_new(o, "update_error", cli_json_real(r->update_error));
+    json_object_set_new(o, "overflow", cli_json_real(r->overflow));
+    json_object_set_new(o, "underflow", cli_json_real(r->underflow));
+    json_object_set_new(o, "accuracy_score", cli_json_real(r->accuracy_score));
+    json_object_set_new(o, "stability_score", cli_json_real(r->stability_score));
+    json_object_set_new(o, "score", cli_json_real(r->score));
+    json_object_set_new(o, "spread", cli_json_real(r->spread));
+    json_object_set_new(o, "recommend", json_string(r->recommend));
+    json_object_set_new(o, "measured", json_boolean(r->measured));
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(o);
+}
+
+static cli_style style_of(double score)
+{
+    return score >= 0.9 ? CLI_GREEN : score >= 0.5 ? CLI_YELLOW : CLI_RED;
+}
+
+/** A score as a number and a bar of five: a heat map also where there are no colours. */
+static void heat(cli_table *t, const mixt_sensitivity_row *row)
+{
+    static const char *const bars[] = {".....", "#....", "##...", "###..", "####.", "#####"};
+    char text[32];
+    if (!row) {
+        cli_table_cell(t, "-");
+        return;
+    }
+    int filled = (int)(5 * row->score + 0.5);
+    snprintf(text, sizeof text, "%s %.3f%s",
+             bars[filled < 0   ? 0
+                  : filled > 5 ? 5
+                               : filled],
+             row->score, row->measured ? "" : "~");
+    cli_table_cell_styled(t, style_of(row->score), text);
+}
+
+static void print_map(const mixt_sensitivity *s, const mixt_sensitivity_info *info)
+{
+    cli_table t = {0};
+    char heads[8][32];
+    int columns = info->format_count * MIXT_SENSITIVITY_MODES;
+    cli_table_column(&t, "layer", CLI_LEFT);
+    for (int i = 0; i < columns; i++) {
+        snprintf(heads[i], sizeof heads[i], "%s%s", i < info->format_count ? "" : "kept, ",
+                 mixt_dtype_name(info->formats[i % info->format_count]));
+        cli_table_column(&t, heads[i], CLI_LEFT);
+    }
+    cli_table_column(&t, "take", CLI_LEFT);
+    for (int64_t l = 0; l < mixt_sensitivity_layers(s); l++) {
+        const mixt_sensitivity_layer *layer = mixt_sensitivity_layer_at(s, l);
+        cli_table_cell(&t, "%s", layer->name);
+        for (int i = 0; i < columns; i++)
+            heat(&t, mixt_sensitivity_find(s, layer->name, info->formats[i % info->format_count],
+                                           (mixt_sensitivity_mode)(i / info->format_count)));
+        bool shared = layer->group && strcmp(layer->group, layer->name) != 0;
+        cli_table_cell(&t, "%s%s%s", layer->recommend, shared ? "  with " : "", shared ? layer->group : "");
+    }
+    cli_table_print(&t, stdout, 0);
+    cli_table_free(&t);
+}
+
+static void print_worst(const mixt_sensitivity *s)
+{
+    cli_table t = {0};
+    static const char *const heads[] = {"worst lowered", "format",   "loss",      "SNR dB", "cosine",
+                                        "update",        "overflow", "underflow", "score"};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+        cli_table_column(&t, heads[i], i < 2 ? CLI_LEFT : CLI_RIGHT);
+    for (int64_t i = 0; i < WORST_SHOWN; i++) {
+        const mixt_sensitivity_row *r = mixt_sensitivity_row_at(s, i);
+        if (!r || r->mode != MIXT_SENSITIVITY_LOWERED)
+            break;
+        cli_table_cell(&t, "%s", r->layer);
+        cli_table_cell(&t, "%s", mixt_dtype_name(r->format));
+        cli_table_cell(&t, "%+.2e", r->loss_change);
+        cli_table_cell(&t, "%.1f", r->snr_db);
+        cli_table_cell(&t, "%.5f", r->grad_cosine);
+        cli_table_cell(&t, "%.1f%%", 100 * r->update_error);
+        cli_table_cell(&t, "%.2g%%", 100 * r->overflow);
+        cli_table_cell(&t, "%.2g%%", 100 * r->underflow);
+        cli_table_cell(&t, "%.3f +- %.3f", r->score, r->spread);
+    }
+    printf("\n");
+    cli_table_print(&t, stdout, 0);
+    cli_table_free(&t);
+}
+
+static void print_text(const mixt_sensitivity *s)
+{
+    mixt_sensitivity_info info = mixt_sensitivity_describe(s);
+    char loss[32];
+    print_map(s, &info);
+    print_worst(s);
+    printf("\n");
+    for (int f = 0; f < info.format_count; f++)
+        cli_line(stdout, "all low  ", "every layer in %s: loss %+.2e, score %.3f", mixt_dtype_name(info.formats[f]),
+                 info.all_low_loss[f], info.all_low_score[f]);
+    cli_line(stdout, "measured ",
+             "%lld batch%s of %lld at %lld point%s of training; FP32 loss %s, FP16 with a loss scale of %g. Scores: 1 "
+             "as FP32, 0 destroyed; ~: estimated",
+             (long long)info.trials, info.trials == 1 ? "" : "es", (long long)info.batch, (long long)info.points,
+             info.points == 1 ? "" : "s", cli_format_loss(loss, info.loss), info.loss_scale);
+}
+
+/* ---- progress ---- */
+
+static volatile sig_atomic_t stop_requested;
+
+static void request_stop(int signal_number)
+{
+    (void)signal_number;
+    stop_requested = 1;
+}
+
+typedef struct progress {
+    cli_progress line;
+    cli_progress_info shown;
+} progress;
+
+static bool hear(void *user, const mixt_sensitivity_event *event)
+{
+    progress *p = user;
+    p->shown.step = event->done;
+    p->shown.steps = event->total;
+    cli_progress_update(&p->line, &p->shown);
+    return !stop_requested;
+}
+
+/** SIGINT and SIGTERM end it after the pass under way, a second one kills. */
+static mixt_status measure(const cli_args *args, mixt_run *run, const char *folder, mixt_sensitivity **s)
+{
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
+    progress p = {.shown = {.loss = NAN, .accuracy = NAN, .items_s = NAN, .scale = NAN}};
+    mixt_sensitivity_options options = {.formats = cli_given(args, "formats") ? cli_text(args, "formats") : NULL,
+                                        .trials = cli_int(args, "trials"),
+                                        .confirm = cli_int(args, "confirm"),
+                                        .replay_all = cli_flag(args, "replay"),
+                                        .folder = folder,
+                                        .watch = hear,
+                                        .user = &p};
+    if (!options.confirm)
+        options.confirm = -1;
+    sigaction(SIGINT, &action, &old_int);
+    sigaction(SIGTERM, &action, &old_term);
+    cli_progress_start(&p.line, stderr, cli_flag(args, "quiet") || cli_flag(args, "json"), 0);
+    mixt_status status = mixt_sensitivity_new_with(run, &options, s);
+    if (p.shown.step)
+        cli_progress_finish(&p.line, &p.shown);
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+/** The configuration of a file or of a run's directory, with the settings. CLI_OK, or the exit status after a message.
+ */
+static int open_config(const cli_args *args, mixt_config **config)
+{
+    *config = NULL;
+    if (!is_folder(cli_word(args, 0)))
+        return cli_config(args, cli_word(args, 0), config);
+    mixt_status status = mixt_run_folder_config(cli_word(args, 0), config);
+    for (int i = 0; status == MIXT_OK && i < args->setting_count; i++)
+        status = mixt_config_set(*config, args->settings[i], "command line");
+    return status == MIXT_OK ? CLI_OK : cli_failed();
+}
+
+static mixt_status analyse(const cli_args *args, const mixt_config *config)
+{
+    mixt_run_options options = {.observer = cli_warn, .progress = cli_tokenize_progress};
+    mixt_run *run = NULL;
+    mixt_sensitivity *s = NULL;
+    CLI_TRY(mixt_run_open_config(config, &options, &run));
+    mixt_status status = measure(args, run, is_folder(cli_word(args, 0)) ? cli_word(args, 0) : NULL, &s);
+    for (int64_t i = 0; status == MIXT_OK && cli_flag(args, "json") && i < mixt_sensitivity_rows(s); i++)
+        print_json(mixt_sensitivity_row_at(s, i));
+    if (status == MIXT_OK && !cli_flag(args, "json"))
+        print_text(s);
+    if (status == MIXT_OK && cli_given(args, "out"))
+        status = mixt_sensitivity_draw(s, cli_text(args, "out"), cli_flag(args, "overwrite"));
+    mixt_sensitivity_free(s);
+    mixt_run_close(run);
+    return status;
+}
+
+static mixt_status check_out(const cli_args *args)
+{
+    const char *path = cli_text(args, "out");
+    if (!cli_given(args, "out"))
+        return MIXT_OK;
+    if (cli_same_file(path, cli_word(args, 0)))
+        return mixt_fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --out", path);
+    CLI_TRY(cli_output_check(args, path));
+    return mixt_plot_check(path, cli_flag(args, "overwrite"));
+}
+
+static int run(const cli_args *args)
+{
+    mixt_config *config;
+    int status = open_config(args, &config);
+    if (status == CLI_OK && (check_out(args) != MIXT_OK || analyse(args, config) != MIXT_OK))
+        status = cli_failed();
+    mixt_config_free(config);
+    return status;
+}
+
+const cli_command cli_sensitivity_command = {
+    .name = "sensitivity",
+    .summary = "find the layers that cannot bear a lower precision",
+    .description =
+        "Compares, for each layer and format, the model with this layer alone lowered to the format, and with this "
+        "layer alone kept in FP32 while all others are lowered, with the model in FP32: on the same batches, from the "
+        "same weights. Of a run's directory its checkpoints count too, not only the weights that it begins with.\n\n"
+        "Printed are a heat map of scores (1: as FP32; 0.5: the loss changes by 0.5% or gradients by 30%; 0: "
+        "destroyed), the worst cells with their figures, and which format each layer should take: a rule of a policy. "
+        "Cells are estimated in one pass beside FP32 (marked ~) and the worst confirmed by running the model. FP16 is "
+        "measured with the loss scale that training would have. Formats are those that policies name; FP8 is not "
+        "trained in. Nothing is written but the picture.",
+    .arguments =
+        {
+            {"CONFIG|RUN", CLI_ARGUMENT_FILE, .help = "YAML file of a run, or the directory of one"},
+            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=16"},
+        },
+    .options =
+        {
+            {"formats", 'f', CLI_TEXT, "LIST",
+             .help = "formats to try, separated by commas: fp16,bf16,tf32; default: "
+                     "those that the device has"},
+            {"trials", 'n', CLI_INT, "N", .fallback = "5", .min = 1, .max = 1000,
+             .help = "batches at each point of training"},
+            {"confirm", .kind = CLI_INT, .metavar = "N", .fallback = "8", .min = 0, .max = 100000,
+             .help = "cells to confirm by running the model, the worst first"},
+            {"replay", .kind = CLI_FLAG, .help = "run the model for every cell: slow, no estimates"},
+            {"out", 'o', CLI_TEXT, "FILE.svg", .help = "draw the heat map (.svg or .png)"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace that file if it exists"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object a cell, the worst first"},
+            {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
+        },
+    .examples =
+        {
+            {"mixt sensitivity configs/digits.yaml --out layers.svg", "every layer, before training"},
+            {"mixt sensitivity runs/digits --formats fp16 --json", "at each checkpoint of a run, for a script"},
+        },
+    .see_also = "plan|verify|train",
+    .run = run,
+};

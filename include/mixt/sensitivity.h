@@ -1,0 +1,138 @@
+/* Which layers bear which format, measured before training or at the checkpoints of a run.
+ *
+ *   mixt_sensitivity *s;
+ *   if (mixt_sensitivity_new(run, &s, .formats = "fp16,bf16") == MIXT_OK)
+ *       for (int64_t i = 0; i < mixt_sensitivity_rows(s); i++)
+ *           printf("%s %g\n", mixt_sensitivity_row_at(s, i)->layer, mixt_sensitivity_row_at(s, i)->score);
+ *   mixt_sensitivity_free(s);
+ *
+ * A cell is a layer, a format and a mode: the layer alone lowered to the format while all others compute in FP32, or
+ * the layer alone kept in FP32 while all others are lowered. Each cell is compared with FP32 on the same batches, from
+ * the same weights. Nothing of the run changes but that its trainer takes its memory and the weights it begins with.
+ *
+ * Rows are in the order of their ranks: layers that suffer most when lowered come first, then those that gain most by
+ * being kept.
+ */
+#ifndef MIXT_SENSITIVITY_H
+#define MIXT_SENSITIVITY_H
+
+#include "mixt/run.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt_sensitivity mixt_sensitivity;
+
+typedef enum mixt_sensitivity_mode {
+    MIXT_SENSITIVITY_LOWERED, /**< this layer in the format, all others in FP32 */
+    MIXT_SENSITIVITY_KEPT,    /**< this layer in FP32, all others in the format */
+    MIXT_SENSITIVITY_MODES
+} mixt_sensitivity_mode;
+/** "lowered" or "kept". */
+const char *mixt_sensitivity_mode_name(mixt_sensitivity_mode mode);
+
+/** One cell: means over all batches and all points of training. NaN: not known, or not finite. */
+typedef struct mixt_sensitivity_row {
+    const char *layer; /**< dotted path, as the rules of policies name it */
+    mixt_dtype format;
+    mixt_sensitivity_mode mode;
+    double loss_change;     /**< loss minus that of FP32 */
+    double snr_db;          /**< signal to noise, in decibels: lowered, of the layer's output; kept, of the model's */
+    double grad_cosine;     /**< of the gradients of the layer's parameters (of all, where it has none) with FP32's */
+    double grad_norm_error; /**< length of those gradients over FP32's, minus 1, without sign */
+    double update_error;    /**< length of the difference of the updates that the optimizer would make, over FP32's */
+    double overflow;        /**< share of the values in the format that are beyond its largest number */
+    double underflow;       /**< share of the values in the format that FP32 has and the format flushes to 0 */
+    double accuracy_score;  /**< 1: as FP32; 0.5: the loss changes by 0.5% or gradients by 30%; 0: destroyed */
+    double stability_score; /**< 1: far from both ends of the format's range; 0: values overflow */
+    double score;           /**< the product of both */
+    double spread;          /**< standard deviation of the score over batches and points of training */
+    const char *recommend;  /**< format for this layer in a model of this format: it, another low one, or "fp32" */
+    bool measured;          /**< by running the model with this cell's policy; else estimated */
+} mixt_sensitivity_row;
+
+/** A layer of the model. */
+typedef struct mixt_sensitivity_layer {
+    const char *name;
+    const char *group;     /**< first layer of those that read one value, and so share its cast; NULL: it is alone */
+    const char *recommend; /**< the lowest of the formats that it bears, or "fp32" */
+    double share;          /**< of the matrix work of a step, 0 to 1 */
+} mixt_sensitivity_layer;
+
+/** What is under way. Pointers are valid during the call only. */
+typedef struct mixt_sensitivity_event {
+    int64_t done, total; /**< passes over a batch, so far and in all */
+    const char *text;    /**< what they are for */
+} mixt_sensitivity_event;
+
+/** Zeros are the defaults. */
+typedef struct mixt_sensitivity_options {
+    const char *formats; /**< separated by commas, of "fp16", "bf16", "tf32"; default: those that the device has */
+    int64_t trials;      /**< batches at each point of training, 1 to 1000; default 5 */
+    int64_t confirm;     /**< cells to measure directly, the worst first; default 8, -1: none */
+    bool replay_all;     /**< measure every cell directly instead of estimating them first */
+    const char *folder;  /**< of this configuration's run: its checkpoints are points of training too, after the weights
+                              as they are; default: none */
+    /** Hears how far it is; false ends it. NULL: nobody does. */
+    bool (*watch)(void *user, const mixt_sensitivity_event *event);
+    void *user; /**< for it */
+} mixt_sensitivity_options;
+
+/**
+ * Measures a run's model at the weights that it has, or begins with.
+ * @param run of mixt_run_open, mixt_run_resume or mixt_run_load; it must not be training.
+ * @param options NULL: all defaults.
+ * @param sensitivity set to NULL on failure; free it with mixt_sensitivity_free.
+ */
+mixt_status mixt_sensitivity_new_with(mixt_run *run, const mixt_sensitivity_options *options,
+                                      mixt_sensitivity **sensitivity);
+#ifndef __cplusplus
+#define mixt_sensitivity_new(run, sensitivity, ...)                                                                    \
+    mixt_sensitivity_new_with((run), &(mixt_sensitivity_options){__VA_ARGS__}, (sensitivity))
+#endif
+/**
+ * The same of a trainer of your own.
+ * @param trainer of mixt_trainer_new; it is compiled for the data where it is not yet.
+ * @param data whose training batches are used.
+ */
+mixt_status mixt_sensitivity_of(mixt_trainer *trainer, mixt_data *data, const mixt_sensitivity_options *options,
+                                mixt_sensitivity **sensitivity);
+/** NULL is allowed. */
+void mixt_sensitivity_free(mixt_sensitivity *sensitivity);
+
+int64_t mixt_sensitivity_rows(const mixt_sensitivity *sensitivity);
+/** @param index from 0; NULL where there is none. Valid until the analysis is freed. */
+const mixt_sensitivity_row *mixt_sensitivity_row_at(const mixt_sensitivity *sensitivity, int64_t index);
+/** The row of a cell; NULL where there is none. */
+const mixt_sensitivity_row *mixt_sensitivity_find(const mixt_sensitivity *sensitivity, const char *layer,
+                                                  mixt_dtype format, mixt_sensitivity_mode mode);
+int64_t mixt_sensitivity_layers(const mixt_sensitivity *sensitivity);
+/** @param index from 0, in the order of the model; NULL where there is none. */
+const mixt_sensitivity_layer *mixt_sensitivity_layer_at(const mixt_sensitivity *sensitivity, int64_t index);
+
+typedef struct mixt_sensitivity_info {
+    double loss;             /**< of FP32, mean over batches and points */
+    double loss_scale;       /**< that FP16 was measured with, at the last point */
+    int64_t points, trials;  /**< points of training; batches at each */
+    int64_t batch;           /**< samples in one of these batches */
+    double steps;            /**< work of the estimates: in training steps of the run, by their matrix FLOPs */
+    int64_t measured;        /**< cells that were measured directly */
+    int format_count;        /**< formats tried */
+    mixt_dtype formats[4];   /**< they */
+    double all_low_loss[4];  /**< loss minus that of FP32 with every layer in the format */
+    double all_low_score[4]; /**< score of that */
+} mixt_sensitivity_info;
+mixt_sensitivity_info mixt_sensitivity_describe(const mixt_sensitivity *sensitivity);
+
+/**
+ * Draws the heat map of scores, layers from top to bottom.
+ * @param path ends in .svg or .png.
+ * @param overwrite whether a file of that name is replaced.
+ */
+mixt_status mixt_sensitivity_draw(const mixt_sensitivity *sensitivity, const char *path, bool overwrite);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,363 @@
+/* The analysis as a whole: formats, points of training, which cells are run, and the public functions. */
+#include "choose/sensitivity.h"
+
+#include "run/run.h"
+#include "train/checkpoint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TRIALS_DEFAULT = 5, TRIALS_MAX = 1000, STEPS_MAX = 10 };
+
+/** An analysis under way. */
+typedef struct job {
+    mixt_sensitivity *s;
+    const mixt_sensitivity_options *options;
+    mixt_trainer *trainer;
+    mixt_data *data;
+    mixt__snapshot start; // the trainer as it was
+    int64_t *checkpoints; // steps, oldest last
+    int64_t checkpoint_count;
+    mixt_sensitivity_event event;
+} job;
+
+/** So many passes more are done. */
+static mixt_status tell(job *j, int64_t passes, const char *text)
+{
+    j->event.done += passes;
+    j->event.text = text;
+    if (j->options->watch && !j->options->watch(j->options->user, &j->event))
+        return mixt__fail(MIXT_ERROR_STATE, "stopped before all layers were measured: no result");
+    return MIXT_OK;
+}
+
+/* ---- options ---- */
+
+static mixt_status add_format(mixt_sensitivity_info *info, const char *word)
+{
+    mixt_dtype dtype = mixt_dtype_parse(word);
+    if (dtype == MIXT_DTYPE_FP32)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: fp32 is what the others are compared with");
+    if (dtype != MIXT_DTYPE_FP16 && dtype != MIXT_DTYPE_BF16 && dtype != MIXT_DTYPE_TF32)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "formats: a layer cannot be trained in '%s': policies name fp16, bf16 and tf32", word);
+    for (int i = 0; i < info->format_count; i++)
+        if (info->formats[i] == dtype)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: %s is named twice", word);
+    info->formats[info->format_count++] = dtype;
+    return MIXT_OK;
+}
+
+static mixt_status parse_formats(mixt_sensitivity_info *info, const char *text)
+{
+    char word[32];
+    for (const char *at = text; *at;) {
+        at += strspn(at, ", ");
+        size_t length = strcspn(at, ", ");
+        if (!length)
+            break;
+        snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), at);
+        MIXT_TRY(add_format(info, word));
+        at += length;
+    }
+    return info->format_count
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_ARGUMENT, "formats: none is named; fp16, bf16 and tf32 are there");
+}
+
+/** Samples in a batch of the analysis, so that all of it costs about STEPS_MAX steps of training: FP32 and each format
+ *  beside it, then each format for the whole model. */
+static int64_t batch_size(const mixt_sensitivity_info *info, int64_t batch)
+{
+    int64_t passes = info->trials * (1 + 2 * info->format_count);
+    int64_t fits = batch * STEPS_MAX / passes;
+    return fits < 1 ? 1 : fits > batch ? batch : fits;
+}
+
+static mixt_status read_options(job *j)
+{
+    mixt_sensitivity_info *info = &j->s->info;
+    const mixt_sensitivity_options *o = j->options;
+    bool host = j->trainer->core.backend->host_memory;
+    info->trials = o->trials ? o->trials : TRIALS_DEFAULT;
+    if (info->trials < 1 || info->trials > TRIALS_MAX)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld trials: from 1 to %d", (long long)o->trials, TRIALS_MAX);
+    MIXT_TRY(parse_formats(info, o->formats ? o->formats : host ? "fp16,bf16" : "fp16,bf16,tf32"));
+    info->batch = batch_size(info, j->trainer->core.settings.batch);
+    return MIXT_OK;
+}
+
+/* ---- points of training ---- */
+
+static mixt_status list_checkpoints(job *j)
+{
+    char folder[MIXT_CHECKPOINT_PATH - 32];
+    if (!j->options->folder)
+        return MIXT_OK;
+    if (snprintf(folder, sizeof folder, "%s/checkpoints", j->options->folder) >= (int)sizeof folder)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", j->options->folder);
+    return mixt__checkpoints_list(folder, &j->checkpoints, &j->checkpoint_count);
+}
+
+/** Point 0 are the weights that the trainer had, the others its checkpoints, oldest first. */
+static mixt_status go_to(job *j, int64_t point)
+{
+    char folder[MIXT_CHECKPOINT_PATH], path[MIXT_CHECKPOINT_PATH];
+    mixt__checkpoint *checkpoint;
+    if (!point)
+        return mixt__snapshot_restore(&j->start, &j->trainer->core);
+    snprintf(folder, sizeof folder, "%.*s/checkpoints", (int)sizeof folder - 64, j->options->folder);
+    MIXT_TRY(mixt__checkpoint_open(mixt__checkpoint_path(folder, j->checkpoints[j->checkpoint_count - point], path),
+                                   &checkpoint));
+    mixt_status status = mixt__trainer_restore(&j->trainer->core, checkpoint, NULL);
+    mixt__checkpoint_close(checkpoint);
+    return status;
+}
+
+/* ---- loss scale ---- */
+
+/** The scale that FP16 would be trained with here: the trainer's own where it scales, else the one that a trainer of
+ *  FP16 comes to from its first scale on, which falls while gradients overflow. */
+static mixt_status find_scale(job *j, mixt__replay *r)
+{
+    mixt__trainer *t = &j->trainer->core;
+    mixt__policy fp16 = mixt__policy_of(MIXT_DTYPE_FP16);
+    mixt__trainer_settings settings = t->settings;
+    mixt_policy *named;
+    MIXT_TRY(mixt_policy_named("fp16", &named));
+    mixt_status status = mixt__trainer_settings_parse(&j->trainer->options, named, &settings);
+    mixt_policy_free(named);
+    MIXT_TRY(status);
+    const mixt__scaling *scaling = &settings.scaling;
+    r->scale = !scaling->enabled ? 1 : t->settings.scaling.enabled ? t->control_copy.scale : scaling->initial;
+    if (!scaling->enabled || !scaling->dynamic || t->control_copy.step > 0)
+        return MIXT_OK;
+    return mixt__replay_settle_scale(r, &fp16, scaling);
+}
+
+/* ---- cells ---- */
+
+/** The policy of a cell. @param rule memory for its one rule */
+static mixt__policy cell_policy(const mixt_sensitivity *s, int64_t layer, int format, int mode, mixt__policy_rule *rule)
+{
+    bool kept = mode == MIXT_SENSITIVITY_KEPT;
+    mixt_dtype low = s->info.formats[format], own = kept ? MIXT_DTYPE_FP32 : low;
+    mixt__policy policy = mixt__policy_of(kept ? low : MIXT_DTYPE_FP32);
+    *rule = (mixt__policy_rule){.layer = s->layers.layers[layer].name, .forward = own, .backward = own};
+    policy.rules = rule;
+    policy.rule_count = 1;
+    return policy;
+}
+
+/** Runs one policy on all batches and adds up what is seen. */
+static mixt_status replay(job *j, mixt__replay *r, const mixt__policy *policy, const bool *own, mixt__seen_sum *sum,
+                          const char *text)
+{
+    mixt__seen *seen = mixt__alloc((size_t)r->trials * sizeof *seen);
+    if (!seen)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the figures of a layer");
+    mixt_status status = mixt__replay_policy(r, policy, own, seen);
+    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++)
+        mixt__seen_add(sum, &seen[i]);
+    mixt__free(seen);
+    return status == MIXT_OK ? tell(j, r->trials, text) : status;
+}
+
+static mixt_status replay_cells(job *j, mixt__replay *r)
+{
+    mixt_sensitivity *s = j->s;
+    mixt__policy_rule rule;
+    for (int64_t layer = 0; layer < s->layers.count; layer++)
+        for (int f = 0; f < s->info.format_count; f++)
+            for (int mode = 0; mode < MIXT_SENSITIVITY_MODES; mode++) {
+                mixt__sense_cell *cell = mixt__sense_cell_of(s, layer, f, mode);
+                if (!cell->exists)
+                    continue;
+                mixt__policy policy = cell_policy(s, layer, f, mode, &rule);
+                MIXT_TRY(replay(j, r, &policy, s->layers.layers[layer].own, &cell->measured, rule.layer));
+            }
+    return MIXT_OK;
+}
+
+static mixt_status replay_all_low(job *j, mixt__replay *r)
+{
+    mixt_sensitivity *s = j->s;
+    bool *all = mixt__alloc((size_t)r->trainer->params->segment_count + 1);
+    if (!all)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the figures of a layer");
+    memset(all, true, (size_t)r->trainer->params->segment_count);
+    mixt_status status = MIXT_OK;
+    for (int f = 0; status == MIXT_OK && f < s->info.format_count; f++) {
+        mixt__policy policy = mixt__policy_of(s->info.formats[f]);
+        status = replay(j, r, &policy, all, &s->all_low[f], "every layer lowered");
+    }
+    mixt__free(all);
+    return status;
+}
+
+static mixt_status measure_point(job *j, mixt__replay *r)
+{
+    mixt_sensitivity_info *info = &j->s->info;
+    MIXT_TRY(find_scale(j, r));
+    MIXT_TRY(mixt__replay_reference(r));
+    MIXT_TRY(tell(j, r->trials, "fp32"));
+    for (int64_t i = 0; i < r->trials; i++)
+        info->loss += r->losses[i] / (double)(r->trials * info->points);
+    info->loss_scale = (double)r->scale;
+    MIXT_TRY(replay_all_low(j, r));
+    return replay_cells(j, r);
+}
+
+static mixt_status visit(job *j, int64_t point)
+{
+    mixt__replay r;
+    MIXT_TRY(go_to(j, point));
+    mixt_status status = mixt__replay_open(&r, &j->trainer->core, j->data, j->s->info.batch, j->s->info.trials);
+    if (status == MIXT_OK)
+        status = measure_point(j, &r);
+    mixt__replay_close(&r);
+    return status;
+}
+
+/* ---- all of it ---- */
+
+static mixt_status make_cells(mixt_sensitivity *s)
+{
+    int64_t count = s->layers.count * s->info.format_count * MIXT_SENSITIVITY_MODES;
+    s->cells = mixt__alloc((size_t)count * sizeof *s->cells);
+    if (!s->cells)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %lld cells", (long long)count);
+    for (int64_t i = 0; i < count; i++) {
+        int format = (int)(i / MIXT_SENSITIVITY_MODES % s->info.format_count);
+        bool matrix = s->layers.layers[i / MIXT_SENSITIVITY_MODES / s->info.format_count].matrix;
+        s->cells[i].exists = matrix || s->info.formats[format] != MIXT_DTYPE_TF32; // TF32 is a way to multiply
+    }
+    return MIXT_OK;
+}
+
+static mixt_status analyse(job *j)
+{
+    mixt_sensitivity *s = j->s;
+    int64_t cells = 0;
+    MIXT_TRY(mixt__sense_layers_find(&j->trainer->core, &s->layers));
+    MIXT_TRY(make_cells(s));
+    MIXT_TRY(list_checkpoints(j));
+    s->info.points = 1 + j->checkpoint_count;
+    for (int64_t i = 0; i < s->layers.count * s->info.format_count * MIXT_SENSITIVITY_MODES; i++)
+        cells += s->cells[i].exists;
+    j->event.total = s->info.points * s->info.trials * (1 + s->info.format_count + cells);
+    mixt_status status = MIXT_OK;
+    for (int64_t p = 0; status == MIXT_OK && p < s->info.points; p++)
+        status = visit(j, p);
+    mixt_status restored = mixt__snapshot_restore(&j->start, &j->trainer->core);
+    MIXT_TRY(status);
+    MIXT_TRY(restored);
+    return mixt__sense_rank(s);
+}
+
+static mixt_status run(job *j)
+{
+    mixt__trainer *t = &j->trainer->core;
+    MIXT_TRY(read_options(j));
+    if (t->hand_gradients)
+        return mixt__fail(MIXT_ERROR_STATE, "gradients made by hand are waiting: apply or discard them first");
+    if (!t->train) {
+        mixt__batch_spec spec = mixt__trainer_spec_of(j->data, t->settings.batch);
+        MIXT_TRY(mixt__trainer_compile(t, &spec));
+    }
+    MIXT_TRY(mixt__trainer_allocate(t));
+    MIXT_TRY(mixt__trainer_read_control(t));
+    mixt_status status = mixt__snapshot_open(&j->start, t, false);
+    if (status == MIXT_OK)
+        status = mixt__snapshot_take(&j->start, t);
+    if (status == MIXT_OK)
+        status = analyse(j);
+    mixt__snapshot_close(&j->start);
+    mixt__free(j->checkpoints);
+    return status;
+}
+
+mixt_status mixt_sensitivity_of(mixt_trainer *trainer, mixt_data *data, const mixt_sensitivity_options *options,
+                                mixt_sensitivity **sensitivity)
+{
+    MIXT_TRY(mixt__need(sensitivity));
+    *sensitivity = NULL;
+    MIXT_TRY(mixt__need_made(trainer, "trainer"));
+    MIXT_TRY(mixt__need_made(data, "data"));
+    mixt_sensitivity *s = mixt__alloc(sizeof *s);
+    if (!s)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a sensitivity analysis");
+    mixt__handle_add(&s->handle, s, "sensitivity", NULL);
+    job j = {.s = s, .options = options ? options : &(mixt_sensitivity_options){0}, .trainer = trainer, .data = data};
+    mixt_status status = run(&j);
+    if (status == MIXT_OK)
+        *sensitivity = s;
+    else
+        mixt_sensitivity_free(s);
+    return status;
+}
+
+mixt_status mixt_sensitivity_new_with(mixt_run *run, const mixt_sensitivity_options *options,
+                                      mixt_sensitivity **sensitivity)
+{
+    mixt_data *data;
+    MIXT_TRY(mixt__need(sensitivity));
+    *sensitivity = NULL;
+    MIXT_TRY(mixt__need_open(run, "run"));
+    MIXT_TRY(mixt_run_data(run, "train", &data));
+    MIXT_TRY(mixt__run_begin(run));
+    return mixt_sensitivity_of(run->experiment.trainer, data, options, sensitivity);
+}
+
+void mixt_sensitivity_free(mixt_sensitivity *s)
+{
+    if (!s || mixt__need_open(s, "sensitivity") != MIXT_OK)
+        return;
+    mixt__handle_remove(s);
+    mixt__sense_layers_free(&s->layers);
+    mixt__free(s->cells);
+    mixt__free(s->rows);
+    mixt__free(s);
+}
+
+/* ---- reading ---- */
+
+const char *mixt_sensitivity_mode_name(mixt_sensitivity_mode mode)
+{
+    return mode == MIXT_SENSITIVITY_KEPT ? "kept" : "lowered";
+}
+
+int64_t mixt_sensitivity_rows(const mixt_sensitivity *s)
+{
+    return mixt__need_open(s, "sensitivity") == MIXT_OK ? s->row_count : 0;
+}
+
+const mixt_sensitivity_row *mixt_sensitivity_row_at(const mixt_sensitivity *s, int64_t index)
+{
+    return index >= 0 && index < mixt_sensitivity_rows(s) ? &s->rows[index] : NULL;
+}
+
+const mixt_sensitivity_row *mixt_sensitivity_find(const mixt_sensitivity *s, const char *layer, mixt_dtype format,
+                                                  mixt_sensitivity_mode mode)
+{
+    for (int64_t i = 0; layer && i < mixt_sensitivity_rows(s); i++)
+        if (s->rows[i].format == format && s->rows[i].mode == mode && !strcmp(s->rows[i].layer, layer))
+            return &s->rows[i];
+    return NULL;
+}
+
+int64_t mixt_sensitivity_layers(const mixt_sensitivity *s)
+{
+    return mixt__need_open(s, "sensitivity") == MIXT_OK ? s->layers.count : 0;
+}
+
+const mixt_sensitivity_layer *mixt_sensitivity_layer_at(const mixt_sensitivity *s, int64_t index)
+{
+    return index >= 0 && index < mixt_sensitivity_layers(s) ? &s->layers.layers[index].shown : NULL;
+}
+
+mixt_sensitivity_info mixt_sensitivity_describe(const mixt_sensitivity *s)
+{
+    return mixt__need_open(s, "sensitivity") == MIXT_OK ? s->info : (mixt_sensitivity_info){0};
+}

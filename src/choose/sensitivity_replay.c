@@ -1,0 +1,299 @@
+/* Direct replay: FP32 and another policy run on the same batches from the same weights, and compared.
+ *
+ * FP32's outputs and gradients of all batches stay in host memory; a policy's are compared with them piece by piece, in
+ * FP64. The updates compared are those that the optimizer would make next, from the moments that the trainer has,
+ * without weight decay, which is the same on both sides.
+ */
+#include "choose/sensitivity.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PIECE = 1 << 16 };
+
+mixt__shadow_batch mixt__replay_batch(const mixt__replay *r, int64_t trial)
+{
+    mixt__shadow_batch b = {.input = r->inputs + (size_t)trial * r->input_bytes,
+                            .target = r->targets + (size_t)trial * r->target_bytes,
+                            .scale = r->scale};
+    b.key = mixt__rng_key(r->trainer->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(r->trainer->runs + trial));
+    return b;
+}
+
+/** Batches from where training would go on. */
+static mixt_status read_batches(mixt__replay *r, const mixt_data *data)
+{
+    int64_t next = r->trainer->next_batch * (r->trainer->settings.batch / r->batch);
+    for (int64_t i = 0; i < r->trials; i++)
+        MIXT_TRY(mixt_data_batch(data, r->batch, next + i, r->inputs + (size_t)i * r->input_bytes,
+                                 r->targets + (size_t)i * r->target_bytes));
+    return MIXT_OK;
+}
+
+mixt_status mixt__replay_open(mixt__replay *r, mixt__trainer *trainer, const mixt_data *data, int64_t batch,
+                              int64_t trials)
+{
+    const mixt_data_info *info = mixt_data_describe(data);
+    size_t n = (size_t)trials;
+    *r = (mixt__replay){.trainer = trainer, .batch = batch, .trials = trials, .scale = 1};
+    r->input_bytes = (size_t)(batch * info->input_elements) * mixt_dtype_size(info->input_dtype);
+    r->target_bytes = (size_t)(batch * info->target_elements) * mixt_dtype_size(info->target_dtype);
+    r->inputs = mixt__alloc(n * r->input_bytes);
+    r->targets = mixt__alloc(n * r->target_bytes);
+    r->gradients = mixt__alloc_uninit(n * (size_t)trainer->params->total * sizeof *r->gradients);
+    r->losses = mixt__alloc(n * sizeof *r->losses);
+    r->norms = mixt__alloc(n * sizeof *r->norms);
+    r->scratch = mixt__alloc_uninit(PIECE * sizeof *r->scratch);
+    for (int m = 0; m < 2; m++)
+        r->moments[m] = mixt__alloc(PIECE * sizeof *r->moments[m]);
+    if (!r->inputs || !r->targets || !r->gradients || !r->losses || !r->norms || !r->scratch || !r->moments[0] ||
+        !r->moments[1])
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the gradients of %lld batches", (long long)trials);
+    return read_batches(r, data);
+}
+
+void mixt__replay_close(mixt__replay *r)
+{
+    mixt__free(r->inputs);
+    mixt__free(r->targets);
+    mixt__free(r->gradients);
+    mixt__free(r->outputs);
+    mixt__free(r->losses);
+    mixt__free(r->norms);
+    mixt__free(r->scratch);
+    mixt__free(r->low_outputs);
+    for (int m = 0; m < 2; m++)
+        mixt__free(r->moments[m]);
+    *r = (mixt__replay){0};
+}
+
+static mixt_status take_outputs(mixt__replay *r, const mixt__shadow *shadow)
+{
+    if (r->outputs)
+        return MIXT_OK;
+    r->logits = mixt__shadow_logit_count(shadow);
+    r->outputs = mixt__alloc_uninit((size_t)(r->trials * r->logits) * sizeof *r->outputs);
+    r->low_outputs = mixt__alloc_uninit((size_t)r->logits * sizeof *r->low_outputs);
+    return r->outputs && r->low_outputs ? MIXT_OK
+                                        : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the outputs of a batch");
+}
+
+/** FP32's gradients of one batch, and their length. */
+static mixt_status keep_gradients(mixt__replay *r, const mixt__shadow *shadow, int64_t trial)
+{
+    int64_t total = r->trainer->params->total;
+    float *gradients = r->gradients + trial * total;
+    double squares = 0;
+    MIXT_TRY(mixt__shadow_gradients(shadow, 0, total, gradients));
+    for (int64_t i = 0; i < total; i++) {
+        gradients[i] /= r->scale;
+        squares += (double)gradients[i] * (double)gradients[i];
+    }
+    r->norms[trial] = sqrt(squares);
+    return MIXT_OK;
+}
+
+mixt_status mixt__replay_reference(mixt__replay *r)
+{
+    mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
+    mixt__shadow_options options = {.policy = &fp32, .batch = r->batch, .keep_logits = true};
+    mixt__shadow *shadow;
+    MIXT_TRY(mixt__shadow_new(r->trainer, &options, &shadow));
+    mixt_status status = take_outputs(r, shadow);
+    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++) {
+        mixt__shadow_batch batch = mixt__replay_batch(r, i);
+        status = mixt__shadow_run(shadow, &batch, &r->losses[i]);
+        if (status == MIXT_OK)
+            status = mixt__shadow_logits(shadow, r->outputs + i * r->logits);
+        if (status == MIXT_OK)
+            status = keep_gradients(r, shadow, i);
+    }
+    mixt__shadow_free(shadow);
+    return status;
+}
+
+/* ---- comparing ---- */
+
+/** Sums over pairs of numbers: FP32's and the policy's. */
+typedef struct pairs {
+    double reference, low, product, difference; // sums of squares, and of products
+    double update, update_difference;           // the same of the updates
+    double count, flushed, nonfinite;
+} pairs;
+
+/** From a gradient to what is taken from the weight, but for the learning rate. */
+typedef struct direction {
+    mixt__optimizer optimizer;
+    double inv_bias1, inv_sqrt_bias2;
+    double clip_value;
+} direction;
+
+static double update_of(const direction *d, double g, double m, double v)
+{
+    const mixt__optimizer *o = &d->optimizer;
+    if (d->clip_value > 0)
+        g = fmax(fmin(g, d->clip_value), -d->clip_value);
+    if (o->kind == MIXT_OPTIMIZER_SGD) {
+        double next = (double)o->momentum * m + g;
+        return o->nesterov ? g + (double)o->momentum * next : next;
+    }
+    m = (double)o->beta1 * m + (1 - (double)o->beta1) * g;
+    v = (double)o->beta2 * v + (1 - (double)o->beta2) * g * g;
+    return m * d->inv_bias1 / (sqrt(v) * d->inv_sqrt_bias2 + (double)o->eps);
+}
+
+static direction direction_of(const mixt__trainer *t)
+{
+    mixt__control next = t->control_copy;
+    next.step++;
+    mixt__control_bias(&next, &t->settings.optimizer);
+    return (direction){.optimizer = t->settings.optimizer,
+                       .inv_bias1 = (double)next.inv_bias1,
+                       .inv_sqrt_bias2 = (double)next.inv_sqrt_bias2,
+                       .clip_value = (double)t->settings.clip_value};
+}
+
+/** What clipping by norm multiplies gradients of this length with. */
+static double clip_factor(const mixt__trainer *t, double norm)
+{
+    return t->settings.clip_norm > 0 ? fmin(1.0, (double)t->settings.clip_norm / (norm + 1e-6)) : 1.0;
+}
+
+/** One piece of the arenas. @param factors what gradients are multiplied with before the update: FP32's, the policy's
+ */
+static void add_pairs(pairs *p, const mixt__replay *r, const float *reference, const float *low, int64_t count,
+                      const direction *d, const double factors[2])
+{
+    for (int64_t i = 0; i < count; i++) {
+        double a = (double)reference[i], b = (double)low[i] / (double)r->scale;
+        p->count++;
+        if (!isfinite(b)) {
+            p->nonfinite++;
+            continue;
+        }
+        p->flushed += a != 0 && b == 0;
+        p->reference += a * a;
+        p->low += b * b;
+        p->product += a * b;
+        p->difference += (a - b) * (a - b);
+        double m = (double)r->moments[0][i], v = (double)r->moments[1][i];
+        double u = update_of(d, a * factors[0], m, v), w = update_of(d, b * factors[1], m, v);
+        p->update += u * u;
+        p->update_difference += (u - w) * (u - w);
+    }
+}
+
+static mixt_status read_moments(mixt__replay *r, int64_t first, int64_t count)
+{
+    const float *moments[2] = {r->trainer->params->moment1, r->trainer->params->moment2};
+    for (int m = 0; m < 2; m++)
+        if (moments[m])
+            MIXT_TRY(r->trainer->backend->download(r->moments[m], moments[m] + first, (size_t)count * sizeof(float)));
+    return MIXT_OK;
+}
+
+/** The length of all of the policy's gradients, unscaled; not finite where one of them is not. */
+static mixt_status measure_norm(mixt__replay *r, const mixt__shadow *shadow, double *norm)
+{
+    int64_t total = r->trainer->params->total;
+    double squares = 0;
+    for (int64_t first = 0; first < total; first += PIECE) {
+        int64_t count = total - first < PIECE ? total - first : PIECE;
+        MIXT_TRY(mixt__shadow_gradients(shadow, first, count, r->scratch));
+        for (int64_t i = 0; i < count; i++)
+            squares += (double)r->scratch[i] * (double)r->scratch[i];
+    }
+    *norm = sqrt(squares) / (double)r->scale;
+    return MIXT_OK;
+}
+
+static mixt_status settle(mixt__replay *r, mixt__shadow *shadow, const mixt__scaling *scaling)
+{
+    for (float first = r->scale; true; r->scale = fmaxf(r->scale * scaling->backoff, scaling->floor)) {
+        mixt__shadow_batch batch = mixt__replay_batch(r, 0);
+        double loss, norm;
+        MIXT_TRY(mixt__shadow_run(shadow, &batch, &loss));
+        MIXT_TRY(measure_norm(r, shadow, &norm));
+        if (isfinite(norm))
+            return MIXT_OK;
+        if (!isfinite(loss) || r->scale <= scaling->floor) {
+            r->scale = first;
+            return MIXT_OK;
+        }
+    }
+}
+
+mixt_status mixt__replay_settle_scale(mixt__replay *r, const mixt__policy *policy, const mixt__scaling *scaling)
+{
+    mixt__shadow_options options = {.policy = policy, .batch = r->batch};
+    mixt__shadow *shadow;
+    MIXT_TRY(mixt__shadow_new(r->trainer, &options, &shadow));
+    mixt_status status = settle(r, shadow, scaling);
+    mixt__shadow_free(shadow);
+    return status;
+}
+
+static mixt_status compare_gradients(mixt__replay *r, const mixt__shadow *shadow, const bool *own, int64_t trial,
+                                     mixt__seen *seen)
+{
+    const mixt__params *params = r->trainer->params;
+    direction d = direction_of(r->trainer);
+    pairs p = {0};
+    double norm;
+    MIXT_TRY(measure_norm(r, shadow, &norm));
+    double factors[2] = {clip_factor(r->trainer, r->norms[trial]), clip_factor(r->trainer, norm)};
+    for (int64_t s = 0; s < params->segment_count; s++)
+        for (int64_t at = 0; own[s] && at < params->segments[s].count; at += PIECE) {
+            int64_t first = params->segments[s].offset + at, left = params->segments[s].count - at;
+            int64_t count = left < PIECE ? left : PIECE;
+            MIXT_TRY(mixt__shadow_gradients(shadow, first, count, r->scratch));
+            MIXT_TRY(read_moments(r, first, count));
+            add_pairs(&p, r, r->gradients + trial * params->total + first, r->scratch, count, &d, factors);
+        }
+    bool bad = !isfinite(norm), none = !(p.reference > 0);
+    seen->overflow = p.count > 0 ? p.nonfinite / p.count : 0;
+    seen->underflow = p.count > 0 ? p.flushed / p.count : 0;
+    seen->grad_cosine = bad ? (double)NAN : none ? 1 : p.low > 0 ? p.product / sqrt(p.reference * p.low) : 0;
+    seen->grad_norm_error = bad ? (double)NAN : none ? 0 : fabs(sqrt(p.low / p.reference) - 1);
+    seen->grad_error = bad ? (double)NAN : none ? 0 : sqrt(p.difference / p.reference);
+    seen->update_error = bad ? (double)NAN : p.update > 0 ? sqrt(p.update_difference / p.update) : 0;
+    return MIXT_OK;
+}
+
+/** Signal to noise of the outputs. */
+static mixt_status compare_outputs(mixt__replay *r, const mixt__shadow *shadow, int64_t trial, mixt__seen *seen)
+{
+    const float *reference = r->outputs + trial * r->logits;
+    double signal = 0, noise = 0;
+    MIXT_TRY(mixt__shadow_logits(shadow, r->low_outputs));
+    for (int64_t i = 0; i < r->logits; i++) {
+        double difference = (double)r->low_outputs[i] - (double)reference[i];
+        signal += (double)reference[i] * (double)reference[i];
+        noise += difference * difference;
+    }
+    seen->snr_db = mixt__sense_decibels(signal, noise);
+    return MIXT_OK;
+}
+
+mixt_status mixt__replay_policy(mixt__replay *r, const mixt__policy *policy, const bool *own, mixt__seen *seen)
+{
+    mixt__shadow_options options = {.policy = policy, .batch = r->batch, .keep_logits = true};
+    mixt__shadow *shadow;
+    MIXT_TRY(mixt__shadow_new(r->trainer, &options, &shadow));
+    mixt_status status = MIXT_OK;
+    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++) {
+        mixt__shadow_batch batch = mixt__replay_batch(r, i);
+        double loss;
+        seen[i] = (mixt__seen){.loss = r->losses[i], .margin = INFINITY};
+        status = mixt__shadow_run(shadow, &batch, &loss);
+        if (status == MIXT_OK)
+            status = compare_outputs(r, shadow, i, &seen[i]);
+        if (status == MIXT_OK)
+            status = compare_gradients(r, shadow, own, i, &seen[i]);
+        seen[i].loss_change = loss - r->losses[i];
+    }
+    mixt__shadow_free(shadow);
+    return status;
+}
