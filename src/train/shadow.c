@@ -72,8 +72,8 @@ static mixt_status take_memory(mixt__shadow *s)
 
 static mixt_status make(mixt__shadow *s, const mixt__shadow_options *options)
 {
-    if (!s->trainer->control)
-        return mixt__fail(MIXT_ERROR_STATE, "a shadow needs a trainer that has its memory");
+    if (!mixt__trainer_has_weights(s->trainer))
+        return mixt__fail(MIXT_ERROR_STATE, "a shadow needs a trainer that has its weights");
     MIXT_TRY(compile(s, options));
     MIXT_TRY(mixt__params_new(s->executable->graph, s->trainer->backend, true, 0, &s->params));
     MIXT_TRY(mixt__params_match(s->trainer->params, s->executable->graph));

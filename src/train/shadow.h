@@ -11,7 +11,7 @@
 #include "train/trainer.h"
 
 typedef struct mixt__shadow {
-    const mixt__trainer *trainer; // borrowed, allocated; it must not be recompiled while the shadow lives
+    const mixt__trainer *trainer; // borrowed, with its weights; it must not be recompiled while the shadow lives
     mixt__executable *executable;
     mixt__params *params;
     mixt__batch_spec spec; // of the batches that it runs on
@@ -27,7 +27,7 @@ typedef struct mixt__shadow_options {
     bool keep_logits;           // so that mixt__shadow_logits can read them; keeps the loss a node of its own
 } mixt__shadow_options;
 
-/** Compiles it and takes its memory. The trainer must have its own already.
+/** Compiles it and takes its memory. The trainer must have its weights already.
  *  @param shadow NULL on failure */
 mixt_status mixt__shadow_new(const mixt__trainer *trainer, const mixt__shadow_options *options, mixt__shadow **shadow);
 /** NULL is allowed. */
