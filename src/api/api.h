@@ -44,6 +44,8 @@ struct mixt_generator {
 /** The backend of "auto" (NULL too), "cpu" or "cuda". Auto takes a GPU when one is usable, else the CPU. A failure of
  *  "cuda" says what is missing. */
 mixt_status mixt__device_open(const char *device, const mixt__backend **backend);
+/** From now on every device of this thread is this backend, one that only plans; NULL: as it was. */
+void mixt__device_assume(const mixt__backend *backend);
 
 /** Refuses a context that mixt_open did not give, or that is closed; the text names the caller. */
 #define mixt__need_context(context) mixt__need_context_at(__func__, (context))

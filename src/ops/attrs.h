@@ -15,6 +15,9 @@ typedef enum mixt__fused {
     MIXT_FUSED_HEAD = 1 << 6,       // head_step: a classifier's head, its loss and all their gradients
 } mixt__fused;
 
+/** What the CUDA backend has: here, for those who plan for a GPU without one. */
+#define MIXT_FUSED_CUDA (MIXT_FUSED_MATMUL | MIXT_FUSED_NORM | MIXT_FUSED_BATCH_NORM | MIXT_FUSED_LOSS)
+
 /** What a product does to its result x before it is stored. Made by the epilogues pass only. */
 typedef enum mixt__epilogue {
     MIXT_EPILOGUE_NONE,

@@ -293,7 +293,7 @@ static const mixt__kernel *const *kernels(const mixt__op *op)
 
 static const mixt__backend backend = {
     .name = "cuda",
-    .fused = MIXT_FUSED_MATMUL | MIXT_FUSED_NORM | MIXT_FUSED_BATCH_NORM | MIXT_FUSED_LOSS,
+    .fused = MIXT_FUSED_CUDA,
     .kernels = kernels,
     .alloc = take,
     .free = give_back,

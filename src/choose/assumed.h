@@ -1,0 +1,16 @@
+/* A machine that is not at hand, as a backend: graphs are compiled and memory is planned for it, nothing runs. */
+#ifndef MIXT_CHOOSE_ASSUMED_H
+#define MIXT_CHOOSE_ASSUMED_H
+
+#include "choose/machine.h"
+
+/** From now on contexts that this thread opens are of this machine, until mixt__assume_end. Memory that they plan is
+ *  what the real one would take, but for the scratch of vendor libraries on a GPU and of other instruction sets on a
+ *  CPU. */
+void mixt__assume_begin(const mixt_machine *machine);
+void mixt__assume_end(void);
+
+/** Whether rows of a product's operands and results begin at multiples of 16 bytes, in 16-bit formats. */
+bool mixt__assumed_aligned(const mixt__call *call);
+
+#endif

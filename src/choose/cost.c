@@ -1,0 +1,107 @@
+/* A roofline of each op. What is counted (FLOPs, bytes, launches) is exact; what of a machine's limits kernels reach is
+ * in its profile, from measurements. */
+#include "choose/cost.h"
+
+#include "choose/assumed.h"
+
+#include <math.h>
+#include <string.h>
+
+/** A CPU without units for a format widens its operands to FP32 on the way: products lose this much. */
+static const double widened = 0.96;
+/** FLOPs that keep one multiprocessor or core busy, a tile of results over a part of the sum: with less, others have
+ *  nothing to do. */
+static const double tile = 2.0 * 64 * 64 * 256;
+/** Share of its reach that a product keeps on Tensor Cores where rows do not begin at multiples of 16 bytes. */
+static const double unaligned = 0.5;
+/** Passes that end an update: statistics of gradients, control, optimizer. */
+enum { UPDATE_PASSES = 3 };
+
+bool mixt__cost_is_cast(const mixt__node *node)
+{
+    if (strcmp(node->op->name, "pointwise"))
+        return false;
+    const mixt__pointwise_attrs *at = node->attrs;
+    return at->instr_count == 1 && at->instrs[0].code == MIXT_PW_COPY;
+}
+
+/** Share of the machine that has something to do. */
+static double busy(const mixt_machine *machine, double flops)
+{
+    return fmin(1, fmax(flops / tile, 1) / machine->info.cores);
+}
+
+/** Times that an op moves the fewest bytes that it could: statistics of a batch are taken in a pass of their own. */
+static double passes_over(const mixt__node *node)
+{
+    return !strcmp(node->op->name, "batch_norm") ? 1.5 : !strcmp(node->op->name, "batch_norm_grad") ? 5.0 / 3 : 1;
+}
+
+/** FLOPs a second of matrix work. */
+static double rate_of(const mixt_machine *machine, const mixt__call *call, mixt_work work, double flops)
+{
+    const mixt_machine_info *m = &machine->info;
+    bool gpu = m->capability > 0, units = gpu ? call->tensor_cores : mixt__machine_has(machine, call->arithmetic);
+    mixt_dtype format = units ? call->arithmetic : MIXT_DTYPE_FP32;
+    double rate = m->flops[format] * m->reach[format][work] * busy(machine, flops);
+    if (units && gpu && mixt_dtype_size(format) < 4 && !mixt__assumed_aligned(call))
+        rate *= unaligned;
+    return !gpu && !units && call->arithmetic != MIXT_DTYPE_TF32 ? rate * widened : rate;
+}
+
+mixt__op_cost mixt__cost_op(const mixt_machine *machine, const mixt__executable *step, int64_t node)
+{
+    const mixt__node *n = &step->graph->nodes[node];
+    const mixt_machine_info *m = &machine->info;
+    mixt__op_cost cost = {.launch = m->launch};
+    if (n->alias)
+        return (mixt__op_cost){0};
+    double bytes = passes_over(n) * mixt__node_bytes(step->graph, n), flops = mixt__node_flops(step->graph, n);
+    bytes /= m->bytes_s * m->reach_bytes[n->op->work];
+    flops = n->op->matrix_work ? flops / rate_of(machine, &step->calls[node], n->op->work, flops) : 0;
+    cost.seconds = fmax(flops, bytes);
+    cost.bound = cost.seconds < cost.launch ? MIXT_BOUND_LAUNCH : flops > bytes ? MIXT_BOUND_FLOPS : MIXT_BOUND_BYTES;
+    cost.seconds += cost.launch;
+    return cost;
+}
+
+static void add(mixt__step_cost *sum, mixt_work work, const mixt__op_cost *cost, double times)
+{
+    double worked = cost->seconds - cost->launch;
+    sum->seconds += times * cost->seconds;
+    sum->work[work] += times * cost->seconds;
+    sum->bound[MIXT_BOUND_LAUNCH] += times * cost->launch;
+    sum->bound[cost->bound] += times * worked;
+}
+
+/** Bytes that the passes behind the gradients move: they are read for their statistics, then with masters and moments,
+ *  which are written too, with the working copies. */
+static double update_bytes(const mixt__trainer *t)
+{
+    double bytes = 0, moments = mixt__optimizer_moments(&t->settings.optimizer);
+    for (int64_t i = 0; i < t->params->segment_count; i++) {
+        const mixt__segment *s = &t->params->segments[i];
+        double copy = s->low != MIXT_DTYPE_NONE ? (double)mixt_dtype_size(s->low) : 0;
+        bytes += (double)s->count * (4 + 4 * (3 + 2 * moments) + copy);
+    }
+    return bytes;
+}
+
+mixt__step_cost mixt__cost_step(const mixt_machine *machine, const mixt__trainer *trainer)
+{
+    const mixt__executable *step = trainer->train;
+    mixt__step_cost sum = {0};
+    double passes = (double)trainer->settings.accumulate;
+    for (int64_t i = 0; i < step->graph->node_count; i++) {
+        const mixt__node *n = &step->graph->nodes[i];
+        mixt__op_cost cost = mixt__cost_op(machine, step, i);
+        add(&sum, n->op->work, &cost, passes);
+        sum.casts += mixt__cost_is_cast(n) ? passes * cost.seconds : 0;
+    }
+    const mixt_machine_info *m = &machine->info;
+    mixt__op_cost update = {.launch = UPDATE_PASSES * m->launch, .bound = MIXT_BOUND_BYTES};
+    update.seconds =
+        update.launch + update_bytes(trainer) / (m->bytes_s * m->reach_bytes[MIXT_WORK_OPTIMIZER]);
+    add(&sum, MIXT_WORK_OPTIMIZER, &update, 1);
+    return sum;
+}
