@@ -3,7 +3,7 @@
  *
  *   mixt_advice *advice;
  *   if (mixt_advise(config, &advice, .machine = "a100", .lose = 0.005) == MIXT_OK)
- *       puts(mixt_advice_choice(advice)->why);
+ *       puts(mixt_advice_choose(advice)->why);
  *   mixt_advice_free(advice);
  *
  * Memory is planned, to the byte. Times on this machine are measured in a short trial; those of an assumed machine come
@@ -26,16 +26,16 @@ extern "C" {
 typedef struct mixt_machine mixt_machine;
 
 typedef struct mixt_machine_info {
-    const char *name;  /**< "h200" */
-    const char *title; /**< "NVIDIA H200 SXM, 141 GB" */
-    const char *kind;  /**< "gpu" or "cpu" */
-    int capability;    /**< of a GPU: 10 × major + minor; 0 on a CPU */
-    int cores;         /**< multiprocessors of a GPU, cores of a CPU */
-    size_t memory;     /**< bytes */
-    size_t reserved;   /**< of those, what driver and libraries take, or the system */
-    double bytes_s;    /**< bytes a second of that memory at most */
-    double launch;     /**< seconds that an op costs beside its work */
-    double price;      /**< of an hour; NaN: not known */
+    const char *name;                                /**< "h200" */
+    const char *title;                               /**< "NVIDIA H200 SXM, 141 GB" */
+    const char *kind;                                /**< "gpu" or "cpu" */
+    int capability;                                  /**< of a GPU: 10 × major + minor; 0 on a CPU */
+    int cores;                                       /**< multiprocessors of a GPU, cores of a CPU */
+    size_t memory;                                   /**< bytes */
+    size_t reserved;                                 /**< of those, what driver and libraries take, or the system */
+    double bytes_s;                                  /**< bytes a second of that memory at most */
+    double launch;                                   /**< seconds that an op costs beside its work */
+    double price;                                    /**< of an hour; NaN: not known */
     double flops[MIXT_DTYPE_COUNT];                  /**< a second at most, products in this format; 0: no units */
     double reach[MIXT_DTYPE_COUNT][MIXT_WORK_COUNT]; /**< share of `flops` that such work reaches */
     double reach_bytes[MIXT_WORK_COUNT];             /**< share of `bytes_s` that such work reaches */
@@ -57,6 +57,92 @@ void mixt_machine_free(mixt_machine *machine);
 const mixt_machine_info *mixt_machine_describe(const mixt_machine *machine);
 /** Where a figure comes from. @param figure a key of the file: "bandwidth". NULL: no such figure. */
 const char *mixt_machine_source(const mixt_machine *machine, const char *figure);
+
+/* ---- advice ---- */
+
+typedef struct mixt_advice mixt_advice;
+
+/** For `lose`: nothing at all, so that FP32 is what remains. */
+#define MIXT_LOSE_NOTHING (-1.0)
+
+/** Zero or NULL means the default. */
+typedef struct mixt_advise_options {
+    const char *machine; /**< a profile, as mixt_machine_open takes it; default: this machine */
+    size_t memory;       /**< bytes that the run may take; default: what the machine has free */
+    double lose;         /**< share of the loss that may be lost next to FP32; default 0.005 */
+    double price;        /**< of an hour on the machine; default: what its profile says */
+    double trial;        /**< seconds that trials may take in all, here alone; default 30; below 0: none */
+    /** Hears what is being tried, before each trial; false ends it. NULL: nobody does.
+     *  @param candidate its name. @param done seconds that trials have taken. @param limit what they may take */
+    bool (*watch)(void *user, const char *candidate, double done, double limit);
+    /** Called while a text is tokenised, as mixt_data_options.progress. */
+    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    void *user; /**< for both */
+} mixt_advise_options;
+
+/**
+ * What a configuration should be trained in.
+ * @param config only read; its precision and memory settings are what is asked about, the rest stays as it is.
+ * @param options NULL: all defaults.
+ * @param advice set to the answer, or to NULL on failure; free it with mixt_advice_free.
+ * @return MIXT_ERROR_STATE when `watch` ended it.
+ */
+mixt_status mixt_advise_with(const mixt_config *config, const mixt_advise_options *options, mixt_advice **advice);
+#ifndef __cplusplus
+#define mixt_advise(config, advice, ...) mixt_advise_with((config), &(mixt_advise_options){__VA_ARGS__}, (advice))
+#endif
+/** NULL is allowed. */
+void mixt_advice_free(mixt_advice *advice);
+
+/** One precision that was looked at. Strings belong to the advice. */
+typedef struct mixt_advice_candidate {
+    const char *name;    /**< "bf16", "bf16, small layers fp32", or the name of a policy file */
+    size_t memory;       /**< bytes that the run would hold: of a GPU's memory, or of the host's */
+    double seconds;      /**< of an update; NaN: not known */
+    double run_seconds;  /**< of all updates of the run */
+    double cost;         /**< of the run; NaN: no price is known */
+    double lost;         /**< share of the loss that it may lose next to FP32, from the evidence in `why` */
+    const char *source;  /**< of the time: "measured", "modelled" or "none" */
+    const char *verdict; /**< "chosen", "slower", "no gain", "no units", "not trained", "too large" or "loses" */
+    const char *why;     /**< a sentence */
+} mixt_advice_candidate;
+
+/** @param index from 0; NULL past the last. */
+const mixt_advice_candidate *mixt_advice_candidate_at(const mixt_advice *advice, int index);
+
+/** The strategy. Strings belong to the advice. */
+typedef struct mixt_advice_choice {
+    bool found;             /**< false: nothing fits, and what follows is the candidate that comes closest */
+    const char *machine;    /**< the profile's name, or "this machine" */
+    const char *title;      /**< what it is */
+    bool assumed;           /**< it is not this machine: times are modelled */
+    size_t limit;           /**< bytes of memory that the run may take */
+    const char *precision;  /**< "bf16", or the default of a policy with rules */
+    const char *policy;     /**< the whole policy, a text for mixt_policy_parse, with what it rests on */
+    int64_t batch;          /**< samples in one pass */
+    int64_t accumulate;     /**< passes in an update */
+    bool recompute;         /**< some activations are computed again in the backward pass */
+    const char *loss_scale; /**< "dynamic" or "none" */
+    double clip;            /**< largest norm of the gradient; 0: none */
+    const char *decided;    /**< the requirement that decided: "time", "memory", "accuracy" or "hardware" */
+    const char *why;        /**< a sentence or two */
+} mixt_advice_choice;
+const mixt_advice_choice *mixt_advice_choose(const mixt_advice *advice);
+
+/** Something that holds the step back. Strings belong to the advice. */
+typedef struct mixt_remedy {
+    const char *what;  /**< what it is: "casts", "launches", "unaligned products", … */
+    double share;      /**< of the step's time */
+    double gain;       /**< share of the step's time that the remedy is expected to save */
+    const char *where; /**< layers or ops that it is about; "" : the whole step */
+    const char *text;  /**< why, and what to do */
+} mixt_remedy;
+/** Largest expected gain first. @param index from 0; NULL past the last. */
+const mixt_remedy *mixt_advice_remedy(const mixt_advice *advice, int index);
+
+/** Writes the chosen policy, with its evidence, as a file that `precision` takes.
+ *  @param overwrite replace a file of that name; else it is refused. */
+mixt_status mixt_advice_write(const mixt_advice *advice, const char *path, bool overwrite);
 
 #ifdef __cplusplus
 }

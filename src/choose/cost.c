@@ -43,7 +43,8 @@ static double rate_of(const mixt_machine *machine, const mixt__call *call, mixt_
     const mixt_machine_info *m = &machine->info;
     bool gpu = m->capability > 0, units = gpu ? call->tensor_cores : mixt__machine_has(machine, call->arithmetic);
     mixt_dtype format = units ? call->arithmetic : MIXT_DTYPE_FP32;
-    double rate = m->flops[format] * m->reach[format][work] * busy(machine, flops);
+    mixt_work like = m->reach[format][work] > 0 ? work : MIXT_WORK_PRODUCTS; // a head's loss is mostly its product
+    double rate = m->flops[format] * m->reach[format][like] * busy(machine, flops);
     if (units && gpu && mixt_dtype_size(format) < 4 && !mixt__assumed_aligned(call))
         rate *= unaligned;
     return !gpu && !units && call->arithmetic != MIXT_DTYPE_TF32 ? rate * widened : rate;
@@ -100,8 +101,7 @@ mixt__step_cost mixt__cost_step(const mixt_machine *machine, const mixt__trainer
     }
     const mixt_machine_info *m = &machine->info;
     mixt__op_cost update = {.launch = UPDATE_PASSES * m->launch, .bound = MIXT_BOUND_BYTES};
-    update.seconds =
-        update.launch + update_bytes(trainer) / (m->bytes_s * m->reach_bytes[MIXT_WORK_OPTIMIZER]);
+    update.seconds = update.launch + update_bytes(trainer) / (m->bytes_s * m->reach_bytes[MIXT_WORK_OPTIMIZER]);
     add(&sum, MIXT_WORK_OPTIMIZER, &update, 1);
     return sum;
 }

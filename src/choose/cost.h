@@ -1,4 +1,5 @@
-/* The time of a compiled step on a machine, modelled: for each op the slower of its FLOPs and its bytes, and a launch. */
+/* The time of a compiled step on a machine, modelled: for each op the slower of its FLOPs and its bytes, and a launch.
+ */
 #ifndef MIXT_CHOOSE_COST_H
 #define MIXT_CHOOSE_COST_H
 

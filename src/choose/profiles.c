@@ -25,8 +25,8 @@ static const struct {
     const char *name;
     mixt_dtype first, last; // FP8 is one word for both kinds
 } formats[] = {
-    {"fp32", MIXT_DTYPE_FP32, MIXT_DTYPE_FP32},         {"tf32", MIXT_DTYPE_TF32, MIXT_DTYPE_TF32},
-    {"fp16", MIXT_DTYPE_FP16, MIXT_DTYPE_FP16},         {"bf16", MIXT_DTYPE_BF16, MIXT_DTYPE_BF16},
+    {"fp32", MIXT_DTYPE_FP32, MIXT_DTYPE_FP32},        {"tf32", MIXT_DTYPE_TF32, MIXT_DTYPE_TF32},
+    {"fp16", MIXT_DTYPE_FP16, MIXT_DTYPE_FP16},        {"bf16", MIXT_DTYPE_BF16, MIXT_DTYPE_BF16},
     {"fp8", MIXT_DTYPE_FP8_E4M3, MIXT_DTYPE_FP8_E5M2},
 };
 enum { FORMATS = sizeof formats / sizeof formats[0] };
@@ -186,8 +186,7 @@ static mixt_status read_figures(reader *r, const yaml_node_t *root)
 /** A figure without a source is a rumour. */
 static mixt_status read_sources(reader *r, const yaml_node_t *root)
 {
-    static const char figures[] =
-        "capability|cores|memory|reserved|bandwidth|flops|launch|reach|reach_bytes|price";
+    static const char figures[] = "capability|cores|memory|reserved|bandwidth|flops|launch|reach|reach_bytes|price";
     const yaml_node_t *map;
     mixt_machine *m = r->machine;
     char name[32];

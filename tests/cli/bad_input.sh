@@ -234,6 +234,16 @@ sensitivity in no format    | sensitivity tiny.yaml --formats fp17              
 sensitivity in FP8          | sensitivity tiny.yaml --formats bf16,fp8_e4m3       | 1 | cannot be trained in 'fp8_e4m3': policies name fp16, bf16 and tf32
 sensitivity without trials  | sensitivity tiny.yaml --trials 0                    | 2 | --trials
 sensitivity into no folder  | sensitivity tiny.yaml --out none/x.svg              | 1 | none/x.svg
+advise: no such machine     | advise tiny.yaml --machine a1000                      | 1 | no machine 'a1000' (did you mean a100?)
+advise: no such profile     | advise tiny.yaml --machine none.yaml                  | 1 | none.yaml: No such file
+advise: not a profile       | advise tiny.yaml --machine tiny.yaml                  | 1 | tiny.yaml:1:1: unknown key of a profile
+advise: memory in words     | advise tiny.yaml --machine t4 --memory much           | 2 | --memory 'much': expected bytes
+advise: memory of another   | advise tiny.yaml --machine t4 --memory 12X            | 2 | --memory '12X': expected bytes
+advise: negative memory     | advise tiny.yaml --machine t4 --memory -1G            | 2 | --memory '-1G': expected bytes
+advise: loses too much      | advise tiny.yaml --machine t4 --lose 101%             | 2 | --lose '101%': expected a share
+advise: price of a day      | advise tiny.yaml --machine t4 --cost 3/d              | 2 | --cost '3/d': expected the price of an hour
+advise: no configuration    | advise --machine t4                                   | 2 | CONFIG
+advise: into a folder       | advise tiny.yaml --machine t4 --write .               | 1 | .: is a folder
 demo with no weights        | demo init=none                                      | 1 | none: cannot be opened
 plan with no weights        | plan tiny.yaml init=none                            | 1 | none: cannot be opened
 plan with weights not its   | plan tiny.yaml init=run net.hidden=17               | 1 | run/model.safetensors: tensor 'fc.0.weight' is fp32 [16, 784]

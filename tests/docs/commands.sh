@@ -26,9 +26,10 @@ idx() {
 ppm() { { printf 'P6 %d %d 255\n' "$2" "$2"; noise $((3 * $2 * $2)); } >"$1"; }
 
 mkdir "$work/files" && cd "$work/files" || exit 1
-mkdir -p mnist gpt2 build pictures/{train,val}/{cat,dog}
+mkdir -p mnist gpt2 build machines pictures/{train,val}/{cat,dog}
 ln -s "$root/configs" configs
 ln -s "$mixt" build/mixt
+sed 's/^name: .*/name: mine/' "$root/profiles/t4.yaml" >machines/mine.yaml
 cp "$root"/tests/data/tokens/{encoder.json,vocab.bpe} gpt2
 for i in $(seq 400); do echo "The mill $i stood where two rivers met, and ROMEO: $((i * 7 % 31)) words were said."; done >book.txt
 idx train 100

@@ -1,0 +1,298 @@
+/* mixt advise: which precision, batch and memory plan a configuration should take, and what holds its step back. */
+#include "cli/commands.h"
+
+#include "cli/json.h"
+#include "cli/support.h"
+#include "cli/table.h"
+#include "cli/tokenize_progress.h"
+
+#include <mixt/advise.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- what the options mean ---- */
+
+/** "24G", "512M", "1.5GiB", or a number of bytes. */
+static int read_bytes(const cli_args *args, size_t *bytes)
+{
+    const char *text = cli_text(args, "memory"), *letter;
+    char *end;
+    *bytes = 0;
+    if (!cli_given(args, "memory"))
+        return CLI_OK;
+    double value = strtod(text, &end);
+    letter = *end ? strchr("KMGT", *end) : NULL;
+    for (const char *unit = "KMGT"; letter && unit <= strchr("KMGT", *end) && *unit; unit++) {
+        value *= 1024;
+        if (*unit == *end)
+            break;
+    }
+    const char *rest = letter ? end + 1 : end;
+    bool good = end != text && (!strcmp(rest, "") || !strcmp(rest, "B") || (letter && !strcmp(rest, "iB")));
+    if (!good || !(value >= 1 && value < 1e18))
+        return cli_usage(args->command, "--memory '%s': expected bytes, as in 24G, 512M or 1.5GiB", text);
+    *bytes = (size_t)value;
+    return CLI_OK;
+}
+
+/** "0.5%" or "0.005": a share of the loss. */
+static int read_lose(const cli_args *args, double *lose)
+{
+    const char *text = cli_text(args, "lose");
+    char *end;
+    *lose = 0;
+    if (!cli_given(args, "lose"))
+        return CLI_OK;
+    double value = strtod(text, &end);
+    bool percent = !strcmp(end, "%");
+    value = percent ? value / 100 : value;
+    if (end == text || (*end && !percent) || !(value >= 0 && value <= 1))
+        return cli_usage(args->command, "--lose '%s': expected a share of the loss, as in 0.5%% or 0.005", text);
+    *lose = value > 0 ? value : MIXT_LOSE_NOTHING;
+    return CLI_OK;
+}
+
+/** "2.50/h" or "2.50": the price of an hour. */
+static int read_price(const cli_args *args, double *price)
+{
+    const char *text = cli_text(args, "cost");
+    char *end;
+    *price = 0;
+    if (!cli_given(args, "cost"))
+        return CLI_OK;
+    *price = strtod(text, &end);
+    if (end == text || (*end && strcmp(end, "/h")) || !(*price > 0 && *price < 1e9))
+        return cli_usage(args->command, "--cost '%s': expected the price of an hour, as in 2.50/h", text);
+    return CLI_OK;
+}
+
+/* ---- JSON ---- */
+
+static json_t *choice_json(const mixt_advice_choice *c)
+{
+    return json_pack("{s:s, s:s, s:I, s:I, s:b, s:s, s:o, s:b, s:s, s:s}", "precision", c->precision, "policy",
+                     c->policy, "batch", (json_int_t)c->batch, "accumulate", (json_int_t)c->accumulate, "recompute",
+                     c->recompute, "loss_scale", c->loss_scale, "clip", c->clip > 0 ? json_real(c->clip) : json_null(),
+                     "fits", c->found, "decided_by", c->decided, "why", c->why);
+}
+
+static json_t *candidate_json(const mixt_advice_candidate *c)
+{
+    return json_pack("{s:s, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "name", c->name, "memory",
+                     c->memory ? json_integer((json_int_t)c->memory) : json_null(), "ms",
+                     cli_json_real(1e3 * c->seconds), "source", c->source, "verdict", c->verdict, "why", c->why,
+                     "run_seconds", cli_json_real(c->run_seconds), "cost", cli_json_real(c->cost), "lost",
+                     cli_json_real(c->lost));
+}
+
+static int print_json(const mixt_advice *advice)
+{
+    const mixt_advice_choice *c = mixt_advice_choose(advice);
+    const mixt_advice_candidate *candidate;
+    const mixt_remedy *r;
+    json_t *candidates = json_array(), *remedies = json_array();
+    for (int i = 0; (candidate = mixt_advice_candidate_at(advice, i)); i++)
+        json_array_append_new(candidates, candidate_json(candidate));
+    for (int i = 0; (r = mixt_advice_remedy(advice, i)); i++)
+        json_array_append_new(remedies, json_pack("{s:s, s:s, s:f, s:f, s:s}", "what", r->what, "where", r->where,
+                                                  "share", r->share, "gain", r->gain, "text", r->text));
+    json_t *all = json_pack("{s:s, s:s, s:b, s:I, s:o, s:o, s:o}", "machine", c->machine, "title", c->title, "assumed",
+                            c->assumed, "memory_limit", (json_int_t)c->limit, "choice", choice_json(c), "candidates",
+                            candidates, "remedies", remedies);
+    if (!all) {
+        fputs("mixt advise: no memory for the report, or a name that is not UTF-8\n", stderr);
+        return CLI_FAILED;
+    }
+    json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(all);
+    return CLI_OK;
+}
+
+/* ---- text ---- */
+
+static const char *milliseconds(char text[32], double seconds)
+{
+    double ms = 1e3 * seconds;
+    snprintf(text, 32, isnan(ms) ? "-" : ms < 10 ? "%.2f" : ms < 1000 ? "%.1f" : "%.0f", ms);
+    return text;
+}
+
+static void print_candidates(const mixt_advice *advice, bool priced)
+{
+    const mixt_advice_candidate *c;
+    cli_table t = {0};
+    char text[32];
+    cli_table_column(&t, "precision", CLI_LEFT);
+    cli_table_column(&t, "memory", CLI_RIGHT);
+    cli_table_column(&t, "ms", CLI_RIGHT);
+    cli_table_column(&t, "whole run", CLI_RIGHT);
+    if (priced)
+        cli_table_column(&t, "cost", CLI_RIGHT);
+    cli_table_column(&t, "verdict", CLI_LEFT);
+    cli_table_column(&t, "", CLI_LEFT);
+    for (int i = 0; (c = mixt_advice_candidate_at(advice, i)); i++) {
+        bool chosen = !strcmp(c->verdict, "chosen");
+        cli_table_cell(&t, "%s", c->name);
+        cli_table_cell(&t, "%s", c->memory ? cli_format_bytes(text, (double)c->memory) : "-");
+        cli_table_cell(&t, "%s", milliseconds(text, c->seconds));
+        cli_table_cell(&t, "%s", isnan(c->run_seconds) ? "-" : cli_format_duration(text, c->run_seconds));
+        if (priced)
+            cli_table_cell(&t, isnan(c->cost) ? "-" : "%.2f", c->cost);
+        cli_table_cell_styled(&t, chosen ? CLI_GREEN : CLI_PLAIN, c->verdict);
+        cli_table_cell(&t, "%s", chosen ? "" : c->why);
+    }
+    cli_table_print(&t, stdout, 0);
+    cli_table_free(&t);
+}
+
+static void print_remedies(const mixt_advice *advice)
+{
+    const mixt_remedy *r;
+    for (int i = 0; (r = mixt_advice_remedy(advice, i)); i++) {
+        if (!i)
+            printf("\nwhat holds the step back\n");
+        char label[48];
+        snprintf(label, sizeof label, "%5.1f%%  ", 100 * r->share);
+        cli_line(stdout, label, "%s%s%s%s: %s%s", r->what, *r->where ? " (" : "", r->where, *r->where ? ")" : "",
+                 r->text, "");
+    }
+}
+
+static bool has_source(const mixt_advice *advice, const char *source)
+{
+    const mixt_advice_candidate *c;
+    for (int i = 0; (c = mixt_advice_candidate_at(advice, i)); i++)
+        if (!strcmp(c->source, source))
+            return true;
+    return false;
+}
+
+static void print_text(const mixt_advice *advice)
+{
+    const mixt_advice_choice *c = mixt_advice_choose(advice);
+    const mixt_advice_candidate *first = mixt_advice_candidate_at(advice, 0);
+    char bytes[32], clip[32] = "no clipping";
+    cli_line(stdout, "machine    ", "%s%s%s, %s for the run", c->title, c->assumed ? ", assumed: " : "",
+             c->assumed ? c->machine : "", cli_format_bytes(bytes, (double)c->limit));
+    if (c->clip > 0)
+        snprintf(clip, sizeof clip, "clipping at %g", c->clip);
+    cli_line(stdout, "precision  ", "%s%s: %s", c->precision, c->found ? "" : ", which does not fit", c->why);
+    cli_line(stdout, "with       ", "%s, %s; batch %lld, %lld pass%s an update%s",
+             strcmp(c->loss_scale, "none") ? "dynamic loss scaling" : "no loss scaling", clip, (long long)c->batch,
+             (long long)c->accumulate, c->accumulate == 1 ? "" : "es", c->recompute ? ", recomputation" : "");
+    cli_line(stdout, "decided by ", "%s", c->decided);
+    putchar('\n');
+    print_candidates(advice, !isnan(first->cost));
+    bool modelled = has_source(advice, "modelled"), measured = has_source(advice, "measured");
+    putchar('\n');
+    cli_line(stdout, "", "ms of one update, %s; memory as planned%s.",
+             measured && modelled ? "measured here, or modelled where no trial was made"
+             : measured           ? "measured here"
+                                  : "modelled from the machine's profile and the op counts",
+             c->assumed ? ", without the scratch of vendor libraries" : ", to the byte");
+    print_remedies(advice);
+}
+
+/* ---- the command ---- */
+
+static int check_write(const cli_args *args)
+{
+    const char *path = cli_text(args, "write");
+    if (!cli_given(args, "write"))
+        return CLI_OK;
+    if (cli_same_file(path, cli_word(args, 0))) {
+        (void)mixt_fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --write", path);
+        return cli_failed();
+    }
+    struct stat there;
+    if (!stat(path, &there) && S_ISDIR(there.st_mode))
+        (void)mixt_fail(MIXT_ERROR_FILE, "%s: is a folder: name a file for --write", path);
+    else if (cli_output_check(args, path) == MIXT_OK)
+        return CLI_OK;
+    return cli_failed();
+}
+
+static int advise(const cli_args *args, const mixt_config *config, const mixt_advise_options *options)
+{
+    mixt_advice *advice;
+    if (mixt_advise_with(config, options, &advice) != MIXT_OK)
+        return cli_failed();
+    int status = CLI_OK;
+    if (cli_flag(args, "json"))
+        status = print_json(advice);
+    else
+        print_text(advice);
+    bool found = mixt_advice_choose(advice)->found;
+    if (status == CLI_OK && found && cli_given(args, "write")) {
+        bool good = mixt_advice_write(advice, cli_text(args, "write"), cli_flag(args, "overwrite")) == MIXT_OK;
+        status = good ? CLI_OK : cli_failed();
+    }
+    mixt_advice_free(advice);
+    return status == CLI_OK && !found ? CLI_FAILED : status;
+}
+
+static int run(const cli_args *args)
+{
+    mixt_config *config;
+    mixt_advise_options options = {.progress = cli_tokenize_progress};
+    options.machine = cli_given(args, "machine") ? cli_text(args, "machine") : NULL;
+    int status = read_bytes(args, &options.memory);
+    if (status == CLI_OK)
+        status = read_lose(args, &options.lose);
+    if (status == CLI_OK)
+        status = read_price(args, &options.price);
+    if (status == CLI_OK)
+        status = check_write(args);
+    if (status != CLI_OK)
+        return status;
+    status = cli_config(args, cli_word(args, 0), &config);
+    if (status == CLI_OK)
+        status = advise(args, config, &options);
+    mixt_config_free(config);
+    return status;
+}
+
+const cli_command cli_advise = {
+    .name = "advise",
+    .summary = "say which precision to train in, on this machine or another",
+    .description =
+        "Looks at the model of CONFIG, the machine and what you ask for, and says what to train in: number format, "
+        "loss scaling, clipping, batch and passes an update. A table has every candidate with its memory, the time of "
+        "an update and of the whole run, and why each one lost.\n\n"
+        "With --machine the machine is assumed: one of the profiles that come with mixt (a100, a100-80, cpu-amx, "
+        "cpu-avx2, cpu-avx512, cpu-avx512bf16, h100, h200, rtx4090, t4, v100), NAME.yaml in the folder MIXT_PROFILES, "
+        "or the path of a file. Its times are modelled from the profile and from the FLOPs and bytes of each op.\n\n"
+        "The exit status is 1 when nothing fits into the memory.",
+    .arguments =
+        {
+            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
+            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=64"},
+        },
+    .options =
+        {
+            {"machine", 'm', CLI_TEXT, "NAME", .help = "assume this machine; default: the one at hand"},
+            {"memory", .kind = CLI_TEXT, .metavar = "BYTES",
+             .help = "what the run may take, as in 24G; default: what is free"},
+            {"lose", .kind = CLI_TEXT, .metavar = "SHARE",
+             .help = "share of the loss that may be lost next to FP32, as in 0.5%; default 0.5%"},
+            {"cost", .kind = CLI_TEXT, .metavar = "PRICE",
+             .help = "price of an hour, as in 2.50/h; default: the profile's"},
+            {"write", 'w', CLI_TEXT, "FILE", .help = "write the policy with its evidence, for precision=FILE"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace that file if it exists"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+        },
+    .examples =
+        {
+            {"mixt advise configs/digits.yaml", "for this machine"},
+            {"mixt advise configs/gpt.yaml data.path=FILE --machine v100 --memory 12G", "for one that is not here"},
+            {"mixt advise configs/digits.yaml --write policy.yaml && mixt train configs/digits.yaml "
+             "precision=policy.yaml",
+             "take the advice"},
+        },
+    .see_also = "plan|verify|info",
+    .run = run,
+};

@@ -1,0 +1,321 @@
+/* Makes the candidates for a configuration on a machine, plans and times each, and hands them to the judge. */
+#include "choose/advice.h"
+
+#include "choose/assumed.h"
+#include "run/memory.h"
+#include "run/run.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const double lose_default = 0.005, clip_usual = 1;
+
+/** What is asked, while it is answered. */
+typedef struct asking {
+    const mixt_advise_options *options;
+    mixt_advice *advice;
+    mixt_run *run;
+    int64_t eval_batch; // as the configuration has it: planning one candidate must not cut it for the next
+} asking;
+
+const char *mixt__advice_text(mixt_advice *advice, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const char *kept = mixt__arena_strdup(&advice->arena, text);
+    return kept ? kept : "";
+}
+
+const char *mixt__advice_bytes(char text[32], double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    for (; bytes >= 1000 && unit < 4; unit++)
+        bytes /= 1024;
+    snprintf(text, 32, unit ? "%.3g %s" : "%.0f %s", bytes, units[unit]);
+    return text;
+}
+
+/* ---- candidates ---- */
+
+/** Largest relative error of one rounding: what a format is said to lose where nothing was measured. */
+static double rounding(mixt_dtype format)
+{
+    return format == MIXT_DTYPE_BF16 ? 0x1p-9 : format == MIXT_DTYPE_FP32 ? 0 : 0x1p-11; // FP16 and TF32
+}
+
+static mixt__contender *add(mixt_advice *a, const char *name, mixt_dtype format, mixt__rank rank)
+{
+    mixt__contender *c = &a->candidates[a->count++];
+    *c = (mixt__contender){.format = format, .rank = rank};
+    c->units = mixt__machine_has(a->machine, format);
+    c->storage = !c->units && a->machine->info.capability == 0 && mixt_dtype_size(format) == 2;
+    c->out = (mixt_advice_candidate){.name = name, .seconds = NAN, .run_seconds = NAN, .cost = NAN};
+    c->out.lost = rounding(format);
+    c->out.source = "none";
+    c->out.verdict = c->out.why = "";
+    return c;
+}
+
+static mixt_status add_named(mixt_advice *a, const char *name, mixt_dtype format, mixt__rank rank)
+{
+    return mixt_policy_named(name, &add(a, name, format, rank)->policy);
+}
+
+/** The configuration's own policy where it is none of the four names. */
+static mixt_status add_own(asking *q)
+{
+    const mixt_policy *own = mixt_trainer_policy(mixt_run_trainer(q->run));
+    const char *name = mixt_config_string(mixt_run_config(q->run), "precision");
+    mixt_dtype forward;
+    if (!mixt_policy_count(own) && strcmp(name, "mixed")) {
+        mixt_dtype backward;
+        mixt_policy_default(own, &forward, &backward);
+        if (forward == backward)
+            return MIXT_OK;
+    }
+    mixt_policy_default(own, &forward, NULL);
+    const char *slash = strrchr(name, '/');
+    name = mixt__advice_text(q->advice, "%s", slash ? slash + 1 : name);
+    return mixt_policy_copy(own, &add(q->advice, name, forward, MIXT_RANK_RULES)->policy);
+}
+
+static mixt_status make_candidates(asking *q)
+{
+    mixt_advice *a = q->advice;
+    MIXT_TRY(add_named(a, "fp32", MIXT_DTYPE_FP32, MIXT_RANK_FP32));
+    MIXT_TRY(add_named(a, "tf32", MIXT_DTYPE_TF32, MIXT_RANK_TF32));
+    MIXT_TRY(add_named(a, "bf16", MIXT_DTYPE_BF16, MIXT_RANK_BF16));
+    MIXT_TRY(add_named(a, "fp16", MIXT_DTYPE_FP16, MIXT_RANK_FP16));
+    MIXT_TRY(add_own(q));
+    add(a, "fp8", MIXT_DTYPE_FP8_E4M3, MIXT_RANK_FP8);
+    return MIXT_OK;
+}
+
+/* ---- memory and modelled time ---- */
+
+/** Time of an update, and what follows from it. */
+static void set_time(const mixt_advice *a, mixt__contender *c, double seconds, const char *source)
+{
+    c->out.seconds = seconds;
+    c->out.run_seconds = seconds * (double)a->updates;
+    c->out.cost = a->price * c->out.run_seconds / 3600;
+    c->out.source = source;
+}
+
+/** Compiles the step for a candidate; takes no memory. */
+static mixt_status plan(asking *q, mixt__contender *c)
+{
+    mixt_advice *a = q->advice;
+    mixt__trainer *t = &q->run->experiment.trainer->core;
+    mixt_run_memory memory;
+    t->settings.eval_batch = q->eval_batch;
+    MIXT_TRY(mixt_trainer_set_policy(q->run->experiment.trainer, c->policy));
+    MIXT_TRY(mixt__run_plan_memory(q->run, &memory));
+    c->out.memory = a->machine->info.capability ? memory.total.device : memory.total.host;
+    c->batch = t->settings.batch;
+    c->accumulate = t->settings.accumulate;
+    c->fits = c->out.memory <= a->limit;
+    c->cost = mixt__cost_step(a->machine, t);
+    c->compiled = true;
+    set_time(a, c, c->cost.seconds, "modelled");
+    return MIXT_OK;
+}
+
+static mixt_status plan_all(asking *q)
+{
+    mixt_advice *a = q->advice;
+    for (int i = 0; i < a->count; i++)
+        if (a->candidates[i].policy)
+            MIXT_TRY(plan(q, &a->candidates[i]));
+    return MIXT_OK;
+}
+
+/* ---- the answer ---- */
+
+/** Clipping keeps attention and recurrence from the rare large gradient; the configuration's own word counts. */
+static double clip_of(const asking *q, const mixt__contender *c)
+{
+    const mixt_config *config = mixt_run_config(q->run);
+    if (mixt_config_was_set(config, "train.clip"))
+        return mixt_config_float(config, "train.clip");
+    return c->cost.work[MIXT_WORK_ATTENTION] > 0 || c->cost.work[MIXT_WORK_RECURRENT] > 0 ? clip_usual : 0;
+}
+
+/** What the policy rests on, as JSON, which is YAML too. */
+static char *evidence(const mixt_advice *a, const mixt__contender *c)
+{
+    const mixt_advice_candidate *fp32 = &a->candidates[0].out;
+    json_t *map = json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:s, s:I, s:I}", "machine", a->choice.machine, "title",
+                            a->machine->info.title, "decided_by", a->choice.decided, "why", a->choice.why, "ms",
+                            1e3 * c->out.seconds, "fp32_ms", 1e3 * fp32->seconds, "times", c->out.source, "memory",
+                            (json_int_t)c->out.memory, "fp32_memory", (json_int_t)fp32->memory);
+    char *text = map ? json_dumps(map, JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER) : NULL;
+    json_decref(map);
+    return text;
+}
+
+static mixt_status complete_policy(mixt_advice *a, mixt__contender *c)
+{
+    mixt_policy_settings settings;
+    mixt_policy_get_settings(c->policy, &settings);
+    settings.clip = settings.clip > 0 ? settings.clip : (float)a->choice.clip;
+    if (!settings.loss_scale && c->format == MIXT_DTYPE_FP16)
+        settings.loss_scale = "dynamic";
+    MIXT_TRY(mixt_policy_set_settings(c->policy, &settings));
+    MIXT_TRY(mixt_policy_set_made_by(c->policy, "mixt advise"));
+    char *text = evidence(a, c), *yaml;
+    mixt_status status =
+        text ? mixt_policy_set_evidence(c->policy, text) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the evidence");
+    free(text);
+    MIXT_TRY(status);
+    MIXT_TRY(mixt_policy_print(c->policy, &yaml));
+    a->choice.policy = mixt__arena_strdup(&a->arena, yaml);
+    free(yaml);
+    return a->choice.policy ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the policy");
+}
+
+static mixt_status conclude(asking *q)
+{
+    mixt_advice *a = q->advice;
+    a->choice.machine = a->machine->info.name;
+    a->choice.title = a->machine->info.title;
+    a->choice.assumed = a->assumed;
+    a->choice.limit = a->limit;
+    mixt__contender *c = mixt__verdict(a);
+    a->choice.precision = mixt_dtype_name(c->format);
+    a->choice.batch = c->batch;
+    a->choice.accumulate = c->accumulate;
+    a->choice.recompute = c->recompute;
+    a->choice.loss_scale = c->format == MIXT_DTYPE_FP16 ? "dynamic" : "none";
+    a->choice.clip = clip_of(q, c);
+    return complete_policy(a, c);
+}
+
+/* ---- opening ---- */
+
+static mixt_status check_options(const mixt_advise_options *o)
+{
+    if (!(o->lose >= 0 && o->lose <= 1) && o->lose != MIXT_LOSE_NOTHING)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_advise: lose %g: must be a share from 0 to 1", o->lose);
+    if (!(o->price >= 0 && o->price < INFINITY))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_advise: price %g: must be 0 or above", o->price);
+    if (isnan(o->trial))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "mixt_advise: trial: must be a number of seconds");
+    return MIXT_OK;
+}
+
+static mixt_status open_run(asking *q, const mixt_config *config)
+{
+    mixt_advice *a = q->advice;
+    mixt_run_options options = {.progress = q->options->progress, .user = q->options->user};
+    MIXT_TRY(mixt_run_open_config(config, &options, &q->run));
+    const mixt__backend *backend = q->run->experiment.context->backend;
+    if (!a->machine)
+        MIXT_TRY(mixt__machine_here(backend, &a->machine));
+    size_t room = backend->available();
+    a->limit = q->options->memory && q->options->memory < room ? q->options->memory : room;
+    a->lose = q->options->lose == MIXT_LOSE_NOTHING ? 0 : q->options->lose > 0 ? q->options->lose : lose_default;
+    a->price = q->options->price > 0 ? q->options->price : a->machine->info.price;
+    a->updates = mixt_run_describe(q->run).total_steps;
+    q->eval_batch = q->run->experiment.trainer->core.settings.eval_batch;
+    return MIXT_OK;
+}
+
+static mixt_status answer(asking *q, const mixt_config *config)
+{
+    MIXT_TRY(open_run(q, config));
+    MIXT_TRY(make_candidates(q));
+    MIXT_TRY(plan_all(q));
+    return conclude(q);
+}
+
+/** On the machine that is asked about. */
+static mixt_status ask(asking *q, const mixt_config *config)
+{
+    mixt_advice *a = q->advice;
+    if (q->options->machine) {
+        MIXT_TRY(mixt_machine_open(q->options->machine, &a->machine));
+        a->assumed = true;
+        mixt__assume_begin(a->machine);
+    }
+    mixt_status status = answer(q, config);
+    mixt_run_close(q->run);
+    if (a->assumed)
+        mixt__assume_end();
+    return status;
+}
+
+mixt_status mixt_advise_with(const mixt_config *config, const mixt_advise_options *options, mixt_advice **advice)
+{
+    asking q = {.options = options ? options : &(mixt_advise_options){0}};
+    MIXT_TRY(mixt__need(advice));
+    *advice = NULL;
+    MIXT_TRY(mixt__need(config));
+    MIXT_TRY(check_options(q.options));
+    q.advice = mixt__alloc(sizeof *q.advice);
+    if (!q.advice)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for advice");
+    mixt__handle_add(&q.advice->handle, q.advice, "advice", NULL);
+    mixt_status status = ask(&q, config);
+    if (status == MIXT_OK)
+        *advice = q.advice;
+    else
+        mixt_advice_free(q.advice);
+    return status;
+}
+
+void mixt_advice_free(mixt_advice *advice)
+{
+    if (!advice || mixt__need_open(advice, "advice") != MIXT_OK)
+        return;
+    mixt__handle_remove(advice);
+    for (int i = 0; i < advice->count; i++)
+        mixt_policy_free(advice->candidates[i].policy);
+    mixt_machine_free(advice->machine);
+    mixt__arena_free(&advice->arena);
+    mixt__free(advice);
+}
+
+/* ---- asking ---- */
+
+const mixt_advice_candidate *mixt_advice_candidate_at(const mixt_advice *advice, int index)
+{
+    if (mixt__need_open(advice, "advice") != MIXT_OK)
+        return NULL;
+    return index >= 0 && index < advice->count ? &advice->candidates[index].out : NULL;
+}
+
+const mixt_advice_choice *mixt_advice_choose(const mixt_advice *advice)
+{
+    return mixt__need_open(advice, "advice") == MIXT_OK ? &advice->choice : NULL;
+}
+
+const mixt_remedy *mixt_advice_remedy(const mixt_advice *advice, int index)
+{
+    if (mixt__need_open(advice, "advice") != MIXT_OK)
+        return NULL;
+    return index >= 0 && index < advice->remedy_count ? &advice->remedies[index] : NULL;
+}
+
+mixt_status mixt_advice_write(const mixt_advice *advice, const char *path, bool overwrite)
+{
+    struct stat there;
+    mixt_policy *policy;
+    MIXT_TRY(mixt__need_open(advice, "advice"));
+    MIXT_TRY(mixt__need(path));
+    if (!overwrite && !lstat(path, &there))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: exists already", path);
+    MIXT_TRY(mixt_policy_parse(advice->choice.policy, path, &policy));
+    mixt_status status = mixt_policy_write(policy, path);
+    mixt_policy_free(policy);
+    return status;
+}

@@ -1,0 +1,227 @@
+/* Which candidate, which requirement decided, and why each of the others lost.
+ *
+ * A candidate counts when the machine has units for its format, when it fits and when it loses no more than may be
+ * lost. Of those the fastest wins, but a simpler one that is as fast, within a margin, wins over it: nobody should take
+ * a lower precision for nothing. */
+#include "choose/advice.h"
+
+#include <math.h>
+#include <string.h>
+
+/** A lower precision must win by this much: what a trial can tell apart, and what a model can. Of small ops a model
+ *  knows little but that they are launched: where launches are everything, it must win by more. */
+static const double margin_measured = 0.01, margin_modelled = 0.03, margin_launches = 0.12;
+/** Share of launches from which they are the reason for everything. */
+static const double launch_bound = 0.5;
+
+/** Requirements that can be left out, to see which one decided. */
+typedef struct wishes {
+    bool memory, accuracy, units;
+} wishes;
+
+static const char *format_name(const mixt__contender *c)
+{
+    return mixt_dtype_name(c->format);
+}
+
+static bool measured(const mixt__contender *c)
+{
+    return !strcmp(c->out.source, "measured");
+}
+
+static double margin_of(const mixt__contender *c)
+{
+    return measured(c) ? margin_measured
+                       : margin_modelled + margin_launches * c->cost.bound[MIXT_BOUND_LAUNCH] / c->cost.seconds;
+}
+
+/* ---- choosing ---- */
+
+static bool counts(const mixt_advice *a, const mixt__contender *c, wishes w)
+{
+    return c->compiled && c->policy && (!w.units || c->units || c->storage) && (!w.memory || c->fits) &&
+           (!w.accuracy || c->out.lost <= a->lose);
+}
+
+/** Low storage without units is for those who need the memory, unless it was measured to be faster. */
+static bool needed(const mixt_advice *a, const mixt__contender *c, wishes w)
+{
+    if (!c->storage || measured(c))
+        return true;
+    for (int i = 0; i < a->count; i++)
+        if (!a->candidates[i].storage && counts(a, &a->candidates[i], w))
+            return false;
+    return true;
+}
+
+static mixt__contender *pick(mixt_advice *a, wishes w)
+{
+    mixt__contender *best = NULL, *chosen = NULL;
+    for (int i = 0; i < a->count; i++) {
+        mixt__contender *c = &a->candidates[i];
+        if (counts(a, c, w) && needed(a, c, w) && (!best || c->out.seconds < best->out.seconds))
+            best = c;
+    }
+    if (!best)
+        return NULL;
+    double margin = margin_of(best);
+    for (int i = 0; i < a->count; i++) {
+        mixt__contender *c = &a->candidates[i];
+        if (counts(a, c, w) && needed(a, c, w) && c->out.seconds <= best->out.seconds * (1 + margin) &&
+            (!chosen || c->rank < chosen->rank))
+            chosen = c;
+    }
+    return chosen;
+}
+
+/** Where nothing fits: what needs least. */
+static mixt__contender *smallest(mixt_advice *a)
+{
+    mixt__contender *least = NULL;
+    for (int i = 0; i < a->count; i++) {
+        mixt__contender *c = &a->candidates[i];
+        if (counts(a, c, (wishes){.accuracy = true, .units = true}) && (!least || c->out.memory < least->out.memory))
+            least = c;
+    }
+    return least;
+}
+
+static const char *deciding(mixt_advice *a, const mixt__contender *chosen)
+{
+    if (pick(a, (wishes){.accuracy = true, .units = true}) != chosen)
+        return "memory";
+    if (chosen->recompute || (chosen->accumulate && a->candidates[0].accumulate != chosen->accumulate))
+        return "memory";
+    if (pick(a, (wishes){.memory = true, .units = true}) != chosen)
+        return "accuracy";
+    bool launches = chosen->cost.bound[MIXT_BOUND_LAUNCH] > launch_bound * chosen->cost.seconds;
+    for (int i = 0; i < a->count; i++)
+        if (a->candidates[i].rank == MIXT_RANK_BF16 && !a->candidates[i].units && chosen->rank != MIXT_RANK_BF16)
+            return launches && chosen->rank == MIXT_RANK_FP32 ? "time" : "hardware";
+    return "time";
+}
+
+/* ---- reasons ---- */
+
+/** "measured" or "modelled", once for a comparison. */
+static const char *how(const mixt__contender *a, const mixt__contender *b)
+{
+    return measured(a) && measured(b) ? "measured" : "modelled";
+}
+
+static void judge_slower(mixt_advice *a, mixt__contender *c, const mixt__contender *chosen)
+{
+    double ratio = c->out.seconds / chosen->out.seconds;
+    c->out.verdict = "slower";
+    c->out.why = mixt__advice_text(a, ratio < 1.995 ? "%.0f%% slower than %s (%s)" : "%.1f times the time of %s (%s)",
+                                   ratio < 1.995 ? 100 * (ratio - 1) : ratio, chosen->out.name, how(c, chosen));
+}
+
+/** About as fast as the chosen one, or faster by less than it would take. */
+static void judge_no_gain(mixt_advice *a, mixt__contender *c, const mixt__contender *chosen)
+{
+    double wins = 1 - c->out.seconds / chosen->out.seconds, launches = chosen->cost.bound[MIXT_BOUND_LAUNCH];
+    c->out.verdict = "no gain";
+    if (c->rank == MIXT_RANK_FP16 && chosen->rank == MIXT_RANK_BF16)
+        c->out.why = mixt__advice_text(a, "no faster than bf16, and its range ends at 65504: it needs loss scaling, "
+                                          "and activations can overflow");
+    else if (c->rank > chosen->rank && launches > launch_bound * chosen->cost.seconds)
+        c->out.why = mixt__advice_text(a,
+                                       "wins %.0f%%: %.0f%% of the step are launches of small ops, which no format "
+                                       "shortens",
+                                       fmax(0, 100 * wins), 100 * launches / chosen->cost.seconds);
+    else
+        c->out.why = mixt__advice_text(a, "as fast as %s within what a %s can tell: no reason to leave it",
+                                       chosen->out.name, measured(c) ? "trial" : "model");
+}
+
+static void judge(mixt_advice *a, mixt__contender *c, const mixt__contender *chosen)
+{
+    char need[32], limit[32];
+    const char *name = format_name(c);
+    if (!c->policy) {
+        c->out.verdict = "not trained";
+        c->out.why = mixt__advice_text(a, c->units ? "the machine has units for it, but mixt does not train in it"
+                                                   : "the machine has no units for it, nor does mixt train in it");
+    } else if (!c->units && !c->storage) {
+        c->out.verdict = "no units";
+        c->out.why =
+            mixt__advice_text(a, "%s has no units for %s: products would run as in fp32", a->machine->info.title, name);
+    } else if (c->out.lost > a->lose) {
+        c->out.verdict = "loses";
+        c->out.why = c->paired ? mixt__advice_text(a,
+                                                   "lost %.2g%% of the loss next to fp32 on the same batches; "
+                                                   "%.2g%% may be lost",
+                                                   100 * c->out.lost, 100 * a->lose)
+                               : mixt__advice_text(a, "rounds to %.2g%%, and only %.2g%% may be lost",
+                                                   100 * c->out.lost, 100 * a->lose);
+    } else if (!c->fits) {
+        c->out.verdict = "too large";
+        c->out.why = mixt__advice_text(a, "needs %s, and there are %s", mixt__advice_bytes(need, (double)c->out.memory),
+                                       mixt__advice_bytes(limit, (double)a->limit));
+    } else if (c->storage && !measured(c) && !chosen->storage) {
+        c->out.verdict = "no gain";
+        c->out.why =
+            mixt__advice_text(a, "no units for %s: it would only be stored so, and the memory is not needed", name);
+    } else {
+        bool slower = c->out.seconds > chosen->out.seconds * (1 + margin_of(chosen));
+        (slower ? judge_slower : judge_no_gain)(a, c, chosen);
+    }
+}
+
+/* ---- the chosen one ---- */
+
+static mixt__contender *find(mixt_advice *a, mixt__rank rank)
+{
+    for (int i = 0; i < a->count; i++)
+        if (a->candidates[i].rank == rank && a->candidates[i].compiled)
+            return &a->candidates[i];
+    return NULL;
+}
+
+static const char *praise(mixt_advice *a, const mixt__contender *chosen)
+{
+    const mixt__contender *fp32 = find(a, MIXT_RANK_FP32);
+    double launches = chosen->cost.bound[MIXT_BOUND_LAUNCH] / chosen->cost.seconds;
+    if (chosen == fp32 && launches > launch_bound)
+        return mixt__advice_text(a, "bound by launches: %.0f%% of the step, so that no lower format is faster",
+                                 100 * launches);
+    if (chosen == fp32)
+        return mixt__advice_text(a, "nothing that fits, may be lost and has units is faster");
+    double times = fp32->out.seconds / chosen->out.seconds;
+    double saved = 1 - (double)chosen->out.memory / (double)fp32->out.memory;
+    const char *range = chosen->format == MIXT_DTYPE_FP16   ? "; its range is small: loss scaling goes with it"
+                        : chosen->format == MIXT_DTYPE_BF16 ? "; the range of fp32: no loss scaling"
+                                                            : "";
+    if (chosen->storage)
+        return mixt__advice_text(a, "stored in 16 bits, computed in fp32: %.0f%% less memory%s", 100 * saved, range);
+    if (saved < 0.005)
+        return mixt__advice_text(a, "%.1f times as fast as fp32 (%s)%s", times, how(chosen, fp32), range);
+    return mixt__advice_text(a, "%.1f times as fast as fp32 (%s), %.0f%% less memory%s", times, how(chosen, fp32),
+                             100 * saved, range);
+}
+
+mixt__contender *mixt__verdict(mixt_advice *a)
+{
+    mixt__contender *chosen = pick(a, (wishes){true, true, true});
+    char need[32], limit[32];
+    a->choice.found = chosen != NULL;
+    if (!chosen)
+        chosen = smallest(a);
+    if (!chosen)
+        chosen = &a->candidates[0]; // FP32, which loses nothing and needs no units
+    for (int i = 0; i < a->count; i++)
+        if (&a->candidates[i] != chosen || !a->choice.found)
+            judge(a, &a->candidates[i], chosen);
+    if (!a->choice.found) {
+        a->choice.decided = "memory";
+        a->choice.why = mixt__advice_text(a, "nothing fits: %s comes closest and needs %s of %s", chosen->out.name,
+                                          mixt__advice_bytes(need, (double)chosen->out.memory),
+                                          mixt__advice_bytes(limit, (double)a->limit));
+        return chosen;
+    }
+    chosen->out.verdict = "chosen";
+    a->choice.decided = deciding(a, chosen);
+    a->choice.why = chosen->out.why = praise(a, chosen);
+    return chosen;
+}

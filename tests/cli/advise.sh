@@ -1,0 +1,84 @@
+#!/bin/bash
+# mixt advise: the answer for assumed machines, its JSON, the policy that it writes. Nothing is timed. Usage: advise.sh MIXT
+. "$(dirname "$0")/../support/script.sh"
+root=$PWD
+cd "$work" || exit 1
+
+cat >net.yaml <<'YAML'
+model: gpt
+precision: fp32
+threads: 1
+net: {layers: 2, width: 128, heads: 4}
+data: {kind: random, path: tokens, classes: 256, seq: 128, samples: 64}
+train: {epochs: 0, steps: 1000, batch: 16}
+YAML
+
+# advise STATUS ARGUMENT...: out and err are kept
+advise() {
+    local wanted=$1
+    shift
+    "$mixt" advise "$@" >out 2>err
+    local got=$?
+    [ $got = "$wanted" ] || { fail "advise $*: status $got, expected $wanted"; cat out err; }
+}
+
+# ---- names that scripts rely on ----
+
+advise 0 net.yaml --machine a100 --cost 2.50/h --json
+python3 - <<'PY' || fail "the JSON is not what scripts rely on: $(cat out)"
+import json
+o = json.load(open("out"))
+assert o["machine"] == "a100"
+choice = o["choice"]
+assert choice["precision"] == "bf16" and choice["batch"] == 16 and choice["accumulate"] == 1
+assert choice["recompute"] is False and choice["loss_scale"] == "none" and choice["clip"] == 1
+assert "default: bf16" in choice["policy"]
+names = [c["name"] for c in o["candidates"]]
+assert names == ["fp32", "tf32", "bf16", "fp16", "fp8"], names
+for c in o["candidates"]:
+    assert set("name memory ms source verdict why".split()) <= set(c), c
+    assert c["why"] and c["verdict"]
+    if c["name"] != "fp8":
+        assert c["source"] == "modelled" and c["memory"] > 0 and c["ms"] > 0
+        assert abs(c["cost"] - 2.5 * c["run_seconds"] / 3600) < 1e-6
+assert isinstance(o["remedies"], list)
+PY
+advise 0 net.yaml --machine v100 --json
+grep -q '"precision":"fp16"' out && grep -q '"loss_scale":"dynamic"' out || fail "a V100: $(cat out)"
+
+# ---- for people ----
+
+advise 0 net.yaml --machine v100
+grep -q '^machine  *NVIDIA V100' out && grep -q '^precision  *fp16: ' out && grep -q '^with  *dynamic loss scaling, clipping at 1; batch 16, 1 pass an update' out &&
+    grep -q '^bf16 .* no units  *NVIDIA V100 .* has no units for bf16' out && grep -q 'modelled' out || fail "the text: $(cat out)"
+[ -s err ] && fail "said on standard error: $(cat err)"
+advise 1 net.yaml --machine v100 --memory 1M
+grep -q 'nothing fits' out || fail "1 MiB: $(cat out)"
+advise 0 net.yaml --machine h100 --lose 0
+grep -q '^precision  *fp32' out && grep -q '^decided by accuracy' out || fail "--lose 0: $(cat out)"
+
+# ---- the policy ----
+
+advise 0 net.yaml --machine v100 --write policy.yaml
+grep -q '^default: fp16' policy.yaml && grep -q '^made_by: .*mixt advise' policy.yaml && grep -q 'decided_by' policy.yaml || fail "the policy: $(cat policy.yaml)"
+"$mixt" train net.yaml precision=policy.yaml train.steps=2 out=trained -q || fail "training does not take the policy"
+before=$(cksum <policy.yaml)
+advise 1 net.yaml --machine a100 --write policy.yaml
+grep -q 'policy.yaml: exists already: .*--overwrite' err && [ ! -s out ] && [ "$(cksum <policy.yaml)" = "$before" ] || fail "an old policy: $(cat out err)"
+advise 0 net.yaml --machine a100 --write policy.yaml --overwrite
+grep -q '^default: bf16' policy.yaml || fail "--overwrite: $(cat policy.yaml)"
+advise 1 net.yaml --machine a100 --write net.yaml --overwrite
+grep -q 'is the configuration itself' err && grep -q '^model: gpt' net.yaml || fail "the configuration: $(cat err)"
+advise 1 net.yaml --machine v100 --memory 1M --write nothing.yaml
+[ -e nothing.yaml ] && fail "a policy that does not fit was written"
+
+# ---- machines of one's own ----
+
+mkdir own && sed 's/^name: .*/name: mine/; s/^title: .*/title: My card/' "$root/profiles/t4.yaml" >own/mine.yaml
+MIXT_PROFILES=own advise 0 net.yaml --machine mine
+grep -q '^machine  *My card, assumed: mine' out || fail "a profile of one's own: $(cat out)"
+advise 0 net.yaml --machine own/mine.yaml --json
+grep -q '"machine":"mine"' out || fail "a profile by its path: $(cat out)"
+
+[ $failures = 0 ] && echo "advise: all good"
+exit $((failures > 0))

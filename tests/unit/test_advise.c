@@ -1,0 +1,235 @@
+/* Advice for assumed machines: the right answer, with its reason, for a table of models and machines. Nothing is timed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "mixt/advise.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RANDOM "data.kind=random"
+
+static const char *const gpt2[] = {
+    "model=gpt",          "net.layers=12", "net.width=768",   "net.heads=12",   RANDOM, "data.path=tokens",
+    "data.classes=50257", "data.seq=1024", "data.samples=64", "train.batch=32", NULL};
+static const char *const bert[] = {
+    "model=bert_mlm",     "net.layers=12", "net.width=768",    "net.heads=12",    RANDOM,           "data.path=tokens",
+    "data.classes=30522", "data.seq=128",  "data.samples=512", "train.batch=256", "data.mask=0.15", NULL};
+static const char *const resnet50[] = {
+    "model=resnet",     "net.depth=50",    RANDOM, "data.path=224x224x3", "data.classes=1000",
+    "data.samples=512", "train.batch=256", NULL};
+static const char *const mlp[] = {
+    "model=mlp",        "net.hidden=[512,512]", RANDOM, "data.path=784", "data.classes=10",
+    "data.samples=512", "train.batch=128",      NULL};
+static const char *const tiny[] = {"model=mlp",       "net.hidden=[30]",  RANDOM,           "data.path=64",
+                                   "data.classes=10", "data.samples=512", "train.batch=32", NULL};
+static const char *const lstm[] = {
+    "model=lstm",       "net.layers=2", "net.width=512",    RANDOM,           "data.path=tokens",
+    "data.classes=256", "data.seq=256", "data.samples=128", "train.batch=64", NULL};
+static const char *const gpt[] = {
+    "model=gpt",        "net.layers=6", "net.width=384",   "net.heads=6",   RANDOM, "data.path=tokens",
+    "data.classes=256", "data.seq=256", "data.samples=64", "train.batch=8", NULL};
+
+static mixt_config *config_of(const char *const *settings)
+{
+    mixt_config *config;
+    assert_int_equal(mixt_config_new(&config), MIXT_OK);
+    for (; *settings; settings++)
+        assert_int_equal(mixt_config_set(config, *settings, "test"), MIXT_OK);
+    return config;
+}
+
+static mixt_advice *ask(const char *const *model, const mixt_advise_options *options)
+{
+    mixt_advice *advice;
+    mixt_config *config = config_of(model);
+    mixt_status status = mixt_advise_with(config, options, &advice);
+    if (status != MIXT_OK)
+        fail_msg("%s: %s", options->machine, mixt_error_text());
+    mixt_config_free(config);
+    return advice;
+}
+
+static const mixt_advice_candidate *find(const mixt_advice *advice, const char *name)
+{
+    const mixt_advice_candidate *c;
+    for (int i = 0; (c = mixt_advice_candidate_at(advice, i)); i++)
+        if (!strcmp(c->name, name))
+            return c;
+    fail_msg("no candidate %s", name);
+    return NULL;
+}
+
+/* ---- the table ---- */
+
+typedef struct row {
+    const char *const *model;
+    const char *machine;
+    double gib;  // of memory that may be taken; 0: all
+    double lose; // 0: the default
+    const char *precision, *loss_scale, *decided;
+    const char *other, *verdict; // one that lost, and how
+} row;
+
+static const row rows[] = {
+    // Volta and Turing have FP16 alone
+    {gpt2, "v100", 0, 0, "fp16", "dynamic", "hardware", "bf16", "no units"},
+    {resnet50, "v100", 0, 0, "fp16", "dynamic", "hardware", "tf32", "no units"},
+    {lstm, "v100", 0, 0, "fp16", "dynamic", "hardware", "fp32", "slower"},
+    {bert, "t4", 0, 0, "fp16", "dynamic", "hardware", "bf16", "no units"},
+    {mlp, "t4", 0, 0, "fp16", "dynamic", "hardware", "fp32", "slower"},
+    // from Ampere on BF16 is as fast and needs no loss scaling
+    {gpt2, "a100", 0, 0, "bf16", "none", "time", "fp16", "no gain"},
+    {bert, "a100", 0, 0, "bf16", "none", "time", "tf32", "slower"},
+    {resnet50, "a100-80", 0, 0, "bf16", "none", "time", "fp32", "slower"},
+    {lstm, "a100-80", 0, 0, "bf16", "none", "time", "fp8", "not trained"},
+    {gpt2, "h100", 0, 0, "bf16", "none", "time", "fp8", "not trained"},
+    {gpt2, "h200", 0, 0, "bf16", "none", "time", "tf32", "slower"},
+    {mlp, "h200", 0, 0, "tf32", "none", "time", "bf16", "no gain"}, // half launches: not worth a second format
+    {resnet50, "rtx4090", 0, 0, "bf16", "none", "time", "fp32", "slower"},
+    {gpt, "rtx4090", 0, 0, "bf16", "none", "time", "fp16", "no gain"},
+    // thirty units are all launches
+    {tiny, "v100", 0, 0, "fp32", "none", "time", "fp16", "no gain"},
+    {tiny, "a100", 0, 0, "fp32", "none", "time", "bf16", "no gain"},
+    {tiny, "h200", 0, 0, "fp32", "none", "time", "bf16", "no gain"},
+    {tiny, "cpu-avx512", 0, 0, "fp32", "none", "time", "bf16", "no gain"},
+    // a CPU without units for 16 bits computes in FP32 whatever it stores: only memory asks for less
+    {gpt, "cpu-avx2", 0, 0, "fp32", "none", "hardware", "bf16", "no gain"},
+    {resnet50, "cpu-avx2", 0, 0, "fp32", "none", "hardware", "fp16", "no gain"},
+    {gpt2, "cpu-avx512", 0, 0, "fp32", "none", "hardware", "tf32", "no units"},
+    {gpt2, "cpu-avx512", 18, 0, "bf16", "none", "memory", "fp32", "too large"},
+    {resnet50, "cpu-avx2", 16, 0, "bf16", "none", "memory", "fp32", "too large"},
+    {gpt, "cpu-avx512bf16", 0, 0, "bf16", "none", "time", "fp32", "slower"},
+    {gpt2, "cpu-amx", 0, 0, "bf16", "none", "time", "fp16", "no gain"},
+    {lstm, "cpu-amx", 0, 0, "bf16", "none", "time", "fp32", "slower"},
+    // what may be lost
+    {gpt2, "a100", 0, 0.001, "fp16", "dynamic", "accuracy", "bf16", "loses"},
+    {gpt2, "h200", 0, MIXT_LOSE_NOTHING, "fp32", "none", "accuracy", "tf32", "loses"},
+    {resnet50, "v100", 0, MIXT_LOSE_NOTHING, "fp32", "none", "accuracy", "fp16", "loses"},
+    {gpt, "cpu-amx", 0, 0.001, "fp32", "none", "accuracy", "bf16", "loses"},
+};
+
+static void test_table(void **state)
+{
+    (void)state;
+    assert_true(sizeof rows / sizeof rows[0] >= 24);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const row *r = &rows[i];
+        mixt_advise_options options = {.machine = r->machine, .lose = r->lose};
+        options.memory = (size_t)(r->gib * 1073741824);
+        mixt_advice *advice = ask(r->model, &options);
+        const mixt_advice_choice *c = mixt_advice_choose(advice);
+        const mixt_advice_candidate *lost = find(advice, r->other);
+        if (strcmp(c->precision, r->precision) || strcmp(c->loss_scale, r->loss_scale) ||
+            strcmp(c->decided, r->decided) || strcmp(lost->verdict, r->verdict) || !c->found || !c->assumed)
+            fail_msg("row %zu, %s on %s: %s, %s, decided by %s (%s); %s: %s (%s)", i, r->model[0], r->machine,
+                     c->precision, c->loss_scale, c->decided, c->why, lost->name, lost->verdict, lost->why);
+        mixt_advice_free(advice);
+    }
+}
+
+/* ---- what every answer has ---- */
+
+static void test_whole_answer(void **state)
+{
+    (void)state;
+    mixt_advise_options options = {.machine = "a100", .price = 2};
+    mixt_advice *advice = ask(gpt2, &options);
+    const mixt_advice_choice *choice = mixt_advice_choose(advice);
+    const mixt_advice_candidate *c, *chosen = find(advice, "bf16");
+    int count = 0;
+    for (; (c = mixt_advice_candidate_at(advice, count)); count++) {
+        assert_true(strlen(c->why) > 10);
+        if (strcmp(c->name, "fp8")) {
+            assert_string_equal(c->source, "modelled");
+            assert_true(c->memory > 0 && c->seconds > 0);
+            assert_true(fabs(c->cost - 2 * c->run_seconds / 3600) < 1e-9);
+        }
+    }
+    assert_int_equal(count, 5);
+    assert_string_equal(chosen->verdict, "chosen");
+    assert_true(choice->clip == 1); // attention, and the configuration says nothing
+    assert_int_equal(choice->batch, 32);
+    assert_int_equal(choice->accumulate, 1);
+    assert_true(chosen->memory < 0.7 * (double)find(advice, "fp32")->memory);
+    mixt_policy *policy;
+    assert_int_equal(mixt_policy_parse(choice->policy, "advice", &policy), MIXT_OK);
+    assert_string_equal(mixt_policy_made_by(policy), "mixt advise");
+    assert_non_null(strstr(choice->policy, "fp32_ms"));
+    mixt_policy_free(policy);
+    mixt_advice_free(advice);
+}
+
+static void test_nothing_fits(void **state)
+{
+    (void)state;
+    mixt_advise_options options = {.machine = "h200", .memory = 64 << 20};
+    mixt_advice *advice = ask(gpt2, &options);
+    const mixt_advice_choice *choice = mixt_advice_choose(advice);
+    assert_false(choice->found);
+    assert_string_equal(choice->decided, "memory");
+    assert_string_equal(find(advice, "fp32")->verdict, "too large");
+    assert_non_null(strstr(choice->why, "nothing fits"));
+    mixt_advice_free(advice);
+}
+
+static void test_own_policy(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/mixt_advise_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    static const char text[] = "default: bf16\nrules:\n  - {layer: \"h.0.*\", precision: fp32}\n";
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    close(fd);
+    char setting[64];
+    snprintf(setting, sizeof setting, "precision=%s", path);
+    const char *with[16];
+    int n = 0;
+    for (; gpt[n]; n++)
+        with[n] = gpt[n];
+    with[n++] = setting;
+    with[n] = NULL;
+    mixt_advise_options options = {.machine = "h100"};
+    mixt_advice *advice = ask(with, &options);
+    const mixt_advice_candidate *own = find(advice, strrchr(path, '/') + 1);
+    assert_string_equal(own->verdict, "slower");
+    mixt_advice_free(advice);
+    unlink(path);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    mixt_config *config = config_of(tiny);
+    mixt_advice *advice;
+    assert_int_equal(mixt_advise(config, &advice, .machine = "pentium"), MIXT_ERROR_ARGUMENT);
+    assert_null(advice);
+    assert_int_equal(mixt_advise(config, &advice, .machine = "v100", .lose = 2), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_advise(config, &advice, .machine = "v100", .price = -1), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_advise(config, NULL, .machine = "v100"), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_advise(NULL, &advice, .machine = "v100"), MIXT_ERROR_ARGUMENT);
+    assert_null(mixt_advice_choose(NULL));
+    assert_int_equal(mixt_advise(config, &advice, .machine = "v100"), MIXT_OK);
+    assert_null(mixt_advice_candidate_at(advice, -1));
+    assert_null(mixt_advice_candidate_at(advice, 100));
+    assert_int_equal(mixt_advice_write(advice, "/tmp", false), MIXT_ERROR_FILE);
+    mixt_advice_free(advice);
+    mixt_advice_free(NULL);
+    mixt_config_free(config);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),      cmocka_unit_test(test_whole_answer), cmocka_unit_test(test_nothing_fits),
+        cmocka_unit_test(test_own_policy), cmocka_unit_test(test_misuse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
