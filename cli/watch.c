@@ -29,6 +29,17 @@ static void show_validation(cli_watch *w, const mixt_event *event)
                           loss, 100 * found->accuracy);
 }
 
+/** What is only worth a row in the record is not worth a line here; where little is to be shown, only what is worst. */
+static void show_alert(cli_watch *w, const mixt_event *event)
+{
+    if (event->alert->severity < (w->quiet ? MIXT_SEVERITY_CRITICAL : MIXT_SEVERITY_WARNING))
+        return;
+    if (w->started)
+        cli_progress_warn(&w->progress, "step %lld: %s", (long long)event->alert->step, event->text);
+    else
+        fprintf(stderr, "mixt: %s\n", event->text);
+}
+
 /** Before training begins there is no progress line to stand above. */
 static void show_note(const cli_watch *w, cli_progress *progress, const mixt_event *event)
 {
@@ -55,6 +66,9 @@ mixt_status cli_watch_observe(void *user, mixt_run *run, const mixt_event *event
         break;
     case MIXT_EVENT_VALIDATION:
         show_validation(w, event);
+        break;
+    case MIXT_EVENT_ALERT:
+        show_alert(w, event);
         break;
     case MIXT_EVENT_NOTE:
         show_note(w, &w->progress, event);

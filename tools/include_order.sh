@@ -17,6 +17,7 @@ passes    base num graph ops policy
 backend   base num graph ops/*attr*.h ops/ops.h ops/ops.def
 runtime   base num graph ops policy passes backend
 train     base num graph ops model policy passes backend runtime data store
+watch     base
 infer     base num graph ops policy passes backend runtime model
 api       base num graph ops model passes backend runtime data store train infer config policy models
 inspect   base num graph ops model passes backend runtime data store train infer config policy models api
@@ -24,7 +25,7 @@ store     base num
 data      base num store
 config    base
 models    base num graph ops model
-run       base num graph ops model passes backend runtime data store train infer config policy models api
+run       base num graph ops model passes backend runtime data store train infer config policy models api watch
 verify    base num graph ops model passes backend runtime data store train infer config policy models api run
 choose    base num graph ops model passes backend runtime data store train infer config policy models api inspect run verify
 '

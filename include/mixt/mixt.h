@@ -17,6 +17,7 @@
 #include "mixt/graph.h"
 #include "mixt/machine.h"
 #include "mixt/metrics.h"
+#include "mixt/monitor.h"
 #include "mixt/num.h"
 #include "mixt/plan.h"
 #include "mixt/plot.h"

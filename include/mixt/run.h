@@ -14,6 +14,7 @@
 #define MIXT_RUN_H
 
 #include "mixt/config.h"
+#include "mixt/monitor.h"
 #include "mixt/train.h"
 
 #ifdef __cplusplus
@@ -103,6 +104,7 @@ typedef enum mixt_event_kind {
     MIXT_EVENT_CHECKPOINT, /**< a save has ended: `text` is its folder, `status` how it went */
     MIXT_EVENT_NOTE,       /**< something that a user should know: `text`. Also while a run is opened */
     MIXT_EVENT_END,        /**< training is over; `status` says how */
+    MIXT_EVENT_ALERT,      /**< the monitor found something that is not as it should be: `alert`, `text` */
 } mixt_event_kind;
 
 /** What happened. Pointers are valid during the call only. */
@@ -111,8 +113,10 @@ typedef struct mixt_event {
     const mixt_step *step; /**< the update; of other events the newest, whose number is 0 before the first */
     const mixt_evaluation *validation; /**< VALIDATION, else NULL */
     const mixt_run_row *row;           /**< ROW, else NULL */
+    const mixt_alert *alert;           /**< ALERT, else NULL */
     const mixt_run_result *result;     /**< figures so far; never NULL */
-    const char *text;                  /**< NOTE, CHECKPOINT, else "" */
+    double time;                       /**< seconds since the run began, going on over a resume; 0 before START */
+    const char *text;                  /**< NOTE, ALERT, CHECKPOINT, else "" */
     bool warning;                      /**< NOTE: to be shown also where little is shown */
     mixt_status status;                /**< CHECKPOINT, END; else MIXT_OK */
 } mixt_event;

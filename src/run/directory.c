@@ -143,7 +143,8 @@ static mixt_status fill(mixt__run_dir *dir, mixt_config *config, const char *kin
     if (*mixt__config_string(config, MIXT_KEY_INIT))
         MIXT_TRY(set_absolute(config, MIXT_KEY_INIT, "", mixt__config_string(config, MIXT_KEY_INIT)));
     MIXT_TRY(mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path)));
-    return mixt__rows_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), -1);
+    MIXT_TRY(mixt__rows_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), -1));
+    return mixt__rows_open(&dir->events, mixt__run_dir_file(dir, "events.jsonl", path), -1);
 }
 
 mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const char *kind)
@@ -163,7 +164,7 @@ mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const 
 
 void mixt__run_dir_discard(mixt__run_dir *dir)
 {
-    const char *const names[] = {"metrics.jsonl", "config.yaml", "history.jsonl", MIXT_POLICY_FILE};
+    const char *const names[] = {"metrics.jsonl", "events.jsonl", "config.yaml", "history.jsonl", MIXT_POLICY_FILE};
     char path[1200];
     if (!dir->path[0])
         return;
@@ -208,13 +209,15 @@ mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
     return status;
 }
 
-mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep)
+mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep,
+                                 int64_t keep_events)
 {
     char path[1200];
     *dir = (mixt__run_dir){.resumed = true};
     if (snprintf(dir->path, sizeof dir->path, "%s", run) >= (int)sizeof dir->path)
         return mixt__fail(MIXT_ERROR_FILE, "the run directory's path is longer than %zu bytes", sizeof dir->path - 1);
     MIXT_TRY(mixt__rows_open(&dir->metrics, mixt__run_dir_file(dir, "metrics.jsonl", path), keep));
+    MIXT_TRY(mixt__rows_open(&dir->events, mixt__run_dir_file(dir, "events.jsonl", path), keep_events));
     MIXT_TRY(keep_policy(dir, config));
     return mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path));
 }
@@ -222,4 +225,5 @@ mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_confi
 void mixt__run_dir_close(mixt__run_dir *dir)
 {
     mixt__rows_close(&dir->metrics);
+    mixt__rows_close(&dir->events);
 }

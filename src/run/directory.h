@@ -1,6 +1,6 @@
-/* A run directory: config.yaml, inputs.json, metrics.jsonl, history.jsonl, model.safetensors, checkpoints/, policy.yaml
- * where a policy file was used and vocab/ where text was tokenised with a vocabulary. Made new, never overwritten;
- * enough to predict and to generate from any folder, without the data.
+/* A run directory: config.yaml, inputs.json, metrics.jsonl, events.jsonl, history.jsonl, model.safetensors,
+ * checkpoints/, policy.yaml where a policy file was used and vocab/ where text was tokenised with a vocabulary. Made
+ * new, never overwritten; enough to predict and to generate from any folder, without the data.
  */
 #ifndef MIXT_RUN_DIRECTORY_H
 #define MIXT_RUN_DIRECTORY_H
@@ -13,7 +13,7 @@
 
 typedef struct mixt__run_dir {
     char path[1024]; // "": not made
-    mixt__rows metrics;
+    mixt__rows metrics, events;
     bool resumed; // was there before: never discarded
 } mixt__run_dir;
 
@@ -21,9 +21,10 @@ typedef struct mixt__run_dir {
  * into it, makes the configuration's names of files absolute, and writes config.yaml. `kind` is that of the opened
  * data. */
 mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const char *kind);
-/** Opens a directory that is there, to go on in it: metrics.jsonl keeps its first `keep` bytes, config.yaml is replaced
- * by `config`. */
-mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep);
+/** Opens a directory that is there, to go on in it: metrics.jsonl keeps its first `keep` bytes, events.jsonl its first
+ * `keep_events`, config.yaml is replaced by `config`. */
+mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep,
+                                 int64_t keep_events);
 /** Makes `policy` the run's own: its policy.yaml, and the configuration that names it. */
 mixt_status mixt__run_dir_policy(mixt__run_dir *dir, mixt_config *config, const mixt_policy *policy);
 /** Takes back a directory in which nothing has happened yet, so that the same command can be tried again; closes one

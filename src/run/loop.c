@@ -29,7 +29,6 @@ typedef struct loop {
     bool rows_wait;                           // the disk has no room for metrics.jsonl
     bool improved;                            // the newest validation is better than any that was kept
     double kept_loss;                         // of the best checkpoint; NaN: there is none
-    double started;                           // less the seconds of earlier parts of this run
     double taken_at;                          // when the last result was taken in
     bool stopping;                            // a signal came before the last update was issued
     double energy_start, energy, energy_time; // joules at the start and when last asked; NaN: the device does not count
@@ -147,7 +146,7 @@ static mixt_status tell_row(loop *l, bool validated)
     row.scale = step->scale;
     row.grad_norm = step->grad_norm;
     row.samples_s = (double)w->samples / w->seconds;
-    row.time = mixt__time_now() - l->started;
+    row.time = mixt__time_now() - l->run->started;
     row.energy = l->result->energy = energy_now(l) - l->energy_start;
     row.checkpoint_stall = l->saves.stall;
     l->saves.stall = 0;
@@ -198,6 +197,7 @@ static mixt__loop_state state_of(const loop *l)
     s.best_step = r->best_step;
     s.stuck = l->stuck;
     s.metrics_bytes = mixt__rows_length(&l->run->dir.metrics);
+    s.events_bytes = mixt__rows_length(&l->run->dir.events);
     s.pending = l->pending;
     s.epoch = last->epoch - 1;
     s.lr = last->lr;
@@ -210,7 +210,7 @@ static mixt__loop_state state_of(const loop *l)
     s.val_accuracy = r->val_accuracy;
     s.best_val_loss = r->best_val_loss;
     s.kept_val_loss = l->kept_loss;
-    s.seconds = mixt__time_now() - l->started;
+    s.seconds = mixt__time_now() - l->run->started;
     s.step_seconds = r->step_seconds;
     s.energy = r->energy;
     return s;
@@ -224,7 +224,7 @@ static void go_on(loop *l, const mixt__loop_state *s)
     l->usual = s->usual;
     l->since_best = s->since_best;
     l->stuck = s->stuck;
-    l->started -= s->seconds;
+    l->run->started -= s->seconds;
     l->issued = r->steps = s->steps;
     r->samples = s->samples;
     r->skipped = s->skipped;
@@ -303,6 +303,7 @@ static mixt_status take_result(loop *l, int64_t number)
     if (l->spike && l->window.steps && !setting(l, MIXT_KEY_TRAIN_LOG_EVERY))
         MIXT_TRY(tell_row(l, false)); // what came before: a mean over both would hide the spike
     *last = step;
+    l->run->seconds = seconds;
     collect(l, last, seconds);
     MIXT_TRY(learn_memory(l));
     mixt_status told = tell_step(l), health = mixt__health_check(l->run, last, &l->stuck);
@@ -408,7 +409,7 @@ mixt_status mixt__loop_run(mixt_run *run)
     const mixt__loop_state *resumed = run->resume.checkpoint ? &run->resume.state : NULL;
     run->asked = 0;
     l.energy_start = energy_now(&l);
-    l.started = mixt__time_now();
+    run->started = mixt__time_now();
     if (resumed)
         go_on(&l, resumed);
     if (run->signals)
@@ -418,7 +419,7 @@ mixt_status mixt__loop_run(mixt_run *run)
     l.taken_at = mixt__time_now();
     if (status == MIXT_OK)
         status = run_updates(&l);
-    run->result.seconds = mixt__time_now() - l.started;
+    run->result.seconds = mixt__time_now() - run->started;
     run->result.samples_s = run->result.step_seconds > 0 ? (double)run->result.samples / run->result.step_seconds : 0;
     mixt__run_count_memory(run); // all that it holds is there still
     mixt__saves_close(&l.saves);

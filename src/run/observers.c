@@ -1,6 +1,8 @@
 /* Telling observers what happened, and taking what they ask for. */
 #include "run/run.h"
 
+#include "base/threads.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -20,6 +22,7 @@ mixt_status mixt__run_tell(mixt_run *run, mixt_event event)
     mixt_status first = MIXT_OK;
     event.step = &run->last;
     event.result = &run->result;
+    event.time = run->started > 0 ? mixt__time_now() - run->started : 0;
     event.text = event.text ? event.text : "";
     for (int i = 0; i < run->observer_count; i++) {
         mixt_status status = run->observers[i].hear(run->observers[i].user, run, &event);

@@ -73,7 +73,8 @@ static change change_of(mixt__config_key key)
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (rules[i].key == key)
             return rules[i].change;
-    return strncmp(mixt__config_table[key].name, "verify.", 7) ? CHANGE_NEVER : CHANGE_FREE; // not read in training
+    const char *name = mixt__config_table[key].name; // what only looks on may change
+    return !strncmp(name, "verify.", 7) || !strncmp(name, "watch.", 6) ? CHANGE_FREE : CHANGE_NEVER;
 }
 
 static json_t *value_text(const mixt_config *config, mixt__config_key key)
@@ -459,18 +460,14 @@ static void take_checkpoints(mixt__resume *r, const mixt__run_dir *dir)
         (void)take_checkpoint(r, dir, r->state.steps);
 }
 
-/** A new directory that begins with the rows of the old one. */
-static mixt_status fork_run(mixt_run *run)
+/** The first `keep` bytes of the old directory's file of rows, to go on with in the new one. */
+static mixt_status copy_rows(mixt_run *run, mixt__rows *rows, const char *name, int64_t keep)
 {
     char path[1200], piece[65536];
-    mixt__resume *r = &run->resume;
-    int64_t left = r->state.metrics_bytes, keep = left;
-    MIXT_TRY(mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind));
-    if (r->checkpoint)
-        take_checkpoints(r, &run->dir);
-    mixt__rows_close(&run->dir.metrics);
-    snprintf(path, sizeof path, "%s/metrics.jsonl", r->run);
-    FILE *from = fopen(path, "rb"), *to = fopen(mixt__run_dir_file(&run->dir, "metrics.jsonl", path), "wb");
+    int64_t left = keep;
+    mixt__rows_close(rows);
+    snprintf(path, sizeof path, "%s/%s", run->resume.run, name);
+    FILE *from = fopen(path, "rb"), *to = fopen(mixt__run_dir_file(&run->dir, name, path), "wb");
     size_t got;
     bool good = to != NULL;
     while (good && from && left > 0 &&
@@ -482,8 +479,19 @@ static mixt_status fork_run(mixt_run *run)
         fclose(from);
     if (to && fclose(to))
         good = false;
-    return good ? mixt__rows_open(&run->dir.metrics, path, keep)
-                : mixt__fail(MIXT_ERROR_FILE, "%s: the rows of %s cannot be copied", path, r->run);
+    return good ? mixt__rows_open(rows, path, keep)
+                : mixt__fail(MIXT_ERROR_FILE, "%s: the rows of %s cannot be copied", path, run->resume.run);
+}
+
+/** A new directory that begins with the rows of the old one. */
+static mixt_status fork_run(mixt_run *run)
+{
+    mixt__resume *r = &run->resume;
+    MIXT_TRY(mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind));
+    if (r->checkpoint)
+        take_checkpoints(r, &run->dir);
+    MIXT_TRY(copy_rows(run, &run->dir.metrics, "metrics.jsonl", r->state.metrics_bytes));
+    return copy_rows(run, &run->dir.events, "events.jsonl", r->state.events_bytes);
 }
 
 /** Asking for longer must not do nothing in silence. Steps that epochs cut off are told at every start. */
@@ -509,7 +517,7 @@ mixt_status mixt__resume_directory(mixt_run *run)
     if (r->out[0] && !mixt__same_file(r->out, r->run)) {
         MIXT_TRY(fork_run(run));
     } else {
-        MIXT_TRY(mixt__run_dir_reopen(&run->dir, r->run, run->config, r->state.metrics_bytes));
+        MIXT_TRY(mixt__run_dir_reopen(&run->dir, r->run, run->config, r->state.metrics_bytes, r->state.events_bytes));
         set_aside(r);
     }
     char weights[1200];

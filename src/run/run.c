@@ -43,6 +43,8 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
     made->observers[0].user = &made->dir.metrics;
     made->observers[1].hear = mixt__tensorboard_observe;
     made->observers[1].user = &made->tensorboard;
+    made->observers[2].hear = mixt__events_observe;
+    made->observers[2].user = &made->events;
     made->observer_count = MIXT_OBSERVERS_OWN;
     if (options->observer)
         (void)mixt_run_observe(made, options->observer, options->user); // there is room
@@ -196,10 +198,13 @@ static mixt_status train(mixt_run *run)
     if (mixt__config_bool(run->config, MIXT_KEY_TRAIN_TENSORBOARD))
         mixt__tensorboard_open(&run->tensorboard, run, run->dir.path,
                                run->resume.checkpoint ? run->resume.state.steps : -1);
+    MIXT_TRY(mixt__events_open(&run->events, run));
     mixt_status status = mixt__loop_run(run);
     mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
     status = status == MIXT_OK ? told : status;
-    return status == MIXT_OK ? mixt__rows_flush(&run->dir.metrics) : status;
+    if (status == MIXT_OK)
+        status = mixt__rows_flush(&run->dir.metrics);
+    return status == MIXT_OK ? mixt__rows_flush(&run->dir.events) : status;
 }
 
 mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
@@ -214,6 +219,7 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
         *result = run->result;
     bool nothing = status != MIXT_OK && !run->result.steps;
     mixt__tensorboard_close(&run->tensorboard, nothing);
+    mixt__events_close(&run->events);
     if (nothing)
         mixt__run_dir_discard(&run->dir);
     mixt__run_dir_close(&run->dir);

@@ -5,12 +5,13 @@
 #include "mixt/run.h"
 #include "base/account.h"
 #include "run/directory.h"
+#include "run/events.h"
 #include "run/experiment.h"
 #include "run/state.h"
 #include "run/tensorboard.h"
 #include "store/checkpoint.h"
 
-enum { MIXT_OBSERVERS_OWN = 2, MIXT_OBSERVERS_MAX = 18 }; // the metrics file, TensorBoard, and 16 of the user's
+enum { MIXT_OBSERVERS_OWN = 3, MIXT_OBSERVERS_MAX = 19 }; // metrics, TensorBoard, the monitor, and 16 of the user's
 
 /** What observers may ask for. */
 enum { MIXT_ASKED_STOP = 1, MIXT_ASKED_VALIDATION = 2, MIXT_ASKED_CHECKPOINT = 4, MIXT_ASKED_POLICY = 8 };
@@ -46,12 +47,15 @@ struct mixt_run {
     } observers[MIXT_OBSERVERS_MAX];
     int observer_count;
     mixt__tensorboard tensorboard;
+    mixt__events events;
     unsigned asked;
     mixt_policy *policy; // that was asked for; NULL: none
     bool signals;
     bool epochs_from_zero; // in metrics.jsonl, which an earlier version began
     bool has_weights;      // loaded, restored or begun with: no longer as drawn
-    mixt_step last;        // the newest update
+    mixt_step last;        // the newest update, and …
+    double seconds;        // … what it took
+    double started;        // the clock's time at its beginning, less the seconds of earlier parts; 0: not begun
     mixt_run_result result;
     mixt__account *account; // of all that the run holds
     mixt__account *outer;   // that the caller's thread was at work for when the run was opened

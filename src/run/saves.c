@@ -85,6 +85,7 @@ static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
     snprintf(r.folder, sizeof r.folder, "%s/checkpoints", c->run->dir.path);
     r.run = json_deep_copy(c->conditions); // the saver's thread alone holds what it is given
     json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
+    json_object_set_new(r.run, "watch", mixt__events_pack(&c->run->events));
     r.files[r.file_count++] = (mixt__checkpoint_file){"config.yaml", c->config, c->config_bytes};
     if (c->policy)
         r.files[r.file_count++] = (mixt__checkpoint_file){MIXT_POLICY_FILE, c->policy, strlen(c->policy)};

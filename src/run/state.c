@@ -28,7 +28,7 @@ static const struct {
     WHOLE(since_best),     WHOLE(best_step),      WHOLE(stuck),         WHOLE(metrics_bytes), REAL(loss),
     REAL(accuracy),        REAL(val_loss),        REAL(val_accuracy),   REAL(best_val_loss),  REAL(seconds),
     REAL(step_seconds),    REAL(energy),          WHOLE(pending),       WHOLE(epoch),         REAL(lr),
-    REAL(scale),           REAL(grad_norm),       REAL(kept_val_loss),  WHOLE(val_step),
+    REAL(scale),           REAL(grad_norm),       REAL(kept_val_loss),  WHOLE(val_step),      WHOLE(events_bytes),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -77,10 +77,11 @@ static mixt_status unpack_usual(const json_t *object, mixt__usual *usual)
     return mixt__json_get_int(object, "seen", 0, INT64_MAX / 2, &usual->seen);
 }
 
-/** Checkpoints of earlier versions do not have this one, and it may stay unknown. */
+/** Checkpoints of earlier versions do not have these, which may stay as they are at a start. */
 static bool newer(const json_t *object, const char *name)
 {
-    return !strcmp(name, "val_step") && json_is_object(object) && !json_object_get(object, name);
+    bool can = !strcmp(name, "val_step") || !strcmp(name, "events_bytes");
+    return can && json_is_object(object) && !json_object_get(object, name);
 }
 
 mixt_status mixt__loop_state_unpack(const json_t *object, mixt__loop_state *state)

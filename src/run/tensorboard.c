@@ -95,7 +95,8 @@ static mixt_status tell_weights(mixt__tensorboard *b, mixt_run *run, int64_t ste
 static mixt_status tell_note(mixt__tensorboard *b, const mixt_event *event)
 {
     mixt__tfevents_begin(&b->events, event->result->steps);
-    mixt__tfevents_text(&b->events, event->warning ? "warnings" : "notes", event->text);
+    const char *tag = event->kind == MIXT_EVENT_ALERT ? "alerts" : event->warning ? "warnings" : "notes";
+    mixt__tfevents_text(&b->events, tag, event->text);
     return mixt__tfevents_end(&b->events);
 }
 
@@ -104,6 +105,7 @@ static mixt_status tell(mixt__tensorboard *b, mixt_run *run, const mixt_event *e
     switch (event->kind) {
     case MIXT_EVENT_ROW:
         return tell_row(b, event->row);
+    case MIXT_EVENT_ALERT:
     case MIXT_EVENT_NOTE:
         return tell_note(b, event);
     case MIXT_EVENT_VALIDATION:

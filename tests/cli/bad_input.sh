@@ -295,7 +295,7 @@ found=$?; check "no room for the configuration" 1 'x/config.yaml: configuration 
 [ -e x ] && fail "a run without configuration left its directory"
 (ulimit -f 16; "$mixt" train tiny.yaml out=x -q >../out 2>../err)
 found=$?; check "no room for the weights" 1 'x/model.safetensors: cannot be written'
-[ "$(ls x)" = $'checkpoints\nconfig.yaml\ninputs.json\nmetrics.jsonl' ] && [ -z "$(ls -A x/checkpoints)" ] || fail "a run without room for its weights left: $(ls x)"
+[ "$(ls x)" = $'checkpoints\nconfig.yaml\nevents.jsonl\ninputs.json\nmetrics.jsonl' ] && [ -z "$(ls -A x/checkpoints)" ] || fail "a run without room for its weights left: $(ls x)"
 rm -rf x
 (ulimit -f 16; "$mixt" train tiny.yaml out=x net.hidden=1 train.epochs=20 -q >../out 2>../err)
 found=$?; check "no room for the metrics" 1 'no room for metrics.jsonl: its rows wait in memory from step'

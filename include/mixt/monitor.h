@@ -1,0 +1,120 @@
+/* The monitor: says when the figures of training are not as they should be.
+ *
+ *   mixt_monitor *monitor;
+ *   mixt_alert alerts[MIXT_ALERTS_MAX];
+ *   mixt_monitor_new(NULL, &monitor);
+ *   for (…) { // every update
+ *       int n = mixt_monitor_step(monitor, &signals, alerts);
+ *       …
+ *   }
+ *   mixt_monitor_free(monitor);
+ *
+ * A run (mixt/run.h) has one of its own, which writes events.jsonl and tells observers MIXT_EVENT_ALERT; this header is
+ * for those who make their own loop, and for what an alert is.
+ *
+ * What is unusual is judged by median and deviation of the newest updates, of the logarithm of losses, norms and times:
+ * a net that learns fast, warms up or follows a schedule is not blamed for it. Limits that a user sets hold beside
+ * that.
+ */
+#ifndef MIXT_MONITOR_H
+#define MIXT_MONITOR_H
+
+#include "mixt/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt_monitor mixt_monitor;
+
+#define MIXT_CAUSE_LIST(X)                                                                                             \
+    X(LOSS_ANOMALY, "loss_anomaly")         /* a loss that is not finite, stands out, or rises for good */             \
+    X(GRADIENT_ANOMALY, "gradient_anomaly") /* a norm that stands out, is above or below its limit */                  \
+    X(MEMORY_WARNING, "memory_warning")     /* more of the memory is in use than the limit */                          \
+    X(OVERFLOW, "overflow")                 /* updates skipped: gradients that were not finite */                      \
+    X(UNDERFLOW, "underflow")               /* numbers flushed to zero */                                              \
+    X(SCALE_COLLAPSE, "scale_collapse")     /* the loss scale fell to where it is of no use */                         \
+    X(HARDWARE, "hardware")                 /* the same computation gave other bits */                                 \
+    X(PRECISION, "precision")               /* FP32 does not have the problem */                                       \
+    X(DATA, "data")                         /* FP32 has it too */                                                      \
+    X(STALL, "stall")                       /* an update, or all of them, took much longer than usual */
+
+typedef enum mixt_cause {
+#define MIXT_CAUSE_ENUM(name, text) MIXT_CAUSE_##name,
+    MIXT_CAUSE_LIST(MIXT_CAUSE_ENUM)
+#undef MIXT_CAUSE_ENUM
+        MIXT_CAUSE_COUNT
+} mixt_cause;
+
+/** "loss_anomaly", …; "none" for anything else. */
+const char *mixt_cause_name(mixt_cause cause);
+
+typedef enum mixt_severity {
+    MIXT_SEVERITY_INFO,     /**< worth a row in the record */
+    MIXT_SEVERITY_WARNING,  /**< worth a look */
+    MIXT_SEVERITY_CRITICAL, /**< training is being lost */
+} mixt_severity;
+
+/** "info", "warning", "critical". */
+const char *mixt_severity_name(mixt_severity severity);
+
+/** One thing that is not as it should be. */
+typedef struct mixt_alert {
+    int64_t step; /**< the update */
+    mixt_severity severity;
+    mixt_cause cause;
+    char layer[128];   /**< parameter or layer at fault; "": not known */
+    double value;      /**< what was found */
+    double usual;      /**< the median of the updates before; NaN: not judged by it */
+    double deviations; /**< how far off that is; NaN: not judged by it */
+    double limit;      /**< that was passed; NaN: none */
+    int64_t silenced;  /**< alerts of this cause that were held back since the last one */
+    char text[256];    /**< all of it, for people */
+} mixt_alert;
+
+/** What the monitor holds figures against. */
+typedef struct mixt_monitor_options {
+    int64_t window;       /**< updates that "usual" is found from, 10 to 1024 */
+    double loss_sigma;    /**< deviations above the usual loss that are too many; 0: not judged */
+    double grad_sigma;    /**< the same of the gradient's norm */
+    double grad_norm_max; /**< norm above which an alert is raised; 0: none */
+    double grad_norm_min; /**< norm below which one is raised when it stays there; 0: none */
+    double memory_warn;   /**< share of the memory that may be in use, 0 to 1; 0: not judged */
+    int64_t cooldown;     /**< updates between two alerts of one cause, unless the second is worse; twice as many
+                               after each that follows at once */
+    double scale_floor;   /**< loss scale at which scaling has given up; 0: not judged */
+} mixt_monitor_options;
+
+/** 100 updates, 6 and 8 deviations, norms of 100 and 0.001, 90% of the memory, 100 updates, 1. */
+mixt_monitor_options mixt_monitor_options_default(void);
+
+/** Figures of one update, as mixt_step has them, and of the machine. NaN: not known. */
+typedef struct mixt_signals {
+    int64_t step;
+    double loss, grad_norm, lr, scale;
+    double seconds;             /**< that the update took */
+    double memory_used;         /**< bytes in use, and … */
+    double memory_total;        /**< … there in all; judged whenever both are known */
+    bool skipped;               /**< a gradient was not finite: nothing was changed */
+    bool scaling;               /**< the loss is scaled, and the scale moves */
+    const char *overflow_layer; /**< of a skipped update; NULL: not known */
+} mixt_signals;
+
+/** @param options NULL: the defaults. @param monitor set to NULL on failure. */
+mixt_status mixt_monitor_new(const mixt_monitor_options *options, mixt_monitor **monitor);
+/** NULL is allowed. */
+void mixt_monitor_free(mixt_monitor *monitor);
+
+enum { MIXT_ALERTS_MAX = 8 };
+
+/**
+ * Takes in an update.
+ * @param alerts receives what is wrong, the worst of each cause.
+ * @return how many of them; 0 is good, and what a monitor that is not open answers.
+ */
+int mixt_monitor_step(mixt_monitor *monitor, const mixt_signals *signals, mixt_alert alerts[MIXT_ALERTS_MAX]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

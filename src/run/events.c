@@ -1,0 +1,119 @@
+/* Updates to the monitor, alerts to observers and into the file. */
+#include "run/events.h"
+
+#include "mixt/machine.h"
+#include "mixt/plan.h"
+#include "run/run.h"
+#include "watch/monitor.h"
+
+#include <math.h>
+
+static mixt_monitor_options wanted(const mixt_run *run)
+{
+    const mixt_config *c = run->config;
+    mixt_monitor_options o = {.window = mixt__config_int(c, MIXT_KEY_WATCH_WINDOW)};
+    o.cooldown = mixt__config_int(c, MIXT_KEY_WATCH_COOLDOWN);
+    o.loss_sigma = mixt__config_float(c, MIXT_KEY_WATCH_LOSS_SIGMA);
+    o.grad_sigma = mixt__config_float(c, MIXT_KEY_WATCH_GRAD_SIGMA);
+    o.grad_norm_max = mixt__config_float(c, MIXT_KEY_WATCH_GRAD_NORM_MAX);
+    o.grad_norm_min = mixt__config_float(c, MIXT_KEY_WATCH_GRAD_NORM_MIN);
+    o.memory_warn = mixt__config_float(c, MIXT_KEY_WATCH_MEMORY_WARN);
+    o.scale_floor = (double)run->experiment.trainer->core.settings.scaling.floor;
+    return o;
+}
+
+mixt_status mixt__events_open(mixt__events *e, mixt_run *run)
+{
+    mixt_monitor_options options = wanted(run);
+    const mixt__checkpoint *from = run->resume.checkpoint;
+    *e = (mixt__events){0};
+    if (!mixt__config_bool(run->config, MIXT_KEY_WATCH_MONITOR))
+        return MIXT_OK;
+    MIXT_TRY(mixt_monitor_new(&options, &e->monitor));
+    if (from)
+        mixt__monitor_unpack(e->monitor, json_object_get(json_object_get(from->scalars, "run"), "watch"));
+    return MIXT_OK;
+}
+
+void mixt__events_close(mixt__events *e)
+{
+    mixt_monitor_free(e->monitor);
+    e->monitor = NULL;
+}
+
+json_t *mixt__events_pack(const mixt__events *e)
+{
+    return e->monitor ? mixt__monitor_pack(e->monitor) : json_null();
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *row_of(const mixt_alert *a, double time)
+{
+    json_t *evidence = json_pack("{s:s, s:o, s:o, s:o, s:o, s:I}", "text", a->text, "value", number(a->value), "usual",
+                                 number(a->usual), "deviations", number(a->deviations), "limit", number(a->limit),
+                                 "silenced", (json_int_t)a->silenced);
+    return json_pack("{s:I, s:o, s:s, s:s, s:s, s:o, s:n, s:n, s:s, s:o}", "step", (json_int_t)a->step, "time",
+                     number(time), "kind", "alert", "severity", mixt_severity_name(a->severity), "cause",
+                     mixt_cause_name(a->cause), "layer", a->layer[0] ? json_string(a->layer) : json_null(), "from",
+                     "to", "action", "none", "evidence", evidence);
+}
+
+static mixt_status hear(mixt__events *e, mixt_run *run, const mixt_signals *signals, double time)
+{
+    mixt_alert alerts[MIXT_ALERTS_MAX];
+    int count = mixt_monitor_step(e->monitor, signals, alerts);
+    for (int i = 0; i < count; i++) {
+        MIXT_TRY(mixt__rows_add(&run->dir.events, row_of(&alerts[i], time)));
+        MIXT_TRY(
+            mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_ALERT, .alert = &alerts[i], .text = alerts[i].text}));
+    }
+    return MIXT_OK;
+}
+
+static mixt_signals signals_of(const mixt_run *run)
+{
+    const mixt_step *s = &run->last;
+    const mixt__scaling *scaling = &run->experiment.trainer->core.settings.scaling;
+    mixt_signals signals = {.step = s->step, .loss = s->loss, .grad_norm = s->grad_norm, .lr = s->lr};
+    signals.scale = s->scale;
+    signals.seconds = run->seconds;
+    signals.memory_used = signals.memory_total = NAN;
+    signals.skipped = s->skipped;
+    signals.scaling = scaling->enabled && scaling->dynamic;
+    signals.overflow_layer = s->overflow_layer;
+    return signals;
+}
+
+/** How much of the memory the run will hold, which is known as soon as it begins. */
+static void weigh_memory(const mixt_run *run, mixt_signals *signals)
+{
+    const mixt_run_memory *memory = &run->result.run_memory;
+    mixt_plan_info plan;
+    mixt_cpu_info cpu;
+    if (mixt_plan_describe(run->experiment.trainer, &plan) != MIXT_OK)
+        return;
+    if (plan.device_bytes) {
+        signals->memory_used = (double)(plan.device_bytes - plan.device_free);
+        signals->memory_total = (double)plan.device_bytes;
+        return;
+    }
+    mixt_cpu_describe(&cpu);
+    signals->memory_used = (double)memory->total.host;
+    signals->memory_total = cpu.memory_total ? (double)cpu.memory_total : (double)NAN;
+}
+
+mixt_status mixt__events_observe(void *user, mixt_run *run, const mixt_event *event)
+{
+    mixt__events *e = user;
+    if (!e->monitor || event->kind != MIXT_EVENT_STEP)
+        return MIXT_OK;
+    mixt_signals signals = signals_of(run);
+    if (!e->weighed)
+        weigh_memory(run, &signals);
+    e->weighed = true;
+    return hear(e, run, &signals, event->time);
+}

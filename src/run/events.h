@@ -1,0 +1,24 @@
+/* The monitor of a run, and events.jsonl: a row of JSON for each alert. Kept like metrics.jsonl: a resumed run cuts it
+ * back to its checkpoint, from which the monitor's memory comes too.
+ */
+#ifndef MIXT_RUN_EVENTS_H
+#define MIXT_RUN_EVENTS_H
+
+#include "mixt/run.h"
+
+#include <jansson.h>
+
+typedef struct mixt__events {
+    mixt_monitor *monitor; // NULL: not wanted
+    bool weighed;          // memory was looked at, which does not change after the first update
+} mixt__events;
+
+/** Makes the monitor that the configuration describes, as the checkpoint left it. The directory must be open. */
+mixt_status mixt__events_open(mixt__events *events, mixt_run *run);
+/** `user` is a mixt__events. */
+mixt_observer mixt__events_observe;
+/** What a checkpoint keeps of it. */
+json_t *mixt__events_pack(const mixt__events *events);
+void mixt__events_close(mixt__events *events);
+
+#endif

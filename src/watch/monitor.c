@@ -1,0 +1,372 @@
+/* One check a kind of figure; each sees the update, then takes it into what is usual. */
+#include "watch/monitor.h"
+
+#include "base/alloc.h"
+#include "base/handles.h"
+#include "watch/detector.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    FIRST_UPDATES = 40,  // in which a loss scale may still be finding its place
+    RECENT = 20,         // updates whose skips are counted together
+    RECENT_SKIPS = 10,   // that are too many of those
+    RECENT_OUTLIERS = 4, // losses of the last eight that stand out: no single bad batch
+    STALL_FACTOR = 10,   // times as long as usual: one update
+    SLOW_FACTOR = 2,     // the same, of many in a row
+};
+#define SMALLEST 1e-30    // stands for 0 where a logarithm is taken
+#define LOSS_RISE 1.05    // a loss that stands out is at least this much above the usual one
+#define NORM_RISE 3.0     // so is a norm
+#define LOSS_LEVEL 1.25   // a level that has risen for good
+#define STALL_SECONDS 1.0 // an update below this is no stall
+
+struct mixt_monitor {
+    mixt__handle handle;
+    mixt_monitor_options options;
+    mixt__detector loss, norm, time; // of logarithms
+    double lowest;                   // median of the logarithm of the loss so far; NaN: not known yet
+    uint32_t outliers, skips;        // of the newest updates, a bit each, the last one lowest
+    int64_t updates;                 // heard of
+    int64_t low, slow;               // updates in a row with a small norm, that took long
+    struct {
+        int64_t step; // of the last alert; -1: none yet
+        int64_t silenced;
+        int64_t severity;
+        int64_t wait; // updates until the next
+    } told[MIXT_CAUSE_COUNT];
+};
+
+const char *mixt_cause_name(mixt_cause cause)
+{
+    static const char *const names[] = {
+#define MIXT_CAUSE_NAME(name, text) text,
+        MIXT_CAUSE_LIST(MIXT_CAUSE_NAME)
+#undef MIXT_CAUSE_NAME
+    };
+    return (unsigned)cause < MIXT_CAUSE_COUNT ? names[cause] : "none";
+}
+
+const char *mixt_severity_name(mixt_severity severity)
+{
+    return severity == MIXT_SEVERITY_CRITICAL ? "critical" : severity == MIXT_SEVERITY_WARNING ? "warning" : "info";
+}
+
+mixt_monitor_options mixt_monitor_options_default(void)
+{
+    return (mixt_monitor_options){.window = 100,
+                                  .loss_sigma = 6,
+                                  .grad_sigma = 8,
+                                  .grad_norm_max = 100,
+                                  .grad_norm_min = 0.001,
+                                  .memory_warn = 0.9,
+                                  .cooldown = 100,
+                                  .scale_floor = 1};
+}
+
+mixt_status mixt_monitor_new(const mixt_monitor_options *options, mixt_monitor **monitor)
+{
+    mixt_monitor_options o = options ? *options : mixt_monitor_options_default();
+    MIXT_TRY(mixt__need(monitor));
+    *monitor = NULL;
+    if (o.window < 10 || o.window > MIXT_DETECTOR_MAX)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a monitor's window is 10 to %d updates, not %lld", MIXT_DETECTOR_MAX,
+                          (long long)o.window);
+    mixt_monitor *m = mixt__alloc(sizeof *m);
+    if (!m)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a monitor");
+    m->options = o;
+    mixt__detector_start(&m->loss, o.window);
+    mixt__detector_start(&m->norm, o.window);
+    mixt__detector_start(&m->time, o.window);
+    m->lowest = NAN;
+    for (int c = 0; c < MIXT_CAUSE_COUNT; c++)
+        m->told[c].step = -1;
+    mixt__handle_add(&m->handle, m, "monitor", NULL);
+    *monitor = m;
+    return MIXT_OK;
+}
+
+void mixt_monitor_free(mixt_monitor *m)
+{
+    if (!m || mixt__need_open(m, "monitor") != MIXT_OK)
+        return;
+    mixt__handle_remove(m);
+    mixt__free(m);
+}
+
+/* ---- raising an alert ---- */
+
+typedef struct watching {
+    mixt_monitor *monitor;
+    const mixt_signals *signals;
+    mixt_alert *alerts;
+    int count;
+} watching;
+
+/** How a value stands to what is usual. */
+typedef struct standing {
+    double usual, deviations; // the usual value itself, not its logarithm
+    double ratio;             // to that
+    bool known;               // enough updates were seen
+} standing;
+
+static standing stand(const mixt__detector *d, double value)
+{
+    double median, deviation, logarithm = log(fmax(value, SMALLEST));
+    int64_t enough = d->window / 4 > 10 ? d->window / 4 : 10;
+    mixt__detector_usual(d, &median, &deviation);
+    double away = logarithm - median;
+    standing s = {.usual = exp(median), .ratio = exp(away), .known = mixt__detector_count(d) >= enough};
+    s.deviations = deviation > 0 ? away / deviation : away > 0 ? (double)INFINITY : 0;
+    return s;
+}
+
+/** The alert to fill in; NULL where one of its cause was raised not long ago and was no milder. What stays wrong is
+ *  repeated ever more rarely. */
+static mixt_alert *raise_alert(watching *w, mixt_cause cause, mixt_severity severity, double value)
+{
+    mixt_monitor *m = w->monitor;
+    int64_t step = w->signals->step;
+    int64_t since = step - m->told[cause].step, wait = m->told[cause].wait;
+    bool before = m->told[cause].step >= 0, soon = before && since < wait;
+    if ((soon && (int64_t)severity <= m->told[cause].severity) || w->count == MIXT_ALERTS_MAX) {
+        m->told[cause].silenced++;
+        return NULL;
+    }
+    mixt_alert *a = &w->alerts[w->count++];
+    *a = (mixt_alert){.step = step, .severity = severity, .cause = cause, .value = value};
+    a->usual = a->deviations = a->limit = NAN;
+    a->silenced = m->told[cause].silenced;
+    m->told[cause].step = step;
+    m->told[cause].severity = (int64_t)severity;
+    m->told[cause].silenced = 0;
+    m->told[cause].wait = before && since < 2 * wait ? 2 * wait : m->options.cooldown;
+    return a;
+}
+
+#define SAY(alert, ...) snprintf((alert)->text, sizeof(alert)->text, __VA_ARGS__)
+
+static void unusual(mixt_alert *a, const standing *s, const char *what)
+{
+    a->usual = s->usual;
+    a->deviations = s->deviations;
+    SAY(a, "%s %.4g is %.3g times the usual %.4g", what, a->value, s->ratio, s->usual);
+}
+
+/* ---- the checks ---- */
+
+/** Whether the level itself has risen: more than chance moves a median of so many values. */
+static void check_level(watching *w, double value)
+{
+    mixt_monitor *m = w->monitor;
+    double median, deviation, count = (double)mixt__detector_count(&m->loss);
+    if (mixt__detector_count(&m->loss) < m->loss.window)
+        return;
+    mixt__detector_usual(&m->loss, &median, &deviation);
+    if (!(median >= m->lowest)) // it is NaN at first
+        m->lowest = median;
+    double chance = m->options.loss_sigma * 1.2533 * deviation / sqrt(count), rise = median - m->lowest;
+    if (!(m->options.loss_sigma > 0) || rise < log(LOSS_LEVEL) || rise < chance)
+        return;
+    mixt_alert *a = raise_alert(w, MIXT_CAUSE_LOSS_ANOMALY, MIXT_SEVERITY_WARNING, value);
+    if (!a)
+        return;
+    a->usual = exp(m->lowest);
+    SAY(a, "the loss has risen: %.4g over the last %lld updates, %.4g at its best", exp(median),
+        (long long)m->loss.window, a->usual);
+}
+
+static void check_loss(watching *w)
+{
+    mixt_monitor *m = w->monitor;
+    const mixt_signals *s = w->signals;
+    if (!isfinite(s->loss)) {
+        mixt_severity severity = s->skipped && s->scaling ? MIXT_SEVERITY_WARNING : MIXT_SEVERITY_CRITICAL;
+        mixt_alert *a = raise_alert(w, MIXT_CAUSE_LOSS_ANOMALY, severity, s->loss);
+        m->outliers = m->outliers << 1 | 1;
+        if (a)
+            SAY(a, "the loss is not finite");
+        return;
+    }
+    standing now = stand(&m->loss, s->loss);
+    bool out =
+        now.known && m->options.loss_sigma > 0 && now.deviations > m->options.loss_sigma && now.ratio > LOSS_RISE;
+    m->outliers = m->outliers << 1 | out;
+    if (out) {
+        bool many = __builtin_popcount(m->outliers & 255) >= RECENT_OUTLIERS;
+        mixt_alert *a =
+            raise_alert(w, MIXT_CAUSE_LOSS_ANOMALY, many ? MIXT_SEVERITY_CRITICAL : MIXT_SEVERITY_WARNING, s->loss);
+        if (a) {
+            a->limit = m->options.loss_sigma;
+            unusual(a, &now, "loss");
+        }
+    }
+    mixt__detector_take(&m->loss, log(fmax(s->loss, SMALLEST)));
+    if (!out)
+        check_level(w, s->loss);
+}
+
+static void check_gradient(watching *w)
+{
+    mixt_monitor *m = w->monitor;
+    const mixt_monitor_options *o = &m->options;
+    double norm = w->signals->grad_norm;
+    mixt_alert *a = NULL;
+    if (!isfinite(norm))
+        return; // an overflow, which has a check of its own
+    standing now = stand(&m->norm, norm);
+    m->low = norm < o->grad_norm_min ? m->low + 1 : 0;
+    if (o->grad_norm_max > 0 && norm > o->grad_norm_max) {
+        a = raise_alert(w, MIXT_CAUSE_GRADIENT_ANOMALY, MIXT_SEVERITY_WARNING, norm);
+        if (a) {
+            a->limit = o->grad_norm_max;
+            SAY(a, "gradient norm %.4g is above watch.grad_norm_max %g", norm, a->limit);
+        }
+    } else if (now.known && o->grad_sigma > 0 && now.deviations > o->grad_sigma && now.ratio > NORM_RISE) {
+        a = raise_alert(w, MIXT_CAUSE_GRADIENT_ANOMALY, MIXT_SEVERITY_WARNING, norm);
+        if (a)
+            unusual(a, &now, "gradient norm");
+    } else if (m->low >= m->norm.window / 4) {
+        a = raise_alert(w, MIXT_CAUSE_GRADIENT_ANOMALY, MIXT_SEVERITY_WARNING, norm);
+        if (a) {
+            a->limit = o->grad_norm_min;
+            SAY(a, "gradient norm %.4g: for %lld updates below watch.grad_norm_min %g", norm, (long long)m->low,
+                a->limit);
+        }
+    }
+    mixt__detector_take(&m->norm, log(fmax(norm, SMALLEST)));
+}
+
+/** Skipped updates: a few are how a moving loss scale finds its place, many are not. */
+static void check_skips(watching *w)
+{
+    mixt_monitor *m = w->monitor;
+    const mixt_signals *s = w->signals;
+    m->skips = m->skips << 1 | s->skipped;
+    if (!s->skipped)
+        return;
+    int recent = __builtin_popcount(m->skips & ((1u << RECENT) - 1));
+    bool collapsed = s->scaling && s->scale <= m->options.scale_floor;
+    bool many = recent >= RECENT_SKIPS && m->updates > FIRST_UPDATES;
+    mixt_severity severity = collapsed             ? MIXT_SEVERITY_CRITICAL
+                             : many || !s->scaling ? MIXT_SEVERITY_WARNING
+                                                   : MIXT_SEVERITY_INFO;
+    mixt_alert *a = raise_alert(w, collapsed ? MIXT_CAUSE_SCALE_COLLAPSE : MIXT_CAUSE_OVERFLOW, severity, s->scale);
+    if (!a)
+        return;
+    const char *layer = s->overflow_layer ? s->overflow_layer : "a layer";
+    snprintf(a->layer, sizeof a->layer, "%s", s->overflow_layer ? s->overflow_layer : "");
+    if (collapsed)
+        SAY(a, "the loss scale has fallen to %g and the gradient of %s still overflows", s->scale, layer);
+    else if (many)
+        SAY(a, "%d of the last %d updates were skipped: the gradient of %s is not finite", recent, RECENT, layer);
+    else
+        SAY(a, "an update was skipped: the gradient of %s is not finite", layer);
+}
+
+static void check_speed(watching *w)
+{
+    mixt_monitor *m = w->monitor;
+    double seconds = w->signals->seconds;
+    if (!(seconds > 0))
+        return;
+    standing now = stand(&m->time, seconds);
+    m->slow = now.known && now.ratio > SLOW_FACTOR ? m->slow + 1 : 0;
+    bool stall = now.known && now.ratio > STALL_FACTOR && seconds > STALL_SECONDS;
+    if (stall || m->slow == m->time.window / 4) {
+        mixt_alert *a = raise_alert(w, MIXT_CAUSE_STALL, MIXT_SEVERITY_WARNING, seconds);
+        if (a && stall)
+            unusual(a, &now, "seconds of this update:");
+        else if (a)
+            SAY(a, "%lld updates in a row took more than %d times the usual %.3g s", (long long)m->slow, SLOW_FACTOR,
+                now.usual);
+        if (a)
+            a->usual = now.usual;
+    }
+    mixt__detector_take(&m->time, log(seconds));
+}
+
+static void check_memory(watching *w)
+{
+    const mixt_signals *s = w->signals;
+    double limit = w->monitor->options.memory_warn, share = s->memory_used / s->memory_total;
+    if (!(limit > 0) || !(share > limit))
+        return;
+    mixt_alert *a = raise_alert(w, MIXT_CAUSE_MEMORY_WARNING, MIXT_SEVERITY_WARNING, share);
+    if (!a)
+        return;
+    a->limit = limit;
+    SAY(a, "%.1f%% of the memory is in use (%.2f of %.2f GiB), watch.memory_warn is %g%%", 100 * share,
+        s->memory_used / 1073741824, s->memory_total / 1073741824, 100 * limit);
+}
+
+int mixt_monitor_step(mixt_monitor *m, const mixt_signals *signals, mixt_alert alerts[MIXT_ALERTS_MAX])
+{
+    if (mixt__need_open(m, "monitor") != MIXT_OK || mixt__need(signals) != MIXT_OK || mixt__need(alerts) != MIXT_OK)
+        return 0;
+    watching w = {.monitor = m, .signals = signals, .alerts = alerts};
+    m->updates++;
+    check_loss(&w);
+    check_gradient(&w);
+    check_skips(&w);
+    check_speed(&w);
+    check_memory(&w);
+    return w.count;
+}
+
+/* ---- memory of its own, saved and found again ---- */
+
+static json_t *pack_detector(const mixt__detector *d)
+{
+    json_t *values = json_array();
+    for (int64_t i = 0; i < mixt__detector_count(d); i++)
+        json_array_append_new(values, json_real(mixt__detector_at(d, i)));
+    return values;
+}
+
+json_t *mixt__monitor_pack(const mixt_monitor *m)
+{
+    json_t *told = json_array();
+    for (int c = 0; c < MIXT_CAUSE_COUNT; c++)
+        json_array_append_new(told, json_pack("[I,I,I,I]", (json_int_t)m->told[c].step, (json_int_t)m->told[c].silenced,
+                                              (json_int_t)m->told[c].severity, (json_int_t)m->told[c].wait));
+    return json_pack("{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:o}", "loss", pack_detector(&m->loss), "norm",
+                     pack_detector(&m->norm), "time", pack_detector(&m->time), "told", told, "counts",
+                     (json_int_t)m->outliers, (json_int_t)m->skips, (json_int_t)m->updates, (json_int_t)m->low,
+                     (json_int_t)m->slow, "lowest", isnan(m->lowest) ? json_null() : json_real(m->lowest));
+}
+
+static void unpack_detector(mixt__detector *d, const json_t *values)
+{
+    size_t i;
+    json_t *value;
+    json_array_foreach(values, i, value) if (json_is_number(value)) mixt__detector_take(d, json_number_value(value));
+}
+
+void mixt__monitor_unpack(mixt_monitor *m, const json_t *object)
+{
+    json_int_t outliers = 0, skips = 0, updates = 0, low = 0, slow = 0, step, silenced, severity, wait;
+    unpack_detector(&m->loss, json_object_get(object, "loss"));
+    unpack_detector(&m->norm, json_object_get(object, "norm"));
+    unpack_detector(&m->time, json_object_get(object, "time"));
+    const json_t *lowest = json_object_get(object, "lowest");
+    m->lowest = json_is_number(lowest) ? json_number_value(lowest) : (double)NAN;
+    json_t *counts = json_object_get(object, "counts"), *told = json_object_get(object, "told");
+    if (counts && !json_unpack(counts, "[I,I,I,I,I]", &outliers, &skips, &updates, &low, &slow)) {
+        m->outliers = (uint32_t)outliers;
+        m->skips = (uint32_t)skips;
+        m->updates = updates;
+        m->low = low;
+        m->slow = slow;
+    }
+    for (size_t c = 0; c < MIXT_CAUSE_COUNT && c < json_array_size(told); c++)
+        if (!json_unpack(json_array_get(told, c), "[I,I,I,I]", &step, &silenced, &severity, &wait)) {
+            m->told[c].step = step;
+            m->told[c].silenced = silenced;
+            m->told[c].severity = severity;
+            m->told[c].wait = wait;
+        }
+}

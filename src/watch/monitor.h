@@ -1,0 +1,15 @@
+/* The monitor's memory, to be saved with a run and found again: an alert must come where it would have come without a
+ * stop between. */
+#ifndef MIXT_WATCH_MONITOR_H
+#define MIXT_WATCH_MONITOR_H
+
+#include "mixt/monitor.h"
+
+#include <jansson.h>
+
+/** NULL when memory ends. */
+json_t *mixt__monitor_pack(const mixt_monitor *monitor);
+/** What does not fit is left out: a monitor that begins anew is no reason to refuse a run. */
+void mixt__monitor_unpack(mixt_monitor *monitor, const json_t *object);
+
+#endif
