@@ -72,12 +72,49 @@ static json_t *gpu_json(const gpu *g)
                      cli_json_real(i->power_limit), "driver", i->driver, "libraries", i->libraries);
 }
 
+static json_t *gpus_json(int count)
+{
+    json_t *list = json_array();
+    mixt_gpu_info info;
+    for (int i = 0; i < count; i++)
+        if (mixt_gpu_describe(i, &info) == MIXT_OK)
+            json_array_append_new(list,
+                                  json_pack("{s:s, s:f, s:I}", "name", info.name, "compute_capability",
+                                            info.capability / 10.0, "memory_bytes", (json_int_t)info.memory_bytes));
+    return list;
+}
+
+/** "fp16_support" and its like: whether the device that training takes multiplies in the format. */
+static void add_support(json_t *all, const gpu *g)
+{
+    static const char *const asked[] = {"fp16", "bf16", "tf32", "fp8"};
+    mixt_format_info cpu[MIXT_FORMATS_MAX];
+    int cpu_count = mixt_cpu_formats(cpu);
+    bool on_gpu = g->usable && !strcmp(mixt_device_auto(), "cuda");
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        char key[32];
+        bool native = false;
+        for (int f = 0; f < (on_gpu ? g->format_count : cpu_count); f++) {
+            const mixt_format_info *format = on_gpu ? &g->formats[f] : &cpu[f];
+            native = native || (!strcmp(format->name, asked[i]) && format->support == MIXT_SUPPORT_NATIVE);
+        }
+        snprintf(key, sizeof key, "%s_support", asked[i]);
+        json_object_set_new(all, key, json_boolean(native));
+    }
+}
+
 static int print_json(const mixt_cpu_info *cpu, const gpu *g)
 {
+    int count = mixt_gpu_count();
     json_t *memory = json_pack("{s:I, s:I}", "total_bytes", (json_int_t)cpu->memory_total, "available_bytes",
                                (json_int_t)cpu->memory_available);
     json_t *all = json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", mixt_version(), "cpu", cpu_json(cpu), "memory",
                             memory, "formats", formats_json(), "gpu", gpu_json(g));
+    if (all) {
+        json_object_set_new(all, "gpu_count", json_integer(count));
+        json_object_set_new(all, "gpus", gpus_json(count));
+        add_support(all, g);
+    }
     if (!all || json_dumpf(all, stdout, JSON_INDENT(2))) {
         json_decref(all);
         fputs("mixt info: no memory for the report\n", stderr);
@@ -163,6 +200,12 @@ static void print_gpu(const gpu *g)
             add(cores, " %s", g->formats[f].name);
     cli_line(stdout, "         ", "Tensor Cores of generation %d:%s", i->tensor_cores, cores);
     cli_line(stdout, "         ", "driver %s; %s", i->driver, i->libraries);
+    mixt_gpu_info other;
+    for (int k = 1; k < mixt_gpu_count(); k++)
+        if (mixt_gpu_describe(k, &other) == MIXT_OK)
+            cli_line(stdout, "         ", "not in use: GPU %d, %s, compute capability %d.%d, memory %s", k, other.name,
+                     other.capability / 10, other.capability % 10,
+                     cli_format_bytes(bytes[0], (double)other.memory_bytes));
     cli_line(stdout, "device   ", "auto means %s", mixt_device_auto());
 }
 
@@ -213,14 +256,16 @@ static int run(const cli_args *args)
 const cli_command cli_info = {
     .name = "info",
     .summary = "show what this machine can do in each number format",
-    .description = "Lists processor, usable cores, instruction sets, caches and memory, and says for each number "
-                   "format whether the "
-                   "hardware multiplies it (native), converts it to fp32 on the way (widened) or has nothing for it "
-                   "(emulated), and "
-                   "what training in that format will therefore do. With a GPU: its memory, multiprocessors, Tensor "
-                   "Cores, formats and limits, driver and libraries; without one, why none is used.\n\n"
-                   "The instruction-set level can be lowered with MIXT_ISA, the threads with MIXT_THREADS; MIXT_DEVICE "
-                   "says what device auto means.",
+    .description =
+        "Lists processor, usable cores, instruction sets, caches and memory, and says for each number "
+        "format whether the "
+        "hardware multiplies it (native), converts it to fp32 on the way (widened) or has nothing for it "
+        "(emulated), and "
+        "what training in that format will therefore do. With a GPU: its memory, multiprocessors, Tensor "
+        "Cores, formats and limits, driver and libraries; without one, why none is used. In JSON, fp16_support and its "
+        "like say whether the device that training takes multiplies in the format.\n\n"
+        "The instruction-set level can be lowered with MIXT_ISA, the threads with MIXT_THREADS; MIXT_DEVICE "
+        "says what device auto means.",
     .options = {{"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"}},
     .examples =
         {

@@ -58,7 +58,7 @@ typedef struct mixt_gpu_info {
     int tensor_cores;    /**< generation; 0: it has none */
     double clock;        /**< Hz, the highest that the device allows itself */
     size_t memory_bytes; /**< of the device */
-    size_t memory_free;  /**< bytes, now */
+    size_t memory_free;  /**< bytes, now; 0: not known, of a GPU that is not in use */
     size_t cache_bytes;  /**< second level */
     double bytes_s;      /**< bytes a second: the limit of the device's memory */
     double power_limit;  /**< watts; NaN: not known */
@@ -68,11 +68,11 @@ typedef struct mixt_gpu_info {
     double flops[MIXT_DTYPE_COUNT];
 } mixt_gpu_info;
 
-/** GPUs that mixt can use now: 0, or 1, the first that the driver shows (CUDA_VISIBLE_DEVICES says which that is).
- *  Where it is 0, mixt_error_text says why. */
+/** GPUs that the driver shows (CUDA_VISIBLE_DEVICES says which those are). A run uses the first. Where it is 0,
+ *  mixt_error_text says why. */
 int mixt_gpu_count(void);
 /**
- * @param index from 0.
+ * @param index from 0, which is the one that runs use.
  * @return MIXT_ERROR_DEVICE with the reason in mixt_error_text when there is none that can be used: no driver, no
  *   backend, no such device.
  */

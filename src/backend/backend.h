@@ -99,6 +99,9 @@ typedef struct mixt__backend {
     mixt_status (*between)(int64_t first, int64_t last, double *seconds);
     /** What the device is and what it can do at most; NULL: the backend cannot say. */
     mixt_status (*describe)(mixt_gpu_info *info);
+    /** Devices that the driver shows, and one of them by its number; 0 is the one in use. NULL with `describe`. */
+    int (*devices)(void);
+    mixt_status (*describe_at)(int index, mixt_gpu_info *info);
     /** Joules that the device has used since some moment; NaN when it does not count them. NULL: never known. */
     double (*energy)(void);
     /** With NULL: a span begins. Else: what the units did since, at least 0.1 s later. False when the device does not

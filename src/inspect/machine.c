@@ -98,26 +98,21 @@ void mixt_cpu_describe(mixt_cpu_info *info)
 
 /* ---- GPUs ---- */
 
-static mixt_status find_gpu(int index, const mixt__backend **backend)
-{
-    MIXT_TRY(mixt__backend_gpu(backend));
-    if (index != 0)
-        return mixt__fail(MIXT_ERROR_DEVICE, "GPU %d: mixt uses the first that the driver shows, number 0", index);
-    return MIXT_OK;
-}
-
 int mixt_gpu_count(void)
 {
     const mixt__backend *cuda;
-    return find_gpu(0, &cuda) == MIXT_OK ? 1 : 0;
+    return mixt__backend_gpu(&cuda) == MIXT_OK ? cuda->devices() : 0;
 }
 
 mixt_status mixt_gpu_describe(int index, mixt_gpu_info *info)
 {
     const mixt__backend *cuda;
     MIXT_TRY(mixt__need(info));
-    MIXT_TRY(find_gpu(index, &cuda));
-    return cuda->describe(info);
+    MIXT_TRY(mixt__backend_gpu(&cuda));
+    int count = cuda->devices();
+    if (index < 0 || index >= count)
+        return mixt__fail(MIXT_ERROR_DEVICE, "GPU %d: the driver shows %d, from 0 on", index, count);
+    return cuda->describe_at(index, info);
 }
 
 const char *mixt_device_auto(void)

@@ -37,6 +37,11 @@ assert isinstance(info["cpu"]["flags"]["avx2"], bool)
 assert [f["format"] for f in info["formats"]] == ["fp32", "tf32", "fp16", "bf16", "fp8", "int8"]
 assert all(f["support"] in ("native", "widened", "emulated") and f["training"] for f in info["formats"])
 assert info["memory"]["total_bytes"] > 0
+assert info["gpu_count"] == len(info["gpus"]) and all(g["name"] for g in info["gpus"])
+assert all(isinstance(info[f + "_support"], bool) for f in ("fp16", "bf16", "tf32", "fp8"))
+bf16 = next(f for f in info["formats"] if f["format"] == "bf16")
+assert info["gpu"]["auto"] == "cuda" or info["bf16_support"] == (bf16["support"] == "native")
+assert info["gpu"]["auto"] == "cuda" or not info["tf32_support"]
 PYTHON
 else
     echo "skipped: the JSON check needs python3"

@@ -39,13 +39,13 @@ static const rates *rates_of(int capability)
     return found;
 }
 
-static double attribute(enum cudaDeviceAttr which)
+static double attribute(int device, enum cudaDeviceAttr which)
 {
     int value = 0;
-    return cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess ? value : 0;
+    return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess ? value : 0;
 }
 
-static void fill_rates(mixt_gpu_info *info)
+static void fill_rates(int device, mixt_gpu_info *info)
 {
     const rates *r = rates_of(info->capability);
     double cycles = info->clock * info->multiprocessors;
@@ -55,7 +55,8 @@ static void fill_rates(mixt_gpu_info *info)
     info->flops[MIXT_DTYPE_FP16] = cycles * r->fp16;
     info->flops[MIXT_DTYPE_BF16] = cycles * r->bf16;
     info->flops[MIXT_DTYPE_FP8_E4M3] = info->flops[MIXT_DTYPE_FP8_E5M2] = cycles * r->fp8;
-    info->bytes_s = 2 * 1e3 * attribute(cudaDevAttrMemoryClockRate) * attribute(cudaDevAttrGlobalMemoryBusWidth) / 8;
+    info->bytes_s = 2 * 1e3 * attribute(device, cudaDevAttrMemoryClockRate) *
+                    attribute(device, cudaDevAttrGlobalMemoryBusWidth) / 8;
 }
 
 static void fill_versions(mixt_gpu_info *info)
@@ -74,17 +75,32 @@ static void fill_versions(mixt_gpu_info *info)
              dnn % 100, major, minor);
 }
 
-mixt_status mixt__cuda_describe(mixt_gpu_info *info)
+int mixt__cuda_devices(void)
 {
+    int count = 0;
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
+mixt_status mixt__cuda_describe_at(int index, mixt_gpu_info *info)
+{
+    struct cudaDeviceProp properties;
     size_t total = 0;
-    *info = (mixt_gpu_info){.capability = mixt__cuda.sm, .multiprocessors = mixt__cuda.multiprocessors};
-    snprintf(info->name, sizeof info->name, "%s", mixt__cuda.name);
-    MIXT_TRY(mixt__cuda_check(cudaMemGetInfo(&info->memory_free, &total), "asking for the GPU's memory"));
-    info->memory_bytes = mixt__cuda.memory_bytes;
-    info->cache_bytes = (size_t)attribute(cudaDevAttrL2CacheSize);
-    info->clock = 1e3 * attribute(cudaDevAttrClockRate);
-    info->power_limit = mixt__cuda_power_limit();
-    fill_rates(info);
+    MIXT_TRY(mixt__cuda_check(cudaGetDeviceProperties(&properties, index), "asking a GPU what it is"));
+    *info = (mixt_gpu_info){.capability = 10 * properties.major + properties.minor};
+    info->multiprocessors = properties.multiProcessorCount;
+    snprintf(info->name, sizeof info->name, "%s", properties.name);
+    if (!index)
+        MIXT_TRY(mixt__cuda_check(cudaMemGetInfo(&info->memory_free, &total), "asking for the GPU's memory"));
+    info->memory_bytes = properties.totalGlobalMem;
+    info->cache_bytes = (size_t)attribute(index, cudaDevAttrL2CacheSize);
+    info->clock = 1e3 * attribute(index, cudaDevAttrClockRate);
+    info->power_limit = index ? NAN : mixt__cuda_power_limit();
+    fill_rates(index, info);
     fill_versions(info);
     return MIXT_OK;
+}
+
+mixt_status mixt__cuda_describe(mixt_gpu_info *info)
+{
+    return mixt__cuda_describe_at(0, info);
 }

@@ -5,6 +5,10 @@
 #include "backend/cuda/core/cuda.h"
 
 mixt_status mixt__cuda_describe(mixt_gpu_info *info);
+/** Devices that the driver shows. */
+int mixt__cuda_devices(void);
+/** One of them. Of those that are not in use no memory is known to be free: asking would open them. */
+mixt_status mixt__cuda_describe_at(int index, mixt_gpu_info *info);
 
 /** Joules since the first call; NaN when NVIDIA's management library does not say. */
 double mixt__cuda_energy(void);
