@@ -5,8 +5,8 @@
  * not make it one, for a sample would be lost. A header names every column. A field in quotes may hold separators, line
  * ends and doubled quotes (RFC 4180); a quote without its other is a letter like any. The target may be words, all of
  * them: classes by name. scikit-learn's "rows,features,class names" is understood and its counts are checked. Blank
- * lines and lines that begin with # are skipped. Numbers are decimal. A missing or non-finite value is an error: mixt
- * does not guess data.
+ * lines and lines that begin with # are skipped. Numbers are decimal. A non-finite value is an error, a missing one is
+ * what the option 'missing' says, by default an error too: mixt does not guess data unasked.
  */
 #include "data/class_words.h"
 #include "data/csv_text.h"
@@ -38,6 +38,8 @@ typedef struct csv_rows {
     int64_t value_capacity, value_count;
     int64_t *lines;
     int64_t line_capacity, count;
+    int64_t missing; // cells of them
+    int64_t dropped; // rows left out because a cell is missing
 } csv_rows;
 
 /** What the first line is: how many fields it has, how many are no numbers, and scikit-learn's counts. */
@@ -109,10 +111,14 @@ static mixt_status bad_field(const csv_reader *reader, int64_t column, const mix
                              bool first)
 {
     int shown = (int)(field->length < SHOWN ? field->length : SHOWN);
-    const char *wrong = mixt__csv_missing(field) ? "is missing" : isfinite(value) ? "is not a number" : "is not finite";
-    return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' %s; every field must be a finite number%s",
+    bool missing = isfinite(value) && mixt__csv_missing(field), target = column == reader->target + 1;
+    const char *wrong = missing ? "is missing" : isfinite(value) ? "is not a number" : "is not finite";
+    const char *hint = !missing ? ""
+                       : target ? "; data.missing=drop leaves rows without a target out"
+                                : "; data.missing says what to do with such cells";
+    return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld, column %lld: '%.*s' %s; every field must be a finite number%s%s",
                       reader->path, (long long)reader->text.line, (long long)column, shown, field->text, wrong,
-                      first ? " (in a header line, most are words)" : "");
+                      first ? " (in a header line, most are words)" : "", hint);
 }
 
 /** A class by name. Words in the first row's target mean words in all: among numbers, one is a mistake. */
@@ -146,35 +152,55 @@ static mixt_status read_word(mixt_data *data, csv_reader *reader, int64_t row, c
     return MIXT_OK;
 }
 
+/** One cell; NaN where it is missing and the options say what to do with it. */
+static mixt_status read_cell(mixt_data *data, csv_reader *reader, const csv_rows *rows, int64_t column,
+                             const mixt__csv_field *field, float *cell)
+{
+    double value = 0;
+    bool number = mixt__csv_number(field, &value), target = column == reader->target;
+    bool missing = mixt__csv_missing(field) && data->options.missing != MIXT_MISSING_ERROR &&
+                   (!target || data->options.missing == MIXT_MISSING_DROP);
+    *cell = NAN;
+    if (missing)
+        return MIXT_OK;
+    if (target && !rows->count)
+        reader->worded = reader->words.given || (!number && data->options.target != MIXT_TARGET_VALUES);
+    if (target && reader->worded && !mixt__csv_missing(field)) {
+        MIXT_TRY(read_word(data, reader, rows->count, field, &value));
+        number = true;
+    }
+    if (!number || !isfinite((float)value))
+        return bad_field(reader, column + 1, field, number ? INFINITY : 0, !rows->count && !reader->header.text);
+    *cell = (float)value;
+    return MIXT_OK;
+}
+
 static mixt_status read_row(mixt_data *data, csv_reader *reader, mixt__csv_field line, csv_rows *rows)
 {
     mixt__csv_field field;
-    int64_t column = 0;
+    int64_t column = 0, begin = rows->value_count, missing = 0;
     while (mixt__csv_next_field(&reader->text, &line, &field)) {
-        double value = 0;
-        bool number = mixt__csv_number(&field, &value), target = column == reader->target;
-        if (target && !rows->count)
-            reader->worded = reader->words.given || (!number && data->options.target != MIXT_TARGET_VALUES);
-        if (target && reader->worded && !mixt__csv_missing(&field)) {
-            MIXT_TRY(read_word(data, reader, rows->count, &field, &value));
-            number = true;
-        }
-        if (!number)
-            value = 0;
-        if (!number || !isfinite((float)value))
-            return bad_field(reader, column + 1, &field, number ? INFINITY : 0, !rows->count && !reader->header.text);
+        float cell;
+        MIXT_TRY(read_cell(data, reader, rows, column, &field, &cell));
         if (!mixt__grow((void **)&rows->values, &rows->value_capacity, rows->value_count, sizeof(float)))
             return mixt__fail(MIXT_ERROR_MEMORY, "%s: line %lld: no memory", reader->path,
                               (long long)reader->text.line);
-        rows->values[rows->value_count++] = (float)value;
+        rows->values[rows->value_count++] = cell;
+        missing += isnan(cell);
         column++;
     }
     if (column != reader->columns)
         return mixt__fail(MIXT_ERROR_DATA, "%s: line %lld: %lld columns, expected %lld as in the lines before",
                           reader->path, (long long)reader->text.line, (long long)column, (long long)reader->columns);
+    if (missing && data->options.missing == MIXT_MISSING_DROP) {
+        rows->value_count = begin;
+        rows->dropped++;
+        return MIXT_OK;
+    }
     if (!mixt__grow((void **)&rows->lines, &rows->line_capacity, rows->count, sizeof(int64_t)))
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: line %lld: no memory", reader->path, (long long)reader->text.line);
     rows->lines[rows->count++] = reader->text.line;
+    rows->missing += missing;
     return MIXT_OK;
 }
 
@@ -216,7 +242,7 @@ static bool has_words(const csv_reader *reader, mixt__csv_field line)
     mixt__csv_field field;
     double value;
     while (mixt__csv_next_field(&reader->text, &line, &field))
-        if (field.length && !mixt__csv_number(&field, &value))
+        if (!mixt__csv_missing(&field) && !mixt__csv_number(&field, &value))
             return true;
     return false;
 }
@@ -251,14 +277,20 @@ static mixt_status read_rows(mixt_data *data, csv_reader *reader, csv_rows *rows
         MIXT_TRY(read_row(data, reader, line, rows));
     }
     while (mixt__csv_next_line(&reader->text, &line)) {
-        if (rows->count == 0 && reader->numbered && has_words(reader, line))
+        bool first = rows->count + rows->dropped == 0;
+        if (first && reader->numbered && has_words(reader, line)) {
             MIXT_TRY(take_back_header(data, reader, rows));
-        if (rows->count == 0) {
+            first = false;
+        }
+        if (first) {
             MIXT_TRY(check_header(reader, line));
             MIXT_TRY(find_target(data, reader));
         }
         MIXT_TRY(read_row(data, reader, line, rows));
     }
+    if (rows->count == 0 && rows->dropped)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: each of its %lld rows misses a cell: data.missing=drop leaves none",
+                          reader->path, (long long)rows->dropped);
     if (rows->count == 0)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: only a header line, no data", reader->path);
     if (reader->columns < 2)
@@ -266,7 +298,7 @@ static mixt_status read_rows(mixt_data *data, csv_reader *reader, csv_rows *rows
             MIXT_ERROR_DATA,
             "%s: 1 column, expected at least 2: features, then the target (separated by , ; tab or space)",
             reader->path);
-    if (reader->stated_rows && reader->stated_rows != rows->count)
+    if (reader->stated_rows && reader->stated_rows != rows->count + rows->dropped)
         return mixt__fail(MIXT_ERROR_DATA, "%s: line 1 states %lld rows, the file has %lld: is it cut off?",
                           reader->path, (long long)reader->stated_rows, (long long)rows->count);
     return MIXT_OK;
@@ -351,6 +383,8 @@ static mixt_status fill_table(mixt_data *data, csv_reader *reader, csv_rows *row
     table->rank = 1;
     table->dims[0] = features;
     table->classes = reader->stated_classes;
+    table->missing = rows->missing;
+    table->dropped = rows->dropped;
     mixt_status status = reader->worded ? name_classes(data, reader, targets, table) : MIXT_OK;
     if (status != MIXT_OK) {
         mixt__free(targets);
@@ -398,7 +432,7 @@ static mixt_status open_csv(mixt_data *data)
 const mixt__data_kind mixt__data_csv = {
     .name = "csv",
     .what = "file of numbers, one sample a line",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES,
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_IMAGES | MIXT_DATA_CELLS,
     .open = open_csv,
     .sample = mixt__table_sample,
     .close = mixt__table_close,
