@@ -8,15 +8,17 @@
  *   version: 1
  *   made_by: who or what made it          # a text, optional
  *   default: bf16                         # or {forward: bf16, backward: fp32}
+ *   keep: fp8_e4m3                        # what the backward pass reads again is kept in it; left out: as it is
  *   rules:                                # the last rule that matches decides
  *     - layer: "h.*.attn*"                # glob over layer names; left out: all
  *       op: matmul                        # glob over op names; left out: all
  *       precision: fp32                   # or both of forward and backward
+ *       keep: bf16                        # left out: as the policy's
  *   loss_scale: dynamic                   # auto, dynamic, none or a number; with scale_init, scale_growth,
  *   clip: 1                               #   scale_backoff, scale_floor, …, clip_value: see mixt_policy_settings
  *   evidence: {...}                       # any map: kept and printed, never read
  *
- * Formats are FP32, TF32, FP16 and BF16. Only `default` must be there.
+ * Formats are FP32, TF32, FP16 and BF16, those of keep FP32, FP16, BF16 and FP8 E4M3. Only `default` must be there.
  */
 #ifndef MIXT_POLICY_H
 #define MIXT_POLICY_H
@@ -60,12 +62,24 @@ void mixt_policy_free(mixt_policy *policy);
 void mixt_policy_default(const mixt_policy *policy, mixt_dtype *forward, mixt_dtype *backward);
 /** @param backward MIXT_DTYPE_NONE: as forward. */
 mixt_status mixt_policy_set_default(mixt_policy *policy, mixt_dtype forward, mixt_dtype backward);
+/** The format in which activations lie between the forward and the backward pass where no rule says another; NONE: each
+ *  in its own. */
+mixt_dtype mixt_policy_keep(const mixt_policy *policy);
+/**
+ * Activations that the backward pass reads are rounded to this format once the forward pass has read them for the last
+ * time, and widened again before the backward pass reads them. Results of the forward pass do not change. A value whose
+ * own format is not wider stays as it is.
+ * @param keep MIXT_DTYPE_FP16, MIXT_DTYPE_BF16 or MIXT_DTYPE_FP8_E4M3; MIXT_DTYPE_NONE or MIXT_DTYPE_FP32: each in its
+ * own.
+ */
+mixt_status mixt_policy_set_keep(mixt_policy *policy, mixt_dtype keep);
 
 typedef struct mixt_policy_rule {
     const char *layer;   /**< glob over layer names, "h.*.attn*"; NULL: every layer */
     const char *op;      /**< glob over op names, "matmul"; NULL: every op */
     mixt_dtype forward;  /**< format of the ops that match */
     mixt_dtype backward; /**< of their gradients; MIXT_DTYPE_NONE: as forward */
+    mixt_dtype keep;     /**< of what they save for their gradients, see mixt_policy_set_keep; NONE: as the policy's */
     /** Where it stands, in words: "policy.yaml:7", "rule 2 of the policy". Only read: adding a rule ignores it. */
     const char *origin;
 } mixt_policy_rule;

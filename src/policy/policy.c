@@ -29,11 +29,19 @@ bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype)
     return uses;
 }
 
-static void print_formats(FILE *stream, mixt_dtype forward, mixt_dtype backward)
+mixt_dtype mixt__policy_kept(const mixt__policy *policy, const mixt__policy_rule *rule)
+{
+    mixt_dtype keep = rule && rule->keep != MIXT_DTYPE_NONE ? rule->keep : policy->keep;
+    return keep == MIXT_DTYPE_NONE ? MIXT_DTYPE_FP32 : keep;
+}
+
+static void print_formats(FILE *stream, mixt_dtype forward, mixt_dtype backward, mixt_dtype keep)
 {
     fputs(mixt_dtype_name(forward), stream);
     if (backward != forward)
         fprintf(stream, " (backward %s)", mixt_dtype_name(backward));
+    if (keep != MIXT_DTYPE_FP32)
+        fprintf(stream, " (keep %s)", mixt_dtype_name(keep));
 }
 
 char *mixt__policy_line(const mixt__policy *policy)
@@ -43,11 +51,11 @@ char *mixt__policy_line(const mixt__policy *policy)
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         return NULL;
-    print_formats(stream, policy->forward, policy->backward);
+    print_formats(stream, policy->forward, policy->backward, mixt__policy_kept(policy, NULL));
     for (int64_t i = 0; i < policy->rule_count; i++) {
         const mixt__policy_rule *r = &policy->rules[i];
         fprintf(stream, "; layer %s, op %s: ", r->layer ? r->layer : "*", r->op ? r->op : "*");
-        print_formats(stream, r->forward, r->backward);
+        print_formats(stream, r->forward, r->backward, mixt__policy_kept(policy, r));
     }
     return fclose(stream) ? NULL : text;
 }
@@ -63,6 +71,26 @@ mixt_dtype mixt__policy_dtype(const char *name)
 {
     mixt_dtype dtype = mixt_dtype_parse(name);
     return has_format(dtype) ? dtype : MIXT_DTYPE_NONE;
+}
+
+static bool can_keep(mixt_dtype dtype)
+{
+    return dtype == MIXT_DTYPE_FP32 || dtype == MIXT_DTYPE_FP16 || dtype == MIXT_DTYPE_BF16 ||
+           dtype == MIXT_DTYPE_FP8_E4M3;
+}
+
+mixt_dtype mixt__policy_keep_dtype(const char *name)
+{
+    mixt_dtype dtype = mixt_dtype_parse(name);
+    return can_keep(dtype) ? dtype : MIXT_DTYPE_NONE;
+}
+
+static mixt_status check_keep(mixt_dtype keep)
+{
+    if (keep == MIXT_DTYPE_NONE || can_keep(keep))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "activations are kept in fp32, fp16, bf16 or fp8_e4m3, not %s",
+                      mixt_dtype_name(keep));
 }
 
 static mixt_status check_formats(mixt_dtype forward, mixt_dtype *backward)
@@ -136,13 +164,14 @@ mixt_status mixt_policy_insert(mixt_policy *policy, int64_t index, const mixt_po
 {
     MIXT_TRY(mixt__need_open(policy, "policy"));
     MIXT_TRY(mixt__need(rule));
-    mixt__policy_rule placed = {.forward = rule->forward, .backward = rule->backward};
+    mixt__policy_rule placed = {.forward = rule->forward, .backward = rule->backward, .keep = rule->keep};
     int64_t count = policy->formats.rule_count;
     if (index < 0 || index > count)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "no place %lld among %lld rules", (long long)index, (long long)count);
     if (count == MIXT_POLICY_RULES_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "more than %d rules", MIXT_POLICY_RULES_MAX);
     MIXT_TRY(check_formats(placed.forward, &placed.backward));
+    MIXT_TRY(check_keep(placed.keep));
     MIXT_TRY(check_pattern("layer", rule->layer));
     MIXT_TRY(check_pattern("op", rule->op));
     MIXT_TRY(keep_text(policy, rule->layer, &placed.layer));
@@ -186,7 +215,12 @@ mixt_status mixt_policy_get(const mixt_policy *policy, int64_t index, mixt_polic
     MIXT_TRY(mixt__need(rule));
     MIXT_TRY(check_index(policy, index));
     const mixt__policy_rule *r = &policy->rules[index];
-    *rule = (mixt_policy_rule){r->layer, r->op, r->forward, r->backward, r->origin};
+    *rule = (mixt_policy_rule){.layer = r->layer,
+                               .op = r->op,
+                               .forward = r->forward,
+                               .backward = r->backward,
+                               .keep = r->keep,
+                               .origin = r->origin};
     return MIXT_OK;
 }
 
@@ -208,6 +242,20 @@ mixt_status mixt_policy_set_default(mixt_policy *policy, mixt_dtype forward, mix
     policy->formats.forward = forward;
     policy->formats.backward = backward;
     policy->formats.origin = "default of the policy";
+    return MIXT_OK;
+}
+
+mixt_dtype mixt_policy_keep(const mixt_policy *policy)
+{
+    return mixt__need_open(policy, "policy") == MIXT_OK ? policy->formats.keep : MIXT_DTYPE_NONE;
+}
+
+mixt_status mixt_policy_set_keep(mixt_policy *policy, mixt_dtype keep)
+{
+    MIXT_TRY(mixt__need_open(policy, "policy"));
+    MIXT_TRY(check_keep(keep));
+    policy->formats.keep = keep;
+    policy->formats.keep_origin = keep == MIXT_DTYPE_NONE ? NULL : "keep of the policy";
     return MIXT_OK;
 }
 
@@ -318,6 +366,8 @@ static mixt_status copy_into(const mixt_policy *policy, mixt_policy *copy)
 {
     MIXT_TRY(copy_rules(policy, copy));
     MIXT_TRY(keep_text(copy, policy->formats.origin, &copy->formats.origin));
+    copy->formats.keep = policy->formats.keep;
+    MIXT_TRY(keep_text(copy, policy->formats.keep_origin, &copy->formats.keep_origin));
     MIXT_TRY(keep_text(copy, policy->made_by, &copy->made_by));
     copy->settings = policy->settings;
     MIXT_TRY(keep_text(copy, policy->settings.loss_scale, &copy->settings.loss_scale));
@@ -363,7 +413,8 @@ bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b)
         return false;
     const mixt__policy *f = &a->formats, *g = &b->formats;
     const char *scale[] = {a->settings.loss_scale, b->settings.loss_scale};
-    bool same = f->forward == g->forward && f->backward == g->backward && f->rule_count == g->rule_count;
+    bool same = f->forward == g->forward && f->backward == g->backward && f->rule_count == g->rule_count &&
+                mixt__policy_kept(f, NULL) == mixt__policy_kept(g, NULL);
     same = same && !strcmp(scale[0] ? scale[0] : "auto", scale[1] ? scale[1] : "auto");
     for (int i = 0; same && i < MIXT_POLICY_SETTINGS; i++) {
         const mixt__policy_setting *setting = &mixt__policy_setting_table[i];
@@ -372,7 +423,7 @@ bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b)
     for (int64_t i = 0; same && i < f->rule_count; i++) {
         const mixt__policy_rule *r = &f->rules[i], *s = &g->rules[i];
         same = r->forward == s->forward && r->backward == s->backward && same_pattern(r->layer, s->layer) &&
-               same_pattern(r->op, s->op);
+               same_pattern(r->op, s->op) && mixt__policy_kept(f, r) == mixt__policy_kept(g, s);
     }
     return same;
 }

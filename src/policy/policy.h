@@ -14,6 +14,7 @@ typedef struct mixt__policy_rule {
     const char *layer;            // glob over the dotted layer path: "h.*.attn*"
     const char *op;               // glob over the op's name
     mixt_dtype forward, backward; // of the op itself, of its gradient
+    mixt_dtype keep;              // of what it saves for its gradient; NONE: as the policy's
     const char *origin;           // where it stands, in words: "policy.yaml:7", "rule 2 of the policy"
     char *numbered;               // memory of such an origin that follows the rule's place; NULL: it is of a file
 } mixt__policy_rule;
@@ -21,6 +22,8 @@ typedef struct mixt__policy_rule {
 /** What the passes read of a policy. */
 typedef struct mixt__policy {
     mixt_dtype forward, backward; // for what no rule matches
+    mixt_dtype keep;              // for rules that say none; NONE: values are kept as they are
+    const char *keep_origin;      // in words; NULL with NONE
     const mixt__policy_rule *rules;
     int64_t rule_count;
     const char *origin; // of the default formats, in words
@@ -41,6 +44,8 @@ struct mixt_policy {
 
 /** The policy that options ask for, one of their own: `given` copied, or by name or file, "fp32" when both are NULL. */
 mixt_status mixt__policy_choose(const char *precision, const mixt_policy *given, mixt_policy **policy);
+/** The format in which what a rule's nodes save is kept; rule NULL: where no rule matches. FP32: as it is. */
+mixt_dtype mixt__policy_kept(const mixt__policy *policy, const mixt__policy_rule *rule);
 /** One format for everything. */
 mixt__policy mixt__policy_of(mixt_dtype dtype);
 /** True when the policy may put anything into this format. */

@@ -140,6 +140,8 @@ static void print_rule(FILE *stream, const mixt__policy_rule *rule)
     else
         fprintf(stream, "%sforward: %s\n    backward: %s\n", before, mixt_dtype_name(rule->forward),
                 mixt_dtype_name(rule->backward));
+    if (rule->keep != MIXT_DTYPE_NONE)
+        fprintf(stream, "    keep: %s\n", mixt_dtype_name(rule->keep));
 }
 
 void mixt__policy_print(FILE *stream, const mixt_policy *policy)
@@ -156,6 +158,8 @@ void mixt__policy_print(FILE *stream, const mixt_policy *policy)
     else
         fprintf(stream, "default: {forward: %s, backward: %s}\n", mixt_dtype_name(f->forward),
                 mixt_dtype_name(f->backward));
+    if (f->keep != MIXT_DTYPE_NONE)
+        fprintf(stream, "keep: %s\n", mixt_dtype_name(f->keep));
     print_settings(stream, policy);
     fputs(f->rule_count ? "rules:\n" : "", stream);
     for (int64_t i = 0; i < f->rule_count; i++)

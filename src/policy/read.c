@@ -52,6 +52,13 @@ static mixt_status read_dtype(const reader *r, const yaml_node_t *node, mixt_dty
                                      : MIXT_OK;
 }
 
+static mixt_status read_keep_dtype(const reader *r, const yaml_node_t *node, mixt_dtype *dtype)
+{
+    *dtype = mixt__policy_keep_dtype(mixt__yaml_text(node));
+    return *dtype == MIXT_DTYPE_NONE ? mixt__yaml_bad(&r->yaml, node, "keep must be fp32, fp16, bf16 or fp8_e4m3")
+                                     : MIXT_OK;
+}
+
 /** A text for people or a pattern, in the policy's arena. */
 static mixt_status read_text(reader *r, const yaml_node_t *node, const char *expected, const char **text)
 {
@@ -108,17 +115,27 @@ static mixt_status read_default(reader *r, const yaml_node_t *node)
     return read_formats(r, node, "the default", &formats->forward, &formats->backward);
 }
 
+static mixt_status read_keep(reader *r, const yaml_node_t *node)
+{
+    mixt__policy *formats = &r->policy->formats;
+    MIXT_TRY(read_keep_dtype(r, node, &formats->keep));
+    formats->keep_origin = mixt__arena_printf(&r->policy->arena, "%s:%zu", r->yaml.name, node->start_mark.line + 1);
+    return formats->keep_origin ? MIXT_OK : out_of_memory(r);
+}
+
 static mixt_status read_rule(reader *r, const yaml_node_t *node)
 {
     static const char expected[] = "a pattern must be a word, as in layer: \"h.*.attn.*\"";
     mixt__policy_rule rule = {0};
-    MIXT_TRY(check_map(r, node, "a rule", "layer|op|precision|forward|backward"));
-    const yaml_node_t *layer = find(r, node, "layer"), *op = find(r, node, "op");
+    MIXT_TRY(check_map(r, node, "a rule", "layer|op|precision|forward|backward|keep"));
+    const yaml_node_t *layer = find(r, node, "layer"), *op = find(r, node, "op"), *keep = find(r, node, "keep");
     if (layer)
         MIXT_TRY(read_text(r, layer, expected, &rule.layer));
     if (op)
         MIXT_TRY(read_text(r, op, expected, &rule.op));
     MIXT_TRY(read_formats(r, node, "the rule", &rule.forward, &rule.backward));
+    if (keep)
+        MIXT_TRY(read_keep_dtype(r, keep, &rule.keep));
     rule.origin = mixt__arena_printf(&r->policy->arena, "%s:%zu", r->yaml.name, node->start_mark.line + 1);
     return rule.origin ? mixt__policy_place(r->policy, r->policy->formats.rule_count, &rule) : out_of_memory(r);
 }
@@ -166,10 +183,10 @@ static mixt_status read_root(reader *r)
         const char *name;
         mixt_status (*read)(reader *r, const yaml_node_t *node);
     } keys[] = {
-        {"version", read_version}, {"made_by", read_made_by},       {"default", read_default},
-        {"rules", read_rules},     {"loss_scale", read_loss_scale}, {"evidence", read_evidence},
+        {"version", read_version},       {"made_by", read_made_by},   {"default", read_default}, {"rules", read_rules},
+        {"loss_scale", read_loss_scale}, {"evidence", read_evidence}, {"keep", read_keep},
     };
-    static const char known[] = "version|made_by|default|rules|loss_scale|scale_init|scale_growth|scale_backoff|"
+    static const char known[] = "version|made_by|default|keep|rules|loss_scale|scale_init|scale_growth|scale_backoff|"
                                 "scale_interval|scale_floor|scale_ceiling|scale_hysteresis|clip|clip_value|evidence";
     const yaml_node_t *root = mixt__yaml_node(&r->yaml, 1);
     MIXT_TRY(check_map(r, root, "a policy", known));

@@ -77,6 +77,7 @@ printf '\0\1\2' >binary.yaml
 printf 'default: bf16\nrules:\n  - layer: "fc.0\n' >policy_syntax.yaml
 printf 'default: fp8\n' >policy_format.yaml
 printf 'default: bf16\nrulez: []\n' >policy_key.yaml
+printf 'default: bf16\nkeep: tf32\n' >policy_keep.yaml
 printf 'default: bf16\ndefault: fp16\n' >policy_twice.yaml
 printf 'rules: []\n' >policy_default.yaml
 printf 'default: bf16\nrules:\n  - layer: "fcc.*"\n    precision: fp32\n' >policy_nowhere.yaml
@@ -144,8 +145,6 @@ sequence above the text     | train gpt.yaml out=x data.seq=100000              
 text too short              | train gpt.yaml out=x data.path=short.txt            | 1 | short.txt: the train part has
 number among words          | train tiny.yaml out=x data.kind=csv data.path=mixed.csv | 1 | mixed.csv: line 7, column 3: '3' is a number, the classes before are words
 missing cell                | train tiny.yaml out=x data.kind=csv data.path=hole.csv | 1 | hole.csv: line 7, column 2: '' is missing
-missing cells, what to do   | train tiny.yaml out=x data.kind=csv data.path=hole.csv data.missing=median | 2 | data.missing: expected one of error, mean, zero, drop, found 'median'
-missing cells of pictures   | train tiny.yaml out=x data.missing=mean            | 1 | 'missing' means nothing to digits
 noise as a text             | train gpt.yaml out=x data.kind=auto data.path=noise.bin | 1 | noise.bin: offset
 archive as a text           | train gpt.yaml out=x data.path=archive.npz          | 1 | archive.npz: is no text but a ZIP or NPZ archive
 damaged archive             | train tiny.yaml out=x data.kind=auto data.path=archive.npz | 1 | archive.npz: has no list of members at its end
@@ -155,6 +154,7 @@ precision unknown           | train tiny.yaml out=x precision=fp8               
 policy is a folder          | train tiny.yaml out=x precision=folder              | 1 | precision 'folder' is no policy file
 policy is no YAML           | train tiny.yaml out=x precision=policy_syntax.yaml  | 1 | policy_syntax.yaml:4:1: not YAML
 policy of another format    | train tiny.yaml out=x precision=policy_format.yaml  | 1 | policy_format.yaml:1:10: a precision must be
+policy with a keep of tf32  | train tiny.yaml out=x precision=policy_keep.yaml    | 1 | policy_keep.yaml:2:7: keep must be fp32, fp16, bf16 or fp8_e4m3
 policy with another key     | train tiny.yaml out=x precision=policy_key.yaml     | 1 | unknown key of a policy
 policy with a key twice     | train tiny.yaml out=x precision=policy_twice.yaml   | 1 | policy_twice.yaml:2:1: this key is given twice
 policy without default      | train tiny.yaml out=x precision=policy_default.yaml | 1 | the policy has no default

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "../support/temp_folder.h"
-#include "mixt/policy.h"
+#include "policy/policy.h"
 
 #include <glob.h>
 #include <locale.h>
@@ -93,6 +93,12 @@ static mixt_dtype draw_format(void)
     return formats[draw(4)];
 }
 
+static mixt_dtype draw_keep(void)
+{
+    static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_FP8_E4M3};
+    return formats[draw(4)];
+}
+
 static float draw_number(double least, double most)
 {
     return (float)(least + (most - least) * (double)draw(1000001) / 1e6);
@@ -164,8 +170,11 @@ static mixt_policy *draw_policy(void)
         mixt_policy_rule rule = {.layer = draw(3) ? draw_text() : NULL, .op = draw(2) ? draw_text() : NULL};
         rule.forward = draw_format();
         rule.backward = draw(2) ? draw_format() : MIXT_DTYPE_NONE;
+        rule.keep = draw(2) ? draw_keep() : MIXT_DTYPE_NONE;
         ok(mixt_policy_insert(policy, (int64_t)draw((uint64_t)mixt_policy_count(policy) + 1), &rule));
     }
+    if (draw(2))
+        ok(mixt_policy_set_keep(policy, draw_keep()));
     mixt_policy_settings settings = draw_settings();
     if (draw(2))
         ok(mixt_policy_set_settings(policy, &settings));
@@ -330,6 +339,43 @@ static void rules_by_hand(void **unused)
     mixt_policy_free(policy);
 }
 
+static void keep_is_part_of_a_policy(void **unused)
+{
+    (void)unused;
+    static const char text[] = "version: 1\ndefault: bf16\nkeep: fp8_e4m3\nrules:\n"
+                               "  - layer: a\n    precision: fp32\n"
+                               "  - layer: b\n    forward: bf16\n    backward: fp32\n    keep: bf16\n";
+    mixt_policy *policy = parse(text), *copy, *plain = parse("default: bf16");
+    mixt_policy_rule rule;
+    char *yaml;
+    assert_int_equal(mixt_policy_keep(policy), MIXT_DTYPE_FP8_E4M3);
+    ok(mixt_policy_get(policy, 0, &rule));
+    assert_int_equal(rule.keep, MIXT_DTYPE_NONE);
+    ok(mixt_policy_get(policy, 1, &rule));
+    assert_int_equal(rule.keep, MIXT_DTYPE_BF16);
+    assert_string_equal(rule.origin, "text:7");
+    ok(mixt_policy_print(policy, &yaml));
+    assert_string_equal(yaml, text);
+    free(yaml);
+    ok(mixt_policy_copy(policy, &copy));
+    assert_true(mixt_policy_equal(policy, copy));
+    char *line = mixt__policy_line(&copy->formats);
+    assert_string_equal(line, "bf16 (keep fp8_e4m3); layer a, op *: fp32 (keep fp8_e4m3); "
+                              "layer b, op *: bf16 (backward fp32) (keep bf16)");
+    free(line);
+    ok(mixt_policy_set_keep(copy, MIXT_DTYPE_FP16)); // the rule without one follows
+    assert_false(mixt_policy_equal(policy, copy));
+    assert_int_equal(mixt_policy_keep(plain), MIXT_DTYPE_NONE);
+    mixt_policy_free(copy);
+    ok(mixt_policy_copy(plain, &copy));
+    ok(mixt_policy_set_keep(copy, MIXT_DTYPE_FP32)); // as it is, in words
+    assert_true(mixt_policy_equal(plain, copy));
+    assert_false(mixt__policy_uses(&policy->formats, MIXT_DTYPE_FP16)); // loss scaling is not about what is kept
+    mixt_policy_free(copy);
+    mixt_policy_free(plain);
+    mixt_policy_free(policy);
+}
+
 static void rules_of_files_say_where_they_stand(void **unused)
 {
     (void)unused;
@@ -462,6 +508,10 @@ static void errors_name_line_and_column(void **unused)
         {"default: bf16\nrules:\n  - op: [a]\n", "bad.yaml:3:9: a pattern must be a word"},
         {"default: bf16\nrules:\n  - op: \"a\\0b\"\n", "bad.yaml:3:9: the text has the control character U+0000"},
         {"default: bf16\nrules:\n  - {op: a, precision: int8}\n", "bad.yaml:3:24: a precision must be"},
+        {"default: bf16\nkeep: int8\n", "bad.yaml:2:7: keep must be fp32, fp16, bf16 or fp8_e4m3"},
+        {"default: bf16\nkeep: [bf16]\n", "bad.yaml:2:7: keep must be"},
+        {"default: bf16\nrules:\n  - {op: a, precision: bf16, keep: tf32}\n", "bad.yaml:3:36: keep must be fp32, fp16"},
+        {"default: bf16\nrules:\n  - {op: a, keep: bf16}\n", "bad.yaml:3:5: the rule has no precision"},
         {"default: bf16\nrules:\n  - {op: a, backward: fp32}\n", "bad.yaml:3:5: the rule has backward but no forward"},
         {"default: bf16\nrules:\n  - {precision: bf16, forward: fp32}\n",
          "bad.yaml:3:17: the rule has precision, which is for both, and forward"},
@@ -517,6 +567,10 @@ static void arguments_are_checked(void **unused)
     expect(mixt_policy_add(policy, NULL), argument, "rule");
     expect(mixt_policy_add(NULL, &rule), argument, "policy");
     expect(mixt_policy_add(policy, &(mixt_policy_rule){.layer = "a"}), argument, "not none");
+    expect(mixt_policy_set_keep(policy, MIXT_DTYPE_FP8_E5M2), argument,
+           "kept in fp32, fp16, bf16 or fp8_e4m3, not fp8");
+    expect(mixt_policy_add(policy, &(mixt_policy_rule){.forward = MIXT_DTYPE_FP32, .keep = MIXT_DTYPE_TF32}), argument,
+           "not tf32");
     expect(mixt_policy_add(policy, &(mixt_policy_rule){.layer = "", .forward = MIXT_DTYPE_FP32}), argument, "empty");
     expect(mixt_policy_add(policy, &(mixt_policy_rule){.op = "\xff", .forward = MIXT_DTYPE_FP32}), argument, "UTF-8");
     expect(mixt_policy_insert(policy, 1, &rule), argument, "no place 1 among 0 rules");
@@ -541,6 +595,7 @@ int main(void)
         cmocka_unit_test(prints_in_one_form),
         cmocka_unit_test(locale_does_not_matter),
         cmocka_unit_test(rules_by_hand),
+        cmocka_unit_test(keep_is_part_of_a_policy),
         cmocka_unit_test(rules_of_files_say_where_they_stand),
         cmocka_unit_test(equal_is_what_gives_the_same_bits),
         cmocka_unit_test(texts_that_go_with_it),

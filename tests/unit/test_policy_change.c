@@ -328,6 +328,7 @@ static void another_policy_only_when_allowed(void **state)
         {"default: bf16", 1},
         {"default: fp16\nscale_init: 64\nclip: 1", 8192},
         {"default: fp16\nloss_scale: 32", 32},
+        {"default: fp16\nscale_init: 8192\nkeep: fp8_e4m3", 8192},
     };
     const mixt_restore_options allow = {.allow_policy = true};
     temp_folder_make();
