@@ -111,6 +111,23 @@ typedef struct mixt__head_attrs {
     mixt__loss_attrs loss;
 } mixt__head_attrs;
 
+/** See ops/scaled_cast.c. Made by the keep pass only. */
+typedef struct mixt__scaled_cast_attrs {
+    mixt_dtype dtype; // FP8 E4M3 or FP16
+} mixt__scaled_cast_attrs;
+
+/** The scale of a scaled cast: bits of a power of two in FP32, from the bits of the largest finite magnitude in FP32.
+ *  Whole numbers only, so that every backend gives the same. */
+static inline uint32_t mixt__cast_scale_bits(uint32_t largest, mixt_dtype dtype)
+{
+    bool fp8 = dtype == MIXT_DTYPE_FP8_E4M3;
+    uint32_t mantissa = fp8 ? 0x600000 : 0x7fe000; // of the format's largest number: 1.75 · 2^8, (2 - 2^-10) · 2^15
+    int32_t exponent = (int32_t)(largest >> 23) - (fp8 ? 8 : 15) + ((largest & 0x7fffff) > mantissa);
+    if (largest == 0)
+        return (uint32_t)127 << 23;
+    return (uint32_t)(exponent < 1 ? 1 : exponent) << 23;
+}
+
 /** Classes in a row of `width` logits. */
 static inline int64_t mixt__loss_classes(const mixt__loss_attrs *attrs, int64_t width)
 {

@@ -1,5 +1,5 @@
-/* FP32, TF32, FP16 and BF16 by arithmetic on doubles: value = m · 2^e with p bits. Independent of the library's
- * conversions.
+/* FP32, TF32, FP16, BF16 and FP8 E4M3 by arithmetic on doubles: value = m · 2^e with p bits. Independent of the
+ * library's conversions.
  */
 #include "oracle/oracle.h"
 
@@ -11,7 +11,7 @@ static const struct format {
     int bits, min_exponent, max_exponent; // significand with the hidden bit; exponents of 1.xxx · 2^e
 } formats[] = {
     {MIXT_DTYPE_FP32, 24, -126, 127}, {MIXT_DTYPE_TF32, 11, -126, 127},   {MIXT_DTYPE_FP16, 11, -14, 15},
-    {MIXT_DTYPE_BF16, 8, -126, 127},  {MIXT_DTYPE_FP64, 53, -1022, 1023},
+    {MIXT_DTYPE_BF16, 8, -126, 127},  {MIXT_DTYPE_FP64, 53, -1022, 1023}, {MIXT_DTYPE_FP8_E4M3, 4, -6, 8},
 };
 
 static const struct format *find(mixt_dtype dtype)
@@ -32,7 +32,8 @@ double number_round(double value, mixt_dtype dtype)
     int exponent = e - 1 < f->min_exponent ? f->min_exponent : e - 1;
     double unit = ldexp(1.0, exponent - f->bits + 1);
     double rounded = rint(value / unit) * unit; // the division is by a power of two: exact
-    double limit = ldexp(2.0 - ldexp(1.0, 1 - f->bits), f->max_exponent);
+    bool fp8 = dtype == MIXT_DTYPE_FP8_E4M3;    // whose largest pattern is NaN: it ends one number earlier
+    double limit = ldexp(2.0 - ldexp(1.0, (fp8 ? 2 : 1) - f->bits), f->max_exponent);
     return fabs(rounded) > limit ? copysign(INFINITY, value) : rounded;
 }
 
@@ -53,12 +54,32 @@ double number_smallest(mixt_dtype dtype)
     return f ? ldexp(1.0, f->min_exponent - f->bits + 1) : 0;
 }
 
+/** The only NaN is all ones, and there is no infinity. */
+static double decode_fp8(uint8_t byte)
+{
+    int field = byte >> 3 & 15, fraction = byte & 7;
+    double size = field ? ldexp(8 + fraction, field - 7 - 3) : ldexp(fraction, -6 - 3);
+    return (byte & 0x7f) == 0x7f ? NAN : byte >> 7 ? -size : size;
+}
+
+/** By trial: there are few of them. */
+static uint8_t encode_fp8(double value)
+{
+    for (unsigned byte = 0; byte < 256; byte++)
+        if (isnan(value) ? isnan(decode_fp8((uint8_t)byte))
+                         : decode_fp8((uint8_t)byte) == value && byte >> 7 == !!signbit(value))
+            return (uint8_t)byte;
+    return 0x7f;
+}
+
 double number_decode(const void *array, mixt_dtype dtype, int64_t index)
 {
     if (dtype == MIXT_DTYPE_INT32)
         return ((const int32_t *)array)[index];
     if (dtype == MIXT_DTYPE_FP32)
         return ((const float *)array)[index];
+    if (dtype == MIXT_DTYPE_FP8_E4M3)
+        return decode_fp8(((const uint8_t *)array)[index]);
     const struct format *f = find(dtype);
     uint16_t word = ((const uint16_t *)array)[index];
     int stored = f->bits - 1, field = word >> stored & ((1 << (15 - stored)) - 1), all = (1 << (15 - stored)) - 1;
@@ -77,6 +98,10 @@ void number_encode(void *array, mixt_dtype dtype, int64_t index, double value)
     }
     if (dtype == MIXT_DTYPE_FP32) {
         ((float *)array)[index] = (float)value;
+        return;
+    }
+    if (dtype == MIXT_DTYPE_FP8_E4M3) {
+        ((uint8_t *)array)[index] = encode_fp8(value);
         return;
     }
     const struct format *f = find(dtype);

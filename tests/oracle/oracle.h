@@ -56,6 +56,7 @@ typedef struct test_case {
         mixt__loss_attrs loss;
         mixt__head_attrs head;
         mixt__pointwise_attrs pointwise;
+        mixt__scaled_cast_attrs scaled_cast;
     } attrs;
     int in_count, out_count;
     test_tensor in[MAX_TENSORS], out[MAX_TENSORS];

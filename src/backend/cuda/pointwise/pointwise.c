@@ -18,6 +18,12 @@ static bool known(mixt_dtype dtype)
     return dtype == MIXT_DTYPE_FP32 || dtype == MIXT_DTYPE_FP16 || dtype == MIXT_DTYPE_BF16;
 }
 
+/** FP8 is only ever read: what is kept in it was rounded by a scaled_cast. */
+static bool readable(mixt_dtype dtype)
+{
+    return known(dtype) || dtype == MIXT_DTYPE_FP8_E4M3;
+}
+
 static bool compile(const mixt__call *call, prepared *p, const char **reason)
 {
     static const char *const names[2] = {"pw_vector", "pw_scalar"};
@@ -42,7 +48,7 @@ static bool supports(const mixt__call *call, const char **reason)
 {
     prepared p = {.count = 0};
     for (int i = 0; i < call->in_count; i++)
-        if (!known(call->in[i].dtype) || !call->in[i].contiguous) {
+        if (!readable(call->in[i].dtype) || !call->in[i].contiguous) {
             *reason = "an input is strided or of a rare format";
             return false;
         }

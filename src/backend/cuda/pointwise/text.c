@@ -118,9 +118,11 @@ static const char instructions[] =
     ;
 #undef MIXT_PW_CODE
 
-/** Packs of 2 to 16 bytes that move in one access, and their elements as floats. */
+/** Packs of 1 to 16 bytes that move in one access, and their elements as floats. */
 static const char packs[] =
     "template <int N> struct pw_pack { unsigned w[(N + 3) / 4]; };\n"
+    "static __device__ __forceinline__ void pw_load(pw_pack<1> &x, const void *p)"
+    " { x.w[0] = *(const unsigned char *)p; }\n"
     "static __device__ __forceinline__ void pw_load(pw_pack<2> &x, const void *p)"
     " { x.w[0] = *(const unsigned short *)p; }\n"
     "static __device__ __forceinline__ void pw_load(pw_pack<4> &x, const void *p) { x.w[0] = *(const unsigned *)p; }\n"
@@ -152,6 +154,14 @@ static const char packs[] =
     "  float f;\n"
     "  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"((unsigned short)(j & 1 ? x.w[j / 2] >> 16 : x.w[j / 2])));\n"
     "  return f;\n"
+    "}\n"
+    // FP16's layout with three bits of mantissa fewer and exponents lower by 8; all ones is NaN
+    "template <int N> static __device__ __forceinline__ float pw_get_fp8_e4m3(const pw_pack<N> &x, int j)\n"
+    "{\n"
+    "  unsigned b = x.w[j / 4] >> (8 * (j & 3));\n"
+    "  float f;\n"
+    "  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"((unsigned short)((b & 0x80u) << 8 | (b & 0x7fu) << 7)));\n"
+    "  return (b & 0x7fu) == 0x7fu ? __uint_as_float(0x7fc00000u) : f * 256.0f;\n"
     "}\n";
 
 /** Floats to packs, nearest even: the two low formats as 16 bits, then whole packs. */
