@@ -151,6 +151,16 @@ mixt_dtype mixt__node_arithmetic(const mixt__graph *graph, const mixt__node *nod
     return operands == MIXT_DTYPE_FP32 && wanted == MIXT_DTYPE_TF32 ? MIXT_DTYPE_TF32 : operands;
 }
 
+void mixt__node_saves_join(mixt__node *node, const mixt__node *other)
+{
+    size_t size = mixt_dtype_size(node->saves), others = mixt_dtype_size(other->saves); // NONE has 0
+    if (node->saves == other->saves || size == 0 || (others != 0 && others < size))
+        return;
+    bool either = others == size; // FP16 and BF16: neither holds the other's numbers
+    node->saves = either ? MIXT_DTYPE_NONE : other->saves;
+    node->saves_why = either ? NULL : other->saves_why;
+}
+
 double mixt__node_flops(const mixt__graph *graph, const mixt__node *node)
 {
     if (node->alias)

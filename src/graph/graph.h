@@ -59,6 +59,9 @@ typedef struct mixt__node {
     mixt_dtype gradient;   // forward nodes: the format in which the operands of their gradient are multiplied
     int32_t rule;          // the policy's rule that decided its format; -1: none did
     const char *why;       // what decided its format, or why this cast is here; "" before the precision pass
+    mixt_dtype saves;      // forward: the format in which what its gradient reads again is kept; backward: that of the
+                           // node whose gradient it is. NONE: as it is
+    const char *saves_why; // what decided that; NULL with NONE
     uint32_t accumulates;  // bit o: output o is a parameter gradient already written by an earlier node of the run
 } mixt__node;
 
@@ -140,6 +143,8 @@ mixt_dtype mixt__node_arithmetic(const mixt__graph *graph, const mixt__node *nod
  *  the op) or, of a cast, which node wanted it: "input 0 of h.0.attn.qkv wants bf16, h.0.ln1 gives fp32". Nodes of
  *  matrix work begin with their arithmetic: "bf16: policy.yaml:7 (layer 'h.*', op '*')". */
 void mixt__node_explain(const mixt__graph *graph, int64_t node, char *text, size_t size);
+/** A node that does the work of another one too keeps what either saves in the wider of their formats. */
+void mixt__node_saves_join(mixt__node *node, const mixt__node *other);
 /** What the class of an op says about its formats, in words. */
 const char *mixt__class_reason(const mixt__op *op);
 /** One reason for a node that does the work of two of the same op: both of them, or the one that says more than the

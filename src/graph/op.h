@@ -37,6 +37,7 @@ struct mixt__op {
     uint32_t accumulate_outputs; // bit o: output o may be a parameter gradient: FP32, overwritten or added to
     uint32_t in_place_inputs;    // bit i: output 0 may take the memory of input i when that dies here
     uint32_t written_inputs;     // bit i: input i is written too: running statistics, caches. See freeze
+    uint32_t exact_inputs;       // bit i: input i is compared, and must be the very bits that the forward pass made
     bool matrix_work;            // its FLOPs are what Tensor Cores or AMX can do; input 0 is an operand
     /** Shapes and formats of the outputs, or a failure that says which shapes do not fit. */
     mixt_status (*infer)(const mixt__graph *graph, const mixt__node *node, mixt__inferred *result);

@@ -39,6 +39,8 @@ static mixt_status add_node(mixt__gradients *g, const mixt__op *op, const void *
     node->backward = true;
     node->arithmetic = mixt__node_arithmetic(g->graph, node, g->node->gradient);
     node->rule = op->matrix_work ? g->node->rule : -1;
+    node->saves = g->node->saves;
+    node->saves_why = g->node->saves_why;
     node->why = op->matrix_work ? g->node->why : mixt__class_reason(op);
     if (op == &mixt__op_pointwise && is_cast(g))
         node->why = mixt__arena_printf(&g->graph->arena, "gradient of a cast: %s", g->node->why);

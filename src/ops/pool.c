@@ -69,6 +69,7 @@ const mixt__op mixt__op_pool_grad = {
     .precision = MIXT_CLASS_FOLLOW,
     .work = MIXT_WORK_OTHER,
     .attrs_size = sizeof(mixt__pool_attrs),
+    .exact_inputs = 3,
     .infer = grad_infer,
     .describe = describe,
 };

@@ -33,6 +33,11 @@ static mixt_status split_logits(mixt__graph *graph, const mixt__compile_options 
     return mixt__pass_split_logits(graph, options->logits_limit ? options->logits_limit : MIXT_LOGITS_LIMIT);
 }
 
+static mixt_status keep(mixt__graph *graph, const mixt__compile_options *options)
+{
+    return options->backward ? mixt__pass_keep(graph, !options->no_fusion, options->keep_all) : MIXT_OK;
+}
+
 static mixt_status fuse(mixt__graph *graph, const mixt__compile_options *options)
 {
     return options->no_fusion ? MIXT_OK : mixt__pass_fuse(graph);
@@ -51,7 +56,7 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
         pass_fn *run;
     } passes[] = {
         {"autodiff", autodiff},         {"simplify", simplify}, {"epilogues", epilogues}, {"classifier", classifier},
-        {"split_logits", split_logits}, {"fuse", fuse},         {"views", views},
+        {"split_logits", split_logits}, {"keep", keep},         {"fuse", fuse},           {"views", views},
     };
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         MIXT_TRY(passes[i].run(graph, options));

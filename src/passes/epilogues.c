@@ -86,6 +86,7 @@ static bool add_input(rewriter *r, mixt__node *n, int at, int32_t value)
 static void take_result(rewriter *r, mixt__node *n, mixt__node *p)
 {
     n->out[0] = p->out[0];
+    mixt__node_saves_join(n, p);
     r->graph->values[p->out[0]].producer = (int32_t)(n - r->graph->nodes);
     for (int i = 0; i < p->in_count; i++)
         r->uses[p->in[i]]--;

@@ -6,6 +6,7 @@
  *   epilogues:    moves single pointwise nodes into the product or norm before them, where the backend can
  *   classifier:   joins a small classifier's product, loss and their gradients, where the backend can
  *   split_logits: makes large logits, their loss and their gradients in parts of the batch
+ *   keep:         rounds activations between the forward and the backward pass, where the policy says so
  *   fuse:         merges chains of pointwise nodes into one program
  *   views:        turns reshapes, slices, splits and concats into views where the neighbours can read strides
  *   memory:       liveness and offsets (memory.h)
@@ -25,6 +26,9 @@ mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
 mixt_status mixt__pass_classifier(mixt__graph *graph);
 /** Logits beyond `limit` bytes are made in parts. */
 mixt_status mixt__pass_split_logits(mixt__graph *graph, size_t limit);
+/** @param fusion pointwise nodes are merged afterwards
+ *  @param all every value that may be kept in a lower format is, however small and whatever it saves */
+mixt_status mixt__pass_keep(mixt__graph *graph, bool fusion, bool all);
 mixt_status mixt__pass_fuse(mixt__graph *graph);
 mixt_status mixt__pass_views(mixt__graph *graph);
 
@@ -36,6 +40,7 @@ typedef struct mixt__compile_options {
     bool typed_input;    // see mixt__pass_precision
     bool backward;       // differentiate
     bool no_fusion;      // for tests: fusion on equals fusion off within the bound
+    bool keep_all;       // for tests: see mixt__pass_keep
     size_t logits_limit; // bytes of logits that exist at once; 0: MIXT_LOGITS_LIMIT
     unsigned fused;      // mixt__fused: forms that the backend has kernels for
 } mixt__compile_options;
@@ -45,6 +50,9 @@ mixt_status mixt__passes_run(const mixt__graph *source, const mixt__compile_opti
 
 /** Removes the nodes whose keep flag is false, renumbers producers. */
 void mixt__graph_compact(mixt__graph *graph, const bool *keep);
+
+/** Whether every output of a node can be a window on its input's memory, as its readers are now. */
+bool mixt__node_can_view(const mixt__graph *graph, const mixt__node *node);
 
 /** How often each value is read by nodes; one extra for values that are kept. Caller frees with mixt__free. */
 int32_t *mixt__graph_use_counts(const mixt__graph *graph);

@@ -112,6 +112,21 @@ static void type_gradient(const rewrite *w, int32_t value)
         v->gradient = mixt__dtype_widest(v->gradient, backward);
 }
 
+/** In which format this node keeps what its gradient reads again, and what decided that. */
+static mixt_status type_saved(const rewrite *w, mixt__node *made)
+{
+    const mixt__policy_rule *rule = w->formats.rule;
+    mixt_dtype keep = mixt__policy_kept(w->policy, rule);
+    const char *origin = w->policy->keep_origin ? w->policy->keep_origin : "keep of the policy";
+    if (keep == MIXT_DTYPE_FP32)
+        return MIXT_OK;
+    if (rule && rule->keep != MIXT_DTYPE_NONE)
+        origin = rule->origin ? rule->origin : "a rule of the policy";
+    made->saves = keep;
+    made->saves_why = mixt__arena_strdup(&w->result->arena, origin);
+    return made->saves_why ? MIXT_OK : no_memory();
+}
+
 static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, mixt_dtype dtype, int32_t *out)
 {
     *out = w->casts[source_value][dtype];
@@ -129,7 +144,7 @@ static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, mixt_dt
     *out = w->casts[source_value][dtype] = made->out[0];
     type_gradient(w, *out);
     made->why = cast_reason(w, &w->result->values[value], dtype);
-    return made->why ? MIXT_OK : no_memory();
+    return made->why ? type_saved(w, made) : no_memory();
 }
 
 /** A parameter in one format: its master, its working copy, or a cast when another low format came first. */
@@ -262,7 +277,7 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
         type_gradient(w, made->out[o]);
         w->result->values[made->out[o]].keep = w->source->values[node->out[o]].keep;
     }
-    return made->why ? MIXT_OK : no_memory();
+    return made->why ? type_saved(w, made) : no_memory();
 }
 
 /** The one low format in which all users take a value that comes from outside; NONE when they do not agree, or any

@@ -128,6 +128,8 @@ static mixt_status emit(mixt__graph *graph, int64_t like, const mixt__op *op, co
     graph->nodes[index].rule = same ? graph->nodes[like].rule : -1;
     graph->nodes[index].why = same ? graph->nodes[like].why : "cuts the logits into parts of the batch";
     graph->nodes[index].arithmetic = mixt__node_arithmetic(graph, &graph->nodes[index], graph->nodes[like].arithmetic);
+    graph->nodes[index].saves = graph->nodes[like].saves;
+    graph->nodes[index].saves_why = graph->nodes[like].saves_why;
     *out = graph->nodes[index].out;
     return MIXT_OK;
 }

@@ -33,19 +33,33 @@ static bool contiguous(const mixt__shape *shape, const int64_t *strides)
     return true;
 }
 
+/** How every output lies in the input's memory, if all of them can be windows. */
+static bool windows(const mixt__graph *graph, const mixt__node *n, int64_t *offset, int64_t (*strides)[MIXT_MAX_RANK])
+{
+    for (int o = 0; o < n->out_count; o++) {
+        const mixt__value *out = &graph->values[n->out[o]];
+        if (out->keep || !n->op->view(graph, n, o, &offset[o], strides[o]))
+            return false;
+        bool dense = contiguous(&out->shape, strides[o]);
+        bool rows = out->shape.rank > 0 && strides[o][out->shape.rank - 1] == 1;
+        if (!dense && !(rows && readers_take_strides(graph, n->out[o])))
+            return false;
+    }
+    return true;
+}
+
+bool mixt__node_can_view(const mixt__graph *graph, const mixt__node *n)
+{
+    int64_t offset[MIXT_MAX_OUTPUTS], strides[MIXT_MAX_OUTPUTS][MIXT_MAX_RANK];
+    return n->op->view && windows(graph, n, offset, strides);
+}
+
 /** Makes every output of a view node a window on its input, if all of them can be. */
 static void try_view(mixt__graph *graph, mixt__node *n)
 {
     int64_t offset[MIXT_MAX_OUTPUTS], strides[MIXT_MAX_OUTPUTS][MIXT_MAX_RANK];
-    for (int o = 0; o < n->out_count; o++) {
-        const mixt__value *out = &graph->values[n->out[o]];
-        if (out->keep || !n->op->view(graph, n, o, &offset[o], strides[o]))
-            return;
-        bool dense = contiguous(&out->shape, strides[o]);
-        bool rows = out->shape.rank > 0 && strides[o][out->shape.rank - 1] == 1;
-        if (!dense && !(rows && readers_take_strides(graph, n->out[o])))
-            return;
-    }
+    if (!windows(graph, n, offset, strides))
+        return;
     for (int o = 0; o < n->out_count; o++) {
         mixt__value *out = &graph->values[n->out[o]];
         out->base = n->in[0];

@@ -35,7 +35,6 @@ for i in $(seq 400); do echo "The mill $i stood where two rivers met, and ROMEO:
 idx train 100
 idx t10k 40
 { echo 'a,b,class'; for i in $(seq 300); do echo "0.$i,$((i % 7)),$((i % 3))"; done; } >rows.csv
-sed '4s/^[^,]*//; 7s/,[^,]*,/,NA,/' rows.csv >holes.csv
 { printf 'P5 28 28 255\n'; noise 784; } >digit.pgm
 for i in 1 2 3 4; do for part in train val; do ppm pictures/$part/cat/$i.ppm 80; ppm pictures/$part/dog/$i.ppm 96; done; done
 printf 'model: resnet\nnet: {depth: 18, width: 4}\ndata: {kind: digits, limit: 64}\ntrain: {batch: 8, lr: 0.01}\n' >my.yaml
@@ -97,13 +96,14 @@ run() {
     PATH=$PWD/build:$PATH bash -c "$2 $extra" >out 2>err </dev/null ||
         { fail "$1: '$2' ended with status $?"; echo "  as: $2 $extra"; tail -3 err | sed 's/^/  /'; }
 }
-# read_yaml PAGE FILE: a configuration, or a policy, which the page calls attn.yaml
+# read_yaml PAGE FILE: a configuration, or a policy, which the page calls attn.yaml or keep.yaml
 read_yaml() {
     if grep -q '^model:' "$2"; then
         run "$1" "build/mixt plan $2"
     elif grep -q '^default:' "$2"; then
         run "$1" "build/mixt plan configs/gpt.yaml data.path=book.txt precision=$2"
         ln -sf "$2" attn.yaml
+        ln -sf "$2" keep.yaml
     else
         fail "$1: a block of YAML that is neither a configuration nor a policy: $(head -1 "$2")"
     fi

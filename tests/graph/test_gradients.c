@@ -231,9 +231,10 @@ static void check_model(const problem_spec *s, const mixt__graph *source, const 
     mixt__graph *graph = NULL;
     mixt__compile_options options = {.policy = *policy, .backward = true, .no_fusion = fuse == FUSE_NOTHING};
     options.fused = fuse == FUSE_ALL ? ~0u : 0;
+    options.keep_all = true;
     options.logits_limit = fuse == FUSE_ALL ? 64 : 0; // so that even these heads are cut
-    snprintf(how, sizeof how, "%s and %s%s", mixt_dtype_name(policy->forward), mixt_dtype_name(policy->backward),
-             fusions[fuse]);
+    snprintf(how, sizeof how, "%s and %s, keep %s%s", mixt_dtype_name(policy->forward),
+             mixt_dtype_name(policy->backward), mixt_dtype_name(policy->keep), fusions[fuse]);
     if (mixt__passes_run(source, &options, &graph) != MIXT_OK) {
         print_message("%s, %s: %s\n", s->name, how, mixt_error_text());
         fail();
@@ -275,6 +276,12 @@ static void test_gradients(void **state)
         for (int p = 0; p < 9; p++) // forward and backward together and apart
             for (int fuse = 0; fuse < FUSE_COUNT; fuse++)
                 check_model(s, source, &(mixt__policy){.forward = formats[p / 3], .backward = formats[p % 3]}, fuse);
+        // casts to BF16 round nothing here: what reads kept values must read the right ones
+        for (int fuse = 0; fuse < FUSE_COUNT; fuse++)
+            check_model(
+                s, source,
+                &(mixt__policy){.forward = MIXT_DTYPE_FP32, .backward = MIXT_DTYPE_FP32, .keep = MIXT_DTYPE_BF16},
+                fuse);
         mixt__graph_free(source);
     }
 }
