@@ -29,6 +29,14 @@ typedef enum mixt_normalise {
     MIXT_NORMALISE_NONE,         /**< as stored: bytes become 0 to 255 */
 } mixt_normalise;
 
+/** What becomes of a cell that has no value. */
+typedef enum mixt_missing {
+    MIXT_MISSING_ERROR = 0, /**< the set does not open; the message names the cell */
+    MIXT_MISSING_MEAN,      /**< the mean of its column over the training part takes its place */
+    MIXT_MISSING_ZERO,      /**< 0 does, before normalising */
+    MIXT_MISSING_DROP,      /**< its row is left out */
+} mixt_missing;
+
 /** How to open a data set. Fill it with mixt_data_options_default or MIXT_DATA_OPTIONS, then change what you like: 0
  *  means 0, so that a struct set to zeros keeps no share for validation and has no tokens a sample. NULL for a string
  *  means its default. */
@@ -53,6 +61,8 @@ typedef struct mixt_data_options {
                              default: the last */
     mixt_target_kind target;  /**< csv, npy, npz: CLASS or VALUES instead of deciding from the training part's numbers;
                                    an error where the targets of another kind are not of this sort */
+    mixt_missing missing;     /**< csv: cells that are empty, NA, N/A, ?, null, None, - or NaN; default
+                                   MIXT_MISSING_ERROR. A target is never filled in */
     mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
     float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0 (default): both computed
                                    from the training part, for each channel or feature (the last dimension) apart */

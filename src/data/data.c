@@ -112,9 +112,10 @@ static mixt_status check_numbers(const mixt_data_options *options)
                           (double)options->mean, (double)options->std);
     if (!(options->mask >= 0 && options->mask < 1))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);
-    if ((unsigned)options->target > MIXT_TARGET_VALUES || (unsigned)options->normalise > MIXT_NORMALISE_NONE)
-        return mixt__fail(MIXT_ERROR_CONFIG, "data: target %d or normalise %d is not an allowed value",
-                          (int)options->target, (int)options->normalise);
+    if ((unsigned)options->target > MIXT_TARGET_VALUES || (unsigned)options->normalise > MIXT_NORMALISE_NONE ||
+        (unsigned)options->missing > MIXT_MISSING_DROP)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: target %d, normalise %d or missing %d is not an allowed value",
+                          (int)options->target, (int)options->normalise, (int)options->missing);
     return MIXT_OK;
 }
 
@@ -155,6 +156,7 @@ static mixt_status check_used(const mixt_data *data)
         {"tokenizer", MIXT_DATA_WORDS, o->tokenizer && *o->tokenizer && strcmp(o->tokenizer, "auto")},
         {"vocab", MIXT_DATA_WORDS, o->vocab && *o->vocab},
         {"mask", MIXT_DATA_WORDS, o->mask > 0},
+        {"missing", MIXT_DATA_CELLS, o->missing != MIXT_MISSING_ERROR},
         {"crop", MIXT_DATA_IMAGES, o->crop},
         {"pad", MIXT_DATA_IMAGES, o->pad},
         {"flip", MIXT_DATA_IMAGES, o->flip},

@@ -23,6 +23,7 @@ extern const char *const mixt__part_names[MIXT_PART_COUNT];
 typedef enum mixt__data_uses {
     MIXT_DATA_LABELS = 1 << 0, // labels
     MIXT_DATA_WORDS = 1 << 1,  // tokenizer, vocab, mask
+    MIXT_DATA_CELLS = 1 << 3,  // missing
     MIXT_DATA_IMAGES = 1 << 2, // crop, pad, flip, min_area, resize, means, stds
 } mixt__data_uses;
 
@@ -53,7 +54,9 @@ struct mixt_data {
     void *state;                    // of the kind
     const mixt_data_arrays *arrays; // while a set of arrays is opened
     int64_t next;                   // batch number of mixt_data_next
-    uint64_t order_before;          // seed of the order of epochs before `order_from`; 0 of them by default
+    const float *fill; // (fill_count) for cells that are missing, an element of a row each, in the arena; NULL: none
+    int64_t fill_count;
+    uint64_t order_before; // seed of the order of epochs before `order_from`; 0 of them by default
     int64_t order_from;
     int holders; // beside the owner: mixt_data_close leaves the set to the last of them
     mixt__arena arena;
@@ -180,6 +183,8 @@ typedef struct mixt__table {
     float *values;   // owned; (rows, value_count), or NULL
     int64_t value_count;
     int64_t classes;                 // number that the file itself states; 0: count them
+    int64_t missing;                 // elements of inputs that are NaN until they are filled
+    int64_t dropped;                 // rows of the file left out because a cell is missing
     bool whole;                      // FP32 made from integers of the file
     const char *const *class_names;  // (classes) in the data set's memory; NULL: the file does not name them
     const char *columns;             // names in the file, one a line, in the data set's memory; NULL: it has none
@@ -219,6 +224,18 @@ bool mixt__idx_is_in(mixt_data *data, const char *folder);
 mixt_status mixt__idx_read_images(const char *path, mixt__table *table);
 mixt_status mixt__npy_read_inputs(const char *path, mixt__table *table);
 mixt_status mixt__npz_read_inputs(const char *path, mixt__table *table);
+
+// missing.c
+
+/** Where the options ask for the mean: takes that of each element over `count` rows, or rows[0] to rows[count - 1] when
+ *  `rows` is not NULL, for missing ones. */
+mixt_status mixt__missing_learn(mixt_data *data, const mixt__table *table, const int64_t *rows, int64_t count);
+/** The same from a set that was opened before; false: it has none for such rows. */
+bool mixt__missing_copy(mixt_data *data, const mixt_data *like, const mixt__table *table);
+/** Fills what is missing. */
+void mixt__missing_fill(const mixt_data *data, mixt__table *table);
+/** Tells what was filled or left out. */
+mixt_status mixt__missing_warn(mixt_data *data, const mixt__table *table);
 
 // statistics.c
 

@@ -10,10 +10,13 @@
 
 static const char *const target_names[] = {"", "class", "values", "tokens"};
 static const char *const normalise_names[] = {"standard", "unit", "none"};
+static const char *const missing_names[] = {"error", "mean", "zero", "drop"};
 
 enum {
     TARGETS = sizeof target_names / sizeof target_names[0],
     NORMALISES = sizeof normalise_names / sizeof normalise_names[0],
+    MISSINGS = sizeof missing_names / sizeof missing_names[0],
+    FILL_MAX = 1 << 24, // elements of a row
     CLASSES_MAX = 1 << 24,
     SIDE_MAX = 65536, // of a picture, as options allow
 };
@@ -80,6 +83,8 @@ json_t *mixt__data_facts_pack(const mixt_data *data)
         {"normalise", json_string(normalise_names[o->normalise])},
         {"mean", list_floats(info->mean, info->channels)},
         {"std", list_floats(info->std, info->channels)},
+        {"missing", json_string(missing_names[o->missing])},
+        {"fill", list_floats(data->fill, data->fill_count)},
         {"crop", json_integer(o->crop)},
         {"resize", json_integer(o->resize)},
         {"min_area", json_real((double)o->min_area)},
@@ -200,12 +205,30 @@ static mixt_status get_input(mixt_data *data, const json_t *facts)
     return MIXT_OK;
 }
 
+/** Facts of earlier versions do not speak of it. */
+static mixt_status get_missing(mixt_data *data, const json_t *facts)
+{
+    const json_t *fill = json_object_get(facts, "fill");
+    int64_t count = (int64_t)json_array_size(fill);
+    int missing;
+    if (!json_object_get(facts, "missing"))
+        return MIXT_OK;
+    MIXT_TRY(get_choice(facts, "missing", missing_names, MISSINGS, &missing));
+    data->options.missing = (mixt_missing)missing;
+    if (!json_is_array(fill) || count > FILL_MAX || (count > 0) != (missing == MIXT_MISSING_MEAN))
+        return wrong("fill", "a list of numbers, empty unless \"missing\" is \"mean\"");
+    MIXT_TRY(get_floats(data, facts, "fill", false, count, &data->fill));
+    data->fill_count = count;
+    return MIXT_OK;
+}
+
 static mixt_status get_options(mixt_data *data, const json_t *facts)
 {
     mixt_data_options *o = &data->options;
     int normalise;
     MIXT_TRY(get_choice(facts, "normalise", normalise_names, NORMALISES, &normalise));
     o->normalise = (mixt_normalise)normalise;
+    MIXT_TRY(get_missing(data, facts));
     MIXT_TRY(get_int(facts, "crop", 0, SIDE_MAX, &o->crop));
     MIXT_TRY(get_int(facts, "resize", 0, 2 * SIDE_MAX, &o->resize));
     const json_t *area = json_object_get(facts, "min_area");

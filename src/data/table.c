@@ -277,6 +277,30 @@ static void describe(mixt_data *data, const table_state *state, int64_t samples)
     info->std = state->std;
 }
 
+/** Cells without a value get one before anything is measured, in `train` too: the table of the training file, for a
+ * part with its own. */
+static mixt_status fill_missing(mixt_data *data, const mixt__table_reader *reader, table_state *state,
+                                mixt__table *train)
+{
+    const mixt__table *table = train ? train : &state->table;
+    mixt__shares shares = state->shares;
+    int64_t *rows = NULL, count = table->rows;
+    if (!data->options.like || !mixt__missing_copy(data, data->options.like, &state->table)) {
+        if (train)
+            MIXT_TRY(mixt__shares_of(data, train->rows, reader->find(data, MIXT_PART_VAL) != NULL,
+                                     reader->find(data, MIXT_PART_TEST) != NULL, &shares));
+        if (shares.train)
+            MIXT_TRY(rows_of_part(table, &shares, MIXT_PART_TRAIN, &rows, &count));
+        mixt_status status = mixt__missing_learn(data, table, rows, count);
+        mixt__free(rows);
+        MIXT_TRY(status);
+    }
+    mixt__missing_fill(data, &state->table);
+    if (train)
+        mixt__missing_fill(data, train);
+    return mixt__missing_warn(data, &state->table);
+}
+
 /** Whether the training part to agree with is of the same files, cut the same way. Without `like` it is. */
 static bool same_set(const mixt_data *data)
 {
@@ -288,7 +312,7 @@ static bool same_set(const mixt_data *data)
 
 /** Reads the part from `path`. `train` is the training file's table for a part with its own file, else empty. */
 static mixt_status open_part(mixt_data *data, const mixt__table_reader *reader, const char *path, bool own,
-                             const mixt__table *train)
+                             mixt__table *train)
 {
     table_state *state = data->state;
     const mixt_data *like = data->options.like;
@@ -309,6 +333,7 @@ static mixt_status open_part(mixt_data *data, const mixt__table_reader *reader, 
             return mixt__part_missing(data);
         MIXT_TRY(rows_of_part(&state->table, &state->shares, data->part, &state->rows, &samples));
     }
+    MIXT_TRY(fill_missing(data, reader, state, own && train->rows ? train : NULL));
     MIXT_TRY(take_channel_block(data, state));
     MIXT_TRY(normalise(data, reader, state, own ? train : NULL));
     MIXT_TRY(check_finite(state, samples));

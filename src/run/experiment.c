@@ -45,6 +45,7 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->order_seed = (uint64_t)number(e, MIXT_KEY_DATA_ORDER_SEED);
     o->classes = number(e, MIXT_KEY_DATA_CLASSES);
     o->shape = *text(e, MIXT_KEY_DATA_SHAPE) ? text(e, MIXT_KEY_DATA_SHAPE) : NULL;
+    o->missing = (mixt_missing)mixt__config_choice(e->config, MIXT_KEY_DATA_MISSING);
     o->normalise = (mixt_normalise)mixt__config_choice(e->config, MIXT_KEY_DATA_NORMALISE);
     o->labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     o->crop = number(e, MIXT_KEY_DATA_CROP);
@@ -55,6 +56,15 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->means = *text(e, MIXT_KEY_DATA_MEAN) ? text(e, MIXT_KEY_DATA_MEAN) : NULL;
     o->stds = *text(e, MIXT_KEY_DATA_STD) ? text(e, MIXT_KEY_DATA_STD) : NULL;
     o->threads = (int)number(e, MIXT_KEY_DATA_THREADS);
+}
+
+/** Hands a set to the context; where that fails it is closed, and nobody must look at it any more. */
+static mixt_status give_data(mixt__experiment *e, mixt_data **data)
+{
+    mixt_status status = mixt__context_take_data(e->context, *data);
+    if (status != MIXT_OK)
+        *data = NULL;
+    return status;
 }
 
 mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data)
@@ -79,7 +89,7 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     o.progress = e->progress;
     o.progress_user = e->progress_user;
     mixt_status status = mixt_data_open_with(spec, &o, data);
-    return status == MIXT_OK ? mixt__context_take_data(e->context, *data) : status;
+    return status == MIXT_OK ? give_data(e, data) : status;
 }
 
 const uint64_t *mixt__experiment_sums(mixt__experiment *e)
@@ -267,7 +277,7 @@ mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *
 {
     MIXT_TRY(open_context(e, config));
     MIXT_TRY(mixt__data_facts_unpack(json_object_get(inputs, "data"), &e->facts));
-    MIXT_TRY(mixt__context_take_data(e->context, e->facts));
+    MIXT_TRY(give_data(e, &e->facts));
     return open_trainer(e);
 }
 

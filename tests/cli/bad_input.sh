@@ -145,6 +145,8 @@ sequence above the text     | train gpt.yaml out=x data.seq=100000              
 text too short              | train gpt.yaml out=x data.path=short.txt            | 1 | short.txt: the train part has
 number among words          | train tiny.yaml out=x data.kind=csv data.path=mixed.csv | 1 | mixed.csv: line 7, column 3: '3' is a number, the classes before are words
 missing cell                | train tiny.yaml out=x data.kind=csv data.path=hole.csv | 1 | hole.csv: line 7, column 2: '' is missing
+missing cells, what to do   | train tiny.yaml out=x data.kind=csv data.path=hole.csv data.missing=median | 2 | data.missing: expected one of error, mean, zero, drop, found 'median'
+missing cells of pictures   | train tiny.yaml out=x data.missing=mean            | 1 | 'missing' means nothing to digits
 noise as a text             | train gpt.yaml out=x data.kind=auto data.path=noise.bin | 1 | noise.bin: offset
 archive as a text           | train gpt.yaml out=x data.path=archive.npz          | 1 | archive.npz: is no text but a ZIP or NPZ archive
 damaged archive             | train tiny.yaml out=x data.kind=auto data.path=archive.npz | 1 | archive.npz: has no list of members at its end

@@ -45,4 +45,20 @@ first=$(loss)
 [ -n "$first" ] || fail "no loss: $(cat text)"
 [ "$first" != "$(loss data.normalise=none)" ] || fail "data.normalise=none changes nothing"
 [ "$first" != "$(loss data.in_order=true)" ] || fail "data.in_order changes nothing"
+
+# Cells without a value: the mean of the training part takes their place, also in a file that the run sees later on.
+sed '4s/^[^,]*/NA/; 9s/,[^,]*/,/' rows.csv >holes.csv
+go data.path=holes.csv && fail "a cell without a value is taken unasked"
+grep -q 'data.missing' text || fail "a cell without a value: the message names no key"
+for how in zero drop mean; do
+    go data.path=holes.csv data.missing=$how || fail "data.missing=$how: $(cat text)"
+    grep -q "warning: .*holes.csv: 2 of .*(data.missing=$how)" text || fail "data.missing=$how is not told: $(cat text)"
+done
+mean=$(tr -d ' \n' <run/inputs.json | sed -n 's/.*"fill":\[\([^],]*\),.*/\1/p')
+[ -n "$mean" ] || fail "inputs.json has no means: $(cat run/inputs.json)"
+for i in $(seq 8); do echo "100,$((i % 5)),$((i % 3)),$i,$((i % 3))"; done >later.csv # another mean
+sed "3s/^100/$mean/" later.csv >filled.csv
+sed '3s/^100//' later.csv >holes.csv
+for file in filled holes; do "$mixt" eval run --split train data.path=$file.csv data.val_fraction=0 --json >$file.json 2>text || fail "eval: $(cat text)"; done
+[ -s holes.json ] && [ "$(grep loss holes.json)" = "$(grep loss filled.json)" ] || fail "a cell is filled otherwise after training: $(cat holes.json filled.json)"
 exit $failed

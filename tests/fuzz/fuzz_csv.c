@@ -1,5 +1,5 @@
-/* CSV: targets guessed, as classes and as values; the last column, one by number, one by name; which by the length of
- * the input. */
+/* CSV: targets guessed, as classes and as values; the last column, one by number, one by name; missing cells refused,
+ * filled and left out; which by the length of the input. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -12,6 +12,7 @@ void fuzz_input(const uint8_t *data, size_t size)
     char spec[700];
     snprintf(spec, sizeof spec, "csv:%s", fuzz_file("input.csv", data, size));
     size_t way = size % 9;
-    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.labels = columns[way % 3], .split = splits[way / 3],
-                                          .target = targets[(way + way / 3) % 3]));
+    fuzz_data_set(spec,
+                  MIXT_DATA_OPTIONS(.labels = columns[way % 3], .split = splits[way / 3],
+                                    .target = targets[(way + way / 3) % 3], .missing = (mixt_missing)(size / 9 % 4)));
 }

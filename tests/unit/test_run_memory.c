@@ -8,6 +8,7 @@
  * huge pages unasked, the rest of a block's last one would come on top. Mapped files are page cache, not planned memory
  * either; none of these runs has any of size.
  */
+#include "../support/small_zoo.h"
 #include "../support/temp_folder.h"
 
 #include "base/account.h"
@@ -35,75 +36,13 @@ enum { RESIDENT = false }; // the sanitizer's own memory is many times the progr
 enum { RESIDENT = true };
 #endif
 
-enum { ALLOWANCE = 4 << 20, ROOM = 64 << 20, SMALL = 64 << 10, GRAPHS = 4 << 20, MOST = 1 << 16, SETTINGS = 24 };
+enum { ALLOWANCE = 4 << 20, ROOM = 64 << 20, SMALL = 64 << 10, GRAPHS = 4 << 20, MOST = 1 << 16 };
 
 #define check_ok(call)                                                                                                 \
     do {                                                                                                               \
         if ((call) != MIXT_OK)                                                                                         \
             fail_msg("%s: %s", #call, mixt_error_text());                                                              \
     } while (0)
-
-/* ---- the zoo, small ---- */
-
-static const char text_settings[] = "data.kind=text data.path=%s/words.txt data.seq=32";
-static const char word_settings[] = "data.kind=text data.path=%s/words.txt data.seq=32 data.tokenizer=wordpiece "
-                                    "data.vocab=%s data.mask=0.15";
-
-static const struct {
-    const char *model, *sizes, *data;
-} small[] = {
-    {"mlp", "net.hidden=512,512", "data.limit=512"},
-    {"convnet", "net.channels=16,32", "data.limit=512"},
-    {"resnet", "net.depth=20", "data.limit=128 data.crop=32 data.pad=2"},
-    {"vgg", "net.depth=11 net.hidden=64", "data.limit=64 data.crop=32 data.pad=2"},
-    {"gpt", "net.layers=2 net.width=64 net.heads=2", text_settings},
-    {"bert", "net.layers=2 net.width=64 net.heads=2", word_settings},
-    {"bert_mlm", "net.layers=2 net.width=64 net.heads=2", word_settings},
-    {"lstm", "net.layers=2 net.width=64", text_settings},
-};
-enum { MODELS = sizeof small / sizeof small[0] };
-
-static void write_texts(void)
-{
-    static const char vocabulary[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nquick\nbrown\nfox\njumps\n";
-    FILE *words = fopen(temp_path("words.txt"), "w"), *vocab = fopen(temp_path("vocab.txt"), "w");
-    assert_true(words && vocab);
-    for (int i = 0; i < 3000; i++)
-        fputs("the quick brown fox jumps\n", words);
-    fputs(vocabulary, vocab);
-    fclose(words);
-    fclose(vocab);
-}
-
-/** The settings of a model's run, word by word, in `text`; `folder` holds the texts. */
-static void settings_of(int model, const char *folder, const char *more, char text[4096],
-                        const char *settings[SETTINGS])
-{
-    char data[2048];
-    snprintf(data, sizeof data, small[model].data, folder, folder); // NOLINT: one of the formats above
-    snprintf(text, 4096,
-             "model=%s %s %s precision=bf16 threads=2 train.steps=4 train.batch=8 train.eval_batch=32 "
-             "train.checkpoint_every=2 out=%s/%s%s",
-             small[model].model, small[model].sizes, data, folder, small[model].model, more);
-    int count = 0;
-    for (char *word = strtok(text, " "); word && count + 1 < SETTINGS; word = strtok(NULL, " "))
-        settings[count++] = word;
-    settings[count] = NULL;
-}
-
-static mixt_status open_model(int model, const char *folder, const char *more, mixt_run **run)
-{
-    char text[4096];
-    const char *settings[SETTINGS];
-    mixt_config *config;
-    mixt_run_options options = {.settings = settings};
-    *run = NULL;
-    settings_of(model, folder, more, text, settings);
-    MIXT_TRY(mixt_config_new(&config));
-    mixt_status status = mixt_run_open_config(config, &options, run);
-    mixt_config_free(config);
-    return status;
-}
 
 /* ---- each part is what is taken ---- */
 
@@ -263,20 +202,6 @@ static void plans_are_refused_where_there_is_no_run(void **state)
 }
 
 /* ---- whole processes ---- */
-
-/** A field of /proc/self/status in bytes. */
-static size_t status_field(const char *name)
-{
-    char line[256];
-    size_t kib = 0, length = strlen(name);
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (!strncmp(line, name, length) && line[length] == ':')
-            kib = strtoull(line + length + 1, NULL, 10);
-    if (file)
-        fclose(file);
-    return kib * 1024;
-}
 
 /** What a process tells. */
 typedef struct told {
@@ -499,7 +424,7 @@ int main(int count, char **arguments)
         return child(arguments + 2);
     program = "/proc/self/exe";
     temp_folder_make();
-    write_texts();
+    write_texts(temp_folder);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_what_is_taken),
         cmocka_unit_test(evaluation_and_prediction_take_no_step),
