@@ -27,6 +27,7 @@
 #include "mixt/program.h"
 #include "mixt/report.h"
 #include "mixt/run.h"
+#include "mixt/search.h"
 #include "mixt/sensitivity.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"

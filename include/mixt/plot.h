@@ -15,6 +15,7 @@ typedef struct mixt_curve {
     const double *x, *y;      /**< points; those that are not finite are left out */
     const double *low, *high; /**< a band around the curve; NULL: none */
     int64_t count;            /**< of points */
+    bool dots;                /**< points alone, without a line through them */
 } mixt_curve;
 
 typedef struct mixt_plot {

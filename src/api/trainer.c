@@ -54,6 +54,19 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
     return t;
 }
 
+void mixt__trainer_close(mixt_trainer *t)
+{
+    if (!t)
+        return;
+    mixt_context *context = t->context;
+    mixt__handle_remove(t);
+    for (int64_t i = 0; i < context->trainer_count; i++)
+        if (context->trainers[i] == t)
+            context->trainers[i] = context->trainers[--context->trainer_count];
+    mixt__trainer_free(&t->core);
+    mixt_policy_free(t->policy);
+}
+
 mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options)
 {
     if (mixt__need_made(model, "model") != MIXT_OK)

@@ -14,6 +14,8 @@
 enum { INNER = 586, HEIGHT = 360, LEFT = 64, RIGHT = LEFT + INNER, TOP = 40, BOTTOM = 48 };
 enum { NAME_MAX_LENGTH = 40, NAME_LETTER = 7, NAME_OTHER = 46, NAMES_MIN = 110, DOTS_MAX = 40 };
 
+static const double DOT = 4; // radius, of a curve that is points alone
+
 static const char *const colours[MIXT_CURVES_MAX] = {"#1f6fb2", "#d1495b", "#2e8b57", "#8e6bbf", "#c98a1b",
                                                      "#555555", "#17a2b8", "#b5651d", "#e377c2", "#7a9a01"};
 
@@ -214,10 +216,12 @@ static void draw_curve(const chart *c, int index)
             c->px[points] = place_x(c, curve->x[i]);
             c->py[points++] = place_y(c, curve->y[i]);
         }
-    points = thin(c->px, c->py, points);
-    c->canvas->line(c->canvas, c->px, c->py, points, stroke);
-    for (int64_t i = 0; i < points && points <= DOTS_MAX; i++) // where few were measured, show which
-        c->canvas->dot(c->canvas, c->px[i], c->py[i], 1.2 + stroke.width / 2, stroke.colour);
+    if (!curve->dots) {
+        points = thin(c->px, c->py, points);
+        c->canvas->line(c->canvas, c->px, c->py, points, stroke);
+    }
+    for (int64_t i = 0; i < points && (curve->dots || points <= DOTS_MAX); i++) // where few were measured, show which
+        c->canvas->dot(c->canvas, c->px[i], c->py[i], curve->dots ? DOT : 1.2 + stroke.width / 2, stroke.colour);
 }
 
 /** The end of a name that is too long for the legend: names of runs differ there. */
@@ -238,7 +242,10 @@ static void draw_name(const chart *c, int index)
     char text[NAME_MAX_LENGTH + 1];
     double at = TOP + 13 + 20 * index;
     const double x[2] = {RIGHT + 12, RIGHT + 26}, y[2] = {at, at};
-    c->canvas->line(c->canvas, x, y, 2, stroke_of(c, index));
+    if (c->plot->curves[index].dots)
+        c->canvas->dot(c->canvas, (x[0] + x[1]) / 2, at, DOT, colours[index]);
+    else
+        c->canvas->line(c->canvas, x, y, 2, stroke_of(c, index));
     put_text(c, short_name(c->plot->curves[index].name, text), (mixt__label){.x = RIGHT + 32, .y = at + 4});
 }
 

@@ -171,30 +171,62 @@ static mixt_status run_evaluation(mixt__trainer *t)
     return mixt__executable_run(t->eval, &run);
 }
 
-mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
-                                   mixt_evaluation *result)
+/** Adds the figures of samples [first, end), in passes of at most the evaluation batch. Stops early where `interrupt`
+ *  is set: *stopped says so. */
+static mixt_status add_samples(mixt__trainer *t, const mixt_data *data, int64_t first, int64_t end,
+                               const volatile sig_atomic_t *interrupt, double sums[3], bool *stopped)
 {
-    MIXT_TRY(mixt__trainer_prepare_evaluation(t, data));
-    const mixt_data_info *info = mixt_data_describe(data);
-    double sums[3] = {0};
-    for (int64_t first = 0; first < info->samples; first += t->settings.eval_batch) {
-        int64_t valid;
-        if (interrupt && *interrupt) {
-            *result = (mixt_evaluation){.loss = NAN, .accuracy = NAN, .count = -1};
-            return MIXT_OK;
-        }
-        MIXT_TRY(mixt_data_read(data, first, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
-        pad_targets(t, info, valid);
-        MIXT_TRY(run_evaluation(t));
+    for (; first < end; first += t->settings.eval_batch) {
+        int64_t valid, count = end - first < t->settings.eval_batch ? end - first : t->settings.eval_batch;
         float metrics[3];
+        *stopped = interrupt && *interrupt;
+        if (*stopped)
+            return MIXT_OK;
+        MIXT_TRY(mixt_data_read(data, first, count, t->eval_input, t->eval_target, &valid));
+        pad_targets(t, mixt_data_describe(data), valid);
+        MIXT_TRY(run_evaluation(t));
         MIXT_TRY(
             t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics), sizeof metrics));
         for (int i = 0; i < 3; i++)
             sums[i] += metrics[i];
     }
+    return MIXT_OK;
+}
+
+static mixt_status make_result(const mixt__trainer *t, const mixt_data *data, const double sums[3],
+                               mixt_evaluation *result)
+{
+    const mixt_data_info *info = mixt_data_describe(data);
     if (sums[2] <= 0)
         return mixt__fail(MIXT_ERROR_DATA, "%s (%s): no samples to evaluate", info->path, info->split);
     *result = (mixt_evaluation){.loss = sums[0] / sums[2], .count = (int64_t)sums[2]};
     result->accuracy = t->model.loss == MIXT_LOSS_MSE ? NAN : sums[1] / sums[2];
     return MIXT_OK;
+}
+
+mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
+                                   mixt_evaluation *result)
+{
+    double sums[3] = {0};
+    bool stopped = false;
+    MIXT_TRY(mixt__trainer_prepare_evaluation(t, data));
+    MIXT_TRY(add_samples(t, data, 0, mixt_data_describe(data)->samples, interrupt, sums, &stopped));
+    if (!stopped)
+        return make_result(t, data, sums, result);
+    *result = (mixt_evaluation){.loss = NAN, .accuracy = NAN, .count = -1};
+    return MIXT_OK;
+}
+
+mixt_status mixt__trainer_evaluate_blocks(mixt__trainer *t, const mixt_data *data, const mixt__trainer_blocks *blocks,
+                                          mixt_evaluation *result)
+{
+    int64_t samples = mixt_data_describe(data)->samples;
+    double sums[3] = {0};
+    bool stopped = false;
+    MIXT_TRY(mixt__trainer_prepare_evaluation(t, data));
+    for (int64_t i = 0; i < blocks->count; i++) {
+        int64_t first = blocks->first + i * blocks->stride, end = first + blocks->size;
+        MIXT_TRY(add_samples(t, data, first, end < samples ? end : samples, NULL, sums, &stopped));
+    }
+    return make_result(t, data, sums, result);
 }

@@ -125,6 +125,13 @@ mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t);
  *  nobody asks */
 mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, const volatile sig_atomic_t *interrupt,
                                    mixt_evaluation *result);
+/** Some samples of a set: `count` blocks of `size`, their beginnings `stride` apart, from sample `first` on. */
+typedef struct mixt__trainer_blocks {
+    int64_t first, size, stride, count;
+} mixt__trainer_blocks;
+/** The same over these samples alone, which are the same ones whatever batch there is room for. */
+mixt_status mixt__trainer_evaluate_blocks(mixt__trainer *t, const mixt_data *data, const mixt__trainer_blocks *blocks,
+                                          mixt_evaluation *result);
 mixt_memory mixt__trainer_memory(const mixt__trainer *t);
 
 /** Outputs of the model a sample. Compiles what predicts. */

@@ -1,0 +1,336 @@
+/* mixt search: the cheapest policy that loses no more than a tolerance. */
+#include "cli/commands.h"
+
+#include "cli/json.h"
+#include "cli/support.h"
+#include "cli/table.h"
+#include "cli/term.h"
+#include "cli/tokenize_progress.h"
+
+#include <mixt/search.h>
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIGNAL_STATUS = 128 }; // as shells count: the status after a signal is this and its number
+
+/* ---- what the options say ---- */
+
+/** A number at the front of a text; false: there is none. */
+static bool leading_number(const char *text, double *value, char **end)
+{
+    errno = 0;
+    *value = strtod(text, end);
+    return *end != text && !errno && isfinite(*value) && !strchr(" \t\n+", text[0]);
+}
+
+/** "0.1%" or "0.001". */
+static bool read_share(const char *text, double *share)
+{
+    char *end;
+    if (!leading_number(text, share, &end))
+        return false;
+    if (!strcmp(end, "%"))
+        *share /= 100;
+    else if (*end)
+        return false;
+    return *share > 0 && *share <= 1;
+}
+
+/** "90", "90s", "10m" or "2h", in seconds. */
+static bool read_duration(const char *text, double *seconds)
+{
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
+    char *end;
+    if (!leading_number(text, seconds, &end))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (!strcmp(end, units[i].unit)) {
+            *seconds *= units[i].seconds;
+            return *seconds > 0 && *seconds <= 1e9;
+        }
+    return false;
+}
+
+static int read_options(const cli_args *args, mixt_search_options *o)
+{
+    if (!read_share(cli_text(args, "lose"), &o->lose))
+        return cli_usage(args->command,
+                         "--lose '%s': a share of the loss above 0 and at most 1, as 0.1%% or 0.001 is expected",
+                         cli_text(args, "lose"));
+    if (!read_duration(cli_text(args, "budget"), &o->budget))
+        return cli_usage(args->command, "--budget '%s': a time above 0, as 90s, 10m or 2h is expected",
+                         cli_text(args, "budget"));
+    o->goal = strcmp(cli_text(args, "for"), "time") ? MIXT_SEARCH_MEMORY : MIXT_SEARCH_TIME;
+    o->write = cli_text(args, "write");
+    o->formats = cli_given(args, "formats") ? cli_text(args, "formats") : NULL;
+    o->steps = cli_given(args, "steps") ? cli_int(args, "steps") : 0;
+    o->trials = cli_int(args, "trials");
+    o->fresh = cli_flag(args, "fresh");
+    if (!*o->write)
+        return cli_usage(args->command, "--write needs the name of a file for the policy");
+    if (cli_same_file(o->write, cli_word(args, 0)))
+        return cli_usage(args->command, "--write %s: is the configuration itself: choose another file", o->write);
+    return CLI_OK;
+}
+
+/* ---- progress ---- */
+
+static volatile sig_atomic_t stopped_by;
+
+static void request_stop(int signal_number)
+{
+    stopped_by = signal_number;
+}
+
+typedef struct watch {
+    bool quiet, live, line_open;
+    bool memory; // costs are bytes
+    double shown;
+} watch;
+
+static const char *cost_text(const watch *w, double cost, char text[32])
+{
+    if (isnan(cost))
+        snprintf(text, 32, "-");
+    else if (w->memory)
+        cli_format_bytes(text, cost);
+    else
+        snprintf(text, 32, "%.2f ms", cost);
+    return text;
+}
+
+static void end_line(watch *w)
+{
+    if (w->line_open)
+        fputs("\r\033[K", stderr);
+    w->line_open = false;
+}
+
+/** One line: time, what is being done, how many were tried, the best so far. */
+static void show_line(watch *w, const mixt_search_event *e)
+{
+    char best[32], fp32[32], seconds[32], budget[32];
+    double now = cli_time_now();
+    if (now - w->shown < (w->live ? 0.1 : 10))
+        return;
+    w->shown = now;
+    fprintf(stderr, "%s%s of %s  %s  %lld tried  best %s (fp32 %s)%s", w->live ? "\r" : "",
+            cli_format_duration(seconds, e->seconds), cli_format_duration(budget, e->budget), e->phase,
+            (long long)e->tried, cost_text(w, e->best, best), cost_text(w, e->fp32, fp32), w->live ? "\033[K" : "\n");
+    fflush(stderr);
+    w->line_open = w->live;
+}
+
+static const char *change_text(const mixt_search_event *e, char text[64])
+{
+    if (isinf(e->change))
+        snprintf(text, 64, "diverged");
+    else if (isnan(e->spread))
+        snprintf(text, 64, "loss %+.3f%%", 100 * e->change);
+    else
+        snprintf(text, 64, "loss %+.3f%% (+-%.3f)", 100 * e->change, 100 * e->spread);
+    return text;
+}
+
+static bool hear(void *user, const mixt_search_event *e)
+{
+    watch *w = user;
+    char cost[32], change[64];
+    if (w->quiet)
+        return !stopped_by;
+    if (e->kind == MIXT_SEARCH_STEP) {
+        show_line(w, e);
+        return !stopped_by;
+    }
+    end_line(w);
+    if (e->kind == MIXT_SEARCH_TRIED)
+        fprintf(stderr, "tried %s, %s: %s\n", cost_text(w, e->cost, cost), change_text(e, change), e->text);
+    else if (e->kind == MIXT_SEARCH_BEST)
+        fprintf(stderr, "best so far %s: %s\n", cost_text(w, e->best, cost), e->text);
+    else
+        fprintf(stderr, "%s\n", e->text);
+    return !stopped_by;
+}
+
+/* ---- the result ---- */
+
+static void print_json(const mixt_search_result *r)
+{
+    mixt_search_info i = mixt_search_describe(r);
+    const mixt_search_point *p;
+    json_t *front = json_array(), *o = json_object();
+    for (int64_t k = 0; (p = mixt_search_front(r, k)); k++) {
+        json_t *point =
+            json_pack("{s:s, s:o, s:I, s:o, s:o, s:b, s:b}", "policy", p->policy, "ms", cli_json_real(p->ms), "memory",
+                      (json_int_t)p->memory, "loss_change", cli_json_real(p->loss_change), "spread",
+                      cli_json_real(p->spread), "within", p->within, "chosen", p->chosen);
+        json_array_append_new(front, point);
+    }
+    json_object_set_new(o, "policy", json_string(i.policy));
+    json_object_set_new(o, "ms", cli_json_real(i.ms));
+    json_object_set_new(o, "memory", json_integer((json_int_t)i.memory));
+    json_object_set_new(o, "loss_change", cli_json_real(i.loss_change));
+    json_object_set_new(o, "spread", cli_json_real(i.spread));
+    json_object_set_new(o, "validated", json_boolean(i.validated));
+    json_object_set_new(o, "complete", json_boolean(i.complete));
+    json_object_set_new(o, "fp32_ms", cli_json_real(i.fp32_ms));
+    json_object_set_new(o, "fp32_memory", json_integer((json_int_t)i.fp32_memory));
+    json_object_set_new(o, "steps", json_integer(i.steps));
+    json_object_set_new(o, "trials", json_integer(i.trials));
+    json_object_set_new(o, "tried", json_integer(i.tried));
+    json_object_set_new(o, "front", front);
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(o);
+}
+
+static void print_front(const mixt_search_result *r)
+{
+    cli_table t = {0};
+    const mixt_search_point *p;
+    cli_table_column(&t, "", CLI_LEFT);
+    cli_table_column(&t, "ms", CLI_RIGHT);
+    cli_table_column(&t, "memory", CLI_RIGHT);
+    cli_table_column(&t, "loss", CLI_RIGHT);
+    cli_table_column(&t, "policy", CLI_LEFT);
+    for (int64_t k = 0; (p = mixt_search_front(r, k)); k++) {
+        char bytes[32];
+        cli_table_cell_styled(&t, p->chosen ? CLI_GREEN : CLI_PLAIN, p->chosen ? "chosen" : "");
+        if (isnan(p->ms))
+            cli_table_cell(&t, "-");
+        else
+            cli_table_cell(&t, "%.2f", p->ms);
+        cli_table_cell(&t, "%s", cli_format_bytes(bytes, (double)p->memory));
+        cli_table_cell(&t, "%+.3f%%", 100 * p->loss_change);
+        cli_table_cell(&t, "%s", p->policy);
+    }
+    cli_table_print(&t, stdout, 0);
+    cli_table_free(&t);
+}
+
+static void print_result(const mixt_search_result *r)
+{
+    mixt_search_info i = mixt_search_describe(r);
+    char memory[32], fp32[32];
+    print_front(r);
+    printf("%s: %s of %s in fp32", i.policy, cli_format_bytes(memory, (double)i.memory),
+           cli_format_bytes(fp32, (double)i.fp32_memory));
+    if (!isnan(i.ms) && !isnan(i.fp32_ms))
+        printf(", %.2f of %.2f ms a step", i.ms, i.fp32_ms);
+    printf(", loss %+.3f%% (+-%.3f) on %s batches, %lld updates a trial\n", 100 * i.loss_change, 100 * i.spread,
+           i.validated ? "held-out" : "the search's own", (long long)i.steps);
+    printf("%s: all that was tried, and the front as a picture (front.svg)\n", i.folder);
+}
+
+static int report(const cli_args *args, const mixt_search_result *r)
+{
+    mixt_search_info i = mixt_search_describe(r);
+    if (cli_flag(args, "json"))
+        print_json(r);
+    else if (!cli_flag(args, "quiet"))
+        print_result(r);
+    if (!i.complete)
+        fprintf(stderr, "mixt: stopped %s, %s holds the best so far%s; the same command goes on\n",
+                i.stopped ? "by a signal" : "at the end of the budget", i.policy,
+                i.validated ? "" : ", not yet validated on held-out batches");
+    return i.stopped ? SIGNAL_STATUS + (int)stopped_by : CLI_OK;
+}
+
+/** Searches; SIGINT and SIGTERM end it after the update under way, a second one kills. */
+static mixt_status search(const cli_args *args, const mixt_config *config, mixt_search_options *o,
+                          mixt_search_result **r)
+{
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
+    watch w = {.quiet = cli_flag(args, "quiet") || cli_flag(args, "json"), .shown = -INFINITY};
+    w.live = cli_is_terminal(stderr);
+    w.memory = o->goal == MIXT_SEARCH_MEMORY;
+    o->watch = hear;
+    o->user = &w;
+    o->progress = cli_tokenize_progress;
+    sigaction(SIGINT, &action, &old_int);
+    sigaction(SIGTERM, &action, &old_term);
+    mixt_status status = mixt_search_with(config, o, r);
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+    end_line(&w);
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    mixt_config *config;
+    mixt_search_options options = {0};
+    mixt_search_result *result = NULL;
+    int status = read_options(args, &options);
+    if (status != CLI_OK)
+        return status;
+    if (cli_flag(args, "json") && cli_json_name(options.write) != MIXT_OK)
+        return cli_failed();
+    status = cli_config(args, cli_word(args, 0), &config);
+    if (status == CLI_OK)
+        status = search(args, config, &options, &result) == MIXT_OK ? report(args, result) : cli_failed();
+    mixt_search_free(result);
+    mixt_config_free(config);
+    return status;
+}
+
+const cli_command cli_search = {
+    .name = "search",
+    .summary = "find the cheapest policy that loses nothing",
+    .description =
+        "Finds a format for each layer of CONFIG so that a training step takes the least time or memory and the "
+        "validation loss changes by no more than --lose. Costs are those of whole steps: milliseconds measured, casts "
+        "and update included, or bytes as planned, which are exact.\n\n"
+        "A policy and FP32 train the same updates from the same weights, in several trials with other seeds and "
+        "batches, and are compared on validation batches. A policy is taken where the mean change and its standard "
+        "error together are within the tolerance. First all layers are lowered; where that loses too much, each "
+        "group of layers is lowered alone to rank them, and as few as will do are raised again. Layers that share a "
+        "cast or a fusion are one group. What is found is trained anew with other seeds and judged on validation "
+        "batches that the search has not used; where it does not hold there, the next cheapest is.\n\n"
+        "From the first moment on FILE holds a policy to train with (precision=FILE), FP32 first and then the best so "
+        "far, with its measurements as evidence. FILE.search beside it holds every policy tried (candidates.jsonl), "
+        "the Pareto front (front.json) and its picture (front.svg). Ctrl-C, SIGTERM, the end of the budget or a kill "
+        "lose nothing: the same command goes on. Another configuration or other options are refused there, with what "
+        "differs, unless --fresh begins anew. The precision of CONFIG does not count.\n\n"
+        "Status: 0 when the search or its budget came to an end, 1 when it failed, 2 when the command line is wrong, "
+        "130 after Ctrl-C, 143 after SIGTERM.",
+    .arguments =
+        {
+            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
+            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=16"},
+        },
+    .options =
+        {
+            {"lose", .kind = CLI_TEXT, .metavar = "SHARE", .fallback = "0.1%",
+             .help = "tolerance: relative change of the validation loss, as 0.1% or 0.001"},
+            {"for", .kind = CLI_CHOICE, .metavar = "GOAL", .choices = "time|memory", .fallback = "time",
+             .help = "what is to be small"},
+            {"write", 'w', CLI_TEXT, "FILE", .required = true, .help = "the policy's file"},
+            {"budget", .kind = CLI_TEXT, .metavar = "TIME", .fallback = "10m",
+             .help = "time for this call, as 90s, 10m or 2h"},
+            {"formats", .kind = CLI_TEXT, .metavar = "LIST",
+             .help = "formats beside fp32, as bf16,fp16; default: bf16, fp16 and tf32, those that are cheaper"},
+            {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e9,
+             .help = "updates of a trial; default: what the budget has time for, 8 to 200"},
+            {"trials", .kind = CLI_INT, .metavar = "N", .fallback = "3", .min = 2, .max = MIXT_SEARCH_TRIALS_MAX,
+             .help = "trials of each policy"},
+            {"fresh", .kind = CLI_FLAG, .help = "forget an earlier search there and replace FILE"},
+            {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object"},
+            {"quiet", 'q', CLI_FLAG, .help = "no progress, no table"},
+        },
+    .examples =
+        {
+            {"mixt search configs/digits.yaml --lose 0.5% --for memory --budget 2m --write policy.yaml",
+             "the smallest step that loses at most half a percent"},
+            {"mixt train configs/digits.yaml precision=policy.yaml", "trains with what was found"},
+        },
+    .see_also = "train|verify|plan",
+    .run = run,
+};

@@ -1,0 +1,129 @@
+/* The cheapest policy that loses nothing: which format each layer takes, found by training and measuring.
+ *
+ *   mixt_search_result *found;
+ *   if (mixt_search(config, &found, .lose = 0.001, .goal = MIXT_SEARCH_MEMORY, .write = "policy.yaml") == MIXT_OK)
+ *       printf("%zu bytes\n", mixt_search_describe(found).memory);
+ *   mixt_search_free(found);
+ *
+ * A policy and strict FP32 start from the same weights, train the same updates and are compared on validation batches:
+ * the relative change of the loss, over several trials with other seeds and batches. A policy counts as within the
+ * tolerance where the mean change and its standard error together are. What is found is trained and measured once more
+ * on batches and seeds that the search has not seen.
+ *
+ * Everything is on disk at every moment. From the first moment on the file named by `write` holds a policy that can be
+ * trained with: FP32, then the best so far. Beside it lies a folder, its name with ".search" behind: every policy tried
+ * (candidates.jsonl), the Pareto front so far (front.json, and front.svg as a picture), the configuration. A second
+ * call with the same arguments goes on where the first one ended, however it ended.
+ */
+#ifndef MIXT_SEARCH_H
+#define MIXT_SEARCH_H
+
+#include "mixt/config.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mixt_search_result mixt_search_result;
+
+/** What is to be small. */
+typedef enum mixt_search_goal {
+    MIXT_SEARCH_TIME,   /**< milliseconds of a whole training step, measured, casts and update included */
+    MIXT_SEARCH_MEMORY, /**< bytes of a whole training step, as planned: mixt_memory.total */
+} mixt_search_goal;
+
+enum { MIXT_SEARCH_TRIALS_MAX = 32 };
+
+/* ---- while it runs ---- */
+
+typedef enum mixt_search_kind {
+    MIXT_SEARCH_STEP,  /**< an update is done, or some steps were timed */
+    MIXT_SEARCH_TRIED, /**< a policy is measured: `text` is the policy in a line */
+    MIXT_SEARCH_BEST,  /**< the best so far is another one, and on disk: `text` as above */
+    MIXT_SEARCH_NOTE,  /**< something that a user should know: `text` */
+} mixt_search_kind;
+
+/** What happened. Pointers are valid during the call only. */
+typedef struct mixt_search_event {
+    mixt_search_kind kind;
+    const char *phase;     /**< what is being done, in a few words */
+    const char *text;      /**< TRIED, BEST, NOTE; else "" */
+    int64_t tried;         /**< policies measured so far */
+    double seconds;        /**< of this call */
+    double budget;         /**< of this call, in seconds */
+    double cost, best;     /**< milliseconds or bytes: TRIED: of this policy; of the best so far */
+    double fp32;           /**< of plain FP32 */
+    double change, spread; /**< of the loss: TRIED: of this policy, BEST: of the best; INFINITY: it diverged */
+} mixt_search_event;
+
+/** Zero means the default. */
+typedef struct mixt_search_options {
+    double lose; /**< tolerance: relative change of the validation loss, 0.001 for 0.1%; at most 1; default 0.001 */
+    mixt_search_goal goal; /**< default: time */
+    double budget;         /**< seconds of this call, after which it ends with the best so far; default 600 */
+    const char *write;     /**< the file for the policy; must be given. A file that no search made is not replaced */
+    const char *formats; /**< "bf16,fp16": formats beside FP32; default: bf16, fp16 and tf32, those that are cheaper */
+    int64_t steps;       /**< updates of a trial; default: as many as the budget has time for, 8 to 200 */
+    int64_t trials;      /**< of each policy, 2 to MIXT_SEARCH_TRIALS_MAX; default 3 */
+    bool fresh;          /**< forget what an earlier search has left there, and replace the file */
+    /** Hears what happens; false ends the search after the update under way. NULL: nobody does. */
+    bool (*watch)(void *user, const mixt_search_event *event);
+    /** Called while a text is tokenised, as mixt_data_options.progress. */
+    void (*progress)(void *user, const char *what, int64_t done, int64_t total);
+    void *user; /**< for both */
+} mixt_search_options;
+
+/**
+ * Searches until nothing is left to try, the budget is spent or `watch` ends it; all three are a success.
+ * @param config only read; its precision and `out` do not count. It needs a validation part.
+ * @param options NULL is refused: `write` must be given.
+ * @param result set to what was found, or to NULL on failure; free it with mixt_search_free.
+ * @return MIXT_ERROR_STATE where an earlier search in that place had another configuration or other options: the text
+ * says which. MIXT_ERROR_FILE where `write` is there and no search made it.
+ */
+mixt_status mixt_search_with(const mixt_config *config, const mixt_search_options *options,
+                             mixt_search_result **result);
+#define mixt_search(config, result, ...) mixt_search_with((config), &(mixt_search_options){__VA_ARGS__}, (result))
+/** NULL is allowed. */
+void mixt_search_free(mixt_search_result *result);
+
+/* ---- what was found ---- */
+
+/** A policy with its figures. */
+typedef struct mixt_search_point {
+    const char *policy; /**< in a line: "fp16; layer fc.1: fp32" */
+    double ms;          /**< of a step; NaN: not measured */
+    size_t memory;      /**< bytes of a step */
+    double loss_change; /**< relative to FP32, mean over the trials; below 0: better; INFINITY: it diverged */
+    double spread;      /**< standard error of that mean */
+    int64_t trials;
+    bool within; /**< loss_change + spread is within the tolerance */
+    bool chosen; /**< the policy in the file */
+} mixt_search_point;
+
+typedef struct mixt_search_info {
+    const char *policy;         /**< the file */
+    const char *folder;         /**< with all that was tried */
+    double ms;                  /**< of a step in the policy found; NaN: not measured */
+    size_t memory;              /**< of the same */
+    double loss_change, spread; /**< of the same, on batches that the search has not seen, if validated; else on those
+                                     that it has */
+    bool validated;             /**< the policy held on batches that the search has not seen */
+    bool complete;              /**< nothing is left to try; else a second call goes on */
+    bool stopped;               /**< `watch` ended it */
+    double fp32_ms;             /**< of plain FP32; NaN: not measured */
+    size_t fp32_memory;
+    int64_t steps, trials; /**< updates of a trial, trials of a policy */
+    int64_t tried;         /**< policies measured */
+    int64_t groups;        /**< of layers that are decided together */
+    int64_t points;        /**< on the front */
+} mixt_search_info;
+/** Strings belong to the result. */
+mixt_search_info mixt_search_describe(const mixt_search_result *result);
+/** The Pareto front, the cheapest first. @param index from 0 to below `points`; NULL past that. */
+const mixt_search_point *mixt_search_front(const mixt_search_result *result, int64_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

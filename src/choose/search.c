@@ -1,0 +1,533 @@
+/* The search itself: what is tried, in which order, what is taken, when it ends.
+ *
+ *   1. FP32, which is always within the tolerance, and every lower format for all layers at once.
+ *   2. The cheapest format that is cheaper than what is within the tolerance so far: each group of layers lowered
+ *      alone says how much it loses; the worst are raised again, as few as will do (bisection over their ranking).
+ *   3. What is raised is lowered back where the tolerance bears it, in halves and then one by one, and put into the
+ *      other formats where those are cheaper.
+ *   4. The cheapest within the tolerance is trained anew on held-out batches. Where it does not hold there, the next
+ *      cheapest is, down to FP32.
+ *
+ * Every decision follows from figures that are on disk (see search.h), so that a search that goes on finds its way.
+ */
+#include "choose/search.h"
+
+#include "base/status.h"
+#include "base/threads.h"
+#include "choose/search_rank.h"
+#include "run/init.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STEPS_MIN = 8, STEPS_MAX = 200, TRIALS_DEFAULT = 3, TRIALS_MIN = 2, LEVELS_MAX = 8, PLANNED_TRIES = 24 };
+
+static const double budget_default = 600, lose_default = 0.001, lose_most = 1;
+static const double faster = 0.995; // of two measured times the smaller one counts as such below this share
+
+/* ---- telling ---- */
+
+void mixt__search_tell(mixt__search *s, mixt_search_kind kind, const mixt__search_try *tried, const char *text)
+{
+    if (!s->options.watch)
+        return;
+    mixt_search_event event = {.kind = kind, .phase = s->phase ? s->phase : "", .text = text, .tried = s->state.count};
+    event.seconds = mixt__time_now() - s->started;
+    event.budget = s->budget;
+    event.fp32 = s->fp32 ? mixt__search_cost(s, s->fp32) : (double)NAN;
+    event.best = s->best ? mixt__search_cost(s, s->best) : (double)NAN;
+    event.cost = tried ? mixt__search_cost(s, tried) : (double)NAN;
+    event.change = event.spread = NAN;
+    if (tried && tried != s->fp32) {
+        mixt__search_change c = mixt__search_change_of(tried, s->fp32, MIXT_SEARCH_SEEN);
+        event.change = c.mean;
+        event.spread = c.error;
+    }
+    if (!s->options.watch(s->options.user, &event))
+        s->stopped = true;
+}
+
+/** A line about the weights that training begins with. */
+static void note(void *user, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    mixt__search_tell(user, MIXT_SEARCH_NOTE, NULL, text);
+}
+
+bool mixt__search_halted(const mixt__search *s)
+{
+    double kept = s->validating ? 0 : fmin(0.4 * s->budget, 2.2 * (double)s->trials * s->trial_seconds);
+    return s->stopped || mixt__time_now() - s->started > s->budget - kept;
+}
+
+/* ---- tries ---- */
+
+static mixt_status no_memory(void)
+{
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a search");
+}
+
+/** The try with these levels, with its line for people. */
+static mixt_status get_try(mixt__search *s, const char *levels, mixt__search_try **tried)
+{
+    *tried = mixt__search_state_find(&s->state, levels);
+    if (*tried && !(*tried)->line)
+        (*tried)->line = mixt__search_line(&s->groups, levels);
+    return *tried && (*tried)->line ? MIXT_OK : no_memory();
+}
+
+mixt_status mixt__search_save(const mixt__search *s, const mixt__search_try *t)
+{
+    json_t *derived = json_object();
+    mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
+    json_object_set_new(derived, "loss_change", isfinite(c.mean) ? json_real(c.mean) : json_null());
+    json_object_set_new(derived, "spread", isfinite(c.error) ? json_real(c.error) : json_null());
+    return mixt__search_state_save(&s->state, t, derived);
+}
+
+static bool is_cheaper(const mixt__search *s, const mixt__search_try *a, const mixt__search_try *b)
+{
+    double share = s->options.goal == MIXT_SEARCH_TIME ? faster : 1;
+    return mixt__search_cost(s, a) < share * mixt__search_cost(s, b);
+}
+
+/** The cheapest within the tolerance that has not failed on held-out batches. */
+static mixt__search_try *find_best(const mixt__search *s)
+{
+    mixt__search_try *best = s->fp32;
+    for (int64_t i = 0; i < s->state.count; i++) {
+        mixt__search_try *t = s->state.tries[i];
+        bool failed = t->trials[MIXT_SEARCH_HELD_OUT] >= s->trials && !mixt__search_within(s, t, MIXT_SEARCH_HELD_OUT);
+        if (mixt__search_within(s, t, MIXT_SEARCH_SEEN) && !failed && !mixt__search_lost(s, t, MIXT_SEARCH_HELD_OUT) &&
+            is_cheaper(s, t, s->fp32) && (best == s->fp32 || mixt__search_cost(s, t) < mixt__search_cost(s, best)))
+            best = t;
+    }
+    return best;
+}
+
+/** Puts the best so far on disk where it is another one now. */
+static mixt_status refresh_best(mixt__search *s)
+{
+    mixt__search_try *best = find_best(s);
+    if (best == s->best)
+        return MIXT_OK;
+    s->best = best;
+    MIXT_TRY(mixt__search_write_policy(s, best));
+    mixt__search_tell(s, MIXT_SEARCH_BEST, best, best->line);
+    return MIXT_OK;
+}
+
+/** Measures cost and loss. *within: it is within the tolerance; false also where the search was halted. */
+static mixt_status consider(mixt__search *s, const char *levels, mixt__search_try **tried, bool *within)
+{
+    *within = false;
+    MIXT_TRY(get_try(s, levels, tried));
+    int64_t before = (*tried)->trials[MIXT_SEARCH_SEEN];
+    MIXT_TRY(mixt__search_measure_cost(s, *tried));
+    if (mixt__search_halted(s))
+        return MIXT_OK;
+    MIXT_TRY(mixt__search_measure_loss(s, *tried, MIXT_SEARCH_SEEN));
+    *within = mixt__search_within(s, *tried, MIXT_SEARCH_SEEN);
+    MIXT_TRY(refresh_best(s));
+    if ((*tried)->trials[MIXT_SEARCH_SEEN] == before)
+        return MIXT_OK;
+    mixt__search_tell(s, MIXT_SEARCH_TRIED, *tried, (*tried)->line);
+    return mixt__search_write_front(s);
+}
+
+/* ---- refining one format ---- */
+
+/** A format under way: groups in the order in which they are raised, and what is raised so far. */
+typedef struct refine {
+    mixt__search *s;
+    char low, safe;  // letters: what all groups had, what they are raised to
+    int64_t *order;  // of groups, the worst first
+    int64_t raised;  // so many of them are, from the front of `order`
+    char *levels;    // as decided so far
+    char *candidate; // room to try another
+} refine;
+
+/** Raises the first `count` groups of the ranking. */
+static void raise_first(const refine *r, int64_t count, char *levels)
+{
+    memset(levels, r->low, (size_t)r->s->groups.count);
+    for (int64_t i = 0; i < count; i++)
+        levels[r->order[i]] = r->safe;
+}
+
+/** The fewest of the ranking that will do. None do not, all do. */
+static mixt_status bisect(refine *r)
+{
+    int64_t few = 0, enough = r->s->groups.count;
+    r->s->phase = "raising layers";
+    while (enough - few > 1) {
+        int64_t middle = few + (enough - few) / 2;
+        mixt__search_try *tried;
+        bool within;
+        raise_first(r, middle, r->candidate);
+        MIXT_TRY(consider(r->s, r->candidate, &tried, &within));
+        if (mixt__search_halted(r->s))
+            return MIXT_OK;
+        *(within ? &enough : &few) = middle;
+    }
+    r->raised = enough;
+    raise_first(r, enough, r->levels);
+    return MIXT_OK;
+}
+
+/** Lowers groups [first, first + count) of those that are raised where that stays within the tolerance. */
+static mixt_status lower(refine *r, int64_t first, int64_t count, bool *within)
+{
+    mixt__search_try *tried;
+    memcpy(r->candidate, r->levels, (size_t)r->s->groups.count);
+    for (int64_t i = first; i < first + count; i++)
+        r->candidate[r->order[i]] = r->low;
+    MIXT_TRY(consider(r->s, r->candidate, &tried, within));
+    if (!*within)
+        return MIXT_OK;
+    memcpy(r->levels, r->candidate, (size_t)r->s->groups.count);
+    memmove(r->order + first, r->order + first + count, (size_t)(r->raised - first - count) * sizeof *r->order);
+    r->raised -= count;
+    return MIXT_OK;
+}
+
+/** Lowers back what need not be raised: in halves, then one by one, the least fragile first. */
+static mixt_status lower_back(refine *r)
+{
+    r->s->phase = "lowering layers back";
+    for (int64_t size = r->raised / 2; size >= 1; size /= 2)
+        for (int64_t first = r->raised - size; first > -size; first -= size) {
+            int64_t begin = first > 0 ? first : 0, count = first > 0 ? size : size + first;
+            bool within;
+            if (count == r->raised)
+                continue; // none raised: known not to do
+            MIXT_TRY(lower(r, begin, count, &within));
+            if (mixt__search_halted(r->s))
+                return MIXT_OK;
+        }
+    return MIXT_OK;
+}
+
+/** Puts groups that stay raised into other formats, where that is cheaper. */
+static mixt_status try_others(refine *r, const char *letters)
+{
+    mixt__search *s = r->s;
+    s->phase = "trying other formats";
+    for (int64_t i = 0; i < r->raised; i++)
+        for (const char *letter = letters; *letter; letter++) {
+            mixt__search_try *tried, *now;
+            bool within;
+            if (*letter == r->low || *letter == r->safe)
+                continue;
+            memcpy(r->candidate, r->levels, (size_t)s->groups.count);
+            r->candidate[r->order[i]] = *letter;
+            MIXT_TRY(get_try(s, r->candidate, &tried));
+            MIXT_TRY(get_try(s, r->levels, &now));
+            MIXT_TRY(mixt__search_measure_cost(s, tried));
+            if (mixt__search_halted(s))
+                return MIXT_OK;
+            if (!is_cheaper(s, tried, now))
+                continue;
+            MIXT_TRY(consider(s, r->candidate, &tried, &within));
+            if (within)
+                memcpy(r->levels, r->candidate, (size_t)s->groups.count);
+            if (mixt__search_halted(s))
+                return MIXT_OK;
+        }
+    return MIXT_OK;
+}
+
+static mixt_status refine_steps(refine *r, const char *letters)
+{
+    MIXT_TRY(mixt__search_rank(r->s, r->low, r->order));
+    if (!mixt__search_halted(r->s))
+        MIXT_TRY(bisect(r));
+    if (!mixt__search_halted(r->s))
+        MIXT_TRY(lower_back(r));
+    if (!mixt__search_halted(r->s))
+        MIXT_TRY(try_others(r, letters));
+    return MIXT_OK;
+}
+
+static mixt_status refine_level(mixt__search *s, char low, char safe, const char *letters)
+{
+    size_t groups = (size_t)s->groups.count;
+    refine r = {.s = s, .low = low, .safe = safe};
+    r.order = mixt__alloc(groups * sizeof *r.order);
+    r.levels = mixt__alloc(groups + 1);
+    r.candidate = mixt__alloc(groups + 1);
+    mixt_status status = r.order && r.levels && r.candidate ? refine_steps(&r, letters) : no_memory();
+    mixt__free(r.order);
+    mixt__free(r.levels);
+    mixt__free(r.candidate);
+    return status;
+}
+
+/* ---- all formats ---- */
+
+/** Formats that are cheaper than FP32 for all layers at once, the cheapest first, as letters. */
+typedef struct formats {
+    char letters[LEVELS_MAX];
+    mixt__search_try *all[LEVELS_MAX]; // all groups in it
+    int count;
+} formats;
+
+static bool is_asked_for(const mixt__search *s, const char *name)
+{
+    size_t length = strlen(name);
+    const char *list = s->options.formats;
+    for (const char *at = list ? list : name; *at; at += strcspn(at, ", ")) {
+        at += strspn(at, ", ");
+        if (!strncmp(at, name, length) && (!at[length] || strchr(", ", at[length])))
+            return true;
+    }
+    return false;
+}
+
+static mixt_status all_groups(mixt__search *s, char letter, mixt__search_try **tried)
+{
+    char *levels = mixt__alloc((size_t)s->groups.count + 1);
+    *tried = NULL;
+    if (!levels)
+        return no_memory();
+    memset(levels, letter, (size_t)s->groups.count);
+    mixt_status status = get_try(s, levels, tried);
+    mixt__free(levels);
+    return status;
+}
+
+static mixt_status find_formats(mixt__search *s, formats *f)
+{
+    const mixt__search_level *level;
+    s->phase = "measuring formats";
+    for (int i = 0; (level = mixt__search_level_at(i)) && !mixt__search_halted(s); i++) {
+        mixt__search_try *tried;
+        if (!is_asked_for(s, level->name))
+            continue;
+        MIXT_TRY(all_groups(s, level->letter, &tried));
+        MIXT_TRY(mixt__search_measure_cost(s, tried));
+        if (mixt__search_halted(s) || !is_cheaper(s, tried, s->fp32))
+            continue;
+        int at = f->count++;
+        for (; at > 0 && mixt__search_cost(s, f->all[at - 1]) > mixt__search_cost(s, tried); at--) {
+            f->all[at] = f->all[at - 1];
+            f->letters[at] = f->letters[at - 1];
+        }
+        f->all[at] = tried;
+        f->letters[at] = level->letter;
+    }
+    return MIXT_OK;
+}
+
+/** Everything up to the validation. *complete: nothing is left to try. */
+static mixt_status try_all(mixt__search *s, bool *complete)
+{
+    formats f = {.count = 0};
+    char safe = MIXT_SEARCH_FULL;
+    int first = 0; // of the formats that are not within the tolerance for all layers: how many there are
+    *complete = false;
+    MIXT_TRY(find_formats(s, &f));
+    s->phase = "all layers in one format";
+    for (bool within = false; first < f.count && !mixt__search_halted(s); first++) {
+        MIXT_TRY(consider(s, f.all[first]->levels, &f.all[first], &within));
+        if (within) {
+            safe = f.letters[first];
+            break;
+        }
+    }
+    for (int i = 0; i < first && !mixt__search_halted(s); i++)
+        if (is_cheaper(s, f.all[i], s->best))
+            MIXT_TRY(refine_level(s, f.letters[i], safe, f.letters));
+    *complete = !mixt__search_halted(s);
+    return MIXT_OK;
+}
+
+/** Trains the best anew on batches that the search has not seen; where it does not hold there, the next best. */
+static mixt_status validate(mixt__search *s)
+{
+    s->phase = "validating on held-out batches";
+    s->validating = true;
+    s->validated = false;
+    while (!s->validated && !mixt__search_halted(s)) {
+        mixt__search_try *best = s->best;
+        if (best != s->fp32)
+            MIXT_TRY(mixt__search_measure_loss(s, best, MIXT_SEARCH_HELD_OUT));
+        s->validated = best == s->fp32 || mixt__search_within(s, best, MIXT_SEARCH_HELD_OUT);
+        if (s->validated || mixt__search_halted(s))
+            break;
+        note(s, "on held-out batches it loses more than the tolerance: %s", best->line);
+        MIXT_TRY(refresh_best(s));
+    }
+    MIXT_TRY(mixt__search_write_policy(s, s->best));
+    return mixt__search_write_front(s);
+}
+
+/* ---- opening ---- */
+
+static mixt_status check_formats(const char *formats)
+{
+    for (const char *at = formats ? formats : ""; *at; at += strcspn(at, ", ")) {
+        const mixt__search_level *level = NULL;
+        at += strspn(at, ", ");
+        int length = (int)strcspn(at, ", ");
+        for (int i = 0; (level = mixt__search_level_at(i)); i++)
+            if ((int)strlen(level->name) == length && !strncmp(level->name, at, (size_t)length))
+                break;
+        if (!level && length)
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: '%.*s' is none: bf16, fp16 or tf32, separated by commas",
+                              length, at);
+    }
+    return MIXT_OK;
+}
+
+/** Refuses what cannot be meant and fills in defaults. */
+static mixt_status settle_options(mixt__search *s, const mixt_search_options *o)
+{
+    s->options = *o;
+    MIXT_TRY(mixt__need(o->write));
+    if (!*o->write)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "write: the name of the policy's file is empty");
+    if (!(o->lose >= 0 && o->lose <= lose_most))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "lose %g: a share of the loss from 0 to %g", o->lose, lose_most);
+    if (!(o->budget >= 0 && isfinite(o->budget)))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "budget %g: seconds, 0 or above", o->budget);
+    if (o->steps < 0)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "steps %lld: 0 or above", (long long)o->steps);
+    if (o->trials && (o->trials < TRIALS_MIN || o->trials > MIXT_SEARCH_TRIALS_MAX))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "trials %lld: from %d, so that there is a spread, to %d",
+                          (long long)o->trials, TRIALS_MIN, MIXT_SEARCH_TRIALS_MAX);
+    MIXT_TRY(check_formats(o->formats));
+    if (o->lose == 0)
+        s->options.lose = lose_default;
+    s->budget = o->budget > 0 ? o->budget : budget_default;
+    s->options.budget = s->budget;
+    s->trials = o->trials ? o->trials : TRIALS_DEFAULT;
+    return MIXT_OK;
+}
+
+/** The configuration without what does not count. */
+static mixt_status take_config(mixt__search *s, const mixt_config *config)
+{
+    char out[256];
+    MIXT_TRY(mixt_config_copy(config, &s->config));
+    snprintf(out, sizeof out, "out=%s", mixt__config_table[MIXT_KEY_OUT].fallback);
+    MIXT_TRY(mixt_config_set(s->config, out, "search"));
+    return mixt_config_set(s->config, "precision=fp32", "search");
+}
+
+static mixt_status open_experiment(mixt__search *s)
+{
+    s->e.progress = s->options.progress;
+    s->e.progress_user = s->options.user;
+    MIXT_TRY(mixt__experiment_open(&s->e, s->config));
+    MIXT_TRY(mixt__experiment_init(&s->e, false, NULL, NULL));
+    if (!s->e.val || mixt_data_describe(s->e.val)->samples < 2)
+        return mixt__fail(MIXT_ERROR_DATA, "a search compares losses on a validation part of at least 2 samples, which "
+                                           "this data has not: data.val_fraction=0.1 takes it off the training part");
+    MIXT_TRY(mixt_trainer_set_precision(s->e.trainer, "bf16")); // any lower format shows what is fused and shared
+    MIXT_TRY(mixt__search_groups_find(s->e.trainer->core.train->graph, &s->groups));
+    if (!s->groups.count)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model has no layer whose format a policy could choose");
+    return MIXT_OK;
+}
+
+/** What a search that goes on must have been asked for too. */
+static json_t *make_header(mixt__search *s)
+{
+    const uint64_t *sums = mixt__experiment_sums(&s->e);
+    char data[40];
+    snprintf(data, sizeof data, "%016llx%016llx", (unsigned long long)sums[0], (unsigned long long)sums[1]);
+    const mixt_search_options *o = &s->options;
+    json_t *header =
+        json_pack("{s:s, s:f, s:s, s:I, s:I, s:s, s:s}", "for", o->goal == MIXT_SEARCH_TIME ? "time" : "memory", "lose",
+                  o->lose, "formats", o->formats ? o->formats : "all", "steps", (json_int_t)o->steps, "trials",
+                  (json_int_t)s->trials, "device", s->e.context->backend->name, "data", data);
+    json_object_set_new(header, "groups", mixt__search_groups_json(&s->groups));
+    return header;
+}
+
+/** Takes up what is on disk; from here on there is a policy. */
+static mixt_status open_state(mixt__search *s)
+{
+    json_t *header = make_header(s);
+    mixt_status status = header
+                             ? mixt__search_state_open(&s->state, s->options.write, s->config, header, s->options.fresh)
+                             : no_memory();
+    json_decref(header);
+    MIXT_TRY(status);
+    MIXT_TRY(all_groups(s, MIXT_SEARCH_FULL, &s->fp32));
+    for (int64_t i = 0; i < s->state.count; i++) // lines are not read, they are made
+        MIXT_TRY(get_try(s, s->state.tries[i]->levels, &s->state.tries[i]));
+    s->best = find_best(s);
+    bool held = s->best->trials[MIXT_SEARCH_HELD_OUT] >= s->trials;
+    s->validated = held && mixt__search_within(s, s->best, MIXT_SEARCH_HELD_OUT);
+    return mixt__search_write_policy(s, s->best);
+}
+
+/** Updates of a trial: so many that the budget has time for all that a search usually tries. Settled once. */
+static mixt_status settle_steps(mixt__search *s)
+{
+    const json_t *settled = mixt__search_state_fact(&s->state, "steps");
+    s->steps = settled ? json_integer_value(settled) : s->options.steps;
+    if (s->steps > 0)
+        return MIXT_OK;
+    mixt_policy *fp32;
+    mixt_trainer *t = NULL;
+    s->phase = "timing a step";
+    MIXT_TRY(mixt__search_policy(&s->groups, s->fp32->levels, &fp32));
+    mixt_status status = mixt__search_trainer(s, fp32, 0, true, &t);
+    double fastest = INFINITY;
+    for (int i = 0; i < 5 && status == MIXT_OK && !mixt__search_halted(s); i++) {
+        double started = mixt__time_now();
+        status = mixt_trainer_step(t, s->e.train, NULL);
+        if (status == MIXT_OK)
+            status = t->core.backend->synchronize();
+        fastest = fmin(fastest, mixt__time_now() - started);
+        mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
+    }
+    mixt__trainer_close(t);
+    mixt_policy_free(fp32);
+    MIXT_TRY(status);
+    double room = 0.6 * s->budget / (1.4 * PLANNED_TRIES * (double)s->trials * fastest);
+    int64_t most = s->e.total_steps < STEPS_MAX ? s->e.total_steps : STEPS_MAX;
+    s->steps = room < STEPS_MIN ? STEPS_MIN : room < STEPS_MAX ? (int64_t)room : STEPS_MAX;
+    s->steps = s->steps < most ? s->steps : most;
+    return mixt__search_state_settle(&s->state, "steps", json_integer(s->steps));
+}
+
+static mixt_status run(mixt__search *s)
+{
+    bool complete = false;
+    MIXT_TRY(settle_steps(s));
+    MIXT_TRY(mixt__search_measure_cost(s, s->fp32));
+    if (!mixt__search_halted(s))
+        MIXT_TRY(try_all(s, &complete));
+    MIXT_TRY(validate(s));
+    s->complete = complete && s->validated;
+    return MIXT_OK;
+}
+
+mixt_status mixt__search_run(mixt__search *s, const mixt_config *config, const mixt_search_options *options)
+{
+    s->started = mixt__time_now();
+    s->state.lock = s->state.rows = -1;
+    MIXT_TRY(settle_options(s, options));
+    MIXT_TRY(take_config(s, config));
+    MIXT_TRY(open_experiment(s));
+    MIXT_TRY(open_state(s));
+    return run(s);
+}
+
+void mixt__search_close(mixt__search *s)
+{
+    mixt__search_state_close(&s->state);
+    mixt__search_groups_free(&s->groups);
+    mixt__experiment_close(&s->e);
+    mixt_config_free(s->config);
+}

@@ -1,0 +1,193 @@
+/* What a policy costs: bytes and milliseconds of a whole training step.
+ *
+ * Bytes are those of the compiled plan; nothing is run for them. Milliseconds are measured in rounds: some steps of
+ * FP32, some of the policy, in one trainer that is compiled for both in turn. The figure is FP32's own time times the
+ * median ratio of the rounds: what the machine does meanwhile, faster or slower, both sides of a round see. The weights
+ * stay as they are (a learning rate of 0), and steps that the loss scaler skips are not timed.
+ */
+#include "choose/search.h"
+
+#include "base/statistics.h"
+#include "base/status.h"
+#include "base/threads.h"
+
+#include <math.h>
+
+enum { ROUNDS_MIN = 3, ROUNDS_MAX = 9, WARM = 2, SETTLE_MAX = 30, STEPS_MAX = 50 };
+
+static const double block_seconds = 0.03; // of steps timed at once: short against drift, long against the clock
+
+double mixt__search_cost(const mixt__search *s, const mixt__search_try *tried)
+{
+    if (s->options.goal == MIXT_SEARCH_TIME)
+        return tried->ms;
+    return tried->memory ? (double)tried->memory : (double)NAN;
+}
+
+/* ---- time ---- */
+
+/** A trainer, the batch that it steps on, and the batch as its step reads it. */
+typedef struct stopwatch {
+    mixt__search *s;
+    mixt_trainer *trainer;
+    char *input, *target;  // as the data has them
+    void *fed[2];          // in the device's memory
+    mixt_policy *sides[2]; // FP32, the policy
+} stopwatch;
+
+/** One batch of every pass, read once. */
+static mixt_status read_batches(stopwatch *c)
+{
+    const mixt__trainer *t = &c->trainer->core;
+    c->input = mixt__alloc_uninit((size_t)t->settings.accumulate * t->feed.input_room);
+    c->target = mixt__alloc_uninit((size_t)t->settings.accumulate * t->feed.target_room);
+    if (!c->input || !c->target)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
+    for (int64_t i = 0; i < t->settings.accumulate; i++)
+        MIXT_TRY(mixt_data_batch(c->s->e.train, t->settings.batch, i, c->input + (size_t)i * t->feed.input_room,
+                                 c->target + (size_t)i * t->feed.target_room));
+    return MIXT_OK;
+}
+
+static void free_fed(stopwatch *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->fed[i])
+            c->trainer->core.backend->free(c->fed[i]);
+    c->fed[0] = c->fed[1] = NULL;
+}
+
+/** Puts the batches where and as the compiled step reads them: a run's loader has done that before the step. */
+static mixt_status feed(stopwatch *c)
+{
+    mixt__trainer *t = &c->trainer->core;
+    const mixt__feed *f = &t->feed;
+    free_fed(c);
+    c->fed[0] = t->backend->alloc((size_t)t->settings.accumulate * f->input_bytes);
+    c->fed[1] = t->backend->alloc((size_t)t->settings.accumulate * f->target_bytes);
+    if (!c->fed[0] || !c->fed[1])
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
+    for (int64_t i = 0; i < t->settings.accumulate; i++) {
+        const void *input;
+        MIXT_TRY(mixt__feed_round(&t->feed, c->input + (size_t)i * f->input_room, &input));
+        MIXT_TRY(t->backend->upload((char *)c->fed[0] + (size_t)i * f->input_bytes, input, f->input_bytes));
+        MIXT_TRY(t->backend->upload((char *)c->fed[1] + (size_t)i * f->target_bytes,
+                                    c->target + (size_t)i * f->target_room, f->target_bytes));
+    }
+    return MIXT_OK;
+}
+
+static mixt_status steps(stopwatch *c, int64_t count, double *seconds)
+{
+    mixt__trainer *t = &c->trainer->core;
+    double started = mixt__time_now();
+    for (int64_t i = 0; i < count; i++)
+        MIXT_TRY(mixt__trainer_step_on(t, c->fed[0], c->fed[1], true, NULL));
+    MIXT_TRY(t->backend->synchronize());
+    *seconds = (mixt__time_now() - started) / (double)count;
+    return MIXT_OK;
+}
+
+/** Compiles for one side and makes steps until none is skipped. @param seconds of the last of them */
+static mixt_status change_side(stopwatch *c, int side, double *seconds)
+{
+    mixt_step step;
+    MIXT_TRY(mixt_trainer_set_policy(c->trainer, c->sides[side]));
+    MIXT_TRY(feed(c));
+    for (int i = 0, good = 0; good < WARM && i < SETTLE_MAX && !mixt__search_halted(c->s); i++) {
+        double started = mixt__time_now();
+        MIXT_TRY(mixt__trainer_step_on(&c->trainer->core, c->fed[0], c->fed[1], true, &step));
+        *seconds = mixt__time_now() - started;
+        good = step.skipped ? 0 : good + 1;
+    }
+    return MIXT_OK;
+}
+
+/** One side of a round. */
+static mixt_status time_side(stopwatch *c, int side, double *seconds)
+{
+    double last = 1;
+    MIXT_TRY(change_side(c, side, &last));
+    int64_t count = (int64_t)(block_seconds / last) + 1;
+    MIXT_TRY(steps(c, count < STEPS_MAX ? count : STEPS_MAX, seconds));
+    mixt__search_tell(c->s, MIXT_SEARCH_STEP, NULL, "");
+    return MIXT_OK;
+}
+
+/** Rounds until they are enough, or a fortieth of the budget is spent on them. */
+static mixt_status time_rounds(stopwatch *c, bool both, double *fp32, double *ratio)
+{
+    double started = mixt__time_now(), share = c->s->options.budget / 40;
+    double bases[ROUNDS_MAX], ratios[ROUNDS_MAX];
+    int rounds = 0;
+    while (rounds < ROUNDS_MAX && (rounds < ROUNDS_MIN || mixt__time_now() - started < share)) {
+        double seconds;
+        MIXT_TRY(time_side(c, 0, &bases[rounds]));
+        ratios[rounds] = 1;
+        if (both) {
+            MIXT_TRY(time_side(c, 1, &seconds));
+            ratios[rounds] = seconds / bases[rounds];
+        }
+        if (mixt__search_halted(c->s))
+            break;
+        rounds++;
+    }
+    *fp32 = mixt__median(bases, rounds);
+    *ratio = mixt__median(ratios, rounds);
+    return MIXT_OK;
+}
+
+static mixt_status open_stopwatch(stopwatch *c, const mixt__search_try *tried)
+{
+    MIXT_TRY(mixt__search_policy(&c->s->groups, c->s->fp32->levels, &c->sides[0]));
+    MIXT_TRY(mixt__search_policy(&c->s->groups, tried->levels, &c->sides[1]));
+    MIXT_TRY(mixt__search_trainer(c->s, c->sides[0], 0, true, &c->trainer));
+    return read_batches(c);
+}
+
+static mixt_status measure_time(mixt__search *s, mixt__search_try *tried)
+{
+    stopwatch c = {.s = s};
+    double fp32 = NAN, ratio = NAN;
+    mixt_status status = open_stopwatch(&c, tried);
+    if (status == MIXT_OK)
+        status = time_rounds(&c, tried != s->fp32, &fp32, &ratio);
+    if (c.trainer)
+        free_fed(&c);
+    mixt__trainer_close(c.trainer);
+    mixt__free(c.input);
+    mixt__free(c.target);
+    for (int i = 0; i < 2; i++)
+        mixt_policy_free(c.sides[i]);
+    if (status == MIXT_OK && !mixt__search_halted(s))
+        tried->ms = tried == s->fp32 ? 1e3 * fp32 : s->fp32->ms * ratio;
+    return status;
+}
+
+/* ---- both ---- */
+
+static mixt_status plan_memory(mixt__search *s, mixt__search_try *tried)
+{
+    mixt_policy *policy;
+    mixt_memory memory;
+    MIXT_TRY(mixt__search_policy(&s->groups, tried->levels, &policy));
+    mixt_status status = mixt_trainer_set_policy(s->e.trainer, policy);
+    mixt_policy_free(policy);
+    if (status == MIXT_OK)
+        status = mixt_trainer_memory(s->e.trainer, &memory);
+    if (status == MIXT_OK)
+        tried->memory = (int64_t)memory.total;
+    return status;
+}
+
+mixt_status mixt__search_measure_cost(mixt__search *s, mixt__search_try *tried)
+{
+    bool timed = s->options.goal != MIXT_SEARCH_TIME || !isnan(tried->ms);
+    if (tried->memory && timed)
+        return MIXT_OK;
+    if (!tried->memory)
+        MIXT_TRY(plan_memory(s, tried));
+    if (!timed)
+        MIXT_TRY(measure_time(s, tried));
+    return mixt__search_halted(s) ? MIXT_OK : mixt__search_save(s, tried);
+}

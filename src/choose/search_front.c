@@ -1,0 +1,157 @@
+/* The Pareto front of what was tried: which policies nothing cheaper equals. As a list, and as a picture. */
+#include "choose/search.h"
+
+#include "base/status.h"
+#include "mixt/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double change_of(const mixt__search *s, const mixt__search_try *t)
+{
+    return t == s->fp32 ? 0 : mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN).mean;
+}
+
+/** Known well enough to be on the front: not a single trial that only ranks layers. */
+static bool is_known(const mixt__search *s, const mixt__search_try *t)
+{
+    return !isnan(mixt__search_cost(s, t)) &&
+           (t == s->fp32 || t->trials[MIXT_SEARCH_SEEN] >= s->trials || mixt__search_lost(s, t, MIXT_SEARCH_SEEN)) &&
+           isfinite(change_of(s, t));
+}
+
+static bool beats(const mixt__search *s, const mixt__search_try *a, const mixt__search_try *b)
+{
+    double cost_a = mixt__search_cost(s, a), cost_b = mixt__search_cost(s, b);
+    double change_a = change_of(s, a), change_b = change_of(s, b);
+    return cost_a <= cost_b && change_a <= change_b && (cost_a < cost_b || change_a < change_b);
+}
+
+mixt_status mixt__search_front(const mixt__search *s, mixt__search_try ***front, int64_t *count)
+{
+    *count = 0;
+    *front = mixt__alloc((size_t)(s->state.count + 1) * sizeof(mixt__search_try *));
+    if (!*front)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the front of a search");
+    for (int64_t i = 0; i < s->state.count; i++) {
+        mixt__search_try *t = s->state.tries[i];
+        bool beaten = !is_known(s, t) && t != s->best;
+        for (int64_t k = 0; k < s->state.count && !beaten && t != s->best; k++)
+            beaten = is_known(s, s->state.tries[k]) && beats(s, s->state.tries[k], t);
+        int64_t at = *count;
+        for (; !beaten && at > 0 && mixt__search_cost(s, (*front)[at - 1]) > mixt__search_cost(s, t); at--)
+            (*front)[at] = (*front)[at - 1];
+        if (!beaten) {
+            (*front)[at] = t;
+            ++*count;
+        }
+    }
+    return MIXT_OK;
+}
+
+static mixt_status write_list(const mixt__search *s, mixt__search_try **front, int64_t count)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < count; i++) {
+        const mixt__search_try *t = front[i];
+        mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
+        json_t *o = json_pack("{s:s, s:I}", "policy", t->line, "memory", (json_int_t)t->memory);
+        json_object_set_new(o, "ms", isnan(t->ms) ? json_null() : json_real(t->ms));
+        json_object_set_new(o, "loss_change", json_real(change_of(s, t)));
+        json_object_set_new(o, "spread", isfinite(c.error) ? json_real(c.error) : json_null());
+        json_object_set_new(o, "chosen", json_boolean(t == s->best));
+        json_array_append_new(list, o);
+    }
+    char *text = json_dumps(list, JSON_INDENT(1) | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    json_decref(list);
+    mixt_status status = text ? mixt__search_state_write(&s->state, "front.json", text)
+                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the front of a search");
+    free(text);
+    return status;
+}
+
+/* ---- the picture ---- */
+
+enum { TRIED, FRONT, CHOSEN, TOLERANCE, CURVES };
+
+/** Points of one kind. */
+typedef struct cloud {
+    double *x, *y;
+    int64_t count;
+} cloud;
+
+/** Changes far above the tolerance would flatten all that matters: such a policy is drawn at the upper edge. */
+static double drawn_change(const mixt__search *s, double change)
+{
+    return 100 * fmin(change, 4 * s->options.lose);
+}
+
+static void add_point(const mixt__search *s, cloud *c, const mixt__search_try *t)
+{
+    double cost = mixt__search_cost(s, t);
+    c->x[c->count] = s->options.goal == MIXT_SEARCH_TIME ? cost : cost / 1048576;
+    c->y[c->count++] = drawn_change(s, change_of(s, t));
+}
+
+static mixt_status draw(const mixt__search *s, mixt__search_try **front, int64_t count, cloud clouds[CURVES])
+{
+    double low = INFINITY, high = -INFINITY;
+    char path[4400], beyond[64], tolerance[64], title[160];
+    for (int64_t i = 0; i < s->state.count; i++)
+        if (is_known(s, s->state.tries[i]) || (isinf(change_of(s, s->state.tries[i])) && s->state.tries[i]->memory))
+            add_point(s, &clouds[TRIED], s->state.tries[i]);
+    for (int64_t i = 0; i < count; i++)
+        add_point(s, &clouds[FRONT], front[i]);
+    add_point(s, &clouds[CHOSEN], s->best);
+    for (int64_t i = 0; i < clouds[TRIED].count; i++) {
+        low = fmin(low, clouds[TRIED].x[i]);
+        high = fmax(high, clouds[TRIED].x[i]);
+    }
+    if (!(low < high)) // nothing but FP32 is known: no front to draw yet
+        return MIXT_OK;
+    memcpy(clouds[TOLERANCE].x, (double[]){low, high}, 2 * sizeof(double));
+    clouds[TOLERANCE].y[0] = clouds[TOLERANCE].y[1] = 100 * s->options.lose;
+    clouds[TOLERANCE].count = 2;
+    snprintf(beyond, sizeof beyond, "tried (top: %.3g%% or more)", 400 * s->options.lose);
+    snprintf(tolerance, sizeof tolerance, "tolerance %.3g%%", 100 * s->options.lose);
+    const char *const names[CURVES] = {beyond, "front", "chosen", tolerance};
+    mixt_curve curves[CURVES];
+    for (int i = 0; i < CURVES; i++)
+        curves[i] = (mixt_curve){.name = names[i],
+                                 .x = clouds[i].x,
+                                 .y = clouds[i].y,
+                                 .count = clouds[i].count,
+                                 .dots = i == TRIED || i == CHOSEN};
+    snprintf(title, sizeof title, "Policies of %.60s: cost and loss against fp32",
+             mixt__config_string(s->config, MIXT_KEY_MODEL));
+    mixt_plot plot = {.title = title, .curves = curves, .curve_count = CURVES};
+    plot.x_label = s->options.goal == MIXT_SEARCH_TIME ? "milliseconds of a step" : "MiB of a step";
+    plot.y_label = "change of the loss, %";
+    return mixt_plot_write(&plot, mixt__search_state_file(&s->state, "front.svg", path, sizeof path), true);
+}
+
+mixt_status mixt__search_write_front(const mixt__search *s)
+{
+    mixt__search_try **front;
+    int64_t count;
+    cloud clouds[CURVES] = {0};
+    MIXT_TRY(mixt__search_front(s, &front, &count));
+    mixt_status status = write_list(s, front, count);
+    bool room = true;
+    for (int i = 0; i < CURVES; i++) {
+        clouds[i].x = mixt__alloc((size_t)(s->state.count + 2) * sizeof(double));
+        clouds[i].y = mixt__alloc((size_t)(s->state.count + 2) * sizeof(double));
+        room = room && clouds[i].x && clouds[i].y;
+    }
+    if (status == MIXT_OK)
+        status =
+            room ? draw(s, front, count, clouds) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the front of a search");
+    for (int i = 0; i < CURVES; i++) {
+        mixt__free(clouds[i].x);
+        mixt__free(clouds[i].y);
+    }
+    mixt__free((void *)front);
+    return status;
+}

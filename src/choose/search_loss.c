@@ -1,0 +1,196 @@
+/* What a policy loses: it and FP32 train the same updates from the same weights, then both are evaluated.
+ *
+ * Trial k begins with the weights and dropout masks of seed + k (of the file that `init` names: with its weights) and
+ * takes batches that no other trial takes, as long as there are so many. Trials that the search decides by are
+ * evaluated on every other block of the validation part, the others on the blocks between: what validates the result at
+ * the end has seen none of what led to it.
+ *
+ * An update that a loss scaler skips is made again with its smaller scale: over a whole run the few skipped ones do not
+ * count, over the few updates of a trial they would. Where it has to be made again too often, where no scaler watches,
+ * or where the loss itself is not finite, the trial has diverged.
+ */
+#include "choose/search.h"
+
+#include "base/status.h"
+#include "base/threads.h"
+#include "run/init.h"
+
+#include <math.h>
+
+enum { AGAIN_MAX = 40 }; // from a scale of 2^24 down to 1, and some
+
+mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int64_t seed_offset, bool still,
+                                 mixt_trainer **trainer)
+{
+    const mixt_trainer *plan = s->e.trainer;
+    mixt_trainer_options o = plan->options;
+    o.precision = NULL;
+    o.policy = policy;
+    o.seed += (uint64_t)seed_offset;
+    if (still) { // the weights stay as they are, whatever is trained
+        o.lr = o.min_lr = 0;
+        o.schedule = "constant";
+        o.warmup = 0;
+    }
+    *trainer = mixt__trainer_open(s->e.context, &plan->core.model, &o);
+    if (!*trainer)
+        return MIXT_ERROR_CONFIG;
+    mixt_status status = mixt_trainer_compile(*trainer, s->e.facts);
+    if (status == MIXT_OK) {
+        mixt__experiment e = s->e;
+        e.trainer = *trainer;
+        status = mixt__experiment_init(&e, true, NULL, NULL);
+    }
+    if (status == MIXT_OK)
+        status = mixt__trainer_allocate(&(*trainer)->core);
+    if (status == MIXT_OK)
+        return MIXT_OK;
+    mixt__trainer_close(*trainer);
+    *trainer = NULL;
+    return status;
+}
+
+/* ---- one trial ---- */
+
+/** The validation samples of a part: every other block, at most as many as a trial trains on. */
+static mixt__trainer_blocks blocks_of(const mixt__search *s, mixt__search_part part)
+{
+    const mixt__trainer_settings *settings = &s->e.trainer->core.settings;
+    int64_t samples = mixt_data_describe(s->e.val)->samples, size = settings->eval_batch;
+    size = size < samples / 2 ? size : samples / 2;
+    int64_t blocks = samples / size, wanted = (s->steps * settings->batch * settings->accumulate + size - 1) / size;
+    int64_t all = blocks / 2, count = wanted < all ? wanted : all, apart = all / count * 2; // an even number of blocks
+    return (mixt__trainer_blocks){.first = part * size, .size = size, .stride = apart * size, .count = count};
+}
+
+/** One update, made again while a loss scaler skips it. *diverged: it cannot be made. */
+static mixt_status update(mixt__search *s, mixt_trainer *t, int *again, bool *diverged)
+{
+    mixt_step step;
+    do {
+        int64_t batch = t->core.next_batch;
+        MIXT_TRY(mixt_trainer_step(t, s->e.train, &step));
+        *diverged = !isfinite(step.loss) || (step.skipped && !t->core.settings.scaling.enabled);
+        if (!step.skipped || *diverged)
+            return MIXT_OK;
+        mixt__trainer_stop_batches(&t->core);
+        t->core.next_batch = batch;
+        *diverged = ++*again > AGAIN_MAX;
+    } while (!*diverged);
+    return MIXT_OK;
+}
+
+/** All updates of a trial, then its validation loss; INFINITY: it diverged; NaN: the search was halted.
+ *  @param seconds of an update, on average */
+static mixt_status train(mixt__search *s, mixt_trainer *t, mixt__search_part part, double *loss, double *seconds)
+{
+    mixt_evaluation found;
+    bool diverged = false;
+    int again = 0;
+    double started = mixt__time_now();
+    *loss = NAN;
+    for (int64_t i = 0; i < s->steps && !diverged; i++) {
+        if (mixt__search_halted(s))
+            return MIXT_OK;
+        MIXT_TRY(update(s, t, &again, &diverged));
+        mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
+    }
+    *seconds = (mixt__time_now() - started) / (double)s->steps;
+    *loss = INFINITY;
+    if (diverged)
+        return MIXT_OK;
+    mixt__trainer_stop_batches(&t->core);
+    mixt__trainer_blocks blocks = blocks_of(s, part);
+    MIXT_TRY(mixt__trainer_evaluate_blocks(&t->core, s->e.val, &blocks, &found));
+    *loss = isfinite(found.loss) ? found.loss : (double)INFINITY;
+    return MIXT_OK;
+}
+
+static mixt_status run_trial(mixt__search *s, mixt__search_try *tried, mixt__search_part part)
+{
+    int64_t number = tried->trials[part] + (part == MIXT_SEARCH_HELD_OUT ? s->trials : 0);
+    double started = mixt__time_now(), loss = NAN, seconds = NAN;
+    mixt_policy *policy;
+    mixt_trainer *t = NULL;
+    MIXT_TRY(mixt__search_policy(&s->groups, tried->levels, &policy));
+    mixt_status status = mixt__search_trainer(s, policy, number, false, &t);
+    mixt_policy_free(policy);
+    if (status == MIXT_OK) {
+        t->core.next_batch = number * s->steps * t->core.settings.accumulate;
+        status = train(s, t, part, &loss, &seconds);
+    }
+    mixt__trainer_close(t);
+    if (status != MIXT_OK || isnan(loss))
+        return status;
+    s->trial_seconds = fmax(s->trial_seconds, mixt__time_now() - started);
+    if (s->options.goal != MIXT_SEARCH_TIME && isfinite(loss)) // a by-product, where nothing is decided by it
+        tried->ms = fmin(1e3 * seconds, tried->ms);
+    tried->losses[part][tried->trials[part]++] = loss;
+    return mixt__search_save(s, tried);
+}
+
+/* ---- what trials tell ---- */
+
+mixt__search_change mixt__search_change_of(const mixt__search_try *tried, const mixt__search_try *fp32,
+                                           mixt__search_part part)
+{
+    mixt__search_change c = {.mean = NAN, .error = NAN, .trials = tried->trials[part]};
+    double sum = 0, squares = 0;
+    if (c.trials > fp32->trials[part])
+        c.trials = fp32->trials[part];
+    for (int64_t i = 0; i < c.trials; i++)
+        sum += tried->losses[part][i] / fp32->losses[part][i] - 1;
+    if (!c.trials)
+        return c;
+    c.mean = sum / (double)c.trials;
+    for (int64_t i = 0; i < c.trials; i++)
+        squares += pow(tried->losses[part][i] / fp32->losses[part][i] - 1 - c.mean, 2);
+    if (c.trials > 1 && isfinite(c.mean))
+        c.error = sqrt(squares / (double)(c.trials - 1) / (double)c.trials);
+    return c;
+}
+
+bool mixt__search_lost(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
+{
+    mixt__search_change c = mixt__search_change_of(tried, s->fp32, part);
+    return isinf(c.mean) || (c.trials > 1 && c.mean - 2 * c.error > s->options.lose);
+}
+
+bool mixt__search_within(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
+{
+    mixt__search_change c = mixt__search_change_of(tried, s->fp32, part);
+    return tried == s->fp32 || (c.trials >= s->trials && c.mean + c.error <= s->options.lose);
+}
+
+/** FP32 itself must come through: its loss is what all others are measured by. */
+static mixt_status check_fp32(const mixt__search *s, mixt__search_part part)
+{
+    double loss = s->fp32->losses[part][s->fp32->trials[part] - 1];
+    if (isfinite(loss) && loss > 0)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_STATE,
+                      "trained in fp32 for %lld updates, the validation loss is %g: nothing can be measured by it",
+                      (long long)s->steps, loss);
+}
+
+/** Until the try has `wanted` trials, or fewer where they are enough to tell. */
+static mixt_status run_trials(mixt__search *s, mixt__search_try *tried, mixt__search_part part, int64_t wanted)
+{
+    while (tried->trials[part] < wanted && !mixt__search_lost(s, tried, part) && !mixt__search_halted(s)) {
+        mixt__search_try *next = s->fp32->trials[part] > tried->trials[part] ? tried : s->fp32;
+        MIXT_TRY(run_trial(s, next, part));
+        if (next == s->fp32 && next->trials[part] > 0)
+            MIXT_TRY(check_fp32(s, part));
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__search_measure_loss(mixt__search *s, mixt__search_try *tried, mixt__search_part part)
+{
+    return run_trials(s, tried, part, s->trials);
+}
+
+mixt_status mixt__search_measure_first(mixt__search *s, mixt__search_try *tried)
+{
+    return run_trials(s, tried, MIXT_SEARCH_SEEN, 1);
+}

@@ -1,0 +1,459 @@
+/* The search for a policy: layers that are fragile by construction are found and kept in FP32, nothing is lost when it
+ * stops, what does not fit is refused. Costs are bytes: nothing here depends on time.
+ *
+ * The planted model is a convolutional net with batch norms. Scaling the weights of a convolution changes nothing in
+ * FP32: the norm behind it divides by the scale again. In FP16 the output of one convolution overflows, and with the
+ * fixed loss scale the gradient of another's output becomes 0, so that nothing below it learns.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "choose/search.h"
+#include "../support/temp_folder.h"
+
+#include <mixt/mixt.h>
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char planted_yaml[] =
+    "model: convnet\nthreads: 1\ndevice: cpu\nseed: 3\n"
+    "net: {channels: [8, 8, 8, 6], norm: batch}\n"
+    "data: {kind: digits, limit: 1024, val_fraction: 0.25}\n"
+    "train: {batch: 32, epochs: 0, steps: 400, lr: 0.003, loss_scale: 0.00390625, freeze: fc}\n";
+
+static mixt_config *config_of(const char *yaml)
+{
+    mixt_config *config;
+    assert_int_equal(mixt_config_new(&config), MIXT_OK);
+    assert_int_equal(mixt_config_parse(config, yaml, "test"), MIXT_OK);
+    return config;
+}
+
+static void set(mixt_config *config, const char *format, const char *value)
+{
+    char setting[600];
+    snprintf(setting, sizeof setting, format, value);
+    assert_int_equal(mixt_config_set(config, setting, "test"), MIXT_OK);
+}
+
+static void must(mixt_status status)
+{
+    if (status != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+}
+
+/* ---- the planted model ---- */
+
+/** Multiplies a parameter by a power of two: exact in FP32. */
+static void scale(mixt_trainer *trainer, const char *name, float factor)
+{
+    mixt_param_info info;
+    for (int64_t i = 0; i < mixt_trainer_param_count(trainer); i++) {
+        must(mixt_trainer_param(trainer, i, &info));
+        if (strcmp(info.name, name))
+            continue;
+        float *values = malloc((size_t)info.count * sizeof *values);
+        must(mixt_trainer_param_get(trainer, i, values));
+        for (int64_t k = 0; k < info.count; k++)
+            values[k] *= factor;
+        must(mixt_trainer_param_set(trainer, i, values));
+        free(values);
+        return;
+    }
+    fail_msg("no parameter %s", name);
+}
+
+/** conv2 overflows, the gradient of conv4's output vanishes. What is above conv4 stays as it is, so that nothing else
+ *  can make up for layers that do not learn. */
+static mixt_config *planted(void)
+{
+    mixt_config *config = config_of(planted_yaml);
+    mixt_run *run;
+    set(config, "precision=%s", "fp32");
+    must(mixt_run_open_config(config, NULL, &run));
+    mixt_trainer *trainer = mixt_run_trainer(run);
+    must(mixt_trainer_save(trainer, temp_path("drawn.safetensors"))); // draws them
+    scale(trainer, "conv2.weight", 0x1p20f);
+    scale(trainer, "conv4.weight", 0x1p13f);
+    must(mixt_trainer_save(trainer, temp_path("planted.safetensors")));
+    mixt_run_close(run);
+    set(config, "init=%s", temp_path("planted.safetensors"));
+    return config;
+}
+
+/** The rule of a layer in a policy's file; FP32's and others' formats by name, "" without a rule. */
+static const char *rule_of(const char *path, const char *layer)
+{
+    const char *found = "";
+    mixt_policy *policy;
+    mixt_policy_rule rule;
+    must(mixt_policy_load(path, &policy));
+    for (int64_t i = 0; i < mixt_policy_count(policy); i++) {
+        must(mixt_policy_get(policy, i, &rule));
+        if (!strcmp(rule.layer, layer))
+            found = mixt_dtype_name(rule.forward);
+    }
+    mixt_policy_free(policy);
+    return found;
+}
+
+static int64_t rules_of(const char *path)
+{
+    mixt_policy *policy;
+    must(mixt_policy_load(path, &policy));
+    int64_t count = mixt_policy_count(policy);
+    assert_string_equal(mixt_policy_made_by(policy), "mixt search");
+    mixt_policy_free(policy);
+    return count;
+}
+
+static mixt_search_options planted_options(const char *file)
+{
+    mixt_search_options o = {.lose = 0.02, .goal = MIXT_SEARCH_MEMORY, .formats = "fp16"};
+    o.steps = 20;
+    o.trials = 2;
+    o.write = temp_path(file);
+    return o;
+}
+
+/** The last row of a policy in candidates.jsonl; an object for json_decref, NULL: it was not tried. */
+static json_t *row_of(const char *folder, const char *policy)
+{
+    char path[600], line[4096];
+    json_t *found = NULL;
+    snprintf(path, sizeof path, "%s/candidates.jsonl", folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        json_t *row = json_loads(line, 0, NULL);
+        const char *name = json_string_value(json_object_get(row, "policy"));
+        if (name && !strcmp(name, policy)) {
+            json_decref(found);
+            found = json_incref(row);
+        }
+        json_decref(row);
+    }
+    fclose(file);
+    return found;
+}
+
+static void check_planted(const mixt_search_options *o, const mixt_search_info *i)
+{
+    assert_string_equal(rule_of(o->write, "conv2"), "fp32");
+    assert_string_equal(rule_of(o->write, "conv4"), "fp32");
+    assert_int_equal(rules_of(o->write), 2);
+    assert_true(i->complete && i->validated && !i->stopped);
+    assert_true(i->loss_change + i->spread <= o->lose); // on batches that the search has not seen
+    assert_true(i->memory < i->fp32_memory);
+}
+
+static void test_planted(void **state)
+{
+    (void)state;
+    mixt_config *config = planted();
+    mixt_search_result *found;
+    mixt_search_options o = planted_options("planted.yaml");
+    must(mixt_search_with(config, &o, &found));
+    mixt_search_info i = mixt_search_describe(found);
+    check_planted(&o, &i);
+    json_t *low = row_of(i.folder, "fp16"), *half = row_of(i.folder, "fp16; conv2: fp32");
+    assert_true(json_is_null(json_object_get(low, "loss_change"))); // diverged
+    assert_true(json_number_value(json_object_get(half, "loss_change")) > 2 * o.lose);
+    json_decref(low);
+    json_decref(half);
+    bool chosen = false;
+    const mixt_search_point *before = NULL, *p;
+    for (int64_t k = 0; (p = mixt_search_front(found, k)); k++) {
+        assert_true(!before || p->memory >= before->memory);
+        chosen = chosen || (p->chosen && p->within && p->memory == i.memory);
+        before = p;
+    }
+    assert_true(chosen);
+    mixt_search_free(found);
+    mixt_config_free(config);
+}
+
+/* ---- stopping and going on ---- */
+
+typedef struct stopper {
+    int64_t updates, stop_at;
+} stopper;
+
+static bool stop_later(void *user, const mixt_search_event *event)
+{
+    stopper *s = user;
+    s->updates += event->kind == MIXT_SEARCH_STEP;
+    return s->updates < s->stop_at;
+}
+
+/** Stopped again and again, a search comes to the same end with the same figures, and measures nothing twice. */
+static void test_going_on(void **state)
+{
+    (void)state;
+    mixt_config *config = planted();
+    mixt_search_result *found;
+    mixt_search_info i = {0};
+    mixt_search_options o = planted_options("again.yaml");
+    stopper s = {0};
+    int64_t calls = 0, updates = 0;
+    o.watch = stop_later;
+    o.user = &s;
+    for (; !i.complete; calls++) {
+        s = (stopper){.stop_at = 90}; // in the middle of a trial
+        must(mixt_search_with(config, &o, &found));
+        i = mixt_search_describe(found);
+        assert_true(i.stopped != i.complete);
+        (void)rules_of(o.write); // a policy at every moment
+        mixt_search_free(found);
+        updates += s.updates;
+        assert_true(calls < 40);
+    }
+    assert_true(calls > 3 && updates > 3 * 90);
+    check_planted(&o, &i);
+    s = (stopper){.stop_at = 1}; // nothing is left to do
+    must(mixt_search_with(config, &o, &found));
+    assert_int_equal(s.updates, 0);
+    assert_true(mixt_search_describe(found).complete);
+    assert_true(mixt_search_describe(found).loss_change == i.loss_change);
+    mixt_search_free(found);
+
+    json_t *here = row_of(temp_path("again.yaml.search"), "fp16; conv2, conv4: fp32");
+    json_t *there = row_of(temp_path("planted.yaml.search"), "fp16; conv2, conv4: fp32"); // of one that never stopped
+    assert_true(json_equal(json_object_get(here, "losses"), json_object_get(there, "losses")));
+    assert_true(json_equal(json_object_get(here, "held_out"), json_object_get(there, "held_out")));
+    json_decref(here);
+    json_decref(there);
+    mixt_config_free(config);
+}
+
+/* ---- small searches ---- */
+
+static const char small_yaml[] = "model: mlp\nthreads: 1\ndevice: cpu\nnet: {hidden: [16, 16]}\n"
+                                 "data: {kind: digits, limit: 128}\ntrain: {batch: 64, epochs: 1}\n";
+
+static mixt_search_options small_options(const char *file)
+{
+    mixt_search_options o = {.lose = 0.5, .goal = MIXT_SEARCH_MEMORY, .steps = 1, .trials = 2};
+    o.write = temp_path(file);
+    return o;
+}
+
+static void search_small(const mixt_search_options *o, const char *yaml)
+{
+    mixt_config *config = config_of(yaml);
+    mixt_search_result *found;
+    must(mixt_search_with(config, o, &found));
+    mixt_search_free(found);
+    mixt_config_free(config);
+}
+
+static void refused(const mixt_search_options *o, const char *yaml, mixt_status status, const char *word)
+{
+    mixt_config *config = config_of(yaml);
+    mixt_search_result *found;
+    assert_int_equal(mixt_search_with(config, o, &found), status);
+    assert_null(found);
+    if (!strstr(mixt_error_text(), word))
+        fail_msg("'%s' has no '%s'", mixt_error_text(), word);
+    mixt_config_free(config);
+}
+
+/** What lies there is of another search: said with what differs, left as it is. */
+static void test_other_search(void **state)
+{
+    (void)state;
+    mixt_search_options o = small_options("other.yaml"), other = o;
+    struct stat before, after;
+    search_small(&o, small_yaml);
+    assert_int_equal(stat(temp_path("other.yaml.search/candidates.jsonl"), &before), 0);
+    other.lose = 0.25;
+    refused(&other, small_yaml, MIXT_ERROR_STATE, "lose is 0.25, was 0.5");
+    other = o;
+    other.trials = 3;
+    refused(&other, small_yaml, MIXT_ERROR_STATE, "trials is 3, was 2");
+    mixt_config *config = config_of(small_yaml);
+    mixt_search_result *found;
+    set(config, "train.lr=%s", "0.5");
+    assert_int_equal(mixt_search_with(config, &o, &found), MIXT_ERROR_STATE);
+    assert_non_null(strstr(mixt_error_text(), "train.lr is 0.5, was 0.001"));
+    assert_int_equal(stat(temp_path("other.yaml.search/candidates.jsonl"), &after), 0);
+    assert_true(before.st_size == after.st_size);
+    set(config, "train.lr=%s", "0.001"); // what does not count
+    set(config, "precision=%s", "fp16");
+    set(config, "out=%s", "elsewhere");
+    must(mixt_search_with(config, &o, &found));
+    mixt_search_free(found);
+    set(config, "train.lr=%s", "0.5");
+    o.fresh = true;
+    must(mixt_search_with(config, &o, &found));
+    mixt_search_free(found);
+    mixt_config_free(config);
+}
+
+/** A row that a kill has cut short is dropped, a damaged one passed over. */
+static void test_damaged_rows(void **state)
+{
+    (void)state;
+    mixt_search_options o = small_options("damaged.yaml");
+    size_t bytes, again;
+    search_small(&o, small_yaml);
+    const char *path = temp_path("damaged.yaml.search/candidates.jsonl");
+    unsigned char *rows = temp_read(path, &bytes);
+    assert_non_null(rows);
+    const char *second = memchr(rows, '\n', bytes);
+    assert_non_null(second);
+    memset(rows + (second - (char *)rows) + 2, '#', 9);
+    assert_true(temp_write(path, rows, bytes - 7));
+    free(rows);
+    search_small(&o, small_yaml);
+    rows = temp_read(path, &again);
+    assert_non_null(rows);
+    assert_true(again > bytes - 7 && rows[again - 1] == '\n');
+    free(rows);
+}
+
+/** Files that no search made are not replaced, nor a found policy whose folder is gone. */
+static void test_files(void **state)
+{
+    (void)state;
+    mixt_search_options o = small_options("mine.yaml");
+    static const char mine[] = "default: bf16\n";
+    size_t bytes;
+    assert_true(temp_write(o.write, mine, sizeof mine - 1));
+    refused(&o, small_yaml, MIXT_ERROR_FILE, "no search made it");
+    unsigned char *file = temp_read(o.write, &bytes);
+    assert_true(bytes == sizeof mine - 1 && !memcmp(file, mine, bytes));
+    free(file);
+    o.fresh = true;
+    search_small(&o, small_yaml);
+    (void)rules_of(o.write);
+    o = small_options("gone.yaml");
+    search_small(&o, small_yaml);
+    assert_int_equal(rename(temp_path("gone.yaml.search"), temp_path("moved")), 0);
+    refused(&o, small_yaml, MIXT_ERROR_FILE, "is gone");
+    o = small_options("no/such/folder.yaml");
+    refused(&o, small_yaml, MIXT_ERROR_FILE, "folder.yaml");
+}
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    static const struct {
+        double lose, budget;
+        const char *formats;
+        int64_t steps, trials;
+        const char *word;
+    } bad[] = {{-0.1, 0, NULL, 0, 0, "lose -0.1"},     {1.5, 0, NULL, 0, 0, "lose 1.5"},
+               {NAN, 0, NULL, 0, 0, "lose"},           {0, -1, NULL, 0, 0, "budget -1"},
+               {0, INFINITY, NULL, 0, 0, "budget"},    {0, 0, "fp8", 0, 0, "'fp8'"},
+               {0, 0, "bf16,bf17", 0, 0, "'bf17'"},    {0, 0, NULL, -1, 0, "steps -1"},
+               {0, 0, NULL, 0, 1, "trials 1: from 2"}, {0, 0, NULL, 0, 33, "trials 33"}};
+    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+        mixt_search_options o = {.lose = bad[k].lose, .budget = bad[k].budget, .formats = bad[k].formats};
+        o.steps = bad[k].steps;
+        o.trials = bad[k].trials;
+        o.write = temp_path("never.yaml");
+        refused(&o, small_yaml, MIXT_ERROR_ARGUMENT, bad[k].word);
+    }
+    mixt_search_options o = {0};
+    refused(&o, small_yaml, MIXT_ERROR_ARGUMENT, "write");
+    o.write = temp_path("never.yaml");
+    static const char table[] = "a,b,label\n1,2,0\n3,4,1\n5,6,0\n7,8,1\n";
+    assert_true(temp_write(temp_path("table.csv"), table, sizeof table - 1));
+    char yaml[700];
+    snprintf(yaml, sizeof yaml,
+             "model: mlp\ndevice: cpu\nthreads: 1\ndata: {kind: csv, path: %s, val_fraction: 0}\n"
+             "train: {batch: 2, epochs: 1}\n",
+             temp_path("table.csv"));
+    refused(&o, yaml, MIXT_ERROR_DATA, "validation part");
+    struct stat info;
+    assert_int_not_equal(stat(temp_path("never.yaml"), &info), 0);
+    assert_int_not_equal(stat(temp_path("never.yaml.search"), &info), 0);
+}
+
+/* ---- groups ---- */
+
+static void find_groups(const char *yaml, mixt__search_groups *groups)
+{
+    mixt__experiment e = {0};
+    mixt_config *config = config_of(yaml);
+    must(mixt__experiment_open(&e, config));
+    must(mixt__search_groups_find(e.trainer->core.train->graph, groups));
+    mixt__experiment_close(&e);
+    mixt_config_free(config);
+}
+
+/** Whether some group is just these layers, in this order. */
+static bool has_group(const mixt__search_groups *groups, const char *layers)
+{
+    for (int64_t g = 0; g < groups->count; g++) {
+        char names[600] = "";
+        for (int64_t i = 0; i < groups->items[g].count; i++)
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? " " : "",
+                     groups->items[g].layers[i]);
+        if (!strcmp(names, layers))
+            return true;
+    }
+    return false;
+}
+
+/** Attention reads its product through views; a block's first convolution and its shortcut read one value. */
+static void test_groups(void **state)
+{
+    (void)state;
+    mixt__search_groups groups;
+    static char text[2001];
+    memset(text, 'a', 2000);
+    assert_true(temp_write(temp_path("text.txt"), text, 2000));
+    char yaml[700];
+    snprintf(yaml, sizeof yaml,
+             "model: gpt\nthreads: 1\ndevice: cpu\nnet: {layers: 2, width: 16, heads: 2}\n"
+             "data: {kind: text, path: %s, seq: 8}\ntrain: {batch: 4, epochs: 1}\n",
+             temp_path("text.txt"));
+    find_groups(yaml, &groups);
+    assert_true(has_group(&groups, "wte") && has_group(&groups, "h.1.attn.qkv h.1.attn"));
+    assert_true(has_group(&groups, "h.1.attn.proj") && has_group(&groups, "h.0.mlp.fc") && has_group(&groups, "head"));
+    assert_int_equal(groups.count, 2 + 2 * 4);
+    assert_true(groups.items[1].flops > 0 && groups.flops > groups.items[1].flops);
+    mixt__search_groups_free(&groups);
+    find_groups("model: resnet\nthreads: 1\ndevice: cpu\nnet: {depth: 20}\n"
+                "data: {kind: digits, limit: 64}\ntrain: {batch: 4, epochs: 1}\n",
+                &groups);
+    assert_true(has_group(&groups, "layer2.0.conv1 layer2.0.downsample.conv"));
+    assert_true(has_group(&groups, "layer2.0.conv2") && has_group(&groups, "fc"));
+    mixt__search_groups_free(&groups);
+}
+
+/* ---- figures ---- */
+
+static void test_change(void **state)
+{
+    (void)state;
+    mixt__search_try fp32 = {.losses = {{2, 4, 8}}, .trials = {3, 0}};
+    mixt__search_try tried = {.losses = {{2.02, 4, 8.24}}, .trials = {3, 0}};
+    mixt__search_change c = mixt__search_change_of(&tried, &fp32, MIXT_SEARCH_SEEN);
+    const double mean = (0.01 + 0 + 0.03) / 3; // deviations -0.0033, -0.0133, 0.0167: variance 0.000233
+    assert_true(fabs(c.mean - mean) < 1e-12 && c.trials == 3);
+    assert_true(fabs(c.error - sqrt(0.00046666666666666666 / 2 / 3)) < 1e-12);
+    tried.trials[0] = 1;
+    c = mixt__search_change_of(&tried, &fp32, MIXT_SEARCH_SEEN);
+    assert_true(fabs(c.mean - 0.01) < 1e-12 && isnan(c.error));
+    tried.losses[0][0] = INFINITY;
+    assert_true(isinf(mixt__search_change_of(&tried, &fp32, MIXT_SEARCH_SEEN).mean));
+    assert_true(isnan(mixt__search_change_of(&tried, &fp32, MIXT_SEARCH_HELD_OUT).mean));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_planted),      cmocka_unit_test(test_going_on), cmocka_unit_test(test_other_search),
+        cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_files),    cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_groups),       cmocka_unit_test(test_change),
+    };
+    return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
+}
