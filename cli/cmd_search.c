@@ -243,6 +243,14 @@ static int report(const cli_args *args, const mixt_search_result *r)
     return i.stopped ? SIGNAL_STATUS + (int)stopped_by : CLI_OK;
 }
 
+/** One that was ignored before, as under nohup, stays so. */
+static void take_signal(int number, const struct sigaction *action, struct sigaction *old)
+{
+    sigaction(number, NULL, old);
+    if (old->sa_handler != SIG_IGN)
+        sigaction(number, action, NULL);
+}
+
 /** Searches; SIGINT and SIGTERM end it after the update under way, a second one kills. */
 static mixt_status search(const cli_args *args, const mixt_config *config, mixt_search_options *o,
                           mixt_search_result **r)
@@ -254,8 +262,8 @@ static mixt_status search(const cli_args *args, const mixt_config *config, mixt_
     o->watch = hear;
     o->user = &w;
     o->progress = cli_tokenize_progress;
-    sigaction(SIGINT, &action, &old_int);
-    sigaction(SIGTERM, &action, &old_term);
+    take_signal(SIGINT, &action, &old_int);
+    take_signal(SIGTERM, &action, &old_term);
     mixt_status status = mixt_search_with(config, o, r);
     sigaction(SIGINT, &old_int, NULL);
     sigaction(SIGTERM, &old_term, NULL);
@@ -320,7 +328,7 @@ const cli_command cli_search = {
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e9,
              .help = "updates of a trial; default: what the budget has time for, 8 to 200"},
             {"trials", .kind = CLI_INT, .metavar = "N", .fallback = "3", .min = 2, .max = MIXT_SEARCH_TRIALS_MAX,
-             .help = "trials of each policy"},
+             .help = "trials of each policy, up to 4 times as many where they do not tell yet"},
             {"fresh", .kind = CLI_FLAG, .help = "forget an earlier search there and replace FILE"},
             {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress, no table"},

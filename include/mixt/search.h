@@ -32,7 +32,7 @@ typedef enum mixt_search_goal {
     MIXT_SEARCH_MEMORY, /**< bytes of a whole training step, as planned: mixt_memory.total */
 } mixt_search_goal;
 
-enum { MIXT_SEARCH_TRIALS_MAX = 32 };
+enum { MIXT_SEARCH_TRIALS_MAX = 16 };
 
 /* ---- while it runs ---- */
 
@@ -113,7 +113,7 @@ typedef struct mixt_search_info {
     bool stopped;               /**< `watch` ended it */
     double fp32_ms;             /**< of plain FP32; NaN: not measured */
     size_t fp32_memory;
-    int64_t steps, trials; /**< updates of a trial, trials of a policy */
+    int64_t steps, trials; /**< updates of a trial, trials of a policy at least */
     int64_t tried;         /**< policies measured */
     int64_t groups;        /**< of layers that are decided together */
     int64_t points;        /**< on the front */

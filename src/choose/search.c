@@ -62,7 +62,8 @@ static void note(void *user, const char *format, ...)
 
 bool mixt__search_halted(const mixt__search *s)
 {
-    double kept = s->validating ? 0 : fmin(0.4 * s->budget, 2.2 * (double)s->trials * s->trial_seconds);
+    int64_t trials = s->best && s->best != s->fp32 ? mixt__search_wanted(s, s->best, MIXT_SEARCH_HELD_OUT) : s->trials;
+    double kept = s->validating ? 0 : fmin(0.4 * s->budget, 2.2 * (double)trials * s->trial_seconds);
     return s->stopped || mixt__time_now() - s->started > s->budget - kept;
 }
 
@@ -103,7 +104,8 @@ static mixt__search_try *find_best(const mixt__search *s)
     mixt__search_try *best = s->fp32;
     for (int64_t i = 0; i < s->state.count; i++) {
         mixt__search_try *t = s->state.tries[i];
-        bool failed = t->trials[MIXT_SEARCH_HELD_OUT] >= s->trials && !mixt__search_within(s, t, MIXT_SEARCH_HELD_OUT);
+        bool failed = t->trials[MIXT_SEARCH_HELD_OUT] >= mixt__search_wanted(s, t, MIXT_SEARCH_HELD_OUT) &&
+                      !mixt__search_within(s, t, MIXT_SEARCH_HELD_OUT);
         if (mixt__search_within(s, t, MIXT_SEARCH_SEEN) && !failed && !mixt__search_lost(s, t, MIXT_SEARCH_HELD_OUT) &&
             is_cheaper(s, t, s->fp32) && (best == s->fp32 || mixt__search_cost(s, t) < mixt__search_cost(s, best)))
             best = t;
@@ -465,8 +467,7 @@ static mixt_status open_state(mixt__search *s)
     for (int64_t i = 0; i < s->state.count; i++) // lines are not read, they are made
         MIXT_TRY(get_try(s, s->state.tries[i]->levels, &s->state.tries[i]));
     s->best = find_best(s);
-    bool held = s->best->trials[MIXT_SEARCH_HELD_OUT] >= s->trials;
-    s->validated = held && mixt__search_within(s, s->best, MIXT_SEARCH_HELD_OUT);
+    s->validated = s->best != s->fp32 && mixt__search_within(s, s->best, MIXT_SEARCH_HELD_OUT);
     return mixt__search_write_policy(s, s->best);
 }
 

@@ -68,13 +68,16 @@ typedef enum mixt__search_part {
     MIXT_SEARCH_PARTS
 } mixt__search_part;
 
+/** Where the first trials do not tell, so many times as many are made. */
+enum { MIXT_SEARCH_MORE = 4, MIXT_SEARCH_TRIALS_ALL = MIXT_SEARCH_MORE * MIXT_SEARCH_TRIALS_MAX };
+
 /** A policy and what is known of it. */
 typedef struct mixt__search_try {
     char *levels;                                             // a letter for each group
     char *line;                                               // the policy for people
     double ms;                                                // NaN: not measured
     int64_t memory;                                           // 0: not planned
-    double losses[MIXT_SEARCH_PARTS][MIXT_SEARCH_TRIALS_MAX]; // after each trial; INFINITY: it diverged
+    double losses[MIXT_SEARCH_PARTS][MIXT_SEARCH_TRIALS_ALL]; // after each trial; INFINITY: it diverged
     int64_t trials[MIXT_SEARCH_PARTS];
 } mixt__search_try;
 
@@ -142,7 +145,9 @@ void mixt__search_tell(mixt__search *s, mixt_search_kind kind, const mixt__searc
 bool mixt__search_halted(const mixt__search *s);
 /** What is to be small, of a try; NaN: not known. */
 double mixt__search_cost(const mixt__search *s, const mixt__search_try *tried);
-/** Whether its change on a part and that's standard error are within the tolerance. */
+/** Trials of a part that a try has to have. */
+int64_t mixt__search_wanted(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part);
+/** Whether its change on a part and the standard error of that are within the tolerance. */
 bool mixt__search_within(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part);
 
 /** Whether the trials made so far tell that it loses too much: the rest need not be made. */
@@ -159,7 +164,8 @@ mixt_status mixt__search_write_policy(mixt__search *s, const mixt__search_try *t
 
 /** Plans its memory, and for the goal time measures its milliseconds, where that is not known yet. */
 mixt_status mixt__search_measure_cost(mixt__search *s, mixt__search_try *tried);
-/** Trains the trials of a part that are not known yet, until they are enough to tell, or the search is halted. */
+/** Trains the trials of a part that are not known yet, until they are enough to tell, or the search is halted. Of
+ * held-out trials there are as many as the search has needed: a number that they themselves do not move. */
 mixt_status mixt__search_measure_loss(mixt__search *s, mixt__search_try *tried, mixt__search_part part);
 /** Its first trial of those that the search decides by, and FP32's. */
 mixt_status mixt__search_measure_first(mixt__search *s, mixt__search_try *tried);

@@ -11,6 +11,7 @@
  */
 #include "choose/search.h"
 
+#include "base/statistics.h"
 #include "base/status.h"
 #include "base/threads.h"
 #include "run/init.h"
@@ -18,6 +19,8 @@
 #include <math.h>
 
 enum { AGAIN_MAX = 40 }; // from a scale of 2^24 down to 1, and some
+
+static const double confidence = 0.9; // that a policy loses too much, before its trials are ended early
 
 mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int64_t seed_offset, bool still,
                                  mixt_trainer **trainer)
@@ -108,7 +111,7 @@ static mixt_status train(mixt__search *s, mixt_trainer *t, mixt__search_part par
 
 static mixt_status run_trial(mixt__search *s, mixt__search_try *tried, mixt__search_part part)
 {
-    int64_t number = tried->trials[part] + (part == MIXT_SEARCH_HELD_OUT ? s->trials : 0);
+    int64_t number = tried->trials[part] + (part == MIXT_SEARCH_HELD_OUT ? MIXT_SEARCH_MORE * s->trials : 0);
     double started = mixt__time_now(), loss = NAN, seconds = NAN;
     mixt_policy *policy;
     mixt_trainer *t = NULL;
@@ -153,13 +156,23 @@ mixt__search_change mixt__search_change_of(const mixt__search_try *tried, const 
 bool mixt__search_lost(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
 {
     mixt__search_change c = mixt__search_change_of(tried, s->fp32, part);
-    return isinf(c.mean) || (c.trials > 1 && c.mean - 2 * c.error > s->options.lose);
+    double sure = c.trials > 1 ? mixt__student_limit(confidence, (double)(c.trials - 1)) : 0;
+    return isinf(c.mean) || (c.trials > 1 && c.mean - sure * c.error > s->options.lose);
+}
+
+int64_t mixt__search_wanted(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
+{
+    if (part == MIXT_SEARCH_HELD_OUT)
+        return tried->trials[MIXT_SEARCH_SEEN] > s->trials ? tried->trials[MIXT_SEARCH_SEEN] : s->trials;
+    bool told = mixt__search_within(s, tried, part) || mixt__search_lost(s, tried, part);
+    return tried->trials[part] < s->trials || told ? s->trials : MIXT_SEARCH_MORE * s->trials;
 }
 
 bool mixt__search_within(const mixt__search *s, const mixt__search_try *tried, mixt__search_part part)
 {
     mixt__search_change c = mixt__search_change_of(tried, s->fp32, part);
-    return tried == s->fp32 || (c.trials >= s->trials && c.mean + c.error <= s->options.lose);
+    int64_t least = part == MIXT_SEARCH_HELD_OUT ? mixt__search_wanted(s, tried, part) : s->trials;
+    return tried == s->fp32 || (c.trials >= least && c.mean + c.error <= s->options.lose);
 }
 
 /** FP32 itself must come through: its loss is what all others are measured by. */
@@ -173,24 +186,25 @@ static mixt_status check_fp32(const mixt__search *s, mixt__search_part part)
                       (long long)s->steps, loss);
 }
 
-/** Until the try has `wanted` trials, or fewer where they are enough to tell. */
-static mixt_status run_trials(mixt__search *s, mixt__search_try *tried, mixt__search_part part, int64_t wanted)
+/** One more trial: of FP32 where the policy has as many already. */
+static mixt_status run_next(mixt__search *s, mixt__search_try *tried, mixt__search_part part)
 {
-    while (tried->trials[part] < wanted && !mixt__search_lost(s, tried, part) && !mixt__search_halted(s)) {
-        mixt__search_try *next = s->fp32->trials[part] > tried->trials[part] ? tried : s->fp32;
-        MIXT_TRY(run_trial(s, next, part));
-        if (next == s->fp32 && next->trials[part] > 0)
-            MIXT_TRY(check_fp32(s, part));
-    }
-    return MIXT_OK;
+    mixt__search_try *next = s->fp32->trials[part] > tried->trials[part] ? tried : s->fp32;
+    MIXT_TRY(run_trial(s, next, part));
+    return next == s->fp32 && next->trials[part] > 0 ? check_fp32(s, part) : MIXT_OK;
 }
 
 mixt_status mixt__search_measure_loss(mixt__search *s, mixt__search_try *tried, mixt__search_part part)
 {
-    return run_trials(s, tried, part, s->trials);
+    while (tried->trials[part] < mixt__search_wanted(s, tried, part) && !mixt__search_lost(s, tried, part) &&
+           !mixt__search_halted(s))
+        MIXT_TRY(run_next(s, tried, part));
+    return MIXT_OK;
 }
 
 mixt_status mixt__search_measure_first(mixt__search *s, mixt__search_try *tried)
 {
-    return run_trials(s, tried, MIXT_SEARCH_SEEN, 1);
+    while (!tried->trials[MIXT_SEARCH_SEEN] && !mixt__search_halted(s))
+        MIXT_TRY(run_next(s, tried, MIXT_SEARCH_SEEN));
+    return MIXT_OK;
 }

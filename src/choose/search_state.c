@@ -119,7 +119,7 @@ mixt_status mixt__search_state_save(const mixt__search_state *state, const mixt_
 static void read_losses(mixt__search_try *t, mixt__search_part part, const json_t *list)
 {
     t->trials[part] = 0;
-    for (size_t i = 0; i < json_array_size(list) && i < MIXT_SEARCH_TRIALS_MAX; i++) {
+    for (size_t i = 0; i < json_array_size(list) && i < MIXT_SEARCH_TRIALS_ALL; i++) {
         const json_t *loss = json_array_get(list, i);
         t->losses[part][t->trials[part]++] = json_is_number(loss) ? json_number_value(loss) : (double)INFINITY;
     }

@@ -1,12 +1,13 @@
 #!/bin/bash
 # The suites that take long: every FP32 input of every narrowing conversion; MNIST to full accuracy where the data is there
-# (MIXT_TEST_DATA, or ../shared/data); runs that are killed or stopped by signals and resumed, and resumed at every checkpoint. Usage: run.sh BUILD
+# (MIXT_TEST_DATA, or ../shared/data); runs that are killed or stopped by signals and resumed, and resumed at every checkpoint; searches that are killed. Usage: run.sh BUILD
 set -euo pipefail
 build=$1
 "$build/tests/slow_num_all"
 bash tests/cli/resume.sh "$build/mixt" 5
 bash tests/slow/kills.sh "$build/mixt" 50
 bash tests/cli/signals.sh "$build/mixt" 200
+bash tests/cli/search.sh "$build/mixt" 50
 data=${MIXT_TEST_DATA:-../shared/data}/mnist
 if [ ! -d "$data" ]; then
     echo "skipped: no MNIST in $data"

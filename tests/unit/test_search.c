@@ -352,7 +352,7 @@ static void test_arguments(void **state)
                {NAN, 0, NULL, 0, 0, "lose"},           {0, -1, NULL, 0, 0, "budget -1"},
                {0, INFINITY, NULL, 0, 0, "budget"},    {0, 0, "fp8", 0, 0, "'fp8'"},
                {0, 0, "bf16,bf17", 0, 0, "'bf17'"},    {0, 0, NULL, -1, 0, "steps -1"},
-               {0, 0, NULL, 0, 1, "trials 1: from 2"}, {0, 0, NULL, 0, 33, "trials 33"}};
+               {0, 0, NULL, 0, 1, "trials 1: from 2"}, {0, 0, NULL, 0, 17, "trials 17"}};
     for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
         mixt_search_options o = {.lose = bad[k].lose, .budget = bad[k].budget, .formats = bad[k].formats};
         o.steps = bad[k].steps;
