@@ -233,6 +233,21 @@ seed of what is not drawn   | convert good.npy x.npy -d fp16 --seed 5           
 vocabulary of bytes         | tokenize words.txt -v folder -t bytes               | 2 | --vocab folder: bytes are tokens without a vocabulary
 verify past the last seed   | verify tiny.yaml precision=bf16 --seeds 2 seed=9223372036854775807 | 2 | seed: 9223372036854775807 leaves no room for the 2 seeds
 verify with no weights      | verify tiny.yaml precision=bf16 init=none --steps 2   | 1 | none: cannot be opened
+search without a tolerance  | search tiny.yaml --lose much --write p.yaml           | 2 | --lose 'much': a share of the loss
+search with 0 tolerance     | search tiny.yaml --lose 0% --write p.yaml             | 2 | --lose '0%'
+search with all tolerance   | search tiny.yaml --lose 101% --write p.yaml           | 2 | --lose '101%'
+search without an end       | search tiny.yaml --budget 10d --write p.yaml          | 2 | --budget '10d': a time above 0
+search for something        | search tiny.yaml --for speed --write p.yaml           | 2 | time, memory
+search to nowhere           | search tiny.yaml                                      | 2 | --write
+search to an empty name     | search tiny.yaml --write=                             | 2 | --write needs the name of a file
+search into the config      | search tiny.yaml --write tiny.yaml                    | 2 | is the configuration itself
+search over a data file     | search tiny.yaml --write good.csv                     | 1 | good.csv: exists already and no search made it
+search into no folder       | search tiny.yaml --write none/p.yaml                  | 1 | none/p.yaml
+search over a folder        | search tiny.yaml --write good                         | 1 | good: is a directory
+search in no format         | search tiny.yaml --formats fp17 --write p.yaml        | 1 | formats: 'fp17' is none
+search of one trial         | search tiny.yaml --trials 1 --write p.yaml            | 2 | --trials
+search of no file           | search none.yaml --write p.yaml                       | 1 | none.yaml: cannot be opened
+search with no weights      | search tiny.yaml init=none --write p.yaml             | 1 | none: cannot be opened
 sensitivity of no file      | sensitivity none.yaml                               | 1 | none.yaml: cannot be opened
 sensitivity in no format    | sensitivity tiny.yaml --formats fp17                | 1 | cannot be trained in 'fp17'
 sensitivity in FP8          | sensitivity tiny.yaml --formats bf16,fp8_e4m3       | 1 | cannot be trained in 'fp8_e4m3': policies name fp16, bf16 and tf32

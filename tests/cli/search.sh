@@ -85,16 +85,17 @@ span=$((($(now) - start) / 1000000 + 1))
 begun=0
 for kill in $(seq "$kills"); do
     fresh=()
-    [ $((kill % 3)) = 1 ] && fresh=(--fresh) # else it goes on where it was killed
+    [ $((kill % 2)) = 1 ] && fresh=(--fresh) # else it goes on where it was killed
     "$mixt" "${killed[@]}" "${fresh[@]}" -q 2>/dev/null &
     process=$!
     below $span
     sleep "$(printf '%d.%03d' $((drawn / 1000)) $((drawn % 1000)))"
-    kill -9 $process 2>/dev/null && begun=$((begun + 1))
+    kill -9 $process 2>/dev/null
     wait $process 2>/dev/null
+    [ $? = 137 ] && begun=$((begun + 1))
     valid "kill $kill"
 done
-[ $begun -gt $((kills / 3)) ] || fail "only $begun of $kills kills hit a search under way"
+[ $begun -ge $((kills / 4)) ] || fail "only $begun of $kills kills hit a search under way"
 "$mixt" "${killed[@]}" -q || fail "going on at the end"
 rules() { sed '/^evidence/,$d' "$1"; }
 [ "$(rules policy.yaml)" = "$(rules undisturbed.yaml)" ] || fail "another policy than without kills: $(diff policy.yaml undisturbed.yaml)"

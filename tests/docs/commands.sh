@@ -53,6 +53,7 @@ shortened() {
     *--resume*) echo "train.steps=$((resumes + 1))" ;;
     *'bench gpt'*) echo "--batch 1 --seq 16 --steps 1" ;;
     *bench*) echo "--batch 8 --steps 1" ;;
+    *' search '*) echo "--budget 60s --steps 2 --trials 2 data.limit=128 train.batch=8" ;;
     *sensitivity*configs/gpt*) echo "--trials 1 $tokens" ;;
     *sensitivity*) echo "--trials 1 data.limit=64 train.batch=8" ;;
     *verify*configs/gpt*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 $tokens" ;;
