@@ -27,12 +27,17 @@ static int print(const cli_args *args, const mixt_export_report *made)
     const char *dtype = cli_text(args, "dtype");
     if (!made->renamed)
         fprintf(stderr, "mixt export: other programs have no model %s: the tensors keep mixt's names\n", made->model);
+    else if (made->differs[0])
+        fprintf(stderr,
+                "mixt export: %s, this model has not: the tensors have its names and layouts, but it must be changed "
+                "to take them\n",
+                made->differs);
     if (!cli_flag(args, "json")) {
         printf("%s: %lld tensors, %s\n", made->folder, (long long)made->tensors, dtype);
         return CLI_OK;
     }
-    json_t *row =
-        json_pack("{s:s, s:s, s:I}", "folder", made->folder, "dtype", dtype, "tensors", (json_int_t)made->tensors);
+    json_t *row = json_pack("{s:s, s:s, s:I, s:s?}", "folder", made->folder, "dtype", dtype, "tensors",
+                            (json_int_t)made->tensors, "differs", made->differs[0] ? made->differs : NULL);
     if (!row) {
         fputs("mixt export: done, but the folder's name is not UTF-8 and cannot be put into JSON\n", stderr);
         return CLI_FAILED;
@@ -68,7 +73,9 @@ const cli_command cli_export = {
     .description =
         "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt and bert_mlm "
         "in the names and layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in "
-        "torchvision's (load_state_dict takes its tensors). Other models keep mixt's own names. Beside them lie "
+        "torchvision's (load_state_dict takes its tensors; where torchvision's model of that name has other sizes, "
+        "that is "
+        "said, and config.json has \"torchvision\": false). Other models keep mixt's own names. Beside them lie "
         "inputs.json, with the shape, mean, std and classes of the inputs, and the tokenizer for transformers "
         "(AutoTokenizer takes the folder). The run's data is not needed.\n\n"
         "Rows of tables that are only padding, and positions that the run never trained, are left out. 'mixt train … "

@@ -54,6 +54,8 @@ typedef struct mixt_export_report {
     int64_t tensors;
     const char *model; /**< name in the zoo; NULL: not known */
     bool renamed;      /**< names, layouts and config.json are another program's; else the tensors keep mixt's names */
+    char differs[160]; /**< what the other program's own model of that name has otherwise, so that it must be changed to
+                            take the tensors; "": nothing */
 } mixt_export_report;
 
 /**

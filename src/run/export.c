@@ -102,7 +102,9 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
     MIXT_TRY(keep_others(run, &r, x));
     bool made;
     MIXT_TRY(make_folder(r.folder, &made));
-    mixt_status status = mixt__weights_export(&r, &report->tensors);
+    mixt__name_differs differs;
+    mixt_status status = mixt__weights_export(&r, &report->tensors, &differs);
+    memcpy(report->differs, differs.text, sizeof report->differs);
     if (status == MIXT_OK)
         status = mixt__export_inputs_write(x, &r);
     if (status != MIXT_OK && made)

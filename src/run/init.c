@@ -18,8 +18,9 @@ mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names 
     *facts = (mixt__name_facts){.heads = heads, .first_token = -1, .last_token = -1};
     if (!heads && entry->uses & MIXT_USES_HEADS)
         facts->heads = mixt__model_default_heads(width ? width : entry->sizes.width);
-    snprintf(facts->architecture, sizeof facts->architecture, "%s%lld", entry->name,
-             (long long)(depth ? depth : entry->sizes.depth));
+    bool norms = entry->uses & MIXT_USES_NORM && mixt__config_choice(config, MIXT_KEY_NET_NORM) == MIXT_NORM_BATCH;
+    snprintf(facts->architecture, sizeof facts->architecture, "%s%lld%s", entry->name,
+             (long long)(depth ? depth : entry->sizes.depth), norms ? "_bn" : ""); // as torchvision names them
     return MIXT_OK;
 }
 

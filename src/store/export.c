@@ -16,6 +16,7 @@ typedef struct exporter {
     mixt__file_tensor *there; // what is written, by entry
     float *here, *moved;      // one tensor: as it is in the file, in its new layout
     void *low;                // and in its new format
+    mixt__name_differs differs;
 } exporter;
 
 /* ---- facts ---- */
@@ -46,6 +47,8 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
         int64_t block = block_number(here[i].name);
         if (block >= facts->layers)
             facts->layers = block + 1;
+        if (here[i].rank == 4 && (!strcmp(here[i].name, "conv1.weight") || !strcmp(here[i].name, "features.0.weight")))
+            facts->channels = here[i].dims[3];
         for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
             if (here[i].rank != 2 || strcmp(here[i].name, sizes[k].name))
                 continue;
@@ -144,6 +147,7 @@ static mixt_status write_config(exporter *x)
     mixt__name_facts facts = x->request->facts;
     mixt__name_facts_read(&facts, x->file->tensors, x->file->count);
     facts.dtype = x->request->dtype;
+    facts.fits = !x->differs.text[0];
     if (x->request->vocab && x->request->vocab < facts.vocab)
         facts.vocab = x->request->vocab;
     if (x->request->positions && x->request->positions < facts.positions)
@@ -165,11 +169,14 @@ static mixt_status write_config(exporter *x)
     return status;
 }
 
-mixt_status mixt__weights_export(const mixt__export_request *request, int64_t *tensors)
+mixt_status mixt__weights_export(const mixt__export_request *request, int64_t *tensors, mixt__name_differs *differs)
 {
     exporter x = {.request = request};
     mixt_status status = prepare(&x);
+    if (status == MIXT_OK && request->names && request->names->differs)
+        x.differs = request->names->differs(x.file->tensors, x.file->count, request->facts.architecture);
     *tensors = x.plan.count;
+    *differs = x.differs;
     if (status == MIXT_OK)
         status = write_weights(&x);
     if (status == MIXT_OK && request->names)

@@ -40,18 +40,26 @@ typedef struct mixt__name_pair {
 /** Sizes of a model that config.json tells and shapes alone may not. */
 typedef struct mixt__name_facts {
     int64_t layers, width, inner, heads, vocab, positions, types, classes;
+    int64_t channels;                           // of an image
     int64_t first_token, last_token, pad_token; // that begin a text, end it, fill it up; negative: there is none
     char architecture[32];
+    bool fits; // the other program's own model of that name takes the tensors
     mixt_dtype dtype;
 } mixt__name_facts;
 
 /** One entry of config.json: a fact by its place in mixt__name_facts, or a constant that the model has here. */
 typedef struct mixt__name_field {
     const char *key;
-    size_t fact;      // offsetof(mixt__name_facts, …) + 1 of an int64_t, null where negative; 0: a constant
+    size_t fact;      // offsetof(mixt__name_facts, …) + 1: a text, a bool, or an int64_t, null where negative; 0: a
+                      // constant
     const char *json; // the constant as JSON
     bool free;        // another value there does not change what the model computes
 } mixt__name_field;
+
+/** What a program's own model of a name has otherwise than the tensors here. */
+typedef struct mixt__name_differs {
+    char text[160]; // "": nothing, it takes them
+} mixt__name_differs;
 
 typedef struct mixt__names {
     const char *family; // "gpt2"
@@ -61,6 +69,8 @@ typedef struct mixt__names {
     const mixt__name_pair *tied;    // names there: the first, if present, must hold what the second holds
     const char *const *ignored;     // globs over names there: known, of no use here
     const mixt__name_field *fields; // of config.json
+    /** Whether the program builds a model of these tensors from config.json alone; NULL: it always does. */
+    mixt__name_differs (*differs)(const mixt__file_tensor *here, int64_t count, const char *architecture);
 } mixt__names;
 
 /** The family of a name; NULL: there is none. */

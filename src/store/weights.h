@@ -52,8 +52,9 @@ typedef struct mixt__export_request {
     bool overwrite;
 } mixt__export_request;
 
-/** Writes folder/model.safetensors and, for a family that has one, folder/config.json; each all or nothing. */
-mixt_status mixt__weights_export(const mixt__export_request *request, int64_t *tensors);
+/** Writes folder/model.safetensors and, for a family that has one, folder/config.json; each all or nothing.
+ *  @param differs why the other program's own model does not take the tensors */
+mixt_status mixt__weights_export(const mixt__export_request *request, int64_t *tensors, mixt__name_differs *differs);
 
 /** Reads sizes off tensors: what heads, architecture and dtype are stays as it is. */
 void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *here, int64_t count);

@@ -57,6 +57,11 @@ done
 train resnet.yaml resnet
 "$mixt" export resnet --out resnet-out --json | grep -q '"tensors":122' || fail "resnet18 has not 122 tensors"
 grep -q '"architecture": "resnet18"' resnet-out/config.json || fail "resnet: config.json"
+"$mixt" export resnet --out resnet-out --overwrite >out 2>err || fail "export resnet"
+grep -q "torchvision's resnet18 has a width of 64, this model has not" err || fail "a width that torchvision has not: $(cat err)"
+grep -q '"in_channels": 1,' resnet-out/config.json && grep -q '"torchvision": false' resnet-out/config.json || fail "resnet: $(cat resnet-out/config.json)"
+train resnet.yaml whole net.width=64 data.kind=random data.path=8x8x3 data.classes=2 data.samples=16 train.steps=1
+"$mixt" export whole >out 2>err && [ ! -s err ] && grep -q '"torchvision": true' whole/export/config.json || fail "resnet18 as torchvision has it: $(cat err)"
 train resnet.yaml resnet-back init=resnet-out train.freeze='conv1,bn1,layer*' $still
 same_weights resnet resnet-back || fail "resnet: weights changed on the way out and back"
 

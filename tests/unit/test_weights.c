@@ -26,6 +26,7 @@ typedef struct model {
 } model;
 
 static model made, read_back;
+static mixt__name_differs differs; // of the newest export
 
 static void add(model *m, const char *name, int rank, const int64_t *dims)
 {
@@ -66,7 +67,7 @@ static mixt_status export_model(const model *m, const char *family, mixt_dtype d
     r.names = mixt__names_find(family);
     r.facts = (mixt__name_facts){.heads = 2, .architecture = "resnet18"};
     r.overwrite = true;
-    return mixt__weights_export(&r, &tensors);
+    return mixt__weights_export(&r, &tensors, &differs);
 }
 
 static mixt_status open_weights(const char *path, const char *family, const model *m, const char *skip,
@@ -387,6 +388,82 @@ static void configs(void **state)
     assert_int_equal(unlink(config), 0);
 }
 
+/** The table of positions is cut under mixt's own names too, and taken back where texts are no longer. */
+static void positions(void **state)
+{
+    (void)state;
+    char source[4096];
+    int64_t tensors;
+    mixt__weights *w;
+    make_gpt(&made, 3);
+    snprintf(source, sizeof source, "%s", temp_path("own.safetensors"));
+    const mixt__metadata metadata = {.pairs = &(const mixt__text_pair){"format", "mixt"}, .count = 1};
+    assert_int_equal(mixt__safetensors_write(source, made.tensors, made.count, &metadata), MIXT_OK);
+    mixt__export_request r = {.source = source, .folder = temp_folder, .dtype = MIXT_DTYPE_FP32, .overwrite = true};
+    r.positions = 2;
+    r.vocab = 1; // whose rows stay: nobody knows which of them are padding
+    assert_int_equal(mixt__weights_export(&r, &tensors, &differs), MIXT_OK);
+    assert_int_equal(tensors, made.count);
+    mixt__weights_request request = {.path = temp_path("model.safetensors"), .wanted = made.tensors};
+    request.count = made.count;
+    assert_int_not_equal(mixt__weights_open(&request, &w), MIXT_OK);
+    assert_non_null(strstr(mixt_error_text(), "tensor 'wpe.weight' is fp32 [2, 4], expected a float tensor [6, 4]"));
+    request.positions = 3;
+    assert_int_not_equal(mixt__weights_open(&request, &w), MIXT_OK);
+    request.positions = 2;
+    assert_int_equal(mixt__weights_open(&request, &w), MIXT_OK);
+    assert_int_equal(w->places, 2);
+    float values[24];
+    for (int i = 0; i < 24; i++)
+        values[i] = -1;
+    assert_int_equal(mixt__weights_read(w, 1, values), MIXT_OK);
+    assert_memory_equal(values, made.values[1], 8 * sizeof *values);
+    assert_float_equal(values[8], -1, 0);
+    mixt__weights_close(w);
+}
+
+/** What torchvision builds by itself, and why it does not. */
+static void torchvision(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *family;
+        int64_t first[4], hidden[2]; // of the first convolution; of VGG's first linear layer
+        bool shortcut, third;
+        const char *differs;
+    } cases[] = {
+        {"resnet", {64, 7, 7, 3}, {0}, true, false, ""},
+        {"resnet", {64, 7, 7, 1}, {0}, true, false, "torchvision's net has 3 input channels"},
+        {"resnet", {4, 7, 7, 3}, {0}, true, false, "torchvision's net has a width of 64"},
+        {"resnet", {16, 3, 3, 3}, {0}, true, false, "torchvision's net has a first kernel of 7 x 7"},
+        {"resnet", {64, 7, 7, 3}, {0}, false, false, "torchvision's net has projections as shortcuts"},
+        {"vgg", {64, 3, 3, 3}, {4096, 25088}, false, false, ""},
+        {"vgg", {64, 3, 3, 1}, {4096, 25088}, false, false, "torchvision's net has 3 input channels"},
+        {"vgg", {64, 3, 3, 3}, {512, 512}, false, false, "torchvision's net has 7 x 7 pixels before its classifier"},
+        {"vgg", {64, 3, 3, 3}, {512, 25088}, false, false, "torchvision's net has hidden layers of 4096 and 4096"},
+        {"vgg", {64, 3, 3, 3}, {4096, 25088}, false, true, "torchvision's net has two hidden layers"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bool vgg = cases[i].hidden[0] > 0;
+        mixt__file_tensor t[5] = {{.name = vgg ? "features.0.weight" : "conv1.weight", .rank = 4}};
+        int64_t count = 1;
+        memcpy(t[0].dims, cases[i].first, sizeof cases[i].first);
+        if (cases[i].shortcut)
+            t[count++] =
+                (mixt__file_tensor){.name = "layer2.0.downsample.conv.weight", .rank = 4, .dims = {128, 1, 1, 64}};
+        if (vgg) {
+            t[count++] = (mixt__file_tensor){.name = "classifier.0.weight", .rank = 2};
+            memcpy(t[1].dims, cases[i].hidden, sizeof cases[i].hidden);
+            t[count++] = (mixt__file_tensor){.name = "classifier.3.weight", .rank = 2, .dims = {4096, 4096}};
+            t[count++] = (mixt__file_tensor){.name = "classifier.6.weight", .rank = 2, .dims = {10, 4096}};
+        }
+        if (cases[i].third)
+            t[count++] = (mixt__file_tensor){.name = "classifier.9.weight", .rank = 2, .dims = {10, 10}};
+        const mixt__names *names = mixt__names_find(cases[i].family);
+        assert_string_equal(names->differs(t, count, "net").text, cases[i].differs);
+    }
+}
+
 static void globs(void **state)
 {
     (void)state;
@@ -409,10 +486,13 @@ static void globs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layouts),      cmocka_unit_test(flattened_images),  cmocka_unit_test(round_trip),
-        cmocka_unit_test(other_names),  cmocka_unit_test(padded_vocabulary), cmocka_unit_test(half_precision),
-        cmocka_unit_test(new_heads),    cmocka_unit_test(bad_files),         cmocka_unit_test(truncated_files),
-        cmocka_unit_test(untied_heads), cmocka_unit_test(configs),           cmocka_unit_test(globs),
+        cmocka_unit_test(layouts),           cmocka_unit_test(flattened_images),
+        cmocka_unit_test(round_trip),        cmocka_unit_test(other_names),
+        cmocka_unit_test(padded_vocabulary), cmocka_unit_test(half_precision),
+        cmocka_unit_test(new_heads),         cmocka_unit_test(bad_files),
+        cmocka_unit_test(truncated_files),   cmocka_unit_test(untied_heads),
+        cmocka_unit_test(configs),           cmocka_unit_test(positions),
+        cmocka_unit_test(torchvision),       cmocka_unit_test(globs),
     };
     temp_folder_make();
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
