@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
-"""Weights between mixt and Hugging Face transformers or torchvision, both ways, and what both make of them.
+"""What mixt exports, loaded by Hugging Face transformers and torchvision, and what both make of it.
 
-    compare_exports.py MIXT LOGITS_PROGRAM [--models gpt,bert_mlm,resnet18,...] [--device cpu]
+    compare_exports.py MIXT LOGITS_PROGRAM [--runs WORD,...] [--models gpt,bert_mlm,resnet18,...] [--device cpu]     (make test-peers)
 
-MIXT is build/mixt, LOGITS_PROGRAM build/tests/logits. Needs torch, transformers, torchvision and safetensors. For each model:
+MIXT is build/mixt, LOGITS_PROGRAM build/tests/logits. Needs numpy, torch and safetensors, else nothing is done (exit status
+77); without transformers or torchvision their models are left out and named at the end. Two parts:
+
+Runs that were carried away (carried.py): trained, data moved, exported, loaded with the files that lie in the export.
+
+Weights both ways, for each of --models:
 
     out   mixt draws weights, 'mixt export' writes them in fp32, fp16 and bf16, the other program loads the folder
     back  the other program draws weights and saves them, mixt loads them (init=)
@@ -13,10 +18,21 @@ difference (root mean square) must stay within u * sqrt(roundings): roundings th
 FP32 2^-24 times the square root of the longest sum; and for what storing the weights in a format costs, the format's unit roundoff.
 The same bound holds for the loss. A file with a tensor missing, misshapen or of integers must be refused by name.
 """
-import argparse, math, os, shutil, subprocess, sys, tempfile
+import argparse, importlib.util, json, math, os, shutil, subprocess, sys, tempfile
+
+HAVE = {name for name in ('numpy', 'torch', 'safetensors', 'transformers', 'torchvision') if importlib.util.find_spec(name)}
+if not HAVE.issuperset({'numpy', 'torch', 'safetensors'}):
+    print('left out, all of it: not installed:', ', '.join(sorted({'numpy', 'torch', 'safetensors'} - HAVE)))
+    sys.exit(77)
+os.environ.setdefault('HF_HUB_OFFLINE', '1')
+os.environ.setdefault('TQDM_DISABLE', '1')
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
+import carried
+if 'transformers' in HAVE:
+    import transformers
+    transformers.logging.set_verbosity_error()  # texts longer than the model's positions are meant here
 
 UNIT = {'fp32': 2.0 ** -24 * math.sqrt(65536), 'fp16': 2.0 ** -11, 'bf16': 2.0 ** -8}
 
@@ -119,6 +135,7 @@ class Case:
             net = type(self.make(self.sizes)).from_pretrained(folder, torch_dtype=torch.float32)
             net.tie_weights()
             return net
+        assert json.load(open(folder + '/config.json'))['torchvision'], folder
         net = self.make(self.sizes)
         net.load_state_dict(load_file(folder + '/model.safetensors'), strict=True)
         return net
@@ -180,10 +197,21 @@ def main():
     a.add_argument('mixt')
     a.add_argument('logits')
     a.add_argument('--models', default='gpt,bert_mlm,resnet18')
+    a.add_argument('--runs', help='only runs with one of these words in their name, as resnet50,gpt')
     a.add_argument('--device', default='cpu')
     a = a.parse_args()
     torch.manual_seed(1)
-    sys.exit(1 if sum(Case(a, name).run() for name in a.models.split(',')) else 0)
+    failed, left_out = carried.compare(os.path.abspath(a.mixt), os.path.abspath(a.logits), HAVE, UNIT['fp32'],
+                                       a.runs.split(',') if a.runs else None)
+    for name in a.models.split(','):
+        package = 'transformers' if MODELS[name][2] in (gpt, bert) else 'torchvision'
+        if package in HAVE:
+            failed += Case(a, name).run()
+        else:
+            left_out.append(f'{name} (no {package})')
+    for name in left_out:
+        print('left out:', name)
+    sys.exit(1 if failed else 0)
 
 
 main()
