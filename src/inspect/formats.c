@@ -7,6 +7,7 @@
 
 #define EVERY_RUN "master weights, sums and losses of every run; all of an fp32 run"
 #define NOT_TRAINED "not trained in; mixt convert writes and reads it"
+#define KEPT "activations between the passes where a policy says keep: fp8_e4m3; nothing is multiplied in it"
 
 const char *mixt_support_name(mixt_support support)
 {
@@ -34,7 +35,7 @@ int mixt_cpu_formats(mixt_format_info formats[MIXT_FORMATS_MAX])
          multiply16 ? "stored and multiplied in 16 bits, summed in fp32; no loss scaling"
                     : "stored in 16 bits, products and sums in fp32; no loss scaling",
          0},
-        {"fp8", MIXT_DTYPE_FP8_E4M3, MIXT_SUPPORT_EMULATED, "converted in software", NOT_TRAINED, 0},
+        {"fp8", MIXT_DTYPE_FP8_E4M3, MIXT_SUPPORT_EMULATED, "converted in software", KEPT, 0},
         {"int8", MIXT_DTYPE_INT8, MIXT_SUPPORT_EMULATED, "converted in software", NOT_TRAINED, 0},
     };
     _Static_assert(sizeof table <= MIXT_FORMATS_MAX * sizeof *formats, "more formats than there is room for");
@@ -53,7 +54,7 @@ int mixt_gpu_formats(const mixt_gpu_info *gpu, mixt_format_info formats[MIXT_FOR
         {"tf32", MIXT_DTYPE_TF32, "fp32 tensors whose products are rounded; only where the policy says so"},
         {"fp16", MIXT_DTYPE_FP16, "stored and multiplied in 16 bits, summed in fp32; dynamic loss scaling"},
         {"bf16", MIXT_DTYPE_BF16, "stored and multiplied in 16 bits, summed in fp32; no loss scaling"},
-        {"fp8", MIXT_DTYPE_FP8_E4M3, NOT_TRAINED},
+        {"fp8", MIXT_DTYPE_FP8_E4M3, KEPT},
     };
     enum { COUNT = sizeof table / sizeof table[0] };
     for (int i = 0; i < COUNT; i++) {

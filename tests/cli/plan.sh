@@ -48,6 +48,17 @@ for model in mlp convnet gpt lstm; do
     done
 done
 
+# What waits for the backward pass in another format: said, planned, and taken to the byte.
+printf 'default: fp32\nkeep: fp8_e4m3\n' >keep.yaml
+deep="$common ${gpt/net.layers=2/net.layers=4}"
+"$mixt" plan any.yaml $deep precision=fp32 --json >plan && full=$(number activations <plan)
+"$mixt" plan any.yaml $deep precision=keep.yaml --json >plan && kept=$(number activations <plan)
+[ "$((kept * 2))" -lt "$full" ] || fail "keep: $kept bytes of activations, whole $full"
+"$mixt" train any.yaml $deep precision=keep.yaml out=kept --json >train 2>err || { fail "train with keep"; cat err; }
+[ "$(number total <plan)" = "$(number memory_allocated <train)" ] || fail "keep: another amount is allocated than planned"
+"$mixt" plan any.yaml $deep precision=keep.yaml --explain >text
+grep -q 'h.1.mlp.* scaled_cast .*kept in fp8_e4m3 for the backward pass: keep.yaml:2' text || fail "--explain does not say what is kept"
+
 # The arithmetic of products stands beside their op, in both directions.
 "$mixt" plan any.yaml $common $mlp precision=tf32 --graph >text
 grep -Eq '^ *[0-9]+ f fc.1 +matmul:tf32 .* fp32' text || fail "--graph does not show the arithmetic of a product"

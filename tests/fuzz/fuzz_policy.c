@@ -12,6 +12,7 @@ static void check_policy(const mixt__policy *policy)
     for (int64_t i = 0; i < policy->rule_count; i++) {
         const mixt__policy_rule *rule = &policy->rules[i];
         fuzz_require(rule->forward != MIXT_DTYPE_NONE && rule->backward != MIXT_DTYPE_NONE && rule->origin);
+        fuzz_require(mixt_dtype_is_float(mixt__policy_kept(policy, rule)));
         fuzz_require(!rule->layer || strlen(rule->layer) <= FUZZ_INPUT_MAX);
         fuzz_require(!rule->op || strlen(rule->op) <= FUZZ_INPUT_MAX);
     }
