@@ -8,12 +8,13 @@ SECONDS ?= 600
 # Of test-peers: with numpy, torch, safetensors, transformers and torchvision.
 PYTHON ?= python3
 
-.PHONY: help setup build demo test test-slow test-gpu test-peers fuzz bench check install clean
+.PHONY: help setup build demo test test-slow test-gpu test-page test-peers fuzz bench check install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
 	@echo "make build      build/mixt, the library, examples, benches and tests"
 	@echo "make test-slow  conversions over all 2^32 inputs, and training to full accuracy (much longer)"
+	@echo "make test-page  pages of runs in a real browser (installs Chromium)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make test-peers exports loaded by transformers and torchvision, same outputs (PYTHON=… that has them; says what it leaves out)"
 	@echo "make fuzz       every file reader under libFuzzer, SECONDS=600 each (needs clang and its runtime, libclang-rt-14-dev)"
@@ -48,6 +49,9 @@ test-gpu: build
 
 test-peers: build
 	$(PYTHON) tests/peers/compare_exports.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
+
+test-page: build
+	tests/page/run.sh $(BUILD)
 
 fuzz: setup
 	cmake -S tests/fuzz -B $(BUILD)-fuzz -G Ninja -DCMAKE_C_COMPILER=clang > /dev/null

@@ -27,6 +27,7 @@ config    base
 models    base num graph ops model
 run       base num graph ops model passes backend runtime data store train infer config policy models api watch
 verify    base num graph ops model passes backend runtime data store train infer config policy models api run
+page      base num config store run
 choose    base num graph ops model passes backend runtime data store train infer config policy models api inspect run verify
 '
 

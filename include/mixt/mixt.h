@@ -19,6 +19,7 @@
 #include "mixt/metrics.h"
 #include "mixt/monitor.h"
 #include "mixt/num.h"
+#include "mixt/page.h"
 #include "mixt/plan.h"
 #include "mixt/plot.h"
 #include "mixt/policy.h"

@@ -48,6 +48,8 @@ typedef enum mixt_cause {
 
 /** "loss_anomaly", …; "none" for anything else. */
 const char *mixt_cause_name(mixt_cause cause);
+/** What to do about it, in a sentence; "" for anything else. */
+const char *mixt_cause_remedy(mixt_cause cause);
 
 typedef enum mixt_severity {
     MIXT_SEVERITY_INFO,     /**< worth a row in the record */

@@ -49,6 +49,28 @@ const char *mixt_cause_name(mixt_cause cause)
     return (unsigned)cause < MIXT_CAUSE_COUNT ? names[cause] : "none";
 }
 
+const char *mixt_cause_remedy(mixt_cause cause)
+{
+    static const char *const remedies[] = {
+        [MIXT_CAUSE_LOSS_ANOMALY] = "look at the batch of that update; a lower train.lr, a longer train.warmup or "
+                                    "train.clip=1 keep single batches from doing harm",
+        [MIXT_CAUSE_GRADIENT_ANOMALY] =
+            "train.clip bounds large norms; norms that stay small mean a dead layer, too low "
+            "a learning rate, or training that is done",
+        [MIXT_CAUSE_MEMORY_WARNING] = "a smaller train.batch with a larger train.accumulate gives the same updates",
+        [MIXT_CAUSE_OVERFLOW] = "keep the layer in fp32 or bf16 by a policy, or train in bf16",
+        [MIXT_CAUSE_UNDERFLOW] = "a larger loss scale, or bf16, keeps small gradients from becoming 0",
+        [MIXT_CAUSE_SCALE_COLLAPSE] =
+            "gradients overflow at any scale: lower train.lr, set train.clip, or train in bf16",
+        [MIXT_CAUSE_HARDWARE] =
+            "test the machine's memory and GPU; results since the last good checkpoint are in doubt",
+        [MIXT_CAUSE_PRECISION] = "raise the blamed layers by a policy",
+        [MIXT_CAUSE_DATA] = "look at the samples of that batch, and at the learning rate",
+        [MIXT_CAUSE_STALL] = "look for other work on the machine, a slow disk, or data.threads that are too few",
+    };
+    return (unsigned)cause < MIXT_CAUSE_COUNT ? remedies[cause] : "";
+}
+
 const char *mixt_severity_name(mixt_severity severity)
 {
     return severity == MIXT_SEVERITY_CRITICAL ? "critical" : severity == MIXT_SEVERITY_WARNING ? "warning" : "info";

@@ -1,0 +1,321 @@
+/* The page of runs: tables and charts over what the library put into it, or, where it is served, over what comes in. */
+"use strict";
+
+const COLORS = ["#0969da", "#cf222e", "#1a7f37", "#8250df", "#bf8700", "#0a7ea4", "#bc4c00", "#a02f6f", "#57606a",
+                "#6e7781"];
+/* What is drawn together, and what has an axis of its own; names that are not here follow. */
+const TOGETHER = [["loss", "val_loss"], ["accuracy", "val_accuracy"], ["grad_norm"], ["scale"], ["samples_s"],
+                  ["memory"], ["lr"], ["skipped"]];
+const TITLES = {loss: "loss (thin: training, thick: validation)", accuracy: "accuracy (thin: training, thick: validation)",
+                grad_norm: "gradient norm", scale: "loss scale", samples_s: "samples a second", memory: "memory in bytes",
+                lr: "learning rate", skipped: "skipped updates", checkpoint_stall: "seconds waited for checkpoints",
+                energy: "energy in joules"};
+const NOT_DRAWN = new Set(["step", "time", "epoch"]);
+/* Of these a row that has none was not finite; of all others it was just not there. */
+const ALWAYS_THERE = new Set(["loss", "grad_norm"]);
+const state = {runs: [], charts: [], x: "step", y: "auto", range: null};
+
+/* ---- reading ---- */
+
+function decode(text, type) {
+    const letters = atob(text), bytes = new Uint8Array(letters.length);
+    for (let i = 0; i < letters.length; i++)
+        bytes[i] = letters.charCodeAt(i);
+    return new type(bytes.buffer);
+}
+
+/** Where a run's time or steps are, columns are numbers of eight bytes; all others of four. */
+function columnType(name) {
+    return NOT_DRAWN.has(name) ? Float64Array : Float32Array;
+}
+
+function readRuns() {
+    const text = document.getElementById("data").textContent;
+    for (const run of JSON.parse(text)) {
+        run.columns = {};
+        run.shown = true;
+        run.color = COLORS[state.runs.length % COLORS.length];
+        state.runs.push(run);
+    }
+    shortenNames();
+    for (const element of document.querySelectorAll("script[data-run]")) {
+        const name = element.dataset.column;
+        state.runs[+element.dataset.run].columns[name] = decode(element.textContent.trim(), columnType(name));
+        element.remove(); // it is large, and no longer needed
+    }
+}
+
+/** Folders that all runs lie in say nothing. */
+function shortenNames() {
+    const parts = state.runs.map(run => run.name.split("/"));
+    let same = 0;
+    while (parts.every(p => p.length > same + 1 && p[same] === parts[0][same]))
+        same++;
+    state.runs.forEach((run, i) => {
+        run.name = parts[i].slice(same).join("/");
+    });
+}
+
+/* ---- small helpers ---- */
+
+function make(tag, text, cls) {
+    const element = document.createElement(tag);
+    if (text !== undefined)
+        element.textContent = text;
+    if (cls)
+        element.className = cls;
+    return element;
+}
+
+function table(parent, title, head, rows) {
+    const box = make("div", undefined, "table"), t = make("table"), line = make("tr");
+    parent.append(make("h2", title), box);
+    box.append(t);
+    t.append(line);
+    head.forEach((cell, i) => {
+        const number = rows.length && (typeof rows[0][i] === "number" || rows[0][i].className === "number");
+        line.append(make("th", cell, number ? "number" : undefined));
+    });
+    for (const row of rows) {
+        const tr = make("tr");
+        t.append(tr);
+        for (const cell of row)
+            tr.append(cell instanceof Node ? cell : typeof cell === "number" ? make("td", show(cell), "number")
+                                                                             : make("td", cell));
+    }
+}
+
+function show(value) {
+    return value - value !== 0 ? "–" : Chart.text(value);
+}
+
+function bytes(value) {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = 0;
+    for (; value >= 1024 && unit < 4; unit++)
+        value /= 1024;
+    return value - value !== 0 ? "–" : +value.toPrecision(4) + " " + units[unit];
+}
+
+function finite(column) {
+    return column ? column.filter(v => v - v === 0) : [];
+}
+
+function last(column) {
+    for (let i = (column?.length ?? 0) - 1; i >= 0; i--)
+        if (column[i] - column[i] === 0)
+            return column[i];
+    return NaN;
+}
+
+function mean(values) {
+    let sum = 0;
+    for (const v of values)
+        sum += v;
+    return values.length ? sum / values.length : NaN;
+}
+
+function least(column) {
+    let found = NaN;
+    for (const v of column ?? [])
+        if (!(v >= found))
+            found = v - v === 0 ? v : found;
+    return found;
+}
+
+/** The last tenth of the values against the tenth before it. */
+function trend(column) {
+    const values = finite(column), part = Math.floor(values.length / 10);
+    if (part < 3)
+        return "–";
+    const now = mean(values.slice(-part)), before = mean(values.slice(-2 * part, -part));
+    const change = (now - before) / Math.abs(before);
+    if (!(Math.abs(change) >= 0.005))
+        return "→ steady";
+    return (change > 0 ? "↑ +" : "↓ ") + (100 * change).toFixed(1) + "%";
+}
+
+/* ---- tables ---- */
+
+function swatch(run) {
+    const cell = make("td"), label = make("label"), box = make("input"), color = make("span", undefined, "swatch");
+    box.type = "checkbox";
+    box.checked = run.shown;
+    box.addEventListener("change", () => {
+        run.shown = box.checked;
+        drawCharts();
+    });
+    color.style.background = run.color;
+    label.append(box, " ", color, run.name);
+    cell.append(label);
+    return cell;
+}
+
+function showRuns() {
+    const rows = state.runs.map(run => {
+        const c = run.columns, alerts = run.events.filter(e => e.severity !== "info").length;
+        return [swatch(run), run.model, run.precision, last(c.step), last(c.loss), least(c.val_loss),
+                100 * last(c.val_accuracy ?? c.accuracy), last(c.samples_s),
+                make("td", bytes(last(c.memory)), "number"), alerts, run.state];
+    });
+    const section = document.getElementById("runs");
+    section.replaceChildren();
+    table(section, "Runs", ["run", "model", "precision", "steps", "loss", "best validation", "accuracy %", "samples/s",
+                            "memory", "alerts", "state"], rows);
+}
+
+function showProblems() {
+    const section = document.getElementById("problems");
+    section.replaceChildren();
+    for (const run of state.runs)
+        for (const problem of run.problems)
+            section.append(make("p", run.name + ": " + problem, "problem"));
+}
+
+function showAlerts() {
+    const all = [], counts = new Map();
+    for (const run of state.runs)
+        for (const event of run.events) {
+            const key = event.kind + "\t" + event.cause + "\t" + event.severity;
+            counts.set(key, (counts.get(key) ?? 0) + 1);
+            all.push([run, event]);
+        }
+    const section = document.getElementById("alerts");
+    section.replaceChildren();
+    if (!all.length)
+        return;
+    table(section, "What happened, by cause", ["kind", "cause", "severity", "times"],
+          [...counts].map(([key, count]) => [...key.split("\t"), count]));
+    all.sort((a, b) => (a[1].time ?? 0) - (b[1].time ?? 0));
+    const rows = all.slice(-50).reverse().map(([run, e]) => [run.name, e.step, make("td", e.severity, e.severity),
+        e.kind, e.cause, e.layer ?? "", make("td", e.text ?? "", "text")]);
+    table(section, "The last alerts and decisions", ["run", "step", "severity", "kind", "cause", "layer", ""], rows);
+}
+
+function showAdvice() {
+    const section = document.getElementById("advice"), rows = [];
+    for (const run of state.runs)
+        for (const advice of run.advice)
+            rows.push([run.name, make("td", advice, "text")]);
+    section.replaceChildren();
+    if (rows.length)
+        table(section, "What to do", ["run", ""], rows);
+}
+
+function showFigures() {
+    const rows = [];
+    for (const run of state.runs)
+        for (const [name, column] of Object.entries(run.columns))
+            if (!NOT_DRAWN.has(name))
+                rows.push([run.name, name, last(column), mean(finite(column)), trend(column)]);
+    const section = document.getElementById("figures");
+    section.replaceChildren();
+    table(section, "Figures", ["run", "metric", "now", "mean", "trend"], rows.slice(0, 400));
+}
+
+/* ---- charts ---- */
+
+function groups() {
+    const known = new Set(TOGETHER.flat()), names = new Set();
+    for (const run of state.runs)
+        Object.keys(run.columns).forEach(name => names.add(name));
+    const rest = [...names].filter(name => !known.has(name) && !NOT_DRAWN.has(name)).map(name => [name]);
+    return [...TOGETHER, ...rest].map(group => group.filter(name => names.has(name) && moves(name)))
+                                 .filter(group => group.length);
+}
+
+/** A loss scale that is always 1, or skips of which there are none, are not worth a chart. */
+function moves(name) {
+    if (name !== "scale" && name !== "skipped" && name !== "checkpoint_stall")
+        return true;
+    return state.runs.some(run => run.columns[name]?.some(v => v !== run.columns[name][0] && v - v === 0));
+}
+
+function zoom(from, to) {
+    state.range = from === null ? null : [from, to];
+    for (const chart of state.charts)
+        chart.view(from, to);
+}
+
+function hover(chart, at) {
+    const words = [];
+    for (const s of at === null ? [] : chart.series) {
+        let i = Chart.find(s.x, at);
+        if (i > 0 && (i === s.x.length || at - s.x[i - 1] < s.x[i] - at))
+            i--;
+        if (i < s.x.length && words.length < 4 && s.y[i] - s.y[i] === 0)
+            words.push((words.length ? "" : state.x + " " + Chart.text(s.x[i]) + ": ") + s.name + " " +
+                       +s.y[i].toPrecision(6));
+    }
+    const note = chart.caption.querySelector("span") ?? chart.caption.appendChild(make("span"));
+    note.textContent = words.length ? "  " + words.join(", ") : "";
+}
+
+function makeCharts() {
+    const section = document.getElementById("charts");
+    section.replaceChildren();
+    state.charts = groups().map(group => {
+        const chart = new Chart(section, {title: TITLES[group[0]] ?? group[0], onZoom: zoom, onHover: hover});
+        chart.group = group;
+        return chart;
+    });
+    drawCharts();
+}
+
+function marksOf(run) {
+    return run.events.filter(e => e.severity !== "info" || e.kind !== "alert").map(e => ({
+        x: state.x === "step" ? e.step : e.time, text: e.text,
+        color: e.kind === "decision" ? "#8250df" : e.severity === "critical" ? "#cf222e" : "#bf8700"}));
+}
+
+function drawCharts() {
+    const shown = state.runs.filter(run => run.shown && run.columns[state.x]);
+    for (const chart of state.charts) {
+        const series = [];
+        chart.options.log = state.y === "auto" ? (chart.group[0] === "lr" ? false : "auto") : state.y === "log";
+        for (const run of shown)
+            for (const name of chart.group)
+                if (run.columns[name])
+                    series.push({name: shown.length > 1 || chart.group.length > 1 ? run.name + " " + name : name,
+                                 color: run.color, x: run.columns[state.x], y: run.columns[name],
+                                 thin: chart.group.length > 1 && !name.startsWith("val_"),
+                                 sparse: !ALWAYS_THERE.has(name)});
+        chart.range = state.range;
+        chart.set(series, shown.flatMap(marksOf));
+    }
+}
+
+function showAll() {
+    showProblems();
+    showRuns();
+    showAdvice();
+    showAlerts();
+    showFigures();
+    makeCharts();
+}
+
+function start() {
+    readRuns();
+    const names = state.runs.map(run => run.name);
+    document.getElementById("title").textContent = names.length === 1 ? names[0] : names.length + " runs";
+    document.title = "mixt: " + (names.length === 1 ? names[0] : names.length + " runs");
+    document.getElementById("x").addEventListener("change", event => {
+        state.x = event.target.value;
+        state.range = null;
+        drawCharts();
+    });
+    document.getElementById("y").addEventListener("change", event => {
+        state.y = event.target.value;
+        drawCharts();
+    });
+    document.getElementById("reset").addEventListener("click", () => zoom(null, null));
+    let waiting = 0;
+    window.addEventListener("resize", () => {
+        clearTimeout(waiting);
+        waiting = setTimeout(drawCharts, 60);
+    });
+    showAll();
+    document.body.dataset.ready = String(Math.round(performance.now())); // for those who wait for it
+}
+
+start();

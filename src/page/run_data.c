@@ -1,0 +1,162 @@
+/* Gathering a run's files, forgivingly: a page is most wanted of runs that went wrong. */
+#include "page/run_data.h"
+
+#include "base/status.h"
+#include "config/config.h"
+#include "mixt/monitor.h"
+#include "mixt/run.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EVENTS_MAX = 10000 };
+
+static void problem(json_t *about, const char *format, const char *detail)
+{
+    char text[1200];
+    snprintf(text, sizeof text, format, detail);
+    json_array_append_new(json_object_get(about, "problems"), json_string(text));
+}
+
+/** "training" while a process has the run's metrics open. */
+static const char *state_of(const char *folder)
+{
+    char path[4400];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB);
+    if (fd >= 0)
+        close(fd);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    return locked ? "training" : access(path, F_OK) ? "stopped" : "finished";
+}
+
+static void read_config(const char *folder, json_t *about)
+{
+    mixt_config *config;
+    if (mixt_run_folder_config(folder, &config) != MIXT_OK) {
+        problem(about, "its configuration cannot be read: %s", mixt_error_text());
+        return;
+    }
+    const char *precision = mixt__config_string(config, MIXT_KEY_PRECISION), *slash = strrchr(precision, '/');
+    json_object_set_new(about, "model", json_string(mixt__config_string(config, MIXT_KEY_MODEL)));
+    json_object_set_new(about, "precision", json_string(slash ? slash + 1 : precision));
+    mixt_config_free(config);
+}
+
+static void read_metrics(const char *folder, mixt__run_data *data)
+{
+    if (mixt_metrics_read(folder, &data->metrics) != MIXT_OK) {
+        problem(data->about, "no figures: %s", mixt_error_text());
+        return;
+    }
+    mixt_metrics_info info = mixt_metrics_describe(data->metrics);
+    char text[1000];
+    snprintf(text, sizeof text, "%lld rows of its metrics are left out; %s", (long long)info.left_out, info.problem);
+    if (info.left_out)
+        problem(data->about, "%s", text);
+}
+
+static bool is_event(const json_t *row)
+{
+    return json_is_integer(json_object_get(row, "step")) && json_is_string(json_object_get(row, "cause")) &&
+           json_is_string(json_object_get(row, "kind")) && json_is_string(json_object_get(row, "severity"));
+}
+
+/** What the page shows of an event: its evidence is the text. */
+static json_t *shorten(json_t *row)
+{
+    json_t *text = json_object_get(json_object_get(row, "evidence"), "text");
+    if (text)
+        json_object_set(row, "text", text);
+    json_object_del(row, "evidence");
+    return row;
+}
+
+static void read_events(const char *folder, json_t *about)
+{
+    char path[4400], text[200], *line = NULL;
+    size_t room = 0;
+    int64_t damaged = 0, number = 0, first = 0;
+    json_t *events = json_object_get(about, "events");
+    snprintf(path, sizeof path, "%s/events.jsonl", folder);
+    FILE *f = fopen(path, "r");
+    for (ssize_t length; f && (length = getline(&line, &room, f)) > 0;) {
+        number++;
+        if (line[length - 1] != '\n')
+            break; // is being written
+        json_t *row = json_loads(line, 0, NULL);
+        if (is_event(row)) {
+            json_array_append_new(events, shorten(row));
+        } else {
+            first = damaged++ ? first : number;
+            json_decref(row);
+        }
+        if (json_array_size(events) > EVENTS_MAX)
+            json_array_remove(events, 0);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    snprintf(text, sizeof text, "%lld rows of its events are left out, the first in line %lld", (long long)damaged,
+             (long long)first);
+    if (damaged)
+        problem(about, "%s", text);
+}
+
+/** One remedy a cause, for what was worth a warning. */
+static void advise(json_t *about)
+{
+    bool said[MIXT_CAUSE_COUNT] = {false};
+    size_t i;
+    json_t *event;
+    json_array_foreach(json_object_get(about, "events"), i, event)
+    {
+        const char *cause = json_string_value(json_object_get(event, "cause"));
+        const char *severity = json_string_value(json_object_get(event, "severity"));
+        for (int c = 0; c < MIXT_CAUSE_COUNT && strcmp(severity, "info"); c++)
+            if (!strcmp(cause, mixt_cause_name((mixt_cause)c)) && !said[c]) {
+                said[c] = true;
+                json_array_append_new(json_object_get(about, "advice"),
+                                      json_sprintf("%s: %s", cause, mixt_cause_remedy((mixt_cause)c)));
+            }
+    }
+}
+
+mixt_status mixt__run_data_read(const char *folder, mixt__run_data *data)
+{
+    struct stat info;
+    char name[1024];
+    *data = (mixt__run_data){0};
+    if (stat(folder, &info) || !S_ISDIR(info.st_mode))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: no such folder: expected a run directory made by 'mixt train'", folder);
+    snprintf(name, sizeof name, "%s", folder);
+    for (size_t end = strlen(name); end > 1 && name[end - 1] == '/'; end--)
+        name[end - 1] = '\0';
+    data->about = json_pack("{s:s, s:s, s:s, s:s, s:[], s:[], s:[]}", "name", name, "model", "–", "precision", "–",
+                            "state", state_of(folder), "problems", "advice", "events");
+    if (!data->about)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: the folder's name is not UTF-8", folder);
+    read_config(folder, data->about);
+    read_metrics(folder, data);
+    read_events(folder, data->about);
+    advise(data->about);
+    if (data->metrics || json_array_size(json_object_get(data->about, "events")) ||
+        json_array_size(json_object_get(data->about, "problems")) < 2)
+        return MIXT_OK;
+    mixt__run_data_free(data); // neither a configuration nor figures
+    return mixt__fail(MIXT_ERROR_FILE, "%s: has neither config.yaml nor metrics.jsonl: expected a run directory",
+                      folder);
+}
+
+void mixt__run_data_free(mixt__run_data *data)
+{
+    mixt_metrics_free(data->metrics);
+    json_decref(data->about);
+    *data = (mixt__run_data){0};
+}
