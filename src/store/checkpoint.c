@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MANIFEST_LIMIT = 256 << 20 };
+/* As text: objects take about 20 times as much. A manifest has about 100 bytes for each tensor. */
+enum { MANIFEST_LIMIT = 16 << 20 };
 
 void mixt__checkpoint_aside(const char *folder, char path[MIXT_CHECKPOINT_INSIDE])
 {
@@ -33,7 +34,9 @@ size_t mixt__checkpoint_header_bytes(const mixt__file_map *map)
     uint64_t length = 0;
     for (size_t i = 0; i < 8 && i < map->bytes; i++)
         length |= (uint64_t)map->data[i] << (8 * i);
-    return map->bytes < 8 || length > map->bytes - 8 ? map->bytes : (size_t)length + 8;
+    if (map->bytes < 8)
+        return map->bytes;
+    return length > map->bytes - 8 || length > MIXT_SAFETENSORS_HEADER_MOST ? 8 : (size_t)length + 8;
 }
 
 json_t *mixt__json_double(double value)

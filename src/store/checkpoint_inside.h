@@ -18,7 +18,7 @@ enum {
 
 /** Writes the MIXT_CHECKPOINT_SEAL bytes and a NUL. */
 void mixt__checkpoint_seal(char *text, uint64_t sum);
-/** Length word and header of a safetensors file; never more than the file has. */
+/** Length word and header of a safetensors file; the word alone where it is more than the file, or a header, has. */
 size_t mixt__checkpoint_header_bytes(const mixt__file_map *map);
 /** Fails when there is something at `path` that is neither empty nor a checkpoint alone: its own files, or such as
  * `content` has too. */

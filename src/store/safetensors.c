@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFIX = 8, HEADER_LIMIT = 100 * 1000 * 1000 }; // the limit that other readers use
+enum { PREFIX = 8, HEADER_LIMIT = MIXT_SAFETENSORS_HEADER_MOST };
 
 static const struct {
     const char *name;

@@ -8,6 +8,8 @@
 
 #include "store/tensor.h"
 
+enum { MIXT_SAFETENSORS_HEADER_MOST = 100 * 1000 * 1000 }; // bytes of a header: the limit that other readers use
+
 typedef struct mixt__text_pair {
     const char *key, *value;
 } mixt__text_pair;

@@ -10,6 +10,8 @@
 
 #include "mixt/tokenizer.h"
 #include "mixt/weights.h"
+#include "store/checkpoint_inside.h"
+#include "store/checksum.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -30,38 +32,52 @@ static size_t pack(z_stream *stream, const void *bytes, size_t size, unsigned ch
     return room - stream->avail_out;
 }
 
-/** A gzip file: the head, then `mib` MiB of one byte. They are packed once and written again and again; the checksum at
- *  the end, which nobody should come to, is left out. */
-static void write_bomb(const char *name, const void *head, size_t size, int byte, int mib)
+/** The head, then `mib` MiB of one byte, deflated. They are packed once and repeated; the end of the stream, which
+ * nobody should come to, is left out. To be freed.
+ *  @param bits of zlib's window: with 16 for gzip, negative for a bare stream */
+static unsigned char *make_bomb(int bits, const void *head, size_t size, int byte, int mib, size_t *length)
 {
     static unsigned char block[MIB], packed[MIB / 16];
     z_stream stream = {0};
-    FILE *file = fopen(temp_path(name), "wb");
-    assert_non_null(file);
-    assert_int_equal(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 9, Z_DEFAULT_STRATEGY), Z_OK);
-    size_t length = pack(&stream, head, size, packed, sizeof packed);
-    assert_int_equal(fwrite(packed, 1, length, file), length);
+    assert_int_equal(deflateInit2(&stream, 9, Z_DEFLATED, bits, 9, Z_DEFAULT_STRATEGY), Z_OK);
+    size_t first = pack(&stream, head, size, packed, sizeof packed);
     memset(block, byte, sizeof block);
-    length = pack(&stream, block, sizeof block, packed, sizeof packed);
+    unsigned char *bomb = malloc(first + (size_t)mib * (MIB / 16));
+    assert_non_null(bomb);
+    memcpy(bomb, packed, first);
+    size_t piece = pack(&stream, block, sizeof block, packed, sizeof packed);
     for (int i = 0; i < mib; i++)
-        assert_int_equal(fwrite(packed, 1, length, file), length);
+        memcpy(bomb + first + (size_t)i * piece, packed, piece);
     deflateEnd(&stream);
-    assert_int_equal(fclose(file), 0);
+    *length = first + (size_t)mib * piece;
+    return bomb;
 }
 
-/** Opens `spec` (a vocabulary where it begins with "vocab:", weights with "weights:"), in a child; 0 when it is refused
- * with a message. */
+/** The same as a gzip file. */
+static void write_bomb(const char *name, const void *head, size_t size, int byte, int mib)
+{
+    size_t length;
+    unsigned char *bomb = make_bomb(15 + 16, head, size, byte, mib, &length);
+    write_file(name, bomb, length);
+    free(bomb);
+}
+
+/** Opens `spec` (a vocabulary where it begins with "vocab:", weights with "weights:", a checkpoint with "checkpoint:"),
+ * in a child; 0 when it is refused with a message. */
 static int try_open(const char *spec, const char *says)
 {
     mixt_data_options options = mixt_data_options_default();
     mixt_data *data = NULL;
     mixt_tokenizer *tokenizer = NULL;
+    mixt__checkpoint *checkpoint = NULL;
     options.seq = 8;
     mixt_status status = MIXT_OK;
     if (spec && !strncmp(spec, "vocab:", 6))
         status = mixt_tokenizer_open("auto", spec + 6, &tokenizer);
     else if (spec && !strncmp(spec, "weights:", 8))
         status = mixt_convert_file(spec + 8, temp_path("half.safetensors"), MIXT_DTYPE_FP16, NULL, true, NULL);
+    else if (spec && !strncmp(spec, "checkpoint:", 11))
+        status = mixt__checkpoint_open(spec + 11, &checkpoint);
     else if (spec)
         status = mixt_data_open_with(spec, &options, &data);
     if (!spec)
@@ -170,6 +186,172 @@ static void pictures_are_read_as_far_as_promised(void **state)
 #endif
 }
 
+/* ---- PNG ---- */
+
+static void put_big(unsigned char *at, uint32_t value)
+{
+    for (int i = 0; i < 4; i++)
+        at[i] = (unsigned char)(value >> (24 - 8 * i));
+}
+
+static void write_chunk(FILE *file, const char *name, const unsigned char *data, size_t size)
+{
+    unsigned char head[8], sum[4];
+    put_big(head, (uint32_t)size);
+    memcpy(head + 4, name, 4);
+    put_big(sum, (uint32_t)crc32_z(crc32_z(0, head + 4, 4), data, size));
+    assert_int_equal(fwrite(head, 1, 8, file) + fwrite(data, 1, size, file) + fwrite(sum, 1, 4, file), size + 12);
+}
+
+/** A grey picture of that side; `pixels` of it are those that come. */
+static void write_png(const char *path, uint32_t side, const unsigned char *pixels, size_t size)
+{
+    unsigned char header[13] = {[8] = 8};
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    put_big(header, side);
+    put_big(header + 4, side);
+    fwrite("\x89PNG\r\n\x1a\n", 1, 8, file);
+    write_chunk(file, "IHDR", header, sizeof header);
+    write_chunk(file, "IDAT", pixels, size);
+    write_chunk(file, "IEND", header, 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void png_is_read_as_far_as_promised(void **state)
+{
+    (void)state;
+    char file[600];
+    size_t length;
+    assert_int_equal(mkdir(temp_path("png"), 0700), 0);
+    assert_int_equal(mkdir(temp_path("png/class"), 0700), 0);
+    write_text("png/class/b.pgm", "P5 1 1 255\nb");
+    snprintf(file, sizeof file, "%s", temp_path("png/class/a.png"));
+    unsigned char *bomb = make_bomb(15, "", 0, 0, UNPACKED, &length); // rows of filter 0
+    write_png(file, 2048, bomb, length);                              // 4 MiB, and 6 GB come
+    expect_refused("images:%s/png", 4 * MIB + (int64_t)length, "more pixels than its header says");
+    write_png(file, 30000, bomb, 3000); // 900 MB from 3 kB
+    expect_refused("images:%s/png", 0, "too many");
+    write_png(file, 2048, bomb, 4030); // some of them come
+    expect_refused("images:%s/png", 4 * MIB, "fewer rows than its header says");
+    free(bomb);
+}
+
+/* ---- NPZ ---- */
+
+static void put_little(unsigned char **at, uint64_t value, int bytes)
+{
+    for (int i = 0; i < bytes; i++, value >>= 8)
+        *(*at)++ = (unsigned char)value;
+}
+
+/** An archive of one deflated member x.npy and a stored y.npy of nothing; `claim`: bytes that the list states for x. */
+static void write_npz(const char *name, const unsigned char *packed, size_t length, uint64_t claim)
+{
+    static const char *const names[] = {"x.npy", "y.npy"};
+    unsigned char *bytes = malloc(length + 1024), *at = bytes, list[512], *entry = list;
+    assert_non_null(bytes);
+    for (int i = 0; i < 2; i++) {
+        uint64_t local = (uint64_t)(at - bytes), size = i ? 0 : length;
+        for (int listed = 0; listed < 2; listed++) {
+            unsigned char **to = listed ? &entry : &at;
+            put_little(to, listed ? 0x02014b50 : 0x04034b50, 4);
+            put_little(to, 20, listed ? 4 : 2);
+            put_little(to, 0, 2);
+            put_little(to, i ? 0 : 8, 2);
+            put_little(to, 0, 8); // time and checksum
+            put_little(to, size, 4);
+            put_little(to, i ? 0 : claim, 4);
+            put_little(to, 5, 2);
+            put_little(to, 0, listed ? 12 : 2);
+            if (listed)
+                put_little(to, local, 4);
+            memcpy(*to, names[i], 5);
+            *to += 5;
+        }
+        memcpy(at, packed, size);
+        at += size;
+    }
+    uint64_t where = (uint64_t)(at - bytes), listed = (uint64_t)(entry - list);
+    memcpy(at, list, listed);
+    at += listed;
+    put_little(&at, 0x06054b50, 4);
+    put_little(&at, 0, 4);
+    put_little(&at, 2, 2);
+    put_little(&at, 2, 2);
+    put_little(&at, listed, 4);
+    put_little(&at, where, 4);
+    put_little(&at, 0, 2);
+    write_file(name, bytes, (size_t)(at - bytes));
+    free(bytes);
+}
+
+static void npz_is_read_as_far_as_promised(void **state)
+{
+    (void)state;
+    unsigned char head[128];
+    size_t length;
+    memset(head, ' ', sizeof head);
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(head + 10, BYTES("{'descr': '|u1', 'fortran_order': False, 'shape': (4096, 1024), }"));
+    head[127] = '\n';
+    unsigned char *bomb = make_bomb(-15, head, sizeof head, 7, 4000, &length); // the list holds 32 bits
+    write_npz("x.npz", bomb, length, (uint64_t)4000 * MIB + 128);
+    expect_refused("npz:%s/x.npz", 0, "needs 4194432 bytes, but the archive has 4194304128 there");
+    write_npz("x.npz", bomb, length, 4 * MIB + 128); // the list is as modest as the header; more comes, of another sum
+    expect_refused("npz:%s/x.npz", 4 * MIB, "whose checksum is another");
+    write_npz("x.npz", bomb, 2000, (uint64_t)4000 * MIB);
+    expect_refused("npz:%s/x.npz", 0, "cannot come from 2000 packed ones");
+    free(bomb);
+}
+
+/* ---- checkpoints ---- */
+
+/** A sealed manifest that promises a state of so many bytes, with `more` behind its scalars. */
+static void write_manifest(int64_t bytes, const char *more)
+{
+    char seal[MIXT_CHECKPOINT_SEAL + 1];
+    size_t room = strlen(more) + 512;
+    char *text = malloc(room);
+    assert_non_null(text);
+    int length = snprintf(text, room,
+                          "{\"format\": \"%s\", \"version\": %d, \"files\": {}, \"state\": {\"bytes\": %lld, "
+                          "\"header\": \"0\", \"tensors\": {}}, \"scalars\": {%s}",
+                          MIXT_CHECKPOINT_FORMAT, MIXT_CHECKPOINT_VERSION, (long long)bytes, more);
+    mixt__checkpoint_seal(seal, mixt__checksum(text, (size_t)length));
+    memcpy(text + length, seal, MIXT_CHECKPOINT_SEAL);
+    write_file("step/manifest.json", text, (size_t)length + MIXT_CHECKPOINT_SEAL);
+    free(text);
+}
+
+/** Files with holes: large without taking room on the disk. */
+static void checkpoints_are_read_as_far_as_promised(void **state)
+{
+    (void)state;
+    const int64_t huge = (int64_t)64 << 30;
+    assert_int_equal(mkdir(temp_path("step"), 0700), 0);
+    write_file("step/state.safetensors", BYTES("\xf8\xff\xff\xff\x0f\0\0\0")); // a header of all the rest
+    assert_int_equal(truncate(temp_path("step/state.safetensors"), huge), 0);
+    write_manifest(huge, "");
+    expect_refused("checkpoint:%s/step", 0, "the checksum of its header is wrong");
+    write_manifest(huge / 2, "");
+    expect_refused("checkpoint:%s/step", 0, "should have 34359738368");
+    write_file("step/state.safetensors", BYTES("\2\0\0\0\0\0\0\0{}"));
+    write_manifest(huge, "");
+    expect_refused("checkpoint:%s/step", 0, "it has 10 bytes and should have 68719476736");
+    char *many = malloc(20 * MIB + 8);
+    assert_non_null(many);
+    memcpy(many, "\"a\":[1", 6);
+    for (int i = 6; i < 20 * MIB; i += 2)
+        memcpy(many + i, ",1", 2);
+    memcpy(many + 20 * MIB, "]", 2);
+    write_manifest(10, many);
+    expect_refused("checkpoint:%s/step", 20 * MIB, "are not the size of a manifest");
+    free(many);
+    assert_int_equal(truncate(temp_path("step/manifest.json"), huge), 0);
+    expect_refused("checkpoint:%s/step", 0, "are not the size of a manifest");
+}
+
 /** Arrays and weights are mapped: a header that asks for more than the file has is refused by the sizes alone. */
 static void mapped_files(void **state)
 {
@@ -209,6 +391,9 @@ int main(void)
         cmocka_unit_test_teardown(idx_that_promises_too_much, no_leak),
         cmocka_unit_test_teardown(files_without_header, no_leak),
         cmocka_unit_test_teardown(pictures_are_read_as_far_as_promised, no_leak),
+        cmocka_unit_test_teardown(png_is_read_as_far_as_promised, no_leak),
+        cmocka_unit_test_teardown(npz_is_read_as_far_as_promised, no_leak),
+        cmocka_unit_test_teardown(checkpoints_are_read_as_far_as_promised, no_leak),
         cmocka_unit_test_teardown(mapped_files, no_leak),
         cmocka_unit_test_teardown(small_files_are_read, no_leak),
     };

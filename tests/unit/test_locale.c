@@ -10,8 +10,7 @@
 
 #include "base/globs.h"
 #include "inspect/canvas.h"
-#include "mixt/config.h"
-#include "mixt/policy.h"
+#include "mixt/mixt.h"
 
 #include <locale.h>
 #include <math.h>
@@ -32,6 +31,67 @@ static int enter_german(void **state)
     if (!german)
         print_message("no German locale can be made here (localedef, package locales): skipped\n");
     return 0;
+}
+
+/** A file of a run; to be freed. */
+static char *text_of(const char *run, const char *file)
+{
+    char path[64];
+    size_t size;
+    snprintf(path, sizeof path, "%s/%s", run, file);
+    char *text = (char *)temp_read(temp_path(path), &size);
+    assert_non_null(text);
+    text[size] = 0; // there is room for it
+    return text;
+}
+
+/** Losses and what else has a point in it: metrics.jsonl without what the clock decides. */
+static char *rows_of(const char *run)
+{
+    char *text = text_of(run, "metrics.jsonl"), *to = text;
+    for (char *at = text, *next; *at; at = next) {
+        char *stop = strstr(at, "\"samples_s\"");
+        next = strchr(at, '\n') + 1;
+        assert_true(stop && stop < next);
+        memmove(to, at, (size_t)(stop - at));
+        to += stop - at;
+    }
+    *to = 0;
+    return text;
+}
+
+/** Trains with a policy file, on rows of numbers, stops half way, goes on with another rate, evaluates; returns the
+ *  loss. */
+static double train_in(const char *locale, const char *name)
+{
+    char out[400], data[400], policy[400];
+    assert_non_null(setlocale(LC_ALL, locale));
+    snprintf(out, sizeof out, "out=%s", temp_path(name));
+    snprintf(data, sizeof data, "data.path=%s", temp_path("train.csv"));
+    snprintf(policy, sizeof policy, "precision=%s", temp_path("policy.yaml"));
+    const char *const settings[] = {out, data, policy, NULL}, *const more[] = {"train.steps=12", "train.lr=0.0025",
+                                                                               NULL};
+    mixt_config *config;
+    mixt_run *run;
+    mixt_evaluation found;
+    check_ok(mixt_config_new(&config));
+    check_ok(
+        mixt_config_parse(config,
+                          "model: mlp\nthreads: 1\nnet: {hidden: [8], dropout: 0.125}\ndata: {kind: csv, "
+                          "val_fraction: 0.25}\ntrain: {steps: 6, epochs: 0, batch: 8, lr: 0.0125, schedule: cosine, "
+                          "decay_groups: \"fc*=0.25\", checkpoint_every: 3}\n",
+                          "tiny"));
+    check_ok(mixt_run_open_config(config, &(mixt_run_options){.settings = settings}, &run));
+    mixt_config_free(config);
+    check_ok(mixt_run_train(run, NULL));
+    mixt_run_close(run);
+    check_ok(mixt_run_resume(temp_path(name), &run, .settings = more, .allow = "train.lr"));
+    check_ok(mixt_run_train(run, NULL));
+    mixt_run_close(run);
+    check_ok(mixt_run_load(temp_path(name), NULL, &run));
+    check_ok(mixt_run_evaluate(run, "val", &found));
+    mixt_run_close(run);
+    return found.loss;
 }
 
 static void need_german(void)
@@ -108,6 +168,42 @@ static void charts(void **state)
     free(file);
 }
 
+/** A run in the German locale has the bits, and writes the files, of one in C's. */
+static void runs(void **state)
+{
+    (void)state;
+    need_german();
+    FILE *rows = fopen(temp_path("train.csv"), "w");
+    assert_non_null(rows);
+    for (int i = 0; i < 64; i++)
+        fprintf(rows, "%d.%d,-0.%d,%d.5\n", i, i % 10, i, i % 3);
+    fclose(rows);
+    write_text("policy.yaml", "default: bf16\nclip: 0.75\nrules: [{layer: \"fc.1\", forward: fp32, backward: fp32}]\n");
+    double plain = train_in("C", "run-c"), here = train_in("de_DE.UTF-8", "run-d");
+    assert_true(plain == here && isfinite(here));
+    char *expected = rows_of("run-c"), *found = rows_of("run-d");
+    assert_string_equal(expected, found);
+    free(expected);
+    free(found);
+    size_t sizes[2];
+    void *weights[] = {temp_read(temp_path("run-c/model.safetensors"), &sizes[0]),
+                       temp_read(temp_path("run-d/model.safetensors"), &sizes[1])};
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(weights[0], weights[1], sizes[0]);
+    free(weights[0]);
+    free(weights[1]);
+    static const char *const files[] = {"config.yaml", "inputs.json", "policy.yaml"};
+    for (int i = 0; i < 3; i++) {
+        expected = text_of("run-c", files[i]);
+        found = text_of("run-d", files[i]);
+        for (char *at = found; (at = strstr(at, "run-d"));)
+            at[4] = 'c';
+        assert_string_equal(expected, found);
+        free(expected);
+        free(found);
+    }
+}
+
 /** The host's own locale is as it was. */
 static void the_program_keeps_its_locale(void **state)
 {
@@ -121,11 +217,8 @@ static void the_program_keeps_its_locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configurations),
-        cmocka_unit_test(data_sets),
-        cmocka_unit_test(globs_and_policies),
-        cmocka_unit_test(charts),
-        cmocka_unit_test(the_program_keeps_its_locale),
+        cmocka_unit_test(configurations), cmocka_unit_test(data_sets), cmocka_unit_test(globs_and_policies),
+        cmocka_unit_test(charts),         cmocka_unit_test(runs),      cmocka_unit_test(the_program_keeps_its_locale),
     };
     return cmocka_run_group_tests_name("locale", tests, enter_german, temp_folder_teardown);
 }
