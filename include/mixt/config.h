@@ -26,6 +26,8 @@ typedef enum mixt_config_type {
     MIXT_CONFIG_CHOICE,          /**< one of the words of `choices` */
     MIXT_CONFIG_CHOICE_OR_FLOAT, /**< one of the words, or a number in range */
     MIXT_CONFIG_INTS,            /**< a list */
+    MIXT_CONFIG_WORDS,           /**< a list of words of `choices`, as [recompute, split] */
+    MIXT_CONFIG_SIZE,            /**< an amount of memory, as 12G or 900MiB */
 } mixt_config_type;
 
 /** One row of the table of keys. */
@@ -64,7 +66,7 @@ mixt_status mixt_config_check(const mixt_config *config);
 /** Values by the name of their key. A name that is none, or of another type: "", 0 or false. Texts are valid until the
  *  key is set again or the configuration freed. */
 const char *mixt_config_string(const mixt_config *config, const char *key); /**< STRING, and the word of a CHOICE */
-int64_t mixt_config_int(const mixt_config *config, const char *key);
+int64_t mixt_config_int(const mixt_config *config, const char *key);        /**< INT; the bytes of a SIZE */
 double mixt_config_float(const mixt_config *config, const char *key); /**< FLOAT; the number of a CHOICE_OR_FLOAT */
 bool mixt_config_bool(const mixt_config *config, const char *key);
 /** False while the key has its default. */

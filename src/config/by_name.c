@@ -30,7 +30,7 @@ const char *mixt_config_string(const mixt_config *config, const char *key)
 
 int64_t mixt_config_int(const mixt_config *config, const char *key)
 {
-    const mixt__config_value *value = find(config, key, MIXT_CONFIG_INT, MIXT_CONFIG_INT);
+    const mixt__config_value *value = find(config, key, MIXT_CONFIG_INT, MIXT_CONFIG_SIZE);
     return value ? value->integer : 0;
 }
 

@@ -216,7 +216,7 @@ const char *mixt__config_string(const mixt_config *config, mixt__config_key key)
 
 int64_t mixt__config_int(const mixt_config *config, mixt__config_key key)
 {
-    assert(mixt__config_table[key].type == MIXT_CONFIG_INT);
+    assert(mixt__config_table[key].type == MIXT_CONFIG_INT || mixt__config_table[key].type == MIXT_CONFIG_SIZE);
     return config->values[key].integer;
 }
 
@@ -244,6 +244,26 @@ const int64_t *mixt__config_ints(const mixt_config *config, mixt__config_key key
     assert(mixt__config_table[key].type == MIXT_CONFIG_INTS);
     *count = config->values[key].count;
     return config->values[key].list;
+}
+
+bool mixt__config_lists(const mixt_config *config, mixt__config_key key, int choice)
+{
+    assert(mixt__config_table[key].type == MIXT_CONFIG_WORDS);
+    const mixt__config_value *value = &config->values[key];
+    for (int64_t i = 0; i < value->count; i++)
+        if (value->list[i] == choice)
+            return true;
+    return false;
+}
+
+size_t mixt__config_text_bytes(const mixt_config *config)
+{
+    size_t bytes = 0;
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        bytes += config->values[key].text ? strlen(config->values[key].text) + 1 : 0;
+        bytes += config->origins[key] ? strlen(config->origins[key]) + 1 : 0;
+    }
+    return bytes;
 }
 
 bool mixt__config_was_set(const mixt_config *config, mixt__config_key key)

@@ -17,13 +17,19 @@ extern const mixt_config_record mixt__config_table[MIXT_KEY_COUNT];
 
 /** STRING, and the word of a CHOICE. Never NULL; valid until the key is set again or the configuration freed. */
 const char *mixt__config_string(const mixt_config *config, mixt__config_key key);
+/** INT, and the bytes of a SIZE. */
 int64_t mixt__config_int(const mixt_config *config, mixt__config_key key);
 /** FLOAT, and the number of a CHOICE_OR_FLOAT (0 when it holds a word). */
 double mixt__config_float(const mixt_config *config, mixt__config_key key);
 bool mixt__config_bool(const mixt_config *config, mixt__config_key key);
 /** Position of a choice in the record's list; -1 when a CHOICE_OR_FLOAT holds a number. */
 int mixt__config_choice(const mixt_config *config, mixt__config_key key);
+/** Whether a list of words has this one, by its position among the choices. */
+bool mixt__config_lists(const mixt_config *config, mixt__config_key key, int choice);
 const int64_t *mixt__config_ints(const mixt_config *config, mixt__config_key key, int64_t *count);
+
+/** Bytes of texts: values, and where they were set. */
+size_t mixt__config_text_bytes(const mixt_config *config);
 
 /** False while the key has its default. */
 bool mixt__config_was_set(const mixt_config *config, mixt__config_key key);

@@ -3,6 +3,7 @@
 #include "base/c_locale.h"
 #include "base/handles.h"
 #include "base/status.h"
+#include "base/words.h"
 #include "config/value.h"
 
 #include <errno.h>
@@ -46,6 +47,7 @@ static void print_string(const char *text, FILE *stream)
 
 void mixt__value_print(const mixt__config_value *value, const mixt_config_record *record, FILE *stream)
 {
+    char word[64];
     switch (record->type) {
     case MIXT_CONFIG_INT:
         fprintf(stream, "%lld", (long long)value->integer);
@@ -60,6 +62,15 @@ void mixt__value_print(const mixt__config_value *value, const mixt_config_record
         for (int64_t i = 0; i < value->count; i++)
             fprintf(stream, "%s%lld", i ? ", " : "[", (long long)value->list[i]);
         fputs(value->count ? "]" : "[]", stream);
+        break;
+    case MIXT_CONFIG_WORDS:
+        for (int64_t i = 0; i < value->count; i++)
+            fprintf(stream, "%s%s", i ? ", " : "[",
+                    mixt__choice_name(record->choices, (int)value->list[i], word, sizeof word));
+        fputs(value->count ? "]" : "[]", stream);
+        break;
+    case MIXT_CONFIG_SIZE:
+        fputs(value->text, stream); // no other scalar of YAML looks so, and quotes mean nothing here
         break;
     case MIXT_CONFIG_STRING:
     case MIXT_CONFIG_CHOICE:

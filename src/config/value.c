@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/c_locale.h"
+#include "base/sizes.h"
 #include "base/words.h"
 #include "base/status.h"
 
@@ -30,8 +31,15 @@ static void range_words(const char *range, char *text, size_t size)
 
 const char *mixt_config_expects(const mixt_config_record *record, char *text, size_t size)
 {
-    static const char *const nouns[] = {"text",   "an integer", "a number",          "true or false",
-                                        "one of", "one of",     "a list of integers"};
+    static const char *const nouns[] = {"text",
+                                        "an integer",
+                                        "a number",
+                                        "true or false",
+                                        "one of",
+                                        "one of",
+                                        "a list of integers",
+                                        "a list of",
+                                        "an amount of memory as in 900M or 12G"};
     char words[160] = "", range[96];
     mixt__choice_list(record->choices, words, sizeof words);
     range_words(record->range, range, sizeof range);
@@ -146,6 +154,14 @@ static mixt_status parse_string(char **string, const mixt_config_record *record,
     return *string ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its text", record->name);
 }
 
+/** A word that is none of the choices, with the one that was perhaps meant. */
+static mixt_status fail_choice(const mixt_config_record *record, const char *text, bool quoted)
+{
+    char hint[96];
+    mixt_status status = fail_type(record, text, quoted);
+    return mixt__fail(status, "%s%s", mixt_error_text(), mixt__choice_hint(record->choices, text, hint, sizeof hint));
+}
+
 static mixt_status parse_choice(mixt__config_value *value, const mixt_config_record *record, const char *text,
                                 bool quoted)
 {
@@ -154,9 +170,15 @@ static mixt_status parse_choice(mixt__config_value *value, const mixt_config_rec
         return parse_string(&value->text, record, text, true);
     if (record->type == MIXT_CONFIG_CHOICE_OR_FLOAT && (isdigit((unsigned char)*text) || strchr("+-.", *text)))
         return parse_number(&value->number, record, text, quoted);
-    char hint[96];
-    mixt_status status = fail_type(record, text, quoted);
-    return mixt__fail(status, "%s%s", mixt_error_text(), mixt__choice_hint(record->choices, text, hint, sizeof hint));
+    return fail_choice(record, text, quoted);
+}
+
+/** The text is kept: it is what was meant, and what is written again. */
+static mixt_status parse_size(mixt__config_value *value, const mixt_config_record *record, const char *text)
+{
+    if (!mixt__size_parse(text, &value->integer))
+        return fail_type(record, text, false);
+    return parse_string(&value->text, record, text, true);
 }
 
 static mixt_status parse_boolean(bool *boolean, const mixt_config_record *record, const char *text, bool quoted)
@@ -174,7 +196,13 @@ mixt_status mixt__value_append(mixt__config_value *value, const mixt_config_reco
 {
     if (value->count == MIXT_CONFIG_LIST_MAX)
         return mixt__fail(MIXT_ERROR_CONFIG, "%s: more than %d elements", record->name, MIXT_CONFIG_LIST_MAX);
-    return parse_integer(&value->list[value->count++], record, text, quoted);
+    if (record->type == MIXT_CONFIG_INTS)
+        return parse_integer(&value->list[value->count++], record, text, quoted);
+    int position = mixt__choice_find(record->choices, text);
+    if (position < 0)
+        return fail_choice(record, text, false);
+    value->list[value->count++] = position;
+    return MIXT_OK;
 }
 
 /** "1,2", "[1, 2]" or "[]". */
@@ -222,7 +250,10 @@ mixt_status mixt__value_parse(mixt__config_value *value, const mixt_config_recor
     case MIXT_CONFIG_CHOICE_OR_FLOAT:
         return parse_choice(value, record, text, quoted);
     case MIXT_CONFIG_INTS:
+    case MIXT_CONFIG_WORDS:
         return parse_list(value, record, text, quoted);
+    case MIXT_CONFIG_SIZE:
+        return parse_size(value, record, text);
     }
     return mixt__fail(MIXT_ERROR_INTERNAL, "%s: type %d has no parser", record->name, (int)record->type);
 }

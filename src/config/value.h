@@ -8,7 +8,7 @@
 enum { MIXT_CONFIG_LIST_MAX = 64, MIXT_CONFIG_TEXT_MAX = 4096 };
 
 typedef struct mixt__config_value {
-    char *text; // STRING: owned
+    char *text; // STRING, SIZE, the word of a CHOICE: owned
     int64_t integer;
     double number;
     bool boolean;

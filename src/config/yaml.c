@@ -143,7 +143,8 @@ static mixt_status read_list(reader *r, mixt__config_value *value, const mixt_co
         if (r->event.type == YAML_SEQUENCE_END_EVENT)
             return MIXT_OK;
         if (r->event.type != YAML_SCALAR_EVENT)
-            return fail_here(r, "%s: expected a list of integers, found a list of %s", record->name,
+            return fail_here(r, "%s: expected a list of %s, found a list of %s", record->name,
+                             record->type == MIXT_CONFIG_INTS ? "integers" : "words",
                              r->event.type == YAML_MAPPING_START_EVENT ? "maps" : "lists");
         mixt_status status =
             mixt__value_append(value, record, (const char *)r->event.data.scalar.value, is_quoted(&r->event));
@@ -164,7 +165,7 @@ static mixt_status read_value(reader *r, mixt__config_key key)
     if (r->event.type == YAML_MAPPING_START_EVENT)
         return fail_here(r, "%s: expected %s, found a map", record->name, expected);
     if (r->event.type == YAML_SEQUENCE_START_EVENT) {
-        if (record->type != MIXT_CONFIG_INTS)
+        if (record->type != MIXT_CONFIG_INTS && record->type != MIXT_CONFIG_WORDS)
             return fail_here(r, "%s: expected %s, found a list", record->name, expected);
         MIXT_TRY(read_list(r, &value, record));
     } else {
