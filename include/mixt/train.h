@@ -81,6 +81,10 @@ typedef struct mixt_trainer_options {
      *  gradient is that of one batch of accumulate × batch samples, also where targets are left out. (Batch norm takes
      *  its statistics from each pass.) */
     int64_t accumulate;
+    /** Parts of equal size, at most 2^20, that a batch is passed in, one after the other: memory of a part, the update
+     *  of the whole, samples and epochs as without. (Batch norm takes its statistics from each part, dropout draws
+     *  other numbers.) What is made by hand is made of parts. Default 1. */
+    int64_t split;
     float lr;           /**< 0 or above; default 1e-3 */
     float momentum;     /**< of momentum and nesterov, from 0 to below 1; default 0.9 */
     float beta1, beta2; /**< from 0 to below 1; default 0.9, 0.999 */
@@ -117,8 +121,8 @@ mixt_trainer_options mixt_trainer_options_default(void);
 mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
 #ifndef __cplusplus
 #define MIXT_TRAINER_DEFAULTS                                                                                          \
-    .optimizer = "adamw", .batch = 32, .accumulate = 1, .lr = 1e-3f, .momentum = 0.9f, .beta1 = 0.9f, .beta2 = 0.999f, \
-    .eps = 1e-8f, .schedule = "constant", .gamma = 0.1f, .decay_steps = 1000, .clip = MIXT_BY_POLICY,                  \
+    .optimizer = "adamw", .batch = 32, .accumulate = 1, .split = 1, .lr = 1e-3f, .momentum = 0.9f, .beta1 = 0.9f,      \
+    .beta2 = 0.999f, .eps = 1e-8f, .schedule = "constant", .gamma = 0.1f, .decay_steps = 1000, .clip = MIXT_BY_POLICY, \
     .clip_value = MIXT_BY_POLICY, .scale_init = MIXT_BY_POLICY, .scale_growth = MIXT_BY_POLICY,                        \
     .scale_backoff = MIXT_BY_POLICY, .scale_floor = MIXT_BY_POLICY, .scale_ceiling = MIXT_BY_POLICY,                   \
     .scale_interval = MIXT_BY_POLICY, .scale_hysteresis = MIXT_BY_POLICY

@@ -61,7 +61,16 @@ struct mixt__prefetch {
     bool stopping, ended;                   // ended: nothing is claimed any more, a batch failed
 };
 
-/** Samples [first, first + count) of a slot's batch. */
+/** Samples [first, first + count) of a slot's batch, which is one of the parts of the data's. */
+static mixt_status make(const mixt__prefetch *p, const mixt__batch *slot, int64_t first, int64_t count, void *input,
+                        void *target)
+{
+    int64_t parts = p->form.parts;
+    return mixt__data_batch_piece(p->data, p->batch * parts, slot->number / parts,
+                                  slot->number % parts * p->batch + first, count, input, target);
+}
+
+/** The same into the slot, inputs rounded. */
 static mixt_status fill(mixt__prefetch *p, int thread, const mixt__batch *slot, int64_t first, int64_t count)
 {
     const mixt_data_info *info = &p->data->info;
@@ -69,11 +78,10 @@ static mixt_status fill(mixt__prefetch *p, int thread, const mixt__batch *slot, 
     char *input = (char *)slot->input + first * elements * size;
     char *target = (char *)slot->target + first * info->target_elements * 4; // FP32 and INT32: four bytes either way
     if (!p->narrow)
-        return mixt__data_batch_piece(p->data, p->batch, slot->number, first, count, input, target);
+        return make(p, slot, first, count, input, target);
     float *sample = p->samples + thread * elements;
     for (int64_t k = 0; k < count; k++) {
-        MIXT_TRY(mixt__data_batch_piece(p->data, p->batch, slot->number, first + k, 1, sample,
-                                        target + k * info->target_elements * 4));
+        MIXT_TRY(make(p, slot, first + k, 1, sample, target + k * info->target_elements * 4));
         p->narrow(input + k * elements * size, sample, elements);
     }
     return MIXT_OK;
@@ -265,7 +273,9 @@ static mixt_status start_threads(mixt__prefetch *p)
 
 static mixt__prefetch_form form_or_plain(const mixt__prefetch_form *form, const mixt_data *data)
 {
-    return form ? *form : (mixt__prefetch_form){mixt__alloc, mixt__free, data->info.input_dtype};
+    mixt__prefetch_form made = form ? *form : (mixt__prefetch_form){mixt__alloc, mixt__free, data->info.input_dtype, 1};
+    made.parts = made.parts ? made.parts : 1;
+    return made;
 }
 
 size_t mixt__prefetch_bytes(const mixt_data *data, int64_t batch, int depth, const mixt__prefetch_form *form)
@@ -286,10 +296,12 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     if (batch < 1 || batch > INT32_MAX || depth < 1 || depth > MAX_DEPTH || first < 0)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "prefetch: batch %lld, depth %d, first batch %lld out of range",
                           (long long)batch, depth, (long long)first);
-    if (batch > data->info.samples)
-        return mixt__fail(
-            MIXT_ERROR_ARGUMENT, "%s:%s: a batch of %lld samples, but the %s part has %lld; lower the batch size",
-            data->info.kind, data->path, (long long)batch, data->info.split, (long long)data->info.samples);
+    mixt__prefetch_form made = form_or_plain(form, data);
+    if (batch > data->info.samples / made.parts)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "%s:%s: a batch of %lld samples, but the %s part has %lld; lower the batch size",
+                          data->info.kind, data->path, (long long)(batch * made.parts), data->info.split,
+                          (long long)data->info.samples);
     mixt__prefetch *p = mixt__alloc(sizeof *p);
     if (!p)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a prefetch ring");
@@ -298,7 +310,7 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     p->depth = depth;
     p->first = first;
     p->process = getpid();
-    p->form = form_or_plain(form, data);
+    p->form = made;
     p->narrow = p->form.input != data->info.input_dtype ? mixt__narrow(p->form.input) : NULL;
     mixt_status status = take_buffers(p);
     if (status == MIXT_OK)

@@ -6,7 +6,8 @@
 
 typedef struct mixt__prefetch mixt__prefetch;
 
-/** What mixt_data_batch gives for a number, inputs in the ring's format. Valid from take to release. */
+/** What mixt_data_batch gives for a number, or a part of that, inputs in the ring's format. Valid from take to release.
+ */
 typedef struct mixt__batch {
     int64_t number;
     void *input, *target;
@@ -17,6 +18,7 @@ typedef struct mixt__prefetch_form {
     void *(*alloc)(size_t bytes); // a GPU copies fastest from memory of its own driver
     void (*free)(void *block);
     mixt_dtype input; // that inputs in FP32 are rounded to
+    int64_t parts;    // a batch of the data comes as so many of the ring's, one after the other; 0: as one
 } mixt__prefetch_form;
 
 /** Bytes that a ring takes, all at its start; 0 where no such ring can be. Parameters as of mixt__prefetch_start. */

@@ -172,6 +172,7 @@ static mixt_trainer_options trainer_options(mixt__experiment *e)
         MIXT_TRAINER_OPTIONS(.precision = text(e, MIXT_KEY_PRECISION), .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER));
     o.batch = number(e, MIXT_KEY_TRAIN_BATCH);
     o.accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
+    o.split = number(e, MIXT_KEY_TRAIN_SPLIT);
     o.eval_batch = number(e, MIXT_KEY_TRAIN_EVAL_BATCH);
     o.lr = real(e, MIXT_KEY_TRAIN_LR);
     o.momentum = real(e, MIXT_KEY_TRAIN_MOMENTUM);

@@ -156,7 +156,8 @@ static mixt_status check_counts(const mixt_trainer_options *o)
         int64_t value, least, most;
     } counts[] = {
         {"batch", o->batch, 1, INT32_MAX},
-        {"accumulate", o->accumulate, 1, 1 << 20},
+        {"accumulate", o->accumulate, 1, MIXT_PASSES_MAX},
+        {"split", o->split, 1, MIXT_PASSES_MAX},
         {"eval_batch", o->eval_batch, 0, INT32_MAX},
         {"warmup", o->warmup, 0, INT64_MAX},
         {"decay_steps", o->decay_steps, 1, INT64_MAX},
@@ -169,6 +170,18 @@ static mixt_status check_counts(const mixt_trainer_options *o)
         if (counts[i].value < counts[i].least || counts[i].value > counts[i].most)
             return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %lld: must be from %lld to %lld", counts[i].name,
                               (long long)counts[i].value, (long long)counts[i].least, (long long)counts[i].most);
+    return MIXT_OK;
+}
+
+/** Parts of different sizes would each need a plan of its own. */
+static mixt_status check_split(const mixt_trainer_options *o)
+{
+    if (o->batch % o->split)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "split %lld: must divide the batch, %lld", (long long)o->split,
+                          (long long)o->batch);
+    if (o->accumulate * o->split > MIXT_PASSES_MAX)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "accumulate %lld times split %lld: at most %d passes make an update",
+                          (long long)o->accumulate, (long long)o->split, MIXT_PASSES_MAX);
     return MIXT_OK;
 }
 
@@ -207,6 +220,7 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, co
     mixt_trainer_options resolved = with_policy(options, policy), *o = &resolved;
     MIXT_TRY(check_numbers(o));
     MIXT_TRY(check_counts(o));
+    MIXT_TRY(check_split(o));
     MIXT_TRY(parse_optimizer(o, &s->optimizer));
     MIXT_TRY(parse_schedule(o, &s->schedule));
     MIXT_TRY(parse_scaling(o, mixt__policy_uses(&policy->formats, MIXT_DTYPE_FP16), &s->scaling));
@@ -214,9 +228,10 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, co
     s->weight_decay = o->weight_decay;
     s->clip_norm = o->clip;
     s->clip_value = o->clip_value;
-    s->batch = o->batch;
+    s->batch = o->batch / o->split;
     s->eval_batch = o->eval_batch ? o->eval_batch : o->batch;
-    s->accumulate = o->accumulate;
+    s->accumulate = o->accumulate * o->split;
+    s->split = o->split;
     s->seed = o->seed;
     s->no_fusion = o->no_fusion;
     s->freeze = o->freeze;

@@ -34,7 +34,8 @@ static mixt_status check_data(const mixt__trainer *t, const mixt_data *data)
 
 static mixt__prefetch_form ring_form(const mixt__trainer *t)
 {
-    return (mixt__prefetch_form){t->backend->alloc_host, t->backend->free_host, mixt__trainer_fed_dtype(t)};
+    return (mixt__prefetch_form){t->backend->alloc_host, t->backend->free_host, mixt__trainer_fed_dtype(t),
+                                 t->settings.split};
 }
 
 size_t mixt__trainer_batches_ahead(const mixt__trainer *t, const mixt_data *data)
@@ -58,7 +59,7 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
     mixt__prefetch_form form = ring_form(t);
     MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, &form, &t->prefetch));
     t->prefetched = data;
-    t->batches_per_epoch = mixt_data_batches(data, t->settings.batch);
+    t->batches_per_epoch = mixt_data_batches(data, t->settings.batch * t->settings.split) * t->settings.split;
     return MIXT_OK;
 }
 

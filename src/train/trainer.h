@@ -16,8 +16,9 @@
 typedef struct mixt__prefetch mixt__prefetch;
 
 enum {
-    MIXT_PREFETCH_DEPTH = 3,  // batches made ahead
-    MIXT_RNG_STREAM_PASS = 2, // random numbers of one forward pass
+    MIXT_PREFETCH_DEPTH = 3,   // batches made ahead
+    MIXT_RNG_STREAM_PASS = 2,  // random numbers of one forward pass
+    MIXT_PASSES_MAX = 1 << 20, // of an update
 };
 
 typedef struct mixt__trainer_settings {
@@ -26,7 +27,8 @@ typedef struct mixt__trainer_settings {
     mixt__schedule schedule;
     mixt__scaling scaling;
     float weight_decay, clip_norm, clip_value;
-    int64_t batch, eval_batch, accumulate;
+    int64_t batch, eval_batch, accumulate; // of a pass, of a pass of evaluation; passes of an update
+    int64_t split;                         // passes that share a batch of the data
     uint64_t seed;
     bool no_fusion;
     const char *freeze, *lr_groups, *decay_groups; // lists of globs, borrowed; NULL: none
@@ -56,8 +58,9 @@ typedef struct mixt__trainer {
     size_t workspace_bytes, allocated;
     mixt__update update;
     mixt__prefetch *prefetch;
-    const mixt_data *prefetched; // the set the prefetch thread reads
-    int64_t batches_per_epoch, next_batch, attempts, runs;
+    const mixt_data *prefetched;           // the set the prefetch thread reads
+    int64_t batches_per_epoch, next_batch; // in passes
+    int64_t attempts, runs;
     int64_t first_step;             // attempts when a checkpoint was restored or an update made by hand: steps up to
                                     // there have no results here
     mixt__batch_spec eval_spec;     // that `eval` is planned for

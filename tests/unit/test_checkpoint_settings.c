@@ -101,6 +101,7 @@ static void options_are_compared(void **state)
         ROW(optimizer, "adam", "optimizer: sgd -> adam"),
         ROW(batch, 8, "batch: 16 -> 8"),
         ROW(accumulate, 2, "accumulate: 1 -> 2"),
+        ROW(split, 2, "split: 1 -> 2"),
         ROW(lr, 0.5f, "lr: 0.00100000005 -> 0.5"),
         ROW(momentum, 0, "momentum: 0.899999976 -> 0.0"),
         ROW(beta1, 0, "beta1: 0.899999976 -> 0.0"),
