@@ -6,7 +6,7 @@
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
 
-#include <mixt/run.h>
+#include <mixt/fit.h>
 
 #include <string.h>
 
@@ -16,6 +16,7 @@ typedef struct report {
     const char *layer; // only nodes of these layers; NULL: all
     mixt_memory memory;
     mixt_run_memory run;
+    mixt_fit fit;
     mixt_plan_info info;
     mixt_profile *profile; // NULL: not asked for
 } report;
@@ -225,6 +226,20 @@ static json_t *json_run_memory(const mixt_run_memory *m)
     return o;
 }
 
+/** How the plan was made to fit; NULL: there is no limit. */
+static json_t *json_fit(const mixt_fit *f)
+{
+    if (!f->budget)
+        return json_null();
+    json_t *o = json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "budget", (json_int_t)f->budget, "of",
+                          f->device ? "device" : "host", "memory", (json_int_t)f->memory, "asked", (json_int_t)f->asked,
+                          "batch", (json_int_t)f->batch, "accumulate", (json_int_t)f->accumulate, "split",
+                          (json_int_t)f->split, "eval_batch", (json_int_t)f->eval_batch);
+    json_object_set_new(o, "cost", json_real(f->cost));
+    json_object_set_new(o, "batch_norm", json_boolean(f->batch_norm));
+    return o;
+}
+
 static void print_json(const report *r)
 {
     mixt_memory_role roles[MIXT_MEMORY_ROLES];
@@ -236,6 +251,7 @@ static void print_json(const report *r)
                           r->info.flops, "matrix_flops", r->info.matrix_flops, "activations_without_reuse",
                           (json_int_t)r->info.activations_unshared, "nodes", json_nodes(r));
     json_object_set_new(o, "run_memory", json_run_memory(&r->run));
+    json_object_set_new(o, "fit", json_fit(&r->fit));
     if (r->profile)
         json_object_set_new(o, "profile", cli_profile_json(r->profile));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -244,6 +260,15 @@ static void print_json(const report *r)
 }
 
 /* ---- text ---- */
+
+/** What was chosen to fit, and what it costs. */
+static void print_fit(const mixt_fit *f)
+{
+    for (int i = 0; i < MIXT_FIT_LINES && f->lines[i][0]; i++)
+        cli_line(stdout, i ? "     " : "fit  ", "%s", f->lines[i]);
+    if (f->lines[0][0])
+        putchar('\n');
+}
 
 /** Room on the device and what is in use there beside mixt's own. */
 static void print_device(const mixt_plan_info *info)
@@ -264,6 +289,7 @@ static void print_text(const cli_args *args, const report *r)
         (void)mixt_plan_text(r->trainer, r->layer, write_line, stdout);
     if (cli_flag(args, "explain"))
         print_nodes(r);
+    print_fit(&r->fit);
     print_memory(&r->memory);
     putchar('\n');
     print_run_memory(&r->run);
@@ -293,6 +319,7 @@ static mixt_status read_report(const cli_args *args, mixt_run *run, report *r)
                          r->layer);
     CLI_TRY(mixt_trainer_memory(trainer, &r->memory));
     CLI_TRY(mixt_run_plan_memory(run, &r->run));
+    CLI_TRY(mixt_plan_fit(run, 0, &r->fit));
     if (cli_flag(args, "profile")) {
         CLI_TRY(mixt_run_data(run, "train", &data));
         CLI_TRY(mixt_profile_new(trainer, data, PROFILE_RUNS, &r->profile));
@@ -317,13 +344,51 @@ static mixt_status plan(const cli_args *args, const mixt_config *config)
     return status;
 }
 
+/** By calculation: nothing is run. */
+static mixt_status largest_batch(const cli_args *args, const mixt_config *config)
+{
+    char memory[32], next[32];
+    mixt_largest_batch l;
+    mixt_run_options options = {.progress = cli_tokenize_progress};
+    CLI_TRY(mixt_plan_largest_batch(config, &options, 0, &l));
+    if (cli_flag(args, "json")) {
+        json_t *o = json_pack("{s:I, s:I, s:I, s:s, s:s}", "batch", (json_int_t)l.batch, "memory", (json_int_t)l.memory,
+                              "limit", (json_int_t)l.limit, "of", l.device ? "device" : "host", "reason", l.reason);
+        json_object_set_new(o, "next", l.next ? json_integer((json_int_t)l.next) : json_null());
+        json_dumpf(o, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(o);
+        return MIXT_OK;
+    }
+    cli_line(stdout, "", "train.batch=%lld takes %s (%zu bytes) of the %s's memory: the largest, since %s",
+             (long long)l.batch, cli_format_bytes(memory, (double)l.memory), l.memory, l.device ? "GPU" : "host",
+             l.reason);
+    if (l.next)
+        cli_line(stdout, "", "with one more it would be %s (%zu bytes)", cli_format_bytes(next, (double)l.next),
+                 l.next);
+    return MIXT_OK;
+}
+
+/** --memory is train.memory. */
+static int set_memory(const cli_args *args, mixt_config *config)
+{
+    char setting[128];
+    if (!cli_given(args, "memory"))
+        return CLI_OK;
+    snprintf(setting, sizeof setting, "train.memory=%s", cli_text(args, "memory"));
+    return mixt_config_set(config, setting, "--memory") == MIXT_OK ? CLI_OK
+                                                                   : cli_usage(args->command, "%s", mixt_error_text());
+}
+
 static int run(const cli_args *args)
 {
     mixt_config *config;
     int status = cli_config(args, cli_word(args, 0), &config);
     if (status == CLI_OK && cli_config_device(args, config) != MIXT_OK)
         status = cli_failed();
-    if (status == CLI_OK && plan(args, config) != MIXT_OK)
+    if (status == CLI_OK)
+        status = set_memory(args, config);
+    if (status == CLI_OK && (cli_flag(args, "largest-batch") ? largest_batch : plan)(args, config) != MIXT_OK)
         status = cli_failed();
     mixt_config_free(config);
     return status;
@@ -340,6 +405,10 @@ const cli_command cli_plan = {
         "Below stands what the whole run will hold, the host's memory and the GPU's apart: the step, validation, "
         "batches made ahead, the copy of a checkpoint, data sets and tokens (run_memory with --json). Validation whose "
         "batches find no room is planned, and run, in smaller ones.\n\n"
+        "With --memory, or train.memory, the plan is made to fit by what train.memory_may lists, and the choice is "
+        "told "
+        "with what it should cost (fit with --json). With --largest-batch nothing but the largest batch is calculated "
+        "({\"batch\", \"memory\", \"next\"} with --json: bytes of the run, and with one sample more).\n\n"
         "With --profile the step is also run, and each op's time, FLOP/s, bytes/s and share of the device's limits "
         "are printed.",
     .arguments =
@@ -356,6 +425,11 @@ const cli_command cli_plan = {
             {"layer", 'l', CLI_TEXT, "GLOB", .help = "only ops of these layers, as in 'h.*.attn*'"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "plan for this device, whatever the configuration says"},
+            {"memory", 'm', CLI_TEXT, "SIZE",
+             .help = "plan within this much, as train.memory does: 900M, 12G, 1.5GiB; of the GPU where the run trains "
+                     "on one, else of the host"},
+            {"largest-batch", .kind = CLI_FLAG,
+             .help = "only find the largest train.batch that fits into --memory, or into what is free; nothing is run"},
             {"profile", .kind = CLI_FLAG, .help = "run the step and time each op"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },
@@ -363,6 +437,8 @@ const cli_command cli_plan = {
         {
             {"mixt plan configs/digits.yaml precision=fp16", "memory of the step in fp16"},
             {"mixt plan configs/gpt.yaml data.path=FILE --explain", "which formats and kernels each op gets and why"},
+            {"mixt plan configs/digits.yaml --memory 24M", "a plan within 24 MiB, and what it costs"},
+            {"mixt plan configs/digits.yaml --largest-batch --memory 1G", "the largest batch that 1 GiB has room for"},
             {"mixt plan configs/digits.yaml precision=fp16 --graph", "where the casts are"},
             {"mixt plan configs/gpt.yaml data.path=FILE --device cuda --profile",
              "memory and time of each op on the GPU"},

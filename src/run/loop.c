@@ -3,6 +3,7 @@
 
 #include "base/threads.h"
 #include "run/final.h"
+#include "run/fit.h"
 #include "run/health.h"
 #include "run/history.h"
 #include "run/memory.h"
@@ -397,6 +398,7 @@ static mixt_status announce(loop *l)
     mixt_status ready = mixt__trainer_allocate(&l->e->trainer->core);
     if (ready == MIXT_OK) {
         mixt__summary_tell(l->run);
+        mixt__fit_tell(l->run);
         mixt__doubts_tell(l->run);
     }
     mixt_status told = mixt__run_tell(l->run, (mixt_event){.kind = MIXT_EVENT_START});

@@ -57,6 +57,10 @@ static void plan_parts(const mixt__experiment *e, mixt_run_memory *m)
     data_parts(e, m);
 }
 
+/** Texts of the configuration are counted as if they took this much, or what they take beyond: else the way in which a
+ * setting is written would decide whether a plan fits. */
+enum { TEXTS = 16 << 10 };
+
 /** Bytes of the host that parts hold already. */
 static size_t held(const mixt__trainer *t, const mixt_run_memory *m)
 {
@@ -103,8 +107,9 @@ static void plan_all(mixt_run *run, mixt_run_memory *m)
 {
     plan_parts(&run->experiment, m);
     if (!run->graphs) {
-        size_t all = mixt__account_bytes(run->account), parts = held(&run->experiment.trainer->core, m);
-        run->graphs = all > parts ? all - parts : 0;
+        size_t texts = mixt__config_text_bytes(run->config) + (run->precision ? strlen(run->precision) + 1 : 0);
+        size_t all = mixt__account_bytes(run->account), parts = held(&run->experiment.trainer->core, m) + texts;
+        run->graphs = (all > parts ? all - parts : 0) + (texts > TEXTS ? texts : TEXTS);
     }
     m->graphs.host = run->graphs;
     add_up(m);
@@ -139,6 +144,16 @@ mixt_status mixt__run_plan_memory(mixt_run *run, mixt_run_memory *memory)
         plan_all(run, memory);
     mixt__account_use(before);
     return status;
+}
+
+mixt_status mixt__run_count_plan(mixt_run *run, mixt_run_memory *memory)
+{
+    const mixt__experiment *e = &run->experiment;
+    run->graphs = 0;
+    if (validates(e))
+        MIXT_TRY(mixt__trainer_plan_evaluation(&e->trainer->core, e->val));
+    plan_all(run, memory);
+    return MIXT_OK;
 }
 
 mixt_status mixt__run_take_memory(mixt_run *run)

@@ -9,6 +9,8 @@
 mixt_status mixt__run_plan_validation(mixt_run *run);
 /** What the run will hold, but for prediction: plans validation where there is one. Takes no memory. */
 mixt_status mixt__run_plan_memory(mixt_run *run, mixt_run_memory *memory);
+/** The same as the trainer is planned now, graphs counted anew; tells nothing. For those who compare plans. */
+mixt_status mixt__run_count_plan(mixt_run *run, mixt_run_memory *memory);
 /** Takes the memory of the step and of validation, and notes what the run will hold in all. Before the first update:
  *  what a run needs it has then, however long it trains. */
 mixt_status mixt__run_take_memory(mixt_run *run);

@@ -1,6 +1,7 @@
 /* The public side of a run: opening it in three ways, training, evaluating, and what it lets others see. */
 #include "run/run.h"
 
+#include "run/fit.h"
 #include "run/init.h"
 #include "run/inputs.h"
 #include "run/known.h"
@@ -85,6 +86,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
     MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
     MIXT_TRY(open_experiment(run));
+    MIXT_TRY(mixt__fit_new(run));
     return mixt__experiment_init(&run->experiment, false, NULL, NULL);
 }
 
@@ -116,6 +118,7 @@ static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_
 {
     MIXT_TRY(mixt__resume_open(run, folder, options));
     MIXT_TRY(open_experiment(run));
+    MIXT_TRY(mixt__fit_again(run));
     MIXT_TRY(mixt__resume_restore(run));
     run->has_weights = run->resume.checkpoint != NULL;
     return MIXT_OK;

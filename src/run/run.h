@@ -2,7 +2,7 @@
 #ifndef MIXT_RUN_RUN_H
 #define MIXT_RUN_RUN_H
 
-#include "mixt/run.h"
+#include "mixt/fit.h"
 #include "base/account.h"
 #include "run/directory.h"
 #include "run/events.h"
@@ -59,6 +59,8 @@ struct mixt_run {
     mixt_run_result result;
     mixt__account *account; // of all that the run holds
     mixt__account *outer;   // that the caller's thread was at work for when the run was opened
+    mixt_fit fit;           // how it is planned within train.memory
+    int64_t split;          // train.split as it was given: parts at least
     size_t graphs;          // bytes of graphs and all that is small, held before training
 };
 

@@ -170,7 +170,9 @@ static void suggest(const mixt__trainer *t, const mixt_memory *m, size_t need, s
     double growing = (double)(m->activations + m->batches), fixed = (double)need - growing;
     double fits = floor((double)t->settings.batch * ((double)room - fixed) / growing);
     if (fits >= 1)
-        snprintf(text, size, "a batch of about %.0f would fit", fits);
+        snprintf(text, size,
+                 "a batch of about %.0f would fit, or in a run train.memory=%.0fM, which passes it in parts", fits,
+                 floor((double)room / 1048576.0 * 0.95));
     else
         snprintf(text, size, "use a smaller model");
 }
@@ -186,7 +188,7 @@ static mixt_status check_room(const mixt__trainer *t)
     size_t held = mixt__trainer_has_weights(t) ? mixt__trainer_weight_bytes(t) : 0;
     size_t room = t->backend->available(), need = m.total - held;
     const double gib = 1073741824.0;
-    char advice[64];
+    char advice[128];
     if (!room || need <= room)
         return MIXT_OK;
     suggest(t, &m, need, room, advice, sizeof advice);

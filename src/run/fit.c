@@ -1,0 +1,240 @@
+/* Every plan is counted whole: the step, validation in batches that fit beside it, batches made ahead, checkpoints,
+ * data. Validation gives way first: a smaller batch costs it little and changes nothing in training. */
+#include "run/fit.h"
+
+#include "base/sizes.h"
+#include "ops/attrs.h"
+#include "ops/ops.h"
+#include "run/memory.h"
+#include "train/fit.h"
+#include "train/seconds.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAY_SPLIT }; // positions of the words of train.memory_may
+
+static size_t budgeted(const mixt_run *run, const mixt_run_memory *m)
+{
+    return run->experiment.context->backend->host_memory ? m->total.host : m->total.device;
+}
+
+/** Updates from one validation to the next. */
+static double updates_between(const mixt_run *run)
+{
+    int64_t every = mixt__config_int(run->config, MIXT_KEY_TRAIN_VALIDATE_EVERY);
+    return (double)(every ? every : run->experiment.steps_per_epoch ? run->experiment.steps_per_epoch : 1);
+}
+
+mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t *bytes, double *seconds)
+{
+    const mixt__fit_count *c = user;
+    const mixt_data *val = c->run->experiment.val;
+    mixt_run_memory memory;
+    t->settings.eval_batch = c->eval_asked;
+    while (true) {
+        MIXT_TRY(mixt__run_count_plan(c->run, &memory));
+        *bytes = budgeted(c->run, &memory);
+        if (*bytes <= c->budget || !memory.validation.host || t->settings.eval_batch == 1)
+            break;
+        t->settings.eval_batch /= 2;
+    }
+    *seconds =
+        !val ? 0 : mixt__trainer_evaluation_seconds(t, mixt_data_describe(val)->samples) / updates_between(c->run);
+    return MIXT_OK;
+}
+
+/** Whether statistics of batch norm are taken from the samples of a pass. */
+static bool has_batch_norm(const mixt__trainer *t)
+{
+    const mixt__graph *g = t->train->graph;
+    for (int64_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].op == &mixt__op_batch_norm && ((const mixt__norm_attrs *)g->nodes[i].attrs)->training)
+            return true;
+    return false;
+}
+
+static int64_t eval_asked(const mixt_run *run)
+{
+    int64_t given = mixt__config_int(run->config, MIXT_KEY_TRAIN_EVAL_BATCH);
+    return given ? given : mixt__config_int(run->config, MIXT_KEY_TRAIN_BATCH);
+}
+
+/* ---- lines ---- */
+
+static void add_line(mixt_fit *fit, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add_line(mixt_fit *fit, const char *format, ...)
+{
+    int i = 0;
+    va_list args;
+    while (i < MIXT_FIT_LINES - 1 && fit->lines[i][0])
+        i++;
+    va_start(args, format);
+    vsnprintf(fit->lines[i], sizeof fit->lines[i], format, args);
+    va_end(args);
+}
+
+static void write_lines(const mixt_run *run, mixt_fit *fit)
+{
+    char budget[MIXT_SIZE_TEXT], memory[MIXT_SIZE_TEXT], asked[MIXT_SIZE_TEXT];
+    bool changed = fit->asked != fit->memory;
+    memset(fit->lines, 0, sizeof fit->lines);
+    if (!fit->budget)
+        return;
+    add_line(fit, "%s of %s on the %s%s%s%s", mixt__size_text(fit->memory, memory),
+             mixt__size_text(fit->budget, budget), fit->device ? "GPU" : "host",
+             !fit->asked ? ""
+             : changed   ? "; as configured it would take "
+                         : ": it fits as it is configured",
+             fit->asked && changed ? mixt__size_text(fit->asked, asked) : "", "");
+    if (fit->split > run->split || (!fit->asked && fit->split > 1))
+        add_line(fit, "each batch of %lld in %lld parts of %lld, one after the other; the update is that of the batch",
+                 (long long)(fit->batch * fit->split), (long long)fit->split, (long long)fit->batch);
+    if (fit->eval_batch < eval_asked(run) && run->experiment.val)
+        add_line(fit, "validation in batches of %lld instead of %lld", (long long)fit->eval_batch,
+                 (long long)eval_asked(run));
+    if (fit->cost > 0)
+        add_line(fit, "training should take about %.0f%% longer (predicted, not measured)", ceil(100 * fit->cost));
+}
+
+void mixt__fit_tell(mixt_run *run)
+{
+    const mixt_fit *fit = &run->fit;
+    for (int i = 0; fit->budget && i < MIXT_FIT_LINES && fit->lines[i][0]; i++)
+        mixt__run_note(run, false, "%-8s %s", i ? "" : "fit", fit->lines[i]);
+    if (fit->budget && fit->memory > fit->budget)
+        mixt__run_note(run, true, "warning: the plan of this run takes %zu bytes, more than train.memory (%zu)",
+                       fit->memory, fit->budget);
+    if (fit->batch_norm)
+        mixt__run_note(run, true,
+                       "warning: batch norm takes its statistics from %lld samples instead of %lld: losses will differ "
+                       "from those of whole batches",
+                       (long long)fit->batch, (long long)(fit->batch * fit->split));
+}
+
+/* ---- the choice ---- */
+
+static void take_settings(const mixt_run *run, const mixt__trainer *t, mixt_fit *fit)
+{
+    fit->device = !t->backend->host_memory;
+    fit->batch = t->settings.batch;
+    fit->accumulate = t->settings.accumulate;
+    fit->split = t->settings.split;
+    fit->eval_batch = t->settings.eval_batch;
+    fit->batch_norm = fit->split > 1 && has_batch_norm(t);
+    write_lines(run, fit);
+}
+
+/** What the trainer was planned for becomes the configuration's. */
+static mixt_status keep(mixt_run *run)
+{
+    char setting[64];
+    int64_t split = run->experiment.trainer->core.settings.split;
+    run->experiment.trainer->options.split = split;
+    snprintf(setting, sizeof setting, "train.split=%lld", (long long)split);
+    if (split == mixt__config_int(run->config, MIXT_KEY_TRAIN_SPLIT))
+        return MIXT_OK;
+    return mixt_config_set(run->config, setting, "train.memory");
+}
+
+/** Batch norm is left alone unless the list was written by hand. */
+static bool may_split(const mixt_run *run)
+{
+    return mixt__config_lists(run->config, MIXT_KEY_TRAIN_MEMORY_MAY, MAY_SPLIT) &&
+           (mixt__config_was_set(run->config, MIXT_KEY_TRAIN_MEMORY_MAY) ||
+            !has_batch_norm(&run->experiment.trainer->core));
+}
+
+static mixt_status fail_smallest(const mixt_fit *fit, bool split)
+{
+    char budget[MIXT_SIZE_TEXT], memory[MIXT_SIZE_TEXT];
+    const double mib = 1048576.0;
+    mixt__size_text(fit->budget, budget);
+    mixt__size_text(fit->memory, memory);
+    return mixt__fail(MIXT_ERROR_MEMORY,
+                      "no plan of this run is within %s (train.memory): the smallest takes %s of the %s's memory (%zu "
+                      "bytes), train.memory=%.0fM would do%s",
+                      budget, memory, fit->device ? "GPU" : "host", fit->memory, ceil((double)fit->memory / mib),
+                      split ? ""
+                            : "; with train.memory_may=split a batch is passed in parts, and takes less (batch norm "
+                              "then takes its statistics from the parts)");
+}
+
+/** As the configuration has it: what that takes, and how long an update. */
+static mixt_status plan_asked(mixt_run *run, size_t *bytes, double *seconds)
+{
+    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__fit_count c = {run, SIZE_MAX, eval_asked(run)};
+    if (t->settings.split != run->split)
+        MIXT_TRY(mixt__trainer_replan(t, t->settings.batch * t->settings.split, run->split));
+    MIXT_TRY(mixt__fit_measure(&c, t, bytes, seconds));
+    *seconds += mixt__trainer_seconds(t);
+    return MIXT_OK;
+}
+
+/** The search, and its result in `fit`. */
+static mixt_status choose(mixt_run *run, size_t budget, mixt_fit *fit)
+{
+    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt__fit_count c = {run, budget, eval_asked(run)};
+    mixt__fit_request request = {
+        .budget = budget, .may_split = may_split(run), .measure = mixt__fit_measure, .user = &c};
+    mixt__fit_choice choice;
+    double seconds;
+    *fit = (mixt_fit){.budget = budget};
+    MIXT_TRY(plan_asked(run, &fit->asked, &seconds));
+    MIXT_TRY(mixt__trainer_fit(t, &request, &choice));
+    fit->memory = choice.chosen.bytes;
+    fit->cost = (choice.chosen.update + choice.chosen.beside) / seconds - 1;
+    take_settings(run, t, fit);
+    if (choice.fits)
+        return keep(run);
+    size_t bytes;
+    MIXT_TRY(plan_asked(run, &bytes, &seconds)); // the run stays what it was
+    return fail_smallest(fit, request.may_split);
+}
+
+mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit)
+{
+    MIXT_TRY(mixt__need_open(run, "run"));
+    mixt__trainer *t = &run->experiment.trainer->core;
+    if (memory && (t->control || mixt__trainer_has_weights(t)))
+        return mixt__fail(MIXT_ERROR_STATE, "the run has its memory already: plan it before training");
+    mixt_fit found = run->fit;
+    mixt_status status = MIXT_OK;
+    if (memory) {
+        mixt__account *before = mixt__account_use(run->account);
+        status = choose(run, memory, &found);
+        mixt__account_use(before);
+    } else if (!found.budget)
+        take_settings(run, t, &found);
+    if (status == MIXT_OK)
+        run->fit = found;
+    if (fit)
+        *fit = found;
+    return status;
+}
+
+mixt_status mixt__fit_new(mixt_run *run)
+{
+    run->split = mixt__config_int(run->config, MIXT_KEY_TRAIN_SPLIT);
+    size_t budget = (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_MEMORY);
+    return budget ? choose(run, budget, &run->fit) : MIXT_OK;
+}
+
+mixt_status mixt__fit_again(mixt_run *run)
+{
+    mixt__trainer *t = &run->experiment.trainer->core;
+    run->split = mixt__config_int(run->config, MIXT_KEY_TRAIN_SPLIT);
+    mixt__fit_count c = {run, (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_MEMORY), eval_asked(run)};
+    double seconds;
+    if (!c.budget)
+        return MIXT_OK;
+    run->fit = (mixt_fit){.budget = c.budget};
+    MIXT_TRY(mixt__fit_measure(&c, t, &run->fit.memory, &seconds));
+    take_settings(run, t, &run->fit);
+    return MIXT_OK;
+}

@@ -1,0 +1,24 @@
+/* A whole run within train.memory: planned when it is opened, kept when it goes on. */
+#ifndef MIXT_RUN_FIT_H
+#define MIXT_RUN_FIT_H
+
+#include "run/run.h"
+
+/** Counts all of a run for a budget: the measure of a mixt__fit_request. */
+typedef struct mixt__fit_count {
+    mixt_run *run;
+    size_t budget;
+    int64_t eval_asked; // samples in a pass of validation: halved until they fit
+} mixt__fit_count;
+/** @param user a mixt__fit_count */
+mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t *bytes, double *seconds);
+
+/** Plans a new run, whose trainer is compiled, within train.memory; does nothing where that is 0. What was chosen
+ *  becomes part of its configuration. */
+mixt_status mixt__fit_new(mixt_run *run);
+/** The same for a run that goes on: its plan is that of its configuration, only validation is cut to fit. */
+mixt_status mixt__fit_again(mixt_run *run);
+/** Tells what was chosen, as NOTEs; nothing without train.memory. */
+void mixt__fit_tell(mixt_run *run);
+
+#endif

@@ -1,0 +1,180 @@
+/* The largest batch by calculation. Between a batch that fits and one that does not, the next to be compiled is where a
+ * line through the newest two counts meets the limit: memory grows almost evenly with the batch. Almost, because of
+ * kernels' scratch and logits in parts: the search ends only at two neighbours of which one fits and the other does
+ * not, and halves the gap where the line does not close it. */
+#include "base/sizes.h"
+#include "run/fit.h"
+#include "train/fit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOW = 3 };                                      // probes that may fail to halve the gap
+static const size_t DEVICE_RESERVE = (size_t)512 << 20; // kernels loaded late, blocks rounded up to pages
+static const size_t HOST_RESERVE = (size_t)16 << 20;    // stacks, the C library's own; beside a twentieth
+
+/** A batch that was counted. */
+typedef struct probe {
+    int64_t batch;
+    size_t bytes; // SIZE_MAX: it cannot be planned, see `reason`
+} probe;
+
+typedef struct search {
+    mixt_run *run;
+    size_t limit;
+    int64_t unit, most; // batches are multiples of unit; most: that the data has samples for
+    probe fits, above;  // the largest known to fit; the smallest known not to (most + unit, not counted, at first)
+    probe newest[2];
+    char reason[256]; // why `above` cannot be planned
+} search;
+
+static int64_t setting(const mixt_run *run, mixt__config_key key)
+{
+    return mixt__config_int(run->config, key);
+}
+
+/** Compiles for this batch and counts the run. A failure is that of the batch: it does not fit. */
+static size_t count(search *s, int64_t batch)
+{
+    mixt__trainer *t = &s->run->experiment.trainer->core;
+    int64_t given = setting(s->run, MIXT_KEY_TRAIN_EVAL_BATCH);
+    mixt__fit_count c = {s->run, s->limit, given ? given : batch};
+    size_t bytes = SIZE_MAX;
+    double seconds;
+    mixt_status status = mixt__trainer_replan(t, batch, t->settings.split);
+    if (status == MIXT_OK)
+        status = mixt__fit_measure(&c, t, &bytes, &seconds);
+    if (status != MIXT_OK) {
+        snprintf(s->reason, sizeof s->reason, "%.250s", mixt_error_text());
+        return SIZE_MAX;
+    }
+    return bytes;
+}
+
+static void try_batch(search *s, int64_t batch)
+{
+    probe p = {batch, count(s, batch)};
+    if (p.bytes <= s->limit)
+        s->fits = p;
+    else
+        s->above = p;
+    if (p.bytes != SIZE_MAX) {
+        s->newest[0] = s->newest[1];
+        s->newest[1] = p;
+    }
+}
+
+/** Where the line through the newest two counts meets the limit; at most far enough to see the slope again. */
+static int64_t guess(const search *s)
+{
+    const probe *a = &s->newest[0], *b = &s->newest[1];
+    double step = (double)(b->batch - a->batch), slope = ((double)b->bytes - (double)a->bytes) / step;
+    if (!a->batch || !(slope > 0))
+        return 8 * s->fits.batch;
+    double at = (double)s->fits.batch + ((double)s->limit - (double)s->fits.bytes) / slope;
+    return (int64_t)fmin(at, 64.0 * (double)s->fits.batch);
+}
+
+static int64_t between(const search *s, int64_t batch)
+{
+    int64_t low = s->fits.batch + s->unit, high = s->above.batch - s->unit;
+    batch -= batch % s->unit;
+    return batch < low ? low : batch > high ? high : batch;
+}
+
+/** Until the smallest that does not fit follows the largest that does. */
+static void narrow(search *s)
+{
+    int slow = 0;
+    while (s->above.batch - s->fits.batch > s->unit) {
+        int64_t gap = s->above.batch - s->fits.batch;
+        bool open = s->above.batch > s->most; // nothing is known to be too large yet
+        int64_t next = slow < SLOW ? guess(s) : open ? 2 * s->fits.batch : s->fits.batch + gap / 2;
+        try_batch(s, between(s, next));
+        slow = 2 * (s->above.batch - s->fits.batch) > gap ? slow + 1 : 0;
+    }
+}
+
+/** What is free, and what the run holds already, less a reserve for what no plan knows. */
+static size_t free_memory(const mixt_run *run)
+{
+    const mixt__backend *backend = run->experiment.context->backend;
+    size_t free = backend->available();
+    if (!free)
+        return 0;
+    free += backend->host_memory ? mixt__account_bytes(run->account) : backend->allocated();
+    size_t reserve = backend->host_memory ? HOST_RESERVE + free / 20 : DEVICE_RESERVE;
+    return free > reserve ? free - reserve : 1;
+}
+
+static void tell(const search *s, mixt_largest_batch *largest)
+{
+    char limit[MIXT_SIZE_TEXT];
+    bool counted = s->above.bytes != SIZE_MAX && s->above.batch <= s->most;
+    *largest = (mixt_largest_batch){.batch = s->fits.batch, .memory = s->fits.bytes, .limit = s->limit};
+    largest->device = !s->run->experiment.context->backend->host_memory;
+    largest->next = counted ? s->above.bytes : 0;
+    if (counted)
+        snprintf(largest->reason, sizeof largest->reason, "%lld would not fit into %s", (long long)s->above.batch,
+                 mixt__size_text(s->limit, limit));
+    else if (s->above.batch > s->most)
+        snprintf(largest->reason, sizeof largest->reason, "the data has no more samples for an update");
+    else
+        snprintf(largest->reason, sizeof largest->reason, "%lld: %.230s", (long long)s->above.batch, s->reason);
+}
+
+static mixt_status find(mixt_run *run, size_t memory, mixt_largest_batch *largest)
+{
+    char least[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT];
+    search s = {.run = run, .unit = run->split, .limit = memory ? memory : free_memory(run)};
+    int64_t samples = mixt_data_describe(run->experiment.train)->samples / setting(run, MIXT_KEY_TRAIN_ACCUMULATE);
+    int64_t most = (int64_t)strtoll(strchr(mixt__config_table[MIXT_KEY_TRAIN_BATCH].range, ',') + 1, NULL, 10);
+    if (!s.limit)
+        return mixt__fail(MIXT_ERROR_STATE, "what memory is free is not known here: say how much there is");
+    s.most = (samples < most ? samples : most) / s.unit * s.unit;
+    s.above = (probe){s.most + s.unit, SIZE_MAX};
+    try_batch(&s, s.unit);
+    if (!s.fits.batch)
+        return s.above.bytes == SIZE_MAX
+                   ? mixt__fail(MIXT_ERROR_MEMORY, "%s", s.reason)
+                   : mixt__fail(MIXT_ERROR_MEMORY,
+                                "not even a batch of %lld fits: the run takes %s (%zu bytes), there are %s",
+                                (long long)s.unit, mixt__size_text(s.above.bytes, least), s.above.bytes,
+                                mixt__size_text(s.limit, limit));
+    narrow(&s);
+    tell(&s, largest);
+    return MIXT_OK;
+}
+
+/** The configuration with the smallest batch, and no plan to fit: that is what is looked for. */
+static mixt_status smallest(const mixt_config *config, mixt_config **copy)
+{
+    char setting[64];
+    MIXT_TRY(mixt_config_copy(config, copy));
+    snprintf(setting, sizeof setting, "train.batch=%lld", (long long)mixt__config_int(config, MIXT_KEY_TRAIN_SPLIT));
+    mixt_status status = mixt_config_set(*copy, setting, "largest batch");
+    if (status == MIXT_OK)
+        status = mixt_config_set(*copy, "train.memory=0", "largest batch");
+    if (status != MIXT_OK)
+        mixt_config_free(*copy);
+    return status;
+}
+
+mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_options *options, size_t memory,
+                                    mixt_largest_batch *largest)
+{
+    mixt_config *copy;
+    mixt_run *run;
+    MIXT_TRY(mixt__need(largest));
+    MIXT_TRY(smallest(config, &copy));
+    mixt_status status = mixt_run_open_config(copy, options, &run);
+    mixt_config_free(copy);
+    MIXT_TRY(status);
+    mixt__account *before = mixt__account_use(run->account);
+    status = find(run, memory ? memory : (size_t)mixt__config_int(config, MIXT_KEY_TRAIN_MEMORY), largest);
+    mixt__account_use(before);
+    mixt_run_close(run);
+    return status;
+}

@@ -1,0 +1,84 @@
+#!/bin/bash
+# A run within train.memory as the command tells and trains it: planned within the limit, allocated as planned, the same update, and
+# gone on with after a stop. Usage: fit.sh MIXT
+. "$(dirname "$0")/../support/script.sh"
+cd "$work" || exit 1
+command -v python3 >/dev/null || { echo "skipped: no python3 to read JSON"; exit 0; }
+
+for i in $(seq 600); do echo "the quick brown fox jumps over $i lazy dogs"; done >words.txt
+cat >gpt.yaml <<'YAML'
+model: gpt
+precision: fp32
+threads: 2
+net: {layers: 3, width: 48, heads: 3}
+data: {kind: text, path: words.txt, seq: 32}
+train: {steps: 6, batch: 24, epochs: 0, checkpoint_every: 3, validate_every: 3}
+YAML
+
+"$mixt" plan gpt.yaml --json >plan.json 2>err || { fail "plan: status $?"; cat err; }
+"$mixt" train gpt.yaml out=free --json >free.json 2>err || { fail "train: status $?"; cat err; }
+all=$(python3 -c 'import json; print(json.load(open("plan.json"))["run_memory"]["total"]["host"])')
+for share in 90 70 50; do
+    budget=$((all / 100 * share))
+    "$mixt" plan gpt.yaml --memory $budget --json >fit.json 2>err || { fail "$share%: plan: status $?"; cat err; }
+    "$mixt" train gpt.yaml train.memory=$budget out=fit-$share --json >train.json 2>err || { fail "$share%: train: status $?"; cat err; }
+    python3 - $budget "$all" $share <<'PY' || fail "$share%: plan, limit and run disagree"
+import json, sys
+budget, free, share = map(int, sys.argv[1:])
+plan, train = json.load(open("fit.json")), json.load(open("train.json"))
+fit = plan["fit"]
+assert fit["budget"] == budget and fit["memory"] <= budget and fit["asked"] == free and fit["of"] == "host", fit
+assert fit["batch"] * fit["accumulate"] == 24 and fit["batch"] * fit["split"] == 24 and fit["cost"] >= 0, fit
+assert plan["run_memory"]["total"]["host"] == fit["memory"] == train["run_memory"]["host_planned"], (plan["run_memory"], fit)
+assert plan["memory"]["total"] == train["memory_planned"] == train["memory_allocated"], train
+assert train["run_memory"]["host_allocated"] <= budget + 65536, train
+rows = [[json.loads(l) for l in open(f + "/metrics.jsonl")] for f in ("free", "fit-%d" % share)]
+for a, b in zip(*rows, strict=True):
+    assert a["epoch"] == b["epoch"] and a["lr"] == b["lr"], (a, b)
+first, second = rows[0][0], rows[1][0]
+assert abs(first["loss"] - second["loss"]) <= 24 * 32 * 2**-24 * first["loss"], (first, second)
+PY
+done
+grep -q '^  split: [2-9]' fit-50/config.yaml || fail "the choice is not in the run's configuration"
+
+# The choice is told by plan and at the start of a training; a run that fits says so.
+"$mixt" plan gpt.yaml --memory $((all / 2)) >out 2>err || fail "plan: status $?"
+grep -Eq '^fit  [0-9.]+ [KM]iB of [0-9.]+ [KM]iB on the host; as configured it would take' out || { fail "plan does not tell the choice"; head -3 out; }
+grep -Eq 'each batch of 24 in [0-9]+ parts of [0-9]+' out || fail "plan does not tell of the parts"
+grep -q 'predicted, not measured' out || fail "plan does not tell the cost"
+"$mixt" train gpt.yaml train.memory=$((all / 2)) out=told >out 2>err || fail "train: status $?"
+cat out err | grep -Eq '^fit  .*as configured it would take' || fail "training does not tell the choice"
+"$mixt" plan gpt.yaml --memory 1G | grep -q 'it fits as it is configured' || fail "a plan that fits is not told"
+"$mixt" plan gpt.yaml --json | grep -q '"fit":null' || fail "a plan without a limit has a fit"
+
+# Stopped and gone on with: the same bits as in one go, under the plan that was chosen.
+half="train.memory=$((all / 2))"
+"$mixt" train gpt.yaml $half train.steps=3 out=stopped -q 2>err || fail "train: status $?"
+"$mixt" train --resume stopped train.steps=6 -q 2>err || { fail "resume: status $?"; cat err; }
+cmp -s fit-50/model.safetensors stopped/model.safetensors || fail "a resumed run within a limit has other weights"
+"$mixt" train --resume stopped train.steps=8 train.memory=1G -q 2>err && fail "another limit at a resume is taken"
+grep -q 'train.memory: [0-9]* -> 1G' err || { fail "another limit at a resume is not named"; cat err; }
+"$mixt" eval stopped >/dev/null 2>err || { fail "eval: status $?"; cat err; }
+
+# Batch norm is not split unasked.
+net="model=resnet net.depth=20 net.width=4 net.heads=0 net.layers=0 data.kind=digits data.path= data.limit=64 train.batch=16 train.steps=1"
+room=$("$mixt" plan gpt.yaml $net --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["run_memory"]["total"]["host"] * 3 // 4)')
+"$mixt" train gpt.yaml $net train.memory=$room out=norm 2>err && fail "batch norm is split unasked"
+grep -q 'train.memory_may=split' err || { fail "what could be listed is not told"; cat err; }
+"$mixt" train gpt.yaml $net train.memory=$room train.memory_may=split out=norm -q 2>err || { fail "split by name: status $?"; cat err; }
+grep -q 'warning: batch norm takes its statistics from' err || { fail "no warning of batch norm"; cat err; }
+
+# The largest batch: it trains within the limit, one more would not.
+for limit in 8M 20M; do
+    "$mixt" plan gpt.yaml --largest-batch --memory $limit --json >largest.json 2>err || { fail "largest batch: status $?"; cat err; }
+    read -r batch memory next < <(python3 -c 'import json; l = json.load(open("largest.json")); print(l["batch"], l["memory"], l["next"])')
+    "$mixt" train gpt.yaml train.batch="$batch" train.memory=$limit train.memory_may=[] train.steps=1 out=largest-$limit --json >train.json 2>err ||
+        { fail "$limit: a batch of $batch: status $?"; cat err; }
+    grep -q "\"host_planned\":$memory" train.json || fail "$limit: a batch of $batch does not take $memory bytes"
+    "$mixt" plan gpt.yaml train.batch=$((batch + 1)) train.memory=$limit train.memory_may=[] 2>err && fail "$limit: a batch of $((batch + 1)) fits"
+    grep -q "($next bytes)" err || { fail "$limit: a batch of $((batch + 1)) does not take $next bytes"; cat err; }
+done
+"$mixt" plan gpt.yaml --largest-batch --memory 20M | grep -q '^train.batch=[0-9]* takes' || fail "the largest batch is not told"
+
+[ $failures = 0 ] || echo "$failures checks failed"
+exit $((failures > 0))
