@@ -77,6 +77,21 @@ for model in ${MODELS:-mlp convnet resnet gpt lstm}; do
     done
 done
 
+# What waits for the backward pass in fewer bytes: the same forward pass, the memory that was planned, the same bits every time.
+printf 'default: fp32\nkeep: fp8_e4m3\n' >keep.yaml
+for model in resnet gpt lstm; do
+    settings="${!model} device=cuda"
+    train $model-whole $settings precision=fp32 || continue
+    train $model-keep $settings precision=keep.yaml || continue
+    MIXT_REPLAY=0 train $model-keep-issued $settings precision=keep.yaml && { same_bits $model-keep $model-keep-issued || fail "$model, keep: replay changes the bits"; }
+    [ "$(losses $model-whole | head -1)" = "$(losses $model-keep | head -1)" ] || fail "$model, keep: the first loss is another"
+    paste <(losses $model-keep) <(losses $model-whole) | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 0.1 * $2) exit 1 }' || fail "$model, keep: not the losses of whole values"
+    whole=$("$mixt" plan any.yaml $common $settings precision=fp32 --json | number activations)
+    "$mixt" plan any.yaml $common $settings precision=keep.yaml --json >plan
+    [ "$(number activations <plan)" -lt "$whole" ] || fail "$model, keep: no less memory than $whole"
+    [ "$(number total <plan)" = "$(number memory_allocated <$model-keep.json)" ] || fail "$model, keep: another amount is allocated than planned"
+done
+
 # What a GPU run says and leaves.
 "$mixt" bench mlp --precision bf16 --device cuda --profile >text 2>err || { fail "bench --profile: status $?"; cat err; }
 grep -q 'of matrix FLOPs on Tensor Cores' text || fail "the profile does not speak of Tensor Cores"
