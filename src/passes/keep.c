@@ -111,9 +111,10 @@ static bool can_remake(const mixt__graph *graph, const mixt__node *n, bool all)
 
 static bool is_remade(const mixt__graph *graph, const mixt__node *n)
 {
+    if (n->op->exact_inputs != 3) // it has two inputs at least
+        return false;
     int32_t producer = graph->values[n->in[1]].producer;
-    return n->op->exact_inputs == 3 && producer >= 0 && graph->nodes[producer].backward &&
-           graph->nodes[producer].in[0] == n->in[0];
+    return producer >= 0 && graph->nodes[producer].backward && graph->nodes[producer].in[0] == n->in[0];
 }
 
 /** Makes anew in the backward pass what a gradient compares: the maxima of a pooling. */
