@@ -7,8 +7,10 @@
 #include "cli/tokenize_progress.h"
 
 #include <mixt/advise.h>
+#include <mixt/run.h>
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -102,6 +104,8 @@ static int print_json(const mixt_advice *advice)
     json_t *all = json_pack("{s:s, s:s, s:b, s:I, s:o, s:o, s:o}", "machine", c->machine, "title", c->title, "assumed",
                             c->assumed, "memory_limit", (json_int_t)c->limit, "choice", choice_json(c), "candidates",
                             candidates, "remedies", remedies);
+    if (all)
+        json_object_set_new(all, "looked_at", json_string(c->looked_at));
     if (!all) {
         fputs("mixt advise: no memory for the report, or a name that is not UTF-8\n", stderr);
         return CLI_FAILED;
@@ -117,7 +121,7 @@ static int print_json(const mixt_advice *advice)
 static const char *milliseconds(char text[32], double seconds)
 {
     double ms = 1e3 * seconds;
-    snprintf(text, 32, isnan(ms) ? "-" : ms < 10 ? "%.2f" : ms < 1000 ? "%.1f" : "%.0f", ms);
+    snprintf(text, 32, isnan(ms) ? "-" : ms < 1 ? "%.3f" : ms < 10 ? "%.2f" : ms < 1000 ? "%.1f" : "%.0f", ms);
     return text;
 }
 
@@ -141,7 +145,7 @@ static void print_candidates(const mixt_advice *advice, bool priced)
         cli_table_cell(&t, "%s", milliseconds(text, c->seconds));
         cli_table_cell(&t, "%s", isnan(c->run_seconds) ? "-" : cli_format_duration(text, c->run_seconds));
         if (priced)
-            cli_table_cell(&t, isnan(c->cost) ? "-" : "%.2f", c->cost);
+            cli_table_cell(&t, isnan(c->cost) ? "-" : c->cost < 0.005 ? "<0.01" : "%.2f", c->cost);
         cli_table_cell_styled(&t, chosen ? CLI_GREEN : CLI_PLAIN, c->verdict);
         cli_table_cell(&t, "%s", chosen ? "" : c->why);
     }
@@ -152,14 +156,24 @@ static void print_candidates(const mixt_advice *advice, bool priced)
 static void print_remedies(const mixt_advice *advice)
 {
     const mixt_remedy *r;
+    cli_table t = {0};
+    char head[64];
+    snprintf(head, sizeof head, "holds %.20s back", mixt_advice_choose(advice)->looked_at);
+    cli_table_column(&t, "share", CLI_RIGHT);
+    cli_table_column(&t, "to win", CLI_RIGHT);
+    cli_table_column(&t, head, CLI_LEFT);
+    cli_table_column(&t, "", CLI_LEFT);
     for (int i = 0; (r = mixt_advice_remedy(advice, i)); i++) {
-        if (!i)
-            printf("\nwhat holds the step back\n");
-        char label[48];
-        snprintf(label, sizeof label, "%5.1f%%  ", 100 * r->share);
-        cli_line(stdout, label, "%s%s%s%s: %s%s", r->what, *r->where ? " (" : "", r->where, *r->where ? ")" : "",
-                 r->text, "");
+        cli_table_cell(&t, "%.0f%%", 100 * r->share);
+        cli_table_cell(&t, r->gain > 0 ? "%.0f%%" : "-", 100 * r->gain);
+        cli_table_cell(&t, "%s", r->what);
+        cli_table_cell(&t, "%s%s%s", r->text, *r->where ? ": " : "", r->where);
     }
+    if (t.count) {
+        putchar('\n');
+        cli_table_print(&t, stdout, 0);
+    }
+    cli_table_free(&t);
 }
 
 static bool has_source(const mixt_advice *advice, const char *source)
@@ -197,7 +211,72 @@ static void print_text(const mixt_advice *advice)
     print_remedies(advice);
 }
 
+/* ---- trials ---- */
+
+static volatile sig_atomic_t stop_requested;
+
+static void request_stop(int signal)
+{
+    (void)signal;
+    stop_requested = 1;
+}
+
+/** One line that stays where it is, on a terminal. */
+static bool hear(void *user, const char *candidate, double done, double limit)
+{
+    static double shown;
+    bool quiet = *(bool *)user;
+    if (!quiet && cli_is_terminal(stderr) && (done < shown || done - shown > 0.2)) {
+        shown = done;
+        fprintf(stderr, "\rtrying %.40s: %.0f s of at most %.0f\033[K", candidate, done, limit);
+        fflush(stderr);
+    }
+    return !stop_requested;
+}
+
+static void end_line(bool quiet)
+{
+    if (!quiet && cli_is_terminal(stderr))
+        fputs("\r\033[K", stderr);
+}
+
+/** SIGINT and SIGTERM end it after the trial under way, a second one kills. */
+static mixt_status ask(const cli_args *args, const mixt_config *config, mixt_advise_options *options,
+                       mixt_advice **advice)
+{
+    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
+    bool quiet = cli_flag(args, "quiet");
+    options->watch = hear;
+    options->user = &quiet;
+    sigaction(SIGINT, &action, &old_int);
+    sigaction(SIGTERM, &action, &old_term);
+    mixt_status status = mixt_advise_with(config, options, advice);
+    end_line(quiet);
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+    return status;
+}
+
 /* ---- the command ---- */
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+/** The configuration of a file or of a run's directory, with the settings. CLI_OK, or the exit status after a message.
+ */
+static int open_config(const cli_args *args, mixt_config **config)
+{
+    *config = NULL;
+    if (!is_folder(cli_word(args, 0)))
+        return cli_config(args, cli_word(args, 0), config);
+    mixt_status status = mixt_run_folder_config(cli_word(args, 0), config);
+    for (int i = 0; status == MIXT_OK && i < args->setting_count; i++)
+        status = mixt_config_set(*config, args->settings[i], "command line");
+    return status == MIXT_OK ? CLI_OK : cli_failed();
+}
 
 static int check_write(const cli_args *args)
 {
@@ -208,18 +287,17 @@ static int check_write(const cli_args *args)
         (void)mixt_fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --write", path);
         return cli_failed();
     }
-    struct stat there;
-    if (!stat(path, &there) && S_ISDIR(there.st_mode))
+    if (is_folder(path))
         (void)mixt_fail(MIXT_ERROR_FILE, "%s: is a folder: name a file for --write", path);
     else if (cli_output_check(args, path) == MIXT_OK)
         return CLI_OK;
     return cli_failed();
 }
 
-static int advise(const cli_args *args, const mixt_config *config, const mixt_advise_options *options)
+static int advise(const cli_args *args, const mixt_config *config, mixt_advise_options *options)
 {
     mixt_advice *advice;
-    if (mixt_advise_with(config, options, &advice) != MIXT_OK)
+    if (ask(args, config, options, &advice) != MIXT_OK)
         return cli_failed();
     int status = CLI_OK;
     if (cli_flag(args, "json"))
@@ -240,6 +318,7 @@ static int run(const cli_args *args)
     mixt_config *config;
     mixt_advise_options options = {.progress = cli_tokenize_progress};
     options.machine = cli_given(args, "machine") ? cli_text(args, "machine") : NULL;
+    options.trial = cli_number(args, "trial") > 0 ? cli_number(args, "trial") : -1;
     int status = read_bytes(args, &options.memory);
     if (status == CLI_OK)
         status = read_lose(args, &options.lose);
@@ -249,7 +328,8 @@ static int run(const cli_args *args)
         status = check_write(args);
     if (status != CLI_OK)
         return status;
-    status = cli_config(args, cli_word(args, 0), &config);
+    status = open_config(args, &config);
+    options.run = is_folder(cli_word(args, 0)) ? cli_word(args, 0) : NULL;
     if (status == CLI_OK)
         status = advise(args, config, &options);
     mixt_config_free(config);
@@ -260,16 +340,22 @@ const cli_command cli_advise = {
     .name = "advise",
     .summary = "say which precision to train in, on this machine or another",
     .description =
-        "Looks at the model of CONFIG, the machine and what you ask for, and says what to train in: number format, "
+        "Looks at a model, the machine and what you ask for, and says what to train in: number format, "
         "loss scaling, clipping, batch and passes an update. A table has every candidate with its memory, the time of "
-        "an update and of the whole run, and why each one lost.\n\n"
+        "an update and of the whole run, and why each one lost. Times are measured in a trial of at most 30 seconds: "
+        "all "
+        "candidates in turn, from the same weights on the same batches.\n\n"
+        "Below that stands what holds the step of the choice back, with its share of the time and what a remedy would "
+        "win. Of a run's directory it is the run's own precision that is looked at, and its metrics say whether it "
+        "waited for "
+        "batches.\n\n"
         "With --machine the machine is assumed: one of the profiles that come with mixt (a100, a100-80, cpu-amx, "
         "cpu-avx2, cpu-avx512, cpu-avx512bf16, h100, h200, rtx4090, t4, v100), NAME.yaml in the folder MIXT_PROFILES, "
         "or the path of a file. Its times are modelled from the profile and from the FLOPs and bytes of each op.\n\n"
         "The exit status is 1 when nothing fits into the memory.",
     .arguments =
         {
-            {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
+            {"CONFIG|RUN", CLI_ARGUMENT_FILE, .help = "YAML file of a run, or the directory of one"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.batch=64"},
         },
     .options =
@@ -283,12 +369,16 @@ const cli_command cli_advise = {
              .help = "price of an hour, as in 2.50/h; default: the profile's"},
             {"write", 'w', CLI_TEXT, "FILE", .help = "write the policy with its evidence, for precision=FILE"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace that file if it exists"},
+            {"trial", .kind = CLI_NUMBER, .metavar = "SECONDS", .fallback = "30", .min = 0, .max = 30,
+             .help = "what trials on this machine may take; 0: none, times are modelled"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
+            {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
         },
     .examples =
         {
             {"mixt advise configs/digits.yaml", "for this machine"},
             {"mixt advise configs/gpt.yaml data.path=FILE --machine v100 --memory 12G", "for one that is not here"},
+            {"mixt advise runs/digits", "why is this run not faster?"},
             {"mixt advise configs/digits.yaml --write policy.yaml && mixt train configs/digits.yaml "
              "precision=policy.yaml",
              "take the advice"},

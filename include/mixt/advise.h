@@ -71,7 +71,9 @@ typedef struct mixt_advise_options {
     size_t memory;       /**< bytes that the run may take; default: what the machine has free */
     double lose;         /**< share of the loss that may be lost next to FP32; default 0.005 */
     double price;        /**< of an hour on the machine; default: what its profile says */
-    double trial;        /**< seconds that trials may take in all, here alone; default 30; below 0: none */
+    const char *run; /**< folder of a run of this configuration: remedies are for its own precision, and its metrics say
+                          how fast it was; default: none, and they are for the one chosen */
+    double trial;    /**< seconds that trials may take in all, here alone; default 30; below 0: none */
     /** Hears what is being tried, before each trial; false ends it. NULL: nobody does.
      *  @param candidate its name. @param done seconds that trials have taken. @param limit what they may take */
     bool (*watch)(void *user, const char *candidate, double done, double limit);
@@ -126,6 +128,7 @@ typedef struct mixt_advice_choice {
     double clip;            /**< largest norm of the gradient; 0: none */
     const char *decided;    /**< the requirement that decided: "time", "memory", "accuracy" or "hardware" */
     const char *why;        /**< a sentence or two */
+    const char *looked_at;  /**< the candidate that the remedies are about */
 } mixt_advice_choice;
 const mixt_advice_choice *mixt_advice_choose(const mixt_advice *advice);
 

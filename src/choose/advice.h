@@ -32,6 +32,8 @@ typedef struct mixt__contender {
     bool recompute;
     int64_t batch, accumulate;
     mixt__step_cost cost; // modelled, also where it was measured
+    size_t step_memory;   // of the step alone
+    double noise;         // standard error of a measured time, as a share of it
 } mixt__contender;
 
 struct mixt_advice {
@@ -55,6 +57,9 @@ const char *mixt__advice_text(mixt_advice *advice, const char *format, ...) __at
 /** Chooses among the candidates, and gives each a verdict and a reason. Returns the chosen one; where nothing fits, the
  *  one that comes closest, with choice.found false. */
 mixt__contender *mixt__verdict(mixt_advice *advice);
+
+/** Sets the time of an update, and what follows from it. */
+void mixt__advice_time(const mixt_advice *advice, mixt__contender *contender, double seconds, const char *source);
 
 /** Bytes for people. */
 const char *mixt__advice_bytes(char text[32], double bytes);

@@ -2,6 +2,8 @@
 #include "choose/advice.h"
 
 #include "choose/assumed.h"
+#include "choose/look.h"
+#include "choose/trial.h"
 #include "run/memory.h"
 #include "run/run.h"
 
@@ -13,13 +15,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const double lose_default = 0.005, clip_usual = 1;
+static const double lose_default = 0.005, clip_usual = 1, trial_default = 30;
+/** Of the time for trials, what the look at one step's ops may take. */
+static const double look_share = 0.2;
 
 /** What is asked, while it is answered. */
 typedef struct asking {
     const mixt_advise_options *options;
     mixt_advice *advice;
     mixt_run *run;
+    int own;            // the candidate that is the configuration's own precision
     int64_t eval_batch; // as the configuration has it: planning one candidate must not cut it for the next
 } asking;
 
@@ -79,9 +84,13 @@ static mixt_status add_own(asking *q)
     if (!mixt_policy_count(own) && strcmp(name, "mixed")) {
         mixt_dtype backward;
         mixt_policy_default(own, &forward, &backward);
+        for (int i = 0; forward == backward && i < q->advice->count; i++)
+            if (q->advice->candidates[i].format == forward)
+                q->own = i;
         if (forward == backward)
             return MIXT_OK;
     }
+    q->own = q->advice->count;
     mixt_policy_default(own, &forward, NULL);
     const char *slash = strrchr(name, '/');
     name = mixt__advice_text(q->advice, "%s", slash ? slash + 1 : name);
@@ -102,8 +111,7 @@ static mixt_status make_candidates(asking *q)
 
 /* ---- memory and modelled time ---- */
 
-/** Time of an update, and what follows from it. */
-static void set_time(const mixt_advice *a, mixt__contender *c, double seconds, const char *source)
+void mixt__advice_time(const mixt_advice *a, mixt__contender *c, double seconds, const char *source)
 {
     c->out.seconds = seconds;
     c->out.run_seconds = seconds * (double)a->updates;
@@ -125,8 +133,9 @@ static mixt_status plan(asking *q, mixt__contender *c)
     c->accumulate = t->settings.accumulate;
     c->fits = c->out.memory <= a->limit;
     c->cost = mixt__cost_step(a->machine, t);
+    c->step_memory = mixt__trainer_memory(t).total;
     c->compiled = true;
-    set_time(a, c, c->cost.seconds, "modelled");
+    mixt__advice_time(a, c, c->cost.seconds, "modelled");
     return MIXT_OK;
 }
 
@@ -183,6 +192,12 @@ static mixt_status complete_policy(mixt_advice *a, mixt__contender *c)
     return a->choice.policy ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the policy");
 }
 
+/** Seconds that all that is measured may take. */
+static double trial_limit(const asking *q)
+{
+    return q->options->trial > 0 ? q->options->trial : q->options->trial < 0 ? 0 : trial_default;
+}
+
 static mixt_status conclude(asking *q)
 {
     mixt_advice *a = q->advice;
@@ -197,7 +212,10 @@ static mixt_status conclude(asking *q)
     a->choice.recompute = c->recompute;
     a->choice.loss_scale = c->format == MIXT_DTYPE_FP16 ? "dynamic" : "none";
     a->choice.clip = clip_of(q, c);
-    return complete_policy(a, c);
+    MIXT_TRY(complete_policy(a, c));
+    const mixt__contender *looked = q->options->run ? &a->candidates[q->own] : c;
+    a->choice.looked_at = looked->out.name;
+    return mixt__look(a, q->run, looked, q->options->run, look_share * trial_limit(q));
 }
 
 /* ---- opening ---- */
@@ -235,6 +253,9 @@ static mixt_status answer(asking *q, const mixt_config *config)
     MIXT_TRY(open_run(q, config));
     MIXT_TRY(make_candidates(q));
     MIXT_TRY(plan_all(q));
+    double limit = (1 - look_share) * trial_limit(q);
+    if (!q->advice->assumed && limit > 0)
+        MIXT_TRY(mixt__trial_run(q->advice, q->run, limit, q->options->watch, q->options->user));
     return conclude(q);
 }
 

@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "backend/training.h"
+#include "choose/cost.h"
 
 static _Thread_local const mixt_machine *assumed;
 static _Thread_local mixt__backend assumed_cpu;
@@ -32,24 +33,13 @@ static void nothing_to_free(void *block)
 
 /* ---- a GPU ---- */
 
-bool mixt__assumed_aligned(const mixt__call *call)
-{
-    for (int i = 0; i < call->in_count + call->out_count; i++) {
-        const mixt__tensor *t = i < call->in_count ? &call->in[i] : &call->out[i - call->in_count];
-        if (i < 2 || i == call->in_count)
-            if (t->shape.rank && t->shape.dims[t->shape.rank - 1] % 8)
-                return false;
-    }
-    return true;
-}
-
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 {
     (void)arena;
     bool units = call->arithmetic != MIXT_DTYPE_FP32 && mixt__machine_has(assumed, call->arithmetic);
     // before Ampere, 16-bit operands whose rows begin elsewhere are not for Tensor Cores
     bool any_shape = assumed->info.capability >= 80;
-    call->tensor_cores = call->op->matrix_work && units && (any_shape || mixt__assumed_aligned(call));
+    call->tensor_cores = call->op->matrix_work && units && (any_shape || !mixt__cost_odd_dimension(call));
     return MIXT_OK;
 }
 

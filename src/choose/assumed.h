@@ -10,7 +10,4 @@
 void mixt__assume_begin(const mixt_machine *machine);
 void mixt__assume_end(void);
 
-/** Whether rows of a product's operands and results begin at multiples of 16 bytes, in 16-bit formats. */
-bool mixt__assumed_aligned(const mixt__call *call);
-
 #endif

@@ -2,8 +2,6 @@
  * in its profile, from measurements. */
 #include "choose/cost.h"
 
-#include "choose/assumed.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -23,6 +21,17 @@ bool mixt__cost_is_cast(const mixt__node *node)
         return false;
     const mixt__pointwise_attrs *at = node->attrs;
     return at->instr_count == 1 && at->instrs[0].code == MIXT_PW_COPY;
+}
+
+int64_t mixt__cost_odd_dimension(const mixt__call *call)
+{
+    const mixt__tensor *tensors[] = {&call->in[0], &call->in[call->in_count > 1], &call->out[0]};
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++) {
+        const mixt__shape *shape = &tensors[i]->shape;
+        if (shape->rank && shape->dims[shape->rank - 1] % 8)
+            return shape->dims[shape->rank - 1];
+    }
+    return 0;
 }
 
 /** Share of the machine that has something to do. */
@@ -45,7 +54,7 @@ static double rate_of(const mixt_machine *machine, const mixt__call *call, mixt_
     mixt_dtype format = units ? call->arithmetic : MIXT_DTYPE_FP32;
     mixt_work like = m->reach[format][work] > 0 ? work : MIXT_WORK_PRODUCTS; // a head's loss is mostly its product
     double rate = m->flops[format] * m->reach[format][like] * busy(machine, flops);
-    if (units && gpu && mixt_dtype_size(format) < 4 && !mixt__assumed_aligned(call))
+    if (units && gpu && mixt_dtype_size(format) < 4 && mixt__cost_odd_dimension(call))
         rate *= unaligned;
     return !gpu && !units && call->arithmetic != MIXT_DTYPE_TF32 ? rate * widened : rate;
 }
@@ -75,6 +84,16 @@ static void add(mixt__step_cost *sum, mixt_work work, const mixt__op_cost *cost,
     sum->bound[cost->bound] += times * worked;
 }
 
+/** Of a GPU: products in 16 bits that must run as in FP32 for their shape alone. */
+static void add_odd(mixt__step_cost *sum, const mixt_machine *machine, const mixt__call *call, double seconds)
+{
+    if (!machine->info.capability || !call->op->matrix_work || call->tensor_cores ||
+        mixt_dtype_size(call->arithmetic) != 2 || !mixt__machine_has(machine, call->arithmetic))
+        return;
+    sum->odd += seconds;
+    sum->odd_dimension = sum->odd_dimension ? sum->odd_dimension : mixt__cost_odd_dimension(call);
+}
+
 /** Bytes that the passes behind the gradients move: they are read for their statistics, then with masters and moments,
  *  which are written too, with the working copies. */
 static double update_bytes(const mixt__trainer *t)
@@ -98,6 +117,8 @@ mixt__step_cost mixt__cost_step(const mixt_machine *machine, const mixt__trainer
         mixt__op_cost cost = mixt__cost_op(machine, step, i);
         add(&sum, n->op->work, &cost, passes);
         sum.casts += mixt__cost_is_cast(n) ? passes * cost.seconds : 0;
+        if (!n->alias)
+            add_odd(&sum, machine, &step->calls[i], passes * cost.seconds);
     }
     const mixt_machine_info *m = &machine->info;
     mixt__op_cost update = {.launch = UPDATE_PASSES * m->launch, .bound = MIXT_BOUND_BYTES};

@@ -22,10 +22,14 @@ typedef struct mixt__step_cost {
     double work[MIXT_WORK_COUNT];   // by kind
     double bound[MIXT_BOUND_COUNT]; // by what binds; launches of bound ops count as launches
     double casts;                   // of ops that only change a format
+    double odd;                     // of products in 16 bits that the units cannot take: see odd_dimension
+    int64_t odd_dimension;          // the first such, no multiple of 8; 0: none
 } mixt__step_cost;
 
 mixt__op_cost mixt__cost_op(const mixt_machine *machine, const mixt__executable *step, int64_t node);
 mixt__step_cost mixt__cost_step(const mixt_machine *machine, const mixt__trainer *trainer);
+/** The dimension by which a product's rows do not begin at multiples of 16 bytes in 16-bit formats; 0: none. */
+int64_t mixt__cost_odd_dimension(const mixt__call *call);
 /** Whether an op only changes a format. */
 bool mixt__cost_is_cast(const mixt__node *node);
 

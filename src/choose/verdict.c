@@ -10,9 +10,11 @@
 
 /** A lower precision must win by this much: what a trial can tell apart, and what a model can. Of small ops a model
  *  knows little but that they are launched: where launches are everything, it must win by more. */
-static const double margin_measured = 0.01, margin_modelled = 0.03, margin_launches = 0.12;
+static const double margin_measured = 0.01, margin_modelled = 0.03, margin_launches = 0.17;
 /** Share of launches from which they are the reason for everything. */
 static const double launch_bound = 0.5;
+/** Share of products that a format's units cannot take from which that is the reason. */
+static const double odd_products = 0.2;
 
 /** Requirements that can be left out, to see which one decided. */
 typedef struct wishes {
@@ -31,16 +33,22 @@ static bool measured(const mixt__contender *c)
 
 static double margin_of(const mixt__contender *c)
 {
-    return measured(c) ? margin_measured
+    return measured(c) ? fmax(margin_measured, 2 * c->noise)
                        : margin_modelled + margin_launches * c->cost.bound[MIXT_BOUND_LAUNCH] / c->cost.seconds;
 }
 
 /* ---- choosing ---- */
 
+/** Whoever may lose nothing at all gets FP32: no trial can show that. */
+static bool loses(const mixt_advice *a, const mixt__contender *c)
+{
+    return c->out.lost > a->lose || (a->lose == 0 && c->rank != MIXT_RANK_FP32);
+}
+
 static bool counts(const mixt_advice *a, const mixt__contender *c, wishes w)
 {
     return c->compiled && c->policy && (!w.units || c->units || c->storage) && (!w.memory || c->fits) &&
-           (!w.accuracy || c->out.lost <= a->lose);
+           (!w.accuracy || !loses(a, c));
 }
 
 /** Low storage without units is for those who need the memory, unless it was measured to be faster. */
@@ -125,6 +133,11 @@ static void judge_no_gain(mixt_advice *a, mixt__contender *c, const mixt__conten
     if (c->rank == MIXT_RANK_FP16 && chosen->rank == MIXT_RANK_BF16)
         c->out.why = mixt__advice_text(a, "no faster than bf16, and its range ends at 65504: it needs loss scaling, "
                                           "and activations can overflow");
+    else if (c->cost.odd > odd_products * c->cost.seconds)
+        c->out.why = mixt__advice_text(a,
+                                       "%.0f%% of its time are products by a dimension of %lld, no multiple of 8: the "
+                                       "units cannot take them",
+                                       100 * c->cost.odd / c->cost.seconds, (long long)c->cost.odd_dimension);
     else if (c->rank > chosen->rank && launches > launch_bound * chosen->cost.seconds)
         c->out.why = mixt__advice_text(a,
                                        "wins %.0f%%: %.0f%% of the step are launches of small ops, which no format "
@@ -145,16 +158,16 @@ static void judge(mixt_advice *a, mixt__contender *c, const mixt__contender *cho
                                                    : "the machine has no units for it, nor does mixt train in it");
     } else if (!c->units && !c->storage) {
         c->out.verdict = "no units";
-        c->out.why =
-            mixt__advice_text(a, "%s has no units for %s: products would run as in fp32", a->machine->info.title, name);
-    } else if (c->out.lost > a->lose) {
+        c->out.why = mixt__advice_text(a, "the machine has no units for %s: products would run as in fp32", name);
+    } else if (loses(a, c)) {
         c->out.verdict = "loses";
-        c->out.why = c->paired ? mixt__advice_text(a,
-                                                   "lost %.2g%% of the loss next to fp32 on the same batches; "
-                                                   "%.2g%% may be lost",
-                                                   100 * c->out.lost, 100 * a->lose)
-                               : mixt__advice_text(a, "rounds to %.2g%%, and only %.2g%% may be lost",
-                                                   100 * c->out.lost, 100 * a->lose);
+        c->out.why = isinf(c->out.lost) ? mixt__advice_text(a, "its loss was not finite where fp32's was")
+                     : c->paired        ? mixt__advice_text(a,
+                                                            "lost %.2g%% of the loss next to fp32 on the same batches; "
+                                                                   "%.2g%% may be lost",
+                                                            100 * c->out.lost, 100 * a->lose)
+                                        : mixt__advice_text(a, "rounds to %.2g%%, and only %.2g%% may be lost",
+                                                            100 * c->out.lost, 100 * a->lose);
     } else if (!c->fits) {
         c->out.verdict = "too large";
         c->out.why = mixt__advice_text(a, "needs %s, and there are %s", mixt__advice_bytes(need, (double)c->out.memory),
@@ -164,7 +177,8 @@ static void judge(mixt_advice *a, mixt__contender *c, const mixt__contender *cho
         c->out.why =
             mixt__advice_text(a, "no units for %s: it would only be stored so, and the memory is not needed", name);
     } else {
-        bool slower = c->out.seconds > chosen->out.seconds * (1 + margin_of(chosen));
+        // a simpler one that is as fast would have been chosen
+        bool slower = c->rank < chosen->rank || c->out.seconds > chosen->out.seconds * (1 + margin_of(chosen));
         (slower ? judge_slower : judge_no_gain)(a, c, chosen);
     }
 }

@@ -50,7 +50,7 @@ grep -q '"precision":"fp16"' out && grep -q '"loss_scale":"dynamic"' out || fail
 
 advise 0 net.yaml --machine v100
 grep -q '^machine  *NVIDIA V100' out && grep -q '^precision  *fp16: ' out && grep -q '^with  *dynamic loss scaling, clipping at 1; batch 16, 1 pass an update' out &&
-    grep -q '^bf16 .* no units  *NVIDIA V100 .* has no units for bf16' out && grep -q 'modelled' out || fail "the text: $(cat out)"
+    grep -q '^bf16 .* no units  *the machine has no units for bf16' out && grep -q 'modelled' out || fail "the text: $(cat out)"
 [ -s err ] && fail "said on standard error: $(cat err)"
 advise 1 net.yaml --machine v100 --memory 1M
 grep -q 'nothing fits' out || fail "1 MiB: $(cat out)"
@@ -71,6 +71,43 @@ advise 1 net.yaml --machine a100 --write net.yaml --overwrite
 grep -q 'is the configuration itself' err && grep -q '^model: gpt' net.yaml || fail "the configuration: $(cat err)"
 advise 1 net.yaml --machine v100 --memory 1M --write nothing.yaml
 [ -e nothing.yaml ] && fail "a policy that does not fit was written"
+
+# ---- this machine, and a run on it: that times are measured, not which they are ----
+
+cat >tiny.yaml <<'YAML'
+model: mlp
+precision: fp32
+threads: 1
+net: {hidden: [16]}
+data: {kind: digits, limit: 256}
+train: {epochs: 0, steps: 20, batch: 32}
+YAML
+"$mixt" train tiny.yaml out=run -q || fail "training"
+before=$(cd run && find . -type f | sort | xargs cksum)
+for what in tiny.yaml run; do
+    advise 0 $what --trial 1 --json -q
+    python3 - $what <<'PY' || fail "a trial: $(cat out)"
+import json, sys
+o = json.load(open("out"))
+assert o["machine"] == "this machine" and not o["assumed"]
+names = {c["name"]: c for c in o["candidates"]}
+assert names["fp32"]["source"] == "measured" and names["fp32"]["ms"] > 0
+assert names["tf32"]["verdict"] == "no units" and names["fp8"]["verdict"] == "not trained"
+assert names[o["choice"]["precision"]]["verdict"] == "chosen"
+assert sys.argv[1] != "run" or o["looked_at"] == "fp32"
+for r in o["remedies"]:
+    assert r["what"] and r["text"] and 0.02 <= r["share"] <= 1 and 0 <= r["gain"] <= r["share"] + 1e-9, r
+PY
+    [ -s err ] && fail "-q said: $(cat err)"
+done
+[ "$(cd run && find . -type f | sort | xargs cksum)" = "$before" ] || fail "the run was touched"
+
+# ---- why it is not faster ----
+
+advise 0 tiny.yaml net.hidden='[511]' train.batch=512 data.limit=2000 --machine v100
+grep -q 'unaligned products  *a dimension of 511 is no multiple of 8, .*: make it 512: fc' out || fail "a dimension of 511: $(cat out)"
+advise 0 tiny.yaml --machine h100
+grep -q 'launches of small ops' out && grep -q 'a small batch  *train.batch=64 instead of 32' out || fail "small work: $(cat out)"
 
 # ---- machines of one's own ----
 

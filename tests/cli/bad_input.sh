@@ -269,6 +269,7 @@ advise: negative memory     | advise tiny.yaml --machine t4 --memory -1G        
 advise: loses too much      | advise tiny.yaml --machine t4 --lose 101%             | 2 | --lose '101%': expected a share
 advise: price of a day      | advise tiny.yaml --machine t4 --cost 3/d              | 2 | --cost '3/d': expected the price of an hour
 advise: no configuration    | advise --machine t4                                   | 2 | CONFIG
+advise: an hour's trial      | advise tiny.yaml --trial 3600                         | 2 | --trial
 advise: into a folder       | advise tiny.yaml --machine t4 --write .               | 1 | .: is a folder
 demo with no weights        | demo init=none                                      | 1 | none: cannot be opened
 plan with no weights        | plan tiny.yaml init=none                            | 1 | none: cannot be opened

@@ -166,6 +166,88 @@ static void test_whole_answer(void **state)
     mixt_advice_free(advice);
 }
 
+/* ---- remedies ---- */
+
+static const mixt_remedy *remedy(const mixt_advice *advice, const char *what)
+{
+    const mixt_remedy *r;
+    for (int i = 0; (r = mixt_advice_remedy(advice, i)); i++)
+        if (!strcmp(r->what, what))
+            return r;
+    return NULL;
+}
+
+/** A configuration with one more setting. */
+static mixt_advice *ask_with(const char *const *model, const char *setting, const mixt_advise_options *options)
+{
+    const char *all[24];
+    int n = 0;
+    for (; model[n]; n++)
+        all[n] = model[n];
+    all[n++] = setting;
+    all[n] = NULL;
+    return ask(all, options);
+}
+
+static void test_remedies(void **state)
+{
+    (void)state;
+    mixt_advice *advice = ask_with(mlp, "net.hidden=[511,2044]", &(mixt_advise_options){.machine = "t4"});
+    const mixt_remedy *r = remedy(advice, "unaligned products");
+    assert_non_null(r);
+    assert_non_null(strstr(r->text, "511 is no multiple of 8"));
+    assert_non_null(strstr(r->text, "make it 512"));
+    assert_non_null(strstr(r->where, "fc.0"));
+    mixt_advice_free(advice);
+
+    advice = ask(tiny, &(mixt_advise_options){.machine = "h100"});
+    r = remedy(advice, "launches of small ops");
+    assert_true(r && r->share > 0.5);
+    r = remedy(advice, "a small batch");
+    assert_true(r && r->gain > 0.3 && strstr(r->text, "train.batch=64 instead of 32"));
+    mixt_advice_free(advice);
+
+    advice = ask(gpt2, &(mixt_advise_options){.machine = "h200"});
+    assert_null(remedy(advice, "unaligned products"));
+    assert_null(remedy(advice, "launches of small ops"));
+    assert_null(remedy(advice, "casts"));
+    for (int i = 1; mixt_advice_remedy(advice, i); i++)
+        assert_true(mixt_advice_remedy(advice, i)->gain <= mixt_advice_remedy(advice, i - 1)->gain);
+    mixt_advice_free(advice);
+}
+
+/** A policy of these rules over BF16, as a setting. */
+static void write_policy(char path[64], char setting[80], const char *rules)
+{
+    strcpy(path, "/tmp/mixt_advise_XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *file = fdopen(fd, "w");
+    fprintf(file, "default: bf16\nrules:\n  - %s\n", rules);
+    fclose(file);
+    snprintf(setting, 80, "precision=%s", path);
+}
+
+/** A run whose policy keeps half of the layers in FP32 pays for products and casts. */
+static void test_remedies_of_run(void **state)
+{
+    (void)state;
+    char path[64], setting[80];
+    write_policy(path, setting, "{layer: \"h.*.mlp*\", precision: fp32}");
+    mixt_advice *advice = ask_with(gpt2, setting, &(mixt_advise_options){.machine = "a100", .run = "none"});
+    assert_string_equal(mixt_advice_choose(advice)->looked_at, strrchr(path, '/') + 1);
+    const mixt_remedy *r = remedy(advice, "layers kept in fp32");
+    assert_true(r && r->share > 0.3 && strstr(r->where, "mlp"));
+    mixt_advice_free(advice);
+    unlink(path);
+    write_policy(path, setting, "{layer: \"*conv2\", precision: tf32}");
+    advice = ask_with(resnet50, setting, &(mixt_advise_options){.machine = "h200", .run = "none"});
+    r = remedy(advice, "casts");
+    assert_true(r && r->share > 0.02 && r->gain == r->share && strstr(r->where, "conv2"));
+    mixt_advice_free(advice);
+    unlink(path);
+}
+
 static void test_nothing_fits(void **state)
 {
     (void)state;
@@ -182,24 +264,10 @@ static void test_nothing_fits(void **state)
 static void test_own_policy(void **state)
 {
     (void)state;
-    char path[] = "/tmp/mixt_advise_XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    static const char text[] = "default: bf16\nrules:\n  - {layer: \"h.0.*\", precision: fp32}\n";
-    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
-    close(fd);
-    char setting[64];
-    snprintf(setting, sizeof setting, "precision=%s", path);
-    const char *with[16];
-    int n = 0;
-    for (; gpt[n]; n++)
-        with[n] = gpt[n];
-    with[n++] = setting;
-    with[n] = NULL;
-    mixt_advise_options options = {.machine = "h100"};
-    mixt_advice *advice = ask(with, &options);
-    const mixt_advice_candidate *own = find(advice, strrchr(path, '/') + 1);
-    assert_string_equal(own->verdict, "slower");
+    char path[64], setting[80];
+    write_policy(path, setting, "{layer: \"h.0.*\", precision: fp32}");
+    mixt_advice *advice = ask_with(gpt, setting, &(mixt_advise_options){.machine = "h100"});
+    assert_string_equal(find(advice, strrchr(path, '/') + 1)->verdict, "slower");
     mixt_advice_free(advice);
     unlink(path);
 }
@@ -228,8 +296,10 @@ static void test_misuse(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),      cmocka_unit_test(test_whole_answer), cmocka_unit_test(test_nothing_fits),
-        cmocka_unit_test(test_own_policy), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_table),           cmocka_unit_test(test_whole_answer),
+        cmocka_unit_test(test_nothing_fits),    cmocka_unit_test(test_own_policy),
+        cmocka_unit_test(test_misuse),          cmocka_unit_test(test_remedies),
+        cmocka_unit_test(test_remedies_of_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -340,7 +340,6 @@ static mixt_status open_device(void)
     mixt__cuda.sm = 10 * properties.major + properties.minor;
     mixt__cuda.multiprocessors = properties.multiProcessorCount;
     mixt__cuda.shared_limit = (int)properties.sharedMemPerBlockOptin;
-    mixt__cuda.memory_bytes = properties.totalGlobalMem;
     memcpy(mixt__cuda.name, properties.name, sizeof mixt__cuda.name - 1);
     if (mixt__cuda.sm < 70)
         return mixt__fail(MIXT_ERROR_DEVICE, "%s has compute capability %d.%d: mixt needs 7.0 or later",

@@ -21,7 +21,6 @@ typedef struct mixt__cuda_device {
     int sm;              // compute capability: 90 for Hopper
     int multiprocessors;
     int shared_limit; // bytes of shared memory that one block may ask for
-    size_t memory_bytes;
     char name[128];
 } mixt__cuda_device;
 

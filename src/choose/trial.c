@@ -1,0 +1,346 @@
+/* Rounds of visits: in each round every candidate makes the same small number of updates. Where the memory holds all
+ * trainers they live side by side; else each is made for its visit and given up after it. */
+#include "choose/trial.h"
+
+#include "base/threads.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS_MIN = 5, ROUNDS_MAX = 60, ROUNDS_APART = 2, GROUP_APART = 4, GROUP_MAX = 1000, RESIDENT_MAX = 20 };
+/** A visit lasts at least this long, so that the clock and cold caches cost nothing. */
+static const double visit_seconds = 0.03;
+/** Rounds end when the medians are known this well. */
+static const double enough = 0.002;
+/** Share of the free memory that trainers side by side may take. */
+static const double share_together = 0.7;
+
+typedef struct entry {
+    mixt__contender *c;
+    mixt_trainer *trainer;      // NULL: not open
+    double seconds[ROUNDS_MAX]; // of an update, by round
+    double loss[ROUNDS_MAX];    // mean of the updates, by round
+    int rounds;
+} entry;
+
+struct mixt__trial {
+    mixt_advice *advice;
+    mixt_run *run;
+    mixt__trial_watch *watch;
+    void *user;
+    entry entries[MIXT_CANDIDATES_MAX];
+    int count;
+    bool together;
+    int64_t group; // updates of a visit
+    double begun, limit;
+};
+
+static const mixt__backend *backend_of(const mixt__trial *t)
+{
+    return t->run->experiment.context->backend;
+}
+
+static double elapsed(const mixt__trial *t)
+{
+    return mixt__time_now() - t->begun;
+}
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+static double median(const double *values, int count)
+{
+    double sorted[ROUNDS_MAX];
+    memcpy(sorted, values, (size_t)count * sizeof *values);
+    qsort(sorted, (size_t)count, sizeof sorted[0], by_value);
+    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+/* ---- trainers ---- */
+
+mixt_status mixt__trial_open(mixt_run *run, const mixt_policy *policy, int64_t batch, mixt_trainer **trainer)
+{
+    const mixt__experiment *e = &run->experiment;
+    mixt_trainer_options options = e->trainer->options;
+    options.precision = NULL;
+    options.policy = policy;
+    options.batch = batch ? batch : options.batch;
+    *trainer = mixt__trainer_open(e->context, &e->trainer->core.model, &options);
+    if (!*trainer)
+        return MIXT_ERROR_MEMORY;
+    mixt_status status = mixt_trainer_compile(*trainer, e->train);
+    if (status != MIXT_OK)
+        mixt__trainer_free(&(*trainer)->core);
+    return status;
+}
+
+static void give_up(entry *e)
+{
+    if (e->trainer)
+        mixt__trainer_free(&e->trainer->core);
+    e->trainer = NULL;
+}
+
+/** Some updates, begun and ended with an idle device; the mean loss of those whose result is there. */
+static mixt_status make_updates(const mixt__trial *t, entry *e, int64_t count, double *loss)
+{
+    mixt__trainer *core = &e->trainer->core;
+    bool host = backend_of(t)->host_memory;
+    mixt_step step = {0};
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        MIXT_TRY(mixt__trainer_step(core, t->run->experiment.train, host ? &step : NULL));
+        sum += step.loss;
+    }
+    MIXT_TRY(backend_of(t)->synchronize());
+    MIXT_TRY(mixt__trainer_result(core, core->attempts, &step));
+    *loss = host ? sum / (double)count : step.loss;
+    return MIXT_OK;
+}
+
+/** What is done the first time only: compiling, taking memory, recording. */
+static mixt_status warm_up(const mixt__trial *t, entry *e)
+{
+    double loss;
+    if (e->trainer)
+        return MIXT_OK;
+    MIXT_TRY(mixt__trial_open(t->run, e->c->policy, 0, &e->trainer));
+    mixt_status status = make_updates(t, e, backend_of(t)->host_memory ? 1 : 4, &loss);
+    if (status != MIXT_OK)
+        give_up(e);
+    return status;
+}
+
+/* ---- visits ---- */
+
+/** Memory that was there when it was planned may be gone: that candidate is left out, the others go on. */
+static mixt_status visit(mixt__trial *t, entry *e)
+{
+    double loss;
+    if (t->watch && !t->watch(t->user, e->c->out.name, elapsed(t), t->limit))
+        return mixt__fail(MIXT_ERROR_STATE, "the trial was ended before it was done");
+    mixt_status status = warm_up(t, e);
+    if (status == MIXT_ERROR_MEMORY) {
+        e->c->fits = false;
+        return MIXT_OK;
+    }
+    MIXT_TRY(status);
+    if (t->group > 1) // the caches are another's
+        MIXT_TRY(make_updates(t, e, 1, &loss));
+    double start = mixt__time_now();
+    MIXT_TRY(make_updates(t, e, t->group, &e->loss[e->rounds]));
+    e->seconds[e->rounds++] = (mixt__time_now() - start) / (double)t->group;
+    if (!t->together)
+        give_up(e);
+    return MIXT_OK;
+}
+
+/** Seconds that the rest of a round will take at most, by what is known: the last visit, or the model. */
+static double visit_cost(const mixt__trial *t, const entry *e, double scale)
+{
+    double step = e->rounds ? e->seconds[e->rounds - 1] : scale * e->c->cost.seconds;
+    return step * (double)(t->group + (e->trainer ? 1 : 3));
+}
+
+/** How much longer than modelled the candidates take that were visited. */
+static double scale_of(const mixt__trial *t)
+{
+    double ratios[MIXT_CANDIDATES_MAX];
+    int count = 0;
+    for (int i = 0; i < t->count; i++)
+        if (t->entries[i].rounds)
+            ratios[count++] = median(t->entries[i].seconds, t->entries[i].rounds) / t->entries[i].c->cost.seconds;
+    return count ? median(ratios, count) : 1;
+}
+
+/** All candidates once; *done when the time is over. Every other round goes backwards: drift cancels. */
+static mixt_status make_round(mixt__trial *t, int round, bool *done)
+{
+    for (int i = 0; i < t->count; i++) {
+        entry *e = &t->entries[round % 2 ? t->count - 1 - i : i];
+        if (!e->c->fits)
+            continue;
+        *done = elapsed(t) + visit_cost(t, e, scale_of(t)) > t->limit;
+        if (*done)
+            return MIXT_OK;
+        MIXT_TRY(visit(t, e));
+    }
+    return MIXT_OK;
+}
+
+/** How well the median is known: its standard error as a share of it, by the spread of the rounds around it. */
+static double noise_of(const entry *e)
+{
+    double off[ROUNDS_MAX], middle = median(e->seconds, e->rounds);
+    for (int r = 0; r < e->rounds; r++)
+        off[r] = fabs(e->seconds[r] - middle);
+    return 1.86 * median(off, e->rounds) / sqrt((double)e->rounds) / middle;
+}
+
+/** Whether the medians are as exact as anyone needs. */
+static bool known(const mixt__trial *t)
+{
+    for (int i = 0; i < t->count; i++) {
+        const entry *e = &t->entries[i];
+        if (e->c->fits && (e->rounds < ROUNDS_MIN || noise_of(e) > enough))
+            return false;
+    }
+    return true;
+}
+
+/** So many updates that the fastest candidate's visit lasts long enough; the same for all, so that losses compare. */
+static void choose_group(mixt__trial *t)
+{
+    double fastest = INFINITY;
+    for (int i = 0; i < t->count; i++)
+        if (t->entries[i].rounds)
+            fastest = fmin(fastest, t->entries[i].seconds[0]);
+    double group = ceil(visit_seconds / fastest);
+    t->group = group < 1 ? 1 : group > GROUP_MAX ? GROUP_MAX : (int64_t)group;
+    for (int i = 0; i < t->count && t->group > 1; i++) // the first round was made of single updates
+        t->entries[i].rounds = 0;
+}
+
+static mixt_status make_rounds(mixt__trial *t)
+{
+    bool done = false;
+    MIXT_TRY(make_round(t, 0, &done));
+    if (!done && t->together)
+        choose_group(t);
+    int most = t->together ? ROUNDS_MAX : ROUNDS_APART;
+    for (int round = 1; !done && round < most && !known(t); round++)
+        MIXT_TRY(make_round(t, round, &done));
+    return MIXT_OK;
+}
+
+/* ---- batches that lie ready ---- */
+
+/** The first batches of the data, one update's, in the device's memory as the step reads them. */
+static mixt_status fill(mixt__trainer *t, const mixt_data *data, void *const host[2], void *const device[2])
+{
+    size_t input = (size_t)t->feed.input_count * mixt_dtype_size(t->feed.fed), target = t->feed.target_bytes;
+    for (int64_t i = 0; i < t->settings.accumulate; i++) {
+        const void *rounded;
+        MIXT_TRY(mixt_data_batch(data, t->settings.batch, i, host[0], host[1]));
+        MIXT_TRY(mixt__feed_round(&t->feed, host[0], &rounded));
+        MIXT_TRY(t->backend->upload((char *)device[0] + (size_t)i * input, rounded, input));
+        MIXT_TRY(t->backend->upload((char *)device[1] + (size_t)i * target, host[1], target));
+    }
+    return MIXT_OK;
+}
+
+static mixt_status time_resident(mixt__trainer *t, void *const device[2], int64_t steps, double *seconds)
+{
+    double times[RESIDENT_MAX];
+    int count = 0;
+    for (int64_t i = 0; i <= steps && count < RESIDENT_MAX; i++) {
+        mixt_step step;
+        double start = mixt__time_now();
+        MIXT_TRY(mixt__trainer_step_on(t, device[0], device[1], true, &step));
+        if (i > 0)
+            times[count++] = mixt__time_now() - start;
+    }
+    *seconds = median(times, count);
+    return MIXT_OK;
+}
+
+mixt_status mixt__trial_resident(mixt__trainer *t, const mixt_data *data, int64_t steps, double *seconds)
+{
+    MIXT_TRY(mixt__trainer_allocate(t));
+    size_t passes = (size_t)t->settings.accumulate;
+    void *host[2] = {mixt__alloc_uninit(t->feed.input_room), mixt__alloc_uninit(t->feed.target_bytes)};
+    void *device[2] = {t->backend->alloc(passes * t->feed.input_bytes),
+                       t->backend->alloc(passes * t->feed.target_bytes)};
+    mixt_status status = host[0] && host[1] && device[0] && device[1]
+                             ? fill(t, data, host, device)
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch");
+    if (status == MIXT_OK)
+        status = time_resident(t, device, steps > 1 ? steps : 1, seconds);
+    for (int i = 0; i < 2; i++) {
+        mixt__free(host[i]);
+        if (device[i])
+            t->backend->free(device[i]);
+    }
+    return status;
+}
+
+/* ---- what came of it ---- */
+
+/** Share of the loss that training began with, lost next to FP32 over the later half of the rounds that both have made.
+ *  (A share of the loss at the time says nothing once that is near 0.) What the spread of the rounds explains is
+ *  nothing. */
+static double lost_of(const entry *e, const entry *fp32)
+{
+    int rounds = e->rounds < fp32->rounds ? e->rounds : fp32->rounds, first = rounds / 2;
+    double sum = 0, squares = 0, count = rounds - first;
+    for (int r = first; r < rounds; r++) {
+        double lost = (e->loss[r] - fp32->loss[r]) / fmax(fabs(fp32->loss[0]), 1e-30);
+        if (!isfinite(lost))
+            return isfinite(fp32->loss[r]) ? INFINITY : 0;
+        sum += lost;
+        squares += lost * lost;
+    }
+    double mean = sum / count, spread = sqrt(fmax(0, squares / count - mean * mean) / fmax(1, count - 1));
+    return mean > 3 * spread ? mean : 0;
+}
+
+static void take_results(mixt__trial *t)
+{
+    const entry *fp32 = NULL;
+    double scale = scale_of(t);
+    for (int i = 0; i < t->count; i++)
+        if (t->entries[i].c->rank == MIXT_RANK_FP32 && t->entries[i].rounds)
+            fp32 = &t->entries[i];
+    for (int i = 0; i < t->count; i++) {
+        entry *e = &t->entries[i];
+        if (!e->rounds)
+            continue;
+        mixt__advice_time(t->advice, e->c, median(e->seconds, e->rounds), "measured");
+        e->c->noise = noise_of(e);
+        e->c->paired = fp32 && t->together && e->rounds >= ROUNDS_MIN;
+        if (e->c->paired)
+            e->c->out.lost = lost_of(e, fp32);
+    }
+    for (int i = 0; i < t->advice->count; i++) {
+        mixt__contender *c = &t->advice->candidates[i];
+        if (c->compiled && strcmp(c->out.source, "measured"))
+            mixt__advice_time(t->advice, c, scale * c->cost.seconds, "modelled");
+    }
+}
+
+/** Those that can be chosen at all, FP32 first. */
+static void gather(mixt__trial *t)
+{
+    double bytes = 0;
+    for (int i = 0; i < t->advice->count; i++) {
+        mixt__contender *c = &t->advice->candidates[i];
+        bool idle = t->advice->lose == 0 && c->rank != MIXT_RANK_FP32; // nothing may be lost: it cannot be chosen
+        if (!c->compiled || !c->fits || !(c->units || c->storage) || idle)
+            continue;
+        t->entries[t->count++].c = c;
+        bytes += (double)c->step_memory;
+    }
+    t->together = bytes < share_together * (double)backend_of(t)->available();
+}
+
+mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, double limit, mixt__trial_watch *watch, void *user)
+{
+    mixt__trial *t = mixt__alloc(sizeof *t);
+    if (!t)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trial");
+    *t = (mixt__trial){.advice = advice, .run = run, .watch = watch, .user = user, .limit = limit};
+    t->begun = mixt__time_now();
+    gather(t);
+    t->group = t->together ? 1 : GROUP_APART;
+    mixt_status status = make_rounds(t);
+    if (status == MIXT_OK)
+        take_results(t);
+    for (int i = 0; i < t->count; i++)
+        give_up(&t->entries[i]);
+    mixt__free(t);
+    return status;
+}

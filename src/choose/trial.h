@@ -1,0 +1,31 @@
+/* Times of candidates, measured here: the same steps of each, in turn, so that whatever slows the machine down meets
+ * all of them. */
+#ifndef MIXT_CHOOSE_TRIAL_H
+#define MIXT_CHOOSE_TRIAL_H
+
+#include "choose/advice.h"
+#include "run/run.h"
+
+typedef struct mixt__trial mixt__trial;
+
+/** Says what is being tried; false ends it. */
+typedef bool mixt__trial_watch(void *user, const char *candidate, double done, double limit);
+
+/**
+ * Trains every candidate that the machine can run, from the same weights on the same batches, and puts what was
+ * measured into it: seconds of an update, and the share of the loss that it lost next to FP32. What there is no time
+ * for keeps its modelled time, scaled by what the others took.
+ * @param limit seconds that all of it may take.
+ * @return MIXT_ERROR_STATE when `watch` ended it.
+ */
+mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, double limit, mixt__trial_watch *watch, void *user);
+
+/** A trainer like the run's own under a candidate's policy, compiled, with no memory taken. It belongs to the run's
+ *  context; mixt__trainer_free of its core gives its memory back before.
+ *  @param batch samples of a pass; 0: as the run has it */
+mixt_status mixt__trial_open(mixt_run *run, const mixt_policy *policy, int64_t batch, mixt_trainer **trainer);
+
+/** Seconds of an update whose batches lie ready in the device's memory, the median of a few. */
+mixt_status mixt__trial_resident(mixt__trainer *trainer, const mixt_data *data, int64_t steps, double *seconds);
+
+#endif
