@@ -36,6 +36,12 @@ typedef struct mixt_plan_info {
     double flops;                /**< floating-point operations of one pass over a batch */
     double matrix_flops;         /**< of those, products that Tensor Cores or AMX can do */
     size_t activations_unshared; /**< bytes that activations would take if none reused another's memory */
+    size_t recompute_budget;     /**< bytes that activations may take; 0: no limit */
+    int64_t recomputed;          /**< nodes that run again in the backward pass to keep that budget */
+    double recompute_flops;      /**< of those; they are part of `flops` */
+    double recompute_seconds;    /**< predicted, of those */
+    double recompute_bound;      /**< seconds that any choice costs; less than the above: the search ended early */
+    size_t activations_kept_all; /**< bytes that activations take without recomputation; 0: no budget is set */
     char device_name[128];       /**< of a GPU; "" on the CPU, and so are the next three 0 */
     size_t device_bytes;         /**< memory of the GPU */
     size_t device_free;          /**< free there now */
@@ -55,6 +61,7 @@ typedef struct mixt_plan_node {
     mixt_work work;        /**< never MIXT_WORK_OPTIMIZER */
     mixt_dtype arithmetic; /**< matrix work: the format in which operands are multiplied; else FP32 */
     bool backward;         /**< of the backward pass */
+    bool recomputed;       /**< a forward node that runs again there: see mixt_trainer_options.recompute_budget */
     bool view;             /**< its output is its input's memory: nothing runs */
     bool matrix;           /**< its FLOPs are what Tensor Cores or AMX can do */
     bool tensor_cores;     /**< and on this GPU the kernel does them there */
@@ -98,7 +105,8 @@ mixt_status mixt_plan_refusal(const mixt_trainer *trainer, int64_t index, int po
 mixt_status mixt_plan_explain(const mixt_trainer *trainer, int64_t index, char *text, size_t size);
 
 /**
- * The typed graph as text, a line a node: number, pass (f or b), layer, op, what it writes, what it reads.
+ * The typed graph as text, a line a node: number, pass (f, b, or r for a forward node that runs
+ * again in the backward pass), layer, op, what it writes, what it reads.
  * @param layer only nodes whose layer matches this glob; NULL: all.
  * @param write called with each line, without a line break.
  * @param user given to write.

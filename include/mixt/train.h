@@ -114,7 +114,11 @@ typedef struct mixt_trainer_options {
     const char *decay_groups; /**< "glob=weight decay, …", for parameters that decay at all */
     int64_t eval_batch;       /**< samples in one pass of evaluation; 0 (default): as many as in `batch` */
     bool no_fusion;           /**< compile without pointwise fusion */
-    int64_t inject_overflow;  /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
+    /** Bytes that the step's activations may take; 0 (default): as many as they need. What does not fit is computed
+     *  again in the backward pass, the cheapest set of it: the same bits, more time. Compiling fails with
+     *  MIXT_ERROR_MEMORY where nothing fits, and names the smallest budget that does. */
+    size_t recompute_budget;
+    int64_t inject_overflow; /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
 } mixt_trainer_options;
 /** Every default: what NULL for options means. */
 mixt_trainer_options mixt_trainer_options_default(void);

@@ -54,6 +54,7 @@ typedef struct mixt__node {
     int32_t *in, *out; // value ids
     int in_count, out_count;
     bool backward;         // emitted by differentiation
+    bool recomputed;       // a copy of a forward node that runs again in the backward pass
     bool alias;            // a view: its output is its input's memory, nothing runs
     mixt_dtype arithmetic; // the format in which operands are multiplied: see mixt__node_arithmetic
     mixt_dtype gradient;   // forward nodes: the format in which the operands of their gradient are multiplied

@@ -52,6 +52,9 @@ struct mixt__op {
     bool (*random)(const mixt__node *node);
     /** Changes the attributes so that written_inputs are only read; NULL: it always writes them. */
     void (*freeze)(void *attrs);
+    /** Changes the attributes of a second run of a node in the same pass: the same outputs, and written_inputs are left
+     *  as the first run left them. NULL: nodes that write inputs cannot run twice. */
+    void (*repeat)(void *attrs);
     /** Changes the attributes so that output 0 is FP32 whatever the format of the operands; NULL: it cannot. */
     void (*widen)(void *attrs);
     /** For views: how output `o` lies in its base (offset and strides); false when it must be copied. NULL: not a view.

@@ -28,7 +28,10 @@ void mixt__graph_print(const mixt__graph *graph, void (*write)(void *argument, c
         snprintf(op, sizeof op, "%s%s%s", n->op->name, n->op->matrix_work ? ":" : "",
                  n->op->matrix_work ? mixt_dtype_name(n->arithmetic) : "");
         size_t used = (size_t)snprintf(line, sizeof line, "%4lld %c %-24s %-18s ", (long long)i,
-                                       n->backward ? 'b' : 'f', n->layer, op);
+                                       n->recomputed ? 'r'
+                                       : n->backward ? 'b'
+                                                     : 'f',
+                                       n->layer, op);
         for (int o = 0; o < n->out_count && used < sizeof line; o++) {
             print_value(graph, n->out[o], piece, sizeof piece);
             used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", o ? ", " : "", piece);

@@ -69,6 +69,12 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     info->flops = mixt__executable_flops(step, false);
     info->matrix_flops = mixt__executable_flops(step, true);
     info->activations_unshared = step->plan.naive_bytes;
+    info->recompute_budget = step->recompute.budget;
+    info->recomputed = step->recompute.nodes;
+    info->recompute_flops = step->recompute.flops;
+    info->recompute_seconds = step->recompute.seconds;
+    info->recompute_bound = step->recompute.lower;
+    info->activations_kept_all = step->recompute.kept_all;
     if (!backend->describe)
         return MIXT_OK;
     MIXT_TRY(backend->describe(&gpu));
@@ -87,6 +93,7 @@ mixt_status mixt_plan_node_at(const mixt_trainer *t, int64_t index, mixt_plan_no
     MIXT_TRY(mixt__need(node));
     MIXT_TRY(node_of(t, index, &step, &n));
     *node = (mixt_plan_node){.layer = n->layer, .op = n->op->name, .backward = n->backward, .view = n->alias};
+    node->recomputed = n->recomputed;
     node->kernel = n->alias ? "view" : step->choices[index].kernel->name;
     node->work = n->op->work;
     node->arithmetic = n->arithmetic;

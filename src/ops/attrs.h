@@ -59,6 +59,7 @@ typedef struct mixt__pool_attrs {
 typedef struct mixt__norm_attrs {
     float eps, momentum;
     bool training; // batch norm: use the batch's statistics and update the running ones
+    bool repeated; // batch norm: with training, leave the running ones; they have been updated in this pass
     bool addend, relu;
     bool totals; // layer_norm_grad: output 3 is grad_src summed over all but its last dimension
 } mixt__norm_attrs;

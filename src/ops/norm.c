@@ -137,6 +137,11 @@ static void freeze(void *attrs)
     ((mixt__norm_attrs *)attrs)->training = false;
 }
 
+static void repeat(void *attrs)
+{
+    ((mixt__norm_attrs *)attrs)->repeated = true;
+}
+
 const mixt__op mixt__op_batch_norm = {
     .name = "batch_norm",
     .precision = MIXT_CLASS_INSIDE,
@@ -145,6 +150,7 @@ const mixt__op mixt__op_batch_norm = {
     .fp32_inputs = 30,
     .written_inputs = 3u << 3,
     .freeze = freeze,
+    .repeat = repeat,
     .infer = infer,
     .grad = grad,
     .flops = flops,

@@ -49,6 +49,16 @@ static mixt_status views(mixt__graph *graph, const mixt__compile_options *option
     return mixt__pass_views(graph);
 }
 
+static mixt_status recompute(mixt__graph *graph, const mixt__compile_options *options)
+{
+    mixt__recompute_choice choice = {0};
+    if (options->activation_budget)
+        MIXT_TRY(mixt__pass_recompute(graph, options->activation_budget, &options->rates, &choice));
+    if (options->recompute)
+        *options->recompute = choice;
+    return MIXT_OK;
+}
+
 static mixt_status transform(mixt__graph *graph, const mixt__compile_options *options)
 {
     static const struct {
@@ -57,6 +67,7 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
     } passes[] = {
         {"autodiff", autodiff},         {"simplify", simplify}, {"epilogues", epilogues}, {"classifier", classifier},
         {"split_logits", split_logits}, {"keep", keep},         {"fuse", fuse},           {"views", views},
+        {"recompute", recompute},
     };
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         MIXT_TRY(passes[i].run(graph, options));

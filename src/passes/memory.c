@@ -23,7 +23,7 @@ typedef struct planner {
     int64_t in_place;
 } planner;
 
-static size_t value_bytes(const mixt__value *v)
+size_t mixt__memory_bytes(const mixt__value *v)
 {
     size_t bytes = (size_t)mixt__shape_count(&v->shape) * mixt_dtype_size(v->dtype);
     return (bytes + MIXT_MEMORY_ALIGNMENT - 1) / MIXT_MEMORY_ALIGNMENT * MIXT_MEMORY_ALIGNMENT;
@@ -57,7 +57,7 @@ static void find_lives(planner *p)
             if (g->values[id].role == MIXT_ROLE_ACTIVATION && !g->values[id].base && p->block_of[id] < 0) {
                 p->block_of[id] = (int32_t)p->count;
                 p->blocks[p->count++] =
-                    (block){.value = id, .bytes = value_bytes(&g->values[id]), .first = i, .last = i};
+                    (block){.value = id, .bytes = mixt__memory_bytes(&g->values[id]), .first = i, .last = i};
             }
         }
     }
@@ -106,16 +106,23 @@ static void take(planner *p, int32_t from, int32_t to)
     p->in_place++;
 }
 
+/** The input whose memory output 0 of node i takes over; -1: none. */
+static int taken_input(const planner *p, int64_t i)
+{
+    const mixt__node *n = &p->graph->nodes[i];
+    for (int k = 0; k < n->in_count && k < 32 && !n->alias; k++)
+        if (n->op->in_place_inputs >> k & 1 && can_take(p, i, k))
+            return k;
+    return -1;
+}
+
 static void find_in_place(planner *p)
 {
-    const mixt__graph *g = p->graph;
-    for (int64_t i = 0; i < g->node_count; i++) {
-        const mixt__node *n = &g->nodes[i];
-        for (int k = 0; k < n->in_count && !n->alias; k++)
-            if (k < 32 && n->op->in_place_inputs >> k & 1 && can_take(p, i, k)) {
-                take(p, block_of(p, n->in[k]), block_of(p, n->out[0]));
-                break;
-            }
+    for (int64_t i = 0; i < p->graph->node_count; i++) {
+        const mixt__node *n = &p->graph->nodes[i];
+        int k = taken_input(p, i);
+        if (k >= 0)
+            take(p, block_of(p, n->in[k]), block_of(p, n->out[0]));
     }
 }
 
@@ -172,28 +179,65 @@ static mixt_status place_all(planner *p, mixt__memory_plan *plan)
     return MIXT_OK;
 }
 
+static mixt_status open_planner(const mixt__graph *graph, planner *p)
+{
+    size_t values = (size_t)graph->value_count;
+    *p = (planner){.graph = graph};
+    p->blocks = mixt__alloc(values * sizeof *p->blocks);
+    p->block_of = mixt__alloc(values * sizeof *p->block_of);
+    if (!p->blocks || !p->block_of)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the memory plan");
+    memset(p->block_of, 0xff, values * sizeof *p->block_of);
+    find_lives(p);
+    return MIXT_OK;
+}
+
+static void close_planner(planner *p)
+{
+    mixt__free(p->blocks);
+    mixt__free(p->block_of);
+}
+
+mixt_status mixt__memory_loads(const mixt__graph *graph, int64_t from, size_t *loads, bool *taken)
+{
+    planner p;
+    mixt_status status = open_planner(graph, &p);
+    memset(loads, 0, (size_t)graph->node_count * sizeof *loads);
+    for (int64_t i = from; status == MIXT_OK && i < graph->node_count; i++) {
+        const mixt__node *n = &graph->nodes[i];
+        int k = taken_input(&p, i);
+        if (k < 0)
+            continue;
+        int32_t source = block_of(&p, n->in[k]);
+        if (p.blocks[source].first < from)
+            taken[p.blocks[source].value] = true;
+        else
+            take(&p, source, block_of(&p, n->out[0]));
+    }
+    for (int64_t i = 0; status == MIXT_OK && i < p.count; i++)
+        for (int64_t t = p.blocks[i].first; t >= from && t <= p.blocks[i].last && t < graph->node_count; t++)
+            loads[t] += p.blocks[i].bytes;
+    close_planner(&p);
+    return status;
+}
+
 mixt_status mixt__memory_plan_make(const mixt__graph *graph, mixt__memory_plan *plan)
 {
-    planner p = {.graph = graph};
+    planner p;
     size_t values = (size_t)graph->value_count;
     *plan = (mixt__memory_plan){.offset = mixt__alloc(values * sizeof *plan->offset)};
-    p.blocks = mixt__alloc(values * sizeof *p.blocks);
-    p.block_of = mixt__alloc(values * sizeof *p.block_of);
-    mixt_status status = MIXT_OK;
-    if (!plan->offset || !p.blocks || !p.block_of)
+    mixt_status status = open_planner(graph, &p);
+    if (status == MIXT_OK && !plan->offset)
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for the memory plan");
     if (status == MIXT_OK) {
         memset(plan->offset, 0xff, values * sizeof *plan->offset);
-        memset(p.block_of, 0xff, values * sizeof *p.block_of);
-        find_lives(&p);
         for (int64_t i = 0; i < p.count; i++)
             plan->naive_bytes += p.blocks[i].bytes;
         find_in_place(&p);
         plan->in_place = p.in_place;
         status = place_all(&p, plan);
     }
-    mixt__free(p.blocks);
-    mixt__free(p.block_of);
+    close_planner(&p);
     if (status != MIXT_OK)
         mixt__memory_plan_free(plan);
     return status;

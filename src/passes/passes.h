@@ -9,12 +9,14 @@
  *   keep:         rounds activations between the forward and the backward pass, where the policy says so
  *   fuse:         merges chains of pointwise nodes into one program
  *   views:        turns reshapes, slices, splits and concats into views where the neighbours can read strides
+ *   recompute:    copies forward nodes into the backward pass, so that activations fit a budget
  *   memory:       liveness and offsets (memory.h)
  */
 #ifndef MIXT_PASSES_PASSES_H
 #define MIXT_PASSES_PASSES_H
 
 #include "graph/graph.h"
+#include "passes/recompute.h"
 #include "policy/policy.h"
 
 /** @param typed_input give the input the format in which all its users want it: who feeds it converts */
@@ -31,18 +33,25 @@ mixt_status mixt__pass_split_logits(mixt__graph *graph, size_t limit);
 mixt_status mixt__pass_keep(mixt__graph *graph, bool fusion, bool all);
 mixt_status mixt__pass_fuse(mixt__graph *graph);
 mixt_status mixt__pass_views(mixt__graph *graph);
+/** The cheapest recomputation with which the memory plan takes at most `budget` bytes. MIXT_ERROR_MEMORY with the
+ *  smallest budget possible where none does. */
+mixt_status mixt__pass_recompute(mixt__graph *graph, size_t budget, const mixt__recompute_rates *rates,
+                                 mixt__recompute_choice *choice);
 
 /** Parts of this size still fill a GPU; the weights' gradient is read and written once for each. */
 #define MIXT_LOGITS_LIMIT ((size_t)1 << 30)
 
 typedef struct mixt__compile_options {
     mixt__policy policy;
-    bool typed_input;    // see mixt__pass_precision
-    bool backward;       // differentiate
-    bool no_fusion;      // for tests: fusion on equals fusion off within the bound
-    bool keep_all;       // for tests: see mixt__pass_keep
-    size_t logits_limit; // bytes of logits that exist at once; 0: MIXT_LOGITS_LIMIT
-    unsigned fused;      // mixt__fused: forms that the backend has kernels for
+    bool typed_input;                  // see mixt__pass_precision
+    bool backward;                     // differentiate
+    bool no_fusion;                    // for tests: fusion on equals fusion off within the bound
+    bool keep_all;                     // for tests: see mixt__pass_keep
+    size_t logits_limit;               // bytes of logits that exist at once; 0: MIXT_LOGITS_LIMIT
+    unsigned fused;                    // mixt__fused: forms that the backend has kernels for
+    size_t activation_budget;          // bytes of activations: what does not fit is computed again; 0: no limit
+    mixt__recompute_rates rates;       // with a budget: what the device can do
+    mixt__recompute_choice *recompute; // filled in; NULL: nobody asks
 } mixt__compile_options;
 
 /** All passes, verified after each. The source stays as it is. */

@@ -6,6 +6,7 @@
 
 #include "backend/backend.h"
 #include "passes/memory.h"
+#include "passes/recompute.h"
 #include "runtime/params.h"
 
 enum { MIXT_MAX_REFUSALS = 6 };
@@ -26,6 +27,7 @@ typedef struct mixt__executable {
     mixt__call *calls; // one per node; views have no kernel
     mixt__choice *choices;
     mixt__memory_plan plan;
+    mixt__recompute_choice recompute; // what the passes chose to compute again
     size_t workspace_bytes;
     int threads;             // of the CPU: what the calls were prepared for
     char *arena, *workspace; // device memory

@@ -234,6 +234,7 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, co
     s->split = o->split;
     s->seed = o->seed;
     s->no_fusion = o->no_fusion;
+    s->recompute_budget = o->recompute_budget;
     s->freeze = o->freeze;
     s->lr_groups = o->lr_groups;
     s->decay_groups = o->decay_groups;

@@ -45,6 +45,7 @@ static mixt_status compile(mixt__trainer *t, mixt__executable **executable)
         .policy = t->settings.policy, .backward = true, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
     options.typed_input = true;
+    options.activation_budget = t->settings.recompute_budget;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
         return mixt__compile_take(source, &options, t->backend, executable);

@@ -31,6 +31,7 @@ typedef struct mixt__trainer_settings {
     int64_t split;                         // passes that share a batch of the data
     uint64_t seed;
     bool no_fusion;
+    size_t recompute_budget;                       // bytes of activations; 0: no limit
     const char *freeze, *lr_groups, *decay_groups; // lists of globs, borrowed; NULL: none
     int64_t inject_overflow;
 } mixt__trainer_settings;

@@ -31,7 +31,7 @@ void mixt__batch_norm_finish(const mixt__call *call, int64_t c, double mean, dou
     float *running_mean = call->in[3].data, *running_var = call->in[4].data;
     int64_t rows = mixt__tensor_rows(&call->in[0]);
     double var = rows ? squares / (double)rows : 0;
-    if (at->training && rows) {
+    if (at->training && rows && !at->repeated) {
         double m = (double)at->momentum, unbiased = rows > 1 ? squares / (double)(rows - 1) : var;
         running_mean[c] = (float)((1 - m) * (double)running_mean[c] + m * mean);
         running_var[c] = (float)((1 - m) * (double)running_var[c] + m * unbiased);

@@ -40,6 +40,7 @@ typedef struct job {
     float *scale, *shift, *slope, *off; // by channel: y = scale · x + shift, grad_src = scale · g + slope · x + off
     float eps, momentum;
     bool relu, add_weight, add_bias;
+    bool repeated; // forward: the running statistics have been updated
 } job;
 
 /* ---- sums by channel ---- */
@@ -93,8 +94,10 @@ static __device__ void finish_forward(const job &j, int64_t c, double sum, doubl
     squares = squares < 0 ? 0 : squares; // NaN stays
     mean += (double)first;
     double m = (double)j.momentum, var = squares / rows, unbiased = j.rows > 1 ? squares / (rows - 1) : var;
-    j.running_mean[c] = (float)((1 - m) * (double)j.running_mean[c] + m * mean);
-    j.running_var[c] = (float)((1 - m) * (double)j.running_var[c] + m * unbiased);
+    if (!j.repeated) {
+        j.running_mean[c] = (float)((1 - m) * (double)j.running_mean[c] + m * mean);
+        j.running_var[c] = (float)((1 - m) * (double)j.running_var[c] + m * unbiased);
+    }
     j.mean[c] = (float)mean;
     j.rstd[c] = (float)(1 / sqrt(var + (double)j.eps));
     j.scale[c] = j.rstd[c] * j.weight[c];
@@ -379,6 +382,7 @@ static job job_of(const mixt__call *call)
     j.eps = at->eps;
     j.momentum = at->momentum;
     j.relu = at->relu;
+    j.repeated = at->repeated;
     j.scale = (float *)call->workspace;
     j.shift = j.scale + padded(j.cols);
     j.slope = j.shift + padded(j.cols);
