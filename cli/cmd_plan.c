@@ -145,7 +145,7 @@ static void print_nodes(const report *r)
     for (int64_t i = 0; (i = mixt_plan_next(r->trainer, r->layer, i)) >= 0; i++) {
         mixt_plan_node n;
         (void)mixt_plan_node_at(r->trainer, i, &n);
-        cli_table_cell(&table, "%s%s", n.layer, n.backward ? " (backward)" : "");
+        cli_table_cell(&table, "%s%s", n.layer, n.recomputed ? " (again)" : n.backward ? " (backward)" : "");
         cli_table_cell(&table, "%s", n.op);
         cli_table_cell(&table, "%s", n.kernel);
         formats_cell(&table, r->trainer, i, &n);
@@ -193,6 +193,7 @@ static json_t *json_nodes(const report *r)
         json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:f}", "layer", n.layer, "op", n.op, "kernel", n.kernel,
                               "backward", n.backward, "dtype", mixt_dtype_name(out.dtype), "arithmetic",
                               mixt_dtype_name(n.arithmetic), "flops", n.flops);
+        json_object_set_new(o, "recomputed", json_boolean(n.recomputed));
         json_object_set_new(o, "index", json_integer((json_int_t)i));
         json_object_set_new(o, "work", json_string(mixt_work_name(n.work)));
         json_object_set_new(o, "bytes", json_real(n.bytes));
@@ -240,6 +241,16 @@ static json_t *json_fit(const mixt_fit *f)
     return o;
 }
 
+/** What is computed again in the backward pass; NULL: activations have no limit. */
+static json_t *json_recompute(const mixt_plan_info *i)
+{
+    if (!i->recompute_budget)
+        return json_null();
+    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:I}", "budget", (json_int_t)i->recompute_budget, "nodes",
+                     (json_int_t)i->recomputed, "flops", i->recompute_flops, "seconds", i->recompute_seconds, "bound",
+                     i->recompute_bound, "activations_kept_all", (json_int_t)i->activations_kept_all);
+}
+
 static void print_json(const report *r)
 {
     mixt_memory_role roles[MIXT_MEMORY_ROLES];
@@ -252,6 +263,7 @@ static void print_json(const report *r)
                           (json_int_t)r->info.activations_unshared, "nodes", json_nodes(r));
     json_object_set_new(o, "run_memory", json_run_memory(&r->run));
     json_object_set_new(o, "fit", json_fit(&r->fit));
+    json_object_set_new(o, "recompute", json_recompute(&r->info));
     if (r->profile)
         json_object_set_new(o, "profile", cli_profile_json(r->profile));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -268,6 +280,21 @@ static void print_fit(const mixt_fit *f)
         cli_line(stdout, i ? "     " : "fit  ", "%s", f->lines[i]);
     if (f->lines[0][0])
         putchar('\n');
+}
+
+/** What is computed again, and by how much another choice could be cheaper where that is not known to be none. */
+static void print_recompute(const mixt_plan_info *i)
+{
+    char bytes[32], bound[64] = "";
+    if (!i->recomputed)
+        return;
+    if (i->recompute_bound < i->recompute_seconds)
+        snprintf(bound, sizeof bound, " (the best choice: at least %.3f)", 1e3 * i->recompute_bound);
+    cli_line(stdout, "",
+             "%lld nodes run again in the backward pass: %.3f GFLOP, about %.3f ms%s; if all were kept, activations "
+             "would take %s",
+             (long long)i->recomputed, i->recompute_flops / 1e9, 1e3 * i->recompute_seconds, bound,
+             cli_format_bytes(bytes, (double)i->activations_kept_all));
 }
 
 /** Room on the device and what is in use there beside mixt's own. */
@@ -297,6 +324,7 @@ static void print_text(const cli_args *args, const report *r)
              "%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s",
              (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
              cli_format_bytes(text, (double)r->info.activations_unshared));
+    print_recompute(&r->info);
     print_device(&r->info);
     if (r->profile) {
         putchar('\n');

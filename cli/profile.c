@@ -28,7 +28,7 @@ static void print_ops(const mixt_profile *p, const mixt_profile_info *info)
     }
     for (int64_t i = 0; i < info->rows; i++) {
         const mixt_profile_row *r = mixt_profile_at(p, i);
-        cli_table_cell(&table, "%s%s", r->layer, r->backward ? " (backward)" : "");
+        cli_table_cell(&table, "%s%s", r->layer, r->recomputed ? " (again)" : r->backward ? " (backward)" : "");
         cli_table_cell(&table, "%s", r->op);
         cli_table_cell(&table, "%s", r->kernel);
         rate_cells(&table, r->seconds, r->flops, r->bytes);
@@ -85,6 +85,7 @@ static json_t *row_json(const mixt_profile_row *r, bool limits)
     json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:f, s:f, s:f}", "layer", r->layer, "op", r->op, "kernel",
                           r->kernel, "work", mixt_work_name(r->work), "backward", r->backward, "dtype",
                           mixt_dtype_name(r->format), "seconds", r->seconds, "flops", r->flops, "bytes", r->bytes);
+    json_object_set_new(o, "recomputed", json_boolean(r->recomputed));
     if (limits) {
         json_object_set_new(o, "limit_share", cli_json_real(r->limit_share));
         json_object_set_new(o, "tensor_cores", json_boolean(r->tensor_cores));

@@ -40,6 +40,7 @@ typedef struct mixt_profile_row {
     mixt_work work;
     mixt_dtype format; /**< of its operands; TF32 where FP32 operands may be rounded */
     bool backward;     /**< of the backward pass */
+    bool recomputed;   /**< a forward node that runs again there */
     bool matrix;       /**< its FLOPs are what Tensor Cores or AMX can do */
     bool tensor_cores; /**< and they ran there */
     double seconds, flops, bytes;

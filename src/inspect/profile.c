@@ -19,6 +19,7 @@ static mixt_status node_row(const mixt__executable *x, int64_t i, mixt__arena *a
 {
     const mixt__node *n = &x->graph->nodes[i];
     *row = (mixt_profile_row){.op = n->op->name, .kernel = x->choices[i].kernel->name, .backward = n->backward};
+    row->recomputed = n->recomputed;
     row->layer = mixt__arena_strdup(arena, n->layer);
     if (!row->layer)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the profile");

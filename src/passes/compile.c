@@ -53,7 +53,7 @@ static mixt_status recompute(mixt__graph *graph, const mixt__compile_options *op
 {
     mixt__recompute_choice choice = {0};
     if (options->activation_budget)
-        MIXT_TRY(mixt__pass_recompute(graph, options->activation_budget, &options->rates, &choice));
+        MIXT_TRY(mixt__pass_recompute(graph, options->activation_budget, options->seconds, options->device, &choice));
     if (options->recompute)
         *options->recompute = choice;
     return MIXT_OK;

@@ -35,7 +35,7 @@ mixt_status mixt__pass_fuse(mixt__graph *graph);
 mixt_status mixt__pass_views(mixt__graph *graph);
 /** The cheapest recomputation with which the memory plan takes at most `budget` bytes. MIXT_ERROR_MEMORY with the
  *  smallest budget possible where none does. */
-mixt_status mixt__pass_recompute(mixt__graph *graph, size_t budget, const mixt__recompute_rates *rates,
+mixt_status mixt__pass_recompute(mixt__graph *graph, size_t budget, mixt__node_seconds *seconds, const void *device,
                                  mixt__recompute_choice *choice);
 
 /** Parts of this size still fill a GPU; the weights' gradient is read and written once for each. */
@@ -50,7 +50,8 @@ typedef struct mixt__compile_options {
     size_t logits_limit;               // bytes of logits that exist at once; 0: MIXT_LOGITS_LIMIT
     unsigned fused;                    // mixt__fused: forms that the backend has kernels for
     size_t activation_budget;          // bytes of activations: what does not fit is computed again; 0: no limit
-    mixt__recompute_rates rates;       // with a budget: what the device can do
+    mixt__node_seconds *seconds;       // with a budget: what computing a node again costs
+    const void *device;                // for `seconds`
     mixt__recompute_choice *recompute; // filled in; NULL: nobody asks
 } mixt__compile_options;
 

@@ -198,13 +198,6 @@ static mixt_status put_copies(mixt__graph *graph, const bool *again, int64_t lat
 
 /* ---- choosing ---- */
 
-double mixt__recompute_seconds(const mixt__graph *graph, const mixt__node *node, const mixt__recompute_rates *rates)
-{
-    double compute = mixt__node_flops(graph, node) / rates->flops[node->arithmetic];
-    double traffic = mixt__node_bytes(graph, node) / rates->bytes;
-    return rates->start + (compute > traffic ? compute : traffic);
-}
-
 /** A search for what fits. */
 typedef struct fitting {
     mixt__graph *graph;
@@ -322,7 +315,7 @@ static void count_copies(const mixt__graph *graph, mixt__recompute_choice *choic
         }
 }
 
-mixt_status mixt__pass_recompute(mixt__graph *graph, size_t budget, const mixt__recompute_rates *rates,
+mixt_status mixt__pass_recompute(mixt__graph *graph, size_t budget, mixt__node_seconds *seconds, const void *device,
                                  mixt__recompute_choice *choice)
 {
     fitting f = {.graph = graph, .budget = budget};
@@ -336,7 +329,7 @@ mixt_status mixt__pass_recompute(mixt__graph *graph, size_t budget, const mixt__
     f.nodes = mixt__alloc(nodes * sizeof *f.nodes);
     mixt_status status = f.seconds && f.units && f.nodes ? MIXT_OK : no_memory();
     for (int64_t i = 0; status == MIXT_OK && i < graph->node_count; i++)
-        f.seconds[i] = mixt__recompute_seconds(graph, &graph->nodes[i], rates);
+        f.seconds[i] = seconds(device, graph, &graph->nodes[i]);
     if (status == MIXT_OK)
         status = fit(&f, choice);
     if (status == MIXT_OK)

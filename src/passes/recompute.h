@@ -82,14 +82,8 @@ static inline int64_t mixt__recompute_end(const mixt__recompute_value *value, in
 
 /* ---- the pass ---- */
 
-/** What a device can do at most: seconds of a node are those of its FLOPs or of its bytes, whichever take longer. */
-typedef struct mixt__recompute_rates {
-    double flops[MIXT_DTYPE_COUNT]; // a second, products in this format
-    double bytes;                   // a second
-    double start;                   // seconds that a kernel takes at least
-} mixt__recompute_rates;
-
-double mixt__recompute_seconds(const mixt__graph *graph, const mixt__node *node, const mixt__recompute_rates *rates);
+/** Seconds that one run of a node takes. @param device whatever the function needs to know */
+typedef double mixt__node_seconds(const void *device, const mixt__graph *graph, const mixt__node *node);
 
 /** What the pass chose. */
 typedef struct mixt__recompute_choice {

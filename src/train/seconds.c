@@ -1,89 +1,23 @@
-/* A roofline of every op: its FLOPs at the rate of its units, its bytes at that of the memory, the longer of both, and
- * what it takes to begin an op at all. A product too small to give every multiprocessor a tile leaves some idle.
- *
- * The CPU does not say what it can do: its rates are what one core of each instruction set does in mixt's own kernels,
- * rounded. They need only be right to each other, since plans are compared and never timed by them.
- */
+/* An update as the sum of its ops, each by the device's roofline (runtime/roofline.h), and of what ends it. */
 #include "train/seconds.h"
 
-#include "base/isa.h"
-#include "base/threads.h"
-#include "graph/op.h"
+#include "runtime/roofline.h"
 
 #include <math.h>
 
-/** What a device does in a second. */
-typedef struct rates {
-    double flops[MIXT_DTYPE_COUNT]; // products of operands of this format
-    double plain;                   // anything else
-    double bytes;
-    double begin; // seconds until an op has begun
-    double units; // that share a product's tiles; 0: tiles of any size
-} rates;
-
-static const double ATTAINED = 0.7;        // of what the units could do at most
-static const double TILE = 128.0 * 128.0;  // results of a product that one multiprocessor makes at a time
-static const double GPU_BEGIN = 2e-6;      // of a recorded kernel
-static const double CPU_BEGIN = 4e-6;      // waking the threads
-static const double CPU_CORE_BYTES = 10e9; // one core's share of the memory's rate, up to
-static const double CPU_BYTES = 80e9;      // all of it
-static const double CPU_FLOPS[MIXT_ISA_COUNT] = {2e9, 50e9, 90e9, 90e9, 90e9};
-static const double CPU_BF16[MIXT_ISA_COUNT] = {1e9, 45e9, 80e9, 150e9, 600e9};
-
-static rates rates_of_cpu(void)
-{
-    double cores = mixt__threads_count();
-    rates r = {.plain = cores * CPU_FLOPS[mixt__isa_level()], .begin = CPU_BEGIN};
-    for (int i = 0; i < MIXT_DTYPE_COUNT; i++)
-        r.flops[i] = r.plain;
-    r.flops[MIXT_DTYPE_BF16] = cores * CPU_BF16[mixt__isa_level()];
-    r.bytes = fmin(cores * CPU_CORE_BYTES, CPU_BYTES);
-    return r;
-}
-
-static rates rates_of(const mixt__backend *backend)
-{
-    mixt_gpu_info gpu;
-    if (!backend->describe || backend->describe(&gpu) != MIXT_OK)
-        return rates_of_cpu();
-    rates r = {.plain = ATTAINED * gpu.flops[MIXT_DTYPE_FP32], .bytes = ATTAINED * gpu.bytes_s, .begin = GPU_BEGIN};
-    for (int i = 0; i < MIXT_DTYPE_COUNT; i++)
-        r.flops[i] = gpu.flops[i] > 0 ? ATTAINED * gpu.flops[i] : r.plain;
-    r.units = gpu.multiprocessors;
-    return r;
-}
-
-/** Over 1 where units have nothing to do: the last round of tiles is not full. */
-static double idle_factor(const rates *r, const mixt__graph *g, const mixt__node *n)
-{
-    if (!(r->units > 0) || !n->out_count)
-        return 1;
-    double tiles = ceil((double)mixt__shape_count(&g->values[n->out[0]].shape) / TILE);
-    return fmin(ceil(tiles / r->units) * r->units / tiles, 4); // sums in parts fill more of them
-}
-
-static double node_seconds(const rates *r, const mixt__graph *g, const mixt__node *n)
-{
-    if (n->alias)
-        return 0;
-    double flops = mixt__node_flops(g, n), moved = mixt__node_bytes(g, n) / r->bytes;
-    double work = n->op->matrix_work ? flops / r->flops[n->arithmetic] * idle_factor(r, g, n) : flops / r->plain;
-    return fmax(work, moved) + r->begin;
-}
-
 /** One run of a plan. */
-static double pass_seconds(const rates *r, const mixt__graph *g)
+static double pass_seconds(const mixt__roofline *r, const mixt__graph *g)
 {
     double seconds = 0;
     for (int64_t i = 0; i < g->node_count; i++)
-        seconds += node_seconds(r, g, &g->nodes[i]);
+        seconds += mixt__roofline_seconds(r, g, &g->nodes[i]);
     return seconds;
 }
 
 double mixt__trainer_seconds(const mixt__trainer *t)
 {
     enum { GRADIENT = 4, TOUCHED = 4 }; // bytes; master read and written, gradient read for statistics and update
-    rates r = rates_of(t->backend);
+    mixt__roofline r = mixt__roofline_of(t->backend);
     double passes = (double)t->settings.accumulate, parameters = (double)t->params->total;
     double added = (passes - 1) * GRADIENT * parameters; // gradients of earlier passes, read again
     double update = GRADIENT * parameters * (TOUCHED + 2 * mixt__optimizer_moments(&t->settings.optimizer));
@@ -94,6 +28,6 @@ double mixt__trainer_evaluation_seconds(const mixt__trainer *t, int64_t samples)
 {
     if (!t->eval)
         return 0;
-    rates r = rates_of(t->backend);
+    mixt__roofline r = mixt__roofline_of(t->backend);
     return ceil((double)samples / (double)t->settings.eval_batch) * pass_seconds(&r, t->eval->graph);
 }
