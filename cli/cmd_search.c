@@ -298,8 +298,8 @@ const cli_command cli_search = {
         "and update included, or bytes as planned, which are exact.\n\n"
         "A policy and FP32 train the same updates from the same weights, in several trials with other seeds and "
         "batches, and are compared on validation batches. A policy is taken where the mean change and its standard "
-        "error together are within the tolerance. First all layers are lowered; where that loses too much, each "
-        "group of layers is lowered alone to rank them, and as few as will do are raised again. Layers that share a "
+        "error together are within the tolerance. First all layers are lowered; where that loses too much, the "
+        "sensitivity of the layers ranks them, and as few as will do are raised again. Layers that share a "
         "cast or a fusion are one group. What is found is trained anew with other seeds and judged on validation "
         "batches that the search has not used; where it does not hold there, the next cheapest is.\n\n"
         "From the first moment on FILE holds a policy to train with (precision=FILE), FP32 first and then the best so "
@@ -339,6 +339,6 @@ const cli_command cli_search = {
              "the smallest step that loses at most half a percent"},
             {"mixt train configs/digits.yaml precision=policy.yaml", "trains with what was found"},
         },
-    .see_also = "train|verify|plan",
+    .see_also = "train|sensitivity|advise|verify",
     .run = run,
 };

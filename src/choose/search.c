@@ -1,8 +1,9 @@
 /* The search itself: what is tried, in which order, what is taken, when it ends.
  *
  *   1. FP32, which is always within the tolerance, and every lower format for all layers at once.
- *   2. The cheapest format that is cheaper than what is within the tolerance so far: each group of layers lowered
- *      alone says how much it loses; the worst are raised again, as few as will do (bisection over their ranking).
+ *   2. The cheapest format that is cheaper than what is within the tolerance so far: the sensitivity analysis says how
+ *      much each group of layers loses in it; the worst are raised again, as few as will do (bisection over the
+ * ranking).
  *   3. What is raised is lowered back where the tolerance bears it, in halves and then one by one, and put into the
  *      other formats where those are cheaper.
  *   4. The cheapest within the tolerance is trained anew on held-out batches. Where it does not hold there, the next
@@ -25,7 +26,7 @@
 enum { STEPS_MIN = 8, STEPS_MAX = 200, TRIALS_DEFAULT = 3, TRIALS_MIN = 2, LEVELS_MAX = 8, PLANNED_TRIES = 24 };
 
 static const double budget_default = 600, lose_default = 0.001, lose_most = 1;
-static const double faster = 0.995; // of two measured times the smaller one counts as such below this share
+static const double faster = 0.995, smaller = 0.999; // below this share of another a time, or bytes, count as less
 
 /* ---- telling ---- */
 
@@ -92,22 +93,47 @@ mixt_status mixt__search_save(const mixt__search *s, const mixt__search_try *t)
     return mixt__search_state_save(&s->state, t, derived);
 }
 
-static bool is_cheaper(const mixt__search *s, const mixt__search_try *a, const mixt__search_try *b)
+/** The share of another cost below which one counts as less. */
+static double less(const mixt__search *s)
 {
-    double share = s->options.goal == MIXT_SEARCH_TIME ? faster : 1;
-    return mixt__search_cost(s, a) < share * mixt__search_cost(s, b);
+    return s->options.goal == MIXT_SEARCH_TIME ? faster : smaller;
 }
 
-/** The cheapest within the tolerance that has not failed on held-out batches. */
+static bool is_cheaper(const mixt__search *s, const mixt__search_try *a, const mixt__search_try *b)
+{
+    return mixt__search_cost(s, a) < less(s) * mixt__search_cost(s, b);
+}
+
+/** Within the tolerance, not failed on held-out batches, and worth it. */
+static bool is_eligible(const mixt__search *s, const mixt__search_try *t)
+{
+    bool judged = t->trials[MIXT_SEARCH_HELD_OUT] >= mixt__search_wanted(s, t, MIXT_SEARCH_HELD_OUT);
+    bool failed =
+        mixt__search_lost(s, t, MIXT_SEARCH_HELD_OUT) || (judged && !mixt__search_within(s, t, MIXT_SEARCH_HELD_OUT));
+    return mixt__search_within(s, t, MIXT_SEARCH_SEEN) && !failed && is_cheaper(s, t, s->fp32);
+}
+
+/** FLOPs of the matrix work that a try leaves in FP32. */
+static double full_flops(const mixt__search *s, const mixt__search_try *t)
+{
+    double flops = 0;
+    for (int64_t g = 0; g < s->groups.count; g++)
+        flops += t->levels[g] == MIXT_SEARCH_FULL ? s->groups.items[g].flops : 0;
+    return flops;
+}
+
+/** The cheapest that is eligible; of those that cost as good as the same, the one that leaves least in FP32. */
 static mixt__search_try *find_best(const mixt__search *s)
 {
     mixt__search_try *best = s->fp32;
+    double least = mixt__search_cost(s, s->fp32);
+    for (int64_t i = 0; i < s->state.count; i++)
+        if (is_eligible(s, s->state.tries[i]))
+            least = fmin(least, mixt__search_cost(s, s->state.tries[i]));
     for (int64_t i = 0; i < s->state.count; i++) {
         mixt__search_try *t = s->state.tries[i];
-        bool failed = t->trials[MIXT_SEARCH_HELD_OUT] >= mixt__search_wanted(s, t, MIXT_SEARCH_HELD_OUT) &&
-                      !mixt__search_within(s, t, MIXT_SEARCH_HELD_OUT);
-        if (mixt__search_within(s, t, MIXT_SEARCH_SEEN) && !failed && !mixt__search_lost(s, t, MIXT_SEARCH_HELD_OUT) &&
-            is_cheaper(s, t, s->fp32) && (best == s->fp32 || mixt__search_cost(s, t) < mixt__search_cost(s, best)))
+        if (is_eligible(s, t) && less(s) * mixt__search_cost(s, t) <= least &&
+            (best == s->fp32 || full_flops(s, t) < full_flops(s, best)))
             best = t;
     }
     return best;

@@ -167,8 +167,6 @@ mixt_status mixt__search_measure_cost(mixt__search *s, mixt__search_try *tried);
 /** Trains the trials of a part that are not known yet, until they are enough to tell, or the search is halted. Of
  * held-out trials there are as many as the search has needed: a number that they themselves do not move. */
 mixt_status mixt__search_measure_loss(mixt__search *s, mixt__search_try *tried, mixt__search_part part);
-/** Its first trial of those that the search decides by, and FP32's. */
-mixt_status mixt__search_measure_first(mixt__search *s, mixt__search_try *tried);
 /** A trainer as the experiment's, with a policy of its own and another seed; for mixt__trainer_close. */
 mixt_status mixt__search_trainer(mixt__search *s, const mixt_policy *policy, int64_t seed_offset, bool still,
                                  mixt_trainer **trainer);

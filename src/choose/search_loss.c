@@ -201,10 +201,3 @@ mixt_status mixt__search_measure_loss(mixt__search *s, mixt__search_try *tried, 
         MIXT_TRY(run_next(s, tried, part));
     return MIXT_OK;
 }
-
-mixt_status mixt__search_measure_first(mixt__search *s, mixt__search_try *tried)
-{
-    while (!tried->trials[MIXT_SEARCH_SEEN] && !mixt__search_halted(s))
-        MIXT_TRY(run_next(s, tried, MIXT_SEARCH_SEEN));
-    return MIXT_OK;
-}

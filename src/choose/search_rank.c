@@ -1,12 +1,14 @@
-/* Ranking by replay: each group lowered alone, all others in FP32, for one trial. */
+/* Ranking by the sensitivity analysis: one FP32 pass over some batches estimates what each layer loses in a format, the
+ * worst are measured directly. Settled once: a search that goes on ranks as before. */
 #include "choose/search_rank.h"
 
 #include "base/status.h"
+#include "mixt/sensitivity.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
-/** What a group loses, and what it saves. */
+/** What a group loses, 0 (as FP32) to 1 (destroyed), and what it saves: FLOPs of its matrix work. */
 typedef struct score {
     double loss, saves;
 } score;
@@ -14,49 +16,73 @@ typedef struct score {
 /** Whether the first is to be raised before the second: more lost for what it saves. */
 static bool is_worse(score a, score b)
 {
-    if (isinf(a.loss) && isinf(b.loss))
-        return a.saves < b.saves;
     return a.loss * b.saves > b.loss * a.saves;
 }
 
-/** Trains with one group lowered; halted: the loss is what is known, 0. */
-static mixt_status score_group(mixt__search *s, char letter, int64_t group, char *levels, score *found)
+static bool watch(void *user, const mixt_sensitivity_event *event)
 {
-    memset(levels, MIXT_SEARCH_FULL, (size_t)s->groups.count);
-    levels[group] = letter;
-    mixt__search_try *tried = mixt__search_state_find(&s->state, levels);
-    if (tried && !tried->line)
-        tried->line = mixt__search_line(&s->groups, levels);
-    if (!tried || !tried->line)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a search");
-    if (!tried->trials[MIXT_SEARCH_SEEN])
-        MIXT_TRY(mixt__search_measure_first(s, tried));
-    mixt__search_change change = mixt__search_change_of(tried, s->fp32, MIXT_SEARCH_SEEN);
-    found->loss = change.mean > 0 ? change.mean : 0; // better than FP32 is luck; NaN: halted
-    found->saves = s->groups.items[group].flops + 1e-6 * s->groups.flops + 1;
-    return MIXT_OK;
+    mixt__search *s = user;
+    (void)event;
+    mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
+    return !mixt__search_halted(s);
 }
 
-static mixt_status rank(mixt__search *s, char letter, int64_t *order, char *levels, score *scores)
+/** What a group loses is what the worst of its layers does. */
+static double group_loss(const mixt_sensitivity *found, const mixt__search_group *group, mixt_dtype format)
 {
-    for (int64_t g = 0; g < s->groups.count; g++) {
-        MIXT_TRY(score_group(s, letter, g, levels, &scores[g]));
-        int64_t at = g; // insertion: groups are few
-        for (; at > 0 && is_worse(scores[g], scores[order[at - 1]]); at--)
-            order[at] = order[at - 1];
-        order[at] = g;
+    double loss = 0;
+    for (int64_t i = 0; i < group->count; i++) {
+        const mixt_sensitivity_row *row =
+            mixt_sensitivity_find(found, group->layers[i], format, MIXT_SENSITIVITY_LOWERED);
+        if (row)
+            loss = fmax(loss, isfinite(row->score) ? 1 - row->score : 1);
     }
-    return MIXT_OK;
+    return loss;
+}
+
+/** Losses of all groups as a list, settled under `name`. Where the search was halted, nothing is. */
+static mixt_status settle_losses(mixt__search *s, const mixt__search_level *level, const char *name)
+{
+    mixt_policy *fp32;
+    mixt_trainer *t = NULL;
+    mixt_sensitivity *found = NULL;
+    mixt_sensitivity_options options = {.formats = level->name, .watch = watch, .user = s};
+    MIXT_TRY(mixt__search_policy(&s->groups, s->fp32->levels, &fp32));
+    mixt_status status = mixt__search_trainer(s, fp32, 0, true, &t);
+    mixt_policy_free(fp32);
+    if (status == MIXT_OK)
+        status = mixt_sensitivity_of(t, s->e.train, &options, &found);
+    json_t *losses = json_array();
+    for (int64_t g = 0; found && g < s->groups.count; g++)
+        json_array_append_new(losses, json_real(group_loss(found, &s->groups.items[g], level->format)));
+    mixt_sensitivity_free(found);
+    mixt__trainer_close(t);
+    if (status == MIXT_OK)
+        return mixt__search_state_settle(&s->state, name, losses);
+    json_decref(losses);
+    return mixt__search_halted(s) ? MIXT_OK : status; // ended by the one who watches: not a failure
 }
 
 mixt_status mixt__search_rank(mixt__search *s, char letter, int64_t *order)
 {
-    char *levels = mixt__alloc((size_t)s->groups.count + 1);
-    score *scores = mixt__alloc((size_t)s->groups.count * sizeof *scores);
+    const mixt__search_level *level = mixt__search_level_of(letter);
+    char name[64];
+    snprintf(name, sizeof name, "sensitivity_%s", level->name);
     s->phase = "ranking layers";
-    mixt_status status = levels && scores ? rank(s, letter, order, levels, scores)
-                                          : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a search");
-    mixt__free(levels);
+    if (!mixt__search_state_fact(&s->state, name))
+        MIXT_TRY(settle_losses(s, level, name));
+    const json_t *losses = mixt__search_state_fact(&s->state, name);
+    score *scores = mixt__alloc((size_t)s->groups.count * sizeof *scores);
+    if (!scores)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a search");
+    for (int64_t g = 0; g < s->groups.count; g++) {
+        scores[g].loss = json_number_value(json_array_get(losses, (size_t)g));
+        scores[g].saves = s->groups.items[g].flops + 1e-3 * s->groups.flops + 1; // an embedding saves little, not 0
+        int64_t at = g;                                                          // insertion: groups are few
+        for (; at > 0 && is_worse(scores[g], scores[order[at - 1]]); at--)
+            order[at] = order[at - 1];
+        order[at] = g;
+    }
     mixt__free(scores);
-    return status;
+    return MIXT_OK;
 }
