@@ -74,7 +74,7 @@ static mixt_status write_list(const mixt__search *s, mixt__search_try **front, i
 
 /* ---- the picture ---- */
 
-enum { TRIED, FRONT, CHOSEN, TOLERANCE, CURVES };
+enum { TRIED, FRONT, CHOSEN, FULL, TOLERANCE, CURVES };
 
 /** Points of one kind. */
 typedef struct cloud {
@@ -95,35 +95,55 @@ static void add_point(const mixt__search *s, cloud *c, const mixt__search_try *t
     c->y[c->count++] = drawn_change(s, change_of(s, t));
 }
 
-static mixt_status draw(const mixt__search *s, mixt__search_try **front, int64_t count, cloud clouds[CURVES])
+/** All points that have a cost, those that diverged too. */
+static void add_points(const mixt__search *s, mixt__search_try **front, int64_t count, cloud clouds[CURVES])
 {
-    double low = INFINITY, high = -INFINITY;
-    char path[4400], beyond[64], tolerance[64], title[160];
-    for (int64_t i = 0; i < s->state.count; i++)
-        if (is_known(s, s->state.tries[i]) || (isinf(change_of(s, s->state.tries[i])) && s->state.tries[i]->memory))
-            add_point(s, &clouds[TRIED], s->state.tries[i]);
+    for (int64_t i = 0; i < s->state.count; i++) {
+        const mixt__search_try *t = s->state.tries[i];
+        bool diverged = isinf(change_of(s, t)) && !isnan(mixt__search_cost(s, t));
+        if (t != s->best && t != s->fp32 && (is_known(s, t) || diverged))
+            add_point(s, &clouds[TRIED], t);
+    }
     for (int64_t i = 0; i < count; i++)
         add_point(s, &clouds[FRONT], front[i]);
-    add_point(s, &clouds[CHOSEN], s->best);
-    for (int64_t i = 0; i < clouds[TRIED].count; i++) {
-        low = fmin(low, clouds[TRIED].x[i]);
-        high = fmax(high, clouds[TRIED].x[i]);
-    }
-    if (!(low < high)) // nothing but FP32 is known: no front to draw yet
-        return MIXT_OK;
-    memcpy(clouds[TOLERANCE].x, (double[]){low, high}, 2 * sizeof(double));
+    if (s->best != s->fp32)
+        add_point(s, &clouds[CHOSEN], s->best);
+    add_point(s, &clouds[FULL], s->fp32);
+}
+
+/** The tolerance as a line over all costs; false: there is one cost only, and no front to draw yet. */
+static bool add_tolerance(const mixt__search *s, cloud clouds[CURVES])
+{
+    double low = clouds[FULL].x[0], high = low;
+    for (int k = TRIED; k <= CHOSEN; k++)
+        for (int64_t i = 0; i < clouds[k].count; i++) {
+            low = fmin(low, clouds[k].x[i]);
+            high = fmax(high, clouds[k].x[i]);
+        }
+    clouds[TOLERANCE].x[0] = low;
+    clouds[TOLERANCE].x[1] = high;
     clouds[TOLERANCE].y[0] = clouds[TOLERANCE].y[1] = 100 * s->options.lose;
     clouds[TOLERANCE].count = 2;
+    return low < high;
+}
+
+static mixt_status draw(const mixt__search *s, mixt__search_try **front, int64_t count, cloud clouds[CURVES])
+{
+    char path[4400], beyond[64], tolerance[64], title[160];
+    mixt_curve curves[CURVES];
+    add_points(s, front, count, clouds);
+    if (!add_tolerance(s, clouds))
+        return MIXT_OK;
     snprintf(beyond, sizeof beyond, "tried (top: %.3g%% or more)", 400 * s->options.lose);
     snprintf(tolerance, sizeof tolerance, "tolerance %.3g%%", 100 * s->options.lose);
-    const char *const names[CURVES] = {beyond, "front", "chosen", tolerance};
-    mixt_curve curves[CURVES];
+    const char *const names[CURVES] = {beyond, "front", "chosen", s->best == s->fp32 ? "fp32, chosen" : "fp32",
+                                       tolerance};
     for (int i = 0; i < CURVES; i++)
         curves[i] = (mixt_curve){.name = names[i],
                                  .x = clouds[i].x,
                                  .y = clouds[i].y,
                                  .count = clouds[i].count,
-                                 .dots = i == TRIED || i == CHOSEN};
+                                 .dots = i != FRONT && i != TOLERANCE};
     snprintf(title, sizeof title, "Policies of %.60s: cost and loss against fp32",
              mixt__config_string(s->config, MIXT_KEY_MODEL));
     mixt_plot plot = {.title = title, .curves = curves, .curve_count = CURVES};
