@@ -324,7 +324,8 @@ const cli_command cli_search = {
             {"budget", .kind = CLI_TEXT, .metavar = "TIME", .fallback = "10m",
              .help = "time for this call, as 90s, 10m or 2h"},
             {"formats", .kind = CLI_TEXT, .metavar = "LIST",
-             .help = "formats beside fp32, as bf16,fp16; default: bf16, fp16 and tf32, those that are cheaper"},
+             .help = "formats beside fp32, as bf16,fp16, or with what is kept for the backward pass, as bf16/fp8_e4m3; "
+                     "default: all that are cheaper than fp32"},
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e9,
              .help = "updates of a trial; default: what the budget has time for, 8 to 200"},
             {"trials", .kind = CLI_INT, .metavar = "N", .fallback = "3", .min = 2, .max = MIXT_SEARCH_TRIALS_MAX,

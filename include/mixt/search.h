@@ -62,10 +62,13 @@ typedef struct mixt_search_options {
     mixt_search_goal goal; /**< default: time */
     double budget;         /**< seconds of this call, after which it ends with the best so far; default 600 */
     const char *write;     /**< the file for the policy; must be given. A file that no search made is not replaced */
-    const char *formats; /**< "bf16,fp16": formats beside FP32; default: bf16, fp16 and tf32, those that are cheaper */
-    int64_t steps;       /**< updates of a trial; default: as many as the budget has time for, 8 to 200 */
-    int64_t trials;      /**< of each policy, 2 to MIXT_SEARCH_TRIALS_MAX; default 3 */
-    bool fresh;          /**< forget what an earlier search has left there, and replace the file */
+    /** "bf16,fp16": formats beside FP32; "bf16/fp8_e4m3": with what is kept for the backward pass in another one.
+     *  Default: bf16, fp16, tf32, and for memory those with what is kept; those that are cheaper than FP32 are tried.
+     */
+    const char *formats;
+    int64_t steps;  /**< updates of a trial; default: as many as the budget has time for, 8 to 200 */
+    int64_t trials; /**< of each policy, 2 to MIXT_SEARCH_TRIALS_MAX; default 3 */
+    bool fresh;     /**< forget what an earlier search has left there, and replace the file */
     /** Hears what happens; false ends the search after the update under way. NULL: nobody does. */
     bool (*watch)(void *user, const mixt_search_event *event);
     /** Called while a text is tokenised, as mixt_data_options.progress. */

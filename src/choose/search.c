@@ -75,8 +75,7 @@ static mixt_status no_memory(void)
     return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a search");
 }
 
-/** The try with these levels, with its line for people. */
-static mixt_status get_try(mixt__search *s, const char *levels, mixt__search_try **tried)
+mixt_status mixt__search_get(mixt__search *s, const char *levels, mixt__search_try **tried)
 {
     *tried = mixt__search_state_find(&s->state, levels);
     if (*tried && !(*tried)->line)
@@ -155,7 +154,7 @@ static mixt_status refresh_best(mixt__search *s)
 static mixt_status consider(mixt__search *s, const char *levels, mixt__search_try **tried, bool *within)
 {
     *within = false;
-    MIXT_TRY(get_try(s, levels, tried));
+    MIXT_TRY(mixt__search_get(s, levels, tried));
     int64_t before = (*tried)->trials[MIXT_SEARCH_SEEN];
     MIXT_TRY(mixt__search_measure_cost(s, *tried));
     if (mixt__search_halted(s))
@@ -255,8 +254,8 @@ static mixt_status try_others(refine *r, const char *letters)
                 continue;
             memcpy(r->candidate, r->levels, (size_t)s->groups.count);
             r->candidate[r->order[i]] = *letter;
-            MIXT_TRY(get_try(s, r->candidate, &tried));
-            MIXT_TRY(get_try(s, r->levels, &now));
+            MIXT_TRY(mixt__search_get(s, r->candidate, &tried));
+            MIXT_TRY(mixt__search_get(s, r->levels, &now));
             MIXT_TRY(mixt__search_measure_cost(s, tried));
             if (mixt__search_halted(s))
                 return MIXT_OK;
@@ -273,7 +272,7 @@ static mixt_status try_others(refine *r, const char *letters)
 
 static mixt_status refine_steps(refine *r, const char *letters)
 {
-    MIXT_TRY(mixt__search_rank(r->s, r->low, r->order));
+    MIXT_TRY(mixt__search_rank(r->s, r->low, r->safe, r->order));
     if (!mixt__search_halted(r->s))
         MIXT_TRY(bisect(r));
     if (!mixt__search_halted(r->s))
@@ -306,11 +305,14 @@ typedef struct formats {
     int count;
 } formats;
 
-static bool is_asked_for(const mixt__search *s, const char *name)
+/** Without a list: all, those that keep activations in another format only where memory is what counts. */
+static bool is_asked_for(const mixt__search *s, const mixt__search_level *level)
 {
+    const char *name = level->name, *list = s->options.formats;
     size_t length = strlen(name);
-    const char *list = s->options.formats;
-    for (const char *at = list ? list : name; *at; at += strcspn(at, ", ")) {
+    if (!list)
+        return !level->keep || s->options.goal == MIXT_SEARCH_MEMORY;
+    for (const char *at = list; *at; at += strcspn(at, ", ")) {
         at += strspn(at, ", ");
         if (!strncmp(at, name, length) && (!at[length] || strchr(", ", at[length])))
             return true;
@@ -325,7 +327,7 @@ static mixt_status all_groups(mixt__search *s, char letter, mixt__search_try **t
     if (!levels)
         return no_memory();
     memset(levels, letter, (size_t)s->groups.count);
-    mixt_status status = get_try(s, levels, tried);
+    mixt_status status = mixt__search_get(s, levels, tried);
     mixt__free(levels);
     return status;
 }
@@ -336,7 +338,7 @@ static mixt_status find_formats(mixt__search *s, formats *f)
     s->phase = "measuring formats";
     for (int i = 0; (level = mixt__search_level_at(i)) && !mixt__search_halted(s); i++) {
         mixt__search_try *tried;
-        if (!is_asked_for(s, level->name))
+        if (!is_asked_for(s, level))
             continue;
         MIXT_TRY(all_groups(s, level->letter, &tried));
         MIXT_TRY(mixt__search_measure_cost(s, tried));
@@ -408,7 +410,9 @@ static mixt_status check_formats(const char *formats)
             if ((int)strlen(level->name) == length && !strncmp(level->name, at, (size_t)length))
                 break;
         if (!level && length)
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "formats: '%.*s' is none: bf16, fp16 or tf32, separated by commas",
+            return mixt__fail(MIXT_ERROR_ARGUMENT,
+                              "formats: '%.*s' is none: bf16, fp16, tf32, or with what is kept for the backward pass "
+                              "fp32/bf16, fp32/fp8_e4m3, bf16/fp8_e4m3, fp16/fp8_e4m3, separated by commas",
                               length, at);
     }
     return MIXT_OK;
@@ -491,7 +495,7 @@ static mixt_status open_state(mixt__search *s)
     MIXT_TRY(status);
     MIXT_TRY(all_groups(s, MIXT_SEARCH_FULL, &s->fp32));
     for (int64_t i = 0; i < s->state.count; i++) // lines are not read, they are made
-        MIXT_TRY(get_try(s, s->state.tries[i]->levels, &s->state.tries[i]));
+        MIXT_TRY(mixt__search_get(s, s->state.tries[i]->levels, &s->state.tries[i]));
     s->best = find_best(s);
     s->validated = s->best != s->fp32 && mixt__search_within(s, s->best, MIXT_SEARCH_HELD_OUT);
     return mixt__search_write_policy(s, s->best);

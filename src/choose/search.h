@@ -25,8 +25,9 @@
 /** What a group of layers may compute in; one letter each in candidates.jsonl. */
 typedef struct mixt__search_level {
     char letter;
-    const char *name;
+    const char *name; // "bf16", or with what is kept for the backward pass: "bf16/fp8_e4m3"
     mixt_dtype format;
+    mixt_dtype keep; // NONE: activations are kept as they are
 } mixt__search_level;
 
 enum { MIXT_SEARCH_FULL = 'f' }; // the letter of FP32
@@ -138,6 +139,8 @@ typedef struct mixt__search {
     const char *phase;
 } mixt__search;
 
+/** The try with these levels, with its line for people; made where it is not there yet. */
+mixt_status mixt__search_get(mixt__search *s, const char *levels, mixt__search_try **tried);
 /** Tells the one who watches. */
 void mixt__search_tell(mixt__search *s, mixt_search_kind kind, const mixt__search_try *tried, const char *text);
 /** Whether to end now: someone asked, or the time is over. While the search is under way, time to validate what it

@@ -15,10 +15,14 @@
 /* ---- levels ---- */
 
 static const mixt__search_level levels[] = {
-    {MIXT_SEARCH_FULL, "fp32", MIXT_DTYPE_FP32},
-    {'b', "bf16", MIXT_DTYPE_BF16},
-    {'h', "fp16", MIXT_DTYPE_FP16},
-    {'t', "tf32", MIXT_DTYPE_TF32},
+    {MIXT_SEARCH_FULL, "fp32", MIXT_DTYPE_FP32, MIXT_DTYPE_NONE},
+    {'b', "bf16", MIXT_DTYPE_BF16, MIXT_DTYPE_NONE},
+    {'h', "fp16", MIXT_DTYPE_FP16, MIXT_DTYPE_NONE},
+    {'t', "tf32", MIXT_DTYPE_TF32, MIXT_DTYPE_NONE},
+    {'B', "fp32/bf16", MIXT_DTYPE_FP32, MIXT_DTYPE_BF16},
+    {'E', "fp32/fp8_e4m3", MIXT_DTYPE_FP32, MIXT_DTYPE_FP8_E4M3},
+    {'e', "bf16/fp8_e4m3", MIXT_DTYPE_BF16, MIXT_DTYPE_FP8_E4M3},
+    {'q', "fp16/fp8_e4m3", MIXT_DTYPE_FP16, MIXT_DTYPE_FP8_E4M3},
 };
 
 enum { LEVELS = sizeof levels / sizeof levels[0] };
@@ -68,12 +72,16 @@ static mixt_status exact_glob(const char *layer, char *glob, size_t size)
     return *layer ? mixt__fail(MIXT_ERROR_CONFIG, "the name of layer '%s' is too long for a rule", glob) : MIXT_OK;
 }
 
-static mixt_status add_rules(mixt_policy *policy, const mixt__search_group *group, mixt_dtype format)
+static mixt_status add_rules(mixt_policy *policy, const mixt__search_group *group, const mixt__search_level *level)
 {
+    mixt_policy_rule rule = {.forward = level->format, .keep = level->keep};
+    if (!level->keep && mixt_policy_keep(policy))
+        rule.keep = MIXT_DTYPE_FP32; // as they are, whatever the others do
     for (int64_t i = 0; i < group->count; i++) {
         char glob[512];
         MIXT_TRY(exact_glob(group->layers[i], glob, sizeof glob));
-        MIXT_TRY(mixt_policy_add(policy, &(mixt_policy_rule){.layer = glob, .forward = format}));
+        rule.layer = glob;
+        MIXT_TRY(mixt_policy_add(policy, &rule));
     }
     return MIXT_OK;
 }
@@ -82,10 +90,10 @@ mixt_status mixt__search_policy(const mixt__search_groups *groups, const char *l
 {
     const mixt__search_level *most = commonest(letters);
     MIXT_TRY(mixt_policy_new(most->format, MIXT_DTYPE_NONE, policy));
-    mixt_status status = MIXT_OK;
+    mixt_status status = mixt_policy_set_keep(*policy, most->keep);
     for (int64_t g = 0; g < groups->count && status == MIXT_OK; g++)
         if (letters[g] != most->letter)
-            status = add_rules(*policy, &groups->items[g], mixt__search_level_of(letters[g])->format);
+            status = add_rules(*policy, &groups->items[g], mixt__search_level_of(letters[g]));
     if (status == MIXT_OK)
         return MIXT_OK;
     mixt_policy_free(*policy);

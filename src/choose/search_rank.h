@@ -5,8 +5,9 @@
 #include "choose/search.h"
 
 /** Ranks all groups for a format.
- *  @param letter of the format
+ *  @param low letter of the format
+ *  @param safe letter of what groups are raised to
  *  @param order room for as many indices as there are groups: the one that loses most for what it saves comes first */
-mixt_status mixt__search_rank(mixt__search *s, char letter, int64_t *order);
+mixt_status mixt__search_rank(mixt__search *s, char low, char safe, int64_t *order);
 
 #endif

@@ -429,6 +429,38 @@ static void test_groups(void **state)
     mixt__search_groups_free(&groups);
 }
 
+/** The format that most groups have is the default, the others have rules; a rule undoes what the default keeps. */
+static void test_levels(void **state)
+{
+    (void)state;
+    mixt__search_groups groups;
+    mixt_policy *policy;
+    mixt_policy_rule rule;
+    mixt_dtype forward;
+    find_groups(small_yaml, &groups);
+    assert_int_equal(groups.count, 3);
+    must(mixt__search_policy(&groups, "bEb", &policy));
+    mixt_policy_default(policy, &forward, NULL);
+    assert_true(forward == MIXT_DTYPE_BF16 && !mixt_policy_keep(policy) && mixt_policy_count(policy) == 1);
+    must(mixt_policy_get(policy, 0, &rule));
+    assert_true(rule.forward == MIXT_DTYPE_FP32 && rule.keep == MIXT_DTYPE_FP8_E4M3);
+    mixt_policy_free(policy);
+    must(mixt__search_policy(&groups, "efe", &policy));
+    assert_int_equal(mixt_policy_keep(policy), MIXT_DTYPE_FP8_E4M3);
+    must(mixt_policy_get(policy, 0, &rule));
+    assert_string_equal(rule.layer, "fc.1");
+    assert_true(rule.forward == MIXT_DTYPE_FP32 && rule.keep == MIXT_DTYPE_FP32);
+    assert_int_equal(mixt_policy_count(policy), 1);
+    mixt_policy_free(policy);
+    char *line = mixt__search_line(&groups, "efe");
+    assert_string_equal(line, "bf16/fp8_e4m3; fc.1: fp32");
+    mixt__free(line);
+    line = mixt__search_line(&groups, "fff");
+    assert_string_equal(line, "fp32");
+    mixt__free(line);
+    mixt__search_groups_free(&groups);
+}
+
 /* ---- figures ---- */
 
 static void test_change(void **state)
@@ -453,7 +485,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planted),      cmocka_unit_test(test_going_on), cmocka_unit_test(test_other_search),
         cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_files),    cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_groups),       cmocka_unit_test(test_change),
+        cmocka_unit_test(test_groups),       cmocka_unit_test(test_levels),   cmocka_unit_test(test_change),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }
