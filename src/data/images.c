@@ -259,7 +259,7 @@ static mixt_status copy_statistics(const mixt_data *data, images_state *state)
     const mixt_data_info *like = &data->options.like->info;
     if (like->channels != state->channels)
         return mixt__fail(MIXT_ERROR_DATA, "%s: %lld channels, but the set it should be like (%s) has %lld", data->path,
-                          (long long)state->channels, like->path, (long long)like->channels);
+                          (long long)state->channels, *like->path ? like->path : like->kind, (long long)like->channels);
     memcpy(state->mean, like->mean, (size_t)state->channels * sizeof(float));
     memcpy(state->std, like->std, (size_t)state->channels * sizeof(float));
     return MIXT_OK;

@@ -163,7 +163,8 @@ static mixt_status copy_statistics(const mixt_data *data, table_state *state, in
     const mixt_data_info *like = &data->options.like->info;
     if (like->channels != channels)
         return mixt__fail(MIXT_ERROR_DATA, "%s: %lld channels, but the set it should be like (%s) has %lld",
-                          state->table.path, (long long)channels, like->path, (long long)like->channels);
+                          state->table.path, (long long)channels, *like->path ? like->path : like->kind,
+                          (long long)like->channels);
     memcpy(state->mean, like->mean, (size_t)channels * sizeof(float));
     memcpy(state->std, like->std, (size_t)channels * sizeof(float));
     return MIXT_OK;

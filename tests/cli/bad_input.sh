@@ -3,6 +3,7 @@
 # Usage: bad_input.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cases=0
+tokens=$(realpath "$(dirname "$0")/../data/tokens")
 mkdir "$work/in" && cd "$work/in" || exit 1
 export MIXT_CUDA_LIBRARY=$work/none.so # on no machine is there a GPU's backend
 
@@ -67,12 +68,33 @@ npy good.npy 1024 '\0\0\200\77'
 npy cut.npy 400 '\0\0\200\77'
 npy nan.npy 1024 '\0\0\300\177'
 { printf '\x93NUMPY\1\0\x76\0%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (64,), }"; bytes 256 '\0'; } >labels.npy
+# array FILE TYPE SHAPE BYTES: an array of bytes 0
+array() { { printf '\x93NUMPY\1\0\x76\0%-117s\n' "{'descr': '$2', 'fortran_order': False, 'shape': ($3), }"; bytes "$4" '\0'; } >"$1"; }
+array complex.npy '<c8' '64, 4' 2048
+array shorts.npy '<i2' '64, 8, 8' 8192
+array fewer.npy '|u1' '60,' 60
+array first.npy '|u1' '64, 3, 16, 16' $((64 * 768))
+# Bombs: more than a header promises, or than any data packs to.
+mkdir bomb cifarbomb
+{ printf '\0\0\10\3'; be32 100; be32 8; be32 8; bytes 20000000 '\0'; } | gzip -c >bomb/train-images-idx3-ubyte.gz
+{ printf '\0\0\10\1'; be32 100; bytes 100 '\1'; } >bomb/train-labels-idx1-ubyte
+bytes 20000000 '\0' | gzip -c >cifarbomb/data_batch_1.bin.gz
+yes 1,2,3,1 | head -c 20000000 | gzip -c >bomb.csv.gz
+{ printf '\0\0\10\3'; be32 2000000000; be32 8; be32 8; bytes 3000; } >many-images-idx3-ubyte
+csv quote.csv '1,1,2,"3,1'
+csv beyond.csv '1,1,2,3,1e30'
+# png FILE HEADER: a picture of no pixels whose header has these 13 bytes and a checksum that fits
+png() { { printf '\x89PNG\r\n\x1a\n\0\0\0\rIHDR'; printf "$2"; printf '\0\0\0\0IEND\xae\x42\x60\x82'; } >"$1"; }
+png laced.png '\0\0\0\x08\0\0\0\x08\x08\x02\0\0\1\x3c\x6a\x19\x4a'
+png vast.png '\0\0\xea\x60\0\0\xea\x60\x08\x02\0\0\0\x0f\xb0\xe2\x15'
+head -c 20 laced.png >cut.png
 printf 'model: mlp\ntrain: {lr: [1}\n' >syntax.yaml
 printf 'model: mlp\n\ttrain: 1\n' >tab.yaml
 printf 'model: mlp\nmodel: gpt\n' >twice.yaml
 printf 'train:\n  learning_rate: 0.1\n' >key.yaml
 printf 'train:\n  batch: many\n' >type.yaml
 printf '\0\1\2' >binary.yaml
+mkdir pairs && cp "$tokens"/{encoder.json,vocab.bpe} pairs
 : >empty.yaml
 printf 'default: bf16\nrules:\n  - layer: "fc.0\n' >policy_syntax.yaml
 printf 'default: fp8\n' >policy_format.yaml
@@ -82,6 +104,10 @@ printf 'default: bf16\ndefault: fp16\n' >policy_twice.yaml
 printf 'rules: []\n' >policy_default.yaml
 printf 'default: bf16\nrules:\n  - layer: "fcc.*"\n    precision: fp32\n' >policy_nowhere.yaml
 "$mixt" train tiny.yaml out=run -q || fail "the run that the cases damage: status $?"
+cp good.csv away.csv
+"$mixt" train tiny.yaml out=carried data.kind=csv data.path=away.csv train.batch=8 -q && rm away.csv || fail "a run whose data goes: status $?"
+cp -r carried facts && echo '{' >facts/inputs.json
+"$mixt" train gpt.yaml out=writer train.steps=1 -q || fail "a run that writes: status $?"
 mkdir folder
 for case in noweights cutweights shortweights noise badconfig othersize notensor folderweights; do cp -r run $case; done
 rm noweights/model.safetensors
@@ -276,6 +302,48 @@ plan with no weights        | plan tiny.yaml init=none                          
 plan with weights not its   | plan tiny.yaml init=run net.hidden=17               | 1 | run/model.safetensors: tensor 'fc.0.weight' is fp32 [16, 784]
 plan told of a new head      | plan tiny.yaml init=run net.hidden=17               | 1 | init_new_head=fc.0 draws that layer anew
 plan with a new head        | plan tiny.yaml init=run init_new_head=zz            | 1 | init_new_head: 'zz' matches no parameter
+comma for a point           | train tiny.yaml out=x train.lr=0,5                  | 2 | train.lr: expected a number at least 0, found '0,5'
+CSV with an open quote      | train tiny.yaml out=x data.kind=csv data.path=quote.csv | 1 | quote.csv: line 32, column 4:
+NPY of complex numbers      | train tiny.yaml out=x data.kind=npy data.path=complex.npy data.labels=labels.npy | 1 | complex.npy: type '<c8' is not one that mixt reads
+NPY with a label too few    | train tiny.yaml out=x data.kind=npy data.path=good.npy data.labels=fewer.npy | 1 | fewer.npy: 60 labels, but good.npy holds 64 samples
+gzip bomb as IDX            | train tiny.yaml out=x data.kind=idx data.path=bomb  | 1 | bomb/train-images-idx3-ubyte.gz: at least 6417 bytes, but its header
+gzip bomb as CSV            | train tiny.yaml out=x data.kind=csv data.path=bomb.csv.gz | 1 | bomb.csv.gz: unpacks to more than 200 times its size
+gzip bomb as CIFAR          | train tiny.yaml out=x data.kind=cifar data.path=cifarbomb | 1 | cifarbomb/data_batch_1.bin.gz: unpacks to more than 200 times its size
+IDX that promises too much  | predict run many-images-idx3-ubyte                  | 1 | asks for 128000000016: the file is cut off
+no part left to train on    | train tiny.yaml out=x data.kind=csv data.path=good.csv data.val_fraction=0.999 train.batch=8 | 1 | leave none to train on
+share of more than all      | train tiny.yaml out=x data.val_fraction=1.5         | 2 | data.val_fraction: 1.5 is out of range
+eval without the data       | eval carried                                        | 1 | the 'val' part of carried's data cannot be opened
+predict without the data    | predict carried train:0                             | 1 | away.csv: No such file
+eval of another set         | eval run data.kind=csv data.path=good.csv           | 1 | good.csv: 4 channels, but the set it should be like (digits) has 1
+eval of a set not there     | eval carried data.path=none.csv                     | 1 | none.csv: No such file
+eval with other training    | eval run train.lr=1                                 | 1 | only keys of the data (data.…) can be given
+eval of damaged facts       | predict facts good.npy                              | 1 | facts/inputs.json:2:0:
+export of damaged facts     | export facts                                        | 1 | facts/inputs.json:2:0:
+export onto the run         | export run --out run                                | 1 | run: is the run itself, whose weights would be replaced
+predict of another shape    | predict run good.npy                                | 1 | good.npy: samples of shape [4], but the model was trained on [28, 28, 1]
+predict of short integers   | predict run shorts.npy                              | 1 | shorts.npy: integers of another size than the bytes
+predict of a text           | predict run words.txt                               | 1 | words.txt: offset 0: no picture: expected PPM, PGM (P6, P5), PNG or JPEG
+predict of nothing          | predict run none.png                                | 1 | none.png: No such file
+predict of a folder         | predict run folder                                  | 1 | folder: is a directory, expected a picture, a .npy or .npz array or IDX images
+predict past the end        | predict run test:999999                             | 1 | test:999999: sample 999999, but there are 256
+predict of an archive       | predict run archive.npz                             | 1 | archive.npz: has no list of members at its end
+predict with a writer       | predict writer words.txt                            | 1 | writer: is a language model: 'mixt generate writer' lets it write
+interlaced PNG              | predict run laced.png                               | 1 | laced.png: PNG: is interlaced; save it without interlacing
+PNG of too many pixels      | predict run vast.png                                | 1 | vast.png: PNG: 60000 x 60000 pixels: none, or too many
+PNG cut off                 | predict run cut.png                                 | 1 | cut.png: offset 8: PNG: the file is cut off
+text of a perceptron        | generate run                                        | 1 | run: its model is mlp: only language models (gpt, lstm) generate text
+resume with another rate    | train --resume run train.lr=0.5                     | 1 | train.lr: 0.001 -> 0.5
+resume told what to allow   | train --resume run train.lr=0.5                     | 1 | --allow train.lr would let what it names change
+resume allowing another key | train --resume run train.lr=0.5 --allow train.clip  | 1 | train.lr: 0.001 -> 0.5
+resume allowing no key      | train --resume run train.lr=0.5 --allow train.lrr   | 1 | 'train.lrr' cannot be allowed to change at a resume
+resume with another batch   | train --resume run train.batch=16 --allow train.batch | 1 | 'train.batch' cannot be allowed to change at a resume
+allowance of a new run      | train tiny.yaml out=x --allow train.lr              | 2 | --allow is for --resume
+plot of nothing             | plot none --out x.svg                               | 1 | cannot read none: No such file
+plot of no metric           | plot run --metric lss --out x.svg                   | 1 | run has no metric lss: there are step, epoch, loss
+plot of another kind        | plot run --out x.gif                                | 2 | --out x.gif: a chart ends in .svg or .png
+plot onto what is there     | plot run --out words.txt                            | 2 | --out words.txt: a chart ends in .svg or .png
+plot of another file        | plot good.csv --out x.svg                           | 1 | good.csv has no whole row yet; line 1:
+plot without a file         | plot run                                            | 2 | missing option --out FILE
 demo of no model            | demo model=xxx                                      | 1 | no model 'xxx'
 demo in a precision         | demo precision=fp16                                 | 1 | precision: the demo trains in FP32 and in the format of its option --precision
 demo into a directory       | demo out=x                                          | 1 | out: the demo keeps its two runs in a directory of its own
@@ -304,6 +372,49 @@ while IFS='|' read -r name command status words; do
     after=$(state)
     [ "$before" = "$after" ] || { fail "$name: changed files:"; diff <(echo "$before") <(echo "$after") | head -5; before=$after; }
 done <<<"$table"
+
+# ---- what is done all the same, with a warning: name | command | words on standard error ----
+
+while IFS='|' read -r name command words; do
+    read -ra arguments <<<"$command"
+    "$mixt" "${arguments[@]}" -q >../out 2>../err
+    found=$?
+    check "$(trim "$name")" 0 "$(trim "$words")"
+    rm -rf x
+done <<'CASES'
+warm-up above the run       | train tiny.yaml out=x train.warmup=9                | warning: train.warmup=9 is longer than the run (8 updates)
+steps that epochs cut off   | train tiny.yaml out=x train.steps=400               | warning: train.epochs=1 ends the run after update 8, before train.steps=400
+and at a resume             | train --resume run train.steps=400                  | warning: train.epochs=1 ends the run after update 8, before train.steps=400
+a single odd label          | train tiny.yaml out=x data.kind=csv data.path=fraction.csv train.batch=8 | warning: fraction.csv: line 32: target 1.5 is no class, all others are (0 to 2)
+channels first              | train tiny.yaml out=x data.kind=npy data.path=first.npy data.labels=labels.npy data.limit=0 | warning: first.npy: samples of 3 x 16 x 16 are read as height 3, width 16 and 16 channels
+CASES
+cp good.csv away.csv && sed -i 's/1.5/2.5/' away.csv
+"$mixt" eval carried >../out 2>../err
+found=$?; check "eval of other samples" 0 'away.csv: is not the data that carried was trained on'
+rm away.csv
+"$mixt" predict carried good.npy:0 >../out 2>../err
+found=$?; [ $found = 0 ] && [ ! -s ../err ] || fail "a run without its data: status $found, $(cat ../err)"
+"$mixt" train tiny.yaml out=x data.kind=csv data.path=beyond.csv data.task=values train.batch=8 -q >../out 2>../err
+found=$?; check "targets that overflow" 1 'warning: targets reach 1e+30: the first loss will be about'
+rm -rf x
+"$mixt" train tiny.yaml out=x train.lr=1e30 -q >../out 2>../err
+found=$?; check "a run that diverges" 1 'training has diverged; lower train.lr'
+grep -q 'loss scale' ../err && fail "a loss scale where the loss is not scaled: $(cat ../err)"
+rm -rf x
+(ulimit -v 300000; "$mixt" train tiny.yaml out=x train.eval_batch=1000000 -q >../out 2>../err)
+found=$?; check "validation above the memory" 0 'there is no memory for train.eval_batch=1000000'
+[ -s x/model.safetensors ] || fail "validation above the memory: no weights"
+rm -rf x
+for variable in MIXT_REPLAY=7 MIXT_FUSION=2; do
+    env $variable "$mixt" plan tiny.yaml >../out 2>../err
+    found=$?; check "$variable" 1 "${variable%=*}: '${variable#*=}' is neither 0 nor 1"
+done
+MIXT_CACHE=/proc/none "$mixt" train gpt.yaml out=x data.vocab=pairs train.steps=1 -q >../out 2>../err
+found=$?; check "a cache that cannot be written" 0 'warning: words.txt: no cache folder can be written'
+rm -rf x
+LC_ALL=de_DE.UTF-8 "$mixt" train tiny.yaml out=x train.lr=0.5 train.steps=1 -q >../out 2>../err
+found=$?; [ $found = 0 ] && grep -q 'lr: 0.5' x/config.yaml || fail "a point under another locale: status $found, $(cat ../err)"
+rm -rf x
 
 # ---- what a line of a table cannot say ----
 
