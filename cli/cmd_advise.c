@@ -17,29 +17,6 @@
 
 /* ---- what the options mean ---- */
 
-/** "24G", "512M", "1.5GiB", or a number of bytes. */
-static int read_bytes(const cli_args *args, size_t *bytes)
-{
-    const char *text = cli_text(args, "memory"), *letter;
-    char *end;
-    *bytes = 0;
-    if (!cli_given(args, "memory"))
-        return CLI_OK;
-    double value = strtod(text, &end);
-    letter = *end ? strchr("KMGT", *end) : NULL;
-    for (const char *unit = "KMGT"; letter && unit <= strchr("KMGT", *end) && *unit; unit++) {
-        value *= 1024;
-        if (*unit == *end)
-            break;
-    }
-    const char *rest = letter ? end + 1 : end;
-    bool good = end != text && (!strcmp(rest, "") || !strcmp(rest, "B") || (letter && !strcmp(rest, "iB")));
-    if (!good || !(value >= 1 && value < 1e18))
-        return cli_usage(args->command, "--memory '%s': expected bytes, as in 24G, 512M or 1.5GiB", text);
-    *bytes = (size_t)value;
-    return CLI_OK;
-}
-
 /** "0.5%" or "0.005": a share of the loss. */
 static int read_lose(const cli_args *args, double *lose)
 {
@@ -75,8 +52,9 @@ static int read_price(const cli_args *args, double *price)
 
 static json_t *choice_json(const mixt_advice_choice *c)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:b, s:s, s:o, s:b, s:s, s:s}", "precision", c->precision, "policy",
-                     c->policy, "batch", (json_int_t)c->batch, "accumulate", (json_int_t)c->accumulate, "recompute",
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s, s:o, s:b, s:s, s:s}", "precision", c->precision,
+                     "policy", c->policy, "batch", (json_int_t)c->batch, "accumulate", (json_int_t)c->accumulate,
+                     "split", (json_int_t)c->split, "largest_batch", (json_int_t)c->largest_batch, "recompute",
                      c->recompute, "loss_scale", c->loss_scale, "clip", c->clip > 0 ? json_real(c->clip) : json_null(),
                      "fits", c->found, "decided_by", c->decided, "why", c->why);
 }
@@ -198,6 +176,11 @@ static void print_text(const mixt_advice *advice)
     cli_line(stdout, "with       ", "%s, %s; batch %lld, %lld pass%s an update%s",
              strcmp(c->loss_scale, "none") ? "dynamic loss scaling" : "no loss scaling", clip, (long long)c->batch,
              (long long)c->accumulate, c->accumulate == 1 ? "" : "es", c->recompute ? ", recomputation" : "");
+    if (c->split > 1)
+        cli_line(stdout, "           ", "a batch of %lld in %lld parts (train.split=%lld), so that it fits",
+                 (long long)(c->batch * c->split), (long long)c->split, (long long)c->split);
+    if (c->largest_batch)
+        cli_line(stdout, "           ", "the largest batch that fits is %lld", (long long)c->largest_batch);
     cli_line(stdout, "decided by ", "%s", c->decided);
     putchar('\n');
     print_candidates(advice, !isnan(first->cost));
@@ -278,6 +261,19 @@ static int open_config(const cli_args *args, mixt_config **config)
     return status == MIXT_OK ? CLI_OK : cli_failed();
 }
 
+/** "24G": read as the key train.memory is. */
+static int read_memory(const cli_args *args, mixt_config *config, size_t *bytes)
+{
+    char setting[128];
+    const char *text = cli_text(args, "memory");
+    if (!cli_given(args, "memory"))
+        return CLI_OK;
+    snprintf(setting, sizeof setting, "train.memory=%s", text);
+    if (mixt_config_set(config, setting, "--memory") == MIXT_OK)
+        *bytes = (size_t)mixt_config_int(config, "train.memory");
+    return *bytes ? CLI_OK : cli_usage(args->command, "--memory '%s': expected bytes, as in 24G or 512M", text);
+}
+
 static int check_write(const cli_args *args)
 {
     const char *path = cli_text(args, "write");
@@ -319,9 +315,7 @@ static int run(const cli_args *args)
     mixt_advise_options options = {.progress = cli_tokenize_progress};
     options.machine = cli_given(args, "machine") ? cli_text(args, "machine") : NULL;
     options.trial = cli_number(args, "trial") > 0 ? cli_number(args, "trial") : -1;
-    int status = read_bytes(args, &options.memory);
-    if (status == CLI_OK)
-        status = read_lose(args, &options.lose);
+    int status = read_lose(args, &options.lose);
     if (status == CLI_OK)
         status = read_price(args, &options.price);
     if (status == CLI_OK)
@@ -329,6 +323,8 @@ static int run(const cli_args *args)
     if (status != CLI_OK)
         return status;
     status = open_config(args, &config);
+    if (status == CLI_OK)
+        status = read_memory(args, config, &options.memory);
     options.run = is_folder(cli_word(args, 0)) ? cli_word(args, 0) : NULL;
     if (status == CLI_OK)
         status = advise(args, config, &options);

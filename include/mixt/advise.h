@@ -123,6 +123,8 @@ typedef struct mixt_advice_choice {
     const char *policy;     /**< the whole policy, a text for mixt_policy_parse, with what it rests on */
     int64_t batch;          /**< samples in one pass */
     int64_t accumulate;     /**< passes in an update */
+    int64_t split;          /**< parts that a batch of the configuration is passed in, so that it fits; else 1 */
+    int64_t largest_batch;  /**< the largest train.batch that fits in this precision; 0: not known */
     bool recompute;         /**< some activations are computed again in the backward pass */
     const char *loss_scale; /**< "dynamic" or "none" */
     double clip;            /**< largest norm of the gradient; 0: none */

@@ -31,6 +31,8 @@ typedef struct mixt__contender {
     bool paired;   // `lost` was measured on the same batches as FP32
     bool recompute;
     int64_t batch, accumulate;
+    int64_t split;        // parts that a batch is passed in, so that it fits
+    size_t as_configured; // bytes that it would take without that
     mixt__step_cost cost; // modelled, also where it was measured
     size_t step_memory;   // of the step alone
     double noise;         // standard error of a measured time, as a share of it
@@ -44,6 +46,7 @@ struct mixt_advice {
     size_t limit;
     double lose, price;
     int64_t updates; // of the run
+    int64_t split;   // parts of a batch, as the configuration has it
     mixt__contender candidates[MIXT_CANDIDATES_MAX];
     int count;
     mixt_advice_choice choice;
@@ -60,8 +63,5 @@ mixt__contender *mixt__verdict(mixt_advice *advice);
 
 /** Sets the time of an update, and what follows from it. */
 void mixt__advice_time(const mixt_advice *advice, mixt__contender *contender, double seconds, const char *source);
-
-/** Bytes for people. */
-const char *mixt__advice_bytes(char text[32], double bytes);
 
 #endif

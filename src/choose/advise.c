@@ -4,8 +4,9 @@
 #include "choose/assumed.h"
 #include "choose/look.h"
 #include "choose/trial.h"
-#include "run/memory.h"
+#include "run/fit.h"
 #include "run/run.h"
+#include "train/fit.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -24,8 +25,8 @@ typedef struct asking {
     const mixt_advise_options *options;
     mixt_advice *advice;
     mixt_run *run;
-    int own;            // the candidate that is the configuration's own precision
-    int64_t eval_batch; // as the configuration has it: planning one candidate must not cut it for the next
+    int own;       // the candidate that is the configuration's own precision
+    int64_t split; // parts of a batch, as the configuration has it
 } asking;
 
 const char *mixt__advice_text(mixt_advice *advice, const char *format, ...)
@@ -37,16 +38,6 @@ const char *mixt__advice_text(mixt_advice *advice, const char *format, ...)
     va_end(arguments);
     const char *kept = mixt__arena_strdup(&advice->arena, text);
     return kept ? kept : "";
-}
-
-const char *mixt__advice_bytes(char text[32], double bytes)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int unit = 0;
-    for (; bytes >= 1000 && unit < 4; unit++)
-        bytes /= 1024;
-    snprintf(text, 32, unit ? "%.3g %s" : "%.0f %s", bytes, units[unit]);
-    return text;
 }
 
 /* ---- candidates ---- */
@@ -119,19 +110,24 @@ void mixt__advice_time(const mixt_advice *a, mixt__contender *c, double seconds,
     c->out.source = source;
 }
 
-/** Compiles the step for a candidate; takes no memory. */
+/** Plans the run for a candidate within the limit; takes no memory. Where it fits as it is configured, it stays so. */
 static mixt_status plan(asking *q, mixt__contender *c)
 {
     mixt_advice *a = q->advice;
-    mixt__trainer *t = &q->run->experiment.trainer->core;
-    mixt_run_memory memory;
-    t->settings.eval_batch = q->eval_batch;
-    MIXT_TRY(mixt_trainer_set_policy(q->run->experiment.trainer, c->policy));
-    MIXT_TRY(mixt__run_plan_memory(q->run, &memory));
-    c->out.memory = a->machine->info.capability ? memory.total.device : memory.total.host;
-    c->batch = t->settings.batch;
-    c->accumulate = t->settings.accumulate;
-    c->fits = c->out.memory <= a->limit;
+    mixt_trainer *trainer = q->run->experiment.trainer;
+    mixt__trainer *t = &trainer->core;
+    mixt_fit fit;
+    trainer->options.split = t->settings.split; // the plan of the candidate before is where this one begins
+    MIXT_TRY(mixt_trainer_set_policy(trainer, c->policy));
+    mixt_status status = mixt_plan_fit(q->run, a->limit, &fit);
+    if (status != MIXT_OK && status != MIXT_ERROR_MEMORY)
+        return status;
+    c->fits = status == MIXT_OK;
+    c->out.memory = fit.memory;
+    c->as_configured = fit.asked;
+    c->batch = fit.batch;
+    c->accumulate = fit.accumulate;
+    c->split = fit.split;
     c->cost = mixt__cost_step(a->machine, t);
     c->step_memory = mixt__trainer_memory(t).total;
     c->compiled = true;
@@ -198,6 +194,22 @@ static double trial_limit(const asking *q)
     return q->options->trial > 0 ? q->options->trial : q->options->trial < 0 ? 0 : trial_default;
 }
 
+/** The largest batch that fits in the chosen precision; 0: not even one does. */
+static int64_t largest_batch(const asking *q, const mixt__contender *c)
+{
+    mixt_largest_batch largest = {0};
+    mixt_trainer *trainer = q->run->experiment.trainer;
+    mixt__trainer *t = &trainer->core;
+    if (t->settings.split != q->run->split &&
+        mixt__trainer_replan(t, t->settings.batch * t->settings.split, q->run->split) != MIXT_OK)
+        return 0;
+    trainer->options.split = q->run->split;
+    if (mixt_trainer_set_policy(trainer, c->policy) != MIXT_OK ||
+        mixt__largest_find(q->run, q->advice->limit, &largest) != MIXT_OK)
+        return 0;
+    return largest.batch;
+}
+
 static mixt_status conclude(asking *q)
 {
     mixt_advice *a = q->advice;
@@ -210,6 +222,8 @@ static mixt_status conclude(asking *q)
     a->choice.batch = c->batch;
     a->choice.accumulate = c->accumulate;
     a->choice.recompute = c->recompute;
+    a->choice.split = c->split;
+    a->choice.largest_batch = largest_batch(q, c);
     a->choice.loss_scale = c->format == MIXT_DTYPE_FP16 ? "dynamic" : "none";
     a->choice.clip = clip_of(q, c);
     MIXT_TRY(complete_policy(a, c));
@@ -235,16 +249,27 @@ static mixt_status open_run(asking *q, const mixt_config *config)
 {
     mixt_advice *a = q->advice;
     mixt_run_options options = {.progress = q->options->progress, .user = q->options->user};
-    MIXT_TRY(mixt_run_open_config(config, &options, &q->run));
+    mixt_config *copy;
+    int64_t asked = mixt_config_int(config, "train.memory");
+    MIXT_TRY(mixt_config_copy(config, &copy));
+    mixt_status status =
+        mixt_config_set(copy, "train.memory=0", "advise"); // each candidate is planned to fit by itself
+    if (status == MIXT_OK)
+        status = mixt_run_open_config(copy, &options, &q->run);
+    mixt_config_free(copy);
+    MIXT_TRY(status);
     const mixt__backend *backend = q->run->experiment.context->backend;
     if (!a->machine)
         MIXT_TRY(mixt__machine_here(backend, &a->machine));
-    size_t room = backend->available();
-    a->limit = q->options->memory && q->options->memory < room ? q->options->memory : room;
+    a->limit = backend->available();
+    if (asked && (size_t)asked < a->limit)
+        a->limit = (size_t)asked;
+    if (q->options->memory && q->options->memory < a->limit)
+        a->limit = q->options->memory;
     a->lose = q->options->lose == MIXT_LOSE_NOTHING ? 0 : q->options->lose > 0 ? q->options->lose : lose_default;
     a->price = q->options->price > 0 ? q->options->price : a->machine->info.price;
     a->updates = mixt_run_describe(q->run).total_steps;
-    q->eval_batch = q->run->experiment.trainer->core.settings.eval_batch;
+    a->split = q->run->experiment.trainer->core.settings.split;
     return MIXT_OK;
 }
 

@@ -110,8 +110,9 @@ static double larger_batch(const look *l)
 {
     const mixt__trainer *t = &l->trainer->core;
     mixt_trainer *larger;
-    if (mixt_data_batches(l->run->experiment.train, 2 * t->settings.batch) < t->settings.accumulate ||
-        mixt__trial_open(l->run, l->contender->policy, 2 * t->settings.batch, &larger) != MIXT_OK)
+    int64_t split = t->settings.split;
+    if (mixt_data_batches(l->run->experiment.train, 2 * t->settings.batch * split) < t->settings.accumulate / split ||
+        mixt__trial_open(l->run, l->contender, 2, &larger) != MIXT_OK)
         return 0;
     double one = mixt__cost_step(l->advice->machine, t).seconds;
     double two = mixt__cost_step(l->advice->machine, &larger->core).seconds;
@@ -144,7 +145,7 @@ mixt_status mixt__look(mixt_advice *advice, mixt_run *run, const mixt__contender
                        double limit)
 {
     look l = {.advice = advice, .run = run, .contender = contender, .folder = folder, .limit = limit};
-    MIXT_TRY(mixt__trial_open(run, contender->policy, 0, &l.trainer));
+    MIXT_TRY(mixt__trial_open(run, contender, 1, &l.trainer));
     mixt_status status = find_facts(&l);
     if (status == MIXT_OK)
         mixt__remedies(advice, &l.facts);

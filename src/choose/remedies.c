@@ -185,7 +185,8 @@ static void find_update(const step *s)
 
 static void find_small_batch(const step *s)
 {
-    long long batch = (long long)s->facts->trainer->settings.batch;
+    const mixt__trainer_settings *settings = &s->facts->trainer->settings;
+    long long batch = (long long)(settings->batch * settings->split);
     found f = {.seconds = s->facts->larger_batch * s->seconds, .ops = 1};
     f.gain = f.seconds;
     add(s, "a small batch", &f,

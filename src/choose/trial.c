@@ -62,13 +62,14 @@ static double median(const double *values, int count)
 
 /* ---- trainers ---- */
 
-mixt_status mixt__trial_open(mixt_run *run, const mixt_policy *policy, int64_t batch, mixt_trainer **trainer)
+mixt_status mixt__trial_open(mixt_run *run, const mixt__contender *contender, int larger, mixt_trainer **trainer)
 {
     const mixt__experiment *e = &run->experiment;
     mixt_trainer_options options = e->trainer->options;
     options.precision = NULL;
-    options.policy = policy;
-    options.batch = batch ? batch : options.batch;
+    options.policy = contender->policy;
+    options.batch *= larger;
+    options.split = contender->split;
     *trainer = mixt__trainer_open(e->context, &e->trainer->core.model, &options);
     if (!*trainer)
         return MIXT_ERROR_MEMORY;
@@ -108,7 +109,7 @@ static mixt_status warm_up(const mixt__trial *t, entry *e)
     double loss;
     if (e->trainer)
         return MIXT_OK;
-    MIXT_TRY(mixt__trial_open(t->run, e->c->policy, 0, &e->trainer));
+    MIXT_TRY(mixt__trial_open(t->run, e->c, 1, &e->trainer));
     mixt_status status = make_updates(t, e, backend_of(t)->host_memory ? 1 : 4, &loss);
     if (status != MIXT_OK)
         give_up(e);

@@ -22,8 +22,8 @@ mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, double limit, mi
 
 /** A trainer like the run's own under a candidate's policy, compiled, with no memory taken. It belongs to the run's
  *  context; mixt__trainer_free of its core gives its memory back before.
- *  @param batch samples of a pass; 0: as the run has it */
-mixt_status mixt__trial_open(mixt_run *run, const mixt_policy *policy, int64_t batch, mixt_trainer **trainer);
+ *  @param larger times that its batch is the run's own */
+mixt_status mixt__trial_open(mixt_run *run, const mixt__contender *contender, int larger, mixt_trainer **trainer);
 
 /** Seconds of an update whose batches lie ready in the device's memory, the median of a few. */
 mixt_status mixt__trial_resident(mixt__trainer *trainer, const mixt_data *data, int64_t steps, double *seconds);

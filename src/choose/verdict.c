@@ -5,6 +5,8 @@
  * a lower precision for nothing. */
 #include "choose/advice.h"
 
+#include "base/sizes.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -98,8 +100,8 @@ static const char *deciding(mixt_advice *a, const mixt__contender *chosen)
 {
     if (pick(a, (wishes){.accuracy = true, .units = true}) != chosen)
         return "memory";
-    if (chosen->recompute || (chosen->accumulate && a->candidates[0].accumulate != chosen->accumulate))
-        return "memory";
+    if (chosen->out.memory < chosen->as_configured)
+        return "memory"; // it was made to fit
     if (pick(a, (wishes){.memory = true, .units = true}) != chosen)
         return "accuracy";
     bool launches = chosen->cost.bound[MIXT_BOUND_LAUNCH] > launch_bound * chosen->cost.seconds;
@@ -150,7 +152,7 @@ static void judge_no_gain(mixt_advice *a, mixt__contender *c, const mixt__conten
 
 static void judge(mixt_advice *a, mixt__contender *c, const mixt__contender *chosen)
 {
-    char need[32], limit[32];
+    char need[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT];
     const char *name = format_name(c);
     if (!c->policy) {
         c->out.verdict = "not trained";
@@ -170,8 +172,8 @@ static void judge(mixt_advice *a, mixt__contender *c, const mixt__contender *cho
                                                             100 * c->out.lost, 100 * a->lose);
     } else if (!c->fits) {
         c->out.verdict = "too large";
-        c->out.why = mixt__advice_text(a, "needs %s, and there are %s", mixt__advice_bytes(need, (double)c->out.memory),
-                                       mixt__advice_bytes(limit, (double)a->limit));
+        c->out.why = mixt__advice_text(a, "needs %s in the smallest plan, and there are %s",
+                                       mixt__size_text(c->out.memory, need), mixt__size_text(a->limit, limit));
     } else if (c->storage && !measured(c) && !chosen->storage) {
         c->out.verdict = "no gain";
         c->out.why =
@@ -218,7 +220,7 @@ static const char *praise(mixt_advice *a, const mixt__contender *chosen)
 mixt__contender *mixt__verdict(mixt_advice *a)
 {
     mixt__contender *chosen = pick(a, (wishes){true, true, true});
-    char need[32], limit[32];
+    char need[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT];
     a->choice.found = chosen != NULL;
     if (!chosen)
         chosen = smallest(a);
@@ -230,12 +232,15 @@ mixt__contender *mixt__verdict(mixt_advice *a)
     if (!a->choice.found) {
         a->choice.decided = "memory";
         a->choice.why = mixt__advice_text(a, "nothing fits: %s comes closest and needs %s of %s", chosen->out.name,
-                                          mixt__advice_bytes(need, (double)chosen->out.memory),
-                                          mixt__advice_bytes(limit, (double)a->limit));
+                                          mixt__size_text(chosen->out.memory, need), mixt__size_text(a->limit, limit));
         return chosen;
     }
     chosen->out.verdict = "chosen";
     a->choice.decided = deciding(a, chosen);
-    a->choice.why = chosen->out.why = praise(a, chosen);
+    a->choice.why = praise(a, chosen);
+    if (chosen->split > a->split)
+        a->choice.why = mixt__advice_text(a, "%s; its batch in %lld parts, so that it fits", a->choice.why,
+                                          (long long)chosen->split);
+    chosen->out.why = a->choice.why;
     return chosen;
 }

@@ -21,4 +21,8 @@ mixt_status mixt__fit_again(mixt_run *run);
 /** Tells what was chosen, as NOTEs; nothing without train.memory. */
 void mixt__fit_tell(mixt_run *run);
 
+/** The largest batch of an open run within `memory` bytes; 0: what is free. The run is left planned for some other one.
+ */
+mixt_status mixt__largest_find(mixt_run *run, size_t memory, mixt_largest_batch *largest);
+
 #endif

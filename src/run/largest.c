@@ -125,7 +125,7 @@ static void tell(const search *s, mixt_largest_batch *largest)
         snprintf(largest->reason, sizeof largest->reason, "%lld: %.230s", (long long)s->above.batch, s->reason);
 }
 
-static mixt_status find(mixt_run *run, size_t memory, mixt_largest_batch *largest)
+mixt_status mixt__largest_find(mixt_run *run, size_t memory, mixt_largest_batch *largest)
 {
     char least[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT];
     search s = {.run = run, .unit = run->split, .limit = memory ? memory : free_memory(run)};
@@ -173,7 +173,8 @@ mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_op
     mixt_config_free(copy);
     MIXT_TRY(status);
     mixt__account *before = mixt__account_use(run->account);
-    status = find(run, memory ? memory : (size_t)mixt__config_int(config, MIXT_KEY_TRAIN_MEMORY), largest);
+    status =
+        mixt__largest_find(run, memory ? memory : (size_t)mixt__config_int(config, MIXT_KEY_TRAIN_MEMORY), largest);
     mixt__account_use(before);
     mixt_run_close(run);
     return status;
