@@ -2,6 +2,7 @@
 #include "num/num.h"
 
 #include <float.h>
+#include <math.h>
 
 typedef struct dtype_record {
     const char *name;
@@ -67,4 +68,24 @@ double mixt__dtype_max(mixt_dtype dtype)
 double mixt__dtype_min_subnormal(mixt_dtype dtype)
 {
     return record_of(dtype)->min_subnormal;
+}
+
+float mixt__dtype_beyond(mixt_dtype dtype)
+{
+    const dtype_record *r = record_of(dtype);
+    if (!r->is_float || dtype == MIXT_DTYPE_FP32 || dtype == MIXT_DTYPE_FP64)
+        return INFINITY;
+    int exponent;
+    frexp(r->max, &exponent);
+    // half a step beyond the largest number, which ties to the infinity that it would be; E4M3 has none, and its
+    // largest number is the even one
+    float limit = (float)(r->max + ldexp(r->roundoff, exponent - 1));
+    return dtype == MIXT_DTYPE_FP8_E4M3 ? nextafterf(limit, INFINITY) : limit;
+}
+
+float mixt__dtype_flushed(mixt_dtype dtype)
+{
+    const dtype_record *r = record_of(dtype);
+    bool wide = !r->is_float || dtype == MIXT_DTYPE_FP32 || dtype == MIXT_DTYPE_FP64;
+    return wide ? 0.0f : (float)(r->min_subnormal / 2);
 }

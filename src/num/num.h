@@ -24,6 +24,10 @@ double mixt__dtype_roundoff(mixt_dtype dtype);
 /** Largest finite value and smallest positive subnormal. */
 double mixt__dtype_max(mixt_dtype dtype);
 double mixt__dtype_min_subnormal(mixt_dtype dtype);
+/** The smallest FP32 magnitude that rounds beyond the format's largest number; infinity: none does. */
+float mixt__dtype_beyond(mixt_dtype dtype);
+/** The largest FP32 magnitude that rounds to 0; 0: none but 0 does. */
+float mixt__dtype_flushed(mixt_dtype dtype);
 /** Whether mixt_convert scales values of this format (INT8, UINT8, FP8). */
 bool mixt__dtype_has_scale(mixt_dtype dtype);
 

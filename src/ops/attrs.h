@@ -135,6 +135,63 @@ static inline int64_t mixt__loss_classes(const mixt__loss_attrs *attrs, int64_t 
     return attrs->classes > 0 && attrs->classes < width ? attrs->classes : width;
 }
 
+/* ---- statistics of values, and how two values differ: see ops/statistics.c ---- */
+
+enum { MIXT_STATS_TARGETS = 3, MIXT_STATS_BINS = 256 };
+
+/** Output 0 of tensor_stats, FP64: over what is finite. Of nothing: 0, 0, +infinity, -infinity, 0. */
+typedef enum mixt__stats_number {
+    MIXT_STATS_SUM,
+    MIXT_STATS_SQUARES,
+    MIXT_STATS_MIN,
+    MIXT_STATS_MAX,
+    MIXT_STATS_AMAX, // largest magnitude
+    MIXT_STATS_NUMBERS
+} mixt__stats_number;
+
+/** Output 1 of tensor_stats, INT64. */
+typedef enum mixt__stats_count {
+    MIXT_STATS_COUNT, // elements
+    MIXT_STATS_ZEROS,
+    MIXT_STATS_NAN,
+    MIXT_STATS_INF,
+    MIXT_STATS_BEYOND,                                              // by target: finite, but rounded to it no more
+    MIXT_STATS_FLUSHED = MIXT_STATS_BEYOND + MIXT_STATS_TARGETS,    // by target: not 0, but rounded to it 0
+    MIXT_STATS_EXPONENTS = MIXT_STATS_FLUSHED + MIXT_STATS_TARGETS, // by the exponent field of FP32: bin e counts
+                                                                    // magnitudes from 2^(e - 127) to below its double;
+                                                                    // 0: zeros and subnormals, 255: not finite
+    MIXT_STATS_COUNTS = MIXT_STATS_EXPONENTS + MIXT_STATS_BINS
+} mixt__stats_count;
+
+typedef struct mixt__tensor_stats_attrs {
+    mixt_dtype targets[MIXT_STATS_TARGETS]; // formats that values are held against; NONE: counts 0
+} mixt__tensor_stats_attrs;
+
+/** Output 0 of tensor_error, FP64: over pairs of finite numbers, with e = other - reference and weight w. */
+typedef enum mixt__diff_number {
+    MIXT_DIFF_SQUARES,   // sum of e²
+    MIXT_DIFF_REFERENCE, // sum of reference²
+    MIXT_DIFF_OTHER,     // sum of other²
+    MIXT_DIFF_PRODUCT,   // sum of reference · other
+    MIXT_DIFF_LARGEST,   // largest |e|
+    MIXT_DIFF_FIRST,     // sum of w · e; 0 without a weight
+    MIXT_DIFF_SECOND,    // sum of w² · e²; 0 without a weight
+    MIXT_DIFF_NUMBERS
+} mixt__diff_number;
+
+/** Output 1 of tensor_error, INT64. */
+typedef enum mixt__diff_count {
+    MIXT_DIFF_COUNT,   // elements
+    MIXT_DIFF_SKIPPED, // the reference, or the weight, is not finite
+    MIXT_DIFF_BROKEN,  // only the other is not finite
+    MIXT_DIFF_FLUSHED, // the reference is not 0, the other is
+    MIXT_DIFF_COUNTS
+} mixt__diff_count;
+
+typedef struct mixt__tensor_error_attrs {
+    bool weight; // a third input
+} mixt__tensor_error_attrs;
+
 /* ---- pointwise programs ---- */
 
 /** MIXT_PW(CODE, name, operands). Operand values are a, b, c; imm is a constant of the instruction. */

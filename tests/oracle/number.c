@@ -76,6 +76,10 @@ double number_decode(const void *array, mixt_dtype dtype, int64_t index)
 {
     if (dtype == MIXT_DTYPE_INT32)
         return ((const int32_t *)array)[index];
+    if (dtype == MIXT_DTYPE_INT64)
+        return (double)((const int64_t *)array)[index];
+    if (dtype == MIXT_DTYPE_FP64)
+        return ((const double *)array)[index];
     if (dtype == MIXT_DTYPE_FP32)
         return ((const float *)array)[index];
     if (dtype == MIXT_DTYPE_FP8_E4M3)

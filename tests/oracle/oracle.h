@@ -57,6 +57,8 @@ typedef struct test_case {
         mixt__head_attrs head;
         mixt__pointwise_attrs pointwise;
         mixt__scaled_cast_attrs scaled_cast;
+        mixt__tensor_stats_attrs tensor_stats;
+        mixt__tensor_error_attrs tensor_error;
     } attrs;
     int in_count, out_count;
     test_tensor in[MAX_TENSORS], out[MAX_TENSORS];

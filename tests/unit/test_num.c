@@ -352,10 +352,38 @@ static void random_numbers_begin_anywhere(void **state)
     }
 }
 
+/** What a float becomes in a format and back. */
+static float rounded(float x, mixt_dtype dtype)
+{
+    char low[8];
+    mixt__narrow(dtype)(low, &x, 1);
+    mixt__widen(dtype)(&x, low, 1);
+    return x;
+}
+
+/** The limits where numbers round to no finite one and to 0 are those of the conversions, to the last bit. */
+static void limits_are_those_of_rounding(void **state)
+{
+    static const mixt_dtype dtypes[] = {MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_TF32, MIXT_DTYPE_FP8_E5M2,
+                                        MIXT_DTYPE_FP8_E4M3};
+    (void)state;
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        float beyond = mixt__dtype_beyond(dtypes[i]), flushed = mixt__dtype_flushed(dtypes[i]);
+        float largest = (float)mixt__dtype_max(dtypes[i]);
+        assert_true(rounded(nextafterf(beyond, 0), dtypes[i]) == largest);
+        assert_true(dtypes[i] == MIXT_DTYPE_FP8_E4M3 || isinf(rounded(beyond, dtypes[i])));
+        assert_true(rounded(flushed, dtypes[i]) == 0);
+        assert_true(rounded(nextafterf(flushed, 1), dtypes[i]) > 0);
+    }
+    assert_true(isinf(mixt__dtype_beyond(MIXT_DTYPE_FP32)) && mixt__dtype_flushed(MIXT_DTYPE_FP32) == 0);
+    assert_true(isinf(mixt__dtype_beyond(MIXT_DTYPE_NONE)) && mixt__dtype_flushed(MIXT_DTYPE_NONE) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_numbers_begin_anywhere),
+        cmocka_unit_test(limits_are_those_of_rounding),
         cmocka_unit_test(test_dtype_table),
         cmocka_unit_test(test_boundaries),
         cmocka_unit_test(test_strided_sample),

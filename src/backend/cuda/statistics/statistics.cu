@@ -1,0 +1,259 @@
+/* Statistics of a value and of the difference of two, in one pass.
+ *
+ * Blocks take elements in the order of their indices, a stride of the whole grid apart; the number of blocks depends on
+ * the number of elements alone. A thread adds up in FP64, a block adds its threads up in a fixed tree and leaves its
+ * numbers and counts in the workspace, and a last launch of one block adds up the blocks in order: the same bits every
+ * time. Histograms are counted in shared memory, in integers, whose order does not matter. Bytes moved: the inputs
+ * once.
+ */
+#include "backend/cuda/kernels.h"
+
+#include "backend/cuda/core/any_format.cuh"
+extern "C" {
+#include "num/num.h"
+}
+
+#include <cuda_fp8.h>
+
+namespace
+{
+
+enum { THREADS = 256, WARPS = THREADS / 32, MOST_BLOCKS = 1024, EACH = 8 };
+/** Numbers and counts that a block leaves, those of either op; counts of a block fit 32 bits: it sees fewer elements.
+ */
+enum { NUMBERS = 8, SINGLES = MIXT_STATS_EXPONENTS, COUNTS = MIXT_STATS_COUNTS };
+
+/** A tensor by its index: rows may lie apart, elements of a row do not. */
+struct view {
+    const void *data;
+    mixt_dtype dtype;
+    int rank;
+    bool contiguous;
+    int64_t dims[MIXT_MAX_RANK], strides[MIXT_MAX_RANK];
+};
+
+struct job {
+    view in[3];
+    int64_t count;
+    uint32_t beyond[MIXT_STATS_TARGETS], flushed[MIXT_STATS_TARGETS]; // as bits of magnitudes
+    double *numbers;                                                  // (blocks, NUMBERS)
+    uint32_t *counts;                                                 // (blocks, COUNTS)
+    double *total_numbers;
+    int64_t *total_counts;
+    int number_count, count_count, largest; // of the op; largest: the number that is a maximum, -1: see stats
+    unsigned blocks;
+};
+
+__device__ __forceinline__ float load(const view &v, int64_t i)
+{
+    int64_t at = i;
+    if (!v.contiguous) {
+        at = 0;
+        for (int d = v.rank - 1; d >= 0; d--) {
+            int64_t rest = i / v.dims[d];
+            at += (i - rest * v.dims[d]) * v.strides[d];
+            i = rest;
+        }
+    }
+    if (v.dtype == MIXT_DTYPE_FP8_E4M3 || v.dtype == MIXT_DTYPE_FP8_E5M2)
+        return __half2float(__nv_cvt_fp8_to_halfraw(static_cast<const __nv_fp8_storage_t *>(v.data)[at],
+                                                    v.dtype == MIXT_DTYPE_FP8_E4M3 ? __NV_E4M3 : __NV_E5M2));
+    return load_any(v.data, v.dtype, at);
+}
+
+/** Whether number k of tensor_stats is a minimum, a maximum or a sum. */
+__device__ __forceinline__ double join(const job &a, int k, double x, double y)
+{
+    if (a.largest < 0 && k == MIXT_STATS_MIN)
+        return fmin(x, y);
+    if ((a.largest < 0 && (k == MIXT_STATS_MAX || k == MIXT_STATS_AMAX)) || k == a.largest)
+        return fmax(x, y);
+    return x + y;
+}
+
+/** The threads' numbers and single counts joined, in the block's place of the workspace. */
+__device__ void leave(const job &a, const double *numbers, const uint32_t *counts, int singles)
+{
+    __shared__ double shared[WARPS][NUMBERS];
+    __shared__ uint32_t shared_counts[WARPS][SINGLES];
+    int warp = threadIdx.x / 32;
+    for (int k = 0; k < a.number_count; k++) {
+        double x = numbers[k];
+        for (int lane = 16; lane; lane >>= 1)
+            x = join(a, k, x, __shfl_xor_sync(0xffffffffu, x, lane));
+        if (threadIdx.x % 32 == 0)
+            shared[warp][k] = x;
+    }
+    for (int k = 0; k < singles; k++) {
+        uint32_t n = counts[k];
+        for (int lane = 16; lane; lane >>= 1)
+            n += __shfl_xor_sync(0xffffffffu, n, lane);
+        if (threadIdx.x % 32 == 0)
+            shared_counts[warp][k] = n;
+    }
+    __syncthreads();
+    if (threadIdx.x < a.number_count) {
+        double x = shared[0][threadIdx.x];
+        for (int w = 1; w < WARPS; w++)
+            x = join(a, threadIdx.x, x, shared[w][threadIdx.x]);
+        a.numbers[blockIdx.x * NUMBERS + threadIdx.x] = x;
+    }
+    if (threadIdx.x < singles) {
+        uint32_t n = 0;
+        for (int w = 0; w < WARPS; w++)
+            n += shared_counts[w][threadIdx.x];
+        a.counts[blockIdx.x * COUNTS + threadIdx.x] = n;
+    }
+}
+
+__global__ void __launch_bounds__(THREADS) stats(const job a)
+{
+    __shared__ uint32_t bins[MIXT_STATS_BINS];
+    double numbers[NUMBERS] = {0, 0, INFINITY, -INFINITY, 0};
+    uint32_t counts[SINGLES] = {0};
+    for (int i = threadIdx.x; i < MIXT_STATS_BINS; i += THREADS)
+        bins[i] = 0;
+    __syncthreads();
+    int64_t step = static_cast<int64_t>(gridDim.x) * THREADS;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x; i < a.count; i += step) {
+        float x = load(a.in[0], i);
+        uint32_t size = __float_as_uint(x) & 0x7fffffffu;
+        atomicAdd(&bins[size >> 23], 1u);
+        counts[MIXT_STATS_COUNT]++;
+        counts[MIXT_STATS_ZEROS] += size == 0;
+        counts[MIXT_STATS_NAN] += size > 0x7f800000u;
+        counts[MIXT_STATS_INF] += size == 0x7f800000u;
+#pragma unroll
+        for (int t = 0; t < MIXT_STATS_TARGETS; t++) {
+            counts[MIXT_STATS_BEYOND + t] += size >= a.beyond[t] && size < 0x7f800000u;
+            counts[MIXT_STATS_FLUSHED + t] += size <= a.flushed[t] && size > 0;
+        }
+        if (size >= 0x7f800000u)
+            continue;
+        double v = x;
+        numbers[MIXT_STATS_SUM] += v;
+        numbers[MIXT_STATS_SQUARES] += v * v;
+        numbers[MIXT_STATS_MIN] = fmin(numbers[MIXT_STATS_MIN], v);
+        numbers[MIXT_STATS_MAX] = fmax(numbers[MIXT_STATS_MAX], v);
+        numbers[MIXT_STATS_AMAX] = fmax(numbers[MIXT_STATS_AMAX], fabs(v));
+    }
+    leave(a, numbers, counts, SINGLES);
+    for (int i = threadIdx.x; i < MIXT_STATS_BINS; i += THREADS) // `leave` has a barrier
+        a.counts[blockIdx.x * COUNTS + MIXT_STATS_EXPONENTS + i] = bins[i];
+}
+
+__global__ void __launch_bounds__(THREADS) differences(const job a)
+{
+    double numbers[NUMBERS] = {0};
+    uint32_t counts[SINGLES] = {0};
+    int64_t step = static_cast<int64_t>(gridDim.x) * THREADS;
+    for (int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x; i < a.count; i += step) {
+        double x = load(a.in[0], i), y = load(a.in[1], i), w = a.in[2].data ? load(a.in[2], i) : 0.0f;
+        counts[MIXT_DIFF_COUNT]++;
+        if (!isfinite(x) || !isfinite(w)) {
+            counts[MIXT_DIFF_SKIPPED]++;
+            continue;
+        }
+        if (!isfinite(y)) {
+            counts[MIXT_DIFF_BROKEN]++;
+            continue;
+        }
+        double e = y - x;
+        counts[MIXT_DIFF_FLUSHED] += x != 0 && y == 0;
+        numbers[MIXT_DIFF_SQUARES] += e * e;
+        numbers[MIXT_DIFF_REFERENCE] += x * x;
+        numbers[MIXT_DIFF_OTHER] += y * y;
+        numbers[MIXT_DIFF_PRODUCT] += x * y;
+        numbers[MIXT_DIFF_LARGEST] = fmax(numbers[MIXT_DIFF_LARGEST], fabs(e));
+        numbers[MIXT_DIFF_FIRST] += w * e;
+        numbers[MIXT_DIFF_SECOND] += w * e * (w * e);
+    }
+    leave(a, numbers, counts, MIXT_DIFF_COUNTS);
+}
+
+/** One block: thread k has number or count k of all blocks, in their order. */
+__global__ void __launch_bounds__(512) finish(const job a)
+{
+    int k = threadIdx.x;
+    if (k < a.number_count) {
+        double x = a.numbers[k];
+        for (unsigned b = 1; b < a.blocks; b++)
+            x = join(a, k, x, a.numbers[b * NUMBERS + k]);
+        a.total_numbers[k] = x;
+    }
+    if (k < a.count_count) {
+        int64_t n = 0;
+        for (unsigned b = 0; b < a.blocks; b++)
+            n += a.counts[b * COUNTS + k];
+        a.total_counts[k] = n;
+    }
+}
+
+unsigned blocks_for(int64_t count)
+{
+    int64_t blocks = mixt__ceil_div(count, THREADS * EACH);
+    return static_cast<unsigned>(blocks < 1 ? 1 : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks);
+}
+
+mixt_status prepare(mixt__call *call, mixt__arena *)
+{
+    call->workspace_bytes =
+        blocks_for(mixt__tensor_count(&call->in[0])) * (NUMBERS * sizeof(double) + COUNTS * sizeof(uint32_t));
+    return MIXT_OK;
+}
+
+job job_of(const mixt__call *call)
+{
+    job a = {};
+    for (int i = 0; i < call->in_count; i++) {
+        const mixt__tensor *t = &call->in[i];
+        view *v = &a.in[i];
+        *v = {t->data, t->dtype, t->shape.rank, t->contiguous, {0}, {0}};
+        for (int d = 0; d < t->shape.rank; d++) {
+            v->dims[d] = t->shape.dims[d];
+            v->strides[d] = t->strides[d];
+        }
+    }
+    a.count = mixt__tensor_count(&call->in[0]);
+    a.blocks = blocks_for(a.count);
+    a.numbers = static_cast<double *>(call->workspace);
+    a.counts = reinterpret_cast<uint32_t *>(a.numbers + a.blocks * NUMBERS);
+    a.total_numbers = static_cast<double *>(call->out[0].data);
+    a.total_counts = static_cast<int64_t *>(call->out[1].data);
+    return a;
+}
+
+mixt_status run_stats(const mixt__call *call)
+{
+    const mixt__tensor_stats_attrs *at = static_cast<const mixt__tensor_stats_attrs *>(call->attrs);
+    job a = job_of(call);
+    a.number_count = MIXT_STATS_NUMBERS;
+    a.count_count = MIXT_STATS_COUNTS;
+    a.largest = -1;
+    for (int t = 0; t < MIXT_STATS_TARGETS; t++) {
+        a.beyond[t] = mixt__fp32_bits(mixt__dtype_beyond(at->targets[t]));
+        a.flushed[t] = mixt__fp32_bits(mixt__dtype_flushed(at->targets[t]));
+    }
+    stats<<<a.blocks, THREADS, 0, mixt__cuda.stream>>>(a);
+    finish<<<1, 512, 0, mixt__cuda.stream>>>(a);
+    return mixt__cuda_launched("tensor_stats");
+}
+
+mixt_status run_error(const mixt__call *call)
+{
+    job a = job_of(call);
+    a.number_count = MIXT_DIFF_NUMBERS;
+    a.count_count = MIXT_DIFF_COUNTS;
+    a.largest = MIXT_DIFF_LARGEST;
+    differences<<<a.blocks, THREADS, 0, mixt__cuda.stream>>>(a);
+    finish<<<1, 512, 0, mixt__cuda.stream>>>(a);
+    return mixt__cuda_launched("tensor_error");
+}
+
+const mixt__kernel stats_blocks = {.name = "blocks", .prepare = prepare, .run = run_stats};
+const mixt__kernel error_blocks = {.name = "blocks", .prepare = prepare, .run = run_error};
+
+} // namespace
+
+extern "C" const mixt__kernel *const mixt__cuda_tensor_stats_kernels[] = {&stats_blocks, nullptr};
+extern "C" const mixt__kernel *const mixt__cuda_tensor_error_kernels[] = {&error_blocks, nullptr};
