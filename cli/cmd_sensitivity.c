@@ -129,10 +129,10 @@ static void print_text(const mixt_sensitivity *s)
         cli_line(stdout, "all low  ", "every layer in %s: loss %+.2e, score %.3f", mixt_dtype_name(info.formats[f]),
                  info.all_low_loss[f], info.all_low_score[f]);
     cli_line(stdout, "measured ",
-             "%lld batch%s of %lld at %lld point%s of training; FP32 loss %s, FP16 with a loss scale of %g. Scores: 1 "
-             "as FP32, 0 destroyed; ~: estimated",
+             "%lld batch%s of %lld at %lld point%s of training, for the work of %.1f steps each; FP32 loss %s, loss "
+             "scale %g. Scores: 1 as FP32, 0 destroyed; ~: estimated",
              (long long)info.trials, info.trials == 1 ? "" : "es", (long long)info.batch, (long long)info.points,
-             info.points == 1 ? "" : "s", cli_format_loss(loss, info.loss), info.loss_scale);
+             info.points == 1 ? "" : "s", info.steps, cli_format_loss(loss, info.loss), info.loss_scale);
 }
 
 /* ---- progress ---- */
@@ -163,7 +163,7 @@ static bool hear(void *user, const mixt_sensitivity_event *event)
 static mixt_status measure(const cli_args *args, mixt_run *run, const char *folder, mixt_sensitivity **s)
 {
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
-    progress p = {.shown = {.loss = NAN, .accuracy = NAN, .items_s = NAN, .scale = NAN}};
+    progress p = {.shown = {.part = "pass", .loss = NAN, .accuracy = NAN, .items_s = NAN, .scale = NAN}};
     mixt_sensitivity_options options = {.formats = cli_given(args, "formats") ? cli_text(args, "formats") : NULL,
                                         .trials = cli_int(args, "trials"),
                                         .confirm = cli_int(args, "confirm"),

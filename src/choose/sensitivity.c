@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRIALS_DEFAULT = 5, TRIALS_MAX = 1000, STEPS_MAX = 10 };
+enum { TRIALS_DEFAULT = 5, TRIALS_MAX = 1000, STEPS_MAX = 10, CONFIRM_DEFAULT = 8, SCALE_PASSES = 3 };
 
 /** An analysis under way. */
 typedef struct job {
@@ -19,6 +19,7 @@ typedef struct job {
     mixt__snapshot start; // the trainer as it was
     int64_t *checkpoints; // steps, oldest last
     int64_t checkpoint_count;
+    float *scales; // of the loss, by point of training
     mixt_sensitivity_event event;
 } job;
 
@@ -66,11 +67,11 @@ static mixt_status parse_formats(mixt_sensitivity_info *info, const char *text)
                : mixt__fail(MIXT_ERROR_ARGUMENT, "formats: none is named; fp16, bf16 and tf32 are there");
 }
 
-/** Samples in a batch of the analysis, so that all of it costs about STEPS_MAX steps of training: FP32 and each format
- *  beside it, then each format for the whole model. */
+/** Samples in a batch of the analysis, so that all of it costs STEPS_MAX steps of training: FP32 and each format beside
+ *  it, then each format for the whole model, and some passes that find the loss scale. */
 static int64_t batch_size(const mixt_sensitivity_info *info, int64_t batch)
 {
-    int64_t passes = info->trials * (1 + 2 * info->format_count);
+    int64_t passes = info->trials * (1 + 2 * info->format_count) + SCALE_PASSES;
     int64_t fits = batch * STEPS_MAX / passes;
     return fits < 1 ? 1 : fits > batch ? batch : fits;
 }
@@ -138,8 +139,7 @@ static mixt_status find_scale(job *j, mixt__replay *r)
 
 /* ---- cells ---- */
 
-/** The policy of a cell. @param rule memory for its one rule */
-static mixt__policy cell_policy(const mixt_sensitivity *s, int64_t layer, int format, int mode, mixt__policy_rule *rule)
+mixt__policy mixt__sense_policy(const mixt_sensitivity *s, int64_t layer, int format, int mode, mixt__policy_rule *rule)
 {
     bool kept = mode == MIXT_SENSITIVITY_KEPT;
     mixt_dtype low = s->info.formats[format], own = kept ? MIXT_DTYPE_FP32 : low;
@@ -150,72 +150,110 @@ static mixt__policy cell_policy(const mixt_sensitivity *s, int64_t layer, int fo
     return policy;
 }
 
-/** Runs one policy on all batches and adds up what is seen. */
-static mixt_status replay(job *j, mixt__replay *r, const mixt__policy *policy, const bool *own, mixt__seen_sum *sum,
-                          const char *text)
+static int64_t cell_count(const mixt_sensitivity *s)
 {
+    return s->layers.count * s->info.format_count * MIXT_SENSITIVITY_MODES;
+}
+
+/** What a run does not show, from the estimates: of a lowered layer its own output, and the range of its values. */
+static void complete(mixt__seen *seen, const mixt__sense_cell *cell, int mode)
+{
+    const mixt__seen_sum *e = &cell->estimated;
+    double n = (double)e->count;
+    seen->overflow = fmax(seen->overflow, e->sum.overflow / n);
+    seen->underflow = e->sum.underflow / n;
+    seen->margin = e->sum.margin / n;
+    if (mode == MIXT_SENSITIVITY_LOWERED)
+        seen->snr_db = e->sum.snr_db / n;
+}
+
+static mixt_status confirm_cell(job *j, mixt__replay *r, int64_t index)
+{
+    mixt_sensitivity *s = j->s;
+    int mode = (int)(index % MIXT_SENSITIVITY_MODES);
+    int format = (int)(index / MIXT_SENSITIVITY_MODES % s->info.format_count);
+    int64_t layer = index / MIXT_SENSITIVITY_MODES / s->info.format_count;
+    mixt__policy_rule rule;
+    mixt__policy policy = mixt__sense_policy(s, layer, format, mode, &rule);
     mixt__seen *seen = mixt__alloc((size_t)r->trials * sizeof *seen);
     if (!seen)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the figures of a layer");
-    mixt_status status = mixt__replay_policy(r, policy, own, seen);
-    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++)
-        mixt__seen_add(sum, &seen[i]);
-    mixt__free(seen);
-    return status == MIXT_OK ? tell(j, r->trials, text) : status;
-}
-
-static mixt_status replay_cells(job *j, mixt__replay *r)
-{
-    mixt_sensitivity *s = j->s;
-    mixt__policy_rule rule;
-    for (int64_t layer = 0; layer < s->layers.count; layer++)
-        for (int f = 0; f < s->info.format_count; f++)
-            for (int mode = 0; mode < MIXT_SENSITIVITY_MODES; mode++) {
-                mixt__sense_cell *cell = mixt__sense_cell_of(s, layer, f, mode);
-                if (!cell->exists)
-                    continue;
-                mixt__policy policy = cell_policy(s, layer, f, mode, &rule);
-                MIXT_TRY(replay(j, r, &policy, s->layers.layers[layer].own, &cell->measured, rule.layer));
-            }
-    return MIXT_OK;
-}
-
-static mixt_status replay_all_low(job *j, mixt__replay *r)
-{
-    mixt_sensitivity *s = j->s;
-    bool *all = mixt__alloc((size_t)r->trainer->params->segment_count + 1);
-    if (!all)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the figures of a layer");
-    memset(all, true, (size_t)r->trainer->params->segment_count);
-    mixt_status status = MIXT_OK;
-    for (int f = 0; status == MIXT_OK && f < s->info.format_count; f++) {
-        mixt__policy policy = mixt__policy_of(s->info.formats[f]);
-        status = replay(j, r, &policy, all, &s->all_low[f], "every layer lowered");
+    mixt_status status = mixt__replay_policy(r, &policy, s->layers.layers[layer].own, seen);
+    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++) {
+        complete(&seen[i], &s->cells[index], mode);
+        mixt__seen_add(&s->cells[index].measured, &seen[i]);
     }
-    mixt__free(all);
-    return status;
+    mixt__free(seen);
+    return status == MIXT_OK ? tell(j, r->trials, rule.layer) : status;
 }
 
-static mixt_status measure_point(job *j, mixt__replay *r)
+/** All cells where that is asked for, else the lowered ones with the lowest scores. */
+static int64_t choose_cells(const job *j)
+{
+    mixt_sensitivity *s = j->s;
+    int64_t wanted = j->options->confirm ? j->options->confirm : CONFIRM_DEFAULT, chosen = 0;
+    for (int64_t i = 0; i < cell_count(s) && j->options->replay_all; i++)
+        chosen += s->cells[i].confirm = s->cells[i].exists;
+    while (chosen < wanted && !j->options->replay_all) {
+        int64_t worst = -1;
+        for (int64_t i = MIXT_SENSITIVITY_LOWERED; i < cell_count(s); i += MIXT_SENSITIVITY_MODES)
+            if (s->cells[i].exists && !s->cells[i].confirm &&
+                (worst < 0 || mixt__seen_score(&s->cells[i].estimated) < mixt__seen_score(&s->cells[worst].estimated)))
+                worst = i;
+        if (worst < 0)
+            break;
+        s->cells[worst].confirm = true;
+        chosen++;
+    }
+    return chosen;
+}
+
+/* ---- one point of training ---- */
+
+static mixt_status estimate_with(job *j, mixt__replay *r, mixt__probe *probe)
 {
     mixt_sensitivity_info *info = &j->s->info;
-    MIXT_TRY(find_scale(j, r));
-    MIXT_TRY(mixt__replay_reference(r));
+    MIXT_TRY(mixt__probe_reference(probe));
     MIXT_TRY(tell(j, r->trials, "fp32"));
     for (int64_t i = 0; i < r->trials; i++)
         info->loss += r->losses[i] / (double)(r->trials * info->points);
-    info->loss_scale = (double)r->scale;
-    MIXT_TRY(replay_all_low(j, r));
-    return replay_cells(j, r);
+    MIXT_TRY(mixt__probe_formats(probe));
+    return tell(j, r->trials * info->format_count, "every layer lowered");
 }
 
-static mixt_status visit(job *j, int64_t point)
+static mixt_status estimate_cells(job *j, mixt__replay *r, int64_t point)
+{
+    mixt_sensitivity_info *info = &j->s->info;
+    mixt__probe *probe;
+    MIXT_TRY(find_scale(j, r));
+    info->loss_scale = (double)(j->scales[point] = r->scale);
+    MIXT_TRY(mixt__probe_open(j->s, r, &probe));
+    mixt_status status = estimate_with(j, r, probe);
+    mixt__probe_close(probe);
+    const mixt__trainer *t = r->trainer;
+    double step = mixt__executable_flops(t->train, true) * (double)t->settings.accumulate;
+    info->steps += step > 0 ? r->flops / step : 0;
+    return status;
+}
+
+static mixt_status confirm_cells(job *j, mixt__replay *r, int64_t point)
+{
+    r->scale = j->scales[point];
+    MIXT_TRY(mixt__replay_reference(r));
+    MIXT_TRY(tell(j, r->trials, "fp32"));
+    for (int64_t i = 0; i < cell_count(j->s); i++)
+        if (j->s->cells[i].confirm)
+            MIXT_TRY(confirm_cell(j, r, i));
+    return MIXT_OK;
+}
+
+static mixt_status visit(job *j, int64_t point, mixt_status (*look)(job *, mixt__replay *, int64_t))
 {
     mixt__replay r;
     MIXT_TRY(go_to(j, point));
     mixt_status status = mixt__replay_open(&r, &j->trainer->core, j->data, j->s->info.batch, j->s->info.trials);
     if (status == MIXT_OK)
-        status = measure_point(j, &r);
+        status = look(j, &r, point);
     mixt__replay_close(&r);
     return status;
 }
@@ -224,7 +262,7 @@ static mixt_status visit(job *j, int64_t point)
 
 static mixt_status make_cells(mixt_sensitivity *s)
 {
-    int64_t count = s->layers.count * s->info.format_count * MIXT_SENSITIVITY_MODES;
+    int64_t count = cell_count(s);
     s->cells = mixt__alloc((size_t)count * sizeof *s->cells);
     if (!s->cells)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %lld cells", (long long)count);
@@ -236,21 +274,34 @@ static mixt_status make_cells(mixt_sensitivity *s)
     return MIXT_OK;
 }
 
+/** Estimates at all points, then the worst cells at all of them. */
+static mixt_status measure(job *j)
+{
+    mixt_sensitivity_info *info = &j->s->info;
+    int64_t wanted = j->options->confirm ? j->options->confirm : CONFIRM_DEFAULT, cells = 0;
+    for (int64_t i = 0; i < cell_count(j->s); i++)
+        cells += j->s->cells[i].exists && (j->options->replay_all || i % MIXT_SENSITIVITY_MODES == 0);
+    cells = j->options->replay_all || wanted > cells ? cells : wanted < 0 ? 0 : wanted;
+    j->event.total = info->points * info->trials * (1 + info->format_count + (cells ? 1 + cells : 0));
+    for (int64_t p = 0; p < info->points; p++)
+        MIXT_TRY(visit(j, p, estimate_cells));
+    bool any = choose_cells(j) > 0;
+    for (int64_t p = 0; any && p < info->points; p++)
+        MIXT_TRY(visit(j, p, confirm_cells));
+    return MIXT_OK;
+}
+
 static mixt_status analyse(job *j)
 {
     mixt_sensitivity *s = j->s;
-    int64_t cells = 0;
     MIXT_TRY(mixt__sense_layers_find(&j->trainer->core, &s->layers));
     MIXT_TRY(make_cells(s));
     MIXT_TRY(list_checkpoints(j));
     s->info.points = 1 + j->checkpoint_count;
-    for (int64_t i = 0; i < s->layers.count * s->info.format_count * MIXT_SENSITIVITY_MODES; i++)
-        cells += s->cells[i].exists;
-    j->event.total = s->info.points * s->info.trials * (1 + s->info.format_count + cells);
-    mixt_status status = MIXT_OK;
-    for (int64_t p = 0; status == MIXT_OK && p < s->info.points; p++)
-        status = visit(j, p);
+    j->scales = mixt__alloc((size_t)s->info.points * sizeof *j->scales);
+    mixt_status status = j->scales ? measure(j) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the points of training");
     mixt_status restored = mixt__snapshot_restore(&j->start, &j->trainer->core);
+    s->info.steps /= (double)s->info.points;
     MIXT_TRY(status);
     MIXT_TRY(restored);
     return mixt__sense_rank(s);
@@ -275,6 +326,7 @@ static mixt_status run(job *j)
         status = analyse(j);
     mixt__snapshot_close(&j->start);
     mixt__free(j->checkpoints);
+    mixt__free(j->scales);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* What the files of the sensitivity analysis share.
  *
  *   sensitivity_layers.c  the layers of a model, who shares a cast with whom
+ *   sensitivity_probe.c   all cells estimated from one FP32 pass with twins and one pass a format
  *   sensitivity_replay.c  cells measured directly: FP32 and a cell's policy on the same batches
  *   sensitivity_score.c   from measurements to scores, recommendations, ranks
  *   sensitivity.c         points of training, the order of the work, the public functions
@@ -11,6 +12,7 @@
 
 #include "mixt/sensitivity.h"
 #include "api/api.h"
+#include "passes/twins.h"
 #include "train/shadow.h"
 
 enum { MIXT_SENSE_FORMATS = 3 };
@@ -55,7 +57,8 @@ typedef struct mixt__seen_sum {
 
 typedef struct mixt__sense_cell {
     mixt__seen_sum estimated, measured;
-    bool exists; // lowering this layer to this format changes something
+    bool exists;  // lowering this layer to this format changes something
+    bool confirm; // it is to be measured directly
 } mixt__sense_cell;
 
 struct mixt_sensitivity {
@@ -79,6 +82,13 @@ static inline mixt__sense_cell *mixt__sense_cell_of(const mixt_sensitivity *s, i
 mixt_status mixt__sense_layers_find(const mixt__trainer *trainer, mixt__sense_layers *layers);
 void mixt__sense_layers_free(mixt__sense_layers *layers);
 
+/** Index of a layer by its path; -1: not listed. */
+int64_t mixt__sense_layer_find(const mixt__sense_layers *layers, const char *name);
+
+/** The policy of a cell. @param rule memory for its one rule, which must outlive it */
+mixt__policy mixt__sense_policy(const mixt_sensitivity *sensitivity, int64_t layer, int format, int mode,
+                                mixt__policy_rule *rule);
+
 /* ---- direct replay ---- */
 
 /** FP32's results on the batches of one point of training, and the batches. */
@@ -91,7 +101,8 @@ typedef struct mixt__replay {
     float *outputs;         // trials × logits
     double *losses, *norms; // by trial; norms: of the gradients
     float *scratch, *low_outputs, *moments[2];
-    float scale; // of the loss, where FP16 is used
+    float scale;  // of the loss, where FP16 is used
+    double flops; // of the matrix work of all runs so far
 } mixt__replay;
 
 /** Takes memory and reads the batches. */
@@ -100,6 +111,8 @@ mixt_status mixt__replay_open(mixt__replay *replay, mixt__trainer *trainer, cons
 void mixt__replay_close(mixt__replay *replay);
 /** Batch number `trial`, with the key that all its runs have. */
 mixt__shadow_batch mixt__replay_batch(const mixt__replay *replay, int64_t trial);
+/** Takes over FP32's outputs and gradients from a shadow that has just run batch `trial`. */
+mixt_status mixt__replay_take(mixt__replay *replay, const mixt__shadow *shadow, int64_t trial);
 /** Runs FP32 on all batches. */
 mixt_status mixt__replay_reference(mixt__replay *replay);
 /** Lowers `scale` as a trainer would, until a policy's gradients of the first batch are finite. A loss that is not
@@ -109,6 +122,25 @@ mixt_status mixt__replay_settle_scale(mixt__replay *replay, const mixt__policy *
  *  @param own by segment: the gradients to compare
  *  @param seen one a trial */
 mixt_status mixt__replay_policy(mixt__replay *replay, const mixt__policy *policy, const bool *own, mixt__seen *seen);
+
+/** The same, the gradients of each layer apart.
+ *  @param whole one a trial, with the gradients of all parameters
+ *  @param own (trials, layers) */
+mixt_status mixt__replay_layers(mixt__replay *replay, const mixt__policy *policy, const mixt__sense_layers *layers,
+                                mixt__seen *whole, mixt__seen *own);
+
+/* ---- estimates ---- */
+
+typedef struct mixt__probe mixt__probe;
+
+/** @param probe NULL on failure */
+mixt_status mixt__probe_open(mixt_sensitivity *sensitivity, mixt__replay *replay, mixt__probe **probe);
+/** NULL is allowed. */
+void mixt__probe_close(mixt__probe *probe);
+/** Runs FP32 and its twins on all batches; the replay has its reference by that. */
+mixt_status mixt__probe_reference(mixt__probe *probe);
+/** Runs every format for the whole model, then adds the estimates of all cells to them. */
+mixt_status mixt__probe_formats(mixt__probe *probe);
 
 /* ---- scores ---- */
 

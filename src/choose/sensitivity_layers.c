@@ -10,8 +10,7 @@
 
 #include <string.h>
 
-/** Index of a layer by its path; -1: not listed. */
-static int64_t find(const mixt__sense_layers *l, const char *name)
+int64_t mixt__sense_layer_find(const mixt__sense_layers *l, const char *name)
 {
     for (int64_t i = 0; i < l->count; i++)
         if (!strcmp(l->layers[i].name, name))
@@ -26,7 +25,7 @@ static mixt_status no_memory(void)
 
 static mixt_status add(mixt__sense_layers *l, const char *name)
 {
-    if (!name[0] || find(l, name) >= 0)
+    if (!name[0] || mixt__sense_layer_find(l, name) >= 0)
         return MIXT_OK;
     if (!mixt__grow((void **)&l->layers, &l->capacity, l->count, sizeof *l->layers))
         return no_memory();
@@ -70,7 +69,7 @@ static mixt_status read_nodes(mixt__sense_layers *l, const mixt__graph *source, 
         return no_memory();
     for (int64_t i = 0; i < source->node_count; i++) {
         const mixt__node *n = &source->nodes[i];
-        int64_t at = find(l, n->layer);
+        int64_t at = mixt__sense_layer_find(l, n->layer);
         for (int k = 0; at >= 0 && k < n->in_count; k++) {
             const mixt__value *v = &source->values[n->in[k]];
             int32_t segment = v->role == MIXT_ROLE_PARAM ? params->segment_of[v->param] : -1;
@@ -100,10 +99,10 @@ static mixt_status join_fused(mixt__sense_layers *l, const mixt__graph *source)
         return no_memory();
     for (int64_t i = 0; i < source->node_count; i++) {
         const mixt__node *n = &source->nodes[i];
-        int64_t at = find(l, n->layer);
+        int64_t at = mixt__sense_layer_find(l, n->layer);
         for (int k = 0; at >= 0 && !l->layers[at].matrix && k < n->in_count; k++) {
             int32_t producer = source->values[n->in[k]].producer;
-            int64_t from = producer >= 0 ? find(l, source->nodes[producer].layer) : -1;
+            int64_t from = producer >= 0 ? mixt__sense_layer_find(l, source->nodes[producer].layer) : -1;
             if (from >= 0 && from != at && uses[n->in[k]] == 1 && n->op->precision == MIXT_CLASS_FOLLOW)
                 join(l, from, at);
         }

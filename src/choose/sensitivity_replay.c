@@ -95,20 +95,26 @@ static mixt_status keep_gradients(mixt__replay *r, const mixt__shadow *shadow, i
     return MIXT_OK;
 }
 
+mixt_status mixt__replay_take(mixt__replay *r, const mixt__shadow *shadow, int64_t trial)
+{
+    MIXT_TRY(take_outputs(r, shadow));
+    MIXT_TRY(mixt__shadow_logits(shadow, r->outputs + trial * r->logits));
+    r->flops += mixt__executable_flops(shadow->executable, true);
+    return keep_gradients(r, shadow, trial);
+}
+
 mixt_status mixt__replay_reference(mixt__replay *r)
 {
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
     mixt__shadow_options options = {.policy = &fp32, .batch = r->batch, .keep_logits = true};
     mixt__shadow *shadow;
     MIXT_TRY(mixt__shadow_new(r->trainer, &options, &shadow));
-    mixt_status status = take_outputs(r, shadow);
+    mixt_status status = MIXT_OK;
     for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++) {
         mixt__shadow_batch batch = mixt__replay_batch(r, i);
         status = mixt__shadow_run(shadow, &batch, &r->losses[i]);
         if (status == MIXT_OK)
-            status = mixt__shadow_logits(shadow, r->outputs + i * r->logits);
-        if (status == MIXT_OK)
-            status = keep_gradients(r, shadow, i);
+            status = mixt__replay_take(r, shadow, i);
     }
     mixt__shadow_free(shadow);
     return status;
@@ -216,6 +222,7 @@ static mixt_status settle(mixt__replay *r, mixt__shadow *shadow, const mixt__sca
         double loss, norm;
         MIXT_TRY(mixt__shadow_run(shadow, &batch, &loss));
         MIXT_TRY(measure_norm(r, shadow, &norm));
+        r->flops += mixt__executable_flops(shadow->executable, true);
         if (isfinite(norm))
             return MIXT_OK;
         if (!isfinite(loss) || r->scale <= scaling->floor) {
@@ -235,14 +242,13 @@ mixt_status mixt__replay_settle_scale(mixt__replay *r, const mixt__policy *polic
     return status;
 }
 
+/** @param norm of all of the policy's gradients */
 static mixt_status compare_gradients(mixt__replay *r, const mixt__shadow *shadow, const bool *own, int64_t trial,
-                                     mixt__seen *seen)
+                                     double norm, mixt__seen *seen)
 {
     const mixt__params *params = r->trainer->params;
     direction d = direction_of(r->trainer);
     pairs p = {0};
-    double norm;
-    MIXT_TRY(measure_norm(r, shadow, &norm));
     double factors[2] = {clip_factor(r->trainer, r->norms[trial]), clip_factor(r->trainer, norm)};
     for (int64_t s = 0; s < params->segment_count; s++)
         for (int64_t at = 0; own[s] && at < params->segments[s].count; at += PIECE) {
@@ -277,23 +283,67 @@ static mixt_status compare_outputs(mixt__replay *r, const mixt__shadow *shadow, 
     return MIXT_OK;
 }
 
-mixt_status mixt__replay_policy(mixt__replay *r, const mixt__policy *policy, const bool *own, mixt__seen *seen)
+/** One batch, the gradients of each set of parameters apart. @param seen one for each set */
+static mixt_status run_trial(mixt__replay *r, mixt__shadow *shadow, int64_t trial, const bool *const *sets,
+                             int64_t count, mixt__seen *seen)
+{
+    mixt__shadow_batch batch = mixt__replay_batch(r, trial);
+    double loss, norm;
+    mixt__seen first = {.loss = r->losses[trial], .margin = INFINITY};
+    MIXT_TRY(mixt__shadow_run(shadow, &batch, &loss));
+    r->flops += mixt__executable_flops(shadow->executable, true);
+    MIXT_TRY(compare_outputs(r, shadow, trial, &first));
+    MIXT_TRY(measure_norm(r, shadow, &norm));
+    first.loss_change = loss - r->losses[trial];
+    for (int64_t i = 0; i < count; i++) {
+        seen[i] = first;
+        MIXT_TRY(compare_gradients(r, shadow, sets[i], trial, norm, &seen[i]));
+    }
+    return MIXT_OK;
+}
+
+/** All batches. @param seen (trials, count) */
+static mixt_status run_sets(mixt__replay *r, const mixt__policy *policy, const bool *const *sets, int64_t count,
+                            mixt__seen *seen)
 {
     mixt__shadow_options options = {.policy = policy, .batch = r->batch, .keep_logits = true};
     mixt__shadow *shadow;
     MIXT_TRY(mixt__shadow_new(r->trainer, &options, &shadow));
     mixt_status status = MIXT_OK;
-    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++) {
-        mixt__shadow_batch batch = mixt__replay_batch(r, i);
-        double loss;
-        seen[i] = (mixt__seen){.loss = r->losses[i], .margin = INFINITY};
-        status = mixt__shadow_run(shadow, &batch, &loss);
-        if (status == MIXT_OK)
-            status = compare_outputs(r, shadow, i, &seen[i]);
-        if (status == MIXT_OK)
-            status = compare_gradients(r, shadow, own, i, &seen[i]);
-        seen[i].loss_change = loss - r->losses[i];
-    }
+    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++)
+        status = run_trial(r, shadow, i, sets, count, seen + i * count);
     mixt__shadow_free(shadow);
+    return status;
+}
+
+mixt_status mixt__replay_policy(mixt__replay *r, const mixt__policy *policy, const bool *own, mixt__seen *seen)
+{
+    return run_sets(r, policy, &own, 1, seen);
+}
+
+mixt_status mixt__replay_layers(mixt__replay *r, const mixt__policy *policy, const mixt__sense_layers *layers,
+                                mixt__seen *whole, mixt__seen *own)
+{
+    int64_t count = layers->count + 1;
+    bool *all = mixt__alloc((size_t)r->trainer->params->segment_count + 1);
+    const bool **sets = mixt__alloc((size_t)count * sizeof *sets);
+    mixt__seen *seen = mixt__alloc((size_t)(r->trials * count) * sizeof *seen);
+    mixt_status status = MIXT_OK;
+    if (!all || !sets || !seen)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for the figures of all layers");
+    if (status == MIXT_OK) {
+        memset(all, true, (size_t)r->trainer->params->segment_count);
+        sets[layers->count] = all;
+        for (int64_t i = 0; i < layers->count; i++)
+            sets[i] = layers->layers[i].own;
+        status = run_sets(r, policy, sets, count, seen);
+    }
+    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++) {
+        memcpy(own + i * layers->count, seen + i * count, (size_t)layers->count * sizeof *own);
+        whole[i] = seen[i * count + layers->count];
+    }
+    mixt__free(all);
+    mixt__free(sets);
+    mixt__free(seen);
     return status;
 }

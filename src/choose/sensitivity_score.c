@@ -48,6 +48,7 @@ void mixt__seen_add(mixt__seen_sum *sum, const mixt__seen *seen)
     s->update_error += seen->update_error;
     s->overflow += seen->overflow;
     s->underflow += seen->underflow;
+    s->margin += seen->margin;
     sum->accuracy += accuracy;
     sum->stability += stability;
     sum->score += score;

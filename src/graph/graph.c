@@ -65,7 +65,7 @@ mixt_status mixt__graph_node(mixt__graph *graph, const mixt__op *op, const char 
 {
     if (!mixt__grow((void **)&graph->nodes, &graph->node_capacity, graph->node_count, sizeof *graph->nodes))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for layer '%s'", layer);
-    mixt__node node = {.op = op, .in_count = in_count, .rule = -1, .why = ""};
+    mixt__node node = {.op = op, .in_count = in_count, .rule = -1, .source = -1, .why = ""};
     node.layer = mixt__arena_strdup(&graph->arena, layer);
     node.in = mixt__arena_alloc(&graph->arena, (size_t)(in_count + 1) * sizeof *node.in);
     node.out = mixt__arena_alloc(&graph->arena, MIXT_MAX_OUTPUTS * sizeof *node.out);

@@ -59,6 +59,8 @@ typedef struct mixt__node {
     mixt_dtype arithmetic; // the format in which operands are multiplied: see mixt__node_arithmetic
     mixt_dtype gradient;   // forward nodes: the format in which the operands of their gradient are multiplied
     int32_t rule;          // the policy's rule that decided its format; -1: none did
+    int32_t source;        // the node of the graph as it was built that it comes from, of a gradient that it is the
+                           // gradient of; -1: none, or casts
     const char *why;       // what decided its format, or why this cast is here; "" before the precision pass
     mixt_dtype saves;      // forward: the format in which what its gradient reads again is kept; backward: that of the
                            // node whose gradient it is. NONE: as it is

@@ -58,7 +58,8 @@ static mixt_status verify_types(const mixt__graph *graph, int64_t index, const c
         const mixt__value *v = &graph->values[n->out[o]];
         if (!mixt__shape_equal(&v->shape, &inferred.out[o].shape))
             return broken(graph, index, pass, "an output has another shape than the op infers");
-        if (v->dtype != inferred.out[o].dtype && v->role != MIXT_ROLE_GRAD)
+        bool wide = v->dtype == MIXT_DTYPE_FP32 && n->op->accumulate_outputs >> o & 1; // as a gradient, or beside one
+        if (v->dtype != inferred.out[o].dtype && v->role != MIXT_ROLE_GRAD && !wide)
             return broken(graph, index, pass, "an output has another format than the op infers");
     }
     return MIXT_OK;

@@ -165,6 +165,7 @@ typedef enum mixt__stats_count {
 
 typedef struct mixt__tensor_stats_attrs {
     mixt_dtype targets[MIXT_STATS_TARGETS]; // formats that values are held against; NONE: counts 0
+    int32_t tag;                            // for who put the node there; nobody else reads it
 } mixt__tensor_stats_attrs;
 
 /** Output 0 of tensor_error, FP64: over pairs of finite numbers, with e = other - reference and weight w. */
@@ -190,6 +191,7 @@ typedef enum mixt__diff_count {
 
 typedef struct mixt__tensor_error_attrs {
     bool weight; // a third input
+    int32_t tag; // for who put the node there; nobody else reads it
 } mixt__tensor_error_attrs;
 
 /* ---- pointwise programs ---- */

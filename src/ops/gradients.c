@@ -37,6 +37,7 @@ static mixt_status add_node(mixt__gradients *g, const mixt__op *op, const void *
     MIXT_TRY(mixt__graph_node(g->graph, op, g->node->layer, attrs, in, in_count, index));
     mixt__node *node = &g->graph->nodes[*index];
     node->backward = true;
+    node->source = g->node->source;
     node->arithmetic = mixt__node_arithmetic(g->graph, node, g->node->gradient);
     node->rule = op->matrix_work ? g->node->rule : -1;
     node->saves = g->node->saves;

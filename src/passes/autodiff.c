@@ -40,7 +40,7 @@ static mixt_status differentiate(mixt__gradients *g)
     return MIXT_OK;
 }
 
-mixt_status mixt__pass_autodiff(mixt__graph *graph)
+mixt_status mixt__pass_autodiff(mixt__graph *graph, int32_t **gradients)
 {
     if (!graph->loss)
         return mixt__fail(MIXT_ERROR_STATE, "a graph without a loss cannot be differentiated");
@@ -58,7 +58,10 @@ mixt_status mixt__pass_autodiff(mixt__graph *graph)
     } else {
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory to differentiate the graph");
     }
-    mixt__free(g.grad);
+    if (gradients && status == MIXT_OK)
+        *gradients = g.grad;
+    else
+        mixt__free(g.grad);
     mixt__free(g.wanted);
     mixt__free(g.written);
     return status;

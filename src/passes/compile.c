@@ -9,7 +9,13 @@ typedef mixt_status pass_fn(mixt__graph *graph, const mixt__compile_options *opt
 
 static mixt_status autodiff(mixt__graph *graph, const mixt__compile_options *options)
 {
-    return options->backward ? mixt__pass_autodiff(graph) : MIXT_OK;
+    int32_t *gradients;
+    if (!options->backward || !options->twins)
+        return options->backward ? mixt__pass_autodiff(graph, NULL) : MIXT_OK;
+    MIXT_TRY(mixt__pass_autodiff(graph, &gradients));
+    mixt_status status = mixt__pass_twins(graph, gradients, options->twins);
+    mixt__free(gradients);
+    return status;
 }
 
 static mixt_status simplify(mixt__graph *graph, const mixt__compile_options *options)

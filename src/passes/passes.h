@@ -2,6 +2,7 @@
  *
  *   precision:    a new graph in which every value has the format that the policy gives it
  *   autodiff:     appends the backward nodes, in the formats that the policy gives to them
+ *   twins:        puts beside nodes what they would give in lower formats, and how that differs; only where asked for
  *   simplify:     drops copies that change nothing, shares equal casts, removes what nobody uses
  *   epilogues:    moves single pointwise nodes into the product or norm before them, where the backend can
  *   classifier:   joins a small classifier's product, loss and their gradients, where the backend can
@@ -22,7 +23,11 @@
 /** @param typed_input give the input the format in which all its users want it: who feeds it converts */
 mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, bool typed_input,
                                  mixt__graph **result);
-mixt_status mixt__pass_autodiff(mixt__graph *graph);
+/** @param gradients receives the gradient of each value of the forward graph, by id (0: none), for mixt__free; NULL:
+ *  nobody asks */
+mixt_status mixt__pass_autodiff(mixt__graph *graph, int32_t **gradients);
+typedef struct mixt__twins mixt__twins; // passes/twins.h
+mixt_status mixt__pass_twins(mixt__graph *graph, const int32_t *gradients, mixt__twins *twins);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
 mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
 mixt_status mixt__pass_classifier(mixt__graph *graph);
@@ -53,6 +58,7 @@ typedef struct mixt__compile_options {
     mixt__node_seconds *seconds;       // with a budget: what computing a node again costs
     const void *device;                // for `seconds`
     mixt__recompute_choice *recompute; // filled in; NULL: nobody asks
+    mixt__twins *twins;                // of an FP32 graph; NULL: none
 } mixt__compile_options;
 
 /** All passes, verified after each. The source stays as it is. */

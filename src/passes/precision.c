@@ -270,6 +270,7 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
     mixt__node *made = &w->result->nodes[index];
     made->arithmetic = mixt__node_arithmetic(w->result, made, w->formats.forward);
     made->gradient = w->formats.backward;
+    made->source = (int32_t)(node - w->source->nodes);
     made->rule = w->formats.rule ? (int32_t)(w->formats.rule - w->policy->rules) : -1;
     made->why = reason(w, by_hand, widest);
     for (int o = 0; o < node->out_count; o++) {

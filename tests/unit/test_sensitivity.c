@@ -114,6 +114,175 @@ static void finds_overflow(void **state)
     stop(&f);
 }
 
+/** What reaches "faint" from the loss is 1e-12 of what reaches the others: no loss scale that the others bear lifts it
+ *  into FP16's range. */
+static mixt_value underflowing(mixt_builder *b, mixt_value x)
+{
+    mixt_value h = mixt_relu(b, mixt_linear(b, "one", x, .features = 24));
+    mixt_value faint = mixt_affine(b, mixt_linear(b, "faint", x, .features = 24), 1e-12f, 0);
+    return mixt_linear(b, "three", mixt_add(b, h, faint), .features = CLASSES);
+}
+
+static void finds_underflow(void **state)
+{
+    fixture f;
+    (void)state;
+    start(&f, underflowing, 1);
+    analyse(&f, &(mixt_sensitivity_options){.formats = "fp16,bf16", .trials = 3});
+    const mixt_sensitivity_row *worst = mixt_sensitivity_row_at(f.s, 0);
+    assert_string_equal(worst->layer, "faint");
+    assert_int_equal(worst->format, MIXT_DTYPE_FP16);
+    assert_true(worst->underflow > 0.1 && worst->grad_cosine < 0.5 && worst->score < 0.5);
+    assert_string_equal(worst->recommend, "bf16");
+    assert_string_equal(mixt_sensitivity_find(f.s, "one", MIXT_DTYPE_FP16, MIXT_SENSITIVITY_LOWERED)->recommend,
+                        "fp16");
+    stop(&f);
+}
+
+/** "total" adds up numbers around 100 of which the last digits matter. */
+static mixt_value summing(mixt_builder *b, mixt_value x)
+{
+    mixt_value h = mixt_relu(b, mixt_linear(b, "one", x, .features = 32));
+    mixt_scope_push(b, "total");
+    mixt_value sum = mixt_sum(b, mixt_affine(b, h, 1, 100), .axes = {1}, .axis_count = 1, .keep = true); // (N, 1)
+    mixt_scope_pop(b);
+    sum = mixt_affine(b, mixt_cast(b, sum, MIXT_DTYPE_FP32), 0.2f, -640);
+    return mixt_linear(b, "three", mixt_mul(b, h, sum), .features = CLASSES);
+}
+
+static void finds_a_sum_that_needs_fp32(void **state)
+{
+    fixture f;
+    (void)state;
+    start(&f, summing, 1);
+    analyse(&f, &(mixt_sensitivity_options){.formats = "fp16,bf16", .trials = 3});
+    const mixt_sensitivity_row *worst = mixt_sensitivity_row_at(f.s, 0);
+    assert_string_equal(worst->layer, "total");
+    assert_int_equal(worst->format, MIXT_DTYPE_BF16);
+    assert_true(worst->score < 0.5);
+    assert_true(rank_of(f.s, "total", MIXT_DTYPE_BF16, MIXT_SENSITIVITY_KEPT) <= 1);
+    // "one", whose low output makes the sum follow it, is as bad; what comes behind the sum is not
+    assert_true(mixt_sensitivity_find(f.s, "one", MIXT_DTYPE_BF16, MIXT_SENSITIVITY_LOWERED)->score < 0.5);
+    assert_true(mixt_sensitivity_find(f.s, "three", MIXT_DTYPE_BF16, MIXT_SENSITIVITY_LOWERED)->score > 0.9);
+    stop(&f);
+}
+
+/* ---- estimates against direct replay ---- */
+
+enum { CELLS_MAX = 256 };
+
+static mixt_run *open_run(const char *const *settings)
+{
+    mixt_config *config;
+    mixt_run *run;
+    assert_int_equal(mixt_config_new(&config), MIXT_OK);
+    for (; *settings; settings++)
+        if (mixt_config_set(config, *settings, "test") != MIXT_OK)
+            fail_msg("%s", mixt_error_text());
+    if (mixt_run_open_config(config, NULL, &run) != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    mixt_config_free(config);
+    return run;
+}
+
+/** Scores of all cells in an order that does not depend on them. */
+static int64_t scores(const char *const *settings, const mixt_sensitivity_options *options, double *found,
+                      double *steps)
+{
+    mixt_run *run = open_run(settings);
+    mixt_sensitivity *s;
+    int64_t count = 0;
+    if (mixt_sensitivity_new_with(run, options, &s) != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    mixt_sensitivity_info info = mixt_sensitivity_describe(s);
+    *steps = info.steps;
+    for (int64_t l = 0; l < mixt_sensitivity_layers(s); l++)
+        for (int i = 0; i < info.format_count * MIXT_SENSITIVITY_MODES; i++) {
+            const mixt_sensitivity_row *row =
+                mixt_sensitivity_find(s, mixt_sensitivity_layer_at(s, l)->name, info.formats[i % info.format_count],
+                                      (mixt_sensitivity_mode)(i / info.format_count));
+            if (row && count < CELLS_MAX)
+                found[count++] = row->score;
+        }
+    mixt_sensitivity_free(s);
+    mixt_run_close(run);
+    return count;
+}
+
+/** Ranks from 0; equal numbers share the mean of theirs. */
+static void rank(const double *x, int64_t count, double *ranks)
+{
+    for (int64_t i = 0; i < count; i++) {
+        double below = 0, equal = 0;
+        for (int64_t k = 0; k < count; k++) {
+            below += x[k] < x[i];
+            equal += x[k] == x[i];
+        }
+        ranks[i] = below + (equal - 1) / 2;
+    }
+}
+
+static double spearman(const double *x, const double *y, int64_t count)
+{
+    double a[CELLS_MAX], b[CELLS_MAX], ab = 0, aa = 0, bb = 0, mean = (double)(count - 1) / 2;
+    rank(x, count, a);
+    rank(y, count, b);
+    for (int64_t i = 0; i < count; i++) {
+        ab += (a[i] - mean) * (b[i] - mean);
+        aa += (a[i] - mean) * (a[i] - mean);
+        bb += (b[i] - mean) * (b[i] - mean);
+    }
+    return ab / sqrt(aa * bb);
+}
+
+static const char *const models[][10] = {
+    {"model=gpt", "net.layers=1", "net.width=32", "net.heads=2", "data.kind=random", "data.path=tokens", "data.seq=16",
+     "train.batch=8", "threads=1"},
+    {"model=lstm", "net.layers=2", "net.width=32", "data.kind=random", "data.path=tokens", "data.seq=16",
+     "train.batch=8", "threads=1"},
+    {"model=convnet", "net.channels=8,8,8", "data.kind=digits", "data.limit=128", "train.batch=32", "threads=1"},
+};
+
+/** What is estimated ranks the cells as running each of them does, for the work of ten steps at most. */
+static void estimates_rank_as_replay(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        double estimated[CELLS_MAX], measured[CELLS_MAX], steps, unused;
+        int64_t count = scores(models[m], &(mixt_sensitivity_options){.confirm = -1}, estimated, &steps);
+        assert_int_equal(scores(models[m], &(mixt_sensitivity_options){.replay_all = true}, measured, &unused), count);
+        double agreement = spearman(estimated, measured, count);
+        if (!(agreement >= 0.9))
+            fail_msg("%s: estimates and replay agree to %.3f only", models[m][0], agreement);
+        if (!(steps <= 10))
+            fail_msg("%s: estimating took the work of %.1f steps", models[m][0], steps);
+    }
+}
+
+static void ranks_hold_over_seeds(void **state)
+{
+    (void)state;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        double found[3][CELLS_MAX], steps;
+        int64_t count = 0;
+        for (int seed = 0; seed < 3; seed++) {
+            const char *settings[11] = {0}, *const words[] = {"seed=1", "seed=2", "seed=3"};
+            memcpy(settings, models[m], sizeof models[m]);
+            for (int i = 0; i < 10; i++)
+                if (!settings[i]) {
+                    settings[i] = words[seed];
+                    break;
+                }
+            count = scores(settings, NULL, found[seed], &steps);
+        }
+        for (int i = 0; i < 3; i++) {
+            double agreement = spearman(found[i], found[(i + 1) % 3], count);
+            if (!(agreement >= 0.8))
+                fail_msg("%s: seeds %d and %d agree to %.3f only", models[m][0], i + 1, (i + 1) % 3 + 1, agreement);
+        }
+    }
+}
+
 /** Every layer has rows in each format and mode, figures are numbers, better formats score better. */
 static void has_every_row(void **state)
 {
@@ -211,8 +380,15 @@ static void stops_when_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_overflow),     cmocka_unit_test(has_every_row),   cmocka_unit_test(refuses_bad_options),
-        cmocka_unit_test(leaves_the_trainer), cmocka_unit_test(stops_when_told),
+        cmocka_unit_test(finds_overflow),
+        cmocka_unit_test(finds_underflow),
+        cmocka_unit_test(finds_a_sum_that_needs_fp32),
+        cmocka_unit_test(estimates_rank_as_replay),
+        cmocka_unit_test(ranks_hold_over_seeds),
+        cmocka_unit_test(has_every_row),
+        cmocka_unit_test(refuses_bad_options),
+        cmocka_unit_test(leaves_the_trainer),
+        cmocka_unit_test(stops_when_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

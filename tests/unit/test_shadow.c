@@ -8,6 +8,8 @@
 #include "mixt/mixt.h"
 #include "api/api.h"
 #include "base/rng.h"
+#include "ops/attrs.h"
+#include "passes/twins.h"
 #include "train/checkpoint.h"
 #include "train/shadow.h"
 
@@ -137,6 +139,42 @@ static void reads_outputs(void **state)
     mixt_close(f.context);
 }
 
+/** Twins look and change nothing: loss and gradients have the bits that they have without. */
+static void twins_change_nothing(void **state)
+{
+    fixture f;
+    double losses[2];
+    mixt__twins twins = {.formats = {MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_TF32}, .format_count = 3};
+    mixt__policy policy = mixt__policy_of(MIXT_DTYPE_FP32);
+    mixt__shadow *shadows[2];
+    (void)state;
+    start(&f, "fp32");
+    for (int i = 0; i < 2; i++) {
+        mixt__shadow_options options = {.policy = &policy, .no_fusion = true, .twins = i ? &twins : NULL};
+        assert_int_equal(mixt__shadow_new(&f.trainer->core, &options, &shadows[i]), MIXT_OK);
+        losses[i] = run(&f, shadows[i], 7);
+    }
+    assert_true(losses[0] == losses[1]);
+    const mixt__params *a = shadows[0]->params, *b = shadows[1]->params;
+    assert_memory_equal(a->grad, b->grad, (size_t)a->total * sizeof(float));
+    assert_memory_equal(a->state, b->state, (size_t)a->state_total * sizeof(float));
+    bool kinds[MIXT_TWIN_SLOPE + 1] = {0};
+    for (int64_t i = 0; i < twins.count; i++) {
+        double n[MIXT_DIFF_NUMBERS];
+        const mixt__twin *t = &twins.twins[i];
+        memcpy(n, mixt__executable_address(shadows[1]->executable, t->numbers), sizeof n);
+        kinds[t->kind] = true;
+        if (t->kind == MIXT_TWIN_FORWARD && t->format < 2) // FP16 and BF16 differ from FP32, and not by much
+            assert_true(n[MIXT_DIFF_SQUARES] > 0 && n[MIXT_DIFF_SQUARES] < 1e-3 * n[MIXT_DIFF_REFERENCE]);
+    }
+    for (int k = 0; k <= MIXT_TWIN_SLOPE; k++)
+        assert_true(kinds[k]);
+    mixt__shadow_free(shadows[0]);
+    mixt__shadow_free(shadows[1]);
+    mixt__twins_free(&twins);
+    mixt_close(f.context);
+}
+
 /** A snapshot brings back weights, moments and counters: what follows has the same bits. */
 static void snapshot_goes_back(void **state)
 {
@@ -179,11 +217,9 @@ static void needs_a_trainer_with_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_policy_same_bits),
-        cmocka_unit_test(changes_nothing),
-        cmocka_unit_test(reads_outputs),
-        cmocka_unit_test(snapshot_goes_back),
-        cmocka_unit_test(needs_a_trainer_with_memory),
+        cmocka_unit_test(same_policy_same_bits), cmocka_unit_test(changes_nothing),
+        cmocka_unit_test(reads_outputs),         cmocka_unit_test(snapshot_goes_back),
+        cmocka_unit_test(twins_change_nothing),  cmocka_unit_test(needs_a_trainer_with_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
