@@ -183,6 +183,7 @@ static void print_json(const mixt_search_result *r)
     json_object_set_new(o, "fp32_ms", cli_json_real(i.fp32_ms));
     json_object_set_new(o, "fp32_memory", json_integer((json_int_t)i.fp32_memory));
     json_object_set_new(o, "steps", json_integer(i.steps));
+    json_object_set_new(o, "held_out_steps", json_integer(i.held_out_steps));
     json_object_set_new(o, "trials", json_integer(i.trials));
     json_object_set_new(o, "tried", json_integer(i.tried));
     json_object_set_new(o, "front", front);
@@ -225,7 +226,8 @@ static void print_result(const mixt_search_result *r)
     if (!isnan(i.ms) && !isnan(i.fp32_ms))
         printf(", %.2f of %.2f ms a step", i.ms, i.fp32_ms);
     printf(", loss %+.3f%% (+-%.3f) on %s batches, %lld updates a trial\n", 100 * i.loss_change, 100 * i.spread,
-           i.validated ? "held-out" : "the search's own", (long long)i.steps);
+           i.validated ? "held-out" : "the search's own",
+           (long long)(i.validated && i.held_out_steps ? i.held_out_steps : i.steps));
     printf("%s: all that was tried, and the front as a picture (front.svg)\n", i.folder);
 }
 

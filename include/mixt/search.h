@@ -116,10 +116,11 @@ typedef struct mixt_search_info {
     bool stopped;               /**< `watch` ended it */
     double fp32_ms;             /**< of plain FP32; NaN: not measured */
     size_t fp32_memory;
-    int64_t steps, trials; /**< updates of a trial, trials of a policy at least */
-    int64_t tried;         /**< policies measured */
-    int64_t groups;        /**< of layers that are decided together */
-    int64_t points;        /**< on the front */
+    int64_t steps, trials;  /**< updates of a trial, trials of a policy at least */
+    int64_t held_out_steps; /**< updates of a trial on held-out batches: what the rest of the budget has time for */
+    int64_t tried;          /**< policies measured */
+    int64_t groups;         /**< of layers that are decided together */
+    int64_t points;         /**< on the front */
 } mixt_search_info;
 /** Strings belong to the result. */
 mixt_search_info mixt_search_describe(const mixt_search_result *result);

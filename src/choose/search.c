@@ -16,16 +16,14 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "choose/search_rank.h"
-#include "run/init.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { STEPS_MIN = 8, STEPS_MAX = 200, TRIALS_DEFAULT = 3, TRIALS_MIN = 2, LEVELS_MAX = 8, PLANNED_TRIES = 24 };
+enum { LEVELS_MAX = 8 };
 
-static const double budget_default = 600, lose_default = 0.001, lose_most = 1;
 static const double faster = 0.995, smaller = 0.999; // below this share of another a time, or bytes, count as less
 
 /* ---- telling ---- */
@@ -363,6 +361,8 @@ static mixt_status try_all(mixt__search *s, bool *complete)
     int first = 0; // of the formats that are not within the tolerance for all layers: how many there are
     *complete = false;
     MIXT_TRY(find_formats(s, &f));
+    if (!f.count && !mixt__search_halted(s))
+        note(s, "no format for all layers is cheaper than fp32 here");
     s->phase = "all layers in one format";
     for (bool within = false; first < f.count && !mixt__search_halted(s); first++) {
         MIXT_TRY(consider(s, f.all[first]->levels, &f.all[first], &within));
@@ -378,6 +378,8 @@ static mixt_status try_all(mixt__search *s, bool *complete)
     return MIXT_OK;
 }
 
+/* ---- the whole ---- */
+
 /** Trains the best anew on batches that the search has not seen; where it does not hold there, the next best. */
 static mixt_status validate(mixt__search *s)
 {
@@ -386,8 +388,10 @@ static mixt_status validate(mixt__search *s)
     s->validated = false;
     while (!s->validated && !mixt__search_halted(s)) {
         mixt__search_try *best = s->best;
-        if (best != s->fp32)
+        if (best != s->fp32) {
+            MIXT_TRY(mixt__search_settle_held_out(s));
             MIXT_TRY(mixt__search_measure_loss(s, best, MIXT_SEARCH_HELD_OUT));
+        }
         s->validated = best == s->fp32 || mixt__search_within(s, best, MIXT_SEARCH_HELD_OUT);
         if (s->validated || mixt__search_halted(s))
             break;
@@ -398,144 +402,10 @@ static mixt_status validate(mixt__search *s)
     return mixt__search_write_front(s);
 }
 
-/* ---- opening ---- */
-
-static mixt_status check_formats(const char *formats)
-{
-    for (const char *at = formats ? formats : ""; *at; at += strcspn(at, ", ")) {
-        const mixt__search_level *level = NULL;
-        at += strspn(at, ", ");
-        int length = (int)strcspn(at, ", ");
-        for (int i = 0; (level = mixt__search_level_at(i)); i++)
-            if ((int)strlen(level->name) == length && !strncmp(level->name, at, (size_t)length))
-                break;
-        if (!level && length)
-            return mixt__fail(MIXT_ERROR_ARGUMENT,
-                              "formats: '%.*s' is none: bf16, fp16, tf32, or with what is kept for the backward pass "
-                              "fp32/bf16, fp32/fp8_e4m3, bf16/fp8_e4m3, fp16/fp8_e4m3, separated by commas",
-                              length, at);
-    }
-    return MIXT_OK;
-}
-
-/** Refuses what cannot be meant and fills in defaults. */
-static mixt_status settle_options(mixt__search *s, const mixt_search_options *o)
-{
-    s->options = *o;
-    MIXT_TRY(mixt__need(o->write));
-    if (!*o->write)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "write: the name of the policy's file is empty");
-    if (!(o->lose >= 0 && o->lose <= lose_most))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "lose %g: a share of the loss from 0 to %g", o->lose, lose_most);
-    if (!(o->budget >= 0 && isfinite(o->budget)))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "budget %g: seconds, 0 or above", o->budget);
-    if (o->steps < 0)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "steps %lld: 0 or above", (long long)o->steps);
-    if (o->trials && (o->trials < TRIALS_MIN || o->trials > MIXT_SEARCH_TRIALS_MAX))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "trials %lld: from %d, so that there is a spread, to %d",
-                          (long long)o->trials, TRIALS_MIN, MIXT_SEARCH_TRIALS_MAX);
-    MIXT_TRY(check_formats(o->formats));
-    if (o->lose == 0)
-        s->options.lose = lose_default;
-    s->budget = o->budget > 0 ? o->budget : budget_default;
-    s->options.budget = s->budget;
-    s->trials = o->trials ? o->trials : TRIALS_DEFAULT;
-    return MIXT_OK;
-}
-
-/** The configuration without what does not count. */
-static mixt_status take_config(mixt__search *s, const mixt_config *config)
-{
-    char out[256];
-    MIXT_TRY(mixt_config_copy(config, &s->config));
-    snprintf(out, sizeof out, "out=%s", mixt__config_table[MIXT_KEY_OUT].fallback);
-    MIXT_TRY(mixt_config_set(s->config, out, "search"));
-    return mixt_config_set(s->config, "precision=fp32", "search");
-}
-
-static mixt_status open_experiment(mixt__search *s)
-{
-    s->e.progress = s->options.progress;
-    s->e.progress_user = s->options.user;
-    MIXT_TRY(mixt__experiment_open(&s->e, s->config));
-    MIXT_TRY(mixt__experiment_init(&s->e, false, NULL, NULL));
-    if (!s->e.val || mixt_data_describe(s->e.val)->samples < 2)
-        return mixt__fail(MIXT_ERROR_DATA, "a search compares losses on a validation part of at least 2 samples, which "
-                                           "this data has not: data.val_fraction=0.1 takes it off the training part");
-    MIXT_TRY(mixt_trainer_set_precision(s->e.trainer, "bf16")); // any lower format shows what is fused and shared
-    MIXT_TRY(mixt__search_groups_find(s->e.trainer->core.train->graph, &s->groups));
-    if (!s->groups.count)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model has no layer whose format a policy could choose");
-    return MIXT_OK;
-}
-
-/** What a search that goes on must have been asked for too. */
-static json_t *make_header(mixt__search *s)
-{
-    const uint64_t *sums = mixt__experiment_sums(&s->e);
-    char data[40];
-    snprintf(data, sizeof data, "%016llx%016llx", (unsigned long long)sums[0], (unsigned long long)sums[1]);
-    const mixt_search_options *o = &s->options;
-    json_t *header =
-        json_pack("{s:s, s:f, s:s, s:I, s:I, s:s, s:s}", "for", o->goal == MIXT_SEARCH_TIME ? "time" : "memory", "lose",
-                  o->lose, "formats", o->formats ? o->formats : "all", "steps", (json_int_t)o->steps, "trials",
-                  (json_int_t)s->trials, "device", s->e.context->backend->name, "data", data);
-    json_object_set_new(header, "groups", mixt__search_groups_json(&s->groups));
-    return header;
-}
-
-/** Takes up what is on disk; from here on there is a policy. */
-static mixt_status open_state(mixt__search *s)
-{
-    json_t *header = make_header(s);
-    mixt_status status = header
-                             ? mixt__search_state_open(&s->state, s->options.write, s->config, header, s->options.fresh)
-                             : no_memory();
-    json_decref(header);
-    MIXT_TRY(status);
-    MIXT_TRY(all_groups(s, MIXT_SEARCH_FULL, &s->fp32));
-    for (int64_t i = 0; i < s->state.count; i++) // lines are not read, they are made
-        MIXT_TRY(mixt__search_get(s, s->state.tries[i]->levels, &s->state.tries[i]));
-    s->best = find_best(s);
-    s->validated = s->best != s->fp32 && mixt__search_within(s, s->best, MIXT_SEARCH_HELD_OUT);
-    return mixt__search_write_policy(s, s->best);
-}
-
-/** Updates of a trial: so many that the budget has time for all that a search usually tries. Settled once. */
-static mixt_status settle_steps(mixt__search *s)
-{
-    const json_t *settled = mixt__search_state_fact(&s->state, "steps");
-    s->steps = settled ? json_integer_value(settled) : s->options.steps;
-    if (s->steps > 0)
-        return MIXT_OK;
-    mixt_policy *fp32;
-    mixt_trainer *t = NULL;
-    s->phase = "timing a step";
-    MIXT_TRY(mixt__search_policy(&s->groups, s->fp32->levels, &fp32));
-    mixt_status status = mixt__search_trainer(s, fp32, 0, true, &t);
-    double fastest = INFINITY;
-    for (int i = 0; i < 5 && status == MIXT_OK && !mixt__search_halted(s); i++) {
-        double started = mixt__time_now();
-        status = mixt_trainer_step(t, s->e.train, NULL);
-        if (status == MIXT_OK)
-            status = t->core.backend->synchronize();
-        fastest = fmin(fastest, mixt__time_now() - started);
-        mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
-    }
-    mixt__trainer_close(t);
-    mixt_policy_free(fp32);
-    MIXT_TRY(status);
-    double room = 0.6 * s->budget / (1.4 * PLANNED_TRIES * (double)s->trials * fastest);
-    int64_t most = s->e.total_steps < STEPS_MAX ? s->e.total_steps : STEPS_MAX;
-    s->steps = room < STEPS_MIN ? STEPS_MIN : room < STEPS_MAX ? (int64_t)room : STEPS_MAX;
-    s->steps = s->steps < most ? s->steps : most;
-    return mixt__search_state_settle(&s->state, "steps", json_integer(s->steps));
-}
-
 static mixt_status run(mixt__search *s)
 {
     bool complete = false;
-    MIXT_TRY(settle_steps(s));
+    MIXT_TRY(mixt__search_settle_seen(s));
     MIXT_TRY(mixt__search_measure_cost(s, s->fp32));
     if (!mixt__search_halted(s))
         MIXT_TRY(try_all(s, &complete));
@@ -544,21 +414,20 @@ static mixt_status run(mixt__search *s)
     return MIXT_OK;
 }
 
-mixt_status mixt__search_run(mixt__search *s, const mixt_config *config, const mixt_search_options *options)
+/** From here on there is a policy in the file: the best that is known, FP32 at the beginning. */
+static mixt_status begin(mixt__search *s)
 {
-    s->started = mixt__time_now();
-    s->state.lock = s->state.rows = -1;
-    MIXT_TRY(settle_options(s, options));
-    MIXT_TRY(take_config(s, config));
-    MIXT_TRY(open_experiment(s));
-    MIXT_TRY(open_state(s));
-    return run(s);
+    MIXT_TRY(all_groups(s, MIXT_SEARCH_FULL, &s->fp32));
+    for (int64_t i = 0; i < s->state.count; i++) // lines are not read, they are made
+        MIXT_TRY(mixt__search_get(s, s->state.tries[i]->levels, &s->state.tries[i]));
+    s->best = find_best(s);
+    s->validated = s->best != s->fp32 && mixt__search_within(s, s->best, MIXT_SEARCH_HELD_OUT);
+    return mixt__search_write_policy(s, s->best);
 }
 
-void mixt__search_close(mixt__search *s)
+mixt_status mixt__search_run(mixt__search *s, const mixt_config *config, const mixt_search_options *options)
 {
-    mixt__search_state_close(&s->state);
-    mixt__search_groups_free(&s->groups);
-    mixt__experiment_close(&s->e);
-    mixt_config_free(s->config);
+    MIXT_TRY(mixt__search_open(s, config, options));
+    MIXT_TRY(begin(s));
+    return run(s);
 }

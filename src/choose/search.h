@@ -1,6 +1,7 @@
 /* A search for a policy under way, for the files of this folder:
  *
  *   search.c         what is tried, in which order, and when it ends
+ *   search_open.c    options, data, model, how long a trial is
  *   search_groups.c  which layers are decided together
  *   search_policy.c  from a format for each group to a policy and back
  *   search_loss.c    training and comparing: the measure of what a policy loses
@@ -131,7 +132,7 @@ typedef struct mixt__search {
     mixt__search_groups groups;
     mixt__search_state state;
     mixt__search_try *fp32, *best;
-    int64_t steps, trials;
+    int64_t steps[MIXT_SEARCH_PARTS], trials; // updates of a trial, 0: not settled; trials of a policy
     bool validated, complete, stopped;
     bool validating;        // the search itself is over
     double started, budget; // seconds
@@ -179,6 +180,13 @@ mixt_status mixt__search_front(const mixt__search *s, mixt__search_try ***front,
 /** Writes it: front.json and front.svg. */
 mixt_status mixt__search_write_front(const mixt__search *s);
 
+/** Opens all that a search needs; `s` is all zero. */
+mixt_status mixt__search_open(mixt__search *s, const mixt_config *config, const mixt_search_options *options);
+/** Settles the updates of a trial where they are not: so many that the budget has time for all that a search usually
+ *  tries. Not where it is halted before. */
+mixt_status mixt__search_settle_seen(mixt__search *s);
+/** The same of a held-out trial: what is left of the budget goes into longer ones. */
+mixt_status mixt__search_settle_held_out(mixt__search *s);
 /** All of it: `s` is all zero. Ends early where it is halted; what was found is in `s` for mixt__search_close. */
 mixt_status mixt__search_run(mixt__search *s, const mixt_config *config, const mixt_search_options *options);
 void mixt__search_close(mixt__search *s);

@@ -61,7 +61,8 @@ static mixt__trainer_blocks blocks_of(const mixt__search *s, mixt__search_part p
     const mixt__trainer_settings *settings = &s->e.trainer->core.settings;
     int64_t samples = mixt_data_describe(s->e.val)->samples, size = settings->eval_batch;
     size = size < samples / 2 ? size : samples / 2;
-    int64_t blocks = samples / size, wanted = (s->steps * settings->batch * settings->accumulate + size - 1) / size;
+    int64_t blocks = samples / size,
+            wanted = (s->steps[part] * settings->batch * settings->accumulate + size - 1) / size;
     int64_t all = blocks / 2, count = wanted < all ? wanted : all, apart = all / count * 2; // an even number of blocks
     return (mixt__trainer_blocks){.first = part * size, .size = size, .stride = apart * size, .count = count};
 }
@@ -71,13 +72,14 @@ static mixt_status update(mixt__search *s, mixt_trainer *t, int *again, bool *di
 {
     mixt_step step;
     do {
-        int64_t batch = t->core.next_batch;
+        int64_t batch = t->core.next_batch, runs = t->core.runs;
         MIXT_TRY(mixt_trainer_step(t, s->e.train, &step));
         *diverged = !isfinite(step.loss) || (step.skipped && !t->core.settings.scaling.enabled);
         if (!step.skipped || *diverged)
             return MIXT_OK;
         mixt__trainer_stop_batches(&t->core);
         t->core.next_batch = batch;
+        t->core.runs = runs; // the same dropout
         *diverged = ++*again > AGAIN_MAX;
     } while (!*diverged);
     return MIXT_OK;
@@ -92,13 +94,13 @@ static mixt_status train(mixt__search *s, mixt_trainer *t, mixt__search_part par
     int again = 0;
     double started = mixt__time_now();
     *loss = NAN;
-    for (int64_t i = 0; i < s->steps && !diverged; i++) {
+    for (int64_t i = 0; i < s->steps[part] && !diverged; i++) {
         if (mixt__search_halted(s))
             return MIXT_OK;
         MIXT_TRY(update(s, t, &again, &diverged));
         mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
     }
-    *seconds = (mixt__time_now() - started) / (double)s->steps;
+    *seconds = (mixt__time_now() - started) / (double)s->steps[part];
     *loss = INFINITY;
     if (diverged)
         return MIXT_OK;
@@ -119,7 +121,7 @@ static mixt_status run_trial(mixt__search *s, mixt__search_try *tried, mixt__sea
     mixt_status status = mixt__search_trainer(s, policy, number, false, &t);
     mixt_policy_free(policy);
     if (status == MIXT_OK) {
-        t->core.next_batch = number * s->steps * t->core.settings.accumulate;
+        t->core.next_batch = number * s->steps[part] * t->core.settings.accumulate;
         status = train(s, t, part, &loss, &seconds);
     }
     mixt__trainer_close(t);
@@ -183,7 +185,7 @@ static mixt_status check_fp32(const mixt__search *s, mixt__search_part part)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_STATE,
                       "trained in fp32 for %lld updates, the validation loss is %g: nothing can be measured by it",
-                      (long long)s->steps, loss);
+                      (long long)s->steps[part], loss);
 }
 
 /** One more trial: of FP32 where the policy has as many already. */

@@ -155,7 +155,10 @@ static json_t *evidence(const mixt__search *s, const mixt__search_try *tried)
     json_object_set_new(o, "tolerance", json_real(s->options.lose));
     json_object_set_new(o, "model", json_string(mixt__config_string(s->config, MIXT_KEY_MODEL)));
     json_object_set_new(o, "configuration", json_string(s->state.config));
-    json_object_set_new(o, "updates_of_a_trial", json_integer(s->steps));
+    if (s->steps[MIXT_SEARCH_SEEN])
+        json_object_set_new(o, "updates_of_a_trial", json_integer(s->steps[MIXT_SEARCH_SEEN]));
+    if (s->steps[MIXT_SEARCH_HELD_OUT])
+        json_object_set_new(o, "updates_of_a_held_out_trial", json_integer(s->steps[MIXT_SEARCH_HELD_OUT]));
     json_object_set_new(o, "validated", json_string(s->validated ? "yes" : "no"));
     json_object_set_new(o, "memory", json_integer(tried->memory));
     json_object_set_new(o, "fp32_memory", json_integer(s->fp32->memory));

@@ -56,7 +56,8 @@ static mixt_status fill(const mixt__search *s, mixt_search_result *r)
     i->complete = s->complete;
     i->stopped = s->stopped;
     i->fp32_memory = (size_t)s->fp32->memory;
-    i->steps = s->steps;
+    i->steps = s->steps[MIXT_SEARCH_SEEN];
+    i->held_out_steps = s->steps[MIXT_SEARCH_HELD_OUT];
     i->trials = s->trials;
     i->tried = s->state.count;
     i->groups = s->groups.count;

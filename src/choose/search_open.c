@@ -1,0 +1,193 @@
+/* Opening a search: its options checked, data and model opened, groups found, what is on disk taken up; and how long a
+ * trial is. Nothing is written before everything else has been found to be good.
+ */
+#include "choose/search.h"
+
+#include "base/status.h"
+#include "base/threads.h"
+#include "run/init.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STEPS_MIN = 8, STEPS_MAX = 200, TRIALS_DEFAULT = 3, TRIALS_MIN = 2, PLANNED_TRIES = 24 };
+
+static const double budget_default = 600, lose_default = 0.001, lose_most = 1;
+static const char *const steps_names[MIXT_SEARCH_PARTS] = {"steps", "held_out_steps"}; // what is settled of them
+
+static mixt_status check_formats(const char *formats)
+{
+    for (const char *at = formats ? formats : ""; *at; at += strcspn(at, ", ")) {
+        const mixt__search_level *level = NULL;
+        at += strspn(at, ", ");
+        int length = (int)strcspn(at, ", ");
+        for (int i = 0; (level = mixt__search_level_at(i)); i++)
+            if ((int)strlen(level->name) == length && !strncmp(level->name, at, (size_t)length))
+                break;
+        if (!level && length)
+            return mixt__fail(MIXT_ERROR_ARGUMENT,
+                              "formats: '%.*s' is none: bf16, fp16, tf32, or with what is kept for the backward pass "
+                              "fp32/bf16, fp32/fp8_e4m3, bf16/fp8_e4m3, fp16/fp8_e4m3, separated by commas",
+                              length, at);
+    }
+    return MIXT_OK;
+}
+
+/** Refuses what cannot be meant and fills in defaults. */
+static mixt_status settle_options(mixt__search *s, const mixt_search_options *o)
+{
+    s->options = *o;
+    MIXT_TRY(mixt__need(o->write));
+    if (!*o->write)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "write: the name of the policy's file is empty");
+    if (!(o->lose >= 0 && o->lose <= lose_most))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "lose %g: a share of the loss from 0 to %g", o->lose, lose_most);
+    if (!(o->budget >= 0 && isfinite(o->budget)))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "budget %g: seconds, 0 or above", o->budget);
+    if (o->steps < 0)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "steps %lld: 0 or above", (long long)o->steps);
+    if (o->trials && (o->trials < TRIALS_MIN || o->trials > MIXT_SEARCH_TRIALS_MAX))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "trials %lld: from %d, so that there is a spread, to %d",
+                          (long long)o->trials, TRIALS_MIN, MIXT_SEARCH_TRIALS_MAX);
+    MIXT_TRY(check_formats(o->formats));
+    if (o->lose == 0)
+        s->options.lose = lose_default;
+    s->budget = o->budget > 0 ? o->budget : budget_default;
+    s->options.budget = s->budget;
+    s->trials = o->trials ? o->trials : TRIALS_DEFAULT;
+    return MIXT_OK;
+}
+
+/** The configuration without what does not count. */
+static mixt_status take_config(mixt__search *s, const mixt_config *config)
+{
+    char out[256];
+    MIXT_TRY(mixt_config_copy(config, &s->config));
+    snprintf(out, sizeof out, "out=%s", mixt__config_table[MIXT_KEY_OUT].fallback);
+    MIXT_TRY(mixt_config_set(s->config, out, "search"));
+    return mixt_config_set(s->config, "precision=fp32", "search");
+}
+
+static mixt_status open_experiment(mixt__search *s)
+{
+    s->e.progress = s->options.progress;
+    s->e.progress_user = s->options.user;
+    MIXT_TRY(mixt__experiment_open(&s->e, s->config));
+    MIXT_TRY(mixt__experiment_init(&s->e, false, NULL, NULL));
+    if (!s->e.val || mixt_data_describe(s->e.val)->samples < 2)
+        return mixt__fail(MIXT_ERROR_DATA, "a search compares losses on a validation part of at least 2 samples, which "
+                                           "this data has not: data.val_fraction=0.1 takes it off the training part");
+    MIXT_TRY(mixt_trainer_set_precision(s->e.trainer, "bf16")); // any lower format shows what is fused and shared
+    MIXT_TRY(mixt__search_groups_find(s->e.trainer->core.train->graph, &s->groups));
+    if (!s->groups.count)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "the model has no layer whose format a policy could choose");
+    return MIXT_OK;
+}
+
+/** What a search that goes on must have been asked for too. */
+static json_t *make_header(mixt__search *s)
+{
+    const uint64_t *sums = mixt__experiment_sums(&s->e);
+    char data[40];
+    snprintf(data, sizeof data, "%016llx%016llx", (unsigned long long)sums[0], (unsigned long long)sums[1]);
+    const mixt_search_options *o = &s->options;
+    json_t *header =
+        json_pack("{s:s, s:f, s:s, s:I, s:I, s:s, s:s}", "for", o->goal == MIXT_SEARCH_TIME ? "time" : "memory", "lose",
+                  o->lose, "formats", o->formats ? o->formats : "all", "steps", (json_int_t)o->steps, "trials",
+                  (json_int_t)s->trials, "device", s->e.context->backend->name, "data", data);
+    json_object_set_new(header, "groups", mixt__search_groups_json(&s->groups));
+    return header;
+}
+
+/** Takes up what is on disk, or begins it. */
+static mixt_status open_state(mixt__search *s)
+{
+    json_t *header = make_header(s);
+    mixt_status status = header
+                             ? mixt__search_state_open(&s->state, s->options.write, s->config, header, s->options.fresh)
+                             : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a search");
+    json_decref(header);
+    MIXT_TRY(status);
+    for (int part = 0; part < MIXT_SEARCH_PARTS; part++) {
+        const json_t *settled = mixt__search_state_fact(&s->state, steps_names[part]);
+        s->steps[part] = settled ? json_integer_value(settled) : s->options.steps;
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__search_open(mixt__search *s, const mixt_config *config, const mixt_search_options *options)
+{
+    s->started = mixt__time_now();
+    s->state.lock = s->state.rows = -1;
+    MIXT_TRY(settle_options(s, options));
+    MIXT_TRY(take_config(s, config));
+    MIXT_TRY(open_experiment(s));
+    return open_state(s);
+}
+
+void mixt__search_close(mixt__search *s)
+{
+    mixt__search_state_close(&s->state);
+    mixt__search_groups_free(&s->groups);
+    mixt__experiment_close(&s->e);
+    mixt_config_free(s->config);
+}
+
+/* ---- the length of a trial ---- */
+
+/** Seconds of an FP32 step with its batch, the fastest of a few; INFINITY: halted before the first. */
+static mixt_status time_step(mixt__search *s, double *seconds)
+{
+    mixt_policy *fp32;
+    mixt_trainer *t = NULL;
+    s->phase = "timing a step";
+    *seconds = INFINITY;
+    MIXT_TRY(mixt__search_policy(&s->groups, s->fp32->levels, &fp32));
+    mixt_status status = mixt__search_trainer(s, fp32, 0, true, &t);
+    for (int i = 0; i < 5 && status == MIXT_OK && !mixt__search_halted(s); i++) {
+        double started = mixt__time_now();
+        status = mixt_trainer_step(t, s->e.train, NULL);
+        if (status == MIXT_OK)
+            status = t->core.backend->synchronize();
+        *seconds = fmin(*seconds, mixt__time_now() - started);
+        mixt__search_tell(s, MIXT_SEARCH_STEP, NULL, "");
+    }
+    mixt__trainer_close(t);
+    mixt_policy_free(fp32);
+    return status;
+}
+
+/** Settles the updates of a trial once: `wanted`, within limits and the length of the run. */
+static mixt_status settle_steps(mixt__search *s, mixt__search_part part, double wanted, int64_t least)
+{
+    int64_t most = s->e.total_steps < STEPS_MAX ? s->e.total_steps : STEPS_MAX;
+    int64_t steps = wanted < STEPS_MAX ? (int64_t)wanted : STEPS_MAX;
+    steps = steps < most ? steps : most;
+    s->steps[part] = steps > least ? steps : least;
+    return mixt__search_state_settle(&s->state, steps_names[part], json_integer(s->steps[part]));
+}
+
+mixt_status mixt__search_settle_seen(mixt__search *s)
+{
+    double seconds;
+    if (s->steps[MIXT_SEARCH_SEEN])
+        return MIXT_OK;
+    MIXT_TRY(time_step(s, &seconds));
+    if (mixt__search_halted(s))
+        return MIXT_OK;
+    int64_t least = s->e.total_steps < STEPS_MIN ? s->e.total_steps : STEPS_MIN;
+    return settle_steps(s, MIXT_SEARCH_SEEN, 0.6 * s->budget / (1.4 * PLANNED_TRIES * (double)s->trials * seconds),
+                        least);
+}
+
+mixt_status mixt__search_settle_held_out(mixt__search *s)
+{
+    double left = s->budget - (mixt__time_now() - s->started);
+    double trials = 2.0 * (double)mixt__search_wanted(s, s->best, MIXT_SEARCH_HELD_OUT); // FP32's too
+    double update = fmax(s->fp32->ms, s->best->ms) / 1e3;
+    if (s->steps[MIXT_SEARCH_HELD_OUT])
+        return MIXT_OK;
+    return settle_steps(s, MIXT_SEARCH_HELD_OUT, update > 0 ? 0.6 * left / (1.4 * trials * update) : 0,
+                        s->steps[MIXT_SEARCH_SEEN]);
+}
