@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that mixt builds with, where they are missing. Needs root or sudo only if any is.
 set -eu
-packages="gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libyaml-dev zlib1g-dev libcmocka-dev libjpeg-dev"
+packages="gcc libc6-dev cmake ninja-build pkg-config libjansson-dev libyaml-dev zlib1g-dev libcmocka-dev libjpeg-dev libmicrohttpd-dev"
 missing=""
 for p in $packages; do
     dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing="$missing $p"

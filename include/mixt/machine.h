@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/** Whether this build of mixt uses a library that it can do without: "jpeg". False for other words. */
+/** Whether this build of mixt uses a library that it can do without: "jpeg", "microhttpd". False for other words. */
 bool mixt_built_with(const char *library);
 
 /* ---- the processor ---- */

@@ -1,5 +1,5 @@
 /* Runs as a page to look at: curves of all that was measured, alerts and decisions marked on them, tables, and what to
- * do. One file that opens anywhere, without a network.
+ * do. One file that opens anywhere, without a network; or served while they train (mixt_page_serve).
  *
  *   const char *const runs[] = {"runs/a", "runs/b"};
  *   mixt_page_write(runs, 2, "report.html", NULL);
@@ -33,6 +33,24 @@ enum { MIXT_PAGE_RUNS_MAX = 1000 };
  * there.
  */
 mixt_status mixt_page_write(const char *const *runs, int64_t count, const char *path, const mixt_page_options *options);
+
+/** A page that is served while runs train. */
+typedef struct mixt_page_server mixt_page_server;
+
+/**
+ * Serves the page of a run, or of all runs in a folder, to browsers on this machine; it follows what they write. Only
+ * the loopback address is listened on, only those who know the address with its token are answered, and nothing but
+ * those runs is read. Threads of its own do the work.
+ * @param folder a run directory, or a folder with runs in it or in folders of it.
+ * @param port to listen on; 0: any that is free.
+ * @param server set to NULL on failure; end it with mixt_page_stop.
+ * @return MIXT_ERROR_UNSUPPORTED where mixt was built without libmicrohttpd (mixt_built_with("microhttpd")).
+ */
+mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **server);
+/** What to open in a browser, token and all: "http://127.0.0.1:40123/?token=…". It belongs to the server. */
+const char *mixt_page_address(const mixt_page_server *server);
+/** Ends it; NULL is allowed. */
+void mixt_page_stop(mixt_page_server *server);
 
 #ifdef __cplusplus
 }

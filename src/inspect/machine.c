@@ -18,6 +18,9 @@ bool mixt_built_with(const char *library)
 #ifdef MIXT_HAVE_JPEG
         "jpeg",
 #endif
+#ifdef MIXT_HAVE_MICROHTTPD
+        "microhttpd",
+#endif
         NULL,
     };
     for (int i = 0; library && used[i]; i++)

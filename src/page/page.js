@@ -29,15 +29,17 @@ function columnType(name) {
     return NOT_DRAWN.has(name) ? Float64Array : Float32Array;
 }
 
-function readRuns() {
-    const text = document.getElementById("data").textContent;
-    for (const run of JSON.parse(text)) {
-        run.columns = {};
-        run.shown = true;
+function addRuns(list) {
+    for (const run of list) {
+        Object.assign(run, {folder: run.name, columns: {}, shown: true, read: [0, 0], rows: 0});
         run.color = COLORS[state.runs.length % COLORS.length];
         state.runs.push(run);
     }
     shortenNames();
+}
+
+function readRuns() {
+    addRuns(JSON.parse(document.getElementById("data").textContent));
     for (const element of document.querySelectorAll("script[data-run]")) {
         const name = element.dataset.column;
         state.runs[+element.dataset.run].columns[name] = decode(element.textContent.trim(), columnType(name));
@@ -47,9 +49,9 @@ function readRuns() {
 
 /** Folders that all runs lie in say nothing. */
 function shortenNames() {
-    const parts = state.runs.map(run => run.name.split("/"));
+    const parts = state.runs.map(run => run.folder.split("/"));
     let same = 0;
-    while (parts.every(p => p.length > same + 1 && p[same] === parts[0][same]))
+    while (parts.length && parts.every(p => p.length > same + 1 && p[same] === parts[0][same]))
         same++;
     state.runs.forEach((run, i) => {
         run.name = parts[i].slice(same).join("/");
@@ -192,14 +194,16 @@ function showAlerts() {
     table(section, "The last alerts and decisions", ["run", "step", "severity", "kind", "cause", "layer", ""], rows);
 }
 
+/** One remedy a cause, for what was worth a warning. */
 function showAdvice() {
     const section = document.getElementById("advice"), rows = [];
+    const remedies = JSON.parse(document.getElementById("remedies").textContent);
     for (const run of state.runs)
-        for (const advice of run.advice)
-            rows.push([run.name, make("td", advice, "text")]);
+        for (const cause of new Set(run.events.filter(e => e.severity !== "info").map(e => e.cause)))
+            rows.push([run.name, cause, make("td", remedies[cause] ?? "", "text")]);
     section.replaceChildren();
     if (rows.length)
-        table(section, "What to do", ["run", ""], rows);
+        table(section, "What to do", ["run", "cause", ""], rows);
 }
 
 function showFigures() {
@@ -285,20 +289,126 @@ function drawCharts() {
     }
 }
 
-function showAll() {
+/* ---- a page that is served: rows as they come ---- */
+
+function ask(path, query) {
+    const token = new URLSearchParams(location.search).get("token");
+    return fetch(path + "?" + new URLSearchParams({...query, token}));
+}
+
+/** Room for one more row in every column, old rows of a new column not there. */
+function appendRow(run, row) {
+    for (const name of Object.keys(row))
+        if ((typeof row[name] === "number" || row[name] === null) && !run.store[name])
+            run.store[name] = new (columnType(name))(1024).fill(NaN);
+    for (const [name, column] of Object.entries(run.store)) {
+        if (run.rows === column.length) {
+            const larger = new (columnType(name))(2 * column.length).fill(NaN);
+            larger.set(column);
+            run.store[name] = larger;
+        }
+        run.store[name][run.rows] = row[name] ?? NaN;
+    }
+    run.rows++;
+}
+
+function wholeRows(text) {
+    const rows = [];
+    for (const line of text.split("\n"))
+        try {
+            if (line)
+                rows.push(JSON.parse(line));
+        } catch {
+            // damaged: left out, as everywhere
+        }
+    return rows.filter(row => row && typeof row.step === "number");
+}
+
+/** Brings a run up to the sizes of its files; one that was cut back, by a resume, begins anew. */
+async function follow(index, sizes) {
+    const run = state.runs[index];
+    if (sizes[0] < run.read[0] || sizes[1] < run.read[1])
+        Object.assign(run, {read: [0, 0], rows: 0, columns: {}, store: {}, events: []});
+    run.store ??= {};
+    const before = run.read.join();
+    for (const [which, path] of [[0, "/metrics"], [1, "/events"]])
+        while (run.read[which] < sizes[which]) {
+            const answer = await ask(path, {run: index, from: run.read[which]});
+            const data = answer.ok ? await answer.arrayBuffer() : new ArrayBuffer(0);
+            if (!data.byteLength)
+                break; // its last row is being written
+            run.read[which] += data.byteLength;
+            const rows = wholeRows(new TextDecoder().decode(data));
+            if (which === 0)
+                rows.forEach(row => appendRow(run, row));
+            else
+                rows.forEach(row => run.events.push({...row, text: row.evidence?.text}));
+        }
+    for (const [name, column] of Object.entries(run.store))
+        run.columns[name] = column.subarray(0, run.rows);
+    return before !== run.read.join();
+}
+
+async function hearSizes(sizes) {
+    const known = state.runs.length;
+    const list = await (await ask("/runs", {})).json();
+    list.slice(0, known).forEach((run, i) => {
+        state.runs[i].state = run.state;
+    });
+    addRuns(list.slice(known));
+    let news = known !== state.runs.length;
+    for (let i = 0; i < Math.min(sizes.length, state.runs.length); i++)
+        news = await follow(i, sizes[i]) || news;
+    const charts = groups().flat().join();
+    if (charts !== state.drawn)
+        makeCharts();
+    else if (news)
+        drawCharts();
+    state.drawn = charts;
+    showTitle();
+    showTables();
+}
+
+function listenLive() {
+    const token = new URLSearchParams(location.search).get("token"), live = document.getElementById("live");
+    const source = new EventSource("/messages?" + new URLSearchParams({token}));
+    let busy = false, waiting = null;
+    source.onmessage = async event => {
+        waiting = JSON.parse(event.data);
+        live.textContent = "live";
+        while (!busy && waiting) { // what comes in between is in the newest
+            const sizes = waiting;
+            waiting = null;
+            busy = true;
+            await hearSizes(sizes).catch(error => {
+                live.textContent = String(error);
+            });
+            busy = false;
+        }
+        document.body.dataset.rows = state.runs.reduce((sum, run) => sum + run.rows, 0);
+    };
+    source.onerror = () => {
+        live.textContent = "mixt watch has ended: what is shown no longer changes";
+    };
+}
+
+function showTitle() {
+    const names = state.runs.map(run => run.name), title = names.length === 1 ? names[0] : names.length + " runs";
+    document.getElementById("title").textContent = title;
+    document.title = "mixt: " + title;
+}
+
+function showTables() {
     showProblems();
     showRuns();
     showAdvice();
     showAlerts();
     showFigures();
-    makeCharts();
 }
 
 function start() {
     readRuns();
-    const names = state.runs.map(run => run.name);
-    document.getElementById("title").textContent = names.length === 1 ? names[0] : names.length + " runs";
-    document.title = "mixt: " + (names.length === 1 ? names[0] : names.length + " runs");
+    showTitle();
     document.getElementById("x").addEventListener("change", event => {
         state.x = event.target.value;
         state.range = null;
@@ -314,7 +424,10 @@ function start() {
         clearTimeout(waiting);
         waiting = setTimeout(drawCharts, 60);
     });
-    showAll();
+    showTables();
+    makeCharts();
+    if (document.getElementById("data").dataset.live)
+        listenLive();
     document.body.dataset.ready = String(Math.round(performance.now())); // for those who wait for it
 }
 

@@ -3,21 +3,23 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "page/parts.h"
 #include "page/run_data.h"
 #include "store/file.h"
-
-#include "page.inc"
 
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct page {
     mixt__file_writer file;
+    const mixt__run_data *runs;
+    int64_t count;
     mixt_status status; // of the first write that failed
 } page;
 
-static void put(page *p, const char *data, size_t bytes)
+static void put(void *user, const char *data, size_t bytes)
 {
+    page *p = user;
     if (p->status == MIXT_OK)
         p->status = mixt__file_writer_append(&p->file, data, bytes);
 }
@@ -93,49 +95,30 @@ static bool plain_name(const char *name)
     return !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")];
 }
 
-static void put_runs(page *p, const mixt__run_data *runs, int64_t count)
+static void put_runs(void *user)
 {
+    page *p = user;
     json_t *list = json_array();
-    for (int64_t r = 0; r < count; r++)
-        json_array_append(list, runs[r].about);
+    for (int64_t r = 0; r < p->count; r++)
+        json_array_append(list, p->runs[r].about);
     put_text(p, "<script type=\"application/json\" id=\"data\">");
     put_json(p, list);
     put_text(p, "</script>\n");
     json_decref(list);
-    for (int64_t r = 0; r < count; r++)
-        for (int64_t i = 0; mixt_metrics_name(runs[r].metrics, i); i++) {
-            const char *name = mixt_metrics_name(runs[r].metrics, i);
+    for (int64_t r = 0; r < p->count; r++)
+        for (int64_t i = 0; mixt_metrics_name(p->runs[r].metrics, i); i++) {
+            const char *name = mixt_metrics_name(p->runs[r].metrics, i);
             if (plain_name(name))
-                put_column(p, r, name, mixt_metrics_column(runs[r].metrics, name),
-                           mixt_metrics_describe(runs[r].metrics).rows);
+                put_column(p, r, name, mixt_metrics_column(p->runs[r].metrics, name),
+                           mixt_metrics_describe(p->runs[r].metrics).rows);
         }
-}
-
-/** The template with its three places filled. */
-static void put_page(page *p, const mixt__run_data *runs, int64_t count)
-{
-    for (const char *at = (const char *)page_html; *at;) {
-        size_t line = strcspn(at, "\n");
-        if (!strncmp(at, "@style@", 7)) {
-            put(p, (const char *)page_css, sizeof page_css - 1);
-        } else if (!strncmp(at, "@data@", 6)) {
-            put_runs(p, runs, count);
-        } else if (!strncmp(at, "@script@", 8)) {
-            put(p, (const char *)chart_js, sizeof chart_js - 1);
-            put(p, (const char *)page_js, sizeof page_js - 1);
-        } else {
-            put(p, at, line);
-            put_text(p, "\n");
-        }
-        at += line + (at[line] == '\n');
-    }
 }
 
 static mixt_status write_page(const mixt__run_data *runs, int64_t count, const char *path, bool overwrite)
 {
-    page p = {0};
+    page p = {.runs = runs, .count = count};
     MIXT_TRY(mixt__file_writer_open(&p.file, path, overwrite));
-    put_page(&p, runs, count);
+    mixt__page_print(put, &p, put_runs);
     if (p.status == MIXT_OK)
         return mixt__file_writer_commit(&p.file);
     mixt__file_writer_abandon(&p.file);

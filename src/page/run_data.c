@@ -3,7 +3,6 @@
 
 #include "base/status.h"
 #include "config/config.h"
-#include "mixt/monitor.h"
 #include "mixt/run.h"
 
 #include <fcntl.h>
@@ -109,43 +108,30 @@ static void read_events(const char *folder, json_t *about)
         problem(about, "%s", text);
 }
 
-/** One remedy a cause, for what was worth a warning. */
-static void advise(json_t *about)
+json_t *mixt__run_about(const char *folder)
 {
-    bool said[MIXT_CAUSE_COUNT] = {false};
-    size_t i;
-    json_t *event;
-    json_array_foreach(json_object_get(about, "events"), i, event)
-    {
-        const char *cause = json_string_value(json_object_get(event, "cause"));
-        const char *severity = json_string_value(json_object_get(event, "severity"));
-        for (int c = 0; c < MIXT_CAUSE_COUNT && strcmp(severity, "info"); c++)
-            if (!strcmp(cause, mixt_cause_name((mixt_cause)c)) && !said[c]) {
-                said[c] = true;
-                json_array_append_new(json_object_get(about, "advice"),
-                                      json_sprintf("%s: %s", cause, mixt_cause_remedy((mixt_cause)c)));
-            }
-    }
+    char name[4096];
+    snprintf(name, sizeof name, "%s", folder);
+    for (size_t end = strlen(name); end > 1 && name[end - 1] == '/'; end--)
+        name[end - 1] = '\0';
+    json_t *about = json_pack("{s:s, s:s, s:s, s:s, s:[], s:[]}", "name", name, "model", "–", "precision", "–", "state",
+                              state_of(folder), "problems", "events");
+    if (about)
+        read_config(folder, about);
+    return about;
 }
 
 mixt_status mixt__run_data_read(const char *folder, mixt__run_data *data)
 {
     struct stat info;
-    char name[1024];
     *data = (mixt__run_data){0};
     if (stat(folder, &info) || !S_ISDIR(info.st_mode))
         return mixt__fail(MIXT_ERROR_FILE, "%s: no such folder: expected a run directory made by 'mixt train'", folder);
-    snprintf(name, sizeof name, "%s", folder);
-    for (size_t end = strlen(name); end > 1 && name[end - 1] == '/'; end--)
-        name[end - 1] = '\0';
-    data->about = json_pack("{s:s, s:s, s:s, s:s, s:[], s:[], s:[]}", "name", name, "model", "–", "precision", "–",
-                            "state", state_of(folder), "problems", "advice", "events");
+    data->about = mixt__run_about(folder);
     if (!data->about)
         return mixt__fail(MIXT_ERROR_DATA, "%s: the folder's name is not UTF-8", folder);
-    read_config(folder, data->about);
     read_metrics(folder, data);
     read_events(folder, data->about);
-    advise(data->about);
     if (data->metrics || json_array_size(json_object_get(data->about, "events")) ||
         json_array_size(json_object_get(data->about, "problems")) < 2)
         return MIXT_OK;

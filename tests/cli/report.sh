@@ -1,5 +1,5 @@
 #!/bin/bash
-# mixt report: a page that needs nothing else, also of runs that are damaged, hostile or still going on. Usage: report.sh MIXT
+# mixt report and mixt watch: a page that needs nothing else, also of runs that are damaged, hostile or still going on. Usage: report.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 
@@ -72,5 +72,21 @@ bad 2 'out' runs/one
 bad 2 'RUN' --out a.html
 bad 1 'none/a.html' runs/one --out none/a.html
 [ ! -e a.html ] || fail "a failed report left a file"
+
+# the same page, served (tests/unit/test_page_server.c asks it questions)
+"$mixt" watch nowhere 2>err && fail "watched nothing"
+grep -q 'nowhere: no such folder' err || fail "watch nowhere: $(cat err)"
+"$mixt" watch runs --port 70000 2>err
+[ $? = 2 ] && grep -q port err || fail "watch --port 70000: $(cat err)"
+"$mixt" watch runs >address 2>err &
+watcher=$!
+for _ in $(seq 100); do [ -s address ] && break; sleep 0.05; done
+if grep -q 'built without libmicrohttpd' err; then
+    echo "skipped: built without libmicrohttpd"
+else
+    grep -qE '^http://127\.0\.0\.1:[0-9]+/\?token=[0-9a-f]{32}$' address || fail "watch printed: $(cat address err)"
+    kill -INT $watcher
+    wait $watcher || fail "the end of watch: status $?"
+fi
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

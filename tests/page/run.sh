@@ -9,3 +9,4 @@ if ! command -v chromium >/dev/null; then
     DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends chromium >/dev/null
 fi
 tests/page/report.sh "$1/mixt"
+tests/page/watch.sh "$1/mixt"

@@ -1,0 +1,50 @@
+/* mixt watch: the page of runs, live. */
+#include "cli/commands.h"
+
+#include "cli/support.h"
+
+#include <mixt/page.h>
+
+#include <signal.h>
+
+static int run(const cli_args *args)
+{
+    mixt_page_server *server;
+    sigset_t ends;
+    int got;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ends, NULL); // before the server's threads are made: this one alone waits for them
+    if (mixt_page_serve(cli_word(args, 0), (int)cli_int(args, "port"), &server) != MIXT_OK)
+        return cli_failed();
+    printf("%s\n", mixt_page_address(server));
+    fflush(stdout);
+    fprintf(stderr, "open this address in a browser on this machine; Ctrl-C ends it\n");
+    while (sigwait(&ends, &got))
+        ;
+    mixt_page_stop(server);
+    return CLI_OK;
+}
+
+const cli_command cli_watch_command = {
+    .name = "watch",
+    .summary = "show runs in a browser while they train",
+    .description =
+        "Serves the page of 'mixt report' to a browser on this machine, and keeps it up to date: curves, alerts, "
+        "tables, of one run or of all runs in a folder, also of those that begin later. Training is not touched: only "
+        "the files of runs are read.\n\n"
+        "The address that is printed holds a token: without it there is no answer. Nobody on another machine can "
+        "connect; to look from elsewhere, forward the port over SSH: ssh -L 8080:127.0.0.1:8080 host.",
+    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory, or a folder with runs"}},
+    .options = {{"port", 'p', CLI_INT, "N", .fallback = "0", .min = 0, .max = 65535,
+                 .help = "port to listen on; 0: any that is free"}},
+    .examples =
+        {
+            {"mixt watch runs", "all runs of this folder"},
+            {"mixt watch runs/bf16 --port 8080", "one run, at a port of your own"},
+        },
+    .see_also = "report|train|plot",
+    .run = run,
+};
