@@ -6,6 +6,7 @@
 #include "cli/term.h"
 
 #include <mixt/bench.h>
+#include <mixt/config.h>
 #include <mixt/program.h>
 
 #include <math.h>
@@ -27,6 +28,8 @@ static void print_text(const char *model, const char *precision, const mixt_benc
            cli_format_bytes(bytes, (double)r->memory.allocated));
     if (r->gpu)
         printf(" (%s beside it: context, libraries)", cli_format_bytes(bytes, r->gpu_other));
+    if (r->recomputed)
+        printf(", %lld nodes computed again in about %.3f ms", (long long)r->recomputed, 1e3 * r->recompute_seconds);
     if (!isnan(r->watts))
         printf(", %.0f W, %s %s/J", r->watts, cli_format_count(rate, r->items_j), items);
     if (r->counted)
@@ -47,6 +50,10 @@ static void print_json(const char *model, const char *precision, const mixt_benc
     if (r->gpu) {
         json_object_set_new(o, "gpu", json_string(r->gpu_info.name));
         json_object_set_new(o, "overhead_gib", json_real(r->gpu_other / 1073741824.0));
+    }
+    if (r->recomputed) {
+        json_object_set_new(o, "recomputed", json_integer((json_int_t)r->recomputed));
+        json_object_set_new(o, "recompute_ms", json_real(1e3 * r->recompute_seconds));
     }
     if (!isnan(r->watts)) {
         json_object_set_new(o, "watts", json_real(r->watts));
@@ -74,6 +81,23 @@ static bool has_sequences(const char *model)
     return false;
 }
 
+/** "9G": read as the key train.memory is. */
+static int read_memory(const cli_args *args, size_t *bytes)
+{
+    char setting[128];
+    mixt_config *config;
+    const char *text = cli_text(args, "memory");
+    if (!cli_given(args, "memory"))
+        return CLI_OK;
+    if (mixt_config_new(&config) != MIXT_OK)
+        return cli_failed();
+    snprintf(setting, sizeof setting, "train.memory=%s", text);
+    if (mixt_config_set(config, setting, "--memory") == MIXT_OK)
+        *bytes = (size_t)mixt_config_int(config, "train.memory");
+    mixt_config_free(config);
+    return *bytes ? CLI_OK : cli_usage(args->command, "--memory '%s': expected bytes, as in 9G or 512M", text);
+}
+
 static int run(const cli_args *args)
 {
     const char *model = cli_word(args, 0), *precision = cli_text(args, "precision");
@@ -85,6 +109,9 @@ static int run(const cli_args *args)
     options.seq = cli_int(args, "seq");
     options.steps = cli_given(args, "steps") ? cli_int(args, "steps") : 0;
     options.profile = cli_flag(args, "profile");
+    int usage = read_memory(args, &options.memory);
+    if (usage != CLI_OK)
+        return usage;
     mixt_bench_result result;
     mixt_status status = mixt_bench_run_with(model, &options, &result);
     if (status == MIXT_OK && cli_flag(args, "json")) {
@@ -121,6 +148,9 @@ const cli_command cli_bench = {
              .help = "tokens in a sequence; 0: the model's own; of gpt2, gpt, bert and lstm"},
             {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000,
              .help = "steps to time; unless given, fast ones for half a second, slow ones for 5 seconds only"},
+            {"memory", .kind = CLI_TEXT, .metavar = "BYTES",
+             .help = "what the step may take (9G, 512M): what does not fit is computed again in the backward "
+                     "pass"},
             {"threads", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1024,
              .help = "CPU threads; 0: MIXT_THREADS, else all usable cores"},
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda", .fallback = "auto",

@@ -35,23 +35,27 @@ typedef struct mixt_bench_options {
     int threads;           /**< CPU threads, as in mixt_context_options */
     int64_t batch, seq;    /**< default: the model's own; seq only where the model has sequences */
     int64_t steps; /**< to time; default: 20, but fast ones for half a second and slow ones for 5 seconds only */
+    size_t memory; /**< bytes that the step may take, weights and all: what does not fit is computed again in the
+                      backward pass; default: no limit */
     bool profile;  /**< then time each op by itself as well */
 } mixt_bench_options;
 
 typedef struct mixt_bench_result {
-    const char *device; /**< "cpu" or "cuda" */
-    int threads;        /**< CPU threads in use */
-    int64_t batch, seq; /**< that were used */
-    int64_t items;      /**< tokens of a step, or samples where the model has no sequences */
-    int64_t steps;      /**< timed */
-    double seconds;     /**< of a step: the median of groups of steps */
-    double spread;      /**< (ninth - first decile) / median of those groups */
-    double flops;       /**< of a step: mixt_bench_flops */
-    double loss;        /**< of the last step */
-    mixt_memory memory; /**< of the trainer */
-    double watts;       /**< NaN: the device does not count its energy */
-    double items_j;     /**< items a joule; NaN with watts */
-    bool counted;       /**< the device counts what its units do: the next three are known */
+    const char *device;       /**< "cpu" or "cuda" */
+    int threads;              /**< CPU threads in use */
+    int64_t batch, seq;       /**< that were used */
+    int64_t items;            /**< tokens of a step, or samples where the model has no sequences */
+    int64_t steps;            /**< timed */
+    double seconds;           /**< of a step: the median of groups of steps */
+    double spread;            /**< (ninth - first decile) / median of those groups */
+    double flops;             /**< of a step: mixt_bench_flops */
+    double loss;              /**< of the last step */
+    mixt_memory memory;       /**< of the trainer */
+    int64_t recomputed;       /**< nodes that run again to keep the options' memory */
+    double recompute_seconds; /**< predicted, of those */
+    double watts;             /**< NaN: the device does not count its energy */
+    double items_j;           /**< items a joule; NaN with watts */
+    bool counted;             /**< the device counts what its units do: the next three are known */
     double multiprocessors_active, tensor_cores_active, memory_active; /**< shares of the time, 0 to 1 */
     bool gpu;                                                          /**< it ran on a GPU: the next two are known */
     mixt_gpu_info gpu_info;

@@ -67,6 +67,23 @@ static mixt_status make_batches(bench *b, const mixt_data *data)
     return status;
 }
 
+/** Compiles again where the step takes more than it may: activations get what the rest leaves. */
+static mixt_status keep_memory(const bench *b)
+{
+    mixt__trainer *t = &b->trainer->core;
+    mixt_memory m = mixt__trainer_memory(t);
+    size_t limit = b->options->memory, rest = m.total - m.activations;
+    if (!limit || m.total <= limit)
+        return MIXT_OK;
+    if (rest >= limit)
+        return mixt__fail(MIXT_ERROR_MEMORY, "memory %zu: the step takes %zu bytes beside its activations", limit,
+                          rest);
+    t->settings.recompute_budget = limit - rest;
+    mixt_status status = mixt__trainer_recompile(t);
+    return status == MIXT_OK ? status
+                             : mixt__fail_context(status, "memory %zu, %zu of it for activations", limit, limit - rest);
+}
+
 static mixt_status open_bench(bench *b)
 {
     mixt_context_options context = {.device = b->options->device, .threads = b->options->threads};
@@ -88,6 +105,9 @@ static mixt_status open_bench(bench *b)
     if (!b->trainer)
         return MIXT_ERROR_CONFIG;
     MIXT_TRY(mixt_trainer_compile(b->trainer, data));
+    MIXT_TRY(keep_memory(b));
+    b->result->recomputed = b->trainer->core.train->recompute.nodes;
+    b->result->recompute_seconds = b->trainer->core.train->recompute.seconds;
     MIXT_TRY(mixt__trainer_allocate(&b->trainer->core)); // first: its message names all that the model needs
     return make_batches(b, data);
 }

@@ -30,6 +30,19 @@ measure lstm --precision bf16 --batch 1 --seq 4
 measure mlp --precision fp32
 [ "$(number batch)" = 128 ] || fail "bench mlp: batch $(number batch) by default, expected 128"
 
+# Within less memory: the same loss, less taken.
+measure gpt --precision fp32 --batch 2 --seq 64
+loss=$(number loss) peak=$(number peak_gib)
+measure gpt --precision fp32 --batch 2 --seq 64 --memory 177M
+[ "$(number loss)" = "$loss" ] || fail "bench --memory: loss $(number loss), without $loss"
+awk -v a="$(number peak_gib)" -v b="$peak" 'BEGIN { exit !(a < b && a <= 177 / 1024) }' || fail "bench --memory takes $(number peak_gib) GiB, without $peak"
+positive "$(number recomputed)" && positive "$(number recompute_ms)" || fail "bench --memory does not say what is computed again"
+"$mixt" bench mlp --precision fp32 --memory 1M 2>"$work/few" && fail "bench --memory 1M: status 0"
+"$mixt" bench mlp --precision fp32 --memory 9X 2>"$work/unit"
+[ $? = 2 ] && grep -q "'9X'" "$work/unit" || fail "bench --memory 9X: $(cat "$work/unit")"
+grep -q 'beside its activations' "$work/few" || fail "bench --memory 1M: $(cat "$work/few")"
+measure mlp --precision fp32
+
 # items/s and ms describe the same step.
 awk -v ms="$(number ms)" -v rate="$(number items_s)" 'BEGIN { r = ms * rate / 128e3; exit !(r > 0.999 && r < 1.001) }' ||
     fail "$(number items_s) items/s do not fit $(number ms) ms"

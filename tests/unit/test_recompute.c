@@ -1,5 +1,6 @@
 /* Recomputation changes memory and time, never a bit: every model of the zoo with and without a budget, down to the
- * smallest that is possible; the plan is what is allocated; what cannot be says how much would do. */
+ * smallest that is possible; the plan is what is allocated; what cannot be says how much would do. On the device that
+ * MIXT_TEST_DEVICE names when this is compiled. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifndef MIXT_TEST_DEVICE
+#define MIXT_TEST_DEVICE "cpu"
+#endif
 
 enum { STEPS = 3, BATCH = 4, FORMATS = 2 };
 
@@ -78,7 +83,7 @@ static outcome train(const subject *s, const char *precision, size_t budget)
     mixt_data *data;
     mixt_memory memory;
     mixt_step step;
-    mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
+    mixt_context *context = mixt_open(.device = MIXT_TEST_DEVICE, .threads = 2);
     mixt_trainer *t = make(context, s, precision, budget, &data);
     for (int i = 0; i < STEPS; i++) {
         check(mixt_trainer_step(t, data, &step), s->model);
@@ -97,7 +102,7 @@ static outcome train(const subject *s, const char *precision, size_t budget)
 static size_t smallest(const subject *s, const char *precision)
 {
     mixt_data *data;
-    mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
+    mixt_context *context = mixt_open(.device = MIXT_TEST_DEVICE, .threads = 2);
     mixt_trainer *t = make(context, s, precision, 1, &data);
     assert_int_equal(mixt_trainer_compile(t, data), MIXT_ERROR_MEMORY);
     const char *words = strstr(mixt_error_text(), "the smallest budget possible is ");
@@ -155,7 +160,7 @@ static void test_shown(void **state)
     (void)state;
     const subject *s = &zoo[4];
     mixt_data *data;
-    mixt_context *context = mixt_open(.device = "cpu", .threads = 1);
+    mixt_context *context = mixt_open(.device = MIXT_TEST_DEVICE, .threads = 1);
     mixt_trainer *t = make(context, s, "bf16", smallest(s, "bf16"), &data);
     check(mixt_trainer_compile(t, data), "compile");
     mixt_plan_info info;
