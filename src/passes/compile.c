@@ -65,6 +65,11 @@ static mixt_status recompute(mixt__graph *graph, const mixt__compile_options *op
     return MIXT_OK;
 }
 
+static mixt_status watch(mixt__graph *graph, const mixt__compile_options *options)
+{
+    return options->watch ? mixt__pass_watch(graph, options->watch) : MIXT_OK;
+}
+
 static mixt_status transform(mixt__graph *graph, const mixt__compile_options *options)
 {
     static const struct {
@@ -73,7 +78,7 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
     } passes[] = {
         {"autodiff", autodiff},         {"simplify", simplify}, {"epilogues", epilogues}, {"classifier", classifier},
         {"split_logits", split_logits}, {"keep", keep},         {"fuse", fuse},           {"views", views},
-        {"recompute", recompute},
+        {"recompute", recompute},       {"watch", watch},
     };
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         MIXT_TRY(passes[i].run(graph, options));

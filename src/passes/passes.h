@@ -11,6 +11,7 @@
  *   fuse:         merges chains of pointwise nodes into one program
  *   views:        turns reshapes, slices, splits and concats into views where the neighbours can read strides
  *   recompute:    copies forward nodes into the backward pass, so that activations fit a budget
+ *   watch:        puts statistics behind nodes, last of all; only where asked for
  *   memory:       liveness and offsets (memory.h)
  */
 #ifndef MIXT_PASSES_PASSES_H
@@ -28,6 +29,8 @@ mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *
 mixt_status mixt__pass_autodiff(mixt__graph *graph, int32_t **gradients);
 typedef struct mixt__twins mixt__twins; // passes/twins.h
 mixt_status mixt__pass_twins(mixt__graph *graph, const int32_t *gradients, mixt__twins *twins);
+typedef struct mixt__watch mixt__watch; // passes/watch.h
+mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
 mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
 mixt_status mixt__pass_classifier(mixt__graph *graph);
@@ -59,6 +62,7 @@ typedef struct mixt__compile_options {
     const void *device;                // for `seconds`
     mixt__recompute_choice *recompute; // filled in; NULL: nobody asks
     mixt__twins *twins;                // of an FP32 graph; NULL: none
+    const mixt__watch *watch;          // values to look at; NULL: none
 } mixt__compile_options;
 
 /** All passes, verified after each. The source stays as it is. */
@@ -69,6 +73,10 @@ void mixt__graph_compact(mixt__graph *graph, const bool *keep);
 
 /** Whether every output of a node can be a window on its input's memory, as its readers are now. */
 bool mixt__node_can_view(const mixt__graph *graph, const mixt__node *node);
+
+/** Moves the nodes from `first` on, which were appended, each behind the older node that its anchor names; those of one
+ *  anchor keep their order. */
+mixt_status mixt__graph_insert(mixt__graph *graph, int64_t first, const int64_t *anchors);
 
 /** How often each value is read by nodes; one extra for values that are kept. Caller frees with mixt__free. */
 int32_t *mixt__graph_use_counts(const mixt__graph *graph);

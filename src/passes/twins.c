@@ -375,43 +375,6 @@ static mixt_status twins_of(work *w, int64_t i)
     return MIXT_OK;
 }
 
-/** Moves the new nodes to where they belong, keeping the order in which they were made. */
-static mixt_status settle(work *w)
-{
-    mixt__graph *g = w->graph;
-    int64_t added = g->node_count - w->first, next = 0;
-    mixt__node *nodes = mixt__alloc((size_t)g->node_capacity * sizeof *nodes);
-    int64_t *begin = mixt__alloc((size_t)(w->first + 1) * sizeof *begin), *order = NULL;
-    order = mixt__alloc((size_t)(added + 1) * sizeof *order);
-    if (!nodes || !begin || !order) {
-        mixt__free(nodes);
-        mixt__free(begin);
-        mixt__free(order);
-        return no_memory();
-    }
-    for (int64_t k = 0; k < added; k++)
-        begin[w->anchors[k] + 1]++;
-    for (int64_t i = 0; i < w->first; i++)
-        begin[i + 1] += begin[i];
-    int64_t *at = begin; // counting sort: begin[i] moves to the end of i's part
-    for (int64_t k = 0; k < added; k++)
-        order[at[w->anchors[k]]++] = k;
-    for (int64_t i = 0, k = 0; i < w->first; i++) {
-        nodes[next++] = g->nodes[i];
-        for (; k < at[i]; k++)
-            nodes[next++] = g->nodes[w->first + order[k]];
-    }
-    mixt__free(g->nodes);
-    g->nodes = nodes;
-    for (int64_t i = 0; i < g->node_count; i++)
-        for (int o = 0; o < nodes[i].out_count; o++)
-            if (g->values[nodes[i].out[o]].role == MIXT_ROLE_ACTIVATION)
-                g->values[nodes[i].out[o]].producer = (int32_t)i;
-    mixt__free(begin);
-    mixt__free(order);
-    return MIXT_OK;
-}
-
 mixt_status mixt__pass_twins(mixt__graph *graph, const int32_t *gradients, mixt__twins *twins)
 {
     work w = {.graph = graph, .gradients = gradients, .twins = twins, .first = graph->node_count};
@@ -423,7 +386,7 @@ mixt_status mixt__pass_twins(mixt__graph *graph, const int32_t *gradients, mixt_
     for (int64_t i = 0; status == MIXT_OK && i < w.first; i++)
         status = twins_of(&w, i);
     if (status == MIXT_OK)
-        status = settle(&w);
+        status = mixt__graph_insert(graph, w.first, w.anchors);
     mixt__free(w.stats_of);
     mixt__free(w.low_of);
     mixt__free(w.root_of);

@@ -120,10 +120,27 @@ mixt_status mixt__executable_allocate(mixt__executable *e)
     return MIXT_OK;
 }
 
+void mixt__executable_widen(mixt__executable *e, const mixt__executable *other)
+{
+    if (e->plan.arena_bytes < other->plan.arena_bytes)
+        e->plan.arena_bytes = other->plan.arena_bytes;
+    if (e->workspace_bytes < other->workspace_bytes)
+        e->workspace_bytes = other->workspace_bytes;
+}
+
+void mixt__executable_share(mixt__executable *e, const mixt__executable *owner)
+{
+    e->borrowed = true;
+    e->arena = owner->arena;
+    e->workspace = owner->workspace;
+}
+
 void mixt__executable_release(mixt__executable *e)
 {
-    e->backend->free(e->arena);
-    e->backend->free(e->workspace);
+    if (!e->borrowed) {
+        e->backend->free(e->arena);
+        e->backend->free(e->workspace);
+    }
     e->arena = e->workspace = NULL;
 }
 

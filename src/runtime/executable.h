@@ -31,6 +31,7 @@ typedef struct mixt__executable {
     size_t workspace_bytes;
     int threads;             // of the CPU: what the calls were prepared for
     char *arena, *workspace; // device memory
+    bool borrowed;           // that of another: see mixt__executable_share
     float *seed;             // the loss's gradient, where a run brings none; borrowed
     double *seconds;         // by node, when profiling
     int64_t profiled_runs;
@@ -39,6 +40,10 @@ typedef struct mixt__executable {
 /** Chooses kernels and plans memory; takes ownership of the graph, also on failure. */
 mixt_status mixt__executable_take(mixt__graph *graph, const mixt__backend *backend, mixt__executable **executable);
 mixt_status mixt__executable_allocate(mixt__executable *executable);
+/** Makes the memory that `executable` will take large enough for `other` too: the two never run at once. */
+void mixt__executable_widen(mixt__executable *executable, const mixt__executable *other);
+/** In place of allocate: runs in the memory of `owner`, which was widened for it. */
+void mixt__executable_share(mixt__executable *executable, const mixt__executable *owner);
 /** Gives back what allocate took, also half of it. */
 void mixt__executable_release(mixt__executable *executable);
 void mixt__executable_free(mixt__executable *executable);

@@ -71,9 +71,10 @@ static uint64_t next_key(mixt__trainer *t)
 /** Issues one forward and backward pass, its figures going to the step's result. */
 static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t index)
 {
-    MIXT_TRY(mixt__executable_run(t->train, run));
+    mixt__executable *step = t->watching ? t->watched : t->train;
+    MIXT_TRY(mixt__executable_run(step, run));
     float *metrics = mixt__feed_result(&t->feed)->metrics[index];
-    return t->backend->copy(metrics, mixt__executable_address(t->train, t->train->graph->metrics), 3 * sizeof *metrics);
+    return t->backend->copy(metrics, mixt__executable_address(step, step->graph->metrics), 3 * sizeof *metrics);
 }
 
 /** Statistics, control, update: what follows the last micro-step.
@@ -222,7 +223,7 @@ static mixt_status run_passes(mixt__trainer *t, const source *s)
         MIXT_TRY(run_batch(t, s, i, &weights));
     if (!t->backend->host_memory) {
         MIXT_TRY(mixt__feed_weigh(&t->feed));
-        return mixt__feed_step(&t->feed, !t->train->seconds, issue, t);
+        return mixt__feed_step(&t->feed, !t->train->seconds && !t->watching, issue, t);
     }
     MIXT_TRY(update(t, mixt__pass_weights_factor(&weights, t->settings.accumulate)));
     t->feed.turn++;
@@ -234,6 +235,7 @@ static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result
     mixt_step unused;
     MIXT_TRY(begin(t));
     mixt_status status = run_passes(t, s);
+    t->watching = false;
     if (status != MIXT_OK) {
         (void)mixt__params_restore_statistics(t->params); // what failed first is what is told
         return status;

@@ -5,6 +5,7 @@
 #include "data/prefetch.h"
 #include "graph/op.h"
 #include "train/finetune.h"
+#include "train/watch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,8 +36,7 @@ static mixt_status note_environment(mixt__trainer_environment *e)
     return MIXT_OK;
 }
 
-/** Builds and compiles the training step. */
-static mixt_status compile(mixt__trainer *t, mixt__executable **executable)
+mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watch, mixt__executable **executable)
 {
     mixt__graph *source;
     MIXT_TRY(note_environment(&t->environment));
@@ -46,6 +46,7 @@ static mixt_status compile(mixt__trainer *t, mixt__executable **executable)
     options.fused = t->backend->fused;
     options.typed_input = true;
     options.activation_budget = t->settings.recompute_budget;
+    options.watch = watch;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
         return mixt__compile_take(source, &options, t->backend, executable);
@@ -90,7 +91,7 @@ static mixt_status find_backward_order(mixt__trainer *t)
 
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
-    MIXT_TRY(compile(t, &t->train));
+    MIXT_TRY(mixt__trainer_compile_step(t, NULL, &t->train));
     MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer),
                               &t->params));
     for (int64_t s = 0; s < t->params->segment_count; s++) {
@@ -104,6 +105,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
 
 static void forget_plan(mixt__trainer *t)
 {
+    mixt__trainer_unwatch(t);
     mixt__executable_free(t->train);
     mixt__params_free(t->params);
     t->train = NULL;
@@ -290,6 +292,7 @@ static mixt_status take_step(mixt__trainer *t)
     if (t->backend->host_memory)
         MIXT_TRY(open_feed(t));
     mixt__executable_bind(t->train, t->params, &t->control->seed);
+    mixt__trainer_attach_watched(t);
     make_update(t);
     t->control_copy = mixt__control_start(&t->update);
     return t->backend->upload(t->control, &t->control_copy, sizeof t->control_copy);
@@ -364,6 +367,7 @@ static mixt_status replace_plan(mixt__trainer *t)
     MIXT_TRY(mixt__executable_allocate(t->train));
     t->allocated += t->backend->allocated() - before; // copies may have become fewer: it wraps around and back
     mixt__executable_bind(t->train, t->params, &t->control->seed);
+    mixt__trainer_attach_watched(t);
     bool scaled = t->update.scaling.enabled;
     make_update(t);
     mixt__trainer_carry_scale(t, scaled, &t->control_copy);
@@ -394,7 +398,7 @@ static mixt_status recompile_empty(mixt__trainer *t)
 static mixt_status recompile_weights(mixt__trainer *t)
 {
     mixt__executable *next;
-    MIXT_TRY(compile(t, &next));
+    MIXT_TRY(mixt__trainer_compile_step(t, NULL, &next));
     mixt__executable_free(t->train);
     t->train = next;
     mixt__trainer_free_eval(t);
@@ -414,13 +418,14 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
         return MIXT_OK;
     if (!t->control)
         return mixt__trainer_has_weights(t) ? recompile_weights(t) : recompile_empty(t);
-    MIXT_TRY(compile(t, &next));
+    MIXT_TRY(mixt__trainer_compile_step(t, NULL, &next));
     mixt_status read = mixt__trainer_read_control(t);
     if (read != MIXT_OK) {
         mixt__executable_free(next);
         return read;
     }
     mixt__feed_forget(&t->feed);
+    mixt__trainer_unwatch(t);
     size_t before = t->backend->allocated();
     mixt__executable_release(t->train); // before the next takes its memory
     t->allocated -= before - t->backend->allocated();

@@ -49,6 +49,8 @@ typedef struct mixt__trainer {
     const mixt__backend *backend;
     mixt__batch_spec spec;
     mixt__executable *train, *eval;
+    mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none
+    bool watching;             // the next step runs that one: see train/watch.h
     mixt__params *params;
     mixt__control *control;     // device
     mixt__control control_copy; // on the host, as of the newest step whose result was read
@@ -79,6 +81,8 @@ mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch);
 
 /** Compiles the training step and lays out memory, taking none; again after the policy changed. */
 mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec);
+/** The training step once more, not in the trainer's place. @param watch values to look at; NULL: none */
+mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watch, mixt__executable **executable);
 /** Takes memory for the weights and draws the initial ones: all that evaluation and prediction need beside their own.
  *  Needs compile; does nothing the second time. */
 mixt_status mixt__trainer_take_weights(mixt__trainer *t);

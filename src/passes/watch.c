@@ -1,0 +1,60 @@
+/* Putting statistics behind the nodes that make the wanted values. */
+#include "passes/watch.h"
+
+#include "graph/op.h"
+#include "ops/ops.h"
+
+/** Whether this node is the last that writes the value: several may add to a parameter's gradient. */
+static bool writes_last(const mixt__graph *graph, int64_t count, int64_t node, int32_t value)
+{
+    for (int64_t i = node + 1; i < count && graph->values[value].role == MIXT_ROLE_GRAD; i++)
+        for (int o = 0; o < graph->nodes[i].out_count; o++)
+            if (graph->nodes[i].out[o] == value)
+                return false;
+    return true;
+}
+
+static bool is_wanted(const mixt__graph *graph, const mixt__watch *watch, int64_t count, int64_t node, int o)
+{
+    const mixt__node *n = &graph->nodes[node];
+    const mixt__value *v = &graph->values[n->out[o]];
+    if (n->alias || !mixt_dtype_is_float(v->dtype) || v->dtype == MIXT_DTYPE_FP64 ||
+        !writes_last(graph, count, node, n->out[o]))
+        return false;
+    return !watch->wanted || watch->wanted(watch->user, graph, n, o);
+}
+
+/** @param anchors grows with the nodes that are made */
+static mixt_status look_at(mixt__graph *graph, const mixt__watch *watch, int64_t first, int64_t node, int o,
+                           int64_t **anchors, int64_t *capacity)
+{
+    mixt__tensor_stats_attrs at = {.tag = (int32_t)(graph->node_count - first)};
+    int32_t value = graph->nodes[node].out[o];
+    bool backward = graph->nodes[node].backward;
+    int64_t made;
+    for (int t = 0; t < MIXT_STATS_TARGETS; t++)
+        at.targets[t] = watch->targets[t];
+    MIXT_TRY(mixt__graph_node(graph, &mixt__op_tensor_stats, graph->nodes[node].layer, &at, &value, 1, &made));
+    if (!mixt__grow((void **)anchors, capacity, made - first, sizeof **anchors))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for statistics of values");
+    (*anchors)[made - first] = node;
+    mixt__node *n = &graph->nodes[made];
+    n->backward = backward;
+    n->why = "looks at a value";
+    graph->values[n->out[0]].keep = graph->values[n->out[1]].keep = true;
+    return MIXT_OK;
+}
+
+mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch)
+{
+    int64_t first = graph->node_count, *anchors = NULL, capacity = 0;
+    mixt_status status = MIXT_OK;
+    for (int64_t i = 0; status == MIXT_OK && i < first; i++)
+        for (int o = 0; status == MIXT_OK && o < graph->nodes[i].out_count; o++)
+            if (is_wanted(graph, watch, first, i, o))
+                status = look_at(graph, watch, first, i, o, &anchors, &capacity);
+    if (status == MIXT_OK)
+        status = mixt__graph_insert(graph, first, anchors);
+    mixt__free(anchors);
+    return status;
+}

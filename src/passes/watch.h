@@ -1,0 +1,20 @@
+/* Statistics nodes on the values of a compiled graph.
+ *
+ * The pass comes after all others, so that nodes, formats and fused forms are those of the graph without it: the same
+ * kernels compute the same bits, and behind a node that makes a wanted value stands one that looks at it. Who compiled
+ * the graph finds those nodes by their op (tensor_stats): input 0 is the value, the outputs are kept.
+ */
+#ifndef MIXT_PASSES_WATCH_H
+#define MIXT_PASSES_WATCH_H
+
+#include "ops/attrs.h"
+#include "passes/passes.h"
+
+struct mixt__watch {
+    /** Whether to look at output `output` of a node; NULL: at every float value and every gradient of a parameter. */
+    bool (*wanted)(void *user, const mixt__graph *graph, const mixt__node *node, int output);
+    void *user;                             // for it
+    mixt_dtype targets[MIXT_STATS_TARGETS]; // formats that values are held against; NONE: none
+};
+
+#endif

@@ -1,0 +1,94 @@
+/* Compiling and running the watched step, reading what it saw. */
+#include "train/watch.h"
+
+#include "graph/op.h"
+#include "ops/ops.h"
+
+void mixt__trainer_attach_watched(mixt__trainer *t)
+{
+    if (!t->watched)
+        return;
+    mixt__executable_share(t->watched, t->train);
+    mixt__executable_bind(t->watched, t->params, &t->control->seed);
+}
+
+/** Gives the plain step memory that holds the watched one too. */
+static mixt_status grow(mixt__trainer *t)
+{
+    MIXT_TRY(mixt__trainer_read_control(t)); // nothing that was issued uses the memory any more
+    mixt__feed_forget(&t->feed);
+    size_t before = t->backend->allocated();
+    mixt__executable_release(t->train);
+    mixt__executable_widen(t->train, t->watched);
+    mixt_status status = mixt__executable_allocate(t->train);
+    t->allocated += t->backend->allocated() - before; // it may wrap around and back
+    t->broken = status != MIXT_OK;
+    if (status == MIXT_OK) {
+        mixt__executable_bind(t->train, t->params, &t->control->seed);
+        mixt__trainer_attach_watched(t);
+    }
+    return status;
+}
+
+mixt_status mixt__trainer_watch(mixt__trainer *t, const mixt__watch *watch)
+{
+    if (!t->train)
+        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know its values");
+    mixt__trainer_unwatch(t);
+    MIXT_TRY(mixt__trainer_compile_step(t, watch, &t->watched));
+    if (t->control)
+        return grow(t);
+    mixt__executable_widen(t->train, t->watched);
+    return MIXT_OK;
+}
+
+void mixt__trainer_unwatch(mixt__trainer *t)
+{
+    mixt__executable_free(t->watched);
+    t->watched = NULL;
+    t->watching = false;
+}
+
+mixt_status mixt__trainer_watch_next(mixt__trainer *t)
+{
+    if (!t->watched)
+        return mixt__fail(MIXT_ERROR_STATE, "no step is compiled that could be watched");
+    t->watching = true;
+    return MIXT_OK;
+}
+
+/** The node that looks at value number `index`; NULL: there are fewer. */
+static const mixt__node *find(const mixt__trainer *t, int64_t index)
+{
+    const mixt__graph *g = t->watched ? t->watched->graph : NULL;
+    for (int64_t i = 0; g && i < g->node_count; i++)
+        if (g->nodes[i].op == &mixt__op_tensor_stats && index-- == 0)
+            return &g->nodes[i];
+    return NULL;
+}
+
+int64_t mixt__trainer_watched_count(const mixt__trainer *t)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; t->watched && i < t->watched->graph->node_count; i++)
+        count += t->watched->graph->nodes[i].op == &mixt__op_tensor_stats;
+    return count;
+}
+
+mixt_status mixt__trainer_watched_read(const mixt__trainer *t, int64_t index, mixt__watched_value *value)
+{
+    const mixt__node *n = index >= 0 ? find(t, index) : NULL;
+    if (!n)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "no value number %lld is watched", (long long)index);
+    const mixt__graph *g = t->watched->graph;
+    const mixt__value *v = &g->values[n->in[0]];
+    const mixt__node *maker = n - 1; // statistics stand behind the node that makes their value
+    while (maker->op == &mixt__op_tensor_stats)
+        maker--;
+    *value = (mixt__watched_value){.layer = n->layer, .op = maker->op->name, .name = v->name, .dtype = v->dtype};
+    value->backward = n->backward;
+    value->gradient = v->role == MIXT_ROLE_GRAD;
+    MIXT_TRY(
+        t->backend->download(value->numbers, mixt__executable_address(t->watched, n->out[0]), sizeof value->numbers));
+    return t->backend->download(value->counts, mixt__executable_address(t->watched, n->out[1]), sizeof value->counts);
+}
