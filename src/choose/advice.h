@@ -7,7 +7,10 @@
 #include "choose/machine.h"
 #include "mixt/run.h"
 
-enum { MIXT_CANDIDATES_MAX = 8, MIXT_REMEDIES_MAX = 12 };
+enum {
+    MIXT_CANDIDATES_MAX = 8, // the four names, a policy of one's own, FP8, two by layer
+    MIXT_REMEDIES_MAX = 12
+};
 
 /** What a candidate costs in exactness and trouble, least first: of two that are equally fast, the first is taken. */
 typedef enum mixt__rank {

@@ -2,6 +2,7 @@
 #include "choose/advice.h"
 
 #include "choose/assumed.h"
+#include "choose/by_layer.h"
 #include "choose/look.h"
 #include "choose/trial.h"
 #include "run/fit.h"
@@ -17,8 +18,8 @@
 #include <sys/stat.h>
 
 static const double lose_default = 0.005, clip_usual = 1, trial_default = 30;
-/** Of the time for trials, what the look at one step's ops may take. */
-static const double look_share = 0.2;
+/** Of the time for trials, what the look at one step's ops may take, and the trial of a policy by layer. */
+static const double look_share = 0.2, again_share = 0.2;
 
 /** What is asked, while it is answered. */
 typedef struct asking {
@@ -142,6 +143,69 @@ static mixt_status plan_all(asking *q)
         if (a->candidates[i].policy)
             MIXT_TRY(plan(q, &a->candidates[i]));
     return MIXT_OK;
+}
+
+/* ---- by layer ---- */
+
+/** The fastest low format that the machine has units for; NULL: none that counts. */
+static mixt__contender *fastest_low(mixt_advice *a)
+{
+    mixt__contender *low = NULL;
+    for (int i = 0; i < a->count; i++) {
+        mixt__contender *c = &a->candidates[i];
+        bool counts = c->compiled && c->units && c->fits && (c->rank == MIXT_RANK_BF16 || c->rank == MIXT_RANK_FP16);
+        if (counts && (!low || c->out.seconds < low->out.seconds))
+            low = c;
+    }
+    return low;
+}
+
+/** A candidate with rules over a low format; takes the policy. */
+static mixt_status add_rules(asking *q, const mixt__contender *low, mixt_policy *policy, int64_t layers)
+{
+    mixt_advice *a = q->advice;
+    const char *name =
+        mixt__advice_text(a, "%s, %lld layer%s fp32", low->out.name, (long long)layers, layers == 1 ? "" : "s");
+    mixt__contender *c = add(a, name, low->format, MIXT_RANK_RULES);
+    c->policy = policy;
+    return plan(q, c);
+}
+
+/** Layers that the low format does not make faster, in FP32: a candidate where that wins as a whole. */
+static mixt_status add_faster(asking *q)
+{
+    mixt_advice *a = q->advice;
+    const mixt__contender *low = fastest_low(a);
+    mixt_policy *policy;
+    int64_t layers;
+    if (!low || a->lose == 0)
+        return MIXT_OK;
+    MIXT_TRY(mixt__by_layer_faster(a, q->run, &a->candidates[0], low, &policy, &layers));
+    if (!policy)
+        return MIXT_OK;
+    MIXT_TRY(add_rules(q, low, policy, layers));
+    mixt__contender *added = &a->candidates[a->count - 1];
+    if (added->out.seconds >= low->out.seconds) {
+        mixt_policy_free(added->policy);
+        a->count--;
+    }
+    return MIXT_OK;
+}
+
+/** Layers that cannot bear the low format, in FP32: where its trial lost too much. */
+static mixt_status add_bearable(asking *q, double limit)
+{
+    mixt_advice *a = q->advice;
+    const mixt__contender *low = fastest_low(a);
+    mixt_policy *policy;
+    int64_t layers;
+    if (!low || !low->paired || a->lose == 0 || low->out.lost <= a->lose)
+        return MIXT_OK;
+    MIXT_TRY(mixt__by_layer_bearable(q->run, &a->candidates[0], low, &policy, &layers));
+    if (!policy)
+        return MIXT_OK;
+    MIXT_TRY(add_rules(q, low, policy, layers));
+    return mixt__trial_run(a, q->run, a->count - 1, limit, q->options->watch, q->options->user);
 }
 
 /* ---- the answer ---- */
@@ -278,9 +342,13 @@ static mixt_status answer(asking *q, const mixt_config *config)
     MIXT_TRY(open_run(q, config));
     MIXT_TRY(make_candidates(q));
     MIXT_TRY(plan_all(q));
-    double limit = (1 - look_share) * trial_limit(q);
-    if (!q->advice->assumed && limit > 0)
-        MIXT_TRY(mixt__trial_run(q->advice, q->run, limit, q->options->watch, q->options->user));
+    MIXT_TRY(add_faster(q));
+    double limit = trial_limit(q);
+    if (!q->advice->assumed && limit > 0) {
+        double all = (1 - look_share - again_share) * limit;
+        MIXT_TRY(mixt__trial_run(q->advice, q->run, 0, all, q->options->watch, q->options->user));
+        MIXT_TRY(add_bearable(q, again_share * limit));
+    }
     return conclude(q);
 }
 

@@ -314,13 +314,13 @@ static void take_results(mixt__trial *t)
 }
 
 /** Those that can be chosen at all, FP32 first. */
-static void gather(mixt__trial *t)
+static void gather(mixt__trial *t, int first)
 {
     double bytes = 0;
     for (int i = 0; i < t->advice->count; i++) {
         mixt__contender *c = &t->advice->candidates[i];
         bool idle = t->advice->lose == 0 && c->rank != MIXT_RANK_FP32; // nothing may be lost: it cannot be chosen
-        if (!c->compiled || !c->fits || !(c->units || c->storage) || idle)
+        if (!c->compiled || !c->fits || !(c->units || c->storage) || idle || (i < first && c->rank != MIXT_RANK_FP32))
             continue;
         t->entries[t->count++].c = c;
         bytes += (double)c->step_memory;
@@ -328,14 +328,15 @@ static void gather(mixt__trial *t)
     t->together = bytes < share_together * (double)backend_of(t)->available();
 }
 
-mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, double limit, mixt__trial_watch *watch, void *user)
+mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_watch *watch,
+                            void *user)
 {
     mixt__trial *t = mixt__alloc(sizeof *t);
     if (!t)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a trial");
     *t = (mixt__trial){.advice = advice, .run = run, .watch = watch, .user = user, .limit = limit};
     t->begun = mixt__time_now();
-    gather(t);
+    gather(t, first);
     t->group = t->together ? 1 : GROUP_APART;
     mixt_status status = make_rounds(t);
     if (status == MIXT_OK)

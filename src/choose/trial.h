@@ -15,10 +15,12 @@ typedef bool mixt__trial_watch(void *user, const char *candidate, double done, d
  * Trains every candidate that the machine can run, from the same weights on the same batches, and puts what was
  * measured into it: seconds of an update, and the share of the loss that it lost next to FP32. What there is no time
  * for keeps its modelled time, scaled by what the others took.
+ * @param first only candidates from this one on, and FP32.
  * @param limit seconds that all of it may take.
  * @return MIXT_ERROR_STATE when `watch` ended it.
  */
-mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, double limit, mixt__trial_watch *watch, void *user);
+mixt_status mixt__trial_run(mixt_advice *advice, mixt_run *run, int first, double limit, mixt__trial_watch *watch,
+                            void *user);
 
 /** A trainer like the run's own under a candidate's policy, compiled, with no memory taken. It belongs to the run's
  *  context; mixt__trainer_free of its core gives its memory back before.
