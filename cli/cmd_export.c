@@ -29,9 +29,12 @@ static int print(const cli_args *args, const mixt_export_report *made)
         fprintf(stderr, "mixt export: other programs have no model %s: the tensors keep mixt's names\n", made->model);
     else if (made->differs[0])
         fprintf(stderr,
-                "mixt export: %s, this model has not: the tensors have its names and layouts, but it must be changed "
-                "to take them\n",
+                "mixt export: %s: the tensors have its names and layouts, but none of its models takes them as it is\n",
                 made->differs);
+    if (made->tokens_unknown)
+        fputs("mixt export: which vocabulary the run's tokens are of is not known (data.vocab): no tokenizer is "
+              "written\n",
+              stderr);
     if (!cli_flag(args, "json")) {
         printf("%s: %lld tensors, %s\n", made->folder, (long long)made->tensors, dtype);
         return CLI_OK;

@@ -54,8 +54,9 @@ typedef struct mixt_export_report {
     int64_t tensors;
     const char *model; /**< name in the zoo; NULL: not known */
     bool renamed;      /**< names, layouts and config.json are another program's; else the tensors keep mixt's names */
-    char differs[160]; /**< what the other program's own model of that name has otherwise, so that it must be changed to
-                            take the tensors; "": nothing */
+    char differs[160]; /**< why none of the other program's own models takes the tensors as it is, in words; "": one
+                            does */
+    bool tokens_unknown; /**< a language model on ready tokens without data.vocab: no tokenizer lies beside it */
 } mixt_export_report;
 
 /**

@@ -99,6 +99,7 @@ static mixt_status export_run(const char *run, mixt__export_inputs *x, const mix
                           mixt_dtype_name(r.dtype));
     MIXT_TRY(real_vocab(o, config, x->inputs, &r.vocab));
     MIXT_TRY(mixt__export_inputs_open(x, &r));
+    report->tokens_unknown = x->unknown;
     MIXT_TRY(keep_others(run, &r, x));
     bool made;
     MIXT_TRY(make_folder(r.folder, &made));

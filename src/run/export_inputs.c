@@ -52,7 +52,8 @@ mixt_status mixt__export_inputs_open(mixt__export_inputs *x, mixt__export_reques
     MIXT_TRY(mixt__model_find(mixt__config_string(x->config, MIXT_KEY_MODEL), &entry));
     if (entry->uses & MIXT_USES_SEQ)
         r->positions = json_integer_value(json_object_get(x->inputs, "positions"));
-    if (!*vocab && (!kind || strcmp(kind, "text"))) // tokens that somebody else has made, of no known vocabulary
+    x->unknown = !*vocab && (!kind || strcmp(kind, "text")); // tokens that somebody else has made
+    if (x->unknown)
         return MIXT_OK;
     MIXT_TRY(mixt_tokenizer_open(mixt__config_string(x->config, MIXT_KEY_DATA_TOKENIZER), vocab, &x->tokenizer));
     const mixt__special_tokens *special = &x->tokenizer->special;

@@ -12,6 +12,7 @@ typedef struct mixt__export_inputs {
     const json_t *inputs;      // of the run; NULL: it has none, and nothing is written
     mixt_tokenizer *tokenizer; // of its texts; NULL: none, or not known
     const mixt_config *config;
+    bool unknown; // tokens of a vocabulary that nobody named
 } mixt__export_inputs;
 
 /** Opens the tokenizer where another program can use it, and fills the facts that are the tokenizer's. */

@@ -49,7 +49,6 @@ typedef struct usual_size {
 } usual_size;
 
 static const usual_size resnet_sizes[] = {
-    {"conv1.weight", 1, 7, "a first kernel of 7 x 7"},
     {"conv1.weight", 0, 64, "a width of 64"},
     {"conv1.weight", 3, 3, "3 input channels"},
     {"layer2.0.downsample.conv.weight", 1, 1, "projections as shortcuts"},
@@ -75,14 +74,21 @@ static mixt__name_differs compare(const usual_size *sizes, const mixt__file_tens
             if (!strcmp(here[i].name, sizes->tensor) && sizes->dim < here[i].rank)
                 has = here[i].dims[sizes->dim];
         if (has != sizes->size)
-            snprintf(found.text, sizeof found.text, "torchvision's %s has %s", architecture, sizes->what);
+            snprintf(found.text, sizeof found.text, "torchvision's %s has %s, this model has not", architecture,
+                     sizes->what);
     }
     return found;
 }
 
+/** Those for small images have three stages: torchvision has none of them. */
 static mixt__name_differs resnet_differs(const mixt__file_tensor *here, int64_t count, const char *architecture)
 {
-    return compare(resnet_sizes, here, count, architecture);
+    mixt__name_differs none;
+    snprintf(none.text, sizeof none.text, "torchvision has no %s", architecture);
+    for (int64_t i = 0; i < count; i++)
+        if (!strncmp(here[i].name, "layer4.", 7))
+            return compare(resnet_sizes, here, count, architecture);
+    return none;
 }
 
 static mixt__name_differs vgg_differs(const mixt__file_tensor *here, int64_t count, const char *architecture)
@@ -90,7 +96,8 @@ static mixt__name_differs vgg_differs(const mixt__file_tensor *here, int64_t cou
     mixt__name_differs found = compare(vgg_sizes, here, count, architecture);
     for (int64_t i = 0; i < count && !found.text[0]; i++)
         if (!strcmp(here[i].name, "classifier.9.weight"))
-            snprintf(found.text, sizeof found.text, "torchvision's %s has two hidden layers", architecture);
+            snprintf(found.text, sizeof found.text, "torchvision's %s has two hidden layers, this model has more",
+                     architecture);
     return found;
 }
 

@@ -117,6 +117,7 @@ train bpe "" $gpt data.vocab=data/bpe
 train ready "" ${gpt/text data.path=data\/text.txt/tokens data.path=data\/bytes.tokens}
 train readypairs "" ${gpt/text data.path=data\/text.txt/tokens data.path=data\/pairs.tokens} data.vocab=data/bpe
 train raw "" ${gpt/text data.path=data\/text.txt/tokens data.path=data\/raw.bin} data.vocab=data/bpe
+train unnamed "" ${gpt/text data.path=data\/text.txt/tokens data.path=data\/pairs.tokens}
 train lstm "" model=lstm net.layers=1 net.width=16 data.kind=text data.path=data/text.txt data.seq=16
 train bert "" ${gpt/gpt/bert} data.vocab=data/pieces data.mask=0.2
 train pieces "" ${gpt/gpt/bert_mlm} data.vocab=data/pieces data.mask=0.2
@@ -175,6 +176,11 @@ assert open("before/bpe/merges.txt").read() == open("data/bpe/vocab.bpe").read()
 assert open("before/pieces/vocab.txt").read() == open("data/pieces/vocab.txt").read()
 assert load("pieces/tokenizer_config.json")["do_lower_case"] and load("pieces/config.json")["pad_token_id"] == 0
 PY
+# tokens of a vocabulary that nobody named: no tokenizer, and that is said
+"$mixt" export unnamed --out noname >out 2>err && grep -q 'no tokenizer is written' err || fail "tokens of no known vocabulary: $(cat err)"
+[ "$(ls noname)" = $'config.json\ninputs.json\nmodel.safetensors' ] || fail "tokens of no known vocabulary: $(ls noname)"
+"$mixt" generate unnamed >out 2>err && fail "text of tokens that nobody named"
+grep -q 'name the folder of their vocabulary as data.vocab' err || fail "text of tokens that nobody named: $(cat err)"
 # bytes as a byte-pair vocabulary: the same tokens
 head -c 2000 data/text.txt >some.txt
 printf 'a\n\303\244\t\377 z' >>some.txt

@@ -65,6 +65,9 @@ train resnet.yaml whole net.width=64 data.kind=random data.path=8x8x3 data.class
 train resnet.yaml resnet-back init=resnet-out train.freeze='conv1,bn1,layer*' $still
 same_weights resnet resnet-back || fail "resnet: weights changed on the way out and back"
 
+train resnet.yaml small net.depth=20 train.steps=1
+"$mixt" export small >out 2>err && grep -q 'torchvision has no resnet20: the tensors have its names' err || fail "resnet20: $(cat err)"
+
 # ---- half the size ----
 "$mixt" export gpt --dtype bf16 --out half >out || fail "export bf16"
 [ $(($(stat -c %s half/model.safetensors) * 2)) -lt $(($(stat -c %s gpt/export/model.safetensors) + 8192)) ] || fail "bf16 is not half"

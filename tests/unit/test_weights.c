@@ -429,19 +429,45 @@ static void torchvision(void **state)
     static const struct {
         const char *family;
         int64_t first[4], hidden[2]; // of the first convolution; of VGG's first linear layer
-        bool shortcut, third;
+        bool shortcut;               // a projection
+        bool other;                  // ResNet: three stages only; VGG: three hidden layers
         const char *differs;
     } cases[] = {
         {"resnet", {64, 7, 7, 3}, {0}, true, false, ""},
-        {"resnet", {64, 7, 7, 1}, {0}, true, false, "torchvision's net has 3 input channels"},
-        {"resnet", {4, 7, 7, 3}, {0}, true, false, "torchvision's net has a width of 64"},
-        {"resnet", {16, 3, 3, 3}, {0}, true, false, "torchvision's net has a first kernel of 7 x 7"},
-        {"resnet", {64, 7, 7, 3}, {0}, false, false, "torchvision's net has projections as shortcuts"},
+        {"resnet", {64, 7, 7, 1}, {0}, true, false, "torchvision's net has 3 input channels, this model has not"},
+        {"resnet", {4, 7, 7, 3}, {0}, true, false, "torchvision's net has a width of 64, this model has not"},
+        {"resnet", {16, 3, 3, 3}, {0}, false, true, "torchvision has no net"},
+        {"resnet",
+         {64, 7, 7, 3},
+         {0},
+         false,
+         false,
+         "torchvision's net has projections as shortcuts, this model has not"},
         {"vgg", {64, 3, 3, 3}, {4096, 25088}, false, false, ""},
-        {"vgg", {64, 3, 3, 1}, {4096, 25088}, false, false, "torchvision's net has 3 input channels"},
-        {"vgg", {64, 3, 3, 3}, {512, 512}, false, false, "torchvision's net has 7 x 7 pixels before its classifier"},
-        {"vgg", {64, 3, 3, 3}, {512, 25088}, false, false, "torchvision's net has hidden layers of 4096 and 4096"},
-        {"vgg", {64, 3, 3, 3}, {4096, 25088}, false, true, "torchvision's net has two hidden layers"},
+        {"vgg",
+         {64, 3, 3, 1},
+         {4096, 25088},
+         false,
+         false,
+         "torchvision's net has 3 input channels, this model has not"},
+        {"vgg",
+         {64, 3, 3, 3},
+         {512, 512},
+         false,
+         false,
+         "torchvision's net has 7 x 7 pixels before its classifier, this model has not"},
+        {"vgg",
+         {64, 3, 3, 3},
+         {512, 25088},
+         false,
+         false,
+         "torchvision's net has hidden layers of 4096 and 4096, this model has not"},
+        {"vgg",
+         {64, 3, 3, 3},
+         {4096, 25088},
+         false,
+         true,
+         "torchvision's net has two hidden layers, this model has more"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool vgg = cases[i].hidden[0] > 0;
@@ -457,7 +483,9 @@ static void torchvision(void **state)
             t[count++] = (mixt__file_tensor){.name = "classifier.3.weight", .rank = 2, .dims = {4096, 4096}};
             t[count++] = (mixt__file_tensor){.name = "classifier.6.weight", .rank = 2, .dims = {10, 4096}};
         }
-        if (cases[i].third)
+        if (!vgg && !cases[i].other)
+            t[count++] = (mixt__file_tensor){.name = "layer4.0.conv1.weight", .rank = 4, .dims = {512, 3, 3, 256}};
+        if (vgg && cases[i].other)
             t[count++] = (mixt__file_tensor){.name = "classifier.9.weight", .rank = 2, .dims = {10, 10}};
         const mixt__names *names = mixt__names_find(cases[i].family);
         assert_string_equal(names->differs(t, count, "net").text, cases[i].differs);
