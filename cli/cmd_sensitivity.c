@@ -49,8 +49,8 @@ static cli_style style_of(double score)
     return score >= 0.9 ? CLI_GREEN : score >= 0.5 ? CLI_YELLOW : CLI_RED;
 }
 
-/** A score as a number and a bar of five: a heat map also where there are no colours. */
-static void heat(cli_table *t, const mixt_sensitivity_row *row)
+/** A score as a number and, where there is room, a bar of five: a heat map also where there are no colours. */
+static void heat(cli_table *t, const mixt_sensitivity_row *row, bool bar)
 {
     static const char *const bars[] = {".....", "#....", "##...", "###..", "####.", "#####"};
     char text[32];
@@ -59,12 +59,37 @@ static void heat(cli_table *t, const mixt_sensitivity_row *row)
         return;
     }
     int filled = (int)(5 * row->score + 0.5);
-    snprintf(text, sizeof text, "%s %.3f%s",
-             bars[filled < 0   ? 0
-                  : filled > 5 ? 5
-                               : filled],
-             row->score, row->measured ? "" : "~");
+    snprintf(text, sizeof text, "%s%s%.3f%s",
+             bar ? bars[filled < 0   ? 0
+                        : filled > 5 ? 5
+                                     : filled]
+                 : "",
+             bar ? " " : "", row->score, row->measured ? "" : "~");
     cli_table_cell_styled(t, style_of(row->score), text);
+}
+
+/** The formats that a layer bears, and the layer that it is best decided with. */
+static void print_take(cli_table *t, const mixt_sensitivity *s, const mixt_sensitivity_info *info,
+                       const mixt_sensitivity_layer *layer)
+{
+    char formats[64] = "";
+    int borne = 0;
+    for (int f = 0; f < info->format_count; f++) {
+        const char *name = mixt_dtype_name(info->formats[f]);
+        const mixt_sensitivity_row *row =
+            mixt_sensitivity_find(s, layer->name, info->formats[f], MIXT_SENSITIVITY_LOWERED);
+        if (row && strcmp(row->recommend, name))
+            continue;
+        size_t used = strlen(formats);
+        snprintf(formats + used, sizeof formats - used, "%s%s", used ? ", " : "", name);
+        borne++;
+    }
+    bool shared = layer->group && strcmp(layer->group, layer->name) != 0;
+    cli_table_cell(t, "%s%s%s",
+                   borne == info->format_count ? "any"
+                   : borne                     ? formats
+                                               : "fp32",
+                   shared ? "  with " : "", shared ? layer->group : "");
 }
 
 static void print_map(const mixt_sensitivity *s, const mixt_sensitivity_info *info)
@@ -72,9 +97,10 @@ static void print_map(const mixt_sensitivity *s, const mixt_sensitivity_info *in
     cli_table t = {0};
     char heads[8][32];
     int columns = info->format_count * MIXT_SENSITIVITY_MODES;
+    bool bars = !cli_is_terminal(stdout) || columns * 14 + 30 <= cli_columns(stdout);
     cli_table_column(&t, "layer", CLI_LEFT);
     for (int i = 0; i < columns; i++) {
-        snprintf(heads[i], sizeof heads[i], "%s%s", i < info->format_count ? "" : "kept, ",
+        snprintf(heads[i], sizeof heads[i], "%s%s", i < info->format_count ? "" : "kept ",
                  mixt_dtype_name(info->formats[i % info->format_count]));
         cli_table_column(&t, heads[i], CLI_LEFT);
     }
@@ -83,10 +109,11 @@ static void print_map(const mixt_sensitivity *s, const mixt_sensitivity_info *in
         const mixt_sensitivity_layer *layer = mixt_sensitivity_layer_at(s, l);
         cli_table_cell(&t, "%s", layer->name);
         for (int i = 0; i < columns; i++)
-            heat(&t, mixt_sensitivity_find(s, layer->name, info->formats[i % info->format_count],
-                                           (mixt_sensitivity_mode)(i / info->format_count)));
-        bool shared = layer->group && strcmp(layer->group, layer->name) != 0;
-        cli_table_cell(&t, "%s%s%s", layer->recommend, shared ? "  with " : "", shared ? layer->group : "");
+            heat(&t,
+                 mixt_sensitivity_find(s, layer->name, info->formats[i % info->format_count],
+                                       (mixt_sensitivity_mode)(i / info->format_count)),
+                 bars);
+        print_take(&t, s, info, layer);
     }
     cli_table_print(&t, stdout, 0);
     cli_table_free(&t);
@@ -95,8 +122,8 @@ static void print_map(const mixt_sensitivity *s, const mixt_sensitivity_info *in
 static void print_worst(const mixt_sensitivity *s)
 {
     cli_table t = {0};
-    static const char *const heads[] = {"worst lowered", "format",   "loss",      "SNR dB", "cosine",
-                                        "update",        "overflow", "underflow", "score"};
+    static const char *const heads[] = {"worst",  "format", "loss",  "dB",    "cosine",
+                                        "update", "over",   "under", "score", "+-"};
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         cli_table_column(&t, heads[i], i < 2 ? CLI_LEFT : CLI_RIGHT);
     for (int64_t i = 0; i < WORST_SHOWN; i++) {
@@ -106,16 +133,41 @@ static void print_worst(const mixt_sensitivity *s)
         cli_table_cell(&t, "%s", r->layer);
         cli_table_cell(&t, "%s", mixt_dtype_name(r->format));
         cli_table_cell(&t, "%+.2e", r->loss_change);
-        cli_table_cell(&t, "%.1f", r->snr_db);
-        cli_table_cell(&t, "%.5f", r->grad_cosine);
-        cli_table_cell(&t, "%.1f%%", 100 * r->update_error);
+        cli_table_cell(&t, "%.0f", r->snr_db);
+        cli_table_cell(&t, "%.4f", r->grad_cosine);
+        cli_table_cell(&t, "%.0f%%", 100 * r->update_error);
         cli_table_cell(&t, "%.2g%%", 100 * r->overflow);
         cli_table_cell(&t, "%.2g%%", 100 * r->underflow);
-        cli_table_cell(&t, "%.3f +- %.3f", r->score, r->spread);
+        cli_table_cell(&t, "%.3f", r->score);
+        cli_table_cell(&t, "%.3f", r->spread);
     }
     printf("\n");
     cli_table_print(&t, stdout, 0);
     cli_table_free(&t);
+}
+
+/** The layers that need a rule in a policy of this format. */
+static void print_advice(const mixt_sensitivity *s, mixt_dtype format)
+{
+    char names[1024] = "";
+    int64_t count = 0, shown = 0;
+    for (int64_t l = 0; l < mixt_sensitivity_layers(s); l++) {
+        const char *name = mixt_sensitivity_layer_at(s, l)->name;
+        const mixt_sensitivity_row *row = mixt_sensitivity_find(s, name, format, MIXT_SENSITIVITY_LOWERED);
+        if (!row || !strcmp(row->recommend, mixt_dtype_name(format)))
+            continue;
+        size_t used = strlen(names);
+        count++;
+        if (used + strlen(name) + 16 < sizeof names) {
+            snprintf(names + used, sizeof names - used, "%s%s (%s)", used ? ", " : "", name, row->recommend);
+            shown++;
+        }
+    }
+    if (!count)
+        cli_line(stdout, "advice   ", "%s: every layer bears it", mixt_dtype_name(format));
+    else
+        cli_line(stdout, "advice   ", "%s: rules for %s%s", mixt_dtype_name(format), names,
+                 shown < count ? ", ..." : "");
 }
 
 static void print_text(const mixt_sensitivity *s)
@@ -128,6 +180,8 @@ static void print_text(const mixt_sensitivity *s)
     for (int f = 0; f < info.format_count; f++)
         cli_line(stdout, "all low  ", "every layer in %s: loss %+.2e, score %.3f", mixt_dtype_name(info.formats[f]),
                  info.all_low_loss[f], info.all_low_score[f]);
+    for (int f = 0; f < info.format_count; f++)
+        print_advice(s, info.formats[f]);
     cli_line(stdout, "measured ",
              "%lld batch%s of %lld at %lld point%s of training, for the work of %.1f steps each; FP32 loss %s, loss "
              "scale %g. Scores: 1 as FP32, 0 destroyed; ~: estimated",
@@ -153,6 +207,8 @@ typedef struct progress {
 static bool hear(void *user, const mixt_sensitivity_event *event)
 {
     progress *p = user;
+    p->shown.epoch = event->point;
+    p->shown.epochs = event->points;
     p->shown.step = event->done;
     p->shown.steps = event->total;
     cli_progress_update(&p->line, &p->shown);
@@ -163,7 +219,7 @@ static bool hear(void *user, const mixt_sensitivity_event *event)
 static mixt_status measure(const cli_args *args, mixt_run *run, const char *folder, mixt_sensitivity **s)
 {
     struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
-    progress p = {.shown = {.part = "pass", .loss = NAN, .accuracy = NAN, .items_s = NAN, .scale = NAN}};
+    progress p = {.shown = {.part = "point", .loss = NAN, .accuracy = NAN, .items_s = NAN, .scale = NAN}};
     mixt_sensitivity_options options = {.formats = cli_given(args, "formats") ? cli_text(args, "formats") : NULL,
                                         .trials = cli_int(args, "trials"),
                                         .confirm = cli_int(args, "confirm"),

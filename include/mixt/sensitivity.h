@@ -62,8 +62,9 @@ typedef struct mixt_sensitivity_layer {
 
 /** What is under way. Pointers are valid during the call only. */
 typedef struct mixt_sensitivity_event {
-    int64_t done, total; /**< passes over a batch, so far and in all */
-    const char *text;    /**< what they are for */
+    int64_t done, total;   /**< passes over a batch, so far and in all */
+    int64_t point, points; /**< of training: the one looked at, from 1, and how many there are */
+    const char *text;      /**< what they are for */
 } mixt_sensitivity_event;
 
 /** Zeros are the defaults. */

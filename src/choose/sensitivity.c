@@ -250,6 +250,8 @@ static mixt_status confirm_cells(job *j, mixt__replay *r, int64_t point)
 static mixt_status visit(job *j, int64_t point, mixt_status (*look)(job *, mixt__replay *, int64_t))
 {
     mixt__replay r;
+    j->event.point = point + 1;
+    j->event.points = j->s->info.points;
     MIXT_TRY(go_to(j, point));
     mixt_status status = mixt__replay_open(&r, &j->trainer->core, j->data, j->s->info.batch, j->s->info.trials);
     if (status == MIXT_OK)

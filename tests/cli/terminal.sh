@@ -28,6 +28,7 @@ fits 80 plan "$configs/digits.yaml" --graph
 fits 80 plan "$configs/digits.yaml" --explain
 fits 80 bench mlp --steps 1 --batch 8
 fits 80 bench mlp --steps 1 --batch 8 --profile
+fits 80 sensitivity "$configs/digits.yaml" data.limit=256 --trials 1
 fits 80 eval run
 fits 80 predict run test:0-3 --report
 for page in '' config env gpu demo train eval predict plot generate verify sensitivity plan bench info convert export tokenize; do fits 80 help $page; done
