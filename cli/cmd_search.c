@@ -303,7 +303,7 @@ const cli_command cli_search = {
         "error together are within the tolerance. First all layers are lowered; where that loses too much, the "
         "sensitivity of the layers ranks them, and as few as will do are raised again. Layers that share a "
         "cast or a fusion are one group. What is found is trained anew with other seeds and judged on validation "
-        "batches that the search has not used; where it does not hold there, the next cheapest is.\n\n"
+        "batches that the search has not used; where it does not hold there, the search goes on without it.\n\n"
         "From the first moment on FILE holds a policy to train with (precision=FILE), FP32 first and then the best so "
         "far, with its measurements as evidence. FILE.search beside it holds every policy tried (candidates.jsonl), "
         "the Pareto front (front.json) and its picture (front.svg). Ctrl-C, SIGTERM, the end of the budget or a kill "

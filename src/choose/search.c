@@ -6,8 +6,8 @@
  * ranking).
  *   3. What is raised is lowered back where the tolerance bears it, in halves and then one by one, and put into the
  *      other formats where those are cheaper.
- *   4. The cheapest within the tolerance is trained anew on held-out batches. Where it does not hold there, the next
- *      cheapest is, down to FP32.
+ *   4. The cheapest within the tolerance is trained anew on held-out batches. Where it does not hold there, the search
+ *      goes on without it; where there is no time for that, the next cheapest is trained, down to FP32.
  *
  * Every decision follows from figures that are on disk (see search.h), so that a search that goes on finds its way.
  */
@@ -101,13 +101,19 @@ static bool is_cheaper(const mixt__search *s, const mixt__search_try *a, const m
     return mixt__search_cost(s, a) < less(s) * mixt__search_cost(s, b);
 }
 
-/** Within the tolerance, not failed on held-out batches, and worth it. */
-static bool is_eligible(const mixt__search *s, const mixt__search_try *t)
+/** Within the tolerance, as far as is known: it has not failed on held-out batches. */
+static bool is_within(const mixt__search *s, const mixt__search_try *t)
 {
     bool judged = t->trials[MIXT_SEARCH_HELD_OUT] >= mixt__search_wanted(s, t, MIXT_SEARCH_HELD_OUT);
     bool failed =
         mixt__search_lost(s, t, MIXT_SEARCH_HELD_OUT) || (judged && !mixt__search_within(s, t, MIXT_SEARCH_HELD_OUT));
-    return mixt__search_within(s, t, MIXT_SEARCH_SEEN) && !failed && is_cheaper(s, t, s->fp32);
+    return mixt__search_within(s, t, MIXT_SEARCH_SEEN) && !failed;
+}
+
+/** And worth it. */
+static bool is_eligible(const mixt__search *s, const mixt__search_try *t)
+{
+    return is_within(s, t) && is_cheaper(s, t, s->fp32);
 }
 
 /** FLOPs of the matrix work that a try leaves in FP32. */
@@ -158,7 +164,7 @@ static mixt_status consider(mixt__search *s, const char *levels, mixt__search_tr
     if (mixt__search_halted(s))
         return MIXT_OK;
     MIXT_TRY(mixt__search_measure_loss(s, *tried, MIXT_SEARCH_SEEN));
-    *within = mixt__search_within(s, *tried, MIXT_SEARCH_SEEN);
+    *within = is_within(s, *tried);
     MIXT_TRY(refresh_best(s));
     if ((*tried)->trials[MIXT_SEARCH_SEEN] == before)
         return MIXT_OK;
@@ -380,38 +386,59 @@ static mixt_status try_all(mixt__search *s, bool *complete)
 
 /* ---- the whole ---- */
 
-/** Trains the best anew on batches that the search has not seen; where it does not hold there, the next best. */
+/** Trains the best anew on batches that the search has not seen. Where it does not hold there, the best is another. */
 static mixt_status validate(mixt__search *s)
 {
+    mixt__search_try *best = s->best;
     s->phase = "validating on held-out batches";
     s->validating = true;
-    s->validated = false;
-    while (!s->validated && !mixt__search_halted(s)) {
-        mixt__search_try *best = s->best;
-        if (best != s->fp32) {
-            MIXT_TRY(mixt__search_settle_held_out(s));
-            MIXT_TRY(mixt__search_measure_loss(s, best, MIXT_SEARCH_HELD_OUT));
-        }
-        s->validated = best == s->fp32 || mixt__search_within(s, best, MIXT_SEARCH_HELD_OUT);
-        if (s->validated || mixt__search_halted(s))
-            break;
-        note(s, "on held-out batches it loses more than the tolerance: %s", best->line);
-        MIXT_TRY(refresh_best(s));
+    if (best != s->fp32 && !mixt__search_halted(s)) {
+        MIXT_TRY(mixt__search_settle_held_out(s));
+        MIXT_TRY(mixt__search_measure_loss(s, best, MIXT_SEARCH_HELD_OUT));
     }
-    MIXT_TRY(mixt__search_write_policy(s, s->best));
-    return mixt__search_write_front(s);
+    s->validated = best == s->fp32 || mixt__search_within(s, best, MIXT_SEARCH_HELD_OUT);
+    if (!s->validated && !mixt__search_halted(s))
+        note(s, "on held-out batches it loses more than the tolerance: %s", best->line);
+    return refresh_best(s);
 }
 
+/** Says so where trials scatter too much for the tolerance: more of them would have told. */
+static void note_noise(mixt__search *s)
+{
+    int64_t undecided = 0;
+    double spread = 0;
+    for (int64_t i = 0; i < s->state.count; i++) {
+        const mixt__search_try *t = s->state.tries[i];
+        mixt__search_change c = mixt__search_change_of(t, s->fp32, MIXT_SEARCH_SEEN);
+        if (t == s->fp32 || c.trials < MIXT_SEARCH_MORE * s->trials || mixt__search_within(s, t, MIXT_SEARCH_SEEN) ||
+            mixt__search_lost(s, t, MIXT_SEARCH_SEEN))
+            continue;
+        undecided++;
+        spread = fmax(spread, c.error);
+    }
+    if (undecided)
+        note(s,
+             "%lld of the policies tried could not be judged: the change of the loss is known to %.2g%% only; more "
+             "trials, or a larger tolerance, would tell",
+             (long long)undecided, 100 * spread);
+}
+
+/** Searches and validates in turn: what does not hold on held-out batches is out, and the search goes on without it. */
 static mixt_status run(mixt__search *s)
 {
-    bool complete = false;
+    bool complete;
     MIXT_TRY(mixt__search_settle_seen(s));
     MIXT_TRY(mixt__search_measure_cost(s, s->fp32));
-    if (!mixt__search_halted(s))
-        MIXT_TRY(try_all(s, &complete));
-    MIXT_TRY(validate(s));
+    do {
+        complete = s->validating = false;
+        if (!mixt__search_halted(s))
+            MIXT_TRY(try_all(s, &complete));
+        MIXT_TRY(validate(s));
+    } while (!s->validated && !mixt__search_halted(s));
     s->complete = complete && s->validated;
-    return MIXT_OK;
+    note_noise(s);
+    MIXT_TRY(mixt__search_write_policy(s, s->best));
+    return mixt__search_write_front(s);
 }
 
 /** From here on there is a policy in the file: the best that is known, FP32 at the beginning. */
