@@ -35,7 +35,6 @@ typedef struct mixt__contender {
     bool recompute;
     int64_t batch, accumulate;
     int64_t split;        // parts that a batch is passed in, so that it fits
-    size_t as_configured; // bytes that it would take without that
     mixt__step_cost cost; // modelled, also where it was measured
     size_t step_memory;   // of the step alone
     double noise;         // standard error of a measured time, as a share of it

@@ -125,7 +125,6 @@ static mixt_status plan(asking *q, mixt__contender *c)
         return status;
     c->fits = status == MIXT_OK;
     c->out.memory = fit.memory;
-    c->as_configured = fit.asked;
     c->batch = fit.batch;
     c->accumulate = fit.accumulate;
     c->split = fit.split;
@@ -325,7 +324,7 @@ static mixt_status open_run(asking *q, const mixt_config *config)
     const mixt__backend *backend = q->run->experiment.context->backend;
     if (!a->machine)
         MIXT_TRY(mixt__machine_here(backend, &a->machine));
-    a->limit = backend->available();
+    a->limit = mixt__fit_room(q->run);
     if (asked && (size_t)asked < a->limit)
         a->limit = (size_t)asked;
     if (q->options->memory && q->options->memory < a->limit)

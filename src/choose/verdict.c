@@ -100,7 +100,7 @@ static const char *deciding(mixt_advice *a, const mixt__contender *chosen)
 {
     if (pick(a, (wishes){.accuracy = true, .units = true}) != chosen)
         return "memory";
-    if (chosen->out.memory < chosen->as_configured)
+    if (chosen->split > a->split || chosen->recompute)
         return "memory"; // it was made to fit
     if (pick(a, (wishes){.memory = true, .units = true}) != chosen)
         return "accuracy";

@@ -97,8 +97,7 @@ static void narrow(search *s)
     }
 }
 
-/** What is free, and what the run holds already, less a reserve for what no plan knows. */
-static size_t free_memory(const mixt_run *run)
+size_t mixt__fit_room(const mixt_run *run)
 {
     const mixt__backend *backend = run->experiment.context->backend;
     size_t free = backend->available();
@@ -128,7 +127,7 @@ static void tell(const search *s, mixt_largest_batch *largest)
 mixt_status mixt__largest_find(mixt_run *run, size_t memory, mixt_largest_batch *largest)
 {
     char least[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT];
-    search s = {.run = run, .unit = run->split, .limit = memory ? memory : free_memory(run)};
+    search s = {.run = run, .unit = run->split, .limit = memory ? memory : mixt__fit_room(run)};
     int64_t samples = mixt_data_describe(run->experiment.train)->samples / setting(run, MIXT_KEY_TRAIN_ACCUMULATE);
     int64_t most = (int64_t)strtoll(strchr(mixt__config_table[MIXT_KEY_TRAIN_BATCH].range, ',') + 1, NULL, 10);
     if (!s.limit)

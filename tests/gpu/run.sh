@@ -49,6 +49,7 @@ for op in ${OPS:-all}; do
     attempt "ops: $op" "$build/tests/ops_runner" "$op" --device cuda
 done
 attempt system bash tests/gpu/system.sh "$mixt"
+attempt advise bash tests/gpu/advise.sh "$mixt"
 
 if [ "${SANITIZE:-0}" = 1 ]; then
     if command -v compute-sanitizer >/dev/null; then
