@@ -44,7 +44,7 @@ typedef struct mixt_sensitivity_row {
     double update_error;    /**< length of the difference of the updates that the optimizer would make, over FP32's */
     double overflow;        /**< share of the values in the format that are beyond its largest number */
     double underflow;       /**< share of the values in the format that FP32 has and the format flushes to 0 */
-    double accuracy_score;  /**< 1: as FP32; 0.5: the loss changes by 0.5% or gradients by 30%; 0: destroyed */
+    double accuracy_score;  /**< 1: as FP32; 0.5: the loss changes by 0.5% or gradients by half; 0: destroyed */
     double stability_score; /**< 1: far from both ends of the format's range; 0: values overflow */
     double score;           /**< the product of both */
     double spread;          /**< standard deviation of the score over batches and points of training */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TRIALS_DEFAULT = 5, TRIALS_MAX = 1000, STEPS_MAX = 10, CONFIRM_DEFAULT = 8, SCALE_PASSES = 3 };
+enum { TRIALS_DEFAULT = 5, TRIALS_MAX = 1000, STEPS_MAX = 10, CONFIRM_DEFAULT = 8, SCALE_PASSES = 1 };
 
 /** An analysis under way. */
 typedef struct job {
@@ -68,7 +68,7 @@ static mixt_status parse_formats(mixt_sensitivity_info *info, const char *text)
 }
 
 /** Samples in a batch of the analysis, so that all of it costs STEPS_MAX steps of training: FP32 and each format beside
- *  it, then each format for the whole model, and some passes that find the loss scale. */
+ *  it, then each format for the whole model, and a pass that finds the loss scale. */
 static int64_t batch_size(const mixt_sensitivity_info *info, int64_t batch)
 {
     int64_t passes = info->trials * (1 + 2 * info->format_count) + SCALE_PASSES;
@@ -123,7 +123,6 @@ static mixt_status go_to(job *j, int64_t point)
 static mixt_status find_scale(job *j, mixt__replay *r)
 {
     mixt__trainer *t = &j->trainer->core;
-    mixt__policy fp16 = mixt__policy_of(MIXT_DTYPE_FP16);
     mixt__trainer_settings settings = t->settings;
     mixt_policy *named;
     MIXT_TRY(mixt_policy_named("fp16", &named));
@@ -134,7 +133,7 @@ static mixt_status find_scale(job *j, mixt__replay *r)
     r->scale = !scaling->enabled ? 1 : t->settings.scaling.enabled ? t->control_copy.scale : scaling->initial;
     if (!scaling->enabled || !scaling->dynamic || t->control_copy.step > 0)
         return MIXT_OK;
-    return mixt__replay_settle_scale(r, &fp16, scaling);
+    return mixt__replay_settle_scale(r, scaling);
 }
 
 /* ---- cells ---- */

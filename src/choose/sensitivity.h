@@ -115,9 +115,8 @@ mixt__shadow_batch mixt__replay_batch(const mixt__replay *replay, int64_t trial)
 mixt_status mixt__replay_take(mixt__replay *replay, const mixt__shadow *shadow, int64_t trial);
 /** Runs FP32 on all batches. */
 mixt_status mixt__replay_reference(mixt__replay *replay);
-/** Lowers `scale` as a trainer would, until a policy's gradients of the first batch are finite. A loss that is not
- *  finite itself, which no scale helps, leaves it. */
-mixt_status mixt__replay_settle_scale(mixt__replay *replay, const mixt__policy *policy, const mixt__scaling *scaling);
+/** Lowers `scale` as a trainer of FP16 would, until no gradient that flows in FP32 on the first batch is beyond it. */
+mixt_status mixt__replay_settle_scale(mixt__replay *replay, const mixt__scaling *scaling);
 /** Runs a policy on all batches.
  *  @param own by segment: the gradients to compare
  *  @param seen one a trial */

@@ -7,11 +7,15 @@
 #include "choose/sensitivity.h"
 
 #include "base/rng.h"
+#include "base/threads.h"
+#include "num/num.h"
+#include "ops/ops.h"
+#include "passes/watch.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { PIECE = 1 << 16 };
+enum { PIECE = 1 << 16, PART = 1 << 12, PARTS = PIECE / PART };
 
 mixt__shadow_batch mixt__replay_batch(const mixt__replay *r, int64_t trial)
 {
@@ -167,13 +171,21 @@ static double clip_factor(const mixt__trainer *t, double norm)
     return t->settings.clip_norm > 0 ? fmin(1.0, (double)t->settings.clip_norm / (norm + 1e-6)) : 1.0;
 }
 
-/** One piece of the arenas. @param factors what gradients are multiplied with before the update: FP32's, the policy's
- */
-static void add_pairs(pairs *p, const mixt__replay *r, const float *reference, const float *low, int64_t count,
-                      const direction *d, const double factors[2])
+/** A piece of the arenas under way. */
+typedef struct piece {
+    const mixt__replay *replay;
+    const float *reference, *low;
+    int64_t count;
+    const direction *direction;
+    const double *factors; // what gradients are multiplied with before the update: FP32's, the policy's
+    pairs parts[PARTS];
+} piece;
+
+static void add_part(const piece *x, int64_t begin, int64_t end, pairs *p)
 {
-    for (int64_t i = 0; i < count; i++) {
-        double a = (double)reference[i], b = (double)low[i] / (double)r->scale;
+    const mixt__replay *r = x->replay;
+    for (int64_t i = begin; i < end; i++) {
+        double a = (double)x->reference[i], b = (double)x->low[i] / (double)r->scale;
         p->count++;
         if (!isfinite(b)) {
             p->nonfinite++;
@@ -185,9 +197,37 @@ static void add_pairs(pairs *p, const mixt__replay *r, const float *reference, c
         p->product += a * b;
         p->difference += (a - b) * (a - b);
         double m = (double)r->moments[0][i], v = (double)r->moments[1][i];
-        double u = update_of(d, a * factors[0], m, v), w = update_of(d, b * factors[1], m, v);
+        double u = update_of(x->direction, a * x->factors[0], m, v);
+        double w = update_of(x->direction, b * x->factors[1], m, v);
         p->update += u * u;
         p->update_difference += (u - w) * (u - w);
+    }
+}
+
+static void add_parts(void *argument, int64_t begin, int64_t end, int thread)
+{
+    piece *x = argument;
+    (void)thread;
+    for (int64_t part = begin; part < end; part++)
+        add_part(x, part * PART, (part + 1) * PART < x->count ? (part + 1) * PART : x->count, &x->parts[part]);
+}
+
+/** One piece, part by part on all threads; parts are added up in order. */
+static void add_pairs(pairs *p, piece *x)
+{
+    memset(x->parts, 0, sizeof x->parts);
+    mixt__parallel((x->count + PART - 1) / PART, 1, add_parts, x);
+    for (int i = 0; i < PARTS; i++) {
+        const pairs *part = &x->parts[i];
+        p->reference += part->reference;
+        p->low += part->low;
+        p->product += part->product;
+        p->difference += part->difference;
+        p->update += part->update;
+        p->update_difference += part->update_difference;
+        p->count += part->count;
+        p->flushed += part->flushed;
+        p->nonfinite += part->nonfinite;
     }
 }
 
@@ -215,30 +255,49 @@ static mixt_status measure_norm(mixt__replay *r, const mixt__shadow *shadow, dou
     return MIXT_OK;
 }
 
-static mixt_status settle(mixt__replay *r, mixt__shadow *shadow, const mixt__scaling *scaling)
+/** Gradients that flow between nodes. */
+static bool is_flowing(void *user, const mixt__graph *graph, const mixt__node *node, int output)
 {
-    for (float first = r->scale; true; r->scale = fmaxf(r->scale * scaling->backoff, scaling->floor)) {
-        mixt__shadow_batch batch = mixt__replay_batch(r, 0);
-        double loss, norm;
-        MIXT_TRY(mixt__shadow_run(shadow, &batch, &loss));
-        MIXT_TRY(measure_norm(r, shadow, &norm));
-        r->flops += mixt__executable_flops(shadow->executable, true);
-        if (isfinite(norm))
-            return MIXT_OK;
-        if (!isfinite(loss) || r->scale <= scaling->floor) {
-            r->scale = first;
-            return MIXT_OK;
-        }
-    }
+    int32_t value = node->out[output];
+    (void)user;
+    return node->backward && graph->values[value].role == MIXT_ROLE_ACTIVATION && value != graph->loss &&
+           value != graph->metrics; // a loss that is fused with its gradient has them too
 }
 
-mixt_status mixt__replay_settle_scale(mixt__replay *r, const mixt__policy *policy, const mixt__scaling *scaling)
+/** The largest magnitude of all that a shadow watched in its last run. */
+static mixt_status largest_watched(const mixt__shadow *shadow, double *largest)
 {
-    mixt__shadow_options options = {.policy = policy, .batch = r->batch};
+    const mixt__graph *g = shadow->executable->graph;
+    *largest = 0;
+    for (int64_t i = 0; i < g->node_count; i++) {
+        double numbers[MIXT_STATS_NUMBERS];
+        if (g->nodes[i].op != &mixt__op_tensor_stats)
+            continue;
+        MIXT_TRY(shadow->trainer->backend->download(
+            numbers, mixt__executable_address(shadow->executable, g->nodes[i].out[0]), sizeof numbers));
+        *largest = fmax(*largest, numbers[MIXT_STATS_AMAX]);
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__replay_settle_scale(mixt__replay *r, const mixt__scaling *scaling)
+{
+    mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
+    mixt__watch watch = {.wanted = is_flowing};
+    mixt__shadow_options options = {.policy = &fp32, .batch = r->batch, .watch = &watch};
+    mixt__shadow_batch batch = mixt__replay_batch(r, 0);
     mixt__shadow *shadow;
+    double loss, largest = 0;
+    batch.scale = 1;
     MIXT_TRY(mixt__shadow_new(r->trainer, &options, &shadow));
-    mixt_status status = settle(r, shadow, scaling);
+    mixt_status status = mixt__shadow_run(shadow, &batch, &loss);
+    r->flops += mixt__executable_flops(shadow->executable, true);
+    if (status == MIXT_OK)
+        status = largest_watched(shadow, &largest);
     mixt__shadow_free(shadow);
+    double limit = (double)mixt__dtype_beyond(MIXT_DTYPE_FP16);
+    while (largest * (double)r->scale >= limit && r->scale > scaling->floor)
+        r->scale = fmaxf(r->scale * scaling->backoff, scaling->floor);
     return status;
 }
 
@@ -250,13 +309,16 @@ static mixt_status compare_gradients(mixt__replay *r, const mixt__shadow *shadow
     direction d = direction_of(r->trainer);
     pairs p = {0};
     double factors[2] = {clip_factor(r->trainer, r->norms[trial]), clip_factor(r->trainer, norm)};
+    piece x = {.replay = r, .low = r->scratch, .direction = &d, .factors = factors};
     for (int64_t s = 0; s < params->segment_count; s++)
         for (int64_t at = 0; own[s] && at < params->segments[s].count; at += PIECE) {
             int64_t first = params->segments[s].offset + at, left = params->segments[s].count - at;
             int64_t count = left < PIECE ? left : PIECE;
             MIXT_TRY(mixt__shadow_gradients(shadow, first, count, r->scratch));
             MIXT_TRY(read_moments(r, first, count));
-            add_pairs(&p, r, r->gradients + trial * params->total + first, r->scratch, count, &d, factors);
+            x.reference = r->gradients + trial * params->total + first;
+            x.count = count;
+            add_pairs(&p, &x);
         }
     bool bad = !isfinite(norm), none = !(p.reference > 0);
     seen->overflow = p.count > 0 ? p.nonfinite / p.count : 0;
@@ -321,27 +383,44 @@ mixt_status mixt__replay_policy(mixt__replay *r, const mixt__policy *policy, con
     return run_sets(r, policy, &own, 1, seen);
 }
 
+/** The sets of parameters of the layers that have some, then all; returns how many there are. */
+static int64_t list_sets(const mixt__sense_layers *layers, const bool *all, const bool **sets)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < layers->count; i++)
+        if (layers->layers[i].own_params)
+            sets[count++] = layers->layers[i].own;
+    sets[count++] = all;
+    return count;
+}
+
+/** Gives each layer its own figures; one without parameters has those of all. */
+static void hand_out(const mixt__sense_layers *layers, const mixt__seen *seen, int64_t count, mixt__seen *whole,
+                     mixt__seen *own)
+{
+    int64_t next = 0;
+    *whole = seen[count - 1];
+    for (int64_t i = 0; i < layers->count; i++)
+        own[i] = layers->layers[i].own_params ? seen[next++] : *whole;
+}
+
 mixt_status mixt__replay_layers(mixt__replay *r, const mixt__policy *policy, const mixt__sense_layers *layers,
                                 mixt__seen *whole, mixt__seen *own)
 {
-    int64_t count = layers->count + 1;
+    int64_t count = 0;
     bool *all = mixt__alloc((size_t)r->trainer->params->segment_count + 1);
-    const bool **sets = mixt__alloc((size_t)count * sizeof *sets);
-    mixt__seen *seen = mixt__alloc((size_t)(r->trials * count) * sizeof *seen);
+    const bool **sets = mixt__alloc((size_t)(layers->count + 1) * sizeof *sets);
+    mixt__seen *seen = mixt__alloc((size_t)(r->trials * (layers->count + 1)) * sizeof *seen);
     mixt_status status = MIXT_OK;
     if (!all || !sets || !seen)
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for the figures of all layers");
     if (status == MIXT_OK) {
         memset(all, true, (size_t)r->trainer->params->segment_count);
-        sets[layers->count] = all;
-        for (int64_t i = 0; i < layers->count; i++)
-            sets[i] = layers->layers[i].own;
+        count = list_sets(layers, all, sets);
         status = run_sets(r, policy, sets, count, seen);
     }
-    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++) {
-        memcpy(own + i * layers->count, seen + i * count, (size_t)layers->count * sizeof *own);
-        whole[i] = seen[i * count + layers->count];
-    }
+    for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++)
+        hand_out(layers, seen + i * count, count, &whole[i], own + i * layers->count);
     mixt__free(all);
     mixt__free(sets);
     mixt__free(seen);

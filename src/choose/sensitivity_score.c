@@ -1,6 +1,6 @@
 /* From measurements to scores, from scores to ranks and recommendations.
  *
- *   accuracy   1 / (1 + |loss change| / (0.5% of the loss) + error of the gradients / 30%)
+ *   accuracy   1 / (1 + |loss change| / (0.5% of the loss) + error of the gradients / 50%)
  *   stability  0 where a value overflows; else (1 - share flushed to 0) · (1 - 2^-margin), the margin being the powers
  * of two between the largest value and the format's largest number score      accuracy · stability
  *
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double LOSS_TOLERANCE = 0.005, GRADIENT_TOLERANCE = 0.3, SCORE_LIMIT = 0.5;
+static const double LOSS_TOLERANCE = 0.005, GRADIENT_TOLERANCE = 0.5, SCORE_LIMIT = 0.5;
 
 double mixt__sense_decibels(double signal, double noise)
 {

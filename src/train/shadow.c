@@ -16,6 +16,7 @@ static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
     options.no_fusion = o->no_fusion || t->settings.no_fusion;
     options.fused = t->backend->fused;
     options.twins = o->twins;
+    options.watch = o->watch;
     source->values[source->logits].keep |= o->keep_logits;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)

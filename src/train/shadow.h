@@ -24,6 +24,7 @@ typedef struct mixt__shadow_options {
     const mixt__policy *policy; // borrowed during the call
     int64_t batch;              // samples of a run; 0: as many as a pass of the trainer has
     bool no_fusion;             // compile without fusion
+    const mixt__watch *watch;   // values to look at: see passes/watch.h; NULL: none
     mixt__twins *twins;         // of an FP32 policy: see passes/twins.h; NULL: none
     bool keep_logits;           // so that mixt__shadow_logits can read them; keeps the loss a node of its own
 } mixt__shadow_options;

@@ -308,6 +308,41 @@ static void has_every_row(void **state)
     stop(&f);
 }
 
+/** "left" and "right" read one value; "sum", which alone reads what they make, is fused into them. */
+static mixt_value branching(mixt_builder *b, mixt_value x)
+{
+    mixt_value h = mixt_relu(b, mixt_linear(b, "one", x, .features = 24));
+    mixt_value left = mixt_linear(b, "left", h, .features = 24), right = mixt_linear(b, "right", h, .features = 24);
+    mixt_scope_push(b, "sum");
+    h = mixt_add(b, left, right);
+    mixt_scope_pop(b);
+    return mixt_linear(b, "three", h, .features = CLASSES);
+}
+
+static void names_groups(void **state)
+{
+    fixture f;
+    static const char *const groups[][2] = {
+        {"one", NULL}, {"left", "left"}, {"right", "left"}, {"sum", "left"}, {"three", NULL}};
+    double share = 0;
+    (void)state;
+    start(&f, branching, 1);
+    analyse(&f, &(mixt_sensitivity_options){.formats = "bf16", .trials = 1, .confirm = -1});
+    assert_int_equal(mixt_sensitivity_layers(f.s), 5);
+    for (int i = 0; i < 5; i++) {
+        const mixt_sensitivity_layer *layer = mixt_sensitivity_layer_at(f.s, i);
+        assert_string_equal(layer->name, groups[i][0]);
+        if (groups[i][1])
+            assert_string_equal(layer->group, groups[i][1]);
+        else
+            assert_null(layer->group);
+        share += layer->share;
+    }
+    assert_true(fabs(share - 1) < 1e-9);
+    assert_int_equal(mixt_sensitivity_describe(f.s).measured, 0);
+    stop(&f);
+}
+
 static void refuses(fixture *f, const mixt_sensitivity_options *options, const char *words)
 {
     mixt_sensitivity *s;
@@ -386,6 +421,7 @@ int main(void)
         cmocka_unit_test(estimates_rank_as_replay),
         cmocka_unit_test(ranks_hold_over_seeds),
         cmocka_unit_test(has_every_row),
+        cmocka_unit_test(names_groups),
         cmocka_unit_test(refuses_bad_options),
         cmocka_unit_test(leaves_the_trainer),
         cmocka_unit_test(stops_when_told),
