@@ -11,8 +11,8 @@
 enum { ROUNDS_MIN = 5, ROUNDS_MAX = 60, ROUNDS_APART = 2, GROUP_APART = 4, GROUP_MAX = 1000, RESIDENT_MAX = 20 };
 /** A visit lasts at least this long, so that the clock and cold caches cost nothing. */
 static const double visit_seconds = 0.03;
-/** Rounds end when the medians are known this well. */
-static const double enough = 0.002;
+/** Rounds end when the medians are known this well; and what to think of a few rounds, which do not say. */
+static const double enough = 0.002, noise_few = 0.05;
 /** Share of the free memory that trainers side by side may take. */
 static const double share_together = 0.7;
 
@@ -22,6 +22,7 @@ typedef struct entry {
     double seconds[ROUNDS_MAX]; // of an update, by round
     double loss[ROUNDS_MAX];    // mean of the updates, by round
     int rounds;
+    double first; // seconds of the single update of the first round; 0: not made
 } entry;
 
 struct mixt__trial {
@@ -199,7 +200,7 @@ static void choose_group(mixt__trial *t)
     double fastest = INFINITY;
     for (int i = 0; i < t->count; i++)
         if (t->entries[i].rounds)
-            fastest = fmin(fastest, t->entries[i].seconds[0]);
+            fastest = fmin(fastest, t->entries[i].first = t->entries[i].seconds[0]);
     double group = ceil(visit_seconds / fastest);
     t->group = group < 1 ? 1 : group > GROUP_MAX ? GROUP_MAX : (int64_t)group;
     for (int i = 0; i < t->count && t->group > 1; i++) // the first round was made of single updates
@@ -289,9 +290,29 @@ static double lost_of(const entry *e, const entry *fp32)
     return mean > 3 * spread ? mean : 0;
 }
 
+/** Candidates are compared by the same rounds: those that all have made, or else by the first update of each. Where not
+ *  even that is there, nothing was measured. */
+static void level(mixt__trial *t)
+{
+    int rounds = ROUNDS_MAX;
+    bool first = true;
+    for (int i = 0; i < t->count; i++)
+        if (t->entries[i].c->fits) {
+            rounds = t->entries[i].rounds < rounds ? t->entries[i].rounds : rounds;
+            first = first && t->entries[i].first > 0;
+        }
+    for (int i = 0; i < t->count; i++) {
+        entry *e = &t->entries[i];
+        if (!rounds && first)
+            e->seconds[0] = e->first;
+        e->rounds = !e->c->fits ? 0 : rounds ? rounds : first;
+    }
+}
+
 static void take_results(mixt__trial *t)
 {
     const entry *fp32 = NULL;
+    level(t);
     double scale = scale_of(t);
     for (int i = 0; i < t->count; i++)
         if (t->entries[i].c->rank == MIXT_RANK_FP32 && t->entries[i].rounds)
@@ -301,7 +322,7 @@ static void take_results(mixt__trial *t)
         if (!e->rounds)
             continue;
         mixt__advice_time(t->advice, e->c, median(e->seconds, e->rounds), "measured");
-        e->c->noise = noise_of(e);
+        e->c->noise = e->rounds < ROUNDS_MIN ? noise_few : noise_of(e);
         e->c->paired = fp32 && t->together && e->rounds >= ROUNDS_MIN;
         if (e->c->paired)
             e->c->out.lost = lost_of(e, fp32);

@@ -209,7 +209,7 @@ static const char *praise(mixt_advice *a, const mixt__contender *chosen)
     const char *range = chosen->format == MIXT_DTYPE_FP16   ? "; its range is small: loss scaling goes with it"
                         : chosen->format == MIXT_DTYPE_BF16 ? "; the range of fp32: no loss scaling"
                                                             : "";
-    if (chosen->storage)
+    if (chosen->storage && saved >= 0.005)
         return mixt__advice_text(a, "stored in 16 bits, computed in fp32: %.0f%% less memory%s", 100 * saved, range);
     if (saved < 0.005)
         return mixt__advice_text(a, "%.1f times as fast as fp32 (%s)%s", times, how(chosen, fp32), range);
