@@ -138,6 +138,7 @@ typedef struct mixt__search {
     double started, budget; // seconds
     double trial_seconds;   // of one trial, the longest so far
     const char *phase;
+    char device[256]; // what bits and times depend on: "cuda: NVIDIA H200", "cpu: AMD EPYC …, avx512, 4 threads"
 } mixt__search;
 
 /** The try with these levels, with its line for people; made where it is not there yet. */

@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-enum { ROUNDS_MIN = 3, ROUNDS_MAX = 9, WARM = 2, SETTLE_MAX = 30, STEPS_MAX = 50 };
+enum { ROUNDS_MIN = 5, ROUNDS_MAX = 9, WARM = 2, SETTLE_MAX = 30, STEPS_MAX = 50 };
 
 static const double block_seconds = 0.03; // of steps timed at once: short against drift, long against the clock
 

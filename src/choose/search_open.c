@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "base/threads.h"
+#include "mixt/machine.h"
 #include "run/init.h"
 
 #include <math.h>
@@ -85,17 +86,33 @@ static mixt_status open_experiment(mixt__search *s)
     return MIXT_OK;
 }
 
+static void describe_device(mixt__search *s)
+{
+    const mixt__backend *backend = s->e.context->backend;
+    mixt_gpu_info gpu;
+    mixt_cpu_info cpu;
+    if (!backend->host_memory) {
+        bool known = mixt_gpu_describe(0, &gpu) == MIXT_OK;
+        snprintf(s->device, sizeof s->device, "%s: %s", backend->name, known ? gpu.name : "unknown");
+        return;
+    }
+    mixt_cpu_describe(&cpu);
+    snprintf(s->device, sizeof s->device, "%s: %s, %s, %d thread%s", backend->name, cpu.name, cpu.isa, cpu.threads,
+             cpu.threads == 1 ? "" : "s");
+}
+
 /** What a search that goes on must have been asked for too. */
 static json_t *make_header(mixt__search *s)
 {
     const uint64_t *sums = mixt__experiment_sums(&s->e);
     char data[40];
+    describe_device(s);
     snprintf(data, sizeof data, "%016llx%016llx", (unsigned long long)sums[0], (unsigned long long)sums[1]);
     const mixt_search_options *o = &s->options;
     json_t *header =
         json_pack("{s:s, s:f, s:s, s:I, s:I, s:s, s:s}", "for", o->goal == MIXT_SEARCH_TIME ? "time" : "memory", "lose",
                   o->lose, "formats", o->formats ? o->formats : "all", "steps", (json_int_t)o->steps, "trials",
-                  (json_int_t)s->trials, "device", s->e.context->backend->name, "data", data);
+                  (json_int_t)s->trials, "device", s->device, "data", data);
     json_object_set_new(header, "groups", mixt__search_groups_json(&s->groups));
     return header;
 }

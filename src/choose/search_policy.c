@@ -154,6 +154,7 @@ static json_t *evidence(const mixt__search *s, const mixt__search_try *tried)
     json_object_set_new(o, "goal", json_string(s->options.goal == MIXT_SEARCH_TIME ? "time" : "memory"));
     json_object_set_new(o, "tolerance", json_real(s->options.lose));
     json_object_set_new(o, "model", json_string(mixt__config_string(s->config, MIXT_KEY_MODEL)));
+    json_object_set_new(o, "device", json_string(s->device));
     json_object_set_new(o, "configuration", json_string(s->state.config));
     if (s->steps[MIXT_SEARCH_SEEN])
         json_object_set_new(o, "updates_of_a_trial", json_integer(s->steps[MIXT_SEARCH_SEEN]));
