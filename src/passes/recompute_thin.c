@@ -92,7 +92,8 @@ static void thin_by_neighbours(mixt__recompute_states *n)
 static void thin_by_key(mixt__recompute_states *n)
 {
     int64_t kept = 0;
-    qsort(n->list, (size_t)n->count, sizeof *n->list, by_key);
+    if (n->count) // without states there may be no list
+        qsort(n->list, (size_t)n->count, sizeof *n->list, by_key);
     for (int64_t i = 0; i < n->count; i++) {
         const mixt__recompute_state *x = &n->list[i], *last = kept ? &n->list[kept - 1] : NULL;
         bool alike = last && last->hash == x->hash && last->key_count == x->key_count &&
