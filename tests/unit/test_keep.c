@@ -331,19 +331,25 @@ typedef struct zoo_run {
     double saved, largest; // see saved_bytes
 } zoo_run;
 
-static zoo_run run_zoo(const zoo_case *c, mixt_dtype format, mixt_dtype keep, bool no_fusion, int steps)
+typedef struct how {
+    int steps;
+    bool no_fusion;
+    size_t budget; // of activations, beyond which they are computed again
+} how;
+
+static zoo_run run_zoo(const zoo_case *c, mixt_dtype format, mixt_dtype keep, how how)
 {
     mixt_policy *policy = policy_of(format, keep);
     mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
     mixt_data *data = mixt_data_new(context, c->data, .samples = 64, .seq = c->seq, .classes = 20, .seed = 3);
     mixt_model *model = mixt_zoo_model_with(context, c->model, data, &c->sizes);
     mixt_trainer *t = mixt_trainer_new(model, .policy = policy, .batch = c->batch, .seed = 7, .lr = 1e-3f,
-                                       .optimizer = "sgd", .no_fusion = no_fusion);
-    zoo_run r = {.steps = steps};
+                                       .optimizer = "sgd", .no_fusion = how.no_fusion, .recompute_budget = how.budget);
+    zoo_run r = {.steps = how.steps};
     if (*mixt_error(context))
         fail_msg("%s: %s", c->model, mixt_error(context));
     ok(mixt_trainer_compile(t, data));
-    for (int i = 0; i < steps; i++) {
+    for (int i = 0; i < how.steps; i++) {
         mixt_step step;
         ok(mixt_trainer_step(t, data, &step));
         r.loss[i] = step.loss;
@@ -359,11 +365,12 @@ static zoo_run run_zoo(const zoo_case *c, mixt_dtype format, mixt_dtype keep, bo
 static void check_zoo(const zoo_case *c, mixt_dtype format, bool no_fusion)
 {
     static const mixt_dtype formats[] = {MIXT_DTYPE_FP8_E4M3, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16};
-    zoo_run whole = run_zoo(c, format, MIXT_DTYPE_NONE, no_fusion, STEPS);
+    zoo_run whole = run_zoo(c, format, MIXT_DTYPE_NONE, (how){.steps = STEPS, .no_fusion = no_fusion});
     assert_int_equal(whole.kept, 0);
     for (int f = 0; f < 3; f++) {
         bool lower = mixt_dtype_size(formats[f]) < mixt_dtype_size(format);
-        zoo_run kept = run_zoo(c, format, formats[f], no_fusion, lower && (!c->slow || f == 0) ? STEPS : 0);
+        how how = {.steps = lower && (!c->slow || f == 0) ? STEPS : 0, .no_fusion = no_fusion};
+        zoo_run kept = run_zoo(c, format, formats[f], how);
         if (kept.steps && kept.loss[0] != whole.loss[0])
             fail_msg("%s in %s, keep %s: the first loss is %.17g, else %.17g", c->model, mixt_dtype_name(format),
                      mixt_dtype_name(formats[f]), kept.loss[0], whole.loss[0]);
@@ -396,6 +403,28 @@ static void a_model_without_fusion_too(void **state)
     (void)state;
     check_zoo(&zoo[4], MIXT_DTYPE_FP32, true);
     check_zoo(&zoo[2], MIXT_DTYPE_BF16, true);
+}
+
+/** Recomputation changes no bit beside it either: it starts from whole values, never from rounded ones. */
+static void recomputation_goes_with_it(void **state)
+{
+    (void)state;
+    static const struct {
+        int model; // batch norm and dropout, attention, LSTM
+        mixt_dtype keep;
+    } pairs[] = {{0, MIXT_DTYPE_FP8_E4M3}, {0, MIXT_DTYPE_BF16}, {4, MIXT_DTYPE_BF16}, {7, MIXT_DTYPE_FP8_E4M3}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const zoo_case *c = &zoo[pairs[i].model];
+        zoo_run kept = run_zoo(c, MIXT_DTYPE_FP32, pairs[i].keep, (how){.steps = STEPS});
+        how less = {.steps = STEPS, .budget = kept.activations * 9 / 10};
+        zoo_run both = run_zoo(c, MIXT_DTYPE_FP32, pairs[i].keep, less);
+        assert_true(kept.kept > 0 && both.kept > 0);
+        if (both.activations > less.budget)
+            fail_msg("%s, keep %s: %zu bytes, the budget is %zu", c->model, mixt_dtype_name(pairs[i].keep),
+                     both.activations, less.budget);
+        for (int step = 0; step < STEPS; step++)
+            assert_true(both.loss[step] == kept.loss[step]);
+    }
 }
 
 /* ---- which values ---- */
@@ -546,6 +575,7 @@ int main(void)
         cmocka_unit_test(gradients_are_off_by_what_the_format_rounds),
         cmocka_unit_test(every_model_trains),
         cmocka_unit_test(a_model_without_fusion_too),
+        cmocka_unit_test(recomputation_goes_with_it),
         cmocka_unit_test(views_are_kept_as_one),
         cmocka_unit_test(a_rule_keeps_what_its_layer_saves),
         cmocka_unit_test(a_format_that_is_not_lower_changes_nothing),
