@@ -105,13 +105,14 @@ static mixt_status list_checkpoints(job *j)
 static mixt_status go_to(job *j, int64_t point)
 {
     char folder[MIXT_CHECKPOINT_PATH], path[MIXT_CHECKPOINT_PATH];
+    static const char *const may_differ[] = {"precision", NULL}; // a run may have gone on under another policy
     mixt__checkpoint *checkpoint;
     if (!point)
         return mixt__snapshot_restore(&j->start, &j->trainer->core);
     snprintf(folder, sizeof folder, "%.*s/checkpoints", (int)sizeof folder - 64, j->options->folder);
     MIXT_TRY(mixt__checkpoint_open(mixt__checkpoint_path(folder, j->checkpoints[j->checkpoint_count - point], path),
                                    &checkpoint));
-    mixt_status status = mixt__trainer_restore(&j->trainer->core, checkpoint, NULL);
+    mixt_status status = mixt__trainer_restore(&j->trainer->core, checkpoint, may_differ);
     mixt__checkpoint_close(checkpoint);
     return status;
 }
