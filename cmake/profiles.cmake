@@ -1,6 +1,6 @@
 # Profiles of machines: each file of profiles/ becomes a C string in profiles.inc, so that the library needs no file to
-# find; they are installed too, to be read and copied.
-file(GLOB MIXT_PROFILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/profiles/*.yaml)
+# find. MIXT_PROFILES are the files; ${CMAKE_BINARY_DIR}/generated holds what is made of them.
+file(GLOB MIXT_PROFILES CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/../profiles/*.yaml)
 set(inc "")
 foreach(profile ${MIXT_PROFILES})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${profile})
@@ -12,5 +12,3 @@ foreach(profile ${MIXT_PROFILES})
   string(APPEND inc "{\"${name}\", \"${text}\"},\n")
 endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/profiles.inc CONTENT "${inc}" @ONLY)
-target_include_directories(mixt_flags INTERFACE $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/generated>)
-install(FILES ${MIXT_PROFILES} DESTINATION ${CMAKE_INSTALL_DATADIR}/mixt/profiles)

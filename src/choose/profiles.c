@@ -32,7 +32,7 @@ static const struct {
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 #define FORMAT_NAMES "fp32|tf32|fp16|bf16|fp8"
 #define MATRIX_WORK "products|attention|convolution|recurrent"
-#define ALL_WORK MATRIX_WORK "|norms|pointwise|loss|other|optimizer"
+#define ALL_WORK MATRIX_WORK "|norms|pointwise|loss|other|optimizer" // in the order of mixt_work
 
 typedef struct reader {
     mixt_machine *machine;
@@ -130,8 +130,8 @@ static mixt_status read_shares(const reader *r, const yaml_node_t *node, const c
     else
         MIXT_TRY(read_number(r, node, "a share", 1e-6, 1, &one));
     for (int w = 0; w < MIXT_WORK_COUNT; w++) {
-        const char *name = mixt_work_name((mixt_work)w);
-        if (mixt__choice_find(known, name) < 0)
+        char name[32];
+        if (mixt__choice_find(known, mixt__choice_name(ALL_WORK, w, name, sizeof name)) < 0)
             continue;
         shares[w] = one;
         if (map)
