@@ -203,7 +203,7 @@ mixt_status mixt__memory_loads(const mixt__graph *graph, int64_t from, size_t *l
     planner p;
     mixt_status status = open_planner(graph, &p);
     memset(loads, 0, (size_t)graph->node_count * sizeof *loads);
-    for (int64_t i = from; status == MIXT_OK && i < graph->node_count; i++) {
+    for (int64_t i = 0; status == MIXT_OK && i < graph->node_count; i++) {
         const mixt__node *n = &graph->nodes[i];
         int k = taken_input(&p, i);
         if (k < 0)

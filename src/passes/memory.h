@@ -20,7 +20,8 @@ typedef struct mixt__memory_plan {
 size_t mixt__memory_bytes(const mixt__value *value);
 /** Bytes in use while each node runs by memory that is first written at node `from` or later.
  *  @param loads by node
- *  @param taken by value: whether its memory, written before `from`, is taken over by an output of its last reader */
+ *  @param taken by value: whether its memory, written before `from`, is taken over by an output of its last reader;
+ *  each of them counts for itself */
 mixt_status mixt__memory_loads(const mixt__graph *graph, int64_t from, size_t *loads, bool *taken);
 
 mixt_status mixt__memory_plan_make(const mixt__graph *graph, mixt__memory_plan *plan);

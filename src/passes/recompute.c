@@ -6,7 +6,7 @@
  *
  * The solver's figure of memory is live bytes; what counts is the arena of the real plan, which may be larger (gaps) or
  * smaller (takeovers). So the solver is asked with less and less until the plan fits. The amounts that it is asked with
- * stand on a fixed grid, whatever the budget: a larger budget never gives a slower step.
+ * stand on a fixed grid, whatever the budget: where its answers are proven, a larger budget never gives a slower step.
  */
 #include "passes/passes.h"
 
@@ -270,7 +270,7 @@ static mixt_status walk_down(fitting *f, mixt__recompute_answer *answer, bool *f
     return MIXT_OK;
 }
 
-/** The last resort: as little as possible, to the next amount of the grid. */
+/** The last resort: as little as a quick look finds, to the next amount of the grid. */
 static mixt_status try_smallest(fitting *f, size_t most, mixt__recompute_answer *answer)
 {
     bool fits;

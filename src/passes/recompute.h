@@ -70,9 +70,9 @@ bool mixt__recompute_measure(const mixt__recompute_problem *problem, const bool 
 
 /** The cheapest set whose peak is at most `budget` bytes. The same problem gives the same answer on every machine: what
  *  ends the search early is a number of states, not time.
- *  @param any whatever it costs: to learn whether one fits
+ *  @param quick follow the most promising choices only: to learn whether one fits
  *  @param again by unit: the set that was found; units that nobody needs are left out */
-mixt_status mixt__recompute_solve(const mixt__recompute_problem *problem, size_t budget, bool any, bool *again,
+mixt_status mixt__recompute_solve(const mixt__recompute_problem *problem, size_t budget, bool quick, bool *again,
                                   mixt__recompute_answer *answer);
 /** Until when a value's memory counts as its own where its last late reader is at `last`. */
 static inline int64_t mixt__recompute_end(const mixt__recompute_value *value, int64_t last)

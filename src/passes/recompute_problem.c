@@ -129,6 +129,16 @@ static bool find_inputs(reader *r, mixt__recompute_unit *u)
     return true;
 }
 
+/** Its last reader writes into its memory: in the forward pass that counts as the result's already, unless the value is
+ *  kept for someone who is computed again. */
+static void hand_over(mixt__recompute_value *v)
+{
+    if (v->last_late >= 0)
+        v->taken = true;
+    else
+        v->last_early--;
+}
+
 static mixt_status read_graph(reader *r, const double *seconds)
 {
     mixt__recompute_problem *p = r->problem;
@@ -141,7 +151,7 @@ static mixt_status read_graph(reader *r, const double *seconds)
     MIXT_TRY(mixt__memory_loads(r->graph, p->late, p->base, r->taken));
     for (int32_t v = 1; v < r->graph->value_count; v++)
         if (r->taken[v] && r->value_of[v] >= 0)
-            p->values[r->value_of[v]].taken = true;
+            hand_over(&p->values[r->value_of[v]]);
     for (int64_t v = 0; v < p->value_count; v++)
         for (int64_t t = r->first[v]; t <= p->values[v].last_early; t++)
             p->base[t] += p->values[v].bytes;

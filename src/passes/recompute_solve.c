@@ -18,8 +18,8 @@
 #include <string.h>
 
 enum {
-    BEAM = 256,    // partial decisions followed at once in the first pass
-    WIDTH = 16384, // and in the second: about a second's work for some hundred units
+    BEAM = 256,   // partial decisions followed at once in the first pass
+    WIDTH = 8192, // and in the second: about a second's work for some hundred units
 };
 
 typedef struct decision {
@@ -42,10 +42,12 @@ typedef struct search {
     const mixt__recompute_problem *problem;
     int64_t budget, width;
     double best; // cost that must be beaten
-    bool any;    // any set that fits will do: cost does not count
+    bool quick;  // the first pass alone
     mixt__recompute_states now, next;
     decision *decisions;
     int64_t decision_count, decision_capacity;
+    double *price;     // by unit: what freeing its values costs at least
+    int32_t *readers;  // by unit: how often its values are read by units
     int32_t *by_price; // units that may be computed again and free memory, cheapest bytes first
     int64_t priced;
     stage stage;
@@ -97,7 +99,7 @@ static void set_stage(search *s, int64_t unit)
             continue;
         const mixt__recompute_unit *u = &p->units[s->by_price[i]];
         g->sum_bytes[g->freed + 1] = g->sum_bytes[g->freed] + late_bytes(p, u);
-        g->sum_cost[g->freed + 1] = g->sum_cost[g->freed] + u->seconds;
+        g->sum_cost[g->freed + 1] = g->sum_cost[g->freed] + s->price[s->by_price[i]];
         g->freed++;
     }
 }
@@ -122,17 +124,59 @@ static double least_cost(const search *s, int64_t closed)
     return g->sum_cost[low] + part * (g->sum_cost[high] - g->sum_cost[low]);
 }
 
+/** Bytes that unit u reads of a unit that nobody else needs: no late reader, no other unit; 0: others need it. */
+static int64_t own_bytes(const search *s, const mixt__recompute_unit *u, const mixt__recompute_unit *maker)
+{
+    const mixt__recompute_problem *p = s->problem;
+    int64_t bytes = 0, reads = 0;
+    for (int32_t k = 0; k < u->in_count; k++)
+        if (p->values[u->in[k]].unit == maker - p->units) {
+            bytes += (int64_t)p->values[u->in[k]].bytes;
+            reads++;
+        }
+    return late_bytes(p, maker) || s->readers[maker - p->units] != reads ? 0 : bytes;
+}
+
+/** Whether input k of a unit is the first one that this maker makes. */
+static bool first_of_maker(const mixt__recompute_problem *p, const mixt__recompute_unit *u, int32_t k)
+{
+    for (int32_t j = 0; j < k; j++)
+        if (p->values[u->in[j]].unit == p->values[u->in[k]].unit)
+            return false;
+    return true;
+}
+
+/** What freeing a unit's values costs at least: its own seconds, and those of units whose only use is to be read by it
+ *  and which hold no less memory than it frees: to keep those instead would free nothing. */
+static void find_prices(search *s)
+{
+    const mixt__recompute_problem *p = s->problem;
+    for (int64_t i = 0; i < p->unit_count; i++)
+        for (int32_t k = 0; k < p->units[i].in_count; k++)
+            s->readers[p->values[p->units[i].in[k]].unit]++;
+    for (int64_t i = 0; i < p->unit_count; i++) {
+        const mixt__recompute_unit *u = &p->units[i];
+        int64_t freed = late_bytes(p, u);
+        s->price[i] = u->may ? u->seconds : INFINITY;
+        for (int32_t k = 0; k < u->in_count && freed; k++) {
+            int32_t maker = p->values[u->in[k]].unit;
+            if (first_of_maker(p, u, k) && own_bytes(s, u, &p->units[maker]) >= freed)
+                s->price[i] += s->price[maker];
+        }
+    }
+}
+
 static void sort_by_price(search *s)
 {
     const mixt__recompute_problem *p = s->problem;
     for (int32_t u = 0; u < p->unit_count; u++) {
         int64_t bytes = late_bytes(p, &p->units[u]), at = s->priced;
-        if (!p->units[u].may || !bytes)
+        if (!(s->price[u] < INFINITY) || !bytes)
             continue;
-        double price = p->units[u].seconds / (double)bytes;
+        double price = s->price[u] / (double)bytes;
         for (; at > 0; at--) { // insertion: units are hundreds
-            const mixt__recompute_unit *other = &p->units[s->by_price[at - 1]];
-            if (other->seconds / (double)late_bytes(p, other) <= price)
+            int32_t other = s->by_price[at - 1];
+            if (s->price[other] / (double)late_bytes(p, &p->units[other]) <= price)
                 break;
             s->by_price[at] = s->by_price[at - 1];
         }
@@ -275,9 +319,7 @@ static bool put(search *s, mixt__recompute_state x, int64_t early_before)
     close_times(s, s->late_from, late - 1, &x.closed);
     if (x.closed > s->budget)
         return true;
-    x.bound = x.cost + least_cost(s, x.closed); // infinite: it cannot fit
-    if (s->any && x.bound < INFINITY)
-        x.bound = 0;
+    x.bound = x.cost + least_cost(s, x.closed);
     if (!(x.bound < s->best))
         return true;
     while (late_to > late && !s->load[late_to - 1])
@@ -341,7 +383,7 @@ static bool keep(search *s, const mixt__recompute_unit *u, int64_t early_before,
 static bool run_again(search *s, const mixt__recompute_unit *u, int64_t when, mixt__recompute_state *x)
 {
     bool fits = true;
-    x->cost += s->any ? 0 : u->seconds;
+    x->cost += u->seconds;
     for (int32_t v = u->first; v < u->first + u->count; v++) {
         int64_t last = last_need(s, v);
         last = last < 0 ? when : mixt__recompute_end(&s->problem->values[v], last);
@@ -438,7 +480,7 @@ static mixt_status search_all(search *s, bool *again, mixt__recompute_answer *an
     bool enough = run_pass(s);
     if (enough)
         take_best(s, again, answer);
-    if (enough && s->dropped && !s->any) { // else the first pass has seen everything
+    if (enough && s->dropped && !s->quick) { // else the first pass has seen everything
         s->dropped = 0;
         s->dropped_bound = INFINITY;
         s->width = WIDTH;
@@ -458,6 +500,8 @@ static bool open_search(search *s, const mixt__recompute_problem *p)
     size_t units = (size_t)p->unit_count + 1, values = (size_t)p->value_count + 1, times = (size_t)p->times + 1;
     s->problem = p;
     s->best = s->dropped_bound = INFINITY;
+    s->price = mixt__alloc(units * sizeof *s->price);
+    s->readers = mixt__alloc(units * sizeof *s->readers);
     s->by_price = mixt__alloc(units * sizeof *s->by_price);
     s->stage.sum_bytes = mixt__alloc(units * sizeof *s->stage.sum_bytes);
     s->stage.sum_cost = mixt__alloc(units * sizeof *s->stage.sum_cost);
@@ -465,18 +509,22 @@ static bool open_search(search *s, const mixt__recompute_problem *p)
     s->first = mixt__alloc(values * sizeof *s->first);
     s->last = mixt__alloc(values * sizeof *s->last);
     s->needed = mixt__alloc(values * sizeof *s->needed);
-    if (!s->by_price || !s->stage.sum_bytes || !s->stage.sum_cost || !s->load || !s->first || !s->last || !s->needed)
+    if (!s->price || !s->readers || !s->by_price || !s->stage.sum_bytes || !s->stage.sum_cost || !s->load ||
+        !s->first || !s->last || !s->needed)
         return false;
     for (int64_t v = 0; v < p->value_count; v++) {
         s->first[v] = INT64_MAX;
         s->last[v] = -1;
     }
+    find_prices(s);
     sort_by_price(s);
     return true;
 }
 
 static void close_search(search *s)
 {
+    mixt__free(s->price);
+    mixt__free(s->readers);
     mixt__free(s->by_price);
     mixt__free(s->stage.sum_bytes);
     mixt__free(s->stage.sum_cost);
@@ -491,10 +539,10 @@ static void close_search(search *s)
     mixt__free(s->decisions);
 }
 
-mixt_status mixt__recompute_solve(const mixt__recompute_problem *p, size_t budget, bool any, bool *again,
+mixt_status mixt__recompute_solve(const mixt__recompute_problem *p, size_t budget, bool quick, bool *again,
                                   mixt__recompute_answer *answer)
 {
-    search s = {.budget = budget < INT64_MAX / 4 ? (int64_t)budget : INT64_MAX / 4, .any = any};
+    search s = {.budget = budget < INT64_MAX / 4 ? (int64_t)budget : INT64_MAX / 4, .quick = quick};
     *answer = (mixt__recompute_answer){0};
     mixt_status status = open_search(&s, p) ? search_all(&s, again, answer) : no_memory();
     close_search(&s);

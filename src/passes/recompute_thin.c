@@ -92,8 +92,7 @@ static void thin_by_neighbours(mixt__recompute_states *n)
 static void thin_by_key(mixt__recompute_states *n)
 {
     int64_t kept = 0;
-    if (n->count) // without states there may be no list
-        qsort(n->list, (size_t)n->count, sizeof *n->list, by_key);
+    qsort(n->list, (size_t)n->count, sizeof *n->list, by_key);
     for (int64_t i = 0; i < n->count; i++) {
         const mixt__recompute_state *x = &n->list[i], *last = kept ? &n->list[kept - 1] : NULL;
         bool alike = last && last->hash == x->hash && last->key_count == x->key_count &&
@@ -106,13 +105,18 @@ static void thin_by_key(mixt__recompute_states *n)
 
 void mixt__recompute_thin(mixt__recompute_states *n, int64_t width, int64_t *dropped, double *dropped_bound)
 {
+    if (!n->count) // then there may be no list
+        return;
     thin_by_key(n);
     thin_by_neighbours(n);
     if (n->count <= width)
         return;
     qsort(n->list, (size_t)n->count, sizeof *n->list, mixt__recompute_by_bound);
+    int64_t half = width / 2; // the other half for those that take least: a cheap state may have no room left
+    qsort(n->list + half, (size_t)(n->count - half), sizeof *n->list, by_load);
     *dropped += n->count - width;
-    if (n->list[width].bound < *dropped_bound)
-        *dropped_bound = n->list[width].bound;
+    for (int64_t i = width; i < n->count; i++)
+        if (n->list[i].bound < *dropped_bound)
+            *dropped_bound = n->list[i].bound;
     n->count = width;
 }
