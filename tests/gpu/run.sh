@@ -50,6 +50,7 @@ for op in ${OPS:-all}; do
 done
 attempt system bash tests/gpu/system.sh "$mixt"
 attempt advise bash tests/gpu/advise.sh "$mixt"
+attempt "largest batch" bash tests/gpu/largest_batch.sh "$mixt"
 
 if [ "${SANITIZE:-0}" = 1 ]; then
     if command -v compute-sanitizer >/dev/null; then
