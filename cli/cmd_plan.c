@@ -236,6 +236,8 @@ static json_t *json_fit(const mixt_fit *f)
                           f->device ? "device" : "host", "memory", (json_int_t)f->memory, "asked", (json_int_t)f->asked,
                           "batch", (json_int_t)f->batch, "accumulate", (json_int_t)f->accumulate, "split",
                           (json_int_t)f->split, "eval_batch", (json_int_t)f->eval_batch);
+    json_object_set_new(o, "recompute", json_integer((json_int_t)f->recompute));
+    json_object_set_new(o, "recomputed", json_integer((json_int_t)f->recomputed));
     json_object_set_new(o, "cost", json_real(f->cost));
     json_object_set_new(o, "batch_norm", json_boolean(f->batch_norm));
     return o;

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-enum { MIXT_FIT_LINES = 4, MIXT_FIT_WIDTH = 256 };
+enum { MIXT_FIT_LINES = 6, MIXT_FIT_WIDTH = 256 };
 
 /** How a run is planned within its memory. */
 typedef struct mixt_fit {
@@ -25,6 +25,8 @@ typedef struct mixt_fit {
     int64_t
         accumulate; /**< passes of an update: batch × accumulate is what the configuration says, whatever the split */
     int64_t split;  /**< parts that a batch of the configuration is passed in */
+    size_t recompute;   /**< bytes that activations may take; 0: nothing is computed again */
+    int64_t recomputed; /**< ops that run again in the backward pass for that */
     int64_t eval_batch; /**< samples in one pass of validation */
     double cost; /**< time that this adds to training, validation included, as a share of it, predicted: 0.05 is 5% */
     bool batch_norm; /**< the split changes what batch norm takes its statistics from */
@@ -34,7 +36,8 @@ typedef struct mixt_fit {
 
 /**
  * Plans a run within an amount of memory, by what train.memory_may lists: the cheapest plan that fits. Opening a run
- * with train.memory does this. Before training; the run then trains so, and its configuration (train.split) says so.
+ * with train.memory does this. Before training; the run then trains so, and its configuration (train.split,
+ * train.recompute) says so.
  * @param memory bytes; 0: nothing is planned anew, `fit` tells how the run is planned.
  * @param fit may be NULL. Where nothing fits it has the smallest plan.
  * @return MIXT_ERROR_MEMORY where nothing fits: the text has the least that would do, and what else to list.

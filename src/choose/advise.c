@@ -119,6 +119,7 @@ static mixt_status plan(asking *q, mixt__contender *c)
     mixt__trainer *t = &trainer->core;
     mixt_fit fit;
     trainer->options.split = t->settings.split; // the plan of the candidate before is where this one begins
+    trainer->options.recompute_budget = q->run->recompute;
     MIXT_TRY(mixt_trainer_set_policy(trainer, c->policy));
     mixt_status status = mixt_plan_fit(q->run, a->limit, &fit);
     if (status != MIXT_OK && status != MIXT_ERROR_MEMORY)
@@ -128,6 +129,7 @@ static mixt_status plan(asking *q, mixt__contender *c)
     c->batch = fit.batch;
     c->accumulate = fit.accumulate;
     c->split = fit.split;
+    c->recompute = fit.recomputed > 0;
     c->cost = mixt__cost_step(a->machine, t);
     c->step_memory = mixt__trainer_memory(t).total;
     c->compiled = true;
@@ -263,10 +265,10 @@ static int64_t largest_batch(const asking *q, const mixt__contender *c)
     mixt_largest_batch largest = {0};
     mixt_trainer *trainer = q->run->experiment.trainer;
     mixt__trainer *t = &trainer->core;
-    if (t->settings.split != q->run->split &&
-        mixt__trainer_replan(t, t->settings.batch * t->settings.split, q->run->split) != MIXT_OK)
+    if (mixt__trainer_replan(t, t->settings.batch * t->settings.split, q->run->split, q->run->recompute) != MIXT_OK)
         return 0;
     trainer->options.split = q->run->split;
+    trainer->options.recompute_budget = q->run->recompute;
     if (mixt_trainer_set_policy(trainer, c->policy) != MIXT_OK ||
         mixt__largest_find(q->run, q->advice->limit, &largest) != MIXT_OK)
         return 0;

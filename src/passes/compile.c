@@ -58,11 +58,12 @@ static mixt_status views(mixt__graph *graph, const mixt__compile_options *option
 static mixt_status recompute(mixt__graph *graph, const mixt__compile_options *options)
 {
     mixt__recompute_choice choice = {0};
+    mixt_status status = MIXT_OK;
     if (options->activation_budget)
-        MIXT_TRY(mixt__pass_recompute(graph, options->activation_budget, options->seconds, options->device, &choice));
+        status = mixt__pass_recompute(graph, options->activation_budget, options->seconds, options->device, &choice);
     if (options->recompute)
         *options->recompute = choice;
-    return MIXT_OK;
+    return status;
 }
 
 static mixt_status watch(mixt__graph *graph, const mixt__compile_options *options)

@@ -60,7 +60,7 @@ typedef struct mixt__compile_options {
     size_t activation_budget;          // bytes of activations: what does not fit is computed again; 0: no limit
     mixt__node_seconds *seconds;       // with a budget: what computing a node again costs
     const void *device;                // for `seconds`
-    mixt__recompute_choice *recompute; // filled in; NULL: nobody asks
+    mixt__recompute_choice *recompute; // filled in, also where nothing fits; NULL: nobody asks
     mixt__twins *twins;                // of an FP32 graph; NULL: none
     const mixt__watch *watch;          // values to look at; NULL: none
 } mixt__compile_options;

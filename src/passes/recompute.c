@@ -298,8 +298,11 @@ static mixt_status fit(fitting *f, mixt__recompute_choice *choice)
     bool fits;
     MIXT_TRY(mixt__recompute_problem_make(f->graph, f->seconds, &f->problem));
     MIXT_TRY(walk_down(f, &answer, &fits));
-    if (!fits)
-        MIXT_TRY(try_smallest(f, choice->kept_all, &answer));
+    mixt_status status = fits ? MIXT_OK : try_smallest(f, choice->kept_all, &answer);
+    if (status != MIXT_OK) {
+        choice->least = f->arena;
+        return status;
+    }
     choice->seconds = answer.seconds;
     choice->lower = answer.lower;
     choice->states = answer.states;

@@ -89,6 +89,7 @@ typedef double mixt__node_seconds(const void *device, const mixt__graph *graph, 
 typedef struct mixt__recompute_choice {
     size_t budget;   // bytes of activations; 0: none was set
     size_t kept_all; // bytes that activations take without recomputation
+    size_t least;    // where no set fits: the smallest budget that one fits
     int64_t nodes;   // that are computed again
     double flops;    // of those
     double seconds;  // predicted, of those

@@ -173,6 +173,7 @@ static mixt_trainer_options trainer_options(mixt__experiment *e)
     o.batch = number(e, MIXT_KEY_TRAIN_BATCH);
     o.accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
     o.split = number(e, MIXT_KEY_TRAIN_SPLIT);
+    o.recompute_budget = (size_t)number(e, MIXT_KEY_TRAIN_RECOMPUTE);
     o.eval_batch = number(e, MIXT_KEY_TRAIN_EVAL_BATCH);
     o.lr = real(e, MIXT_KEY_TRAIN_LR);
     o.momentum = real(e, MIXT_KEY_TRAIN_MOMENTUM);

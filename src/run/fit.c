@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAY_SPLIT }; // positions of the words of train.memory_may
+enum { MAY_RECOMPUTE, MAY_SPLIT }; // positions of the words of train.memory_may
 
 static size_t budgeted(const mixt_run *run, const mixt_run_memory *m)
 {
@@ -28,7 +28,7 @@ static double updates_between(const mixt_run *run)
     return (double)(every ? every : run->experiment.steps_per_epoch ? run->experiment.steps_per_epoch : 1);
 }
 
-mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t *bytes, double *seconds)
+mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds)
 {
     const mixt__fit_count *c = user;
     const mixt_data *val = c->run->experiment.val;
@@ -37,7 +37,7 @@ mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t *bytes, doubl
     while (true) {
         MIXT_TRY(mixt__run_count_plan(c->run, &memory));
         *bytes = budgeted(c->run, &memory);
-        if (*bytes <= c->budget || !memory.validation.host || t->settings.eval_batch == 1)
+        if (*bytes <= budget || !memory.validation.host || t->settings.eval_batch == 1)
             break;
         t->settings.eval_batch /= 2;
     }
@@ -77,6 +77,15 @@ static void add_line(mixt_fit *fit, const char *format, ...)
     va_end(args);
 }
 
+/** What is computed again, in words. */
+static void recompute_line(const mixt__trainer *t, mixt_fit *fit)
+{
+    char kept[MIXT_SIZE_TEXT], all[MIXT_SIZE_TEXT];
+    add_line(fit, "activations in %s instead of %s: %lld op%s run again in the backward pass, with the same bits",
+             mixt__size_text(t->train->plan.arena_bytes, kept), mixt__size_text(t->train->recompute.kept_all, all),
+             (long long)fit->recomputed, fit->recomputed == 1 ? "" : "s");
+}
+
 static void write_lines(const mixt_run *run, mixt_fit *fit)
 {
     char budget[MIXT_SIZE_TEXT], memory[MIXT_SIZE_TEXT], asked[MIXT_SIZE_TEXT];
@@ -90,14 +99,18 @@ static void write_lines(const mixt_run *run, mixt_fit *fit)
              : changed   ? "; as configured it would take "
                          : ": it fits as it is configured",
              fit->asked && changed ? mixt__size_text(fit->asked, asked) : "", "");
+    if (fit->recomputed)
+        recompute_line(&run->experiment.trainer->core, fit);
     if (fit->split > run->split || (!fit->asked && fit->split > 1))
         add_line(fit, "each batch of %lld in %lld parts of %lld, one after the other; the update is that of the batch",
                  (long long)(fit->batch * fit->split), (long long)fit->split, (long long)fit->batch);
     if (fit->eval_batch < eval_asked(run) && run->experiment.val)
         add_line(fit, "validation in batches of %lld instead of %lld", (long long)fit->eval_batch,
                  (long long)eval_asked(run));
-    if (fit->cost > 0)
-        add_line(fit, "training should take about %.0f%% longer (predicted, not measured)", ceil(100 * fit->cost));
+    if (fit->asked && changed && fit->cost < 0.001)
+        add_line(fit, "training should take no longer (predicted, not measured)");
+    else if (fit->asked && changed)
+        add_line(fit, "training should take about %.1f%% longer (predicted, not measured)", 100 * fit->cost);
 }
 
 void mixt__fit_tell(mixt_run *run)
@@ -123,54 +136,70 @@ static void take_settings(const mixt_run *run, const mixt__trainer *t, mixt_fit 
     fit->batch = t->settings.batch;
     fit->accumulate = t->settings.accumulate;
     fit->split = t->settings.split;
+    fit->recompute = t->settings.recompute_budget;
+    fit->recomputed = t->train->recompute.nodes;
     fit->eval_batch = t->settings.eval_batch;
     fit->batch_norm = fit->split > 1 && has_batch_norm(t);
     write_lines(run, fit);
 }
 
+static mixt_status set(mixt_run *run, mixt__config_key key, int64_t number)
+{
+    char setting[96];
+    snprintf(setting, sizeof setting, "%s=%lld", mixt__config_table[key].name, (long long)number);
+    return number == mixt__config_int(run->config, key) ? MIXT_OK
+                                                        : mixt_config_set(run->config, setting, "train.memory");
+}
+
 /** What the trainer was planned for becomes the configuration's. */
 static mixt_status keep(mixt_run *run)
 {
-    char setting[64];
-    int64_t split = run->experiment.trainer->core.settings.split;
-    run->experiment.trainer->options.split = split;
-    snprintf(setting, sizeof setting, "train.split=%lld", (long long)split);
-    if (split == mixt__config_int(run->config, MIXT_KEY_TRAIN_SPLIT))
-        return MIXT_OK;
-    return mixt_config_set(run->config, setting, "train.memory");
+    mixt_trainer *t = run->experiment.trainer;
+    t->options.split = t->core.settings.split;
+    t->options.recompute_budget = t->core.settings.recompute_budget;
+    MIXT_TRY(set(run, MIXT_KEY_TRAIN_RECOMPUTE, (int64_t)t->options.recompute_budget));
+    return set(run, MIXT_KEY_TRAIN_SPLIT, t->options.split);
 }
 
-/** Batch norm is left alone unless the list was written by hand. */
+static bool listed(const mixt_run *run, int word)
+{
+    return mixt__config_lists(run->config, MIXT_KEY_TRAIN_MEMORY_MAY, word);
+}
+
+/** A run that goes on keeps its parts; batch norm is left alone unless the list was written by hand. */
 static bool may_split(const mixt_run *run)
 {
-    return mixt__config_lists(run->config, MIXT_KEY_TRAIN_MEMORY_MAY, MAY_SPLIT) &&
+    return !run->resume.run[0] && listed(run, MAY_SPLIT) &&
            (mixt__config_was_set(run->config, MIXT_KEY_TRAIN_MEMORY_MAY) ||
             !has_batch_norm(&run->experiment.trainer->core));
 }
 
-static mixt_status fail_smallest(const mixt_fit *fit, bool split)
+static mixt_status fail_smallest(const mixt_run *run, const mixt_fit *fit, const mixt__fit_request *request)
 {
     char budget[MIXT_SIZE_TEXT], memory[MIXT_SIZE_TEXT];
     const double mib = 1048576.0;
+    bool norm = has_batch_norm(&run->experiment.trainer->core), both = request->may_recompute && request->may_split;
     mixt__size_text(fit->budget, budget);
     mixt__size_text(fit->memory, memory);
-    return mixt__fail(MIXT_ERROR_MEMORY,
-                      "no plan of this run is within %s (train.memory): the smallest takes %s of the %s's memory (%zu "
-                      "bytes), train.memory=%.0fM would do%s",
-                      budget, memory, fit->device ? "GPU" : "host", fit->memory, ceil((double)fit->memory / mib),
-                      split ? ""
-                            : "; with train.memory_may=split a batch is passed in parts, and takes less (batch norm "
-                              "then takes its statistics from the parts)");
+    return mixt__fail(
+        MIXT_ERROR_MEMORY,
+        "no plan of this run is within %s (train.memory): the smallest takes %s of the %s's memory (%zu "
+        "bytes), train.memory=%.0fM would do%s%s%s",
+        budget, memory, fit->device ? "GPU" : "host", fit->memory, ceil((double)fit->memory / mib),
+        both                 ? ""
+        : run->resume.run[0] ? "; the parts of a batch stay what they are when a run goes on"
+                             : "; with train.memory_may=recompute,split it would take less",
+        norm && !both && !run->resume.run[0] ? ", but batch norm takes its statistics from the parts" : "", "");
 }
 
 /** As the configuration has it: what that takes, and how long an update. */
 static mixt_status plan_asked(mixt_run *run, size_t *bytes, double *seconds)
 {
     mixt__trainer *t = &run->experiment.trainer->core;
-    mixt__fit_count c = {run, SIZE_MAX, eval_asked(run)};
-    if (t->settings.split != run->split)
-        MIXT_TRY(mixt__trainer_replan(t, t->settings.batch * t->settings.split, run->split));
-    MIXT_TRY(mixt__fit_measure(&c, t, bytes, seconds));
+    mixt__fit_count c = {run, eval_asked(run)};
+    if (t->settings.split != run->split || t->settings.recompute_budget != run->recompute)
+        MIXT_TRY(mixt__trainer_replan(t, t->settings.batch * t->settings.split, run->split, run->recompute));
+    MIXT_TRY(mixt__fit_measure(&c, t, SIZE_MAX, bytes, seconds));
     *seconds += mixt__trainer_seconds(t);
     return MIXT_OK;
 }
@@ -179,12 +208,13 @@ static mixt_status plan_asked(mixt_run *run, size_t *bytes, double *seconds)
 static mixt_status choose(mixt_run *run, size_t budget, mixt_fit *fit)
 {
     mixt__trainer *t = &run->experiment.trainer->core;
-    mixt__fit_count c = {run, budget, eval_asked(run)};
-    mixt__fit_request request = {
-        .budget = budget, .may_split = may_split(run), .measure = mixt__fit_measure, .user = &c};
+    mixt__fit_count c = {run, eval_asked(run)};
+    mixt__fit_request request = {.budget = budget, .measure = mixt__fit_measure, .user = &c};
     mixt__fit_choice choice;
     double seconds;
     *fit = (mixt_fit){.budget = budget};
+    request.may_recompute = listed(run, MAY_RECOMPUTE);
+    request.may_split = may_split(run);
     MIXT_TRY(plan_asked(run, &fit->asked, &seconds));
     MIXT_TRY(mixt__trainer_fit(t, &request, &choice));
     fit->memory = choice.chosen.bytes;
@@ -194,7 +224,7 @@ static mixt_status choose(mixt_run *run, size_t budget, mixt_fit *fit)
         return keep(run);
     size_t bytes;
     MIXT_TRY(plan_asked(run, &bytes, &seconds)); // the run stays what it was
-    return fail_smallest(fit, request.may_split);
+    return fail_smallest(run, fit, &request);
 }
 
 mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit)
@@ -218,23 +248,39 @@ mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit)
     return status;
 }
 
-mixt_status mixt__fit_new(mixt_run *run)
+/** What the configuration asks for, before anything is changed to fit. */
+static size_t read_asked(mixt_run *run)
 {
     run->split = mixt__config_int(run->config, MIXT_KEY_TRAIN_SPLIT);
-    size_t budget = (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_MEMORY);
+    run->recompute = (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_RECOMPUTE);
+    return (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_MEMORY);
+}
+
+mixt_status mixt__fit_new(mixt_run *run)
+{
+    size_t budget = read_asked(run);
     return budget ? choose(run, budget, &run->fit) : MIXT_OK;
+}
+
+static bool changed(const mixt_run *run, mixt__config_key key)
+{
+    return json_object_get(run->resume.changes, mixt__config_table[key].name) != NULL;
 }
 
 mixt_status mixt__fit_again(mixt_run *run)
 {
     mixt__trainer *t = &run->experiment.trainer->core;
-    run->split = mixt__config_int(run->config, MIXT_KEY_TRAIN_SPLIT);
-    mixt__fit_count c = {run, (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_MEMORY), eval_asked(run)};
+    mixt__fit_count c = {run, eval_asked(run)};
+    size_t budget = read_asked(run);
     double seconds;
-    if (!c.budget)
+    if (!budget)
         return MIXT_OK;
-    run->fit = (mixt_fit){.budget = c.budget};
-    MIXT_TRY(mixt__fit_measure(&c, t, &run->fit.memory, &seconds));
+    if (changed(run, MIXT_KEY_TRAIN_MEMORY)) {
+        run->recompute = changed(run, MIXT_KEY_TRAIN_RECOMPUTE) ? run->recompute : 0;
+        return choose(run, budget, &run->fit);
+    }
+    run->fit = (mixt_fit){.budget = budget};
+    MIXT_TRY(mixt__fit_measure(&c, t, budget, &run->fit.memory, &seconds));
     take_settings(run, t, &run->fit);
     return MIXT_OK;
 }

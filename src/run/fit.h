@@ -7,16 +7,16 @@
 /** Counts all of a run for a budget: the measure of a mixt__fit_request. */
 typedef struct mixt__fit_count {
     mixt_run *run;
-    size_t budget;
     int64_t eval_asked; // samples in a pass of validation: halved until they fit
 } mixt__fit_count;
 /** @param user a mixt__fit_count */
-mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t *bytes, double *seconds);
+mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds);
 
 /** Plans a new run, whose trainer is compiled, within train.memory; does nothing where that is 0. What was chosen
  *  becomes part of its configuration. */
 mixt_status mixt__fit_new(mixt_run *run);
-/** The same for a run that goes on: its plan is that of its configuration, only validation is cut to fit. */
+/** The same for a run that goes on: its plan is that of its configuration, only validation is cut to fit; under another
+ *  train.memory than before it is planned anew, but for the parts of a batch, which are part of its bits. */
 mixt_status mixt__fit_again(mixt_run *run);
 /** Tells what was chosen, as NOTEs; nothing without train.memory. */
 void mixt__fit_tell(mixt_run *run);

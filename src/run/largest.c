@@ -40,12 +40,12 @@ static size_t count(search *s, int64_t batch)
 {
     mixt__trainer *t = &s->run->experiment.trainer->core;
     int64_t given = setting(s->run, MIXT_KEY_TRAIN_EVAL_BATCH);
-    mixt__fit_count c = {s->run, s->limit, given ? given : batch};
+    mixt__fit_count c = {s->run, given ? given : batch};
     size_t bytes = SIZE_MAX;
     double seconds;
-    mixt_status status = mixt__trainer_replan(t, batch, t->settings.split);
+    mixt_status status = mixt__trainer_replan(t, batch, t->settings.split, t->settings.recompute_budget);
     if (status == MIXT_OK)
-        status = mixt__fit_measure(&c, t, &bytes, &seconds);
+        status = mixt__fit_measure(&c, t, s->limit, &bytes, &seconds);
     if (status != MIXT_OK) {
         snprintf(s->reason, sizeof s->reason, "%.250s", mixt_error_text());
         return SIZE_MAX;

@@ -42,6 +42,9 @@ static change change_of(mixt__config_key key)
         {MIXT_KEY_TRAIN_TENSORBOARD, CHANGE_FREE},
         {MIXT_KEY_TRAIN_EARLY_STOP, CHANGE_FREE},
         {MIXT_KEY_DATA_THREADS, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_RECOMPUTE, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_MEMORY, CHANGE_FREE},
+        {MIXT_KEY_TRAIN_MEMORY_MAY, CHANGE_FREE},
         {MIXT_KEY_DEVICE, CHANGE_BITS},
         {MIXT_KEY_THREADS, CHANGE_BITS},
         {MIXT_KEY_PRECISION, CHANGE_ASKED},
@@ -169,7 +172,8 @@ static mixt_status check_changes(const mixt__resume *r, const json_t *changes, c
     return mixt__fail(
         MIXT_ERROR_CONFIG,
         "%s cannot go on with other settings than it was begun with (then -> now): %s. Only train.steps, train.epochs, "
-        "train.early_stop, out, device, threads, data.threads and how often to log, validate and save may "
+        "train.early_stop, out, device, threads, data.threads, train.memory, train.recompute and how often to log, "
+        "validate and save may "
         "change%s%s; begin a new run for the rest (nothing was changed)",
         r->run, refused, hint, *hint ? " would let what it names change" : "");
 }

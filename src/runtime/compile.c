@@ -24,6 +24,8 @@ mixt_status mixt__compile_take(mixt__graph *source, const mixt__compile_options 
     }
     mixt_status status = mixt__passes_run(source, &wanted, &typed);
     mixt__graph_free(source);
+    if (options->recompute)
+        *options->recompute = choice;
     if (status == MIXT_OK)
         status = mixt__executable_take(typed, backend, executable);
     if (status == MIXT_OK)

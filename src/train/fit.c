@@ -1,15 +1,24 @@
-/* Plans in the order of their parts: the fewest first, since more parts only cost more. */
+/* Two ways meet. More and more parts, until a plan fits as it is: that is one candidate, and more parts than that only
+ * cost more. From there fewer and fewer, activations computed again to make up for it, until that is slower or does not
+ * fit: what is needed grows with every part less, so nothing beyond is better. */
 #include "train/fit.h"
 
 #include "train/seconds.h"
 
-mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split)
+#include <math.h>
+
+enum { TRIES = 4 }; // copies of nodes take memory too, elsewhere: a second or third try counts that in
+
+static const double WORTH = 0.005; // of an update: less is not worth another search
+
+mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split, size_t recompute)
 {
     mixt__trainer_settings settings = t->settings;
     mixt__batch_spec spec = t->spec;
     mixt__executable *eval = t->eval;
     t->settings.accumulate = settings.accumulate / settings.split * split;
     t->settings.split = split;
+    t->settings.recompute_budget = recompute;
     t->settings.batch = t->spec.input.dims[0] = t->spec.target.dims[0] = batch / split;
     t->eval = NULL; // which hangs on the policy and its own batch alone
     mixt_status status = mixt__trainer_recompile(t);
@@ -21,14 +30,87 @@ mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split)
     return status;
 }
 
-/** Compiles a plan and counts it. */
-static mixt_status try_plan(mixt__trainer *t, const mixt__fit_request *r, int64_t split, mixt__fit_plan *plan)
+/** A search under way. */
+typedef struct search {
+    mixt__trainer *t;
+    const mixt__fit_request *request;
+    mixt__fit_choice *choice;
+    int64_t batch;   // the whole one
+    size_t as_given; // limit of activations, before anything is computed again to fit
+} search;
+
+static double seconds(const mixt__fit_plan *plan)
 {
-    *plan = (mixt__fit_plan){.split = split};
-    if (split != t->settings.split)
-        MIXT_TRY(mixt__trainer_replan(t, t->settings.batch * t->settings.split, split));
-    plan->update = mixt__trainer_seconds(t);
-    return r->measure(r->user, t, &plan->bytes, &plan->beside);
+    return plan->update + plan->beside;
+}
+
+/** Keeps the better of two: one that fits, the faster of those, else the smaller. */
+static void keep_better(const search *s, const mixt__fit_plan *plan)
+{
+    mixt__fit_choice *c = s->choice;
+    bool fits = plan->bytes <= s->request->budget;
+    bool better = fits == c->fits ? (fits ? seconds(plan) < seconds(&c->chosen) : plan->bytes < c->chosen.bytes) : fits;
+    if (better || !c->chosen.split)
+        c->chosen = *plan;
+    c->fits = c->fits || fits;
+}
+
+static mixt_status compile(const search *s, int64_t split, size_t recompute)
+{
+    const mixt__trainer_settings *now = &s->t->settings;
+    bool same = split == now->split && recompute == now->recompute_budget && s->batch == now->batch * now->split;
+    return same ? MIXT_OK : mixt__trainer_replan(s->t, s->batch, split, recompute);
+}
+
+/** Counts what is compiled. */
+static mixt_status count(const search *s, mixt__fit_plan *plan)
+{
+    const mixt__trainer_settings *now = &s->t->settings;
+    *plan = (mixt__fit_plan){.split = now->split, .recompute = now->recompute_budget};
+    plan->update = mixt__trainer_seconds(s->t);
+    return s->request->measure(s->request->user, s->t, s->request->budget, &plan->bytes, &plan->beside);
+}
+
+/** With as little computed again as lets the rest fit.
+ *  @param over bytes that the plan that is compiled has too many
+ *  @param best the best plan that came of it, or, where none fits, the smallest */
+static mixt_status recompute(const search *s, size_t over, mixt__fit_plan *best)
+{
+    int64_t split = s->t->settings.split;
+    for (int i = 0; i < TRIES; i++) {
+        size_t arena = s->t->train->plan.arena_bytes, target = arena > over ? arena - over : 1;
+        mixt_status status = compile(s, split, target);
+        if (status == MIXT_ERROR_MEMORY && s->t->recompute.least) { // the least there is: what the failure is told with
+            MIXT_TRY(compile(s, split, s->t->recompute.least));
+            i = TRIES;
+        } else if (status != MIXT_OK)
+            return status;
+        MIXT_TRY(count(s, best));
+        keep_better(s, best);
+        if (best->bytes <= s->request->budget)
+            return MIXT_OK;
+        over = best->bytes - s->request->budget;
+    }
+    return MIXT_OK;
+}
+
+/** A number of parts with activations computed again: what lies beside the step as small as it can be, and whole.
+ *  @param better it fits, and is the best so far */
+static mixt_status try_recompute(const search *s, int64_t split, bool *better)
+{
+    const size_t budget = s->request->budget;
+    mixt__fit_plan plain, small, whole;
+    double before = s->choice->fits ? seconds(&s->choice->chosen) : INFINITY;
+    MIXT_TRY(compile(s, split, s->as_given));
+    MIXT_TRY(count(s, &plain));
+    MIXT_TRY(s->request->measure(s->request->user, s->t, SIZE_MAX, &whole.bytes, &whole.beside));
+    MIXT_TRY(recompute(s, plain.bytes > budget ? plain.bytes - budget : 0, &small));
+    if (small.bytes <= budget && plain.beside - whole.beside > WORTH * plain.update) {
+        MIXT_TRY(compile(s, split, s->as_given));
+        MIXT_TRY(recompute(s, whole.bytes - budget, &whole));
+    }
+    *better = s->choice->fits && seconds(&s->choice->chosen) < before;
+    return MIXT_OK;
 }
 
 /** The next divisor of `batch` above `split`; 0: there is none. */
@@ -40,32 +122,41 @@ static int64_t next_split(int64_t batch, int64_t split)
     return 0;
 }
 
-static double seconds(const mixt__fit_plan *plan)
+/** The divisor of `batch` before `split`, at least `least`; 0: there is none. */
+static int64_t previous_split(int64_t batch, int64_t split, int64_t least)
 {
-    return plan->update + plan->beside;
+    for (int64_t k = split - 1; k >= least; k--)
+        if (batch % k == 0)
+            return k;
+    return 0;
 }
 
-/** Keeps the better of two: one that fits, the faster of those, else the smaller. */
-static void keep_better(mixt__fit_choice *c, const mixt__fit_plan *plan, size_t budget)
+/** More parts until a plan fits as it is. @param last the number that did, or the largest there is */
+static mixt_status try_splits(const search *s, int64_t least, int64_t *last)
 {
-    bool fits = plan->bytes <= budget;
-    bool better = fits == c->fits ? (fits ? seconds(plan) < seconds(&c->chosen) : plan->bytes < c->chosen.bytes) : fits;
-    if (better || !c->chosen.split)
-        c->chosen = *plan;
-    c->fits = c->fits || fits;
+    int64_t passes = s->t->settings.accumulate / s->t->settings.split;
+    mixt__fit_plan plan;
+    for (int64_t split = least; split && split * passes <= MIXT_PASSES_MAX && !s->choice->fits;) {
+        MIXT_TRY(compile(s, split, s->as_given));
+        MIXT_TRY(count(s, &plan));
+        keep_better(s, &plan);
+        *last = split;
+        split = s->request->may_split ? next_split(s->batch, split) : 0;
+    }
+    return MIXT_OK;
 }
 
 mixt_status mixt__trainer_fit(mixt__trainer *t, const mixt__fit_request *request, mixt__fit_choice *choice)
 {
-    int64_t batch = t->settings.batch * t->settings.split, passes = t->settings.accumulate / t->settings.split;
+    search s = {t, request, choice, t->settings.batch * t->settings.split, t->settings.recompute_budget};
+    int64_t least = t->settings.split, split = least;
     mixt__fit_plan plan;
     *choice = (mixt__fit_choice){0};
-    for (int64_t split = t->settings.split; split && split * passes <= MIXT_PASSES_MAX;) {
-        MIXT_TRY(try_plan(t, request, split, &plan));
-        if (choice->fits && plan.update >= seconds(&choice->chosen))
-            break; // and more parts take longer still
-        keep_better(choice, &plan, request->budget);
-        split = request->may_split ? next_split(batch, split) : 0;
-    }
-    return try_plan(t, request, choice->chosen.split, &plan);
+    MIXT_TRY(try_splits(&s, least, &split));
+    if (choice->fits)
+        split = previous_split(s.batch, split, least);
+    for (bool better = request->may_recompute; split && better; split = previous_split(s.batch, split, least))
+        MIXT_TRY(try_recompute(&s, split, &better));
+    MIXT_TRY(compile(&s, choice->chosen.split, choice->chosen.recompute));
+    return count(&s, &plan);
 }

@@ -10,19 +10,20 @@
 
 /** One way to plan a step. */
 typedef struct mixt__fit_plan {
-    int64_t split; // parts of a batch
-    size_t bytes;  // of all that is counted
-    double update; // seconds of an update, predicted
-    double beside; // and of what else there is to each update
+    int64_t split;    // parts of a batch
+    size_t recompute; // bytes that activations may take; 0: no limit
+    size_t bytes;     // of all that is counted
+    double update;    // seconds of an update, predicted
+    double beside;    // and of what else there is to each update
 } mixt__fit_plan;
 
 /** What to fit, and how. */
 typedef struct mixt__fit_request {
     size_t budget;
-    bool may_split; // else the parts stay as they are
-    /** Bytes of all that the budget is for, the step as it is compiled included; may plan what lies beside it, and says
-     *  how many seconds that takes for each update. */
-    mixt_status (*measure)(void *user, mixt__trainer *t, size_t *bytes, double *seconds);
+    bool may_recompute, may_split; // else they stay as they are
+    /** Bytes of all that a budget is for, the step as it is compiled included; may plan what lies beside it smaller to
+     *  fit, and says how many seconds that takes for each update. */
+    mixt_status (*measure)(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds);
     void *user;
 } mixt__fit_request;
 
@@ -32,9 +33,9 @@ typedef struct mixt__fit_choice {
     mixt__fit_plan chosen; // the cheapest that fits; where none does, the smallest
 } mixt__fit_choice;
 
-/** Compiles the step for batches of another size, or in other parts: before memory is taken. As it was on failure. The
- *  plan of evaluation stays. */
-mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split);
+/** Compiles the step for batches of another size, in other parts or with other activations: before memory is taken. As
+ *  it was on failure. The plan of evaluation stays. */
+mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split, size_t recompute);
 
 /** Plans the step within the budget, and leaves the chosen plan in the trainer, fits or not. Needs compile; takes no
  *  memory. */

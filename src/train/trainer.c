@@ -47,6 +47,7 @@ mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watc
     options.typed_input = true;
     options.activation_budget = t->settings.recompute_budget;
     options.watch = watch;
+    options.recompute = &t->recompute;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
         return mixt__compile_take(source, &options, t->backend, executable);
@@ -385,6 +386,7 @@ static mixt_status recompile_empty(mixt__trainer *t)
     if (status != MIXT_OK) {
         mixt__free(t->backward_order);
         before.environment = t->environment;
+        before.recompute = t->recompute; // why, where activations do not fit
         *t = before;
         return status;
     }

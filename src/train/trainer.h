@@ -49,8 +49,9 @@ typedef struct mixt__trainer {
     const mixt__backend *backend;
     mixt__batch_spec spec;
     mixt__executable *train, *eval;
-    mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none
-    bool watching;             // the next step runs that one: see train/watch.h
+    mixt__executable *watched;        // the step with statistics of its values, in the memory of `train`; NULL: none
+    bool watching;                    // the next step runs that one: see train/watch.h
+    mixt__recompute_choice recompute; // of the newest step that was compiled, or could not be
     mixt__params *params;
     mixt__control *control;     // device
     mixt__control control_copy; // on the host, as of the newest step whose result was read

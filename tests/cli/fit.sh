@@ -35,14 +35,27 @@ assert train["run_memory"]["host_allocated"] <= budget + 65536, train
 rows = [[json.loads(l) for l in open(f + "/metrics.jsonl")] for f in ("free", "fit-%d" % share)]
 for a, b in zip(*rows, strict=True):
     assert a["epoch"] == b["epoch"] and a["lr"] == b["lr"], (a, b)
+assert fit["recompute"] >= 0 and (fit["split"] > 1 or fit["recomputed"] > 0), fit
 first, second = rows[0][0], rows[1][0]
 assert abs(first["loss"] - second["loss"]) <= 24 * 32 * 2**-24 * first["loss"], (first, second)
 PY
 done
 grep -q '^  split: [2-9]' fit-50/config.yaml || fail "the choice is not in the run's configuration"
 
+# Recomputation alone: every loss and every weight has the same bits.
+"$mixt" train gpt.yaml train.memory=$((all / 4 * 3)) train.memory_may=recompute out=again --json >train.json 2>err || { fail "recompute: status $?"; cat err; }
+cmp -s free/model.safetensors again/model.safetensors || fail "recomputation changes weights"
+grep -q '^  recompute: [1-9]' again/config.yaml || fail "recomputation is not in the run's configuration"
+python3 - <<'PY' || fail "recomputation changes losses"
+import json
+a, b = ([json.loads(l) for l in open(f + "/metrics.jsonl")] for f in ("free", "again"))
+assert [(r["loss"], r.get("grad_norm")) for r in a] == [(r["loss"], r.get("grad_norm")) for r in b]
+PY
+
 # The choice is told by plan and at the start of a training; a run that fits says so.
-"$mixt" plan gpt.yaml --memory $((all / 2)) >out 2>err || fail "plan: status $?"
+"$mixt" plan gpt.yaml train.memory_may=recompute --memory $((all / 4 * 3)) >out 2>err || fail "plan: status $?"
+grep -Eq 'activations in [0-9.]+ [KM]iB instead of [0-9.]+ [KM]iB: [0-9]+ ops? run again in the backward pass' out || { fail "plan does not tell what is computed again"; head -5 out; }
+"$mixt" plan gpt.yaml train.memory_may=split --memory $((all / 2)) >out 2>err || fail "plan: status $?"
 grep -Eq '^fit  [0-9.]+ [KM]iB of [0-9.]+ [KM]iB on the host; as configured it would take' out || { fail "plan does not tell the choice"; head -3 out; }
 grep -Eq 'each batch of 24 in [0-9]+ parts of [0-9]+' out || fail "plan does not tell of the parts"
 grep -q 'predicted, not measured' out || fail "plan does not tell the cost"
@@ -56,16 +69,24 @@ half="train.memory=$((all / 2))"
 "$mixt" train gpt.yaml $half train.steps=3 out=stopped -q 2>err || fail "train: status $?"
 "$mixt" train --resume stopped train.steps=6 -q 2>err || { fail "resume: status $?"; cat err; }
 cmp -s fit-50/model.safetensors stopped/model.safetensors || fail "a resumed run within a limit has other weights"
-"$mixt" train --resume stopped train.steps=8 train.memory=1G -q 2>err && fail "another limit at a resume is taken"
-grep -q 'train.memory: [0-9]* -> 1G' err || { fail "another limit at a resume is not named"; cat err; }
+# Under another limit it goes on with the same bits: what is computed again may change, the parts of a batch may not.
+"$mixt" train gpt.yaml $half train.steps=3 out=moved -q 2>err || fail "train: status $?"
+"$mixt" train --resume moved train.steps=6 train.memory=1G -q 2>err || { fail "resume under another limit: status $?"; cat err; }
+cmp -s fit-50/model.safetensors moved/model.safetensors || fail "another limit at a resume changes the weights"
+grep -q '^  recompute: 0' moved/config.yaml || fail "a larger limit still computes again"
+"$mixt" train --resume stopped train.steps=8 train.memory=1M -q 2>err && fail "a limit that is too small is taken at a resume"
+grep -q 'the parts of a batch stay what they are' err || { fail "a limit that is too small at a resume is not explained"; cat err; }
+"$mixt" train --resume stopped train.steps=8 train.split=1 -q 2>err && fail "other parts at a resume are taken"
 "$mixt" eval stopped >/dev/null 2>err || { fail "eval: status $?"; cat err; }
 
 # Batch norm is not split unasked.
 net="model=resnet net.depth=20 net.width=4 net.heads=0 net.layers=0 data.kind=digits data.path= data.limit=64 train.batch=16 train.steps=1"
 room=$("$mixt" plan gpt.yaml $net --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["run_memory"]["total"]["host"] * 3 // 4)')
-"$mixt" train gpt.yaml $net train.memory=$room out=norm 2>err && fail "batch norm is split unasked"
-grep -q 'train.memory_may=split' err || { fail "what could be listed is not told"; cat err; }
-"$mixt" train gpt.yaml $net train.memory=$room train.memory_may=split out=norm -q 2>err || { fail "split by name: status $?"; cat err; }
+"$mixt" train gpt.yaml $net train.memory=$room out=norm --json >/dev/null 2>err || { fail "batch norm within a limit: status $?"; cat err; }
+grep -q '^  split: 1$' norm/config.yaml || fail "batch norm is split unasked"
+"$mixt" train gpt.yaml $net train.memory=$((room / 2)) out=norm-less 2>err && fail "batch norm within too little"
+grep -q 'train.memory_may=recompute,split it would take less, but batch norm' err || { fail "what could be listed is not told"; cat err; }
+"$mixt" train gpt.yaml $net train.memory=$room train.memory_may=split out=norm-parts -q 2>err || { fail "split by name: status $?"; cat err; }
 grep -q 'warning: batch norm takes its statistics from' err || { fail "no warning of batch norm"; cat err; }
 
 # The largest batch: it trains within the limit, one more would not.

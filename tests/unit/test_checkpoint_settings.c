@@ -130,6 +130,7 @@ static void options_are_compared(void **state)
         ROW(decay_groups, "fc=0.5", "decay_groups: (none) -> fc=0.5"),
         ROW(eval_batch, 32, NULL), // validation changes nothing
         ROW(no_fusion, true, "no_fusion: false -> true"),
+        ROW(recompute_budget, (size_t)1 << 40, NULL), // the same bits
         ROW(inject_overflow, 4, "inject_overflow: 0 -> 4"),
     };
     size_t count = sizeof rows / sizeof rows[0];
@@ -161,6 +162,7 @@ static void environment_is_compared(void **state)
         [MIXT_ENV_CUDA_LIBRARY] = {NULL, NULL},
         [MIXT_ENV_REPLAY] = {"0", NULL},
         [MIXT_ENV_DEVICE] = {NULL, NULL},
+        [MIXT_ENV_PROFILES] = {NULL, NULL},
     };
     _Static_assert(sizeof rows / sizeof rows[0] == MIXT_ENV_COUNT, "say whether a checkpoint depends on the new one");
     mixt_trainer_options base = OPTIONS();
