@@ -18,7 +18,7 @@
 #define MIXT_TEST_DEVICE "cpu"
 #endif
 
-enum { STEPS = 3, BATCH = 4, FORMATS = 2 };
+enum { STEPS = 2, BATCH = 4, ACCUMULATE = 2, FORMATS = 2 };
 
 typedef struct subject {
     const char *model, *data;
@@ -58,7 +58,8 @@ static mixt_trainer *make(mixt_context *context, const subject *s, const char *p
 {
     *data = mixt_data_new(context, s->data, .samples = 64, .seq = 12, .classes = strstr(s->data, "tokens") ? 50 : 10);
     mixt_model *model = mixt_zoo_model_with(context, s->model, *data, &s->sizes);
-    return mixt_trainer_new(model, .batch = BATCH, .precision = precision, .seed = 5, .recompute_budget = budget);
+    return mixt_trainer_new(model, .batch = BATCH, .accumulate = ACCUMULATE, .precision = precision, .seed = 5,
+                            .recompute_budget = budget);
 }
 
 static void read_values(const mixt_trainer *t, outcome *o)
@@ -140,7 +141,7 @@ static void test_bits(void **state)
     static const char *const formats[FORMATS] = {"fp32", "bf16"};
     (void)state;
     for (size_t i = 0; i < sizeof zoo / sizeof zoo[0]; i++)
-        for (int f = 0; f < FORMATS; f++) {
+        for (int f = !strcmp(zoo[i].model, "vgg"); f < FORMATS; f++) { // which has millions of weights at any size
             const subject *s = &zoo[i];
             outcome plain = train(s, formats[f], 0);
             assert_int_equal(plain.info.recomputed, 0);
@@ -148,8 +149,7 @@ static void test_bits(void **state)
             print_message("%-8s %s: activations %zu, smallest %zu\n", s->model, formats[f], most, least);
             assert_true(least < most);
             expect_budget(s, formats[f], &plain, least);
-            expect_budget(s, formats[f], &plain, least + (most - least) / 2);
-            expect_budget(s, formats[f], &plain, most - 1);
+            expect_budget(s, formats[f], &plain, f ? most - 1 : least + (most - least) / 2);
             free(plain.values);
         }
 }
