@@ -49,8 +49,16 @@ float mixt_tf32_round(float value)
     return mixt__fp32_of_bits(tf32_narrow(mixt__fp32_bits(value)));
 }
 
+/** FP32, FP16 and BF16 by themselves: a value that a kernel over arrays leaves in memory, masked, is slow to read back,
+ *  and plain kernels do nothing else. */
 float mixt__load(const void *array, mixt_dtype dtype, int64_t index)
 {
+    if (dtype == MIXT_DTYPE_FP32)
+        return ((const float *)array)[index];
+    if (dtype == MIXT_DTYPE_BF16)
+        return mixt__bf16_widen(((const uint16_t *)array)[index]);
+    if (dtype == MIXT_DTYPE_FP16)
+        return mixt_fp16_to_fp32(((const uint16_t *)array)[index]);
     const char *element = (const char *)array + index * (int64_t)mixt_dtype_size(dtype);
     mixt__widen_fn *widen = mixt__widen(dtype);
     float value = 0;

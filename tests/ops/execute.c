@@ -87,6 +87,8 @@ static int64_t lay_out(mixt__tensor *t, layout l)
 static int64_t position(const mixt__tensor *t, int64_t i)
 {
     int64_t at = 0;
+    if (t->contiguous)
+        return i;
     for (int d = t->shape.rank - 1; d >= 0; d--) {
         at += i % t->shape.dims[d] * t->strides[d];
         i /= t->shape.dims[d];
@@ -342,7 +344,8 @@ static void build(run *x)
         bool param = x->v->param_grad && added_outputs(c) >> o & 1;
         make_buffer(&x->out[o], &c->out[o], param ? MIXT_DTYPE_FP32 : c->out[o].dtype,
                     op->strided_outputs >> o & 1 ? x->v->outputs : LAYOUT_PLAIN);
-        x->old[o] = malloc((size_t)(c->out[o].count + 1) * sizeof(double));
+        if (param)
+            x->old[o] = malloc((size_t)(c->out[o].count + 1) * sizeof(double));
         for (int64_t i = 0; x->old[o] && i < c->out[o].count; i++)
             x->old[o][i] = c->integers ? (double)(i % 7 - 3) : number_round(sin((double)i + 0.5), MIXT_DTYPE_FP32);
         x->out_tensors[o] = x->out[o].tensor;
