@@ -86,7 +86,9 @@ typedef struct mixt_search_options {
  */
 mixt_status mixt_search_with(const mixt_config *config, const mixt_search_options *options,
                              mixt_search_result **result);
+#ifndef __cplusplus
 #define mixt_search(config, result, ...) mixt_search_with((config), &(mixt_search_options){__VA_ARGS__}, (result))
+#endif
 /** NULL is allowed. */
 void mixt_search_free(mixt_search_result *result);
 

@@ -317,6 +317,47 @@ static void test_damaged_rows(void **state)
     free(rows);
 }
 
+static const char wide_yaml[] = "model: convnet\nthreads: 1\ndevice: cpu\nnet: {channels: [4]}\n"
+                                "data: {kind: digits, limit: 128}\ntrain: {batch: 16, epochs: 1}\n";
+
+/** Which format a file has for all layers. */
+static mixt_dtype default_of(const char *path)
+{
+    mixt_policy *policy;
+    mixt_dtype forward;
+    must(mixt_policy_load(path, &policy));
+    mixt_policy_default(policy, &forward, NULL);
+    mixt_policy_free(policy);
+    return forward;
+}
+
+/** What does not hold on held-out batches is out; the search goes on without it. */
+static void test_held_out(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "{\"candidate\":\"bb\",\"policy\":\"bf16\",\"memory\":%lld,\"losses\":[1,1],\"held_out\":[99,99]}\n",
+        "{\"candidate\":\"hh\",\"policy\":\"fp16\",\"memory\":%lld,\"losses\":[1,1],\"held_out\":[99,99]}\n"};
+    mixt_search_options o = small_options("held.yaml");
+    o.formats = "bf16,fp16";
+    mixt_dtype found[3];
+    for (int i = 0; i < 3; i++) {
+        search_small(&o, wide_yaml);
+        found[i] = default_of(o.write);
+        json_t *row = i < 2 ? row_of(temp_path("held.yaml.search"), i ? "fp16" : "bf16") : NULL;
+        FILE *file = i < 2 ? fopen(temp_path("held.yaml.search/candidates.jsonl"), "a") : NULL;
+        if (i < 2) {
+            assert_true(row && file);
+            fprintf(file, rows[i], (long long)json_integer_value(json_object_get(row, "memory")));
+            fclose(file);
+        }
+        json_decref(row);
+    }
+    assert_int_equal(found[0], MIXT_DTYPE_BF16);
+    assert_int_equal(found[1], MIXT_DTYPE_FP16);
+    assert_true(found[2] == MIXT_DTYPE_FP32 || rules_of(o.write) > 0); // not for all layers any more
+}
+
 /** Files that no search made are not replaced, nor a found policy whose folder is gone. */
 static void test_files(void **state)
 {
@@ -485,7 +526,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planted),      cmocka_unit_test(test_going_on), cmocka_unit_test(test_other_search),
         cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_files),    cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_groups),       cmocka_unit_test(test_levels),   cmocka_unit_test(test_change),
+        cmocka_unit_test(test_groups),       cmocka_unit_test(test_levels),   cmocka_unit_test(test_held_out),
+        cmocka_unit_test(test_change),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }
