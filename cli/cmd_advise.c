@@ -176,9 +176,9 @@ static void print_text(const mixt_advice *advice)
     cli_line(stdout, "with       ", "%s, %s; batch %lld, %lld pass%s an update%s",
              strcmp(c->loss_scale, "none") ? "dynamic loss scaling" : "no loss scaling", clip, (long long)c->batch,
              (long long)c->accumulate, c->accumulate == 1 ? "" : "es", c->recompute ? ", recomputation" : "");
-    if (c->split > 1)
-        cli_line(stdout, "           ", "a batch of %lld in %lld parts (train.split=%lld), so that it fits",
-                 (long long)(c->batch * c->split), (long long)c->split, (long long)c->split);
+    if (c->found && (c->split > 1 || c->recompute))
+        cli_line(stdout, "           ", "%sso that it fits: train.memory=%zuM plans it so",
+                 c->split > 1 ? "batches in parts, " : "", c->limit >> 20);
     if (c->largest_batch)
         cli_line(stdout, "           ", "the largest batch that fits is %lld", (long long)c->largest_batch);
     cli_line(stdout, "decided by ", "%s", c->decided);

@@ -33,6 +33,7 @@ typedef struct mixt__contender {
     bool compiled; // memory and cost are known
     bool paired;   // `lost` was measured on the same batches as FP32
     bool recompute;
+    size_t activations; // bytes that they may take, with recompute
     int64_t batch, accumulate;
     int64_t split;        // parts that a batch is passed in, so that it fits
     mixt__step_cost cost; // modelled, also where it was measured

@@ -7,7 +7,6 @@
 #include "choose/trial.h"
 #include "run/fit.h"
 #include "run/run.h"
-#include "train/fit.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -111,6 +110,12 @@ void mixt__advice_time(const mixt_advice *a, mixt__contender *c, double seconds,
     c->out.source = source;
 }
 
+/** Undoes what the candidate before was planned with, so that it fits. */
+static mixt_status as_configured(const asking *q)
+{
+    return mixt_plan_fit(q->run, SIZE_MAX, NULL);
+}
+
 /** Plans the run for a candidate within the limit; takes no memory. Where it fits as it is configured, it stays so. */
 static mixt_status plan(asking *q, mixt__contender *c)
 {
@@ -118,8 +123,7 @@ static mixt_status plan(asking *q, mixt__contender *c)
     mixt_trainer *trainer = q->run->experiment.trainer;
     mixt__trainer *t = &trainer->core;
     mixt_fit fit;
-    trainer->options.split = t->settings.split; // the plan of the candidate before is where this one begins
-    trainer->options.recompute_budget = q->run->recompute;
+    MIXT_TRY(as_configured(q));
     MIXT_TRY(mixt_trainer_set_policy(trainer, c->policy));
     mixt_status status = mixt_plan_fit(q->run, a->limit, &fit);
     if (status != MIXT_OK && status != MIXT_ERROR_MEMORY)
@@ -129,6 +133,7 @@ static mixt_status plan(asking *q, mixt__contender *c)
     c->batch = fit.batch;
     c->accumulate = fit.accumulate;
     c->split = fit.split;
+    c->activations = fit.recompute;
     c->recompute = fit.recomputed > 0;
     c->cost = mixt__cost_step(a->machine, t);
     c->step_memory = mixt__trainer_memory(t).total;
@@ -263,13 +268,7 @@ static double trial_limit(const asking *q)
 static int64_t largest_batch(const asking *q, const mixt__contender *c)
 {
     mixt_largest_batch largest = {0};
-    mixt_trainer *trainer = q->run->experiment.trainer;
-    mixt__trainer *t = &trainer->core;
-    if (mixt__trainer_replan(t, t->settings.batch * t->settings.split, q->run->split, q->run->recompute) != MIXT_OK)
-        return 0;
-    trainer->options.split = q->run->split;
-    trainer->options.recompute_budget = q->run->recompute;
-    if (mixt_trainer_set_policy(trainer, c->policy) != MIXT_OK ||
+    if (as_configured(q) != MIXT_OK || mixt_trainer_set_policy(q->run->experiment.trainer, c->policy) != MIXT_OK ||
         mixt__largest_find(q->run, q->advice->limit, &largest) != MIXT_OK)
         return 0;
     return largest.batch;

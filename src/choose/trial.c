@@ -71,6 +71,7 @@ mixt_status mixt__trial_open(mixt_run *run, const mixt__contender *contender, in
     options.policy = contender->policy;
     options.batch *= larger;
     options.split = contender->split;
+    options.recompute_budget = contender->activations;
     *trainer = mixt__trainer_open(e->context, &e->trainer->core.model, &options);
     if (!*trainer)
         return MIXT_ERROR_MEMORY;

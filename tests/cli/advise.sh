@@ -54,6 +54,8 @@ grep -q '^machine  *NVIDIA V100' out && grep -q '^precision  *fp16: ' out && gre
 [ -s err ] && fail "said on standard error: $(cat err)"
 advise 1 net.yaml --machine v100 --memory 1M
 grep -q 'nothing fits' out || fail "1 MiB: $(cat out)"
+advise 0 net.yaml --machine v100 --memory 16M
+grep -q 'so that it fits: train.memory=16M plans it so' out && grep -q '^decided by memory' out || fail "16 MiB: $(cat out)"
 advise 0 net.yaml --machine h100 --lose 0
 grep -q '^precision  *fp32' out && grep -q '^decided by accuracy' out || fail "--lose 0: $(cat out)"
 
