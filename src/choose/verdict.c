@@ -53,14 +53,22 @@ static bool counts(const mixt_advice *a, const mixt__contender *c, wishes w)
            (!w.accuracy || !loses(a, c));
 }
 
+/** Whether it took more than a precision to fit. */
+static bool made_to_fit(const mixt_advice *a, const mixt__contender *c)
+{
+    return c->split > a->split || c->recompute;
+}
+
 /** Low storage without units is for those who need the memory, unless it was measured to be faster. */
 static bool needed(const mixt_advice *a, const mixt__contender *c, wishes w)
 {
     if (!c->storage || measured(c))
         return true;
-    for (int i = 0; i < a->count; i++)
-        if (!a->candidates[i].storage && counts(a, &a->candidates[i], w))
+    for (int i = 0; i < a->count; i++) {
+        const mixt__contender *other = &a->candidates[i];
+        if (!other->storage && counts(a, other, w) && !made_to_fit(a, other))
             return false;
+    }
     return true;
 }
 
@@ -100,8 +108,8 @@ static const char *deciding(mixt_advice *a, const mixt__contender *chosen)
 {
     if (pick(a, (wishes){.accuracy = true, .units = true}) != chosen)
         return "memory";
-    if (chosen->split > a->split || chosen->recompute)
-        return "memory"; // it was made to fit
+    if (made_to_fit(a, chosen) || (chosen->storage && !measured(chosen)))
+        return "memory";
     if (pick(a, (wishes){.memory = true, .units = true}) != chosen)
         return "accuracy";
     bool launches = chosen->cost.bound[MIXT_BOUND_LAUNCH] > launch_bound * chosen->cost.seconds;
@@ -174,7 +182,7 @@ static void judge(mixt_advice *a, mixt__contender *c, const mixt__contender *cho
         c->out.verdict = "too large";
         c->out.why = mixt__advice_text(a, "needs %s in the smallest plan, and there are %s",
                                        mixt__size_text(c->out.memory, need), mixt__size_text(a->limit, limit));
-    } else if (c->storage && !measured(c) && !chosen->storage) {
+    } else if (!needed(a, c, (wishes){true, true, true})) {
         c->out.verdict = "no gain";
         c->out.why =
             mixt__advice_text(a, "no units for %s: it would only be stored so, and the memory is not needed", name);

@@ -109,6 +109,8 @@ static const row rows[] = {
     {gpt2, "cpu-avx512", 18, 0, "fp32", "none", "memory", "bf16", "no gain"}, // in parts: FP32 can stay
 
     {normed, "cpu-avx2", 1.2, 0, "bf16", "none", "memory", "fp32", "too large"}, // whatever is computed again
+    {resnet50, "cpu-avx2", 16, 0, "bf16", "none", "memory", "fp32", "slower"},   // it would compute again to fit
+
     {gpt, "cpu-avx512bf16", 0, 0, "bf16", "none", "time", "fp32", "slower"},
     {gpt2, "cpu-amx", 0, 0, "bf16", "none", "time", "fp16", "no gain"},
     {lstm, "cpu-amx", 0, 0, "bf16", "none", "time", "fp32", "slower"},
