@@ -12,7 +12,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STEPS_MIN = 8, STEPS_MAX = 200, TRIALS_DEFAULT = 3, TRIALS_MIN = 2, PLANNED_TRIES = 24 };
+enum {
+    STEPS_MIN = 8,
+    STEPS_MAX = 200,
+    STEPS_ASKED_MAX = 1000000000,
+    TRIALS_DEFAULT = 3,
+    TRIALS_MIN = 2,
+    PLANNED_TRIES = 24
+};
 
 static const double budget_default = 600, lose_default = 0.001, lose_most = 1;
 static const char *const steps_names[MIXT_SEARCH_PARTS] = {"steps", "held_out_steps"}; // what is settled of them
@@ -46,8 +53,8 @@ static mixt_status settle_options(mixt__search *s, const mixt_search_options *o)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "lose %g: a share of the loss from 0 to %g", o->lose, lose_most);
     if (!(o->budget >= 0 && isfinite(o->budget)))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "budget %g: seconds, 0 or above", o->budget);
-    if (o->steps < 0)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "steps %lld: 0 or above", (long long)o->steps);
+    if (o->steps < 0 || o->steps > STEPS_ASKED_MAX)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "steps %lld: from 0 to %d", (long long)o->steps, STEPS_ASKED_MAX);
     if (o->trials && (o->trials < TRIALS_MIN || o->trials > MIXT_SEARCH_TRIALS_MAX))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "trials %lld: from %d, so that there is a spread, to %d",
                           (long long)o->trials, TRIALS_MIN, MIXT_SEARCH_TRIALS_MAX);
@@ -127,8 +134,8 @@ static mixt_status open_state(mixt__search *s)
     json_decref(header);
     MIXT_TRY(status);
     for (int part = 0; part < MIXT_SEARCH_PARTS; part++) {
-        const json_t *settled = mixt__search_state_fact(&s->state, steps_names[part]);
-        s->steps[part] = settled ? json_integer_value(settled) : s->options.steps;
+        int64_t settled = json_integer_value(mixt__search_state_fact(&s->state, steps_names[part]));
+        s->steps[part] = settled > 0 && settled <= STEPS_ASKED_MAX ? settled : s->options.steps;
     }
     return MIXT_OK;
 }

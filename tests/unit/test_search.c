@@ -236,6 +236,9 @@ static void test_going_on(void **state)
 static const char small_yaml[] = "model: mlp\nthreads: 1\ndevice: cpu\nnet: {hidden: [16, 16]}\n"
                                  "data: {kind: digits, limit: 128}\ntrain: {batch: 64, epochs: 1}\n";
 
+static const char wide_yaml[] = "model: convnet\nthreads: 1\ndevice: cpu\nnet: {channels: [4]}\n"
+                                "data: {kind: digits, limit: 128}\ntrain: {batch: 16, epochs: 1}\n";
+
 static mixt_search_options small_options(const char *file)
 {
     mixt_search_options o = {.lose = 0.5, .goal = MIXT_SEARCH_MEMORY, .steps = 1, .trials = 2};
@@ -295,6 +298,45 @@ static void test_other_search(void **state)
     mixt_config_free(config);
 }
 
+/** Figures that nobody can have written are not believed. */
+static void test_absurd_rows(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "{\"fact\":\"steps\",\"value\":-5}",
+        "{\"fact\":\"held_out_steps\",\"value\":1e300}",
+        "{\"fact\":\"steps\",\"value\":9223372036854775807}",
+        "{\"fact\":\"sensitivity_bf16\",\"value\":7}",
+        "{\"candidate\":\"bb\",\"memory\":-1,\"ms\":\"fast\",\"losses\":{},\"held_out\":[null,\"x\"]}",
+        "{\"candidate\":\"b\",\"memory\":1}",
+        "{\"candidate\":\"zz\",\"memory\":1}",
+        "[]",
+        "7",
+        "{\"candidate\":\"ff\",\"losses\":[0,-1,null]}",
+    };
+    mixt_config *config = config_of(wide_yaml);
+    mixt_search_options o = small_options("absurd.yaml");
+    mixt_search_result *found;
+    char write[512]; // a path of temp_path is good for eight calls
+    snprintf(write, sizeof write, "%s", o.write);
+    o.write = write;
+    o.steps = 0;
+    o.formats = "bf16";
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        must(mixt_search_with(config, &o, &found));
+        mixt_search_free(found);
+        FILE *file = fopen(temp_path("absurd.yaml.search/candidates.jsonl"), "a");
+        assert_non_null(file);
+        fprintf(file, "%s\n", rows[i]);
+        fclose(file);
+    }
+    if (mixt_search_with(config, &o, &found) != MIXT_OK) // FP32 itself cannot have lost: that is said
+        assert_non_null(strstr(mixt_error_text(), "nothing can be measured by it"));
+    (void)rules_of(o.write);
+    mixt_search_free(found);
+    mixt_config_free(config);
+}
+
 /** A row that a kill has cut short is dropped, a damaged one passed over. */
 static void test_damaged_rows(void **state)
 {
@@ -316,9 +358,6 @@ static void test_damaged_rows(void **state)
     assert_true(again > bytes - 7 && rows[again - 1] == '\n');
     free(rows);
 }
-
-static const char wide_yaml[] = "model: convnet\nthreads: 1\ndevice: cpu\nnet: {channels: [4]}\n"
-                                "data: {kind: digits, limit: 128}\ntrain: {batch: 16, epochs: 1}\n";
 
 /** Which format a file has for all layers. */
 static mixt_dtype default_of(const char *path)
@@ -524,10 +563,10 @@ static void test_change(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_planted),      cmocka_unit_test(test_going_on), cmocka_unit_test(test_other_search),
-        cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_files),    cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_groups),       cmocka_unit_test(test_levels),   cmocka_unit_test(test_held_out),
-        cmocka_unit_test(test_change),
+        cmocka_unit_test(test_planted),      cmocka_unit_test(test_going_on),    cmocka_unit_test(test_other_search),
+        cmocka_unit_test(test_damaged_rows), cmocka_unit_test(test_absurd_rows), cmocka_unit_test(test_files),
+        cmocka_unit_test(test_arguments),    cmocka_unit_test(test_groups),      cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_held_out),     cmocka_unit_test(test_change),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }
