@@ -80,10 +80,14 @@ static void add_line(mixt_fit *fit, const char *format, ...)
 /** What is computed again, in words. */
 static void recompute_line(const mixt__trainer *t, mixt_fit *fit)
 {
-    char kept[MIXT_SIZE_TEXT], all[MIXT_SIZE_TEXT];
-    add_line(fit, "activations in %s instead of %s: %lld op%s run again in the backward pass, with the same bits",
-             mixt__size_text(t->train->plan.arena_bytes, kept), mixt__size_text(t->train->recompute.kept_all, all),
-             (long long)fit->recomputed, fit->recomputed == 1 ? "" : "s");
+    char kept[MIXT_SIZE_TEXT], all[MIXT_SIZE_TEXT], gap[96] = "";
+    const mixt__recompute_choice *c = &t->train->recompute;
+    if (c->lower < c->seconds)
+        snprintf(gap, sizeof gap, " (the search ended early: the best choice may save %.1f%% of their time)",
+                 100 * (1 - c->lower / c->seconds));
+    add_line(fit, "activations in %s instead of %s: %lld op%s run again in the backward pass, with the same bits%s",
+             mixt__size_text(t->train->plan.arena_bytes, kept), mixt__size_text(c->kept_all, all),
+             (long long)fit->recomputed, fit->recomputed == 1 ? "" : "s", gap);
 }
 
 static void write_lines(const mixt_run *run, mixt_fit *fit)

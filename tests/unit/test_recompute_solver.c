@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { PROBLEMS = 260, UNITS_MAX = 18, LATE_MAX = 24 };
+enum { PROBLEMS = 260, UNITS_MAX = 18, LATE_MAX = 24, UNITS_LARGE = 60 };
 
 /* ---- random problems ---- */
 
@@ -33,10 +33,10 @@ static int64_t draw(int64_t below)
 
 typedef struct random_problem {
     mixt__recompute_problem p;
-    mixt__recompute_unit units[UNITS_MAX];
-    mixt__recompute_value values[2 * UNITS_MAX];
-    int32_t in[UNITS_MAX][3];
-    size_t base[UNITS_MAX + LATE_MAX];
+    mixt__recompute_unit units[UNITS_LARGE];
+    mixt__recompute_value values[2 * UNITS_LARGE];
+    int32_t in[UNITS_LARGE][3];
+    size_t base[UNITS_LARGE + LATE_MAX];
 } random_problem;
 
 static void draw_value(random_problem *r, int32_t unit, int64_t late)
@@ -152,6 +152,27 @@ static void test_all_choices(void **state)
     assert_true(saved > PROBLEMS / 4 && fits < PROBLEMS);
 }
 
+/** More states than are followed: what is found fits, and the bound says how far it may be from the best. */
+static void test_ends_early(void **state)
+{
+    static random_problem r;
+    bool again[UNITS_LARGE] = {false};
+    mixt__recompute_answer answer;
+    double seconds;
+    size_t kept, peak;
+    (void)state;
+    random_state = 2;
+    draw_problem(&r, UNITS_LARGE);
+    assert_true(mixt__recompute_measure(&r.p, again, &seconds, &kept));
+    size_t budget = kept * 60 / 100;
+    assert_int_equal(mixt__recompute_solve(&r.p, budget, false, again, &answer), MIXT_OK);
+    print_message("%g seconds, at least %g, %lld states, %lld left aside\n", answer.seconds, answer.lower,
+                  (long long)answer.states, (long long)answer.dropped);
+    assert_true(answer.found && answer.dropped > 0 && answer.lower > 0 && answer.lower < answer.seconds);
+    assert_true(mixt__recompute_measure(&r.p, again, &seconds, &peak));
+    assert_true(seconds == answer.seconds && peak == answer.peak && peak <= budget);
+}
+
 /* ---- large models ---- */
 
 /** GPT-2 of so many layers, a batch of 32 texts of 1024 tokens, as it is built. */
@@ -252,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_choices),
+        cmocka_unit_test(test_ends_early),
         cmocka_unit_test(test_gpt2),
         cmocka_unit_test(test_gpt2_48_layers),
     };
