@@ -9,7 +9,7 @@
 static const double widened = 0.96;
 /** FLOPs that keep one multiprocessor or core busy, a tile of results over a part of the sum: with less, others have
  *  nothing to do. */
-static const double tile = 2.0 * 64 * 64 * 256;
+static const double tile = 2.0 * 32 * 32 * 128;
 /** Share of its reach that a product keeps on Tensor Cores where rows do not begin at multiples of 16 bytes. */
 static const double unaligned = 0.5;
 /** Passes that end an update: statistics of gradients, control, optimizer. */
