@@ -13,7 +13,7 @@
 #include "page/run_list.h"
 
 #ifdef MIXT_HAVE_MICROHTTPD
-#include <microhttpd.h>
+#include "page/http.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,6 +34,8 @@ enum {
     MESSAGES_EVERY = 500, // milliseconds between two looks at the files
 };
 
+static const mixt__http *const http = &mixt__http_functions;
+
 struct mixt_page_server {
     mixt__handle handle;
     struct MHD_Daemon *daemon;
@@ -48,17 +50,17 @@ struct mixt_page_server {
 static enum MHD_Result answer(struct MHD_Connection *connection, unsigned status, const char *type, char *text,
                               size_t bytes)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
+    struct MHD_Response *response = http->create_response_from_buffer(bytes, text, MHD_RESPMEM_MUST_FREE);
     if (!response) {
         free(text);
         return MHD_NO;
     }
-    MHD_add_response_header(response, "Content-Type", type);
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    MHD_add_response_header(response, "Referrer-Policy", "no-referrer"); // the address holds the token
-    enum MHD_Result result = MHD_queue_response(connection, status, response);
-    MHD_destroy_response(response);
+    http->add_response_header(response, "Content-Type", type);
+    http->add_response_header(response, "Cache-Control", "no-store");
+    http->add_response_header(response, "X-Content-Type-Options", "nosniff");
+    http->add_response_header(response, "Referrer-Policy", "no-referrer"); // the address holds the token
+    enum MHD_Result result = http->queue_response(connection, status, response);
+    http->destroy_response(response);
     return result;
 }
 
@@ -78,7 +80,7 @@ static enum MHD_Result answer_json(struct MHD_Connection *connection, json_t *va
 /** A whole number from the query; -1 where there is none. */
 static int64_t number_of(struct MHD_Connection *connection, const char *name)
 {
-    const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+    const char *text = http->lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
     if (!text || !*text || strlen(text) > 15 || text[strspn(text, "0123456789")])
         return -1;
     return strtoll(text, NULL, 10);
@@ -219,15 +221,15 @@ static enum MHD_Result answer_messages(mixt_page_server *s, struct MHD_Connectio
         return MHD_NO;
     l->server = s;
     struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, next_bytes, l, forget_listener);
+        http->create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, next_bytes, l, forget_listener);
     if (!response) {
         forget_listener(l);
         return MHD_NO;
     }
-    MHD_add_response_header(response, "Content-Type", "text/event-stream");
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    enum MHD_Result result = MHD_queue_response(connection, MHD_HTTP_OK, response);
-    MHD_destroy_response(response);
+    http->add_response_header(response, "Content-Type", "text/event-stream");
+    http->add_response_header(response, "Cache-Control", "no-store");
+    enum MHD_Result result = http->queue_response(connection, MHD_HTTP_OK, response);
+    http->destroy_response(response);
     return result;
 }
 
@@ -236,7 +238,7 @@ static enum MHD_Result answer_messages(mixt_page_server *s, struct MHD_Connectio
 /** Compares all of both, so that the time taken tells nothing. */
 static bool token_right(const mixt_page_server *s, struct MHD_Connection *connection)
 {
-    const char *given = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
+    const char *given = http->lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token");
     unsigned differ = 0;
     if (!given || strlen(given) != TOKEN)
         return false;
@@ -248,7 +250,7 @@ static bool token_right(const mixt_page_server *s, struct MHD_Connection *connec
 /** A page of another site whose name was made to lead here does not get in. */
 static bool host_right(const mixt_page_server *s, struct MHD_Connection *connection)
 {
-    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    const char *host = http->lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
     return host && (!strcmp(host, s->hosts[0]) || !strcmp(host, s->hosts[1]));
 }
 
@@ -295,13 +297,13 @@ static mixt_status listen_on(mixt_page_server *s, int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    s->daemon = MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, hear,
-                                 s, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
-                                 MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
+    s->daemon = http->start_daemon(MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD, 0, NULL, NULL, hear,
+                                   s, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT,
+                                   (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
     if (!s->daemon)
         return mixt__fail(MIXT_ERROR_DEVICE, "cannot listen on port %d of 127.0.0.1: %s", port,
                           errno ? strerror(errno) : "it may be in use");
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    const union MHD_DaemonInfo *info = http->get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
     unsigned bound = info ? info->port : (unsigned)port;
     snprintf(s->hosts[0], sizeof s->hosts[0], "127.0.0.1:%u", bound);
     snprintf(s->hosts[1], sizeof s->hosts[1], "localhost:%u", bound);
@@ -316,6 +318,7 @@ mixt_status mixt_page_serve(const char *folder, int port, mixt_page_server **ser
     MIXT_TRY(mixt__need(folder));
     if (port < 0 || port > 65535)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "port %d: a port is 1 to 65535, or 0 for any that is free", port);
+    MIXT_TRY(mixt__http_load());
     mixt_page_server *s = mixt__alloc(sizeof *s);
     if (!s)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a server");
@@ -346,7 +349,7 @@ void mixt_page_stop(mixt_page_server *s)
         return;
     mixt__handle_remove(s);
     s->stopping = 1;
-    MHD_stop_daemon(s->daemon);
+    http->stop_daemon(s->daemon);
     mixt__run_list_close(&s->list);
     pthread_mutex_destroy(&s->lock);
     mixt__free(s);
