@@ -8,7 +8,7 @@ SECONDS ?= 600
 # Of test-peers: with numpy, torch, safetensors, transformers and torchvision.
 PYTHON ?= python3
 
-.PHONY: help setup build demo test test-slow test-gpu test-page test-peers fuzz bench check install clean
+.PHONY: help setup build build-test demo test test-slow test-gpu test-page test-peers fuzz bench check install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
@@ -25,18 +25,29 @@ help:
 setup:
 	@tools/setup.sh
 
+CONFIGURE = cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 $(BUILD)/build.ninja:
-	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+	$(CONFIGURE)
 
 build: setup $(BUILD)/build.ninja
+	@[ ! -e $(FEW) ] || { cmake -S . -B $(BUILD) -DMIXT_CUDA_ARCHITECTURES= > /dev/null && rm $(FEW); }
+	cmake --build $(BUILD) -j $(JOBS)
+
+# Where there is no GPU the CUDA backend can only be compiled and loaded: the first `make test` builds it for the oldest and
+# the newest of its architectures. `make build`, and whatever runs or installs it, builds it for all.
+FEW = $(BUILD)/few-architectures
+build-test: setup
+	@[ -e $(BUILD)/build.ninja ] || [ -e /dev/nvidiactl ] || \
+		{ $(CONFIGURE) "-DMIXT_CUDA_ARCHITECTURES=75-real;90a-real" && touch $(FEW); }
+	@[ -e $(BUILD)/build.ninja ] || $(CONFIGURE)
 	cmake --build $(BUILD) -j $(JOBS)
 
 demo: build
 	$(BUILD)/mixt demo
 
-test: build
+test: build-test
 	cmake -S . -B $(BUILD)-sanitize -G Ninja -DMIXT_SANITIZE=ON -DMIXT_BENCHES=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo > /dev/null
-	cmake --build $(BUILD)-sanitize -j $(JOBS)
+	cmake --build $(BUILD)-sanitize -j $(JOBS) --target sanitized
 	ctest --test-dir $(BUILD)-sanitize -j $(JOBS) --output-on-failure -L sanitize
 	MIXT_FUZZ_SECONDS=$(SMOKE) ctest --test-dir $(BUILD)-sanitize -j $(JOBS) --output-on-failure -L fuzz
 	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure

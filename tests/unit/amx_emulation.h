@@ -71,7 +71,10 @@ static void amx_stored(int tile, void *base, int64_t stride)
         memcpy((char *)base + r * stride, amx.data[tile][r], amx.row_bytes[tile]);
 }
 
-static float amx_bf16(const uint8_t *at)
+/** Between registers only: memory is touched by tile loads and stores, which a sanitizer sees. */
+#define AMX_ARITHMETIC __attribute__((no_sanitize("address", "undefined")))
+
+AMX_ARITHMETIC static float amx_bf16(const uint8_t *at)
 {
     uint16_t half;
     memcpy(&half, at, sizeof half);
@@ -81,7 +84,7 @@ static float amx_bf16(const uint8_t *at)
     return value;
 }
 
-static void amx_dpbf16ps(int dst, int a, int b)
+AMX_ARITHMETIC static void amx_dpbf16ps(int dst, int a, int b)
 {
     amx_require(amx.palette == 1 && amx.row_bytes[a] / 4 == amx.rows[b]);
     amx_require(amx.rows[dst] == amx.rows[a] && amx.row_bytes[dst] == amx.row_bytes[b]);
