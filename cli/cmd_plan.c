@@ -238,6 +238,7 @@ static json_t *json_fit(const mixt_fit *f)
                           (json_int_t)f->split, "eval_batch", (json_int_t)f->eval_batch);
     json_object_set_new(o, "recompute", json_integer((json_int_t)f->recompute));
     json_object_set_new(o, "recomputed", json_integer((json_int_t)f->recomputed));
+    json_object_set_new(o, "keep", json_string(f->keep == MIXT_DTYPE_NONE ? "none" : mixt_dtype_name(f->keep)));
     json_object_set_new(o, "cost", json_real(f->cost));
     json_object_set_new(o, "batch_norm", json_boolean(f->batch_norm));
     return o;

@@ -27,6 +27,7 @@ typedef struct mixt_fit {
     int64_t split;  /**< parts that a batch of the configuration is passed in */
     size_t recompute;   /**< bytes that activations may take; 0: nothing is computed again */
     int64_t recomputed; /**< ops that run again in the backward pass for that */
+    mixt_dtype keep;    /**< format in which activations wait for the backward pass; MIXT_DTYPE_NONE: as they are */
     int64_t eval_batch; /**< samples in one pass of validation */
     double cost; /**< time that this adds to training, validation included, as a share of it, predicted: 0.05 is 5% */
     bool batch_norm; /**< the split changes what batch norm takes its statistics from */

@@ -245,6 +245,20 @@ static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
     return e->context ? MIXT_OK : MIXT_ERROR_DEVICE;
 }
 
+/** Where the policy says nothing, the configuration may say in which format activations wait. */
+static mixt_status keep_activations(mixt__experiment *e)
+{
+    static const mixt_dtype formats[] = {MIXT_DTYPE_NONE, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_FP8_E4M3};
+    mixt_dtype keep = formats[mixt__config_choice(e->config, MIXT_KEY_TRAIN_ACTIVATIONS)]; // the words in this order
+    mixt_trainer *t = e->trainer;
+    if (keep == MIXT_DTYPE_NONE || t->policy->formats.keep != MIXT_DTYPE_NONE)
+        return MIXT_OK;
+    MIXT_TRY(mixt_policy_set_keep(t->policy, keep));
+    t->core.settings.policy.keep = keep;
+    t->core.settings.policy.keep_origin = "train.activations";
+    return MIXT_OK;
+}
+
 /** Model and trainer for samples that are known. */
 static mixt_status open_trainer(mixt__experiment *e)
 {
@@ -265,6 +279,7 @@ static mixt_status open_trainer(mixt__experiment *e)
     e->trainer = mixt__trainer_open(e->context, &model, &trainer);
     if (!e->trainer)
         return MIXT_ERROR_CONFIG;
+    MIXT_TRY(keep_activations(e));
     return mixt_trainer_compile(e->trainer, e->facts);
 }
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAY_RECOMPUTE, MAY_SPLIT }; // positions of the words of train.memory_may
+enum { MAY_RECOMPUTE, MAY_SPLIT, MAY_KEEP }; // positions of the words of train.memory_may
 
 static size_t budgeted(const mixt_run *run, const mixt_run_memory *m)
 {
@@ -105,6 +105,9 @@ static void write_lines(const mixt_run *run, mixt_fit *fit)
              fit->asked && changed ? mixt__size_text(fit->asked, asked) : "", "");
     if (fit->recomputed)
         recompute_line(&run->experiment.trainer->core, fit);
+    if (fit->keep != run->kept || (!fit->asked && fit->keep != MIXT_DTYPE_NONE))
+        add_line(fit, "activations wait for the backward pass in %s: gradients are rounded by that",
+                 mixt_dtype_name(fit->keep));
     if (fit->split > run->split || (!fit->asked && fit->split > 1))
         add_line(fit, "each batch of %lld in %lld parts of %lld, one after the other; the update is that of the batch",
                  (long long)(fit->batch * fit->split), (long long)fit->split, (long long)fit->batch);
@@ -142,6 +145,7 @@ static void take_settings(const mixt_run *run, const mixt__trainer *t, mixt_fit 
     fit->split = t->settings.split;
     fit->recompute = t->settings.recompute_budget;
     fit->recomputed = t->train->recompute.nodes;
+    fit->keep = t->settings.policy.keep;
     fit->eval_batch = t->settings.eval_batch;
     fit->batch_norm = fit->split > 1 && has_batch_norm(t);
     write_lines(run, fit);
@@ -155,12 +159,25 @@ static mixt_status set(mixt_run *run, mixt__config_key key, int64_t number)
                                                         : mixt_config_set(run->config, setting, "train.memory");
 }
 
+static mixt_status set_kept(mixt_run *run, mixt_dtype kept)
+{
+    char setting[64];
+    const char *word = kept == MIXT_DTYPE_NONE ? "policy" : mixt_dtype_name(kept);
+    MIXT_TRY(mixt_policy_set_keep(run->experiment.trainer->policy, kept));
+    if (!strcmp(word, mixt__config_string(run->config, MIXT_KEY_TRAIN_ACTIVATIONS)))
+        return MIXT_OK;
+    snprintf(setting, sizeof setting, "%s=%s", mixt__config_table[MIXT_KEY_TRAIN_ACTIVATIONS].name, word);
+    return mixt_config_set(run->config, setting, "train.memory");
+}
+
 /** What the trainer was planned for becomes the configuration's. */
 static mixt_status keep(mixt_run *run)
 {
     mixt_trainer *t = run->experiment.trainer;
     t->options.split = t->core.settings.split;
     t->options.recompute_budget = t->core.settings.recompute_budget;
+    if (run->kept == MIXT_DTYPE_NONE) // else it stays what it was
+        MIXT_TRY(set_kept(run, t->core.settings.policy.keep));
     MIXT_TRY(set(run, MIXT_KEY_TRAIN_RECOMPUTE, (int64_t)t->options.recompute_budget));
     return set(run, MIXT_KEY_TRAIN_SPLIT, t->options.split);
 }
@@ -201,7 +218,11 @@ static mixt_status plan_asked(mixt_run *run, size_t *bytes, double *seconds)
 {
     mixt__trainer *t = &run->experiment.trainer->core;
     mixt__fit_count c = {run, eval_asked(run)};
-    if (t->settings.split != run->split || t->settings.recompute_budget != run->recompute)
+    bool kept = t->settings.policy.keep != run->kept;
+    t->settings.policy.keep = run->kept;
+    if (run->kept == MIXT_DTYPE_NONE)
+        t->settings.policy.keep_origin = NULL;
+    if (kept || t->settings.split != run->split || t->settings.recompute_budget != run->recompute)
         MIXT_TRY(mixt__trainer_replan(t, t->settings.batch * t->settings.split, run->split, run->recompute));
     MIXT_TRY(mixt__fit_measure(&c, t, SIZE_MAX, bytes, seconds));
     *seconds += mixt__trainer_seconds(t);
@@ -219,6 +240,7 @@ static mixt_status choose(mixt_run *run, size_t budget, mixt_fit *fit)
     *fit = (mixt_fit){.budget = budget};
     request.may_recompute = listed(run, MAY_RECOMPUTE);
     request.may_split = may_split(run);
+    request.may_keep = !run->resume.run[0] && listed(run, MAY_KEEP); // which is part of a run's bits
     MIXT_TRY(plan_asked(run, &fit->asked, &seconds));
     MIXT_TRY(mixt__trainer_fit(t, &request, &choice));
     fit->memory = choice.chosen.bytes;
@@ -257,6 +279,7 @@ static size_t read_asked(mixt_run *run)
 {
     run->split = mixt__config_int(run->config, MIXT_KEY_TRAIN_SPLIT);
     run->recompute = (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_RECOMPUTE);
+    run->kept = run->experiment.trainer->core.settings.policy.keep;
     return (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_MEMORY);
 }
 

@@ -62,6 +62,7 @@ struct mixt_run {
     mixt_fit fit;           // how it is planned within train.memory
     int64_t split;          // train.split as it was given: parts at least
     size_t recompute;       // train.recompute as it was given
+    mixt_dtype kept;        // format in which activations wait as it was given
     size_t graphs;          // bytes of graphs and all that is small, held before training
 };
 

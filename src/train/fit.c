@@ -36,7 +36,9 @@ typedef struct search {
     const mixt__fit_request *request;
     mixt__fit_choice *choice;
     int64_t batch;   // the whole one
+    int64_t least;   // parts at least
     size_t as_given; // limit of activations, before anything is computed again to fit
+    mixt_dtype keep; // that is tried now
 } search;
 
 static double seconds(const mixt__fit_plan *plan)
@@ -57,16 +59,25 @@ static void keep_better(const search *s, const mixt__fit_plan *plan)
 
 static mixt_status compile(const search *s, int64_t split, size_t recompute)
 {
-    const mixt__trainer_settings *now = &s->t->settings;
-    bool same = split == now->split && recompute == now->recompute_budget && s->batch == now->batch * now->split;
-    return same ? MIXT_OK : mixt__trainer_replan(s->t, s->batch, split, recompute);
+    mixt__trainer_settings *now = &s->t->settings;
+    mixt__policy before = now->policy;
+    if (split == now->split && recompute == now->recompute_budget && s->keep == before.keep)
+        return MIXT_OK;
+    if (s->keep != before.keep) {
+        now->policy.keep = s->keep;
+        now->policy.keep_origin = s->keep != MIXT_DTYPE_NONE ? "train.memory" : NULL;
+    }
+    mixt_status status = mixt__trainer_replan(s->t, s->batch, split, recompute);
+    if (status != MIXT_OK)
+        now->policy = before;
+    return status;
 }
 
 /** Counts what is compiled. */
 static mixt_status count(const search *s, mixt__fit_plan *plan)
 {
     const mixt__trainer_settings *now = &s->t->settings;
-    *plan = (mixt__fit_plan){.split = now->split, .recompute = now->recompute_budget};
+    *plan = (mixt__fit_plan){.split = now->split, .recompute = now->recompute_budget, .keep = now->policy.keep};
     plan->update = mixt__trainer_seconds(s->t);
     return s->request->measure(s->request->user, s->t, s->request->budget, &plan->bytes, &plan->beside);
 }
@@ -132,11 +143,11 @@ static int64_t previous_split(int64_t batch, int64_t split, int64_t least)
 }
 
 /** More parts until a plan fits as it is. @param last the number that did, or the largest there is */
-static mixt_status try_splits(const search *s, int64_t least, int64_t *last)
+static mixt_status try_splits(const search *s, int64_t *last)
 {
     int64_t passes = s->t->settings.accumulate / s->t->settings.split;
     mixt__fit_plan plan;
-    for (int64_t split = least; split && split * passes <= MIXT_PASSES_MAX && !s->choice->fits;) {
+    for (int64_t split = s->least; split && split * passes <= MIXT_PASSES_MAX && !s->choice->fits;) {
         MIXT_TRY(compile(s, split, s->as_given));
         MIXT_TRY(count(s, &plan));
         keep_better(s, &plan);
@@ -146,17 +157,51 @@ static mixt_status try_splits(const search *s, int64_t least, int64_t *last)
     return MIXT_OK;
 }
 
+/** The best plan with activations that wait in one format. */
+static mixt_status try_format(const search *s)
+{
+    int64_t split = s->least;
+    *s->choice = (mixt__fit_choice){0};
+    MIXT_TRY(try_splits(s, &split));
+    if (s->choice->fits)
+        split = previous_split(s->batch, split, s->least);
+    for (bool better = s->request->may_recompute; split && better; split = previous_split(s->batch, split, s->least))
+        MIXT_TRY(try_recompute(s, split, &better));
+    return MIXT_OK;
+}
+
+/** Formats that activations may wait in: as they are, then with half and a quarter of FP32's bytes. */
+static int formats_of(const mixt__trainer *t, bool may_keep, mixt_dtype formats[3])
+{
+    const mixt__policy *p = &t->settings.policy;
+    int count = 0;
+    formats[count++] = p->keep;
+    if (!may_keep || p->keep != MIXT_DTYPE_NONE)
+        return count;
+    if (mixt_dtype_size(p->forward) == sizeof(float))
+        formats[count++] = MIXT_DTYPE_BF16;
+    formats[count++] = MIXT_DTYPE_FP8_E4M3;
+    return count;
+}
+
 mixt_status mixt__trainer_fit(mixt__trainer *t, const mixt__fit_request *request, mixt__fit_choice *choice)
 {
-    search s = {t, request, choice, t->settings.batch * t->settings.split, t->settings.recompute_budget};
-    int64_t least = t->settings.split, split = least;
+    mixt__fit_choice tried;
+    search s = {.t = t, .request = request, .choice = &tried, .as_given = t->settings.recompute_budget};
+    mixt_dtype formats[3];
     mixt__fit_plan plan;
+    s.least = t->settings.split;
+    s.batch = t->settings.batch * t->settings.split;
     *choice = (mixt__fit_choice){0};
-    MIXT_TRY(try_splits(&s, least, &split));
-    if (choice->fits)
-        split = previous_split(s.batch, split, least);
-    for (bool better = request->may_recompute; split && better; split = previous_split(s.batch, split, least))
-        MIXT_TRY(try_recompute(&s, split, &better));
+    int count_of = formats_of(t, request->may_keep, formats);
+    for (int i = 0; i < count_of; i++) {
+        search all = s;
+        s.keep = formats[i];
+        MIXT_TRY(try_format(&s));
+        all.choice = choice;
+        keep_better(&all, &tried.chosen);
+    }
+    s.keep = choice->chosen.keep;
     MIXT_TRY(compile(&s, choice->chosen.split, choice->chosen.recompute));
     return count(&s, &plan);
 }

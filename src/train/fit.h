@@ -12,6 +12,7 @@
 typedef struct mixt__fit_plan {
     int64_t split;    // parts of a batch
     size_t recompute; // bytes that activations may take; 0: no limit
+    mixt_dtype keep;  // format in which they wait for the backward pass; NONE: as they are
     size_t bytes;     // of all that is counted
     double update;    // seconds of an update, predicted
     double beside;    // and of what else there is to each update
@@ -20,7 +21,7 @@ typedef struct mixt__fit_plan {
 /** What to fit, and how. */
 typedef struct mixt__fit_request {
     size_t budget;
-    bool may_recompute, may_split; // else they stay as they are
+    bool may_recompute, may_split, may_keep; // else they stay as they are
     /** Bytes of all that a budget is for, the step as it is compiled included; may plan what lies beside it smaller to
      *  fit, and says how many seconds that takes for each update. */
     mixt_status (*measure)(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds);

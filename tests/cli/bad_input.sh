@@ -135,7 +135,7 @@ decay of what has none       | train tiny.yaml out=x train.decay_groups=*.bias=0
 new head of no layer        | train tiny.yaml out=x init=run init_new_head=zz     | 1 | init_new_head: 'zz' matches no parameter of this model
 no amount of memory         | train tiny.yaml out=x train.memory=12X              | 2 | train.memory: expected an amount of memory as in 900M or 12G, found '12X'
 memory below 0              | train tiny.yaml out=x train.memory=-1G              | 2 | train.memory: expected an amount of memory
-no way to fit               | train tiny.yaml out=x train.memory_may=splt         | 2 | train.memory_may: expected a list of recompute, split, found 'splt' (did you mean split?)
+no way to fit               | train tiny.yaml out=x train.memory_may=splt         | 2 | train.memory_may: expected a list of recompute, split, keep, found 'splt' (did you mean split?)
 too little memory           | train tiny.yaml out=x train.memory=10K              | 1 | no plan of this run is within 10.0 KiB
 split that does not divide  | train tiny.yaml out=x train.split=7                 | 1 | split 7: must divide the batch
 plan for no memory          | plan tiny.yaml --memory lots                        | 2 | --memory: train.memory: expected an amount of memory

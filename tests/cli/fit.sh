@@ -79,6 +79,18 @@ grep -q 'the parts of a batch stay what they are' err || { fail "a limit that is
 "$mixt" train --resume stopped train.steps=8 train.split=1 -q 2>err && fail "other parts at a resume are taken"
 "$mixt" eval stopped >/dev/null 2>err || { fail "eval: status $?"; cat err; }
 
+# Kept in a lower format only where that is listed; a resumed run keeps it so.
+keep="train.memory=$((all / 10 * 8)) train.memory_may=keep"
+"$mixt" plan gpt.yaml $keep --json >fit.json 2>err || { fail "keep: plan: status $?"; cat err; }
+python3 -c 'import json; f = json.load(open("fit.json"))["fit"]; assert f["keep"] == "bf16" and f["split"] == 1 and not f["recomputed"], f' || fail "keep: the plan does something else"
+"$mixt" train gpt.yaml $keep out=kept --json >train.json 2>err || { fail "keep: train: status $?"; cat err; }
+python3 -c 'import json; t = json.load(open("train.json")); assert t["memory_planned"] == t["memory_allocated"], t' || fail "keep: more is taken than planned"
+grep -q '^  activations: bf16' kept/config.yaml || fail "keep: the choice is not in the run's configuration"
+"$mixt" train gpt.yaml $keep train.steps=3 out=kept-stopped -q 2>err || fail "keep: train: status $?"
+"$mixt" train --resume kept-stopped train.steps=6 -q 2>err || { fail "keep: resume: status $?"; cat err; }
+cmp -s kept/model.safetensors kept-stopped/model.safetensors || fail "keep: a resumed run has other weights"
+"$mixt" plan gpt.yaml train.activations=fp8_e4m3 >out 2>err || { fail "train.activations: status $?"; cat err; }
+
 # Batch norm is not split unasked.
 net="model=resnet net.depth=20 net.width=4 net.heads=0 net.layers=0 data.kind=digits data.path= data.limit=64 train.batch=16 train.steps=1"
 room=$("$mixt" plan gpt.yaml $net --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["run_memory"]["total"]["host"] * 3 // 4)')

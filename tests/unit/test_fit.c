@@ -398,6 +398,34 @@ static void a_run_is_planned_anew(void **state)
     mixt_config_free(config);
 }
 
+/** Kept in a lower format where that is listed, and as they are again where there is room. */
+static void activations_are_kept_where_listed(void **state)
+{
+    (void)state;
+    char text[TEXT];
+    mixt_run *run;
+    mixt_fit fit;
+    mixt_config *config =
+        config_of("%s threads=2 train.batch=64 train.steps=1 precision=fp32 train.memory_may=keep out=%s/kept",
+                  settings_of(4, text), temp_folder);
+    size_t all = memory_of(config);
+    check_ok(mixt_run_open_config(config, NULL, &run));
+    check_ok(mixt_plan_fit(run, all / 10 * 8, &fit));
+    assert_true(fit.keep == MIXT_DTYPE_BF16 && fit.split == 1 && !fit.recomputed && fit.memory <= all / 10 * 8);
+    assert_string_equal(mixt_config_string(mixt_run_config(run), "train.activations"), "bf16");
+    assert_int_equal(mixt_policy_keep(mixt_trainer_policy(mixt_run_trainer(run))), MIXT_DTYPE_BF16);
+    assert_int_equal(mixt_plan_fit(run, 1000, &fit), MIXT_ERROR_MEMORY);
+    check_ok(mixt_plan_fit(run, all, &fit));
+    assert_true(fit.keep == MIXT_DTYPE_NONE && fit.memory == all);
+    assert_string_equal(mixt_config_string(mixt_run_config(run), "train.activations"), "policy");
+    assert_int_equal(mixt_policy_keep(mixt_trainer_policy(mixt_run_trainer(run))), MIXT_DTYPE_NONE);
+    check_ok(mixt_plan_fit(run, all / 10 * 6, &fit));
+    assert_true(fit.keep != MIXT_DTYPE_NONE);
+    check_taken(run, &fit, true);
+    mixt_run_close(run);
+    mixt_config_free(config);
+}
+
 /* ---- the largest batch ---- */
 
 /** A random configuration of a small model. */
@@ -506,6 +534,7 @@ int main(void)
         cmocka_unit_test(batch_norm_is_left_alone),
         cmocka_unit_test(recomputation_changes_no_bit),
         cmocka_unit_test(a_run_is_planned_anew),
+        cmocka_unit_test(activations_are_kept_where_listed),
         cmocka_unit_test(the_largest_batch_is_the_largest),
         cmocka_unit_test(largest_batches_are_refused),
     };
