@@ -375,12 +375,22 @@ static mixt_status plan(const cli_args *args, const mixt_config *config)
     return status;
 }
 
+/** Where a search that takes long is, on a line of its own. */
+static mixt_status tell_note(void *user, mixt_run *run, const mixt_event *event)
+{
+    (void)user;
+    (void)run;
+    if (event->kind == MIXT_EVENT_NOTE)
+        fprintf(stderr, "%s\n", event->text);
+    return MIXT_OK;
+}
+
 /** By calculation: nothing is run. */
 static mixt_status largest_batch(const cli_args *args, const mixt_config *config)
 {
     char memory[32], next[32];
     mixt_largest_batch l;
-    mixt_run_options options = {.progress = cli_tokenize_progress};
+    mixt_run_options options = {.progress = cli_tokenize_progress, .observer = tell_note};
     CLI_TRY(mixt_plan_largest_batch(config, &options, 0, &l));
     if (cli_flag(args, "json")) {
         json_t *o = json_pack("{s:I, s:I, s:I, s:s, s:s}", "batch", (json_int_t)l.batch, "memory", (json_int_t)l.memory,

@@ -59,7 +59,7 @@ typedef struct mixt_largest_batch {
  * The largest train.batch that fits, all else as the configuration has it: such a run is within the limit, one with a
  * sample more in its batch is not. Validation takes batches as large, or of train.eval_batch, or smaller ones where
  * those do not fit.
- * @param options as for mixt_run_open_config; NULL: none.
+ * @param options as for mixt_run_open_config; NULL: none. The observer hears NOTEs of a search that takes long.
  * @param memory bytes that the run may take; 0: train.memory, else what is free now.
  * @return MIXT_ERROR_MEMORY where not even a batch of 1 fits.
  */

@@ -3,6 +3,7 @@
  * kernels' scratch and logits in parts: the search ends only at two neighbours of which one fits and the other does
  * not, and halves the gap where the line does not close it. */
 #include "base/sizes.h"
+#include "base/threads.h"
 #include "run/fit.h"
 #include "train/fit.h"
 
@@ -14,6 +15,8 @@
 enum { SLOW = 3 };                                      // probes that may fail to halve the gap
 static const size_t DEVICE_RESERVE = (size_t)512 << 20; // kernels loaded late, blocks rounded up to pages
 static const size_t HOST_RESERVE = (size_t)16 << 20;    // stacks, the C library's own; beside a twentieth
+
+static const double LONG = 1; // seconds after which the search tells where it is: a GPU times its algorithms meanwhile
 
 /** A batch that was counted. */
 typedef struct probe {
@@ -88,12 +91,18 @@ static int64_t between(const search *s, int64_t batch)
 static void narrow(search *s)
 {
     int slow = 0;
+    double told = mixt__time_now();
     while (s->above.batch - s->fits.batch > s->unit) {
         int64_t gap = s->above.batch - s->fits.batch;
         bool open = s->above.batch > s->most; // nothing is known to be too large yet
         int64_t next = slow < SLOW ? guess(s) : open ? 2 * s->fits.batch : s->fits.batch + gap / 2;
         try_batch(s, between(s, next));
         slow = 2 * (s->above.batch - s->fits.batch) > gap ? slow + 1 : 0;
+        if (mixt__time_now() - told > LONG) {
+            told = mixt__time_now();
+            mixt__run_note(s->run, false, "a batch of %lld fits; up to %lld is looked at", (long long)s->fits.batch,
+                           (long long)s->above.batch - s->unit);
+        }
     }
 }
 

@@ -174,9 +174,8 @@ static void suggest(const mixt__trainer *t, const mixt_memory *m, size_t need, s
     double growing = (double)(m->activations + m->batches), fixed = (double)need - growing;
     double fits = floor((double)t->settings.batch * ((double)room - fixed) / growing);
     if (fits >= 1)
-        snprintf(text, size,
-                 "a batch of about %.0f would fit, or in a run train.memory=%.0fM, which passes it in parts", fits,
-                 floor((double)room / 1048576.0 * 0.95));
+        snprintf(text, size, "a batch of about %.0f would fit, or in a run train.memory=%.0fM, which makes it fit",
+                 fits, floor((double)room / 1048576.0 * 0.95));
     else
         snprintf(text, size, "use a smaller model");
 }
