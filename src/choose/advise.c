@@ -264,12 +264,15 @@ static double trial_limit(const asking *q)
     return q->options->trial > 0 ? q->options->trial : q->options->trial < 0 ? 0 : trial_default;
 }
 
-/** The largest batch that fits in the chosen precision; 0: not even one does. */
+/** Seconds that finding the largest batch may take: a GPU times its algorithms anew for every batch that is tried. */
+static const double largest_limit = 10;
+
+/** The largest batch that fits in the chosen precision; 0: not even one does, or it was not found in time. */
 static int64_t largest_batch(const asking *q, const mixt__contender *c)
 {
     mixt_largest_batch largest = {0};
     if (as_configured(q) != MIXT_OK || mixt_trainer_set_policy(q->run->experiment.trainer, c->policy) != MIXT_OK ||
-        mixt__largest_find(q->run, q->advice->limit, &largest) != MIXT_OK)
+        mixt__largest_find(q->run, q->advice->limit, largest_limit, &largest) != MIXT_OK)
         return 0;
     return largest.batch;
 }

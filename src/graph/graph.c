@@ -197,7 +197,7 @@ double mixt__node_bytes(const mixt__graph *graph, const mixt__node *node)
     for (int k = 0; k < node->in_count; k++)
         total += read_before(node, k) ? 0 : mixt__value_bytes(&graph->values[node->in[k]]);
     for (int o = 0; o < node->out_count; o++)
-        total += mixt__value_bytes(&graph->values[node->out[o]]) * (node->accumulates >> o & 1 ? 2 : 1);
+        total += mixt__value_bytes(&graph->values[node->out[o]]) * (mixt__bit(node->accumulates, o) ? 2 : 1);
     return total;
 }
 

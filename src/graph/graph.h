@@ -157,6 +157,12 @@ const char *mixt__reason_join(mixt__graph *graph, const mixt__op *op, const char
 /** Bytes of all its elements. */
 double mixt__value_bytes(const mixt__value *value);
 
+/** A bit of a mask over a node's inputs or outputs; those past the 32nd (a concat may have more) are never set. */
+static inline bool mixt__bit(uint32_t mask, int index)
+{
+    return index < 32 && mask >> index & 1;
+}
+
 /** Follows views down to the value that owns the memory. */
 int32_t mixt__value_base(const mixt__graph *graph, int32_t id);
 bool mixt__value_contiguous(const mixt__value *value);

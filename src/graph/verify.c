@@ -38,7 +38,7 @@ static mixt_status verify_written(const mixt__graph *graph, int64_t index, const
     const mixt__node *n = &graph->nodes[index];
     for (int i = 0; i < n->in_count; i++) {
         mixt__role role = graph->values[n->in[i]].role;
-        if (n->op->written_inputs >> i & 1 && role != MIXT_ROLE_STATE && role != MIXT_ROLE_CACHE)
+        if (mixt__bit(n->op->written_inputs, i) && role != MIXT_ROLE_STATE && role != MIXT_ROLE_CACHE)
             return broken(graph, index, pass, "it writes an input that is neither a statistic nor a cache");
     }
     return MIXT_OK;
@@ -58,7 +58,8 @@ static mixt_status verify_types(const mixt__graph *graph, int64_t index, const c
         const mixt__value *v = &graph->values[n->out[o]];
         if (!mixt__shape_equal(&v->shape, &inferred.out[o].shape))
             return broken(graph, index, pass, "an output has another shape than the op infers");
-        bool wide = v->dtype == MIXT_DTYPE_FP32 && n->op->accumulate_outputs >> o & 1; // as a gradient, or beside one
+        bool wide =
+            v->dtype == MIXT_DTYPE_FP32 && mixt__bit(n->op->accumulate_outputs, o); // as a gradient, or beside one
         if (v->dtype != inferred.out[o].dtype && v->role != MIXT_ROLE_GRAD && !wide)
             return broken(graph, index, pass, "an output has another format than the op infers");
     }

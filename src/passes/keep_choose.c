@@ -57,8 +57,8 @@ static bool takes_over(const profile *p, int64_t node)
     const mixt__node *n = &g->nodes[node];
     for (int j = 0; j < n->in_count && j < 32; j++) {
         const mixt__value *in = &g->values[n->in[j]], *out = &g->values[n->out[0]];
-        if (n->op->in_place_inputs >> j & 1 && has_memory(in) && p->end[n->in[j]] == node && in->dtype == out->dtype &&
-            mixt__shape_equal(&in->shape, &out->shape))
+        if (mixt__bit(n->op->in_place_inputs, j) && has_memory(in) && p->end[n->in[j]] == node &&
+            in->dtype == out->dtype && mixt__shape_equal(&in->shape, &out->shape))
             return true;
     }
     return false;

@@ -110,8 +110,8 @@ static void take(planner *p, int32_t from, int32_t to)
 static int taken_input(const planner *p, int64_t i)
 {
     const mixt__node *n = &p->graph->nodes[i];
-    for (int k = 0; k < n->in_count && k < 32 && !n->alias; k++)
-        if (n->op->in_place_inputs >> k & 1 && can_take(p, i, k))
+    for (int k = 0; k < n->in_count && !n->alias; k++)
+        if (mixt__bit(n->op->in_place_inputs, k) && can_take(p, i, k))
             return k;
     return -1;
 }

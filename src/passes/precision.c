@@ -256,7 +256,7 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
     bool by_hand = node->op == &mixt__op_pointwise && ((const mixt__pointwise_attrs *)node->attrs)->cast_by_hand;
     int32_t in[64];
     for (int i = 0; i < node->in_count; i++) {
-        mixt_dtype d = node->op->fp32_inputs >> i & 1 ? MIXT_DTYPE_FP32 : dtype;
+        mixt_dtype d = mixt__bit(node->op->fp32_inputs, i) ? MIXT_DTYPE_FP32 : dtype;
         if (by_hand) // from what is there: of a parameter the master
             d = w->map[node->in[i]] ? w->result->values[w->map[node->in[i]]].dtype : MIXT_DTYPE_FP32;
         w->input = i;
@@ -295,7 +295,7 @@ static mixt_dtype users_dtype(const rewrite *w, int32_t value)
             mixt_dtype dtype = f.forward;
             if (node->op->view && node->in_count == 1 && node->out_count == 1 && !f.rule)
                 dtype = users_dtype(w, node->out[0]);
-            else if (node->op->precision != MIXT_CLASS_LOW || node->op->fp32_inputs >> k & 1)
+            else if (node->op->precision != MIXT_CLASS_LOW || mixt__bit(node->op->fp32_inputs, k))
                 return MIXT_DTYPE_NONE;
             if ((dtype != MIXT_DTYPE_FP16 && dtype != MIXT_DTYPE_BF16) || (agreed && dtype != agreed))
                 return MIXT_DTYPE_NONE;

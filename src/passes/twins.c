@@ -133,7 +133,7 @@ static mixt_status make_twin(work *w, const mixt__node *node, mixt_dtype format,
     int32_t in[INPUTS_MAX];
     for (int k = 0; k < node->in_count; k++) {
         in[k] = node->in[k];
-        if (stored != MIXT_DTYPE_FP32 && is_typed(w, in[k]) && !(node->op->fp32_inputs >> k & 1))
+        if (stored != MIXT_DTYPE_FP32 && is_typed(w, in[k]) && !mixt__bit(node->op->fp32_inputs, k))
             MIXT_TRY(cast(w, node, in[k], stored, &in[k]));
     }
     return repeat(w, node, format, in, index);
@@ -192,7 +192,7 @@ static mixt_status forward_twin(work *w, int64_t i, int format)
     int64_t made;
     w->anchor = i;
     for (int k = 0; k < node.in_count; k++)
-        if (!(node.op->fp32_inputs >> k & 1))
+        if (!mixt__bit(node.op->fp32_inputs, k))
             MIXT_TRY(note_value(w, &node, node.in[k], &twin));
     MIXT_TRY(note_value(w, &node, node.out[0], &twin));
     MIXT_TRY(make_twin(w, &node, w->twins->formats[format], &made));
@@ -224,7 +224,7 @@ static mixt_status follow(work *w, int64_t i, int format)
     for (int k = 0; k < node.in_count; k++) // an op that reads one format gets one; a program reads any mixture
         if (node.in[k] == from)
             in[k] = w->low_of[from][format];
-        else if (node.op != &mixt__op_pointwise && is_typed(w, in[k]) && !(node.op->fp32_inputs >> k & 1))
+        else if (node.op != &mixt__op_pointwise && is_typed(w, in[k]) && !mixt__bit(node.op->fp32_inputs, k))
             return MIXT_OK;
     MIXT_TRY(repeat(w, &node, w->twins->formats[format], in, &made));
     for (int o = 0; o < node.out_count; o++) {
@@ -243,7 +243,7 @@ static mixt_status weight_twins(work *w, int64_t i, int format)
         const mixt__value *v = &w->graph->values[node.in[k]];
         mixt__twin twin = {.kind = MIXT_TWIN_WEIGHT, .format = format, .source = node.source, .param = v->param};
         int32_t low, grad = v->role == MIXT_ROLE_PARAM ? w->graph->params[v->param].grad : 0;
-        if (!grad || node.op->fp32_inputs >> k & 1)
+        if (!grad || mixt__bit(node.op->fp32_inputs, k))
             continue;
         w->anchor = w->first - 1; // its gradient is whole at the end only
         MIXT_TRY(cast(w, &node, node.in[k], stored, &low));
@@ -275,7 +275,7 @@ static mixt_status compare_gradient(work *w, const mixt__node *node, int64_t mad
         int64_t own;
         twin.kind = MIXT_TWIN_PARAM;
         twin.param = v->param;
-        if (node->accumulates >> o & 1) { // that gradient has other parts too: this one's once more
+        if (mixt__bit(node->accumulates, o)) { // that gradient has other parts too: this one's once more
             MIXT_TRY(make_twin(w, node, MIXT_DTYPE_FP32, &own));
             reference = w->graph->nodes[own].out[o];
         }
@@ -292,7 +292,7 @@ static mixt_status backward_twin(work *w, int64_t i, int format)
     int64_t made;
     w->anchor = i;
     for (int k = 0; k < node.in_count; k++)
-        if (!(node.op->fp32_inputs >> k & 1))
+        if (!mixt__bit(node.op->fp32_inputs, k))
             MIXT_TRY(note_value(w, &node, node.in[k], &twin));
     for (int o = 0; o < node.out_count; o++)
         MIXT_TRY(note_value(w, &node, node.out[o], &twin));

@@ -16,7 +16,7 @@ static bool readers_take_strides(const mixt__graph *graph, int32_t value)
     for (int64_t i = 0; i < graph->node_count; i++) {
         const mixt__node *n = &graph->nodes[i];
         for (int k = 0; k < n->in_count; k++)
-            if (n->in[k] == value && !(n->op->strided_inputs >> k & 1))
+            if (n->in[k] == value && !mixt__bit(n->op->strided_inputs, k))
                 return false;
     }
     return true;
@@ -80,7 +80,7 @@ static bool input_can_be_window(const mixt__graph *graph, int32_t value, const i
     const mixt__node *p = &graph->nodes[v->producer];
     for (int o = 0; o < p->out_count; o++)
         if (p->out[o] == value)
-            return dense || p->op->strided_outputs >> o & 1;
+            return dense || mixt__bit(p->op->strided_outputs, o);
     return false;
 }
 

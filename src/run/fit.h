@@ -24,7 +24,8 @@ void mixt__fit_tell(mixt_run *run);
 /** Bytes that a run may take: what is free, and what it holds already, less a reserve for what no plan knows. */
 size_t mixt__fit_room(const mixt_run *run);
 /** The largest batch of an open run within `memory` bytes; 0: what is free. The run is left planned for some other one.
+ *  @param seconds that the search may take, after which it fails; 0: as many as it needs
  */
-mixt_status mixt__largest_find(mixt_run *run, size_t memory, mixt_largest_batch *largest);
+mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mixt_largest_batch *largest);
 
 #endif

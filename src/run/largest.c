@@ -30,6 +30,7 @@ typedef struct search {
     int64_t unit, most; // batches are multiples of unit; most: that the data has samples for
     probe fits, above;  // the largest known to fit; the smallest known not to (most + unit, not counted, at first)
     probe newest[2];
+    double seconds;   // that the search may take; 0: as many as it needs
     char reason[256]; // why `above` cannot be planned
 } search;
 
@@ -87,13 +88,15 @@ static int64_t between(const search *s, int64_t batch)
     return batch < low ? low : batch > high ? high : batch;
 }
 
-/** Until the smallest that does not fit follows the largest that does. */
-static void narrow(search *s)
+/** Until the smallest that does not fit follows the largest that does; false: the time was up before. */
+static bool narrow(search *s)
 {
     int slow = 0;
-    double told = mixt__time_now();
+    double began = mixt__time_now(), told = began;
     while (s->above.batch - s->fits.batch > s->unit) {
         int64_t gap = s->above.batch - s->fits.batch;
+        if (s->seconds > 0 && mixt__time_now() - began > s->seconds)
+            return false;
         bool open = s->above.batch > s->most; // nothing is known to be too large yet
         int64_t next = slow < SLOW ? guess(s) : open ? 2 * s->fits.batch : s->fits.batch + gap / 2;
         try_batch(s, between(s, next));
@@ -104,6 +107,7 @@ static void narrow(search *s)
                            (long long)s->above.batch - s->unit);
         }
     }
+    return true;
 }
 
 size_t mixt__fit_room(const mixt_run *run)
@@ -133,10 +137,11 @@ static void tell(const search *s, mixt_largest_batch *largest)
         snprintf(largest->reason, sizeof largest->reason, "%lld: %.230s", (long long)s->above.batch, s->reason);
 }
 
-mixt_status mixt__largest_find(mixt_run *run, size_t memory, mixt_largest_batch *largest)
+mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mixt_largest_batch *largest)
 {
     char least[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT];
-    search s = {.run = run, .unit = run->split, .limit = memory ? memory : mixt__fit_room(run)};
+    search s = {.run = run, .unit = run->split, .seconds = seconds};
+    s.limit = memory ? memory : mixt__fit_room(run);
     int64_t samples = mixt_data_describe(run->experiment.train)->samples / setting(run, MIXT_KEY_TRAIN_ACCUMULATE);
     int64_t most = (int64_t)strtoll(strchr(mixt__config_table[MIXT_KEY_TRAIN_BATCH].range, ',') + 1, NULL, 10);
     if (!s.limit)
@@ -151,7 +156,9 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, mixt_largest_batch 
                                 "not even a batch of %lld fits: the run takes %s (%zu bytes), there are %s",
                                 (long long)s.unit, mixt__size_text(s.above.bytes, least), s.above.bytes,
                                 mixt__size_text(s.limit, limit));
-    narrow(&s);
+    if (!narrow(&s))
+        return mixt__fail(MIXT_ERROR_STATE, "the largest batch was not found in %g s: it is at least %lld", seconds,
+                          (long long)s.fits.batch);
     tell(&s, largest);
     return MIXT_OK;
 }
@@ -182,7 +189,7 @@ mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_op
     MIXT_TRY(status);
     mixt__account *before = mixt__account_use(run->account);
     status =
-        mixt__largest_find(run, memory ? memory : (size_t)mixt__config_int(config, MIXT_KEY_TRAIN_MEMORY), largest);
+        mixt__largest_find(run, memory ? memory : (size_t)mixt__config_int(config, MIXT_KEY_TRAIN_MEMORY), 0, largest);
     mixt__account_use(before);
     mixt_run_close(run);
     return status;

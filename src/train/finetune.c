@@ -11,7 +11,7 @@ static bool writes_frozen(const mixt__graph *graph, const mixt__node *node)
 {
     for (int k = 0; k < node->in_count; k++) {
         const mixt__value *v = &graph->values[node->in[k]];
-        if (node->op->written_inputs >> k & 1 && v->param >= 0 && graph->params[v->param].frozen)
+        if (mixt__bit(node->op->written_inputs, k) && v->param >= 0 && graph->params[v->param].frozen)
             return true;
     }
     return false;
