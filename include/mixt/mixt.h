@@ -13,6 +13,7 @@
 #include "mixt/compute.h"
 #include "mixt/config.h"
 #include "mixt/data.h"
+#include "mixt/debug.h"
 #include "mixt/fit.h"
 #include "mixt/generate.h"
 #include "mixt/graph.h"

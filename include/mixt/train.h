@@ -157,6 +157,8 @@ mixt_status mixt_trainer_step(mixt_trainer *trainer, mixt_data *data, mixt_step 
 /** One update on a batch of your own in host memory: accumulate × batch samples, one pass's after the other. The
  * trainer must be compiled. */
 mixt_status mixt_trainer_step_on(mixt_trainer *trainer, const void *input, const void *target, mixt_step *result);
+/** Updates tried so far, those before a restored checkpoint included. */
+int64_t mixt_trainer_steps(const mixt_trainer *trainer);
 /** Whole passes over the data done so far. */
 int64_t mixt_trainer_epoch(const mixt_trainer *trainer);
 

@@ -90,6 +90,11 @@ mixt_status mixt_trainer_step_on(mixt_trainer *t, const void *input, const void 
     return mixt__context_note(t->context, mixt__trainer_step_on(&t->core, input, target, false, result));
 }
 
+int64_t mixt_trainer_steps(const mixt_trainer *t)
+{
+    return mixt__need_made(t, "trainer") == MIXT_OK ? t->core.attempts : 0;
+}
+
 int64_t mixt_trainer_epoch(const mixt_trainer *t)
 {
     return mixt__need_made(t, "trainer") == MIXT_OK && t->core.batches_per_epoch

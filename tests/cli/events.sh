@@ -1,5 +1,5 @@
 #!/bin/bash
-# Alerts in events.jsonl and on the screen; the same rows after a stop. Usage: events.sh MIXT
+# Alerts in events.jsonl and on the screen; the same rows after a stop; a step looked into. Usage: events.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 
@@ -50,5 +50,20 @@ for bad in watch.window=5 watch.loss_sigma=-1 watch.memory_warn=2 watch.cooldown
     grep -q "${bad%%=*}" err || fail "$bad: $(cat err)"
     [ ! -e bad ] || fail "$bad left a directory"
 done
+
+# ---- mixt debug: one update looked into ----
+
+"$mixt" debug net.yaml train.inject_overflow=0 >out 2>err || fail "debug: $(cat err)"
+grep -q '^step 1: loss' out && grep -q 'nothing is wrong' out && grep -q 'fc.0.weight' out || fail "debug says: $(cat out)"
+"$mixt" debug net.yaml train.inject_overflow=3 --step 3 --json >out 2>err || fail "debug --step 3: $(cat err)"
+grep -q '"step": 3' out && grep -q '"pass": "backward"' out && grep -q '"recommendations": \[$' out || fail "debug of an overflow: $(head -40 out)"
+before=$(find whole -type f -exec cksum {} + | sort)
+"$mixt" debug whole --layer 'fc.0*' >out 2>err || fail "debug of a run: $(cat err)"
+grep -q '^step 121:' out && ! grep -q 'fc\.1' out || fail "debug of a run says: $(cat out)"
+[ "$before" = "$(find whole -type f -exec cksum {} + | sort)" ] || fail "debug changed the run"
+"$mixt" debug whole --step 5 2>err && fail "debug went back"
+grep -q '120 updates already' err || fail "debug --step 5: $(cat err)"
+"$mixt" debug nowhere.yaml 2>err && fail "debug of nothing"
+grep -q nowhere.yaml err || fail "debug of nothing: $(cat err)"
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
