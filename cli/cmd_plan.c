@@ -70,12 +70,13 @@ static void print_run_memory(const mixt_run_memory *m)
     cli_table_print(&table, stdout, 0);
     cli_table_free(&table);
     size_t prediction = m->prediction.host + m->prediction.device, weights = m->weights.host + m->weights.device;
-    printf("validation in batches of %lld; predicting would take %s more", (long long)m->eval_batch,
-           cli_format_bytes(text, (double)prediction));
-    printf(", by itself %s with the weights", cli_format_bytes(text, (double)(prediction + weights)));
+    char alone[32], files[64] = "";
+    cli_format_bytes(alone, (double)(prediction + weights));
     if (m->mapped)
-        printf("; %s of files are mapped", cli_format_bytes(text, (double)m->mapped));
-    putchar('\n');
+        snprintf(files, sizeof files, "; %s of files are mapped", cli_format_bytes(text, (double)m->mapped));
+    cli_line(stdout, "",
+             "validation in batches of %lld; predicting would take %s more, by itself %s with the weights%s",
+             (long long)m->eval_batch, cli_format_bytes(text, (double)prediction), alone, files);
 }
 
 /* ---- nodes ---- */
