@@ -4,6 +4,7 @@
 #include "cli/words.h"
 
 #include <mixt/program.h>
+#include <mixt/run.h>
 
 #include <assert.h>
 #include <errno.h>
@@ -291,6 +292,24 @@ int cli_config(const cli_args *args, const char *path, mixt_config **config)
     else
         mixt_config_free(made);
     return status;
+}
+
+bool cli_is_folder(const char *path)
+{
+    struct stat info;
+    return !stat(path, &info) && S_ISDIR(info.st_mode);
+}
+
+int cli_config_or_run(const cli_args *args, mixt_config **config)
+{
+    const char *path = cli_word(args, 0);
+    *config = NULL;
+    if (!cli_is_folder(path))
+        return cli_config(args, path, config);
+    mixt_status status = mixt_run_folder_config(path, config);
+    for (int i = 0; status == MIXT_OK && i < args->setting_count; i++)
+        status = mixt_config_set(*config, args->settings[i], "command line");
+    return status == MIXT_OK ? CLI_OK : cli_failed();
 }
 
 mixt_status cli_config_device(const cli_args *args, mixt_config *config)

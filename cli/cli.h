@@ -104,6 +104,11 @@ int cli_failed(void);
 /** The configuration of a command line: defaults, the file `path` (NULL: none), then the settings, checked as a whole.
  *  CLI_OK, or the exit status after a message. */
 int cli_config(const cli_args *args, const char *path, mixt_config **config);
+/** Whether a path leads to a folder: a run directory where a command takes a configuration or a run. */
+bool cli_is_folder(const char *path);
+/** The same from the first word, which may also be a run's directory: then the run's configuration, with the settings.
+ */
+int cli_config_or_run(const cli_args *args, mixt_config **config);
 /** Puts the option --device, where it was given, into the configuration. */
 mixt_status cli_config_device(const cli_args *args, mixt_config *config);
 /** Refuses a file to write that exists, unless --overwrite was given, which the message names. */

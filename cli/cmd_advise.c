@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- what the options mean ---- */
 
@@ -242,25 +241,6 @@ static mixt_status ask(const cli_args *args, const mixt_config *config, mixt_adv
 
 /* ---- the command ---- */
 
-static bool is_folder(const char *path)
-{
-    struct stat info;
-    return !stat(path, &info) && S_ISDIR(info.st_mode);
-}
-
-/** The configuration of a file or of a run's directory, with the settings. CLI_OK, or the exit status after a message.
- */
-static int open_config(const cli_args *args, mixt_config **config)
-{
-    *config = NULL;
-    if (!is_folder(cli_word(args, 0)))
-        return cli_config(args, cli_word(args, 0), config);
-    mixt_status status = mixt_run_folder_config(cli_word(args, 0), config);
-    for (int i = 0; status == MIXT_OK && i < args->setting_count; i++)
-        status = mixt_config_set(*config, args->settings[i], "command line");
-    return status == MIXT_OK ? CLI_OK : cli_failed();
-}
-
 /** "24G": read as the key train.memory is. */
 static int read_memory(const cli_args *args, mixt_config *config, size_t *bytes)
 {
@@ -283,7 +263,7 @@ static int check_write(const cli_args *args)
         (void)mixt_fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --write", path);
         return cli_failed();
     }
-    if (is_folder(path))
+    if (cli_is_folder(path))
         (void)mixt_fail(MIXT_ERROR_FILE, "%s: is a folder: name a file for --write", path);
     else if (cli_output_check(args, path) == MIXT_OK)
         return CLI_OK;
@@ -322,10 +302,10 @@ static int run(const cli_args *args)
         status = check_write(args);
     if (status != CLI_OK)
         return status;
-    status = open_config(args, &config);
+    status = cli_config_or_run(args, &config);
     if (status == CLI_OK)
         status = read_memory(args, config, &options.memory);
-    options.run = is_folder(cli_word(args, 0)) ? cli_word(args, 0) : NULL;
+    options.run = cli_is_folder(cli_word(args, 0)) ? cli_word(args, 0) : NULL;
     if (status == CLI_OK)
         status = advise(args, config, &options);
     mixt_config_free(config);

@@ -12,22 +12,15 @@
 #include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 enum { ROWS = 20 }; // shown unasked
-
-static bool is_folder(const char *path)
-{
-    struct stat info;
-    return !stat(path, &info) && S_ISDIR(info.st_mode);
-}
 
 /** A configuration's run at its start, or a directory's where its newest checkpoint left it. */
 static mixt_status open_run(const cli_args *args, mixt_run **run)
 {
     const char *path = cli_word(args, 0);
     mixt_run_options options = {.settings = (const char *const *)args->settings, .observer = cli_warn};
-    return is_folder(path) ? mixt_run_resume_with(path, &options, run) : mixt_run_open_with(path, &options, run);
+    return cli_is_folder(path) ? mixt_run_resume_with(path, &options, run) : mixt_run_open_with(path, &options, run);
 }
 
 /** Makes updates up to the one before `step`, then that one. */

@@ -14,7 +14,6 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { WORST_SHOWN = 10 };
 
@@ -242,32 +241,13 @@ static mixt_status measure(const cli_args *args, mixt_run *run, const char *fold
 
 /* ---- the command ---- */
 
-static bool is_folder(const char *path)
-{
-    struct stat info;
-    return !stat(path, &info) && S_ISDIR(info.st_mode);
-}
-
-/** The configuration of a file or of a run's directory, with the settings. CLI_OK, or the exit status after a message.
- */
-static int open_config(const cli_args *args, mixt_config **config)
-{
-    *config = NULL;
-    if (!is_folder(cli_word(args, 0)))
-        return cli_config(args, cli_word(args, 0), config);
-    mixt_status status = mixt_run_folder_config(cli_word(args, 0), config);
-    for (int i = 0; status == MIXT_OK && i < args->setting_count; i++)
-        status = mixt_config_set(*config, args->settings[i], "command line");
-    return status == MIXT_OK ? CLI_OK : cli_failed();
-}
-
 static mixt_status analyse(const cli_args *args, const mixt_config *config)
 {
     mixt_run_options options = {.observer = cli_warn, .progress = cli_tokenize_progress};
     mixt_run *run = NULL;
     mixt_sensitivity *s = NULL;
     CLI_TRY(mixt_run_open_config(config, &options, &run));
-    mixt_status status = measure(args, run, is_folder(cli_word(args, 0)) ? cli_word(args, 0) : NULL, &s);
+    mixt_status status = measure(args, run, cli_is_folder(cli_word(args, 0)) ? cli_word(args, 0) : NULL, &s);
     for (int64_t i = 0; status == MIXT_OK && cli_flag(args, "json") && i < mixt_sensitivity_rows(s); i++)
         print_json(mixt_sensitivity_row_at(s, i));
     if (status == MIXT_OK && !cli_flag(args, "json"))
@@ -293,7 +273,7 @@ static mixt_status check_out(const cli_args *args)
 static int run(const cli_args *args)
 {
     mixt_config *config;
-    int status = open_config(args, &config);
+    int status = cli_config_or_run(args, &config);
     if (status == CLI_OK && (check_out(args) != MIXT_OK || analyse(args, config) != MIXT_OK))
         status = cli_failed();
     mixt_config_free(config);

@@ -7,8 +7,8 @@ static void show_step(cli_watch *w, const mixt_run *run, const mixt_event *event
 {
     const mixt_run_info info = mixt_run_describe(run);
     const mixt_step *step = event->step;
-    w->shown = (cli_progress_info){
-        .step = step->step, .steps = info.total_steps, .epoch = step->epoch, .epochs = info.epochs};
+    w->shown =
+        (cli_progress_info){.step = step->step, .steps = info.total_steps, .epoch = step->epoch, .epochs = info.epochs};
     w->shown.loss = step->loss;
     w->shown.accuracy = step->accuracy;
     w->shown.items_s = (double)(event->result->samples * info.items_per_sample) / event->result->step_seconds;
