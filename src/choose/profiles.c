@@ -41,36 +41,10 @@ typedef struct reader {
 
 /* ---- pieces of a document ---- */
 
-static const yaml_node_t *find(const reader *r, const yaml_node_t *map, const char *name)
-{
-    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++)
-        if (!strcmp(mixt__yaml_text(mixt__yaml_node(&r->yaml, p->key)), name))
-            return mixt__yaml_node(&r->yaml, p->value);
-    return NULL;
-}
-
 static mixt_status need(const reader *r, const yaml_node_t *map, const char *name, const yaml_node_t **node)
 {
-    *node = find(r, map, name);
+    *node = mixt__yaml_find(&r->yaml, map, name);
     return *node ? MIXT_OK : mixt__yaml_bad(&r->yaml, map, "%s is missing", name);
-}
-
-/** A map whose keys are all among `known`, "a|b|c", each once. */
-static mixt_status check_map(const reader *r, const yaml_node_t *map, const char *what, const char *known)
-{
-    char list[320], hint[80];
-    if (map->type != YAML_MAPPING_NODE)
-        return mixt__yaml_bad(&r->yaml, map, "%s must be a map with %s", what,
-                              mixt__choice_list(known, list, sizeof list));
-    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
-        const yaml_node_t *key = mixt__yaml_node(&r->yaml, p->key);
-        const char *name = mixt__yaml_text(key);
-        if (mixt__choice_find(known, name) < 0)
-            return mixt__yaml_bad(&r->yaml, key, "unknown key of %s%s: %s are known", what,
-                                  mixt__choice_hint(known, name, hint, sizeof hint),
-                                  mixt__choice_list(known, list, sizeof list));
-    }
-    return mixt__yaml_check_twice(&r->yaml, map);
 }
 
 static mixt_status read_number(const reader *r, const yaml_node_t *node, const char *what, double least, double most,
@@ -108,11 +82,11 @@ static mixt_status read_flops(reader *r, const yaml_node_t *root)
 {
     const yaml_node_t *map, *node;
     MIXT_TRY(need(r, root, "flops", &map));
-    MIXT_TRY(check_map(r, map, "flops", FORMAT_NAMES));
+    MIXT_TRY(mixt__yaml_check_map(&r->yaml, map, "flops", FORMAT_NAMES));
     MIXT_TRY(need(r, map, "fp32", &node)); // every machine has these
     for (int f = 0; f < FORMATS; f++) {
         double rate = 0;
-        if ((node = find(r, map, formats[f].name)))
+        if ((node = mixt__yaml_find(&r->yaml, map, formats[f].name)))
             MIXT_TRY(read_number(r, node, "operations a second", 1e6, 1e18, &rate));
         r->machine->info.flops[formats[f].first] = r->machine->info.flops[formats[f].last] = rate;
     }
@@ -126,7 +100,7 @@ static mixt_status read_shares(const reader *r, const yaml_node_t *node, const c
     double one = 0;
     bool map = node->type == YAML_MAPPING_NODE;
     if (map)
-        MIXT_TRY(check_map(r, node, "the shares", known));
+        MIXT_TRY(mixt__yaml_check_map(&r->yaml, node, "the shares", known));
     else
         MIXT_TRY(read_number(r, node, "a share", 1e-6, 1, &one));
     for (int w = 0; w < MIXT_WORK_COUNT; w++) {
@@ -145,7 +119,7 @@ static mixt_status read_reach(reader *r, const yaml_node_t *root)
     const yaml_node_t *map, *node;
     mixt_machine_info *info = &r->machine->info;
     MIXT_TRY(need(r, root, "reach", &map));
-    MIXT_TRY(check_map(r, map, "reach", FORMAT_NAMES));
+    MIXT_TRY(mixt__yaml_check_map(&r->yaml, map, "reach", FORMAT_NAMES));
     for (int f = 0; f < FORMATS; f++) {
         mixt_dtype first = formats[f].first, last = formats[f].last;
         if (!(info->flops[first] > 0))
@@ -163,7 +137,7 @@ static mixt_status read_figures(reader *r, const yaml_node_t *root)
 {
     mixt_machine_info *info = &r->machine->info;
     double cores, memory, reserved, capability = 0;
-    const yaml_node_t *price = find(r, root, "price");
+    const yaml_node_t *price = mixt__yaml_find(&r->yaml, root, "price");
     MIXT_TRY(number_of(r, root, "cores", 1, 1e5, &cores));
     MIXT_TRY(number_of(r, root, "memory", 1048576, 1e15, &memory));
     MIXT_TRY(number_of(r, root, "reserved", 0, memory, &reserved));
@@ -174,8 +148,9 @@ static mixt_status read_figures(reader *r, const yaml_node_t *root)
         MIXT_TRY(read_number(r, price, "price", 0, 1e6, &info->price));
     if (!strcmp(info->kind, "gpu"))
         MIXT_TRY(number_of(r, root, "capability", 3, 99, &capability));
-    else if (find(r, root, "capability"))
-        return mixt__yaml_bad(&r->yaml, find(r, root, "capability"), "capability is of a gpu, this is a cpu");
+    else if (mixt__yaml_find(&r->yaml, root, "capability"))
+        return mixt__yaml_bad(&r->yaml, mixt__yaml_find(&r->yaml, root, "capability"),
+                              "capability is of a gpu, this is a cpu");
     info->capability = (int)lround(10 * capability);
     info->cores = (int)cores;
     info->memory = (size_t)memory;
@@ -191,9 +166,10 @@ static mixt_status read_sources(reader *r, const yaml_node_t *root)
     mixt_machine *m = r->machine;
     char name[32];
     MIXT_TRY(need(r, root, "sources", &map));
-    MIXT_TRY(check_map(r, map, "sources", figures));
+    MIXT_TRY(mixt__yaml_check_map(&r->yaml, map, "sources", figures));
     for (int i = 0; *mixt__choice_name(figures, i, name, sizeof name); i++) {
-        const yaml_node_t *figure = find(r, root, name), *source = find(r, map, name);
+        const yaml_node_t *figure = mixt__yaml_find(&r->yaml, root, name),
+                          *source = mixt__yaml_find(&r->yaml, map, name);
         if (figure && !source)
             return mixt__yaml_bad(&r->yaml, figure, "%s has no source: add it to sources", name);
         if (!figure && source)
@@ -214,7 +190,7 @@ static mixt_status read_profile(reader *r)
                                 "reach_bytes|price|sources";
     const yaml_node_t *root = mixt__yaml_node(&r->yaml, 1), *node;
     mixt_machine_info *info = &r->machine->info;
-    MIXT_TRY(check_map(r, root, "a profile", known));
+    MIXT_TRY(mixt__yaml_check_map(&r->yaml, root, "a profile", known));
     MIXT_TRY(need(r, root, "version", &node));
     if (strcmp(mixt__yaml_text(node), "1"))
         return mixt__yaml_bad(&r->yaml, node, "version must be 1: this mixt knows no other");

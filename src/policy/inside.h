@@ -77,6 +77,10 @@ mixt_status mixt__yaml_bad(const mixt__yaml *yaml, const yaml_node_t *node, cons
 mixt_status mixt__yaml_at(const mixt__yaml *yaml, const yaml_node_t *node, mixt_status status);
 /** Refuses a map that has a key twice. */
 mixt_status mixt__yaml_check_twice(const mixt__yaml *yaml, const yaml_node_t *map);
+/** Refuses what is no map, keys that are not among `known`, "a|b|c", and those that are given twice. */
+mixt_status mixt__yaml_check_map(const mixt__yaml *yaml, const yaml_node_t *map, const char *what, const char *known);
+/** The value of a key; NULL when the map has it not. */
+const yaml_node_t *mixt__yaml_find(const mixt__yaml *yaml, const yaml_node_t *map, const char *name);
 
 /** Reads a policy into an empty one. */
 mixt_status mixt__policy_read(mixt_policy *policy, const char *text, size_t size, const char *name);

@@ -18,33 +18,6 @@ static mixt_status out_of_memory(const reader *r)
     return mixt__fail(MIXT_ERROR_MEMORY, "no memory for policy %s", r->yaml.name);
 }
 
-/** The value of a key; NULL when the map has it not. */
-static const yaml_node_t *find(const reader *r, const yaml_node_t *map, const char *name)
-{
-    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++)
-        if (!strcmp(mixt__yaml_text(mixt__yaml_node(&r->yaml, p->key)), name))
-            return mixt__yaml_node(&r->yaml, p->value);
-    return NULL;
-}
-
-/** Refuses what is no map, keys that are not among `known`, "a|b|c", and those that are given twice. */
-static mixt_status check_map(const reader *r, const yaml_node_t *map, const char *what, const char *known)
-{
-    char list[320], hint[80];
-    if (map->type != YAML_MAPPING_NODE)
-        return mixt__yaml_bad(&r->yaml, map, "%s must be a map with %s", what,
-                              mixt__choice_list(known, list, sizeof list));
-    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
-        const yaml_node_t *key = mixt__yaml_node(&r->yaml, p->key);
-        const char *name = mixt__yaml_text(key);
-        if (mixt__choice_find(known, name) < 0)
-            return mixt__yaml_bad(&r->yaml, key, "unknown key of %s%s: %s are known", what,
-                                  mixt__choice_hint(known, name, hint, sizeof hint),
-                                  mixt__choice_list(known, list, sizeof list));
-    }
-    return mixt__yaml_check_twice(&r->yaml, map);
-}
-
 static mixt_status read_dtype(const reader *r, const yaml_node_t *node, mixt_dtype *dtype)
 {
     *dtype = mixt__policy_dtype(mixt__yaml_text(node));
@@ -74,8 +47,9 @@ static mixt_status read_text(reader *r, const yaml_node_t *node, const char *exp
 static mixt_status read_formats(const reader *r, const yaml_node_t *map, const char *what, mixt_dtype *forward,
                                 mixt_dtype *backward)
 {
-    const yaml_node_t *both = find(r, map, "precision");
-    const yaml_node_t *apart[2] = {find(r, map, "forward"), find(r, map, "backward")};
+    const yaml_node_t *both = mixt__yaml_find(&r->yaml, map, "precision");
+    const yaml_node_t *apart[2] = {mixt__yaml_find(&r->yaml, map, "forward"),
+                                   mixt__yaml_find(&r->yaml, map, "backward")};
     if (both && (apart[0] || apart[1]))
         return mixt__yaml_bad(&r->yaml, both, "%s has precision, which is for both, and %s", what,
                               apart[0] ? "forward" : "backward");
@@ -111,7 +85,7 @@ static mixt_status read_default(reader *r, const yaml_node_t *node)
         formats->backward = formats->forward;
         return MIXT_OK;
     }
-    MIXT_TRY(check_map(r, node, "the default", "forward|backward"));
+    MIXT_TRY(mixt__yaml_check_map(&r->yaml, node, "the default", "forward|backward"));
     return read_formats(r, node, "the default", &formats->forward, &formats->backward);
 }
 
@@ -127,8 +101,9 @@ static mixt_status read_rule(reader *r, const yaml_node_t *node)
 {
     static const char expected[] = "a pattern must be a word, as in layer: \"h.*.attn.*\"";
     mixt__policy_rule rule = {0};
-    MIXT_TRY(check_map(r, node, "a rule", "layer|op|precision|forward|backward|keep"));
-    const yaml_node_t *layer = find(r, node, "layer"), *op = find(r, node, "op"), *keep = find(r, node, "keep");
+    MIXT_TRY(mixt__yaml_check_map(&r->yaml, node, "a rule", "layer|op|precision|forward|backward|keep"));
+    const yaml_node_t *layer = mixt__yaml_find(&r->yaml, node, "layer"), *op = mixt__yaml_find(&r->yaml, node, "op"),
+                      *keep = mixt__yaml_find(&r->yaml, node, "keep");
     if (layer)
         MIXT_TRY(read_text(r, layer, expected, &rule.layer));
     if (op)
@@ -167,7 +142,7 @@ static mixt_status read_settings(reader *r, const yaml_node_t *root)
 {
     for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {
         const mixt__policy_setting *setting = &mixt__policy_setting_table[i];
-        const yaml_node_t *node = find(r, root, setting->name);
+        const yaml_node_t *node = mixt__yaml_find(&r->yaml, root, setting->name);
         if (!node)
             continue;
         mixt_status status = mixt__policy_setting_parse(&r->policy->settings, setting, mixt__yaml_text(node));
@@ -189,9 +164,9 @@ static mixt_status read_root(reader *r)
     static const char known[] = "version|made_by|default|keep|rules|loss_scale|scale_init|scale_growth|scale_backoff|"
                                 "scale_interval|scale_floor|scale_ceiling|scale_hysteresis|clip|clip_value|evidence";
     const yaml_node_t *root = mixt__yaml_node(&r->yaml, 1);
-    MIXT_TRY(check_map(r, root, "a policy", known));
+    MIXT_TRY(mixt__yaml_check_map(&r->yaml, root, "a policy", known));
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const yaml_node_t *node = find(r, root, keys[i].name);
+        const yaml_node_t *node = mixt__yaml_find(&r->yaml, root, keys[i].name);
         if (node)
             MIXT_TRY(keys[i].read(r, node));
     }

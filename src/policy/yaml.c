@@ -1,6 +1,8 @@
 /* YAML documents as trees of nodes, opened from memory; every message names line and column. */
 #include "policy/inside.h"
 
+#include "base/words.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -96,4 +98,28 @@ mixt_status mixt__yaml_check_twice(const mixt__yaml *yaml, const yaml_node_t *ma
                 return mixt__yaml_bad(yaml, key, "this key is given twice");
     }
     return MIXT_OK;
+}
+
+const yaml_node_t *mixt__yaml_find(const mixt__yaml *yaml, const yaml_node_t *map, const char *name)
+{
+    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++)
+        if (!strcmp(mixt__yaml_text(mixt__yaml_node(yaml, p->key)), name))
+            return mixt__yaml_node(yaml, p->value);
+    return NULL;
+}
+
+mixt_status mixt__yaml_check_map(const mixt__yaml *yaml, const yaml_node_t *map, const char *what, const char *known)
+{
+    char list[320], hint[80];
+    if (map->type != YAML_MAPPING_NODE)
+        return mixt__yaml_bad(yaml, map, "%s must be a map with %s", what, mixt__choice_list(known, list, sizeof list));
+    for (const yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
+        const yaml_node_t *key = mixt__yaml_node(yaml, p->key);
+        const char *name = mixt__yaml_text(key);
+        if (mixt__choice_find(known, name) < 0)
+            return mixt__yaml_bad(yaml, key, "unknown key of %s%s: %s are known", what,
+                                  mixt__choice_hint(known, name, hint, sizeof hint),
+                                  mixt__choice_list(known, list, sizeof list));
+    }
+    return mixt__yaml_check_twice(yaml, map);
 }
