@@ -1,6 +1,7 @@
 /* Counts with atomic operations: a block may be given back by another thread than the one that took it. */
 #include "base/account.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -65,34 +66,44 @@ size_t mixt__account_mapped(const mixt__account *a)
     return a ? __atomic_load_n(&a->mapped, __ATOMIC_RELAXED) : 0;
 }
 
-mixt__account *mixt__account_add(size_t bytes)
+/** One of the two counts of an account. */
+static size_t *count_of(mixt__account *a, bool mapped)
+{
+    return mapped ? &a->mapped : &a->bytes;
+}
+
+static mixt__account *add(size_t bytes, bool mapped)
 {
     for (mixt__account *a = current; a; a = a->parent)
-        __atomic_add_fetch(&a->bytes, bytes, __ATOMIC_RELAXED);
+        __atomic_add_fetch(count_of(a, mapped), bytes, __ATOMIC_RELAXED);
     if (current)
         hold(current);
     return current;
+}
+
+static void take_off(mixt__account *account, size_t bytes, bool mapped)
+{
+    for (mixt__account *a = account; a; a = a->parent)
+        __atomic_sub_fetch(count_of(a, mapped), bytes, __ATOMIC_RELAXED);
+    drop(account);
+}
+
+mixt__account *mixt__account_add(size_t bytes)
+{
+    return add(bytes, false);
 }
 
 void mixt__account_remove(mixt__account *account, size_t bytes)
 {
-    for (mixt__account *a = account; a; a = a->parent)
-        __atomic_sub_fetch(&a->bytes, bytes, __ATOMIC_RELAXED);
-    drop(account);
+    take_off(account, bytes, false);
 }
 
 mixt__account *mixt__account_add_mapped(size_t bytes)
 {
-    for (mixt__account *a = current; a; a = a->parent)
-        __atomic_add_fetch(&a->mapped, bytes, __ATOMIC_RELAXED);
-    if (current)
-        hold(current);
-    return current;
+    return add(bytes, true);
 }
 
 void mixt__account_remove_mapped(mixt__account *account, size_t bytes)
 {
-    for (mixt__account *a = account; a; a = a->parent)
-        __atomic_sub_fetch(&a->mapped, bytes, __ATOMIC_RELAXED);
-    drop(account);
+    take_off(account, bytes, true);
 }
