@@ -46,18 +46,14 @@ json_t *mixt__events_pack(const mixt__events *e)
     return e->monitor ? mixt__monitor_pack(e->monitor) : json_null();
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *row_of(const mixt_alert *a, double time)
 {
-    json_t *evidence = json_pack("{s:s, s:o, s:o, s:o, s:o, s:I}", "text", a->text, "value", number(a->value), "usual",
-                                 number(a->usual), "deviations", number(a->deviations), "limit", number(a->limit),
-                                 "silenced", (json_int_t)a->silenced);
+    json_t *evidence =
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:I}", "text", a->text, "value", mixt__rows_number(a->value), "usual",
+                  mixt__rows_number(a->usual), "deviations", mixt__rows_number(a->deviations), "limit",
+                  mixt__rows_number(a->limit), "silenced", (json_int_t)a->silenced);
     return json_pack("{s:I, s:o, s:s, s:s, s:s, s:o, s:n, s:n, s:s, s:o}", "step", (json_int_t)a->step, "time",
-                     number(time), "kind", "alert", "severity", mixt_severity_name(a->severity), "cause",
+                     mixt__rows_number(time), "kind", "alert", "severity", mixt_severity_name(a->severity), "cause",
                      mixt_cause_name(a->cause), "layer", a->layer[0] ? json_string(a->layer) : json_null(), "from",
                      "to", "action", "none", "evidence", evidence);
 }

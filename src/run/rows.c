@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +113,11 @@ void mixt__rows_close(mixt__rows *r)
     }
     mixt__free(r->waiting);
     *r = (mixt__rows){0};
+}
+
+json_t *mixt__rows_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
 }
 
 mixt_status mixt__rows_add(mixt__rows *r, json_t *row)

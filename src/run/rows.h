@@ -26,6 +26,8 @@ mixt_status mixt__rows_open(mixt__rows *rows, const char *path, int64_t keep);
 mixt_status mixt__rows_add(mixt__rows *rows, json_t *row);
 /** The beginning of the first row, as far as it fits; "" where there is none yet. */
 void mixt__rows_first(const mixt__rows *rows, char *text, size_t size);
+/** A number of a row: JSON has no NaN and no infinity, null stands for those. */
+json_t *mixt__rows_number(double value);
 /** Bytes of all rows so far, also of those that wait. */
 int64_t mixt__rows_length(const mixt__rows *rows);
 /** Brings waiting rows to the file: the end of a run. */
