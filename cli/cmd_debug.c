@@ -7,6 +7,7 @@
 #include "cli/watch.h"
 
 #include <mixt/debug.h>
+#include <mixt/plan.h>
 #include <mixt/run.h>
 
 #include <fnmatch.h>
@@ -21,6 +22,14 @@ static mixt_status open_run(const cli_args *args, mixt_run **run)
     const char *path = cli_word(args, 0);
     mixt_run_options options = {.settings = (const char *const *)args->settings, .observer = cli_warn};
     return cli_is_folder(path) ? mixt_run_resume_with(path, &options, run) : mixt_run_open_with(path, &options, run);
+}
+
+/** Before the work is shown: a name that no layer has is a mistake. */
+static mixt_status check_layer(mixt_run *run, const char *layer)
+{
+    if (!layer || mixt_plan_next(mixt_run_trainer(run), layer, 0) >= 0)
+        return MIXT_OK;
+    return mixt_fail(MIXT_ERROR_ARGUMENT, "--layer '%s': no layer has such a name; mixt plan --graph lists all", layer);
 }
 
 /** Makes updates up to the one before `step`, then that one. */
@@ -152,8 +161,6 @@ static void print_values(const mixt_debug *d, const char *layer)
     if (!layer && count > ROWS)
         printf("the %d of %lld values that are nearest to an overflow; --layer '*' shows all, in order\n", ROWS,
                (long long)count);
-    if (layer && !count)
-        printf("no layer matches '%s'\n", layer);
     cli_table_free(&t);
     free(shown);
 }
@@ -181,6 +188,8 @@ static int run(const cli_args *args)
     mixt_debug *debug = NULL;
     const char *layer = cli_given(args, "layer") ? cli_text(args, "layer") : NULL;
     mixt_status status = open_run(args, &opened);
+    if (status == MIXT_OK)
+        status = check_layer(opened, layer);
     if (status == MIXT_OK)
         status = look(args, opened, &debug);
     if (status == MIXT_OK && cli_flag(args, "json"))

@@ -63,6 +63,8 @@ grep -q '^step 121:' out && ! grep -q 'fc\.1' out || fail "debug of a run says: 
 [ "$before" = "$(find whole -type f -exec cksum {} + | sort)" ] || fail "debug changed the run"
 "$mixt" debug whole --step 5 2>err && fail "debug went back"
 grep -q '120 updates already' err || fail "debug --step 5: $(cat err)"
+"$mixt" debug net.yaml --layer nolayer >out 2>err && fail "debug of no layer"
+grep -q "nolayer" err && [ ! -s out ] || fail "debug --layer nolayer: $(cat out err)"
 "$mixt" debug nowhere.yaml 2>err && fail "debug of nothing"
 grep -q nowhere.yaml err || fail "debug of nothing: $(cat err)"
 
