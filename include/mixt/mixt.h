@@ -12,6 +12,7 @@
 #include "mixt/bench.h"
 #include "mixt/compute.h"
 #include "mixt/config.h"
+#include "mixt/controller.h"
 #include "mixt/data.h"
 #include "mixt/debug.h"
 #include "mixt/fit.h"

@@ -1,0 +1,433 @@
+/* A table of remedies, tried in order until one may and can be taken; around it what bounds them. */
+#include "steer/controller.h"
+
+#include "base/alloc.h"
+#include "base/c_locale.h"
+#include "base/handles.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    RAISED_MAX = 64,  // layers that it raises one by one; beyond that the whole model
+    SKIPS_MAX = 2,    // batches left out for one trouble
+    SLOWER_MAX = 3,   // times that the learning rate is halved for one
+    GOOD_UPDATES = 8, // that must lie between something odd and a state to go back to
+};
+
+/** What became of a layer that it raised. */
+typedef enum standing {
+    RAISED,  // may be lowered again after a long calm, unless that is certain to do harm
+    LOWERED, // was; stays raised the next time
+    PINNED,  // stays raised
+} standing;
+
+struct mixt_controller {
+    mixt__handle handle;
+    mixt_controller_options options;
+    mixt_trouble trouble;
+    bool waiting;     // for mixt_controller_decide about it
+    int64_t attempts; // at the trouble under way
+    int64_t quiet;    // updates without trouble since the last decision
+    int64_t skipped;  // batches left out for the trouble under way
+    int64_t slower;   // times that the learning rate was halved for it
+    bool clipped;     // for it
+    bool scaled;      // for it
+    uint32_t odd;     // of the newest updates, a bit each, the last one lowest
+    int64_t decisions, rollbacks;
+    int64_t raised_count;
+    struct {
+        char layer[128], format[16]; // "": the whole model; what it had
+        standing standing;
+    } raised[RAISED_MAX];
+};
+
+mixt_controller_options mixt_controller_options_default(void)
+{
+    unsigned all = (1u << MIXT_ACTION_COUNT) - 1;
+    return (mixt_controller_options){
+        .may = all & ~(1u << MIXT_ACTION_LR), .retries = 6, .cooldown = 200, .calm = 5000, .scale_floor = 1};
+}
+
+mixt_status mixt_controller_new(const mixt_controller_options *options, mixt_controller **controller)
+{
+    mixt_controller_options o = options ? *options : mixt_controller_options_default();
+    MIXT_TRY(mixt__need(controller));
+    *controller = NULL;
+    if (o.retries < 1 || o.retries > 100 || o.cooldown < 1 || o.calm < 0)
+        return mixt__fail(
+            MIXT_ERROR_ARGUMENT,
+            "a controller makes 1 to 100 attempts, has a cooldown of 1 update at least and a calm of 0 or "
+            "more, not %lld, %lld and %lld",
+            (long long)o.retries, (long long)o.cooldown, (long long)o.calm);
+    mixt_controller *c = mixt__alloc(sizeof *c);
+    if (!c)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a controller");
+    c->options = o;
+    mixt__handle_add(&c->handle, c, "controller", NULL);
+    *controller = c;
+    return MIXT_OK;
+}
+
+void mixt_controller_free(mixt_controller *c)
+{
+    if (!c || mixt__need_open(c, "controller") != MIXT_OK)
+        return;
+    mixt__handle_remove(c);
+    mixt__free(c);
+}
+
+/* ---- whether there is trouble ---- */
+
+/** Causes that are about the numbers of training: times and memory decide nothing here. */
+static bool about_numbers(mixt_cause cause)
+{
+    return cause == MIXT_CAUSE_LOSS_ANOMALY || cause == MIXT_CAUSE_GRADIENT_ANOMALY || cause == MIXT_CAUSE_OVERFLOW ||
+           cause == MIXT_CAUSE_UNDERFLOW || cause == MIXT_CAUSE_SCALE_COLLAPSE;
+}
+
+static bool is_odd(const mixt_signals *s, const mixt_alert *alerts, int count)
+{
+    bool odd = s->skipped || !isfinite(s->loss);
+    for (int i = 0; i < count; i++)
+        odd = odd || (alerts[i].severity >= MIXT_SEVERITY_WARNING && about_numbers(alerts[i].cause));
+    return odd;
+}
+
+static void describe(mixt_trouble *t, const mixt_signals *s, mixt_cause cause, const char *text)
+{
+    *t = (mixt_trouble){.step = s->step, .cause = cause, .forward = !isfinite(s->loss)};
+    if (s->skipped && s->overflow_layer)
+        snprintf(t->layer, sizeof t->layer, "%s", s->overflow_layer);
+    snprintf(t->text, sizeof t->text, "%s", text);
+}
+
+/** An alert after which waiting would lose more: a loss that stays off, updates that are skipped for good. */
+static const mixt_alert *worst(const mixt_signals *s, const mixt_alert *alerts, int count)
+{
+    for (int i = 0; i < count; i++) {
+        const mixt_alert *a = &alerts[i];
+        bool lost = a->severity == MIXT_SEVERITY_CRITICAL && about_numbers(a->cause);
+        bool many = a->severity == MIXT_SEVERITY_WARNING && a->cause == MIXT_CAUSE_OVERFLOW && s->scaling;
+        if (lost || many)
+            return a;
+    }
+    return NULL;
+}
+
+static bool find_trouble(const mixt_controller *c, const mixt_signals *s, const mixt_alert *alerts, int count,
+                         mixt_trouble *t)
+{
+    char text[256];
+    const char *layer = s->overflow_layer ? s->overflow_layer : "a layer";
+    const mixt_alert *alert = worst(s, alerts, count);
+    if (!isfinite(s->loss)) {
+        describe(t, s, MIXT_CAUSE_LOSS_ANOMALY, "the loss is not finite");
+    } else if (s->skipped && s->scaling && s->scale <= c->options.scale_floor) {
+        mixt__print_number(text, sizeof text, "gradients overflow at the lowest loss scale, %g", s->scale);
+        describe(t, s, MIXT_CAUSE_SCALE_COLLAPSE, text);
+    } else if (s->skipped && !s->scaling) {
+        snprintf(text, sizeof text, "the gradient of %s is not finite, and no loss scale can fall", layer);
+        describe(t, s, MIXT_CAUSE_OVERFLOW, text);
+    } else if (alert) {
+        describe(t, s, alert->cause, alert->text);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void end_episode(mixt_controller *c)
+{
+    c->attempts = c->skipped = c->slower = 0;
+    c->clipped = c->scaled = false;
+}
+
+bool mixt_controller_step(mixt_controller *c, const mixt_signals *signals, const mixt_alert *alerts, int count,
+                          mixt_trouble *trouble)
+{
+    if (mixt__need_open(c, "controller") != MIXT_OK || mixt__need(signals) != MIXT_OK || mixt__need(trouble) != MIXT_OK)
+        return false;
+    count = alerts ? count : 0;
+    c->odd = c->odd << 1 | is_odd(signals, alerts, count);
+    if (c->waiting)
+        return false;
+    c->waiting = find_trouble(c, signals, alerts, count, &c->trouble);
+    if (c->waiting) {
+        *trouble = c->trouble;
+        return true;
+    }
+    if (++c->quiet == c->options.cooldown)
+        end_episode(c);
+    return false;
+}
+
+bool mixt_controller_calm(const mixt_controller *c)
+{
+    return mixt__need_open(c, "controller") == MIXT_OK && !c->waiting && !(c->odd & ((1u << GOOD_UPDATES) - 1));
+}
+
+void mixt_controller_counts(const mixt_controller *c, int64_t *decisions, int64_t *rollbacks)
+{
+    bool open = mixt__need_open(c, "controller") == MIXT_OK;
+    if (decisions)
+        *decisions = open ? c->decisions : 0;
+    if (rollbacks)
+        *rollbacks = open ? c->rollbacks : 0;
+}
+
+/* ---- remedies ---- */
+
+/** What is decided about. */
+typedef struct deciding {
+    mixt_controller *c;
+    const mixt_finding *f;
+    mixt_decision *d;
+} deciding;
+
+static bool may(const deciding *q, mixt_action action)
+{
+    return q->c->options.may & 1u << action;
+}
+
+static bool can_go_back(const deciding *q)
+{
+    return may(q, MIXT_ACTION_ROLLBACK) && q->f->good >= 0;
+}
+
+#define SET(field, ...) snprintf(field, sizeof field, __VA_ARGS__)
+
+/** The place of a layer among those that it ever raised; -1: never. */
+static int64_t find_raised(const mixt_controller *c, const char *layer)
+{
+    for (int64_t i = 0; i < c->raised_count; i++)
+        if (!strcmp(c->raised[i].layer, layer))
+            return i;
+    return -1;
+}
+
+static bool is_raised(const mixt_controller *c, const char *layer)
+{
+    int64_t at = find_raised(c, layer), all = find_raised(c, "");
+    return (at >= 0 && c->raised[at].standing != LOWERED) || (all >= 0 && c->raised[all].standing != LOWERED);
+}
+
+static bool raise(deciding *q, const char *layer, bool certain)
+{
+    mixt_controller *c = q->c;
+    int64_t at = find_raised(c, layer);
+    if (!may(q, MIXT_ACTION_PRECISION) || !q->f->low || is_raised(c, layer) ||
+        (at < 0 && c->raised_count == RAISED_MAX))
+        return false;
+    bool again = at >= 0;
+    at = again ? at : c->raised_count++;
+    SET(c->raised[at].layer, "%s", layer);
+    SET(c->raised[at].format, "%s", q->f->format);
+    c->raised[at].standing = again || certain || !*layer ? PINNED : RAISED;
+    q->d->action = MIXT_ACTION_PRECISION;
+    SET(q->d->layer, "%s", layer);
+    SET(q->d->from, "%s", q->f->format);
+    SET(q->d->to, "fp32");
+    return true;
+}
+
+/** The same bits must come out of the same batches: once more from the good state, where the fault went away. */
+static bool go_again(deciding *q)
+{
+    if (q->f->cause != MIXT_CAUSE_HARDWARE || q->f->persists || !can_go_back(q))
+        return false;
+    q->d->action = MIXT_ACTION_ROLLBACK;
+    SET(q->d->from, "%lld", (long long)q->c->trouble.step);
+    SET(q->d->to, "%lld", (long long)q->f->good);
+    return true;
+}
+
+/** Whether formats may be to blame. */
+static bool suspects_precision(const deciding *q)
+{
+    if (q->f->certain)
+        return q->f->cause == MIXT_CAUSE_PRECISION;
+    return q->f->low &&
+           (q->c->trouble.forward || q->c->trouble.cause == MIXT_CAUSE_OVERFLOW ||
+            q->c->trouble.cause == MIXT_CAUSE_UNDERFLOW || q->c->trouble.cause == MIXT_CAUSE_SCALE_COLLAPSE);
+}
+
+/** A scale that can move: helps where gradients became 0, and where a fixed one was too large. */
+static bool scale(deciding *q)
+{
+    bool fixed = strcmp(q->f->scaling, "none") && strcmp(q->f->scaling, "dynamic");
+    bool none = !strcmp(q->f->scaling, "none") && q->c->trouble.cause == MIXT_CAUSE_UNDERFLOW;
+    if (!may(q, MIXT_ACTION_SCALE) || q->c->scaled || q->c->trouble.forward || !suspects_precision(q) ||
+        !(fixed || none) || !*q->f->scaling)
+        return false;
+    q->c->scaled = true;
+    q->d->action = MIXT_ACTION_SCALE;
+    SET(q->d->key, "train.loss_scale");
+    SET(q->d->from, "%s", q->f->scaling);
+    SET(q->d->to, "dynamic");
+    return true;
+}
+
+/** Layer by layer during the first half of the attempts; after that all at once. */
+static bool raise_blamed(deciding *q)
+{
+    bool early = q->c->attempts <= (q->c->options.retries + 1) / 2;
+    for (int i = 0; early && suspects_precision(q) && i < q->f->layer_count && i < MIXT_FINDING_LAYERS; i++)
+        if (raise(q, q->f->layers[i], q->f->certain))
+            return true;
+    return false;
+}
+
+static bool raise_all(deciding *q)
+{
+    bool innocent = q->f->certain && q->f->cause != MIXT_CAUSE_PRECISION;
+    return !innocent && raise(q, "", true);
+}
+
+static bool raise_suspected(deciding *q)
+{
+    return suspects_precision(q) && raise_all(q);
+}
+
+static bool skip(deciding *q)
+{
+    if (!may(q, MIXT_ACTION_SKIP) || !can_go_back(q) || q->f->batch < 0 || q->c->skipped == SKIPS_MAX)
+        return false;
+    q->c->skipped++;
+    q->d->action = MIXT_ACTION_SKIP;
+    SET(q->d->to, "%lld", (long long)q->f->batch);
+    return true;
+}
+
+static bool clip(deciding *q)
+{
+    if (!may(q, MIXT_ACTION_CLIP) || q->c->clipped)
+        return false;
+    q->c->clipped = true;
+    q->d->action = MIXT_ACTION_CLIP;
+    SET(q->d->key, "train.clip");
+    mixt__print_number(q->d->from, sizeof q->d->from, "%.9g", q->f->clip);
+    mixt__print_number(q->d->to, sizeof q->d->to, "%.9g", q->f->clip > 0 ? q->f->clip / 4 : 1);
+    return true;
+}
+
+static bool slow_down(deciding *q)
+{
+    if (!may(q, MIXT_ACTION_LR) || q->c->slower == SLOWER_MAX || !(q->f->lr > 0))
+        return false;
+    q->c->slower++;
+    q->d->action = MIXT_ACTION_LR;
+    SET(q->d->key, "train.lr");
+    mixt__print_number(q->d->from, sizeof q->d->from, "%.9g", q->f->lr);
+    mixt__print_number(q->d->to, sizeof q->d->to, "%.9g", q->f->lr / 2);
+    return true;
+}
+
+/** In this order. A fault of the hardware has the first one only: nothing else cures it. */
+static bool (*const remedies[])(deciding *) = {go_again, scale, raise_blamed, raise_suspected,
+                                               skip,     clip,  raise_all,    slow_down};
+
+static bool find_remedy(deciding *q)
+{
+    bool hardware = q->f->certain && q->f->cause == MIXT_CAUSE_HARDWARE;
+    size_t count = hardware ? 1 : sizeof remedies / sizeof remedies[0];
+    for (size_t i = 0; i < count && q->c->attempts <= q->c->options.retries; i++)
+        if (remedies[i](q))
+            return true;
+    return false;
+}
+
+static void explain(deciding *q, bool stop)
+{
+    const mixt_controller *c = q->c;
+    const char *found = *q->f->text ? q->f->text : "";
+    if (stop)
+        SET(q->d->text, "%.100s%s%.60s: nothing more that auto.may and auto.retries allow after %lld attempt%s",
+            c->trouble.text, *found ? "; " : "", found, (long long)c->attempts - 1, c->attempts == 2 ? "" : "s");
+    else
+        SET(q->d->text, "%.150s%s%.100s", c->trouble.text, *found ? "; " : "", found);
+}
+
+bool mixt_controller_decide(mixt_controller *c, const mixt_finding *finding, mixt_decision *decision)
+{
+    if (mixt__need_open(c, "controller") != MIXT_OK || mixt__need(finding) != MIXT_OK ||
+        mixt__need(decision) != MIXT_OK || !c->waiting)
+        return false;
+    deciding q = {.c = c, .f = finding, .d = decision};
+    *decision = (mixt_decision){.step = c->trouble.step, .back = -1, .severity = MIXT_SEVERITY_WARNING};
+    decision->cause = finding->certain ? finding->cause : c->trouble.cause;
+    c->waiting = false;
+    c->attempts++;
+    c->quiet = 0;
+    bool found = find_remedy(&q);
+    explain(&q, !found);
+    if (found) {
+        c->decisions++;
+        decision->back = can_go_back(&q) ? finding->good : -1;
+        c->rollbacks += decision->back >= 0;
+        return true;
+    }
+    decision->action = MIXT_ACTION_STOP;
+    decision->severity = MIXT_SEVERITY_CRITICAL;
+    decision->back = can_go_back(&q) ? finding->good : -1;
+    end_episode(c); // who resumes has changed something
+    return true;
+}
+
+bool mixt_controller_lower(mixt_controller *c, mixt_decision *decision)
+{
+    if (mixt__need_open(c, "controller") != MIXT_OK || mixt__need(decision) != MIXT_OK || c->waiting ||
+        !c->options.calm || c->quiet < c->options.calm || !(c->options.may & 1u << MIXT_ACTION_PRECISION))
+        return false;
+    for (int64_t i = c->raised_count - 1; i >= 0; i--) {
+        if (c->raised[i].standing != RAISED)
+            continue;
+        *decision = (mixt_decision){.back = -1, .action = MIXT_ACTION_PRECISION, .cause = MIXT_CAUSE_COUNT};
+        SET(decision->layer, "%s", c->raised[i].layer);
+        SET(decision->from, "fp32");
+        SET(decision->to, "%s", c->raised[i].format);
+        SET(decision->text, "no trouble for %lld updates since it was raised on suspicion", (long long)c->quiet);
+        c->raised[i].standing = LOWERED;
+        c->quiet = 0;
+        return true;
+    }
+    return false;
+}
+
+/* ---- memory of its own, saved and found again ---- */
+
+/** All that is a number, in the order in which it is saved. */
+#define NUMBERS(X) X(attempts) X(quiet) X(skipped) X(slower) X(clipped) X(scaled) X(odd) X(decisions) X(rollbacks)
+
+json_t *mixt__controller_pack(const mixt_controller *c)
+{
+    json_t *o = json_object(), *raised = json_array();
+#define PACK(name) json_object_set_new(o, #name, json_integer((json_int_t)c->name));
+    NUMBERS(PACK)
+#undef PACK
+    for (int64_t i = 0; i < c->raised_count; i++)
+        json_array_append_new(
+            raised, json_pack("[s,s,i]", c->raised[i].layer, c->raised[i].format, (int)c->raised[i].standing));
+    json_object_set_new(o, "raised", raised);
+    return o;
+}
+
+void mixt__controller_unpack(mixt_controller *c, const json_t *object)
+{
+    const char *layer, *format;
+    int standing;
+#define UNPACK(name) c->name = (__typeof__(c->name))json_integer_value(json_object_get(object, #name));
+    NUMBERS(UNPACK)
+#undef UNPACK
+    const json_t *raised = json_object_get(object, "raised");
+    c->raised_count = 0;
+    for (size_t i = 0; i < json_array_size(raised) && c->raised_count < RAISED_MAX; i++) {
+        if (json_unpack(json_array_get(raised, i), "[s,s,i]", &layer, &format, &standing))
+            continue;
+        SET(c->raised[c->raised_count].layer, "%s", layer);
+        SET(c->raised[c->raised_count].format, "%s", format);
+        c->raised[c->raised_count++].standing = standing == RAISED ? RAISED : standing == LOWERED ? LOWERED : PINNED;
+    }
+}

@@ -1,0 +1,23 @@
+/* Decisions as rows of events.jsonl, and rows as decisions again: what a replay reads. */
+#ifndef MIXT_STEER_DECISION_H
+#define MIXT_STEER_DECISION_H
+
+#include "mixt/controller.h"
+#include "mixt/policy.h"
+
+#include <jansson.h>
+
+/** A copy that owns its policy, for mixt__decision_free. */
+mixt_status mixt__decision_copy(const mixt_decision *decision, mixt_decision *copy);
+void mixt__decision_free(mixt_decision *decision);
+
+/** The row; NULL when memory ends. @param time seconds since the run began */
+json_t *mixt__decision_row(const mixt_decision *decision, double time);
+/** The decision of a row, for mixt__decision_free.
+ *  @param found false where the row is of another kind. Fails on a row of this kind that cannot be read. */
+mixt_status mixt__decision_read(const json_t *row, mixt_decision *decision, bool *found);
+
+/** The policy with the format that a PRECISION decision gives its layer, or its whole policy; for mixt_policy_free. */
+mixt_status mixt__decision_policy(const mixt_decision *decision, const mixt_policy *now, mixt_policy **policy);
+
+#endif
