@@ -18,6 +18,8 @@ typedef struct report {
     mixt_run_memory run;
     mixt_fit fit;
     mixt_plan_info info;
+    const mixt_run *of;    // for its phases
+    int64_t phase;         // that is shown; -1: there are none
     mixt_profile *profile; // NULL: not asked for
 } report;
 
@@ -77,6 +79,83 @@ static void print_run_memory(const mixt_run_memory *m)
     cli_line(stdout, "",
              "validation in batches of %lld; predicting would take %s more, by itself %s with the weights%s",
              (long long)m->eval_batch, cli_format_bytes(text, (double)prediction), alone, files);
+}
+
+/* ---- phases ---- */
+
+/** Bytes where the run trains. */
+static size_t phase_bytes(const mixt_run_phase *p)
+{
+    return p->memory.total.device ? p->memory.total.device : p->memory.total.host;
+}
+
+static void print_phases(const report *r)
+{
+    char text[32];
+    mixt_run_phase p;
+    cli_table table = {0};
+    cli_table_column(&table, "phase", CLI_LEFT);
+    cli_table_column(&table, "updates", CLI_LEFT);
+    cli_table_column(&table, "bytes", CLI_RIGHT);
+    cli_table_column(&table, "", CLI_RIGHT);
+    cli_table_column(&table, "", CLI_LEFT);
+    for (int64_t i = 0; i < mixt_run_phases(r->of); i++) {
+        if (mixt_run_get_phase(r->of, i, &p) != MIXT_OK)
+            break;
+        cli_table_cell(&table, "%s", p.name);
+        if (p.first > p.last)
+            cli_table_cell(&table, "never reached");
+        else
+            cli_table_cell(&table, "%lld to %lld", (long long)p.first, (long long)p.last);
+        cli_table_cell(&table, "%zu", phase_bytes(&p));
+        cli_table_cell(&table, "%s", cli_format_bytes(text, (double)phase_bytes(&p)));
+        cli_table_cell(&table, "%s", i == r->phase ? "shown here" : "");
+    }
+    if (r->phase >= 0) {
+        cli_table_print(&table, stdout, 0);
+        putchar('\n');
+    }
+    cli_table_free(&table);
+}
+
+static json_t *json_bytes(mixt_bytes bytes)
+{
+    return json_pack("{s:I, s:I}", "host", (json_int_t)bytes.host, "device", (json_int_t)bytes.device);
+}
+
+/** NULL: the run has none. */
+static json_t *json_phases(const report *r)
+{
+    mixt_run_phase p;
+    json_t *list = r->phase < 0 ? json_null() : json_array();
+    for (int64_t i = 0; i < mixt_run_phases(r->of) && mixt_run_get_phase(r->of, i, &p) == MIXT_OK; i++)
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o, s:b}", "name", p.name, "first", (json_int_t)p.first,
+                                              "last", (json_int_t)p.last, "total", json_bytes(p.memory.total), "shown",
+                                              i == r->phase));
+    return list;
+}
+
+/** The phase that is asked for, else the largest: compiled. */
+static mixt_status choose_phase(const cli_args *args, mixt_run *run, report *r)
+{
+    const char *name = cli_given(args, "phase") ? cli_text(args, "phase") : NULL;
+    size_t most = 0;
+    mixt_run_phase p;
+    r->of = run;
+    r->phase = -1;
+    for (int64_t i = 0; i < mixt_run_phases(run); i++) {
+        CLI_TRY(mixt_run_get_phase(run, i, &p));
+        if (name ? !strcmp(name, p.name) : phase_bytes(&p) > most) {
+            r->phase = i;
+            most = phase_bytes(&p);
+        }
+    }
+    if (name && r->phase < 0)
+        return mixt_fail(MIXT_ERROR_ARGUMENT,
+                         mixt_run_phases(run) ? "--phase '%s': no phase has such a name"
+                                              : "--phase '%s': the policy has no phases",
+                         name);
+    return r->phase >= 0 ? mixt_run_plan_phase(run, r->phase) : MIXT_OK;
 }
 
 /* ---- nodes ---- */
@@ -209,11 +288,6 @@ static json_t *json_nodes(const report *r)
     return list;
 }
 
-static json_t *json_bytes(mixt_bytes bytes)
-{
-    return json_pack("{s:I, s:I}", "host", (json_int_t)bytes.host, "device", (json_int_t)bytes.device);
-}
-
 static json_t *json_run_memory(const mixt_run_memory *m)
 {
     mixt_run_memory_part parts[MIXT_RUN_MEMORY_PARTS];
@@ -266,6 +340,7 @@ static void print_json(const report *r)
                           r->info.flops, "matrix_flops", r->info.matrix_flops, "activations_without_reuse",
                           (json_int_t)r->info.activations_unshared, "nodes", json_nodes(r));
     json_object_set_new(o, "run_memory", json_run_memory(&r->run));
+    json_object_set_new(o, "phases", json_phases(r));
     json_object_set_new(o, "fit", json_fit(&r->fit));
     json_object_set_new(o, "recompute", json_recompute(&r->info));
     if (r->profile)
@@ -321,6 +396,7 @@ static void print_text(const cli_args *args, const report *r)
     if (cli_flag(args, "explain"))
         print_nodes(r);
     print_fit(&r->fit);
+    print_phases(r);
     print_memory(&r->memory);
     putchar('\n');
     print_run_memory(&r->run);
@@ -344,6 +420,7 @@ static mixt_status read_report(const cli_args *args, mixt_run *run, report *r)
 {
     mixt_trainer *trainer = mixt_run_trainer(run);
     mixt_data *data;
+    CLI_TRY(choose_phase(args, run, r));
     r->trainer = trainer;
     r->layer = cli_given(args, "layer") ? cli_text(args, "layer") : NULL;
     if (mixt_plan_next(r->trainer, r->layer, 0) < 0)
@@ -451,6 +528,8 @@ const cli_command cli_plan = {
         "told "
         "with what it should cost (fit with --json). With --largest-batch nothing but the largest batch is calculated "
         "({\"batch\", \"memory\", \"next\"} with --json: bytes of the run, and with one sample more).\n\n"
+        "A policy with phases is shown as it is in its largest phase, which is what the run takes in all (phases with "
+        "--json), or in that of --phase.\n\n"
         "With --profile the step is also run, and each op's time, FLOP/s, bytes/s and share of the device's limits "
         "are printed.",
     .arguments =
@@ -472,6 +551,8 @@ const cli_command cli_plan = {
                      "on one, else of the host"},
             {"largest-batch", .kind = CLI_FLAG,
              .help = "only find the largest train.batch that fits into --memory, or into what is free; nothing is run"},
+            {"phase", .kind = CLI_TEXT, .metavar = "NAME",
+             .help = "the run in this phase of its policy; default: in the largest"},
             {"profile", .kind = CLI_FLAG, .help = "run the step and time each op"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },

@@ -16,6 +16,11 @@
  *       keep: bf16                        # left out: as the policy's
  *   loss_scale: dynamic                   # auto, dynamic, none or a number; with scale_init, scale_growth,
  *   clip: 1                               #   scale_backoff, scale_floor, …, clip_value: see mixt_policy_settings
+ *   phases:                               # parts of a run one after the other; left out: it is the same throughout
+ *     - name: warm-up
+ *       until: 10%                        # the last update of it: a number, "2 epochs", or a share of the run
+ *       default: fp32                     # default, keep, rules, loss_scale, clip, …: on top of what stands above
+ *     - name: calm                        # the last one has no until
  *   evidence: {...}                       # any map: kept and printed, never read
  *
  * Formats are FP32, TF32, FP16 and BF16, those of keep FP32, FP16, BF16 and FP8 E4M3. Only `default` must be there.
@@ -98,6 +103,53 @@ int64_t mixt_policy_count(const mixt_policy *policy);
  */
 mixt_status mixt_policy_get(const mixt_policy *policy, int64_t index, mixt_policy_rule *rule);
 
+/* ---- phases of a run ---- */
+
+/** What a phase's end is counted in. */
+typedef enum mixt_phase_unit {
+    MIXT_PHASE_UPDATES, /**< updates from the beginning of the run */
+    MIXT_PHASE_EPOCHS,  /**< passes over the training data, from the beginning; 0.5 is half of the first */
+    MIXT_PHASE_PERCENT, /**< of all updates that the run will make; what is left of an update counts as one */
+} mixt_phase_unit;
+
+typedef struct mixt_policy_phase {
+    const char *name;     /**< 1 to 64 bytes, no other phase's */
+    double until;         /**< its last update, by `unit`, counted from the beginning of the run; 0: it is the last */
+    mixt_phase_unit unit; /**< of until */
+    const char *origin;   /**< where it stands, in words: "policy.yaml:7". Only read: adding one ignores it */
+} mixt_policy_phase;
+
+/**
+ * Adds a phase behind those there are. A run goes through them, see mixt/run.h; what has no beginning and no end, a
+ * trainer or a generator, takes the policy of one (mixt_policy_of_phase). At most 256.
+ * @param phase its name and end, which must be later than that of the phase before where both are counted in the same
+ * unit; nothing comes behind one without an end. The texts are copied.
+ * @param changes what it changes: its default formats are those of the phase, its rules come behind the policy's, its
+ * keep, loss scaling and clipping count where it says them. Copied; without phases of its own. NULL: nothing.
+ */
+mixt_status mixt_policy_add_phase(mixt_policy *policy, const mixt_policy_phase *phase, const mixt_policy *changes);
+/** Number of phases; 0: the policy is the same throughout. */
+int64_t mixt_policy_phases(const mixt_policy *policy);
+/**
+ * @param index from 0, in their order.
+ * @param phase receives it; its texts are valid until the policy is changed or freed.
+ */
+mixt_status mixt_policy_get_phase(const mixt_policy *policy, int64_t index, mixt_policy_phase *phase);
+/**
+ * What counts in one phase, as a policy without phases.
+ * @param index from 0.
+ * @param of_phase receives it, for mixt_policy_free.
+ */
+mixt_status mixt_policy_of_phase(const mixt_policy *policy, int64_t index, mixt_policy **of_phase);
+/**
+ * An equal policy, but for its phases: their ends are counted in updates. It then is a function of the update alone.
+ * @param total updates of the run; 0: it has no end, and no share of it can be told.
+ * @param epoch updates of a pass over the training data; 0: not known.
+ * @param resolved receives it, for mixt_policy_free. Fails where a phase would not end after the one before it, or the
+ * last one has an end.
+ */
+mixt_status mixt_policy_resolve_phases(const mixt_policy *policy, int64_t total, int64_t epoch, mixt_policy **resolved);
+
 /* ---- what goes with the formats ---- */
 
 /** Loss scaling and clipping. NULL and 0: the policy does not say. What a trainer's options or a configuration set
@@ -134,8 +186,8 @@ mixt_status mixt_policy_set_evidence(mixt_policy *policy, const char *yaml);
 
 /* ---- comparing, printing ---- */
 
-/** Whether both give the same bits: formats, rules in order, loss scaling and clipping; who made them and why does not
- *  count, nor where their rules stand. */
+/** Whether both give the same bits: formats, rules in order, loss scaling and clipping, phases; who made them and why
+ *  does not count, nor where their rules stand or what their phases are called. */
 bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b);
 /** @param yaml receives the policy as a text that mixt_policy_parse reads to the same policy, for free(). */
 mixt_status mixt_policy_print(const mixt_policy *policy, char **yaml);

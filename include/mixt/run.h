@@ -189,9 +189,27 @@ void mixt_run_close(mixt_run *run);
  *  best validation. The best and the last state lie there as checkpoints. result may be NULL; it is filled also when
  *  training fails. */
 mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result);
-/** What it will hold while it trains, by part; takes none of it. Validation is planned for that, in smaller batches
+/** What it will hold while it trains, by part; takes none of it. Of a run with phases: in the one that it is compiled
+ * for. Validation is planned for that, in smaller batches
  * than train.eval_batch where there is no room for those. */
 mixt_status mixt_run_plan_memory(mixt_run *run, mixt_run_memory *memory);
+/** A phase of a run, see mixt/policy.h: updates made under a policy of its own. */
+typedef struct mixt_run_phase {
+    const char *name;       /**< belongs to the run */
+    int64_t first, last;    /**< its updates, from 1; last below first: the run ends before it */
+    mixt_run_memory memory; /**< what the run holds in it, planned. The run's memory is that of the largest */
+} mixt_run_phase;
+
+/** Number of its phases; 0: its policy is the same throughout. A run goes from one to the next between two updates: a
+ *  function of the update's number alone, the same after a resume. Weights, moments and the place in the data stay to
+ *  the bit; of the loss scale see mixt_trainer_set_policy. A row of events.jsonl (kind "decision", action "phase") says
+ *  when. */
+int64_t mixt_run_phases(const mixt_run *run);
+/** @param index from 0. @param phase receives it. */
+mixt_status mixt_run_get_phase(const mixt_run *run, int64_t index, mixt_run_phase *phase);
+/** Compiles the run for one of its phases, so that its trainer, its plan and its memory can be looked at; before
+ *  training, which begins with the first all the same. @param index from 0. */
+mixt_status mixt_run_plan_phase(mixt_run *run, int64_t index);
 /** Loss and accuracy over a part of the data, "train", "val" or "test". */
 mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation *result);
 

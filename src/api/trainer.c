@@ -169,7 +169,9 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *s
 static mixt_status take_policy(mixt_trainer *t, mixt_policy *next)
 {
     mixt__trainer_settings settings = t->core.settings;
-    mixt_status status = mixt__trainer_settings_parse(&t->options, next, &t->core.settings);
+    mixt_status status = mixt__policy_need_one(next);
+    if (status == MIXT_OK)
+        status = mixt__trainer_settings_parse(&t->options, next, &t->core.settings);
     t->core.settings.eval_batch = settings.eval_batch;
     if (status == MIXT_OK)
         status = mixt__trainer_recompile(&t->core);

@@ -1,6 +1,6 @@
 /* What the files of this folder share: policy.c makes, changes, copies and compares policies, settings.c checks what
- * goes with the formats, yaml.c opens YAML documents, read.c reads a policy from one, evidence.c the map that mixt does
- * not read, print.c writes both.
+ * goes with the formats, phases.c the parts of a run, yaml.c opens YAML documents, read.c reads a policy from one,
+ * evidence.c the map that mixt does not read, print.c writes both.
  *
  * Numbers are read and written in the C locale, which mixt__c_locale_enter sets for the thread.
  */
@@ -31,6 +31,29 @@ mixt_dtype mixt__policy_keep_dtype(const char *name);
 /** Adds a rule whose texts are in the policy's arena, at `index`. */
 mixt_status mixt__policy_place(mixt_policy *policy, int64_t index, const mixt__policy_rule *rule);
 
+/** One that says nothing yet, not even formats. */
+mixt_status mixt__policy_empty(mixt_policy **policy);
+/** All of a policy but its default formats and its phases into another one, behind the rules that are there. */
+mixt_status mixt__policy_copy_into(const mixt_policy *policy, mixt_policy *copy);
+/** A copy in the policy's arena; NULL stays NULL. */
+mixt_status mixt__policy_text(mixt_policy *policy, const char *text, const char **kept);
+/** Refuses what YAML cannot hold: bytes that are not UTF-8. */
+mixt_status mixt__policy_check_text(const char *what, const char *text);
+
+/* ---- phases ---- */
+
+/** Checks and adds a phase; its changes become the policy's, or are freed where that fails. */
+mixt_status mixt__policy_take_phase(mixt_policy *policy, const mixt__policy_phase *phase);
+mixt_status mixt__policy_copy_phases(const mixt_policy *policy, mixt_policy *copy);
+bool mixt__policy_phases_equal(const mixt_policy *a, const mixt_policy *b);
+void mixt__policy_free_phases(mixt_policy *policy);
+/** Refuses phases of which the last one has an end. */
+mixt_status mixt__policy_check_last(const mixt_policy *policy);
+/** "500", "2 epochs" or "10%". */
+mixt_status mixt__phase_until_parse(const char *text, double *until, mixt_phase_unit *unit);
+enum { MIXT_UNTIL_TEXT = 48 };
+const char *mixt__phase_until_text(double until, mixt_phase_unit unit, char text[MIXT_UNTIL_TEXT]);
+
 /* ---- what goes with the formats ---- */
 
 /** A number of mixt_policy_settings and what it may be. */
@@ -45,6 +68,8 @@ typedef struct mixt__policy_setting {
 enum { MIXT_POLICY_SETTINGS = MIXT_POLICY_SETTINGS_ALL - 1 }; // those that are numbers
 extern const mixt__policy_setting mixt__policy_setting_table[MIXT_POLICY_SETTINGS];
 
+/** Those that `from` says in the place of those of `settings`. The text is borrowed. */
+void mixt__policy_settings_take(mixt_policy_settings *settings, const mixt_policy_settings *from);
 double mixt__policy_setting_get(const mixt_policy_settings *settings, const mixt__policy_setting *setting);
 /** Reads, checks and stores a number. */
 mixt_status mixt__policy_setting_parse(mixt_policy_settings *settings, const mixt__policy_setting *setting,

@@ -102,8 +102,7 @@ static mixt_status check_formats(mixt_dtype forward, mixt_dtype *backward)
                       mixt_dtype_name(has_format(forward) ? *backward : forward));
 }
 
-/** Refuses what YAML cannot hold: bytes that are not UTF-8. */
-static mixt_status check_text(const char *what, const char *text)
+mixt_status mixt__policy_check_text(const char *what, const char *text)
 {
     mixt__utf8 state = {0};
     char whole[MIXT_UTF8_ROOM];
@@ -118,8 +117,7 @@ static mixt_status check_text(const char *what, const char *text)
     return good ? MIXT_OK : mixt__fail(MIXT_ERROR_ARGUMENT, "%s is not valid UTF-8", what);
 }
 
-/** A copy in the policy's arena; NULL stays NULL. */
-static mixt_status keep_text(mixt_policy *policy, const char *text, const char **kept)
+mixt_status mixt__policy_text(mixt_policy *policy, const char *text, const char **kept)
 {
     *kept = text ? mixt__arena_strdup(&policy->arena, text) : NULL;
     return *kept || !text ? MIXT_OK : out_of_memory();
@@ -157,7 +155,7 @@ static mixt_status check_pattern(const char *what, const char *pattern)
 {
     if (pattern && !*pattern)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a rule's pattern of the %s is empty: NULL is for all", what);
-    return pattern ? check_text(what, pattern) : MIXT_OK;
+    return pattern ? mixt__policy_check_text(what, pattern) : MIXT_OK;
 }
 
 mixt_status mixt_policy_insert(mixt_policy *policy, int64_t index, const mixt_policy_rule *rule)
@@ -174,8 +172,8 @@ mixt_status mixt_policy_insert(mixt_policy *policy, int64_t index, const mixt_po
     MIXT_TRY(check_keep(placed.keep));
     MIXT_TRY(check_pattern("layer", rule->layer));
     MIXT_TRY(check_pattern("op", rule->op));
-    MIXT_TRY(keep_text(policy, rule->layer, &placed.layer));
-    MIXT_TRY(keep_text(policy, rule->op, &placed.op));
+    MIXT_TRY(mixt__policy_text(policy, rule->layer, &placed.layer));
+    MIXT_TRY(mixt__policy_text(policy, rule->op, &placed.op));
     return mixt__policy_place(policy, index, &placed);
 }
 
@@ -294,8 +292,8 @@ mixt_status mixt_policy_set_made_by(mixt_policy *policy, const char *made_by)
     MIXT_TRY(mixt__need_open(policy, "policy"));
     made_by = made_by && *made_by ? made_by : NULL;
     if (made_by)
-        MIXT_TRY(check_text("made_by", made_by));
-    return keep_text(policy, made_by, &policy->made_by);
+        MIXT_TRY(mixt__policy_check_text("made_by", made_by));
+    return mixt__policy_text(policy, made_by, &policy->made_by);
 }
 
 mixt_status mixt_policy_set_evidence(mixt_policy *policy, const char *text)
@@ -315,17 +313,22 @@ mixt_status mixt_policy_set_evidence(mixt_policy *policy, const char *text)
 
 /* ---- whole policies ---- */
 
+mixt_status mixt__policy_empty(mixt_policy **policy)
+{
+    *policy = mixt__alloc(sizeof **policy);
+    if (!*policy)
+        return out_of_memory();
+    mixt__handle_add(&(*policy)->handle, *policy, "policy", NULL);
+    return MIXT_OK;
+}
+
 mixt_status mixt_policy_new(mixt_dtype forward, mixt_dtype backward, mixt_policy **policy)
 {
     MIXT_TRY(mixt__need(policy));
     *policy = NULL;
     MIXT_TRY(check_formats(forward, &backward));
-    mixt_policy *made = mixt__alloc(sizeof *made);
-    if (!made)
-        return out_of_memory();
-    mixt__handle_add(&made->handle, made, "policy", NULL);
-    *policy = made;
-    return mixt_policy_set_default(made, forward, backward);
+    MIXT_TRY(mixt__policy_empty(policy));
+    return mixt_policy_set_default(*policy, forward, backward);
 }
 
 mixt_status mixt_policy_named(const char *name, mixt_policy **policy)
@@ -344,6 +347,7 @@ void mixt_policy_free(mixt_policy *policy)
     if (!policy || mixt__need_open(policy, "policy") != MIXT_OK)
         return;
     mixt__handle_remove(policy);
+    mixt__policy_free_phases(policy);
     mixt__free(policy->rules);
     mixt__arena_free(&policy->arena);
     mixt__free(policy);
@@ -353,24 +357,24 @@ static mixt_status copy_rules(const mixt_policy *policy, mixt_policy *copy)
 {
     for (int64_t i = 0; i < policy->formats.rule_count; i++) {
         mixt__policy_rule rule = policy->rules[i];
-        MIXT_TRY(keep_text(copy, rule.layer, &rule.layer));
-        MIXT_TRY(keep_text(copy, rule.op, &rule.op));
-        MIXT_TRY(keep_text(copy, rule.numbered ? NULL : rule.origin, &rule.origin));
+        MIXT_TRY(mixt__policy_text(copy, rule.layer, &rule.layer));
+        MIXT_TRY(mixt__policy_text(copy, rule.op, &rule.op));
+        MIXT_TRY(mixt__policy_text(copy, rule.numbered ? NULL : rule.origin, &rule.origin));
         rule.numbered = NULL;
-        MIXT_TRY(mixt__policy_place(copy, i, &rule));
+        MIXT_TRY(mixt__policy_place(copy, copy->formats.rule_count, &rule));
     }
     return MIXT_OK;
 }
 
-static mixt_status copy_into(const mixt_policy *policy, mixt_policy *copy)
+mixt_status mixt__policy_copy_into(const mixt_policy *policy, mixt_policy *copy)
 {
     MIXT_TRY(copy_rules(policy, copy));
-    MIXT_TRY(keep_text(copy, policy->formats.origin, &copy->formats.origin));
+    MIXT_TRY(mixt__policy_text(copy, policy->formats.origin, &copy->formats.origin));
     copy->formats.keep = policy->formats.keep;
-    MIXT_TRY(keep_text(copy, policy->formats.keep_origin, &copy->formats.keep_origin));
-    MIXT_TRY(keep_text(copy, policy->made_by, &copy->made_by));
+    MIXT_TRY(mixt__policy_text(copy, policy->formats.keep_origin, &copy->formats.keep_origin));
+    MIXT_TRY(mixt__policy_text(copy, policy->made_by, &copy->made_by));
     copy->settings = policy->settings;
-    MIXT_TRY(keep_text(copy, policy->settings.loss_scale, &copy->settings.loss_scale));
+    MIXT_TRY(mixt__policy_text(copy, policy->settings.loss_scale, &copy->settings.loss_scale));
     copy->evidence = policy->evidence ? mixt__evidence_copy(&copy->arena, policy->evidence) : NULL;
     return copy->evidence || !policy->evidence ? MIXT_OK : out_of_memory();
 }
@@ -381,8 +385,12 @@ mixt_status mixt_policy_copy(const mixt_policy *policy, mixt_policy **copy)
     *copy = NULL;
     MIXT_TRY(mixt__need_open(policy, "policy"));
     mixt_policy *made;
-    MIXT_TRY(mixt_policy_new(policy->formats.forward, policy->formats.backward, &made));
-    mixt_status status = copy_into(policy, made);
+    MIXT_TRY(mixt__policy_empty(&made));
+    made->formats.forward = policy->formats.forward; // of changes in a phase perhaps none
+    made->formats.backward = policy->formats.backward;
+    mixt_status status = mixt__policy_copy_into(policy, made);
+    if (status == MIXT_OK)
+        status = mixt__policy_copy_phases(policy, made);
     if (status == MIXT_OK)
         *copy = made;
     else
@@ -396,7 +404,13 @@ mixt_status mixt__policy_choose(const char *precision, const mixt_policy *given,
     if (precision && given)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "both precision ('%s') and policy are given: one of them decides",
                           precision);
-    return given ? mixt_policy_copy(given, policy) : mixt_policy_open(precision ? precision : "fp32", policy);
+    MIXT_TRY(given ? mixt_policy_copy(given, policy) : mixt_policy_open(precision ? precision : "fp32", policy));
+    mixt_status status = mixt__policy_need_one(*policy);
+    if (status != MIXT_OK) {
+        mixt_policy_free(*policy);
+        *policy = NULL;
+    }
+    return status;
 }
 
 /** Patterns that match the same: NULL and "*" do. */
@@ -411,6 +425,8 @@ bool mixt_policy_equal(const mixt_policy *a, const mixt_policy *b)
         return a == b;
     if (mixt__need_open(a, "policy") != MIXT_OK || mixt__need_open(b, "policy") != MIXT_OK)
         return false;
+    if (a->phase_count || b->phase_count) // each says all that counts in it
+        return mixt__policy_phases_equal(a, b);
     const mixt__policy *f = &a->formats, *g = &b->formats;
     const char *scale[] = {a->settings.loss_scale, b->settings.loss_scale};
     bool same = f->forward == g->forward && f->backward == g->backward && f->rule_count == g->rule_count &&

@@ -29,13 +29,24 @@ typedef struct mixt__policy {
     const char *origin; // of the default formats, in words
 } mixt__policy;
 
-enum { MIXT_POLICY_RULES_MAX = 4096 };
+enum { MIXT_POLICY_RULES_MAX = 4096, MIXT_POLICY_PHASES_MAX = 256, MIXT_PHASE_NAME_MAX = 64 };
+
+/** Part of a run with changes of its own. */
+typedef struct mixt__policy_phase {
+    const char *name;
+    double until; // 0: to the end
+    mixt_phase_unit unit;
+    const char *origin;   // in words; NULL: it was added by hand
+    mixt_policy *changes; // owned; a default of NONE is the policy's
+} mixt__policy_phase;
 
 struct mixt_policy {
     mixt__handle handle;
     mixt__policy formats;     // its rules are those below
     mixt__policy_rule *rules; // `capacity` of them
     int64_t capacity;
+    mixt__policy_phase *phases; // `phase_capacity` of them
+    int64_t phase_count, phase_capacity;
     mixt_policy_settings settings;
     const char *made_by;                   // NULL: it does not say
     const struct mixt__evidence *evidence; // a map; NULL: none
@@ -50,6 +61,10 @@ mixt_dtype mixt__policy_kept(const mixt__policy *policy, const mixt__policy_rule
 mixt__policy mixt__policy_of(mixt_dtype dtype);
 /** True when the policy may put anything into this format. */
 bool mixt__policy_uses(const mixt__policy *policy, mixt_dtype dtype);
+/** Refuses a policy with phases where there is no run to go through them. */
+mixt_status mixt__policy_need_one(const mixt_policy *policy);
+/** The phase that update number `update`, from 1, is made in: ends are counted in updates. 0 without phases. */
+int64_t mixt__policy_phase_at(const mixt_policy *policy, int64_t update);
 enum { MIXT_POLICY_SETTINGS_ALL = 10, MIXT_POLICY_SETTING_TEXT = 40 };
 /** The settings of a policy, from 0 to MIXT_POLICY_SETTINGS_ALL - 1: "loss_scale", "clip", … */
 const char *mixt__policy_setting_name(int index);

@@ -113,15 +113,15 @@ void mixt__evidence_print(FILE *stream, const mixt__evidence *map, int indent)
 
 /* ---- the policy ---- */
 
-static void print_settings(FILE *stream, const mixt_policy *policy)
+static void print_settings(FILE *stream, const mixt_policy *policy, int indent)
 {
     char text[MIXT_POLICY_SETTING_TEXT];
     for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++)
         if (mixt__policy_setting_text(policy, i, text))
-            fprintf(stream, "%s: %s\n", mixt__policy_setting_name(i), text);
+            fprintf(stream, "%*s%s: %s\n", indent, "", mixt__policy_setting_name(i), text);
 }
 
-static void print_rule(FILE *stream, const mixt__policy_rule *rule)
+static void print_rule(FILE *stream, const mixt__policy_rule *rule, int indent)
 {
     const char *before = "  - ";
     const struct {
@@ -130,40 +130,61 @@ static void print_rule(FILE *stream, const mixt__policy_rule *rule)
     for (int i = 0; i < 2; i++) {
         if (!patterns[i].text)
             continue;
-        fprintf(stream, "%s%s: ", before, patterns[i].key);
+        fprintf(stream, "%*s%s%s: ", indent, "", before, patterns[i].key);
         print_text(stream, patterns[i].text, false);
         fputc('\n', stream);
         before = "    ";
     }
     if (rule->forward == rule->backward)
-        fprintf(stream, "%sprecision: %s\n", before, mixt_dtype_name(rule->forward));
+        fprintf(stream, "%*s%sprecision: %s\n", indent, "", before, mixt_dtype_name(rule->forward));
     else
-        fprintf(stream, "%sforward: %s\n    backward: %s\n", before, mixt_dtype_name(rule->forward),
-                mixt_dtype_name(rule->backward));
+        fprintf(stream, "%*s%sforward: %s\n%*s    backward: %s\n", indent, "", before, mixt_dtype_name(rule->forward),
+                indent, "", mixt_dtype_name(rule->backward));
     if (rule->keep != MIXT_DTYPE_NONE)
-        fprintf(stream, "    keep: %s\n", mixt_dtype_name(rule->keep));
+        fprintf(stream, "%*s    keep: %s\n", indent, "", mixt_dtype_name(rule->keep));
+}
+
+/** Formats, rules and what goes with them: of a policy, or of what a phase changes. */
+static void print_formats(FILE *stream, const mixt_policy *policy, int indent)
+{
+    const mixt__policy *f = &policy->formats;
+    if (f->forward != MIXT_DTYPE_NONE && f->forward == f->backward)
+        fprintf(stream, "%*sdefault: %s\n", indent, "", mixt_dtype_name(f->forward));
+    else if (f->forward != MIXT_DTYPE_NONE)
+        fprintf(stream, "%*sdefault: {forward: %s, backward: %s}\n", indent, "", mixt_dtype_name(f->forward),
+                mixt_dtype_name(f->backward));
+    if (f->keep != MIXT_DTYPE_NONE)
+        fprintf(stream, "%*skeep: %s\n", indent, "", mixt_dtype_name(f->keep));
+    print_settings(stream, policy, indent);
+    if (f->rule_count)
+        fprintf(stream, "%*srules:\n", indent, "");
+    for (int64_t i = 0; i < f->rule_count; i++)
+        print_rule(stream, &f->rules[i], indent);
+}
+
+static void print_phase(FILE *stream, const mixt__policy_phase *phase)
+{
+    char until[MIXT_UNTIL_TEXT];
+    fputs("  - name: ", stream);
+    print_text(stream, phase->name, false);
+    fputc('\n', stream);
+    if (phase->until > 0)
+        fprintf(stream, "    until: %s\n", mixt__phase_until_text(phase->until, phase->unit, until));
+    print_formats(stream, phase->changes, 4);
 }
 
 void mixt__policy_print(FILE *stream, const mixt_policy *policy)
 {
-    const mixt__policy *f = &policy->formats;
     fputs("version: 1\n", stream);
     if (policy->made_by) {
         fputs("made_by: ", stream);
         print_text(stream, policy->made_by, false);
         fputc('\n', stream);
     }
-    if (f->forward == f->backward)
-        fprintf(stream, "default: %s\n", mixt_dtype_name(f->forward));
-    else
-        fprintf(stream, "default: {forward: %s, backward: %s}\n", mixt_dtype_name(f->forward),
-                mixt_dtype_name(f->backward));
-    if (f->keep != MIXT_DTYPE_NONE)
-        fprintf(stream, "keep: %s\n", mixt_dtype_name(f->keep));
-    print_settings(stream, policy);
-    fputs(f->rule_count ? "rules:\n" : "", stream);
-    for (int64_t i = 0; i < f->rule_count; i++)
-        print_rule(stream, &f->rules[i]);
+    print_formats(stream, policy, 0);
+    fputs(policy->phase_count ? "phases:\n" : "", stream);
+    for (int64_t i = 0; i < policy->phase_count; i++)
+        print_phase(stream, &policy->phases[i]);
     if (policy->evidence) {
         fputs(policy->evidence->inside ? "evidence:\n" : "evidence: {}\n", stream);
         mixt__evidence_print(stream, policy->evidence, 2);

@@ -152,25 +152,81 @@ static mixt_status read_settings(reader *r, const yaml_node_t *root)
     return MIXT_OK;
 }
 
-static mixt_status read_root(reader *r)
+static mixt_status read_phases(reader *r, const yaml_node_t *node);
+
+/** What a policy and a phase of one may both have. */
+#define FORMAT_KEYS                                                                                                    \
+    "default|keep|rules|loss_scale|scale_init|scale_growth|scale_backoff|scale_interval|scale_floor|scale_ceiling|"    \
+    "scale_hysteresis|clip|clip_value"
+
+/** Every key of a map that has a reader. */
+static mixt_status read_keys(reader *r, const yaml_node_t *map, const char *what, const char *known)
 {
     static const struct {
         const char *name;
         mixt_status (*read)(reader *r, const yaml_node_t *node);
     } keys[] = {
-        {"version", read_version},       {"made_by", read_made_by},   {"default", read_default}, {"rules", read_rules},
-        {"loss_scale", read_loss_scale}, {"evidence", read_evidence}, {"keep", read_keep},
+        {"version", read_version}, {"made_by", read_made_by},       {"default", read_default},
+        {"rules", read_rules},     {"loss_scale", read_loss_scale}, {"evidence", read_evidence},
+        {"keep", read_keep},       {"phases", read_phases},
     };
-    static const char known[] = "version|made_by|default|keep|rules|loss_scale|scale_init|scale_growth|scale_backoff|"
-                                "scale_interval|scale_floor|scale_ceiling|scale_hysteresis|clip|clip_value|evidence";
-    const yaml_node_t *root = mixt__yaml_node(&r->yaml, 1);
-    MIXT_TRY(mixt__yaml_check_map(&r->yaml, root, "a policy", known));
+    MIXT_TRY(mixt__yaml_check_map(&r->yaml, map, what, known));
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const yaml_node_t *node = mixt__yaml_find(&r->yaml, root, keys[i].name);
+        const yaml_node_t *node = mixt__yaml_find(&r->yaml, map, keys[i].name);
         if (node)
             MIXT_TRY(keys[i].read(r, node));
     }
-    MIXT_TRY(read_settings(r, root));
+    return read_settings(r, map);
+}
+
+static mixt_status read_until(const reader *r, const yaml_node_t *node, mixt__policy_phase *phase)
+{
+    mixt_status status = mixt__phase_until_parse(mixt__yaml_text(node), &phase->until, &phase->unit);
+    return status == MIXT_OK ? MIXT_OK : mixt__yaml_at(&r->yaml, node, status);
+}
+
+/** A phase whose changes are open: they are the policy's from here on, or freed. */
+static mixt_status take_phase(reader *r, const yaml_node_t *node, mixt__policy_phase *phase)
+{
+    reader inside = {.policy = phase->changes, .yaml = r->yaml};
+    const yaml_node_t *name, *until;
+    mixt_status status = read_keys(&inside, node, "a phase", "name|until|" FORMAT_KEYS);
+    if (status == MIXT_OK && !(name = mixt__yaml_find(&r->yaml, node, "name")))
+        status = mixt__yaml_bad(&r->yaml, node, "the phase has no name");
+    if (status == MIXT_OK)
+        status = read_text(r, name, "a phase's name must be a word", &phase->name);
+    if (status == MIXT_OK && (until = mixt__yaml_find(&r->yaml, node, "until")))
+        status = read_until(r, until, phase);
+    if (status == MIXT_OK)
+        phase->origin = mixt__arena_printf(&r->policy->arena, "%s:%zu", r->yaml.name, node->start_mark.line + 1);
+    if (status == MIXT_OK && !phase->origin)
+        status = out_of_memory(r);
+    if (status != MIXT_OK) {
+        mixt_policy_free(phase->changes);
+        return status;
+    }
+    status = mixt__policy_take_phase(r->policy, phase);
+    return status == MIXT_OK ? MIXT_OK : mixt__yaml_at(&r->yaml, node, status);
+}
+
+static mixt_status read_phases(reader *r, const yaml_node_t *node)
+{
+    if (node->type != YAML_SEQUENCE_NODE || node->data.sequence.items.top == node->data.sequence.items.start)
+        return mixt__yaml_bad(&r->yaml, node, "phases must be a list with at least one");
+    const yaml_node_item_t *last = node->data.sequence.items.top - 1;
+    for (const yaml_node_item_t *i = node->data.sequence.items.start; i <= last; i++) {
+        mixt__policy_phase phase = {0};
+        MIXT_TRY(mixt__policy_empty(&phase.changes));
+        MIXT_TRY(take_phase(r, mixt__yaml_node(&r->yaml, *i), &phase));
+    }
+    mixt_status status = mixt__policy_check_last(r->policy);
+    return status == MIXT_OK ? MIXT_OK : mixt__yaml_at(&r->yaml, mixt__yaml_node(&r->yaml, *last), status);
+}
+
+static mixt_status read_root(reader *r)
+{
+    const yaml_node_t *root = mixt__yaml_node(&r->yaml, 1);
+    MIXT_TRY(read_keys(r, root, "a policy", "version|made_by|" FORMAT_KEYS "|phases|evidence"));
     return r->policy->formats.forward == MIXT_DTYPE_NONE ? mixt__yaml_bad(&r->yaml, root, "the policy has no default")
                                                          : MIXT_OK;
 }
@@ -214,10 +270,8 @@ static mixt_status read_file(const char *path, char **text, size_t *size, bool *
 /** Gives *policy what was read, or NULL. */
 static mixt_status make(const char *text, size_t size, const char *name, mixt_policy **policy)
 {
-    mixt_policy *made = mixt__alloc(sizeof *made);
-    if (!made)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a policy");
-    mixt__handle_add(&made->handle, made, "policy", NULL);
+    mixt_policy *made;
+    MIXT_TRY(mixt__policy_empty(&made));
     mixt_status status = mixt__policy_read(made, text, size, name);
     if (status == MIXT_OK)
         *policy = made;

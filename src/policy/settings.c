@@ -81,6 +81,17 @@ mixt_status mixt__policy_setting_parse(mixt_policy_settings *settings, const mix
     return MIXT_OK;
 }
 
+void mixt__policy_settings_take(mixt_policy_settings *settings, const mixt_policy_settings *from)
+{
+    for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {
+        double number = mixt__policy_setting_get(from, &mixt__policy_setting_table[i]);
+        if (number != 0)
+            store(settings, &mixt__policy_setting_table[i], number);
+    }
+    if (from->loss_scale)
+        settings->loss_scale = from->loss_scale;
+}
+
 mixt_status mixt__policy_settings_check(const mixt_policy_settings *settings)
 {
     for (int i = 0; i < MIXT_POLICY_SETTINGS; i++) {

@@ -1,6 +1,7 @@
 /* Updates to the monitor, alerts to observers and into the file. */
 #include "run/events.h"
 
+#include "base/threads.h"
 #include "mixt/machine.h"
 #include "mixt/plan.h"
 #include "run/run.h"
@@ -56,6 +57,16 @@ static json_t *row_of(const mixt_alert *a, double time)
                      mixt__rows_number(time), "kind", "alert", "severity", mixt_severity_name(a->severity), "cause",
                      mixt_cause_name(a->cause), "layer", a->layer[0] ? json_string(a->layer) : json_null(), "from",
                      "to", "action", "none", "evidence", evidence);
+}
+
+mixt_status mixt__events_write(mixt_run *run, const mixt__event_row *row)
+{
+    return mixt__rows_add(&run->dir.events,
+                          json_pack("{s:I, s:o, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:s, s:o}", "step",
+                                    (json_int_t)run->last.step, "time",
+                                    mixt__rows_number(mixt__time_now() - run->started), "kind", row->kind, "severity",
+                                    mixt_severity_name(row->severity), "cause", row->cause, "layer", row->layer, "from",
+                                    row->from, "to", row->to, "action", row->action, "evidence", row->evidence));
 }
 
 static mixt_status hear(mixt__events *e, mixt_run *run, const mixt_signals *signals, double time)

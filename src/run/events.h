@@ -1,5 +1,5 @@
-/* The monitor of a run, and events.jsonl: a row of JSON for each alert. Kept like metrics.jsonl: a resumed run cuts it
- * back to its checkpoint, from which the monitor's memory comes too.
+/* The monitor of a run, and events.jsonl: a row of JSON for each alert and each decision. Kept like metrics.jsonl: a
+ * resumed run cuts it back to its checkpoint, from which the monitor's memory comes too.
  */
 #ifndef MIXT_RUN_EVENTS_H
 #define MIXT_RUN_EVENTS_H
@@ -17,6 +17,16 @@ typedef struct mixt__events {
 mixt_status mixt__events_open(mixt__events *events, mixt_run *run);
 /** `user` is a mixt__events. */
 mixt_observer mixt__events_observe;
+/** A row that is no alert: something that the run does from here on. */
+typedef struct mixt__event_row {
+    const char *kind; // "decision" or "diagnosis"
+    mixt_severity severity;
+    const char *cause, *action;    // words that scripts rely on
+    const char *layer, *from, *to; // NULL: none
+    json_t *evidence;              // taken over; an object with "text" for people
+} mixt__event_row;
+/** Writes one, of the newest update whose result is there. */
+mixt_status mixt__events_write(mixt_run *run, const mixt__event_row *row);
 /** What a checkpoint keeps of it. */
 json_t *mixt__events_pack(const mixt__events *events);
 void mixt__events_close(mixt__events *events);

@@ -3,6 +3,7 @@
 
 #include "base/c_locale.h"
 #include "data/facts.h"
+#include "run/phases.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -131,24 +132,34 @@ mixt_status mixt__experiment_sizes(mixt__experiment *e)
     return MIXT_OK;
 }
 
+/** Where loss scaling and clipping stand, a phase's own included. */
+static const mixt_config *decided(const mixt__experiment *e)
+{
+    return e->phases.config ? e->phases.config : e->config;
+}
+
 /** A number that the policy decides where the configuration does not. */
 static float real_or_policy(const mixt__experiment *e, mixt__config_key key)
 {
-    return mixt__config_was_set(e->config, key) ? real(e, key) : (float)MIXT_BY_POLICY;
+    const mixt_config *c = decided(e);
+    return mixt__config_was_set(c, key) ? (float)mixt__config_float(c, key) : (float)MIXT_BY_POLICY;
 }
 
 static int64_t number_or_policy(const mixt__experiment *e, mixt__config_key key)
 {
-    return mixt__config_was_set(e->config, key) ? number(e, key) : MIXT_BY_POLICY;
+    const mixt_config *c = decided(e);
+    return mixt__config_was_set(c, key) ? mixt__config_int(c, key) : MIXT_BY_POLICY;
 }
 
 static const char *loss_scale(mixt__experiment *e)
 {
-    if (!mixt__config_was_set(e->config, MIXT_KEY_TRAIN_LOSS_SCALE))
+    const mixt_config *c = decided(e);
+    if (!mixt__config_was_set(c, MIXT_KEY_TRAIN_LOSS_SCALE))
         return NULL; // the policy decides
-    if (mixt__config_choice(e->config, MIXT_KEY_TRAIN_LOSS_SCALE) >= 0)
-        return text(e, MIXT_KEY_TRAIN_LOSS_SCALE);
-    mixt__print_number(e->loss_scale, sizeof e->loss_scale, "%.9g", (double)real(e, MIXT_KEY_TRAIN_LOSS_SCALE));
+    if (mixt__config_choice(c, MIXT_KEY_TRAIN_LOSS_SCALE) >= 0)
+        return mixt__config_string(c, MIXT_KEY_TRAIN_LOSS_SCALE);
+    mixt__print_number(e->loss_scale, sizeof e->loss_scale, "%.9g",
+                       (double)(float)mixt__config_float(c, MIXT_KEY_TRAIN_LOSS_SCALE));
     return e->loss_scale;
 }
 
@@ -166,10 +177,9 @@ void mixt__experiment_policy_options(mixt__experiment *e, mixt_trainer_options *
     o->scale_hysteresis = (int)number_or_policy(e, MIXT_KEY_TRAIN_SCALE_HYSTERESIS);
 }
 
-static mixt_trainer_options trainer_options(mixt__experiment *e)
+static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_policy *policy)
 {
-    mixt_trainer_options o =
-        MIXT_TRAINER_OPTIONS(.precision = text(e, MIXT_KEY_PRECISION), .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER));
+    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.policy = policy, .optimizer = text(e, MIXT_KEY_TRAIN_OPTIMIZER));
     o.batch = number(e, MIXT_KEY_TRAIN_BATCH);
     o.accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
     o.split = number(e, MIXT_KEY_TRAIN_SPLIT);
@@ -245,18 +255,30 @@ static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
     return e->context ? MIXT_OK : MIXT_ERROR_DEVICE;
 }
 
-/** Where the policy says nothing, the configuration may say in which format activations wait. */
-static mixt_status keep_activations(mixt__experiment *e)
+mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy)
 {
     static const mixt_dtype formats[] = {MIXT_DTYPE_NONE, MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_FP8_E4M3};
     mixt_dtype keep = formats[mixt__config_choice(e->config, MIXT_KEY_TRAIN_ACTIVATIONS)]; // the words in this order
-    mixt_trainer *t = e->trainer;
-    if (keep == MIXT_DTYPE_NONE || t->policy->formats.keep != MIXT_DTYPE_NONE)
+    if (keep == MIXT_DTYPE_NONE || policy->formats.keep != MIXT_DTYPE_NONE)
         return MIXT_OK;
-    MIXT_TRY(mixt_policy_set_keep(t->policy, keep));
-    t->core.settings.policy.keep = keep;
-    t->core.settings.policy.keep_origin = "train.activations";
+    MIXT_TRY(mixt_policy_set_keep(policy, keep));
+    policy->formats.keep_origin = "train.activations";
     return MIXT_OK;
+}
+
+/** The trainer under the policy that counts at the update that the experiment is opened for. */
+static mixt_status make_trainer(mixt__experiment *e, const mixt__model *model)
+{
+    mixt_policy *policy, *now;
+    int64_t update = e->update > e->total_steps ? e->total_steps : e->update;
+    MIXT_TRY(mixt_policy_open(text(e, MIXT_KEY_PRECISION), &policy));
+    mixt_status status = mixt__phases_take(e, policy, update, &now);
+    mixt_policy_free(policy);
+    MIXT_TRY(status);
+    mixt_trainer_options options = trainer_options(e, now);
+    e->trainer = mixt__trainer_open(e->context, model, &options);
+    mixt_policy_free(now);
+    return e->trainer ? MIXT_OK : MIXT_ERROR_CONFIG;
 }
 
 /** Model and trainer for samples that are known. */
@@ -275,11 +297,7 @@ static mixt_status open_trainer(mixt__experiment *e)
         e->item = "tokens";
         e->items_per_sample = info->target_elements;
     }
-    mixt_trainer_options trainer = trainer_options(e);
-    e->trainer = mixt__trainer_open(e->context, &model, &trainer);
-    if (!e->trainer)
-        return MIXT_ERROR_CONFIG;
-    MIXT_TRY(keep_activations(e));
+    MIXT_TRY(make_trainer(e, &model));
     return mixt_trainer_compile(e->trainer, e->facts);
 }
 
@@ -301,5 +319,6 @@ mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *
 void mixt__experiment_close(mixt__experiment *e)
 {
     mixt_close(e->context);
+    mixt__phases_close(&e->phases);
     *e = (mixt__experiment){0};
 }

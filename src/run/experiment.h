@@ -8,8 +8,17 @@
 
 #include <jansson.h>
 
+/** The parts of a run that its policy tells apart: see run/phases.h. */
+typedef struct mixt__phases {
+    mixt_policy *policy; // all of them, their ends counted in updates; NULL: the policy is the same throughout
+    mixt_config *config; // the experiment's, with the loss scaling and clipping of the phase that counts
+    int64_t current;
+} mixt__phases;
+
 typedef struct mixt__experiment {
     const mixt_config *config; // borrowed
+    int64_t update;            // that it is opened for, from 1; 0: the first
+    mixt__phases phases;
     mixt_context *context;
     mixt_data *train, *val; // val NULL: the data has no validation part; train too: it is not open
     mixt_data *facts;       // what samples are like: the training part, or what the run remembers of it
@@ -26,7 +35,8 @@ typedef struct mixt__experiment {
     void *progress_user;
 } mixt__experiment;
 
-/** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for progress. */
+/** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for progress and
+ *  update. */
 mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config);
 /** The same without the data, from what a run remembers of it: inputs.json, which is no longer needed after that. */
 mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *config, const json_t *inputs);
@@ -38,6 +48,8 @@ const uint64_t *mixt__experiment_sums(mixt__experiment *e);
 mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_data **data);
 /** Fills `sizes` from the configuration alone: for commands that open a model without its data. */
 mixt_status mixt__experiment_sizes(mixt__experiment *e);
+/** Puts the format of train.activations into a policy that says none. */
+mixt_status mixt__experiment_keep(const mixt__experiment *e, mixt_policy *policy);
 /** Fills what a policy may decide, loss scaling and clipping, from the configuration. */
 void mixt__experiment_policy_options(mixt__experiment *e, mixt_trainer_options *options);
 void mixt__experiment_close(mixt__experiment *e);

@@ -6,6 +6,7 @@
 #include "ops/attrs.h"
 #include "ops/ops.h"
 #include "run/memory.h"
+#include "run/phases.h"
 #include "train/fit.h"
 #include "train/seconds.h"
 
@@ -240,7 +241,8 @@ static mixt_status choose(mixt_run *run, size_t budget, mixt_fit *fit)
     *fit = (mixt_fit){.budget = budget};
     request.may_recompute = listed(run, MAY_RECOMPUTE);
     request.may_split = may_split(run);
-    request.may_keep = !run->resume.run[0] && listed(run, MAY_KEEP); // which is part of a run's bits
+    request.may_keep = !run->resume.run[0] && listed(run, MAY_KEEP) && // which is part of a run's bits,
+                       !run->experiment.phases.policy;                 // and said by phase
     MIXT_TRY(plan_asked(run, &fit->asked, &seconds));
     MIXT_TRY(mixt__trainer_fit(t, &request, &choice));
     fit->memory = choice.chosen.bytes;
@@ -253,6 +255,61 @@ static mixt_status choose(mixt_run *run, size_t budget, mixt_fit *fit)
     return fail_smallest(run, fit, &request);
 }
 
+/** As asked for by now: the parts and the activations of the phases before are the least that this one has. */
+static mixt_status enter_phase(mixt_run *run, int64_t index)
+{
+    mixt__experiment *e = &run->experiment;
+    mixt_status status = mixt__phases_enter(e, index);
+    if (status == MIXT_ERROR_MEMORY && e->trainer->options.recompute_budget) { // too little for this phase: ask anew
+        e->trainer->options.recompute_budget = 0;
+        status = mixt__phases_enter(e, index);
+    }
+    run->split = e->trainer->options.split;
+    run->recompute = e->trainer->options.recompute_budget;
+    run->kept = e->trainer->core.settings.policy.keep;
+    return status;
+}
+
+/** Every phase within the budget, in the same parts and with the same bytes of activations: what one of them needs, all
+ *  of them get. Looked at in turn until none needs more. */
+static mixt_status choose_phases(mixt_run *run, size_t budget, mixt_fit *fit)
+{
+    mixt__experiment *e = &run->experiment;
+    mixt__fit_count c = {run, eval_asked(run)};
+    int64_t count = mixt_policy_phases(e->phases.policy), start = e->phases.current, split = run->split;
+    int64_t first = mixt__run_largest_phase(run);
+    size_t bytes, asked = 0, recompute = run->recompute;
+    double seconds;
+    for (int64_t i = first, fits = 0, tries = 0; fits < count; i = (i + 1) % count, fits++, tries++) {
+        MIXT_TRY(enter_phase(run, i));
+        MIXT_TRY(mixt__fit_measure(&c, &e->trainer->core, budget, &bytes, &seconds));
+        if (tries && bytes <= budget)
+            continue;
+        if (tries == 4 * count)
+            return mixt__fail(MIXT_ERROR_MEMORY, "no plan was found that has all phases within train.memory");
+        MIXT_TRY(choose(run, budget, fit));
+        asked = asked ? asked : fit->asked;
+        fits = 0;
+    }
+    run->split = split;
+    run->recompute = recompute;
+    MIXT_TRY(mixt__phases_enter(e, first));
+    MIXT_TRY(mixt__fit_measure(&c, &e->trainer->core, budget, &fit->memory, &seconds));
+    fit->asked = asked;
+    take_settings(run, &e->trainer->core, fit);
+    return mixt__phases_enter(e, start);
+}
+
+/** The run within the budget, whether it has phases or not. */
+static mixt_status choose_all(mixt_run *run, size_t budget, mixt_fit *fit)
+{
+    if (!run->experiment.phases.policy)
+        return choose(run, budget, fit);
+    MIXT_TRY(choose_phases(run, budget, fit));
+    run->fit = *fit;
+    return mixt__run_plan_phases(run);
+}
+
 mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit)
 {
     MIXT_TRY(mixt__need_open(run, "run"));
@@ -263,7 +320,7 @@ mixt_status mixt_plan_fit(mixt_run *run, size_t memory, mixt_fit *fit)
     mixt_status status = MIXT_OK;
     if (memory) {
         mixt__account *before = mixt__account_use(run->account);
-        status = choose(run, memory, &found);
+        status = choose_all(run, memory, &found);
         mixt__account_use(before);
     } else if (!found.budget)
         take_settings(run, t, &found);
@@ -286,7 +343,7 @@ static size_t read_asked(mixt_run *run)
 mixt_status mixt__fit_new(mixt_run *run)
 {
     size_t budget = read_asked(run);
-    return budget ? choose(run, budget, &run->fit) : MIXT_OK;
+    return budget ? choose_all(run, budget, &run->fit) : MIXT_OK;
 }
 
 static bool changed(const mixt_run *run, mixt__config_key key)
@@ -304,9 +361,10 @@ mixt_status mixt__fit_again(mixt_run *run)
         return MIXT_OK;
     if (changed(run, MIXT_KEY_TRAIN_MEMORY)) {
         run->recompute = changed(run, MIXT_KEY_TRAIN_RECOMPUTE) ? run->recompute : 0;
-        return choose(run, budget, &run->fit);
+        return choose_all(run, budget, &run->fit);
     }
     run->fit = (mixt_fit){.budget = budget};
+    MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_measure(&c, t, budget, &run->fit.memory, &seconds));
     take_settings(run, t, &run->fit);
     return MIXT_OK;

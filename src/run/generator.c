@@ -74,20 +74,37 @@ static mixt_status make_model(const mixt_config *config, const mixt__zoo_entry *
     return mixt__zoo_model(entry->name, &info, sizes, model);
 }
 
+/** What a run ends with: of phases the last one. */
+static mixt_status last_policy(const char *precision, mixt_policy **policy)
+{
+    mixt_policy *all;
+    MIXT_TRY(mixt_policy_open(precision, &all));
+    *policy = all;
+    int64_t count = mixt_policy_phases(all);
+    if (!count)
+        return MIXT_OK;
+    mixt_status status = mixt_policy_of_phase(all, count - 1, policy);
+    mixt_policy_free(all);
+    return status;
+}
+
 static mixt_status open_generator(mixt_context *context, const mixt_config *config, const mixt__zoo_entry *entry,
                                   const char *weights, const mixt_tokenizer *tokenizer, mixt_generator **generator)
 {
     mixt__model model;
     mixt_generator_options options = {.weights = weights};
+    mixt_policy *policy;
     int64_t tokens, seq = mixt__config_int(config, MIXT_KEY_DATA_SEQ);
     mixt__model_sizes *sizes = mixt__arena_alloc(&context->arena, sizeof *sizes);
     if (!sizes)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator");
-    options.precision = mixt__config_string(config, MIXT_KEY_PRECISION);
     options.context = seq ? seq : entry->tokens;
     MIXT_TRY(count_tokens(config, tokenizer, weights, &tokens));
     MIXT_TRY(make_model(config, entry, tokens, options.context, sizes, &model));
+    MIXT_TRY(last_policy(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
+    options.policy = policy;
     *generator = mixt__generator_make(context, &model, &options);
+    mixt_policy_free(policy);
     if (!*generator)
         return MIXT_ERROR_STATE;
     mixt__generator *core = &(*generator)->core;

@@ -7,6 +7,7 @@
 #include "run/health.h"
 #include "run/history.h"
 #include "run/memory.h"
+#include "run/phases.h"
 #include "run/policy.h"
 #include "run/saves.h"
 #include "run/signals.h"
@@ -329,19 +330,32 @@ static void keep(loop *l, bool due)
     l->taken_at = mixt__time_now();
 }
 
+/** The policy of the next update, where it is another one. All results are in. */
+static mixt_status change_policy(loop *l)
+{
+    bool asked = l->run->asked & MIXT_ASKED_POLICY;
+    if (!asked && !mixt__phases_due(l->e, l->issued + 1))
+        return MIXT_OK;
+    mixt__saves_wait(&l->saves);
+    if (asked && mixt__run_set_policy(l->run))
+        mixt__saves_refresh(&l->saves);
+    if (mixt__phases_due(l->e, l->issued + 1)) // of the policy that was asked for, where it has them
+        MIXT_TRY(mixt__run_next_phase(l->run, l->issued + 1));
+    return mixt_trainer_memory(l->e->trainer, &l->result->memory);
+}
+
 /** Issues one update. On a GPU the result of the one before is taken in while it runs; what must see this one's weights
  *  or end the run waits for it. */
 static mixt_status advance(loop *l)
 {
     mixt__saves_poll(&l->saves);
-    if (l->run->asked & MIXT_ASKED_POLICY && mixt__run_set_policy(l->run))
-        mixt__saves_refresh(&l->saves);
+    MIXT_TRY(change_policy(l));
     bool due = mixt__saves_due(&l->saves, l->issued + 1);
     MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
     l->issued++;
     l->stopping = signalled(l);
     bool wait = l->e->context->backend->host_memory || l->stopping || l->issued == l->e->total_steps || due ||
-                validation_scheduled(l, l->issued);
+                validation_scheduled(l, l->issued) || mixt__phases_due(l->e, l->issued + 1);
     mixt_status status = MIXT_OK;
     while (status == MIXT_OK && l->result->steps < l->issued - (wait || l->run->asked ? 0 : 1))
         status = take_result(l, l->result->steps + 1);
@@ -398,6 +412,7 @@ static mixt_status announce(loop *l)
     mixt_status ready = mixt__trainer_allocate(&l->e->trainer->core);
     if (ready == MIXT_OK) {
         mixt__summary_tell(l->run);
+        mixt__run_tell_phases(l->run);
         mixt__fit_tell(l->run);
         mixt__doubts_tell(l->run);
     }

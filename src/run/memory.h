@@ -14,8 +14,9 @@ mixt_status mixt__run_count_plan(mixt_run *run, mixt_run_memory *memory);
 /** Takes the memory of the step and of validation, and notes what the run will hold in all. Before the first update:
  *  what a run needs it has then, however long it trains. */
 mixt_status mixt__run_take_memory(mixt_run *run);
-/** Plans validation anew and takes its memory, after the policy changed; tells where its batch changes by that. */
-void mixt__run_change_validation(mixt_run *run);
+/** Plans validation anew and takes its memory, after the policy changed; tells where its batch changes by that.
+ *  @param most samples in a pass; 0: as many as the configuration says */
+void mixt__run_change_validation(mixt_run *run, int64_t most);
 /** Notes what the run holds now: when its last update is made. */
 void mixt__run_count_memory(mixt_run *run);
 

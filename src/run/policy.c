@@ -8,6 +8,7 @@
 #include "policy/policy.h"
 #include "run/history.h"
 #include "run/memory.h"
+#include "run/phases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,16 +28,23 @@ static mixt_status set(mixt_config *config, mixt__config_key key, const char *te
     return mixt_config_set(config, assignment, mixt__config_string(config, MIXT_KEY_PRECISION));
 }
 
+/** Sets what is not set to what the policy says. */
+static mixt_status take(mixt_config *config, const mixt_policy *policy)
+{
+    char text[MIXT_POLICY_SETTING_TEXT];
+    for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++) {
+        mixt__config_key key = key_of(mixt__policy_setting_name(i));
+        if (!mixt__config_was_set(config, key) && mixt__policy_setting_text(policy, i, text))
+            MIXT_TRY(set(config, key, text));
+    }
+    return MIXT_OK;
+}
+
 mixt_status mixt__run_take_policy(mixt_config *config)
 {
     mixt_policy *policy;
-    char text[MIXT_POLICY_SETTING_TEXT];
-    mixt_status status = mixt_policy_open(mixt__config_string(config, MIXT_KEY_PRECISION), &policy);
-    for (int i = 0; status == MIXT_OK && i < MIXT_POLICY_SETTINGS_ALL; i++) {
-        mixt__config_key key = key_of(mixt__policy_setting_name(i));
-        if (!mixt__config_was_set(config, key) && mixt__policy_setting_text(policy, i, text))
-            status = set(config, key, text);
-    }
+    MIXT_TRY(mixt_policy_open(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
+    mixt_status status = take(config, policy);
     mixt_policy_free(policy);
     return status;
 }
@@ -47,27 +55,14 @@ static bool same_value(const mixt_config *a, const mixt_config *b, mixt__config_
     return v->choice == w->choice && v->integer == w->integer && (float)v->number == (float)w->number;
 }
 
-/** What a configuration that sets nothing has under the policy of `before`. */
-static mixt_status open_unset(const mixt_config *before, mixt_config **unset)
-{
-    char precision[MIXT_CONFIG_TEXT_MAX + 16];
-    MIXT_TRY(mixt_config_new(unset));
-    snprintf(precision, sizeof precision, "precision=%s", mixt__config_string(before, MIXT_KEY_PRECISION));
-    mixt_status status = mixt_config_set(*unset, precision, "run");
-    if (status == MIXT_OK)
-        status = mixt__run_take_policy(*unset);
-    if (status != MIXT_OK)
-        mixt_config_free(*unset);
-    return status;
-}
-
-/** What `before` had not set itself is what `policy` says, else the default. */
-static mixt_status change(mixt_config *config, const mixt_config *before, const mixt_policy *policy)
+/** What `before` had not set itself beyond `old`, its policy, is what `policy` says, else the default. */
+static mixt_status change_from(mixt_config *config, const mixt_config *before, const mixt_policy *old,
+                               const mixt_policy *policy)
 {
     mixt_config *unset;
     char text[MIXT_POLICY_SETTING_TEXT];
-    MIXT_TRY(open_unset(before, &unset));
-    mixt_status status = MIXT_OK;
+    MIXT_TRY(mixt_config_new(&unset));
+    mixt_status status = take(unset, old);
     for (int i = 0; status == MIXT_OK && i < MIXT_POLICY_SETTINGS_ALL; i++) {
         mixt__config_key key = key_of(mixt__policy_setting_name(i));
         if (!same_value(before, unset, key) || !same_value(before, config, key))
@@ -76,6 +71,35 @@ static mixt_status change(mixt_config *config, const mixt_config *before, const 
         status = set(config, key, says ? text : mixt__config_table[key].fallback);
     }
     mixt_config_free(unset);
+    return status;
+}
+
+/** The same, its policy that of the file which it names. */
+static mixt_status change(mixt_config *config, const mixt_config *before, const mixt_policy *policy)
+{
+    mixt_policy *old;
+    MIXT_TRY(mixt_policy_open(mixt__config_string(before, MIXT_KEY_PRECISION), &old));
+    mixt_status status = change_from(config, before, old, policy);
+    mixt_policy_free(old);
+    return status;
+}
+
+mixt_status mixt__policy_config(const mixt_config *config, const mixt_policy *policy, const mixt_policy *now,
+                                mixt_config **copy)
+{
+    mixt_config *before;
+    *copy = NULL;
+    MIXT_TRY(mixt_config_copy(config, &before));
+    mixt_status status = take(before, policy); // in a run it is there already
+    if (status == MIXT_OK)
+        status = mixt_config_copy(before, copy);
+    if (status == MIXT_OK)
+        status = change_from(*copy, before, policy, now);
+    mixt_config_free(before);
+    if (status != MIXT_OK) {
+        mixt_config_free(*copy);
+        *copy = NULL;
+    }
     return status;
 }
 
@@ -137,14 +161,27 @@ static mixt_status retype(mixt_run *run, mixt_config *next, const mixt_policy *p
     mixt__experiment *e = &run->experiment;
     const mixt_config *before = e->config;
     mixt_trainer_options options = e->trainer->options;
+    mixt__phases phases = e->phases;
+    mixt_policy *now;
     e->config = next;
-    mixt__experiment_policy_options(e, &e->trainer->options);
-    mixt_status status = mixt_trainer_set_policy(e->trainer, policy);
-    if (status != MIXT_OK) {
-        e->config = before;
-        e->trainer->options = options;
+    e->phases = (mixt__phases){0};
+    mixt_status status = mixt__phases_take(e, policy, run->last.step + 1, &now);
+    if (status == MIXT_OK) {
+        mixt__experiment_policy_options(e, &e->trainer->options);
+        status = mixt_trainer_set_policy(e->trainer, now);
+        mixt_policy_free(now);
     }
-    return status;
+    if (status != MIXT_OK) {
+        mixt__phases_close(&e->phases);
+        e->config = before;
+        e->phases = phases;
+        e->trainer->options = options;
+        return status;
+    }
+    mixt__phases_close(&phases);
+    mixt__free(run->phase_memory); // of phases that are no longer
+    run->phase_memory = NULL;
+    return MIXT_OK;
 }
 
 static json_t *policy_text(const mixt_policy *policy)
@@ -158,7 +195,7 @@ static json_t *policy_text(const mixt_policy *policy)
 /** Writes down what the trainer does already. */
 static void record(mixt_run *run, json_t *from)
 {
-    const mixt_policy *policy = mixt_trainer_policy(run->experiment.trainer);
+    const mixt_policy *policy = mixt__run_policy(run);
     if (mixt__run_dir_policy(&run->dir, run->config, policy) != MIXT_OK)
         mixt__run_note(run, true, "the new policy cannot be written: %s", mixt_error_text());
     mixt__history_add(run, json_pack("{s:s, s:I, s:o, s:o}", "event", "policy", "step", (json_int_t)run->last.step,
@@ -170,7 +207,7 @@ bool mixt__run_set_policy(mixt_run *run)
 {
     mixt_policy *policy = run->policy;
     mixt_config *next = NULL;
-    json_t *from = policy_text(mixt_trainer_policy(run->experiment.trainer));
+    json_t *from = policy_text(mixt__run_policy(run));
     run->policy = NULL;
     run->asked &= ~(unsigned)MIXT_ASKED_POLICY;
     mixt_status status = mixt_config_copy(run->config, &next);
@@ -184,7 +221,7 @@ bool mixt__run_set_policy(mixt_run *run)
         mixt__free(run->precision); // this policy has no name but that of its file in the directory
         run->precision = NULL;
         record(run, from);
-        mixt__run_change_validation(run);
+        mixt__run_change_validation(run, 0);
     } else {
         mixt_config_free(next);
         json_decref(from);

@@ -10,6 +10,11 @@ mixt_status mixt__run_take_policy(mixt_config *config);
  *  its own policy, or had not set, is now what the new one says, else the default. */
 mixt_status mixt__run_change_policy(mixt_config *config, const mixt_config *before);
 
+/** A copy of a configuration whose policy is `policy`, under the one `now`, a phase of it: what it has from the policy,
+ *  or has not set, is what `now` says. */
+mixt_status mixt__policy_config(const mixt_config *config, const mixt_policy *policy, const mixt_policy *now,
+                                mixt_config **copy);
+
 /** Gives the configuration of a run the policy of `before`, with what that decided, where it has another by now. */
 mixt_status mixt__run_return_policy(mixt_config *config, const mixt_config *before);
 

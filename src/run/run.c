@@ -8,6 +8,7 @@
 #include "run/loop.h"
 #include "run/memory.h"
 #include "run/metrics.h"
+#include "run/phases.h"
 #include "run/policy.h"
 #include "run/resume.h"
 #include "run/summary.h"
@@ -86,6 +87,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
     MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
     MIXT_TRY(open_experiment(run));
+    MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_new(run));
     return mixt__experiment_init(&run->experiment, false, NULL, NULL);
 }
@@ -117,7 +119,9 @@ mixt_status mixt_run_open_config(const mixt_config *config, const mixt_run_optio
 static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_options *options)
 {
     MIXT_TRY(mixt__resume_open(run, folder, options));
+    run->experiment.update = run->resume.state.steps;
     MIXT_TRY(open_experiment(run));
+    MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_again(run));
     MIXT_TRY(mixt__resume_restore(run));
     run->has_weights = run->resume.checkpoint != NULL;
@@ -142,6 +146,7 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
     for (const char *const *s = options->settings; s && *s; s++)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
+    run->experiment.update = INT64_MAX; // the last one's phase
     MIXT_TRY(mixt__known_open(run, folder));
     MIXT_TRY(mixt_trainer_load(run->experiment.trainer, path));
     run->has_weights = true;
@@ -170,6 +175,7 @@ void mixt_run_close(mixt_run *run)
     mixt__known_close(&run->known);
     mixt_config_free(run->config);
     mixt__free(run->precision);
+    mixt__free(run->phase_memory);
     mixt__account_close(run->account);
     mixt__free(run);
 }
@@ -194,10 +200,12 @@ static mixt_status open_directory(mixt_run *run)
 static mixt_status train(mixt_run *run)
 {
     MIXT_TRY(mixt__known_data(run));
+    MIXT_TRY(mixt__run_first_phase(run));
     MIXT_TRY(mixt__run_plan_validation(run));
     MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt__run_take_memory(run));
     MIXT_TRY(open_directory(run));
+    MIXT_TRY(mixt__run_keep_phases(run));
     if (mixt__config_bool(run->config, MIXT_KEY_TRAIN_TENSORBOARD))
         mixt__tensorboard_open(&run->tensorboard, run, run->dir.path,
                                run->resume.checkpoint ? run->resume.state.steps : -1);

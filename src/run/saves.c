@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "data/data.h"
 #include "run/order.h"
+#include "run/phases.h"
 #include "store/checksum.h"
 
 #include <stdlib.h>
@@ -32,11 +33,16 @@ void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed)
     mixt__saves_refresh(c);
 }
 
+void mixt__saves_wait(mixt__saves *c)
+{
+    if (c->saver)
+        mixt__saver_wait(c->saver);
+}
+
 void mixt__saves_refresh(mixt__saves *c)
 {
     const mixt_config *config = c->run->config;
-    if (c->saver)
-        mixt__saver_wait(c->saver); // it may be writing what is replaced here
+    mixt__saves_wait(c); // it may be writing what is replaced here
     free(c->config);
     free(c->policy);
     c->config = c->policy = NULL;
@@ -44,7 +50,7 @@ void mixt__saves_refresh(mixt__saves *c)
     if (stream && mixt_config_print(config, stream, false) == MIXT_OK)
         fclose(stream);
     if (mixt_dtype_parse(mixt__config_string(config, MIXT_KEY_PRECISION)) == MIXT_DTYPE_NONE)
-        (void)mixt_policy_print(mixt_trainer_policy(c->run->experiment.trainer), &c->policy);
+        (void)mixt_policy_print(mixt__run_policy(c->run), &c->policy);
 }
 
 void mixt__saves_prepare(mixt__saves *c)

@@ -30,6 +30,8 @@ typedef struct mixt__saves {
 
 /** @param resumed the step of the checkpoint that the run goes on from; -1: none */
 void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed);
+/** Waits for the save under way: what its thread takes and gives back would be counted as the step's. */
+void mixt__saves_wait(mixt__saves *c);
 /** Takes up what the configuration and the policy have become. */
 void mixt__saves_refresh(mixt__saves *c);
 /** Takes memory and thread, once the trainer has its memory; at the first save at the latest. */

@@ -3,7 +3,9 @@
 
 #include "base/statistics.h"
 #include "base/threads.h"
+#include "policy/policy.h"
 #include "run/init.h"
+#include "run/phases.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -69,6 +71,27 @@ static mixt_status read_result(side *s)
     return MIXT_OK;
 }
 
+/** Memory is that of the largest phase. */
+static mixt_status note_memory(side *s)
+{
+    mixt_memory now;
+    MIXT_TRY(mixt_trainer_memory(s->e.trainer, &now));
+    if (now.total > s->r->memory.total)
+        s->r->memory = now;
+    return MIXT_OK;
+}
+
+/** Where the policy has phases, the one of this update. */
+static mixt_status change_phase(side *s, int64_t update)
+{
+    if (!mixt__phases_due(&s->e, update))
+        return MIXT_OK;
+    while (s->r->steps < update - 1)
+        MIXT_TRY(read_result(s));
+    MIXT_TRY(note_memory(s));
+    return mixt__phases_enter(&s->e, mixt__policy_phase_at(s->e.phases.policy, update));
+}
+
 /** All updates; on a GPU the result of one is read while the next runs. */
 static mixt_status train(side *s)
 {
@@ -76,6 +99,7 @@ static mixt_status train(side *s)
     bool host = s->e.context->backend->host_memory;
     s->read_at = mixt__time_now();
     while (issued < total && !s->job->stopped && s->not_finite < NOT_FINITE_MAX) {
+        MIXT_TRY(change_phase(s, issued + 1));
         MIXT_TRY(mixt_trainer_step(s->e.trainer, s->e.train, NULL));
         issued++;
         while (s->r->steps < issued - (host ? 0 : 1))
@@ -226,7 +250,7 @@ static mixt_status measure(side *s, mixt_verify_side which)
     if (mixed)
         MIXT_TRY(compare_outputs(s, &r->difference, &r->output_size));
     MIXT_TRY(train(s));
-    MIXT_TRY(mixt_trainer_memory(s->e.trainer, &r->memory));
+    MIXT_TRY(note_memory(s));
     MIXT_TRY(evaluate(s));
     return mixed && !s->job->stopped ? compare_outputs(s, &r->trained, &end_size) : MIXT_OK;
 }

@@ -102,6 +102,11 @@ printf 'default: bf16\nrulez: []\n' >policy_key.yaml
 printf 'default: bf16\nkeep: tf32\n' >policy_keep.yaml
 printf 'default: bf16\ndefault: fp16\n' >policy_twice.yaml
 printf 'rules: []\n' >policy_default.yaml
+printf 'default: bf16\nphases:\n  - name: a\n    until: 5\n' >phases_last.yaml
+printf 'default: bf16\nphases:\n  - {name: a, until: 5}\n  - {name: b, until: 3}\n  - name: c\n' >phases_order.yaml
+printf 'default: bf16\nphases:\n  - {name: a, until: 5}\n  - {name: b, until: 10%%}\n  - name: c\n' >phases_share.yaml
+printf 'default: bf16\nphases:\n  - name: a\n    formats: fp32\n' >phases_key.yaml
+printf 'default: bf16\nphases:\n  - {name: a, until: 3}\n  - name: b\n' >phases.yaml
 printf 'default: bf16\nrules:\n  - layer: "fcc.*"\n    precision: fp32\n' >policy_nowhere.yaml
 "$mixt" train tiny.yaml out=run -q || fail "the run that the cases damage: status $?"
 cp good.csv away.csv
@@ -188,6 +193,12 @@ IDX of the test part alone  | train tiny.yaml out=x data.kind=idx data.path=test
 precision unknown           | train tiny.yaml out=x precision=fp8                 | 1 | precision 'fp8' is neither fp32, tf32, fp16, bf16
 policy is a folder          | train tiny.yaml out=x precision=folder              | 1 | precision 'folder' is no policy file
 policy is no YAML           | train tiny.yaml out=x precision=policy_syntax.yaml  | 1 | policy_syntax.yaml:4:1: not YAML
+phases without a last one   | train tiny.yaml out=x precision=phases_last.yaml    | 1 | phases_last.yaml:3:5: the last phase, 'a', has an until
+phases that go back         | train tiny.yaml out=x precision=phases_order.yaml   | 1 | phases_order.yaml:4:5: phase 'b' ends at 3, not after 'a'
+phases that go back by share | train tiny.yaml out=x precision=phases_share.yaml  | 1 | phases_share.yaml:4: phase 'b' (until 10%) ends at update 1 of 8, not after 'a'
+a phase with another key    | train tiny.yaml out=x precision=phases_key.yaml     | 1 | phases_key.yaml:4:5: unknown key of a phase
+no such phase               | plan tiny.yaml precision=phases.yaml --phase c      | 1 | --phase 'c': no phase has such a name
+no phases                   | plan tiny.yaml --phase c                            | 1 | --phase 'c': the policy has no phases
 policy of another format    | train tiny.yaml out=x precision=policy_format.yaml  | 1 | policy_format.yaml:1:10: a precision must be
 policy with a keep of tf32  | train tiny.yaml out=x precision=policy_keep.yaml    | 1 | policy_keep.yaml:2:7: keep must be fp32, fp16, bf16 or fp8_e4m3
 policy with another key     | train tiny.yaml out=x precision=policy_key.yaml     | 1 | unknown key of a policy

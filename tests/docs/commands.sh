@@ -98,7 +98,7 @@ run() {
     PATH=$PWD/build:$PATH bash -c "$2 $extra" >out 2>err </dev/null ||
         { fail "$1: '$2' ended with status $?"; echo "  as: $2 $extra"; tail -3 err | sed 's/^/  /'; }
 }
-# read_yaml PAGE FILE: a configuration, or a policy, which the page calls attn.yaml or keep.yaml
+# read_yaml PAGE FILE: a configuration, or a policy, which the page calls attn.yaml, keep.yaml or warm-up.yaml
 read_yaml() {
     if grep -q '^model:' "$2"; then
         run "$1" "build/mixt plan $2"
@@ -106,6 +106,7 @@ read_yaml() {
         run "$1" "build/mixt plan configs/gpt.yaml data.path=book.txt precision=$2"
         ln -sf "$2" attn.yaml
         ln -sf "$2" keep.yaml
+        ln -sf "$2" warm-up.yaml
     else
         fail "$1: a block of YAML that is neither a configuration nor a policy: $(head -1 "$2")"
     fi
