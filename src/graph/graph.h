@@ -94,8 +94,10 @@ typedef struct mixt__graph {
     mixt__param *params;
     int64_t param_count, param_capacity;
     int32_t input, target, seed, logits, loss, metrics; // well-known values; 0: none
-    int32_t positions;  // generating: INT32 (T), the places of the input's tokens in the text; 0: whole texts at once
-    int64_t cache_rows; // generating: places that a cache has room for
+    int32_t positions;    // generating: INT32 (T), the places of the input's tokens in the text; 0: whole texts at once
+    int64_t plain_values; // values with numbers below this are from before any fusion: graphs that differ in nothing
+                          // else have them in common
+    int64_t cache_rows;   // generating: places that a cache has room for
     bool training;
     bool of_values; // the logits are values, not scores of classes: made in FP32 whatever the policy
 } mixt__graph;

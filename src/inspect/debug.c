@@ -1,12 +1,7 @@
-/* Statistics of a watched step, and the rules that find what is wrong in them.
- *
- * Values come in the order in which they are made. The first that is not finite was therefore made out of finite ones,
- * unless the step began with something else: parameters are looked at before it.
- */
-#include "mixt/debug.h"
+/* A step looked into: the passes that look, and their values put together. */
+#include "inspect/debug.h"
 
 #include "api/api.h"
-#include "base/handles.h"
 #include "num/num.h"
 #include "train/watch.h"
 
@@ -14,112 +9,194 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ISSUES_MAX = 64 };
-static const double tiny_limit = 0.25;  // share of FP16 numbers that are subnormal or close to it
-static const double margin_limit = 1.0; // powers of two left before an overflow
-
-struct mixt_debug {
-    mixt__handle handle;
-    mixt__arena arena; // names
-    mixt_debug_info info;
-    mixt_debug_value *values;
-    mixt_debug_issue issues[ISSUES_MAX];
-};
-
 /* ---- numbers ---- */
 
-/** Exponents of the largest number and the smallest normal one of a format. */
-static void range_of(mixt_dtype dtype, double *largest, int *smallest)
+/** Exponent of the smallest normal number of a format. */
+static int smallest_of(mixt_dtype dtype)
 {
-    *largest = dtype == MIXT_DTYPE_FP16 ? 65504 : 3.4e38; // BF16 and TF32 reach as far as FP32
-    *smallest = dtype == MIXT_DTYPE_FP16 ? -14 : -126;
+    switch (dtype) {
+    case MIXT_DTYPE_FP16:
+    case MIXT_DTYPE_FP8_E5M2:
+        return -14;
+    case MIXT_DTYPE_FP8_E4M3:
+        return -6;
+    default:
+        return -126; // BF16 and TF32 reach as far as FP32
+    }
 }
 
-static void fill(mixt_debug_value *v, const mixt__watched_value *w)
+void mixt__debug_fill(mixt_debug_value *v, mixt_dtype dtype, const double *numbers, const int64_t *counts)
 {
-    double largest, count = (double)w->counts[MIXT_STATS_COUNT];
-    int smallest;
-    range_of(w->dtype, &largest, &smallest);
-    v->backward = w->backward;
-    v->dtype = w->dtype;
-    v->count = w->counts[MIXT_STATS_COUNT];
-    v->zeros = w->counts[MIXT_STATS_ZEROS];
-    v->nan = w->counts[MIXT_STATS_NAN];
-    v->inf = w->counts[MIXT_STATS_INF];
+    double count = (double)counts[MIXT_STATS_COUNT];
+    v->dtype = dtype;
+    v->count = counts[MIXT_STATS_COUNT];
+    v->zeros = counts[MIXT_STATS_ZEROS];
+    v->nan = counts[MIXT_STATS_NAN];
+    v->inf = counts[MIXT_STATS_INF];
     double finite = count - (double)(v->nan + v->inf);
-    v->mean = finite > 0 ? w->numbers[MIXT_STATS_SUM] / finite : NAN;
-    v->std = finite > 0 ? sqrt(fmax(0, w->numbers[MIXT_STATS_SQUARES] / finite - v->mean * v->mean)) : NAN;
-    v->min = finite > 0 ? w->numbers[MIXT_STATS_MIN] : NAN;
-    v->max = finite > 0 ? w->numbers[MIXT_STATS_MAX] : NAN;
-    v->amax = finite > 0 ? w->numbers[MIXT_STATS_AMAX] : NAN;
-    v->margin = v->amax > 0 ? log2(largest / v->amax) : INFINITY;
-    int64_t below = w->counts[MIXT_STATS_EXPONENTS] - v->zeros; // FP32's subnormals
-    for (int e = 1; e - 127 < smallest; e++)
-        below += w->counts[MIXT_STATS_EXPONENTS + e];
+    v->mean = finite > 0 ? numbers[MIXT_STATS_SUM] / finite : NAN;
+    v->std = finite > 0 ? sqrt(fmax(0, numbers[MIXT_STATS_SQUARES] / finite - v->mean * v->mean)) : NAN;
+    v->min = finite > 0 ? numbers[MIXT_STATS_MIN] : NAN;
+    v->max = finite > 0 ? numbers[MIXT_STATS_MAX] : NAN;
+    v->amax = finite > 0 ? numbers[MIXT_STATS_AMAX] : NAN;
+    v->margin = v->amax > 0 ? log2(mixt__dtype_max(dtype) / v->amax) : INFINITY;
+    int64_t below = counts[MIXT_STATS_EXPONENTS] - v->zeros; // FP32's subnormals
+    for (int e = 1; e - 127 < smallest_of(dtype); e++)
+        below += counts[MIXT_STATS_EXPONENTS + e];
     v->tiny = count > 0 ? (double)below / count : 0;
-    v->beyond_fp16 = count > 0 ? (double)w->counts[MIXT_STATS_BEYOND] / count : 0;
-    v->flushed_fp16 = count > 0 ? (double)w->counts[MIXT_STATS_FLUSHED] / count : 0;
+    v->error = v->inherited = v->snr = v->flushed = v->reference = NAN;
 }
 
-/* ---- what is wrong ---- */
-
-static mixt_debug_issue *raise_issue(mixt_debug *d, mixt_debug_kind kind, int64_t value, const char *remedy)
+const char *mixt__debug_text(mixt_debug *d, const char *text)
 {
-    if (d->info.issues == ISSUES_MAX)
-        return NULL;
-    mixt_debug_issue *issue = &d->issues[d->info.issues++];
-    *issue = (mixt_debug_issue){.kind = kind, .value = value, .remedy = remedy};
-    return issue;
+    const char *kept = mixt__arena_strdup(&d->arena, text);
+    return kept ? kept : "";
 }
 
-#define SAY(issue, ...) snprintf((issue)->text, sizeof(issue)->text, __VA_ARGS__)
-
-static void judge_nonfinite(mixt_debug *d)
+/** The histogram, and shares that FP16 could not hold or would make 0. */
+static mixt_status add_counts(mixt_debug *d, mixt_debug_value *v, const int64_t *counts)
 {
-    const char *source = d->info.source;
-    mixt_debug_issue *issue;
-    if (*source) {
-        issue = raise_issue(d, MIXT_DEBUG_NONFINITE, -1, "go back to a checkpoint whose weights are finite");
-        SAY(issue, "parameter %s was not finite before the step", source);
-    }
-    if (d->info.first_nonfinite < 0)
+    int64_t *own = mixt__arena_alloc(&d->arena, MIXT_DEBUG_EXPONENTS * sizeof *own);
+    if (!own)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of a step");
+    memcpy(own, counts + MIXT_STATS_EXPONENTS, MIXT_DEBUG_EXPONENTS * sizeof *own);
+    v->exponents = own;
+    v->beyond_fp16 = v->count ? (double)counts[MIXT_STATS_BEYOND] / (double)v->count : 0;
+    v->flushed_fp16 = v->count ? (double)counts[MIXT_STATS_FLUSHED] / (double)v->count : 0;
+    return MIXT_OK;
+}
+
+/** How far a value is from FP32, as a share. */
+static double error_of(const mixt__sight *s)
+{
+    if (s->broken)
+        return INFINITY;
+    return s->signal > 0 ? sqrt(s->noise / s->signal) : s->noise > 0 ? INFINITY : 0;
+}
+
+/** What the pass beside FP32 says of the value. */
+static void add_error(mixt_debug_value *v, const mixt__sights *sights, int32_t value)
+{
+    const mixt__sight *s = &sights->by_value[value];
+    const mixt__node *maker = &sights->low->executable->graph->nodes[s->node];
+    v->compared = s->compared;
+    if (!s->compared)
         return;
-    const mixt_debug_value *v = &d->values[d->info.first_nonfinite];
-    bool narrow = v->dtype == MIXT_DTYPE_FP16, scaled = v->backward && d->info.step.scale > 1;
-    issue = raise_issue(d, MIXT_DEBUG_NONFINITE, d->info.first_nonfinite,
-                        *source  ? "the parameter is the cause"
-                        : scaled ? "a smaller loss scale: a dynamic one falls by itself; else bf16 for this layer"
-                        : narrow ? "FP16 ends at 65504: keep this layer in bf16 or fp32 by a policy's rule"
-                                 : "look at the data and the learning rate: fp32 and bf16 reach to 3.4e38");
-    SAY(issue, "%s pass: %s of %s is the first to make numbers that are not finite, in %s (%lld NaN, %lld Inf of %lld)",
-        v->backward ? "backward" : "forward", v->op, v->layer, mixt_dtype_name(v->dtype), (long long)v->nan,
-        (long long)v->inf, (long long)v->count);
+    v->error = error_of(s);
+    v->inherited = 0;
+    for (int k = 0; k < maker->in_count; k++)
+        if (sights->by_value[maker->in[k]].compared)
+            v->inherited = fmax(v->inherited, error_of(&sights->by_value[maker->in[k]]));
+    v->snr = -20 * log10(v->error);
+    v->flushed = v->count ? (double)s->flushed / (double)v->count : 0;
+    v->reference = s->reference;
 }
 
-static void judge_value(mixt_debug *d, int64_t index)
+/* ---- values of the real step ---- */
+
+/** Whether the pass with each op by itself has the same value under the same number. */
+static bool in_common(const mixt__graph *real, const mixt__sights *s, int32_t value)
 {
-    const mixt_debug_value *v = &d->values[index];
-    const char *pass = v->backward ? "backward" : "forward";
-    mixt_debug_issue *issue = NULL;
-    if (*v->name && v->count && v->zeros == v->count) {
-        issue = raise_issue(d, MIXT_DEBUG_GRADIENT, index,
-                            "the layer does not learn: dead units, an unused layer, or gradients that became 0");
-        if (issue)
-            SAY(issue, "the gradient of %s is 0 everywhere", v->name);
-    } else if (v->dtype == MIXT_DTYPE_FP16 && !v->nan && !v->inf && v->margin < margin_limit) {
-        issue = raise_issue(d, MIXT_DEBUG_PRECISION, index,
-                            v->backward ? "a smaller loss scale, or bf16 for this layer"
-                                        : "bf16 or fp32 for this layer, by a policy's rule");
-        if (issue)
-            SAY(issue, "%s pass: %s of %s reaches %.4g in fp16, which ends at 65504", pass, v->op, v->layer, v->amax);
-    } else if (v->dtype == MIXT_DTYPE_FP16 && v->tiny > tiny_limit) {
-        issue = raise_issue(d, MIXT_DEBUG_PRECISION, index,
-                            v->backward ? "a larger loss scale, or bf16 for this layer"
-                                        : "bf16 or fp32 for this layer, by a policy's rule");
-        if (issue)
-            SAY(issue, "%s pass: %.0f%% of %s of %s are below fp16's smallest normal number and lose bits", pass,
-                100 * v->tiny, v->op, v->layer);
+    if (!s->low || value >= real->plain_values)
+        return false;
+    const mixt__graph *low = s->low->executable->graph;
+    const mixt__value *a = &real->values[value], *b = &low->values[value];
+    return value < low->plain_values && s->by_value[value].made && a->role == b->role && a->dtype == b->dtype &&
+           mixt__shape_equal(&a->shape, &b->shape);
+}
+
+static mixt_status take_value(mixt_debug *d, const mixt__graph *real, const mixt__sights *s,
+                              const mixt__watched_value *w, int64_t index)
+{
+    mixt_debug_value *v = &d->values[index];
+    mixt__debug_fill(v, w->dtype, w->numbers, w->counts);
+    MIXT_TRY(add_counts(d, v, w->counts));
+    d->ids[index] = w->value;
+    if (in_common(real, s, w->value))
+        add_error(v, s, w->value);
+    v->backward = w->backward;
+    v->layer = mixt__debug_text(d, w->layer);
+    v->op = mixt__debug_text(d, mixt__debug_op(real, w->maker));
+    v->name = w->gradient ? mixt__debug_text(d, w->name) : "";
+    if (d->info.first_nonfinite < 0 && v->nan + v->inf)
+        d->info.first_nonfinite = index;
+    return MIXT_OK;
+}
+
+static mixt_status take_room(mixt_debug *d, int64_t values)
+{
+    d->info.values = values;
+    d->values = mixt__alloc((size_t)(values + 1) * sizeof *d->values);
+    d->ids = mixt__alloc((size_t)(values + 1) * sizeof *d->ids);
+    return d->values && d->ids ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of a step");
+}
+
+static mixt_status read_real(mixt_debug *d, const mixt__trainer *t, const mixt__sights *s)
+{
+    mixt__watched_value *w = mixt__alloc(sizeof *w);
+    mixt_status status = w ? take_room(d, mixt__trainer_watched_count(t))
+                           : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of a step");
+    for (int64_t i = 0; i < d->info.values && status == MIXT_OK; i++) {
+        status = mixt__trainer_watched_read(t, i, w);
+        if (status == MIXT_OK)
+            status = take_value(d, t->watched->graph, s, w, i);
     }
+    mixt__free(w);
+    return status;
+}
+
+/** Makes the step, watched. */
+static mixt_status make_step(mixt_debug *d, mixt__trainer *t, mixt_data *data, const mixt__sights *s)
+{
+    const mixt__watch watch = {.targets = {MIXT_DTYPE_FP16}};
+    MIXT_TRY(mixt__trainer_watch(t, &watch));
+    mixt_status status = mixt__trainer_watch_next(t);
+    if (status == MIXT_OK)
+        status = mixt__trainer_step(t, data, &d->info.step);
+    d->info.step.overflow_layer = NULL;
+    if (status == MIXT_OK)
+        status = read_real(d, t, s);
+    if (status == MIXT_OK)
+        status = mixt__debug_find_origin(d, s, t->watched->graph);
+    mixt__trainer_unwatch(t);
+    return status;
+}
+
+/* ---- values of the pass with each op by itself ---- */
+
+static mixt_status take_sight(mixt_debug *d, const mixt__sights *sights, int32_t value, int64_t index)
+{
+    const mixt__graph *g = sights->low->executable->graph;
+    const mixt__sight *s = &sights->by_value[value];
+    mixt_debug_value *v = &d->values[index];
+    const mixt__node *n = &g->nodes[s->node];
+    mixt__debug_fill(v, g->values[value].dtype, s->numbers, s->counts);
+    MIXT_TRY(add_counts(d, v, s->counts));
+    add_error(v, sights, value);
+    d->ids[index] = value;
+    v->backward = n->backward;
+    v->layer = mixt__debug_text(d, n->layer);
+    v->op = mixt__debug_text(d, mixt__debug_op(g, n));
+    v->name = g->values[value].role == MIXT_ROLE_GRAD ? mixt__debug_text(d, g->values[value].name) : "";
+    if (d->info.first_nonfinite < 0 && v->nan + v->inf)
+        d->info.first_nonfinite = index;
+    return MIXT_OK;
+}
+
+/** Values in the order of the nodes that make them. */
+static mixt_status read_sights(mixt_debug *d, const mixt__sights *s)
+{
+    const mixt__graph *g = s->low->executable->graph;
+    int64_t count = 0;
+    MIXT_TRY(take_room(d, g->value_count));
+    for (int64_t i = 0; i < g->node_count; i++)
+        for (int o = 0; o < g->nodes[i].out_count && !g->nodes[i].alias; o++) {
+            const mixt__sight *sight = &s->by_value[g->nodes[i].out[o]];
+            if (sight->made && sight->node == i)
+                MIXT_TRY(take_sight(d, s, g->nodes[i].out[o], count++));
+        }
+    d->info.values = count;
+    return mixt__debug_find_origin(d, s, NULL);
 }
 
 /* ---- making it ---- */
@@ -143,73 +220,68 @@ static mixt_status bad_parameter(const mixt_trainer *t, const char **name)
     return MIXT_OK;
 }
 
-static const char *keep_text(mixt_debug *d, const char *text)
+/** The number and scale of the step that would be next. */
+static mixt_status describe_next(mixt_debug *d, const mixt__trainer *t)
 {
-    const char *kept = mixt__arena_strdup(&d->arena, text);
-    return kept ? kept : "";
+    mixt__control control;
+    MIXT_TRY(t->backend->download(&control, t->control, sizeof control));
+    d->info.step = (mixt_step){.step = t->attempts + 1, .applied = control.step, .scale = (double)control.scale};
+    d->info.step.loss = d->info.step.grad_norm = d->info.step.accuracy = NAN;
+    return MIXT_OK;
 }
 
-static mixt_status read_values(mixt_debug *d, const mixt__trainer *core)
+static mixt_status look(mixt_debug *d, mixt__trainer *t, mixt_data *data, const mixt_debug_options *o)
 {
-    mixt__watched_value *w = mixt__alloc(sizeof *w);
-    mixt_status status = w ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of a step");
-    d->info.values = mixt__trainer_watched_count(core);
-    d->info.first_nonfinite = -1;
-    d->values = mixt__alloc((size_t)(d->info.values + 1) * sizeof *d->values);
-    if (!d->values)
-        status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of a step");
-    for (int64_t i = 0; i < d->info.values && status == MIXT_OK; i++) {
-        status = mixt__trainer_watched_read(core, i, w);
-        if (status != MIXT_OK)
-            break;
-        mixt_debug_value *v = &d->values[i];
-        fill(v, w);
-        v->layer = keep_text(d, w->layer);
-        v->op = keep_text(d, w->op);
-        v->name = w->gradient ? keep_text(d, w->name) : "";
-        if (d->info.first_nonfinite < 0 && v->nan + v->inf)
-            d->info.first_nonfinite = i;
-    }
-    mixt__free(w);
+    mixt__sights sights = {.first_bad = -1};
+    mixt_status status = o->single ? MIXT_OK : mixt__sights_take(t, data, &sights);
+    d->info.shadow = sights.full;
+    d->info.why_not = mixt__debug_text(d, sights.why);
+    d->info.full_nonfinite = sights.full_bad;
+    if (status == MIXT_OK && o->look && !sights.low)
+        status = mixt__fail(MIXT_ERROR_MEMORY, "%s", sights.why);
+    if (status == MIXT_OK && o->look)
+        status = describe_next(d, t);
+    if (status == MIXT_OK)
+        status = o->look ? read_sights(d, &sights) : make_step(d, t, data, &sights);
+    mixt__sights_free(&sights);
     return status;
 }
 
-static mixt_status make(mixt_trainer *t, mixt_data *data, mixt_debug *d)
+static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_options *o, mixt_debug *d)
 {
     mixt__trainer *core = &t->core;
-    const mixt__watch watch = {.targets = {MIXT_DTYPE_FP16}};
     const char *bad;
+    d->info.first_nonfinite = -1;
+    if (o->look && o->single)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a look without an update needs the passes that 'single' leaves out");
     if (!core->train) {
         mixt__batch_spec spec = mixt__trainer_spec_of(data, core->settings.batch);
         MIXT_TRY(mixt__trainer_compile(core, &spec));
     }
     MIXT_TRY(mixt__trainer_allocate(core));
     MIXT_TRY(bad_parameter(t, &bad));
-    d->info.source = keep_text(d, bad ? bad : "");
-    MIXT_TRY(mixt__trainer_watch(core, &watch));
-    mixt_status status = mixt__trainer_watch_next(core);
-    if (status == MIXT_OK)
-        status = mixt__trainer_step(core, data, &d->info.step);
-    d->info.step.overflow_layer = NULL;
-    if (status == MIXT_OK)
-        status = read_values(d, core);
-    mixt__trainer_unwatch(core);
-    MIXT_TRY(status);
-    judge_nonfinite(d);
-    for (int64_t i = 0; i < d->info.values; i++)
-        judge_value(d, i);
+    d->info.source = mixt__debug_text(d, bad ? bad : "");
+    MIXT_TRY(look(d, core, data, o));
+    MIXT_TRY(mixt__debug_group(d));
+    mixt__debug_count_use(d, core);
+    mixt__debug_judge(d);
     return MIXT_OK;
 }
 
 static void discard(mixt_debug *d)
 {
     mixt__free(d->values);
+    mixt__free(d->ids);
+    mixt__free(d->layers);
+    mixt__free(d->blamed);
     mixt__arena_free(&d->arena);
     mixt__free(d);
 }
 
-mixt_status mixt_debug_step(mixt_trainer *t, mixt_data *data, mixt_debug **debug)
+mixt_status mixt_debug_step_with(mixt_trainer *t, mixt_data *data, const mixt_debug_options *options,
+                                 mixt_debug **debug)
 {
+    const mixt_debug_options defaults = {0};
     MIXT_TRY(mixt__need(debug));
     *debug = NULL;
     MIXT_TRY(mixt__need_made(t, "trainer"));
@@ -217,7 +289,7 @@ mixt_status mixt_debug_step(mixt_trainer *t, mixt_data *data, mixt_debug **debug
     mixt_debug *d = mixt__alloc(sizeof *d);
     if (!d)
         return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_MEMORY, "no memory to look into a step"));
-    mixt_status status = make(t, data, d);
+    mixt_status status = make(t, data, options ? options : &defaults, d);
     if (status != MIXT_OK) {
         discard(d);
         return mixt__context_note(t->context, status);
@@ -225,6 +297,11 @@ mixt_status mixt_debug_step(mixt_trainer *t, mixt_data *data, mixt_debug **debug
     mixt__handle_add(&d->handle, d, "debug", NULL);
     *debug = d;
     return MIXT_OK;
+}
+
+mixt_status mixt_debug_step(mixt_trainer *t, mixt_data *data, mixt_debug **debug)
+{
+    return mixt_debug_step_with(t, data, NULL, debug);
 }
 
 void mixt_debug_free(mixt_debug *d)
@@ -235,22 +312,47 @@ void mixt_debug_free(mixt_debug *d)
     discard(d);
 }
 
+/* ---- reading it ---- */
+
+static bool is_open(const mixt_debug *d)
+{
+    return d && mixt__need_open(d, "debug") == MIXT_OK;
+}
+
 mixt_debug_info mixt_debug_describe(const mixt_debug *d)
 {
-    return d && mixt__need_open(d, "debug") == MIXT_OK ? d->info
-                                                       : (mixt_debug_info){.first_nonfinite = -1, .source = ""};
+    return is_open(d) ? d->info : (mixt_debug_info){.first_nonfinite = -1, .source = "", .why_not = ""};
 }
 
 const mixt_debug_value *mixt_debug_value_at(const mixt_debug *d, int64_t index)
 {
-    if (!d || mixt__need_open(d, "debug") != MIXT_OK)
-        return NULL;
-    return index >= 0 && index < d->info.values ? &d->values[index] : NULL;
+    return is_open(d) && index >= 0 && index < d->info.values ? &d->values[index] : NULL;
+}
+
+const mixt_debug_origin *mixt_debug_origin_of(const mixt_debug *d)
+{
+    return is_open(d) && d->origin.op ? &d->origin : NULL;
+}
+
+const mixt_debug_layer *mixt_debug_layer_at(const mixt_debug *d, int64_t index)
+{
+    return is_open(d) && index >= 0 && index < d->layer_count ? &d->layers[index] : NULL;
+}
+
+const mixt_debug_layer *mixt_debug_blamed_at(const mixt_debug *d, int64_t index)
+{
+    return is_open(d) && index >= 0 && index < d->layer_count ? &d->layers[d->blamed[index]] : NULL;
+}
+
+const mixt_debug_use *mixt_debug_use_at(const mixt_debug *d, int64_t index)
+{
+    for (int i = 0; is_open(d) && i < MIXT_DTYPE_COUNT; i++)
+        if (d->uses[i].dtype != MIXT_DTYPE_NONE && index-- == 0)
+            return &d->uses[i];
+    return NULL;
 }
 
 const mixt_debug_issue *mixt_debug_issue_at(const mixt_debug *d, int64_t index)
 {
-    if (!d || mixt__need_open(d, "debug") != MIXT_OK)
-        return NULL;
-    return index >= 0 && index < d->info.issues ? &d->issues[index] : NULL;
+    return is_open(d) && index >= 0 && index < d->info.issues ? &d->issues[index] : NULL;
 }

@@ -21,6 +21,7 @@ static mixt_status autodiff(mixt__graph *graph, const mixt__compile_options *opt
 static mixt_status simplify(mixt__graph *graph, const mixt__compile_options *options)
 {
     (void)options;
+    graph->plain_values = graph->value_count;
     return mixt__pass_simplify(graph);
 }
 

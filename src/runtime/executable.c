@@ -254,22 +254,26 @@ static mixt_status add_times(mixt__executable *e)
     return MIXT_OK;
 }
 
+static mixt_status run_node(mixt__executable *e, const mixt__run *run, int64_t i)
+{
+    const mixt__node *n = &e->graph->nodes[i];
+    mixt__call *call = &e->calls[i];
+    if (n->alias)
+        return MIXT_OK;
+    bind_batch(e, n, call, run);
+    call->accumulate = run->accumulate ? gradient_outputs(e->graph, n) : n->accumulates;
+    call->rng_key = run->rng_key;
+    mixt_status status = e->choices[i].kernel->run(call);
+    return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "layer '%s': %s", n->layer, n->op->name);
+}
+
 static mixt_status run_nodes(mixt__executable *e, const mixt__run *run)
 {
     if (e->seconds)
         MIXT_TRY(e->backend->mark(0));
     for (int64_t i = 0; i < e->graph->node_count; i++) {
-        const mixt__node *n = &e->graph->nodes[i];
-        if (n->alias)
-            continue;
-        mixt__call *call = &e->calls[i];
-        bind_batch(e, n, call, run);
-        call->accumulate = run->accumulate ? gradient_outputs(e->graph, n) : n->accumulates;
-        call->rng_key = run->rng_key;
-        mixt_status status = e->choices[i].kernel->run(call);
-        if (status != MIXT_OK)
-            return mixt__fail_context(status, "layer '%s': %s", n->layer, n->op->name);
-        if (e->seconds)
+        MIXT_TRY(run_node(e, run, i));
+        if (e->seconds && !e->graph->nodes[i].alias)
             MIXT_TRY(e->backend->mark(i + 1));
     }
     return e->seconds ? add_times(e) : MIXT_OK;
@@ -279,6 +283,14 @@ mixt_status mixt__executable_run(mixt__executable *e, const mixt__run *run)
 {
     int before = mixt__threads_use(e->threads);
     mixt_status status = run_nodes(e, run);
+    mixt__threads_use(before);
+    return status;
+}
+
+mixt_status mixt__executable_run_node(mixt__executable *e, const mixt__run *run, int64_t node)
+{
+    int before = mixt__threads_use(e->threads);
+    mixt_status status = run_node(e, run, node);
     mixt__threads_use(before);
     return status;
 }

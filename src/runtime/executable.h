@@ -61,6 +61,9 @@ typedef struct mixt__run {
 } mixt__run;
 
 mixt_status mixt__executable_run(mixt__executable *executable, const mixt__run *run);
+/** Runs one node, those before it having run: for who looks at values before their memory is taken by others. What the
+ *  node reads and writes is then described by calls[node]; of a view nothing runs. */
+mixt_status mixt__executable_run_node(mixt__executable *executable, const mixt__run *run, int64_t node);
 
 /** Device address of an activation that was marked to be kept. */
 void *mixt__executable_address(const mixt__executable *executable, int32_t value);

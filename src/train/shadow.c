@@ -17,6 +17,8 @@ static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
     options.fused = t->backend->fused;
     options.twins = o->twins;
     options.watch = o->watch;
+    options.typed_input = o->like_step;
+    options.activation_budget = o->like_step ? t->settings.recompute_budget : 0;
     source->values[source->logits].keep |= o->keep_logits;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
@@ -25,9 +27,15 @@ static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
     return status;
 }
 
+/** The format in which the graph reads inputs. */
+static mixt_dtype fed_dtype(const mixt__shadow *s)
+{
+    return s->executable->graph->values[s->executable->graph->input].dtype;
+}
+
 static size_t input_bytes(const mixt__shadow *s)
 {
-    return (size_t)mixt__shape_count(&s->spec.input) * mixt_dtype_size(s->spec.input_dtype);
+    return (size_t)mixt__shape_count(&s->spec.input) * mixt_dtype_size(fed_dtype(s));
 }
 
 static size_t target_bytes(const mixt__shadow *s)
@@ -64,7 +72,10 @@ static mixt_status take_memory(mixt__shadow *s)
     s->seed = backend->alloc(sizeof *s->seed);
     if (!backend->host_memory)
         s->batch = backend->alloc(input_room(s) + target_bytes(s));
-    if (!s->key || !s->seed || (!backend->host_memory && !s->batch))
+    bool rounds = fed_dtype(s) != s->spec.input_dtype;
+    if (rounds)
+        s->rounded = mixt__alloc_uninit(input_bytes(s));
+    if (!s->key || !s->seed || (!backend->host_memory && !s->batch) || (rounds && !s->rounded))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for a batch", backend->name);
     MIXT_TRY(mixt__params_share(s->params, s->trainer->params));
     MIXT_TRY(mixt__executable_allocate(s->executable));
@@ -105,6 +116,7 @@ void mixt__shadow_free(mixt__shadow *s)
     mixt__executable_free(s->executable);
     mixt__params_free(s->params);
     backend->free(s->batch);
+    mixt__free(s->rounded);
     backend->free(s->key);
     backend->free(s->seed);
     mixt__free(s);
@@ -120,14 +132,24 @@ static mixt_status put_batch(mixt__shadow *s, const mixt__shadow_batch *b, mixt_
 {
     const mixt__backend *backend = s->trainer->backend;
     *run = (mixt__run){.input = b->input, .target = b->target, .rng_key = s->key};
+    if (s->rounded) {
+        mixt__narrow(fed_dtype(s))(s->rounded, b->input, mixt__shape_count(&s->spec.input));
+        run->input = s->rounded;
+    }
     MIXT_TRY(backend->upload(s->key, &b->key, sizeof b->key));
     MIXT_TRY(backend->upload(s->seed, &b->scale, sizeof b->scale));
     if (!s->batch)
         return MIXT_OK;
+    MIXT_TRY(backend->upload(s->batch, run->input, input_bytes(s)));
     run->input = s->batch;
     run->target = s->batch + input_room(s);
-    MIXT_TRY(backend->upload(s->batch, b->input, input_bytes(s)));
     return backend->upload(s->batch + input_room(s), b->target, target_bytes(s));
+}
+
+mixt_status mixt__shadow_begin(mixt__shadow *s, const mixt__shadow_batch *batch, mixt__run *run)
+{
+    MIXT_TRY(mixt__params_follow(s->params, s->trainer->params)); // a pass moves the running statistics
+    return put_batch(s, batch, run);
 }
 
 mixt_status mixt__shadow_run(mixt__shadow *s, const mixt__shadow_batch *batch, double *loss)
@@ -135,8 +157,7 @@ mixt_status mixt__shadow_run(mixt__shadow *s, const mixt__shadow_batch *batch, d
     const mixt__backend *backend = s->trainer->backend;
     mixt__run run;
     float value;
-    MIXT_TRY(mixt__params_follow(s->params, s->trainer->params)); // a pass moves the running statistics
-    MIXT_TRY(put_batch(s, batch, &run));
+    MIXT_TRY(mixt__shadow_begin(s, batch, &run));
     MIXT_TRY(mixt__executable_run(s->executable, &run));
     MIXT_TRY(
         backend->download(&value, mixt__executable_address(s->executable, s->executable->graph->loss), sizeof value));

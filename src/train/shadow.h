@@ -16,6 +16,7 @@ typedef struct mixt__shadow {
     mixt__params *params;
     mixt__batch_spec spec; // of the batches that it runs on
     char *batch;           // device memory of one batch; NULL: the host's is read
+    void *rounded;         // host memory: inputs in the format that the graph reads; NULL: it is the data's
     uint64_t *key;         // device memory
     float *seed;           // device memory
 } mixt__shadow;
@@ -24,9 +25,11 @@ typedef struct mixt__shadow_options {
     const mixt__policy *policy; // borrowed during the call
     int64_t batch;              // samples of a run; 0: as many as a pass of the trainer has
     bool no_fusion;             // compile without fusion
-    const mixt__watch *watch;   // values to look at: see passes/watch.h; NULL: none
-    mixt__twins *twins;         // of an FP32 policy: see passes/twins.h; NULL: none
-    bool keep_logits;           // so that mixt__shadow_logits can read them; keeps the loss a node of its own
+    bool like_step; // inputs rounded on the way, and recomputation, as in the trainer's own step: up to fusion the
+                    // graph is the same then, value by value
+    const mixt__watch *watch; // values to look at: see passes/watch.h; NULL: none
+    mixt__twins *twins;       // of an FP32 policy: see passes/twins.h; NULL: none
+    bool keep_logits;         // so that mixt__shadow_logits can read them; keeps the loss a node of its own
 } mixt__shadow_options;
 
 /** Compiles it and takes its memory. The trainer must have its weights already.
@@ -47,6 +50,11 @@ typedef struct mixt__shadow_batch {
 /** Forward and backward pass from the trainer's weights and running statistics as they are now.
  *  @param loss the mean over the batch's targets that count, not scaled */
 mixt_status mixt__shadow_run(mixt__shadow *shadow, const mixt__shadow_batch *batch, double *loss);
+
+/** What a run begins with, alone: running statistics as the trainer has them, the batch where the device reads it. For
+ *  who then runs node by node (mixt__executable_run_node).
+ *  @param run valid until the next batch is begun or the shadow freed */
+mixt_status mixt__shadow_begin(mixt__shadow *shadow, const mixt__shadow_batch *batch, mixt__run *run);
 
 /** Outputs of the model in one run. */
 int64_t mixt__shadow_logit_count(const mixt__shadow *shadow);

@@ -86,6 +86,8 @@ mixt_status mixt__trainer_watched_read(const mixt__trainer *t, int64_t index, mi
     while (maker->op == &mixt__op_tensor_stats)
         maker--;
     *value = (mixt__watched_value){.layer = n->layer, .op = maker->op->name, .name = v->name, .dtype = v->dtype};
+    value->value = n->in[0];
+    value->maker = maker;
     value->backward = n->backward;
     value->gradient = v->role == MIXT_ROLE_GRAD;
     MIXT_TRY(

@@ -22,6 +22,8 @@ typedef struct mixt__watched_value {
     const char *layer, *op, *name; // op: that made it
     bool backward;                 // made in the backward pass
     bool gradient;                 // a parameter's gradient, whose name `name` is
+    int32_t value;                 // its number in the watched graph
+    const mixt__node *maker;       // of that graph
     mixt_dtype dtype;
     double numbers[MIXT_STATS_NUMBERS];
     int64_t counts[MIXT_STATS_COUNTS];

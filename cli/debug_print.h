@@ -1,0 +1,14 @@
+/* A look into a step, printed: for people, and as JSON. */
+#ifndef MIXT_CLI_DEBUG_PRINT_H
+#define MIXT_CLI_DEBUG_PRINT_H
+
+#include <mixt/debug.h>
+
+#include <stdio.h>
+
+/** @param layer a glob of the layers whose values are shown; NULL: a choice of all */
+void cli_debug_text(const mixt_debug *debug, const char *layer, FILE *stream);
+/** One object. @param layer as above; NULL: all values */
+void cli_debug_json(const mixt_debug *debug, const char *layer, FILE *stream);
+
+#endif
