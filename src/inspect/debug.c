@@ -69,9 +69,10 @@ static mixt_status add_counts(mixt_debug *d, mixt_debug_value *v, const int64_t 
 /** How far a value is from FP32, as a share. */
 static double error_of(const mixt__sight *s)
 {
+    double signal = fmax(s->signal, s->floor);
     if (s->broken)
         return INFINITY;
-    return s->signal > 0 ? sqrt(s->noise / s->signal) : s->noise > 0 ? INFINITY : 0;
+    return signal > 0 ? sqrt(s->noise / signal) : s->noise > 0 ? INFINITY : 0;
 }
 
 /** What the pass beside FP32 says of the value. */

@@ -26,6 +26,7 @@ typedef struct mixt__sight {
     int64_t counts[MIXT_STATS_COUNTS]; // without BEYOND and FLUSHED
     bool compared;                     // with FP32: the rest is known
     double noise, signal; // sums of squares of the difference, and of FP32's numbers, where both are finite
+    double floor;         // of signal: sums that cancel, a bias's gradient before a norm, count as large as one term
     int64_t flushed;      // 0 here, not 0 in FP32
     int64_t broken;       // not finite here, finite in FP32
     double reference;     // FP32's largest magnitude

@@ -63,7 +63,20 @@ void mixt__debug_count(const float *numbers, int64_t count, double *totals, int6
     totals[MIXT_STATS_AMAX] = least > most ? 0 : fmax(fabs(least), fabs(most));
 }
 
-static void compare(mixt__sight *s, const float *mine, const float *full, int64_t count)
+/** Numbers that are 0 here and not in FP32. What FP32 has left of a sum that cancels, and the format could hold, is
+ * none of them: there 0 is as good. */
+static int64_t count_flushed(const float *mine, const float *full, int64_t count, mixt_dtype dtype, double largest)
+{
+    double flushed = (double)mixt__dtype_flushed(dtype), noise = 1e-6 * largest;
+    int64_t found = 0;
+    for (int64_t i = 0; i < count; i++) {
+        double y = fabs((double)full[i]);
+        found += mine[i] == 0 && y > 0 && (y <= flushed || y >= noise);
+    }
+    return found;
+}
+
+static void compare(mixt__sight *s, mixt_dtype dtype, const float *mine, const float *full, int64_t count)
 {
     s->compared = true;
     for (int64_t i = 0; i < count; i++) {
@@ -71,7 +84,6 @@ static void compare(mixt__sight *s, const float *mine, const float *full, int64_
         if (!isfinite(y))
             continue;
         s->reference = fmax(s->reference, fabs(y));
-        s->flushed += x == 0 && y != 0;
         if (!isfinite(x)) {
             s->broken++;
             continue;
@@ -79,6 +91,7 @@ static void compare(mixt__sight *s, const float *mine, const float *full, int64_
         s->noise += (x - y) * (x - y);
         s->signal += y * y;
     }
+    s->flushed = count_flushed(mine, full, count, dtype, s->reference);
 }
 
 /** Elements from the first to the last of a tensor as it lies in memory. */
@@ -162,7 +175,7 @@ static mixt_status look_beside(walk *w, int64_t i, int o)
     }
     if (!reference)
         return MIXT_OK;
-    compare(s, w->mine, reference, count);
+    compare(s, low->graph->values[value].dtype, w->mine, reference, count);
     return keep_reference(w, value, count);
 }
 
@@ -185,6 +198,15 @@ static void forget_references(walk *w, const mixt__node *n)
         }
 }
 
+/** The mean square of what a node sums up; 0: it does something else. */
+static double size_of_term(const walk *w, const mixt__node *n)
+{
+    const mixt__sight *in = &w->sights->by_value[n->in[0]];
+    if (n->op != &mixt__op_reduce || !in->counts[MIXT_STATS_COUNT])
+        return 0;
+    return in->numbers[MIXT_STATS_SQUARES] / (double)in->counts[MIXT_STATS_COUNT];
+}
+
 static mixt_status look_at(walk *w, int64_t i)
 {
     const mixt__executable *low = w->sights->low->executable;
@@ -201,6 +223,7 @@ static mixt_status look_at(walk *w, int64_t i)
         mixt__debug_count(w->mine, count, s->numbers, s->counts);
         if (mixt__sight_bad(s) && w->sights->first_bad < 0)
             w->sights->first_bad = (int32_t)i;
+        s->floor = size_of_term(w, n) * (double)count;
         if (w->partner)
             MIXT_TRY(look_beside(w, i, o));
     }
