@@ -188,12 +188,10 @@ static bool listed(const mixt_run *run, int word)
     return mixt__config_lists(run->config, MIXT_KEY_TRAIN_MEMORY_MAY, word);
 }
 
-/** A run that goes on keeps its parts; batch norm is left alone unless the list was written by hand. */
-static bool may_split(const mixt_run *run)
+bool mixt__fit_may_split(const mixt_run *run)
 {
-    return !run->resume.run[0] && listed(run, MAY_SPLIT) &&
-           (mixt__config_was_set(run->config, MIXT_KEY_TRAIN_MEMORY_MAY) ||
-            !has_batch_norm(&run->experiment.trainer->core));
+    bool by_hand = !run->resume.run[0] && mixt__config_was_set(run->config, MIXT_KEY_TRAIN_MEMORY_MAY);
+    return listed(run, MAY_SPLIT) && (by_hand || !has_batch_norm(&run->experiment.trainer->core));
 }
 
 static mixt_status fail_smallest(const mixt_run *run, const mixt_fit *fit, const mixt__fit_request *request)
@@ -240,9 +238,9 @@ static mixt_status choose(mixt_run *run, size_t budget, mixt_fit *fit)
     double seconds;
     *fit = (mixt_fit){.budget = budget};
     request.may_recompute = listed(run, MAY_RECOMPUTE);
-    request.may_split = may_split(run);
-    request.may_keep = !run->resume.run[0] && listed(run, MAY_KEEP) && // which is part of a run's bits,
-                       !run->experiment.phases.policy;                 // and said by phase
+    request.may_split = !run->resume.run[0] && mixt__fit_may_split(run); // a run that goes on keeps its parts
+    request.may_keep = !run->resume.run[0] && listed(run, MAY_KEEP) &&   // which is part of a run's bits,
+                       !run->experiment.phases.policy;                   // and said by phase
     MIXT_TRY(plan_asked(run, &fit->asked, &seconds));
     MIXT_TRY(mixt__trainer_fit(t, &request, &choice));
     fit->memory = choice.chosen.bytes;

@@ -30,6 +30,30 @@ mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split,
     return status;
 }
 
+mixt_status mixt__trainer_refit(mixt__trainer *t, int64_t split, size_t recompute)
+{
+    mixt__trainer before = *t;
+    mixt__trainer_settings *s = &t->settings;
+    int64_t batch = s->batch * s->split, passes = s->accumulate / s->split;
+    s->batch = t->spec.input.dims[0] = t->spec.target.dims[0] = batch / split;
+    s->accumulate = passes * split;
+    s->recompute_budget = recompute;
+    t->next_batch = t->next_batch / s->split * split; // counted in passes
+    t->batches_per_epoch = t->batches_per_epoch / s->split * split;
+    s->split = split;
+    mixt_status status = mixt__trainer_recompile(t);
+    if (status != MIXT_OK && !t->broken) {
+        t->settings = before.settings;
+        t->spec = before.spec;
+        t->next_batch = before.next_batch;
+        t->batches_per_epoch = before.batches_per_epoch;
+        return status;
+    }
+    if (split != before.settings.split)
+        t->first_step = t->attempts; // results of before have other passes
+    return status;
+}
+
 /** A search under way. */
 typedef struct search {
     mixt__trainer *t;

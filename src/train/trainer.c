@@ -365,7 +365,12 @@ static mixt_status replace_plan(mixt__trainer *t)
     size_t before = t->backend->allocated();
     MIXT_TRY(mixt__params_retype(t->params, t->train->graph));
     MIXT_TRY(mixt__executable_allocate(t->train));
+    bool fed = t->feed.backend; // else its batches have another size from here on
+    if (!fed && !t->backend->host_memory)
+        MIXT_TRY(open_feed(t));
     t->allocated += t->backend->allocated() - before; // copies may have become fewer: it wraps around and back
+    if (!fed && t->backend->host_memory)
+        MIXT_TRY(open_feed(t));
     mixt__executable_bind(t->train, t->params, &t->control->seed);
     mixt__trainer_attach_watched(t);
     bool scaled = t->update.scaling.enabled;
@@ -425,10 +430,16 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
         mixt__executable_free(next);
         return read;
     }
-    mixt__feed_forget(&t->feed);
+    bool resized = t->feed.batches != t->settings.accumulate;
+    if (resized && t->backend->host_memory)
+        mixt__feed_close(&t->feed);
+    else
+        mixt__feed_forget(&t->feed);
     mixt__trainer_unwatch(t);
     size_t before = t->backend->allocated();
     mixt__executable_release(t->train); // before the next takes its memory
+    if (resized)
+        mixt__feed_close(&t->feed); // which on a device is counted
     t->allocated -= before - t->backend->allocated();
     mixt__executable_free(t->train);
     t->train = next;
