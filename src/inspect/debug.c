@@ -95,15 +95,12 @@ static void add_error(mixt_debug_value *v, const mixt__sights *sights, int32_t v
 
 /* ---- values of the real step ---- */
 
-/** Whether the pass with each op by itself has the same value under the same number. */
-static bool in_common(const mixt__graph *real, const mixt__sights *s, int32_t value)
+/** Whether the walk saw the same value: it had the same graph, but for the nodes that look. */
+static bool was_seen(const mixt__graph *real, const mixt__sights *s, int32_t value)
 {
-    if (!s->low || value >= real->plain_values)
-        return false;
-    const mixt__graph *low = s->low->executable->graph;
-    const mixt__value *a = &real->values[value], *b = &low->values[value];
-    return value < low->plain_values && s->by_value[value].made && a->role == b->role && a->dtype == b->dtype &&
-           mixt__shape_equal(&a->shape, &b->shape);
+    const mixt__graph *low = s->low ? s->low->executable->graph : NULL;
+    return low && value < low->value_count && s->by_value[value].made &&
+           mixt__shape_equal(&real->values[value].shape, &low->values[value].shape);
 }
 
 static mixt_status take_value(mixt_debug *d, const mixt__graph *real, const mixt__sights *s,
@@ -113,7 +110,7 @@ static mixt_status take_value(mixt_debug *d, const mixt__graph *real, const mixt
     mixt__debug_fill(v, w->dtype, w->numbers, w->counts);
     MIXT_TRY(add_counts(d, v, w->counts));
     d->ids[index] = w->value;
-    if (in_common(real, s, w->value))
+    if (was_seen(real, s, w->value))
         add_error(v, s, w->value);
     v->backward = w->backward;
     v->layer = mixt__debug_text(d, w->layer);
@@ -163,7 +160,7 @@ static mixt_status make_step(mixt_debug *d, mixt__trainer *t, mixt_data *data, c
     return status;
 }
 
-/* ---- values of the pass with each op by itself ---- */
+/* ---- values of a look without a step ---- */
 
 static mixt_status take_sight(mixt_debug *d, const mixt__sights *sights, int32_t value, int64_t index)
 {
@@ -197,7 +194,7 @@ static mixt_status read_sights(mixt_debug *d, const mixt__sights *s)
                 MIXT_TRY(take_sight(d, s, g->nodes[i].out[o], count++));
         }
     d->info.values = count;
-    return mixt__debug_find_origin(d, s, NULL);
+    return mixt__debug_find_origin(d, s, g);
 }
 
 /* ---- making it ---- */
@@ -233,7 +230,7 @@ static mixt_status describe_next(mixt_debug *d, const mixt__trainer *t)
 
 static mixt_status look(mixt_debug *d, mixt__trainer *t, mixt_data *data, const mixt_debug_options *o)
 {
-    mixt__sights sights = {.first_bad = -1};
+    mixt__sights sights = {.plain_first_bad = -1};
     mixt_status status = o->single ? MIXT_OK : mixt__sights_take(t, data, &sights);
     d->info.shadow = sights.full;
     d->info.why_not = mixt__debug_text(d, sights.why);

@@ -1,11 +1,12 @@
 /* What a look into a step is made of.
  *
- * Three passes over the same batch, from the same masters, with the same random numbers and loss scale:
- *   the real step        (train/watch.h): the kernels and bits of training, fused as they are; statistics on the device
- *   each op by itself    (debug_walk.c): the same policy without fusion, node by node, so that no op hides in another
- *   FP32                 (debug_walk.c): beside that one, node by node, to hold each value against
- * The last two are shadows and run before the real step: nothing that they do changes a bit of it. Up to fusion the
- * first two graphs are one: a value has the same number in both.
+ * Passes over the same batch, from the same masters, with the same random numbers and loss scale:
+ *   the real step    train/watch.h: statistics are taken on the device
+ *   the same bits    a shadow compiled as the step is, walked node by node (debug_walk.c)
+ *   FP32             beside that one, node by node, to hold each value against
+ *   each op alone    only where a number is not finite: without fusion, so that no op hides in another
+ * Shadows run before the real step: nothing that they do changes a bit of it. Up to fusion all graphs of one policy are
+ * one: a value has the same number in each of them.
  */
 #ifndef MIXT_INSPECT_DEBUG_H
 #define MIXT_INSPECT_DEBUG_H
@@ -37,17 +38,30 @@ static inline bool mixt__sight_bad(const mixt__sight *s)
     return s->counts[MIXT_STATS_NAN] + s->counts[MIXT_STATS_INF] > 0;
 }
 
+/** What a walk over a pass found beside the sights. */
+typedef struct mixt__walk_found {
+    int32_t first_bad; // node that made the first number that is not finite; -1: none
+    int64_t full_bad;  // values of FP32 that are not finite, among those that were compared
+} mixt__walk_found;
+
+typedef struct mixt__walk_options {
+    const int32_t *partner;  // by value of the pass: FP32's; 0: none. Not read without FP32
+    mixt__sight *sights;     // by value, filled in
+    mixt__walk_found *found; // filled in
+} mixt__walk_options;
+
 typedef struct mixt__sights {
-    mixt__shadow *low, *full; // each op by itself, FP32; NULL: there is none
-    char why[256];            // why not; "": nobody asked, or they are there
-    mixt__sight *by_value;    // of low's graph, by value; NULL with low
-    int32_t first_bad;        // node of low's graph that made the first number that is not finite; -1: none
-    int64_t full_bad;         // values of FP32 that are not finite
-    int64_t pass;             // that was looked at: the first with a number that is not finite, else the last
-    int64_t sample, place;    // of a sample with a number that is not finite: in the set, in the batch; -1: none
-    bool target;              // it is the sample's target that holds it
-    bool rounded;             // the sample's number is finite, but too large for the format in which it is fed
-    float seed;               // the loss's gradient in that pass
+    mixt__shadow *low, *full;  // with the bits of the step; FP32. NULL: there is none
+    char why[256];             // why not; "": nobody asked, or they are there
+    mixt__sight *by_value;     // of low's graph, by value; NULL with low
+    int64_t full_bad;          // values of FP32 that are not finite
+    int64_t pass;              // that was looked at: the first with a number that is not finite, else the last
+    mixt__shadow *plain;       // each op by itself, where a number is not finite; else NULL
+    mixt__sight *plain_values; // by value of its graph
+    int32_t plain_first_bad;   // node of its graph; -1: none
+    int64_t sample, place;     // of a sample with a number that is not finite: in the set, in the batch; -1: none
+    bool target;               // it is the sample's target that holds it
+    bool rounded;              // the sample's number is finite, but too large for the format in which it is fed
 } mixt__sights;
 
 struct mixt_debug {
@@ -74,10 +88,17 @@ void mixt__debug_fill(mixt_debug_value *value, mixt_dtype dtype, const double *n
 
 /** Looks at the next step of the trainer from the side. Where there is no memory for that, `why` says so and all is
  *  well. The trainer has its memory. */
-mixt_status mixt__sights_take(mixt__trainer *trainer, const mixt_data *data, mixt__sights *sights);
+mixt_status mixt__sights_take(const mixt__trainer *trainer, const mixt_data *data, mixt__sights *sights);
 void mixt__sights_free(mixt__sights *sights);
-/** FP32's node that computes what each node of `low` does, by node of low; -1: none. */
-mixt_status mixt__debug_match(const mixt__graph *low, const mixt__graph *full, int32_t **matches);
+/** Runs a shadow node by node, FP32 beside it, and looks at every value. @param full NULL: no FP32 */
+mixt_status mixt__debug_walk(mixt__shadow *pass, mixt__shadow *full, const mixt__shadow_batch *batch,
+                             const mixt__walk_options *options);
+/** FP32's value for each value of `pass`, 0 where there is none, for mixt__free.
+ *  @param plain the graph of the same policy without fusion; may be `pass` */
+mixt_status mixt__debug_match(const mixt__graph *pass, const mixt__graph *plain, const mixt__graph *full,
+                              int32_t **partner);
+/** The last node that writes each value; -1: none. For mixt__free. */
+mixt_status mixt__debug_writers(const mixt__graph *graph, int32_t **last);
 /** Whether a node only changes the format, for others. */
 bool mixt__debug_is_cast(const mixt__graph *graph, const mixt__node *node);
 /** Reads a value to host memory as FP32. @param raw room for its bytes as they lie on the device */
@@ -85,7 +106,13 @@ mixt_status mixt__debug_read(const mixt__backend *backend, const mixt__tensor *t
 /** Statistics of numbers in the form of tensor_stats. */
 void mixt__debug_count(const float *numbers, int64_t count, double *totals, int64_t *counts);
 
-/** Finds what made the first number that is not finite. @param real the graph of the real step; NULL: none was made */
+/** Holds numbers against those of FP32. */
+void mixt__debug_compare(mixt__sight *sight, mixt_dtype dtype, const float *mine, const float *full, int64_t count);
+/** Elements from the first to the last of a tensor as it lies in memory. */
+int64_t mixt__debug_span(const mixt__tensor *tensor);
+
+/** Finds what made the first number that is not finite. @param real the graph of the step, of which the
+ *  debug's values are */
 mixt_status mixt__debug_find_origin(mixt_debug *debug, const mixt__sights *sights, const mixt__graph *real);
 /** Counts what is in which format. */
 void mixt__debug_count_use(mixt_debug *debug, const mixt__trainer *trainer);

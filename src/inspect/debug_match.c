@@ -44,23 +44,52 @@ static bool is_partner(const mixt__graph *a, const mixt__node *x, const mixt__gr
     return true;
 }
 
-mixt_status mixt__debug_match(const mixt__graph *low, const mixt__graph *full, int32_t **matches)
+mixt_status mixt__debug_writers(const mixt__graph *g, int32_t **last)
 {
-    int32_t *partner = mixt__alloc((size_t)(low->node_count + 1) * sizeof *partner);
-    *matches = partner;
-    if (!partner)
+    *last = mixt__alloc((size_t)g->value_count * sizeof **last);
+    if (!*last)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare two passes");
+    for (int64_t v = 0; v < g->value_count; v++)
+        (*last)[v] = -1;
+    for (int64_t i = 0; i < g->node_count; i++)
+        for (int o = 0; o < g->nodes[i].out_count; o++)
+            (*last)[g->nodes[i].out[o]] = (int32_t)i;
+    return MIXT_OK;
+}
+
+/** FP32's value for each value of a graph in which every op stands by itself. A cast has its input's. */
+static void match_plain(const mixt__graph *plain, const mixt__graph *full, int32_t *partner)
+{
     int64_t from = 0;
-    for (int64_t i = 0; i < low->node_count; i++) {
-        const mixt__node *n = &low->nodes[i];
-        partner[i] = -1;
+    for (int64_t i = 0; i < plain->node_count; i++) {
+        const mixt__node *n = &plain->nodes[i];
+        if (mixt__debug_is_cast(plain, n) && n->source < 0)
+            partner[n->out[0]] = partner[n->in[0]];
         if (n->source < 0 || n->recomputed)
             continue;
-        for (int64_t j = from; j < full->node_count && partner[i] < 0; j++)
-            if (is_partner(low, n, full, &full->nodes[j]))
-                partner[i] = (int32_t)j;
-        if (partner[i] >= 0)
-            from = partner[i] + 1;
+        for (int64_t j = from; j < full->node_count; j++)
+            if (is_partner(plain, n, full, &full->nodes[j])) {
+                for (int o = 0; o < n->out_count; o++)
+                    partner[n->out[o]] = full->nodes[j].out[o];
+                from = j + 1;
+                break;
+            }
+    }
+}
+
+mixt_status mixt__debug_match(const mixt__graph *pass, const mixt__graph *plain, const mixt__graph *full,
+                              int32_t **partner)
+{
+    int64_t count = pass->value_count > plain->value_count ? pass->value_count : plain->value_count;
+    *partner = mixt__alloc((size_t)count * sizeof **partner);
+    if (!*partner)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare two passes");
+    match_plain(plain, full, *partner);
+    for (int64_t v = 1; v < count; v++) {
+        bool common = pass == plain || (v < pass->plain_values && v < plain->plain_values &&
+                                        mixt__shape_equal(&pass->values[v].shape, &plain->values[v].shape));
+        if (!common)
+            (*partner)[v] = 0;
     }
     return MIXT_OK;
 }

@@ -23,7 +23,7 @@ const char *mixt_debug_cause_name(mixt_debug_cause cause)
 
 typedef struct search {
     const mixt__sights *sights;
-    const mixt__graph *real, *low;
+    const mixt__graph *low;  // each op by itself
     bool *in_real, *visited; // by value: a node of the real step makes it; seen
     int32_t found;           // node of low; -1: none yet
 } search;
@@ -31,7 +31,7 @@ typedef struct search {
 /** Goes back from a value through values that exist in `low` alone. */
 static void visit(search *f, int32_t value)
 {
-    const mixt__sight *s = &f->sights->by_value[value];
+    const mixt__sight *s = &f->sights->plain_values[value];
     if (f->visited[value] || !s->made)
         return;
     f->visited[value] = true;
@@ -65,7 +65,7 @@ static bool is_bad(const mixt_debug *d, int32_t id)
 /** The node of low that the real step's first bad value comes from; -1: low does not have it. */
 static mixt_status find_inside(const mixt_debug *d, const mixt__sights *s, const mixt__graph *real, int32_t *found)
 {
-    search f = {.sights = s, .real = real, .low = s->low->executable->graph, .found = -1};
+    search f = {.sights = s, .low = s->plain->executable->graph, .found = -1};
     const mixt__node *maker = real_maker(d, real);
     f.in_real = mixt__alloc((size_t)f.low->value_count * sizeof *f.in_real);
     f.visited = mixt__alloc((size_t)f.low->value_count * sizeof *f.visited);
@@ -166,22 +166,21 @@ static bool is_alone(const mixt__graph *real, const mixt__node *n)
 
 static void describe_node(mixt_debug *d, const mixt__sights *s, int32_t node, const mixt__graph *real)
 {
-    const mixt__graph *g = s->low->executable->graph;
+    const mixt__graph *g = s->plain->executable->graph;
+    const mixt__sight *sights = s->plain_values;
     const mixt__node *n = &g->nodes[node];
     mixt_debug_origin *o = &d->origin;
     o->layer = mixt__debug_text(d, n->layer);
     o->op = mixt__debug_text(d, mixt__debug_op(g, n));
     o->backward = n->backward;
     o->pass = s->pass;
-    o->fused = real && !is_alone(real, n);
+    o->fused = !is_alone(real, n);
     for (int k = n->out_count - 1; k >= 0; k--)
-        if (s->by_value[n->out[k]].made && (mixt__sight_bad(&s->by_value[n->out[k]]) || !k))
-            describe(d, g, &s->by_value[n->out[k]], n->out[k], &o->value);
-    for (int k = 0; k < n->in_count && o->input_count < MIXT_DEBUG_INPUTS_MAX; k++) {
-        const mixt__sight *in = &s->by_value[n->in[k]];
-        if (in->counts[MIXT_STATS_COUNT])
-            describe(d, g, in, n->in[k], &o->inputs[o->input_count++]);
-    }
+        if (sights[n->out[k]].made && (mixt__sight_bad(&sights[n->out[k]]) || !k))
+            describe(d, g, &sights[n->out[k]], n->out[k], &o->value);
+    for (int k = 0; k < n->in_count && o->input_count < MIXT_DEBUG_INPUTS_MAX; k++)
+        if (sights[n->in[k]].counts[MIXT_STATS_COUNT])
+            describe(d, g, &sights[n->in[k]], n->in[k], &o->inputs[o->input_count++]);
     find_cause(d, s);
 }
 
@@ -212,13 +211,13 @@ mixt_status mixt__debug_find_origin(mixt_debug *d, const mixt__sights *s, const 
     d->origin = (mixt_debug_origin){.sample = -1, .place = -1, .source = ""};
     if (d->info.first_nonfinite < 0)
         return MIXT_OK;
-    if (s->low && real && s->low->trainer->settings.accumulate == 1)
+    if (s->plain && s->plain->trainer->settings.accumulate == 1)
         MIXT_TRY(find_inside(d, s, real, &node));
-    else if (s->low) // the real step shows its last pass alone
-        node = s->first_bad;
+    else if (s->plain) // the real step shows its last pass alone
+        node = s->plain_first_bad;
     if (node >= 0)
         describe_node(d, s, node, real);
-    else if (real)
+    else
         describe_real(d, real);
     return MIXT_OK;
 }

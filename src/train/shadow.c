@@ -4,14 +4,8 @@
 #include "num/num.h"
 #include "train/finetune.h"
 
-static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
+static mixt__compile_options options_of(const mixt__trainer *t, const mixt__shadow_options *o)
 {
-    const mixt__trainer *t = s->trainer;
-    mixt__graph *source;
-    s->spec = t->spec;
-    if (o->batch)
-        s->spec.input.dims[0] = s->spec.target.dims[0] = o->batch;
-    MIXT_TRY(mixt__model_build(&t->model, &s->spec, true, &source));
     mixt__compile_options options = {.policy = *o->policy, .backward = true};
     options.no_fusion = o->no_fusion || t->settings.no_fusion;
     options.fused = t->backend->fused;
@@ -19,12 +13,30 @@ static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
     options.watch = o->watch;
     options.typed_input = o->like_step;
     options.activation_budget = o->like_step ? t->settings.recompute_budget : 0;
-    source->values[source->logits].keep |= o->keep_logits;
-    mixt_status status = mixt__freeze(source, t->settings.freeze);
-    if (status == MIXT_OK)
-        return mixt__compile_take(source, &options, t->backend, &s->executable);
-    mixt__graph_free(source);
+    return options;
+}
+
+static mixt_status build(const mixt__trainer *t, const mixt__batch_spec *spec, const mixt__shadow_options *o,
+                         mixt__graph **source)
+{
+    MIXT_TRY(mixt__model_build(&t->model, spec, true, source));
+    (*source)->values[(*source)->logits].keep |= o->keep_logits;
+    mixt_status status = mixt__freeze(*source, t->settings.freeze);
+    if (status != MIXT_OK)
+        mixt__graph_free(*source);
     return status;
+}
+
+static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
+{
+    const mixt__trainer *t = s->trainer;
+    mixt__graph *source;
+    s->spec = t->spec;
+    if (o->batch)
+        s->spec.input.dims[0] = s->spec.target.dims[0] = o->batch;
+    MIXT_TRY(build(t, &s->spec, o, &source));
+    mixt__compile_options options = options_of(t, o);
+    return mixt__compile_take(source, &options, t->backend, &s->executable);
 }
 
 /** The format in which the graph reads inputs. */
@@ -105,6 +117,18 @@ mixt_status mixt__shadow_new(const mixt__trainer *trainer, const mixt__shadow_op
         *shadow = s;
     else
         mixt__shadow_free(s);
+    return status;
+}
+
+mixt_status mixt__shadow_graph(const mixt__trainer *t, const mixt__shadow_options *o, mixt__graph **graph)
+{
+    mixt__graph *source;
+    *graph = NULL;
+    MIXT_TRY(build(t, &t->spec, o, &source));
+    mixt__compile_options options = options_of(t, o);
+    options.activation_budget = 0; // what is computed again comes behind all values of before
+    mixt_status status = mixt__passes_run(source, &options, graph);
+    mixt__graph_free(source);
     return status;
 }
 

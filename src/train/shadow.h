@@ -35,6 +35,8 @@ typedef struct mixt__shadow_options {
 /** Compiles it and takes its memory. The trainer must have its weights already.
  *  @param shadow NULL on failure */
 mixt_status mixt__shadow_new(const mixt__trainer *trainer, const mixt__shadow_options *options, mixt__shadow **shadow);
+/** The graph that a shadow with these options would have, but for recomputation; takes no memory of the device. */
+mixt_status mixt__shadow_graph(const mixt__trainer *trainer, const mixt__shadow_options *options, mixt__graph **graph);
 /** NULL is allowed. */
 void mixt__shadow_free(mixt__shadow *shadow);
 /** After the trainer's weights changed: rounds them into the working copies again. */

@@ -1,0 +1,183 @@
+/* The next step of a trainer from the side: its batches, the shadows that run on them, what they find. */
+#include "inspect/debug.h"
+
+#include "base/rng.h"
+#include "data/data.h"
+#include "num/num.h"
+#include "train/pass_weights.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static mixt_status no_memory(void)
+{
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory to look into a step");
+}
+
+/* ---- batches ---- */
+
+/** The batch of a pass, in host memory, as the trainer will get it. */
+typedef struct batch_room {
+    void *input, *target;
+    int64_t batch, split;
+} batch_room;
+
+/** A number of FP32 data that is not finite, or not any more in the format `fed`: that of its sample in the batch; -1:
+ *  none. A NaN among targets is left out by losses of values. */
+static int64_t bad_sample(const void *numbers, mixt_dtype dtype, mixt_dtype fed, const mixt__shape *shape,
+                          bool allow_nan)
+{
+    float beyond = mixt__dtype_beyond(fed);
+    int64_t count = mixt__shape_count(shape), each = shape->dims[0] ? count / shape->dims[0] : 1;
+    for (int64_t i = 0; dtype == MIXT_DTYPE_FP32 && i < count; i++) {
+        float x = ((const float *)numbers)[i];
+        if ((!isfinite(x) && !(allow_nan && isnan(x))) || fabsf(x) >= beyond)
+            return i / each;
+    }
+    return -1;
+}
+
+/** Which sample of the set stands at a place of a batch. */
+static int64_t sample_at(const mixt_data *data, const batch_room *r, int64_t number, int64_t place)
+{
+    int64_t whole = r->batch * r->split, per_epoch = data->info.samples / whole, n = number / r->split;
+    int64_t epoch = n / per_epoch, at = n % per_epoch * whole + number % r->split * r->batch + place;
+    uint64_t key = mixt__rng_key(mixt__data_order_seed(data, epoch), MIXT_STREAM_ORDER, (uint64_t)epoch);
+    return data->options.in_order ? at : mixt__order_at(key, data->info.samples, at);
+}
+
+static void find_bad_sample(mixt__sights *s, const mixt__trainer *t, const mixt_data *data, const batch_room *r,
+                            int64_t number)
+{
+    s->place = bad_sample(r->input, t->spec.input_dtype, mixt__trainer_fed_dtype(t), &t->spec.input, false);
+    s->rounded = s->place >= 0 && bad_sample(r->input, t->spec.input_dtype, MIXT_DTYPE_FP32, &t->spec.input, false) < 0;
+    s->target = s->place < 0;
+    if (s->target)
+        s->place = bad_sample(r->target, t->spec.target_dtype, t->spec.target_dtype, &t->spec.target, true);
+    s->sample = s->place < 0 ? -1 : sample_at(data, r, number, s->place);
+}
+
+/* ---- passes ---- */
+
+/** Compiles a shadow; a lack of memory is no failure. */
+static mixt_status make_shadow(mixt__sights *s, const mixt__trainer *t, const mixt__shadow_options *options,
+                               mixt__shadow **shadow)
+{
+    mixt_status status = mixt__shadow_new(t, options, shadow);
+    if (status != MIXT_ERROR_MEMORY)
+        return status;
+    snprintf(s->why, sizeof s->why, "%s", mixt_error_text());
+    return MIXT_OK;
+}
+
+/** Once more with each op by itself, which shows what hides in larger kernels. */
+static mixt_status walk_plain(mixt__sights *s, const mixt__trainer *t, const mixt__shadow_batch *batch)
+{
+    const mixt__shadow_options plain = {.policy = &t->settings.policy, .no_fusion = true, .like_step = true};
+    mixt__walk_found found;
+    mixt__walk_options o = {.found = &found};
+    MIXT_TRY(make_shadow(s, t, &plain, &s->plain));
+    if (!s->plain)
+        return MIXT_OK;
+    const mixt__graph *g = s->plain->executable->graph;
+    s->plain_values = o.sights = mixt__alloc((size_t)g->value_count * sizeof *o.sights);
+    if (!o.sights)
+        return no_memory();
+    int32_t *partner = NULL;
+    if (s->full)
+        MIXT_TRY(mixt__debug_match(g, g, s->full->executable->graph, &partner));
+    o.partner = partner;
+    mixt_status status = mixt__debug_walk(s->plain, s->full, batch, &o);
+    s->plain_first_bad = found.first_bad;
+    mixt__free(partner);
+    return status;
+}
+
+/** The batch of pass number `p` of the next step, and what it runs with. */
+static mixt_status make_batch(const mixt__trainer *t, const mixt_data *data, const batch_room *r, int64_t p,
+                              mixt__pass_weights *weights, mixt__shadow_batch *batch)
+{
+    int64_t number = t->next_batch + p;
+    mixt__control control;
+    MIXT_TRY(t->backend->download(&control, t->control, sizeof control));
+    MIXT_TRY(mixt__data_batch_piece(data, r->batch * r->split, number / r->split, number % r->split * r->batch,
+                                    r->batch, r->input, r->target));
+    *batch = (mixt__shadow_batch){.input = r->input, .target = r->target, .scale = control.seed};
+    batch->key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(t->runs + p));
+    if (t->attempts + 1 == t->settings.inject_overflow)
+        batch->scale = INFINITY;
+    if (t->settings.accumulate > 1)
+        batch->scale *= mixt__pass_weight(
+            weights, mixt__targets_count(r->target, t->spec.target_dtype, mixt__shape_count(&t->spec.target)));
+    return MIXT_OK;
+}
+
+/** Pass by pass, up to the first with a number that is not finite. */
+static mixt_status walk_passes(mixt__sights *s, const mixt__trainer *t, const mixt_data *data, const batch_room *r,
+                               const int32_t *partner)
+{
+    mixt__pass_weights weights = {0};
+    mixt__walk_found found = {.first_bad = -1};
+    const mixt__walk_options o = {.partner = partner, .sights = s->by_value, .found = &found};
+    mixt__shadow_batch batch;
+    for (int64_t p = 0; p < t->settings.accumulate && found.first_bad < 0; p++) {
+        s->pass = p;
+        MIXT_TRY(make_batch(t, data, r, p, &weights, &batch));
+        MIXT_TRY(mixt__debug_walk(s->low, s->full, &batch, &o));
+    }
+    s->full_bad = found.full_bad;
+    if (found.first_bad < 0)
+        return MIXT_OK;
+    find_bad_sample(s, t, data, r, t->next_batch + s->pass);
+    return walk_plain(s, t, &batch);
+}
+
+/** FP32's partners of low's values: found by way of the graph in which each op stands by itself. */
+static mixt_status find_partners(const mixt__sights *s, const mixt__trainer *t, int32_t **partner)
+{
+    const mixt__shadow_options options = {.policy = &t->settings.policy, .no_fusion = true, .like_step = true};
+    mixt__graph *plain;
+    *partner = NULL;
+    if (!s->full)
+        return MIXT_OK;
+    MIXT_TRY(mixt__shadow_graph(t, &options, &plain));
+    mixt_status status = mixt__debug_match(s->low->executable->graph, plain, s->full->executable->graph, partner);
+    mixt__graph_free(plain);
+    return status;
+}
+
+mixt_status mixt__sights_take(const mixt__trainer *t, const mixt_data *data, mixt__sights *s)
+{
+    mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
+    const mixt__shadow_options low = {.policy = &t->settings.policy, .like_step = true};
+    const mixt__shadow_options full = {.policy = &fp32, .no_fusion = true};
+    int32_t *partner = NULL;
+    *s = (mixt__sights){.plain_first_bad = -1, .sample = -1, .place = -1};
+    MIXT_TRY(make_shadow(s, t, &low, &s->low));
+    if (!s->low)
+        return MIXT_OK;
+    MIXT_TRY(make_shadow(s, t, &full, &s->full));
+    size_t input = (size_t)mixt__shape_count(&t->spec.input) * mixt_dtype_size(t->spec.input_dtype);
+    size_t target = (size_t)mixt__shape_count(&t->spec.target) * mixt_dtype_size(t->spec.target_dtype);
+    batch_room r = {.batch = t->settings.batch, .split = t->settings.split};
+    r.input = mixt__alloc_uninit(input + 1);
+    r.target = mixt__alloc_uninit(target + 1);
+    s->by_value = mixt__alloc((size_t)s->low->executable->graph->value_count * sizeof *s->by_value);
+    mixt_status status = r.input && r.target && s->by_value ? find_partners(s, t, &partner) : no_memory();
+    if (status == MIXT_OK)
+        status = walk_passes(s, t, data, &r, partner);
+    mixt__free(r.input);
+    mixt__free(r.target);
+    mixt__free(partner);
+    return status;
+}
+
+void mixt__sights_free(mixt__sights *s)
+{
+    mixt__shadow_free(s->low);
+    mixt__shadow_free(s->full);
+    mixt__shadow_free(s->plain);
+    mixt__free(s->by_value);
+    mixt__free(s->plain_values);
+    *s = (mixt__sights){0};
+}
