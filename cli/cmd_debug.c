@@ -66,9 +66,9 @@ const cli_command cli_debug_command = {
     .description =
         "Makes one update of a configuration, or the next one of a run from its newest checkpoint, with the same "
         "kernels and bits as training, and looks at every value that they make: mean, deviation, range, zeros, NaN and "
-        "Inf, and how many powers of two are left before its format overflows. Two more passes over the same batch "
-        "show each op by itself, and the same in FP32: how errors grow layer by layer, forward and backward, where "
-        "they jump, and what became 0.\n\n"
+        "Inf, and how many powers of two are left before its format overflows. A pass in FP32 over the same batch "
+        "shows "
+        "how errors grow layer by layer, forward and backward, where they jump, and what became 0.\n\n"
         "It names the first op that made a number that is not finite, with what that op read, apart from all that only "
         "passed it on, or the parameter, the sample or the loss scale that held it before; gradients that are 0 "
         "everywhere, vanish or explode; values that are near the ends of their format; each with what to do. Nothing "

@@ -8,8 +8,8 @@
  *   mixt_debug_free(debug);
  *
  * The step is a real one, with the same kernels and the same bits as any other: it goes on with training. Before it,
- * two more passes run over the same batch from the same weights, and change nothing: one in the formats of training
- * with each op by itself, so that none hides in a fused kernel, and one in FP32.
+ * more passes run over the same batch from the same weights, and change nothing: one with the bits of the step, one in
+ * FP32 beside it, and where a number is not finite one with each op by itself, so that none hides in a fused kernel.
  */
 #ifndef MIXT_DEBUG_H
 #define MIXT_DEBUG_H
@@ -24,8 +24,7 @@ typedef struct mixt_debug mixt_debug;
 
 /** All fields have defaults: 0. */
 typedef struct mixt_debug_options {
-    bool look;   /**< make no update: the trainer stays as it is, and values are those of the pass with each op by
-                      itself; default: the next update is made */
+    bool look;   /**< make no update: the trainer stays as it is; default: the next update is made */
     bool single; /**< only the real step: half the memory and time, but no errors against FP32, and an op that training
                       fuses with others hides in the last of them. Not with look */
 } mixt_debug_options;

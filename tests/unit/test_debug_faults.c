@@ -400,6 +400,33 @@ static void test_look(void **state)
     close_scene(&s);
 }
 
+/** A look sees the bits that the step then has, value by value, and nearly all of them have a partner in FP32. */
+static void test_same_bits(void **state)
+{
+    (void)state;
+    const fault nets[] = {{.net = cnn, .data = IMAGES}, {.net = gpt, .data = TOKENS}};
+    for (int n = 0; n < 2; n++) {
+        scene s = open_scene(&nets[n]);
+        mixt_debug *before = look(&s, &(mixt_debug_options){.look = true}), *d = look(&s, NULL);
+        int64_t count = mixt_debug_describe(d).values, compared = 0;
+        assert_int_equal(mixt_debug_describe(before).values, count);
+        for (int64_t i = 0; i < count; i++) {
+            const mixt_debug_value *a = mixt_debug_value_at(before, i), *b = mixt_debug_value_at(d, i);
+            assert_string_equal(a->layer, b->layer);
+            assert_string_equal(a->op, b->op);
+            assert_true(a->count == b->count && a->zeros == b->zeros && a->min == b->min && a->max == b->max);
+            assert_memory_equal(a->exponents, b->exponents, MIXT_DEBUG_EXPONENTS * sizeof *a->exponents);
+            assert_true(!a->compared || a->error == b->error);
+            compared += b->compared;
+        }
+        if (10 * compared < 9 * count)
+            fail_msg("%lld of %lld values compared", (long long)compared, (long long)count);
+        mixt_debug_free(before);
+        mixt_debug_free(d);
+        close_scene(&s);
+    }
+}
+
 /** Who steers a run is told the layer to raise: the one that overflows in FP16, and none where FP32 does no better. */
 static void test_blame(void **state)
 {
@@ -521,9 +548,9 @@ static void test_scale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all),     cmocka_unit_test(test_look),      cmocka_unit_test(test_blame),
-        cmocka_unit_test(test_healthy), cmocka_unit_test(test_parameter), cmocka_unit_test(test_data),
-        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_all),       cmocka_unit_test(test_look),    cmocka_unit_test(test_blame),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_healthy), cmocka_unit_test(test_parameter),
+        cmocka_unit_test(test_data),      cmocka_unit_test(test_scale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
