@@ -40,6 +40,15 @@ static void show_alert(cli_watch *w, const mixt_event *event)
         fprintf(stderr, "mixt: %s\n", event->text);
 }
 
+/** Always: the run does something else than it was told to. */
+static void show_decision(cli_watch *w, const mixt_event *event)
+{
+    if (w->started)
+        cli_progress_warn(&w->progress, "step %lld: %s", (long long)event->decision->step, event->text);
+    else
+        fprintf(stderr, "mixt: %s\n", event->text);
+}
+
 /** Before training begins there is no progress line to stand above. */
 static void show_note(const cli_watch *w, cli_progress *progress, const mixt_event *event)
 {
@@ -69,6 +78,9 @@ mixt_status cli_watch_observe(void *user, mixt_run *run, const mixt_event *event
         break;
     case MIXT_EVENT_ALERT:
         show_alert(w, event);
+        break;
+    case MIXT_EVENT_DECISION:
+        show_decision(w, event);
         break;
     case MIXT_EVENT_NOTE:
         show_note(w, &w->progress, event);

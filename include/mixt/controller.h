@@ -57,12 +57,13 @@ typedef struct mixt_decision {
     int64_t back; /**< the update that the run goes back to before it acts; -1: it stays where it is */
     mixt_action action;
     mixt_severity severity;
-    mixt_cause cause;   /**< MIXT_CAUSE_COUNT: none of them */
-    char layer[128];    /**< PRECISION: the layer, or a glob over layers; "": the whole model */
-    char key[48];       /**< of the configuration, that is set to `to`; "": none. SCALE, CLIP, LR, MEMORY */
-    char from[64];      /**< what was */
-    char to[64];        /**< what is from here on: a format, a setting's value, the number of a batch (SKIP) */
-    char text[256];     /**< why, for people */
+    mixt_cause cause; /**< MIXT_CAUSE_COUNT: none of them */
+    char layer[128];  /**< PRECISION: the layer, or a glob over layers; "": the whole model */
+    char key[48];     /**< of the configuration, that is set to `to`; "": none. For MIXT_ACTION_SCALE, MIXT_ACTION_CLIP,
+                           MIXT_ACTION_LR and MIXT_ACTION_MEMORY */
+    char from[64];    /**< what was */
+    char to[64];      /**< what is from here on: a format, a setting's value, the number of a batch (SKIP) */
+    char text[256];   /**< why, for people */
     const char *policy; /**< PRECISION of the whole model: the policy, as mixt_policy_parse reads it; NULL: as it is,
                              with the format `to` for `layer` */
 } mixt_decision;

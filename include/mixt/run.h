@@ -14,6 +14,7 @@
 #define MIXT_RUN_H
 
 #include "mixt/config.h"
+#include "mixt/controller.h"
 #include "mixt/monitor.h"
 #include "mixt/train.h"
 
@@ -36,6 +37,7 @@ typedef struct mixt_run_memory {
     mixt_bytes batches;     /**< batches made ahead by other threads, and results of updates */
     mixt_bytes checkpoints; /**< the copy of the state that is written while training goes on, and the room for saving
                                  the weights at the end */
+    mixt_bytes snapshots;   /**< the good state that auto.steer goes back to; 0 without */
     mixt_bytes data;        /**< data sets in memory, but for tokens */
     mixt_bytes tokens;      /**< tokens and texts in memory */
     mixt_bytes graphs;      /**< graphs, kernel calls, names, the configuration: what is small, and held already */
@@ -56,7 +58,7 @@ typedef struct mixt_run_memory_part {
     mixt_bytes bytes;
 } mixt_run_memory_part;
 
-enum { MIXT_RUN_MEMORY_PARTS = 8 };
+enum { MIXT_RUN_MEMORY_PARTS = 9 };
 
 /** The parts of a run's memory in a fixed order; the last is the total of the others. */
 void mixt_run_memory_parts(const mixt_run_memory *memory, mixt_run_memory_part parts[MIXT_RUN_MEMORY_PARTS]);
@@ -80,6 +82,7 @@ typedef struct mixt_run_result {
     int64_t best_step;                   /**< of the checkpoint with the best validation loss; -1: none */
     int64_t weights_step;                /**< of the weights in model.safetensors: `steps`, or best_step (see
                                               mixt_run_train) */
+    int64_t decisions, rollbacks;        /**< that changed something; of those, that went back to a good state */
     mixt_memory memory;                  /**< of the step; known from the first update on */
     mixt_run_memory run_memory;          /**< of all of the run; known from the first update on */
 } mixt_run_result;
@@ -105,6 +108,7 @@ typedef enum mixt_event_kind {
     MIXT_EVENT_NOTE,       /**< something that a user should know: `text`. Also while a run is opened */
     MIXT_EVENT_END,        /**< training is over; `status` says how */
     MIXT_EVENT_ALERT,      /**< the monitor found something that is not as it should be: `alert`, `text` */
+    MIXT_EVENT_DECISION,   /**< the run does something differently from here on: `decision`, `text` */
 } mixt_event_kind;
 
 /** What happened. Pointers are valid during the call only. */
@@ -114,9 +118,10 @@ typedef struct mixt_event {
     const mixt_evaluation *validation; /**< VALIDATION, else NULL */
     const mixt_run_row *row;           /**< ROW, else NULL */
     const mixt_alert *alert;           /**< ALERT, else NULL */
+    const mixt_decision *decision;     /**< DECISION, else NULL */
     const mixt_run_result *result;     /**< figures so far; never NULL */
     double time;                       /**< seconds since the run began, going on over a resume; 0 before START */
-    const char *text;                  /**< NOTE, ALERT, CHECKPOINT, else "" */
+    const char *text;                  /**< NOTE, ALERT, DECISION, CHECKPOINT, else "" */
     bool warning;                      /**< NOTE: to be shown also where little is shown */
     mixt_status status;                /**< CHECKPOINT, END; else MIXT_OK */
 } mixt_event;
@@ -138,6 +143,11 @@ void mixt_run_ask_checkpoint(mixt_run *run);
  * and its history (history.jsonl) follow. One that cannot be compiled for the model is told as a warning, and the run
  * goes on as it was. Loss scaling and clipping that the configuration had set stay. */
 mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy);
+/** To do what a decision says, which is copied: the same that auto.steer does. It becomes a row of events.jsonl with
+ * its evidence, a checkpoint follows, and a replay (auto.replay) does it too. `step` is filled in by the run; `back` of
+ * 0 or above goes back to the last good state first, where auto.steer keeps one. SCALE, CLIP, LR and MEMORY set `key`
+ * of the configuration to `to`, over what the configuration said. At most 8 wait at a time. */
+mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision);
 
 /** How to open a run. Zero-initialised: every default. */
 typedef struct mixt_run_options {

@@ -36,6 +36,17 @@ mixt_status mixt__events_open(mixt__events *e, mixt_run *run)
     return MIXT_OK;
 }
 
+mixt_status mixt__events_return(mixt__events *e, mixt_run *run, const json_t *packed)
+{
+    mixt_monitor_options options = wanted(run);
+    if (!e->monitor)
+        return MIXT_OK;
+    mixt_monitor_free(e->monitor);
+    MIXT_TRY(mixt_monitor_new(&options, &e->monitor));
+    mixt__monitor_unpack(e->monitor, packed);
+    return MIXT_OK;
+}
+
 void mixt__events_close(mixt__events *e)
 {
     mixt_monitor_free(e->monitor);
@@ -81,7 +92,7 @@ static mixt_status hear(mixt__events *e, mixt_run *run, const mixt_signals *sign
     return MIXT_OK;
 }
 
-static mixt_signals signals_of(const mixt_run *run)
+mixt_signals mixt__events_signals(const mixt_run *run)
 {
     const mixt_step *s = &run->last;
     const mixt__scaling *scaling = &run->experiment.trainer->core.settings.scaling;
@@ -118,7 +129,7 @@ mixt_status mixt__events_observe(void *user, mixt_run *run, const mixt_event *ev
     mixt__events *e = user;
     if (!e->monitor || event->kind != MIXT_EVENT_STEP)
         return MIXT_OK;
-    mixt_signals signals = signals_of(run);
+    mixt_signals signals = mixt__events_signals(run);
     if (!e->weighed)
         weigh_memory(run, &signals);
     e->weighed = true;

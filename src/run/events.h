@@ -27,6 +27,10 @@ typedef struct mixt__event_row {
 } mixt__event_row;
 /** Writes one, of the newest update whose result is there. */
 mixt_status mixt__events_write(mixt_run *run, const mixt__event_row *row);
+/** The figures of the newest update. */
+mixt_signals mixt__events_signals(const mixt_run *run);
+/** Puts the monitor back to what a checkpoint kept of it. */
+mixt_status mixt__events_return(mixt__events *events, mixt_run *run, const json_t *packed);
 /** What a checkpoint keeps of it. */
 json_t *mixt__events_pack(const mixt__events *events);
 void mixt__events_close(mixt__events *events);

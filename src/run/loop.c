@@ -12,6 +12,7 @@
 #include "run/saves.h"
 #include "run/signals.h"
 #include "run/summary.h"
+#include "steer/decision.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -275,6 +276,10 @@ static bool row_due(const loop *l, int64_t step)
 static mixt_status conclude(loop *l, mixt_status status)
 {
     const mixt_step *step = &l->run->last;
+    if (mixt__steer_returns(l->run)) { // nothing of this update stays
+        l->stop = false;
+        return status;
+    }
     bool validated = status == MIXT_OK && validation_due(l, step->step);
     if (validated)
         status = validate(l);
@@ -309,7 +314,8 @@ static mixt_status take_result(loop *l, int64_t number)
     collect(l, last, seconds);
     MIXT_TRY(learn_memory(l));
     mixt_status told = tell_step(l), health = mixt__health_check(l->run, last, &l->stuck);
-    return conclude(l, health == MIXT_OK ? told : health);
+    bool decided = mixt__steer_returns(l->run) || (l->run->steer.troubled && last->step < l->e->total_steps);
+    return conclude(l, health == MIXT_OK || decided ? told : health);
 }
 
 /** After the newest update's result: a checkpoint where one is due or validation was never better. */
@@ -323,10 +329,11 @@ static void keep(loop *l, bool due)
         l->result->best_step = l->result->steps;
         l->kept_loss = l->result->val_loss;
     }
-    if ((!best && !due) || l->stop)
-        return; // the last state is saved at the end
     mixt__loop_state state = state_of(l);
-    mixt__saves_save(&l->saves, &state);
+    if (mixt__steer_due(l->run, l->result->steps))
+        mixt__steer_keep(l->run, &state);
+    if ((best || due) && !l->stop) // the last state is saved at the end
+        mixt__saves_save(&l->saves, &state);
     l->taken_at = mixt__time_now();
 }
 
@@ -344,22 +351,83 @@ static mixt_status change_policy(loop *l)
     return mixt_trainer_memory(l->e->trainer, &l->result->memory);
 }
 
+/* ---- decisions ---- */
+
+/** Puts the loop, with all that was written, where the good state was. Time goes on. */
+static mixt_status go_back(loop *l, int64_t step)
+{
+    mixt__loop_state state;
+    mixt_run_result *r = l->result;
+    double energy_start = l->energy_start, energy = r->energy, step_seconds = r->step_seconds;
+    mixt__saves_return(&l->saves, step);
+    MIXT_TRY(mixt__good_return(l->run, &state));
+    MIXT_TRY(mixt__rows_cut(&l->run->dir.metrics, state.metrics_bytes));
+    mixt__tensorboard_return(&l->run->tensorboard, l->run, state.steps);
+    state.seconds = mixt__run_seconds(l->run);
+    l->run->started = mixt__time_now();
+    go_on(l, &state);
+    l->energy_start = energy_start;
+    r->energy = energy;
+    r->step_seconds = step_seconds;
+    l->improved = l->spike = l->extra_row = false;
+    l->run->asked &= ~(unsigned)(MIXT_ASKED_VALIDATION | MIXT_ASKED_CHECKPOINT);
+    return MIXT_OK;
+}
+
+/** Goes back where it says so, does the rest, and keeps what has become: a run that is killed right after goes on from
+ *  here. */
+static mixt_status take_decision(loop *l, const mixt_decision *d)
+{
+    bool stop = d->action == MIXT_ACTION_STOP;
+    if (d->back >= 0)
+        MIXT_TRY(go_back(l, d->back));
+    MIXT_TRY(mixt__steer_apply(l->run, d));
+    MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory)); // of another plan, perhaps
+    mixt__saves_refresh(&l->saves);
+    if (!stop || d->back >= 0) {
+        mixt__loop_state state = state_of(l);
+        mixt__good_take(l->run, &state);
+        mixt__saves_save(&l->saves, &state);
+    }
+    l->taken_at = mixt__time_now();
+    return stop ? mixt__fail(MIXT_ERROR_DATA, "step %lld: %s%s", (long long)d->step, d->text,
+                             d->back >= 0 ? "; the last good state is saved" : "")
+                : MIXT_OK;
+}
+
+/** All that was asked for and all that is recorded for this place. */
+static mixt_status decide(loop *l)
+{
+    mixt_decision d;
+    mixt_status status = MIXT_OK;
+    do {
+        while (status == MIXT_OK && mixt__steer_next(l->run, &d)) {
+            status = take_decision(l, &d);
+            mixt__decision_free(&d);
+        }
+    } while (status == MIXT_OK && mixt__steer_replay(l->run, l->issued));
+    return status;
+}
+
 /** Issues one update. On a GPU the result of the one before is taken in while it runs; what must see this one's weights
  *  or end the run waits for it. */
 static mixt_status advance(loop *l)
 {
     mixt__saves_poll(&l->saves);
+    MIXT_TRY(decide(l));
     MIXT_TRY(change_policy(l));
+    mixt__steer_skip(l->run);
     bool due = mixt__saves_due(&l->saves, l->issued + 1);
     MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
     l->issued++;
     l->stopping = signalled(l);
     bool wait = l->e->context->backend->host_memory || l->stopping || l->issued == l->e->total_steps || due ||
-                validation_scheduled(l, l->issued) || mixt__phases_due(l->e, l->issued + 1);
+                validation_scheduled(l, l->issued) || mixt__phases_due(l->e, l->issued + 1) ||
+                mixt__steer_due(l->run, l->issued) || mixt__steer_recorded(l->run, l->issued);
     mixt_status status = MIXT_OK;
     while (status == MIXT_OK && l->result->steps < l->issued - (wait || l->run->asked ? 0 : 1))
         status = take_result(l, l->result->steps + 1);
-    if (status == MIXT_OK && l->result->steps == l->issued)
+    if (status == MIXT_OK && l->result->steps == l->issued && !mixt__steer_returns(l->run))
         keep(l, due);
     return status;
 }
@@ -433,6 +501,10 @@ mixt_status mixt__loop_run(mixt_run *run)
         mixt__signals_catch();
     mixt_status status = announce(&l);
     mixt__saves_open(&l.saves, run, resumed ? resumed->steps : -1);
+    if (status == MIXT_OK && !resumed) {
+        mixt__loop_state start = state_of(&l);
+        mixt__steer_keep(run, &start);
+    }
     l.taken_at = mixt__time_now();
     if (status == MIXT_OK)
         status = run_updates(&l);

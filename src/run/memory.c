@@ -83,6 +83,7 @@ void mixt_run_memory_parts(const mixt_run_memory *m, mixt_run_memory_part parts[
         {"validation", "its activations, workspace and batch", m->validation},
         {"batches", "made ahead by other threads", m->batches},
         {"checkpoints", "the state's copy while it is written", m->checkpoints},
+        {"snapshots", "the good state to go back to", m->snapshots},
         {"data", "data sets in memory", m->data},
         {"tokens", "tokens and texts in memory", m->tokens},
         {"graphs", "graphs, kernel calls, names", m->graphs},
@@ -106,6 +107,7 @@ static void add_up(mixt_run_memory *m)
 static void plan_all(mixt_run *run, mixt_run_memory *m)
 {
     plan_parts(&run->experiment, m);
+    m->snapshots.host = mixt__good_bytes(run);
     if (!run->graphs) {
         size_t texts = mixt__config_text_bytes(run->config) + (run->precision ? strlen(run->precision) + 1 : 0);
         size_t all = mixt__account_bytes(run->account), parts = held(&run->experiment.trainer->core, m) + texts;

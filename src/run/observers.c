@@ -17,12 +17,17 @@ mixt_status mixt_run_observe(mixt_run *run, mixt_observer *observer, void *user)
     return MIXT_OK;
 }
 
+double mixt__run_seconds(const mixt_run *run)
+{
+    return run->started > 0 ? mixt__time_now() - run->started : 0;
+}
+
 mixt_status mixt__run_tell(mixt_run *run, mixt_event event)
 {
     mixt_status first = MIXT_OK;
     event.step = &run->last;
     event.result = &run->result;
-    event.time = run->started > 0 ? mixt__time_now() - run->started : 0;
+    event.time = mixt__run_seconds(run);
     event.text = event.text ? event.text : "";
     for (int i = 0; i < run->observer_count; i++) {
         mixt_status status = run->observers[i].hear(run->observers[i].user, run, &event);

@@ -165,9 +165,11 @@ static mixt_status retype(mixt_run *run, mixt_config *next, const mixt_policy *p
     mixt_policy *now;
     e->config = next;
     e->phases = (mixt__phases){0};
-    mixt_status status = mixt__phases_take(e, policy, run->last.step + 1, &now);
+    mixt_status status = mixt__phases_take(e, policy, run->last.step, &now);
     if (status == MIXT_OK) {
         mixt__experiment_policy_options(e, &e->trainer->options);
+        e->trainer->options.lr = (float)mixt__config_float(next, MIXT_KEY_TRAIN_LR);
+        e->trainer->options.min_lr = (float)mixt__config_float(next, MIXT_KEY_TRAIN_MIN_LR);
         status = mixt_trainer_set_policy(e->trainer, now);
         mixt_policy_free(now);
     }
@@ -203,21 +205,24 @@ static void record(mixt_run *run, json_t *from)
     mixt__run_note(run, false, "from step %lld on under another policy", (long long)run->last.step + 1);
 }
 
-bool mixt__run_set_policy(mixt_run *run)
+/** The run has it from here on. */
+static void take_config(mixt_run *run, mixt_config *next)
 {
-    mixt_policy *policy = run->policy;
+    mixt_config_free(run->config);
+    run->config = next;
+}
+
+mixt_status mixt__run_adopt_policy(mixt_run *run, mixt_policy *policy)
+{
     mixt_config *next = NULL;
     json_t *from = policy_text(mixt__run_policy(run));
-    run->policy = NULL;
-    run->asked &= ~(unsigned)MIXT_ASKED_POLICY;
     mixt_status status = mixt_config_copy(run->config, &next);
     if (status == MIXT_OK)
         status = change(next, run->config, policy);
     if (status == MIXT_OK)
         status = retype(run, next, policy);
     if (status == MIXT_OK) {
-        mixt_config_free(run->config);
-        run->config = next;
+        take_config(run, next);
         mixt__free(run->precision); // this policy has no name but that of its file in the directory
         run->precision = NULL;
         record(run, from);
@@ -225,9 +230,42 @@ bool mixt__run_set_policy(mixt_run *run)
     } else {
         mixt_config_free(next);
         json_decref(from);
-        mixt__run_note(run, true, "step %lld: goes on under the policy that it had: %s", (long long)run->last.step,
-                       mixt_error_text());
     }
     mixt_policy_free(policy);
+    return status;
+}
+
+bool mixt__run_set_policy(mixt_run *run)
+{
+    mixt_policy *policy = run->policy;
+    run->policy = NULL;
+    run->asked &= ~(unsigned)MIXT_ASKED_POLICY;
+    mixt_status status = mixt__run_adopt_policy(run, policy);
+    if (status != MIXT_OK)
+        mixt__run_note(run, true, "step %lld: goes on under the policy that it had: %s", (long long)run->last.step,
+                       mixt_error_text());
     return status == MIXT_OK;
+}
+
+mixt_status mixt__run_adopt_config(mixt_run *run, mixt_config *next)
+{
+    char path[1200];
+    mixt_policy *policy;
+    MIXT_TRY(mixt_policy_copy(mixt__run_policy(run), &policy));
+    mixt_status status = retype(run, next, policy);
+    mixt_policy_free(policy);
+    MIXT_TRY(status);
+    take_config(run, next);
+    if (mixt_config_write(next, mixt__run_dir_file(&run->dir, "config.yaml", path)) != MIXT_OK)
+        mixt__run_note(run, true, "the new setting cannot be written: %s", mixt_error_text());
+    mixt__run_change_validation(run, 0);
+    return MIXT_OK;
+}
+
+mixt_status mixt__run_return_decided(mixt_config *config, const mixt_config *before)
+{
+    for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++)
+        MIXT_TRY(copy_value(config, before, key_of(mixt__policy_setting_name(i))));
+    MIXT_TRY(copy_value(config, before, MIXT_KEY_TRAIN_LR));
+    return copy_value(config, before, MIXT_KEY_TRAIN_MIN_LR);
 }

@@ -22,5 +22,12 @@ mixt_status mixt__run_return_policy(mixt_config *config, const mixt_config *befo
  *  history too. What it does not take, or cannot be written, is told as a warning. True when the policy is the new one.
  */
 bool mixt__run_set_policy(mixt_run *run);
+/** The same for a policy that it takes over; a failure is returned, and the run goes on as it was. */
+mixt_status mixt__run_adopt_policy(mixt_run *run, mixt_policy *policy);
+/** The same for another configuration under the policy that the run has: numbers of the update. Taken over unless it
+ *  fails. */
+mixt_status mixt__run_adopt_config(mixt_run *run, mixt_config *next);
+/** Gives a run's configuration the values that `before` has of all that decisions set. */
+mixt_status mixt__run_return_decided(mixt_config *config, const mixt_config *before);
 
 #endif

@@ -77,7 +77,9 @@ static change change_of(mixt__config_key key)
         if (rules[i].key == key)
             return rules[i].change;
     const char *name = mixt__config_table[key].name; // what only looks on may change
-    return !strncmp(name, "verify.", 7) || !strncmp(name, "watch.", 6) ? CHANGE_FREE : CHANGE_NEVER;
+    if (!strncmp(name, "verify.", 7) || !strncmp(name, "watch.", 6))
+        return CHANGE_FREE;
+    return !strncmp(name, "auto.", 5) ? CHANGE_BITS : CHANGE_NEVER;
 }
 
 static json_t *value_text(const mixt_config *config, mixt__config_key key)
@@ -230,6 +232,8 @@ static mixt_status take_policy(mixt_run *run)
     mixt_status status = load_before(&run->resume, before);
     if (status == MIXT_OK && (!own_policy(before) || !access(mixt__config_string(before, MIXT_KEY_PRECISION), F_OK)))
         status = mixt__run_return_policy(run->config, before); // else the run was moved, and has it
+    if (status == MIXT_OK && mixt__config_bool(run->config, MIXT_KEY_AUTO_STEER))
+        status = mixt__run_return_decided(run->config, before);
     mixt_config_free(before);
     return status;
 }
@@ -401,17 +405,21 @@ static void allowed_settings(const json_t *changes, const char *names[MIXT_KEY_C
     *names = NULL;
 }
 
+mixt_status mixt__resume_restore_from(mixt_run *run, const mixt__checkpoint *checkpoint)
+{
+    const char *may_differ[MIXT_KEY_COUNT + 1];
+    allowed_settings(run->resume.changes, may_differ);
+    return mixt__trainer_restore(&run->experiment.trainer->core, checkpoint, *may_differ ? may_differ : NULL);
+}
+
 static mixt_status restore_state(mixt_run *run)
 {
     const json_t *before = json_object_get(run->resume.checkpoint->scalars, "run");
     json_t *now = mixt__run_conditions(&run->experiment);
     mixt_status status = check_conditions(run, before, now);
     json_decref(now);
-    const char *may_differ[MIXT_KEY_COUNT + 1];
-    allowed_settings(run->resume.changes, may_differ);
     if (status == MIXT_OK)
-        status = mixt__trainer_restore(&run->experiment.trainer->core, run->resume.checkpoint,
-                                       *may_differ ? may_differ : NULL);
+        status = mixt__resume_restore_from(run, run->resume.checkpoint);
     return status == MIXT_OK ? mixt__run_order_restore(run, json_object_get(before, "order")) : status;
 }
 
@@ -462,6 +470,10 @@ static void take_checkpoints(mixt__resume *r, const mixt__run_dir *dir)
     }
     if (r->state.best_step != r->state.steps)
         (void)take_checkpoint(r, dir, r->state.steps);
+    const json_t *run = json_object_get(r->checkpoint->scalars, "run");
+    const json_t *good = json_object_get(json_object_get(run, "auto"), "good");
+    if (json_is_integer(good) && json_integer_value(good) >= 0 && json_integer_value(good) != r->state.steps)
+        (void)take_checkpoint(r, dir, json_integer_value(good)); // where that fails, it goes back to the one it is at
 }
 
 /** The first `keep` bytes of the old directory's file of rows, to go on with in the new one. */

@@ -11,6 +11,8 @@
 mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_options *options);
 /** Puts the trainer into the checkpoint's state. */
 mixt_status mixt__resume_restore(mixt_run *run);
+/** The same from another checkpoint of the run, but for the order of samples. */
+mixt_status mixt__resume_restore_from(mixt_run *run, const mixt__checkpoint *checkpoint);
 /** Opens the directory to go on in, which is the first change on disk. */
 mixt_status mixt__resume_directory(mixt_run *run);
 void mixt__resume_close(mixt__resume *resume);

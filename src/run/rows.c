@@ -100,6 +100,15 @@ static mixt_status write_waiting(mixt__rows *r, bool must)
     return MIXT_OK;
 }
 
+mixt_status mixt__rows_cut(mixt__rows *r, int64_t keep)
+{
+    if (!r->open || keep >= mixt__rows_length(r))
+        return MIXT_OK;
+    r->waiting_bytes = keep > r->bytes ? (size_t)(keep - r->bytes) : 0;
+    r->bytes = keep < r->bytes ? keep : r->bytes;
+    return ftruncate(r->fd, r->bytes) ? cannot_write(r) : MIXT_OK;
+}
+
 mixt_status mixt__rows_flush(mixt__rows *r)
 {
     return r->open ? write_waiting(r, true) : MIXT_OK;

@@ -30,6 +30,8 @@ void mixt__rows_first(const mixt__rows *rows, char *text, size_t size);
 json_t *mixt__rows_number(double value);
 /** Bytes of all rows so far, also of those that wait. */
 int64_t mixt__rows_length(const mixt__rows *rows);
+/** Takes back all rows after the first `keep` bytes: the end of a row. */
+mixt_status mixt__rows_cut(mixt__rows *rows, int64_t keep);
 /** Brings waiting rows to the file: the end of a run. */
 mixt_status mixt__rows_flush(mixt__rows *rows);
 /** Nothing to do on one that is not open. */

@@ -47,6 +47,7 @@ static mixt_status make(const mixt_run_options *options, mixt_run **run)
     made->observers[1].user = &made->tensorboard;
     made->observers[2].hear = mixt__events_observe;
     made->observers[2].user = &made->events;
+    made->observers[3].hear = mixt__steer_observe;
     made->observer_count = MIXT_OBSERVERS_OWN;
     if (options->observer)
         (void)mixt_run_observe(made, options->observer, options->user); // there is room
@@ -86,6 +87,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
     MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
+    MIXT_TRY(mixt__steer_read(run));
     MIXT_TRY(open_experiment(run));
     MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_new(run));
@@ -120,6 +122,7 @@ static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_
 {
     MIXT_TRY(mixt__resume_open(run, folder, options));
     run->experiment.update = run->resume.state.steps;
+    MIXT_TRY(mixt__steer_read(run));
     MIXT_TRY(open_experiment(run));
     MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_again(run));
@@ -170,6 +173,7 @@ void mixt_run_close(mixt_run *run)
     mixt__handle_remove(run);
     mixt__run_dir_close(&run->dir);
     mixt__resume_close(&run->resume);
+    mixt__steer_close(run);
     mixt__experiment_close(&run->experiment);
     mixt_policy_free(run->policy);
     mixt__known_close(&run->known);
@@ -210,6 +214,7 @@ static mixt_status train(mixt_run *run)
         mixt__tensorboard_open(&run->tensorboard, run, run->dir.path,
                                run->resume.checkpoint ? run->resume.state.steps : -1);
     MIXT_TRY(mixt__events_open(&run->events, run));
+    MIXT_TRY(mixt__steer_open(run));
     mixt_status status = mixt__loop_run(run);
     mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
     status = status == MIXT_OK ? told : status;
@@ -228,9 +233,10 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
     mixt__account_use(before);
     if (result)
         *result = run->result;
-    bool nothing = status != MIXT_OK && !run->result.steps;
+    bool nothing = status != MIXT_OK && !run->result.steps && !mixt__rows_length(&run->dir.events);
     mixt__tensorboard_close(&run->tensorboard, nothing);
     mixt__events_close(&run->events);
+    mixt__steer_close(run);
     if (nothing)
         mixt__run_dir_discard(&run->dir);
     mixt__run_dir_close(&run->dir);

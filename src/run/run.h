@@ -8,13 +8,23 @@
 #include "run/events.h"
 #include "run/experiment.h"
 #include "run/state.h"
+#include "run/steer.h"
 #include "run/tensorboard.h"
 #include "store/checkpoint.h"
 
-enum { MIXT_OBSERVERS_OWN = 3, MIXT_OBSERVERS_MAX = 19 }; // metrics, TensorBoard, the monitor, and 16 of the user's
+enum {
+    MIXT_OBSERVERS_OWN = 4,  // metrics, TensorBoard, the monitor, the controller
+    MIXT_OBSERVERS_MAX = 20, // and 16 of the user's
+};
 
 /** What observers may ask for. */
-enum { MIXT_ASKED_STOP = 1, MIXT_ASKED_VALIDATION = 2, MIXT_ASKED_CHECKPOINT = 4, MIXT_ASKED_POLICY = 8 };
+enum {
+    MIXT_ASKED_STOP = 1,
+    MIXT_ASKED_VALIDATION = 2,
+    MIXT_ASKED_CHECKPOINT = 4,
+    MIXT_ASKED_POLICY = 8,
+    MIXT_ASKED_DECISION = 16, // or there is trouble to decide about
+};
 
 /** Where a resumed run goes on. */
 typedef struct mixt__resume {
@@ -48,6 +58,7 @@ struct mixt_run {
     int observer_count;
     mixt__tensorboard tensorboard;
     mixt__events events;
+    mixt__steer steer;
     unsigned asked;
     mixt_policy *policy; // that was asked for; NULL: none
     bool signals;
@@ -72,6 +83,8 @@ mixt_status mixt__run_begin(mixt_run *run);
 
 /** Tells all observers; the first failure is returned, the rest still hear. `event` needs kind and its own fields. */
 mixt_status mixt__run_tell(mixt_run *run, mixt_event event);
+/** Seconds since the run began, going on over a resume; 0 before. */
+double mixt__run_seconds(const mixt_run *run);
 /** Tells a NOTE; `warning`: it must be seen. */
 void mixt__run_note(mixt_run *run, bool warning, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 json_t *mixt__run_conditions(mixt__experiment *e)
 {
@@ -85,20 +86,60 @@ static void ask_choices(mixt__saves *c)
         c->choices_bytes = backend->choices(c->choices, c->choices_bytes);
 }
 
-static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
+/** What every checkpoint of the run has: conditions, files beside the state, and what stays when others go. */
+static mixt__save_request request(mixt__saves *c, int64_t step, int64_t best)
 {
-    mixt__save_request r = {.step = state->steps, .keep = c->keep, .best = state->best_step};
+    const mixt__good *good = &c->run->steer.good;
+    mixt__save_request r = {.step = step, .keep = c->keep, .wanted = {best}, .wanted_count = 1};
+    if (good->open) {
+        r.wanted[r.wanted_count++] = good->step;
+        r.wanted[r.wanted_count++] = good->best;
+    }
     snprintf(r.folder, sizeof r.folder, "%s/checkpoints", c->run->dir.path);
     r.run = json_deep_copy(c->conditions); // the saver's thread alone holds what it is given
-    json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
-    json_object_set_new(r.run, "watch", mixt__events_pack(&c->run->events));
     r.files[r.file_count++] = (mixt__checkpoint_file){"config.yaml", c->config, c->config_bytes};
     if (c->policy)
         r.files[r.file_count++] = (mixt__checkpoint_file){MIXT_POLICY_FILE, c->policy, strlen(c->policy)};
     ask_choices(c);
     if (c->choices)
         r.files[r.file_count++] = (mixt__checkpoint_file){MIXT_CHOICES_FILE, c->choices, c->choices_bytes};
+    return r;
+}
+
+/** The good state to go back to lies beside every checkpoint of a later update. */
+static mixt_status save_good(mixt__saves *c, int64_t step)
+{
+    const mixt__good *good = &c->run->steer.good;
+    char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
+    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
+    if (!good->open || good->step < 0 || good->step == step ||
+        !access(mixt__checkpoint_path(folder, good->step, path), F_OK))
+        return MIXT_OK;
+    mixt__save_request r = request(c, good->step, good->best);
+    json_object_update(r.run, good->run);
+    return mixt__saver_write(c->saver, &good->snapshot, &r);
+}
+
+static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
+{
+    MIXT_TRY(save_good(c, state->steps));
+    mixt__save_request r = request(c, state->steps, state->best_step);
+    json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
+    json_object_set_new(r.run, "watch", mixt__events_pack(&c->run->events));
+    json_object_set_new(r.run, "auto", mixt__steer_pack(c->run));
     return mixt__saver_save(c->saver, &r);
+}
+
+void mixt__saves_return(mixt__saves *c, int64_t step)
+{
+    char folder[MIXT_CHECKPOINT_PATH - 32];
+    if (c->saver)
+        mixt__saver_wait(c->saver);
+    mixt__saves_poll(c);
+    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
+    if (mixt__checkpoints_drop_after(folder, step) != MIXT_OK)
+        mixt__run_note(c->run, true, "checkpoints after step %lld cannot be removed: %s", (long long)step,
+                       mixt_error_text());
 }
 
 void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)

@@ -41,6 +41,9 @@ bool mixt__saves_due(const mixt__saves *c, int64_t step);
 /** Saves the state after the update just done; writing goes on beside training, after the save before it has ended. A
  * failure is told as a note and training goes on. */
 void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state);
+/** The run goes back to update number `step`: what was saved of later ones is no longer so. Waits for the save under
+ * way. */
+void mixt__saves_return(mixt__saves *c, int64_t step);
 /** Says what failed meanwhile. */
 void mixt__saves_poll(mixt__saves *c);
 /** Waits for the save under way and says how many were lost. False when the newest save failed. */

@@ -32,6 +32,13 @@ void mixt__tensorboard_open(mixt__tensorboard *b, mixt_run *run, const char *fol
         give_up(b, run);
 }
 
+void mixt__tensorboard_return(mixt__tensorboard *b, mixt_run *run, int64_t step)
+{
+    b->weights = -1;
+    if (b->events.open && !b->failed && mixt__tfevents_restart(&b->events, step + 1) != MIXT_OK)
+        give_up(b, run);
+}
+
 void mixt__tensorboard_close(mixt__tensorboard *b, bool discard)
 {
     if (discard && b->events.open)
@@ -95,7 +102,10 @@ static mixt_status tell_weights(mixt__tensorboard *b, mixt_run *run, int64_t ste
 static mixt_status tell_note(mixt__tensorboard *b, const mixt_event *event)
 {
     mixt__tfevents_begin(&b->events, event->result->steps);
-    const char *tag = event->kind == MIXT_EVENT_ALERT ? "alerts" : event->warning ? "warnings" : "notes";
+    const char *tag = event->kind == MIXT_EVENT_ALERT      ? "alerts"
+                      : event->kind == MIXT_EVENT_DECISION ? "decisions"
+                      : event->warning                     ? "warnings"
+                                                           : "notes";
     mixt__tfevents_text(&b->events, tag, event->text);
     return mixt__tfevents_end(&b->events);
 }
@@ -106,6 +116,7 @@ static mixt_status tell(mixt__tensorboard *b, mixt_run *run, const mixt_event *e
     case MIXT_EVENT_ROW:
         return tell_row(b, event->row);
     case MIXT_EVENT_ALERT:
+    case MIXT_EVENT_DECISION:
     case MIXT_EVENT_NOTE:
         return tell_note(b, event);
     case MIXT_EVENT_VALIDATION:

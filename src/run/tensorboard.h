@@ -18,6 +18,8 @@ typedef struct mixt__tensorboard {
 
 /** Makes the file. @param resumed the update that the run goes on from; -1: it is a new one */
 void mixt__tensorboard_open(mixt__tensorboard *board, mixt_run *run, const char *folder, int64_t resumed);
+/** The run has gone back: what is shown of later updates than `step` is no longer so. */
+void mixt__tensorboard_return(mixt__tensorboard *board, mixt_run *run, int64_t step);
 /** `user` is a mixt__tensorboard; one that is not open hears nothing. */
 mixt_observer mixt__tensorboard_observe;
 /** @param discard nothing has happened: the file goes too */

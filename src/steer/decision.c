@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "policy/policy.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,6 +33,23 @@ void mixt__decision_free(mixt_decision *decision)
 {
     mixt__free((char *)(uintptr_t)decision->policy); // its own copy
     decision->policy = NULL;
+}
+
+const char *mixt__decision_text(const mixt_decision *d, char text[MIXT_DECISION_TEXT])
+{
+    char back[48] = "", change[320] = "";
+    const char *what = *d->key ? d->key : *d->layer ? d->layer : "the model";
+    if (d->back >= 0)
+        snprintf(back, sizeof back, "back to step %lld%s", (long long)d->back,
+                 d->action == MIXT_ACTION_ROLLBACK || d->action == MIXT_ACTION_STOP ? "" : ", ");
+    if (d->action == MIXT_ACTION_SKIP)
+        snprintf(change, sizeof change, "batch %s left out", d->to);
+    else if (d->action == MIXT_ACTION_STOP)
+        snprintf(change, sizeof change, "%sstop", d->back >= 0 ? ", " : "");
+    else if (d->action != MIXT_ACTION_ROLLBACK)
+        snprintf(change, sizeof change, "%s from %s to %s", what, d->from, d->to);
+    snprintf(text, MIXT_DECISION_TEXT, "%s%s: %s", back, change, d->text);
+    return text;
 }
 
 /* ---- rows ---- */
@@ -94,7 +112,8 @@ mixt_status mixt__decision_read(const json_t *row, mixt_decision *d, bool *found
     const json_t *back = json_object_get(evidence, "back");
     const char *kind = json_string_value(json_object_get(row, "kind"));
     *d = (mixt_decision){.step = json_integer_value(step), .back = -1};
-    *found = kind && !strcmp(kind, "decision");
+    const char *action = json_string_value(json_object_get(row, "action"));
+    *found = kind && !strcmp(kind, "decision") && !(action && !strcmp(action, "phase")); // those follow from the policy
     if (!*found)
         return MIXT_OK;
     d->action = (mixt_action)find_word(json_object_get(row, "action"), action_at, MIXT_ACTION_COUNT);
@@ -140,9 +159,12 @@ static mixt_status add_evidence(mixt_policy *policy, const mixt_decision *d)
     return status;
 }
 
-/** The format for one layer; a rule of exactly that layer goes. */
+/** The format for one layer, in every phase; a rule of exactly that layer goes. */
 static mixt_status set_layer(mixt_policy *policy, const char *layer, mixt_dtype format)
 {
+    for (int64_t i = 0; i < policy->phase_count; i++)
+        if (policy->phases[i].changes)
+            MIXT_TRY(set_layer(policy->phases[i].changes, layer, format));
     mixt_policy_rule rule;
     for (int64_t i = mixt_policy_count(policy) - 1; i >= 0; i--)
         if (mixt_policy_get(policy, i, &rule) == MIXT_OK && rule.layer && !rule.op && !strcmp(rule.layer, layer))
@@ -152,6 +174,9 @@ static mixt_status set_layer(mixt_policy *policy, const char *layer, mixt_dtype 
 
 static mixt_status set_all(mixt_policy *policy, mixt_dtype format)
 {
+    for (int64_t i = 0; i < policy->phase_count; i++)
+        if (policy->phases[i].changes)
+            MIXT_TRY(set_all(policy->phases[i].changes, format));
     while (mixt_policy_count(policy))
         MIXT_TRY(mixt_policy_remove(policy, 0));
     return mixt_policy_set_default(policy, format, MIXT_DTYPE_NONE);

@@ -59,9 +59,10 @@ const char *mixt__checkpoint_path(const char *folder, int64_t step, char path[MI
 /** Steps of the checkpoints there, newest first, whole or not; *steps is freed with mixt__free. A folder that is not
  * there holds none. */
 mixt_status mixt__checkpoints_list(const char *folder, int64_t **steps, int64_t *count);
-/** Removes all but the newest `keep` and the one at step `best` (negative: none), and what an interrupted save left
- * behind. `wanted` is never removed. */
-mixt_status mixt__checkpoints_prune(const char *folder, int64_t keep, int64_t best, int64_t wanted);
+/** Removes all but the newest `keep` and those at the steps of `wanted`, and what an interrupted save left behind. */
+mixt_status mixt__checkpoints_prune(const char *folder, int64_t keep, const int64_t *wanted, int count);
+/** Removes all of later steps than `step`. */
+mixt_status mixt__checkpoints_drop_after(const char *folder, int64_t step);
 
 /* ---- numbers in the scalars ---- */
 

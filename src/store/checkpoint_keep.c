@@ -166,15 +166,34 @@ static void remove_left_behind(const char *folder)
     closedir(entries);
 }
 
-mixt_status mixt__checkpoints_prune(const char *folder, int64_t keep, int64_t best, int64_t wanted)
+static bool is_wanted(int64_t step, const int64_t *wanted, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (wanted[i] == step)
+            return true;
+    return false;
+}
+
+mixt_status mixt__checkpoints_prune(const char *folder, int64_t keep, const int64_t *wanted, int wanted_count)
 {
     int64_t *steps, count;
     char path[MIXT_CHECKPOINT_PATH];
     remove_left_behind(folder);
     MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
     for (int64_t i = keep; i < count; i++)
-        if (steps[i] != best && steps[i] != wanted)
+        if (!is_wanted(steps[i], wanted, wanted_count))
             mixt__checkpoint_remove(mixt__checkpoint_path(folder, steps[i], path));
+    mixt__free(steps);
+    return MIXT_OK;
+}
+
+mixt_status mixt__checkpoints_drop_after(const char *folder, int64_t step)
+{
+    int64_t *steps, count;
+    char path[MIXT_CHECKPOINT_PATH];
+    MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
+    for (int64_t i = 0; i < count && steps[i] > step; i++) // the newest first: what is left is a run up to some step
+        mixt__checkpoint_remove(mixt__checkpoint_path(folder, steps[i], path));
     mixt__free(steps);
     return MIXT_OK;
 }

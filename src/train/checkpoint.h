@@ -55,9 +55,11 @@ char *mixt__json_differences(const json_t *before, const json_t *now, const char
 /** Where a checkpoint goes, and what is kept beside it. */
 typedef struct mixt__save_request {
     char folder[MIXT_CHECKPOINT_PATH]; // of the checkpoints
-    int64_t step, keep, best;          // see mixt__checkpoints_prune
-    json_t *run;                       // the caller's scalars, taken over; NULL: none
-    mixt__checkpoint_file files[4];    // data stays valid until the saver is stopped
+    int64_t step, keep;
+    int64_t wanted[4]; // steps of checkpoints that stay beside it and the newest `keep`: see mixt__checkpoints_prune
+    int wanted_count;
+    json_t *run;                    // the caller's scalars, taken over; NULL: none
+    mixt__checkpoint_file files[4]; // data stays valid until the saver is stopped
     int64_t file_count;
 } mixt__save_request;
 
@@ -77,6 +79,9 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver);
 /** Waits until the save before this one is done, takes a snapshot and returns; writing goes on beside. A failure of
  * writing comes as a report. */
 mixt_status mixt__saver_save(mixt__saver *saver, const mixt__save_request *request);
+/** Writes a snapshot that was taken before, in the caller's thread, after the save under way has ended. Nothing is
+ * pruned. */
+mixt_status mixt__saver_write(mixt__saver *saver, const mixt__snapshot *snapshot, const mixt__save_request *request);
 /** True once for each save that has ended. */
 bool mixt__saver_report(mixt__saver *saver, mixt__save_report *report);
 /** Until no save is under way. */

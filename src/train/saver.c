@@ -22,25 +22,32 @@ struct mixt__saver {
     bool busy, reported, stop;
 };
 
-static mixt_status write_checkpoint(mixt__saver *s)
+static mixt_status write_checkpoint(const mixt__save_request *r, const mixt__snapshot *snapshot, const json_t *scalars)
 {
     char path[MIXT_CHECKPOINT_PATH];
-    const mixt__save_request *r = &s->request;
     if (mkdir(r->folder, 0777) && errno != EEXIST)
         return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", r->folder, strerror(errno));
-    mixt__checkpoint_content content = {.tensors = s->snapshot.tensors, .count = s->snapshot.count};
-    content.scalars = s->scalars;
+    mixt__checkpoint_content content = {.tensors = snapshot->tensors, .count = snapshot->count};
+    content.scalars = scalars;
     content.files = r->files;
     content.file_count = r->file_count;
-    MIXT_TRY(mixt__checkpoint_write(mixt__checkpoint_path(r->folder, r->step, path), &content));
-    return mixt__checkpoints_prune(r->folder, r->keep, r->best, r->step);
+    return mixt__checkpoint_write(mixt__checkpoint_path(r->folder, r->step, path), &content);
+}
+
+static mixt_status write_and_prune(const mixt__saver *s)
+{
+    const mixt__save_request *r = &s->request;
+    int64_t wanted[5] = {r->step};
+    memcpy(wanted + 1, r->wanted, (size_t)r->wanted_count * sizeof *wanted);
+    MIXT_TRY(write_checkpoint(r, &s->snapshot, s->scalars));
+    return mixt__checkpoints_prune(r->folder, r->keep, wanted, 1 + r->wanted_count);
 }
 
 /** Writes what was asked for; without the lock, as the request stays as it is while busy. */
 static mixt__save_report serve(mixt__saver *s)
 {
     double start = mixt__time_now();
-    mixt__save_report report = {.step = s->request.step, .status = write_checkpoint(s)};
+    mixt__save_report report = {.step = s->request.step, .status = write_and_prune(s)};
     report.seconds = mixt__time_now() - start;
     if (report.status != MIXT_OK)
         snprintf(report.error, sizeof report.error, "%s", mixt_error_text());
@@ -134,6 +141,17 @@ mixt_status mixt__saver_save(mixt__saver *s, const mixt__save_request *request)
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
     return MIXT_OK;
+}
+
+mixt_status mixt__saver_write(mixt__saver *s, const mixt__snapshot *snapshot, const mixt__save_request *request)
+{
+    mixt__saver_wait(s);
+    json_t *scalars = json_pack("{s:O, s:O}", "trainer", snapshot->scalars, "run", request->run);
+    mixt_status status = scalars ? write_checkpoint(request, snapshot, scalars)
+                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+    json_decref(scalars);
+    json_decref(request->run);
+    return status;
 }
 
 bool mixt__saver_report(mixt__saver *s, mixt__save_report *report)

@@ -218,7 +218,7 @@ static void test_keep(void **state)
         write_small(mixt__checkpoint_path(folder, step, path), step);
     snprintf(path, sizeof path, "%s/.saving-0-1", folder); // what a killed save leaves
     mkdir(path, 0777);
-    assert_int_equal(mixt__checkpoints_prune(folder, 2, 15, 5), MIXT_OK);
+    assert_int_equal(mixt__checkpoints_prune(folder, 2, (const int64_t[]){15, 5}, 2), MIXT_OK);
     assert_int_equal(mixt__checkpoints_list(folder, &steps, &count), MIXT_OK);
     const int64_t left[] = {40, 35, 15, 5};
     assert_int_equal(count, 4);

@@ -1,0 +1,175 @@
+/* Taking the good state, and going back to it. */
+#include "run/good.h"
+
+#include "policy/policy.h"
+#include "run/memory.h"
+#include "run/phases.h"
+#include "run/resume.h"
+#include "run/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+size_t mixt__good_bytes(const mixt_run *run)
+{
+    return mixt__steer_wanted(run) ? mixt__snapshot_bytes(&run->experiment.trainer->core) : 0;
+}
+
+void mixt__good_open(mixt__good *g, mixt_run *run)
+{
+    *g = (mixt__good){.step = -1, .best = -1};
+    g->open = mixt__snapshot_open(&g->snapshot, &run->experiment.trainer->core, false) == MIXT_OK;
+    if (!g->open)
+        mixt__run_note(run, true, "auto.steer goes back to checkpoints only: %s", mixt_error_text());
+}
+
+void mixt__good_close(mixt__good *g)
+{
+    if (g->open)
+        mixt__snapshot_close(&g->snapshot);
+    json_decref(g->run);
+    *g = (mixt__good){.step = -1, .best = -1};
+}
+
+void mixt__good_take(mixt_run *run, const mixt__loop_state *state)
+{
+    mixt__good *g = &run->steer.good;
+    int64_t before = g->step;
+    if (!g->open)
+        return;
+    g->step = state->steps; // which the scalars name
+    json_t *scalars = json_pack("{s:o, s:o, s:o}", "loop", mixt__loop_state_pack(state), "watch",
+                                mixt__events_pack(&run->events), "auto", mixt__steer_pack(run));
+    mixt_status status = scalars ? mixt__snapshot_take(&g->snapshot, &run->experiment.trainer->core)
+                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a state to go back to");
+    if (status != MIXT_OK) { // its copies may be half of the new state
+        mixt__run_note(run, true, "step %lld: no state to go back to: %s", (long long)state->steps, mixt_error_text());
+        json_decref(scalars);
+        g->step = before == state->steps ? before : -1;
+        return;
+    }
+    json_decref(g->run);
+    g->run = scalars;
+    g->best = state->best_step;
+}
+
+/* ---- checkpoints ---- */
+
+static const char *folder_of(const mixt_run *run, char folder[MIXT_CHECKPOINT_PATH - 32])
+{
+    snprintf(folder, MIXT_CHECKPOINT_PATH - 32, "%s/checkpoints", run->dir.path);
+    return folder;
+}
+
+/** The newest checkpoint's update; -1: there is none. */
+static int64_t newest(const mixt_run *run)
+{
+    char folder[MIXT_CHECKPOINT_PATH - 32];
+    int64_t *steps = NULL, count = 0, step = -1;
+    if (mixt__checkpoints_list(folder_of(run, folder), &steps, &count) == MIXT_OK && count)
+        step = steps[0];
+    mixt__free(steps);
+    return step;
+}
+
+int64_t mixt__good_step(const mixt_run *run)
+{
+    const mixt__good *g = &run->steer.good;
+    return g->open ? g->step : newest(run);
+}
+
+static mixt_status open_checkpoint(const mixt_run *run, int64_t step, mixt__checkpoint **checkpoint)
+{
+    char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
+    return mixt__checkpoint_open(mixt__checkpoint_path(folder_of(run, folder), step, path), checkpoint);
+}
+
+/** What lies beside the tensors: the loop's state and the monitor's memory. */
+static mixt_status return_run(mixt_run *run, const json_t *scalars, mixt__loop_state *state)
+{
+    MIXT_TRY(mixt__loop_state_unpack(json_object_get(scalars, "loop"), state));
+    return mixt__events_return(&run->events, run, json_object_get(scalars, "watch"));
+}
+
+/** A state belongs to the phase that its update was made in. */
+static mixt_status enter_phase(mixt_run *run, int64_t step)
+{
+    mixt__experiment *e = &run->experiment;
+    if (!mixt__phases_due(e, step))
+        return MIXT_OK;
+    int64_t phase = mixt__policy_phase_at(e->phases.policy, step);
+    MIXT_TRY(mixt__phases_enter(e, phase));
+    mixt__run_change_validation(run, run->fit.budget && run->phase_memory ? run->phase_memory[phase].eval_batch : 0);
+    return MIXT_OK;
+}
+
+static mixt_status return_to_checkpoint(mixt_run *run, mixt__loop_state *state)
+{
+    mixt__checkpoint *checkpoint;
+    MIXT_TRY(open_checkpoint(run, newest(run), &checkpoint));
+    mixt_status status = mixt__trainer_restore(&run->experiment.trainer->core, checkpoint, NULL);
+    if (status == MIXT_OK)
+        status = return_run(run, json_object_get(checkpoint->scalars, "run"), state);
+    mixt__checkpoint_close(checkpoint);
+    return status;
+}
+
+mixt_status mixt__good_return(mixt_run *run, mixt__loop_state *state)
+{
+    mixt__good *g = &run->steer.good;
+    if (mixt__good_step(run) < 0)
+        return mixt__fail(MIXT_ERROR_STATE, "there is no good state to go back to");
+    MIXT_TRY(enter_phase(run, mixt__good_step(run)));
+    if (!g->open)
+        return return_to_checkpoint(run, state);
+    MIXT_TRY(mixt__snapshot_restore(&g->snapshot, &run->experiment.trainer->core));
+    return return_run(run, g->run, state);
+}
+
+/* ---- going on after a stop ---- */
+
+/** The checkpoint of the good state of then, which lies beside the one that the run goes on from. */
+static mixt_status take_from(mixt_run *run, const mixt__checkpoint *checkpoint)
+{
+    mixt__good *g = &run->steer.good;
+    mixt__loop_state state;
+    json_t *scalars = json_object_get(checkpoint->scalars, "run");
+    MIXT_TRY(mixt__loop_state_unpack(json_object_get(scalars, "loop"), &state));
+    MIXT_TRY(enter_phase(run, state.steps));
+    MIXT_TRY(mixt__resume_restore_from(run, checkpoint));
+    MIXT_TRY(mixt__snapshot_take(&g->snapshot, &run->experiment.trainer->core));
+    json_decref(g->run);
+    g->run = json_pack("{s:O, s:O, s:O}", "loop", json_object_get(scalars, "loop"), "watch",
+                       json_object_get(scalars, "watch"), "auto", json_object_get(scalars, "auto"));
+    if (!g->run)
+        return mixt__fail(MIXT_ERROR_FORMAT, "checkpoint %s: is of a run without auto.steer", checkpoint->folder);
+    g->step = state.steps;
+    g->best = state.best_step;
+    return MIXT_OK;
+}
+
+void mixt__good_resume(mixt_run *run)
+{
+    mixt__checkpoint *checkpoint = NULL;
+    const mixt__checkpoint *now = run->resume.checkpoint;
+    const json_t *kept = json_object_get(json_object_get(json_object_get(now->scalars, "run"), "auto"), "good");
+    int64_t step =
+        json_is_integer(kept) && json_integer_value(kept) >= 0 ? json_integer_value(kept) : run->resume.state.steps;
+    if (!run->steer.good.open)
+        return;
+    mixt_status status = MIXT_OK;
+    if (step != run->resume.state.steps) {
+        status = open_checkpoint(run, step, &checkpoint);
+        if (status == MIXT_OK)
+            status = take_from(run, checkpoint);
+        mixt__checkpoint_close(checkpoint);
+        if (status != MIXT_OK)
+            mixt__run_note(run, true, "the good state of step %lld is gone: %s; auto.steer goes back to step %lld",
+                           (long long)step, mixt_error_text(), (long long)run->resume.state.steps);
+        if (enter_phase(run, run->resume.state.steps) == MIXT_OK)
+            (void)mixt__resume_restore_from(run, now); // as it was a moment ago
+    }
+    if (run->steer.good.step < 0)
+        mixt__good_take(run, &run->resume.state);
+}

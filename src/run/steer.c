@@ -1,0 +1,230 @@
+/* From updates to decisions. */
+#include "run/steer.h"
+
+#include "base/c_locale.h"
+#include "run/blame.h"
+#include "run/run.h"
+#include "steer/controller.h"
+#include "steer/decision.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+bool mixt__steer_wanted(const mixt_run *run)
+{
+    return mixt__config_bool(run->config, MIXT_KEY_AUTO_STEER) &&
+           !*mixt__config_string(run->config, MIXT_KEY_AUTO_REPLAY);
+}
+
+/* ---- opening, saving ---- */
+
+static mixt_controller_options wanted(const mixt_run *run)
+{
+    mixt_controller_options o = {.retries = mixt__config_int(run->config, MIXT_KEY_AUTO_RETRIES)};
+    o.cooldown = mixt__config_int(run->config, MIXT_KEY_AUTO_COOLDOWN);
+    o.calm = mixt__config_int(run->config, MIXT_KEY_AUTO_CALM);
+    o.scale_floor = (double)run->experiment.trainer->core.settings.scaling.floor;
+    for (int word = 0; word <= MIXT_ACTION_LR - MIXT_ACTION_PRECISION; word++) // the words in this order
+        if (mixt__config_lists(run->config, MIXT_KEY_AUTO_MAY, word))
+            o.may |= 1u << (MIXT_ACTION_PRECISION + word);
+    return o;
+}
+
+json_t *mixt__steer_pack(const mixt_run *run)
+{
+    const mixt__steer *s = &run->steer;
+    json_t *skips = json_array();
+    for (int64_t i = 0; i < s->skip_count; i++)
+        json_array_append_new(skips, json_integer(s->skips[i]));
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "controller",
+                     s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "good",
+                     (json_int_t)(s->good.open ? s->good.step : -1), "replayed", (json_int_t)s->replayed, "decisions",
+                     (json_int_t)s->decisions, "rollbacks", (json_int_t)s->rollbacks);
+}
+
+static void unpack(mixt__steer *s, const json_t *object)
+{
+    const json_t *skips = json_object_get(object, "skips");
+    if (s->controller)
+        mixt__controller_unpack(s->controller, json_object_get(object, "controller"));
+    s->skip_count = 0;
+    for (size_t i = 0; i < json_array_size(skips) && s->skip_count < MIXT_BATCHES_SKIPPED; i++)
+        s->skips[s->skip_count++] = json_integer_value(json_array_get(skips, i));
+    s->replayed = json_integer_value(json_object_get(object, "replayed"));
+    s->decisions = json_integer_value(json_object_get(object, "decisions"));
+    s->rollbacks = json_integer_value(json_object_get(object, "rollbacks"));
+}
+
+mixt_status mixt__steer_open(mixt_run *run)
+{
+    mixt__steer *s = &run->steer;
+    const mixt__checkpoint *from = run->resume.checkpoint;
+    if (mixt__steer_wanted(run)) {
+        mixt_controller_options options = wanted(run);
+        MIXT_TRY(mixt_controller_new(&options, &s->controller));
+        mixt__good_open(&s->good, run);
+    }
+    if (from)
+        unpack(s, json_object_get(json_object_get(from->scalars, "run"), "auto"));
+    if (from && s->controller)
+        mixt__good_resume(run);
+    run->result.decisions = s->decisions;
+    run->result.rollbacks = s->rollbacks;
+    return MIXT_OK;
+}
+
+void mixt__steer_close(mixt_run *run)
+{
+    mixt__steer *s = &run->steer;
+    mixt_controller_free(s->controller);
+    mixt__good_close(&s->good);
+    for (int i = 0; i < s->asked_count; i++)
+        mixt__decision_free(&s->asked[i]);
+    for (int64_t i = 0; i < s->recorded_count; i++)
+        mixt__decision_free(&s->recorded[i]);
+    mixt__free(s->recorded);
+    *s = (mixt__steer){0};
+}
+
+/* ---- asking ---- */
+
+mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision)
+{
+    MIXT_TRY(mixt__need_open(run, "run"));
+    MIXT_TRY(mixt__need(decision));
+    mixt__steer *s = &run->steer;
+    if (s->asked_count == MIXT_DECISIONS_ASKED)
+        return mixt__fail(MIXT_ERROR_STATE, "%d decisions wait already", MIXT_DECISIONS_ASKED);
+    if ((unsigned)decision->action >= MIXT_ACTION_COUNT)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "a decision needs an action, not %d", (int)decision->action);
+    MIXT_TRY(mixt__decision_copy(decision, &s->asked[s->asked_count]));
+    s->asked_count++;
+    run->asked |= MIXT_ASKED_DECISION;
+    return MIXT_OK;
+}
+
+/* ---- hearing ---- */
+
+static void judge(mixt_run *run)
+{
+    mixt__steer *s = &run->steer;
+    mixt_decision lower;
+    mixt_signals signals = mixt__events_signals(run);
+    s->troubled |= mixt_controller_step(s->controller, &signals, s->alerts, s->alert_count, &s->trouble);
+    s->alert_count = 0;
+    if (s->troubled)
+        run->asked |= MIXT_ASKED_DECISION;
+    else if (mixt_controller_lower(s->controller, &lower))
+        (void)mixt_run_ask_decision(run, &lower); // it needs no memory
+}
+
+mixt_status mixt__steer_observe(void *user, mixt_run *run, const mixt_event *event)
+{
+    mixt__steer *s = &run->steer;
+    (void)user;
+    if (!s->controller)
+        return MIXT_OK;
+    if (event->kind == MIXT_EVENT_ALERT && s->alert_count < MIXT_ALERTS_MAX)
+        s->alerts[s->alert_count++] = *event->alert;
+    if (event->kind == MIXT_EVENT_STEP)
+        judge(run);
+    return MIXT_OK;
+}
+
+static bool may_go_back(const mixt_run *run)
+{
+    return run->steer.controller && mixt__config_lists(run->config, MIXT_KEY_AUTO_MAY, MIXT_ACTION_ROLLBACK - 1) &&
+           mixt__good_step(run) >= 0;
+}
+
+bool mixt__steer_returns(const mixt_run *run)
+{
+    return run->steer.troubled && may_go_back(run);
+}
+
+bool mixt__steer_due(const mixt_run *run, int64_t step)
+{
+    return run->steer.controller && step % mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY) == 0;
+}
+
+void mixt__steer_keep(mixt_run *run, const mixt__loop_state *state)
+{
+    if (run->steer.controller && !run->steer.troubled && mixt_controller_calm(run->steer.controller))
+        mixt__good_take(run, state);
+}
+
+/* ---- deciding ---- */
+
+/** What is known without looking further. */
+static mixt_finding signs(const mixt_run *run)
+{
+    const mixt__trainer *t = &run->experiment.trainer->core;
+    const mixt__scaling *scaling = &t->settings.scaling;
+    mixt_finding f = {.cause = MIXT_CAUSE_COUNT, .good = may_go_back(run) ? mixt__good_step(run) : -1};
+    const mixt_dtype low[] = {MIXT_DTYPE_FP16, MIXT_DTYPE_BF16, MIXT_DTYPE_TF32};
+    for (size_t i = 0; i < sizeof low / sizeof low[0]; i++)
+        f.low = f.low || mixt__policy_uses(&t->settings.policy, low[i]);
+    snprintf(f.format, sizeof f.format, "%s", mixt_dtype_name(t->settings.policy.forward));
+    if (!scaling->enabled || scaling->dynamic)
+        snprintf(f.scaling, sizeof f.scaling, "%s", scaling->enabled ? "dynamic" : "none");
+    else
+        mixt__print_number(f.scaling, sizeof f.scaling, "%.9g", (double)scaling->initial);
+    f.clip = (double)t->settings.clip_norm;
+    f.lr = mixt__config_float(run->config, MIXT_KEY_TRAIN_LR);
+    int64_t back = t->attempts - run->steer.trouble.step; // updates that were issued since
+    f.batch = t->next_batch / t->settings.accumulate - 1 - back;
+    return f;
+}
+
+/** The layer of a parameter: its name without the last part. */
+static void layer_of(const char *parameter, char layer[128])
+{
+    snprintf(layer, 128, "%s", parameter);
+    char *dot = strrchr(layer, '.');
+    if (dot)
+        *dot = '\0';
+}
+
+static void decide(mixt_run *run, mixt_decision *decision)
+{
+    mixt__steer *s = &run->steer;
+    mixt_finding f = signs(run);
+    if (s->trouble.layer[0]) {
+        layer_of(s->trouble.layer, f.layers[0]);
+        f.layer_count = 1;
+    }
+    if (s->trouble.forward && f.low && f.good >= 0)
+        mixt__blame(run, s->trouble.step, &f);
+    mixt_controller_decide(s->controller, &f, decision);
+    s->troubled = false;
+}
+
+bool mixt__steer_next(mixt_run *run, mixt_decision *decision)
+{
+    mixt__steer *s = &run->steer;
+    run->asked &= ~(unsigned)MIXT_ASKED_DECISION;
+    if (s->troubled) {
+        decide(run, decision);
+        return true;
+    }
+    if (!s->asked_count)
+        return false;
+    *decision = s->asked[0];
+    memmove(s->asked, s->asked + 1, (size_t)--s->asked_count * sizeof *s->asked);
+    decision->step = run->last.step;
+    decision->back = decision->back >= 0 ? mixt__good_step(run) : -1;
+    return true;
+}
+
+void mixt__steer_skip(mixt_run *run)
+{
+    mixt__trainer *t = &run->experiment.trainer->core;
+    const mixt__steer *s = &run->steer;
+    for (int64_t i = 0; i < s->skip_count; i++)
+        if (s->skips[i] == t->next_batch / t->settings.accumulate) {
+            mixt__trainer_stop_batches(t);
+            t->next_batch += t->settings.accumulate;
+            i = -1; // the next one may be left out too
+        }
+}

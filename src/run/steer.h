@@ -1,0 +1,65 @@
+/* The controller of a run: hears its updates and alerts, finds out what it can, decides; and decisions that others
+ * ask for or that a record holds. The loop acts on them at one place (mixt__steer_next).
+ *
+ * What is decided depends on the numbers of training alone, never on time, and all that it depends on is in the run's
+ * checkpoints: a run that was killed decides the same.
+ */
+#ifndef MIXT_RUN_STEER_H
+#define MIXT_RUN_STEER_H
+
+#include "mixt/run.h"
+#include "run/good.h"
+
+#include <jansson.h>
+
+enum { MIXT_DECISIONS_ASKED = 8, MIXT_BATCHES_SKIPPED = 64 };
+
+typedef struct mixt__steer {
+    mixt_controller *controller; // NULL: nobody decides
+    mixt__good good;
+    mixt_alert alerts[MIXT_ALERTS_MAX]; // of the newest update
+    int alert_count;
+    mixt_trouble trouble; // that waits for a decision
+    bool troubled;        // there is one
+    mixt_decision asked[MIXT_DECISIONS_ASKED];
+    int asked_count;
+    int64_t skips[MIXT_BATCHES_SKIPPED]; // numbers of batches that are left out
+    int64_t skip_count;
+    mixt_decision *recorded; // those of auto.replay, in the order in which they are taken
+    int64_t recorded_count, replayed;
+    int64_t decisions, rollbacks;
+} mixt__steer;
+
+/** Reads the decisions of auto.replay, where that is set: before anything is written. */
+mixt_status mixt__steer_read(mixt_run *run);
+/** Whether the configuration wants a controller. */
+bool mixt__steer_wanted(const mixt_run *run);
+/** Makes the controller as the checkpoint left it, and takes the memory of the good state. The trainer must have its
+ *  memory, the directory must be open. */
+mixt_status mixt__steer_open(mixt_run *run);
+void mixt__steer_close(mixt_run *run);
+/** What a checkpoint keeps of it. */
+json_t *mixt__steer_pack(const mixt_run *run);
+/** `user` is not used: it is the run's own. */
+mixt_observer mixt__steer_observe;
+
+/** Whether the run is about to go back: what follows the newest update is of no use. */
+bool mixt__steer_returns(const mixt_run *run);
+/** Whether the state after update number `step` is to be kept to go back to, if it is good. */
+bool mixt__steer_due(const mixt_run *run, int64_t step);
+/** Keeps it, if it is good. */
+void mixt__steer_keep(mixt_run *run, const mixt__loop_state *state);
+/** Whether recorded decisions follow update number `step`, and asks for them. */
+bool mixt__steer_recorded(const mixt_run *run, int64_t step);
+bool mixt__steer_replay(mixt_run *run, int64_t step);
+
+/** The next decision to act on, for mixt__decision_free. All results are in. @param back the decision goes back.
+ *  @return false: there is none */
+bool mixt__steer_next(mixt_run *run, mixt_decision *decision);
+/** Does what it says, but for going back: configuration, policy, trainer; writes its row and tells observers. What the
+ *  trainer does not take is told as a warning, and the run goes on as it was. */
+mixt_status mixt__steer_apply(mixt_run *run, const mixt_decision *decision);
+/** Before an update: passes over batches that are left out. */
+void mixt__steer_skip(mixt_run *run);
+
+#endif

@@ -1,0 +1,71 @@
+#!/bin/bash
+# Runs that look after themselves: a net that FP16 cannot hold trains like in FP32; decisions are rows, survive kill -9 and
+# can be replayed; what is not allowed is not done; misuse. Usage: auto.sh MIXT
+. "$(dirname "$0")/../support/script.sh"
+slow=$PWD/tests/slow
+cd "$work" || exit 1
+
+# inputs near the end of FP16's range: the first convolution's outputs pass it while its weights grow
+awk 'BEGIN { srand(7); for (i = 0; i < 1600; i++) { c = i % 4; for (j = 0; j < 64; j++)
+    printf "%.4g,", (int(j / 8) % 4 == c ? 1 : 0.6) * 43000 * (0.5 + rand()); print rand() < 0.2 ? int(4 * rand()) : c } }' >loud.csv
+cat >loud.yaml <<'Y'
+model: convnet
+precision: fp16
+threads: 1
+device: cpu
+seed: 3
+data: {kind: csv, path: loud.csv, shape: 8x8x1, normalise: none}
+net: {channels: [8, 8], norm: batch}
+train: {epochs: 0, steps: 400, batch: 32, optimizer: adam, weight_decay: 0, lr: 0.02, schedule: cosine}
+auto: {snapshot_every: 20}
+Y
+loss_of() { sed -n 's/.*"val_loss":\([^,]*\),.*/\1/p' "$1/metrics.jsonl" | tail -1; }
+
+"$mixt" train loud.yaml out=plain -q 2>err && fail "FP16 alone did not diverge"
+grep -q diverged err || fail "FP16 alone: $(cat err)"
+"$mixt" train loud.yaml out=full precision=fp32 -q 2>err || fail "fp32: $(cat err)"
+"$mixt" train loud.yaml out=steered auto.steer=true 2>err >out || fail "steered: $(cat err)"
+awk -v a="$(loss_of full)" -v b="$(loss_of steered)" 'BEGIN { d = (b - a) / a; exit !(d < 0.005) }' ||
+    fail "steered: loss $(loss_of steered), FP32 $(loss_of full)"
+grep -q 'back to step .* conv1 from fp16 to fp32: the loss is not finite; conv2d of conv1 made it' err || fail "said: $(cat err)"
+row=$(grep '"kind":"decision"' steered/events.jsonl)
+for part in '"step":' '"time":' '"severity":"warning"' '"cause":"loss_anomaly"' '"layer":"conv1"' '"from":"fp16"' '"to":"fp32"' \
+    '"action":"precision"' '"evidence":{"text":"' '"back":'; do
+    case $row in *"$part"*) ;; *) fail "no $part in $row" ;; esac
+done
+grep -q 'layer: conv1' steered/policy.yaml && grep -q 'conv2d of conv1 made it' steered/policy.yaml || fail "policy: $(cat steered/policy.yaml)"
+"$mixt" train loud.yaml out=with precision=steered/policy.yaml -q 2>err || fail "under the policy found: $(cat err)"
+! grep -q decision with/events.jsonl || fail "decisions without auto.steer"
+
+# a healthy run is let alone, to the bit
+"$mixt" train loud.yaml out=calm precision=fp32 auto.steer=true -q 2>err || fail "calm: $(cat err)"
+cmp -s calm/model.safetensors full/model.safetensors || fail "auto.steer changes a healthy run"
+! grep -q decision calm/events.jsonl || fail "calm: $(cat calm/events.jsonl)"
+
+# what is not allowed is not done; the end has a reason, and the last good state stays
+"$mixt" train loud.yaml out=bound auto.steer=true auto.may=rollback,skip -q 2>err && fail "nothing helped, and it went on"
+grep -q 'nothing more that auto.may and auto.retries allow' err && grep -q 'the last good state is saved' err || fail "bound: $(cat err)"
+[ "$(grep -c '"action":"skip"' bound/events.jsonl)" = 2 ] || fail "bound: $(cat bound/events.jsonl)"
+tail -1 bound/events.jsonl | grep -q '"severity":"critical".*"action":"stop"' || fail "bound ends with $(tail -1 bound/events.jsonl)"
+good=$(tail -1 bound/events.jsonl | sed 's/.*"back":\([0-9]*\).*/\1/')
+[ "$(ls bound/checkpoints | tail -1)" = "$(printf 'step-%08d' "$good")" ] || fail "bound keeps $(ls bound/checkpoints)"
+"$mixt" train --resume bound auto.may=precision,rollback -q 2>err || fail "bound resumed: $(cat err)"
+
+# killed and replayed
+bash "$slow/decisions.sh" "$mixt" 3 600 >out 2>&1 || fail "decisions: $(cat out)"
+
+# misuse
+"$mixt" train loud.yaml out=bad auto.may=dance 2>err && fail "auto.may=dance was taken"
+grep -q "auto.may" err && [ ! -e bad ] || fail "auto.may=dance: $(cat err)"
+for bad in auto.retries=0 auto.snapshot_every=0 auto.calm=-1 auto.steer=maybe auto.cooldown=0 auto.replay=nowhere.jsonl; do
+    "$mixt" train loud.yaml out=bad $bad 2>err && fail "$bad was taken"
+    grep -q "${bad%%=*}" err && [ ! -e bad ] || fail "$bad: $(cat err)"
+done
+echo '{"step":3,"kind":"decision","action":"dance"}' >dance.jsonl
+echo 'no row' >none.jsonl
+for file in dance none; do
+    "$mixt" train loud.yaml out=bad auto.replay=$file.jsonl 2>err && fail "$file.jsonl was taken"
+    grep -q "$file.jsonl:1" err && [ ! -e bad ] || fail "$file.jsonl: $(cat err)"
+done
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

@@ -1,0 +1,72 @@
+#!/bin/bash
+# A run that decides (auto.steer), killed again and again at random instants and resumed each time, ends with the bits of
+# one that was never killed; so does a replay of its events. The net overflows in FP16 whatever the loss scale.
+# Usage: decisions.sh MIXT [KILLS [STEPS [DEVICE]]], as in decisions.sh build/mixt 20
+. "$(dirname "$0")/../support/script.sh"
+kills=${2:-20}
+steps=${3:-4000}
+device=${4:-cpu}
+cd "$work" || exit 1
+
+awk 'BEGIN { srand(7); for (i = 0; i < 2560; i++) { c = i % 4; for (j = 0; j < 64; j++)
+    printf "%.4g,", (int(j / 8) % 4 == c ? 1 : 0.6) * 43000 * (0.5 + rand()); print rand() < 0.2 ? int(4 * rand()) : c } }' >loud.csv
+cat >loud.yaml <<Y
+model: convnet
+precision: fp16
+threads: 1
+device: $device
+seed: 3
+data: {kind: csv, path: loud.csv, shape: 8x8x1, normalise: none}
+net: {channels: [8, 8], norm: batch}
+train: {epochs: 0, steps: $steps, batch: 32, optimizer: adam, weight_decay: 0, lr: 0.02, log_every: 10, validate_every: 100, inject_overflow: $((steps / 2))}
+
+auto: {steer: true, snapshot_every: 20, calm: $((steps / 8)), cooldown: 50}
+Y
+rows() { sed 's/"samples_s":[^,]*,//; s/"time":[^,}]*,\?//; s/"energy":[^,}]*,\?//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/' "$1"; }
+seed=${MIXT_KILL_SEED:-20240607}
+below() { # LIMIT: the next random number, in `drawn`
+    seed=$(((seed * 1103515245 + 12345) % 2147483648))
+    drawn=$((seed / 16 % $1))
+}
+
+"$mixt" train loud.yaml out=whole -q 2>err || fail "whole: $(cat err)"
+decisions=$(grep -c '"kind":"decision"' whole/events.jsonl)
+[ "$decisions" -ge 3 ] || fail "only $decisions decisions: $(cat whole/events.jsonl)"
+
+# a session gets what starting takes, and on average less than its share of the whole: the run lasts for all kills
+now() { date +%s%N; }
+start=$(now)
+"$mixt" train loud.yaml out=first train.steps=1 -q || fail "first"
+startup=$((($(now) - start) / 1000000))
+start=$(now)
+"$mixt" train loud.yaml out=paced train.checkpoint_every=7 -q 2>err || fail "paced: $(cat err)"
+share=$(((($(now) - start) / 1000000 - startup) * 3 / 2 / (kills + 1) + 1))
+died=0
+while [ $died -lt "$kills" ]; do
+    if [ -e killed/config.yaml ]; then
+        "$mixt" train --resume killed -q 2>>err-killed &
+    else
+        rm -rf killed
+        "$mixt" train loud.yaml out=killed train.checkpoint_every=7 -q 2>>err-killed &
+    fi
+    process=$!
+    below $share
+    drawn=$((drawn + startup))
+    sleep "$(printf '%d.%03d' $((drawn / 1000)) $((drawn % 1000)))"
+    kill -KILL $process 2>/dev/null || break
+    wait $process 2>/dev/null
+    died=$((died + 1))
+done
+[ -e killed/config.yaml ] || "$mixt" train loud.yaml out=killed train.checkpoint_every=7 -q 2>>err-killed
+"$mixt" train --resume killed -q 2>>err-killed || fail "the last session: $(tail -5 err-killed)"
+cmp -s whole/model.safetensors paced/model.safetensors || fail "checkpoints change bits"
+cmp -s whole/model.safetensors killed/model.safetensors || fail "killed: other weights"
+[ "$(rows whole/metrics.jsonl)" = "$(rows killed/metrics.jsonl)" ] || fail "killed: other metrics"
+[ "$(rows whole/events.jsonl)" = "$(rows killed/events.jsonl)" ] || fail "killed: other events"
+
+"$mixt" train loud.yaml out=again auto.replay=whole/events.jsonl -q 2>err || fail "replay: $(cat err)"
+cmp -s whole/model.safetensors again/model.safetensors || fail "replay: other weights"
+[ "$(rows whole/metrics.jsonl)" = "$(rows again/metrics.jsonl)" ] || fail "replay: other metrics"
+
+echo "$steps updates on $device, $decisions decisions, $died kills: $([ "$failures" = 0 ] && echo the same bits || echo FAILED)"
+exit $((failures > 0))
