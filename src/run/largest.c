@@ -5,6 +5,7 @@
 #include "base/sizes.h"
 #include "base/threads.h"
 #include "run/fit.h"
+#include "run/phases.h"
 #include "train/fit.h"
 
 #include <math.h>
@@ -177,6 +178,22 @@ static mixt_status smallest(const mixt_config *config, mixt_config **copy)
     return status;
 }
 
+/** A batch fits where it does so in every phase: the smallest of their answers. */
+static mixt_status find_in_phases(mixt_run *run, size_t memory, mixt_largest_batch *largest)
+{
+    int64_t count = mixt_run_phases(run);
+    if (!count)
+        return mixt__largest_find(run, memory, 0, largest);
+    for (int64_t i = 0; i < count; i++) {
+        mixt_largest_batch found;
+        MIXT_TRY(mixt__phases_enter(&run->experiment, i));
+        MIXT_TRY(mixt__largest_find(run, memory, 0, &found));
+        if (!i || found.batch < largest->batch || (found.batch == largest->batch && found.memory > largest->memory))
+            *largest = found;
+    }
+    return MIXT_OK;
+}
+
 mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_options *options, size_t memory,
                                     mixt_largest_batch *largest)
 {
@@ -188,8 +205,7 @@ mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_op
     mixt_config_free(copy);
     MIXT_TRY(status);
     mixt__account *before = mixt__account_use(run->account);
-    status =
-        mixt__largest_find(run, memory ? memory : (size_t)mixt__config_int(config, MIXT_KEY_TRAIN_MEMORY), 0, largest);
+    status = find_in_phases(run, memory ? memory : (size_t)mixt__config_int(config, MIXT_KEY_TRAIN_MEMORY), largest);
     mixt__account_use(before);
     mixt_run_close(run);
     return status;

@@ -389,6 +389,26 @@ static void phases_fit_together(void **unused)
     mixt_config_free(config);
 }
 
+/** The largest batch is the one that fits in all of them. */
+static void largest_batches_fit_in_every_phase(void **unused)
+{
+    (void)unused;
+    mixt_largest_batch all, one;
+    mixt_config *config = config_of("largest");
+    int64_t least = INT64_MAX;
+    ok(mixt_plan_largest_batch(config, NULL, 4 << 20, &all));
+    static const char *const formats[] = {"precision=fp32", "precision=fp16", "precision=bf16"};
+    for (int i = 0; i < 3; i++) {
+        ok(mixt_config_set(config, formats[i], "test"));
+        ok(mixt_plan_largest_batch(config, NULL, 4 << 20, &one));
+        least = one.batch < least ? one.batch : least;
+    }
+    print_message("largest batch: %lld, by phase at least %lld\n", (long long)all.batch, (long long)least);
+    assert_in_range(all.batch, least - least / 4, least); // phases themselves take some memory too
+    assert_true(all.batch < 512 && all.memory <= 4 << 20 && all.next > 4 << 20);
+    mixt_config_free(config);
+}
+
 /** A policy with phases in the place of another one, while the run trains: the phase is that of the update. */
 static mixt_status ask(void *user, mixt_run *run, const mixt_event *event)
 {
@@ -429,6 +449,7 @@ int main(void)
         cmocka_unit_test(stopped_runs_end_with_the_same_bits),
         cmocka_unit_test(trainers_take_one_phase),
         cmocka_unit_test(phases_fit_together),
+        cmocka_unit_test(largest_batches_fit_in_every_phase),
         cmocka_unit_test(phases_can_be_asked_for),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
