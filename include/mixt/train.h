@@ -119,6 +119,8 @@ typedef struct mixt_trainer_options {
      *  MIXT_ERROR_MEMORY where nothing fits, and names the smallest budget that does. */
     size_t recompute_budget;
     int64_t inject_overflow; /**< let the gradients of this update (from 1) overflow, for tests; 0: never */
+    const char
+        *faults; /**< for tests: "kind@update:layer, …", what is to go wrong (docs/diagnosis.md); default: none */
 } mixt_trainer_options;
 /** Every default: what NULL for options means. */
 mixt_trainer_options mixt_trainer_options_default(void);

@@ -150,8 +150,21 @@ static size_t left_by_system(void)
     return left < available ? left : available;
 }
 
+static _Atomic size_t withheld;
+
+void mixt__memory_withhold(size_t bytes)
+{
+    withheld = bytes;
+}
+
+size_t mixt__memory_withheld(void)
+{
+    return withheld;
+}
+
 size_t mixt__memory_available(void)
 {
-    size_t system = left_by_system(), limits = left_by_limits();
-    return system && system < limits ? system : limits < SIZE_MAX ? limits : system;
+    size_t system = left_by_system(), limits = left_by_limits(), taken = withheld;
+    size_t room = system && system < limits ? system : limits < SIZE_MAX ? limits : system;
+    return !room || !taken ? room : room > taken ? room - taken : 1; // 0 would mean that nobody knows
 }

@@ -8,5 +8,8 @@
 size_t mixt__memory_total(void);
 /** Bytes that are free or can be freed at once (file caches); swap is not counted. 0 when not known. */
 size_t mixt__memory_available(void);
+/** Lets so many bytes count as taken by somebody else from now on, in tests; 0: none. */
+void mixt__memory_withhold(size_t bytes);
+size_t mixt__memory_withheld(void);
 
 #endif

@@ -383,6 +383,38 @@ void mixt__data_order_before(mixt_data *data, uint64_t seed, int64_t from)
     data->order_from = from;
 }
 
+void mixt__data_plant(const mixt_data *planted, const mixt__data_fault *faults, int count)
+{
+    mixt_data *data = (mixt_data *)planted;
+    if (count)
+        memcpy(data->planted, faults, (size_t)count * sizeof *faults);
+    data->planted_count = count;
+}
+
+/** Spoils sample `place` of a batch where that has a fault. */
+static void spoil(const mixt_data *data, const mixt__data_fault *f, int64_t place, float *input, void *target)
+{
+    const mixt_data_info *info = &data->info;
+    if (!f->labels && place == f->place)
+        input[info->input_elements / 2] = NAN;
+    for (int64_t i = 0; f->labels && info->classes && i < info->target_elements; i++) {
+        int32_t *label = (int32_t *)target + i;
+        *label = *label < 0 ? *label : (int32_t)((*label + 1) % info->classes);
+    }
+    if (f->labels && !info->classes && place == f->place)
+        ((float *)target)[0] += 1e4f;
+}
+
+/** The same for a part of it that lies in the buffers. */
+static void spoil_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count, void *input,
+                        void *target)
+{
+    for (int i = 0; i < data->planted_count; i++)
+        for (int64_t k = 0; k < count && data->planted[i].batch == batch && data->planted[i].number == number; k++)
+            spoil(data, &data->planted[i], first + k, (float *)input + k * data->info.input_elements,
+                  (float *)target + k * data->info.target_elements);
+}
+
 mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
                                    void *input, void *target)
 {
@@ -393,6 +425,8 @@ mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t
         int64_t index = data->options.in_order ? begin + k : mixt__order_at(key, data->info.samples, begin + k);
         MIXT_TRY(write_sample(data, index, epoch, k, input, target));
     }
+    if (data->planted_count)
+        spoil_piece(data, batch, number, first, count, input, target);
     return MIXT_OK;
 }
 

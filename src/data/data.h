@@ -44,6 +44,14 @@ typedef struct mixt__data_kind {
     bool slow; // a sample takes a millisecond rather than a microsecond: mixt_data_read uses all threads
 } mixt__data_kind;
 
+/** A batch that is not as it should be, in tests: see train/faults.h. */
+typedef struct mixt__data_fault {
+    int64_t batch, number; // samples of a batch, and which one
+    int64_t place;         // of the sample in it
+    bool labels;           // every label is that of another class, one value is far off; else an input is NaN
+} mixt__data_fault;
+enum { MIXT_DATA_FAULTS_MAX = 16 };
+
 struct mixt_data {
     mixt__handle handle;
     const mixt__data_kind *kind;
@@ -58,6 +66,8 @@ struct mixt_data {
     int64_t fill_count;
     uint64_t order_before; // seed of the order of epochs before `order_from`; 0 of them by default
     int64_t order_from;
+    mixt__data_fault planted[MIXT_DATA_FAULTS_MAX]; // in tests
+    int planted_count;
     int holders; // beside the owner: mixt_data_close leaves the set to the last of them
     mixt__arena arena;
     mixt__account *account; // of all that the set holds but for this struct
@@ -100,6 +110,9 @@ void mixt__data_drop(const mixt_data *data);
 /** What an open set holds: bytes in memory, and bytes of files that are mapped, which are the system's page cache. */
 size_t mixt__data_bytes(const mixt_data *data);
 size_t mixt__data_mapped(const mixt_data *data);
+
+/** Gives the set these faults in place of those that it had: nobody must read it meanwhile. */
+void mixt__data_plant(const mixt_data *data, const mixt__data_fault *faults, int count);
 
 // fingerprint.c
 

@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "ops/attrs.h"
+#include "passes/plant.h"
 
 typedef mixt_status pass_fn(mixt__graph *graph, const mixt__compile_options *options);
 
@@ -16,6 +17,16 @@ static mixt_status autodiff(mixt__graph *graph, const mixt__compile_options *opt
     mixt_status status = mixt__pass_twins(graph, gradients, options->twins);
     mixt__free(gradients);
     return status;
+}
+
+static mixt_status plant_dead(mixt__graph *graph, const mixt__compile_options *options)
+{
+    return mixt__pass_plant(graph, options->plants, false);
+}
+
+static mixt_status plant(mixt__graph *graph, const mixt__compile_options *options)
+{
+    return mixt__pass_plant(graph, options->plants, true);
 }
 
 static mixt_status simplify(mixt__graph *graph, const mixt__compile_options *options)
@@ -78,9 +89,18 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
         const char *name;
         pass_fn *run;
     } passes[] = {
-        {"autodiff", autodiff},         {"simplify", simplify}, {"epilogues", epilogues}, {"classifier", classifier},
-        {"split_logits", split_logits}, {"keep", keep},         {"fuse", fuse},           {"views", views},
-        {"recompute", recompute},       {"watch", watch},
+        {"plant_dead", plant_dead},
+        {"autodiff", autodiff},
+        {"plant", plant},
+        {"simplify", simplify},
+        {"epilogues", epilogues},
+        {"classifier", classifier},
+        {"split_logits", split_logits},
+        {"keep", keep},
+        {"fuse", fuse},
+        {"views", views},
+        {"recompute", recompute},
+        {"watch", watch},
     };
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         MIXT_TRY(passes[i].run(graph, options));

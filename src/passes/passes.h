@@ -3,6 +3,7 @@
  *   precision:    a new graph in which every value has the format that the policy gives it
  *   autodiff:     appends the backward nodes, in the formats that the policy gives to them
  *   twins:        puts beside nodes what they would give in lower formats, and how that differs; only where asked for
+ *   plant:        lets a layer overflow, underflow or die; only in tests of what happens then
  *   simplify:     drops copies that change nothing, shares equal casts, removes what nobody uses
  *   epilogues:    moves single pointwise nodes into the product or norm before them, where the backend can
  *   classifier:   joins a small classifier's product, loss and their gradients, where the backend can
@@ -29,7 +30,8 @@ mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *
 mixt_status mixt__pass_autodiff(mixt__graph *graph, int32_t **gradients);
 typedef struct mixt__twins mixt__twins; // passes/twins.h
 mixt_status mixt__pass_twins(mixt__graph *graph, const int32_t *gradients, mixt__twins *twins);
-typedef struct mixt__watch mixt__watch; // passes/watch.h
+typedef struct mixt__watch mixt__watch;   // passes/watch.h
+typedef struct mixt__plants mixt__plants; // passes/plant.h
 mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
 mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
@@ -63,6 +65,7 @@ typedef struct mixt__compile_options {
     mixt__recompute_choice *recompute; // filled in, also where nothing fits; NULL: nobody asks
     mixt__twins *twins;                // of an FP32 graph; NULL: none
     const mixt__watch *watch;          // values to look at; NULL: none
+    const mixt__plants *plants;        // faults to plant; NULL: none
 } mixt__compile_options;
 
 /** All passes, verified after each. The source stays as it is. */

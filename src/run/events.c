@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "mixt/machine.h"
 #include "mixt/plan.h"
+#include "base/memory.h"
 #include "run/run.h"
 #include "watch/monitor.h"
 
@@ -110,17 +111,18 @@ mixt_signals mixt__events_signals(const mixt_run *run)
 static void weigh_memory(const mixt_run *run, mixt_signals *signals)
 {
     const mixt_run_memory *memory = &run->result.run_memory;
+    double taken = (double)mixt__memory_withheld();
     mixt_plan_info plan;
     mixt_cpu_info cpu;
     if (mixt_plan_describe(run->experiment.trainer, &plan) != MIXT_OK)
         return;
     if (plan.device_bytes) {
-        signals->memory_used = (double)(plan.device_bytes - plan.device_free);
+        signals->memory_used = (double)(plan.device_bytes - plan.device_free) + taken;
         signals->memory_total = (double)plan.device_bytes;
         return;
     }
     mixt_cpu_describe(&cpu);
-    signals->memory_used = (double)memory->total.host;
+    signals->memory_used = (double)memory->total.host + taken;
     signals->memory_total = cpu.memory_total ? (double)cpu.memory_total : (double)NAN;
 }
 
@@ -130,8 +132,8 @@ mixt_status mixt__events_observe(void *user, mixt_run *run, const mixt_event *ev
     if (!e->monitor || event->kind != MIXT_EVENT_STEP)
         return MIXT_OK;
     mixt_signals signals = mixt__events_signals(run);
-    if (!e->weighed)
+    if (e->weighed < 1 + mixt__memory_withheld()) // again when somebody has taken some
         weigh_memory(run, &signals);
-    e->weighed = true;
+    e->weighed = 1 + mixt__memory_withheld();
     return hear(e, run, &signals, event->time);
 }

@@ -10,7 +10,8 @@
 
 typedef struct mixt__events {
     mixt_monitor *monitor; // NULL: not wanted
-    bool weighed;          // memory was looked at, which does not change after the first update
+    size_t weighed;        // memory was looked at, which does not change after the first update: 1, and what was taken
+                           // away by then
 } mixt__events;
 
 /** Makes the monitor that the configuration describes, as the checkpoint left it. The directory must be open. */

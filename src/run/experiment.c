@@ -4,6 +4,7 @@
 #include "base/c_locale.h"
 #include "data/facts.h"
 #include "run/phases.h"
+#include "train/faults.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -203,6 +204,7 @@ static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_poli
     o.lr_groups = text(e, MIXT_KEY_TRAIN_LR_GROUPS);
     o.decay_groups = text(e, MIXT_KEY_TRAIN_DECAY_GROUPS);
     o.inject_overflow = number(e, MIXT_KEY_TRAIN_INJECT_OVERFLOW);
+    o.faults = text(e, MIXT_KEY_FAULTS);
     return o;
 }
 
@@ -281,6 +283,17 @@ static mixt_status make_trainer(mixt__experiment *e, const mixt__model *model)
     return e->trainer ? MIXT_OK : MIXT_ERROR_CONFIG;
 }
 
+/** A fault that never comes would make a test pass that tests nothing. */
+static mixt_status check_faults(const mixt__experiment *e)
+{
+    const mixt__faults *faults = e->trainer->core.faults;
+    int64_t last = faults ? mixt__faults_last(faults) : 0;
+    if (last <= e->total_steps || !e->total_steps)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG, "faults: '%s': update %lld never comes, the run makes %lld",
+                      text(e, MIXT_KEY_FAULTS), (long long)last, (long long)e->total_steps);
+}
+
 /** Model and trainer for samples that are known. */
 static mixt_status open_trainer(mixt__experiment *e)
 {
@@ -298,7 +311,8 @@ static mixt_status open_trainer(mixt__experiment *e)
         e->items_per_sample = info->target_elements;
     }
     MIXT_TRY(make_trainer(e, &model));
-    return mixt_trainer_compile(e->trainer, e->facts);
+    MIXT_TRY(mixt_trainer_compile(e->trainer, e->facts));
+    return check_faults(e);
 }
 
 mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config)

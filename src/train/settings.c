@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include "base/c_locale.h"
+#include "train/faults.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -239,5 +240,6 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, co
     s->lr_groups = o->lr_groups;
     s->decay_groups = o->decay_groups;
     s->inject_overflow = o->inject_overflow;
-    return MIXT_OK;
+    s->faults = o->faults;
+    return mixt__faults_parse(o->faults, &(mixt__faults){0});
 }

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "data/prefetch.h"
+#include "train/faults.h"
 #include "train/pass_weights.h"
 
 #include <math.h>
@@ -52,6 +53,8 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
         MIXT_TRY(mixt__trainer_compile(t, &spec));
     }
     MIXT_TRY(mixt__trainer_allocate(t));
+    if (t->faults)
+        MIXT_TRY(mixt__faults_prepare(t, data));
     if (t->prefetched == data)
         return MIXT_OK;
     MIXT_TRY(check_data(t, data));
@@ -72,7 +75,7 @@ static uint64_t next_key(mixt__trainer *t)
 static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t index)
 {
     mixt__executable *step = t->watching ? t->watched : t->train;
-    MIXT_TRY(mixt__executable_run(step, run));
+    MIXT_TRY(t->faults ? mixt__faults_run(t, step, run) : mixt__executable_run(step, run));
     float *metrics = mixt__feed_result(&t->feed)->metrics[index];
     return t->backend->copy(metrics, mixt__executable_address(step, step->graph->metrics), 3 * sizeof *metrics);
 }
@@ -84,6 +87,8 @@ static mixt_status update(mixt__trainer *t, double factor)
     mixt__update u = t->update;
     u.control_follows = true;
     u.gradient_factor = factor;
+    if (t->faults)
+        mixt__faults_update(t, &u);
     MIXT_TRY(t->backend->gradient_stats(&u));
     MIXT_TRY(t->backend->step_control(&u));
     MIXT_TRY(t->backend->optimizer_step(&u));
@@ -212,6 +217,8 @@ static mixt_status begin(mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_STATE,
                           "gradients made by hand are waiting: apply or discard them before a whole step");
     t->attempts++;
+    if (t->faults)
+        MIXT_TRY(mixt__faults_begin(t));
     return t->attempts == t->settings.inject_overflow ? inject_overflow(t) : MIXT_OK;
 }
 
@@ -223,7 +230,7 @@ static mixt_status run_passes(mixt__trainer *t, const source *s)
         MIXT_TRY(run_batch(t, s, i, &weights));
     if (!t->backend->host_memory) {
         MIXT_TRY(mixt__feed_weigh(&t->feed));
-        return mixt__feed_step(&t->feed, !t->train->seconds && !t->watching, issue, t);
+        return mixt__feed_step(&t->feed, !t->train->seconds && !t->watching && !t->faults, issue, t);
     }
     MIXT_TRY(update(t, mixt__pass_weights_factor(&weights, t->settings.accumulate)));
     t->feed.turn++;
@@ -268,6 +275,8 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know the shape of a batch");
     MIXT_TRY(mixt__trainer_allocate(t));
+    if (t->faults)
+        MIXT_TRY(mixt__faults_prepare(t, NULL));
     source s = {.input = input, .target = target, .resident = resident};
     s.input_bytes = (size_t)t->feed.input_count * mixt_dtype_size(resident ? t->feed.fed : t->feed.given);
     s.target_bytes = t->feed.target_bytes;

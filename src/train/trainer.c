@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "data/prefetch.h"
 #include "graph/op.h"
+#include "train/faults.h"
 #include "train/finetune.h"
 #include "train/watch.h"
 
@@ -47,6 +48,7 @@ mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watc
     options.typed_input = true;
     options.activation_budget = t->settings.recompute_budget;
     options.watch = watch;
+    options.plants = t->faults ? &t->faults->plants : NULL;
     options.recompute = &t->recompute;
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
@@ -121,6 +123,8 @@ mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec
     MIXT_TRY(mixt__env_on(MIXT_ENV_REPLAY, &replays)); // before memory is taken, where a step will read it
     t->spec = *spec;
     mixt_status status = compile_and_lay_out(t);
+    if (status == MIXT_OK)
+        status = mixt__faults_open(t);
     if (status != MIXT_OK)
         forget_plan(t);
     return status;
@@ -458,6 +462,7 @@ void mixt__trainer_free(mixt__trainer *t)
     if (t->backend)
         release_step(t);
     forget_plan(t);
+    mixt__faults_close(t);
     mixt__free(t->backward_order);
     mixt__free(t->environment.candidate);
     *t = (mixt__trainer){0};

@@ -14,6 +14,7 @@
 #include <signal.h>
 
 typedef struct mixt__prefetch mixt__prefetch;
+typedef struct mixt__faults mixt__faults; // train/faults.h
 
 enum {
     MIXT_PREFETCH_DEPTH = 3,   // batches made ahead
@@ -34,6 +35,7 @@ typedef struct mixt__trainer_settings {
     size_t recompute_budget;                       // bytes of activations; 0: no limit
     const char *freeze, *lr_groups, *decay_groups; // lists of globs, borrowed; NULL: none
     int64_t inject_overflow;
+    const char *faults; // for tests, borrowed; NULL: none
 } mixt__trainer_settings;
 
 /** Environment variables that change the bits of a step, as they were when it was compiled. */
@@ -73,6 +75,7 @@ typedef struct mixt__trainer {
     mixt__executable *predict;      // the model without its loss
     void *predict_input, *predict_output, *predict_device;
     char overflow_layer[128];
+    mixt__faults *faults; // that tests let happen; NULL: none
     bool broken;         // a change of precision or a restore failed half way: nothing can run any more
     bool hand_gradients; // gradients of mixt__trainer_backward wait to be applied
 } mixt__trainer;

@@ -1,0 +1,300 @@
+/* Letting faults happen. Reading their list is faults_parse.c. */
+#include "train/faults.h"
+
+#include "base/memory.h"
+#include "base/rng.h"
+#include "base/words.h"
+#include "data/data.h"
+#include "graph/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { STREAM_FAULTS = 0x6661756c }; // random numbers: which weight, which activation
+static const float exploded = 100;   // times the learning rate that was meant
+static const double squeezed = 0.96; // share of the memory that somebody else takes
+
+/* ---- a list that fits the model ---- */
+
+static mixt_status check_layer(const mixt__trainer *t, const mixt__fault *f)
+{
+    char name[MIXT_FAULT_LAYER], best[MIXT_FAULT_LAYER], hint[MIXT_FAULT_LAYER + 24] = "";
+    mixt__nearest nearest = {.wanted = f->layer};
+    for (int64_t i = 0; i < t->params->count; i++) {
+        if (!*f->layer || mixt__plant_covers(f->layer, t->params->table[i].name))
+            return MIXT_OK;
+        snprintf(name, sizeof name, "%s", t->params->table[i].name);
+        char *dot = strrchr(name, '.'); // the layer is what stands before the parameter's own name
+        if (dot)
+            *dot = '\0';
+        mixt__nearest_offer(&nearest, name);
+        if (nearest.best == name) // a buffer that the next name overwrites
+            nearest.best = memcpy(best, name, sizeof best);
+    }
+    if (mixt__nearest_get(&nearest))
+        snprintf(hint, sizeof hint, " (did you mean %s?)", mixt__nearest_get(&nearest));
+    return mixt__fail(MIXT_ERROR_CONFIG, "faults: %s@%lld: the model has no layer '%s'%s", mixt__fault_name(f->kind),
+                      (long long)f->step, f->layer, hint);
+}
+
+/** The layer's last forward node that leaves numbers behind; -1: none. */
+static int64_t find_activation(const mixt__graph *g, const char *layer)
+{
+    for (int64_t i = g->node_count - 1; i >= 0; i--) {
+        const mixt__node *n = &g->nodes[i];
+        int32_t out = n->out_count ? n->out[0] : 0;
+        const mixt__value *v = &g->values[out];
+        if (!n->backward && !n->alias && mixt__plant_covers(layer, n->layer) && v->role == MIXT_ROLE_ACTIVATION &&
+            mixt_dtype_is_float(v->dtype) && out != g->loss && out != g->metrics)
+            return i;
+    }
+    return -1;
+}
+
+static mixt_status check_fits(const mixt__trainer *t, const mixt__fault *f)
+{
+    MIXT_TRY(check_layer(t, f));
+    if (f->kind == MIXT_FAULT_NAN_DATA && t->spec.input_dtype != MIXT_DTYPE_FP32)
+        return mixt__fail(MIXT_ERROR_CONFIG, "faults: nan_data@%lld: the inputs are %s, which cannot be NaN",
+                          (long long)f->step, mixt_dtype_name(t->spec.input_dtype));
+    if (f->kind == MIXT_FAULT_FLIP_ACTIVATION && find_activation(t->train->graph, f->layer) < 0)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "faults: flip_activation@%lld: layer '%s' is computed together with another one and leaves "
+                          "no activation of its own",
+                          (long long)f->step, f->layer);
+    return MIXT_OK;
+}
+
+/* ---- what is planted in the step ---- */
+
+/** The first layer that multiplies matrices. */
+static const char *any_layer(const mixt__graph *g)
+{
+    for (int64_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].op->matrix_work)
+            return g->nodes[i].layer;
+    return "";
+}
+
+/** What is planted in update number `step`. */
+static mixt__plants plants_at(const mixt__faults *faults, int64_t step)
+{
+    static const int kinds[MIXT_FAULT_COUNT] = {
+        [MIXT_FAULT_DEAD_LAYER] = MIXT_PLANT_DEAD + 1,
+        [MIXT_FAULT_OVERFLOW] = MIXT_PLANT_OVERFLOW + 1,
+        [MIXT_FAULT_UNDERFLOW] = MIXT_PLANT_UNDERFLOW + 1,
+        [MIXT_FAULT_SCALE_COLLAPSE] = MIXT_PLANT_GRADIENT + 1,
+    };
+    mixt__plants plants = {.count = 0};
+    for (int i = 0; i < faults->count; i++) {
+        const mixt__fault *f = &faults->items[i];
+        if (kinds[f->kind] && step >= f->step)
+            plants.items[plants.count++] =
+                (mixt__plant){.kind = (mixt__plant_kind)(kinds[f->kind] - 1), .layer = f->layer};
+    }
+    return plants;
+}
+
+/** Compiles with everything planted, to be told now what cannot be. */
+static mixt_status try_plants(mixt__trainer *t, mixt__faults *faults)
+{
+    mixt__executable *step = NULL;
+    faults->plants = plants_at(faults, INT64_MAX);
+    t->faults = faults;
+    mixt_status status = faults->plants.count ? mixt__trainer_compile_step(t, NULL, &step) : MIXT_OK;
+    mixt__executable_free(step);
+    t->faults = NULL;
+    faults->plants.count = 0;
+    return status;
+}
+
+static mixt_status check(mixt__trainer *t, mixt__faults *faults)
+{
+    for (int i = 0; i < faults->count; i++) {
+        mixt__fault *f = &faults->items[i];
+        if (f->kind == MIXT_FAULT_SCALE_COLLAPSE && !*f->layer)
+            snprintf(f->layer, sizeof f->layer, "%s", any_layer(t->train->graph));
+        MIXT_TRY(check_fits(t, f));
+    }
+    return try_plants(t, faults);
+}
+
+mixt_status mixt__faults_open(mixt__trainer *t)
+{
+    if (t->faults || !t->settings.faults || !*t->settings.faults)
+        return MIXT_OK;
+    mixt__faults *faults = mixt__alloc(sizeof *faults);
+    if (!faults)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for faults");
+    mixt_status status = mixt__faults_parse(t->settings.faults, faults);
+    if (status == MIXT_OK)
+        status = check(t, faults);
+    if (status == MIXT_OK)
+        t->faults = faults;
+    else
+        mixt__free(faults);
+    return status;
+}
+
+void mixt__faults_close(mixt__trainer *t)
+{
+    if (t->faults)
+        mixt__memory_withhold(0);
+    mixt__free(t->faults);
+    t->faults = NULL;
+}
+
+/** Gives the data its faults: the batches that an update reads where none was left out. */
+static void spoil(mixt__trainer *t, const mixt_data *data)
+{
+    mixt__faults *faults = t->faults;
+    mixt__data_fault planted[MIXT_DATA_FAULTS_MAX];
+    int count = 0;
+    int64_t batches = t->settings.accumulate / t->settings.split, size = t->settings.batch * t->settings.split;
+    for (int i = 0; i < faults->count && count < MIXT_DATA_FAULTS_MAX; i++) {
+        const mixt__fault *f = &faults->items[i];
+        if (f->kind != MIXT_FAULT_NAN_DATA && f->kind != MIXT_FAULT_LABEL)
+            continue;
+        mixt__rng rng = mixt__rng_start(mixt__rng_key(t->settings.seed, STREAM_FAULTS, (uint64_t)f->step));
+        int64_t place = (int64_t)mixt__rng_below(&rng, (uint64_t)size);
+        planted[count++] = (mixt__data_fault){size, (f->step - 1) * batches, place, f->kind == MIXT_FAULT_LABEL};
+    }
+    mixt__data_plant(data, planted, count);
+    faults->spoilt = data;
+}
+
+mixt_status mixt__faults_prepare(mixt__trainer *t, const mixt_data *data)
+{
+    mixt__faults *faults = t->faults;
+    mixt__plants before = faults->plants;
+    if (data && faults->spoilt != data)
+        spoil(t, data);
+    faults->plants = plants_at(faults, t->attempts + 1);
+    if (faults->plants.count == before.count)
+        return MIXT_OK; // they only ever come with the number of the update: as many are the same
+    mixt_status status = mixt__trainer_recompile(t);
+    if (status != MIXT_OK)
+        faults->plants = before;
+    return status;
+}
+
+/* ---- what happens to the machine ---- */
+
+/** Whether this one is to happen now; counts it. */
+static bool strikes(const mixt__trainer *t, mixt__fault *f, mixt__fault_kind kind)
+{
+    bool now = f->kind == kind && f->step == t->attempts && (!f->times || f->always);
+    f->times += now;
+    return now;
+}
+
+/** The element to flip: one that is not 0 and whose highest exponent bit is clear, so that it becomes huge. -1: none */
+static int64_t choose_element(const mixt__trainer *t, const mixt__fault *f, const void *values, mixt_dtype dtype,
+                              int64_t count)
+{
+    mixt__rng rng = mixt__rng_start(
+        mixt__rng_key(t->settings.seed, STREAM_FAULTS + 1, (uint64_t)f->step * 1000 + (uint64_t)f->times));
+    int64_t start = (int64_t)mixt__rng_below(&rng, (uint64_t)count);
+    bool wide = mixt_dtype_size(dtype) == 4;
+    for (int64_t k = 0; k < count; k++) {
+        int64_t i = (start + k) % count;
+        uint32_t bits = wide ? ((const uint32_t *)values)[i] : (uint32_t)((const uint16_t *)values)[i] << 16;
+        if (bits << 1 && !(bits >> 31) && !(bits >> 30 & 1))
+            return i;
+    }
+    return -1;
+}
+
+static void flip(void *values, mixt_dtype dtype, int64_t i)
+{
+    if (mixt_dtype_size(dtype) == 4)
+        ((uint32_t *)values)[i] ^= (uint32_t)1 << 30;
+    else
+        ((uint16_t *)values)[i] ^= (uint16_t)(1 << 14);
+}
+
+/** In device memory: read, changed, written. */
+static mixt_status flip_one(mixt__trainer *t, const mixt__fault *f, void *address, mixt_dtype dtype, int64_t count)
+{
+    size_t bytes = (size_t)count * mixt_dtype_size(dtype);
+    void *values = mixt__alloc_uninit(bytes);
+    mixt_status status = values ? t->backend->synchronize() : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a fault");
+    if (status == MIXT_OK)
+        status = t->backend->download(values, address, bytes);
+    int64_t element = status == MIXT_OK ? choose_element(t, f, values, dtype, count) : -1;
+    if (element >= 0) {
+        flip(values, dtype, element);
+        status = t->backend->upload(address, values, bytes);
+    }
+    mixt__free(values);
+    return status;
+}
+
+/** The layer's largest parameter; NULL: it has none that is trained. */
+static const mixt__segment *find_weight(const mixt__params *p, const char *layer)
+{
+    const mixt__segment *found = NULL;
+    for (int64_t s = 0; s < p->segment_count; s++)
+        if (mixt__plant_covers(layer, p->table[p->segments[s].param].name) &&
+            (!found || p->segments[s].count > found->count))
+            found = &p->segments[s];
+    return found;
+}
+
+mixt_status mixt__faults_begin(mixt__trainer *t)
+{
+    for (int i = 0; i < t->faults->count; i++) {
+        mixt__fault *f = &t->faults->items[i];
+        if (strikes(t, f, MIXT_FAULT_MEMORY))
+            mixt__memory_withhold((size_t)(squeezed * (double)mixt__memory_total()));
+        const mixt__segment *weight = strikes(t, f, MIXT_FAULT_FLIP_WEIGHT) ? find_weight(t->params, f->layer) : NULL;
+        if (weight)
+            MIXT_TRY(flip_one(t, f, t->params->master + weight->offset, MIXT_DTYPE_FP32, weight->count));
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__faults_run(mixt__trainer *t, mixt__executable *step, const mixt__run *run)
+{
+    const mixt__graph *g = step->graph;
+    for (int i = 0; i < t->faults->count; i++) {
+        mixt__fault *f = &t->faults->items[i];
+        int64_t node = f->kind == MIXT_FAULT_FLIP_ACTIVATION ? find_activation(g, f->layer) : -1;
+        if (node < 0 || run->accumulate || !strikes(t, f, MIXT_FAULT_FLIP_ACTIVATION))
+            continue;
+        const mixt__value *v = &g->values[g->nodes[node].out[0]];
+        for (int64_t n = 0; n <= node; n++)
+            MIXT_TRY(mixt__executable_run_node(step, run, n));
+        MIXT_TRY(flip_one(t, f, mixt__executable_address(step, g->nodes[node].out[0]), v->dtype,
+                          mixt__value_contiguous(v) ? mixt__shape_count(&v->shape) : 1));
+        for (int64_t n = node + 1; n < g->node_count; n++)
+            MIXT_TRY(mixt__executable_run_node(step, run, n));
+        return MIXT_OK;
+    }
+    return mixt__executable_run(step, run);
+}
+
+void mixt__faults_update(const mixt__trainer *t, mixt__update *u)
+{
+    for (int i = 0; i < t->faults->count; i++)
+        if (t->faults->items[i].kind == MIXT_FAULT_LR && t->attempts >= t->faults->items[i].step) {
+            u->schedule.lr *= exploded;
+            u->schedule.min_lr *= exploded;
+        }
+}
+
+/* ---- kept with a checkpoint ---- */
+
+json_t *mixt__faults_pack(const mixt__faults *faults)
+{
+    json_t *times = json_array();
+    for (int i = 0; i < faults->count; i++)
+        json_array_append_new(times, json_integer(faults->items[i].times));
+    return times;
+}
+
+void mixt__faults_unpack(mixt__faults *faults, const json_t *times)
+{
+    for (int i = 0; i < faults->count; i++)
+        faults->items[i].times = json_integer_value(json_array_get(times, (size_t)i));
+}
