@@ -15,6 +15,7 @@
 #include "mixt/controller.h"
 #include "mixt/data.h"
 #include "mixt/debug.h"
+#include "mixt/diagnosis.h"
 #include "mixt/fit.h"
 #include "mixt/generate.h"
 #include "mixt/graph.h"

@@ -383,6 +383,14 @@ void mixt__data_order_before(mixt_data *data, uint64_t seed, int64_t from)
     data->order_from = from;
 }
 
+int64_t mixt__data_sample_at(const mixt_data *data, int64_t batch, int64_t number, int64_t place)
+{
+    int64_t per_epoch = data->info.samples / batch, epoch = number / per_epoch;
+    int64_t at = number % per_epoch * batch + place;
+    uint64_t key = mixt__rng_key(mixt__data_order_seed(data, epoch), MIXT_STREAM_ORDER, (uint64_t)epoch);
+    return data->options.in_order ? at : mixt__order_at(key, data->info.samples, at);
+}
+
 void mixt__data_plant(const mixt_data *planted, const mixt__data_fault *faults, int count)
 {
     mixt_data *data = (mixt_data *)planted;
@@ -418,13 +426,9 @@ static void spoil_piece(const mixt_data *data, int64_t batch, int64_t number, in
 mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
                                    void *input, void *target)
 {
-    int64_t per_epoch = data->info.samples / batch, epoch = number / per_epoch;
-    int64_t begin = number % per_epoch * batch + first;
-    uint64_t key = mixt__rng_key(mixt__data_order_seed(data, epoch), MIXT_STREAM_ORDER, (uint64_t)epoch);
-    for (int64_t k = 0; k < count; k++) {
-        int64_t index = data->options.in_order ? begin + k : mixt__order_at(key, data->info.samples, begin + k);
-        MIXT_TRY(write_sample(data, index, epoch, k, input, target));
-    }
+    int64_t epoch = number / (data->info.samples / batch);
+    for (int64_t k = 0; k < count; k++)
+        MIXT_TRY(write_sample(data, mixt__data_sample_at(data, batch, number, first + k), epoch, k, input, target));
     if (data->planted_count)
         spoil_piece(data, batch, number, first, count, input, target);
     return MIXT_OK;

@@ -97,6 +97,9 @@ mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_
 mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
                                    void *input, void *target);
 
+/** The sample that stands at `place` of the batch that mixt_data_batch makes. */
+int64_t mixt__data_sample_at(const mixt_data *data, int64_t batch, int64_t number, int64_t place);
+
 /** The seed of an epoch's order. */
 uint64_t mixt__data_order_seed(const mixt_data *data, int64_t epoch);
 /** Lets epochs before `from` have the order of another seed: nobody must read the set meanwhile. */

@@ -92,6 +92,9 @@ static mixt_status update(mixt__trainer *t, double factor)
     MIXT_TRY(t->backend->gradient_stats(&u));
     MIXT_TRY(t->backend->step_control(&u));
     MIXT_TRY(t->backend->optimizer_step(&u));
+    mixt__segment_stats *kept = t->kept_stats[t->feed.turn % MIXT_STAGE_SLOTS];
+    if (kept)
+        MIXT_TRY(t->backend->copy(kept, t->stats, mixt__trainer_kept_stats_bytes(t) / MIXT_STAGE_SLOTS));
     return t->backend->copy(&mixt__feed_result(&t->feed)->control, t->control, sizeof *t->control);
 }
 
@@ -208,6 +211,17 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
     result->lr = c->lr;
     result->grad_norm = c->grad_norm;
     result->overflow_layer = t->overflow_layer[0] ? t->overflow_layer : NULL;
+    return MIXT_OK;
+}
+
+mixt_status mixt__trainer_stats_of(mixt__trainer *t, int64_t step, const mixt__segment_stats **stats)
+{
+    const mixt__step_result *waited;
+    int64_t back = t->attempts - step;
+    if (back < 0 || back >= MIXT_STAGE_SLOTS || step <= t->first_step || !t->kept_stats[0])
+        return mixt__fail(MIXT_ERROR_STATE, "the statistics of step %lld are not kept", (long long)step);
+    MIXT_TRY(mixt__feed_result_of(&t->feed, back, &waited));
+    *stats = t->kept_stats[(t->feed.turn - 1 - back) % MIXT_STAGE_SLOTS];
     return MIXT_OK;
 }
 

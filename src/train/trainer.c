@@ -219,9 +219,24 @@ size_t mixt__trainer_weight_bytes(const mixt__trainer *t)
     return mixt__params_bytes_of(p).copies + (size_t)(p->total + p->state_total) * sizeof(float);
 }
 
+size_t mixt__trainer_kept_stats_bytes(const mixt__trainer *t)
+{
+    return MIXT_STAGE_SLOTS * stats_bytes(t);
+}
+
+static void drop_stats(mixt__trainer *t)
+{
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
+        if (t->kept_stats[i])
+            t->backend->free_host(t->kept_stats[i]);
+        t->kept_stats[i] = NULL;
+    }
+}
+
 /** Gives back the memory of the step but for the weights. */
 static void release_step(mixt__trainer *t)
 {
+    drop_stats(t);
     mixt__feed_close(&t->feed);
     t->backend->free(t->control);
     t->backend->free(t->stats);
@@ -277,6 +292,22 @@ mixt_status mixt__trainer_take_weights(mixt__trainer *t)
     mixt__params_release(t->params); // so that a later call starts afresh
     t->allocated = 0;
     return status;
+}
+
+mixt_status mixt__trainer_keep_stats(mixt__trainer *t)
+{
+    if (t->kept_stats[0])
+        return MIXT_OK;
+    MIXT_TRY(mixt__trainer_read_control(t));
+    mixt__feed_forget(&t->feed); // what is recorded does not copy them
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
+        t->kept_stats[i] = t->backend->alloc_host(stats_bytes(t));
+        if (t->kept_stats[i])
+            continue;
+        drop_stats(t);
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for statistics of gradients");
+    }
+    return MIXT_OK;
 }
 
 /** All but the weights, which are there. */

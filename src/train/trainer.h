@@ -59,6 +59,7 @@ typedef struct mixt__trainer {
     mixt__control control_copy; // on the host, as of the newest step whose result was read
     mixt__feed feed;
     mixt__segment_stats *stats;
+    mixt__segment_stats *kept_stats[MIXT_STAGE_SLOTS]; // those of the newest steps, pinned; NULL: nobody asks
     int32_t *backward_order;
     void *workspace; // of the update
     size_t workspace_bytes, allocated;
@@ -76,8 +77,8 @@ typedef struct mixt__trainer {
     void *predict_input, *predict_output, *predict_device;
     char overflow_layer[128];
     mixt__faults *faults; // that tests let happen; NULL: none
-    bool broken;         // a change of precision or a restore failed half way: nothing can run any more
-    bool hand_gradients; // gradients of mixt__trainer_backward wait to be applied
+    bool broken;          // a change of precision or a restore failed half way: nothing can run any more
+    bool hand_gradients;  // gradients of mixt__trainer_backward wait to be applied
 } mixt__trainer;
 
 /** Shapes of a batch of this data. */
@@ -118,6 +119,13 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
                                   mixt_step *result);
 /** The result of a step, the newest or the one before; waits until that one has run, while the newest goes on. */
 mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *result);
+/** From the next step on the statistics of its gradients are kept for the host. Needs memory of the step. */
+mixt_status mixt__trainer_keep_stats(mixt__trainer *t);
+/** Bytes that keeping them takes of the host's memory. Needs compile. */
+size_t mixt__trainer_kept_stats_bytes(const mixt__trainer *t);
+/** Those of a step whose result is there, by segment; valid until the next but one is issued. They are of the gradients
+ *  as they were added up, scaled with the loss. */
+mixt_status mixt__trainer_stats_of(mixt__trainer *t, int64_t step, const mixt__segment_stats **stats);
 /** Brings `control_copy` up to date; waits for the steps issued so far. */
 mixt_status mixt__trainer_read_control(mixt__trainer *t);
 /** Memory of one thing beside the step: in the host's, and in a device's own. */

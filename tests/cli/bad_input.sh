@@ -142,6 +142,15 @@ no amount of memory         | train tiny.yaml out=x train.memory=12X            
 memory below 0              | train tiny.yaml out=x train.memory=-1G              | 2 | train.memory: expected an amount of memory
 no way to fit               | train tiny.yaml out=x train.memory_may=splt         | 2 | train.memory_may: expected a list of recompute, split, keep, found 'splt' (did you mean split?)
 too little memory           | train tiny.yaml out=x train.memory=10K              | 1 | no plan of this run is within 10.0 KiB
+fault of no kind            | train tiny.yaml out=x faults=nan_dta@3                | 1 | faults: 'nan_dta@3': no kind 'nan_dta' (did you mean nan_data?)
+fault without a step        | train tiny.yaml out=x faults=nan_data               | 1 | faults: 'nan_data': write kind@step
+fault at no step            | train tiny.yaml out=x faults=lr@-3                  | 1 | faults: 'lr@-3': the update '-3' is no number of at least 1
+fault that never comes      | train tiny.yaml out=x faults=lr@900                 | 1 | faults: 'lr@900': update 900 never comes, the run makes 8
+fault without a layer       | train tiny.yaml out=x faults=overflow@3             | 1 | faults: 'overflow@3': name the layer
+fault of another layer      | train tiny.yaml out=x faults=overflow@3:fc.7        | 1 | faults: overflow@3: the model has no layer 'fc.7' (did you mean fc.0?)
+fault of no layer           | train tiny.yaml out=x faults=memory@3:fc.0          | 1 | memory is not of a layer
+fault in fused layers       | train tiny.yaml out=x faults=flip_activation@3:fc.1 | 1 | layer 'fc.1' is computed together with another one
+NaN among tokens            | train gpt.yaml out=x faults=nan_data@3              | 1 | faults: nan_data@3: the inputs are int32, which cannot be NaN
 split that does not divide  | train tiny.yaml out=x train.split=7                 | 1 | split 7: must divide the batch
 plan for no memory          | plan tiny.yaml --memory lots                        | 2 | --memory: train.memory: expected an amount of memory
 batch for too little memory | plan tiny.yaml --largest-batch --memory 10K         | 1 | not even a batch of 1 fits

@@ -1,0 +1,249 @@
+/* One question after the other: are the bits the same, is FP32 calm, then which layer or which batch. */
+#include "steer/diagnosis.h"
+
+#include "steer/inquiry.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double apart = 0.25; // of logarithms of losses
+enum { FOLLOWING = 4 };           // updates behind the first one with a sign that FP32 is asked about too
+
+const char *mixt_diagnosis_name(mixt_diagnosis_kind kind)
+{
+    static const char *const names[] = {
+#define MIXT_DIAGNOSIS_NAME(name, text) text,
+        MIXT_DIAGNOSIS_LIST(MIXT_DIAGNOSIS_NAME)
+#undef MIXT_DIAGNOSIS_NAME
+    };
+    return (unsigned)kind < MIXT_DIAGNOSIS_COUNT ? names[kind] : "none";
+}
+
+/* ---- FP32 ---- */
+
+/** What FP32 has of the trouble. */
+typedef struct verdict {
+    bool calm, dead; // dead: a layer is, as it is in the low format
+    double loss;     // of the update at which it began
+    int64_t apart;   // the first update at which the two are apart; 0: none
+} verdict;
+
+/** Whether a figure is nearer to what went wrong than to what was usual, by their logarithms. */
+static bool half_way(double value, double usual, double wrong)
+{
+    return !isfinite(value) || log(value) - log(usual) > 0.5 * (log(wrong) - log(usual));
+}
+
+/** Whether an update has in FP32 what it had before. */
+static bool has_it_too(const mixt__inquiry *q, const mixt__trace_row *low, const mixt__trace_row *row)
+{
+    unsigned before = mixt__row_signs(low, &q->usual), now = mixt__row_signs(row, &q->usual);
+    if (before & (MIXT_SIGN_NOT_FINITE | MIXT_SIGN_SKIPPED))
+        return now & (MIXT_SIGN_NOT_FINITE | MIXT_SIGN_SKIPPED | MIXT_SIGN_LOSS);
+    if (before & MIXT_SIGN_LOSS)
+        return half_way(row->loss, q->usual.loss, low->loss);
+    if (before & MIXT_SIGN_NORM)
+        return half_way((double)row->grad_norm, q->usual.norm, (double)low->grad_norm);
+    return false;
+}
+
+/** Whether a low format has gone another way than FP32: rounding alone does not, so close to a common state. */
+static bool are_apart(const mixt__trace_row *low, const mixt__trace_row *row)
+{
+    if (!isfinite(row->loss) || row->skipped)
+        return false; // FP32 is not calm itself
+    return !isfinite(low->loss) || low->skipped || fabs(log(low->loss) - log(row->loss)) > apart;
+}
+
+/** The same updates in FP32, up to a few behind the first sign. */
+static mixt_status run_fp32(mixt__inquiry *q, verdict *v)
+{
+    int64_t end = q->begin + FOLLOWING < q->last ? q->begin + FOLLOWING : q->last;
+    const mixt__segment *segments = q->trainer->params->segments;
+    *v = (verdict){.calm = true, .loss = NAN};
+    MIXT_TRY(mixt__replay_from(&q->replay, q->ring->trace.first - 1));
+    while (q->trainer->attempts < end) {
+        MIXT_TRY(mixt__replay_step(&q->replay));
+        const mixt__trace_row *low = mixt__trace_row_of(&q->ring->trace, q->replay.row.step);
+        bool parted = are_apart(low, &q->replay.row);
+        v->apart = v->apart ? v->apart : parted ? low->step : 0;
+        if (low->step == q->begin || v->apart == low->step)
+            v->loss = q->replay.row.loss;
+        if (low->step < q->begin)
+            continue;
+        v->dead |= q->signs & MIXT_SIGN_DEAD && !q->replay.row.skipped &&
+                   mixt__trace_dead(&q->ring->trace, q->begin, q->replay.stats, segments) >= 0;
+        v->calm &= !has_it_too(q, low, &q->replay.row);
+    }
+    v->calm &= !v->dead;
+    return MIXT_OK;
+}
+
+/** The layer that is dead is found in FP32, where nothing else makes values 0. */
+static mixt_status ask_fp32(mixt__inquiry *q, verdict *v)
+{
+    MIXT_TRY(mixt__replay_enter_fp32(&q->replay));
+    mixt_status status = run_fp32(q, v), left;
+    if (status == MIXT_OK && v->dead) {
+        status = mixt__replay_from(&q->replay, q->d->good);
+        if (status == MIXT_OK)
+            status = mixt__inquire_layers(q);
+    }
+    left = mixt__replay_leave_fp32(&q->replay);
+    return status == MIXT_OK ? left : status;
+}
+
+/* ---- what it is ---- */
+
+/** @param parted the first update at which FP32 went another way; 0: only later than the signs */
+static mixt_status blame_precision(mixt__inquiry *q, int64_t parted)
+{
+    mixt_diagnosis *d = q->d;
+    mixt_cause symptom = d->symptom;
+    if (parted && parted < q->begin) {
+        q->begin = d->step = parted;
+        d->value = mixt__trace_row_of(&q->ring->trace, parted)->loss;
+        d->usual = mixt__trace_usual(&q->ring->trace, parted).loss;
+        d->good = mixt__snapshots_before(q->ring, parted);
+    }
+    MIXT_TRY(mixt__replay_from(&q->replay, d->good));
+    MIXT_TRY(mixt__inquire_layers(q));
+    d->kind = MIXT_DIAGNOSIS_PRECISION;
+    d->cause = MIXT_CAUSE_PRECISION;
+    d->symptom = symptom == MIXT_CAUSE_SCALE_COLLAPSE ? symptom : d->symptom;
+    snprintf(d->text, sizeof d->text,
+             "precision: update %lld gives the same bits again, but FP32 is calm there (loss %.4g, %.4g in FP32)%s%s",
+             (long long)d->step, d->value, d->fp32, *d->layers[0] ? "; first to go wrong is layer " : "", d->layers[0]);
+    return MIXT_OK;
+}
+
+static void blame_dead(mixt__inquiry *q)
+{
+    mixt_diagnosis *d = q->d;
+    d->kind = MIXT_DIAGNOSIS_DEAD_LAYER;
+    d->cause = d->symptom = MIXT_CAUSE_GRADIENT_ANOMALY;
+    snprintf(d->text, sizeof d->text,
+             "dead layer: from update %lld on layer %s gives nothing but 0, in FP32 too: it learns nothing any more",
+             (long long)d->step, *d->layers[0] ? d->layers[0] : "(not found)");
+}
+
+static mixt_status inquire(mixt__inquiry *q)
+{
+    mixt_diagnosis *d = q->d;
+    bool differs;
+    verdict v;
+    MIXT_TRY(mixt__inquire_hardware(q, &differs));
+    if (differs) {
+        d->good = mixt__snapshots_before(q->ring, d->step);
+        return MIXT_OK;
+    }
+    const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, q->begin);
+    d->step = q->begin;
+    d->value = row->loss;
+    d->usual = q->usual.loss;
+    d->good = mixt__snapshots_before(q->ring, q->begin);
+    MIXT_TRY(ask_fp32(q, &v));
+    d->fp32 = v.loss;
+    if (v.dead) {
+        blame_dead(q);
+        return MIXT_OK;
+    }
+    if (v.calm && (q->signs || v.apart))
+        return blame_precision(q, v.apart);
+    MIXT_TRY(mixt__replay_from(&q->replay, d->good));
+    return mixt__inquire_batch(q);
+}
+
+/* ---- before and after ---- */
+
+static mixt_status start(mixt__inquiry *q, const mixt__diagnose_request *r)
+{
+    const mixt__trace *trace = &r->ring->trace;
+    q->last = trace->first + trace->count - 1;
+    q->seen = r->step ? r->step : q->last;
+    if (!mixt__trace_row_of(trace, q->seen) || q->trainer->attempts < q->last)
+        return mixt__fail(MIXT_ERROR_STATE, "update %lld cannot be replayed: known are %lld to %lld",
+                          (long long)q->seen, (long long)trace->first, (long long)q->last);
+    q->begin = mixt__trace_begin(trace, q->seen, q->trainer->params->segments, &q->signs);
+    q->usual = mixt__trace_usual(trace, q->begin);
+    return mixt__snapshot_take(&q->ring->states[MIXT_SNAPSHOTS], q->trainer);
+}
+
+/** Leaves the trainer where it is wanted. */
+static mixt_status finish(mixt__inquiry *q, bool stay)
+{
+    if (stay)
+        return mixt__snapshot_restore(&q->ring->states[MIXT_SNAPSHOTS], q->trainer);
+    return mixt__snapshots_go_back(q->ring, q->d->good);
+}
+
+/** Nothing to compute: the memory is short. */
+static mixt_status say_memory(const mixt__diagnose_request *r, mixt_diagnosis *d)
+{
+    d->kind = MIXT_DIAGNOSIS_MEMORY;
+    d->cause = MIXT_CAUSE_MEMORY_WARNING;
+    d->step = r->step ? r->step : r->ring->trainer->attempts;
+    d->good = r->ring->trainer->attempts; // nothing was computed wrong: the state is good as it is
+    snprintf(d->text, sizeof d->text, "memory: short since update %lld; nothing was computed wrong",
+             (long long)d->step);
+    return MIXT_OK;
+}
+
+mixt_status mixt__diagnose(const mixt__diagnose_request *r, mixt_diagnosis *d)
+{
+    mixt__inquiry q = {.ring = r->ring, .trainer = r->ring->trainer, .d = d};
+    *d = (mixt_diagnosis){.cause = r->symptom, .symptom = r->symptom, .good = -1, .place = -1, .sample = -1};
+    d->value = d->usual = d->fp32 = NAN;
+    if (r->symptom == MIXT_CAUSE_MEMORY_WARNING || r->symptom == MIXT_CAUSE_STALL)
+        return say_memory(r, d);
+    q.replay = (mixt__replay){.ring = r->ring, .data = r->data};
+    MIXT_TRY(start(&q, r));
+    MIXT_TRY(inquire(&q));
+    d->replayed = q.replay.updates;
+    return finish(&q, r->stay);
+}
+
+/* ---- the row ---- */
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *text_or_null(const char *text)
+{
+    return *text ? json_string(text) : json_null();
+}
+
+static json_t *evidence_of(const mixt_diagnosis *d)
+{
+    json_t *layers = json_array();
+    for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS && *d->layers[i]; i++)
+        json_array_append_new(layers, json_string(d->layers[i]));
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "text", d->text, "found",
+                  mixt_diagnosis_name(d->kind), "symptom", mixt_cause_name(d->symptom), "began", (json_int_t)d->step,
+                  "good", (json_int_t)d->good, "replayed", (json_int_t)d->replayed, "loss", number(d->value), "usual",
+                  number(d->usual), "fp32", number(d->fp32), "layers", layers, "parameter", text_or_null(d->parameter));
+    if (d->kind == MIXT_DIAGNOSIS_HARDWARE)
+        json_object_set_new(o, "persists", json_boolean(d->persists));
+    if (d->kind == MIXT_DIAGNOSIS_BATCH) {
+        json_object_set_new(o, "epoch", json_integer(d->epoch));
+        json_object_set_new(o, "batch", json_integer(d->batch));
+        json_object_set_new(o, "place", d->place < 0 ? json_null() : json_integer(d->place));
+        json_object_set_new(o, "sample", d->sample < 0 ? json_null() : json_integer(d->sample));
+    }
+    return o;
+}
+
+json_t *mixt__diagnosis_row(const mixt_diagnosis *d, int64_t step, double time)
+{
+    mixt_severity severity = d->kind == MIXT_DIAGNOSIS_NOTHING  ? MIXT_SEVERITY_INFO
+                             : d->kind == MIXT_DIAGNOSIS_MEMORY ? MIXT_SEVERITY_WARNING
+                                                                : MIXT_SEVERITY_CRITICAL;
+    return json_pack("{s:I, s:o, s:s, s:s, s:s, s:o, s:n, s:n, s:s, s:o}", "step", (json_int_t)step, "time",
+                     number(time), "kind", "diagnosis", "severity", mixt_severity_name(severity), "cause",
+                     mixt_cause_name(d->cause), "layer", text_or_null(d->layers[0]), "from", "to", "action", "none",
+                     "evidence", evidence_of(d));
+}

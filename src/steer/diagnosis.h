@@ -1,0 +1,27 @@
+/* Diagnosis by replay: what made training go wrong. See mixt/diagnosis.h for what comes out. */
+#ifndef MIXT_STEER_DIAGNOSIS_H
+#define MIXT_STEER_DIAGNOSIS_H
+
+#include "mixt/diagnosis.h"
+#include "steer/snapshots.h"
+
+#include <jansson.h>
+
+typedef struct mixt__diagnose_request {
+    mixt__snapshots *ring; // with its trainer
+    const mixt_data *data; // that it trains on
+    int64_t step;          // the update at which something was seen; 0: the newest
+    mixt_cause symptom;    // what was seen
+    bool stay;             // leave the trainer where it was, and the ring as it is; else both go back to the good state
+} mixt__diagnose_request;
+
+/** Goes back to a good state, computes the same updates again, and compares. The trainer has its own policy and, to the
+ *  bit, the state of update diagnosis->good afterwards (or, with `stay`, the one that it had); its evaluation is to be
+ *  planned anew. Where it fails half way, the trainer may be of no use any more.
+ *  @param diagnosis filled in on success, whatever was found */
+mixt_status mixt__diagnose(const mixt__diagnose_request *request, mixt_diagnosis *diagnosis);
+
+/** The row of events.jsonl. @param step, time as of any row */
+json_t *mixt__diagnosis_row(const mixt_diagnosis *diagnosis, int64_t step, double time);
+
+#endif

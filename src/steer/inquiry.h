@@ -1,0 +1,36 @@
+/* What the parts of a diagnosis share while it is made. One file a question: were the bits the same (hardware.c), is
+ * FP32 calm (diagnosis.c), which layer (blame.c), which batch (suspects.c).
+ */
+#ifndef MIXT_STEER_INQUIRY_H
+#define MIXT_STEER_INQUIRY_H
+
+#include "steer/diagnosis.h"
+#include "steer/replay.h"
+
+typedef struct mixt__inquiry {
+    mixt__snapshots *ring;
+    mixt__trainer *trainer;
+    mixt__replay replay;
+    int64_t last;          // the newest update when it began
+    int64_t seen, begin;   // the update at which trouble was seen, and at which it began
+    unsigned signs;        // between the two
+    mixt__usual_row usual; // before
+    mixt_diagnosis *d;
+} mixt__inquiry;
+
+/** Computes all updates that are known once more and compares bits. Where they differ: since when, which parameter, and
+ *  whether a further replay differs again. @param differs whether they do */
+mixt_status mixt__inquire_hardware(mixt__inquiry *inquiry, bool *differs);
+
+/** Names the layers in which the update at which it began makes numbers that are not finite or become 0, as the trainer
+ *  is compiled now: the worst first, into diagnosis->layers. The trainer is behind that update afterwards. */
+mixt_status mixt__inquire_layers(mixt__inquiry *inquiry);
+
+/** Tells a batch that is not like others from weights with which any batch goes wrong. The trainer is before the update
+ *  at which it began afterwards. */
+mixt_status mixt__inquire_batch(mixt__inquiry *inquiry);
+
+/** The layer that a parameter belongs to: its name without the last part. */
+void mixt__layer_of(const char *parameter, char layer[128]);
+
+#endif

@@ -1,0 +1,104 @@
+/* Running the trainer over batches that it has seen. */
+#include "steer/replay.h"
+
+#include "policy/policy.h"
+
+/** Without loss scaling a control block of a scaled run begins at 1 again. */
+static mixt_status drop_scale(mixt__trainer *t)
+{
+    mixt__trainer_carry_scale(t, true, &t->control_copy);
+    return t->backend->upload(t->control, &t->control_copy, sizeof t->control_copy);
+}
+
+mixt_status mixt__replay_from(mixt__replay *r, int64_t at)
+{
+    MIXT_TRY(mixt__snapshots_restore(r->ring, at));
+    return r->fp32 ? drop_scale(r->ring->trainer) : MIXT_OK;
+}
+
+/** Batches may have been left out on the way. */
+static void find_batch(const mixt__replay *r)
+{
+    mixt__trainer *t = r->ring->trainer;
+    const mixt__trace_row *row = mixt__trace_row_of(&r->ring->trace, t->attempts + 1);
+    if (!row || row->batch == t->next_batch)
+        return;
+    mixt__trainer_stop_batches(t);
+    t->next_batch = row->batch;
+}
+
+mixt_status mixt__replay_step(mixt__replay *r)
+{
+    mixt__trainer *t = r->ring->trainer;
+    const mixt__segment_stats *stats;
+    mixt_step step;
+    find_batch(r);
+    MIXT_TRY(mixt__trainer_step(t, r->data, &step));
+    MIXT_TRY(mixt__trainer_stats_of(t, step.step, &stats));
+    r->updates++;
+    r->row = (mixt__trace_row){.step = step.step, .loss = step.loss, .skipped = step.skipped};
+    r->row.grad_norm = (float)step.grad_norm;
+    r->row.lr = (float)step.lr;
+    r->row.scale = (float)step.scale;
+    r->row.batch = t->next_batch - t->settings.accumulate;
+    r->stats = stats;
+    return MIXT_OK;
+}
+
+mixt_status mixt__replay_to(mixt__replay *r, int64_t step)
+{
+    while (r->ring->trainer->attempts < step)
+        MIXT_TRY(mixt__replay_step(r));
+    return MIXT_OK;
+}
+
+bool mixt__replay_same(const mixt__replay *r)
+{
+    const mixt__trace *trace = &r->ring->trace;
+    const mixt__trace_row *row = mixt__trace_row_of(trace, r->row.step);
+    return row && mixt__trace_same(row, mixt__trace_stats_of(trace, row->step), &r->row, r->stats, trace->segments);
+}
+
+/** Bytes of a step's activations and workspace. */
+static size_t bytes_of(const mixt__executable *step)
+{
+    return step->plan.arena_bytes + step->workspace_bytes;
+}
+
+/** Lets activations be computed again where FP32's would not fit. */
+static mixt_status fit(mixt__trainer *t)
+{
+    mixt__executable *step;
+    size_t room = t->backend->available() + bytes_of(t->train);
+    MIXT_TRY(mixt__trainer_compile_step(t, NULL, &step));
+    size_t need = bytes_of(step), workspace = step->workspace_bytes;
+    mixt__executable_free(step);
+    if (room > bytes_of(t->train) && need > room && room > workspace)
+        t->settings.recompute_budget = room - workspace;
+    return MIXT_OK;
+}
+
+mixt_status mixt__replay_enter_fp32(mixt__replay *r)
+{
+    mixt__trainer *t = r->ring->trainer;
+    r->settings = t->settings;
+    t->settings.policy = mixt__policy_of(MIXT_DTYPE_FP32);
+    t->settings.scaling.enabled = t->settings.scaling.dynamic = false;
+    mixt_status status = fit(t);
+    if (status == MIXT_OK)
+        status = mixt__trainer_recompile(t);
+    r->fp32 = status == MIXT_OK;
+    if (status != MIXT_OK)
+        t->settings = r->settings;
+    return status;
+}
+
+mixt_status mixt__replay_leave_fp32(mixt__replay *r)
+{
+    mixt__trainer *t = r->ring->trainer;
+    if (!r->fp32)
+        return MIXT_OK;
+    t->settings = r->settings;
+    r->fp32 = false;
+    return mixt__trainer_recompile(t);
+}

@@ -1,0 +1,121 @@
+/* Two slots that take turns, and the trace that goes with them. */
+#include "steer/snapshots.h"
+
+enum {
+    TRACES = 3, // intervals that the trace has room for: two, and one in which no state was good
+    DEAD = 3,   // updates in a row without any gradient
+};
+
+static int64_t rows_of(int64_t every)
+{
+    return TRACES * every;
+}
+
+size_t mixt__snapshots_bytes(const mixt__trainer *t, int64_t every)
+{
+    return (MIXT_SNAPSHOTS + 1) * mixt__snapshot_bytes(t) + mixt__trainer_kept_stats_bytes(t) +
+           mixt__trace_bytes(rows_of(every), t->params->segment_count);
+}
+
+static mixt_status take(mixt__snapshots *s, int slot)
+{
+    s->at[slot] = -1; // in case that it fails
+    MIXT_TRY(mixt__snapshot_take(&s->states[slot], s->trainer));
+    s->at[slot] = s->trainer->attempts;
+    return MIXT_OK;
+}
+
+mixt_status mixt__snapshots_open(mixt__snapshots *s, mixt__trainer *t, int64_t every)
+{
+    *s = (mixt__snapshots){.trainer = t, .every = every, .at = {-1, -1}};
+    mixt_status status = mixt__trainer_keep_stats(t);
+    for (int i = 0; i <= MIXT_SNAPSHOTS && status == MIXT_OK; i++)
+        status = mixt__snapshot_open(&s->states[i], t, false);
+    if (status == MIXT_OK)
+        status = mixt__trace_open(&s->trace, rows_of(every), t->params->segment_count);
+    if (status == MIXT_OK)
+        status = mixt__snapshots_restart(s);
+    if (status != MIXT_OK)
+        mixt__snapshots_close(s);
+    return status;
+}
+
+void mixt__snapshots_close(mixt__snapshots *s)
+{
+    for (int i = 0; i <= MIXT_SNAPSHOTS; i++)
+        if (s->states[i].trainer)
+            mixt__snapshot_close(&s->states[i]);
+    mixt__trace_close(&s->trace);
+    *s = (mixt__snapshots){.at = {-1, -1}};
+}
+
+mixt_status mixt__snapshots_restart(mixt__snapshots *s)
+{
+    s->at[0] = s->at[1] = -1;
+    mixt__trace_start(&s->trace, s->trainer->attempts + 1);
+    return take(s, 0);
+}
+
+bool mixt__snapshots_due(const mixt__snapshots *s, int64_t step)
+{
+    return step % s->every == 0 || s->trace.count + 1 >= s->trace.capacity;
+}
+
+/** The slot of the older state, or an empty one. */
+static int older(const mixt__snapshots *s)
+{
+    return s->at[0] <= s->at[1] ? 0 : 1;
+}
+
+mixt_status mixt__snapshots_note(mixt__snapshots *s, const mixt_step *step, bool calm)
+{
+    MIXT_TRY(mixt__trace_add(&s->trace, s->trainer, step));
+    bool full = mixt__trace_full(&s->trace); // then it is taken anyhow: whoever could object has not for a long time
+    if (s->trainer->attempts != step->step || !(full || (calm && mixt__snapshots_due(s, step->step))))
+        return MIXT_OK;
+    MIXT_TRY(take(s, older(s)));
+    int64_t left = s->at[older(s)];
+    mixt__trace_drop_before(&s->trace, (left < 0 ? step->step : left) + 1);
+    return MIXT_OK;
+}
+
+const char *mixt__snapshots_dead(const mixt__snapshots *s)
+{
+    const mixt__params *p = s->trainer->params;
+    int64_t newest = s->trace.first + s->trace.count - 1, segment = -1;
+    for (int64_t i = newest; i > newest - DEAD; i--) {
+        const mixt__segment_stats *stats = mixt__trace_stats_of(&s->trace, i);
+        segment = stats && !mixt__trace_row_of(&s->trace, i)->skipped
+                      ? mixt__trace_dead(&s->trace, newest - DEAD + 1, stats, p->segments)
+                      : -1;
+        if (segment < 0)
+            return NULL;
+    }
+    return p->table[p->segments[segment].param].name;
+}
+
+int64_t mixt__snapshots_before(const mixt__snapshots *s, int64_t step)
+{
+    int64_t found = -1;
+    for (int i = 0; i < MIXT_SNAPSHOTS; i++)
+        if (s->at[i] < step && s->at[i] > found)
+            found = s->at[i];
+    return found;
+}
+
+mixt_status mixt__snapshots_restore(const mixt__snapshots *s, int64_t at)
+{
+    for (int i = 0; i < MIXT_SNAPSHOTS; i++)
+        if (s->at[i] == at && at >= 0)
+            return mixt__snapshot_restore(&s->states[i], s->trainer);
+    return mixt__fail(MIXT_ERROR_STATE, "no state of update %lld is kept", (long long)at);
+}
+
+mixt_status mixt__snapshots_go_back(mixt__snapshots *s, int64_t at)
+{
+    MIXT_TRY(mixt__snapshots_restore(s, at));
+    for (int i = 0; i < MIXT_SNAPSHOTS; i++)
+        s->at[i] = s->at[i] > at ? -1 : s->at[i];
+    mixt__trace_cut(&s->trace, at + 1);
+    return MIXT_OK;
+}

@@ -1,0 +1,284 @@
+/* FP32 has the trouble too: is it the batch, or the weights?
+ *
+ * A shadow in FP32 runs on the suspected batch and on others, all from the weights before that update. If the others go
+ * wrong too, the weights are to blame, and with them the updates before. Else the batch is, and the sample is found by
+ * putting innocent ones in the place of half of the batch, and of half of the rest, until one is left.
+ */
+#include "steer/inquiry.h"
+
+#include "data/data.h"
+#include "policy/policy.h"
+#include "train/shadow.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { OTHERS = 3, RATES = 8 };   // batches to compare with; updates before the trouble whose rates are looked at
+static const double one_half = 4; // times the other half's share of the harm: the culprit is in this one
+
+typedef struct court {
+    mixt__inquiry *q;
+    mixt__shadow *shadow;
+    float *input, *mixed_input;  // (batch, elements): of the suspect; of what runs
+    char *target, *mixed_target; // four bytes an element, whatever they are
+    float *other_input;
+    char *other_target;
+    int64_t pass;        // the suspect: number of a pass
+    double loss, others; // of the suspect; median of the others
+} court;
+
+/* ---- batches ---- */
+
+static mixt_status read_pass(const court *c, int64_t pass, void *input, void *target)
+{
+    const mixt__trainer_settings *s = &c->q->trainer->settings;
+    return mixt__data_batch_piece(c->q->replay.data, s->batch * s->split, pass / s->split, pass % s->split * s->batch,
+                                  s->batch, input, target);
+}
+
+static mixt_status run(const court *c, const void *input, const void *target, double *loss)
+{
+    mixt__shadow_batch batch = {.input = input, .target = target, .key = 1, .scale = 1};
+    return mixt__shadow_run(c->shadow, &batch, loss);
+}
+
+static mixt_status run_pass(const court *c, int64_t pass, double *loss)
+{
+    MIXT_TRY(read_pass(c, pass, c->mixed_input, c->mixed_target));
+    return run(c, c->mixed_input, c->mixed_target, loss);
+}
+
+/** The worst pass of the update. */
+static mixt_status find_suspect(court *c, int64_t first)
+{
+    c->loss = -INFINITY;
+    for (int64_t p = first; p < first + c->q->trainer->settings.accumulate; p++) {
+        double loss;
+        MIXT_TRY(run_pass(c, p, &loss));
+        if (loss > c->loss || !isfinite(loss)) {
+            c->loss = loss;
+            c->pass = p;
+        }
+        if (!isfinite(loss))
+            break;
+    }
+    return MIXT_OK;
+}
+
+/** Of passes that came before, or where there were none, will come. The median is not moved by one that is bad too. */
+static mixt_status run_others(court *c, int64_t first)
+{
+    double losses[OTHERS];
+    int64_t passes = c->q->trainer->settings.accumulate;
+    for (int64_t i = 0; i < OTHERS; i++) {
+        int64_t pass = first >= OTHERS ? first - 1 - i : first + passes + i;
+        MIXT_TRY(run_pass(c, pass, &losses[i]));
+        losses[i] = isnan(losses[i]) ? (double)INFINITY : losses[i];
+    }
+    double low = fmin(losses[0], losses[1]), high = fmax(losses[0], losses[1]);
+    c->others = fmax(low, fmin(high, losses[2]));
+    int64_t good = first >= OTHERS ? first - 1 : first + passes;
+    return read_pass(c, good, c->other_input, c->other_target);
+}
+
+/* ---- the sample ---- */
+
+/** Loss of the suspect with innocent samples in all places but [begin, end), above theirs. */
+static mixt_status harm(const court *c, int64_t begin, int64_t end, double *above)
+{
+    const mixt_data_info *info = mixt_data_describe(c->q->replay.data);
+    size_t input = (size_t)info->input_elements * 4, target = (size_t)info->target_elements * 4;
+    int64_t batch = c->q->trainer->settings.batch;
+    double loss, base;
+    memcpy(c->mixed_input, c->other_input, (size_t)batch * input);
+    memcpy(c->mixed_target, c->other_target, (size_t)batch * target);
+    MIXT_TRY(run(c, c->mixed_input, c->mixed_target, &base));
+    memcpy((char *)c->mixed_input + (size_t)begin * input, (char *)c->input + (size_t)begin * input,
+           (size_t)(end - begin) * input);
+    memcpy(c->mixed_target + (size_t)begin * target, c->target + (size_t)begin * target,
+           (size_t)(end - begin) * target);
+    MIXT_TRY(run(c, c->mixed_input, c->mixed_target, &loss));
+    *above = isfinite(loss) ? fmax(loss - base, 1e-12) : (double)INFINITY;
+    return MIXT_OK;
+}
+
+/** Halves the batch until one sample is left; -1: several share the harm. */
+static mixt_status bisect(const court *c, int64_t *place)
+{
+    int64_t begin = 0, end = c->q->trainer->settings.batch;
+    *place = -1;
+    while (end - begin > 1) {
+        int64_t middle = (begin + end) / 2;
+        double left, right;
+        MIXT_TRY(harm(c, begin, middle, &left));
+        MIXT_TRY(harm(c, middle, end, &right));
+        if ((isinf(left) && isinf(right)) || (left < one_half * right && right < one_half * left))
+            return MIXT_OK;
+        if (left > right)
+            end = middle;
+        else
+            begin = middle;
+    }
+    *place = begin;
+    return MIXT_OK;
+}
+
+/** The first sample with an input that is no finite number; -1: none. */
+static int64_t find_broken(const court *c)
+{
+    const mixt_data_info *info = mixt_data_describe(c->q->replay.data);
+    int64_t count = c->q->trainer->settings.batch * info->input_elements;
+    for (int64_t i = 0; info->input_dtype == MIXT_DTYPE_FP32 && i < count; i++)
+        if (!isfinite(c->input[i]))
+            return i / info->input_elements;
+    return -1;
+}
+
+static mixt_status name_batch(const court *c, bool guilty)
+{
+    mixt_diagnosis *d = c->q->d;
+    const mixt_data *data = c->q->replay.data;
+    const mixt_data_info *info = mixt_data_describe(data);
+    const mixt__trainer_settings *s = &c->q->trainer->settings;
+    int64_t per_epoch = info->samples / (s->batch * s->split), number = c->pass / s->split;
+    int64_t place = find_broken(c);
+    bool broken = place >= 0;
+    if (!broken && guilty)
+        MIXT_TRY(bisect(c, &place));
+    d->kind = MIXT_DIAGNOSIS_BATCH;
+    d->cause = MIXT_CAUSE_DATA;
+    d->epoch = number / per_epoch;
+    d->batch = number % per_epoch;
+    d->place = place < 0 ? -1 : place + c->pass % s->split * s->batch;
+    d->sample = place < 0 ? -1 : mixt__data_sample_at(data, s->batch * s->split, number, d->place);
+    int length = snprintf(
+        d->text, sizeof d->text, "data: batch %lld of epoch %lld of %.200s has a loss of %.4g in FP32 too, others %.4g",
+        (long long)d->batch, (long long)d->epoch, *info->path ? info->path : info->kind, c->loss, c->others);
+    size_t used = (size_t)length < sizeof d->text ? (size_t)length : sizeof d->text - 1;
+    if (place >= 0)
+        snprintf(d->text + used, sizeof d->text - used, "; sample %lld, place %lld of the batch, %s",
+                 (long long)d->sample, (long long)d->place, broken ? "has an input that is not finite" : "does it");
+    return MIXT_OK;
+}
+
+/* ---- the verdict ---- */
+
+/** The first update close before the trouble with a learning rate far above the usual one; NULL: none. */
+static const mixt__trace_row *find_rate(const mixt__inquiry *q)
+{
+    for (int64_t i = q->begin - RATES; i <= q->begin; i++) {
+        const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, i);
+        mixt__usual_row usual = mixt__trace_usual(&q->ring->trace, i);
+        if (row && usual.rows && (double)row->lr > 3 * usual.lr)
+            return row;
+    }
+    return NULL;
+}
+
+static void blame_optimizer(const court *c)
+{
+    mixt__inquiry *q = c->q;
+    mixt_diagnosis *d = q->d;
+    const mixt__trace_row *row = find_rate(q);
+    d->kind = MIXT_DIAGNOSIS_OPTIMIZER;
+    d->cause = MIXT_CAUSE_DATA;
+    d->step = row ? row->step : q->begin - 1;
+    int length =
+        snprintf(d->text, sizeof d->text,
+                 "optimizer: before update %lld any batch has a loss of about %.4g in FP32, usual was %.4g: the "
+                 "updates before were too large",
+                 (long long)q->begin, c->others, q->usual.loss);
+    size_t used = (size_t)length < sizeof d->text ? (size_t)length : sizeof d->text - 1;
+    if (row)
+        snprintf(d->text + used, sizeof d->text - used, "; the learning rate was %.4g at update %lld, %.4g before",
+                 (double)row->lr, (long long)row->step, mixt__trace_usual(&q->ring->trace, row->step).lr);
+}
+
+static bool stands_out(const mixt__inquiry *q, double loss, double usual)
+{
+    mixt__usual_row held = q->usual;
+    mixt__trace_row row = {.loss = loss, .grad_norm = INFINITY};
+    held.loss = usual;
+    held.rows = held.rows < 3 ? 3 : held.rows;
+    return mixt__row_signs(&row, &held) & MIXT_SIGN_LOSS;
+}
+
+/** The trainer went wrong in FP32, a shadow from the same weights on the same batch does not: that is not one
+ *  computation with two results but a machine that errs whenever this update is computed. */
+static void blame_machine(const court *c)
+{
+    mixt_diagnosis *d = c->q->d;
+    d->kind = MIXT_DIAGNOSIS_HARDWARE;
+    d->cause = MIXT_CAUSE_HARDWARE;
+    d->persists = true;
+    snprintf(d->text, sizeof d->text,
+             "hardware: update %lld goes wrong each time it is computed (loss %.4g, %.4g in FP32), yet its batch has a "
+             "loss of %.4g in FP32 from the same weights: the machine is not to be trusted",
+             (long long)d->step, d->value, d->fp32, c->loss);
+}
+
+static mixt_status judge(court *c)
+{
+    mixt__inquiry *q = c->q;
+    const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, q->begin);
+    MIXT_TRY(find_suspect(c, row->batch));
+    MIXT_TRY(run_others(c, row->batch));
+    MIXT_TRY(read_pass(c, c->pass, c->input, c->target));
+    bool guilty = stands_out(q, c->loss, c->others), all = stands_out(q, c->others, q->usual.loss);
+    bool replayed = q->signs & MIXT_SIGN_LOSS && stands_out(q, q->d->fp32, q->usual.loss);
+    if (!guilty && !all && replayed) {
+        blame_machine(c);
+        return MIXT_OK;
+    }
+    q->d->fp32 = c->loss;
+    if (find_broken(c) >= 0 || (guilty && !all))
+        return name_batch(c, guilty);
+    if (all)
+        blame_optimizer(c);
+    else
+        snprintf(q->d->text, sizeof q->d->text,
+                 "nothing: update %lld gives the same bits again, its batch has a loss of %.4g in FP32, others %.4g",
+                 (long long)q->begin, c->loss, c->others);
+    return MIXT_OK;
+}
+
+static mixt_status open_court(court *c)
+{
+    mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
+    mixt__shadow_options options = {.policy = &fp32};
+    const mixt_data_info *info = mixt_data_describe(c->q->replay.data);
+    size_t batch = (size_t)c->q->trainer->settings.batch;
+    size_t input = batch * (size_t)info->input_elements * 4, target = batch * (size_t)info->target_elements * 4;
+    c->input = mixt__alloc(input);
+    c->mixed_input = mixt__alloc(input);
+    c->other_input = mixt__alloc(input);
+    c->target = mixt__alloc(target);
+    c->mixed_target = mixt__alloc(target);
+    c->other_target = mixt__alloc(target);
+    if (!c->input || !c->mixed_input || !c->other_input || !c->target || !c->mixed_target || !c->other_target)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for batches to compare");
+    return mixt__shadow_new(c->q->trainer, &options, &c->shadow);
+}
+
+static void close_court(court *c)
+{
+    mixt__shadow_free(c->shadow);
+    mixt__free(c->input);
+    mixt__free(c->mixed_input);
+    mixt__free(c->other_input);
+    mixt__free(c->target);
+    mixt__free(c->mixed_target);
+    mixt__free(c->other_target);
+}
+
+mixt_status mixt__inquire_batch(mixt__inquiry *q)
+{
+    court c = {.q = q};
+    MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 1));
+    mixt_status status = open_court(&c);
+    if (status == MIXT_OK)
+        status = judge(&c);
+    close_court(&c);
+    return status;
+}

@@ -1,0 +1,217 @@
+/* Rows in one block, statistics in another; what is usual from medians of the rows before. */
+#include "steer/trace.h"
+
+#include "base/statistics.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WINDOW = 50, QUIET = 3 }; // rows that tell what is usual; rows without a sign that end a trouble
+static const double deviations = 5, least_rise = 0.26, least_norm = 1.1; // rises are of logarithms: 1.3 and 3 times
+static const double least_deviation = 0.02;
+
+size_t mixt__trace_bytes(int64_t capacity, int64_t segments)
+{
+    return (size_t)capacity * (sizeof(mixt__trace_row) + (size_t)segments * sizeof(mixt__segment_stats));
+}
+
+mixt_status mixt__trace_open(mixt__trace *t, int64_t capacity, int64_t segments)
+{
+    *t = (mixt__trace){.capacity = capacity, .segments = segments};
+    t->rows = mixt__alloc((size_t)capacity * sizeof *t->rows);
+    t->stats = mixt__alloc((size_t)(capacity * segments) * sizeof *t->stats);
+    if (t->rows && t->stats)
+        return MIXT_OK;
+    mixt__trace_close(t);
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the trace of %lld updates", (long long)capacity);
+}
+
+void mixt__trace_close(mixt__trace *t)
+{
+    mixt__free(t->rows);
+    mixt__free(t->stats);
+    *t = (mixt__trace){0};
+}
+
+void mixt__trace_start(mixt__trace *t, int64_t first)
+{
+    t->first = first;
+    t->count = 0;
+}
+
+void mixt__trace_drop_before(mixt__trace *t, int64_t first)
+{
+    int64_t gone = first - t->first;
+    if (gone <= 0)
+        return;
+    gone = gone < t->count ? gone : t->count;
+    t->count -= gone;
+    t->first = first;
+    memmove(t->rows, t->rows + gone, (size_t)t->count * sizeof *t->rows);
+    memmove(t->stats, t->stats + gone * t->segments, (size_t)(t->count * t->segments) * sizeof *t->stats);
+}
+
+void mixt__trace_cut(mixt__trace *t, int64_t step)
+{
+    int64_t left = step - t->first;
+    t->count = left < 0 ? 0 : left < t->count ? left : t->count;
+    t->first = left < 0 ? step : t->first;
+}
+
+bool mixt__trace_full(const mixt__trace *t)
+{
+    return t->count == t->capacity;
+}
+
+const mixt__trace_row *mixt__trace_row_of(const mixt__trace *t, int64_t step)
+{
+    int64_t at = step - t->first;
+    return at >= 0 && at < t->count ? &t->rows[at] : NULL;
+}
+
+const mixt__segment_stats *mixt__trace_stats_of(const mixt__trace *t, int64_t step)
+{
+    int64_t at = step - t->first;
+    return at >= 0 && at < t->count ? t->stats + at * t->segments : NULL;
+}
+
+mixt_status mixt__trace_add(mixt__trace *t, mixt__trainer *trainer, const mixt_step *step)
+{
+    const mixt__segment_stats *stats;
+    int64_t behind = trainer->attempts - step->step, passes = trainer->settings.accumulate;
+    if (step->step != t->first + t->count || mixt__trace_full(t))
+        return mixt__fail(MIXT_ERROR_STATE, "the trace goes on with update %lld, not with %lld",
+                          (long long)(t->first + t->count), (long long)step->step);
+    MIXT_TRY(mixt__trainer_stats_of(trainer, step->step, &stats));
+    mixt__trace_row *row = &t->rows[t->count];
+    *row = (mixt__trace_row){.step = step->step, .loss = step->loss, .skipped = step->skipped};
+    row->batch = trainer->next_batch - (behind + 1) * passes;
+    row->grad_norm = (float)step->grad_norm;
+    row->lr = (float)step->lr;
+    row->scale = (float)step->scale;
+    memcpy(t->stats + t->count++ * t->segments, stats, (size_t)t->segments * sizeof *stats);
+    return MIXT_OK;
+}
+
+static bool same_bits(const void *a, const void *b, size_t size)
+{
+    return !memcmp(a, b, size);
+}
+
+bool mixt__trace_same(const mixt__trace_row *a, const mixt__segment_stats *x, const mixt__trace_row *b,
+                      const mixt__segment_stats *y, int64_t segments)
+{
+    if (a->step != b->step || a->skipped != b->skipped || !same_bits(&a->loss, &b->loss, sizeof a->loss) ||
+        !same_bits(&a->grad_norm, &b->grad_norm, sizeof a->grad_norm) || !same_bits(&a->lr, &b->lr, sizeof a->lr) ||
+        !same_bits(&a->scale, &b->scale, sizeof a->scale))
+        return false;
+    for (int64_t s = 0; s < segments; s++)
+        if (!same_bits(&x[s].sum_squares, &y[s].sum_squares, sizeof x[s].sum_squares) ||
+            !same_bits(&x[s].amax, &y[s].amax, sizeof x[s].amax) || x[s].nonfinite != y[s].nonfinite ||
+            x[s].zeros != y[s].zeros)
+            return false;
+    return true;
+}
+
+/* ---- what stands out ---- */
+
+static double logarithm(double value)
+{
+    return log(fmax(value, 1e-30));
+}
+
+/** Median and deviation of logarithms. */
+static void middle(double *values, int64_t count, double *centre, double *deviation)
+{
+    *centre = mixt__median(values, count);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = fabs(values[i] - *centre);
+    *deviation = fmax(1.4826 * mixt__median(values, count), least_deviation);
+}
+
+mixt__usual_row mixt__trace_usual(const mixt__trace *t, int64_t step)
+{
+    double losses[WINDOW], norms[WINDOW], rates[WINDOW], loss, norm;
+    mixt__usual_row u = {.loss = NAN, .norm = NAN, .lr = NAN};
+    for (int64_t i = step - 1; u.rows < WINDOW; i--) {
+        const mixt__trace_row *row = mixt__trace_row_of(t, i);
+        if (!row)
+            break;
+        if (row->skipped || !isfinite(row->loss) || !isfinite(row->grad_norm))
+            continue;
+        losses[u.rows] = logarithm(row->loss);
+        norms[u.rows] = logarithm((double)row->grad_norm);
+        rates[u.rows++] = (double)row->lr;
+    }
+    if (!u.rows)
+        return u;
+    middle(losses, u.rows, &loss, &u.loss_deviation);
+    middle(norms, u.rows, &norm, &u.norm_deviation);
+    u.loss = exp(loss);
+    u.norm = exp(norm);
+    u.lr = mixt__median(rates, u.rows);
+    return u;
+}
+
+unsigned mixt__row_signs(const mixt__trace_row *row, const mixt__usual_row *u)
+{
+    unsigned signs = row->skipped ? MIXT_SIGN_SKIPPED : 0;
+    if (!isfinite(row->loss))
+        return signs | MIXT_SIGN_LOSS | MIXT_SIGN_NOT_FINITE;
+    if (u->rows < 3)
+        return signs;
+    double rise = logarithm(row->loss) - logarithm(u->loss);
+    if (rise > fmax(least_rise, deviations * u->loss_deviation))
+        signs |= MIXT_SIGN_LOSS;
+    rise = logarithm((double)row->grad_norm) - logarithm(u->norm);
+    if (isfinite(row->grad_norm) && rise > fmax(least_norm, deviations * u->norm_deviation))
+        signs |= MIXT_SIGN_NORM;
+    return signs;
+}
+
+/** How many of the rows before had a gradient that was not 0 everywhere. */
+static bool was_alive(const mixt__trace *t, int64_t step, int64_t segment, int64_t elements)
+{
+    int64_t alive = 0, rows = 0;
+    for (int64_t i = step - 1; rows < WINDOW && mixt__trace_row_of(t, i); i--) {
+        if (mixt__trace_row_of(t, i)->skipped)
+            continue;
+        alive += mixt__trace_stats_of(t, i)[segment].zeros < elements;
+        rows++;
+    }
+    return rows && alive > rows / 2;
+}
+
+int64_t mixt__trace_dead(const mixt__trace *t, int64_t step, const mixt__segment_stats *stats,
+                         const mixt__segment *segments)
+{
+    for (int64_t s = 0; s < t->segments; s++)
+        if (stats[s].zeros == segments[s].count && was_alive(t, step, s, segments[s].count))
+            return s;
+    return -1;
+}
+
+static unsigned signs_of(const mixt__trace *t, int64_t step, const mixt__segment *segments)
+{
+    const mixt__trace_row *row = mixt__trace_row_of(t, step);
+    mixt__usual_row usual = mixt__trace_usual(t, step);
+    unsigned signs = mixt__row_signs(row, &usual);
+    if (!row->skipped && mixt__trace_dead(t, step, mixt__trace_stats_of(t, step), segments) >= 0)
+        signs |= MIXT_SIGN_DEAD;
+    return signs;
+}
+
+int64_t mixt__trace_begin(const mixt__trace *t, int64_t seen, const mixt__segment *segments, unsigned *signs)
+{
+    int64_t begin = seen, quiet = 0;
+    *signs = signs_of(t, seen, segments);
+    for (int64_t i = seen - 1; quiet < QUIET && mixt__trace_row_of(t, i); i--) {
+        unsigned found = signs_of(t, i, segments);
+        quiet = found ? 0 : quiet + 1;
+        if (!found)
+            continue;
+        begin = i;
+        *signs |= found;
+    }
+    return begin;
+}

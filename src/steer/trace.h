@@ -1,0 +1,79 @@
+/* A trace: what each update since a good state has left, enough to see where a replay differs first, and what in it
+ * stands out.
+ *
+ * Rows are of consecutive updates. Bits are compared, not values: a replay on the same machine is the same computation.
+ */
+#ifndef MIXT_STEER_TRACE_H
+#define MIXT_STEER_TRACE_H
+
+#include "train/trainer.h"
+
+/** One update. All of it is compared but for the batch, which says what to run. */
+typedef struct mixt__trace_row {
+    int64_t step, batch; // batch: number of its first pass
+    double loss;
+    float grad_norm, lr, scale;
+    int32_t skipped;
+} mixt__trace_row;
+
+typedef struct mixt__trace {
+    int64_t first;    // update of rows[0]
+    int64_t count;    // rows
+    int64_t capacity; // of them
+    int64_t segments; // statistics a row
+    mixt__trace_row *rows;
+    mixt__segment_stats *stats; // (capacity, segments)
+} mixt__trace;
+
+size_t mixt__trace_bytes(int64_t capacity, int64_t segments);
+mixt_status mixt__trace_open(mixt__trace *trace, int64_t capacity, int64_t segments);
+void mixt__trace_close(mixt__trace *trace);
+
+/** Forgets everything; the next row is of update `first`. */
+void mixt__trace_start(mixt__trace *trace, int64_t first);
+/** Forgets rows before update `first`. */
+void mixt__trace_drop_before(mixt__trace *trace, int64_t first);
+/** Forgets rows from update `step` on. */
+void mixt__trace_cut(mixt__trace *trace, int64_t step);
+bool mixt__trace_full(const mixt__trace *trace);
+/** The row of an update; NULL: there is none. */
+const mixt__trace_row *mixt__trace_row_of(const mixt__trace *trace, int64_t step);
+const mixt__segment_stats *mixt__trace_stats_of(const mixt__trace *trace, int64_t step);
+
+/** Adds what the trainer's update `step->step` has left, which must be the one behind the last row. */
+mixt_status mixt__trace_add(mixt__trace *trace, mixt__trainer *trainer, const mixt_step *step);
+/** Whether two updates have the same bits. */
+bool mixt__trace_same(const mixt__trace_row *a, const mixt__segment_stats *x, const mixt__trace_row *b,
+                      const mixt__segment_stats *y, int64_t segments);
+
+/* ---- what stands out ---- */
+
+/** What is usual before an update, from up to 50 rows before it that were applied. */
+typedef struct mixt__usual_row {
+    double loss, norm;                     // medians
+    double loss_deviation, norm_deviation; // of the logarithms
+    double lr;                             // median
+    int64_t rows;                          // that it is known from
+} mixt__usual_row;
+
+mixt__usual_row mixt__trace_usual(const mixt__trace *trace, int64_t step);
+
+/** What is wrong with an update; several bits may be set. */
+typedef enum mixt__sign {
+    MIXT_SIGN_LOSS = 1,       // not finite, or stands out
+    MIXT_SIGN_NORM = 2,       // the gradient's norm stands out
+    MIXT_SIGN_SKIPPED = 4,    // a gradient is not finite
+    MIXT_SIGN_DEAD = 8,       // a parameter's gradient is 0 everywhere, and was not
+    MIXT_SIGN_NOT_FINITE = 16 // the loss is not finite
+} mixt__sign;
+
+/** The signs of an update, held against what was usual before. @param usual may be of an earlier update */
+unsigned mixt__row_signs(const mixt__trace_row *row, const mixt__usual_row *usual);
+/** The segment whose gradient is 0 everywhere while it was not in the rows before `step`; -1: none.
+ *  @param stats of the update that is looked at */
+int64_t mixt__trace_dead(const mixt__trace *trace, int64_t step, const mixt__segment_stats *stats,
+                         const mixt__segment *segments);
+/** The update at which the trouble that is seen at `seen` began: back from there while rows show signs. */
+int64_t mixt__trace_begin(const mixt__trace *trace, int64_t seen, const mixt__segment *segments, unsigned *signs);
+
+#endif

@@ -1,0 +1,170 @@
+/* Diagnosis by replay: the ring of good states, and the right finding for faults that are injected. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../support/fault_trial.h"
+
+/** Two trainers at the same update have the same bits. */
+static void same_state(const mixt__trainer *a, const mixt__trainer *b)
+{
+    size_t bytes = (size_t)a->params->total * sizeof(float);
+    assert_int_equal(a->attempts, b->attempts);
+    assert_int_equal(a->next_batch, b->next_batch);
+    assert_memory_equal(a->params->master, b->params->master, bytes);
+    assert_memory_equal(a->params->moment1, b->params->moment1, bytes);
+    assert_memory_equal(a->params->moment2, b->params->moment2, bytes);
+    assert_memory_equal(a->control, b->control, sizeof *a->control);
+}
+
+static void update(trial_state *s, int64_t until)
+{
+    bool wrong;
+    mixt_cause cause;
+    while (s->e.trainer->core.attempts < until)
+        assert_int_equal(trial_update(s, &wrong, &cause), MIXT_OK);
+}
+
+/** A diagnosis of a healthy run finds nothing, and training goes on as if it had never been asked for. */
+static void leaves_no_trace(void **state)
+{
+    static const char *const precisions[] = {"fp16", "bf16", "fp32"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        trial t = {.model = &trial_models[i % 2], .kind = MIXT_FAULT_MEMORY, .step = 90000, .seed = 4};
+        t.precision = precisions[i];
+        trial_state asked = {0}, plain = {0};
+        assert_int_equal(trial_open(&t, &asked), MIXT_OK);
+        assert_int_equal(trial_open(&t, &plain), MIXT_OK);
+        update(&asked, 120);
+        update(&plain, 120);
+        mixt__diagnose_request r = {.ring = &asked.ring, .data = asked.e.train, .symptom = MIXT_CAUSE_LOSS_ANOMALY};
+        mixt_diagnosis d;
+        r.stay = true;
+        assert_int_equal(mixt__diagnose(&r, &d), MIXT_OK);
+        assert_int_equal(d.kind, MIXT_DIAGNOSIS_NOTHING);
+        same_state(&asked.e.trainer->core, &plain.e.trainer->core);
+        update(&asked, 140);
+        update(&plain, 140);
+        same_state(&asked.e.trainer->core, &plain.e.trainer->core);
+        trial_close(&asked);
+        trial_close(&plain);
+    }
+}
+
+/** The ring keeps two states and goes back to either; what it holds is what it said it would. */
+static void goes_back(void **state)
+{
+    trial t = {.model = &trial_models[0], .kind = MIXT_FAULT_MEMORY, .step = 90000, .seed = 2, .precision = "bf16"};
+    trial_state s = {0}, plain = {0};
+    (void)state;
+    assert_int_equal(trial_open(&t, &s), MIXT_OK);
+    assert_int_equal(trial_open(&t, &plain), MIXT_OK);
+    assert_int_equal(mixt__snapshots_before(&s.ring, 1), 0);
+    update(&s, 230);
+    assert_int_equal(mixt__snapshots_before(&s.ring, 230), 200);
+    assert_int_equal(mixt__snapshots_before(&s.ring, 200), 100);
+    assert_int_equal(s.ring.trace.first, 101);
+    update(&plain, 100);
+    assert_int_equal(mixt__snapshots_go_back(&s.ring, 100), MIXT_OK);
+    same_state(&s.e.trainer->core, &plain.e.trainer->core);
+    assert_int_equal(mixt__snapshots_before(&s.ring, 230), 100);
+    assert_int_equal(s.ring.trace.count, 0);
+    update(&s, 130);
+    update(&plain, 130);
+    same_state(&s.e.trainer->core, &plain.e.trainer->core);
+    trial_close(&s);
+    trial_close(&plain);
+}
+
+static void expect_right(trial t)
+{
+    trial_run(&t);
+    if (!trial_right(&t)) {
+        trial_print(&t);
+        fail_msg("%s: wrong diagnosis", mixt__fault_name(t.kind));
+    }
+    assert_true(t.kind == MIXT_FAULT_MEMORY || t.d.good < t.step);
+    assert_true(t.step - t.d.good <= 2 * TRIAL_EVERY);
+}
+
+/** One trial of each kind; tests/slow has many. */
+static void finds_each_kind(void **state)
+{
+    (void)state;
+    for (int k = 0; k < MIXT_FAULT_COUNT; k++) {
+        trial t = trial_draw((mixt__fault_kind)k, 3);
+        t.model = &trial_models[k == MIXT_FAULT_LABEL ? 0 : k % 2];
+        t.step = 251 + 7 * k;
+        t.layer = t.layer ? t.model->layers[k / 2 % 2] : NULL;
+        expect_right(t);
+    }
+}
+
+/** A flip that comes again in each replay is told from one that happened once. */
+static void tells_what_persists(void **state)
+{
+    (void)state;
+    trial t = {.model = &trial_models[0], .kind = MIXT_FAULT_FLIP_ACTIVATION, .step = 130, .layer = "fc.1", .seed = 5};
+    t.precision = "bf16";
+    t.always = true;
+    expect_right(t);
+}
+
+/** A list that cannot be meant is refused with the word that is wrong. */
+static void refuses_lists(void **state)
+{
+    static const struct {
+        const char *list, *text;
+    } bad[] = {{"nan@5", "no kind 'nan'"},
+               {"lr", "'lr': write kind@step"},
+               {"lr@0", "the update '0'"},
+               {"lr@5x", "the update '5x'"},
+               {"lr@5, overflow@6", "'overflow@6': name the layer"},
+               {"memory@5:fc", "memory is not of a layer"},
+               {"overflow@5:fc:always", "':always' is for flips"},
+               {"flip_weight@5:fc:often", "':often'"},
+               {"flip_weight@5:", "a layer's name has 1 to"}};
+    mixt__faults faults;
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(mixt__faults_parse(bad[i].list, &faults), MIXT_ERROR_CONFIG);
+        if (!strstr(mixt_error_text(), bad[i].text))
+            fail_msg("%s: %s", bad[i].list, mixt_error_text());
+    }
+    assert_int_equal(mixt__faults_parse("lr@3, flip_weight@9:h.0.mlp:always", &faults), MIXT_OK);
+    assert_int_equal(faults.count, 2);
+    assert_true(faults.items[1].always);
+    assert_string_equal(faults.items[1].layer, "h.0.mlp");
+    assert_int_equal(mixt__faults_last(&faults), 9);
+}
+
+/** The row of events.jsonl has the names that scripts rely on. */
+static void makes_rows(void **state)
+{
+    mixt_diagnosis d = {.kind = MIXT_DIAGNOSIS_BATCH, .cause = MIXT_CAUSE_DATA, .step = 7, .good = 5, .sample = 11};
+    (void)state;
+    d.value = NAN;
+    json_t *row = mixt__diagnosis_row(&d, 9, 1.5);
+    assert_int_equal(json_integer_value(json_object_get(row, "step")), 9);
+    assert_string_equal(json_string_value(json_object_get(row, "kind")), "diagnosis");
+    assert_string_equal(json_string_value(json_object_get(row, "cause")), "data");
+    assert_string_equal(json_string_value(json_object_get(row, "severity")), "critical");
+    assert_true(json_is_null(json_object_get(row, "layer")));
+    const json_t *evidence = json_object_get(row, "evidence");
+    assert_string_equal(json_string_value(json_object_get(evidence, "found")), "batch");
+    assert_int_equal(json_integer_value(json_object_get(evidence, "sample")), 11);
+    assert_true(json_is_null(json_object_get(evidence, "loss")));
+    json_decref(row);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_lists),   cmocka_unit_test(makes_rows),      cmocka_unit_test(goes_back),
+        cmocka_unit_test(leaves_no_trace), cmocka_unit_test(finds_each_kind), cmocka_unit_test(tells_what_persists),
+    };
+    return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
+}
