@@ -64,6 +64,7 @@ typedef struct mixt_decision {
     char from[64];    /**< what was */
     char to[64];      /**< what is from here on: a format, a setting's value, the number of a batch (SKIP) */
     char text[256];   /**< why, for people */
+    int64_t bytes_before, bytes_after; /**< MEMORY: of the step, measured when it was acted on; 0: it was not yet */
     const char *policy; /**< PRECISION of the whole model: the policy, as mixt_policy_parse reads it; NULL: as it is,
                              with the format `to` for `layer` */
 } mixt_decision;

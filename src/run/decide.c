@@ -5,6 +5,7 @@
 #include "run/memory.h"
 #include "run/phases.h"
 #include "run/policy.h"
+#include "run/pressure.h"
 #include "run/run.h"
 #include "steer/decision.h"
 
@@ -49,6 +50,18 @@ static mixt_status change_setting(mixt_run *run, const mixt_decision *d)
     return status;
 }
 
+static mixt_status change_memory(mixt_run *run, const mixt_decision *d)
+{
+    mixt_config *next;
+    MIXT_TRY(mixt_config_copy(run->config, &next));
+    mixt_status status = set(next, d->key, d->to);
+    if (status == MIXT_OK)
+        status = mixt__run_adopt_memory(run, next);
+    if (status != MIXT_OK)
+        mixt_config_free(next);
+    return status;
+}
+
 static mixt_status leave_out(mixt_run *run, const mixt_decision *d)
 {
     mixt__steer *s = &run->steer;
@@ -69,17 +82,30 @@ static mixt_status (*const does[MIXT_ACTION_COUNT])(mixt_run *, const mixt_decis
     [MIXT_ACTION_NONE] = change_nothing,  [MIXT_ACTION_PRECISION] = change_policy,
     [MIXT_ACTION_SCALE] = change_setting, [MIXT_ACTION_ROLLBACK] = change_nothing,
     [MIXT_ACTION_SKIP] = leave_out,       [MIXT_ACTION_CLIP] = change_setting,
-    [MIXT_ACTION_LR] = change_setting,    [MIXT_ACTION_MEMORY] = change_setting,
+    [MIXT_ACTION_LR] = change_setting,    [MIXT_ACTION_MEMORY] = change_memory,
     [MIXT_ACTION_STOP] = change_nothing,
 };
 
-mixt_status mixt__steer_apply(mixt_run *run, const mixt_decision *d)
+/** What the step holds, measured. */
+static int64_t step_bytes(const mixt_run *run)
+{
+    return (int64_t)mixt__trainer_memory(&run->experiment.trainer->core).allocated;
+}
+
+mixt_status mixt__steer_apply(mixt_run *run, const mixt_decision *decision)
 {
     char text[MIXT_DECISION_TEXT];
     mixt__steer *s = &run->steer;
+    mixt_decision done = *decision, *d = &done;
+    d->bytes_before = d->bytes_after = 0;
+    int64_t before = step_bytes(run);
     if (does[d->action](run, d) != MIXT_OK)
         mixt__run_note(run, true, "step %lld: %s is not done: %s", (long long)d->step, mixt_action_name(d->action),
                        mixt_error_text());
+    else if (d->action == MIXT_ACTION_MEMORY) {
+        d->bytes_before = before;
+        d->bytes_after = step_bytes(run);
+    }
     s->decisions += d->action != MIXT_ACTION_STOP;
     s->rollbacks += d->back >= 0 && d->action != MIXT_ACTION_STOP;
     run->result.decisions = s->decisions;

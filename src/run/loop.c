@@ -381,6 +381,7 @@ static mixt_status take_decision(loop *l, const mixt_decision *d)
     bool stop = d->action == MIXT_ACTION_STOP;
     if (d->back >= 0)
         MIXT_TRY(go_back(l, d->back));
+    mixt__saves_wait(&l->saves); // what is measured is the step's alone
     MIXT_TRY(mixt__steer_apply(l->run, d));
     MIXT_TRY(mixt_trainer_memory(l->e->trainer, &l->result->memory)); // of another plan, perhaps
     mixt__saves_refresh(&l->saves);

@@ -267,5 +267,8 @@ mixt_status mixt__run_return_decided(mixt_config *config, const mixt_config *bef
     for (int i = 0; i < MIXT_POLICY_SETTINGS_ALL; i++)
         MIXT_TRY(copy_value(config, before, key_of(mixt__policy_setting_name(i))));
     MIXT_TRY(copy_value(config, before, MIXT_KEY_TRAIN_LR));
+    MIXT_TRY(copy_value(config, before, MIXT_KEY_TRAIN_ACTIVATIONS));
+    MIXT_TRY(copy_value(config, before, MIXT_KEY_TRAIN_SPLIT));
+    MIXT_TRY(copy_value(config, before, MIXT_KEY_TRAIN_RECOMPUTE));
     return copy_value(config, before, MIXT_KEY_TRAIN_MIN_LR);
 }

@@ -7,6 +7,7 @@
 #include "run/directory.h"
 #include "run/events.h"
 #include "run/experiment.h"
+#include "run/pressure.h"
 #include "run/state.h"
 #include "run/steer.h"
 #include "run/tensorboard.h"
@@ -59,6 +60,7 @@ struct mixt_run {
     mixt__tensorboard tensorboard;
     mixt__events events;
     mixt__steer steer;
+    mixt__pressure pressure;
     unsigned asked;
     mixt_policy *policy; // that was asked for; NULL: none
     bool signals;

@@ -3,6 +3,7 @@
 
 #include "base/c_locale.h"
 #include "run/blame.h"
+#include "run/pressure.h"
 #include "run/run.h"
 #include "steer/controller.h"
 #include "steer/decision.h"
@@ -127,9 +128,10 @@ mixt_status mixt__steer_observe(void *user, mixt_run *run, const mixt_event *eve
         return MIXT_OK;
     if (event->kind == MIXT_EVENT_ALERT && s->alert_count < MIXT_ALERTS_MAX)
         s->alerts[s->alert_count++] = *event->alert;
-    if (event->kind == MIXT_EVENT_STEP)
-        judge(run);
-    return MIXT_OK;
+    if (event->kind != MIXT_EVENT_STEP)
+        return MIXT_OK;
+    judge(run);
+    return mixt__config_bool(run->config, MIXT_KEY_AUTO_MEMORY) ? mixt__pressure_look(run) : MIXT_OK;
 }
 
 static bool may_go_back(const mixt_run *run)

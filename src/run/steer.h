@@ -2,7 +2,7 @@
  * ask for or that a record holds. The loop acts on them at one place (mixt__steer_next).
  *
  * What is decided depends on the numbers of training alone, never on time, and all that it depends on is in the run's
- * checkpoints: a run that was killed decides the same.
+ * checkpoints: a run that was killed decides the same. Memory is the exception: see run/pressure.h.
  */
 #ifndef MIXT_RUN_STEER_H
 #define MIXT_RUN_STEER_H

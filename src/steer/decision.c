@@ -64,6 +64,10 @@ json_t *mixt__decision_row(const mixt_decision *d, double time)
     json_t *evidence =
         json_pack("{s:s, s:o, s:o, s:o}", "text", d->text, "back", d->back >= 0 ? json_integer(d->back) : json_null(),
                   "key", text_or_null(d->key), "policy", text_or_null(d->policy));
+    if (evidence && d->bytes_after) {
+        json_object_set_new(evidence, "bytes_before", json_integer((json_int_t)d->bytes_before));
+        json_object_set_new(evidence, "bytes_after", json_integer((json_int_t)d->bytes_after));
+    }
     return json_pack("{s:I, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o}", "step", (json_int_t)d->step, "time",
                      isfinite(time) ? json_real(time) : json_null(), "kind", "decision", "severity",
                      mixt_severity_name(d->severity), "cause",

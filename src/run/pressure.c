@@ -1,0 +1,256 @@
+/* Looking at the budget, and the two tiers. Plans are compiled beside the trainer that trains, which takes no memory of
+ * its own but for graphs, and counted to the byte; the run changes only when the loop acts on the decision. */
+#include "run/pressure.h"
+
+#include "base/memory.h"
+#include "base/sizes.h"
+#include "base/threads.h"
+#include "run/fit.h"
+#include "run/memory.h"
+#include "run/phases.h"
+#include "run/policy.h"
+#include "run/run.h"
+#include "train/fit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOOKS = 3, PLANS = 4 };     // a tier is found so often before it is acted on; plans of the second tier at most
+enum { MAY_RECOMPUTE, MAY_SPLIT }; // positions of the words of train.memory_may
+
+static const double LOW = 0.7, HIGH = 0.9; // shares of the budget
+static const double SHRUNK = 0.95;         // of the largest budget: less is pressure
+static const double INTERVAL = 1;          // seconds from look to look
+
+/* ---- the budget ---- */
+
+static size_t held(const mixt_run *run)
+{
+    const mixt_run_memory *m = &run->result.run_memory;
+    return run->experiment.context->backend->host_memory ? m->total.host : m->total.device;
+}
+
+size_t mixt__pressure_budget(const mixt_run *run)
+{
+    const mixt__backend *backend = run->experiment.context->backend;
+    size_t limit = (size_t)mixt__config_int(run->config, MIXT_KEY_TRAIN_MEMORY);
+    size_t free = backend->available(), taken = backend->host_memory ? 0 : mixt__memory_withheld();
+    size_t room = free ? held(run) + (free > taken ? free - taken : 0) : 0;
+    if (run->pressure.squeezed)
+        return run->pressure.squeezed;
+    return limit && (!room || limit < room) ? limit : room;
+}
+
+/** The tier that the budget asks for: 0 where it is what it was. */
+static int wanted_tier(const mixt__pressure *p, size_t budget, size_t bytes)
+{
+    if (!budget || (double)budget > SHRUNK * (double)p->most)
+        return 0;
+    return (double)bytes > HIGH * (double)budget ? 2 : (double)bytes > LOW * (double)budget ? 1 : 0;
+}
+
+/* ---- plans ---- */
+
+/** Counts a plan of the step as if the run had it. */
+typedef struct counter {
+    const mixt_run *run;
+    size_t beside; // bytes of the run that are not of its step, nor of its batches
+} counter;
+
+static size_t step_bytes(const mixt_run *run, const mixt__trainer *t)
+{
+    size_t step = mixt__trainer_memory(t).total;
+    return t->backend->host_memory ? step + mixt__trainer_batches_ahead(t, run->experiment.train) +
+                                         mixt__feed_host_bytes(t->settings.accumulate)
+                                   : step;
+}
+
+static mixt_status measure(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds)
+{
+    const counter *c = user;
+    (void)budget;
+    *bytes = c->beside + step_bytes(c->run, t);
+    *seconds = 0;
+    return MIXT_OK;
+}
+
+/** A trainer to plan with, which never takes the memory of a step. For mixt__trainer_free. */
+static mixt_status open_planner(const mixt_run *run, mixt__trainer *planner, counter *c)
+{
+    const mixt__trainer *t = &run->experiment.trainer->core;
+    *planner = (mixt__trainer){.model = t->model, .settings = t->settings, .backend = t->backend};
+    *c = (counter){run, held(run) - step_bytes(run, t)};
+    return mixt__trainer_compile(planner, &t->spec);
+}
+
+/* ---- decisions ---- */
+
+static mixt_status ask(mixt_run *run, mixt__config_key key, const char *from, const char *to, size_t budget)
+{
+    char has[MIXT_SIZE_TEXT], limit[MIXT_SIZE_TEXT], most[MIXT_SIZE_TEXT];
+    mixt_decision d = {.back = -1, .action = MIXT_ACTION_MEMORY, .severity = MIXT_SEVERITY_WARNING};
+    d.cause = MIXT_CAUSE_MEMORY_WARNING;
+    snprintf(d.key, sizeof d.key, "%s", mixt__config_table[key].name);
+    snprintf(d.from, sizeof d.from, "%s", from);
+    snprintf(d.to, sizeof d.to, "%s", to);
+    snprintf(d.text, sizeof d.text, "the run holds %s, and could hold %s; when it began it was %s",
+             mixt__size_text(held(run), has), mixt__size_text(budget, limit),
+             mixt__size_text(run->pressure.most, most));
+    return mixt_run_ask_decision(run, &d);
+}
+
+static mixt_status ask_number(mixt_run *run, mixt__config_key key, int64_t to, size_t budget)
+{
+    char before[32], after[32];
+    snprintf(before, sizeof before, "%lld", (long long)mixt__config_int(run->config, key));
+    snprintf(after, sizeof after, "%lld", (long long)to);
+    return strcmp(before, after) ? ask(run, key, before, after, budget) : MIXT_OK;
+}
+
+/** The first tier: the widest format that is enough, else the narrowest. What the policy or the configuration says of
+ *  it stays. */
+static mixt_status lower(mixt_run *run, size_t budget)
+{
+    static const mixt_dtype formats[] = {MIXT_DTYPE_BF16, MIXT_DTYPE_FP8_E4M3};
+    mixt__trainer planner;
+    counter c;
+    size_t bytes = held(run);
+    double seconds;
+    mixt_dtype chosen = MIXT_DTYPE_NONE;
+    if (run->experiment.trainer->core.settings.policy.keep != MIXT_DTYPE_NONE)
+        return MIXT_OK;
+    mixt_status status = open_planner(run, &planner, &c);
+    for (size_t i = 0; status == MIXT_OK && i < 2 && (double)bytes > LOW * (double)budget; i++) {
+        size_t before = bytes;
+        planner.settings.policy.keep = formats[i];
+        planner.settings.policy.keep_origin = "auto.steer";
+        status = mixt__trainer_recompile(&planner);
+        if (status == MIXT_OK)
+            status = measure(&c, &planner, budget, &bytes, &seconds);
+        if (status == MIXT_OK && bytes < before)
+            chosen = formats[i];
+    }
+    mixt__trainer_free(&planner);
+    if (status != MIXT_OK || chosen == MIXT_DTYPE_NONE)
+        return status;
+    return ask(run, MIXT_KEY_TRAIN_ACTIVATIONS, mixt__config_string(run->config, MIXT_KEY_TRAIN_ACTIVATIONS),
+               mixt_dtype_name(chosen), budget);
+}
+
+/** The second tier: the cheapest plan within the budget, else the smallest. */
+static mixt_status fit(mixt_run *run, size_t budget)
+{
+    mixt__trainer planner;
+    counter c;
+    mixt__fit_choice choice;
+    mixt__fit_request request = {.budget = (size_t)(HIGH * (double)budget), .measure = measure, .user = &c};
+    request.may_recompute = mixt__config_lists(run->config, MIXT_KEY_TRAIN_MEMORY_MAY, MAY_RECOMPUTE);
+    request.may_split = mixt__fit_may_split(run);
+    mixt_status status = open_planner(run, &planner, &c);
+    if (status == MIXT_OK)
+        status = mixt__trainer_fit(&planner, &request, &choice);
+    mixt__trainer_free(&planner);
+    MIXT_TRY(status);
+    if (choice.chosen.bytes >= held(run))
+        return MIXT_OK; // nothing that may be done frees anything
+    MIXT_TRY(ask_number(run, MIXT_KEY_TRAIN_SPLIT, choice.chosen.split, budget));
+    return ask_number(run, MIXT_KEY_TRAIN_RECOMPUTE, (int64_t)choice.chosen.recompute, budget);
+}
+
+/** A tier once; the second one again where the budget has shrunk again. */
+static mixt_status act(mixt_run *run, int tier, size_t budget)
+{
+    mixt__pressure *p = &run->pressure;
+    p->found = 0;
+    if (p->tier < 1) {
+        p->tier = 1;
+        MIXT_TRY(lower(run, budget));
+        if (run->asked & MIXT_ASKED_DECISION)
+            return MIXT_OK; // it may be enough: the next look says
+    }
+    if (tier < 2)
+        return MIXT_OK;
+    p->tier = 2;
+    p->fitted = budget;
+    p->plans++;
+    return fit(run, budget);
+}
+
+mixt_status mixt__pressure_look(mixt_run *run)
+{
+    mixt__pressure *p = &run->pressure;
+    double now = mixt__time_now();
+    bool test = p->squeezed || mixt__memory_withheld();
+    if (!test && now - p->looked < INTERVAL)
+        return MIXT_OK;
+    p->looked = now;
+    mixt__run_count_memory(run);
+    size_t budget = mixt__pressure_budget(run);
+    if (!p->squeezed && budget > p->most)
+        p->most = budget;
+    int tier = wanted_tier(p, budget, held(run));
+    bool again = tier == 2 && p->tier == 2 && p->plans < PLANS && (double)budget < SHRUNK * (double)p->fitted;
+    if (tier <= p->tier && !again) {
+        p->found = 0;
+        return MIXT_OK;
+    }
+    if (++p->found < LOOKS)
+        return MIXT_OK; // others may take and give back: what stays counts
+    return act(run, tier, budget);
+}
+
+/* ---- acting ---- */
+
+/** Another format in which activations wait, under the same policy. */
+static mixt_status keep_lower(mixt__experiment *e)
+{
+    mixt_policy *policy;
+    if (e->phases.policy)
+        return mixt__phases_enter(e, e->phases.current);
+    MIXT_TRY(mixt_policy_copy(mixt_trainer_policy(e->trainer), &policy));
+    mixt_status status = mixt__experiment_keep(e, policy);
+    if (status == MIXT_OK)
+        status = mixt_trainer_set_policy(e->trainer, policy);
+    mixt_policy_free(policy);
+    return status;
+}
+
+static mixt_status plan_anew(mixt__experiment *e, const mixt_config *before)
+{
+    mixt_trainer *t = e->trainer;
+    int64_t split = mixt__config_int(e->config, MIXT_KEY_TRAIN_SPLIT);
+    size_t recompute = (size_t)mixt__config_int(e->config, MIXT_KEY_TRAIN_RECOMPUTE);
+    if (strcmp(mixt__config_string(before, MIXT_KEY_TRAIN_ACTIVATIONS),
+               mixt__config_string(e->config, MIXT_KEY_TRAIN_ACTIVATIONS)))
+        MIXT_TRY(keep_lower(e));
+    if (split != t->core.settings.split || recompute != t->core.settings.recompute_budget)
+        MIXT_TRY(mixt__trainer_refit(&t->core, split, recompute));
+    t->options.split = split;
+    t->options.recompute_budget = recompute;
+    return MIXT_OK;
+}
+
+mixt_status mixt__run_adopt_memory(mixt_run *run, mixt_config *next)
+{
+    char path[1200];
+    mixt__experiment *e = &run->experiment;
+    int64_t batch = mixt__config_int(next, MIXT_KEY_TRAIN_BATCH), split = mixt__config_int(next, MIXT_KEY_TRAIN_SPLIT);
+    if (batch % split)
+        return mixt__fail(MIXT_ERROR_CONFIG, "train.split %lld does not divide train.batch, %lld", (long long)split,
+                          (long long)batch);
+    e->config = next;
+    mixt_status status = plan_anew(e, run->config);
+    if (status != MIXT_OK) {
+        e->config = run->config;
+        return status;
+    }
+    mixt_config_free(run->config);
+    run->config = next;
+    mixt__free(run->phase_memory); // that was with the settings of before
+    run->phase_memory = NULL;
+    if (mixt_config_write(next, mixt__run_dir_file(&run->dir, "config.yaml", path)) != MIXT_OK)
+        mixt__run_note(run, true, "the new setting cannot be written: %s", mixt_error_text());
+    mixt__run_change_validation(run, e->trainer->core.settings.eval_batch);
+    return MIXT_OK;
+}
