@@ -58,6 +58,18 @@ const mixt_machine_info *mixt_machine_describe(const mixt_machine *machine);
 /** Where a figure comes from. @param figure a key of the file: "bandwidth". NULL: no such figure. */
 const char *mixt_machine_source(const mixt_machine *machine, const char *figure);
 
+/* ---- precision=auto ---- */
+
+enum { MIXT_PICK_TEXT = 160 };
+/**
+ * The format that precision=auto begins with: what the device has units for, BF16 before FP16 before TF32, else FP32.
+ * Nothing is timed: the answer is the same on every call.
+ * @param device as mixt_options.device has it; NULL: "auto".
+ * @param format receives it.
+ * @param why receives the reason, a sentence.
+ */
+mixt_status mixt_precision_pick(const char *device, mixt_dtype *format, char why[MIXT_PICK_TEXT]);
+
 /* ---- advice ---- */
 
 typedef struct mixt_advice mixt_advice;

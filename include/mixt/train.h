@@ -73,7 +73,7 @@ mixt_model *mixt_model_new_with(mixt_context *context, mixt_model_fn fn, mixt_lo
  *  Clipping and loss scaling that are left at MIXT_BY_POLICY (and loss_scale at NULL) are what the policy says, and
  *  where it says nothing, what is written here. */
 typedef struct mixt_trainer_options {
-    const char *precision;     /**< "fp32" (default), "tf32", "fp16", "bf16", or a policy file */
+    const char *precision; /**< "fp32" (default), "tf32", "fp16", "bf16", a policy file, or "auto": for the device */
     const mixt_policy *policy; /**< in place of precision: copied; default NULL */
     const char *optimizer;     /**< "sgd", "momentum", "nesterov", "adam", "adamw" (default), "lamb" */
     int64_t batch;             /**< samples in one forward and backward pass, below 2^31; default 32 */

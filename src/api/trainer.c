@@ -1,6 +1,7 @@
 /* The public trainer: precision by name or file, failures noted in the context, weights to and from files. */
 #include "api/api.h"
 
+#include "mixt/advise.h"
 #include "num/num.h"
 #include "store/safetensors.h"
 
@@ -29,6 +30,18 @@ static mixt_status take_options(mixt_trainer *t, const mixt_trainer_options *opt
     return MIXT_OK;
 }
 
+/** What a trainer's `precision` asks for; "auto" is chosen for its device. */
+static mixt_status choose_policy(const mixt_context *context, const char *precision, const mixt_policy *given,
+                                 mixt_policy **policy)
+{
+    mixt_dtype format;
+    char why[MIXT_PICK_TEXT];
+    bool automatic = precision && !strcmp(precision, "auto");
+    if (automatic)
+        MIXT_TRY(mixt_precision_pick(context->backend->name, &format, why));
+    return mixt__policy_choose(automatic ? mixt_dtype_name(format) : precision, given, policy);
+}
+
 mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options)
 {
     mixt_trainer *t = mixt__arena_alloc(&context->arena, sizeof *t);
@@ -42,7 +55,7 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
     t->core.backend = context->backend;
     mixt_status status = take_options(t, options);
     if (status == MIXT_OK)
-        status = mixt__policy_choose(options->precision, options->policy, &t->policy);
+        status = choose_policy(context, options->precision, options->policy, &t->policy);
     if (status == MIXT_OK)
         status = mixt__trainer_settings_parse(&t->options, t->policy, &t->core.settings);
     if (mixt__context_note(context, status) != MIXT_OK) {
@@ -199,7 +212,7 @@ mixt_status mixt_trainer_set_precision(mixt_trainer *t, const char *precision)
     mixt_policy *next;
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, precision));
-    MIXT_TRY(mixt__context_note(t->context, mixt_policy_open(precision, &next)));
+    MIXT_TRY(mixt__context_note(t->context, choose_policy(t->context, precision, NULL, &next)));
     return mixt__context_note(t->context, take_policy(t, next));
 }
 

@@ -2,6 +2,7 @@
 #include "run/loop.h"
 
 #include "base/threads.h"
+#include "run/chosen.h"
 #include "run/final.h"
 #include "run/fit.h"
 #include "run/health.h"
@@ -482,6 +483,7 @@ static mixt_status announce(loop *l)
     if (ready == MIXT_OK) {
         mixt__summary_tell(l->run);
         mixt__run_tell_phases(l->run);
+        mixt__chosen_tell(l->run);
         mixt__fit_tell(l->run);
         mixt__doubts_tell(l->run);
     }

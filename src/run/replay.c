@@ -39,11 +39,13 @@ static mixt_status take_row(mixt__steer *s, int64_t *room, const char *text, con
     json_decref(row);
     if (status != MIXT_OK)
         return mixt__fail_context(status, "auto.replay: %s:%lld", path, (long long)line);
-    if (!found || d.action == MIXT_ACTION_STOP) {
-        if (found)
-            mixt__decision_free(&d);
+    bool chosen = found && !strcmp(d.from, "auto"); // what that run began with
+    if (chosen)
+        s->chosen = d;
+    if (found && (chosen || d.action == MIXT_ACTION_STOP))
+        mixt__decision_free(chosen ? &s->chosen : &d);
+    if (!found || chosen || d.action == MIXT_ACTION_STOP)
         return MIXT_OK;
-    }
     status = add(s, room, &d);
     if (status != MIXT_OK)
         mixt__decision_free(&d);

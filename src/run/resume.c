@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "run/saves.h"
 #include "config/value.h"
+#include "run/chosen.h"
 #include "run/history.h"
 #include "run/inputs.h"
 #include "run/order.h"
@@ -255,6 +256,8 @@ static mixt_status keep_threads(const mixt__resume *r, mixt_config *config)
 static mixt_status apply_settings(mixt__resume *r, const char *const *settings, mixt_config *config)
 {
     for (; settings && *settings; settings++) {
+        if (!strcmp(*settings, "precision=auto") && mixt__config_bool(config, MIXT_KEY_AUTO_STEER))
+            continue; // it has chosen, and goes on with what came of it
         MIXT_TRY(mixt_config_set(config, *settings, "setting"));
         r->device_given |= !strncmp(*settings, "device=", 7);
         if (!strncmp(*settings, "out=", 4))
@@ -362,6 +365,7 @@ mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_
     MIXT_TRY(find_checkpoint(run));
     MIXT_TRY(take_policy(run));
     MIXT_TRY(apply_settings(r, options->settings, run->config));
+    MIXT_TRY(mixt__chosen_take(run));
     MIXT_TRY(check_config(run, options->allow));
     MIXT_TRY(read_state(r, run->config));
     return choose(run);

@@ -1,6 +1,7 @@
 /* The public side of a run: opening it in three ways, training, evaluating, and what it lets others see. */
 #include "run/run.h"
 
+#include "run/chosen.h"
 #include "run/fit.h"
 #include "run/init.h"
 #include "run/inputs.h"
@@ -85,9 +86,10 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
 {
     for (const char *const *s = options->settings; s && *s; s++)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
+    MIXT_TRY(mixt__steer_read(run));
+    MIXT_TRY(mixt__chosen_take(run));
     MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
-    MIXT_TRY(mixt__steer_read(run));
     MIXT_TRY(open_experiment(run));
     MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_new(run));
@@ -198,6 +200,7 @@ static mixt_status open_directory(mixt_run *run)
     if (run->resume.run[0])
         return mixt__resume_directory(run);
     MIXT_TRY(mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind));
+    MIXT_TRY(mixt__chosen_keep(run));
     return mixt__run_inputs_write(run->dir.path, &run->experiment);
 }
 

@@ -27,6 +27,7 @@ typedef struct mixt__steer {
     int64_t skip_count;
     mixt_decision *recorded; // those of auto.replay, in the order in which they are taken
     int64_t recorded_count, replayed;
+    mixt_decision chosen; // what precision=auto has become; `to` "": it was not asked for
     int64_t decisions, rollbacks;
 } mixt__steer;
 

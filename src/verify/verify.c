@@ -4,6 +4,7 @@
 #include "base/statistics.h"
 #include "base/threads.h"
 #include "policy/policy.h"
+#include "run/chosen.h"
 #include "run/init.h"
 #include "run/phases.h"
 
@@ -316,7 +317,10 @@ static mixt_status verify(mixt_verification *v, const mixt_config *config, const
     MIXT_TRY(mixt_config_copy(config, &v->config));
     v->seeds = o->seeds ? o->seeds : SEEDS_DEFAULT;
     v->first_seed = mixt__config_int(config, MIXT_KEY_SEED);
-    v->precision = mixt__strdup(mixt__config_string(config, MIXT_KEY_PRECISION));
+    const char *precision;
+    char why[MIXT_PICK_TEXT];
+    MIXT_TRY(mixt__chosen_precision(config, &precision, why));
+    v->precision = mixt__strdup(precision);
     v->model = mixt__strdup(mixt__config_string(config, MIXT_KEY_MODEL));
     if (!v->precision || !v->model)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a verification");

@@ -54,6 +54,23 @@ good=$(tail -1 bound/events.jsonl | sed 's/.*"back":\([0-9]*\).*/\1/')
 # killed and replayed
 bash "$slow/decisions.sh" "$mixt" 3 600 >out 2>&1 || fail "decisions: $(cat out)"
 
+# every model has a line in calm.sh, and a healthy run none
+bash "$slow/calm.sh" "$mixt" 400 0 mlp convnet >out 2>&1 || fail "calm: $(cat out)"
+grep -q '^mlp .* 0 ' out || fail "calm says: $(cat out)"
+
+# ---- precision=auto ----
+
+small="train.steps=3 data.kind=digits data.path= data.limit=64 data.shape= data.normalise=standard"
+MIXT_ISA=avx2 "$mixt" train loud.yaml out=chosen precision=auto $small 2>err >out || fail "auto: $(cat err)"
+grep -q '^auto  *fp32: .* no units' err || fail "auto says: $(cat err)"
+grep -q '^default: fp32' chosen/policy.yaml && grep -q 'why: ' chosen/policy.yaml || fail "auto: $(cat chosen/policy.yaml)"
+grep -q 'steer: true' chosen/config.yaml || fail "auto does not steer"
+head -1 chosen/events.jsonl | grep -q '"step":0,.*"kind":"decision".*"from":"auto","to":"fp32"' || fail "auto: $(cat chosen/events.jsonl)"
+"$mixt" train --resume chosen precision=auto train.steps=5 -q 2>err || fail "auto resumed: $(cat err)" # as chosen, here too
+grep -q '^default: fp32' chosen/policy.yaml || fail "chosen anew: $(cat chosen/policy.yaml)"
+MIXT_ISA=avx2 "$mixt" plan loud.yaml precision=auto $small >out 2>err || fail "plan: $(cat err)"
+grep -q snapshots out || fail "plan does not count the good state: $(cat out)"
+
 # misuse
 "$mixt" train loud.yaml out=bad auto.may=dance 2>err && fail "auto.may=dance was taken"
 grep -q "auto.may" err && [ ! -e bad ] || fail "auto.may=dance: $(cat err)"
