@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "cli/debug_print.h"
+#include "cli/progress.h"
 #include "cli/support.h"
 #include "cli/watch.h"
 
@@ -9,11 +10,15 @@
 #include <mixt/plan.h>
 #include <mixt/run.h>
 
-/** A configuration's run at its start, or a directory's where its newest checkpoint left it. */
+#include <math.h>
+
+/** A configuration's run at its start, or a directory's where a checkpoint left it: the newest before the update that
+ *  is wanted. */
 static mixt_status open_run(const cli_args *args, mixt_run **run)
 {
     const char *path = cli_word(args, 0);
     mixt_run_options options = {.settings = (const char *const *)args->settings, .observer = cli_warn};
+    options.before = cli_int(args, "step");
     return cli_is_folder(path) ? mixt_run_resume_with(path, &options, run) : mixt_run_open_with(path, &options, run);
 }
 
@@ -25,20 +30,44 @@ static mixt_status check_layer(mixt_run *run, const char *layer)
     return mixt_fail(MIXT_ERROR_ARGUMENT, "--layer '%s': no layer has such a name; mixt plan --graph lists all", layer);
 }
 
-/** Makes updates up to the one before `step`, then that one. */
+/** Makes updates up to the one before `wanted`; where that takes more than a second, a line says how far they are. */
+static mixt_status replay(mixt_run *run, int64_t wanted)
+{
+    int64_t first = mixt_trainer_steps(mixt_run_trainer(run)), at = first;
+    double began = cli_time_now();
+    bool shown = false;
+    cli_progress progress;
+    cli_progress_info info = {.steps = wanted - 1, .epoch = 1, .epochs = 1, .part = "replay"};
+    info.loss = info.accuracy = info.items_s = info.scale = NAN;
+    mixt_status status = mixt_run_advance(run, first);
+    while (status == MIXT_OK && at + 1 < wanted) {
+        status = mixt_run_advance(run, ++at);
+        info.step = at;
+        if (!shown && cli_time_now() - began > 1) {
+            cli_progress_start(&progress, stderr, false, at);
+            shown = true;
+        }
+        if (shown)
+            cli_progress_update(&progress, &info);
+    }
+    if (shown)
+        cli_progress_finish(&progress, &info);
+    return status;
+}
+
 static mixt_status look(const cli_args *args, mixt_run *run, mixt_debug **debug)
 {
-    mixt_trainer *trainer = mixt_run_trainer(run);
+    mixt_debug_options options = {.overwrite = cli_flag(args, "overwrite")};
     mixt_data *data;
-    mixt_step made = {0};
-    int64_t wanted = cli_int(args, "step"), at = mixt_trainer_steps(trainer);
+    if (cli_given(args, "dump"))
+        options.dump = cli_text(args, "dump");
+    if (cli_given(args, "out"))
+        options.folder = cli_text(args, "out");
+    if (options.dump && !options.folder)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--dump '%s' needs --out DIR, where the files go", options.dump);
     CLI_TRY(mixt_run_data(run, "train", &data));
-    if (wanted && wanted <= at)
-        return mixt_fail(MIXT_ERROR_STATE, "--step %lld: the newest checkpoint has done %lld updates already",
-                         (long long)wanted, (long long)at);
-    for (; wanted && at + 1 < wanted; at++)
-        CLI_TRY(mixt_trainer_step(trainer, data, &made));
-    return mixt_debug_step(trainer, data, debug);
+    CLI_TRY(replay(run, cli_int(args, "step")));
+    return mixt_debug_step_with(mixt_run_trainer(run), data, &options, debug);
 }
 
 static int run(const cli_args *args)
@@ -52,9 +81,9 @@ static int run(const cli_args *args)
     if (status == MIXT_OK)
         status = look(args, opened, &debug);
     if (status == MIXT_OK && cli_flag(args, "json"))
-        cli_debug_json(debug, layer, stdout);
+        cli_debug_json(debug, layer, mixt_run_describe(opened).checkpoint, stdout);
     else if (status == MIXT_OK)
-        cli_debug_text(debug, layer, stdout);
+        cli_debug_text(debug, layer, mixt_run_describe(opened).checkpoint, stdout);
     mixt_debug_free(debug);
     mixt_run_close(opened);
     return status == MIXT_OK ? CLI_OK : cli_failed();
@@ -72,7 +101,9 @@ const cli_command cli_debug_command = {
         "It names the first op that made a number that is not finite, with what that op read, apart from all that only "
         "passed it on, or the parameter, the sample or the loss scale that held it before; gradients that are 0 "
         "everywhere, vanish or explode; values that are near the ends of their format; each with what to do. Nothing "
-        "is written; the run stays as it is.\n\n"
+        "is written but what --dump asks for; the run stays as it is.\n\n"
+        "With --step N a run's update N is made again: from the newest checkpoint before it, or from the beginning, "
+        "over the same batches and with the same bits as in training.\n\n"
         "Gradients are shown as the step makes them, multiplied by the loss scale. Values that fused kernels keep in "
         "registers are not in the table; an op inside of one is found all the same when it is the first to fail.",
     .arguments =
@@ -83,15 +114,21 @@ const cli_command cli_debug_command = {
     .options =
         {
             {"step", .kind = CLI_INT, .metavar = "N", .fallback = "0", .min = 0, .max = 1e9,
-             .help = "the update to look into, those before it are made; 0: the next"},
+             .help = "the update to look into: of a run, made again from the checkpoint before it; 0: the next"},
             {"layer", .kind = CLI_TEXT, .metavar = "GLOB",
              .help = "show the values of these layers, in order, with their exponents: 'h.0.*'"},
+            {"dump", .kind = CLI_TEXT, .metavar = "GLOB",
+             .help = "write values as NumPy files, by their names: LAYER.OP.forward, PARAMETER.grad, PARAMETER"},
+            {"out", .kind = CLI_TEXT, .metavar = "DIR", .help = "where --dump puts them"},
+            {"overwrite", .kind = CLI_FLAG, .help = "--dump may replace files"},
             {"json", .kind = CLI_FLAG, .help = "print all of it as one JSON object"},
         },
     .examples =
         {
             {"mixt debug configs/digits.yaml precision=fp16", "the first update"},
             {"mixt debug runs/a --layer '*attn*'", "attention in the update after the newest checkpoint"},
+            {"mixt debug runs/a --step 4100", "update 4100 of a run, made again"},
+            {"mixt debug runs/a --dump 'fc.*' --out values", "all values and weights of these layers as NumPy files"},
         },
     .see_also = "sensitivity|plan|train",
     .run = run,

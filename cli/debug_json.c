@@ -30,10 +30,10 @@ static json_t *exponents_json(const mixt_debug_value *v)
 
 static json_t *value_json(const mixt_debug_value *v)
 {
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "layer", v->layer, "op", v->op, "pass",
-                          pass_of(v->backward), "gradient_of", v->name, "format", mixt_dtype_name(v->dtype), "count",
-                          (json_int_t)v->count, "zeros", (json_int_t)v->zeros, "nan", (json_int_t)v->nan, "inf",
-                          (json_int_t)v->inf);
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I}", "tensor", v->tensor, "layer", v->layer,
+                          "op", v->op, "pass", pass_of(v->backward), "gradient_of", v->name, "format",
+                          mixt_dtype_name(v->dtype), "count", (json_int_t)v->count, "zeros", (json_int_t)v->zeros,
+                          "nan", (json_int_t)v->nan, "inf", (json_int_t)v->inf);
     const struct {
         const char *name;
         double value;
@@ -138,7 +138,7 @@ static json_t *use_json(const mixt_debug *d)
     return list;
 }
 
-void cli_debug_json(const mixt_debug *d, const char *layer, FILE *stream)
+void cli_debug_json(const mixt_debug *d, const char *layer, const char *checkpoint, FILE *stream)
 {
     mixt_debug_info info = mixt_debug_describe(d);
     const mixt_debug_value *v;
@@ -146,6 +146,7 @@ void cli_debug_json(const mixt_debug *d, const char *layer, FILE *stream)
     json_t *o =
         json_pack("{s:I, s:o, s:o, s:o}", "step", (json_int_t)info.step.step, "loss", cli_json_real(info.step.loss),
                   "loss_scale", cli_json_real(info.step.scale), "grad_norm", cli_json_real(info.step.grad_norm));
+    json_object_set_new(o, "checkpoint", *checkpoint ? json_string(checkpoint) : json_null());
     json_object_set_new(o, "first_nonfinite", origin_json(d));
     json_object_set_new(o, "bad_parameter", *info.source ? json_string(info.source) : json_null());
     json_object_set_new(o, "nonfinite_in_fp32",

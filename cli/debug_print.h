@@ -6,9 +6,10 @@
 
 #include <stdio.h>
 
-/** @param layer a glob of the layers whose values are shown; NULL: a choice of all */
-void cli_debug_text(const mixt_debug *debug, const char *layer, FILE *stream);
+/** @param layer a glob of the layers whose values are shown; NULL: a choice of all
+ *  @param checkpoint where the run went on from; "": from its beginning */
+void cli_debug_text(const mixt_debug *debug, const char *layer, const char *checkpoint, FILE *stream);
 /** One object. @param layer as above; NULL: all values */
-void cli_debug_json(const mixt_debug *debug, const char *layer, FILE *stream);
+void cli_debug_json(const mixt_debug *debug, const char *layer, const char *checkpoint, FILE *stream);
 
 #endif

@@ -222,7 +222,7 @@ static void print_exponents(const mixt_debug_value *v, FILE *stream)
         fprintf(stream, "  NaN, Inf %lld\n", (long long)(v->nan + v->inf));
 }
 
-void cli_debug_text(const mixt_debug *d, const char *layer, FILE *stream)
+void cli_debug_text(const mixt_debug *d, const char *layer, const char *checkpoint, FILE *stream)
 {
     mixt_debug_info info = mixt_debug_describe(d);
     const mixt_debug_value *v;
@@ -230,6 +230,8 @@ void cli_debug_text(const mixt_debug *d, const char *layer, FILE *stream)
             isnan(info.step.loss) ? (double)NAN : info.step.loss,
             isnan(info.step.grad_norm) ? (double)NAN : info.step.grad_norm, info.step.scale,
             info.step.skipped ? "; the update was skipped" : "");
+    if (*checkpoint)
+        fprintf(stream, "replayed from %s\n\n", checkpoint);
     print_issues(d, stream);
     if (!layer) {
         print_use(d, stream);

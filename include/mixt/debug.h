@@ -26,7 +26,12 @@ typedef struct mixt_debug mixt_debug;
 typedef struct mixt_debug_options {
     bool look;   /**< make no update: the trainer stays as it is; default: the next update is made */
     bool single; /**< only the real step: half the memory and time, but no errors against FP32, and an op that training
-                      fuses with others hides in the last of them. Not with look */
+                      fuses with others hides in the last of them. Not with look or dump */
+    const char *dump;   /**< write the values whose names match this glob (mixt_debug_value.tensor, or the name of a
+                             parameter, as it is before the step) as NumPy files NAME.npy; default NULL: none */
+    const char *folder; /**< dump: where to; it is made where it is not there. Default ".". Nothing is written when a
+                           name matches nothing, or a file is there already */
+    bool overwrite;     /**< dump: replace files */
 } mixt_debug_options;
 
 /**
@@ -65,6 +70,7 @@ enum { MIXT_DEBUG_EXPONENTS = 256 };
 typedef struct mixt_debug_value {
     const char *layer, *op; /**< the layer that it belongs to, and the op that made it ("matmul", "relu", "cast") */
     const char *name;       /**< of the parameter, where it is one's gradient; else "" */
+    const char *tensor;     /**< its own name, that no other value has: "fc.0.matmul.forward", "fc.0.weight.grad" */
     bool backward;          /**< made in the backward pass */
     mixt_dtype dtype;       /**< the format in which it is stored */
     int64_t count, zeros, nan, inf;

@@ -153,8 +153,11 @@ mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision);
 typedef struct mixt_run_options {
     const char *const *settings; /**< "key=value" that win over the file, ended by NULL; NULL: none */
     const char *allow;           /**< resume: keys, separated by commas, that may differ from the run's; see there */
-    mixt_observer *observer;     /**< the first one; also hears NOTEs while the run is opened */
-    void *user;                  /**< for it */
+    int64_t before;          /**< resume: go on from the newest checkpoint that was made before this update, or from the
+                                beginning          where none was, to look at the update (mixt_run_advance); such a run is not trained.
+                                Default 0:          the newest checkpoint */
+    mixt_observer *observer; /**< the first one; also hears NOTEs while the run is opened */
+    void *user;              /**< for it */
     bool signals; /**< SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end training after the update under way, with a
                      checkpoint (mixt_run_result.signal says which); a second SIGINT or SIGTERM kills. Those that were
                      ignored before stay so. SIGPIPE and SIGXFSZ are ignored meanwhile */
@@ -199,6 +202,11 @@ void mixt_run_close(mixt_run *run);
  *  best validation. The best and the last state lie there as checkpoints. result may be NULL; it is filled also when
  *  training fails. */
 mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result);
+/** Makes updates up to number `step`, counted from the run's beginning, with the bits that training makes them with, in
+ *  the policy of its phases; tells and writes nothing. The next update is then step + 1: to look at it
+ *  (mixt_debug_step) from a run that was opened `before` it, or from its configuration. Not for a run that has been
+ *  trained; fails where more updates than that are made already. */
+mixt_status mixt_run_advance(mixt_run *run, int64_t step);
 /** What it will hold while it trains, by part; takes none of it. Of a run with phases: in the one that it is compiled
  * for. Validation is planned for that, in smaller batches
  * than train.eval_batch where there is no room for those. */

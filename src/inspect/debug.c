@@ -104,7 +104,7 @@ static bool was_seen(const mixt__graph *real, const mixt__sights *s, int32_t val
 }
 
 static mixt_status take_value(mixt_debug *d, const mixt__graph *real, const mixt__sights *s,
-                              const mixt__watched_value *w, int64_t index)
+                              const mixt__watched_value *w, const char *tensor, int64_t index)
 {
     mixt_debug_value *v = &d->values[index];
     mixt__debug_fill(v, w->dtype, w->numbers, w->counts);
@@ -115,6 +115,7 @@ static mixt_status take_value(mixt_debug *d, const mixt__graph *real, const mixt
     v->backward = w->backward;
     v->layer = mixt__debug_text(d, w->layer);
     v->op = mixt__debug_text(d, mixt__debug_op(real, w->maker));
+    v->tensor = tensor;
     v->name = w->gradient ? mixt__debug_text(d, w->name) : "";
     if (d->info.first_nonfinite < 0 && v->nan + v->inf)
         d->info.first_nonfinite = index;
@@ -131,14 +132,18 @@ static mixt_status take_room(mixt_debug *d, int64_t values)
 
 static mixt_status read_real(mixt_debug *d, const mixt__trainer *t, const mixt__sights *s)
 {
+    const char **names = NULL;
     mixt__watched_value *w = mixt__alloc(sizeof *w);
     mixt_status status = w ? take_room(d, mixt__trainer_watched_count(t))
                            : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the values of a step");
+    if (status == MIXT_OK)
+        status = mixt__debug_name(t->watched->graph, &d->arena, &names);
     for (int64_t i = 0; i < d->info.values && status == MIXT_OK; i++) {
         status = mixt__trainer_watched_read(t, i, w);
         if (status == MIXT_OK)
-            status = take_value(d, t->watched->graph, s, w, i);
+            status = take_value(d, t->watched->graph, s, w, names[w->value], i);
     }
+    mixt__free(names);
     mixt__free(w);
     return status;
 }
@@ -175,6 +180,7 @@ static mixt_status take_sight(mixt_debug *d, const mixt__sights *sights, int32_t
     v->backward = n->backward;
     v->layer = mixt__debug_text(d, n->layer);
     v->op = mixt__debug_text(d, mixt__debug_op(g, n));
+    v->tensor = sights->names[value];
     v->name = g->values[value].role == MIXT_ROLE_GRAD ? mixt__debug_text(d, g->values[value].name) : "";
     if (d->info.first_nonfinite < 0 && v->nan + v->inf)
         d->info.first_nonfinite = index;
@@ -228,10 +234,11 @@ static mixt_status describe_next(mixt_debug *d, const mixt__trainer *t)
     return MIXT_OK;
 }
 
-static mixt_status look(mixt_debug *d, mixt__trainer *t, mixt_data *data, const mixt_debug_options *o)
+static mixt_status look(mixt_debug *d, mixt_trainer *trainer, mixt_data *data, const mixt_debug_options *o)
 {
+    mixt__trainer *t = &trainer->core;
     mixt__sights sights = {.plain_first_bad = -1};
-    mixt_status status = o->single ? MIXT_OK : mixt__sights_take(t, data, &sights);
+    mixt_status status = o->single ? MIXT_OK : mixt__sights_take(d, trainer, data, o, &sights);
     d->info.shadow = sights.full;
     d->info.why_not = mixt__debug_text(d, sights.why);
     d->info.full_nonfinite = sights.full_bad;
@@ -250,8 +257,9 @@ static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_optio
     mixt__trainer *core = &t->core;
     const char *bad;
     d->info.first_nonfinite = -1;
-    if (o->look && o->single)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "a look without an update needs the passes that 'single' leaves out");
+    if ((o->look || o->dump) && o->single)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s needs the passes that 'single' leaves out",
+                          o->dump ? "a dump" : "a look without an update");
     if (!core->train) {
         mixt__batch_spec spec = mixt__trainer_spec_of(data, core->settings.batch);
         MIXT_TRY(mixt__trainer_compile(core, &spec));
@@ -259,7 +267,7 @@ static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_optio
     MIXT_TRY(mixt__trainer_allocate(core));
     MIXT_TRY(bad_parameter(t, &bad));
     d->info.source = mixt__debug_text(d, bad ? bad : "");
-    MIXT_TRY(look(d, core, data, o));
+    MIXT_TRY(look(d, t, data, o));
     MIXT_TRY(mixt__debug_group(d));
     mixt__debug_count_use(d, core);
     mixt__debug_judge(d);
@@ -279,7 +287,8 @@ static void discard(mixt_debug *d)
 mixt_status mixt_debug_step_with(mixt_trainer *t, mixt_data *data, const mixt_debug_options *options,
                                  mixt_debug **debug)
 {
-    const mixt_debug_options defaults = {0};
+    mixt_debug_options wanted = options ? *options : (mixt_debug_options){0};
+    wanted.folder = wanted.folder ? wanted.folder : ".";
     MIXT_TRY(mixt__need(debug));
     *debug = NULL;
     MIXT_TRY(mixt__need_made(t, "trainer"));
@@ -287,7 +296,7 @@ mixt_status mixt_debug_step_with(mixt_trainer *t, mixt_data *data, const mixt_de
     mixt_debug *d = mixt__alloc(sizeof *d);
     if (!d)
         return mixt__context_note(t->context, mixt__fail(MIXT_ERROR_MEMORY, "no memory to look into a step"));
-    mixt_status status = make(t, data, options ? options : &defaults, d);
+    mixt_status status = make(t, data, &wanted, d);
     if (status != MIXT_OK) {
         discard(d);
         return mixt__context_note(t->context, status);

@@ -48,10 +48,14 @@ typedef struct mixt__walk_options {
     const int32_t *partner;  // by value of the pass: FP32's; 0: none. Not read without FP32
     mixt__sight *sights;     // by value, filled in
     mixt__walk_found *found; // filled in
+    /** Sees the numbers of each value that a node has made; NULL: nobody does. */
+    mixt_status (*see)(void *user, int32_t value, const float *numbers);
+    void *user; // for it
 } mixt__walk_options;
 
 typedef struct mixt__sights {
     mixt__shadow *low, *full;  // with the bits of the step; FP32. NULL: there is none
+    const char **names;        // of low\'s values; NULL: those that have none
     char why[256];             // why not; "": nobody asked, or they are there
     mixt__sight *by_value;     // of low's graph, by value; NULL with low
     int64_t full_bad;          // values of FP32 that are not finite
@@ -88,8 +92,21 @@ void mixt__debug_fill(mixt_debug_value *value, mixt_dtype dtype, const double *n
 
 /** Looks at the next step of the trainer from the side. Where there is no memory for that, `why` says so and all is
  *  well. The trainer has its memory. */
-mixt_status mixt__sights_take(const mixt__trainer *trainer, const mixt_data *data, mixt__sights *sights);
+mixt_status mixt__sights_take(mixt_debug *debug, const mixt_trainer *trainer, const mixt_data *data,
+                              const mixt_debug_options *options, mixt__sights *sights);
 void mixt__sights_free(mixt__sights *sights);
+/** The names of a graph's values, by value, in memory of the arena; the list itself is for mixt__free. */
+mixt_status mixt__debug_name(const mixt__graph *graph, mixt__arena *arena, const char ***names);
+enum { MIXT_DEBUG_PATH = 4096 };
+/** Before anything is written: whether the values that the options want exist and their files do not; makes the folder.
+ */
+mixt_status mixt__debug_dump_check(const mixt_trainer *trainer, const mixt__graph *graph, const char *const *names,
+                                   const mixt_debug_options *options);
+/** Writes one value where it is wanted. @param again it may have been written in a pass before */
+mixt_status mixt__debug_dump_value(const mixt_debug_options *options, const char *name, const mixt__value *value,
+                                   const float *numbers, bool again);
+/** Writes the parameters that are wanted. */
+mixt_status mixt__debug_dump_params(const mixt_trainer *trainer, const mixt_debug_options *options);
 /** Runs a shadow node by node, FP32 beside it, and looks at every value. @param full NULL: no FP32 */
 mixt_status mixt__debug_walk(mixt__shadow *pass, mixt__shadow *full, const mixt__shadow_batch *batch,
                              const mixt__walk_options *options);

@@ -97,7 +97,7 @@ static void describe(mixt_debug *d, const mixt__graph *g, const mixt__sight *s, 
     const mixt__value *value = &g->values[id];
     bool param = value->role == MIXT_ROLE_PARAM || value->role == MIXT_ROLE_STATE || value->role == MIXT_ROLE_GRAD;
     mixt__debug_fill(v, value->dtype, s->numbers, s->counts);
-    v->layer = v->op = "";
+    v->layer = v->op = v->tensor = "";
     v->name = param ? mixt__debug_text(d, g->params[value->param].name) : "";
     if (s->made) {
         const mixt__node *n = &g->nodes[s->node];

@@ -1,6 +1,7 @@
 /* The next step of a trainer from the side: its batches, the shadows that run on them, what they find. */
 #include "inspect/debug.h"
 
+#include "api/api.h"
 #include "base/rng.h"
 #include "data/data.h"
 #include "num/num.h"
@@ -112,13 +113,27 @@ static mixt_status make_batch(const mixt__trainer *t, const mixt_data *data, con
     return MIXT_OK;
 }
 
+/** What is written of the values that come by. */
+typedef struct dump {
+    const mixt_debug_options *options;
+    const mixt__sights *sights;
+} dump;
+
+static mixt_status write_value(void *user, int32_t value, const float *numbers)
+{
+    const dump *d = user;
+    const mixt__graph *g = d->sights->low->executable->graph;
+    return mixt__debug_dump_value(d->options, d->sights->names[value], &g->values[value], numbers, d->sights->pass > 0);
+}
+
 /** Pass by pass, up to the first with a number that is not finite. */
 static mixt_status walk_passes(mixt__sights *s, const mixt__trainer *t, const mixt_data *data, const batch_room *r,
-                               const int32_t *partner)
+                               const int32_t *partner, dump *d)
 {
     mixt__pass_weights weights = {0};
     mixt__walk_found found = {.first_bad = -1};
-    const mixt__walk_options o = {.partner = partner, .sights = s->by_value, .found = &found};
+    mixt__walk_options o = {.partner = partner, .sights = s->by_value, .found = &found, .user = d};
+    o.see = d->options->dump ? write_value : NULL;
     mixt__shadow_batch batch;
     for (int64_t p = 0; p < t->settings.accumulate && found.first_bad < 0; p++) {
         s->pass = p;
@@ -146,26 +161,42 @@ static mixt_status find_partners(const mixt__sights *s, const mixt__trainer *t, 
     return status;
 }
 
-mixt_status mixt__sights_take(const mixt__trainer *t, const mixt_data *data, mixt__sights *s)
+/** The shadows, and the names of values. */
+static mixt_status make_shadows(mixt_debug *d, const mixt__trainer *t, mixt__sights *s)
 {
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
     const mixt__shadow_options low = {.policy = &t->settings.policy, .like_step = true};
     const mixt__shadow_options full = {.policy = &fp32, .no_fusion = true};
-    int32_t *partner = NULL;
     *s = (mixt__sights){.plain_first_bad = -1, .sample = -1, .place = -1};
     MIXT_TRY(make_shadow(s, t, &low, &s->low));
     if (!s->low)
         return MIXT_OK;
     MIXT_TRY(make_shadow(s, t, &full, &s->full));
+    s->by_value = mixt__alloc((size_t)s->low->executable->graph->value_count * sizeof *s->by_value);
+    return s->by_value ? mixt__debug_name(s->low->executable->graph, &d->arena, &s->names) : no_memory();
+}
+
+mixt_status mixt__sights_take(mixt_debug *d, const mixt_trainer *trainer, const mixt_data *data,
+                              const mixt_debug_options *options, mixt__sights *s)
+{
+    const mixt__trainer *t = &trainer->core;
+    dump written = {options, s};
+    int32_t *partner = NULL;
+    MIXT_TRY(make_shadows(d, t, s));
+    if (!s->low)
+        return options->dump ? mixt__fail(MIXT_ERROR_MEMORY, "%s", s->why) : MIXT_OK;
+    if (options->dump) {
+        MIXT_TRY(mixt__debug_dump_check(trainer, s->low->executable->graph, s->names, options));
+        MIXT_TRY(mixt__debug_dump_params(trainer, options));
+    }
     size_t input = (size_t)mixt__shape_count(&t->spec.input) * mixt_dtype_size(t->spec.input_dtype);
     size_t target = (size_t)mixt__shape_count(&t->spec.target) * mixt_dtype_size(t->spec.target_dtype);
     batch_room r = {.batch = t->settings.batch, .split = t->settings.split};
     r.input = mixt__alloc_uninit(input + 1);
     r.target = mixt__alloc_uninit(target + 1);
-    s->by_value = mixt__alloc((size_t)s->low->executable->graph->value_count * sizeof *s->by_value);
-    mixt_status status = r.input && r.target && s->by_value ? find_partners(s, t, &partner) : no_memory();
+    mixt_status status = r.input && r.target ? find_partners(s, t, &partner) : no_memory();
     if (status == MIXT_OK)
-        status = walk_passes(s, t, data, &r, partner);
+        status = walk_passes(s, t, data, &r, partner, &written);
     mixt__free(r.input);
     mixt__free(r.target);
     mixt__free(partner);
@@ -178,6 +209,7 @@ void mixt__sights_free(mixt__sights *s)
     mixt__shadow_free(s->full);
     mixt__shadow_free(s->plain);
     mixt__free(s->by_value);
+    mixt__free(s->names);
     mixt__free(s->plain_values);
     *s = (mixt__sights){0};
 }

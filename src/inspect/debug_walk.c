@@ -121,8 +121,12 @@ static mixt_status look_at(walk *w, int64_t i)
         s->floor = size_of_term(w, n, o) * (double)count;
         if (mixt__sight_bad(s) && w->o->found->first_bad < 0)
             w->o->found->first_bad = (int32_t)i;
-        if (w->full && w->o->partner[n->out[o]] && w->last[n->out[o]] == i)
+        if (w->last[n->out[o]] != i)
+            continue;
+        if (w->full && w->o->partner[n->out[o]])
             MIXT_TRY(look_beside(w, n->out[o]));
+        if (w->o->see)
+            MIXT_TRY(w->o->see(w->o->user, n->out[o], w->numbers));
     }
     return MIXT_OK;
 }

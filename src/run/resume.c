@@ -181,8 +181,8 @@ static mixt_status check_changes(const mixt__resume *r, const json_t *changes, c
         r->run, refused, hint, *hint ? " would let what it names change" : "");
 }
 
-/** The newest one that is whole; those that are not are named. */
-static mixt_status find_checkpoint(mixt_run *run)
+/** The newest one that is whole; those that are not are named. @param before made before this update; 0: any */
+static mixt_status find_checkpoint(mixt_run *run, int64_t before)
 {
     mixt__resume *r = &run->resume;
     char folder[1100], path[MIXT_CHECKPOINT_PATH];
@@ -190,12 +190,18 @@ static mixt_status find_checkpoint(mixt_run *run)
     snprintf(folder, sizeof folder, "%s/checkpoints", r->run);
     MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
     for (int64_t i = 0; i < count && !r->checkpoint; i++) {
+        if (before && steps[i] >= before) {
+            snprintf(r->newer, sizeof r->newer, "%s", mixt__checkpoint_path(folder, steps[i], path));
+            continue;
+        }
         mixt_status status = mixt__checkpoint_open(mixt__checkpoint_path(folder, steps[i], path), &r->checkpoint);
         if (status != MIXT_OK)
             mixt__run_note(run, true, "%s: not used%s", mixt_error_text(),
                            i + 1 < count ? "; the checkpoint before it is tried" : "");
     }
     mixt__free(steps);
+    if (before)
+        return MIXT_OK; // from the beginning, where there is none
     if (count && !r->checkpoint)
         return mixt__fail(MIXT_ERROR_FORMAT,
                           "%s: none of its %lld checkpoints is whole: there is nothing to go on from; begin a new run",
@@ -341,8 +347,8 @@ static mixt_status choose(const mixt_run *run)
     const mixt__resume *r = &run->resume;
     const mixt__backend *backend;
     mixt__file_map map;
-    snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : "", MIXT_CHOICES_FILE);
-    if (!r->checkpoint || access(path, F_OK))
+    snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : r->newer, MIXT_CHOICES_FILE);
+    if ((!r->checkpoint && !*r->newer) || access(path, F_OK))
         return MIXT_OK;
     MIXT_TRY(mixt__device_open(mixt__config_string(run->config, MIXT_KEY_DEVICE), &backend));
     if (!backend->choose)
@@ -362,7 +368,8 @@ mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_
     for (size_t end = strlen(r->run); end > 1 && r->run[end - 1] == '/'; end--)
         r->run[end - 1] = '\0';
     MIXT_TRY(mixt_run_folder_config(r->run, &run->config));
-    MIXT_TRY(find_checkpoint(run));
+    r->looking = options->before > 0;
+    MIXT_TRY(find_checkpoint(run, options->before));
     MIXT_TRY(take_policy(run));
     MIXT_TRY(apply_settings(r, options->settings, run->config));
     MIXT_TRY(mixt__chosen_take(run));

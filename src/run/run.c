@@ -231,6 +231,8 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
     MIXT_TRY(mixt__need_open(run, "run"));
     if (run->dir.path[0])
         return mixt__fail(MIXT_ERROR_STATE, "%s has been trained: resume it to go on", run->dir.path);
+    if (run->resume.looking)
+        return mixt__fail(MIXT_ERROR_STATE, "%s was opened to look at its past: resume it to go on", run->resume.run);
     mixt__account *before = mixt__account_use(run->account);
     mixt_status status = train(run);
     mixt__account_use(before);

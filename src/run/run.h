@@ -35,6 +35,8 @@ typedef struct mixt__resume {
     mixt__loop_state state;
     json_t *changes;   // keys that differ from those of the checkpoint: {"key": {"from": …, "to": …}}
     bool device_given; // by a setting
+    bool looking;      // opened before an update of its past: newer checkpoints stay as they are
+    char newer[1200];  // the oldest of those; "": there is none
 } mixt__resume;
 
 /** A run that was opened for its weights: what it remembers of its data, which is opened when a part is asked for. */
