@@ -30,6 +30,7 @@ run       base num graph ops model passes backend runtime data store train infer
 verify    base num graph ops model passes backend runtime data store train infer config policy models api run
 page      base num config store run
 choose    base num graph ops model passes backend runtime data store train infer config policy models api inspect run verify
+prove     base num graph ops model passes backend runtime data store train infer config policy models api inspect run verify page
 '
 
 find src include examples cli -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' 2>/dev/null | sort |

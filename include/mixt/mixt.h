@@ -34,6 +34,7 @@
 #include "mixt/run.h"
 #include "mixt/search.h"
 #include "mixt/sensitivity.h"
+#include "mixt/stats.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
 #include "mixt/types.h"

@@ -52,8 +52,7 @@ static double beta_fraction(double a, double b, double x)
     return result;
 }
 
-/** The regularised incomplete beta function I_x(a, b). */
-static double beta(double a, double b, double x)
+double mixt__beta_below(double a, double b, double x)
 {
     if (x <= 0 || x >= 1)
         return x <= 0 ? 0 : 1;
@@ -65,7 +64,7 @@ static double beta(double a, double b, double x)
 
 double mixt__student_below(double t, double freedom)
 {
-    double outside = beta(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2;
+    double outside = mixt__beta_below(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2;
     return t > 0 ? 1 - outside : outside;
 }
 
