@@ -1,6 +1,7 @@
 /* mixt advise: which precision, batch and memory plan a configuration should take, and what holds its step back. */
 #include "cli/commands.h"
 
+#include "cli/amounts.h"
 #include "cli/json.h"
 #include "cli/support.h"
 #include "cli/table.h"
@@ -33,17 +34,12 @@ static int read_lose(const cli_args *args, double *lose)
     return CLI_OK;
 }
 
-/** "2.50/h" or "2.50": the price of an hour. */
 static int read_price(const cli_args *args, double *price)
 {
-    const char *text = cli_text(args, "cost");
-    char *end;
     *price = 0;
-    if (!cli_given(args, "cost"))
-        return CLI_OK;
-    *price = strtod(text, &end);
-    if (end == text || (*end && strcmp(end, "/h")) || !(*price > 0 && *price < 1e9))
-        return cli_usage(args->command, "--cost '%s': expected the price of an hour, as in 2.50/h", text);
+    if (cli_given(args, "cost") && !cli_read_price(cli_text(args, "cost"), price))
+        return cli_usage(args->command, "--cost '%s': expected the price of an hour, as in 2.50/h",
+                         cli_text(args, "cost"));
     return CLI_OK;
 }
 

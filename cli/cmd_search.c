@@ -1,7 +1,9 @@
 /* mixt search: the cheapest policy that loses no more than a tolerance. */
 #include "cli/commands.h"
 
+#include "cli/amounts.h"
 #include "cli/json.h"
+#include "cli/stop.h"
 #include "cli/support.h"
 #include "cli/table.h"
 #include "cli/term.h"
@@ -9,62 +11,18 @@
 
 #include <mixt/search.h>
 
-#include <errno.h>
 #include <math.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { SIGNAL_STATUS = 128 }; // as shells count: the status after a signal is this and its number
 
 /* ---- what the options say ---- */
 
-/** A number at the front of a text; false: there is none. */
-static bool leading_number(const char *text, double *value, char **end)
-{
-    errno = 0;
-    *value = strtod(text, end);
-    return *end != text && !errno && isfinite(*value) && !strchr(" \t\n+", text[0]);
-}
-
-/** "0.1%" or "0.001". */
-static bool read_share(const char *text, double *share)
-{
-    char *end;
-    if (!leading_number(text, share, &end))
-        return false;
-    if (!strcmp(end, "%"))
-        *share /= 100;
-    else if (*end)
-        return false;
-    return *share > 0 && *share <= 1;
-}
-
-/** "90", "90s", "10m" or "2h", in seconds. */
-static bool read_duration(const char *text, double *seconds)
-{
-    static const struct {
-        const char *unit;
-        double seconds;
-    } units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
-    char *end;
-    if (!leading_number(text, seconds, &end))
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (!strcmp(end, units[i].unit)) {
-            *seconds *= units[i].seconds;
-            return *seconds > 0 && *seconds <= 1e9;
-        }
-    return false;
-}
-
 static int read_options(const cli_args *args, mixt_search_options *o)
 {
-    if (!read_share(cli_text(args, "lose"), &o->lose))
+    if (!cli_read_share(cli_text(args, "lose"), &o->lose))
         return cli_usage(args->command,
                          "--lose '%s': a share of the loss above 0 and at most 1, as 0.1%% or 0.001 is expected",
                          cli_text(args, "lose"));
-    if (!read_duration(cli_text(args, "budget"), &o->budget))
+    if (!cli_read_duration(cli_text(args, "budget"), &o->budget))
         return cli_usage(args->command, "--budget '%s': a time above 0, as 90s, 10m or 2h is expected",
                          cli_text(args, "budget"));
     o->goal = strcmp(cli_text(args, "for"), "time") ? MIXT_SEARCH_MEMORY : MIXT_SEARCH_TIME;
@@ -81,13 +39,6 @@ static int read_options(const cli_args *args, mixt_search_options *o)
 }
 
 /* ---- progress ---- */
-
-static volatile sig_atomic_t stopped_by;
-
-static void request_stop(int signal_number)
-{
-    stopped_by = signal_number;
-}
 
 typedef struct watch {
     bool quiet, live, line_open;
@@ -144,10 +95,10 @@ static bool hear(void *user, const mixt_search_event *e)
     watch *w = user;
     char cost[32], change[64];
     if (w->quiet)
-        return !stopped_by;
+        return !cli_stopped_by();
     if (e->kind == MIXT_SEARCH_STEP) {
         show_line(w, e);
-        return !stopped_by;
+        return !cli_stopped_by();
     }
     end_line(w);
     if (e->kind == MIXT_SEARCH_TRIED)
@@ -156,7 +107,7 @@ static bool hear(void *user, const mixt_search_event *e)
         fprintf(stderr, "best so far %s: %s\n", cost_text(w, e->best, cost), e->text);
     else
         fprintf(stderr, "%s\n", e->text);
-    return !stopped_by;
+    return !cli_stopped_by();
 }
 
 /* ---- the result ---- */
@@ -242,33 +193,22 @@ static int report(const cli_args *args, const mixt_search_result *r)
         fprintf(stderr, "mixt: stopped %s, %s holds the best so far%s; the same command goes on\n",
                 i.stopped ? "by a signal" : "at the end of the budget", i.policy,
                 i.validated ? "" : ", not yet validated on held-out batches");
-    return i.stopped ? SIGNAL_STATUS + (int)stopped_by : CLI_OK;
-}
-
-/** One that was ignored before, as under nohup, stays so. */
-static void take_signal(int number, const struct sigaction *action, struct sigaction *old)
-{
-    sigaction(number, NULL, old);
-    if (old->sa_handler != SIG_IGN)
-        sigaction(number, action, NULL);
+    return i.stopped ? CLI_SIGNAL + cli_stopped_by() : CLI_OK;
 }
 
 /** Searches; SIGINT and SIGTERM end it after the update under way, a second one kills. */
 static mixt_status search(const cli_args *args, const mixt_config *config, mixt_search_options *o,
                           mixt_search_result **r)
 {
-    struct sigaction action = {.sa_handler = request_stop, .sa_flags = (int)SA_RESETHAND}, old_int, old_term;
     watch w = {.quiet = cli_flag(args, "quiet") || cli_flag(args, "json"), .shown = -INFINITY};
     w.live = cli_is_terminal(stderr);
     w.memory = o->goal == MIXT_SEARCH_MEMORY;
     o->watch = hear;
     o->user = &w;
     o->progress = cli_tokenize_progress;
-    take_signal(SIGINT, &action, &old_int);
-    take_signal(SIGTERM, &action, &old_term);
+    cli_stop_catch();
     mixt_status status = mixt_search_with(config, o, r);
-    sigaction(SIGINT, &old_int, NULL);
-    sigaction(SIGTERM, &old_term, NULL);
+    cli_stop_release();
     end_line(&w);
     return status;
 }

@@ -10,6 +10,7 @@
 
 #include "mixt/advise.h"
 #include "mixt/bench.h"
+#include "mixt/compare.h"
 #include "mixt/compute.h"
 #include "mixt/config.h"
 #include "mixt/controller.h"

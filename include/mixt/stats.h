@@ -136,9 +136,11 @@ typedef enum mixt_stats_verdict {
     MIXT_STATS_INFERIOR,     /**< worse by more than the margin */
 } mixt_stats_verdict;
 
-/** Fewer pairs decide nothing; the share of wrong verdicts over all looks together at most; the power planned for. */
-enum { MIXT_STATS_PAIRS_MIN = 5 };
+/** Fewer pairs decide nothing: of five, even all signs alike come about by chance in one of 32. */
+enum { MIXT_STATS_PAIRS_MIN = 6 };
+/** Share of wrong verdicts, over all looks together, at most. */
 #define MIXT_STATS_ALPHA 0.05
+/** Power that experiments are planned for. */
 #define MIXT_STATS_POWER 0.9
 
 /** What some differences say about a margin. NaN: not known. */

@@ -11,7 +11,6 @@
 #include "choose/search.h"
 
 #include "base/status.h"
-#include "config/value.h"
 #include "store/checksum.h"
 #include "store/file.h"
 
@@ -168,17 +167,8 @@ static void find_config_changes(const mixt_config *before, const mixt_config *no
     size_t used = 0;
     text[0] = '\0';
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
-        char *values[2] = {NULL, NULL};
-        const mixt_config *const configs[2] = {before, now};
-        for (int i = 0; i < 2; i++) {
-            size_t length;
-            FILE *stream = open_memstream(&values[i], &length);
-            if (!stream)
-                continue;
-            mixt__value_print(mixt__config_value_of(configs[i], (mixt__config_key)key), &mixt__config_table[key],
-                              stream);
-            fclose(stream);
-        }
+        char *values[2] = {mixt__config_text(before, (mixt__config_key)key),
+                           mixt__config_text(now, (mixt__config_key)key)};
         if (values[0] && values[1] && strcmp(values[0], values[1]) && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s is %s, was %s", used ? "; " : "",
                                      mixt__config_table[key].name, values[1], values[0]);

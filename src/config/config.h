@@ -28,6 +28,9 @@ int mixt__config_choice(const mixt_config *config, mixt__config_key key);
 bool mixt__config_lists(const mixt_config *config, mixt__config_key key, int choice);
 const int64_t *mixt__config_ints(const mixt_config *config, mixt__config_key key, int64_t *count);
 
+/** The value as the written configuration has it; for free(). NULL when memory ends. */
+char *mixt__config_text(const mixt_config *config, mixt__config_key key);
+
 /** Bytes of texts: values, and where they were set. */
 size_t mixt__config_text_bytes(const mixt_config *config);
 

@@ -102,6 +102,17 @@ static void print_all(const mixt_config *config, FILE *stream, bool comments)
     }
 }
 
+char *mixt__config_text(const mixt_config *config, mixt__config_key key)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        return NULL;
+    mixt__value_print(mixt__config_value_of(config, key), &mixt__config_table[key], stream);
+    return fclose(stream) ? NULL : text;
+}
+
 mixt_status mixt_config_print(const mixt_config *config, FILE *stream, bool comments)
 {
     mixt__c_locale locale;

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "run/saves.h"
-#include "config/value.h"
 #include "run/chosen.h"
 #include "run/history.h"
 #include "run/inputs.h"
@@ -85,14 +84,8 @@ static change change_of(mixt__config_key key)
 
 static json_t *value_text(const mixt_config *config, mixt__config_key key)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        return NULL;
-    mixt__value_print(mixt__config_value_of(config, key), &mixt__config_table[key], stream);
-    fclose(stream);
-    json_t *value = json_string(text);
+    char *text = mixt__config_text(config, key);
+    json_t *value = text ? json_string(text) : NULL;
     free(text);
     return value;
 }

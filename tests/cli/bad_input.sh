@@ -38,6 +38,7 @@ data: {kind: digits, limit: 256}
 train: {epochs: 1, batch: 32}
 YAML
 sed 's/mlp/gpt/; s/hidden: .16./layers: 1, width: 16, heads: 2/; s/kind: digits, limit: 256/kind: text, path: words.txt, seq: 16/' tiny.yaml >gpt.yaml
+sed 's/limit: 256/limit: 128/' tiny.yaml >fewer.yaml
 yes 'the quick brown fox' | head -c 4000 >words.txt
 echo 'too short' >short.txt
 idx good 6400 100
@@ -301,6 +302,23 @@ search in no format         | search tiny.yaml --formats fp17 --write p.yaml    
 search of one trial         | search tiny.yaml --trials 1 --write p.yaml            | 2 | --trials
 search of no file           | search none.yaml --write p.yaml                       | 1 | none.yaml: cannot be opened
 search with no weights      | search tiny.yaml init=none --write p.yaml             | 1 | none: cannot be opened
+compare with nothing        | compare tiny.yaml                                     | 2 | B
+compare with no file        | compare tiny.yaml none.yaml                           | 1 | none.yaml: cannot be opened
+compare by one seed         | compare tiny.yaml tiny.yaml --seeds 1                 | 2 | --seeds
+compare without a margin    | compare tiny.yaml tiny.yaml --margin 0                | 2 | --margin '0': a share above 0
+compare within words        | compare tiny.yaml tiny.yaml --margin little           | 2 | --margin 'little'
+compare by another metric   | compare tiny.yaml tiny.yaml --metric f1               | 2 | loss, accuracy, train_loss, best_loss
+compare without an end      | compare tiny.yaml tiny.yaml --budget 10d              | 2 | --budget '10d': a time above 0
+compare for a free machine  | compare tiny.yaml tiny.yaml --cost 0/h                | 2 | --cost '0/h'
+compare under a path        | compare tiny.yaml tiny.yaml --name ../x               | 2 | --name '../x': letters, digits
+compare under no name       | compare tiny.yaml tiny.yaml --name=                   | 2 | --name ''
+compare other models        | compare tiny.yaml gpt.yaml                            | 1 | model is mlp in A and gpt in B: only runs of the same model
+compare other data          | compare tiny.yaml fewer.yaml                          | 1 | data.limit is 256 in A and 128 in B
+compare past the last seed  | compare tiny.yaml tiny.yaml seed=9223372036854775807  | 1 | leaves no room for seeds of pairs
+compare without the data    | compare tiny.yaml tiny.yaml data.kind=csv data.path=none.csv | 1 | none.csv
+compare a run with a file   | compare tiny.yaml good                                | 2 | good is a folder and tiny.yaml is not
+compare what are no runs    | compare good good                                     | 1 | good: holds no config.yaml
+compare runs with seeds     | compare good good --seeds 9                           | 2 | finished runs are only read
 sensitivity of no file      | sensitivity none.yaml                               | 1 | none.yaml: cannot be opened
 sensitivity in no format    | sensitivity tiny.yaml --formats fp17                | 1 | cannot be trained in 'fp17'
 sensitivity in FP8          | sensitivity tiny.yaml --formats bf16,fp8_e4m3       | 1 | cannot be trained in 'fp8_e4m3': policies name fp16, bf16 and tf32

@@ -39,6 +39,8 @@ sed '4s/^[^,]*//; 7s/,[^,]*,/,NA,/' rows.csv >holes.csv
 { printf 'P5 28 28 255\n'; noise 784; } >digit.pgm
 for i in 1 2 3 4; do for part in train val; do ppm pictures/$part/cat/$i.ppm 80; ppm pictures/$part/dog/$i.ppm 96; done; done
 printf 'model: resnet\nnet: {depth: 18, width: 4}\ndata: {kind: digits, limit: 64}\ntrain: {batch: 8, lr: 0.01}\n' >my.yaml
+printf 'model: mlp\nthreads: 1\nprecision: fp32\nnet: {hidden: [16]}\ntrain: {lr: 0.01}\n' >fp32.yaml
+sed 's/fp32/bf16/' fp32.yaml >bf16.yaml
 "$mixt" train my.yaml train.steps=1 out=trained -q && "$mixt" export trained --out resnet18 >/dev/null || fail "weights to begin with"
 cp trained/model.safetensors weights.safetensors
 rm -r trained
@@ -56,6 +58,9 @@ shortened() {
     *' search '*) echo "--budget 60s --steps 2 --trials 2 data.limit=128 train.batch=8" ;;
     *sensitivity*configs/gpt*) echo "--trials 1 $tokens" ;;
     *sensitivity*) echo "--trials 1 data.limit=64 train.batch=8" ;;
+    *compare*runs/*) echo '|| [ $? = 4 ]' ;; # one run of each allows no verdict
+    *compare*--seeds*) echo "--seeds 7 --margin 20% train.steps=30 data.limit=256 train.batch=32" ;;
+    *compare*) echo "--margin 20% train.steps=30 data.limit=256 train.batch=32" ;;
     *verify*configs/gpt*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 $tokens" ;;
     *verify*) echo "--steps 2 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 data.limit=64 train.batch=8" ;;
     *out=runs/[ab]*) echo "train.steps=4 train.validate_every=2 data.limit=64 train.batch=8" ;; # curves need points

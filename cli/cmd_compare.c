@@ -1,0 +1,386 @@
+/* mixt compare: two strategies as an experiment, with a verdict that holds. */
+#include "cli/commands.h"
+
+#include "cli/amounts.h"
+#include "cli/json.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
+#include "cli/support.h"
+#include "cli/table.h"
+#include "cli/tokenize_progress.h"
+
+#include <mixt/compare.h>
+
+#include <math.h>
+#include <string.h>
+
+/** What the exit status says, by mixt_stats_verdict. */
+static const int statuses[] = {
+    [MIXT_STATS_UNDECIDED] = 4, [MIXT_STATS_NON_INFERIOR] = CLI_OK, [MIXT_STATS_INFERIOR] = 3};
+
+/* ---- what the options say ---- */
+
+static bool good_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t length = strlen(name);
+    return length > 0 && length <= 100 && strspn(name, letters) == length;
+}
+
+static int read_options(const cli_args *args, mixt_compare_options *o)
+{
+    if (!cli_read_share(cli_text(args, "margin"), &o->margin))
+        return cli_usage(args->command, "--margin '%s': a share above 0 and at most 1, as 0.5%% or 0.005, is expected",
+                         cli_text(args, "margin"));
+    if (cli_given(args, "budget") && !cli_read_duration(cli_text(args, "budget"), &o->budget))
+        return cli_usage(args->command, "--budget '%s': a time above 0, as 90s, 10m or 2h is expected",
+                         cli_text(args, "budget"));
+    if (cli_given(args, "cost") && !cli_read_price(cli_text(args, "cost"), &o->price))
+        return cli_usage(args->command, "--cost '%s': expected the price of an hour, as in 2.50/h",
+                         cli_text(args, "cost"));
+    if (cli_given(args, "name") && !good_name(cli_text(args, "name")))
+        return cli_usage(args->command, "--name '%s': letters, digits, '.', '_' and '-' are expected, 1 to 100 of them",
+                         cli_text(args, "name"));
+    o->pairs = cli_given(args, "seeds") ? cli_int(args, "seeds") : 0;
+    o->metric = cli_text(args, "metric");
+    return CLI_OK;
+}
+
+/** Appends a configuration's name without folder and ending; what a name may not hold becomes '-'. */
+static void add_stem(char *name, size_t size, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *begin = slash ? slash + 1 : path, *dot = strrchr(begin, '.');
+    size_t length = dot && dot > begin ? (size_t)(dot - begin) : strlen(begin), used = strlen(name);
+    for (size_t i = 0; i < length && i < 45 && used + 1 < size; i++) {
+        char letter = begin[i];
+        bool plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                     (letter >= '0' && letter <= '9') || letter == '_';
+        name[used++] = plain ? letter : '-';
+    }
+    name[used] = '\0';
+}
+
+static void default_name(const cli_args *args, char *name, size_t size)
+{
+    name[0] = '\0';
+    add_stem(name, size, cli_word(args, 0));
+    strncat(name, "-", size - strlen(name) - 1);
+    add_stem(name, size, cli_word(args, 1));
+}
+
+/* ---- progress ---- */
+
+typedef struct watch {
+    bool quiet;
+    cli_progress progress;
+    cli_progress_info shown;
+} watch;
+
+static bool hear(void *user, const mixt_compare_event *e)
+{
+    watch *w = user;
+    char loss[32];
+    if (e->kind == MIXT_COMPARE_STEP) {
+        w->shown.epoch = e->pair;
+        w->shown.epochs = e->pairs;
+        w->shown.step = e->runs * e->steps + e->step;
+        w->shown.steps = 2 * e->pairs * e->steps;
+        w->shown.loss = e->loss;
+        w->shown.accuracy = e->accuracy;
+        cli_progress_update(&w->progress, &w->shown);
+    } else if (e->kind == MIXT_COMPARE_RUN) {
+        cli_progress_note(&w->progress, "pair %lld, %s: loss %s%s, %.2f ms an update", (long long)e->pair,
+                          e->side == MIXT_COMPARE_A ? "A" : "B", cli_format_loss(loss, e->run->loss),
+                          e->run->diverged ? " (diverged)" : "", 1e3 * e->run->step_seconds);
+    } else {
+        cli_progress_note(&w->progress, "%s", e->text);
+    }
+    return !cli_stopped_by();
+}
+
+/* ---- JSON ---- */
+
+static double figure(const mixt_comparison *c, const char *name, int side)
+{
+    const mixt_compare_figure *f = mixt_comparison_find(c, name);
+    return side == MIXT_COMPARE_A ? f->a : f->b;
+}
+
+static json_t *interval_json(double low, double high)
+{
+    return json_pack("[o, o]", cli_json_real(low), cli_json_real(high));
+}
+
+static json_t *side_json(const cli_args *args, const mixt_comparison *c, int side, double price)
+{
+    const mixt_compare_figure *f;
+    mixt_comparison_info info = mixt_comparison_describe(c);
+    json_t *o = json_object();
+    json_object_set_new(o, "config", json_string(cli_word(args, side)));
+    json_object_set_new(o, "final", cli_json_real(figure(c, info.metric, side)));
+    json_object_set_new(o, "diverged", json_integer(info.diverged[side]));
+    for (int64_t i = 0; (f = mixt_comparison_figure(c, i)); i++)
+        json_object_set_new(o, f->name, cli_json_real(side == MIXT_COMPARE_A ? f->a : f->b));
+    json_object_set_new(o, "cost", cli_json_real(price > 0 ? figure(c, "seconds", side) / 3600 * price : (double)NAN));
+    return o;
+}
+
+static void set_ratio(json_t *o, const mixt_comparison *c, const char *key, const char *name)
+{
+    const mixt_compare_figure *f = mixt_comparison_find(c, name);
+    char interval[64];
+    snprintf(interval, sizeof interval, "%s_interval", key);
+    json_object_set_new(o, key, cli_json_real(f->ratio));
+    json_object_set_new(o, interval, interval_json(f->low, f->high));
+}
+
+static json_t *changes_json(const mixt_comparison *c)
+{
+    const mixt_compare_change *change;
+    json_t *list = json_array();
+    for (int64_t i = 0; (change = mixt_comparison_change(c, i)); i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b}", "key", change->key, "a", change->a, "b",
+                                              change->b, "policy", change->policy));
+    return list;
+}
+
+static void print_json(const cli_args *args, const mixt_comparison *c, double price)
+{
+    mixt_comparison_info i = mixt_comparison_describe(c);
+    const mixt_stats_judgement *j = &i.judgement;
+    json_t *o = json_object();
+    json_object_set_new(o, "verdict", json_string(mixt_compare_verdict_name(i.verdict)));
+    json_object_set_new(o, "reason", json_string(i.reason));
+    json_object_set_new(o, "metric", json_string(i.metric));
+    json_object_set_new(o, "difference", cli_json_real(j->summary.mean));
+    json_object_set_new(o, "interval", interval_json(j->interval.low, j->interval.high));
+    json_object_set_new(o, "confidence", cli_json_real(j->confidence));
+    json_object_set_new(o, "margin", cli_json_real(i.margin));
+    json_object_set_new(o, "relative", json_boolean(!i.absolute));
+    json_object_set_new(o, "pairs", json_integer(i.pairs));
+    json_object_set_new(o, "pairs_needed", i.needed ? json_integer(i.needed) : json_null());
+    json_object_set_new(o, "pairs_wanted", i.wanted ? json_integer(i.wanted) : json_null());
+    json_object_set_new(o, "more_pairs", json_integer(i.verdict == MIXT_STATS_UNDECIDED ? j->more : 0));
+    json_object_set_new(o, "looks", json_integer(i.looks));
+    json_object_set_new(o, "p", cli_json_real(j->p));
+    json_object_set_new(o, "p_permutation", cli_json_real(i.p_flip));
+    json_object_set_new(o, "p_inferior", cli_json_real(j->p_inferior));
+    json_object_set_new(o, "p_any", cli_json_real(j->p_any));
+    json_object_set_new(o, "effect", cli_json_real(j->effect));
+    json_object_set_new(o, "bootstrap", j->skewed ? interval_json(j->bootstrap.low, j->bootstrap.high) : json_null());
+    set_ratio(o, c, "time_to_equal_loss", "equal_seconds");
+    set_ratio(o, c, "speed", "samples_s");
+    set_ratio(o, c, "memory", "memory");
+    json_object_set_new(o, "a", side_json(args, c, MIXT_COMPARE_A, price));
+    json_object_set_new(o, "b", side_json(args, c, MIXT_COMPARE_B, price));
+    json_object_set_new(o, "changes", changes_json(c));
+    json_object_set_new(o, "folder", json_string(i.folder));
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(o);
+}
+
+/* ---- for people ---- */
+
+static void value_cell(cli_table *t, const mixt_compare_figure *f, double value)
+{
+    char text[32];
+    if (isnan(value))
+        snprintf(text, sizeof text, "-");
+    else if (!strcmp(f->unit, "bytes"))
+        cli_format_bytes(text, value);
+    else if (!strcmp(f->unit, "s"))
+        cli_format_duration(text, value);
+    else
+        snprintf(text, sizeof text, "%.5g%s%s", value, *f->unit ? " " : "", f->unit);
+    cli_table_cell(t, "%s", text);
+}
+
+static void print_figures(const mixt_comparison *c, double price)
+{
+    const mixt_compare_figure *f;
+    cli_table t = {0};
+    cli_table_column(&t, "", CLI_LEFT);
+    cli_table_column(&t, "A", CLI_RIGHT);
+    cli_table_column(&t, "B", CLI_RIGHT);
+    cli_table_column(&t, "B / A", CLI_LEFT);
+    for (int64_t i = 0; (f = mixt_comparison_figure(c, i)); i++) {
+        if (isnan(f->a) && isnan(f->b))
+            continue;
+        cli_table_cell(&t, "%s", f->what);
+        value_cell(&t, f, f->a);
+        value_cell(&t, f, f->b);
+        if (isnan(f->ratio))
+            cli_table_cell(&t, "%s", "");
+        else if (isnan(f->low))
+            cli_table_cell(&t, "%.3f", f->ratio);
+        else
+            cli_table_cell(&t, "%.3f (%.3f to %.3f)", f->ratio, f->low, f->high);
+    }
+    if (price > 0) {
+        cli_table_cell(&t, "cost of the run");
+        cli_table_cell(&t, "%.3g", figure(c, "seconds", MIXT_COMPARE_A) / 3600 * price);
+        cli_table_cell(&t, "%.3g", figure(c, "seconds", MIXT_COMPARE_B) / 3600 * price);
+        cli_table_cell(&t, "%s", "");
+    }
+    cli_table_print(&t, stdout, 0);
+    cli_table_free(&t);
+}
+
+/** Where the two differ in more than what is to be compared. */
+static void print_changes(const mixt_comparison *c)
+{
+    const mixt_compare_change *change;
+    for (int64_t i = 0; (change = mixt_comparison_change(c, i)); i++)
+        if (!change->policy)
+            cli_line(stdout, "", "A and B differ in more than the policy: %s is %s in A and %s in B", change->key,
+                     change->a, change->b);
+}
+
+static void print_text(const mixt_comparison *c, double price)
+{
+    static const cli_style styles[] = {
+        [MIXT_STATS_UNDECIDED] = CLI_YELLOW, [MIXT_STATS_NON_INFERIOR] = CLI_GREEN, [MIXT_STATS_INFERIOR] = CLI_RED};
+    mixt_comparison_info i = mixt_comparison_describe(c);
+    const mixt_stats_judgement *j = &i.judgement;
+    print_figures(c, price);
+    print_changes(c);
+    if (i.used > 1)
+        cli_line(stdout, "", "%lld pairs, %s: p %.3g (t), %.3g (permutation); effect size %.2f; look %lld",
+                 (long long)i.used, i.metric, j->p, i.p_flip, j->effect, (long long)i.looks);
+    if (j->skewed)
+        cli_line(stdout, "", "the differences are skewed; bootstrap interval %.3g to %.3g", j->bootstrap.low,
+                 j->bootstrap.high);
+    if (*i.folder)
+        cli_line(stdout, "", "%s: every run, curves.svg, report.html", i.folder);
+    printf("%s%s%s: ", cli_style_on(stdout, styles[i.verdict]), mixt_compare_verdict_name(i.verdict),
+           cli_style_off(stdout));
+    cli_line(stdout, "", "%s", i.reason);
+}
+
+static int report(const cli_args *args, const mixt_comparison *c, double price)
+{
+    mixt_comparison_info i = mixt_comparison_describe(c);
+    if (cli_flag(args, "json"))
+        print_json(args, c, price);
+    else
+        print_text(c, price);
+    if (i.stopped)
+        fprintf(stderr, "mixt: stopped %s with %lld pairs made; the same command goes on\n",
+                cli_stopped_by() ? "by a signal" : "at the end of the budget", (long long)i.pairs);
+    return i.stopped && cli_stopped_by() ? CLI_SIGNAL + cli_stopped_by() : statuses[i.verdict];
+}
+
+/* ---- the command ---- */
+
+static int compare_configs(const cli_args *args, mixt_compare_options *o)
+{
+    mixt_config *configs[MIXT_COMPARE_SIDES] = {NULL, NULL};
+    mixt_comparison *c = NULL;
+    char name[100];
+    watch w = {.quiet = cli_flag(args, "quiet") || cli_flag(args, "json"),
+               .shown = {.part = "pair", .items_s = NAN, .scale = NAN}};
+    default_name(args, name, sizeof name);
+    o->name = cli_given(args, "name") ? cli_text(args, "name") : name;
+    o->watch = hear;
+    o->progress = cli_tokenize_progress;
+    o->user = &w;
+    int status = cli_config(args, cli_word(args, 0), &configs[0]);
+    if (status == CLI_OK)
+        status = cli_config(args, cli_word(args, 1), &configs[1]);
+    if (status == CLI_OK) {
+        cli_progress_start(&w.progress, stderr, w.quiet, 0);
+        cli_stop_catch();
+        mixt_status made = mixt_compare_with(configs[0], configs[1], o, &c);
+        cli_stop_release();
+        if (w.shown.step)
+            cli_progress_finish(&w.progress, &w.shown);
+        status = made == MIXT_OK ? report(args, c, o->price) : cli_failed();
+    }
+    mixt_comparison_free(c);
+    mixt_config_free(configs[0]);
+    mixt_config_free(configs[1]);
+    return status;
+}
+
+static int compare_runs(const cli_args *args, const mixt_compare_options *o)
+{
+    mixt_comparison *c = NULL;
+    if (cli_given(args, "seeds") || cli_given(args, "name") || cli_given(args, "budget") || args->setting_count)
+        return cli_usage(args->command, "finished runs are only read: --seeds, --name, --budget and settings are for "
+                                        "two configurations");
+    int status = mixt_compare_runs(cli_word(args, 0), cli_word(args, 1), o, &c) == MIXT_OK ? report(args, c, o->price)
+                                                                                           : cli_failed();
+    mixt_comparison_free(c);
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    mixt_compare_options options = {0};
+    bool folders[] = {cli_is_folder(cli_word(args, 0)), cli_is_folder(cli_word(args, 1))};
+    int status = read_options(args, &options);
+    if (status != CLI_OK)
+        return status;
+    if (folders[0] != folders[1])
+        return cli_usage(args->command, "%s is a folder and %s is not: two configurations or two runs are compared",
+                         cli_word(args, folders[0] ? 0 : 1), cli_word(args, folders[0] ? 1 : 0));
+    for (int side = 0; cli_flag(args, "json") && side < 2; side++)
+        if (cli_json_name(cli_word(args, side)) != MIXT_OK)
+            return cli_failed();
+    return folders[0] ? compare_runs(args, &options) : compare_configs(args, &options);
+}
+
+const cli_command cli_compare = {
+    .name = "compare",
+    .summary = "prove by experiment whether B is as good as A",
+    .description =
+        "Trains A and B, two configurations of the same model on the same data, in pairs that share seed, initial "
+        "weights and order of data, and says what can be concluded: B is non-inferior (not worse by as much as the "
+        "margin), inferior (worse by more), or it stays undecided, with how many more pairs it would take. Runs "
+        "alternate, so that whatever slows the machine down meets both.\n\n"
+        "A pilot of 6 pairs shows how much pairs differ by chance; from that follows how many pairs are needed to "
+        "decide in 9 of 10 experiments. That number is told and kept to, and only then is there a verdict. Asking for "
+        "more pairs afterwards is allowed: each verdict counts as a look, and over all looks together a B that is "
+        "worse by just the margin is called non-inferior in at most 5% of experiments. There is no verdict from too "
+        "few pairs, from pairs that diverged (unless B does so more often than chance explains), or from runs whose "
+        "loss did not move off the start.\n\n"
+        "The metric is that of the last validation; a margin is a share of A's loss in the same pair, or points of "
+        "accuracy. The headline is the time to equal loss: until each was as low as the worse of the two at the end. "
+        "All is kept in runs/compare-NAME: every run, curves.svg, report.html. Ctrl-C, the end of the budget or a kill "
+        "lose nothing: the same command goes on, and a larger --seeds adds pairs.\n\n"
+        "Of two run directories the figures are shown beside each other, without a verdict: one run of each does not "
+        "allow one.\n\n"
+        "Status: 0 non-inferior, 3 inferior, 4 undecided, 1 failed, 2 used wrongly, 130 after Ctrl-C, 143 after "
+        "SIGTERM.",
+    .arguments =
+        {
+            {"A", CLI_ARGUMENT_FILE, .help = "configuration that is trusted, or a finished run"},
+            {"B", CLI_ARGUMENT_FILE, .help = "configuration in question, or a finished run"},
+            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over both files, as in train.steps=500"},
+        },
+    .options =
+        {
+            {"seeds", 'n', CLI_INT, "N", .min = MIXT_STATS_PAIRS_MIN, .max = MIXT_COMPARE_PAIRS_MAX,
+             .help = "pairs, with seeds from A's on; default: as many as the pilot says, up to 64"},
+            {"margin", 'm', CLI_TEXT, "SHARE", .fallback = "0.5%",
+             .help = "by how much B may be worse: a share of A's loss, or points of accuracy"},
+            {"metric", .kind = CLI_CHOICE, .metavar = "METRIC", .choices = "loss|accuracy|train_loss|best_loss",
+             .fallback = "loss",
+             .help = "what is compared: of the last validation, of the last tenth of the updates "
+                     "(train_loss), of the best validation (best_loss)"},
+            {"budget", .kind = CLI_TEXT, .metavar = "TIME", .help = "time for this call, as 90s, 10m or 2h"},
+            {"name", .kind = CLI_TEXT, .metavar = "NAME", .help = "of the experiment; default: the files' names"},
+            {"cost", .kind = CLI_TEXT, .metavar = "PRICE", .help = "of an hour of this machine, as 2.50/h"},
+            {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object"},
+            {"quiet", 'q', CLI_FLAG, .help = "no progress"},
+        },
+    .examples =
+        {
+            {"mixt compare fp32.yaml bf16.yaml --margin 1%", "is BF16 within 1% of FP32's loss?"},
+            {"mixt compare fp32.yaml bf16.yaml --margin 1% --seeds 20", "the same experiment with more pairs"},
+            {"mixt compare runs/a runs/b", "two finished runs, side by side"},
+        },
+    .see_also = "verify|train|plot|report",
+    .run = run,
+};

@@ -1,0 +1,134 @@
+/* Learning curves of both sides, mean and range over the pairs, as a picture; all runs as a page. */
+#include "prove/compare.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "mixt/metrics.h"
+#include "mixt/page.h"
+#include "mixt/plot.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { POINTS = 80 };
+
+/** A side's learning curve. */
+typedef struct band {
+    double x[POINTS], y[POINTS], low[POINTS], high[POINTS];
+    int64_t runs[POINTS];
+} band;
+
+/** Adds the losses of a run, averaged over windows of updates. */
+static void add_run(band *b, const mixt_metrics *m, double steps)
+{
+    const double *step = mixt_metrics_column(m, "step"), *loss = mixt_metrics_column(m, "loss");
+    int64_t rows = mixt_metrics_describe(m).rows, row = 0;
+    for (int64_t p = 0; step && loss && p < POINTS; p++) {
+        double end = steps * (double)(p + 1) / POINTS, sum = 0;
+        int64_t count = 0;
+        for (; row < rows && step[row] <= end; row++)
+            if (isfinite(loss[row])) {
+                sum += loss[row];
+                count++;
+            }
+        if (!count)
+            continue;
+        double mean = sum / (double)count;
+        b->x[p] = end;
+        b->low[p] = b->runs[p] ? fmin(b->low[p], mean) : mean;
+        b->high[p] = b->runs[p] ? fmax(b->high[p], mean) : mean;
+        b->y[p] += (mean - b->y[p]) / (double)++b->runs[p];
+    }
+}
+
+/** Only points that some run has. */
+static int64_t squeeze(band *b)
+{
+    int64_t count = 0;
+    for (int64_t p = 0; p < POINTS; p++)
+        if (b->runs[p]) {
+            b->x[count] = b->x[p];
+            b->y[count] = b->y[p];
+            b->low[count] = b->low[p];
+            b->high[count++] = b->high[p];
+        }
+    return count;
+}
+
+static double longest(const mixt_comparison *c)
+{
+    double steps = 0;
+    for (int64_t i = 0; i < c->count; i++)
+        for (int side = 0; side < MIXT_COMPARE_SIDES; side++)
+            steps = c->pairs[i].done[side] ? fmax(steps, (double)c->pairs[i].runs[side].steps) : steps;
+    return steps;
+}
+
+/** The precision of a side, for a legend. */
+static const char *precision_of(const mixt_comparison *c, int side)
+{
+    const char *name = mixt__config_string(c->configs[side], MIXT_KEY_PRECISION), *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+static mixt_status draw_curves(const mixt_comparison *c, band bands[MIXT_COMPARE_SIDES])
+{
+    char path[MIXT_COMPARE_PATH + 100], names[MIXT_COMPARE_SIDES][80], title[200];
+    mixt_curve curves[MIXT_COMPARE_SIDES];
+    double steps = longest(c);
+    for (int side = 0; side < MIXT_COMPARE_SIDES; side++) {
+        band *b = &bands[side];
+        for (int64_t i = 0; i < c->count; i++) {
+            mixt_metrics *m;
+            mixt__compare_run_folder(c, i, (mixt_compare_side)side, path);
+            if (!c->pairs[i].done[side] || mixt_metrics_read(path, &m) != MIXT_OK)
+                continue; // someone has removed the run: its figures are kept, its curve is gone
+            add_run(b, m, steps);
+            mixt_metrics_free(m);
+        }
+        snprintf(names[side], sizeof names[side], "%s: %.60s", side ? "B" : "A", precision_of(c, side));
+        curves[side] = (mixt_curve){.name = names[side], .x = b->x, .y = b->y, .low = b->low, .high = b->high};
+        curves[side].count = squeeze(b);
+    }
+    snprintf(title, sizeof title, "Training loss of %.60s, %lld pairs: mean and range",
+             mixt__config_string(c->configs[0], MIXT_KEY_MODEL), (long long)c->info.pairs);
+    snprintf(path, sizeof path, "%s/curves.svg", c->folder);
+    mixt_plot plot = {.title = title, .x_label = "update", .y_label = "loss", .curves = curves, .log_y = true};
+    plot.curve_count = MIXT_COMPARE_SIDES;
+    mixt_status status = mixt_plot_write(&plot, path, true);
+    return status == MIXT_ERROR_DATA ? MIXT_OK : status; // a side whose every run diverged at once has no curve
+}
+
+/** All runs that are done, as one page. */
+static mixt_status write_page(const mixt_comparison *c)
+{
+    char(*paths)[MIXT_COMPARE_PATH + 100] = mixt__alloc((size_t)(2 * c->count + 1) * sizeof *paths);
+    const char **list = mixt__alloc((size_t)(2 * c->count + 1) * sizeof *list);
+    char page[MIXT_COMPARE_PATH + 100];
+    mixt_page_options options = {.overwrite = true};
+    int64_t count = 0;
+    for (int64_t i = 0; paths && list && i < 2 * c->count && count < MIXT_PAGE_RUNS_MAX; i++)
+        if (c->pairs[i / 2].done[i % 2]) {
+            list[count] = mixt__compare_run_folder(c, i / 2, (mixt_compare_side)(i % 2), paths[count]);
+            count++;
+        }
+    snprintf(page, sizeof page, "%s/report.html", c->folder);
+    mixt_status status = !paths || !list ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for the page of a comparison")
+                         : count         ? mixt_page_write(list, count, page, &options)
+                                         : MIXT_OK;
+    mixt__free(paths);
+    mixt__free(list);
+    return status;
+}
+
+mixt_status mixt__compare_draw(mixt_comparison *c)
+{
+    band *bands = mixt__alloc(MIXT_COMPARE_SIDES * sizeof *bands);
+    if (!bands)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the curves of a comparison");
+    mixt_status status = c->info.pairs ? draw_curves(c, bands) : MIXT_OK;
+    mixt__free(bands);
+    MIXT_TRY(status);
+    return c->info.pairs ? write_page(c) : MIXT_OK;
+}

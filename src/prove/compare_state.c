@@ -1,0 +1,273 @@
+/* What an experiment has on disk: runs/compare-NAME with
+ *
+ *   a.yaml, b.yaml          the two configurations
+ *   compare.jsonl           only ever appended to: what was asked for, each run that is done with its figures, each
+ *                           verdict that was given
+ *   pair-0001-a, -b, …      the directory of each run
+ *   curves.svg, report.html what they look like
+ *
+ * A process that is killed leaves at most one row cut short, which is dropped, and one run that goes on from its newest
+ * checkpoint. The file of rows is locked while an experiment is at work.
+ */
+#include "prove/compare.h"
+
+#include "base/alloc.h"
+#include "base/c_locale.h"
+#include "base/status.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const side_names[MIXT_COMPARE_SIDES] = {"a", "b"};
+
+/** Figures of a run in a row, by name. */
+static const struct {
+    const char *name;
+    size_t offset;
+    bool count; // int64_t, else double
+} fields[] = {
+#define FIELD(name, count)                                                                                             \
+    {                                                                                                                  \
+#name, offsetof(mixt_compare_run, name), count                                                                 \
+    }
+    FIELD(steps, true),        FIELD(skipped, true),        FIELD(spikes, true),     FIELD(alerts, true),
+    FIELD(start_loss, false),  FIELD(train_loss, false),    FIELD(loss, false),      FIELD(best_loss, false),
+    FIELD(accuracy, false),    FIELD(step_seconds, false),  FIELD(samples_s, false), FIELD(seconds, false),
+    FIELD(memory, false),      FIELD(energy, false),        FIELD(grad_norm, false), FIELD(grad_norm_max, false),
+    FIELD(equal_steps, false), FIELD(equal_seconds, false),
+#undef FIELD
+};
+
+static const char *file_in(const mixt_comparison *c, const char *name, char path[MIXT_COMPARE_PATH + 100])
+{
+    snprintf(path, MIXT_COMPARE_PATH + 100, "%s/%s", c->folder, name);
+    return path;
+}
+
+const char *mixt__compare_run_folder(const mixt_comparison *c, int64_t pair, mixt_compare_side side,
+                                     char path[MIXT_COMPARE_PATH + 100])
+{
+    snprintf(path, MIXT_COMPARE_PATH + 100, "%s/pair-%04lld-%s", c->folder, (long long)(pair + 1), side_names[side]);
+    return path;
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *where)
+{
+    (void)info, (void)kind, (void)where;
+    return remove(path), 0;
+}
+
+void mixt__compare_remove(const char *folder)
+{
+    (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+mixt_status mixt__compare_state_grow(mixt_comparison *c, int64_t pairs)
+{
+    while (c->count < pairs) {
+        if (!mixt__grow((void **)&c->pairs, &c->capacity, c->count, sizeof *c->pairs))
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %lld pairs", (long long)pairs);
+        c->pairs[c->count++] = (mixt__compare_pair){0};
+    }
+    return MIXT_OK;
+}
+
+/* ---- rows ---- */
+
+/** As a row will have it: what is told now and what is told after a restart must be the same. */
+static double rounded(double value)
+{
+    char text[40];
+    if (!isfinite(value))
+        return NAN;
+    mixt__print_number(text, sizeof text, "%.9g", value);
+    return mixt__read_double(text, NULL);
+}
+
+mixt_status mixt__compare_state_run(mixt_comparison *c, int64_t pair, mixt_compare_side side)
+{
+    mixt_compare_run *run = &c->pairs[pair].runs[side];
+    json_t *row =
+        json_pack("{s:I, s:s, s:b}", "pair", (json_int_t)pair + 1, "side", side_names[side], "diverged", run->diverged);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        char *at = (char *)run + fields[i].offset;
+        if (!fields[i].count)
+            *(double *)(void *)at = rounded(*(double *)(void *)at);
+        json_object_set_new(row, fields[i].name,
+                            fields[i].count ? json_integer(*(int64_t *)(void *)at)
+                                            : mixt__rows_number(*(double *)(void *)at));
+    }
+    return mixt__rows_add(&c->rows, row);
+}
+
+mixt_status mixt__compare_state_look(mixt_comparison *c, int64_t pairs)
+{
+    if (c->look_count && c->looks[c->look_count - 1] >= pairs)
+        return MIXT_OK;
+    if (c->look_count == MIXT_STATS_LOOKS_MAX)
+        return mixt__fail(MIXT_ERROR_STATE, "%s: has been looked at %d times, which is all that can be accounted for",
+                          c->folder, MIXT_STATS_LOOKS_MAX);
+    c->looks[c->look_count++] = pairs;
+    return mixt__rows_add(&c->rows, json_pack("{s:I}", "look", (json_int_t)pairs));
+}
+
+static mixt_status read_run(mixt_comparison *c, const json_t *row)
+{
+    int64_t pair = json_integer_value(json_object_get(row, "pair"));
+    const char *name = json_string_value(json_object_get(row, "side"));
+    mixt_compare_side side = name && !strcmp(name, side_names[1]) ? MIXT_COMPARE_B : MIXT_COMPARE_A;
+    if (pair < 1 || pair > MIXT_COMPARE_PAIRS_MAX || !name)
+        return MIXT_OK; // not of this version: it is made again
+    MIXT_TRY(mixt__compare_state_grow(c, pair));
+    mixt_compare_run *run = &c->pairs[pair - 1].runs[side];
+    run->diverged = json_is_true(json_object_get(row, "diverged"));
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        char *at = (char *)run + fields[i].offset;
+        const json_t *value = json_object_get(row, fields[i].name);
+        if (fields[i].count)
+            *(int64_t *)(void *)at = json_integer_value(value);
+        else
+            *(double *)(void *)at = json_is_number(value) ? json_number_value(value) : (double)NAN;
+    }
+    c->pairs[pair - 1].done[side] = true;
+    return MIXT_OK;
+}
+
+static void read_look(mixt_comparison *c, int64_t pairs)
+{
+    if (c->look_count < MIXT_STATS_LOOKS_MAX && pairs > (c->look_count ? c->looks[c->look_count - 1] : 0))
+        c->looks[c->look_count++] = pairs;
+}
+
+/* ---- the same experiment ---- */
+
+static json_t *header_of(const mixt_comparison *c)
+{
+    return json_pack("{s:s, s:f, s:b}", "metric", c->metric->name, "margin", c->info.margin, "absolute",
+                     c->options.absolute);
+}
+
+static mixt_status refuse(const mixt_comparison *c, const char *what, const char *is, const char *was)
+{
+    return mixt__fail(
+        MIXT_ERROR_STATE,
+        "%s: the experiment that lies there is another one: %s is %.200s, was %.200s; go on as it was, or "
+        "choose another name",
+        c->folder, what, is, was);
+}
+
+static mixt_status check_header(const mixt_comparison *c, const json_t *before)
+{
+    json_t *now = header_of(c), *value;
+    const char *key;
+    mixt_status status = now ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a comparison");
+    json_object_foreach(now, key, value)
+    {
+        const json_t *old = json_object_get(before, key);
+        if (status != MIXT_OK || json_equal(old, value))
+            continue;
+        char *is = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        char *was = json_dumps(old, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+        status = refuse(c, key, is ? is : "?", was ? was : "not there");
+        free(is);
+        free(was);
+    }
+    json_decref(now);
+    return status;
+}
+
+static mixt_status check_config(const mixt_comparison *c, mixt_compare_side side)
+{
+    char path[MIXT_COMPARE_PATH + 100], name[100];
+    mixt_config *before;
+    MIXT_TRY(mixt_config_new(&before));
+    mixt_status status = mixt_config_load(before, file_in(c, side ? "b.yaml" : "a.yaml", path));
+    for (int key = 0; status == MIXT_OK && key < MIXT_KEY_COUNT; key++) {
+        char *was = mixt__config_text(before, (mixt__config_key)key);
+        char *is = mixt__config_text(c->configs[side], (mixt__config_key)key);
+        snprintf(name, sizeof name, "%s of %s", mixt__config_table[key].name, side ? "B" : "A");
+        if (!was || !is)
+            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a comparison");
+        else if (strcmp(was, is) && key != MIXT_KEY_OUT)
+            status = refuse(c, name, is, was);
+        free(was);
+        free(is);
+    }
+    mixt_config_free(before);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static mixt_status read_rows(mixt_comparison *c, bool *found)
+{
+    char *line = NULL;
+    size_t room = 0;
+    mixt_status status = MIXT_OK;
+    FILE *file = fopen(c->rows.path, "r");
+    if (!file)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", c->rows.path, strerror(errno));
+    while (status == MIXT_OK && getline(&line, &room, file) > 0) {
+        json_t *row = json_loads(line, 0, NULL); // a damaged row is passed over: its run is measured again
+        const json_t *header = json_object_get(row, "compare");
+        if (header && !*found) {
+            *found = true;
+            status = check_header(c, header);
+            for (int side = 0; status == MIXT_OK && side < MIXT_COMPARE_SIDES; side++)
+                status = check_config(c, (mixt_compare_side)side);
+        } else if (*found && json_object_get(row, "look")) {
+            read_look(c, json_integer_value(json_object_get(row, "look")));
+        } else if (*found) {
+            status = read_run(c, row);
+        }
+        json_decref(row);
+    }
+    free(line);
+    fclose(file);
+    return status;
+}
+
+static mixt_status make_folder(const char *path)
+{
+    if (!mkdir(path, 0777) || errno == EEXIST)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
+}
+
+mixt_status mixt__compare_state_open(mixt_comparison *c)
+{
+    char path[MIXT_COMPARE_PATH + 100];
+    bool found = false;
+    MIXT_TRY(make_folder("runs"));
+    MIXT_TRY(make_folder(c->folder));
+    MIXT_TRY(mixt__rows_open(&c->rows, file_in(c, "compare.jsonl", path), INT64_MAX));
+    MIXT_TRY(read_rows(c, &found));
+    if (found)
+        return MIXT_OK;
+    c->fresh = true;
+    for (int side = 0; side < MIXT_COMPARE_SIDES; side++)
+        MIXT_TRY(mixt_config_write(c->configs[side], file_in(c, side ? "b.yaml" : "a.yaml", path)));
+    MIXT_TRY(mixt__rows_add(&c->rows, json_pack("{s:o}", "compare", header_of(c))));
+    return mixt__rows_flush(&c->rows);
+}
+
+void mixt__compare_state_discard(mixt_comparison *c)
+{
+    const char *const names[] = {"a.yaml", "b.yaml", "compare.jsonl"};
+    char path[MIXT_COMPARE_PATH + 100];
+    struct stat info;
+    bool begun = !stat(mixt__compare_run_folder(c, 0, MIXT_COMPARE_A, path), &info);
+    if (!c->fresh || begun)
+        return;
+    mixt__rows_close(&c->rows);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        unlink(file_in(c, names[i], path));
+    rmdir(c->folder);
+    rmdir("runs"); // stays where there is something in it
+}

@@ -1,0 +1,120 @@
+/* One run of an experiment: begun, or gone on with after whatever ended the process before. */
+#include "prove/compare.h"
+
+#include "base/status.h"
+#include "base/threads.h"
+#include "mixt/run.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/** A run under way. */
+typedef struct training {
+    mixt_comparison *c;
+    mixt_compare_event event;
+    bool stopping; // by the one who watches, or the budget
+} training;
+
+static mixt_status hear(void *user, mixt_run *run, const mixt_event *event)
+{
+    training *t = user;
+    if (event->kind == MIXT_EVENT_NOTE && event->warning)
+        mixt__compare_note(t->c, "pair %lld, %s: %s", (long long)t->event.pair, t->event.side ? "B" : "A", event->text);
+    if (event->kind != MIXT_EVENT_STEP)
+        return MIXT_OK;
+    t->event.step = event->step->step;
+    t->event.steps = mixt_run_describe(run).total_steps;
+    t->event.loss = event->step->loss;
+    t->event.accuracy = event->step->accuracy;
+    bool late = t->c->options.budget > 0 && mixt__time_now() - t->c->started > t->c->options.budget;
+    t->stopping = t->stopping || !mixt__compare_tell(t->c, t->event) || late;
+    if (t->stopping)
+        mixt_run_ask_stop(run);
+    return MIXT_OK;
+}
+
+static void pass_on(void *user, const char *what, int64_t done, int64_t total)
+{
+    const mixt_compare_options *o = &((const training *)user)->c->options;
+    if (o->progress)
+        o->progress(o->user, what, done, total);
+}
+
+/** Opens it anew, or where its newest checkpoint left it. What was ended before it had a configuration is nothing. */
+static mixt_status open_run(training *t, const char *folder, mixt_run **run)
+{
+    char path[MIXT_COMPARE_PATH + 200], seed[40], out[MIXT_COMPARE_PATH + 200];
+    const char *const settings[] = {seed, out, NULL};
+    mixt_run_options options = {.observer = hear, .user = t, .progress = pass_on};
+    snprintf(path, sizeof path, "%s/config.yaml", folder);
+    if (!access(path, F_OK))
+        return mixt_run_resume_with(folder, &options, run);
+    mixt__compare_remove(folder);
+    snprintf(seed, sizeof seed, "seed=%lld", (long long)t->event.seed);
+    snprintf(out, sizeof out, "out=%s", folder);
+    options.settings = settings;
+    return mixt_run_open_config(t->c->configs[t->event.side], &options, run);
+}
+
+/** Trains to the end; a loss that does not stay finite is a result. */
+static mixt_status train(training *t, const char *folder, mixt_compare_run *result, bool *done)
+{
+    mixt_run *run;
+    mixt_run_result figures = {0};
+    MIXT_TRY(open_run(t, folder, &run));
+    mixt_status status = mixt_run_train(run, &figures);
+    mixt_run_close(run);
+    result->diverged = status == MIXT_ERROR_DATA && figures.steps > 0;
+    if (result->diverged)
+        mixt__compare_note(t->c, "pair %lld, %s diverged: %s", (long long)t->event.pair, t->event.side ? "B" : "A",
+                           mixt_error_text());
+    else
+        MIXT_TRY(status);
+    *done = result->diverged || !figures.stopped;
+    return MIXT_OK;
+}
+
+static int64_t samples_of(const mixt_config *config)
+{
+    return mixt__config_int(config, MIXT_KEY_TRAIN_BATCH) * mixt__config_int(config, MIXT_KEY_TRAIN_ACCUMULATE);
+}
+
+/** Once both runs of a pair are there. */
+static mixt_status equal_losses(mixt_comparison *c, int64_t pair)
+{
+    char a[MIXT_COMPARE_PATH + 100], b[MIXT_COMPARE_PATH + 100];
+    mixt__compare_pair *p = &c->pairs[pair];
+    if (p->runs[0].diverged || p->runs[1].diverged)
+        return MIXT_OK;
+    return mixt__compare_equal(mixt__compare_run_folder(c, pair, MIXT_COMPARE_A, a),
+                               mixt__compare_run_folder(c, pair, MIXT_COMPARE_B, b), p->runs);
+}
+
+mixt_status mixt__compare_train(mixt_comparison *c, int64_t pair, mixt_compare_side side, bool *done)
+{
+    char folder[MIXT_COMPARE_PATH + 100], checkpoints[MIXT_COMPARE_PATH + 200];
+    mixt__compare_pair *p = &c->pairs[pair];
+    mixt_compare_run *run = &p->runs[side];
+    double started = mixt__time_now();
+    training t = {.c = c, .event = {.kind = MIXT_COMPARE_STEP, .side = side, .pair = pair + 1}};
+    t.event.seed = mixt__config_int(c->configs[MIXT_COMPARE_A], MIXT_KEY_SEED) + pair;
+    mixt__compare_run_folder(c, pair, side, folder);
+    MIXT_TRY(train(&t, folder, run, done));
+    if (!*done)
+        return MIXT_OK;
+    MIXT_TRY(mixt__compare_measure(folder, samples_of(c->configs[side]), run));
+    p->done[side] = true;
+    if (p->done[!side])
+        MIXT_TRY(equal_losses(c, pair));
+    if (p->done[!side]) // with what is known of both now
+        MIXT_TRY(mixt__compare_state_run(c, pair, (mixt_compare_side)!side));
+    MIXT_TRY(mixt__compare_state_run(c, pair, side));
+    snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
+    mixt__compare_remove(checkpoints); // its weights stay; two states more of each run would fill the disk
+    c->longest = mixt__time_now() - started > c->longest ? mixt__time_now() - started : c->longest;
+    t.event.kind = MIXT_COMPARE_RUN;
+    t.event.run = run;
+    if (!mixt__compare_tell(c, t.event))
+        c->halted = true;
+    return MIXT_OK;
+}

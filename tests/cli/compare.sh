@@ -1,0 +1,126 @@
+#!/bin/bash
+# mixt compare: the three verdicts with their exit status, what is printed and kept, going on after kill -9, adding pairs, and what is
+# refused. Nothing depends on time. Usage: compare.sh MIXT
+. "$(dirname "$0")/../support/script.sh"
+cd "$work" || exit 1
+
+cat >a.yaml <<'YAML'
+model: mlp
+precision: fp32
+threads: 1
+net: {hidden: [16]}
+data: {kind: digits, limit: 256}
+train: {epochs: 0, steps: 30, batch: 32, lr: 0.01}
+YAML
+sed 's/fp32/bf16/' a.yaml >b.yaml
+sed 's/lr: 0.01/lr: 0.001/' b.yaml >slow.yaml
+
+# compare STATUS ARGUMENT...: out and err are kept
+compare() {
+    local wanted=$1
+    shift
+    "$mixt" compare "$@" >out 2>err
+    local got=$?
+    [ $got = "$wanted" ] || { fail "compare $*: status $got, expected $wanted"; cat out err; }
+}
+# field KEY: of the object in out, before its sides
+field() { sed 's/,"a":{.*//' out | sed -n "s/.*[{,]\"$1\":\(\"[^\"]*\"\|\[[^]]*\]\|[^,}]*\).*/\1/p"; }
+
+# ---- verdicts ----
+
+compare 0 a.yaml b.yaml --margin 20% --name same --json
+[ -s err ] && fail "--json wrote to standard error: $(cat err)"
+[ "$(wc -l <out)" = 1 ] || fail "one object expected: $(cat out)"
+for key in verdict metric difference interval margin pairs pairs_needed p effect time_to_equal_loss speed memory; do
+    case $(field $key) in '' | null) fail "no $key in $(cat out)" ;; esac
+done
+grep -q '"a":{"config":"a.yaml","final":[0-9.]*,.*"b":{"config":"b.yaml","final":[0-9.]*,' out || fail "sides: $(cat out)"
+[ "$(field verdict) $(field metric) $(field margin) $(field pairs)" = '"non-inferior" "loss" 0.2 6' ] || fail "the result: $(cat out)"
+grep -q '"changes":\[{"key":"precision","a":"fp32","b":"bf16","policy":true}\]' out || fail "changes: $(cat out)"
+grep -q '<svg' runs/compare-same/curves.svg && [ "$(grep -c '<polygon' runs/compare-same/curves.svg)" = 2 ] || fail "no bands in the picture"
+grep -q 'pair-0006-b' runs/compare-same/report.html || fail "the report does not hold the last run"
+[ "$(ls -d runs/compare-same/pair-* | wc -l)" = 12 ] || fail "12 runs expected: $(ls runs/compare-same)"
+# Pairs share seed, weights and order: the first losses of both are as good as the same, those of two pairs are not.
+first() { head -1 "runs/compare-same/pair-000$1/metrics.jsonl" | sed 's/.*"loss":\([0-9.]*\).*/\1/'; }
+awk -v a="$(first 1-a)" -v b="$(first 1-b)" -v c="$(first 2-a)" 'BEGIN { d = a > b ? a - b : b - a; e = a > c ? a - c : c - a; exit !(d < 0.02 && e > d) }' ||
+    fail "first losses: $(first 1-a) $(first 1-b) $(first 2-a)"
+# The same again: nothing is trained, the same comes out; in words too.
+cp out before && rows=$(wc -l <runs/compare-same/compare.jsonl)
+compare 0 a.yaml b.yaml --margin 20% --name same --json
+cmp -s out before && [ "$(wc -l <runs/compare-same/compare.jsonl)" = "$rows" ] || fail "a second call: $(diff before out)"
+compare 0 a.yaml b.yaml --margin 20% --name same --cost 2.50/h
+grep -q "^non-inferior: B's loss is .* than A's (95% interval: .*), and may be 20% worse$" out || fail "the verdict in words: $(cat out)"
+grep -q '^time to equal loss ' out && grep -q '^cost of the run ' out && grep -q 'pairs are needed for a power of 90% at the margin' err ||
+    fail "in words: $(cat out err)"
+
+compare 3 a.yaml slow.yaml --json
+[ "$(field verdict)" = '"inferior"' ] && [ -d runs/compare-a-slow ] || fail "a B that learns slowly: $(cat out)"
+grep -q '"key":"train.lr","a":"0.01","b":"0.001","policy":false' out || fail "the other difference: $(cat out)"
+compare 3 a.yaml slow.yaml
+grep -q 'differ in more than the policy: train.lr is 0.01 in A and 0.001 in B' out || fail "the other difference in words: $(cat out)"
+
+compare 0 a.yaml a.yaml --metric accuracy --name equal --json
+[ "$(field difference) $(field interval)" = '0.0 [0.0,0.0]' ] && grep -q 'same to the bit' out || fail "A against itself: $(cat out)"
+[ "$(field metric) $(field relative)" = '"accuracy" false' ] || fail "accuracy: $(cat out)"
+
+# Too small a margin: the pilot says so, nothing is concluded; more pairs can be asked for, and are a look of their own.
+compare 4 a.yaml b.yaml --margin 0.01% --name close --json
+[ "$(field verdict) $(field pairs)" = '"undecided" 6' ] && [ "$(field pairs_needed)" -gt 64 ] && grep -q 'needed by the pilot' out ||
+    fail "too small a margin: $(cat out)"
+compare 4 a.yaml b.yaml --margin 0.01% --name close --seeds 8 --json
+[ "$(field pairs) $(field looks)" = '8 2' ] && [ "$(field confidence)" != 0.95 ] || fail "more pairs: $(cat out)"
+[ "$(ls -d runs/compare-close/pair-* | wc -l)" = 16 ] || fail "16 runs expected"
+compare 4 a.yaml b.yaml --margin 0.01% --name close --json # as many as were asked for before
+[ "$(field pairs) $(field looks)" = '8 2' ] || fail "afterwards: $(cat out)"
+
+# ---- killed, stopped ----
+
+now=(a.yaml b.yaml --margin 20% --name killed --json)
+for delay in 0.05 0.2 0.4; do
+    "$mixt" compare "${now[@]}" >out 2>err &
+    process=$!
+    sleep $delay
+    kill -9 $process 2>/dev/null
+    wait $process 2>/dev/null
+done
+compare 0 "${now[@]}"
+same() { sed 's/"time_to_equal_loss".*//; s/"folder".*//' "$1"; }
+[ "$(same out)" = "$(same before)" ] || fail "killed on the way: $(same out), not $(same before)"
+compare 4 a.yaml b.yaml --margin 20% --name short --budget 0.001s --json
+grep -q 'at the end of the budget with 0 pairs made; the same command goes on' err && grep -q 'too few' out || fail "the budget's end: $(cat out err)"
+env --default-signal=INT "$mixt" compare a.yaml b.yaml train.steps=100000000 --name stopped --json >out 2>err &
+process=$!
+for _ in $(seq 500); do [ -s runs/compare-stopped/pair-0001-a/metrics.jsonl ] && break; sleep 0.02; done
+kill -INT $process
+wait $process
+[ $? = 130 ] && grep -q 'stopped by a signal' err || fail "Ctrl-C: $(cat out err)"
+rm -r runs/compare-stopped
+
+# ---- nothing can be concluded ----
+
+compare 4 a.yaml b.yaml train.lr=0 --name still --json
+grep -q 'did not move off the start' out || fail "runs that learn nothing: $(cat out)"
+sed 's/lr: 0.01/lr: 1e30/' b.yaml >wild.yaml
+compare 3 a.yaml wild.yaml --name wild --json
+grep -q 'B diverged in 6 of 6 pairs, A in 0' out || fail "a B that diverges: $(cat out)"
+compare 4 wild.yaml b.yaml --name wild2 --json
+grep -q 'nothing can be concluded next to an A that does not train' out || fail "an A that diverges: $(cat out)"
+
+# ---- finished runs ----
+
+compare 4 runs/compare-same/pair-0001-a runs/compare-same/pair-0001-b --json
+[ "$(field verdict) $(field pairs) $(field pairs_needed)" = '"undecided" 1 6' ] && grep -q 'one run of each says nothing' out || fail "two runs: $(cat out)"
+compare 4 runs/compare-same/pair-0001-a runs/compare-same/pair-0002-b
+grep -q 'with different seeds' out && grep -q '^loss at the end ' out || fail "two runs in words: $(cat out)"
+
+# ---- another experiment of that name ----
+
+sum=$(cat runs/compare-same/*.* | cksum)
+compare 1 a.yaml b.yaml --margin 10% --name same
+grep -q 'margin is 0.1, was 0.2' err || fail "another margin: $(cat err)"
+compare 1 a.yaml b.yaml --margin 20% train.steps=31 --name same
+grep -q 'train.steps of A is 31, was 30' err || fail "another configuration: $(cat err)"
+[ "$(cat runs/compare-same/*.* | cksum)" = "$sum" ] || fail "a refused comparison has changed something"
+
+[ $failures = 0 ] && echo "compare: all good"
+exit $((failures > 0))
