@@ -23,6 +23,8 @@
 
 #include <cmocka.h>
 
+#include "../support/settings.h"
+
 enum { SETTINGS = 32, TEXT = 4096, SMALL = 64 << 10 };
 
 #define check_ok(call)                                                                                                 \
@@ -47,27 +49,13 @@ static mixt_config *config_of(const char *format, ...) __attribute__((format(pri
 static mixt_config *config_of(const char *format, ...)
 {
     char text[TEXT];
-    mixt_config *config;
+    mixt_config *config = settings_new();
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    check_ok(mixt_config_new(&config));
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " "))
-        check_ok(mixt_config_set(config, word, "test"));
+    settings_add(config, "%s", text);
     return config;
-}
-
-static void set(mixt_config *config, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void set(mixt_config *config, const char *format, ...)
-{
-    char text[256];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    check_ok(mixt_config_set(config, text, "test"));
 }
 
 /* ---- the zoo, small ---- */
@@ -172,7 +160,7 @@ static history train(mixt_config *config, const char *name, size_t number, mixt_
     history h = {0};
     mixt_run *run;
     mixt_run_options options = {.observer = listen, .user = &h};
-    set(config, "out=%s/%s-%zu", temp_folder, name, number);
+    settings_add(config, "out=%s/%s-%zu", temp_folder, name, number);
     check_ok(mixt_run_open_config(config, &options, &run));
     check_ok(mixt_run_train(run, result));
     mixt_run_close(run);
@@ -210,7 +198,7 @@ static void parts_make_the_update_of_the_whole(void **state)
                                         "data.limit=64 train.epochs=0 train.accumulate=2",
                                         settings_of(models[i], text));
         history a = train(config, "whole", i, &whole);
-        set(config, "train.split=4");
+        settings_add(config, "train.split=4");
         history b = train(config, "parts", i, &parts);
         assert_int_equal(a.count, 9);
         for (int k = 0; k < a.count; k++) {
@@ -265,7 +253,7 @@ static void check_budget(mixt_config *config, const char *name, size_t budget, b
 {
     mixt_run *run;
     mixt_fit fit;
-    set(config, "train.memory=%zu", budget);
+    settings_add(config, "train.memory=%zu", budget);
     if (mixt_run_open_config(config, NULL, &run) == MIXT_ERROR_MEMORY) {
         assert_non_null(strstr(mixt_error_text(), "the smallest takes"));
         return;
@@ -323,8 +311,8 @@ static void batch_norm_is_left_alone(void **state)
     check_ok(mixt_plan_fit(run, least, &fit));
     assert_true(fit.memory <= least);
     mixt_run_close(run);
-    set(config, "train.memory=%zu", all / 10 * 6);
-    set(config, "train.memory_may=split");
+    settings_add(config, "train.memory=%zu", all / 10 * 6);
+    settings_add(config, "train.memory_may=split");
     check_ok(mixt_run_open_config(config, NULL, &run));
     check_ok(mixt_plan_fit(run, 0, &fit));
     assert_true(fit.batch_norm && fit.split > 1 && !fit.recomputed);
@@ -357,9 +345,9 @@ static void recomputation_changes_no_bit(void **state)
                                         "train.memory_may=recompute data.limit=64",
                                         settings_of(model, text));
         if (model >= 4)
-            set(config, "net.dropout=0.1");
+            settings_add(config, "net.dropout=0.1");
         history a = train(config, "free", (size_t)model, &whole);
-        set(config, "train.memory=%zu", least_of(config));
+        settings_add(config, "train.memory=%zu", least_of(config));
         history b = train(config, "within", (size_t)model, &within);
         smaller += within.memory.activations < whole.memory.activations;
         assert_int_equal(a.count, b.count);
@@ -435,13 +423,13 @@ static mixt_config *random_config(mixt__rng *rng)
     static const char *const optimizers[] = {"sgd", "momentum", "adamw"};
     char text[TEXT];
     mixt_config *config = config_of("%s threads=2 train.steps=1", settings_of((int)mixt__rng_below(rng, MODELS), text));
-    set(config, "precision=%s", formats[mixt__rng_below(rng, 3)]);
-    set(config, "train.optimizer=%s", optimizers[mixt__rng_below(rng, 3)]);
-    set(config, "train.accumulate=%d", 1 + (int)mixt__rng_below(rng, 3));
-    set(config, "train.split=%d", 1 + (int)mixt__rng_below(rng, 2));
-    set(config, "data.val_fraction=%s", mixt__rng_below(rng, 4) ? "0.1" : "0");
+    settings_add(config, "precision=%s", formats[mixt__rng_below(rng, 3)]);
+    settings_add(config, "train.optimizer=%s", optimizers[mixt__rng_below(rng, 3)]);
+    settings_add(config, "train.accumulate=%d", 1 + (int)mixt__rng_below(rng, 3));
+    settings_add(config, "train.split=%d", 1 + (int)mixt__rng_below(rng, 2));
+    settings_add(config, "data.val_fraction=%s", mixt__rng_below(rng, 4) ? "0.1" : "0");
     if (mixt__rng_below(rng, 2))
-        set(config, "train.eval_batch=%d", 1 + (int)mixt__rng_below(rng, 40));
+        settings_add(config, "train.eval_batch=%d", 1 + (int)mixt__rng_below(rng, 40));
     return config;
 }
 
@@ -450,7 +438,7 @@ static bool fits(mixt_config *config, int64_t batch, size_t memory, size_t *byte
 {
     mixt_run *run;
     mixt_fit fit;
-    set(config, "train.batch=%lld", (long long)batch);
+    settings_add(config, "train.batch=%lld", (long long)batch);
     check_ok(mixt_run_open_config(config, NULL, &run));
     mixt_status status = mixt_plan_fit(run, memory, &fit);
     *bytes = fit.memory;
@@ -462,9 +450,9 @@ static void train_largest(mixt_config *config, const mixt_largest_batch *largest
 {
     mixt_run *run;
     mixt_run_result result;
-    set(config, "train.batch=%lld", (long long)largest->batch);
-    set(config, "train.memory=%zu", largest->limit);
-    set(config, "out=%s/largest-%d", temp_folder, number);
+    settings_add(config, "train.batch=%lld", (long long)largest->batch);
+    settings_add(config, "train.memory=%zu", largest->limit);
+    settings_add(config, "out=%s/largest-%d", temp_folder, number);
     check_ok(mixt_run_open_config(config, NULL, &run));
     check_ok(mixt_run_train(run, &result));
     assert_int_equal(result.memory.total, result.memory.allocated);
@@ -486,8 +474,8 @@ static void the_largest_batch_is_the_largest(void **state)
         mixt_config *config = random_config(&rng);
         mixt_largest_batch largest;
         size_t bytes, unit = (size_t)mixt_config_int(config, "train.split");
-        set(config, "train.memory_may=[]");
-        set(config, "train.batch=%zu", unit);
+        settings_add(config, "train.memory_may=[]");
+        settings_add(config, "train.batch=%zu", unit);
         size_t memory = memory_of(config) + (size_t)mixt__rng_below(&rng, 6 << 20);
         check_ok(mixt_plan_largest_batch(config, NULL, memory, &largest));
         assert_true(largest.memory <= memory && largest.limit == memory);

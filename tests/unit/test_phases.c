@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../support/settings.h"
 #include "../support/temp_folder.h"
 #include "mixt/mixt.h"
 #include "policy_text.h"
@@ -198,20 +199,10 @@ static const char policy_text[] = "default: bf16\nphases:\n"
 
 static mixt_config *config_of(const char *out)
 {
-    static const char *const settings[] = {"model=mlp",        "net.hidden=[32]",         "threads=1",
-                                           "data.kind=digits", "data.limit=512",          "train.batch=32",
-                                           "train.epochs=0",   "train.checkpoint_every=1"};
-    char text[1200];
-    mixt_config *config;
-    ok(mixt_config_new(&config));
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        ok(mixt_config_set(config, settings[i], "test"));
-    snprintf(text, sizeof text, "train.steps=%d", STEPS);
-    ok(mixt_config_set(config, text, "test"));
-    snprintf(text, sizeof text, "out=%s", temp_path(out));
-    ok(mixt_config_set(config, text, "test"));
-    snprintf(text, sizeof text, "precision=%s", temp_path("p.yaml"));
-    ok(mixt_config_set(config, text, "test"));
+    mixt_config *config = settings_new();
+    settings_add(config, "model=mlp net.hidden=[32] threads=1 data.kind=digits data.limit=512 train.batch=32");
+    settings_add(config, "train.epochs=0 train.steps=%d train.checkpoint_every=1", STEPS);
+    settings_add(config, "out=%s precision=%s", temp_path(out), temp_path("p.yaml"));
     return config;
 }
 
@@ -349,7 +340,7 @@ static void trainers_take_one_phase(void **unused)
     mixt_run *run;
     mixt_policy *policy = parse("default: bf16\nphases: [{name: a, until: 5, default: fp32}, {name: b}]");
     mixt_config *config = config_of("refused");
-    ok(mixt_config_set(config, "precision=fp32", "test"));
+    settings_add(config, "precision=fp32");
     ok(mixt_run_open_config(config, NULL, &run));
     assert_int_equal(mixt_run_phases(run), 0);
     assert_int_equal(mixt_run_plan_phase(run, 0), MIXT_ERROR_ARGUMENT);
@@ -370,7 +361,7 @@ static void phases_fit_together(void **unused)
     mixt_run_result result;
     size_t most = 0;
     mixt_config *config = config_of("fit");
-    ok(mixt_config_set(config, "train.batch=256", "test"));
+    settings_add(config, "train.batch=256");
     ok(mixt_run_open_config(config, NULL, &run));
     for (int i = 0; i < 3; i++) {
         ok(mixt_run_get_phase(run, i, &phase));
@@ -399,7 +390,7 @@ static void largest_batches_fit_in_every_phase(void **unused)
     ok(mixt_plan_largest_batch(config, NULL, 4 << 20, &all));
     static const char *const formats[] = {"precision=fp32", "precision=fp16", "precision=bf16"};
     for (int i = 0; i < 3; i++) {
-        ok(mixt_config_set(config, formats[i], "test"));
+        settings_add(config, "%s", formats[i]);
         ok(mixt_plan_largest_batch(config, NULL, 4 << 20, &one));
         least = one.batch < least ? one.batch : least;
     }
@@ -427,7 +418,7 @@ static void phases_can_be_asked_for(void **unused)
     mixt_run *run;
     mixt_run_options options = {.observer = ask, .user = &s};
     mixt_config *config = config_of("asked");
-    ok(mixt_config_set(config, "precision=bf16", "test"));
+    settings_add(config, "precision=bf16");
     ok(mixt_run_open_config(config, &options, &run));
     ok(mixt_run_train(run, NULL));
     assert_int_equal(mixt_run_phases(run), 2);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../support/settings.h"
 #include "../support/temp_folder.h"
 #include "mixt/mixt.h"
 #include "run/run.h"
@@ -24,25 +25,14 @@ static void ok(mixt_status status)
         fail_msg("%d: %s", (int)status, mixt_error_text());
 }
 
-static mixt_config *config_of(const char *out, const char *const *more)
+/** @param more settings, separated by spaces */
+static mixt_config *config_of(const char *out, const char *more)
 {
-    static const char *const settings[] = {"model=gpt",      "precision=fp32",  "net.layers=2",
-                                           "net.width=32",   "net.heads=2",     "threads=1",
-                                           "data.kind=text", "data.seq=32",     "train.batch=16",
-                                           "train.epochs=0", "auto.steer=true", "train.checkpoint_every=5"};
-    char text[TEXT];
-    mixt_config *config;
-    ok(mixt_config_new(&config));
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        ok(mixt_config_set(config, settings[i], "test"));
-    snprintf(text, sizeof text, "train.steps=%d", STEPS);
-    ok(mixt_config_set(config, text, "test"));
-    snprintf(text, sizeof text, "out=%s", temp_path(out));
-    ok(mixt_config_set(config, text, "test"));
-    snprintf(text, sizeof text, "data.path=%s", temp_path("words.txt"));
-    ok(mixt_config_set(config, text, "test"));
-    for (; more && *more; more++)
-        ok(mixt_config_set(config, *more, "test"));
+    mixt_config *config = settings_new();
+    settings_add(config, "model=gpt precision=fp32 net.layers=2 net.width=32 net.heads=2 threads=1 data.kind=text");
+    settings_add(config, "data.path=%s data.seq=32 train.batch=16 train.epochs=0 train.steps=%d",
+                 temp_path("words.txt"), STEPS);
+    settings_add(config, "train.checkpoint_every=5 auto.steer=true out=%s %s", temp_path(out), more);
     return config;
 }
 
@@ -76,7 +66,7 @@ static mixt_status look(void *user, mixt_run *run, const mixt_event *event)
     return MIXT_OK;
 }
 
-static void train(const char *out, const char *const *more, seen *s)
+static void train(const char *out, const char *more, seen *s)
 {
     mixt_run *run;
     mixt_run_options options = {.observer = look, .user = s};
@@ -125,9 +115,9 @@ static void tiers_free_memory(void **unused)
     (void)unused;
     seen calm = {0}, s = {.share = {0.75, 0.95}};
     row rows[8];
-    train("calm", NULL, &calm);
+    train("calm", "", &calm);
     assert_int_equal(decisions("calm", rows, 8), 0);
-    train("tiers", NULL, &s);
+    train("tiers", "", &s);
     int count = decisions("tiers", rows, 8);
     assert_true(count >= 2);
     assert_string_equal(rows[0].key, "train.activations"); // the first tier, a few looks after it was squeezed
@@ -156,9 +146,9 @@ static void stopped_runs_and_replays_are_the_same(void **unused)
     (void)unused;
     seen all = {.share = {0.75, 0.95}}, again = {0};
     char setting[TEXT], path[TEXT];
-    train("all", NULL, &all);
+    train("all", "", &all);
     snprintf(setting, sizeof setting, "auto.replay=%s", temp_path("all/events.jsonl"));
-    train("replay", (const char *const[]){setting, NULL}, &again);
+    train("replay", setting, &again);
     assert_memory_equal(all.losses, again.losses, sizeof all.losses);
     assert_memory_equal(all.bytes, again.bytes, sizeof all.bytes);
     for (int64_t stop = 5; stop < STEPS; stop += 4) {
@@ -167,7 +157,7 @@ static void stopped_runs_and_replays_are_the_same(void **unused)
         mixt_run *run;
         mixt_run_options options = {.observer = look, .user = &s};
         snprintf(out, sizeof out, "stop-%lld", (long long)stop);
-        train(out, NULL, &s);
+        train(out, "", &s);
         s.stop = 0;
         snprintf(path, sizeof path, "%s", temp_path(out));
         ok(mixt_run_resume_with(path, &options, &run));
@@ -190,13 +180,13 @@ static void what_is_said_stays(void **unused)
     (void)unused;
     seen s = {.share = {0.95, 0}};
     row rows[8];
-    train("said", (const char *const[]){"train.activations=bf16", "train.memory_may=recompute", NULL}, &s);
+    train("said", "train.activations=bf16 train.memory_may=recompute", &s);
     int count = decisions("said", rows, 8);
     for (int i = 0; i < count; i++)
         assert_string_equal(rows[i].key, "train.recompute");
     assert_true(count >= 1);
     s = (seen){.share = {0.95, 0}};
-    train("off", (const char *const[]){"auto.memory=false", NULL}, &s);
+    train("off", "auto.memory=false", &s);
     assert_int_equal(decisions("off", rows, 8), 0);
 }
 
