@@ -7,8 +7,6 @@
 #include "base/threads.h"
 #include "run/fit.h"
 #include "run/memory.h"
-#include "run/phases.h"
-#include "run/policy.h"
 #include "run/run.h"
 #include "train/fit.h"
 
@@ -21,6 +19,7 @@ enum { MAY_RECOMPUTE, MAY_SPLIT }; // positions of the words of train.memory_may
 
 static const double LOW = 0.7, HIGH = 0.9; // shares of the budget
 static const double SHRUNK = 0.95;         // of the largest budget: less is pressure
+static const double WORTH = 0.98;          // of what the run holds: a plan that saves less is none
 static const double INTERVAL = 1;          // seconds from look to look
 
 /* ---- the budget ---- */
@@ -80,6 +79,7 @@ static mixt_status open_planner(const mixt_run *run, mixt__trainer *planner, cou
 {
     const mixt__trainer *t = &run->experiment.trainer->core;
     *planner = (mixt__trainer){.model = t->model, .settings = t->settings, .backend = t->backend};
+    planner->settings.faults = NULL; // which happen to the run alone
     *c = (counter){run, held(run) - step_bytes(run, t)};
     return mixt__trainer_compile(planner, &t->spec);
 }
@@ -152,8 +152,8 @@ static mixt_status fit(mixt_run *run, size_t budget)
         status = mixt__trainer_fit(&planner, &request, &choice);
     mixt__trainer_free(&planner);
     MIXT_TRY(status);
-    if (choice.chosen.bytes >= held(run))
-        return MIXT_OK; // nothing that may be done frees anything
+    if ((double)choice.chosen.bytes > WORTH * (double)held(run))
+        return MIXT_OK; // nothing that may be done frees much
     MIXT_TRY(ask_number(run, MIXT_KEY_TRAIN_SPLIT, choice.chosen.split, budget));
     return ask_number(run, MIXT_KEY_TRAIN_RECOMPUTE, (int64_t)choice.chosen.recompute, budget);
 }
@@ -202,30 +202,18 @@ mixt_status mixt__pressure_look(mixt_run *run)
 
 /* ---- acting ---- */
 
-/** Another format in which activations wait, under the same policy. */
-static mixt_status keep_lower(mixt__experiment *e)
-{
-    mixt_policy *policy;
-    if (e->phases.policy)
-        return mixt__phases_enter(e, e->phases.current);
-    MIXT_TRY(mixt_policy_copy(mixt_trainer_policy(e->trainer), &policy));
-    mixt_status status = mixt__experiment_keep(e, policy);
-    if (status == MIXT_OK)
-        status = mixt_trainer_set_policy(e->trainer, policy);
-    mixt_policy_free(policy);
-    return status;
-}
-
-static mixt_status plan_anew(mixt__experiment *e, const mixt_config *before)
+static mixt_status plan_anew(mixt__experiment *e)
 {
     mixt_trainer *t = e->trainer;
     int64_t split = mixt__config_int(e->config, MIXT_KEY_TRAIN_SPLIT);
     size_t recompute = (size_t)mixt__config_int(e->config, MIXT_KEY_TRAIN_RECOMPUTE);
-    if (strcmp(mixt__config_string(before, MIXT_KEY_TRAIN_ACTIVATIONS),
-               mixt__config_string(e->config, MIXT_KEY_TRAIN_ACTIVATIONS)))
-        MIXT_TRY(keep_lower(e));
-    if (split != t->core.settings.split || recompute != t->core.settings.recompute_budget)
-        MIXT_TRY(mixt__trainer_refit(&t->core, split, recompute));
+    mixt_dtype before = t->policy->formats.keep;
+    MIXT_TRY(mixt__experiment_keep(e, t->policy));
+    mixt_status status = mixt__trainer_refit(&t->core, split, recompute, t->policy->formats.keep);
+    if (status != MIXT_OK) {
+        t->policy->formats.keep = before;
+        return status;
+    }
     t->options.split = split;
     t->options.recompute_budget = recompute;
     return MIXT_OK;
@@ -240,7 +228,7 @@ mixt_status mixt__run_adopt_memory(mixt_run *run, mixt_config *next)
         return mixt__fail(MIXT_ERROR_CONFIG, "train.split %lld does not divide train.batch, %lld", (long long)split,
                           (long long)batch);
     e->config = next;
-    mixt_status status = plan_anew(e, run->config);
+    mixt_status status = plan_anew(e);
     if (status != MIXT_OK) {
         e->config = run->config;
         return status;
@@ -251,6 +239,5 @@ mixt_status mixt__run_adopt_memory(mixt_run *run, mixt_config *next)
     run->phase_memory = NULL;
     if (mixt_config_write(next, mixt__run_dir_file(&run->dir, "config.yaml", path)) != MIXT_OK)
         mixt__run_note(run, true, "the new setting cannot be written: %s", mixt_error_text());
-    mixt__run_change_validation(run, e->trainer->core.settings.eval_batch);
     return MIXT_OK;
 }

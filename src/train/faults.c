@@ -12,7 +12,7 @@
 
 enum { STREAM_FAULTS = 0x6661756c }; // random numbers: which weight, which activation
 static const float exploded = 100;   // times the learning rate that was meant
-static const double squeezed = 0.96; // share of the memory that somebody else takes
+static const double squeezed = 0.99; // share of the memory that somebody else takes: what is left, programs have
 
 /* ---- a list that fits the model ---- */
 

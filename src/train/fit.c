@@ -30,9 +30,36 @@ mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split,
     return status;
 }
 
-mixt_status mixt__trainer_refit(mixt__trainer *t, int64_t split, size_t recompute)
+/** What evaluates and predicts, from one to the other. */
+static void move_evaluation(mixt__trainer *from, mixt__trainer *to)
 {
-    mixt__trainer before = *t;
+    to->eval = from->eval;
+    to->eval_input = from->eval_input;
+    to->eval_target = from->eval_target;
+    to->predict = from->predict;
+    to->predict_input = from->predict_input;
+    to->predict_output = from->predict_output;
+    to->predict_device = from->predict_device;
+    from->eval = from->predict = NULL;
+    from->eval_input = from->eval_target = NULL;
+    from->predict_input = from->predict_output = from->predict_device = NULL;
+    for (int i = 0; i < 2; i++) {
+        to->eval_device[i] = from->eval_device[i];
+        from->eval_device[i] = NULL;
+    }
+}
+
+/** Points evaluation and prediction at the working copies where they lie now. */
+static void bind_evaluation(mixt__trainer *t)
+{
+    if (t->eval_input)
+        mixt__executable_bind(t->eval, t->params, NULL);
+    if (t->predict_input)
+        mixt__executable_bind(t->predict, t->params, NULL);
+}
+
+static void set_plan(mixt__trainer *t, int64_t split, size_t recompute, mixt_dtype keep)
+{
     mixt__trainer_settings *s = &t->settings;
     int64_t batch = s->batch * s->split, passes = s->accumulate / s->split;
     s->batch = t->spec.input.dims[0] = t->spec.target.dims[0] = batch / split;
@@ -41,7 +68,20 @@ mixt_status mixt__trainer_refit(mixt__trainer *t, int64_t split, size_t recomput
     t->next_batch = t->next_batch / s->split * split; // counted in passes
     t->batches_per_epoch = t->batches_per_epoch / s->split * split;
     s->split = split;
+    if (s->policy.keep != keep)
+        s->policy.keep_origin = keep == MIXT_DTYPE_NONE ? NULL : "train.activations";
+    s->policy.keep = keep;
+}
+
+mixt_status mixt__trainer_refit(mixt__trainer *t, int64_t split, size_t recompute, mixt_dtype keep)
+{
+    mixt__trainer before = *t, aside = {0};
+    set_plan(t, split, recompute, keep);
+    move_evaluation(t, &aside); // its memory may not be there to be taken again
     mixt_status status = mixt__trainer_recompile(t);
+    move_evaluation(&aside, t);
+    if (status == MIXT_OK)
+        bind_evaluation(t);
     if (status != MIXT_OK && !t->broken) {
         t->settings = before.settings;
         t->spec = before.spec;

@@ -39,9 +39,10 @@ typedef struct mixt__fit_choice {
 mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split, size_t recompute);
 
 /** The same between two updates whose results were read, with batches of the same size: weights, moments, counters and
- *  the place in the data stay to the bit; evaluation is compiled anew when it is asked for. As it was on failure, unless
- *  the trainer is `broken`. */
-mixt_status mixt__trainer_refit(mixt__trainer *t, int64_t split, size_t recompute);
+ *  the place in the data stay to the bit, evaluation and prediction keep their memory. As it was on failure, unless the
+ *  trainer is `broken`.
+ *  @param keep format in which activations wait for the backward pass; NONE: as they are */
+mixt_status mixt__trainer_refit(mixt__trainer *t, int64_t split, size_t recompute, mixt_dtype keep);
 
 /** Plans the step within the budget, and leaves the chosen plan in the trainer, fits or not. Needs compile; takes no
  *  memory. */

@@ -57,10 +57,10 @@ static void read_weights(mixt_trainer *t, outcome *o)
 static void refit(mixt_trainer *t, const plan *p, size_t all)
 {
     mixt_memory m;
-    ok(mixt__trainer_refit(&t->core, p->split, 0));
+    ok(mixt__trainer_refit(&t->core, p->split, 0, MIXT_DTYPE_NONE));
     if (p->kept > 0) {
         ok(mixt_trainer_memory(t, &m));
-        ok(mixt__trainer_refit(&t->core, p->split, (size_t)((double)m.activations * p->kept)));
+        ok(mixt__trainer_refit(&t->core, p->split, (size_t)((double)m.activations * p->kept), MIXT_DTYPE_NONE));
     }
     ok(mixt_trainer_memory(t, &m));
     assert_int_equal(m.allocated, m.total);
@@ -133,6 +133,39 @@ static void parts_make_the_same_update(void **unused)
     }
 }
 
+/** Activations that wait in another format: the forward pass does not change, and evaluation, which keeps its memory,
+ *  reads the weights as they are. */
+static void kept_activations_round_gradients_alone(void **unused)
+{
+    (void)unused;
+    mixt_data *data = mixt_data_new(context, "random:tokens", .samples = SAMPLES, .seq = 64, .classes = 50);
+    mixt_model *model = mixt_zoo_model(context, "gpt", data, .layers = 2, .width = 64, .heads = 2);
+    for (int i = 0; i < 2; i++) {
+        mixt_memory before, after;
+        mixt_evaluation found[2];
+        mixt_step steps[2][2];
+        mixt_trainer *t[2];
+        for (int k = 0; k < 2; k++) { // the second one stays as it is
+            t[k] = mixt_trainer_new(model, .precision = i ? "bf16" : "fp32", .batch = BATCH, .seed = 3);
+            ok(mixt_trainer_step(t[k], data, &steps[k][0]));
+            ok(mixt_trainer_evaluate(t[k], data, &found[k]));
+            ok(mixt_trainer_memory(t[k], &before));
+            if (!k)
+                ok(mixt__trainer_refit(&t[k]->core, 2, 0, i ? MIXT_DTYPE_FP8_E4M3 : MIXT_DTYPE_BF16));
+            if (!k)
+                ok(mixt__trainer_refit(&t[k]->core, 1, 0, i ? MIXT_DTYPE_FP8_E4M3 : MIXT_DTYPE_BF16));
+            ok(mixt_trainer_memory(t[k], &after));
+            assert_int_equal(after.allocated, after.total);
+            assert_true(k ? after.total == before.total : after.total < before.total);
+            ok(mixt_trainer_evaluate(t[k], data, &found[k]));
+            ok(mixt_trainer_step(t[k], data, &steps[k][1]));
+        }
+        assert_true(found[0].loss == found[1].loss);
+        assert_true(steps[0][1].loss == steps[1][1].loss);
+        assert_true(steps[0][1].grad_norm != steps[1][1].grad_norm);
+    }
+}
+
 /** What cannot be done leaves the trainer as it was. */
 static void failures_change_nothing(void **unused)
 {
@@ -144,7 +177,7 @@ static void failures_change_nothing(void **unused)
     mixt_trainer *t = mixt_trainer_new(model, .batch = BATCH, .seed = 3);
     ok(mixt_trainer_step(t, data, &step));
     ok(mixt_trainer_memory(t, &before));
-    assert_int_equal(mixt__trainer_refit(&t->core, 2, 1), MIXT_ERROR_MEMORY); // a byte for activations
+    assert_int_equal(mixt__trainer_refit(&t->core, 2, 1, MIXT_DTYPE_NONE), MIXT_ERROR_MEMORY); // a byte for activations
     ok(mixt_trainer_memory(t, &after));
     assert_memory_equal(&before, &after, sizeof before);
     ok(mixt_trainer_step(t, data, &step));
@@ -170,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(computing_again_changes_no_bit),
         cmocka_unit_test(parts_make_the_same_update),
+        cmocka_unit_test(kept_activations_round_gradients_alone),
         cmocka_unit_test(failures_change_nothing),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
