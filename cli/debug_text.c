@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROWS = 20, BAR = 40 }; // shown unasked; letters of the longest bar
+enum { ROWS = 20, ISSUES = 12, BAR = 40 }; // shown unasked: values, issues; letters of the longest bar
 
 /* ---- single numbers ---- */
 
@@ -70,7 +70,7 @@ static void print_issues(const mixt_debug *d, FILE *stream)
     const mixt_debug_origin *from = mixt_debug_origin_of(d);
     const mixt_debug_issue *issue;
     bool shown = false;
-    for (int64_t i = 0; (issue = mixt_debug_issue_at(d, i)); i++) {
+    for (int64_t i = 0; i < ISSUES && (issue = mixt_debug_issue_at(d, i)); i++) {
         cli_line(stream, "  ", "%s", issue->text);
         cli_line(stream, "    ", "-> %s", issue->remedy);
         if (from && !shown && issue->kind == MIXT_DEBUG_NONFINITE && issue->value >= 0) {
@@ -78,6 +78,8 @@ static void print_issues(const mixt_debug *d, FILE *stream)
             shown = true;
         }
     }
+    if (info.issues > ISSUES)
+        fprintf(stream, "  and %lld more, which --json lists\n", (long long)(info.issues - ISSUES));
     if (!info.issues)
         fprintf(stream, "nothing is wrong with the numbers of this step\n");
     if (*info.why_not)
@@ -207,8 +209,7 @@ static void print_exponents(const mixt_debug_value *v, FILE *stream)
             last = e;
             most = v->exponents[e] > most ? v->exponents[e] : most;
         }
-    fprintf(stream, "\n%s: %s, %s, %s\n", *v->name ? v->name : v->layer, v->op, v->backward ? "backward" : "forward",
-            mixt_dtype_name(v->dtype));
+    fprintf(stream, "\n%s: %s\n", v->tensor, mixt_dtype_name(v->dtype));
     for (int e = first; e <= last; e++) {
         int length = (int)((BAR * v->exponents[e] + most - 1) / most);
         fprintf(stream, "  2^%-4d %6.2f%% ", e - 127, 100 * (double)v->exponents[e] / (double)v->count);

@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "num/num.h"
+#include "train/faults.h"
 #include "train/watch.h"
 
 #include <math.h>
@@ -265,6 +266,8 @@ static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_optio
         MIXT_TRY(mixt__trainer_compile(core, &spec));
     }
     MIXT_TRY(mixt__trainer_allocate(core));
+    if (core->faults)
+        MIXT_TRY(mixt__faults_prepare(core, data)); // before the step is compiled once more
     MIXT_TRY(bad_parameter(t, &bad));
     d->info.source = mixt__debug_text(d, bad ? bad : "");
     MIXT_TRY(look(d, t, data, o));

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const double tiny_limit = 0.25;    // share of numbers that are subnormal in their format
 static const double flushed_limit = 0.05; // share of numbers that became 0
@@ -234,25 +235,37 @@ static void judge_norm(mixt_debug *d)
 
 /* ---- formats ---- */
 
+/** Whether the same was said of another value of this op: kernels may give several. */
+static bool was_said(const mixt_debug *d, const mixt_debug_value *v, const char *words)
+{
+    for (int64_t i = 0; i < d->info.issues; i++) {
+        const mixt_debug_value *other = d->issues[i].value >= 0 ? &d->values[d->issues[i].value] : NULL;
+        if (other && other != v && !strcmp(other->layer, v->layer) && !strcmp(other->op, v->op) &&
+            other->backward == v->backward && strstr(d->issues[i].text, words))
+            return true;
+    }
+    return false;
+}
+
 static void judge_range(mixt_debug *d, int64_t index)
 {
     const mixt_debug_value *v = &d->values[index];
     const char *format = mixt_dtype_name(v->dtype);
     if (v->nan || v->inf || v->dtype == MIXT_DTYPE_FP32)
         return;
-    if (v->margin < margin_limit) {
+    if (v->margin < margin_limit && !was_said(d, v, " reaches ")) {
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_PRECISION, index);
         SAY(issue, "%s pass: %s of %s reaches %.4g in %s, which ends at %g", pass_of(v), v->op, v->layer, v->amax,
             format, mixt__dtype_max(v->dtype));
         ADVISE(issue, "%sbf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", precision: bf16}",
                v->backward ? "a smaller loss scale (train.loss_scale), or " : "", v->layer);
-    } else if (v->compared && v->flushed > flushed_limit) {
+    } else if (v->compared && v->flushed > flushed_limit && !was_said(d, v, " became 0 ")) {
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_PRECISION, index);
         SAY(issue, "%s pass: %.0f%% of %s of %s became 0 in %s, and are not 0 in FP32", pass_of(v), 100 * v->flushed,
             v->op, v->layer, format);
         ADVISE(issue, "%sbf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", precision: bf16}",
                v->backward ? "a larger loss scale (train.loss_scale), or " : "", v->layer);
-    } else if (v->tiny > tiny_limit) {
+    } else if (v->tiny > tiny_limit && !was_said(d, v, " smallest normal ") && !was_said(d, v, " became 0 ")) {
         mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_PRECISION, index);
         SAY(issue, "%s pass: %.0f%% of %s of %s are below %s's smallest normal number and lose bits", pass_of(v),
             100 * v->tiny, v->op, v->layer, format);
@@ -265,7 +278,8 @@ static void judge_range(mixt_debug *d, int64_t index)
 static void judge_error(mixt_debug *d, int64_t index)
 {
     const mixt_debug_value *v = &d->values[index];
-    if (!v->compared || !isfinite(v->error) || v->error < error_limit || v->error < jump_limit * v->inherited)
+    if (!v->compared || !isfinite(v->error) || v->error < error_limit || v->error < jump_limit * v->inherited ||
+        was_said(d, v, " jumps "))
         return;
     mixt_debug_issue *issue = raise_issue(d, MIXT_DEBUG_PRECISION, index);
     SAY(issue, "%s pass: the error of %s of %s jumps to %.0f%% of its size; what it reads is off by %.2g%%", pass_of(v),

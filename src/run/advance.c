@@ -1,6 +1,53 @@
-/* Updates on the way to one that somebody wants to look at: as training makes them, but nothing is told or written. */
+/* Updates on the way to one that somebody wants to look at: as training makes them, but nothing is told or written.
+ *
+ * A decision of the controller is followed by a checkpoint, so that the newest one before an update has them all. Where
+ * that one is gone, decisions between are not made again: it is said.
+ */
+#include "run/advance.h"
+
 #include "run/phases.h"
-#include "run/run.h"
+#include "steer/decision.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** The update after which a decision of a row counts; -1: the row is no decision of the controller. */
+static int64_t counts_after(const char *text)
+{
+    json_t *row = json_loads(text, 0, NULL);
+    mixt_decision d;
+    bool found = false;
+    int64_t step = -1;
+    if (row && mixt__decision_read(row, &d, &found) == MIXT_OK && found) {
+        step = d.back >= 0 ? d.back : d.step;
+        step = strcmp(d.from, "auto") ? step : -1; // the run began with that, and its configuration has it
+        mixt__decision_free(&d);
+    }
+    json_decref(row);
+    return step;
+}
+
+void mixt__advance_warn(mixt_run *run, int64_t before)
+{
+    char path[1100], *text = NULL;
+    size_t room = 0;
+    int64_t from = run->resume.checkpoint ? run->resume.state.steps : -1, missed = 0;
+    snprintf(path, sizeof path, "%s/events.jsonl", run->resume.run);
+    FILE *file = fopen(path, "r");
+    while (file && getline(&text, &room, file) > 0) {
+        int64_t step = counts_after(text);
+        missed += step > from && (step < before || !run->resume.checkpoint);
+    }
+    if (file)
+        fclose(file);
+    free(text);
+    if (missed)
+        mixt__run_note(run, true,
+                       "%s: %lld decisions of its controller are not made again, for the checkpoints behind them are "
+                       "gone (train.keep): update %lld will not have the bits that it had",
+                       run->resume.run, (long long)missed, (long long)before);
+}
 
 /** The phase of the next update. */
 static mixt_status enter_phase(mixt__experiment *e, int64_t update)
@@ -14,15 +61,19 @@ static mixt_status make_updates(mixt_run *run, int64_t step)
 {
     mixt__experiment *e = &run->experiment;
     MIXT_TRY(mixt__run_begin(run));
+    mixt__steer_remember(run);
     int64_t at = mixt_trainer_steps(e->trainer);
     if (step < at)
         return mixt__fail(MIXT_ERROR_STATE, "update %lld: the run has made %lld already", (long long)step,
                           (long long)at);
     for (; at < step; at++) {
         MIXT_TRY(enter_phase(e, at + 1));
+        mixt__steer_skip(run);
         MIXT_TRY(mixt_trainer_step(e->trainer, e->train, NULL));
     }
-    return enter_phase(e, step + 1);
+    MIXT_TRY(enter_phase(e, step + 1));
+    mixt__steer_skip(run);
+    return MIXT_OK;
 }
 
 mixt_status mixt_run_advance(mixt_run *run, int64_t step)

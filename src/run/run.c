@@ -2,6 +2,7 @@
 #include "run/run.h"
 
 #include "run/chosen.h"
+#include "run/advance.h"
 #include "run/fit.h"
 #include "run/init.h"
 #include "run/inputs.h"
@@ -130,6 +131,8 @@ static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_
     MIXT_TRY(mixt__fit_again(run));
     MIXT_TRY(mixt__resume_restore(run));
     run->has_weights = run->resume.checkpoint != NULL;
+    if (run->resume.looking)
+        mixt__advance_warn(run, options->before);
     return MIXT_OK;
 }
 

@@ -57,6 +57,13 @@ static void unpack(mixt__steer *s, const json_t *object)
     s->rollbacks = json_integer_value(json_object_get(object, "rollbacks"));
 }
 
+void mixt__steer_remember(mixt_run *run)
+{
+    const mixt__checkpoint *from = run->resume.checkpoint;
+    if (from)
+        unpack(&run->steer, json_object_get(json_object_get(from->scalars, "run"), "auto"));
+}
+
 mixt_status mixt__steer_open(mixt_run *run)
 {
     mixt__steer *s = &run->steer;
@@ -66,8 +73,7 @@ mixt_status mixt__steer_open(mixt_run *run)
         MIXT_TRY(mixt_controller_new(&options, &s->controller));
         mixt__good_open(&s->good, run);
     }
-    if (from)
-        unpack(s, json_object_get(json_object_get(from->scalars, "run"), "auto"));
+    mixt__steer_remember(run);
     if (from && s->controller)
         mixt__good_resume(run);
     run->result.decisions = s->decisions;

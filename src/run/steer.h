@@ -39,6 +39,9 @@ bool mixt__steer_wanted(const mixt_run *run);
  *  memory, the directory must be open. */
 mixt_status mixt__steer_open(mixt_run *run);
 void mixt__steer_close(mixt_run *run);
+/** What the checkpoint that the run goes on from has of it: batches that are left out, and the controller's memory
+ * where there is one. */
+void mixt__steer_remember(mixt_run *run);
 /** What a checkpoint keeps of it. */
 json_t *mixt__steer_pack(const mixt_run *run);
 /** `user` is not used: it is the run's own. */

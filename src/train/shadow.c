@@ -3,6 +3,7 @@
 
 #include "num/num.h"
 #include "train/faults.h"
+#include "train/faults.h"
 #include "train/finetune.h"
 
 static mixt__compile_options options_of(const mixt__trainer *t, const mixt__shadow_options *o)
@@ -12,6 +13,7 @@ static mixt__compile_options options_of(const mixt__trainer *t, const mixt__shad
     options.fused = t->backend->fused;
     options.twins = o->twins;
     options.watch = o->watch;
+    options.plants = t->faults ? &t->faults->plants : NULL;
     options.plants = t->faults ? &t->faults->plants : NULL;
     options.typed_input = o->like_step;
     options.activation_budget = o->like_step ? t->settings.recompute_budget : 0;

@@ -56,6 +56,22 @@ for step in 5 14 25; do
     grep -q '"format": "fp16"' out; [ $? = $((step <= 12)) ] || fail "phases, --step $step: another phase"
 done
 
+# under a controller that raised a layer: its decision is in the checkpoint behind it; with that gone it says so
+"$mixt" train net.yaml out=steered faults=overflow@15:fc.0 auto.steer=true --quiet >/dev/null 2>&1 || fail "steered"
+grep -q '"kind":"decision"' steered/events.jsonl || fail "no decision in: $(cut -c1-100 steered/events.jsonl)"
+"$mixt" debug steered --step 19 --json >out 2>err || fail "steered, --step 19: $(cat err)"
+same "$(sed -n 's/^{"step": *19,.*"grad_norm": *\([^,}]*\).*/\1/p' steered/metrics.jsonl)" "$(number_of grad_norm)" ||
+    fail "steered, --step 19: grad_norm $(number_of grad_norm)"
+rm -r steered/checkpoints/step-0000000* steered/checkpoints/step-0000001*
+"$mixt" debug steered --step 19 --json >out 2>err || fail "steered, --step 19 from the beginning: $(cat err)"
+grep -q 'decisions of its controller are not made again' err || fail "it does not say that decisions are missing: $(cat err)"
+
+# a fault of a test is there when its update is made again
+"$mixt" debug net.yaml faults=overflow@3:fc.0 --step 3 --json >out 2>err || fail "a fault: $(cat err)"
+grep -q '"cause": "op"' out && grep -A4 '"first_nonfinite": {' out | grep -q '"layer": "fc.0"' || fail "a fault: $(head -20 out)"
+"$mixt" debug net.yaml faults=nan_data@3 --step 3 --json >out 2>err || fail "a NaN: $(cat err)"
+grep -q '"cause": "input"' out && grep -q '"sample": [0-9]' out || fail "a NaN: $(head -20 out)"
+
 # ---- what it shows ----
 
 "$mixt" debug run >out 2>err || fail "debug: $(cat err)"
@@ -63,7 +79,7 @@ for words in 'format  *ops  *values' '^fp16 ' 'error forward' '^fc.0 '; do
     grep -q "$words" out || fail "no $words in: $(head -20 out)"
 done
 "$mixt" debug run --layer fc.0 >out 2>err || fail "--layer: $(cat err)"
-grep -q '^fc.0: matmul, forward, fp16$' out && grep -q '2^-*[0-9]* .*%.*##' out || fail "no exponents: $(head -20 out)"
+grep -q '^fc.0.matmul.forward: fp16$' out && grep -q '2^-*[0-9]* .*%.*##' out || fail "no exponents: $(head -20 out)"
 
 "$mixt" debug net.yaml train.loss_scale=1e8 --json >out 2>err || fail "overflow: $(cat err)"
 for words in '"first_nonfinite": {' '"pass": "backward"' '"cause": "op"' '"inputs": \[' '"precision_use": \[' \

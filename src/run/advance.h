@@ -1,0 +1,11 @@
+/* Updates made again, to look at one of a run's past: mixt_run_advance. */
+#ifndef MIXT_RUN_ADVANCE_H
+#define MIXT_RUN_ADVANCE_H
+
+#include "run/run.h"
+
+/** Says, as a NOTE, where decisions were taken between the checkpoint that the run was opened at and update number
+ *  `before`. */
+void mixt__advance_warn(mixt_run *run, int64_t before);
+
+#endif
