@@ -49,6 +49,13 @@ static void show_decision(cli_watch *w, const mixt_event *event)
         fprintf(stderr, "mixt: %s\n", event->text);
 }
 
+/** What was found about an alert; that nothing was is not worth a line. */
+static void show_diagnosis(cli_watch *w, const mixt_event *event)
+{
+    if (event->diagnosis->kind != MIXT_DIAGNOSIS_NOTHING && !w->quiet)
+        cli_progress_warn(&w->progress, "step %lld: %s", (long long)event->step->step, event->text);
+}
+
 /** Before training begins there is no progress line to stand above. */
 static void show_note(const cli_watch *w, cli_progress *progress, const mixt_event *event)
 {
@@ -81,6 +88,9 @@ mixt_status cli_watch_observe(void *user, mixt_run *run, const mixt_event *event
         break;
     case MIXT_EVENT_DECISION:
         show_decision(w, event);
+        break;
+    case MIXT_EVENT_DIAGNOSIS:
+        show_diagnosis(w, event);
         break;
     case MIXT_EVENT_NOTE:
         show_note(w, &w->progress, event);

@@ -110,6 +110,12 @@ typedef struct mixt_trouble {
 bool mixt_controller_step(mixt_controller *controller, const mixt_signals *signals, const mixt_alert *alerts, int count,
                           mixt_trouble *trouble);
 
+/**
+ * Tells of trouble that it has not seen itself: the next mixt_controller_decide is about it.
+ * @return false where it waits for a decision about another one.
+ */
+bool mixt_controller_report(mixt_controller *controller, const mixt_trouble *trouble);
+
 enum { MIXT_FINDING_LAYERS = 8 };
 
 /** What is known about a trouble, from a replay or from its signs. Zero-initialised: nothing. */

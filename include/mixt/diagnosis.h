@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define MIXT_DIAGNOSIS_LIST(X)                                                                                           \
+#define MIXT_DIAGNOSIS_LIST(X)                                                                                         \
     X(NOTHING, "nothing")       /* the same bits, and nothing in them that explains it */                              \
     X(HARDWARE, "hardware")     /* the same computation gave other bits */                                             \
     X(PRECISION, "precision")   /* FP32 does not have the problem */                                                   \
@@ -62,6 +62,7 @@ typedef struct mixt_diagnosis {
     /** PRECISION: the layers at fault, the worst first; DEAD_LAYER: the one that is dead; HARDWARE: where the wrong
      *  number was, as far as it can be told. "" after the last one. */
     char layers[MIXT_DIAGNOSIS_LAYERS][128];
+    char op[48];               /**< PRECISION: the op of the first layer that made such numbers; "": not known */
     char parameter[128];       /**< HARDWARE: the parameter that is furthest off, or whose gradient is; "": not known */
     bool persists;             /**< HARDWARE: a second replay gave other bits once more */
     int64_t epoch, batch;      /**< BATCH: where it comes in the data, both from 0 */

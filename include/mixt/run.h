@@ -15,6 +15,7 @@
 
 #include "mixt/config.h"
 #include "mixt/controller.h"
+#include "mixt/diagnosis.h"
 #include "mixt/monitor.h"
 #include "mixt/train.h"
 
@@ -37,7 +38,7 @@ typedef struct mixt_run_memory {
     mixt_bytes batches;     /**< batches made ahead by other threads, and results of updates */
     mixt_bytes checkpoints; /**< the copy of the state that is written while training goes on, and the room for saving
                                  the weights at the end */
-    mixt_bytes snapshots;   /**< the good state that auto.steer goes back to; 0 without */
+    mixt_bytes snapshots;   /**< good states that auto.steer goes back to; 0 without */
     mixt_bytes data;        /**< data sets in memory, but for tokens */
     mixt_bytes tokens;      /**< tokens and texts in memory */
     mixt_bytes graphs;      /**< graphs, kernel calls, names, the configuration: what is small, and held already */
@@ -109,6 +110,7 @@ typedef enum mixt_event_kind {
     MIXT_EVENT_END,        /**< training is over; `status` says how */
     MIXT_EVENT_ALERT,      /**< the monitor found something that is not as it should be: `alert`, `text` */
     MIXT_EVENT_DECISION,   /**< the run does something differently from here on: `decision`, `text` */
+    MIXT_EVENT_DIAGNOSIS,  /**< what made training go wrong was found: `diagnosis`, `text` */
 } mixt_event_kind;
 
 /** What happened. Pointers are valid during the call only. */
@@ -119,9 +121,10 @@ typedef struct mixt_event {
     const mixt_run_row *row;           /**< ROW, else NULL */
     const mixt_alert *alert;           /**< ALERT, else NULL */
     const mixt_decision *decision;     /**< DECISION, else NULL */
+    const mixt_diagnosis *diagnosis;   /**< DIAGNOSIS, else NULL */
     const mixt_run_result *result;     /**< figures so far; never NULL */
     double time;                       /**< seconds since the run began, going on over a resume; 0 before START */
-    const char *text;                  /**< NOTE, ALERT, DECISION, CHECKPOINT, else "" */
+    const char *text;                  /**< NOTE, ALERT, DECISION, DIAGNOSIS, CHECKPOINT, else "" */
     bool warning;                      /**< NOTE: to be shown also where little is shown */
     mixt_status status;                /**< CHECKPOINT, END; else MIXT_OK */
 } mixt_event;

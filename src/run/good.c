@@ -1,6 +1,7 @@
 /* Taking the good state, and going back to it. */
 #include "run/good.h"
 
+#include "data/data.h"
 #include "policy/policy.h"
 #include "run/memory.h"
 #include "run/phases.h"
@@ -13,13 +14,16 @@
 
 size_t mixt__good_bytes(const mixt_run *run)
 {
-    return mixt__steer_wanted(run) ? mixt__snapshot_bytes(&run->experiment.trainer->core) : 0;
+    return mixt__steer_wanted(run) ? mixt__snapshots_bytes(&run->experiment.trainer->core,
+                                                           mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY))
+                                   : 0;
 }
 
 void mixt__good_open(mixt__good *g, mixt_run *run)
 {
-    *g = (mixt__good){.step = -1, .best = -1};
-    g->open = mixt__snapshot_open(&g->snapshot, &run->experiment.trainer->core, false) == MIXT_OK;
+    int64_t every = mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY);
+    *g = (mixt__good){.step = -1, .best = -1, .older = {.step = -1, .best = -1}};
+    g->open = mixt__snapshots_open(&g->ring, &run->experiment.trainer->core, every) == MIXT_OK;
     if (!g->open)
         mixt__run_note(run, true, "auto.steer goes back to checkpoints only: %s", mixt_error_text());
 }
@@ -27,9 +31,53 @@ void mixt__good_open(mixt__good *g, mixt_run *run)
 void mixt__good_close(mixt__good *g)
 {
     if (g->open)
-        mixt__snapshot_close(&g->snapshot);
+        mixt__snapshots_close(&g->ring);
     json_decref(g->run);
-    *g = (mixt__good){.step = -1, .best = -1};
+    json_decref(g->older.run);
+    *g = (mixt__good){.step = -1, .best = -1, .older = {.step = -1, .best = -1}};
+}
+
+const mixt__snapshot *mixt__good_snapshot(const mixt_run *run)
+{
+    const mixt__good *g = &run->steer.good;
+    return g->open ? mixt__snapshots_state(&g->ring, g->step) : NULL;
+}
+
+void mixt__good_add(mixt_run *run)
+{
+    mixt__good *g = &run->steer.good;
+    if (g->open && mixt__snapshots_add(&g->ring, &run->last) != MIXT_OK)
+        mixt__run_note(run, true, "step %lld: cannot be computed again: %s", (long long)run->last.step,
+                       mixt_error_text());
+}
+
+/** The newest becomes the older one, where its snapshot is still there. @param run is taken over */
+static void put_first(mixt__good *g, int64_t step, int64_t best, json_t *run)
+{
+    if (g->step != step) {
+        json_decref(g->older.run);
+        g->older.step = mixt__snapshots_state(&g->ring, g->step) ? g->step : -1;
+        g->older.best = g->best;
+        g->older.run = g->run;
+    } else {
+        json_decref(g->run);
+    }
+    g->step = step;
+    g->best = best;
+    g->run = run;
+}
+
+void mixt__good_choose(mixt_run *run, int64_t step)
+{
+    mixt__good *g = &run->steer.good;
+    if (!g->open || step != g->older.step || step < 0)
+        return;
+    json_decref(g->run);
+    g->step = step;
+    g->best = g->older.best;
+    g->run = g->older.run;
+    g->older.run = NULL;
+    g->older.step = -1;
 }
 
 void mixt__good_take(mixt_run *run, const mixt__loop_state *state)
@@ -41,17 +89,16 @@ void mixt__good_take(mixt_run *run, const mixt__loop_state *state)
     g->step = state->steps; // which the scalars name
     json_t *scalars = json_pack("{s:o, s:o, s:o}", "loop", mixt__loop_state_pack(state), "watch",
                                 mixt__events_pack(&run->events), "auto", mixt__steer_pack(run));
-    mixt_status status = scalars ? mixt__snapshot_take(&g->snapshot, &run->experiment.trainer->core)
-                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a state to go back to");
+    g->step = before;
+    mixt_status status =
+        scalars ? mixt__snapshots_take(&g->ring) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a state to go back to");
     if (status != MIXT_OK) { // its copies may be half of the new state
         mixt__run_note(run, true, "step %lld: no state to go back to: %s", (long long)state->steps, mixt_error_text());
         json_decref(scalars);
-        g->step = before == state->steps ? before : -1;
+        g->step = mixt__snapshots_state(&g->ring, before) ? before : -1;
         return;
     }
-    json_decref(g->run);
-    g->run = scalars;
-    g->best = state->best_step;
+    put_first(g, state->steps, state->best_step, scalars);
 }
 
 /* ---- checkpoints ---- */
@@ -123,7 +170,7 @@ mixt_status mixt__good_return(mixt_run *run, mixt__loop_state *state)
     MIXT_TRY(enter_phase(run, mixt__good_step(run)));
     if (!g->open)
         return return_to_checkpoint(run, state);
-    MIXT_TRY(mixt__snapshot_restore(&g->snapshot, &run->experiment.trainer->core));
+    MIXT_TRY(mixt__snapshots_go_back(&g->ring, g->step));
     return return_run(run, g->run, state);
 }
 
@@ -138,7 +185,7 @@ static mixt_status take_from(mixt_run *run, const mixt__checkpoint *checkpoint)
     MIXT_TRY(mixt__loop_state_unpack(json_object_get(scalars, "loop"), &state));
     MIXT_TRY(enter_phase(run, state.steps));
     MIXT_TRY(mixt__resume_restore_from(run, checkpoint));
-    MIXT_TRY(mixt__snapshot_take(&g->snapshot, &run->experiment.trainer->core));
+    MIXT_TRY(mixt__snapshots_take(&g->ring));
     json_decref(g->run);
     g->run = json_pack("{s:O, s:O, s:O}", "loop", json_object_get(scalars, "loop"), "watch",
                        json_object_get(scalars, "watch"), "auto", json_object_get(scalars, "auto"));
@@ -147,6 +194,21 @@ static mixt_status take_from(mixt_run *run, const mixt__checkpoint *checkpoint)
     g->step = state.steps;
     g->best = state.best_step;
     return MIXT_OK;
+}
+
+/** What updates before the checkpoint have left; without it, nothing before can be computed again. */
+static void resume_trace(mixt_run *run, const mixt__checkpoint *now)
+{
+    char path[MIXT_CHECKPOINT_PATH + sizeof MIXT_TRACE_FILE];
+    mixt__trace *trace = &run->steer.good.ring.trace;
+    mixt__bytes file = {0};
+    snprintf(path, sizeof path, "%s/%s", now->folder, MIXT_TRACE_FILE);
+    mixt_status status = access(path, F_OK) ? MIXT_ERROR_FILE : mixt__bytes_read(path, &file);
+    if (status == MIXT_OK)
+        status = mixt__trace_unpack(trace, file.bytes, (size_t)file.size);
+    if (status != MIXT_OK || trace->first + trace->count != run->resume.state.steps + 1)
+        mixt__trace_start(trace, run->resume.state.steps + 1);
+    mixt__bytes_free(&file);
 }
 
 void mixt__good_resume(mixt_run *run)
@@ -172,4 +234,5 @@ void mixt__good_resume(mixt_run *run)
     }
     if (run->steer.good.step < 0)
         mixt__good_take(run, &run->resume.state);
+    resume_trace(run, now);
 }

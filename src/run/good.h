@@ -1,5 +1,6 @@
-/* The last good state of a run, to go back to: a snapshot in the host's memory with all that a checkpoint holds beside
- * it; where there is no memory for that, the newest checkpoint of the directory.
+/* The last good states of a run, to go back to: snapshots in the host's memory (steer/snapshots.h) with all that a
+ * checkpoint holds beside them; where there is no memory for that, the newest checkpoint of the directory. The newest
+ * one counts, unless a diagnosis found that it was taken after something went wrong.
  *
  * A run that is killed and goes on must go back to where it would have gone back to: so every checkpoint of a later
  * update has the good state beside it, as a checkpoint of its own.
@@ -8,16 +9,22 @@
 #define MIXT_RUN_GOOD_H
 
 #include "run/state.h"
-#include "train/checkpoint.h"
+#include "steer/snapshots.h"
 
 typedef struct mixt_run mixt_run;
 
+#define MIXT_TRACE_FILE "trace.bin" // of a checkpoint: what updates before it have left
+
 typedef struct mixt__good {
-    bool open;    // there is memory for a snapshot
-    int64_t step; // of the snapshot; -1: none was taken
+    bool open;    // there is memory for snapshots
+    int64_t step; // of the newest; -1: none was taken
     int64_t best; // that was the best checkpoint then
-    mixt__snapshot snapshot;
-    json_t *run; // what a checkpoint holds of the run, as of the snapshot
+    json_t *run;  // what a checkpoint holds of the run, as of the snapshot
+    struct {
+        int64_t step, best;
+        json_t *run;
+    } older; // the one before; step -1: none
+    mixt__snapshots ring;
 } mixt__good;
 
 /** Takes the memory; without, says so. The trainer must have its own. */
@@ -30,6 +37,12 @@ void mixt__good_take(mixt_run *run, const mixt__loop_state *state);
 void mixt__good_resume(mixt_run *run);
 /** The update that the run would go back to; -1: there is no good state. */
 int64_t mixt__good_step(const mixt_run *run);
+/** The snapshot that it would go back to; NULL: there is none. */
+const mixt__snapshot *mixt__good_snapshot(const mixt_run *run);
+/** Takes in an update, for the trace. A failure is told. */
+void mixt__good_add(mixt_run *run);
+/** Lets the state of update `step`, which is kept, be the one to go back to. */
+void mixt__good_choose(mixt_run *run, int64_t step);
 /** Trainer and monitor as they were then. @param state receives the loop's */
 mixt_status mixt__good_return(mixt_run *run, mixt__loop_state *state);
 void mixt__good_close(mixt__good *good);

@@ -83,7 +83,7 @@ void mixt_run_memory_parts(const mixt_run_memory *m, mixt_run_memory_part parts[
         {"validation", "its activations, workspace and batch", m->validation},
         {"batches", "made ahead by other threads", m->batches},
         {"checkpoints", "the state's copy while it is written", m->checkpoints},
-        {"snapshots", "the good state to go back to", m->snapshots},
+        {"snapshots", "good states to go back to, and a trace", m->snapshots},
         {"data", "data sets in memory", m->data},
         {"tokens", "tokens and texts in memory", m->tokens},
         {"graphs", "graphs, kernel calls, names", m->graphs},

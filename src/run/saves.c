@@ -117,13 +117,24 @@ static mixt_status save_good(mixt__saves *c, int64_t step)
         return MIXT_OK;
     mixt__save_request r = request(c, good->step, good->best);
     json_object_update(r.run, good->run);
-    return mixt__saver_write(c->saver, &good->snapshot, &r);
+    return mixt__saver_write(c->saver, mixt__good_snapshot(c->run), &r);
+}
+
+/** What diagnosis needs of the updates before, as a file of its own. */
+static void add_trace(mixt__saves *c, mixt__save_request *r)
+{
+    mixt__saves_wait(c); // it may be writing what is replaced here
+    mixt__free(c->trace);
+    c->trace = c->run->steer.good.open ? mixt__trace_pack(&c->run->steer.good.ring.trace, &c->trace_bytes) : NULL;
+    if (c->trace)
+        r->files[r->file_count++] = (mixt__checkpoint_file){MIXT_TRACE_FILE, c->trace, c->trace_bytes};
 }
 
 static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
 {
     MIXT_TRY(save_good(c, state->steps));
     mixt__save_request r = request(c, state->steps, state->best_step);
+    add_trace(c, &r);
     json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
     json_object_set_new(r.run, "watch", mixt__events_pack(&c->run->events));
     json_object_set_new(r.run, "auto", mixt__steer_pack(c->run));
@@ -215,6 +226,7 @@ void mixt__saves_close(mixt__saves *c)
     mixt__saver_stop(c->saver);
     json_decref(c->conditions);
     mixt__free(c->choices);
+    mixt__free(c->trace);
     free(c->config);
     free(c->policy);
     *c = (mixt__saves){0};

@@ -18,6 +18,8 @@ typedef struct mixt__saves {
     char *policy;  // as YAML, where it is not one by name; else NULL
     char *choices; // algorithms that the device chose; NULL: it chooses none
     size_t choices_bytes;
+    void *trace; // see MIXT_TRACE_FILE; NULL: none
+    size_t trace_bytes;
     int64_t every, keep;
     double interval; // seconds; 0: none
     double last;     // when the last one was made, or the run began

@@ -3,6 +3,7 @@
 
 #include "base/c_locale.h"
 #include "run/blame.h"
+#include "run/diagnose.h"
 #include "run/pressure.h"
 #include "run/run.h"
 #include "steer/controller.h"
@@ -11,6 +12,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { SUSPICIONS_APART = 20 }; // updates
 
 bool mixt__steer_wanted(const mixt_run *run)
 {
@@ -38,10 +41,11 @@ json_t *mixt__steer_pack(const mixt_run *run)
     json_t *skips = json_array();
     for (int64_t i = 0; i < s->skip_count; i++)
         json_array_append_new(skips, json_integer(s->skips[i]));
-    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "controller",
-                     s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "good",
-                     (json_int_t)(s->good.open ? s->good.step : -1), "replayed", (json_int_t)s->replayed, "decisions",
-                     (json_int_t)s->decisions, "rollbacks", (json_int_t)s->rollbacks);
+    return json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I}", "controller",
+                     s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "dead",
+                     s->dead, "looked", (json_int_t)s->looked, "good", (json_int_t)(s->good.open ? s->good.step : -1),
+                     "replayed", (json_int_t)s->replayed, "decisions", (json_int_t)s->decisions, "rollbacks",
+                     (json_int_t)s->rollbacks);
 }
 
 static void unpack(mixt__steer *s, const json_t *object)
@@ -52,6 +56,9 @@ static void unpack(mixt__steer *s, const json_t *object)
     s->skip_count = 0;
     for (size_t i = 0; i < json_array_size(skips) && s->skip_count < MIXT_BATCHES_SKIPPED; i++)
         s->skips[s->skip_count++] = json_integer_value(json_array_get(skips, i));
+    const char *dead = json_string_value(json_object_get(object, "dead"));
+    snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
+    s->looked = json_integer_value(json_object_get(object, "looked"));
     s->replayed = json_integer_value(json_object_get(object, "replayed"));
     s->decisions = json_integer_value(json_object_get(object, "decisions"));
     s->rollbacks = json_integer_value(json_object_get(object, "rollbacks"));
@@ -113,14 +120,42 @@ mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision)
 
 /* ---- hearing ---- */
 
+/** What was looked into a moment ago is not looked into again. */
+static void suspect(mixt__steer *s, int64_t step, mixt_cause cause, const char *layer, const char *text)
+{
+    s->suspected = !s->looked || step < s->looked || step - s->looked > SUSPICIONS_APART;
+    s->suspicion = (mixt_trouble){.step = step, .cause = cause};
+    snprintf(s->suspicion.layer, sizeof s->suspicion.layer, "%s", layer);
+    snprintf(s->suspicion.text, sizeof s->suspicion.text, "%s", text);
+}
+
+/** A single spike decides nothing, but a replay may show that a machine erred or a format was too small. */
+static void find_suspicion(mixt_run *run)
+{
+    mixt__steer *s = &run->steer;
+    char text[160];
+    for (int i = 0; i < s->alert_count && !s->suspected; i++)
+        if (s->alerts[i].severity >= MIXT_SEVERITY_WARNING && s->alerts[i].cause != MIXT_CAUSE_STALL)
+            suspect(s, s->alerts[i].step, s->alerts[i].cause, s->alerts[i].layer, s->alerts[i].text);
+    const char *dead = s->good.open ? mixt__snapshots_dead(&s->good.ring) : NULL;
+    if (dead && strcmp(dead, s->dead) && !s->suspected) {
+        snprintf(text, sizeof text, "the gradient of %.100s is 0 everywhere", dead);
+        suspect(s, run->last.step, MIXT_CAUSE_GRADIENT_ANOMALY, dead, text);
+    }
+    snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
+}
+
 static void judge(mixt_run *run)
 {
     mixt__steer *s = &run->steer;
     mixt_decision lower;
     mixt_signals signals = mixt__events_signals(run);
+    mixt__good_add(run);
     s->troubled |= mixt_controller_step(s->controller, &signals, s->alerts, s->alert_count, &s->trouble);
+    if (!s->troubled)
+        find_suspicion(run);
     s->alert_count = 0;
-    if (s->troubled)
+    if (s->troubled || s->suspected)
         run->asked |= MIXT_ASKED_DECISION;
     else if (mixt_controller_lower(s->controller, &lower))
         (void)mixt_run_ask_decision(run, &lower); // it needs no memory
@@ -202,10 +237,30 @@ static void decide(mixt_run *run, mixt_decision *decision)
         layer_of(s->trouble.layer, f.layers[0]);
         f.layer_count = 1;
     }
-    if (s->trouble.forward && f.low && f.good >= 0)
+    mixt_diagnosis d;
+    if (mixt__run_diagnose(run, s->trouble.step, s->trouble.cause, &d))
+        mixt__run_finding(run, &d, &f);
+    else if (s->trouble.forward && f.low && f.good >= 0)
         mixt__blame(run, s->trouble.step, &f);
     mixt_controller_decide(s->controller, &f, decision);
-    s->troubled = false;
+    s->troubled = s->suspected = false;
+}
+
+/** Looks into a suspicion: what a machine or a format did must be undone, the rest is only told. */
+static bool look_into(mixt_run *run, mixt_decision *decision)
+{
+    mixt__steer *s = &run->steer;
+    mixt_diagnosis d;
+    s->suspected = false;
+    s->looked = s->suspicion.step;
+    if (!mixt__run_diagnose(run, s->suspicion.step, s->suspicion.cause, &d) ||
+        (d.kind != MIXT_DIAGNOSIS_HARDWARE && d.kind != MIXT_DIAGNOSIS_PRECISION))
+        return false;
+    s->trouble = s->suspicion;
+    mixt_finding f = signs(run);
+    mixt__run_finding(run, &d, &f);
+    mixt_controller_report(s->controller, &s->trouble);
+    return mixt_controller_decide(s->controller, &f, decision);
 }
 
 bool mixt__steer_next(mixt_run *run, mixt_decision *decision)
@@ -216,6 +271,8 @@ bool mixt__steer_next(mixt_run *run, mixt_decision *decision)
         decide(run, decision);
         return true;
     }
+    if (s->suspected && look_into(run, decision))
+        return true;
     if (!s->asked_count)
         return false;
     *decision = s->asked[0];

@@ -19,8 +19,12 @@ typedef struct mixt__steer {
     mixt__good good;
     mixt_alert alerts[MIXT_ALERTS_MAX]; // of the newest update
     int alert_count;
-    mixt_trouble trouble; // that waits for a decision
-    bool troubled;        // there is one
+    mixt_trouble trouble;   // that waits for a decision
+    bool troubled;          // there is one
+    mixt_trouble suspicion; // an alert that needs no decision by itself: a diagnosis may say otherwise
+    bool suspected;         // there is one
+    int64_t looked;         // the update of the last one that was looked into
+    char dead[128];         // the parameter without gradient that was looked into last
     mixt_decision asked[MIXT_DECISIONS_ASKED];
     int asked_count;
     int64_t skips[MIXT_BATCHES_SKIPPED]; // numbers of batches that are left out

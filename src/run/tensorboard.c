@@ -102,10 +102,11 @@ static mixt_status tell_weights(mixt__tensorboard *b, mixt_run *run, int64_t ste
 static mixt_status tell_note(mixt__tensorboard *b, const mixt_event *event)
 {
     mixt__tfevents_begin(&b->events, event->result->steps);
-    const char *tag = event->kind == MIXT_EVENT_ALERT      ? "alerts"
-                      : event->kind == MIXT_EVENT_DECISION ? "decisions"
-                      : event->warning                     ? "warnings"
-                                                           : "notes";
+    const char *tag = event->kind == MIXT_EVENT_ALERT       ? "alerts"
+                      : event->kind == MIXT_EVENT_DECISION  ? "decisions"
+                      : event->kind == MIXT_EVENT_DIAGNOSIS ? "diagnoses"
+                      : event->warning                      ? "warnings"
+                                                            : "notes";
     mixt__tfevents_text(&b->events, tag, event->text);
     return mixt__tfevents_end(&b->events);
 }
@@ -117,6 +118,7 @@ static mixt_status tell(mixt__tensorboard *b, mixt_run *run, const mixt_event *e
         return tell_row(b, event->row);
     case MIXT_EVENT_ALERT:
     case MIXT_EVENT_DECISION:
+    case MIXT_EVENT_DIAGNOSIS:
     case MIXT_EVENT_NOTE:
         return tell_note(b, event);
     case MIXT_EVENT_VALIDATION:

@@ -35,7 +35,7 @@ static bool is_named(const mixt_diagnosis *d, const char *layer)
 /** Adds the layer of the worst value that is of none of those named; false: there is none. */
 static mixt_status name_worst(mixt__inquiry *q, int slot, mixt__watched_value *v, double *worst)
 {
-    char layer[128] = "";
+    char layer[128] = "", op[sizeof q->d->op] = "";
     int64_t count = mixt__trainer_watched_count(q->trainer);
     *worst = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -45,8 +45,11 @@ static mixt_status name_worst(mixt__inquiry *q, int slot, mixt__watched_value *v
             continue;
         *worst = bad;
         snprintf(layer, sizeof layer, "%s", v->layer);
+        snprintf(op, sizeof op, "%s", v->op);
     }
     memcpy(q->d->layers[slot], layer, sizeof layer);
+    if (slot == 0)
+        memcpy(q->d->op, op, sizeof op);
     return MIXT_OK;
 }
 

@@ -164,6 +164,15 @@ bool mixt_controller_step(mixt_controller *c, const mixt_signals *signals, const
     return false;
 }
 
+bool mixt_controller_report(mixt_controller *c, const mixt_trouble *trouble)
+{
+    if (mixt__need_open(c, "controller") != MIXT_OK || mixt__need(trouble) != MIXT_OK || c->waiting)
+        return false;
+    c->trouble = *trouble;
+    c->waiting = true;
+    return true;
+}
+
 bool mixt_controller_calm(const mixt_controller *c)
 {
     return mixt__need_open(c, "controller") == MIXT_OK && !c->waiting && !(c->odd & ((1u << GOOD_UPDATES) - 1));

@@ -56,18 +56,21 @@ static bool are_apart(const mixt__trace_row *low, const mixt__trace_row *row)
     return !isfinite(low->loss) || low->skipped || fabs(log(low->loss) - log(row->loss)) > apart;
 }
 
-/** The same updates in FP32, up to a few behind the first sign. */
-static mixt_status run_fp32(mixt__inquiry *q, verdict *v)
+/** The same updates in FP32 from the state of update `from`, up to a few behind the first sign. */
+static mixt_status run_fp32(mixt__inquiry *q, int64_t from, verdict *v)
 {
     int64_t end = q->begin + FOLLOWING < q->last ? q->begin + FOLLOWING : q->last;
     const mixt__segment *segments = q->trainer->params->segments;
     *v = (verdict){.calm = true, .loss = NAN};
-    MIXT_TRY(mixt__replay_from(&q->replay, q->ring->trace.first - 1));
+    MIXT_TRY(mixt__replay_from(&q->replay, from));
     while (q->trainer->attempts < end) {
         MIXT_TRY(mixt__replay_step(&q->replay));
         const mixt__trace_row *low = mixt__trace_row_of(&q->ring->trace, q->replay.row.step);
-        bool parted = are_apart(low, &q->replay.row);
-        v->apart = v->apart ? v->apart : parted ? low->step : 0;
+        bool parted = are_apart(low, &q->replay.row); // and stay so until it is seen: else it was chance
+        if (parted && !v->apart)
+            v->apart = low->step;
+        else if (!parted && low->step < q->begin)
+            v->apart = 0;
         if (low->step == q->begin || v->apart == low->step)
             v->loss = q->replay.row.loss;
         if (low->step < q->begin)
@@ -84,7 +87,9 @@ static mixt_status run_fp32(mixt__inquiry *q, verdict *v)
 static mixt_status ask_fp32(mixt__inquiry *q, verdict *v)
 {
     MIXT_TRY(mixt__replay_enter_fp32(&q->replay));
-    mixt_status status = run_fp32(q, v), left;
+    mixt_status status = run_fp32(q, q->d->good, v), left;
+    if (status == MIXT_OK && !v->calm && !v->dead && q->oldest < q->d->good)
+        status = run_fp32(q, q->oldest, v); // what went wrong before it was seen may be in the newer state already
     if (status == MIXT_OK && v->dead) {
         status = mixt__replay_from(&q->replay, q->d->good);
         if (status == MIXT_OK)
@@ -112,9 +117,13 @@ static mixt_status blame_precision(mixt__inquiry *q, int64_t parted)
     d->kind = MIXT_DIAGNOSIS_PRECISION;
     d->cause = MIXT_CAUSE_PRECISION;
     d->symptom = symptom == MIXT_CAUSE_SCALE_COLLAPSE ? symptom : d->symptom;
-    snprintf(d->text, sizeof d->text,
-             "precision: update %lld gives the same bits again, but FP32 is calm there (loss %.4g, %.4g in FP32)%s%s",
-             (long long)d->step, d->value, d->fp32, *d->layers[0] ? "; first to go wrong is layer " : "", d->layers[0]);
+    int length =
+        snprintf(d->text, sizeof d->text,
+                 "precision: update %lld gives the same bits again, but FP32 is calm there (loss %.4g, %.4g in FP32)",
+                 (long long)d->step, d->value, d->fp32);
+    if (*d->layers[0])
+        snprintf(d->text + length, sizeof d->text - (size_t)length, "; first to go wrong is %s of %s", d->op,
+                 d->layers[0]);
     return MIXT_OK;
 }
 
@@ -162,10 +171,13 @@ static mixt_status start(mixt__inquiry *q, const mixt__diagnose_request *r)
     const mixt__trace *trace = &r->ring->trace;
     q->last = trace->first + trace->count - 1;
     q->seen = r->step ? r->step : q->last;
-    if (!mixt__trace_row_of(trace, q->seen) || q->trainer->attempts < q->last)
+    mixt__snapshots_check(q->ring);
+    q->oldest = mixt__snapshots_oldest(q->ring);
+    if (q->oldest < 0 || q->seen <= q->oldest || q->seen > q->last || q->trainer->attempts < q->last)
         return mixt__fail(MIXT_ERROR_STATE, "update %lld cannot be replayed: known are %lld to %lld",
-                          (long long)q->seen, (long long)trace->first, (long long)q->last);
+                          (long long)q->seen, (long long)q->oldest + 1, (long long)q->last);
     q->begin = mixt__trace_begin(trace, q->seen, q->trainer->params->segments, &q->signs);
+    q->begin = q->begin <= q->oldest ? q->oldest + 1 : q->begin;
     q->usual = mixt__trace_usual(trace, q->begin);
     return mixt__snapshot_take(&q->ring->states[MIXT_SNAPSHOTS], q->trainer);
 }
@@ -221,11 +233,11 @@ static json_t *evidence_of(const mixt_diagnosis *d)
     json_t *layers = json_array();
     for (int i = 0; i < MIXT_DIAGNOSIS_LAYERS && *d->layers[i]; i++)
         json_array_append_new(layers, json_string(d->layers[i]));
-    json_t *o =
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "text", d->text, "found",
-                  mixt_diagnosis_name(d->kind), "symptom", mixt_cause_name(d->symptom), "began", (json_int_t)d->step,
-                  "good", (json_int_t)d->good, "replayed", (json_int_t)d->replayed, "loss", number(d->value), "usual",
-                  number(d->usual), "fp32", number(d->fp32), "layers", layers, "parameter", text_or_null(d->parameter));
+    json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "text", d->text, "found",
+                          mixt_diagnosis_name(d->kind), "symptom", mixt_cause_name(d->symptom), "began",
+                          (json_int_t)d->step, "good", (json_int_t)d->good, "loss", number(d->value), "usual",
+                          number(d->usual), "fp32", number(d->fp32), "layers", layers, "op", text_or_null(d->op),
+                          "parameter", text_or_null(d->parameter));
     if (d->kind == MIXT_DIAGNOSIS_HARDWARE)
         json_object_set_new(o, "persists", json_boolean(d->persists));
     if (d->kind == MIXT_DIAGNOSIS_BATCH) {

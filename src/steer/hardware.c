@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double outlier = 50; // times the next largest difference of its parameter: a single number that flipped
+static const double no_number = 1e6; // stands for how far apart a number and none are
+static const double outlier = 50;    // times the next largest difference of its parameter: a single number that flipped
 
 void mixt__layer_of(const char *parameter, char layer[128])
 {
@@ -32,7 +33,7 @@ static mixt_status compare(mixt__inquiry *q, int64_t stop, int64_t *differs, kep
 {
     size_t bytes = (size_t)q->ring->trace.segments * sizeof *first->stats;
     *differs = 0;
-    MIXT_TRY(mixt__replay_from(&q->replay, q->ring->trace.first - 1));
+    MIXT_TRY(mixt__replay_from(&q->replay, q->oldest));
     while (q->trainer->attempts < stop) {
         MIXT_TRY(mixt__replay_step(&q->replay));
         if (*differs || mixt__replay_same(&q->replay))
@@ -99,23 +100,24 @@ static mixt_status find_weight(const mixt__inquiry *q, int64_t *segment)
 static double gap(const mixt__segment_stats *a, const mixt__segment_stats *b)
 {
     if ((a->nonfinite > 0) != (b->nonfinite > 0))
-        return 1e6;
+        return no_number;
     double gap = fabs(log(fmax(a->sum_squares, 1e-300)) - log(fmax(b->sum_squares, 1e-300)));
     return isfinite(gap) ? gap : 0;
 }
 
-/** The parameter whose gradient was furthest off at that update. */
+/** The parameter whose gradient was furthest off at that update; -1: several are no numbers at all. */
 static int64_t find_gradient(const mixt__inquiry *q, const kept *first)
 {
     const mixt__segment_stats *then = mixt__trace_stats_of(&q->ring->trace, first->row.step);
-    int64_t found = -1;
+    int64_t found = -1, broken = 0;
     double widest = 0;
-    for (int64_t s = 0; s < q->ring->trace.segments; s++)
-        if (gap(&then[s], &first->stats[s]) > widest) {
-            widest = gap(&then[s], &first->stats[s]);
-            found = s;
-        }
-    return found;
+    for (int64_t s = 0; s < q->ring->trace.segments; s++) {
+        double now = gap(&then[s], &first->stats[s]);
+        broken += now == no_number;
+        found = now > widest ? s : found;
+        widest = now > widest ? now : widest;
+    }
+    return broken > 1 ? -1 : found;
 }
 
 static mixt_status name_parameter(mixt__inquiry *q, const kept *first)
@@ -131,7 +133,7 @@ static mixt_status name_parameter(mixt__inquiry *q, const kept *first)
     }
     snprintf(d->text, sizeof d->text,
              "hardware: update %lld gave other bits when it was computed again from update %lld%s%s",
-             (long long)d->step, (long long)(q->ring->trace.first - 1),
+             (long long)d->step, (long long)mixt__snapshots_before(q->ring, d->step),
              segment < 0 ? ""
              : weight    ? "; a single weight is far off in "
                          : "; furthest off is the gradient of ",
@@ -144,7 +146,7 @@ static mixt_status name_parameter(mixt__inquiry *q, const kept *first)
 static mixt_status replay_again(mixt__inquiry *q, const kept *first)
 {
     mixt_diagnosis *d = q->d;
-    MIXT_TRY(mixt__replay_from(&q->replay, q->ring->trace.first - 1));
+    MIXT_TRY(mixt__replay_from(&q->replay, q->oldest));
     while (q->trainer->attempts < d->step && !d->persists) {
         MIXT_TRY(mixt__replay_step(&q->replay));
         d->persists = q->trainer->attempts < d->step ? !mixt__replay_same(&q->replay)

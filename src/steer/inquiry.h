@@ -11,6 +11,7 @@ typedef struct mixt__inquiry {
     mixt__snapshots *ring;
     mixt__trainer *trainer;
     mixt__replay replay;
+    int64_t oldest;        // state
     int64_t last;          // the newest update when it began
     int64_t seen, begin;   // the update at which trouble was seen, and at which it began
     unsigned signs;        // between the two

@@ -20,7 +20,11 @@ static mixt_status make(mixt_snapshots *s, int64_t every)
     if (!s->trainer->core.train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
     MIXT_TRY(mixt__trainer_allocate(&s->trainer->core));
-    return mixt__snapshots_open(&s->ring, &s->trainer->core, every);
+    MIXT_TRY(mixt__snapshots_open(&s->ring, &s->trainer->core, every));
+    mixt_status status = mixt__snapshots_restart(&s->ring);
+    if (status != MIXT_OK)
+        mixt__snapshots_close(&s->ring);
+    return status;
 }
 
 mixt_status mixt_snapshots_new(mixt_trainer *trainer, mixt_data *data, int64_t every, mixt_snapshots **snapshots)
@@ -57,7 +61,10 @@ mixt_status mixt_snapshots_note(mixt_snapshots *s, const mixt_step *step, bool c
 {
     MIXT_TRY(mixt__need_open(s, "snapshots"));
     MIXT_TRY(mixt__need_in(s->trainer->context, step));
-    return mixt__context_note(s->trainer->context, mixt__snapshots_note(&s->ring, step, calm));
+    mixt_status status = mixt__snapshots_add(&s->ring, step);
+    if (status == MIXT_OK && calm && step->step % s->ring.every == 0 && step->step == s->trainer->core.attempts)
+        status = mixt__snapshots_take(&s->ring);
+    return mixt__context_note(s->trainer->context, status);
 }
 
 mixt_status mixt_snapshots_diagnose(mixt_snapshots *s, mixt_cause symptom, mixt_diagnosis *diagnosis)

@@ -17,14 +17,6 @@ size_t mixt__snapshots_bytes(const mixt__trainer *t, int64_t every)
            mixt__trace_bytes(rows_of(every), t->params->segment_count);
 }
 
-static mixt_status take(mixt__snapshots *s, int slot)
-{
-    s->at[slot] = -1; // in case that it fails
-    MIXT_TRY(mixt__snapshot_take(&s->states[slot], s->trainer));
-    s->at[slot] = s->trainer->attempts;
-    return MIXT_OK;
-}
-
 mixt_status mixt__snapshots_open(mixt__snapshots *s, mixt__trainer *t, int64_t every)
 {
     *s = (mixt__snapshots){.trainer = t, .every = every, .at = {-1, -1}};
@@ -33,8 +25,6 @@ mixt_status mixt__snapshots_open(mixt__snapshots *s, mixt__trainer *t, int64_t e
         status = mixt__snapshot_open(&s->states[i], t, false);
     if (status == MIXT_OK)
         status = mixt__trace_open(&s->trace, rows_of(every), t->params->segment_count);
-    if (status == MIXT_OK)
-        status = mixt__snapshots_restart(s);
     if (status != MIXT_OK)
         mixt__snapshots_close(s);
     return status;
@@ -49,34 +39,64 @@ void mixt__snapshots_close(mixt__snapshots *s)
     *s = (mixt__snapshots){.at = {-1, -1}};
 }
 
-mixt_status mixt__snapshots_restart(mixt__snapshots *s)
-{
-    s->at[0] = s->at[1] = -1;
-    mixt__trace_start(&s->trace, s->trainer->attempts + 1);
-    return take(s, 0);
-}
-
-bool mixt__snapshots_due(const mixt__snapshots *s, int64_t step)
-{
-    return step % s->every == 0 || s->trace.count + 1 >= s->trace.capacity;
-}
-
 /** The slot of the older state, or an empty one. */
 static int older(const mixt__snapshots *s)
 {
     return s->at[0] <= s->at[1] ? 0 : 1;
 }
 
-mixt_status mixt__snapshots_note(mixt__snapshots *s, const mixt_step *step, bool calm)
+mixt_status mixt__snapshots_take(mixt__snapshots *s)
 {
-    MIXT_TRY(mixt__trace_add(&s->trace, s->trainer, step));
-    bool full = mixt__trace_full(&s->trace); // then it is taken anyhow: whoever could object has not for a long time
-    if (s->trainer->attempts != step->step || !(full || (calm && mixt__snapshots_due(s, step->step))))
-        return MIXT_OK;
-    MIXT_TRY(take(s, older(s)));
-    int64_t left = s->at[older(s)];
-    mixt__trace_drop_before(&s->trace, (left < 0 ? step->step : left) + 1);
+    int64_t now = s->trainer->attempts;
+    int slot = s->at[0] == now ? 0 : s->at[1] == now ? 1 : older(s);
+    s->at[slot] = -1; // in case that it fails
+    MIXT_TRY(mixt__snapshot_take(&s->states[slot], s->trainer));
+    s->at[slot] = now;
+    s->known[slot] = true;
     return MIXT_OK;
+}
+
+void mixt__snapshots_forget(mixt__snapshots *s)
+{
+    for (int i = 0; i < MIXT_SNAPSHOTS; i++)
+        s->at[i] = -1;
+}
+
+mixt_status mixt__snapshots_restart(mixt__snapshots *s)
+{
+    mixt__snapshots_forget(s);
+    mixt__trace_start(&s->trace, s->trainer->attempts + 1);
+    return mixt__snapshots_take(s);
+}
+
+/** Rows of the oldest updates go; behind a gap they begin anew. */
+static void make_room(mixt__snapshots *s, int64_t step)
+{
+    mixt__trace *t = &s->trace;
+    if (step != t->first + t->count)
+        mixt__trace_start(t, step);
+    if (mixt__trace_full(t))
+        mixt__trace_drop_before(t, t->first + t->capacity / TRACES);
+}
+
+mixt_status mixt__snapshots_add(mixt__snapshots *s, const mixt_step *step)
+{
+    make_room(s, step->step);
+    return mixt__trace_add(&s->trace, s->trainer, step);
+}
+
+static bool has_settings(const mixt__snapshot *state, const json_t *now)
+{
+    return json_equal(json_object_get(state->scalars, "settings"), now);
+}
+
+void mixt__snapshots_check(mixt__snapshots *s)
+{
+    json_t *now = mixt__trainer_settings_json(s->trainer);
+    for (int i = 0; i < MIXT_SNAPSHOTS; i++)
+        s->known[i] = s->at[i] >= 0 && s->at[i] + 1 >= s->trace.first &&
+                      s->at[i] <= s->trace.first + s->trace.count - 1 && has_settings(&s->states[i], now);
+    json_decref(now);
 }
 
 const char *mixt__snapshots_dead(const mixt__snapshots *s)
@@ -98,17 +118,30 @@ int64_t mixt__snapshots_before(const mixt__snapshots *s, int64_t step)
 {
     int64_t found = -1;
     for (int i = 0; i < MIXT_SNAPSHOTS; i++)
-        if (s->at[i] < step && s->at[i] > found)
+        if (s->known[i] && s->at[i] < step && s->at[i] > found)
             found = s->at[i];
     return found;
 }
 
-mixt_status mixt__snapshots_restore(const mixt__snapshots *s, int64_t at)
+int64_t mixt__snapshots_oldest(const mixt__snapshots *s)
+{
+    int64_t newest = mixt__snapshots_before(s, INT64_MAX), before = mixt__snapshots_before(s, newest);
+    return before >= 0 ? before : newest;
+}
+
+const mixt__snapshot *mixt__snapshots_state(const mixt__snapshots *s, int64_t at)
 {
     for (int i = 0; i < MIXT_SNAPSHOTS; i++)
         if (s->at[i] == at && at >= 0)
-            return mixt__snapshot_restore(&s->states[i], s->trainer);
-    return mixt__fail(MIXT_ERROR_STATE, "no state of update %lld is kept", (long long)at);
+            return &s->states[i];
+    return NULL;
+}
+
+mixt_status mixt__snapshots_restore(const mixt__snapshots *s, int64_t at)
+{
+    const mixt__snapshot *state = mixt__snapshots_state(s, at);
+    return state ? mixt__snapshot_restore(state, s->trainer)
+                 : mixt__fail(MIXT_ERROR_STATE, "no state of update %lld is kept", (long long)at);
 }
 
 mixt_status mixt__snapshots_go_back(mixt__snapshots *s, int64_t at)

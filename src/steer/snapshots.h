@@ -17,28 +17,36 @@ typedef struct mixt__snapshots {
     int64_t every;                             // updates between two of them
     mixt__snapshot states[MIXT_SNAPSHOTS + 1]; // the last one: where a diagnosis began
     int64_t at[MIXT_SNAPSHOTS];                // their updates; -1: none there
+    bool known[MIXT_SNAPSHOTS];                // all updates since can be computed again: see mixt__snapshots_check
     mixt__trace trace;
 } mixt__snapshots;
 
 /** Bytes of the host that it takes. The trainer must be compiled. */
 size_t mixt__snapshots_bytes(const mixt__trainer *trainer, int64_t every);
-/** Takes the memory, and the state as it is as the first good one. The trainer must have its memory. */
+/** Takes the memory. The trainer must have its own. */
 mixt_status mixt__snapshots_open(mixt__snapshots *snapshots, mixt__trainer *trainer, int64_t every);
 void mixt__snapshots_close(mixt__snapshots *snapshots);
 
-/** Whether the state after this update is to be taken: nothing must be issued behind it before its note. */
-bool mixt__snapshots_due(const mixt__snapshots *snapshots, int64_t step);
-/** Takes in the result of an update, each one in its turn; and the state too, where that is due and `calm` says that
- *  nothing is wrong with it. */
-mixt_status mixt__snapshots_note(mixt__snapshots *snapshots, const mixt_step *step, bool calm);
+/** Takes in the result of an update, each one in its turn. */
+mixt_status mixt__snapshots_add(mixt__snapshots *snapshots, const mixt_step *step);
+/** The state as it is now is a good one: in place of the older one. All results up to it must be in. */
+mixt_status mixt__snapshots_take(mixt__snapshots *snapshots);
+/** Forgets all, and takes the state as it is. */
+mixt_status mixt__snapshots_restart(mixt__snapshots *snapshots);
+/** Forgets the states; the trace goes on. */
+void mixt__snapshots_forget(mixt__snapshots *snapshots);
 /** The parameter whose gradient is 0 everywhere in the last three updates and was not before: something that no loss
  *  need show. NULL: none. */
 const char *mixt__snapshots_dead(const mixt__snapshots *snapshots);
-/** Forgets all, and takes the state as it is: after something else was changed that results depend on. */
-mixt_status mixt__snapshots_restart(mixt__snapshots *snapshots);
 
-/** The update of the newest good state before update `step`; -1: there is none. */
+/** Finds out which states updates can be computed again from: those whose settings are the trainer's own by now, and
+ *  behind which the trace has no gap. */
+void mixt__snapshots_check(mixt__snapshots *snapshots);
+/** The update of the newest such state before update `step`, and of the oldest; -1: there is none. */
 int64_t mixt__snapshots_before(const mixt__snapshots *snapshots, int64_t step);
+int64_t mixt__snapshots_oldest(const mixt__snapshots *snapshots);
+/** The state of that update; NULL: it is not kept. */
+const mixt__snapshot *mixt__snapshots_state(const mixt__snapshots *snapshots, int64_t at);
 /** Puts the trainer back into the state of that update; what came later stays known. */
 mixt_status mixt__snapshots_restore(const mixt__snapshots *snapshots, int64_t at);
 /** The same, and forgets what came later: training goes on from there. */

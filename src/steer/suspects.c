@@ -135,6 +135,14 @@ static int64_t find_broken(const court *c)
     return -1;
 }
 
+/** The file or folder without where it lies: a run that goes on may name that in another way. */
+static const char *file_of(const mixt_data_info *info)
+{
+    const char *slash = strrchr(info->path, '/');
+    const char *name = slash && slash[1] ? slash + 1 : info->path;
+    return *name ? name : info->kind;
+}
+
 static mixt_status name_batch(const court *c, bool guilty)
 {
     mixt_diagnosis *d = c->q->d;
@@ -152,9 +160,9 @@ static mixt_status name_batch(const court *c, bool guilty)
     d->batch = number % per_epoch;
     d->place = place < 0 ? -1 : place + c->pass % s->split * s->batch;
     d->sample = place < 0 ? -1 : mixt__data_sample_at(data, s->batch * s->split, number, d->place);
-    int length = snprintf(
-        d->text, sizeof d->text, "data: batch %lld of epoch %lld of %.200s has a loss of %.4g in FP32 too, others %.4g",
-        (long long)d->batch, (long long)d->epoch, *info->path ? info->path : info->kind, c->loss, c->others);
+    int length = snprintf(d->text, sizeof d->text,
+                          "data: batch %lld of epoch %lld of %.200s has a loss of %.4g in FP32 too, others %.4g",
+                          (long long)d->batch, (long long)d->epoch, file_of(info), c->loss, c->others);
     size_t used = (size_t)length < sizeof d->text ? (size_t)length : sizeof d->text - 1;
     if (place >= 0)
         snprintf(d->text + used, sizeof d->text - used, "; sample %lld, place %lld of the batch, %s",

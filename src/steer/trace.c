@@ -93,6 +93,47 @@ mixt_status mixt__trace_add(mixt__trace *t, mixt__trainer *trainer, const mixt_s
     return MIXT_OK;
 }
 
+/* ---- kept with a checkpoint ---- */
+
+/** What stands before the rows. */
+typedef struct head {
+    char magic[8];
+    int64_t first, count, segments;
+} head;
+static const char magic[8] = "mixttr1";
+
+void *mixt__trace_pack(const mixt__trace *t, size_t *bytes)
+{
+    head h = {.first = t->first, .count = t->count, .segments = t->segments};
+    size_t rows = (size_t)t->count * sizeof *t->rows, stats = (size_t)(t->count * t->segments) * sizeof *t->stats;
+    *bytes = sizeof h + rows + stats;
+    char *block = mixt__alloc(*bytes);
+    if (!block)
+        return NULL;
+    memcpy(h.magic, magic, sizeof magic);
+    memcpy(block, &h, sizeof h);
+    memcpy(block + sizeof h, t->rows, rows);
+    memcpy(block + sizeof h + rows, t->stats, stats);
+    return block;
+}
+
+mixt_status mixt__trace_unpack(mixt__trace *t, const void *block, size_t bytes)
+{
+    head h = {.count = -1};
+    if (bytes >= sizeof h)
+        memcpy(&h, block, sizeof h);
+    bool fits = !memcmp(h.magic, magic, sizeof magic) && h.count >= 0 && h.count <= t->capacity &&
+                h.segments == t->segments && h.first >= 0 && bytes == sizeof h + mixt__trace_bytes(h.count, h.segments);
+    if (!fits)
+        return mixt__fail(MIXT_ERROR_FORMAT, "the trace of updates is of another model, or cut");
+    size_t rows = (size_t)h.count * sizeof *t->rows;
+    memcpy(t->rows, (const char *)block + sizeof h, rows);
+    memcpy(t->stats, (const char *)block + sizeof h + rows, bytes - sizeof h - rows);
+    t->first = h.first;
+    t->count = h.count;
+    return MIXT_OK;
+}
+
 static bool same_bits(const void *a, const void *b, size_t size)
 {
     return !memcmp(a, b, size);

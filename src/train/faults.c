@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STREAM_FAULTS = 0x6661756c }; // random numbers: which weight, which activation
-static const float exploded = 100;   // times the learning rate that was meant
+enum { STREAM_FAULTS = 0x6661756c, LOOKED_AT = 1024 }; // random numbers: which weight, which activation; of how many
+static const float exploded = 100;                     // times the learning rate that was meant
 static const double squeezed = 0.99; // share of the memory that somebody else takes: what is left, programs have
 
 /* ---- a list that fits the model ---- */
@@ -188,21 +188,25 @@ static bool strikes(const mixt__trainer *t, mixt__fault *f, mixt__fault_kind kin
     return now;
 }
 
-/** The element to flip: one that is not 0 and whose highest exponent bit is clear, so that it becomes huge. -1: none */
+/** The element to flip: of many from a random place on the largest whose highest exponent bit is clear, so that it
+ *  becomes huge or no number at all. -1: none */
 static int64_t choose_element(const mixt__trainer *t, const mixt__fault *f, const void *values, mixt_dtype dtype,
                               int64_t count)
 {
     mixt__rng rng = mixt__rng_start(
         mixt__rng_key(t->settings.seed, STREAM_FAULTS + 1, (uint64_t)f->step * 1000 + (uint64_t)f->times));
-    int64_t start = (int64_t)mixt__rng_below(&rng, (uint64_t)count);
+    int64_t start = (int64_t)mixt__rng_below(&rng, (uint64_t)count), found = -1;
     bool wide = mixt_dtype_size(dtype) == 4;
-    for (int64_t k = 0; k < count; k++) {
+    uint32_t largest = 0;
+    for (int64_t k = 0; k < count && k < LOOKED_AT; k++) {
         int64_t i = (start + k) % count;
         uint32_t bits = wide ? ((const uint32_t *)values)[i] : (uint32_t)((const uint16_t *)values)[i] << 16;
-        if (bits << 1 && !(bits >> 31) && !(bits >> 30 & 1))
-            return i;
+        if (!(bits >> 31) && !(bits >> 30 & 1) && bits > largest) {
+            largest = bits;
+            found = i;
+        }
     }
-    return -1;
+    return found;
 }
 
 static void flip(void *values, mixt_dtype dtype, int64_t i)

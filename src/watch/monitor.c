@@ -14,6 +14,9 @@ enum {
     RECENT = 20,         // updates whose skips are counted together
     RECENT_SKIPS = 10,   // that are too many of those
     RECENT_OUTLIERS = 4, // losses of the last eight that stand out: no single bad batch
+    RAISED = 6,          // losses in a row, of which …
+    RAISED_MOST = 5,     // … so many half as far off: a level that has jumped
+    BEGINNING = 10,      // updates that tell the loss of a net that has learned nothing
     STALL_FACTOR = 10,   // times as long as usual: one update
     SLOW_FACTOR = 2,     // the same, of many in a row
 };
@@ -21,6 +24,7 @@ enum {
 #define LOSS_RISE 1.05    // a loss that stands out is at least this much above the usual one
 #define NORM_RISE 3.0     // so is a norm
 #define LOSS_LEVEL 1.25   // a level that has risen for good
+#define LOSS_WORSE 5.0    // times the usual loss: with a loss above that of the beginning
 #define STALL_SECONDS 1.0 // an update below this is no stall
 
 struct mixt_monitor {
@@ -28,7 +32,9 @@ struct mixt_monitor {
     mixt_monitor_options options;
     mixt__detector loss, norm, time; // of logarithms
     double lowest;                   // median of the logarithm of the loss so far; NaN: not known yet
+    double beginning;                // median of the first updates, of the logarithm; NaN: not known yet
     uint32_t outliers, skips;        // of the newest updates, a bit each, the last one lowest
+    uint32_t raised;                 // the same: losses that are half as far off as outliers
     int64_t updates;                 // heard of
     int64_t low, slow;               // updates in a row with a small norm, that took long
     struct {
@@ -103,7 +109,7 @@ mixt_status mixt_monitor_new(const mixt_monitor_options *options, mixt_monitor *
     mixt__detector_start(&m->loss, o.window);
     mixt__detector_start(&m->norm, o.window);
     mixt__detector_start(&m->time, o.window);
-    m->lowest = NAN;
+    m->lowest = m->beginning = NAN;
     for (int c = 0; c < MIXT_CAUSE_COUNT; c++)
         m->told[c].step = -1;
     mixt__handle_add(&m->handle, m, "monitor", NULL);
@@ -201,6 +207,29 @@ static void check_level(watching *w, double value)
         (long long)m->loss.window, a->usual);
 }
 
+/** Whether a loss stands out: by far; or by half of that where the net does worse than before it had learned anything,
+ *  which small losses, whose logarithms scatter widely, do not do by chance. */
+static bool is_outlier(const mixt_monitor *m, const standing *now, double loss)
+{
+    double sigma = m->options.loss_sigma;
+    bool worse = now->deviations > sigma / 2 && now->ratio > LOSS_WORSE && log(fmax(loss, SMALLEST)) > m->beginning;
+    return now->known && sigma > 0 && (worse || (now->deviations > sigma && now->ratio > LOSS_RISE));
+}
+
+/** A loss that jumps and stays there, though no single one is far enough off to tell. */
+static void check_jump(watching *w, const standing *now)
+{
+    mixt_monitor *m = w->monitor;
+    double sigma = m->options.loss_sigma;
+    m->raised = m->raised << 1 | (now->known && sigma > 0 && now->deviations > sigma / 2 && now->ratio > LOSS_LEVEL);
+    if (__builtin_popcount(m->raised & ((1u << RAISED) - 1)) < RAISED_MOST)
+        return;
+    mixt_alert *a = raise_alert(w, MIXT_CAUSE_LOSS_ANOMALY, MIXT_SEVERITY_WARNING, w->signals->loss);
+    if (!a)
+        return;
+    unusual(a, now, "the loss has jumped:");
+}
+
 static void check_loss(watching *w)
 {
     mixt_monitor *m = w->monitor;
@@ -214,8 +243,7 @@ static void check_loss(watching *w)
         return;
     }
     standing now = stand(&m->loss, s->loss);
-    bool out =
-        now.known && m->options.loss_sigma > 0 && now.deviations > m->options.loss_sigma && now.ratio > LOSS_RISE;
+    bool out = is_outlier(m, &now, s->loss);
     m->outliers = m->outliers << 1 | out;
     if (out) {
         bool many = __builtin_popcount(m->outliers & 255) >= RECENT_OUTLIERS;
@@ -226,7 +254,10 @@ static void check_loss(watching *w)
             unusual(a, &now, "loss");
         }
     }
+    check_jump(w, &now);
     mixt__detector_take(&m->loss, log(fmax(s->loss, SMALLEST)));
+    if (isnan(m->beginning) && mixt__detector_count(&m->loss) >= BEGINNING)
+        mixt__detector_usual(&m->loss, &m->beginning, &now.deviations);
     if (!out)
         check_level(w, s->loss);
 }
@@ -355,10 +386,12 @@ json_t *mixt__monitor_pack(const mixt_monitor *m)
     for (int c = 0; c < MIXT_CAUSE_COUNT; c++)
         json_array_append_new(told, json_pack("[I,I,I,I]", (json_int_t)m->told[c].step, (json_int_t)m->told[c].silenced,
                                               (json_int_t)m->told[c].severity, (json_int_t)m->told[c].wait));
-    return json_pack("{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:o}", "loss", pack_detector(&m->loss), "norm",
+    return json_pack("{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:I, s:o, s:o}", "loss", pack_detector(&m->loss), "norm",
                      pack_detector(&m->norm), "time", pack_detector(&m->time), "told", told, "counts",
                      (json_int_t)m->outliers, (json_int_t)m->skips, (json_int_t)m->updates, (json_int_t)m->low,
-                     (json_int_t)m->slow, "lowest", isnan(m->lowest) ? json_null() : json_real(m->lowest));
+                     (json_int_t)m->slow, "raised", (json_int_t)m->raised, "lowest",
+                     isnan(m->lowest) ? json_null() : json_real(m->lowest), "beginning",
+                     isnan(m->beginning) ? json_null() : json_real(m->beginning));
 }
 
 static void unpack_detector(mixt__detector *d, const json_t *values)
@@ -376,6 +409,9 @@ void mixt__monitor_unpack(mixt_monitor *m, const json_t *object)
     unpack_detector(&m->time, json_object_get(object, "time"));
     const json_t *lowest = json_object_get(object, "lowest");
     m->lowest = json_is_number(lowest) ? json_number_value(lowest) : (double)NAN;
+    const json_t *beginning = json_object_get(object, "beginning");
+    m->beginning = json_is_number(beginning) ? json_number_value(beginning) : (double)NAN;
+    m->raised = (uint32_t)json_integer_value(json_object_get(object, "raised"));
     json_t *counts = json_object_get(object, "counts"), *told = json_object_get(object, "told");
     if (counts && !json_unpack(counts, "[I,I,I,I,I]", &outliers, &skips, &updates, &low, &slow)) {
         m->outliers = (uint32_t)outliers;

@@ -29,7 +29,7 @@ awk -v a="$(loss_of full)" -v b="$(loss_of steered)" 'BEGIN { d = (b - a) / a; e
     fail "steered: loss $(loss_of steered), FP32 $(loss_of full)"
 grep -q 'back to step .* conv1 from fp16 to fp32: the loss is not finite; conv2d of conv1 made it' err || fail "said: $(cat err)"
 row=$(grep '"kind":"decision"' steered/events.jsonl)
-for part in '"step":' '"time":' '"severity":"warning"' '"cause":"loss_anomaly"' '"layer":"conv1"' '"from":"fp16"' '"to":"fp32"' \
+for part in '"step":' '"time":' '"severity":"warning"' '"cause":"precision"' '"layer":"conv1"' '"from":"fp16"' '"to":"fp32"' \
     '"action":"precision"' '"evidence":{"text":"' '"back":'; do
     case $row in *"$part"*) ;; *) fail "no $part in $row" ;; esac
 done

@@ -1,6 +1,7 @@
 #!/bin/bash
 # A run that decides (auto.steer), killed again and again at random instants and resumed each time, ends with the bits of
-# one that was never killed; so does a replay of its events. The net overflows in FP16 whatever the loss scale.
+# one that was never killed; so does a replay of its events. The net overflows in FP16 whatever the loss scale, a bit of a
+# weight flips, and a batch has a NaN: each is found by computing updates again.
 # Usage: decisions.sh MIXT [KILLS [STEPS [DEVICE]]], as in decisions.sh build/mixt 20
 . "$(dirname "$0")/../support/script.sh"
 kills=${2:-20}
@@ -19,7 +20,7 @@ seed: 3
 data: {kind: csv, path: loud.csv, shape: 8x8x1, normalise: none}
 net: {channels: [8, 8], norm: batch}
 train: {epochs: 0, steps: $steps, batch: 32, optimizer: adam, weight_decay: 0, lr: 0.02, log_every: 10, validate_every: 100, inject_overflow: $((steps / 2))}
-
+faults: flip_weight@$((steps / 4)):conv2, nan_data@$((steps * 5 / 8))
 auto: {steer: true, snapshot_every: 20, calm: $((steps / 8)), cooldown: 50}
 Y
 rows() { sed 's/"samples_s":[^,]*,//; s/"time":[^,}]*,\?//; s/"energy":[^,}]*,\?//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/' "$1"; }
@@ -36,7 +37,7 @@ decisions=$(grep -c '"kind":"decision"' whole/events.jsonl)
 # a session gets what starting takes, and on average less than its share of the whole: the run lasts for all kills
 now() { date +%s%N; }
 start=$(now)
-"$mixt" train loud.yaml out=first train.steps=1 -q || fail "first"
+"$mixt" train loud.yaml out=first train.steps=1 faults= -q || fail "first"
 startup=$((($(now) - start) / 1000000))
 start=$(now)
 "$mixt" train loud.yaml out=paced train.checkpoint_every=7 -q 2>err || fail "paced: $(cat err)"
@@ -64,7 +65,7 @@ cmp -s whole/model.safetensors killed/model.safetensors || fail "killed: other w
 [ "$(rows whole/metrics.jsonl)" = "$(rows killed/metrics.jsonl)" ] || fail "killed: other metrics"
 [ "$(rows whole/events.jsonl)" = "$(rows killed/events.jsonl)" ] || fail "killed: other events"
 
-"$mixt" train loud.yaml out=again auto.replay=whole/events.jsonl -q 2>err || fail "replay: $(cat err)"
+"$mixt" train loud.yaml out=again auto.replay=whole/events.jsonl faults= -q 2>err || fail "replay: $(cat err)"
 cmp -s whole/model.safetensors again/model.safetensors || fail "replay: other weights"
 [ "$(rows whole/metrics.jsonl)" = "$(rows again/metrics.jsonl)" ] || fail "replay: other metrics"
 

@@ -120,7 +120,8 @@ static inline mixt_status trial_open(const trial *t, trial_state *s)
     MIXT_TRY(mixt__experiment_open(&s->e, s->config));
     MIXT_TRY(mixt__trainer_allocate(&s->e.trainer->core));
     MIXT_TRY(mixt_monitor_new(NULL, &s->monitor));
-    return mixt__snapshots_open(&s->ring, &s->e.trainer->core, TRIAL_EVERY);
+    MIXT_TRY(mixt__snapshots_open(&s->ring, &s->e.trainer->core, TRIAL_EVERY));
+    return mixt__snapshots_restart(&s->ring);
 }
 
 static inline void trial_close(trial_state *s)
@@ -155,7 +156,9 @@ static inline mixt_status trial_update(trial_state *s, bool *wrong, mixt_cause *
             *cause = alerts[i].cause;
         }
     s->quiet = count ? 0 : s->quiet + 1;
-    MIXT_TRY(mixt__snapshots_note(&s->ring, &step, s->quiet >= 8));
+    MIXT_TRY(mixt__snapshots_add(&s->ring, &step));
+    if (s->quiet >= 8 && step.step % TRIAL_EVERY == 0)
+        MIXT_TRY(mixt__snapshots_take(&s->ring));
     if (!*wrong && mixt__snapshots_dead(&s->ring)) {
         *wrong = true;
         *cause = MIXT_CAUSE_GRADIENT_ANOMALY;

@@ -66,12 +66,11 @@ static void goes_back(void **state)
     update(&s, 230);
     assert_int_equal(mixt__snapshots_before(&s.ring, 230), 200);
     assert_int_equal(mixt__snapshots_before(&s.ring, 200), 100);
-    assert_int_equal(s.ring.trace.first, 101);
     update(&plain, 100);
     assert_int_equal(mixt__snapshots_go_back(&s.ring, 100), MIXT_OK);
     same_state(&s.e.trainer->core, &plain.e.trainer->core);
     assert_int_equal(mixt__snapshots_before(&s.ring, 230), 100);
-    assert_int_equal(s.ring.trace.count, 0);
+    assert_int_equal(s.ring.trace.first + s.ring.trace.count, 101);
     update(&s, 130);
     update(&plain, 130);
     same_state(&s.e.trainer->core, &plain.e.trainer->core);
