@@ -43,13 +43,18 @@ static void add(mixt_debug_side *s, const mixt_debug_value *v)
     s->values++;
 }
 
+/** Whether a side's error is much larger than that of what it reads. */
+static bool jumps(const mixt_debug_side *s)
+{
+    return isfinite(s->error) && s->error > jump_least && s->error > jump_limit * s->inherited;
+}
+
 /** A side's own part in the trouble, from 0. */
 static double trouble(const mixt_debug_side *s, const char **why)
 {
     double own = s->error > s->inherited ? sqrt(s->error * s->error - s->inherited * s->inherited) : 0;
     double lost = isnan(s->flushed) || s->flushed < flushed_least ? 0 : s->flushed;
-    bool jumps = isfinite(s->error) && s->error > jump_least && s->error > jump_limit * s->inherited;
-    double error = jumps ? own / (1 + own) : 0;
+    double error = jumps(s) ? own / (1 + own) : 0;
     *why = lost > error ? "underflow" : error > 0 ? "error" : "";
     return lost > error ? lost : error;
 }
@@ -61,7 +66,7 @@ static void blame(const mixt_debug *d, mixt_debug_layer *l)
     double f = trouble(&l->forward, &forward), b = trouble(&l->backward, &backward);
     l->blame = f >= b ? f : b;
     l->why = f >= b ? forward : backward;
-    l->jumps = !strcmp(forward, "error") || !strcmp(backward, "error");
+    l->jumps = jumps(&l->forward) || jumps(&l->backward);
     bool own = o->op && (o->cause == MIXT_DEBUG_CAUSE_OP || o->rounded) && !strcmp(o->layer, l->name);
     if (own && !d->info.full_nonfinite) {
         l->blame += 2;

@@ -1,17 +1,45 @@
 /* Numbers of values: brought to the host, counted, held against FP32. */
 #include "inspect/debug.h"
 
+#include "base/threads.h"
 #include "num/num.h"
 
 #include <math.h>
 #include <string.h>
 
-void mixt__debug_count(const float *numbers, int64_t count, double *totals, int64_t *counts)
+enum { GRAIN = 1 << 16 }; // numbers that are worth a thread
+
+/** What one thread found; those of all threads are added up. */
+typedef struct part {
+    bool used;
+    double totals[MIXT_STATS_NUMBERS];
+    int64_t counts[MIXT_STATS_COUNTS];
+    mixt__sight seen; // of a comparison
+} part;
+
+/** Numbers to count, or to hold against those of FP32. */
+typedef struct work {
+    const float *mine, *full;
+    mixt_dtype dtype;
+    double largest; // of FP32's
+    part *parts;    // by thread
+} work;
+
+/** Splits the numbers among the threads, each with a part of w->parts, which is for mixt__free; false: no memory. */
+static bool split(mixt__range_fn *each, work *w, int64_t count)
+{
+    w->parts = mixt__alloc((size_t)mixt__threads_count() * sizeof *w->parts);
+    if (w->parts)
+        mixt__parallel(count, GRAIN, each, w);
+    return w->parts;
+}
+
+/* ---- statistics ---- */
+
+static void count_range(const float *numbers, int64_t count, double *totals, int64_t *counts)
 {
     double sum = 0, squares = 0, least = INFINITY, most = -INFINITY;
     float beyond = mixt__dtype_beyond(MIXT_DTYPE_FP16), flushed = mixt__dtype_flushed(MIXT_DTYPE_FP16);
-    memset(counts, 0, MIXT_STATS_COUNTS * sizeof *counts);
-    counts[MIXT_STATS_COUNT] = count;
     for (int64_t i = 0; i < count; i++) {
         float x = numbers[i];
         counts[MIXT_STATS_EXPONENTS + (mixt__fp32_bits(x) >> 23 & 255)]++;
@@ -31,30 +59,55 @@ void mixt__debug_count(const float *numbers, int64_t count, double *totals, int6
     totals[MIXT_STATS_SQUARES] = squares;
     totals[MIXT_STATS_MIN] = least;
     totals[MIXT_STATS_MAX] = most;
-    totals[MIXT_STATS_AMAX] = least > most ? 0 : fmax(fabs(least), fabs(most));
 }
 
-/** Numbers that are 0 here and not in FP32. What FP32 has left of a sum that cancels, and the format could hold, is
- * none of them: there 0 is as good. */
-static int64_t count_flushed(const float *mine, const float *full, int64_t count, mixt_dtype dtype, double largest)
+static void count_part(void *argument, int64_t begin, int64_t end, int thread)
 {
-    double flushed = (double)mixt__dtype_flushed(dtype), noise = 1e-6 * largest;
-    int64_t found = 0;
-    for (int64_t i = 0; i < count; i++) {
-        double y = fabs((double)full[i]);
-        found += mine[i] == 0 && y > 0 && (y <= flushed || y >= noise);
+    const work *w = argument;
+    part *p = &w->parts[thread];
+    count_range(w->mine + begin, end - begin, p->totals, p->counts);
+    p->used = true;
+}
+
+static void add_part(const part *p, double *totals, int64_t *counts)
+{
+    totals[MIXT_STATS_SUM] += p->totals[MIXT_STATS_SUM];
+    totals[MIXT_STATS_SQUARES] += p->totals[MIXT_STATS_SQUARES];
+    totals[MIXT_STATS_MIN] = fmin(totals[MIXT_STATS_MIN], p->totals[MIXT_STATS_MIN]);
+    totals[MIXT_STATS_MAX] = fmax(totals[MIXT_STATS_MAX], p->totals[MIXT_STATS_MAX]);
+    for (int i = 0; i < MIXT_STATS_COUNTS; i++)
+        counts[i] += p->counts[i];
+}
+
+void mixt__debug_count(const float *numbers, int64_t count, double *totals, int64_t *counts)
+{
+    work w = {.mine = numbers};
+    memset(counts, 0, MIXT_STATS_COUNTS * sizeof *counts);
+    if (count < 2 * GRAIN || !split(count_part, &w, count)) {
+        count_range(numbers, count, totals, counts);
+    } else {
+        totals[MIXT_STATS_SUM] = totals[MIXT_STATS_SQUARES] = 0;
+        totals[MIXT_STATS_MIN] = INFINITY;
+        totals[MIXT_STATS_MAX] = -INFINITY;
+        for (int t = 0; t < mixt__threads_count(); t++)
+            if (w.parts[t].used)
+                add_part(&w.parts[t], totals, counts);
     }
-    return found;
+    mixt__free(w.parts);
+    double least = totals[MIXT_STATS_MIN], most = totals[MIXT_STATS_MAX];
+    totals[MIXT_STATS_AMAX] = least > most ? 0 : fmax(fabs(least), fabs(most));
+    counts[MIXT_STATS_COUNT] = count;
 }
 
-void mixt__debug_compare(mixt__sight *s, mixt_dtype dtype, const float *mine, const float *full, int64_t count)
+/* ---- against FP32 ---- */
+
+static void compare_range(mixt__sight *s, const float *mine, const float *full, int64_t count)
 {
-    s->compared = true;
     for (int64_t i = 0; i < count; i++) {
         double x = (double)mine[i], y = (double)full[i];
         if (!isfinite(y))
             continue;
-        s->reference = fmax(s->reference, fabs(y));
+        s->reference = fabs(y) > s->reference ? fabs(y) : s->reference;
         if (!isfinite(x)) {
             s->broken++;
             continue;
@@ -62,8 +115,58 @@ void mixt__debug_compare(mixt__sight *s, mixt_dtype dtype, const float *mine, co
         s->noise += (x - y) * (x - y);
         s->signal += y * y;
     }
-    s->flushed = count_flushed(mine, full, count, dtype, s->reference);
 }
+
+static void compare_part(void *argument, int64_t begin, int64_t end, int thread)
+{
+    const work *w = argument;
+    compare_range(&w->parts[thread].seen, w->mine + begin, w->full + begin, end - begin);
+}
+
+/** Numbers that are 0 here and not in FP32. What FP32 has left of a sum that cancels, and the format could hold, is
+ * none of them: there 0 is as good. */
+static int64_t count_flushed(const work *w, int64_t begin, int64_t end)
+{
+    double flushed = (double)mixt__dtype_flushed(w->dtype), noise = 1e-6 * w->largest;
+    int64_t found = 0;
+    for (int64_t i = begin; i < end; i++) {
+        double y = fabs((double)w->full[i]);
+        found += w->mine[i] == 0 && y > 0 && (y <= flushed || y >= noise);
+    }
+    return found;
+}
+
+static void flushed_part(void *argument, int64_t begin, int64_t end, int thread)
+{
+    const work *w = argument;
+    w->parts[thread].seen.flushed += count_flushed(w, begin, end);
+}
+
+void mixt__debug_compare(mixt__sight *s, mixt_dtype dtype, const float *mine, const float *full, int64_t count)
+{
+    work w = {.mine = mine, .full = full, .dtype = dtype};
+    s->compared = true;
+    bool shared = count >= 2 * GRAIN && split(compare_part, &w, count);
+    if (!shared)
+        compare_range(s, mine, full, count);
+    for (int t = 0; shared && t < mixt__threads_count(); t++) {
+        const mixt__sight *p = &w.parts[t].seen;
+        s->reference = fmax(s->reference, p->reference);
+        s->broken += p->broken;
+        s->noise += p->noise;
+        s->signal += p->signal;
+    }
+    w.largest = s->reference;
+    if (shared)
+        mixt__parallel(count, GRAIN, flushed_part, &w);
+    for (int t = 0; shared && t < mixt__threads_count(); t++)
+        s->flushed += w.parts[t].seen.flushed;
+    if (!shared)
+        s->flushed = count_flushed(&w, 0, count);
+    mixt__free(w.parts);
+}
+
+/* ---- from the device ---- */
 
 int64_t mixt__debug_span(const mixt__tensor *t)
 {
