@@ -243,14 +243,16 @@ static void print_text(const mixt_comparison *c, double price)
         [MIXT_STATS_UNDECIDED] = CLI_YELLOW, [MIXT_STATS_NON_INFERIOR] = CLI_GREEN, [MIXT_STATS_INFERIOR] = CLI_RED};
     mixt_comparison_info i = mixt_comparison_describe(c);
     const mixt_stats_judgement *j = &i.judgement;
+    double scale = i.absolute ? 1 : 100;
+    const char *unit = i.absolute ? "" : "%";
     print_figures(c, price);
     print_changes(c);
     if (i.used > 1)
         cli_line(stdout, "", "%lld pairs, %s: p %.3g (t), %.3g (permutation); effect size %.2f; look %lld",
                  (long long)i.used, i.metric, j->p, i.p_flip, j->effect, (long long)i.looks);
     if (j->skewed)
-        cli_line(stdout, "", "the differences are skewed; bootstrap interval %.3g to %.3g", j->bootstrap.low,
-                 j->bootstrap.high);
+        cli_line(stdout, "", "the differences are skewed: the bootstrap interval, %+.3g%s to %+.3g%s, must agree",
+                 scale * j->bootstrap.low, unit, scale * j->bootstrap.high, unit);
     if (*i.folder)
         cli_line(stdout, "", "%s: every run, curves.svg, report.html", i.folder);
     printf("%s%s%s: ", cli_style_on(stdout, styles[i.verdict]), mixt_compare_verdict_name(i.verdict),

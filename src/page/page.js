@@ -153,6 +153,21 @@ function swatch(run) {
     return cell;
 }
 
+/** What the runs were made for, where the library says it: a verdict, its figures, a picture that it drew. */
+function showLead() {
+    const element = document.getElementById("lead-data"), section = document.getElementById("lead");
+    if (!element)
+        return;
+    const lead = JSON.parse(element.textContent);
+    section.append(make("p", lead.verdict, "verdict " + lead.mood));
+    for (const line of lead.lines)
+        section.append(make("p", line));
+    table(section, lead.title, lead.head, lead.rows);
+    const picture = make("div");
+    picture.innerHTML = lead.picture; // an SVG image without script, made by the library
+    section.append(picture);
+}
+
 function showRuns() {
     const rows = state.runs.map(run => {
         const c = run.columns, alerts = run.events.filter(e => e.severity !== "info").length;
@@ -408,6 +423,7 @@ function showTables() {
 
 function start() {
     readRuns();
+    showLead();
     showTitle();
     document.getElementById("x").addEventListener("change", event => {
         state.x = event.target.value;

@@ -1,5 +1,5 @@
 /* The page as one file. */
-#include "mixt/page.h"
+#include "page/report.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
@@ -14,6 +14,7 @@ typedef struct page {
     mixt__file_writer file;
     const mixt__run_data *runs;
     int64_t count;
+    const json_t *lead; // NULL: none
     mixt_status status; // of the first write that failed
 } page;
 
@@ -101,6 +102,11 @@ static void put_runs(void *user)
     json_t *list = json_array();
     for (int64_t r = 0; r < p->count; r++)
         json_array_append(list, p->runs[r].about);
+    if (p->lead) {
+        put_text(p, "<script type=\"application/json\" id=\"lead-data\">");
+        put_json(p, p->lead);
+        put_text(p, "</script>\n");
+    }
     put_text(p, "<script type=\"application/json\" id=\"data\">");
     put_json(p, list);
     put_text(p, "</script>\n");
@@ -114,9 +120,10 @@ static void put_runs(void *user)
         }
 }
 
-static mixt_status write_page(const mixt__run_data *runs, int64_t count, const char *path, bool overwrite)
+static mixt_status write_page(const mixt__run_data *runs, int64_t count, const json_t *lead, const char *path,
+                              bool overwrite)
 {
-    page p = {.runs = runs, .count = count};
+    page p = {.runs = runs, .count = count, .lead = lead};
     MIXT_TRY(mixt__file_writer_open(&p.file, path, overwrite));
     mixt__page_print(put, &p, put_runs);
     if (p.status == MIXT_OK)
@@ -125,7 +132,8 @@ static mixt_status write_page(const mixt__run_data *runs, int64_t count, const c
     return p.status;
 }
 
-mixt_status mixt_page_write(const char *const *runs, int64_t count, const char *path, const mixt_page_options *options)
+mixt_status mixt__page_write_led(const char *const *runs, int64_t count, const json_t *lead, const char *path,
+                                 bool overwrite)
 {
     MIXT_TRY(mixt__need(runs));
     MIXT_TRY(mixt__need(path));
@@ -139,9 +147,14 @@ mixt_status mixt_page_write(const char *const *runs, int64_t count, const char *
         status = runs[r] ? mixt__run_data_read(runs[r], &data[r])
                          : mixt__fail(MIXT_ERROR_ARGUMENT, "run %lld of a page is NULL", (long long)r);
     if (status == MIXT_OK)
-        status = write_page(data, count, path, options && options->overwrite);
+        status = write_page(data, count, lead, path, overwrite);
     for (int64_t r = 0; data && r < count; r++)
         mixt__run_data_free(&data[r]);
     mixt__free(data);
     return status;
+}
+
+mixt_status mixt_page_write(const char *const *runs, int64_t count, const char *path, const mixt_page_options *options)
+{
+    return mixt__page_write_led(runs, count, NULL, path, options && options->overwrite);
 }

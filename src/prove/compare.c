@@ -231,8 +231,10 @@ static mixt_status experiment(mixt_comparison *c)
         MIXT_TRY(plan(c));
         MIXT_TRY(make_pairs(c, c->info.wanted));
     }
-    if (!c->info.stopped)
+    if (!c->info.stopped) {
         MIXT_TRY(mixt__compare_state_look(c, c->info.wanted));
+        c->count = c->looks[c->look_count - 1]; // pairs beyond belong to a look that was not finished
+    }
     MIXT_TRY(mixt__rows_flush(&c->rows));
     MIXT_TRY(mixt__compare_conclude(c));
     return mixt__compare_draw(c);

@@ -4,12 +4,14 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "mixt/metrics.h"
-#include "mixt/page.h"
 #include "mixt/plot.h"
+#include "page/report.h"
+#include "store/file.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { POINTS = 80 };
 
@@ -100,23 +102,93 @@ static mixt_status draw_curves(const mixt_comparison *c, band bands[MIXT_COMPARE
     return status == MIXT_ERROR_DATA ? MIXT_OK : status; // a side whose every run diverged at once has no curve
 }
 
+/* ---- the report ---- */
+
+/** The picture that was drawn, as JSON; empty where there is none. */
+static json_t *picture_of(const mixt_comparison *c)
+{
+    char path[MIXT_COMPARE_PATH + 100];
+    mixt__file_map map;
+    snprintf(path, sizeof path, "%s/curves.svg", c->folder);
+    if (mixt__file_map_open(path, &map) != MIXT_OK)
+        return json_string("");
+    const char *text = (const char *)map.data;
+    size_t begin = 0;
+    while (begin + 4 < map.bytes && strncmp(text + begin, "<svg", 4)) // what stands before it is for files of their own
+        begin++;
+    json_t *picture = json_stringn(text + begin, map.bytes - begin);
+    mixt__file_map_close(&map);
+    return picture ? picture : json_string("");
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_string("");
+}
+
+static json_t *table_of(const mixt_comparison *c)
+{
+    json_t *rows = json_array();
+    for (int i = 0; i < MIXT_COMPARE_FIGURES; i++) {
+        const mixt_compare_figure *f = &c->figures[i];
+        char what[100];
+        snprintf(what, sizeof what, "%s%s%s", f->what, *f->unit ? ", " : "", f->unit);
+        if (isfinite(f->a) || isfinite(f->b))
+            json_array_append_new(rows, json_pack("[s, o, o, o, o, o]", what, number(f->a), number(f->b),
+                                                  number(f->ratio), number(f->low), number(f->high)));
+    }
+    return rows;
+}
+
+static json_t *lines_of(const mixt_comparison *c)
+{
+    const mixt_stats_judgement *j = &c->info.judgement;
+    char text[600];
+    json_t *lines = json_array();
+    json_array_append_new(lines, json_string(c->reason));
+    snprintf(text, sizeof text,
+             "%lld pairs, look %lld: p %.3g (t), %.3g (permutation); effect size %.2f; %lld pairs are "
+             "needed by the pilot",
+             (long long)c->info.used, (long long)c->info.looks, j->p, c->info.p_flip, j->effect,
+             (long long)c->info.needed);
+    json_array_append_new(lines, json_string(text));
+    for (int64_t i = 0; i < c->change_count; i++) {
+        const mixt_compare_change *change = &c->changes[i];
+        snprintf(text, sizeof text, "%s%s is %.200s in A and %.200s in B",
+                 change->policy ? "" : "more than the policy: ", change->key, change->a, change->b);
+        json_array_append_new(lines, json_string(text)); // left out where a value is not UTF-8
+    }
+    return lines;
+}
+
+static json_t *lead_of(const mixt_comparison *c)
+{
+    static const char *const moods[] = {
+        [MIXT_STATS_UNDECIDED] = "open", [MIXT_STATS_NON_INFERIOR] = "good", [MIXT_STATS_INFERIOR] = "bad"};
+    return json_pack("{s:s, s:s, s:o, s:s, s:[s, s, s, s, s, s], s:o, s:o}", "verdict",
+                     mixt_compare_verdict_name(c->info.verdict), "mood", moods[c->info.verdict], "lines", lines_of(c),
+                     "title", "A and B", "head", "mean over pairs", "A", "B", "B / A", "95% from", "to", "rows",
+                     table_of(c), "picture", picture_of(c));
+}
+
 /** All runs that are done, as one page. */
 static mixt_status write_page(const mixt_comparison *c)
 {
     char(*paths)[MIXT_COMPARE_PATH + 100] = mixt__alloc((size_t)(2 * c->count + 1) * sizeof *paths);
     const char **list = mixt__alloc((size_t)(2 * c->count + 1) * sizeof *list);
     char page[MIXT_COMPARE_PATH + 100];
-    mixt_page_options options = {.overwrite = true};
     int64_t count = 0;
+    json_t *lead = lead_of(c);
     for (int64_t i = 0; paths && list && i < 2 * c->count && count < MIXT_PAGE_RUNS_MAX; i++)
         if (c->pairs[i / 2].done[i % 2]) {
             list[count] = mixt__compare_run_folder(c, i / 2, (mixt_compare_side)(i % 2), paths[count]);
-            count++;
+            count += !access(list[count], F_OK); // one that someone has removed is left out
         }
     snprintf(page, sizeof page, "%s/report.html", c->folder);
     mixt_status status = !paths || !list ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for the page of a comparison")
-                         : count         ? mixt_page_write(list, count, page, &options)
+                         : count         ? mixt__page_write_led(list, count, lead, page, true)
                                          : MIXT_OK;
+    json_decref(lead);
     mixt__free(paths);
     mixt__free(list);
     return status;

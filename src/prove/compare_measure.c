@@ -15,6 +15,24 @@
 /** Share of the updates over which a loss is averaged where one loss is held against another. */
 static const double smooth_share = 0.05;
 
+/** A run of which nothing is known. */
+static const mixt_compare_run nothing = {
+    .start_loss = NAN,
+    .train_loss = NAN,
+    .loss = NAN,
+    .best_loss = NAN,
+    .accuracy = NAN,
+    .step_seconds = NAN,
+    .samples_s = NAN,
+    .seconds = NAN,
+    .memory = NAN,
+    .energy = NAN,
+    .grad_norm = NAN,
+    .grad_norm_max = NAN,
+    .equal_steps = NAN,
+    .equal_seconds = NAN,
+};
+
 /** The rows of a run. Columns that it has not are NULL. */
 typedef struct rows {
     mixt_metrics *metrics;
@@ -122,10 +140,12 @@ mixt_status mixt__compare_measure(const char *folder, int64_t samples, mixt_comp
 {
     rows r;
     bool diverged = run->diverged;
+    *run = nothing;
+    run->diverged = diverged;
     MIXT_TRY(open_rows(folder, &r));
     const double *skipped = mixt_metrics_column(r.metrics, "skipped");
     double all = r.step[r.count - 1], tenth = floor(all / 10) < 1 ? 1 : floor(all / 10);
-    *run = (mixt_compare_run){.diverged = diverged, .steps = (int64_t)all, .equal_steps = NAN, .equal_seconds = NAN};
+    run->steps = (int64_t)all;
     for (int64_t i = 0; skipped && i < r.count; i++)
         run->skipped += skipped[i] > 0 ? (int64_t)skipped[i] : 0;
     run->start_loss = mean_loss(&r, 0, fmax(r.step[0], fmin(tenth, 10)));

@@ -71,6 +71,7 @@ static const struct {
     SHOWN(spikes, "spikes of the loss", "", true),
     SHOWN(alerts, "alerts about gradients", "", true),
     SHOWN(grad_norm, "norm of the gradient", "", false),
+    SHOWN(grad_norm_max, "its largest, in medians", "", false),
 #undef SHOWN
 };
 

@@ -102,7 +102,9 @@ mixt_status mixt__compare_train(mixt_comparison *c, int64_t pair, mixt_compare_s
     MIXT_TRY(train(&t, folder, run, done));
     if (!*done)
         return MIXT_OK;
-    MIXT_TRY(mixt__compare_measure(folder, samples_of(c->configs[side]), run));
+    mixt_status measured = mixt__compare_measure(folder, samples_of(c->configs[side]), run);
+    if (!run->diverged) // which may have left no row at all
+        MIXT_TRY(measured);
     p->done[side] = true;
     if (p->done[!side])
         MIXT_TRY(equal_losses(c, pair));

@@ -38,7 +38,7 @@ grep -q '"a":{"config":"a.yaml","final":[0-9.]*,.*"b":{"config":"b.yaml","final"
 [ "$(field verdict) $(field metric) $(field margin) $(field pairs)" = '"non-inferior" "loss" 0.2 6' ] || fail "the result: $(cat out)"
 grep -q '"changes":\[{"key":"precision","a":"fp32","b":"bf16","policy":true}\]' out || fail "changes: $(cat out)"
 grep -q '<svg' runs/compare-same/curves.svg && [ "$(grep -c '<polygon' runs/compare-same/curves.svg)" = 2 ] || fail "no bands in the picture"
-grep -q 'pair-0006-b' runs/compare-same/report.html || fail "the report does not hold the last run"
+grep -q 'id="lead-data">{"verdict":"non-inferior","mood":"good"' runs/compare-same/report.html && grep -q 'pair-0006-b' runs/compare-same/report.html || fail "the report lacks the verdict or the last run"
 [ "$(ls -d runs/compare-same/pair-* | wc -l)" = 12 ] || fail "12 runs expected: $(ls runs/compare-same)"
 # Pairs share seed, weights and order: the first losses of both are as good as the same, those of two pairs are not.
 first() { head -1 "runs/compare-same/pair-000$1/metrics.jsonl" | sed 's/.*"loss":\([0-9.]*\).*/\1/'; }
@@ -95,6 +95,17 @@ kill -INT $process
 wait $process
 [ $? = 130 ] && grep -q 'stopped by a signal' err || fail "Ctrl-C: $(cat out err)"
 rm -r runs/compare-stopped
+
+# ---- a full disk: it says so, nothing is lost, and the same command goes on ----
+
+for write in 1 3 9 30; do
+    MIXT_FAIL_WRITE=$write "$mixt" compare a.yaml b.yaml --margin 20% --name full --json >out 2>err
+    status=$?
+    [ $status = 0 ] || { [ $status = 1 ] && grep -q 'No space left' err; } || fail "write $write fails: status $status: $(cat out err)"
+    [ $write = 1 ] && [ -e runs/compare-full ] && fail "nothing was begun, and yet: $(ls runs/compare-full)"
+done
+compare 0 a.yaml b.yaml --margin 20% --name full --json
+[ "$(same out)" = "$(same before)" ] || fail "after a full disk: $(same out), not $(same before)"
 
 # ---- nothing can be concluded ----
 

@@ -1,0 +1,15 @@
+/* The page as one file, for those who have more to say of some runs than the runs do. */
+#ifndef MIXT_PAGE_REPORT_H
+#define MIXT_PAGE_REPORT_H
+
+#include "mixt/page.h"
+
+#include <jansson.h>
+
+/** As mixt_page_write, with something above the runs.
+ *  @param lead {"verdict": text, "mood": "good", "bad" or "open", "lines": [text…], "title": of the table, "head":
+ *  [text…], "rows": [[text or number…]…], "picture": an SVG image}; NULL: nothing */
+mixt_status mixt__page_write_led(const char *const *runs, int64_t count, const json_t *lead, const char *path,
+                                 bool overwrite);
+
+#endif
