@@ -8,6 +8,7 @@
 #include <string.h>
 
 static const double apart = 0.25; // of logarithms of losses
+static const double larger = 2;   // times the norm in FP32: too much for rounding
 enum { FOLLOWING = 4 };           // updates behind the first one with a sign that FP32 is asked about too
 
 const char *mixt_diagnosis_name(mixt_diagnosis_kind kind)
@@ -48,12 +49,12 @@ static bool has_it_too(const mixt__inquiry *q, const mixt__trace_row *low, const
     return false;
 }
 
-/** Whether a low format has gone another way than FP32: rounding alone does not, so close to a common state. */
+/** Whether a low format is worse than FP32 by more than rounding makes it, so close to a common state. */
 static bool are_apart(const mixt__trace_row *low, const mixt__trace_row *row)
 {
     if (!isfinite(row->loss) || row->skipped)
         return false; // FP32 is not calm itself
-    return !isfinite(low->loss) || low->skipped || fabs(log(low->loss) - log(row->loss)) > apart;
+    return !isfinite(low->loss) || low->skipped || log(low->loss) - log(row->loss) > apart;
 }
 
 /** The same updates in FP32 from the state of update `from`, up to a few behind the first sign. */
@@ -101,17 +102,52 @@ static mixt_status ask_fp32(mixt__inquiry *q, verdict *v)
 
 /* ---- what it is ---- */
 
-/** @param parted the first update at which FP32 went another way; 0: only later than the signs */
-static mixt_status blame_precision(mixt__inquiry *q, int64_t parted)
+/** The trouble began at update `step`, as far as is known. */
+static void begin_at(mixt__inquiry *q, int64_t step)
+{
+    mixt_diagnosis *d = q->d;
+    q->begin = d->step = step;
+    d->value = mixt__trace_row_of(&q->ring->trace, step)->loss;
+    d->usual = q->usual.loss;
+    d->good = mixt__snapshots_before(q->ring, step);
+}
+
+/** Whether the format alone makes the difference: FP32 from the same weights on the same batch is far better. What is
+ *  not finite or dead in the low format is so already. */
+static mixt_status ask_same_weights(mixt__inquiry *q, bool *format)
+{
+    const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, q->begin);
+    double loss, norm;
+    *format = !isfinite(row->loss) || row->skipped || q->signs & MIXT_SIGN_DEAD;
+    if (*format)
+        return MIXT_OK;
+    MIXT_TRY(mixt__replay_from(&q->replay, q->d->good));
+    MIXT_TRY(mixt__inquire_same_weights(q, &loss, &norm));
+    *format = isfinite(loss) && log(row->loss) - log(loss) > apart;
+    if (q->signs & MIXT_SIGN_NORM && isfinite(norm))
+        *format = *format || (double)row->grad_norm > larger * norm;
+    return MIXT_OK;
+}
+
+/** At the update where FP32 went another way, else at the one with the first sign. */
+static mixt_status suspect_precision(mixt__inquiry *q, int64_t parted, bool *format)
+{
+    int64_t begin = q->begin;
+    *format = false;
+    if (parted && parted < begin) {
+        begin_at(q, parted);
+        MIXT_TRY(ask_same_weights(q, format));
+    }
+    if (*format || (!q->signs && begin != q->begin))
+        return MIXT_OK;
+    begin_at(q, begin);
+    return ask_same_weights(q, format);
+}
+
+static mixt_status blame_precision(mixt__inquiry *q)
 {
     mixt_diagnosis *d = q->d;
     mixt_cause symptom = d->symptom;
-    if (parted && parted < q->begin) {
-        q->begin = d->step = parted;
-        d->value = mixt__trace_row_of(&q->ring->trace, parted)->loss;
-        d->usual = mixt__trace_usual(&q->ring->trace, parted).loss;
-        d->good = mixt__snapshots_before(q->ring, parted);
-    }
     MIXT_TRY(mixt__replay_from(&q->replay, d->good));
     MIXT_TRY(mixt__inquire_layers(q));
     d->kind = MIXT_DIAGNOSIS_PRECISION;
@@ -147,19 +183,20 @@ static mixt_status inquire(mixt__inquiry *q)
         d->good = mixt__snapshots_before(q->ring, d->step);
         return MIXT_OK;
     }
-    const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, q->begin);
-    d->step = q->begin;
-    d->value = row->loss;
-    d->usual = q->usual.loss;
-    d->good = mixt__snapshots_before(q->ring, q->begin);
+    begin_at(q, q->begin);
     MIXT_TRY(ask_fp32(q, &v));
     d->fp32 = v.loss;
     if (v.dead) {
         blame_dead(q);
         return MIXT_OK;
     }
-    if (v.calm && (q->signs || v.apart))
-        return blame_precision(q, v.apart);
+    bool format = false;
+    int64_t begin = q->begin;
+    if (v.calm)
+        MIXT_TRY(suspect_precision(q, v.apart, &format));
+    if (format)
+        return blame_precision(q);
+    begin_at(q, begin);
     MIXT_TRY(mixt__replay_from(&q->replay, d->good));
     return mixt__inquire_batch(q);
 }

@@ -27,6 +27,11 @@ mixt_status mixt__inquire_hardware(mixt__inquiry *inquiry, bool *differs);
  *  is compiled now: the worst first, into diagnosis->layers. The trainer is behind that update afterwards. */
 mixt_status mixt__inquire_layers(mixt__inquiry *inquiry);
 
+/** Loss and gradient's norm of the update at which it began, in FP32 from the very weights that it had: what differs
+ *  then is the format's doing. The trainer is before that update afterwards.
+ *  @param norm NaN where an update has several passes */
+mixt_status mixt__inquire_same_weights(mixt__inquiry *inquiry, double *loss, double *norm);
+
 /** Tells a batch that is not like others from weights with which any batch goes wrong. The trainer is before the update
  *  at which it began afterwards. */
 mixt_status mixt__inquire_batch(mixt__inquiry *inquiry);

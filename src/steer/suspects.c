@@ -6,6 +6,7 @@
  */
 #include "steer/inquiry.h"
 
+#include "base/rng.h"
 #include "data/data.h"
 #include "policy/policy.h"
 #include "train/shadow.h"
@@ -37,10 +38,16 @@ static mixt_status read_pass(const court *c, int64_t pass, void *input, void *ta
                                   s->batch, input, target);
 }
 
+/** @param key of the random numbers */
+static mixt_status run_with(const court *c, const void *input, const void *target, uint64_t key, double *loss)
+{
+    mixt__shadow_batch batch = {.input = input, .target = target, .key = key, .scale = 1};
+    return mixt__shadow_run(c->shadow, &batch, loss);
+}
+
 static mixt_status run(const court *c, const void *input, const void *target, double *loss)
 {
-    mixt__shadow_batch batch = {.input = input, .target = target, .key = 1, .scale = 1};
-    return mixt__shadow_run(c->shadow, &batch, loss);
+    return run_with(c, input, target, 1, loss);
 }
 
 static mixt_status run_pass(const court *c, int64_t pass, double *loss)
@@ -278,6 +285,55 @@ static void close_court(court *c)
     mixt__free(c->target);
     mixt__free(c->mixed_target);
     mixt__free(c->other_target);
+}
+
+/** All passes of the update, with the random numbers that they had. */
+static mixt_status run_update(court *c, double *loss)
+{
+    const mixt__trainer *t = c->q->trainer;
+    const mixt__trace_row *row = mixt__trace_row_of(&c->q->ring->trace, c->q->begin);
+    double sum = 0, one;
+    for (int64_t i = 0; i < t->settings.accumulate; i++) {
+        uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(t->runs + i));
+        MIXT_TRY(read_pass(c, row->batch + i, c->mixed_input, c->mixed_target));
+        MIXT_TRY(run_with(c, c->mixed_input, c->mixed_target, key, &one));
+        sum += one;
+    }
+    *loss = sum / (double)t->settings.accumulate;
+    return MIXT_OK;
+}
+
+/** Of the gradients of the shadow's last run. */
+static mixt_status measure_norm(const court *c, double *norm)
+{
+    enum { PIECE = 1 << 16 };
+    int64_t total = c->q->trainer->params->total;
+    float *values = mixt__alloc_uninit(PIECE * sizeof *values);
+    mixt_status status = values ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for gradients");
+    double squares = 0;
+    for (int64_t at = 0; at < total && status == MIXT_OK; at += PIECE) {
+        int64_t count = total - at < PIECE ? total - at : PIECE;
+        status = mixt__shadow_gradients(c->shadow, at, count, values);
+        for (int64_t i = 0; i < count && status == MIXT_OK; i++)
+            squares += (double)values[i] * (double)values[i];
+    }
+    mixt__free(values);
+    *norm = sqrt(squares);
+    return status;
+}
+
+mixt_status mixt__inquire_same_weights(mixt__inquiry *q, double *loss, double *norm)
+{
+    court c = {.q = q};
+    *norm = NAN;
+    MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 1));
+    mixt_status status = open_court(&c);
+    if (status == MIXT_OK)
+        status = run_update(&c, loss);
+    if (status == MIXT_OK && q->trainer->settings.accumulate == 1)
+        status = measure_norm(&c, norm);
+    close_court(&c);
+    return status;
 }
 
 mixt_status mixt__inquire_batch(mixt__inquiry *q)

@@ -144,7 +144,7 @@ static inline mixt_status trial_update(trial_state *s, bool *wrong, mixt_cause *
     g.scale = step.scale;
     g.seconds = NAN;
     g.memory_used = taken;
-    g.memory_total = taken > 0 ? taken / 0.96 : (double)NAN;
+    g.memory_total = taken > 0 ? taken / 0.99 : (double)NAN;
     g.skipped = step.skipped;
     g.scaling = t->settings.scaling.enabled && t->settings.scaling.dynamic;
     g.overflow_layer = step.overflow_layer;

@@ -1,0 +1,49 @@
+#!/bin/bash
+# Ten kinds of faults in runs that look after themselves: each gets the right row in events.jsonl, loses no more than one
+# interval between good states, and where it could be undone the run ends as if nothing had happened.
+# Usage: diagnosis.sh MIXT
+. "$(dirname "$0")/../support/script.sh"
+cd "$work" || exit 1
+cat >net.yaml <<'Y'
+model: mlp
+precision: fp16
+threads: 1
+device: cpu
+net: {hidden: [48, 32]}
+data: {samples: 3000}
+train: {epochs: 0, steps: 290, batch: 32, lr: 0.003, log_every: 100, validate_every: 290}
+auto: {steer: true, snapshot_every: 50}
+Y
+field() { sed -n "s/.*\"$1\":\"\\{0,1\\}\\([^,\"}]*\\).*/\\1/p" <<<"$row"; }
+# of FAULT FOUND CAUSE LAYER [STATUS]: the fault at update 260 is found, and the run ends like that
+of() {
+    run=${1%%@*}${1##*[0-9]}
+    "$mixt" train net.yaml out="$run" faults="$1" -q >out 2>err
+    [ $? = "${5:-0}" ] || fail "$1: $(cat err)"
+    row=$(grep '"kind":"diagnosis"' "$run/events.jsonl" | head -1)
+    [ "$(field found) $(field cause) $(field layer)" = "$2 $3 $4" ] || fail "$1: $row"
+    case $(field began) in 260 | 261) ;; *) fail "$1 began at $(field began)" ;; esac
+    [ $((260 - $(field good))) -le 50 ] || fail "$1 goes back to $(field good)"
+}
+"$mixt" train net.yaml out=plain -q 2>err || fail "plain: $(cat err)"
+! grep -q diagnosis plain/events.jsonl || fail "plain: $(cat plain/events.jsonl)"
+of nan_data@260 batch data null
+field sample | grep -q '^[0-9]' || fail "nan_data names no sample: $row"
+grep -q '"action":"skip"' nan_data/events.jsonl || fail "the batch was not left out"
+of label@260 batch data null
+of lr@260 optimizer data null 1
+of dead_layer@260:fc.1 dead_layer gradient_anomaly fc.1 1
+of overflow@260:fc.1 precision precision fc.1
+of underflow@260:fc.1 precision precision fc.1
+of scale_collapse@260:fc.0 precision precision fc.0
+of memory@260 memory memory_warning null
+of flip_weight@260:fc.1 hardware hardware fc.1
+of flip_activation@260:fc.0 hardware hardware null
+for run in flip_weight flip_activation; do
+    grep -q '"action":"rollback"' $run/events.jsonl || fail "$run: $(cat $run/events.jsonl)"
+    cmp -s $run/model.safetensors plain/model.safetensors || fail "$run does not end as without the fault"
+done
+of flip_activation@260:fc.1:always hardware hardware null 1
+grep -q '"persists":true' flip_activation:always/events.jsonl || fail "a machine that is broken: $row"
+
+[ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }
