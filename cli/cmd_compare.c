@@ -174,6 +174,10 @@ static void print_json(const cli_args *args, const mixt_comparison *c, double pr
     json_object_set_new(o, "a", side_json(args, c, MIXT_COMPARE_A, price));
     json_object_set_new(o, "b", side_json(args, c, MIXT_COMPARE_B, price));
     json_object_set_new(o, "changes", changes_json(c));
+    json_t *differences = json_array();
+    for (int64_t pair = 0; pair < i.pairs; pair++)
+        json_array_append_new(differences, cli_json_real(mixt_comparison_worse(c, pair)));
+    json_object_set_new(o, "differences", differences);
     json_object_set_new(o, "folder", json_string(i.folder));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     putchar('\n');
@@ -245,7 +249,8 @@ static void print_text(const mixt_comparison *c, double price)
     const mixt_stats_judgement *j = &i.judgement;
     double scale = i.absolute ? 1 : 100;
     const char *unit = i.absolute ? "" : "%";
-    print_figures(c, price);
+    if (i.used)
+        print_figures(c, price);
     print_changes(c);
     if (i.used > 1)
         cli_line(stdout, "", "%lld pairs, %s: p %.3g (t), %.3g (permutation); effect size %.2f; look %lld",

@@ -164,6 +164,10 @@ const mixt_compare_change *mixt_comparison_change(const mixt_comparison *compari
 /** @param pair from 0; NULL past the last, and for a run that is not done. */
 const mixt_compare_run *mixt_comparison_run(const mixt_comparison *comparison, int64_t pair, mixt_compare_side side);
 
+/** By how much B is worse than A in a pair, as the verdict takes it: above 0 worse, a share of A's or in points; NaN
+ *  where a run is not done, diverged or has no such number. @param pair from 0. */
+double mixt_comparison_worse(const mixt_comparison *comparison, int64_t pair);
+
 #ifdef __cplusplus
 }
 #endif

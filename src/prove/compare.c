@@ -333,6 +333,12 @@ const mixt_compare_run *mixt_comparison_run(const mixt_comparison *c, int64_t pa
     return there && c->pairs[pair].done[side] ? &c->pairs[pair].runs[side] : NULL;
 }
 
+double mixt_comparison_worse(const mixt_comparison *c, int64_t pair)
+{
+    bool there = mixt__need_open(c, "comparison") == MIXT_OK && pair >= 0 && pair < c->count;
+    return there ? mixt__compare_worse(c, &c->pairs[pair]) : (double)NAN;
+}
+
 void mixt_comparison_free(mixt_comparison *c)
 {
     if (!c || mixt__need_open(c, "comparison") != MIXT_OK)

@@ -151,8 +151,8 @@ static bool judge_diverged(mixt_comparison *c)
     c->info.verdict = MIXT_STATS_UNDECIDED;
     if (!c->info.stopped && p <= level) {
         c->info.verdict = MIXT_STATS_INFERIOR;
-        BECAUSE("B diverged in %lld of %lld pairs, A in %lld: by chance that is as likely as %.2g", b, (long long)pairs,
-                a, p);
+        BECAUSE("B diverged in %lld of %lld pairs, A in %lld: chance would do so with a probability of %.2g", b,
+                (long long)pairs, a, p);
     } else if (a) {
         BECAUSE("A diverged in %lld of %lld pairs, B in %lld: nothing can be concluded next to an A that does not "
                 "train; lower train.lr, or compare with another A",

@@ -5,6 +5,7 @@
 #include "base/threads.h"
 #include "mixt/run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -64,10 +65,11 @@ static mixt_status train(training *t, const char *folder, mixt_compare_run *resu
     MIXT_TRY(open_run(t, folder, &run));
     mixt_status status = mixt_run_train(run, &figures);
     mixt_run_close(run);
-    result->diverged = status == MIXT_ERROR_DATA && figures.steps > 0;
+    bool broken = status == MIXT_OK && figures.validations && !isfinite(figures.val_loss) && !figures.stopped;
+    result->diverged = broken || (status == MIXT_ERROR_DATA && figures.steps > 0);
     if (result->diverged)
         mixt__compare_note(t->c, "pair %lld, %s diverged: %s", (long long)t->event.pair, t->event.side ? "B" : "A",
-                           mixt_error_text());
+                           broken ? "the loss of its last validation is not finite" : mixt_error_text());
     else
         MIXT_TRY(status);
     *done = result->diverged || !figures.stopped;

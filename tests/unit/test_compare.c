@@ -59,6 +59,10 @@ static void test_goes_on(void **state)
         for (int side = 0; side < 2; side++)
             assert_true(mixt_comparison_run(whole, i, (mixt_compare_side)side)->loss ==
                         mixt_comparison_run(part, i, (mixt_compare_side)side)->loss);
+    double sum = 0;
+    for (int64_t i = 0; i < 6; i++)
+        sum += mixt_comparison_worse(part, i);
+    assert_true(fabs(sum / 6 - again.judgement.summary.mean) < 1e-12 && isnan(mixt_comparison_worse(part, 6)));
     const mixt_compare_figure *f = mixt_comparison_find(whole, "equal_seconds");
     assert_true(f == mixt_comparison_figure(whole, 0) && f->ratio > 0 && f->low <= f->ratio && f->ratio <= f->high);
     assert_string_equal(mixt_comparison_change(whole, 0)->key, "precision");
