@@ -41,14 +41,23 @@ static void pass_on(void *user, const char *what, int64_t done, int64_t total)
         o->progress(o->user, what, done, total);
 }
 
-/** Opens it anew, or where its newest checkpoint left it. What was ended before it had a configuration is nothing. */
+/** Whether a folder holds a file or folder. */
+static bool has(const char *folder, const char *name)
+{
+    char path[MIXT_COMPARE_PATH + 200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return !access(path, F_OK);
+}
+
+/** Opens it anew, or where its newest checkpoint left it. What was ended before it had a configuration is nothing, and
+ *  one that came to its end, but whose row was lost, is made again. */
 static mixt_status open_run(training *t, const char *folder, mixt_run **run)
 {
-    char path[MIXT_COMPARE_PATH + 200], seed[40], out[MIXT_COMPARE_PATH + 200];
+    char seed[40], out[MIXT_COMPARE_PATH + 200];
     const char *const settings[] = {seed, out, NULL};
     mixt_run_options options = {.observer = hear, .user = t, .progress = pass_on};
-    snprintf(path, sizeof path, "%s/config.yaml", folder);
-    if (!access(path, F_OK))
+    bool over = has(folder, "model.safetensors") && !has(folder, "checkpoints");
+    if (has(folder, "config.yaml") && !over)
         return mixt_run_resume_with(folder, &options, run);
     mixt__compare_remove(folder);
     snprintf(seed, sizeof seed, "seed=%lld", (long long)t->event.seed);
@@ -113,6 +122,7 @@ mixt_status mixt__compare_train(mixt_comparison *c, int64_t pair, mixt_compare_s
     if (p->done[!side]) // with what is known of both now
         MIXT_TRY(mixt__compare_state_run(c, pair, (mixt_compare_side)!side));
     MIXT_TRY(mixt__compare_state_run(c, pair, side));
+    MIXT_TRY(mixt__rows_flush(&c->rows)); // on disk before what it could be made from again goes
     snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", folder);
     mixt__compare_remove(checkpoints); // its weights stay; two states more of each run would fill the disk
     c->longest = mixt__time_now() - started > c->longest ? mixt__time_now() - started : c->longest;
