@@ -102,7 +102,7 @@ static int decisions(const char *run, row *rows, int most)
             snprintf(r->key, sizeof r->key, "%s", json_string_value(json_object_get(evidence, "key")));
             r->before = json_integer_value(json_object_get(evidence, "bytes_before"));
             r->after = json_integer_value(json_object_get(evidence, "bytes_after"));
-            assert_string_equal(json_string_value(json_object_get(o, "action")), "memory");
+            assert_string_equal(json_string_value(json_object_get(o, "action")), "memory"); // no phases in these runs
         }
         json_decref(o);
     }
@@ -174,6 +174,35 @@ static void stopped_runs_and_replays_are_the_same(void **unused)
     }
 }
 
+/** A run with phases: what a tier changed holds in those to come, too. */
+static void phases_under_pressure(void **unused)
+{
+    (void)unused;
+    seen all = {.share = {0.75, 0.95}}, again = {0}, s = {.share = {0.75, 0.95}, .stop = 16};
+    char setting[TEXT], replay[2 * TEXT];
+    mixt_run *run;
+    FILE *file = fopen(temp_path("p.yaml"), "w");
+    fputs("default: fp32\nphases:\n  - {name: a, until: 8, clip: 1}\n  - {name: b, until: 20, default: bf16}\n"
+          "  - {name: c}\n",
+          file);
+    fclose(file);
+    snprintf(setting, sizeof setting, "precision=%s", temp_path("p.yaml"));
+    train("phased", setting, &all);
+    snprintf(replay, sizeof replay, "%s auto.replay=%s", setting, temp_path("phased/events.jsonl"));
+    train("phased-again", replay, &again);
+    assert_memory_equal(all.losses, again.losses, sizeof all.losses);
+    assert_memory_equal(all.bytes, again.bytes, sizeof all.bytes);
+    train("phased-stop", setting, &s);
+    s.stop = 0;
+    mixt_run_options options = {.observer = look, .user = &s};
+    ok(mixt_run_resume_with(temp_path("phased-stop"), &options, &run));
+    ok(mixt_run_train(run, NULL));
+    mixt_run_close(run);
+    assert_memory_equal(all.losses, s.losses, sizeof all.losses);
+    assert_memory_equal(all.bytes, s.bytes, sizeof all.bytes);
+    assert_true(all.bytes[STEPS] < all.bytes[1]); // fp32 again, in parts
+}
+
 /** What the policy says of activations stays, and what may not be done is not. */
 static void what_is_said_stays(void **unused)
 {
@@ -204,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiers_free_memory),
         cmocka_unit_test(stopped_runs_and_replays_are_the_same),
+        cmocka_unit_test(phases_under_pressure),
         cmocka_unit_test(what_is_said_stays),
     };
     return cmocka_run_group_tests(tests, set_up, temp_folder_teardown);
