@@ -32,6 +32,20 @@ static void check_print(const mixt_policy *policy)
     mixt_policy_free(again);
 }
 
+/** What counts in each phase is a policy too, whatever its end is. */
+static void check_phases(const mixt_policy *policy)
+{
+    mixt_policy *phase, *resolved = NULL;
+    for (int64_t i = 0; i < mixt_policy_phases(policy); i++) {
+        fuzz_require(mixt_policy_of_phase(policy, i, &phase) == MIXT_OK);
+        check_policy(&phase->formats);
+        mixt_policy_free(phase);
+    }
+    if (mixt_policy_resolve_phases(policy, 1000, 50, &resolved) == MIXT_OK)
+        check_print(resolved);
+    mixt_policy_free(resolved);
+}
+
 void fuzz_input(const uint8_t *data, size_t size)
 {
     mixt_policy *policy = mixt__alloc(sizeof *policy); // with its length: the bytes may hold zeros, as UTF-16 does
@@ -40,6 +54,7 @@ void fuzz_input(const uint8_t *data, size_t size)
     if (fuzz_taken(mixt__policy_read(policy, (const char *)data, size, "policy.yaml"))) {
         check_policy(&policy->formats);
         check_print(policy);
+        check_phases(policy);
     }
     mixt_policy_free(policy);
 }
