@@ -151,6 +151,7 @@ static void print_json(const cli_args *args, const mixt_comparison *c, double pr
     json_t *o = json_object();
     json_object_set_new(o, "verdict", json_string(mixt_compare_verdict_name(i.verdict)));
     json_object_set_new(o, "reason", json_string(i.reason));
+    json_object_set_new(o, "advice", json_string(i.advice));
     json_object_set_new(o, "metric", json_string(i.metric));
     json_object_set_new(o, "difference", cli_json_real(j->summary.mean));
     json_object_set_new(o, "interval", interval_json(j->interval.low, j->interval.high));
@@ -231,6 +232,18 @@ static void print_figures(const mixt_comparison *c, double price)
     cli_table_free(&t);
 }
 
+/** The headline: what B's strategy is worth where both end at the same loss. */
+static void print_headline(const mixt_comparison *c)
+{
+    const mixt_compare_figure *f = mixt_comparison_find(c, "equal_seconds");
+    if (isnan(f->ratio))
+        return;
+    char interval[64] = "";
+    if (!isnan(f->low))
+        snprintf(interval, sizeof interval, " (%.3g to %.3g%%)", 100 * f->low, 100 * f->high);
+    cli_line(stdout, "", "B comes to equal loss in %.3g%% of A's time%s", 100 * f->ratio, interval);
+}
+
 /** Where the two differ in more than what is to be compared. */
 static void print_changes(const mixt_comparison *c)
 {
@@ -251,6 +264,7 @@ static void print_text(const mixt_comparison *c, double price)
     const char *unit = i.absolute ? "" : "%";
     if (i.used)
         print_figures(c, price);
+    print_headline(c);
     print_changes(c);
     if (i.used > 1)
         cli_line(stdout, "", "%lld pairs, %s: p %.3g (t), %.3g (permutation); effect size %.2f; look %lld",
@@ -263,6 +277,7 @@ static void print_text(const mixt_comparison *c, double price)
     printf("%s%s%s: ", cli_style_on(stdout, styles[i.verdict]), mixt_compare_verdict_name(i.verdict),
            cli_style_off(stdout));
     cli_line(stdout, "", "%s", i.reason);
+    cli_line(stdout, "advice: ", "%s", i.advice);
 }
 
 static int report(const cli_args *args, const mixt_comparison *c, double price)

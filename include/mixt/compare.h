@@ -122,6 +122,7 @@ void mixt_comparison_free(mixt_comparison *comparison);
 typedef struct mixt_comparison_info {
     mixt_stats_verdict verdict;
     const char *reason; /**< why, in a sentence */
+    const char *advice; /**< what to do now, in a sentence */
     const char *metric; /**< "loss", … */
     const char *folder; /**< of the experiment; "" for finished runs */
     double margin;

@@ -299,9 +299,10 @@ const char *mixt_compare_verdict_name(mixt_stats_verdict verdict)
 mixt_comparison_info mixt_comparison_describe(const mixt_comparison *c)
 {
     if (mixt__need_open(c, "comparison") != MIXT_OK)
-        return (mixt_comparison_info){.reason = "", .metric = "", .folder = ""};
+        return (mixt_comparison_info){.reason = "", .advice = "", .metric = "", .folder = ""};
     mixt_comparison_info info = c->info;
     info.reason = c->reason;
+    info.advice = c->advice;
     info.folder = c->folder;
     return info;
 }

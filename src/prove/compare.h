@@ -42,7 +42,7 @@ struct mixt_comparison {
     double started, longest; // seconds: of the clock; of the longest run in this call
     bool halted;
     mixt_comparison_info info;
-    char reason[600];
+    char reason[600], advice[300];
     mixt_compare_figure figures[MIXT_COMPARE_FIGURES];
 };
 

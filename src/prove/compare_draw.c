@@ -146,6 +146,8 @@ static json_t *lines_of(const mixt_comparison *c)
     char text[600];
     json_t *lines = json_array();
     json_array_append_new(lines, json_string(c->reason));
+    snprintf(text, sizeof text, "Advice: %s.", c->advice);
+    json_array_append_new(lines, json_string(text));
     snprintf(text, sizeof text,
              "%lld pairs, look %lld: p %.3g (t), %.3g (permutation); effect size %.2f; %lld pairs are "
              "needed by the pilot",

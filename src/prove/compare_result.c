@@ -191,6 +191,47 @@ static bool refused(mixt_comparison *c)
     return true;
 }
 
+/* ---- what to do ---- */
+
+#define ADVISE(...) snprintf(c->advice, sizeof c->advice, __VA_ARGS__)
+
+/** "in 62% of A's time and 71% of its memory": what B saves for sure; "" where that is nothing. */
+static const char *savings(const mixt_comparison *c, char text[80])
+{
+    const mixt_compare_figure *time = mixt_comparison_find(c, "equal_seconds"),
+                              *memory = mixt_comparison_find(c, "memory");
+    bool faster = time->high < 1, smaller = memory->ratio < 0.99;
+    char parts[2][40] = {"", ""};
+    if (faster)
+        snprintf(parts[0], sizeof parts[0], "%.3g%% of A's time", 100 * time->ratio);
+    if (smaller)
+        snprintf(parts[1], sizeof parts[1], "%.3g%% of its memory", 100 * memory->ratio);
+    snprintf(text, 80, "%s%s%s", parts[0], faster && smaller ? " and " : "", parts[1]);
+    return text;
+}
+
+/** What follows from the verdict for one who has to choose. */
+static void advise(mixt_comparison *c)
+{
+    char saved[80];
+    int64_t pairs = c->info.used + c->info.judgement.more;
+    if (c->info.wanted < c->info.needed && pairs < c->info.needed)
+        pairs = c->info.needed;
+    if (c->info.verdict == MIXT_STATS_INFERIOR)
+        ADVISE("keep A");
+    else if (c->info.verdict == MIXT_STATS_NON_INFERIOR && *savings(c, saved))
+        ADVISE("take B: as good within the margin, in %s", saved);
+    else if (c->info.verdict == MIXT_STATS_NON_INFERIOR)
+        ADVISE("either will do: B is as good within the margin, but it was not shown to be faster, nor is it smaller");
+    else if (c->info.stopped)
+        ADVISE("go on: the same call makes the rest");
+    else if (c->info.used == c->info.pairs && c->info.used >= MIXT_STATS_PAIRS_MIN && pairs <= MIXT_COMPARE_PAIRS_MAX)
+        ADVISE("make %lld pairs (--seeds %lld), or ask for less with a larger margin", (long long)pairs,
+               (long long)pairs);
+    else
+        ADVISE("keep A until more is known");
+}
+
 /* ---- the verdict ---- */
 
 /** "0.31% worse", "0.2 points better". */
@@ -250,11 +291,12 @@ mixt_status mixt__compare_conclude(mixt_comparison *c)
     mixt_status status = info->used ? judge(c, worse, info->used) : MIXT_OK;
     mixt__free(worse);
     MIXT_TRY(status);
-    if (judge_diverged(c))
-        return MIXT_OK;
-    if (refused(c))
-        info->verdict = MIXT_STATS_UNDECIDED;
-    else
-        explain(c);
+    if (!judge_diverged(c)) {
+        if (refused(c))
+            info->verdict = MIXT_STATS_UNDECIDED;
+        else
+            explain(c);
+    }
+    advise(c);
     return MIXT_OK;
 }

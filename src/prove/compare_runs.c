@@ -37,6 +37,7 @@ static mixt_status read_runs(mixt_comparison *c, const char *a, const char *b, c
              "one run of each%s says nothing about how much runs differ by chance: at least %d pairs are needed, as "
              "mixt compare %.200s/config.yaml %.200s/config.yaml makes them",
              paired ? "" : ", with different seeds,", MIXT_STATS_PAIRS_MIN, a, b);
+    snprintf(c->advice, sizeof c->advice, "keep A until more is known");
     return MIXT_OK;
 }
 

@@ -37,7 +37,7 @@ field() { sed 's/,"a":{.*//' out | sed -n "s/.*[{,]\"$1\":\(\"[^\"]*\"\|\[[^]]*\
 compare 0 a.yaml b.yaml --margin 20% --name same --json
 [ -s err ] && fail "--json wrote to standard error: $(cat err)"
 [ "$(wc -l <out)" = 1 ] || fail "one object expected: $(cat out)"
-for key in verdict metric difference interval margin pairs pairs_needed p effect time_to_equal_loss speed memory; do
+for key in verdict advice metric difference interval margin pairs pairs_needed p effect time_to_equal_loss speed memory; do
     case $(field $key) in '' | null) fail "no $key in $(cat out)" ;; esac
 done
 grep -q '"a":{"config":"a.yaml","final":[0-9.]*,.*"b":{"config":"b.yaml","final":[0-9.]*,' out || fail "sides: $(cat out)"
@@ -56,11 +56,11 @@ compare 0 a.yaml b.yaml --margin 20% --name same --json
 cmp -s out before && [ "$(wc -l <runs/compare-same/compare.jsonl)" = "$rows" ] || fail "a second call: $(diff before out)"
 compare 0 a.yaml b.yaml --margin 20% --name same --cost 2.50/h
 grep -q "^non-inferior: B's loss is .* than A's (95% interval: .*), and may be 20% worse$" out || fail "the verdict in words: $(cat out)"
-grep -q '^time to equal loss ' out && grep -q '^cost of the run ' out && grep -q 'pairs are needed for a power of 90% at the margin' err ||
+grep -q "^B comes to equal loss in [0-9.]*% of A's time ([0-9.]* to [0-9.]*%)$" out && grep -q '^time to equal loss ' out && grep -q '^cost of the run ' out && grep -q 'pairs are needed for a power of 90% at the margin' err ||
     fail "in words: $(cat out err)"
 
 compare 3 a.yaml slow.yaml --json
-[ "$(field verdict)" = '"inferior"' ] && [ -d runs/compare-a-slow ] || fail "a B that learns slowly: $(cat out)"
+[ "$(field verdict) $(field advice)" = '"inferior" "keep A"' ] && [ -d runs/compare-a-slow ] || fail "a B that learns slowly: $(cat out)"
 grep -q '"key":"train.lr","a":"0.01","b":"0.001","policy":false' out || fail "the other difference: $(cat out)"
 compare 3 a.yaml slow.yaml
 grep -q 'differ in more than the policy: train.lr is 0.01 in A and 0.001 in B' out || fail "the other difference in words: $(cat out)"

@@ -61,6 +61,15 @@ title=$(look million.html 'document.title = document.body.dataset.ready + " " + 
 echo "a million updates: ready after ${title% *} ms"
 [ "${title#* }" = 1000000 ] || fail "a million updates: $title"
 
+# ---- a comparison: what was concluded stands above its runs ----
+
+printf 'model: mlp\nthreads: 1\nprecision: fp32\nnet: {hidden: [16]}\ndata: {kind: digits, limit: 256}\ntrain: {epochs: 0, steps: 30, batch: 32, lr: 0.01}\n' >a.yaml
+sed 's/fp32/bf16/' a.yaml >b.yaml
+"$mixt" compare a.yaml b.yaml --margin 20% -q >/dev/null || fail "a comparison"
+lead='const lead = document.getElementById("lead"), q = s => lead.querySelectorAll(s).length;'
+title=$(look runs/compare-a-b/report.html "$lead document.title = [lead.querySelector('.verdict').textContent, q('tr') > 10, q('svg polygon'), state.runs.length];")
+[ "$title" = non-inferior,true,2,12 ] || fail "the page of a comparison: $title"
+
 # ---- nothing is asked for over any network ----
 
 title=$(look long.html 'fetch("https://example.org/").then(() => document.title = "left", () => 0); document.title = performance.getEntriesByType("resource").length;')
