@@ -52,6 +52,7 @@ static json_t *value_json(const mixt_debug_value *v)
                    {"flushed", v->flushed}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         set_real(o, numbers[i].name, numbers[i].value);
+    json_object_set_new(o, "compared", json_boolean(v->compared)); // an error that is null then has no end
     json_object_set_new(o, "exponents", exponents_json(v));
     return o;
 }

@@ -155,6 +155,42 @@ static void test_jump(void **state)
     expect(s, MIXT_DEBUG_PRECISION, "affine of shifted jumps to", "{layer: \"shifted\", precision: fp32}");
 }
 
+/** Of an update in several passes the one that fails is named. */
+static void test_passes(void **state)
+{
+    scene *s = *state;
+    for (int i = 0; i < SAMPLES * F; i++)
+        s->inputs[i] = (float)(i % 13) / 13;
+    for (int i = 0; i < SAMPLES; i++)
+        s->labels[i] = i % CLASSES;
+    const mixt_data_arrays arrays = {.samples = SAMPLES,
+                                     .input_rank = 1,
+                                     .input_dims = {F},
+                                     .inputs = s->inputs,
+                                     .target = MIXT_TARGET_CLASS,
+                                     .targets = s->labels,
+                                     .classes = CLASSES,
+                                     .borrow = true};
+    const mixt_data_options options = {.normalise = MIXT_NORMALISE_NONE, .val = -1, .in_order = true};
+    assert_int_equal(mixt_data_from(&arrays, &options, &s->data), MIXT_OK);
+    s->inputs[12 * F] = NAN; // after the check of opening, in the second pass
+    s->context = mixt_open(.device = "cpu", .threads = 1);
+    s->trainer = mixt_trainer_new(mixt_model_new(s->context, mlp, MIXT_LOSS_CROSS_ENTROPY), .precision = "fp16",
+                                  .batch = N, .accumulate = 2);
+    mixt_debug *d;
+    if (mixt_debug_step(s->trainer, s->data, &d) != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    const mixt_debug_origin *o = mixt_debug_origin_of(d);
+    assert_non_null(o);
+    assert_int_equal(o->cause, MIXT_DEBUG_CAUSE_INPUT);
+    assert_int_equal(o->pass, 1);
+    assert_int_equal(o->sample, 12);
+    assert_int_equal(o->place, 4);
+    mixt_debug_free(d);
+    mixt_close(s->context);
+    mixt_data_close(s->data);
+}
+
 static int set_up(void **state)
 {
     *state = calloc(1, sizeof(scene));
@@ -171,7 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_vanishing), cmocka_unit_test(test_exploding), cmocka_unit_test(test_flushed),
-        cmocka_unit_test(test_margin),    cmocka_unit_test(test_jump),
+        cmocka_unit_test(test_margin),    cmocka_unit_test(test_jump),      cmocka_unit_test(test_passes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
