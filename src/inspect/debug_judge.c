@@ -68,6 +68,12 @@ static double scale_that_fits(const mixt_debug *d)
     return v->reference / scale < most ? exp2(floor(log2(scale * most / v->reference))) : 0;
 }
 
+/** The layer that a rule must name: a loss has the formats of the outputs that it reads. */
+static const char *layer_to_raise(const mixt_debug_origin *o)
+{
+    return !strcmp(o->layer, "loss") && o->input_count && *o->inputs[0].layer ? o->inputs[0].layer : o->layer;
+}
+
 static void advise_op(const mixt_debug *d, mixt_debug_issue *issue)
 {
     const mixt_debug_origin *o = &d->origin;
@@ -77,13 +83,13 @@ static void advise_op(const mixt_debug *d, mixt_debug_issue *issue)
         ADVISE(issue,
                "a loss scale of at most %g: train.loss_scale=dynamic falls by itself; else bf16 for this layer, "
                "by a policy's rule: {layer: \"%s\", precision: bf16}",
-               fits, o->layer);
+               fits, layer_to_raise(o));
     else if (narrow && !d->info.full_nonfinite)
         ADVISE(issue,
                "FP16 ends at 65504%s%s: bf16 or fp32 for this layer, by a policy's rule: {layer: \"%s\", "
                "precision: bf16}",
                scaled ? ", a smaller loss scale helps if it is a gradient that is large" : "",
-               o->value.compared ? ", and FP32 holds this value" : "", o->layer);
+               o->value.compared ? ", and FP32 holds this value" : "", layer_to_raise(o));
     else if (d->info.shadow && d->info.full_nonfinite)
         ADVISE(issue, "FP32 gives numbers that are not finite too: no format helps. Look at what the op reads, at the "
                       "learning rate (train.lr, train.warmup) and the clip (train.clip) of the updates before, "

@@ -69,6 +69,16 @@ grep -q 'decisions of its controller are not made again' err || fail "it does no
 # a fault of a test is there when its update is made again
 "$mixt" debug net.yaml faults=overflow@3:fc.0 --step 3 --json >out 2>err || fail "a fault: $(cat err)"
 grep -q '"cause": "op"' out && grep -A4 '"first_nonfinite": {' out | grep -q '"layer": "fc.0"' || fail "a fault: $(head -20 out)"
+# the rule that it advises helps, and so does the loss scale
+"$mixt" debug net.yaml faults=overflow@1:fc.0 >out 2>err || fail "a fault: $(cat err)"
+{ echo 'version: 1'; echo 'default: fp16'; echo 'rules:'; sed -n 's/.*rule: \({layer: .*}\).*/  - \1/p' out | head -1; } >raised.yaml
+grep -q 'fc.0' raised.yaml || fail "no rule in: $(head -5 out)"
+"$mixt" debug net.yaml faults=overflow@1:fc.0 precision=raised.yaml --json >out 2>err || fail "raised: $(cat err)"
+grep -q '"first_nonfinite": null' out || fail "the rule does not help: $(cat raised.yaml; head -12 out)"
+"$mixt" debug net.yaml train.loss_scale=1e9 >out 2>err || fail "a large scale: $(cat err)"
+scale=$(sed -n 's/.*a loss scale of at most \([^:]*\):.*/\1/p' out | head -1)
+"$mixt" debug net.yaml train.loss_scale="$scale" --json >out 2>err || fail "scale '$scale': $(cat err)"
+grep -q '"first_nonfinite": null' out || fail "a loss scale of $scale does not help: $(head -12 out)"
 "$mixt" debug net.yaml faults=nan_data@3 --step 3 --json >out 2>err || fail "a NaN: $(cat err)"
 grep -q '"cause": "input"' out && grep -q '"sample": [0-9]' out || fail "a NaN: $(head -20 out)"
 
