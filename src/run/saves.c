@@ -106,6 +106,17 @@ static mixt__save_request request(mixt__saves *c, int64_t step, int64_t best)
     return r;
 }
 
+/** What diagnosis needs of the updates up to the checkpoint's, as a file of its own. */
+static void add_trace(mixt__saves *c, mixt__save_request *r)
+{
+    const mixt__good *good = &c->run->steer.good;
+    mixt__saves_wait(c); // it may be writing what is replaced here
+    mixt__free(c->trace);
+    c->trace = good->open ? mixt__trace_pack(&good->ring.trace, r->step, &c->trace_bytes) : NULL;
+    if (c->trace)
+        r->files[r->file_count++] = (mixt__checkpoint_file){MIXT_TRACE_FILE, c->trace, c->trace_bytes};
+}
+
 /** The good state to go back to lies beside every checkpoint of a later update. */
 static mixt_status save_good(mixt__saves *c, int64_t step)
 {
@@ -116,18 +127,9 @@ static mixt_status save_good(mixt__saves *c, int64_t step)
         !access(mixt__checkpoint_path(folder, good->step, path), F_OK))
         return MIXT_OK;
     mixt__save_request r = request(c, good->step, good->best);
+    add_trace(c, &r);
     json_object_update(r.run, good->run);
     return mixt__saver_write(c->saver, mixt__good_snapshot(c->run), &r);
-}
-
-/** What diagnosis needs of the updates before, as a file of its own. */
-static void add_trace(mixt__saves *c, mixt__save_request *r)
-{
-    mixt__saves_wait(c); // it may be writing what is replaced here
-    mixt__free(c->trace);
-    c->trace = c->run->steer.good.open ? mixt__trace_pack(&c->run->steer.good.ring.trace, &c->trace_bytes) : NULL;
-    if (c->trace)
-        r->files[r->file_count++] = (mixt__checkpoint_file){MIXT_TRACE_FILE, c->trace, c->trace_bytes};
 }
 
 static mixt_status save(mixt__saves *c, const mixt__loop_state *state)

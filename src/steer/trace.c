@@ -102,10 +102,11 @@ typedef struct head {
 } head;
 static const char magic[8] = "mixttr1";
 
-void *mixt__trace_pack(const mixt__trace *t, size_t *bytes)
+void *mixt__trace_pack(const mixt__trace *t, int64_t last, size_t *bytes)
 {
-    head h = {.first = t->first, .count = t->count, .segments = t->segments};
-    size_t rows = (size_t)t->count * sizeof *t->rows, stats = (size_t)(t->count * t->segments) * sizeof *t->stats;
+    int64_t wanted = last - t->first + 1, count = wanted < 0 ? 0 : wanted < t->count ? wanted : t->count;
+    head h = {.first = t->first, .count = count, .segments = t->segments};
+    size_t rows = (size_t)count * sizeof *t->rows, stats = (size_t)(count * t->segments) * sizeof *t->stats;
     *bytes = sizeof h + rows + stats;
     char *block = mixt__alloc(*bytes);
     if (!block)

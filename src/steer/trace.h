@@ -42,9 +42,9 @@ const mixt__segment_stats *mixt__trace_stats_of(const mixt__trace *trace, int64_
 
 /** Adds what the trainer's update `step->step` has left, which must be the one behind the last row. */
 mixt_status mixt__trace_add(mixt__trace *trace, mixt__trainer *trainer, const mixt_step *step);
-/** The trace as one block of bytes, for mixt__free, and back; NULL: no memory. What is not of such a trace is refused.
- */
-void *mixt__trace_pack(const mixt__trace *trace, size_t *bytes);
+/** The trace up to update `last` as one block of bytes, for mixt__free, and back; NULL: no memory. What is not of such a
+ *  trace is refused. */
+void *mixt__trace_pack(const mixt__trace *trace, int64_t last, size_t *bytes);
 mixt_status mixt__trace_unpack(mixt__trace *trace, const void *block, size_t bytes);
 /** Whether two updates have the same bits. */
 bool mixt__trace_same(const mixt__trace_row *a, const mixt__segment_stats *x, const mixt__trace_row *b,

@@ -23,7 +23,8 @@ train: {epochs: 0, steps: $steps, batch: 32, optimizer: adam, weight_decay: 0, l
 faults: flip_weight@$((steps / 4)):conv2, nan_data@$((steps * 5 / 8))
 auto: {steer: true, snapshot_every: 20, calm: $((steps / 8)), cooldown: 50}
 Y
-rows() { sed 's/"samples_s":[^,]*,//; s/"time":[^,}]*,\?//; s/"energy":[^,}]*,\?//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/' "$1"; }
+# without times, and what is said about them
+rows() { grep -v '"cause":"stall"' "$1" | sed 's/"samples_s":[^,]*,//; s/"time":[^,}]*,\?//; s/"energy":[^,}]*,\?//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/'; }
 seed=${MIXT_KILL_SEED:-20240607}
 below() { # LIMIT: the next random number, in `drawn`
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
