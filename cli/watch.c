@@ -99,6 +99,7 @@ mixt_status cli_watch_observe(void *user, mixt_run *run, const mixt_event *event
         if (event->result->steps && w->shown.step)
             cli_progress_finish(&w->progress, &w->shown);
         break;
+    case MIXT_EVENT_LAYERS:
     case MIXT_EVENT_ROW:
     case MIXT_EVENT_CHECKPOINT:
         break;

@@ -107,6 +107,44 @@ mixt_status mixt_monitor_new(const mixt_monitor_options *options, mixt_monitor *
 /** NULL is allowed. */
 void mixt_monitor_free(mixt_monitor *monitor);
 
+/* ---- layers: looked at every now and then ---- */
+
+/** Statistics of one tensor, as it lies in memory. NaN: not known. */
+typedef struct mixt_tensor_signal {
+    mixt_dtype dtype;         /**< its format; MIXT_DTYPE_NONE: it was not looked at, the rest means nothing */
+    double amax, rms;         /**< largest magnitude and root of the mean square, over what is finite */
+    double zero, nonfinite;   /**< shares of its numbers, 0 to 1 */
+    double margin;            /**< powers of two from amax to the largest number of its format; infinity: all are 0 */
+    double flushed;           /**< share that rounding to its format made 0, judged by how many lie just above that; 0
+                                   but in FP16: other formats reach down to 1e-38 */
+    const int64_t *exponents; /**< 256 counts by exponent: number e counts magnitudes from 2^(e - 127) to below its
+                                   double, 0 zeros and subnormals of FP32, 255 what is not finite; NULL: not known */
+} mixt_tensor_signal;
+
+/** A layer with matrix work: its output, and the gradient that flows back into it, times the loss scale. */
+typedef struct mixt_layer_signal {
+    const char *layer;
+    mixt_tensor_signal activation, gradient;
+} mixt_layer_signal;
+
+/** The gradient of a parameter, the loss scale taken out. */
+typedef struct mixt_param_signal {
+    const char *name;
+    double amax, rms;
+    double zero, nonfinite; /**< shares of its numbers, 0 to 1 */
+} mixt_param_signal;
+
+/** What one update showed when it was looked into. */
+typedef struct mixt_layer_signals {
+    int64_t step;
+    double scale; /**< of the loss */
+    bool scaling; /**< that scale moves: gradients come close to an overflow of their format by design */
+    const mixt_layer_signal *layers;
+    int64_t layer_count;
+    const mixt_param_signal *params;
+    int64_t param_count;
+} mixt_layer_signals;
+
 enum { MIXT_ALERTS_MAX = 8 };
 
 /**

@@ -6,9 +6,10 @@
  *   mixt_run_close(run);
  *
  * Training tells its observers what happens; nothing else in it knows who listens. For each update they hear STEP, then
- * VALIDATION where one was due, then ROW where metrics are due; CHECKPOINT when a save has ended, NOTE at any time, END
- * last. All observers hear an event in the order in which they were added before the next event comes; the run's own
- * metrics file is the first of them. Observers run in the thread that trains, which waits for them.
+ * LAYERS where it was looked into, VALIDATION where one was due, then ROW where metrics are due; CHECKPOINT when a save
+ * has ended, NOTE at any time, END last. All observers hear an event in the order in which they were added before the
+ * next event comes; the run's own metrics file is the first of them. Observers run in the thread that trains, which
+ * waits for them.
  */
 #ifndef MIXT_RUN_H
 #define MIXT_RUN_H
@@ -111,6 +112,7 @@ typedef enum mixt_event_kind {
     MIXT_EVENT_ALERT,      /**< the monitor found something that is not as it should be: `alert`, `text` */
     MIXT_EVENT_DECISION,   /**< the run does something differently from here on: `decision`, `text` */
     MIXT_EVENT_DIAGNOSIS,  /**< what made training go wrong was found: `diagnosis`, `text` */
+    MIXT_EVENT_LAYERS,     /**< an update was looked into (watch.every): `layers` */
 } mixt_event_kind;
 
 /** What happened. Pointers are valid during the call only. */
@@ -122,6 +124,7 @@ typedef struct mixt_event {
     const mixt_alert *alert;           /**< ALERT, else NULL */
     const mixt_decision *decision;     /**< DECISION, else NULL */
     const mixt_diagnosis *diagnosis;   /**< DIAGNOSIS, else NULL */
+    const mixt_layer_signals *layers;  /**< LAYERS, else NULL */
     const mixt_run_result *result;     /**< figures so far; never NULL */
     double time;                       /**< seconds since the run began, going on over a resume; 0 before START */
     const char *text;                  /**< NOTE, ALERT, DECISION, DIAGNOSIS, CHECKPOINT, else "" */

@@ -24,9 +24,10 @@ static mixt_status verify_order(const mixt__graph *graph, int64_t index, const c
     }
     for (int o = 0; o < n->out_count; o++) {
         const mixt__value *v = &graph->values[n->out[o]];
-        if (v->role == MIXT_ROLE_ACTIVATION && v->producer != index)
+        bool own = v->role == MIXT_ROLE_ACTIVATION || v->role == MIXT_ROLE_APART;
+        if (own && v->producer != index)
             return broken(graph, index, pass, "an output belongs to another node");
-        if (v->role != MIXT_ROLE_ACTIVATION && v->role != MIXT_ROLE_GRAD)
+        if (!own && v->role != MIXT_ROLE_GRAD)
             return broken(graph, index, pass, "an output is neither an activation nor a gradient");
     }
     return MIXT_OK;

@@ -137,6 +137,7 @@ static mixt_status read_value(const mixt_trainer *t, int64_t index, int position
         [MIXT_ROLE_STATE] = "state",
         [MIXT_ROLE_SEED] = "seed",
         [MIXT_ROLE_CACHE] = "cache",
+        [MIXT_ROLE_APART] = "statistics",
     };
     const mixt__executable *step;
     const mixt__node *n;

@@ -13,7 +13,9 @@ const TITLES = {loss: "loss (thin: training, thick: validation)", accuracy: "acc
 const NOT_DRAWN = new Set(["step", "time", "epoch"]);
 /* Of these a row that has none was not finite; of all others it was just not there. */
 const ALWAYS_THERE = new Set(["loss", "grad_norm"]);
-const state = {runs: [], charts: [], x: "step", y: "auto", range: null};
+/* Marks of what was done and found out; alerts are told apart by their severity. */
+const KINDS = {decision: "#8250df", diagnosis: "#0a7ea4"};
+const state = {runs: [], charts: [], heat: null, x: "step", y: "auto", range: null};
 
 /* ---- reading ---- */
 
@@ -31,7 +33,7 @@ function columnType(name) {
 
 function addRuns(list) {
     for (const run of list) {
-        Object.assign(run, {folder: run.name, columns: {}, shown: true, read: [0, 0], rows: 0});
+        Object.assign(run, {folder: run.name, columns: {}, layers: [], shown: true, read: [0, 0, 0], rows: 0});
         run.color = COLORS[state.runs.length % COLORS.length];
         state.runs.push(run);
     }
@@ -44,6 +46,10 @@ function readRuns() {
         const name = element.dataset.column;
         state.runs[+element.dataset.run].columns[name] = decode(element.textContent.trim(), columnType(name));
         element.remove(); // it is large, and no longer needed
+    }
+    for (const element of document.querySelectorAll("script[data-layers]")) {
+        state.runs[+element.dataset.layers].layers = JSON.parse(element.textContent);
+        element.remove();
     }
 }
 
@@ -254,6 +260,13 @@ function zoom(from, to) {
     state.range = from === null ? null : [from, to];
     for (const chart of state.charts)
         chart.view(from, to);
+    state.heat?.map.view(from, to);
+}
+
+/** What happened within some pixels of a place. */
+function marksNear(chart, at) {
+    const near = chart.marks.filter(mark => Math.abs(chart.px(mark.x) - chart.px(at)) < 6);
+    return [...new Set(near.map(mark => mark.text))].slice(0, 2);
 }
 
 function hover(chart, at) {
@@ -266,6 +279,10 @@ function hover(chart, at) {
             words.push((words.length ? "" : state.x + " " + Chart.text(s.x[i]) + ": ") + s.name + " " +
                        +s.y[i].toPrecision(6));
     }
+    tellAt(chart, [...at === null ? [] : marksNear(chart, at), ...words]);
+}
+
+function tellAt(chart, words) {
     const note = chart.caption.querySelector("span") ?? chart.caption.appendChild(make("span"));
     note.textContent = words.length ? "  " + words.join(", ") : "";
 }
@@ -283,8 +300,9 @@ function makeCharts() {
 
 function marksOf(run) {
     return run.events.filter(e => e.severity !== "info" || e.kind !== "alert").map(e => ({
-        x: state.x === "step" ? e.step : e.time, text: e.text,
-        color: e.kind === "decision" ? "#8250df" : e.severity === "critical" ? "#cf222e" : "#bf8700"}));
+        x: state.x === "step" ? e.step : e.time, layer: e.layer,
+        text: [e.kind, e.cause, e.layer, e.text].filter(word => word).join(" · "),
+        color: KINDS[e.kind] ?? (e.severity === "critical" ? "#cf222e" : "#bf8700")}));
 }
 
 function drawCharts() {
@@ -302,6 +320,101 @@ function drawCharts() {
         chart.range = state.range;
         chart.set(series, shown.flatMap(marksOf));
     }
+    makeHeat();
+    drawHeat();
+}
+
+/* ---- layers × time ---- */
+
+const TENSORS = {activations: "outputs of layers", gradients: "gradients of those outputs",
+                 parameters: "gradients of parameters"};
+
+/** The newest names decide which rows the map has: a change of policy may bring others. */
+function heatData(run, tensor, measure) {
+    const known = run.layers.filter(row => row.names), x = [], rows = [], values = [];
+    const named = tensor === "parameters" ? "parameters" : "layers";
+    const last = known.length ? known[known.length - 1].names : {};
+    const names = Array.isArray(last[named]) ? last[named].map(String) : [];
+    let here = [];
+    for (const row of run.layers) {
+        if (row.names) {
+            const now = (row.names[named] ?? []).map(String);
+            here = names.map(name => now.indexOf(name));
+            continue;
+        }
+        const column = row[tensor]?.[measure], at = state.x === "step" ? row.step : timeOf(run, row.step);
+        if (!Array.isArray(column) || !(at - at === 0))
+            continue;
+        x.push(at);
+        rows.push(row);
+        values.push(here.map(i => typeof column[i] === "number" ? column[i] : NaN));
+    }
+    return {names, x, values, rows, formats: Array.isArray(last[tensor]) ? last[tensor] : []};
+}
+
+/** Rows of layers have no time: that of the metrics' row is taken. */
+function timeOf(run, step) {
+    const c = run.columns;
+    return c.step && c.time && c.step.length ? c.time[Math.min(c.step.length - 1, Chart.find(c.step, step))] : NaN;
+}
+
+function hoverHeat(map, at, row) {
+    const data = map.data, words = [];
+    let i = at === null ? -1 : Chart.find(data.x, at);
+    i = i > 0 && (i === data.x.length || data.x[i] > at) ? i - 1 : i;
+    if (i >= 0 && i < data.x.length && row >= 0 && row < data.names.length) {
+        const value = data.values[i][row];
+        words.push(data.names[row] + (data.formats[row] ? " (" + data.formats[row] + ")" : ""),
+                   "step " + data.rows[i].step,
+                   value - value === 0 ? map.measure.text(value) : "nothing to show, or all are 0");
+    }
+    tellAt(map, [...at === null ? [] : marksNear(map, at), ...words]);
+}
+
+function select(parent, label, options, changed) {
+    const box = make("label", label + " "), list = make("select");
+    for (const [value, text] of options) {
+        const option = make("option", text);
+        option.value = value;
+        list.append(option);
+    }
+    list.addEventListener("change", changed);
+    box.append(list);
+    parent.append(box);
+    return list;
+}
+
+/** The map of the runs that have layers; again where there are more of them. */
+function makeHeat() {
+    const section = document.getElementById("layers"), known = state.runs.filter(run => run.layers.length);
+    const key = known.map(run => run.folder).join();
+    if (key === (state.heat?.key ?? ""))
+        return;
+    section.replaceChildren();
+    const controls = make("p"), heat = {key};
+    section.append(make("h2", "Layers over time"), controls);
+    heat.run = select(controls, "run", known.map(run => [state.runs.indexOf(run), run.name]), drawHeat);
+    heat.tensor = select(controls, "of", Object.entries(TENSORS), drawHeat);
+    heat.measure = select(controls, "show", Object.entries(HEAT_MEASURES).map(([name, m]) => [name, m.title]), drawHeat);
+    heat.map = new Heat(section, {onZoom: zoom, onHover: hoverHeat});
+    state.heat = heat;
+}
+
+function drawHeat() {
+    const heat = state.heat;
+    if (!heat)
+        return;
+    const parameters = heat.tensor.value === "parameters";
+    for (const option of heat.measure.options)
+        option.disabled = parameters && (option.value === "margin" || option.value === "flushed");
+    if (heat.measure.selectedOptions[0].disabled)
+        heat.measure.value = "zero";
+    const run = state.runs[+heat.run.value], measure = HEAT_MEASURES[heat.measure.value];
+    const data = heatData(run, heat.tensor.value, heat.measure.value);
+    heat.map.caption.textContent = run.name + ": " + measure.title + ", " + TENSORS[heat.tensor.value] +
+                                   (data.x.length ? "" : " – no rows of these");
+    heat.map.range = state.range;
+    heat.map.set(data, measure, marksOf(run));
 }
 
 /* ---- a page that is served: rows as they come ---- */
@@ -342,11 +455,11 @@ function wholeRows(text) {
 /** Brings a run up to the sizes of its files; one that was cut back, by a resume, begins anew. */
 async function follow(index, sizes) {
     const run = state.runs[index];
-    if (sizes[0] < run.read[0] || sizes[1] < run.read[1])
-        Object.assign(run, {read: [0, 0], rows: 0, columns: {}, store: {}, events: []});
+    if (sizes.some((size, which) => size < run.read[which]))
+        Object.assign(run, {read: [0, 0, 0], rows: 0, columns: {}, store: {}, events: [], layers: []});
     run.store ??= {};
     const before = run.read.join();
-    for (const [which, path] of [[0, "/metrics"], [1, "/events"]])
+    for (const [which, path] of [[0, "/metrics"], [1, "/events"], [2, "/layers"]])
         while (run.read[which] < sizes[which]) {
             const answer = await ask(path, {run: index, from: run.read[which]});
             const data = answer.ok ? await answer.arrayBuffer() : new ArrayBuffer(0);
@@ -356,8 +469,10 @@ async function follow(index, sizes) {
             const rows = wholeRows(new TextDecoder().decode(data));
             if (which === 0)
                 rows.forEach(row => appendRow(run, row));
-            else
+            else if (which === 1)
                 rows.forEach(row => run.events.push({...row, text: row.evidence?.text}));
+            else
+                rows.forEach(row => run.layers.push(row));
         }
     for (const [name, column] of Object.entries(run.store))
         run.columns[name] = column.subarray(0, run.rows);

@@ -96,6 +96,17 @@ static bool plain_name(const char *name)
     return !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")];
 }
 
+static void put_layers(page *p, int64_t run)
+{
+    char head[96];
+    if (!json_array_size(p->runs[run].layers))
+        return;
+    snprintf(head, sizeof head, "<script type=\"application/json\" data-layers=\"%lld\">", (long long)run);
+    put_text(p, head);
+    put_json(p, p->runs[run].layers);
+    put_text(p, "</script>\n");
+}
+
 static void put_runs(void *user)
 {
     page *p = user;
@@ -111,6 +122,8 @@ static void put_runs(void *user)
     put_json(p, list);
     put_text(p, "</script>\n");
     json_decref(list);
+    for (int64_t r = 0; r < p->count; r++)
+        put_layers(p, r);
     for (int64_t r = 0; r < p->count; r++)
         for (int64_t i = 0; mixt_metrics_name(p->runs[r].metrics, i); i++) {
             const char *name = mixt_metrics_name(p->runs[r].metrics, i);

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "config/config.h"
 #include "mixt/run.h"
+#include "page/layers_data.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,9 +78,19 @@ static json_t *shorten(json_t *row)
     return row;
 }
 
+/** @param what the rows are of. @param damaged how many are left out, the first in line `first` */
+static void tell_damaged(json_t *about, const char *what, int64_t damaged, int64_t first)
+{
+    char text[200];
+    snprintf(text, sizeof text, "%lld rows of its %s are left out, the first in line %lld", (long long)damaged, what,
+             (long long)first);
+    if (damaged)
+        problem(about, "%s", text);
+}
+
 static void read_events(const char *folder, json_t *about)
 {
-    char path[4400], text[200], *line = NULL;
+    char path[4400], *line = NULL;
     size_t room = 0;
     int64_t damaged = 0, number = 0, first = 0;
     json_t *events = json_object_get(about, "events");
@@ -102,10 +113,14 @@ static void read_events(const char *folder, json_t *about)
     free(line);
     if (f)
         fclose(f);
-    snprintf(text, sizeof text, "%lld rows of its events are left out, the first in line %lld", (long long)damaged,
-             (long long)first);
-    if (damaged)
-        problem(about, "%s", text);
+    tell_damaged(about, "events", damaged, first);
+}
+
+static void read_layers(const char *folder, mixt__run_data *data)
+{
+    int64_t damaged, first;
+    data->layers = mixt__page_layers(folder, &damaged, &first);
+    tell_damaged(data->about, "layers", damaged, first);
 }
 
 json_t *mixt__run_about(const char *folder)
@@ -132,6 +147,7 @@ mixt_status mixt__run_data_read(const char *folder, mixt__run_data *data)
         return mixt__fail(MIXT_ERROR_DATA, "%s: the folder's name is not UTF-8", folder);
     read_metrics(folder, data);
     read_events(folder, data->about);
+    read_layers(folder, data);
     if (data->metrics || json_array_size(json_object_get(data->about, "events")) ||
         json_array_size(json_object_get(data->about, "problems")) < 2)
         return MIXT_OK;
@@ -144,5 +160,6 @@ void mixt__run_data_free(mixt__run_data *data)
 {
     mixt_metrics_free(data->metrics);
     json_decref(data->about);
+    json_decref(data->layers);
     *data = (mixt__run_data){0};
 }

@@ -9,6 +9,7 @@
 typedef struct mixt__run_data {
     mixt_metrics *metrics; // NULL: there are none that can be read
     json_t *about;         // name, model, precision, state, problems, events
+    json_t *layers;        // rows of layers.jsonl
 } mixt__run_data;
 
 /** Fails where there is no run at all; what is missing or damaged in one is said in `about`. */

@@ -162,8 +162,9 @@ static char *message_of(mixt_page_server *s)
     pthread_mutex_lock(&s->lock);
     mixt__run_list_scan(&s->list);
     for (int64_t r = 0; r < s->list.count; r++)
-        json_array_append_new(sizes, json_pack("[I,I]", (json_int_t)size_of(s->list.folders[r], "metrics.jsonl"),
-                                               (json_int_t)size_of(s->list.folders[r], "events.jsonl")));
+        json_array_append_new(sizes, json_pack("[I,I,I]", (json_int_t)size_of(s->list.folders[r], "metrics.jsonl"),
+                                               (json_int_t)size_of(s->list.folders[r], "events.jsonl"),
+                                               (json_int_t)size_of(s->list.folders[r], "layers.jsonl")));
     pthread_mutex_unlock(&s->lock);
     char *text = json_dumps(sizes, JSON_COMPACT), *message = NULL;
     json_decref(sizes);
@@ -276,6 +277,8 @@ static enum MHD_Result hear(void *user, struct MHD_Connection *connection, const
         return answer_rows(s, connection, "metrics.jsonl");
     if (!strcmp(path, "/events"))
         return answer_rows(s, connection, "events.jsonl");
+    if (!strcmp(path, "/layers"))
+        return answer_rows(s, connection, "layers.jsonl");
     if (!strcmp(path, "/messages"))
         return answer_messages(s, connection);
     return refuse(connection, MHD_HTTP_NOT_FOUND, "there is nothing here\n");

@@ -14,19 +14,25 @@ static bool writes_last(const mixt__graph *graph, int64_t count, int64_t node, i
     return true;
 }
 
-static bool is_wanted(const mixt__graph *graph, const mixt__watch *watch, int64_t count, int64_t node, int o)
+/** @param layers by value, where only those that stand for layers are wanted; NULL: it is the caller's choice */
+static bool is_wanted(const mixt__graph *graph, const mixt__watch *watch, const char *const *layers, int64_t count,
+                      int64_t node, int o)
 {
     const mixt__node *n = &graph->nodes[node];
     const mixt__value *v = &graph->values[n->out[o]];
-    if (n->alias || !mixt_dtype_is_float(v->dtype) || v->dtype == MIXT_DTYPE_FP64 ||
+    if (layers && !layers[n->out[o]])
+        return false;
+    bool parts = layers && n->alias && !v->base; // a concat whose producers wrote it: it is complete behind that
+    if ((n->alias && !parts) || !mixt_dtype_is_float(v->dtype) || v->dtype == MIXT_DTYPE_FP64 ||
         !writes_last(graph, count, node, n->out[o]))
         return false;
     return !watch->wanted || watch->wanted(watch->user, graph, n, o);
 }
 
-/** @param anchors grows with the nodes that are made */
-static mixt_status look_at(mixt__graph *graph, const mixt__watch *watch, int64_t first, int64_t node, int o,
-                           int64_t **anchors, int64_t *capacity)
+/** @param layer that the value is of
+ *  @param anchors grows with the nodes that are made */
+static mixt_status look_at(mixt__graph *graph, const mixt__watch *watch, const char *layer, int64_t first, int64_t node,
+                           int o, int64_t **anchors, int64_t *capacity)
 {
     mixt__tensor_stats_attrs at = {.tag = (int32_t)(graph->node_count - first)};
     int32_t value = graph->nodes[node].out[o];
@@ -34,7 +40,7 @@ static mixt_status look_at(mixt__graph *graph, const mixt__watch *watch, int64_t
     int64_t made;
     for (int t = 0; t < MIXT_STATS_TARGETS; t++)
         at.targets[t] = watch->targets[t];
-    MIXT_TRY(mixt__graph_node(graph, &mixt__op_tensor_stats, graph->nodes[node].layer, &at, &value, 1, &made));
+    MIXT_TRY(mixt__graph_node(graph, &mixt__op_tensor_stats, layer, &at, &value, 1, &made));
     if (!mixt__grow((void **)anchors, capacity, made - first, sizeof **anchors))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for statistics of values");
     (*anchors)[made - first] = node;
@@ -45,16 +51,60 @@ static mixt_status look_at(mixt__graph *graph, const mixt__watch *watch, int64_t
     return MIXT_OK;
 }
 
-mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch)
+/** @param layers as is_wanted takes them */
+static mixt_status look(mixt__graph *graph, const mixt__watch *watch, const char *const *layers)
 {
     int64_t first = graph->node_count, *anchors = NULL, capacity = 0;
     mixt_status status = MIXT_OK;
     for (int64_t i = 0; status == MIXT_OK && i < first; i++)
         for (int o = 0; status == MIXT_OK && o < graph->nodes[i].out_count; o++)
-            if (is_wanted(graph, watch, first, i, o))
-                status = look_at(graph, watch, first, i, o, &anchors, &capacity);
+            if (is_wanted(graph, watch, layers, first, i, o)) {
+                const char *layer = layers ? layers[graph->nodes[i].out[o]] : graph->nodes[i].layer;
+                status = look_at(graph, watch, layer, first, i, o, &anchors, &capacity);
+            }
     if (status == MIXT_OK)
         status = mixt__graph_insert(graph, first, anchors);
     mixt__free(anchors);
+    return status;
+}
+
+/** Which values stand for layers, by value; for mixt__free. */
+static mixt_status find_layers(const mixt__graph *graph, const char ***layers)
+{
+    *layers = mixt__alloc((size_t)(graph->value_count + 1) * sizeof **layers);
+    if (!*layers)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for statistics of layers");
+    mixt__watch_layers(graph, *layers);
+    return MIXT_OK;
+}
+
+mixt_status mixt__watch_count_layers(const mixt__graph *graph, int64_t *values, int64_t *largest)
+{
+    const mixt__watch watch = {.layers = true};
+    const char **layers;
+    MIXT_TRY(find_layers(graph, &layers));
+    *values = *largest = 0;
+    for (int64_t i = 0; i < graph->node_count; i++)
+        for (int o = 0; o < graph->nodes[i].out_count; o++)
+            if (is_wanted(graph, &watch, layers, graph->node_count, i, o)) {
+                int64_t count = mixt__shape_count(&graph->values[graph->nodes[i].out[o]].shape);
+                *largest = count > *largest ? count : *largest;
+                ++*values;
+            }
+    mixt__free(layers);
+    return MIXT_OK;
+}
+
+mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch)
+{
+    const char **layers;
+    if (!watch->layers)
+        return look(graph, watch, NULL);
+    MIXT_TRY(find_layers(graph, &layers));
+    mixt_status status = look(graph, watch, layers);
+    mixt__free(layers);
+    for (int64_t i = 0; i < graph->node_count; i++) // the values of the step lie as they do without
+        for (int o = 0; graph->nodes[i].op == &mixt__op_tensor_stats && o < graph->nodes[i].out_count; o++)
+            graph->values[graph->nodes[i].out[o]].role = MIXT_ROLE_APART;
     return status;
 }

@@ -164,7 +164,8 @@ mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const 
 
 void mixt__run_dir_discard(mixt__run_dir *dir)
 {
-    const char *const names[] = {"metrics.jsonl", "events.jsonl", "config.yaml", "history.jsonl", MIXT_POLICY_FILE};
+    const char *const names[] = {"metrics.jsonl", "events.jsonl",  "layers.jsonl",
+                                 "config.yaml",   "history.jsonl", MIXT_POLICY_FILE};
     char path[1200];
     if (!dir->path[0])
         return;
@@ -226,4 +227,5 @@ void mixt__run_dir_close(mixt__run_dir *dir)
 {
     mixt__rows_close(&dir->metrics);
     mixt__rows_close(&dir->events);
+    mixt__rows_close(&dir->layers);
 }

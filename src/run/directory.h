@@ -1,6 +1,6 @@
-/* A run directory: config.yaml, inputs.json, metrics.jsonl, events.jsonl, history.jsonl, model.safetensors,
- * checkpoints/, policy.yaml where a policy file was used and vocab/ where text was tokenised with a vocabulary. Made
- * new, never overwritten; enough to predict and to generate from any folder, without the data.
+/* A run directory: config.yaml, inputs.json, metrics.jsonl, events.jsonl, layers.jsonl, history.jsonl,
+ * model.safetensors, checkpoints/, policy.yaml where a policy file was used and vocab/ where text was tokenised with a
+ * vocabulary. Made new, never overwritten; enough to predict and to generate from any folder, without the data.
  */
 #ifndef MIXT_RUN_DIRECTORY_H
 #define MIXT_RUN_DIRECTORY_H
@@ -14,7 +14,8 @@
 typedef struct mixt__run_dir {
     char path[1024]; // "": not made
     mixt__rows metrics, events;
-    bool resumed; // was there before: never discarded
+    mixt__rows layers; // not open where no update is looked into
+    bool resumed;      // was there before: never discarded
 } mixt__run_dir;
 
 /** Creates the directory that the configuration names (or runs/<model>-<precision>-<number>), copies the policy file

@@ -5,6 +5,7 @@
 #include "data/facts.h"
 #include "run/phases.h"
 #include "train/faults.h"
+#include "train/watch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -311,6 +312,7 @@ static mixt_status open_trainer(mixt__experiment *e)
         e->items_per_sample = info->target_elements;
     }
     MIXT_TRY(make_trainer(e, &model));
+    mixt__trainer_want_layers(&e->trainer->core, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
     MIXT_TRY(mixt_trainer_compile(e->trainer, e->facts));
     return check_faults(e);
 }

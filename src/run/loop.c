@@ -202,6 +202,7 @@ static mixt__loop_state state_of(const loop *l)
     s.stuck = l->stuck;
     s.metrics_bytes = mixt__rows_length(&l->run->dir.metrics);
     s.events_bytes = mixt__rows_length(&l->run->dir.events);
+    s.layers_bytes = mixt__rows_length(&l->run->dir.layers);
     s.pending = l->pending;
     s.epoch = last->epoch - 1;
     s.lr = last->lr;
@@ -315,6 +316,8 @@ static mixt_status take_result(loop *l, int64_t number)
     collect(l, last, seconds);
     MIXT_TRY(learn_memory(l));
     mixt_status told = tell_step(l), health = mixt__health_check(l->run, last, &l->stuck);
+    if (told == MIXT_OK)
+        told = mixt__layers_take(l->run, last);
     bool decided = mixt__steer_returns(l->run) || (l->run->steer.troubled && last->step < l->e->total_steps);
     return conclude(l, health == MIXT_OK || decided ? told : health);
 }
@@ -363,6 +366,7 @@ static mixt_status go_back(loop *l, int64_t step)
     mixt__saves_return(&l->saves, step);
     MIXT_TRY(mixt__good_return(l->run, &state));
     MIXT_TRY(mixt__rows_cut(&l->run->dir.metrics, state.metrics_bytes));
+    MIXT_TRY(mixt__layers_return(l->run, state.layers_bytes));
     mixt__tensorboard_return(&l->run->tensorboard, l->run, state.steps);
     state.seconds = mixt__run_seconds(l->run);
     l->run->started = mixt__time_now();
@@ -420,6 +424,7 @@ static mixt_status advance(loop *l)
     MIXT_TRY(change_policy(l));
     mixt__steer_skip(l->run);
     bool due = mixt__saves_due(&l->saves, l->issued + 1);
+    mixt__layers_prepare(l->run, l->issued + 1);
     MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
     l->issued++;
     l->stopping = signalled(l);

@@ -4,6 +4,7 @@
 #include "data/data.h"
 #include "run/known.h"
 #include "train/checkpoint.h"
+#include "train/watch.h"
 
 #include <string.h>
 
@@ -43,6 +44,12 @@ static void data_parts(const mixt__experiment *e, mixt_run_memory *m)
     }
 }
 
+/** Results of updates, and statistics of those that are looked into. */
+static size_t results_bytes(const mixt__trainer *t)
+{
+    return mixt__feed_host_bytes(t->settings.accumulate) + mixt__trainer_layer_slots_bytes(t);
+}
+
 /** All parts but the graphs. */
 static void plan_parts(const mixt__experiment *e, mixt_run_memory *m)
 {
@@ -52,7 +59,7 @@ static void plan_parts(const mixt__experiment *e, mixt_run_memory *m)
     m->weights = on_device(t, mixt__trainer_weight_bytes(t));
     m->validation = public_bytes(mixt__trainer_evaluation_bytes(t));
     m->prediction = public_bytes(mixt__trainer_prediction_bytes(t));
-    m->batches.host = mixt__trainer_batches_ahead(t, e->train) + mixt__feed_host_bytes(t->settings.accumulate);
+    m->batches.host = mixt__trainer_batches_ahead(t, e->train) + results_bytes(t);
     m->checkpoints.host = mixt__snapshot_bytes(t) + mixt__weights_bytes(t->params);
     data_parts(e, m);
 }
@@ -66,7 +73,7 @@ static size_t held(const mixt__trainer *t, const mixt_run_memory *m)
 {
     size_t bytes = m->data.host + m->tokens.host;
     if (t->control)
-        bytes += m->step.host + mixt__feed_host_bytes(t->settings.accumulate);
+        bytes += m->step.host + results_bytes(t);
     else if (mixt__trainer_has_weights(t))
         bytes += m->weights.host;
     if (t->eval_input)
@@ -132,6 +139,7 @@ static mixt_status plan_validation(mixt_run *run)
 
 mixt_status mixt__run_plan_validation(mixt_run *run)
 {
+    mixt__layers_plan(run);
     if (mixt__config_int(run->config, MIXT_KEY_TRAIN_EARLY_STOP) && !validates(&run->experiment))
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "train.early_stop needs a validation part, which the data has not: set data.val_fraction");
@@ -141,6 +149,7 @@ mixt_status mixt__run_plan_validation(mixt_run *run)
 mixt_status mixt__run_plan_memory(mixt_run *run, mixt_run_memory *memory)
 {
     mixt__account *before = mixt__account_use(run->account);
+    mixt__layers_plan(run);
     mixt_status status = plan_validation(run);
     if (status == MIXT_OK)
         plan_all(run, memory);
@@ -158,12 +167,22 @@ mixt_status mixt__run_count_plan(mixt_run *run, mixt_run_memory *memory)
     return MIXT_OK;
 }
 
+/** Without looking into layers where there is no room for that. */
+static mixt_status take_step(mixt_run *run)
+{
+    mixt__trainer *t = &run->experiment.trainer->core;
+    mixt_status status = mixt__trainer_allocate(t);
+    if (status == MIXT_ERROR_MEMORY && mixt__layers_drop(run))
+        status = mixt__trainer_allocate(t);
+    return status;
+}
+
 mixt_status mixt__run_take_memory(mixt_run *run)
 {
     mixt__trainer *t = &run->experiment.trainer->core;
     int64_t asked = t->settings.eval_batch;
     run->graphs = 0;
-    MIXT_TRY(mixt__trainer_allocate(t));
+    MIXT_TRY(take_step(run));
     if (validates(&run->experiment))
         MIXT_TRY(mixt__trainer_prepare_evaluation(t, run->experiment.val));
     tell_cut(run, asked);

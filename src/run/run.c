@@ -176,6 +176,7 @@ void mixt_run_close(mixt_run *run)
     if (!run || mixt__need_open(run, "run") != MIXT_OK)
         return;
     mixt__handle_remove(run);
+    mixt__layers_close(&run->layers);
     mixt__run_dir_close(&run->dir);
     mixt__resume_close(&run->resume);
     mixt__steer_close(run);
@@ -221,12 +222,14 @@ static mixt_status train(mixt_run *run)
                                run->resume.checkpoint ? run->resume.state.steps : -1);
     MIXT_TRY(mixt__events_open(&run->events, run));
     MIXT_TRY(mixt__steer_open(run));
+    MIXT_TRY(mixt__layers_resume(run));
     mixt_status status = mixt__loop_run(run);
     mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
     status = status == MIXT_OK ? told : status;
-    if (status == MIXT_OK)
-        status = mixt__rows_flush(&run->dir.metrics);
-    return status == MIXT_OK ? mixt__rows_flush(&run->dir.events) : status;
+    mixt__rows *const files[] = {&run->dir.metrics, &run->dir.events, &run->dir.layers};
+    for (int i = 0; status == MIXT_OK && i < 3; i++)
+        status = mixt__rows_flush(files[i]);
+    return status;
 }
 
 mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)

@@ -7,6 +7,7 @@
 #include "run/directory.h"
 #include "run/events.h"
 #include "run/experiment.h"
+#include "run/layers.h"
 #include "run/pressure.h"
 #include "run/state.h"
 #include "run/steer.h"
@@ -63,6 +64,7 @@ struct mixt_run {
     mixt__events events;
     mixt__steer steer;
     mixt__pressure pressure;
+    mixt__layers layers;
     unsigned asked;
     mixt_policy *policy; // that was asked for; NULL: none
     bool signals;

@@ -29,6 +29,7 @@ static const struct {
     REAL(accuracy),        REAL(val_loss),        REAL(val_accuracy),   REAL(best_val_loss),  REAL(seconds),
     REAL(step_seconds),    REAL(energy),          WHOLE(pending),       WHOLE(epoch),         REAL(lr),
     REAL(scale),           REAL(grad_norm),       REAL(kept_val_loss),  WHOLE(val_step),      WHOLE(events_bytes),
+    WHOLE(layers_bytes),
 };
 enum { FIELDS = sizeof fields / sizeof fields[0] };
 
@@ -80,7 +81,7 @@ static mixt_status unpack_usual(const json_t *object, mixt__usual *usual)
 /** Checkpoints of earlier versions do not have these, which may stay as they are at a start. */
 static bool newer(const json_t *object, const char *name)
 {
-    bool can = !strcmp(name, "val_step") || !strcmp(name, "events_bytes");
+    bool can = !strcmp(name, "val_step") || !strcmp(name, "events_bytes") || !strcmp(name, "layers_bytes");
     return can && json_is_object(object) && !json_object_get(object, name);
 }
 

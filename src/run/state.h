@@ -20,10 +20,10 @@ typedef struct mixt__loop_state {
     mixt__window window;
     mixt__usual usual; // of the loss
     int64_t steps, samples, skipped, validations;
-    int64_t since_best;                  // validations without improvement
-    int64_t best_step;                   // of the checkpoint with the best validation loss; -1: none
-    int64_t stuck;                       // skipped updates in a row that a smaller loss scale would not have saved
-    int64_t metrics_bytes, events_bytes; // of the files of rows
+    int64_t since_best; // validations without improvement
+    int64_t best_step;  // of the checkpoint with the best validation loss; -1: none
+    int64_t stuck;      // skipped updates in a row that a smaller loss scale would not have saved
+    int64_t metrics_bytes, events_bytes, layers_bytes; // of the files of rows
     int64_t
         pending; // 1: a signal came before the last step's validation was through, and its row is still to be written
     int64_t val_step; // of the last validation; -1: none, or not known

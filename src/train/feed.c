@@ -81,12 +81,14 @@ mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, cons
 
 void mixt__feed_forget(mixt__feed *feed)
 {
-    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
-        if (feed->recordings[i])
-            feed->backend->forget(feed->recordings[i]);
-        feed->recordings[i] = NULL;
+    for (int kind = 0; kind < MIXT_FEED_STEPS; kind++) {
+        for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
+            if (feed->recordings[kind][i])
+                feed->backend->forget(feed->recordings[kind][i]);
+            feed->recordings[kind][i] = NULL;
+        }
+        feed->issued[kind] = false;
     }
-    feed->issued = false;
 }
 
 void mixt__feed_retype(mixt__feed *feed, mixt_dtype fed)
@@ -212,21 +214,23 @@ mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, c
     return feed->backend->stage(slot_of(feed), pieces, feed->random ? 3 : 2, wait || feed->random);
 }
 
-static bool may_record(const mixt__feed *feed)
+static bool may_record(const mixt__feed *feed, mixt__feed_kind kind)
 {
-    return feed->backend->record && feed->issued && feed->replays;
+    return feed->backend->record && feed->issued[kind] && feed->replays;
 }
 
-mixt_status mixt__feed_step(mixt__feed *feed, bool record, mixt_status (*issue)(void *argument), void *argument)
+mixt_status mixt__feed_step(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
+                            void *argument)
 {
     int slot = slot_of(feed);
-    if (record && may_record(feed)) {
-        if (!feed->recordings[slot])
-            MIXT_TRY(feed->backend->record(issue, argument, &feed->recordings[slot]));
-        MIXT_TRY(feed->backend->replay(feed->recordings[slot]));
+    if (record && may_record(feed, kind)) {
+        mixt__recording **recording = &feed->recordings[kind][slot];
+        if (!*recording)
+            MIXT_TRY(feed->backend->record(issue, argument, recording));
+        MIXT_TRY(feed->backend->replay(*recording));
     } else {
         MIXT_TRY(issue(argument));
-        feed->issued = true;
+        feed->issued[kind] = true;
     }
     MIXT_TRY(feed->backend->fence(slot));
     feed->turn++;

@@ -19,6 +19,9 @@ typedef struct mixt__step_result {
     float metrics[][3]; // of each micro-step: sum of losses, correct, targets that count
 } mixt__step_result;
 
+/** Steps that are recorded apart: the plain one, and the one that is watched (train/watch.h). */
+typedef enum mixt__feed_kind { MIXT_FEED_PLAIN, MIXT_FEED_WATCHED, MIXT_FEED_STEPS } mixt__feed_kind;
+
 typedef struct mixt__feed {
     const mixt__backend *backend;
     int64_t batches;                              // in a step
@@ -32,11 +35,11 @@ typedef struct mixt__feed {
     float *host_weights;                          // pinned
     int64_t *counts;                              // targets that count, of each batch of the coming step; -1: unknown
     mixt__step_result *results[MIXT_STAGE_SLOTS]; // pinned
-    mixt__recording *recordings[MIXT_STAGE_SLOTS];
-    bool random;  // some node draws random numbers: keys are sent along
-    bool replays; // MIXT_REPLAY
-    bool issued;  // once without recording: libraries are loaded, tables uploaded
-    int64_t turn; // steps so far: even ones use slot 0
+    mixt__recording *recordings[MIXT_FEED_STEPS][MIXT_STAGE_SLOTS];
+    bool random;                  // some node draws random numbers: keys are sent along
+    bool replays;                 // MIXT_REPLAY
+    bool issued[MIXT_FEED_STEPS]; // once without recording: libraries are loaded, tables uploaded
+    int64_t turn;                 // steps so far: even ones use slot 0
 } mixt__feed;
 
 /** Device memory of all slots. */
@@ -80,6 +83,7 @@ mixt_status mixt__feed_result_of(const mixt__feed *feed, int64_t back, const mix
 
 /** Runs the step on the slot that was filled and turns to the other slot.
  *  @param record whether it may be recorded and replayed; not so while its parts are timed */
-mixt_status mixt__feed_step(mixt__feed *feed, bool record, mixt_status (*issue)(void *argument), void *argument);
+mixt_status mixt__feed_step(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
+                            void *argument);
 
 #endif

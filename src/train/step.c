@@ -10,6 +10,7 @@
 #include "data/prefetch.h"
 #include "train/faults.h"
 #include "train/pass_weights.h"
+#include "train/watch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -95,6 +96,8 @@ static mixt_status update(mixt__trainer *t, double factor)
     mixt__segment_stats *kept = t->kept_stats[t->feed.turn % MIXT_STAGE_SLOTS];
     if (kept)
         MIXT_TRY(t->backend->copy(kept, t->stats, mixt__trainer_kept_stats_bytes(t) / MIXT_STAGE_SLOTS));
+    if (t->watching)
+        MIXT_TRY(mixt__trainer_keep_watched(t));
     return t->backend->copy(&mixt__feed_result(&t->feed)->control, t->control, sizeof *t->control);
 }
 
@@ -236,6 +239,12 @@ static mixt_status begin(mixt__trainer *t)
     return t->attempts == t->settings.inject_overflow ? inject_overflow(t) : MIXT_OK;
 }
 
+/** What is watched for a single time is not worth a recording. */
+static bool may_record(const mixt__trainer *t)
+{
+    return !t->train->seconds && !t->faults && (!t->watching || t->layers.running);
+}
+
 /** All passes of a step and its update: on the host at once, on a device as one piece of work. */
 static mixt_status run_passes(mixt__trainer *t, const source *s)
 {
@@ -244,7 +253,7 @@ static mixt_status run_passes(mixt__trainer *t, const source *s)
         MIXT_TRY(run_batch(t, s, i, &weights));
     if (!t->backend->host_memory) {
         MIXT_TRY(mixt__feed_weigh(&t->feed));
-        return mixt__feed_step(&t->feed, !t->train->seconds && !t->watching && !t->faults, issue, t);
+        return mixt__feed_step(&t->feed, t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN, may_record(t), issue, t);
     }
     MIXT_TRY(update(t, mixt__pass_weights_factor(&weights, t->settings.accumulate)));
     t->feed.turn++;
@@ -255,6 +264,7 @@ static mixt_status run_step(mixt__trainer *t, const source *s, mixt_step *result
 {
     mixt_step unused;
     MIXT_TRY(begin(t));
+    mixt__trainer_mark_watched(t);
     mixt_status status = run_passes(t, s);
     t->watching = false;
     if (status != MIXT_OK) {

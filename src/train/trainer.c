@@ -95,6 +95,7 @@ static mixt_status find_backward_order(mixt__trainer *t)
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &t->train));
+    MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer),
                               &t->params));
     for (int64_t s = 0; s < t->params->segment_count; s++) {
@@ -238,6 +239,7 @@ static void release_step(mixt__trainer *t)
 {
     drop_stats(t);
     mixt__feed_close(&t->feed);
+    mixt__trainer_release_layers(t);
     t->backend->free(t->control);
     t->backend->free(t->stats);
     t->backend->free(t->workspace);
@@ -321,11 +323,13 @@ static mixt_status take_step(mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the control of a step");
     MIXT_TRY(mixt__params_allocate_training(t->params));
     MIXT_TRY(mixt__executable_allocate(t->train));
+    MIXT_TRY(mixt__trainer_take_layers(t));
     if (!t->backend->host_memory)
         MIXT_TRY(open_feed(t));
     t->allocated += t->backend->allocated() - before;
     if (t->backend->host_memory)
         MIXT_TRY(open_feed(t));
+    MIXT_TRY(mixt__trainer_take_layer_slots(t));
     mixt__executable_bind(t->train, t->params, &t->control->seed);
     mixt__trainer_attach_watched(t);
     make_update(t);
@@ -396,18 +400,20 @@ void mixt__trainer_carry_scale(const mixt__trainer *t, bool scaled, mixt__contro
 /** Puts a newly compiled step in the place of the one that runs. */
 static mixt_status replace_plan(mixt__trainer *t)
 {
+    MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(find_backward_order(t));
     size_t before = t->backend->allocated();
     MIXT_TRY(mixt__params_retype(t->params, t->train->graph));
     MIXT_TRY(mixt__executable_allocate(t->train));
+    MIXT_TRY(mixt__trainer_take_layers(t));
     bool fed = t->feed.backend; // else its batches have another size from here on
     if (!fed && !t->backend->host_memory)
         MIXT_TRY(open_feed(t));
     t->allocated += t->backend->allocated() - before; // copies may have become fewer: it wraps around and back
     if (!fed && t->backend->host_memory)
         MIXT_TRY(open_feed(t));
+    MIXT_TRY(mixt__trainer_take_layer_slots(t));
     mixt__executable_bind(t->train, t->params, &t->control->seed);
-    mixt__trainer_attach_watched(t);
     bool scaled = t->update.scaling.enabled;
     make_update(t);
     mixt__trainer_carry_scale(t, scaled, &t->control_copy);
@@ -418,7 +424,7 @@ static mixt_status replace_plan(mixt__trainer *t)
 static mixt_status recompile_empty(mixt__trainer *t)
 {
     mixt__trainer before = *t;
-    t->train = NULL;
+    t->train = t->watched = NULL;
     t->params = NULL;
     t->backward_order = NULL;
     mixt_status status = mixt__trainer_compile(t, &before.spec);
@@ -440,11 +446,14 @@ static mixt_status recompile_weights(mixt__trainer *t)
 {
     mixt__executable *next;
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &next));
+    mixt__trainer_unwatch(t);
     mixt__executable_free(t->train);
     t->train = next;
     mixt__trainer_free_eval(t);
     size_t before = t->backend->allocated();
-    mixt_status status = find_backward_order(t);
+    mixt_status status = mixt__trainer_plan_layers(t);
+    if (status == MIXT_OK)
+        status = find_backward_order(t);
     if (status == MIXT_OK)
         status = mixt__params_retype(t->params, t->train->graph);
     t->allocated += t->backend->allocated() - before; // as in replace_plan
@@ -471,8 +480,10 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     else
         mixt__feed_forget(&t->feed);
     mixt__trainer_unwatch(t);
+    mixt__trainer_release_layer_slots(t);
     size_t before = t->backend->allocated();
     mixt__executable_release(t->train); // before the next takes its memory
+    mixt__trainer_release_layers(t);
     if (resized)
         mixt__feed_close(&t->feed); // which on a device is counted
     t->allocated -= before - t->backend->allocated();
@@ -506,7 +517,7 @@ mixt_memory mixt__trainer_memory(const mixt__trainer *t)
         .masters = p.masters, .copies = p.copies, .gradients = p.gradients, .moments = p.moments, .state = p.state};
     m.activations = t->train->plan.arena_bytes;
     m.workspace = t->train->workspace_bytes;
-    m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes;
+    m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes + mixt__trainer_layer_bytes(t);
     m.batches = mixt__feed_bytes(t->backend, &t->spec, t->settings.accumulate);
     m.total =
         m.masters + m.copies + m.gradients + m.moments + m.state + m.activations + m.workspace + m.batches + m.control;

@@ -44,6 +44,16 @@ typedef struct mixt__trainer_environment {
     char *candidate;    // owned
 } mixt__trainer_environment;
 
+/** Steps whose layers are looked into: see train/watch.h. */
+typedef struct mixt__layer_watch {
+    bool wanted;                    // memory for it is planned and taken with the step's
+    bool running;                   // `watched` is such a step
+    int64_t values;                 // that it looks at
+    char *device;                   // where it leaves their statistics; NULL: not taken yet
+    void *host[MIXT_STAGE_SLOTS];   // pinned: where those wait to be read, a slot for each of the feed's
+    int64_t step[MIXT_STAGE_SLOTS]; // whose they are; 0: nobody's
+} mixt__layer_watch;
+
 typedef struct mixt__trainer {
     mixt__model model;
     mixt__trainer_settings settings;
@@ -51,8 +61,9 @@ typedef struct mixt__trainer {
     const mixt__backend *backend;
     mixt__batch_spec spec;
     mixt__executable *train, *eval;
-    mixt__executable *watched;        // the step with statistics of its values, in the memory of `train`; NULL: none
-    bool watching;                    // the next step runs that one: see train/watch.h
+    mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none
+    bool watching;             // the next step runs that one: see train/watch.h
+    mixt__layer_watch layers;
     mixt__recompute_choice recompute; // of the newest step that was compiled, or could not be
     mixt__params *params;
     mixt__control *control;     // device

@@ -9,6 +9,7 @@ void mixt__trainer_attach_watched(mixt__trainer *t)
     if (!t->watched)
         return;
     mixt__executable_share(t->watched, t->train);
+    t->watched->apart = t->layers.device;
     mixt__executable_bind(t->watched, t->params, &t->control->seed);
 }
 
@@ -23,11 +24,24 @@ static mixt_status grow(mixt__trainer *t)
     mixt_status status = mixt__executable_allocate(t->train);
     t->allocated += t->backend->allocated() - before; // it may wrap around and back
     t->broken = status != MIXT_OK;
-    if (status == MIXT_OK) {
-        mixt__executable_bind(t->train, t->params, &t->control->seed);
-        mixt__trainer_attach_watched(t);
-    }
-    return status;
+    MIXT_TRY(status);
+    mixt__executable_bind(t->train, t->params, &t->control->seed);
+    mixt__trainer_attach_watched(t);
+    return MIXT_OK;
+}
+
+static bool has_room(const mixt__trainer *t)
+{
+    return t->watched->plan.arena_bytes <= t->train->plan.arena_bytes &&
+           t->watched->workspace_bytes <= t->train->workspace_bytes;
+}
+
+/** Of layers all memory was planned with the plain step's: that it suffices is what planning says. */
+static mixt_status check_planned(const mixt__trainer *t)
+{
+    if (has_room(t) && t->watched->plan.apart_bytes <= mixt__trainer_layer_bytes(t))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_STATE, "a step that looks into layers needs more memory than was planned for it");
 }
 
 mixt_status mixt__trainer_watch(mixt__trainer *t, const mixt__watch *watch)
@@ -36,17 +50,24 @@ mixt_status mixt__trainer_watch(mixt__trainer *t, const mixt__watch *watch)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know its values");
     mixt__trainer_unwatch(t);
     MIXT_TRY(mixt__trainer_compile_step(t, watch, &t->watched));
-    if (t->control)
-        return grow(t);
-    mixt__executable_widen(t->train, t->watched);
-    return MIXT_OK;
+    t->layers.running = watch->layers;
+    mixt_status status = watch->layers ? check_planned(t) : MIXT_OK;
+    if (status == MIXT_OK && t->control && has_room(t))
+        mixt__trainer_attach_watched(t);
+    else if (status == MIXT_OK && t->control)
+        status = grow(t);
+    else
+        mixt__executable_widen(t->train, t->watched);
+    if (status != MIXT_OK)
+        mixt__trainer_unwatch(t);
+    return status;
 }
 
 void mixt__trainer_unwatch(mixt__trainer *t)
 {
     mixt__executable_free(t->watched);
     t->watched = NULL;
-    t->watching = false;
+    t->watching = t->layers.running = false;
 }
 
 mixt_status mixt__trainer_watch_next(mixt__trainer *t)
@@ -75,13 +96,13 @@ int64_t mixt__trainer_watched_count(const mixt__trainer *t)
     return count;
 }
 
-mixt_status mixt__trainer_watched_read(const mixt__trainer *t, int64_t index, mixt__watched_value *value)
+/** All but the statistics. */
+static mixt_status describe(const mixt__trainer *t, int64_t index, const mixt__node **node, mixt__watched_value *value)
 {
-    const mixt__node *n = index >= 0 ? find(t, index) : NULL;
+    const mixt__node *n = *node = index >= 0 ? find(t, index) : NULL;
     if (!n)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "no value number %lld is watched", (long long)index);
-    const mixt__graph *g = t->watched->graph;
-    const mixt__value *v = &g->values[n->in[0]];
+    const mixt__value *v = &t->watched->graph->values[n->in[0]];
     const mixt__node *maker = n - 1; // statistics stand behind the node that makes their value
     while (maker->op == &mixt__op_tensor_stats)
         maker--;
@@ -90,6 +111,19 @@ mixt_status mixt__trainer_watched_read(const mixt__trainer *t, int64_t index, mi
     value->maker = maker;
     value->backward = n->backward;
     value->gradient = v->role == MIXT_ROLE_GRAD;
+    return MIXT_OK;
+}
+
+mixt_status mixt__trainer_watched_describe(const mixt__trainer *t, int64_t index, mixt__watched_value *value)
+{
+    const mixt__node *n;
+    return describe(t, index, &n, value);
+}
+
+mixt_status mixt__trainer_watched_read(const mixt__trainer *t, int64_t index, mixt__watched_value *value)
+{
+    const mixt__node *n;
+    MIXT_TRY(describe(t, index, &n, value));
     MIXT_TRY(
         t->backend->download(value->numbers, mixt__executable_address(t->watched, n->out[0]), sizeof value->numbers));
     return t->backend->download(value->counts, mixt__executable_address(t->watched, n->out[1]), sizeof value->counts);

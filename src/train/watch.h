@@ -12,7 +12,7 @@
 /** Compiles the watched step beside the plain one, in place of one that was there. The trainer must be compiled; its
  *  memory grows by what the statistics take. A change of policy drops it. */
 mixt_status mixt__trainer_watch(mixt__trainer *trainer, const mixt__watch *watch);
-/** Drops the watched step. */
+/** Drops the watched step. Memory that was taken with it stays until the step's own is given back. */
 void mixt__trainer_unwatch(mixt__trainer *trainer);
 /** The next step is a watched one; fails where there is none. */
 mixt_status mixt__trainer_watch_next(mixt__trainer *trainer);
@@ -35,7 +35,43 @@ int64_t mixt__trainer_watched_count(const mixt__trainer *trainer);
  *  several passes an update, those of the last pass. */
 mixt_status mixt__trainer_watched_read(const mixt__trainer *trainer, int64_t index, mixt__watched_value *value);
 
-/** After the plain step was given its memory: the watched one runs in it too. For the trainer itself. */
+/** All but the statistics of a value. */
+mixt_status mixt__trainer_watched_describe(const mixt__trainer *trainer, int64_t index, mixt__watched_value *value);
+
+/* Layers: a watched step of the values that stand for them (mixt__watch.layers). Its memory is planned with the plain
+ * step's, before it is compiled: statistics lie beside the arena, in which all else lies as it does without. They come
+ * to the host by themselves, with the step's result and as late: nobody waits for them. */
+
+/** Whether steps will be watched so. Before the trainer is compiled, or before it is again. */
+void mixt__trainer_want_layers(mixt__trainer *trainer, bool wanted);
+/** Bytes of host memory where the statistics wait. */
+size_t mixt__trainer_layer_slots_bytes(const mixt__trainer *trainer);
+/** Whether the step, the newest or the one before, was watched so. */
+bool mixt__trainer_was_watched(const mixt__trainer *trainer, int64_t step);
+/** Value number `index` of such a step, whose result must have been taken in.
+ *  @param counts set to where its counts lie until the slot's next watched step */
+mixt_status mixt__trainer_watched_result(const mixt__trainer *trainer, int64_t step, int64_t index,
+                                         mixt__watched_value *value, const int64_t **counts);
+/** The statistics of its parameters' gradients, by segment, before they were unscaled. NULL: it was not watched. */
+const mixt__segment_stats *mixt__trainer_watched_gradients(const mixt__trainer *trainer, int64_t step);
+
+/* For the trainer itself. */
+
+/** After the plain step was compiled: counts what a watched one will look at, and makes room in the workspace. */
+mixt_status mixt__trainer_plan_layers(mixt__trainer *trainer);
+/** Bytes of the device's memory for statistics. */
+size_t mixt__trainer_layer_bytes(const mixt__trainer *trainer);
+/** Takes them, and gives them back. */
+mixt_status mixt__trainer_take_layers(mixt__trainer *trainer);
+void mixt__trainer_release_layers(mixt__trainer *trainer);
+/** The same with those of the host. */
+mixt_status mixt__trainer_take_layer_slots(mixt__trainer *trainer);
+void mixt__trainer_release_layer_slots(mixt__trainer *trainer);
+/** After the plain step was given its memory: the watched one runs in it too. */
 void mixt__trainer_attach_watched(mixt__trainer *trainer);
+/** Before a step: whose statistics its slot will hold. */
+void mixt__trainer_mark_watched(mixt__trainer *trainer);
+/** At the end of a watched step, in order with its kernels: brings its statistics to the host. */
+mixt_status mixt__trainer_keep_watched(mixt__trainer *trainer);
 
 #endif

@@ -38,6 +38,7 @@ static int begin(void **state)
     append("one/metrics.jsonl", "{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1}\n{\"step\":3,\"lo");
     append("two/metrics.jsonl", "{\"step\":7,\"loss\":5}\n");
     append("two/events.jsonl", "{\"step\":7}\n");
+    append("two/layers.jsonl", "{\"step\":9}\n");
     append("secret.txt", "secret");
     if (!mixt_built_with("microhttpd"))
         return 0;
@@ -125,6 +126,8 @@ static void test_rows(void **state)
     assert_string_equal(body_of(get("/metrics?run=0&from=100000", token)), "");
     assert_string_equal(body_of(get("/events?run=1&from=0", token)), "{\"step\":7}\n");
     assert_string_equal(body_of(get("/events?run=0&from=0", token)), ""); // it has none
+    assert_string_equal(body_of(get("/layers?run=1&from=0", token)), "{\"step\":9}\n");
+    assert_string_equal(body_of(get("/layers?run=0&from=0", token)), "");
     reply = get("/", token);
     assert_int_equal(status_of(reply), 200);
     assert_non_null(strstr(reply, "data-live"));
@@ -143,7 +146,7 @@ static void test_messages(void **state)
     mkdir(temp_path("three"), 0777);
     append("three/metrics.jsonl", "{\"step\":1}\n");
     append("two/metrics.jsonl", "{\"step\":8,\"loss\":5}\n");
-    snprintf(news, sizeof news, "[40,11],[11,0]]"); // two has two rows now, three is new
+    snprintf(news, sizeof news, "[40,11,11],[11,0,0]]"); // two has two rows now, three is new
     talk(request, (size_t)n, news, reply, sizeof reply);
     assert_non_null(strstr(reply, news));
 }

@@ -16,6 +16,7 @@
 #include "mixt/mixt.h"
 #include "run/run.h"
 #include "train/checkpoint.h"
+#include "train/watch.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -67,10 +68,12 @@ static void parts_are_what_is_taken(void **state)
         mixt__snapshot snapshot;
         int64_t outputs;
         size_t bytes;
-        check_ok(open_model(model, temp_folder, "-parts", &run));
+        bool looked = model % 2 == 0; // into layers, with a step of its own in the same memory
+        check_ok(open_model(model, temp_folder, looked ? "-parts" : "-parts watch.every=0", &run));
         check_ok(mixt_run_plan_memory(run, &planned));
         mixt__trainer *t = &run->experiment.trainer->core;
-        size_t feed = mixt__feed_host_bytes(t->settings.accumulate);
+        size_t feed = mixt__feed_host_bytes(t->settings.accumulate) + mixt__trainer_layer_slots_bytes(t);
+        assert_true(looked == (mixt__trainer_layer_slots_bytes(t) > 0));
         counted(bytes, mixt__trainer_allocate(t));
         assert_int_equal(bytes, planned.step.host + feed);
         counted(bytes, mixt__trainer_prepare_evaluation(t, run->experiment.val));
@@ -128,8 +131,8 @@ static void evaluation_and_prediction_take_no_step(void **state)
         assert_int_equal(mixt__trainer_memory(t).allocated, planned.weights.host);
         predict_zeros(run, before);
         counted(bytes, mixt__trainer_allocate(t));
-        assert_int_equal(bytes,
-                         planned.step.host - planned.weights.host + mixt__feed_host_bytes(t->settings.accumulate));
+        assert_int_equal(bytes, planned.step.host - planned.weights.host +
+                                    mixt__feed_host_bytes(t->settings.accumulate) + mixt__trainer_layer_slots_bytes(t));
         assert_int_equal(mixt__trainer_memory(t).allocated, planned.step.host);
         predict_zeros(run, after);
         assert_memory_equal(before, after, (size_t)outputs * sizeof *before);
@@ -237,7 +240,7 @@ static mixt_status run_whole(int model, const char *folder, bool limited, told *
     mixt_run_memory planned;
     mixt_run_result result;
     size_t open = mixt__alloc_bytes();
-    MIXT_TRY(open_model(model, folder, limited ? "-limited" : "-free", &run));
+    MIXT_TRY(open_model(model, folder, limited ? "-limited watch.every=2" : "-free watch.every=2", &run));
     MIXT_TRY(mixt_run_plan_memory(run, &planned));
     size_t held = mixt__alloc_bytes() - open, to_come = planned.total.host + planned.prediction.host - held;
     struct rlimit limit = {status_field("VmData") + to_come + ROOM, RLIM_INFINITY};

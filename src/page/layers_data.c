@@ -1,0 +1,95 @@
+/* Rows read forgivingly, and put together where there are too many. */
+#include "page/layers_data.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const tensors[] = {"activations", "gradients", "parameters"};
+
+/** Of a margin the least is the worst; of all else the most. */
+static bool worse(const char *column, const json_t *a, const json_t *b)
+{
+    if (!json_is_number(a) || !json_is_number(b))
+        return json_is_number(a);
+    double x = json_number_value(a), y = json_number_value(b);
+    return strcmp(column, "margin") ? x > y : x < y;
+}
+
+/** Into `row`, what is worse in `next`. */
+static void join(json_t *row, const json_t *next)
+{
+    for (size_t t = 0; t < sizeof tensors / sizeof tensors[0]; t++) {
+        json_t *columns = json_object_get(row, tensors[t]), *mine;
+        const char *name;
+        json_object_foreach(columns, name, mine)
+        {
+            const json_t *others = json_object_get(json_object_get(next, tensors[t]), name);
+            for (size_t i = 0; i < json_array_size(mine) && i < json_array_size(others); i++)
+                if (worse(name, json_array_get(others, i), json_array_get(mine, i)))
+                    json_array_set(mine, i, json_array_get(others, i));
+        }
+    }
+}
+
+static bool is_names(const json_t *row)
+{
+    return json_is_object(json_object_get(row, "names"));
+}
+
+/** Puts every two rows under the same names together. */
+static json_t *halve(json_t *rows)
+{
+    json_t *fewer = json_array();
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        json_t *row = json_array_get(rows, i), *next = json_array_get(rows, i + 1);
+        if (next && !is_names(row) && !is_names(next)) {
+            join(row, next);
+            i++;
+        }
+        json_array_append(fewer, row);
+    }
+    json_decref(rows);
+    return fewer;
+}
+
+static bool is_row(const json_t *row)
+{
+    bool columns = true;
+    for (size_t t = 0; t < sizeof tensors / sizeof tensors[0]; t++)
+        columns = columns && json_is_object(json_object_get(row, tensors[t]));
+    return json_is_integer(json_object_get(row, "step")) && (columns || is_names(row));
+}
+
+json_t *mixt__page_layers(const char *folder, int64_t *damaged, int64_t *first)
+{
+    char path[4400], *line = NULL;
+    size_t room = 0, most = 2 * MIXT_PAGE_LAYER_ROWS;
+    int64_t number = 0;
+    json_t *rows = json_array();
+    snprintf(path, sizeof path, "%s/layers.jsonl", folder);
+    FILE *f = fopen(path, "r");
+    *damaged = *first = 0;
+    for (ssize_t length; f && (length = getline(&line, &room, f)) > 0;) {
+        number++;
+        if (line[length - 1] != '\n')
+            break; // is being written
+        json_t *row = json_loads(line, 0, NULL);
+        if (is_row(row)) {
+            json_array_append_new(rows, row);
+        } else {
+            *first = (*damaged)++ ? *first : number;
+            json_decref(row);
+        }
+        if (json_array_size(rows) > most) {
+            rows = halve(rows);
+            most = json_array_size(rows) > most / 4 * 3 ? 2 * most : most; // names alone cannot be put together
+        }
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return rows;
+}

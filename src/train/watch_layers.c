@@ -1,0 +1,168 @@
+/* Steps whose layers are looked into: their memory, and what they bring to the host. */
+#include "train/watch.h"
+
+#include "graph/op.h"
+#include "ops/ops.h"
+
+#include <string.h>
+
+/** A value's statistics in a slot of host memory; the segments' follow behind all values. */
+typedef struct kept_value {
+    double numbers[MIXT_STATS_NUMBERS];
+    int64_t counts[MIXT_STATS_COUNTS];
+} kept_value;
+
+/* ---- memory ---- */
+
+void mixt__trainer_want_layers(mixt__trainer *t, bool wanted)
+{
+    t->layers.wanted = wanted;
+}
+
+/** Workspace for the statistics of `count` numbers. */
+static mixt_status workspace_of(const mixt__trainer *t, int64_t count, size_t *bytes)
+{
+    const mixt__kernel *kernel = t->backend->kernels(&mixt__op_tensor_stats)[0];
+    const mixt__tensor_stats_attrs attrs = {.tag = 0};
+    mixt__arena arena = {0};
+    mixt__tensor in = {.dtype = MIXT_DTYPE_FP32, .shape = {1, {count}}, .strides = {1}, .contiguous = true};
+    mixt__call call = {.op = &mixt__op_tensor_stats, .attrs = &attrs, .in = &in, .in_count = 1};
+    mixt_status status = kernel->prepare(&call, &arena);
+    *bytes = (call.workspace_bytes + MIXT_MEMORY_ALIGNMENT - 1) / MIXT_MEMORY_ALIGNMENT * MIXT_MEMORY_ALIGNMENT;
+    mixt__arena_free(&arena);
+    return status;
+}
+
+mixt_status mixt__trainer_plan_layers(mixt__trainer *t)
+{
+    int64_t largest;
+    size_t workspace;
+    t->layers.values = 0;
+    if (!t->layers.wanted)
+        return MIXT_OK;
+    MIXT_TRY(mixt__watch_count_layers(t->train->graph, &t->layers.values, &largest));
+    MIXT_TRY(workspace_of(t, largest, &workspace));
+    if (t->layers.values && t->train->workspace_bytes < workspace)
+        t->train->workspace_bytes = workspace;
+    return MIXT_OK;
+}
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + MIXT_MEMORY_ALIGNMENT - 1) / MIXT_MEMORY_ALIGNMENT * MIXT_MEMORY_ALIGNMENT;
+}
+
+size_t mixt__trainer_layer_bytes(const mixt__trainer *t)
+{
+    size_t value = aligned(MIXT_STATS_NUMBERS * sizeof(double)) + aligned(MIXT_STATS_COUNTS * sizeof(int64_t));
+    return (size_t)t->layers.values * value;
+}
+
+static size_t slot_bytes(const mixt__trainer *t)
+{
+    return (size_t)t->layers.values * sizeof(kept_value) +
+           (size_t)t->params->segment_count * sizeof(mixt__segment_stats);
+}
+
+size_t mixt__trainer_layer_slots_bytes(const mixt__trainer *t)
+{
+    return t->layers.values ? MIXT_STAGE_SLOTS * slot_bytes(t) : 0;
+}
+
+static mixt_status no_memory(void)
+{
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory for statistics of layers");
+}
+
+mixt_status mixt__trainer_take_layers(mixt__trainer *t)
+{
+    if (t->layers.values)
+        t->layers.device = t->backend->alloc(mixt__trainer_layer_bytes(t));
+    return t->layers.values && !t->layers.device ? no_memory() : MIXT_OK;
+}
+
+mixt_status mixt__trainer_take_layer_slots(mixt__trainer *t)
+{
+    for (int i = 0; t->layers.values && i < MIXT_STAGE_SLOTS; i++) {
+        t->layers.step[i] = 0;
+        t->layers.host[i] = t->backend->alloc_host(slot_bytes(t));
+        if (!t->layers.host[i])
+            return no_memory();
+    }
+    return MIXT_OK;
+}
+
+void mixt__trainer_release_layers(mixt__trainer *t)
+{
+    t->backend->free(t->layers.device);
+    t->layers.device = NULL;
+    mixt__trainer_release_layer_slots(t);
+}
+
+void mixt__trainer_release_layer_slots(mixt__trainer *t)
+{
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
+        t->backend->free_host(t->layers.host[i]);
+        t->layers.host[i] = NULL;
+        t->layers.step[i] = 0;
+    }
+}
+
+/* ---- to the host, without a wait ---- */
+
+void mixt__trainer_mark_watched(mixt__trainer *t)
+{
+    t->layers.step[t->feed.turn % MIXT_STAGE_SLOTS] = t->watching && t->layers.running ? t->attempts : 0;
+}
+
+mixt_status mixt__trainer_keep_watched(mixt__trainer *t)
+{
+    const mixt__graph *g = t->watched->graph;
+    kept_value *value = t->layers.host[t->feed.turn % MIXT_STAGE_SLOTS];
+    if (!t->layers.running)
+        return MIXT_OK;
+    for (int64_t i = 0; i < g->node_count; i++) {
+        const mixt__node *n = &g->nodes[i];
+        if (n->op != &mixt__op_tensor_stats)
+            continue;
+        MIXT_TRY(
+            t->backend->copy(value->numbers, mixt__executable_address(t->watched, n->out[0]), sizeof value->numbers));
+        MIXT_TRY(
+            t->backend->copy(value->counts, mixt__executable_address(t->watched, n->out[1]), sizeof value->counts));
+        value++;
+    }
+    return t->backend->copy(value, t->stats, (size_t)t->params->segment_count * sizeof *t->stats);
+}
+
+/** The slot that holds a step's statistics; NULL: none does. */
+static const kept_value *slot_of(const mixt__trainer *t, int64_t step)
+{
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++)
+        if (t->layers.running && step > 0 && t->layers.step[i] == step)
+            return t->layers.host[i];
+    return NULL;
+}
+
+bool mixt__trainer_was_watched(const mixt__trainer *t, int64_t step)
+{
+    return slot_of(t, step) != NULL;
+}
+
+mixt_status mixt__trainer_watched_result(const mixt__trainer *t, int64_t step, int64_t index,
+                                         mixt__watched_value *value, const int64_t **counts)
+{
+    const kept_value *kept = slot_of(t, step);
+    if (!kept)
+        return mixt__fail(MIXT_ERROR_STATE, "step %lld was not watched", (long long)step);
+    MIXT_TRY(mixt__trainer_watched_describe(t, index, value));
+    memcpy(value->numbers, kept[index].numbers, sizeof value->numbers);
+    memcpy(value->counts, kept[index].counts, sizeof value->counts);
+    *counts = kept[index].counts;
+    return MIXT_OK;
+}
+
+const mixt__segment_stats *mixt__trainer_watched_gradients(const mixt__trainer *t, int64_t step)
+{
+    const kept_value *kept = slot_of(t, step);
+    return kept ? (const mixt__segment_stats *)(kept + t->layers.values) : NULL;
+}
