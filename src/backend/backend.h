@@ -113,6 +113,9 @@ typedef struct mixt__backend {
     /** Takes over the choices of an earlier run, so that it goes on with the same bits: before anything is compiled.
      * Those of another GPU or of other libraries are left out. NULL with `choices`. */
     void (*choose)(const char *text, size_t bytes);
+    /** While it is on, algorithms that are not known yet are taken untimed and not kept: for plans that are counted and
+     *  not run, whose workspaces may differ a little from those of the plan that runs. NULL: nothing is timed. */
+    void (*plan_roughly)(bool on);
     /** dst[i] = src[i] × *factor for a few numbers, in order with the kernels; all in device memory. NULL with
      * host_memory. */
     mixt_status (*multiply)(float *dst, const float *src, const float *factor, int64_t count);
@@ -132,5 +135,7 @@ mixt_status mixt__backend_cuda(const mixt__backend **backend);
 /** The same for those who can do without. A machine without NVIDIA's driver pays one failed look-up: loading CUDA's
  *  libraries, which can take a second, waits until there is one. */
 mixt_status mixt__backend_gpu(const mixt__backend **backend);
+/** plan_roughly of the GPU's backend, now or when it is loaded. */
+void mixt__backend_plan_roughly(bool on);
 
 #endif

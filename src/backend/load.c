@@ -24,6 +24,7 @@ static struct {
     mixt_status status;
     char text[2048]; // of the failure: said again at each call
     const mixt__backend *backend;
+    bool roughly; // to be told to it
 } loaded;
 
 /** Folder of the file that holds this code, without a trailing slash; "." when that is not known. */
@@ -85,6 +86,8 @@ static void load_once(void)
 {
     loaded.status = load();
     snprintf(loaded.text, sizeof loaded.text, "%s", loaded.status == MIXT_OK ? "" : mixt_error_text());
+    if (loaded.status == MIXT_OK)
+        loaded.backend->plan_roughly(loaded.roughly);
 }
 
 mixt_status mixt__backend_cuda(const mixt__backend **backend)
@@ -103,4 +106,11 @@ mixt_status mixt__backend_gpu(const mixt__backend **backend)
         return mixt__fail(MIXT_ERROR_DEVICE, "NVIDIA's driver is not installed (%s)", dlerror());
     dlclose(driver);
     return mixt__backend_cuda(backend);
+}
+
+void mixt__backend_plan_roughly(bool on)
+{
+    loaded.roughly = on;
+    if (loaded.backend)
+        loaded.backend->plan_roughly(on);
 }

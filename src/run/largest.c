@@ -1,7 +1,8 @@
 /* The largest batch by calculation. Between a batch that fits and one that does not, the next to be compiled is where a
  * line through the newest two counts meets the limit: memory grows almost evenly with the batch. Almost, because of
  * kernels' scratch and logits in parts: the search ends only at two neighbours of which one fits and the other does
- * not, and halves the gap where the line does not close it. */
+ * not, and halves the gap where the line does not close it. Where a device times its algorithms, the way there is made
+ * without timing, and only its end is counted as it will run. */
 #include "base/sizes.h"
 #include "base/threads.h"
 #include "run/fit.h"
@@ -40,12 +41,12 @@ static int64_t setting(const mixt_run *run, mixt__config_key key)
     return mixt__config_int(run->config, key);
 }
 
-/** Compiles for this batch and counts the run. A failure is that of the batch: it does not fit. */
-static size_t count(search *s, int64_t batch)
+/** Compiles for this batch and counts the run. A failure is that of the batch: it does not fit.
+ *  @param eval samples in a pass of validation, fewer where so many do not fit */
+static size_t count(search *s, int64_t batch, int64_t eval)
 {
     mixt__trainer *t = &s->run->experiment.trainer->core;
-    int64_t given = setting(s->run, MIXT_KEY_TRAIN_EVAL_BATCH);
-    mixt__fit_count c = {s->run, given ? given : batch};
+    mixt__fit_count c = {s->run, eval};
     size_t bytes = SIZE_MAX;
     double seconds;
     mixt_status status = mixt__trainer_replan(t, batch, t->settings.split, t->settings.recompute_budget);
@@ -58,9 +59,10 @@ static size_t count(search *s, int64_t batch)
     return bytes;
 }
 
+/** A batch fits if it does so with the smallest validation, whose memory grows with nothing: counts lie on a line. */
 static void try_batch(search *s, int64_t batch)
 {
-    probe p = {batch, count(s, batch)};
+    probe p = {batch, count(s, batch, 1)};
     if (p.bytes <= s->limit)
         s->fits = p;
     else
@@ -111,6 +113,35 @@ static bool narrow(search *s)
     return true;
 }
 
+/** From a batch that is close to the answer: on in growing strides until one fits and a larger one does not. */
+static void begin_near(search *s, int64_t near)
+{
+    int64_t stride = s->unit;
+    try_batch(s, near);
+    for (; !s->fits.batch && s->above.batch > s->unit; stride *= 2)
+        try_batch(s, s->above.batch - stride > s->unit ? s->above.batch - stride : s->unit);
+    for (; s->above.batch > s->most && s->fits.batch < s->most; stride *= 2)
+        try_batch(s, s->fits.batch + stride < s->most ? s->fits.batch + stride : s->most);
+}
+
+/** The first batches: the smallest, or, where a device times its algorithms, those around the answer for plans that are
+ *  not timed. */
+static void begin(search *s)
+{
+    const mixt__backend *backend = s->run->experiment.context->backend;
+    search rough = *s;
+    if (!backend->plan_roughly) {
+        try_batch(s, s->unit);
+        return;
+    }
+    mixt__backend_plan_roughly(true);
+    try_batch(&rough, s->unit);
+    if (rough.fits.batch)
+        narrow(&rough);
+    mixt__backend_plan_roughly(false);
+    begin_near(s, rough.fits.batch ? rough.fits.batch : s->unit);
+}
+
 size_t mixt__fit_room(const mixt_run *run)
 {
     const mixt__backend *backend = run->experiment.context->backend;
@@ -149,7 +180,7 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
         return mixt__fail(MIXT_ERROR_STATE, "what memory is free is not known here: say how much there is");
     s.most = (samples < most ? samples : most) / s.unit * s.unit;
     s.above = (probe){s.most + s.unit, SIZE_MAX};
-    try_batch(&s, s.unit);
+    begin(&s);
     if (!s.fits.batch)
         return s.above.bytes == SIZE_MAX
                    ? mixt__fail(MIXT_ERROR_MEMORY, "%s", s.reason)
@@ -160,6 +191,8 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
     if (!narrow(&s))
         return mixt__fail(MIXT_ERROR_STATE, "the largest batch was not found in %g s: it is at least %lld", seconds,
                           (long long)s.fits.batch);
+    int64_t given = setting(run, MIXT_KEY_TRAIN_EVAL_BATCH);
+    s.fits.bytes = count(&s, s.fits.batch, given ? given : s.fits.batch);
     tell(&s, largest);
     return MIXT_OK;
 }
@@ -201,7 +234,9 @@ mixt_status mixt_plan_largest_batch(const mixt_config *config, const mixt_run_op
     mixt_run *run;
     MIXT_TRY(mixt__need(largest));
     MIXT_TRY(smallest(config, &copy));
+    mixt__backend_plan_roughly(true); // the smallest batch is only where the search begins
     mixt_status status = mixt_run_open_config(copy, options, &run);
+    mixt__backend_plan_roughly(false);
     mixt_config_free(copy);
     MIXT_TRY(status);
     mixt__account *before = mixt__account_use(run->account);

@@ -269,6 +269,11 @@ double mixt__cuda_time(mixt_status (*run)(void *argument), void *argument)
     return seconds[RUNS / 2];
 }
 
+static void plan_roughly(bool on)
+{
+    mixt__cuda.rough = on;
+}
+
 /* ---- opening ---- */
 
 /** Not made for this backend: MIXT_FUSED_HEAD. */
@@ -321,6 +326,7 @@ static const mixt__backend backend = {
     .activity = mixt__cuda_activity,
     .choices = mixt__cuda_choices_print,
     .choose = mixt__cuda_choices_adopt,
+    .plan_roughly = plan_roughly,
     .update_workspace = mixt__cuda_update_workspace,
     .multiply = mixt__cuda_multiply,
     .gradient_stats = mixt__cuda_gradient_stats,

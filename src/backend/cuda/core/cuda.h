@@ -21,6 +21,7 @@ typedef struct mixt__cuda_device {
     int sm;              // compute capability: 90 for Hopper
     int multiprocessors;
     int shared_limit; // bytes of shared memory that one block may ask for
+    bool rough;       // algorithms are not timed now: see mixt__backend
     char name[128];
 } mixt__cuda_device;
 

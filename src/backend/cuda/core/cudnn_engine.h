@@ -1,5 +1,5 @@
-/* Engine configurations of cuDNN's graphs as data: what the heuristic proposes, and an engine with its knobs as numbers
- * that build the same configuration again. */
+/* Engine configurations of cuDNN's graphs as data: what the heuristic proposes, an engine with its knobs as numbers
+ * that build the same configuration again, and execution plans built from them. */
 #ifndef MIXT_BACKEND_CUDA_CORE_CUDNN_ENGINE_H
 #define MIXT_BACKEND_CUDA_CORE_CUDNN_ENGINE_H
 
@@ -8,6 +8,7 @@
 enum {
     MIXT_CUDNN_PROPOSALS = 48, // asked of the heuristic
     MIXT_CUDNN_KNOBS = 24,     // of one configuration
+    MIXT_CUDNN_TOGETHER = 10,  // plans that are built side by side
 };
 
 /** What is remembered: at most 256 bytes. */
@@ -28,6 +29,21 @@ cudnnStatus_t mixt__cudnn_config_read(cudnnBackendDescriptor_t config, mixt__cud
 /** The configuration of a choice; the caller destroys it, also after a failure. */
 cudnnStatus_t mixt__cudnn_config_make(const mixt__cudnn_graph *g, const mixt__cudnn_choice *choice,
                                       cudnnBackendDescriptor_t *config);
+
+/** A configuration on its way to a plan. */
+typedef struct mixt__cudnn_built {
+    cudnnBackendDescriptor_t config; // in
+    mixt__cudnn_choice choice;       // the caller's, not read here
+    unsigned notes;                  // the same
+    cudnnBackendDescriptor_t plan;   // out; the caller destroys it, also after a failure
+    size_t workspace_bytes;
+    cudnnStatus_t status;
+    char detail[200]; // cuDNN's words after a failure
+} mixt__cudnn_built;
+
+/** Builds plans from the first of these, as many as there are cores for (three at least, MIXT_CUDNN_TOGETHER at most),
+ *  each in a thread of its own: an engine that is compiled now can take a second. @return how many */
+int mixt__cudnn_build(mixt__cudnn_built *list, int count);
 
 /** Nothing for NULL. */
 void mixt__cudnn_destroy(cudnnBackendDescriptor_t descriptor);

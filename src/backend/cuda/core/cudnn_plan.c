@@ -1,9 +1,10 @@
 /* Chooses an engine for a described graph and runs it.
  *
  * cuDNN's heuristic proposes engine configurations, best first. Those with forbidden numerical notes are left out, the
- * first few of the rest are timed on scratch memory, and the winner is kept as engine and knobs, which is all that is
- * needed to build it again. Plans are immutable and shared by all calls with the same graph; graphs that cuDNN refused
- * are remembered too, so that the next layer does not ask again.
+ * first few of the rest are built (side by side: many are compiled only then) and timed on scratch memory one after the
+ * other, and the winner is kept as engine and knobs, which is all that is needed to build it again. Plans are immutable
+ * and shared by all calls with the same graph; graphs that cuDNN refused are remembered too, so that the next layer
+ * does not ask again.
  */
 #include "backend/cuda/core/cudnn_engine.h"
 
@@ -16,16 +17,17 @@
 #include <string.h>
 
 enum {
-    TIMED = 10,             // of those allowed
-    TIMED_AT_LEAST = 3,     // however long they take
-    TIMING_BYTES = 1 << 20, // smaller problems take the first proposal: timing would measure launches
+    TIMED = MIXT_CUDNN_TOGETHER, // of those allowed
+    TIMED_AT_LEAST = 3,          // however long they take
+    TIMING_BYTES = 1 << 20,      // smaller problems take the first proposal: timing would measure launches
 };
 
-/** Some engines are compiled when they are tried, a second or more each: no search goes on beyond this. */
+/** Some engines are compiled when they are built, a second or more each: no search goes on beyond this. */
 static const double SEARCH_SECONDS = 2.5;
 
 struct mixt__cudnn_plan {
     mixt__cudnn_plan *next;
+    bool rough;        // the first proposal, for want of time: see mixt__backend
     char refusal[400]; // cuDNN has no engine for it
     char key[64], text[256];
     cudnnBackendDescriptor_t plan, config;
@@ -72,27 +74,6 @@ static const char *forbidden(unsigned notes, const mixt__cudnn_wish *wish)
                  1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION))
         return "less than FP32";
     return NULL;
-}
-
-static cudnnStatus_t make_plan(mixt__cudnn_plan *p, cudnnBackendDescriptor_t config)
-{
-    cudnnHandle_t handle = mixt__cudnn_handle();
-    int64_t count, bytes = 0;
-    mixt__cudnn_destroy(p->plan);
-    p->plan = NULL;
-    cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &p->plan);
-    if (!status)
-        status = cudnnBackendSetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    if (!status)
-        status = cudnnBackendSetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
-                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
-    if (!status)
-        status = cudnnBackendFinalize(p->plan);
-    if (!status)
-        status = cudnnBackendGetAttribute(p->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                                          &count, &bytes);
-    p->workspace_bytes = (size_t)bytes;
-    return status;
 }
 
 mixt_status mixt__cudnn_run(const mixt__cudnn_plan *p, void *const *pointers, void *workspace)
@@ -168,34 +149,53 @@ static void describe(mixt__cudnn_plan *p, const mixt__cudnn_choice *c)
         at += snprintf(p->text + at, sizeof p->text - (size_t)at, " k%d=%d", c->knobs[i][0], c->knobs[i][1]);
 }
 
-/** Whether the configuration works within the wish; then *c is it, timed if there is memory for that. */
-static bool try_config(mixt__cudnn_plan *p, cudnnBackendDescriptor_t config, const mixt__cudnn_wish *wish, void *memory,
-                       mixt__cudnn_choice *c)
+/** Puts the graph's plan in this one's place. */
+static void take_plan(mixt__cudnn_plan *p, mixt__cudnn_built *built)
 {
-    unsigned notes;
+    mixt__cudnn_destroy(p->plan);
+    p->plan = built->plan;
+    built->plan = NULL;
+    p->workspace_bytes = built->workspace_bytes;
+}
+
+/** Whether what was built works within the wish; timed if there is memory for that. */
+static bool try_built(mixt__cudnn_plan *p, mixt__cudnn_built *b, const mixt__cudnn_wish *wish, void *memory)
+{
     size_t limit = wish->workspace_limit ? wish->workspace_limit : (size_t)1 << 30;
-    cudnnStatus_t status = mixt__cudnn_config_read(config, c, &notes);
-    if (status)
-        return false;
-    describe(p, c);
-    const char *reason = forbidden(notes, wish);
-    if (!reason) {
-        status = make_plan(p, config);
-        char detail[400] = "";
-        if (status)
-            cudnnGetLastErrorString(detail, sizeof detail);
-        if (status)
-            MIXT_LOG(DISPATCH, "%s: %s: %s %s", p->key, p->text, cudnnGetErrorString(status), detail);
-        if (status)
-            return mixt__cudnn_check(status, p->key) == MIXT_OK;
-        reason = p->workspace_bytes > limit ? "too large a workspace" : NULL;
+    describe(p, &b->choice);
+    if (b->status) {
+        MIXT_LOG(DISPATCH, "%s: %s: %s %s", p->key, p->text, cudnnGetErrorString(b->status), b->detail);
+        mixt__cudnn_destroy(b->plan);
+        return mixt__cudnn_check(b->status, p->key) == MIXT_OK;
     }
-    c->seconds = !reason && memory ? time_plan(p, memory) : 0;
-    if (c->seconds < 0)
+    take_plan(p, b);
+    const char *reason = p->workspace_bytes > limit ? "too large a workspace" : NULL;
+    b->choice.seconds = !reason && memory ? time_plan(p, memory) : 0;
+    if (b->choice.seconds < 0)
         reason = "did not run";
-    MIXT_LOG(DISPATCH, "%s: %s, notes %x: %s, %.1f MiB, %.4f ms", p->key, p->text, notes, reason ? reason : "allowed",
-             (double)p->workspace_bytes / 1048576, 1e3 * c->seconds);
+    MIXT_LOG(DISPATCH, "%s: %s, notes %x: %s, %.1f MiB, %.4f ms", p->key, p->text, b->notes,
+             reason ? reason : "allowed", (double)p->workspace_bytes / 1048576, 1e3 * b->choice.seconds);
     return !reason;
+}
+
+/** Those of the proposals whose notes allow them, in their order. */
+static int list_allowed(mixt__cudnn_plan *p, const cudnnBackendDescriptor_t *configs, int64_t count,
+                        const mixt__cudnn_wish *wish, mixt__cudnn_built *list)
+{
+    int allowed = 0;
+    for (int64_t i = 0; i < count; i++) {
+        mixt__cudnn_built *b = &list[allowed];
+        *b = (mixt__cudnn_built){.config = configs[i]};
+        if (!configs[i] || mixt__cudnn_config_read(configs[i], &b->choice, &b->notes))
+            continue;
+        const char *reason = forbidden(b->notes, wish);
+        describe(p, &b->choice);
+        if (reason)
+            MIXT_LOG(DISPATCH, "%s: %s, notes %x: %s", p->key, p->text, b->notes, reason);
+        else
+            allowed++;
+    }
+    return allowed;
 }
 
 /** The best of one mode's proposals in *best; false when none is allowed. */
@@ -203,16 +203,19 @@ static bool best_of(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, cudnnBacken
                     const mixt__cudnn_wish *wish, mixt__cudnn_choice *best)
 {
     cudnnBackendDescriptor_t configs[MIXT_CUDNN_PROPOSALS];
+    mixt__cudnn_built list[MIXT_CUDNN_PROPOSALS];
     int64_t count = mixt__cudnn_propose(g, mode, configs);
-    void *memory = timing_memory(p);
-    int found = 0;
+    int allowed = list_allowed(p, configs, count, wish, list), found = 0, built = 0;
+    void *memory = p->rough ? NULL : timing_memory(p);
+    int wanted = memory ? TIMED : 1;
     double start = mixt__time_now();
-    for (int64_t i = 0; i < count && found < (memory ? TIMED : 1); i++) {
-        mixt__cudnn_choice c = {0};
-        if (found >= TIMED_AT_LEAST && mixt__time_now() - start > SEARCH_SECONDS)
+    for (int i = 0; i < allowed && found < wanted; i++) {
+        if (i == built && found >= TIMED_AT_LEAST && mixt__time_now() - start > SEARCH_SECONDS)
             break;
-        if (configs[i] && try_config(p, configs[i], wish, memory, &c) && (!found++ || c.seconds < best->seconds))
-            *best = c;
+        if (i == built)
+            built += mixt__cudnn_build(list + i, allowed - i < wanted - found ? allowed - i : wanted - found);
+        if (try_built(p, &list[i], wish, memory) && (!found++ || list[i].choice.seconds < best->seconds))
+            *best = list[i].choice;
     }
     mixt__cuda_scratch_free(memory);
     mixt__cudnn_proposals_free(configs);
@@ -221,10 +224,14 @@ static bool best_of(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, cudnnBacken
 
 static mixt_status adopt(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, const mixt__cudnn_choice *c)
 {
+    mixt__cudnn_built built = {0};
     mixt__cudnn_destroy(p->config);
     p->config = NULL;
     CHECK(mixt__cudnn_config_make(g, c, &p->config), p->key);
-    CHECK(make_plan(p, p->config), p->key);
+    built.config = p->config;
+    mixt__cudnn_build(&built, 1);
+    take_plan(p, &built);
+    CHECK(built.status, p->key);
     p->seconds = c->seconds;
     describe(p, c);
     return MIXT_OK;
@@ -234,13 +241,16 @@ static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mi
 {
     mixt__cudnn_choice c = {0};
     MIXT_TRY(finish_graph(g));
-    if (mixt__cuda_choice_get(p->key, &c, sizeof c) && adopt(g, p, &c) == MIXT_OK)
+    if (mixt__cuda_choice_get(p->key, &c, sizeof c) && adopt(g, p, &c) == MIXT_OK) {
+        p->rough = false;
         return MIXT_OK; // otherwise it is of another cuDNN, say, and is made anew
+    }
     if (!best_of(g, p, CUDNN_HEUR_MODE_A, wish, &c) && !best_of(g, p, CUDNN_HEUR_MODE_FALLBACK, wish, &c))
         return mixt__fail_context(MIXT_ERROR_DEVICE, "%s: cuDNN has no engine for it", g->name);
     MIXT_TRY(adopt(g, p, &c));
     MIXT_LOG(DISPATCH, "%s: chose %s, %.4f ms", p->key, p->text, 1e3 * c.seconds);
-    mixt__cuda_choice_put(p->key, &c, sizeof c);
+    if (!p->rough)
+        mixt__cuda_choice_put(p->key, &c, sizeof c);
     return MIXT_OK;
 }
 
@@ -267,13 +277,14 @@ mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wis
     snprintf(key, sizeof key, "%.30s-%016llx%s%s", g->name, (unsigned long long)g->hash,
              wish->strict_fp32 ? "-fp32" : "", wish->any_order ? "-any" : "");
     mixt__cudnn_plan *p = plans;
-    while (p && strcmp(p->key, key))
+    while (p && (strcmp(p->key, key) || (p->rough && !mixt__cuda.rough))) // calls may still hold a rough one: it stays
         p = p->next;
     if (!p) {
         p = mixt__alloc(sizeof *p);
         if (!p)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a plan of cuDNN");
         memcpy(p->key, key, sizeof key);
+        p->rough = mixt__cuda.rough;
         list_tensors(g, p);
         p->next = plans;
         plans = p;
