@@ -324,8 +324,10 @@ static mixt_status run(job *j)
     mixt_status status = mixt__snapshot_open(&j->start, t, false);
     if (status == MIXT_OK)
         status = mixt__snapshot_take(&j->start, t);
+    mixt__backend_plan_roughly(true); // shadows run a few times each: timing algorithms for them would take longer
     if (status == MIXT_OK)
         status = analyse(j);
+    mixt__backend_plan_roughly(false);
     mixt__snapshot_close(&j->start);
     mixt__free(j->checkpoints);
     mixt__free(j->scales);

@@ -96,13 +96,15 @@ typedef struct mixt__replay {
     mixt__trainer *trainer;
     int64_t batch, trials, logits;
     size_t input_bytes, target_bytes;
-    char *inputs, *targets; // of all trials, host memory
-    float *gradients;       // trials × the arena, unscaled
-    float *outputs;         // trials × logits
-    double *losses, *norms; // by trial; norms: of the gradients
-    float *scratch, *low_outputs, *moments[2];
-    float scale;  // of the loss, where FP16 is used
-    double flops; // of the matrix work of all runs so far
+    char *inputs, *targets;   // of all trials, host memory
+    float *gradients;         // trials × the arena, unscaled
+    float *outputs;           // trials × logits
+    double *losses, *norms;   // by trial; norms: of the gradients
+    float *low, *low_outputs; // of the policy's run under way: the arena's gradients, as they were scaled; outputs
+    float *moments[2];        // of the trainer; NULL: the optimizer has none
+    double *sums;             // one for each part of the arena
+    float scale;              // of the loss, where FP16 is used
+    double flops;             // of the matrix work of all runs so far
 } mixt__replay;
 
 /** Takes memory and reads the batches. */

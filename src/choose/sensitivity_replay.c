@@ -1,8 +1,9 @@
 /* Direct replay: FP32 and another policy run on the same batches from the same weights, and compared.
  *
- * FP32's outputs and gradients of all batches stay in host memory; a policy's are compared with them piece by piece, in
- * FP64. The updates compared are those that the optimizer would make next, from the moments that the trainer has,
- * without weight decay, which is the same on both sides.
+ * FP32's outputs and gradients of all batches stay in host memory; a policy's are compared with them there, in FP64, on
+ * all threads: part by part, parts added up in order, so that the figures do not depend on the number of threads. The
+ * updates compared are those that the optimizer would make next, from the moments that the trainer has, without weight
+ * decay, which is the same on both sides.
  */
 #include "choose/sensitivity.h"
 
@@ -15,7 +16,17 @@
 #include <math.h>
 #include <string.h>
 
-enum { PIECE = 1 << 16, PART = 1 << 12, PARTS = PIECE / PART };
+enum { PART = 1 << 14 }; // numbers that one thread adds up at a time
+
+static int64_t parts_of(int64_t count)
+{
+    return (count + PART - 1) / PART;
+}
+
+static int64_t part_end(int64_t part, int64_t count)
+{
+    return (part + 1) * PART < count ? (part + 1) * PART : count;
+}
 
 mixt__shadow_batch mixt__replay_batch(const mixt__replay *r, int64_t trial)
 {
@@ -36,6 +47,22 @@ static mixt_status read_batches(mixt__replay *r, const mixt_data *data)
     return MIXT_OK;
 }
 
+static mixt_status read_moments(mixt__replay *r)
+{
+    const mixt__params *params = r->trainer->params;
+    const float *moments[2] = {params->moment1, params->moment2};
+    size_t bytes = (size_t)params->total * sizeof(float);
+    for (int m = 0; m < 2; m++) {
+        if (!moments[m])
+            continue;
+        r->moments[m] = mixt__alloc_uninit(bytes);
+        if (!r->moments[m])
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the optimizer's moments");
+        MIXT_TRY(r->trainer->backend->download(r->moments[m], moments[m], bytes));
+    }
+    return MIXT_OK;
+}
+
 mixt_status mixt__replay_open(mixt__replay *r, mixt__trainer *trainer, const mixt_data *data, int64_t batch,
                               int64_t trials)
 {
@@ -49,12 +76,11 @@ mixt_status mixt__replay_open(mixt__replay *r, mixt__trainer *trainer, const mix
     r->gradients = mixt__alloc_uninit(n * (size_t)trainer->params->total * sizeof *r->gradients);
     r->losses = mixt__alloc(n * sizeof *r->losses);
     r->norms = mixt__alloc(n * sizeof *r->norms);
-    r->scratch = mixt__alloc_uninit(PIECE * sizeof *r->scratch);
-    for (int m = 0; m < 2; m++)
-        r->moments[m] = mixt__alloc(PIECE * sizeof *r->moments[m]);
-    if (!r->inputs || !r->targets || !r->gradients || !r->losses || !r->norms || !r->scratch || !r->moments[0] ||
-        !r->moments[1])
+    r->low = mixt__alloc_uninit((size_t)trainer->params->total * sizeof *r->low);
+    r->sums = mixt__alloc((size_t)parts_of(trainer->params->total) * sizeof *r->sums);
+    if (!r->inputs || !r->targets || !r->gradients || !r->losses || !r->norms || !r->low || !r->sums)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the gradients of %lld batches", (long long)trials);
+    MIXT_TRY(read_moments(r));
     return read_batches(r, data);
 }
 
@@ -66,7 +92,8 @@ void mixt__replay_close(mixt__replay *r)
     mixt__free(r->outputs);
     mixt__free(r->losses);
     mixt__free(r->norms);
-    mixt__free(r->scratch);
+    mixt__free(r->low);
+    mixt__free(r->sums);
     mixt__free(r->low_outputs);
     for (int m = 0; m < 2; m++)
         mixt__free(r->moments[m]);
@@ -84,18 +111,39 @@ static mixt_status take_outputs(mixt__replay *r, const mixt__shadow *shadow)
                                         : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the outputs of a batch");
 }
 
-/** FP32's gradients of one batch, and their length. */
-static mixt_status keep_gradients(mixt__replay *r, const mixt__shadow *shadow, int64_t trial)
+/** Numbers that are multiplied, and the sums of their squares. */
+typedef struct scaled {
+    float *numbers;
+    int64_t count;
+    float factor;
+    double *sums;
+} scaled;
+
+static void scale_parts(void *argument, int64_t begin, int64_t end, int thread)
 {
-    int64_t total = r->trainer->params->total;
-    float *gradients = r->gradients + trial * total;
-    double squares = 0;
-    MIXT_TRY(mixt__shadow_gradients(shadow, 0, total, gradients));
-    for (int64_t i = 0; i < total; i++) {
-        gradients[i] /= r->scale;
-        squares += (double)gradients[i] * (double)gradients[i];
+    const scaled *x = argument;
+    (void)thread;
+    for (int64_t part = begin; part < end; part++) {
+        double squares = 0;
+        for (int64_t i = part * PART; i < part_end(part, x->count); i++) {
+            x->numbers[i] *= x->factor;
+            squares += (double)x->numbers[i] * (double)x->numbers[i];
+        }
+        x->sums[part] = squares;
     }
-    r->norms[trial] = sqrt(squares);
+}
+
+/** The gradients of a shadow's last run without the loss scale, and their length: not finite where one of them is not.
+ */
+static mixt_status take_gradients(mixt__replay *r, const mixt__shadow *shadow, float *gradients, double *norm)
+{
+    scaled x = {gradients, r->trainer->params->total, 1 / r->scale, r->sums};
+    double squares = 0;
+    MIXT_TRY(mixt__shadow_gradients(shadow, 0, x.count, gradients));
+    mixt__parallel(parts_of(x.count), 1, scale_parts, &x);
+    for (int64_t i = 0; i < parts_of(x.count); i++)
+        squares += x.sums[i];
+    *norm = sqrt(squares);
     return MIXT_OK;
 }
 
@@ -104,7 +152,7 @@ mixt_status mixt__replay_take(mixt__replay *r, const mixt__shadow *shadow, int64
     MIXT_TRY(take_outputs(r, shadow));
     MIXT_TRY(mixt__shadow_logits(shadow, r->outputs + trial * r->logits));
     r->flops += mixt__executable_flops(shadow->executable, true);
-    return keep_gradients(r, shadow, trial);
+    return take_gradients(r, shadow, r->gradients + trial * r->trainer->params->total, &r->norms[trial]);
 }
 
 mixt_status mixt__replay_reference(mixt__replay *r)
@@ -171,88 +219,77 @@ static double clip_factor(const mixt__trainer *t, double norm)
     return t->settings.clip_norm > 0 ? fmin(1.0, (double)t->settings.clip_norm / (norm + 1e-6)) : 1.0;
 }
 
-/** A piece of the arenas under way. */
-typedef struct piece {
+/** A comparison under way. */
+typedef struct comparison {
     const mixt__replay *replay;
-    const float *reference, *low;
-    int64_t count;
-    const direction *direction;
-    const double *factors; // what gradients are multiplied with before the update: FP32's, the policy's
-    pairs parts[PARTS];
-} piece;
+    const float *reference; // FP32's gradients
+    const double *factors;  // what gradients are multiplied with before the update: FP32's, the policy's
+    direction direction;
+    int64_t first, count; // numbers of the arena
+    pairs *parts;
+} comparison;
 
-static void add_part(const piece *x, int64_t begin, int64_t end, pairs *p)
+static void add_pair(const comparison *x, int64_t i, pairs *p)
 {
     const mixt__replay *r = x->replay;
-    for (int64_t i = begin; i < end; i++) {
-        double a = (double)x->reference[i], b = (double)x->low[i] / (double)r->scale;
-        p->count++;
-        if (!isfinite(b)) {
-            p->nonfinite++;
-            continue;
-        }
-        p->flushed += a != 0 && b == 0;
-        p->reference += a * a;
-        p->low += b * b;
-        p->product += a * b;
-        p->difference += (a - b) * (a - b);
-        double m = (double)r->moments[0][i], v = (double)r->moments[1][i];
-        double u = update_of(x->direction, a * x->factors[0], m, v);
-        double w = update_of(x->direction, b * x->factors[1], m, v);
-        p->update += u * u;
-        p->update_difference += (u - w) * (u - w);
+    double a = (double)x->reference[i], b = (double)r->low[i];
+    p->count++;
+    if (!isfinite(b)) {
+        p->nonfinite++;
+        return;
     }
+    p->flushed += a != 0 && b == 0;
+    p->reference += a * a;
+    p->low += b * b;
+    p->product += a * b;
+    p->difference += (a - b) * (a - b);
+    double m = r->moments[0] ? (double)r->moments[0][i] : 0, v = r->moments[1] ? (double)r->moments[1][i] : 0;
+    double u = update_of(&x->direction, a * x->factors[0], m, v);
+    double w = update_of(&x->direction, b * x->factors[1], m, v);
+    p->update += u * u;
+    p->update_difference += (u - w) * (u - w);
 }
 
 static void add_parts(void *argument, int64_t begin, int64_t end, int thread)
 {
-    piece *x = argument;
+    const comparison *x = argument;
     (void)thread;
-    for (int64_t part = begin; part < end; part++)
-        add_part(x, part * PART, (part + 1) * PART < x->count ? (part + 1) * PART : x->count, &x->parts[part]);
-}
-
-/** One piece, part by part on all threads; parts are added up in order. */
-static void add_pairs(pairs *p, piece *x)
-{
-    memset(x->parts, 0, sizeof x->parts);
-    mixt__parallel((x->count + PART - 1) / PART, 1, add_parts, x);
-    for (int i = 0; i < PARTS; i++) {
-        const pairs *part = &x->parts[i];
-        p->reference += part->reference;
-        p->low += part->low;
-        p->product += part->product;
-        p->difference += part->difference;
-        p->update += part->update;
-        p->update_difference += part->update_difference;
-        p->count += part->count;
-        p->flushed += part->flushed;
-        p->nonfinite += part->nonfinite;
+    for (int64_t part = begin; part < end; part++) {
+        pairs p = {0};
+        for (int64_t i = part * PART; i < part_end(part, x->count); i++)
+            add_pair(x, x->first + i, &p);
+        x->parts[part] = p;
     }
 }
 
-static mixt_status read_moments(mixt__replay *r, int64_t first, int64_t count)
+static void add_sums(pairs *p, const pairs *part)
 {
-    const float *moments[2] = {r->trainer->params->moment1, r->trainer->params->moment2};
-    for (int m = 0; m < 2; m++)
-        if (moments[m])
-            MIXT_TRY(r->trainer->backend->download(r->moments[m], moments[m] + first, (size_t)count * sizeof(float)));
-    return MIXT_OK;
+    p->reference += part->reference;
+    p->low += part->low;
+    p->product += part->product;
+    p->difference += part->difference;
+    p->update += part->update;
+    p->update_difference += part->update_difference;
+    p->count += part->count;
+    p->flushed += part->flushed;
+    p->nonfinite += part->nonfinite;
 }
 
-/** The length of all of the policy's gradients, unscaled; not finite where one of them is not. */
-static mixt_status measure_norm(mixt__replay *r, const mixt__shadow *shadow, double *norm)
+/** The sums over each parameter's gradients. @param segments one for each, and behind them one for each part */
+static void compare_segments(const mixt__replay *r, int64_t trial, double norm, pairs *segments)
 {
-    int64_t total = r->trainer->params->total;
-    double squares = 0;
-    for (int64_t first = 0; first < total; first += PIECE) {
-        int64_t count = total - first < PIECE ? total - first : PIECE;
-        MIXT_TRY(mixt__shadow_gradients(shadow, first, count, r->scratch));
-        for (int64_t i = 0; i < count; i++)
-            squares += (double)r->scratch[i] * (double)r->scratch[i];
+    const mixt__params *params = r->trainer->params;
+    double factors[2] = {clip_factor(r->trainer, r->norms[trial]), clip_factor(r->trainer, norm)};
+    comparison x = {r, r->gradients + trial * params->total, factors, direction_of(r->trainer), 0, 0, NULL};
+    x.parts = segments + params->segment_count;
+    for (int64_t s = 0; s < params->segment_count; s++) {
+        x.first = params->segments[s].offset;
+        x.count = params->segments[s].count;
+        mixt__parallel(parts_of(x.count), 1, add_parts, &x);
+        segments[s] = (pairs){0};
+        for (int64_t part = 0; part < parts_of(x.count); part++)
+            add_sums(&segments[s], &x.parts[part]);
     }
-    *norm = sqrt(squares) / (double)r->scale;
-    return MIXT_OK;
 }
 
 /** Gradients that flow between nodes. */
@@ -301,25 +338,13 @@ mixt_status mixt__replay_settle_scale(mixt__replay *r, const mixt__scaling *scal
     return status;
 }
 
-/** @param norm of all of the policy's gradients */
-static mixt_status compare_gradients(mixt__replay *r, const mixt__shadow *shadow, const bool *own, int64_t trial,
-                                     double norm, mixt__seen *seen)
+/** What a set of parameters shows. @param norm of all of the policy's gradients */
+static void judge_gradients(const pairs *segments, int64_t count, const bool *own, double norm, mixt__seen *seen)
 {
-    const mixt__params *params = r->trainer->params;
-    direction d = direction_of(r->trainer);
     pairs p = {0};
-    double factors[2] = {clip_factor(r->trainer, r->norms[trial]), clip_factor(r->trainer, norm)};
-    piece x = {.replay = r, .low = r->scratch, .direction = &d, .factors = factors};
-    for (int64_t s = 0; s < params->segment_count; s++)
-        for (int64_t at = 0; own[s] && at < params->segments[s].count; at += PIECE) {
-            int64_t first = params->segments[s].offset + at, left = params->segments[s].count - at;
-            int64_t count = left < PIECE ? left : PIECE;
-            MIXT_TRY(mixt__shadow_gradients(shadow, first, count, r->scratch));
-            MIXT_TRY(read_moments(r, first, count));
-            x.reference = r->gradients + trial * params->total + first;
-            x.count = count;
-            add_pairs(&p, &x);
-        }
+    for (int64_t s = 0; s < count; s++)
+        if (own[s])
+            add_sums(&p, &segments[s]);
     bool bad = !isfinite(norm), none = !(p.reference > 0);
     seen->overflow = p.count > 0 ? p.nonfinite / p.count : 0;
     seen->underflow = p.count > 0 ? p.flushed / p.count : 0;
@@ -327,39 +352,60 @@ static mixt_status compare_gradients(mixt__replay *r, const mixt__shadow *shadow
     seen->grad_norm_error = bad ? (double)NAN : none ? 0 : fabs(sqrt(p.low / p.reference) - 1);
     seen->grad_error = bad ? (double)NAN : none ? 0 : sqrt(p.difference / p.reference);
     seen->update_error = bad ? (double)NAN : p.update > 0 ? sqrt(p.update_difference / p.update) : 0;
-    return MIXT_OK;
 }
 
-/** Signal to noise of the outputs. */
-static mixt_status compare_outputs(mixt__replay *r, const mixt__shadow *shadow, int64_t trial, mixt__seen *seen)
+/** Outputs of FP32 and of a policy. */
+typedef struct outputs {
+    const float *reference, *low;
+    int64_t count;
+    pairs *parts; // signal in `reference`, noise in `difference`
+} outputs;
+
+static void add_outputs(void *argument, int64_t begin, int64_t end, int thread)
 {
-    const float *reference = r->outputs + trial * r->logits;
-    double signal = 0, noise = 0;
-    MIXT_TRY(mixt__shadow_logits(shadow, r->low_outputs));
-    for (int64_t i = 0; i < r->logits; i++) {
-        double difference = (double)r->low_outputs[i] - (double)reference[i];
-        signal += (double)reference[i] * (double)reference[i];
-        noise += difference * difference;
+    const outputs *x = argument;
+    (void)thread;
+    for (int64_t part = begin; part < end; part++) {
+        pairs p = {0};
+        for (int64_t i = part * PART; i < part_end(part, x->count); i++) {
+            double a = (double)x->reference[i], difference = (double)x->low[i] - a;
+            p.reference += a * a;
+            p.difference += difference * difference;
+        }
+        x->parts[part] = p;
     }
-    seen->snr_db = mixt__sense_decibels(signal, noise);
+}
+
+/** Signal to noise of the outputs. @param parts room for one each of the outputs' parts */
+static mixt_status compare_outputs(mixt__replay *r, const mixt__shadow *shadow, int64_t trial, pairs *parts,
+                                   mixt__seen *seen)
+{
+    outputs x = {r->outputs + trial * r->logits, r->low_outputs, r->logits, parts};
+    pairs all = {0};
+    MIXT_TRY(mixt__shadow_logits(shadow, r->low_outputs));
+    mixt__parallel(parts_of(x.count), 1, add_outputs, &x);
+    for (int64_t part = 0; part < parts_of(x.count); part++)
+        add_sums(&all, &parts[part]);
+    seen->snr_db = mixt__sense_decibels(all.reference, all.difference);
     return MIXT_OK;
 }
 
 /** One batch, the gradients of each set of parameters apart. @param seen one for each set */
 static mixt_status run_trial(mixt__replay *r, mixt__shadow *shadow, int64_t trial, const bool *const *sets,
-                             int64_t count, mixt__seen *seen)
+                             int64_t count, pairs *room, mixt__seen *seen)
 {
     mixt__shadow_batch batch = mixt__replay_batch(r, trial);
     double loss, norm;
     mixt__seen first = {.loss = r->losses[trial], .margin = INFINITY};
     MIXT_TRY(mixt__shadow_run(shadow, &batch, &loss));
     r->flops += mixt__executable_flops(shadow->executable, true);
-    MIXT_TRY(compare_outputs(r, shadow, trial, &first));
-    MIXT_TRY(measure_norm(r, shadow, &norm));
+    MIXT_TRY(compare_outputs(r, shadow, trial, room, &first));
+    MIXT_TRY(take_gradients(r, shadow, r->low, &norm));
+    compare_segments(r, trial, norm, room);
     first.loss_change = loss - r->losses[trial];
     for (int64_t i = 0; i < count; i++) {
         seen[i] = first;
-        MIXT_TRY(compare_gradients(r, shadow, sets[i], trial, norm, &seen[i]));
+        judge_gradients(room, r->trainer->params->segment_count, sets[i], norm, &seen[i]);
     }
     return MIXT_OK;
 }
@@ -370,11 +416,16 @@ static mixt_status run_sets(mixt__replay *r, const mixt__policy *policy, const b
 {
     mixt__shadow_options options = {.policy = policy, .batch = r->batch, .keep_logits = true};
     mixt__shadow *shadow;
-    MIXT_TRY(mixt__shadow_new(r->trainer, &options, &shadow));
-    mixt_status status = MIXT_OK;
+    const mixt__params *params = r->trainer->params;
+    int64_t gradients = params->segment_count + parts_of(params->total), outputs = parts_of(r->logits);
+    pairs *room = mixt__alloc((size_t)(gradients > outputs ? gradients : outputs) * sizeof *room);
+    if (!room)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare gradients");
+    mixt_status status = mixt__shadow_new(r->trainer, &options, &shadow);
     for (int64_t i = 0; status == MIXT_OK && i < r->trials; i++)
-        status = run_trial(r, shadow, i, sets, count, seen + i * count);
+        status = run_trial(r, shadow, i, sets, count, room, seen + i * count);
     mixt__shadow_free(shadow);
+    mixt__free(room);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* Compiling a shadow, giving it memory, running it. */
 #include "train/shadow.h"
 
+#include "base/threads.h"
 #include "num/num.h"
 #include "train/faults.h"
 #include "train/faults.h"
@@ -198,6 +199,20 @@ int64_t mixt__shadow_logit_count(const mixt__shadow *s)
     return mixt__shape_count(&s->executable->graph->values[s->executable->graph->logits].shape);
 }
 
+/** Numbers on their way to FP32. */
+typedef struct widened {
+    mixt_dtype dtype;
+    const char *from;
+    float *to;
+} widened;
+
+static void widen_range(void *argument, int64_t begin, int64_t end, int thread)
+{
+    const widened *w = argument;
+    (void)thread;
+    mixt__widen(w->dtype)(w->to + begin, w->from + (size_t)begin * mixt_dtype_size(w->dtype), end - begin);
+}
+
 mixt_status mixt__shadow_logits(const mixt__shadow *s, float *values)
 {
     const mixt__graph *graph = s->executable->graph;
@@ -211,7 +226,7 @@ mixt_status mixt__shadow_logits(const mixt__shadow *s, float *values)
     mixt_status status = low ? s->trainer->backend->download(low, address, bytes)
                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the outputs of a batch");
     if (status == MIXT_OK)
-        mixt__widen(logits->dtype)(values, low, count);
+        mixt__parallel(count, 1 << 14, widen_range, &(widened){logits->dtype, low, values});
     mixt__free(low);
     return status;
 }
