@@ -135,7 +135,7 @@ mixt_status mixt__backend_cuda(const mixt__backend **backend);
 /** The same for those who can do without. A machine without NVIDIA's driver pays one failed look-up: loading CUDA's
  *  libraries, which can take a second, waits until there is one. */
 mixt_status mixt__backend_gpu(const mixt__backend **backend);
-/** plan_roughly of the GPU's backend, now or when it is loaded. */
-void mixt__backend_plan_roughly(bool on);
+/** plan_roughly of the GPU's backend, now or when it is loaded. @return whether it was on */
+bool mixt__backend_plan_roughly(bool on);
 
 #endif

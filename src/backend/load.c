@@ -108,9 +108,11 @@ mixt_status mixt__backend_gpu(const mixt__backend **backend)
     return mixt__backend_cuda(backend);
 }
 
-void mixt__backend_plan_roughly(bool on)
+bool mixt__backend_plan_roughly(bool on)
 {
+    bool before = loaded.roughly;
     loaded.roughly = on;
     if (loaded.backend)
         loaded.backend->plan_roughly(on);
+    return before;
 }

@@ -29,19 +29,36 @@ static double updates_between(const mixt_run *run)
     return (double)(every ? every : run->experiment.steps_per_epoch ? run->experiment.steps_per_epoch : 1);
 }
 
+/** Halves validation until the run is within the budget.
+ *  @param again the last count is made anew, of plans that are not rough */
+static mixt_status cut_validation(const mixt__fit_count *c, mixt__trainer *t, size_t budget, bool again, size_t *bytes)
+{
+    mixt_run_memory memory;
+    while (true) {
+        MIXT_TRY(mixt__run_count_plan(c->run, &memory));
+        *bytes = budgeted(c->run, &memory);
+        bool last = *bytes <= budget || !memory.validation.host || t->settings.eval_batch == 1;
+        if (last && !again)
+            return MIXT_OK;
+        if (last) {
+            again = false;
+            mixt__backend_plan_roughly(false);
+            mixt__trainer_free_eval(t);
+        } else {
+            t->settings.eval_batch /= 2;
+        }
+    }
+}
+
 mixt_status mixt__fit_measure(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds)
 {
     const mixt__fit_count *c = user;
     const mixt_data *val = c->run->experiment.val;
-    mixt_run_memory memory;
+    bool before = mixt__backend_plan_roughly(true); // halves that do not fit need no timed algorithms
     t->settings.eval_batch = c->eval_asked;
-    while (true) {
-        MIXT_TRY(mixt__run_count_plan(c->run, &memory));
-        *bytes = budgeted(c->run, &memory);
-        if (*bytes <= budget || !memory.validation.host || t->settings.eval_batch == 1)
-            break;
-        t->settings.eval_batch /= 2;
-    }
+    mixt_status status = cut_validation(c, t, budget, !before && t->backend->plan_roughly, bytes);
+    mixt__backend_plan_roughly(before);
+    MIXT_TRY(status);
     *seconds =
         !val ? 0 : mixt__trainer_evaluation_seconds(t, mixt_data_describe(val)->samples) / updates_between(c->run);
     return MIXT_OK;

@@ -222,6 +222,8 @@ mixt_status mixt__shadow_logits(const mixt__shadow *s, float *values)
     const void *address = mixt__executable_address(s->executable, graph->logits);
     if (!logits->keep || !address || !mixt__value_contiguous(logits))
         return mixt__fail(MIXT_ERROR_STATE, "this shadow does not keep its outputs");
+    if (logits->dtype == MIXT_DTYPE_FP32)
+        return s->trainer->backend->download(values, address, bytes);
     void *low = mixt__alloc_uninit(bytes);
     mixt_status status = low ? s->trainer->backend->download(low, address, bytes)
                              : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the outputs of a batch");
