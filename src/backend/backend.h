@@ -116,6 +116,9 @@ typedef struct mixt__backend {
     /** While it is on, algorithms that are not known yet are taken untimed and not kept: for plans that are counted and
      *  not run, whose workspaces may differ a little from those of the plan that runs. NULL: nothing is timed. */
     void (*plan_roughly)(bool on);
+    /** Calls whose candidates will be asked for next, one after the other: what takes long to prepare can be done for
+     *  all of them at once. Changes nothing but the time. NULL: nothing does. */
+    void (*foresee)(const mixt__call *calls, int64_t count);
     /** dst[i] = src[i] × *factor for a few numbers, in order with the kernels; all in device memory. NULL with
      * host_memory. */
     mixt_status (*multiply)(float *dst, const float *src, const float *factor, int64_t count);

@@ -45,7 +45,7 @@ static mixt__tensor describe(const mixt__graph *graph, int32_t id)
     return t;
 }
 
-static mixt_status make_call(mixt__executable *e, int64_t i)
+static mixt_status describe_call(mixt__executable *e, int64_t i)
 {
     const mixt__node *n = &e->graph->nodes[i];
     mixt__call *call = &e->calls[i];
@@ -60,6 +60,13 @@ static mixt_status make_call(mixt__executable *e, int64_t i)
         call->in[k] = describe(e->graph, n->in[k]);
     for (int o = 0; o < n->out_count; o++)
         call->out[o] = describe(e->graph, n->out[o]);
+    return MIXT_OK;
+}
+
+static mixt_status prepare_call(mixt__executable *e, int64_t i)
+{
+    const mixt__node *n = &e->graph->nodes[i];
+    mixt__call *call = &e->calls[i];
     if (n->alias)
         return MIXT_OK;
     MIXT_TRY(choose(e->backend, call, &e->choices[i]));
@@ -82,7 +89,11 @@ static mixt_status build(mixt__executable *e)
     if (!e->calls || !e->choices)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the plan");
     for (int64_t i = 0; i < e->graph->node_count; i++)
-        MIXT_TRY(make_call(e, i));
+        MIXT_TRY(describe_call(e, i));
+    if (e->backend->foresee)
+        e->backend->foresee(e->calls, e->graph->node_count);
+    for (int64_t i = 0; i < e->graph->node_count; i++)
+        MIXT_TRY(prepare_call(e, i));
     size_t align = MIXT_MEMORY_ALIGNMENT;
     e->workspace_bytes = (e->workspace_bytes + align - 1) / align * align;
     return mixt__memory_plan_make(e->graph, &e->plan);

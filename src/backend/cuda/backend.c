@@ -5,6 +5,7 @@
  */
 #include "backend/cuda/kernels.h"
 
+#include "backend/cuda/core/cudnn_graph.h"
 #include "backend/cuda/info.h"
 #include "backend/cuda/open.h"
 #include "backend/cuda/update/table.h"
@@ -296,6 +297,21 @@ static const mixt__kernel *const *kernels(const mixt__op *op)
     return NULL;
 }
 
+/** Graphs of cuDNN are what takes long to build; they are found by asking candidates as choosing one will. */
+static void foresee(const mixt__call *calls, int64_t count)
+{
+    mixt__cudnn_foresee(true);
+    for (int64_t i = 0; i < count; i++) {
+        const char *op = calls[i].op->name, *reason;
+        if (strncmp(op, "conv2d", 6) && strncmp(op, "attention", 9))
+            continue;
+        const mixt__kernel *const *k = kernels(calls[i].op);
+        while (*k && (*k)->supports && !(*k)->supports(&calls[i], &reason))
+            k++;
+    }
+    mixt__cudnn_foresee(false);
+}
+
 static const mixt__backend backend = {
     .name = "cuda",
     .fused = MIXT_FUSED_CUDA,
@@ -327,6 +343,7 @@ static const mixt__backend backend = {
     .choices = mixt__cuda_choices_print,
     .choose = mixt__cuda_choices_adopt,
     .plan_roughly = plan_roughly,
+    .foresee = foresee,
     .update_workspace = mixt__cuda_update_workspace,
     .multiply = mixt__cuda_multiply,
     .gradient_stats = mixt__cuda_gradient_stats,

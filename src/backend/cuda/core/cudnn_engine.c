@@ -1,9 +1,6 @@
 /* Reads and makes engine configurations through cuDNN's descriptors, and builds their plans. */
 #include "backend/cuda/core/cudnn_engine.h"
 
-#include <pthread.h>
-#include <unistd.h>
-
 void mixt__cudnn_destroy(cudnnBackendDescriptor_t descriptor)
 {
     if (descriptor)
@@ -145,33 +142,12 @@ cudnnStatus_t mixt__cudnn_config_make(const mixt__cudnn_graph *g, const mixt__cu
 
 /* ---- plans ---- */
 
-/** cuDNN's handles are for one thread at a time each. The first thread has that of the stream. */
-static cudnnHandle_t handle_of(int thread)
+void mixt__cudnn_build(mixt__cudnn_built *b, cudnnHandle_t handle)
 {
-    static cudnnHandle_t handles[MIXT_CUDNN_TOGETHER];
-    if (!thread)
-        return mixt__cudnn_handle();
-    if (!handles[thread] && cudnnCreate(&handles[thread]) != CUDNN_STATUS_SUCCESS)
-        handles[thread] = NULL;
-    return handles[thread];
-}
-
-typedef struct job {
-    mixt__cudnn_built *built;
-    cudnnHandle_t handle;
-    pthread_t thread;
-    bool apart; // `thread` does it
-} job;
-
-static void *build(void *argument)
-{
-    const job *j = argument;
-    mixt__cudnn_built *b = j->built;
     int64_t count, bytes = 0;
     b->status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &b->plan);
     if (!b->status)
-        b->status =
-            cudnnBackendSetAttribute(b->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &j->handle);
+        b->status = cudnnBackendSetAttribute(b->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     if (!b->status)
         b->status = cudnnBackendSetAttribute(b->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &b->config);
@@ -183,26 +159,4 @@ static void *build(void *argument)
     b->workspace_bytes = (size_t)bytes;
     if (b->status)
         cudnnGetLastErrorString(b->detail, sizeof b->detail);
-    return NULL;
-}
-
-int mixt__cudnn_build(mixt__cudnn_built *list, int count)
-{
-    enum { AT_LEAST = 3 };
-    job jobs[MIXT_CUDNN_TOGETHER];
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int most = cores < AT_LEAST ? AT_LEAST : cores > MIXT_CUDNN_TOGETHER ? MIXT_CUDNN_TOGETHER : (int)cores;
-    count = count < most ? count : most;
-    for (int i = count - 1; i >= 0; i--) { // the caller does the first while the others work
-        jobs[i] = (job){.built = &list[i], .handle = handle_of(i)};
-        jobs[i].apart = i && jobs[i].handle && !pthread_create(&jobs[i].thread, NULL, build, &jobs[i]);
-        if (!jobs[i].apart) {
-            jobs[i].handle = mixt__cudnn_handle();
-            build(&jobs[i]);
-        }
-    }
-    for (int i = 1; i < count; i++)
-        if (jobs[i].apart)
-            pthread_join(jobs[i].thread, NULL);
-    return count;
 }

@@ -8,7 +8,6 @@
 enum {
     MIXT_CUDNN_PROPOSALS = 48, // asked of the heuristic
     MIXT_CUDNN_KNOBS = 24,     // of one configuration
-    MIXT_CUDNN_TOGETHER = 10,  // plans that are built side by side
 };
 
 /** What is remembered: at most 256 bytes. */
@@ -41,9 +40,8 @@ typedef struct mixt__cudnn_built {
     char detail[200]; // cuDNN's words after a failure
 } mixt__cudnn_built;
 
-/** Builds plans from the first of these, as many as there are cores for (three at least, MIXT_CUDNN_TOGETHER at most),
- *  each in a thread of its own: an engine that is compiled now can take a second. @return how many */
-int mixt__cudnn_build(mixt__cudnn_built *list, int count);
+/** Builds the plan: an engine that is compiled only now takes half a second and more. */
+void mixt__cudnn_build(mixt__cudnn_built *built, cudnnHandle_t handle);
 
 /** Nothing for NULL. */
 void mixt__cudnn_destroy(cudnnBackendDescriptor_t descriptor);

@@ -44,6 +44,20 @@ void mixt__cudnn_begin(mixt__cudnn_graph *g, const char *name)
         g->status = MIXT_ERROR_DEVICE;
 }
 
+mixt_status mixt__cudnn_finish(mixt__cudnn_graph *g, cudnnHandle_t handle)
+{
+    MIXT_TRY(g->status);
+    cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &g->graph);
+    if (!status)
+        status = cudnnBackendSetAttribute(g->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    if (!status)
+        status = cudnnBackendSetAttribute(g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                          g->op_count, g->ops);
+    if (!status)
+        status = cudnnBackendFinalize(g->graph);
+    return g->status = mixt__cudnn_check(status, "making a graph");
+}
+
 void mixt__cudnn_end(mixt__cudnn_graph *g)
 {
     if (g->graph)

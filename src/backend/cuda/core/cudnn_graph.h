@@ -35,6 +35,8 @@ typedef struct mixt__cudnn_graph {
 
 /** A graph with nothing in it; `name` is borrowed. */
 void mixt__cudnn_begin(mixt__cudnn_graph *g, const char *name);
+/** Makes one graph of all that was described, with a handle that this thread alone uses. */
+mixt_status mixt__cudnn_finish(mixt__cudnn_graph *g, cudnnHandle_t handle);
 /** Frees the descriptors; a plan that was chosen stays. */
 void mixt__cudnn_end(mixt__cudnn_graph *g);
 
@@ -101,6 +103,10 @@ typedef struct mixt__cudnn_plan mixt__cudnn_plan;
  *  that to matter. Fails when cuDNN has none, with its reason. Plans stay until the process ends: asking again for the
  *  same graph, from supports and then from prepare, or for the next layer, costs next to nothing. */
 mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, const mixt__cudnn_plan **plan);
+
+/** While it is on, mixt__cudnn_choose fails for graphs that it does not know yet, and remembers them; when it ends,
+ * their plans are built on all cores, so that choosing them finds the slow part done. */
+void mixt__cudnn_foresee(bool on);
 
 size_t mixt__cudnn_workspace(const mixt__cudnn_plan *plan);
 /** Seconds that the chosen engine took; 0 when it was not timed. */

@@ -1,12 +1,11 @@
 /* Chooses an engine for a described graph and runs it.
  *
  * cuDNN's heuristic proposes engine configurations, best first. Those with forbidden numerical notes are left out, the
- * first few of the rest are built (side by side: many are compiled only then) and timed on scratch memory one after the
- * other, and the winner is kept as engine and knobs, which is all that is needed to build it again. Plans are immutable
- * and shared by all calls with the same graph; graphs that cuDNN refused are remembered too, so that the next layer
- * does not ask again.
+ * first few of the rest are built (cudnn_search.h) and timed on scratch memory one after the other, and the winner is
+ * kept as engine and knobs, which is all that is needed to build it again. Plans are immutable and shared by all calls
+ * with the same graph; graphs that cuDNN refused are remembered too, so that the next layer does not ask again.
  */
-#include "backend/cuda/core/cudnn_engine.h"
+#include "backend/cuda/core/cudnn_search.h"
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -17,9 +16,9 @@
 #include <string.h>
 
 enum {
-    TIMED = MIXT_CUDNN_TOGETHER, // of those allowed
-    TIMED_AT_LEAST = 3,          // however long they take
-    TIMING_BYTES = 1 << 20,      // smaller problems take the first proposal: timing would measure launches
+    TIMED = 10,             // of those allowed
+    TIMED_AT_LEAST = 3,     // however long they take
+    TIMING_BYTES = 1 << 20, // smaller problems take the first proposal: timing would measure launches
 };
 
 /** Some engines are compiled when they are built, a second or more each: no search goes on beyond this. */
@@ -29,7 +28,7 @@ struct mixt__cudnn_plan {
     mixt__cudnn_plan *next;
     bool rough;        // the first proposal, for want of time: see mixt__backend
     char refusal[400]; // cuDNN has no engine for it
-    char key[64], text[256];
+    char key[MIXT_CUDNN_KEY], text[256];
     cudnnBackendDescriptor_t plan, config;
     size_t workspace_bytes;
     double seconds;
@@ -40,41 +39,9 @@ struct mixt__cudnn_plan {
 };
 
 static mixt__cudnn_plan *plans;
+static bool foreseeing;
 
-#define CHECK(call, what) MIXT_TRY(mixt__cudnn_check((call), (what)))
-
-/* ---- the graph ---- */
-
-static mixt_status finish_graph(mixt__cudnn_graph *g)
-{
-    MIXT_TRY(g->status);
-    cudnnHandle_t handle = mixt__cudnn_handle();
-    CHECK(cudnnBackendCreateDescriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, &g->graph), "making a graph");
-    CHECK(cudnnBackendSetAttribute(g->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle),
-          "making a graph");
-    CHECK(cudnnBackendSetAttribute(g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->op_count,
-                                   g->ops),
-          "making a graph");
-    return mixt__cudnn_check(cudnnBackendFinalize(g->graph), "making a graph");
-}
-
-/* ---- plans ---- */
-
-/** Why an engine with these notes is not taken; NULL: it may be. */
-static const char *forbidden(unsigned notes, const mixt__cudnn_wish *wish)
-{
-    if (!wish->any_order && notes & 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
-        return "not deterministic";
-    if (notes & (1u << CUDNN_NUMERICAL_NOTE_WINOGRAD | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4 |
-                 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6 | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 |
-                 1u << CUDNN_NUMERICAL_NOTE_FFT))
-        return "not a direct sum";
-    if (wish->strict_fp32 &&
-        notes & (1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
-                 1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION))
-        return "less than FP32";
-    return NULL;
-}
+/* ---- running ---- */
 
 mixt_status mixt__cudnn_run(const mixt__cudnn_plan *p, void *const *pointers, void *workspace)
 {
@@ -125,17 +92,25 @@ static double time_plan(const mixt__cudnn_plan *p, char *memory)
     return seconds;
 }
 
-/** Scratch memory for all tensors, filled with small numbers; NULL: too little data for timing to matter, or no room.
- */
-static void *timing_memory(const mixt__cudnn_plan *p)
+static size_t timing_bytes(const mixt__cudnn_plan *p)
 {
     size_t total = 0;
     for (int i = 0; i < p->memory_count; i++)
         total += (p->bytes[i] + 255) / 256 * 256;
-    if (total < TIMING_BYTES)
-        return NULL;
-    void *memory = mixt__cuda_scratch(total);
-    if (memory && cudaMemsetAsync(memory, 0x3c, total, mixt__cuda.stream) != cudaSuccess) {
+    return total;
+}
+
+/** How many plans are compared: with too little data timing does not matter. */
+static int wanted_of(const mixt__cudnn_plan *p)
+{
+    return p->rough || timing_bytes(p) < TIMING_BYTES ? 1 : TIMED;
+}
+
+/** Scratch memory for all tensors, filled with small numbers; NULL: there is no room. */
+static void *timing_memory(const mixt__cudnn_plan *p)
+{
+    void *memory = mixt__cuda_scratch(timing_bytes(p));
+    if (memory && cudaMemsetAsync(memory, 0x3c, timing_bytes(p), mixt__cuda.stream) != cudaSuccess) {
         mixt__cuda_scratch_free(memory);
         return NULL;
     }
@@ -149,109 +124,129 @@ static void describe(mixt__cudnn_plan *p, const mixt__cudnn_choice *c)
         at += snprintf(p->text + at, sizeof p->text - (size_t)at, " k%d=%d", c->knobs[i][0], c->knobs[i][1]);
 }
 
-/** Puts the graph's plan in this one's place. */
-static void take_plan(mixt__cudnn_plan *p, mixt__cudnn_built *built)
-{
-    mixt__cudnn_destroy(p->plan);
-    p->plan = built->plan;
-    built->plan = NULL;
-    p->workspace_bytes = built->workspace_bytes;
-}
-
-/** Whether what was built works within the wish; timed if there is memory for that. */
-static bool try_built(mixt__cudnn_plan *p, mixt__cudnn_built *b, const mixt__cudnn_wish *wish, void *memory)
+/** Seconds that what was built takes, 0 where there is no memory to time it; negative: it does not work within the
+ *  wish. */
+static double try_built(mixt__cudnn_plan *p, const mixt__cudnn_built *b, const mixt__cudnn_wish *wish, void *memory)
 {
     size_t limit = wish->workspace_limit ? wish->workspace_limit : (size_t)1 << 30;
+    mixt__cudnn_plan trial = *p;
     describe(p, &b->choice);
     if (b->status) {
         MIXT_LOG(DISPATCH, "%s: %s: %s %s", p->key, p->text, cudnnGetErrorString(b->status), b->detail);
-        mixt__cudnn_destroy(b->plan);
-        return mixt__cudnn_check(b->status, p->key) == MIXT_OK;
+        (void)mixt__cudnn_check(b->status, p->key); // its words stand if there is nothing better to say
+        return -1;
     }
-    take_plan(p, b);
-    const char *reason = p->workspace_bytes > limit ? "too large a workspace" : NULL;
-    b->choice.seconds = !reason && memory ? time_plan(p, memory) : 0;
-    if (b->choice.seconds < 0)
-        reason = "did not run";
+    trial.plan = b->plan;
+    trial.workspace_bytes = b->workspace_bytes;
+    const char *reason = b->workspace_bytes > limit ? "too large a workspace" : NULL;
+    double seconds = reason ? -1 : memory ? time_plan(&trial, memory) : 0;
     MIXT_LOG(DISPATCH, "%s: %s, notes %x: %s, %.1f MiB, %.4f ms", p->key, p->text, b->notes,
-             reason ? reason : "allowed", (double)p->workspace_bytes / 1048576, 1e3 * b->choice.seconds);
-    return !reason;
+             reason        ? reason
+             : seconds < 0 ? "did not run"
+                           : "allowed",
+             (double)b->workspace_bytes / 1048576, 1e3 * seconds);
+    return seconds;
 }
 
-/** Those of the proposals whose notes allow them, in their order. */
-static int list_allowed(mixt__cudnn_plan *p, const cudnnBackendDescriptor_t *configs, int64_t count,
-                        const mixt__cudnn_wish *wish, mixt__cudnn_built *list)
+/** The best of a search that has begun, in its list; NULL when none works. */
+static mixt__cudnn_built *best_of(mixt__cudnn_search *s, mixt__cudnn_plan *p, const mixt__cudnn_wish *wish)
 {
-    int allowed = 0;
-    for (int64_t i = 0; i < count; i++) {
-        mixt__cudnn_built *b = &list[allowed];
-        *b = (mixt__cudnn_built){.config = configs[i]};
-        if (!configs[i] || mixt__cudnn_config_read(configs[i], &b->choice, &b->notes))
-            continue;
-        const char *reason = forbidden(b->notes, wish);
-        describe(p, &b->choice);
-        if (reason)
-            MIXT_LOG(DISPATCH, "%s: %s, notes %x: %s", p->key, p->text, b->notes, reason);
-        else
-            allowed++;
-    }
-    return allowed;
-}
-
-/** The best of one mode's proposals in *best; false when none is allowed. */
-static bool best_of(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, cudnnBackendHeurMode_t mode,
-                    const mixt__cudnn_wish *wish, mixt__cudnn_choice *best)
-{
-    cudnnBackendDescriptor_t configs[MIXT_CUDNN_PROPOSALS];
-    mixt__cudnn_built list[MIXT_CUDNN_PROPOSALS];
-    int64_t count = mixt__cudnn_propose(g, mode, configs);
-    int allowed = list_allowed(p, configs, count, wish, list), found = 0, built = 0;
-    void *memory = p->rough ? NULL : timing_memory(p);
-    int wanted = memory ? TIMED : 1;
+    int wanted = wanted_of(p), found = 0;
+    void *memory = wanted > 1 ? timing_memory(p) : NULL;
+    mixt__cudnn_built *best = NULL;
     double start = mixt__time_now();
-    for (int i = 0; i < allowed && found < wanted; i++) {
-        if (i == built && found >= TIMED_AT_LEAST && mixt__time_now() - start > SEARCH_SECONDS)
+    for (int i = 0; i < s->allowed && found < (memory ? wanted : 1); i++) {
+        if (i == s->built && found >= TIMED_AT_LEAST && mixt__time_now() - start > SEARCH_SECONDS)
             break;
-        if (i == built)
-            built += mixt__cudnn_build(list + i, allowed - i < wanted - found ? allowed - i : wanted - found);
-        if (try_built(p, &list[i], wish, memory) && (!found++ || list[i].choice.seconds < best->seconds))
-            *best = list[i].choice;
+        if (i == s->built)
+            mixt__cudnn_search_build(s, memory ? wanted - found : 1);
+        mixt__cudnn_built *b = &s->list[i];
+        b->choice.seconds = try_built(p, b, wish, memory);
+        found += b->choice.seconds >= 0;
+        if (b->choice.seconds >= 0 && (!best || b->choice.seconds < best->choice.seconds))
+            best = b;
     }
     mixt__cuda_scratch_free(memory);
-    mixt__cudnn_proposals_free(configs);
-    return found > 0;
+    return best;
 }
 
-static mixt_status adopt(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, const mixt__cudnn_choice *c)
+/** Makes it the plan, with its configuration. */
+static void adopt(mixt__cudnn_plan *p, mixt__cudnn_search *s, mixt__cudnn_built *b)
 {
-    mixt__cudnn_built built = {0};
-    mixt__cudnn_destroy(p->config);
-    p->config = NULL;
-    CHECK(mixt__cudnn_config_make(g, c, &p->config), p->key);
-    built.config = p->config;
-    mixt__cudnn_build(&built, 1);
-    take_plan(p, &built);
-    CHECK(built.status, p->key);
-    p->seconds = c->seconds;
-    describe(p, c);
-    return MIXT_OK;
+    for (int i = 0; i < MIXT_CUDNN_PROPOSALS; i++)
+        if (s->configs[i] == b->config)
+            s->configs[i] = NULL;
+    p->config = b->config;
+    p->plan = b->plan;
+    p->workspace_bytes = b->workspace_bytes;
+    p->seconds = b->choice.seconds;
+    b->plan = NULL;
+    describe(p, &b->choice);
 }
 
-static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p)
+/** The engine of an earlier choice. False: it is of another cuDNN, say, and is to be made anew. */
+static bool recall(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, const mixt__cudnn_choice *kept,
+                   mixt__cudnn_search *s)
 {
-    mixt__cudnn_choice c = {0};
-    MIXT_TRY(finish_graph(g));
-    if (mixt__cuda_choice_get(p->key, &c, sizeof c) && adopt(g, p, &c) == MIXT_OK) {
-        p->rough = false;
-        return MIXT_OK; // otherwise it is of another cuDNN, say, and is made anew
+    if (!s->built) {
+        if (mixt__cudnn_config_make(g, kept, &s->configs[0]))
+            return false;
+        s->list[0] = (mixt__cudnn_built){.config = s->configs[0], .choice = *kept};
+        s->allowed = 1;
+        mixt__cudnn_search_build(s, 1);
     }
-    if (!best_of(g, p, CUDNN_HEUR_MODE_A, wish, &c) && !best_of(g, p, CUDNN_HEUR_MODE_FALLBACK, wish, &c))
+    if (s->list[0].status)
+        return false;
+    adopt(p, s, &s->list[0]);
+    return true;
+}
+
+/** @param g finished @param s begun where the graph was foreseen, else empty */
+static mixt_status search(const mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p,
+                          mixt__cudnn_search *s)
+{
+    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+    mixt__cudnn_built *best = s->allowed ? best_of(s, p, wish) : NULL;
+    for (int m = 0; !best && m < 2; m++) {
+        mixt__cudnn_search_end(s);
+        mixt__cudnn_search_begin(s, g, modes[m], wish);
+        best = best_of(s, p, wish);
+    }
+    if (!best)
         return mixt__fail_context(MIXT_ERROR_DEVICE, "%s: cuDNN has no engine for it", g->name);
-    MIXT_TRY(adopt(g, p, &c));
-    MIXT_LOG(DISPATCH, "%s: chose %s, %.4f ms", p->key, p->text, 1e3 * c.seconds);
     if (!p->rough)
-        mixt__cuda_choice_put(p->key, &c, sizeof c);
+        mixt__cuda_choice_put(p->key, &best->choice, sizeof best->choice);
+    adopt(p, s, best);
+    MIXT_LOG(DISPATCH, "%s: chose %s, %.4f ms", p->key, p->text, 1e3 * p->seconds);
     return MIXT_OK;
+}
+
+static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p,
+                          mixt__cudnn_search *s)
+{
+    mixt__cudnn_choice kept;
+    if (!g->graph)
+        MIXT_TRY(mixt__cudnn_finish(g, mixt__cudnn_handle()));
+    if (mixt__cuda_choice_get(p->key, &kept, sizeof kept)) {
+        if (recall(g, p, &kept, s)) {
+            p->rough = false;
+            return MIXT_OK;
+        }
+        mixt__cudnn_search_end(s);
+    }
+    return search(g, wish, p, s);
+}
+
+/** The same, with what was built ahead. */
+static mixt_status choose_now(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p)
+{
+    mixt__cudnn_ahead *ahead = mixt__cudnn_ahead_take(p->key);
+    mixt__cudnn_search empty = {0};
+    bool usable = ahead && ahead->graph.graph && ahead->graph.status == MIXT_OK;
+    mixt_status status = usable ? choose(&ahead->graph, wish, p, &ahead->search) : choose(g, wish, p, &empty);
+    mixt__cudnn_search_end(&empty);
+    mixt__cudnn_ahead_free(ahead);
+    return status;
 }
 
 /** What a run must name. */
@@ -269,26 +264,43 @@ static void list_tensors(const mixt__cudnn_graph *g, mixt__cudnn_plan *p)
     }
 }
 
+/** Puts it among those that are built ahead, unless it is there already. */
+static mixt_status foresee(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, const mixt__cudnn_plan *p)
+{
+    mixt__cudnn_choice kept;
+    bool known = mixt__cuda_choice_get(p->key, &kept, sizeof kept);
+    if (!mixt__cudnn_ahead_has(p->key))
+        mixt__cudnn_ahead_add(p->key, g, wish, wanted_of(p), known ? &kept : NULL);
+    return mixt__fail(MIXT_ERROR_DEVICE, "not built yet");
+}
+
+void mixt__cudnn_foresee(bool on)
+{
+    foreseeing = on;
+    if (!on)
+        mixt__cudnn_ahead_build();
+}
+
 mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, const mixt__cudnn_plan **plan)
 {
     *plan = NULL;
     MIXT_TRY(g->status);
-    char key[64];
-    snprintf(key, sizeof key, "%.30s-%016llx%s%s", g->name, (unsigned long long)g->hash,
+    mixt__cudnn_plan made = {.rough = mixt__cuda.rough}, *p = plans;
+    snprintf(made.key, sizeof made.key, "%.30s-%016llx%s%s", g->name, (unsigned long long)g->hash,
              wish->strict_fp32 ? "-fp32" : "", wish->any_order ? "-any" : "");
-    mixt__cudnn_plan *p = plans;
-    while (p && (strcmp(p->key, key) || (p->rough && !mixt__cuda.rough))) // calls may still hold a rough one: it stays
+    while (p && (strcmp(p->key, made.key) || (p->rough && !made.rough))) // calls may still hold a rough one: it stays
         p = p->next;
     if (!p) {
+        list_tensors(g, &made);
+        if (foreseeing)
+            return foresee(g, wish, &made);
         p = mixt__alloc(sizeof *p);
         if (!p)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a plan of cuDNN");
-        memcpy(p->key, key, sizeof key);
-        p->rough = mixt__cuda.rough;
-        list_tensors(g, p);
+        *p = made;
         p->next = plans;
         plans = p;
-        if (choose(g, wish, p) != MIXT_OK)
+        if (choose_now(g, wish, p) != MIXT_OK)
             snprintf(p->refusal, sizeof p->refusal, "%s", mixt_error_text());
     }
     if (*p->refusal)
