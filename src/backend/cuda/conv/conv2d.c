@@ -113,6 +113,7 @@ static mixt_status choose(const mixt__call *call, mixt__cuda_conv_kind kind, con
         mixt__cudnn_graph g;
         mixt__cudnn_begin(&g, names[kind]);
         describe(&g, v, kind, in, out, ways[i]);
+        wish.few = ways[i] == EXIT_COPY;
         status = mixt__cudnn_choose(&g, &wish, &one);
         mixt__cudnn_end(&g);
         if (one && (!*best || mixt__cudnn_seconds(one) < mixt__cudnn_seconds(*best)))

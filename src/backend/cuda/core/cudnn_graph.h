@@ -94,6 +94,7 @@ void mixt__cudnn_reshape(mixt__cudnn_graph *g, int src, int dst);
 typedef struct mixt__cudnn_wish {
     bool strict_fp32;       // no TF32 and nothing that rounds FP32 operands
     bool any_order;         // also engines whose sums may change order from run to run
+    bool few;               // its engines are compiled when they are built: fewer of them are compared
     size_t workspace_limit; // 0: 1 GiB
 } mixt__cudnn_wish;
 

@@ -17,6 +17,7 @@
 
 enum {
     TIMED = 10,             // of those allowed
+    TIMED_FEW = 4,          // of those that are compiled first
     TIMED_AT_LEAST = 3,     // however long they take
     TIMING_BYTES = 1 << 20, // smaller problems take the first proposal: timing would measure launches
 };
@@ -101,9 +102,9 @@ static size_t timing_bytes(const mixt__cudnn_plan *p)
 }
 
 /** How many plans are compared: with too little data timing does not matter. */
-static int wanted_of(const mixt__cudnn_plan *p)
+static int wanted_of(const mixt__cudnn_plan *p, const mixt__cudnn_wish *wish)
 {
-    return p->rough || timing_bytes(p) < TIMING_BYTES ? 1 : TIMED;
+    return p->rough || timing_bytes(p) < TIMING_BYTES ? 1 : wish->few ? TIMED_FEW : TIMED;
 }
 
 /** Scratch memory for all tensors, filled with small numbers; NULL: there is no room. */
@@ -151,7 +152,7 @@ static double try_built(mixt__cudnn_plan *p, const mixt__cudnn_built *b, const m
 /** The best of a search that has begun, in its list; NULL when none works. */
 static mixt__cudnn_built *best_of(mixt__cudnn_search *s, mixt__cudnn_plan *p, const mixt__cudnn_wish *wish)
 {
-    int wanted = wanted_of(p), found = 0;
+    int wanted = wanted_of(p, wish), found = 0;
     void *memory = wanted > 1 ? timing_memory(p) : NULL;
     mixt__cudnn_built *best = NULL;
     double start = mixt__time_now();
@@ -270,7 +271,7 @@ static mixt_status foresee(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, c
     mixt__cudnn_choice kept;
     bool known = mixt__cuda_choice_get(p->key, &kept, sizeof kept);
     if (!mixt__cudnn_ahead_has(p->key))
-        mixt__cudnn_ahead_add(p->key, g, wish, wanted_of(p), known ? &kept : NULL);
+        mixt__cudnn_ahead_add(p->key, g, wish, wanted_of(p, wish), known ? &kept : NULL);
     return mixt__fail(MIXT_ERROR_DEVICE, "not built yet");
 }
 
