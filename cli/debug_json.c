@@ -49,7 +49,8 @@ static json_t *value_json(const mixt_debug_value *v)
                    {"error", v->error},
                    {"inherited_error", v->inherited},
                    {"snr", v->snr},
-                   {"flushed", v->flushed}};
+                   {"flushed", v->flushed},
+                   {"fp32_amax", v->reference}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         set_real(o, numbers[i].name, numbers[i].value);
     json_object_set_new(o, "compared", json_boolean(v->compared)); // an error that is null then has no end
@@ -147,6 +148,7 @@ void cli_debug_json(const mixt_debug *d, const char *layer, const char *checkpoi
     json_t *o =
         json_pack("{s:I, s:o, s:o, s:o}", "step", (json_int_t)info.step.step, "loss", cli_json_real(info.step.loss),
                   "loss_scale", cli_json_real(info.step.scale), "grad_norm", cli_json_real(info.step.grad_norm));
+    set_real(o, "loss_in_fp32", info.full_loss);
     json_object_set_new(o, "checkpoint", *checkpoint ? json_string(checkpoint) : json_null());
     json_object_set_new(o, "first_nonfinite", origin_json(d));
     json_object_set_new(o, "bad_parameter", *info.source ? json_string(info.source) : json_null());

@@ -163,6 +163,7 @@ static void add_row(cli_table *t, const mixt_debug_value *v)
     cli_table_cell(t, "%lld", (long long)(v->nan + v->inf));
     cli_table_cell(t, "%.0f", v->margin);
     error_cell(t, v->error);
+    share_cell(t, v->flushed);
 }
 
 /** By what is left to an overflow: the least first, what overflowed before all. */
@@ -178,11 +179,11 @@ static int by_margin(const void *x, const void *y)
 static void print_values(const mixt_debug *d, const char *layer, FILE *stream)
 {
     static const char *const names[] = {"value of", "made by", "pass", "format",    "largest", "mean",
-                                        "std",      "zero",    "bad",  "bits left", "error"};
+                                        "std",      "zero",    "bad",  "bits left", "error",   "became 0"};
     int64_t values = mixt_debug_describe(d).values, count = 0;
     const mixt_debug_value **shown = malloc((size_t)(values + 1) * sizeof *shown);
     cli_table t = {0};
-    heads(&t, names, 11, 4);
+    heads(&t, names, 12, 4);
     for (int64_t i = 0; shown && i < values; i++)
         if (!layer || !fnmatch(layer, mixt_debug_value_at(d, i)->layer, 0))
             shown[count++] = mixt_debug_value_at(d, i);
@@ -227,8 +228,11 @@ void cli_debug_text(const mixt_debug *d, const char *layer, const char *checkpoi
 {
     mixt_debug_info info = mixt_debug_describe(d);
     const mixt_debug_value *v;
-    fprintf(stream, "step %lld: loss %g, gradient norm %g, loss scale %g%s\n\n", (long long)info.step.step,
-            isnan(info.step.loss) ? (double)NAN : info.step.loss,
+    char full[40] = "";
+    if (!isnan(info.full_loss))
+        snprintf(full, sizeof full, " (%g in FP32)", info.full_loss);
+    fprintf(stream, "step %lld: loss %g%s, gradient norm %g, loss scale %g%s\n\n", (long long)info.step.step,
+            isnan(info.step.loss) ? (double)NAN : info.step.loss, full,
             isnan(info.step.grad_norm) ? (double)NAN : info.step.grad_norm, info.step.scale,
             info.step.skipped ? "; the update was skipped" : "");
     if (*checkpoint)

@@ -54,6 +54,7 @@ typedef struct mixt_debug_info {
                                   finite. What made it: mixt_debug_origin_of */
     const char *source;      /**< what was not finite before the step began: the name of a parameter; "": nothing */
     bool shadow;             /**< values were held against FP32 */
+    double full_loss;        /**< the loss in FP32; NaN: not known, or the update is made in several passes */
     const char *why_not;     /**< where there was no memory for that: the reason; else "" */
     int64_t full_nonfinite;  /**< with shadow: values that are not finite in FP32 either; above 0, more precision does
                                   not help */

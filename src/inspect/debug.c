@@ -238,11 +238,12 @@ static mixt_status describe_next(mixt_debug *d, const mixt__trainer *t)
 static mixt_status look(mixt_debug *d, mixt_trainer *trainer, mixt_data *data, const mixt_debug_options *o)
 {
     mixt__trainer *t = &trainer->core;
-    mixt__sights sights = {.plain_first_bad = -1};
+    mixt__sights sights = {.plain_first_bad = -1, .full_loss = NAN};
     mixt_status status = o->single ? MIXT_OK : mixt__sights_take(d, trainer, data, o, &sights);
     d->info.shadow = sights.full;
     d->info.why_not = mixt__debug_text(d, sights.why);
     d->info.full_nonfinite = sights.full_bad;
+    d->info.full_loss = sights.full_loss;
     if (status == MIXT_OK && o->look && !sights.low)
         status = mixt__fail(MIXT_ERROR_MEMORY, "%s", sights.why);
     if (status == MIXT_OK && o->look)
@@ -331,7 +332,8 @@ static bool is_open(const mixt_debug *d)
 
 mixt_debug_info mixt_debug_describe(const mixt_debug *d)
 {
-    return is_open(d) ? d->info : (mixt_debug_info){.first_nonfinite = -1, .source = "", .why_not = ""};
+    return is_open(d) ? d->info
+                      : (mixt_debug_info){.first_nonfinite = -1, .source = "", .why_not = "", .full_loss = NAN};
 }
 
 const mixt_debug_value *mixt_debug_value_at(const mixt_debug *d, int64_t index)

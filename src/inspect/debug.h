@@ -42,6 +42,7 @@ static inline bool mixt__sight_bad(const mixt__sight *s)
 typedef struct mixt__walk_found {
     int32_t first_bad; // node that made the first number that is not finite; -1: none
     int64_t full_bad;  // values of FP32 that are not finite, among those that were compared
+    double full_loss;  // of FP32; NaN: it did not run
 } mixt__walk_found;
 
 typedef struct mixt__walk_options {
@@ -59,6 +60,7 @@ typedef struct mixt__sights {
     char why[256];             // why not; "": nobody asked, or they are there
     mixt__sight *by_value;     // of low's graph, by value; NULL with low
     int64_t full_bad;          // values of FP32 that are not finite
+    double full_loss;          // of FP32 in the pass that was looked at; NaN: not known
     int64_t pass;              // that was looked at: the first with a number that is not finite, else the last
     mixt__shadow *plain;       // each op by itself, where a number is not finite; else NULL
     mixt__sight *plain_values; // by value of its graph

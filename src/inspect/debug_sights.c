@@ -131,7 +131,7 @@ static mixt_status walk_passes(mixt__sights *s, const mixt__trainer *t, const mi
                                const int32_t *partner, dump *d)
 {
     mixt__pass_weights weights = {0};
-    mixt__walk_found found = {.first_bad = -1};
+    mixt__walk_found found = {.first_bad = -1, .full_loss = NAN};
     mixt__walk_options o = {.partner = partner, .sights = s->by_value, .found = &found, .user = d};
     o.see = d->options->dump ? write_value : NULL;
     mixt__shadow_batch batch;
@@ -141,6 +141,7 @@ static mixt_status walk_passes(mixt__sights *s, const mixt__trainer *t, const mi
         MIXT_TRY(mixt__debug_walk(s->low, s->full, &batch, &o));
     }
     s->full_bad = found.full_bad;
+    s->full_loss = t->settings.accumulate == 1 ? found.full_loss : NAN;
     if (found.first_bad < 0)
         return MIXT_OK;
     find_bad_sample(s, t, data, r, t->next_batch + s->pass);
@@ -167,7 +168,7 @@ static mixt_status make_shadows(mixt_debug *d, const mixt__trainer *t, mixt__sig
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
     const mixt__shadow_options low = {.policy = &t->settings.policy, .like_step = true};
     const mixt__shadow_options full = {.policy = &fp32, .no_fusion = true};
-    *s = (mixt__sights){.plain_first_bad = -1, .sample = -1, .place = -1};
+    *s = (mixt__sights){.plain_first_bad = -1, .sample = -1, .place = -1, .full_loss = NAN};
     MIXT_TRY(make_shadow(s, t, &low, &s->low));
     if (!s->low)
         return MIXT_OK;

@@ -148,6 +148,18 @@ static mixt_status look_outside(walk *w)
     return MIXT_OK;
 }
 
+/** FP32's loss, where it has come that far. */
+static mixt_status read_loss(walk *w)
+{
+    int32_t loss = w->full->graph->loss;
+    float value;
+    if (w->next_full <= w->full_last[loss])
+        return MIXT_OK;
+    MIXT_TRY(w->full->backend->download(&value, mixt__executable_address(w->full, loss), sizeof value));
+    w->o->found->full_loss = (double)value;
+    return MIXT_OK;
+}
+
 static mixt_status walk_nodes(walk *w)
 {
     for (int64_t i = 0; i < w->pass->graph->node_count; i++) {
@@ -159,6 +171,8 @@ static mixt_status walk_nodes(walk *w)
         MIXT_TRY(mixt__executable_run_node(w->pass, &w->run, i));
         MIXT_TRY(look_at(w, i));
     }
+    if (w->full)
+        MIXT_TRY(read_loss(w));
     return w->o->found->first_bad >= 0 ? look_outside(w) : MIXT_OK;
 }
 
@@ -223,7 +237,7 @@ mixt_status mixt__debug_walk(mixt__shadow *pass, mixt__shadow *full, const mixt_
                              const mixt__walk_options *options)
 {
     walk w = {.o = options, .pass = pass->executable, .full = full ? full->executable : NULL};
-    *options->found = (mixt__walk_found){.first_bad = -1};
+    *options->found = (mixt__walk_found){.first_bad = -1, .full_loss = NAN};
     for (int64_t v = 0; v < w.pass->graph->value_count; v++)
         options->sights[v] = (mixt__sight){0};
     mixt_status status = mixt__shadow_begin(pass, batch, &w.run);

@@ -464,6 +464,7 @@ static void test_healthy(void **state)
         mixt_debug_info info = mixt_debug_describe(d);
         assert_null(mixt_debug_origin_of(d));
         assert_true(info.shadow && info.full_nonfinite == 0);
+        assert_true(fabs(info.full_loss - info.step.loss) < 0.01 * info.step.loss);
         if (info.issues)
             fail_msg("%s: %s", nets[i].layer, mixt_debug_issue_at(d, 0)->text);
         mixt_debug_free(d);
