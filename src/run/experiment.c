@@ -295,6 +295,15 @@ static mixt_status check_faults(const mixt__experiment *e)
                       text(e, MIXT_KEY_FAULTS), (long long)last, (long long)e->total_steps);
 }
 
+static mixt_status compile(mixt__experiment *e)
+{
+    mixt_status status = mixt_trainer_compile(e->trainer, e->facts);
+    if (!mixt__phases_too_little(e, status))
+        return status;
+    e->trainer->core.settings.recompute_budget = e->trainer->core.recompute.least;
+    return mixt_trainer_compile(e->trainer, e->facts);
+}
+
 /** Model and trainer for samples that are known. */
 static mixt_status open_trainer(mixt__experiment *e)
 {
@@ -313,7 +322,7 @@ static mixt_status open_trainer(mixt__experiment *e)
     }
     MIXT_TRY(make_trainer(e, &model));
     mixt__trainer_want_layers(&e->trainer->core, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
-    MIXT_TRY(mixt_trainer_compile(e->trainer, e->facts));
+    MIXT_TRY(compile(e));
     return check_faults(e);
 }
 

@@ -275,8 +275,8 @@ static mixt_status enter_phase(mixt_run *run, int64_t index)
 {
     mixt__experiment *e = &run->experiment;
     mixt_status status = mixt__phases_enter(e, index);
-    if (status == MIXT_ERROR_MEMORY && e->trainer->options.recompute_budget) { // too little for this phase: ask anew
-        e->trainer->options.recompute_budget = 0;
+    if (status == MIXT_OK && e->trainer->core.settings.recompute_budget != e->trainer->options.recompute_budget) {
+        e->trainer->options.recompute_budget = 0; // too little for this phase: ask anew
         status = mixt__phases_enter(e, index);
     }
     run->split = e->trainer->options.split;

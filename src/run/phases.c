@@ -68,6 +68,12 @@ bool mixt__phases_due(const mixt__experiment *e, int64_t update)
     return e->phases.policy && mixt__policy_phase_at(e->phases.policy, update) != e->phases.current;
 }
 
+bool mixt__phases_too_little(const mixt__experiment *e, mixt_status status)
+{
+    return status == MIXT_ERROR_MEMORY && e->phases.policy && e->trainer->options.recompute_budget &&
+           e->trainer->core.recompute.least > e->trainer->options.recompute_budget;
+}
+
 mixt_status mixt__phases_enter(mixt__experiment *e, int64_t index)
 {
     mixt_policy *now;
@@ -77,6 +83,11 @@ mixt_status mixt__phases_enter(mixt__experiment *e, int64_t index)
     e->phases.config = config;
     mixt__experiment_policy_options(e, &e->trainer->options);
     mixt_status status = mixt_trainer_set_policy(e->trainer, now);
+    if (mixt__phases_too_little(e, status)) {
+        e->trainer->options.recompute_budget = e->trainer->core.recompute.least;
+        status = mixt_trainer_set_policy(e->trainer, now);
+        e->trainer->options.recompute_budget = options.recompute_budget; // which may do for the phases to come
+    }
     mixt_policy_free(now);
     if (status != MIXT_OK) {
         e->phases.config = before;

@@ -400,6 +400,37 @@ static void largest_batches_fit_in_every_phase(void **unused)
     mixt_config_free(config);
 }
 
+/** Fewer bytes of activations than a phase can do with: it has the least that does, and no other has more by that. */
+static void phases_recompute_as_little_as_they_must(void **unused)
+{
+    (void)unused;
+    mixt_run *run;
+    mixt_plan_info info[3];
+    mixt_run_result result;
+    size_t least = SIZE_MAX;
+    for (int round = 0; round < 2; round++) {
+        mixt_config *config = config_of("little");
+        settings_add(config, "model=gpt net.hidden=[] net.layers=3 net.width=32 net.heads=2 data.kind=random");
+        settings_add(config, "data.limit=0 data.path=tokens data.samples=64 data.seq=32 data.classes=50 train.batch=8");
+        settings_add(config, "train.recompute=%zu", round ? least : 0);
+        ok(mixt_run_open_config(config, NULL, &run));
+        for (int i = 0; i < 3; i++) {
+            ok(mixt_run_plan_phase(run, i));
+            ok(mixt_plan_describe(mixt_run_trainer(run), &info[i]));
+            mixt_memory m;
+            ok(mixt_trainer_memory(mixt_run_trainer(run), &m));
+            least = !round && m.activations / 5 < least ? m.activations / 5 : least;
+        }
+        if (round) {
+            assert_true(info[0].recompute_budget > least && info[2].recompute_budget < info[0].recompute_budget);
+            ok(mixt_run_train(run, &result));
+            assert_int_equal(result.memory.allocated, result.memory.total);
+        }
+        mixt_run_close(run);
+        mixt_config_free(config);
+    }
+}
+
 /** A policy with phases in the place of another one, while the run trains: the phase is that of the update. */
 static mixt_status ask(void *user, mixt_run *run, const mixt_event *event)
 {
@@ -441,6 +472,7 @@ int main(void)
         cmocka_unit_test(trainers_take_one_phase),
         cmocka_unit_test(phases_fit_together),
         cmocka_unit_test(largest_batches_fit_in_every_phase),
+        cmocka_unit_test(phases_recompute_as_little_as_they_must),
         cmocka_unit_test(phases_can_be_asked_for),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
