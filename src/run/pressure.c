@@ -9,6 +9,7 @@
 #include "run/memory.h"
 #include "run/run.h"
 #include "train/fit.h"
+#include "train/watch.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -60,9 +61,10 @@ typedef struct counter {
 static size_t step_bytes(const mixt_run *run, const mixt__trainer *t)
 {
     size_t step = mixt__trainer_memory(t).total;
-    return t->backend->host_memory ? step + mixt__trainer_batches_ahead(t, run->experiment.train) +
-                                         mixt__feed_host_bytes(t->settings.accumulate)
-                                   : step;
+    return t->backend->host_memory
+               ? step + mixt__trainer_batches_ahead(t, run->experiment.train) +
+                     mixt__feed_host_bytes(t->settings.accumulate) + mixt__trainer_layer_slots_bytes(t)
+               : step;
 }
 
 static mixt_status measure(void *user, mixt__trainer *t, size_t budget, size_t *bytes, double *seconds)
@@ -80,6 +82,7 @@ static mixt_status open_planner(const mixt_run *run, mixt__trainer *planner, cou
     const mixt__trainer *t = &run->experiment.trainer->core;
     *planner = (mixt__trainer){.model = t->model, .settings = t->settings, .backend = t->backend};
     planner->settings.faults = NULL; // which happen to the run alone
+    mixt__trainer_want_layers(planner, t->layers.wanted);
     *c = (counter){run, held(run) - step_bytes(run, t)};
     return mixt__trainer_compile(planner, &t->spec);
 }

@@ -32,7 +32,7 @@ static mixt_config *config_of(const char *out, const char *more)
     settings_add(config, "model=gpt precision=fp32 net.layers=2 net.width=32 net.heads=2 threads=1 data.kind=text");
     settings_add(config, "data.path=%s data.seq=32 train.batch=16 train.epochs=0 train.steps=%d",
                  temp_path("words.txt"), STEPS);
-    settings_add(config, "train.checkpoint_every=5 auto.steer=true out=%s %s", temp_path(out), more);
+    settings_add(config, "train.checkpoint_every=5 watch.every=7 auto.steer=true out=%s %s", temp_path(out), more);
     return config;
 }
 
