@@ -1,9 +1,10 @@
 #!/bin/bash
-# The suites that take long: every FP32 input of every narrowing conversion; MNIST to full accuracy where the data is there
+# The suites that take long: every FP32 input of every narrowing conversion; ten trials of each kind of fault and its diagnosis; MNIST to full accuracy where the data is there
 # (MIXT_TEST_DATA, or ../shared/data); runs that are killed or stopped by signals and resumed, and resumed at every checkpoint; searches and comparisons that are killed. Usage: run.sh BUILD
 set -euo pipefail
 build=$1
 "$build/tests/slow_num_all"
+"$build/tests/slow_faults" 10
 bash tests/cli/resume.sh "$build/mixt" 5
 bash tests/slow/kills.sh "$build/mixt" 50
 bash tests/cli/signals.sh "$build/mixt" 200
