@@ -104,9 +104,9 @@ enum { MIXT_DEBUG_PATH = 4096 };
  */
 mixt_status mixt__debug_dump_check(const mixt_trainer *trainer, const mixt__graph *graph, const char *const *names,
                                    const mixt_debug_options *options);
-/** Writes one value where it is wanted. @param again it may have been written in a pass before */
+/** Writes one value where it is wanted. */
 mixt_status mixt__debug_dump_value(const mixt_debug_options *options, const char *name, const mixt__value *value,
-                                   const float *numbers, bool again);
+                                   const float *numbers);
 /** Writes the parameters that are wanted. */
 mixt_status mixt__debug_dump_params(const mixt_trainer *trainer, const mixt_debug_options *options);
 /** Runs a shadow node by node, FP32 beside it, and looks at every value. @param full NULL: no FP32 */

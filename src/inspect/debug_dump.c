@@ -89,13 +89,12 @@ static mixt_status write_npy(const char *path, mixt_dtype dtype, int rank, const
 }
 
 mixt_status mixt__debug_dump_value(const mixt_debug_options *o, const char *name, const mixt__value *value,
-                                   const float *numbers, bool again)
+                                   const float *numbers)
 {
     char path[MIXT_DEBUG_PATH];
     if (!o->dump || !is_wanted(o, name))
         return MIXT_OK;
-    return write_npy(path_of(o, name, path), value->dtype, value->shape.rank, value->shape.dims, numbers,
-                     o->overwrite || again);
+    return write_npy(path_of(o, name, path), value->dtype, value->shape.rank, value->shape.dims, numbers, o->overwrite);
 }
 
 mixt_status mixt__debug_dump_params(const mixt_trainer *t, const mixt_debug_options *o)

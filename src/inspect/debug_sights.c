@@ -123,10 +123,26 @@ static mixt_status write_value(void *user, int32_t value, const float *numbers)
 {
     const dump *d = user;
     const mixt__graph *g = d->sights->low->executable->graph;
-    return mixt__debug_dump_value(d->options, d->sights->names[value], &g->values[value], numbers, d->sights->pass > 0);
+    return mixt__debug_dump_value(d->options, d->sights->names[value], &g->values[value], numbers);
 }
 
-/** Pass by pass, up to the first with a number that is not finite. */
+/** Whether a pass makes gradients that are not finite: run as a whole, which is much less work than a look. */
+static mixt_status ends_badly(const mixt__sights *s, const mixt__shadow_batch *batch, bool *bad)
+{
+    int64_t total = s->low->params->total;
+    float *numbers = mixt__alloc_uninit((size_t)total * sizeof *numbers + 1);
+    double loss;
+    mixt_status status = numbers ? mixt__shadow_run(s->low, batch, &loss) : no_memory();
+    if (status == MIXT_OK)
+        status = mixt__shadow_gradients(s->low, 0, total, numbers);
+    *bad = status == MIXT_OK && !isfinite(loss);
+    for (int64_t i = 0; status == MIXT_OK && !*bad && i < total; i++)
+        *bad = !isfinite(numbers[i]);
+    mixt__free(numbers);
+    return status;
+}
+
+/** Looks at one pass: the first that ends badly, else the last, which the real step's statistics are of. */
 static mixt_status walk_passes(mixt__sights *s, const mixt__trainer *t, const mixt_data *data, const batch_room *r,
                                const int32_t *partner, dump *d)
 {
@@ -135,11 +151,14 @@ static mixt_status walk_passes(mixt__sights *s, const mixt__trainer *t, const mi
     mixt__walk_options o = {.partner = partner, .sights = s->by_value, .found = &found, .user = d};
     o.see = d->options->dump ? write_value : NULL;
     mixt__shadow_batch batch;
-    for (int64_t p = 0; p < t->settings.accumulate && found.first_bad < 0; p++) {
+    bool bad = false;
+    for (int64_t p = 0; p < t->settings.accumulate && !bad; p++) {
         s->pass = p;
         MIXT_TRY(make_batch(t, data, r, p, &weights, &batch));
-        MIXT_TRY(mixt__debug_walk(s->low, s->full, &batch, &o));
+        if (p + 1 < t->settings.accumulate)
+            MIXT_TRY(ends_badly(s, &batch, &bad));
     }
+    MIXT_TRY(mixt__debug_walk(s->low, s->full, &batch, &o));
     s->full_bad = found.full_bad;
     s->full_loss = t->settings.accumulate == 1 ? found.full_loss : NAN;
     if (found.first_bad < 0)
