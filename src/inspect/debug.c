@@ -238,7 +238,7 @@ static mixt_status describe_next(mixt_debug *d, const mixt__trainer *t)
 static mixt_status look(mixt_debug *d, mixt_trainer *trainer, mixt_data *data, const mixt_debug_options *o)
 {
     mixt__trainer *t = &trainer->core;
-    mixt__sights sights = {.plain_first_bad = -1, .full_loss = NAN};
+    mixt__sights sights = {.first_bad = -1, .full_loss = NAN};
     mixt_status status = o->single ? MIXT_OK : mixt__sights_take(d, trainer, data, o, &sights);
     d->info.shadow = sights.full;
     d->info.why_not = mixt__debug_text(d, sights.why);

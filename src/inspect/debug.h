@@ -56,15 +56,15 @@ typedef struct mixt__walk_options {
 
 typedef struct mixt__sights {
     mixt__shadow *low, *full;  // with the bits of the step; FP32. NULL: there is none
-    const char **names;        // of low\'s values; NULL: those that have none
+    const char **names;        // of low's values; NULL: those that have none
     char why[256];             // why not; "": nobody asked, or they are there
     mixt__sight *by_value;     // of low's graph, by value; NULL with low
+    int32_t first_bad;         // node of low's graph that made the first number that is not finite; -1: none
     int64_t full_bad;          // values of FP32 that are not finite
     double full_loss;          // of FP32 in the pass that was looked at; NaN: not known
     int64_t pass;              // that was looked at: the first with a number that is not finite, else the last
     mixt__shadow *plain;       // each op by itself, where a number is not finite; else NULL
     mixt__sight *plain_values; // by value of its graph
-    int32_t plain_first_bad;   // node of its graph; -1: none
     int64_t sample, place;     // of a sample with a number that is not finite: in the set, in the batch; -1: none
     bool target;               // it is the sample's target that holds it
     bool rounded;              // the sample's number is finite, but too large for the format in which it is fed

@@ -24,7 +24,7 @@ const char *mixt_debug_cause_name(mixt_debug_cause cause)
 typedef struct search {
     const mixt__sights *sights;
     const mixt__graph *low;  // each op by itself
-    bool *in_real, *visited; // by value: a node of the real step makes it; seen
+    bool *in_real, *visited; // by value: a node of the step makes it; seen
     int32_t found;           // node of low; -1: none yet
 } search;
 
@@ -54,29 +54,23 @@ static const mixt__node *real_maker(const mixt_debug *d, const mixt__graph *real
     return NULL;
 }
 
-static bool is_bad(const mixt_debug *d, int32_t id)
+/** The node of the graph with each op by itself that the step's first bad value comes from; -1: that one does not have
+ *  it. */
+static mixt_status find_inside(const mixt__sights *s, int32_t *found)
 {
-    for (int64_t i = 0; i < d->info.values; i++)
-        if (d->ids[i] == id)
-            return d->values[i].nan + d->values[i].inf > 0;
-    return false;
-}
-
-/** The node of low that the real step's first bad value comes from; -1: low does not have it. */
-static mixt_status find_inside(const mixt_debug *d, const mixt__sights *s, const mixt__graph *real, int32_t *found)
-{
+    const mixt__graph *step = s->low->executable->graph;
     search f = {.sights = s, .low = s->plain->executable->graph, .found = -1};
-    const mixt__node *maker = real_maker(d, real);
+    const mixt__node *maker = &step->nodes[s->first_bad];
     f.in_real = mixt__alloc((size_t)f.low->value_count * sizeof *f.in_real);
     f.visited = mixt__alloc((size_t)f.low->value_count * sizeof *f.visited);
     mixt_status status = f.in_real && f.visited ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to find an op");
-    int64_t common = real->plain_values < f.low->plain_values ? real->plain_values : f.low->plain_values;
-    for (int64_t i = 0; status == MIXT_OK && i < real->node_count; i++)
-        for (int o = 0; o < real->nodes[i].out_count; o++)
-            if (real->nodes[i].out[o] < common)
-                f.in_real[real->nodes[i].out[o]] = true;
-    for (int o = 0; status == MIXT_OK && maker && o < maker->out_count; o++)
-        if (maker->out[o] < common && is_bad(d, maker->out[o]))
+    int64_t common = step->plain_values < f.low->plain_values ? step->plain_values : f.low->plain_values;
+    for (int64_t i = 0; status == MIXT_OK && i < step->node_count; i++)
+        for (int o = 0; o < step->nodes[i].out_count; o++)
+            if (step->nodes[i].out[o] < common)
+                f.in_real[step->nodes[i].out[o]] = true;
+    for (int o = 0; status == MIXT_OK && o < maker->out_count; o++)
+        if (maker->out[o] < common && mixt__sight_bad(&s->by_value[maker->out[o]]))
             visit(&f, maker->out[o]);
     *found = f.found;
     mixt__free(f.in_real);
@@ -164,7 +158,7 @@ static bool is_alone(const mixt__graph *real, const mixt__node *n)
     return false;
 }
 
-static void describe_node(mixt_debug *d, const mixt__sights *s, int32_t node, const mixt__graph *real)
+static void describe_node(mixt_debug *d, const mixt__sights *s, int32_t node)
 {
     const mixt__graph *g = s->plain->executable->graph;
     const mixt__sight *sights = s->plain_values;
@@ -174,7 +168,7 @@ static void describe_node(mixt_debug *d, const mixt__sights *s, int32_t node, co
     o->op = mixt__debug_text(d, mixt__debug_op(g, n));
     o->backward = n->backward;
     o->pass = s->pass;
-    o->fused = !is_alone(real, n);
+    o->fused = !is_alone(s->low->executable->graph, n);
     for (int k = n->out_count - 1; k >= 0; k--)
         if (sights[n->out[k]].made && (mixt__sight_bad(&sights[n->out[k]]) || !k))
             describe(d, g, &sights[n->out[k]], n->out[k], &o->value);
@@ -211,12 +205,10 @@ mixt_status mixt__debug_find_origin(mixt_debug *d, const mixt__sights *s, const 
     d->origin = (mixt_debug_origin){.sample = -1, .place = -1, .source = ""};
     if (d->info.first_nonfinite < 0)
         return MIXT_OK;
-    if (s->plain && s->plain->trainer->settings.accumulate == 1)
-        MIXT_TRY(find_inside(d, s, real, &node));
-    else if (s->plain) // the real step shows its last pass alone
-        node = s->plain_first_bad;
+    if (s->plain && s->first_bad >= 0)
+        MIXT_TRY(find_inside(s, &node));
     if (node >= 0)
-        describe_node(d, s, node, real);
+        describe_node(d, s, node);
     else
         describe_real(d, real);
     return MIXT_OK;

@@ -89,7 +89,6 @@ static mixt_status walk_plain(mixt__sights *s, const mixt__trainer *t, const mix
         MIXT_TRY(mixt__debug_match(g, g, s->full->executable->graph, &partner));
     o.partner = partner;
     mixt_status status = mixt__debug_walk(s->plain, s->full, batch, &o);
-    s->plain_first_bad = found.first_bad;
     mixt__free(partner);
     return status;
 }
@@ -159,6 +158,7 @@ static mixt_status walk_passes(mixt__sights *s, const mixt__trainer *t, const mi
             MIXT_TRY(ends_badly(s, &batch, &bad));
     }
     MIXT_TRY(mixt__debug_walk(s->low, s->full, &batch, &o));
+    s->first_bad = found.first_bad;
     s->full_bad = found.full_bad;
     s->full_loss = t->settings.accumulate == 1 ? found.full_loss : NAN;
     if (found.first_bad < 0)
@@ -187,7 +187,7 @@ static mixt_status make_shadows(mixt_debug *d, const mixt__trainer *t, mixt__sig
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
     const mixt__shadow_options low = {.policy = &t->settings.policy, .like_step = true};
     const mixt__shadow_options full = {.policy = &fp32, .no_fusion = true};
-    *s = (mixt__sights){.plain_first_bad = -1, .sample = -1, .place = -1, .full_loss = NAN};
+    *s = (mixt__sights){.first_bad = -1, .sample = -1, .place = -1, .full_loss = NAN};
     MIXT_TRY(make_shadow(s, t, &low, &s->low));
     if (!s->low)
         return MIXT_OK;
