@@ -39,22 +39,26 @@ typedef struct scene {
     mixt_trainer *trainer;
 } scene;
 
-static void open_scene(scene *s, mixt_model_fn net, const char *precision, const char *scale, float factor)
+/** The arrays are read where they are. @param factor of the inputs, which reach from -1 to 1 */
+static void open_data(scene *s, float factor)
 {
     for (int i = 0; i < SAMPLES * F; i++)
         s->inputs[i] = factor * (float)((i * 37 + i / 8 * 11) % 41 - 20) / 20.0f;
     for (int i = 0; i < SAMPLES; i++)
         s->labels[i] = i * 5 % CLASSES;
-    const mixt_data_arrays arrays = {.samples = SAMPLES,
-                                     .input_rank = 1,
-                                     .input_dims = {F},
-                                     .inputs = s->inputs,
-                                     .target = MIXT_TARGET_CLASS,
-                                     .targets = s->labels,
-                                     .classes = CLASSES};
+    mixt_data_arrays arrays = {.samples = SAMPLES, .input_rank = 1, .input_dims = {F}, .inputs = s->inputs};
+    arrays.target = MIXT_TARGET_CLASS;
+    arrays.targets = s->labels;
+    arrays.classes = CLASSES;
+    arrays.borrow = true;
     const mixt_data_options options = {.normalise = MIXT_NORMALISE_NONE, .val = -1, .in_order = true};
-    mixt_step step;
     assert_int_equal(mixt_data_from(&arrays, &options, &s->data), MIXT_OK);
+}
+
+static void open_scene(scene *s, mixt_model_fn net, const char *precision, const char *scale, float factor)
+{
+    mixt_step step;
+    open_data(s, factor);
     s->context = mixt_open(.device = "cpu", .threads = 1);
     s->trainer = mixt_trainer_new(mixt_model_new(s->context, net, MIXT_LOSS_CROSS_ENTROPY), .precision = precision,
                                   .batch = N, .optimizer = "sgd", .lr = 1e-30f, .loss_scale = scale);
@@ -159,20 +163,7 @@ static void test_jump(void **state)
 static void test_passes(void **state)
 {
     scene *s = *state;
-    for (int i = 0; i < SAMPLES * F; i++)
-        s->inputs[i] = (float)(i % 13) / 13;
-    for (int i = 0; i < SAMPLES; i++)
-        s->labels[i] = i % CLASSES;
-    const mixt_data_arrays arrays = {.samples = SAMPLES,
-                                     .input_rank = 1,
-                                     .input_dims = {F},
-                                     .inputs = s->inputs,
-                                     .target = MIXT_TARGET_CLASS,
-                                     .targets = s->labels,
-                                     .classes = CLASSES,
-                                     .borrow = true};
-    const mixt_data_options options = {.normalise = MIXT_NORMALISE_NONE, .val = -1, .in_order = true};
-    assert_int_equal(mixt_data_from(&arrays, &options, &s->data), MIXT_OK);
+    open_data(s, 1);
     s->inputs[12 * F] = NAN; // after the check of opening, in the second pass
     s->context = mixt_open(.device = "cpu", .threads = 1);
     s->trainer = mixt_trainer_new(mixt_model_new(s->context, mlp, MIXT_LOSS_CROSS_ENTROPY), .precision = "fp16",
