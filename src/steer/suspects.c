@@ -15,8 +15,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OTHERS = 3, RATES = 8 };   // batches to compare with; updates before the trouble whose rates are looked at
-static const double one_half = 4; // times the other half's share of the harm: the culprit is in this one
+enum { OTHERS = 3, RATES = 8 };      // batches to compare with; updates before the trouble whose rates are looked at
+static const double many_times = 20; // the loss of others: guilty, however widely losses scatter
+static const double far_above = 3;   // times a loss: not by another way that training took
+static const double one_half = 4;    // times the other half's share of the harm: the culprit is in this one
 
 typedef struct court {
     mixt__inquiry *q;
@@ -219,6 +221,15 @@ static bool stands_out(const mixt__inquiry *q, double loss, double usual)
     return mixt__row_signs(&row, &held) & MIXT_SIGN_LOSS;
 }
 
+/** Whether the update went wrong in FP32 as well, and the same batch from the same weights does by no means. */
+static bool is_contradicted(const court *c)
+{
+    const mixt_diagnosis *d = c->q->d;
+    if (!(c->q->signs & MIXT_SIGN_LOSS) || stands_out(c->q, c->loss, c->q->usual.loss))
+        return false;
+    return !isfinite(d->fp32) || (stands_out(c->q, d->fp32, c->q->usual.loss) && d->fp32 > far_above * c->loss);
+}
+
 /** The trainer went wrong in FP32, a shadow from the same weights on the same batch does not: that is not one
  *  computation with two results but a machine that errs whenever this update is computed. */
 static void blame_machine(const court *c)
@@ -240,9 +251,9 @@ static mixt_status judge(court *c)
     MIXT_TRY(find_suspect(c, row->batch));
     MIXT_TRY(run_others(c, row->batch));
     MIXT_TRY(read_pass(c, c->pass, c->input, c->target));
-    bool guilty = stands_out(q, c->loss, c->others), all = stands_out(q, c->others, q->usual.loss);
-    bool replayed = q->signs & MIXT_SIGN_LOSS && stands_out(q, q->d->fp32, q->usual.loss);
-    if (!guilty && !all && replayed) {
+    bool all = stands_out(q, c->others, q->usual.loss);
+    bool guilty = stands_out(q, c->loss, c->others) || c->loss > many_times * c->others;
+    if (!guilty && !all && is_contradicted(c)) {
         blame_machine(c);
         return MIXT_OK;
     }
