@@ -203,15 +203,25 @@ static mixt_status measure(const cli_args *args, const mixt_config *config, mixt
 /* ---- the command ---- */
 
 /** Asked before hours of training rather than after them. */
-static mixt_status check_plot(const cli_args *args)
+static mixt_status check_file(const cli_args *args, const char *option)
 {
-    const char *path = cli_text(args, "plot");
-    if (!cli_given(args, "plot"))
+    const char *path = cli_text(args, option);
+    if (!cli_given(args, option))
         return MIXT_OK;
     if (cli_same_file(path, cli_word(args, 0)))
-        return mixt_fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --plot", path);
+        return mixt_fail(MIXT_ERROR_FILE, "%s: is the configuration itself: choose another file for --%s", path,
+                         option);
     CLI_TRY(cli_output_check(args, path));
     return mixt_plot_check(path, cli_flag(args, "overwrite"));
+}
+
+static mixt_status check_files(const cli_args *args)
+{
+    CLI_TRY(check_file(args, "plot"));
+    CLI_TRY(check_file(args, "out"));
+    if (cli_given(args, "plot") && cli_given(args, "out") && !strcmp(cli_text(args, "plot"), cli_text(args, "out")))
+        return mixt_fail(MIXT_ERROR_FILE, "%s: is named by --plot and by --out", cli_text(args, "out"));
+    return MIXT_OK;
 }
 
 /** Each run has a seed of its own, from the configuration's on. */
@@ -227,12 +237,14 @@ static int check_seeds(const cli_args *args, const mixt_config *config)
 static mixt_status verify(const cli_args *args, const mixt_config *config, bool *good)
 {
     mixt_verification *v = NULL;
-    CLI_TRY(check_plot(args));
+    CLI_TRY(check_files(args));
     mixt_status status = measure(args, config, &v);
     if (status == MIXT_OK) {
         report(args, v);
         *good = mixt_verification_describe(v).accepted;
     }
+    if (status == MIXT_OK && cli_given(args, "out"))
+        status = mixt_verification_write(v, cli_text(args, "out"), cli_flag(args, "overwrite"));
     if (status == MIXT_OK && cli_given(args, "plot"))
         status = draw(args, v);
     mixt_verification_free(v);
@@ -262,7 +274,8 @@ const cli_command cli_verify_command = {
         "interval over the seeds, Tensor Core use (on a GPU), NaN and Inf, and the mean difference of outputs. The "
         "thresholds are keys: verify.speedup, verify.memory, verify.lost, verify.tensor_cores, verify.output.\n\n"
         "The exit status is 0 when every line that could be measured passes, 1 when one fails or a run does, 2 when "
-        "the command line is wrong. Nothing is written but the plot. Ctrl-C stops without a verdict.",
+        "the command line is wrong. Nothing is written but the plot and --out, which 'mixt table' reads. Ctrl-C stops "
+        "without a verdict.",
     .arguments =
         {
             {"CONFIG", CLI_ARGUMENT_FILE, .help = "YAML file of the run; 'mixt help config' lists the keys"},
@@ -275,7 +288,8 @@ const cli_command cli_verify_command = {
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e12,
              .help = "updates of each run; default: as the configuration says"},
             {"plot", .kind = CLI_TEXT, .metavar = "FILE.svg", .help = "draw both learning curves, seeds as bands"},
-            {"overwrite", .kind = CLI_FLAG, .help = "replace the plot's file if it exists"},
+            {"out", 'o', CLI_TEXT, "FILE.json", .help = "keep every run's figures, for 'mixt table'"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace the files of --plot and --out if they exist"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object a line of the checklist"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line"},
         },
@@ -284,6 +298,6 @@ const cli_command cli_verify_command = {
             {"mixt verify configs/digits.yaml --plot curves.svg", "BF16 against FP32 over 3 seeds"},
             {"mixt verify configs/gpt.yaml data.path=FILE precision=fp16 --seeds 5 --steps 500 --json", "for a script"},
         },
-    .see_also = "train|plan|bench",
+    .see_also = "compare|table|train|plan|bench",
     .run = run,
 };

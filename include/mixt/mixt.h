@@ -36,6 +36,7 @@
 #include "mixt/search.h"
 #include "mixt/sensitivity.h"
 #include "mixt/stats.h"
+#include "mixt/table.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
 #include "mixt/types.h"

@@ -117,6 +117,13 @@ typedef struct mixt_verify_run {
 const mixt_verify_run *mixt_verification_run(const mixt_verification *verification, int64_t seed,
                                              mixt_verify_side side);
 
+/**
+ * Keeps all of it in a file of JSON: the configuration, the checklist, and every run with its figures and its memory by
+ * role. mixt_table_read takes it.
+ * @param overwrite replace a file that exists; else it is an error.
+ */
+mixt_status mixt_verification_write(const mixt_verification *verification, const char *path, bool overwrite);
+
 #ifdef __cplusplus
 }
 #endif

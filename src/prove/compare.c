@@ -48,46 +48,43 @@ void mixt__compare_note(mixt_comparison *c, const char *format, ...)
 
 /* ---- whether they can be compared ---- */
 
-typedef enum relation { SAME_NEEDED, POLICY, MORE, IGNORED } relation;
-
-/** What a difference in a key means. */
-static relation relation_of(mixt__config_key key)
+mixt__compare_relation mixt__compare_relation_of(mixt__config_key key)
 {
     static const struct {
         const char *begins;
-        relation relation;
+        mixt__compare_relation relation;
     } rules[] = {
         // the first that fits
-        {"precision", POLICY},
-        {"train.loss_scale", POLICY},
-        {"train.scale_", POLICY},
-        {"train.activations", POLICY},
-        {"out", IGNORED},
-        {"seed", IGNORED},
-        {"watch.", IGNORED},
-        {"verify.", IGNORED},
-        {"train.tensorboard", IGNORED},
-        {"data.threads", MORE},
-        {"net.dropout", MORE},
-        {"model", SAME_NEEDED},
-        {"net.", SAME_NEEDED},
-        {"data.", SAME_NEEDED},
-        {"init", SAME_NEEDED},
+        {"precision", MIXT_RELATION_POLICY},
+        {"train.loss_scale", MIXT_RELATION_POLICY},
+        {"train.scale_", MIXT_RELATION_POLICY},
+        {"train.activations", MIXT_RELATION_POLICY},
+        {"out", MIXT_RELATION_IGNORED},
+        {"seed", MIXT_RELATION_IGNORED},
+        {"watch.", MIXT_RELATION_IGNORED},
+        {"verify.", MIXT_RELATION_IGNORED},
+        {"train.tensorboard", MIXT_RELATION_IGNORED},
+        {"data.threads", MIXT_RELATION_MORE},
+        {"net.dropout", MIXT_RELATION_MORE},
+        {"model", MIXT_RELATION_SAME_NEEDED},
+        {"net.", MIXT_RELATION_SAME_NEEDED},
+        {"data.", MIXT_RELATION_SAME_NEEDED},
+        {"init", MIXT_RELATION_SAME_NEEDED},
     };
     const char *name = mixt__config_table[key].name;
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (!strncmp(name, rules[i].begins, strlen(rules[i].begins)))
             return rules[i].relation;
-    return MORE;
+    return MIXT_RELATION_MORE;
 }
 
 /** Takes over both texts, which are of free(). */
 static mixt_status add_change(mixt_comparison *c, mixt__config_key key, char *a, char *b)
 {
-    relation r = relation_of(key);
+    mixt__compare_relation r = mixt__compare_relation_of(key);
     const char *name = mixt__config_table[key].name;
     mixt_status status = MIXT_OK;
-    if (r == SAME_NEEDED)
+    if (r == MIXT_RELATION_SAME_NEEDED)
         status =
             mixt__fail(MIXT_ERROR_CONFIG,
                        "%s is %.200s in A and %.200s in B: only runs of the same model from the same weights on the "
@@ -96,7 +93,8 @@ static mixt_status add_change(mixt_comparison *c, mixt__config_key key, char *a,
     else if (!mixt__grow((void **)&c->changes, &c->change_capacity, c->change_count, sizeof *c->changes))
         status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a comparison");
     if (status == MIXT_OK) {
-        c->changes[c->change_count++] = (mixt_compare_change){.key = name, .a = a, .b = b, .policy = r == POLICY};
+        c->changes[c->change_count++] =
+            (mixt_compare_change){.key = name, .a = a, .b = b, .policy = r == MIXT_RELATION_POLICY};
         return MIXT_OK;
     }
     free(a);
@@ -109,7 +107,7 @@ mixt_status mixt__compare_find_changes(mixt_comparison *c)
     for (int key = 0; key < MIXT_KEY_COUNT; key++) {
         char *a = mixt__config_text(c->configs[MIXT_COMPARE_A], (mixt__config_key)key);
         char *b = mixt__config_text(c->configs[MIXT_COMPARE_B], (mixt__config_key)key);
-        if (a && b && strcmp(a, b) && relation_of((mixt__config_key)key) != IGNORED) {
+        if (a && b && strcmp(a, b) && mixt__compare_relation_of((mixt__config_key)key) != MIXT_RELATION_IGNORED) {
             MIXT_TRY(add_change(c, (mixt__config_key)key, a, b));
             continue;
         }

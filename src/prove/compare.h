@@ -50,6 +50,14 @@ struct mixt_comparison {
 mixt_status mixt__compare_new(mixt_comparison **c);
 /** What was asked for, checked. */
 mixt_status mixt__compare_take_options(mixt_comparison *c, const mixt_compare_options *options);
+/** What a difference in a key means: no pair; the precision, which is compared; more than that; nothing. */
+typedef enum mixt__compare_relation {
+    MIXT_RELATION_SAME_NEEDED,
+    MIXT_RELATION_POLICY,
+    MIXT_RELATION_MORE,
+    MIXT_RELATION_IGNORED,
+} mixt__compare_relation;
+mixt__compare_relation mixt__compare_relation_of(mixt__config_key key);
 /** Finds in which keys both configurations differ; fails where they cannot be compared. */
 mixt_status mixt__compare_find_changes(mixt_comparison *c);
 

@@ -1,6 +1,7 @@
 /* Rows of metrics.jsonl, as an observer makes them. */
 #include "run/metrics.h"
 
+#include "mixt/metrics.h"
 #include "run/run.h"
 
 #include <math.h>
@@ -13,6 +14,45 @@ static bool counts_from_zero(const mixt__rows *rows)
     mixt__rows_first(rows, row, sizeof row);
     return strstr(row, "\"epoch\":0,");
 }
+
+/* ---- memory by role ---- */
+
+/** Bytes by role stand in the first row, and again where another plan takes other memory: a rollback may have taken the
+ * row with them back. */
+static bool roles_due(const mixt_run *run, const mixt__rows *rows, const mixt_run_row *row)
+{
+    int64_t length = mixt__rows_length(rows);
+    return !length || row->memory != run->roles_bytes || length < run->roles_end;
+}
+
+/** What the rows say that are there already: of a run that goes on. */
+static void find_roles(mixt_run *run, const mixt__rows *rows)
+{
+    mixt_metrics *m = NULL;
+    run->roles_end = 0;
+    if (!mixt__rows_length(rows) || mixt_metrics_read(rows->path, &m) != MIXT_OK)
+        return;
+    const double *memory = mixt_metrics_column(m, "memory");
+    double last = memory ? memory[mixt_metrics_describe(m).rows - 1] : 0;
+    run->roles_bytes = isfinite(last) ? (int64_t)last : 0;
+    mixt_metrics_free(m);
+}
+
+json_t *mixt__metrics_roles(const mixt_memory *m)
+{
+    const struct {
+        const char *name;
+        size_t bytes;
+    } roles[] = {{"masters", m->masters},     {"copies", m->copies},   {"gradients", m->gradients},
+                 {"moments", m->moments},     {"state", m->state},     {"activations", m->activations},
+                 {"workspace", m->workspace}, {"batches", m->batches}, {"control", m->control}};
+    json_t *object = json_object();
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        json_object_set_new(object, roles[i].name, json_integer((json_int_t)roles[i].bytes));
+    return object;
+}
+
+/* ---- rows ---- */
 
 static json_t *row_object(const mixt_run_row *row, bool from_zero)
 {
@@ -43,9 +83,21 @@ static json_t *row_object(const mixt_run_row *row, bool from_zero)
 
 mixt_status mixt__metrics_observe(void *user, mixt_run *run, const mixt_event *event)
 {
-    if (event->kind == MIXT_EVENT_START)
-        run->epochs_from_zero = counts_from_zero(user);
+    mixt__rows *rows = user;
+    if (event->kind == MIXT_EVENT_START) {
+        run->epochs_from_zero = counts_from_zero(rows);
+        find_roles(run, rows);
+    }
     if (event->kind != MIXT_EVENT_ROW)
         return MIXT_OK;
-    return mixt__rows_add(user, row_object(event->row, run->epochs_from_zero));
+    json_t *object = row_object(event->row, run->epochs_from_zero);
+    bool roles = roles_due(run, rows, event->row);
+    if (roles)
+        json_object_set_new(object, "memory_by_role", mixt__metrics_roles(&run->result.memory));
+    MIXT_TRY(mixt__rows_add(rows, object));
+    if (roles) {
+        run->roles_bytes = event->row->memory;
+        run->roles_end = mixt__rows_length(rows);
+    }
+    return MIXT_OK;
 }

@@ -69,6 +69,8 @@ struct mixt_run {
     mixt_policy *policy; // that was asked for; NULL: none
     bool signals;
     bool epochs_from_zero; // in metrics.jsonl, which an earlier version began
+    int64_t roles_bytes;   // memory whose roles metrics.jsonl has, and …
+    int64_t roles_end;     // … how long the file was with that row
     bool has_weights;      // loaded, restored or begun with: no longer as drawn
     mixt_step last;        // the newest update, and …
     double seconds;        // … what it took

@@ -6,6 +6,9 @@
 #include "config/config.h"
 #include "mixt/verify.h"
 
+/** What a file of a verification says that it is. */
+#define MIXT_VERIFY_KIND "mixt verify"
+
 struct mixt_verification {
     mixt__handle handle;
     mixt_config *config; // a copy; precision and seed are those of the newest run

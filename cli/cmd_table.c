@@ -1,0 +1,173 @@
+/* mixt table: FP32 beside mixed precision, for a paper or a README. */
+#include "cli/commands.h"
+
+#include "cli/json.h"
+#include "cli/support.h"
+
+#include <mixt/table.h>
+
+#include <math.h>
+#include <string.h>
+
+static const char *const formats[] = {
+    [MIXT_TABLE_TEXT] = "text",
+    [MIXT_TABLE_MARKDOWN] = "markdown",
+    [MIXT_TABLE_CSV] = "csv",
+    [MIXT_TABLE_LATEX] = "latex",
+};
+
+/* ---- JSON ---- */
+
+/** [low, high]; null where there is none. */
+static json_t *interval_of(const mixt_table_mean *m)
+{
+    if (isnan(m->interval.low) || isnan(m->interval.high))
+        return json_null();
+    json_t *pair = json_array();
+    json_array_append_new(pair, cli_json_real(m->interval.low));
+    json_array_append_new(pair, cli_json_real(m->interval.high));
+    return pair;
+}
+
+static json_t *memory_of(const mixt_table_memory *m)
+{
+    const struct {
+        const char *name;
+        double bytes;
+    } roles[] = {{"weights", m->weights},     {"gradients", m->gradients},
+                 {"moments", m->moments},     {"activations", m->activations},
+                 {"workspace", m->workspace}, {"other", m->other},
+                 {"total", m->total}};
+    json_t *o = json_object();
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
+        json_object_set_new(o, roles[i].name,
+                            isnan(roles[i].bytes) ? json_null() : json_integer((json_int_t)roles[i].bytes));
+    return o;
+}
+
+static json_t *side_of(const mixt_table_cell *c)
+{
+    if (!c->runs)
+        return json_null();
+    json_t *o = json_object();
+    json_object_set_new(o, "precision", json_string(c->precision));
+    json_object_set_new(o, "runs", json_integer(c->runs));
+    json_object_set_new(o, "diverged", json_integer(c->diverged));
+    json_object_set_new(o, "samples_s", cli_json_real(c->samples_s));
+    json_object_set_new(o, "loss", cli_json_real(c->loss.mean));
+    json_object_set_new(o, "loss_interval", interval_of(&c->loss));
+    json_object_set_new(o, "accuracy", cli_json_real(c->accuracy.mean));
+    json_object_set_new(o, "accuracy_interval", interval_of(&c->accuracy));
+    json_object_set_new(o, "memory", memory_of(&c->memory));
+    return o;
+}
+
+static void print_json(const mixt_table *t)
+{
+    const mixt_table_row *row;
+    const char *note;
+    json_t *all = json_object(), *rows = json_array(), *notes = json_array();
+    for (int64_t i = 0; (row = mixt_table_row_at(t, i)); i++) {
+        json_t *o = json_object();
+        json_object_set_new(o, "model", json_string(row->model));
+        json_object_set_new(o, "fp32", side_of(&row->sides[MIXT_TABLE_FP32]));
+        json_object_set_new(o, "mixed", side_of(&row->sides[MIXT_TABLE_MIXED]));
+        json_object_set_new(o, "speedup", cli_json_real(row->speedup));
+        json_object_set_new(o, "saved", cli_json_real(row->saved));
+        json_array_append_new(rows, o);
+    }
+    for (int64_t i = 0; (note = mixt_table_note(t, i)); i++)
+        json_array_append_new(notes, json_string(note));
+    json_object_set_new(all, "rows", rows);
+    json_object_set_new(all, "notes", notes);
+    json_dumpf(all, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(all);
+}
+
+/* ---- the command ---- */
+
+/** What is wrong on the command line is said before anything is read. */
+static int check(const cli_args *args)
+{
+    if (cli_flag(args, "json") && (cli_given(args, "format") || cli_given(args, "out")))
+        return cli_usage(args->command, "--json prints on its own: leave out --format and --out");
+    if (cli_given(args, "overwrite") && !cli_given(args, "out"))
+        return cli_usage(args->command, "--overwrite is for --out");
+    for (int i = 0; cli_flag(args, "json") && i < args->setting_count; i++)
+        if (cli_json_name(args->settings[i]) != MIXT_OK)
+            return cli_failed();
+    return CLI_OK;
+}
+
+static mixt_table_format format_of(const cli_args *args)
+{
+    int chosen = 0;
+    for (int i = 0; i < (int)(sizeof formats / sizeof formats[0]); i++)
+        if (!strcmp(formats[i], cli_text(args, "format")))
+            chosen = i;
+    return (mixt_table_format)chosen;
+}
+
+static mixt_status make(const cli_args *args, mixt_table **t)
+{
+    const char *text, *note;
+    if (cli_given(args, "out"))
+        CLI_TRY(cli_output_check(args, cli_text(args, "out")));
+    CLI_TRY(mixt_table_read(args->settings, args->setting_count, t));
+    if (cli_flag(args, "json")) {
+        print_json(*t);
+        return MIXT_OK;
+    }
+    for (int64_t i = 0; (note = mixt_table_note(*t, i)); i++)
+        fprintf(stderr, "mixt table: %s\n", note);
+    if (cli_given(args, "out"))
+        return mixt_table_write(*t, format_of(args), cli_text(args, "out"), cli_flag(args, "overwrite"));
+    CLI_TRY(mixt_table_print(*t, format_of(args), &text));
+    fputs(text, stdout);
+    return MIXT_OK;
+}
+
+static int run(const cli_args *args)
+{
+    mixt_table *t = NULL;
+    int result = check(args);
+    if (result == CLI_OK && make(args, &t) != MIXT_OK)
+        result = cli_failed();
+    mixt_table_free(t);
+    return result;
+}
+
+const cli_command cli_table_command = {
+    .name = "table",
+    .summary = "FP32 beside mixed precision, as a table for a paper",
+    .description =
+        "Puts runs beside each other: model, samples a second in FP32 and in mixed precision, speed-up, memory of the "
+        "step by role (weights, gradients, moments, activations, workspace) and in all, what is saved, accuracy or "
+        "loss. Of several seeds it shows means, and ± is half of the 95% interval (Student's t).\n\n"
+        "SOURCE is a run directory, a file of 'mixt verify --out', or runs/compare-NAME, in any mix. Runs of one "
+        "configuration that differ only in precision and seed find each other by themselves; a verification or an "
+        "experiment is a row by itself. What finds no partner has a row with one side, and standard error says why: "
+        "often a key in which the two differ. NAME=SOURCE gives the model the name that a reader knows.\n\n"
+        "What a source does not say is '–' (empty in CSV, null in JSON): runs of older versions have no memory by "
+        "role. A figure in a column with an arrow is FP32's, then that of mixed precision. A file that exists is not "
+        "touched without --overwrite.",
+    .arguments = {{"SOURCE", CLI_ARGUMENT_FILES,
+                   .help = "runs, files of 'mixt verify --out', folders of 'mixt compare'; NAME=SOURCE names a model"}},
+    .options =
+        {
+            {"format", 'f', CLI_CHOICE, "FORMAT", "text|markdown|csv|latex", "text",
+             .help = "csv has plain numbers: bytes, samples a second, shares; latex is a tabular without packages"},
+            {"out", 'o', CLI_TEXT, "FILE", .help = "write to a file instead of standard output"},
+            {"overwrite", .kind = CLI_FLAG, .help = "replace that file if it exists"},
+            {"json", .kind = CLI_FLAG, .help = "print one JSON object: rows, and notes on what was not paired"},
+        },
+    .examples =
+        {
+            {"mixt table runs/fp32 runs/bf16", "two runs of one configuration"},
+            {"mixt table runs/* --format markdown", "all that pairs, for a README"},
+            {"mixt table BERT-Large=bert.json GPT-2=runs/compare-gpt2 --format latex --out speed.tex", "for a paper"},
+        },
+    .see_also = "verify|compare|plot",
+    .run = run,
+};
