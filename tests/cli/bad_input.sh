@@ -319,6 +319,18 @@ compare without the data    | compare tiny.yaml tiny.yaml data.kind=csv data.pat
 compare a run with a file   | compare tiny.yaml good                                | 2 | good is a folder and tiny.yaml is not
 compare what are no runs    | compare good good                                     | 1 | good: holds no config.yaml
 compare runs with seeds     | compare good good --seeds 9                           | 2 | finished runs are only read
+table of nothing            | table                                                 | 2 | SOURCE
+table of no file            | table none                                            | 1 | none: cannot be opened
+table of a named no file    | table X=none                                          | 1 | none: cannot be opened
+table of a configuration    | table tiny.yaml                                       | 1 | tiny.yaml: is no result of mixt verify --out FILE
+table of what is no run     | table good                                            | 1 | good: holds no config.yaml
+table in no format          | table good --format html                              | 2 | text, markdown, csv, latex
+table in two ways           | table good --json --format csv                        | 2 | --json prints on its own
+table into no folder        | table carried --out none/t.tex                        | 1 | none/t.tex
+table over a file           | table carried --out tiny.yaml                         | 1 | tiny.yaml
+table over nothing          | table good --overwrite                                | 2 | --overwrite is for --out
+verify into the config      | verify tiny.yaml precision=bf16 --out tiny.yaml       | 1 | is the configuration itself: choose another file for --out
+verify into one file twice  | verify tiny.yaml precision=bf16 --out v --plot v      | 1 | is named by --plot and by --out
 sensitivity of no file      | sensitivity none.yaml                               | 1 | none.yaml: cannot be opened
 sensitivity in no format    | sensitivity tiny.yaml --formats fp17                | 1 | cannot be trained in 'fp17'
 sensitivity in FP8          | sensitivity tiny.yaml --formats bf16,fp8_e4m3       | 1 | cannot be trained in 'fp8_e4m3': policies name fp16, bf16 and tf32
