@@ -42,8 +42,9 @@ static void add(char *line, const char *format, ...)
 static void add_place(char *line, const cli_progress_info *info)
 {
     const char *part = info->part ? info->part : "epoch";
-    if (info->epochs)
-        add(line, "%s %lld/%lld", part, (long long)info->epoch, (long long)info->epochs);
+    if (info->epochs) // batches that were left out make room for some of the next epoch
+        add(line, "%s %lld/%lld", part, (long long)(info->epoch < info->epochs ? info->epoch : info->epochs),
+            (long long)info->epochs);
     else
         add(line, "%s %lld", part, (long long)info->epoch);
     if (info->steps)

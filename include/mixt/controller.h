@@ -63,7 +63,7 @@ typedef struct mixt_decision {
                            MIXT_ACTION_LR and MIXT_ACTION_MEMORY */
     char from[64];    /**< what was */
     char to[64];      /**< what is from here on: a format, a setting's value, the number of a batch (SKIP) */
-    char text[256];   /**< why, for people */
+    char text[896];   /**< why, for people */
     int64_t bytes_before, bytes_after; /**< MEMORY: of the step, measured when it was acted on; 0: it was not yet */
     const char *policy; /**< PRECISION of the whole model: the policy, as mixt_policy_parse reads it; NULL: as it is,
                              with the format `to` for `layer` */
@@ -131,7 +131,7 @@ typedef struct mixt_finding {
     double clip, lr;  /**< largest norm of the gradient, 0: no limit; learning rate */
     int64_t batch;    /**< that the trouble came with; -1: not known */
     int64_t good;     /**< the update of the last good state; -1: there is none */
-    char text[160];   /**< what was found, for people; "": nothing */
+    char text[512];   /**< what was found, for people; "": nothing */
 } mixt_finding;
 
 /**

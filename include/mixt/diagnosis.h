@@ -65,7 +65,7 @@ typedef struct mixt_diagnosis {
     char op[48];               /**< PRECISION: the op of the first layer that made such numbers; "": not known */
     char parameter[128];       /**< HARDWARE: the parameter that is furthest off, or whose gradient is; "": not known */
     bool persists;             /**< HARDWARE: a second replay gave other bits once more */
-    int64_t epoch, batch;      /**< BATCH: where it comes in the data, both from 0 */
+    int64_t epoch, batch;      /**< BATCH: where it comes in the data: epochs from 1, batches from 0 */
     int64_t place, sample;     /**< BATCH: the sample's place in the batch and in the data set; -1: no single one */
     double value, usual, fp32; /**< loss of that update, of those before, of the same update in FP32; NaN: not known */
     char text[512];            /**< all of it, for people */

@@ -46,7 +46,7 @@ void mixt__run_finding(mixt_run *run, const mixt_diagnosis *d, mixt_finding *f)
     if (d->kind == MIXT_DIAGNOSIS_PRECISION && *d->op)
         snprintf(f->text, sizeof f->text, "%.40s of %.80s made it", d->op, d->layers[0]);
     else
-        snprintf(f->text, sizeof f->text, "%.159s", d->text);
+        snprintf(f->text, sizeof f->text, "%s", d->text);
     if (d->kind == MIXT_DIAGNOSIS_NOTHING || d->kind == MIXT_DIAGNOSIS_MEMORY)
         return;
     f->certain = true;

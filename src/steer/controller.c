@@ -353,10 +353,10 @@ static void explain(deciding *q, bool stop)
     const mixt_controller *c = q->c;
     const char *found = *q->f->text ? q->f->text : "";
     if (stop)
-        SET(q->d->text, "%.100s%s%.60s: nothing more that auto.may and auto.retries allow after %lld attempt%s",
+        SET(q->d->text, "%s%s%s: nothing more that auto.may and auto.retries allow after %lld attempt%s",
             c->trouble.text, *found ? "; " : "", found, (long long)c->attempts - 1, c->attempts == 2 ? "" : "s");
     else
-        SET(q->d->text, "%.150s%s%.100s", c->trouble.text, *found ? "; " : "", found);
+        SET(q->d->text, "%s%s%s", c->trouble.text, *found ? "; " : "", found);
 }
 
 bool mixt_controller_decide(mixt_controller *c, const mixt_finding *finding, mixt_decision *decision)

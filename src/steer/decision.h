@@ -11,7 +11,7 @@
 mixt_status mixt__decision_copy(const mixt_decision *decision, mixt_decision *copy);
 void mixt__decision_free(mixt_decision *decision);
 
-enum { MIXT_DECISION_TEXT = 512 };
+enum { MIXT_DECISION_TEXT = 1152 };
 /** All of it for people: "back to step 100, fc.0 from fp16 to fp32: the loss is not finite". Returns `text`. */
 const char *mixt__decision_text(const mixt_decision *decision, char text[MIXT_DECISION_TEXT]);
 

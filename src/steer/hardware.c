@@ -28,6 +28,25 @@ typedef struct kept {
     mixt__segment_stats *stats; // (segments)
 } kept;
 
+/** Whether the trainer has the very weights of the state that was kept of this update, where there is one: a weight
+ * that flipped shows in the numbers of the next update only, and the state is as bad as that. */
+static mixt_status compare_state(const mixt__inquiry *q, bool *same)
+{
+    const mixt__snapshot *state = mixt__snapshots_state(q->ring, q->trainer->attempts);
+    const mixt__params *p = q->trainer->params;
+    for (int64_t s = 0; state && *same && s < p->segment_count; s++) {
+        const mixt__segment *at = &p->segments[s];
+        size_t bytes = (size_t)at->count * sizeof(float);
+        float *now = mixt__alloc_uninit(bytes);
+        mixt_status status = now ? mixt__params_get(p, at->param, now)
+                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare %s", name_of(q, s));
+        *same = status != MIXT_OK || !memcmp(now, state->blocks[0] + at->offset, bytes);
+        mixt__free(now);
+        MIXT_TRY(status);
+    }
+    return MIXT_OK;
+}
+
 /** From the oldest state to the newest update, or to `stop`. @param differs the first that has other bits; 0: none */
 static mixt_status compare(mixt__inquiry *q, int64_t stop, int64_t *differs, kept *first)
 {
@@ -36,7 +55,10 @@ static mixt_status compare(mixt__inquiry *q, int64_t stop, int64_t *differs, kep
     MIXT_TRY(mixt__replay_from(&q->replay, q->oldest));
     while (q->trainer->attempts < stop) {
         MIXT_TRY(mixt__replay_step(&q->replay));
-        if (*differs || mixt__replay_same(&q->replay))
+        bool same = *differs || mixt__replay_same(&q->replay);
+        if (same && !*differs)
+            MIXT_TRY(compare_state(q, &same));
+        if (same)
             continue;
         *differs = q->replay.row.step;
         first->row = q->replay.row;

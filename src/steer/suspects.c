@@ -165,7 +165,7 @@ static mixt_status name_batch(const court *c, bool guilty)
         MIXT_TRY(bisect(c, &place));
     d->kind = MIXT_DIAGNOSIS_BATCH;
     d->cause = MIXT_CAUSE_DATA;
-    d->epoch = number / per_epoch;
+    d->epoch = number / per_epoch + 1;
     d->batch = number % per_epoch;
     d->place = place < 0 ? -1 : place + c->pass % s->split * s->batch;
     d->sample = place < 0 ? -1 : mixt__data_sample_at(data, s->batch * s->split, number, d->place);

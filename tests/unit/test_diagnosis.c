@@ -111,6 +111,19 @@ static void finds_each_sort(void **state)
 }
 
 /** A flip that comes again in each replay is told from one that happened once. */
+/** A weight that flips right before a state is kept is in that state: the one before is the good one. */
+static void doubts_its_states(void **state)
+{
+    trial t = {.model = &trial_models[0], .kind = MIXT_FAULT_FLIP_WEIGHT, .layer = "fc.1", .seed = 3};
+    (void)state;
+    t.step = 2 * TRIAL_EVERY;
+    t.precision = "fp16";
+    trial_run(&t);
+    assert_true(trial_right(&t));
+    assert_int_equal(t.d.step, 2 * TRIAL_EVERY);
+    assert_int_equal(t.d.good, TRIAL_EVERY);
+}
+
 static void tells_what_persists(void **state)
 {
     (void)state;
@@ -170,8 +183,9 @@ static void makes_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refuses_lists),   cmocka_unit_test(makes_rows),      cmocka_unit_test(goes_back),
-        cmocka_unit_test(leaves_no_trace), cmocka_unit_test(finds_each_sort), cmocka_unit_test(tells_what_persists),
+        cmocka_unit_test(refuses_lists),       cmocka_unit_test(makes_rows),      cmocka_unit_test(goes_back),
+        cmocka_unit_test(leaves_no_trace),     cmocka_unit_test(finds_each_sort), cmocka_unit_test(doubts_its_states),
+        cmocka_unit_test(tells_what_persists),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }
