@@ -8,6 +8,7 @@
 #include "run/memory.h"
 #include "run/policy.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -151,10 +152,30 @@ int64_t mixt__run_largest_phase(const mixt_run *run)
     return largest;
 }
 
+/** A phase to come that there is no room for would end the run when it begins: better to refuse it now. */
+static mixt_status check_room(const mixt_run *run)
+{
+    char need[MIXT_SIZE_TEXT], room[MIXT_SIZE_TEXT];
+    const mixt__backend *backend = run->experiment.context->backend;
+    size_t free = backend->available();
+    size_t limit = free + (backend->host_memory ? mixt__account_bytes(run->account) : backend->allocated());
+    mixt_run_phase p;
+    for (int64_t i = 0; free && run->phase_memory && mixt_run_get_phase(run, i, &p) == MIXT_OK; i++)
+        if (p.first <= p.last && bytes_of(run, i) > limit)
+            return mixt__fail(
+                MIXT_ERROR_MEMORY,
+                "phase '%s', from update %lld on, needs %s, and the run could hold %s: train.memory=%.0fM "
+                "makes all phases fit",
+                p.name, (long long)p.first, mixt__size_text(bytes_of(run, i), need), mixt__size_text(limit, room),
+                floor((double)limit / 1048576.0 * 0.95));
+    return MIXT_OK;
+}
+
 mixt_status mixt__run_first_phase(mixt_run *run)
 {
     mixt__experiment *e = &run->experiment;
     int64_t update = run->resume.checkpoint ? run->resume.state.steps : 1;
+    MIXT_TRY(check_room(run));
     return mixt__phases_due(e, update) ? mixt__phases_enter(e, mixt__policy_phase_at(e->phases.policy, update))
                                        : MIXT_OK;
 }

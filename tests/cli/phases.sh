@@ -48,6 +48,17 @@ grep -q 'until: 5$' short/policy.yaml || fail "a longer run has moved its phases
 "$mixt" eval whole >out 2>err || fail "eval: $(cat err)"
 "$mixt" export whole --out exported >out 2>err || fail "export: $(cat err)"
 
+# ---- a phase that there is no room for ----
+
+sed 's/limit: 640/limit: 4096/; s/batch: 32/batch: 2048/; s/steps: 60/steps: 8/' run.yaml >large.yaml
+printf 'default: bf16\nphases:\n  - {name: small, until: 4}\n  - {name: large, default: fp32}\n' >grow.yaml
+bytes() { "$mixt" plan large.yaml precision=grow.yaml --json | sed 's/.*"name":"'"$1"'",[^{]*{"host":\([0-9]*\).*/\1/'; }
+small=$(bytes small) large=$(bytes large)
+[ "$large" -gt $((small + (32 << 20))) ] || fail "phases of $small and $large bytes"
+(ulimit -d $(((large - (16 << 20)) / 1024)) && "$mixt" train large.yaml precision=grow.yaml out=never -q) >out 2>err && fail "a phase without room was begun"
+grep -q "phase 'large', from update 5 on, needs .*, and the run could hold .*: train.memory=.*M makes all phases fit" err || fail "no room: $(cat err)"
+[ ! -e never ] || fail "a refused run has left a directory"
+
 # ---- kill -9 ----
 
 rows() { sed 's/"time":[^,}]*//; s/"samples_s":[^,}]*//; s/"checkpoint_stall":[^,}]*//; s/"energy":[^,}]*//; s/,,*/,/g; s/,}/}/' "$1"; }
