@@ -57,23 +57,44 @@ static void read_metrics(const char *folder, mixt__run_data *data)
     }
     mixt_metrics_info info = mixt_metrics_describe(data->metrics);
     char text[1000];
-    snprintf(text, sizeof text, "%lld rows of its metrics are left out; %s", (long long)info.left_out, info.problem);
+    snprintf(text, sizeof text, "%lld %s of its metrics %s left out; %s", (long long)info.left_out,
+             info.left_out == 1 ? "row" : "rows", info.left_out == 1 ? "is" : "are", info.problem);
     if (info.left_out)
         problem(data->about, "%s", text);
 }
 
+/** A decision without trouble has an action in place of a cause. */
+static const char *cause_of(const json_t *row)
+{
+    const char *cause = json_string_value(json_object_get(row, "cause"));
+    return cause ? cause : json_string_value(json_object_get(row, "action"));
+}
+
 static bool is_event(const json_t *row)
 {
-    return json_is_integer(json_object_get(row, "step")) && json_is_string(json_object_get(row, "cause")) &&
+    return json_is_integer(json_object_get(row, "step")) && cause_of(row) &&
            json_is_string(json_object_get(row, "kind")) && json_is_string(json_object_get(row, "severity"));
 }
 
-/** What the page shows of an event: its evidence is the text. */
+/** What the page shows of an event: its evidence is the text; of a decision also what became of what. */
 static json_t *shorten(json_t *row)
 {
-    json_t *text = json_object_get(json_object_get(row, "evidence"), "text");
-    if (text)
-        json_object_set(row, "text", text);
+    const char *from = json_string_value(json_object_get(row, "from")),
+               *to = json_string_value(json_object_get(row, "to"));
+    const char *action = json_string_value(json_object_get(row, "action"));
+    const json_t *evidence = json_object_get(row, "evidence");
+    const char *text = json_string_value(json_object_get(evidence, "text"));
+    const char *key = json_string_value(json_object_get(evidence, "key"));
+    json_t *told = !text ? NULL
+                   : to  ? json_sprintf("%s %s%s%s: %s",
+                                       key      ? key
+                                        : action ? action
+                                                 : "",
+                                       from ? from : "", from ? " → " : "", to, text)
+                         : json_string(text);
+    if (told)
+        json_object_set_new(row, "text", told);
+    json_object_set_new(row, "cause", json_string(cause_of(row)));
     json_object_del(row, "evidence");
     return row;
 }
@@ -82,8 +103,8 @@ static json_t *shorten(json_t *row)
 static void tell_damaged(json_t *about, const char *what, int64_t damaged, int64_t first)
 {
     char text[200];
-    snprintf(text, sizeof text, "%lld rows of its %s are left out, the first in line %lld", (long long)damaged, what,
-             (long long)first);
+    snprintf(text, sizeof text, "%lld %s of its %s %s left out, the first in line %lld", (long long)damaged,
+             damaged == 1 ? "row" : "rows", what, damaged == 1 ? "is" : "are", (long long)first);
     if (damaged)
         problem(about, "%s", text);
 }
