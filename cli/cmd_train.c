@@ -80,6 +80,11 @@ static void print_summary(const mixt_run *run, const mixt_run_result *r)
         cli_table_cell(&table, "skipped");
         cli_table_cell(&table, "%lld (gradients not finite)", (long long)r->skipped);
     }
+    if (r->decisions) {
+        cli_table_cell(&table, "decisions");
+        cli_table_cell(&table, "%lld, %lld with a return to the last good state: see %s/events.jsonl",
+                       (long long)r->decisions, (long long)r->rollbacks, info.folder);
+    }
     cli_table_cell(&table, "time");
     cli_table_cell(&table, "%s, %s %s/s", cli_format_duration(time, r->seconds),
                    cli_format_count(rate, r->samples_s * (double)info.items_per_sample), info.item);
@@ -120,6 +125,8 @@ static void print_json(const mixt_run *run, const mixt_run_result *r)
                         json_pack("{s:I, s:I, s:I, s:I}", "host_planned", (json_int_t)total->host, "host_allocated",
                                   (json_int_t)held->host, "device_planned", (json_int_t)total->device,
                                   "device_allocated", (json_int_t)held->device));
+    json_object_set_new(o, "decisions", json_integer(r->decisions));
+    json_object_set_new(o, "rollbacks", json_integer(r->rollbacks));
     json_object_set_new(o, "checkpoints_lost", json_integer(r->checkpoints_lost));
     if (!isnan(r->energy))
         json_object_set_new(o, "energy", json_real(r->energy));
