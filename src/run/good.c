@@ -51,12 +51,19 @@ void mixt__good_add(mixt_run *run)
                        mixt_error_text());
 }
 
-/** The newest becomes the older one, where its snapshot is still there. @param run is taken over */
+/** Whether two states were made under the same settings: updates since one can be computed from the other. */
+static bool same_settings(const mixt__snapshot *a, const mixt__snapshot *b)
+{
+    return a && b && json_equal(json_object_get(a->scalars, "settings"), json_object_get(b->scalars, "settings"));
+}
+
+/** The newest becomes the older one, where its snapshot is still there and of use. @param run is taken over */
 static void put_first(mixt__good *g, int64_t step, int64_t best, json_t *run)
 {
     if (g->step != step) {
+        bool same = same_settings(mixt__snapshots_state(&g->ring, g->step), mixt__snapshots_state(&g->ring, step));
         json_decref(g->older.run);
-        g->older.step = mixt__snapshots_state(&g->ring, g->step) ? g->step : -1;
+        g->older.step = same ? g->step : -1;
         g->older.best = g->best;
         g->older.run = g->run;
     } else {
@@ -186,14 +193,26 @@ static mixt_status take_from(mixt_run *run, const mixt__checkpoint *checkpoint)
     MIXT_TRY(enter_phase(run, state.steps));
     MIXT_TRY(mixt__resume_restore_from(run, checkpoint));
     MIXT_TRY(mixt__snapshots_take(&g->ring));
-    json_decref(g->run);
-    g->run = json_pack("{s:O, s:O, s:O}", "loop", json_object_get(scalars, "loop"), "watch",
-                       json_object_get(scalars, "watch"), "auto", json_object_get(scalars, "auto"));
-    if (!g->run)
+    json_t *kept = json_pack("{s:O, s:O, s:O}", "loop", json_object_get(scalars, "loop"), "watch",
+                             json_object_get(scalars, "watch"), "auto", json_object_get(scalars, "auto"));
+    if (!kept)
         return mixt__fail(MIXT_ERROR_FORMAT, "checkpoint %s: is of a run without auto.steer", checkpoint->folder);
-    g->step = state.steps;
-    g->best = state.best_step;
+    put_first(g, state.steps, state.best_step, kept);
     return MIXT_OK;
+}
+
+/** One of the good states of then; not the one that the run goes on from. @return false: it is gone, which is said */
+static bool resume_state(mixt_run *run, int64_t step)
+{
+    mixt__checkpoint *checkpoint = NULL;
+    mixt_status status = open_checkpoint(run, step, &checkpoint);
+    if (status == MIXT_OK)
+        status = take_from(run, checkpoint);
+    mixt__checkpoint_close(checkpoint);
+    if (status != MIXT_OK)
+        mixt__run_note(run, true, "the good state of step %lld is gone: %s; auto.steer goes back to a later one",
+                       (long long)step, mixt_error_text());
+    return status == MIXT_OK;
 }
 
 /** What updates before the checkpoint have left; without it, nothing before can be computed again. */
@@ -211,28 +230,26 @@ static void resume_trace(mixt_run *run, const mixt__checkpoint *now)
     mixt__bytes_free(&file);
 }
 
+/** A step that a checkpoint names; -1: none. */
+static int64_t named_step(const mixt__checkpoint *c, const char *name)
+{
+    const json_t *kept = json_object_get(json_object_get(json_object_get(c->scalars, "run"), "auto"), name);
+    return json_is_integer(kept) ? json_integer_value(kept) : -1;
+}
+
 void mixt__good_resume(mixt_run *run)
 {
-    mixt__checkpoint *checkpoint = NULL;
     const mixt__checkpoint *now = run->resume.checkpoint;
-    const json_t *kept = json_object_get(json_object_get(json_object_get(now->scalars, "run"), "auto"), "good");
-    int64_t step =
-        json_is_integer(kept) && json_integer_value(kept) >= 0 ? json_integer_value(kept) : run->resume.state.steps;
+    int64_t at = run->resume.state.steps, newest = named_step(now, "good"), older = named_step(now, "older");
     if (!run->steer.good.open)
         return;
-    mixt_status status = MIXT_OK;
-    if (step != run->resume.state.steps) {
-        status = open_checkpoint(run, step, &checkpoint);
-        if (status == MIXT_OK)
-            status = take_from(run, checkpoint);
-        mixt__checkpoint_close(checkpoint);
-        if (status != MIXT_OK)
-            mixt__run_note(run, true, "the good state of step %lld is gone: %s; auto.steer goes back to step %lld",
-                           (long long)step, mixt_error_text(), (long long)run->resume.state.steps);
-        if (enter_phase(run, run->resume.state.steps) == MIXT_OK)
-            (void)mixt__resume_restore_from(run, now); // as it was a moment ago
-    }
-    if (run->steer.good.step < 0)
+    bool has_older = older >= 0 && older != newest && older != at, has_newest = newest >= 0 && newest != at;
+    if (has_older)
+        (void)resume_state(run, older);
+    bool there = has_newest && resume_state(run, newest);
+    if ((has_older || has_newest) && enter_phase(run, at) == MIXT_OK)
+        (void)mixt__resume_restore_from(run, now); // as it was a moment ago
+    if (!there)
         mixt__good_take(run, &run->resume.state);
     resume_trace(run, now);
 }

@@ -49,10 +49,8 @@ static mixt_status take_row(mixt__steer *s, int64_t *room, const char *text, con
     status = add(s, room, &d);
     if (status != MIXT_OK)
         mixt__decision_free(&d);
-    else if (s->recorded_count > 1 && s->recorded[s->recorded_count - 2].step > in_force(&d))
-        status = mixt__fail(MIXT_ERROR_FORMAT, "auto.replay: %s:%lld: a decision of step %lld stands after one of %lld",
-                            path, (long long)line, (long long)in_force(&d),
-                            (long long)s->recorded[s->recorded_count - 2].step);
+    for (int64_t i = 0; i < s->recorded_count; i++) // it went back behind those: they are in force from there too
+        s->recorded[i].step = s->recorded[i].step < in_force(&d) ? s->recorded[i].step : in_force(&d);
     return status;
 }
 

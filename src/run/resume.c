@@ -475,9 +475,12 @@ static void take_checkpoints(mixt__resume *r, const mixt__run_dir *dir)
     if (r->state.best_step != r->state.steps)
         (void)take_checkpoint(r, dir, r->state.steps);
     const json_t *run = json_object_get(r->checkpoint->scalars, "run");
-    const json_t *good = json_object_get(json_object_get(run, "auto"), "good");
-    if (json_is_integer(good) && json_integer_value(good) >= 0 && json_integer_value(good) != r->state.steps)
-        (void)take_checkpoint(r, dir, json_integer_value(good)); // where that fails, it goes back to the one it is at
+    static const char *const names[] = {"good", "older"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const json_t *good = json_object_get(json_object_get(run, "auto"), names[i]);
+        if (json_is_integer(good) && json_integer_value(good) >= 0 && json_integer_value(good) != r->state.steps)
+            (void)take_checkpoint(r, dir, json_integer_value(good)); // where that fails, it goes back to a later one
+    }
 }
 
 /** The first `keep` bytes of the old directory's file of rows, to go on with in the new one. */

@@ -94,6 +94,8 @@ static mixt__save_request request(mixt__saves *c, int64_t step, int64_t best)
     if (good->open) {
         r.wanted[r.wanted_count++] = good->step;
         r.wanted[r.wanted_count++] = good->best;
+        r.wanted[r.wanted_count++] = good->older.step;
+        r.wanted[r.wanted_count++] = good->older.best;
     }
     snprintf(r.folder, sizeof r.folder, "%s/checkpoints", c->run->dir.path);
     r.run = json_deep_copy(c->conditions); // the saver's thread alone holds what it is given
@@ -117,24 +119,32 @@ static void add_trace(mixt__saves *c, mixt__save_request *r)
         r->files[r->file_count++] = (mixt__checkpoint_file){MIXT_TRACE_FILE, c->trace, c->trace_bytes};
 }
 
-/** The good state to go back to lies beside every checkpoint of a later update. */
-static mixt_status save_good(mixt__saves *c, int64_t step)
+/** A good state lies beside every checkpoint of a later update. */
+static mixt_status save_good(mixt__saves *c, int64_t good, int64_t best, const json_t *run)
 {
-    const mixt__good *good = &c->run->steer.good;
     char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
+    const mixt__snapshot *snapshot = mixt__snapshots_state(&c->run->steer.good.ring, good);
     snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
-    if (!good->open || good->step < 0 || good->step == step ||
-        !access(mixt__checkpoint_path(folder, good->step, path), F_OK))
+    if (!snapshot || !run || !access(mixt__checkpoint_path(folder, good, path), F_OK))
         return MIXT_OK;
-    mixt__save_request r = request(c, good->step, good->best);
+    mixt__save_request r = request(c, good, best);
     add_trace(c, &r);
-    json_object_update(r.run, good->run);
-    return mixt__saver_write(c->saver, mixt__good_snapshot(c->run), &r);
+    json_object_update(r.run, (json_t *)(uintptr_t)run); // which it only reads
+    return mixt__saver_write(c->saver, snapshot, &r);
+}
+
+/** Both of them. */
+static mixt_status save_goods(mixt__saves *c, int64_t step)
+{
+    const mixt__good *g = &c->run->steer.good;
+    if (g->open && g->older.step >= 0 && g->older.step != step)
+        MIXT_TRY(save_good(c, g->older.step, g->older.best, g->older.run));
+    return g->open && g->step >= 0 && g->step != step ? save_good(c, g->step, g->best, g->run) : MIXT_OK;
 }
 
 static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
 {
-    MIXT_TRY(save_good(c, state->steps));
+    MIXT_TRY(save_goods(c, state->steps));
     mixt__save_request r = request(c, state->steps, state->best_step);
     add_trace(c, &r);
     json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));

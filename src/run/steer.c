@@ -13,7 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SUSPICIONS_APART = 20 }; // updates
+enum {
+    SUSPICIONS_APART = 20, // updates
+    LOOKS_FREE = 1000,     // updates that looks at suspicions may compute again, and …
+    LOOKS_SHARE = 10,      // … one for so many that the run has made: a noisy run must not spend its time on them
+};
 
 bool mixt__steer_wanted(const mixt_run *run)
 {
@@ -41,11 +45,12 @@ json_t *mixt__steer_pack(const mixt_run *run)
     json_t *skips = json_array();
     for (int64_t i = 0; i < s->skip_count; i++)
         json_array_append_new(skips, json_integer(s->skips[i]));
-    return json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I}", "controller",
+    return json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "controller",
                      s->controller ? mixt__controller_pack(s->controller) : json_null(), "skips", skips, "dead",
-                     s->dead, "looked", (json_int_t)s->looked, "good", (json_int_t)(s->good.open ? s->good.step : -1),
-                     "replayed", (json_int_t)s->replayed, "decisions", (json_int_t)s->decisions, "rollbacks",
-                     (json_int_t)s->rollbacks);
+                     s->dead, "looked", (json_int_t)s->looked, "spent", (json_int_t)s->spent, "good",
+                     (json_int_t)(s->good.open ? s->good.step : -1), "older",
+                     (json_int_t)(s->good.open ? s->good.older.step : -1), "replayed", (json_int_t)s->replayed,
+                     "decisions", (json_int_t)s->decisions, "rollbacks", (json_int_t)s->rollbacks);
 }
 
 static void unpack(mixt__steer *s, const json_t *object)
@@ -59,6 +64,7 @@ static void unpack(mixt__steer *s, const json_t *object)
     const char *dead = json_string_value(json_object_get(object, "dead"));
     snprintf(s->dead, sizeof s->dead, "%s", dead ? dead : "");
     s->looked = json_integer_value(json_object_get(object, "looked"));
+    s->spent = json_integer_value(json_object_get(object, "spent"));
     s->replayed = json_integer_value(json_object_get(object, "replayed"));
     s->decisions = json_integer_value(json_object_get(object, "decisions"));
     s->rollbacks = json_integer_value(json_object_get(object, "rollbacks"));
@@ -123,7 +129,8 @@ mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision)
 /** What was looked into a moment ago is not looked into again. */
 static void suspect(mixt__steer *s, int64_t step, mixt_cause cause, const char *layer, const char *text)
 {
-    s->suspected = !s->looked || step < s->looked || step - s->looked > SUSPICIONS_APART;
+    bool apart = !s->looked || step < s->looked || step - s->looked > SUSPICIONS_APART;
+    s->suspected = apart && s->spent <= LOOKS_FREE + step / LOOKS_SHARE;
     s->suspicion = (mixt_trouble){.step = step, .cause = cause};
     snprintf(s->suspicion.layer, sizeof s->suspicion.layer, "%s", layer);
     snprintf(s->suspicion.text, sizeof s->suspicion.text, "%s", text);
@@ -246,17 +253,21 @@ static void decide(mixt_run *run, mixt_decision *decision)
     s->troubled = s->suspected = false;
 }
 
-/** Looks into a suspicion: what a machine or a format did must be undone, the rest is only told. */
+/** Looks into a suspicion: what a machine or a format did, or updates that were too large, must be undone; the rest is
+ *  only told. */
 static bool look_into(mixt_run *run, mixt_decision *decision)
 {
     mixt__steer *s = &run->steer;
     mixt_diagnosis d;
     s->suspected = false;
     s->looked = s->suspicion.step;
-    if (!mixt__run_diagnose(run, s->suspicion.step, s->suspicion.cause, &d) ||
-        (d.kind != MIXT_DIAGNOSIS_HARDWARE && d.kind != MIXT_DIAGNOSIS_PRECISION))
+    if (!mixt__run_diagnose(run, s->suspicion.step, s->suspicion.cause, &d))
+        return false;
+    s->spent += d.replayed;
+    if (d.kind != MIXT_DIAGNOSIS_HARDWARE && d.kind != MIXT_DIAGNOSIS_PRECISION && d.kind != MIXT_DIAGNOSIS_OPTIMIZER)
         return false;
     s->trouble = s->suspicion;
+    s->looked = 0; // whether what is done about it helps is looked at too
     mixt_finding f = signs(run);
     mixt__run_finding(run, &d, &f);
     mixt_controller_report(s->controller, &s->trouble);

@@ -24,6 +24,7 @@ typedef struct mixt__steer {
     mixt_trouble suspicion; // an alert that needs no decision by itself: a diagnosis may say otherwise
     bool suspected;         // there is one
     int64_t looked;         // the update of the last one that was looked into
+    int64_t spent;          // updates that were computed again to look into suspicions
     char dead[128];         // the parameter without gradient that was looked into last
     mixt_decision asked[MIXT_DECISIONS_ASKED];
     int asked_count;

@@ -13,6 +13,7 @@
 enum {
     RAISED_MAX = 64,  // layers that it raises one by one; beyond that the whole model
     SKIPS_MAX = 2,    // batches left out for one trouble
+    SKIPS_RUN = 2,    // skipped updates in a row that are trouble: a single one has changed nothing
     SLOWER_MAX = 3,   // times that the learning rate is halved for one
     GOOD_UPDATES = 8, // that must lie between something odd and a state to go back to
 };
@@ -35,6 +36,7 @@ struct mixt_controller {
     int64_t slower;   // times that the learning rate was halved for it
     bool clipped;     // for it
     bool scaled;      // for it
+    int64_t skips;    // skipped updates in a row
     uint32_t odd;     // of the newest updates, a bit each, the last one lowest
     int64_t decisions, rollbacks;
     int64_t raised_count;
@@ -125,10 +127,10 @@ static bool find_trouble(const mixt_controller *c, const mixt_signals *s, const 
     const mixt_alert *alert = worst(s, alerts, count);
     if (!isfinite(s->loss)) {
         describe(t, s, MIXT_CAUSE_LOSS_ANOMALY, "the loss is not finite");
-    } else if (s->skipped && s->scaling && s->scale <= c->options.scale_floor) {
+    } else if (c->skips >= SKIPS_RUN && s->scaling && s->scale <= c->options.scale_floor) {
         mixt__print_number(text, sizeof text, "gradients overflow at the lowest loss scale, %g", s->scale);
         describe(t, s, MIXT_CAUSE_SCALE_COLLAPSE, text);
-    } else if (s->skipped && !s->scaling) {
+    } else if (c->skips >= SKIPS_RUN && !s->scaling) {
         snprintf(text, sizeof text, "the gradient of %s is not finite, and no loss scale can fall", layer);
         describe(t, s, MIXT_CAUSE_OVERFLOW, text);
     } else if (alert) {
@@ -152,6 +154,7 @@ bool mixt_controller_step(mixt_controller *c, const mixt_signals *signals, const
         return false;
     count = alerts ? count : 0;
     c->odd = c->odd << 1 | is_odd(signals, alerts, count);
+    c->skips = signals->skipped ? c->skips + 1 : 0;
     if (c->waiting)
         return false;
     c->waiting = find_trouble(c, signals, alerts, count, &c->trouble);
@@ -408,7 +411,8 @@ bool mixt_controller_lower(mixt_controller *c, mixt_decision *decision)
 /* ---- memory of its own, saved and found again ---- */
 
 /** All that is a number, in the order in which it is saved. */
-#define NUMBERS(X) X(attempts) X(quiet) X(skipped) X(slower) X(clipped) X(scaled) X(odd) X(decisions) X(rollbacks)
+#define NUMBERS(X)                                                                                                     \
+    X(attempts) X(quiet) X(skips) X(skipped) X(slower) X(clipped) X(scaled) X(odd) X(decisions) X(rollbacks)
 
 json_t *mixt__controller_pack(const mixt_controller *c)
 {

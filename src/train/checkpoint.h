@@ -56,7 +56,7 @@ char *mixt__json_differences(const json_t *before, const json_t *now, const char
 typedef struct mixt__save_request {
     char folder[MIXT_CHECKPOINT_PATH]; // of the checkpoints
     int64_t step, keep;
-    int64_t wanted[4]; // steps of checkpoints that stay beside it and the newest `keep`: see mixt__checkpoints_prune
+    int64_t wanted[6]; // steps of checkpoints that stay beside it and the newest `keep`: see mixt__checkpoints_prune
     int wanted_count;
     json_t *run;                    // the caller's scalars, taken over; NULL: none
     mixt__checkpoint_file files[4]; // data stays valid until the saver is stopped

@@ -37,7 +37,7 @@ static mixt_status write_checkpoint(const mixt__save_request *r, const mixt__sna
 static mixt_status write_and_prune(const mixt__saver *s)
 {
     const mixt__save_request *r = &s->request;
-    int64_t wanted[5] = {r->step};
+    int64_t wanted[1 + sizeof r->wanted / sizeof *r->wanted] = {r->step};
     memcpy(wanted + 1, r->wanted, (size_t)r->wanted_count * sizeof *wanted);
     MIXT_TRY(write_checkpoint(r, &s->snapshot, s->scalars));
     return mixt__checkpoints_prune(r->folder, r->keep, wanted, 1 + r->wanted_count);

@@ -51,6 +51,18 @@ good=$(tail -1 bound/events.jsonl | sed 's/.*"back":\([0-9]*\).*/\1/')
 [ "$(ls bound/checkpoints | tail -1)" = "$(printf 'step-%08d' "$good")" ] || fail "bound keeps $(ls bound/checkpoints)"
 "$mixt" train --resume bound auto.may=precision,rollback -q 2>err || fail "bound resumed: $(cat err)"
 
+# a batch that is to blame is left out, by its number; a bit that flipped is computed again, to the bits of a run without;
+# updates that are too large are not only looked at
+quiet="auto.steer=true precision=fp32 train.steps=150"
+"$mixt" train loud.yaml out=nan $quiet faults=nan_data@90 -q 2>err || fail "nan: $(cat err)"
+grep -q '"cause":"data".*"to":"89","action":"skip"' nan/events.jsonl || fail "nan: $(cat nan/events.jsonl)"
+"$mixt" train loud.yaml out=flip $quiet faults=flip_weight@90:conv2 -q 2>err || fail "flip: $(cat err)"
+grep -q '"cause":"hardware".*"action":"rollback"' flip/events.jsonl || fail "flip: $(cat flip/events.jsonl)"
+"$mixt" train loud.yaml out=sound precision=fp32 train.steps=150 -q 2>err || fail "sound: $(cat err)"
+cmp -s flip/model.safetensors sound/model.safetensors || fail "flip: other bits than without"
+"$mixt" train loud.yaml out=fast $quiet faults=lr@90 -q 2>err && fail "a learning rate 100 times too high was endured"
+grep -q '"kind":"decision".*"cause":"data".*"action":"clip"' fast/events.jsonl && grep -q 'nothing more' err || fail "fast: $(cat err fast/events.jsonl)"
+
 # killed and replayed
 bash "$slow/decisions.sh" "$mixt" 3 600 >out 2>&1 || fail "decisions: $(cat out)"
 

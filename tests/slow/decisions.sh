@@ -17,7 +17,7 @@ precision: fp16
 threads: 1
 device: $device
 seed: 3
-data: {kind: csv, path: loud.csv, shape: 8x8x1, normalise: none}
+data: {kind: csv, path: $work/loud.csv, shape: 8x8x1, normalise: none}
 net: {channels: [8, 8], norm: batch}
 train: {epochs: 0, steps: $steps, batch: 32, optimizer: adam, weight_decay: 0, lr: 0.02, log_every: 10, validate_every: 100, inject_overflow: $((steps / 2))}
 faults: flip_weight@$((steps / 4)):conv2, nan_data@$((steps * 5 / 8))

@@ -203,6 +203,7 @@ static void a_fixed_scale_becomes_a_moving_one(void **state)
     mixt_signals s = healthy(3);
     snprintf(f.scaling, sizeof f.scaling, "1048576");
     s.skipped = true;
+    assert_false(step(c, &s, &t)); // a single one has changed nothing
     assert_true(step(c, &s, &t));
     assert_true(t.cause == MIXT_CAUSE_OVERFLOW && !t.forward);
     assert_true(mixt_controller_decide(c, &f, &d));
@@ -248,6 +249,27 @@ static void a_loss_that_stays_off_is_trouble(void **state)
     assert_true(mixt_controller_step(c, &s, &alert, 1, &t));
     assert_string_equal(t.text, "off");
     assert_false(mixt_controller_calm(c));
+    mixt_controller_free(c);
+}
+
+static void what_a_look_confirms_is_decided(void **state)
+{
+    (void)state;
+    mixt_controller *c = open_with(MAY_ALL, 6, 0);
+    mixt_finding f = signs("fc.0");
+    mixt_trouble t = {.step = 9, .cause = MIXT_CAUSE_LOSS_ANOMALY, .text = "a spike"};
+    mixt_decision d;
+    assert_false(mixt_controller_decide(c, &f, &d)); // nothing was reported
+    f.certain = true;
+    f.cause = MIXT_CAUSE_HARDWARE;
+    mixt_controller_report(c, &t);
+    assert_true(mixt_controller_decide(c, &f, &d));
+    assert_true(d.action == MIXT_ACTION_ROLLBACK && d.step == 9);
+    f.cause = MIXT_CAUSE_DATA;
+    f.batch = -1; // the updates before were too large
+    mixt_controller_report(c, &t);
+    assert_true(mixt_controller_decide(c, &f, &d));
+    assert_int_equal(d.action, MIXT_ACTION_CLIP);
     mixt_controller_free(c);
 }
 
@@ -360,6 +382,7 @@ int main(void)
         cmocka_unit_test(a_fixed_scale_becomes_a_moving_one),
         cmocka_unit_test(what_was_lowered_and_raised_stays_raised),
         cmocka_unit_test(a_loss_that_stays_off_is_trouble),
+        cmocka_unit_test(what_a_look_confirms_is_decided),
         cmocka_unit_test(its_memory_is_found_again),
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(a_row_reads_back),
