@@ -205,7 +205,7 @@ static const char *savings(const mixt_comparison *c, char text[80])
     if (faster)
         snprintf(parts[0], sizeof parts[0], "%.3g%% of A's time", 100 * time->ratio);
     if (smaller)
-        snprintf(parts[1], sizeof parts[1], "%.3g%% of its memory", 100 * memory->ratio);
+        snprintf(parts[1], sizeof parts[1], "%.3g%% of %s memory", 100 * memory->ratio, faster ? "its" : "A's");
     snprintf(text, 80, "%s%s%s", parts[0], faster && smaller ? " and " : "", parts[1]);
     return text;
 }

@@ -20,7 +20,7 @@ static const double planned_power = MIXT_STATS_POWER + 0.02;
 /** What looks may spend: the first one's interval is the usual 95% one. The rest of MIXT_STATS_ALPHA is kept back for
  *  what the levels leave out: the number of pairs is not fixed but follows from the deviation seen, and that makes the
  *  deviation look a little smaller than it is. */
-static const double first_spends = 0.025, later_spend = 0.015;
+static const double first_spends = 0.025, later_spend = 0.004;
 
 static double spent_by(int look)
 {

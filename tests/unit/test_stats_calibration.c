@@ -32,8 +32,9 @@ static void draw(mixt__rng *rng, double truth, double spread, int64_t *drawn, in
 }
 
 /** One experiment: pilot, plan, look; where it stays undecided and more looks are allowed, what is asked for is added.
- *  @param truth the true difference; @param spread its deviation, both in margins */
-static mixt_stats_verdict experiment(uint64_t seed, double truth, double spread, int looks, int64_t *pairs)
+ *  @param truth the true difference; @param spread its deviation, both in margins
+ *  @param grow share of the pairs that each look adds; 0: what the verdict asks for */
+static mixt_stats_verdict experiment(uint64_t seed, double truth, double spread, int looks, double grow, int64_t *pairs)
 {
     static double worse[PAIRS_MAX];
     mixt__rng rng = mixt__rng_start(mixt__rng_key(20261116, seed, (uint64_t)(1000 * spread)));
@@ -48,17 +49,17 @@ static mixt_stats_verdict experiment(uint64_t seed, double truth, double spread,
         earlier[look] = *pairs = count;
         if (j.verdict != MIXT_STATS_UNDECIDED)
             break;
-        count += j.more;
+        count += grow > 0 ? (int64_t)ceil(grow * (double)count) : j.more;
     }
     return j.verdict;
 }
 
-static tally simulate(double truth, double spread, int looks)
+static tally simulate(double truth, double spread, int looks, double grow)
 {
     tally t = {0};
     for (uint64_t i = 0; i < (uint64_t)experiments; i++) {
         int64_t pairs = 0;
-        t.verdicts[experiment(i, truth, spread, looks, &pairs)]++;
+        t.verdicts[experiment(i, truth, spread, looks, grow, &pairs)]++;
         t.pairs += pairs;
     }
     print_message("  truth %g, spread %g, %d look%s: non-inferior %.1f%%, inferior %.1f%%, %.1f pairs\n", truth, spread,
@@ -73,8 +74,8 @@ static void check(int looks)
     const double spreads[] = {0.6, 0.4, 0.8, 1, 1.5, 3};
     int count = experiments > 1000 ? 6 : 1;
     for (int i = 0; i < count; i++) {
-        tally margin = simulate(1, spreads[i], looks), none = simulate(0, spreads[i], looks),
-              twice = simulate(2, spreads[i], looks);
+        tally margin = simulate(1, spreads[i], looks, 0), none = simulate(0, spreads[i], looks, 0),
+              twice = simulate(2, spreads[i], looks, 0);
         assert_true(margin.verdicts[MIXT_STATS_NON_INFERIOR] <= experiments * MIXT_STATS_ALPHA);
         assert_true(margin.verdicts[MIXT_STATS_INFERIOR] <= experiments * MIXT_STATS_ALPHA);
         assert_true(none.verdicts[MIXT_STATS_INFERIOR] <= experiments * MIXT_STATS_ALPHA);
@@ -93,6 +94,16 @@ static void test_more_looks(void **state)
 {
     (void)state;
     check(LOOKS);
+}
+
+/** One who adds a third and looks again, whatever the verdict asks for, is wrong no more often. */
+static void test_impatient(void **state)
+{
+    (void)state;
+    experiments *= 2;
+    tally t = simulate(1, 0.9, LOOKS, 1.0 / 3);
+    assert_true(t.verdicts[MIXT_STATS_NON_INFERIOR] <= experiments * MIXT_STATS_ALPHA);
+    assert_true(t.verdicts[MIXT_STATS_INFERIOR] <= experiments * MIXT_STATS_ALPHA);
 }
 
 /** Judging is refused where it makes no sense. */
@@ -123,6 +134,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_one_look),
         cmocka_unit_test(test_more_looks),
+        cmocka_unit_test(test_impatient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
