@@ -92,7 +92,7 @@ threads: 1
 device: cpu
 net: {layers: 2, width: 32, heads: 2}
 data: {kind: text, path: words.txt, seq: 32}
-train: {epochs: 0, steps: 30, batch: 16, checkpoint_every: 1}
+train: {epochs: 0, steps: 30, batch: 16, checkpoint_every: 1, keep: 40}
 auto: {steer: true}
 Y
 "$mixt" train gpt.yaml out=squeezed faults=memory@5 2>said >out || fail "squeezed: $(cat said)"
@@ -100,6 +100,11 @@ if grep -q '"action":"memory"' squeezed/events.jsonl; then
     grep -q '"cause":"memory_warning".*"action":"memory".*"key":"train.activations".*"bytes_before":' squeezed/events.jsonl || fail "row: $(cat squeezed/events.jsonl)"
     "$mixt" train gpt.yaml out=replayed auto.replay=squeezed/events.jsonl -q 2>err || fail "replay: $(cat err)"
     cmp -s squeezed/model.safetensors replayed/model.safetensors || fail "a replay has other weights"
+    # killed before a decision was saved: the run goes on from before it, as it was then
+    rm -rf squeezed/model.safetensors squeezed/checkpoints/step-000000[12]? squeezed/checkpoints/step-0000003?
+    rm -rf squeezed/checkpoints/step-0000000[789]
+    "$mixt" train --resume squeezed -q 2>err || fail "from before a decision: $(cat err)"
+    grep -q '^  split: 1$' squeezed/config.yaml && grep -q '^  activations: policy$' squeezed/config.yaml || fail "settings of a decision that was lost"
 else # what is free changes while others work: then there is nothing to replay
     echo "note: this machine has too much memory left to be squeezed"
 fi
