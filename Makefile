@@ -5,15 +5,18 @@ PREFIX ?= /usr/local
 # Seconds that `make test` gives each fuzz target.
 SMOKE ?= 3
 SECONDS ?= 600
+# Updates of healthy runs that test-steer makes in all.
+UPDATES ?= 100000
 # Of test-peers: with numpy, torch, safetensors, transformers and torchvision.
 PYTHON ?= python3
 
-.PHONY: help setup build build-test demo test test-slow test-compare test-gpu test-page test-peers fuzz bench check install clean
+.PHONY: help setup build build-test demo test test-slow test-steer test-compare test-gpu test-page test-peers fuzz bench check install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
 	@echo "make build      build/mixt, the library, examples, benches and tests"
 	@echo "make test-slow  conversions over all 2^32 inputs, and training to full accuracy (much longer)"
+	@echo "make test-steer a controlled run killed 20 times, and what controllers do in UPDATES=$(UPDATES) healthy updates of every model"
 	@echo "make test-page  pages of runs in a real browser (installs Chromium)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 20000 simulated ones"
@@ -55,6 +58,10 @@ test: build-test
 
 test-slow: build
 	tests/slow/run.sh $(BUILD)
+
+test-steer: build
+	bash tests/slow/decisions.sh $(BUILD)/mixt 20
+	bash tests/slow/calm.sh $(BUILD)/mixt $(UPDATES)
 
 test-compare: build
 	bash tests/slow/compare.sh $(BUILD)/mixt

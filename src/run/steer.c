@@ -8,6 +8,7 @@
 #include "run/run.h"
 #include "steer/controller.h"
 #include "steer/decision.h"
+#include "steer/inquiry.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -227,21 +228,12 @@ static mixt_finding signs(const mixt_run *run)
     return f;
 }
 
-/** The layer of a parameter: its name without the last part. */
-static void layer_of(const char *parameter, char layer[128])
-{
-    snprintf(layer, 128, "%s", parameter);
-    char *dot = strrchr(layer, '.');
-    if (dot)
-        *dot = '\0';
-}
-
 static void decide(mixt_run *run, mixt_decision *decision)
 {
     mixt__steer *s = &run->steer;
     mixt_finding f = signs(run);
     if (s->trouble.layer[0]) {
-        layer_of(s->trouble.layer, f.layers[0]);
+        mixt__layer_of(s->trouble.layer, f.layers[0]);
         f.layer_count = 1;
     }
     mixt_diagnosis d;

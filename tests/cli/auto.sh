@@ -2,12 +2,11 @@
 # Runs that look after themselves: a net that FP16 cannot hold trains like in FP32; decisions are rows, survive kill -9 and
 # can be replayed; what is not allowed is not done; misuse. Usage: auto.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+. "$(dirname "$0")/../support/loud.sh"
 slow=$PWD/tests/slow
 cd "$work" || exit 1
 
-# inputs near the end of FP16's range: the first convolution's outputs pass it while its weights grow
-awk 'BEGIN { srand(7); for (i = 0; i < 1600; i++) { c = i % 4; for (j = 0; j < 64; j++)
-    printf "%.4g,", (int(j / 8) % 4 == c ? 1 : 0.6) * 43000 * (0.5 + rand()); print rand() < 0.2 ? int(4 * rand()) : c } }' >loud.csv
+loud_data 1600 >loud.csv
 cat >loud.yaml <<'Y'
 model: convnet
 precision: fp16

@@ -4,13 +4,13 @@
 # weight flips, and a batch has a NaN: each is found by computing updates again.
 # Usage: decisions.sh MIXT [KILLS [STEPS [DEVICE]]], as in decisions.sh build/mixt 20
 . "$(dirname "$0")/../support/script.sh"
+. "$(dirname "$0")/../support/loud.sh"
 kills=${2:-20}
 steps=${3:-4000}
 device=${4:-cpu}
 cd "$work" || exit 1
 
-awk 'BEGIN { srand(7); for (i = 0; i < 2560; i++) { c = i % 4; for (j = 0; j < 64; j++)
-    printf "%.4g,", (int(j / 8) % 4 == c ? 1 : 0.6) * 43000 * (0.5 + rand()); print rand() < 0.2 ? int(4 * rand()) : c } }' >loud.csv
+loud_data 2560 >loud.csv
 cat >loud.yaml <<Y
 model: convnet
 precision: fp16
