@@ -23,6 +23,7 @@ set(MIXT_ONE_SOURCE
     "backend/cpu/pool/kernel.c avx2 avx512"
     "backend/cpu/recurrent/lstm_cached_kernel.c avx2 avx512"
     "backend/cpu/recurrent/lstm_kernel.c avx2 avx512"
+    "backend/cpu/statistics/loops.c scalar avx2 avx512"
     "backend/cpu/update/loops.c scalar avx2 avx512")
 
 # mixt_add_objects(NAME FLAGS OBJECTS SOURCE...): an object library NAME of what is compiled for the baseline and one, NAME_SET,

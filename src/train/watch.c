@@ -96,8 +96,8 @@ int64_t mixt__trainer_watched_count(const mixt__trainer *t)
     return count;
 }
 
-/** All but the statistics. */
-static mixt_status describe(const mixt__trainer *t, int64_t index, const mixt__node **node, mixt__watched_value *value)
+mixt_status mixt__trainer_watched_describe(const mixt__trainer *t, int64_t index, const mixt__node **node,
+                                           mixt__watched_value *value)
 {
     const mixt__node *n = *node = index >= 0 ? find(t, index) : NULL;
     if (!n)
@@ -114,16 +114,10 @@ static mixt_status describe(const mixt__trainer *t, int64_t index, const mixt__n
     return MIXT_OK;
 }
 
-mixt_status mixt__trainer_watched_describe(const mixt__trainer *t, int64_t index, mixt__watched_value *value)
-{
-    const mixt__node *n;
-    return describe(t, index, &n, value);
-}
-
 mixt_status mixt__trainer_watched_read(const mixt__trainer *t, int64_t index, mixt__watched_value *value)
 {
     const mixt__node *n;
-    MIXT_TRY(describe(t, index, &n, value));
+    MIXT_TRY(mixt__trainer_watched_describe(t, index, &n, value));
     MIXT_TRY(
         t->backend->download(value->numbers, mixt__executable_address(t->watched, n->out[0]), sizeof value->numbers));
     return t->backend->download(value->counts, mixt__executable_address(t->watched, n->out[1]), sizeof value->counts);

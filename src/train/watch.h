@@ -35,8 +35,9 @@ int64_t mixt__trainer_watched_count(const mixt__trainer *trainer);
  *  several passes an update, those of the last pass. */
 mixt_status mixt__trainer_watched_read(const mixt__trainer *trainer, int64_t index, mixt__watched_value *value);
 
-/** All but the statistics of a value. */
-mixt_status mixt__trainer_watched_describe(const mixt__trainer *trainer, int64_t index, mixt__watched_value *value);
+/** All but the statistics of a value. @param node set to the one that makes those */
+mixt_status mixt__trainer_watched_describe(const mixt__trainer *trainer, int64_t index, const mixt__node **node,
+                                           mixt__watched_value *value);
 
 /* Layers: a watched step of the values that stand for them (mixt__watch.layers). Its memory is planned with the plain
  * step's, before it is compiled: statistics lie beside the arena, in which all else lies as it does without. They come

@@ -6,11 +6,7 @@
 
 #include <string.h>
 
-/** A value's statistics in a slot of host memory; the segments' follow behind all values. */
-typedef struct kept_value {
-    double numbers[MIXT_STATS_NUMBERS];
-    int64_t counts[MIXT_STATS_COUNTS];
-} kept_value;
+/* A slot of host memory holds a copy of the device's statistics, then those of the parameters' gradients. */
 
 /* ---- memory ---- */
 
@@ -60,8 +56,7 @@ size_t mixt__trainer_layer_bytes(const mixt__trainer *t)
 
 static size_t slot_bytes(const mixt__trainer *t)
 {
-    return (size_t)t->layers.values * sizeof(kept_value) +
-           (size_t)t->params->segment_count * sizeof(mixt__segment_stats);
+    return mixt__trainer_layer_bytes(t) + (size_t)t->params->segment_count * sizeof(mixt__segment_stats);
 }
 
 size_t mixt__trainer_layer_slots_bytes(const mixt__trainer *t)
@@ -117,25 +112,16 @@ void mixt__trainer_mark_watched(mixt__trainer *t)
 
 mixt_status mixt__trainer_keep_watched(mixt__trainer *t)
 {
-    const mixt__graph *g = t->watched->graph;
-    kept_value *value = t->layers.host[t->feed.turn % MIXT_STAGE_SLOTS];
+    char *slot = t->layers.host[t->feed.turn % MIXT_STAGE_SLOTS];
+    size_t bytes = mixt__trainer_layer_bytes(t);
     if (!t->layers.running)
         return MIXT_OK;
-    for (int64_t i = 0; i < g->node_count; i++) {
-        const mixt__node *n = &g->nodes[i];
-        if (n->op != &mixt__op_tensor_stats)
-            continue;
-        MIXT_TRY(
-            t->backend->copy(value->numbers, mixt__executable_address(t->watched, n->out[0]), sizeof value->numbers));
-        MIXT_TRY(
-            t->backend->copy(value->counts, mixt__executable_address(t->watched, n->out[1]), sizeof value->counts));
-        value++;
-    }
-    return t->backend->copy(value, t->stats, (size_t)t->params->segment_count * sizeof *t->stats);
+    MIXT_TRY(t->backend->copy(slot, t->layers.device, bytes));
+    return t->backend->copy(slot + bytes, t->stats, (size_t)t->params->segment_count * sizeof *t->stats);
 }
 
 /** The slot that holds a step's statistics; NULL: none does. */
-static const kept_value *slot_of(const mixt__trainer *t, int64_t step)
+static const char *slot_of(const mixt__trainer *t, int64_t step)
 {
     for (int i = 0; i < MIXT_STAGE_SLOTS; i++)
         if (t->layers.running && step > 0 && t->layers.step[i] == step)
@@ -151,18 +137,20 @@ bool mixt__trainer_was_watched(const mixt__trainer *t, int64_t step)
 mixt_status mixt__trainer_watched_result(const mixt__trainer *t, int64_t step, int64_t index,
                                          mixt__watched_value *value, const int64_t **counts)
 {
-    const kept_value *kept = slot_of(t, step);
-    if (!kept)
+    const char *slot = slot_of(t, step);
+    const mixt__node *n;
+    if (!slot)
         return mixt__fail(MIXT_ERROR_STATE, "step %lld was not watched", (long long)step);
-    MIXT_TRY(mixt__trainer_watched_describe(t, index, value));
-    memcpy(value->numbers, kept[index].numbers, sizeof value->numbers);
-    memcpy(value->counts, kept[index].counts, sizeof value->counts);
-    *counts = kept[index].counts;
+    MIXT_TRY(mixt__trainer_watched_describe(t, index, &n, value));
+    const size_t *offset = t->watched->plan.offset;
+    *counts = (const int64_t *)(const void *)(slot + offset[n->out[1]]);
+    memcpy(value->numbers, slot + offset[n->out[0]], sizeof value->numbers);
+    memcpy(value->counts, *counts, sizeof value->counts);
     return MIXT_OK;
 }
 
 const mixt__segment_stats *mixt__trainer_watched_gradients(const mixt__trainer *t, int64_t step)
 {
-    const kept_value *kept = slot_of(t, step);
-    return kept ? (const mixt__segment_stats *)(kept + t->layers.values) : NULL;
+    const char *slot = slot_of(t, step);
+    return slot ? (const mixt__segment_stats *)(const void *)(slot + mixt__trainer_layer_bytes(t)) : NULL;
 }

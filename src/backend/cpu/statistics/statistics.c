@@ -6,22 +6,34 @@
  */
 #include "backend/cpu/core/rows.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/statistics/loops.h"
+#include "base/isa.h"
 #include "base/status.h"
 #include "base/threads.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { CHUNK = 16384, TILE = MIXT__ROW_TILE, LANES = 8, NUMBERS = 8, COUNTS = MIXT_STATS_COUNTS };
+enum { CHUNK = 16384, TILE = MIXT__ROW_TILE, LANES = MIXT_STATS_LANES, NUMBERS = 8, COUNTS = MIXT_STATS_COUNTS };
 
 _Static_assert((int)MIXT_STATS_NUMBERS <= (int)NUMBERS && (int)MIXT_DIFF_NUMBERS <= (int)NUMBERS, "of a chunk");
 _Static_assert((int)MIXT_DIFF_COUNTS <= (int)COUNTS, "of a thread");
 
 /** Workspace: numbers of each chunk, then counts of each thread. */
 typedef struct layout {
-    int64_t count, chunks, columns, threads;
+    int64_t count, chunks, columns, threads; // columns: numbers in a row, all of them where rows lie behind each other
+    bool targets;                            // some format is held against
     uint32_t beyond[MIXT_STATS_TARGETS], flushed[MIXT_STATS_TARGETS]; // as bits of magnitudes
+    mixt__stats_loop *loop;
 } layout;
+
+mixt__stats_loop *mixt__stats_loop_get(void)
+{
+    mixt__isa level = mixt__isa_level();
+    if (level >= MIXT_ISA_AVX512)
+        return mixt__stats_loop_avx512;
+    return level >= MIXT_ISA_AVX2 ? mixt__stats_loop_avx2 : mixt__stats_loop_scalar;
+}
 
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 {
@@ -30,7 +42,11 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the layout of statistics");
     const mixt__shape *shape = &call->in[0].shape;
     l->count = mixt__shape_count(shape);
-    l->columns = shape->rank ? shape->dims[shape->rank - 1] : 1;
+    bool dense = true;
+    for (int k = 0; k < call->in_count; k++)
+        dense = dense && call->in[k].contiguous;
+    l->columns = dense ? l->count : shape->rank ? shape->dims[shape->rank - 1] : 1;
+    l->columns = l->columns > 0 ? l->columns : 1;
     l->chunks = (l->count + CHUNK - 1) / CHUNK;
     l->threads = mixt__threads_count();
     call->state = l;
@@ -44,9 +60,11 @@ static mixt_status prepare_stats(mixt__call *call, mixt__arena *arena)
     const mixt__tensor_stats_attrs *at = call->attrs;
     MIXT_TRY(prepare(call, arena));
     layout *l = call->state;
+    l->loop = mixt__stats_loop_get();
     for (int t = 0; t < MIXT_STATS_TARGETS; t++) {
         l->beyond[t] = mixt__fp32_bits(mixt__dtype_beyond(at->targets[t]));
         l->flushed[t] = mixt__fp32_bits(mixt__dtype_flushed(at->targets[t]));
+        l->targets = l->targets || at->targets[t] != MIXT_DTYPE_NONE;
     }
     return MIXT_OK;
 }
@@ -66,6 +84,8 @@ static int64_t *thread_counts(const mixt__call *call, int64_t thread)
 static const float *load(float *tile, const mixt__tensor *t, int64_t columns, int64_t first, int64_t count)
 {
     int64_t row = first / columns, at = first % columns;
+    if (t->contiguous)
+        return mixt__row_load(tile, t->data, t->dtype, first, count);
     for (int d = t->shape.rank - 2; d >= 0; d--) {
         at += row % t->shape.dims[d] * t->strides[d];
         row /= t->shape.dims[d];
@@ -83,47 +103,48 @@ static int64_t span(const layout *l, int64_t first, int64_t end)
 
 /* ---- statistics ---- */
 
-/** Sums in lanes that are added up in order. */
-typedef struct sums {
-    double sum[LANES], squares[LANES];
-    float low, high;
-} sums;
-
-static void add_numbers(sums *s, const float *x, int64_t count)
+/** One number of a lane: what does not fill a group. */
+static void add_number(mixt__stats_sums *s, int lane, float x)
 {
-    for (int64_t i = 0; i < count; i++) {
-        bool finite = (mixt__fp32_bits(x[i]) & 0x7f800000u) != 0x7f800000u;
-        double v = finite ? (double)x[i] : 0.0;
-        s->sum[i % LANES] += v;
-        s->squares[i % LANES] += v * v;
-        s->low = finite && x[i] < s->low ? x[i] : s->low;
-        s->high = finite && x[i] > s->high ? x[i] : s->high;
-    }
+    uint32_t size = mixt__fp32_bits(x) & 0x7fffffffu;
+    s->zeros[lane] += size == 0;
+    s->nan[lane] += size > 0x7f800000u;
+    s->inf[lane] += size == 0x7f800000u;
+    s->exponents[lane][size >> 23]++;
+    if (size >= 0x7f800000u)
+        return;
+    double v = (double)x;
+    s->sum[lane] += v;
+    s->squares[lane] += v * v;
+    s->low[lane] = x < s->low[lane] ? x : s->low[lane];
+    s->high[lane] = x > s->high[lane] ? x : s->high[lane];
 }
 
-static void add_counts(int64_t *counts, const layout *l, const float *x, int64_t count)
+/** @param first index of x[0] in the tensor */
+static void add_numbers(const layout *l, mixt__stats_sums *s, const float *x, int64_t first, int64_t count)
 {
-    int32_t zeros = 0, nan = 0, inf = 0, beyond[MIXT_STATS_TARGETS] = {0}, flushed[MIXT_STATS_TARGETS] = {0};
+    int64_t i = 0;
+    for (; i < count && (first + i) % LANES; i++)
+        add_number(s, (int)((first + i) % LANES), x[i]);
+    l->loop(s, x + i, (count - i) / LANES);
+    for (i += (count - i) / LANES * LANES; i < count; i++)
+        add_number(s, (int)((first + i) % LANES), x[i]);
+}
+
+static void add_targets(int64_t *counts, const layout *l, const float *x, int64_t count)
+{
+    int32_t beyond[MIXT_STATS_TARGETS] = {0}, flushed[MIXT_STATS_TARGETS] = {0};
     for (int64_t i = 0; i < count; i++) {
         uint32_t size = mixt__fp32_bits(x[i]) & 0x7fffffffu;
-        zeros += size == 0;
-        nan += size > 0x7f800000u;
-        inf += size == 0x7f800000u;
         for (int t = 0; t < MIXT_STATS_TARGETS; t++) {
             beyond[t] += size >= l->beyond[t] && size < 0x7f800000u;
             flushed[t] += size <= l->flushed[t] && size > 0;
         }
     }
-    counts[MIXT_STATS_COUNT] += count;
-    counts[MIXT_STATS_ZEROS] += zeros;
-    counts[MIXT_STATS_NAN] += nan;
-    counts[MIXT_STATS_INF] += inf;
     for (int t = 0; t < MIXT_STATS_TARGETS; t++) {
         counts[MIXT_STATS_BEYOND + t] += beyond[t];
         counts[MIXT_STATS_FLUSHED + t] += flushed[t];
     }
-    for (int64_t i = 0; i < count; i++)
-        counts[MIXT_STATS_EXPONENTS + (mixt__fp32_bits(x[i]) >> 23 & 255)]++;
 }
 
 static double in_order(const double *lanes)
@@ -134,6 +155,25 @@ static double in_order(const double *lanes)
     return total;
 }
 
+/** A chunk's numbers in its place, its counts beside those of the thread. */
+static void leave_chunk(const mixt__stats_sums *s, int64_t count, double *numbers, int64_t *counts)
+{
+    numbers[MIXT_STATS_SUM] = in_order(s->sum);
+    numbers[MIXT_STATS_SQUARES] = in_order(s->squares);
+    numbers[MIXT_STATS_MIN] = INFINITY;
+    numbers[MIXT_STATS_MAX] = -INFINITY;
+    counts[MIXT_STATS_COUNT] += count;
+    for (int lane = 0; lane < LANES; lane++) {
+        numbers[MIXT_STATS_MIN] = fmin(numbers[MIXT_STATS_MIN], (double)s->low[lane]);
+        numbers[MIXT_STATS_MAX] = fmax(numbers[MIXT_STATS_MAX], (double)s->high[lane]);
+        counts[MIXT_STATS_ZEROS] += s->zeros[lane];
+        counts[MIXT_STATS_NAN] += s->nan[lane];
+        counts[MIXT_STATS_INF] += s->inf[lane];
+        for (int e = 0; e < MIXT_STATS_BINS; e++)
+            counts[MIXT_STATS_EXPONENTS + e] += s->exponents[lane][e];
+    }
+}
+
 static void stats_chunks(void *argument, int64_t begin, int64_t end, int thread)
 {
     const mixt__call *call = argument;
@@ -141,19 +181,20 @@ static void stats_chunks(void *argument, int64_t begin, int64_t end, int thread)
     float tile[TILE];
     int64_t *counts = thread_counts(call, thread);
     for (int64_t chunk = begin; chunk < end; chunk++) {
-        int64_t last = (chunk + 1) * CHUNK < l->count ? (chunk + 1) * CHUNK : l->count;
-        sums s = {.low = INFINITY, .high = -INFINITY};
-        for (int64_t i = chunk * CHUNK, n; i < last; i += n) {
+        int64_t first = chunk * CHUNK, last = first + CHUNK < l->count ? first + CHUNK : l->count;
+        mixt__stats_sums s = {0};
+        for (int lane = 0; lane < LANES; lane++) {
+            s.low[lane] = INFINITY;
+            s.high[lane] = -INFINITY;
+        }
+        for (int64_t i = first, n; i < last; i += n) {
             n = span(l, i, last);
             const float *x = load(tile, &call->in[0], l->columns, i, n);
-            add_numbers(&s, x, n);
-            add_counts(counts, l, x, n);
+            add_numbers(l, &s, x, i, n);
+            if (l->targets)
+                add_targets(counts, l, x, n);
         }
-        double *numbers = chunk_numbers(call, chunk);
-        numbers[MIXT_STATS_SUM] = in_order(s.sum);
-        numbers[MIXT_STATS_SQUARES] = in_order(s.squares);
-        numbers[MIXT_STATS_MIN] = (double)s.low;
-        numbers[MIXT_STATS_MAX] = (double)s.high;
+        leave_chunk(&s, last - first, chunk_numbers(call, chunk), counts);
     }
 }
 

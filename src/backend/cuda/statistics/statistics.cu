@@ -1,10 +1,13 @@
 /* Statistics of a value and of the difference of two, in one pass.
  *
- * Blocks take elements in the order of their indices, a stride of the whole grid apart; the number of blocks depends on
- * the number of elements alone. A thread adds up in FP64, a block adds its threads up in a fixed tree and leaves its
- * numbers and counts in the workspace, and a last launch of one block adds up the blocks in order: the same bits every
- * time. Histograms are counted in shared memory, in integers, whose order does not matter. Bytes moved: the inputs
- * once.
+ * Blocks take elements in the order of their indices, EACH of them a thread and a stride of the whole grid apart; the
+ * number of blocks depends on the number of elements alone. A thread adds up in FP64, a block adds its threads up in a
+ * fixed tree and leaves its numbers and counts in the workspace, and a last launch, a block for each number, adds up
+ * the blocks in a fixed tree too: the same bits every time. Bytes moved: the inputs once.
+ *
+ * Exponents of a tensor crowd into a few bins, where atomics of a warp would wait for each other. So each thread has
+ * counters of its own for all 256, a byte each in shared memory, four to a word and the words of a bin's neighbours a
+ * block of threads apart: a warp touches each bank once. Before a byte can overflow the block adds them up.
  */
 #include "backend/cuda/kernels.h"
 
@@ -18,7 +21,8 @@ extern "C" {
 namespace
 {
 
-enum { THREADS = 256, WARPS = THREADS / 32, MOST_BLOCKS = 1024, EACH = 8 };
+enum { THREADS = 128, WARPS = THREADS / 32, MOST_BLOCKS = 1056, EACH = 8, WORDS = MIXT_STATS_BINS / 4 };
+enum { ROUNDS = 248 / EACH }; // of a thread before its counters, of 8 bits, are added up
 /** Numbers and counts that a block leaves, those of either op; counts of a block fit 32 bits: it sees fewer elements.
  */
 enum { NUMBERS = 8, SINGLES = MIXT_STATS_EXPONENTS, COUNTS = MIXT_STATS_COUNTS };
@@ -36,6 +40,7 @@ struct job {
     view in[3];
     int64_t count;
     uint32_t beyond[MIXT_STATS_TARGETS], flushed[MIXT_STATS_TARGETS]; // as bits of magnitudes
+    bool targets;                                                     // some format is held against
     double *numbers;                                                  // (blocks, NUMBERS)
     uint32_t *counts;                                                 // (blocks, COUNTS)
     double *total_numbers;
@@ -106,39 +111,112 @@ __device__ void leave(const job &a, const double *numbers, const uint32_t *count
     }
 }
 
-__global__ void __launch_bounds__(THREADS) stats(const job a)
+/** What a thread knows of its elements. */
+struct sight {
+    double sum, squares;
+    float low, high;
+    uint32_t zeros, nan, inf, seen, beyond[MIXT_STATS_TARGETS], flushed[MIXT_STATS_TARGETS];
+};
+
+__device__ __forceinline__ void see(const job &a, sight &s, uint8_t *bins, float x)
 {
-    __shared__ uint32_t bins[MIXT_STATS_BINS];
-    double numbers[NUMBERS] = {0, 0, INFINITY, -INFINITY, 0};
-    uint32_t counts[SINGLES] = {0};
-    for (int i = threadIdx.x; i < MIXT_STATS_BINS; i += THREADS)
-        bins[i] = 0;
-    __syncthreads();
-    int64_t step = static_cast<int64_t>(gridDim.x) * THREADS;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x; i < a.count; i += step) {
-        float x = load(a.in[0], i);
-        uint32_t size = __float_as_uint(x) & 0x7fffffffu;
-        atomicAdd(&bins[size >> 23], 1u);
-        counts[MIXT_STATS_COUNT]++;
-        counts[MIXT_STATS_ZEROS] += size == 0;
-        counts[MIXT_STATS_NAN] += size > 0x7f800000u;
-        counts[MIXT_STATS_INF] += size == 0x7f800000u;
+    uint32_t size = __float_as_uint(x) & 0x7fffffffu, e = size >> 23;
+    bins[(e / 4 * THREADS) * 4 + e % 4]++;
+    s.seen++;
+    s.zeros += size == 0;
+    if (a.targets)
 #pragma unroll
         for (int t = 0; t < MIXT_STATS_TARGETS; t++) {
-            counts[MIXT_STATS_BEYOND + t] += size >= a.beyond[t] && size < 0x7f800000u;
-            counts[MIXT_STATS_FLUSHED + t] += size <= a.flushed[t] && size > 0;
+            s.beyond[t] += size >= a.beyond[t] && size < 0x7f800000u;
+            s.flushed[t] += size <= a.flushed[t] && size > 0;
         }
-        if (size >= 0x7f800000u)
-            continue;
-        double v = x;
-        numbers[MIXT_STATS_SUM] += v;
-        numbers[MIXT_STATS_SQUARES] += v * v;
-        numbers[MIXT_STATS_MIN] = fmin(numbers[MIXT_STATS_MIN], v);
-        numbers[MIXT_STATS_MAX] = fmax(numbers[MIXT_STATS_MAX], v);
-        numbers[MIXT_STATS_AMAX] = fmax(numbers[MIXT_STATS_AMAX], fabs(v));
+    if (size >= 0x7f800000u) {
+        s.nan += size > 0x7f800000u;
+        s.inf += size == 0x7f800000u;
+        return;
+    }
+    double v = x;
+    s.sum += v;
+    s.squares += v * v;
+    s.low = fminf(s.low, x);
+    s.high = fmaxf(s.high, x);
+}
+
+/** Adds the bytes of all threads to the block's bins and clears them. A thread has one word in WORDS of half of the
+ *  threads, each lane another one, so that they read from different banks. */
+__device__ void add_bytes(uint32_t (*words)[THREADS], uint32_t *bins)
+{
+    static_assert(THREADS == 2 * WORDS, "two threads a word");
+    int word = threadIdx.x % WORDS, half = threadIdx.x / WORDS * WORDS;
+    uint32_t even = 0, odd = 0; // two counters of 16 bits each: 64 threads of at most 255
+    __syncthreads();
+    for (int i = 0; i < WORDS; i++) {
+        int thread = half + (i + threadIdx.x) % WORDS;
+        uint32_t four = words[word][thread];
+        words[word][thread] = 0;
+        even += four & 0x00ff00ffu;
+        odd += four >> 8 & 0x00ff00ffu;
+    }
+    atomicAdd(&bins[4 * word], even & 0xffffu);
+    atomicAdd(&bins[4 * word + 1], odd & 0xffffu);
+    atomicAdd(&bins[4 * word + 2], even >> 16);
+    atomicAdd(&bins[4 * word + 3], odd >> 16);
+    __syncthreads();
+}
+
+template <typename T> __device__ __forceinline__ void see_packed(const job &a, sight &s, uint8_t *bins, int64_t i)
+{
+    uint4 raw = static_cast<const uint4 *>(a.in[0].data)[i / EACH];
+    const T *x = reinterpret_cast<const T *>(&raw);
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        see(a, s, bins, to_float(x[k]));
+}
+
+/** EACH elements from i on, as far as there are some. @param packed they are 16 bits wide, whole and aligned */
+__device__ __forceinline__ void see_some(const job &a, sight &s, uint8_t *bins, int64_t i, bool packed)
+{
+    if (packed && i + EACH <= a.count) {
+        if (a.in[0].dtype == MIXT_DTYPE_BF16)
+            see_packed<bf16>(a, s, bins, i);
+        else
+            see_packed<fp16>(a, s, bins, i);
+        return;
+    }
+    for (int k = 0; k < EACH && i + k < a.count; k++)
+        see(a, s, bins, load(a.in[0], i + k));
+}
+
+__global__ void __launch_bounds__(THREADS) stats(const job a)
+{
+    __shared__ uint32_t words[WORDS][THREADS], bins[MIXT_STATS_BINS];
+    sight s = {};
+    s.low = INFINITY;
+    s.high = -INFINITY;
+    for (int i = threadIdx.x; i < MIXT_STATS_BINS; i += THREADS)
+        bins[i] = 0;
+    for (int w = 0; w < WORDS; w++)
+        words[w][threadIdx.x] = 0;
+    uint8_t *own = reinterpret_cast<uint8_t *>(&words[0][threadIdx.x]);
+    bool packed = a.in[0].contiguous && (a.in[0].dtype == MIXT_DTYPE_BF16 || a.in[0].dtype == MIXT_DTYPE_FP16) &&
+                  reinterpret_cast<uintptr_t>(a.in[0].data) % 16 == 0;
+    int64_t step = static_cast<int64_t>(gridDim.x) * THREADS * EACH;
+    int64_t first = static_cast<int64_t>(blockIdx.x) * THREADS * EACH;
+    for (int round = 1; first < a.count; first += step, round++) { // the same rounds for the whole block
+        see_some(a, s, own, first + threadIdx.x * EACH, packed);
+        if (round % ROUNDS == 0)
+            add_bytes(words, bins);
+    }
+    add_bytes(words, bins);
+    double numbers[NUMBERS] = {s.sum, s.squares, s.low, s.high, fmaxf(0.0f, fmaxf(-s.low, s.high))};
+    uint32_t counts[SINGLES] = {s.seen, s.zeros, s.nan, s.inf};
+#pragma unroll
+    for (int t = 0; t < MIXT_STATS_TARGETS; t++) {
+        counts[MIXT_STATS_BEYOND + t] = s.beyond[t];
+        counts[MIXT_STATS_FLUSHED + t] = s.flushed[t];
     }
     leave(a, numbers, counts, SINGLES);
-    for (int i = threadIdx.x; i < MIXT_STATS_BINS; i += THREADS) // `leave` has a barrier
+    for (int i = threadIdx.x; i < MIXT_STATS_BINS; i += THREADS)
         a.counts[blockIdx.x * COUNTS + MIXT_STATS_EXPONENTS + i] = bins[i];
 }
 
@@ -171,22 +249,35 @@ __global__ void __launch_bounds__(THREADS) differences(const job a)
     leave(a, numbers, counts, MIXT_DIFF_COUNTS);
 }
 
-/** One block: thread k has number or count k of all blocks, in their order. */
-__global__ void __launch_bounds__(512) finish(const job a)
+/** A block for each number and each count: of all blocks before, in a fixed tree. */
+__global__ void __launch_bounds__(THREADS) finish(const job a)
 {
-    int k = threadIdx.x;
-    if (k < a.number_count) {
-        double x = a.numbers[k];
-        for (unsigned b = 1; b < a.blocks; b++)
+    __shared__ double numbers[THREADS];
+    __shared__ unsigned long long counts[THREADS];
+    int k = blockIdx.x, t = threadIdx.x;
+    bool number = k < a.number_count;
+    if (number) {
+        double x = t < a.blocks ? a.numbers[t * NUMBERS + k] : 0; // beyond the last block nobody looks
+        for (unsigned b = t + THREADS; b < a.blocks; b += THREADS)
             x = join(a, k, x, a.numbers[b * NUMBERS + k]);
-        a.total_numbers[k] = x;
+        numbers[t] = x;
+    } else {
+        unsigned long long n = 0;
+        for (unsigned b = t; b < a.blocks; b += THREADS)
+            n += a.counts[b * COUNTS + k - a.number_count];
+        counts[t] = n;
     }
-    if (k < a.count_count) {
-        int64_t n = 0;
-        for (unsigned b = 0; b < a.blocks; b++)
-            n += a.counts[b * COUNTS + k];
-        a.total_counts[k] = n;
+    for (unsigned half = THREADS / 2; half; half /= 2) {
+        __syncthreads();
+        if (t < half && number && t + half < a.blocks)
+            numbers[t] = join(a, k, numbers[t], numbers[t + half]);
+        else if (t < half && !number)
+            counts[t] += counts[t + half];
     }
+    if (t == 0 && number)
+        a.total_numbers[k] = numbers[0];
+    else if (t == 0)
+        a.total_counts[k - a.number_count] = static_cast<int64_t>(counts[0]);
 }
 
 unsigned blocks_for(int64_t count)
@@ -233,9 +324,10 @@ mixt_status run_stats(const mixt__call *call)
     for (int t = 0; t < MIXT_STATS_TARGETS; t++) {
         a.beyond[t] = mixt__fp32_bits(mixt__dtype_beyond(at->targets[t]));
         a.flushed[t] = mixt__fp32_bits(mixt__dtype_flushed(at->targets[t]));
+        a.targets = a.targets || at->targets[t] != MIXT_DTYPE_NONE;
     }
     stats<<<a.blocks, THREADS, 0, mixt__cuda.stream>>>(a);
-    finish<<<1, 512, 0, mixt__cuda.stream>>>(a);
+    finish<<<a.number_count + a.count_count, THREADS, 0, mixt__cuda.stream>>>(a);
     return mixt__cuda_launched("tensor_stats");
 }
 
@@ -246,7 +338,7 @@ mixt_status run_error(const mixt__call *call)
     a.count_count = MIXT_DIFF_COUNTS;
     a.largest = MIXT_DIFF_LARGEST;
     differences<<<a.blocks, THREADS, 0, mixt__cuda.stream>>>(a);
-    finish<<<1, 512, 0, mixt__cuda.stream>>>(a);
+    finish<<<a.number_count + a.count_count, THREADS, 0, mixt__cuda.stream>>>(a);
     return mixt__cuda_launched("tensor_error");
 }
 
