@@ -154,6 +154,15 @@ enum { MIXT_ALERTS_MAX = 8 };
  */
 int mixt_monitor_step(mixt_monitor *monitor, const mixt_signals *signals, mixt_alert alerts[MIXT_ALERTS_MAX]);
 
+/**
+ * Takes in a look into the layers of an update: a layer whose output is less than one power of two from the end of FP16
+ * (overflow), one of whose gradient most became 0 in two looks (underflow), a parameter whose gradient was 0 everywhere
+ * in three (gradient_anomaly, or underflow where FP16 lost it). Cooldown and silence are those of mixt_monitor_step.
+ * @param alerts receives what is wrong, with the layer or parameter.
+ * @return how many of them.
+ */
+int mixt_monitor_layers(mixt_monitor *monitor, const mixt_layer_signals *layers, mixt_alert alerts[MIXT_ALERTS_MAX]);
+
 #ifdef __cplusplus
 }
 #endif

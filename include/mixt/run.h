@@ -98,7 +98,10 @@ typedef struct mixt_run_row {
     double time;                   /**< seconds since the run began, going on over a resume */
     double energy;                 /**< joules since the run began */
     double checkpoint_stall;       /**< seconds that training stood still for checkpoints since the last row */
-    const char *overflow_layer;    /**< the parameter whose gradient was not finite first; NULL: none */
+    /** By format, of all numbers that the step makes or reads, 0 to 1: by their count, and by their bytes. Known from
+     * its plan: the same until the policy changes. */
+    double share_values[MIXT_DTYPE_COUNT], share_bytes[MIXT_DTYPE_COUNT];
+    const char *overflow_layer; /**< the parameter whose gradient was not finite first; NULL: none */
 } mixt_run_row;
 
 typedef enum mixt_event_kind {
@@ -160,8 +163,8 @@ typedef struct mixt_run_options {
     const char *const *settings; /**< "key=value" that win over the file, ended by NULL; NULL: none */
     const char *allow;           /**< resume: keys, separated by commas, that may differ from the run's; see there */
     int64_t before;          /**< resume: go on from the newest checkpoint that was made before this update, or from the
-                                beginning          where none was, to look at the update (mixt_run_advance); such a run is not trained.
-                                Default 0:          the newest checkpoint */
+                                beginning          where none was, to look at the update (mixt_run_advance); such a run is not
+                                trained.          Default 0:          the newest checkpoint */
     mixt_observer *observer; /**< the first one; also hears NOTEs while the run is opened */
     void *user;              /**< for it */
     bool signals; /**< SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end training after the update under way, with a

@@ -189,7 +189,7 @@ class Heat {
         c.textAlign = "right";
         c.fillText(word(low), left + 34, top + 5);
         c.textAlign = "left";
-        c.fillText(word(high) + (m.log ? "" : " or more"), left + 46 + width, top + 5);
+        c.fillText(word(high) + (m.log || m.to === 1 ? "" : " or more"), left + 46 + width, top + 5);
     }
 
     drawAxes(c) {

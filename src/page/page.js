@@ -3,13 +3,36 @@
 
 const COLORS = ["#0969da", "#cf222e", "#1a7f37", "#8250df", "#bf8700", "#0a7ea4", "#bc4c00", "#a02f6f", "#57606a",
                 "#6e7781"];
+const FORMATS = {fp32: "#57606a", tf32: "#8c959f", bf16: "#0969da", fp16: "#bc4c00", fp8_e4m3: "#8250df",
+                 fp8_e5m2: "#a02f6f"};
+const formats = prefix => Object.keys(FORMATS).map(name => prefix + name);
 /* What is drawn together, and what has an axis of its own; names that are not here follow. */
 const TOGETHER = [["loss", "val_loss"], ["accuracy", "val_accuracy"], ["grad_norm"], ["scale"], ["samples_s"],
-                  ["memory"], ["lr"], ["skipped"]];
+                  ["memory"], ["lr"], ["skipped"], formats("share_values_"), formats("share_bytes_")];
 const TITLES = {loss: "loss (thin: training, thick: validation)", accuracy: "accuracy (thin: training, thick: validation)",
                 grad_norm: "gradient norm", scale: "loss scale", samples_s: "samples a second", memory: "memory in bytes",
                 lr: "learning rate", skipped: "skipped updates", checkpoint_stall: "seconds waited for checkpoints",
                 energy: "energy in joules"};
+const SHARED = /^share_(values|bytes)_/;
+const SHARES = {share_values_: "share of each format, by values", share_bytes_: "share of each format, by bytes"};
+
+function titleOf(name) {
+    const share = Object.keys(SHARES).find(prefix => name.startsWith(prefix));
+    return share ? SHARES[share] : TITLES[name] ?? name;
+}
+
+/** Which color a format has. */
+function addKey(chart, format) {
+    const key = make("i", " ■ " + format);
+    key.style.color = FORMATS[format];
+    chart.caption.append(key);
+}
+
+/** Formats of a single run are told apart by their color, runs by theirs. */
+function colorOf(run, name, alone) {
+    const format = name.replace(SHARED, "");
+    return alone && format !== name && FORMATS[format] ? FORMATS[format] : run.color;
+}
 const NOT_DRAWN = new Set(["step", "time", "epoch"]);
 /* Of these a row that has none was not finite; of all others it was just not there. */
 const ALWAYS_THERE = new Set(["loss", "grad_norm"]);
@@ -291,8 +314,10 @@ function makeCharts() {
     const section = document.getElementById("charts");
     section.replaceChildren();
     state.charts = groups().map(group => {
-        const chart = new Chart(section, {title: TITLES[group[0]] ?? group[0], onZoom: zoom, onHover: hover});
+        const chart = new Chart(section, {title: titleOf(group[0]), onZoom: zoom, onHover: hover});
         chart.group = group;
+        for (const name of group.filter(name => SHARED.test(name)))
+            addKey(chart, name.replace(SHARED, ""));
         return chart;
     });
     drawCharts();
@@ -309,13 +334,15 @@ function drawCharts() {
     const shown = state.runs.filter(run => run.shown && run.columns[state.x]);
     for (const chart of state.charts) {
         const series = [];
-        chart.options.log = state.y === "auto" ? (chart.group[0] === "lr" ? false : "auto") : state.y === "log";
+        const plain = chart.group[0] === "lr" || SHARED.test(chart.group[0]);
+        chart.options.log = state.y === "auto" ? (plain ? false : "auto") : state.y === "log";
         for (const run of shown)
             for (const name of chart.group)
                 if (run.columns[name])
                     series.push({name: shown.length > 1 || chart.group.length > 1 ? run.name + " " + name : name,
-                                 color: run.color, x: run.columns[state.x], y: run.columns[name],
-                                 thin: chart.group.length > 1 && !name.startsWith("val_"),
+                                 color: colorOf(run, name, shown.length === 1), x: run.columns[state.x],
+                                 y: run.columns[name],
+                                 thin: chart.group.length > 1 && !/^(val|share)_/.test(name),
                                  sparse: !ALWAYS_THERE.has(name)});
         chart.range = state.range;
         chart.set(series, shown.flatMap(marksOf));

@@ -81,10 +81,8 @@ mixt_status mixt__events_write(mixt_run *run, const mixt__event_row *row)
                                     row->from, "to", row->to, "action", row->action, "evidence", row->evidence));
 }
 
-static mixt_status hear(mixt__events *e, mixt_run *run, const mixt_signals *signals, double time)
+static mixt_status tell(mixt_run *run, const mixt_alert *alerts, int count, double time)
 {
-    mixt_alert alerts[MIXT_ALERTS_MAX];
-    int count = mixt_monitor_step(e->monitor, signals, alerts);
     for (int i = 0; i < count; i++) {
         MIXT_TRY(mixt__rows_add(&run->dir.events, row_of(&alerts[i], time)));
         MIXT_TRY(
@@ -126,14 +124,24 @@ static void weigh_memory(const mixt_run *run, mixt_signals *signals)
     signals->memory_total = cpu.memory_total ? (double)cpu.memory_total : (double)NAN;
 }
 
-mixt_status mixt__events_observe(void *user, mixt_run *run, const mixt_event *event)
+static mixt_status hear_step(mixt__events *e, mixt_run *run, double time)
 {
-    mixt__events *e = user;
-    if (!e->monitor || event->kind != MIXT_EVENT_STEP)
-        return MIXT_OK;
+    mixt_alert alerts[MIXT_ALERTS_MAX];
     mixt_signals signals = mixt__events_signals(run);
     if (e->weighed < 1 + mixt__memory_withheld()) // again when somebody has taken some
         weigh_memory(run, &signals);
     e->weighed = 1 + mixt__memory_withheld();
-    return hear(e, run, &signals, event->time);
+    int count = mixt_monitor_step(e->monitor, &signals, alerts);
+    return tell(run, alerts, count, time);
+}
+
+mixt_status mixt__events_observe(void *user, mixt_run *run, const mixt_event *event)
+{
+    mixt__events *e = user;
+    mixt_alert alerts[MIXT_ALERTS_MAX];
+    if (e->monitor && event->kind == MIXT_EVENT_STEP)
+        return hear_step(e, run, event->time);
+    if (e->monitor && event->kind == MIXT_EVENT_LAYERS)
+        return tell(run, alerts, mixt_monitor_layers(e->monitor, event->layers, alerts), event->time);
+    return MIXT_OK;
 }

@@ -11,6 +11,7 @@
 #include "run/phases.h"
 #include "run/policy.h"
 #include "run/saves.h"
+#include "run/shares.h"
 #include "run/signals.h"
 #include "run/summary.h"
 #include "steer/decision.h"
@@ -154,6 +155,7 @@ static mixt_status tell_row(loop *l, bool validated)
     row.energy = l->result->energy = energy_now(l) - l->energy_start;
     row.checkpoint_stall = l->saves.stall;
     l->saves.stall = 0;
+    mixt__shares_find(&l->e->trainer->core, &row);
     if (w->overflow_layer[0])
         row.overflow_layer = w->overflow_layer;
     if (validated) {

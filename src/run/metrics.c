@@ -5,6 +5,7 @@
 #include "run/run.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /** Earlier versions counted epochs from 0. A file counts in one way from its first row to its last. */
@@ -54,6 +55,17 @@ json_t *mixt__metrics_roles(const mixt_memory *m)
 
 /* ---- rows ---- */
 
+/** Of the formats that the step has. */
+static void put_shares(json_t *object, const char *prefix, const double *shares)
+{
+    char name[64];
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
+        snprintf(name, sizeof name, "%s%s", prefix, mixt_dtype_name((mixt_dtype)d));
+        if (shares[d] > 0)
+            json_object_set_new(object, name, mixt__rows_number(shares[d]));
+    }
+}
+
 static json_t *row_object(const mixt_run_row *row, bool from_zero)
 {
     json_t *object = json_object();
@@ -72,6 +84,8 @@ static json_t *row_object(const mixt_run_row *row, bool from_zero)
         json_object_set_new(object, "energy", mixt__rows_number(row->energy));
     if (row->checkpoint_stall > 0)
         json_object_set_new(object, "checkpoint_stall", mixt__rows_number(row->checkpoint_stall));
+    put_shares(object, "share_values_", row->share_values);
+    put_shares(object, "share_bytes_", row->share_bytes);
     if (row->overflow_layer)
         json_object_set_new(object, "overflow_layer", json_string(row->overflow_layer));
     if (!isnan(row->val_loss))

@@ -53,6 +53,14 @@ static void known(mixt__tensorboard *b, const char *tag, double value)
         mixt__tfevents_scalar(&b->events, tag, (float)value);
 }
 
+static void put_share(mixt__tensorboard *b, const char *of, mixt_dtype dtype, double share)
+{
+    char tag[64];
+    snprintf(tag, sizeof tag, "formats/%s/%s", of, mixt_dtype_name(dtype));
+    if (share > 0)
+        mixt__tfevents_scalar(&b->events, tag, (float)share);
+}
+
 static mixt_status tell_row(mixt__tensorboard *b, const mixt_run_row *row)
 {
     mixt__tfevents_begin(&b->events, row->step);
@@ -66,6 +74,10 @@ static mixt_status tell_row(mixt__tensorboard *b, const mixt_run_row *row)
     known(b, "machine/samples_s", row->samples_s);
     known(b, "machine/memory", (double)row->memory);
     known(b, "machine/energy", row->energy);
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
+        put_share(b, "values", (mixt_dtype)d, row->share_values[d]);
+        put_share(b, "bytes", (mixt_dtype)d, row->share_bytes[d]);
+    }
     known(b, "val/loss", row->val_loss);
     known(b, "val/accuracy", row->val_accuracy);
     return mixt__tfevents_end(&b->events);
@@ -99,6 +111,56 @@ static mixt_status tell_weights(mixt__tensorboard *b, mixt_run *run, int64_t ste
     return status == MIXT_OK ? ended : status;
 }
 
+/** Exponents of a tensor's numbers, a bucket a power of two; zeros stand in the bucket below the least. What is not
+ *  finite is not counted. */
+static void put_exponents(mixt__tensorboard *b, const char *of, const char *layer, const mixt_tensor_signal *s)
+{
+    enum { BINS = 256, BIAS = 127 };
+    char tag[512];
+    mixt__histogram h = {.buckets = MIXT_TFEVENTS_BUCKETS};
+    int top = BINS - 2;
+    if (s->dtype == MIXT_DTYPE_NONE || !s->exponents)
+        return;
+    while (top > MIXT_TFEVENTS_BUCKETS && !s->exponents[top])
+        top--;
+    int low = top - MIXT_TFEVENTS_BUCKETS + 1; // the exponent field of the lowest bucket, which takes all below too
+    h.min = low - BIAS;
+    h.max = top - BIAS;
+    for (int e = 0; e <= top; e++) {
+        int bucket = e < low ? 0 : e - low;
+        double count = (double)s->exponents[e], at = bucket + low - BIAS;
+        h.bucket[bucket] += count;
+        h.count += count;
+        h.sum += count * at;
+        h.sum_squares += count * at * at;
+    }
+    for (int i = 0; i < MIXT_TFEVENTS_BUCKETS; i++)
+        h.limit[i] = low - BIAS + i + 0.5;
+    snprintf(tag, sizeof tag, "exponents/%s/%s", of, layer);
+    mixt__tfevents_histogram(&b->events, tag, &h);
+}
+
+static void put_margin(mixt__tensorboard *b, const char *of, const char *layer, const mixt_tensor_signal *s)
+{
+    char tag[512];
+    snprintf(tag, sizeof tag, "margin/%s/%s", of, layer);
+    if (s->dtype != MIXT_DTYPE_NONE && isfinite(s->margin))
+        mixt__tfevents_scalar(&b->events, tag, (float)s->margin);
+}
+
+static mixt_status tell_layers(mixt__tensorboard *b, const mixt_layer_signals *s)
+{
+    mixt__tfevents_begin(&b->events, s->step);
+    for (int64_t i = 0; i < s->layer_count; i++) {
+        const mixt_layer_signal *l = &s->layers[i];
+        put_exponents(b, "activations", l->layer, &l->activation);
+        put_exponents(b, "gradients", l->layer, &l->gradient);
+        put_margin(b, "activations", l->layer, &l->activation);
+        put_margin(b, "gradients", l->layer, &l->gradient);
+    }
+    return mixt__tfevents_end(&b->events);
+}
+
 static mixt_status tell_note(mixt__tensorboard *b, const mixt_event *event)
 {
     mixt__tfevents_begin(&b->events, event->result->steps);
@@ -121,6 +183,8 @@ static mixt_status tell(mixt__tensorboard *b, mixt_run *run, const mixt_event *e
     case MIXT_EVENT_DIAGNOSIS:
     case MIXT_EVENT_NOTE:
         return tell_note(b, event);
+    case MIXT_EVENT_LAYERS:
+        return tell_layers(b, event->layers);
     case MIXT_EVENT_VALIDATION:
         return tell_weights(b, run, event->step->step);
     case MIXT_EVENT_END:

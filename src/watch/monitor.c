@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/handles.h"
 #include "watch/detector.h"
+#include "watch/layer_rules.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,6 +38,7 @@ struct mixt_monitor {
     uint32_t raised;                 // the same: losses that are half as far off as outliers
     int64_t updates;                 // heard of
     int64_t low, slow;               // updates in a row with a small norm, that took long
+    mixt__layer_memory layers;
     struct {
         int64_t step; // of the last alert; -1: none yet
         int64_t silenced;
@@ -122,6 +124,7 @@ void mixt_monitor_free(mixt_monitor *m)
     if (!m || mixt__need_open(m, "monitor") != MIXT_OK)
         return;
     mixt__handle_remove(m);
+    mixt__layer_memory_free(&m->layers);
     mixt__free(m);
 }
 
@@ -370,6 +373,25 @@ int mixt_monitor_step(mixt_monitor *m, const mixt_signals *signals, mixt_alert a
     return w.count;
 }
 
+int mixt_monitor_layers(mixt_monitor *m, const mixt_layer_signals *layers, mixt_alert alerts[MIXT_ALERTS_MAX])
+{
+    mixt__layer_finding found[MIXT_LAYER_FINDINGS];
+    if (mixt__need_open(m, "monitor") != MIXT_OK || mixt__need(layers) != MIXT_OK || mixt__need(alerts) != MIXT_OK)
+        return 0;
+    const mixt_signals signals = {.step = layers->step};
+    watching w = {.monitor = m, .signals = &signals, .alerts = alerts};
+    int count = mixt__layer_rules(&m->layers, layers, found);
+    for (int i = 0; i < count; i++) {
+        mixt_alert *a = raise_alert(&w, found[i].cause, MIXT_SEVERITY_WARNING, found[i].value);
+        if (!a)
+            continue;
+        a->limit = found[i].limit;
+        snprintf(a->layer, sizeof a->layer, "%s", found[i].layer);
+        snprintf(a->text, sizeof a->text, "%s", found[i].text);
+    }
+    return w.count;
+}
+
 /* ---- memory of its own, saved and found again ---- */
 
 static json_t *pack_detector(const mixt__detector *d)
@@ -386,12 +408,12 @@ json_t *mixt__monitor_pack(const mixt_monitor *m)
     for (int c = 0; c < MIXT_CAUSE_COUNT; c++)
         json_array_append_new(told, json_pack("[I,I,I,I]", (json_int_t)m->told[c].step, (json_int_t)m->told[c].silenced,
                                               (json_int_t)m->told[c].severity, (json_int_t)m->told[c].wait));
-    return json_pack("{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:I, s:o, s:o}", "loss", pack_detector(&m->loss), "norm",
-                     pack_detector(&m->norm), "time", pack_detector(&m->time), "told", told, "counts",
-                     (json_int_t)m->outliers, (json_int_t)m->skips, (json_int_t)m->updates, (json_int_t)m->low,
-                     (json_int_t)m->slow, "raised", (json_int_t)m->raised, "lowest",
-                     isnan(m->lowest) ? json_null() : json_real(m->lowest), "beginning",
-                     isnan(m->beginning) ? json_null() : json_real(m->beginning));
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:[I,I,I,I,I], s:I, s:o, s:o, s:o}", "loss", pack_detector(&m->loss), "norm",
+        pack_detector(&m->norm), "time", pack_detector(&m->time), "told", told, "counts", (json_int_t)m->outliers,
+        (json_int_t)m->skips, (json_int_t)m->updates, (json_int_t)m->low, (json_int_t)m->slow, "raised",
+        (json_int_t)m->raised, "lowest", isnan(m->lowest) ? json_null() : json_real(m->lowest), "beginning",
+        isnan(m->beginning) ? json_null() : json_real(m->beginning), "layers", mixt__layer_memory_pack(&m->layers));
 }
 
 static void unpack_detector(mixt__detector *d, const json_t *values)
@@ -407,6 +429,7 @@ void mixt__monitor_unpack(mixt_monitor *m, const json_t *object)
     unpack_detector(&m->loss, json_object_get(object, "loss"));
     unpack_detector(&m->norm, json_object_get(object, "norm"));
     unpack_detector(&m->time, json_object_get(object, "time"));
+    mixt__layer_memory_unpack(&m->layers, json_object_get(object, "layers"));
     const json_t *lowest = json_object_get(object, "lowest");
     m->lowest = json_is_number(lowest) ? json_number_value(lowest) : (double)NAN;
     const json_t *beginning = json_object_get(object, "beginning");

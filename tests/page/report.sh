@@ -48,6 +48,26 @@ title=$(look long.html "state.runs[0].columns.loss[61233] = 0.1; drawCharts(); $
 title=$(look long.html "zoom(61230, 61238); const c = state.charts[0]; const [a, b] = Chart.part(c.series[0], c.from, c.to); document.title = b - a;")
 [ "$title" = 10 ] || fail "zoomed in there are $title points, not 9 and the one before"
 
+# ---- one bad update of one layer among five thousand looks ----
+
+mkdir -p layers/1 && cp long/1/config.yaml layers/1 && head -1000 long/1/metrics.jsonl >layers/1/metrics.jsonl
+awk 'BEGIN {
+    print "{\"step\":100,\"names\":{\"layers\":[\"a\",\"b\",\"c\"],\"activations\":[\"fp16\",\"fp16\",\"fp16\"],\"gradients\":[null,null,null],\"parameters\":[\"a.w\"]}}"
+    for (s = 100; s <= 500000; s += 100)
+        printf "{\"step\":%d,\"activations\":{\"margin\":[12,%s,12],\"zero\":[0,0,0]},\"gradients\":{},\"parameters\":{\"zero\":[0]}}\n", s, s == 123400 ? "0.2" : "12"
+}' >layers/1/layers.jsonl
+printf '%s\n' '{"step":200000,"time":5,"kind":"decision","severity":"info","cause":"overflow","layer":"b","evidence":{"text":"b goes on in bf16"}}' >layers/1/events.jsonl
+"$mixt" report layers/1 --out layers.html || fail "layers"
+red='const h = state.heat.map, g = h.canvas.getContext("2d"), r = window.devicePixelRatio || 1; const rows = [0, 0, 0];
+for (let row = 0; row < 3; row++) { const p = g.getImageData(h.plot.left * r, (h.plot.top + (row + 0.5) * h.cell) * r, h.plot.width * r, 1).data;
+for (let i = 0; i < p.length; i += 4) if (p[i] > 120 && p[i + 1] < 60) rows[row]++; }'
+title=$(look layers.html "$red document.title = rows[1] > 0 && rows[0] + rows[2] === 0 ? 'seen' : rows.join();")
+[ "$title" = seen ] || fail "one bad update of a layer: $title"
+title=$(look layers.html "hover(state.charts[0], state.charts[0].to); zoom(199000, 201000); hover(state.charts[0], 200000); document.title = state.charts[0].caption.textContent;")
+case $title in *"b goes on in bf16"*) ;; *) fail "a decision under the mouse: $title" ;; esac
+title=$(look layers.html 'state.heat.tensor.value = "gradients"; drawHeat(); document.title = state.heat.map.caption.textContent;')
+case $title in *"no rows of these"*) ;; *) fail "columns that are not there: $title" ;; esac
+
 # ---- many runs, and a million updates ----
 
 runs many 100 10000 37 4321

@@ -50,6 +50,19 @@ static void check_tensor(const mixt_tensor_signal *s, mixt_dtype dtype)
     assert_int_equal(top - 127, ilogb(s->amax));
 }
 
+/** All numbers of the step are in the policy's format or in FP32, which has more of the bytes than of the numbers. */
+static void check_shares(const mixt_run_row *row, mixt_dtype low)
+{
+    double values = 0, bytes = 0;
+    for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
+        values += row->share_values[d];
+        bytes += row->share_bytes[d];
+    }
+    assert_true(fabs(values - 1) < 1e-9 && fabs(bytes - 1) < 1e-9);
+    assert_true(row->share_values[low] > 0.2 && row->share_bytes[MIXT_DTYPE_FP32] > row->share_values[MIXT_DTYPE_FP32]);
+    assert_true(fabs(row->share_values[low] + row->share_values[MIXT_DTYPE_FP32] - 1) < 1e-9);
+}
+
 static mixt_status hear(void *user, mixt_run *run, const mixt_event *event)
 {
     heard *h = user;
@@ -57,6 +70,8 @@ static mixt_status hear(void *user, mixt_run *run, const mixt_event *event)
     h->notes += event->kind == MIXT_EVENT_NOTE && strstr(event->text, "watch.every") != NULL;
     if (event->kind == MIXT_EVENT_STEP)
         h->losses[h->steps++ % (STEPS + 1)] = event->step->loss;
+    if (event->kind == MIXT_EVENT_ROW)
+        check_shares(event->row, h->policy && event->step->step > 5 ? MIXT_DTYPE_BF16 : MIXT_DTYPE_FP16);
     if (event->kind == MIXT_EVENT_STEP && event->step->step == 5 && h->policy)
         return mixt_run_ask_policy(run, h->policy);
     const char *letter = event->kind == MIXT_EVENT_STEP         ? "s"

@@ -300,11 +300,92 @@ static void test_misuse(void **state)
     assert_string_equal(mixt_cause_name(MIXT_CAUSE_COUNT), "none");
 }
 
+/* ---- layers ---- */
+
+enum { LAYERS = 3, PARAMS = 4 };
+
+/** Healthy layers of a run in FP16. */
+static void look_at(mixt_layer_signals *s, mixt_layer_signal layers[LAYERS], mixt_param_signal params[PARAMS])
+{
+    static const char *const names[LAYERS] = {"a", "b", "c"}, *const params_of[PARAMS] = {"a.w", "b.w", "b.v", "c.w"};
+    *s = (mixt_layer_signals){.scale = 1024, .layers = layers, .layer_count = LAYERS, .params = params};
+    s->param_count = PARAMS;
+    for (int i = 0; i < LAYERS; i++) {
+        mixt_tensor_signal t = {
+            .dtype = MIXT_DTYPE_FP16, .amax = 16, .rms = 1, .zero = 0.5, .margin = 12, .flushed = 0.1};
+        layers[i] = (mixt_layer_signal){names[i], t, t};
+    }
+    for (int i = 0; i < PARAMS; i++)
+        params[i] = (mixt_param_signal){params_of[i], 1, 0.1, 0.2, 0};
+}
+
+/** What the monitor says after `looks` of the same. */
+static int alerts_after(const mixt_layer_signals *signals, int looks, bool saved, mixt_alert alerts[MIXT_ALERTS_MAX])
+{
+    mixt_monitor *monitor;
+    mixt_layer_signals s = *signals;
+    int count = 0;
+    assert_int_equal(mixt_monitor_new(NULL, &monitor), MIXT_OK);
+    for (int i = 0; i < looks; i++) {
+        s.step = 100 * (i + 1);
+        count = mixt_monitor_layers(monitor, &s, alerts);
+        assert_true(count == 0 || i + 1 == looks);
+        if (saved) { // a stop between two looks changes nothing
+            json_t *packed = mixt__monitor_pack(monitor);
+            mixt_monitor_free(monitor);
+            assert_int_equal(mixt_monitor_new(NULL, &monitor), MIXT_OK);
+            mixt__monitor_unpack(monitor, packed);
+            json_decref(packed);
+        }
+    }
+    mixt_monitor_free(monitor);
+    return count;
+}
+
+static void test_layers(void **state)
+{
+    mixt_layer_signal layers[LAYERS];
+    mixt_param_signal params[PARAMS];
+    mixt_layer_signals s;
+    mixt_alert a[MIXT_ALERTS_MAX];
+    (void)state;
+    look_at(&s, layers, params);
+    assert_int_equal(alerts_after(&s, 10, false, a), 0);
+    layers[1].activation.margin = 0.5; // one layer close to the end of its format
+    layers[2].activation.margin = 0.9;
+    assert_int_equal(alerts_after(&s, 1, false, a), 1);
+    assert_true(a[0].cause == MIXT_CAUSE_OVERFLOW && a[0].value == 0.5 && a[0].limit == 1 && a[0].step == 100);
+    assert_string_equal(a[0].layer, "b");
+    layers[1].activation.dtype = layers[2].activation.dtype = MIXT_DTYPE_BF16; // which has no such end
+    assert_int_equal(alerts_after(&s, 3, false, a), 0);
+    look_at(&s, layers, params);
+    layers[0].gradient.margin = 0.5; // of a gradient only where the scale does not look for it by itself
+    s.scaling = true;
+    assert_int_equal(alerts_after(&s, 3, false, a), 0);
+    s.scaling = false;
+    assert_int_equal(alerts_after(&s, 1, false, a), 1);
+    look_at(&s, layers, params);
+    layers[2].gradient.flushed = 0.8; // not in a single look
+    assert_int_equal(alerts_after(&s, 2, true, a), 1);
+    assert_true(a[0].cause == MIXT_CAUSE_UNDERFLOW && a[0].value == 0.8);
+    assert_string_equal(a[0].layer, "c");
+    look_at(&s, layers, params);
+    params[2].zero = params[3].zero = 1; // nor here
+    assert_int_equal(alerts_after(&s, 3, true, a), 1);
+    assert_true(a[0].cause == MIXT_CAUSE_GRADIENT_ANOMALY && a[0].value == 2);
+    assert_string_equal(a[0].layer, "b.v");
+    layers[1].gradient.zero = 1; // FP16 has lost it
+    assert_int_equal(alerts_after(&s, 3, false, a), 1);
+    assert_true(a[0].cause == MIXT_CAUSE_UNDERFLOW);
+    assert_int_equal(mixt_monitor_layers(NULL, &s, a), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_usual),    cmocka_unit_test(test_calm),    cmocka_unit_test(test_planted),
-        cmocka_unit_test(test_cooldown), cmocka_unit_test(test_goes_on), cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_layers),  cmocka_unit_test(test_usual),    cmocka_unit_test(test_calm),
+        cmocka_unit_test(test_planted), cmocka_unit_test(test_cooldown), cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_misuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

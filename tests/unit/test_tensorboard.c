@@ -90,10 +90,13 @@ static void text_of(bytes b, char *text, size_t size)
     snprintf(text, size, "%.*s", (int)(b.end - b.at), (const char *)b.at);
 }
 
+enum { EVERY = 5 }; // updates between looks into the layers
+
 /** What was found, and what it is held against. */
 typedef struct found {
     int64_t restart; // step of a session's start; -1: none
     int records, scalars, histograms, texts;
+    int exponents, margins; // of layers
     mixt_metrics *metrics;
     mixt_trainer *trainer;
     int64_t steps; // of the run
@@ -101,13 +104,30 @@ typedef struct found {
 
 static void check_scalar(found *f, int64_t step, const char *tag, bytes data)
 {
-    static const char *const names[][2] = {
-        {"train/loss", "loss"},           {"train/accuracy", "accuracy"},     {"train/lr", "lr"},
-        {"train/grad_norm", "grad_norm"}, {"train/loss_scale", "scale"},      {"train/skipped", "skipped"},
-        {"train/epoch", "epoch"},         {"machine/samples_s", "samples_s"}, {"machine/memory", "memory"},
-        {"val/loss", "val_loss"},         {"val/accuracy", "val_accuracy"}};
+    static const char *const names[][2] = {{"train/loss", "loss"},
+                                           {"train/accuracy", "accuracy"},
+                                           {"train/lr", "lr"},
+                                           {"train/grad_norm", "grad_norm"},
+                                           {"train/loss_scale", "scale"},
+                                           {"train/skipped", "skipped"},
+                                           {"train/epoch", "epoch"},
+                                           {"machine/samples_s", "samples_s"},
+                                           {"machine/memory", "memory"},
+                                           {"val/loss", "val_loss"},
+                                           {"val/accuracy", "val_accuracy"},
+                                           {"formats/values/fp32", "share_values_fp32"},
+                                           {"formats/bytes/fp32", "share_bytes_fp32"},
+                                           {"formats/values/fp16", "share_values_fp16"},
+                                           {"formats/bytes/fp16", "share_bytes_fp16"},
+                                           {"formats/values/bf16", "share_values_bf16"},
+                                           {"formats/bytes/bf16", "share_bytes_bf16"}};
     float value;
     memcpy(&value, data.at, sizeof value);
+    if (!strncmp(tag, "margin/", 7)) {
+        assert_true(value > 0 && step % EVERY == 0);
+        f->margins++;
+        return;
+    }
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(tag, names[i][0])) {
             const double *column = mixt_metrics_column(f->metrics, names[i][1]);
@@ -136,6 +156,12 @@ static void check_histogram(found *f, int64_t step, const char *tag, bytes data)
         counted += double_at(buckets, i);
     }
     assert_true(counted == double_at(need(data, 3).data, 0));
+    if (!strncmp(tag, "exponents/", 10)) { // of 16 samples in 8 units: half are near 1 or below, or 0
+        double low = double_at(need(data, 1).data, 0), high = double_at(need(data, 2).data, 0);
+        assert_true(counted == 16 * 8 && step % EVERY == 0 && last == high + 0.5 && high < 16 && high - low == 63);
+        f->exponents++;
+        return;
+    }
     f->histograms++;
     if (step != f->steps)
         return;
@@ -251,6 +277,7 @@ static const char *settings_with(const char *last, const char *const **settings)
                                "data.kind=random",
                                "train.epochs=2",
                                "data.classes=3",
+                               "watch.every=5",
                                out,
                                last,
                                NULL};
@@ -293,7 +320,9 @@ static void test_all_is_there(void **state)
     assert_int_equal(rows, result.steps);
     assert_true(f.scalars >= 9 * rows + 2 * result.validations);
     assert_int_equal(f.histograms, result.validations * mixt_trainer_param_count(mixt_run_trainer(run)));
-    assert_true(f.texts >= 5); // what is told at the start
+    assert_true(f.texts >= 5);                               // what is told at the start
+    assert_int_equal(f.exponents, result.steps / EVERY * 2); // of one layer, its output and the gradient of that
+    assert_int_equal(f.margins, f.exponents);
     assert_int_equal(f.restart, -1);
     mixt_metrics_free(f.metrics);
     mixt_run_close(run);
