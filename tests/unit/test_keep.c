@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../support/sanitized.h"
+
 #include "graph/op.h"
 #include "mixt/mixt.h"
 #include "model/model.h"
@@ -393,8 +395,10 @@ static void every_model_trains(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof zoo / sizeof zoo[0]; i++) {
-        check_zoo(&zoo[i], MIXT_DTYPE_FP32, false);
-        check_zoo(&zoo[i], MIXT_DTYPE_BF16, false);
+        if (CASE_STRIDE == 1 || i % 2)
+            check_zoo(&zoo[i], MIXT_DTYPE_FP32, false);
+        if (CASE_STRIDE == 1 || i % 2 == 0)
+            check_zoo(&zoo[i], MIXT_DTYPE_BF16, false);
     }
 }
 

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "../support/sanitized.h"
+
 #include "api/api.h"
 #include "graph/op.h"
 #include "models/models.h"
@@ -19,7 +21,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { PROBLEMS = 260, UNITS_MAX = 18, LATE_MAX = 24, UNITS_LARGE = 60 };
+enum { PROBLEMS = 260 / CASE_STRIDE, UNITS_MAX = 18, LATE_MAX = 24, UNITS_LARGE = 60 };
 
 /* ---- random problems ---- */
 
