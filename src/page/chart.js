@@ -296,7 +296,7 @@ class Chart {
             if (start && Math.abs(event.clientX - start.pixel) > 3)
                 this.shade(start.x, at(event));
             else
-                this.options.onHover?.(this, at(event));
+                this.options.onHover?.(this, at(event), event.clientY - this.canvas.getBoundingClientRect().top);
         });
         this.canvas.addEventListener("pointerup", event => {
             const from = start, to = at(event);

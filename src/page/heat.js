@@ -28,19 +28,12 @@ function percent(value) {
     return +(100 * value).toPrecision(3) + "%";
 }
 
-class Heat {
+/** A chart with cells instead of lines: zooming and the mouse are the chart's. */
+class Heat extends Chart {
     constructor(parent, options) {
-        this.options = options;
-        this.range = null;
+        super(parent, {title: "", ...options});
         this.data = {names: [], x: [], values: []};
         this.measure = HEAT_MEASURES.margin;
-        this.marks = [];
-        this.element = document.createElement("figure");
-        this.caption = document.createElement("figcaption");
-        this.canvas = document.createElement("canvas");
-        this.element.append(this.caption, this.canvas);
-        parent.append(this.element);
-        this.listen();
     }
 
     set(data, measure, marks) {
@@ -50,9 +43,9 @@ class Heat {
         this.draw();
     }
 
-    view(from, to) {
-        this.range = from === null ? null : [from, to];
-        this.draw();
+    /** The row at a height of the canvas; there may be no such row. */
+    rowAt(y) {
+        return Math.floor((y - this.plot.top) / this.cell);
     }
 
     /* ---- where things are ---- */
@@ -70,10 +63,6 @@ class Heat {
     width(column) {
         const x = this.data.x;
         return x.length < 2 ? 1 : column + 1 < x.length ? x[column + 1] - x[column] : x[x.length - 1] - x[x.length - 2];
-    }
-
-    px(x) {
-        return this.plot.left + (x - this.from) / (this.to - this.from) * this.plot.width;
     }
 
     /** The range of the colors: fixed, or that of the numbers. */
@@ -207,32 +196,5 @@ class Heat {
         c.textBaseline = "top";
         for (const t of Chart.round(this.from, this.to, Math.max(2, Math.floor(p.width / 90))))
             c.fillText(Chart.text(t), this.px(t), p.top + p.height + 8);
-    }
-
-    /* ---- the mouse ---- */
-
-    listen() {
-        let start = null;
-        const at = event => {
-            const box = this.canvas.getBoundingClientRect();
-            const share = (event.clientX - box.left - this.plot.left) / this.plot.width;
-            return this.from + Math.min(1, Math.max(0, share)) * (this.to - this.from);
-        };
-        this.canvas.addEventListener("pointerdown", event => {
-            start = {x: at(event), pixel: event.clientX};
-            this.canvas.setPointerCapture(event.pointerId);
-        });
-        this.canvas.addEventListener("pointermove", event => {
-            const row = Math.floor((event.clientY - this.canvas.getBoundingClientRect().top - this.plot.top) / this.cell);
-            this.options.onHover?.(this, at(event), row);
-        });
-        this.canvas.addEventListener("pointerup", event => {
-            const from = start, to = at(event);
-            start = null;
-            if (from && Math.abs(event.clientX - from.pixel) > 3)
-                this.options.onZoom?.(Math.min(from.x, to), Math.max(from.x, to));
-        });
-        this.canvas.addEventListener("dblclick", () => this.options.onZoom?.(null, null));
-        this.canvas.addEventListener("pointerleave", () => this.options.onHover?.(this, null, -1));
     }
 }

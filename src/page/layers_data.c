@@ -1,10 +1,7 @@
 /* Rows read forgivingly, and put together where there are too many. */
 #include "page/layers_data.h"
 
-#include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const tensors[] = {"activations", "gradients", "parameters"};
@@ -63,33 +60,28 @@ static bool is_row(const json_t *row)
     return json_is_integer(json_object_get(row, "step")) && (columns || is_names(row));
 }
 
-json_t *mixt__page_layers(const char *folder, int64_t *damaged, int64_t *first)
+/** The rows so far, and how many there may be before they are put together. */
+typedef struct gathered {
+    json_t *rows;
+    size_t most;
+} gathered;
+
+static bool take(void *user, json_t *row)
 {
-    char path[4400], *line = NULL;
-    size_t room = 0, most = 2 * MIXT_PAGE_LAYER_ROWS;
-    int64_t number = 0;
-    json_t *rows = json_array();
-    snprintf(path, sizeof path, "%s/layers.jsonl", folder);
-    FILE *f = fopen(path, "r");
-    *damaged = *first = 0;
-    for (ssize_t length; f && (length = getline(&line, &room, f)) > 0;) {
-        number++;
-        if (line[length - 1] != '\n')
-            break; // is being written
-        json_t *row = json_loads(line, 0, NULL);
-        if (is_row(row)) {
-            json_array_append_new(rows, row);
-        } else {
-            *first = (*damaged)++ ? *first : number;
-            json_decref(row);
-        }
-        if (json_array_size(rows) > most) {
-            rows = halve(rows);
-            most = json_array_size(rows) > most / 4 * 3 ? 2 * most : most; // names alone cannot be put together
-        }
+    gathered *g = user;
+    if (!is_row(row))
+        return false;
+    json_array_append_new(g->rows, row);
+    if (json_array_size(g->rows) > g->most) {
+        g->rows = halve(g->rows);
+        g->most = json_array_size(g->rows) > g->most / 4 * 3 ? 2 * g->most : g->most; // names stay apart
     }
-    free(line);
-    if (f)
-        fclose(f);
-    return rows;
+    return true;
+}
+
+json_t *mixt__page_layers(const char *folder, mixt__page_damage *damage)
+{
+    gathered g = {json_array(), 2 * MIXT_PAGE_LAYER_ROWS};
+    *damage = mixt__page_rows(folder, "layers.jsonl", take, &g);
+    return g.rows;
 }

@@ -385,8 +385,8 @@ function timeOf(run, step) {
     return c.step && c.time && c.step.length ? c.time[Math.min(c.step.length - 1, Chart.find(c.step, step))] : NaN;
 }
 
-function hoverHeat(map, at, row) {
-    const data = map.data, words = [];
+function hoverHeat(map, at, y) {
+    const data = map.data, words = [], row = map.rowAt(y);
     let i = at === null ? -1 : Chart.find(data.x, at);
     i = i > 0 && (i === data.x.length || data.x[i] > at) ? i - 1 : i;
     if (i >= 0 && i < data.x.length && row >= 0 && row < data.names.length) {

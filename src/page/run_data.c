@@ -99,49 +99,37 @@ static json_t *shorten(json_t *row)
     return row;
 }
 
-/** @param what the rows are of. @param damaged how many are left out, the first in line `first` */
-static void tell_damaged(json_t *about, const char *what, int64_t damaged, int64_t first)
+/** @param what the rows are of */
+static void tell_damaged(json_t *about, const char *what, const mixt__page_damage *damage)
 {
     char text[200];
-    snprintf(text, sizeof text, "%lld %s of its %s %s left out, the first in line %lld", (long long)damaged,
-             damaged == 1 ? "row" : "rows", what, damaged == 1 ? "is" : "are", (long long)first);
-    if (damaged)
+    snprintf(text, sizeof text, "%lld rows of its %s are left out, the first in line %lld", (long long)damage->rows,
+             what, (long long)damage->first);
+    if (damage->rows)
         problem(about, "%s", text);
+}
+
+static bool take_event(void *events, json_t *row)
+{
+    if (!is_event(row))
+        return false;
+    json_array_append_new(events, shorten(row));
+    if (json_array_size(events) > EVENTS_MAX)
+        json_array_remove(events, 0);
+    return true;
 }
 
 static void read_events(const char *folder, json_t *about)
 {
-    char path[4400], *line = NULL;
-    size_t room = 0;
-    int64_t damaged = 0, number = 0, first = 0;
-    json_t *events = json_object_get(about, "events");
-    snprintf(path, sizeof path, "%s/events.jsonl", folder);
-    FILE *f = fopen(path, "r");
-    for (ssize_t length; f && (length = getline(&line, &room, f)) > 0;) {
-        number++;
-        if (line[length - 1] != '\n')
-            break; // is being written
-        json_t *row = json_loads(line, 0, NULL);
-        if (is_event(row)) {
-            json_array_append_new(events, shorten(row));
-        } else {
-            first = damaged++ ? first : number;
-            json_decref(row);
-        }
-        if (json_array_size(events) > EVENTS_MAX)
-            json_array_remove(events, 0);
-    }
-    free(line);
-    if (f)
-        fclose(f);
-    tell_damaged(about, "events", damaged, first);
+    mixt__page_damage damage = mixt__page_rows(folder, "events.jsonl", take_event, json_object_get(about, "events"));
+    tell_damaged(about, "events", &damage);
 }
 
 static void read_layers(const char *folder, mixt__run_data *data)
 {
-    int64_t damaged, first;
-    data->layers = mixt__page_layers(folder, &damaged, &first);
-    tell_damaged(data->about, "layers", damaged, first);
+    mixt__page_damage damage;
+    data->layers = mixt__page_layers(folder, &damage);
+    tell_damaged(data->about, "layers", &damage);
 }
 
 json_t *mixt__run_about(const char *folder)

@@ -8,6 +8,10 @@ browser=${2:-$(command -v chromium || command -v chromium-browser)}
 cd "$work" || exit 1
 
 rows() { seq "$1" "$2" | awk '{ printf "{\"step\":%d,\"epoch\":1,\"loss\":%g,\"grad_norm\":1,\"time\":%g}\n", $1, 1 / $1, $1 / 10 }'; }
+layers() {
+    echo '{"step":50,"names":{"layers":["a","b"],"activations":["fp16","fp16"],"gradients":["fp16","fp16"],"parameters":["a.w"]}}'
+    printf '{"step":%d,"activations":{"margin":[9,2]},"gradients":{"margin":[8,null]},"parameters":{"zero":[0]}}\n' "$@"
+}
 mkdir -p runs/one
 echo 'model: mlp' >runs/one/config.yaml
 rows 1 100 >runs/one/metrics.jsonl
@@ -21,6 +25,7 @@ address=$(cat address)
     sleep 4
     rows 101 150 >>runs/one/metrics.jsonl
     echo '{"step":120,"time":12,"kind":"alert","severity":"warning","cause":"stall","layer":null,"evidence":{"text":"slow"}}' >>runs/one/events.jsonl
+    layers 50 100 150 >runs/one/layers.jsonl
     mkdir runs/two && rows 1 7 >runs/two/metrics.jsonl
     sleep 4
     rows 1 60 >runs/one/cut && mv runs/one/cut runs/one/metrics.jsonl
@@ -29,10 +34,10 @@ wait_for() { echo "await new Promise(done => { const look = () => $1 ? done('yes
 ask() { echo "(async () => $1)()"; }
 python3 "$browse" "$browser" "$address" --until 'document.body.dataset.rows === "100"' --picture page.png \
     'document.body.dataset.rows' "$(ask "$(wait_for 'document.body.dataset.rows === "157"')")" \
-    'document.body.textContent.includes("slow")' 'state.charts[0].marks.length' \
+    'document.body.textContent.includes("slow")' 'state.charts[0].marks.length' 'state.heat.map.data.x.join()' \
     "$(ask "$(wait_for 'document.body.dataset.rows === "67"')")" 'state.runs[0].columns.loss.length' >answers
 wait %2 2>/dev/null
-[ "$(head -6 answers | tr '\n' ' ')" = '"100" "yes" true 1 "yes" 60 ' ] || fail "the page says: $(cat answers)"
+[ "$(head -7 answers | tr '\n' ' ')" = '"100" "yes" true 1 "50,100,150" "yes" 60 ' ] || fail "the page says: $(cat answers)"
 tail -1 answers | grep -o 'http[^"]*' | grep -v "^${address%%/\?*}/" && fail "asked somebody else"
 [ -s page.png ] || fail "no picture"
 kill -INT $server && wait $server || fail "the server's end: $?"
