@@ -407,6 +407,8 @@ static mixt_status decide(loop *l)
 {
     mixt_decision d;
     mixt_status status = MIXT_OK;
+    if (l->run->asked & MIXT_ASKED_DECISION)
+        mixt__saves_wait(&l->saves); // the newest checkpoint may be what it goes back to
     double start = mixt__time_now();
     do {
         while (status == MIXT_OK && mixt__steer_next(l->run, &d)) {
