@@ -1,6 +1,7 @@
 /* mixt verify: whether mixed precision is worth it and safe for a configuration, measured. */
 #include "cli/commands.h"
 
+#include "cli/amounts.h"
 #include "cli/json.h"
 #include "cli/progress.h"
 #include "cli/support.h"
@@ -12,6 +13,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { POINTS = 80 };
@@ -129,17 +131,77 @@ static void print_table(const mixt_verification *v)
     cli_table_free(&t);
 }
 
+/* ---- what it takes to get there ---- */
+
+static void print_figure_json(const mixt_verify_figure *f)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "name", json_string(f->name));
+    json_object_set_new(o, "fp32", cli_json_real(f->fp32));
+    json_object_set_new(o, "mixed", cli_json_real(f->mixed));
+    json_object_set_new(o, "ratio", cli_json_real(f->ratio));
+    json_object_set_new(o, "low", cli_json_real(f->low));
+    json_object_set_new(o, "high", cli_json_real(f->high));
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(o);
+}
+
+static void figure_cell(cli_table *t, const mixt_verify_figure *f, double value)
+{
+    if (isnan(value))
+        cli_table_cell(t, "-");
+    else
+        cli_table_cell(t, "%.4g%s%s", value, *f->unit ? " " : "", f->unit);
+}
+
+static void print_figures(const cli_args *args, const mixt_verification *v)
+{
+    cli_table t = {0};
+    const mixt_verify_figure *f;
+    const char *slash = strrchr(mixt_verification_describe(v).precision, '/');
+    if (cli_given(args, "target"))
+        printf("target: %s of training %s\n", strchr(cli_text(args, "target"), '%') ? "accuracy" : "loss",
+               cli_text(args, "target"));
+    else
+        printf("target: the higher of a seed's two losses at the end of training\n");
+    cli_table_column(&t, "", CLI_LEFT);
+    cli_table_column(&t, "fp32", CLI_RIGHT);
+    cli_table_column(&t, slash ? slash + 1 : mixt_verification_describe(v).precision, CLI_RIGHT);
+    cli_table_column(&t, "ratio", CLI_LEFT);
+    for (int i = 0; (f = mixt_verification_figure(v, i)); i++) {
+        if (!strcmp(f->name, "cost") && !cli_given(args, "cost"))
+            continue;
+        cli_table_cell(&t, "%s", f->what);
+        figure_cell(&t, f, f->fp32);
+        figure_cell(&t, f, f->mixed);
+        if (isnan(f->ratio) || !strcmp(f->name, "reached"))
+            cli_table_cell(&t, "%s", "");
+        else if (isnan(f->low))
+            cli_table_cell(&t, "%.3f", f->ratio);
+        else
+            cli_table_cell(&t, "%.3f (%.3f to %.3f)", f->ratio, f->low, f->high);
+    }
+    cli_table_print(&t, stdout, 0);
+    cli_table_free(&t);
+}
+
 static void report(const cli_args *args, const mixt_verification *v)
 {
+    const mixt_verify_figure *f;
+    bool asked = cli_given(args, "target") || cli_given(args, "cost");
     mixt_verification_info info = mixt_verification_describe(v);
     const mixt_verify_line *l;
     if (!cli_flag(args, "json")) {
         print_table(v);
+        print_figures(args, v);
         printf("%s against fp32: %s\n", info.precision, info.accepted ? "accepted" : "not accepted");
         return;
     }
     for (int i = 0; (l = mixt_verification_line(v, i)); i++)
         print_json(l);
+    for (int i = 0; asked && (f = mixt_verification_figure(v, i)); i++)
+        print_figure_json(f);
 }
 
 /* ---- progress ---- */
@@ -179,6 +241,31 @@ static bool hear(void *user, const mixt_verify_event *event)
     return !stop_requested;
 }
 
+/** "0.35": a loss; "95%": an accuracy. */
+static bool read_target(const char *text, mixt_verify_options *o)
+{
+    char *end;
+    double value = strtod(text, &end);
+    bool percent = *end == '%' && !end[1];
+    if (end == text || (*end && !percent) || !isfinite(value) || value == 0 || (percent && (value < 0 || value > 100)))
+        return false;
+    *(percent ? &o->target_accuracy : &o->target_loss) = percent ? value / 100 : value;
+    return true;
+}
+
+static int check_options(const cli_args *args)
+{
+    mixt_verify_options o = {0};
+    double price;
+    if (cli_given(args, "target") && !read_target(cli_text(args, "target"), &o))
+        return cli_usage(args->command, "--target '%s': expected a loss, as in 0.35, or an accuracy, as in 95%%",
+                         cli_text(args, "target"));
+    if (cli_given(args, "cost") && !cli_read_price(cli_text(args, "cost"), &price))
+        return cli_usage(args->command, "--cost '%s': expected the price of an hour, as in 2.50/h",
+                         cli_text(args, "cost"));
+    return CLI_OK;
+}
+
 /** Trains and measures; SIGINT and SIGTERM end it after the update under way, a second one kills. */
 static mixt_status measure(const cli_args *args, const mixt_config *config, mixt_verification **v)
 {
@@ -187,6 +274,10 @@ static mixt_status measure(const cli_args *args, const mixt_config *config, mixt
     mixt_verify_options options = {.seeds = cli_int(args, "seeds"), .watch = hear, .user = &w};
     options.steps = cli_given(args, "steps") ? cli_int(args, "steps") : 0;
     options.progress = cli_tokenize_progress;
+    if (cli_given(args, "target"))
+        (void)read_target(cli_text(args, "target"), &options); // checked before
+    if (cli_given(args, "cost"))
+        (void)cli_read_price(cli_text(args, "cost"), &options.price);
     sigaction(SIGINT, &action, &old_int);
     sigaction(SIGTERM, &action, &old_term);
     cli_progress_start(&w.progress, stderr, w.quiet, 0);
@@ -255,7 +346,10 @@ static int run(const cli_args *args)
 {
     mixt_config *config;
     bool good = false;
-    int status = cli_config(args, cli_word(args, 0), &config);
+    int status = check_options(args);
+    if (status != CLI_OK)
+        return status;
+    status = cli_config(args, cli_word(args, 0), &config);
     if (status == CLI_OK)
         status = check_seeds(args, config);
     if (status == CLI_OK && verify(args, config, &good) != MIXT_OK)
@@ -272,7 +366,13 @@ const cli_command cli_verify_command = {
         "batches, once for "
         "each seed, and prints the acceptance checklist: speed-up, memory saved, accuracy or loss lost with its "
         "interval over the seeds, Tensor Core use (on a GPU), NaN and Inf, and the mean difference of outputs. The "
-        "thresholds are keys: verify.speedup, verify.memory, verify.lost, verify.tensor_cores, verify.output.\n\n"
+        "thresholds are keys: verify.speedup, verify.memory, verify.lost, verify.tensor_cores, verify.output. Of "
+        "Tensor "
+        "Cores it judges the share of the matrix FLOPs that they do by the plan, and tells how busy the GPU's counters "
+        "saw them; beside the output difference it tells what the format itself allows.\n\n"
+        "Below the checklist stands what nothing is judged by: updates and time until a target was reached, as the "
+        "mean over a twentieth of the updates, and the cost of a run. Without --target it is the higher of a seed's "
+        "two losses at the end, so that both get there.\n\n"
         "The exit status is 0 when every line that could be measured passes, 1 when one fails or a run does, 2 when "
         "the command line is wrong. Nothing is written but the plot and --out, which 'mixt table' reads. Ctrl-C stops "
         "without a verdict.",
@@ -287,6 +387,9 @@ const cli_command cli_verify_command = {
              .help = "runs of each precision, with seeds from the configuration's on"},
             {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1e12,
              .help = "updates of each run; default: as the configuration says"},
+            {"target", .kind = CLI_TEXT, .metavar = "T",
+             .help = "a loss of training, as 0.35, or an accuracy, as 95%: how long until it is reached"},
+            {"cost", .kind = CLI_TEXT, .metavar = "PRICE", .help = "of an hour of this machine, as 2.50/h"},
             {"plot", .kind = CLI_TEXT, .metavar = "FILE.svg", .help = "draw both learning curves, seeds as bands"},
             {"out", 'o', CLI_TEXT, "FILE.json", .help = "keep every run's figures, for 'mixt table'"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace the files of --plot and --out if they exist"},
@@ -297,6 +400,7 @@ const cli_command cli_verify_command = {
         {
             {"mixt verify configs/digits.yaml --plot curves.svg", "BF16 against FP32 over 3 seeds"},
             {"mixt verify configs/gpt.yaml data.path=FILE precision=fp16 --seeds 5 --steps 500 --json", "for a script"},
+            {"mixt verify configs/digits.yaml --target 90% --cost 2.50/h", "what 90% of training accuracy takes"},
         },
     .see_also = "compare|table|train|plan|bench",
     .run = run,

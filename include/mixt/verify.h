@@ -13,6 +13,7 @@
 #define MIXT_VERIFY_H
 
 #include "mixt/config.h"
+#include "mixt/stats.h"
 #include "mixt/train.h"
 
 #ifdef __cplusplus
@@ -21,7 +22,7 @@ extern "C" {
 
 typedef struct mixt_verification mixt_verification;
 
-enum { MIXT_VERIFY_SEEDS_MAX = 100, MIXT_VERIFY_LINES = 6 };
+enum { MIXT_VERIFY_SEEDS_MAX = 100, MIXT_VERIFY_LINES = 6, MIXT_VERIFY_FIGURES = 5 };
 
 typedef enum mixt_verify_side { MIXT_VERIFY_FP32, MIXT_VERIFY_MIXED, MIXT_VERIFY_SIDES } mixt_verify_side;
 
@@ -49,6 +50,11 @@ typedef struct mixt_verify_event {
 typedef struct mixt_verify_options {
     int64_t seeds; /**< runs of each precision, with seeds from the configuration's on; default 3 */
     int64_t steps; /**< updates of each run; default: as the configuration says */
+    /** What counts as there, for "time to target" and what goes with it: the loss of training, as the mean over a
+     *  twentieth of the updates. Default: the higher of a seed's two losses at the end, so that both get there. */
+    double target_loss;
+    double target_accuracy; /**< instead of it: the accuracy of training, from 0 to 1 */
+    double price;           /**< of an hour of this machine; default: not known */
     /** Hears what happens; false ends it without a verdict. NULL: nobody does. */
     bool (*watch)(void *user, const mixt_verify_event *event);
     /** Called while a text is tokenised, as mixt_data_options.progress. */
@@ -93,25 +99,44 @@ typedef struct mixt_verify_line {
     mixt_verify_rule rule;
     bool measured; /**< false: this machine cannot say; the line counts for nothing */
     bool pass;
-    char note[256]; /**< what stands behind the value, in words */
+    char note[600]; /**< what stands behind the value, in words */
 } mixt_verify_line;
 /** @param index from 0 to below MIXT_VERIFY_LINES; NULL past that. */
 const mixt_verify_line *mixt_verification_line(const mixt_verification *verification, int index);
 
+/** What it takes to get somewhere, which nothing is judged by. NaN: not known, or no seed got there. */
+typedef struct mixt_verify_figure {
+    const char *name;   /**< for scripts: "seconds_to_target", "steps_to_target", "reached", "seconds", "cost" */
+    const char *what;   /**< for people */
+    const char *unit;   /**< "s", …; "" */
+    double fp32, mixed; /**< means over the seeds in which both got there; "reached": shares of all seeds */
+    double ratio;       /**< mixed over FP32, the geometric mean over those seeds */
+    double low, high;   /**< its 95% interval */
+} mixt_verify_figure;
+/** @param index from 0 to below MIXT_VERIFY_FIGURES; NULL past that. */
+const mixt_verify_figure *mixt_verification_figure(const mixt_verification *verification, int index);
+
 /** One training run. */
 typedef struct mixt_verify_run {
-    const double *losses;  /**< of each update */
-    int64_t steps;         /**< updates */
-    double step_seconds;   /**< of an update: the median, without the first tenth */
-    double loss, accuracy; /**< on the validation part; without one: of the last tenth of the updates. Accuracy NaN:
-                                none */
-    int64_t skipped;       /**< updates skipped by the loss scaler: they change nothing */
-    int64_t not_finite;    /**< losses and gradients that were not and that no loss scaler caught; outputs */
-    mixt_memory memory;    /**< of the trainer */
-    double tensor_cores;   /**< share of the matrix work on Tensor Cores; NaN: not a GPU */
-    double difference;     /**< mixed: mean size of the outputs' difference to FP32, at the weights it begins with */
-    double trained;        /**< mixed: the same at the weights it ends with */
-    double output_size;    /**< mixed: mean size of FP32's outputs at the weights it begins with */
+    const double *losses;     /**< of each update */
+    const double *accuracies; /**< of each update; NaN: none */
+    int64_t steps;            /**< updates */
+    double step_seconds;      /**< of an update: the median, without the first tenth */
+    double loss, accuracy;    /**< on the validation part; without one: of the last tenth of the updates. Accuracy NaN:
+                                   none */
+    int64_t skipped;          /**< updates skipped by the loss scaler: they change nothing */
+    int64_t not_finite;       /**< losses and gradients that were not and that no loss scaler caught; outputs */
+    mixt_memory memory;       /**< of the trainer */
+    double tensor_cores;      /**< share of the matrix work on Tensor Cores, by the plan; NaN: not a GPU */
+    double tensor_active;     /**< share of the time in which Tensor Cores were at work, by the device's own counters;
+                                   NaN: it has none that may be read */
+    double target_steps;      /**< updates until the target was reached; NaN: it was not */
+    double difference;        /**< mixed: mean size of the outputs' difference to FP32, at the weights it begins with */
+    double trained;           /**< mixed: the same at the weights it ends with */
+    double output_size;       /**< mixed: mean size of FP32's outputs at the weights it begins with */
+    double rounding;          /**< mixed: the difference that rounding the weights to their format makes, all arithmetic
+                                   in FP32: what the format itself allows. NaN: no weights are rounded */
+    mixt_dtype format;        /**< mixed: the coarsest format that weights are rounded to; MIXT_DTYPE_NONE: none are */
 } mixt_verify_run;
 /** @param seed from 0 to below `seeds`; NULL past that. */
 const mixt_verify_run *mixt_verification_run(const mixt_verification *verification, int64_t seed,

@@ -84,21 +84,3 @@ double mixt__student_limit(double confidence, double freedom)
     }
     return (low + high) / 2;
 }
-
-mixt__interval mixt__paired_interval(const double *a, const double *b, int64_t count, double confidence)
-{
-    mixt__interval r = {.low = NAN, .high = NAN};
-    double mean = 0, squares = 0;
-    for (int64_t i = 0; i < count; i++)
-        mean += (a[i] - b[i]) / (double)count;
-    r.mean = mean;
-    if (count < 2)
-        return r;
-    for (int64_t i = 0; i < count; i++)
-        squares += (a[i] - b[i] - mean) * (a[i] - b[i] - mean);
-    double error = sqrt(squares / (double)(count - 1) / (double)count);
-    double half = mixt__student_limit(confidence, (double)(count - 1)) * error;
-    r.low = mean - half;
-    r.high = mean + half;
-    return r;
-}

@@ -1,4 +1,4 @@
-/* Few numbers, honestly summed up: means, medians, and how sure a mean of pairs is. */
+/* Few numbers, honestly summed up: means, medians, Student's t. */
 #ifndef MIXT_BASE_STATISTICS_H
 #define MIXT_BASE_STATISTICS_H
 
@@ -14,13 +14,5 @@ double mixt__beta_below(double a, double b, double x);
 double mixt__student_below(double t, double freedom);
 /** The t that is reached or exceeded in size with probability 1 - confidence. */
 double mixt__student_limit(double confidence, double freedom);
-
-/** A mean and the interval that holds the true one with some confidence. */
-typedef struct mixt__interval {
-    double mean, low, high; // low and high NaN: one pair says nothing about the spread
-} mixt__interval;
-
-/** Of the differences a[i] - b[i]: what the pairs have in common, say a seed, cancels. */
-mixt__interval mixt__paired_interval(const double *a, const double *b, int64_t count, double confidence);
 
 #endif

@@ -25,6 +25,7 @@ static json_t *run_object(const mixt_verification *v, int64_t index, mixt_verify
     json_object_set_new(o, "samples_s", mixt__rows_number(samples_s));
     json_object_set_new(o, "loss", mixt__rows_number(r->loss));
     json_object_set_new(o, "accuracy", mixt__rows_number(r->accuracy));
+    json_object_set_new(o, "target_steps", mixt__rows_number(r->target_steps));
     json_object_set_new(o, "memory", mixt__metrics_roles(&r->memory));
     return o;
 }
@@ -39,6 +40,18 @@ static json_t *line_object(const mixt_verify_line *l)
     json_object_set_new(o, "threshold", mixt__rows_number(l->threshold));
     json_object_set_new(o, "pass", l->measured ? json_boolean(l->pass) : json_null());
     json_object_set_new(o, "note", json_string(l->note));
+    return o;
+}
+
+static json_t *figure_object(const mixt_verify_figure *f)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "name", json_string(f->name));
+    json_object_set_new(o, "fp32", mixt__rows_number(f->fp32));
+    json_object_set_new(o, "mixed", mixt__rows_number(f->mixed));
+    json_object_set_new(o, "ratio", mixt__rows_number(f->ratio));
+    json_object_set_new(o, "low", mixt__rows_number(f->low));
+    json_object_set_new(o, "high", mixt__rows_number(f->high));
     return o;
 }
 
@@ -64,7 +77,7 @@ mixt_status mixt_verification_write(const mixt_verification *v, const char *path
     char *config = config_text(v->config);
     if (!config)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %s", path);
-    json_t *all = json_object(), *lines = json_array(), *runs = json_array();
+    json_t *all = json_object(), *lines = json_array(), *figures = json_array(), *runs = json_array();
     json_object_set_new(all, "kind", json_string(MIXT_VERIFY_KIND));
     json_object_set_new(all, "version", json_integer(1));
     json_object_set_new(all, "model", json_string(v->model));
@@ -74,7 +87,10 @@ mixt_status mixt_verification_write(const mixt_verification *v, const char *path
         json_array_append_new(lines, line_object(&v->lines[i]));
     for (int64_t i = 0; i < v->seeds * MIXT_VERIFY_SIDES; i++)
         json_array_append_new(runs, run_object(v, i / MIXT_VERIFY_SIDES, (mixt_verify_side)(i % MIXT_VERIFY_SIDES)));
+    for (int i = 0; i < MIXT_VERIFY_FIGURES; i++)
+        json_array_append_new(figures, figure_object(&v->figures[i]));
     json_object_set_new(all, "lines", lines);
+    json_object_set_new(all, "figures", figures);
     json_object_set_new(all, "runs", runs);
     json_object_set_new(all, "config", json_string(config));
     free(config);

@@ -2,9 +2,10 @@
 #include "verify/verify.h"
 
 #include "base/isa.h"
-#include "base/statistics.h"
+#include "num/num.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,6 +69,35 @@ static void judge_memory(const mixt_verification *v, mixt_verify_line *l)
              as_planned ? "allocated as planned" : "planned: other amounts were allocated");
 }
 
+/** Appends to the note. */
+__attribute__((format(printf, 2, 3))) static void add(mixt_verify_line *l, const char *format, ...)
+{
+    size_t used = strlen(l->note);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(l->note + used, sizeof l->note - used, format, args);
+    va_end(args);
+}
+
+/** What mixt compare would conclude from these pairs, with the threshold as margin. The line passes by its mean: few
+ *  seeds are the rule here, and are no proof. */
+static void add_verdict(mixt_verify_line *l, const double *worse, int64_t seeds)
+{
+    mixt_stats_judgement j;
+    if (seeds < 2 || !(l->threshold > 0) || mixt_stats_judge(worse, seeds, l->threshold, NULL, 0, &j) != MIXT_OK)
+        return;
+    if (j.verdict == MIXT_STATS_NON_INFERIOR)
+        add(l, "; as mixt compare judges: non-inferior (p = %.2g)", j.p);
+    else if (j.verdict == MIXT_STATS_INFERIOR)
+        add(l, "; as mixt compare judges: inferior (p = %.2g)", j.p_inferior);
+    else if (seeds < MIXT_STATS_PAIRS_MIN)
+        add(l, "; a verdict as mixt compare's takes at least %d seeds", MIXT_STATS_PAIRS_MIN);
+    else
+        add(l, "; as mixt compare judges: undecided");
+    if (j.verdict == MIXT_STATS_UNDECIDED && seeds >= MIXT_STATS_PAIRS_MIN && j.more <= MIXT_VERIFY_SEEDS_MAX)
+        add(l, ", and %lld more seeds would tell", (long long)j.more);
+}
+
 /** Points of accuracy, or percent of the loss. */
 static void judge_lost(const mixt_verification *v, mixt_verify_line *l)
 {
@@ -79,20 +109,21 @@ static void judge_lost(const mixt_verification *v, mixt_verify_line *l)
         fp32 += (v->classes ? 100 * x->accuracy : x->loss) / (double)v->seeds;
         mixed += (v->classes ? 100 * y->accuracy : y->loss) / (double)v->seeds;
     }
-    mixt__interval r = mixt__paired_interval(a, b, v->seeds, 0.95);
-    l->value = r.mean;
+    for (int64_t i = 0; i < v->seeds; i++)
+        a[i] -= b[i];
+    mixt_stats_summary all = mixt_stats_summarise(a, v->seeds);
+    mixt_stats_interval r = mixt_stats_t_interval(&all, 0.95);
+    l->value = all.mean;
     l->low = r.low;
     l->high = r.high;
-    int used = snprintf(l->note, sizeof l->note,
-                        v->classes ? "accuracy %.2f%% instead of %.2f%%" : "loss %.4f instead of %.4f", mixed, fp32);
-    used += snprintf(l->note + used, sizeof l->note - (size_t)used, v->validated ? "" : ", of the last updates");
+    add(l, v->classes ? "accuracy %.2f%% instead of %.2f%%" : "loss %.4f instead of %.4f", mixed, fp32);
+    add(l, v->validated ? "" : ", of the last updates");
     if (v->seeds > 1)
-        used += snprintf(l->note + used, sizeof l->note - (size_t)used,
-                         "; 95%% interval over %lld seeds %+.3f to %+.3f", (long long)v->seeds, r.low, r.high);
-    if (r.mean < l->threshold && !(r.high < l->threshold))
-        snprintf(l->note + used, sizeof l->note - (size_t)used,
-                 v->seeds > 1 ? ", which reaches past the threshold: more seeds would tell"
-                              : "; one seed says nothing about the spread");
+        add(l, "; 95%% interval over %lld seeds %+.3f to %+.3f", (long long)v->seeds, r.low, r.high);
+    if (all.mean < l->threshold && !(r.high < l->threshold))
+        add(l, v->seeds > 1 ? ", which reaches past the threshold: more seeds would tell"
+                            : "; one seed says nothing about the spread");
+    add_verdict(l, a, v->seeds);
 }
 
 static void judge_tensor_cores(const mixt_verification *v, mixt_verify_line *l)
@@ -100,7 +131,17 @@ static void judge_tensor_cores(const mixt_verification *v, mixt_verify_line *l)
     double share = run_of(v, 0, MIXT_VERIFY_MIXED)->tensor_cores;
     l->measured = !v->host;
     l->value = 100 * share;
-    snprintf(l->note, sizeof l->note, v->host ? "no GPU: not measured" : "of the matrix FLOPs of a step");
+    if (v->host) {
+        add(l, "no GPU: not measured");
+        return;
+    }
+    add(l, "judged: the share of the matrix FLOPs of a step that kernels for Tensor Cores do, by the plan");
+    double active = run_of(v, 0, MIXT_VERIFY_MIXED)->tensor_active;
+    if (isnan(active))
+        add(l, "; not judged: how busy they were, which this GPU does not let us count");
+    else
+        add(l, "; not judged: they were at work in %.1f%% of the time of training, by the GPU's own counters",
+            100 * active);
 }
 
 static void judge_finite(const mixt_verification *v, mixt_verify_line *l)
@@ -121,18 +162,28 @@ static void judge_finite(const mixt_verification *v, mixt_verify_line *l)
 
 static void judge_output(const mixt_verification *v, mixt_verify_line *l)
 {
-    double start = 0, end = 0, size = 0;
+    double start = 0, end = 0, size = 0, rounding = 0;
+    mixt_dtype format = run_of(v, 0, MIXT_VERIFY_MIXED)->format;
     for (int64_t i = 0; i < v->seeds; i++) {
         size += run_of(v, i, MIXT_VERIFY_MIXED)->output_size / (double)v->seeds;
         start += run_of(v, i, MIXT_VERIFY_MIXED)->difference / (double)v->seeds;
         end += run_of(v, i, MIXT_VERIFY_MIXED)->trained / (double)v->seeds;
+        rounding += run_of(v, i, MIXT_VERIFY_MIXED)->rounding / (double)v->seeds;
     }
     l->value = start;
-    snprintf(l->note, sizeof l->note,
-             "mean |difference| of the outputs, of mean size %.2g, on a validation batch, at the weights that training "
-             "begins "
-             "with; %.2g at those it ends with",
-             size, end);
+    add(l,
+        "mean |difference| of the outputs, of mean size %.2g, on a validation batch, at the weights that training "
+        "begins with; %.2g at those it ends with",
+        size, end);
+    if (format == MIXT_DTYPE_NONE)
+        return;
+    // A significand of b bits, the first included, has a roundoff of 2^-b.
+    add(l,
+        "; the format allows %.2g: that much comes from rounding the weights to %s's %d bits, all arithmetic in FP32",
+        rounding, mixt_dtype_name(format), (int)lround(-log2(mixt__dtype_roundoff(format))));
+    if (rounding >= l->threshold)
+        add(l, ", so that less than %g is more than it can give; ask for what it can, as in verify.output=%.1g",
+            l->threshold, 2 * rounding);
 }
 
 /** NaN never does. */

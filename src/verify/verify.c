@@ -1,6 +1,7 @@
 /* Training both sides and measuring each. */
 #include "verify/verify.h"
 
+#include "backend/device.h"
 #include "base/statistics.h"
 #include "base/threads.h"
 #include "policy/policy.h"
@@ -29,8 +30,8 @@ typedef struct side {
     job *job;
     mixt_verify_run *r;
     mixt__experiment e;
-    double *losses, *seconds; // of each update
-    int64_t losses_capacity, seconds_capacity;
+    double *losses, *accuracies, *seconds; // of each update
+    int64_t losses_capacity, accuracies_capacity, seconds_capacity;
     double read_at; // when the newest result was read
     int not_finite; // losses in a row
 } side;
@@ -54,12 +55,14 @@ static mixt_status read_result(side *s)
     mixt_verify_run *r = s->r;
     MIXT_TRY(mixt__trainer_result(&s->e.trainer->core, r->steps + 1, &step));
     if (!mixt__grow((void **)&s->losses, &s->losses_capacity, r->steps, sizeof *s->losses) ||
+        !mixt__grow((void **)&s->accuracies, &s->accuracies_capacity, r->steps, sizeof *s->accuracies) ||
         !mixt__grow((void **)&s->seconds, &s->seconds_capacity, r->steps, sizeof *s->seconds))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of %lld updates", (long long)r->steps);
     double now = mixt__time_now();
     bool finite = isfinite(step.loss) && (step.skipped || isfinite(step.grad_norm));
     s->seconds[r->steps] = now - s->read_at;
     s->read_at = now;
+    s->accuracies[r->steps] = step.accuracy;
     s->losses[r->steps++] = step.loss;
     r->skipped += step.skipped;
     bool caught = step.skipped && isfinite(step.loss) && s->e.trainer->core.settings.scaling.enabled;
@@ -165,8 +168,28 @@ static double difference(const float *mixed, const float *fp32, int64_t count, i
     return sum / (double)count;
 }
 
-/** Compares both policies on the first samples of the validation part, at the weights as they are. */
-static mixt_status compare_outputs(side *s, double *result, double *size)
+/** What rounding the weights to the policy's formats does to FP32's outputs `exact`. */
+static mixt_status measure_rounding(side *s, const mixt__batch_spec *spec, const void *input, const float *exact)
+{
+    mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
+    mixt__verify_weights kept;
+    float *rounded = NULL;
+    int64_t count = 0, ignored = 0;
+    double size;
+    mixt_status status = mixt__verify_round(s->e.trainer, &kept);
+    if (status == MIXT_OK && kept.format != MIXT_DTYPE_NONE)
+        status = outputs(s, &fp32, spec, input, &rounded, &count);
+    mixt_status restored = mixt__verify_restore(s->e.trainer, &kept);
+    s->r->format = kept.format;
+    if (status == MIXT_OK && rounded)
+        s->r->rounding = difference(rounded, exact, count, &ignored, &size);
+    mixt__free(rounded);
+    return status == MIXT_OK ? restored : status;
+}
+
+/** Compares both policies on the first samples of the validation part, at the weights as they are.
+ *  @param rounding also measures what rounding the weights alone does */
+static mixt_status compare_outputs(side *s, double *result, double *size, bool rounding)
 {
     mixt_data *data = s->e.val ? s->e.val : s->e.train;
     const mixt_data_info *info = mixt_data_describe(data);
@@ -188,6 +211,8 @@ static mixt_status compare_outputs(side *s, double *result, double *size)
         status = outputs(s, &s->e.trainer->core.settings.policy, &spec, input, &b, &outs);
     if (status == MIXT_OK)
         *result = difference(b, a, outs, &s->r->not_finite, size);
+    if (status == MIXT_OK && rounding)
+        status = measure_rounding(s, &spec, input, a);
     mixt__free(a);
     mixt__free(b);
     mixt__free(input);
@@ -247,13 +272,19 @@ static mixt_status measure(side *s, mixt_verify_side which)
     v->fp16 = v->fp16 || mixt__policy_uses(&s->e.trainer->core.settings.policy, MIXT_DTYPE_FP16);
     r->tensor_cores = v->host ? (double)NAN : tensor_cores(s->e.trainer->core.train);
     double end_size;
-    r->difference = r->trained = r->output_size = NAN;
+    r->difference = r->trained = r->output_size = r->rounding = r->tensor_active = NAN;
+    r->format = MIXT_DTYPE_NONE;
     if (mixed)
-        MIXT_TRY(compare_outputs(s, &r->difference, &r->output_size));
+        MIXT_TRY(compare_outputs(s, &r->difference, &r->output_size, true));
+    const mixt__backend *device = s->e.context->backend;
+    bool counts = device->activity && device->activity(NULL);
     MIXT_TRY(train(s));
+    mixt__device_activity activity;
+    if (counts && device->activity(&activity))
+        r->tensor_active = activity.tensor_cores;
     MIXT_TRY(note_memory(s));
     MIXT_TRY(evaluate(s));
-    return mixed && !s->job->stopped ? compare_outputs(s, &r->trained, &end_size) : MIXT_OK;
+    return mixed && !s->job->stopped ? compare_outputs(s, &r->trained, &end_size, false) : MIXT_OK;
 }
 
 static mixt_status run_side(job *j, int64_t index, mixt_verify_side which)
@@ -270,6 +301,7 @@ static mixt_status run_side(job *j, int64_t index, mixt_verify_side which)
         status = measure(&s, which);
     }
     s.r->losses = s.losses;
+    s.r->accuracies = s.accuracies;
     if (status == MIXT_OK && !j->stopped) {
         j->event.loss = s.r->loss;
         j->event.accuracy = s.r->accuracy;
@@ -297,6 +329,13 @@ static mixt_status check(const mixt_verification *v, const mixt_verify_options *
     if (!strcmp(v->precision, "fp32"))
         return mixt__fail(MIXT_ERROR_CONFIG, "precision is fp32: verify compares another one with it, as in "
                                              "precision=bf16");
+    if (!(v->price >= 0) || isinf(v->price) || !isfinite(v->target_loss) || !(v->target_accuracy >= 0) ||
+        v->target_accuracy > 1 || (v->target_loss != 0 && v->target_accuracy > 0))
+        return mixt__fail(
+            MIXT_ERROR_ARGUMENT,
+            "price %g, target of loss %g, of accuracy %g: no negative price, a finite loss or an accuracy "
+            "up to 1, and not both, are expected",
+            v->price, v->target_loss, v->target_accuracy);
     MIXT_TRY(mixt_policy_open(v->precision, &policy));
     mixt_policy_free(policy);
     return MIXT_OK;
@@ -317,6 +356,9 @@ static mixt_status verify(mixt_verification *v, const mixt_config *config, const
     MIXT_TRY(mixt_config_copy(config, &v->config));
     v->seeds = o->seeds ? o->seeds : SEEDS_DEFAULT;
     v->first_seed = mixt__config_int(config, MIXT_KEY_SEED);
+    v->target_loss = o->target_loss;
+    v->target_accuracy = o->target_accuracy;
+    v->price = o->price;
     const char *precision;
     char why[MIXT_PICK_TEXT];
     MIXT_TRY(mixt__chosen_precision(config, &precision, why));
@@ -335,6 +377,7 @@ static mixt_status verify(mixt_verification *v, const mixt_config *config, const
     if (j.stopped)
         return mixt__fail(MIXT_ERROR_STATE, "stopped before all runs were done: no verdict");
     mixt__verify_judge(v);
+    mixt__verify_find_targets(v);
     return MIXT_OK;
 }
 
@@ -361,8 +404,11 @@ void mixt_verification_free(mixt_verification *v)
     if (!v || mixt__need_open(v, "verification") != MIXT_OK)
         return;
     mixt__handle_remove(v);
-    for (int64_t i = 0; v->runs && i < v->seeds * MIXT_VERIFY_SIDES; i++)
-        mixt__free((double *)v->runs[i / MIXT_VERIFY_SIDES][i % MIXT_VERIFY_SIDES].losses);
+    for (int64_t i = 0; v->runs && i < v->seeds * MIXT_VERIFY_SIDES; i++) {
+        const mixt_verify_run *r = &v->runs[i / MIXT_VERIFY_SIDES][i % MIXT_VERIFY_SIDES];
+        mixt__free((double *)r->losses);
+        mixt__free((double *)r->accuracies);
+    }
     mixt__free(v->runs);
     mixt__free(v->precision);
     mixt__free(v->model);
@@ -389,6 +435,13 @@ const mixt_verify_line *mixt_verification_line(const mixt_verification *v, int i
     if (mixt__need_open(v, "verification") != MIXT_OK)
         return NULL;
     return index >= 0 && index < MIXT_VERIFY_LINES ? &v->lines[index] : NULL;
+}
+
+const mixt_verify_figure *mixt_verification_figure(const mixt_verification *v, int index)
+{
+    if (mixt__need_open(v, "verification") != MIXT_OK)
+        return NULL;
+    return index >= 0 && index < MIXT_VERIFY_FIGURES ? &v->figures[index] : NULL;
 }
 
 const mixt_verify_run *mixt_verification_run(const mixt_verification *v, int64_t seed, mixt_verify_side side)

@@ -18,10 +18,26 @@ struct mixt_verification {
     bool classes;                               // accuracy counts; else the loss
     bool validated;                             // there is a validation part
     bool host, fp16;                            // on the CPU; the policy may use FP16
+    double target_loss, target_accuracy, price; // 0: not given
     mixt_verify_line lines[MIXT_VERIFY_LINES];
+    mixt_verify_figure figures[MIXT_VERIFY_FIGURES];
 };
 
 /** Fills in the lines from the runs. */
 void mixt__verify_judge(mixt_verification *v);
+/** Fills in target_steps of the runs and the figures. */
+void mixt__verify_find_targets(mixt_verification *v);
+
+/** Weights as they were before they were rounded. */
+typedef struct mixt__verify_weights {
+    float **values; // by parameter; NULL: it was not rounded
+    int64_t count;
+    mixt_dtype format; // the coarsest that one was rounded to; MIXT_DTYPE_NONE: none was
+} mixt__verify_weights;
+/** Rounds every weight that a working copy is made of to that copy's format. Where it fails, what was rounded is put
+ *  back too by mixt__verify_restore. */
+mixt_status mixt__verify_round(mixt_trainer *trainer, mixt__verify_weights *kept);
+/** Puts them back, to the bit, and frees what was kept. */
+mixt_status mixt__verify_restore(mixt_trainer *trainer, mixt__verify_weights *kept);
 
 #endif

@@ -329,6 +329,10 @@ table in two ways           | table good --json --format csv                    
 table into no folder        | table carried --out none/t.tex                        | 1 | none/t.tex
 table over a file           | table carried --out tiny.yaml                         | 1 | tiny.yaml
 table over nothing          | table good --overwrite                                | 2 | --overwrite is for --out
+verify to no target         | verify tiny.yaml precision=bf16 --target soon         | 2 | --target 'soon': expected a loss, as in 0.35, or an accuracy
+verify past all accuracy    | verify tiny.yaml precision=bf16 --target 101%         | 2 | --target '101%'
+verify to a loss of 0       | verify tiny.yaml precision=bf16 --target 0            | 2 | --target '0'
+verify for a free machine   | verify tiny.yaml precision=bf16 --cost 0/h            | 2 | --cost '0/h'
 verify into the config      | verify tiny.yaml precision=bf16 --out tiny.yaml       | 1 | is the configuration itself: choose another file for --out
 verify into one file twice  | verify tiny.yaml precision=bf16 --out v --plot v      | 1 | is named by --plot and by --out
 sensitivity of no file      | sensitivity none.yaml                               | 1 | none.yaml: cannot be opened

@@ -108,6 +108,40 @@ printf 'model: gpt\nthreads: 1\nnet: {layers: 1, width: 16, heads: 2}\ndata: {ki
 verify 0 gpt.yaml $easy train.batch=8 --seeds 2 --steps 20 --json -q
 [ "$(field loss_lost pass)" = true ] || fail "no loss lost line: $(cat out)"
 
+# ---- targets and cost: told, not judged ----
+
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy --seeds 2 --json -q --target 50% --cost 3600/h --out kept.json
+[ "$(wc -l <out)" = 11 ] || fail "6 lines and 5 figures expected: $(cat out)"
+awk -v a="$(field seconds fp32)" -v b="$(field cost fp32)" 'BEGIN { d = a / b - 1; exit !(a > 0 && d < 1e-6 && d > -1e-6) }' || fail "at 1 a second cost is time: $(cat out)"
+[ "$(field reached fp32) $(field reached mixed)" = "1.0 1.0" ] || fail "half of the digits are learned in 40 updates: $(cat out)"
+awk -v n="$(field steps_to_target mixed)" 'BEGIN { exit !(n > 2 && n < 40) }' || fail "updates to the target: $(cat out)"
+# That training is none other than mixt train's: looking at what rounding does has left no trace in the weights.
+"$mixt" train tiny.yaml out=direct -q
+direct=$(sed -n 's/.*"val_loss":\([0-9.]*\).*/\1/p' direct/metrics.jsonl | tail -1)
+kept=$(tr -d ' \n' <kept.json | sed 's/.*{"side":"mixed","seed":1,[^{]*"loss":\([0-9.]*\),.*/\1/')
+[ -n "$kept" ] && [ "$kept" = "$direct" ] || fail "verify's loss is $kept, that of the same training $direct"
+rm -r direct
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy --seeds 1 --steps 10 -q --target 1e-9
+grep -q '^target: loss of training 1e-9$' out && grep -q '^updates to target  *-  *-' out && grep -q '^share of seeds that reached it  *0  *0' out || fail "out of reach: $(cat out)"
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy --seeds 6 --steps 10 -q
+grep -q "^target: the higher of a seed's two losses" out && grep -q '^updates to target  *[0-9]' out && grep -q '^share of seeds that reached it  *1  *1' out && ! grep -q '^cost' out || fail "without a target: $(cat out)"
+grep -q 'as mixt compare judges: non-inferior (p = ' out || fail "six seeds allow a verdict: $(cat out)"
+
+# ---- what the format allows ----
+
+# shellcheck disable=SC2086
+verify 1 tiny.yaml $easy verify.output=1e-6 --seeds 1 --steps 3 -q
+grep -q "rounding the weights to bf16's 8 bits, all arithmetic in FP32, so that less than 1e-06 is more than it can give; ask for what it can, as in verify.output=0" out || fail "below the format: $(cat out)"
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy precision=fp16 --seeds 1 --steps 3 -q
+grep -q "the format allows [0-9.e-]*: that much comes from rounding the weights to fp16's 11 bits, all arithmetic in FP32\$" out || fail "FP16: $(cat out)"
+# shellcheck disable=SC2086
+verify 0 tiny.yaml $easy precision=same.yaml --seeds 1 --steps 3 -q
+grep -q 'the format allows' out && fail "nothing is rounded in FP32: $(cat out)"
+
 # ---- what cannot be, and a clean stop ----
 verify 1 tiny.yaml precision=fp32 -q
 grep -q 'precision=bf16' err || fail "fp32 against itself: $(cat err)"

@@ -82,6 +82,15 @@ static void test_checklist(void **state)
         assert_true(isnan(fp32->difference) && mixed->difference > 0 && mixed->memory.total < fp32->memory.total * 10);
     }
     assert_null(mixt_verification_run(v, 2, MIXT_VERIFY_FP32));
+    const mixt_verify_run *first = mixt_verification_run(v, 0, MIXT_VERIFY_MIXED);
+    assert_true(first->format == MIXT_DTYPE_BF16 && first->rounding > 0 && isnan(first->tensor_active));
+    assert_true(first->rounding < first->output_size / 16); // eight bits: a small part of the outputs
+    assert_true(first->target_steps >= 1 && first->target_steps <= STEPS);
+    const mixt_verify_figure *steps = mixt_verification_figure(v, 1);
+    assert_string_equal(steps->name, "steps_to_target");
+    assert_true(steps->fp32 >= 1 && steps->mixed <= STEPS && steps->low <= steps->ratio && steps->ratio <= steps->high);
+    assert_true(isnan(mixt_verification_figure(v, MIXT_VERIFY_FIGURES - 1)->fp32)); // no price was given
+    assert_null(mixt_verification_figure(v, MIXT_VERIFY_FIGURES));
     mixt_verification_free(v);
 }
 
@@ -106,6 +115,9 @@ static void test_refused(void **state)
     assert_int_equal(mixt_verify(config, &v, .seeds = 1), MIXT_ERROR_CONFIG);
     assert_int_equal(mixt_verify(mixed, &v, .seeds = MIXT_VERIFY_SEEDS_MAX + 1), MIXT_ERROR_ARGUMENT);
     assert_int_equal(mixt_verify(mixed, &v, .steps = -1), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_verify(mixed, &v, .price = -1), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_verify(mixed, &v, .target_accuracy = 1.5), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_verify(mixed, &v, .target_loss = 1, .target_accuracy = 0.5), MIXT_ERROR_ARGUMENT);
     assert_int_equal(mixt_verify_with(NULL, NULL, &v), MIXT_ERROR_ARGUMENT);
     assert_null(v);
     assert_int_equal(mixt_config_set(mixed, "seed=9223372036854775807", "test"), MIXT_OK);
