@@ -144,7 +144,8 @@ static void add_means(const mixt_table_row *row, char cell[CELL], bool accuracy)
     const mixt_table_mean *means[MIXT_TABLE_SIDES];
     for (int side = 0; side < MIXT_TABLE_SIDES; side++)
         means[side] = accuracy ? &row->sides[side].accuracy : &row->sides[side].loss;
-    bool none = isnan(means[0]->mean) && isnan(means[1]->mean);
+    bool diverged = row->sides[0].diverged || row->sides[1].diverged;
+    bool none = isnan(means[0]->mean) && isnan(means[1]->mean) && !diverged;
     for (int side = 0; side < (none ? 1 : MIXT_TABLE_SIDES); side++) {
         char text[64];
         add(cell, side ? TO : "");

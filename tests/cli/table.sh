@@ -103,6 +103,17 @@ grep -q '^weights, .*iB  *[0-9.]* → –$' out && grep -q '^memory, .*iB  *[0-9
 "$mixt" train --resume runs/bf16-1 train.steps=20 -q || fail "going on"
 [ "$(grep -c memory_by_role runs/bf16-1/metrics.jsonl)" = 1 ] || fail "a resumed run tells its memory again: $(cat runs/bf16-1/metrics.jsonl)"
 
+# ---- runs that diverged, a file of verify that is not whole ----
+
+for run in runs/fp32-2 runs/bf16-2; do
+    cp -r $run wild-${run##*/} && sed -i 's/"loss":[0-9.]*/"loss":null/; s/,"val_loss":[^}]*/,"val_loss":null/' wild-${run##*/}/metrics.jsonl
+done
+table 0 wild-*
+grep -q '^loss  *– (1 diverged) → – (1 diverged)$' out || fail "both sides diverged: $(cat out)"
+head -c 900 kept.json >cut.json
+table 1 cut.json
+grep -q 'cut.json: is no result of mixt verify --out FILE' err && [ ! -s out ] || fail "half a file: $(cat out err)"
+
 # ---- files ----
 
 table 0 runs/fp32-2 runs/bf16-2 --format latex --out t.tex
