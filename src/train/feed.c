@@ -79,16 +79,20 @@ mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, cons
     return MIXT_OK;
 }
 
+void mixt__feed_forget_step(mixt__feed *feed, mixt__feed_kind kind)
+{
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
+        if (feed->recordings[kind][i])
+            feed->backend->forget(feed->recordings[kind][i]);
+        feed->recordings[kind][i] = NULL;
+    }
+    feed->issued[kind] = false;
+}
+
 void mixt__feed_forget(mixt__feed *feed)
 {
-    for (int kind = 0; kind < MIXT_FEED_STEPS; kind++) {
-        for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
-            if (feed->recordings[kind][i])
-                feed->backend->forget(feed->recordings[kind][i]);
-            feed->recordings[kind][i] = NULL;
-        }
-        feed->issued[kind] = false;
-    }
+    mixt__feed_forget_step(feed, MIXT_FEED_PLAIN);
+    mixt__feed_forget_step(feed, MIXT_FEED_WATCHED);
 }
 
 void mixt__feed_retype(mixt__feed *feed, mixt_dtype fed)

@@ -58,6 +58,8 @@ void mixt__feed_retype(mixt__feed *feed, mixt_dtype fed);
 mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **rounded);
 /** After the plan changed: what was recorded is no longer true. */
 void mixt__feed_forget(mixt__feed *feed);
+/** The same of one kind of step. */
+void mixt__feed_forget_step(mixt__feed *feed, mixt__feed_kind kind);
 
 /** Copies batch number `index` of the coming step, inputs as they are fed, to the device.
  *  @param count its targets that count; -1: unknown, the passes of this step weigh the same

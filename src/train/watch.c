@@ -65,6 +65,7 @@ mixt_status mixt__trainer_watch(mixt__trainer *t, const mixt__watch *watch)
 
 void mixt__trainer_unwatch(mixt__trainer *t)
 {
+    mixt__feed_forget_step(&t->feed, MIXT_FEED_WATCHED);
     mixt__executable_free(t->watched);
     t->watched = NULL;
     t->watching = t->layers.running = false;

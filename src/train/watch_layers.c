@@ -107,6 +107,8 @@ void mixt__trainer_release_layer_slots(mixt__trainer *t)
 
 void mixt__trainer_mark_watched(mixt__trainer *t)
 {
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) // a trainer that went back makes the same step again
+        t->layers.step[i] = t->layers.step[i] == t->attempts ? 0 : t->layers.step[i];
     t->layers.step[t->feed.turn % MIXT_STAGE_SLOTS] = t->watching && t->layers.running ? t->attempts : 0;
 }
 

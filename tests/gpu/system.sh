@@ -56,6 +56,12 @@ for model in ${MODELS:-mlp convnet resnet gpt lstm}; do
             fail "$name: the loss does not fall: $(losses $name-gpu | tr '\n' ' ')"
         train $name-again $settings device=cuda && { same_bits $name-gpu $name-again || fail "$name: a second run gives other bits"; }
         MIXT_REPLAY=0 train $name-issued $settings device=cuda && { same_bits $name-gpu $name-issued || fail "$name: replay changes the bits"; }
+        train $name-looked $settings device=cuda watch.every=3 && MIXT_REPLAY=0 train $name-looks $settings device=cuda watch.every=3 && {
+            same_bits $name-gpu $name-looked || fail "$name: looking into layers changes the bits"
+            [ "$(wc -l <$name-looked/layers.jsonl)" = 7 ] || fail "$name: looks into layers: $(cut -c1-80 $name-looked/layers.jsonl)"
+            cmp $name-looked/layers.jsonl $name-looks/layers.jsonl || fail "$name: replay changes what layers show"
+            [ "$(number memory_allocated <$name-looked.json)" = "$(number memory_allocated <$name-gpu.json)" ] || fail "$name: a look takes memory that was not planned"
+        }
         "$mixt" plan any.yaml $common $settings --device cuda --json >plan 2>err || { fail "plan of $name"; cat err; }
         planned=$(number total <plan) allocated=$(number memory_allocated <$name-gpu.json)
         [ -n "$planned" ] && [ "$planned" = "$allocated" ] || fail "$name: planned $planned, allocated $allocated"
