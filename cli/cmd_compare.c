@@ -3,6 +3,7 @@
 
 #include "cli/amounts.h"
 #include "cli/json.h"
+#include "cli/names.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 #include "cli/support.h"
@@ -20,13 +21,6 @@ static const int statuses[] = {
 
 /* ---- what the options say ---- */
 
-static bool good_name(const char *name)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    size_t length = strlen(name);
-    return length > 0 && length <= 100 && strspn(name, letters) == length;
-}
-
 static int read_options(const cli_args *args, mixt_compare_options *o)
 {
     if (!cli_read_share(cli_text(args, "margin"), &o->margin))
@@ -38,7 +32,7 @@ static int read_options(const cli_args *args, mixt_compare_options *o)
     if (cli_given(args, "cost") && !cli_read_price(cli_text(args, "cost"), &o->price))
         return cli_usage(args->command, "--cost '%s': expected the price of an hour, as in 2.50/h",
                          cli_text(args, "cost"));
-    if (cli_given(args, "name") && !good_name(cli_text(args, "name")))
+    if (cli_given(args, "name") && !cli_name_good(cli_text(args, "name"), 100))
         return cli_usage(args->command, "--name '%s': letters, digits, '.', '_' and '-' are expected, 1 to 100 of them",
                          cli_text(args, "name"));
     o->pairs = cli_given(args, "seeds") ? cli_int(args, "seeds") : 0;
@@ -46,26 +40,12 @@ static int read_options(const cli_args *args, mixt_compare_options *o)
     return CLI_OK;
 }
 
-/** Appends a configuration's name without folder and ending; what a name may not hold becomes '-'. */
-static void add_stem(char *name, size_t size, const char *path)
-{
-    const char *slash = strrchr(path, '/'), *begin = slash ? slash + 1 : path, *dot = strrchr(begin, '.');
-    size_t length = dot && dot > begin ? (size_t)(dot - begin) : strlen(begin), used = strlen(name);
-    for (size_t i = 0; i < length && i < 45 && used + 1 < size; i++) {
-        char letter = begin[i];
-        bool plain = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-                     (letter >= '0' && letter <= '9') || letter == '_';
-        name[used++] = plain ? letter : '-';
-    }
-    name[used] = '\0';
-}
-
 static void default_name(const cli_args *args, char *name, size_t size)
 {
     name[0] = '\0';
-    add_stem(name, size, cli_word(args, 0));
+    cli_name_add_stem(name, size, cli_word(args, 0));
     strncat(name, "-", size - strlen(name) - 1);
-    add_stem(name, size, cli_word(args, 1));
+    cli_name_add_stem(name, size, cli_word(args, 1));
 }
 
 /* ---- progress ---- */

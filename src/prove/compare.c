@@ -5,6 +5,7 @@
 #include "base/c_locale.h"
 #include "base/status.h"
 #include "base/threads.h"
+#include "prove/prove.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -145,16 +146,6 @@ mixt_status mixt__compare_take_options(mixt_comparison *c, const mixt_compare_op
     return MIXT_OK;
 }
 
-static mixt_status check_name(mixt_comparison *c, const char *name)
-{
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-    if (!name || !*name || strlen(name) > NAME_MAX_LENGTH || name[strspn(name, letters)])
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "name '%.120s': 1 to %d letters, digits, '.', '_' and '-' are expected",
-                          name ? name : "", NAME_MAX_LENGTH);
-    snprintf(c->folder, sizeof c->folder, "runs/compare-%s", name);
-    return MIXT_OK;
-}
-
 static mixt_status check_pairs(const mixt_comparison *c)
 {
     int64_t pairs = c->options.pairs, seed = mixt__config_int(c->configs[MIXT_COMPARE_A], MIXT_KEY_SEED);
@@ -242,7 +233,8 @@ static mixt_status open_comparison(mixt_comparison *c, const mixt_config *a, con
                                    const mixt_compare_options *o)
 {
     MIXT_TRY(mixt__compare_take_options(c, o));
-    MIXT_TRY(check_name(c, o->name));
+    MIXT_TRY(mixt__prove_check_name(o->name, NAME_MAX_LENGTH));
+    snprintf(c->folder, sizeof c->folder, "runs/compare-%s", o->name);
     MIXT_TRY(mixt_config_copy(a, &c->configs[MIXT_COMPARE_A]));
     MIXT_TRY(mixt_config_copy(b, &c->configs[MIXT_COMPARE_B]));
     MIXT_TRY(check_pairs(c));

@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/c_locale.h"
 #include "base/status.h"
+#include "prove/prove.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -153,15 +154,6 @@ static json_t *header_of(const mixt_comparison *c)
                      c->options.absolute);
 }
 
-static mixt_status refuse(const mixt_comparison *c, const char *what, const char *is, const char *was)
-{
-    return mixt__fail(
-        MIXT_ERROR_STATE,
-        "%s: the experiment that lies there is another one: %s is %.200s, was %.200s; go on as it was, or "
-        "choose another name",
-        c->folder, what, is, was);
-}
-
 static mixt_status check_header(const mixt_comparison *c, const json_t *before)
 {
     json_t *now = header_of(c), *value;
@@ -174,7 +166,7 @@ static mixt_status check_header(const mixt_comparison *c, const json_t *before)
             continue;
         char *is = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
         char *was = json_dumps(old, JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-        status = refuse(c, key, is ? is : "?", was ? was : "not there");
+        status = mixt__prove_refuse(c->folder, key, is ? is : "?", was ? was : "not there");
         free(is);
         free(was);
     }
@@ -184,23 +176,9 @@ static mixt_status check_header(const mixt_comparison *c, const json_t *before)
 
 static mixt_status check_config(const mixt_comparison *c, mixt_compare_side side)
 {
-    char path[MIXT_COMPARE_PATH + 100], name[100];
-    mixt_config *before;
-    MIXT_TRY(mixt_config_new(&before));
-    mixt_status status = mixt_config_load(before, file_in(c, side ? "b.yaml" : "a.yaml", path));
-    for (int key = 0; status == MIXT_OK && key < MIXT_KEY_COUNT; key++) {
-        char *was = mixt__config_text(before, (mixt__config_key)key);
-        char *is = mixt__config_text(c->configs[side], (mixt__config_key)key);
-        snprintf(name, sizeof name, "%s of %s", mixt__config_table[key].name, side ? "B" : "A");
-        if (!was || !is)
-            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a comparison");
-        else if (strcmp(was, is) && key != MIXT_KEY_OUT)
-            status = refuse(c, name, is, was);
-        free(was);
-        free(is);
-    }
-    mixt_config_free(before);
-    return status;
+    char path[MIXT_COMPARE_PATH + 100];
+    return mixt__prove_same_config(c->folder, file_in(c, side ? "b.yaml" : "a.yaml", path), c->configs[side],
+                                   side ? " of B" : " of A");
 }
 
 /* ---- opening ---- */
@@ -233,19 +211,12 @@ static mixt_status read_rows(mixt_comparison *c, bool *found)
     return status;
 }
 
-static mixt_status make_folder(const char *path)
-{
-    if (!mkdir(path, 0777) || errno == EEXIST)
-        return MIXT_OK;
-    return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
-}
-
 mixt_status mixt__compare_state_open(mixt_comparison *c)
 {
     char path[MIXT_COMPARE_PATH + 100];
     bool found = false;
-    MIXT_TRY(make_folder("runs"));
-    MIXT_TRY(make_folder(c->folder));
+    MIXT_TRY(mixt__prove_make_folder("runs"));
+    MIXT_TRY(mixt__prove_make_folder(c->folder));
     MIXT_TRY(mixt__rows_open(&c->rows, file_in(c, "compare.jsonl", path), INT64_MAX));
     MIXT_TRY(read_rows(c, &found));
     if (found)

@@ -4,10 +4,10 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "mixt/run.h"
+#include "prove/prove.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <unistd.h>
 
 /** A run under way. */
 typedef struct training {
@@ -41,29 +41,14 @@ static void pass_on(void *user, const char *what, int64_t done, int64_t total)
         o->progress(o->user, what, done, total);
 }
 
-/** Whether a folder holds a file or folder. */
-static bool has(const char *folder, const char *name)
-{
-    char path[MIXT_COMPARE_PATH + 200];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return !access(path, F_OK);
-}
-
-/** Opens it anew, or where its newest checkpoint left it. What was ended before it had a configuration is nothing, and
- *  one that came to its end, but whose row was lost, is made again. */
 static mixt_status open_run(training *t, const char *folder, mixt_run **run)
 {
     char seed[40], out[MIXT_COMPARE_PATH + 200];
     const char *const settings[] = {seed, out, NULL};
-    mixt_run_options options = {.observer = hear, .user = t, .progress = pass_on};
-    bool over = has(folder, "model.safetensors") && !has(folder, "checkpoints");
-    if (has(folder, "config.yaml") && !over)
-        return mixt_run_resume_with(folder, &options, run);
-    mixt__compare_remove(folder);
+    mixt_run_options options = {.settings = settings, .observer = hear, .user = t, .progress = pass_on};
     snprintf(seed, sizeof seed, "seed=%lld", (long long)t->event.seed);
     snprintf(out, sizeof out, "out=%s", folder);
-    options.settings = settings;
-    return mixt_run_open_config(t->c->configs[t->event.side], &options, run);
+    return mixt__prove_open_run(t->c->configs[t->event.side], folder, &options, run);
 }
 
 /** Trains to the end; a loss that does not stay finite is a result. */

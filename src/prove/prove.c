@@ -1,0 +1,78 @@
+/* Names, folders and runs of work that goes on where it was ended. */
+#include "prove/prove.h"
+
+#include "base/status.h"
+#include "prove/compare.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+mixt_status mixt__prove_check_name(const char *name, int longest)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    if (!name || !*name || strlen(name) > (size_t)longest || name[strspn(name, letters)])
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "name '%.120s': 1 to %d letters, digits, '.', '_' and '-' are expected",
+                          name ? name : "", longest);
+    return MIXT_OK;
+}
+
+mixt_status mixt__prove_make_folder(const char *path)
+{
+    if (!mkdir(path, 0777) || errno == EEXIST)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
+}
+
+mixt_status mixt__prove_refuse(const char *folder, const char *what, const char *is, const char *was)
+{
+    return mixt__fail(
+        MIXT_ERROR_STATE,
+        "%s: the experiment that lies there is another one: %s is %.200s, was %.200s; go on as it was, or "
+        "choose another name",
+        folder, what, is, was);
+}
+
+mixt_status mixt__prove_same_config(const char *folder, const char *path, const mixt_config *config, const char *of)
+{
+    char name[100];
+    mixt_config *before;
+    MIXT_TRY(mixt_config_new(&before));
+    mixt_status status = mixt_config_load(before, path);
+    for (int key = 0; status == MIXT_OK && key < MIXT_KEY_COUNT; key++) {
+        char *was = mixt__config_text(before, (mixt__config_key)key);
+        char *is = mixt__config_text(config, (mixt__config_key)key);
+        snprintf(name, sizeof name, "%s%s", mixt__config_table[key].name, of);
+        if (!was || !is)
+            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a configuration");
+        else if (strcmp(was, is) && key != MIXT_KEY_OUT)
+            status = mixt__prove_refuse(folder, name, is, was);
+        free(was);
+        free(is);
+    }
+    mixt_config_free(before);
+    return status;
+}
+
+/** Whether a folder holds a file or folder. */
+static bool has(const char *folder, const char *name)
+{
+    char path[MIXT_COMPARE_PATH + 200];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return !access(path, F_OK);
+}
+
+mixt_status mixt__prove_open_run(const mixt_config *config, const char *folder, const mixt_run_options *options,
+                                 mixt_run **run)
+{
+    mixt_run_options resumed = *options;
+    bool over = has(folder, "model.safetensors") && !has(folder, "checkpoints");
+    resumed.settings = NULL;
+    if (has(folder, "config.yaml") && !over)
+        return mixt_run_resume_with(folder, &resumed, run);
+    mixt__compare_remove(folder);
+    return mixt_run_open_config(config, options, run);
+}
