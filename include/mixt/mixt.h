@@ -8,6 +8,7 @@
 #ifndef MIXT_MIXT_H
 #define MIXT_MIXT_H
 
+#include "mixt/adopt.h"
 #include "mixt/advise.h"
 #include "mixt/bench.h"
 #include "mixt/compare.h"

@@ -302,6 +302,20 @@ search in no format         | search tiny.yaml --formats fp17 --write p.yaml    
 search of one trial         | search tiny.yaml --trials 1 --write p.yaml            | 2 | --trials
 search of no file           | search none.yaml --write p.yaml                       | 1 | none.yaml: cannot be opened
 search with no weights      | search tiny.yaml init=none --write p.yaml             | 1 | none: cannot be opened
+adopt with nothing          | adopt                                                 | 2 | CONFIG
+adopt with no file          | adopt none.yaml                                       | 1 | none.yaml: cannot be opened
+adopt to a place            | adopt tiny.yaml --to heaven                           | 2 | baseline, formats, mixed, tuned, validated
+adopt backwards             | adopt tiny.yaml --from tuned --to mixed               | 2 | the second stage comes before the first
+adopt from the middle       | adopt tiny.yaml --from tuned                          | 1 | begin with baseline
+adopt without a margin      | adopt tiny.yaml --margin 0                            | 2 | --margin '0': a share above 0
+adopt without an end        | adopt tiny.yaml --budget 10d                          | 2 | --budget '10d': a time above 0
+adopt by one seed           | adopt tiny.yaml --seeds 1                             | 2 | --seeds
+adopt under a path          | adopt tiny.yaml --name ../x                           | 2 | --name '../x': letters, digits
+adopt back and forth        | adopt tiny.yaml --undo --to mixed                     | 2 | --undo trains nothing
+adopt back with history     | adopt tiny.yaml --undo --history                      | 2 | one at a time
+adopt back from nothing     | adopt tiny.yaml --undo                                | 1 | nothing was begun under the name tiny
+adopt without history       | adopt tiny.yaml --history                             | 1 | nothing was begun under the name tiny
+adopt without the data      | adopt tiny.yaml data.kind=csv data.path=none.csv      | 1 | none.csv
 compare with nothing        | compare tiny.yaml                                     | 2 | B
 compare with no file        | compare tiny.yaml none.yaml                           | 1 | none.yaml: cannot be opened
 compare by one seed         | compare tiny.yaml tiny.yaml --seeds 1                 | 2 | --seeds

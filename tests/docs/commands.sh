@@ -58,6 +58,8 @@ shortened() {
     *' search '*) echo "--budget 60s --steps 2 --trials 2 data.limit=128 train.batch=8" ;;
     *sensitivity*configs/gpt*) echo "--trials 1 $tokens" ;;
     *sensitivity*) echo "--trials 1 data.limit=64 train.batch=8" ;;
+    *' adopt '*--undo* | *' adopt '*--history*) ;;
+    *' adopt '*) echo "--margin 20% --seeds 6 --budget 60s --steps 2 train.epochs=0 train.steps=30 train.warmup=0 data.limit=128 train.batch=8 || [ \$? -ge 3 ]" ;; # FP32 may stay
     *compare*runs/*) echo '|| [ $? = 4 ]' ;; # one run of each allows no verdict
     *compare*--seeds*) echo "--seeds 7 --margin 20% train.steps=30 data.limit=256 train.batch=32" ;;
     *compare*) echo "--margin 20% train.steps=30 data.limit=256 train.batch=32" ;;

@@ -10,6 +10,7 @@ bash tests/slow/kills.sh "$build/mixt" 50
 bash tests/cli/signals.sh "$build/mixt" 200
 bash tests/cli/search.sh "$build/mixt" 50
 bash tests/cli/compare.sh "$build/mixt" 30
+bash tests/cli/adopt.sh "$build/mixt" 10
 data=${MIXT_TEST_DATA:-../shared/data}/mnist
 if [ ! -d "$data" ]; then
     echo "skipped: no MNIST in $data"

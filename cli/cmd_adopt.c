@@ -1,0 +1,305 @@
+/* mixt adopt: the road from FP32 to a proved policy, stage by stage. */
+#include "cli/commands.h"
+
+#include "cli/amounts.h"
+#include "cli/json.h"
+#include "cli/names.h"
+#include "cli/progress.h"
+#include "cli/stop.h"
+#include "cli/table.h"
+#include "cli/tokenize_progress.h"
+
+#include <mixt/adopt.h>
+#include <mixt/compare.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { NAME_LONGEST = 80 };
+
+/** What the exit status says, by mixt_adopt_outcome. */
+static const int statuses[] = {CLI_OK, CLI_OK, 3, 4};
+
+/* ---- what the options say ---- */
+
+static int read_options(const cli_args *args, mixt_adopt_options *o)
+{
+    if (!cli_read_share(cli_text(args, "margin"), &o->margin))
+        return cli_usage(args->command, "--margin '%s': a share above 0 and at most 1, as 0.5%% or 0.005, is expected",
+                         cli_text(args, "margin"));
+    if (!cli_read_duration(cli_text(args, "budget"), &o->budget))
+        return cli_usage(args->command, "--budget '%s': a time above 0, as 90s, 10m or 2h is expected",
+                         cli_text(args, "budget"));
+    if (cli_given(args, "name") && !cli_name_good(cli_text(args, "name"), NAME_LONGEST))
+        return cli_usage(args->command, "--name '%s': letters, digits, '.', '_' and '-' are expected, 1 to %d of them",
+                         cli_text(args, "name"), NAME_LONGEST);
+    bool going = cli_given(args, "to") || cli_given(args, "from") || args->setting_count;
+    if ((cli_flag(args, "undo") || cli_flag(args, "history")) && going)
+        return cli_usage(args->command, "--%s trains nothing: --to, --from and settings do not go with it",
+                         cli_flag(args, "undo") ? "undo" : "history");
+    if (cli_flag(args, "undo") && cli_flag(args, "history"))
+        return cli_usage(args->command, "--undo and --history are two things: one at a time");
+    o->to = cli_given(args, "to") ? cli_text(args, "to") : NULL;
+    o->from = cli_given(args, "from") ? cli_text(args, "from") : NULL;
+    if (o->from && o->to && mixt_adopt_stage_find(o->from) > mixt_adopt_stage_find(o->to))
+        return cli_usage(args->command, "--from %s --to %s: the second stage comes before the first", o->from, o->to);
+    o->goal = strcmp(cli_text(args, "for"), "time") ? MIXT_SEARCH_MEMORY : MIXT_SEARCH_TIME;
+    o->pairs = cli_given(args, "seeds") ? cli_int(args, "seeds") : 0;
+    o->search_steps = cli_given(args, "steps") ? cli_int(args, "steps") : 0;
+    return CLI_OK;
+}
+
+/* ---- progress ---- */
+
+typedef struct watch {
+    mixt_adopt_stage stage;
+    cli_progress progress;
+    cli_progress_info shown;
+} watch;
+
+static bool hear(void *user, const mixt_adopt_event *e)
+{
+    watch *w = user;
+    if (e->kind != MIXT_ADOPT_STEP) {
+        cli_progress_note(&w->progress, "%s", e->text);
+        return !cli_stopped_by();
+    }
+    w->shown.epoch = (int64_t)e->stage + 1;
+    w->shown.step = e->step;
+    w->shown.steps = e->steps;
+    w->shown.loss = e->loss;
+    w->shown.accuracy = e->accuracy;
+    cli_progress_update(&w->progress, &w->shown);
+    return !cli_stopped_by();
+}
+
+/* ---- what is printed ---- */
+
+static json_t *figures_json(const mixt_adoption *a)
+{
+    mixt_adopt_figure f;
+    json_t *list = json_array();
+    for (int64_t i = 0; mixt_adoption_figure(a, i, &f); i++)
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s}", "stage",
+                                              mixt_adopt_stage_name(f.stage), "name", f.name, "loss",
+                                              cli_json_real(f.loss), "accuracy", cli_json_real(f.accuracy),
+                                              "step_seconds", cli_json_real(f.step_seconds), "memory",
+                                              cli_json_real(f.memory), "good", f.good, "note", f.note));
+    return list;
+}
+
+static json_t *history_json(const mixt_adoption *a)
+{
+    mixt_adopt_entry e;
+    json_t *list = json_array();
+    for (int64_t i = 0; mixt_adoption_entry(a, i, &e); i++)
+        json_array_append_new(
+            list, e.undo ? json_pack("{s:s, s:s}", "undo", mixt_adopt_stage_name(e.stage), "time", e.time)
+                         : json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:s, s:s}", "stage",
+                                     mixt_adopt_stage_name(e.stage), "time", e.time, "version", (json_int_t)e.version,
+                                     "precision", e.precision, "decision", e.decision, "reason", e.reason, "evidence",
+                                     e.evidence, "config", e.config, "policy", e.policy));
+    return list;
+}
+
+static void print_json(const mixt_adoption *a)
+{
+    mixt_adoption_info i = mixt_adoption_describe(a);
+    json_t *o = json_object();
+    json_object_set_new(o, "outcome", json_string(mixt_adopt_outcome_name(i.outcome)));
+    json_object_set_new(o, "done", json_integer(i.done));
+    json_object_set_new(o, "next",
+                        i.done < MIXT_ADOPT_STAGES ? json_string(mixt_adopt_stage_name((mixt_adopt_stage)i.done))
+                                                   : json_null());
+    json_object_set_new(o, "precision", json_string(i.precision));
+    json_object_set_new(o, "config", json_string(i.config));
+    json_object_set_new(o, "policy", json_string(i.policy));
+    json_object_set_new(o, "folder", json_string(i.folder));
+    json_object_set_new(o, "figures", figures_json(a));
+    json_object_set_new(o, "history", history_json(a));
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
+    putchar('\n');
+    json_decref(o);
+}
+
+static void number_cell(cli_table *t, const char *format, double value)
+{
+    char text[40];
+    if (isnan(value))
+        snprintf(text, sizeof text, "-");
+    else if (*format == 'b')
+        cli_format_bytes(text, value);
+    else
+        snprintf(text, sizeof text, *format == 'm' ? "%.2f ms" : "%.5g", *format == 'm' ? 1e3 * value : value);
+    cli_table_cell(t, "%s", text);
+}
+
+static void print_figures(const mixt_adoption *a)
+{
+    mixt_adopt_figure f;
+    cli_table t = {0};
+    cli_table_column(&t, "stage", CLI_LEFT);
+    cli_table_column(&t, "what", CLI_LEFT);
+    cli_table_column(&t, "loss", CLI_RIGHT);
+    cli_table_column(&t, "accuracy", CLI_RIGHT);
+    cli_table_column(&t, "an update", CLI_RIGHT);
+    cli_table_column(&t, "memory", CLI_RIGHT);
+    for (int64_t i = 0; mixt_adoption_figure(a, i, &f); i++) {
+        cli_table_cell(&t, "%s", mixt_adopt_stage_name(f.stage));
+        cli_table_cell(&t, "%s", f.name);
+        number_cell(&t, "loss", f.loss);
+        number_cell(&t, "accuracy", f.accuracy);
+        number_cell(&t, "ms", f.step_seconds);
+        number_cell(&t, "bytes", f.memory);
+    }
+    cli_table_print(&t, stdout, 0);
+    cli_table_free(&t);
+}
+
+static void print_history(const mixt_adoption *a)
+{
+    mixt_adopt_entry e;
+    for (int64_t i = 0; mixt_adoption_entry(a, i, &e); i++) {
+        if (e.undo) {
+            printf("%s  %s taken back\n", e.time, mixt_adopt_stage_name(e.stage));
+            continue;
+        }
+        printf("%s  version %lld, %s, %s: %s\n", e.time, (long long)e.version, mixt_adopt_stage_name(e.stage),
+               e.precision, e.decision);
+        cli_line(stdout, "  because ", "%s", e.reason);
+        cli_line(stdout, "  evidence ", "%s", e.evidence);
+        cli_line(stdout, "  kept as ", "%s, %s", e.config, e.policy);
+    }
+}
+
+/** Where it stands, what to use, how to go back. */
+static void print_state(const cli_args *args, const mixt_adoption *a)
+{
+    mixt_adoption_info i = mixt_adoption_describe(a);
+    mixt_adopt_entry e, last = {.decision = "", .reason = ""};
+    for (int64_t k = 0; mixt_adoption_entry(a, k, &e); k++)
+        if (!e.undo && i.done && (int64_t)e.stage == i.done - 1)
+            last = e;
+    if (i.done)
+        cli_line(stdout, "", "%s: %s: %s", mixt_adopt_stage_name(last.stage), last.decision, last.reason);
+    printf("%s: %lld of %d stages done; %s/report.md\n", mixt_adopt_outcome_name(i.outcome), (long long)i.done,
+           (int)MIXT_ADOPT_STAGES, i.folder);
+    if (i.done)
+        printf("to be used: %s/adopted.yaml (%s)\n", i.folder, i.precision);
+    if (i.done)
+        printf("to go back: mixt adopt %s%s%s --undo\n", cli_word(args, 0), cli_given(args, "name") ? " --name " : "",
+               cli_given(args, "name") ? cli_text(args, "name") : "");
+}
+
+static int report(const cli_args *args, const mixt_adoption *a)
+{
+    mixt_adoption_info i = mixt_adoption_describe(a);
+    if (cli_flag(args, "json")) {
+        print_json(a);
+    } else if (cli_flag(args, "history")) {
+        print_history(a);
+    } else {
+        print_figures(a);
+        print_state(args, a);
+    }
+    if (i.stopped)
+        fprintf(stderr, "mixt: stopped by a signal in stage %s; the same command goes on\n",
+                mixt_adopt_stage_name((mixt_adopt_stage)i.done));
+    if (i.stopped && cli_stopped_by())
+        return CLI_SIGNAL + cli_stopped_by();
+    return cli_flag(args, "undo") || cli_flag(args, "history") ? CLI_OK : statuses[i.outcome];
+}
+
+/* ---- the command ---- */
+
+static mixt_status go(const cli_args *args, const mixt_config *config, mixt_adopt_options *o, mixt_adoption **a)
+{
+    bool quiet = cli_flag(args, "quiet") || cli_flag(args, "json");
+    watch w = {.shown = {.part = "stage", .epochs = MIXT_ADOPT_STAGES, .items_s = NAN, .scale = NAN}};
+    o->watch = hear;
+    o->progress = cli_tokenize_progress;
+    o->user = &w;
+    cli_progress_start(&w.progress, stderr, quiet, 0);
+    cli_stop_catch();
+    mixt_status status = mixt_adopt_with(config, o, a);
+    cli_stop_release();
+    if (w.shown.step)
+        cli_progress_finish(&w.progress, &w.shown);
+    return status;
+}
+
+static int run(const cli_args *args)
+{
+    mixt_adopt_options options = {0};
+    mixt_config *config = NULL;
+    mixt_adoption *a = NULL;
+    char name[100] = "";
+    int status = read_options(args, &options);
+    if (status != CLI_OK)
+        return status;
+    cli_name_add_stem(name, sizeof name, cli_word(args, 0));
+    options.name = cli_given(args, "name") ? cli_text(args, "name") : name;
+    status = cli_config(args, cli_word(args, 0), &config);
+    if (status == CLI_OK) {
+        mixt_status made = cli_flag(args, "history") ? mixt_adopt_open(options.name, &a)
+                           : cli_flag(args, "undo")  ? mixt_adopt_undo(options.name, &a)
+                                                     : go(args, config, &options, &a);
+        status = made == MIXT_OK ? report(args, a) : cli_failed();
+    }
+    mixt_adoption_free(a);
+    mixt_config_free(config);
+    return status;
+}
+
+const cli_command cli_adopt = {
+    .name = "adopt",
+    .summary = "go from FP32 to a proved mixed precision, step by step",
+    .description =
+        "Goes the whole road in five stages, each with figures, a decision and its reason: baseline trains in FP32; "
+        "formats tries each lower format that the machine has, for a quarter of the updates; mixed trains with the "
+        "cheapest of them; tuned searches a format for each layer (mixt search); validated proves the result against "
+        "FP32 (mixt compare) and goes through the acceptance checklist (mixt verify, with the configuration's "
+        "verify.* keys). It is adopted where it is non-inferior and the checklist is met; else FP32 stays, and the "
+        "reason says what is missing.\n\n"
+        "All is kept in runs/adopt-NAME: adopted.yaml, the configuration to use; its policy with the evidence; "
+        "report.md; every version of both in versions; history.jsonl, which is only ever appended to. Ctrl-C or a "
+        "kill lose nothing that matters: the same command goes on. --undo takes back the newest stage, --from does a "
+        "stage and those after it again; versions and history stay.\n\n"
+        "Status: 0 adopted, or the stages asked for are done; 3 FP32 stays; 4 FP32 stays until more pairs decide; 1 "
+        "failed, 2 used wrongly, 130 after Ctrl-C, 143 after SIGTERM.",
+    .arguments =
+        {
+            {"CONFIG", CLI_ARGUMENT_FILE, .help = "configuration, whose precision does not count"},
+            {"key=value", CLI_ARGUMENT_SETTING, .help = "settings that win over the file, as in train.steps=500"},
+        },
+    .options =
+        {
+            {"to", .kind = CLI_CHOICE, .metavar = "STAGE", .choices = "baseline|formats|mixed|tuned|validated",
+             .help = "end after this stage"},
+            {"from", .kind = CLI_CHOICE, .metavar = "STAGE", .choices = "baseline|formats|mixed|tuned|validated",
+             .help = "do this stage and those after it again"},
+            {"undo", .kind = CLI_FLAG, .help = "take back the newest stage"},
+            {"history", .kind = CLI_FLAG, .help = "print what was decided, when, why, from which evidence"},
+            {"name", .kind = CLI_TEXT, .metavar = "NAME", .help = "of the road; default: the file's name"},
+            {"margin", 'm', CLI_TEXT, "SHARE", .fallback = "0.5%",
+             .help = "by how much the loss may be worse than FP32's"},
+            {"seeds", 'n', CLI_INT, "N", .min = MIXT_STATS_PAIRS_MIN, .max = MIXT_COMPARE_PAIRS_MAX,
+             .help = "pairs of the proof; default: as many as its pilot says, up to 64"},
+            {"for", .kind = CLI_CHOICE, .metavar = "GOAL", .choices = "time|memory", .fallback = "time",
+             .help = "what is to be small: milliseconds or bytes of a training step"},
+            {"budget", .kind = CLI_TEXT, .metavar = "TIME", .fallback = "10m", .help = "time for the search"},
+            {"steps", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1000000,
+             .help = "updates of a trial of the search; default: as its budget allows"},
+            {"json", .kind = CLI_FLAG, .help = "print the state, figures and history as one JSON object"},
+            {"quiet", 'q', CLI_FLAG, .help = "no progress"},
+        },
+    .examples =
+        {
+            {"mixt adopt configs/digits.yaml --to mixed", "FP32, each format, then the best of them: the first three "
+                                                          "stages"},
+            {"mixt adopt configs/digits.yaml", "go on to a policy that is tuned and proved"},
+            {"mixt adopt configs/digits.yaml --history", "what was decided so far, and why"},
+        },
+    .see_also = "search|compare|verify|train",
+    .run = run,
+};

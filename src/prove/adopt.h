@@ -1,0 +1,73 @@
+/* An adoption, for the files of this folder: adopt.c goes from stage to stage, adopt_stages.c does what each stage
+ * does, adopt_state.c keeps it on disk, adopt_report.c writes it for people.
+ */
+#ifndef MIXT_PROVE_ADOPT_H
+#define MIXT_PROVE_ADOPT_H
+
+#include "base/handles.h"
+#include "config/config.h"
+#include "mixt/adopt.h"
+#include "run/rows.h"
+
+enum { MIXT_ADOPT_NAME = 80, MIXT_ADOPT_PATH = 300 };
+
+struct mixt_adoption {
+    mixt__handle handle;
+    mixt_adopt_options options; // texts in it are borrowed, and not used after the call
+    mixt_config *config;        // NULL where it was only opened
+    char name[MIXT_ADOPT_NAME + 1];
+    char folder[MIXT_ADOPT_PATH];
+    mixt__rows rows;                  // history.jsonl
+    json_t *history;                  // array of rows: stages done, stages taken back
+    json_t *figures;                  // array of rows: of stages that were not taken back, and of the one under way
+    json_t *current;                  // the row of the newest stage; borrowed from `history`; NULL: none is done
+    json_t *stack[MIXT_ADOPT_STAGES]; // rows of the stages done, borrowed likewise
+    int64_t done, versions;
+    bool fresh;  // made by this call
+    bool halted; // by the one who watches
+};
+
+/** What a stage ends with. */
+typedef struct mixt__adopt_end {
+    char precision[MIXT_ADOPT_PATH]; // what a configuration's key takes
+    char decision[120], reason[400], evidence[MIXT_ADOPT_PATH];
+    const char *outcome; // of the last stage; NULL: of another one
+    char shown[40];      // what people call the precision; "": as it is
+} mixt__adopt_end;
+
+/** Tells the one who watches; false where it is to end. */
+bool mixt__adopt_tell(mixt_adoption *a, mixt_adopt_event event);
+
+/* ---- on disk ---- */
+
+/** An empty one of that name. */
+mixt_status mixt__adopt_new(const char *name, mixt_adoption **a);
+/** A path in its folder; returns `path`. */
+const char *mixt__adopt_file(const mixt_adoption *a, const char *name, char path[MIXT_ADOPT_PATH]);
+/** Takes in the history. @param write make the folder where it is not there, and keep others out */
+mixt_status mixt__adopt_state_open(mixt_adoption *a, bool write);
+/** Takes back a folder that this call made and in which nothing was begun, so that nothing refuses the next call. */
+void mixt__adopt_state_discard(mixt_adoption *a);
+/** Appends a figure of the stage under way. */
+mixt_status mixt__adopt_state_figure(mixt_adoption *a, const mixt_adopt_figure *figure, const char *verdict);
+/** The row of a figure of the stage under way; NULL: it is still to be made. */
+const json_t *mixt__adopt_state_find(const mixt_adoption *a, const char *name);
+/** Writes policy and configuration of the stage under way as a version, then appends that it is done. */
+mixt_status mixt__adopt_state_stage(mixt_adoption *a, const mixt__adopt_end *end);
+/** Appends that the newest stage is taken back, and removes its runs. */
+mixt_status mixt__adopt_state_undo(mixt_adoption *a);
+/** adopted.yaml and report.md: what the history says, for use and for reading. */
+mixt_status mixt__adopt_state_publish(const mixt_adoption *a);
+mixt_status mixt__adopt_report_write(const mixt_adoption *a, const char *path);
+
+/** A text of a row; "" where it is not there. */
+const char *mixt__adopt_text(const json_t *row, const char *key);
+/** A number of a row; NaN where it is not there. */
+double mixt__adopt_number(const json_t *row, const char *key);
+
+/* ---- stages ---- */
+
+/** Does what is left of a stage; *end is filled unless it was halted. */
+mixt_status mixt__adopt_stage_run(mixt_adoption *a, mixt_adopt_stage stage, mixt__adopt_end *end);
+
+#endif

@@ -1,0 +1,464 @@
+/* What each stage of an adoption does. A stage is made of parts, each kept as a figure when it is done: after a kill
+ * only the part under way is made again, and runs, search and comparison go on from what they have on disk themselves.
+ */
+#include "prove/adopt.h"
+
+#include "base/status.h"
+#include "mixt/compare.h"
+#include "mixt/machine.h"
+#include "mixt/verify.h"
+#include "prove/compare.h"
+#include "prove/prove.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FORMAT_STEPS_MIN = 10, FORMAT_SHARE = 4 }; // formats are tried for a quarter of the updates
+
+/* ---- hearing what others do ---- */
+
+static bool tell_step(mixt_adoption *a, int64_t step, int64_t steps, double loss, double accuracy)
+{
+    return mixt__adopt_tell(
+        a,
+        (mixt_adopt_event){.kind = MIXT_ADOPT_STEP, .step = step, .steps = steps, .loss = loss, .accuracy = accuracy});
+}
+
+static bool tell_note(mixt_adoption *a, const char *text)
+{
+    return mixt__adopt_tell(a, (mixt_adopt_event){.kind = MIXT_ADOPT_NOTE, .text = text, .loss = NAN, .accuracy = NAN});
+}
+
+static mixt_status hear_run(void *user, mixt_run *run, const mixt_event *e)
+{
+    mixt_adoption *a = user;
+    bool more = true;
+    if (e->kind == MIXT_EVENT_NOTE && e->warning)
+        more = tell_note(a, e->text);
+    else if (e->kind == MIXT_EVENT_STEP)
+        more = tell_step(a, e->step->step, mixt_run_describe(run).total_steps, e->step->loss, e->step->accuracy);
+    if (!more)
+        mixt_run_ask_stop(run);
+    return MIXT_OK;
+}
+
+static bool hear_verify(void *user, const mixt_verify_event *e)
+{
+    return e->kind == MIXT_VERIFY_NOTE ? tell_note(user, e->text)
+                                       : tell_step(user, e->step, e->steps, e->loss, e->accuracy);
+}
+
+static bool hear_search(void *user, const mixt_search_event *e)
+{
+    return e->kind == MIXT_SEARCH_STEP ? tell_step(user, e->tried, 0, NAN, NAN) : tell_note(user, e->text);
+}
+
+static bool hear_compare(void *user, const mixt_compare_event *e)
+{
+    return e->kind == MIXT_COMPARE_NOTE
+               ? tell_note(user, e->text)
+               : tell_step(user, e->runs * e->steps + e->step, 2 * e->pairs * e->steps, e->loss, e->accuracy);
+}
+
+static void pass_on(void *user, const char *what, int64_t done, int64_t total)
+{
+    const mixt_adopt_options *o = &((const mixt_adoption *)user)->options;
+    if (o->progress)
+        o->progress(o->user, what, done, total);
+}
+
+/* ---- parts ---- */
+
+static double margin_of(const mixt_adoption *a)
+{
+    return a->options.margin > 0 ? a->options.margin : 0.005;
+}
+
+static void reason(mixt__adopt_end *end, const char *decision, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void reason(mixt__adopt_end *end, const char *decision, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(end->reason, sizeof end->reason, format, args);
+    va_end(args);
+    snprintf(end->decision, sizeof end->decision, "%s", decision);
+}
+
+/** The configuration in another precision, to be freed. */
+static mixt_status in_precision(const mixt_adoption *a, const char *precision, mixt_config **config)
+{
+    char setting[MIXT_ADOPT_PATH + 20];
+    snprintf(setting, sizeof setting, "precision=%s", precision);
+    MIXT_TRY(mixt_config_copy(a->config, config));
+    mixt_status status = mixt_config_set(*config, setting, "adopt");
+    if (status != MIXT_OK)
+        mixt_config_free(*config);
+    return status;
+}
+
+static mixt_status measure(const mixt_adoption *a, const char *folder, mixt_compare_run *run)
+{
+    int64_t samples =
+        mixt__config_int(a->config, MIXT_KEY_TRAIN_BATCH) * mixt__config_int(a->config, MIXT_KEY_TRAIN_ACCUMULATE);
+    return mixt__compare_measure(folder, samples, run);
+}
+
+/** Trains to the end. @param why empty: it learned; else why it cannot be gone on with */
+static mixt_status train_run(mixt_adoption *a, const mixt_config *config, const char *folder, mixt_compare_run *figures,
+                             char why[200])
+{
+    char out[MIXT_ADOPT_PATH + 10];
+    const char *const settings[] = {out, NULL};
+    mixt_run_options options = {.settings = settings, .observer = hear_run, .user = a, .progress = pass_on};
+    mixt_run_result result = {0};
+    mixt_run *run;
+    snprintf(out, sizeof out, "out=%s", folder);
+    MIXT_TRY(mixt__prove_open_run(config, folder, &options, &run));
+    mixt_status status = mixt_run_train(run, &result);
+    mixt_run_close(run);
+    bool diverged = status == MIXT_ERROR_DATA && result.steps > 0;
+    if (diverged)
+        snprintf(why, 200, "it diverged: %.180s", mixt_error_text());
+    else
+        MIXT_TRY(status);
+    if (result.stopped && a->halted)
+        return MIXT_OK;
+    mixt_status measured = measure(a, folder, figures);
+    if (diverged) // which may have left no row at all
+        return MIXT_OK;
+    MIXT_TRY(measured);
+    if (!isfinite(figures->loss))
+        snprintf(why, 200, "the loss of its last validation is not finite");
+    else if (!(figures->loss < figures->start_loss))
+        snprintf(why, 200, "its loss, %.5g, did not fall below that of the start, %.5g", figures->loss,
+                 figures->start_loss);
+    return MIXT_OK;
+}
+
+/** A whole run as a part of a stage, in a folder of the stage's name. */
+static mixt_status train_part(mixt_adoption *a, mixt_adopt_stage stage, const char *precision)
+{
+    char folder[MIXT_ADOPT_PATH], why[200] = "";
+    mixt_compare_run run = {.loss = NAN, .accuracy = NAN, .step_seconds = NAN, .memory = NAN};
+    mixt_config *config;
+    if (mixt__adopt_state_find(a, precision))
+        return MIXT_OK;
+    MIXT_TRY(in_precision(a, precision, &config));
+    mixt__adopt_file(a, mixt_adopt_stage_name(stage), folder);
+    mixt_status status = train_run(a, config, folder, &run, why);
+    mixt_config_free(config);
+    if (status != MIXT_OK || a->halted)
+        return status;
+    mixt_adopt_figure f = {.stage = stage,
+                           .name = precision,
+                           .loss = run.loss,
+                           .accuracy = run.accuracy,
+                           .step_seconds = run.step_seconds,
+                           .memory = run.memory,
+                           .good = !*why,
+                           .note = *why ? why : "trained to its end"};
+    return mixt__adopt_state_figure(a, &f, "");
+}
+
+/* ---- baseline ---- */
+
+static mixt_status baseline(mixt_adoption *a, mixt__adopt_end *end)
+{
+    MIXT_TRY(train_part(a, MIXT_ADOPT_BASELINE, "fp32"));
+    if (a->halted)
+        return MIXT_OK;
+    const json_t *row = mixt__adopt_state_find(a, "fp32");
+    if (!json_is_true(json_object_get(row, "good"))) {
+        char note[300];
+        snprintf(note, sizeof note, "%s", mixt__adopt_text(row, "note"));
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "FP32 itself does not train: %s. Nothing can be held against that: mend the configuration "
+                          "(train.lr, the data) and begin under another name",
+                          note);
+    }
+    snprintf(end->precision, sizeof end->precision, "fp32");
+    mixt__adopt_file(a, "baseline", end->evidence);
+    reason(end, "go on", "FP32 trains, to a loss of %.5g", mixt__adopt_number(row, "loss"));
+    return MIXT_OK;
+}
+
+/* ---- formats ---- */
+
+/** Formats lower than FP32 that the device of the configuration has something for. */
+static int find_formats(const mixt_adoption *a, mixt_format_info found[MIXT_FORMATS_MAX])
+{
+    static const char *const lower = " bf16 fp16 tf32 ";
+    mixt_format_info all[MIXT_FORMATS_MAX];
+    mixt_gpu_info gpu;
+    const char *device = mixt_config_string(a->config, "device");
+    int count = 0, kept = 0;
+    if (!strcmp(device, "auto"))
+        device = mixt_device_auto();
+    if (strcmp(device, "cuda"))
+        count = mixt_cpu_formats(all);
+    else if (mixt_gpu_describe(0, &gpu) == MIXT_OK)
+        count = mixt_gpu_formats(&gpu, all);
+    for (int i = 0; i < count; i++) {
+        char word[16];
+        snprintf(word, sizeof word, " %s ", all[i].name);
+        if (all[i].support != MIXT_SUPPORT_EMULATED && strstr(lower, word))
+            found[kept++] = all[i];
+    }
+    return kept;
+}
+
+static mixt_status try_format(mixt_adoption *a, const char *format, int64_t steps)
+{
+    char note[200];
+    mixt_config *config;
+    mixt_verification *v = NULL;
+    if (mixt__adopt_state_find(a, format))
+        return MIXT_OK;
+    MIXT_TRY(in_precision(a, format, &config));
+    mixt_status status =
+        mixt_verify(config, &v, .seeds = 1, .steps = steps, .watch = hear_verify, .progress = pass_on, .user = a);
+    mixt_config_free(config);
+    if (a->halted) {
+        mixt_verification_free(v);
+        return MIXT_OK;
+    }
+    MIXT_TRY(status);
+    const mixt_verify_run *fp32 = mixt_verification_run(v, 0, MIXT_VERIFY_FP32);
+    const mixt_verify_run *run = mixt_verification_run(v, 0, MIXT_VERIFY_MIXED);
+    bool good = !run->not_finite && isfinite(run->loss);
+    snprintf(note, sizeof note, "%lld updates%s; FP32 beside it: loss %.5g, %.3f ms, %.2f MiB", (long long)steps,
+             good ? "" : ", not all values stayed finite", fp32->loss, 1e3 * fp32->step_seconds,
+             (double)fp32->memory.total / 1048576);
+    mixt_adopt_figure f = {.stage = MIXT_ADOPT_FORMATS,
+                           .name = format,
+                           .loss = run->loss,
+                           .accuracy = run->accuracy,
+                           .step_seconds = run->step_seconds,
+                           .memory = (double)run->memory.total,
+                           .good = good,
+                           .note = note};
+    mixt_verification_free(v);
+    return mixt__adopt_state_figure(a, &f, "");
+}
+
+static mixt_status formats(mixt_adoption *a, mixt__adopt_end *end)
+{
+    char folder[MIXT_ADOPT_PATH];
+    const char *key = a->options.goal == MIXT_SEARCH_TIME ? "step_seconds" : "memory";
+    mixt_format_info found[MIXT_FORMATS_MAX];
+    mixt_compare_run base;
+    double best = INFINITY;
+    int count = find_formats(a, found);
+    MIXT_TRY(measure(a, mixt__adopt_file(a, "baseline", folder), &base));
+    int64_t steps = base.steps / FORMAT_SHARE;
+    steps = steps > FORMAT_STEPS_MIN ? steps : FORMAT_STEPS_MIN;
+    snprintf(end->precision, sizeof end->precision, "fp32");
+    for (int i = 0; i < count && !a->halted; i++) {
+        MIXT_TRY(try_format(a, found[i].name, steps));
+        const json_t *row = mixt__adopt_state_find(a, found[i].name);
+        double cost = mixt__adopt_number(row, key);
+        if (!json_is_true(json_object_get(row, "good")) || !(cost < best))
+            continue;
+        best = cost;
+        snprintf(end->precision, sizeof end->precision, "%s", found[i].name);
+    }
+    mixt__adopt_file(a, "history.jsonl", end->evidence);
+    if (strcmp(end->precision, "fp32"))
+        reason(end, "go on", "%s is the cheapest of %d formats by %s, and stays finite; one seed proves no more",
+               end->precision, count, a->options.goal == MIXT_SEARCH_TIME ? "time" : "memory");
+    else
+        reason(end, "keep FP32", "of the %d lower formats that this machine has, none stays finite", count);
+    return MIXT_OK;
+}
+
+/* ---- mixed ---- */
+
+static mixt_status mixed(mixt_adoption *a, mixt__adopt_end *end)
+{
+    char format[40];
+    snprintf(format, sizeof format, "%s", mixt__adopt_text(a->current, "precision"));
+    snprintf(end->precision, sizeof end->precision, "%s", format);
+    mixt__adopt_file(a, "mixed", end->evidence);
+    if (!strcmp(format, "fp32")) {
+        mixt__adopt_file(a, "history.jsonl", end->evidence);
+        reason(end, "keep FP32", "no lower format can be trained with as it is; the search may raise layers");
+        return MIXT_OK;
+    }
+    MIXT_TRY(train_part(a, MIXT_ADOPT_MIXED, format));
+    if (a->halted)
+        return MIXT_OK;
+    const json_t *row = mixt__adopt_state_find(a, format);
+    if (json_is_true(json_object_get(row, "good"))) {
+        reason(end, "go on", "%s trains to its end, to a loss of %.5g", format, mixt__adopt_number(row, "loss"));
+        return MIXT_OK;
+    }
+    snprintf(end->precision, sizeof end->precision, "fp32");
+    reason(end, "keep FP32", "%s for all layers cannot be trained with: %s; the search may raise layers", format,
+           mixt__adopt_text(row, "note"));
+    return MIXT_OK;
+}
+
+/* ---- tuned ---- */
+
+static mixt_status search(mixt_adoption *a, const char *file)
+{
+    char note[300];
+    mixt_search_result *found = NULL;
+    if (mixt__adopt_state_find(a, "search"))
+        return MIXT_OK;
+    MIXT_TRY(mixt_search(a->config, &found, .lose = margin_of(a), .goal = a->options.goal, .budget = a->options.budget,
+                         .write = file, .steps = a->options.search_steps, .watch = hear_search, .progress = pass_on,
+                         .user = a));
+    mixt_search_info i = mixt_search_describe(found);
+    bool cheaper = a->options.goal == MIXT_SEARCH_TIME ? i.ms < i.fp32_ms : i.memory < i.fp32_memory;
+    snprintf(note, sizeof note, "%lld policies tried%s; loss %+.3f%% of FP32's %s", (long long)i.tried,
+             i.complete ? "" : ", more are left to try", 100 * i.loss_change,
+             i.validated ? "on batches that the search had not seen" : "and not confirmed on other batches");
+    mixt_adopt_figure f = {.stage = MIXT_ADOPT_TUNED,
+                           .name = "search",
+                           .loss = NAN,
+                           .accuracy = NAN,
+                           .step_seconds = i.ms / 1e3,
+                           .memory = (double)i.memory,
+                           .good = cheaper && i.validated,
+                           .note = note};
+    const char *verdict = !cheaper && i.complete ? "none" : ""; // all was tried, and FP32 is the cheapest
+    mixt_status status = a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, verdict);
+    mixt_search_free(found);
+    return status;
+}
+
+static mixt_status tuned(mixt_adoption *a, mixt__adopt_end *end)
+{
+    char file[MIXT_ADOPT_PATH];
+    const char *before = mixt__adopt_text(a->current, "precision");
+    MIXT_TRY(search(a, mixt__adopt_file(a, "tuned.yaml", file)));
+    if (a->halted)
+        return MIXT_OK;
+    const json_t *row = mixt__adopt_state_find(a, "search");
+    const char *note = mixt__adopt_text(row, "note");
+    bool none = !strcmp(mixt__adopt_text(row, "verdict"), "none");
+    mixt__adopt_file(a, "tuned.yaml.search", end->evidence);
+    snprintf(end->precision, sizeof end->precision, "%s", none ? "fp32" : before);
+    if (json_is_true(json_object_get(row, "good"))) {
+        snprintf(end->precision, sizeof end->precision, "%s", file);
+        snprintf(end->shown, sizeof end->shown, "tuned");
+        reason(end, "go on", "a format for each layer: %s", note);
+    } else if (none || !strcmp(before, "fp32")) {
+        reason(end, "keep FP32", "nothing that holds is cheaper: %s", note);
+    } else {
+        reason(end, "go on as before", "the search has nothing yet that is cheaper and holds (%s): %s stays", note,
+               before);
+    }
+    return MIXT_OK;
+}
+
+/* ---- validated ---- */
+
+static mixt_status prove(mixt_adoption *a, const mixt_config *trial)
+{
+    char name[MIXT_ADOPT_NAME + 20];
+    mixt_config *fp32;
+    mixt_comparison *c = NULL;
+    if (mixt__adopt_state_find(a, "compare"))
+        return MIXT_OK;
+    snprintf(name, sizeof name, "adopt-%s-%lld", a->name,
+             (long long)json_integer_value(json_object_get(a->current, "version")));
+    MIXT_TRY(in_precision(a, "fp32", &fp32));
+    mixt_status status = mixt_compare(fp32, trial, &c, .name = name, .pairs = a->options.pairs, .margin = margin_of(a),
+                                      .watch = hear_compare, .progress = pass_on, .user = a);
+    mixt_config_free(fp32);
+    MIXT_TRY(status);
+    mixt_comparison_info i = mixt_comparison_describe(c);
+    mixt_adopt_figure f = {.stage = MIXT_ADOPT_VALIDATED,
+                           .name = "compare",
+                           .loss = mixt_comparison_find(c, "loss")->b,
+                           .accuracy = mixt_comparison_find(c, "accuracy")->b,
+                           .step_seconds = mixt_comparison_find(c, "step_seconds")->b,
+                           .memory = mixt_comparison_find(c, "memory")->b,
+                           .good = i.verdict == MIXT_STATS_NON_INFERIOR,
+                           .note = i.reason};
+    status = a->halted || i.stopped ? MIXT_OK : mixt__adopt_state_figure(a, &f, mixt_compare_verdict_name(i.verdict));
+    mixt_comparison_free(c);
+    return status;
+}
+
+static mixt_status go_through_checklist(mixt_adoption *a, const mixt_config *trial)
+{
+    char note[400] = "";
+    mixt_verification *v = NULL;
+    const mixt_verify_line *line;
+    if (mixt__adopt_state_find(a, "checklist"))
+        return MIXT_OK;
+    mixt_status status = mixt_verify(trial, &v, .watch = hear_verify, .progress = pass_on, .user = a);
+    if (!a->halted)
+        MIXT_TRY(status);
+    for (int i = 0; !a->halted && (line = mixt_verification_line(v, i)); i++) {
+        size_t used = strlen(note);
+        if (line->measured && !line->pass)
+            snprintf(note + used, sizeof note - used, "%s%s %.4g%s (asked for: %.4g)",
+                     used ? ", " : "not met: ", line->what, line->value, line->unit, line->threshold);
+    }
+    mixt_adopt_figure f = {.stage = MIXT_ADOPT_VALIDATED,
+                           .name = "checklist",
+                           .loss = NAN,
+                           .accuracy = NAN,
+                           .step_seconds = NAN,
+                           .memory = NAN,
+                           .good = !a->halted && mixt_verification_describe(v).accepted,
+                           .note = *note ? note : "every line that could be measured is met"};
+    mixt_verification_free(v);
+    return a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, "");
+}
+
+/** From both parts to what is to be used. */
+static void conclude(const mixt_adoption *a, mixt__adopt_end *end)
+{
+    const json_t *proof = mixt__adopt_state_find(a, "compare"), *list = mixt__adopt_state_find(a, "checklist");
+    const char *verdict = mixt__adopt_text(proof, "verdict");
+    snprintf(end->evidence, sizeof end->evidence, "runs/compare-adopt-%s-%lld", a->name,
+             (long long)json_integer_value(json_object_get(a->current, "version")));
+    if (!strcmp(verdict, "non-inferior") && json_is_true(json_object_get(list, "good"))) {
+        snprintf(end->precision, sizeof end->precision, "%s", mixt__adopt_text(a->current, "policy"));
+        snprintf(end->shown, sizeof end->shown, "%s", mixt__adopt_text(a->current, "precision"));
+        end->outcome = mixt_adopt_outcome_name(MIXT_ADOPT_ADOPTED);
+        reason(end, "adopt it", "non-inferior: %s; %s", mixt__adopt_text(proof, "note"),
+               mixt__adopt_text(list, "note"));
+        return;
+    }
+    bool open = !strcmp(verdict, "undecided");
+    snprintf(end->precision, sizeof end->precision, "fp32");
+    end->outcome = mixt_adopt_outcome_name(open ? MIXT_ADOPT_UNDECIDED : MIXT_ADOPT_KEPT);
+    reason(end, "keep FP32", "%s: %s; checklist: %s", verdict, mixt__adopt_text(proof, "note"),
+           mixt__adopt_text(list, "note"));
+}
+
+static mixt_status validated(mixt_adoption *a, mixt__adopt_end *end)
+{
+    mixt_config *trial;
+    if (!strcmp(mixt__adopt_text(a->current, "precision"), "fp32")) {
+        snprintf(end->precision, sizeof end->precision, "fp32");
+        mixt__adopt_file(a, "history.jsonl", end->evidence);
+        end->outcome = mixt_adopt_outcome_name(MIXT_ADOPT_KEPT);
+        reason(end, "keep FP32", "no stage found anything cheaper that trains: there is nothing to prove");
+        return MIXT_OK;
+    }
+    MIXT_TRY(in_precision(a, mixt__adopt_text(a->current, "policy"), &trial));
+    mixt_status status = prove(a, trial);
+    if (status == MIXT_OK && !a->halted)
+        status = go_through_checklist(a, trial);
+    mixt_config_free(trial);
+    if (status == MIXT_OK && !a->halted)
+        conclude(a, end);
+    return status;
+}
+
+mixt_status mixt__adopt_stage_run(mixt_adoption *a, mixt_adopt_stage stage, mixt__adopt_end *end)
+{
+    static mixt_status (*const stages[MIXT_ADOPT_STAGES])(mixt_adoption *, mixt__adopt_end *) = {
+        baseline, formats, mixed, tuned, validated};
+    return stages[stage](a, end);
+}

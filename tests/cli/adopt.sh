@@ -1,0 +1,122 @@
+#!/bin/bash
+# mixt adopt: all stages to a policy that is adopted, what is kept, killed and gone on with, taken back, done again, and what is refused.
+# Nothing depends on time: the goal is memory. Usage: adopt.sh MIXT [KILLS]. MIXT_KILL_SEED draws other moments.
+. "$(dirname "$0")/../support/script.sh"
+kills=${2:-4}
+seed=${MIXT_KILL_SEED:-20261116}
+below() {
+    seed=$(((seed * 1103515245 + 12345) % 2147483648))
+    drawn=$((seed / 16 % $1))
+}
+cd "$work" || exit 1
+
+# A batch that is large next to the weights: here lower formats do save memory.
+cat >a.yaml <<'YAML'
+model: mlp
+threads: 1
+net: {hidden: [32, 32]}
+data: {kind: digits, limit: 512}
+train: {epochs: 0, steps: 30, batch: 256, lr: 0.01}
+verify: {speedup: 0, memory: -900, lost: 1000, output: 10}
+YAML
+options=(--margin 20% --for memory --steps 8 --seeds 6)
+
+# adopt STATUS ARGUMENT...: out and err are kept
+adopt() {
+    local wanted=$1
+    shift
+    "$mixt" adopt "$@" >out 2>err
+    local got=$?
+    [ $got = "$wanted" ] || { fail "adopt $*: status $got, expected $wanted"; cat out err; }
+}
+# field KEY: of the object in out, before its lists
+field() { sed 's/,"figures":.*//' out | sed -n "s/.*[{,]\"$1\":\(\"[^\"]*\"\|[^,}]*\).*/\1/p"; }
+# decisions: of the history in out, without what may differ from run to run
+decisions() { sed 's/.*"history"://' out | grep -o '"stage":"[a-z]*"\|"undo":"[a-z]*"\|"precision":"[a-z0-9]*"\|"decision":"[^"]*"\|"reason":"[^"]*"' | sed 's/adopt-[a-z]*//g; s/loss [+-][0-9.]*%//'; }
+
+# ---- stage by stage ----
+
+adopt 0 a.yaml "${options[@]}" --to formats --json
+[ -s err ] && fail "--json wrote to standard error: $(cat err)"
+[ "$(field outcome) $(field done) $(field next)" = '"under way" 2 "mixed"' ] || fail "two stages: $(cat out)"
+grep -q '"stage":"baseline","name":"fp32","loss":[0-9.]*,' out || fail "the figures of the baseline: $(cat out)"
+grep -q '"stage":"formats","name":"fp16"' out || fail "the formats: $(cat out)"
+[ -e runs/adopt-a/mixed ] && fail "--to formats went on"
+adopt 0 a.yaml "${options[@]}" --json
+[ "$(field outcome) $(field done) $(field next)" = '"adopted" 5 null' ] || fail "all stages: $(cat out)"
+[ "$(grep -o '"stage":"[a-z]*","time"' out | wc -l)" = 5 ] || fail "five decisions: $(cat out)"
+grep -q '"name":"compare".*non-inferior\|"decision":"adopt it"' out || fail "the proof: $(cat out)"
+cp out whole && decisions >whole.decisions
+for file in adopted.yaml report.md original.yaml versions/5-policy.yaml versions/5-validated.yaml versions/1-baseline.yaml; do
+    [ -s runs/adopt-a/$file ] || fail "no $file"
+done
+cmp -s runs/adopt-a/adopted.yaml runs/adopt-a/versions/5-validated.yaml || fail "adopted.yaml is not the last version"
+grep -q '^  adopt_validated:' runs/adopt-a/versions/5-policy.yaml || fail "a policy without its evidence: $(cat runs/adopt-a/versions/5-policy.yaml)"
+grep -q '^# Mixed precision for a: adopted' runs/adopt-a/report.md && grep -q '| validated | checklist |' runs/adopt-a/report.md || fail "the report: $(cat runs/adopt-a/report.md)"
+"$mixt" train runs/adopt-a/adopted.yaml out=used -q >out 2>&1 || fail "the configuration to use cannot be trained with: $(cat out)"
+# The same again: nothing is done, the same comes out; in words too.
+files=(runs/adopt-a/{history.jsonl,adopted.yaml,report.md,original.yaml})
+sum=$(cat "${files[@]}" | cksum)
+adopt 0 a.yaml "${options[@]}" --json
+cmp -s out whole && [ "$(cat "${files[@]}" | cksum)" = "$sum" ] || fail "a second call: $(diff whole out)"
+adopt 0 a.yaml "${options[@]}"
+grep -q '^adopted: 5 of 5 stages done' out && grep -q '^to be used: runs/adopt-a/adopted.yaml' out && grep -q '^to go back: ' out || fail "in words: $(cat out)"
+
+# ---- killed ----
+
+now=(a.yaml "${options[@]}" --name killed --json)
+for _ in $(seq "$kills"); do
+    "$mixt" adopt "${now[@]}" >out 2>err &
+    process=$!
+    below 900
+    sleep "0.$(printf %03d "$drawn")"
+    kill -9 $process 2>/dev/null
+    wait $process 2>/dev/null
+done
+adopt 0 "${now[@]}"
+decisions >killed.decisions
+diff whole.decisions killed.decisions >differences || fail "killed on the way: $(cat differences)"
+# A row cut short is dropped; lost rows are made again.
+sed '/"stage":"tuned","time"\|"stage":"tuned","version"\|"undo"/,$d' runs/adopt-killed/history.jsonl >kept && printf '{"sta' >>kept && cp kept runs/adopt-killed/history.jsonl
+adopt 0 "${now[@]}"
+decisions >killed.decisions
+diff whole.decisions killed.decisions >differences || fail "rows lost: $(cat differences)"
+
+# ---- taken back, done again ----
+
+adopt 0 a.yaml --undo --json
+[ "$(field outcome) $(field done) $(field next)" = '"under way" 4 "validated"' ] && grep -q '{"undo":"validated","time":"[0-9TZ:-]*"}\]' out || fail "--undo: $(cat out)"
+cmp -s runs/adopt-a/adopted.yaml runs/adopt-a/versions/4-tuned.yaml || fail "adopted.yaml after --undo"
+[ -s runs/adopt-a/versions/5-validated.yaml ] || fail "--undo lost a version"
+adopt 0 a.yaml "${options[@]}" --from tuned --to tuned --json
+[ "$(field done) $(field config)" = '4 "runs/adopt-a/versions/6-tuned.yaml"' ] || fail "--from tuned: $(cat out)"
+adopt 0 a.yaml --history
+[ "$(grep -c 'taken back$' out)" = 2 ] && grep -q 'version 6, tuned' out && grep -q '^  because ' out && grep -q '^  evidence ' out || fail "--history: $(cat out)"
+for _ in 1 2 3 4; do adopt 0 a.yaml --undo -q; done
+[ -e runs/adopt-a/adopted.yaml ] && fail "nothing is adopted, and yet there is adopted.yaml"
+adopt 1 a.yaml --undo
+grep -q 'no stage is done' err || fail "--undo of nothing: $(cat err)"
+
+# ---- FP32 stays ----
+
+adopt 3 a.yaml "${options[@]}" verify.memory=99 --name greedy --json
+[ "$(field outcome) $(field precision)" = '"kept" "fp32"' ] && grep -q 'not met: memory saved' out || fail "a checklist that is not met: $(cat out)"
+adopt 1 a.yaml "${options[@]}" train.lr=0 --name still
+grep -q 'FP32 itself does not train' err || fail "a baseline that learns nothing: $(cat err)"
+
+# ---- refused, a full disk ----
+
+adopt 1 a.yaml "${options[@]}" train.steps=31 --name killed
+grep -q 'train.steps is 31, was 30' err || fail "another configuration: $(cat err)"
+adopt 1 a.yaml "${options[@]}" --name later --from tuned
+grep -q 'begin with baseline' err && [ ! -e runs/adopt-later ] || fail "--from a stage to come: $(cat err)"
+for write in 1 4 20; do
+    MIXT_FAIL_WRITE=$write "$mixt" adopt a.yaml "${options[@]}" --to mixed --name full --json >out 2>err
+    status=$?
+    [ $status = 0 ] || { [ $status = 1 ] && grep -q 'No space left' err; } || fail "write $write fails: status $status: $(cat out err)"
+done
+adopt 0 a.yaml "${options[@]}" --to mixed --name full --json
+[ "$(field done)" = 3 ] || fail "after a full disk: $(cat out)"
+
+[ $failures = 0 ] && echo "adopt: all good"
+exit $((failures > 0))
