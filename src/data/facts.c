@@ -196,7 +196,9 @@ static mixt_status get_input(mixt_data *data, const json_t *facts)
     }
     if (!mixt__shape_elements(info->input_rank, info->input_dims, &info->input_elements))
         return wrong("input_shape", "a sample that fits into memory");
-    info->channels = info->input_dtype == MIXT_DTYPE_FP32 ? info->input_dims[rank - 1] : 0;
+    bool as_is =
+        info->input_dtype != MIXT_DTYPE_FP32 || !json_array_size(json_object_get(facts, "mean")); // random data
+    info->channels = as_is ? 0 : info->input_dims[rank - 1];
     MIXT_TRY(get_floats(data, facts, "mean", false, info->channels, &info->mean));
     MIXT_TRY(get_floats(data, facts, "std", true, info->channels, &info->std));
     for (int64_t c = 0; c < info->channels; c++) // what a sample is multiplied by, and what is added

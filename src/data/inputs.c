@@ -136,7 +136,9 @@ mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_input
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(mixt__need_open(like, "data"));
     if (like->info.input_dtype != MIXT_DTYPE_FP32 || !like->info.channels)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model takes tokens, not numbers", path);
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model %s", path,
+                          like->info.input_dtype == MIXT_DTYPE_FP32 ? "was trained on random data: a file means nothing"
+                                                                    : "takes tokens, not numbers");
     mixt_inputs *in = mixt__alloc(sizeof *in);
     if (!in)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);

@@ -159,6 +159,13 @@ for run in run values; do
     rm -r diverged
 done
 
+# ---- random data has no mean and deviation ----
+
+"$mixt" train net.yaml model=mlp net.hidden=8 data.kind=random data.shape=12 data.classes=3 data.samples=200 out=random -q || fail "train on random data"
+"$mixt" eval random >/dev/null || fail "eval of a run on random data"
+echo 1,2,3,4,5,6,7,8,9,10,11,12 >twelve.csv
+refused 'trained on random data' random twelve.csv
+
 # ---- language models ----
 
 for _ in $(seq 100); do printf 'the cat naps. '; done >text.txt
