@@ -20,8 +20,8 @@ if [ "${2:-}" = small ]; then
 else
     steps=200
     models=(
-        "gpt2-124m model=gpt net.layers=12 net.width=768 net.heads=12 data.kind=text data.path=text.txt data.seq=1024 train.batch=32"
-        "resnet50 model=resnet net.depth=50 data.kind=random data.shape=224,224,3 data.classes=1000 data.samples=1024 train.batch=256"
+        "gpt2-124m model=gpt net.layers=12 net.width=768 net.heads=12 net.vocab=50257 data.kind=text data.path=text.txt data.seq=1024 train.batch=32"
+        "resnet50 model=resnet net.depth=50 data.kind=random data.shape=224x224x3 data.classes=1000 data.samples=1024 train.batch=256"
     )
 fi
 
