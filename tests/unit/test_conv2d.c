@@ -3,6 +3,8 @@
  * Tolerances are computed: the roundoff of the result's format, plus that of FP32 sums times the sum of magnitudes,
  * growing with the square root of the count. Products of small integers must be exact.
  */
+#include "../support/sanitized.h"
+
 #include "backend/cpu/kernels.h"
 #include "base/alloc.h"
 #include "base/rng.h"
@@ -258,7 +260,7 @@ static bool run_kernel(trial *t, const mixt__kernel *kernel, bool exact)
 static void run_op(const mixt__op *op, const mixt__kernel *const *kernels)
 {
     for (int i = 0; i < PROBLEMS; i++)
-        for (int f = 0; f < 2 * FORMATS; f++) {
+        for (int f = i % CASE_STRIDE; f < 2 * FORMATS; f += CASE_STRIDE) {
             bool integers = f % 2, fp32_out = op == &mixt__op_conv2d_grad_weight && integers;
             mixt_dtype dtype = formats[f / 2], out = fp32_out ? MIXT_DTYPE_FP32 : dtype;
             trial t = make_trial(&problems[i], op, dtype, out, integers);

@@ -1,5 +1,7 @@
 /* The matrix-product engine against an FP64 oracle: every kernel this CPU can run (and AMX by emulation), formats,
  * layouts, edges, accumulation, bias, epilogue, gathers, batches, packed B, thread counts. */
+#include "../support/sanitized.h"
+
 #include "amx_emulation.h"
 
 #include <setjmp.h>
@@ -330,7 +332,7 @@ static void rows_in_place_are_exact(void **state)
     static const int64_t ks[] = {32, 33, 64, 100, 784}, ms[] = {272, 480};
     (void)state;
     for (int i = 0; i < kernel_count; i++)
-        for (int x = 0; x < 10; x++) {
+        for (int x = 0; x < 10; x += CASE_STRIDE) {
             gemm_case g = base_case(kernels[i], ms[x % 2], 12 * kernels[i]->nr + 5, ks[x / 2]);
             g.integers = true;
             g.b_turned = x % 3 % 2;
@@ -414,10 +416,11 @@ static void many_steps_are_within_bounds(void **state)
             continue; // the emulation is slow, and steps are not the kernel's affair
         gemm_case wide = base_case(kernels[i], 30, 4500, 1030), tall = base_case(kernels[i], 2100, 520, 1030);
         wide.a_turned = wide.accumulate = true;
-        check(&wide, kernels[i]);
+        if (CASE_STRIDE == 1 || i % 2)
+            check(&wide, kernels[i]);
         tall.c = MIXT_DTYPE_BF16;
         tall.b_turned = tall.bias = tall.epilogue = true;
-        if (kernels[i]->isa != MIXT_ISA_SCALAR)
+        if (kernels[i]->isa != MIXT_ISA_SCALAR && (CASE_STRIDE == 1 || i % 2 == 0))
             check(&tall, kernels[i]);
     }
 }

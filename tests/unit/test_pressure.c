@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../support/sanitized.h"
 #include "../support/settings.h"
 #include "../support/temp_folder.h"
 #include "mixt/mixt.h"
@@ -151,7 +152,7 @@ static void stopped_runs_and_replays_are_the_same(void **unused)
     train("replay", setting, &again);
     assert_memory_equal(all.losses, again.losses, sizeof all.losses);
     assert_memory_equal(all.bytes, again.bytes, sizeof all.bytes);
-    for (int64_t stop = 5; stop < STEPS; stop += 4) {
+    for (int64_t stop = 5; stop < STEPS; stop += 4 * CASE_STRIDE) {
         char out[32];
         seen s = {.share = {0.75, 0.95}, .stop = stop};
         mixt_run *run;
