@@ -43,10 +43,11 @@ void mixt__advance_warn(mixt_run *run, int64_t before)
         fclose(file);
     free(text);
     if (missed)
-        mixt__run_note(run, true,
-                       "%s: %lld decisions of its controller are not made again, for the checkpoints behind them are "
-                       "gone (train.keep): update %lld will not have the bits that it had",
-                       run->resume.run, (long long)missed, (long long)before);
+        mixt__run_note(
+            run, true,
+            "%s: %lld decision%s of its controller cannot be made again, for the checkpoints behind are gone "
+            "(train.keep): update %lld will not have the bits that it had",
+            run->resume.run, (long long)missed, missed == 1 ? "" : "s", (long long)before);
 }
 
 /** The phase of the next update. */

@@ -15,6 +15,7 @@ enum {
     RECENT = 20,         // updates whose skips are counted together
     RECENT_SKIPS = 10,   // that are too many of those
     RECENT_OUTLIERS = 4, // losses of the last eight that stand out: no single bad batch
+    LASTING = 24,        // of the last 32: what was learned does not come back by itself
     RAISED = 6,          // losses in a row, of which …
     RAISED_MOST = 5,     // … so many half as far off: a level that has jumped
     BEGINNING = 10,      // updates that tell the loss of a net that has learned nothing
@@ -219,6 +220,15 @@ static bool is_outlier(const mixt_monitor *m, const standing *now, double loss)
     return now->known && sigma > 0 && (worse || (now->deviations > sigma && now->ratio > LOSS_RISE));
 }
 
+/** Whether training is being lost: losses far above the usual, and most of what was learned is gone or does not come
+ *  back. A net that has learned its data by heart has spikes of many times its tiny loss, and recovers. */
+static bool is_lost(const mixt_monitor *m, double loss)
+{
+    bool many = __builtin_popcount(m->outliers & 255) >= RECENT_OUTLIERS;
+    bool recovering = log(fmax(loss, SMALLEST)) < m->beginning - log(2) && __builtin_popcount(m->outliers) < LASTING;
+    return many && !recovering;
+}
+
 /** A loss that jumps and stays there, though no single one is far enough off to tell. */
 static void check_jump(watching *w, const standing *now)
 {
@@ -249,9 +259,8 @@ static void check_loss(watching *w)
     bool out = is_outlier(m, &now, s->loss);
     m->outliers = m->outliers << 1 | out;
     if (out) {
-        bool many = __builtin_popcount(m->outliers & 255) >= RECENT_OUTLIERS;
-        mixt_alert *a =
-            raise_alert(w, MIXT_CAUSE_LOSS_ANOMALY, many ? MIXT_SEVERITY_CRITICAL : MIXT_SEVERITY_WARNING, s->loss);
+        mixt_severity severity = is_lost(m, s->loss) ? MIXT_SEVERITY_CRITICAL : MIXT_SEVERITY_WARNING;
+        mixt_alert *a = raise_alert(w, MIXT_CAUSE_LOSS_ANOMALY, severity, s->loss);
         if (a) {
             a->limit = m->options.loss_sigma;
             unusual(a, &now, "loss");

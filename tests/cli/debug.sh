@@ -64,7 +64,7 @@ same "$(sed -n 's/^{"step": *19,.*"grad_norm": *\([^,}]*\).*/\1/p' steered/metri
     fail "steered, --step 19: grad_norm $(number_of grad_norm)"
 rm -r steered/checkpoints/step-0000000* steered/checkpoints/step-0000001*
 "$mixt" debug steered --step 19 --json >out 2>err || fail "steered, --step 19 from the beginning: $(cat err)"
-grep -q 'decisions of its controller are not made again' err || fail "it does not say that decisions are missing: $(cat err)"
+grep -q 'of its controller cannot be made again' err || fail "it does not say that decisions are missing: $(cat err)"
 
 # a fault of a test is there when its update is made again
 "$mixt" debug net.yaml faults=overflow@3:fc.0 --step 3 --json >out 2>err || fail "a fault: $(cat err)"

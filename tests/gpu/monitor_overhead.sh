@@ -11,7 +11,7 @@ cd "$work"
 printf '%s\n' 'precision: bf16' 'data: {val_fraction: 0}' 'train: {epochs: 0, log_every: 1, checkpoint_minutes: 0}' >base.yaml
 (yes 'the quick brown fox jumps over the lazy dog and runs away from it at once' || true) | head -c 4000000 >text.txt
 if [ "${2:-}" = small ]; then
-    steps=60
+    steps=200
     models=(
         "gpt model=gpt net.layers=2 net.width=128 net.heads=4 data.kind=text data.path=text.txt data.seq=128 train.batch=8"
         "resnet model=resnet net.depth=20 data.kind=digits train.batch=32"
