@@ -4,10 +4,6 @@
 . "$(dirname "$0")/../support/script.sh"
 kills=${2:-4}
 seed=${MIXT_KILL_SEED:-20261116}
-below() {
-    seed=$(((seed * 1103515245 + 12345) % 2147483648))
-    drawn=$((seed / 16 % $1))
-}
 cd "$work" || exit 1
 
 # A batch that is large next to the weights: here lower formats do save memory.

@@ -27,10 +27,6 @@ valid() { "$mixt" plan conv.yaml precision=policy.yaml >plan 2>&1 || fail "$1: n
 field() { sed -n "s/.*[{,]\"$1\":\([^,}]*\).*/\1/p" out; }
 now() { date +%s%N; }
 seed=${MIXT_KILL_SEED:-20261117}
-below() {
-    seed=$(((seed * 1103515245 + 12345) % 2147483648))
-    drawn=$((seed / 16 % $1))
-}
 
 # ---- what comes out ----
 

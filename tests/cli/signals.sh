@@ -30,10 +30,6 @@ last_row() { tail -1 "$1/metrics.jsonl" 2>/dev/null | sed -n 's/^{"step":\([0-9]
 newest() { ls "$1/checkpoints" 2>/dev/null | sed -n 's/^step-0*//p' | tail -1 | grep . || echo 0; }
 number() { kill -l "$1"; }
 seed=${MIXT_SIGNAL_SEED:-20261116}
-below() {
-    seed=$(((seed * 1103515245 + 12345) % 2147483648))
-    drawn=$((seed / 16 % $1))
-}
 # A shell's background jobs ignore SIGINT, and mixt leaves ignored what was.
 begin() {
     env --default-signal=INT "$mixt" train "$@" >out 2>err &

@@ -26,10 +26,6 @@ Y
 # without times, and what is said about them
 rows() { grep -v '"cause":"stall"' "$1" | sed 's/"samples_s":[^,]*,//; s/"time":[^,}]*,\?//; s/"energy":[^,}]*,\?//; s/"checkpoint_stall":[^,}]*,\?//; s/,}/}/'; }
 seed=${MIXT_KILL_SEED:-20240607}
-below() { # LIMIT: the next random number, in `drawn`
-    seed=$(((seed * 1103515245 + 12345) % 2147483648))
-    drawn=$((seed / 16 % $1))
-}
 
 "$mixt" train loud.yaml out=whole -q 2>err || fail "whole: $(cat err)"
 decisions=$(grep -c '"kind":"decision"' whole/events.jsonl)
