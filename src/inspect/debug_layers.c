@@ -3,7 +3,6 @@
  * A layer is blamed for what begins in it: an op that makes numbers that are not finite while FP32's are, numbers that
  * become 0, an error that is much larger than that of what the layer reads. What it passes on is not its own.
  */
-#include "inspect/blame.h"
 #include "inspect/debug.h"
 
 #include <math.h>
@@ -98,25 +97,5 @@ mixt_status mixt__debug_group(mixt_debug *d)
     for (int64_t i = 0; i < d->layer_count; i++)
         blame(d, &d->layers[i]);
     sort_blamed(d);
-    return MIXT_OK;
-}
-
-mixt_status mixt__debug_blame(mixt_trainer *trainer, mixt_data *data, mixt__blame *list, int capacity, int *count)
-{
-    const mixt_debug_options options = {.look = true};
-    const mixt_debug_layer *l;
-    const char *unused;
-    mixt_debug *d;
-    *count = 0;
-    MIXT_TRY(mixt_debug_step_with(trainer, data, &options, &d));
-    for (int64_t i = 0; (l = mixt_debug_blamed_at(d, i)) && l->blame > 0 && *count < capacity; i++) {
-        mixt__blame *b = &list[(*count)++];
-        *b = (mixt__blame){.why = l->why, .score = l->blame};
-        b->backward = trouble(&l->backward, &unused) > trouble(&l->forward, &unused);
-        if (l->blame >= 2)
-            b->backward = mixt_debug_origin_of(d)->backward;
-        snprintf(b->layer, sizeof b->layer, "%s", l->name);
-    }
-    mixt_debug_free(d);
     return MIXT_OK;
 }

@@ -10,8 +10,6 @@
 
 #include <cmocka.h>
 
-#include "inspect/blame.h"
-
 #include <mixt/mixt.h>
 
 #include <math.h>
@@ -431,18 +429,21 @@ static void test_same_bits(void **state)
 static void test_blame(void **state)
 {
     (void)state;
-    mixt__blame list[4];
-    int count;
+    const mixt_debug_options look = {.look = true};
     for (int i = 0; i < FAULTS; i++) {
         const fault *f = &faults[i];
         scene s = open_scene(f);
-        assert_int_equal(mixt__debug_blame(s.trainer, s.set->data, list, 4, &count), MIXT_OK);
+        mixt_debug *d;
+        assert_int_equal(mixt_debug_step_with(s.trainer, s.set->data, &look, &d), MIXT_OK);
+        const mixt_debug_layer *worst = mixt_debug_blamed_at(d, 0);
+        bool blamed = worst && worst->blame > 0;
         bool low = !f->precision && f->net != chain; // the logarithm of 0 is no number in any format
-        if (low && (!count || strcmp(list[0].layer, f->layer) || strcmp(list[0].why, "overflow") ||
-                    list[0].backward != f->backward))
-            fail_msg("%s of %s: %s is blamed", f->op, f->layer, count ? list[0].layer : "nothing");
-        if (!low && count && !strcmp(list[0].why, "overflow"))
-            fail_msg("%s of %s: %s is blamed", f->op, f->layer, list[0].layer);
+        if (low && (!blamed || strcmp(worst->name, f->layer) || strcmp(worst->why, "overflow") ||
+                    mixt_debug_origin_of(d)->backward != f->backward))
+            fail_msg("%s of %s: %s is blamed", f->op, f->layer, blamed ? worst->name : "nothing");
+        if (!low && blamed && !strcmp(worst->why, "overflow"))
+            fail_msg("%s of %s: %s is blamed", f->op, f->layer, worst->name);
+        mixt_debug_free(d);
         close_scene(&s);
     }
 }
