@@ -182,7 +182,7 @@ static void print_state(const cli_args *args, const mixt_adoption *a)
             last = e;
     if (i.done)
         cli_line(stdout, "", "%s: %s: %s", mixt_adopt_stage_name(last.stage), last.decision, last.reason);
-    printf("%s: %lld of %d stages done; %s/report.md\n", mixt_adopt_outcome_name(i.outcome), (long long)i.done,
+    printf("%s: %lld of %d stages done; %s/report.html\n", mixt_adopt_outcome_name(i.outcome), (long long)i.done,
            (int)MIXT_ADOPT_STAGES, i.folder);
     if (i.done)
         printf("to be used: %s/adopted.yaml (%s)\n", i.folder, i.precision);
@@ -262,7 +262,8 @@ const cli_command cli_adopt = {
         "verify.* keys). It is adopted where it is non-inferior and the checklist is met; else FP32 stays, and the "
         "reason says what is missing.\n\n"
         "All is kept in runs/adopt-NAME: adopted.yaml, the configuration to use; its policy with the evidence; "
-        "report.md; every version of both in versions; history.jsonl, which is only ever appended to. Ctrl-C or a "
+        "report.html and report.md; every version of both in versions; history.jsonl, which is only ever appended to. "
+        "Ctrl-C or a "
         "kill lose nothing that matters: the same command goes on. --undo takes back the newest stage, --from does a "
         "stage and those after it again; versions and history stay.\n\n"
         "Status: 0 adopted, or the stages asked for are done; 3 FP32 stays; 4 FP32 stays until more pairs decide; 1 "

@@ -8,8 +8,9 @@
  * Five stages, each with figures and a decision: `baseline` trains in FP32; `formats` tries each lower format that the
  * machine has, for a quarter of the updates; `mixed` trains with the cheapest of them; `tuned` searches a format for
  * each layer (mixt_search); `validated` proves the result against FP32 (mixt_compare) and goes through the acceptance
- * checklist (mixt_verify). All is kept in runs/adopt-NAME. history.jsonl there is only ever appended to; what is known
- * is what it says. A second call with the same arguments goes on where the first one ended, however it ended.
+ * checklist (mixt_verify). All is kept in runs/adopt-NAME, with report.html for people. history.jsonl there is only
+ * ever appended to; what is known is what it says. A second call with the same arguments goes on where the first one
+ * ended, however it ended.
  */
 #ifndef MIXT_ADOPT_H
 #define MIXT_ADOPT_H

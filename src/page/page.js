@@ -182,21 +182,6 @@ function swatch(run) {
     return cell;
 }
 
-/** What the runs were made for, where the library says it: a verdict, its figures, a picture that it drew. */
-function showLead() {
-    const element = document.getElementById("lead-data"), section = document.getElementById("lead");
-    if (!element)
-        return;
-    const lead = JSON.parse(element.textContent);
-    section.append(make("p", lead.verdict, "verdict " + lead.mood));
-    for (const line of lead.lines)
-        section.append(make("p", line));
-    table(section, lead.title, lead.head, lead.rows);
-    const picture = make("div");
-    picture.innerHTML = lead.picture; // an SVG image without script, made by the library
-    section.append(picture);
-}
-
 function showRuns() {
     const rows = state.runs.map(run => {
         const c = run.columns, alerts = run.events.filter(e => e.severity !== "info").length;
@@ -549,8 +534,10 @@ function listenLive() {
     };
 }
 
-function showTitle() {
-    const names = state.runs.map(run => run.name), title = names.length === 1 ? names[0] : names.length + " runs";
+/** @param {string} given where the page is of more than runs */
+function showTitle(given) {
+    const names = state.runs.map(run => run.name);
+    const title = given ?? (names.length === 1 ? names[0] : names.length + " runs");
     document.getElementById("title").textContent = title;
     document.title = "mixt: " + title;
 }
@@ -565,8 +552,7 @@ function showTables() {
 
 function start() {
     readRuns();
-    showLead();
-    showTitle();
+    showTitle(showLead());
     document.getElementById("x").addEventListener("change", event => {
         state.x = event.target.value;
         state.range = null;

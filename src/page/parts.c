@@ -38,6 +38,7 @@ void mixt__page_print(mixt__page_put *put, void *user, void (*data)(void *user))
         } else if (!strncmp(at, "@script@", 8)) {
             PUT_PART(chart_js);
             PUT_PART(heat_js);
+            PUT_PART(lead_js);
             PUT_PART(page_js);
         } else {
             put(user, at, line);

@@ -150,10 +150,10 @@ mixt_status mixt__page_write_led(const char *const *runs, int64_t count, const j
 {
     MIXT_TRY(mixt__need(runs));
     MIXT_TRY(mixt__need(path));
-    if (count < 1 || count > MIXT_PAGE_RUNS_MAX)
+    if ((count < 1 && !lead) || count < 0 || count > MIXT_PAGE_RUNS_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a page shows 1 to %d runs, not %lld", MIXT_PAGE_RUNS_MAX,
                           (long long)count);
-    mixt__run_data *data = mixt__alloc((size_t)count * sizeof *data);
+    mixt__run_data *data = mixt__alloc((size_t)(count + 1) * sizeof *data);
     mixt_status status =
         data ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a page of %lld runs", (long long)count);
     for (int64_t r = 0; r < count && status == MIXT_OK; r++)

@@ -7,8 +7,9 @@
 #include <jansson.h>
 
 /** As mixt_page_write, with something above the runs.
- *  @param lead {"verdict": text, "mood": "good", "bad" or "open", "lines": [text…], "title": of the table, "head":
- *  [text…], "rows": [[text or number…]…], "picture": an SVG image}; NULL: nothing */
+ *  @param lead {"title": of the page, "verdict": text, "mood": "good", "bad" or "open", "lines": [text…], "parts":
+ *  [{"title", "head": [text…], "rows": [[text, number or a cell of lead.h…]…], "lines", "commands": [text…], "text",
+ *  "picture": an SVG image}…]}, where a part has what it needs of these; NULL: nothing. With it there may be no run */
 mixt_status mixt__page_write_led(const char *const *runs, int64_t count, const json_t *lead, const char *path,
                                  bool overwrite);
 

@@ -69,7 +69,7 @@ static mixt_status check_options(const mixt_adopt_options *o, int64_t *from, int
 
 static mixt_status one_stage(mixt_adoption *a)
 {
-    char text[600];
+    char text[1200];
     mixt_adopt_stage stage = (mixt_adopt_stage)a->done;
     mixt__adopt_end end = {.outcome = NULL};
     MIXT_TRY(mixt__adopt_stage_run(a, stage, &end));

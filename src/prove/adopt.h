@@ -1,5 +1,5 @@
 /* An adoption, for the files of this folder: adopt.c goes from stage to stage, adopt_stages.c does what each stage
- * does, adopt_state.c keeps it on disk, adopt_report.c writes it for people.
+ * does, adopt_state.c keeps it on disk, adopt_report.c and adopt_page.c write it for people.
  */
 #ifndef MIXT_PROVE_ADOPT_H
 #define MIXT_PROVE_ADOPT_H
@@ -30,7 +30,7 @@ struct mixt_adoption {
 /** What a stage ends with. */
 typedef struct mixt__adopt_end {
     char precision[MIXT_ADOPT_PATH]; // what a configuration's key takes
-    char decision[120], reason[400], evidence[MIXT_ADOPT_PATH];
+    char decision[120], reason[900], evidence[MIXT_ADOPT_PATH];
     const char *outcome; // of the last stage; NULL: of another one
     char shown[40];      // what people call the precision; "": as it is
 } mixt__adopt_end;
@@ -44,21 +44,26 @@ bool mixt__adopt_tell(mixt_adoption *a, mixt_adopt_event event);
 mixt_status mixt__adopt_new(const char *name, mixt_adoption **a);
 /** A path in its folder; returns `path`. */
 const char *mixt__adopt_file(const mixt_adoption *a, const char *name, char path[MIXT_ADOPT_PATH]);
+/** The folder of the pairs that prove what the tuned stage has given; returns `path`. */
+const char *mixt__adopt_proof(const mixt_adoption *a, char path[MIXT_ADOPT_PATH]);
 /** Takes in the history. @param write make the folder where it is not there, and keep others out */
 mixt_status mixt__adopt_state_open(mixt_adoption *a, bool write);
 /** Takes back a folder that this call made and in which nothing was begun, so that nothing refuses the next call. */
 void mixt__adopt_state_discard(mixt_adoption *a);
-/** Appends a figure of the stage under way. */
-mixt_status mixt__adopt_state_figure(mixt_adoption *a, const mixt_adopt_figure *figure, const char *verdict);
+/** Appends a figure of the stage under way. @param details more of it, as a part of a page (page/report.h), which is
+ *  taken over; NULL: none */
+mixt_status mixt__adopt_state_figure(mixt_adoption *a, const mixt_adopt_figure *figure, const char *verdict,
+                                     json_t *details);
 /** The row of a figure of the stage under way; NULL: it is still to be made. */
 const json_t *mixt__adopt_state_find(const mixt_adoption *a, const char *name);
 /** Writes policy and configuration of the stage under way as a version, then appends that it is done. */
 mixt_status mixt__adopt_state_stage(mixt_adoption *a, const mixt__adopt_end *end);
 /** Appends that the newest stage is taken back, and removes its runs. */
 mixt_status mixt__adopt_state_undo(mixt_adoption *a);
-/** adopted.yaml and report.md: what the history says, for use and for reading. */
+/** adopted.yaml, report.md and report.html: what the history says, for use and for reading. */
 mixt_status mixt__adopt_state_publish(const mixt_adoption *a);
 mixt_status mixt__adopt_report_write(const mixt_adoption *a, const char *path);
+mixt_status mixt__adopt_page_write(const mixt_adoption *a, const char *path);
 
 /** A text of a row; "" where it is not there. */
 const char *mixt__adopt_text(const json_t *row, const char *key);

@@ -7,6 +7,7 @@
 #include "mixt/compare.h"
 #include "mixt/machine.h"
 #include "mixt/verify.h"
+#include "page/lead.h"
 #include "prove/compare.h"
 #include "prove/prove.h"
 
@@ -160,7 +161,7 @@ static mixt_status train_part(mixt_adoption *a, mixt_adopt_stage stage, const ch
                            .memory = run.memory,
                            .good = !*why,
                            .note = *why ? why : "trained to its end"};
-    return mixt__adopt_state_figure(a, &f, "");
+    return mixt__adopt_state_figure(a, &f, "", NULL);
 }
 
 /* ---- baseline ---- */
@@ -241,7 +242,7 @@ static mixt_status try_format(mixt_adoption *a, const char *format, int64_t step
                            .good = good,
                            .note = note};
     mixt_verification_free(v);
-    return mixt__adopt_state_figure(a, &f, "");
+    return mixt__adopt_state_figure(a, &f, "", NULL);
 }
 
 static mixt_status formats(mixt_adoption *a, mixt__adopt_end *end)
@@ -326,7 +327,7 @@ static mixt_status search(mixt_adoption *a, const char *file)
                            .good = cheaper && i.validated,
                            .note = note};
     const char *verdict = !cheaper && i.complete ? "none" : ""; // all was tried, and FP32 is the cheapest
-    mixt_status status = a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, verdict);
+    mixt_status status = a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, verdict, NULL);
     mixt_search_free(found);
     return status;
 }
@@ -345,8 +346,11 @@ static mixt_status tuned(mixt_adoption *a, mixt__adopt_end *end)
     snprintf(end->precision, sizeof end->precision, "%s", none ? "fp32" : before);
     if (json_is_true(json_object_get(row, "good"))) {
         snprintf(end->precision, sizeof end->precision, "%s", file);
-        snprintf(end->shown, sizeof end->shown, "tuned");
-        reason(end, "go on", "a format for each layer: %s", note);
+        mixt__prove_precision(file, end->shown, sizeof end->shown); // "tuned", or the one format that it has
+        if (strcmp(end->shown, "tuned"))
+            reason(end, "go on", "%s for all layers: %s", end->shown, note);
+        else
+            reason(end, "go on", "a format for each layer: %s", note);
     } else if (none || !strcmp(before, "fp32")) {
         reason(end, "keep FP32", "nothing that holds is cheaper: %s", note);
     } else {
@@ -360,13 +364,12 @@ static mixt_status tuned(mixt_adoption *a, mixt__adopt_end *end)
 
 static mixt_status prove(mixt_adoption *a, const mixt_config *trial)
 {
-    char name[MIXT_ADOPT_NAME + 20];
+    char folder[MIXT_ADOPT_PATH], title[120];
+    const char *name = mixt__adopt_proof(a, folder) + strlen("runs/compare-");
     mixt_config *fp32;
     mixt_comparison *c = NULL;
     if (mixt__adopt_state_find(a, "compare"))
         return MIXT_OK;
-    snprintf(name, sizeof name, "adopt-%s-%lld", a->name,
-             (long long)json_integer_value(json_object_get(a->current, "version")));
     MIXT_TRY(in_precision(a, "fp32", &fp32));
     mixt_status status = mixt_compare(fp32, trial, &c, .name = name, .pairs = a->options.pairs, .margin = margin_of(a),
                                       .watch = hear_compare, .progress = pass_on, .user = a);
@@ -381,9 +384,36 @@ static mixt_status prove(mixt_adoption *a, const mixt_config *trial)
                            .memory = mixt_comparison_find(c, "memory")->b,
                            .good = i.verdict == MIXT_STATS_NON_INFERIOR,
                            .note = i.reason};
-    status = a->halted || i.stopped ? MIXT_OK : mixt__adopt_state_figure(a, &f, mixt_compare_verdict_name(i.verdict));
+    const char *precision = mixt__adopt_text(a->current, "precision");
+    snprintf(title, sizeof title, "The proof: FP32 against %s, %lld pairs", precision, (long long)i.pairs);
+    if (!a->halted && !i.stopped)
+        status = mixt__adopt_state_figure(a, &f, mixt_compare_verdict_name(i.verdict),
+                                          mixt__compare_part(c, title, "fp32", precision));
     mixt_comparison_free(c);
     return status;
+}
+
+/** The checklist as a part of a page. */
+static json_t *lines_of(const mixt_verification *v)
+{
+    static const char *const rules[] = {
+        [MIXT_VERIFY_ABOVE] = "above", [MIXT_VERIFY_BELOW] = "below", [MIXT_VERIFY_AT_MOST] = "at most"};
+    const mixt_verify_line *l;
+    json_t *rows = json_array();
+    for (int i = 0; (l = mixt_verification_line(v, i)); i++) {
+        char value[60] = "–", wanted[60];
+        const char *word = !l->measured ? "not measured" : l->pass ? "met" : "not met";
+        if (l->measured)
+            snprintf(value, sizeof value, "%.3g%s", l->value, l->unit);
+        snprintf(wanted, sizeof wanted, "%s %.4g%s", rules[l->rule], l->threshold, l->unit);
+        json_array_append_new(rows, json_pack("[s, o, s, o, s]", l->what, mixt__lead_word(value, "number"), wanted,
+                                              mixt__lead_word(word, !l->measured ? "info"
+                                                                    : l->pass    ? "good"
+                                                                                 : "bad"),
+                                              l->note));
+    }
+    return json_pack("{s:s, s:[s, s, s, s, s], s:o}", "title", "The checklist", "head", "line", "value", "wanted", "",
+                     "what stands behind it", "rows", rows);
 }
 
 static mixt_status go_through_checklist(mixt_adoption *a, const mixt_config *trial)
@@ -410,8 +440,9 @@ static mixt_status go_through_checklist(mixt_adoption *a, const mixt_config *tri
                            .memory = NAN,
                            .good = !a->halted && mixt_verification_describe(v).accepted,
                            .note = *note ? note : "every line that could be measured is met"};
+    status = a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, "", lines_of(v));
     mixt_verification_free(v);
-    return a->halted ? MIXT_OK : mixt__adopt_state_figure(a, &f, "");
+    return status;
 }
 
 /** From both parts to what is to be used. */
@@ -419,21 +450,20 @@ static void conclude(const mixt_adoption *a, mixt__adopt_end *end)
 {
     const json_t *proof = mixt__adopt_state_find(a, "compare"), *list = mixt__adopt_state_find(a, "checklist");
     const char *verdict = mixt__adopt_text(proof, "verdict");
-    snprintf(end->evidence, sizeof end->evidence, "runs/compare-adopt-%s-%lld", a->name,
-             (long long)json_integer_value(json_object_get(a->current, "version")));
+    mixt__adopt_proof(a, end->evidence);
     if (!strcmp(verdict, "non-inferior") && json_is_true(json_object_get(list, "good"))) {
         snprintf(end->precision, sizeof end->precision, "%s", mixt__adopt_text(a->current, "policy"));
         snprintf(end->shown, sizeof end->shown, "%s", mixt__adopt_text(a->current, "precision"));
         end->outcome = mixt_adopt_outcome_name(MIXT_ADOPT_ADOPTED);
-        reason(end, "adopt it", "non-inferior: %s; %s", mixt__adopt_text(proof, "note"),
+        reason(end, "adopt it", "non-inferior (A is FP32, B %s): %s; %s", end->shown, mixt__adopt_text(proof, "note"),
                mixt__adopt_text(list, "note"));
         return;
     }
     bool open = !strcmp(verdict, "undecided");
     snprintf(end->precision, sizeof end->precision, "fp32");
     end->outcome = mixt_adopt_outcome_name(open ? MIXT_ADOPT_UNDECIDED : MIXT_ADOPT_KEPT);
-    reason(end, "keep FP32", "%s: %s; checklist: %s", verdict, mixt__adopt_text(proof, "note"),
-           mixt__adopt_text(list, "note"));
+    reason(end, "keep FP32", "%s (A is FP32, B %s): %s; checklist: %s", verdict,
+           mixt__adopt_text(a->current, "precision"), mixt__adopt_text(proof, "note"), mixt__adopt_text(list, "note"));
 }
 
 static mixt_status validated(mixt_adoption *a, mixt__adopt_end *end)

@@ -4,7 +4,8 @@
  *   history.jsonl            only ever appended to: figures, stages done with decision and reason, stages taken back
  *   versions/N-STAGE.yaml    the configuration of each stage that was done, N-policy.yaml its policy with the evidence
  *   baseline, mixed          runs; tuned.yaml and tuned.yaml.search are the search's
- *   adopted.yaml, report.md  what to use now, and why
+ *   adopted.yaml             what to use now
+ *   report.md, report.html   why
  *
  * All but the history can be made again from it and from the versions. A process that is killed leaves at most one row
  * cut short, which is dropped, and files of a stage that is gone on with.
@@ -43,6 +44,14 @@ mixt_status mixt__adopt_new(const char *name, mixt_adoption **adoption)
 const char *mixt__adopt_file(const mixt_adoption *a, const char *name, char path[MIXT_ADOPT_PATH])
 {
     snprintf(path, MIXT_ADOPT_PATH, "runs/adopt-%s/%s", a->name, name);
+    return path;
+}
+
+const char *mixt__adopt_proof(const mixt_adoption *a, char path[MIXT_ADOPT_PATH])
+{
+    const json_t *tuned = a->done > MIXT_ADOPT_TUNED ? a->stack[MIXT_ADOPT_TUNED] : NULL;
+    snprintf(path, MIXT_ADOPT_PATH, "runs/compare-adopt-%s-%lld", a->name,
+             (long long)json_integer_value(json_object_get(tuned, "version")));
     return path;
 }
 
@@ -148,7 +157,7 @@ mixt_status mixt__adopt_state_open(mixt_adoption *a, bool write)
 
 void mixt__adopt_state_discard(mixt_adoption *a)
 {
-    static const char *const names[] = {"original.yaml", "history.jsonl", "report.md"};
+    static const char *const names[] = {"original.yaml", "history.jsonl", "report.md", "report.html"};
     char path[MIXT_ADOPT_PATH];
     if (!a->fresh || a->done || json_array_size(a->figures) || !access(mixt__adopt_file(a, "baseline", path), F_OK))
         return;
@@ -160,13 +169,17 @@ void mixt__adopt_state_discard(mixt_adoption *a)
     rmdir("runs"); // stays where there is something in it
 }
 
-mixt_status mixt__adopt_state_figure(mixt_adoption *a, const mixt_adopt_figure *f, const char *verdict)
+mixt_status mixt__adopt_state_figure(mixt_adoption *a, const mixt_adopt_figure *f, const char *verdict, json_t *details)
 {
-    return add_row(a, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s, s:s}", "figure", f->name, "stage",
-                                mixt_adopt_stage_name(f->stage), "loss", mixt__rows_number(f->loss), "accuracy",
-                                mixt__rows_number(f->accuracy), "step_seconds", mixt__rows_number(f->step_seconds),
-                                "memory", mixt__rows_number(f->memory), "good", f->good, "note", f->note, "verdict",
-                                verdict));
+    json_t *row =
+        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:s, s:s}", "figure", f->name, "stage",
+                  mixt_adopt_stage_name(f->stage), "loss", mixt__rows_number(f->loss), "accuracy",
+                  mixt__rows_number(f->accuracy), "step_seconds", mixt__rows_number(f->step_seconds), "memory",
+                  mixt__rows_number(f->memory), "good", f->good, "note", f->note, "verdict", verdict);
+    if (row && details)
+        json_object_set(row, "details", details);
+    json_decref(details);
+    return add_row(a, row);
 }
 
 const json_t *mixt__adopt_state_find(const mixt_adoption *a, const char *name)
@@ -268,5 +281,6 @@ mixt_status mixt__adopt_state_publish(const mixt_adoption *a)
         MIXT_TRY(mixt__file_copy(mixt__adopt_text(a->current, "config"), path));
     else
         (void)unlink(path);
-    return mixt__adopt_report_write(a, mixt__adopt_file(a, "report.md", path));
+    MIXT_TRY(mixt__adopt_report_write(a, mixt__adopt_file(a, "report.md", path)));
+    return mixt__adopt_page_write(a, mixt__adopt_file(a, "report.html", path));
 }

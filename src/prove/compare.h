@@ -102,5 +102,7 @@ int64_t mixt__compare_differences(const mixt_comparison *c, double *worse);
 mixt_status mixt__compare_conclude(mixt_comparison *c);
 /** Learning curves and the report, where there is a pair: curves.svg and report.html in the folder. */
 mixt_status mixt__compare_draw(mixt_comparison *c);
+/** Figures of both sides as a part of a page (page/report.h). @param a, @param b what the sides are called */
+json_t *mixt__compare_part(const mixt_comparison *c, const char *title, const char *a, const char *b);
 
 #endif

@@ -5,8 +5,9 @@
 #include "base/status.h"
 #include "mixt/metrics.h"
 #include "mixt/plot.h"
+#include "page/lead.h"
 #include "page/report.h"
-#include "store/file.h"
+#include "prove/prove.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,16 +68,10 @@ static double longest(const mixt_comparison *c)
     return steps;
 }
 
-/** The precision of a side, for a legend. */
-static const char *precision_of(const mixt_comparison *c, int side)
-{
-    const char *name = mixt__config_string(c->configs[side], MIXT_KEY_PRECISION), *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
 static mixt_status draw_curves(const mixt_comparison *c, band bands[MIXT_COMPARE_SIDES])
 {
     char path[MIXT_COMPARE_PATH + 100], names[MIXT_COMPARE_SIDES][80], title[200];
+    char precision[60];
     mixt_curve curves[MIXT_COMPARE_SIDES];
     double steps = longest(c);
     for (int side = 0; side < MIXT_COMPARE_SIDES; side++) {
@@ -89,7 +84,8 @@ static mixt_status draw_curves(const mixt_comparison *c, band bands[MIXT_COMPARE
             add_run(b, m, steps);
             mixt_metrics_free(m);
         }
-        snprintf(names[side], sizeof names[side], "%s: %.60s", side ? "B" : "A", precision_of(c, side));
+        mixt__prove_precision(mixt__config_string(c->configs[side], MIXT_KEY_PRECISION), precision, sizeof precision);
+        snprintf(names[side], sizeof names[side], "%s: %s", side ? "B" : "A", precision);
         curves[side] = (mixt_curve){.name = names[side], .x = b->x, .y = b->y, .low = b->low, .high = b->high};
         curves[side].count = squeeze(b);
     }
@@ -104,40 +100,29 @@ static mixt_status draw_curves(const mixt_comparison *c, band bands[MIXT_COMPARE
 
 /* ---- the report ---- */
 
-/** The picture that was drawn, as JSON; empty where there is none. */
-static json_t *picture_of(const mixt_comparison *c)
+/** How many times as much; "–" where there is no ratio. */
+static json_t *ratio_cell(double value)
 {
-    char path[MIXT_COMPARE_PATH + 100];
-    mixt__file_map map;
-    snprintf(path, sizeof path, "%s/curves.svg", c->folder);
-    if (mixt__file_map_open(path, &map) != MIXT_OK)
-        return json_string("");
-    const char *text = (const char *)map.data;
-    size_t begin = 0;
-    while (begin + 4 < map.bytes && strncmp(text + begin, "<svg", 4)) // what stands before it is for files of their own
-        begin++;
-    json_t *picture = json_stringn(text + begin, map.bytes - begin);
-    mixt__file_map_close(&map);
-    return picture ? picture : json_string("");
+    char text[40] = "–";
+    if (isfinite(value))
+        snprintf(text, sizeof text, "%.3f", value);
+    return mixt__lead_word(text, "number");
 }
 
-static json_t *number(double value)
+json_t *mixt__compare_part(const mixt_comparison *c, const char *title, const char *a, const char *b)
 {
-    return isfinite(value) ? json_real(value) : json_string("");
-}
-
-static json_t *table_of(const mixt_comparison *c)
-{
+    char ratio[100];
     json_t *rows = json_array();
+    snprintf(ratio, sizeof ratio, "%.40s / %.40s", b, a);
     for (int i = 0; i < MIXT_COMPARE_FIGURES; i++) {
         const mixt_compare_figure *f = &c->figures[i];
-        char what[100];
-        snprintf(what, sizeof what, "%s%s%s", f->what, *f->unit ? ", " : "", f->unit);
         if (isfinite(f->a) || isfinite(f->b))
-            json_array_append_new(rows, json_pack("[s, o, o, o, o, o]", what, number(f->a), number(f->b),
-                                                  number(f->ratio), number(f->low), number(f->high)));
+            json_array_append_new(rows, json_pack("[s, o, o, o, o, o]", f->what, mixt__lead_number(f->a, f->unit),
+                                                  mixt__lead_number(f->b, f->unit), ratio_cell(f->ratio),
+                                                  ratio_cell(f->low), ratio_cell(f->high)));
     }
-    return rows;
+    return json_pack("{s:s, s:[s, s, s, s, s, s], s:o}", "title", title, "head", "mean over pairs", a, b, ratio,
+                     "95% from", "to", "rows", rows);
 }
 
 static json_t *lines_of(const mixt_comparison *c)
@@ -167,10 +152,14 @@ static json_t *lead_of(const mixt_comparison *c)
 {
     static const char *const moods[] = {
         [MIXT_STATS_UNDECIDED] = "open", [MIXT_STATS_NON_INFERIOR] = "good", [MIXT_STATS_INFERIOR] = "bad"};
-    return json_pack("{s:s, s:s, s:o, s:s, s:[s, s, s, s, s, s], s:o, s:o}", "verdict",
-                     mixt_compare_verdict_name(c->info.verdict), "mood", moods[c->info.verdict], "lines", lines_of(c),
-                     "title", "A and B", "head", "mean over pairs", "A", "B", "B / A", "95% from", "to", "rows",
-                     table_of(c), "picture", picture_of(c));
+    char title[MIXT_COMPARE_PATH + 20], path[MIXT_COMPARE_PATH + 100];
+    const char *slash = strrchr(c->folder, '/');
+    snprintf(title, sizeof title, "%s", slash ? slash + 1 : c->folder);
+    snprintf(path, sizeof path, "%s/curves.svg", c->folder);
+    return json_pack("{s:s, s:s, s:s, s:o, s:[o, {s:s, s:o}]}", "verdict", mixt_compare_verdict_name(c->info.verdict),
+                     "mood", moods[c->info.verdict], "title", title, "lines", lines_of(c), "parts",
+                     mixt__compare_part(c, "A and B", "A", "B"), "title", "Learning curves", "picture",
+                     mixt__lead_picture(path));
 }
 
 /** All runs that are done, as one page. */

@@ -2,6 +2,7 @@
 #include "prove/prove.h"
 
 #include "base/status.h"
+#include "mixt/policy.h"
 #include "prove/compare.h"
 
 #include <errno.h>
@@ -55,6 +56,23 @@ mixt_status mixt__prove_same_config(const char *folder, const char *path, const 
     }
     mixt_config_free(before);
     return status;
+}
+
+const char *mixt__prove_precision(const char *precision, char *name, size_t size)
+{
+    static const char *const formats[] = {"fp32", "tf32", "fp16", "bf16"};
+    const char *slash = strrchr(precision, '/'), *stem = slash ? slash + 1 : precision, *dot = strrchr(stem, '.');
+    bool yaml = dot && dot > stem && !strcmp(dot, ".yaml");
+    mixt_policy *policy = NULL, *plain = NULL;
+    snprintf(name, size, "%.*s", (int)(yaml ? dot - stem : (ptrdiff_t)strlen(stem)), stem);
+    bool read = yaml && mixt_policy_load(precision, &policy) == MIXT_OK;
+    for (size_t i = 0; read && i < sizeof formats / sizeof formats[0]; i++) {
+        if (mixt_policy_named(formats[i], &plain) == MIXT_OK && mixt_policy_equal(policy, plain))
+            snprintf(name, size, "%s", formats[i]);
+        mixt_policy_free(plain);
+    }
+    mixt_policy_free(policy);
+    return name;
 }
 
 /** Whether a folder holds a file or folder. */

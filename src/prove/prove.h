@@ -14,6 +14,9 @@ mixt_status mixt__prove_refuse(const char *folder, const char *what, const char 
 /** Fails where a configuration is another one than the file of a folder holds; `out` does not count.
  *  @param of behind the name of a key in the message: " of A" */
 mixt_status mixt__prove_same_config(const char *folder, const char *path, const mixt_config *config, const char *of);
+/** What to call a precision: a format's name, also where a policy file says no more than that one, else the name of the
+ *  file without its folder and ending. Returns `name`. @param size of `name` */
+const char *mixt__prove_precision(const char *precision, char *name, size_t size);
 /** Opens the run of a folder anew, or where its newest checkpoint left it. What was ended before it had a configuration
  *  is nothing, and one that came to its end without its checkpoints is made again. @param options settings among them
  *  count for a new run only */

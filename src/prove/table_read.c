@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "mixt/run.h"
 #include "prove/compare.h"
+#include "prove/prove.h"
 #include "verify/verify.h"
 
 #include <errno.h>
@@ -52,11 +53,10 @@ static const char *file_text(mixt_table *t, const char *path)
 /** The name to show, and a text that is the same for runs of the same policy alone. */
 static mixt_status find_policy(mixt_table *t, mixt__table_run *run)
 {
-    const char *precision = mixt__config_string(run->config, MIXT_KEY_PRECISION), *slash = strrchr(precision, '/');
-    const char *shown = slash ? slash + 1 : precision, *content = slash ? file_text(t, precision) : NULL;
-    size_t length = strlen(shown);
-    bool yaml = length > 5 && !strcmp(shown + length - 5, ".yaml");
-    run->precision = mixt__arena_printf(&t->arena, "%.*s", (int)(yaml ? length - 5 : length), shown);
+    char name[200];
+    const char *precision = mixt__config_string(run->config, MIXT_KEY_PRECISION);
+    const char *content = strchr(precision, '/') ? file_text(t, precision) : NULL;
+    run->precision = mixt__arena_strdup(&t->arena, mixt__prove_precision(precision, name, sizeof name));
     const char *all = content ? content : precision;
     for (int key = 0; all && key < MIXT_KEY_COUNT; key++) {
         bool policy;

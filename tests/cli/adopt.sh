@@ -43,15 +43,20 @@ adopt 0 a.yaml "${options[@]}" --json
 [ "$(grep -o '"stage":"[a-z]*","time"' out | wc -l)" = 5 ] || fail "five decisions: $(cat out)"
 grep -q '"name":"compare".*non-inferior\|"decision":"adopt it"' out || fail "the proof: $(cat out)"
 cp out whole && decisions >whole.decisions
-for file in adopted.yaml report.md original.yaml versions/5-policy.yaml versions/5-validated.yaml versions/1-baseline.yaml; do
+for file in adopted.yaml report.md report.html original.yaml versions/5-policy.yaml versions/5-validated.yaml versions/1-baseline.yaml; do
     [ -s runs/adopt-a/$file ] || fail "no $file"
 done
 cmp -s runs/adopt-a/adopted.yaml runs/adopt-a/versions/5-validated.yaml || fail "adopted.yaml is not the last version"
 grep -q '^  adopt_validated:' runs/adopt-a/versions/5-policy.yaml || fail "a policy without its evidence: $(cat runs/adopt-a/versions/5-policy.yaml)"
 grep -q '^# Mixed precision for a: adopted' runs/adopt-a/report.md && grep -q '| validated | checklist |' runs/adopt-a/report.md || fail "the report: $(cat runs/adopt-a/report.md)"
+page=$(sed -n 's/.*id="lead-data">//p' runs/adopt-a/report.html)
+for part in '"verdict":"adopted: 5 of 5 stages are done","mood":"good"' '"title":"What was decided"' '"title":"The proof: FP32 against ' '"title":"The checklist"' \
+    '"title":"Memory of a step, by role"' '"activations"' 'u003csvg' '"commands":\["mixt adopt runs/adopt-a/original.yaml --name a --undo"' 'adopt_validated' '"title":"The configuration to use"'; do
+    grep -q -- "$part" <<<"$page" || fail "the page lacks $part"
+done
 "$mixt" train runs/adopt-a/adopted.yaml out=used -q >out 2>&1 || fail "the configuration to use cannot be trained with: $(cat out)"
 # The same again: nothing is done, the same comes out; in words too.
-files=(runs/adopt-a/{history.jsonl,adopted.yaml,report.md,original.yaml})
+files=(runs/adopt-a/{history.jsonl,adopted.yaml,report.md,report.html,original.yaml})
 sum=$(cat "${files[@]}" | cksum)
 adopt 0 a.yaml "${options[@]}" --json
 cmp -s out whole && [ "$(cat "${files[@]}" | cksum)" = "$sum" ] || fail "a second call: $(diff whole out)"

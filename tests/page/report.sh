@@ -90,6 +90,13 @@ lead='const lead = document.getElementById("lead"), q = s => lead.querySelectorA
 title=$(look runs/compare-a-b/report.html "$lead document.title = [lead.querySelector('.verdict').textContent, q('tr') > 10, q('svg polygon'), state.runs.length];")
 [ "$title" = non-inferior,true,2,12 ] || fail "the page of a comparison: $title"
 
+# ---- an adoption: what was decided, the proof and how to go back stand above the runs of its stages ----
+
+"$mixt" adopt a.yaml --margin 20% --for memory --steps 8 --seeds 6 -q verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 train.batch=128 >/dev/null ||
+    fail "an adoption"
+title=$(look runs/adopt-a/report.html "$lead document.title = [lead.querySelector('.verdict').textContent, q('h2') > 7, q('tr') > 30, q('svg polygon'), q('.command'), state.runs.length];")
+[ "$title" = 'adopted: 5 of 5 stages are done,true,true,2,2,2' ] || fail "the page of an adoption: $title"
+
 # ---- nothing is asked for over any network ----
 
 title=$(look long.html 'fetch("https://example.org/").then(() => document.title = "left", () => 0); document.title = performance.getEntriesByType("resource").length;')
