@@ -7,7 +7,7 @@ SMOKE ?= 2
 SECONDS ?= 600
 # Updates of healthy runs that test-steer makes in all.
 UPDATES ?= 100000
-# Of test-peers: with numpy, torch, safetensors, transformers and torchvision.
+# Of test-peers: with numpy, torch, safetensors, transformers, torchvision and librosa.
 PYTHON ?= python3
 
 .PHONY: help setup build build-test demo test test-slow test-steer test-compare test-gpu test-page test-peers fuzz bench check install clean
@@ -73,6 +73,7 @@ test-gpu: build
 test-peers: build
 	$(PYTHON) tests/peers/compare_exports.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_stats.py $(BUILD)/tests/stats || [ $$? = 77 ]
+	$(PYTHON) tests/peers/compare_audio.py $(BUILD)/tests/features || [ $$? = 77 ]
 
 test-page: build
 	tests/page/run.sh $(BUILD)

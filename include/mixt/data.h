@@ -51,7 +51,8 @@ typedef struct mixt_data_options {
     uint64_t order_seed; /**< of shuffling alone, and of where an epoch of a text begins; 0 (default): `seed` */
     int64_t seq;         /**< text, tokens: tokens a sample, at least 1; default 256 */
     int64_t limit;       /**< use only the first N samples of the part; 0: all */
-    int64_t samples;     /**< digits, random: how many to generate; 0 (default): 20000 train, 2000 val, 4000 test */
+    int64_t samples;     /**< digits, random, audio without a path: how many to generate; 0 (default): 20000 train, 2000
+                              val, 4000 test; audio: 2000, 400, 400 */
     int64_t classes;    /**< classes expected (a label past them is an error), random's classes, raw tokens' vocabulary;
                              0 (default): largest label + 1; random: 10, for tokens 256 */
     const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
@@ -78,7 +79,19 @@ typedef struct mixt_data_options {
                          of 3:4 to 4:3, resized to `crop`; 0: crops keep their scale */
     int64_t resize; /**< shorter side that the image is resized to before it is cropped, at least `crop`; 0: not;
                          "images:": crop × 8/7 */
-    int threads;    /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
+    /* recordings; what is random as for images */
+    int64_t rate; /**< samples a second that they are brought to, 100 to 768000; 0 (default): their own, which must
+                       agree */
+    int64_t mels; /**< mel bands of a frame, at most 512; 0 (default): 40 */
+    double window, hop; /**< milliseconds that a frame looks at, and from one to the next; 0 (default): 25 and 10 */
+    double seconds;     /**< length of a sample: the middle of what is longer, silence around what is shorter; 0
+                             (default): 1 */
+    double shift;       /**< seconds by which a recording is moved at random; default 0 */
+    double noise;       /**< white noise, at random up to so many times the recording's own loudness; default 0 */
+    int64_t time_mask, mel_mask; /**< frames in a row, and bands, that are hidden at random, at most; default 0 */
+    const char *val_files, *test_files; /**< globs over names ("*_[0-4].wav", "CLASS/…" where classes are folders):
+                                           files of these parts; default: shares */
+    int threads; /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
     const char *tokenizer; /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased";
                                 default: by the files of `vocab`, bytes without one */
     const char *vocab;     /**< text, raw tokens: folder of the vocabulary: encoder.json and vocab.bpe, or vocab.txt */
@@ -126,6 +139,8 @@ typedef struct mixt_data_info {
  *   - "cifar:DIR" CIFAR-10 (data_batch_*.bin, test_batch.bin) or CIFAR-100 (train.bin, test.bin), plain or .gz;
  *   - "images:DIR" pictures in class folders, DIR/train/CLASS/… (val, test) or DIR/CLASS/…: PPM, PGM, PNG, and JPEG
  *     where mixt was built with libjpeg (pictures of other kinds are an error); read when a batch needs them;
+ *   - "audio:DIR" recordings of words (WAV), DIR/train/… (val, test) or DIR/…, in class folders or named CLASS_….wav:
+ *     samples are log-mel features (frames, mels), read when a batch needs them; "audio:" words spoken by mixt itself;
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target, numbers or
  *     words (classes by name); separator , ; tab or space; a header line is recognised, and the same in all parts;
  *   - "npy:IMAGES.npy" with the labels option;

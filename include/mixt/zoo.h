@@ -18,6 +18,7 @@ typedef enum mixt_zoo_input {
     MIXT_ZOO_NUMBERS, /**< images or rows of numbers */
     MIXT_ZOO_IMAGES,  /**< (height, width, channels) */
     MIXT_ZOO_TOKENS,
+    MIXT_ZOO_FRAMES, /**< (frames, features), as recordings are */
 } mixt_zoo_input;
 
 typedef struct mixt_zoo_info {
@@ -47,9 +48,9 @@ int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);
 typedef struct mixt_zoo_options {
     const int64_t *hidden; /**< mlp, vgg: widths of hidden layers, at most 16; copied */
     int64_t hidden_count;
-    const int64_t *channels; /**< convnet: of each convolution, at most 16; copied */
+    const int64_t *channels; /**< convnet, speech: of each convolution, at most 16; copied */
     int64_t channel_count;
-    int64_t layers, width, heads; /**< transformers, lstm (no heads); width: also of resnet */
+    int64_t layers, width, heads; /**< transformers, lstm and speech (no heads); width: also of resnet */
     int64_t vocab;                /**< tokens; default: the data's */
     int64_t depth;                /**< resnet, vgg */
     int64_t classes;              /**< outputs; default: the data's classes, or values of a target */

@@ -1,4 +1,5 @@
 /* Opening a set by its spec, and batches of it. The table of kinds is the only place that knows them all. */
+#include "data/audio.h"
 #include "data/data.h"
 
 #include "base/threads.h"
@@ -61,7 +62,10 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
         if (mixt__path_find(data, path, "train.tokens"))
             return &mixt__data_tokens;
         const char *train = mixt__arena_printf(&data->arena, "%s/train", path);
-        if (train && mixt__path_is_directory(train))
+        bool apart = train && mixt__path_is_directory(train);
+        if (mixt__recordings_are_in(apart ? train : path))
+            return &mixt__data_audio;
+        if (apart)
             return &mixt__data_images;
         if (mixt__path_find(data, path, "train.txt"))
             return &mixt__data_text;
@@ -143,6 +147,29 @@ static mixt_status check_images(const mixt_data_options *o)
     return MIXT_OK;
 }
 
+static mixt_status check_audio(const mixt_data_options *o)
+{
+    const struct {
+        const char *name;
+        double value, low, high; // beside 0
+    } ranges[] = {
+        {"rate", (double)o->rate, 100, 768000},
+        {"mels", (double)o->mels, 1, 512},
+        {"window", o->window, 0, 1000},
+        {"hop", o->hop, 0, 1000},
+        {"seconds", o->seconds, 0, 3600},
+        {"shift", o->shift, 0, 3600},
+        {"noise", o->noise, 0, 100},
+        {"time_mask", (double)o->time_mask, 0, 1 << 20},
+        {"mel_mask", (double)o->mel_mask, 0, 512},
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (ranges[i].value != 0 && !(ranges[i].value >= ranges[i].low && ranges[i].value <= ranges[i].high))
+            return mixt__fail(MIXT_ERROR_CONFIG, "data: %s %g, expected %g to %g", ranges[i].name, ranges[i].value,
+                              ranges[i].low, ranges[i].high);
+    return MIXT_OK;
+}
+
 /** An option that the kind would pass over is a mistake of somebody's. */
 static mixt_status check_used(const mixt_data *data)
 {
@@ -164,6 +191,17 @@ static mixt_status check_used(const mixt_data *data)
         {"resize", MIXT_DATA_IMAGES, o->resize},
         {"mean", MIXT_DATA_IMAGES, o->means},
         {"std", MIXT_DATA_IMAGES, o->stds},
+        {"rate", MIXT_DATA_AUDIO, o->rate},
+        {"mels", MIXT_DATA_AUDIO, o->mels},
+        {"window", MIXT_DATA_AUDIO, o->window > 0},
+        {"hop", MIXT_DATA_AUDIO, o->hop > 0},
+        {"seconds", MIXT_DATA_AUDIO, o->seconds > 0},
+        {"shift", MIXT_DATA_AUDIO, o->shift > 0},
+        {"noise", MIXT_DATA_AUDIO, o->noise > 0},
+        {"time_mask", MIXT_DATA_AUDIO, o->time_mask},
+        {"mel_mask", MIXT_DATA_AUDIO, o->mel_mask},
+        {"val_files", MIXT_DATA_AUDIO, o->val_files},
+        {"test_files", MIXT_DATA_AUDIO, o->test_files},
     };
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         char takers[128] = "";
@@ -197,10 +235,12 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     data->options = options ? *options : mixt_data_options_default();
     MIXT_TRY(check_numbers(&data->options));
     MIXT_TRY(check_images(&data->options));
+    MIXT_TRY(check_audio(&data->options));
     mixt_data_options *o = &data->options;
     if (o->like)
         MIXT_TRY(mixt__need_open_at("mixt_data_open", "like", o->like, "data"));
-    const char **strings[] = {&o->split, &o->shape, &o->labels, &o->means, &o->stds, &o->tokenizer, &o->vocab};
+    const char **strings[] = {&o->split,     &o->shape, &o->labels,    &o->means,     &o->stds,
+                              &o->tokenizer, &o->vocab, &o->val_files, &o->test_files};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);

@@ -24,6 +24,7 @@ typedef enum mixt__data_uses {
     MIXT_DATA_LABELS = 1 << 0, // labels
     MIXT_DATA_WORDS = 1 << 1,  // tokenizer, vocab, mask
     MIXT_DATA_CELLS = 1 << 3,  // missing
+    MIXT_DATA_AUDIO = 1 << 4,  // rate, mels, window, hop, seconds, shift, noise, masks, val_files, test_files
     MIXT_DATA_IMAGES = 1 << 2, // crop, pad, flip, min_area, resize, means, stds
 } mixt__data_uses;
 
@@ -86,6 +87,7 @@ enum {
     MIXT_STREAM_DIGITS,             // one substream a part and sample
     MIXT_STREAM_AUGMENT,            // one key an epoch, of which one a sample
     MIXT_STREAM_MASK,               // which tokens a sample hides
+    MIXT_STREAM_VOICE,              // one substream a part and word
 };
 
 // data.c
@@ -152,6 +154,9 @@ const char *mixt__path_find(mixt_data *data, const char *directory, const char *
 /** For kinds whose path is one file, or a folder of train, val and test files ending in `suffix`: the file that holds
  *  `part` alone, or NULL when there is none. A single file counts as the training file. */
 const char *mixt__path_of_part(mixt_data *data, mixt__part part, const char *suffix);
+
+/** For kinds whose path is a folder with folders train, val and test: that of `part`; NULL when there is none. */
+const char *mixt__path_of_folder(mixt_data *data, mixt__part part);
 
 // sniff.c
 

@@ -67,6 +67,14 @@ static json_t *list_names(const mixt_data_info *info)
     return list;
 }
 
+/** How recordings become samples; null for other sets. */
+static json_t *pack_audio(const mixt_data_options *o)
+{
+    return o->rate ? json_pack("{s:I, s:I, s:f, s:f, s:f}", "rate", (json_int_t)o->rate, "mels", (json_int_t)o->mels,
+                               "window", o->window, "hop", o->hop, "seconds", o->seconds)
+                   : json_null();
+}
+
 json_t *mixt__data_facts_pack(const mixt_data *data)
 {
     const mixt_data_info *info = &data->info;
@@ -88,6 +96,7 @@ json_t *mixt__data_facts_pack(const mixt_data *data)
         {"crop", json_integer(o->crop)},
         {"resize", json_integer(o->resize)},
         {"min_area", json_real((double)o->min_area)},
+        {"audio", pack_audio(o)},
         {"target", json_string(target_names[info->target])},
         {"targets", json_integer(info->target_elements)},
         {"next_tokens", json_boolean(info->next_tokens)},
@@ -224,6 +233,29 @@ static mixt_status get_missing(mixt_data *data, const json_t *facts)
     return MIXT_OK;
 }
 
+static mixt_status get_real(const json_t *facts, const char *key, double most, double *value)
+{
+    const json_t *found = json_object_get(facts, key);
+    *value = json_number_value(found);
+    return json_is_number(found) && *value > 0 && *value <= most ? MIXT_OK : wrong(key, "a number in its range");
+}
+
+/** Sets of no recordings have none, and facts of earlier versions do not speak of it. */
+static mixt_status get_audio(mixt_data *data, const json_t *facts)
+{
+    mixt_data_options *o = &data->options;
+    const json_t *audio = json_object_get(facts, "audio");
+    if (!audio || json_is_null(audio))
+        return MIXT_OK;
+    MIXT_TRY(get_int(audio, "rate", 100, 768000, &o->rate));
+    MIXT_TRY(get_int(audio, "mels", 1, 512, &o->mels));
+    MIXT_TRY(get_real(audio, "window", 1000, &o->window));
+    MIXT_TRY(get_real(audio, "hop", 1000, &o->hop));
+    MIXT_TRY(get_real(audio, "seconds", 3600, &o->seconds));
+    return data->info.input_rank == 2 && data->info.input_dims[1] == o->mels ? MIXT_OK
+                                                                             : wrong("mels", "the bands of a sample");
+}
+
 static mixt_status get_options(mixt_data *data, const json_t *facts)
 {
     mixt_data_options *o = &data->options;
@@ -231,6 +263,7 @@ static mixt_status get_options(mixt_data *data, const json_t *facts)
     MIXT_TRY(get_choice(facts, "normalise", normalise_names, NORMALISES, &normalise));
     o->normalise = (mixt_normalise)normalise;
     MIXT_TRY(get_missing(data, facts));
+    MIXT_TRY(get_audio(data, facts));
     MIXT_TRY(get_int(facts, "crop", 0, SIDE_MAX, &o->crop));
     MIXT_TRY(get_int(facts, "resize", 0, 2 * SIDE_MAX, &o->resize));
     const json_t *area = json_object_get(facts, "min_area");

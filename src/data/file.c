@@ -49,6 +49,12 @@ const char *mixt__path_of_part(mixt_data *data, mixt__part part, const char *suf
     return mixt__path_find(data, data->path, name);
 }
 
+const char *mixt__path_of_folder(mixt_data *data, mixt__part part)
+{
+    const char *path = mixt__arena_printf(&data->arena, "%s/%s", data->path, mixt__part_names[part]);
+    return path && mixt__path_is_directory(path) ? path : NULL;
+}
+
 static mixt_status check_regular(const char *path, int64_t *size)
 {
     struct stat info;

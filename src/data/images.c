@@ -307,13 +307,6 @@ static mixt_status choose_rows(mixt_data *data, images_state *state, bool has_va
     return MIXT_OK;
 }
 
-/** FOLDER/train and its like; NULL when there is none. */
-static const char *folder_of(mixt_data *data, mixt__part part)
-{
-    const char *path = mixt__arena_printf(&data->arena, "%s/%s", data->path, mixt__part_names[part]);
-    return path && mixt__path_is_directory(path) ? path : NULL;
-}
-
 static void describe(mixt_data *data, images_state *state, int64_t samples)
 {
     mixt_data_info *info = &data->info;
@@ -347,8 +340,8 @@ static mixt_status fill(mixt_data *data, images_state *state, const char *train,
     samples = state->list.count;
     bool apart = strcmp(train, data->path) != 0;
     if (!apart_from_train)
-        MIXT_TRY(choose_rows(data, state, apart && folder_of(data, MIXT_PART_VAL),
-                             apart && folder_of(data, MIXT_PART_TEST), &samples));
+        MIXT_TRY(choose_rows(data, state, apart && mixt__path_of_folder(data, MIXT_PART_VAL),
+                             apart && mixt__path_of_folder(data, MIXT_PART_TEST), &samples));
     MIXT_TRY(normalise(data, state, measured));
     describe(data, state, samples);
     return MIXT_OK;
@@ -372,9 +365,9 @@ static mixt_status open_images(mixt_data *data)
         return mixt__fail(MIXT_ERROR_CONFIG, "images:%s: has %lld classes, not %lld", data->path,
                           (long long)o->like->info.classes, (long long)o->classes);
     MIXT_TRY(mixt__augment_of(o, data->path, 0, 0, &state->augment));
-    const char *train = folder_of(data, MIXT_PART_TRAIN), *own = NULL;
+    const char *train = mixt__path_of_folder(data, MIXT_PART_TRAIN), *own = NULL;
     if (train && data->part != MIXT_PART_TRAIN && data->part != MIXT_PART_ALL)
-        own = folder_of(data, data->part);
+        own = mixt__path_of_folder(data, data->part);
     listing train_list = {0};
     mixt_status status = fill(data, state, train ? train : data->path, own, &train_list);
     mixt__free(train_list.files);

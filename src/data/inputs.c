@@ -1,6 +1,7 @@
 /* Opening inputs by what the file is, and one row to one sample. */
 #include "mixt/predict.h"
 
+#include "data/audio.h"
 #include "data/augment.h"
 #include "data/data.h"
 #include "data/picture.h"
@@ -39,10 +40,36 @@ static mixt_status read_picture(const char *path, const mixt_data_info *info, mi
     return MIXT_OK;
 }
 
-static mixt_status read_table(const char *path, const mixt_data_info *info, mixt__table *table)
+/** A recording: one row of features. */
+static mixt_status read_recording(const char *path, const mixt_data *like, mixt__table *table)
 {
+    mixt_data_options o = like->options;
+    mixt__audio audio;
+    mixt__wav wav = {0};
+    if (!o.rate)
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s: is a recording, but the model was trained on samples of shape %s",
+                          path, mixt__dims_print(like->info.input_rank, like->info.input_dims).text);
+    mixt_status status;
+    MIXT_TRY_CLEANUP(mixt__audio_make(path, &o, &audio));
+    MIXT_TRY_CLEANUP(mixt__audio_read(path, o.rate, &wav));
+    *table = (mixt__table){.path = path, .dtype = MIXT_DTYPE_FP32, .rows = 1, .rank = 2};
+    table->dims[0] = audio.frames;
+    table->dims[1] = o.mels;
+    table->input = table->block = mixt__alloc_uninit((size_t)(audio.frames * o.mels) * sizeof(float));
+    status = table->block ? mixt__audio_features(&audio, &wav, NULL, table->block)
+                          : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its features", path);
+cleanup:
+    mixt__wav_free(&wav);
+    mixt__audio_free(&audio);
+    return status;
+}
+
+static mixt_status read_table(const char *path, const mixt_data *like, mixt__table *table)
+{
+    const mixt_data_info *info = &like->info;
     if (mixt__path_is_directory(path))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: is a directory, expected a picture, a .npy or .npz array or IDX images",
+        return mixt__fail(MIXT_ERROR_FILE,
+                          "%s: is a directory, expected a picture, a WAV file, a .npy or .npz array or IDX images",
                           path);
     if (ends_with(path, ".npy"))
         return mixt__npy_read_inputs(path, table);
@@ -50,7 +77,7 @@ static mixt_status read_table(const char *path, const mixt_data_info *info, mixt
         return mixt__npz_read_inputs(path, table);
     if (ends_with(path, "-ubyte") || ends_with(path, "-ubyte.gz") || ends_with(path, ".idx"))
         return mixt__idx_read_images(path, table);
-    return read_picture(path, info, table);
+    return mixt__wav_is(path) ? read_recording(path, like, table) : read_picture(path, info, table);
 }
 
 /** An array that is one sample itself becomes one row. */
@@ -119,11 +146,10 @@ static mixt_status take_scales(mixt_inputs *in)
 
 static mixt_status open_file(mixt_inputs *in, const char *path)
 {
-    const mixt_data_info *info = &in->like->info;
     in->path = mixt__strdup(path);
     if (!in->path)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);
-    MIXT_TRY(read_table(in->path, info, &in->table));
+    MIXT_TRY(read_table(in->path, in->like, &in->table));
     MIXT_TRY(check_numbers(in));
     MIXT_TRY(fit(in));
     return take_scales(in);

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-mixt_value mixt__model_convnet(mixt_builder *b, mixt_value x)
+mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x)
 {
     const mixt__model_sizes *s = mixt_builder_user(b);
     char name[32];
@@ -15,6 +15,13 @@ mixt_value mixt__model_convnet(mixt_builder *b, mixt_value x)
         x = mixt_relu(b, mixt__model_norm_layer(b, name, x, s->norm));
         x = mixt_max_pool(b, x, .size = 2);
     }
+    return x;
+}
+
+mixt_value mixt__model_convnet(mixt_builder *b, mixt_value x)
+{
+    const mixt__model_sizes *s = mixt_builder_user(b);
+    x = mixt__model_conv_stack(b, x);
     x = mixt_dropout(b, mixt_flatten(b, x), s->dropout);
     return mixt_linear(b, "fc", x, .features = s->classes);
 }

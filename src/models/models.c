@@ -93,6 +93,17 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {.layers = 2, .width = 512, .vocab = 256},
         .tokens = 256,
     },
+    {
+        .name = "speech",
+        .summary =
+            "words by their sound: 3 x 3 convolutions, channels 32, 64, 128, each pooled; LSTM layers if asked for",
+        .fn = mixt__model_speech,
+        .input = MIXT_MODEL_FRAMES,
+        .uses = MIXT_USES_CHANNELS | MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_CLASSES | MIXT_USES_DROPOUT |
+                MIXT_USES_NORM,
+        .sizes = {.channels = {32, 64, 128}, .channel_count = 3, .width = 128, .classes = 10, .norm = MIXT_NORM_BATCH},
+        .check = mixt__speech_check,
+    },
     {.name = NULL},
 };
 
@@ -304,10 +315,12 @@ static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_inf
         [MIXT_MODEL_NUMBERS] = "images or rows of numbers",
         [MIXT_MODEL_IMAGES] = "images (height, width, channels)",
         [MIXT_MODEL_TOKENS] = "tokens",
+        [MIXT_MODEL_FRAMES] = "frames of features (frames, features), as recordings are",
     };
     bool tokens = data->input_dtype == MIXT_DTYPE_INT32;
     bool fits = entry->input == MIXT_MODEL_TOKENS   ? tokens
                 : entry->input == MIXT_MODEL_IMAGES ? !tokens && data->input_rank == 3
+                : entry->input == MIXT_MODEL_FRAMES ? !tokens && data->input_rank == 2
                                                     : !tokens;
     char has[192];
     if (!fits)

@@ -26,6 +26,7 @@ typedef enum mixt__model_input {
     MIXT_MODEL_NUMBERS, // images or rows of numbers
     MIXT_MODEL_IMAGES,
     MIXT_MODEL_TOKENS,
+    MIXT_MODEL_FRAMES, // (frames, features)
 } mixt__model_input;
 
 /** What may be chosen about a model. Zero: the model's own, or what the data says. */
@@ -111,6 +112,13 @@ mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_d
 /** Tokens (B, T) → (B, T, vocab): embedding, stacked LSTM layers, linear. */
 mixt_value mixt__model_lstm(mixt_builder *b, mixt_value x);
 
+/** Features (N, T, F) → (N, classes): 3×3 convolutions, each pooled by 2, LSTM layers where there are any, the mean
+ * over time, linear. */
+mixt_value mixt__model_speech(mixt_builder *b, mixt_value x);
+mixt_status mixt__speech_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+
+/** (N, H, W, C): 3×3 convolution, normalisation, ReLU, pooling by 2 for each entry of channels. */
+mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x);
 /** The normalisation that the sizes ask for; x itself for none. */
 mixt_value mixt__model_norm_layer(mixt_builder *b, const char *name, mixt_value x, mixt__model_norm norm);
 

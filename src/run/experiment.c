@@ -30,7 +30,7 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
 {
     const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
     bool automatic = !strcmp(kind, "auto");
-    if (!automatic && !*path && strcmp(kind, "digits") && strcmp(kind, "random"))
+    if (!automatic && !*path && strcmp(kind, "digits") && strcmp(kind, "random") && strcmp(kind, "audio"))
         return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
     int n = automatic && *path ? snprintf(spec, size, "%s", path)
                                : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);
@@ -61,6 +61,22 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->threads = (int)number(e, MIXT_KEY_DATA_THREADS);
 }
 
+/** What recordings alone have. */
+static void audio_options(const mixt__experiment *e, mixt_data_options *o)
+{
+    o->rate = number(e, MIXT_KEY_DATA_RATE);
+    o->mels = number(e, MIXT_KEY_DATA_MELS);
+    o->window = mixt__config_float(e->config, MIXT_KEY_DATA_WINDOW);
+    o->hop = mixt__config_float(e->config, MIXT_KEY_DATA_HOP);
+    o->seconds = mixt__config_float(e->config, MIXT_KEY_DATA_SECONDS);
+    o->shift = mixt__config_float(e->config, MIXT_KEY_DATA_SHIFT);
+    o->noise = mixt__config_float(e->config, MIXT_KEY_DATA_NOISE);
+    o->time_mask = number(e, MIXT_KEY_DATA_TIME_MASK);
+    o->mel_mask = number(e, MIXT_KEY_DATA_MEL_MASK);
+    o->val_files = *text(e, MIXT_KEY_DATA_VAL_FILES) ? text(e, MIXT_KEY_DATA_VAL_FILES) : NULL;
+    o->test_files = *text(e, MIXT_KEY_DATA_TEST_FILES) ? text(e, MIXT_KEY_DATA_TEST_FILES) : NULL;
+}
+
 /** Hands a set to the context; where that fails it is closed, and nobody must look at it any more. */
 static mixt_status give_data(mixt__experiment *e, mixt_data **data)
 {
@@ -79,6 +95,7 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
     o.like = e->train ? e->train : e->facts;
     plain_options(e, &o);
+    audio_options(e, &o);
     if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
         o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
     o.target = (mixt_target_kind)mixt__config_choice(e->config, MIXT_KEY_DATA_TASK); // the words in the enum's order

@@ -84,6 +84,26 @@ yes 1,2,3,1 | head -c 20000000 | gzip -c >bomb.csv.gz
 { printf '\0\0\10\3'; be32 2000000000; be32 8; be32 8; bytes 3000; } >many-images-idx3-ubyte
 csv quote.csv '1,1,2,"3,1'
 csv beyond.csv '1,1,2,3,1e30'
+# wav FILE FORMAT CHANNELS RATE BITS PROMISED BYTES: samples of which the header promises PROMISED bytes
+le() { local i; for i in $(seq "$2"); do printf "\\x$(printf %02x $(($1 >> (8 * (i - 1)) & 255)))"; done; }
+wav() {
+    { printf 'RIFF'; le $((36 + $6)) 4; printf 'WAVEfmt '; le 16 4; le "$2" 2; le "$3" 2; le "$4" 4; le $(($4 * $3 * $5 / 8)) 4
+        le $(($3 * $5 / 8)) 2; le "$5" 2; printf data; le "$6" 4; bytes "$7"; } >"$1"
+}
+for set in wav wavcut wavlaw wavnan wavrate wavflac wavname; do
+    mkdir $set
+    for word in no yes; do for i in 1 2 3 4; do wav $set/${word}_$i.wav 1 1 8000 16 2000 2000; done; done
+done
+wav wavcut/yes_3.wav 1 1 8000 16 2000 1000
+wav wavlaw/no_2.wav 7 1 8000 8 2000 2000
+wav wavnan/no_2.wav 3 1 8000 32 2000 2000
+for i in 1 2 3 4; do printf '\0\0\300\177' | dd of=wavnan/yes_$i.wav bs=1 seek=44 conv=notrunc status=none; printf '\3' | dd of=wavnan/yes_$i.wav bs=1 seek=20 conv=notrunc status=none
+    printf '\4\0\40' | dd of=wavnan/yes_$i.wav bs=1 seek=32 conv=notrunc status=none; done
+wav wavrate/yes_4.wav 1 1 16000 16 2000 2000
+mv wavflac/no_1.wav wavflac/no_1.flac
+mv wavname/yes_1.wav wavname/yes.wav
+printf 'model: speech\nprecision: fp32\nthreads: 1\nnet: {channels: [4]}\ndata: {kind: audio, path: wav}\ntrain: {epochs: 1, batch: 2}\n' >speech.yaml
+
 # png FILE HEADER: a picture of no pixels whose header has these 13 bytes and a checksum that fits
 png() { { printf '\x89PNG\r\n\x1a\n\0\0\0\rIHDR'; printf "$2"; printf '\0\0\0\0IEND\xae\x42\x60\x82'; } >"$1"; }
 png laced.png '\0\0\0\x08\0\0\0\x08\x08\x02\0\0\1\x3c\x6a\x19\x4a'
@@ -221,6 +241,24 @@ data without a path         | train tiny.yaml out=x data.kind=idx               
 data missing                | train tiny.yaml out=x data.kind=csv data.path=none.csv | 1 | none.csv: No such file
 data of no kind             | train tiny.yaml out=x data.kind=auto data.path=foo:bar | 1 | no kind 'foo'
 data is a device            | train tiny.yaml out=x data.kind=csv data.path=/dev/zero | 1 | is not a regular file
+WAV that is cut off          | train speech.yaml out=x data.path=wavcut              | 1 | wavcut/yes_3.wav: is cut off: 2000 bytes of samples are promised, 1000 are there
+WAV of another coding       | train speech.yaml out=x data.path=wavlaw            | 1 | wavlaw/no_2.wav: samples are mu-law of 8 bits
+WAV with NaN                | train speech.yaml out=x data.path=wavnan            | 1 | wavnan/yes_1.wav: sample 0 is nan, which is no sound
+WAV of another rate         | train speech.yaml out=x data.path=wavrate           | 1 | wavrate/yes_4.wav: 16000 samples a second, but others have 8000; set data.rate
+sound that is not read      | train speech.yaml out=x data.path=wavflac           | 1 | wavflac/no_1.flac: cannot be read: convert it to WAV
+WAV of no class             | train speech.yaml out=x data.path=wavname           | 1 | wavname/yes.wav: of which class?
+folder without WAV          | train speech.yaml out=x data.path=folder            | 1 | folder: holds no WAV files
+no such recordings          | train speech.yaml out=x data.path=nowhere           | 1 | audio:nowhere: no such folder
+test part of no file        | train speech.yaml out=x data.test_files=x*          | 1 | no recording is called as test_files says: 'x*'; the first is no_1.wav
+part of words drawn         | train speech.yaml out=x data.path= data.val_files=x* | 1 | val_files and test_files need recordings
+too many mel bands          | train speech.yaml out=x data.mels=300               | 1 | holds no line of the spectrum
+mask of everything          | train speech.yaml out=x data.mel_mask=40            | 1 | mel_mask 40 hides all
+rate out of range           | train speech.yaml out=x data.rate=900000            | 2 | data.rate: 900000 is out of range
+frames for pictures         | train tiny.yaml out=x data.mels=40                  | 1 | 'mels' means nothing to digits
+pictures for words          | train tiny.yaml out=x model=speech net.hidden=[]    | 1 | needs frames of features
+words too short to pool     | train speech.yaml out=x net.channels=4,4,4,4,4,4    | 1 | to nothing
+predict of a recording      | predict run wav/no_1.wav                            | 1 | is a recording, but the model was trained on samples
+predict of a cut recording  | predict run wavcut/yes_3.wav                        | 1 | is a recording, but the model was trained on samples
 folder without data         | train tiny.yaml out=x data.kind=idx data.path=folder | 1 | holds no train-images-idx3-ubyte
 IDX cut off                 | train tiny.yaml out=x data.kind=idx data.path=cut   | 1 | the file is cut off
 IDX with another magic      | train tiny.yaml out=x data.kind=idx data.path=magic | 1 | offset 0: magic 01 00 08 03 is not IDX
@@ -392,7 +430,7 @@ predict of another shape    | predict run good.npy                              
 predict of short integers   | predict run shorts.npy                              | 1 | shorts.npy: integers of another size than the bytes
 predict of a text           | predict run words.txt                               | 1 | words.txt: offset 0: no picture: expected PPM, PGM (P6, P5), PNG or JPEG
 predict of nothing          | predict run none.png                                | 1 | none.png: No such file
-predict of a folder         | predict run folder                                  | 1 | folder: is a directory, expected a picture, a .npy or .npz array or IDX images
+predict of a folder         | predict run folder                                  | 1 | folder: is a directory, expected a picture, a WAV file, a .npy or .npz array or IDX images
 predict past the end        | predict run test:999999                             | 1 | test:999999: sample 999999, but there are 256
 predict of an archive       | predict run archive.npz                             | 1 | archive.npz: has no list of members at its end
 predict with a writer       | predict writer words.txt                            | 1 | writer: is a language model: 'mixt generate writer' lets it write

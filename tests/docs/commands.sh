@@ -25,8 +25,15 @@ idx() {
 # ppm FILE SIDE
 ppm() { { printf 'P6 %d %d 255\n' "$2" "$2"; noise $((3 * $2 * $2)); } >"$1"; }
 
+# wav FILE SAMPLES: 16 bits at 8000 a second
+le() { local i; for i in $(seq "$2"); do printf "\\x$(printf %02x $(($1 >> (8 * (i - 1)) & 255)))"; done; }
+wav() {
+    { printf 'RIFF'; le $((36 + 2 * $2)) 4; printf 'WAVEfmt '; le 16 4; le 1 2; le 1 2; le 8000 4; le 16000 4; le 2 2; le 16 2
+        printf data; le $((2 * $2)) 4; noise $((2 * $2)); } >"$1"
+}
+
 mkdir "$work/files" && cd "$work/files" || exit 1
-mkdir -p mnist gpt2 build machines pictures/{train,val}/{cat,dog}
+mkdir -p mnist gpt2 build machines recordings pictures/{train,val}/{cat,dog}
 ln -s "$root/configs" configs
 ln -s "$mixt" build/mixt
 sed 's/^name: .*/name: mine/' "$root/profiles/t4.yaml" >machines/mine.yaml
@@ -37,6 +44,7 @@ idx t10k 40
 { echo 'a,b,class'; for i in $(seq 300); do echo "0.$i,$((i % 7)),$((i % 3))"; done; } >rows.csv
 sed '4s/^[^,]*//; 7s/,[^,]*,/,NA,/' rows.csv >holes.csv
 { printf 'P5 28 28 255\n'; noise 784; } >digit.pgm
+for i in $(seq 0 9); do for word in 3 7; do wav recordings/${word}_jackson_$i.wav 3000; done; done
 for i in 1 2 3 4; do for part in train val; do ppm pictures/$part/cat/$i.ppm 80; ppm pictures/$part/dog/$i.ppm 96; done; done
 printf 'model: resnet\nnet: {depth: 18, width: 4}\ndata: {kind: digits, limit: 64}\ntrain: {batch: 8, lr: 0.01}\n' >my.yaml
 printf 'model: mlp\nthreads: 1\nprecision: fp32\nnet: {hidden: [16]}\ntrain: {lr: 0.01}\n' >fp32.yaml

@@ -1,0 +1,325 @@
+/* Recordings of words, by class: folders of WAV files, or words that mixt speaks itself.
+ *
+ * FOLDER/train, FOLDER/val and FOLDER/test, or FOLDER itself, which is then shared out: by the names that val_files and
+ * test_files give, else at random. Files are read when a batch needs them, but each one's header when the set is
+ * opened: what is cut off, of another coding or rate is named before the first step.
+ */
+#include "data/audio.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MEASURED = 512 }; // recordings that mean and deviation come from
+
+static const int64_t voice_samples[MIXT_PART_COUNT] = {2000, 400, 400, 2000};
+
+typedef struct audio_state {
+    mixt__recordings list; // empty: words are drawn
+    int64_t *rows;         // sample to recording; NULL: the same
+    const char *const *classes;
+    int64_t class_count;
+    mixt__audio audio;
+    float *mean, *std;      // (mels) in the data set's memory
+    bool has_val, has_test; // these parts have files of their own: the training folder is not shared with them
+} audio_state;
+
+/* ---- one sample ---- */
+
+/** Recording `row` of a list, or word `row` of the part; its label where `label` is not NULL. */
+static mixt_status load(const mixt_data *data, const mixt__recordings *list, mixt__part part, int64_t row,
+                        mixt__wav *wav, int32_t *label)
+{
+    if (list->count) {
+        if (label)
+            *label = list->files[row].label;
+        return mixt__audio_read(list->files[row].path, data->options.rate, wav);
+    }
+    *wav = (mixt__wav){.rate = MIXT_VOICE_RATE};
+    wav->samples = mixt__alloc_uninit(MIXT_VOICE_SAMPLES * sizeof *wav->samples);
+    if (!wav->samples)
+        return mixt__fail(MIXT_ERROR_MEMORY, "audio: no memory for a word");
+    uint64_t key = mixt__rng_key(data->options.seed, MIXT_STREAM_VOICE + (uint64_t)part, (uint64_t)row);
+    int32_t drawn = mixt__voice_draw(key, wav->samples, &wav->count);
+    if (label)
+        *label = drawn;
+    return MIXT_OK;
+}
+
+static mixt_status features_of(const mixt_data *data, const mixt__recordings *list, mixt__part part, int64_t row,
+                               const uint64_t *key, float *features, int32_t *label)
+{
+    const audio_state *state = data->state;
+    mixt__wav wav;
+    MIXT_TRY(load(data, list, part, row, &wav, label));
+    mixt_status status = mixt__audio_features(&state->audio, &wav, key, features);
+    mixt__wav_free(&wav);
+    return status;
+}
+
+/** The part that words are drawn for. */
+static mixt__part drawn_part(const mixt_data *data)
+{
+    return data->part == MIXT_PART_ALL ? MIXT_PART_TRAIN : data->part;
+}
+
+static mixt_status sample_audio(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
+{
+    const audio_state *state = data->state;
+    int64_t row = state->rows ? state->rows[index] : index, mels = state->audio.mel.mels;
+    uint64_t key =
+        mixt__rng_key(mixt__rng_key(data->options.seed, MIXT_STREAM_AUGMENT, (uint64_t)epoch), (uint64_t)index, 0);
+    float *features = input;
+    MIXT_TRY(features_of(data, &state->list, drawn_part(data), row, epoch < 0 ? NULL : &key, features, target));
+    for (int64_t i = 0; i < state->audio.frames * mels; i++)
+        features[i] = (features[i] - state->mean[i % mels]) / state->std[i % mels];
+    if (epoch >= 0 && (state->audio.time_mask || state->audio.mel_mask))
+        mixt__audio_mask(&state->audio, mixt__rng_key(key, 1, 0), features);
+    return MIXT_OK;
+}
+
+/* ---- statistics ---- */
+
+/** Mean and deviation of each band over recordings of the training part, spread over the list. */
+static mixt_status measure(const mixt_data *data, audio_state *state, const mixt__recordings *list, const int64_t *rows,
+                           int64_t total)
+{
+    int64_t count = total < MEASURED ? total : MEASURED, frames = state->audio.frames, mels = state->audio.mel.mels;
+    float *features = mixt__alloc_uninit((size_t)(frames * mels) * sizeof *features);
+    double *sums = mixt__alloc((size_t)mels * 2 * sizeof *sums);
+    mixt_status status = features && sums ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
+    for (int64_t i = 0; i < count && status == MIXT_OK; i++) {
+        int64_t at = i * total / count;
+        status = features_of(data, list, MIXT_PART_TRAIN, rows ? rows[at] : at, NULL, features, NULL);
+        for (int64_t k = 0; k < frames * mels && status == MIXT_OK; k++) {
+            sums[2 * (k % mels)] += (double)features[k];
+            sums[2 * (k % mels) + 1] += (double)features[k] * (double)features[k];
+        }
+    }
+    for (int64_t m = 0; m < mels && status == MIXT_OK; m++) {
+        double n = (double)count * (double)frames, mean = sums[2 * m] / n, variance = sums[2 * m + 1] / n - mean * mean;
+        state->mean[m] = (float)mean;
+        state->std[m] = variance > 1e-6 ? (float)sqrt(variance) : 1;
+    }
+    mixt__free(features);
+    mixt__free(sums);
+    return status;
+}
+
+/** `list` is where the training part's recordings are, `rows` which; both of the training part. */
+static mixt_status normalise(mixt_data *data, audio_state *state, const mixt__recordings *list, const int64_t *rows,
+                             int64_t count)
+{
+    const mixt_data_options *o = &data->options;
+    int64_t mels = state->audio.mel.mels;
+    state->mean = mixt__arena_alloc(&data->arena, (size_t)mels * 2 * sizeof *state->mean);
+    if (!state->mean)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
+    state->std = state->mean + mels;
+    for (int64_t m = 0; m < mels; m++) {
+        state->mean[m] = o->normalise == MIXT_NORMALISE_STANDARD ? o->mean : 0;
+        state->std[m] = o->normalise == MIXT_NORMALISE_STANDARD && o->std != 0 ? o->std : 1;
+    }
+    if (o->normalise != MIXT_NORMALISE_STANDARD || o->std != 0)
+        return MIXT_OK;
+    if (!o->like)
+        return measure(data, state, list, rows, count);
+    if (o->like->info.channels != mels)
+        return mixt__fail(MIXT_ERROR_DATA, "%s: %lld mel bands, but the set it should be like (%s) has %lld",
+                          data->path, (long long)mels, o->like->info.path, (long long)o->like->info.channels);
+    memcpy(state->mean, o->like->info.mean, (size_t)mels * sizeof *state->mean);
+    memcpy(state->std, o->like->info.std, (size_t)mels * sizeof *state->std);
+    return MIXT_OK;
+}
+
+/* ---- opening ---- */
+
+/** Every header of the list; where no rate was `given` all files must have the first one's. */
+static mixt_status probe(mixt_data *data, const mixt__recordings *list, bool given)
+{
+    for (int64_t i = 0; i < list->count; i++) {
+        mixt__wav wav;
+        MIXT_TRY(mixt__wav_probe(list->files[i].path, &wav));
+        if (!data->options.rate)
+            data->options.rate = wav.rate;
+        if (!given && wav.rate != data->options.rate)
+            return mixt__fail(MIXT_ERROR_DATA,
+                              "%s: %lld samples a second, but others have %lld; set data.rate (in C: rate) to bring "
+                              "all to one",
+                              list->files[i].path, (long long)wav.rate, (long long)data->options.rate);
+    }
+    return MIXT_OK;
+}
+
+/** The recordings of `part` in a list that is shared out. */
+static mixt_status choose_rows(const mixt_data *data, const mixt__recordings *list, mixt__part part, int64_t **rows,
+                               int64_t *count)
+{
+    const audio_state *state = data->state;
+    mixt__shares shares;
+    int64_t open = 0, filled = 0;
+    for (int64_t i = 0; i < list->count; i++)
+        open += list->files[i].part == MIXT_PART_ALL;
+    *rows = NULL;
+    *count = list->count;
+    if (part == MIXT_PART_ALL)
+        return MIXT_OK;
+    MIXT_TRY(mixt__shares_of(data, open, state->has_val, state->has_test, &shares));
+    *rows = mixt__alloc_uninit((size_t)list->count * sizeof **rows);
+    if (!*rows)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for an index of %lld files", data->path,
+                          (long long)list->count);
+    for (int64_t i = 0, row = 0; i < list->count; i++) {
+        mixt__part its = list->files[i].part == MIXT_PART_ALL ? mixt__part_of_row(&shares, row++) : list->files[i].part;
+        if (its == part)
+            (*rows)[filled++] = i;
+    }
+    *count = filled;
+    if (filled)
+        return MIXT_OK;
+    mixt__free(*rows);
+    *rows = NULL;
+    return mixt__part_missing(data);
+}
+
+/** Classes are those of `like` where it names some, else those of the training list. */
+static mixt_status find_classes(mixt_data *data, audio_state *state, const mixt__recordings *train)
+{
+    const mixt_data_info *like = data->options.like ? &data->options.like->info : NULL;
+    if (like && like->class_names) {
+        state->class_count = like->classes;
+        const char **names = mixt__arena_alloc(&data->arena, (size_t)(like->classes + 1) * sizeof *names);
+        for (int64_t i = 0; names && i < like->classes; i++) {
+            names[i] = mixt__arena_strdup(&data->arena, like->class_names[i]);
+            if (!names[i])
+                names = NULL;
+        }
+        state->classes = names;
+        return names ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its classes", data->path);
+    }
+    return mixt__recordings_classes(data, train, &state->classes, &state->class_count);
+}
+
+static void describe(mixt_data *data, audio_state *state, int64_t samples)
+{
+    mixt_data_info *info = &data->info;
+    info->samples = samples;
+    info->input_dtype = MIXT_DTYPE_FP32;
+    info->input_rank = 2;
+    info->input_dims[0] = state->audio.frames;
+    info->input_dims[1] = info->channels = state->audio.mel.mels;
+    info->target = MIXT_TARGET_CLASS;
+    info->target_elements = 1;
+    info->classes = data->options.classes > state->class_count ? data->options.classes : state->class_count;
+    info->mean = state->mean;
+    info->std = state->std;
+    info->class_names = info->classes == state->class_count ? state->classes : NULL;
+}
+
+/** Everything once the own list and that of the training part are there: the same one where no folder is the part's
+ *  own. */
+static mixt_status fill(mixt_data *data, audio_state *state, mixt__recordings *train)
+{
+    int64_t samples = state->list.count, trained = train->count, *train_rows = NULL;
+    bool given = data->options.rate > 0;
+    MIXT_TRY(find_classes(data, state, train));
+    if (data->options.classes && data->options.classes < state->class_count)
+        return mixt__fail(MIXT_ERROR_CONFIG, "audio:%s: has %lld classes, not %lld", data->path,
+                          (long long)state->class_count, (long long)data->options.classes);
+    MIXT_TRY(mixt__recordings_label(&state->list, state->classes, state->class_count));
+    MIXT_TRY(probe(data, train, given));
+    if (train != &state->list)
+        MIXT_TRY(probe(data, &state->list, given));
+    MIXT_TRY(mixt__audio_make(data->path, &data->options, &state->audio));
+    MIXT_TRY(mixt__recordings_share(data, train));
+    if (train == &state->list)
+        MIXT_TRY(choose_rows(data, train, data->part, &state->rows, &samples));
+    bool all = data->part == MIXT_PART_ALL;
+    MIXT_TRY(choose_rows(data, train, all ? MIXT_PART_ALL : MIXT_PART_TRAIN, &train_rows, &trained));
+    mixt_status status = normalise(data, state, train, train_rows, trained);
+    mixt__free(train_rows);
+    MIXT_TRY(status);
+    describe(data, state, samples);
+    return MIXT_OK;
+}
+
+/** What samples look like must be as in the set that this one is like. */
+static void take_like(mixt_data_options *o)
+{
+    const mixt_data_options *like = o->like ? &o->like->options : NULL;
+    if (!like || !like->rate)
+        return;
+    o->rate = like->rate;
+    o->mels = like->mels;
+    o->window = like->window;
+    o->hop = like->hop;
+    o->seconds = like->seconds;
+}
+
+static mixt_status open_voice(mixt_data *data, audio_state *state)
+{
+    mixt_data_options *o = &data->options;
+    if (o->val_files || o->test_files)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "audio: val_files and test_files need recordings: say where with data.path");
+    if (o->rate && o->rate != MIXT_VOICE_RATE)
+        return mixt__fail(MIXT_ERROR_CONFIG, "audio: words are spoken at %d samples a second, not %lld",
+                          MIXT_VOICE_RATE, (long long)o->rate);
+    if (o->classes && o->classes < MIXT_VOICE_WORDS)
+        return mixt__fail(MIXT_ERROR_CONFIG, "audio: has %d words, not %lld", MIXT_VOICE_WORDS, (long long)o->classes);
+    o->rate = MIXT_VOICE_RATE;
+    state->classes = mixt__voice_words;
+    state->class_count = MIXT_VOICE_WORDS;
+    MIXT_TRY(mixt__audio_make("audio:", o, &state->audio));
+    int64_t samples = o->samples ? o->samples : voice_samples[data->part];
+    MIXT_TRY(normalise(data, state, &state->list, NULL, o->samples ? o->samples : voice_samples[MIXT_PART_TRAIN]));
+    describe(data, state, samples);
+    return MIXT_OK;
+}
+
+static mixt_status open_audio(mixt_data *data)
+{
+    audio_state *state = data->state = mixt__alloc(sizeof *state);
+    if (!state)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
+    take_like(&data->options);
+    if (!*data->path)
+        return open_voice(data, state);
+    if (!mixt__path_is_directory(data->path))
+        return mixt__fail(MIXT_ERROR_FILE, "audio:%s: no such folder; check the path of the data set", data->path);
+    const char *train = mixt__path_of_folder(data, MIXT_PART_TRAIN);
+    state->has_val = data->options.val_files || (train && mixt__path_of_folder(data, MIXT_PART_VAL));
+    state->has_test = data->options.test_files || (train && mixt__path_of_folder(data, MIXT_PART_TEST));
+    bool apart = train && (data->part == MIXT_PART_VAL || data->part == MIXT_PART_TEST);
+    const char *own = apart ? mixt__path_of_folder(data, data->part) : NULL;
+    MIXT_TRY(mixt__recordings_list(data, own ? own : train ? train : data->path, &state->list));
+    if (!own)
+        return fill(data, state, &state->list);
+    mixt__recordings list = {0};
+    mixt_status status = mixt__recordings_list(data, train, &list);
+    if (status == MIXT_OK)
+        status = fill(data, state, &list);
+    mixt__free(list.files);
+    return status;
+}
+
+static void close_audio(mixt_data *data)
+{
+    audio_state *state = data->state;
+    if (!state)
+        return;
+    mixt__free(state->list.files);
+    mixt__free(state->rows);
+    mixt__audio_free(&state->audio);
+    mixt__free(state);
+    data->state = NULL;
+}
+
+const mixt__data_kind mixt__data_audio = {
+    .name = "audio",
+    .what = "recordings of words",
+    .uses = MIXT_DATA_AUDIO,
+    .open = open_audio,
+    .sample = sample_audio,
+    .close = close_audio,
+    .slow = true,
+};

@@ -1,0 +1,48 @@
+/* WAV: one recording, read whole and by its header, brought to another rate and made into features; a set of them. */
+#include "fuzz.h"
+
+#include "data/audio.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { MELS = 8 };
+
+static void make_features(const mixt__wav *wav)
+{
+    mixt_data_options options = MIXT_DATA_OPTIONS(.rate = wav->rate, .mels = MELS, .seconds = 0.2, .shift = 0.1);
+    mixt__audio audio;
+    uint64_t key = 5;
+    if (wav->rate < 2000) // fewer lines of the spectrum than bands
+        return;
+    fuzz_require(mixt__audio_make("x", &options, &audio) == MIXT_OK);
+    float *features = malloc((size_t)(audio.frames * MELS) * sizeof *features);
+    fuzz_require(features && mixt__audio_features(&audio, wav, &key, features) == MIXT_OK);
+    for (int64_t i = 0; i < audio.frames * MELS; i++)
+        fuzz_require(isfinite(features[i]) && features[i] > -14);
+    free(features);
+    mixt__audio_free(&audio);
+}
+
+void fuzz_input(const uint8_t *data, size_t size)
+{
+    char spec[700];
+    mixt__wav wav, head;
+    mkdir(fuzz_path("set"), 0700);
+    const char *path = fuzz_file("set/a_1.wav", data, size);
+    bool known = fuzz_taken(mixt__wav_probe(path, &head));
+    fuzz_require(!head.samples);
+    if (fuzz_taken(mixt__wav_read(path, &wav))) {
+        fuzz_require(known && wav.count == head.count && wav.rate == head.rate && wav.count > 0);
+        for (int64_t i = 0; i < wav.count; i++)
+            fuzz_require(isfinite(wav.samples[i]));
+        make_features(&wav);
+    } else {
+        fuzz_require(!wav.samples);
+    }
+    mixt__wav_free(&wav);
+    fuzz_file("set/b_1.wav", data, size);
+    snprintf(spec, sizeof spec, "audio:%s", fuzz_path("set"));
+    fuzz_data_set(spec, MIXT_DATA_OPTIONS(.split = "all", .rate = 8000, .mels = MELS, .seconds = 0.2));
+}
