@@ -245,12 +245,18 @@ static const mixt__segment *find_weight(const mixt__params *p, const char *layer
     return found;
 }
 
+/** What somebody else could take from. */
+static size_t memory_of(const mixt__backend *backend)
+{
+    return backend->host_memory ? mixt__memory_total() : backend->available();
+}
+
 mixt_status mixt__faults_begin(mixt__trainer *t)
 {
     for (int i = 0; i < t->faults->count; i++) {
         mixt__fault *f = &t->faults->items[i];
         if (strikes(t, f, MIXT_FAULT_MEMORY))
-            mixt__memory_withhold((size_t)(squeezed * (double)mixt__memory_total()));
+            mixt__memory_withhold((size_t)(squeezed * (double)memory_of(t->backend)));
         const mixt__segment *weight = strikes(t, f, MIXT_FAULT_FLIP_WEIGHT) ? find_weight(t->params, f->layer) : NULL;
         if (weight)
             MIXT_TRY(flip_one(t, f, t->params->master + weight->offset, MIXT_DTYPE_FP32, weight->count));

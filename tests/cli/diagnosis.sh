@@ -1,14 +1,14 @@
 #!/bin/bash
 # Ten kinds of faults in runs that look after themselves: each gets the right row in events.jsonl, loses no more than one
 # interval between good states, and where it could be undone the run ends as if nothing had happened.
-# Usage: diagnosis.sh MIXT
+# Usage: diagnosis.sh MIXT; DEVICE=cuda: on the GPU
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
-cat >net.yaml <<'Y'
+cat >net.yaml <<Y
 model: mlp
 precision: fp16
 threads: 1
-device: cpu
+device: ${DEVICE:-cpu}
 net: {hidden: [48, 32]}
 data: {samples: 3000}
 train: {epochs: 0, steps: 290, batch: 32, lr: 0.003, log_every: 100, validate_every: 290}

@@ -49,6 +49,7 @@ for op in ${OPS:-all}; do
     attempt "ops: $op" "$build/tests/ops_runner" "$op" --device cuda
 done
 attempt system bash tests/gpu/system.sh "$mixt"
+attempt diagnosis env DEVICE=cuda bash tests/cli/diagnosis.sh "$mixt"
 attempt advise bash tests/gpu/advise.sh "$mixt"
 attempt "largest batch" bash tests/gpu/largest_batch.sh "$mixt"
 
