@@ -80,8 +80,8 @@ static int64_t guess(const search *s)
     double step = (double)(b->batch - a->batch), slope = ((double)b->bytes - (double)a->bytes) / step;
     if (!a->batch || !(slope > 0))
         return 8 * s->fits.batch;
-    double at = (double)s->fits.batch + ((double)s->limit - (double)s->fits.bytes) / slope;
-    return (int64_t)fmin(at, 64.0 * (double)s->fits.batch);
+    double at = (double)b->batch + ((double)s->limit - (double)b->bytes) / slope;
+    return (int64_t)fmax(0, fmin(at, 64.0 * (double)b->batch));
 }
 
 static int64_t between(const search *s, int64_t batch)
@@ -101,7 +101,8 @@ static bool narrow(search *s)
         if (s->seconds > 0 && mixt__time_now() - began > s->seconds)
             return false;
         bool open = s->above.batch > s->most; // nothing is known to be too large yet
-        int64_t next = slow < SLOW ? guess(s) : open ? 2 * s->fits.batch : s->fits.batch + gap / 2;
+        int64_t stride = llabs(s->newest[1].batch - s->newest[0].batch);
+        int64_t next = slow < SLOW ? guess(s) : s->fits.batch + (open ? 2 * stride : gap / 2);
         try_batch(s, between(s, next));
         slow = 2 * (s->above.batch - s->fits.batch) > gap ? slow + 1 : 0;
         if (mixt__time_now() - told > LONG) {
@@ -113,19 +114,8 @@ static bool narrow(search *s)
     return true;
 }
 
-/** From a batch that is close to the answer: on in growing strides until one fits and a larger one does not. */
-static void begin_near(search *s, int64_t near)
-{
-    int64_t stride = s->unit;
-    try_batch(s, near);
-    for (; !s->fits.batch && s->above.batch > s->unit; stride *= 2)
-        try_batch(s, s->above.batch - stride > s->unit ? s->above.batch - stride : s->unit);
-    for (; s->above.batch > s->most && s->fits.batch < s->most; stride *= 2)
-        try_batch(s, s->fits.batch + stride < s->most ? s->fits.batch + stride : s->most);
-}
-
-/** The first batches: the smallest, or, where a device times its algorithms, those around the answer for plans that are
- *  not timed. */
+/** The first batches: the smallest, or, where a device times its algorithms, the answer for plans that are not timed.
+ *  Their slope is taken over: what timing changes is the scratch of kernels, about the same for every batch. */
 static void begin(search *s)
 {
     const mixt__backend *backend = s->run->experiment.context->backend;
@@ -139,7 +129,12 @@ static void begin(search *s)
     if (rough.fits.batch)
         narrow(&rough);
     mixt__backend_plan_roughly(false);
-    begin_near(s, rough.fits.batch ? rough.fits.batch : s->unit);
+    try_batch(s, rough.fits.batch ? rough.fits.batch : s->unit);
+    probe *a = rough.newest, *b = rough.newest + 1, *here = s->newest + 1;
+    if (a->batch && here->batch) {
+        s->newest[0].batch = here->batch + a->batch - b->batch;
+        s->newest[0].bytes = here->bytes + a->bytes - b->bytes;
+    }
 }
 
 size_t mixt__fit_room(const mixt_run *run)
@@ -181,14 +176,15 @@ mixt_status mixt__largest_find(mixt_run *run, size_t memory, double seconds, mix
     s.most = (samples < most ? samples : most) / s.unit * s.unit;
     s.above = (probe){s.most + s.unit, SIZE_MAX};
     begin(&s);
-    if (!s.fits.batch)
+    bool found = narrow(&s);
+    if (found && !s.fits.batch)
         return s.above.bytes == SIZE_MAX
                    ? mixt__fail(MIXT_ERROR_MEMORY, "%s", s.reason)
                    : mixt__fail(MIXT_ERROR_MEMORY,
                                 "not even a batch of %lld fits: the run takes %s (%zu bytes), there are %s",
                                 (long long)s.unit, mixt__size_text(s.above.bytes, least), s.above.bytes,
                                 mixt__size_text(s.limit, limit));
-    if (!narrow(&s))
+    if (!found)
         return mixt__fail(MIXT_ERROR_STATE, "the largest batch was not found in %g s: it is at least %lld", seconds,
                           (long long)s.fits.batch);
     int64_t given = setting(run, MIXT_KEY_TRAIN_EVAL_BATCH);

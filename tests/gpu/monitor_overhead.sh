@@ -1,6 +1,6 @@
 #!/bin/bash
 # What watching costs: for GPT-2 124M and ResNet-50 the milliseconds of a plain update without the monitor, with it, and of
-# an update whose layers are looked into. Usage: monitor_overhead.sh MIXT [small]
+# an update whose layers are looked into. Usage: monitor_overhead.sh MIXT [small]; CASES (a pattern) narrows it
 #   small: little models, for a CPU; figures are medians over the updates of two runs each, taken in turns.
 # Bars: the monitor 1% (CPU: 2%), a look into the layers 1.3 times a plain update.
 set -eu
@@ -40,6 +40,8 @@ median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] :
 echo "model plain_ms monitor_ms monitor looked_into_ms looked_into"
 for model in "${models[@]}"; do
     read -r -a words <<<"$model"
+    # shellcheck disable=SC2254 # a pattern it is
+    case ${words[0]} in ${CASES:-*}) ;; *) continue ;; esac
     for turn in 1 2; do
         times "off$turn" "${words[@]:1}" watch.monitor=false watch.every=0 >>off
         times "on$turn" "${words[@]:1}" watch.every=10 >>on

@@ -28,10 +28,10 @@ typedef struct state {
 /** Heads of a tensor (B, length, C) as (B, H, length, D), or (B, H, D, length) when turned. */
 static int heads_in(mixt__cudnn_graph *g, const mixt__tensor *t, const mixt__heads *s, bool turned)
 {
-    mixt__cudnn_shape shape = {mixt__cudnn_type(t->dtype),
-                               4,
-                               {s->batch, s->count, t->shape.dims[1], s->dim},
-                               {t->strides[0], s->dim, t->strides[1], 1}};
+    mixt__cudnn_shape shape = {.type = mixt__cudnn_type(t->dtype),
+                               .rank = 4,
+                               .dims = {s->batch, s->count, t->shape.dims[1], s->dim},
+                               .strides = {t->strides[0], s->dim, t->strides[1], 1}};
     if (turned) {
         shape.dims[2] = s->dim;
         shape.dims[3] = t->shape.dims[1];
@@ -44,8 +44,10 @@ static int heads_in(mixt__cudnn_graph *g, const mixt__tensor *t, const mixt__hea
 /** One FP32 number a row, (B, H, T, 1). */
 static int row_numbers(mixt__cudnn_graph *g, const mixt__heads *s)
 {
-    mixt__cudnn_shape shape = {
-        CUDNN_DATA_FLOAT, 4, {s->batch, s->count, s->queries, 1}, {s->count * s->queries, s->queries, 1, 1}};
+    mixt__cudnn_shape shape = {.type = CUDNN_DATA_FLOAT,
+                               .rank = 4,
+                               .dims = {s->batch, s->count, s->queries, 1},
+                               .strides = {s->count * s->queries, s->queries, 1, 1}};
     return mixt__cudnn_memory(g, &shape);
 }
 
@@ -171,10 +173,10 @@ static mixt_status run(const mixt__call *call)
 /** Scores (B, H, T, S) turned into (B, H, S, T), in the operands' format. */
 static int turn(mixt__cudnn_graph *g, const mixt__heads *s, int scores, cudnnDataType_t type)
 {
-    mixt__cudnn_shape shape = {type,
-                               4,
-                               {s->batch, s->count, s->keys, s->queries},
-                               {s->count * s->queries * s->keys, s->queries * s->keys, 1, s->keys}};
+    mixt__cudnn_shape shape = {.type = type,
+                               .rank = 4,
+                               .dims = {s->batch, s->count, s->keys, s->queries},
+                               .strides = {s->count * s->queries * s->keys, s->queries * s->keys, 1, s->keys}};
     int turned = mixt__cudnn_virtual(g, &shape);
     mixt__cudnn_reshape(g, scores, turned);
     return turned;
@@ -216,8 +218,10 @@ static mixt_status grad_plan(const mixt__call *call, int64_t chunk, const mixt__
     int unscaled = map(g, CUDNN_POINTWISE_MUL, centred, p, scores_of(g, &s, full));
     int grad_s = map(g, CUDNN_POINTWISE_MUL, unscaled, scale, scores_of(g, &s, full));
     mixt__cudnn_matmul(g, turn(g, &s, grad_s, low), q, grad_k);
-    mixt__cudnn_shape upright = {
-        full, 4, {s.batch, s.count, s.keys, s.dim}, {k_in->strides[0], s.dim, k_in->strides[1], 1}};
+    mixt__cudnn_shape upright = {.type = full,
+                                 .rank = 4,
+                                 .dims = {s.batch, s.count, s.keys, s.dim},
+                                 .strides = {k_in->strides[0], s.dim, k_in->strides[1], 1}};
     int k_upright = mixt__cudnn_virtual(g, &upright);
     mixt__cudnn_reshape(g, k, k_upright);
     mixt__cudnn_matmul(g, grad_s, k_upright, grad_q);

@@ -47,7 +47,8 @@ typedef struct plan {
 
 static mixt__cudnn_shape channels_last(mixt_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c)
 {
-    return (mixt__cudnn_shape){mixt__cudnn_type(dtype), 4, {n, c, h, w}, {h * w * c, 1, w * c, c}};
+    return (mixt__cudnn_shape){
+        .type = mixt__cudnn_type(dtype), .rank = 4, .dims = {n, c, h, w}, .strides = {h * w * c, 1, w * c, c}};
 }
 
 /** How the result leaves the convolution: as it is, or through an operation that lets cuDNN compile an engine for it.
@@ -62,6 +63,7 @@ static void describe(mixt__cudnn_graph *g, const mixt__cuda_conv *v, mixt__cuda_
         channels_last(kind == MIXT_CONV_GRAD_WEIGHT ? out : in, v->o, v->kernel_h, v->kernel_w, v->c);
     mixt__cudnn_shape dst = channels_last(kind == MIXT_CONV_FORWARD ? out : in, v->n, v->out_h, v->out_w, v->o);
     mixt__cudnn_shape bias = channels_last(MIXT_DTYPE_FP32, 1, 1, 1, v->o);
+    src.by_batch = dst.by_batch = true;
     const mixt__cudnn_shape *operands[3][3] = {// of each kind: two inputs, the result
                                                {&src, &weight, &dst},
                                                {&dst, &weight, &src},

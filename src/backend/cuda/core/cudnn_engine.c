@@ -140,6 +140,21 @@ cudnnStatus_t mixt__cudnn_config_make(const mixt__cudnn_graph *g, const mixt__cu
     return status;
 }
 
+cudnnStatus_t mixt__cudnn_config_workspace(cudnnBackendDescriptor_t config, size_t *bytes)
+{
+#if CUDNN_VERSION >= 90200
+    int64_t count, said = 0;
+    cudnnStatus_t status =
+        cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &said);
+    *bytes = (size_t)said;
+    return status || said >= 0 ? status : CUDNN_STATUS_NOT_SUPPORTED;
+#else
+    (void)config;
+    *bytes = 0;
+    return CUDNN_STATUS_NOT_SUPPORTED;
+#endif
+}
+
 /* ---- plans ---- */
 
 void mixt__cudnn_build(mixt__cudnn_built *b, cudnnHandle_t handle)

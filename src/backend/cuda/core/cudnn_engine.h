@@ -29,6 +29,9 @@ cudnnStatus_t mixt__cudnn_config_read(cudnnBackendDescriptor_t config, mixt__cud
 cudnnStatus_t mixt__cudnn_config_make(const mixt__cudnn_graph *g, const mixt__cudnn_choice *choice,
                                       cudnnBackendDescriptor_t *config);
 
+/** Bytes of workspace that its plan will need, said without building it. A failure: this cuDNN cannot say. */
+cudnnStatus_t mixt__cudnn_config_workspace(cudnnBackendDescriptor_t config, size_t *bytes);
+
 /** A configuration on its way to a plan. */
 typedef struct mixt__cudnn_built {
     cudnnBackendDescriptor_t config; // in

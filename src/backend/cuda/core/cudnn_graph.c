@@ -39,7 +39,7 @@ void mixt__cudnn_begin(mixt__cudnn_graph *g, const char *name)
 {
     memset(g, 0, sizeof *g);
     g->name = name;
-    g->hash = 1469598103934665603u;
+    g->hash = g->kind = 1469598103934665603u;
     if (!mixt__cudnn_handle())
         g->status = MIXT_ERROR_DEVICE;
 }
@@ -79,10 +79,17 @@ static void check(mixt__cudnn_graph *g, cudnnStatus_t status, const char *what)
         g->status = mixt__fail_context(mixt__cudnn_check(status, what), "%s", g->name);
 }
 
-static void mix(mixt__cudnn_graph *g, const void *data, size_t bytes)
+static uint64_t mixed(uint64_t hash, const void *data, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
-        g->hash = (g->hash ^ ((const unsigned char *)data)[i]) * 1099511628211u;
+        hash = (hash ^ ((const unsigned char *)data)[i]) * 1099511628211u;
+    return hash;
+}
+
+static void mix(mixt__cudnn_graph *g, const void *data, size_t bytes)
+{
+    g->hash = mixed(g->hash, data, bytes);
+    g->kind = mixed(g->kind, data, bytes);
 }
 
 /** A descriptor at the end of one of the graph's lists; NULL after a failure. */
@@ -172,7 +179,12 @@ static int tensor(mixt__cudnn_graph *g, const mixt__cudnn_shape *shape, bool is_
     cudnnBackendDescriptor_t d =
         make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR, g->tensors + 1, &g->tensor_count, MIXT_CUDNN_TENSORS);
     set(g, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &shape->type);
+    uint64_t kind = g->kind;
     set(g, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, shape->rank, shape->dims);
+    if (shape->by_batch) {
+        g->batch = shape->dims[0];
+        g->kind = mixed(kind, shape->dims + 1, (size_t)(shape->rank - 1) * sizeof shape->dims[0]);
+    }
     set(g, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, shape->rank, shape->strides);
     set(g, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);
     set(g, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, 1, &alignment);
@@ -201,7 +213,7 @@ int mixt__cudnn_virtual(mixt__cudnn_graph *g, const mixt__cudnn_shape *shape)
 
 int mixt__cudnn_virtual4(mixt__cudnn_graph *g, cudnnDataType_t type, int64_t a, int64_t b, int64_t c, int64_t d)
 {
-    mixt__cudnn_shape shape = {type, 4, {a, b, c, d}, {b * c * d, c * d, d, 1}};
+    mixt__cudnn_shape shape = {.type = type, .rank = 4, .dims = {a, b, c, d}, .strides = {b * c * d, c * d, d, 1}};
     return mixt__cudnn_virtual(g, &shape);
 }
 

@@ -17,12 +17,15 @@ typedef struct mixt__cudnn_shape {
     cudnnDataType_t type;
     int rank;
     int64_t dims[CUDNN_DIM_MAX], strides[CUDNN_DIM_MAX]; // in elements
+    bool by_batch; // dims[0] is the batch: engines are shared with batches that are near
 } mixt__cudnn_shape;
 
 typedef struct mixt__cudnn_graph {
     const char *name; // for the log and for the key of the choice
     mixt_status status;
     uint64_t hash; // of everything that was described
+    uint64_t kind; // the same without the batch
+    int64_t batch; // 0: nothing was said of one
     int tensor_count, op_count, extra_count;
     cudnnBackendDescriptor_t tensors[MIXT_CUDNN_TENSORS + 1];
     size_t bytes[MIXT_CUDNN_TENSORS + 1];  // in device memory; 0: virtual or by value

@@ -4,36 +4,51 @@
  * first few of the rest are built (cudnn_search.h) and timed on scratch memory one after the other, and the winner is
  * kept as engine and knobs, which is all that is needed to build it again. Plans are immutable and shared by all calls
  * with the same graph; graphs that cuDNN refused are remembered too, so that the next layer does not ask again.
+ *
+ * Engines that were timed for a batch serve batches near to it too: who looks for the largest batch that fits does not
+ * time them for each.
+ *
+ * A rough plan is most often only counted: the first proposal is asked for its workspace and built when it first runs,
+ * together with the others of its step.
  */
 #include "backend/cuda/core/cudnn_search.h"
 
+#include "base/account.h"
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/status.h"
 #include "base/threads.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
     TIMED = 10,             // of those allowed
     TIMED_FEW = 4,          // of those that are compiled first
     TIMED_AT_LEAST = 3,     // however long they take
+    NEAR = 8,               // batches that differ by an eighth share a choice
     TIMING_BYTES = 1 << 20, // smaller problems take the first proposal: timing would measure launches
 };
 
-/** Some engines are compiled when they are built, a second or more each: no search goes on beyond this. */
-static const double SEARCH_SECONDS = 2.5;
+/** Some engines are compiled when they are built, a second or more each, and some take long on a large batch: no search
+ *  goes on beyond this. */
+static const double SEARCH_SECONDS = 1.5;
 
 struct mixt__cudnn_plan {
     mixt__cudnn_plan *next;
     bool rough;        // the first proposal, for want of time: see mixt__backend
     char refusal[400]; // cuDNN has no engine for it
     char key[MIXT_CUDNN_KEY], text[256];
+    uint64_t kind; // of graphs that differ in the batch alone
+    int64_t batch;
+    mixt__cudnn_choice choice;
     cudnnBackendDescriptor_t plan, config;
     size_t workspace_bytes;
     double seconds;
-    int count, memory_count; // tensors that a run names: those in memory, then those by value
+    mixt__cudnn_search *late; // instead of plan and config: built when it runs, from the first on
+    unsigned step;            // that it was made for
+    int count, memory_count;  // tensors that a run names: those in memory, then those by value
     int64_t uids[MIXT_CUDNN_TENSORS];
     size_t bytes[MIXT_CUDNN_TENSORS];
     uint64_t values[MIXT_CUDNN_TENSORS];
@@ -41,6 +56,70 @@ struct mixt__cudnn_plan {
 
 static mixt__cudnn_plan *plans;
 static bool foreseeing;
+static unsigned steps; // that were looked ahead to
+
+/* ---- built late ---- */
+
+/** The first of what waits, for all plans of one step: their building shares the cores. */
+static void build_step(unsigned step)
+{
+    int count = 0;
+    for (const mixt__cudnn_plan *p = plans; p; p = p->next)
+        count += p->late && p->step == step && !p->late->built;
+    mixt__cudnn_search **list = mixt__alloc((size_t)count * sizeof *list);
+    if (!list)
+        return;
+    count = 0;
+    for (const mixt__cudnn_plan *p = plans; p; p = p->next)
+        if (p->late && p->step == step && !p->late->built)
+            list[count++] = p->late;
+    mixt__cudnn_search_build_first(list, count);
+    mixt__free(list);
+}
+
+/** The plan of a late one: of its first proposal that can be built and keeps to what was counted. */
+static mixt_status build_late(const mixt__cudnn_plan *p, cudnnBackendDescriptor_t *plan)
+{
+    mixt__cudnn_search *s = p->late;
+    if (!s->built)
+        build_step(p->step);
+    for (int i = 0; i < s->allowed; i++) {
+        if (i == s->built)
+            mixt__cudnn_search_build(s, 1);
+        *plan = s->list[i].plan;
+        if (!s->list[i].status && s->list[i].workspace_bytes <= p->workspace_bytes)
+            return MIXT_OK;
+    }
+    return mixt__fail(MIXT_ERROR_DEVICE, "%s: cuDNN has no engine within %zu bytes", p->key, p->workspace_bytes);
+}
+
+static size_t limit_of(const mixt__cudnn_wish *wish)
+{
+    return wish->workspace_limit ? wish->workspace_limit : (size_t)1 << 30;
+}
+
+/** Takes the first proposal within the wish as it is. False: there is none, or cuDNN does not say what it needs. */
+static bool postpone(mixt__cudnn_plan *p, const mixt__cudnn_wish *wish, mixt__cudnn_search *s)
+{
+    size_t bytes = 0;
+    int i = 0;
+    while (i < s->allowed &&
+           (mixt__cudnn_config_workspace(s->list[i].config, &bytes) != CUDNN_STATUS_SUCCESS || bytes > limit_of(wish)))
+        i++;
+    if (s->built || i == s->allowed)
+        return false;
+    mixt__account *before = mixt__account_use(NULL); // plans are the process's, not the run's
+    p->late = mixt__alloc(sizeof *p->late);
+    mixt__account_use(before);
+    if (!p->late)
+        return false;
+    mixt__cudnn_search_skip(s, i);
+    *p->late = *s;
+    memset(s, 0, sizeof *s);
+    p->workspace_bytes = bytes;
+    p->step = steps;
+    return true;
+}
 
 /* ---- running ---- */
 
@@ -49,7 +128,9 @@ mixt_status mixt__cudnn_run(const mixt__cudnn_plan *p, void *const *pointers, vo
     void *data[MIXT_CUDNN_TENSORS];
     for (int i = 0; i < p->count; i++)
         data[i] = i < p->memory_count ? pointers[i] : (void *)&p->values[i];
-    cudnnBackendDescriptor_t pack = NULL;
+    cudnnBackendDescriptor_t pack = NULL, plan = p->plan;
+    if (p->late)
+        MIXT_TRY(build_late(p, &plan));
     cudnnStatus_t status = cudnnBackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack);
     if (!status)
         status =
@@ -62,7 +143,7 @@ mixt_status mixt__cudnn_run(const mixt__cudnn_plan *p, void *const *pointers, vo
     if (!status)
         status = cudnnBackendFinalize(pack);
     if (!status)
-        status = cudnnBackendExecute(mixt__cudnn_handle(), p->plan, pack);
+        status = cudnnBackendExecute(mixt__cudnn_handle(), plan, pack);
     mixt__cudnn_destroy(pack);
     return mixt__cudnn_check(status, p->key);
 }
@@ -104,7 +185,7 @@ static size_t timing_bytes(const mixt__cudnn_plan *p)
 /** How many plans are compared: with too little data timing does not matter. */
 static int wanted_of(const mixt__cudnn_plan *p, const mixt__cudnn_wish *wish)
 {
-    return p->rough || timing_bytes(p) < TIMING_BYTES ? 1 : wish->few ? TIMED_FEW : TIMED;
+    return timing_bytes(p) < TIMING_BYTES ? 1 : wish->few ? TIMED_FEW : TIMED;
 }
 
 /** Scratch memory for all tensors, filled with small numbers; NULL: there is no room. */
@@ -129,7 +210,6 @@ static void describe(mixt__cudnn_plan *p, const mixt__cudnn_choice *c)
  *  wish. */
 static double try_built(mixt__cudnn_plan *p, const mixt__cudnn_built *b, const mixt__cudnn_wish *wish, void *memory)
 {
-    size_t limit = wish->workspace_limit ? wish->workspace_limit : (size_t)1 << 30;
     mixt__cudnn_plan trial = *p;
     describe(p, &b->choice);
     if (b->status) {
@@ -139,7 +219,7 @@ static double try_built(mixt__cudnn_plan *p, const mixt__cudnn_built *b, const m
     }
     trial.plan = b->plan;
     trial.workspace_bytes = b->workspace_bytes;
-    const char *reason = b->workspace_bytes > limit ? "too large a workspace" : NULL;
+    const char *reason = b->workspace_bytes > limit_of(wish) ? "too large a workspace" : NULL;
     double seconds = reason ? -1 : memory ? time_plan(&trial, memory) : 0;
     MIXT_LOG(DISPATCH, "%s: %s, notes %x: %s, %.1f MiB, %.4f ms", p->key, p->text, b->notes,
              reason        ? reason
@@ -152,7 +232,7 @@ static double try_built(mixt__cudnn_plan *p, const mixt__cudnn_built *b, const m
 /** The best of a search that has begun, in its list; NULL when none works. */
 static mixt__cudnn_built *best_of(mixt__cudnn_search *s, mixt__cudnn_plan *p, const mixt__cudnn_wish *wish)
 {
-    int wanted = wanted_of(p, wish), found = 0;
+    int wanted = p->rough ? 1 : wanted_of(p, wish), found = 0;
     void *memory = wanted > 1 ? timing_memory(p) : NULL;
     mixt__cudnn_built *best = NULL;
     double start = mixt__time_now();
@@ -180,25 +260,44 @@ static void adopt(mixt__cudnn_plan *p, mixt__cudnn_search *s, mixt__cudnn_built 
     p->config = b->config;
     p->plan = b->plan;
     p->workspace_bytes = b->workspace_bytes;
+    p->choice = b->choice;
     p->seconds = b->choice.seconds;
     b->plan = NULL;
     describe(p, &b->choice);
 }
 
 /** The engine of an earlier choice. False: it is of another cuDNN, say, and is to be made anew. */
-static bool recall(const mixt__cudnn_graph *g, mixt__cudnn_plan *p, const mixt__cudnn_choice *kept,
-                   mixt__cudnn_search *s)
+static bool recall(const mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p,
+                   const mixt__cudnn_choice *kept, mixt__cudnn_search *s)
 {
-    if (!s->built) {
+    if (!s->allowed) {
         if (mixt__cudnn_config_make(g, kept, &s->configs[0]))
             return false;
         s->list[0] = (mixt__cudnn_built){.config = s->configs[0], .choice = *kept};
         s->allowed = 1;
-        mixt__cudnn_search_build(s, 1);
     }
+    if (p->rough && postpone(p, wish, s))
+        return true;
+    if (!s->built)
+        mixt__cudnn_search_build(s, 1);
     if (s->list[0].status)
         return false;
     adopt(p, s, &s->list[0]);
+    return true;
+}
+
+/** Whether one of what is proposed serves; it is the plan then. */
+static bool settle(mixt__cudnn_search *s, mixt__cudnn_plan *p, const mixt__cudnn_wish *wish)
+{
+    if (p->rough && postpone(p, wish, s))
+        return true;
+    mixt__cudnn_built *best = best_of(s, p, wish);
+    if (!best)
+        return false;
+    if (!p->rough)
+        mixt__cuda_choice_put(p->key, &best->choice, sizeof best->choice);
+    adopt(p, s, best);
+    MIXT_LOG(DISPATCH, "%s: chose %s, %.4f ms", p->key, p->text, 1e3 * p->seconds);
     return true;
 }
 
@@ -207,19 +306,26 @@ static mixt_status search(const mixt__cudnn_graph *g, const mixt__cudnn_wish *wi
                           mixt__cudnn_search *s)
 {
     static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
-    mixt__cudnn_built *best = s->allowed ? best_of(s, p, wish) : NULL;
-    for (int m = 0; !best && m < 2; m++) {
+    bool found = s->allowed && settle(s, p, wish);
+    for (int m = 0; !found && m < 2; m++) {
         mixt__cudnn_search_end(s);
         mixt__cudnn_search_begin(s, g, modes[m], wish);
-        best = best_of(s, p, wish);
+        found = settle(s, p, wish);
     }
-    if (!best)
-        return mixt__fail_context(MIXT_ERROR_DEVICE, "%s: cuDNN has no engine for it", g->name);
-    if (!p->rough)
-        mixt__cuda_choice_put(p->key, &best->choice, sizeof best->choice);
-    adopt(p, s, best);
-    MIXT_LOG(DISPATCH, "%s: chose %s, %.4f ms", p->key, p->text, 1e3 * p->seconds);
-    return MIXT_OK;
+    return found ? MIXT_OK : mixt__fail_context(MIXT_ERROR_DEVICE, "%s: cuDNN has no engine for it", g->name);
+}
+
+/** An earlier choice for this graph, or for one whose batch is near. */
+static bool find_kept(const mixt__cudnn_plan *p, mixt__cudnn_choice *kept)
+{
+    if (mixt__cuda_choice_get(p->key, kept, sizeof *kept))
+        return true;
+    for (const mixt__cudnn_plan *q = plans; q && p->batch; q = q->next)
+        if (q != p && q->plan && q->kind == p->kind && NEAR * llabs(q->batch - p->batch) <= p->batch) {
+            *kept = q->choice;
+            return true;
+        }
+    return false;
 }
 
 static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mixt__cudnn_plan *p,
@@ -228,9 +334,11 @@ static mixt_status choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, mi
     mixt__cudnn_choice kept;
     if (!g->graph)
         MIXT_TRY(mixt__cudnn_finish(g, mixt__cudnn_handle()));
-    if (mixt__cuda_choice_get(p->key, &kept, sizeof kept)) {
-        if (recall(g, p, &kept, s)) {
-            p->rough = false;
+    if (find_kept(p, &kept)) {
+        if (recall(g, wish, p, &kept, s)) {
+            p->rough = p->late != NULL;
+            if (!p->rough && !mixt__cuda_choice_get(p->key, &p->choice, sizeof p->choice))
+                mixt__cuda_choice_put(p->key, &kept, sizeof kept);
             return MIXT_OK;
         }
         mixt__cudnn_search_end(s);
@@ -269,15 +377,16 @@ static void list_tensors(const mixt__cudnn_graph *g, mixt__cudnn_plan *p)
 static mixt_status foresee(mixt__cudnn_graph *g, const mixt__cudnn_wish *wish, const mixt__cudnn_plan *p)
 {
     mixt__cudnn_choice kept;
-    bool known = mixt__cuda_choice_get(p->key, &kept, sizeof kept);
+    bool known = find_kept(p, &kept);
     if (!mixt__cudnn_ahead_has(p->key))
-        mixt__cudnn_ahead_add(p->key, g, wish, wanted_of(p, wish), known ? &kept : NULL);
+        mixt__cudnn_ahead_add(p->key, g, wish, p->rough ? 0 : wanted_of(p, wish), known ? &kept : NULL);
     return mixt__fail(MIXT_ERROR_DEVICE, "not built yet");
 }
 
 void mixt__cudnn_foresee(bool on)
 {
     foreseeing = on;
+    steps += on;
     if (!on)
         mixt__cudnn_ahead_build();
 }
@@ -286,7 +395,8 @@ mixt_status mixt__cudnn_choose(mixt__cudnn_graph *g, const mixt__cudnn_wish *wis
 {
     *plan = NULL;
     MIXT_TRY(g->status);
-    mixt__cudnn_plan made = {.rough = mixt__cuda.rough}, *p = plans;
+    mixt__cudnn_plan made = {.rough = mixt__cuda.rough, .batch = g->batch}, *p = plans;
+    made.kind = g->kind + wish->strict_fp32 + 2u * wish->any_order;
     snprintf(made.key, sizeof made.key, "%.30s-%016llx%s%s", g->name, (unsigned long long)g->hash,
              wish->strict_fp32 ? "-fp32" : "", wish->any_order ? "-any" : "");
     while (p && (strcmp(p->key, made.key) || (p->rough && !made.rough))) // calls may still hold a rough one: it stays

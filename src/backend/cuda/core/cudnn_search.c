@@ -134,6 +134,26 @@ void mixt__cudnn_search_build(mixt__cudnn_search *s, int count)
     s->built += w.count > 0 ? w.count : 0;
 }
 
+static void build_first(void *items, int index, cudnnHandle_t handle)
+{
+    mixt__cudnn_search *s = ((mixt__cudnn_search *const *)items)[index];
+    mixt__cudnn_build(&s->list[0], handle);
+    s->built = 1;
+}
+
+void mixt__cudnn_search_build_first(mixt__cudnn_search **searches, int count)
+{
+    work w = {.one = build_first, .items = searches, .count = count};
+    if (count > 0)
+        share_out(&w);
+}
+
+void mixt__cudnn_search_skip(mixt__cudnn_search *s, int first)
+{
+    s->allowed -= first;
+    memmove(s->list, s->list + first, (size_t)s->allowed * sizeof s->list[0]);
+}
+
 /* ---- many graphs ---- */
 
 static mixt__cudnn_ahead *waiting;

@@ -22,6 +22,10 @@ void mixt__cudnn_search_begin(mixt__cudnn_search *search, const mixt__cudnn_grap
                               const mixt__cudnn_wish *wish);
 /** Builds the next `count`, or as many as there are threads for at once; at least one where one is left. */
 void mixt__cudnn_search_build(mixt__cudnn_search *search, int count);
+/** Builds the first of each of these searches, where nothing is built yet, on all cores. */
+void mixt__cudnn_search_build_first(mixt__cudnn_search **searches, int count);
+/** Leaves those before `first` out, of which none is built: it becomes the first. */
+void mixt__cudnn_search_skip(mixt__cudnn_search *search, int first);
 /** Frees what nobody took over. */
 void mixt__cudnn_search_end(mixt__cudnn_search *search);
 
