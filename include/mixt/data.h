@@ -109,17 +109,30 @@ mixt_data_options mixt_data_options_default(void);
 #define MIXT_DATA_OPTIONS(...) MIXT_OPTIONS(mixt_data_options, MIXT_DATA_DEFAULTS, __VA_ARGS__)
 #endif
 
+/** An array that a data set offers: mixt_input and mixt_target ask for it by its name. */
+typedef struct mixt_data_array {
+    const char *name;            /**< "input", "user"; below 32 bytes */
+    bool target;                 /**< what is to be predicted, not what it is predicted from */
+    mixt_dtype dtype;            /**< FP32 or INT32 */
+    int rank;                    /**< of one sample, without the batch dimension; 0: one number */
+    int64_t dims[MIXT_MAX_RANK]; /**< of one sample */
+    int64_t elements;            /**< product of the dims */
+    int64_t ids;                 /**< INT32 that names things: one more than the largest; else 0 */
+} mixt_data_array;
+
 /** One sample and how many there are. Strings and arrays belong to the data set. */
 typedef struct mixt_data_info {
     const char *kind, *path, *split;   /**< "idx", "mnist", "train" */
     int64_t samples;                   /**< in this part */
-    mixt_dtype input_dtype;            /**< FP32, or INT32 for tokens */
+    mixt_dtype input_dtype;            /**< FP32, or INT32 for tokens; of the first input, as are rank and dims */
     int input_rank;                    /**< without the batch dimension */
     int64_t input_dims[MIXT_MAX_RANK]; /**< (H, W, C), (F) or (T) */
-    int64_t input_elements;            /**< product of the dims */
-    mixt_target_kind target;           /**< never AUTO */
+    int64_t input_elements;            /**< product of the dims; of several inputs the sum */
+    mixt_target_kind target;           /**< never AUTO; of the first target */
     mixt_dtype target_dtype;           /**< INT32 or FP32 */
-    int64_t target_elements;           /**< 1 for a class, T for tokens */
+    int64_t target_elements;           /**< 1 for a class, T for tokens; of several targets the sum */
+    int array_count;                   /**< inputs and targets */
+    const mixt_data_array *arrays;     /**< (array_count) inputs first */
     bool next_tokens;                  /**< each target is the token that comes next in the input */
     int64_t classes;                   /**< classes or vocabulary; 0 for MIXT_TARGET_VALUES */
     int64_t channels;                  /**< entries of mean and std: the last dimension; 0: never normalised */
@@ -196,12 +209,41 @@ typedef struct mixt_data_arrays {
  */
 mixt_status mixt_data_from(const mixt_data_arrays *arrays, const mixt_data_options *options, mixt_data **data);
 
+/** One named array of a program's own, a row a sample. Zeros are the defaults. */
+typedef struct mixt_data_column {
+    const char *name;            /**< by which a model asks for it; required, below 24 bytes */
+    bool target;                 /**< a target; default: an input */
+    mixt_dtype dtype;            /**< FP32 (default) or INT32 */
+    int rank;                    /**< dimensions of one sample; default 0: one number */
+    int64_t dims[MIXT_MAX_RANK]; /**< of one sample */
+    const void *values; /**< samples × product of dims; FP32 inputs must be finite, a NaN among targets or a negative
+                             label is left out of losses */
+    int64_t ids;        /**< INT32: numbers must stay below it; default: the largest + 1 */
+} mixt_data_column;
+
+/**
+ * A data set of several named arrays, for models that ask for them by name.
+ * @param name what messages call the set; NULL: "memory".
+ * @param columns at least one input and one target, copied; names differ.
+ * @param options as of mixt_data_from; what normalises or changes inputs means nothing here.
+ * @param data set to the open set, or to NULL on failure; close it with mixt_data_close.
+ */
+mixt_status mixt_data_from_columns(const char *name, const mixt_data_column *columns, int column_count, int64_t samples,
+                                   const mixt_data_options *options, mixt_data **data);
+
 /** NULL is allowed. A trainer that still reads the set ahead keeps it until it is done. A set that a context or a run
  *  owns, or that is closed already, is left as it is: mixt_error_text says so. */
 void mixt_data_close(mixt_data *data);
 
 /** Never NULL; valid until the set is closed. No set, because opening it failed, has no samples. */
 const mixt_data_info *mixt_data_describe(const mixt_data *data);
+
+/** Bytes of a batch's inputs, and of its targets. Several lie one behind the other, in the order of arrays, each but
+ *  the first at a multiple of 64 bytes, and end at one. */
+size_t mixt_data_input_bytes(const mixt_data *data, int64_t batch);
+size_t mixt_data_target_bytes(const mixt_data *data, int64_t batch);
+/** Where array `index` begins among the batch's inputs or targets, in bytes. */
+size_t mixt_data_array_at(const mixt_data *data, int64_t batch, int index);
 
 /** Whole batches in an epoch: samples / batch, the rest of an epoch is left out. */
 int64_t mixt_data_batches(const mixt_data *data, int64_t batch);
@@ -210,13 +252,14 @@ int64_t mixt_data_batches(const mixt_data *data, int64_t batch);
  * Batch `number` (from 0, counted over all epochs) of a training run, shuffled anew each epoch. Any thread may call
  * it at any time; it takes no memory but, for "images:", that of the pictures while they are decoded.
  * @param batch samples a batch, 1 to the number of samples.
- * @param input room for batch × input_elements of input_dtype.
- * @param target room for batch × target_elements of target_dtype.
+ * @param input room for mixt_data_input_bytes: batch × input_elements of input_dtype where there is one input.
+ * @param target room for mixt_data_target_bytes, likewise.
  */
 mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number, void *input, void *target);
 
 /**
  * Samples first, first + 1, … in order, for evaluation. Any thread may call it at any time.
+ * @param input, target room as for a batch of `count`, by which several arrays are placed.
  * @param valid set to the samples read: `count`, less in the last batch; what lies behind them is not touched.
  * @return MIXT_END when `first` is at or past the end.
  */

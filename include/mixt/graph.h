@@ -21,13 +21,16 @@ typedef struct mixt_value {
     int32_t id;
 } mixt_value;
 
-/** A model: makes the outputs (logits, predictions) from the input x. */
+/** A model: makes the outputs (logits, predictions) from the input x, the first of the data's inputs. It may ask for
+ *  others by name (mixt_input), and add losses of its own (mixt/loss.h). */
 typedef mixt_value (*mixt_model_fn)(mixt_builder *b, mixt_value x);
 
 /** The pointer given as `user` when the model was made; NULL if none. */
 void *mixt_builder_user(mixt_builder *b);
 /** True while building the graph that trains (dropout active, batch statistics). */
 bool mixt_builder_training(const mixt_builder *b);
+/** True while building a graph that has a loss: one that trains or evaluates. */
+bool mixt_builder_judged(const mixt_builder *b);
 /** Reports a failure of the model's own: sticky, shown by compile. Always returns the null value. */
 mixt_value mixt_builder_fail(mixt_builder *b, const char *message);
 
@@ -38,6 +41,22 @@ void mixt_scope_pop(mixt_builder *b);
 int mixt_value_rank(mixt_builder *b, mixt_value x);
 /** Size of dimension `axis`; negative counts from the end; 0 on a failed builder. */
 int64_t mixt_value_dim(mixt_builder *b, mixt_value x, int axis);
+
+/* ---- what the data offers ----
+ *
+ * A data set offers arrays by name, inputs and targets (arrays of mixt_data_info), the batch's dimension in front. Sets
+ * of one input and one target call them "input" and "target". */
+
+/** An input by its name; NULL: the first. A name that the data does not have fails the build and is told. */
+mixt_value mixt_input(mixt_builder *b, const char *name);
+/** A target by its name; NULL: the first. For losses alone: where there is none (generating text), the build fails. */
+mixt_value mixt_target(mixt_builder *b, const char *name);
+/** Whether the data has an input of this name. */
+bool mixt_builder_has_input(const mixt_builder *b, const char *name);
+/** INT32 (N): how long each sample of an input of variable length is; what lies behind in the batch is padding. */
+mixt_value mixt_input_lengths(mixt_builder *b, const char *name);
+/** FP32 (N, T) of such an input: 1 where a sample has something, 0 where there is padding. */
+mixt_value mixt_input_mask(mixt_builder *b, const char *name);
 
 /* ---- parameters of one's own ---- */
 typedef struct mixt_param_options {
@@ -196,11 +215,12 @@ void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result);
 /** Parts one behind the other along a dimension, the other dimensions equal; 64 parts at most. */
 mixt_value mixt_concat(mixt_builder *b, const mixt_value *parts, int count, int axis);
 
-/** How a model's output is judged. */
+/** How a model's output is judged: its first target, by one of these; mixt/loss.h for anything else. */
 typedef enum mixt_loss {
     MIXT_LOSS_CROSS_ENTROPY, /**< logits (…, classes), labels INT32 (…); a negative label is left out */
     MIXT_LOSS_MSE,           /**< mean squared error; a NaN target is left out */
     MIXT_LOSS_BCE,           /**< binary cross-entropy on logits; a NaN target is left out */
+    MIXT_LOSS_OWN,           /**< what the model function adds by mixt_loss_add */
 } mixt_loss;
 
 #ifdef __cplusplus

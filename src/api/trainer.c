@@ -169,6 +169,10 @@ mixt_status mixt_trainer_compile_for(mixt_trainer *t, const mixt_sample_shape *s
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__need_in(t->context, shape));
     MIXT_TRY(mixt__context_note(t->context, check_sample(shape)));
+    if (t->core.model.loss == MIXT_LOSS_OWN)
+        return mixt__context_note(
+            t->context, mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                                   "a model with losses of its own is compiled for data: use mixt_trainer_compile"));
     int64_t batch = t->core.settings.batch;
     mixt__batch_spec spec = {.input_dtype = shape->input_dtype, .input = {shape->input_rank + 1, {batch}}};
     memcpy(spec.input.dims + 1, shape->input_dims, (size_t)shape->input_rank * sizeof shape->input_dims[0]);

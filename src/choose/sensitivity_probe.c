@@ -181,7 +181,7 @@ static mixt_status build_source(mixt__probe *p)
 {
     const mixt__trainer *t = p->replay->trainer;
     mixt__batch_spec spec = t->spec;
-    spec.input.dims[0] = spec.target.dims[0] = p->replay->batch;
+    mixt__spec_resize(&spec, p->replay->batch);
     MIXT_TRY(mixt__model_build(&t->model, &spec, true, &p->source));
     MIXT_TRY(mixt__freeze(p->source, t->settings.freeze));
     p->targets = (double)mixt__shape_count(&spec.target);

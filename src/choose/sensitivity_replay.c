@@ -66,11 +66,10 @@ static mixt_status read_moments(mixt__replay *r)
 mixt_status mixt__replay_open(mixt__replay *r, mixt__trainer *trainer, const mixt_data *data, int64_t batch,
                               int64_t trials)
 {
-    const mixt_data_info *info = mixt_data_describe(data);
     size_t n = (size_t)trials;
     *r = (mixt__replay){.trainer = trainer, .batch = batch, .trials = trials, .scale = 1};
-    r->input_bytes = (size_t)(batch * info->input_elements) * mixt_dtype_size(info->input_dtype);
-    r->target_bytes = (size_t)(batch * info->target_elements) * mixt_dtype_size(info->target_dtype);
+    r->input_bytes = mixt_data_input_bytes(data, batch);
+    r->target_bytes = mixt_data_target_bytes(data, batch);
     r->inputs = mixt__alloc(n * r->input_bytes);
     r->targets = mixt__alloc(n * r->target_bytes);
     r->gradients = mixt__alloc_uninit(n * (size_t)trainer->params->total * sizeof *r->gradients);

@@ -225,7 +225,7 @@ static mixt_status make_rounds(mixt__trial *t)
 /** The first batches of the data, one update's, in the device's memory as the step reads them. */
 static mixt_status fill(mixt__trainer *t, const mixt_data *data, void *const host[2], void *const device[2])
 {
-    size_t input = (size_t)t->feed.input_count * mixt_dtype_size(t->feed.fed), target = t->feed.target_bytes;
+    size_t input = t->feed.input_bytes, target = t->feed.target_bytes;
     for (int64_t i = 0; i < t->settings.accumulate; i++) {
         const void *rounded;
         MIXT_TRY(mixt_data_batch(data, t->settings.batch, i, host[0], host[1]));

@@ -278,8 +278,7 @@ static mixt_status finish_open(mixt_data *data)
     info->split = mixt__part_names[data->part];
     MIXT_TRY(check_target(data));
     info->target_dtype = info->target == MIXT_TARGET_VALUES ? MIXT_DTYPE_FP32 : MIXT_DTYPE_INT32;
-    if (!mixt__shape_elements(info->input_rank, info->input_dims, &info->input_elements))
-        return mixt__fail(MIXT_ERROR_SHAPE, "%s:%s: a sample is too large", info->kind, info->path);
+    MIXT_TRY(mixt__data_describe_arrays(data));
     if (data->options.limit && data->options.limit < info->samples)
         info->samples = data->options.limit;
     data->options.like = NULL;
@@ -334,8 +333,10 @@ mixt_status mixt_data_open_with(const char *spec, const mixt_data_options *optio
     return hand_out(status, data, result);
 }
 
-mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_arrays *arrays,
-                                   const mixt_data_options *options, mixt_data **result)
+/** Opens a set of what a program has in memory: one of the two. */
+static mixt_status open_memory(const mixt__data_kind *kind, const char *name, const mixt_data_arrays *arrays,
+                               const struct mixt__columns *columns, const mixt_data_options *options,
+                               mixt_data **result)
 {
     mixt_data *data = mixt__alloc(sizeof *data);
     if (!data)
@@ -343,13 +344,27 @@ mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_
     mixt__account *before = book(data);
     data->kind = kind;
     data->arrays = arrays;
-    data->path = mixt__arena_strdup(&data->arena, arrays->name ? arrays->name : "memory");
+    data->columns = columns;
+    data->path = mixt__arena_strdup(&data->arena, name ? name : "memory");
     mixt_status status = data->path ? take_options(data, options) : mixt__fail(MIXT_ERROR_MEMORY, "no memory");
     if (status == MIXT_OK)
         status = open_kind(data);
     data->arrays = NULL;
+    data->columns = NULL;
     mixt__account_use(before);
     return hand_out(status, data, result);
+}
+
+mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_arrays *arrays,
+                                   const mixt_data_options *options, mixt_data **result)
+{
+    return open_memory(kind, arrays->name, arrays, NULL, options, result);
+}
+
+mixt_status mixt__data_open_columns(const mixt__data_kind *kind, const char *name, const struct mixt__columns *columns,
+                                    const mixt_data_options *options, mixt_data **result)
+{
+    return open_memory(kind, name, NULL, columns, options, result);
 }
 
 /* Counts from 0 for the owner alone, so that whoever comes to -1 is the last. */
@@ -401,13 +416,17 @@ int64_t mixt_data_batches(const mixt_data *data, int64_t batch)
     return mixt__need_open(data, "data") == MIXT_OK && batch > 0 ? data->info.samples / batch : 0;
 }
 
-/** The k-th input and target of a batch buffer. */
-static mixt_status write_sample(const mixt_data *data, int64_t index, int64_t epoch, int64_t k, void *input,
-                                void *target)
+/** Sample `index` as number k behind the places. */
+static mixt_status write_sample(const mixt_data *data, int64_t index, int64_t epoch, int64_t k,
+                                const mixt__data_places *places)
 {
     const mixt_data_info *info = &data->info; // FP32 and INT32: four bytes either way
-    return data->kind->sample(data, index, epoch, (char *)input + k * info->input_elements * 4,
-                              (char *)target + k * info->target_elements * 4);
+    char *at[MIXT_DATA_ARRAYS_MAX];
+    for (int i = 0; i < info->array_count; i++)
+        at[i] = places->at[i] + k * info->arrays[i].elements * 4;
+    if (data->kind->arrays)
+        return data->kind->arrays(data, index, epoch, at);
+    return data->kind->sample(data, index, epoch, at[0], at[1]);
 }
 
 uint64_t mixt__data_order_seed(const mixt_data *data, int64_t epoch)
@@ -439,13 +458,14 @@ void mixt__data_plant(const mixt_data *planted, const mixt__data_fault *faults, 
     data->planted_count = count;
 }
 
-/** Spoils sample `place` of a batch where that has a fault. */
-static void spoil(const mixt_data *data, const mixt__data_fault *f, int64_t place, float *input, void *target)
+/** Spoils sample `place` of a batch where that has a fault: its first input, or its first target. */
+static void spoil(const mixt_data *data, const mixt__data_fault *f, int64_t place, float *input, void *target,
+                  int64_t targets)
 {
     const mixt_data_info *info = &data->info;
     if (!f->labels && place == f->place)
-        input[info->input_elements / 2] = NAN;
-    for (int64_t i = 0; f->labels && info->classes && i < info->target_elements; i++) {
+        input[info->arrays[0].elements / 2] = NAN;
+    for (int64_t i = 0; f->labels && info->classes && i < targets; i++) {
         int32_t *label = (int32_t *)target + i;
         *label = *label < 0 ? *label : (int32_t)((*label + 1) % info->classes);
     }
@@ -453,24 +473,29 @@ static void spoil(const mixt_data *data, const mixt__data_fault *f, int64_t plac
         ((float *)target)[0] += 1e4f;
 }
 
-/** The same for a part of it that lies in the buffers. */
-static void spoil_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count, void *input,
-                        void *target)
+/** The same for a part of it that lies at its places. */
+static void spoil_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
+                        const mixt__data_places *places)
 {
+    const mixt_data_info *info = &data->info;
+    int target = 0;
+    while (!info->arrays[target].target)
+        target++;
+    int64_t inputs = info->arrays[0].elements, targets = info->arrays[target].elements;
     for (int i = 0; i < data->planted_count; i++)
         for (int64_t k = 0; k < count && data->planted[i].batch == batch && data->planted[i].number == number; k++)
-            spoil(data, &data->planted[i], first + k, (float *)input + k * data->info.input_elements,
-                  (float *)target + k * data->info.target_elements);
+            spoil(data, &data->planted[i], first + k, (float *)(void *)places->at[0] + k * inputs,
+                  (float *)(void *)places->at[target] + k * targets, targets);
 }
 
 mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
-                                   void *input, void *target)
+                                   const mixt__data_places *places)
 {
     int64_t epoch = number / (data->info.samples / batch);
     for (int64_t k = 0; k < count; k++)
-        MIXT_TRY(write_sample(data, mixt__data_sample_at(data, batch, number, first + k), epoch, k, input, target));
+        MIXT_TRY(write_sample(data, mixt__data_sample_at(data, batch, number, first + k), epoch, k, places));
     if (data->planted_count)
-        spoil_piece(data, batch, number, first, count, input, target);
+        spoil_piece(data, batch, number, first, count, places);
     return MIXT_OK;
 }
 
@@ -484,15 +509,16 @@ mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number
     if (number < 0 || !input || !target)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld: expected a number from 0 and two buffers",
                           (long long)number);
-    return mixt__data_batch_piece(data, batch, number, 0, batch, input, target);
+    mixt__data_places places = mixt__data_places_of(data, batch, 0, input, target);
+    return mixt__data_batch_piece(data, batch, number, 0, batch, &places);
 }
 
-/** Samples first + begin to first + end into their places in the buffers. */
-static mixt_status read_range(const mixt_data *data, int64_t first, int64_t begin, int64_t end, void *input,
-                              void *target)
+/** Samples first + begin to first + end into their places. */
+static mixt_status read_range(const mixt_data *data, int64_t first, int64_t begin, int64_t end,
+                              const mixt__data_places *places)
 {
     for (int64_t k = begin; k < end; k++)
-        MIXT_TRY(write_sample(data, first + k, -1, k, input, target));
+        MIXT_TRY(write_sample(data, first + k, -1, k, places));
     return MIXT_OK;
 }
 
@@ -500,7 +526,7 @@ static mixt_status read_range(const mixt_data *data, int64_t first, int64_t begi
 typedef struct shared_read {
     const mixt_data *data;
     int64_t first, bad;
-    void *input, *target;
+    const mixt__data_places *places;
     pthread_mutex_t lock;
     mixt_status status;
     char error[2048];
@@ -510,7 +536,7 @@ static void read_part(void *argument, int64_t begin, int64_t end, int thread)
 {
     (void)thread;
     shared_read *r = argument;
-    mixt_status status = read_range(r->data, r->first, begin, end, r->input, r->target);
+    mixt_status status = read_range(r->data, r->first, begin, end, r->places);
     if (status == MIXT_OK)
         return;
     pthread_mutex_lock(&r->lock);
@@ -522,9 +548,9 @@ static void read_part(void *argument, int64_t begin, int64_t end, int thread)
     pthread_mutex_unlock(&r->lock);
 }
 
-static mixt_status read_together(const mixt_data *data, int64_t first, int64_t count, void *input, void *target)
+static mixt_status read_together(const mixt_data *data, int64_t first, int64_t count, const mixt__data_places *places)
 {
-    shared_read r = {.data = data, .first = first, .input = input, .target = target, .status = MIXT_OK};
+    shared_read r = {.data = data, .first = first, .places = places, .status = MIXT_OK};
     pthread_mutex_init(&r.lock, NULL);
     mixt__parallel(count, 1, read_part, &r);
     pthread_mutex_destroy(&r.lock);
@@ -536,6 +562,12 @@ static mixt_status read_together(const mixt_data *data, int64_t first, int64_t c
 mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
                            int64_t *valid)
 {
+    return mixt__data_read_some(data, first, count, count, input, target, valid);
+}
+
+mixt_status mixt__data_read_some(const mixt_data *data, int64_t first, int64_t count, int64_t batch, void *input,
+                                 void *target, int64_t *valid)
+{
     MIXT_TRY(mixt__need_open(data, "data"));
     MIXT_TRY(mixt__need(valid));
     *valid = 0;
@@ -545,10 +577,11 @@ mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, 
     if (first >= data->info.samples)
         return mixt__fail(MIXT_END, "%s:%s: all %lld samples are read", data->info.kind, data->path,
                           (long long)data->info.samples);
+    mixt__data_places places = mixt__data_places_of(data, batch, 0, input, target);
     if (count > data->info.samples - first)
         count = data->info.samples - first;
-    MIXT_TRY(data->kind->slow ? read_together(data, first, count, input, target)
-                              : read_range(data, first, 0, count, input, target));
+    MIXT_TRY(data->kind->slow ? read_together(data, first, count, &places)
+                              : read_range(data, first, 0, count, &places));
     *valid = count;
     return MIXT_OK;
 }

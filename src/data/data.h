@@ -37,6 +37,9 @@ typedef struct mixt__data_kind {
     /** Writes one sample. `epoch` is negative outside training. Pure, any thread; allocates only
      *  where an image is decoded or resized. */
     mixt_status (*sample)(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
+    /** In its place where a set has several inputs or targets: each array at its own address, in the order of
+     *  info.arrays, which `open` has filled. */
+    mixt_status (*arrays)(const mixt_data *data, int64_t index, int64_t epoch, char *const *at);
     /** Frees data->state; also after an open that failed half way. */
     void (*close)(mixt_data *data);
     /** Block `index` of the memory that samples are made from, and its bytes; NULL: there is no more. A kind without it
@@ -51,7 +54,12 @@ typedef struct mixt__data_fault {
     int64_t place;         // of the sample in it
     bool labels;           // every label is that of another class, one value is far off; else an input is NaN
 } mixt__data_fault;
-enum { MIXT_DATA_FAULTS_MAX = 16 };
+enum { MIXT_DATA_FAULTS_MAX = 16, MIXT_DATA_ARRAYS_MAX = 16 };
+
+/** Where the arrays of a batch lie, or those of its sample number `first` and on. */
+typedef struct mixt__data_places {
+    char *at[MIXT_DATA_ARRAYS_MAX];
+} mixt__data_places;
 
 struct mixt_data {
     mixt__handle handle;
@@ -60,9 +68,10 @@ struct mixt_data {
     mixt_data_info info;
     mixt__part part;
     const char *path;
-    void *state;                    // of the kind
-    const mixt_data_arrays *arrays; // while a set of arrays is opened
-    int64_t next;                   // batch number of mixt_data_next
+    void *state;                         // of the kind
+    const mixt_data_arrays *arrays;      // while a set of arrays is opened
+    const struct mixt__columns *columns; // the same of named arrays
+    int64_t next;                        // batch number of mixt_data_next
     const float *fill; // (fill_count) for cells that are missing, an element of a row each, in the arena; NULL: none
     int64_t fill_count;
     uint64_t order_before; // seed of the order of epochs before `order_from`; 0 of them by default
@@ -92,12 +101,22 @@ enum {
 
 // data.c
 
-/** Opens a set of a kind that has no spec. */
+/** Opens a set of a kind that has no spec: of arrays or of named ones. */
 mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_arrays *arrays,
                                    const mixt_data_options *options, mixt_data **data);
-/** Samples [first, first + count) of the batch that mixt_data_batch makes, alone, at the start of the buffers. */
+mixt_status mixt__data_open_columns(const mixt__data_kind *kind, const char *name, const struct mixt__columns *columns,
+                                    const mixt_data_options *options, mixt_data **data);
+/** Samples [first, first + count) of the batch that mixt_data_batch makes; `places` are those of the first of them. */
 mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
-                                   void *input, void *target);
+                                   const mixt__data_places *places);
+/** The places of sample `first` in the blocks of a batch. */
+mixt__data_places mixt__data_places_of(const mixt_data *data, int64_t batch, int64_t first, void *input, void *target);
+/** mixt_data_read of `count` samples into the blocks of a larger batch. */
+mixt_status mixt__data_read_some(const mixt_data *data, int64_t first, int64_t count, int64_t batch, void *input,
+                                 void *target, int64_t *valid);
+/** Copies samples [begin, end) from one batch's blocks to the same places of another's. */
+void mixt__data_copy_samples(const mixt_data *data, int64_t batch, int64_t begin, int64_t end, const void *input,
+                             const void *target, void *to_input, void *to_target);
 
 /** The sample that stands at `place` of the batch that mixt_data_batch makes. */
 int64_t mixt__data_sample_at(const mixt_data *data, int64_t batch, int64_t number, int64_t place);
@@ -118,6 +137,11 @@ size_t mixt__data_mapped(const mixt_data *data);
 
 /** Gives the set these faults in place of those that it had: nobody must read it meanwhile. */
 void mixt__data_plant(const mixt_data *data, const mixt__data_fault *faults, int count);
+
+// blocks.c
+
+/** Describes the one input and the one target of a set that names no arrays; checks those that are named. */
+mixt_status mixt__data_describe_arrays(mixt_data *data);
 
 // fingerprint.c
 

@@ -75,6 +75,25 @@ static json_t *pack_audio(const mixt_data_options *o)
                    : json_null();
 }
 
+/** The arrays of a set that names them; else null. */
+static json_t *list_arrays(const mixt_data_info *info)
+{
+    if (info->array_count <= 2)
+        return json_null();
+    json_t *list = json_array();
+    for (int i = 0; i < info->array_count; i++) {
+        const mixt_data_array *a = &info->arrays[i];
+        json_t *shape = json_array();
+        for (int k = 0; k < a->rank; k++)
+            json_array_append_new(shape, json_integer(a->dims[k]));
+        json_t *entry = json_pack("{s:s, s:b, s:s, s:o, s:I}", "name", a->name, "target", a->target, "dtype",
+                                  mixt_dtype_name(a->dtype), "shape", shape, "ids", (json_int_t)a->ids);
+        if (json_array_append_new(list, entry))
+            return json_decref(list), NULL;
+    }
+    return list;
+}
+
 json_t *mixt__data_facts_pack(const mixt_data *data)
 {
     const mixt_data_info *info = &data->info;
@@ -103,6 +122,7 @@ json_t *mixt__data_facts_pack(const mixt_data *data)
         {"classes", json_integer(info->classes)},
         {"class_names", list_names(info)},
         {"samples", json_integer(info->samples)},
+        {"arrays", list_arrays(info)},
     };
     bool complete = facts != NULL;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) // each value is taken over, also on failure
@@ -289,6 +309,51 @@ static mixt_status get_target(mixt_data *data, const json_t *facts)
     return get_names(data, facts);
 }
 
+static mixt_status get_array(mixt_data *data, const json_t *entry, mixt_data_array *a)
+{
+    const json_t *shape = json_object_get(entry, "shape"), *target = json_object_get(entry, "target");
+    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    size_t rank = json_array_size(shape);
+    MIXT_TRY(get_text(data, entry, "name", &a->name));
+    MIXT_TRY(get_int(entry, "ids", 0, INT32_MAX, &a->ids));
+    a->dtype = mixt_dtype_parse(dtype ? dtype : "");
+    a->target = json_is_true(target);
+    a->rank = (int)rank;
+    if ((a->dtype != MIXT_DTYPE_FP32 && a->dtype != MIXT_DTYPE_INT32) || !json_is_boolean(target) ||
+        !json_is_array(shape) || rank >= MIXT_MAX_RANK)
+        return wrong("arrays", "name, target, dtype, shape and ids of each");
+    for (size_t i = 0; i < rank; i++) {
+        a->dims[i] = (int64_t)json_integer_value(json_array_get(shape, i));
+        if (a->dims[i] < 1)
+            return wrong("arrays", "dimensions of at least 1");
+    }
+    return mixt__shape_elements(a->rank, a->dims, &a->elements) ? MIXT_OK : wrong("arrays", "samples that fit");
+}
+
+/** Facts of sets with one input and one target, and those of earlier versions, name none. */
+static mixt_status get_arrays(mixt_data *data, const json_t *facts)
+{
+    const json_t *list = json_object_get(facts, "arrays");
+    size_t count = json_array_size(list);
+    if (!list || json_is_null(list))
+        return mixt__data_describe_arrays(data);
+    if (count < 2 || count > MIXT_DATA_ARRAYS_MAX)
+        return wrong("arrays", "a list of 2 to 16 arrays");
+    mixt_data_array *arrays = mixt__arena_alloc(&data->arena, count * sizeof *arrays);
+    if (!arrays)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the facts of a data set");
+    for (size_t i = 0; i < count; i++) {
+        MIXT_TRY(get_array(data, json_array_get(list, i), &arrays[i]));
+        if (i && arrays[i - 1].target && !arrays[i].target)
+            return wrong("arrays", "inputs first");
+    }
+    if (arrays[0].target || !arrays[count - 1].target)
+        return wrong("arrays", "inputs first, then targets");
+    data->info.arrays = arrays;
+    data->info.array_count = (int)count;
+    return mixt__data_describe_arrays(data);
+}
+
 /* ---- the set ---- */
 
 static mixt_status sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
@@ -334,6 +399,7 @@ mixt_status mixt__data_facts_unpack(const json_t *facts, mixt_data **result)
     MIXT_TRY_CLEANUP(get_input(data, facts));
     MIXT_TRY_CLEANUP(get_options(data, facts));
     MIXT_TRY_CLEANUP(get_target(data, facts));
+    MIXT_TRY_CLEANUP(get_arrays(data, facts));
     mixt__handle_add(&data->handle, data, "data", NULL);
     *result = data;
     return MIXT_OK;

@@ -29,8 +29,7 @@ static void add_block(uint64_t *sum, const char *block, size_t bytes)
 static bool add_samples(uint64_t *sum, const mixt_data *data)
 {
     const mixt_data_info *info = &data->info;
-    size_t input = (size_t)info->input_elements * mixt_dtype_size(info->input_dtype);
-    size_t target = (size_t)info->target_elements * mixt_dtype_size(info->target_dtype);
+    size_t input = mixt_data_input_bytes(data, 1), target = mixt_data_target_bytes(data, 1);
     char *x = mixt__alloc(input), *y = mixt__alloc(target);
     int64_t valid, count = info->samples < SAMPLES ? info->samples : SAMPLES;
     bool good = x && y;

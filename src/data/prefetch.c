@@ -14,6 +14,7 @@
  */
 #include "data/prefetch.h"
 
+#include "base/block.h"
 #include "base/threads.h"
 #include "data/data.h"
 #include "num/num.h"
@@ -48,9 +49,9 @@ struct mixt__prefetch {
     progress *progress; // (depth)
     char *buffers;
     mixt__prefetch_form form;
-    mixt__narrow_fn *narrow; // NULL: inputs stay as they are
-    float *samples;          // (thread_count) one each, before it is rounded
-    pthread_t *threads;      // (thread_count)
+    bool rounds;        // some input is rounded
+    float *samples;     // (thread_count) one each, before it is rounded
+    pthread_t *threads; // (thread_count)
     int thread_count;
     pid_t process;      // that has the threads
     int started, awake; // threads that have an index, and indices that may work
@@ -62,27 +63,70 @@ struct mixt__prefetch {
 };
 
 /** Samples [first, first + count) of a slot's batch, which is one of the parts of the data's. */
-static mixt_status make(const mixt__prefetch *p, const mixt__batch *slot, int64_t first, int64_t count, void *input,
-                        void *target)
+static mixt_status make(const mixt__prefetch *p, const mixt__batch *slot, int64_t first, int64_t count,
+                        const mixt__data_places *places)
 {
     int64_t parts = p->form.parts;
     return mixt__data_batch_piece(p->data, p->batch * parts, slot->number / parts,
-                                  slot->number % parts * p->batch + first, count, input, target);
+                                  slot->number % parts * p->batch + first, count, places);
+}
+
+/** The format of array `index` in the ring. */
+static mixt_dtype dtype_of(const mixt_data_info *info, const mixt__prefetch_form *form, int index)
+{
+    mixt_dtype wanted = index ? form->more[index - 1] : form->input;
+    return info->arrays[index].target || wanted == MIXT_DTYPE_NONE ? info->arrays[index].dtype : wanted;
+}
+
+/** Where array `index` begins in its block of a batch in the ring; with -1 the bytes of all of it. */
+static size_t block_bytes(const mixt_data_info *info, const mixt__prefetch_form *form, int64_t batch, bool target,
+                          int index)
+{
+    mixt__block block = {0};
+    for (int i = 0; i < info->array_count; i++) {
+        size_t bytes = (size_t)(batch * info->arrays[i].elements) * mixt_dtype_size(dtype_of(info, form, i));
+        if (info->arrays[i].target != target)
+            continue;
+        size_t begin = mixt__block_add(&block, bytes);
+        if (i == index)
+            return begin;
+    }
+    return mixt__block_bytes(&block);
+}
+
+/** One sample from where it was made to its places in the ring. */
+static void put_sample(const mixt__prefetch *p, const mixt__batch *slot, int64_t number, const float *sample)
+{
+    const mixt_data_info *info = &p->data->info;
+    for (int i = 0; i < info->array_count && !info->arrays[i].target; i++) {
+        mixt_dtype dtype = dtype_of(info, &p->form, i);
+        int64_t elements = info->arrays[i].elements;
+        size_t bytes = (size_t)elements * mixt_dtype_size(dtype);
+        char *to = (char *)slot->input + block_bytes(info, &p->form, p->batch, false, i) + (size_t)number * bytes;
+        if (dtype == info->arrays[i].dtype)
+            memcpy(to, sample, bytes);
+        else
+            mixt__narrow(dtype)(to, sample, elements);
+        sample += elements;
+    }
 }
 
 /** The same into the slot, inputs rounded. */
 static mixt_status fill(mixt__prefetch *p, int thread, const mixt__batch *slot, int64_t first, int64_t count)
 {
     const mixt_data_info *info = &p->data->info;
-    int64_t size = (int64_t)mixt_dtype_size(p->form.input), elements = info->input_elements;
-    char *input = (char *)slot->input + first * elements * size;
-    char *target = (char *)slot->target + first * info->target_elements * 4; // FP32 and INT32: four bytes either way
-    if (!p->narrow)
-        return make(p, slot, first, count, input, target);
-    float *sample = p->samples + thread * elements;
-    for (int64_t k = 0; k < count; k++) {
-        MIXT_TRY(make(p, slot, first + k, 1, sample, target + k * info->target_elements * 4));
-        p->narrow(input + k * elements * size, sample, elements);
+    if (!p->rounds) {
+        mixt__data_places places = mixt__data_places_of(p->data, p->batch, first, slot->input, slot->target);
+        return make(p, slot, first, count, &places);
+    }
+    float *sample = p->samples + thread * info->input_elements;
+    for (int64_t k = first; k < first + count; k++) {
+        mixt__data_places places = mixt__data_places_of(p->data, p->batch, k, slot->input, slot->target);
+        float *at = sample;
+        for (int i = 0; i < info->array_count && !info->arrays[i].target; at += info->arrays[i++].elements)
+            places.at[i] = (char *)at;
+        MIXT_TRY(make(p, slot, k, 1, &places));
+        put_sample(p, slot, k, sample);
     }
     return MIXT_OK;
 }
@@ -160,20 +204,22 @@ static size_t aligned(size_t bytes)
 }
 
 /** Bytes of a slot's inputs and targets, and of all slots; false: too large to count. */
-static bool count_buffers(const mixt_data_info *info, int64_t batch, int depth, mixt_dtype dtype, int64_t *input,
-                          int64_t *target, int64_t *total)
+static bool count_buffers(const mixt_data_info *info, int64_t batch, int depth, const mixt__prefetch_form *form,
+                          int64_t *input, int64_t *target, int64_t *total)
 {
-    return !__builtin_mul_overflow(info->input_elements, batch * (int64_t)mixt_dtype_size(dtype), input) &&
-           !__builtin_mul_overflow(info->target_elements, batch * 4, target) && *input <= INT64_MAX / 8 &&
-           *target <= INT64_MAX / 8 &&
-           !__builtin_mul_overflow((int64_t)(aligned((size_t)*input) + aligned((size_t)*target)), (int64_t)depth,
+    int64_t most;
+    if (__builtin_mul_overflow(info->input_elements + info->target_elements, batch * 4, &most) || most > INT64_MAX / 16)
+        return false;
+    *input = (int64_t)block_bytes(info, form, batch, false, -1);
+    *target = (int64_t)block_bytes(info, form, batch, true, -1);
+    return !__builtin_mul_overflow((int64_t)(aligned((size_t)*input) + aligned((size_t)*target)), (int64_t)depth,
                                    total);
 }
 
 static mixt_status take_buffers(mixt__prefetch *p)
 {
     int64_t input, target, total;
-    if (!count_buffers(&p->data->info, p->batch, p->depth, p->form.input, &input, &target, &total))
+    if (!count_buffers(&p->data->info, p->batch, p->depth, &p->form, &input, &target, &total))
         return mixt__fail(MIXT_ERROR_MEMORY, "a batch of %lld samples is too large", (long long)p->batch);
     p->slots = mixt__alloc((size_t)p->depth * sizeof *p->slots);
     p->progress = mixt__alloc((size_t)p->depth * sizeof *p->progress);
@@ -256,9 +302,9 @@ static mixt_status start_threads(mixt__prefetch *p)
 {
     int given = p->data->options.threads, wanted = threads_wanted(p->data);
     p->threads = mixt__alloc((size_t)wanted * sizeof *p->threads);
-    if (p->narrow)
+    if (p->rounds)
         p->samples = mixt__alloc_uninit(samples_bytes(p->data));
-    if (!p->threads || (p->narrow && !p->samples))
+    if (!p->threads || (p->rounds && !p->samples))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a prefetch ring");
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->room, NULL);
@@ -271,22 +317,31 @@ static mixt_status start_threads(mixt__prefetch *p)
     return mixt__fail(MIXT_ERROR_STATE, "the prefetch thread cannot be started: %s", strerror(error));
 }
 
-static mixt__prefetch_form form_or_plain(const mixt__prefetch_form *form, const mixt_data *data)
+static mixt__prefetch_form form_or_plain(const mixt__prefetch_form *form)
 {
-    mixt__prefetch_form made = form ? *form : (mixt__prefetch_form){mixt__alloc, mixt__free, data->info.input_dtype, 1};
+    mixt__prefetch_form made = form ? *form : (mixt__prefetch_form){.alloc = mixt__alloc, .free = mixt__free};
     made.parts = made.parts ? made.parts : 1;
     return made;
 }
 
+/** Whether some input has another format in the ring. */
+static bool rounds(const mixt_data_info *info, const mixt__prefetch_form *form)
+{
+    for (int i = 0; i < info->array_count; i++)
+        if (dtype_of(info, form, i) != info->arrays[i].dtype)
+            return true;
+    return false;
+}
+
 size_t mixt__prefetch_bytes(const mixt_data *data, int64_t batch, int depth, const mixt__prefetch_form *form)
 {
-    mixt_dtype dtype = form_or_plain(form, data).input;
+    mixt__prefetch_form made = form_or_plain(form);
     int64_t input, target, total;
-    if (!count_buffers(&data->info, batch, depth, dtype, &input, &target, &total))
+    if (!count_buffers(&data->info, batch, depth, &made, &input, &target, &total))
         return 0;
     size_t ring = sizeof(mixt__prefetch) + (size_t)depth * (sizeof(mixt__batch) + sizeof(progress));
     size_t threads = (size_t)threads_wanted(data) * sizeof(pthread_t);
-    return ring + threads + (size_t)total + (dtype != data->info.input_dtype ? samples_bytes(data) : 0);
+    return ring + threads + (size_t)total + (rounds(&data->info, &made) ? samples_bytes(data) : 0);
 }
 
 mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth, int64_t first,
@@ -296,7 +351,7 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     if (batch < 1 || batch > INT32_MAX || depth < 1 || depth > MAX_DEPTH || first < 0)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "prefetch: batch %lld, depth %d, first batch %lld out of range",
                           (long long)batch, depth, (long long)first);
-    mixt__prefetch_form made = form_or_plain(form, data);
+    mixt__prefetch_form made = form_or_plain(form);
     if (batch > data->info.samples / made.parts)
         return mixt__fail(MIXT_ERROR_ARGUMENT,
                           "%s:%s: a batch of %lld samples, but the %s part has %lld; lower the batch size",
@@ -311,7 +366,7 @@ mixt_status mixt__prefetch_start(const mixt_data *data, int64_t batch, int depth
     p->first = first;
     p->process = getpid();
     p->form = made;
-    p->narrow = p->form.input != data->info.input_dtype ? mixt__narrow(p->form.input) : NULL;
+    p->rounds = rounds(&data->info, &p->form);
     mixt_status status = take_buffers(p);
     if (status == MIXT_OK)
         status = start_threads(p);

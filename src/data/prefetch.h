@@ -6,6 +6,8 @@
 
 typedef struct mixt__prefetch mixt__prefetch;
 
+enum { MIXT_PREFETCH_INPUTS = 16 };
+
 /** What mixt_data_batch gives for a number, or a part of that, inputs in the ring's format. Valid from take to release.
  */
 typedef struct mixt__batch {
@@ -17,8 +19,9 @@ typedef struct mixt__batch {
 typedef struct mixt__prefetch_form {
     void *(*alloc)(size_t bytes); // a GPU copies fastest from memory of its own driver
     void (*free)(void *block);
-    mixt_dtype input; // that inputs in FP32 are rounded to
+    mixt_dtype input; // that the first input in FP32 is rounded to; NONE: as the data has it
     int64_t parts;    // a batch of the data comes as so many of the ring's, one after the other; 0: as one
+    mixt_dtype more[MIXT_PREFETCH_INPUTS - 1]; // formats of the other inputs
 } mixt__prefetch_form;
 
 /** Bytes that a ring takes, all at its start; 0 where no such ring can be. Parameters as of mixt__prefetch_start. */

@@ -14,6 +14,11 @@
 
 typedef struct mixt__op mixt__op;
 
+enum {
+    MIXT_ARRAYS_MAX = 16, // of a batch, lengths and masks included
+    MIXT_ARRAY_NAME = 32, // bytes of a name, its end included
+};
+
 typedef enum mixt__role {
     MIXT_ROLE_ACTIVATION, // made by a node; memory is planned
     MIXT_ROLE_INPUT,      // a batch's data, written from outside before each run
@@ -44,6 +49,7 @@ typedef struct mixt__value {
     int32_t param;    // index in the parameter table for PARAM, GRAD and STATE; else -1
     int32_t base;     // the value whose memory this one is a view of; 0: it has its own
     int64_t offset;   // of a view within its base, in elements
+    size_t place;     // INPUT and TARGET: where it begins in the block of a batch's inputs or targets, in bytes
     bool keep;        // read from outside after the run: its memory is not reused
     const char *name; // for people; never NULL
 } mixt__value;
@@ -86,6 +92,15 @@ typedef struct mixt__param {
     int32_t grad;                  // gradient value; 0: none
 } mixt__param;
 
+/** A named array of a batch. A batch is one block of inputs and one of targets; arrays lie in them in this order. */
+typedef struct mixt__array {
+    char name[MIXT_ARRAY_NAME];
+    bool target;
+    mixt_dtype dtype; // as the data gives it
+    mixt__shape shape;
+    int32_t value; // 0: nothing asked for it yet
+} mixt__array;
+
 typedef struct mixt__graph {
     mixt__arena arena; // names, attributes, input and output lists
     mixt__value *values;
@@ -94,13 +109,17 @@ typedef struct mixt__graph {
     int64_t node_count, node_capacity;
     mixt__param *params;
     int64_t param_count, param_capacity;
-    int32_t input, target, seed, logits, loss, metrics; // well-known values; 0: none
+    mixt__array arrays[MIXT_ARRAYS_MAX]; // of a batch, inputs first
+    int array_count;
+    int32_t input, target;               // the first of each; 0: none
+    int32_t seed, logits, loss, metrics; // well-known values; 0: none
     int32_t positions;    // generating: INT32 (T), the places of the input's tokens in the text; 0: whole texts at once
     int64_t plain_values; // values with numbers below this are from before any fusion: graphs that differ in nothing
                           // else have them in common
     int64_t cache_rows;   // generating: places that a cache has room for
     bool training;
-    bool of_values; // the logits are values, not scores of classes: made in FP32 whatever the policy
+    bool of_values;      // the logits are values, not scores of classes: made in FP32 whatever the policy
+    bool counts_correct; // metrics[1] means something
 } mixt__graph;
 
 mixt_status mixt__graph_new(mixt__graph **graph);
@@ -109,6 +128,11 @@ void mixt__graph_free(mixt__graph *graph);
 /** A new value; *id 0 when its shape is impossible or memory ends. */
 mixt_status mixt__graph_value(mixt__graph *graph, mixt__role role, mixt_dtype dtype, const mixt__shape *shape,
                               const char *name, int32_t *id);
+
+/** The value of an array of the batch, made at the first call. */
+mixt_status mixt__graph_array_value(mixt__graph *graph, int index, int32_t *id);
+/** Gives the values of arrays their places in the batch's blocks: once their formats are settled. */
+void mixt__graph_place_arrays(mixt__graph *graph);
 
 /** Appends a node: copies attrs, infers outputs. `backward` and `layer` come from the graph's current settings.
  *  On success *node_index tells where; outputs are nodes[index].out. */

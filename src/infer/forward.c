@@ -3,12 +3,18 @@
 
 #include "runtime/compile.h"
 
+static mixt__batch_spec spec_of(const mixt__forward_shape *shape)
+{
+    return shape->spec ? *shape->spec : (mixt__batch_spec){.input_dtype = shape->dtype, .input = shape->input};
+}
+
 static mixt_status compile(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,
                            const mixt__forward_shape *shape, mixt__executable **executable)
 {
     mixt__graph *source;
     mixt__compile_options options = {.policy = *policy, .fused = backend->fused};
-    MIXT_TRY(mixt__model_build_outputs(model, shape->dtype, &shape->input, shape->cache_rows, &source));
+    mixt__batch_spec spec = spec_of(shape);
+    MIXT_TRY(mixt__model_build_outputs(model, &spec, shape->cache_rows, &source));
     return mixt__compile_take(source, &options, backend, executable);
 }
 
@@ -24,7 +30,8 @@ mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *poli
         f->by_value = mixt__alloc((size_t)f->executable->graph->value_count * sizeof *f->by_value);
         status = f->by_value ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a plan");
     }
-    f->input_bytes = (size_t)mixt__shape_count(&shape->input) * mixt_dtype_size(shape->dtype);
+    mixt__batch_spec spec = spec_of(shape);
+    f->input_bytes = mixt__spec_input_bytes(&spec);
     f->tokens = shape->cache_rows ? shape->input.dims[shape->input.rank - 1] : 0;
     if (status == MIXT_OK)
         *forward = f;
@@ -56,7 +63,10 @@ mixt_status mixt__forward_bind(mixt__forward *f, const mixt__params *params)
     f->positions = f->tokens ? e->backend->alloc((size_t)f->tokens * sizeof *f->positions) : NULL;
     if (!f->input || (f->tokens && !f->positions))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory on %s for the input", e->backend->name);
-    f->by_value[e->graph->input] = f->input;
+    for (int i = 0; i < e->graph->array_count; i++)
+        if (!e->graph->arrays[i].target)
+            f->by_value[e->graph->arrays[i].value] =
+                (char *)f->input + e->graph->values[e->graph->arrays[i].value].place;
     if (e->graph->positions)
         f->by_value[e->graph->positions] = f->positions;
     return MIXT_OK;

@@ -21,8 +21,9 @@ typedef struct mixt__forward {
 
 typedef struct mixt__forward_shape {
     mixt_dtype dtype;
-    mixt__shape input;  // with the batch
-    int64_t cache_rows; // generating: places of a cache; 0: whole inputs
+    mixt__shape input;            // with the batch
+    int64_t cache_rows;           // generating: places of a cache; 0: whole inputs
+    const mixt__batch_spec *spec; // in place of dtype and input where a batch has several arrays; NULL: one input
 } mixt__forward_shape;
 
 mixt_status mixt__forward_new(const mixt__model *model, const mixt__policy *policy, const mixt__backend *backend,

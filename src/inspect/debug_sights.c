@@ -100,8 +100,9 @@ static mixt_status make_batch(const mixt__trainer *t, const mixt_data *data, con
     int64_t number = t->next_batch + p;
     mixt__control control;
     MIXT_TRY(t->backend->download(&control, t->control, sizeof control));
+    mixt__data_places places = mixt__data_places_of(data, r->batch, 0, r->input, r->target);
     MIXT_TRY(mixt__data_batch_piece(data, r->batch * r->split, number / r->split, number % r->split * r->batch,
-                                    r->batch, r->input, r->target));
+                                    r->batch, &places));
     *batch = (mixt__shadow_batch){.input = r->input, .target = r->target, .scale = control.seed};
     batch->key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(t->runs + p));
     if (t->attempts + 1 == t->settings.inject_overflow)
@@ -209,8 +210,7 @@ mixt_status mixt__sights_take(mixt_debug *d, const mixt_trainer *trainer, const 
         MIXT_TRY(mixt__debug_dump_check(trainer, s->low->executable->graph, s->names, options));
         MIXT_TRY(mixt__debug_dump_params(trainer, options));
     }
-    size_t input = (size_t)mixt__shape_count(&t->spec.input) * mixt_dtype_size(t->spec.input_dtype);
-    size_t target = (size_t)mixt__shape_count(&t->spec.target) * mixt_dtype_size(t->spec.target_dtype);
+    size_t input = mixt__spec_input_bytes(&t->spec), target = mixt__spec_target_bytes(&t->spec);
     batch_room r = {.batch = t->settings.batch, .split = t->settings.split};
     r.input = mixt__alloc_uninit(input + 1);
     r.target = mixt__alloc_uninit(target + 1);

@@ -199,8 +199,7 @@ static mixt_status profile_new(mixt__trainer *t, const mixt_data *data, int64_t 
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: mixt_trainer_compile(trainer, data)");
     mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
-    if (spec.input_dtype != t->spec.input_dtype || !mixt__shape_equal(&spec.input, &t->spec.input) ||
-        !mixt__shape_equal(&spec.target, &t->spec.target))
+    if (!mixt__spec_equal(&spec, &t->spec))
         return mixt__fail(MIXT_ERROR_SHAPE, "profile: the data has other shapes than the trainer is compiled for");
     MIXT_TRY(mixt__trainer_allocate(t));
     return run_on(t, data, runs, profile);

@@ -204,7 +204,8 @@ static mixt_status predict_all(mixt_report *r, mixt_trainer *t, const mixt_data 
 {
     int64_t samples = mixt_data_describe(data)->samples, valid;
     for (int64_t first = 0; first < samples; first += size) {
-        MIXT_TRY(mixt_data_read(data, first, size, b->input, b->target, &valid));
+        int64_t count = samples - first < size ? samples - first : size;
+        MIXT_TRY(mixt_data_read(data, first, count, b->input, b->target, &valid));
         MIXT_TRY(mixt_trainer_predict(t, b->input, valid, b->output));
         MIXT_TRY(mixt_report_add(r, b->output, b->target, valid));
     }
@@ -215,9 +216,10 @@ static mixt_status predict_all(mixt_report *r, mixt_trainer *t, const mixt_data 
 static mixt_status check_shapes(const mixt_report *r, const mixt_trainer *t, const mixt_data_info *info)
 {
     const mixt__batch_spec *spec = &t->core.spec;
-    int64_t elements = 1;
-    for (int i = 1; i < spec->input.rank; i++)
-        elements *= spec->input.dims[i];
+    int64_t elements = 0;
+    mixt__array a;
+    for (int i = 0; mixt__spec_array(spec, i, &a) && !a.target; i++)
+        elements += mixt__shape_count(&a.shape) / a.shape.dims[0];
     if (info->input_elements != elements || info->input_dtype != spec->input_dtype)
         return mixt__fail(MIXT_ERROR_SHAPE, "%s (%s): samples of %lld numbers, but the model takes %lld", info->path,
                           info->split, (long long)info->input_elements, (long long)elements);
@@ -232,8 +234,8 @@ static mixt_status fill(mixt_report *r, mixt_trainer *t, const mixt_data *data)
     const mixt_data_info *info = mixt_data_describe(data);
     int64_t size = t->core.settings.eval_batch;
     MIXT_TRY(check_shapes(r, t, info));
-    batch b = {.input = mixt__alloc((size_t)(size * info->input_elements) * mixt_dtype_size(info->input_dtype)),
-               .target = mixt__alloc((size_t)(size * info->target_elements) * mixt_dtype_size(info->target_dtype)),
+    batch b = {.input = mixt__alloc(mixt_data_input_bytes(data, size)),
+               .target = mixt__alloc(mixt_data_target_bytes(data, size)),
                .output = mixt__alloc((size_t)(size * r->outputs) * sizeof(float))};
     mixt_status status = b.input && b.target && b.output
                              ? predict_all(r, t, data, &b, size)

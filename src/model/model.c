@@ -2,33 +2,42 @@
 #include "model/model.h"
 
 #include "graph/builder.h"
-#include "ops/attrs.h"
-#include "ops/ops.h"
+#include "mixt/loss.h"
 
-static mixt_status add_loss(mixt_builder *b, const mixt__model *model, mixt_value logits)
+/** The loss that was chosen by its name, on the first target. */
+static void add_loss(mixt_builder *b, const mixt__model *model, mixt_value logits)
 {
-    static const mixt__op *const ops[] = {
-        [MIXT_LOSS_CROSS_ENTROPY] = &mixt__op_cross_entropy,
-        [MIXT_LOSS_MSE] = &mixt__op_mse,
-        [MIXT_LOSS_BCE] = &mixt__op_bce,
-    };
-    mixt__loss_attrs at = {.smoothing = model->label_smoothing, .classes = model->classes};
-    mixt_value out[MIXT_MAX_OUTPUTS];
-    mixt_value in[2] = {logits, {b->graph->target}};
-    if (!mixt__builder_node_outputs(b, ops[model->loss], "loss", &at, in, 2, out))
-        return mixt__builder_finish(b);
-    b->graph->logits = logits.id;
-    b->graph->of_values = model->loss != MIXT_LOSS_CROSS_ENTROPY;
-    b->graph->loss = out[0].id;
-    b->graph->metrics = out[1].id;
+    mixt_value target = mixt_target(b, NULL), loss = {0};
+    mixt_cross_entropy_options options = {.smoothing = model->label_smoothing, .classes = model->classes};
+    if (model->loss == MIXT_LOSS_CROSS_ENTROPY)
+        loss = mixt_loss_cross_entropy_with(b, logits, target, &options);
+    else
+        loss = model->loss == MIXT_LOSS_MSE ? mixt_loss_mse(b, logits, target) : mixt_loss_bce(b, logits, target);
+    mixt_loss_add(b, loss, 1);
+}
+
+/** The arrays of a batch as the graph's; values of inputs are made at once, those of targets when they are asked for.
+ */
+static mixt_status take_arrays(mixt__graph *graph, const mixt__batch_spec *spec)
+{
+    mixt__array a;
+    int32_t unused;
+    for (int i = 0; mixt__spec_array(spec, i, &a); i++) {
+        if (i == MIXT_ARRAYS_MAX)
+            return mixt__fail(MIXT_ERROR_UNSUPPORTED, "a batch of more than %d arrays", MIXT_ARRAYS_MAX);
+        a.value = 0;
+        graph->arrays[graph->array_count++] = a;
+        if (!a.target)
+            MIXT_TRY(mixt__graph_array_value(graph, i, &unused));
+    }
+    graph->input = graph->arrays[0].value;
     return MIXT_OK;
 }
 
 /** The layers over graph->input; *logits is what the model function returns. */
-static mixt_status build_layers(mixt_builder *b, const mixt__model *model, mixt__graph *graph, mixt_value *logits)
+static mixt_status build_layers(mixt_builder *b, const mixt__model *model, mixt_value *logits)
 {
-    mixt__builder_start(b, graph, model->user);
-    *logits = model->fn(b, (mixt_value){graph->input});
+    *logits = model->fn(b, (mixt_value){b->graph->input});
     MIXT_TRY(mixt__builder_finish(b));
     if (b->scope_depth)
         return mixt__fail(MIXT_ERROR_STATE, "the model leaves scope '%s' open: a mixt_scope_pop is missing", b->scope);
@@ -39,28 +48,37 @@ static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec,
 {
     mixt_builder b;
     mixt_value logits;
-    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, spec->input_dtype, &spec->input, "input", &graph->input));
-    MIXT_TRY(build_layers(&b, model, graph, &logits));
-    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_TARGET, spec->target_dtype, &spec->target, "target", &graph->target));
-    return add_loss(&b, model, logits);
+    MIXT_TRY(take_arrays(graph, spec));
+    mixt__builder_start(&b, graph, model->user);
+    b.judged = true;
+    MIXT_TRY(build_layers(&b, model, &logits));
+    if (model->loss != MIXT_LOSS_OWN)
+        add_loss(&b, model, logits);
+    else if (mixt__builder_ready(&b, NULL, &logits, 1) && !graph->loss)
+        return mixt__fail(MIXT_ERROR_STATE, "the model adds no loss: a model of MIXT_LOSS_OWN calls mixt_loss_add");
+    graph->logits = logits.id;
+    graph->target = mixt_target(&b, NULL).id;
+    return mixt__builder_finish(&b);
 }
 
-static mixt_status build_outputs(const mixt__model *model, mixt_dtype dtype, const mixt__shape *input,
-                                 int64_t cache_rows, mixt__graph *graph)
+static mixt_status build_outputs(const mixt__model *model, const mixt__batch_spec *spec, int64_t cache_rows,
+                                 mixt__graph *graph)
 {
     mixt_builder b;
     mixt_value logits;
-    MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, dtype, input, "input", &graph->input));
+    MIXT_TRY(take_arrays(graph, spec));
     if (cache_rows) {
-        mixt__shape places = {1, {input->dims[input->rank - 1]}};
+        mixt__shape places = {1, {spec->input.dims[spec->input.rank - 1]}};
         MIXT_TRY(mixt__graph_value(graph, MIXT_ROLE_INPUT, MIXT_DTYPE_INT32, &places, "positions", &graph->positions));
         graph->cache_rows = cache_rows;
     }
-    MIXT_TRY(build_layers(&b, model, graph, &logits));
+    mixt__builder_start(&b, graph, model->user);
+    MIXT_TRY(build_layers(&b, model, &logits));
     logits = mixt_cast(&b, logits, MIXT_DTYPE_FP32); // a value of its own: never a view, never an input
     MIXT_TRY(mixt__builder_finish(&b));
     graph->logits = logits.id;
-    graph->of_values = model->loss != MIXT_LOSS_CROSS_ENTROPY;
+    if (model->loss != MIXT_LOSS_OWN) // else its loss has said so
+        graph->of_values = model->loss != MIXT_LOSS_CROSS_ENTROPY;
     graph->values[logits.id].keep = true;
     return MIXT_OK;
 }
@@ -83,9 +101,9 @@ mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *
     return settle(build(model, spec, *graph), graph);
 }
 
-mixt_status mixt__model_build_outputs(const mixt__model *model, mixt_dtype dtype, const mixt__shape *input,
-                                      int64_t cache_rows, mixt__graph **graph)
+mixt_status mixt__model_build_outputs(const mixt__model *model, const mixt__batch_spec *spec, int64_t cache_rows,
+                                      mixt__graph **graph)
 {
     MIXT_TRY(mixt__graph_new(graph));
-    return settle(build_outputs(model, dtype, input, cache_rows, *graph), graph);
+    return settle(build_outputs(model, spec, cache_rows, *graph), graph);
 }

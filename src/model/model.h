@@ -15,19 +15,38 @@ typedef struct mixt__model {
     int64_t classes; // cross-entropy: outputs that count, the rest is padding; 0: all
 } mixt__model;
 
-/** What a batch looks like: shapes with the batch dimension in front. */
+/** What a batch looks like: shapes with the batch dimension in front. Its inputs lie in one block, its targets in
+ *  another (base/block.h), in the order in which they are named here. */
 typedef struct mixt__batch_spec {
-    mixt_dtype input_dtype, target_dtype;
+    mixt_dtype input_dtype, target_dtype; // of the first input and the first target, as are the shapes
     mixt__shape input, target;
+    char input_name[MIXT_ARRAY_NAME], target_name[MIXT_ARRAY_NAME]; // "": "input" and "target"
+    mixt__array more[MIXT_ARRAYS_MAX - 2];                          // further ones; their values are not used
+    int more_count;
 } mixt__batch_spec;
+
+/** Array `index` of a batch, inputs first; false past the last. */
+bool mixt__spec_array(const mixt__batch_spec *spec, int index, mixt__array *array);
+/** Bytes of the block of inputs or of targets. */
+size_t mixt__spec_input_bytes(const mixt__batch_spec *spec);
+size_t mixt__spec_target_bytes(const mixt__batch_spec *spec);
+/** The same arrays for another number of samples. */
+void mixt__spec_resize(mixt__batch_spec *spec, int64_t batch);
+bool mixt__spec_equal(const mixt__batch_spec *a, const mixt__batch_spec *b);
+/** The same batch with its inputs in the formats in which a compiled graph reads them. */
+mixt__batch_spec mixt__spec_fed(const mixt__batch_spec *spec, const mixt__graph *graph);
+/** Whether inputs must be rounded on the way from one to the other. */
+bool mixt__spec_rounds(const mixt__batch_spec *given, const mixt__batch_spec *fed);
+/** Rounds a block of inputs: `to` has room for those of `fed`. */
+void mixt__spec_round(const mixt__batch_spec *given, const mixt__batch_spec *fed, const void *from, void *to);
 
 /** Builds the FP32 graph; `training` decides dropout and batch statistics. */
 mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *spec, bool training,
                               mixt__graph **graph);
-/** The same in evaluation mode without target and loss; graph->logits is kept, in FP32.
+/** The same in evaluation mode without a loss; graph->logits is kept, in FP32. The spec needs no target.
  *  @param cache_rows keys and values of so many tokens are kept from run to run, and graph->positions says where the
  *  input's tokens stand; 0: each run is for itself */
-mixt_status mixt__model_build_outputs(const mixt__model *model, mixt_dtype dtype, const mixt__shape *input,
-                                      int64_t cache_rows, mixt__graph **graph);
+mixt_status mixt__model_build_outputs(const mixt__model *model, const mixt__batch_spec *spec, int64_t cache_rows,
+                                      mixt__graph **graph);
 
 #endif

@@ -6,7 +6,8 @@
  * targets of the whole batch of which this is a part, loss and gradient are divided by how many of those count. Made
  * where the gradient follows at once and the backend has it fused. A negative label (cross-entropy) or a NaN target
  * (MSE, BCE) does not count: how a last, short batch is padded. Logits past attrs.classes are padding too: they take no
- * part in the loss and their gradient is 0.
+ * part in the loss and their gradient is 0. mean_loss is the mean of its elements themselves, for losses made from ops;
+ * its targets, FP32 or INT32, only say what counts, and may be left out.
  */
 #include "ops/rules.h"
 
@@ -61,6 +62,23 @@ static mixt_status real_infer(const mixt__graph *graph, const mixt__node *node, 
     return MIXT_OK;
 }
 
+/** Without targets every element counts. */
+static mixt_status mean_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__value *x = mixt__in(graph, node, 0), *t = node->in_count > 1 ? mixt__in(graph, node, 1) : NULL;
+    mixt__shape scalar = mixt__scalar_shape(), three = mixt__vector_shape(3);
+    if (t && ((t->dtype != MIXT_DTYPE_FP32 && t->dtype != MIXT_DTYPE_INT32) ||
+              mixt__shape_count(&t->shape) != mixt__shape_count(&x->shape))) {
+        char tx[128], tt[128];
+        return mixt__fail(MIXT_ERROR_SHAPE, "a mean loss needs one FP32 or INT32 target an element, got %s and %s %s",
+                          mixt__shape_text(&x->shape, tx, sizeof tx), mixt_dtype_name(t->dtype),
+                          mixt__shape_text(&t->shape, tt, sizeof tt));
+    }
+    mixt__set_out(r, 0, &scalar, MIXT_DTYPE_FP32);
+    mixt__set_out(r, 1, &three, MIXT_DTYPE_FP32);
+    return MIXT_OK;
+}
+
 static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__value *x = mixt__in(graph, node, 0);
@@ -81,9 +99,20 @@ static mixt_status class_grad(mixt__gradients *g, const mixt__node *node)
 
 static mixt_status real_grad(mixt__gradients *g, const mixt__node *node)
 {
-    const mixt__op *op = node->op == &mixt__op_mse ? &mixt__op_mse_grad : &mixt__op_bce_grad;
+    const mixt__op *op = node->op == &mixt__op_mse   ? &mixt__op_mse_grad
+                         : node->op == &mixt__op_bce ? &mixt__op_bce_grad
+                                                     : &mixt__op_mean_loss_grad;
     int32_t in[4] = {node->in[0], node->in[1], node->out[1], mixt__gradient_of(g, node->out[0])};
     return mixt__gradient_emit(g, op, node->attrs, in, 4, node->in);
+}
+
+/** The same without targets: (x, metrics, seed). */
+static mixt_status mean_grad(mixt__gradients *g, const mixt__node *node)
+{
+    int32_t in[3] = {node->in[0], node->out[1], mixt__gradient_of(g, node->out[0])};
+    if (node->in_count > 1)
+        return real_grad(g, node);
+    return mixt__gradient_emit(g, &mixt__op_mean_loss_grad, node->attrs, in, 3, node->in);
 }
 
 #define LOSS(name_, infer_, grad_)                                                                                     \
@@ -107,7 +136,9 @@ static mixt_status real_grad(mixt__gradients *g, const mixt__node *node)
 LOSS(cross_entropy, class_infer, class_grad);
 LOSS(mse, real_infer, real_grad);
 LOSS(bce, real_infer, real_grad);
+LOSS(mean_loss, mean_infer, mean_grad);
 LOSS_GRAD(cross_entropy_grad, grad_infer, 7u << 2);
 LOSS_GRAD(cross_entropy_step, step_infer, 1u << 2);
 LOSS_GRAD(mse_grad, grad_infer, 3u << 2);
 LOSS_GRAD(bce_grad, grad_infer, 3u << 2);
+LOSS_GRAD(mean_loss_grad, grad_infer, 7u << 1);

@@ -301,11 +301,22 @@ static mixt_status fuse_batch_norm_grad(rewriter *r, mixt__node *g)
 
 /* ---- loss ---- */
 
+/** Whether anything before `last` reads what `f` says about a loss: a sum of losses does. */
+static bool reads_loss(const rewriter *r, const mixt__node *f, const mixt__node *last)
+{
+    for (const mixt__node *n = f + 1; n < last; n++)
+        for (int k = 0; k < n->in_count; k++)
+            if (n->in[k] == f->out[0] || n->in[k] == f->out[1])
+                return r->keep[n - r->graph->nodes];
+    return false;
+}
+
 static mixt_status fuse_loss(rewriter *r, mixt__node *g)
 {
     mixt__node *f = producer(r, g->in[2], &mixt__op_cross_entropy, 2);
     int32_t logits = g->in[0];
-    if (!f || f->in[0] != logits || f->in[1] != g->in[1] || r->uses[logits] != 2 || r->graph->values[logits].keep)
+    if (!f || f->in[0] != logits || f->in[1] != g->in[1] || r->uses[logits] != 2 || r->graph->values[logits].keep ||
+        reads_loss(r, f, g))
         return MIXT_OK;
     int32_t *in = mixt__arena_alloc(&r->graph->arena, 3 * sizeof *in);
     int32_t *out = mixt__arena_alloc(&r->graph->arena, 3 * sizeof *out);

@@ -310,7 +310,7 @@ static mixt_dtype fed_dtype(const rewrite *w, int32_t value)
 {
     const mixt__value *v = &w->source->values[value];
     mixt_dtype low = MIXT_DTYPE_NONE;
-    if (w->typed_input && value == w->source->input && v->dtype == MIXT_DTYPE_FP32 && !v->keep)
+    if (w->typed_input && v->role == MIXT_ROLE_INPUT && v->dtype == MIXT_DTYPE_FP32 && !v->keep)
         low = users_dtype(w, value);
     return low == MIXT_DTYPE_NONE ? v->dtype : low;
 }
@@ -341,6 +341,11 @@ static mixt_status run(rewrite *w)
         MIXT_TRY(rewrite_node(w, &w->source->nodes[i]));
     const mixt__graph *s = w->source;
     mixt__graph *r = w->result;
+    memcpy(r->arrays, s->arrays, sizeof r->arrays);
+    r->array_count = s->array_count;
+    for (int i = 0; i < s->array_count; i++)
+        r->arrays[i].value = w->map[s->arrays[i].value];
+    mixt__graph_place_arrays(r);
     r->input = w->map[s->input];
     r->target = w->map[s->target];
     r->logits = w->map[s->logits];
@@ -350,6 +355,7 @@ static mixt_status run(rewrite *w)
     r->cache_rows = s->cache_rows;
     r->training = s->training;
     r->of_values = s->of_values;
+    r->counts_correct = s->counts_correct;
     return MIXT_OK;
 }
 

@@ -232,11 +232,12 @@ static void bind_batch(const mixt__executable *e, const mixt__node *n, mixt__cal
     for (int k = 0; k < n->in_count; k++) {
         int32_t owner = mixt__value_base(e->graph, n->in[k]);
         mixt__role role = e->graph->values[owner].role;
-        const void *input = run->inputs ? run->inputs[owner] : run->input;
+        size_t place = e->graph->values[owner].place;
+        const void *input = run->inputs ? run->inputs[owner] : (const char *)run->input + place;
         if (role == MIXT_ROLE_INPUT || role == MIXT_ROLE_CACHE)
             call->in[k].data = (char *)(uintptr_t)input + view_offset(e->graph, n->in[k]);
         else if (role == MIXT_ROLE_TARGET)
-            call->in[k].data = (char *)(uintptr_t)run->target + view_offset(e->graph, n->in[k]);
+            call->in[k].data = (char *)(uintptr_t)run->target + place + view_offset(e->graph, n->in[k]);
         else if (role == MIXT_ROLE_SEED)
             call->in[k].data = (void *)(uintptr_t)(run->seed ? run->seed : e->seed);
     }

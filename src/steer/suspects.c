@@ -36,8 +36,10 @@ typedef struct court {
 static mixt_status read_pass(const court *c, int64_t pass, void *input, void *target)
 {
     const mixt__trainer_settings *s = &c->q->trainer->settings;
-    return mixt__data_batch_piece(c->q->replay.data, s->batch * s->split, pass / s->split, pass % s->split * s->batch,
-                                  s->batch, input, target);
+    const mixt_data *data = c->q->replay.data;
+    mixt__data_places places = mixt__data_places_of(data, s->batch, 0, input, target);
+    return mixt__data_batch_piece(data, s->batch * s->split, pass / s->split, pass % s->split * s->batch, s->batch,
+                                  &places);
 }
 
 /** @param key of the random numbers */
@@ -96,17 +98,12 @@ static mixt_status run_others(court *c, int64_t first)
 /** Loss of the suspect with innocent samples in all places but [begin, end), above theirs. */
 static mixt_status harm(const court *c, int64_t begin, int64_t end, double *above)
 {
-    const mixt_data_info *info = mixt_data_describe(c->q->replay.data);
-    size_t input = (size_t)info->input_elements * 4, target = (size_t)info->target_elements * 4;
+    const mixt_data *data = c->q->replay.data;
     int64_t batch = c->q->trainer->settings.batch;
     double loss, base;
-    memcpy(c->mixed_input, c->other_input, (size_t)batch * input);
-    memcpy(c->mixed_target, c->other_target, (size_t)batch * target);
+    mixt__data_copy_samples(data, batch, 0, batch, c->other_input, c->other_target, c->mixed_input, c->mixed_target);
     MIXT_TRY(run(c, c->mixed_input, c->mixed_target, &base));
-    memcpy((char *)c->mixed_input + (size_t)begin * input, (char *)c->input + (size_t)begin * input,
-           (size_t)(end - begin) * input);
-    memcpy(c->mixed_target + (size_t)begin * target, c->target + (size_t)begin * target,
-           (size_t)(end - begin) * target);
+    mixt__data_copy_samples(data, batch, begin, end, c->input, c->target, c->mixed_input, c->mixed_target);
     MIXT_TRY(run(c, c->mixed_input, c->mixed_target, &loss));
     *above = isfinite(loss) ? fmax(loss - base, 1e-12) : (double)INFINITY;
     return MIXT_OK;
@@ -137,10 +134,15 @@ static mixt_status bisect(const court *c, int64_t *place)
 static int64_t find_broken(const court *c)
 {
     const mixt_data_info *info = mixt_data_describe(c->q->replay.data);
-    int64_t count = c->q->trainer->settings.batch * info->input_elements;
-    for (int64_t i = 0; info->input_dtype == MIXT_DTYPE_FP32 && i < count; i++)
-        if (!isfinite(c->input[i]))
-            return i / info->input_elements;
+    int64_t batch = c->q->trainer->settings.batch;
+    mixt__data_places places = mixt__data_places_of(c->q->replay.data, batch, 0, c->input, c->target);
+    for (int a = 0; a < info->array_count; a++) {
+        const mixt_data_array *array = &info->arrays[a];
+        const float *numbers = (const float *)(void *)places.at[a];
+        for (int64_t i = 0; !array->target && array->dtype == MIXT_DTYPE_FP32 && i < batch * array->elements; i++)
+            if (!isfinite(numbers[i]))
+                return i / array->elements;
+    }
     return -1;
 }
 
@@ -273,9 +275,9 @@ static mixt_status open_court(court *c)
 {
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
     mixt__shadow_options options = {.policy = &fp32};
-    const mixt_data_info *info = mixt_data_describe(c->q->replay.data);
-    size_t batch = (size_t)c->q->trainer->settings.batch;
-    size_t input = batch * (size_t)info->input_elements * 4, target = batch * (size_t)info->target_elements * 4;
+    int64_t batch = c->q->trainer->settings.batch;
+    size_t input = mixt_data_input_bytes(c->q->replay.data, batch);
+    size_t target = mixt_data_target_bytes(c->q->replay.data, batch);
     c->input = mixt__alloc(input);
     c->mixed_input = mixt__alloc(input);
     c->other_input = mixt__alloc(input);

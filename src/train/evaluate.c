@@ -7,21 +7,16 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/data.h"
 
 #include <math.h>
 #include <stdio.h>
 
-static bool same_batches(const mixt__batch_spec *a, const mixt__batch_spec *b)
-{
-    return a->input_dtype == b->input_dtype && a->target_dtype == b->target_dtype &&
-           mixt__shape_equal(&a->input, &b->input) && mixt__shape_equal(&a->target, &b->target);
-}
-
 /** Bytes of one batch: its inputs, its targets. */
 static void batch_bytes(const mixt__batch_spec *spec, size_t bytes[2])
 {
-    bytes[0] = (size_t)mixt__shape_count(&spec->input) * mixt_dtype_size(spec->input_dtype);
-    bytes[1] = (size_t)mixt__shape_count(&spec->target) * mixt_dtype_size(spec->target_dtype);
+    bytes[0] = mixt__spec_input_bytes(spec);
+    bytes[1] = mixt__spec_target_bytes(spec);
 }
 
 mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t)
@@ -96,7 +91,7 @@ static mixt_status take(mixt__trainer *t)
 static mixt_status plan_batches(mixt__trainer *t, const mixt_data *data)
 {
     mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.eval_batch);
-    if (t->eval && same_batches(&spec, &t->eval_spec))
+    if (t->eval && mixt__spec_equal(&spec, &t->eval_spec))
         return MIXT_OK;
     mixt__trainer_free_eval(t);
     mixt_status status = plan(t, &spec);
@@ -144,14 +139,18 @@ mixt_status mixt__trainer_prepare_evaluation(mixt__trainer *t, const mixt_data *
 }
 
 /** Marks the targets behind the last valid sample as not counting. */
-static void pad_targets(const mixt__trainer *t, const mixt_data_info *info, int64_t valid)
+static void pad_targets(const mixt__trainer *t, const mixt_data *data, int64_t valid)
 {
-    int64_t end = t->settings.eval_batch * info->target_elements;
-    for (int64_t i = valid * info->target_elements; i < end; i++) {
-        if (info->target_dtype == MIXT_DTYPE_INT32)
-            ((int32_t *)t->eval_target)[i] = -1;
-        else
-            ((float *)t->eval_target)[i] = NAN;
+    const mixt_data_info *info = mixt_data_describe(data);
+    for (int a = 0; a < info->array_count; a++) {
+        int64_t each = info->arrays[a].elements, end = t->settings.eval_batch * each;
+        char *at = (char *)t->eval_target + mixt_data_array_at(data, t->settings.eval_batch, a);
+        for (int64_t i = valid * each; info->arrays[a].target && i < end; i++) {
+            if (info->arrays[a].dtype == MIXT_DTYPE_INT32)
+                ((int32_t *)(void *)at)[i] = -1;
+            else
+                ((float *)(void *)at)[i] = NAN;
+        }
     }
 }
 
@@ -160,12 +159,10 @@ static mixt_status run_evaluation(mixt__trainer *t)
 {
     mixt__run run = {.input = t->eval_input, .target = t->eval_target};
     if (!t->backend->host_memory) {
-        const mixt__graph *g = t->eval->graph;
-        const mixt__value *input = &g->values[g->input], *target = &g->values[g->target];
-        MIXT_TRY(t->backend->upload(t->eval_device[0], t->eval_input,
-                                    (size_t)mixt__shape_count(&input->shape) * mixt_dtype_size(input->dtype)));
-        MIXT_TRY(t->backend->upload(t->eval_device[1], t->eval_target,
-                                    (size_t)mixt__shape_count(&target->shape) * mixt_dtype_size(target->dtype)));
+        size_t bytes[2];
+        batch_bytes(&t->eval_spec, bytes);
+        MIXT_TRY(t->backend->upload(t->eval_device[0], t->eval_input, bytes[0]));
+        MIXT_TRY(t->backend->upload(t->eval_device[1], t->eval_target, bytes[1]));
         run = (mixt__run){.input = t->eval_device[0], .target = t->eval_device[1]};
     }
     return mixt__executable_run(t->eval, &run);
@@ -182,8 +179,9 @@ static mixt_status add_samples(mixt__trainer *t, const mixt_data *data, int64_t 
         *stopped = interrupt && *interrupt;
         if (*stopped)
             return MIXT_OK;
-        MIXT_TRY(mixt_data_read(data, first, count, t->eval_input, t->eval_target, &valid));
-        pad_targets(t, mixt_data_describe(data), valid);
+        MIXT_TRY(
+            mixt__data_read_some(data, first, count, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
+        pad_targets(t, data, valid);
         MIXT_TRY(run_evaluation(t));
         MIXT_TRY(
             t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics), sizeof metrics));
@@ -200,7 +198,7 @@ static mixt_status make_result(const mixt__trainer *t, const mixt_data *data, co
     if (sums[2] <= 0)
         return mixt__fail(MIXT_ERROR_DATA, "%s (%s): no samples to evaluate", info->path, info->split);
     *result = (mixt_evaluation){.loss = sums[0] / sums[2], .count = (int64_t)sums[2]};
-    result->accuracy = t->model.loss == MIXT_LOSS_MSE ? NAN : sums[1] / sums[2];
+    result->accuracy = t->eval->graph->counts_correct ? sums[1] / sums[2] : NAN;
     return MIXT_OK;
 }
 

@@ -2,9 +2,7 @@
 #include "train/feed.h"
 
 #include "base/env.h"
-#include "base/threads.h"
 #include "base/alloc.h"
-#include "num/num.h"
 #include "train/pass_weights.h"
 
 #include <string.h>
@@ -16,16 +14,10 @@ static size_t aligned(size_t bytes)
     return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static size_t bytes_of(const mixt__shape *shape, mixt_dtype dtype)
-{
-    return (size_t)mixt__shape_count(shape) * mixt_dtype_size(dtype);
-}
-
 /** Bytes of one slot. */
 static size_t slot_bytes(const mixt__batch_spec *spec, int64_t batches)
 {
-    size_t batch =
-        aligned(bytes_of(&spec->input, spec->input_dtype)) + aligned(bytes_of(&spec->target, spec->target_dtype));
+    size_t batch = aligned(mixt__spec_input_bytes(spec)) + aligned(mixt__spec_target_bytes(spec));
     size_t weights = batches > 1 ? 2 * aligned((size_t)batches * sizeof(float)) : 0;
     return (size_t)batches * batch + aligned((size_t)batches * sizeof(uint64_t)) + weights;
 }
@@ -49,15 +41,15 @@ size_t mixt__feed_host_bytes(int64_t batches)
 }
 
 mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
-                            mixt_dtype fed, int64_t batches, bool random)
+                            const mixt__batch_spec *fed, int64_t batches, bool random)
 {
     size_t result = result_bytes(batches);
     *feed = (mixt__feed){.backend = backend, .batches = batches, .random = random};
     MIXT_TRY(mixt__env_on(MIXT_ENV_REPLAY, &feed->replays));
-    feed->given = spec->input_dtype;
-    feed->input_count = mixt__shape_count(&spec->input);
-    feed->target_bytes = bytes_of(&spec->target, spec->target_dtype);
-    feed->input_room = aligned(bytes_of(&spec->input, spec->input_dtype));
+    feed->given = *spec;
+    feed->given_bytes = mixt__spec_input_bytes(spec);
+    feed->target_bytes = mixt__spec_target_bytes(spec);
+    feed->input_room = aligned(feed->given_bytes);
     mixt__feed_retype(feed, fed);
     feed->target_room = aligned(feed->target_bytes);
     feed->host_keys = backend->alloc_host((size_t)batches * sizeof *feed->host_keys);
@@ -95,36 +87,22 @@ void mixt__feed_forget(mixt__feed *feed)
     mixt__feed_forget_step(feed, MIXT_FEED_WATCHED);
 }
 
-void mixt__feed_retype(mixt__feed *feed, mixt_dtype fed)
+void mixt__feed_retype(mixt__feed *feed, const mixt__batch_spec *fed)
 {
-    feed->fed = fed;
-    feed->input_bytes = (size_t)feed->input_count * mixt_dtype_size(fed);
-}
-
-typedef struct rounding {
-    char *dst;
-    const float *src;
-    mixt_dtype dtype;
-} rounding;
-
-static void round_range(void *argument, int64_t begin, int64_t end, int thread)
-{
-    const rounding *r = argument;
-    (void)thread;
-    mixt__narrow(r->dtype)(r->dst + (size_t)begin * mixt_dtype_size(r->dtype), r->src + begin, end - begin);
+    feed->fed = *fed;
+    feed->input_bytes = mixt__spec_input_bytes(fed);
 }
 
 mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **rounded)
 {
-    enum { GRAIN = 8192 };
     *rounded = input;
-    if (feed->fed == feed->given)
+    if (!mixt__spec_rounds(&feed->given, &feed->fed))
         return MIXT_OK;
     if (!feed->rounded)
-        feed->rounded = feed->backend->alloc_host(feed->input_bytes);
+        feed->rounded = feed->backend->alloc_host(feed->given_bytes); // in whatever formats it is fed later
     if (!feed->rounded)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch in %s", mixt_dtype_name(feed->fed));
-    mixt__parallel(feed->input_count, GRAIN, round_range, &(rounding){feed->rounded, input, feed->fed});
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch in %s", mixt_dtype_name(feed->fed.input_dtype));
+    mixt__spec_round(&feed->given, &feed->fed, input, feed->rounded);
     *rounded = feed->rounded;
     return MIXT_OK;
 }

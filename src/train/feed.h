@@ -25,8 +25,8 @@ typedef enum mixt__feed_kind { MIXT_FEED_PLAIN, MIXT_FEED_WATCHED, MIXT_FEED_STE
 typedef struct mixt__feed {
     const mixt__backend *backend;
     int64_t batches;                              // in a step
-    mixt_dtype given, fed;                        // formats of inputs: the caller's, and the one the step reads
-    int64_t input_count;                          // elements of one batch
+    mixt__batch_spec given, fed;                  // a batch as the caller has it, and as the step reads it
+    size_t given_bytes;                           // of one batch's inputs, as given
     size_t input_bytes, target_bytes;             // of one batch, as fed
     size_t input_room, target_room;               // aligned, inputs as given: where the next batch begins
     void *rounded;                                // pinned: inputs as fed, where that is another format; NULL: none yet
@@ -48,12 +48,12 @@ size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *sp
 size_t mixt__feed_host_bytes(int64_t batches);
 
 /** @param spec batches as they are given
- *  @param fed the format in which the step reads inputs */
+ *  @param fed as the step reads them */
 mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
-                            mixt_dtype fed, int64_t batches, bool random);
+                            const mixt__batch_spec *fed, int64_t batches, bool random);
 void mixt__feed_close(mixt__feed *feed);
-/** From now on the step reads inputs in this format. */
-void mixt__feed_retype(mixt__feed *feed, mixt_dtype fed);
+/** From now on the step reads inputs in these formats. */
+void mixt__feed_retype(mixt__feed *feed, const mixt__batch_spec *fed);
 /** A batch's inputs as they are fed: the caller's memory, or the feed's own, which the next call overwrites. */
 mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **rounded);
 /** After the plan changed: what was recorded is no longer true. */

@@ -19,7 +19,8 @@ mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split,
     t->settings.accumulate = settings.accumulate / settings.split * split;
     t->settings.split = split;
     t->settings.recompute_budget = recompute;
-    t->settings.batch = t->spec.input.dims[0] = t->spec.target.dims[0] = batch / split;
+    t->settings.batch = batch / split;
+    mixt__spec_resize(&t->spec, batch / split);
     t->eval = NULL; // which hangs on the policy and its own batch alone
     mixt_status status = mixt__trainer_recompile(t);
     t->eval = eval;
@@ -62,7 +63,8 @@ static void set_plan(mixt__trainer *t, int64_t split, size_t recompute, mixt_dty
 {
     mixt__trainer_settings *s = &t->settings;
     int64_t batch = s->batch * s->split, passes = s->accumulate / s->split;
-    s->batch = t->spec.input.dims[0] = t->spec.target.dims[0] = batch / split;
+    s->batch = batch / split;
+    mixt__spec_resize(&t->spec, batch / split);
     s->accumulate = passes * split;
     s->recompute_budget = recompute;
     t->next_batch = t->next_batch / s->split * split; // counted in passes

@@ -6,6 +6,7 @@
  */
 #include "train/trainer.h"
 
+#include "base/block.h"
 #include "num/num.h"
 
 #include <string.h>
@@ -16,12 +17,25 @@ static size_t bytes_of(const mixt__executable *e, int32_t value)
     return (size_t)mixt__shape_count(&v->shape) * mixt_dtype_size(v->dtype);
 }
 
-static mixt_status plan(mixt__trainer *t)
+/** A batch of predictions. */
+static mixt__batch_spec predict_spec(const mixt__trainer *t)
 {
     mixt__batch_spec spec = t->spec;
+    mixt__spec_resize(&spec, t->settings.eval_batch);
+    return spec;
+}
+
+static size_t input_bytes(const mixt__trainer *t)
+{
+    mixt__batch_spec spec = predict_spec(t);
+    return mixt__spec_input_bytes(&spec);
+}
+
+static mixt_status plan(mixt__trainer *t)
+{
+    mixt__batch_spec spec = predict_spec(t);
     mixt__graph *source;
-    spec.input.dims[0] = t->settings.eval_batch;
-    MIXT_TRY(mixt__model_build_outputs(&t->model, spec.input_dtype, &spec.input, 0, &source));
+    MIXT_TRY(mixt__model_build_outputs(&t->model, &spec, 0, &source));
     mixt__compile_options options = {.policy = t->settings.policy, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
     MIXT_TRY(mixt__compile_take(source, &options, t->backend, &t->predict));
@@ -41,7 +55,7 @@ mixt__trainer_bytes mixt__trainer_prediction_bytes(const mixt__trainer *t)
     if (!t->predict)
         return (mixt__trainer_bytes){0};
     const mixt__graph *graph = t->predict->graph;
-    size_t input = bytes_of(t->predict, graph->input), output = bytes_of(t->predict, graph->logits);
+    size_t input = input_bytes(t), output = bytes_of(t->predict, graph->logits);
     size_t own = t->predict->plan.arena_bytes + t->predict->workspace_bytes;
     if (t->backend->host_memory)
         return (mixt__trainer_bytes){.host = own + input + output};
@@ -52,7 +66,7 @@ mixt__trainer_bytes mixt__trainer_prediction_bytes(const mixt__trainer *t)
 static bool take_buffers(mixt__trainer *t)
 {
     const mixt__graph *graph = t->predict->graph;
-    size_t input = bytes_of(t->predict, graph->input), output = bytes_of(t->predict, graph->logits);
+    size_t input = input_bytes(t), output = bytes_of(t->predict, graph->logits);
     t->predict_input = mixt__alloc(input);
     t->predict_output = mixt__alloc(output);
     if (t->backend->host_memory)
@@ -110,20 +124,34 @@ mixt_status mixt__trainer_outputs(mixt__trainer *t, int64_t *outputs)
     return MIXT_OK;
 }
 
+/** Samples [first, first + valid) of the caller's `count`, every input for itself; zeros fill up the batch. */
+static void take_samples(const mixt__trainer *t, const void *input, int64_t count, int64_t first, int64_t valid)
+{
+    mixt__batch_spec spec = predict_spec(t);
+    mixt__block from = {0}, to = {0};
+    mixt__array a;
+    int64_t batch = t->settings.eval_batch;
+    for (int i = 0; mixt__spec_array(&spec, i, &a) && !a.target; i++) {
+        size_t all = (size_t)mixt__shape_count(&a.shape) * mixt_dtype_size(a.dtype), sample = all / (size_t)batch;
+        const char *source = (const char *)input + mixt__block_add(&from, (size_t)count * sample);
+        char *place = (char *)t->predict_input + mixt__block_add(&to, all);
+        memcpy(place, source + (size_t)first * sample, (size_t)valid * sample);
+        memset(place + (size_t)valid * sample, 0, (size_t)(batch - valid) * sample);
+    }
+}
+
 mixt_status mixt__trainer_predict(mixt__trainer *t, const void *input, int64_t count, float *output)
 {
     int64_t outputs;
     MIXT_TRY(mixt__trainer_outputs(t, &outputs));
     int64_t batch = t->settings.eval_batch; // which making ready may have cut
     const mixt__graph *g = t->predict->graph;
-    size_t in_bytes = bytes_of(t->predict, g->input), sample = in_bytes / (size_t)batch;
     for (int64_t first = 0; first < count; first += batch) {
         int64_t valid = count - first < batch ? count - first : batch;
-        memcpy(t->predict_input, (const char *)input + (size_t)first * sample, (size_t)valid * sample);
-        memset((char *)t->predict_input + (size_t)valid * sample, 0, (size_t)(batch - valid) * sample);
+        take_samples(t, input, count, first, valid);
         mixt__run run = {.input = t->predict_input};
         if (!t->backend->host_memory) {
-            MIXT_TRY(t->backend->upload(t->predict_device, t->predict_input, in_bytes));
+            MIXT_TRY(t->backend->upload(t->predict_device, t->predict_input, input_bytes(t)));
             run.input = t->predict_device;
         }
         MIXT_TRY(mixt__executable_run(t->predict, &run));

@@ -38,26 +38,27 @@ static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
     mixt__graph *source;
     s->spec = t->spec;
     if (o->batch)
-        s->spec.input.dims[0] = s->spec.target.dims[0] = o->batch;
+        mixt__spec_resize(&s->spec, o->batch);
     MIXT_TRY(build(t, &s->spec, o, &source));
     mixt__compile_options options = options_of(t, o);
     return mixt__compile_take(source, &options, t->backend, &s->executable);
 }
 
-/** The format in which the graph reads inputs. */
-static mixt_dtype fed_dtype(const mixt__shadow *s)
+/** A batch as the graph reads it. */
+static mixt__batch_spec fed_spec(const mixt__shadow *s)
 {
-    return s->executable->graph->values[s->executable->graph->input].dtype;
+    return mixt__spec_fed(&s->spec, s->executable->graph);
 }
 
 static size_t input_bytes(const mixt__shadow *s)
 {
-    return (size_t)mixt__shape_count(&s->spec.input) * mixt_dtype_size(fed_dtype(s));
+    mixt__batch_spec fed = fed_spec(s);
+    return mixt__spec_input_bytes(&fed);
 }
 
 static size_t target_bytes(const mixt__shadow *s)
 {
-    return (size_t)mixt__shape_count(&s->spec.target) * mixt_dtype_size(s->spec.target_dtype);
+    return mixt__spec_target_bytes(&s->spec);
 }
 
 /** Where targets begin behind the inputs. */
@@ -89,7 +90,8 @@ static mixt_status take_memory(mixt__shadow *s)
     s->seed = backend->alloc(sizeof *s->seed);
     if (!backend->host_memory)
         s->batch = backend->alloc(input_room(s) + target_bytes(s));
-    bool rounds = fed_dtype(s) != s->spec.input_dtype;
+    mixt__batch_spec fed = fed_spec(s);
+    bool rounds = mixt__spec_rounds(&s->spec, &fed);
     if (rounds)
         s->rounded = mixt__alloc_uninit(input_bytes(s));
     if (!s->key || !s->seed || (!backend->host_memory && !s->batch) || (rounds && !s->rounded))
@@ -162,7 +164,8 @@ static mixt_status put_batch(mixt__shadow *s, const mixt__shadow_batch *b, mixt_
     const mixt__backend *backend = s->trainer->backend;
     *run = (mixt__run){.input = b->input, .target = b->target, .rng_key = s->key};
     if (s->rounded) {
-        mixt__narrow(fed_dtype(s))(s->rounded, b->input, mixt__shape_count(&s->spec.input));
+        mixt__batch_spec fed = fed_spec(s);
+        mixt__spec_round(&s->spec, &fed, b->input, s->rounded);
         run->input = s->rounded;
     }
     MIXT_TRY(backend->upload(s->key, &b->key, sizeof b->key));

@@ -31,13 +31,19 @@ static mixt_status check_data(const mixt__trainer *t, const mixt_data *data)
 {
     mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
     MIXT_TRY(check_fit("inputs", spec.input_dtype, &spec.input, t->spec.input_dtype, &t->spec.input));
-    return check_fit("targets", spec.target_dtype, &spec.target, t->spec.target_dtype, &t->spec.target);
+    MIXT_TRY(check_fit("targets", spec.target_dtype, &spec.target, t->spec.target_dtype, &t->spec.target));
+    if (!mixt__spec_equal(&spec, &t->spec))
+        return mixt__fail(MIXT_ERROR_SHAPE, "the data's batches have other arrays than the model is compiled for");
+    return MIXT_OK;
 }
 
 static mixt__prefetch_form ring_form(const mixt__trainer *t)
 {
-    return (mixt__prefetch_form){t->backend->alloc_host, t->backend->free_host, mixt__trainer_fed_dtype(t),
-                                 t->settings.split};
+    mixt__batch_spec fed = mixt__trainer_fed_spec(t);
+    mixt__prefetch_form form = {t->backend->alloc_host, t->backend->free_host, fed.input_dtype, t->settings.split, {0}};
+    for (int i = 0; i < fed.more_count && !fed.more[i].target; i++)
+        form.more[i] = fed.more[i].dtype;
+    return form;
 }
 
 size_t mixt__trainer_batches_ahead(const mixt__trainer *t, const mixt_data *data)
@@ -205,7 +211,7 @@ mixt_status mixt__trainer_result(mixt__trainer *t, int64_t step, mixt_step *resu
     t->control_copy = *c;
     find_overflow(t, c, step);
     int64_t batches = t->next_batch - back * t->settings.accumulate;
-    bool classes = t->model.loss != MIXT_LOSS_MSE;
+    bool classes = t->train->graph->counts_correct;
     *result = (mixt_step){.step = step, .applied = c->step, .skipped = c->found_inf, .scale = (double)c->used_scale};
     result->epoch = t->batches_per_epoch && batches > 0 ? (batches - 1) / t->batches_per_epoch + 1 : 0;
     result->samples = t->settings.batch * t->settings.accumulate;
@@ -302,7 +308,7 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
     if (t->faults)
         MIXT_TRY(mixt__faults_prepare(t, NULL));
     source s = {.input = input, .target = target, .resident = resident};
-    s.input_bytes = (size_t)t->feed.input_count * mixt_dtype_size(resident ? t->feed.fed : t->feed.given);
+    s.input_bytes = resident ? t->feed.input_bytes : t->feed.given_bytes;
     s.target_bytes = t->feed.target_bytes;
     return run_step(t, &s, result);
 }

@@ -13,6 +13,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/** Named arrays in place of one input and one target. */
+static void name_arrays(const mixt_data_info *info, int64_t batch, mixt__batch_spec *spec)
+{
+    bool has_target = false;
+    for (int i = 0; i < info->array_count; i++) {
+        const mixt_data_array *a = &info->arrays[i];
+        mixt__array array = {.target = a->target, .dtype = a->dtype, .shape = {a->rank + 1, {batch}}};
+        memcpy(array.shape.dims + 1, a->dims, (size_t)a->rank * sizeof *a->dims);
+        snprintf(array.name, sizeof array.name, "%s", a->name);
+        if (i == 0) {
+            memcpy(spec->input_name, array.name, sizeof spec->input_name);
+        } else if (a->target && !has_target) {
+            memcpy(spec->target_name, array.name, sizeof spec->target_name);
+            spec->target_dtype = array.dtype;
+            spec->target = array.shape;
+            has_target = true;
+        } else {
+            spec->more[spec->more_count++] = array;
+        }
+    }
+}
+
 mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch)
 {
     const mixt_data_info *info = mixt_data_describe(data);
@@ -23,6 +45,8 @@ mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch)
     spec.target = (mixt__shape){1, {batch}};
     if (info->target != MIXT_TARGET_CLASS)
         spec.target = (mixt__shape){2, {batch, info->target_elements}};
+    if (info->array_count > 2)
+        name_arrays(info, batch, &spec);
     return spec;
 }
 
@@ -167,10 +191,15 @@ mixt_dtype mixt__trainer_fed_dtype(const mixt__trainer *t)
     return t->train->graph->values[t->train->graph->input].dtype;
 }
 
+mixt__batch_spec mixt__trainer_fed_spec(const mixt__trainer *t)
+{
+    return mixt__spec_fed(&t->spec, t->train->graph);
+}
+
 static size_t batch_bytes(const mixt__trainer *t)
 {
-    return (size_t)mixt__shape_count(&t->spec.input) * mixt_dtype_size(mixt__trainer_fed_dtype(t)) +
-           (size_t)mixt__shape_count(&t->spec.target) * mixt_dtype_size(t->spec.target_dtype);
+    mixt__batch_spec fed = mixt__trainer_fed_spec(t);
+    return mixt__spec_input_bytes(&fed) + mixt__spec_target_bytes(&fed);
 }
 
 /** What to do when there is room for `room` of `need` bytes: activations and batches grow with the batch. */
@@ -263,8 +292,8 @@ static bool is_random(const mixt__graph *graph)
 
 static mixt_status open_feed(mixt__trainer *t)
 {
-    return mixt__feed_open(&t->feed, t->backend, &t->spec, mixt__trainer_fed_dtype(t), t->settings.accumulate,
-                           is_random(t->train->graph));
+    mixt__batch_spec fed = mixt__trainer_fed_spec(t);
+    return mixt__feed_open(&t->feed, t->backend, &t->spec, &fed, t->settings.accumulate, is_random(t->train->graph));
 }
 
 static mixt_status need_whole(const mixt__trainer *t)
@@ -489,7 +518,8 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     t->allocated -= before - t->backend->allocated();
     mixt__executable_free(t->train);
     t->train = next;
-    mixt__feed_retype(&t->feed, mixt__trainer_fed_dtype(t));
+    mixt__batch_spec fed = mixt__trainer_fed_spec(t);
+    mixt__feed_retype(&t->feed, &fed);
     mixt__trainer_stop_batches(t); // those that are ready have the format of before
     mixt__trainer_free_eval(t);
     mixt_status status = replace_plan(t);

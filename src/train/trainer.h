@@ -121,8 +121,11 @@ void mixt__trainer_stop_batches(mixt__trainer *t);
 void mixt__trainer_free_eval(mixt__trainer *t);
 
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result);
-/** The format in which the compiled step reads inputs: that of the data, or a lower one if only that is needed. */
+/** The format in which the compiled step reads the first input: that of the data, or a lower one if only that is
+ *  needed. */
 mixt_dtype mixt__trainer_fed_dtype(const mixt__trainer *t);
+/** The same for all inputs: a batch as it is fed. */
+mixt__batch_spec mixt__trainer_fed_spec(const mixt__trainer *t);
 /** The same on a batch in memory (accumulate × batch samples, one micro-step's after the other).
  *  @param resident the batch lies in the device's memory, its inputs in the format in which they are fed, and does not
  *  change before the step has run */

@@ -140,7 +140,7 @@ static mixt_status outputs(side *s, const mixt__policy *policy, const mixt__batc
                            float **values, int64_t *count)
 {
     const mixt__trainer *t = &s->e.trainer->core;
-    mixt__forward_shape shape = {.dtype = spec->input_dtype, .input = spec->input};
+    mixt__forward_shape shape = {.spec = spec};
     mixt__forward *f;
     MIXT_TRY(mixt__forward_new(&t->model, policy, t->backend, &shape, &f));
     mixt_status status = mixt__forward_bind(f, t->params);
@@ -198,8 +198,7 @@ static mixt_status compare_outputs(side *s, double *result, double *size, bool r
     if (count > s->e.trainer->core.settings.eval_batch)
         count = s->e.trainer->core.settings.eval_batch;
     mixt__batch_spec spec = mixt__trainer_spec_of(data, count);
-    void *input = mixt__alloc((size_t)(count * info->input_elements) * mixt_dtype_size(info->input_dtype));
-    void *target = mixt__alloc((size_t)(count * info->target_elements) * mixt_dtype_size(info->target_dtype));
+    void *input = mixt__alloc(mixt__spec_input_bytes(&spec)), *target = mixt__alloc(mixt__spec_target_bytes(&spec));
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
     float *a = NULL, *b = NULL;
     int64_t outs;

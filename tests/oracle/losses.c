@@ -100,7 +100,8 @@ static void make_grad(test_case *c, const char *forward, void (*make)(test_case 
         return;
     c->attrs = f->attrs;
     case_copy(c, &f->in[0]);
-    case_copy(c, &f->in[1]);
+    if (f->in_count > 1)
+        case_copy(c, &f->in[1]);
     if (f->out_count > 2)
         case_copy(c, &f->out[2]);
     f->out[1].value[1] = floor(f->out[1].value[1]);
@@ -317,6 +318,54 @@ static void real_make(test_case *c)
     }
 }
 
+/** Elements that are losses themselves; their targets, values, labels or none, say which of them count. */
+static void mean_make(test_case *c)
+{
+    mixt__shape x = problem_shape(c, "src");
+    int64_t skip = skip_of(c), labels = problem_int(c, "labels", 0);
+    case_input_between(c, c->dtype, x, -3, 3);
+    if (problem_int(c, "all", 0))
+        return;
+    test_tensor *t = labels ? case_indices(c, x, 0, 3) : case_input_between(c, MIXT_DTYPE_FP32, x, 0, 3);
+    for (int64_t i = 0; i < t->count; i++) {
+        if (skip && i % skip == 0)
+            t->value[i] = labels ? -1 : (double)NAN;
+    }
+}
+
+static bool mean_counts(const test_case *c, bool given, int64_t i)
+{
+    return !given || !(isnan(c->in[1].value[i]) || (c->in[1].dtype == MIXT_DTYPE_INT32 && c->in[1].value[i] < 0));
+}
+
+static void mean_expect(test_case *c)
+{
+    double sum = 0, size = 0, count = 0;
+    for (int64_t i = 0; i < c->in[0].count; i++)
+        if (mean_counts(c, c->in_count > 1, i)) {
+            sum += c->in[0].value[i];
+            size += fabs(c->in[0].value[i]);
+            count++;
+        }
+    finish(&c->out[0], &c->out[1], sum, size, 0, count, (double)c->in[0].count);
+}
+
+static void mean_make_grad(test_case *c)
+{
+    make_grad(c, "mean_loss", mean_make);
+}
+
+static void mean_expect_grad(test_case *c)
+{
+    int last = c->in_count - 1;
+    double count = c->in[last - 1].value[2], factor = c->in[last].value[0] / (count > 0 ? count : 1);
+    for (int64_t i = 0; i < c->in[0].count; i++)
+        if (mean_counts(c, last > 2, i)) {
+            c->out[0].value[i] = factor;
+            c->out[0].slack[i] = fabs(factor) * 2 * U32;
+        }
+}
+
 static double squared(double x, double t, double *error)
 {
     *error = 3 * U32 * (x - t) * (x - t);
@@ -380,4 +429,6 @@ const oracle oracle_head_step = {.op = "head_step", .make = head_make, .expect =
 const oracle oracle_mse = {.op = "mse", .make = real_make, .expect = real_expect};
 const oracle oracle_mse_grad = {.op = "mse_grad", .make = mse_make_grad, .expect = real_expect_grad};
 const oracle oracle_bce = {.op = "bce", .make = real_make, .expect = real_expect};
+const oracle oracle_mean_loss = {.op = "mean_loss", .make = mean_make, .expect = mean_expect};
+const oracle oracle_mean_loss_grad = {.op = "mean_loss_grad", .make = mean_make_grad, .expect = mean_expect_grad};
 const oracle oracle_bce_grad = {.op = "bce_grad", .make = bce_make_grad, .expect = real_expect_grad};

@@ -101,7 +101,7 @@ static void test_inputs_are_rounded(void **state)
         mixt_data *data;
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
-        mixt__prefetch_form form = {mixt__alloc, mixt__free, formats[run % 2], 1};
+        mixt__prefetch_form form = {mixt__alloc, mixt__free, formats[run % 2], 1, {0}};
         assert_int_equal(mixt_data_open("digits:", &data, .samples = 100, .seed = 9, .pad = 3, .threads = run),
                          MIXT_OK);
         assert_int_equal(mixt__prefetch_start(data, BATCH, 3, 0, &form, &prefetch), MIXT_OK);
@@ -161,6 +161,9 @@ static void test_held_buffers_stay_untouched(void **state)
     mixt_data_close(data);
 }
 
+static const mixt_data_array pair[] = {{.name = "input", .dtype = MIXT_DTYPE_FP32, .elements = 1},
+                                       {.name = "target", .target = true, .dtype = MIXT_DTYPE_INT32, .elements = 1}};
+
 /** A kind whose sample 6 cannot be read. */
 static mixt_status fragile_sample(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
 {
@@ -185,7 +188,9 @@ static void test_errors_arrive_with_their_text(void **state)
                                .samples = 12,
                                .input_dtype = MIXT_DTYPE_FP32,
                                .input_elements = 1,
-                               .target_elements = 1}};
+                               .target_elements = 1,
+                               .array_count = 2,
+                               .arrays = pair}};
     for (int run = 0; run < 8; run++) {
         mixt__prefetch *prefetch;
         const mixt__batch *batch;
@@ -228,7 +233,9 @@ static void test_more_threads_join_a_slow_loader(void **state)
                                .samples = 12,
                                .input_dtype = MIXT_DTYPE_FP32,
                                .input_elements = 1,
-                               .target_elements = 1}};
+                               .target_elements = 1,
+                               .array_count = 2,
+                               .arrays = pair}};
     mixt__threads_set(4);
     for (int threads = 0; threads < 3; threads++) { // 0: as many as it takes
         mixt__prefetch *prefetch;

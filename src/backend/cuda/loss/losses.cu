@@ -1,9 +1,10 @@
-/* Mean squared error and binary cross-entropy (on logits) against FP32 targets, and their gradients.
+/* Mean squared error and binary cross-entropy (on logits) against FP32 targets, the mean of elements that are losses
+ * themselves, and their gradients.
  *
- * A NaN target leaves its element out. Elements are dealt out to a grid that depends on their number alone; threads add
- * up in FP32, blocks and the last block in double precision, in a fixed order. Correct (BCE): the logit's sign says
- * which half of [0, 1] the target lies in; MSE reports 0. Bytes: one read of outputs and targets, gradients also a
- * write. One element at a time: these losses belong to small outputs.
+ * A NaN target, or a negative label, leaves its element out. Elements are dealt out to a grid that depends on their
+ * number alone; threads add up in FP32, blocks and the last block in double precision, in a fixed order. Correct (BCE):
+ * the logit's sign says which half of [0, 1] the target lies in; the others report 0. Bytes: one read of outputs and
+ * targets, gradients also a write. One element at a time: these losses belong to small outputs.
  */
 #include "backend/cuda/core/last_block.cuh"
 #include "backend/cuda/kernels.h"
@@ -22,23 +23,40 @@ typedef struct job {
     int64_t count;
     const void *src;
     const float *target, *saved_metrics, *seed;
+    const int32_t *labels; // of a mean, in place of targets; neither: all elements count
     void *grad;
     float *loss, *metrics;
     block_sums *sums; // one a block, in the workspace
 } job;
 
+enum kind { SQUARED, BINARY, MEAN };
+
 /* ---- one element ---- */
 
-template <bool BINARY> static __device__ __forceinline__ float loss_of(float x, float target)
+/** A NaN where the element does not count. */
+template <kind K> static __device__ __forceinline__ float target_of(const job &j, int64_t i)
 {
-    if (BINARY) // -t·log s(x) - (1 - t)·log(1 - s(x)), without overflow on either side
+    if (K != MEAN)
+        return j.target[i];
+    if (j.labels)
+        return j.labels[i] < 0 ? nanf("") : 0.0f;
+    return j.target ? j.target[i] : 0.0f;
+}
+
+template <kind K> static __device__ __forceinline__ float loss_of(float x, float target)
+{
+    if (K == MEAN)
+        return x;
+    if (K == BINARY) // -t·log s(x) - (1 - t)·log(1 - s(x)), without overflow on either side
         return fmaxf(x, 0.0f) - x * target + log1pf(expf(-fabsf(x)));
     return (x - target) * (x - target);
 }
 
-template <bool BINARY> static __device__ __forceinline__ float slope_of(float x, float target)
+template <kind K> static __device__ __forceinline__ float slope_of(float x, float target)
 {
-    return BINARY ? 1.0f / (1.0f + expf(-x)) - target : 2.0f * (x - target);
+    if (K == MEAN)
+        return 1.0f;
+    return K == BINARY ? 1.0f / (1.0f + expf(-x)) - target : 2.0f * (x - target);
 }
 
 /* ---- all of them ---- */
@@ -63,18 +81,18 @@ static __device__ __forceinline__ block_sums sums_of_block(block_sums s)
     return s; // the block's in its first thread
 }
 
-template <typename T, bool BINARY> static __global__ void __launch_bounds__(THREADS) loss_sum(const job j)
+template <typename T, kind K> static __global__ void __launch_bounds__(THREADS) loss_sum(const job j)
 {
     int64_t stride = (int64_t)gridDim.x * THREADS;
     float loss = 0;
     block_sums s = {0, 0, 0};
 #pragma unroll 4
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < j.count; i += stride) {
-        float x = to_float(((const T *)j.src)[i]), target = j.target[i];
+        float x = to_float(((const T *)j.src)[i]), target = target_of<K>(j, i);
         bool counts = !isnan(target);
-        loss += counts ? loss_of<BINARY>(x, target) : 0.0f;
+        loss += counts ? loss_of<K>(x, target) : 0.0f;
         s.counted += counts;
-        s.correct += BINARY && counts && (x > 0) == (target > 0.5f);
+        s.correct += K == BINARY && counts && (x > 0) == (target > 0.5f);
     }
     s.loss = loss;
     s = sums_of_block(s);
@@ -97,13 +115,13 @@ template <typename T, bool BINARY> static __global__ void __launch_bounds__(THRE
     }
 }
 
-template <typename T, bool BINARY> static __global__ void __launch_bounds__(THREADS) loss_gradient(const job j)
+template <typename T, kind K> static __global__ void __launch_bounds__(THREADS) loss_gradient(const job j)
 {
     int64_t stride = (int64_t)gridDim.x * THREADS;
     float factor = j.saved_metrics[2] > 0 ? *j.seed / j.saved_metrics[2] : 0.0f;
     for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < j.count; i += stride) {
-        float x = to_float(((const T *)j.src)[i]), target = j.target[i];
-        ((T *)j.grad)[i] = from_float<T>(isnan(target) ? 0.0f : slope_of<BINARY>(x, target) * factor);
+        float x = to_float(((const T *)j.src)[i]), target = target_of<K>(j, i);
+        ((T *)j.grad)[i] = from_float<T>(isnan(target) ? 0.0f : slope_of<K>(x, target) * factor);
     }
 }
 
@@ -122,41 +140,50 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     return MIXT_OK;
 }
 
-static job job_of(const mixt__call *call)
+/** @param given whether there are targets */
+static job job_of(const mixt__call *call, bool given)
 {
     job j = {};
     j.count = mixt__tensor_count(&call->in[0]);
     j.src = call->in[0].data;
-    j.target = (const float *)call->in[1].data;
+    if (given && call->in[1].dtype == MIXT_DTYPE_INT32)
+        j.labels = (const int32_t *)call->in[1].data;
+    else if (given)
+        j.target = (const float *)call->in[1].data;
     return j;
 }
 
-template <bool BINARY> static mixt_status forward(const mixt__call *call)
+template <kind K> static mixt_status forward(const mixt__call *call)
 {
-    job j = job_of(call);
+    job j = job_of(call, call->in_count > 1);
     j.loss = (float *)call->out[0].data;
     j.metrics = (float *)call->out[1].data;
     j.sums = (block_sums *)call->workspace;
-    DISPATCH(call->in[0].dtype, T, loss_sum<T, BINARY><<<grid_of(j.count), THREADS, 0, mixt__cuda.stream>>>(j));
+    DISPATCH(call->in[0].dtype, T, loss_sum<T, K><<<grid_of(j.count), THREADS, 0, mixt__cuda.stream>>>(j));
     return mixt__cuda_launched("loss");
 }
 
-template <bool BINARY> static mixt_status gradient(const mixt__call *call)
+template <kind K> static mixt_status gradient(const mixt__call *call)
 {
-    job j = job_of(call);
-    j.saved_metrics = (const float *)call->in[2].data;
-    j.seed = (const float *)call->in[3].data;
+    int last = call->in_count - 1; // behind the targets, where there are some
+    job j = job_of(call, last > 2);
+    j.saved_metrics = (const float *)call->in[last - 1].data;
+    j.seed = (const float *)call->in[last].data;
     j.grad = call->out[0].data;
-    DISPATCH(call->in[0].dtype, T, loss_gradient<T, BINARY><<<grid_of(j.count), THREADS, 0, mixt__cuda.stream>>>(j));
+    DISPATCH(call->in[0].dtype, T, loss_gradient<T, K><<<grid_of(j.count), THREADS, 0, mixt__cuda.stream>>>(j));
     return mixt__cuda_launched("gradient of a loss");
 }
 
-static const mixt__kernel mse = {.name = "elements", .prepare = prepare, .run = forward<false>};
-static const mixt__kernel bce = {.name = "elements", .prepare = prepare, .run = forward<true>};
-static const mixt__kernel mse_grad = {.name = "elements", .run = gradient<false>};
-static const mixt__kernel bce_grad = {.name = "elements", .run = gradient<true>};
+static const mixt__kernel mse = {.name = "elements", .prepare = prepare, .run = forward<SQUARED>};
+static const mixt__kernel bce = {.name = "elements", .prepare = prepare, .run = forward<BINARY>};
+static const mixt__kernel mean = {.name = "elements", .prepare = prepare, .run = forward<MEAN>};
+static const mixt__kernel mse_grad = {.name = "elements", .run = gradient<SQUARED>};
+static const mixt__kernel bce_grad = {.name = "elements", .run = gradient<BINARY>};
+static const mixt__kernel mean_grad = {.name = "elements", .run = gradient<MEAN>};
 
 extern "C" const mixt__kernel *const mixt__cuda_mse_kernels[] = {&mse, NULL};
 extern "C" const mixt__kernel *const mixt__cuda_bce_kernels[] = {&bce, NULL};
+extern "C" const mixt__kernel *const mixt__cuda_mean_loss_kernels[] = {&mean, NULL};
 extern "C" const mixt__kernel *const mixt__cuda_mse_grad_kernels[] = {&mse_grad, NULL};
 extern "C" const mixt__kernel *const mixt__cuda_bce_grad_kernels[] = {&bce_grad, NULL};
+extern "C" const mixt__kernel *const mixt__cuda_mean_loss_grad_kernels[] = {&mean_grad, NULL};

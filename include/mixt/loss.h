@@ -1,0 +1,55 @@
+/* Losses as functions of the builder. A model that was made with MIXT_LOSS_OWN says itself what is to be made small:
+ *
+ *     static mixt_value ratings(mixt_builder *b, mixt_value user)
+ *     {
+ *         mixt_value item = mixt_input(b, "item");
+ *         …
+ *         mixt_loss_add(b, mixt_loss_mse(b, rating, mixt_target(b, "rating")), 1);
+ *         return rating;
+ *     }
+ *
+ * Every loss is one FP32 number, the mean over what counts, whatever the formats of the model; so are sums of losses.
+ * What a loss must not count is marked in the targets: a negative label, a NaN among values.
+ */
+#ifndef MIXT_LOSS_H
+#define MIXT_LOSS_H
+
+#include "mixt/graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Zeros are the defaults. */
+typedef struct mixt_cross_entropy_options {
+    float smoothing; /**< share of the target spread over all classes while training; default 0 */
+    int64_t classes; /**< outputs that count, those behind are padding; default: all */
+} mixt_cross_entropy_options;
+/** Cross-entropy of logits (…, classes) with INT32 labels (…); a negative label is left out. */
+mixt_value mixt_loss_cross_entropy_with(mixt_builder *b, mixt_value logits, mixt_value labels,
+                                        const mixt_cross_entropy_options *o);
+#define mixt_loss_cross_entropy(b, logits, labels, ...)                                                                \
+    mixt_loss_cross_entropy_with((b), (logits), (labels), &(mixt_cross_entropy_options){__VA_ARGS__})
+/** Mean squared error against as many FP32 values; a NaN is left out. */
+mixt_value mixt_loss_mse(mixt_builder *b, mixt_value outputs, mixt_value values);
+/** Binary cross-entropy of logits with as many FP32 values from 0 to 1; a NaN is left out. */
+mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values);
+
+/** A loss of one's own: the mean of `each`, made from ops, over the elements whose target counts.
+ *  @param each one number for each target, at places that do not count too
+ *  @param targets as many FP32 values (NaN: left out) or INT32 labels (negative: left out); the null value: all count
+ */
+mixt_value mixt_loss_mean(mixt_builder *b, mixt_value each, mixt_value targets);
+
+/**
+ * Adds weight × loss to what the model is trained for. What is shown as the loss is that sum; accuracy and the number
+ * of targets are those of the loss that was added first. Graphs without a loss (mixt_builder_judged) pass over it.
+ * @param loss one number: of a function above, or made from such by ops
+ * @param weight finite
+ */
+void mixt_loss_add(mixt_builder *b, mixt_value loss, float weight);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,34 @@
+/* Named arrays in memory, a row a sample: what kinds with several inputs or targets have in common. */
+#ifndef MIXT_DATA_COLUMNS_H
+#define MIXT_DATA_COLUMNS_H
+
+#include "data/data.h"
+
+/** A named array of all samples. */
+typedef struct mixt__column {
+    mixt_data_array array; // its name lives as long as the set
+    void *values;          // rows × elements, four bytes each
+} mixt__column;
+
+/** All of a set's, inputs first. */
+typedef struct mixt__columns {
+    mixt__column column[MIXT_DATA_ARRAYS_MAX];
+    int count;
+    int64_t rows;    // in the arrays
+    int64_t *chosen; // rows of this part, data->info.samples of them; NULL: the first ones
+} mixt__columns;
+
+/** Takes over columns and all that they own as the set's state: fills info.arrays, info.target and classes from them.
+ *  info.samples is the caller's. Also on failure they are the set's. */
+mixt_status mixt__columns_adopt(mixt_data *data, mixt__columns *columns);
+/** Frees what they own. */
+void mixt__columns_free(mixt__columns *columns);
+/** Chooses the rows of data->part at random, as files are shared out. */
+mixt_status mixt__columns_share(mixt_data *data, mixt__columns *columns);
+
+// Callbacks of the kinds that are columns.
+mixt_status mixt__columns_arrays(const mixt_data *data, int64_t index, int64_t epoch, char *const *at);
+const void *mixt__columns_raw(const mixt_data *data, int index, size_t *bytes);
+void mixt__columns_close(mixt_data *data);
+
+#endif

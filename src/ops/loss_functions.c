@@ -1,0 +1,104 @@
+/* Losses as functions of the builder, and how several become one: what mixt/loss.h offers.
+ *
+ * A single loss of weight 1 is the node itself, so that the passes find a classifier's head as they always did. Only a
+ * sum has nodes of its own: scalars, FP32 like the losses.
+ */
+#include "mixt/loss.h"
+
+#include "ops/rules.h"
+
+#include <math.h>
+
+/** @param in outputs and targets */
+static mixt_value loss_node(mixt_builder *b, const mixt__op *op, const mixt__loss_attrs *attrs, const mixt_value *in,
+                            int in_count)
+{
+    mixt__loss_attrs at = attrs ? *attrs : (mixt__loss_attrs){0};
+    return mixt__builder_node(b, op, "loss", &at, in, in_count);
+}
+
+mixt_value mixt_loss_cross_entropy_with(mixt_builder *b, mixt_value logits, mixt_value labels,
+                                        const mixt_cross_entropy_options *o)
+{
+    o = o ? o : &(mixt_cross_entropy_options){0};
+    if (!mixt__builder_number(b, "loss", ".smoothing", o->smoothing))
+        return (mixt_value){0};
+    if (o->smoothing >= 1 || o->classes < 0)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss",
+                                   ".smoothing %g must be below 1, .classes %lld not below 0", (double)o->smoothing,
+                                   (long long)o->classes);
+    mixt__loss_attrs at = {.smoothing = mixt_builder_training(b) ? o->smoothing : 0, .classes = o->classes};
+    return loss_node(b, &mixt__op_cross_entropy, &at, (mixt_value[]){logits, labels}, 2);
+}
+
+mixt_value mixt_loss_mse(mixt_builder *b, mixt_value outputs, mixt_value values)
+{
+    return loss_node(b, &mixt__op_mse, NULL, (mixt_value[]){outputs, values}, 2);
+}
+
+mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values)
+{
+    return loss_node(b, &mixt__op_bce, NULL, (mixt_value[]){logits, values}, 2);
+}
+
+mixt_value mixt_loss_mean(mixt_builder *b, mixt_value each, mixt_value targets)
+{
+    return loss_node(b, &mixt__op_mean_loss, NULL, (mixt_value[]){each, targets}, targets.id ? 2 : 1);
+}
+
+/** The node that made a loss; NULL: it was made from ops. */
+static const mixt__node *loss_maker(const mixt__graph *graph, int32_t loss)
+{
+    int32_t producer = graph->values[loss].producer;
+    const mixt__node *node = producer >= 0 ? &graph->nodes[producer] : NULL;
+    return node && node->op->work == MIXT_WORK_LOSS && node->out[0] == loss && node->out_count > 1 ? node : NULL;
+}
+
+/** The first loss says what outputs are and what is counted. @return the loss, or what stands for it. */
+static mixt_value add_first(mixt_builder *b, mixt_value loss)
+{
+    if (!loss_maker(b->graph, loss.id))
+        loss = mixt_loss_mean(b, loss, (mixt_value){0});
+    if (b->status != MIXT_OK)
+        return loss;
+    const mixt__node *node = loss_maker(b->graph, loss.id);
+    b->counted = node->out[1];
+    b->graph->of_values = node->op == &mixt__op_mse || node->op == &mixt__op_bce || node->op == &mixt__op_mean_loss;
+    b->graph->counts_correct = node->op == &mixt__op_cross_entropy || node->op == &mixt__op_bce;
+    return loss;
+}
+
+/** {sum of losses, correct, targets} of a sum: the last two of the first loss, the sum to go with them. */
+static mixt_value metrics_of(mixt_builder *b, mixt_value total)
+{
+    mixt_value first = {b->counted};
+    mixt_value count = mixt_slice(b, first, 0, 2, 3);
+    mixt_value sum = mixt_mul(b, mixt_reshape(b, total, 1, (int64_t[]){1}), count);
+    mixt_value parts[2] = {sum, mixt_slice(b, first, 0, 1, 3)};
+    return mixt_concat(b, parts, 2, 0);
+}
+
+void mixt_loss_add(mixt_builder *b, mixt_value loss, float weight)
+{
+    if (!mixt__builder_ready(b, "loss", &loss, 1))
+        return;
+    if (!isfinite(weight) || mixt__shape_count(&b->graph->values[loss.id].shape) != 1) {
+        mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss",
+                            "mixt_loss_add takes a loss of one number and a finite weight, got %lld and %g",
+                            (long long)mixt__shape_count(&b->graph->values[loss.id].shape), (double)weight);
+        return;
+    }
+    bool first = !b->counted;
+    if (first)
+        loss = add_first(b, loss);
+    if (b->status != MIXT_OK || !b->judged)
+        return;
+    int32_t metrics = b->counted;
+    mixt_value total = weight == 1 ? loss : mixt_affine(b, loss, weight, 0);
+    if (!first)
+        total = mixt_add(b, (mixt_value){b->graph->loss}, mixt_reshape(b, total, 0, NULL));
+    if (!first || weight != 1)
+        metrics = metrics_of(b, total).id;
+    b->graph->loss = total.id;
+    b->graph->metrics = metrics;
+}
