@@ -40,10 +40,12 @@ build: setup $(BUILD)/build.ninja
 # Where there is no GPU the CUDA backend can only be compiled and loaded: the first `make test` builds it for the oldest and
 # the newest of its architectures. `make build`, and whatever runs or installs it, builds it for all.
 FEW = $(BUILD)/few-architectures
-build-test: setup
+build-test:
+	@tools/setup.sh test
 	@[ -e $(BUILD)/build.ninja ] || [ -e /dev/nvidiactl ] || \
 		{ $(CONFIGURE) "-DMIXT_CUDA_ARCHITECTURES=75-real;90a-real" && touch $(FEW); }
 	@[ -e $(BUILD)/build.ninja ] || $(CONFIGURE)
+	@grep -q libmixt_mpi $(BUILD)/build.ninja || cmake -S . -B $(BUILD) > /dev/null # Open MPI may be new
 	cmake --build $(BUILD) -j $(JOBS)
 
 demo: build

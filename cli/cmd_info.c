@@ -6,6 +6,7 @@
 
 #include <mixt/machine.h>
 #include <mixt/program.h>
+#include <mixt/ranks.h>
 
 #include <math.h>
 #include <string.h>
@@ -84,6 +85,15 @@ static json_t *gpus_json(int count)
     return list;
 }
 
+static json_t *ranks_json(void)
+{
+    char version[256] = "";
+    mixt_ranks r = mixt_ranks_find();
+    bool usable = mixt_ranks_transport("mpi", version, sizeof version) == MIXT_OK;
+    return json_pack("{s:i, s:i, s:s, s:{s:b, s:s}}", "rank", r.rank, "size", r.size, "launcher", r.launcher, "mpi",
+                     "usable", usable, usable ? "version" : "reason", usable ? version : mixt_error_text());
+}
+
 /** "fp16_support" and its like: whether the device that training takes multiplies in the format. */
 static void add_support(json_t *all, const gpu *g)
 {
@@ -113,6 +123,7 @@ static int print_json(const mixt_cpu_info *cpu, const gpu *g)
     if (all) {
         json_object_set_new(all, "gpu_count", json_integer(count));
         json_object_set_new(all, "gpus", gpus_json(count));
+        json_object_set_new(all, "ranks", ranks_json());
         add_support(all, g);
     }
     if (!all || json_dumpf(all, stdout, JSON_INDENT(2))) {
@@ -229,10 +240,24 @@ static void print_cpu(const mixt_cpu_info *cpu)
                  cli_format_bytes(bytes[1], (double)cpu->memory_available));
 }
 
+/** What several ranks would be joined by, and whether this process is one of them. */
+static void print_ranks(void)
+{
+    char version[256];
+    mixt_ranks r = mixt_ranks_find();
+    if (mixt_ranks_transport("mpi", version, sizeof version) == MIXT_OK)
+        cli_line(stdout, "ranks    ", "mpi: %s", version);
+    else
+        cli_line(stdout, "ranks    ", "none: %s", mixt_error_text());
+    if (r.size > 1)
+        cli_line(stdout, "         ", "this is rank %d of %d, started by %s", r.rank, r.size, r.launcher);
+}
+
 static void print_text(const mixt_cpu_info *cpu, const gpu *g)
 {
     print_cpu(cpu);
     print_gpu(g);
+    print_ranks();
     putchar('\n');
     print_cpu_formats();
     if (g->usable) {
@@ -256,16 +281,17 @@ static int run(const cli_args *args)
 const cli_command cli_info = {
     .name = "info",
     .summary = "show what this machine can do in each number format",
-    .description =
-        "Lists processor, usable cores, instruction sets, caches and memory, and says for each number "
-        "format whether the "
-        "hardware multiplies it (native), converts it to fp32 on the way (widened) or has nothing for it "
-        "(emulated), and "
-        "what training in that format will therefore do. With a GPU: its memory, multiprocessors, Tensor "
-        "Cores, formats and limits, driver and libraries; without one, why none is used. In JSON, fp16_support and its "
-        "like say whether the device that training takes multiplies in the format.\n\n"
-        "The instruction-set level can be lowered with MIXT_ISA, the threads with MIXT_THREADS; MIXT_DEVICE "
-        "says what device auto means.",
+    .description = "Lists processor, usable cores, instruction sets, caches and memory, and says for each number "
+                   "format whether the "
+                   "hardware multiplies it (native), converts it to fp32 on the way (widened) or has nothing for it "
+                   "(emulated), and "
+                   "what training in that format will therefore do. With a GPU: its memory, multiprocessors, Tensor "
+                   "Cores, formats and limits, driver and libraries; without one, why none is used. Then what carries "
+                   "gradients between the ranks of a "
+                   "training in several processes (mpirun, srun). In JSON, fp16_support and its "
+                   "like say whether the device that training takes multiplies in the format.\n\n"
+                   "The instruction-set level can be lowered with MIXT_ISA, the threads with MIXT_THREADS; MIXT_DEVICE "
+                   "says what device auto means.",
     .options = {{"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"}},
     .examples =
         {

@@ -6,6 +6,8 @@
 #include "cli/tokenize_progress.h"
 #include "cli/watch.h"
 
+#include <mixt/ranks.h>
+
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
@@ -160,11 +162,19 @@ static int interrupted(const mixt_run *run, const mixt_run_result *r)
     return CLI_SIGNAL + r->signal;
 }
 
+/** What failed on all ranks is said by one. */
+static int failed(void)
+{
+    return mixt_ranks_speaks() ? cli_failed() : CLI_FAILED;
+}
+
 static int train(const cli_args *args, mixt_run *run)
 {
     mixt_run_result result;
     if (mixt_run_train(run, &result) != MIXT_OK)
-        return cli_failed();
+        return failed();
+    if (mixt_run_describe(run).rank) // rank 0 speaks for all
+        return result.interrupted ? CLI_SIGNAL + result.signal : CLI_OK;
     if (cli_flag(args, "json"))
         print_json(run, &result);
     else if (!cli_flag(args, "quiet"))
@@ -197,7 +207,7 @@ static int resume(const cli_args *args, const char *folder, const mixt_run_optio
     mixt_run_options with = *options;
     with.settings = args->settings;
     with.allow = cli_text(args, "allow");
-    status = mixt_run_resume_with(folder, &with, &run) == MIXT_OK ? train(args, run) : cli_failed();
+    status = mixt_run_resume_with(folder, &with, &run) == MIXT_OK ? train(args, run) : failed();
     mixt_run_close(run);
     return status;
 }
@@ -209,7 +219,7 @@ static int begin(const cli_args *args, const char *file, const mixt_run_options 
     int status = cli_config(args, file, &config);
     if (status != CLI_OK)
         return status;
-    status = mixt_run_open_config(config, options, &run) == MIXT_OK ? train(args, run) : cli_failed();
+    status = mixt_run_open_config(config, options, &run) == MIXT_OK ? train(args, run) : failed();
     mixt_run_close(run);
     mixt_config_free(config);
     return status;
@@ -219,8 +229,12 @@ static int run(const cli_args *args)
 {
     const char *file = cli_word(args, 0), *folder = cli_given(args, "resume") ? cli_text(args, "resume") : NULL;
     cli_watch watch = {.quiet = cli_flag(args, "quiet") || cli_flag(args, "json")};
-    mixt_run_options options = {.observer = cli_watch_observe, .user = &watch, .signals = true};
+    mixt_run_options options = {.observer = cli_watch_observe, .user = &watch, .signals = true, .ranks = true};
     options.progress = cli_tokenize_progress;
+    if (mixt_ranks_find().rank) { // one progress line, and notes once
+        options.observer = NULL;
+        options.progress = NULL;
+    }
     if (!file == !folder)
         return cli_usage(args->command,
                          file ? "--resume takes the configuration of the run: leave %s out"

@@ -16,17 +16,18 @@ policy    base num store
 passes    base num graph ops policy
 backend   base num graph ops/*attr*.h ops/ops.h ops/ops.def
 runtime   base num graph ops policy passes backend
-train     base num graph ops model policy passes backend runtime data store
+train     base num graph ops model policy passes backend runtime data store dist
 watch     base
 steer     base num graph ops model passes backend runtime data store train config policy api watch
 infer     base num graph ops policy passes backend runtime model
 api       base num graph ops model passes backend runtime data store train infer config policy models
 inspect   base num graph ops model passes backend runtime data store train infer config policy models api
 store     base num
+dist      base num
 data      base num store
 config    base
 models    base num graph ops model
-run       base num graph ops model passes backend runtime data store train infer config policy models api watch steer
+run       base num graph ops model passes backend runtime data store dist train infer config policy models api watch steer
 verify    base num graph ops model passes backend runtime data store train infer config policy models api run
 page      base num config store run
 choose    base num graph ops model passes backend runtime data store train infer config policy models api inspect run verify

@@ -33,6 +33,7 @@
 #include "mixt/predict.h"
 #include "mixt/profile.h"
 #include "mixt/program.h"
+#include "mixt/ranks.h"
 #include "mixt/report.h"
 #include "mixt/run.h"
 #include "mixt/search.h"

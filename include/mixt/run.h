@@ -170,6 +170,9 @@ typedef struct mixt_run_options {
     bool signals; /**< SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 end training after the update under way, with a
                      checkpoint (mixt_run_result.signal says which); a second SIGINT or SIGTERM kills. Those that were
                      ignored before stay so. SIGPIPE and SIGXFSZ are ignored meanwhile */
+    bool ranks;   /**< where a launcher (mpirun, srun) has started several processes they train the run together, as
+                     ranks:   see mixt/ranks.h and the keys dist.*. The run's directory is written by rank 0; all ranks
+                     return the   same status. Default: every process trains a run of its own */
     /** Called while a text is tokenised, as mixt_data_options.progress. */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
 } mixt_run_options;
@@ -246,6 +249,7 @@ typedef struct mixt_run_info {
     const char *checkpoint; /**< the folder of the checkpoint that it goes on from; "": none */
     int64_t total_steps;    /**< updates that it will make in all */
     int64_t steps_per_epoch, epochs;
+    int rank, ranks;          /**< of this process, and how many train the run together; 0 and 1: it is alone */
     const char *item;         /**< what is counted a second: "samples" or "tokens" */
     int64_t items_per_sample; /**< 1, or tokens in a sample */
     bool scaling;             /**< the loss is scaled */

@@ -85,6 +85,10 @@ typedef struct mixt_trainer_options {
      *  of the whole, samples and epochs as without. (Batch norm takes its statistics from each part, dropout draws
      *  other numbers.) What is made by hand is made of parts. Default 1. */
     int64_t split;
+    /** Parts of each update, of equal size, whose gradients are made apart and added in their order: what so many
+     *  processes do together (mixt/ranks.h), done by this one, to the bit. A batch is shared by them: ranks × split
+     * must divide it. Takes memory for gradients once more. On the CPU only. Default 1. */
+    int64_t ranks;
     float lr;           /**< 0 or above; default 1e-3 */
     float momentum;     /**< of momentum and nesterov, from 0 to below 1; default 0.9 */
     float beta1, beta2; /**< from 0 to below 1; default 0.9, 0.999 */
@@ -127,11 +131,11 @@ mixt_trainer_options mixt_trainer_options_default(void);
 mixt_trainer *mixt_trainer_new_with(mixt_model *model, const mixt_trainer_options *options);
 #ifndef __cplusplus
 #define MIXT_TRAINER_DEFAULTS                                                                                          \
-    .optimizer = "adamw", .batch = 32, .accumulate = 1, .split = 1, .lr = 1e-3f, .momentum = 0.9f, .beta1 = 0.9f,      \
-    .beta2 = 0.999f, .eps = 1e-8f, .schedule = "constant", .gamma = 0.1f, .decay_steps = 1000, .clip = MIXT_BY_POLICY, \
-    .clip_value = MIXT_BY_POLICY, .scale_init = MIXT_BY_POLICY, .scale_growth = MIXT_BY_POLICY,                        \
-    .scale_backoff = MIXT_BY_POLICY, .scale_floor = MIXT_BY_POLICY, .scale_ceiling = MIXT_BY_POLICY,                   \
-    .scale_interval = MIXT_BY_POLICY, .scale_hysteresis = MIXT_BY_POLICY
+    .optimizer = "adamw", .batch = 32, .accumulate = 1, .split = 1, .ranks = 1, .lr = 1e-3f, .momentum = 0.9f,         \
+    .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .schedule = "constant", .gamma = 0.1f, .decay_steps = 1000,          \
+    .clip = MIXT_BY_POLICY, .clip_value = MIXT_BY_POLICY, .scale_init = MIXT_BY_POLICY,                                \
+    .scale_growth = MIXT_BY_POLICY, .scale_backoff = MIXT_BY_POLICY, .scale_floor = MIXT_BY_POLICY,                    \
+    .scale_ceiling = MIXT_BY_POLICY, .scale_interval = MIXT_BY_POLICY, .scale_hysteresis = MIXT_BY_POLICY
 /** The defaults but for the fields named: MIXT_TRAINER_OPTIONS(.lr = 0.1f, .beta1 = 0) */
 #define MIXT_TRAINER_OPTIONS(...) MIXT_OPTIONS(mixt_trainer_options, MIXT_TRAINER_DEFAULTS, __VA_ARGS__)
 /** mixt_trainer_new(model, .precision = "bf16", .lr = 0.1f): what is not named has its default. */

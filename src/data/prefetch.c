@@ -147,7 +147,8 @@ static bool claim(mixt__prefetch *p, int thread, mixt__batch **slot, progress **
             *slot = &p->slots[p->begun % p->depth];
             *state = &p->progress[p->begun % p->depth];
             **state = (progress){.status = MIXT_OK};
-            (*slot)->number = p->first + p->begun++;
+            (*slot)->number = p->first + p->begun / p->form.run * p->form.of + p->begun % p->form.run;
+            p->begun++;
             break;
         }
     }
@@ -321,6 +322,8 @@ static mixt__prefetch_form form_or_plain(const mixt__prefetch_form *form)
 {
     mixt__prefetch_form made = form ? *form : (mixt__prefetch_form){.alloc = mixt__alloc, .free = mixt__free};
     made.parts = made.parts ? made.parts : 1;
+    if (!made.run)
+        made.run = made.of = 1;
     return made;
 }
 

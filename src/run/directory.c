@@ -170,7 +170,7 @@ void mixt__run_dir_discard(mixt__run_dir *dir)
     if (!dir->path[0])
         return;
     mixt__run_dir_close(dir);
-    if (dir->resumed)
+    if (dir->resumed || dir->silent)
         return;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unlink(mixt__run_dir_file(dir, names[i], path));

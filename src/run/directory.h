@@ -15,6 +15,7 @@ typedef struct mixt__run_dir {
     char path[1024]; // "": not made
     mixt__rows metrics, events;
     mixt__rows layers; // not open where no update is looked into
+    bool silent;       // another process writes it: rows go nowhere
     bool resumed;      // was there before: never discarded
 } mixt__run_dir;
 

@@ -202,6 +202,7 @@ static mixt_trainer_options trainer_options(mixt__experiment *e, const mixt_poli
     o.batch = number(e, MIXT_KEY_TRAIN_BATCH);
     o.accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
     o.split = number(e, MIXT_KEY_TRAIN_SPLIT);
+    o.ranks = e->ranks ? e->ranks : 1;
     o.recompute_budget = (size_t)number(e, MIXT_KEY_TRAIN_RECOMPUTE);
     o.eval_batch = number(e, MIXT_KEY_TRAIN_EVAL_BATCH);
     o.lr = real(e, MIXT_KEY_TRAIN_LR);
@@ -271,6 +272,8 @@ static mixt_status open_context(mixt__experiment *e, const mixt_config *config)
     e->item = "samples";
     e->items_per_sample = 1;
     mixt_context_options options = {.device = text(e, MIXT_KEY_DEVICE), .threads = (int)number(e, MIXT_KEY_THREADS)};
+    if (!options.threads)
+        options.threads = e->threads;
     e->context = mixt_open_with(&options);
     return e->context ? MIXT_OK : MIXT_ERROR_DEVICE;
 }
@@ -321,6 +324,19 @@ static mixt_status compile(mixt__experiment *e)
     return mixt_trainer_compile(e->trainer, e->facts);
 }
 
+/** How the trainer shares its updates with others. */
+static mixt_status join_ranks(mixt__experiment *e)
+{
+    static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16};
+    mixt__ranks *r = &e->trainer->core.ranks;
+    r->group = e->group;
+    r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
+    r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
+    if (e->ranks > 1 && !e->context->backend->host_memory)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "several ranks train on the CPU only: set device=cpu");
+    return MIXT_OK;
+}
+
 /** Model and trainer for samples that are known. */
 static mixt_status open_trainer(mixt__experiment *e)
 {
@@ -338,6 +354,7 @@ static mixt_status open_trainer(mixt__experiment *e)
         e->items_per_sample = info->target_elements;
     }
     MIXT_TRY(make_trainer(e, &model));
+    MIXT_TRY(join_ranks(e));
     mixt__trainer_want_layers(&e->trainer->core, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
     MIXT_TRY(compile(e));
     return check_faults(e);

@@ -17,6 +17,9 @@ typedef struct mixt__phases {
 
 typedef struct mixt__experiment {
     const mixt_config *config; // borrowed
+    int64_t ranks;             // that share an update; 0: one
+    mixt__group *group;        // of those, where they are processes; borrowed
+    int threads;               // of the CPU where the configuration does not say; 0: as usual
     int64_t update;            // that it is opened for, from 1; 0: the first
     mixt__phases phases;
     mixt_context *context;
@@ -35,8 +38,8 @@ typedef struct mixt__experiment {
     void *progress_user;
 } mixt__experiment;
 
-/** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for progress and
- *  update. */
+/** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for progress,
+ *  update, ranks, group and threads. */
 mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config);
 /** The same without the data, from what a run remembers of it: inputs.json, which is no longer needed after that. */
 mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *config, const json_t *inputs);

@@ -19,6 +19,8 @@ mixt_status mixt__final_save(mixt_run *run)
     char path[1200];
     mixt_run_result *r = &run->result;
     r->weights_step = r->steps;
+    if (run->dir.silent)
+        return MIXT_OK;
     if (r->stopped_early && r->best_step >= 0 && r->best_step != r->steps) {
         if (take_best(run) == MIXT_OK)
             r->weights_step = r->best_step;

@@ -23,6 +23,10 @@ static bool append(const char *path, const char *text)
 void mixt__history_add(mixt_run *run, json_t *row)
 {
     char path[1200], now[32];
+    if (run->dir.silent) {
+        json_decref(row);
+        return;
+    }
     time_t seconds = time(NULL);
     struct tm utc;
     strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &utc));

@@ -276,6 +276,8 @@ static mixt_status write_row(mixt_run *run, const mixt_step *step)
 {
     const mixt__layers *l = &run->layers;
     char path[1200];
+    if (run->dir.silent)
+        return MIXT_OK;
     if (!run->dir.layers.open) // a short run has none
         MIXT_TRY(mixt__rows_open(&run->dir.layers, mixt__run_dir_file(&run->dir, "layers.jsonl", path), -1));
     MIXT_TRY(write_names(run, step->step));
@@ -344,7 +346,7 @@ mixt_status mixt__layers_resume(mixt_run *run)
     char path[1200];
     int64_t keep = run->resume.state.layers_bytes;
     mixt__run_dir_file(&run->dir, "layers.jsonl", path);
-    if (!run->resume.run[0] || access(path, F_OK))
+    if (!run->resume.run[0] || run->dir.silent || access(path, F_OK))
         return MIXT_OK;
     if (!run->dir.layers.open) // a run that goes on elsewhere has its copy open already
         MIXT_TRY(mixt__rows_open(&run->dir.layers, path, keep));

@@ -10,6 +10,7 @@
 #include "run/memory.h"
 #include "run/phases.h"
 #include "run/policy.h"
+#include "run/ranks.h"
 #include "run/saves.h"
 #include "run/shares.h"
 #include "run/signals.h"
@@ -49,7 +50,7 @@ static int64_t setting(const loop *l, mixt__config_key key)
 
 static bool signalled(const loop *l)
 {
-    return l->run->signals && mixt__signals_stop;
+    return mixt__run_signal(l->run) != 0;
 }
 
 /** Joules so far, asked for ten times a second at most: an answer can take longer than a small step. */
@@ -96,7 +97,8 @@ static bool out_of_patience(const loop *l)
 static mixt_status validate(loop *l)
 {
     mixt_evaluation found;
-    const volatile sig_atomic_t *interrupt = l->run->signals ? &mixt__signals_stop : NULL;
+    bool alone = l->run->signals && !l->run->group; // ranks stop after an update, all at the same
+    const volatile sig_atomic_t *interrupt = alone ? &mixt__signals_stop : NULL;
     MIXT_TRY(mixt__trainer_evaluate(&l->e->trainer->core, l->e->val, interrupt, &found));
     mixt_run_result *r = l->result;
     l->run->asked &= ~(unsigned)MIXT_ASKED_VALIDATION;
@@ -430,7 +432,9 @@ static mixt_status advance(loop *l)
     mixt__steer_skip(l->run);
     bool due = mixt__saves_due(&l->saves, l->issued + 1);
     mixt__layers_prepare(l->run, l->issued + 1);
+    mixt__run_ranks_tell(l->run);
     MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
+    mixt__run_ranks_hear(l->run);
     l->issued++;
     l->stopping = signalled(l);
     bool wait = l->e->context->backend->host_memory || l->stopping || l->issued == l->e->total_steps || due ||
@@ -479,7 +483,7 @@ static mixt_status run_updates(loop *l)
     bool over =
         !l->pending && (l->result->steps >= l->e->total_steps || l->result->stopped_early || l->result->stopped);
     l->result->interrupted = signalled(l) && !over;
-    l->result->signal = l->result->interrupted ? (int)mixt__signals_stop : 0;
+    l->result->signal = l->result->interrupted ? mixt__run_signal(l->run) : 0;
     if (status == MIXT_OK && moved)
         return keep_last(l, l->result->interrupted);
     (void)mixt__saves_finish(&l->saves); // for what it says: the run has failed anyway, or had nothing to do
@@ -492,6 +496,7 @@ static mixt_status announce(loop *l)
     mixt_status ready = mixt__trainer_allocate(&l->e->trainer->core);
     if (ready == MIXT_OK) {
         mixt__summary_tell(l->run);
+        mixt__run_ranks_note(l->run);
         mixt__run_tell_phases(l->run);
         mixt__chosen_tell(l->run);
         mixt__fit_tell(l->run);

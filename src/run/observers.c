@@ -51,7 +51,7 @@ void mixt__run_note(mixt_run *run, bool warning, const char *format, ...)
 static void ask(const char *function, mixt_run *run, unsigned what)
 {
     if (mixt__need_open_at(function, "run", run, "run") == MIXT_OK)
-        run->asked |= what;
+        *(run->group ? &run->asking : &run->asked) |= what;
 }
 
 void mixt_run_ask_stop(mixt_run *run)

@@ -45,6 +45,11 @@ static change change_of(mixt__config_key key)
         {MIXT_KEY_TRAIN_RECOMPUTE, CHANGE_FREE},
         {MIXT_KEY_TRAIN_MEMORY, CHANGE_FREE},
         {MIXT_KEY_TRAIN_MEMORY_MAY, CHANGE_FREE},
+        {MIXT_KEY_DIST_TRANSPORT, CHANGE_FREE},
+        {MIXT_KEY_DIST_BUCKET, CHANGE_FREE},
+        {MIXT_KEY_DIST_TIMEOUT, CHANGE_FREE},
+        {MIXT_KEY_DIST_RANKS, CHANGE_BITS},
+        {MIXT_KEY_DIST_REDUCE, CHANGE_BITS},
         {MIXT_KEY_DEVICE, CHANGE_BITS},
         {MIXT_KEY_THREADS, CHANGE_BITS},
         {MIXT_KEY_PRECISION, CHANGE_ASKED},
@@ -371,6 +376,14 @@ mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_
     return choose(run);
 }
 
+/** Ranks that made the checkpoint. */
+static int64_t ranks_then(const mixt__checkpoint *checkpoint)
+{
+    const json_t *run = json_object_get(checkpoint->scalars, "run");
+    int64_t ranks = json_integer_value(json_object_get(run, "ranks"));
+    return ranks > 0 ? ranks : 1; // a version that knew of none does not say
+}
+
 /** Device and data must be those of the checkpoint; what only changes the bits is said. */
 static mixt_status check_conditions(mixt_run *run, const json_t *before, const json_t *now)
 {
@@ -393,14 +406,21 @@ static mixt_status check_conditions(mixt_run *run, const json_t *before, const j
                        "%s goes on with another device, number of threads or instruction set: the bits will not be "
                        "those of an undisturbed run",
                        r->run);
+    int64_t then = ranks_then(r->checkpoint), ranks = run->experiment.ranks;
+    if (then != ranks)
+        mixt__run_note(run, true,
+                       "%s goes on with %lld rank%s instead of %lld: the bits will not be those of an undisturbed run",
+                       r->run, (long long)ranks, ranks == 1 ? "" : "s", (long long)then);
     return MIXT_OK;
 }
 
 /** What was allowed to change, by the trainer's names, which are those of the keys without their section. */
-static void allowed_settings(const json_t *changes, const char *names[MIXT_KEY_COUNT + 1])
+static void allowed_settings(const json_t *changes, bool ranks, const char *names[MIXT_KEY_COUNT + 2])
 {
     const char *key;
     json_t *change;
+    if (ranks)
+        *names++ = "ranks";
     json_object_foreach((json_t *)changes, key, change) if (change_of(mixt__config_find(key)) == CHANGE_ASKED)
     {
         const char *dot = strchr(key, '.');
@@ -411,8 +431,8 @@ static void allowed_settings(const json_t *changes, const char *names[MIXT_KEY_C
 
 mixt_status mixt__resume_restore_from(mixt_run *run, const mixt__checkpoint *checkpoint)
 {
-    const char *may_differ[MIXT_KEY_COUNT + 1];
-    allowed_settings(run->resume.changes, may_differ);
+    const char *may_differ[MIXT_KEY_COUNT + 2];
+    allowed_settings(run->resume.changes, ranks_then(checkpoint) != run->experiment.ranks, may_differ);
     return mixt__trainer_restore(&run->experiment.trainer->core, checkpoint, *may_differ ? may_differ : NULL);
 }
 

@@ -131,6 +131,10 @@ json_t *mixt__rows_number(double value)
 
 mixt_status mixt__rows_add(mixt__rows *r, json_t *row)
 {
+    if (r->silent) {
+        json_decref(row);
+        return MIXT_OK;
+    }
     char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(9) | JSON_PRESERVE_ORDER);
     size_t length = text ? strlen(text) : 0;
     json_decref(row);

@@ -16,6 +16,7 @@ typedef struct mixt__rows {
     char *waiting; // rows that the disk had no room for
     size_t waiting_bytes;
     bool open;
+    bool silent; // nobody writes them here: another process does
 } mixt__rows;
 
 /** Makes the file, or goes on with one that is there: its first `keep` bytes, as far as they are whole rows. Fails when

@@ -12,6 +12,7 @@
 #include "run/metrics.h"
 #include "run/phases.h"
 #include "run/policy.h"
+#include "run/ranks.h"
 #include "run/resume.h"
 #include "run/summary.h"
 #include "run/weights.h"
@@ -67,9 +68,12 @@ static mixt_status open_experiment(mixt_run *run)
     return status;
 }
 
-/** Hands the run out, or closes it. */
+/** Hands the run out, or closes it: on all ranks. */
 static mixt_status finish(mixt_status status, mixt_run **run)
 {
+    status = mixt__run_agree(*run, status);
+    if (status == MIXT_OK)
+        status = mixt__run_ranks_check(*run);
     if (status == MIXT_OK) {
         (*run)->precision = mixt__strdup(mixt__config_string((*run)->config, MIXT_KEY_PRECISION));
         if (!(*run)->precision)
@@ -91,6 +95,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
     MIXT_TRY(mixt__chosen_take(run));
     MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
+    MIXT_TRY(mixt__run_ranks_open(run, options->ranks));
     MIXT_TRY(open_experiment(run));
     MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_new(run));
@@ -126,6 +131,7 @@ static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_
     MIXT_TRY(mixt__resume_open(run, folder, options));
     run->experiment.update = run->resume.state.steps;
     MIXT_TRY(mixt__steer_read(run));
+    MIXT_TRY(mixt__run_ranks_open(run, options->ranks));
     MIXT_TRY(open_experiment(run));
     MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_again(run));
@@ -176,6 +182,7 @@ void mixt_run_close(mixt_run *run)
     if (!run || mixt__need_open(run, "run") != MIXT_OK)
         return;
     mixt__handle_remove(run);
+    mixt__run_ranks_close(run);
     mixt__layers_close(&run->layers);
     mixt__run_dir_close(&run->dir);
     mixt__resume_close(&run->resume);
@@ -201,6 +208,10 @@ mixt_status mixt__run_begin(mixt_run *run)
 
 static mixt_status open_directory(mixt_run *run)
 {
+    mixt__run_dir *dir = &run->dir;
+    dir->silent = dir->metrics.silent = dir->events.silent = dir->layers.silent = !mixt__run_writes(run);
+    if (dir->silent)
+        return MIXT_OK;
     if (run->resume.run[0])
         return mixt__resume_directory(run);
     MIXT_TRY(mixt__run_dir_create(&run->dir, run->config, mixt_data_describe(run->experiment.train)->kind));
@@ -215,15 +226,18 @@ static mixt_status train(mixt_run *run)
     MIXT_TRY(mixt__run_plan_validation(run));
     MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt__run_take_memory(run));
-    MIXT_TRY(open_directory(run));
-    MIXT_TRY(mixt__run_keep_phases(run));
-    if (mixt__config_bool(run->config, MIXT_KEY_TRAIN_TENSORBOARD))
+    MIXT_TRY(mixt__run_ranks_directory(run, open_directory(run)));
+    if (mixt__run_writes(run))
+        MIXT_TRY(mixt__run_keep_phases(run));
+    if (mixt__run_writes(run) && mixt__config_bool(run->config, MIXT_KEY_TRAIN_TENSORBOARD))
         mixt__tensorboard_open(&run->tensorboard, run, run->dir.path,
                                run->resume.checkpoint ? run->resume.state.steps : -1);
     MIXT_TRY(mixt__events_open(&run->events, run));
     MIXT_TRY(mixt__steer_open(run));
     MIXT_TRY(mixt__layers_resume(run));
     mixt_status status = mixt__loop_run(run);
+    if (run->group && status == MIXT_OK)
+        status = mixt__group_agree(run->group, MIXT_OK); // rank 0 has saved the weights
     mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
     status = status == MIXT_OK ? told : status;
     mixt__rows *const files[] = {&run->dir.metrics, &run->dir.events, &run->dir.layers};
@@ -241,6 +255,8 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
         return mixt__fail(MIXT_ERROR_STATE, "%s was opened to look at its past: resume it to go on", run->resume.run);
     mixt__account *before = mixt__account_use(run->account);
     mixt_status status = train(run);
+    if (run->group && status != MIXT_OK)
+        mixt__group_give_up(run->group);
     mixt__account_use(before);
     if (result)
         *result = run->result;
@@ -272,6 +288,8 @@ mixt_run_info mixt_run_describe(const mixt_run *run)
         .folder = run->dir.path, .total_steps = e->total_steps, .steps_per_epoch = e->steps_per_epoch};
     info.checkpoint = run->resume.checkpoint ? run->resume.checkpoint->folder : "";
     info.epochs = mixt__config_int(run->config, MIXT_KEY_TRAIN_EPOCHS);
+    info.rank = run->group ? run->group->rank : 0;
+    info.ranks = run->group ? run->group->size : 1;
     info.item = e->item;
     info.items_per_sample = e->items_per_sample;
     info.scaling = e->trainer->core.settings.scaling.enabled;

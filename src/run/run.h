@@ -66,6 +66,8 @@ struct mixt_run {
     mixt__pressure pressure;
     mixt__layers layers;
     unsigned asked;
+    unsigned asking;     // the same of one rank of several: asked for once all have heard of it
+    mixt__group *group;  // of all ranks of the run; NULL: it is one process
     mixt_policy *policy; // that was asked for; NULL: none
     bool signals;
     bool epochs_from_zero; // in metrics.jsonl, which an earlier version began

@@ -19,9 +19,9 @@ json_t *mixt__run_conditions(mixt__experiment *e)
     const uint64_t *sums = mixt__experiment_sums(e);
     snprintf(data, sizeof data, "%lld samples, checksum %016llx", (long long)mixt_data_describe(e->train)->samples,
              (unsigned long long)mixt__checksum(sums, 2 * sizeof *sums));
-    return json_pack("{s:s, s:s, s:i, s:s, s:o}", "device", e->context->backend->name, "data", data, "threads",
-                     cpu ? mixt__threads_count() : 0, "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "",
-                     "order", mixt__run_order_pack(e));
+    return json_pack("{s:I, s:s, s:s, s:i, s:s, s:o}", "ranks", (json_int_t)(e->ranks ? e->ranks : 1), "device",
+                     e->context->backend->name, "data", data, "threads", cpu ? mixt__threads_count() : 0,
+                     "instructions", cpu ? mixt__isa_name(mixt__isa_level()) : "", "order", mixt__run_order_pack(e));
 }
 
 void mixt__saves_open(mixt__saves *c, mixt_run *run, int64_t resumed)
@@ -56,7 +56,7 @@ void mixt__saves_refresh(mixt__saves *c)
 
 void mixt__saves_prepare(mixt__saves *c)
 {
-    if (c->saver || c->impossible)
+    if (c->saver || c->impossible || c->run->dir.silent)
         return;
     if (mixt__saver_start(&c->run->experiment.trainer->core, &c->saver) == MIXT_OK) {
         c->conditions = mixt__run_conditions(&c->run->experiment);
@@ -68,7 +68,7 @@ void mixt__saves_prepare(mixt__saves *c)
 
 bool mixt__saves_due(const mixt__saves *c, int64_t step)
 {
-    if (c->impossible)
+    if (c->impossible || c->run->dir.silent)
         return false;
     return (c->every && step % c->every == 0) || (c->interval > 0 && mixt__time_now() - c->last >= c->interval);
 }
@@ -170,7 +170,7 @@ void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
     double start = mixt__time_now();
     mixt__saves_prepare(c);
     c->lost += c->impossible;
-    if (c->impossible)
+    if (c->impossible || c->run->dir.silent)
         return;
     mixt__saver_wait(c->saver);
     mixt__saves_poll(c);

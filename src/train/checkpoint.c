@@ -292,6 +292,18 @@ typedef struct progress {
     mixt__control control;
 } progress;
 
+/** Passes are counted in those of all ranks, which may have been more or fewer. */
+static void count_ranks(const mixt__trainer *t, const json_t *scalars, progress *p)
+{
+    int64_t then = json_integer_value(json_object_get(json_object_get(scalars, "settings"), "ranks"));
+    int64_t now = t->settings.ranks;
+    if (then < 1)
+        then = 1; // of a version that knew of none
+    p->next_batch = p->next_batch / then * now;
+    p->runs = p->runs / then * now;
+    p->batches_per_epoch = p->batches_per_epoch / then * now;
+}
+
 static mixt_status read_progress(const json_t *scalars, progress *p)
 {
     const int64_t most = INT64_MAX / 2; // so that counting on cannot overflow
@@ -357,6 +369,7 @@ static mixt_status restore(mixt__trainer *t, const mixt__checkpoint *c, const ch
     const json_t *scalars = json_object_get(c->scalars, "trainer");
     MIXT_TRY(check_settings(t, scalars, may_differ));
     MIXT_TRY(read_progress(scalars, &p));
+    count_ranks(t, scalars, &p);
     MIXT_TRY(visit(t, c, false));
     MIXT_TRY(mixt__trainer_allocate(t));
     if (may_differ) // no change where loss scaling is the same

@@ -74,9 +74,10 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     add(o, "target", json_string(mixt__shape_text(&t->spec.target, text, sizeof text)));
     add_int(o, "loss", t->model.loss);
     add_float(o, "label_smoothing", t->model.label_smoothing);
-    add_int(o, "batch", s->batch * s->split);
-    add_int(o, "accumulate", s->accumulate / s->split);
+    add_int(o, "batch", s->batch * s->split * s->ranks);
+    add_int(o, "accumulate", s->accumulate / s->split / s->ranks);
     add_int(o, "split", s->split);
+    add_int(o, "ranks", s->ranks);
     add(o, "seed", json_integer((json_int_t)s->seed));
     add_optimizer(o, &s->optimizer);
     add_schedule(o, &s->schedule);
@@ -102,9 +103,9 @@ static void add_missing(json_t *before, const json_t *now)
         const char *name;
         json_t *value;
     } defaults[] = {
-        {"freeze", json_string("")},          {"lr_groups", json_string("")}, {"decay_groups", json_string("")},
-        {"inject_overflow", json_integer(0)}, {"split", json_integer(1)},     {"MIXT_FUSION", json_string("1")},
-        {"MIXT_CANDIDATE", json_string("")},
+        {"freeze", json_string("")},          {"lr_groups", json_string("")},      {"decay_groups", json_string("")},
+        {"inject_overflow", json_integer(0)}, {"split", json_integer(1)},          {"ranks", json_integer(1)},
+        {"MIXT_FUSION", json_string("1")},    {"MIXT_CANDIDATE", json_string("")},
     };
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
         bool same = json_equal(json_object_get(now, defaults[i].name), defaults[i].value);

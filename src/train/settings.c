@@ -159,6 +159,7 @@ static mixt_status check_counts(const mixt_trainer_options *o)
         {"batch", o->batch, 1, INT32_MAX},
         {"accumulate", o->accumulate, 1, MIXT_PASSES_MAX},
         {"split", o->split, 1, MIXT_PASSES_MAX},
+        {"ranks", o->ranks, 1, MIXT_PASSES_MAX},
         {"eval_batch", o->eval_batch, 0, INT32_MAX},
         {"warmup", o->warmup, 0, INT64_MAX},
         {"decay_steps", o->decay_steps, 1, INT64_MAX},
@@ -177,12 +178,25 @@ static mixt_status check_counts(const mixt_trainer_options *o)
 /** Parts of different sizes would each need a plan of its own. */
 static mixt_status check_split(const mixt_trainer_options *o)
 {
+    if (o->batch < o->ranks)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld ranks are more than a batch has samples, %lld",
+                          (long long)o->ranks, (long long)o->batch);
+    if (o->batch % o->ranks)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld ranks: must divide the batch, %lld", (long long)o->ranks,
+                          (long long)o->batch);
+    if (o->ranks > 1 && o->batch / o->ranks % o->split)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "split %lld: must divide each rank's share of the batch, %lld",
+                          (long long)o->split, (long long)(o->batch / o->ranks));
     if (o->batch % o->split)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "split %lld: must divide the batch, %lld", (long long)o->split,
                           (long long)o->batch);
     if (o->accumulate * o->split > MIXT_PASSES_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "accumulate %lld times split %lld: at most %d passes make an update",
                           (long long)o->accumulate, (long long)o->split, MIXT_PASSES_MAX);
+    if (o->accumulate * o->split * o->ranks > MIXT_PASSES_MAX)
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "accumulate %lld times split %lld times %lld ranks: at most %d passes make an update",
+                          (long long)o->accumulate, (long long)o->split, (long long)o->ranks, MIXT_PASSES_MAX);
     return MIXT_OK;
 }
 
@@ -229,9 +243,10 @@ mixt_status mixt__trainer_settings_parse(const mixt_trainer_options *options, co
     s->weight_decay = o->weight_decay;
     s->clip_norm = o->clip;
     s->clip_value = o->clip_value;
-    s->batch = o->batch / o->split;
+    s->batch = o->batch / o->ranks / o->split;
     s->eval_batch = o->eval_batch ? o->eval_batch : o->batch;
-    s->accumulate = o->accumulate * o->split;
+    s->accumulate = o->accumulate * o->split * o->ranks;
+    s->ranks = o->ranks;
     s->split = o->split;
     s->seed = o->seed;
     s->no_fusion = o->no_fusion;

@@ -40,7 +40,11 @@ static mixt_status check_data(const mixt__trainer *t, const mixt_data *data)
 static mixt__prefetch_form ring_form(const mixt__trainer *t)
 {
     mixt__batch_spec fed = mixt__trainer_fed_spec(t);
-    mixt__prefetch_form form = {t->backend->alloc_host, t->backend->free_host, fed.input_dtype, t->settings.split, {0}};
+    mixt__prefetch_form form = {.alloc = t->backend->alloc_host, .free = t->backend->free_host};
+    form.input = fed.input_dtype;
+    form.parts = t->settings.split * t->settings.ranks;
+    form.run = mixt__ranks_parts(t) * mixt__ranks_passes(t);
+    form.of = t->settings.accumulate;
     for (int i = 0; i < fed.more_count && !fed.more[i].target; i++)
         form.more[i] = fed.more[i].dtype;
     return form;
@@ -67,15 +71,18 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
     MIXT_TRY(check_data(t, data));
     mixt__trainer_stop_batches(t);
     mixt__prefetch_form form = ring_form(t);
-    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch, &form, &t->prefetch));
+    MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch + mixt__ranks_first(t),
+                                  &form, &t->prefetch));
     t->prefetched = data;
-    t->batches_per_epoch = mixt_data_batches(data, t->settings.batch * t->settings.split) * t->settings.split;
+    int64_t parts = t->settings.split * t->settings.ranks; // of a batch of the data
+    t->batches_per_epoch = mixt_data_batches(data, t->settings.batch * parts) * parts;
     return MIXT_OK;
 }
 
-static uint64_t next_key(mixt__trainer *t)
+/** Of pass number `index` of the coming update. */
+static uint64_t key_of(const mixt__trainer *t, int64_t index)
 {
-    return mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
+    return mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(t->runs + index));
 }
 
 /** Issues one forward and backward pass, its figures going to the step's result. */
@@ -159,21 +166,22 @@ static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index, m
 {
     const void *input, *target;
     MIXT_TRY(take_batch(t, s, index, &input, &target));
-    uint64_t key = next_key(t);
+    uint64_t key = key_of(t, index);
     int64_t count = count_targets(t, s, target);
-    mixt__run run = {.input = input, .target = target, .accumulate = index > 0, .rng_key = &key};
+    mixt__run run = {.input = input, .target = target, .rng_key = &key};
+    run.accumulate = index % mixt__ranks_passes(t) > 0;
     mixt_status status;
     if (t->backend->host_memory) {
         float seed = t->control->seed * (count >= 0 ? mixt__pass_weight(weights, count) : 1);
         run.seed = &seed;
+        mixt__ranks_before_pass(t, index);
         status = micro_step(t, &run, index);
+        mixt__ranks_after_pass(t, index);
     } else {
         status = mixt__feed_put(&t->feed, index, input, target, key, count, !s->resident);
     }
-    if (!s->input) {
+    if (!s->input)
         mixt__prefetch_release(t->prefetch);
-        t->next_batch++;
-    }
     return status;
 }
 
@@ -251,12 +259,33 @@ static bool may_record(const mixt__trainer *t)
     return !t->train->seconds && !t->faults && (!t->watching || t->layers.running);
 }
 
+/** The passes that this process makes, part by part. */
+static mixt_status run_parts(mixt__trainer *t, const source *s, mixt__pass_weights *weights)
+{
+    int64_t first = mixt__ranks_first(t), passes = mixt__ranks_passes(t);
+    for (int64_t part = 0; part < mixt__ranks_parts(t); part++, first += passes) {
+        for (int64_t i = first; i < first + passes; i++)
+            MIXT_TRY(run_batch(t, s, i, weights));
+        mixt__ranks_end_part(t, part);
+    }
+    return MIXT_OK;
+}
+
+/** What a pass counts for is relative to the first that has targets; of ranks, which do not know each other's, to one
+ *  whose targets all count. */
+static mixt__pass_weights begin_weights(const mixt__trainer *t)
+{
+    return (mixt__pass_weights){.first = t->settings.ranks > 1 ? mixt__shape_count(&t->spec.target) : 0};
+}
+
 /** All passes of a step and its update: on the host at once, on a device as one piece of work. */
 static mixt_status run_passes(mixt__trainer *t, const source *s)
 {
-    mixt__pass_weights weights = {0};
-    for (int64_t i = 0; i < t->settings.accumulate; i++)
-        MIXT_TRY(run_batch(t, s, i, &weights));
+    mixt__pass_weights weights = begin_weights(t);
+    MIXT_TRY(mixt__ranks_join(t, run_parts(t, s, &weights), &weights));
+    t->runs += t->settings.accumulate;
+    if (!s->input)
+        t->next_batch += t->settings.accumulate;
     if (!t->backend->host_memory) {
         MIXT_TRY(mixt__feed_weigh(&t->feed));
         return mixt__feed_step(&t->feed, t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN, may_record(t), issue, t);

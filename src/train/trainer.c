@@ -275,6 +275,8 @@ static void release_step(mixt__trainer *t)
     t->control = NULL;
     t->stats = NULL;
     t->workspace = NULL;
+    if (t->backend)
+        mixt__ranks_release(t);
     if (t->params)
         mixt__params_release_training(t->params);
     if (t->train)
@@ -353,6 +355,7 @@ static mixt_status take_step(mixt__trainer *t)
     MIXT_TRY(mixt__params_allocate_training(t->params));
     MIXT_TRY(mixt__executable_allocate(t->train));
     MIXT_TRY(mixt__trainer_take_layers(t));
+    MIXT_TRY(mixt__ranks_take(t));
     if (!t->backend->host_memory)
         MIXT_TRY(open_feed(t));
     t->allocated += t->backend->allocated() - before;
@@ -435,6 +438,7 @@ static mixt_status replace_plan(mixt__trainer *t)
     MIXT_TRY(mixt__params_retype(t->params, t->train->graph));
     MIXT_TRY(mixt__executable_allocate(t->train));
     MIXT_TRY(mixt__trainer_take_layers(t));
+    MIXT_TRY(mixt__ranks_take(t));
     bool fed = t->feed.backend; // else its batches have another size from here on
     if (!fed && !t->backend->host_memory)
         MIXT_TRY(open_feed(t));
@@ -513,6 +517,7 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     size_t before = t->backend->allocated();
     mixt__executable_release(t->train); // before the next takes its memory
     mixt__trainer_release_layers(t);
+    mixt__ranks_release(t); // a pass may have become several
     if (resized)
         mixt__feed_close(&t->feed); // which on a device is counted
     t->allocated -= before - t->backend->allocated();
@@ -548,6 +553,7 @@ mixt_memory mixt__trainer_memory(const mixt__trainer *t)
     m.activations = t->train->plan.arena_bytes;
     m.workspace = t->train->workspace_bytes;
     m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes + mixt__trainer_layer_bytes(t);
+    m.control += mixt__ranks_bytes(t);
     m.batches = mixt__feed_bytes(t->backend, &t->spec, t->settings.accumulate);
     m.total =
         m.masters + m.copies + m.gradients + m.moments + m.state + m.activations + m.workspace + m.batches + m.control;

@@ -9,6 +9,7 @@
 #include "mixt/train.h"
 #include "runtime/compile.h"
 #include "train/feed.h"
+#include "train/ranks.h"
 #include "model/model.h"
 
 #include <signal.h>
@@ -29,7 +30,8 @@ typedef struct mixt__trainer_settings {
     mixt__scaling scaling;
     float weight_decay, clip_norm, clip_value;
     int64_t batch, eval_batch, accumulate; // of a pass, of a pass of evaluation; passes of an update
-    int64_t split;                         // passes that share a batch of the data
+    int64_t split;                         // passes of a part that share a batch of the data
+    int64_t ranks;                         // parts of an update that are made apart: see train/ranks.h
     uint64_t seed;
     bool no_fusion;
     size_t recompute_budget;                       // bytes of activations; 0: no limit
@@ -54,7 +56,7 @@ typedef struct mixt__layer_watch {
     int64_t step[MIXT_STAGE_SLOTS]; // whose they are; 0: nobody's
 } mixt__layer_watch;
 
-typedef struct mixt__trainer {
+struct mixt__trainer {
     mixt__model model;
     mixt__trainer_settings settings;
     mixt__trainer_environment environment;
@@ -64,6 +66,7 @@ typedef struct mixt__trainer {
     mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none
     bool watching;             // the next step runs that one: see train/watch.h
     mixt__layer_watch layers;
+    mixt__ranks ranks;
     mixt__recompute_choice recompute; // of the newest step that was compiled, or could not be
     mixt__params *params;
     mixt__control *control;     // device
@@ -90,7 +93,7 @@ typedef struct mixt__trainer {
     mixt__faults *faults; // that tests let happen; NULL: none
     bool broken;          // a change of precision or a restore failed half way: nothing can run any more
     bool hand_gradients;  // gradients of mixt__trainer_backward wait to be applied
-} mixt__trainer;
+};
 
 /** Shapes of a batch of this data. */
 mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch);

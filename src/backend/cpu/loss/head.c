@@ -100,10 +100,11 @@ static void plain_grad_w(const mixt__head *h)
 void mixt__head_grad_bias(const mixt__head *h)
 {
     for (int64_t c = 0; c < h->classes && h->grad_bias; c++) {
-        double sum = h->add_bias ? (double)h->grad_bias[c] : 0;
+        double sum = 0;
         for (int64_t row = 0; row < h->rows; row++)
             sum += grad_at(h, row, c);
-        h->grad_bias[c] = (float)sum;
+        // rounded before it is added, as ranks add their parts
+        h->grad_bias[c] = h->add_bias ? (float)sum + h->grad_bias[c] : (float)sum;
     }
 }
 

@@ -218,8 +218,9 @@ static mixt_status grad_run(const mixt__call *call)
                sum_gx = mixt__partials_total(&t.partials, t.cols + c) * rstd;
         t.scaled_g[c] = (float)(sum_g / rows);
         t.scaled_gx[c] = (float)(sum_gx / rows * rstd);
-        grad_weight[c] = (float)(mixt__call_adds(call, 1) ? sum_gx + (double)grad_weight[c] : sum_gx);
-        grad_bias[c] = (float)(mixt__call_adds(call, 2) ? sum_g + (double)grad_bias[c] : sum_g);
+        // rounded before they are added, as ranks add their parts
+        grad_weight[c] = mixt__call_adds(call, 1) ? (float)sum_gx + grad_weight[c] : (float)sum_gx;
+        grad_bias[c] = mixt__call_adds(call, 2) ? (float)sum_g + grad_bias[c] : (float)sum_g;
     }
     mixt__parallel(t.rows, grain(t.cols), grad_src_range, &t);
     return MIXT_OK;

@@ -231,8 +231,8 @@ static mixt_status grad_run(const mixt__call *call)
     for (int o = 1; o <= 2; o++) {
         float *grad = call->out[o].data;
         for (int64_t c = 0; c < t.cols; c++) {
-            double total = mixt__partials_total(&t.partials, (o - 1) * t.cols + c);
-            grad[c] = (float)(mixt__call_adds(call, o) ? total + (double)grad[c] : total);
+            float total = (float)mixt__partials_total(&t.partials, (o - 1) * t.cols + c);
+            grad[c] = mixt__call_adds(call, o) ? total + grad[c] : total; // rounded first: as ranks add their parts
         }
     }
     return MIXT_OK;

@@ -1,0 +1,17 @@
+# libmixt_mpi.so: loaded at run time where a launcher starts several ranks, so it is built beside the library and never
+# linked into it.
+if(MIXT_MPI)
+  find_package(MPI COMPONENTS C)
+endif()
+if(NOT MPI_C_FOUND)
+  message(STATUS "MPI transport: not built")
+  return()
+endif()
+message(STATUS "MPI transport: MPI ${MPI_C_VERSION}")
+file(GLOB MPI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/dist/mpi/*.c)
+add_library(mixt_mpi MODULE ${MPI_SOURCES})
+target_include_directories(mixt_mpi PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(mixt_mpi PRIVATE _GNU_SOURCE MIXT_VERSION="${PROJECT_VERSION}")
+target_compile_options(mixt_mpi PRIVATE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wvla -Wmissing-prototypes)
+target_link_libraries(mixt_mpi PRIVATE MPI::MPI_C)
+install(TARGETS mixt_mpi DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -1,0 +1,265 @@
+/* Opening a group, watching over its ranks, what they tell each other. */
+#include "dist/group.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "dist/launcher.h"
+#include "dist/load.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { WORD_SIZE = 512 };
+
+/** What ranks tell each other when they agree. */
+typedef struct word {
+    int32_t status;
+    char text[WORD_SIZE];
+} word;
+
+/* ---- ranks that are lost ---- */
+
+/** Whether a process of this machine is gone. */
+static bool is_gone(const mixt__group *g, int rank)
+{
+    struct pollfd wait = {.fd = g->handles[rank], .events = POLLIN};
+    if (g->handles[rank] >= 0)
+        return poll(&wait, 1, 0) > 0; // readable: it has ended, also when nobody has asked how
+    const mixt__peer *peer = &g->peers[rank], *own = &g->peers[g->rank];
+    bool here = !strcmp(peer->host, own->host) && peer->space == own->space;
+    return here && peer->process && kill((pid_t)peer->process, 0) && errno == ESRCH;
+}
+
+static int find_dead(void *user)
+{
+    const mixt__group *g = user;
+    for (int rank = 0; rank < g->size; rank++)
+        if (rank != g->rank && is_gone(g, rank))
+            return rank;
+    return -1;
+}
+
+static void describe(const mixt__group *g, int rank, char *text, size_t size)
+{
+    const mixt__peer *peer = &g->peers[rank];
+    if (peer->process)
+        snprintf(text, size, "rank %d (process %lld on %s)", rank, (long long)peer->process, peer->host);
+    else
+        snprintf(text, size, "rank %d", rank);
+}
+
+/** The group is at its end: says why, to this rank and to the others. */
+static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double seconds)
+{
+    char who[MIXT_HOST_SIZE + 64];
+    int rank = arrival->dead >= 0 ? arrival->dead : arrival->late;
+    g->broken = true;
+    if (arrival->gave_up >= 0) {
+        snprintf(g->why, sizeof g->why, "%s", arrival->notice);
+        return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
+    }
+    if (rank < 0) {
+        snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->rank, mixt_error_text());
+    } else {
+        describe(g, rank, who, sizeof who);
+        if (arrival->dead >= 0)
+            snprintf(g->why, sizeof g->why, "%s has ended before the run: its state is lost", who);
+        else
+            snprintf(g->why, sizeof g->why, "%s has not answered for %.0f s (dist.timeout)", who, seconds);
+    }
+    if (rank == 0)
+        mixt__ranks_speaker(1);
+    g->transport->give_up(g->why);
+    return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
+}
+
+static mixt_status exchange(mixt__group *g, int outs, int ins, double patience)
+{
+    mixt__arrival arrival;
+    mixt__waiting waiting = {.seconds = g->timeout * patience, .dead = find_dead, .user = g};
+    if (g->broken)
+        return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
+    for (int i = 0; i < outs; i++)
+        g->bytes += (int64_t)g->out[i].bytes;
+    if (g->transport->exchange(g->out, outs, g->in, ins, &waiting, &arrival) == MIXT_OK)
+        return MIXT_OK;
+    return lose(g, &arrival, waiting.seconds);
+}
+
+void mixt__group_give_up(mixt__group *g)
+{
+    if (g->broken || g->settled)
+        return;
+    g->broken = true;
+    snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->rank, mixt_error_text());
+    g->transport->give_up(g->why);
+}
+
+mixt_status mixt__group_exchange(mixt__group *g, int messages)
+{
+    return exchange(g, messages, messages, 1);
+}
+
+/* ---- opening ---- */
+
+static void fill_own(mixt__peer *peer)
+{
+    struct stat space;
+    gethostname(peer->host, sizeof peer->host - 1);
+    peer->space = stat("/proc/self/ns/pid", &space) ? 0 : (uint64_t)space.st_ino;
+    peer->process = (int64_t)getpid();
+}
+
+/** Handles tell at once when a process ends; where the system has none, its number must do. */
+static void open_handles(mixt__group *g)
+{
+    const mixt__peer *own = &g->peers[g->rank];
+    for (int i = 0; i < g->size; i++) {
+        const mixt__peer *peer = &g->peers[i];
+        bool here = i != g->rank && !strcmp(peer->host, own->host) && peer->space == own->space;
+#ifdef SYS_pidfd_open
+        if (here)
+            g->handles[i] = (int)syscall(SYS_pidfd_open, (pid_t)peer->process, 0);
+#else
+        (void)here;
+#endif
+    }
+}
+
+static mixt_status take_memory(mixt__group *g)
+{
+    size_t n = (size_t)g->size;
+    g->peers = mixt__alloc(n * sizeof *g->peers);
+    g->handles = mixt__alloc(n * sizeof *g->handles);
+    g->out = mixt__alloc(n * sizeof *g->out);
+    g->in = mixt__alloc(n * sizeof *g->in);
+    g->words = mixt__alloc(n * sizeof(word));
+    if (!g->peers || !g->handles || !g->out || !g->in || !g->words)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d ranks", g->size);
+    for (int i = 0; i < g->size; i++)
+        g->handles[i] = -1;
+    return MIXT_OK;
+}
+
+static mixt_status meet(mixt__group *g)
+{
+    mixt__peer own = {0};
+    MIXT_TRY(take_memory(g));
+    fill_own(&own);
+    MIXT_TRY(mixt__group_gather(g, &own, sizeof own, g->peers, 1));
+    open_handles(g);
+    return MIXT_OK;
+}
+
+mixt_status mixt__group_open(const char *transport, double timeout, mixt__group **group)
+{
+    mixt__group *g = mixt__alloc(sizeof *g);
+    *group = NULL;
+    if (!g)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a group of ranks");
+    mixt_status status = mixt__transport_load(transport, &g->transport);
+    if (status == MIXT_OK) {
+        g->rank = g->transport->rank;
+        g->size = g->transport->size;
+        g->timeout = timeout;
+        status = meet(g);
+        g->broken = g->broken || status != MIXT_OK;
+    }
+    if (status != MIXT_OK) {
+        mixt__group_close(g);
+        return status;
+    }
+    *group = g;
+    return MIXT_OK;
+}
+
+void mixt__group_close(mixt__group *g)
+{
+    char mine = 0;
+    if (!g)
+        return;
+    if (g->transport) {
+        bool whole = !g->broken && mixt__group_gather(g, &mine, 1, g->words, 1) == MIXT_OK;
+        g->transport->close(whole);
+    }
+    for (int i = 0; g->handles && i < g->size; i++)
+        if (g->handles[i] >= 0)
+            close(g->handles[i]);
+    mixt__free(g->peers);
+    mixt__free(g->handles);
+    mixt__free(g->out);
+    mixt__free(g->in);
+    mixt__free(g->words);
+    mixt__free(g);
+}
+
+/* ---- telling and agreeing ---- */
+
+mixt_status mixt__group_gather(mixt__group *g, const void *mine, size_t bytes, void *all, double patience)
+{
+    int count = 0;
+    memcpy((char *)all + (size_t)g->rank * bytes, mine, bytes);
+    for (int peer = 0; peer < g->size; peer++) {
+        if (peer == g->rank)
+            continue;
+        g->out[count] = (mixt__message){peer, (void *)(uintptr_t)mine, bytes};
+        g->in[count++] = (mixt__message){peer, (char *)all + (size_t)peer * bytes, bytes};
+    }
+    return exchange(g, count, count, patience);
+}
+
+mixt_status mixt__group_broadcast(mixt__group *g, void *data, size_t bytes)
+{
+    int count = 0;
+    for (int peer = 1; peer < g->size && g->rank == 0; peer++)
+        g->out[count++] = (mixt__message){peer, data, bytes};
+    if (g->rank != 0)
+        g->in[0] = (mixt__message){0, data, bytes};
+    return exchange(g, count, g->rank != 0, 1);
+}
+
+/** What the others have is in `words`. */
+static mixt_status tell(mixt__group *g, mixt_status status, const char *text, double patience)
+{
+    word mine = {.status = (int32_t)status};
+    snprintf(mine.text, sizeof mine.text, "%s", text);
+    return mixt__group_gather(g, &mine, sizeof mine, g->words, patience);
+}
+
+mixt_status mixt__group_agree(mixt__group *g, mixt_status mine)
+{
+    enum { PATIENCE = 10 }; // one rank may read or write while the others wait
+    if (g->broken)
+        return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
+    MIXT_TRY(tell(g, mine, mine == MIXT_OK ? "" : mixt_error_text(), PATIENCE));
+    const word *words = (const word *)(const void *)g->words;
+    int bad = 0;
+    while (bad < g->size && words[bad].status == MIXT_OK)
+        bad++;
+    g->settled = bad < g->size;
+    if (!g->settled)
+        return MIXT_OK;
+    bool all = true;
+    for (int i = 0; i < g->size; i++)
+        all = all && !strcmp(words[i].text, words[bad].text);
+    return all ? mixt__fail((mixt_status)words[bad].status, "%s", words[bad].text)
+               : mixt__fail((mixt_status)words[bad].status, "rank %d: %s", bad, words[bad].text);
+}
+
+mixt_status mixt__group_same(mixt__group *g, const char *what, const char *text)
+{
+    MIXT_TRY(tell(g, MIXT_OK, text, 1));
+    const word *words = (const word *)(const void *)g->words;
+    for (int i = 1; i < g->size; i++)
+        if ((g->settled = strcmp(words[i].text, words[0].text)))
+            return mixt__fail(MIXT_ERROR_CONFIG, "ranks differ in their %s: rank 0 has %.200s, rank %d has %.200s",
+                              what, words[0].text, i, words[i].text);
+    return MIXT_OK;
+}

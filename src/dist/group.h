@@ -1,0 +1,76 @@
+/* All ranks of a run together: what they tell each other, what they agree on, sums over all of them.
+ *
+ * Every function here is called by all ranks, in the same order, and fails on all of them where one is lost: the text
+ * names the rank. After that the group carries nothing any more.
+ *
+ * Sums are added in the order of ranks, each element by one rank: ((g0 + g1) + g2) + g3, whatever the number of
+ * buckets, and every rank gets the same bits.
+ */
+#ifndef MIXT_DIST_GROUP_H
+#define MIXT_DIST_GROUP_H
+
+#include "dist/transport.h"
+
+enum { MIXT_HOST_SIZE = 64 };
+
+/** What is known of a rank. */
+typedef struct mixt__peer {
+    char host[MIXT_HOST_SIZE];
+    uint64_t space; // in which its process has its number; of the same host, and the same: it can be looked at
+    int64_t process;
+} mixt__peer;
+
+typedef struct mixt__group {
+    const mixt__transport *transport;
+    int rank, size;
+    double timeout;     // seconds
+    mixt__peer *peers;  // (size)
+    int *handles;       // (size) of processes on this machine; -1: another machine, or it cannot be told
+    mixt__message *out; // (size)
+    mixt__message *in;  // (size)
+    char *words;        // (size) what ranks agree on
+    bool broken;        // a rank is lost: `why`
+    char why[MIXT_NOTICE_SIZE];
+    bool settled;  // the newest failure is one that all ranks know of
+    int64_t bytes; // sent by this rank so far
+} mixt__group;
+
+/** Loads the transport, and waits for the others.
+ *  @param transport "mpi"
+ *  @param timeout seconds after which a rank that does not answer is lost */
+mixt_status mixt__group_open(const char *transport, double timeout, mixt__group **group);
+/** Tells the others that this rank has failed, with its error text, unless they know of it: they fail too. */
+void mixt__group_give_up(mixt__group *group);
+/** Waits for all others where it is whole. NULL is allowed. */
+void mixt__group_close(mixt__group *group);
+
+/** Everyone's bytes to everyone. @param all (size × bytes), by rank. @param patience times the timeout: for what may
+ *  take one rank much longer than another, as reading data */
+mixt_status mixt__group_gather(mixt__group *group, const void *mine, size_t bytes, void *all, double patience);
+/** Rank 0's bytes to all. */
+mixt_status mixt__group_broadcast(mixt__group *group, void *data, size_t bytes);
+/** Whether all are well: the failure of the first rank that is not becomes everyone's, with its rank named.
+ *  @param mine how this rank is; where it failed, its error text */
+mixt_status mixt__group_agree(mixt__group *group, mixt_status mine);
+/** Whether all ranks have the same text; else a failure says who has what. @param what that is, as "configuration" */
+mixt_status mixt__group_same(mixt__group *group, const char *what, const char *text);
+
+/** Sends and receives what stands in `out` and `in`: `messages` of each. */
+mixt_status mixt__group_exchange(mixt__group *group, int messages);
+
+/** Bytes of workspace of mixt__group_sum. @param size ranks */
+size_t mixt__group_sum_bytes(int size, int64_t bucket, mixt_dtype format);
+/** data[i] = the sum over ranks, to all.
+ *  @param bucket elements that are under way at once
+ *  @param format in which numbers travel: FP32, or BF16 or FP16, to which each part and the sum are rounded */
+mixt_status mixt__group_sum(mixt__group *group, float *data, int64_t count, int64_t bucket, mixt_dtype format,
+                            void *workspace);
+/** Bytes that a rank sends for such a sum. */
+int64_t mixt__group_sum_traffic(int size, int64_t count, mixt_dtype format);
+
+/** The same sum in one process, for parts that come one after the other: bit for bit what as many ranks get.
+ *  @param index of the part, from 0; `sum` needs no value before the first
+ *  @param last the sum itself is rounded as it would travel */
+void mixt__sum_part(float *sum, const float *part, int64_t count, mixt_dtype format, int64_t index, bool last);
+
+#endif

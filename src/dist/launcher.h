@@ -1,0 +1,10 @@
+/* What launchers say of ranks: see mixt/ranks.h. */
+#ifndef MIXT_DIST_LAUNCHER_H
+#define MIXT_DIST_LAUNCHER_H
+
+#include "mixt/ranks.h"
+
+/** Another rank tells people from now on: rank 0 is lost. */
+void mixt__ranks_speaker(int rank);
+
+#endif

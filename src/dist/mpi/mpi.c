@@ -1,0 +1,243 @@
+/* libmixt_mpi.so: ranks over MPI.
+ *
+ * Only non-blocking messages between two ranks, tested until they are through or the deadline is: a collective call of
+ * MPI waits for ever for a rank that died. Each call has a tag of its own, so that ranks that are not at the same place
+ * wait for each other instead of taking one message for another. It carries no copy of mixt: what fails is told as
+ * text.
+ */
+#include "dist/transport.h"
+
+#include <mpi.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    TAGS = 30000, // MPI promises 32767
+    TAG_NOTICE = 32000,
+    SPINS = 200, // tests before the core is given to others
+    NAP_NANOSECONDS = 20000,
+    LONG_NAP_NANOSECONDS = 200000,
+};
+
+static const double LOOK_SECONDS = 0.05, NAPPING_SECONDS = 0.002, GIVE_UP_SECONDS = 0.5;
+
+static struct {
+    mixt__transport transport;
+    MPI_Comm comm;
+    bool own; // MPI was begun here
+    int tag;
+    MPI_Request *requests;
+    int capacity;
+    MPI_Request notice;
+    char notice_text[MIXT_NOTICE_SIZE];
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    void (*error_set)(const char *text);
+} state;
+
+static mixt_status fail(mixt_status status, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    state.error_set(text);
+    return status;
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool grow(int count)
+{
+    if (count <= state.capacity)
+        return true;
+    MPI_Request *more = realloc(state.requests, (size_t)count * sizeof *more);
+    if (!more)
+        return false;
+    state.requests = more;
+    state.capacity = count;
+    return true;
+}
+
+static mixt_status post(const mixt__message *out, int outs, const mixt__message *in, int ins)
+{
+    int error = MPI_SUCCESS;
+    for (int i = 0; i < ins && error == MPI_SUCCESS; i++)
+        error =
+            MPI_Irecv(in[i].data, (int)in[i].bytes, MPI_BYTE, in[i].peer, state.tag, state.comm, &state.requests[i]);
+    for (int i = 0; i < outs && error == MPI_SUCCESS; i++)
+        error = MPI_Isend(out[i].data, (int)out[i].bytes, MPI_BYTE, out[i].peer, state.tag, state.comm,
+                          &state.requests[ins + i]);
+    return error == MPI_SUCCESS ? MIXT_OK : fail(MIXT_ERROR_STATE, "MPI takes no message (error %d)", error);
+}
+
+/** Whether a peer gave up: its notice is here. */
+static bool noticed(mixt__arrival *arrival)
+{
+    MPI_Status status;
+    int flag = 0;
+    if (state.notice == MPI_REQUEST_NULL || MPI_Test(&state.notice, &flag, &status) != MPI_SUCCESS || !flag)
+        return false;
+    arrival->gave_up = status.MPI_SOURCE;
+    snprintf(arrival->notice, sizeof arrival->notice, "%s", state.notice_text);
+    return true;
+}
+
+/** A peer of a message that is not through: one of those awaited before one that does not take. */
+static int find_late(const mixt__message *out, int outs, const mixt__message *in, int ins)
+{
+    int flag;
+    for (int i = 0; i < ins + outs; i++)
+        if (state.requests[i] != MPI_REQUEST_NULL &&
+            (MPI_Test(&state.requests[i], &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || !flag))
+            return i < ins ? in[i].peer : out[i - ins].peer;
+    return -1;
+}
+
+static void nap(double waited)
+{
+    struct timespec t = {.tv_nsec = waited < NAPPING_SECONDS ? NAP_NANOSECONDS : LONG_NAP_NANOSECONDS};
+    nanosleep(&t, NULL);
+}
+
+/** A rank that died may have said why before, and another may have said who. */
+static bool look(const mixt__waiting *waiting, mixt__arrival *arrival)
+{
+    if (noticed(arrival))
+        return true;
+    int dead = waiting->dead ? waiting->dead(waiting->user) : -1;
+    if (dead < 0)
+        return false;
+    for (int i = 0; i < 100; i++) {
+        if (noticed(arrival))
+            return true;
+        nap(0);
+    }
+    arrival->dead = dead;
+    return true;
+}
+
+static mixt_status exchange(const mixt__message *out, int outs, const mixt__message *in, int ins,
+                            const mixt__waiting *waiting, mixt__arrival *arrival)
+{
+    *arrival = (mixt__arrival){.late = -1, .dead = -1, .gave_up = -1};
+    if (!grow(outs + ins))
+        return fail(MIXT_ERROR_MEMORY, "no memory for messages to other ranks");
+    for (int i = 0; i < outs + ins; i++)
+        state.requests[i] = MPI_REQUEST_NULL;
+    state.tag = (state.tag + 1) % TAGS;
+    if (post(out, outs, in, ins) != MIXT_OK)
+        return MIXT_ERROR_STATE;
+    double start = now(), looked = start;
+    for (int64_t spins = 0;; spins++) {
+        int flag = 0, error = MPI_Testall(outs + ins, state.requests, &flag, MPI_STATUSES_IGNORE);
+        if (error != MPI_SUCCESS)
+            return fail(MIXT_ERROR_STATE, "a message of another rank is not the one awaited (MPI error %d)", error);
+        if (flag)
+            return MIXT_OK;
+        if (spins < SPINS)
+            continue;
+        double t = now();
+        if (t - looked > LOOK_SECONDS) {
+            looked = t;
+            if (look(waiting, arrival))
+                return fail(MIXT_ERROR_STATE, "a rank is gone");
+        }
+        if (t - start > waiting->seconds) {
+            arrival->late = find_late(out, outs, in, ins);
+            return fail(MIXT_ERROR_STATE, "a rank does not answer");
+        }
+        nap(t - start);
+    }
+}
+
+static void give_up(const char *why)
+{
+    char text[MIXT_NOTICE_SIZE] = "";
+    snprintf(text, sizeof text, "%s", why);
+    if (!grow(state.transport.size))
+        return;
+    int count = 0, flag = 0;
+    for (int peer = 0; peer < state.transport.size; peer++)
+        if (peer != state.transport.rank &&
+            MPI_Isend(text, sizeof text, MPI_CHAR, peer, TAG_NOTICE, state.comm, &state.requests[count]) == MPI_SUCCESS)
+            count++;
+    for (double start = now(); !flag && now() - start < GIVE_UP_SECONDS; nap(1))
+        if (MPI_Testall(count, state.requests, &flag, MPI_STATUSES_IGNORE) != MPI_SUCCESS)
+            return;
+}
+
+static void close_transport(bool whole)
+{
+    if (whole) {
+        MPI_Cancel(&state.notice);
+        MPI_Wait(&state.notice, MPI_STATUS_IGNORE);
+        if (state.own)
+            MPI_Finalize(); // else the caller does
+        else
+            MPI_Comm_free(&state.comm);
+    }
+    free(state.requests);
+    state.requests = NULL;
+    state.capacity = 0;
+}
+
+/** A program that has begun MPI itself keeps it; its messages and these do not meet. */
+static mixt_status begin(void)
+{
+    int begun = 0, ended = 0, level;
+    MPI_Initialized(&begun);
+    MPI_Finalized(&ended);
+    if (ended)
+        return fail(MIXT_ERROR_STATE, "MPI was ended in this process: it cannot begin again");
+    state.own = !begun;
+    if (!begun && MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
+        return fail(MIXT_ERROR_DEVICE, "MPI does not begin");
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    state.comm = MPI_COMM_WORLD;
+    if (begun && MPI_Comm_dup(MPI_COMM_WORLD, &state.comm) != MPI_SUCCESS)
+        return fail(MIXT_ERROR_DEVICE, "MPI gives no communicator");
+    return MIXT_OK;
+}
+
+mixt__transport_version_fn mixt_transport_version;
+
+const char *mixt_transport_version(void)
+{
+    int length = 0;
+    if (!state.version[0])
+        MPI_Get_library_version(state.version, &length); // also before MPI has begun
+    state.version[strcspn(state.version, ",\n")] = 0;
+    return state.version;
+}
+
+mixt__transport_open_fn mixt_transport_open;
+
+mixt_status mixt_transport_open(const char *abi, void (*error_set)(const char *text), const mixt__transport **transport)
+{
+    state.error_set = error_set;
+    if (strcmp(abi, MIXT_TRANSPORT_ABI))
+        return fail(MIXT_ERROR_DEVICE, "libmixt_mpi.so is of another build: '%s', this is '%s'", MIXT_TRANSPORT_ABI,
+                    abi);
+    mixt_status status = begin();
+    if (status != MIXT_OK)
+        return status;
+    state.transport = (mixt__transport){.name = "mpi", .version = mixt_transport_version(), .exchange = exchange};
+    state.transport.give_up = give_up;
+    state.transport.close = close_transport;
+    MPI_Comm_rank(state.comm, &state.transport.rank);
+    MPI_Comm_size(state.comm, &state.transport.size);
+    if (MPI_Irecv(state.notice_text, sizeof state.notice_text, MPI_CHAR, MPI_ANY_SOURCE, TAG_NOTICE, state.comm,
+                  &state.notice) != MPI_SUCCESS)
+        return fail(MIXT_ERROR_DEVICE, "MPI takes no message");
+    *transport = &state.transport;
+    return MIXT_OK;
+}

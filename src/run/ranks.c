@@ -1,0 +1,231 @@
+/* Ranks of a run: joining, comparing, agreeing. */
+#include "run/ranks.h"
+
+#include "base/alloc.h"
+#include "base/cores.h"
+#include "dist/launcher.h"
+#include "mixt/program.h"
+#include "run/signals.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool mixt__run_writes(const mixt_run *run)
+{
+    return !run->group || run->group->rank == 0;
+}
+
+mixt_status mixt__run_agree(mixt_run *run, mixt_status status)
+{
+    return run->group ? mixt__group_agree(run->group, status) : status;
+}
+
+/* ---- joining ---- */
+
+/** What several ranks cannot do. */
+static mixt_status check_possible(const mixt_run *run)
+{
+    const mixt_config *c = run->config;
+    if (mixt__config_bool(c, MIXT_KEY_AUTO_STEER) || *mixt__config_string(c, MIXT_KEY_AUTO_REPLAY))
+        return mixt__fail(MIXT_ERROR_CONFIG, "auto.steer and auto.replay are for one process: leave them out, and "
+                                             "precision=auto too, which sets the first");
+    return MIXT_OK;
+}
+
+static mixt_status check_bucket(const mixt_config *config)
+{
+    int64_t bytes = mixt__config_int(config, MIXT_KEY_DIST_BUCKET);
+    if (bytes >= 4096 && bytes <= (int64_t)1 << 30)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_CONFIG, "%s: dist.bucket %s: must be from 4K to 1G",
+                      mixt__config_origin(config, MIXT_KEY_DIST_BUCKET),
+                      mixt__config_string(config, MIXT_KEY_DIST_BUCKET));
+}
+
+/** Keys that may differ from rank to rank: where one is to fail in a test, and how many threads it has. */
+static bool may_differ(mixt__config_key key)
+{
+    return key == MIXT_KEY_TRAIN_INJECT_OVERFLOW || key == MIXT_KEY_FAULTS || key == MIXT_KEY_THREADS ||
+           key == MIXT_KEY_DATA_THREADS;
+}
+
+/** The first key in which this rank's configuration is not rank 0's. */
+static mixt_status compare_lines(const mixt_run *run, const char *first)
+{
+    for (int key = 0; key < MIXT_KEY_COUNT; key++) {
+        const char *end = strchr(first, '\n');
+        char *mine = mixt__config_text(run->config, (mixt__config_key)key);
+        size_t length = end ? (size_t)(end - first) : strlen(first);
+        bool same = mine && strlen(mine) == length && !strncmp(mine, first, length);
+        mixt_status status = MIXT_OK;
+        if (!same && !may_differ((mixt__config_key)key))
+            status = mixt__fail(MIXT_ERROR_CONFIG, "ranks have different configurations: %s is %s here, %.*s on rank 0",
+                                mixt__config_table[key].name, mine ? mine : "unknown", (int)length, first);
+        free(mine);
+        MIXT_TRY(status);
+        first = end ? end + 1 : "";
+    }
+    return MIXT_OK;
+}
+
+static mixt_status config_lines(const mixt_config *config, char **lines, size_t *bytes)
+{
+    FILE *stream = open_memstream(lines, bytes);
+    for (int key = 0; stream && key < MIXT_KEY_COUNT; key++) {
+        char *text = mixt__config_text(config, (mixt__config_key)key);
+        for (char *at = text; at && *at; at++)
+            if (*at == '\n')
+                *at = ' ';
+        fprintf(stream, "%s\n", text ? text : "");
+        free(text);
+    }
+    if (stream && !fclose(stream))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_MEMORY, "no memory to compare configurations");
+}
+
+static mixt_status same_config(mixt_run *run)
+{
+    char *lines = NULL;
+    size_t bytes = 0;
+    MIXT_TRY(mixt__run_agree(run, config_lines(run->config, &lines, &bytes)));
+    uint64_t length = bytes;
+    mixt_status status = mixt__group_broadcast(run->group, &length, sizeof length);
+    if (status == MIXT_OK && run->group->rank) {
+        free(lines);
+        lines = calloc(1, length + 1);
+    }
+    if (status == MIXT_OK && lines)
+        status = mixt__group_broadcast(run->group, lines, (size_t)length);
+    if (status == MIXT_OK)
+        status = mixt__run_agree(run, lines ? compare_lines(run, lines) : MIXT_ERROR_MEMORY);
+    free(lines);
+    return status;
+}
+
+static mixt_status join(mixt_run *run, const mixt_ranks *found)
+{
+    char build[96];
+    MIXT_TRY(check_possible(run));
+    double timeout = mixt__config_float(run->config, MIXT_KEY_DIST_TIMEOUT);
+    MIXT_TRY(mixt__group_open("mpi", timeout, &run->group));
+    if (run->group->size != found->size || run->group->rank != found->rank)
+        return mixt__fail(MIXT_ERROR_DEVICE,
+                          "%s started rank %d of %d, but MPI takes this for rank %d of %d: libmixt_mpi.so is built "
+                          "for another MPI (%s)",
+                          found->launcher, found->rank, found->size, run->group->rank, run->group->size,
+                          run->group->transport->version);
+    snprintf(build, sizeof build, "mixt %s, %d keys", mixt_version(), MIXT_KEY_COUNT);
+    MIXT_TRY(mixt__group_same(run->group, "build", build));
+    return same_config(run);
+}
+
+/** CPU threads of a rank that the launcher has not bound to cores of its own: its share of the machine. 0: as usual. */
+static int thread_share(const mixt_run *run, const mixt_ranks *found)
+{
+    cpu_set_t set;
+    bool given = mixt__config_int(run->config, MIXT_KEY_THREADS) || getenv("MIXT_THREADS");
+    if (given || found->local_size < 2 || sched_getaffinity(0, sizeof set, &set))
+        return 0;
+    if (CPU_COUNT(&set) < sysconf(_SC_NPROCESSORS_ONLN))
+        return 0;
+    int share = mixt__cores_usable() / found->local_size;
+    return share > 1 ? share : 1;
+}
+
+mixt_status mixt__run_ranks_open(mixt_run *run, bool wanted)
+{
+    mixt_ranks found = mixt_ranks_find();
+    int64_t asked = mixt__config_int(run->config, MIXT_KEY_DIST_RANKS);
+    const char *transport = mixt__config_string(run->config, MIXT_KEY_DIST_TRANSPORT);
+    MIXT_TRY(check_bucket(run->config));
+    bool several = wanted && found.size > 1 && strcmp(transport, "none");
+    run->experiment.ranks = several ? found.size : asked ? asked : 1;
+    if (!several)
+        return MIXT_OK;
+    if (asked && asked != found.size)
+        return mixt__fail(MIXT_ERROR_CONFIG, "dist.ranks is %lld, but %s started %d: leave it out, or start as many",
+                          (long long)asked, found.launcher, found.size);
+    MIXT_TRY(join(run, &found));
+    run->experiment.group = run->group;
+    run->experiment.threads = thread_share(run, &found);
+    return MIXT_OK;
+}
+
+void mixt__run_ranks_close(mixt_run *run)
+{
+    mixt__group_close(run->group);
+    run->group = NULL;
+}
+
+/* ---- agreeing ---- */
+
+mixt_status mixt__run_ranks_check(mixt_run *run)
+{
+    mixt__experiment *e = &run->experiment;
+    char text[200];
+    if (!run->group)
+        return MIXT_OK;
+    MIXT_TRY(mixt__group_same(run->group, "device", e->context->backend->name));
+    const uint64_t *sums = mixt__experiment_sums(e);
+    snprintf(text, sizeof text, "%lld samples, checksums %016llx and %016llx",
+             (long long)mixt_data_describe(e->train)->samples, (unsigned long long)sums[0],
+             (unsigned long long)sums[1]);
+    MIXT_TRY(mixt__group_same(run->group, "data", text));
+    const mixt__trainer_settings *s = &e->trainer->core.settings;
+    snprintf(text, sizeof text, "%lld passes of %lld samples, %zu bytes of activations, %lld updates",
+             (long long)s->accumulate, (long long)s->batch, s->recompute_budget, (long long)e->total_steps);
+    return mixt__group_same(run->group, "plan", text);
+}
+
+mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status status)
+{
+    char path[sizeof run->dir.path];
+    if (!run->group)
+        return status;
+    MIXT_TRY(mixt__group_agree(run->group, status));
+    memcpy(path, run->dir.path, sizeof path);
+    MIXT_TRY(mixt__group_broadcast(run->group, path, sizeof path));
+    memcpy(run->dir.path, path, sizeof path);
+    return MIXT_OK;
+}
+
+void mixt__run_ranks_tell(mixt_run *run)
+{
+    mixt__ranks *r = &run->experiment.trainer->core.ranks;
+    if (!run->group)
+        return;
+    r->signal = run->signals ? (int)mixt__signals_stop : 0;
+    r->asked |= run->asking;
+    run->asking = 0;
+}
+
+void mixt__run_ranks_hear(mixt_run *run)
+{
+    if (run->group)
+        run->asked |= run->experiment.trainer->core.ranks.agreed_asked;
+}
+
+int mixt__run_signal(const mixt_run *run)
+{
+    if (run->group)
+        return run->experiment.trainer->core.ranks.agreed_signal;
+    return run->signals ? (int)mixt__signals_stop : 0;
+}
+
+void mixt__run_ranks_note(mixt_run *run)
+{
+    const mixt__experiment *e = &run->experiment;
+    const mixt__trainer *t = &e->trainer->core;
+    if (run->group)
+        mixt__run_note(
+            run, false, "%-8s %d over %s, %lld samples of each batch a rank; %.1f MiB sent a rank and update", "ranks",
+            run->group->size, run->group->transport->version, (long long)(t->settings.batch * t->settings.split),
+            (double)mixt__group_sum_traffic(run->group->size, t->params->total, t->ranks.format) / 1048576.0);
+    else if (e->ranks > 1)
+        mixt__run_note(run, false, "%-8s %lld, computed one after the other by this process", "ranks",
+                       (long long)e->ranks);
+}

@@ -1,0 +1,36 @@
+/* A run of several ranks: one run directory, written by rank 0 alone; everything else on all ranks alike.
+ *
+ * What could differ between ranks is agreed on: how they are opened, signals, what observers ask for, how it ends. What
+ * follows from numbers of training is the same on all by itself.
+ */
+#ifndef MIXT_RUN_RANKS_H
+#define MIXT_RUN_RANKS_H
+
+#include "run/run.h"
+
+/** Joins the other ranks where a launcher has started several and `wanted`; else the run is an ordinary one. The
+ *  configuration is complete, nothing else is open. */
+mixt_status mixt__run_ranks_open(mixt_run *run, bool wanted);
+/** Leaves them. */
+void mixt__run_ranks_close(mixt_run *run);
+
+/** Whether this process writes the run's directory. */
+bool mixt__run_writes(const mixt_run *run);
+/** One rank's failure is everyone's. @param status this rank's */
+mixt_status mixt__run_agree(mixt_run *run, mixt_status status);
+/** After everything is open: the same data, device and plan everywhere. */
+mixt_status mixt__run_ranks_check(mixt_run *run);
+/** The directory that rank 0 has made, where it could: for the others its name. */
+mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status status);
+
+/** Before an update: what this rank tells the others. */
+void mixt__run_ranks_tell(mixt_run *run);
+/** After it: what any of them said. */
+void mixt__run_ranks_hear(mixt_run *run);
+/** The signal that ends the run, of any rank; 0: none. */
+int mixt__run_signal(const mixt_run *run);
+
+/** A NOTE about them, where there are several. */
+void mixt__run_ranks_note(mixt_run *run);
+
+#endif

@@ -1,0 +1,260 @@
+/* Parts of an update, put together over ranks or in one process. */
+#include "train/ranks.h"
+
+#include "ops/attrs.h"
+#include "ops/ops.h"
+#include "train/trainer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TEXT_SIZE = 400 };
+
+/** What a rank tells the others after its passes; its figures and shares of statistics follow. */
+typedef struct record {
+    int64_t update;
+    int64_t targets; // that count
+    int32_t status, signal;
+    uint32_t asked;
+    char text[TEXT_SIZE];
+} record;
+
+int64_t mixt__ranks_passes(const mixt__trainer *t)
+{
+    return t->settings.accumulate / t->settings.ranks;
+}
+
+int64_t mixt__ranks_first(const mixt__trainer *t)
+{
+    return t->ranks.group ? t->ranks.group->rank * mixt__ranks_passes(t) : 0;
+}
+
+int64_t mixt__ranks_parts(const mixt__trainer *t)
+{
+    return t->ranks.group ? 1 : t->settings.ranks;
+}
+
+/* ---- memory ---- */
+
+/** Batch norms that move their statistics; a frozen one reads them. */
+static int64_t list_moved(const mixt__trainer *t, mixt__moved *list, int64_t *total)
+{
+    const mixt__graph *g = t->train->graph;
+    int64_t count = 0;
+    *total = 0;
+    for (int64_t i = 0; i < g->node_count; i++) {
+        const mixt__node *n = &g->nodes[i];
+        const mixt__norm_attrs *at = n->attrs;
+        if (n->op != &mixt__op_batch_norm || !at->training || n->recomputed)
+            continue;
+        for (int k = 3; k <= 4; k++) { // mean, variance
+            const mixt__value *v = &g->values[n->in[k]];
+            mixt__moved moved = {t->params->state_offset[v->param], mixt__shape_count(&v->shape), (double)at->momentum};
+            *total += moved.count;
+            if (list)
+                list[count] = moved;
+            count++;
+        }
+    }
+    return count;
+}
+
+static size_t record_bytes(const mixt__trainer *t, int64_t moved)
+{
+    return sizeof(record) + (size_t)(mixt__ranks_passes(t) * (3 + moved)) * sizeof(float);
+}
+
+/** Sizes of the blocks, in the order in which they are taken. */
+enum { BLOCK_MOVED, BLOCK_START, BLOCK_SHARES, BLOCK_SUM, BLOCK_WORKSPACE, BLOCK_MINE, BLOCK_ALL, BLOCKS };
+
+static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
+{
+    const mixt__ranks *r = &t->ranks;
+    int64_t total, count = list_moved(t, NULL, &total);
+    memset(sizes, 0, BLOCKS * sizeof *sizes);
+    if (t->settings.ranks == 1)
+        return;
+    sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
+    sizes[BLOCK_START] = (size_t)total * sizeof(float);
+    sizes[BLOCK_SHARES] = (size_t)(t->settings.accumulate * total) * sizeof(float);
+    if (!r->group) {
+        sizes[BLOCK_SUM] = (size_t)t->params->total * sizeof(float);
+        return;
+    }
+    sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes(r->group->size, r->bucket, r->format);
+    sizes[BLOCK_MINE] = record_bytes(t, total);
+    sizes[BLOCK_ALL] = (size_t)r->group->size * record_bytes(t, total);
+}
+
+size_t mixt__ranks_bytes(const mixt__trainer *t)
+{
+    size_t sizes[BLOCKS], sum = 0;
+    block_sizes(t, sizes);
+    for (int i = 0; i < BLOCKS; i++)
+        sum += sizes[i];
+    return sum;
+}
+
+static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
+{
+    blocks[BLOCK_MOVED] = (void **)&r->moved;
+    blocks[BLOCK_START] = (void **)&r->start;
+    blocks[BLOCK_SHARES] = (void **)&r->shares;
+    blocks[BLOCK_SUM] = (void **)&r->sum;
+    blocks[BLOCK_WORKSPACE] = &r->workspace;
+    blocks[BLOCK_MINE] = (void **)&r->mine;
+    blocks[BLOCK_ALL] = (void **)&r->all;
+}
+
+mixt_status mixt__ranks_take(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    size_t sizes[BLOCKS];
+    void **blocks[BLOCKS];
+    block_sizes(t, sizes);
+    blocks_of(r, blocks);
+    for (int i = 0; i < BLOCKS; i++) {
+        if (!sizes[i])
+            continue;
+        *blocks[i] = t->backend->alloc(sizes[i]);
+        if (!*blocks[i])
+            return mixt__fail(MIXT_ERROR_MEMORY, "no memory for an update of %lld ranks (%.1f MiB)",
+                              (long long)t->settings.ranks, (double)mixt__ranks_bytes(t) / 1048576.0);
+    }
+    if (r->moved)
+        r->moved_count = list_moved(t, r->moved, &r->moved_total);
+    return MIXT_OK;
+}
+
+void mixt__ranks_release(mixt__trainer *t)
+{
+    void **blocks[BLOCKS];
+    blocks_of(&t->ranks, blocks);
+    for (int i = 0; i < BLOCKS; i++) {
+        t->backend->free(*blocks[i]);
+        *blocks[i] = NULL;
+    }
+    t->ranks.moved_count = t->ranks.moved_total = 0;
+}
+
+/* ---- statistics ---- */
+
+/** From the arena to a list of those that move, or back. */
+static void copy_moved(mixt__trainer *t, float *list, bool back)
+{
+    const mixt__ranks *r = &t->ranks;
+    for (int64_t i = 0; i < r->moved_count; list += r->moved[i++].count) {
+        float *state = t->params->state + r->moved[i].offset;
+        memcpy(back ? state : list, back ? list : state, (size_t)r->moved[i].count * sizeof *list);
+    }
+}
+
+void mixt__ranks_before_pass(mixt__trainer *t, int64_t index)
+{
+    mixt__ranks *r = &t->ranks;
+    if (!r->moved_count)
+        return;
+    if (index == mixt__ranks_first(t))
+        copy_moved(t, r->start, false);
+    for (int64_t i = 0; i < r->moved_count; i++) // from 0 on, a pass leaves what it adds: m·b
+        memset(t->params->state + r->moved[i].offset, 0, (size_t)r->moved[i].count * sizeof(float));
+}
+
+void mixt__ranks_after_pass(mixt__trainer *t, int64_t index)
+{
+    if (t->ranks.moved_count)
+        copy_moved(t, t->ranks.shares + index * t->ranks.moved_total, false);
+}
+
+/** All that the passes add, in their order, on top of what was there before the update. */
+static void move_statistics(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    for (int64_t p = 0; p < t->settings.accumulate && r->moved_count; p++) {
+        float *to = r->start;
+        const float *share = r->shares + p * r->moved_total;
+        for (int64_t i = 0; i < r->moved_count; i++)
+            for (int64_t k = 0; k < r->moved[i].count; k++, to++, share++)
+                *to = (float)((1 - r->moved[i].momentum) * (double)*to + (double)*share);
+    }
+    copy_moved(t, r->start, true);
+}
+
+/* ---- parts ---- */
+
+void mixt__ranks_end_part(mixt__trainer *t, int64_t part)
+{
+    mixt__ranks *r = &t->ranks;
+    if (t->settings.ranks > 1 && !r->group)
+        mixt__sum_part(r->sum, t->params->grad, t->params->total, r->format, part, part + 1 == t->settings.ranks);
+}
+
+static void fill_record(mixt__trainer *t, mixt_status status, const mixt__pass_weights *weights)
+{
+    mixt__ranks *r = &t->ranks;
+    record *mine = (record *)(void *)r->mine;
+    int64_t passes = mixt__ranks_passes(t), first = mixt__ranks_first(t);
+    *mine = (record){.update = t->attempts, .targets = weights->total, .status = (int32_t)status};
+    mine->signal = r->signal;
+    mine->asked = r->asked;
+    if (status != MIXT_OK)
+        snprintf(mine->text, sizeof mine->text, "%s", mixt_error_text());
+    float *figures = (float *)(void *)(mine + 1);
+    memcpy(figures, mixt__feed_result(&t->feed)->metrics[first], (size_t)passes * 3 * sizeof *figures);
+    if (r->moved_total)
+        memcpy(figures + passes * 3, r->shares + first * r->moved_total,
+               (size_t)(passes * r->moved_total) * sizeof *figures);
+}
+
+/** One rank's record, in the order of ranks. */
+static mixt_status read_record(mixt__trainer *t, int rank, mixt__pass_weights *weights)
+{
+    mixt__ranks *r = &t->ranks;
+    int64_t passes = mixt__ranks_passes(t), first = rank * passes;
+    const record *told = (const record *)(const void *)(r->all + (size_t)rank * record_bytes(t, r->moved_total));
+    const float *figures = (const float *)(const void *)(told + 1);
+    if (told->status != MIXT_OK)
+        return mixt__fail((mixt_status)told->status, "rank %d: %s", rank, told->text);
+    if (told->update != t->attempts)
+        return mixt__fail(MIXT_ERROR_STATE, "rank %d is at update %lld, rank %d at %lld", rank, (long long)told->update,
+                          r->group->rank, (long long)t->attempts);
+    weights->total += told->targets;
+    r->agreed_signal = r->agreed_signal ? r->agreed_signal : told->signal;
+    r->agreed_asked |= told->asked;
+    memcpy(mixt__feed_result(&t->feed)->metrics[first], figures, (size_t)passes * 3 * sizeof *figures);
+    if (r->moved_total)
+        memcpy(r->shares + first * r->moved_total, figures + passes * 3,
+               (size_t)(passes * r->moved_total) * sizeof *figures);
+    return MIXT_OK;
+}
+
+static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights)
+{
+    mixt__ranks *r = &t->ranks;
+    fill_record(t, status, weights);
+    MIXT_TRY(mixt__group_gather(r->group, r->mine, record_bytes(t, r->moved_total), r->all, 1));
+    weights->total = 0;
+    r->agreed_signal = 0;
+    r->agreed_asked = 0;
+    for (int rank = 0; rank < r->group->size; rank++) {
+        status = read_record(t, rank, weights);
+        r->group->settled = status != MIXT_OK; // all ranks read the same
+        MIXT_TRY(status);
+    }
+    r->asked = 0;
+    MIXT_TRY(mixt__group_sum(r->group, t->params->grad, t->params->total, r->bucket, r->format, r->workspace));
+    move_statistics(t);
+    return MIXT_OK;
+}
+
+mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights)
+{
+    if (t->settings.ranks == 1)
+        return status;
+    if (t->ranks.group)
+        return join_ranks(t, status, weights);
+    MIXT_TRY(status);
+    memcpy(t->params->grad, t->ranks.sum, (size_t)t->params->total * sizeof(float));
+    move_statistics(t);
+    return MIXT_OK;
+}

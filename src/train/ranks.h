@@ -1,0 +1,68 @@
+/* An update that several ranks make together, each with its share of the passes.
+ *
+ * The passes of an update, in their order, are cut into as many parts as there are ranks, one after the other. Each
+ * part has its gradients added up as any accumulation does; then the parts are added in the order of ranks
+ * (dist/group.h). From there on every rank has the same bits: found-Inf, clipping, loss scale, learning rate and
+ * weights are those of all without a further word.
+ *
+ * One process can do the same by itself, part after part: bit for bit what as many ranks do. That takes a second arena
+ * of gradients.
+ *
+ * Running statistics of batch norm: what each pass adds, m·b, is rounded to FP32, and all are put to the statistics in
+ * the order of passes: s = (1 - m)·s + m·b.
+ */
+#ifndef MIXT_TRAIN_RANKS_H
+#define MIXT_TRAIN_RANKS_H
+
+#include "backend/backend.h"
+#include "dist/group.h"
+#include "graph/graph.h"
+#include "runtime/params.h"
+#include "train/pass_weights.h"
+
+typedef struct mixt__trainer mixt__trainer;
+
+/** Statistics of one batch norm, in the arena of state. */
+typedef struct mixt__moved {
+    int64_t offset, count;
+    double momentum;
+} mixt__moved;
+
+typedef struct mixt__ranks {
+    mixt__group *group;               // borrowed; NULL: this process makes all parts
+    mixt_dtype format;                // in which gradients travel
+    int64_t bucket;                   // elements that are under way at once
+    int signal, agreed_signal;        // that this rank caught, and any rank before the newest update
+    uint32_t asked, agreed_asked;     // the same of what observers ask for
+    mixt__moved *moved;               // statistics that passes move
+    int64_t moved_count, moved_total; // of those; of their elements
+    float *sum;                       // one process: of the parts so far
+    float *start;                     // (moved_total) statistics before the update
+    void *workspace;                  // of the sum over ranks
+    char *mine, *all;                 // what ranks tell each other after their passes
+    float *shares;                    // (passes, moved_total) what each pass adds to the statistics
+    int64_t moved_bytes;              // by this rank so far, gradients alone
+} mixt__ranks;
+
+/** Passes of an update that one part has, and the first that this process makes. */
+int64_t mixt__ranks_passes(const mixt__trainer *t);
+int64_t mixt__ranks_first(const mixt__trainer *t);
+/** Parts that this process makes: all, or one. */
+int64_t mixt__ranks_parts(const mixt__trainer *t);
+
+/** Bytes of what an update of several parts takes beside a step. Needs compile. */
+size_t mixt__ranks_bytes(const mixt__trainer *t);
+/** Takes it, and gives it back. */
+mixt_status mixt__ranks_take(mixt__trainer *t);
+void mixt__ranks_release(mixt__trainer *t);
+
+/** Around pass number `index` of the update. */
+void mixt__ranks_before_pass(mixt__trainer *t, int64_t index);
+void mixt__ranks_after_pass(mixt__trainer *t, int64_t index);
+/** After the passes of a part: one process adds it to those before. */
+void mixt__ranks_end_part(mixt__trainer *t, int64_t part);
+/** After all passes: gradients, figures and statistics become those of the whole update. Also where a pass has failed:
+ *  all ranks fail then. @param weights of the targets of all passes */
+mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights);
+
+#endif
