@@ -12,6 +12,7 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *signal_name(int number)
 {
@@ -162,10 +163,13 @@ static int interrupted(const mixt_run *run, const mixt_run_result *r)
     return CLI_SIGNAL + r->signal;
 }
 
-/** What failed on all ranks is said by one. */
+/** What failed on all ranks is said by one, for which the others wait: a launcher kills what is left of them. */
 static int failed(void)
 {
-    return mixt_ranks_speaks() ? cli_failed() : CLI_FAILED;
+    if (mixt_ranks_speaks())
+        return cli_failed();
+    usleep(500000);
+    return CLI_FAILED;
 }
 
 static int train(const cli_args *args, mixt_run *run)

@@ -22,7 +22,7 @@ typedef struct mixt__prefetch_form {
     mixt_dtype input; // that the first input in FP32 is rounded to; NONE: as the data has it
     int64_t parts;    // a batch of the data comes as so many of the ring's, one after the other; 0: as one
     mixt_dtype more[MIXT_PREFETCH_INPUTS - 1]; // formats of the other inputs
-    int64_t run, of;  // the ring's are `run` in a row of every `of`: a rank's share; 0: all
+    int64_t run, of;                           // the ring's are `run` in a row of every `of`: a rank's share; 0: all
 } mixt__prefetch_form;
 
 /** Bytes that a ring takes, all at its start; 0 where no such ring can be. Parameters as of mixt__prefetch_start. */

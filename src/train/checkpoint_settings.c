@@ -70,8 +70,11 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     json_t *o = json_object();
     add(o, "precision", json_string(policy ? policy : "?"));
     free(policy);
-    add(o, "input", json_string(mixt__shape_text(&t->spec.input, text, sizeof text)));
-    add(o, "target", json_string(mixt__shape_text(&t->spec.target, text, sizeof text)));
+    mixt__shape input = t->spec.input, target = t->spec.target;
+    input.dims[0] *= s->ranks; // of all ranks, however many there are
+    target.dims[0] *= s->ranks;
+    add(o, "input", json_string(mixt__shape_text(&input, text, sizeof text)));
+    add(o, "target", json_string(mixt__shape_text(&target, text, sizeof text)));
     add_int(o, "loss", t->model.loss);
     add_float(o, "label_smoothing", t->model.label_smoothing);
     add_int(o, "batch", s->batch * s->split * s->ranks);
