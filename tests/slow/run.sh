@@ -1,6 +1,6 @@
 #!/bin/bash
 # The suites that take long: every FP32 input of every narrowing conversion; ten trials of each kind of fault and its diagnosis; MNIST to full accuracy where the data is there
-# (MIXT_TEST_DATA, or ../shared/data); runs that are killed or stopped by signals and resumed, and resumed at every checkpoint; searches and comparisons that are killed. Usage: run.sh BUILD
+# (MIXT_TEST_DATA, or ../shared/data); runs that are killed or stopped by signals and resumed, and resumed at every checkpoint; searches, comparisons and adoptions that are killed. Usage: run.sh BUILD
 set -euo pipefail
 build=$1
 "$build/tests/slow_num_all"
@@ -10,7 +10,7 @@ bash tests/slow/kills.sh "$build/mixt" 50
 bash tests/cli/signals.sh "$build/mixt" 200
 bash tests/cli/search.sh "$build/mixt" 50
 bash tests/cli/compare.sh "$build/mixt" 30
-bash tests/cli/adopt.sh "$build/mixt" 10
+bash tests/slow/adopt_kills.sh "$build/mixt" 10
 data=${MIXT_TEST_DATA:-../shared/data}/mnist
 if [ ! -d "$data" ]; then
     echo "skipped: no MNIST in $data"

@@ -1,0 +1,173 @@
+/* mixt_adopt from C: stages one by one and to the end, stopped and gone on with, taken back and done again, what the
+ * history keeps, and misuse. The goal is memory, so that nothing depends on time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "mixt/mixt.h"
+#include "../support/settings.h"
+#include "../support/temp_folder.h"
+
+#include <math.h>
+
+/** A batch that is large next to the weights: here a lower format does save memory. */
+static mixt_config *make_config(const char *more)
+{
+    mixt_config *config = settings_new();
+    settings_add(config,
+                 "model=mlp threads=1 net.hidden=8 data.kind=digits data.limit=128 train.epochs=0 train.steps=12 "
+                 "train.batch=64 train.lr=0.03 verify.speedup=0 verify.memory=-900 verify.lost=1000 verify.output=10 "
+                 "%s",
+                 more);
+    return config;
+}
+
+#define ROAD .goal = MIXT_SEARCH_MEMORY, .margin = 0.05, .search_steps = 8, .pairs = 6
+
+typedef struct heard {
+    int64_t steps, stages, stop_after; // 0: never
+} heard;
+
+static bool hear(void *user, const mixt_adopt_event *e)
+{
+    heard *h = user;
+    h->steps += e->kind == MIXT_ADOPT_STEP;
+    h->stages += e->kind == MIXT_ADOPT_STAGE && *e->text;
+    return !h->stop_after || h->steps < h->stop_after;
+}
+
+/** The file exists and is not empty. */
+static bool is_there(const char *path)
+{
+    size_t bytes;
+    free(temp_read(path, &bytes));
+    return bytes > 0;
+}
+
+static void test_stages(void **state)
+{
+    (void)state;
+    mixt_config *config = make_config("");
+    mixt_adoption *a;
+    heard stopping = {.stop_after = 5}, h = {0};
+    mixt_adopt_figure f;
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "road", .watch = hear, .user = &stopping), MIXT_OK);
+    mixt_adoption_info info = mixt_adoption_describe(a);
+    assert_true(info.stopped && info.done == 0 && info.outcome == MIXT_ADOPT_UNDER_WAY && !*info.config);
+    assert_false(mixt_adoption_figure(a, 0, &f));
+    mixt_adoption_free(a);
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "road", .to = "formats", .watch = hear, .user = &h), MIXT_OK);
+    info = mixt_adoption_describe(a);
+    assert_true(!info.stopped && info.done == 2 && info.entries == 2 && h.stages == 2 && h.steps > 7);
+    assert_true(mixt_adoption_figure(a, 0, &f) && f.stage == MIXT_ADOPT_BASELINE && f.good && isfinite(f.loss));
+    assert_string_equal(f.name, "fp32");
+    mixt_adoption_free(a);
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "road"), MIXT_OK);
+    info = mixt_adoption_describe(a);
+    assert_true(info.done == MIXT_ADOPT_STAGES && info.outcome == MIXT_ADOPT_ADOPTED && info.entries == 5);
+    assert_true(is_there(info.config) && is_there(info.policy) && is_there("runs/adopt-road/adopted.yaml"));
+    assert_true(is_there("runs/adopt-road/report.html") && is_there("runs/adopt-road/report.md"));
+    int64_t count = 0;
+    while (mixt_adoption_figure(a, count, &f))
+        count++;
+    assert_true(count == info.figures && count >= 6 && !mixt_adoption_figure(a, -1, &f));
+    mixt_adoption_free(a);
+    mixt_config_free(config);
+}
+
+/** Of the adoption that test_stages made: each stage is taken back, and stays in the history. */
+static void test_back(void **state)
+{
+    (void)state;
+    mixt_config *config = make_config("");
+    mixt_adoption *a;
+    mixt_adopt_entry e;
+    assert_int_equal(mixt_adopt_undo("road", &a), MIXT_OK);
+    mixt_adoption_info info = mixt_adoption_describe(a);
+    assert_true(info.done == 4 && info.outcome == MIXT_ADOPT_UNDER_WAY && info.entries == 6);
+    assert_true(mixt_adoption_entry(a, 5, &e) && e.undo && e.stage == MIXT_ADOPT_VALIDATED);
+    assert_true(mixt_adoption_entry(a, 4, &e) && !e.undo && e.version == 5 && is_there(e.config) && *e.reason);
+    assert_false(mixt_adoption_entry(a, 6, &e));
+    mixt_adoption_free(a);
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "road", .from = "mixed", .to = "mixed"), MIXT_OK);
+    info = mixt_adoption_describe(a);
+    assert_true(info.done == 3 && info.entries == 9 && mixt_adoption_entry(a, 8, &e) && e.version == 6);
+    assert_string_equal(e.config, info.config);
+    mixt_adoption_free(a);
+    for (int done = 2; done >= 0; done--) {
+        assert_int_equal(mixt_adopt_undo("road", &a), MIXT_OK);
+        assert_int_equal(mixt_adoption_describe(a).done, done);
+        mixt_adoption_free(a);
+    }
+    assert_false(is_there("runs/adopt-road/adopted.yaml"));
+    assert_int_equal(mixt_adopt_undo("road", &a), MIXT_ERROR_STATE);
+    assert_null(a);
+    assert_int_equal(mixt_adopt_open("road", &a), MIXT_OK);
+    info = mixt_adoption_describe(a);
+    assert_true(info.done == 0 && info.entries == 12 && info.figures == 0 && !*info.precision);
+    mixt_adoption_free(a);
+    mixt_config_free(config);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MIXT_ADOPT_STAGES; i++)
+        assert_int_equal(mixt_adopt_stage_find(mixt_adopt_stage_name((mixt_adopt_stage)i)), i);
+    assert_string_equal(mixt_adopt_stage_name(MIXT_ADOPT_STAGES), "");
+    assert_int_equal(mixt_adopt_stage_find("later"), MIXT_ADOPT_STAGES);
+    assert_int_equal(mixt_adopt_stage_find(NULL), MIXT_ADOPT_STAGES);
+    assert_string_equal(mixt_adopt_outcome_name(MIXT_ADOPT_KEPT), "kept");
+    assert_string_equal(mixt_adopt_outcome_name((mixt_adopt_outcome)9), "");
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    mixt_config *config = make_config(""), *other = make_config("train.lr=0.04"), *still = make_config("train.lr=0");
+    mixt_adoption *a;
+    assert_int_equal(mixt_adopt_with(config, NULL, &a), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_adopt(NULL, &a, ROAD, .name = "x"), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "no/path"), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "x", .to = "later"), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "x", .from = "tuned", .to = "mixed"), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_adopt(config, &a, .name = "x", .pairs = 1), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_adopt(config, &a, .name = "x", .margin = 1.5), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_adopt(config, &a, .name = "x", .margin = NAN), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_adopt(config, &a, .name = "x", .budget = -1), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_adopt(config, &a, ROAD, .name = "x", .from = "mixed"), MIXT_ERROR_STATE);
+    assert_null(a);
+    assert_true(access("runs/adopt-x", F_OK) != 0);
+    assert_int_equal(mixt_adopt(other, &a, ROAD, .name = "road"), MIXT_ERROR_STATE);
+    assert_non_null(strstr(mixt_error_text(), "train.lr"));
+    assert_int_equal(mixt_adopt(still, &a, ROAD, .name = "still", .to = "baseline"), MIXT_ERROR_STATE);
+    assert_non_null(strstr(mixt_error_text(), "FP32 itself does not train"));
+    assert_int_equal(mixt_adopt_open("nothing", &a), MIXT_ERROR_FILE);
+    assert_int_equal(mixt_adopt_undo("nothing", &a), MIXT_ERROR_FILE);
+    assert_int_equal(mixt_adoption_describe(NULL).done, 0);
+    assert_string_equal(mixt_adoption_describe(NULL).folder, "");
+    mixt_adoption_free(NULL);
+    mixt_config_free(config);
+    mixt_config_free(other);
+    mixt_config_free(still);
+}
+
+/** Adoptions lie below the folder that a program runs in. */
+static int enter(void **state)
+{
+    return temp_folder_setup(state) || chdir(temp_folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_back),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_misuse),
+    };
+    return cmocka_run_group_tests(tests, enter, temp_folder_teardown);
+}
