@@ -64,6 +64,8 @@ static bool hear(void *user, const mixt_adopt_event *e)
         cli_progress_note(&w->progress, "%s", e->text);
         return !cli_stopped_by();
     }
+    if (w->shown.epoch != (int64_t)e->stage + 1 || e->step < w->shown.step || e->steps != w->shown.steps)
+        cli_progress_begin_part(&w->progress, e->step);
     w->shown.epoch = (int64_t)e->stage + 1;
     w->shown.step = e->step;
     w->shown.steps = e->steps;

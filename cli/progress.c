@@ -21,6 +21,13 @@ void cli_progress_start(cli_progress *progress, FILE *stream, bool quiet, int64_
         .shown = -INFINITY,
         .first_step = first_step,
     };
+    progress->part_started = progress->started;
+}
+
+void cli_progress_begin_part(cli_progress *progress, int64_t first_step)
+{
+    progress->part_started = cli_time_now();
+    progress->first_step = first_step;
 }
 
 /** Appends to a line of LINE_SIZE bytes, two blanks before each field. */
@@ -65,7 +72,7 @@ static void add_figures(char *line, const cli_progress *progress, const cli_prog
     if (!isnan(info->scale))
         add(line, "scale %.6g", info->scale);
     int64_t done = info->step - progress->first_step, left = info->steps - info->step;
-    double elapsed = cli_time_now() - progress->started;
+    double elapsed = cli_time_now() - (final ? progress->started : progress->part_started);
     if (final)
         add(line, "took %s", cli_format_duration(text, elapsed));
     else if (left > 0 && done > 0)

@@ -19,12 +19,14 @@ typedef struct cli_progress_info {
 typedef struct cli_progress {
     FILE *stream;
     bool live, quiet, line_open;
-    double started, shown; // seconds on cli_time_now's clock
+    double started, part_started, shown; // seconds on cli_time_now's clock
     int64_t first_step, epoch;
 } cli_progress;
 
 /** `first_step` is the number of updates done before (a resumed run), so that the ETA counts only what is new. */
 void cli_progress_start(cli_progress *progress, FILE *stream, bool quiet, int64_t first_step);
+/** Another part of the work begins, after this many updates of it: the ETA counts from here. */
+void cli_progress_begin_part(cli_progress *progress, int64_t first_step);
 /** Call after every step: draws at most ten times a second. */
 void cli_progress_update(cli_progress *progress, const cli_progress_info *info);
 /** Prints a line that stays, above the live one: a validation result, a warning. Nothing when quiet. */

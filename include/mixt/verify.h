@@ -99,7 +99,8 @@ typedef struct mixt_verify_line {
     mixt_verify_rule rule;
     bool measured; /**< false: this machine cannot say; the line counts for nothing */
     bool pass;
-    char note[600]; /**< what stands behind the value, in words */
+    char note[600];  /**< what stands behind the value, in words */
+    const char *key; /**< of the configuration, which sets the threshold: "verify.speedup"; "": none does */
 } mixt_verify_line;
 /** @param index from 0 to below MIXT_VERIFY_LINES; NULL past that. */
 const mixt_verify_line *mixt_verification_line(const mixt_verification *verification, int index);
@@ -128,15 +129,20 @@ typedef struct mixt_verify_run {
     int64_t not_finite;       /**< losses and gradients that were not and that no loss scaler caught; outputs */
     mixt_memory memory;       /**< of the trainer */
     double tensor_cores;      /**< share of the matrix work on Tensor Cores, by the plan; NaN: not a GPU */
-    double tensor_active;     /**< share of the time in which Tensor Cores were at work, by the device's own counters;
-                                   NaN: it has none that may be read */
-    double target_steps;      /**< updates until the target was reached; NaN: it was not */
-    double difference;        /**< mixed: mean size of the outputs' difference to FP32, at the weights it begins with */
-    double trained;           /**< mixed: the same at the weights it ends with */
-    double output_size;       /**< mixed: mean size of FP32's outputs at the weights it begins with */
-    double rounding;          /**< mixed: the difference that rounding the weights to their format makes, all arithmetic
-                                   in FP32: what the format itself allows. NaN: no weights are rounded */
-    mixt_dtype format;        /**< mixed: the coarsest format that weights are rounded to; MIXT_DTYPE_NONE: none are */
+    double tensor_active;     /**< share of the time of training in which Tensor Cores were at work, by the device's own
+                                   counters; NaN: it has none that may be read */
+    double products_share;  /**< mixed, first seed: share of a step's time in matrix products, timed op by op; NaN: not
+                                 known, as are the next two */
+    double products_flops;  /**< operations a second in them */
+    double products_active; /**< share of their time in which Tensor Cores were at work, by the device's own counters,
+                                 read while steps ran op by op; NaN: it has none that may be read */
+    double target_steps;    /**< updates until the target was reached; NaN: it was not */
+    double difference;      /**< mixed: mean size of the outputs' difference to FP32, at the weights it begins with */
+    double trained;         /**< mixed: the same at the weights it ends with */
+    double output_size;     /**< mixed: mean size of FP32's outputs at the weights it begins with */
+    double rounding;        /**< mixed: the difference that rounding the weights to their format makes, all arithmetic
+                                 in FP32: what the format itself allows. NaN: no weights are rounded */
+    mixt_dtype format;      /**< mixed: the coarsest format that weights are rounded to; MIXT_DTYPE_NONE: none are */
 } mixt_verify_run;
 /** @param seed from 0 to below `seeds`; NULL past that. */
 const mixt_verify_run *mixt_verification_run(const mixt_verification *verification, int64_t seed,

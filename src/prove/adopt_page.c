@@ -164,8 +164,12 @@ static json_t *lead_of(const mixt_adoption *a)
     char title[MIXT_ADOPT_NAME + 40], verdict[200], use[2 * MIXT_ADOPT_PATH] = "Nothing is decided yet.";
     char why[1200] = "";
     snprintf(title, sizeof title, "Mixed precision for %s", a->name);
-    snprintf(verdict, sizeof verdict, "%s: %lld of %d stages are done", mixt_adopt_outcome_name(info.outcome),
-             (long long)info.done, (int)MIXT_ADOPT_STAGES);
+    if (info.outcome == MIXT_ADOPT_UNDER_WAY)
+        snprintf(verdict, sizeof verdict, "under way: %lld of %d stages are done", (long long)info.done,
+                 (int)MIXT_ADOPT_STAGES);
+    else
+        snprintf(verdict, sizeof verdict, "%s: %s", mixt_adopt_outcome_name(info.outcome),
+                 info.outcome == MIXT_ADOPT_ADOPTED ? info.precision : "FP32 stays");
     if (a->current) {
         snprintf(why, sizeof why, "%s: %s: %s.", mixt__adopt_text(a->current, "stage"),
                  mixt__adopt_text(a->current, "decision"), mixt__adopt_text(a->current, "reason"));

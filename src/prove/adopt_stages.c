@@ -53,14 +53,26 @@ static bool hear_verify(void *user, const mixt_verify_event *e)
 
 static bool hear_search(void *user, const mixt_search_event *e)
 {
-    return e->kind == MIXT_SEARCH_STEP ? tell_step(user, e->tried, 0, NAN, NAN) : tell_note(user, e->text);
+    char text[700];
+    if (e->kind == MIXT_SEARCH_STEP)
+        return tell_step(user, e->tried, 0, NAN, NAN);
+    if (e->kind == MIXT_SEARCH_BEST)
+        snprintf(text, sizeof text, "search: the best so far: %.600s", e->text);
+    else if (e->kind == MIXT_SEARCH_TRIED && isfinite(e->change))
+        snprintf(text, sizeof text, "search: tried, loss %+.3f%% of FP32's: %.600s", 100 * e->change, e->text);
+    else
+        snprintf(text, sizeof text, "search: %s%.600s", e->kind == MIXT_SEARCH_TRIED ? "tried, diverged: " : "",
+                 e->text);
+    return tell_note(user, text);
 }
 
 static bool hear_compare(void *user, const mixt_compare_event *e)
 {
+    int64_t begun =
+        e->kind == MIXT_COMPARE_STEP ? e->step : 0; // of the run under way; one that is done is among `runs`
     return e->kind == MIXT_COMPARE_NOTE
                ? tell_note(user, e->text)
-               : tell_step(user, e->runs * e->steps + e->step, 2 * e->pairs * e->steps, e->loss, e->accuracy);
+               : tell_step(user, e->runs * e->steps + begun, 2 * e->pairs * e->steps, e->loss, e->accuracy);
 }
 
 static void pass_on(void *user, const char *what, int64_t done, int64_t total)
@@ -429,8 +441,9 @@ static mixt_status go_through_checklist(mixt_adoption *a, const mixt_config *tri
     for (int i = 0; !a->halted && (line = mixt_verification_line(v, i)); i++) {
         size_t used = strlen(note);
         if (line->measured && !line->pass)
-            snprintf(note + used, sizeof note - used, "%s%s %.4g%s (asked for: %.4g)",
-                     used ? ", " : "not met: ", line->what, line->value, line->unit, line->threshold);
+            snprintf(note + used, sizeof note - used, "%s%s %.4g%s (asked for: %.4g%s%s)",
+                     used ? ", " : "not met: ", line->what, line->value, line->unit, line->threshold,
+                     *line->key ? ", by " : "", line->key);
     }
     mixt_adopt_figure f = {.stage = MIXT_ADOPT_VALIDATED,
                            .name = "checklist",

@@ -26,6 +26,10 @@ static json_t *run_object(const mixt_verification *v, int64_t index, mixt_verify
     json_object_set_new(o, "loss", mixt__rows_number(r->loss));
     json_object_set_new(o, "accuracy", mixt__rows_number(r->accuracy));
     json_object_set_new(o, "target_steps", mixt__rows_number(r->target_steps));
+    json_object_set_new(o, "tensor_cores", mixt__rows_number(r->tensor_cores));
+    json_object_set_new(o, "tensor_active", mixt__rows_number(r->tensor_active));
+    json_object_set_new(o, "products_share", mixt__rows_number(r->products_share));
+    json_object_set_new(o, "products_active", mixt__rows_number(r->products_active));
     json_object_set_new(o, "memory", mixt__metrics_roles(&r->memory));
     return o;
 }

@@ -126,22 +126,35 @@ static void judge_lost(const mixt_verification *v, mixt_verify_line *l)
     add_verdict(l, a, v->seeds);
 }
 
+/** What the products of a step take, and what Tensor Cores did meanwhile; nothing is judged by it. */
+static void tell_products(const mixt_verify_run *r, mixt_verify_line *l)
+{
+    if (isnan(r->products_share))
+        return;
+    add(l, "; products take %.0f%% of the time of a step, at %.3g GFLOP/s", 100 * r->products_share,
+        r->products_flops / 1e9);
+    if (!isnan(r->products_active))
+        add(l, ", and in them Tensor Cores were at work for %.1f%% of the time, by the GPU's own counters",
+            100 * r->products_active);
+}
+
 static void judge_tensor_cores(const mixt_verification *v, mixt_verify_line *l)
 {
-    double share = run_of(v, 0, MIXT_VERIFY_MIXED)->tensor_cores;
+    const mixt_verify_run *r = run_of(v, 0, MIXT_VERIFY_MIXED);
     l->measured = !v->host;
-    l->value = 100 * share;
+    l->value = 100 * r->tensor_cores;
     if (v->host) {
         add(l, "no GPU: not measured");
+        tell_products(r, l);
         return;
     }
-    add(l, "judged: the share of the matrix FLOPs of a step that kernels for Tensor Cores do, by the plan");
-    double active = run_of(v, 0, MIXT_VERIFY_MIXED)->tensor_active;
-    if (isnan(active))
-        add(l, "; not judged: how busy they were, which this GPU does not let us count");
+    add(l,
+        "judged: the share of the matrix FLOPs of a step that kernels for Tensor Cores do, by the plan; not judged: ");
+    if (isnan(r->tensor_active))
+        add(l, "how busy they were, which this GPU does not let us count");
     else
-        add(l, "; not judged: they were at work in %.1f%% of the time of training, by the GPU's own counters",
-            100 * active);
+        add(l, "they were at work in %.1f%% of the time of training", 100 * r->tensor_active);
+    tell_products(r, l);
 }
 
 static void judge_finite(const mixt_verification *v, mixt_verify_line *l)
@@ -215,6 +228,7 @@ void mixt__verify_judge(mixt_verification *v)
         l->low = l->high = NAN;
         l->measured = true;
         l->rule = checks[i].rule;
+        l->key = checks[i].key == MIXT_KEY_COUNT ? "" : mixt__config_table[checks[i].key].name;
         l->threshold = checks[i].key == MIXT_KEY_COUNT ? 0 : mixt__config_float(v->config, checks[i].key);
         checks[i].judge(v, l);
         l->pass = l->measured && holds(l);

