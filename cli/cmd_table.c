@@ -148,7 +148,8 @@ const cli_command cli_table_command = {
         "SOURCE is a run directory, a file of 'mixt verify --out', or runs/compare-NAME, in any mix. Runs of one "
         "configuration that differ only in precision and seed find each other by themselves; a verification or an "
         "experiment is a row by itself. What finds no partner has a row with one side, and standard error says why: "
-        "often a key in which the two differ. NAME=SOURCE gives the model the name that a reader knows.\n\n"
+        "often a key in which the two differ. One of several sources that cannot be read is left out, and named "
+        "there. NAME=SOURCE gives the model the name that a reader knows.\n\n"
         "What a source does not say is '–' (empty in CSV, null in JSON): runs of older versions have no memory by "
         "role. A figure in a column with an arrow is FP32's, then that of mixed precision. A file that exists is not "
         "touched without --overwrite.",

@@ -30,7 +30,8 @@ enum { MIXT_TABLE_SOURCES_MAX = 10000 };
  * or the folder of an experiment (runs/compare-NAME), in any mix. "NAME=PATH" gives the model of that source a name to
  * show; a path that exists as a whole is a path.
  * @param table set to NULL on failure; free it with mixt_table_free.
- * @return MIXT_ERROR_FILE or MIXT_ERROR_DATA where one of them cannot be read: the text names it.
+ * @return MIXT_ERROR_FILE where one of them is not there, MIXT_ERROR_DATA where none has a run that can be read: the
+ * text names it. One of several that cannot be read is left out, with a note.
  */
 mixt_status mixt_table_read(const char *const *paths, int64_t count, mixt_table **table);
 /** NULL is allowed. */

@@ -303,15 +303,35 @@ static mixt_status fill_rows(mixt_table *t)
 
 /* ---- the table ---- */
 
+void mixt__table_drop(mixt_table *t, int64_t count)
+{
+    while (t->run_count > count)
+        mixt_config_free(t->runs[--t->run_count].config);
+}
+
+/** Adds a source, or notes why it is left out; fails where nothing is there, for then the name is wrong. */
+static mixt_status read_one(mixt_table *t, const char *path)
+{
+    mixt__table_run source;
+    int64_t before = t->run_count;
+    MIXT_TRY(mixt__need(path));
+    MIXT_TRY(mixt__table_find_source(t, path, &source));
+    mixt_status status = mixt__table_read_source(t, source);
+    if (status == MIXT_OK || status == MIXT_ERROR_MEMORY)
+        return status;
+    mixt__table_drop(t, before);
+    return mixt__table_note(t, "left out: %s", mixt_error_text());
+}
+
 static mixt_status read_all(mixt_table *t, const char *const *paths, int64_t count)
 {
     if (count < 1 || count > MIXT_TABLE_SOURCES_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld sources: from 1 to %d are expected", (long long)count,
                           MIXT_TABLE_SOURCES_MAX);
-    for (int64_t i = 0; i < count; i++) {
-        MIXT_TRY(mixt__need(paths[i]));
-        MIXT_TRY(mixt__table_read_source(t, paths[i]));
-    }
+    for (int64_t i = 0; i < count; i++)
+        MIXT_TRY(read_one(t, paths[i]));
+    if (!t->run_count)
+        return mixt__fail(MIXT_ERROR_DATA, "no row can be made: %s", t->notes[0]);
     find_groups(t);
     MIXT_TRY(place_runs(t));
     return fill_rows(t);
@@ -339,8 +359,7 @@ void mixt_table_free(mixt_table *t)
     if (!t || mixt__need_open(t, "table") != MIXT_OK)
         return;
     mixt__handle_remove(t);
-    for (int64_t i = 0; i < t->run_count; i++)
-        mixt_config_free(t->runs[i].config);
+    mixt__table_drop(t, 0);
     mixt__free(t->runs);
     mixt__free(t->rows);
     mixt__free(t->notes);

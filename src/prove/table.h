@@ -46,8 +46,12 @@ struct mixt_table {
 /** Whether runs that differ in this key still are of one configuration: seed, folders, what is only watched; and
  *  *policy: it is a part of the precision. */
 bool mixt__table_key_free(mixt__config_key key, bool *policy);
+/** A source by what the user gave, "NAME=PATH" or a path; fails where nothing is there. */
+mixt_status mixt__table_find_source(mixt_table *t, const char *path, mixt__table_run *source);
 /** Adds the run or the runs of a source. */
-mixt_status mixt__table_read_source(mixt_table *t, const char *path);
+mixt_status mixt__table_read_source(mixt_table *t, mixt__table_run source);
+/** Takes back all runs but the first `count`. */
+void mixt__table_drop(mixt_table *t, int64_t count);
 /** Adds a note. */
 mixt_status mixt__table_note(mixt_table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

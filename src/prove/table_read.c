@@ -146,7 +146,23 @@ static mixt_status read_run(mixt_table *t, mixt__table_run run)
 
 /* ---- an experiment ---- */
 
-/** Both runs of the pairs that are done. A is the side that is trusted, whatever its precision. */
+/** Both runs of a pair, or neither. A is the side that is trusted, whatever its precision. */
+static mixt_status read_pair(mixt_table *t, mixt__table_run like, int pair)
+{
+    int64_t before = t->run_count;
+    for (int side = 0; side < MIXT_TABLE_SIDES; side++) {
+        like.folder = mixt__arena_printf(&t->arena, "%s/pair-%04d-%c", like.source, pair, side ? 'b' : 'a');
+        mixt_status status = like.folder ? read_run(t, like) : no_memory();
+        if (status != MIXT_OK) {
+            mixt__table_drop(t, before);
+            return status;
+        }
+        t->runs[t->run_count - 1].side = (mixt_table_side)side;
+    }
+    return MIXT_OK;
+}
+
+/** The pairs that are done and whose runs can be read. */
 static mixt_status read_experiment(mixt_table *t, mixt__table_run like, const char *rows)
 {
     unsigned char done[MIXT_COMPARE_PAIRS_MAX + 1] = {0};
@@ -165,17 +181,16 @@ static mixt_status read_experiment(mixt_table *t, mixt__table_run like, const ch
     if (file)
         fclose(file);
     int64_t before = t->run_count;
-    for (int i = 2; i < 2 * (MIXT_COMPARE_PAIRS_MAX + 1); i++) {
-        if (done[i / 2] != 3)
-            continue;
-        like.folder = mixt__arena_printf(&t->arena, "%s/pair-%04d-%c", like.source, i / 2, i % 2 ? 'b' : 'a');
-        if (!like.folder)
-            return no_memory();
-        MIXT_TRY(read_run(t, like));
-        t->runs[t->run_count - 1].side = i % 2 ? MIXT_TABLE_MIXED : MIXT_TABLE_FP32;
+    for (int pair = 1; pair <= MIXT_COMPARE_PAIRS_MAX; pair++) {
+        mixt_status status = done[pair] == 3 ? read_pair(t, like, pair) : MIXT_OK;
+        if (status == MIXT_ERROR_MEMORY)
+            return status;
+        if (status != MIXT_OK)
+            MIXT_TRY(mixt__table_note(t, "left out, with the other run of its pair: %s", mixt_error_text()));
     }
-    return t->run_count > before ? MIXT_OK
-                                 : mixt__fail(MIXT_ERROR_DATA, "%s: no pair of this experiment is done", like.source);
+    return t->run_count > before
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_DATA, "%s: no pair of this experiment is done and can be read", like.source);
 }
 
 /* ---- a file of verify ---- */
@@ -231,23 +246,28 @@ static mixt_status read_verify(mixt_table *t, mixt__table_run like)
 
 /* ---- any of them ---- */
 
-mixt_status mixt__table_read_source(mixt_table *t, const char *path)
+mixt_status mixt__table_find_source(mixt_table *t, const char *path, mixt__table_run *run)
+{
+    struct stat info;
+    const char *equals = strchr(path, '=');
+    *run = (mixt__table_run){.source = path};
+    if (stat(path, &info) && equals && equals > path) {
+        run->name = mixt__arena_printf(&t->arena, "%.*s", (int)(equals - path), path);
+        run->source = equals + 1;
+    }
+    run->source = run->folder = mixt__arena_strdup(&t->arena, run->source);
+    if (!run->source)
+        return no_memory();
+    if (stat(run->source, &info))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", run->source, strerror(errno));
+    return MIXT_OK;
+}
+
+mixt_status mixt__table_read_source(mixt_table *t, mixt__table_run run)
 {
     char rows[PATH_MAX_BYTES];
     struct stat info;
-    const char *equals = strchr(path, '=');
-    mixt__table_run run = {.source = path};
-    if (stat(path, &info) && equals && equals > path) {
-        run.name = mixt__arena_printf(&t->arena, "%.*s", (int)(equals - path), path);
-        run.source = equals + 1;
-    }
-    run.source = mixt__arena_strdup(&t->arena, run.source);
-    if (!run.source)
-        return no_memory();
-    run.folder = run.source;
-    if (stat(run.source, &info))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", run.source, strerror(errno));
-    if (!S_ISDIR(info.st_mode)) {
+    if (!stat(run.source, &info) && !S_ISDIR(info.st_mode)) {
         run.alone = t->run_count + 1;
         return read_verify(t, run);
     }

@@ -72,6 +72,17 @@ train b.yaml precision=two.yaml out=two
 table 0 runs/fp32-1 one two --format csv
 [ "$(wc -l <out)" = 3 ] || fail "two policies: $(cat out err)"
 
+# What is no run, has no row or cannot be read is left out by its name; where nothing else is there, that is an error. So is a wrong name.
+mkdir -p mixed/empty && cp -r runs/fp32-1 runs/bf16-1 mixed && cp -r runs/bf16-1 mixed/cut && : >mixed/cut/metrics.jsonl && echo '{"no": 1}' >mixed/notes.json
+table 0 mixed/*
+grep -q '^precision  *fp32 → bf16$' out || fail "beside runs that have no row: $(cat out err)"
+for left in mixed/empty mixed/cut mixed/notes.json; do grep -q "^mixt table: left out: $left" err || fail "$left: $(cat err)"; done
+[ "$(wc -l <err)" = 3 ] || fail "notes on what was left out: $(cat err)"
+table 1 mixed/empty mixed/cut
+grep -q 'mixed/empty: holds no config.yaml' err && [ ! -s out ] || fail "nothing to make a row of: $(cat out err)"
+table 1 runs/fp32-1 runs/nowhere
+grep -q 'runs/nowhere: cannot be opened' err && [ ! -s out ] || fail "a wrong name: $(cat out err)"
+
 # ---- escapes ----
 
 table 0 'A_1 50%&#|"x", <y>=runs/fp32-1' runs/bf16-1 --format latex
@@ -94,6 +105,9 @@ before=$(cksum <kept.json)
 mv runs/compare-c . && mkdir compare-c/pair-0099-a # one that is not done
 table 0 compare-c V=kept.json runs/fp32-1 runs/bf16-1 --format csv
 [ "$(wc -l <out)" = 4 ] && [ "$(column fp32_runs) $(column mixed_runs)" = "6 6" ] && [ ! -s err ] || fail "all kinds of sources: $(cat out err)"
+rm compare-c/pair-0003-b/metrics.jsonl
+table 0 compare-c --format csv
+[ "$(column fp32_runs) $(column mixed_runs)" = "5 5" ] && grep -q 'left out, with the other run of its pair: .*compare-c/pair-0003-b' err || fail "a pair that lacks a run: $(cat out err)"
 
 # ---- a run of an older version, one that was resumed ----
 
