@@ -94,6 +94,22 @@ typedef struct mixt_conv2d_options {
 mixt_value mixt_conv2d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv2d_options *o);
 #define mixt_conv2d(b, name, x, ...) mixt_conv2d_with((b), (name), (x), &(mixt_conv2d_options){__VA_ARGS__})
 
+typedef struct mixt_conv3d_options {
+    int64_t channels; /**< outputs; required */
+    int64_t kernel;   /**< height and width; required */
+    int64_t kernel_d; /**< depth: frames that one result sees; default: kernel */
+    int64_t stride;   /**< of height and width; default 1 */
+    int64_t stride_d; /**< of depth; default: stride */
+    int64_t pad;      /**< zeros on each side of height and width; default 0 */
+    int64_t pad_d;    /**< zeros before the first and behind the last plane; default 0 */
+    bool no_bias;
+    float init; /**< standard deviation of the weights, the bias then begins at 0; default: both uniform in
+                     ±1/sqrt(inputs) */
+} mixt_conv3d_options;
+/** (N, D, H, W, C) → (N, D', H', W', channels). Parameters name.weight (channels, kd, kh, kw, C) and name.bias. */
+mixt_value mixt_conv3d_with(mixt_builder *b, const char *name, mixt_value x, const mixt_conv3d_options *o);
+#define mixt_conv3d(b, name, x, ...) mixt_conv3d_with((b), (name), (x), &(mixt_conv3d_options){__VA_ARGS__})
+
 typedef struct mixt_norm_options {
     float eps;      /**< default 1e-5 */
     float momentum; /**< batch norm: weight of the new batch in the running statistics; default 0.1 */
@@ -149,15 +165,19 @@ mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt
 #define mixt_attention(b, q, k, v, ...) mixt_attention_with((b), (q), (k), (v), &(mixt_attention_options){__VA_ARGS__})
 
 typedef struct mixt_pool_options {
-    int64_t size;   /**< window height and width; required */
-    int64_t stride; /**< default: size */
-    int64_t pad;    /**< default 0 */
+    int64_t size;     /**< window height and width; required */
+    int64_t stride;   /**< default: size */
+    int64_t pad;      /**< default 0 */
+    int64_t size_d;   /**< depth of the window, of (N, D, H, W, C) only; default: size */
+    int64_t stride_d; /**< of depth; default: size_d */
+    int64_t pad_d;    /**< of depth; default 0 */
 } mixt_pool_options;
+/** Over windows of (N, H, W, C), or of (N, D, H, W, C). Averages divide by the elements that are not padding. */
 mixt_value mixt_max_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
 mixt_value mixt_avg_pool_with(mixt_builder *b, mixt_value x, const mixt_pool_options *o);
 #define mixt_max_pool(b, x, ...) mixt_max_pool_with((b), (x), &(mixt_pool_options){__VA_ARGS__})
 #define mixt_avg_pool(b, x, ...) mixt_avg_pool_with((b), (x), &(mixt_pool_options){__VA_ARGS__})
-/** (N, H, W, C) → (N, C), the mean. */
+/** (N, H, W, C) or (N, D, H, W, C) → (N, C), the mean. */
 mixt_value mixt_global_avg_pool(mixt_builder *b, mixt_value x);
 
 /* pointwise; two operands broadcast as in NumPy */

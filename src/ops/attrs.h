@@ -44,11 +44,18 @@ typedef struct mixt__conv2d_attrs {
     int64_t src_h, src_w; // of the forward input: the data gradient needs them
 } mixt__conv2d_attrs;
 
+/** Of conv3d: what a plane's fields are to height and width, the others are to depth. */
+typedef struct mixt__conv3d_attrs {
+    mixt__conv2d_attrs plane; // first, so that a pointer to the whole is one to it
+    int64_t kernel_d, stride_d, pad_d, src_d;
+} mixt__conv3d_attrs;
+
 typedef enum mixt__pool_kind { MIXT_POOL_MAX, MIXT_POOL_AVG } mixt__pool_kind;
 
 typedef struct mixt__pool_attrs {
     mixt__pool_kind kind;
-    int64_t size, stride, pad; // averages divide by the number of real elements in the window
+    int64_t size, stride, pad;       // averages divide by the number of real elements in the window
+    int64_t size_d, stride_d, pad_d; // of depth, in (N, D, H, W, C) only
 } mixt__pool_attrs;
 
 /** addend and relu are made by the epilogues pass only:

@@ -1,26 +1,36 @@
-/* Max and average pooling over (N, H, W, C), and the gradient. The maximum is found again from source and result. */
+/* Max and average pooling over (N, H, W, C) or (N, D, H, W, C), and the gradient. The maximum is found again from
+ * source and result. */
 #include "ops/rules.h"
 
 #include <stdio.h>
+
+/** A window along one axis. */
+typedef struct axis {
+    int64_t size, stride, pad;
+} axis;
 
 static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__pool_attrs *at = node->attrs;
     const mixt__value *x = mixt__in(graph, node, 0);
+    const axis plane = {at->size, at->stride, at->pad}, depth = {at->size_d, at->stride_d, at->pad_d};
     char text[128];
     mixt__shape_text(&x->shape, text, sizeof text);
-    if (x->shape.rank != 4)
-        return mixt__fail(MIXT_ERROR_SHAPE, "pooling needs (N, H, W, C), got %s", text);
-    if (at->size < 1 || at->size > MIXT_ELEMENTS_MAX || at->stride < 1 || at->pad < 0 || at->pad >= at->size)
-        return mixt__fail(MIXT_ERROR_ARGUMENT,
-                          "pooling window %lld, stride %lld, pad %lld: sizes from 1 to 2^44, pad below the window",
-                          (long long)at->size, (long long)at->stride, (long long)at->pad);
+    if (x->shape.rank != 4 && x->shape.rank != 5)
+        return mixt__fail(MIXT_ERROR_SHAPE, "pooling needs (N, H, W, C) or (N, D, H, W, C), got %s", text);
+    if (x->shape.rank == 4 && (at->size_d || at->stride_d || at->pad_d))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "pooling: %s has no depth: leave size_d, stride_d and pad_d out", text);
     mixt__shape out = x->shape;
-    for (int i = 1; i <= 2; i++) {
-        if (x->shape.dims[i] + 2 * at->pad < at->size)
-            return mixt__fail(MIXT_ERROR_SHAPE, "a pooling window of %lld does not fit into %s", (long long)at->size,
+    for (int i = 1; i < x->shape.rank - 1; i++) {
+        const axis *a = x->shape.rank == 5 && i == 1 ? &depth : &plane;
+        if (a->size < 1 || a->size > MIXT_ELEMENTS_MAX || a->stride < 1 || a->pad < 0 || a->pad >= a->size)
+            return mixt__fail(MIXT_ERROR_ARGUMENT,
+                              "pooling window %lld, stride %lld, pad %lld: sizes from 1 to 2^44, pad below the window",
+                              (long long)a->size, (long long)a->stride, (long long)a->pad);
+        if (x->shape.dims[i] + 2 * a->pad < a->size)
+            return mixt__fail(MIXT_ERROR_SHAPE, "a pooling window of %lld does not fit into %s", (long long)a->size,
                               text);
-        out.dims[i] = (x->shape.dims[i] + 2 * at->pad - at->size) / at->stride + 1;
+        out.dims[i] = (x->shape.dims[i] + 2 * a->pad - a->size) / a->stride + 1;
     }
     mixt__set_out(r, 0, &out, x->dtype);
     return MIXT_OK;
@@ -29,7 +39,8 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
 static double flops(const mixt__graph *graph, const mixt__node *node)
 {
     const mixt__pool_attrs *at = node->attrs;
-    return (double)at->size * (double)at->size * (double)mixt__shape_count(&graph->values[node->out[0]].shape);
+    double depth = at->size_d ? (double)at->size_d : 1.0;
+    return depth * (double)at->size * (double)at->size * (double)mixt__shape_count(&graph->values[node->out[0]].shape);
 }
 
 static mixt_status grad(mixt__gradients *g, const mixt__node *node)
@@ -41,8 +52,14 @@ static mixt_status grad(mixt__gradients *g, const mixt__node *node)
 static void describe(const void *attrs, char *text, size_t size)
 {
     const mixt__pool_attrs *at = attrs;
-    snprintf(text, size, "%s %lld stride %lld pad %lld", at->kind == MIXT_POOL_MAX ? "max" : "avg", (long long)at->size,
-             (long long)at->stride, (long long)at->pad);
+    const char *kind = at->kind == MIXT_POOL_MAX ? "max" : "avg";
+    if (at->size_d)
+        snprintf(text, size, "%s %lldx%lldx%lld stride %lldx%lld pad %lldx%lld", kind, (long long)at->size_d,
+                 (long long)at->size, (long long)at->size, (long long)at->stride_d, (long long)at->stride,
+                 (long long)at->pad_d, (long long)at->pad);
+    else
+        snprintf(text, size, "%s %lld stride %lld pad %lld", kind, (long long)at->size, (long long)at->stride,
+                 (long long)at->pad);
 }
 
 const mixt__op mixt__op_pool = {
@@ -76,8 +93,17 @@ const mixt__op mixt__op_pool_grad = {
 
 static mixt_value pool(mixt_builder *b, mixt_value x, const mixt_pool_options *o, mixt__pool_kind kind)
 {
+    if (!mixt__builder_ready(b, NULL, &x, 1))
+        return (mixt_value){0};
     o = o ? o : &(mixt_pool_options){0};
     mixt__pool_attrs at = {.kind = kind, .size = o->size, .stride = o->stride ? o->stride : o->size, .pad = o->pad};
+    at.size_d = o->size_d;
+    at.stride_d = o->stride_d;
+    at.pad_d = o->pad_d;
+    if (b->graph->values[x.id].shape.rank == 5) {
+        at.size_d = o->size_d ? o->size_d : o->size;
+        at.stride_d = o->stride_d ? o->stride_d : at.size_d;
+    }
     return mixt__builder_node(b, &mixt__op_pool, NULL, &at, &x, 1);
 }
 

@@ -106,8 +106,9 @@ mixt_value mixt_global_avg_pool(mixt_builder *b, mixt_value x)
 {
     if (!mixt__builder_ready(b, NULL, &x, 1))
         return (mixt_value){0};
-    if (b->graph->values[x.id].shape.rank != 4)
-        return mixt__builder_error(b, MIXT_ERROR_SHAPE, NULL, "global pooling needs (N, H, W, C), got %d dimensions",
-                                   b->graph->values[x.id].shape.rank);
-    return reduce(b, x, &(mixt_reduce_options){.axes = {1, 2}, .axis_count = 2}, true);
+    int rank = b->graph->values[x.id].shape.rank;
+    if (rank != 4 && rank != 5)
+        return mixt__builder_error(b, MIXT_ERROR_SHAPE, NULL,
+                                   "global pooling needs (N, H, W, C) or (N, D, H, W, C), got %d dimensions", rank);
+    return reduce(b, x, &(mixt_reduce_options){.axes = {1, 2, 3}, .axis_count = rank - 2}, true);
 }

@@ -42,7 +42,7 @@ typedef struct test_case {
     uint64_t random;
     union {
         mixt__matmul_attrs matmul;
-        mixt__conv2d_attrs conv2d;
+        mixt__conv3d_attrs conv3d; // its plane: conv2d
         mixt__pool_attrs pool;
         mixt__norm_attrs norm;
         mixt__embedding_attrs embedding;

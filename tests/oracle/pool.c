@@ -11,18 +11,42 @@ static void make(test_case *c)
     at->size = problem_int(c, "size", 2);
     at->stride = problem_int(c, "stride", at->size);
     at->pad = problem_int(c, "pad", 0);
-    case_input(c, c->dtype, problem_shape(c, "src"));
+    mixt__shape src = problem_shape(c, "src");
+    if (src.rank == 5) {
+        at->size_d = problem_int(c, "size_d", at->size);
+        at->stride_d = problem_int(c, "stride_d", at->size_d);
+        at->pad_d = problem_int(c, "pad_d", 0);
+    }
+    case_input(c, c->dtype, src);
+}
+
+/** Elements of a whole window, padding too. */
+static int64_t window_size(const mixt__pool_attrs *at)
+{
+    return at->size * at->size * (at->size_d ? at->size_d : 1);
 }
 
 /** Positions of one window in the source; returns how many are real. */
 static int64_t window(const mixt__pool_attrs *at, const mixt__shape *x, const mixt__shape *y, int64_t dst, int64_t *src)
 {
-    int64_t ch = dst % y->dims[3], ox = dst / y->dims[3] % y->dims[2], oy = dst / y->dims[3] / y->dims[2] % y->dims[1];
-    int64_t n = dst / y->dims[3] / y->dims[2] / y->dims[1], count = 0;
-    for (int64_t k = 0; k < at->size * at->size; k++) {
-        int64_t sy = oy * at->stride - at->pad + k / at->size, sx = ox * at->stride - at->pad + k % at->size;
-        if (sy >= 0 && sy < x->dims[1] && sx >= 0 && sx < x->dims[2])
-            src[count++] = ((n * x->dims[1] + sy) * x->dims[2] + sx) * x->dims[3] + ch;
+    int64_t from[3], size[3] = {1, at->size, at->size}, dims[3] = {1}, rest = dst / y->dims[y->rank - 1], count = 0;
+    int spatial = x->rank - 2;
+    for (int i = 2; i >= 3 - spatial; i--) {
+        bool depth = i == 0;
+        int axis = i + spatial - 2;
+        from[i] = rest % y->dims[axis] * (depth ? at->stride_d : at->stride) - (depth ? at->pad_d : at->pad);
+        rest /= y->dims[axis];
+        dims[i] = x->dims[axis];
+    }
+    if (spatial == 3)
+        size[0] = at->size_d;
+    else
+        from[0] = 0;
+    for (int64_t k = 0; k < window_size(at); k++) {
+        int64_t z = from[0] + k / (size[1] * size[2]), sy = from[1] + k / size[2] % size[1], sx = from[2] + k % size[2];
+        if (z >= 0 && z < dims[0] && sy >= 0 && sy < dims[1] && sx >= 0 && sx < dims[2])
+            src[count++] = (((rest * dims[0] + z) * dims[1] + sy) * dims[2] + sx) * x->dims[x->rank - 1] +
+                           dst % y->dims[y->rank - 1];
     }
     return count;
 }
@@ -40,7 +64,7 @@ static void expect(test_case *c)
 {
     const mixt__pool_attrs *at = &c->attrs.pool;
     const test_tensor *x = &c->in[0], *y = &c->out[0];
-    int64_t *src = case_alloc(c, (size_t)(at->size * at->size) * sizeof *src);
+    int64_t *src = case_alloc(c, (size_t)window_size(at) * sizeof *src);
     for (int64_t i = 0; i < y->count; i++) {
         int64_t count = window(at, &x->shape, &y->shape, i, src);
         double sum = 0, size = 0;
@@ -72,7 +96,7 @@ static void expect_grad(test_case *c)
 {
     const mixt__pool_attrs *at = &c->attrs.pool;
     const test_tensor *x = &c->in[0], *y = &c->in[1], *dx = &c->out[0];
-    int64_t *src = case_alloc(c, (size_t)(at->size * at->size) * sizeof *src);
+    int64_t *src = case_alloc(c, (size_t)window_size(at) * sizeof *src);
     for (int64_t i = 0; i < y->count; i++) {
         int64_t count = window(at, &x->shape, &y->shape, i, src);
         double g = c->in[2].value[i], share = at->kind == MIXT_POOL_MAX ? g : g / (double)count;
@@ -83,8 +107,9 @@ static void expect_grad(test_case *c)
                 dx->slack[src[k]] += fabs(share);
             }
     }
-    for (int64_t i = 0; i < dx->count; i++) // additions of at most size² shares, each rounded twice (1/count, product)
-        dx->slack[i] *= (double)(at->size * at->size + 2) * U32;
+    for (int64_t i = 0; i < dx->count;
+         i++) // additions of at most as many shares as a window has elements, each rounded twice (1/count, product)
+        dx->slack[i] *= (double)(window_size(at) + 2) * U32;
 }
 
 const oracle oracle_pool = {.op = "pool", .make = make, .expect = expect};

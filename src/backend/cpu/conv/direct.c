@@ -5,7 +5,7 @@
  * convolution of grad_dst with stride 1. Weights are repacked at each run as panels of `tiles->panel` outputs.
  * Threads split rows of pixels, never a sum: the bits do not depend on their number.
  */
-#include "backend/cpu/conv/conv2d.h"
+#include "backend/cpu/conv/conv.h"
 #include "backend/cpu/conv/window.h"
 #include "base/alloc.h"
 #include "base/isa.h"

@@ -4,7 +4,7 @@
  * operands are read where they lie (the source through its padded window). Threads split the pixels, each with sums of
  * its own that are added in a fixed order at the end; where those sums would be large they split the taps instead.
  */
-#include "backend/cpu/conv/conv2d.h"
+#include "backend/cpu/conv/conv.h"
 #include "backend/cpu/conv/window.h"
 #include "base/alloc.h"
 #include "base/isa.h"

@@ -1,5 +1,5 @@
 /* Convolution and its gradients as the sums they are, in double precision: any shape, any format. */
-#include "backend/cpu/conv/conv2d.h"
+#include "backend/cpu/conv/conv.h"
 
 #include "base/threads.h"
 #include "num/num.h"
@@ -14,97 +14,105 @@ static double load(const mixt__tensor *tensor, int64_t index)
     return (double)mixt__load(tensor->data, tensor->dtype, index);
 }
 
-static int64_t weight_at(const mixt__conv *v, int64_t o, int64_t i, int64_t j, int64_t c)
+/** A place in space: frame, row, column. */
+typedef struct spot {
+    int64_t z, y, x;
+} spot;
+
+static spot spot_of(int64_t at, int64_t height, int64_t width)
 {
-    return ((o * v->kernel_h + i) * v->kernel_w + j) * v->c + c;
+    return (spot){at / width / height, at / width % height, at % width};
 }
 
-static int64_t src_at(const mixt__conv *v, int64_t n, int64_t y, int64_t x, int64_t c)
+/** The source pixel that tap `tap` of the kernel reads for an output pixel of image n; −1: it lies outside. */
+static int64_t src_of(const mixt__conv *v, int64_t n, spot out, spot tap)
 {
-    return ((n * v->h + y) * v->w + x) * v->c + c;
+    int64_t z = out.z * v->stride_d + tap.z - v->pad_d, y = out.y * v->stride + tap.y - v->pad,
+            x = out.x * v->stride + tap.x - v->pad;
+    if (z < 0 || z >= v->d || y < 0 || y >= v->h || x < 0 || x >= v->w)
+        return -1;
+    return ((n * v->d + z) * v->h + y) * v->w + x;
 }
 
-static int64_t dst_at(const mixt__conv *v, int64_t n, int64_t y, int64_t x, int64_t o)
+/** The output pixel that reads a source pixel of image n by tap `tap`; −1: there is none. */
+static int64_t dst_of(const mixt__conv *v, int64_t n, spot src, spot tap)
 {
-    return ((n * v->out_h + y) * v->out_w + x) * v->o + o;
+    int64_t z = src.z + v->pad_d - tap.z, y = src.y + v->pad - tap.y, x = src.x + v->pad - tap.x;
+    if (z < 0 || y < 0 || x < 0 || z % v->stride_d || y % v->stride || x % v->stride)
+        return -1;
+    z /= v->stride_d;
+    y /= v->stride;
+    x /= v->stride;
+    return z < v->out_d && y < v->out_h && x < v->out_w ? ((n * v->out_d + z) * v->out_h + y) * v->out_w + x : -1;
 }
 
 /** One value of dst. */
-static double forward_sum(const job *j, int64_t n, int64_t y, int64_t x, int64_t o)
+static double forward_sum(const job *j, int64_t n, spot out, int64_t o)
 {
     const mixt__conv *v = &j->conv;
-    const mixt__conv2d_attrs *attrs = j->call->attrs;
-    double sum = attrs->bias ? load(&j->call->in[2], o) : 0.0;
-    for (int64_t i = 0; i < v->kernel_h; i++)
-        for (int64_t k = 0; k < v->kernel_w; k++) {
-            int64_t sy = y * v->stride + i - v->pad, sx = x * v->stride + k - v->pad;
-            if (sy < 0 || sy >= v->h || sx < 0 || sx >= v->w)
-                continue;
-            for (int64_t c = 0; c < v->c; c++)
-                sum += load(&j->call->in[0], src_at(v, n, sy, sx, c)) * load(&j->call->in[1], weight_at(v, o, i, k, c));
-        }
+    double sum = v->bias ? load(&j->call->in[2], o) : 0.0;
+    int64_t taps = mixt__conv_taps(v);
+    for (int64_t tap = 0; tap < taps; tap++) {
+        int64_t src = src_of(v, n, out, spot_of(tap, v->kernel_h, v->kernel_w));
+        for (int64_t c = 0; src >= 0 && c < v->c; c++)
+            sum += load(&j->call->in[0], src * v->c + c) * load(&j->call->in[1], (o * taps + tap) * v->c + c);
+    }
     return sum;
 }
 
-static void forward_rows(void *argument, int64_t begin, int64_t end, int thread)
+static void forward_pixels(void *argument, int64_t begin, int64_t end, int thread)
 {
     const job *j = argument;
     const mixt__conv *v = &j->conv;
     const mixt__tensor *dst = &j->call->out[0];
+    int64_t image = v->out_d * v->out_h * v->out_w;
     (void)thread;
-    for (int64_t row = begin; row < end; row++)
-        for (int64_t x = 0; x < v->out_w; x++)
-            for (int64_t o = 0; o < v->o; o++) {
-                int64_t n = row / v->out_h, y = row % v->out_h;
-                mixt__store(dst->data, dst->dtype, dst_at(v, n, y, x, o), (float)forward_sum(j, n, y, x, o));
-            }
+    for (int64_t pixel = begin; pixel < end; pixel++)
+        for (int64_t o = 0; o < v->o; o++) {
+            spot out = spot_of(pixel % image, v->out_h, v->out_w);
+            mixt__store(dst->data, dst->dtype, pixel * v->o + o, (float)forward_sum(j, pixel / image, out, o));
+        }
 }
 
-/** One value of grad_src: every output pixel whose patch holds (y, x). */
-static double grad_src_sum(const job *j, int64_t n, int64_t y, int64_t x, int64_t c)
+/** One value of grad_src: every output pixel whose patch holds the source pixel. */
+static double grad_src_sum(const job *j, int64_t n, spot src, int64_t c)
 {
     const mixt__conv *v = &j->conv;
     double sum = 0.0;
-    for (int64_t i = 0; i < v->kernel_h; i++)
-        for (int64_t k = 0; k < v->kernel_w; k++) {
-            int64_t dy = y + v->pad - i, dx = x + v->pad - k;
-            if (dy < 0 || dx < 0 || dy % v->stride || dx % v->stride || dy / v->stride >= v->out_h ||
-                dx / v->stride >= v->out_w)
-                continue;
-            for (int64_t o = 0; o < v->o; o++)
-                sum += load(&j->call->in[0], dst_at(v, n, dy / v->stride, dx / v->stride, o)) *
-                       load(&j->call->in[1], weight_at(v, o, i, k, c));
-        }
+    int64_t taps = mixt__conv_taps(v);
+    for (int64_t tap = 0; tap < taps; tap++) {
+        int64_t dst = dst_of(v, n, src, spot_of(tap, v->kernel_h, v->kernel_w));
+        for (int64_t o = 0; dst >= 0 && o < v->o; o++)
+            sum += load(&j->call->in[0], dst * v->o + o) * load(&j->call->in[1], (o * taps + tap) * v->c + c);
+    }
     return sum;
 }
 
-static void grad_src_rows(void *argument, int64_t begin, int64_t end, int thread)
+static void grad_src_pixels(void *argument, int64_t begin, int64_t end, int thread)
 {
     const job *j = argument;
     const mixt__conv *v = &j->conv;
     const mixt__tensor *dst = &j->call->out[0];
+    int64_t image = v->d * v->h * v->w;
     (void)thread;
-    for (int64_t row = begin; row < end; row++)
-        for (int64_t x = 0; x < v->w; x++)
-            for (int64_t c = 0; c < v->c; c++) {
-                int64_t n = row / v->h, y = row % v->h;
-                mixt__store(dst->data, dst->dtype, src_at(v, n, y, x, c), (float)grad_src_sum(j, n, y, x, c));
-            }
+    for (int64_t pixel = begin; pixel < end; pixel++)
+        for (int64_t c = 0; c < v->c; c++) {
+            spot src = spot_of(pixel % image, v->h, v->w);
+            mixt__store(dst->data, dst->dtype, pixel * v->c + c, (float)grad_src_sum(j, pixel / image, src, c));
+        }
 }
 
 /** One value of grad_weight: over all output pixels. */
-static double grad_weight_sum(const job *j, int64_t o, int64_t i, int64_t k, int64_t c)
+static double grad_weight_sum(const job *j, int64_t o, spot tap, int64_t c)
 {
     const mixt__conv *v = &j->conv;
     double sum = 0.0;
-    for (int64_t n = 0; n < v->n; n++)
-        for (int64_t y = 0; y < v->out_h; y++)
-            for (int64_t x = 0; x < v->out_w; x++) {
-                int64_t sy = y * v->stride + i - v->pad, sx = x * v->stride + k - v->pad;
-                if (sy >= 0 && sy < v->h && sx >= 0 && sx < v->w)
-                    sum +=
-                        load(&j->call->in[0], src_at(v, n, sy, sx, c)) * load(&j->call->in[1], dst_at(v, n, y, x, o));
-            }
+    int64_t image = v->out_d * v->out_h * v->out_w;
+    for (int64_t pixel = 0; pixel < v->n * image; pixel++) {
+        int64_t src = src_of(v, pixel / image, spot_of(pixel % image, v->out_h, v->out_w), tap);
+        if (src >= 0)
+            sum += load(&j->call->in[0], src * v->c + c) * load(&j->call->in[1], pixel * v->o + o);
+    }
     return sum;
 }
 
@@ -113,37 +121,38 @@ static void grad_weight_taps(void *argument, int64_t begin, int64_t end, int thr
     const job *j = argument;
     const mixt__conv *v = &j->conv;
     const mixt__tensor *dst = &j->call->out[0];
+    int64_t taps = mixt__conv_taps(v);
     (void)thread;
-    for (int64_t tap = begin; tap < end; tap++)
+    for (int64_t row = begin; row < end; row++)
         for (int64_t c = 0; c < v->c; c++) {
-            int64_t k = tap % v->kernel_w, i = tap / v->kernel_w % v->kernel_h, o = tap / v->kernel_w / v->kernel_h;
-            int64_t at = weight_at(v, o, i, k, c);
+            int64_t at = row * v->c + c;
             double before = j->call->accumulate & 1u ? load(dst, at) : 0.0;
-            mixt__store(dst->data, dst->dtype, at, (float)(before + grad_weight_sum(j, o, i, k, c)));
+            spot tap = spot_of(row % taps, v->kernel_h, v->kernel_w);
+            mixt__store(dst->data, dst->dtype, at, (float)(before + grad_weight_sum(j, row / taps, tap, c)));
         }
 }
 
 static mixt_status forward(const mixt__call *call)
 {
     job j = {call, mixt__conv_of(call)};
-    mixt__parallel(j.conv.n * j.conv.out_h, 1, forward_rows, &j);
+    mixt__parallel(j.conv.n * j.conv.out_d * j.conv.out_h * j.conv.out_w, 1, forward_pixels, &j);
     return MIXT_OK;
 }
 
 static mixt_status grad_src(const mixt__call *call)
 {
     job j = {call, mixt__conv_of(call)};
-    mixt__parallel(j.conv.n * j.conv.h, 1, grad_src_rows, &j);
+    mixt__parallel(j.conv.n * j.conv.d * j.conv.h * j.conv.w, 1, grad_src_pixels, &j);
     return MIXT_OK;
 }
 
 static mixt_status grad_weight(const mixt__call *call)
 {
     job j = {call, mixt__conv_of(call)};
-    mixt__parallel(j.conv.o * j.conv.kernel_h * j.conv.kernel_w, 1, grad_weight_taps, &j);
+    mixt__parallel(j.conv.o * mixt__conv_taps(&j.conv), 1, grad_weight_taps, &j);
     return MIXT_OK;
 }
 
-const mixt__kernel mixt__conv2d_plain = {.name = "plain", .run = forward};
-const mixt__kernel mixt__conv2d_grad_src_plain = {.name = "plain", .run = grad_src};
-const mixt__kernel mixt__conv2d_grad_weight_plain = {.name = "plain", .run = grad_weight};
+const mixt__kernel mixt__conv_plain = {.name = "plain", .run = forward};
+const mixt__kernel mixt__conv_grad_src_plain = {.name = "plain", .run = grad_src};
+const mixt__kernel mixt__conv_grad_weight_plain = {.name = "plain", .run = grad_weight};

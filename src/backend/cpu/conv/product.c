@@ -1,7 +1,7 @@
 /* Convolution and its gradients as matrix products whose patches the engine gathers block by block: no patch matrix
  * is ever in memory. A 1×1 convolution with stride 1 is a product of the tensors as they lie.
  */
-#include "backend/cpu/conv/conv2d.h"
+#include "backend/cpu/conv/conv.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "base/alloc.h"
 #include "base/status.h"
@@ -33,7 +33,7 @@ static void gather_run(const gathered *g, int64_t image_row, int64_t x, int64_t 
     memset(dst + last - begin, 0, (size_t)(end - last) * sizeof *dst);
 }
 
-/** Patches of the source: a row is an output pixel, a column (i, k, c) of the kernel. */
+/** Patches of the source: a row is an output pixel, a column (l, i, k, c) of the kernel. */
 static void gather_patches(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols, float *dst,
                            int64_t ld)
 {
@@ -42,30 +42,37 @@ static void gather_patches(const void *argument, int64_t row, int64_t rows, int6
     int64_t run = v->kernel_w * v->c;
     for (int64_t r = row; r < row + rows; r++, dst += ld) {
         int64_t x = r % v->out_w * v->stride - v->pad, y = r / v->out_w % v->out_h * v->stride - v->pad;
-        int64_t image = r / v->out_w / v->out_h, end;
+        int64_t plane = r / v->out_w / v->out_h, z = plane % v->out_d * v->stride_d - v->pad_d, end;
+        int64_t first = plane / v->out_d * v->d; // of the image
         for (int64_t k = col; k < col + cols; k = end) {
-            int64_t i = k / run;
-            end = (i + 1) * run < col + cols ? (i + 1) * run : col + cols;
-            if (y + i < 0 || y + i >= v->h)
+            int64_t part = k / run, i = part % v->kernel_h, l = part / v->kernel_h; // a row of the kernel
+            end = (part + 1) * run < col + cols ? (part + 1) * run : col + cols;
+            if (y + i < 0 || y + i >= v->h || z + l < 0 || z + l >= v->d)
                 memset(dst + k - col, 0, (size_t)(end - k) * sizeof *dst);
             else
-                gather_run(g, image * v->h + y + i, x, k - i * run, end - i * run, dst + k - col);
+                gather_run(g, (first + z + l) * v->h + y + i, x, k - part * run, end - part * run, dst + k - col);
         }
     }
 }
 
-/** Where grad_dst's pixel stands that tap (i, k) carries to source pixel (y, x); −1 when there is none. */
-static int64_t carried_from(const mixt__conv *v, int64_t image, int64_t y, int64_t x, int64_t i, int64_t k)
+/** Where along an axis the result stands that tap `tap` carries to source position `at`; −1 when there is none. */
+static int64_t carried_from(int64_t at, int64_t pad, int64_t tap, int64_t stride, int64_t size)
 {
-    int64_t dy = y + v->pad - i, dx = x + v->pad - k;
-    if (dy < 0 || dx < 0 || dy % v->stride || dx % v->stride)
-        return -1;
-    dy /= v->stride;
-    dx /= v->stride;
-    return dy < v->out_h && dx < v->out_w ? (image * v->out_h + dy) * v->out_w + dx : -1;
+    int64_t from = at + pad - tap;
+    return from < 0 || from % stride || from / stride >= size ? -1 : from / stride;
 }
 
-/** Patches of grad_dst: a row is a source pixel, a column (i, k, o) of the kernel. */
+/** The pixel of grad_dst that tap (l, i, k) carries to source pixel (z, y, x) of an image; −1 when there is none. */
+static int64_t carried_pixel(const mixt__conv *v, const int64_t at[4], int64_t tap)
+{
+    int64_t l = tap / v->kernel_w / v->kernel_h, i = tap / v->kernel_w % v->kernel_h, k = tap % v->kernel_w;
+    int64_t z = carried_from(at[1], v->pad_d, l, v->stride_d, v->out_d);
+    int64_t y = carried_from(at[2], v->pad, i, v->stride, v->out_h);
+    int64_t x = carried_from(at[3], v->pad, k, v->stride, v->out_w);
+    return z < 0 || y < 0 || x < 0 ? -1 : ((at[0] * v->out_d + z) * v->out_h + y) * v->out_w + x;
+}
+
+/** Patches of grad_dst: a row is a source pixel, a column (l, i, k, o) of the kernel. */
 static void gather_grads(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols, float *dst,
                          int64_t ld)
 {
@@ -73,11 +80,12 @@ static void gather_grads(const void *argument, int64_t row, int64_t rows, int64_
     const mixt__conv *v = &g->conv;
     mixt__widen_fn *widen = mixt__widen(g->tensor->dtype);
     for (int64_t r = row; r < row + rows; r++, dst += ld) {
-        int64_t x = r % v->w, y = r / v->w % v->h, image = r / v->w / v->h, end;
+        int64_t plane = r / v->w / v->h, end;
+        int64_t at[4] = {plane / v->d, plane % v->d, r / v->w % v->h, r % v->w};
         for (int64_t c = col; c < col + cols; c = end) {
             int64_t tap = c / v->o;
             end = (tap + 1) * v->o < col + cols ? (tap + 1) * v->o : col + cols;
-            int64_t pixel = carried_from(v, image, y, x, tap / v->kernel_w, tap % v->kernel_w);
+            int64_t pixel = carried_pixel(v, at, tap);
             if (pixel < 0)
                 memset(dst + c - col, 0, (size_t)(end - c) * sizeof *dst);
             else
@@ -86,7 +94,7 @@ static void gather_grads(const void *argument, int64_t row, int64_t rows, int64_
     }
 }
 
-/** The weight with row (i, k, o) and column c. */
+/** The weight with row (l, i, k, o) and column c. */
 static void gather_weight(const void *argument, int64_t row, int64_t rows, int64_t col, int64_t cols, float *dst,
                           int64_t ld)
 {
@@ -95,13 +103,13 @@ static void gather_weight(const void *argument, int64_t row, int64_t rows, int64
     mixt__widen_fn *widen = mixt__widen(g->tensor->dtype);
     for (int64_t r = row; r < row + rows; r++, dst += ld) {
         int64_t tap = r / v->o, o = r % v->o;
-        widen(dst, element(g->tensor, (o * v->kernel_h * v->kernel_w + tap) * v->c + col), cols);
+        widen(dst, element(g->tensor, (o * mixt__conv_taps(v) + tap) * v->c + col), cols);
     }
 }
 
 static bool is_product(const mixt__conv *v)
 {
-    return v->kernel_h == 1 && v->kernel_w == 1 && v->stride == 1 && v->pad == 0;
+    return mixt__conv_taps(v) == 1 && v->stride == 1 && v->stride_d == 1 && v->pad == 0 && v->pad_d == 0;
 }
 
 static mixt__gemm_operand operand(const mixt__tensor *tensor, int64_t row_stride, int64_t col_stride)
@@ -118,21 +126,20 @@ static mixt__gemm_operand gather_operand(const gathered *g, mixt__gemm_gather_fn
 /** The product of a call; gathers refer to `in`, which must outlive it. */
 static mixt__gemm_problem problem_of(const mixt__call *call, gathered in[2])
 {
-    const mixt__conv2d_attrs *attrs = call->attrs;
     const mixt__tensor *first = &call->in[0], *second = &call->in[1];
     mixt__conv v = mixt__conv_of(call);
-    int64_t pixels = v.n * v.out_h * v.out_w, taps = v.kernel_h * v.kernel_w;
+    int64_t pixels = v.n * v.out_d * v.out_h * v.out_w, taps = mixt__conv_taps(&v);
     mixt__gemm_problem p = {.alpha = 1.0f, .c = call->out[0].data, .c_dtype = call->out[0].dtype};
     in[0] = (gathered){v, first};
     in[1] = (gathered){v, second};
     p.low = first->dtype == MIXT_DTYPE_BF16 && second->dtype == MIXT_DTYPE_BF16;
-    if (call->op == &mixt__op_conv2d) {
+    if (v.kind == MIXT_CONV_FORWARD) {
         p.m = pixels, p.n = v.o, p.k = taps * v.c;
         p.a = is_product(&v) ? operand(first, v.c, 1) : gather_operand(&in[0], gather_patches);
         p.b = operand(second, 1, p.k);
-        p.bias = attrs->bias ? call->in[2].data : NULL;
-    } else if (call->op == &mixt__op_conv2d_grad_src) {
-        p.m = v.n * v.h * v.w, p.n = v.c, p.k = taps * v.o;
+        p.bias = v.bias ? call->in[2].data : NULL;
+    } else if (v.kind == MIXT_CONV_GRAD_SRC) {
+        p.m = v.n * v.d * v.h * v.w, p.n = v.c, p.k = taps * v.o;
         p.a = is_product(&v) ? operand(first, v.o, 1) : gather_operand(&in[0], gather_grads);
         p.b = is_product(&v) ? operand(second, v.c, 1) : gather_operand(&in[1], gather_weight);
     } else {
@@ -162,9 +169,5 @@ static mixt_status run(const mixt__call *call)
     return MIXT_OK;
 }
 
-const mixt__kernel mixt__conv2d_gemm = {
-    .name = "gemm", .supports = mixt__conv_is_ordinary, .prepare = prepare, .run = run};
-const mixt__kernel mixt__conv2d_grad_src_gemm = {
-    .name = "gemm", .supports = mixt__conv_is_ordinary, .prepare = prepare, .run = run};
-const mixt__kernel mixt__conv2d_grad_weight_gemm = {
+const mixt__kernel mixt__conv_gemm = {
     .name = "gemm", .supports = mixt__conv_is_ordinary, .prepare = prepare, .run = run};

@@ -1,4 +1,4 @@
-/* Max and average pooling over (N, H, W, C) and the gradient: the plain candidates and the lists.
+/* Max and average pooling over (N, H, W, C) or (N, D, H, W, C) and the gradient: the plain candidates and the lists.
  *
  * The plain gradient gathers: each source element asks every window that covers it, so overlapping windows add up in
  * one place and nothing has to be cleared first.
@@ -9,78 +9,98 @@
 
 #include <math.h>
 
-/** Where (n, y, x, c) stands in a contiguous tensor. */
-static int64_t place(const mixt__shape *s, int64_t n, int64_t y, int64_t x, int64_t c)
+/** One channel of a source, and a pixel of it. */
+typedef struct reading {
+    const mixt__tensor *tensor;
+    mixt__pool_dims dims;
+    int64_t n, c;
+} reading;
+
+static float read_at(const reading *r, int64_t z, int64_t y, int64_t x)
 {
-    return ((n * s->dims[1] + y) * s->dims[2] + x) * s->dims[3] + c;
+    return mixt__load(r->tensor->data, r->tensor->dtype, mixt__pool_pixel(&r->dims, r->n, z, y, x) + r->c);
 }
 
-static float window_value(const mixt__pool_attrs *at, const mixt__tensor *src, int64_t n, mixt__window w, int64_t c)
+static float window_value(mixt__pool_kind kind, const reading *r, const mixt__window *w)
 {
     double sum = 0;
     float best = -INFINITY;
-    for (int64_t y = w.y0; y < w.y1; y++)
-        for (int64_t x = w.x0; x < w.x1; x++) {
-            float v = mixt__load(src->data, src->dtype, place(&src->shape, n, y, x, c));
-            sum += (double)v;
-            if (v > best || isnan(v))
-                best = v;
-            if (isnan(v) && at->kind == MIXT_POOL_MAX)
-                return v;
-        }
-    int64_t count = (w.y1 - w.y0) * (w.x1 - w.x0);
-    if (at->kind == MIXT_POOL_MAX)
+    for (int64_t z = w->z0; z < w->z1; z++)
+        for (int64_t y = w->y0; y < w->y1; y++)
+            for (int64_t x = w->x0; x < w->x1; x++) {
+                float v = read_at(r, z, y, x);
+                sum += (double)v;
+                if (v > best || isnan(v))
+                    best = v;
+                if (isnan(v) && kind == MIXT_POOL_MAX)
+                    return v;
+            }
+    int64_t count = mixt__window_count(w);
+    if (kind == MIXT_POOL_MAX)
         return best;
     return count > 0 ? (float)(sum / (double)count) : 0;
 }
 
 static mixt_status plain_run(const mixt__call *call)
 {
-    const mixt__tensor *src = &call->in[0], *dst = &call->out[0];
-    const int64_t *out = dst->shape.dims;
-    for (int64_t n = 0; n < out[0]; n++)
-        for (int64_t oy = 0; oy < out[1]; oy++)
-            for (int64_t ox = 0; ox < out[2]; ox++) {
-                mixt__window w = mixt__pool_window(call->attrs, &src->shape, oy, ox);
-                for (int64_t c = 0; c < out[3]; c++)
-                    mixt__store(dst->data, dst->dtype, place(&dst->shape, n, oy, ox, c),
-                                window_value(call->attrs, src, n, w, c));
-            }
+    const mixt__pool_attrs *at = call->attrs;
+    const mixt__tensor *dst = &call->out[0];
+    reading r = {.tensor = &call->in[0], .dims = mixt__pool_dims_of(&call->in[0].shape)};
+    mixt__pool_dims out = mixt__pool_dims_of(&dst->shape);
+    for (int64_t pixel = 0; pixel < out.n * out.d * out.h * out.w; pixel++) {
+        int64_t plane = pixel / out.w / out.h;
+        mixt__window w = mixt__pool_window(at, &r.dims, plane % out.d, pixel / out.w % out.h, pixel % out.w);
+        r.n = plane / out.d;
+        for (r.c = 0; r.c < out.c; r.c++)
+            mixt__store(dst->data, dst->dtype, pixel * out.c + r.c, window_value(at->kind, &r, &w));
+    }
     return MIXT_OK;
 }
 
-/** Whether (y, x) is the first element of the window, in row order, that equals its maximum (or is NaN, as it). */
-static bool is_first_maximum(const mixt__tensor *src, int64_t n, mixt__window w, int64_t c, float maximum, int64_t y,
-                             int64_t x)
+/** The first element of the window, in row order, that equals its maximum (or is NaN, as it). */
+static int64_t first_maximum(const reading *r, const mixt__window *w, float maximum)
 {
-    for (int64_t wy = w.y0; wy < w.y1; wy++)
-        for (int64_t wx = w.x0; wx < w.x1; wx++) {
-            float v = mixt__load(src->data, src->dtype, place(&src->shape, n, wy, wx, c));
-            if (v == maximum || isnan(v))
-                return wy == y && wx == x;
-        }
-    return false;
+    for (int64_t z = w->z0; z < w->z1; z++)
+        for (int64_t y = w->y0; y < w->y1; y++)
+            for (int64_t x = w->x0; x < w->x1; x++) {
+                float v = read_at(r, z, y, x);
+                if (v == maximum || isnan(v))
+                    return mixt__pool_pixel(&r->dims, r->n, z, y, x) + r->c;
+            }
+    return -1;
 }
 
-/** The sum of what the windows over one source element give it. */
-static float gathered(const mixt__call *call, int64_t n, int64_t y, int64_t x, int64_t c)
+/** What the window of the result's element o gives to the source's element `at`. */
+static double given(const mixt__call *call, const reading *r, const mixt__window *w, int64_t o, int64_t at)
 {
-    const mixt__pool_attrs *at = call->attrs;
-    const mixt__tensor *src = &call->in[0], *dst = &call->in[1], *grad_dst = &call->in[2];
+    const mixt__pool_attrs *attrs = call->attrs;
+    const mixt__tensor *dst = &call->in[1], *grad_dst = &call->in[2];
+    double g = (double)mixt__load(grad_dst->data, grad_dst->dtype, o);
+    if (attrs->kind == MIXT_POOL_AVG)
+        return g / (double)mixt__window_count(w);
+    return first_maximum(r, w, mixt__load(dst->data, dst->dtype, o)) == at ? g : 0;
+}
+
+/** Whether a position lies in [begin, end) of a window. */
+static bool lies_in(int64_t position, int64_t begin, int64_t end)
+{
+    return position >= begin && position < end;
+}
+
+/** The sum of what the windows over source element (z, y, x) give it. */
+static float gathered(const mixt__call *call, const reading *r, int64_t z, int64_t y, int64_t x)
+{
+    mixt__pool_dims out = mixt__pool_dims_of(&call->in[1].shape);
+    int64_t at = mixt__pool_pixel(&r->dims, r->n, z, y, x) + r->c;
     double sum = 0;
-    for (int64_t oy = 0; oy < dst->shape.dims[1]; oy++) {
-        if (oy * at->stride - at->pad > y || oy * at->stride - at->pad + at->size <= y)
+    for (int64_t row = 0; row < out.d * out.h; row++) {
+        mixt__window w = mixt__pool_window(call->attrs, &r->dims, row / out.h, row % out.h, 0);
+        if (!lies_in(z, w.z0, w.z1) || !lies_in(y, w.y0, w.y1))
             continue;
-        for (int64_t ox = 0; ox < dst->shape.dims[2]; ox++) {
-            if (ox * at->stride - at->pad > x || ox * at->stride - at->pad + at->size <= x)
-                continue;
-            mixt__window w = mixt__pool_window(at, &src->shape, oy, ox);
-            int64_t o = place(&dst->shape, n, oy, ox, c);
-            double g = (double)mixt__load(grad_dst->data, grad_dst->dtype, o);
-            if (at->kind == MIXT_POOL_AVG)
-                sum += g / (double)((w.y1 - w.y0) * (w.x1 - w.x0));
-            else if (is_first_maximum(src, n, w, c, mixt__load(dst->data, dst->dtype, o), y, x))
-                sum += g;
+        for (int64_t ox = 0; ox < out.w; ox++) {
+            w = mixt__pool_window(call->attrs, &r->dims, row / out.h, row % out.h, ox);
+            if (lies_in(x, w.x0, w.x1))
+                sum += given(call, r, &w, ((r->n * out.d * out.h + row) * out.w + ox) * out.c + r->c, at);
         }
     }
     return (float)sum;
@@ -89,13 +109,15 @@ static float gathered(const mixt__call *call, int64_t n, int64_t y, int64_t x, i
 static mixt_status plain_grad_run(const mixt__call *call)
 {
     const mixt__tensor *grad_src = &call->out[0];
-    const int64_t *dims = grad_src->shape.dims;
-    for (int64_t n = 0; n < dims[0]; n++)
-        for (int64_t y = 0; y < dims[1]; y++)
-            for (int64_t x = 0; x < dims[2]; x++)
-                for (int64_t c = 0; c < dims[3]; c++)
-                    mixt__store(grad_src->data, grad_src->dtype, place(&grad_src->shape, n, y, x, c),
-                                gathered(call, n, y, x, c));
+    reading r = {.tensor = &call->in[0], .dims = mixt__pool_dims_of(&call->in[0].shape)};
+    const mixt__pool_dims *s = &r.dims;
+    for (int64_t pixel = 0; pixel < s->n * s->d * s->h * s->w; pixel++) {
+        int64_t plane = pixel / s->w / s->h;
+        r.n = plane / s->d;
+        for (r.c = 0; r.c < s->c; r.c++)
+            mixt__store(grad_src->data, grad_src->dtype, pixel * s->c + r.c,
+                        gathered(call, &r, plane % s->d, pixel / s->w % s->h, pixel % s->w));
+    }
     return MIXT_OK;
 }
 
