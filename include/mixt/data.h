@@ -47,6 +47,7 @@ typedef struct mixt_data_options {
                    0.1 */
     double test;         /**< the same for "test"; default 0 */
     uint64_t seed;       /**< of shuffling and of generated samples; default 0 */
+    uint64_t draw_seed;  /**< "digits:", "moving:": of generated samples alone; default 0: seed */
     bool in_order;       /**< mixt_data_batch follows the file instead of shuffling every epoch */
     uint64_t order_seed; /**< of shuffling alone, and of where an epoch of a text begins; 0 (default): `seed` */
     int64_t seq;         /**< text, tokens: tokens a sample, at least 1; default 256 */
@@ -91,6 +92,7 @@ typedef struct mixt_data_options {
     int64_t time_mask, mel_mask; /**< frames in a row, and bands, that are hidden at random, at most; default 0 */
     const char *val_files, *test_files; /**< globs over names ("*_[0-4].wav", "CLASS/…" where classes are folders):
                                            files of these parts; default: shares */
+    int64_t frames;                     /**< "moving:": frames of a clip; 0 (default): 16 */
     int threads; /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
     const char *tokenizer; /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased";
                                 default: by the files of `vocab`, bytes without one */
@@ -126,7 +128,7 @@ typedef struct mixt_data_info {
     int64_t samples;                   /**< in this part */
     mixt_dtype input_dtype;            /**< FP32, or INT32 for tokens; of the first input, as are rank and dims */
     int input_rank;                    /**< without the batch dimension */
-    int64_t input_dims[MIXT_MAX_RANK]; /**< (H, W, C), (F) or (T) */
+    int64_t input_dims[MIXT_MAX_RANK]; /**< (H, W, C), (frames, H, W, C), (F) or (T) */
     int64_t input_elements;            /**< product of the dims; of several inputs the sum */
     mixt_target_kind target;           /**< never AUTO; of the first target */
     mixt_dtype target_dtype;           /**< INT32 or FP32 */
@@ -147,6 +149,8 @@ typedef struct mixt_data_info {
  * Opens a data set.
  * @param spec "kind:path":
  *   - "digits:" drawn by mixt itself, 28x28x1, 10 classes;
+ *   - "moving:" clips of a digit that moves left, right, up or down, drawn by mixt: 16 frames (option `frames`) of
+ *     32x32x1, 40 classes; "moving:64x64": frames of another size;
  *   - "idx:DIR", "idx:DIR/train", "idx:IMAGES" the MNIST family, plain or .gz: DIR/train-images-idx3-ubyte and its
  *     like (t10k or test, val);
  *   - "cifar:DIR" CIFAR-10 (data_batch_*.bin, test_batch.bin) or CIFAR-100 (train.bin, test.bin), plain or .gz;

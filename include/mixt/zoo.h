@@ -19,6 +19,7 @@ typedef enum mixt_zoo_input {
     MIXT_ZOO_IMAGES,  /**< (height, width, channels) */
     MIXT_ZOO_TOKENS,
     MIXT_ZOO_FRAMES, /**< (frames, features), as recordings are */
+    MIXT_ZOO_CLIPS,  /**< (frames, height, width, channels) */
 } mixt_zoo_input;
 
 typedef struct mixt_zoo_info {
@@ -46,9 +47,10 @@ int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);
 /** Sizes of a model. Zeros are the defaults: the model's own, or as the data has it. A size that the model does not
  *  have is an error. */
 typedef struct mixt_zoo_options {
-    const int64_t *hidden; /**< mlp, vgg: widths of hidden layers, at most 16; copied */
+    const int64_t *hidden; /**< mlp, vgg, c3d: widths of hidden layers, at most 16; copied */
     int64_t hidden_count;
-    const int64_t *channels; /**< convnet, speech: of each convolution, at most 16; copied */
+    const int64_t
+        *channels; /**< convnet, speech: of each convolution, at most 16; c3d: of each stage, at most 5; copied */
     int64_t channel_count;
     int64_t layers, width, heads; /**< transformers, lstm and speech (no heads); width: also of resnet */
     int64_t vocab;                /**< tokens; default: the data's */

@@ -31,6 +31,17 @@ static const mixt__data_kind *find_kind(const char *name, size_t length)
     return NULL;
 }
 
+bool mixt__data_is_drawn(const char *name)
+{
+    const mixt__data_kind *kind = find_kind(name, strlen(name));
+    return kind && kind->drawn;
+}
+
+uint64_t mixt__data_draw_seed(const mixt_data *data)
+{
+    return data->options.draw_seed ? data->options.draw_seed : data->options.seed;
+}
+
 static bool ends_with(const char *text, const char *ending)
 {
     size_t length = strlen(text), tail = strlen(ending);
@@ -138,6 +149,8 @@ static mixt_status check_images(const mixt_data_options *o)
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "data: pad %lld goes with crops that keep their scale, not with resize or min_area",
                           (long long)o->pad);
+    if (o->frames < 0 || o->frames > MOST)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: frames %lld: expected 0 to %d", (long long)o->frames, MOST);
     if (o->threads < 0 || o->threads > 1024)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: threads %d, expected 0 to 1024", o->threads);
     if (!o->means != !o->stds || (o->stds && o->std != 0))
@@ -189,6 +202,8 @@ static mixt_status check_used(const mixt_data *data)
         {"flip", MIXT_DATA_IMAGES, o->flip},
         {"min_area", MIXT_DATA_IMAGES, o->min_area > 0},
         {"resize", MIXT_DATA_IMAGES, o->resize},
+        {"frames", MIXT_DATA_FRAMES, o->frames},
+        {"draw_seed", MIXT_DATA_DRAWN, o->draw_seed},
         {"mean", MIXT_DATA_IMAGES, o->means},
         {"std", MIXT_DATA_IMAGES, o->stds},
         {"rate", MIXT_DATA_AUDIO, o->rate},

@@ -26,6 +26,8 @@ typedef enum mixt__data_uses {
     MIXT_DATA_CELLS = 1 << 3,  // missing
     MIXT_DATA_AUDIO = 1 << 4,  // rate, mels, window, hop, seconds, shift, noise, masks, val_files, test_files
     MIXT_DATA_IMAGES = 1 << 2, // crop, pad, flip, min_area, resize, means, stds
+    MIXT_DATA_FRAMES = 1 << 5, // frames
+    MIXT_DATA_DRAWN = 1 << 6,  // draw_seed
 } mixt__data_uses;
 
 typedef struct mixt__data_kind {
@@ -45,7 +47,8 @@ typedef struct mixt__data_kind {
     /** Block `index` of the memory that samples are made from, and its bytes; NULL: there is no more. A kind without it
      *  is known by its samples. */
     const void *(*raw)(const mixt_data *data, int index, size_t *bytes);
-    bool slow; // a sample takes a millisecond rather than a microsecond: mixt_data_read uses all threads
+    bool drawn; // by mixt itself: there is no file, and what stands for its path may be empty
+    bool slow;  // a sample takes a millisecond rather than a microsecond: mixt_data_read uses all threads
 } mixt__data_kind;
 
 /** A batch that is not as it should be, in tests: see train/faults.h. */
@@ -97,9 +100,13 @@ enum {
     MIXT_STREAM_AUGMENT,            // one key an epoch, of which one a sample
     MIXT_STREAM_MASK,               // which tokens a sample hides
     MIXT_STREAM_VOICE,              // one substream a part and word
+    MIXT_STREAM_MOVING,             // of each part and clip: digit, motion, noise
 };
 
 // data.c
+
+/** Whether a kind of this name is drawn by mixt itself: it needs no path, and what it has instead is none. */
+bool mixt__data_is_drawn(const char *kind);
 
 /** Opens a set of a kind that has no spec: of arrays or of named ones. */
 mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_arrays *arrays,
@@ -121,6 +128,8 @@ void mixt__data_copy_samples(const mixt_data *data, int64_t batch, int64_t begin
 /** The sample that stands at `place` of the batch that mixt_data_batch makes. */
 int64_t mixt__data_sample_at(const mixt_data *data, int64_t batch, int64_t number, int64_t place);
 
+/** The seed that samples are drawn from. */
+uint64_t mixt__data_draw_seed(const mixt_data *data);
 /** The seed of an epoch's order. */
 uint64_t mixt__data_order_seed(const mixt_data *data, int64_t epoch);
 /** Lets epochs before `from` have the order of another seed: nobody must read the set meanwhile. */

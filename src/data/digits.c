@@ -56,7 +56,7 @@ static mixt_status open_digits(mixt_data *data)
         return mixt__fail(MIXT_ERROR_MEMORY, "digits: no memory for %lld samples; lower 'samples'", (long long)samples);
     }
     mixt__part part = data->part == MIXT_PART_ALL ? MIXT_PART_TRAIN : data->part;
-    drawing d = {data->options.seed, part, table.block, table.labels};
+    drawing d = {mixt__data_draw_seed(data), part, table.block, table.labels};
     mixt__parallel(samples, 64, draw_range, &d);
     return mixt__table_adopt(data, &table, DIGITS_MEAN, DIGITS_STD);
 }
@@ -64,7 +64,8 @@ static mixt_status open_digits(mixt_data *data)
 const mixt__data_kind mixt__data_digits = {
     .name = "digits",
     .what = "digits drawn by mixt",
-    .uses = MIXT_DATA_IMAGES,
+    .uses = MIXT_DATA_IMAGES | MIXT_DATA_DRAWN,
+    .drawn = true,
     .open = open_digits,
     .sample = mixt__table_sample,
     .close = mixt__table_close,

@@ -23,5 +23,7 @@ extern const int mixt__glyph_count;
 
 /** Draws one digit from the random numbers of `key`; returns which. pixels: (28, 28), 0 background to 255 ink. */
 int mixt__digit_draw(uint64_t key, unsigned char pixels[MIXT_DIGIT_PIXELS]);
+/** The same digit without noise, for who puts it on a background of its own. */
+int mixt__digit_draw_clean(uint64_t key, unsigned char pixels[MIXT_DIGIT_PIXELS]);
 
 #endif

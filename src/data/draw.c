@@ -8,6 +8,7 @@
 #include "base/rng.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 enum { MAX_KNOTS = 2 * MIXT_GLYPH_POINTS, STEPS = 4, SIDE = MIXT_DIGIT_SIDE, PIXELS = MIXT_DIGIT_PIXELS };
 
@@ -146,7 +147,7 @@ static void develop(const float *distance, const hand *h, uint64_t noise_key, un
     }
 }
 
-int mixt__digit_draw(uint64_t key, unsigned char pixels[MIXT_DIGIT_PIXELS])
+static int draw(uint64_t key, bool noisy, unsigned char *pixels)
 {
     mixt__rng rng = mixt__rng_start(key);
     int digit = (int)mixt__rng_below(&rng, 10), first = 0, ways = 0;
@@ -156,10 +157,21 @@ int mixt__digit_draw(uint64_t key, unsigned char pixels[MIXT_DIGIT_PIXELS])
         ways++;
     const mixt__glyph *glyph = &mixt__glyphs[first + (int)mixt__rng_below(&rng, (uint64_t)ways)];
     hand h = choose_hand(&rng);
+    h.noise = noisy ? h.noise : 0;
     float distance[PIXELS];
     for (int i = 0; i < PIXELS; i++)
         distance[i] = 1e6f;
     ink_glyph(distance, glyph, &h, &rng);
     develop(distance, &h, mixt__rng_key(key, MIXT_DIGIT_PIXELS, 1), pixels);
     return digit;
+}
+
+int mixt__digit_draw(uint64_t key, unsigned char pixels[MIXT_DIGIT_PIXELS])
+{
+    return draw(key, true, pixels);
+}
+
+int mixt__digit_draw_clean(uint64_t key, unsigned char pixels[MIXT_DIGIT_PIXELS])
+{
+    return draw(key, false, pixels);
 }

@@ -119,7 +119,7 @@ static mixt_status fit(mixt_inputs *in)
 /** Integers that are no bytes: pixels from 0 to 255, most likely, but nobody says so. */
 static mixt_status check_numbers(const mixt_inputs *in)
 {
-    static const char *const of_bytes[] = {"digits", "idx", "cifar", "images"}; // `like` may be facts of one
+    static const char *const of_bytes[] = {"digits", "moving", "idx", "cifar", "images"}; // `like` may be facts of one
     for (size_t i = 0; i < sizeof of_bytes / sizeof of_bytes[0]; i++)
         if (in->table.whole && !strcmp(in->like->info.kind, of_bytes[i]))
             return mixt__fail(MIXT_ERROR_DATA,

@@ -100,7 +100,8 @@ static void close_random(mixt_data *data)
 const mixt__data_kind mixt__data_random = {
     .name = "random",
     .what = "synthetic numbers, for benchmarks",
-    .uses = MIXT_DATA_LABELS | MIXT_DATA_WORDS | MIXT_DATA_IMAGES, // stands in for any of them
+    .uses = MIXT_DATA_LABELS | MIXT_DATA_WORDS | MIXT_DATA_IMAGES | MIXT_DATA_FRAMES, // stands in for any of them
+    .drawn = true,
     .open = open_random,
     .sample = sample,
     .close = close_random,

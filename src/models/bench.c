@@ -21,6 +21,13 @@ static double resnet_flops(const mixt__bench_model *bench, int64_t batch, int64_
     return (double)batch * 3 * 2 * 4.09e9; // multiply-adds of ResNet-50 at 224 × 224
 }
 
+static double c3d_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    (void)bench;
+    (void)seq;
+    return (double)batch * 3 * 2 * 38.5e9; // multiply-adds of 16 frames of 112 × 112
+}
+
 static double convnet_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
 {
     (void)bench;
@@ -91,6 +98,17 @@ const mixt__bench_model mixt__bench_models[] = {
         .batch = 256,
         .recipe = {.optimizer = "momentum", .lr = 0.1f, .weight_decay = 1e-4f},
         .flops = resnet_flops,
+    },
+    {
+        .name = "c3d",
+        .summary = "C3D, 16 frames of 112 x 112",
+        .model = "c3d",
+        .sizes = {.classes = 101},
+        .data = "random:16x112x112x3",
+        .classes = 101,
+        .batch = 32,
+        .recipe = {.optimizer = "momentum", .lr = 0.1f, .weight_decay = 1e-4f},
+        .flops = c3d_flops,
     },
     {
         .name = "convnet",

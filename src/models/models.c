@@ -51,6 +51,20 @@ const mixt__zoo_entry mixt__zoo[] = {
         .check = mixt__vgg_check,
     },
     {
+        .name = "c3d",
+        .summary = "3-D convolutions over clips: stages of 64, 128, 256, 512, 512 channels by default",
+        .fn = mixt__model_c3d,
+        .input = MIXT_MODEL_CLIPS,
+        .uses = MIXT_USES_CHANNELS | MIXT_USES_HIDDEN | MIXT_USES_CLASSES | MIXT_USES_DROPOUT | MIXT_USES_NORM,
+        .sizes = {.channels = {64, 128, 256, 512, 512},
+                  .channel_count = 5,
+                  .hidden = {4096, 4096},
+                  .hidden_count = 2,
+                  .classes = 101,
+                  .norm = MIXT_NORM_NONE},
+        .check = mixt__c3d_check,
+    },
+    {
         .name = "gpt",
         .summary = "causal transformer: 6 layers of 384, 6 heads by default",
         .fn = mixt__model_gpt,
@@ -305,7 +319,9 @@ static const char *describe(const mixt_data_info *data, char *text, size_t size)
         snprintf(text, size, "rows of %lld numbers", (long long)data->input_dims[0]);
     else
         snprintf(text, size, "%s %s", mixt__shape_text(&dims, shape, sizeof shape),
-                 data->input_rank == 3 ? "images" : "arrays");
+                 data->input_rank == 3   ? "images"
+                 : data->input_rank == 4 ? "clips"
+                                         : "arrays");
     return text;
 }
 
@@ -314,6 +330,7 @@ static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_inf
     static const char *const wants[] = {
         [MIXT_MODEL_NUMBERS] = "images or rows of numbers",
         [MIXT_MODEL_IMAGES] = "images (height, width, channels)",
+        [MIXT_MODEL_CLIPS] = "clips (frames, height, width, channels)",
         [MIXT_MODEL_TOKENS] = "tokens",
         [MIXT_MODEL_FRAMES] = "frames of features (frames, features), as recordings are",
     };
@@ -321,6 +338,7 @@ static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_inf
     bool fits = entry->input == MIXT_MODEL_TOKENS   ? tokens
                 : entry->input == MIXT_MODEL_IMAGES ? !tokens && data->input_rank == 3
                 : entry->input == MIXT_MODEL_FRAMES ? !tokens && data->input_rank == 2
+                : entry->input == MIXT_MODEL_CLIPS  ? !tokens && data->input_rank == 4
                                                     : !tokens;
     char has[192];
     if (!fits)

@@ -25,6 +25,7 @@ typedef enum mixt__model_shortcut {
 typedef enum mixt__model_input {
     MIXT_MODEL_NUMBERS, // images or rows of numbers
     MIXT_MODEL_IMAGES,
+    MIXT_MODEL_CLIPS, // (frames, height, width, channels)
     MIXT_MODEL_TOKENS,
     MIXT_MODEL_FRAMES, // (frames, features)
 } mixt__model_input;
@@ -102,6 +103,10 @@ mixt_status mixt__resnet_check(const mixt__model_sizes *sizes, const mixt_data_i
 /** (N, H, W, C) → (N, classes): VGG of the given depth; `hidden` are the widths of its classifier. */
 mixt_value mixt__model_vgg(mixt_builder *b, mixt_value x);
 mixt_status mixt__vgg_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+/** (N, D, H, W, C) → (N, classes): stages of 3×3×3 convolutions, one for each entry of channels, pooled; `hidden` are the
+ *  widths of its classifier. */
+mixt_value mixt__model_c3d(mixt_builder *b, mixt_value x);
+mixt_status mixt__c3d_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Tokens (B, T) → (B, T, vocab): causal, normalised before each part of a block. */
 mixt_value mixt__model_gpt(mixt_builder *b, mixt_value x);
 /** The same, seeing both ways and normalised after each part. */

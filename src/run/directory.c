@@ -2,6 +2,7 @@
 #include "run/directory.h"
 
 #include "base/status.h"
+#include "data/data.h"
 #include "mixt/run.h"
 #include "run/inputs.h"
 #include "store/file.h"
@@ -90,7 +91,7 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
 {
     const char *path = mixt__config_string(config, MIXT_KEY_DATA_PATH),
                *labels = mixt__config_string(config, MIXT_KEY_DATA_LABELS);
-    if (!*path || !strcmp(kind, "digits") || !strcmp(kind, "random"))
+    if (!*path || mixt__data_is_drawn(kind))
         return MIXT_OK;
     if (*labels && strcmp(kind, "csv") && !access(labels, F_OK)) // of a CSV file: a column
         MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_LABELS, "", labels));

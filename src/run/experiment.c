@@ -30,7 +30,7 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
 {
     const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
     bool automatic = !strcmp(kind, "auto");
-    if (!automatic && !*path && strcmp(kind, "digits") && strcmp(kind, "random") && strcmp(kind, "audio"))
+    if (!automatic && !*path && !mixt__data_is_drawn(kind) && strcmp(kind, "audio"))
         return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
     int n = automatic && *path ? snprintf(spec, size, "%s", path)
                                : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);
@@ -52,6 +52,8 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->normalise = (mixt_normalise)mixt__config_choice(e->config, MIXT_KEY_DATA_NORMALISE);
     o->labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
     o->crop = number(e, MIXT_KEY_DATA_CROP);
+    o->frames = number(e, MIXT_KEY_DATA_FRAMES);
+    o->draw_seed = (uint64_t)number(e, MIXT_KEY_DATA_DRAW_SEED);
     o->pad = number(e, MIXT_KEY_DATA_PAD);
     o->flip = mixt__config_bool(e->config, MIXT_KEY_DATA_FLIP);
     o->min_area = real(e, MIXT_KEY_DATA_MIN_AREA);

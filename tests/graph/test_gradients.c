@@ -49,6 +49,19 @@ static mixt_value convnet(mixt_builder *b, mixt_value x)
     return mixt_linear(b, "fc", mixt_concat(b, parts, 2, 1), .features = 4);
 }
 
+static mixt_value clips(mixt_builder *b, mixt_value x)
+{
+    x = mixt_relu(b, mixt_conv3d(b, "conv1", x, .channels = 3, .kernel = 3, .pad = 1, .pad_d = 1));
+    mixt_value shortcut =
+        mixt_conv3d(b, "down", x, .channels = 4, .kernel = 1, .stride = 2, .stride_d = 1, .no_bias = true);
+    x = mixt_conv3d(b, "conv2", x, .channels = 4, .kernel = 3, .stride = 2, .stride_d = 1, .pad = 1, .pad_d = 1);
+    x = mixt_tanh(b, mixt_add(b, mixt_batch_norm(b, "bn2", x), shortcut));
+    mixt_value largest = mixt_max_pool(b, x, .size = 2, .stride = 1, .size_d = 2),
+               mean = mixt_avg_pool(b, x, .size = 3, .stride = 2, .pad = 1, .size_d = 3, .stride_d = 1, .pad_d = 1);
+    mixt_value parts[2] = {mixt_flatten(b, largest), mixt_global_avg_pool(b, mean)};
+    return mixt_linear(b, "fc", mixt_concat(b, parts, 2, 1), .features = 4);
+}
+
 static mixt_value transformer(mixt_builder *b, mixt_value ids)
 {
     mixt_value table = mixt_param(b, "wte", .rank = 2, .dims = {9, 8}, .normal = 1);
@@ -143,6 +156,7 @@ static const problem_spec specs[] = {
     {"mlp", mlp, MIXT_LOSS_CROSS_ENTROPY, 0.1f, {2, {3, 6}}, {1, {3}}, 0, 4},
     {"classifier", classifier, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {5, 6}}, {1, {5}}, 0, 4},
     {"convnet", convnet, MIXT_LOSS_CROSS_ENTROPY, 0, {4, {2, 6, 5, 2}}, {1, {2}}, 0, 4},
+    {"clips", clips, MIXT_LOSS_CROSS_ENTROPY, 0, {5, {2, 4, 5, 4, 2}}, {1, {2}}, 0, 4},
     {"transformer", transformer, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9},
     {"recurrent", recurrent, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 4}}, {2, {2, 4}}, 9, 9},
     {"arithmetic", arithmetic, MIXT_LOSS_MSE, 0, {2, {3, 4}}, {2, {3, 4}}, 0, 0},

@@ -23,6 +23,7 @@ static const struct {
     {"convnet", "net.channels=16,32", "data.limit=512"},
     {"resnet", "net.depth=20", "data.limit=128 data.crop=32 data.pad=2"},
     {"vgg", "net.depth=11 net.hidden=64", "data.limit=64 data.crop=32 data.pad=2"},
+    {"c3d", "net.channels=8,16 net.hidden=32 net.norm=batch", "data.kind=moving data.frames=8 data.limit=64"},
     {"gpt", "net.layers=2 net.width=64 net.heads=2", text_settings},
     {"bert", "net.layers=2 net.width=64 net.heads=2", word_settings},
     {"bert_mlm", "net.layers=2 net.width=64 net.heads=2", word_settings},

@@ -22,6 +22,14 @@ static mixt_data_info images(int64_t h, int64_t w, int64_t c, int64_t classes)
     return info;
 }
 
+static mixt_data_info clips(int64_t frames, int64_t h, int64_t w, int64_t c, int64_t classes)
+{
+    mixt_data_info info = images(h, w, c, classes);
+    info.input_rank = 4;
+    memcpy(info.input_dims, (int64_t[]){frames, h, w, c}, 4 * sizeof(int64_t));
+    return info;
+}
+
 static mixt_data_info rows(int64_t features, int64_t classes)
 {
     mixt_data_info info = images(1, 1, 1, classes);
@@ -104,6 +112,7 @@ static void counts_of_known_models(void **state)
     expect_count("vgg", images(224, 224, 3, 1000), (mixt__model_sizes){.depth = 19}, 143667240);
     expect_count("vgg", images(224, 224, 3, 1000), (mixt__model_sizes){.norm = MIXT_NORM_BATCH}, 138365992);
     expect_count("vgg", images(32, 32, 3, 10), (mixt__model_sizes){0}, 14714688 + 512 * 512 + 512 + 5130);
+    expect_count("c3d", clips(16, 112, 112, 3, 101), (mixt__model_sizes){0}, 78409573);
     expect_count("gpt", tokens(256, 256), (mixt__model_sizes){0}, 11139072);
     expect_count("gpt", tokens(1024, 50304), (mixt__model_sizes){.layers = 12, .width = 768}, 124475904);
     expect_count("bert", tokens(128, 30528), (mixt__model_sizes){0}, 108894720);
@@ -120,6 +129,9 @@ static void counts_follow_sizes(void **state)
     expect_count("convnet", images(8, 8, 3, 2),
                  (mixt__model_sizes){.channels = {4, 8, 16}, .channel_count = 3, .norm = MIXT_NORM_BATCH},
                  9 * (3 * 4 + 4 * 8 + 8 * 16) + 2 * (4 + 8 + 16) + 16 * 2 + 2);
+    expect_count("c3d", clips(4, 8, 8, 3, 5),
+                 (mixt__model_sizes){.channels = {4, 8, 16}, .channel_count = 3, .hidden = {6}, .hidden_count = 1},
+                 27 * (3 * 4 + 4 * 8 + 8 * 16 + 16 * 16) + 4 + 8 + 16 + 16 + 16 * 6 + 6 + 6 * 5 + 5);
     // Positions grow with the data's sequences, past the model's own 1024.
     expect_count("gpt", tokens(2000, 11), (mixt__model_sizes){.layers = 1, .width = 8},
                  11 * 8 + 2000 * 8 + 12 * 64 + 13 * 8 + 16);
@@ -190,6 +202,11 @@ static void every_model_compiles_in_every_format(void **state)
     expect_compiles("resnet", &photos, (mixt__model_sizes){.depth = 50, .width = 8, .shortcut = MIXT_SHORTCUT_PAD});
     expect_compiles("vgg", &photos, (mixt__model_sizes){.depth = 11, .dropout = 0.5f});
     expect_compiles("vgg", &photos, (mixt__model_sizes){.depth = 13, .norm = MIXT_NORM_BATCH});
+    mixt_data_info video = clips(16, 32, 32, 1, 40);
+    expect_compiles("c3d", &video, (mixt__model_sizes){.hidden = {32}, .hidden_count = 1});
+    expect_compiles(
+        "c3d", &video,
+        (mixt__model_sizes){.channels = {8, 16}, .channel_count = 2, .dropout = 0.5f, .norm = MIXT_NORM_BATCH});
     expect_compiles("gpt", &text, (mixt__model_sizes){0});
     expect_compiles("gpt", &text, (mixt__model_sizes){.layers = 2, .width = 48, .heads = 3, .dropout = 0.2f});
     expect_compiles("bert", &text, (mixt__model_sizes){0});
@@ -252,7 +269,8 @@ static void bad_sizes_are_refused(void **state)
     mixt__model_sizes none = {0};
     mixt_data_info digits = images(28, 28, 1, 10), text = tokens(64, 256), table = rows(784, 10);
     expect_refused("convnt", digits, none, "no model 'convnt' (did you mean convnet?)");
-    expect_refused("perceiver", digits, none, "there are mlp, convnet, resnet, vgg, gpt, bert, bert_mlm, lstm, speech");
+    expect_refused("perceiver", digits, none,
+                   "there are mlp, convnet, resnet, vgg, c3d, gpt, bert, bert_mlm, lstm, speech");
     expect_refused("gpt", digits, none, "model gpt needs tokens, the data has (28, 28, 1) images");
     expect_refused("lstm", table, none, "model lstm needs tokens, the data has rows of 784 numbers");
     expect_refused("convnet", table, none,
@@ -277,6 +295,12 @@ static void bad_sizes_are_refused(void **state)
     expect_refused("mlp", digits, (mixt__model_sizes){.hidden = {3, 0}, .hidden_count = 2}, "hidden 0");
     expect_refused("resnet", digits, (mixt__model_sizes){.depth = 51}, "no depth 51; there are 18, 34, 50");
     expect_refused("convnet", images(3, 28, 1, 10), none, "at most 1 channels fit");
+    expect_refused("c3d", digits, none,
+                   "model c3d needs clips (frames, height, width, channels), the data has (28, 28, 1) images");
+    expect_refused("convnet", clips(16, 32, 32, 1, 40), none, "the data has (16, 32, 32, 1) clips");
+    expect_refused("c3d", clips(8, 112, 112, 3, 5), none,
+                   "model c3d: 5 stages halve clips of 8 frames of 112 x 112 to nothing; at most 4 channels fit");
+    expect_refused("c3d", clips(16, 8, 9, 3, 5), none, "at most 3 channels fit");
 }
 
 /* ---- bench ---- */
@@ -288,9 +312,9 @@ static void bench_models_fit_their_data(void **state)
         const char *name;
         double items, flops;
     } expected[] = {
-        {"gpt2", 32768, 26173765582848.0},  {"gpt", 2048, 139292835840.0}, {"bert", 32768, 21796120166400.0},
-        {"resnet50", 256, 6282240000000.0}, {"convnet", 64, 1486012416.0}, {"mlp", 128, 514326528.0},
-        {"lstm", 16384, 425201762304.0},
+        {"gpt2", 32768, 26173765582848.0},  {"gpt", 2048, 139292835840.0},   {"bert", 32768, 21796120166400.0},
+        {"resnet50", 256, 6282240000000.0}, {"convnet", 64, 1486012416.0},   {"c3d", 32, 7392000000000.0},
+        {"mlp", 128, 514326528.0},          {"lstm", 16384, 425201762304.0},
     };
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         const mixt__bench_model *bench = mixt__bench_find(expected[i].name);

@@ -11,6 +11,7 @@
 typedef struct gathered {
     mixt__conv conv;
     const mixt__tensor *tensor;
+    mixt__widen_fn *widen; // from its format
 } gathered;
 
 static const void *element(const mixt__tensor *tensor, int64_t index)
@@ -27,10 +28,12 @@ static void gather_run(const gathered *g, int64_t image_row, int64_t x, int64_t 
         memset(dst, 0, (size_t)(end - begin) * sizeof *dst);
         return;
     }
-    memset(dst, 0, (size_t)(first - begin) * sizeof *dst);
-    mixt__widen(g->tensor->dtype)(dst + first - begin, element(g->tensor, (image_row * v->w + x) * v->c + first),
-                                  last - first);
-    memset(dst + last - begin, 0, (size_t)(end - last) * sizeof *dst);
+    // Few channels make short runs, of which most lie inside: what is not called for costs nothing.
+    if (first > begin)
+        memset(dst, 0, (size_t)(first - begin) * sizeof *dst);
+    g->widen(dst + first - begin, element(g->tensor, (image_row * v->w + x) * v->c + first), last - first);
+    if (end > last)
+        memset(dst + last - begin, 0, (size_t)(end - last) * sizeof *dst);
 }
 
 /** Patches of the source: a row is an output pixel, a column (l, i, k, c) of the kernel. */
@@ -78,7 +81,6 @@ static void gather_grads(const void *argument, int64_t row, int64_t rows, int64_
 {
     const gathered *g = argument;
     const mixt__conv *v = &g->conv;
-    mixt__widen_fn *widen = mixt__widen(g->tensor->dtype);
     for (int64_t r = row; r < row + rows; r++, dst += ld) {
         int64_t plane = r / v->w / v->h, end;
         int64_t at[4] = {plane / v->d, plane % v->d, r / v->w % v->h, r % v->w};
@@ -89,7 +91,7 @@ static void gather_grads(const void *argument, int64_t row, int64_t rows, int64_
             if (pixel < 0)
                 memset(dst + c - col, 0, (size_t)(end - c) * sizeof *dst);
             else
-                widen(dst + c - col, element(g->tensor, pixel * v->o + c - tap * v->o), end - c);
+                g->widen(dst + c - col, element(g->tensor, pixel * v->o + c - tap * v->o), end - c);
         }
     }
 }
@@ -100,10 +102,9 @@ static void gather_weight(const void *argument, int64_t row, int64_t rows, int64
 {
     const gathered *g = argument;
     const mixt__conv *v = &g->conv;
-    mixt__widen_fn *widen = mixt__widen(g->tensor->dtype);
     for (int64_t r = row; r < row + rows; r++, dst += ld) {
         int64_t tap = r / v->o, o = r % v->o;
-        widen(dst, element(g->tensor, (o * mixt__conv_taps(v) + tap) * v->c + col), cols);
+        g->widen(dst, element(g->tensor, (o * mixt__conv_taps(v) + tap) * v->c + col), cols);
     }
 }
 
@@ -130,8 +131,8 @@ static mixt__gemm_problem problem_of(const mixt__call *call, gathered in[2])
     mixt__conv v = mixt__conv_of(call);
     int64_t pixels = v.n * v.out_d * v.out_h * v.out_w, taps = mixt__conv_taps(&v);
     mixt__gemm_problem p = {.alpha = 1.0f, .c = call->out[0].data, .c_dtype = call->out[0].dtype};
-    in[0] = (gathered){v, first};
-    in[1] = (gathered){v, second};
+    in[0] = (gathered){v, first, mixt__widen(first->dtype)};
+    in[1] = (gathered){v, second, mixt__widen(second->dtype)};
     p.low = first->dtype == MIXT_DTYPE_BF16 && second->dtype == MIXT_DTYPE_BF16;
     if (v.kind == MIXT_CONV_FORWARD) {
         p.m = pixels, p.n = v.o, p.k = taps * v.c;

@@ -45,10 +45,29 @@ typedef struct plan {
 
 /* ---- the graph ---- */
 
-static mixt__cudnn_shape channels_last(mixt_dtype dtype, int64_t n, int64_t h, int64_t w, int64_t c)
+/** Of planes, or with `volume` of volumes. */
+static mixt__cudnn_shape channels_last(mixt_dtype dtype, bool volume, int64_t n, int64_t d, int64_t h, int64_t w,
+                                       int64_t c)
 {
+    if (volume)
+        return (mixt__cudnn_shape){.type = mixt__cudnn_type(dtype),
+                                   .rank = 5,
+                                   .dims = {n, c, d, h, w},
+                                   .strides = {d * h * w * c, 1, h * w * c, w * c, c}};
     return (mixt__cudnn_shape){
         .type = mixt__cudnn_type(dtype), .rank = 4, .dims = {n, c, h, w}, .strides = {h * w * c, 1, w * c, c}};
+}
+
+/** The paddings and strides of a convolution, depth first where there is one. */
+static mixt__cudnn_conv spatial_of(const mixt__cuda_conv *v)
+{
+    mixt__cudnn_conv conv = {.spatial = v->volume ? 3 : 2, .dilation = {1, 1, 1}};
+    for (int i = 0; i < conv.spatial; i++) {
+        bool depth = v->volume && i == 0;
+        conv.pad_before[i] = conv.pad_after[i] = depth ? v->pad_d : v->pad;
+        conv.stride[i] = depth ? v->stride_d : v->stride;
+    }
+    return conv;
 }
 
 /** How the result leaves the convolution: as it is, or through an operation that lets cuDNN compile an engine for it.
@@ -58,11 +77,13 @@ typedef enum exit_kind { EXIT_DIRECT, EXIT_COPY, EXIT_BIAS } exit_kind;
 static void describe(mixt__cudnn_graph *g, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind, mixt_dtype in,
                      mixt_dtype out, exit_kind leaving)
 {
-    mixt__cudnn_shape src = channels_last(kind == MIXT_CONV_GRAD_SRC ? out : in, v->n, v->h, v->w, v->c);
-    mixt__cudnn_shape weight =
-        channels_last(kind == MIXT_CONV_GRAD_WEIGHT ? out : in, v->o, v->kernel_h, v->kernel_w, v->c);
-    mixt__cudnn_shape dst = channels_last(kind == MIXT_CONV_FORWARD ? out : in, v->n, v->out_h, v->out_w, v->o);
-    mixt__cudnn_shape bias = channels_last(MIXT_DTYPE_FP32, 1, 1, 1, v->o);
+    bool deep = v->volume;
+    mixt__cudnn_shape src = channels_last(kind == MIXT_CONV_GRAD_SRC ? out : in, deep, v->n, v->d, v->h, v->w, v->c);
+    mixt__cudnn_shape weight = channels_last(kind == MIXT_CONV_GRAD_WEIGHT ? out : in, deep, v->o, v->kernel_d,
+                                             v->kernel_h, v->kernel_w, v->c);
+    mixt__cudnn_shape dst =
+        channels_last(kind == MIXT_CONV_FORWARD ? out : in, deep, v->n, v->out_d, v->out_h, v->out_w, v->o);
+    mixt__cudnn_shape bias = channels_last(MIXT_DTYPE_FP32, deep, 1, 1, 1, 1, v->o);
     src.by_batch = dst.by_batch = true;
     const mixt__cudnn_shape *operands[3][3] = {// of each kind: two inputs, the result
                                                {&src, &weight, &dst},
@@ -76,19 +97,11 @@ static void describe(mixt__cudnn_graph *g, const mixt__cuda_conv *v, mixt__cuda_
         exact.type = CUDNN_DATA_FLOAT;
         raw = mixt__cudnn_virtual(g, &exact);
     }
-    mixt__cudnn_conv conv = {
-        .kind = (mixt__cudnn_conv_kind)kind,
-        .spatial = 2,
-        .pad_before = {v->pad, v->pad},
-        .pad_after = {v->pad, v->pad},
-        .stride = {v->stride, v->stride},
-        .dilation = {1, 1},
-        .src = kind == MIXT_CONV_GRAD_SRC ? raw : a,
-        .weight = kind == MIXT_CONV_GRAD_WEIGHT ? raw : b,
-        .dst = kind == MIXT_CONV_FORWARD    ? raw
-               : kind == MIXT_CONV_GRAD_SRC ? a
-                                            : b,
-    };
+    mixt__cudnn_conv conv = spatial_of(v);
+    conv.kind = (mixt__cudnn_conv_kind)kind;
+    conv.src = kind == MIXT_CONV_GRAD_SRC ? raw : a;
+    conv.weight = kind == MIXT_CONV_GRAD_WEIGHT ? raw : b;
+    conv.dst = kind == MIXT_CONV_FORWARD ? raw : kind == MIXT_CONV_GRAD_SRC ? a : b;
     mixt__cudnn_convolve(g, &conv);
     if (leaving != EXIT_DIRECT) {
         mixt__cudnn_pointwise map = {
@@ -101,7 +114,6 @@ static void describe(mixt__cudnn_graph *g, const mixt__cuda_conv *v, mixt__cuda_
 static mixt_status choose(const mixt__call *call, mixt__cuda_conv_kind kind, const mixt__cuda_conv *v, mixt_dtype out,
                           const mixt__cudnn_plan **best)
 {
-    static const char *const names[] = {"conv2d", "conv2d_grad_src", "conv2d_grad_weight"};
     const mixt__conv2d_attrs *at = call->attrs;
     mixt_dtype in = call->in[0].dtype;
     mixt__cudnn_wish wish = {.strict_fp32 = mixt__cuda_conv_strict(call)};
@@ -113,7 +125,7 @@ static mixt_status choose(const mixt__call *call, mixt__cuda_conv_kind kind, con
     for (int i = 0; i < count; i++) {
         const mixt__cudnn_plan *one = NULL;
         mixt__cudnn_graph g;
-        mixt__cudnn_begin(&g, names[kind]);
+        mixt__cudnn_begin(&g, call->op->name);
         describe(&g, v, kind, in, out, ways[i]);
         wish.few = ways[i] == EXIT_COPY;
         status = mixt__cudnn_choose(&g, &wish, &one);
@@ -136,7 +148,7 @@ static bool is_ordinary(const mixt__call *call, const mixt__cuda_conv *v, const 
     *reason = NULL;
     if (!is_float(&call->in[0]) || !is_float(&call->in[1]) || !is_float(&call->out[0]))
         *reason = "only fp32, fp16 and bf16";
-    else if (!v->n || !v->h || !v->w || !v->c || !v->out_h || !v->out_w || !v->o)
+    else if (!v->n || !v->d || !v->h || !v->w || !v->c || !v->out_d || !v->out_h || !v->out_w || !v->o)
         *reason = "nothing to multiply";
     return !*reason;
 }
@@ -151,7 +163,7 @@ static mixt_dtype result_dtype(const mixt__call *call, mixt__cuda_conv_kind kind
  * must stay one. */
 static bool loses_infinity(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
 {
-    int64_t elements = v->n * (v->h * v->w * v->c + v->out_h * v->out_w * v->o);
+    int64_t elements = v->n * (v->d * v->h * v->w * v->c + v->out_d * v->out_h * v->out_w * v->o);
     return kind == MIXT_CONV_FORWARD && call->in[0].dtype == MIXT_DTYPE_FP16 && elements < SMALL;
 }
 
@@ -261,7 +273,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena, mixt__cuda_conv
     const mixt__cuda_conv *to = is_folded(way) ? &p->fold.to : &v;
     mixt_dtype in = call->in[0].dtype, result = result_dtype(call, kind, way);
     bool implicit = way == WAY_IMPLICIT || (way == WAY_FOLDED && mixt__cuda_conv_strict(call));
-    int64_t weights = to->o * to->kernel_h * to->kernel_w * to->c;
+    int64_t weights = to->o * to->kernel_d * to->kernel_h * to->kernel_w * to->c;
     call->workspace_bytes = implicit ? mixt__cuda_implicit_workspace(to, kind) : 0;
     if (way == WAY_CUDNN || way == WAY_FOLDED_CUDNN) {
         MIXT_TRY(choose(call, kind, to, result, &p->cudnn));
@@ -351,8 +363,8 @@ static mixt_status run_grad_weight_folded(const mixt__call *call)
 
 static mixt_status run_implicit(const mixt__call *call)
 {
-    static const mixt__kernel *const plain[] = {&mixt__cuda_conv2d_plain, &mixt__cuda_conv2d_grad_src_plain,
-                                                &mixt__cuda_conv2d_grad_weight_plain}; // by kind
+    static const mixt__kernel *const plain[] = {&mixt__cuda_conv_plain, &mixt__cuda_conv_grad_src_plain,
+                                                &mixt__cuda_conv_grad_weight_plain}; // by kind
     const plan *p = call->state;
     const float *a = call->in[0].data, *b = call->in[1].data, *bias = call->in_count == 3 ? call->in[2].data : NULL;
     float *dst = call->out[0].data;
@@ -391,14 +403,19 @@ const mixt__kernel *const mixt__cuda_conv2d_kernels[] = {&forward_folded,
                                                          &mixt__cuda_conv2d_product,
                                                          &forward_implicit,
                                                          &forward,
-                                                         &mixt__cuda_conv2d_plain,
+                                                         &mixt__cuda_conv_plain,
                                                          NULL};
 const mixt__kernel *const mixt__cuda_conv2d_grad_src_kernels[] = {
-    &mixt__cuda_conv2d_grad_src_product, &grad_src_implicit, &grad_src, &mixt__cuda_conv2d_grad_src_plain, NULL};
+    &mixt__cuda_conv2d_grad_src_product, &grad_src_implicit, &grad_src, &mixt__cuda_conv_grad_src_plain, NULL};
 const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {&grad_weight_folded,
                                                                      &grad_weight_folded_cudnn,
                                                                      &mixt__cuda_conv2d_grad_weight_product,
                                                                      &grad_weight_implicit,
                                                                      &grad_weight,
-                                                                     &mixt__cuda_conv2d_grad_weight_plain,
+                                                                     &mixt__cuda_conv_grad_weight_plain,
+                                                                     NULL};
+
+const mixt__kernel *const mixt__cuda_conv3d_kernels[] = {&forward, &mixt__cuda_conv_plain, NULL};
+const mixt__kernel *const mixt__cuda_conv3d_grad_src_kernels[] = {&grad_src, &mixt__cuda_conv_grad_src_plain, NULL};
+const mixt__kernel *const mixt__cuda_conv3d_grad_weight_kernels[] = {&grad_weight, &mixt__cuda_conv_grad_weight_plain,
                                                                      NULL};

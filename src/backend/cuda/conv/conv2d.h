@@ -1,6 +1,7 @@
-/* What the candidates of the three convolution ops share: sizes, folding, and the plain candidates.
+/* What the candidates of the convolution ops share: sizes, folding, and the plain candidates.
  *
- * src (N, H, W, C), weight (O, KH, KW, C), dst (N, H', W', O); all contiguous.
+ * src (N, D, H, W, C), weight (O, KD, KH, KW, C), dst (N, D', H', W', O); all contiguous. In conv2d depth is 1: its
+ * sizes are those of one plane.
  *
  * A convolution of few channels wastes the matrix units, which take channels by eights. Folding makes blocks of
  * stride x stride source pixels into one pixel with all their channels, padded to a multiple of 8, and the weight
@@ -17,10 +18,12 @@ extern "C" {
 #endif
 
 typedef struct mixt__cuda_conv {
-    int64_t n, h, w, c;         // src, grad_src
-    int64_t out_h, out_w, o;    // dst, grad_dst
-    int64_t kernel_h, kernel_w; // weight, grad_weight
-    int64_t stride, pad;
+    int64_t n, d, h, w, c;                // src, grad_src
+    int64_t out_d, out_h, out_w, o;       // dst, grad_dst
+    int64_t kernel_d, kernel_h, kernel_w; // weight, grad_weight
+    int64_t stride, pad;                  // of height and width
+    int64_t stride_d, pad_d;
+    bool volume; // conv3d
 } mixt__cuda_conv;
 
 typedef enum mixt__cuda_conv_kind {
@@ -31,13 +34,38 @@ typedef enum mixt__cuda_conv_kind {
 
 static inline mixt__cuda_conv mixt__cuda_conv_of(const mixt__call *call, mixt__cuda_conv_kind kind)
 {
-    const mixt__conv2d_attrs *at = (const mixt__conv2d_attrs *)call->attrs;
-    const int64_t *src = kind == MIXT_CONV_GRAD_SRC ? call->out[0].shape.dims : call->in[0].shape.dims;
-    const int64_t *dst = kind == MIXT_CONV_FORWARD    ? call->out[0].shape.dims
-                         : kind == MIXT_CONV_GRAD_SRC ? call->in[0].shape.dims
-                                                      : call->in[1].shape.dims;
-    return (mixt__cuda_conv){src[0], src[1],       src[2],       src[3],     dst[1], dst[2],
-                             dst[3], at->kernel_h, at->kernel_w, at->stride, at->pad};
+    const mixt__conv2d_attrs *plane = (const mixt__conv2d_attrs *)call->attrs;
+    const mixt__shape *src = kind == MIXT_CONV_GRAD_SRC ? &call->out[0].shape : &call->in[0].shape;
+    const mixt__shape *dst = kind == MIXT_CONV_FORWARD    ? &call->out[0].shape
+                             : kind == MIXT_CONV_GRAD_SRC ? &call->in[0].shape
+                                                          : &call->in[1].shape;
+    const int64_t *s = src->dims + src->rank - 3, *t = dst->dims + dst->rank - 3; // height, width, channels
+    mixt__cuda_conv v = {.n = src->dims[0],
+                         .d = 1,
+                         .h = s[0],
+                         .w = s[1],
+                         .c = s[2],
+                         .out_d = 1,
+                         .out_h = t[0],
+                         .out_w = t[1],
+                         .o = t[2],
+                         .kernel_d = 1,
+                         .kernel_h = plane->kernel_h,
+                         .kernel_w = plane->kernel_w,
+                         .stride = plane->stride,
+                         .pad = plane->pad,
+                         .stride_d = 1,
+                         .pad_d = 0,
+                         .volume = src->rank == 5};
+    if (v.volume) {
+        const mixt__conv3d_attrs *at = (const mixt__conv3d_attrs *)call->attrs;
+        v.d = src->dims[1];
+        v.out_d = dst->dims[1];
+        v.kernel_d = at->kernel_d;
+        v.stride_d = at->stride_d;
+        v.pad_d = at->pad_d;
+    }
+    return v;
 }
 
 /** A convolution and what it becomes folded. Folded pixel r holds source pixels r · stride - front and on; folded tap
@@ -108,8 +136,7 @@ static inline bool mixt__cuda_conv_strict(const mixt__call *call)
 /* one tap, as matrix products (product.c) */
 extern const mixt__kernel mixt__cuda_conv2d_product, mixt__cuda_conv2d_grad_src_product,
     mixt__cuda_conv2d_grad_weight_product;
-extern const mixt__kernel mixt__cuda_conv2d_plain, mixt__cuda_conv2d_grad_src_plain,
-    mixt__cuda_conv2d_grad_weight_plain;
+extern const mixt__kernel mixt__cuda_conv_plain, mixt__cuda_conv_grad_src_plain, mixt__cuda_conv_grad_weight_plain;
 
 #ifdef __cplusplus
 }

@@ -300,7 +300,7 @@ bool mixt__cuda_implicit_supports(const mixt__cuda_conv *v, mixt__cuda_conv_kind
     int64_t depth = kind == MIXT_CONV_FORWARD ? v->c : v->o, columns = kind == MIXT_CONV_GRAD_SRC ? v->c : v->o;
     bool fits = kind == MIXT_CONV_GRAD_WEIGHT ? v->c % 4 == 0 : depth % DEPTH == 0;
     int64_t pad_h = v->h + 2 * v->pad, pad_w = v->w + 2 * v->pad;
-    return mixt__cuda.sm >= 80 && fits && columns % 4 == 0 && pad_h <= EDGE && pad_w <= EDGE && v->stride <= 64 &&
+    return !v->volume && mixt__cuda.sm >= 80 && fits && columns % 4 == 0 && pad_h <= EDGE && pad_w <= EDGE && v->stride <= 64 &&
            v->n * pad_h * pad_w * v->c < INT32_MAX &&
            v->n * (v->out_h + v->pad) * (v->out_w + v->pad) * v->o < INT32_MAX &&
            v->o * v->kernel_h * v->kernel_w * v->c < INT32_MAX;

@@ -17,25 +17,52 @@ typedef struct job {
     bool add;
 } job;
 
+/** A place in space: frame, row, column. */
+struct spot {
+    int64_t z, y, x;
+};
+
+static __device__ __forceinline__ spot spot_of(int64_t at, int64_t height, int64_t width)
+{
+    return {at / width / height, at / width % height, at % width};
+}
+
+/** The source pixel that tap `tap` reads for an output pixel of image n; -1: it lies outside. */
+static __device__ __forceinline__ int64_t src_of(const mixt__cuda_conv &v, int64_t n, spot out, spot tap)
+{
+    int64_t z = out.z * v.stride_d + tap.z - v.pad_d, y = out.y * v.stride + tap.y - v.pad,
+            x = out.x * v.stride + tap.x - v.pad;
+    bool inside = z >= 0 && z < v.d && y >= 0 && y < v.h && x >= 0 && x < v.w;
+    return inside ? ((n * v.d + z) * v.h + y) * v.w + x : -1;
+}
+
+/** The output pixel that reads a source pixel of image n by tap `tap`; -1: there is none. */
+static __device__ __forceinline__ int64_t dst_of(const mixt__cuda_conv &v, int64_t n, spot src, spot tap)
+{
+    int64_t z = src.z + v.pad_d - tap.z, y = src.y + v.pad - tap.y, x = src.x + v.pad - tap.x;
+    if (z < 0 || y < 0 || x < 0 || z % v.stride_d || y % v.stride || x % v.stride)
+        return -1;
+    z /= v.stride_d;
+    y /= v.stride;
+    x /= v.stride;
+    return z < v.out_d && y < v.out_h && x < v.out_w ? ((n * v.out_d + z) * v.out_h + y) * v.out_w + x : -1;
+}
+
 template <typename T> static __global__ void forward_kernel(const job j)
 {
     const mixt__cuda_conv &v = j.v;
     const T *src = static_cast<const T *>(j.a), *weight = static_cast<const T *>(j.b);
-    int64_t count = v.n * v.out_h * v.out_w * v.o, step = (int64_t)gridDim.x * THREADS;
+    int64_t image = v.out_d * v.out_h * v.out_w, count = v.n * image * v.o, step = (int64_t)gridDim.x * THREADS,
+            taps = v.kernel_d * v.kernel_h * v.kernel_w;
     for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < count; at += step) {
-        int64_t o = at % v.o, x = at / v.o % v.out_w, y = at / v.o / v.out_w % v.out_h,
-                n = at / v.o / v.out_w / v.out_h;
+        int64_t o = at % v.o, pixel = at / v.o;
+        spot out = spot_of(pixel % image, v.out_h, v.out_w);
         float sum = j.bias ? j.bias[o] : 0.0f;
-        for (int64_t i = 0; i < v.kernel_h; i++)
-            for (int64_t k = 0; k < v.kernel_w; k++) {
-                int64_t sy = y * v.stride + i - v.pad, sx = x * v.stride + k - v.pad;
-                if (sy < 0 || sy >= v.h || sx < 0 || sx >= v.w)
-                    continue;
-                const T *pixel = src + ((n * v.h + sy) * v.w + sx) * v.c;
-                const T *tap = weight + ((o * v.kernel_h + i) * v.kernel_w + k) * v.c;
-                for (int64_t c = 0; c < v.c; c++)
-                    sum = fmaf(to_float(pixel[c]), to_float(tap[c]), sum);
-            }
+        for (int64_t tap = 0; tap < taps; tap++) {
+            int64_t from = src_of(v, pixel / image, out, spot_of(tap, v.kernel_h, v.kernel_w));
+            for (int64_t c = 0; from >= 0 && c < v.c; c++)
+                sum = fmaf(to_float(src[from * v.c + c]), to_float(weight[(o * taps + tap) * v.c + c]), sum);
+        }
         static_cast<T *>(j.dst)[at] = from_float<T>(sum);
     }
 }
@@ -45,21 +72,17 @@ template <typename T> static __global__ void grad_src_kernel(const job j)
 {
     const mixt__cuda_conv &v = j.v;
     const T *grad_dst = static_cast<const T *>(j.a), *weight = static_cast<const T *>(j.b);
-    int64_t count = v.n * v.h * v.w * v.c, step = (int64_t)gridDim.x * THREADS, patch = v.kernel_h * v.kernel_w * v.c;
+    int64_t image = v.d * v.h * v.w, count = v.n * image * v.c, step = (int64_t)gridDim.x * THREADS,
+            taps = v.kernel_d * v.kernel_h * v.kernel_w;
     for (int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x; at < count; at += step) {
-        int64_t c = at % v.c, x = at / v.c % v.w, y = at / v.c / v.w % v.h, n = at / v.c / v.w / v.h;
+        int64_t c = at % v.c, pixel = at / v.c;
+        spot src = spot_of(pixel % image, v.h, v.w);
         float sum = 0;
-        for (int64_t i = 0; i < v.kernel_h; i++)
-            for (int64_t k = 0; k < v.kernel_w; k++) {
-                int64_t dy = y + v.pad - i, dx = x + v.pad - k;
-                if (dy < 0 || dx < 0 || dy % v.stride || dx % v.stride || dy / v.stride >= v.out_h ||
-                    dx / v.stride >= v.out_w)
-                    continue;
-                const T *pixel = grad_dst + ((n * v.out_h + dy / v.stride) * v.out_w + dx / v.stride) * v.o;
-                const T *tap = weight + (i * v.kernel_w + k) * v.c + c;
-                for (int64_t o = 0; o < v.o; o++)
-                    sum = fmaf(to_float(pixel[o]), to_float(tap[o * patch]), sum);
-            }
+        for (int64_t tap = 0; tap < taps; tap++) {
+            int64_t from = dst_of(v, pixel / image, src, spot_of(tap, v.kernel_h, v.kernel_w));
+            for (int64_t o = 0; from >= 0 && o < v.o; o++)
+                sum = fmaf(to_float(grad_dst[from * v.o + o]), to_float(weight[(o * taps + tap) * v.c + c]), sum);
+        }
         static_cast<T *>(j.dst)[at] = from_float<T>(sum);
     }
 }
@@ -70,16 +93,15 @@ template <typename T, typename R> static __global__ void grad_weight_kernel(cons
     const mixt__cuda_conv &v = j.v;
     const T *src = static_cast<const T *>(j.a), *grad_dst = static_cast<const T *>(j.b);
     R *dst = static_cast<R *>(j.dst);
-    int64_t count = v.o * v.kernel_h * v.kernel_w * v.c, pixels = v.n * v.out_h * v.out_w;
+    int64_t taps = v.kernel_d * v.kernel_h * v.kernel_w, count = v.o * taps * v.c, image = v.out_d * v.out_h * v.out_w;
     for (int64_t at = blockIdx.x; at < count; at += gridDim.x) {
-        int64_t c = at % v.c, k = at / v.c % v.kernel_w, i = at / v.c / v.kernel_w % v.kernel_h,
-                o = at / v.c / v.kernel_w / v.kernel_h;
+        int64_t c = at % v.c, o = at / v.c / taps;
+        spot tap = spot_of(at / v.c % taps, v.kernel_h, v.kernel_w);
         float sum = 0;
-        for (int64_t p = threadIdx.x; p < pixels; p += THREADS) {
-            int64_t n = p / v.out_w / v.out_h, y = p / v.out_w % v.out_h, x = p % v.out_w;
-            int64_t sy = y * v.stride + i - v.pad, sx = x * v.stride + k - v.pad;
-            if (sy >= 0 && sy < v.h && sx >= 0 && sx < v.w)
-                sum = fmaf(to_float(src[((n * v.h + sy) * v.w + sx) * v.c + c]), to_float(grad_dst[p * v.o + o]), sum);
+        for (int64_t p = threadIdx.x; p < v.n * image; p += THREADS) {
+            int64_t from = src_of(v, p / image, spot_of(p % image, v.out_h, v.out_w), tap);
+            if (from >= 0)
+                sum = fmaf(to_float(src[from * v.c + c]), to_float(grad_dst[p * v.o + o]), sum);
         }
         sum = block_sum(sum, shared);
         if (threadIdx.x == 0)
@@ -114,7 +136,7 @@ static mixt_status forward(const mixt__call *call)
     j.bias = at->bias ? (const float *)call->in[2].data : NULL;
     if (blocks)
         DISPATCH(call->in[0].dtype, T, (forward_kernel<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j)));
-    return mixt__cuda_launched("conv2d");
+    return mixt__cuda_launched(call->op->name);
 }
 
 static mixt_status grad_src(const mixt__call *call)
@@ -123,7 +145,7 @@ static mixt_status grad_src(const mixt__call *call)
     unsigned blocks = blocks_of(mixt__ceil_div(mixt__tensor_count(&call->out[0]), THREADS));
     if (blocks)
         DISPATCH(call->in[0].dtype, T, (grad_src_kernel<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j)));
-    return mixt__cuda_launched("conv2d_grad_src");
+    return mixt__cuda_launched(call->op->name);
 }
 
 static mixt_status grad_weight(const mixt__call *call)
@@ -134,9 +156,9 @@ static mixt_status grad_weight(const mixt__call *call)
         DISPATCH(call->in[0].dtype, T, (grad_weight_kernel<T, float><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j)));
     else if (blocks)
         DISPATCH(call->in[0].dtype, T, (grad_weight_kernel<T, T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(j)));
-    return mixt__cuda_launched("conv2d_grad_weight");
+    return mixt__cuda_launched(call->op->name);
 }
 
-const mixt__kernel mixt__cuda_conv2d_plain = {"plain", NULL, NULL, forward, NULL};
-const mixt__kernel mixt__cuda_conv2d_grad_src_plain = {"plain", NULL, NULL, grad_src, NULL};
-const mixt__kernel mixt__cuda_conv2d_grad_weight_plain = {"plain", NULL, NULL, grad_weight, NULL};
+const mixt__kernel mixt__cuda_conv_plain = {"plain", NULL, NULL, forward, NULL};
+const mixt__kernel mixt__cuda_conv_grad_src_plain = {"plain", NULL, NULL, grad_src, NULL};
+const mixt__kernel mixt__cuda_conv_grad_weight_plain = {"plain", NULL, NULL, grad_weight, NULL};

@@ -1,20 +1,22 @@
-/* Max and average pooling over (N, H, W, C), and the gradient.
+/* Max and average pooling over (N, H, W, C) or (N, D, H, W, C), and the gradient.
  *
  * A block takes one row of pixels, its threads the row's pixels and channels, 16 bytes of channels at a time. The
  * gradient gathers: each source element adds what the windows over it give, in order, so nothing is cleared and no
  * window waits for another. For maxima a first pass keeps where in its window each first maximum lies, one byte each.
- * Bytes: forward src and dst once, gradient of maxima src, twice the places, grad_dst and grad_src.
+ * Where windows cover every pixel exactly once, each writes what belongs to its own pixels and no place is kept.
+ * Bytes: forward src and dst once, gradient of maxima src, twice the places (or none), grad_dst and grad_src.
  */
 #include "backend/cuda/core/pack.cuh"
 #include "backend/cuda/kernels.h"
 
-enum { THREADS = 256, BYTE_WINDOW = 16 }; // largest window whose places fit a byte
+enum { THREADS = 256, BYTE_WINDOW = 256 }; // places of the largest window that a byte can tell apart
 
 typedef struct job {
     const void *src, *grad_dst;
     void *dst, *places;
-    int n, h, w, c, out_h, out_w;
-    int size, stride, pad;
+    int n, d, h, w, c, out_d, out_h, out_w; // planes: d and out_d are 1
+    int size, stride, pad;                  // of height and width
+    int size_d, stride_d, pad_d;
     bool max;
 } job;
 
@@ -23,17 +25,27 @@ struct range {
     int begin, end;
 };
 
-static __device__ __forceinline__ range clipped(const job &j, int o, int size)
+static __device__ __forceinline__ range clip(int begin, int window, int size)
 {
-    int begin = o * j.stride - j.pad, end = begin + j.size;
+    int end = begin + window;
     return {begin > 0 ? begin : 0, end < size ? end : size};
 }
 
-/** Windows over position p of the source. */
-static __device__ __forceinline__ range windows_over(const job &j, int p, int count)
+static __device__ __forceinline__ range clipped(const job &j, int o, int size)
 {
-    int begin = p + j.pad - j.size + 1, end = (p + j.pad) / j.stride + 1;
-    begin = begin > 0 ? (begin + j.stride - 1) / j.stride : 0;
+    return clip(o * j.stride - j.pad, j.size, size);
+}
+
+static __device__ __forceinline__ range clipped_depth(const job &j, int o)
+{
+    return clip(o * j.stride_d - j.pad_d, j.size_d, j.d);
+}
+
+/** Windows over position p of the source. */
+static __device__ __forceinline__ range windows_over(int p, int size, int stride, int pad, int count)
+{
+    int begin = p + pad - size + 1, end = (p + pad) / stride + 1;
+    begin = begin > 0 ? (begin + stride - 1) / stride : 0;
     return {begin, end < count ? end : count};
 }
 
@@ -88,24 +100,38 @@ template <typename T, int V> static __device__ __forceinline__ void max_of(pack<
 
 /** The elements of one window, found once. */
 struct window {
-    range y, x;
-    int64_t row;   // element of the window's first source row, with the channel
-    int64_t pitch; // elements of a source row
-    int first;     // place of the first real element, counted row by row with the padding
+    int depth, height, width; // of what lies in the source
+    int64_t row;              // element of the window's first source row, with the channel
+    int64_t pitch, plane;     // elements of a source row, and of a plane
+    int first;                // place of the first real element, counted row by row with the padding
 };
 
-static __device__ __forceinline__ window window_of(const job &j, int n, int oy, int ox, int col)
+/** Of output pixel ox in row `line` of all output rows. */
+static __device__ __forceinline__ window window_of(const job &j, int line, int ox, int col)
 {
-    range y = clipped(j, oy, j.h), x = clipped(j, ox, j.w);
-    int64_t pitch = (int64_t)j.w * j.c, row = ((int64_t)n * j.h + y.begin) * pitch + (int64_t)x.begin * j.c + col;
-    return {y, x, row, pitch, (y.begin - oy * j.stride + j.pad) * j.size + x.begin - ox * j.stride + j.pad};
+    int oy = line % j.out_h, oz = line / j.out_h % j.out_d, n = line / j.out_h / j.out_d;
+    range z = clipped_depth(j, oz), y = clipped(j, oy, j.h), x = clipped(j, ox, j.w);
+    int64_t pitch = (int64_t)j.w * j.c, plane = pitch * j.h;
+    int64_t row = ((int64_t)n * j.d + z.begin) * plane + y.begin * pitch + (int64_t)x.begin * j.c + col;
+    int first = ((z.begin - oz * j.stride_d + j.pad_d) * j.size + y.begin - oy * j.stride + j.pad) * j.size + x.begin -
+                ox * j.stride + j.pad;
+    return {z.end - z.begin, y.end - y.begin, x.end - x.begin, row, pitch, plane, first};
+}
+
+static __device__ __forceinline__ int64_t element(const job &j, const window &w, int dz, int dy, int dx)
+{
+    return w.row + dz * w.plane + dy * w.pitch + (int64_t)dx * j.c;
+}
+
+static __device__ __forceinline__ bool is_whole_nine(const job &j, const window &w)
+{
+    return j.size == 3 && j.size_d == 1 && w.height == 3 && w.width == 3;
 }
 
 template <typename T, int V> static __device__ __forceinline__ pack<T, V> maximum(const job &j, const window &w)
 {
     pack<T, V> best = load<T, V>(j.src, w.row);
-    int height = w.y.end - w.y.begin, width = w.x.end - w.x.begin;
-    if (j.size == 3 && height == 3 && width == 3) { // all loads at once
+    if (is_whole_nine(j, w)) { // all loads at once
         pack<T, V> all[8];
 #pragma unroll
         for (int k = 1; k < 9; k++)
@@ -115,9 +141,10 @@ template <typename T, int V> static __device__ __forceinline__ pack<T, V> maximu
             max_of(best, all[k - 1]);
         return best;
     }
-    for (int dy = 0; dy < height; dy++)
-        for (int dx = 0; dx < width; dx++)
-            max_of(best, load<T, V>(j.src, w.row + dy * w.pitch + (int64_t)dx * j.c));
+    for (int dz = 0; dz < w.depth; dz++)
+        for (int dy = 0; dy < w.height; dy++)
+            for (int dx = 0; dx < w.width; dx++)
+                max_of(best, load<T, V>(j.src, element(j, w, dz, dy, dx)));
     return best;
 }
 
@@ -125,25 +152,26 @@ template <typename T, int V> static __device__ __forceinline__ pack<T, V> maximu
 
 template <typename T, int V> static __global__ void __launch_bounds__(THREADS) pool_kernel(const job j)
 {
-    int vectors = j.c / V, n = blockIdx.x / j.out_h, oy = blockIdx.x % j.out_h;
+    int vectors = j.c / V;
     for (unsigned i = blockIdx.y * THREADS + threadIdx.x; i < j.out_w * vectors; i += gridDim.y * THREADS) {
         int ox = i / vectors, col = (i - ox * vectors) * V;
         int64_t to = ((int64_t)blockIdx.x * j.out_w + ox) * j.c + col;
-        window w = window_of(j, n, oy, ox, col);
+        window w = window_of(j, blockIdx.x, ox, col);
         float sum[V], value[V];
         if (j.max) {
             unpack(sum, maximum<T, V>(j, w));
         } else {
             for (int k = 0; k < V; k++)
                 sum[k] = 0;
-            for (int dy = 0; dy < w.y.end - w.y.begin; dy++)
-                for (int dx = 0; dx < w.x.end - w.x.begin; dx++) {
-                    unpack(value, load<T, V>(j.src, w.row + dy * w.pitch + (int64_t)dx * j.c));
-                    for (int k = 0; k < V; k++)
-                        sum[k] += value[k];
-                }
+            for (int dz = 0; dz < w.depth; dz++)
+                for (int dy = 0; dy < w.height; dy++)
+                    for (int dx = 0; dx < w.width; dx++) {
+                        unpack(value, load<T, V>(j.src, element(j, w, dz, dy, dx)));
+                        for (int k = 0; k < V; k++)
+                            sum[k] += value[k];
+                    }
             for (int k = 0; k < V; k++)
-                sum[k] /= (float)((w.y.end - w.y.begin) * (w.x.end - w.x.begin));
+                sum[k] /= (float)(w.depth * w.height * w.width);
         }
         store<T, V>(j.dst, to, sum);
     }
@@ -158,22 +186,23 @@ template <typename T, int V, typename I> static __device__ void find_places(cons
     unpack(best, load<T, V>(j.src, w.row));
     for (int k = 0; k < V; k++)
         place[k] = (I)w.first;
-    for (int dy = 0; dy < w.y.end - w.y.begin; dy++)
-        for (int dx = 0; dx < w.x.end - w.x.begin; dx++) {
-            unpack(value, load<T, V>(j.src, w.row + dy * w.pitch + (int64_t)dx * j.c));
-            for (int k = 0; k < V; k++)
-                if (beats(value[k], best[k])) {
-                    best[k] = value[k];
-                    place[k] = (I)(w.first + dy * j.size + dx);
-                }
-        }
+    for (int dz = 0; dz < w.depth; dz++)
+        for (int dy = 0; dy < w.height; dy++)
+            for (int dx = 0; dx < w.width; dx++) {
+                unpack(value, load<T, V>(j.src, element(j, w, dz, dy, dx)));
+                for (int k = 0; k < V; k++)
+                    if (beats(value[k], best[k])) {
+                        best[k] = value[k];
+                        place[k] = (I)(w.first + (dz * j.size + dy) * j.size + dx);
+                    }
+            }
 }
 
 /** The same for a whole 3 x 3 window of 16-bit elements without NaN: the last place first, so that the first stays. */
 template <typename T>
 static __device__ __forceinline__ bool find_places_packed(const job &j, const window &w, uint8_t *place)
 {
-    if (j.size != 3 || w.y.end - w.y.begin != 3 || w.x.end - w.x.begin != 3)
+    if (!is_whole_nine(j, w))
         return false;
     uint4 all[9];
     unsigned found[4] = {0, 0, 0, 0}, numbers = ~0u;
@@ -201,10 +230,10 @@ static __device__ __forceinline__ bool find_places_packed(const job &j, const wi
 
 template <typename T, int V, typename I> static __global__ void __launch_bounds__(THREADS) places_kernel(const job j)
 {
-    int vectors = j.c / V, n = blockIdx.x / j.out_h, oy = blockIdx.x % j.out_h;
+    int vectors = j.c / V;
     for (unsigned i = blockIdx.y * THREADS + threadIdx.x; i < j.out_w * vectors; i += gridDim.y * THREADS) {
         int ox = i / vectors, col = (i - ox * vectors) * V;
-        window w = window_of(j, n, oy, ox, col);
+        window w = window_of(j, blockIdx.x, ox, col);
         alignas(8) I place[V];
         bool found = false;
         if constexpr (V == 8)
@@ -267,28 +296,32 @@ static __device__ __forceinline__ void add_chosen(float *sum, const pack<T, V> &
 
 template <typename T, int V, typename I> static __global__ void __launch_bounds__(THREADS) gather_kernel(const job j)
 {
-    int vectors = j.c / V, n = blockIdx.x / j.h, y = blockIdx.x % j.h;
-    range rows = windows_over(j, y, j.out_h);
+    int vectors = j.c / V, y = blockIdx.x % j.h, z = blockIdx.x / j.h % j.d, n = blockIdx.x / j.h / j.d;
+    range planes = windows_over(z, j.size_d, j.stride_d, j.pad_d, j.out_d);
+    range rows = windows_over(y, j.size, j.stride, j.pad, j.out_h);
     for (unsigned i = blockIdx.y * THREADS + threadIdx.x; i < j.w * vectors; i += gridDim.y * THREADS) {
         int x = i / vectors, col = (i - x * vectors) * V;
-        range cols = windows_over(j, x, j.out_w);
+        range cols = windows_over(x, j.size, j.stride, j.pad, j.out_w);
         float sum[V], value[V];
         for (int k = 0; k < V; k++)
             sum[k] = 0;
-        for (int oy = rows.begin; oy < rows.end; oy++)
-            for (int ox = cols.begin; ox < cols.end; ox++) {
-                int64_t at = (((int64_t)n * j.out_h + oy) * j.out_w + ox) * j.c + col;
-                pack<T, V> g = load<T, V>(j.grad_dst, at);
-                if (j.max) {
-                    int here = (y - oy * j.stride + j.pad) * j.size + x - ox * j.stride + j.pad;
-                    add_chosen<T, V>(sum, g, load_places<I, V>(j.places, at), here);
-                } else {
-                    range wy = clipped(j, oy, j.h), wx = clipped(j, ox, j.w);
-                    unpack(value, g);
-                    for (int k = 0; k < V; k++)
-                        sum[k] += value[k] / (float)((wy.end - wy.begin) * (wx.end - wx.begin));
+        for (int oz = planes.begin; oz < planes.end; oz++)
+            for (int oy = rows.begin; oy < rows.end; oy++)
+                for (int ox = cols.begin; ox < cols.end; ox++) {
+                    int64_t at = ((((int64_t)n * j.out_d + oz) * j.out_h + oy) * j.out_w + ox) * j.c + col;
+                    pack<T, V> g = load<T, V>(j.grad_dst, at);
+                    if (j.max) {
+                        int here = ((z - oz * j.stride_d + j.pad_d) * j.size + y - oy * j.stride + j.pad) * j.size + x -
+                                   ox * j.stride + j.pad;
+                        add_chosen<T, V>(sum, g, load_places<I, V>(j.places, at), here);
+                    } else {
+                        range wz = clipped_depth(j, oz), wy = clipped(j, oy, j.h), wx = clipped(j, ox, j.w);
+                        int count = (wz.end - wz.begin) * (wy.end - wy.begin) * (wx.end - wx.begin);
+                        unpack(value, g);
+                        for (int k = 0; k < V; k++)
+                            sum[k] += value[k] / (float)count;
+                    }
                 }
-            }
         store<T, V>(j.dst, ((int64_t)blockIdx.x * j.w + x) * j.c + col, sum);
     }
 }
@@ -325,7 +358,41 @@ template <typename T, int V> static __global__ void __launch_bounds__(THREADS) g
     }
 }
 
+/** Windows that cover every pixel once: each writes what its own pixels get. */
+template <typename T, int V> static __global__ void __launch_bounds__(THREADS) tiles_kernel(const job j)
+{
+    int vectors = j.c / V;
+    for (unsigned i = blockIdx.y * THREADS + threadIdx.x; i < j.out_w * vectors; i += gridDim.y * THREADS) {
+        int ox = i / vectors, col = (i - ox * vectors) * V;
+        window w = window_of(j, blockIdx.x, ox, col);
+        int place[V], here = 0;
+        float g[V], value[V], count = (float)(w.depth * w.height * w.width);
+        unpack(g, load<T, V>(j.grad_dst, ((int64_t)blockIdx.x * j.out_w + ox) * j.c + col));
+        if (j.max)
+            find_places<T, V, int>(j, w, place);
+        for (int dz = 0; dz < w.depth; dz++)
+            for (int dy = 0; dy < w.height; dy++)
+                for (int dx = 0; dx < w.width; dx++, here++) {
+                    for (int k = 0; k < V; k++) // a sum of one: -0 becomes 0, as where windows overlap
+                        value[k] = !j.max ? 0.0f + g[k] / count : place[k] == here ? 0.0f + g[k] : 0.0f;
+                    store<T, V>(j.dst, element(j, w, dz, dy, dx), value);
+                }
+    }
+}
+
 /* ---- launches ---- */
+
+/** Whether every source pixel lies in exactly one window. */
+static bool windows_tile(const job *j)
+{
+    return !j->pad && !j->pad_d && j->stride == j->size && j->stride_d == j->size_d && j->out_h * j->size == j->h &&
+           j->out_w * j->size == j->w && j->out_d * j->size_d == j->d;
+}
+
+static int64_t result_rows(const job *j)
+{
+    return (int64_t)j->n * j->out_d * j->out_h;
+}
 
 /** A block, or some where a row is long, for each of `rows` rows of `width` pixels. */
 static dim3 grid_of(int64_t rows, int64_t width, int64_t vectors)
@@ -336,21 +403,26 @@ static dim3 grid_of(int64_t rows, int64_t width, int64_t vectors)
 
 template <typename T, int V> static void launch_pool(const job *j)
 {
-    pool_kernel<T, V><<<grid_of((int64_t)j->n * j->out_h, j->out_w, j->c / V), THREADS, 0, mixt__cuda.stream>>>(*j);
+    pool_kernel<T, V><<<grid_of(result_rows(j), j->out_w, j->c / V), THREADS, 0, mixt__cuda.stream>>>(*j);
 }
 
 template <typename T, int V, typename I> static void launch_grad(const job *j)
 {
+    dim3 results = grid_of(result_rows(j), j->out_w, j->c / V);
+    if (windows_tile(j)) {
+        tiles_kernel<T, V><<<results, THREADS, 0, mixt__cuda.stream>>>(*j);
+        return;
+    }
     if (j->max)
-        places_kernel<T, V, I>
-            <<<grid_of((int64_t)j->n * j->out_h, j->out_w, j->c / V), THREADS, 0, mixt__cuda.stream>>>(*j);
+        places_kernel<T, V, I><<<results, THREADS, 0, mixt__cuda.stream>>>(*j);
     if constexpr (V > 1)
-        if (j->max && j->size == 3 && j->stride == 2 && j->pad == 1) {
+        if (j->max && j->size == 3 && j->stride == 2 && j->pad == 1 && j->d == 1 && j->size_d == 1) {
             dim3 grid = grid_of((int64_t)j->n * ((j->h + 1) / 2), (j->w + 1) / 2, j->c / V);
             gather_quads_kernel<T, V><<<grid, THREADS, 0, mixt__cuda.stream>>>(*j);
             return;
         }
-    gather_kernel<T, V, I><<<grid_of((int64_t)j->n * j->h, j->w, j->c / V), THREADS, 0, mixt__cuda.stream>>>(*j);
+    dim3 sources = grid_of((int64_t)j->n * j->d * j->h, j->w, j->c / V);
+    gather_kernel<T, V, I><<<sources, THREADS, 0, mixt__cuda.stream>>>(*j);
 }
 
 template <typename T> static void launch(const job *j, bool grad)
@@ -361,7 +433,7 @@ template <typename T> static void launch(const job *j, bool grad)
         launch_pool<T, V>(j);
     else if (!grad)
         launch_pool<T, 1>(j);
-    else if (j->size > BYTE_WINDOW)
+    else if (j->size_d * j->size * j->size > BYTE_WINDOW)
         launch_grad<T, 1, int32_t>(j);
     else if (wide)
         launch_grad<T, V, uint8_t>(j);
@@ -374,13 +446,20 @@ template <typename T> static void launch(const job *j, bool grad)
 static job job_of(const mixt__call *call, const mixt__tensor *src, const mixt__tensor *dst)
 {
     const mixt__pool_attrs *at = (const mixt__pool_attrs *)call->attrs;
+    const int64_t *s = src->shape.dims + src->shape.rank - 3, *t = dst->shape.dims + dst->shape.rank - 3;
+    bool deep = src->shape.rank == 5;
     job j = {};
     j.n = (int)src->shape.dims[0];
-    j.h = (int)src->shape.dims[1];
-    j.w = (int)src->shape.dims[2];
-    j.c = (int)src->shape.dims[3];
-    j.out_h = (int)dst->shape.dims[1];
-    j.out_w = (int)dst->shape.dims[2];
+    j.d = deep ? (int)src->shape.dims[1] : 1;
+    j.h = (int)s[0];
+    j.w = (int)s[1];
+    j.c = (int)s[2];
+    j.out_d = deep ? (int)dst->shape.dims[1] : 1;
+    j.out_h = (int)t[0];
+    j.out_w = (int)t[1];
+    j.size_d = deep ? (int)at->size_d : 1;
+    j.stride_d = deep ? (int)at->stride_d : 1;
+    j.pad_d = deep ? (int)at->pad_d : 0;
     j.size = (int)at->size;
     j.stride = (int)at->stride;
     j.pad = (int)at->pad;
@@ -403,7 +482,9 @@ static mixt_status run(const mixt__call *call)
 static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
 {
     const mixt__pool_attrs *at = (const mixt__pool_attrs *)call->attrs;
-    size_t each = at->kind != MIXT_POOL_MAX ? 0 : at->size > BYTE_WINDOW ? sizeof(int32_t) : 1;
+    job j = job_of(call, &call->in[0], &call->in[2]);
+    int64_t window = (int64_t)j.size_d * j.size * j.size;
+    size_t each = at->kind != MIXT_POOL_MAX || windows_tile(&j) ? 0 : window > BYTE_WINDOW ? sizeof(int32_t) : 1;
     (void)arena;
     call->workspace_bytes = (size_t)mixt__tensor_count(&call->in[2]) * each;
     return MIXT_OK;
@@ -423,10 +504,15 @@ static mixt_status grad_run(const mixt__call *call)
 static bool supports(const mixt__call *call, const char **reason)
 {
     const mixt__pool_attrs *at = (const mixt__pool_attrs *)call->attrs;
-    const int64_t *d = call->in[0].shape.dims;
-    int64_t h = d[1] + 2 * at->pad, w = d[2] + 2 * at->pad;
-    *reason = "rows of 2^31 elements or more, or as many rows";
-    return d[0] * h < INT32_MAX && w * d[3] < INT32_MAX && at->size <= 32768 && at->stride < INT32_MAX / 2;
+    const mixt__shape *src = &call->in[0].shape;
+    const int64_t *plane = src->dims + src->rank - 3;
+    int64_t h = plane[0] + 2 * at->pad, w = plane[1] + 2 * at->pad;
+    int64_t d = src->rank == 5 ? src->dims[1] + 2 * at->pad_d : 1;
+    *reason = "rows of 2^31 elements or more, as many rows, or windows of as many";
+    return src->dims[0] < INT32_MAX && d < INT32_MAX && h < INT32_MAX && src->dims[0] * d < INT32_MAX &&
+           src->dims[0] * d * h < INT32_MAX && w * plane[2] < INT32_MAX && at->size <= 32768 && at->size_d <= 65536 &&
+           at->size * at->size * (at->size_d ? at->size_d : 1) < INT32_MAX && at->stride < INT32_MAX / 2 &&
+           at->stride_d < INT32_MAX / 2;
 }
 
 static const mixt__kernel forward = {"gather", supports, NULL, run, NULL};
