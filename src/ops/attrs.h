@@ -50,6 +50,54 @@ typedef struct mixt__conv3d_attrs {
     int64_t kernel_d, stride_d, pad_d, src_d;
 } mixt__conv3d_attrs;
 
+/** Which of the three ops of a convolution, whatever its dimensions. */
+typedef enum mixt__conv_kind { MIXT_CONV_FORWARD, MIXT_CONV_GRAD_SRC, MIXT_CONV_GRAD_WEIGHT } mixt__conv_kind;
+
+/** All sizes of a convolution: src (N, D, H, W, C), weight (O, KD, KH, KW, C), dst (N, D', H', W', O). In conv2d depth
+ *  is 1: its sizes are those of one plane. */
+typedef struct mixt__conv {
+    mixt__conv_kind kind;
+    int64_t n, d, h, w, c;                // src, grad_src
+    int64_t out_d, out_h, out_w, o;       // dst, grad_dst
+    int64_t kernel_d, kernel_h, kernel_w; // weight, grad_weight
+    int64_t stride, pad;                  // of height and width
+    int64_t stride_d, pad_d;
+    bool volume; // conv3d
+    bool bias;   // forward: a third input
+} mixt__conv;
+
+/** From an op's attributes and the shapes of its first two inputs and its output. */
+static inline mixt__conv mixt__conv_sizes(mixt__conv_kind kind, const void *attrs, const mixt__shape *first,
+                                          const mixt__shape *second, const mixt__shape *out)
+{
+    const mixt__conv2d_attrs *plane = (const mixt__conv2d_attrs *)attrs;
+    const mixt__shape *src = kind == MIXT_CONV_GRAD_SRC ? out : first;
+    const mixt__shape *dst = kind == MIXT_CONV_FORWARD ? out : kind == MIXT_CONV_GRAD_SRC ? first : second;
+    const int64_t *s = src->dims + src->rank - 3, *t = dst->dims + dst->rank - 3; // height, width, channels
+    mixt__conv v = {.kind = kind, .n = src->dims[0], .d = 1, .h = s[0], .w = s[1], .c = s[2]};
+    v.out_d = 1;
+    v.out_h = t[0];
+    v.out_w = t[1];
+    v.o = t[2];
+    v.kernel_d = 1;
+    v.kernel_h = plane->kernel_h;
+    v.kernel_w = plane->kernel_w;
+    v.stride = plane->stride;
+    v.pad = plane->pad;
+    v.stride_d = 1;
+    v.volume = src->rank == 5;
+    v.bias = kind == MIXT_CONV_FORWARD && plane->bias;
+    if (v.volume) {
+        const mixt__conv3d_attrs *at = (const mixt__conv3d_attrs *)attrs;
+        v.d = src->dims[1];
+        v.out_d = dst->dims[1];
+        v.kernel_d = at->kernel_d;
+        v.stride_d = at->stride_d;
+        v.pad_d = at->pad_d;
+    }
+    return v;
+}
+
 typedef enum mixt__pool_kind { MIXT_POOL_MAX, MIXT_POOL_AVG } mixt__pool_kind;
 
 typedef struct mixt__pool_attrs {

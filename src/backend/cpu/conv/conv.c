@@ -17,38 +17,8 @@ static mixt__conv_kind kind_of(const mixt__op *op)
 
 mixt__conv mixt__conv_of(const mixt__call *call)
 {
-    const mixt__conv2d_attrs *plane = call->attrs;
-    mixt__conv_kind kind = kind_of(call->op);
-    const mixt__shape *src = kind == MIXT_CONV_GRAD_SRC ? &call->out[0].shape : &call->in[0].shape;
-    const mixt__shape *dst =
-        kind == MIXT_CONV_FORWARD ? &call->out[0].shape : &call->in[kind == MIXT_CONV_GRAD_WEIGHT].shape;
-    const int64_t *s = src->dims + src->rank - 3, *t = dst->dims + dst->rank - 3; // height, width, channels
-    mixt__conv v = {.kind = kind,
-                    .n = src->dims[0],
-                    .d = 1,
-                    .h = s[0],
-                    .w = s[1],
-                    .c = s[2],
-                    .out_d = 1,
-                    .out_h = t[0],
-                    .out_w = t[1],
-                    .o = t[2],
-                    .kernel_d = 1,
-                    .kernel_h = plane->kernel_h,
-                    .kernel_w = plane->kernel_w,
-                    .stride = plane->stride,
-                    .pad = plane->pad,
-                    .stride_d = 1,
-                    .bias = kind == MIXT_CONV_FORWARD && plane->bias};
-    if (src->rank == 5) {
-        const mixt__conv3d_attrs *at = call->attrs;
-        v.d = src->dims[1];
-        v.out_d = dst->dims[1];
-        v.kernel_d = at->kernel_d;
-        v.stride_d = at->stride_d;
-        v.pad_d = at->pad_d;
-    }
-    return v;
+    return mixt__conv_sizes(kind_of(call->op), call->attrs, &call->in[0].shape, &call->in[1].shape,
+                            &call->out[0].shape);
 }
 
 static bool is_low_or_fp32(const mixt__tensor *tensor)

@@ -10,19 +10,6 @@
 #include "ops/attrs.h"
 #include "ops/ops.h"
 
-/** Which of the three ops a call is, whatever its dimensions. */
-typedef enum mixt__conv_kind { MIXT_CONV_FORWARD, MIXT_CONV_GRAD_SRC, MIXT_CONV_GRAD_WEIGHT } mixt__conv_kind;
-
-typedef struct mixt__conv {
-    mixt__conv_kind kind;
-    int64_t n, d, h, w, c;                // src, grad_src
-    int64_t out_d, out_h, out_w, o;       // dst, grad_dst
-    int64_t kernel_d, kernel_h, kernel_w; // weight, grad_weight
-    int64_t stride, pad;                  // of height and width
-    int64_t stride_d, pad_d;
-    bool bias; // forward: a third input
-} mixt__conv;
-
 /** The sizes of a call of one of the convolution ops. */
 mixt__conv mixt__conv_of(const mixt__call *call);
 

@@ -17,55 +17,12 @@
 extern "C" {
 #endif
 
-typedef struct mixt__cuda_conv {
-    int64_t n, d, h, w, c;                // src, grad_src
-    int64_t out_d, out_h, out_w, o;       // dst, grad_dst
-    int64_t kernel_d, kernel_h, kernel_w; // weight, grad_weight
-    int64_t stride, pad;                  // of height and width
-    int64_t stride_d, pad_d;
-    bool volume; // conv3d
-} mixt__cuda_conv;
-
-typedef enum mixt__cuda_conv_kind {
-    MIXT_CONV_FORWARD,
-    MIXT_CONV_GRAD_SRC,
-    MIXT_CONV_GRAD_WEIGHT,
-} mixt__cuda_conv_kind;
+typedef mixt__conv mixt__cuda_conv;
+typedef mixt__conv_kind mixt__cuda_conv_kind;
 
 static inline mixt__cuda_conv mixt__cuda_conv_of(const mixt__call *call, mixt__cuda_conv_kind kind)
 {
-    const mixt__conv2d_attrs *plane = (const mixt__conv2d_attrs *)call->attrs;
-    const mixt__shape *src = kind == MIXT_CONV_GRAD_SRC ? &call->out[0].shape : &call->in[0].shape;
-    const mixt__shape *dst = kind == MIXT_CONV_FORWARD    ? &call->out[0].shape
-                             : kind == MIXT_CONV_GRAD_SRC ? &call->in[0].shape
-                                                          : &call->in[1].shape;
-    const int64_t *s = src->dims + src->rank - 3, *t = dst->dims + dst->rank - 3; // height, width, channels
-    mixt__cuda_conv v = {.n = src->dims[0],
-                         .d = 1,
-                         .h = s[0],
-                         .w = s[1],
-                         .c = s[2],
-                         .out_d = 1,
-                         .out_h = t[0],
-                         .out_w = t[1],
-                         .o = t[2],
-                         .kernel_d = 1,
-                         .kernel_h = plane->kernel_h,
-                         .kernel_w = plane->kernel_w,
-                         .stride = plane->stride,
-                         .pad = plane->pad,
-                         .stride_d = 1,
-                         .pad_d = 0,
-                         .volume = src->rank == 5};
-    if (v.volume) {
-        const mixt__conv3d_attrs *at = (const mixt__conv3d_attrs *)call->attrs;
-        v.d = src->dims[1];
-        v.out_d = dst->dims[1];
-        v.kernel_d = at->kernel_d;
-        v.stride_d = at->stride_d;
-        v.pad_d = at->pad_d;
-    }
-    return v;
+    return mixt__conv_sizes(kind, call->attrs, &call->in[0].shape, &call->in[1].shape, &call->out[0].shape);
 }
 
 /** A convolution and what it becomes folded. Folded pixel r holds source pixels r · stride - front and on; folded tap
