@@ -21,8 +21,10 @@ set(MIXT_ONE_SOURCE
     "backend/cpu/norm/layer_norm_kernel.c avx2 avx512"
     "backend/cpu/pointwise/loops.c scalar avx2 avx512"
     "backend/cpu/pool/kernel.c avx2 avx512"
-    "backend/cpu/recurrent/lstm_cached_kernel.c avx2 avx512"
+    "backend/cpu/recurrent/cached_kernel.c avx2 avx512"
+    "backend/cpu/recurrent/gru_kernel.c avx2 avx512"
     "backend/cpu/recurrent/lstm_kernel.c avx2 avx512"
+    "backend/cpu/recurrent/rnn_kernel.c avx2 avx512"
     "backend/cpu/statistics/loops.c scalar avx2 avx512"
     "backend/cpu/update/loops.c scalar avx2 avx512")
 

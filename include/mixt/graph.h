@@ -144,6 +144,25 @@ typedef struct mixt_lstm_options {
 mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_lstm_options *o);
 #define mixt_lstm(b, name, x, ...) mixt_lstm_with((b), (name), (x), &(mixt_lstm_options){__VA_ARGS__})
 
+typedef struct mixt_gru_options {
+    int64_t features; /**< state size; required */
+} mixt_gru_options;
+/** (B, T, I) → (B, T, features), state zero at t = 0, gates in the order reset, update, new; the reset gate acts on the
+ *  product with the state and its bias, as in cuDNN and PyTorch. Parameters name.weight_ih (3·features, I),
+ *  name.weight_hh (3·features, features), name.bias (3·features), name.bias_hn (features): of the new gate's product
+ *  with the state. */
+mixt_value mixt_gru_with(mixt_builder *b, const char *name, mixt_value x, const mixt_gru_options *o);
+#define mixt_gru(b, name, x, ...) mixt_gru_with((b), (name), (x), &(mixt_gru_options){__VA_ARGS__})
+
+typedef struct mixt_rnn_options {
+    int64_t features; /**< state size; required */
+    bool relu;        /**< in place of tanh; default false */
+} mixt_rnn_options;
+/** (B, T, I) → (B, T, features), h = tanh(weight_ih x + weight_hh h + bias), state zero at t = 0. Parameters
+ *  name.weight_ih (features, I), name.weight_hh (features, features), name.bias (features). */
+mixt_value mixt_rnn_with(mixt_builder *b, const char *name, mixt_value x, const mixt_rnn_options *o);
+#define mixt_rnn(b, name, x, ...) mixt_rnn_with((b), (name), (x), &(mixt_rnn_options){__VA_ARGS__})
+
 /* ---- ops without parameters ---- */
 typedef struct mixt_matmul_options {
     bool trans_a, trans_b; /**< use the transpose of the last two dimensions */

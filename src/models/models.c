@@ -10,6 +10,7 @@
 enum {
     USES_TRANSFORMER =
         MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_HEADS | MIXT_USES_VOCAB | MIXT_USES_SEQ | MIXT_USES_DROPOUT,
+    USES_RECURRENT = MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_VOCAB | MIXT_USES_DROPOUT,
 };
 
 const mixt__zoo_entry mixt__zoo[] = {
@@ -100,10 +101,28 @@ const mixt__zoo_entry mixt__zoo[] = {
     },
     {
         .name = "lstm",
-        .summary = "recurrent language model: 2 layers of 512 by default",
+        .summary = "recurrent language model of LSTM cells: 2 layers of 512 by default",
         .fn = mixt__model_lstm,
         .input = MIXT_MODEL_TOKENS,
-        .uses = MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_VOCAB | MIXT_USES_DROPOUT,
+        .uses = USES_RECURRENT,
+        .sizes = {.layers = 2, .width = 512, .vocab = 256},
+        .tokens = 256,
+    },
+    {
+        .name = "gru",
+        .summary = "recurrent language model of GRU cells: 2 layers of 512 by default",
+        .fn = mixt__model_gru,
+        .input = MIXT_MODEL_TOKENS,
+        .uses = USES_RECURRENT,
+        .sizes = {.layers = 2, .width = 512, .vocab = 256},
+        .tokens = 256,
+    },
+    {
+        .name = "rnn",
+        .summary = "recurrent language model of plain tanh cells: 2 layers of 512 by default",
+        .fn = mixt__model_rnn,
+        .input = MIXT_MODEL_TOKENS,
+        .uses = USES_RECURRENT,
         .sizes = {.layers = 2, .width = 512, .vocab = 256},
         .tokens = 256,
     },

@@ -116,6 +116,9 @@ mixt_value mixt__model_bert_mlm(mixt_builder *b, mixt_value x);
 mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Tokens (B, T) → (B, T, vocab): embedding, stacked LSTM layers, linear. */
 mixt_value mixt__model_lstm(mixt_builder *b, mixt_value x);
+/** The same with GRU and with plain recurrent layers. */
+mixt_value mixt__model_gru(mixt_builder *b, mixt_value x);
+mixt_value mixt__model_rnn(mixt_builder *b, mixt_value x);
 
 /** Features (N, T, F) → (N, classes): 3×3 convolutions, each pooled by 2, LSTM layers where there are any, the mean
  * over time, linear. */

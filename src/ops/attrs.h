@@ -129,6 +129,11 @@ typedef struct mixt__attention_attrs {
     float scale;
 } mixt__attention_attrs;
 
+/** A plain recurrent layer: relu in place of tanh. */
+typedef struct mixt__rnn_attrs {
+    bool relu;
+} mixt__rnn_attrs;
+
 typedef struct mixt__reduce_attrs {
     uint32_t axes; // bit i: dimension i is summed
     bool mean, keep;

@@ -1,4 +1,4 @@
-/* The forms of attention and the LSTM that go on from what earlier runs left: made while generating. */
+/* The form of attention that goes on from what earlier runs left: made while generating. */
 #ifndef MIXT_OPS_CACHED_H
 #define MIXT_OPS_CACHED_H
 
@@ -7,6 +7,5 @@
 
 mixt_value mixt__attention_cached(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
                                   const mixt__attention_attrs *attrs);
-mixt_value mixt__lstm_cached(mixt_builder *b, const char *name, mixt_value gates, mixt_value weight_hh);
 
 #endif

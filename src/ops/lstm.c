@@ -3,23 +3,18 @@
  * Forward: (gates_x (B, T, 4H), weight_hh (4H, H)) → (dst (B, T, H), gates (B, T, 4H), cell (B, T, H)), gates in the
  * order input, forget, cell, output after their nonlinearity, cell state FP32.
  * Gradient: (weight_hh, dst, gates, cell, grad_dst) → (grad_gates_x, grad_weight_hh).
+ * Cached, for generating: (gates_x, weight_hh, state (B, H), cell (B, H)) → dst (B, T, H). State and cell, FP32 the
+ * latter, are read before the first step and written after the last, in place; it has no gradient.
  */
-#include "ops/cached.h"
-#include "ops/rules.h"
+#include "ops/recurrent.h"
 
-#include <math.h>
+static const mixt__recurrent_kind lstm = {"lstm", "4H", 4};
 
 static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
-    const mixt__value *x = mixt__in(graph, node, 0), *w = mixt__in(graph, node, 1);
-    if (x->shape.rank != 3 || w->shape.rank != 2 || w->shape.dims[0] != 4 * w->shape.dims[1] ||
-        x->shape.dims[2] != w->shape.dims[0]) {
-        char tx[128], tw[128];
-        return mixt__fail(MIXT_ERROR_SHAPE, "lstm needs gates (B, T, 4H) and weight_hh (4H, H), got %s and %s",
-                          mixt__shape_text(&x->shape, tx, sizeof tx), mixt__shape_text(&w->shape, tw, sizeof tw));
-    }
-    mixt__shape state = x->shape;
-    state.dims[2] = w->shape.dims[1];
+    const mixt__value *x = mixt__in(graph, node, 0);
+    mixt__shape state;
+    MIXT_TRY(mixt__recurrent_shapes(graph, node, &lstm, &state));
     mixt__set_out(r, 0, &state, x->dtype);
     mixt__set_out(r, 1, &x->shape, x->dtype);
     mixt__set_out(r, 2, &state, MIXT_DTYPE_FP32);
@@ -28,8 +23,7 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
 
 static double flops(const mixt__graph *graph, const mixt__node *node)
 {
-    const mixt__shape *dst = &graph->values[node->out[0]].shape;
-    return 8.0 * (double)mixt__shape_count(dst) * (double)mixt__last_dim(dst);
+    return mixt__recurrent_flops(&lstm, &graph->values[node->out[0]].shape);
 }
 
 static mixt_status grad(mixt__gradients *g, const mixt__node *node)
@@ -49,6 +43,8 @@ const mixt__op mixt__op_lstm = {
     .flops = flops,
 };
 
+/* ---- the gradient ---- */
+
 static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__value *w = mixt__in(graph, node, 0), *gates = mixt__in(graph, node, 2);
@@ -59,8 +55,7 @@ static mixt_status grad_infer(const mixt__graph *graph, const mixt__node *node, 
 
 static double grad_flops(const mixt__graph *graph, const mixt__node *node)
 {
-    const mixt__shape *dst = &mixt__in(graph, node, 1)->shape;
-    return 16.0 * (double)mixt__shape_count(dst) * (double)mixt__last_dim(dst);
+    return 2 * mixt__recurrent_flops(&lstm, &mixt__in(graph, node, 1)->shape);
 }
 
 const mixt__op mixt__op_lstm_grad = {
@@ -74,26 +69,38 @@ const mixt__op mixt__op_lstm_grad = {
     .flops = grad_flops,
 };
 
+/* ---- going on from earlier runs ---- */
+
+static mixt_status cached_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    mixt__shape dst;
+    MIXT_TRY(mixt__recurrent_cached_shapes(graph, node, &lstm, 2, true, &dst));
+    mixt__set_out(r, 0, &dst, mixt__in(graph, node, 0)->dtype);
+    return MIXT_OK;
+}
+
+const mixt__op mixt__op_lstm_cached = {
+    .name = "lstm_cached",
+    .acts_as = "lstm",
+    .precision = MIXT_CLASS_LOW,
+    .work = MIXT_WORK_RECURRENT,
+    .fp32_inputs = 1u << 3,
+    .written_inputs = 3u << 2,
+    .matrix_work = true,
+    .infer = cached_infer,
+    .flops = flops,
+};
+
+/* ---- the layer ---- */
+
 mixt_value mixt_lstm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_lstm_options *o)
 {
-    if (!mixt__builder_ready(b, name, &x, 1))
+    mixt__recurrent_layer l;
+    if (!mixt__recurrent_begin(b, name, x, o ? o->features : 0, &lstm, &l))
         return (mixt_value){0};
-    o = o ? o : &(mixt_lstm_options){0};
-    if (o->features < 1 || o->features > MIXT_ELEMENTS_MAX)
-        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, name, "lstm needs .features from 1 to 2^44, got %lld",
-                                   (long long)o->features);
-    int64_t h = o->features, inputs = mixt__last_dim(&b->graph->values[x.id].shape);
-    mixt__param p = {.trainable = true, .decay = true, .init = MIXT_INIT_UNIFORM, .init_scale = 1.0f / sqrtf((float)h)};
-    p.shape = (mixt__shape){2, {4 * h, inputs}};
-    mixt_value weight_ih = mixt__builder_param(b, name, "weight_ih", &p);
-    p.shape.dims[1] = h;
-    mixt_value weight_hh = mixt__builder_param(b, name, "weight_hh", &p);
-    p.shape = mixt__vector_shape(4 * h);
-    p.decay = false;
-    mixt_value bias = mixt__builder_param(b, name, "bias", &p);
-    mixt__matmul_attrs product = {.trans_b = true, .bias = true, .alpha = 1.0f};
-    mixt_value gates = mixt__builder_node(b, &mixt__op_matmul, name, &product, (mixt_value[]){x, weight_ih, bias}, 3);
-    if (mixt__builder_generating(b))
-        return mixt__lstm_cached(b, name, gates, weight_hh);
-    return mixt__builder_node(b, &mixt__op_lstm, name, NULL, (mixt_value[]){gates, weight_hh}, 2);
+    if (!mixt__builder_generating(b))
+        return mixt__builder_node(b, &mixt__op_lstm, name, NULL, (mixt_value[]){l.gates, l.weight_hh}, 2);
+    mixt_value state = mixt__recurrent_cache(b, &l), cell = mixt__recurrent_cache(b, &l);
+    return mixt__builder_node(b, &mixt__op_lstm_cached, name, NULL, (mixt_value[]){l.gates, l.weight_hh, state, cell},
+                              4);
 }

@@ -122,6 +122,15 @@ test_tensor *case_copy(test_case *c, const test_tensor *from)
     return t;
 }
 
+test_tensor *case_after(test_case *c, int i)
+{
+    c->after[i] = c->in[i];
+    c->after[i].value = case_alloc(c, (size_t)c->in[i].count * sizeof(double));
+    c->after[i].slack = case_alloc(c, (size_t)c->in[i].count * sizeof(double));
+    memcpy(c->after[i].value, c->in[i].value, (size_t)c->in[i].count * sizeof(double));
+    return &c->after[i];
+}
+
 void case_infer(test_case *c)
 {
     mixt__graph *graph = NULL;

@@ -7,16 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/** What input i must hold after the run: what it held, until `expect` says otherwise. */
-static test_tensor *after(test_case *c, int i)
-{
-    c->after[i] = c->in[i];
-    c->after[i].value = case_alloc(c, (size_t)c->in[i].count * sizeof(double));
-    c->after[i].slack = case_alloc(c, (size_t)c->in[i].count * sizeof(double));
-    memcpy(c->after[i].value, c->in[i].value, (size_t)c->in[i].count * sizeof(double));
-    return &c->after[i];
-}
-
 /* ---- attention ---- */
 
 static void make_attention(test_case *c)
@@ -45,7 +35,7 @@ static void make_attention(test_case *c)
 static void fill(test_case *c, int from, int cache)
 {
     int64_t tokens = c->in[0].shape.dims[1], width = c->in[0].shape.dims[2], rows = c->in[cache].shape.dims[1];
-    test_tensor *full = after(c, cache);
+    test_tensor *full = case_after(c, cache);
     for (int64_t i = 0; i < c->in[from].count; i++) {
         int64_t b = i / width / tokens, place = (int64_t)c->in[3].value[i / width % tokens];
         full->value[(b * rows + place) * width + i % width] = c->in[from].value[i];
@@ -150,7 +140,7 @@ static void expect_lstm(test_case *c)
     int64_t batch = c->in[0].shape.dims[0], steps = c->in[0].shape.dims[1], n = c->in[1].shape.dims[1];
     double low = c->dtype == MIXT_DTYPE_FP16 || c->dtype == MIXT_DTYPE_BF16 ? number_roundoff(c->dtype) : 0;
     double *exact = case_alloc(c, (size_t)n * sizeof(double));
-    test_tensor *state = after(c, 2), *cell = after(c, 3);
+    test_tensor *state = case_after(c, 2), *cell = case_after(c, 3);
     for (int64_t b = 0; b < batch; b++)
         for (int64_t t = 0; t < steps; t++) {
             int64_t step = b * steps + t;

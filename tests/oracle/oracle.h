@@ -47,6 +47,7 @@ typedef struct test_case {
         mixt__norm_attrs norm;
         mixt__embedding_attrs embedding;
         mixt__attention_attrs attention;
+        mixt__rnn_attrs rnn;
         mixt__reduce_attrs reduce;
         mixt__reshape_attrs reshape;
         mixt__transpose_attrs transpose;
@@ -108,6 +109,8 @@ test_tensor *case_input_between(test_case *c, mixt_dtype dtype, mixt__shape shap
 test_tensor *case_indices(test_case *c, mixt__shape shape, int64_t low, int64_t high);
 /** Appends a copy of a tensor of the forward case, rounded to its format. */
 test_tensor *case_copy(test_case *c, const test_tensor *from);
+/** What input i must hold after the run: what it held, until `expect` says otherwise. */
+test_tensor *case_after(test_case *c, int i);
 /** Asks the op's record for the outputs and makes room for them. */
 void case_infer(test_case *c);
 /** Runs the oracle of the forward case: infer and expect. */

@@ -1,4 +1,4 @@
-/* What the kernels of cached attention and of the cached LSTM share: the sizes of a call, and the candidates. */
+/* What the kernels of cached attention share: the sizes of a call, and the candidates. */
 #ifndef MIXT_BACKEND_CPU_ATTENTION_CACHED_H
 #define MIXT_BACKEND_CPU_ATTENTION_CACHED_H
 
@@ -43,6 +43,5 @@ static inline void mixt__cache_fill(const mixt__call *call, const mixt__cached_h
 }
 
 extern const mixt__kernel mixt__attention_cached_avx512, mixt__attention_cached_avx2;
-extern const mixt__kernel mixt__lstm_cached_avx512, mixt__lstm_cached_avx2;
 
 #endif
