@@ -206,12 +206,6 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
     return MIXT_OK;
 }
 
-/** What flows back through weight_hh, (B, T, rows). */
-static void *grad_sums(const mixt__call *call)
-{
-    return mixt__recurrent_apart(call) ? call->workspace : call->out[0].data;
-}
-
 static unit unit_at(const cell *c, const mixt__call *call, const mixt__recurrent_sizes *s, int64_t step, int64_t j)
 {
     const mixt__tensor *dst = &call->in[1];
@@ -237,11 +231,11 @@ static void backward_step(const cell *c, const mixt__call *call, int64_t step, d
         unit u = unit_at(c, call, &s, step, j);
         for (int64_t row = 0; !last && row < s.rows; row++)
             grad_state += (double)mixt__load(weight->data, weight->dtype, row * s.hidden + j) *
-                          (double)mixt__load(grad_sums(call), grad->dtype, (step + 1) * s.rows + row);
+                          (double)mixt__load(mixt__recurrent_grad_sums(call), grad->dtype, (step + 1) * s.rows + row);
         c->back(&u, grad_state, &flow[j], result, relu_of(c, call));
         for (int64_t g = 0; g < c->gates; g++) {
             int64_t at = step * s.rows + g * s.hidden + j;
-            mixt__store(grad_sums(call), grad->dtype, at, (float)result[g]);
+            mixt__store(mixt__recurrent_grad_sums(call), grad->dtype, at, (float)result[g]);
             mixt__store(grad->data, grad->dtype, at, (float)result[c->biased && g == 2 ? 3 : g]);
         }
     }
@@ -257,7 +251,7 @@ static void weight_grad(const mixt__call *call, const mixt__recurrent_sizes *s)
         double sum = call->accumulate >> 1 & 1 ? (double)mixt__load(grad_weight->data, grad_weight->dtype, i) : 0;
         for (int64_t step = 0; step < s->batch * s->steps; step++)
             if (step % s->steps)
-                sum += (double)mixt__load(grad_sums(call), dtype, step * s->rows + row) *
+                sum += (double)mixt__load(mixt__recurrent_grad_sums(call), dtype, step * s->rows + row) *
                        (double)mixt__load(dst->data, dst->dtype, (step - 1) * s->hidden + j);
         mixt__store(grad_weight->data, grad_weight->dtype, i, (float)sum);
     }
@@ -270,7 +264,8 @@ static void bias_grad(const mixt__call *call, const mixt__recurrent_sizes *s)
     for (int64_t j = 0; j < s->hidden; j++) {
         double sum = call->accumulate >> 2 & 1 ? (double)grad_bias[j] : 0;
         for (int64_t step = 0; step < s->batch * s->steps; step++)
-            sum += (double)mixt__load(grad_sums(call), call->out[0].dtype, step * s->rows + 2 * s->hidden + j);
+            sum += (double)mixt__load(mixt__recurrent_grad_sums(call), call->out[0].dtype,
+                                      step * s->rows + 2 * s->hidden + j);
         grad_bias[j] = (float)sum;
     }
 }

@@ -72,7 +72,7 @@ mixt_status mixt__recurrent_forward(const mixt__call *call, mixt__range_fn *pass
 
 /** Where the parts of a gradient's workspace begin; `total` without the products' own. */
 typedef struct parts {
-    size_t flow, apart, sums, packed, total;
+    size_t product, flow, sums, packed, total;
 } parts;
 
 /** (B, rows) · weight_hh → (B, H); a: what flows back from the step after. */
@@ -90,9 +90,9 @@ static mixt__gemm_problem grad_product(const mixt__call *call, const mixt__recur
 static parts parts_of(const mixt__call *call, const mixt__recurrent_sizes *s)
 {
     mixt__gemm_problem p = grad_product(call, s);
-    parts at = {.flow = floats(s->batch * s->hidden)};
-    at.apart = 2 * at.flow;
-    at.sums = at.apart + mixt__recurrent_apart_bytes(call);
+    parts at = {.product = mixt__recurrent_apart_bytes(call)};
+    at.flow = at.product + floats(s->batch * s->hidden);
+    at.sums = at.flow + floats(s->batch * s->hidden);
     at.packed = at.sums + (mixt__recurrent_apart(call) ? floats(s->rows) : 0);
     at.total = at.packed + aligned(mixt__gemm_packed_bytes(&p));
     return at;
@@ -155,11 +155,12 @@ static void bias_grad(const mixt__call *call, const mixt__recurrent_sizes *s, co
 
 mixt_status mixt__recurrent_backward(const mixt__call *call, mixt__range_fn *pass)
 {
-    mixt__recurrent_step k = {.call = call, .s = mixt__recurrent_grad_sizes(call), .product = call->workspace};
+    mixt__recurrent_step k = {.call = call, .s = mixt__recurrent_grad_sizes(call)};
     parts at = parts_of(call, &k.s);
     char *workspace = call->workspace;
+    k.product = (float *)(void *)(workspace + at.product);
     k.flow = (float *)(void *)(workspace + at.flow);
-    k.grad_sums = mixt__recurrent_apart(call) ? workspace + at.apart : call->out[0].data;
+    k.grad_sums = mixt__recurrent_grad_sums(call);
     mixt__gemm_problem p = grad_product(call, &k.s), w = weight_product(call, &k.s, k.grad_sums);
     if (k.s.batch * k.s.hidden * k.s.steps > 0) {
         mixt__gemm_pack_whole_b(&p, workspace + at.packed);

@@ -5,17 +5,18 @@
  * has all messages of step n + 1, and each block sends those after it has read step n, so nothing is overwritten early
  * and no other synchronisation is needed.
  */
-#ifndef MIXT_BACKEND_CUDA_RECURRENT_LSTM_CLUSTER_CUH
-#define MIXT_BACKEND_CUDA_RECURRENT_LSTM_CLUSTER_CUH
+#ifndef MIXT_BACKEND_CUDA_RECURRENT_CLUSTER_CUH
+#define MIXT_BACKEND_CUDA_RECURRENT_CLUSTER_CUH
 
-#include "backend/cuda/recurrent/lstm.cuh"
+#include "backend/cuda/recurrent/cells.cuh"
 
 enum {
-    LSTM_UNITS = 32,    // of a block: all four gates of them
-    LSTM_SEQUENCES = 8, // of a cluster: what one Tensor Core product takes at the least
-    LSTM_THREADS = LSTM_UNITS * LSTM_SEQUENCES,
-    LSTM_BLOCKS = 16, // of a cluster, at most
-    LSTM_AHEAD = 6,   // steps between the prefetch into L2 and its use
+    CLUSTER_SLOTS = 32,    // of a block: all four sums of them
+    CLUSTER_SEQUENCES = 8, // of a cluster: what one Tensor Core product takes at the least
+    CLUSTER_THREADS = CLUSTER_SLOTS * CLUSTER_SEQUENCES,
+    CLUSTER_BLOCKS = 16, // of a cluster, at most
+    CLUSTER_UNITS = 512, // hidden size, at most
+    CLUSTER_AHEAD = 6,   // steps between the prefetch into L2 and its use
 };
 
 static __device__ __forceinline__ uint32_t shared_address(const void *p)
@@ -117,77 +118,76 @@ static __device__ __forceinline__ void send(uint32_t to, uint32_t barrier, const
 
 /* ---- what a step backward reads ---- */
 
-/** By one lane: of one unit and sequence. */
-template <typename T> struct backward_inputs {
-    T gate[4], grad_dst;
-    float cell_before;
-};
-
-/** Idle lanes read what the first unit's lane reads. */
-template <typename T>
-static __device__ __forceinline__ void backward_load(backward_inputs<T> *r, const lstm_backward<T> &a, int64_t sequence,
-                                                     int t, int unit, bool valid)
+/** By one lane: of one slot and sequence. Idle lanes read what the first slot's lane reads. */
+template <class C, typename T>
+static __device__ __forceinline__ void backward_load(slot_inputs<C, T> *r, const recurrent_backward<T> &a,
+                                                     int64_t sequence, int t, int slot, bool valid)
 {
-    const int64_t n = a.hidden, step = valid ? sequence * a.steps + t : t;
-    const int from = valid ? unit : 0;
-    const T *gates = a.gates + 4 * step * n + from;
-    for (int i = 0; i < 4; i++)
-        r->gate[i] = gates[i * n];
-    r->grad_dst = a.grad_dst[step * n + from];
-    r->cell_before = t > 0 ? a.cell[(step - 1) * n + from] : 0.0f;
+    slot_inputs_load(r, a, valid ? sequence * a.steps + t : t, t, valid ? slot : 0);
 }
 
-/** Into L2: 4 gates, the state's gradient and the cell state of this block's units, a lane for each and sequence. */
-template <typename T>
-static __device__ __forceinline__ void backward_prefetch(const lstm_backward<T> &a, int64_t first, int t, int unit0)
+/** Into L2: what is saved of this block's slots, the state's gradient and the carry, a lane for each and sequence. Of
+ *  a layer that saves nothing, dst and the state's gradient, a lane for each 64 units. */
+template <class C, typename T>
+static __device__ __forceinline__ void backward_prefetch(const recurrent_backward<T> &a, int64_t first, int t,
+                                                         int slot0)
 {
-    int which = threadIdx.x >> 3;
+    int which = threadIdx.x >> 3, unit = slot0 * C::WIDTH + (C::SAVED ? 0 : which / 2 * 64);
     int64_t sequence = first + (threadIdx.x & 7), step = sequence * a.steps + t;
-    if (which > 5 || unit0 >= a.hidden || sequence >= a.batch || t < 0)
+    if (which > (C::SAVED ? 5 : 3) || unit >= a.hidden || sequence >= a.batch || t < 0)
         return;
-    if (which < 4)
-        prefetch_l2(a.gates + (4 * step + which) * a.hidden + unit0);
-    else if (which == 4)
-        prefetch_l2(a.grad_dst + step * a.hidden + unit0);
+    if (C::SAVED && which < 4)
+        prefetch_l2(a.saved + (SUMS * step + which) * a.hidden + unit);
+    else if (C::SAVED ? which == 4 : which & 1)
+        prefetch_l2(a.grad_dst + step * a.hidden + unit);
+    else if (C::CARRY)
+        prefetch_l2(a.carry + step * a.hidden + unit);
     else
-        prefetch_l2(a.cell + step * a.hidden + unit0);
+        prefetch_l2(a.saved + step * a.hidden + unit);
 }
 
 /* ---- host ---- */
 
 /** A kernel by how many groups of 8 sequences a cluster takes through the steps in turns: 1, 2. */
-struct lstm_cluster_kernels {
+struct cluster_kernels {
     const void *by_groups[2];
 };
 
-struct lstm_cluster_config {
+/** One call's problem for them. */
+struct cluster_problem {
+    mixt__recurrent_sizes s;
+    int width;          // units of a slot
+    size_t group_bytes; // of dynamic shared memory for each group
+    const char *what;   // for messages
+};
+
+struct cluster_config {
     cudaLaunchConfig_t config;
     cudaLaunchAttribute cluster;
 };
 
-static inline void lstm_cluster_configure(lstm_cluster_config *l, const mixt__lstm_sizes *s, int groups,
-                                          size_t shared_bytes)
+static inline void cluster_configure(cluster_config *l, const cluster_problem *p, int groups)
 {
-    int64_t needed = mixt__ceil_div(s->hidden, LSTM_UNITS);
-    unsigned blocks = needed < 2 ? 2 : (unsigned)needed; // a cluster has neighbours; a block without units sends zeros
+    int64_t needed = mixt__ceil_div(p->s.hidden, CLUSTER_SLOTS * p->width);
+    unsigned blocks = needed < 2 ? 2 : (unsigned)needed; // a cluster has neighbours; a block without slots sends zeros
     *l = {};
     l->cluster.id = cudaLaunchAttributeClusterDimension;
     l->cluster.val.clusterDim = {blocks, 1, 1};
-    l->config.gridDim = dim3((unsigned)mixt__ceil_div(s->batch, groups * LSTM_SEQUENCES) * blocks);
-    l->config.blockDim = dim3(LSTM_THREADS);
-    l->config.dynamicSmemBytes = shared_bytes;
+    l->config.gridDim = dim3((unsigned)mixt__ceil_div(p->s.batch, groups * CLUSTER_SEQUENCES) * blocks);
+    l->config.blockDim = dim3(CLUSTER_THREADS);
+    l->config.dynamicSmemBytes = (size_t)groups * p->group_bytes;
     l->config.stream = mixt__cuda.stream;
     l->config.attrs = &l->cluster;
     l->config.numAttrs = 1;
 }
 
 /** How many such clusters the GPU runs at once; 0: none. Also lets the kernel have clusters and memory of this size. */
-static inline int lstm_cluster_room(const void *kernel, const mixt__lstm_sizes *s, int groups, size_t shared_bytes)
+static inline int cluster_room(const void *kernel, const cluster_problem *p, int groups)
 {
-    lstm_cluster_config l;
-    int room = 0;
-    lstm_cluster_configure(&l, s, groups, shared_bytes);
-    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes) != cudaSuccess ||
+    cluster_config l;
+    int room = 0, bytes = (int)((size_t)groups * p->group_bytes);
+    cluster_configure(&l, p, groups);
+    if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) != cudaSuccess ||
         cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1) != cudaSuccess ||
         cudaOccupancyMaxActiveClusters(&room, kernel, &l.config) != cudaSuccess)
         room = 0;
@@ -195,21 +195,21 @@ static inline int lstm_cluster_room(const void *kernel, const mixt__lstm_sizes *
     return room;
 }
 
-static inline bool lstm_cluster_supports(lstm_cluster_kernels kernels, const mixt__tensor *gates,
-                                         const mixt__tensor *weight, size_t group_bytes, const char **reason)
+static inline bool cluster_supports(cluster_kernels kernels, const cluster_problem *p, const mixt__tensor *sequences,
+                                    const mixt__tensor *weight, const char **reason)
 {
-    mixt__lstm_sizes s = mixt__lstm_sizes_of(gates);
+    const mixt__recurrent_sizes *s = &p->s;
     if (mixt__cuda.sm < 90)
         *reason = "the GPU has no thread-block clusters";
-    else if (gates->dtype != weight->dtype)
+    else if (sequences->dtype != weight->dtype)
         *reason = "gates and weights have different formats";
-    else if (s.hidden > LSTM_UNITS * LSTM_BLOCKS)
+    else if (s->hidden > CLUSTER_UNITS)
         *reason = "the weights are too large for one cluster";
-    else if (s.hidden % 8)
+    else if (s->hidden % 8)
         *reason = "the hidden size is not a multiple of 8";
-    else if (!s.batch || !s.steps || s.steps > INT32_MAX || s.batch > INT32_MAX)
+    else if (!s->batch || !s->steps || s->steps > INT32_MAX || s->batch > INT32_MAX)
         *reason = "nothing to do, or too much";
-    else if (!lstm_cluster_room(kernels.by_groups[0], &s, 1, group_bytes))
+    else if (!cluster_room(kernels.by_groups[0], p, 1))
         *reason = "the GPU has no room for a cluster of this size";
     else
         return true;
@@ -218,18 +218,16 @@ static inline bool lstm_cluster_supports(lstm_cluster_kernels kernels, const mix
 
 /** With two groups in turns where one alone would need more clusters than run at once: a step of two takes little
  * longer than one of one. Clusters do not depend on each other, so they need not all run at once. */
-static inline mixt_status lstm_cluster_launch(lstm_cluster_kernels kernels, const mixt__tensor *gates,
-                                              size_t group_bytes, void *arguments)
+static inline mixt_status cluster_launch(cluster_kernels kernels, const cluster_problem *p, void *arguments)
 {
-    mixt__lstm_sizes s = mixt__lstm_sizes_of(gates);
-    lstm_cluster_config l;
-    int room = lstm_cluster_room(kernels.by_groups[0], &s, 1, group_bytes), groups = 1;
-    if (room < mixt__ceil_div(s.batch, LSTM_SEQUENCES) && kernels.by_groups[1] &&
-        lstm_cluster_room(kernels.by_groups[1], &s, 2, 2 * group_bytes) >= room)
+    cluster_config l;
+    int room = cluster_room(kernels.by_groups[0], p, 1), groups = 1;
+    if (room < mixt__ceil_div(p->s.batch, CLUSTER_SEQUENCES) && kernels.by_groups[1] &&
+        cluster_room(kernels.by_groups[1], p, 2) >= room)
         groups = 2;
-    lstm_cluster_configure(&l, &s, groups, (size_t)groups * group_bytes);
+    cluster_configure(&l, p, groups);
     void *list[] = {arguments};
-    return mixt__cuda_check(cudaLaunchKernelExC(&l.config, kernels.by_groups[groups - 1], list), "lstm in a cluster");
+    return mixt__cuda_check(cudaLaunchKernelExC(&l.config, kernels.by_groups[groups - 1], list), p->what);
 }
 
 #endif

@@ -4,10 +4,10 @@
  * places; of D, rows q and q + 8, columns 2c and 2c + 1. Which element of a sum counts as which place is free, as long
  * as A and B agree: callers choose the places so that a lane's elements are neighbours in memory.
  */
-#ifndef MIXT_BACKEND_CUDA_RECURRENT_LSTM_MMA_CUH
-#define MIXT_BACKEND_CUDA_RECURRENT_LSTM_MMA_CUH
+#ifndef MIXT_BACKEND_CUDA_RECURRENT_MMA_CUH
+#define MIXT_BACKEND_CUDA_RECURRENT_MMA_CUH
 
-#include "backend/cuda/recurrent/lstm.cuh"
+#include "backend/cuda/recurrent/cells.cuh"
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 static __device__ __forceinline__ void mma(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1, bf16)
