@@ -135,9 +135,10 @@ const cli_command cli_bench = {
                    "be compared between machines and with other systems. On a GPU that counts its energy, also watts "
                    "and items per joule, on one that counts what its units do, the shares of time in which they "
                    "worked; memory that CUDA itself takes is given apart.",
-    .arguments = {{"MODEL", CLI_ARGUMENT_CHOICE, "gpt2|gpt|bert|resnet50|c3d|convnet|mlp|lstm",
-                   .help = "gpt2 (124M), gpt (6 x 384, bytes), bert (base), resnet50, c3d (16 frames of 112 x 112), convnet (1-32-64, 28 x 28), mlp "
-                           "(784-512-512-10), lstm (2 x 512, bytes)"}},
+    .arguments = {{"MODEL", CLI_ARGUMENT_CHOICE, "gpt2|gpt|bert|resnet50|c3d|convnet|mlp|lstm|gru|rnn",
+                   .help = "gpt2 (124M), gpt (6 x 384, bytes), bert (base), resnet50, c3d (16 frames of 112 x 112), "
+                           "convnet (1-32-64, 28 x 28), mlp "
+                           "(784-512-512-10), lstm, gru, rnn (2 x 512, bytes)"}},
     .options =
         {
             {"precision", 'p', CLI_CHOICE, "P", "fp32|tf32|fp16|bf16", .required = true,
@@ -145,7 +146,7 @@ const cli_command cli_bench = {
             {"batch", 'b', CLI_INT, "B", .fallback = "0", .max = 1 << 24,
              .help = "samples in a step; 0: the model's own"},
             {"seq", 't', CLI_INT, "T", .fallback = "0", .max = 1 << 20,
-             .help = "tokens in a sequence; 0: the model's own; of gpt2, gpt, bert and lstm"},
+             .help = "tokens in a sequence; 0: the model's own; of gpt2, gpt, bert, lstm, gru and rnn"},
             {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000,
              .help = "steps to time; unless given, fast ones for half a second, slow ones for 5 seconds only"},
             {"memory", .kind = CLI_TEXT, .metavar = "BYTES",

@@ -1,7 +1,7 @@
 /* Generating text with a trained language model: tokens in, one token after another out.
  *
  * The model is any function over tokens (B, T) whose attention is causal, that finds places with
- * mixt_embedding_positions, or whose memory is mixt_lstm. Keys, values and recurrent states are kept from token to
+ * mixt_embedding_positions, or whose memory is mixt_lstm, mixt_gru or mixt_rnn. Keys, values and recurrent states are kept from token to
  * token, so that one more costs the products of one token and a look at what came before, not the whole text again.
  */
 #ifndef MIXT_GENERATE_H
@@ -60,7 +60,7 @@ typedef struct mixt_sampling {
 } mixt_sampling;
 
 /** Begins a text: forgets the one before and reads these tokens. At least one; of a prompt longer than the context,
- *  attention reads only the end, an LSTM all. */
+ *  attention reads only the end, a recurrent layer all. */
 mixt_status mixt_generator_start(mixt_generator *generator, const int32_t *tokens, int64_t count);
 /** Draws the next token of the text and adds it. When the context is full, attention forgets the older half of it. */
 mixt_status mixt_generator_next(mixt_generator *generator, const mixt_sampling *sampling, int32_t *token);

@@ -52,7 +52,7 @@ typedef struct mixt_zoo_options {
     const int64_t
         *channels; /**< convnet, speech: of each convolution, at most 16; c3d: of each stage, at most 5; copied */
     int64_t channel_count;
-    int64_t layers, width, heads; /**< transformers, lstm and speech (no heads); width: also of resnet */
+    int64_t layers, width, heads; /**< transformers, lstm, gru, rnn and speech (no heads); width: also of resnet */
     int64_t vocab;                /**< tokens; default: the data's */
     int64_t depth;                /**< resnet, vgg */
     int64_t classes;              /**< outputs; default: the data's classes, or values of a target */

@@ -42,11 +42,27 @@ static double mlp_flops(const mixt__bench_model *bench, int64_t batch, int64_t s
     return (double)batch * 6 * (784 * 512 + 512 * 512 + 512 * 10 + 2 * 512); // weights and hidden biases
 }
 
-static double lstm_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+/** `gates`: rows of weights for each unit of a layer. */
+static double recurrent_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq, double gates)
 {
     double width = (double)bench->sizes.width;
     return (double)(batch * seq) * 6 *
-           ((double)bench->sizes.layers * 8 * width * width + width * (double)bench->sizes.vocab);
+           ((double)bench->sizes.layers * 2 * gates * width * width + width * (double)bench->sizes.vocab);
+}
+
+static double lstm_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    return recurrent_flops(bench, batch, seq, 4);
+}
+
+static double gru_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    return recurrent_flops(bench, batch, seq, 3);
+}
+
+static double rnn_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    return recurrent_flops(bench, batch, seq, 1);
 }
 
 #define ADAMW .optimizer = "adamw", .lr = 3e-4f, .beta2 = 0.95f, .weight_decay = 0.1f
@@ -143,6 +159,30 @@ const mixt__bench_model mixt__bench_models[] = {
         .seq = 256,
         .recipe = {ADAMW, .clip = 1.0f},
         .flops = lstm_flops,
+    },
+    {
+        .name = "gru",
+        .summary = "GRU, 2 layers of 512, bytes",
+        .model = "gru",
+        .sizes = {.layers = 2, .width = 512, .vocab = 256},
+        .data = "random:tokens",
+        .classes = 256,
+        .batch = 64,
+        .seq = 256,
+        .recipe = {ADAMW, .clip = 1.0f},
+        .flops = gru_flops,
+    },
+    {
+        .name = "rnn",
+        .summary = "plain recurrent net, 2 layers of 512, bytes",
+        .model = "rnn",
+        .sizes = {.layers = 2, .width = 512, .vocab = 256},
+        .data = "random:tokens",
+        .classes = 256,
+        .batch = 64,
+        .seq = 256,
+        .recipe = {ADAMW, .clip = 1.0f},
+        .flops = rnn_flops,
     },
     {.name = NULL},
 };

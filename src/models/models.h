@@ -116,7 +116,7 @@ mixt_value mixt__model_bert_mlm(mixt_builder *b, mixt_value x);
 mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Tokens (B, T) → (B, T, vocab): embedding, stacked LSTM layers, linear. */
 mixt_value mixt__model_lstm(mixt_builder *b, mixt_value x);
-/** The same with GRU and with plain recurrent layers. */
+/** The same with GRU layers, and with plain ones of tanh. */
 mixt_value mixt__model_gru(mixt_builder *b, mixt_value x);
 mixt_value mixt__model_rnn(mixt_builder *b, mixt_value x);
 

@@ -27,6 +27,8 @@ measure gpt --precision fp32 --batch 1 --seq 16
 [ "$(number batch) $(number seq)" = '1 16' ] || fail "bench gpt: batch $(number batch), seq $(number seq)"
 measure convnet --precision bf16 --batch 4
 measure lstm --precision bf16 --batch 1 --seq 4
+measure gru --precision fp16 --batch 1 --seq 4
+measure rnn --precision fp32 --batch 1 --seq 4
 measure mlp --precision fp32
 [ "$(number batch)" = 128 ] || fail "bench mlp: batch $(number batch) by default, expected 128"
 

@@ -13,6 +13,8 @@ convnet="model=convnet net.channels=8,16 data.limit=2048 train.batch=64"
 resnet="model=resnet net.depth=20 net.width=16 data.limit=1024 train.batch=32"
 gpt="model=gpt net.layers=2 net.width=64 net.heads=2 data.kind=text data.path=words.txt data.seq=64 train.batch=8 train.accumulate=2 train.clip=1"
 lstm="model=lstm net.layers=2 net.width=64 data.kind=text data.path=words.txt data.seq=32 train.batch=8"
+gru="${lstm/lstm/gru}"
+rnn="${lstm/lstm/rnn}"
 steps=20
 common="train.steps=$steps train.epochs=0 train.lr=0.002 threads=2"
 
@@ -48,7 +50,7 @@ close() {
         }'
 }
 
-for model in ${MODELS:-mlp convnet resnet gpt lstm}; do
+for model in ${MODELS:-mlp convnet resnet gpt lstm gru rnn}; do
     for precision in ${PRECISIONS:-fp32 tf32 fp16 bf16}; do
         name=$model-$precision settings="${!model} precision=$precision"
         train $name-gpu $settings device=cuda || continue

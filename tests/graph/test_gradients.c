@@ -81,6 +81,9 @@ static mixt_value recurrent(mixt_builder *b, mixt_value ids)
 {
     mixt_value x = mixt_embedding(b, "embed", ids, .count = 9, .features = 4, .init = 1);
     x = mixt_lstm(b, "lstm1", x, .features = 5);
+    x = mixt_gru(b, "gru", x, .features = 4);
+    x = mixt_rnn(b, "rnn1", x, .features = 4);
+    x = mixt_rnn(b, "rnn2", x, .features = 4, .relu = true);
     x = mixt_lstm(b, "lstm2", x, .features = 3);
     return mixt_linear(b, "head", x, .features = 9);
 }

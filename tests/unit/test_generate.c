@@ -25,7 +25,7 @@ static mixt__model model_of(const char *name, int64_t seq)
     info.target_dtype = MIXT_DTYPE_INT32;
     info.target_elements = seq;
     sizes = (mixt__model_sizes){.layers = 2, .width = 24};
-    if (strcmp(name, "lstm"))
+    if (!strcmp(name, "gpt") || !strcmp(name, "bert"))
         sizes.heads = 3;
     if (mixt__zoo_model(name, &info, &sizes, &model) != MIXT_OK)
         fail_msg("%s: %s", name, mixt_error_text());
@@ -142,6 +142,8 @@ static void test_cached_equals_whole(void **state)
     for (int i = 0; i < 3; i++) {
         check_model("gpt", formats[i], LENGTH);
         check_model("lstm", formats[i], 16);
+        check_model("gru", formats[i], 16);
+        check_model("rnn", formats[i], 16);
     }
 }
 
@@ -204,8 +206,8 @@ static void draw(mixt__generator *g, uint64_t seed, int32_t *tokens, int count)
 static void test_same_seed_same_text(void **state)
 {
     (void)state;
-    const char *const names[] = {"gpt", "lstm"};
-    for (int m = 0; m < 2; m++) {
+    const char *const names[] = {"gpt", "lstm", "gru", "rnn"};
+    for (int m = 0; m < 4; m++) {
         mixt__generator g;
         int32_t a[30], b[30], c[30];
         open_with(&g, names[m], MIXT_DTYPE_BF16, 16);

@@ -87,6 +87,16 @@ static mixt_value null_lstm(mixt_builder *b, mixt_value x)
     return mixt_lstm_with(b, "lstm", x, NULL);
 }
 
+static mixt_value null_gru(mixt_builder *b, mixt_value x)
+{
+    return mixt_gru_with(b, "gru", x, NULL);
+}
+
+static mixt_value null_rnn(mixt_builder *b, mixt_value x)
+{
+    return mixt_rnn_with(b, "rnn", x, NULL);
+}
+
 static mixt_value null_attention(mixt_builder *b, mixt_value x)
 {
     return mixt_attention_with(b, x, x, x, NULL);
@@ -130,6 +140,8 @@ static void builders_refuse_null(void **state)
         {null_name, "parameter 'weight' has no name"},
         {null_conv2d, "layer 'conv': conv2d needs .channels"},
         {null_lstm, "layer 'lstm': lstm needs .features"},
+        {null_gru, "layer 'gru': gru needs .features"},
+        {null_rnn, "layer 'rnn': rnn needs .features"},
         {null_attention, "attention needs .heads"},
         {null_pool, "pooling window 0"},
         {null_message, "the model function failed"},

@@ -117,6 +117,8 @@ static void counts_of_known_models(void **state)
     expect_count("gpt", tokens(1024, 50304), (mixt__model_sizes){.layers = 12, .width = 768}, 124475904);
     expect_count("bert", tokens(128, 30528), (mixt__model_sizes){0}, 108894720);
     expect_count("lstm", tokens(256, 256), (mixt__model_sizes){0}, 4464896 - 2 * 4 * 512);
+    expect_count("gru", tokens(256, 256), (mixt__model_sizes){0}, 3414272 - 2 * 2 * 512); // the new gate keeps both
+    expect_count("rnn", tokens(256, 256), (mixt__model_sizes){0}, 1313024 - 2 * 512);
 }
 
 static void counts_follow_sizes(void **state)
@@ -212,6 +214,8 @@ static void every_model_compiles_in_every_format(void **state)
     expect_compiles("bert", &text, (mixt__model_sizes){0});
     expect_compiles("lstm", &text, (mixt__model_sizes){0});
     expect_compiles("lstm", &text, (mixt__model_sizes){.layers = 3, .width = 20, .dropout = 0.2f});
+    expect_compiles("gru", &text, (mixt__model_sizes){.layers = 3, .width = 20, .dropout = 0.2f});
+    expect_compiles("rnn", &text, (mixt__model_sizes){.layers = 3, .width = 20, .dropout = 0.2f});
 }
 
 static bool has_param(const mixt__graph *graph, const char *name)
@@ -270,7 +274,7 @@ static void bad_sizes_are_refused(void **state)
     mixt_data_info digits = images(28, 28, 1, 10), text = tokens(64, 256), table = rows(784, 10);
     expect_refused("convnt", digits, none, "no model 'convnt' (did you mean convnet?)");
     expect_refused("perceiver", digits, none,
-                   "there are mlp, convnet, resnet, vgg, c3d, gpt, bert, bert_mlm, lstm, speech");
+                   "there are mlp, convnet, resnet, vgg, c3d, gpt, bert, bert_mlm, lstm, gru, rnn, speech");
     expect_refused("gpt", digits, none, "model gpt needs tokens, the data has (28, 28, 1) images");
     expect_refused("lstm", table, none, "model lstm needs tokens, the data has rows of 784 numbers");
     expect_refused("convnet", table, none,
@@ -314,7 +318,8 @@ static void bench_models_fit_their_data(void **state)
     } expected[] = {
         {"gpt2", 32768, 26173765582848.0},  {"gpt", 2048, 139292835840.0},   {"bert", 32768, 21796120166400.0},
         {"resnet50", 256, 6282240000000.0}, {"convnet", 64, 1486012416.0},   {"c3d", 32, 7392000000000.0},
-        {"mlp", 128, 514326528.0},          {"lstm", 16384, 425201762304.0},
+        {"mlp", 128, 514326528.0},          {"lstm", 16384, 425201762304.0}, {"gru", 16384, 322122547200.0},
+        {"rnn", 16384, 115964116992.0},
     };
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         const mixt__bench_model *bench = mixt__bench_find(expected[i].name);
