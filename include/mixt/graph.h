@@ -118,6 +118,9 @@ typedef struct mixt_norm_options {
 /** Normalises the last dimension. Parameters name.weight and name.bias. */
 mixt_value mixt_layer_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
 #define mixt_layer_norm(b, name, x, ...) mixt_layer_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
+/** Divides the last dimension by its root mean square. Parameter name.weight; of the options eps and zero count. */
+mixt_value mixt_rms_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
+#define mixt_rms_norm(b, name, x, ...) mixt_rms_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
 /** Normalises each channel (last dimension) over all others; running statistics name.running_mean and running_var. */
 mixt_value mixt_batch_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
 #define mixt_batch_norm(b, name, x, ...) mixt_batch_norm_with((b), (name), (x), &(mixt_norm_options){__VA_ARGS__})
@@ -174,11 +177,12 @@ mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const m
 #define mixt_matmul(b, x, y, ...) mixt_matmul_with((b), (x), (y), &(mixt_matmul_options){__VA_ARGS__})
 
 typedef struct mixt_attention_options {
-    int64_t heads; /**< required; divides the last dimension */
+    int64_t heads; /**< of q; required; divides its last dimension */
     bool causal;   /**< position t sees positions up to t only; needs T = S */
     float scale;   /**< of the scores; default 1/sqrt(head size) */
 } mixt_attention_options;
-/** q (B, T, C), k and v (B, S, C) → (B, T, C). */
+/** q (B, T, C), k and v (B, S, C) → (B, T, C). Grouped heads: k and v may be narrower, with a whole number of heads of
+ *  q's size that divides q's; neighbouring heads of q then share one. */
 mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
                                const mixt_attention_options *o);
 #define mixt_attention(b, q, k, v, ...) mixt_attention_with((b), (q), (k), (v), &(mixt_attention_options){__VA_ARGS__})
@@ -214,6 +218,10 @@ mixt_value mixt_relu(mixt_builder *b, mixt_value x);
 mixt_value mixt_gelu(mixt_builder *b, mixt_value x);
 /** The same, exact: x times the normal distribution's share below x. */
 mixt_value mixt_gelu_erf(mixt_builder *b, mixt_value x);
+/** x · sigmoid(x) */
+mixt_value mixt_silu(mixt_builder *b, mixt_value x);
+/** silu(gate) · x */
+mixt_value mixt_swiglu(mixt_builder *b, mixt_value gate, mixt_value x);
 mixt_value mixt_sigmoid(mixt_builder *b, mixt_value x);
 mixt_value mixt_tanh(mixt_builder *b, mixt_value x);
 mixt_value mixt_exp(mixt_builder *b, mixt_value x);
@@ -229,6 +237,23 @@ mixt_value mixt_cast(mixt_builder *b, mixt_value x, mixt_dtype dtype);
 
 /** Over the last dimension. */
 mixt_value mixt_softmax(mixt_builder *b, mixt_value x);
+
+/* rotary positions */
+typedef struct mixt_rotary_options {
+    int64_t dim;     /**< numbers of a head, even, at most 512; required */
+    double theta;    /**< base of the frequencies; default 10000 */
+    double factor;   /**< frequencies are divided by it; default 0: they are not */
+    double low;      /**< with high: only those whose wavelength is past original / low, … */
+    double high;     /**< … in part those between that and original / high, and no others; default 0: all */
+    double original; /**< tokens that the model first learned with */
+} mixt_rotary_options;
+/** Cosines and sines for each token of ids (…, T) by its place in the text: FP32 (T, dim), made once for all layers. */
+mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *o);
+#define mixt_rotary_table(b, ids, ...) mixt_rotary_table_with((b), (ids), &(mixt_rotary_options){__VA_ARGS__})
+/** Turns the first `heads` heads of each row of x (B, T, C) by the angles of a table (T, dim), number i of a head
+ *  together with number i + dim / 2; what is behind them in the row stays. So q and k out of one packed product take
+ *  one pass. */
+mixt_value mixt_rotary(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads);
 
 typedef struct mixt_reduce_options {
     int axes[MIXT_MAX_RANK]; /**< which dimensions, each once; negative counts from the end */
@@ -251,6 +276,8 @@ mixt_value mixt_transpose(mixt_builder *b, mixt_value x, const int *order);
 mixt_value mixt_slice(mixt_builder *b, mixt_value x, int axis, int64_t begin, int64_t end);
 /** Equal parts of the last dimension, at most 8. */
 void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result);
+/** Parts of the last dimension of chosen sizes, which add up to it; at most 8. */
+void mixt_split_at(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes, mixt_value *result);
 /** Parts one behind the other along a dimension, the other dimensions equal; 64 parts at most. */
 mixt_value mixt_concat(mixt_builder *b, const mixt_value *parts, int count, int axis);
 

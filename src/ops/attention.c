@@ -1,4 +1,5 @@
-/* Scaled dot-product attention over heads that lie side by side in the last dimension: q (B, T, C), k and v (B, S, C).
+/* Scaled dot-product attention over heads that lie side by side in the last dimension: q (B, T, C), k and v (B, S, G),
+ * where G is C, or less where heads are grouped: head h of q then takes head h / (C / G) of k and v.
  *
  * Forward: (q, k, v) → (dst, lse), lse (B, heads, T) the logarithm of each row's softmax denominator, FP32.
  * Gradient: (q, k, v, dst, lse, grad_dst) → (grad_q, grad_k, grad_v). The scores are never kept. All of q, k, v and
@@ -10,6 +11,26 @@
 #include <math.h>
 #include <stdio.h>
 
+mixt_status mixt__attention_check_heads(const mixt__attention_attrs *at, const mixt__shape *q, const mixt__shape *k,
+                                        const char *op)
+{
+    char tq[128], tk[128];
+    mixt__shape_text(q, tq, sizeof tq);
+    mixt__shape_text(k, tk, sizeof tk);
+    if (at->heads < 1 || q->dims[2] % at->heads)
+        return mixt__fail(MIXT_ERROR_SHAPE, "%s: %lld heads do not divide the last dimension of %s", op,
+                          (long long)at->heads, tq);
+    int64_t dim = q->dims[2] / at->heads;
+    if (q->dims[2] == k->dims[2])
+        return MIXT_OK;
+    if (!dim || !k->dims[2] || k->dims[2] % dim || at->heads % (k->dims[2] / dim))
+        return mixt__fail(MIXT_ERROR_SHAPE,
+                          "%s: %lld heads of q %s cannot share those of k and v %s: their last dimension must be a "
+                          "number of heads of %lld that divides %lld",
+                          op, (long long)at->heads, tq, tk, (long long)dim, (long long)at->heads);
+    return MIXT_OK;
+}
+
 static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__attention_attrs *at = node->attrs;
@@ -19,13 +40,10 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
     mixt__shape_text(&k->shape, tk, sizeof tk);
     mixt__shape_text(&v->shape, tv, sizeof tv);
     const int64_t *dq = q->shape.dims, *dk = k->shape.dims;
-    if (q->shape.rank != 3 || k->shape.rank != 3 || !mixt__shape_equal(&k->shape, &v->shape) || dq[0] != dk[0] ||
-        dq[2] != dk[2])
+    if (q->shape.rank != 3 || k->shape.rank != 3 || !mixt__shape_equal(&k->shape, &v->shape) || dq[0] != dk[0])
         return mixt__fail(MIXT_ERROR_SHAPE, "attention needs q (B, T, C) and k, v (B, S, C), got %s, %s, %s", tq, tk,
                           tv);
-    if (at->heads < 1 || dq[2] % at->heads)
-        return mixt__fail(MIXT_ERROR_SHAPE, "attention: %lld heads do not divide the last dimension of %s",
-                          (long long)at->heads, tq);
+    MIXT_TRY(mixt__attention_check_heads(at, &q->shape, &k->shape, "attention"));
     if (at->causal && dq[1] != dk[1])
         return mixt__fail(MIXT_ERROR_SHAPE, "causal attention needs as many queries as keys, got %s and %s", tq, tk);
     if (q->dtype != k->dtype || q->dtype != v->dtype)

@@ -7,7 +7,7 @@
 /** Fused forms of ops that a backend has kernels for; the passes make only these. See the attributes below. */
 typedef enum mixt__fused {
     MIXT_FUSED_MATMUL = 1 << 0,     // matmul with an activation, an activation's gradient or an addend
-    MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad with an addend, and with the sums of its columns
+    MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad and rms_norm_grad with an addend, the first with column sums
     MIXT_FUSED_BATCH_NORM = 1 << 2, // batch_norm with an addend and ReLU, its gradient with ReLU
     MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
     MIXT_FUSED_RELU = 1 << 4,       // matmul with ReLU or its gradient
@@ -110,7 +110,7 @@ typedef struct mixt__pool_attrs {
  *    batch_norm       addend: a last input, added to the normalised value; relu: then relu
  *    batch_norm_grad  relu: grad_dst counts only where the forward's result was above 0, found again from src; the bias
  *                     is a last input (never together with a forward addend)
- *    layer_norm_grad  addend: a last input, added to grad_src */
+ *    layer_norm_grad, rms_norm_grad  addend: a last input, added to grad_src */
 typedef struct mixt__norm_attrs {
     float eps, momentum;
     bool training; // batch norm: use the batch's statistics and update the running ones
@@ -134,6 +134,21 @@ typedef struct mixt__rnn_attrs {
     bool relu;
 } mixt__rnn_attrs;
 
+/** The first `heads` heads of a row are turned, each by `dim` numbers: see ops/rotary.c. */
+typedef struct mixt__rotary_attrs {
+    int64_t heads, dim;
+    bool inverse; // back again: the gradient
+} mixt__rotary_attrs;
+
+/** Angles of rotary positions: see ops/rotary.c. Frequencies are theta^(-2i / dim); with a factor above 0 those of
+ *  wavelengths past original / low are divided by it, those below original / high stay, and between they change
+ *  smoothly; with high 0 all are divided. */
+typedef struct mixt__rotary_table_attrs {
+    int64_t dim;
+    double theta, factor, low, high, original;
+    bool places; // the input tells places; else they count up from 0
+} mixt__rotary_table_attrs;
+
 typedef struct mixt__reduce_attrs {
     uint32_t axes; // bit i: dimension i is summed
     bool mean, keep;
@@ -154,6 +169,7 @@ typedef struct mixt__slice_attrs {
 
 typedef struct mixt__split_attrs {
     int parts;
+    int64_t sizes[8]; // of the parts, 8 at most; all 0: equal ones
 } mixt__split_attrs;
 
 typedef struct mixt__concat_attrs {
@@ -274,6 +290,9 @@ typedef struct mixt__tensor_error_attrs {
     X(GELU_GRAD, "gelu_grad", 2)         /* derivative at a (the input) · b */                                        \
     X(GELU_ERF, "gelu_erf", 1)           /* a · Φ(a): the exact form */                                              \
     X(GELU_ERF_GRAD, "gelu_erf_grad", 2) /* derivative at a (the input) · b */                                        \
+    X(SILU, "silu", 1)                   /* a · sigmoid(a) */                                                         \
+    X(SILU_GRAD, "silu_grad", 2)         /* derivative at a (the input) · b */                                        \
+    X(SWIGLU, "swiglu", 2)               /* a · sigmoid(a) · b */                                                    \
     X(SIGMOID, "sigmoid", 1)                                                                                           \
     X(SIGMOID_GRAD, "sigmoid_grad", 2) /* a (the output) · (1 - a) · b */                                            \
     X(TANH, "tanh", 1)                                                                                                 \

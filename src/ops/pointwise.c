@@ -119,6 +119,8 @@ static mixt_status grad_unary(mixt__gradients *g, mixt__pw_instr f, int32_t x, i
         return EMIT(GELU_GRAD, x, dy);
     case MIXT_PW_GELU_ERF:
         return EMIT(GELU_ERF_GRAD, x, dy);
+    case MIXT_PW_SILU:
+        return EMIT(SILU_GRAD, x, dy);
     case MIXT_PW_SIGMOID:
         return EMIT(SIGMOID_GRAD, y, dy);
     case MIXT_PW_TANH:
@@ -145,6 +147,32 @@ static mixt_status grad_unary(mixt__gradients *g, mixt__pw_instr f, int32_t x, i
 #undef EMIT
 }
 
+/** Both from what came in, so that nothing but that is kept; by one program that reads it once where it can. */
+static mixt_status grad_swiglu(mixt__gradients *g, int32_t a, int32_t b, int32_t dy)
+{
+    const mixt__value *values = g->graph->values;
+    const mixt__pw_instr mul = {.code = MIXT_PW_MUL}, slope = {.code = MIXT_PW_SILU_GRAD},
+                         same = {.code = MIXT_PW_SWIGLU};
+    bool both = mixt__gradient_wanted(g, a) && mixt__gradient_wanted(g, b) &&
+                mixt__shape_equal(&values[a].shape, &values[dy].shape) &&
+                mixt__shape_equal(&values[b].shape, &values[dy].shape);
+    int32_t t;
+    if (both) {
+        mixt__pointwise_attrs at = {.in_count = 3, .instr_count = 3, .out_count = 2, .outs = {4, 5}};
+        at.instrs[0] = (mixt__pw_instr){.code = MIXT_PW_MUL, .a = 2, .b = 1};
+        at.instrs[1] = (mixt__pw_instr){.code = MIXT_PW_SILU_GRAD, .a = 0, .b = 3};
+        at.instrs[2] = (mixt__pw_instr){.code = MIXT_PW_SWIGLU, .a = 0, .b = 2};
+        at.out_dtypes[0] = values[a].gradient;
+        at.out_dtypes[1] = values[b].gradient;
+        return mixt__gradient_emit(g, &mixt__op_pointwise, &at, (int32_t[]){a, b, dy}, 3, (int32_t[]){a, b});
+    }
+    if (mixt__gradient_wanted(g, a)) {
+        MIXT_TRY(mixt__gradient_pointwise(g, mul, (int32_t[]){dy, b}, 2, MIXT_DTYPE_NONE, &t));
+        MIXT_TRY(emit(g, a, slope, (int32_t[]){a, t}, 2));
+    }
+    return emit(g, b, same, (int32_t[]){a, dy}, 2);
+}
+
 static mixt_status grad_binary(mixt__gradients *g, mixt__pw_instr f, int32_t a, int32_t b, int32_t y, int32_t dy)
 {
     const mixt__pw_instr copy = {.code = MIXT_PW_COPY}, mul = {.code = MIXT_PW_MUL}, div = {.code = MIXT_PW_DIV},
@@ -167,6 +195,8 @@ static mixt_status grad_binary(mixt__gradients *g, mixt__pw_instr f, int32_t a, 
         MIXT_TRY(mixt__gradient_pointwise(g, div, (int32_t[]){dy, b}, 2, MIXT_DTYPE_NONE, &t));
         MIXT_TRY(mixt__gradient_pointwise(g, minus, &t, 1, MIXT_DTYPE_NONE, &t));
         return emit(g, b, mul, (int32_t[]){t, y}, 2);
+    case MIXT_PW_SWIGLU:
+        return grad_swiglu(g, a, b, dy);
     case MIXT_PW_MAX:
         MIXT_TRY(emit(g, a, (mixt__pw_instr){.code = MIXT_PW_SELECT_GE}, (int32_t[]){a, b, dy}, 3));
         return emit(g, b, (mixt__pw_instr){.code = MIXT_PW_SELECT_LT}, (int32_t[]){a, b, dy}, 3);
@@ -263,6 +293,7 @@ static mixt_value apply(mixt_builder *b, mixt__pw_instr instr, mixt_value x, mix
 DEFINE_UNARY(mixt_relu, RELU)
 DEFINE_UNARY(mixt_gelu, GELU)
 DEFINE_UNARY(mixt_gelu_erf, GELU_ERF)
+DEFINE_UNARY(mixt_silu, SILU)
 DEFINE_UNARY(mixt_sigmoid, SIGMOID)
 DEFINE_UNARY(mixt_tanh, TANH)
 DEFINE_UNARY(mixt_exp, EXP)
@@ -273,6 +304,7 @@ DEFINE_BINARY(mixt_add, ADD)
 DEFINE_BINARY(mixt_sub, SUB)
 DEFINE_BINARY(mixt_mul, MUL)
 DEFINE_BINARY(mixt_div, DIV)
+DEFINE_BINARY(mixt_swiglu, SWIGLU)
 DEFINE_BINARY(mixt_maximum, MAX)
 DEFINE_BINARY(mixt_minimum, MIN)
 #undef DEFINE_UNARY

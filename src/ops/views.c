@@ -218,14 +218,25 @@ static mixt_status split_infer(const mixt__graph *graph, const mixt__node *node,
 {
     const mixt__split_attrs *at = node->attrs;
     const mixt__value *x = mixt__in(graph, node, 0);
-    int64_t last = mixt__last_dim(&x->shape);
-    if (at->parts < 1 || at->parts > MIXT_MAX_OUTPUTS || x->shape.rank < 1 || last % at->parts)
+    int64_t last = mixt__last_dim(&x->shape), sum = 0;
+    bool chosen = false, positive = true;
+    for (int o = 0; o < at->parts && o < MIXT_MAX_OUTPUTS; o++) {
+        chosen |= at->sizes[o] != 0;
+        positive &= at->sizes[o] > 0 && at->sizes[o] <= last;
+        sum += positive ? at->sizes[o] : 0;
+    }
+    if (at->parts < 1 || at->parts > MIXT_MAX_OUTPUTS || x->shape.rank < 1 || (!chosen && last % at->parts))
         return mixt__fail(MIXT_ERROR_SHAPE, "cannot split a last dimension of %lld into %d equal parts (at most %d)",
                           (long long)last, at->parts, MIXT_MAX_OUTPUTS);
+    if (chosen && (!positive || sum != last))
+        return mixt__fail(MIXT_ERROR_SHAPE,
+                          "cannot split a last dimension of %lld into parts of %lld in all, each above 0",
+                          (long long)last, (long long)sum);
     mixt__shape out = x->shape;
-    out.dims[out.rank - 1] = last / at->parts;
-    for (int o = 0; o < at->parts; o++)
+    for (int o = 0; o < at->parts; o++) {
+        out.dims[out.rank - 1] = chosen ? at->sizes[o] : last / at->parts;
         mixt__set_out(r, o, &out, x->dtype);
+    }
     return MIXT_OK;
 }
 
@@ -246,7 +257,10 @@ static mixt_status split_grad(mixt__gradients *g, const mixt__node *node)
 static bool split_view(const mixt__graph *graph, const mixt__node *node, int o, int64_t *offset, int64_t *strides)
 {
     const mixt__value *x = mixt__in(graph, node, 0);
-    *offset = o * mixt__last_dim(&graph->values[node->out[o]].shape) * x->strides[x->shape.rank - 1];
+    int64_t before = 0;
+    for (int i = 0; i < o; i++)
+        before += mixt__last_dim(&graph->values[node->out[i]].shape);
+    *offset = before * x->strides[x->shape.rank - 1];
     for (int i = 0; i < x->shape.rank; i++)
         strides[i] = x->strides[i];
     return true;
@@ -262,11 +276,14 @@ const mixt__op mixt__op_split = {
     .view = split_view,
 };
 
-void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result)
+/** sizes NULL: equal parts. */
+static void split(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes, mixt_value *result)
 {
     mixt__split_attrs at = {.parts = parts};
     if (!mixt__builder_ok(b, NULL, mixt__need(result)))
         return;
+    for (int i = 0; sizes && i < parts && i < MIXT_MAX_OUTPUTS; i++)
+        at.sizes[i] = sizes[i];
     for (int i = 0; i < parts; i++)
         result[i] = (mixt_value){0};
     if (parts > MIXT_MAX_OUTPUTS) {
@@ -274,6 +291,17 @@ void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result)
         return;
     }
     mixt__builder_node_outputs(b, &mixt__op_split, NULL, &at, &x, 1, result);
+}
+
+void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result)
+{
+    split(b, x, parts, NULL, result);
+}
+
+void mixt_split_at(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes, mixt_value *result)
+{
+    if (mixt__builder_ok(b, NULL, mixt__need(sizes)))
+        split(b, x, parts, sizes, result);
 }
 
 /* ---- concat ---- */

@@ -3,7 +3,7 @@
  *
  *   product → relu | gelu            the product stores the activation (and, for gelu, what it was applied to)
  *   product → gelu_grad | relu_grad  the product of the backward pass multiplies by the slope
- *   product | layer_norm_grad → add  the other summand is added before the result is stored
+ *   product | norm's gradient → add  the other summand is added before the result is stored
  *   layer_norm_grad → reduce         a bias's gradient is summed while the result is made
  *   product, reduce                  a bias's gradient is summed while its weight's is made
  *   batch_norm (→ add) → relu        one pass normalises, adds and clips; its gradient finds the mask again
@@ -145,6 +145,7 @@ static mixt_status fuse_slope(rewriter *r, mixt__node *p, const mixt__pw_instr *
 static mixt_status fuse_addend(rewriter *r, mixt__node *p, int32_t made, int32_t other, bool *done)
 {
     mixt__node *m = producer(r, made, &mixt__op_matmul, 0), *n = producer(r, made, &mixt__op_layer_norm_grad, 0);
+    n = n ? n : producer(r, made, &mixt__op_rms_norm_grad, 0);
     bool product = r->fused & MIXT_FUSED_MATMUL && m && plain_product(m);
     bool norm = r->fused & MIXT_FUSED_NORM && n && !((const mixt__norm_attrs *)n->attrs)->addend;
     mixt__node *into = product ? m : norm ? n : NULL;

@@ -177,13 +177,14 @@ static mixt_status input_as(rewrite *w, int32_t source_value, mixt_dtype dtype, 
     return cast(w, source_value, *out, dtype, out);
 }
 
-/** Widest format among the float inputs that are not parameters; NONE when there is none. */
+/** Widest format among the float inputs that are not parameters and may be low; NONE when there is none. */
 static mixt_dtype widest_input(const rewrite *w, const mixt__node *node)
 {
     mixt_dtype widest = MIXT_DTYPE_NONE;
     for (int i = 0; i < node->in_count; i++) {
         const mixt__value *v = &w->source->values[node->in[i]];
-        if (v->role == MIXT_ROLE_PARAM || v->role == MIXT_ROLE_STATE || !mixt_dtype_is_float(v->dtype))
+        if (v->role == MIXT_ROLE_PARAM || v->role == MIXT_ROLE_STATE || !mixt_dtype_is_float(v->dtype) ||
+            mixt__bit(node->op->fp32_inputs, i))
             continue;
         widest = mixt__dtype_widest(widest, w->result->values[w->map[node->in[i]]].dtype);
     }

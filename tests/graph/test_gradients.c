@@ -77,6 +77,20 @@ static mixt_value transformer(mixt_builder *b, mixt_value ids)
     return mixt_matmul(b, x, table, .trans_b = true); // tied: the table gains from both of its uses
 }
 
+static mixt_value llama(mixt_builder *b, mixt_value ids)
+{
+    mixt_value x = mixt_embedding(b, "embed", ids, .count = 9, .features = 8, .init = 1), qkv[3];
+    mixt_value table = mixt_rotary_table(b, ids, .dim = 2, .theta = 30);
+    mixt_value h = mixt_linear(b, "qkv", mixt_rms_norm(b, "ln1", x), .features = 12, .no_bias = true);
+    mixt_split_at(b, mixt_rotary(b, h, table, 5), 3, (int64_t[]){8, 2, 2}, qkv);
+    h = mixt_attention(b, qkv[0], qkv[1], qkv[2], .heads = 4, .causal = true);
+    x = mixt_add(b, x, mixt_linear(b, "proj", h, .features = 8));
+    h = mixt_rms_norm(b, "ln2", x, .eps = 0.1f);
+    mixt_value gate = mixt_linear(b, "gate", h, .features = 5), up = mixt_linear(b, "up", h, .features = 5);
+    h = mixt_swiglu(b, mixt_swiglu(b, gate, up), mixt_slice(b, mixt_silu(b, up), 1, 0, 1)); // the last is broadcast
+    return mixt_linear(b, "head", mixt_add(b, x, mixt_linear(b, "down", h, .features = 8)), .features = 9);
+}
+
 static mixt_value recurrent(mixt_builder *b, mixt_value ids)
 {
     mixt_value x = mixt_embedding(b, "embed", ids, .count = 9, .features = 4, .init = 1);
@@ -160,6 +174,7 @@ static const problem_spec specs[] = {
     {"classifier", classifier, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {5, 6}}, {1, {5}}, 0, 4},
     {"convnet", convnet, MIXT_LOSS_CROSS_ENTROPY, 0, {4, {2, 6, 5, 2}}, {1, {2}}, 0, 4},
     {"clips", clips, MIXT_LOSS_CROSS_ENTROPY, 0, {5, {2, 4, 5, 4, 2}}, {1, {2}}, 0, 4},
+    {"llama", llama, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9},
     {"transformer", transformer, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9},
     {"recurrent", recurrent, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 4}}, {2, {2, 4}}, 9, 9},
     {"arithmetic", arithmetic, MIXT_LOSS_MSE, 0, {2, {3, 4}}, {2, {3, 4}}, 0, 0},

@@ -2,16 +2,17 @@
  *
  * Bounds: D products a score; an error e of a score is a relative error e of its probability; the row's sum is over S
  * terms and may be rescaled as often; probabilities and score gradients may be rounded to the operands' format once,
- * because the products that take them run in that format. With TF32 that holds for all operands, and errors are large
+ * because the products that take them run in that format; so may what each of several heads of q gives to the gradient
+ * of a head of k and v that they share. With TF32 that holds for all operands, and errors are large
  * enough for their products to count: relative errors that add up to e make at most exp(e) - 1. */
 #include "oracle/oracle.h"
 
 #include <math.h>
 
 typedef struct heads {
-    int64_t batch, count, dim, queries, keys, width;
-    double scale, low; // low: roundoff of the operands' format, 0 for FP32
-    double operand;    // what operands are off by when they are multiplied
+    int64_t batch, count, dim, queries, keys, group; // group: heads of q that share one of k and v
+    double scale, low;                               // low: roundoff of the operands' format, 0 for FP32
+    double operand;                                  // what operands are off by when they are multiplied
     bool causal;
 } heads;
 
@@ -25,7 +26,7 @@ static heads heads_of(const test_case *c)
                    .dim = q[2] / at->heads,
                    .queries = q[1],
                    .keys = c->in[1].shape.dims[1],
-                   .width = q[2],
+                   .group = c->in[1].shape.dims[2] ? q[2] / c->in[1].shape.dims[2] : 1,
                    .scale = at->scale,
                    .low = low ? number_roundoff(c->dtype) : number_operand(c),
                    .operand = number_operand(c),
@@ -51,6 +52,7 @@ static void make(test_case *c)
     at->causal = problem_int(c, "causal", 0) != 0;
     at->scale = (float)problem_real(c, "scale", 1 / sqrt((double)q.dims[2] / (double)at->heads));
     k.dims[1] = problem_int(c, "keys", q.dims[1]);
+    k.dims[2] = q.dims[2] / at->heads * problem_int(c, "shared", at->heads);
     double range = problem_real(c, "range", 2);
     case_input_between(c, c->dtype, q, -range, range);
     case_input_between(c, c->dtype, k, -range, range);
@@ -60,7 +62,7 @@ static void make(test_case *c)
 /** Row t of head h of batch entry b. */
 static const double *row(const test_tensor *x, const heads *s, int64_t b, int64_t t, int64_t h)
 {
-    return x->value + (b * x->shape.dims[1] + t) * s->width + h * s->dim;
+    return x->value + (b * x->shape.dims[1] + t) * x->shape.dims[2] + h * s->dim;
 }
 
 static double dot(const double *x, const double *y, int64_t n, double *size)
@@ -79,7 +81,7 @@ static void forward_row(test_case *c, const heads *s, int64_t b, int64_t h, int6
     int64_t seen = s->causal ? t + 1 : s->keys, at = row(&c->out[0], s, b, t, h) - c->out[0].value;
     double most = -INFINITY, least = INFINITY, total = 0, error = 0, size;
     for (int64_t j = 0; j < seen; j++) {
-        score[j] = s->scale * dot(row(&c->in[0], s, b, t, h), row(&c->in[1], s, b, j, h), s->dim, &size);
+        score[j] = s->scale * dot(row(&c->in[0], s, b, t, h), row(&c->in[1], s, b, j, h / s->group), s->dim, &size);
         error = fmax(error, product_error(s, s->dim + 2) * fabs(s->scale) * size);
         most = fmax(most, score[j]);
         least = fmin(least, score[j]);
@@ -91,7 +93,7 @@ static void forward_row(test_case *c, const heads *s, int64_t b, int64_t h, int6
     for (int64_t j = 0; j < seen; j++) {
         double p = exp(score[j] - most) / total;
         for (int64_t d = 0; d < s->dim; d++) {
-            double product = p * row(&c->in[2], s, b, j, h)[d];
+            double product = p * row(&c->in[2], s, b, j, h / s->group)[d];
             c->out[0].value[at + d] += product;
             c->out[0].slack[at + d] += fabs(product) * relative;
         }
@@ -145,20 +147,21 @@ static void grad_query(test_case *c, const heads *s, int64_t b, int64_t h, int64
     const double *q = row(&c->in[0], s, b, t, h), *dy = row(&c->in[5], s, b, t, h);
     double lse = c->in[4].value[(b * s->count + h) * s->queries + t], mean = 0, mean_size = 0, worst = 0, size;
     for (int64_t j = 0; j < seen; j++) {
-        double score = s->scale * dot(q, row(&c->in[1], s, b, j, h), s->dim, &size);
+        double score = s->scale * dot(q, row(&c->in[1], s, b, j, h / s->group), s->dim, &size);
         double maths = U32 * (2 * fabs(score) + 2 * fabs(lse) + U_MATHS + 2);
         r->ep[j] = product_error(s, s->dim + 2) * fabs(s->scale) * size + maths;
         r->p[j] = exp(score - lse);
-        r->dp[j] = dot(dy, row(&c->in[2], s, b, j, h), s->dim, &r->size[j]);
+        r->dp[j] = dot(dy, row(&c->in[2], s, b, j, h / s->group), s->dim, &r->size[j]);
         mean += r->p[j] * r->dp[j];
         mean_size += r->p[j] * r->size[j];
         worst = fmax(worst, ((double)s->dim + 2) * U32 * fabs(s->scale) * size + maths);
     }
     // The mean is that of grad_dst · dst, in FP32 even with TF32.
     double emean = ((double)(seen + s->dim + 8) * U32 + (s->operand > 0 ? 0 : s->low) + worst) * mean_size;
-    int64_t at_q = q - c->in[0].value, sums = s->keys > s->queries ? s->keys : s->queries;
+    int64_t at_q = q - c->in[0].value, sums = (s->keys > s->queries ? s->keys : s->queries) + s->group - 1;
+    double parts = s->group > 1 && s->operand == 0 ? s->low : 0;
     for (int64_t j = 0; j < seen; j++) {
-        const double *k = row(&c->in[1], s, b, j, h);
+        const double *k = row(&c->in[1], s, b, j, h / s->group);
         int64_t at_k = k - c->in[1].value;
         double p = r->p[j], ds = p * (r->dp[j] - mean) * s->scale, sum = ((double)sums + 3) * U32;
         double relative = together(s, r->ep[j] + 4 * U32 + s->low + s->operand + sum);
@@ -166,8 +169,9 @@ static void grad_query(test_case *c, const heads *s, int64_t b, int64_t h, int64
         eds = (s->operand > 0 ? 1 + relative : 1) * eds + fabs(ds) * relative;
         for (int64_t d = 0; d < s->dim; d++) {
             add(&c->out[0], at_q + d, ds * k[d], eds * fabs(k[d]));
-            add(&c->out[1], at_k + d, ds * q[d], eds * fabs(q[d]));
-            add(&c->out[2], at_k + d, p * dy[d], together(s, r->ep[j] + s->low + s->operand + sum) * p * fabs(dy[d]));
+            add(&c->out[1], at_k + d, ds * q[d], eds * fabs(q[d]) + parts * fabs(ds * q[d]));
+            add(&c->out[2], at_k + d, p * dy[d],
+                (together(s, r->ep[j] + s->low + s->operand + sum) + parts) * p * fabs(dy[d]));
         }
     }
 }

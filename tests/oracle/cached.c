@@ -12,14 +12,16 @@
 static void make_attention(test_case *c)
 {
     mixt__attention_attrs *at = &c->attrs.attention;
-    mixt__shape q = problem_shape(c, "q"), cache = q;
+    mixt__shape q = problem_shape(c, "q"), k = q;
     int64_t first = problem_int(c, "at", 0);
     at->heads = problem_int(c, "heads", 1);
     at->causal = true;
     at->scale = (float)problem_real(c, "scale", 1 / sqrt((double)q.dims[2] / (double)at->heads));
-    cache.dims[1] = problem_int(c, "rows", first + q.dims[1]);
+    k.dims[2] = q.dims[2] / at->heads * problem_int(c, "shared", at->heads);
     for (int i = 0; i < 3; i++)
-        case_input_between(c, c->dtype, q, -2, 2);
+        case_input_between(c, c->dtype, i ? k : q, -2, 2);
+    mixt__shape cache = k;
+    cache.dims[1] = problem_int(c, "rows", first + q.dims[1]);
     test_tensor *positions = case_indices(c, (mixt__shape){1, {q.dims[1]}}, 0, 1);
     for (int64_t t = 0; t < q.dims[1]; t++)
         positions->value[t] = (double)(first + t);
@@ -34,7 +36,7 @@ static void make_attention(test_case *c)
 /** The new rows go to their places. */
 static void fill(test_case *c, int from, int cache)
 {
-    int64_t tokens = c->in[0].shape.dims[1], width = c->in[0].shape.dims[2], rows = c->in[cache].shape.dims[1];
+    int64_t tokens = c->in[0].shape.dims[1], width = c->in[from].shape.dims[2], rows = c->in[cache].shape.dims[1];
     test_tensor *full = case_after(c, cache);
     for (int64_t i = 0; i < c->in[from].count; i++) {
         int64_t b = i / width / tokens, place = (int64_t)c->in[3].value[i / width % tokens];
@@ -45,8 +47,10 @@ static void fill(test_case *c, int from, int cache)
 static void attention_row(test_case *c, int64_t b, int64_t t, int64_t h, double *score)
 {
     const mixt__attention_attrs *attrs = &c->attrs.attention;
-    int64_t tokens = c->in[0].shape.dims[1], width = c->in[0].shape.dims[2], dim = width / attrs->heads;
-    int64_t at = (b * tokens + t) * width + h * dim, cache = b * c->in[4].shape.dims[1] * width + h * dim;
+    int64_t tokens = c->in[0].shape.dims[1], width = c->in[4].shape.dims[2];
+    int64_t dim = c->in[0].shape.dims[2] / attrs->heads, group = width ? c->in[0].shape.dims[2] / width : 1;
+    int64_t at = ((b * tokens + t) * attrs->heads + h) * dim,
+            cache = b * c->in[4].shape.dims[1] * width + h / group * dim;
     int64_t seen = (int64_t)c->in[3].value[t] + 1;
     double most = -INFINITY, least = INFINITY, total = 0, error = 0;
     for (int64_t j = 0; j < seen; j++) {

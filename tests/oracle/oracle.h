@@ -48,6 +48,8 @@ typedef struct test_case {
         mixt__embedding_attrs embedding;
         mixt__attention_attrs attention;
         mixt__rnn_attrs rnn;
+        mixt__rotary_attrs rotary;
+        mixt__rotary_table_attrs rotary_table;
         mixt__reduce_attrs reduce;
         mixt__reshape_attrs reshape;
         mixt__transpose_attrs transpose;

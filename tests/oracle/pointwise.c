@@ -78,6 +78,12 @@ static bounded arithmetic(const mixt__pw_instr *in, bounded a, bounded b, bounde
     }
 }
 
+static double silu_slope(double x)
+{
+    double s = 1 / (1 + exp(-x));
+    return s + x * s * (1 - s);
+}
+
 static bounded function(const mixt__pw_instr *in, bounded a, bounded b)
 {
     double x = a.value, s, e = U32 * U_MATHS;
@@ -96,6 +102,14 @@ static bounded function(const mixt__pw_instr *in, bounded a, bounded b)
     case MIXT_PW_GELU_ERF_GRAD: // second derivative below 0.8
         s = gelu_erf_slope(x);
         return rounded(s * b.value, fabs(b.value) * (0.8 * a.error + 2 * e * (2 + fabs(x))) + fabs(s) * b.error);
+    case MIXT_PW_SILU: // slope below 1.1; the share is off by e, times x
+        return rounded(x / (1 + exp(-x)), 1.1 * a.error + fabs(x) * 2 * e);
+    case MIXT_PW_SILU_GRAD: // second derivative at most 0.5
+        s = silu_slope(x);
+        return rounded(s * b.value, fabs(b.value) * (0.5 * a.error + 2 * e * (2 + fabs(x))) + fabs(s) * b.error);
+    case MIXT_PW_SWIGLU:
+        s = x / (1 + exp(-x));
+        return rounded(s * b.value, (fabs(b.value) + b.error) * (1.1 * a.error + fabs(x) * 3 * e) + fabs(s) * b.error);
     case MIXT_PW_SIGMOID:
         s = 1 / (1 + exp(-x));
         return rounded(s, 0.25 * a.error + s * 2 * e);
@@ -224,18 +238,17 @@ static void expect(test_case *c)
 /** Each …_GRAD formula against central differences of its function. */
 static bool self_check(void)
 {
-    const mixt__pw_code pairs[][2] = {{MIXT_PW_RELU, MIXT_PW_RELU_GRAD},
-                                      {MIXT_PW_GELU, MIXT_PW_GELU_GRAD},
-                                      {MIXT_PW_GELU_ERF, MIXT_PW_GELU_ERF_GRAD},
-                                      {MIXT_PW_SIGMOID, MIXT_PW_SIGMOID_GRAD},
-                                      {MIXT_PW_TANH, MIXT_PW_TANH_GRAD}};
+    const mixt__pw_code pairs[][2] = {{MIXT_PW_RELU, MIXT_PW_RELU_GRAD},         {MIXT_PW_GELU, MIXT_PW_GELU_GRAD},
+                                      {MIXT_PW_GELU_ERF, MIXT_PW_GELU_ERF_GRAD}, {MIXT_PW_SILU, MIXT_PW_SILU_GRAD},
+                                      {MIXT_PW_SIGMOID, MIXT_PW_SIGMOID_GRAD},   {MIXT_PW_TANH, MIXT_PW_TANH_GRAD}};
     const double h = 1e-5;
     for (size_t p = 0; p < sizeof pairs / sizeof pairs[0]; p++)
         for (double x = -5.015; x < 5; x += 0.11) {
             mixt__pw_instr f = {.code = pairs[p][0]}, g = {.code = pairs[p][1]};
             bounded none = {0, 0}, above = function(&f, (bounded){x + h, 0}, none),
                     below = function(&f, (bounded){x - h, 0}, none);
-            bool of_input = g.code == MIXT_PW_GELU_GRAD || g.code == MIXT_PW_GELU_ERF_GRAD;
+            bool of_input =
+                g.code == MIXT_PW_GELU_GRAD || g.code == MIXT_PW_GELU_ERF_GRAD || g.code == MIXT_PW_SILU_GRAD;
             bounded at = of_input ? (bounded){x, 0} : function(&f, (bounded){x, 0}, none);
             double expected = 1.5 * (above.value - below.value) / (2 * h),
                    got = function(&g, at, (bounded){1.5, 0}).value;

@@ -1,6 +1,8 @@
 /* Shape ops run as copies: every one is exact. */
 #include "oracle/oracle.h"
 
+#include <stdlib.h>
+
 static void reshape_make(test_case *c)
 {
     case_input(c, c->dtype, problem_shape(c, "src"));
@@ -93,16 +95,25 @@ static void slice_grad_expect(test_case *c)
 
 static void split_make(test_case *c)
 {
+    const char *sizes = problem_text(c, "sizes", NULL);
     c->attrs.split.parts = (int)problem_int(c, "parts", 2);
+    for (int o = 0; sizes && o < c->attrs.split.parts; o++) { // "5,1,2"
+        char *end;
+        c->attrs.split.sizes[o] = strtoll(sizes, &end, 10);
+        sizes = end + (*end == ',');
+    }
     case_input(c, c->dtype, problem_shape(c, "src"));
 }
 
 static void split_expect(test_case *c)
 {
-    int64_t width = c->out[0].shape.dims[c->out[0].shape.rank - 1], full = width * c->out_count;
-    for (int o = 0; o < c->out_count; o++)
+    int64_t full = c->in[0].shape.dims[c->in[0].shape.rank - 1], begin = 0;
+    for (int o = 0; o < c->out_count; o++) {
+        int64_t width = c->out[o].shape.dims[c->out[o].shape.rank - 1];
         for (int64_t i = 0; i < c->out[o].count; i++)
-            c->out[o].value[i] = c->in[0].value[i / width * full + o * width + i % width];
+            c->out[o].value[i] = c->in[0].value[i / width * full + begin + i % width];
+        begin += width;
+    }
 }
 
 static void concat_make(test_case *c)

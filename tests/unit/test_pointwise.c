@@ -57,6 +57,24 @@ static double gelu_erf_slope_slack(double x)
     return (share + fabs(y - share)) / fabs(y);
 }
 
+static double silu_reference(double x)
+{
+    return x / (1.0 + exp(-x));
+}
+
+static double silu_slope_reference(double x)
+{
+    double s = sigmoid_reference(x);
+    return s + x * s * sigmoid_reference(-x);
+}
+
+/** As above, cancelling at x = -1.28. */
+static double silu_slope_slack(double x)
+{
+    double s = sigmoid_reference(x), y = silu_slope_reference(x);
+    return (s + fabs(y - s)) / fabs(y);
+}
+
 /** Where the argument of exp is itself rounded, its error is multiplied by its size: `slack` says by how much. */
 static const struct accuracy {
     mixt__pw_code code;
@@ -64,6 +82,8 @@ static const struct accuracy {
     double (*slack)(double);
     double from, to, ulps;
 } accuracies[] = {
+    {MIXT_PW_SILU, silu_reference, NULL, -80, 100, 4},
+    {MIXT_PW_SILU_GRAD, silu_slope_reference, silu_slope_slack, -80, 100, 4},
     {MIXT_PW_EXP, exp, NULL, -104, 89, 1.5},
     {MIXT_PW_LOG, log, NULL, 0, 3.4e38, 2},
     {MIXT_PW_TANH, tanh, NULL, -12, 12, 2.5},
@@ -189,6 +209,16 @@ static const struct {
     {MIXT_PW_GELU_ERF_GRAD, -INFINITY, 3, 0},
     {MIXT_PW_GELU_ERF_GRAD, NAN, 3, NAN},
     {MIXT_PW_GELU_ERF_GRAD, 0, 3, 1.5f},
+    {MIXT_PW_SILU, INFINITY, 0, INFINITY},
+    {MIXT_PW_SILU, -1e30f, 0, 0},
+    {MIXT_PW_SILU, NAN, 0, NAN},
+    {MIXT_PW_SILU_GRAD, INFINITY, 3, 3},
+    {MIXT_PW_SILU_GRAD, -INFINITY, 3, 0},
+    {MIXT_PW_SILU_GRAD, NAN, 3, NAN},
+    {MIXT_PW_SILU_GRAD, 0, 3, 1.5f},
+    {MIXT_PW_SWIGLU, 0, 3, 0},
+    {MIXT_PW_SWIGLU, 0x1p99f, 4, 0x1p101f},
+    {MIXT_PW_SWIGLU, NAN, 3, NAN},
     {MIXT_PW_RELU, NAN, 0, NAN},
     {MIXT_PW_RELU, -INFINITY, 0, 0},
     {MIXT_PW_RELU, TINY, 0, TINY},

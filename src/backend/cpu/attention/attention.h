@@ -7,6 +7,7 @@
 
 typedef struct mixt__heads {
     int64_t batch, count, dim; // heads and their size
+    int64_t group;             // heads of q that share one of k and v
     int64_t queries, keys;
     float scale;
     bool causal;
@@ -15,10 +16,11 @@ typedef struct mixt__heads {
 static inline mixt__heads mixt__heads_of(const mixt__call *call)
 {
     const mixt__attention_attrs *at = call->attrs;
-    const int64_t *q = call->in[0].shape.dims;
+    const int64_t *q = call->in[0].shape.dims, width = call->in[1].shape.dims[2];
     return (mixt__heads){.batch = q[0],
                          .count = at->heads,
                          .dim = q[2] / at->heads,
+                         .group = width ? q[2] / width : 1,
                          .queries = q[1],
                          .keys = call->in[1].shape.dims[1],
                          .scale = at->scale,

@@ -272,17 +272,26 @@ static void backward_queries(const head *h, int64_t q0, const float *keys_depth,
     store_rows(h, &h->grad_q, q0, queries, s->out);
 }
 
-static void backward(const head *h, const scratch *s)
+/** Packs keys and values and clears their gradients; the keys' rows with depth along the keys are returned. */
+static const float *backward_load(const head *h, const scratch *s)
 {
+    size_t bytes = (size_t)(h->keys * h->dim_padded) * sizeof(float);
     pack_panels(h, &h->k, s->k_panels, s->k_rows, true);
     pack_panels(h, &h->v, s->v_panels, s->rows, false);
-    const float *keys_depth =
-        pack_depth(s->k_rows, h->words, whole_words(h->keys), h->dim_padded, s->k_depth, h->dim_padded);
-    size_t bytes = (size_t)(h->keys * h->dim_padded) * sizeof(float);
     memset(s->grad_k, 0, bytes);
     memset(s->grad_v, 0, bytes);
+    return pack_depth(s->k_rows, h->words, whole_words(h->keys), h->dim_padded, s->k_depth, h->dim_padded);
+}
+
+/** One head of queries. */
+static void backward_add(const head *h, const float *keys_depth, const scratch *s)
+{
     for (int64_t q0 = 0; q0 < h->queries; q0 += QUERIES)
         backward_queries(h, q0, keys_depth, s);
+}
+
+static void backward_store(const head *h, const scratch *s)
+{
     scale_row(s->grad_k, h->keys * h->dim_padded, h->scale);
     store_rows(h, &h->grad_k, 0, h->keys, s->grad_k);
     store_rows(h, &h->grad_v, 0, h->keys, s->grad_v);

@@ -17,7 +17,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 static void token(const mixt__call *call, const mixt__cached_heads *s, int64_t b, int64_t head, int64_t t)
 {
     const mixt__tensor *q = &call->in[0], *k = &call->in[4], *v = &call->in[5], *dst = &call->out[0];
-    int64_t width = s->count * s->dim, cache = b * s->rows * width + head * s->dim;
+    int64_t width = s->width, cache = b * s->rows * width + head / s->group * s->dim;
     int64_t query = b * q->strides[0] + t * q->strides[1] + head * s->dim;
     int64_t seen = ((const int32_t *)call->in[3].data)[t] + 1;
     double *p = call->workspace, largest = -INFINITY, total = 0;
@@ -35,7 +35,7 @@ static void token(const mixt__call *call, const mixt__cached_heads *s, int64_t b
         double sum = 0;
         for (int64_t j = 0; j < seen; j++)
             sum += p[j] * (double)mixt__load(v->data, v->dtype, cache + j * width + d);
-        mixt__store(dst->data, dst->dtype, (b * s->tokens + t) * width + head * s->dim + d, (float)(sum / total));
+        mixt__store(dst->data, dst->dtype, ((b * s->tokens + t) * s->count + head) * s->dim + d, (float)(sum / total));
     }
 }
 
@@ -44,7 +44,8 @@ static mixt_status run(const mixt__call *call)
     mixt__cached_heads s = mixt__cached_heads_of(call);
     for (int64_t b = 0; b < s.batch; b++)
         for (int64_t head = 0; head < s.count; head++) {
-            mixt__cache_fill(call, &s, b, head);
+            if (head % s.group == 0)
+                mixt__cache_fill(call, &s, b, head / s.group);
             for (int64_t t = 0; t < s.tokens; t++)
                 token(call, &s, b, head, t);
         }

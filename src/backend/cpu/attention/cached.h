@@ -9,6 +9,7 @@
 
 typedef struct mixt__cached_heads {
     int64_t batch, count, dim; // heads and their size
+    int64_t group, width;      // heads of q that share one of the caches; columns of those
     int64_t tokens, rows;      // new ones; places in the cache
     float scale;
 } mixt__cached_heads;
@@ -20,22 +21,23 @@ static inline mixt__cached_heads mixt__cached_heads_of(const mixt__call *call)
     return (mixt__cached_heads){.batch = q[0],
                                 .count = at->heads,
                                 .dim = q[2] / at->heads,
+                                .group = call->in[4].shape.dims[2] ? q[2] / call->in[4].shape.dims[2] : 1,
+                                .width = call->in[4].shape.dims[2],
                                 .tokens = q[1],
                                 .rows = call->in[4].shape.dims[1],
                                 .scale = at->scale};
 }
 
-/** Puts head `head` of the new keys and values of batch entry b into the caches. */
+/** Puts head `head`, of those that the caches have, of the new keys and values of batch entry b into them. */
 static inline void mixt__cache_fill(const mixt__call *call, const mixt__cached_heads *s, int64_t b, int64_t head)
 {
     const int32_t *positions = call->in[3].data;
     size_t size = mixt_dtype_size(call->in[0].dtype);
-    int64_t width = s->count * s->dim;
     for (int i = 0; i < 2; i++) {
         const mixt__tensor *from = &call->in[1 + i], *cache = &call->in[4 + i];
         for (int64_t t = 0; t < s->tokens; t++) {
             int64_t source = b * from->strides[0] + t * from->strides[1] + head * s->dim;
-            int64_t place = (b * s->rows + positions[t]) * width + head * s->dim;
+            int64_t place = (b * s->rows + positions[t]) * s->width + head * s->dim;
             memcpy((char *)cache->data + (size_t)place * size, (const char *)from->data + (size_t)source * size,
                    (size_t)s->dim * size);
         }

@@ -1,8 +1,9 @@
 /* Attention that goes on from a cache, compiled for AVX2 and AVX-512.
  *
- * Threads split the heads of all batch entries: a head's columns of the caches are filled and read by one thread alone.
- * A token costs one pass over the keys seen so far (scores into scratch), one over the scores, one over the values, in
- * blocks of columns that stay in registers. Caches are read once, in their own format; all arithmetic is FP32.
+ * Threads split the heads that the caches have, of all batch entries: a head's columns of the caches are filled and
+ * read by one thread alone, for all heads of q that share it. A token costs one pass over the keys seen so far (scores
+ * into scratch), one over the scores, one over the values, in blocks of columns that stay in registers. Caches are read
+ * once, in their own format; all arithmetic is FP32.
  */
 #include "backend/cpu/attention/cached.h"
 #include "backend/cpu/core/vecmath.h"
@@ -34,7 +35,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
 {
     (void)arena;
     mixt__cached_heads s = mixt__cached_heads_of(call);
-    call->workspace_bytes = (size_t)(s.batch * s.count * scratch_floats(&s)) * sizeof(float);
+    call->workspace_bytes = (size_t)(s.batch * s.count / s.group * scratch_floats(&s)) * sizeof(float);
     return MIXT_OK;
 }
 
@@ -94,9 +95,9 @@ VEC_INLINE void token(mixt_dtype dtype, const task *k, int64_t b, int64_t head, 
     const mixt__call *call = k->call;
     const mixt__cached_heads *s = &k->s;
     const mixt__tensor *q = &call->in[0];
-    int64_t width = s->count * s->dim, cache = b * s->rows * width + head * s->dim;
+    int64_t width = s->width, cache = b * s->rows * width + head / s->group * s->dim;
     int64_t from = b * q->strides[0] + t * q->strides[1] + head * s->dim;
-    int64_t to = (b * s->tokens + t) * width + head * s->dim, seen = ((const int32_t *)call->in[3].data)[t] + 1;
+    int64_t to = ((b * s->tokens + t) * s->count + head) * s->dim, seen = ((const int32_t *)call->in[3].data)[t] + 1;
     float *query = score + whole_vectors(s->rows);
     for (int64_t d = 0; d < s->dim; d += VEC_LANES) {
         int64_t real = s->dim - d < VEC_LANES ? s->dim - d : VEC_LANES;
@@ -116,11 +117,12 @@ VEC_INLINE void token(mixt_dtype dtype, const task *k, int64_t b, int64_t head, 
 
 VEC_INLINE void heads(mixt_dtype dtype, const task *k, int64_t begin, int64_t end)
 {
+    int64_t shared = k->s.count / k->s.group;
     for (int64_t i = begin; i < end; i++) {
         float *score = (float *)k->call->workspace + i * k->scratch;
-        mixt__cache_fill(k->call, &k->s, i / k->s.count, i % k->s.count);
-        for (int64_t t = 0; t < k->s.tokens; t++)
-            token(dtype, k, i / k->s.count, i % k->s.count, t, score);
+        mixt__cache_fill(k->call, &k->s, i / shared, i % shared);
+        for (int64_t n = 0; n < k->s.tokens * k->s.group; n++)
+            token(dtype, k, i / shared, i % shared * k->s.group + n % k->s.group, n / k->s.group, score);
     }
 }
 
@@ -144,7 +146,7 @@ static mixt_status run(const mixt__call *call)
 {
     task k = {.call = call, .s = mixt__cached_heads_of(call)};
     k.scratch = scratch_floats(&k.s);
-    mixt__parallel(k.s.batch * k.s.count, 1, range, &k);
+    mixt__parallel(k.s.batch * k.s.count / k.s.group, 1, range, &k);
     return MIXT_OK;
 }
 

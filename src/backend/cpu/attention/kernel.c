@@ -2,8 +2,8 @@
  * AVX2, AVX-512, AVX512-BF16 and AMX; the last two take BF16 tensors only.
  *
  * Forward: threads split (batch entry, head, block of queries); whole heads a thread where there are enough of them, as
- * each thread packs the keys and values of every head it touches. Gradient: a thread owns whole heads and so every sum
- * in them: no order depends on the thread count.
+ * each thread packs the keys and values of every head it touches. Gradient: a thread owns a head of keys and values
+ * with all heads of queries that share it, and so every sum in them: no order depends on the thread count.
  */
 #include "backend/cpu/attention/block.h"
 #include "base/threads.h"
@@ -78,8 +78,8 @@ static head head_open(const mixt__call *call, const mixt__heads *s, int64_t b, i
     h.widen = mixt__widen(dtype);
     h.narrow = mixt__narrow(dtype);
     h.q = head_of(&call->in[0], s->dim, b, number);
-    h.k = head_of(&call->in[1], s->dim, b, number);
-    h.v = head_of(&call->in[2], s->dim, b, number);
+    h.k = head_of(&call->in[1], s->dim, b, number / s->group);
+    h.v = head_of(&call->in[2], s->dim, b, number / s->group);
     return h;
 }
 
@@ -140,15 +140,23 @@ static void grad_range(void *argument, int64_t begin, int64_t end, int thread)
     scratch_of(&s, true, (float *)call->workspace + thread * floats, &buffers);
     tile_begin();
     for (int64_t item = begin; item < end; item++) {
-        int64_t b = item / s.count, number = item % s.count;
-        head h = head_open(call, &s, b, number);
-        h.dst = head_of(&call->in[3], s.dim, b, number);
-        h.lse = (float *)call->in[4].data + item * s.queries;
-        h.grad_dst = head_of(&call->in[5], s.dim, b, number);
-        h.grad_q = head_of(&call->out[0], s.dim, b, number);
-        h.grad_k = head_of(&call->out[1], s.dim, b, number);
-        h.grad_v = head_of(&call->out[2], s.dim, b, number);
-        backward(&h, &buffers);
+        int64_t first = item * s.group, b = first / s.count; // of the heads of queries that share this one
+        const float *keys_depth = NULL;
+        head h = {0};
+        for (int64_t i = first; i < first + s.group; i++) {
+            int64_t number = i % s.count;
+            h = head_open(call, &s, b, number);
+            h.dst = head_of(&call->in[3], s.dim, b, number);
+            h.lse = (float *)call->in[4].data + i * s.queries;
+            h.grad_dst = head_of(&call->in[5], s.dim, b, number);
+            h.grad_q = head_of(&call->out[0], s.dim, b, number);
+            if (i == first)
+                keys_depth = backward_load(&h, &buffers);
+            backward_add(&h, keys_depth, &buffers);
+        }
+        h.grad_k = head_of(&call->out[1], s.dim, b, first % s.count / s.group);
+        h.grad_v = head_of(&call->out[2], s.dim, b, first % s.count / s.group);
+        backward_store(&h, &buffers);
     }
     tile_end();
 }
@@ -156,7 +164,7 @@ static void grad_range(void *argument, int64_t begin, int64_t end, int thread)
 static mixt_status grad_run(const mixt__call *call)
 {
     mixt__heads s = mixt__heads_of(call);
-    mixt__parallel(s.batch * s.count, 1, grad_range, (void *)call);
+    mixt__parallel(s.batch * s.count / s.group, 1, grad_range, (void *)call);
     return MIXT_OK;
 }
 

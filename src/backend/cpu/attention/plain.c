@@ -3,6 +3,7 @@
 #include "num/num.h"
 
 #include <math.h>
+#include <string.h>
 
 /** Element d of head `head` at position t of batch entry b. */
 static float at(const mixt__tensor *x, const mixt__heads *s, int64_t b, int64_t t, int64_t head, int64_t d)
@@ -16,13 +17,13 @@ static void put(const mixt__tensor *x, const mixt__heads *s, int64_t b, int64_t 
     mixt__store(x->data, x->dtype, b * x->strides[0] + t * x->strides[1] + head * s->dim + d, (float)value);
 }
 
-/** x at position i times y at position j. */
+/** The query's side x at position i times the keys' side y at position j. */
 static double dot(const mixt__tensor *x, const mixt__tensor *y, const mixt__heads *s, int64_t b, int64_t head,
                   int64_t i, int64_t j)
 {
     double sum = 0;
     for (int64_t d = 0; d < s->dim; d++)
-        sum += (double)at(x, s, b, i, head, d) * (double)at(y, s, b, j, head, d);
+        sum += (double)at(x, s, b, i, head, d) * (double)at(y, s, b, j, head / s->group, d);
     return sum;
 }
 
@@ -56,7 +57,7 @@ static void forward_row(const mixt__call *call, const mixt__heads *s, int64_t b,
     for (int64_t d = 0; d < s->dim; d++) {
         double sum = 0;
         for (int64_t j = 0; j < keys; j++)
-            sum += p[j] * (double)at(v, s, b, j, head, d);
+            sum += p[j] * (double)at(v, s, b, j, head / s->group, d);
         put(&call->out[0], s, b, i, head, d, keys ? sum / total : 0);
     }
     ((float *)call->out[1].data)[(b * s->count + head) * s->queries + i] = (float)(largest + log(total));
@@ -76,7 +77,7 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
 {
     (void)arena;
     mixt__heads s = mixt__heads_of(call);
-    call->workspace_bytes = (size_t)(2 * s.queries * s.keys) * sizeof(double);
+    call->workspace_bytes = (size_t)(2 * s.group * s.queries * s.keys + 2 * s.keys) * sizeof(double);
     return MIXT_OK;
 }
 
@@ -98,31 +99,47 @@ static void scores_grad(const mixt__call *call, const mixt__heads *s, int64_t b,
     }
 }
 
+/** Adds one head's part of column d of grad_k and grad_v to `sums`, (keys) each, and stores its grad_q. */
+static void column_grad(const mixt__call *call, const mixt__heads *s, int64_t b, int64_t head, int64_t d,
+                        const double *p, const double *grad, double *sums)
+{
+    const mixt__tensor *q = &call->in[0], *k = &call->in[1], *grad_dst = &call->in[5];
+    for (int64_t i = 0; i < s->queries; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < visible(s, i); j++)
+            sum += grad[i * s->keys + j] * (double)at(k, s, b, j, head / s->group, d);
+        put(&call->out[0], s, b, i, head, d, sum);
+    }
+    for (int64_t j = 0; j < s->keys; j++)
+        for (int64_t i = s->causal ? j : 0; i < s->queries; i++) {
+            sums[j] += grad[i * s->keys + j] * (double)at(q, s, b, i, head, d);
+            sums[s->keys + j] += p[i * s->keys + j] * (double)at(grad_dst, s, b, i, head, d);
+        }
+}
+
+/** The heads of q that share one of k and v. */
+static void group_grad(const mixt__call *call, const mixt__heads *s, int64_t b, int64_t shared)
+{
+    int64_t scores = s->queries * s->keys;
+    double *p = call->workspace, *sums = p + 2 * s->group * scores;
+    for (int64_t m = 0; m < s->group; m++)
+        scores_grad(call, s, b, shared * s->group + m, p + 2 * m * scores, p + (2 * m + 1) * scores);
+    for (int64_t d = 0; d < s->dim; d++) {
+        memset(sums, 0, (size_t)(2 * s->keys) * sizeof *sums);
+        for (int64_t m = 0; m < s->group; m++)
+            column_grad(call, s, b, shared * s->group + m, d, p + 2 * m * scores, p + (2 * m + 1) * scores, sums);
+        for (int64_t j = 0; j < s->keys; j++) {
+            put(&call->out[1], s, b, j, shared, d, sums[j]);
+            put(&call->out[2], s, b, j, shared, d, sums[s->keys + j]);
+        }
+    }
+}
+
 static mixt_status grad_run(const mixt__call *call)
 {
     mixt__heads s = mixt__heads_of(call);
-    const mixt__tensor *q = &call->in[0], *k = &call->in[1], *grad_dst = &call->in[5];
-    double *p = call->workspace, *grad = p + s.queries * s.keys;
-    for (int64_t n = 0; n < s.batch * s.count * s.dim; n++) {
-        int64_t d = n % s.dim, head = n / s.dim % s.count, b = n / s.dim / s.count;
-        if (d == 0)
-            scores_grad(call, &s, b, head, p, grad);
-        for (int64_t i = 0; i < s.queries; i++) {
-            double sum = 0;
-            for (int64_t j = 0; j < visible(&s, i); j++)
-                sum += grad[i * s.keys + j] * (double)at(k, &s, b, j, head, d);
-            put(&call->out[0], &s, b, i, head, d, sum);
-        }
-        for (int64_t j = 0; j < s.keys; j++) {
-            double sum_k = 0, sum_v = 0;
-            for (int64_t i = s.causal ? j : 0; i < s.queries; i++) {
-                sum_k += grad[i * s.keys + j] * (double)at(q, &s, b, i, head, d);
-                sum_v += p[i * s.keys + j] * (double)at(grad_dst, &s, b, i, head, d);
-            }
-            put(&call->out[1], &s, b, j, head, d, sum_k);
-            put(&call->out[2], &s, b, j, head, d, sum_v);
-        }
-    }
+    for (int64_t n = 0; n < s.batch * s.count / s.group; n++)
+        group_grad(call, &s, n / (s.count / s.group), n % (s.count / s.group));
     return MIXT_OK;
 }
 

@@ -93,6 +93,15 @@ MIXT__INLINE float mixt__maths_sigmoid(float x)
     return x < 0.0f ? e * q : q;
 }
 
+/** Derivative of x · sigmoid(x): s + x·s·(1 - s). Past 104 one share is 0. */
+MIXT__INLINE float mixt__maths_silu_slope(float x)
+{
+    float near = x < -104.0f ? -104.0f : x > 104.0f ? 104.0f : x;
+    float e = mixt__maths_exp_nonpositive(-fabsf(near)), q = 1.0f / (1.0f + e);
+    float share = near < 0.0f ? e * q : q, other = near < 0.0f ? q : e * q;
+    return fmaf(near * share, other, share);
+}
+
 #define MATHS_GELU_A 0x1.988454p0f  // 2·sqrt(2/pi)
 #define MATHS_GELU_B 0x1.2444f2p-4f // 0.044715 times that
 

@@ -55,10 +55,12 @@ static mixt_status slice(const mixt__call *call, copy_fn *run)
 static mixt_status split(const mixt__call *call, copy_fn *run)
 {
     int last = call->in[0].shape.rank - 1;
+    int64_t begin = 0;
     for (int o = 0; o < call->out_count; o++) {
         mixt__strided_copy copy = copy_of(&call->in[0], &call->out[o]);
-        copy.src = moved(&call->in[0], o * copy.shape.dims[last] * call->in[0].strides[last]);
+        copy.src = moved(&call->in[0], begin * call->in[0].strides[last]);
         run(&copy);
+        begin += copy.shape.dims[last];
     }
     return MIXT_OK;
 }

@@ -44,6 +44,12 @@ MIXT__INLINE float apply(mixt__pw_code code, float a, float b, float c, const mi
         return mixt__maths_gelu_erf(a);
     case MIXT_PW_GELU_ERF_GRAD:
         return mixt__maths_gelu_erf_slope(a) * b;
+    case MIXT_PW_SILU:
+        return a * mixt__maths_sigmoid(a);
+    case MIXT_PW_SILU_GRAD:
+        return mixt__maths_silu_slope(a) * b;
+    case MIXT_PW_SWIGLU:
+        return a * mixt__maths_sigmoid(a) * b;
     case MIXT_PW_SIGMOID:
         return mixt__maths_sigmoid(a);
     case MIXT_PW_SIGMOID_GRAD:
@@ -70,7 +76,8 @@ MIXT__INLINE float apply(mixt__pw_code code, float a, float b, float c, const mi
 MIXT__INLINE bool makes_plain_nan(mixt__pw_code code)
 {
     return code == MIXT_PW_GELU || code == MIXT_PW_GELU_GRAD || code == MIXT_PW_GELU_ERF ||
-           code == MIXT_PW_GELU_ERF_GRAD || code == MIXT_PW_SIGMOID || code == MIXT_PW_TANH;
+           code == MIXT_PW_GELU_ERF_GRAD || code == MIXT_PW_SILU || code == MIXT_PW_SILU_GRAD ||
+           code == MIXT_PW_SWIGLU || code == MIXT_PW_SIGMOID || code == MIXT_PW_TANH;
 }
 
 /** As num's BF16 conversion: nearest-even, NaN made quiet; a plain NaN is right without a look at it. */

@@ -26,6 +26,13 @@ static double normal_share(double x)
     return 0.5 * erfc(x * -0.70710678118654752);
 }
 
+/** Far out, where a times the other share would be infinity times 0, the limit is reached. */
+static double silu_slope(double x)
+{
+    double s = 1.0 / (1.0 + exp(-x)), near = x < -800 ? -800 : x > 800 ? 800 : x;
+    return s * (1.0 + near * (1.0 - s));
+}
+
 static double dropout(const mixt__pw_instr *in, double a, uint64_t rng_key, int64_t index)
 {
     mixt__rng_block block = mixt__rng_block_at(mixt__pw_dropout_key(rng_key, in->key), (uint64_t)index / 4);
@@ -76,6 +83,12 @@ static double function(const mixt__pw_instr *in, double a, double b)
         return a * normal_share(a);
     case MIXT_PW_GELU_ERF_GRAD:
         return (fabs(a) > 40 ? a > 0 : normal_share(a) + a * 0.3989422804014327 * exp(-0.5 * a * a)) * b;
+    case MIXT_PW_SILU:
+        return a / (1.0 + exp(-a));
+    case MIXT_PW_SILU_GRAD:
+        return silu_slope(a) * b;
+    case MIXT_PW_SWIGLU:
+        return a / (1.0 + exp(-a)) * b;
     case MIXT_PW_SIGMOID:
         return 1.0 / (1.0 + exp(-a));
     case MIXT_PW_SIGMOID_GRAD:

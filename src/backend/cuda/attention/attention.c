@@ -21,16 +21,18 @@ typedef struct state {
     const mixt__cudnn_plan *plan;
     int64_t chunk;   // batch entries that one run of the plan takes
     size_t row_sums; // where in the workspace they are
+    bool repeated;   // k and v are repeated for every head of q first, at `keys` in the workspace
+    size_t keys;
 } state;
 
 /* ---- pieces of both graphs ---- */
 
-/** Heads of a tensor (B, length, C) as (B, H, length, D), or (B, H, D, length) when turned. */
+/** Heads of a tensor (B, length, C) as (B, H, length, D), or (B, H, D, length) when turned: as many as it has. */
 static int heads_in(mixt__cudnn_graph *g, const mixt__tensor *t, const mixt__heads *s, bool turned)
 {
     mixt__cudnn_shape shape = {.type = mixt__cudnn_type(t->dtype),
                                .rank = 4,
-                               .dims = {s->batch, s->count, t->shape.dims[1], s->dim},
+                               .dims = {s->batch, t->shape.dims[2] / s->dim, t->shape.dims[1], s->dim},
                                .strides = {t->strides[0], s->dim, t->strides[1], 1}};
     if (turned) {
         shape.dims[2] = s->dim;
@@ -133,18 +135,48 @@ static bool shapes_fit(const mixt__call *call, const char **reason)
     return !*reason;
 }
 
+/** Where heads are grouped and no engine takes that: k and v are repeated. */
+static mixt_status choose_either(const mixt__call *call, state *st)
+{
+    mixt__tensor in[6];
+    st->repeated = false;
+    mixt_status status = choose(call, &st->plan);
+    if (status == MIXT_OK || mixt__heads_of(call).group == 1)
+        return status;
+    st->repeated = true;
+    mixt__call repeated = mixt__attention_repeat(call, in);
+    return choose(&repeated, &st->plan);
+}
+
 static bool supports(const mixt__call *call, const char **reason)
 {
-    const mixt__cudnn_plan *plan;
+    state st;
     if (!shapes_fit(call, reason))
         return false;
     *reason = "cuDNN has no engine for it";
-    return choose(call, &plan) == MIXT_OK;
+    return choose_either(call, &st) == MIXT_OK;
 }
 
 static size_t round_up(size_t bytes)
 {
     return (bytes + 255) / 256 * 256;
+}
+
+/** Room for repeated keys and values behind what the workspace holds so far. */
+static void keys_room(mixt__call *call, state *st)
+{
+    st->keys = round_up(call->workspace_bytes);
+    if (st->repeated)
+        call->workspace_bytes = st->keys + 2 * mixt__attention_full_bytes(call);
+}
+
+/** Keys and values for the plan: the call's own, or repeated. */
+static mixt_status take_keys(const mixt__call *call, const state *st, void *keys[2])
+{
+    for (int i = 0; i < 2; i++)
+        keys[i] = st->repeated ? (char *)call->workspace + st->keys + (size_t)i * mixt__attention_full_bytes(call)
+                               : call->in[i + 1].data;
+    return st->repeated ? mixt__attention_copy_keys(call, keys) : MIXT_OK;
 }
 
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
@@ -153,8 +185,9 @@ static mixt_status prepare(mixt__call *call, mixt__arena *arena)
     state *st = mixt__arena_alloc(arena, sizeof *st);
     if (!st)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to prepare attention");
-    MIXT_TRY(choose(call, &st->plan));
+    MIXT_TRY(choose_either(call, st));
     call->workspace_bytes = mixt__cudnn_workspace(st->plan);
+    keys_room(call, st);
     call->state = st;
     return MIXT_OK;
 }
@@ -164,7 +197,9 @@ static mixt_status run(const mixt__call *call)
     const state *st = call->state;
     if (!mixt__attention_aligned(call))
         return mixt__attention_plain.run(call);
-    void *pointers[] = {call->in[0].data, call->in[1].data, call->in[2].data, call->out[0].data, call->out[1].data};
+    void *keys[2];
+    MIXT_TRY(take_keys(call, st, keys));
+    void *pointers[] = {call->in[0].data, keys[0], keys[1], call->out[0].data, call->out[1].data};
     return mixt__cudnn_run(st->plan, pointers, call->workspace);
 }
 
@@ -220,7 +255,7 @@ static mixt_status grad_plan(const mixt__call *call, int64_t chunk, const mixt__
     mixt__cudnn_matmul(g, turn(g, &s, grad_s, low), q, grad_k);
     mixt__cudnn_shape upright = {.type = full,
                                  .rank = 4,
-                                 .dims = {s.batch, s.count, s.keys, s.dim},
+                                 .dims = {s.batch, s.count / s.group, s.keys, s.dim},
                                  .strides = {k_in->strides[0], s.dim, k_in->strides[1], 1}};
     int k_upright = mixt__cudnn_virtual(g, &upright);
     mixt__cudnn_reshape(g, k, k_upright);
@@ -236,19 +271,28 @@ static mixt_status grad_choose(const mixt__call *call, state *st)
 {
     mixt__heads s = mixt__heads_of(call);
     int64_t entry = s.count * s.queries * s.keys * 2, most = score_bytes / entry > 1 ? score_bytes / entry : 1;
+    mixt__tensor in[6];
     st->chunk = s.batch < most ? s.batch : most;
     while (s.batch % st->chunk)
         st->chunk--;
-    return grad_plan(call, st->chunk, &st->plan);
+    st->repeated = false;
+    mixt_status status = grad_plan(call, st->chunk, &st->plan);
+    if (status == MIXT_OK || s.group == 1)
+        return status;
+    st->repeated = true;
+    mixt__call repeated = mixt__attention_repeat(call, in);
+    return grad_plan(&repeated, st->chunk, &st->plan);
 }
 
 static bool grad_supports(const mixt__call *call, const char **reason)
 {
     state st;
+    mixt__tensor out[3];
+    mixt__call spread = mixt__attention_spread(call, out);
     if (!shapes_fit(call, reason))
         return false;
     *reason = "cuDNN has no engine for it";
-    return grad_choose(call, &st) == MIXT_OK;
+    return grad_choose(&spread, &st) == MIXT_OK;
 }
 
 static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
@@ -258,28 +302,43 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
     state *st = mixt__arena_alloc(arena, sizeof *st);
     if (!st)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to prepare attention");
-    MIXT_TRY(grad_choose(call, st));
+    mixt__tensor out[3];
+    mixt__call spread = mixt__attention_spread(call, out);
+    MIXT_TRY(grad_choose(&spread, st));
     st->row_sums = round_up(mixt__cudnn_workspace(st->plan));
     call->workspace_bytes = st->row_sums + (size_t)(s.batch * s.count * s.queries) * sizeof(float);
+    keys_room(call, st);
+    mixt__attention_grouped_room(call);
     call->state = st;
     return MIXT_OK;
 }
 
-static mixt_status grad_run(const mixt__call *call)
+static mixt_status grad_heads(const mixt__call *call)
 {
     const state *st = call->state;
     if (!mixt__attention_aligned(call))
         return mixt__attention_grad_plain.run(call);
+    mixt__tensor in[6];
+    void *keys[2];
+    mixt__call full = st->repeated ? mixt__attention_repeat(call, in) : *call;
+    MIXT_TRY(take_keys(call, st, keys));
+    for (int i = 0; st->repeated && i < 2; i++)
+        in[i + 1].data = keys[i];
     for (int64_t b = 0; b < call->in[0].shape.dims[0]; b += st->chunk) {
         void *pointers[10];
         for (int i = 0; i < 9; i++) {
-            const mixt__tensor *t = i < 6 ? &call->in[i] : &call->out[i - 6];
+            const mixt__tensor *t = i < 6 ? &full.in[i] : &call->out[i - 6];
             pointers[i] = (char *)t->data + (size_t)(b * t->strides[0]) * mixt_dtype_size(t->dtype);
         }
         pointers[9] = (char *)call->workspace + st->row_sums;
         MIXT_TRY(mixt__cudnn_run(st->plan, pointers, call->workspace));
     }
     return MIXT_OK;
+}
+
+static mixt_status grad_run(const mixt__call *call)
+{
+    return mixt__attention_grouped(call, grad_heads);
 }
 
 static const mixt__kernel cudnn = {.name = "cudnn", .supports = supports, .prepare = prepare, .run = run};

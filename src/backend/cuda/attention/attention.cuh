@@ -8,6 +8,7 @@
 struct mixt__head_rows {
     void *data;
     int64_t batch, row; // strides in elements
+    unsigned group;     // heads of q that share one of these: 1 but for k and v
 };
 
 struct mixt__attention_problem {
@@ -22,7 +23,7 @@ template <typename T>
 static __device__ __forceinline__ T *row_of(const mixt__head_rows &r, const mixt__attention_problem &p, int64_t head,
                                             int64_t row)
 {
-    return (T *)r.data + head / p.heads * r.batch + row * r.row + head % p.heads * p.dim;
+    return (T *)r.data + head / p.heads * r.batch + row * r.row + (unsigned)(head % p.heads) / r.group * p.dim;
 }
 
 #define MIXT_LOG2_E 1.44269504088896f

@@ -1,7 +1,9 @@
 /* What the attention candidates share: the sizes of a call, and the candidates.
  *
  * Forward: q (B, T, C), k, v (B, S, C) → dst (B, T, C), lse (B, heads, T). Gradient: those five and grad_dst →
- * grad_q, grad_k, grad_v. Elements of a head lie side by side; the other strides are free.
+ * grad_q, grad_k, grad_v. Elements of a head lie side by side; the other strides are free. Where k and v have fewer
+ * heads, each is read by a group of those of q; kernels of the gradient make grad_k and grad_v for every head of q, and
+ * mixt__attention_grouped adds up those of a group.
  */
 #ifndef MIXT_BACKEND_CUDA_ATTENTION_ATTENTION_H
 #define MIXT_BACKEND_CUDA_ATTENTION_ATTENTION_H
@@ -13,7 +15,8 @@ extern "C" {
 #endif
 
 typedef struct mixt__heads {
-    int64_t batch, count, dim; // heads and their size
+    int64_t batch, count, dim; // heads of q and their size
+    int64_t group;             // of them that share one of k and v
     int64_t queries, keys;
     float scale;
     bool causal;
@@ -27,6 +30,7 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
     s.batch = q[0];
     s.count = at->heads;
     s.dim = q[2] / at->heads;
+    s.group = call->in[1].shape.dims[2] ? q[2] / call->in[1].shape.dims[2] : 1;
     s.queries = q[1];
     s.keys = call->in[1].shape.dims[1];
     s.scale = at->scale;
@@ -57,6 +61,20 @@ static inline bool mixt__attention_aligned(const mixt__call *call)
         bits |= (uintptr_t)call->out[o].data;
     return bits % 16 == 0;
 }
+
+/** The call of a gradient with grad_k and grad_v for every head of q, without memory; the call itself where no heads
+ * are shared. `out` is its outputs' place. */
+mixt__call mixt__attention_spread(const mixt__call *call, mixt__tensor out[3]);
+/** The same with k and v themselves repeated for every head of q, for kernels that know no groups. */
+mixt__call mixt__attention_repeat(const mixt__call *call, mixt__tensor in[6]);
+/** Bytes of one of these tensors. */
+size_t mixt__attention_full_bytes(const mixt__call *call);
+/** Repeats k and v into two such places in device memory. */
+mixt_status mixt__attention_copy_keys(const mixt__call *call, void *const full[2]);
+/** Adds to the workspace of a gradient's call what mixt__attention_grouped needs. */
+void mixt__attention_grouped_room(mixt__call *call);
+/** Runs a gradient whose grad_k and grad_v have the heads of q, and adds up those that share one. */
+mixt_status mixt__attention_grouped(const mixt__call *call, mixt_status (*run)(const mixt__call *call));
 
 extern const mixt__kernel mixt__attention_grad_hopper;
 extern const mixt__kernel mixt__attention_tf32, mixt__attention_grad_tf32;

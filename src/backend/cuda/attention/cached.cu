@@ -1,10 +1,11 @@
 /* Attention that goes on from a cache: what one more token, or a piece of a prompt, costs.
  *
- * A block takes one head of one batch entry. It first puts the head's new keys and values into the caches, which no
- * other block touches there; then, token by token, each warp makes the scores of every WARPS-th key seen (lanes share
- * the columns), the block turns them into weights, and each thread sums its columns of the values over all keys. The
- * scores of a row wait in global workspace, as there may be more of them than shared memory holds. Keys and values are
- * read once a token, along their rows; sums are FP32 in a fixed order.
+ * A block takes one head that the caches have, of one batch entry. It first puts the head's new keys and values into
+ * the caches, which no other block touches there; then, token by token and for each head of q that shares it, each warp
+ * makes the scores of every WARPS-th key seen (lanes share the columns), the block turns them into weights, and each
+ * thread sums its columns of the values over all keys. The scores of a row wait in global workspace, as there may be
+ * more of them than shared memory holds. Keys and values are read once a token, along their rows; sums are FP32 in a
+ * fixed order.
  */
 #include "backend/cuda/kernels.h"
 
@@ -18,7 +19,8 @@ typedef struct problem {
     const int32_t *positions;
     float *scores; // (B, heads, S)
     int64_t q_batch, q_row, k_batch, k_row, v_batch, v_row;
-    int64_t heads, dim, width, tokens, rows;
+    int64_t heads, dim, width, tokens, rows; // heads and width: of the caches
+    int64_t group;                           // heads of q that share one of them
     float scale;
 } problem;
 
@@ -71,11 +73,11 @@ template <typename T> static __global__ void __launch_bounds__(THREADS) attentio
     fill(p, (const T *)p.k + b * p.k_batch + column, p.k_row, keys, p.positions);
     fill(p, (const T *)p.v + b * p.v_batch + column, p.v_row, values, p.positions);
     __syncthreads();
-    for (int64_t t = 0; t < p.tokens; t++) {
-        int64_t seen = (int64_t)p.positions[t] + 1;
-        make_scores(p, (const T *)p.q + b * p.q_batch + t * p.q_row + column, keys, seen, scores);
+    for (int64_t n = 0; n < p.tokens * p.group; n++) {
+        int64_t t = n / p.group, seen = (int64_t)p.positions[t] + 1, own = column * p.group + n % p.group * p.dim;
+        make_scores(p, (const T *)p.q + b * p.q_batch + t * p.q_row + own, keys, seen, scores);
         float total = make_weights(scores, seen, shared);
-        T *dst = (T *)p.dst + (b * p.tokens + t) * p.width + column;
+        T *dst = (T *)p.dst + (b * p.tokens + t) * p.width * p.group + own;
         for (int64_t d = threadIdx.x; d < p.dim; d += THREADS) {
             float sum = 0;
             for (int64_t j = 0; j < seen; j++)
@@ -90,7 +92,7 @@ static mixt_status prepare(mixt__call *call, mixt__arena *)
 {
     const mixt__attention_attrs *at = (const mixt__attention_attrs *)call->attrs;
     const int64_t *cache = call->in[4].shape.dims;
-    call->workspace_bytes = (size_t)(cache[0] * at->heads * cache[1]) * sizeof(float);
+    call->workspace_bytes = (size_t)(cache[0] * at->heads * cache[1]) * sizeof(float); // enough for one of each head
     return MIXT_OK;
 }
 
@@ -113,13 +115,14 @@ static mixt_status run(const mixt__call *call)
     p.k_row = k->strides[1];
     p.v_batch = v->strides[0];
     p.v_row = v->strides[1];
-    p.heads = at->heads;
-    p.width = q->shape.dims[2];
-    p.dim = p.width / at->heads;
+    p.dim = q->shape.dims[2] / at->heads;
+    p.width = call->in[4].shape.dims[2];
+    p.group = p.width ? q->shape.dims[2] / p.width : 1;
+    p.heads = at->heads / p.group;
     p.tokens = q->shape.dims[1];
     p.rows = call->in[4].shape.dims[1];
     p.scale = at->scale;
-    unsigned blocks = (unsigned)(q->shape.dims[0] * at->heads);
+    unsigned blocks = (unsigned)(q->shape.dims[0] * p.heads);
     if (blocks && p.tokens)
         DISPATCH(q->dtype, T, (attention_cached<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(p)));
     return mixt__cuda_launched("attention_cached");

@@ -330,12 +330,17 @@ template <typename T> static mixt_status launch_both(const problem &p)
     return status == MIXT_OK ? launch<T, true>(p) : status;
 }
 
-static mixt_status run(const mixt__call *call)
+static mixt_status run_heads(const mixt__call *call)
 {
     problem p = mixt__attention_problem_of(call, true);
     if (!mixt__attention_aligned(call))
         return mixt__attention_grad_plain.run(call);
     return call->in[0].dtype == MIXT_DTYPE_BF16 ? launch_both<bf16>(p) : launch_both<fp16>(p);
+}
+
+static mixt_status run(const mixt__call *call)
+{
+    return mixt__attention_grouped(call, run_heads);
 }
 
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)

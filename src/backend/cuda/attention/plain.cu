@@ -150,25 +150,25 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) grad_keys(pr
 
 /* ---- candidates ---- */
 
-static mixt__head_rows rows_in(const mixt__tensor *t)
+static mixt__head_rows rows_in(const mixt__tensor *t, int64_t group)
 {
-    return {t->data, t->strides[0], t->strides[1]};
+    return {t->data, t->strides[0], t->strides[1], (unsigned)group};
 }
 
 mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool gradient)
 {
     mixt__heads s = mixt__heads_of(call);
     problem p = {};
-    p.q = rows_in(&call->in[0]);
-    p.k = rows_in(&call->in[1]);
-    p.v = rows_in(&call->in[2]);
-    p.dst = rows_in(gradient ? &call->in[3] : &call->out[0]);
+    p.q = rows_in(&call->in[0], 1);
+    p.k = rows_in(&call->in[1], s.group);
+    p.v = rows_in(&call->in[2], s.group);
+    p.dst = rows_in(gradient ? &call->in[3] : &call->out[0], 1);
     p.lse = (float *)(gradient ? call->in[4].data : call->out[1].data);
     if (gradient) {
-        p.grad_dst = rows_in(&call->in[5]);
-        p.grad_q = rows_in(&call->out[0]);
-        p.grad_k = rows_in(&call->out[1]);
-        p.grad_v = rows_in(&call->out[2]);
+        p.grad_dst = rows_in(&call->in[5], 1);
+        p.grad_q = rows_in(&call->out[0], 1);
+        p.grad_k = rows_in(&call->out[1], 1);
+        p.grad_v = rows_in(&call->out[2], 1);
         p.sums = (float *)call->workspace;
     }
     p.batch_heads = s.batch * s.count;
@@ -198,6 +198,7 @@ static mixt_status run(const mixt__call *call)
 static mixt_status grad_prepare(mixt__call *call, mixt__arena *)
 {
     call->workspace_bytes = (size_t)mixt__tensor_count(&call->in[4]) * sizeof(float);
+    mixt__attention_grouped_room(call);
     return MIXT_OK;
 }
 
@@ -217,12 +218,17 @@ template <typename T> static void launch_grad(const problem &p)
         grad_keys<T><<<blocks(keys), WARPS * 32, 0, mixt__cuda.stream>>>(p);
 }
 
-static mixt_status grad_run(const mixt__call *call)
+static mixt_status grad_heads(const mixt__call *call)
 {
     problem p = mixt__attention_problem_of(call, true);
     mixt__attention_row_sums(p, call->in[0].dtype);
     DISPATCH(call->in[0].dtype, T, launch_grad<T>(p));
     return mixt__cuda_launched("attention_grad");
+}
+
+static mixt_status grad_run(const mixt__call *call)
+{
+    return mixt__attention_grouped(call, grad_heads);
 }
 
 extern "C" const mixt__kernel mixt__attention_plain = {.name = "plain", .run = run};

@@ -368,10 +368,11 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *)
 {
     mixt__heads s = mixt__heads_of(call);
     call->workspace_bytes = sums_bytes(call) + (size_t)(heads_at_once(s) * head_bytes(s));
+    mixt__attention_grouped_room(call);
     return MIXT_OK;
 }
 
-static mixt_status grad_run(const mixt__call *call)
+static mixt_status grad_heads(const mixt__call *call)
 {
     if (!mixt__attention_aligned(call))
         return mixt__attention_grad_plain.run(call);
@@ -393,6 +394,11 @@ static mixt_status grad_run(const mixt__call *call)
                       SUMS_SHARED, mixt__cuda.stream>>>(p, w);
     }
     return mixt__cuda_launched("attention_grad");
+}
+
+static mixt_status grad_run(const mixt__call *call)
+{
+    return mixt__attention_grouped(call, grad_heads);
 }
 
 extern "C" const mixt__kernel mixt__attention_strict = {.name = "strict", .supports = supports, .run = run};

@@ -45,8 +45,9 @@ template <int DIM> struct cut {
 
 /** The block's head and own rows. */
 struct owned {
-    unsigned batch, head;    // head: of batch · heads
-    int column, first, warp; // where the head's elements begin in a row; the first row of the block and of the warp
+    unsigned batch, head; // head: of batch · heads
+    unsigned number;      // of the head in its batch entry
+    int dim, first, warp; // elements of a head; the first row of the block and of the warp
 };
 
 /** Those with most work come first: the last rows of a causal head's queries. */
@@ -56,13 +57,13 @@ static __device__ __forceinline__ owned owned_by_block(const problem &p, int64_t
     unsigned tiles = (unsigned)((int)rows + cut<DIM>::own - 1) / cut<DIM>::own, tile = blockIdx.x % tiles;
     unsigned head = blockIdx.x / tiles, batch = head / (unsigned)p.heads;
     int first = (int)(last_first ? tiles - 1 - tile : tile) * cut<DIM>::own;
-    return {batch, head, (int)(head - batch * (unsigned)p.heads) * DIM, first,
-            first + 16 * cut<DIM>::tall * (int)(threadIdx.x >> 5)};
+    return {batch, head,  head - batch * (unsigned)p.heads,
+            DIM,   first, first + 16 * cut<DIM>::tall * (int)(threadIdx.x >> 5)};
 }
 
 static __device__ __forceinline__ float *head_of(const mixt__head_rows &r, const owned &at)
 {
-    return static_cast<float *>(r.data) + at.batch * r.batch + at.column;
+    return static_cast<float *>(r.data) + at.batch * r.batch + at.number / r.group * at.dim;
 }
 
 /** The two tensors whose rows pass by, and where their tiles lie. */
@@ -447,13 +448,18 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
     return mixt__attention_grad_plain.prepare(call, arena); // the row sums
 }
 
-static mixt_status grad_run(const mixt__call *call)
+static mixt_status grad_heads(const mixt__call *call)
 {
     if (!mixt__attention_aligned(call))
         return mixt__attention_grad_plain.run(call);
     problem p = mixt__attention_problem_of(call, true);
     mixt__attention_row_sums(p, MIXT_DTYPE_FP32);
     return p.dim == 32 ? launch_grad<32>(p) : p.dim == 64 ? launch_grad<64>(p) : launch_grad<128>(p);
+}
+
+static mixt_status grad_run(const mixt__call *call)
+{
+    return mixt__attention_grouped(call, grad_heads);
 }
 
 extern "C" const mixt__kernel mixt__attention_tf32 = {

@@ -346,6 +346,7 @@ static mixt_status run(const mixt__call *call)
 static mixt_status grad_prepare(mixt__call *call, mixt__arena *)
 {
     call->workspace_bytes = (size_t)mixt__tensor_count(&call->in[4]) * sizeof(float);
+    mixt__attention_grouped_room(call);
     return MIXT_OK;
 }
 
@@ -355,12 +356,17 @@ template <typename T> static mixt_status launch_grad(const problem &p, bool vect
     return launch<T>(attention_tiled_grad_q<T>, 4, p.queries, p, vectors);
 }
 
-static mixt_status grad_run(const mixt__call *call)
+static mixt_status grad_heads(const mixt__call *call)
 {
     problem p = mixt__attention_problem_of(call, true);
     bool vectors = vectors_fit(call);
     mixt__attention_row_sums(p, call->in[0].dtype);
     DISPATCH(call->in[0].dtype, T, return launch_grad<T>(p, vectors));
+}
+
+static mixt_status grad_run(const mixt__call *call)
+{
+    return mixt__attention_grouped(call, grad_heads);
 }
 
 extern "C" const mixt__kernel mixt__attention_tiled = {.name = "tiled", .supports = supports, .run = run};

@@ -51,10 +51,12 @@ static mixt_status slice(const mixt__call *call)
 static mixt_status split(const mixt__call *call)
 {
     int last = call->in[0].shape.rank - 1;
+    int64_t begin = 0;
     for (int o = 0; o < call->out_count; o++) {
         mixt__cuda_copy copy = copy_of(&call->in[0], &call->out[o]);
-        copy.src += o * copy.dims[last] * call->in[0].strides[last] * copy.size;
+        copy.src += begin * call->in[0].strides[last] * copy.size;
         MIXT_TRY(mixt__cuda_copy_run(copy));
+        begin += copy.dims[last];
     }
     return MIXT_OK;
 }

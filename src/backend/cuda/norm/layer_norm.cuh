@@ -13,7 +13,7 @@ typedef struct job {
     const void *src, *grad_dst, *addend; // addend: NULL when there is none
     void *dst;                           // or grad_src
     const float *weight, *bias;
-    float *mean, *rstd; // outputs of the forward, inputs of the gradient
+    float *mean, *rstd; // outputs of the forward, inputs of the gradient; mean: not of root-mean-square norm
     float *grads[3];    // gradient: of weight, bias, and the sums of grad_src's columns; NULL: not wanted
     bool add[3];        // to what they hold
     float *partials;    // (parts, kinds, cols)

@@ -1,4 +1,5 @@
-/* The gradient of layer norm, with a fused addend and the sums of its result's columns, which are a bias's gradient.
+/* The gradient of layer norm and, with RMS, of root-mean-square norm, which has no mean and no bias, with a fused
+ * addend and the sums of its result's columns, which are a bias's gradient.
  *
  * A team of threads side by side covers a row, 16 bytes each, and takes two rows at a time, the next ones already on
  * their way through shared memory; each thread keeps to its columns, so the sums of columns add up in its
@@ -72,19 +73,19 @@ typedef struct row_stats {
     float mean[TEAM_ROWS], rstd[TEAM_ROWS];
 } row_stats;
 
-static __device__ __forceinline__ row_stats stats_load(const job &j, int64_t row)
+template <bool RMS> static __device__ __forceinline__ row_stats stats_load(const job &j, int64_t row)
 {
     row_stats s;
 #pragma unroll
     for (int r = 0; r < TEAM_ROWS; r++) {
-        s.mean[r] = row + r < j.rows ? j.mean[row + r] : 0.0f;
+        s.mean[r] = !RMS && row + r < j.rows ? j.mean[row + r] : 0.0f;
         s.rstd[r] = row + r < j.rows ? j.rstd[row + r] : 0.0f;
     }
     return s;
 }
 
 /** Adds to the parameters' gradients; s: for each row, the sums of g·w and of g·w·x̂ over this thread's columns. */
-template <typename T, int V>
+template <bool RMS, typename T, int V>
 static __device__ __forceinline__ void team_sums(const ring<T, V> &rows, int stage, const row_stats &at,
                                                  const float *weight, float *grad_weight, float *grad_bias, float *s)
 {
@@ -97,10 +98,12 @@ static __device__ __forceinline__ void team_sums(const ring<T, V> &rows, int sta
 #pragma unroll
         for (int k = 0; k < V; k++) {
             float hat = (x[k] - at.mean[r]) * at.rstd[r], h = g[k] * weight[k];
-            s[2 * r] += h;
+            if (!RMS)
+                s[2 * r] += h;
             s[2 * r + 1] += h * hat;
             grad_weight[k] += g[k] * hat;
-            grad_bias[k] += g[k];
+            if (!RMS)
+                grad_bias[k] += g[k];
         }
     }
 }
@@ -168,7 +171,7 @@ static __device__ __forceinline__ void team_total(float *s, float *buffer)
 }
 
 /** blockDim = (threads of a team, teams). Shared memory: two buffers of sums a team, then the ring. */
-template <typename T, int V, bool TOTALS>
+template <typename T, int V, bool TOTALS, bool RMS>
 static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_grad_team(const job j)
 {
     extern __shared__ uint4 shared[];
@@ -182,15 +185,15 @@ static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_g
         rows.ask(j, first + s * stride, col, s);
     if (col < j.cols)
         load_constants<V>(weight, j.weight, col);
-    row_stats coming = stats_load(j, first);
+    row_stats coming = stats_load<RMS>(j, first);
     bool other = false;
     for (int64_t row = first; row - ahead < j.rows; row += stride) { // as often in every team: they share barriers
         float s[SUMS];
         row_stats at = coming;
         copies_wait<STAGES - 2>();
         rows.ask(j, row + (STAGES - 1) * stride, col, stage ? stage - 1 : STAGES - 1);
-        coming = stats_load(j, row + stride);
-        team_sums(rows, stage, at, weight, grad_weight, grad_bias, s);
+        coming = stats_load<RMS>(j, row + stride);
+        team_sums<RMS>(rows, stage, at, weight, grad_weight, grad_bias, s);
         team_total(s, sums + (int)other * width);
         if (col < j.cols)
             team_store(j, row, col, rows, stage, at, weight, s, TOTALS ? totals : NULL);
@@ -200,27 +203,30 @@ static __global__ void __launch_bounds__(GRAD_THREADS, GRAD_BLOCKS) layer_norm_g
     copies_wait<0>(); // the block's sums take the ring's place
     float *out = j.partials + (int64_t)blockIdx.x * j.kinds * j.cols;
     block_partial<V>(j, (float *)shared, grad_weight, col, out);
-    block_partial<V>(j, (float *)shared, grad_bias, col, out + j.cols);
+    if (!RMS)
+        block_partial<V>(j, (float *)shared, grad_bias, col, out + j.cols);
     if (TOTALS)
         block_partial<V>(j, (float *)shared, totals, col, out + 2 * j.cols);
 }
 
 /* ---- one element at a time ---- */
 
-template <typename T> static __global__ void __launch_bounds__(PLAIN_THREADS) layer_norm_grad_plain(const job j)
+template <typename T, bool RMS>
+static __global__ void __launch_bounds__(PLAIN_THREADS) layer_norm_grad_plain(const job j)
 {
     __shared__ float shared[32];
     for (int64_t row = blockIdx.x; row < j.rows; row += gridDim.x) {
         const T *src = (const T *)j.src + row * j.cols, *grad = (const T *)j.grad_dst + row * j.cols;
         const T *addend = (const T *)j.addend + (j.addend ? row * j.cols : 0);
         T *dst = (T *)j.dst + row * j.cols;
-        float mean = j.mean[row], rstd = j.rstd[row], sum_h = 0, sum_hx = 0;
+        float mean = RMS ? 0.0f : j.mean[row], rstd = j.rstd[row], sum_h = 0, sum_hx = 0;
         for (int64_t c = threadIdx.x; c < j.cols; c += PLAIN_THREADS) {
             float h = to_float(grad[c]) * j.weight[c];
             sum_h += h;
             sum_hx += h * ((to_float(src[c]) - mean) * rstd);
         }
-        float mean_h = block_sum(sum_h, shared) * j.inv_cols, mean_hx = block_sum(sum_hx, shared) * j.inv_cols;
+        float mean_h = RMS ? 0.0f : block_sum(sum_h, shared) * j.inv_cols,
+              mean_hx = block_sum(sum_hx, shared) * j.inv_cols;
         for (int64_t c = threadIdx.x; c < j.cols; c += PLAIN_THREADS) {
             float hat = (to_float(src[c]) - mean) * rstd, h = to_float(grad[c]) * j.weight[c];
             dst[c] = from_float<T>(rstd * (h - mean_h - hat * mean_hx) + (addend ? to_float(addend[c]) : 0.0f));
@@ -230,7 +236,8 @@ template <typename T> static __global__ void __launch_bounds__(PLAIN_THREADS) la
 
 /** blockDim = (TILE, SLICES): a block takes TILE columns of every gridDim.y-th group of SLICES rows. Runs after
  *  layer_norm_grad_plain, whose result it reads. */
-template <typename T> static __global__ void __launch_bounds__(TILE *SLICES) layer_norm_grad_columns(const job j)
+template <typename T, bool RMS>
+static __global__ void __launch_bounds__(TILE *SLICES) layer_norm_grad_columns(const job j)
 {
     __shared__ float sums[3][SLICES][TILE];
     int64_t col = (int64_t)blockIdx.x * TILE + threadIdx.x;
@@ -238,7 +245,8 @@ template <typename T> static __global__ void __launch_bounds__(TILE *SLICES) lay
     for (int64_t row = (int64_t)blockIdx.y * SLICES + threadIdx.y; col < j.cols && row < j.rows;
          row += (int64_t)gridDim.y * SLICES) {
         float g = to_float(((const T *)j.grad_dst)[row * j.cols + col]);
-        own[0] += g * ((to_float(((const T *)j.src)[row * j.cols + col]) - j.mean[row]) * j.rstd[row]);
+        float mean = RMS ? 0.0f : j.mean[row];
+        own[0] += g * ((to_float(((const T *)j.src)[row * j.cols + col]) - mean) * j.rstd[row]);
         own[1] += g;
         if (j.kinds == 3)
             own[2] += to_float(((const T *)j.dst)[row * j.cols + col]);
@@ -294,7 +302,7 @@ static mixt_status grad_prepare(mixt__call *call, mixt__arena *arena)
 }
 
 /** False: rows are too long for a team, or the GPU's shared memory too small. */
-template <typename T> static bool gradient_teams(job &j, cudaError_t *error)
+template <typename T, bool RMS> static bool gradient_teams(job &j, cudaError_t *error)
 {
     constexpr int V = vec16<T>::size;
     int64_t threads = mixt__ceil_div(j.cols, 32 * V) * 32,
@@ -304,7 +312,7 @@ template <typename T> static bool gradient_teams(job &j, cudaError_t *error)
     if (!teams)
         return false;
     int64_t blocks = mixt__ceil_div(j.rows, teams * TEAM_ROWS);
-    auto kernel = j.kinds == 3 ? layer_norm_grad_team<T, V, true> : layer_norm_grad_team<T, V, false>;
+    auto kernel = !RMS && j.kinds == 3 ? layer_norm_grad_team<T, V, !RMS, RMS> : layer_norm_grad_team<T, V, false, RMS>;
     j.parts = blocks < most_parts() ? blocks : most_parts();
     *error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(teams * each));
     if (*error == cudaSuccess)
@@ -313,28 +321,30 @@ template <typename T> static bool gradient_teams(job &j, cudaError_t *error)
     return true;
 }
 
-template <typename T> static cudaError_t gradient(job &j, bool vectors)
+template <typename T, bool RMS> static cudaError_t gradient(job &j, bool vectors)
 {
     cudaError_t error = cudaSuccess;
-    if (vectors && gradient_teams<T>(j, &error))
+    if (vectors && gradient_teams<T, RMS>(j, &error))
         return error;
     int64_t splits = mixt__ceil_div(j.rows, 4 * SLICES);
     j.parts = splits < MAX_SPLITS ? splits : MAX_SPLITS;
-    layer_norm_grad_plain<T><<<plain_grid(&j), PLAIN_THREADS, 0, mixt__cuda.stream>>>(j);
-    layer_norm_grad_columns<T>
+    layer_norm_grad_plain<T, RMS><<<plain_grid(&j), PLAIN_THREADS, 0, mixt__cuda.stream>>>(j);
+    layer_norm_grad_columns<T, RMS>
         <<<dim3((unsigned)mixt__ceil_div(j.cols, TILE), (unsigned)j.parts), dim3(TILE, SLICES), 0, mixt__cuda.stream>>>(
             j);
     return error;
 }
 
-static mixt_status grad_run(const mixt__call *call)
+/** rms: inputs are src, weight, rstd, grad_dst, and there is no bias. */
+template <bool RMS> static mixt_status run(const mixt__call *call, const char *name)
 {
     const mixt__norm_attrs *at = (const mixt__norm_attrs *)call->attrs;
+    const mixt__tensor *in = call->in + (RMS ? 1 : 2); // the input in front of rstd
     job j = job_of(call);
-    j.mean = (float *)call->in[2].data;
-    j.rstd = (float *)call->in[3].data;
-    j.grad_dst = call->in[4].data;
-    j.addend = at->addend ? call->in[5].data : NULL;
+    j.mean = RMS ? NULL : (float *)in[0].data;
+    j.rstd = (float *)in[1].data;
+    j.grad_dst = in[2].data;
+    j.addend = at->addend ? in[3].data : NULL;
     j.kinds = call->out_count - 1;
     for (int kind = 0; kind < j.kinds; kind++) {
         j.grads[kind] = (float *)call->out[kind + 1].data;
@@ -343,15 +353,27 @@ static mixt_status grad_run(const mixt__call *call)
     j.partials = (float *)call->workspace;
     cudaError_t error = cudaSuccess;
     if (j.rows)
-        DISPATCH(call->in[0].dtype, T, error = gradient<T>(j, all_aligned(call, &j)));
+        DISPATCH(call->in[0].dtype, T, (error = gradient<T, RMS>(j, all_aligned(call, &j))));
     if (error != cudaSuccess)
-        return mixt__cuda_check(error, "layer_norm_grad");
+        return mixt__cuda_check(error, name);
     if (j.cols)
         layer_norm_grad_params<<<(unsigned)mixt__ceil_div(j.kinds * j.cols, TILE), dim3(TILE, SLICES), 0,
                                  mixt__cuda.stream>>>(j);
-    return mixt__cuda_launched("layer_norm_grad");
+    return mixt__cuda_launched(name);
+}
+
+static mixt_status grad_run(const mixt__call *call)
+{
+    return run<false>(call, "layer_norm_grad");
+}
+
+static mixt_status rms_grad_run(const mixt__call *call)
+{
+    return run<true>(call, "rms_norm_grad");
 }
 
 static const mixt__kernel grad_kernel = {.name = "rows", .prepare = grad_prepare, .run = grad_run};
+static const mixt__kernel rms_grad_kernel = {.name = "rows", .prepare = grad_prepare, .run = rms_grad_run};
 
 extern "C" const mixt__kernel *const mixt__cuda_layer_norm_grad_kernels[] = {&grad_kernel, NULL};
+extern "C" const mixt__kernel *const mixt__cuda_rms_norm_grad_kernels[] = {&rms_grad_kernel, NULL};

@@ -86,6 +86,12 @@ __device__ float function(const instr &in, float a, float b)
         return pw_gelu_erf(a);
     case MIXT_PW_GELU_ERF_GRAD:
         return pw_gelu_erf_grad(a, b);
+    case MIXT_PW_SILU:
+        return pw_silu(a);
+    case MIXT_PW_SILU_GRAD:
+        return pw_silu_grad(a, b);
+    case MIXT_PW_SWIGLU:
+        return pw_swiglu(a, b);
     case MIXT_PW_SIGMOID:
         return pw_sigmoid(a);
     case MIXT_PW_SIGMOID_GRAD:

@@ -1,0 +1,151 @@
+/* Rotary positions: pairs of numbers of a head are turned by an angle that grows with the token's place.
+ *
+ * rotary_table: INT32 ids (…, T), of which only T counts, or places (T) → table FP32 (T, dim): dim / 2 cosines, then as
+ * many sines, of place · frequency. The product is rounded to FP32 before the cosine is taken: models were trained so.
+ * rotary: (src (B, T, C), table (T, dim)) → dst: (lo, hi) of each pair becomes (lo·cos - hi·sin, hi·cos + lo·sin),
+ * number i of a head with number i + dim / 2; columns past the last turned head stay. In place those are not touched.
+ * Its gradient is itself with the angles reversed. Computes in FP32 inside.
+ */
+#include "ops/rotary.h"
+#include "ops/rules.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- the table ---- */
+
+static mixt_status table_infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__rotary_table_attrs *at = node->attrs;
+    const mixt__value *ids = mixt__in(graph, node, 0);
+    if (ids->dtype != MIXT_DTYPE_INT32 || ids->shape.rank < 1 || (at->places && ids->shape.rank != 1)) {
+        char text[128];
+        return mixt__fail(MIXT_ERROR_SHAPE, "rotary_table needs tokens (…, T), got %s %s", mixt_dtype_name(ids->dtype),
+                          mixt__shape_text(&ids->shape, text, sizeof text));
+    }
+    mixt__shape table = {2, {mixt__last_dim(&ids->shape), at->dim}};
+    mixt__set_out(r, 0, &table, MIXT_DTYPE_FP32);
+    return MIXT_OK;
+}
+
+static void table_describe(const void *attrs, char *text, size_t size)
+{
+    const mixt__rotary_table_attrs *at = attrs;
+    snprintf(text, size, "theta %.0f", at->theta);
+}
+
+const mixt__op mixt__op_rotary_table = {
+    .name = "rotary_table",
+    .precision = MIXT_CLASS_INSIDE,
+    .work = MIXT_WORK_OTHER,
+    .attrs_size = sizeof(mixt__rotary_table_attrs),
+    .infer = table_infer,
+    .describe = table_describe,
+};
+
+/** Numbers that make no table; NULL: all is well. */
+static const char *table_fault(const mixt_rotary_options *o)
+{
+    if (o->dim < 2 || o->dim % 2 || o->dim > MIXT_ROTARY_DIM_MAX)
+        return ".dim must be even, from 2 to 512";
+    if (!isfinite(o->theta) || o->theta < 0)
+        return ".theta must be above 0 (0: its default)";
+    if (!(o->factor >= 0 && o->low >= 0 && o->high >= 0 && o->original >= 0) || !isfinite(o->factor + o->original))
+        return ".factor, .low, .high and .original must be 0 or above";
+    if (o->high > 0 && (o->factor <= 0 || o->original <= 0 || o->high <= o->low))
+        return ".high needs .factor and .original, and a .low below it";
+    return NULL;
+}
+
+mixt_value mixt_rotary_table_with(mixt_builder *b, mixt_value ids, const mixt_rotary_options *o)
+{
+    if (!mixt__builder_ready(b, NULL, &ids, 1))
+        return (mixt_value){0};
+    o = o ? o : &(mixt_rotary_options){0};
+    const char *fault = table_fault(o);
+    if (fault)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL, "rotary_table: %s", fault);
+    mixt__rotary_table_attrs at = {.dim = o->dim, .theta = o->theta > 0 ? o->theta : 10000, .factor = o->factor};
+    at.low = o->low;
+    at.high = o->high;
+    at.original = o->original;
+    at.places = mixt__builder_generating(b);
+    mixt_value in = at.places ? (mixt_value){b->graph->positions} : ids;
+    return mixt__builder_node(b, &mixt__op_rotary_table, NULL, &at, &in, 1);
+}
+
+/* ---- turning ---- */
+
+static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
+{
+    const mixt__rotary_attrs *at = node->attrs;
+    const mixt__value *x = mixt__in(graph, node, 0), *table = mixt__in(graph, node, 1);
+    const int64_t *dx = x->shape.dims, *dt = table->shape.dims;
+    if (x->shape.rank != 3 || table->shape.rank != 2 || dx[1] != dt[0] || dt[1] != at->dim || at->heads < 1 ||
+        at->heads > dx[2] / at->dim) {
+        char tx[128], tt[128];
+        return mixt__fail(MIXT_ERROR_SHAPE, "rotary of %lld heads needs (B, T, C) and a table (T, dim), got %s and %s",
+                          (long long)at->heads, mixt__shape_text(&x->shape, tx, sizeof tx),
+                          mixt__shape_text(&table->shape, tt, sizeof tt));
+    }
+    mixt__set_out(r, 0, &x->shape, x->dtype);
+    return MIXT_OK;
+}
+
+static mixt_status grad(mixt__gradients *g, const mixt__node *node)
+{
+    mixt__rotary_attrs back = *(const mixt__rotary_attrs *)node->attrs;
+    int32_t in[2] = {mixt__gradient_of(g, node->out[0]), node->in[1]};
+    back.inverse = !back.inverse;
+    return mixt__gradient_emit(g, &mixt__op_rotary, &back, in, 2, node->in);
+}
+
+static double flops(const mixt__graph *graph, const mixt__node *node)
+{
+    const mixt__rotary_attrs *at = node->attrs;
+    const mixt__shape *x = &mixt__in(graph, node, 0)->shape;
+    return 3.0 * (double)(mixt__row_count(x) * at->heads * at->dim);
+}
+
+/** In place, as a model's own product is turned: what is turned, read and written. */
+static double bytes(const mixt__graph *graph, const mixt__node *node)
+{
+    const mixt__rotary_attrs *at = node->attrs;
+    const mixt__value *x = mixt__in(graph, node, 0);
+    double turned = (double)(mixt__row_count(&x->shape) * at->heads * at->dim) * (double)mixt_dtype_size(x->dtype);
+    return 2 * turned + mixt__value_bytes(mixt__in(graph, node, 1));
+}
+
+static void describe(const void *attrs, char *text, size_t size)
+{
+    const mixt__rotary_attrs *at = attrs;
+    snprintf(text, size, "%lld heads of %lld%s", (long long)at->heads, (long long)at->dim, at->inverse ? ", back" : "");
+}
+
+const mixt__op mixt__op_rotary = {
+    .name = "rotary",
+    .precision = MIXT_CLASS_FOLLOW,
+    .work = MIXT_WORK_POINTWISE,
+    .attrs_size = sizeof(mixt__rotary_attrs),
+    .fp32_inputs = 1u << 1,
+    .in_place_inputs = 1,
+    .infer = infer,
+    .grad = grad,
+    .flops = flops,
+    .bytes = bytes,
+    .describe = describe,
+};
+
+mixt_value mixt_rotary(mixt_builder *b, mixt_value x, mixt_value table, int64_t heads)
+{
+    mixt_value in[2] = {x, table};
+    if (!mixt__builder_ready(b, NULL, in, 2))
+        return (mixt_value){0};
+    int64_t dim = mixt_value_rank(b, table) == 2 ? mixt_value_dim(b, table, 1) : 0;
+    if (heads < 1 || dim < 2 || dim % 2)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, NULL,
+                                   "rotary of %lld heads of %lld: needs a table of mixt_rotary_table and at least one",
+                                   (long long)heads, (long long)dim);
+    mixt__rotary_attrs at = {.heads = heads, .dim = dim};
+    return mixt__builder_node(b, &mixt__op_rotary, NULL, &at, in, 2);
+}
