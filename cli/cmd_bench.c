@@ -146,7 +146,7 @@ const cli_command cli_bench = {
             {"batch", 'b', CLI_INT, "B", .fallback = "0", .max = 1 << 24,
              .help = "samples in a step; 0: the model's own"},
             {"seq", 't', CLI_INT, "T", .fallback = "0", .max = 1 << 20,
-             .help = "tokens in a sequence; 0: the model's own; of gpt2, gpt, bert, lstm, gru and rnn"},
+             .help = "tokens in a sequence; 0: the model's own; of gpt2, llama, gpt, bert, lstm, gru and rnn"},
             {"steps", 'n', CLI_INT, "N", .fallback = "20", .min = 1, .max = 1000000,
              .help = "steps to time; unless given, fast ones for half a second, slow ones for 5 seconds only"},
             {"memory", .kind = CLI_TEXT, .metavar = "BYTES",

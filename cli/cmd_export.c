@@ -74,7 +74,8 @@ const cli_command cli_export = {
     .name = "export",
     .summary = "write the weights of a run for other programs",
     .description =
-        "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt and bert_mlm "
+        "Writes model.safetensors, and config.json where there is one, into a folder (RUN/export): gpt, llama and "
+        "bert_mlm "
         "in the names and layouts of Hugging Face transformers (from_pretrained takes the folder), resnet and vgg in "
         "torchvision's (load_state_dict takes its tensors; where torchvision's model of that name has other sizes, "
         "that is "

@@ -231,7 +231,8 @@ const cli_command cli_generate = {
     .name = "generate",
     .summary = "write text with a trained language model",
     .description =
-        "Loads the weights of a run of gpt, lstm, gru or rnn and goes on from a prompt, token by token, in the run's "
+        "Loads the weights of a run of gpt, llama, lstm, gru or rnn and goes on from a prompt, token by token, in the "
+        "run's "
         "precision. "
         "Text appears as it is made, whole characters only; bytes that are no UTF-8 show as U+FFFD. The run's data is "
         "not needed, nor is the folder of its vocabulary: the run has a copy (RUN/vocab).\n\n"

@@ -61,7 +61,13 @@ typedef struct mixt_zoo_options {
     const char *norm;             /**< "none", "batch" or "layer" */
     const char *shortcut;         /**< resnet: "projection" or "pad" where a block changes the shape */
     bool zero_init;               /**< resnet: the last norm of each block begins at 0 */
-    float label_smoothing;        /**< share of the target spread over all classes; default 0; not for values */
+    int64_t kv_heads;             /**< llama: heads of keys and values, a divisor of heads; default: as many */
+    int64_t inner;     /**< llama: width of a block's perceptron; default: 8/3 of width, whole blocks of 64 */
+    bool tied;         /**< llama: the output head is the embedding */
+    double rope_theta; /**< llama: as mixt_rotary_options has them; default 10000 … */
+    double rope_factor, rope_low, rope_high, rope_original; /**< … and 0 */
+    double eps;                                             /**< llama: of the norms; default 1e-5 */
+    float label_smoothing; /**< share of the target spread over all classes; default 0; not for values */
 } mixt_zoo_options;
 
 /**

@@ -97,6 +97,15 @@ static mixt_status sizes_of(const mixt_zoo_options *o, mixt__model_sizes *s)
     s->norm = (mixt__model_norm)norm;
     s->shortcut = (mixt__model_shortcut)shortcut;
     s->zero_init = o->zero_init;
+    s->kv_heads = o->kv_heads;
+    s->inner = o->inner;
+    s->tied = o->tied;
+    s->rope_theta = o->rope_theta;
+    s->rope_factor = o->rope_factor;
+    s->rope_low = o->rope_low;
+    s->rope_high = o->rope_high;
+    s->rope_original = o->rope_original;
+    s->eps = o->eps;
     return MIXT_OK;
 }
 

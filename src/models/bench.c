@@ -14,6 +14,17 @@ static double transformer_flops(const mixt__bench_model *bench, int64_t batch, i
     return (double)(batch * seq) * (6 * weights + scores);
 }
 
+/** As above; queries and the output of attention take width² weights each, keys and values a share of that. */
+static double llama_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
+{
+    const mixt__model_sizes *s = &bench->sizes;
+    double width = (double)s->width, layers = (double)s->layers, inner = (double)s->inner;
+    double shared = (double)s->kv_heads / (double)s->heads;
+    double block = (2 + 2 * shared) * width * width + 3 * inner * width + 2 * width;
+    double weights = (double)s->vocab * width + layers * block + width;
+    return (double)(batch * seq) * (6 * weights + 6 * layers * width * (double)seq);
+}
+
 static double resnet_flops(const mixt__bench_model *bench, int64_t batch, int64_t seq)
 {
     (void)bench;
@@ -79,6 +90,25 @@ const mixt__bench_model mixt__bench_models[] = {
         .seq = 1024,
         .recipe = {ADAMW, .clip = 1.0f},
         .flops = transformer_flops,
+    },
+    {
+        .name = "llama",
+        .summary = "Llama of GPT-2's size, 4 heads of keys",
+        .model = "llama",
+        .sizes = {.layers = 12,
+                  .width = 768,
+                  .heads = 12,
+                  .kv_heads = 4,
+                  .inner = 2048,
+                  .vocab = 50304,
+                  .seq = 1024,
+                  .tied = true},
+        .data = "random:tokens",
+        .classes = 50304,
+        .batch = 32,
+        .seq = 1024,
+        .recipe = {ADAMW, .clip = 1.0f},
+        .flops = llama_flops,
     },
     {
         .name = "gpt",

@@ -77,6 +77,18 @@ const mixt__zoo_entry mixt__zoo[] = {
         .check = mixt__transformer_check,
     },
     {
+        .name = "llama",
+        .summary = "Llama: causal, rotary positions, gated perceptron; 6 layers of 384, 6 heads by default",
+        .fn = mixt__model_llama,
+        .input = MIXT_MODEL_TOKENS,
+        .uses = MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_HEADS | MIXT_USES_VOCAB | MIXT_USES_SEQ |
+                MIXT_USES_KV_HEADS | MIXT_USES_INNER | MIXT_USES_TIED | MIXT_USES_ROPE | MIXT_USES_EPS,
+        .sizes = {.layers = 6, .width = 384, .vocab = 256, .seq = 1024, .rope_theta = 10000, .eps = 1e-5},
+        .names = "llama",
+        .tokens = 256,
+        .check = mixt__llama_check,
+    },
+    {
         .name = "bert",
         .summary = "bidirectional transformer: 12 layers of 768, 12 heads by default",
         .fn = mixt__model_bert,
@@ -162,8 +174,10 @@ mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry)
 
 /* ---- sizes ---- */
 
-static const char *const size_names[] = {"hidden",  "channels", "layers",  "width", "heads",    "vocab",    "depth",
-                                         "classes", "seq",      "dropout", "norm",  "shortcut", "zero_init"};
+static const char *const size_names[] = {
+    "hidden",     "channels",    "layers",   "width",     "heads",         "vocab",    "depth", "classes",
+    "seq",        "dropout",     "norm",     "shortcut",  "zero_init",     "kv_heads", "inner", "tied",
+    "rope_theta", "rope_factor", "rope_low", "rope_high", "rope_original", "eps"};
 
 enum { SIZE_COUNT = sizeof size_names / sizeof size_names[0] };
 
@@ -194,6 +208,14 @@ static int64_t number_of(const mixt__zoo_entry *entry, unsigned use)
     }
 }
 
+/** A model's default for one of its numbers that need not be whole; NULL: it is none of them. */
+static const double *real_of(const mixt__model_sizes *s, int bit)
+{
+    const double *const reals[] = {&s->rope_theta, &s->rope_factor,   &s->rope_low,
+                                   &s->rope_high,  &s->rope_original, &s->eps};
+    return bit >= 16 && bit < 22 ? reals[bit - 16] : NULL; // from the first bit of MIXT_USES_ROPE on
+}
+
 const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallback, size_t room)
 {
     static const char *const norms[] = {"", "none", "batch", "layer"}, *const shortcuts[] = {"", "projection", "pad"};
@@ -209,8 +231,10 @@ const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallba
         snprintf(fallback, room, "%s", use == MIXT_USES_NORM ? norms[s->norm] : shortcuts[s->shortcut]);
     else if (use == MIXT_USES_DROPOUT)
         mixt__print_number(fallback, room, "%g", (double)s->dropout);
-    else if (use == MIXT_USES_ZERO_INIT)
-        snprintf(fallback, room, "%s", s->zero_init ? "true" : "false");
+    else if (use == MIXT_USES_ZERO_INIT || use == MIXT_USES_TIED)
+        snprintf(fallback, room, "%s", (use == MIXT_USES_TIED ? s->tied : s->zero_init) ? "true" : "false");
+    else if (real_of(s, bit))
+        mixt__print_number(fallback, room, "%g", *real_of(s, bit));
     else if (number_of(entry, use))
         snprintf(fallback, room, "%lld", (long long)number_of(entry, use));
     return size_names[bit];
@@ -231,7 +255,16 @@ static unsigned sizes_set(const mixt__model_sizes *s)
                                   s->dropout > 0,
                                   s->norm != MIXT_NORM_AUTO,
                                   s->shortcut != MIXT_SHORTCUT_AUTO,
-                                  s->zero_init};
+                                  s->zero_init,
+                                  s->kv_heads,
+                                  s->inner,
+                                  s->tied,
+                                  s->rope_theta != 0,
+                                  s->rope_factor != 0,
+                                  s->rope_low != 0,
+                                  s->rope_high != 0,
+                                  s->rope_original != 0,
+                                  s->eps != 0};
     unsigned mask = 0;
     for (int i = 0; i < SIZE_COUNT; i++)
         mask |= (unsigned)set[i] << i;
@@ -257,11 +290,16 @@ static mixt_status check_used(const mixt__zoo_entry *entry, const mixt__model_si
 
 static mixt_status check_ranges(const mixt__model_sizes *s)
 {
-    const int64_t numbers[] = {s->layers, s->width, s->heads, s->vocab, s->depth, s->classes, s->seq};
-    for (int i = 0; i < 7; i++)
+    const int64_t numbers[] = {s->layers,  s->width, s->heads,    s->vocab, s->depth,
+                               s->classes, s->seq,   s->kv_heads, s->inner};
+    for (int i = 0; i < 9; i++)
         if (numbers[i] < 0 || numbers[i] > INT32_MAX)
-            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %lld: must be 0 (the model's own) or above", size_names[i + 2],
-                              (long long)numbers[i]);
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %lld: must be 0 (the model's own) or above",
+                              size_names[i < 7 ? i + 2 : i + 6], (long long)numbers[i]);
+    for (int bit = 0; bit < SIZE_COUNT; bit++)
+        if (real_of(s, bit) && !(*real_of(s, bit) >= 0 && *real_of(s, bit) <= 1e12))
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s %g: must be 0 (the model's own) or above", size_names[bit],
+                              *real_of(s, bit));
     if (s->hidden_count < 0 || s->hidden_count > MIXT_SIZES_MAX || s->channel_count < 0 ||
         s->channel_count > MIXT_SIZES_MAX)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%lld hidden, %lld channels: at most %d of each",
@@ -317,6 +355,12 @@ static void fill(const mixt__zoo_entry *entry, const mixt_data_info *data, mixt_
         s->norm = own->norm;
     if (entry->uses & MIXT_USES_HEADS)
         fill_number(&s->heads, mixt__model_default_heads(s->width));
+    if (entry->uses & MIXT_USES_KV_HEADS)
+        fill_number(&s->kv_heads, s->heads);
+    if (entry->uses & MIXT_USES_INNER) // three matrices with the weights of two four times as wide, in whole blocks
+        fill_number(&s->inner, (8 * s->width / 3 + 63) / 64 * 64);
+    s->rope_theta = s->rope_theta > 0 ? s->rope_theta : own->rope_theta;
+    s->eps = s->eps > 0 ? s->eps : own->eps;
     if (entry->uses & MIXT_USES_VOCAB)
         fill_number(&s->vocab, data->classes);
     s->rows = padded(s->vocab);

@@ -40,7 +40,11 @@ typedef struct mixt__model_sizes {
     float dropout;
     mixt__model_norm norm;
     mixt__model_shortcut shortcut;
-    bool zero_init; // the last norm of a residual block begins at 0
+    bool zero_init;          // the last norm of a residual block begins at 0
+    int64_t kv_heads, inner; // heads of keys and values; width inside the perceptron of a block
+    bool tied;               // the output head is the embedding
+    double rope_theta, rope_factor, rope_low, rope_high, rope_original; // as mixt_rotary_options has them
+    double eps;                                                         // of the norms
 } mixt__model_sizes;
 
 /** Which sizes a model uses: setting another is an error. */
@@ -58,6 +62,11 @@ typedef enum mixt__model_uses {
     MIXT_USES_NORM = 1 << 10,
     MIXT_USES_SHORTCUT = 1 << 11,
     MIXT_USES_ZERO_INIT = 1 << 12,
+    MIXT_USES_KV_HEADS = 1 << 13,
+    MIXT_USES_INNER = 1 << 14,
+    MIXT_USES_TIED = 1 << 15,
+    MIXT_USES_ROPE = 31 << 16, // theta, factor, low, high, original
+    MIXT_USES_EPS = 1 << 21,
 } mixt__model_uses;
 
 typedef struct mixt__zoo_entry {
@@ -114,6 +123,9 @@ mixt_value mixt__model_bert(mixt_builder *b, mixt_value x);
 /** BERT with all its parts, for masked tokens. */
 mixt_value mixt__model_bert_mlm(mixt_builder *b, mixt_value x);
 mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+/** Tokens (B, T) → (B, T, vocab): causal, with rotary positions and shared heads of keys and values. */
+mixt_value mixt__model_llama(mixt_builder *b, mixt_value x);
+mixt_status mixt__llama_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Tokens (B, T) → (B, T, vocab): embedding, stacked LSTM layers, linear. */
 mixt_value mixt__model_lstm(mixt_builder *b, mixt_value x);
 /** The same with GRU layers, and with plain ones of tanh. */

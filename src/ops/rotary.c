@@ -6,7 +6,7 @@
  * number i of a head with number i + dim / 2; columns past the last turned head stay. In place those are not touched.
  * Its gradient is itself with the angles reversed. Computes in FP32 inside.
  */
-#include "ops/rotary.h"
+#include "ops/rotary_attrs.h"
 #include "ops/rules.h"
 
 #include <math.h>

@@ -150,6 +150,15 @@ mixt_status mixt__experiment_sizes(mixt__experiment *e)
     s->norm = (mixt__model_norm)mixt__config_choice(e->config, MIXT_KEY_NET_NORM);
     s->shortcut = (mixt__model_shortcut)mixt__config_choice(e->config, MIXT_KEY_NET_SHORTCUT);
     s->zero_init = mixt__config_bool(e->config, MIXT_KEY_NET_ZERO_INIT);
+    s->kv_heads = number(e, MIXT_KEY_NET_KV_HEADS);
+    s->inner = number(e, MIXT_KEY_NET_INNER);
+    s->tied = mixt__config_bool(e->config, MIXT_KEY_NET_TIED);
+    s->rope_theta = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_THETA);
+    s->rope_factor = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_FACTOR);
+    s->rope_low = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_LOW);
+    s->rope_high = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_HIGH);
+    s->rope_original = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_ORIGINAL);
+    s->eps = mixt__config_float(e->config, MIXT_KEY_NET_EPS);
     return MIXT_OK;
 }
 

@@ -49,7 +49,8 @@ static mixt_status count_tokens(const mixt_config *config, const mixt_tokenizer 
 static mixt_status check_writes(const char *folder, const mixt__zoo_entry *entry)
 {
     if (entry->input != MIXT_MODEL_TOKENS)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: its model is %s: only language models (gpt, lstm, gru, rnn) generate text",
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "%s: its model is %s: only language models (gpt, llama, lstm, gru, rnn) generate text",
                           folder, entry->name);
     if (entry->sees_all)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,

@@ -8,6 +8,28 @@
 
 #include <stdio.h>
 
+static double real_or(const mixt_config *config, mixt__config_key key, double otherwise)
+{
+    double value = mixt__config_float(config, key);
+    return value > 0 ? value : otherwise;
+}
+
+/** What tensors do not tell of a model with rotary positions. */
+static void rotary_facts(const mixt_config *config, const mixt__zoo_entry *entry, mixt__name_facts *facts)
+{
+    int64_t kv_heads = mixt__config_int(config, MIXT_KEY_NET_KV_HEADS),
+            seq = mixt__config_int(config, MIXT_KEY_DATA_SEQ);
+    facts->kv_heads = kv_heads ? kv_heads : facts->heads;
+    facts->positions = seq ? seq : entry->tokens;
+    facts->tied = mixt__config_bool(config, MIXT_KEY_NET_TIED);
+    facts->eps = real_or(config, MIXT_KEY_NET_EPS, entry->sizes.eps);
+    facts->rope_theta = real_or(config, MIXT_KEY_NET_ROPE_THETA, entry->sizes.rope_theta);
+    facts->rope_factor = mixt__config_float(config, MIXT_KEY_NET_ROPE_FACTOR);
+    facts->rope_low = mixt__config_float(config, MIXT_KEY_NET_ROPE_LOW);
+    facts->rope_high = mixt__config_float(config, MIXT_KEY_NET_ROPE_HIGH);
+    facts->rope_original = mixt__config_float(config, MIXT_KEY_NET_ROPE_ORIGINAL);
+}
+
 mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names **names, mixt__name_facts *facts)
 {
     const mixt__zoo_entry *entry;
@@ -18,6 +40,8 @@ mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names 
     *facts = (mixt__name_facts){.heads = heads, .first_token = -1, .last_token = -1};
     if (!heads && entry->uses & MIXT_USES_HEADS)
         facts->heads = mixt__model_default_heads(width ? width : entry->sizes.width);
+    if (entry->uses & MIXT_USES_ROPE)
+        rotary_facts(config, entry, facts);
     bool norms = entry->uses & MIXT_USES_NORM && mixt__config_choice(config, MIXT_KEY_NET_NORM) == MIXT_NORM_BATCH;
     snprintf(facts->architecture, sizeof facts->architecture, "%s%lld%s", entry->name,
              (long long)(depth ? depth : entry->sizes.depth), norms ? "_bn" : ""); // as torchvision names them

@@ -38,6 +38,7 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
         {MIXT_POSITIONS_TENSOR, &facts->positions, NULL},
         {"wtt.weight", &facts->types, NULL},
         {"h.0.mlp.fc.weight", &facts->inner, NULL},
+        {"h.0.mlp.gate.weight", &facts->inner, NULL},
         {"fc.weight", &facts->classes, NULL},
         {"classifier.3.weight", &facts->classes, NULL}, // VGG: the last one there is
         {"classifier.6.weight", &facts->classes, NULL},
@@ -57,6 +58,7 @@ void mixt__name_facts_read(mixt__name_facts *facts, const mixt__file_tensor *her
                 *sizes[k].columns = here[i].dims[1];
         }
     }
+    facts->head_dim = facts->heads ? facts->width / facts->heads : 0;
 }
 
 /* ---- tensors ---- */

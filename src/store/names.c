@@ -141,11 +141,13 @@ static mixt_status add_entry(mixt__name_plan *plan, int64_t index, const mixt__n
     const mixt__file_tensor *here = &plan->here[index];
     mixt__name_entry e = {.rule = rule, .here = index, .rows = here->rank ? here->dims[0] : 1};
     if (rule->parts) {
-        if (e.rows % rule->parts)
+        int64_t first = rule->square ? row_elements(here) : 0; // rows of a first part that is unlike the others
+        int64_t rest = e.rows - first, others = rule->parts - (rule->square ? 1 : 0);
+        if (rest <= 0 || rest % others)
             return mixt__fail(MIXT_ERROR_SHAPE, "tensor '%s' of shape %s cannot be cut into %d parts", here->name,
                               mixt__dims_print(here->rank, here->dims).text, rule->parts);
-        e.rows /= rule->parts;
-        e.first = rule->part * e.rows;
+        e.rows = rule->square && !rule->part ? first : rest / others;
+        e.first = rule->square && rule->part ? first + (rule->part - 1) * e.rows : rule->part * e.rows;
     }
     if (rule->vocabulary && vocab && vocab < e.rows)
         e.rows = vocab;

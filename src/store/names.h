@@ -28,6 +28,7 @@ typedef struct mixt__name_rule {
     const char *here, *there;
     mixt__layout layout;
     int part, parts;  // there are the rows of this part of the tensor here; parts 0: all of it
+    bool square;      // the first part has as many rows as columns, the others share the rest; else all are equal
     int64_t channels; // FEATURES: C
     bool vocabulary;  // rows are tokens: here there may be more of them, to fill a block
     bool positions;   // rows are places in a text: here there may be more of them, which never learned
@@ -42,6 +43,10 @@ typedef struct mixt__name_facts {
     int64_t layers, width, inner, heads, vocab, positions, types, classes;
     int64_t channels;                           // of an image
     int64_t first_token, last_token, pad_token; // that begin a text, end it, fill it up; negative: there is none
+    int64_t kv_heads, head_dim;                 // of keys and values; numbers of a head
+    double eps;                                 // of norms
+    double rope_theta, rope_factor, rope_low, rope_high, rope_original; // rotary positions, as graph.h has them
+    bool tied;                                                          // the output head is the embedding
     char architecture[32];
     bool fits; // the other program's own model of that name takes the tensors
     mixt_dtype dtype;
@@ -50,10 +55,11 @@ typedef struct mixt__name_facts {
 /** One entry of config.json: a fact by its place in mixt__name_facts, or a constant that the model has here. */
 typedef struct mixt__name_field {
     const char *key;
-    size_t fact;      // offsetof(mixt__name_facts, …) + 1: a text, a bool, or an int64_t, null where negative; 0: a
-                      // constant
-    const char *json; // the constant as JSON
-    bool free;        // another value there does not change what the model computes
+    size_t fact; // offsetof(mixt__name_facts, …) + 1: a text, a bool, a double, or an int64_t, null where negative; 0:
+                 // a constant
+    const char *json;     // the constant as JSON
+    const char *fallback; // what a file without it means, as JSON; NULL: what the model has here
+    bool free;            // another value there does not change what the model computes
 } mixt__name_field;
 
 /** What a program's own model of a name has otherwise than the tensors here. */
@@ -69,6 +75,7 @@ typedef struct mixt__names {
     const mixt__name_pair *tied;    // names there: the first, if present, must hold what the second holds
     const char *const *ignored;     // globs over names there: known, of no use here
     const mixt__name_field *fields; // of config.json
+    bool rotary;                    // which has rotary positions too
     /** Whether the program builds a model of these tensors from config.json alone; NULL: it always does. */
     mixt__name_differs (*differs)(const mixt__file_tensor *here, int64_t count, const char *architecture);
 } mixt__names;

@@ -3,13 +3,14 @@
 
 #include "base/status.h"
 #include "store/file.h"
+#include "store/names_rope.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const mixt__names *const families[] = {&mixt__names_gpt2, &mixt__names_bert, &mixt__names_resnet,
-                                              &mixt__names_vgg, NULL};
+static const mixt__names *const families[] = {&mixt__names_gpt2,   &mixt__names_bert, &mixt__names_llama,
+                                              &mixt__names_resnet, &mixt__names_vgg,  NULL};
 
 const mixt__names *mixt__names_find(const char *family)
 {
@@ -26,8 +27,12 @@ static json_t *value_of(const mixt__name_field *field, const mixt__name_facts *f
         return json_loads(field->json, JSON_DECODE_ANY, NULL);
     if (field->fact == MIXT_FACT(architecture))
         return json_string(facts->architecture);
-    if (field->fact == MIXT_FACT(fits))
-        return json_boolean(facts->fits);
+    if (field->fact == MIXT_FACT(fits) || field->fact == MIXT_FACT(tied))
+        return json_boolean(field->fact == MIXT_FACT(fits) ? facts->fits : facts->tied);
+    if (field->fact == MIXT_FACT(eps) || field->fact == MIXT_FACT(rope_theta))
+        return json_real(field->fact == MIXT_FACT(eps) ? facts->eps : facts->rope_theta);
+    if (field->fact == MIXT_FACT(rope_factor))
+        return mixt__rope_pack(facts);
     int64_t number;
     memcpy(&number, (const char *)facts + field->fact - 1, sizeof number);
     return number < 0 ? json_null() : json_integer(number);
@@ -73,6 +78,8 @@ static mixt_status check_field(const mixt__name_field *field, const json_t *conf
                                const char *path)
 {
     const json_t *found = json_object_get(config, field->key);
+    json_t *meant = !found && field->fallback ? json_loads(field->fallback, JSON_DECODE_ANY, NULL) : NULL;
+    found = meant ? meant : found;
     if (!found || field->free)
         return MIXT_OK;
     json_t *expected = value_of(field, facts);
@@ -90,6 +97,7 @@ static mixt_status check_field(const mixt__name_field *field, const json_t *conf
         free(needs);
     }
     json_decref(expected);
+    json_decref(meant);
     return status;
 }
 
@@ -107,6 +115,8 @@ mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_
         status = mixt__fail(MIXT_ERROR_FORMAT, "%s: is not a JSON object", path);
     for (const mixt__name_field *field = names->fields; status == MIXT_OK && field && field->key; field++)
         status = check_field(field, config, facts, path);
+    if (status == MIXT_OK && names->rotary)
+        status = mixt__rope_check(config, path, facts);
     json_decref(config);
     return status;
 }

@@ -155,11 +155,22 @@ static mixt_status match_entries(mixt__weights *w, mixt__globs *skip, mixt__glob
     return MIXT_OK;
 }
 
+/** Whether a name there is that of a tensor here. */
+static bool is_planned(const mixt__weights *w, const char *name)
+{
+    for (int64_t i = 0; i < w->plan.count; i++)
+        if (!strcmp(w->plan.entries[i].there.name, name))
+            return true;
+    return false;
+}
+
 /** A head with weights of its own, where the model here uses the embedding, would be lost without a word. */
 static mixt_status check_tied(const mixt__weights *w)
 {
     const mixt__name_pair *pair = w->foreign ? w->plan.names->tied : NULL;
     for (; pair && pair->first; pair++) {
+        if (is_planned(w, pair->first))
+            continue;
         const mixt__file_tensor *copy = find_plain(w, pair->first), *original = find(w, pair->second);
         if (copy && original && copy != original &&
             (copy->bytes != original->bytes || memcmp(copy->data, original->data, copy->bytes)))

@@ -14,6 +14,7 @@ data: {kind: text, path: text.txt, seq: 16}
 train: {steps: 2, batch: 4, lr: 0.01, weight_decay: 0}
 YAML
 sed 's/model: gpt/model: bert_mlm/' gpt.yaml >bert.yaml
+sed 's/model: gpt/model: llama/; s/heads: 2/heads: 4, kv_heads: 2/' gpt.yaml >llama.yaml
 cat >resnet.yaml <<'YAML'
 model: resnet
 precision: fp32
@@ -45,7 +46,7 @@ values() { tail -c +$(($(od -An -tu8 -N8 "$1/model.safetensors") + 9)) "$1/model
 same_weights() { cmp -s <(values "$1") <(values "$2"); }
 
 # ---- out and back: every bit in FP32, twice the same ----
-for model in gpt bert; do
+for model in gpt bert llama; do
     train $model.yaml $model
     "$mixt" export $model >out || fail "export $model"
     grep -q '"model_type"' $model/export/config.json || fail "$model: no config.json"

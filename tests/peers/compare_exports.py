@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What mixt exports, loaded by Hugging Face transformers and torchvision, and what both make of it.
 
-    compare_exports.py MIXT LOGITS_PROGRAM [--runs WORD,...] [--models gpt,bert_mlm,resnet18,...] [--device cpu]     (make test-peers)
+    compare_exports.py MIXT LOGITS_PROGRAM [--runs WORD,...] [--models gpt,llama,bert_mlm,resnet18,...] [--device cpu]     (make test-peers)
 
 MIXT is build/mixt, LOGITS_PROGRAM build/tests/logits. Needs numpy, torch and safetensors, else nothing is done (exit status
 77); without transformers or torchvision their models are left out and named at the end. Two parts:
@@ -49,6 +49,19 @@ def bert(sizes):
                                       intermediate_size=4 * sizes['width'], vocab_size=sizes['vocab'], max_position_embeddings=sizes['seq']))
 
 
+def llama(sizes):
+    from transformers import LlamaConfig, LlamaForCausalLM
+    rope = {'rope_type': 'default', 'rope_theta': float(sizes.get('rope_theta', 10000))}
+    if 'rope_high' in sizes:
+        rope |= {'rope_type': 'llama3', 'factor': float(sizes['rope_factor']), 'low_freq_factor': float(sizes['rope_low']),
+                 'high_freq_factor': float(sizes['rope_high']), 'original_max_position_embeddings': sizes['rope_original']}
+    return LlamaForCausalLM(LlamaConfig(
+        num_hidden_layers=sizes['layers'], hidden_size=sizes['width'], num_attention_heads=sizes['heads'],
+        num_key_value_heads=sizes['kv_heads'], intermediate_size=sizes['inner'], vocab_size=sizes['vocab'],
+        max_position_embeddings=sizes['seq'], rms_norm_eps=1e-5, tie_word_embeddings=bool(sizes['tied']), rope_parameters=rope,
+        bos_token_id=None, eos_token_id=None, attn_implementation='eager'))
+
+
 def vision(name):
     def make(sizes):
         import torchvision
@@ -57,9 +70,14 @@ def vision(name):
 
 
 SMALL = {'layers': 2, 'width': 48, 'heads': 3, 'vocab': 211, 'seq': 1024}
+LLAMA = {'layers': 2, 'width': 48, 'heads': 6, 'kv_heads': 2, 'inner': 80, 'tied': 0, 'vocab': 211, 'seq': 1024}
 MODELS = {  # name: mixt's model, its sizes, the other program's, batch, dims, roundings
     'gpt': ('gpt', SMALL, gpt, 2, '64', 24),
     'gpt2-124m': ('gpt', {'layers': 12, 'width': 768, 'heads': 12, 'vocab': 50257, 'seq': 1024}, gpt, 1, '128', 120),
+    'llama': ('llama', LLAMA, llama, 2, '64', 30),
+    'llama-tied': ('llama', {**LLAMA, 'tied': 1, 'kv_heads': 6, 'rope_theta': 500000}, llama, 2, '64', 30),
+    'llama3': ('llama', {**LLAMA, 'width': 96, 'rope_theta': 500000, 'rope_factor': 8, 'rope_low': 1, 'rope_high': 4, 'rope_original': 64},
+               llama, 2, '200', 30),
     'bert_mlm': ('bert_mlm', {**SMALL, 'seq': 512}, bert, 2, '64', 28),
     'bert-base': ('bert_mlm', {'layers': 12, 'width': 768, 'heads': 12, 'vocab': 30522, 'seq': 512}, bert, 1, '128', 130),
     **{f'resnet{d}': ('resnet', {'depth': d, 'classes': 1000 if d == 50 else 10}, vision(f'resnet{d}'), 2, '96x96x3' if d != 50 else '224x224x3', 3 * d)
@@ -90,7 +108,7 @@ class Case:
         self.failed = 0
         rng = np.random.default_rng(3)
         shape = (self.batch,) + tuple(int(d) for d in self.dims.split('x'))
-        self.tokens = self.model in ('gpt', 'bert_mlm')
+        self.tokens = self.model in ('gpt', 'bert_mlm', 'llama')
         self.x = rng.integers(0, self.sizes['vocab'], shape).astype(np.int32) if self.tokens else rng.standard_normal(shape, np.float32)
         self.y = rng.integers(0, self.sizes['vocab'] if self.tokens else self.sizes['classes'], shape if self.tokens else shape[:1])
         self.x.tofile(self.path('input'))
@@ -126,7 +144,8 @@ class Case:
         os.mkdir(run)
         shutil.copy(weights, run + '/model.safetensors')
         with open(run + '/config.yaml', 'w') as f:
-            f.write(f'model: {self.model}\nnet: {{' + ', '.join(f'{k}: {v}' for k, v in self.sizes.items() if k != 'seq') + '}\n')
+            f.write(f'model: {self.model}\nnet: {{' + ', '.join(
+                f'{k}: {str(bool(v)).lower() if k == "tied" else v}' for k, v in self.sizes.items() if k != 'seq') + '}\n')
         vocab = ('--vocab', str(self.sizes['vocab'])) if self.tokens else ()
         self.command(self.a.mixt, 'export', run, '--dtype', dtype, '--out', out, '--overwrite', *vocab)
 
@@ -196,7 +215,7 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument('mixt')
     a.add_argument('logits')
-    a.add_argument('--models', default='gpt,bert_mlm,resnet18')
+    a.add_argument('--models', default='gpt,llama,llama-tied,llama3,bert_mlm,resnet18')
     a.add_argument('--runs', help='only runs with one of these words in their name, as resnet50,gpt')
     a.add_argument('--device', default='cpu')
     a = a.parse_args()
@@ -204,7 +223,7 @@ def main():
     failed, left_out = carried.compare(os.path.abspath(a.mixt), os.path.abspath(a.logits), HAVE, UNIT['fp32'],
                                        a.runs.split(',') if a.runs else None)
     for name in a.models.split(','):
-        package = 'transformers' if MODELS[name][2] in (gpt, bert) else 'torchvision'
+        package = 'transformers' if MODELS[name][2] in (gpt, bert, llama) else 'torchvision'
         if package in HAVE:
             failed += Case(a, name).run()
         else:

@@ -3,7 +3,8 @@
  * Usage: logits MODEL PRECISION DEVICE WEIGHTS INPUT OUTPUT BATCH DIMS [size=N ...]
  * WEIGHTS is what init= takes ("-": drawn with seed 1 and saved to OUTPUT.safetensors). INPUT holds a batch of tokens
  * (INT32, DIMS is T) or images (FP32, DIMS is HxWxC). Writes the outputs as FP32. Sizes: layers, width, heads, vocab,
- * depth, classes, seq. Used by compare_exports.py.
+ * depth, classes, seq, kv_heads, inner, tied (1), and whole numbers for rope_theta, rope_factor, rope_low, rope_high,
+ * rope_original. Used by compare_exports.py.
  */
 #include "api/weights.h"
 #include "models/models.h"
@@ -28,15 +29,35 @@ typedef struct job {
 static mixt_status read_sizes(job *j, int count, char **words)
 {
     mixt__model_sizes *s = &j->sizes;
+    int64_t tied = 0;
     const struct {
         const char *name;
         int64_t *value;
-    } names[] = {{"layers", &s->layers}, {"width", &s->width},     {"heads", &s->heads}, {"vocab", &s->vocab},
-                 {"depth", &s->depth},   {"classes", &s->classes}, {"seq", &s->seq}};
+        double *real;
+    } names[] = {{"layers=", .value = &s->layers},
+                 {"width=", .value = &s->width},
+                 {"heads=", .value = &s->heads},
+                 {"vocab=", .value = &s->vocab},
+                 {"depth=", .value = &s->depth},
+                 {"classes=", .value = &s->classes},
+                 {"seq=", .value = &s->seq},
+                 {"kv_heads=", .value = &s->kv_heads},
+                 {"inner=", .value = &s->inner},
+                 {"tied=", .value = &tied},
+                 {"rope_theta=", .real = &s->rope_theta},
+                 {"rope_factor=", .real = &s->rope_factor},
+                 {"rope_low=", .real = &s->rope_low},
+                 {"rope_high=", .real = &s->rope_high},
+                 {"rope_original=", .real = &s->rope_original}};
     for (int i = 0; i < count; i++)
-        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-            if (!strncmp(words[i], names[k].name, strlen(names[k].name)))
-                *names[k].value = atoll(words[i] + strlen(names[k].name) + 1);
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+            size_t length = strlen(names[k].name);
+            if (!strncmp(words[i], names[k].name, length) && names[k].real)
+                *names[k].real = (double)atoll(words[i] + length);
+            else if (!strncmp(words[i], names[k].name, length))
+                *names[k].value = atoll(words[i] + length);
+        }
+    s->tied = tied != 0;
     j->info.classes = s->vocab ? s->vocab : s->classes;
     return mixt__zoo_model(j->entry->name, &j->info, s, &j->model);
 }
@@ -72,7 +93,13 @@ static mixt_status open_trainer(job *j, const char *precision, const char *devic
         snprintf(path, sizeof path, "%s.safetensors", j->output);
         return mixt_trainer_save(j->trainer, path);
     }
-    mixt__name_facts facts = {.heads = j->sizes.heads};
+    const mixt__model_sizes *s = &j->sizes;
+    mixt__name_facts facts = {.heads = s->heads, .kv_heads = s->kv_heads, .tied = s->tied, .eps = s->eps};
+    facts.rope_theta = s->rope_theta;
+    facts.rope_factor = s->rope_factor;
+    facts.rope_low = s->rope_low;
+    facts.rope_high = s->rope_high;
+    facts.rope_original = s->rope_original;
     snprintf(facts.architecture, sizeof facts.architecture, "%s%lld", j->entry->name, (long long)j->sizes.depth);
     mixt__weights_request request = {.path = j->weights, .names = mixt__names_find(j->entry->names), .facts = &facts};
     request.vocab = j->sizes.vocab;

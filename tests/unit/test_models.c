@@ -116,6 +116,11 @@ static void counts_of_known_models(void **state)
     expect_count("gpt", tokens(256, 256), (mixt__model_sizes){0}, 11139072);
     expect_count("gpt", tokens(1024, 50304), (mixt__model_sizes){.layers = 12, .width = 768}, 124475904);
     expect_count("bert", tokens(128, 30528), (mixt__model_sizes){0}, 108894720);
+    expect_count("llama", tokens(128, 32000), // 2 x 32000 x 2048 and 22 blocks: TinyLlama 1.1B
+                 (mixt__model_sizes){.layers = 22, .width = 2048, .heads = 32, .kv_heads = 4, .inner = 5632},
+                 1100048384);
+    expect_count("llama", tokens(256, 256), (mixt__model_sizes){.layers = 1, .width = 64, .heads = 4, .tied = true},
+                 256 * 64 + 4 * 64 * 64 + 3 * 64 * 192 + 3 * 64);
     expect_count("lstm", tokens(256, 256), (mixt__model_sizes){0}, 4464896 - 2 * 4 * 512);
     expect_count("gru", tokens(256, 256), (mixt__model_sizes){0}, 3414272 - 2 * 2 * 512); // the new gate keeps both
     expect_count("rnn", tokens(256, 256), (mixt__model_sizes){0}, 1313024 - 2 * 512);
@@ -211,6 +216,8 @@ static void every_model_compiles_in_every_format(void **state)
         (mixt__model_sizes){.channels = {8, 16}, .channel_count = 2, .dropout = 0.5f, .norm = MIXT_NORM_BATCH});
     expect_compiles("gpt", &text, (mixt__model_sizes){0});
     expect_compiles("gpt", &text, (mixt__model_sizes){.layers = 2, .width = 48, .heads = 3, .dropout = 0.2f});
+    expect_compiles("llama", &text, (mixt__model_sizes){.layers = 2, .width = 48, .heads = 6, .kv_heads = 2});
+    expect_compiles("llama", &text, (mixt__model_sizes){.layers = 1, .width = 16, .heads = 2, .tied = true});
     expect_compiles("bert", &text, (mixt__model_sizes){0});
     expect_compiles("lstm", &text, (mixt__model_sizes){0});
     expect_compiles("lstm", &text, (mixt__model_sizes){.layers = 3, .width = 20, .dropout = 0.2f});
@@ -274,7 +281,7 @@ static void bad_sizes_are_refused(void **state)
     mixt_data_info digits = images(28, 28, 1, 10), text = tokens(64, 256), table = rows(784, 10);
     expect_refused("convnt", digits, none, "no model 'convnt' (did you mean convnet?)");
     expect_refused("perceiver", digits, none,
-                   "there are mlp, convnet, resnet, vgg, c3d, gpt, bert, bert_mlm, lstm, gru, rnn, speech");
+                   "there are mlp, convnet, resnet, vgg, c3d, gpt, llama, bert, bert_mlm, lstm, gru, rnn, speech");
     expect_refused("gpt", digits, none, "model gpt needs tokens, the data has (28, 28, 1) images");
     expect_refused("lstm", table, none, "model lstm needs tokens, the data has rows of 784 numbers");
     expect_refused("convnet", table, none,
@@ -288,6 +295,11 @@ static void bad_sizes_are_refused(void **state)
     expect_refused("resnet", text, none, "the data has sequences of 64 tokens");
     expect_refused("mlp", text, none, "model mlp needs images or rows of numbers");
     expect_refused("gpt", text, (mixt__model_sizes){.heads = 5}, "model gpt: heads 5 must divide width 384");
+    expect_refused("llama", text, (mixt__model_sizes){.kv_heads = 4}, "model llama: kv_heads 4 must divide heads 6");
+    expect_refused("llama", text, (mixt__model_sizes){.width = 30, .heads = 6}, "need an even number in each");
+    expect_refused("llama", text, (mixt__model_sizes){.rope_high = 4}, "rope_high 4 needs rope_factor");
+    expect_refused("llama", text, (mixt__model_sizes){.dropout = 0.1f}, "model llama has no dropout");
+    expect_refused("gpt", text, (mixt__model_sizes){.tied = true}, "model gpt has no tied");
     expect_refused("gpt", text, (mixt__model_sizes){.seq = 32},
                    "sequences of 64 tokens, but the model has only 32 positions");
     expect_refused("gpt", text, (mixt__model_sizes){.vocab = 100}, "vocab 100, but the data has 256");
@@ -316,10 +328,10 @@ static void bench_models_fit_their_data(void **state)
         const char *name;
         double items, flops;
     } expected[] = {
-        {"gpt2", 32768, 26173765582848.0},  {"gpt", 2048, 139292835840.0},   {"bert", 32768, 21796120166400.0},
-        {"resnet50", 256, 6282240000000.0}, {"convnet", 64, 1486012416.0},   {"c3d", 32, 7392000000000.0},
-        {"mlp", 128, 514326528.0},          {"lstm", 16384, 425201762304.0}, {"gru", 16384, 322122547200.0},
-        {"rnn", 16384, 115964116992.0},
+        {"gpt2", 32768, 26173765582848.0}, {"llama", 32768, 24298257383424.0}, {"gpt", 2048, 139292835840.0},
+        {"bert", 32768, 21796120166400.0}, {"resnet50", 256, 6282240000000.0}, {"convnet", 64, 1486012416.0},
+        {"c3d", 32, 7392000000000.0},      {"mlp", 128, 514326528.0},          {"lstm", 16384, 425201762304.0},
+        {"gru", 16384, 322122547200.0},    {"rnn", 16384, 115964116992.0},
     };
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         const mixt__bench_model *bench = mixt__bench_find(expected[i].name);

@@ -3,7 +3,7 @@
  * Rows are shared out to threads; a head is widened, turned and narrowed while it lies in the first-level cache. The
  * plain candidate turns one pair at a time in double.
  */
-#include "ops/rotary.h"
+#include "ops/rotary_attrs.h"
 
 #include "backend/cpu/kernels.h"
 #include "base/threads.h"

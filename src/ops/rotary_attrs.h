@@ -1,6 +1,6 @@
 /* The frequencies of rotary positions: for the backends. */
-#ifndef MIXT_OPS_ROTARY_H
-#define MIXT_OPS_ROTARY_H
+#ifndef MIXT_OPS_ROTARY_ATTRS_H
+#define MIXT_OPS_ROTARY_ATTRS_H
 
 #include "ops/attrs.h"
 
