@@ -129,6 +129,7 @@ static mixt_status train_run(mixt_adoption *a, const mixt_config *config, const 
     mixt_run_result result = {0};
     mixt_run *run;
     snprintf(out, sizeof out, "out=%s", folder);
+    char baseline[MIXT_ADOPT_PATH];
     MIXT_TRY(mixt__prove_open_run(config, folder, &options, &run));
     mixt_status status = mixt_run_train(run, &result);
     mixt_run_close(run);
@@ -137,6 +138,11 @@ static mixt_status train_run(mixt_adoption *a, const mixt_config *config, const 
         snprintf(why, 200, "it diverged: %.180s", mixt_error_text());
     else
         MIXT_TRY(status);
+    status = mixt__prove_same_data(mixt__adopt_file(a, "baseline", baseline), folder);
+    if (status != MIXT_OK) { // it is made again once the data is that of the baseline
+        mixt__compare_remove(folder);
+        return status;
+    }
     if (result.stopped && a->halted)
         return MIXT_OK;
     mixt_status measured = measure(a, folder, figures);
@@ -374,6 +380,14 @@ static mixt_status tuned(mixt_adoption *a, mixt__adopt_end *end)
 
 /* ---- validated ---- */
 
+/** The pairs of a proof saw the data of the baseline. */
+static mixt_status same_data(const mixt_adoption *a, const char *proof)
+{
+    char baseline[MIXT_ADOPT_PATH], first[MIXT_ADOPT_PATH + 20];
+    snprintf(first, sizeof first, "%s/pair-0001-a", proof);
+    return mixt__prove_same_data(mixt__adopt_file(a, "baseline", baseline), first);
+}
+
 static mixt_status prove(mixt_adoption *a, const mixt_config *trial)
 {
     char folder[MIXT_ADOPT_PATH], title[120];
@@ -387,6 +401,11 @@ static mixt_status prove(mixt_adoption *a, const mixt_config *trial)
                                       .watch = hear_compare, .progress = pass_on, .user = a);
     mixt_config_free(fp32);
     MIXT_TRY(status);
+    status = same_data(a, folder);
+    if (status != MIXT_OK) {
+        mixt_comparison_free(c);
+        return status;
+    }
     mixt_comparison_info i = mixt_comparison_describe(c);
     mixt_adopt_figure f = {.stage = MIXT_ADOPT_VALIDATED,
                            .name = "compare",

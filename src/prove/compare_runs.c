@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "mixt/run.h"
+#include "prove/prove.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ static mixt_status read_runs(mixt_comparison *c, const char *a, const char *b, c
     MIXT_TRY(open_run(c, a, MIXT_COMPARE_A));
     MIXT_TRY(open_run(c, b, MIXT_COMPARE_B));
     MIXT_TRY(mixt__compare_find_changes(c));
+    MIXT_TRY(mixt__prove_same_data(a, b));
     if (!c->pairs[0].runs[0].diverged && !c->pairs[0].runs[1].diverged)
         MIXT_TRY(mixt__compare_equal(a, b, c->pairs[0].runs));
     c->info.needed = MIXT_STATS_PAIRS_MIN;

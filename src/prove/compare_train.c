@@ -13,8 +13,25 @@
 typedef struct training {
     mixt_comparison *c;
     mixt_compare_event event;
-    bool stopping; // by the one who watches, or the budget
+    bool stopping;       // by the one who watches, or the budget
+    bool checked;        // it sees the data that the others saw …
+    mixt_status differs; // … or it does not
 } training;
+
+/** Whether the run sees the data of the other one of its pair, and of the first pair. */
+static mixt_status check_data(const training *t)
+{
+    char folder[MIXT_COMPARE_PATH + 100], other[MIXT_COMPARE_PATH + 100];
+    const mixt_comparison *c = t->c;
+    int64_t pair = t->event.pair - 1;
+    mixt_compare_side side = (mixt_compare_side)!t->event.side;
+    mixt__compare_run_folder(c, pair, t->event.side, folder);
+    if (c->pairs[pair].done[side])
+        MIXT_TRY(mixt__prove_same_data(mixt__compare_run_folder(c, pair, side, other), folder));
+    return c->pairs[0].done[MIXT_COMPARE_A]
+               ? mixt__prove_same_data(mixt__compare_run_folder(c, 0, MIXT_COMPARE_A, other), folder)
+               : MIXT_OK;
+}
 
 static mixt_status hear(void *user, mixt_run *run, const mixt_event *event)
 {
@@ -23,6 +40,9 @@ static mixt_status hear(void *user, mixt_run *run, const mixt_event *event)
         mixt__compare_note(t->c, "pair %lld, %s: %s", (long long)t->event.pair, t->event.side ? "B" : "A", event->text);
     if (event->kind != MIXT_EVENT_STEP)
         return MIXT_OK;
+    if (!t->checked && check_data(t) != MIXT_OK)
+        return t->differs = MIXT_ERROR_DATA;
+    t->checked = true;
     t->event.step = event->step->step;
     t->event.steps = mixt_run_describe(run).total_steps;
     t->event.loss = event->step->loss;
@@ -59,6 +79,11 @@ static mixt_status train(training *t, const char *folder, mixt_compare_run *resu
     MIXT_TRY(open_run(t, folder, &run));
     mixt_status status = mixt_run_train(run, &figures);
     mixt_run_close(run);
+    if (t->differs != MIXT_OK) {
+        status = check_data(t); // for its text
+        mixt__compare_remove(folder);
+        return status;
+    }
     bool broken = status == MIXT_OK && figures.validations && !isfinite(figures.val_loss) && !figures.stopped;
     result->diverged = broken || (status == MIXT_ERROR_DATA && figures.steps > 0);
     if (result->diverged)

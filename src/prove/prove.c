@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "mixt/policy.h"
 #include "prove/compare.h"
+#include "run/inputs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,6 +56,46 @@ mixt_status mixt__prove_same_config(const char *folder, const char *path, const 
         free(is);
     }
     mixt_config_free(before);
+    return status;
+}
+
+/** What a run wrote down of its data; NULL: nothing that another run must have too. */
+static json_t *data_of(const char *folder)
+{
+    char path[MIXT_COMPARE_PATH + 200];
+    snprintf(path, sizeof path, "%s/" MIXT_INPUTS_FILE, folder);
+    json_t *all = json_load_file(path, 0, NULL), *data = json_object_get(all, "trained_on");
+    const char *kind = json_string_value(json_object_get(json_object_get(all, "data"), "kind"));
+    bool drawn = !kind || !strcmp(kind, "digits") || !strcmp(kind, "random");
+    data = drawn ? NULL : json_incref(data);
+    json_decref(all);
+    return data;
+}
+
+/** "360 samples, checksum 26d2…". */
+static const char *sum_text(const json_t *data, const char *part, char text[80])
+{
+    const json_t *sum = json_object_get(data, part);
+    const char *checksum = json_string_value(json_object_get(sum, "checksum"));
+    snprintf(text, 80, "%lld samples, checksum %.20s", (long long)json_integer_value(json_object_get(sum, "samples")),
+             checksum ? checksum : "none");
+    return text;
+}
+
+mixt_status mixt__prove_same_data(const char *a, const char *b)
+{
+    char before[80], now[80];
+    json_t *x = data_of(a), *y = data_of(b);
+    bool same = !x || !y || json_equal(x, y);
+    const char *part = json_equal(json_object_get(x, "train"), json_object_get(y, "train")) ? "val" : "train";
+    mixt_status status =
+        same ? MIXT_OK
+             : mixt__fail(MIXT_ERROR_DATA,
+                          "%s and %s saw different data (%s part: %s; %s): it has changed in between, and only runs on "
+                          "the same data can be compared",
+                          a, b, part, sum_text(x, part, before), sum_text(y, part, now));
+    json_decref(x);
+    json_decref(y);
     return status;
 }
 

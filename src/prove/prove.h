@@ -14,6 +14,9 @@ mixt_status mixt__prove_refuse(const char *folder, const char *what, const char 
 /** Fails where a configuration is another one than the file of a folder holds; `out` does not count.
  *  @param of behind the name of a key in the message: " of A" */
 mixt_status mixt__prove_same_config(const char *folder, const char *path, const mixt_config *config, const char *of);
+/** Fails where two runs saw other data, by the checksums that they wrote down; what is drawn with the seed of a run is
+ *  not compared, nor what a run of an older version did not write down. @param a, @param b directories of runs */
+mixt_status mixt__prove_same_data(const char *a, const char *b);
 /** What to call a precision: a format's name, also where a policy file says no more than that one, else the name of the
  *  file without its folder and ending. Returns `name`. @param size of `name` */
 const char *mixt__prove_precision(const char *precision, char *name, size_t size);

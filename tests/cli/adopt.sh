@@ -105,19 +105,36 @@ adopt 3 a.yaml "${options[@]}" verify.memory=99 --name greedy --json
 adopt 1 a.yaml "${options[@]}" train.lr=0 --name still
 grep -q 'FP32 itself does not train' err || fail "a baseline that learns nothing: $(cat err)"
 
+adopt 1 a.yaml "${options[@]}" train.lr=1e30 --name wild
+grep -q 'FP32 itself does not train: it diverged' err || fail "a baseline that diverges: $(cat err)"
+
+# ---- data that changes under the same name ----
+
+{ echo 'a,b,class'; for i in $(seq 300); do echo "0.$i,$((i % 7)),$((i % 3))"; done; } >rows.csv
+cp rows.csv kept.csv
+csv=("${options[@]}" data.kind=csv data.path=rows.csv data.limit=0 train.batch=64 train.lr=0.03 --name data --json)
+adopt 0 a.yaml "${csv[@]}" --to formats
+tail -200 kept.csv >rows.csv
+adopt 1 a.yaml "${csv[@]}" --to mixed
+grep -q 'adopt-data/baseline and runs/adopt-data/mixed saw different data' err && [ ! -e runs/adopt-data/mixed ] || fail "data that changed on the way: $(cat err)"
+cp kept.csv rows.csv
+adopt 0 a.yaml "${csv[@]}" --to mixed
+[ "$(field done)" = 3 ] || fail "with the data back: $(cat out)"
+
 # ---- refused, a full disk ----
 
 adopt 1 a.yaml "${options[@]}" train.steps=31 --name killed
 grep -q 'train.steps is 31, was 30' err || fail "another configuration: $(cat err)"
 adopt 1 a.yaml "${options[@]}" --name later --from tuned
 grep -q 'begin with baseline' err && [ ! -e runs/adopt-later ] || fail "--from a stage to come: $(cat err)"
-for write in 1 4 20; do
-    MIXT_FAIL_WRITE=$write "$mixt" adopt a.yaml "${options[@]}" --to mixed --name full --json >out 2>err
+for write in 1 9 40; do
+    MIXT_FAIL_WRITE=$write "$mixt" adopt a.yaml "${options[@]}" --name full --json >out 2>err
     status=$?
     [ $status = 0 ] || { [ $status = 1 ] && grep -q 'No space left' err; } || fail "write $write fails: status $status: $(cat out err)"
 done
-adopt 0 a.yaml "${options[@]}" --to mixed --name full --json
-[ "$(field done)" = 3 ] || fail "after a full disk: $(cat out)"
+adopt 0 a.yaml "${options[@]}" --name full --json
+decisions >full.decisions
+diff whole.decisions full.decisions >differences || fail "after a full disk: $(cat differences)"
 
 [ $failures = 0 ] && echo "adopt: all good"
 exit $((failures > 0))

@@ -137,6 +137,37 @@ compare 4 runs/compare-same/pair-0001-a runs/compare-same/pair-0001-b --json
 compare 4 runs/compare-same/pair-0001-a runs/compare-same/pair-0002-b
 grep -q 'with different seeds' out && grep -q '^loss at the end ' out || fail "two runs in words: $(cat out)"
 
+"$mixt" train b.yaml net.hidden=4 out=other -q || fail "a run of another model"
+compare 1 runs/compare-same/pair-0001-a other
+grep -q 'net.hidden is \[16\] in A and \[4\] in B: only runs of the same model' err || fail "runs of two models: $(cat err)"
+cp -r runs/compare-same/pair-0001-b hurt && printf 'no row\n{"st' >hurt/metrics.jsonl
+compare 1 runs/compare-same/pair-0001-a hurt
+grep -q 'hurt/metrics.jsonl has no whole row yet; line 1' err && [ ! -s out ] || fail "a run without rows: $(cat out err)"
+echo 'model: [' >hurt/config.yaml
+compare 1 runs/compare-same/pair-0001-a hurt
+grep -q 'hurt/config.yaml:1' err || fail "a run whose configuration cannot be read: $(cat err)"
+cp -r runs/compare-same/pair-0001-b void && sed -i 's/"loss":[0-9.e-]*/"loss":null/; s/"val_loss":[^,}]*/"val_loss":null/' void/metrics.jsonl
+compare 4 runs/compare-same/pair-0001-a void --json
+[ "$(field verdict) $(field difference)" = '"undecided" null' ] && grep -q '"b":{[^}]*"diverged":1' out || fail "a run without a finite loss: $(cat out)"
+
+# ---- data that changes under the same name: said, and nothing is lost ----
+
+sed 's/kind: digits, limit: 256/kind: csv, path: changing.csv/' a.yaml >csv.yaml
+sed 's/fp32/bf16/' csv.yaml >csv16.yaml
+cp table/train.csv changing.csv
+"$mixt" train csv.yaml out=run-before -q && compare 4 csv.yaml csv16.yaml --name data --margin 40% --json
+tail -40 table/train.csv >changing.csv
+"$mixt" train csv16.yaml out=run-after -q
+compare 1 run-before run-after
+grep -q 'run-before and run-after saw different data (train part: 54 samples, checksum [0-9a-f]*; 36 samples, ' err && [ ! -s out ] || fail "runs on two sets of data: $(cat out err)"
+rows=$(cksum <runs/compare-data/compare.jsonl)
+compare 1 csv.yaml csv16.yaml --name data --margin 40% --seeds 7
+grep -q 'pair-0001-a and runs/compare-data/pair-0007-a saw different data' err && [ "$(cksum <runs/compare-data/compare.jsonl)" = "$rows" ] && [ ! -e runs/compare-data/pair-0007-a ] ||
+    fail "data that changed on the way: $(cat err; ls runs/compare-data)"
+cp table/train.csv changing.csv
+compare 4 csv.yaml csv16.yaml --name data --margin 40% --seeds 7 --json
+[ "$(field pairs)" = 7 ] || fail "with the data back: $(cat out)"
+
 # ---- another experiment of that name ----
 
 sum=$(cat runs/compare-same/*.* | cksum)
