@@ -291,13 +291,19 @@ static void compare_segments(const mixt__replay *r, int64_t trial, double norm, 
     }
 }
 
-/** Gradients that flow between nodes. */
+static bool same_shape(const mixt__graph *graph, int32_t value, int32_t other)
+{
+    return mixt__shape_equal(&graph->values[value].shape, &graph->values[other].shape);
+}
+
+/** Gradients that flow between nodes: not the loss and what is told beside it, which a loss that is fused with its
+ *  gradient has too, in parts where the logits are. */
 static bool is_flowing(void *user, const mixt__graph *graph, const mixt__node *node, int output)
 {
     int32_t value = node->out[output];
     (void)user;
-    return node->backward && graph->values[value].role == MIXT_ROLE_ACTIVATION && value != graph->loss &&
-           value != graph->metrics; // a loss that is fused with its gradient has them too
+    return node->backward && graph->values[value].role == MIXT_ROLE_ACTIVATION &&
+           !same_shape(graph, value, graph->loss) && !same_shape(graph, value, graph->metrics);
 }
 
 /** The largest magnitude of all that a shadow watched in its last run. */

@@ -57,6 +57,7 @@ while IFS='|' read -r name memory settings; do
     seconds=$(echo "$(date +%s.%N) $start" | awk '{ printf "%.1f", $1 - $2 }')
     read -r batch planned next bytes < <(python3 -c 'import json; l = json.load(open("largest.json")); print(l["batch"], l["memory"], l["next"] or 0, l["limit"])')
     within="train.memory=$bytes train.memory_may=[]"
+    case $settings in *data.kind=random*) within="$within data.samples=$((4 * batch + 8))" ;; esac # fewer to validate on
     rm -rf run
     # shellcheck disable=SC2086
     "$mixt" train any.yaml $settings $within train.batch="$batch" out=run --json >train.json 2>err ||
