@@ -9,6 +9,9 @@
 #include <string.h>
 
 enum { ROUNDS_MIN = 5, ROUNDS_MAX = 60, ROUNDS_APART = 2, GROUP_APART = 4, GROUP_MAX = 1000, RESIDENT_MAX = 20 };
+/** Updates of a visit on a device at least: the first one's batch comes while the device is idle, those of the others
+ *  while it works, as they do in training. */
+enum { GROUP_DEVICE = 10 };
 /** A visit lasts at least this long, so that the clock and cold caches cost nothing. */
 static const double visit_seconds = 0.03;
 /** Rounds end when the medians are known this well; and what to think of a few rounds, which do not say. */
@@ -195,15 +198,19 @@ static bool known(const mixt__trial *t)
     return true;
 }
 
-/** So many updates that the fastest candidate's visit lasts long enough; the same for all, so that losses compare. */
+/** So many updates that the fastest candidate's visit lasts long enough, and that there is time for some rounds; the
+ *  same for all, so that losses compare. */
 static void choose_group(mixt__trial *t)
 {
-    double fastest = INFINITY;
+    double fastest = INFINITY, all = 0;
     for (int i = 0; i < t->count; i++)
-        if (t->entries[i].rounds)
+        if (t->entries[i].rounds) {
             fastest = fmin(fastest, t->entries[i].first = t->entries[i].seconds[0]);
-    double group = ceil(visit_seconds / fastest);
-    t->group = group < 1 ? 1 : group > GROUP_MAX ? GROUP_MAX : (int64_t)group;
+            all += t->entries[i].first;
+        }
+    double group = fmax(ceil(visit_seconds / fastest), backend_of(t)->host_memory ? 1 : GROUP_DEVICE);
+    double room = floor((t->limit - elapsed(t)) / (ROUNDS_MIN * all)) - 1; // one update comes before those of a visit
+    t->group = (int64_t)fmax(1, fmin(fmin(group, room), GROUP_MAX));
     for (int i = 0; i < t->count && t->group > 1; i++) // the first round was made of single updates
         t->entries[i].rounds = 0;
 }
