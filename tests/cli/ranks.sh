@@ -63,12 +63,87 @@ tokens='data.kind=text data.path=text data.samples=0 data.limit=200 data.seq=16 
 conv='net.hidden=[] net.channels=[4,8] net.norm=batch train.accumulate=2'
 n=2
 bits convnet bf16 model=convnet precision=bf16 $conv
-bits gpt fp16 model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 net.dropout=0.1 train.clip=0.5 dist.bucket=4K
 bits lstm fp32 model=lstm precision=fp32 $tokens net.hidden=[] train.split=2
 bits mlp reduce model=mlp dist.reduce=bf16 train.optimizer=lamb
 n=4
-bits convnet fp32 model=convnet precision=fp32 $conv
-bits gpt bf16 model=gpt precision=bf16 $tokens net.hidden=[] net.heads=2
-bits mlp fp16 model=mlp precision=fp16
+bits gpt fp16 model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 net.dropout=0.1 train.clip=0.5 dist.bucket=4K
+
+# ---- an overflow on one rank: all skip ----
+
+timeout 60 mpirun -n 1 "$mixt" train run.yaml out=skip precision=fp16 -q : \
+    -n 1 "$mixt" train run.yaml out=skip precision=fp16 train.inject_overflow=3 -q 2>err || fail "an overflow on one rank: $(cat err)"
+"$mixt" train run.yaml out=skip-one precision=fp16 train.inject_overflow=3 dist.ranks=2 -q || fail "an overflow in one process"
+same skip-one skip
+[ "$(grep -c '"skipped":1' skip/metrics.jsonl)" = 1 ] || fail "one update is skipped: $(cat skip/metrics.jsonl)"
+
+# ---- going on: the same bits on as many ranks, and on others ----
+
+ranks 2 "$mixt" train run.yaml out=part train.steps=3 -q 2>err || fail "half a run: $(cat err)"
+cp -r part part-one && rm part-one/model.safetensors
+ranks 2 "$mixt" train --resume part train.steps=6 -q 2>err || fail "going on: $(cat err)"
+same two part
+"$mixt" train --resume part-one train.steps=6 -q 2>err || fail "going on in one process: $(cat err)"
+grep -q 'part-one goes on with 1 rank instead of 2: the bits' err || fail "going on in one process: $(cat err)"
+
+# ---- what cannot be: named once, all ranks end, nothing is left ----
+
+# refused WORDS: status 1, one message with these words
+refused() {
+    [ $status = 1 ] || fail "'$1': status $status"
+    [ "$(grep -c '^mixt: ' err)" = 1 ] && grep -q "^mixt: .*$1" err || fail "'$1': $(cat err)"
+    [ ! -e never ] || { fail "'$1': a directory is left"; rm -r never; }
+}
+ranks 1 "$mixt" train run.yaml out=never -q : -n 1 "$mixt" train run.yaml out=never -q train.lr=5 2>err
+status=$? && refused 'rank 1: ranks have different configurations: train.lr is 5 here, 0.001 on rank 0'
+echo 'a,b,c' >rows.csv && for i in $(seq 99); do echo "$i,1,$((i % 2))"; done >>rows.csv
+mkdir elsewhere && sed 's/^99,1/98,1/' rows.csv >elsewhere/rows.csv
+ranks 1 "$mixt" train run.yaml out=never data.kind=csv data.path=rows.csv data.samples=0 -q : \
+    -n 1 --wdir /tmp "$mixt" train "$work/run.yaml" out=never data.kind=csv data.path=rows.csv data.samples=0 -q 2>err
+status=$? && refused 'rank 1: .*rows.csv: No such file'
+ranks 1 "$mixt" train run.yaml out=never data.kind=csv data.path=rows.csv data.samples=0 -q : \
+    -n 1 --wdir "$work/elsewhere" "$mixt" train ../run.yaml out=never data.kind=csv data.path=rows.csv data.samples=0 -q 2>err
+status=$? && refused 'ranks differ in their data: rank 0 has .* samples'
+MIXT_MPI_LIBRARY=$work/none.so ranks 2 -x MIXT_MPI_LIBRARY "$mixt" train run.yaml out=never -q 2>err
+status=$? && refused 'the transport mpi is not here: .*none.so'
+ranks 2 "$mixt" train run.yaml out=never dist.ranks=4 -q 2>err
+status=$? && refused 'dist.ranks is 4, but Open MPI started 2'
+ranks 2 "$mixt" train run.yaml out=never precision=auto -q 2>err
+status=$? && refused 'auto.steer and auto.replay are for one process'
+"$mixt" train run.yaml out=never dist.bucket=1K -q 2>err
+status=$? && refused 'dist.bucket 1K: must be from 4K to 1G'
+
+# ---- ranks that die, hang, are told to stop ----
+
+# begin NAME: a long run of two ranks; waits until it trains, leaves the ranks' processes in $rank0 and $rank1
+begin() {
+    timeout 120 mpirun -n 2 "$mixt" train run.yaml "out=$1" train.steps=1000000 train.checkpoint_every=20 dist.timeout=3 \
+        watch.monitor=false -q 2>err &
+    job=$!
+    for _ in $(seq 500); do [ "$(ls "$1/checkpoints" 2>/dev/null | wc -l)" -ge 2 ] && break; sleep 0.02; done
+    for process in $(pgrep -f "train run.yaml out=$1 "); do
+        [ "$(cat "/proc/$process/comm")" = mixt ] || continue
+        tr '\0' '\n' <"/proc/$process/environ" | grep -q '^OMPI_COMM_WORLD_RANK=0' && rank0=$process || rank1=$process
+    done
+}
+# whole NAME: what was saved can be gone on from
+whole() { "$mixt" train --resume "$1" dist.ranks=2 train.steps=$((1 + $(ls "$1/checkpoints" | tail -1 | sed 's/step-0*//'))) -q 2>err || fail "$1 does not go on: $(cat err)"; }
+
+begin killed
+kill -KILL "$rank1"
+wait $job
+grep -q "^mixt: rank 1 (process $rank1 on .*) has ended before the run" err || grep -q 'rank 1 with PID' err || fail "a rank was killed: $(cat err)"
+whole killed
+begin hung
+kill -STOP "$rank0"
+wait $job
+status=$?
+kill -KILL "$rank0" 2>/dev/null
+[ $status = 1 ] && grep -q "^mixt: rank 0 (process $rank0 on .*) has not answered for 3 s (dist.timeout)" err || fail "a rank hangs: status $status, $(cat err)"
+whole hung
+begin told
+kill -TERM "$rank1"
+wait $job
+[ $? = 143 ] && grep -q '^mixt: stopped by SIGTERM after step ' err || fail "one rank was told to stop: $(cat err)"
+whole told
 
 [ $failures = 0 ]
