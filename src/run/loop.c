@@ -526,6 +526,8 @@ mixt_status mixt__loop_run(mixt_run *run)
     l.taken_at = mixt__time_now();
     if (status == MIXT_OK)
         status = run_updates(&l);
+    if (status == MIXT_OK)
+        mixt__run_ranks_note_end(run);
     run->result.seconds = mixt__time_now() - run->started;
     run->result.samples_s = run->result.step_seconds > 0 ? (double)run->result.samples / run->result.step_seconds : 0;
     mixt__run_count_memory(run); // all that it holds is there still

@@ -229,3 +229,16 @@ void mixt__run_ranks_note(mixt_run *run)
         mixt__run_note(run, false, "%-8s %lld, computed one after the other by this process", "ranks",
                        (long long)e->ranks);
 }
+
+void mixt__run_ranks_note_end(mixt_run *run)
+{
+    double all, waited;
+    if (!run->group || !run->experiment.trainer->core.ranks.overlap)
+        return;
+    mixt__overlap_seconds(run->experiment.trainer->core.ranks.overlap, &all, &waited);
+    waited = waited < all ? waited : all; // the last may have been waited for by more than it took
+    if (all > 0)
+        mixt__run_note(run, false,
+                       "%-8s %.1f MiB sent a rank; sums took %.2f s, %.0f%% of that behind the backward pass", "ranks",
+                       (double)run->group->bytes / 1048576.0, all, 100 * (1 - waited / all));
+}

@@ -30,7 +30,8 @@ void mixt__run_ranks_hear(mixt_run *run);
 /** The signal that ends the run, of any rank; 0: none. */
 int mixt__run_signal(const mixt_run *run);
 
-/** A NOTE about them, where there are several. */
+/** NOTEs about them, where there are several: before training, and after it. */
 void mixt__run_ranks_note(mixt_run *run);
+void mixt__run_ranks_note_end(mixt_run *run);
 
 #endif

@@ -287,6 +287,8 @@ static mixt_status run_nodes(mixt__executable *e, const mixt__run *run)
         MIXT_TRY(e->backend->mark(0));
     for (int64_t i = 0; i < e->graph->node_count; i++) {
         MIXT_TRY(run_node(e, run, i));
+        if (run->passed)
+            run->passed(run->user, i);
         if (e->seconds && !e->graph->nodes[i].alias)
             MIXT_TRY(e->backend->mark(i + 1));
     }

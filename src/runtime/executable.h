@@ -59,6 +59,8 @@ typedef struct mixt__run {
     const uint64_t *rng_key;    // device memory
     const float *seed;          // device memory: the loss's gradient in this run; NULL: the one bound
     bool accumulate;            // add to the gradients instead of overwriting them
+    void (*passed)(void *user, int64_t node); // told of each node that was run; NULL: nobody asks
+    void *user;
 } mixt__run;
 
 mixt_status mixt__executable_run(mixt__executable *executable, const mixt__run *run);

@@ -5,18 +5,14 @@
 #include "ops/ops.h"
 #include "train/trainer.h"
 
-#include <stdio.h>
 #include <string.h>
-
-enum { TEXT_SIZE = 400 };
 
 /** What a rank tells the others after its passes; its figures and shares of statistics follow. */
 typedef struct record {
     int64_t update;
     int64_t targets; // that count
-    int32_t status, signal;
+    int32_t signal;
     uint32_t asked;
-    char text[TEXT_SIZE];
 } record;
 
 int64_t mixt__ranks_passes(const mixt__trainer *t)
@@ -64,8 +60,23 @@ static size_t record_bytes(const mixt__trainer *t, int64_t moved)
     return sizeof(record) + (size_t)(mixt__ranks_passes(t) * (3 + moved)) * sizeof(float);
 }
 
+static int64_t count_buckets(const mixt__trainer *t)
+{
+    return (t->params->total + t->ranks.bucket - 1) / t->ranks.bucket;
+}
+
 /** Sizes of the blocks, in the order in which they are taken. */
-enum { BLOCK_MOVED, BLOCK_START, BLOCK_SHARES, BLOCK_SUM, BLOCK_WORKSPACE, BLOCK_MINE, BLOCK_ALL, BLOCKS };
+enum {
+    BLOCK_MOVED,
+    BLOCK_START,
+    BLOCK_SHARES,
+    BLOCK_SUM,
+    BLOCK_WORKSPACE,
+    BLOCK_BUCKETS,
+    BLOCK_MINE,
+    BLOCK_ALL,
+    BLOCKS
+};
 
 static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 {
@@ -81,6 +92,7 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
         sizes[BLOCK_SUM] = (size_t)t->params->total * sizeof(float);
         return;
     }
+    sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
     sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes(r->group->size, r->bucket, r->format);
     sizes[BLOCK_MINE] = record_bytes(t, total);
     sizes[BLOCK_ALL] = (size_t)r->group->size * record_bytes(t, total);
@@ -102,8 +114,35 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_SHARES] = (void **)&r->shares;
     blocks[BLOCK_SUM] = (void **)&r->sum;
     blocks[BLOCK_WORKSPACE] = &r->workspace;
+    blocks[BLOCK_BUCKETS] = (void **)&r->buckets;
     blocks[BLOCK_MINE] = (void **)&r->mine;
     blocks[BLOCK_ALL] = (void **)&r->all;
+}
+
+/** Which bucket is complete when: with the last of its parameters. */
+static void fill_buckets(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    r->bucket_count = count_buckets(t);
+    for (int64_t b = 0; b < r->bucket_count; b++) {
+        int64_t begin = b * r->bucket, left = p->total - begin;
+        r->buckets[b] = (mixt__bucket){begin, left < r->bucket ? left : r->bucket, -1};
+    }
+    for (int64_t s = 0; s < p->segment_count; s++) {
+        const mixt__segment *segment = &p->segments[s];
+        int64_t made = mixt__trainer_last_writer(t->train->graph, segment->param);
+        for (int64_t b = segment->offset / r->bucket; b * r->bucket < segment->offset + segment->count; b++)
+            if (made > r->buckets[b].ready)
+                r->buckets[b].ready = made;
+    }
+    for (int64_t i = 1; i < r->bucket_count; i++) { // insertion sort: they are nearly in reverse order
+        mixt__bucket moved = r->buckets[i];
+        int64_t k = i;
+        for (; k > 0 && r->buckets[k - 1].ready > moved.ready; k--)
+            r->buckets[k] = r->buckets[k - 1];
+        r->buckets[k] = moved;
+    }
 }
 
 mixt_status mixt__ranks_take(mixt__trainer *t)
@@ -123,12 +162,17 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     }
     if (r->moved)
         r->moved_count = list_moved(t, r->moved, &r->moved_total);
-    return MIXT_OK;
+    if (!r->group)
+        return MIXT_OK;
+    fill_buckets(t);
+    return mixt__overlap_start(r->group, r->format, r->bucket, r->workspace, &r->overlap);
 }
 
 void mixt__ranks_release(mixt__trainer *t)
 {
     void **blocks[BLOCKS];
+    mixt__overlap_stop(t->ranks.overlap);
+    t->ranks.overlap = NULL;
     blocks_of(&t->ranks, blocks);
     for (int i = 0; i < BLOCKS; i++) {
         t->backend->free(*blocks[i]);
@@ -149,15 +193,34 @@ static void copy_moved(mixt__trainer *t, float *list, bool back)
     }
 }
 
-void mixt__ranks_before_pass(mixt__trainer *t, int64_t index)
+/** From 0 on, a pass leaves what it adds: m·b. */
+static void clear_statistics(mixt__trainer *t, int64_t index)
 {
     mixt__ranks *r = &t->ranks;
-    if (!r->moved_count)
-        return;
     if (index == mixt__ranks_first(t))
         copy_moved(t, r->start, false);
-    for (int64_t i = 0; i < r->moved_count; i++) // from 0 on, a pass leaves what it adds: m·b
+    for (int64_t i = 0; i < r->moved_count; i++)
         memset(t->params->state + r->moved[i].offset, 0, (size_t)r->moved[i].count * sizeof(float));
+}
+
+static void node_passed(void *user, int64_t node)
+{
+    mixt__overlap_passed(user, node);
+}
+
+void mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run)
+{
+    mixt__ranks *r = &t->ranks;
+    if (r->moved_count)
+        clear_statistics(t, index);
+    r->begun = r->overlap && index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t);
+    if (!r->begun)
+        return;
+    mixt__overlap_begin(r->overlap, t->params->grad, r->buckets, r->bucket_count);
+    if (!t->watching && !t->faults) { // whose graphs have other nodes
+        run->passed = node_passed;
+        run->user = r->overlap;
+    }
 }
 
 void mixt__ranks_after_pass(mixt__trainer *t, int64_t index)
@@ -189,16 +252,14 @@ void mixt__ranks_end_part(mixt__trainer *t, int64_t part)
         mixt__sum_part(r->sum, t->params->grad, t->params->total, r->format, part, part + 1 == t->settings.ranks);
 }
 
-static void fill_record(mixt__trainer *t, mixt_status status, const mixt__pass_weights *weights)
+static void fill_record(mixt__trainer *t, const mixt__pass_weights *weights)
 {
     mixt__ranks *r = &t->ranks;
     record *mine = (record *)(void *)r->mine;
     int64_t passes = mixt__ranks_passes(t), first = mixt__ranks_first(t);
-    *mine = (record){.update = t->attempts, .targets = weights->total, .status = (int32_t)status};
+    *mine = (record){.update = t->attempts, .targets = weights->total};
     mine->signal = r->signal;
     mine->asked = r->asked;
-    if (status != MIXT_OK)
-        snprintf(mine->text, sizeof mine->text, "%s", mixt_error_text());
     float *figures = (float *)(void *)(mine + 1);
     memcpy(figures, mixt__feed_result(&t->feed)->metrics[first], (size_t)passes * 3 * sizeof *figures);
     if (r->moved_total)
@@ -213,8 +274,6 @@ static mixt_status read_record(mixt__trainer *t, int rank, mixt__pass_weights *w
     int64_t passes = mixt__ranks_passes(t), first = rank * passes;
     const record *told = (const record *)(const void *)(r->all + (size_t)rank * record_bytes(t, r->moved_total));
     const float *figures = (const float *)(const void *)(told + 1);
-    if (told->status != MIXT_OK)
-        return mixt__fail((mixt_status)told->status, "rank %d: %s", rank, told->text);
     if (told->update != t->attempts)
         return mixt__fail(MIXT_ERROR_STATE, "rank %d is at update %lld, rank %d at %lld", rank, (long long)told->update,
                           r->group->rank, (long long)t->attempts);
@@ -228,10 +287,22 @@ static mixt_status read_record(mixt__trainer *t, int rank, mixt__pass_weights *w
     return MIXT_OK;
 }
 
+/** This rank has failed in its passes. */
+static mixt_status leave(mixt__ranks *r, mixt_status status)
+{
+    if (r->begun)
+        mixt__overlap_cancel(r->overlap);
+    mixt__group_give_up(r->group);
+    return status;
+}
+
 static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights)
 {
     mixt__ranks *r = &t->ranks;
-    fill_record(t, status, weights);
+    if (status != MIXT_OK)
+        return leave(r, status);
+    MIXT_TRY(mixt__overlap_finish(r->overlap));
+    fill_record(t, weights);
     MIXT_TRY(mixt__group_gather(r->group, r->mine, record_bytes(t, r->moved_total), r->all, 1));
     weights->total = 0;
     r->agreed_signal = 0;
@@ -242,7 +313,6 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
         MIXT_TRY(status);
     }
     r->asked = 0;
-    MIXT_TRY(mixt__group_sum(r->group, t->params->grad, t->params->total, r->bucket, r->format, r->workspace));
     move_statistics(t);
     return MIXT_OK;
 }

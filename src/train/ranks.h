@@ -15,9 +15,9 @@
 #define MIXT_TRAIN_RANKS_H
 
 #include "backend/backend.h"
-#include "dist/group.h"
+#include "dist/overlap.h"
 #include "graph/graph.h"
-#include "runtime/params.h"
+#include "runtime/executable.h"
 #include "train/pass_weights.h"
 
 typedef struct mixt__trainer mixt__trainer;
@@ -39,9 +39,12 @@ typedef struct mixt__ranks {
     float *sum;                       // one process: of the parts so far
     float *start;                     // (moved_total) statistics before the update
     void *workspace;                  // of the sum over ranks
-    char *mine, *all;                 // what ranks tell each other after their passes
-    float *shares;                    // (passes, moved_total) what each pass adds to the statistics
-    int64_t moved_bytes;              // by this rank so far, gradients alone
+    mixt__bucket *buckets;            // of the gradients, in the order in which the backward pass completes them
+    int64_t bucket_count;
+    mixt__overlap *overlap; // sums them while it goes on; NULL: not with a group
+    bool begun;             // the sum of this update
+    char *mine, *all;       // what ranks tell each other after their passes
+    float *shares;          // (passes, moved_total) what each pass adds to the statistics
 } mixt__ranks;
 
 /** Passes of an update that one part has, and the first that this process makes. */
@@ -56,13 +59,14 @@ size_t mixt__ranks_bytes(const mixt__trainer *t);
 mixt_status mixt__ranks_take(mixt__trainer *t);
 void mixt__ranks_release(mixt__trainer *t);
 
-/** Around pass number `index` of the update. */
-void mixt__ranks_before_pass(mixt__trainer *t, int64_t index);
+/** Around pass number `index` of the update. Gradients that the last pass completes are summed while it goes on: `run`
+ *  tells of its nodes. */
+void mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run);
 void mixt__ranks_after_pass(mixt__trainer *t, int64_t index);
 /** After the passes of a part: one process adds it to those before. */
 void mixt__ranks_end_part(mixt__trainer *t, int64_t part);
 /** After all passes: gradients, figures and statistics become those of the whole update. Also where a pass has failed:
- *  all ranks fail then. @param weights of the targets of all passes */
+ *  the others are told, and fail too. @param weights of the targets of all passes */
 mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights);
 
 #endif

@@ -174,7 +174,7 @@ static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index, m
     if (t->backend->host_memory) {
         float seed = t->control->seed * (count >= 0 ? mixt__pass_weight(weights, count) : 1);
         run.seed = &seed;
-        mixt__ranks_before_pass(t, index);
+        mixt__ranks_before_pass(t, index, &run);
         status = micro_step(t, &run, index);
         mixt__ranks_after_pass(t, index);
     } else {

@@ -81,8 +81,7 @@ mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watc
     return status;
 }
 
-/** Node after which a segment's gradient is complete. */
-static int64_t last_writer(const mixt__graph *graph, int32_t param)
+int64_t mixt__trainer_last_writer(const mixt__graph *graph, int32_t param)
 {
     int64_t last = -1;
     for (int64_t i = 0; i < graph->node_count; i++)
@@ -103,7 +102,7 @@ static mixt_status find_backward_order(mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the order of gradients");
     }
     for (int32_t s = 0; s < n; s++) { // insertion sort: segments are few and nearly in reverse order
-        int64_t at = last_writer(t->train->graph, t->params->segments[s].param);
+        int64_t at = mixt__trainer_last_writer(t->train->graph, t->params->segments[s].param);
         int64_t i = s;
         for (; i > 0 && done[i - 1] > at; i--) {
             done[i] = done[i - 1];

@@ -170,6 +170,8 @@ typedef struct mixt__trainer_blocks {
 mixt_status mixt__trainer_evaluate_blocks(mixt__trainer *t, const mixt_data *data, const mixt__trainer_blocks *blocks,
                                           mixt_evaluation *result);
 mixt_memory mixt__trainer_memory(const mixt__trainer *t);
+/** The node after which a parameter's gradient is complete; -1: it has none. */
+int64_t mixt__trainer_last_writer(const mixt__graph *graph, int32_t param);
 
 /** Outputs of the model a sample. Compiles what predicts. */
 mixt_status mixt__trainer_outputs(mixt__trainer *t, int64_t *outputs);

@@ -201,6 +201,11 @@ static mixt_status begin(void)
     state.own = !begun;
     if (!begun && MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
         return fail(MIXT_ERROR_DEVICE, "MPI does not begin");
+    if (begun)
+        MPI_Query_thread(&level);
+    if (level < MPI_THREAD_SERIALIZED)
+        return fail(MIXT_ERROR_UNSUPPORTED, "MPI must allow one thread after the other (MPI_THREAD_SERIALIZED)%s",
+                    begun ? ": begin it so, with MPI_Init_thread" : ", and this one does not");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     state.comm = MPI_COMM_WORLD;
     if (begun && MPI_Comm_dup(MPI_COMM_WORLD, &state.comm) != MPI_SUCCESS)

@@ -1,0 +1,163 @@
+/* The thread that sums buckets.
+ *
+ * done <= allowed <= count, all guarded by the lock; the sums themselves are made without it.
+ */
+#include "dist/overlap.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "base/threads.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+struct mixt__overlap {
+    mixt__group *group;
+    mixt_dtype format;
+    int64_t most;
+    void *workspace;
+    float *data;
+    const mixt__bucket *buckets;
+    int64_t count, allowed, done;
+    int64_t let; // the caller's own copy of `allowed`
+    mixt_status status;
+    bool stopping;
+    double seconds, waited;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t go, ready;
+};
+
+/** Waits for a bucket; false: there will be none any more. */
+static bool next(mixt__overlap *o)
+{
+    while (!o->stopping && (o->done == o->allowed || o->status != MIXT_OK))
+        pthread_cond_wait(&o->go, &o->lock);
+    return !o->stopping;
+}
+
+static void *work(void *argument)
+{
+    mixt__overlap *o = argument;
+    pthread_mutex_lock(&o->lock);
+    while (next(o)) {
+        const mixt__bucket *b = &o->buckets[o->done];
+        pthread_mutex_unlock(&o->lock);
+        double start = mixt__time_now();
+        mixt_status status = mixt__group_sum(o->group, o->data + b->begin, b->count, o->most, o->format, o->workspace);
+        double end = mixt__time_now();
+        pthread_mutex_lock(&o->lock);
+        o->seconds += end - start;
+        o->done++;
+        o->status = status;
+        pthread_cond_signal(&o->ready);
+    }
+    pthread_mutex_unlock(&o->lock);
+    return NULL;
+}
+
+mixt_status mixt__overlap_start(mixt__group *group, mixt_dtype format, int64_t most, void *workspace,
+                                mixt__overlap **overlap)
+{
+    sigset_t all, before;
+    mixt__overlap *o = mixt__alloc(sizeof *o);
+    *overlap = NULL;
+    if (!o)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for sums over ranks");
+    o->group = group;
+    o->format = format;
+    o->most = most;
+    o->workspace = workspace;
+    pthread_mutex_init(&o->lock, NULL);
+    pthread_cond_init(&o->go, NULL);
+    pthread_cond_init(&o->ready, NULL);
+    sigfillset(&all); // signals are the main thread's business
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&o->thread, NULL, work, o);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        mixt__free(o);
+        return mixt__fail(MIXT_ERROR_STATE, "the thread for sums over ranks cannot be started: %s", strerror(error));
+    }
+    *overlap = o;
+    return MIXT_OK;
+}
+
+void mixt__overlap_stop(mixt__overlap *o)
+{
+    if (!o)
+        return;
+    pthread_mutex_lock(&o->lock);
+    o->stopping = true;
+    pthread_cond_signal(&o->go);
+    pthread_mutex_unlock(&o->lock);
+    pthread_join(o->thread, NULL);
+    pthread_cond_destroy(&o->go);
+    pthread_cond_destroy(&o->ready);
+    pthread_mutex_destroy(&o->lock);
+    mixt__free(o);
+}
+
+void mixt__overlap_begin(mixt__overlap *o, float *data, const mixt__bucket *buckets, int64_t count)
+{
+    pthread_mutex_lock(&o->lock);
+    o->data = data;
+    o->buckets = buckets;
+    o->count = count;
+    o->let = o->allowed = o->done = 0;
+    o->status = MIXT_OK;
+    pthread_mutex_unlock(&o->lock);
+}
+
+static void allow(mixt__overlap *o, int64_t allowed)
+{
+    o->let = allowed;
+    pthread_mutex_lock(&o->lock);
+    o->allowed = allowed;
+    pthread_cond_signal(&o->go);
+    pthread_mutex_unlock(&o->lock);
+}
+
+void mixt__overlap_passed(mixt__overlap *o, int64_t mark)
+{
+    int64_t allowed = o->let;
+    while (allowed < o->count && o->buckets[allowed].ready <= mark)
+        allowed++;
+    if (allowed > o->let)
+        allow(o, allowed);
+}
+
+/** Until all that may go has gone, or one has failed. */
+static mixt_status wait_for_all(mixt__overlap *o)
+{
+    double start = mixt__time_now();
+    pthread_mutex_lock(&o->lock);
+    while (o->done < o->allowed && o->status == MIXT_OK)
+        pthread_cond_wait(&o->ready, &o->lock);
+    mixt_status status = o->status;
+    pthread_mutex_unlock(&o->lock);
+    o->waited += mixt__time_now() - start;
+    return status == MIXT_OK ? MIXT_OK : mixt__fail(status, "%s", o->group->why); // the thread's own text is not here
+}
+
+mixt_status mixt__overlap_finish(mixt__overlap *o)
+{
+    allow(o, o->count);
+    return wait_for_all(o);
+}
+
+void mixt__overlap_cancel(mixt__overlap *o)
+{
+    pthread_mutex_lock(&o->lock);
+    o->count = o->allowed = o->let = o->done < o->allowed ? o->done + 1 : o->done;
+    while (o->done < o->allowed && o->status == MIXT_OK)
+        pthread_cond_wait(&o->ready, &o->lock);
+    pthread_mutex_unlock(&o->lock);
+}
+
+void mixt__overlap_seconds(const mixt__overlap *o, double *all, double *waited)
+{
+    *all = o->seconds;
+    *waited = o->waited;
+}
