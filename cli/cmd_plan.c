@@ -343,6 +343,8 @@ static void print_json(const report *r)
     json_object_set_new(o, "phases", json_phases(r));
     json_object_set_new(o, "fit", json_fit(&r->fit));
     json_object_set_new(o, "recompute", json_recompute(&r->info));
+    json_object_set_new(o, "ranks", json_integer(r->info.ranks));
+    json_object_set_new(o, "rank_sent", json_integer(r->info.rank_sent));
     if (r->profile)
         json_object_set_new(o, "profile", cli_profile_json(r->profile));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -405,6 +407,10 @@ static void print_text(const cli_args *args, const report *r)
              (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
              cli_format_bytes(text, (double)r->info.activations_unshared));
     print_recompute(&r->info);
+    if (r->info.ranks > 1)
+        cli_line(stdout, "", "one of %lld ranks: it sends %s (%lld bytes) an update; rank 0 alone writes checkpoints",
+                 (long long)r->info.ranks, cli_format_bytes(text, (double)r->info.rank_sent),
+                 (long long)r->info.rank_sent);
     print_device(&r->info);
     if (r->profile) {
         putchar('\n');
@@ -440,7 +446,7 @@ static mixt_status plan(const cli_args *args, const mixt_config *config)
 {
     mixt_run *run;
     report r = {0};
-    mixt_run_options options = {.progress = cli_tokenize_progress};
+    mixt_run_options options = {.progress = cli_tokenize_progress, .plan_ranks = cli_int(args, "ranks")};
     mixt_status status = mixt_run_open_config(config, &options, &run);
     if (status == MIXT_OK)
         status = read_report(args, run, &r);
@@ -530,6 +536,9 @@ const cli_command cli_plan = {
         "({\"batch\", \"memory\", \"next\"} with --json: bytes of the run, and with one sample more).\n\n"
         "A policy with phases is shown as it is in its largest phase, which is what the run takes in all (phases with "
         "--json), or in that of --phase.\n\n"
+        "With --ranks the run is planned as one of so many processes that mpirun or srun would start: memory of a "
+        "rank, "
+        "and the bytes that it sends in an update (ranks and rank_sent with --json). None of them is started.\n\n"
         "With --profile the step is also run, and each op's time, FLOP/s, bytes/s and share of the device's limits "
         "are printed.",
     .arguments =
@@ -553,6 +562,8 @@ const cli_command cli_plan = {
              .help = "only find the largest train.batch that fits into --memory, or into what is free; nothing is run"},
             {"phase", .kind = CLI_TEXT, .metavar = "NAME",
              .help = "the run in this phase of its policy; default: in the largest"},
+            {"ranks", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1 << 20,
+             .help = "plan the run as one of N ranks, whether or not they could be started here"},
             {"profile", .kind = CLI_FLAG, .help = "run the step and time each op"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },

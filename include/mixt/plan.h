@@ -42,6 +42,8 @@ typedef struct mixt_plan_info {
     double recompute_seconds;    /**< predicted, of those */
     double recompute_bound;      /**< seconds that any choice costs; less than the above: the search ended early */
     size_t activations_kept_all; /**< bytes that activations take without recomputation; 0: no budget is set */
+    int64_t ranks;               /**< processes that share each update; 1: it is alone */
+    int64_t rank_sent;           /**< bytes that one of them sends in an update */
     char device_name[128];       /**< of a GPU; "" on the CPU, and so are the next three 0 */
     size_t device_bytes;         /**< memory of the GPU */
     size_t device_free;          /**< free there now */

@@ -173,6 +173,8 @@ typedef struct mixt_run_options {
     bool ranks;   /**< where a launcher (mpirun, srun) has started several processes they train the run together, as
                      ranks:   see mixt/ranks.h and the keys dist.*. The run's directory is written by rank 0; all ranks
                      return the   same status. Default: every process trains a run of its own */
+    int64_t plan_ranks; /**< plan the run as one of so many ranks that a launcher would start: its memory, what it
+                           sends. It cannot be trained. Default 0: not */
     /** Called while a text is tokenised, as mixt_data_options.progress. */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
 } mixt_run_options;

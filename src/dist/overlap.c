@@ -29,6 +29,11 @@ struct mixt__overlap {
     pthread_cond_t go, ready;
 };
 
+size_t mixt__overlap_bytes(void)
+{
+    return sizeof(mixt__overlap);
+}
+
 /** Waits for a bucket; false: there will be none any more. */
 static bool next(mixt__overlap *o)
 {

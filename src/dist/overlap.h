@@ -17,6 +17,8 @@ typedef struct mixt__bucket {
 
 typedef struct mixt__overlap mixt__overlap;
 
+/** Bytes that it takes itself. */
+size_t mixt__overlap_bytes(void);
 /** Starts the thread. @param workspace for mixt__group_sum, of the largest bucket; borrowed */
 mixt_status mixt__overlap_start(mixt__group *group, mixt_dtype format, int64_t most, void *workspace,
                                 mixt__overlap **overlap);

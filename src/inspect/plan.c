@@ -75,6 +75,9 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     info->recompute_seconds = step->recompute.seconds;
     info->recompute_bound = step->recompute.lower;
     info->activations_kept_all = step->recompute.kept_all;
+    bool alone = !t->core.ranks.group && !t->core.ranks.planned;
+    info->ranks = alone ? 1 : t->core.settings.ranks;
+    info->rank_sent = mixt__ranks_sent(&t->core);
     if (!backend->describe)
         return MIXT_OK;
     MIXT_TRY(backend->describe(&gpu));

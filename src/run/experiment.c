@@ -341,6 +341,7 @@ static mixt_status join_ranks(mixt__experiment *e)
     static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16};
     mixt__ranks *r = &e->trainer->core.ranks;
     r->group = e->group;
+    r->planned = e->planned;
     r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
     r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
     if (e->ranks > 1 && !e->context->backend->host_memory)

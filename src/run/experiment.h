@@ -18,6 +18,7 @@ typedef struct mixt__phases {
 typedef struct mixt__experiment {
     const mixt_config *config; // borrowed
     int64_t ranks;             // that share an update; 0: one
+    bool planned;              // they are processes that are not here: only to be looked at
     mixt__group *group;        // of those, where they are processes; borrowed
     int threads;               // of the CPU where the configuration does not say; 0: as usual
     int64_t update;            // that it is opened for, from 1; 0: the first

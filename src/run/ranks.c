@@ -136,13 +136,23 @@ static int thread_share(const mixt_run *run, const mixt_ranks *found)
     return share > 1 ? share : 1;
 }
 
-mixt_status mixt__run_ranks_open(mixt_run *run, bool wanted)
+/** A run that is looked at as one of so many ranks. */
+static mixt_status plan_ranks(mixt_run *run, int64_t ranks)
+{
+    run->experiment.ranks = ranks;
+    run->experiment.planned = ranks > 1;
+    return check_possible(run);
+}
+
+mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options)
 {
     mixt_ranks found = mixt_ranks_find();
     int64_t asked = mixt__config_int(run->config, MIXT_KEY_DIST_RANKS);
     const char *transport = mixt__config_string(run->config, MIXT_KEY_DIST_TRANSPORT);
     MIXT_TRY(check_bucket(run->config));
-    bool several = wanted && found.size > 1 && strcmp(transport, "none");
+    if (options->plan_ranks)
+        return plan_ranks(run, options->plan_ranks);
+    bool several = options->ranks && found.size > 1 && strcmp(transport, "none");
     run->experiment.ranks = several ? found.size : asked ? asked : 1;
     if (!several)
         return MIXT_OK;
@@ -221,10 +231,10 @@ void mixt__run_ranks_note(mixt_run *run)
     const mixt__experiment *e = &run->experiment;
     const mixt__trainer *t = &e->trainer->core;
     if (run->group)
-        mixt__run_note(
-            run, false, "%-8s %d over %s, %lld samples of each batch a rank; %.1f MiB sent a rank and update", "ranks",
-            run->group->size, run->group->transport->version, (long long)(t->settings.batch * t->settings.split),
-            (double)mixt__group_sum_traffic(run->group->size, t->params->total, t->ranks.format) / 1048576.0);
+        mixt__run_note(run, false,
+                       "%-8s %d over %s, %lld samples of each batch a rank; %.1f MiB sent a rank and update", "ranks",
+                       run->group->size, run->group->transport->version,
+                       (long long)(t->settings.batch * t->settings.split), (double)mixt__ranks_sent(t) / 1048576.0);
     else if (e->ranks > 1)
         mixt__run_note(run, false, "%-8s %lld, computed one after the other by this process", "ranks",
                        (long long)e->ranks);

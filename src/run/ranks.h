@@ -8,9 +8,9 @@
 
 #include "run/run.h"
 
-/** Joins the other ranks where a launcher has started several and `wanted`; else the run is an ordinary one. The
- *  configuration is complete, nothing else is open. */
-mixt_status mixt__run_ranks_open(mixt_run *run, bool wanted);
+/** Joins the other ranks where a launcher has started several and the options want it; else the run is an ordinary one.
+ * The configuration is complete, nothing else is open. */
+mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options);
 /** Leaves them. */
 void mixt__run_ranks_close(mixt_run *run);
 

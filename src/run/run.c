@@ -95,7 +95,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
     MIXT_TRY(mixt__chosen_take(run));
     MIXT_TRY(mixt__run_take_policy(run->config));
     MIXT_TRY(mixt_config_check(run->config));
-    MIXT_TRY(mixt__run_ranks_open(run, options->ranks));
+    MIXT_TRY(mixt__run_ranks_open(run, options));
     MIXT_TRY(open_experiment(run));
     MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_new(run));
@@ -131,7 +131,7 @@ static mixt_status open_again(mixt_run *run, const char *folder, const mixt_run_
     MIXT_TRY(mixt__resume_open(run, folder, options));
     run->experiment.update = run->resume.state.steps;
     MIXT_TRY(mixt__steer_read(run));
-    MIXT_TRY(mixt__run_ranks_open(run, options->ranks));
+    MIXT_TRY(mixt__run_ranks_open(run, options));
     MIXT_TRY(open_experiment(run));
     MIXT_TRY(mixt__run_plan_phases(run));
     MIXT_TRY(mixt__fit_again(run));
@@ -251,6 +251,9 @@ mixt_status mixt_run_train(mixt_run *run, mixt_run_result *result)
     MIXT_TRY(mixt__need_open(run, "run"));
     if (run->dir.path[0])
         return mixt__fail(MIXT_ERROR_STATE, "%s has been trained: resume it to go on", run->dir.path);
+    if (run->experiment.planned)
+        return mixt__fail(MIXT_ERROR_STATE, "the run was opened to plan %lld ranks: it cannot train",
+                          (long long)run->experiment.ranks);
     if (run->resume.looking)
         return mixt__fail(MIXT_ERROR_STATE, "%s was opened to look at its past: resume it to go on", run->resume.run);
     mixt__account *before = mixt__account_use(run->account);

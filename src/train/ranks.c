@@ -27,7 +27,7 @@ int64_t mixt__ranks_first(const mixt__trainer *t)
 
 int64_t mixt__ranks_parts(const mixt__trainer *t)
 {
-    return t->ranks.group ? 1 : t->settings.ranks;
+    return t->ranks.group || t->ranks.planned ? 1 : t->settings.ranks;
 }
 
 /* ---- memory ---- */
@@ -60,9 +60,17 @@ static size_t record_bytes(const mixt__trainer *t, int64_t moved)
     return sizeof(record) + (size_t)(mixt__ranks_passes(t) * (3 + moved)) * sizeof(float);
 }
 
+/** Elements of a bucket: what is asked for, or all. */
+static int64_t bucket_of(const mixt__trainer *t)
+{
+    int64_t asked = t->ranks.bucket, total = t->params->total;
+    return asked < total ? asked : total > 0 ? total : 1;
+}
+
 static int64_t count_buckets(const mixt__trainer *t)
 {
-    return (t->params->total + t->ranks.bucket - 1) / t->ranks.bucket;
+    int64_t bucket = bucket_of(t);
+    return (t->params->total + bucket - 1) / bucket;
 }
 
 /** Sizes of the blocks, in the order in which they are taken. */
@@ -88,14 +96,25 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_SHARES] = (size_t)(t->settings.accumulate * total) * sizeof(float);
-    if (!r->group) {
+    if (!r->group && !r->planned) {
         sizes[BLOCK_SUM] = (size_t)t->params->total * sizeof(float);
         return;
     }
     sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
-    sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes(r->group->size, r->bucket, r->format);
+    sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes((int)t->settings.ranks, bucket_of(t), r->format);
     sizes[BLOCK_MINE] = record_bytes(t, total);
-    sizes[BLOCK_ALL] = (size_t)r->group->size * record_bytes(t, total);
+    sizes[BLOCK_ALL] = (size_t)t->settings.ranks * record_bytes(t, total);
+}
+
+int64_t mixt__ranks_sent(const mixt__trainer *t)
+{
+    const mixt__ranks *r = &t->ranks;
+    int64_t others = t->settings.ranks - 1, moved;
+    if (!others || (!r->group && !r->planned))
+        return 0;
+    (void)list_moved(t, NULL, &moved);
+    return mixt__group_sum_traffic((int)t->settings.ranks, t->params->total, r->format) +
+           others * (int64_t)record_bytes(t, moved);
 }
 
 size_t mixt__ranks_bytes(const mixt__trainer *t)
@@ -104,7 +123,7 @@ size_t mixt__ranks_bytes(const mixt__trainer *t)
     block_sizes(t, sizes);
     for (int i = 0; i < BLOCKS; i++)
         sum += sizes[i];
-    return sum;
+    return sum + (sizes[BLOCK_WORKSPACE] ? mixt__overlap_bytes() : 0);
 }
 
 static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
@@ -124,15 +143,16 @@ static void fill_buckets(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
+    int64_t bucket = bucket_of(t);
     r->bucket_count = count_buckets(t);
     for (int64_t b = 0; b < r->bucket_count; b++) {
-        int64_t begin = b * r->bucket, left = p->total - begin;
-        r->buckets[b] = (mixt__bucket){begin, left < r->bucket ? left : r->bucket, -1};
+        int64_t begin = b * bucket, left = p->total - begin;
+        r->buckets[b] = (mixt__bucket){begin, left < bucket ? left : bucket, -1};
     }
     for (int64_t s = 0; s < p->segment_count; s++) {
         const mixt__segment *segment = &p->segments[s];
         int64_t made = mixt__trainer_last_writer(t->train->graph, segment->param);
-        for (int64_t b = segment->offset / r->bucket; b * r->bucket < segment->offset + segment->count; b++)
+        for (int64_t b = segment->offset / bucket; b * bucket < segment->offset + segment->count; b++)
             if (made > r->buckets[b].ready)
                 r->buckets[b].ready = made;
     }
@@ -165,7 +185,7 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     if (!r->group)
         return MIXT_OK;
     fill_buckets(t);
-    return mixt__overlap_start(r->group, r->format, r->bucket, r->workspace, &r->overlap);
+    return mixt__overlap_start(r->group, r->format, bucket_of(t), r->workspace, &r->overlap);
 }
 
 void mixt__ranks_release(mixt__trainer *t)

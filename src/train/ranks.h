@@ -30,6 +30,7 @@ typedef struct mixt__moved {
 
 typedef struct mixt__ranks {
     mixt__group *group;               // borrowed; NULL: this process makes all parts
+    bool planned;                     // only to be looked at: as with a group, of which there is none
     mixt_dtype format;                // in which gradients travel
     int64_t bucket;                   // elements that are under way at once
     int signal, agreed_signal;        // that this rank caught, and any rank before the newest update
@@ -55,6 +56,8 @@ int64_t mixt__ranks_parts(const mixt__trainer *t);
 
 /** Bytes of what an update of several parts takes beside a step. Needs compile. */
 size_t mixt__ranks_bytes(const mixt__trainer *t);
+/** Bytes that a rank sends in an update, about: slices may differ by a few elements. Needs compile. */
+int64_t mixt__ranks_sent(const mixt__trainer *t);
 /** Takes it, and gives it back. */
 mixt_status mixt__ranks_take(mixt__trainer *t);
 void mixt__ranks_release(mixt__trainer *t);

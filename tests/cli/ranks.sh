@@ -46,8 +46,11 @@ ranks 1 "$mixt" train run.yaml out=alone -q || fail "one rank: $?"
 same one alone
 ranks 2 "$mixt" train run.yaml out=two >out 2>said || fail "two ranks: $(cat said)"
 same parts two
-[ "$(grep -c '^ranks    2 over Open MPI' said)" = 1 ] || fail "what is said of ranks: $(cat said)"
+[ "$(grep -c '^ranks    2 over Open MPI' said)" = 1 ] && grep -q '^ranks .* sent a rank; sums took' said || fail "what is said of ranks: $(cat said)"
 [ "$(grep -c '^run  *two$' out)" = 1 ] || fail "one table: $(cat out)"
+planned=$("$mixt" plan run.yaml --ranks 2 --json | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
+grep -q "\"memory\":$planned," two/metrics.jsonl || fail "planned $planned bytes, $(grep -o '"memory":[0-9]*' two/metrics.jsonl | head -1)"
+"$mixt" plan run.yaml --ranks 2 | grep -q '^one of 2 ranks: it sends .* an update' || fail "plan --ranks: $("$mixt" plan run.yaml --ranks 2 | tail -3)"
 ls two/checkpoints | grep -q 'step-00000006' || fail "no checkpoint: $(ls two/checkpoints)"
 
 # MODEL SETTINGS...: in one process and over MPI, on $n ranks
