@@ -75,6 +75,7 @@ test-gpu: build
 test-peers: build
 	$(PYTHON) tests/peers/compare_exports.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_stats.py $(BUILD)/tests/stats || [ $$? = 77 ]
+	$(PYTHON) tests/peers/compare_ctc.py $(BUILD)/tests/ctc || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_audio.py $(BUILD)/tests/features || [ $$? = 77 ]
 
 test-page: build

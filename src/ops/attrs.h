@@ -181,6 +181,14 @@ typedef struct mixt__loss_attrs {
     int64_t classes; // cross-entropy: the first so many logits of a row count, the rest is padding; 0: all
 } mixt__loss_attrs;
 
+/** Connectionist temporal classification: see ops/ctc.c. */
+typedef struct mixt__ctc_attrs {
+    int64_t blank; // the class that says nothing
+} mixt__ctc_attrs;
+
+/** The logarithm of a probability of 0 in CTC's tables: finite, so that what is added to it and taken from it stays so. */
+#define MIXT_CTC_NEVER (-1e30f)
+
 /** A classifier's head, its loss and all their gradients: see ops/head.c. Made by the classifier pass only. */
 typedef struct mixt__head_attrs {
     bool bias;

@@ -1,0 +1,108 @@
+/* CTC and its gradient on problems from standard input, for compare_ctc.py:
+ *
+ *     ctc [cpu|cuda] <problems >answers
+ *
+ * A problem: int64 batch, frames, classes, labels, blank; FP32 logits; INT32 labels, frames and lengths of samples. An
+ * answer: FP32 loss, metrics (3) and the gradient of the loss. Ends with the input.
+ */
+#include "backend/backend.h"
+#include "ops/ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TENSORS = 8 }; // logits, labels, frames, lengths; alpha, metrics, seed; loss. The gradient lies beside them
+
+/** One tensor in the device's memory and its copy on the host. */
+static mixt__tensor tensor(const mixt__backend *device, mixt_dtype dtype, int rank, const int64_t *dims, void **host)
+{
+    mixt__tensor t = {.dtype = dtype, .contiguous = true, .shape.rank = rank};
+    int64_t count = 1;
+    for (int i = 0; i < rank; i++) {
+        t.shape.dims[i] = dims[i];
+        count *= dims[i];
+    }
+    t.data = device->alloc((size_t)count * 4 + 64);
+    *host = calloc((size_t)count + 16, 4);
+    if (!t.data || !*host)
+        exit(1);
+    return t;
+}
+
+static size_t bytes_of(const mixt__tensor *t)
+{
+    size_t bytes = 4;
+    for (int i = 0; i < t->shape.rank; i++)
+        bytes *= (size_t)t->shape.dims[i];
+    return bytes;
+}
+
+static void need(mixt_status status)
+{
+    if (status == MIXT_OK)
+        return;
+    fprintf(stderr, "ctc: %s\n", mixt_error_text());
+    exit(1);
+}
+
+static void run(const mixt__backend *device, const mixt__op *op, const mixt__ctc_attrs *attrs, mixt__tensor *in,
+                int in_count, mixt__tensor *out, int out_count)
+{
+    mixt__call call = {.op = op, .attrs = attrs, .layer = "loss", .in = in, .in_count = in_count};
+    mixt__arena arena = {0};
+    call.out = out;
+    call.out_count = out_count;
+    const mixt__kernel *kernel = device->kernels(op)[0];
+    need(kernel->prepare(&call, &arena));
+    call.workspace = device->alloc(call.workspace_bytes + 64);
+    need(kernel->run(&call));
+    need(device->synchronize());
+    device->free(call.workspace);
+    mixt__arena_free(&arena);
+}
+
+static void solve(const mixt__backend *device, const int64_t size[5])
+{
+    const int64_t x[] = {size[0], size[1], size[2]}, labels[] = {size[0], size[3]}, one[] = {size[0]};
+    const int64_t alpha[] = {size[0], size[1], 2 * size[3] + 1}, three[] = {3};
+    mixt__ctc_attrs attrs = {.blank = size[4]};
+    void *host[TENSORS + 1];
+    mixt__tensor t[TENSORS + 1] = {
+        tensor(device, MIXT_DTYPE_FP32, 3, x, &host[0]),     tensor(device, MIXT_DTYPE_INT32, 2, labels, &host[1]),
+        tensor(device, MIXT_DTYPE_INT32, 1, one, &host[2]),  tensor(device, MIXT_DTYPE_INT32, 1, one, &host[3]),
+        tensor(device, MIXT_DTYPE_FP32, 3, alpha, &host[4]), tensor(device, MIXT_DTYPE_FP32, 1, three, &host[5]),
+        tensor(device, MIXT_DTYPE_FP32, 0, one, &host[6]),   tensor(device, MIXT_DTYPE_FP32, 0, one, &host[7]),
+        tensor(device, MIXT_DTYPE_FP32, 3, x, &host[8]),
+    };
+    *(float *)host[6] = 1;
+    for (int i = 0; i < 4; i++)
+        if (fread(host[i], 1, bytes_of(&t[i]), stdin) != bytes_of(&t[i]))
+            exit(2);
+    for (int i = 0; i < TENSORS; i++)
+        need(device->upload(t[i].data, host[i], bytes_of(&t[i])));
+    mixt__tensor out[3] = {t[7], t[5], t[4]};
+    run(device, &mixt__op_ctc, &attrs, t, 4, out, 3);
+    run(device, &mixt__op_ctc_grad, &attrs, t, 7, &t[8], 1);
+    static const int answers[] = {7, 5, 8};
+    for (int i = 0; i < 3; i++) {
+        const mixt__tensor *a = &t[answers[i]];
+        need(device->download(host[answers[i]], a->data, bytes_of(a)));
+        fwrite(host[answers[i]], 1, bytes_of(a), stdout);
+    }
+    for (int i = 0; i <= TENSORS; i++) {
+        device->free(t[i].data);
+        free(host[i]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const mixt__backend *device = &mixt__backend_cpu;
+    int64_t size[5];
+    if (argc > 1 && !strcmp(argv[1], "cuda"))
+        need(mixt__backend_cuda(&device));
+    while (fread(size, sizeof *size, 5, stdin) == 5)
+        solve(device, size);
+    return fflush(stdout) ? 1 : 0;
+}
