@@ -3,6 +3,7 @@
 
 #include "cli/checkpoint_option.h"
 #include "cli/json.h"
+#include "cli/ratings.h"
 #include "cli/report.h"
 #include "cli/support.h"
 #include "cli/term.h"
@@ -19,7 +20,8 @@
 typedef struct findings {
     mixt_evaluation loss;
     const mixt_data_info *data;
-    mixt_report *report; // NULL: none was made
+    mixt_report *report;  // NULL: none was made
+    mixt_ranking ranking; // of ratings
 } findings;
 
 /** The part asked for; of data that was given, without a word all of it. */
@@ -45,6 +47,11 @@ static mixt_status print_json(const cli_args *args, const findings *found)
         json_object_set_new(o, "perplexity", cli_json_real(exp(e->loss)));
     if (found->report)
         cli_report_json(mixt_report_describe(found->report), found->data, o);
+    if (found->ranking.count) {
+        json_object_set_new(o, "ranked", json_integer(found->ranking.count));
+        json_object_set_new(o, "hit_rate", cli_json_real(found->ranking.hit_rate));
+        json_object_set_new(o, "ndcg", cli_json_real(found->ranking.ndcg));
+    }
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(o);
@@ -55,14 +62,15 @@ static void print_text(const cli_args *args, const findings *found)
 {
     const mixt_evaluation *e = &found->loss;
     const mixt_report_info *report = mixt_report_describe(found->report);
-    char loss[32], values[128], more[128] = "";
+    char loss[32], values[128], ranks[128], more[128] = "";
     if (!isnan(e->accuracy))
         snprintf(more, sizeof more, ", accuracy %.2f%%, error rate %.2f%%", 100 * e->accuracy, 100 - 100 * e->accuracy);
     size_t used = strlen(more);
     if (found->data->target == MIXT_TARGET_TOKENS)
         snprintf(more + used, sizeof more - used, ", perplexity %.2f", exp(e->loss));
-    cli_line(stdout, "", "%s on %s: loss %s%s%s over %lld targets", cli_word(args, 0), split_of(args),
-             cli_format_loss(loss, e->loss), more, cli_report_values(report, values), (long long)e->count);
+    cli_line(stdout, "", "%s on %s: loss %s%s%s%s over %lld targets", cli_word(args, 0), split_of(args),
+             cli_format_loss(loss, e->loss), more, cli_report_values(report, values),
+             cli_ratings_text(&found->ranking, ranks), (long long)e->count);
     if (found->report)
         cli_report_print(report, found->data);
 }
@@ -101,7 +109,9 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
     found.data = mixt_data_describe(data);
     if (wants_report(args, &found))
         CLI_TRY(mixt_report_of(mixt_run_trainer(run), data, &found.report));
-    mixt_status status = print(args, &found);
+    mixt_status status = cli_ratings_rank(run, split_of(args), data, &found.ranking);
+    if (status == MIXT_OK)
+        status = print(args, &found);
     mixt_report_free(found.report);
     return status;
 }
@@ -154,7 +164,9 @@ const cli_command cli_eval = {
     .description =
         "Loads the weights and the configuration of a run directory and evaluates them on one split of its data: "
         "loss, accuracy and error rate; for language models perplexity, the exponential of the loss; for values MAE, "
-        "RMSE and R2. Up to 20 classes there follow precision, recall and F1 of each, and which class was taken for "
+        "RMSE and R2; for ratings also how often an item held out and liked is among the first ten of 100, the others "
+        "drawn from those that its user has not rated (hit rate), and how far in front (NDCG). Up to 20 classes there "
+        "follow precision, recall and F1 of each, and which class was taken for "
         "which; --classes shows them for more, with the most frequent mistakes instead of the whole matrix. "
         "Samples are normalised as in training; a line warns where they are not those that the run was trained on.\n\n"
         "data.path=FILE and other keys of the data evaluate on a set of yours: all of it, unless --split names a part.",

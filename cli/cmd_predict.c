@@ -4,6 +4,7 @@
 #include "cli/checkpoint_option.h"
 #include "cli/json.h"
 #include "cli/masked.h"
+#include "cli/ratings.h"
 #include "cli/report.h"
 #include "cli/support.h"
 #include "cli/table.h"
@@ -34,6 +35,7 @@ typedef struct predictor {
     const mixt_data_info *info;
     int64_t outputs, top;
     bool json, labelled; // labelled: some INPUT is a part of the run's data
+    bool best;           // some INPUT is a user, whose best items are asked for
     mixt_report *report; // where one was asked for
     cli_table table;
     float *input, *output; // one batch
@@ -162,13 +164,17 @@ static json_t *list_values(const float *values, int64_t count, char text[512])
     return list;
 }
 
-static void show_values(predictor *p, const char *name, const float *values, const float *target)
+/** @param place of the sample in its batch */
+static void show_values(predictor *p, const source *s, const char *name, const float *values, const float *target,
+                        int64_t place, int64_t count)
 {
     char text[512], wanted[512] = "";
     json_t *list = list_values(values, p->outputs, text);
     json_t *goal = target ? list_values(target, p->info->target_elements, wanted) : NULL;
     if (p->json) {
         json_t *o = json_pack("{s:s, s:O}", "input", name, "values", list);
+        if (s->data)
+            cli_ratings_names(s->data, count, p->input, place, o);
         if (goal)
             json_object_set(o, "target", goal);
         json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -177,7 +183,7 @@ static void show_values(predictor *p, const char *name, const float *values, con
     } else {
         cli_table_cell(&p->table, "%s", name);
         cli_table_cell(&p->table, "%s", text);
-        if (p->labelled)
+        if (p->labelled || p->best)
             cli_table_cell(&p->table, "%s", wanted);
     }
     json_decref(list);
@@ -220,14 +226,16 @@ static mixt_status read_samples(predictor *p, const source *s, int64_t first, in
     return mixt_inputs_read(s->inputs, first, count, p->input);
 }
 
-/** @param target of the sample, NULL where it has none */
-static mixt_status show_sample(predictor *p, const char *name, const float *output, const int32_t *target)
+/** Sample `place` of the `count` that were read. */
+static mixt_status show_sample(predictor *p, const source *s, const char *name, int64_t place, int64_t count)
 {
+    const float *output = p->output + place * p->outputs;
+    const int32_t *target = s->data ? &p->target[place * p->info->target_elements] : NULL;
     mixt_status status = mixt_outputs_check(output, p->outputs);
     if (status != MIXT_OK)
         return mixt_fail(status, "%s: %s", name, mixt_error_text());
     if (p->info->target != MIXT_TARGET_CLASS) {
-        show_values(p, name, output, (const float *)(const void *)target);
+        show_values(p, s, name, output, (const float *)(const void *)target, place, count);
         return MIXT_OK;
     }
     CLI_TRY(mixt_classes_rank(output, p->outputs, p->top, p->guesses));
@@ -246,8 +254,7 @@ static mixt_status predict_source(predictor *p, const source *s)
             snprintf(name, sizeof name, s->data || s->total > 1 ? "%s:%lld" : "%s", s->name, (long long)first + i);
             if (p->json)
                 CLI_TRY(cli_json_name(name));
-            CLI_TRY(show_sample(p, name, p->output + i * p->outputs,
-                                s->data ? &p->target[i * p->info->target_elements] : NULL));
+            CLI_TRY(show_sample(p, s, name, i, count));
         }
         if (s->data && p->report)
             CLI_TRY(mixt_report_add(p->report, p->output, p->target, count));
@@ -292,8 +299,8 @@ static void add_columns(predictor *p)
     bool classes = p->info->target == MIXT_TARGET_CLASS;
     cli_table_column(&p->table, "input", CLI_LEFT);
     cli_table_column(&p->table, classes ? "class" : "values", CLI_LEFT);
-    if (p->labelled)
-        cli_table_column(&p->table, classes ? "label" : "target", CLI_LEFT);
+    if (p->labelled || p->best)
+        cli_table_column(&p->table, p->best ? "item, or target" : classes ? "label" : "target", CLI_LEFT);
     if (classes) {
         cli_table_column(&p->table, "probability", CLI_RIGHT);
         cli_table_column(&p->table, p->top > 1 ? "next" : "", CLI_LEFT);
@@ -309,8 +316,8 @@ static mixt_status take_memory(predictor *p, const cli_args *args)
     p->batch = own ? own : mixt_config_int(config, "train.batch");
     p->batch = p->batch < MOST ? p->batch : MOST;
     p->top = cli_int(args, "top") < p->outputs ? cli_int(args, "top") : p->outputs;
-    p->input = calloc((size_t)(p->batch * p->info->input_elements), sizeof *p->input);
-    p->target = calloc((size_t)(p->batch * p->info->target_elements), sizeof *p->target);
+    p->input = calloc(1, mixt_data_input_bytes(p->facts, p->batch));
+    p->target = calloc(1, mixt_data_target_bytes(p->facts, p->batch));
     p->output = calloc((size_t)(p->batch * p->outputs), sizeof *p->output);
     p->guesses = calloc((size_t)p->top, sizeof *p->guesses);
     return p->input && p->target && p->output && p->guesses
@@ -327,11 +334,17 @@ static mixt_status predict(predictor *p, const cli_args *args)
         CLI_TRY(mixt_report_new(p->info->target, p->outputs, &p->report));
     for (int i = 0; i < args->setting_count; i++) {
         source s = {0};
+        p->best |= cli_is_ratings(p->info) && cli_ratings_user(args->settings[i]);
         p->labelled |= parse_range(args->settings[i], &s) == MIXT_OK && is_part(&s);
     }
     add_columns(p);
     for (int i = 0; i < args->setting_count && status == MIXT_OK; i++) {
         source s;
+        const char *user = cli_is_ratings(p->info) ? cli_ratings_user(args->settings[i]) : NULL;
+        if (user) {
+            status = cli_ratings_show_top(p->run, user, cli_int(args, "top"), p->json ? NULL : &p->table);
+            continue;
+        }
         status = open_source(p, args->settings[i], &s);
         if (status == MIXT_OK)
             status = predict_source(p, &s);
@@ -370,17 +383,19 @@ const cli_command cli_predict = {
         "normalised "
         "as the run's validation was; of FP32 arrays the numbers count as scaled to [0, 1] already. Files "
         "are judged by what the run's directory holds (inputs.json): the data that it was trained on is looked at only "
-        "where a part of it is asked for, and a line warns where it is another by now.",
+        "where a part of it is asked for, and a line warns where it is another by now.\n\n"
+        "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
+        "has not rated in the training part.",
     .arguments =
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
             {"INPUT", CLI_ARGUMENT_FILES,
-             .help = "picture, .npy, .npz, IDX images, or train, val, test; with :INDEX or :FIRST-LAST"},
+             .help = "picture, .npy, .npz, IDX images, or train, val, test; with :INDEX or :FIRST-LAST; or user:NAME"},
         },
     .options =
         {
             {"top", 'k', CLI_INT, "K", .fallback = "3", .min = 1, .max = TOP_MAX,
-             .help = "classes to show for each input"},
+             .help = "classes to show for each input; of ratings items for each user"},
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "predict on this device, whatever the run was trained on"},
@@ -395,6 +410,7 @@ const cli_command cli_predict = {
             {"mixt predict runs/resnet cat.ppm dog.ppm --top 5", "pictures"},
             {"mixt predict runs/fp16 mnist/t10k-images-idx3-ubyte.gz:17 --json",
              "one image of an IDX file, for a script"},
+            {"mixt predict runs/mf user:1 --top 10", "ten items for a user"},
         },
     .see_also = "eval|train",
     .run = run,

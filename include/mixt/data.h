@@ -93,7 +93,8 @@ typedef struct mixt_data_options {
     const char *val_files, *test_files; /**< globs over names ("*_[0-4].wav", "CLASS/…" where classes are folders):
                                            files of these parts; default: shares */
     int64_t frames;                     /**< "moving:": frames of a clip; 0 (default): 16 */
-    int threads; /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
+    bool by_time; /**< ratings: the newest are held out, test behind val; default: val and test are drawn at random */
+    int threads;  /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
     const char *tokenizer; /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased";
                                 default: by the files of `vocab`, bytes without one */
     const char *vocab;     /**< text, raw tokens: folder of the vocabulary: encoder.json and vocab.bpe, or vocab.txt */
@@ -120,6 +121,7 @@ typedef struct mixt_data_array {
     int64_t dims[MIXT_MAX_RANK]; /**< of one sample */
     int64_t elements;            /**< product of the dims */
     int64_t ids;                 /**< INT32 that names things: one more than the largest; else 0 */
+    const char *const *names;    /**< (ids) what they are called, where the set says so; else NULL */
 } mixt_data_array;
 
 /** One sample and how many there are. Strings and arrays belong to the data set. */
@@ -142,6 +144,7 @@ typedef struct mixt_data_info {
     const char *const *class_names;    /**< (classes) where the set names them, else NULL */
     double target_largest;             /**< VALUES of a set in memory: the largest magnitude; else 0 */
     double target_square;              /**< the same: the mean of their squares */
+    double target_mean;                /**< ratings: their mean in the training part; else 0 */
     const char *warnings;              /**< what in the data may not be meant, a line each; NULL: nothing */
 } mixt_data_info;
 
@@ -160,6 +163,8 @@ typedef struct mixt_data_info {
  *     samples are log-mel features (frames, mels), read when a batch needs them; "audio:" words spoken by mixt itself;
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target, numbers or
  *     words (classes by name); separator , ; tab or space; a header line is recognised, and the same in all parts;
+ *   - "ratings:FILE" what users think of items: lines of user::item::rating::time, or the same as CSV, with a header
+ *     or without, time or none; "ratings:" drawn by mixt itself. Inputs "user" and "item", target "rating";
  *   - "npy:IMAGES.npy" with the labels option;
  *   - "npz:FILE.npz" with arrays x and y, images and labels, or x_train and y_train (x_val, x_test, …);
  *   - "text:FILE" or "text:DIR" (train.txt, …): windows of seq + 1 tokens: bytes, or those of `vocab`,

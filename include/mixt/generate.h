@@ -1,8 +1,9 @@
 /* Generating text with a trained language model: tokens in, one token after another out.
  *
  * The model is any function over tokens (B, T) whose attention is causal, that finds places with
- * mixt_embedding_positions, or whose memory is mixt_lstm, mixt_gru or mixt_rnn. Keys, values and recurrent states are kept from token to
- * token, so that one more costs the products of one token and a look at what came before, not the whole text again.
+ * mixt_embedding_positions, or whose memory is mixt_lstm, mixt_gru or mixt_rnn. Keys, values and recurrent states are
+ * kept from token to token, so that one more costs the products of one token and a look at what came before, not the
+ * whole text again.
  */
 #ifndef MIXT_GENERATE_H
 #define MIXT_GENERATE_H

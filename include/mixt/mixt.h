@@ -34,6 +34,7 @@
 #include "mixt/profile.h"
 #include "mixt/program.h"
 #include "mixt/ranks.h"
+#include "mixt/ratings.h"
 #include "mixt/report.h"
 #include "mixt/run.h"
 #include "mixt/search.h"

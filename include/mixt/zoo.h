@@ -20,6 +20,7 @@ typedef enum mixt_zoo_input {
     MIXT_ZOO_TOKENS,
     MIXT_ZOO_FRAMES, /**< (frames, features), as recordings are */
     MIXT_ZOO_CLIPS,  /**< (frames, height, width, channels) */
+    MIXT_ZOO_PAIRS,  /**< a user and an item */
 } mixt_zoo_input;
 
 typedef struct mixt_zoo_info {
@@ -67,6 +68,7 @@ typedef struct mixt_zoo_options {
     double rope_theta; /**< llama: as mixt_rotary_options has them; default 10000 … */
     double rope_factor, rope_low, rope_high, rope_original; /**< … and 0 */
     double eps;                                             /**< llama: of the norms; default 1e-5 */
+    float penalty;         /**< mf, ncf: weight in the loss of the squares of a rating's factors and biases */
     float label_smoothing; /**< share of the target spread over all classes; default 0; not for values */
 } mixt_zoo_options;
 

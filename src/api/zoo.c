@@ -7,11 +7,10 @@
 
 static mixt_zoo_info info_of(const mixt__zoo_entry *e)
 {
-    static const mixt_zoo_input inputs[] = {[MIXT_MODEL_NUMBERS] = MIXT_ZOO_NUMBERS,
-                                            [MIXT_MODEL_IMAGES] = MIXT_ZOO_IMAGES,
-                                            [MIXT_MODEL_CLIPS] = MIXT_ZOO_CLIPS,
-                                            [MIXT_MODEL_TOKENS] = MIXT_ZOO_TOKENS,
-                                            [MIXT_MODEL_FRAMES] = MIXT_ZOO_FRAMES};
+    static const mixt_zoo_input inputs[] = {
+        [MIXT_MODEL_NUMBERS] = MIXT_ZOO_NUMBERS, [MIXT_MODEL_IMAGES] = MIXT_ZOO_IMAGES,
+        [MIXT_MODEL_CLIPS] = MIXT_ZOO_CLIPS,     [MIXT_MODEL_TOKENS] = MIXT_ZOO_TOKENS,
+        [MIXT_MODEL_FRAMES] = MIXT_ZOO_FRAMES,   [MIXT_MODEL_PAIRS] = MIXT_ZOO_PAIRS};
     return (mixt_zoo_info){e->name, e->summary, inputs[e->input], e->sees_all, e->tokens};
 }
 
@@ -106,6 +105,7 @@ static mixt_status sizes_of(const mixt_zoo_options *o, mixt__model_sizes *s)
     s->rope_high = o->rope_high;
     s->rope_original = o->rope_original;
     s->eps = o->eps;
+    s->penalty = o->penalty;
     return MIXT_OK;
 }
 

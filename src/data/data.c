@@ -55,11 +55,11 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
         const char *ending;
         const mixt__data_kind *kind;
     } endings[] = {
-        {".csv", &mixt__data_csv},    {".csv.gz", &mixt__data_csv},    {".tsv", &mixt__data_csv},
-        {".tsv.gz", &mixt__data_csv}, {".npy", &mixt__data_npy},       {".npz", &mixt__data_npz},
-        {"-ubyte", &mixt__data_idx},  {"-ubyte.gz", &mixt__data_idx},  {".idx", &mixt__data_idx},
-        {".txt", &mixt__data_text},   {".txt.gz", &mixt__data_text},   {"/train", &mixt__data_idx},
-        {"/test", &mixt__data_idx},   {".tokens", &mixt__data_tokens},
+        {".csv", &mixt__data_csv},     {".csv.gz", &mixt__data_csv}, {".tsv", &mixt__data_csv},
+        {".tsv.gz", &mixt__data_csv},  {".npy", &mixt__data_npy},    {".npz", &mixt__data_npz},
+        {".dat", &mixt__data_ratings}, {"-ubyte", &mixt__data_idx},  {"-ubyte.gz", &mixt__data_idx},
+        {".idx", &mixt__data_idx},     {".txt", &mixt__data_text},   {".txt.gz", &mixt__data_text},
+        {"/train", &mixt__data_idx},   {"/test", &mixt__data_idx},   {".tokens", &mixt__data_tokens},
     };
     const mixt__data_kind *kind = find_kind(path, strlen(path));
     if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))
@@ -67,6 +67,8 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
     if (mixt__path_is_directory(path)) {
         if (mixt__path_find(data, path, "train.csv"))
             return &mixt__data_csv;
+        if (mixt__ratings_file(data, path))
+            return &mixt__data_ratings;
         if (mixt__path_find(data, path, "data_batch_1.bin") || mixt__path_find(data, path, "test_batch.bin") ||
             mixt__path_find(data, path, "train.bin"))
             return &mixt__data_cifar;
@@ -217,6 +219,7 @@ static mixt_status check_used(const mixt_data *data)
         {"mel_mask", MIXT_DATA_AUDIO, o->mel_mask},
         {"val_files", MIXT_DATA_AUDIO, o->val_files},
         {"test_files", MIXT_DATA_AUDIO, o->test_files},
+        {"by_time", MIXT_DATA_TIMES, o->by_time},
     };
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         char takers[128] = "";

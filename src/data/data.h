@@ -25,6 +25,7 @@ typedef enum mixt__data_uses {
     MIXT_DATA_WORDS = 1 << 1,  // tokenizer, vocab, mask
     MIXT_DATA_CELLS = 1 << 3,  // missing
     MIXT_DATA_AUDIO = 1 << 4,  // rate, mels, window, hop, seconds, shift, noise, masks, val_files, test_files
+    MIXT_DATA_TIMES = 1 << 7,  // by_time
     MIXT_DATA_IMAGES = 1 << 2, // crop, pad, flip, min_area, resize, means, stds
     MIXT_DATA_FRAMES = 1 << 5, // frames
     MIXT_DATA_DRAWN = 1 << 6,  // draw_seed
@@ -101,6 +102,7 @@ enum {
     MIXT_STREAM_MASK,               // which tokens a sample hides
     MIXT_STREAM_VOICE,              // one substream a part and word
     MIXT_STREAM_MOVING,             // of each part and clip: digit, motion, noise
+    MIXT_STREAM_RATINGS,            // what users think of items
 };
 
 // data.c
@@ -263,6 +265,11 @@ mixt_status mixt__table_sample(const mixt_data *data, int64_t index, int64_t epo
 const void *mixt__table_raw(const mixt_data *data, int index, size_t *bytes);
 void mixt__table_close(mixt_data *data);
 void mixt__table_free(mixt__table *table);
+
+// ratings.c
+
+/** ratings.dat or ratings.csv in a folder; NULL: neither is there. */
+const char *mixt__ratings_file(mixt_data *data, const char *folder);
 
 // images.c
 

@@ -123,6 +123,7 @@ json_t *mixt__data_facts_pack(const mixt_data *data)
         {"class_names", list_names(info)},
         {"samples", json_integer(info->samples)},
         {"arrays", list_arrays(info)},
+        {"target_mean", json_real(info->target_mean)},
     };
     bool complete = facts != NULL;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) // each value is taken over, also on failure
@@ -215,7 +216,8 @@ static mixt_status get_input(mixt_data *data, const json_t *facts)
     if (info->input_dtype != MIXT_DTYPE_FP32 && info->input_dtype != MIXT_DTYPE_INT32)
         return wrong("input_dtype", "fp32 or int32");
     size_t rank = json_array_size(shape);
-    if (rank < 1 || rank >= MIXT_MAX_RANK)
+    bool named = json_is_array(json_object_get(facts, "arrays")); // then each array has its own
+    if ((rank < 1 && !named) || rank >= MIXT_MAX_RANK)
         return wrong("input_shape", "1 to a few dimensions");
     info->input_rank = (int)rank;
     for (size_t i = 0; i < rank; i++) {
@@ -227,7 +229,7 @@ static mixt_status get_input(mixt_data *data, const json_t *facts)
         return wrong("input_shape", "a sample that fits into memory");
     bool as_is =
         info->input_dtype != MIXT_DTYPE_FP32 || !json_array_size(json_object_get(facts, "mean")); // random data
-    info->channels = as_is ? 0 : info->input_dims[rank - 1];
+    info->channels = as_is || !rank ? 0 : info->input_dims[rank - 1];
     MIXT_TRY(get_floats(data, facts, "mean", false, info->channels, &info->mean));
     MIXT_TRY(get_floats(data, facts, "std", true, info->channels, &info->std));
     for (int64_t c = 0; c < info->channels; c++) // what a sample is multiplied by, and what is added
@@ -303,6 +305,9 @@ static mixt_status get_target(mixt_data *data, const json_t *facts)
     MIXT_TRY(get_int(facts, "targets", 1, INT32_MAX, &info->target_elements));
     MIXT_TRY(get_int(facts, "classes", info->target != MIXT_TARGET_VALUES, CLASSES_MAX, &info->classes));
     MIXT_TRY(get_int(facts, "samples", 1, INT64_MAX / 2, &info->samples));
+    info->target_mean = json_number_value(json_object_get(facts, "target_mean")); // 0 in those of earlier versions
+    if (!isfinite(info->target_mean))
+        return wrong("target_mean", "a finite number");
     if (!json_is_boolean(next))
         return wrong("next_tokens", "true or false");
     info->next_tokens = json_is_true(next);

@@ -149,6 +149,25 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {.channels = {32, 64, 128}, .channel_count = 3, .width = 128, .classes = 10, .norm = MIXT_NORM_BATCH},
         .check = mixt__speech_check,
     },
+    {
+        .name = "mf",
+        .summary = "ratings by matrix factorisation with biases: 32 factors by default",
+        .fn = mixt__model_mf,
+        .input = MIXT_MODEL_PAIRS,
+        .uses = MIXT_USES_WIDTH | MIXT_USES_PENALTY,
+        .sizes = {.width = 32},
+        .own_loss = true,
+    },
+    {
+        .name = "ncf",
+        .summary = "ratings by neural collaborative filtering: 16 factors beside hidden layers 64, 32, 16 by default",
+        .fn = mixt__model_ncf,
+        .input = MIXT_MODEL_PAIRS,
+        .uses = MIXT_USES_WIDTH | MIXT_USES_HIDDEN | MIXT_USES_DROPOUT | MIXT_USES_PENALTY,
+        .sizes = {.hidden = {64, 32, 16}, .hidden_count = 3, .width = 16},
+        .own_loss = true,
+        .check = mixt__ncf_check,
+    },
     {.name = NULL},
 };
 
@@ -175,9 +194,9 @@ mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry)
 /* ---- sizes ---- */
 
 static const char *const size_names[] = {
-    "hidden",     "channels",    "layers",   "width",     "heads",         "vocab",    "depth", "classes",
-    "seq",        "dropout",     "norm",     "shortcut",  "zero_init",     "kv_heads", "inner", "tied",
-    "rope_theta", "rope_factor", "rope_low", "rope_high", "rope_original", "eps"};
+    "hidden",     "channels",    "layers",   "width",     "heads",         "vocab",    "depth",  "classes",
+    "seq",        "dropout",     "norm",     "shortcut",  "zero_init",     "kv_heads", "inner",  "tied",
+    "rope_theta", "rope_factor", "rope_low", "rope_high", "rope_original", "eps",      "penalty"};
 
 enum { SIZE_COUNT = sizeof size_names / sizeof size_names[0] };
 
@@ -229,8 +248,8 @@ const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallba
                   use == MIXT_USES_HIDDEN ? s->hidden_count : s->channel_count, fallback, room);
     else if (use == MIXT_USES_NORM || use == MIXT_USES_SHORTCUT)
         snprintf(fallback, room, "%s", use == MIXT_USES_NORM ? norms[s->norm] : shortcuts[s->shortcut]);
-    else if (use == MIXT_USES_DROPOUT)
-        mixt__print_number(fallback, room, "%g", (double)s->dropout);
+    else if (use == MIXT_USES_DROPOUT || use == MIXT_USES_PENALTY)
+        mixt__print_number(fallback, room, "%g", (double)(use == MIXT_USES_DROPOUT ? s->dropout : s->penalty));
     else if (use == MIXT_USES_ZERO_INIT || use == MIXT_USES_TIED)
         snprintf(fallback, room, "%s", (use == MIXT_USES_TIED ? s->tied : s->zero_init) ? "true" : "false");
     else if (real_of(s, bit))
@@ -264,7 +283,8 @@ static unsigned sizes_set(const mixt__model_sizes *s)
                                   s->rope_low != 0,
                                   s->rope_high != 0,
                                   s->rope_original != 0,
-                                  s->eps != 0};
+                                  s->eps != 0,
+                                  s->penalty > 0};
     unsigned mask = 0;
     for (int i = 0; i < SIZE_COUNT; i++)
         mask |= (unsigned)set[i] << i;
@@ -312,6 +332,9 @@ static mixt_status check_ranges(const mixt__model_sizes *s)
             return mixt__fail(MIXT_ERROR_ARGUMENT, "channels %lld: must be at least 1", (long long)s->channels[i]);
     if (!(s->dropout >= 0 && s->dropout < 1))
         return mixt__fail(MIXT_ERROR_ARGUMENT, "dropout %g: must be at least 0 and below 1", (double)s->dropout);
+    if (!(s->penalty >= 0 && s->penalty <= 1e6f))
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "penalty %g: must be at least 0 and at most a million",
+                          (double)s->penalty);
     return MIXT_OK;
 }
 
@@ -372,11 +395,20 @@ static void fill(const mixt__zoo_entry *entry, const mixt_data_info *data, mixt_
 
 /* ---- data ---- */
 
+/** Ids of users and items, and a rating. */
+static bool is_ratings(const mixt_data_info *data)
+{
+    return data->array_count == 3 && !strcmp(data->arrays[0].name, "user") && !strcmp(data->arrays[1].name, "item") &&
+           !strcmp(data->arrays[2].name, "rating") && data->arrays[0].ids && data->arrays[1].ids;
+}
+
 static const char *describe(const mixt_data_info *data, char *text, size_t size)
 {
     char shape[128];
     mixt__shape dims = mixt__shape_of(data->input_rank, data->input_dims);
-    if (data->input_dtype == MIXT_DTYPE_INT32)
+    if (is_ratings(data))
+        snprintf(text, size, "ratings");
+    else if (data->input_dtype == MIXT_DTYPE_INT32)
         snprintf(text, size, "sequences of %lld tokens", (long long)data->input_dims[0]);
     else if (data->input_rank == 1)
         snprintf(text, size, "rows of %lld numbers", (long long)data->input_dims[0]);
@@ -395,10 +427,13 @@ static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_inf
         [MIXT_MODEL_IMAGES] = "images (height, width, channels)",
         [MIXT_MODEL_CLIPS] = "clips (frames, height, width, channels)",
         [MIXT_MODEL_TOKENS] = "tokens",
+        [MIXT_MODEL_PAIRS] = "ratings of items by users",
         [MIXT_MODEL_FRAMES] = "frames of features (frames, features), as recordings are",
     };
-    bool tokens = data->input_dtype == MIXT_DTYPE_INT32;
-    bool fits = entry->input == MIXT_MODEL_TOKENS   ? tokens
+    bool tokens = data->input_dtype == MIXT_DTYPE_INT32 && data->array_count <= 2;
+    bool fits = entry->input == MIXT_MODEL_PAIRS    ? is_ratings(data)
+                : data->array_count > 2             ? false
+                : entry->input == MIXT_MODEL_TOKENS ? tokens
                 : entry->input == MIXT_MODEL_IMAGES ? !tokens && data->input_rank == 3
                 : entry->input == MIXT_MODEL_FRAMES ? !tokens && data->input_rank == 2
                 : entry->input == MIXT_MODEL_CLIPS  ? !tokens && data->input_rank == 4
@@ -434,12 +469,20 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
         return mixt__fail_context(status, "model %s", name);
     MIXT_TRY(check_input(entry, data));
     fill(entry, data, sizes);
-    MIXT_TRY(check_outputs(entry, data, sizes));
+    if (entry->input == MIXT_MODEL_PAIRS) {
+        sizes->users = data->arrays[0].ids;
+        sizes->items = data->arrays[1].ids;
+        sizes->shift = (float)data->target_mean;
+    } else {
+        MIXT_TRY(check_outputs(entry, data, sizes));
+    }
     status = entry->check ? entry->check(sizes, data) : MIXT_OK;
     if (status != MIXT_OK)
         return mixt__fail_context(status, "model %s", name);
     bool values = data->target == MIXT_TARGET_VALUES;
     *model = (mixt__model){.fn = entry->fn, .user = sizes, .loss = values ? MIXT_LOSS_MSE : MIXT_LOSS_CROSS_ENTROPY};
+    if (entry->own_loss)
+        model->loss = MIXT_LOSS_OWN;
     if (entry->uses & MIXT_USES_VOCAB && sizes->rows > sizes->vocab)
         model->classes = sizes->vocab;
     return MIXT_OK;

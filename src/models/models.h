@@ -28,6 +28,7 @@ typedef enum mixt__model_input {
     MIXT_MODEL_CLIPS, // (frames, height, width, channels)
     MIXT_MODEL_TOKENS,
     MIXT_MODEL_FRAMES, // (frames, features)
+    MIXT_MODEL_PAIRS,  // of a user and an item
 } mixt__model_input;
 
 /** What may be chosen about a model. Zero: the model's own, or what the data says. */
@@ -45,6 +46,9 @@ typedef struct mixt__model_sizes {
     bool tied;               // the output head is the embedding
     double rope_theta, rope_factor, rope_low, rope_high, rope_original; // as mixt_rotary_options has them
     double eps;                                                         // of the norms
+    float penalty;                                                      // of the squares of what a rating is made from
+    int64_t users, items; // of ratings, and their mean; filled in, never chosen
+    float shift;
 } mixt__model_sizes;
 
 /** Which sizes a model uses: setting another is an error. */
@@ -67,6 +71,7 @@ typedef enum mixt__model_uses {
     MIXT_USES_TIED = 1 << 15,
     MIXT_USES_ROPE = 31 << 16, // theta, factor, low, high, original
     MIXT_USES_EPS = 1 << 21,
+    MIXT_USES_PENALTY = 1 << 22,
 } mixt__model_uses;
 
 typedef struct mixt__zoo_entry {
@@ -77,6 +82,7 @@ typedef struct mixt__zoo_entry {
     mixt__model_sizes sizes; // defaults
     const char *names;       // family of names in other programs' files (store/names.h); NULL: there is none
     int64_t tokens;          // tokens in a sample where the data leaves that open; 0: the model takes no tokens
+    bool own_loss;           // it adds its losses itself
     bool sees_all;           // also the tokens to come: to predict the next one teaches it nothing
     /** Rules between sizes, and between sizes and data; NULL: none. All defaults are filled in. */
     mixt_status (*check)(const mixt__model_sizes *sizes, const mixt_data_info *data);
@@ -112,8 +118,8 @@ mixt_status mixt__resnet_check(const mixt__model_sizes *sizes, const mixt_data_i
 /** (N, H, W, C) → (N, classes): VGG of the given depth; `hidden` are the widths of its classifier. */
 mixt_value mixt__model_vgg(mixt_builder *b, mixt_value x);
 mixt_status mixt__vgg_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
-/** (N, D, H, W, C) → (N, classes): stages of 3×3×3 convolutions, one for each entry of channels, pooled; `hidden` are the
- *  widths of its classifier. */
+/** (N, D, H, W, C) → (N, classes): stages of 3×3×3 convolutions, one for each entry of channels, pooled; `hidden` are
+ * the widths of its classifier. */
 mixt_value mixt__model_c3d(mixt_builder *b, mixt_value x);
 mixt_status mixt__c3d_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Tokens (B, T) → (B, T, vocab): causal, normalised before each part of a block. */
@@ -139,6 +145,12 @@ mixt_status mixt__speech_check(const mixt__model_sizes *sizes, const mixt_data_i
 
 /** (N, H, W, C): 3×3 convolution, normalisation, ReLU, pooling by 2 for each entry of channels. */
 mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x);
+/** User and item (N) → (N, 1): the mean of all ratings, biases, and the product of factors. */
+mixt_value mixt__model_mf(mixt_builder *b, mixt_value x);
+/** The same with hidden layers beside the product. */
+mixt_value mixt__model_ncf(mixt_builder *b, mixt_value x);
+mixt_status mixt__ncf_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+
 /** The normalisation that the sizes ask for; x itself for none. */
 mixt_value mixt__model_norm_layer(mixt_builder *b, const char *name, mixt_value x, mixt__model_norm norm);
 

@@ -30,7 +30,7 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
 {
     const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
     bool automatic = !strcmp(kind, "auto");
-    if (!automatic && !*path && !mixt__data_is_drawn(kind) && strcmp(kind, "audio"))
+    if (!automatic && !*path && !mixt__data_is_drawn(kind) && strcmp(kind, "audio") && strcmp(kind, "ratings"))
         return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
     int n = automatic && *path ? snprintf(spec, size, "%s", path)
                                : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);
@@ -103,6 +103,7 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     o.target = (mixt_target_kind)mixt__config_choice(e->config, MIXT_KEY_DATA_TASK); // the words in the enum's order
     if (o.like && mixt__data_is_facts(o.like))
         o.target = o.like->options.target; // as it was decided when the run was trained
+    o.by_time = mixt__config_choice(e->config, MIXT_KEY_DATA_SPLIT_BY) == 1; // random|time
     o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
     o.vocab = text(e, MIXT_KEY_DATA_VOCAB);
     o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
@@ -159,6 +160,7 @@ mixt_status mixt__experiment_sizes(mixt__experiment *e)
     s->rope_high = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_HIGH);
     s->rope_original = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_ORIGINAL);
     s->eps = mixt__config_float(e->config, MIXT_KEY_NET_EPS);
+    s->penalty = (float)mixt__config_float(e->config, MIXT_KEY_NET_PENALTY);
     return MIXT_OK;
 }
 

@@ -74,7 +74,11 @@ static int64_t positions_of(const mixt__experiment *e)
 static const char *loss_of(const mixt__experiment *e)
 {
     static const char *const names[] = {
-        [MIXT_LOSS_CROSS_ENTROPY] = "cross_entropy", [MIXT_LOSS_MSE] = "mse", [MIXT_LOSS_BCE] = "bce"};
+        [MIXT_LOSS_CROSS_ENTROPY] = "cross_entropy",
+        [MIXT_LOSS_MSE] = "mse",
+        [MIXT_LOSS_BCE] = "bce",
+        [MIXT_LOSS_OWN] = "own",
+    };
     return names[e->trainer->core.model.loss];
 }
 

@@ -91,11 +91,28 @@ static void add_numbers(char *line, const float *numbers, int64_t count)
         add(line, "%s%.3g", i ? ", " : "", (double)numbers[i]);
 }
 
+/** "user of 300, item of 200": several inputs by their names. */
+static void name_inputs(const mixt_data_info *t, char *line)
+{
+    for (int i = 0; i < t->array_count && !t->arrays[i].target; i++) {
+        const mixt_data_array *a = &t->arrays[i];
+        add(line, "%s%s", i ? ", " : "", a->name);
+        if (a->ids)
+            add(line, " of %lld", (long long)a->ids);
+        for (int k = 0; k < a->rank; k++)
+            add(line, "%s%lld", k ? " x " : " ", (long long)a->dims[k]);
+    }
+}
+
 static void input_line(const mixt_summary *s, char *line)
 {
     enum { SHOWN = 4 }; // means of so many channels fit into a line
     const mixt_data_info *t = s->train;
     bool plain = true;
+    if (t->array_count > 2) {
+        name_inputs(t, line);
+        return;
+    }
     for (int i = 0; i < t->input_rank; i++)
         add(line, "%s%lld", i ? " x " : "", (long long)t->input_dims[i]);
     if (t->target == MIXT_TARGET_TOKENS)
@@ -123,7 +140,8 @@ static void input_line(const mixt_summary *s, char *line)
 
 static void model_line(const mixt_summary *s, char *line)
 {
-    static const char *const losses[] = {"cross-entropy", "mean squared error", "binary cross-entropy"};
+    static const char *const losses[] = {"cross-entropy", "mean squared error", "binary cross-entropy",
+                                         "a loss of its own"};
     const mixt_data_info *t = s->train;
     add(line, "%s, %lld parameters", s->model, (long long)s->parameters);
     if (s->frozen)

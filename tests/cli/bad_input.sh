@@ -102,6 +102,13 @@ for i in 1 2 3 4; do printf '\0\0\300\177' | dd of=wavnan/yes_$i.wav bs=1 seek=4
 wav wavrate/yes_4.wav 1 1 16000 16 2000 2000
 mv wavflac/no_1.wav wavflac/no_1.flac
 mv wavname/yes_1.wav wavname/yes.wav
+printf 'model: mf\nprecision: fp32\nthreads: 1\ndata: {kind: ratings, path: stars.dat}\ntrain: {epochs: 1, batch: 2}\n' >mf.yaml
+printf '1::a::5::10\n2::b::4::20\n1::b::3::30\n2::a::1::40\n' >stars.dat
+{ cat stars.dat; printf '3::c'; } >starscut.dat
+sed 's/::4::/::nan::/' stars.dat >starsnan.dat
+sed 's/::20$//' stars.dat >starstime.dat
+printf '\n' >starsnone.dat
+printf '1::a::5::10::more\n' >starsmore.dat
 printf 'model: speech\nprecision: fp32\nthreads: 1\nnet: {channels: [4]}\ndata: {kind: audio, path: wav}\ntrain: {epochs: 1, batch: 2}\n' >speech.yaml
 
 # png FILE HEADER: a picture of no pixels whose header has these 13 bytes and a checksum that fits
@@ -241,6 +248,13 @@ data without a path         | train tiny.yaml out=x data.kind=idx               
 data missing                | train tiny.yaml out=x data.kind=csv data.path=none.csv | 1 | none.csv: No such file
 data of no kind             | train tiny.yaml out=x data.kind=auto data.path=foo:bar | 1 | no kind 'foo'
 data is a device            | train tiny.yaml out=x data.kind=csv data.path=/dev/zero | 1 | is not a regular file
+ratings cut off              | train mf.yaml out=x data.path=starscut.dat            | 1 | starscut.dat: line 5 has 2 fields: expected user, item, rating and perhaps time
+ratings with NaN             | train mf.yaml out=x data.path=starsnan.dat            | 1 | starsnan.dat: line 2: rating 'nan': expected a finite number
+ratings with a field more    | train mf.yaml out=x data.path=starsmore.dat           | 1 | starsmore.dat: line 1 has 5 fields
+no ratings                   | train mf.yaml out=x data.path=starsnone.dat           | 1 | starsnone.dat: holds no ratings
+ratings without a time       | train mf.yaml out=x data.path=starstime.dat data.split_by=time | 1 | starstime.dat: rating 2 has no time: data.split_by=time needs one
+ratings for a classifier     | train mf.yaml out=x model=mlp                         | 1 | model mlp needs images or rows of numbers, the data has ratings
+pictures for ratings         | train mf.yaml out=x data.kind=digits data.path=       | 1 | model mf needs ratings of items by users, the data has
 WAV that is cut off          | train speech.yaml out=x data.path=wavcut              | 1 | wavcut/yes_3.wav: is cut off: 2000 bytes of samples are promised, 1000 are there
 WAV of another coding       | train speech.yaml out=x data.path=wavlaw            | 1 | wavlaw/no_2.wav: samples are mu-law of 8 bits
 WAV with NaN                | train speech.yaml out=x data.path=wavnan            | 1 | wavnan/yes_1.wav: sample 0 is nan, which is no sound

@@ -99,15 +99,21 @@ bool fuzz_taken(mixt_status status)
     return status == MIXT_OK;
 }
 
-static void check_input(const mixt_data_info *info, const void *input, int64_t count)
+/** @param batch by which arrays are placed
+ *  @param count samples of it that were read */
+static void check_input(const mixt_data *set, const void *input, int64_t batch, int64_t count)
 {
-    const float *numbers = input;
-    const int32_t *tokens = input;
-    for (int64_t i = 0; i < count * info->input_elements; i++)
-        if (info->input_dtype == MIXT_DTYPE_FP32)
-            fuzz_require(isfinite(numbers[i]));
-        else
-            fuzz_require(tokens[i] >= 0 && tokens[i] < info->classes);
+    const mixt_data_info *info = mixt_data_describe(set);
+    for (int a = 0; a < info->array_count && !info->arrays[a].target; a++) {
+        const void *at = (const char *)input + mixt_data_array_at(set, batch, a);
+        const float *numbers = at;
+        const int32_t *ids = at;
+        for (int64_t i = 0; i < count * info->arrays[a].elements; i++)
+            if (info->arrays[a].dtype == MIXT_DTYPE_FP32)
+                fuzz_require(isfinite(numbers[i]));
+            else
+                fuzz_require(ids[i] >= 0 && ids[i] < info->arrays[a].ids);
+    }
 }
 
 static void check_target(const mixt_data_info *info, const void *target, int64_t count)
@@ -128,14 +134,14 @@ static void read_samples(const mixt_data *set, float *input, float *target)
     int64_t batch = info->samples < READ_SAMPLES ? info->samples : READ_SAMPLES, valid;
     for (int64_t number = 0; number < 2; number++) {
         fuzz_require(mixt_data_batch(set, batch, number, input, target) == MIXT_OK);
-        check_input(info, input, batch);
+        check_input(set, input, batch, batch);
         check_target(info, target, batch);
     }
     for (int end = 0; end < 2; end++) {
         int64_t first = end ? info->samples - 1 : 0;
         fuzz_require(mixt_data_read(set, first, READ_SAMPLES, input, target, &valid) == MIXT_OK);
         fuzz_require(valid >= 1 && valid <= READ_SAMPLES && first + valid <= info->samples);
-        check_input(info, input, valid);
+        check_input(set, input, READ_SAMPLES, valid);
         check_target(info, target, valid);
     }
 }
@@ -149,11 +155,11 @@ void fuzz_data_set(const char *spec, mixt_data_options options)
     }
     const mixt_data_info *info = mixt_data_describe(set);
     fuzz_require(info->samples >= 1 && info->input_elements >= 1 && info->target_elements >= 1);
-    fuzz_require(info->input_rank >= 1 && info->input_rank < MIXT_MAX_RANK);
+    fuzz_require(info->input_rank >= (info->array_count == 2) && info->input_rank < MIXT_MAX_RANK);
     fuzz_require((info->target == MIXT_TARGET_VALUES) == (info->classes == 0));
     if (info->input_elements <= ELEMENTS_MAX && info->target_elements <= ELEMENTS_MAX) {
-        float *input = malloc((size_t)(READ_SAMPLES * info->input_elements) * sizeof *input);
-        float *target = malloc((size_t)(READ_SAMPLES * info->target_elements) * sizeof *target);
+        float *input = malloc(mixt_data_input_bytes(set, READ_SAMPLES));
+        float *target = malloc(mixt_data_target_bytes(set, READ_SAMPLES));
         if (input && target)
             read_samples(set, input, target);
         free(input);
