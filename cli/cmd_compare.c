@@ -177,7 +177,7 @@ static void value_cell(cli_table *t, const mixt_compare_figure *f, double value)
     else if (!strcmp(f->unit, "s"))
         cli_format_duration(text, value);
     else
-        snprintf(text, sizeof text, "%.5g%s%s", value, *f->unit ? " " : "", f->unit);
+        snprintf(text, sizeof text, fabs(value) < 1e5 ? "%.5g%s%s" : "%.0f%s%s", value, *f->unit ? " " : "", f->unit);
     cli_table_cell(t, "%s", text);
 }
 
@@ -220,8 +220,8 @@ static void print_headline(const mixt_comparison *c)
         return;
     char interval[64] = "";
     if (!isnan(f->low))
-        snprintf(interval, sizeof interval, " (%.3g to %.3g%%)", 100 * f->low, 100 * f->high);
-    cli_line(stdout, "", "B comes to equal loss in %.3g%% of A's time%s", 100 * f->ratio, interval);
+        snprintf(interval, sizeof interval, " (%.1f to %.1f%%)", 100 * f->low, 100 * f->high);
+    cli_line(stdout, "", "B comes to equal loss in %.1f%% of A's time%s", 100 * f->ratio, interval);
 }
 
 /** Where the two differ in more than what is to be compared. */

@@ -2,11 +2,13 @@
  * a table, a picture that the library drew, a text. */
 "use strict";
 
-/** Sentences in a table are as wide as they need to be, and no wider. */
+/** Sentences and paths in a table are as wide as they need to be, and no wider. */
 function leadCell(cell) {
     if (typeof cell === "object")
         return make("td", cell.text, cell.class);
-    return typeof cell === "string" && cell.length > 48 ? make("td", cell, "text") : cell;
+    if (typeof cell !== "string" || cell.length < 20)
+        return cell;
+    return cell.includes(" ") ? cell.length > 48 ? make("td", cell, "text") : cell : make("td", cell, "path");
 }
 
 function showPart(section, part) {

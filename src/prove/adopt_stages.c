@@ -333,9 +333,14 @@ static mixt_status search(mixt_adoption *a, const char *file)
                          .user = a));
     mixt_search_info i = mixt_search_describe(found);
     bool cheaper = a->options.goal == MIXT_SEARCH_TIME ? i.ms < i.fp32_ms : i.memory < i.fp32_memory;
-    snprintf(note, sizeof note, "%lld policies tried%s; loss %+.3f%% of FP32's %s", (long long)i.tried,
-             i.complete ? "" : ", more are left to try", 100 * i.loss_change,
-             i.validated ? "on batches that the search had not seen" : "and not confirmed on other batches");
+    const char *left = i.complete ? "" : ", more are left to try";
+    if (cheaper)
+        snprintf(note, sizeof note, "%lld policies tried%s; loss %+.3f%% of FP32's %s", (long long)i.tried, left,
+                 100 * i.loss_change,
+                 i.validated ? "on batches that the search had not seen" : "and not confirmed on other batches");
+    else
+        snprintf(note, sizeof note, "%lld policies tried%s; none of them is cheaper than FP32 and holds",
+                 (long long)i.tried, left);
     mixt_adopt_figure f = {.stage = MIXT_ADOPT_TUNED,
                            .name = "search",
                            .loss = NAN,
@@ -370,10 +375,9 @@ static mixt_status tuned(mixt_adoption *a, mixt__adopt_end *end)
         else
             reason(end, "go on", "a format for each layer: %s", note);
     } else if (none || !strcmp(before, "fp32")) {
-        reason(end, "keep FP32", "nothing that holds is cheaper: %s", note);
+        reason(end, "keep FP32", "%s", note);
     } else {
-        reason(end, "go on as before", "the search has nothing yet that is cheaper and holds (%s): %s stays", note,
-               before);
+        reason(end, "go on as before", "%s stays, for the search has nothing better yet: %s", before, note);
     }
     return MIXT_OK;
 }

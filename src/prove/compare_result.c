@@ -234,13 +234,16 @@ static void advise(mixt_comparison *c)
 
 /* ---- the verdict ---- */
 
-/** "0.31% worse", "0.2 points better". */
+/** "0.31% worse", "0.2 points better", "less than 0.001% worse". */
 static const char *amount(const mixt_comparison *c, double worse, char text[48])
 {
-    snprintf(text, 48, "%.3g%s %s", 100 * fabs(worse), c->metric->share ? "%" : " points",
-             worse > 0 ? "worse" : "better");
-    if (c->options.absolute && c->metric->share)
-        snprintf(text, 48, "%.3g %s", fabs(worse), worse > 0 ? "worse" : "better");
+    bool plain = c->options.absolute && c->metric->share; // in the metric's own unit
+    const char *unit = plain ? "" : c->metric->share ? "%" : " points", *way = worse > 0 ? "worse" : "better";
+    double size = fabs(plain ? worse : 100 * worse);
+    if (!plain && size > 0 && size < 0.001)
+        snprintf(text, 48, "less than 0.001%s %s", unit, way);
+    else
+        snprintf(text, 48, "%.3g%s %s", size, unit, way);
     return text;
 }
 
