@@ -376,7 +376,8 @@ const cli_command cli_predict = {
         "Loads a run and prints the most probable class of each input with its probability, and the classes next to "
         "it; "
         "for a model of values, the values; beside them the label, where it is known. An INPUT is a picture (PPM, PGM, "
-        "PNG, and JPEG where mixt was built with it), a .npy array of one or several samples, an .npz archive of "
+        "PNG, and JPEG where mixt was built with it), of a model of clips a folder of them (its frames), a .npy array "
+        "of one or several samples, an .npz archive of "
         "such an array, a file of IDX images, or a part of the run's own data (train, val, "
         "test).\n\n"
         "NAME:7 takes sample 7 of what has several, NAME:0-9 the first ten. Pictures are cropped, resized and "
@@ -390,7 +391,8 @@ const cli_command cli_predict = {
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
             {"INPUT", CLI_ARGUMENT_FILES,
-             .help = "picture, .npy, .npz, IDX images, or train, val, test; with :INDEX or :FIRST-LAST; or user:NAME"},
+             .help = "picture, folder of frames, .npy, .npz, IDX images, or train, val, test; with :INDEX or "
+                     ":FIRST-LAST; or user:NAME"},
         },
     .options =
         {

@@ -73,13 +73,13 @@ typedef struct mixt_data_options {
                                    reading the training file for them; borrowed during the call only */
     /* images (H, W, C); what is random is a function of (seed, epoch, sample) and happens in mixt_data_batch only:
      * mixt_data_read gives the middle of the image, never mirrored */
-    int64_t crop;   /**< side of the square a sample shows; 0 (default): the whole image; "images:": 224 */
-    int64_t pad;    /**< mean-coloured border that a random crop may reach into; default 0 */
-    bool flip;      /**< mirror every other sample, at random */
+    int64_t crop; /**< side of the square a sample shows; 0 (default): the whole image; "images:": 224, "video:": 112 */
+    int64_t pad;  /**< mean-coloured border that a random crop may reach into; default 0 */
+    bool flip;    /**< mirror every other sample, at random */
     float min_area; /**< above 0: random crops of all sizes that cover at least this share of the image and have sides
                          of 3:4 to 4:3, resized to `crop`; 0: crops keep their scale */
     int64_t resize; /**< shorter side that the image is resized to before it is cropped, at least `crop`; 0: not;
-                         "images:": crop × 8/7 */
+                         "images:", "video:": crop × 8/7 */
     /* recordings; what is random as for images */
     int64_t rate; /**< samples a second that they are brought to, 100 to 768000; 0 (default): their own, which must
                        agree */
@@ -92,7 +92,7 @@ typedef struct mixt_data_options {
     int64_t time_mask, mel_mask; /**< frames in a row, and bands, that are hidden at random, at most; default 0 */
     const char *val_files, *test_files; /**< globs over names ("*_[0-4].wav", "CLASS/…" where classes are folders):
                                            files of these parts; default: shares */
-    int64_t frames;                     /**< "moving:": frames of a clip; 0 (default): 16 */
+    int64_t frames;                     /**< "moving:", "video:": frames of a clip; 0 (default): 16 */
     bool by_time; /**< ratings: the newest are held out, test behind val; default: val and test are drawn at random */
     int threads;  /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
     const char *tokenizer; /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased";
@@ -161,6 +161,8 @@ typedef struct mixt_data_info {
  *     where mixt was built with libjpeg (pictures of other kinds are an error); read when a batch needs them;
  *   - "audio:DIR" recordings of words (WAV), DIR/train/… (val, test) or DIR/…, in class folders or named CLASS_….wav:
  *     samples are log-mel features (frames, mels), read when a batch needs them; "audio:" words spoken by mixt itself;
+ *   - "video:DIR" clips in class folders, DIR/train/CLASS/CLIP/… (val, test) or DIR/CLASS/CLIP/…: a clip is a folder of
+ *     pictures of one size, `frames` of which, evenly spread in the order of their names, are a sample;
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target, numbers or
  *     words (classes by name); separator , ; tab or space; a header line is recognised, and the same in all parts;
  *   - "ratings:FILE" what users think of items: lines of user::item::rating::time, or the same as CSV, with a header

@@ -19,8 +19,8 @@ extern "C" {
 typedef struct mixt_inputs mixt_inputs;
 
 /**
- * Opens a picture (PPM, PGM, PNG, and JPEG where mixt was built with libjpeg), an array (.npy: one sample or several)
- * or a file of IDX images. Samples are cropped, resized and normalised as evaluation does with `like`; a picture of a
+ * Opens a picture (PPM, PGM, PNG, and JPEG where mixt was built with libjpeg), a clip (where samples are clips: a folder
+ * of pictures of one size, in the order of their names), an array (.npy: one sample or several) or a file of IDX images. Samples are cropped, resized and normalised as evaluation does with `like`; a picture of a
  * set that never resizes has its largest middle part resized. FP32 arrays count as scaled to [0, 1] already, bytes are
  * scaled.
  * @param like the data that the model was trained on (its training part), or what a run remembers of it

@@ -1,6 +1,7 @@
 /* Opening a set by its spec, and batches of it. The table of kinds is the only place that knows them all. */
 #include "data/audio.h"
 #include "data/data.h"
+#include "data/folder.h"
 
 #include "base/threads.h"
 
@@ -78,6 +79,8 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
         bool apart = train && mixt__path_is_directory(train);
         if (mixt__recordings_are_in(apart ? train : path))
             return &mixt__data_audio;
+        if (!mixt__images_are_in(apart ? train : path) && mixt__clips_are_in(apart ? train : path))
+            return &mixt__data_video;
         if (apart)
             return &mixt__data_images;
         if (mixt__path_find(data, path, "train.txt"))

@@ -1,5 +1,5 @@
 /* Folders of pictures: one folder a class, in FOLDER/train, FOLDER/val and FOLDER/test, or in FOLDER itself, which is
- * then shared out.
+ * then shared out. Of video a sample is not a picture but a clip: a folder of them.
  *
  * Only names are kept; a picture is read, decoded and resized when a batch needs it, so that a set may be larger than
  * memory. Classes are the training folder's subfolders in the order of their names, files too: numbers of samples do
@@ -7,20 +7,23 @@
  */
 #include "data/augment.h"
 #include "data/data.h"
-#include "data/picture.h"
+#include "data/folder.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { DEFAULT_CROP = 224, MEASURED = 256, PATH_SIZE = 4096 }; // MEASURED: pictures that mean and deviation come from
+enum {
+    DEFAULT_CROP = 224,
+    DEFAULT_CLIP_CROP = 112,
+    DEFAULT_FRAMES = 16,
+    MEASURED = 256, // samples that mean and deviation come from
+    PATH_SIZE = MIXT_PATH_SIZE
+};
 
 typedef struct picture_file {
-    const char *name; // in the folder of its class
+    const char *name; // in the folder of its class; of a clip its folder
     int32_t label;
 } picture_file;
 
@@ -29,6 +32,8 @@ typedef struct listing {
     const char *folder;
     picture_file *files; // owned
     int64_t count, capacity;
+    mixt__clip *clips; // owned; (count) of video, else NULL
+    int64_t clip_capacity;
     bool grey; // every name ends in .pgm, or in .png without colour as far as looked at
 } listing;
 
@@ -38,43 +43,10 @@ typedef struct images_state {
     int64_t class_count;
     int64_t *rows; // sample to file; NULL: the same
     int64_t channels;
+    int64_t frames; // of a sample; 0: it is a picture
     float mean[3], std[3], scale[3], shift[3];
     mixt__augment augment;
 } images_state;
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-    return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static int visible(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.';
-}
-
-static mixt_status scan(const char *folder, struct dirent ***entries, int *count)
-{
-    *count = scandir(folder, entries, visible, by_name);
-    return *count >= 0 ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", folder, strerror(errno));
-}
-
-static void free_entries(struct dirent **entries, int count)
-{
-    for (int i = 0; i < count; i++)
-        free(entries[i]);
-    free(entries);
-}
-
-static bool holds_pictures(const char *folder)
-{
-    bool found = false;
-    DIR *entries = opendir(folder);
-    for (struct dirent *entry; entries && !found && (entry = readdir(entries));)
-        found = visible(entry) && (mixt__picture_is(entry->d_name) || mixt__picture_is_unread(entry->d_name));
-    if (entries)
-        closedir(entries);
-    return found;
-}
 
 bool mixt__images_are_in(const char *folder)
 {
@@ -82,43 +54,71 @@ bool mixt__images_are_in(const char *folder)
     bool found = false;
     DIR *entries = opendir(folder);
     for (struct dirent *entry; entries && !found && (entry = readdir(entries));)
-        found = visible(entry) && snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < PATH_SIZE &&
-                holds_pictures(path);
+        found = entry->d_name[0] != '.' && snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < PATH_SIZE &&
+                mixt__folder_has_pictures(path);
     if (entries)
         closedir(entries);
     return found;
 }
 
-static const char *readable(void)
+/** Where the samples of one class go. */
+typedef struct class_listing {
+    mixt_data *data;
+    listing *list;
+    const char *folder;
+    int64_t frames;
+    int32_t label;
+} class_listing;
+
+static mixt_status add_picture(void *user, const char *name)
 {
-    return mixt__picture_is("x.jpg") ? "PPM, PGM, PNG, JPEG" : "PPM, PGM, PNG; JPEG needs libjpeg when mixt is built";
+    class_listing *c = user;
+    listing *list = c->list;
+    picture_file file = {mixt__arena_strdup(&c->data->arena, name), c->label};
+    if (!file.name || !mixt__grow((void **)&list->files, &list->capacity, list->count, sizeof *list->files))
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its pictures", c->folder);
+    list->files[list->count++] = file;
+    list->grey = list->grey && mixt__picture_may_be_grey(name);
+    return MIXT_OK;
 }
 
-/** Adds the pictures of one class. Files that are no pictures may lie beside them; pictures that cannot be read may
- *  not: one would think that they were trained on. */
-static mixt_status list_class(mixt_data *data, listing *list, const char *folder, int32_t label)
+static mixt_status add_clip(class_listing *c, const char *name)
+{
+    char path[PATH_SIZE];
+    listing *list = c->list;
+    mixt__clip clip;
+    snprintf(path, sizeof path, "%s/%s", c->folder, name);
+    if (!mixt__path_is_directory(path))
+        return mixt__picture_is(name) || mixt__picture_is_unread(name)
+                   ? mixt__fail(MIXT_ERROR_DATA, "%s: a picture beside clips: a clip is a folder of pictures", path)
+                   : MIXT_OK;
+    MIXT_TRY(mixt__clip_list(path, c->frames, &c->data->arena, &clip));
+    if (!mixt__grow((void **)&list->clips, &list->clip_capacity, list->count, sizeof *list->clips))
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its clips", c->folder);
+    list->clips[list->count] = clip;
+    bool grey = list->grey && clip.grey;
+    MIXT_TRY(add_picture(c, name));
+    list->grey = grey;
+    return MIXT_OK;
+}
+
+static mixt_status list_clips(class_listing *c)
 {
     struct dirent **entries;
     int count;
-    MIXT_TRY(scan(folder, &entries, &count));
+    MIXT_TRY(mixt__folder_scan(c->folder, &entries, &count));
     mixt_status status = MIXT_OK;
-    for (int i = 0; i < count && status == MIXT_OK; i++) {
-        const char *name = entries[i]->d_name, *dot = strrchr(name, '.');
-        if (mixt__picture_is_unread(name))
-            status = mixt__fail(MIXT_ERROR_DATA,
-                                "%s/%s: cannot be read: convert the picture to a kind that can (%s), or remove it",
-                                folder, name, readable());
-        if (!mixt__picture_is(name))
-            continue;
-        picture_file file = {mixt__arena_strdup(&data->arena, name), label};
-        if (!file.name || !mixt__grow((void **)&list->files, &list->capacity, list->count, sizeof *list->files))
-            status = mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its pictures", folder);
-        else
-            list->files[list->count++] = file;
-        list->grey = list->grey && dot && (!strcasecmp(dot, ".pgm") || !strcasecmp(dot, ".png"));
-    }
-    free_entries(entries, count);
+    for (int i = 0; i < count && status == MIXT_OK; i++)
+        status = add_clip(c, entries[i]->d_name);
+    mixt__folder_free(entries, count);
     return status;
+}
+
+static mixt_status list_class(mixt_data *data, const images_state *state, listing *list, const char *folder,
+                              int32_t label)
+{
+    class_listing c = {data, list, folder, state->frames, label};
+    return state->frames ? list_clips(&c) : mixt__folder_pictures(folder, add_picture, &c);
 }
 
 /** The label of a class; -1 when the training folder has none of that name. */
@@ -136,7 +136,7 @@ static mixt_status find_classes(mixt_data *data, images_state *state, const char
     struct dirent **entries;
     int count;
     char path[PATH_SIZE];
-    MIXT_TRY(scan(folder, &entries, &count));
+    MIXT_TRY(mixt__folder_scan(folder, &entries, &count));
     state->classes = mixt__arena_alloc(&data->arena, (size_t)(count + 1) * sizeof *state->classes);
     bool complete = state->classes != NULL;
     for (int i = 0; i < count && complete; i++) {
@@ -147,7 +147,7 @@ static mixt_status find_classes(mixt_data *data, images_state *state, const char
         complete = name != NULL;
         state->classes[state->class_count++] = name;
     }
-    free_entries(entries, count);
+    mixt__folder_free(entries, count);
     if (!complete)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for the names of its classes", folder);
     return state->class_count
@@ -164,7 +164,7 @@ static mixt_status list_pictures(mixt_data *data, const images_state *state, con
     int count;
     char path[PATH_SIZE];
     *list = (listing){.folder = folder, .grey = true};
-    MIXT_TRY(scan(folder, &entries, &count));
+    MIXT_TRY(mixt__folder_scan(folder, &entries, &count));
     mixt_status status = MIXT_OK;
     for (int i = 0; i < count && status == MIXT_OK; i++) {
         int32_t label = label_of(state, entries[i]->d_name);
@@ -173,18 +173,19 @@ static mixt_status list_pictures(mixt_data *data, const images_state *state, con
         if (!mixt__path_is_directory(path))
             continue;
         status = label < 0 ? mixt__fail(MIXT_ERROR_DATA, "%s: a class that the training folder does not have", path)
-                           : list_class(data, list, path, label);
+                           : list_class(data, state, list, path, label);
         if (status == MIXT_OK && each && list->count == before)
-            status = mixt__fail(MIXT_ERROR_DATA, "%s: a class without pictures (%s): add some, or remove the folder",
-                                path, readable());
+            status = mixt__fail(MIXT_ERROR_DATA, "%s: a class without %s (%s): add some, or remove the folder", path,
+                                state->frames ? "clips" : "pictures", mixt__picture_kinds());
     }
-    free_entries(entries, count);
+    mixt__folder_free(entries, count);
     if (status == MIXT_OK && !list->count)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s: holds no pictures in its class folders (%s)", folder, readable());
+        status = mixt__fail(MIXT_ERROR_DATA, "%s: holds no %s in its class folders (%s)", folder,
+                            state->frames ? "clips" : "pictures", mixt__picture_kinds());
     return status;
 }
 
-/** The path of file `row` of a list. */
+/** The path of file `row` of a list: of a picture, or of a clip's folder. */
 static mixt_status path_of(const images_state *state, const listing *list, int64_t row, char path[PATH_SIZE])
 {
     const picture_file *file = &list->files[row];
@@ -194,11 +195,29 @@ static mixt_status path_of(const images_state *state, const listing *list, int64
     return MIXT_OK;
 }
 
-static mixt_status read_picture(const images_state *state, const listing *list, int64_t row, mixt__picture *picture)
+/** Frame `frame` of sample `row`; `first` is the sample's first frame, NULL: this is it. */
+static mixt_status read_frame(const images_state *state, const listing *list, int64_t row, int64_t frame,
+                              const mixt__picture *first, mixt__picture *picture)
 {
     char path[PATH_SIZE];
     MIXT_TRY(path_of(state, list, row, path));
+    if (state->frames)
+        return mixt__clip_read(path, &list->clips[row], frame, state->frames, state->channels, first, picture);
     return mixt__picture_read(path, state->channels, picture);
+}
+
+/** Whether a picture that may be grey by its name is. */
+static bool picture_is_grey(const images_state *state, const listing *list, int64_t row)
+{
+    char path[PATH_SIZE], frame[PATH_SIZE];
+    const char *name = list->clips ? list->clips[row].names[0] : list->files[row].name, *dot = strrchr(name, '.');
+    if (strcasecmp(dot, ".png") != 0)
+        return true;
+    if (path_of(state, list, row, path) != MIXT_OK)
+        return false;
+    if (!list->clips)
+        return mixt__picture_is_grey(path);
+    return snprintf(frame, sizeof frame, "%s/%s", path, name) < PATH_SIZE && mixt__picture_is_grey(frame);
 }
 
 /** Whether a set is grey: by its names, and where PNG leaves it open, by pictures spread over the list. */
@@ -206,35 +225,41 @@ static bool is_grey(const images_state *state, const listing *list)
 {
     int64_t count = list->count < MEASURED ? list->count : MEASURED;
     bool grey = list->grey;
-    for (int64_t i = 0; i < count && grey; i++) {
-        char path[PATH_SIZE];
-        int64_t row = i * list->count / count;
-        const char *dot = strrchr(list->files[row].name, '.');
-        if (!strcasecmp(dot, ".png"))
-            grey = path_of(state, list, row, path) == MIXT_OK && mixt__picture_is_grey(path);
-    }
+    for (int64_t i = 0; i < count && grey; i++)
+        grey = picture_is_grey(state, list, i * list->count / count);
     return grey;
 }
 
+/** All frames of a clip show the same window. */
 static mixt_status make_sample(const images_state *state, const listing *list, int64_t row, uint64_t seed,
                                int64_t epoch, int64_t index, const mixt__normal *normal, float *sample)
 {
-    mixt__picture picture;
-    MIXT_TRY(read_picture(state, list, row, &picture));
-    mixt__image image = {picture.pixels, MIXT_DTYPE_UINT8, picture.height, picture.width, picture.channels};
-    mixt__window window = mixt__augment_window(&state->augment, image.height, image.width, seed, epoch, index);
-    mixt_status status = mixt__augment_apply(&state->augment, &image, &window, normal, sample);
-    mixt__picture_free(&picture);
-    return status;
+    int64_t frames = state->frames ? state->frames : 1;
+    int64_t elements = state->augment.height * state->augment.width * state->channels;
+    mixt__picture first = {0}; // its size
+    mixt__window window = {0};
+    for (int64_t frame = 0; frame < frames; frame++) {
+        mixt__picture picture;
+        MIXT_TRY(read_frame(state, list, row, frame, frame ? &first : NULL, &picture));
+        mixt__image image = {picture.pixels, MIXT_DTYPE_UINT8, picture.height, picture.width, picture.channels};
+        if (frame == 0) {
+            first = picture;
+            window = mixt__augment_window(&state->augment, image.height, image.width, seed, epoch, index);
+        }
+        mixt_status status = mixt__augment_apply(&state->augment, &image, &window, normal, sample + frame * elements);
+        mixt__picture_free(&picture);
+        MIXT_TRY(status);
+    }
+    return MIXT_OK;
 }
 
-/** Mean and deviation of each channel over pictures spread over the list, as evaluation sees them. */
+/** Mean and deviation of each channel over samples spread over the list, as evaluation sees them. */
 static mixt_status measure(images_state *state, const listing *list)
 {
     static const float zero[3], unit[3] = {1 / 255.0f, 1 / 255.0f, 1 / 255.0f};
     const mixt__normal plain = {.mean = zero, .scale = unit, .shift = zero};
     int64_t count = list->count < MEASURED ? list->count : MEASURED;
-    int64_t pixels = state->augment.height * state->augment.width;
+    int64_t pixels = state->augment.height * state->augment.width * (state->frames ? state->frames : 1);
     float *sample = mixt__alloc_uninit((size_t)(pixels * state->channels) * sizeof *sample);
     double sum[3] = {0}, squares[3] = {0}, total = (double)count * (double)pixels;
     mixt_status status = sample ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for a sample", list->folder);
@@ -312,10 +337,12 @@ static void describe(mixt_data *data, images_state *state, int64_t samples)
     mixt_data_info *info = &data->info;
     info->samples = samples;
     info->input_dtype = MIXT_DTYPE_FP32;
-    info->input_rank = 3;
-    info->input_dims[0] = state->augment.height;
-    info->input_dims[1] = state->augment.width;
-    info->input_dims[2] = info->channels = state->channels;
+    info->channels = state->channels;
+    if (state->frames)
+        info->input_dims[info->input_rank++] = state->frames;
+    info->input_dims[info->input_rank++] = state->augment.height;
+    info->input_dims[info->input_rank++] = state->augment.width;
+    info->input_dims[info->input_rank++] = state->channels;
     info->target = MIXT_TARGET_CLASS;
     info->target_elements = 1;
     info->classes = data->options.classes > state->class_count ? data->options.classes : state->class_count;
@@ -347,22 +374,24 @@ static mixt_status fill(mixt_data *data, images_state *state, const char *train,
     return MIXT_OK;
 }
 
-static mixt_status open_images(mixt_data *data)
+static mixt_status open_folders(mixt_data *data, int64_t frames, int64_t crop)
 {
     images_state *state = data->state = mixt__alloc(sizeof *state);
+    const char *kind = data->kind->name;
     if (!state)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
+    state->frames = frames;
     if (!mixt__path_is_directory(data->path))
-        return mixt__fail(MIXT_ERROR_FILE, "images:%s: no such folder; check the path of the data set", data->path);
+        return mixt__fail(MIXT_ERROR_FILE, "%s:%s: no such folder; check the path of the data set", kind, data->path);
     mixt_data_options *o = &data->options;
-    o->crop = o->crop ? o->crop : DEFAULT_CROP;
+    o->crop = o->crop ? o->crop : crop;
     if (!o->resize)
         o->resize = o->crop + o->crop / 7;
     if (o->pad)
-        return mixt__fail(MIXT_ERROR_CONFIG, "images:%s: pictures are resized before they are cropped: 'pad' must be 0",
-                          data->path);
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: pictures are resized before they are cropped: 'pad' must be 0",
+                          kind, data->path);
     if (o->classes && o->like && o->like->info.classes > o->classes)
-        return mixt__fail(MIXT_ERROR_CONFIG, "images:%s: has %lld classes, not %lld", data->path,
+        return mixt__fail(MIXT_ERROR_CONFIG, "%s:%s: has %lld classes, not %lld", kind, data->path,
                           (long long)o->like->info.classes, (long long)o->classes);
     MIXT_TRY(mixt__augment_of(o, data->path, 0, 0, &state->augment));
     const char *train = mixt__path_of_folder(data, MIXT_PART_TRAIN), *own = NULL;
@@ -371,7 +400,18 @@ static mixt_status open_images(mixt_data *data)
     listing train_list = {0};
     mixt_status status = fill(data, state, train ? train : data->path, own, &train_list);
     mixt__free(train_list.files);
+    mixt__free(train_list.clips);
     return status;
+}
+
+static mixt_status open_images(mixt_data *data)
+{
+    return open_folders(data, 0, DEFAULT_CROP);
+}
+
+static mixt_status open_video(mixt_data *data)
+{
+    return open_folders(data, data->options.frames ? data->options.frames : DEFAULT_FRAMES, DEFAULT_CLIP_CROP);
 }
 
 static mixt_status sample_images(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
@@ -389,6 +429,7 @@ static void close_images(mixt_data *data)
     if (!state)
         return;
     mixt__free(state->list.files);
+    mixt__free(state->list.clips);
     mixt__free(state->rows);
     mixt__free(state);
     data->state = NULL;
@@ -399,6 +440,16 @@ const mixt__data_kind mixt__data_images = {
     .what = "folder of pictures in class folders",
     .uses = MIXT_DATA_IMAGES,
     .open = open_images,
+    .sample = sample_images,
+    .close = close_images,
+    .slow = true,
+};
+
+const mixt__data_kind mixt__data_video = {
+    .name = "video",
+    .what = "folder of clips, which are folders of pictures, in class folders",
+    .uses = MIXT_DATA_IMAGES | MIXT_DATA_FRAMES,
+    .open = open_video,
     .sample = sample_images,
     .close = close_images,
     .slow = true,

@@ -4,7 +4,7 @@
 #include "data/audio.h"
 #include "data/augment.h"
 #include "data/data.h"
-#include "data/picture.h"
+#include "data/folder.h"
 #include "store/tensor.h"
 
 #include <string.h>
@@ -40,6 +40,40 @@ static mixt_status read_picture(const char *path, const mixt_data_info *info, mi
     return MIXT_OK;
 }
 
+/** Copies frame by frame into a block that the first frame's size decides; `arena` is for names. */
+static mixt_status read_frames(const char *path, const mixt_data_info *info, mixt__arena *arena, mixt__table *table)
+{
+    mixt__clip clip;
+    mixt__picture first = {0}, picture; // first: its size
+    int64_t frames = info->input_dims[0], channels = info->input_dims[3];
+    MIXT_TRY(mixt__clip_list(path, frames, arena, &clip));
+    for (int64_t frame = 0; frame < frames; frame++) {
+        MIXT_TRY(mixt__clip_read(path, &clip, frame, frames, channels, frame ? &first : NULL, &picture));
+        size_t bytes = (size_t)(picture.height * picture.width * picture.channels);
+        if (frame == 0) {
+            first = picture;
+            table->input = table->block = mixt__alloc_uninit((size_t)frames * bytes);
+        }
+        if (table->block)
+            memcpy((char *)table->block + (size_t)frame * bytes, picture.pixels, bytes);
+        mixt__picture_free(&picture);
+        if (!table->block)
+            return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its frames", path);
+    }
+    memcpy(table->dims, (int64_t[]){frames, first.height, first.width, channels}, 4 * sizeof table->dims[0]);
+    return MIXT_OK;
+}
+
+/** A clip, which is a folder of pictures: one row. */
+static mixt_status read_clip(const char *path, const mixt_data_info *info, mixt__table *table)
+{
+    mixt__arena arena = {0};
+    *table = (mixt__table){.path = path, .dtype = MIXT_DTYPE_UINT8, .rows = 1, .rank = 4};
+    mixt_status status = read_frames(path, info, &arena, table);
+    mixt__arena_free(&arena);
+    return status;
+}
+
 /** A recording: one row of features. */
 static mixt_status read_recording(const char *path, const mixt_data *like, mixt__table *table)
 {
@@ -67,6 +101,9 @@ cleanup:
 static mixt_status read_table(const char *path, const mixt_data *like, mixt__table *table)
 {
     const mixt_data_info *info = &like->info;
+    bool clips = info->input_rank == 4 && (info->input_dims[3] == 1 || info->input_dims[3] == 3);
+    if (mixt__path_is_directory(path) && clips)
+        return read_clip(path, info, table);
     if (mixt__path_is_directory(path))
         return mixt__fail(MIXT_ERROR_FILE,
                           "%s: is a directory, expected a picture, a WAV file, a .npy or .npz array or IDX images",
@@ -91,22 +128,31 @@ static void as_one_row(const mixt_data_info *info, mixt__table *table)
     memcpy(table->dims, info->input_dims, sizeof table->dims);
 }
 
-/** Rows become samples as they are, or are images that can be cropped or resized to samples. */
+/** Height and width of rows that are images or clips. */
+static const int64_t *plane_of(const mixt__table *table)
+{
+    return table->dims + table->rank - 3;
+}
+
+/** Rows become samples as they are, or are images, or clips of them, that can be cropped or resized to samples. */
 static mixt_status fit(mixt_inputs *in)
 {
     const mixt_data_info *info = &in->like->info;
     mixt__table *table = &in->table;
     as_one_row(info, table);
-    bool images = info->input_rank == 3 && table->rank == 3 && table->dims[2] == info->input_dims[2];
-    if (images && (table->dims[0] != info->input_dims[0] || table->dims[1] != info->input_dims[1])) {
+    int rank = info->input_rank;
+    bool clips = rank == 4 && table->dims[0] == info->input_dims[0];
+    bool images = (rank == 3 || clips) && table->rank == rank && table->dims[rank - 1] == info->input_dims[rank - 1];
+    const int64_t *has = images ? plane_of(table) : NULL, *wants = images ? info->input_dims + rank - 3 : NULL;
+    if (images && (has[0] != wants[0] || has[1] != wants[1])) {
         mixt_data_options o = in->like->options;
         in->crops = true;
-        if (!o.resize && (!o.crop || table->dims[0] < o.crop || table->dims[1] < o.crop || table->rows == 1))
+        if (!o.resize && (!o.crop || has[0] < o.crop || has[1] < o.crop || table->rows == 1))
             o.min_area = 1; // the largest middle part, resized
         o.pad = 0;
-        MIXT_TRY(mixt__augment_of(&o, table->path, table->dims[0], table->dims[1], &in->augment));
-        in->augment.height = info->input_dims[0];
-        in->augment.width = info->input_dims[1];
+        MIXT_TRY(mixt__augment_of(&o, table->path, has[0], has[1], &in->augment));
+        in->augment.height = wants[0];
+        in->augment.width = wants[1];
         return MIXT_OK;
     }
     if (mixt__table_elements(table) == info->input_elements)
@@ -119,7 +165,8 @@ static mixt_status fit(mixt_inputs *in)
 /** Integers that are no bytes: pixels from 0 to 255, most likely, but nobody says so. */
 static mixt_status check_numbers(const mixt_inputs *in)
 {
-    static const char *const of_bytes[] = {"digits", "moving", "idx", "cifar", "images"}; // `like` may be facts of one
+    static const char *const of_bytes[] = {"digits", "moving", "idx",
+                                           "cifar",  "images", "video"}; // `like` may be facts of one
     for (size_t i = 0; i < sizeof of_bytes / sizeof of_bytes[0]; i++)
         if (in->table.whole && !strcmp(in->like->info.kind, of_bytes[i]))
             return mixt__fail(MIXT_ERROR_DATA,
@@ -188,18 +235,25 @@ static mixt_status read_sample(const mixt_inputs *in, int64_t index, float *samp
     const mixt__table *table = &in->table;
     const mixt_data_info *info = &in->like->info;
     int64_t elements = mixt__table_elements(table), channels = info->channels;
-    const char *row = (const char *)table->input + (size_t)(index * elements) * mixt_dtype_size(table->dtype);
+    size_t size = mixt_dtype_size(table->dtype);
+    const char *row = (const char *)table->input + (size_t)(index * elements) * size;
     mixt__normal normal = {.mean = info->mean, .scale = in->scale, .shift = in->shift};
     // Without cropping a row is one line of pixels, whatever its shape.
     mixt__image image = {row, table->dtype, 1, elements / channels, channels};
     mixt__augment whole = {.height = 1, .width = elements / channels};
     mixt__window window = {.height = 1, .width = (double)whole.width};
-    if (in->crops) {
-        image.height = table->dims[0];
-        image.width = table->dims[1];
-        window = mixt__augment_window(&in->augment, image.height, image.width, 0, -1, 0);
+    if (!in->crops)
+        return mixt__augment_apply(&whole, &image, &window, &normal, sample);
+    int64_t frames = table->rank == 4 ? table->dims[0] : 1;
+    image.height = plane_of(table)[0];
+    image.width = plane_of(table)[1];
+    window = mixt__augment_window(&in->augment, image.height, image.width, 0, -1, 0);
+    for (int64_t frame = 0; frame < frames; frame++) {
+        image.pixels = row + (size_t)(frame * (elements / frames)) * size;
+        MIXT_TRY(mixt__augment_apply(&in->augment, &image, &window, &normal,
+                                     sample + frame * (info->input_elements / frames)));
     }
-    return mixt__augment_apply(in->crops ? &in->augment : &whole, &image, &window, &normal, sample);
+    return MIXT_OK;
 }
 
 mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count, float *samples)

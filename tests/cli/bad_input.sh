@@ -111,6 +111,15 @@ printf '\n' >starsnone.dat
 printf '1::a::5::10::more\n' >starsmore.dat
 printf 'model: speech\nprecision: fp32\nthreads: 1\nnet: {channels: [4]}\ndata: {kind: audio, path: wav}\ntrain: {epochs: 1, batch: 2}\n' >speech.yaml
 
+# clip FOLDER COUNT: pictures of 16 x 16
+clip() { local i; mkdir -p "$1" && for i in $(seq "$2"); do { printf 'P5 16 16 255\n'; bytes 256; } >"$1/$i.pgm"; done; }
+for set in clips clipempty clipfew clipsize cliploose; do for i in 1 2 3; do clip $set/left/$i 4; clip $set/right/$i 4; done; done
+rm clipempty/left/2/*
+rm clipfew/left/2/4.pgm
+{ printf 'P5 16 17 255\n'; bytes 272; } >clipsize/left/2/3.pgm
+cp cliploose/right/1/1.pgm cliploose/right
+printf 'model: c3d\nprecision: fp32\nthreads: 1\nnet: {channels: [2], hidden: [4]}\ndata: {kind: video, path: clips, frames: 4, crop: 16}\ntrain: {epochs: 1, batch: 2}\n' >clips.yaml
+
 # png FILE HEADER: a picture of no pixels whose header has these 13 bytes and a checksum that fits
 png() { { printf '\x89PNG\r\n\x1a\n\0\0\0\rIHDR'; printf "$2"; printf '\0\0\0\0IEND\xae\x42\x60\x82'; } >"$1"; }
 png laced.png '\0\0\0\x08\0\0\0\x08\x08\x02\0\0\1\x3c\x6a\x19\x4a'
@@ -271,6 +280,16 @@ rate out of range           | train speech.yaml out=x data.rate=900000          
 frames for pictures         | train tiny.yaml out=x data.mels=40                  | 1 | 'mels' means nothing to digits
 pictures for words          | train tiny.yaml out=x model=speech net.hidden=[]    | 1 | needs frames of features
 words too short to pool     | train speech.yaml out=x net.channels=4,4,4,4,4,4    | 1 | to nothing
+clip without pictures       | train clips.yaml out=x data.path=clipempty          | 1 | clipempty/left/2: a clip without pictures
+clip of too few pictures    | train clips.yaml out=x data.path=clipfew            | 1 | clipfew/left/2: a clip of 3 pictures, but a sample has 4 frames
+clip of two sizes           | train clips.yaml out=x data.path=clipsize           | 1 | clipsize/left/2/3.pgm: 17 x 16 pixels, but the clip's first frame has 16 x 16
+picture beside clips        | train clips.yaml out=x data.path=cliploose          | 1 | cliploose/right/1.pgm: a picture beside clips
+no such clips               | train clips.yaml out=x data.path=nowhere            | 1 | video:nowhere: no such folder
+clips of no frame           | train clips.yaml out=x data.frames=-1               | 2 | data.frames: -1 is out of range
+clips for pictures          | train tiny.yaml out=x data.frames=4                 | 1 | 'frames' means nothing to digits
+pictures for clips          | train tiny.yaml out=x model=c3d net.channels=[2]    | 1 | model c3d needs clips
+stages past a clip's end    | train clips.yaml out=x net.channels=[2,2,2,2]       | 1 | 4 stages halve clips of 4 frames of 16 x 16 to nothing; at most 3 channels fit
+clip that does not move     | train clips.yaml out=x data.kind=moving data.path=16x16 data.crop=0 data.frames=1 | 1 | does not move
 predict of a recording      | predict run wav/no_1.wav                            | 1 | is a recording, but the model was trained on samples
 predict of a cut recording  | predict run wavcut/yes_3.wav                        | 1 | is a recording, but the model was trained on samples
 folder without data         | train tiny.yaml out=x data.kind=idx data.path=folder | 1 | holds no train-images-idx3-ubyte

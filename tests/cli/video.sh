@@ -1,5 +1,5 @@
 #!/bin/bash
-# Clips: moving digits that mixt draws, trained on, evaluated, predicted. Usage: video.sh MIXT
+# Clips: moving digits that mixt draws, and folders of frames, trained on, evaluated, predicted. Usage: video.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 
@@ -27,5 +27,30 @@ found=$(sed 's/{"class":\([0-9]*\),.*"label":\([0-9]*\),.*/\1 \2/' lines | awk '
 "$mixt" eval fp32 data.draw_seed=7 --split test --json | grep -q '"count":256' || fail "eval on clips of another seed"
 "$mixt" predict fp32 test:0 | grep -Eq '[0-9] (left|right|up|down)' || fail "predict does not name a digit and its way"
 "$mixt" plan clips.yaml --graph | grep -q 'conv3d.*3x3x3 stride 1x1 pad 1x1' || fail "plan --graph names no conv3d"
+
+# ---- folders of clips ----
+
+# frames FOLDER COUNT STEP: pictures of 20 x 16 whose bright column moves by STEP
+frames() {
+    local i
+    mkdir -p "$1"
+    for i in $(seq 0 $(($2 - 1))); do
+        { printf 'P5\n20 16\n255\n'
+            awk -v at=$((10 + $3 * i)) 'BEGIN { for (y = 0; y < 16; y++) for (x = 0; x < 20; x++) printf "%s", (x == at ? "z" : " ") }'; } >"$1/$((100 + i)).pgm"
+    done
+}
+for part in train val; do
+    for i in $(seq 8); do
+        frames clips/$part/left/$i $((4 + i % 3)) -1
+        frames clips/$part/right/$i $((4 + i % 3)) 1
+    done
+done
+videos="data.kind=video data.path=clips data.frames=4 data.crop=16 data.limit=0 train.epochs=30 train.batch=4 train.lr=0.02 net.norm=none"
+# shellcheck disable=SC2086 # settings are words
+"$mixt" train clips.yaml $videos out=video -q || fail "train on folders of clips"
+"$mixt" eval video --json | grep -q '"accuracy":1[,.}]' || { fail "clips of two ways are not told apart:"; "$mixt" eval video; }
+"$mixt" predict video clips/val/left/3 clips/val/right/5 >out || fail "predict of folders"
+grep -q 'left/3 *left' out && grep -q 'right/5 *right' out || { fail "folders of frames are taken for another class:"; cat out; }
+"$mixt" plan clips.yaml data.kind=auto data.path=clips data.crop=16 data.limit=0 >/dev/null || fail "folders of clips are not known by their looks"
 
 [ "$failures" = 0 ] || { echo "$failures checks failed"; exit 1; }

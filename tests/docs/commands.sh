@@ -33,7 +33,7 @@ wav() {
 }
 
 mkdir "$work/files" && cd "$work/files" || exit 1
-mkdir -p mnist gpt2 build machines recordings pictures/{train,val}/{cat,dog}
+mkdir -p mnist gpt2 build machines recordings pictures/{train,val}/{cat,dog} clips/{train,val}/{jump,run}/{1,2,3,4,5}
 ln -s "$root/configs" configs
 ln -s "$mixt" build/mixt
 sed 's/^name: .*/name: mine/' "$root/profiles/t4.yaml" >machines/mine.yaml
@@ -46,6 +46,7 @@ idx t10k 40
 sed '4s/^[^,]*//; 7s/,[^,]*,/,NA,/' rows.csv >holes.csv
 { printf 'P5 28 28 255\n'; noise 784; } >digit.pgm
 for i in $(seq 0 9); do for word in 3 7; do wav recordings/${word}_jackson_$i.wav 3000; done; done
+for clip in clips/*/*/*; do for i in $(seq 16); do ppm "$clip/$((100 + i)).ppm" 40; done; done
 for i in 1 2 3 4; do for part in train val; do ppm pictures/$part/cat/$i.ppm 80; ppm pictures/$part/dog/$i.ppm 96; done; done
 printf 'model: resnet\nnet: {depth: 18, width: 4}\ndata: {kind: digits, limit: 64}\ntrain: {batch: 8, lr: 0.01}\n' >my.yaml
 printf 'model: mlp\nthreads: 1\nprecision: fp32\nnet: {hidden: [16]}\ntrain: {lr: 0.01}\n' >fp32.yaml
