@@ -6,6 +6,7 @@
 #   verify       mixt verify for GPT-2 124M, BERT-Base and ResNet-50 (on pictures made from MNIST)
 #   loader       GPT-2 124M trained from a token file against the bench, which has nothing to load
 #   curves       GPT-2 124M, 200 steps from the same weights and data as PyTorch
+#   clips        C3D on moving digits, FP32, BF16 and FP16, 3 seeds, judged on clips of another seed; then its bench
 #   kills        runs that are killed 50 times and resumed
 #
 # Usage: acceptance.sh BUILD DATA [PART...]; DATA holds tinyshakespeare, gpt2_bpe, mnist and bert (vocab.txt).
@@ -98,6 +99,22 @@ curves() {
         --seeds 3 --data "tokens:$work/play.tokens" || fail "curves"
 }
 
+clips() {
+    local short="" seed precision share
+    [ "${QUICK:-0}" = 1 ] && short="data.limit=256 train.epochs=1 net.channels=4,8"
+    for precision in fp32 bf16 fp16; do
+        for seed in 1 2 3; do
+            "$mixt" train configs/c3d.yaml precision=$precision seed=$seed device=$device out="$work/clips-$precision-$seed" $short -q ||
+                { fail "clips $precision $seed"; return; }
+            share=$("$mixt" eval "$work/clips-$precision-$seed" data.draw_seed=$((100 + seed)) --split test --json 2>/dev/null |
+                sed 's/.*"accuracy":\([0-9.]*\).*/\1/')
+            echo "clips $precision seed $seed: $share of clips drawn with another seed"
+            awk -v share="$share" 'BEGIN { exit !(share >= 0.97) }' || [ "${QUICK:-0}" = 1 ] || fail "clips $precision $seed: below 97%"
+        done
+    done
+    [ "${QUICK:-0}" = 1 ] || "$mixt" bench c3d --precision bf16 --device $device
+}
+
 kills() {
     local run count=50
     [ "${QUICK:-0}" = 1 ] && count=2
@@ -109,7 +126,7 @@ kills() {
     [ "$(cat "$work"/kills-* | grep -c ' the same bits$')" = 4 ] || fail "kills"
 }
 
-for part in ${*:-shakespeare verify loader curves kills}; do
+for part in ${*:-shakespeare verify loader curves clips kills}; do
     echo "== $part"
     $part
 done
