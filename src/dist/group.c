@@ -16,7 +16,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { WORD_SIZE = 512 };
+enum {
+    WORD_SIZE = 512,
+    PATIENCE = 10, // times the timeout, where one rank may read or write while the others wait
+};
 
 /** What ranks tell each other when they agree. */
 typedef struct word {
@@ -80,7 +83,7 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
     return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
 }
 
-static mixt_status exchange(mixt__group *g, int outs, int ins, double patience)
+mixt_status mixt__group_exchange(mixt__group *g, int outs, int ins, double patience)
 {
     mixt__arrival arrival;
     mixt__waiting waiting = {.seconds = g->timeout * patience, .dead = find_dead, .user = g};
@@ -100,11 +103,6 @@ void mixt__group_give_up(mixt__group *g)
     g->broken = true;
     snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->rank, mixt_error_text());
     g->transport->give_up(g->why);
-}
-
-mixt_status mixt__group_exchange(mixt__group *g, int messages)
-{
-    return exchange(g, messages, messages, 1);
 }
 
 /* ---- opening ---- */
@@ -212,7 +210,7 @@ mixt_status mixt__group_gather(mixt__group *g, const void *mine, size_t bytes, v
         g->out[count] = (mixt__message){peer, (void *)(uintptr_t)mine, bytes};
         g->in[count++] = (mixt__message){peer, (char *)all + (size_t)peer * bytes, bytes};
     }
-    return exchange(g, count, count, patience);
+    return mixt__group_exchange(g, count, count, patience);
 }
 
 mixt_status mixt__group_broadcast(mixt__group *g, void *data, size_t bytes)
@@ -222,7 +220,7 @@ mixt_status mixt__group_broadcast(mixt__group *g, void *data, size_t bytes)
         g->out[count++] = (mixt__message){peer, data, bytes};
     if (g->rank != 0)
         g->in[0] = (mixt__message){0, data, bytes};
-    return exchange(g, count, g->rank != 0, 1);
+    return mixt__group_exchange(g, count, g->rank != 0, PATIENCE);
 }
 
 /** What the others have is in `words`. */
@@ -235,7 +233,6 @@ static mixt_status tell(mixt__group *g, mixt_status status, const char *text, do
 
 mixt_status mixt__group_agree(mixt__group *g, mixt_status mine)
 {
-    enum { PATIENCE = 10 }; // one rank may read or write while the others wait
     if (g->broken)
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
     MIXT_TRY(tell(g, mine, mine == MIXT_OK ? "" : mixt_error_text(), PATIENCE));

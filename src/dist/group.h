@@ -55,8 +55,8 @@ mixt_status mixt__group_agree(mixt__group *group, mixt_status mine);
 /** Whether all ranks have the same text; else a failure says who has what. @param what that is, as "configuration" */
 mixt_status mixt__group_same(mixt__group *group, const char *what, const char *text);
 
-/** Sends and receives what stands in `out` and `in`: `messages` of each. */
-mixt_status mixt__group_exchange(mixt__group *group, int messages);
+/** Sends and receives what stands in `out` and `in`, so many of each. */
+mixt_status mixt__group_exchange(mixt__group *group, int outs, int ins, double patience);
 
 /** Bytes of workspace of mixt__group_sum. @param size ranks */
 size_t mixt__group_sum_bytes(int size, int64_t bucket, mixt_dtype format);
@@ -67,6 +67,11 @@ mixt_status mixt__group_sum(mixt__group *group, float *data, int64_t count, int6
                             void *workspace);
 /** Bytes that a rank sends for such a sum. */
 int64_t mixt__group_sum_traffic(int size, int64_t count, mixt_dtype format);
+
+/** Everyone's share of `data` to everyone: rank r has `room` elements from r·room on, as far as `count` goes. */
+mixt_status mixt__group_gather_shards(mixt__group *group, float *data, int64_t count, int64_t room);
+/** Everyone's share to rank 0. @param mine (room). @param all (count) of rank 0; else NULL */
+mixt_status mixt__group_collect_shards(mixt__group *group, const float *mine, float *all, int64_t count, int64_t room);
 
 /** The same sum in one process, for parts that come one after the other: bit for bit what as many ranks get.
  *  @param index of the part, from 0; `sum` needs no value before the first

@@ -142,12 +142,12 @@ static mixt_status sum_bucket(bucket *b)
     if (b->format != MIXT_DTYPE_FP32)
         mixt__narrow(b->format)(b->low, b->data, b->count);
     post_slices(b, false);
-    mixt_status status = mixt__group_exchange(b->g, others);
+    mixt_status status = mixt__group_exchange(b->g, others, others, 1);
     if (status != MIXT_OK)
         return status;
     add_slices(b);
     post_slices(b, true);
-    status = mixt__group_exchange(b->g, others);
+    status = mixt__group_exchange(b->g, others, others, 1);
     if (status == MIXT_OK && b->format != MIXT_DTYPE_FP32)
         mixt__widen(b->format)(b->data, b->low, b->count);
     return status;
@@ -170,6 +170,58 @@ mixt_status mixt__group_sum(mixt__group *g, float *data, int64_t count, int64_t 
             b.low = (char *)(b.sum + b.room);
         }
         status = sum_bucket(&b);
+    }
+    return status;
+}
+
+/* ---- shares ---- */
+
+enum { PIECE = 1 << 26 }; // elements of a message at most: MPI counts bytes in an int
+
+/** What rank `rank` has of piece number `piece` of its share. */
+static mixt__range piece_of(int64_t count, int64_t room, int rank, int64_t piece)
+{
+    int64_t end = (rank + 1) * room < count ? (rank + 1) * room : count, begin = rank * room + piece * PIECE;
+    begin = begin < end ? begin : end;
+    return (mixt__range){begin, begin + PIECE < end ? begin + PIECE : end};
+}
+
+mixt_status mixt__group_gather_shards(mixt__group *g, float *data, int64_t count, int64_t room)
+{
+    mixt_status status = MIXT_OK;
+    for (int64_t piece = 0; piece * PIECE < room && status == MIXT_OK; piece++) {
+        mixt__range own = piece_of(count, room, g->rank, piece);
+        int messages = 0;
+        for (int peer = 0; peer < g->size; peer++) {
+            mixt__range theirs = piece_of(count, room, peer, piece);
+            if (peer == g->rank)
+                continue;
+            g->out[messages] = (mixt__message){peer, data + own.begin, (size_t)(own.end - own.begin) * sizeof *data};
+            g->in[messages++] =
+                (mixt__message){peer, data + theirs.begin, (size_t)(theirs.end - theirs.begin) * sizeof *data};
+        }
+        status = mixt__group_exchange(g, messages, messages, 1);
+    }
+    return status;
+}
+
+mixt_status mixt__group_collect_shards(mixt__group *g, const float *mine, float *all, int64_t count, int64_t room)
+{
+    enum { PATIENCE = 10 }; // rank 0 may still be writing what it collected before
+    mixt_status status = MIXT_OK;
+    for (int64_t piece = 0; piece * PIECE < room && status == MIXT_OK; piece++) {
+        mixt__range own = piece_of(count, room, g->rank, piece);
+        const float *from = mine + (own.begin - g->rank * room);
+        int outs = 0, ins = 0;
+        if (g->rank)
+            g->out[outs++] = (mixt__message){0, (void *)(uintptr_t)from, (size_t)(own.end - own.begin) * sizeof *mine};
+        else
+            memcpy(all + own.begin, from, (size_t)(own.end - own.begin) * sizeof *mine);
+        for (int peer = 1; peer < g->size && !g->rank; peer++) {
+            mixt__range theirs = piece_of(count, room, peer, piece);
+            g->in[ins++] = (mixt__message){peer, all + theirs.begin, (size_t)(theirs.end - theirs.begin) * sizeof *all};
+        }
+        status = mixt__group_exchange(g, outs, ins, PATIENCE);
     }
     return status;
 }

@@ -344,6 +344,7 @@ static mixt_status join_ranks(mixt__experiment *e)
     mixt__ranks *r = &e->trainer->core.ranks;
     r->group = e->group;
     r->planned = e->planned;
+    r->zero = (int)number(e, MIXT_KEY_DIST_ZERO);
     r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
     r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
     if (e->ranks > 1 && !e->context->backend->host_memory)

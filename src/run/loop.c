@@ -432,6 +432,8 @@ static mixt_status advance(loop *l)
     mixt__steer_skip(l->run);
     bool due = mixt__saves_due(&l->saves, l->issued + 1);
     mixt__layers_prepare(l->run, l->issued + 1);
+    if (l->run->group && mixt__saves_late(&l->saves))
+        mixt_run_ask_checkpoint(l->run);
     mixt__run_ranks_tell(l->run);
     MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
     mixt__run_ranks_hear(l->run);

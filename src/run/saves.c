@@ -66,11 +66,17 @@ void mixt__saves_prepare(mixt__saves *c)
     mixt__run_note(c->run, true, "no checkpoints will be saved: %s", mixt_error_text());
 }
 
+bool mixt__saves_late(const mixt__saves *c)
+{
+    return !c->impossible && !c->run->dir.silent && c->interval > 0 && mixt__time_now() - c->last >= c->interval;
+}
+
 bool mixt__saves_due(const mixt__saves *c, int64_t step)
 {
-    if (c->impossible || c->run->dir.silent)
-        return false;
-    return (c->every && step % c->every == 0) || (c->interval > 0 && mixt__time_now() - c->last >= c->interval);
+    bool counted = c->every && step % c->every == 0;
+    if (c->run->group) // the same on all ranks; what the clock says, rank 0 asks for
+        return counted;
+    return !c->impossible && (counted || mixt__saves_late(c));
 }
 
 /** Evaluation may have had more algorithms timed since the last save. */
@@ -165,12 +171,24 @@ void mixt__saves_return(mixt__saves *c, int64_t step)
                        mixt_error_text());
 }
 
+/** Moments that ranks share out come to rank 0, where it will save. False: nothing can be saved. */
+static bool collect(mixt__saves *c)
+{
+    mixt__trainer *t = &c->run->experiment.trainer->core;
+    uint8_t possible = !c->impossible;
+    if (!mixt__ranks_sharded(t))
+        return true;
+    if (mixt__group_broadcast(c->run->group, &possible, 1) != MIXT_OK || !possible)
+        return false; // a group that is broken ends the run at the next update
+    return mixt__saver_collect(c->saver, t) == MIXT_OK;
+}
+
 void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
 {
     double start = mixt__time_now();
     mixt__saves_prepare(c);
     c->lost += c->impossible;
-    if (c->impossible || c->run->dir.silent)
+    if (!collect(c) || c->impossible || c->run->dir.silent)
         return;
     mixt__saver_wait(c->saver);
     mixt__saves_poll(c);

@@ -40,6 +40,8 @@ void mixt__saves_refresh(mixt__saves *c);
 void mixt__saves_prepare(mixt__saves *c);
 /** Whether one is due after update number `step`. */
 bool mixt__saves_due(const mixt__saves *c, int64_t step);
+/** Whether the clock says so: of several ranks, one asks the others. */
+bool mixt__saves_late(const mixt__saves *c);
 /** Saves the state after the update just done; writing goes on beside training, after the save before it has ended. A
  * failure is told as a note and training goes on. */
 void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state);

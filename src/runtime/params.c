@@ -97,6 +97,19 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
     return MIXT_OK;
 }
 
+void mixt__params_shard(mixt__params *p, int64_t begin, int64_t count, int64_t room)
+{
+    p->shard_begin = begin;
+    p->shard_count = count;
+    p->shard_room = room;
+}
+
+/** Of one arena of moments. */
+static size_t moment_bytes(const mixt__params *p)
+{
+    return (size_t)(p->shard_room ? p->shard_room : p->total) * sizeof(float);
+}
+
 mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
 {
     size_t fp32 = (size_t)p->total * sizeof(float);
@@ -104,7 +117,7 @@ mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
     if (p->moments >= 0) {
         bytes.state += (size_t)p->statistics * sizeof(float);
         bytes.gradients = fp32;
-        bytes.moments = fp32 * (size_t)p->moments;
+        bytes.moments = moment_bytes(p) * (size_t)p->moments;
     }
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
         bytes.copies += (size_t)p->low_total[d] * mixt_dtype_size((mixt_dtype)d);
@@ -144,9 +157,9 @@ mixt_status mixt__params_allocate_training(mixt__params *p)
         MIXT_TRY(take(p, fp32, "gradients", &p->grad));
     }
     if (p->moments >= 1)
-        MIXT_TRY(take(p, fp32, "first moments", &p->moment1));
+        MIXT_TRY(take(p, moment_bytes(p), "first moments", &p->moment1));
     if (p->moments >= 2)
-        MIXT_TRY(take(p, fp32, "second moments", &p->moment2));
+        MIXT_TRY(take(p, moment_bytes(p), "second moments", &p->moment2));
     return mixt__params_keep_statistics(p);
 }
 

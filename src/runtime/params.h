@@ -29,7 +29,9 @@ typedef struct mixt__params {
     int moments;                                             // per parameter
     bool shared;                                             // the masters are another's: see mixt__params_share
     float *master, *grad, *moment1, *moment2, *state;
-    float *kept; // statistics as they were after the last update
+    int64_t shard_begin, shard_count; // moments are kept of these elements alone, …
+    int64_t shard_room;               // … in arenas of so many; 0: of all
+    float *kept;                      // statistics as they were after the last update
     void *low[MIXT_DTYPE_COUNT];
 } mixt__params;
 
@@ -38,6 +40,9 @@ typedef struct mixt__params {
  *  @param moments optimizer moments per parameter: 0, 1 or 2 */
 mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
                              mixt__params **params);
+/** Moments are kept of `count` elements from `begin` on alone, in arenas of `room`: the others are another's. Before
+ *  training's memory is taken. */
+void mixt__params_shard(mixt__params *params, int64_t begin, int64_t count, int64_t room);
 /** Takes what computing an output needs: masters, statistics, working copies; all zeros. */
 mixt_status mixt__params_allocate(mixt__params *params);
 /** Takes what training needs beside that: gradients, moments, kept statistics, which get their values. */

@@ -32,6 +32,11 @@ static size_t arena_bytes(const mixt__params *p, int which)
     return (size_t)(which == STATE ? p->state_total : p->total) * sizeof(float);
 }
 
+static bool is_moment(int which)
+{
+    return which == MOMENT1 || which == MOMENT2;
+}
+
 /** Where a parameter lies in one of the arenas; -1: not there. */
 static int64_t offset_in(const mixt__params *p, int64_t param, int which)
 {
@@ -181,7 +186,7 @@ mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool 
     mixt_status status = t->control ? MIXT_OK
                                     : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it "
                                                                    "has made no step");
-    if (status == MIXT_OK && !(in_place && t->backend->host_memory))
+    if (status == MIXT_OK && (!in_place || !t->backend->host_memory || mixt__ranks_sharded(t)))
         status = take_blocks(s);
     if (status == MIXT_OK)
         status = list_tensors(s);
@@ -220,7 +225,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_STATE,
                           "a change of precision or a restore failed half way: there is no state to save");
     for (int which = 0; which < ARENAS; which++)
-        if (s->blocks[which])
+        if (s->blocks[which] && !(is_moment(which) && mixt__ranks_sharded(t))) // those have been collected
             MIXT_TRY(t->backend->copy(s->blocks[which], arena_of(t->params, which), arena_bytes(t->params, which)));
     MIXT_TRY(t->backend->synchronize());
     return take_scalars(s, t);
@@ -265,6 +270,23 @@ static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int
                              mixt__shape_text(&param->shape, wanted, sizeof wanted));
 }
 
+/** Of moments that ranks share out, this one's part. */
+static mixt_status put(mixt__trainer *t, int which, int64_t offset, const mixt__file_tensor *tensor)
+{
+    const mixt__params *p = t->params;
+    const float *from = tensor->data;
+    int64_t begin = 0, to = offset + (int64_t)(tensor->bytes / sizeof *from), at = offset;
+    if (is_moment(which) && p->shard_room) {
+        begin = p->shard_begin;
+        at = at > begin ? at : begin;
+        to = to < begin + p->shard_count ? to : begin + p->shard_count;
+    }
+    if (at >= to)
+        return MIXT_OK;
+    return t->backend->upload(arena_of(p, which) + (at - begin), from + (at - offset),
+                              (size_t)(to - at) * sizeof *from);
+}
+
 /** Goes over all tensors of the trainer: with `load` clear checks that they are there, else uploads them. */
 static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
 {
@@ -279,7 +301,7 @@ static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
             used++;
             MIXT_TRY(find(c, &p->table[i], which, &tensor));
             if (load)
-                MIXT_TRY(t->backend->upload(arena_of(p, which) + offset, tensor->data, tensor->bytes));
+                MIXT_TRY(put(t, which, offset, tensor));
         }
     return used == c->state->count
                ? MIXT_OK

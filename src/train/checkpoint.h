@@ -76,6 +76,9 @@ typedef struct mixt__saver mixt__saver;
 /** Takes the memory of a snapshot and starts a thread; without memory for a copy it saves in the caller's thread
  * instead, where the device's memory is the host's. */
 mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver);
+/** Where moments that ranks share out are shared in: every rank does so before a save, which rank 0 makes. @param
+ *  saver of rank 0; else NULL */
+mixt_status mixt__saver_collect(mixt__saver *saver, mixt__trainer *trainer);
 /** Waits until the save before this one is done, takes a snapshot and returns; writing goes on beside. A failure of
  * writing comes as a report. */
 mixt_status mixt__saver_save(mixt__saver *saver, const mixt__save_request *request);

@@ -1,6 +1,7 @@
 /* Parts of an update, put together over ranks or in one process. */
 #include "train/ranks.h"
 
+#include "num/num.h"
 #include "ops/attrs.h"
 #include "ops/ops.h"
 #include "train/trainer.h"
@@ -31,6 +32,23 @@ int64_t mixt__ranks_parts(const mixt__trainer *t)
 }
 
 /* ---- memory ---- */
+
+bool mixt__ranks_sharded(const mixt__trainer *t)
+{
+    return t->ranks.group && t->params->shard_room;
+}
+
+void mixt__ranks_shard(mixt__trainer *t)
+{
+    enum { GRAIN = 16 }; // elements: where segments begin too
+    const mixt__ranks *r = &t->ranks;
+    int64_t total = t->params->total, ranks = t->settings.ranks;
+    if (!r->zero || ranks == 1 || (!r->group && !r->planned) || t->params->moments < 1)
+        return;
+    int64_t room = ((total + ranks - 1) / ranks + GRAIN - 1) / GRAIN * GRAIN;
+    int64_t begin = r->group ? r->group->rank * room : 0, left = total - begin;
+    mixt__params_shard(t->params, begin < total ? begin : total, left < 0 ? 0 : left < room ? left : room, room);
+}
 
 /** Batch norms that move their statistics; a frozen one reads them. */
 static int64_t list_moved(const mixt__trainer *t, mixt__moved *list, int64_t *total)
@@ -81,6 +99,7 @@ enum {
     BLOCK_SUM,
     BLOCK_WORKSPACE,
     BLOCK_BUCKETS,
+    BLOCK_OWN,
     BLOCK_MINE,
     BLOCK_ALL,
     BLOCKS
@@ -102,6 +121,7 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     }
     sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
     sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes((int)t->settings.ranks, bucket_of(t), r->format);
+    sizes[BLOCK_OWN] = t->params->shard_room ? (size_t)t->params->segment_count * sizeof(mixt__segment) : 0;
     sizes[BLOCK_MINE] = record_bytes(t, total);
     sizes[BLOCK_ALL] = (size_t)t->settings.ranks * record_bytes(t, total);
 }
@@ -113,7 +133,8 @@ int64_t mixt__ranks_sent(const mixt__trainer *t)
     if (!others || (!r->group && !r->planned))
         return 0;
     (void)list_moved(t, NULL, &moved);
-    return mixt__group_sum_traffic((int)t->settings.ranks, t->params->total, r->format) +
+    int64_t masters = others * t->params->shard_room * (int64_t)sizeof(float);
+    return mixt__group_sum_traffic((int)t->settings.ranks, t->params->total, r->format) + masters +
            others * (int64_t)record_bytes(t, moved);
 }
 
@@ -134,6 +155,7 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_SUM] = (void **)&r->sum;
     blocks[BLOCK_WORKSPACE] = &r->workspace;
     blocks[BLOCK_BUCKETS] = (void **)&r->buckets;
+    blocks[BLOCK_OWN] = (void **)&r->own;
     blocks[BLOCK_MINE] = (void **)&r->mine;
     blocks[BLOCK_ALL] = (void **)&r->all;
 }
@@ -165,6 +187,26 @@ static void fill_buckets(mixt__trainer *t)
     }
 }
 
+/** The segments of this rank's share, cut where it begins and ends, counted from its beginning. */
+static void fill_own(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    int64_t begin = p->shard_begin, end = begin + p->shard_count;
+    r->own_count = 0;
+    for (int64_t s = 0; s < p->segment_count; s++) {
+        mixt__segment cut = p->segments[s];
+        int64_t from = cut.offset > begin ? cut.offset : begin, to = cut.offset + cut.count;
+        to = to < end ? to : end;
+        if (from >= to)
+            continue;
+        cut.low_offset += from - cut.offset;
+        cut.offset = from - begin;
+        cut.count = to - from;
+        r->own[r->own_count++] = cut;
+    }
+}
+
 mixt_status mixt__ranks_take(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
@@ -185,6 +227,8 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     if (!r->group)
         return MIXT_OK;
     fill_buckets(t);
+    if (r->own)
+        fill_own(t);
     return mixt__overlap_start(r->group, r->format, bucket_of(t), r->workspace, &r->overlap);
 }
 
@@ -346,5 +390,47 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
     MIXT_TRY(status);
     memcpy(t->params->grad, t->ranks.sum, (size_t)t->params->total * sizeof(float));
     move_statistics(t);
+    return MIXT_OK;
+}
+
+/* ---- shares of the state ---- */
+
+/** Rounds all masters to their working copies: those of other ranks have come without. */
+static void round_copies(const mixt__trainer *t)
+{
+    const mixt__params *p = t->params;
+    for (int64_t s = 0; s < p->segment_count; s++) {
+        const mixt__segment *g = &p->segments[s];
+        if (g->low != MIXT_DTYPE_NONE)
+            mixt__narrow(g->low)((char *)p->low[g->low] + (size_t)g->low_offset * mixt_dtype_size(g->low),
+                                 p->master + g->offset, g->count);
+    }
+}
+
+mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
+{
+    const mixt__params *p = t->params;
+    mixt__update own = *update;
+    if (!mixt__ranks_sharded(t))
+        return t->backend->optimizer_step(update);
+    own.segments = t->ranks.own;
+    own.segment_count = t->ranks.own_count;
+    own.total = p->shard_count;
+    own.master += p->shard_begin;
+    own.grad += p->shard_begin;
+    MIXT_TRY(t->backend->optimizer_step(&own));
+    if (t->control->found_inf) // on all ranks
+        return MIXT_OK;
+    MIXT_TRY(mixt__group_gather_shards(t->ranks.group, p->master, p->total, p->shard_room));
+    round_copies(t);
+    return MIXT_OK;
+}
+
+mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2])
+{
+    const mixt__params *p = t->params;
+    const float *const mine[2] = {p->moment1, p->moment2};
+    for (int i = 0; i < p->moments; i++)
+        MIXT_TRY(mixt__group_collect_shards(t->ranks.group, mine[i], moments[i], p->total, p->shard_room));
     return MIXT_OK;
 }

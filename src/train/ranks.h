@@ -31,6 +31,7 @@ typedef struct mixt__moved {
 typedef struct mixt__ranks {
     mixt__group *group;               // borrowed; NULL: this process makes all parts
     bool planned;                     // only to be looked at: as with a group, of which there is none
+    int zero;                         // what ranks share out: 1: moments
     mixt_dtype format;                // in which gradients travel
     int64_t bucket;                   // elements that are under way at once
     int signal, agreed_signal;        // that this rank caught, and any rank before the newest update
@@ -44,8 +45,10 @@ typedef struct mixt__ranks {
     int64_t bucket_count;
     mixt__overlap *overlap; // sums them while it goes on; NULL: not with a group
     bool begun;             // the sum of this update
-    char *mine, *all;       // what ranks tell each other after their passes
-    float *shares;          // (passes, moved_total) what each pass adds to the statistics
+    mixt__segment *own;     // those, or parts of those, whose moments this rank keeps
+    int64_t own_count;
+    char *mine, *all; // what ranks tell each other after their passes
+    float *shares;    // (passes, moved_total) what each pass adds to the statistics
 } mixt__ranks;
 
 /** Passes of an update that one part has, and the first that this process makes. */
@@ -58,6 +61,8 @@ int64_t mixt__ranks_parts(const mixt__trainer *t);
 size_t mixt__ranks_bytes(const mixt__trainer *t);
 /** Bytes that a rank sends in an update, about: slices may differ by a few elements. Needs compile. */
 int64_t mixt__ranks_sent(const mixt__trainer *t);
+/** After the arenas are laid out: cuts out this rank's moments, where they are shared out. */
+void mixt__ranks_shard(mixt__trainer *t);
 /** Takes it, and gives it back. */
 mixt_status mixt__ranks_take(mixt__trainer *t);
 void mixt__ranks_release(mixt__trainer *t);
@@ -71,5 +76,13 @@ void mixt__ranks_end_part(mixt__trainer *t, int64_t part);
 /** After all passes: gradients, figures and statistics become those of the whole update. Also where a pass has failed:
  *  the others are told, and fail too. @param weights of the targets of all passes */
 mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights);
+/** The optimizer: of all parameters, or of this rank's, which then go to the others. */
+mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
+
+/** Whether moments are shared out. */
+bool mixt__ranks_sharded(const mixt__trainer *t);
+/** All moments to rank 0; every rank calls it. @param moments of all elements, by order of moments; rank 0 alone has
+ *  them */
+mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2]);
 
 #endif

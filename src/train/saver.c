@@ -105,6 +105,17 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
     return MIXT_OK;
 }
 
+mixt_status mixt__saver_collect(mixt__saver *s, mixt__trainer *trainer)
+{
+    float *moments[2] = {NULL, NULL};
+    if (s) {
+        mixt__saver_wait(s); // it may be writing them
+        moments[0] = s->snapshot.blocks[1];
+        moments[1] = s->snapshot.blocks[2];
+    }
+    return mixt__ranks_collect(trainer, moments);
+}
+
 /** Takes the state of this moment; the saver is idle. */
 static mixt_status take(mixt__saver *s, const mixt__save_request *request)
 {

@@ -105,7 +105,7 @@ static mixt_status update(mixt__trainer *t, double factor)
         mixt__faults_update(t, &u);
     MIXT_TRY(t->backend->gradient_stats(&u));
     MIXT_TRY(t->backend->step_control(&u));
-    MIXT_TRY(t->backend->optimizer_step(&u));
+    MIXT_TRY(mixt__ranks_apply(t, &u));
     mixt__segment_stats *kept = t->kept_stats[t->feed.turn % MIXT_STAGE_SLOTS];
     if (kept)
         MIXT_TRY(t->backend->copy(kept, t->stats, mixt__trainer_kept_stats_bytes(t) / MIXT_STAGE_SLOTS));

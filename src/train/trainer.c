@@ -121,6 +121,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
     MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer),
                               &t->params));
+    mixt__ranks_shard(t);
     for (int64_t s = 0; s < t->params->segment_count; s++) {
         mixt__segment *segment = &t->params->segments[s];
         segment->weight_decay = t->params->table[segment->param].decay ? t->settings.weight_decay : 0.0f;

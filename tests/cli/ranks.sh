@@ -48,6 +48,8 @@ ranks 2 "$mixt" train run.yaml out=two >out 2>said || fail "two ranks: $(cat sai
 same parts two
 [ "$(grep -c '^ranks    2 over Open MPI' said)" = 1 ] && grep -q '^ranks .* sent a rank; sums took' said || fail "what is said of ranks: $(cat said)"
 [ "$(grep -c '^run  *two$' out)" = 1 ] || fail "one table: $(cat out)"
+moments() { "$mixt" plan run.yaml "$@" --json | sed 's/.*"moments":\([0-9]*\).*/\1/'; }
+[ $(($(moments --ranks 2 dist.zero=1) * 2 - $(moments --ranks 2))) -le 512 ] || fail "dist.zero=1 keeps $(moments --ranks 2 dist.zero=1) bytes of $(moments --ranks 2) of moments"
 planned=$("$mixt" plan run.yaml --ranks 2 --json | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
 grep -q "\"memory\":$planned," two/metrics.jsonl || fail "planned $planned bytes, $(grep -o '"memory":[0-9]*' two/metrics.jsonl | head -1)"
 "$mixt" plan run.yaml --ranks 2 | grep -q '^one of 2 ranks: it sends .* an update' || fail "plan --ranks: $("$mixt" plan run.yaml --ranks 2 | tail -3)"
@@ -68,6 +70,12 @@ n=2
 bits convnet bf16 model=convnet precision=bf16 $conv
 bits lstm fp32 model=lstm precision=fp32 $tokens net.hidden=[] train.split=2
 bits mlp reduce model=mlp dist.reduce=bf16 train.optimizer=lamb
+printf 'default: bf16\nphases:\n  - {name: first, until: 3, default: fp32}\n  - {name: second}\n' >phases.yaml
+bits mlp zero dist.zero=1 precision=phases.yaml train.checkpoint_every=2 train.keep=9
+for step in 2 4 6; do
+    cmp mlp-zero-one/checkpoints/step-0000000$step/state.safetensors mlp-zero-ranks/checkpoints/step-0000000$step/state.safetensors ||
+        fail "dist.zero=1: another state after update $step"
+done
 n=4
 bits gpt fp16 model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 net.dropout=0.1 train.clip=0.5 dist.bucket=4K
 
@@ -81,7 +89,7 @@ same skip-one skip
 
 # ---- going on: the same bits on as many ranks, and on others ----
 
-ranks 2 "$mixt" train run.yaml out=part train.steps=3 -q 2>err || fail "half a run: $(cat err)"
+ranks 2 "$mixt" train run.yaml out=part train.steps=3 dist.zero=1 -q 2>err || fail "half a run: $(cat err)"
 cp -r part part-one && rm part-one/model.safetensors
 ranks 2 "$mixt" train --resume part train.steps=6 -q 2>err || fail "going on: $(cat err)"
 same two part
@@ -112,6 +120,8 @@ ranks 2 "$mixt" train run.yaml out=never dist.ranks=4 -q 2>err
 status=$? && refused 'dist.ranks is 4, but Open MPI started 2'
 ranks 2 "$mixt" train run.yaml out=never precision=auto -q 2>err
 status=$? && refused 'auto.steer and auto.replay are for one process'
+ranks 2 "$mixt" train run.yaml out=never dist.zero=1 train.optimizer=lamb -q 2>err
+status=$? && refused 'dist.zero=1 is not for train.optimizer=lamb'
 "$mixt" train run.yaml out=never dist.bucket=1K -q 2>err
 status=$? && refused 'dist.bucket 1K: must be from 4K to 1G'
 
