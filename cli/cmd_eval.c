@@ -172,7 +172,7 @@ const cli_command cli_eval = {
         "data.path=FILE and other keys of the data evaluate on a set of yours: all of it, unless --split names a part.",
     .arguments =
         {
-            {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
+            {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train', or a Hugging Face folder"},
             {"key=value", CLI_ARGUMENT_SETTING, .help = "keys of other data (data.path, data.labels …)"},
         },
     .options =

@@ -9,6 +9,8 @@
 #include <mixt/generate.h>
 #include <mixt/run.h>
 
+#include <ctype.h>
+#include <errno.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -78,6 +80,8 @@ typedef struct writer {
 
 typedef struct sample {
     int64_t number, tokens;
+    int32_t *ids; // that were made, where they are wanted
+    int64_t id_capacity;
     uint64_t seed;
     double seconds; // of the tokens, the prompt left out
     mixt_decoder *decoder;
@@ -105,6 +109,25 @@ static mixt_status show_prompt(sample *s, const char *prompt)
     return end_text(s);
 }
 
+/** A token, as a number, as text, or kept for JSON. */
+static mixt_status put_token(writer *w, sample *s, int32_t token)
+{
+    const char *text;
+    int64_t size;
+    if (cli_flag(w->args, "json")) {
+        if (!cli_grow((void **)&s->ids, &s->id_capacity, s->tokens, sizeof *s->ids))
+            return mixt_fail(MIXT_ERROR_MEMORY, "no memory for the tokens");
+        s->ids[s->tokens] = token;
+    }
+    if (s->out.stream && cli_flag(w->args, "ids"))
+        fprintf(s->out.stream, "%s%d", s->tokens ? "," : "", (int)token);
+    s->tokens++;
+    if (cli_flag(w->args, "ids") || !s->decoder)
+        return MIXT_OK;
+    CLI_TRY(mixt_decoder_put(s->decoder, &token, 1, &text, &size));
+    return put(&s->out, text, size);
+}
+
 static mixt_status generate(writer *w, sample *s)
 {
     mixt_sampling sampling = {.temperature = cli_number(w->args, "temperature"), .seed = s->seed};
@@ -115,26 +138,34 @@ static mixt_status generate(writer *w, sample *s)
     double start = cli_time_now();
     while (s->tokens < limit && !stop_requested && !ferror(stdout)) {
         int32_t token;
-        const char *text;
-        int64_t size;
         CLI_TRY(mixt_generator_next(w->generator, &sampling, &token));
-        s->tokens++;
-        CLI_TRY(mixt_decoder_put(s->decoder, &token, 1, &text, &size));
-        CLI_TRY(put(&s->out, text, size));
+        CLI_TRY(put_token(w, s, token));
         if (s->out.terminal)
             fflush(stdout);
     }
     s->seconds = cli_time_now() - start;
-    return end_text(s);
+    return s->decoder ? end_text(s) : MIXT_OK;
 }
 
-static mixt_status print_json(const cli_args *args, const sample *s)
+static json_t *json_ids(const int32_t *ids, int64_t count)
 {
+    json_t *list = json_array();
+    for (int64_t i = 0; list && i < count; i++)
+        json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+static mixt_status print_json(const writer *w, const sample *s)
+{
+    const cli_args *args = w->args;
     json_t *o = json_pack("{s:s, s:I, s:I, s:s}", "run", cli_word(args, 0), "sample", (json_int_t)s->number, "seed",
                           (json_int_t)s->seed, "prompt", cli_text(args, "prompt"));
     if (!o)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "the run's name or the prompt is not UTF-8: --json cannot give it back");
-    json_object_set_new(o, "text", json_stringn(s->out.kept ? s->out.kept : "", (size_t)s->out.length));
+    if (s->decoder && !cli_flag(args, "ids"))
+        json_object_set_new(o, "text", json_stringn(s->out.kept ? s->out.kept : "", (size_t)s->out.length));
+    json_object_set_new(o, "prompt_ids", json_ids(w->prompt, w->prompt_count));
+    json_object_set_new(o, "ids", json_ids(s->ids, s->tokens));
     json_object_set_new(o, "tokens", json_integer(s->tokens));
     json_object_set_new(o, "seconds", json_real(s->seconds));
     json_object_set_new(o, "interrupted", json_boolean(stop_requested));
@@ -162,24 +193,77 @@ static mixt_status write_sample(writer *w, sample *s)
     if (!json && cli_int(args, "count") > 1)
         printf("%s--- %lld of %lld, seed %llu ---%s\n", cli_style_on(stdout, CLI_DIM), (long long)s->number,
                (long long)cli_int(args, "count"), (unsigned long long)s->seed, cli_style_off(stdout));
-    CLI_TRY(mixt_decoder_new(w->tokenizer, true, &s->decoder));
-    if (!json)
+    if (w->tokenizer)
+        CLI_TRY(mixt_decoder_new(w->tokenizer, true, &s->decoder));
+    if (!json && s->decoder && !cli_flag(args, "ids"))
         CLI_TRY(show_prompt(s, cli_text(args, "prompt")));
     mixt_status status = generate(w, s);
     if (!json)
         putchar('\n');
     if (status == MIXT_OK && json)
-        status = print_json(args, s);
+        status = print_json(w, s);
     else if (status == MIXT_OK && !cli_flag(args, "quiet"))
         print_rate(s);
     return status;
+}
+
+/** Whole numbers, separated by commas, into the prompt. */
+static mixt_status read_ids(writer *w, const char *text)
+{
+    const char *at = text;
+    int64_t most = 1, count = 0;
+    for (const char *c = text; *c; c++)
+        most += *c == ',';
+    w->prompt = calloc((size_t)most, sizeof *w->prompt);
+    if (!w->prompt)
+        return mixt_fail(MIXT_ERROR_MEMORY, "no memory for the prompt");
+    for (;; at++) {
+        char *end;
+        errno = 0;
+        long long id = isdigit((unsigned char)*at) ? strtoll(at, &end, 10) : -1;
+        if (id < 0 || errno || id > INT32_MAX || (*end && *end != ','))
+            return mixt_fail(MIXT_ERROR_ARGUMENT, "--prompt-ids '%s': expected token ids, as in 1,403,12", text);
+        w->prompt[count++] = (int32_t)id;
+        at = end;
+        if (!*at)
+            break;
+    }
+    w->prompt_count = count;
+    return MIXT_OK;
+}
+
+/** Takes over the tokens of a text. Where the tokenizer says that texts begin with a token, that one goes first. */
+static mixt_status take_tokens(writer *w, const int32_t *tokens, int64_t count)
+{
+    mixt_tokenizer_info info = mixt_tokenizer_describe(w->tokenizer);
+    int64_t start = !strcmp(info.kind, "json") && info.start >= 0;
+    w->prompt = calloc((size_t)(count + start + 1), sizeof *w->prompt);
+    if (!w->prompt)
+        return mixt_fail(MIXT_ERROR_MEMORY, "no memory for the prompt");
+    if (start)
+        w->prompt[0] = (int32_t)info.start;
+    for (int64_t i = 0; i < count; i++)
+        w->prompt[start + i] = tokens[i];
+    w->prompt_count = start + count;
+    return MIXT_OK;
 }
 
 /** The prompt's tokens; without a prompt a text begins as if a line had just ended. */
 static mixt_status read_prompt(writer *w)
 {
     const char *given = cli_text(w->args, "prompt"), *prompt = *given ? given : "\n";
-    CLI_TRY(mixt_tokenizer_encode(w->tokenizer, prompt, (int64_t)strlen(prompt), &w->prompt, &w->prompt_count));
+    if (cli_given(w->args, "prompt-ids"))
+        return read_ids(w, cli_text(w->args, "prompt-ids"));
+    if (!w->tokenizer)
+        return mixt_fail(MIXT_ERROR_ARGUMENT,
+                         "%s: has no tokenizer: give a prompt as token ids (--prompt-ids), and take ids (--ids)",
+                         cli_word(w->args, 0));
+    int32_t *tokens;
+    int64_t count;
+    CLI_TRY(mixt_tokenizer_encode(w->tokenizer, prompt, (int64_t)strlen(prompt), &tokens, &count));
+    mixt_status status = take_tokens(w, tokens, count);
+    mixt_tokens_free(tokens);
+    CLI_TRY(status);
     if (w->prompt_count)
         return MIXT_OK;
     return mixt_fail(MIXT_ERROR_ARGUMENT, "the prompt has no tokens in the vocabulary %s; give one with --prompt",
@@ -196,6 +280,9 @@ static mixt_status write_all(writer *w, const mixt_config *config)
         return MIXT_ERROR_DEVICE;
     CLI_TRY(mixt_generator_load(w->context, run, cli_text(w->args, "checkpoint"), &w->generator, &w->tokenizer));
     CLI_TRY(read_prompt(w));
+    if (!w->tokenizer && !cli_flag(w->args, "ids") && !cli_flag(w->args, "json"))
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "%s: has no tokenizer to make text of tokens: --ids prints their numbers",
+                         run);
     mixt_status status = MIXT_OK;
     int64_t count = cli_int(w->args, "count");
     for (int64_t i = 1; status == MIXT_OK && i <= count && !stop_requested && !ferror(stdout); i++) {
@@ -203,6 +290,7 @@ static mixt_status write_all(writer *w, const mixt_config *config)
         status = write_sample(w, &s);
         mixt_decoder_free(s.decoder);
         free(s.out.kept);
+        free(s.ids);
     }
     return status;
 }
@@ -219,7 +307,7 @@ static int run(const cli_args *args)
     if (status == MIXT_OK)
         status = write_all(&w, config);
     int result = status == MIXT_OK ? CLI_OK : cli_failed();
-    mixt_tokens_free(w.prompt);
+    free(w.prompt);
     mixt_tokenizer_close(w.tokenizer);
     mixt_close(w.context);
     mixt_config_free(config);
@@ -237,11 +325,18 @@ const cli_command cli_generate = {
         "Text appears as it is made, whole characters only; bytes that are no UTF-8 show as U+FFFD. The run's data is "
         "not needed, nor is the folder of its vocabulary: the run has a copy (RUN/vocab).\n\n"
         "The same seed gives the same text. When the context (data.seq of the run) is full, its older half is "
-        "forgotten. Ctrl-C ends the text.",
-    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"}},
+        "forgotten. Ctrl-C ends the text.\n\n"
+        "RUN may also be a folder of a Hugging Face model, GPT-2 or Llama: config.json, model.safetensors (or several "
+        "files with an index), tokenizer.json or the older files. It generates in FP32, looking back at 2048 tokens at "
+        "most.",
+    .arguments = {{"RUN", CLI_ARGUMENT_FOLDER,
+                   .help = "run directory written by 'mixt train', or a Hugging Face folder"}},
     .options =
         {
             {"prompt", 'p', CLI_TEXT, "TEXT", .fallback = "", .help = "what the text begins with; default: a new line"},
+            {"prompt-ids", .kind = CLI_TEXT, .metavar = "IDS",
+             .help = "the prompt as token ids, separated by commas, in place of --prompt"},
+            {"ids", .kind = CLI_FLAG, .help = "print token ids, separated by commas, instead of text"},
             {"tokens", 'n', CLI_INT, "N", .fallback = "256", .min = 0, .max = 1e9, .help = "tokens to make"},
             {"temperature", 't', CLI_NUMBER, "T", .fallback = "0.8", .min = 0, .max = 1000,
              .help = "below 1 safer, above 1 wilder; 0: always the most probable token"},
@@ -262,6 +357,7 @@ const cli_command cli_generate = {
         {
             {"mixt generate runs/gpt --prompt 'ROMEO:'", "256 tokens after a prompt"},
             {"mixt generate runs/gpt -n 1000 -t 1 --top-k 40 --seed 7", "longer, among the 40 most probable tokens"},
+            {"mixt generate runs/gpt --prompt-ids 82,79 --ids -n 20", "token ids in, token ids out"},
             {"mixt generate runs/gpt -t 0 --json", "the most probable text, for a script"},
         },
     .see_also = "train|eval",

@@ -133,7 +133,7 @@ const cli_command cli_tokenize = {
     .options =
         {
             {"vocab", 'v', CLI_TEXT, "DIR", .help = "folder of the vocabulary"},
-            {"tokenizer", 't', CLI_CHOICE, "T", "auto|bytes|gpt2|wordpiece|wordpiece-cased", .fallback = "auto",
+            {"tokenizer", 't', CLI_CHOICE, "T", "auto|bytes|gpt2|wordpiece|wordpiece-cased|json", .fallback = "auto",
              .help = "how to cut text; auto goes by the files in DIR"},
             {"out", 'o', CLI_TEXT, "FILE", .help = "write a token file (with --decode: text) instead of printing"},
             {"decode", 'd', CLI_FLAG, .help = "the other way: FILE holds tokens, print their text"},

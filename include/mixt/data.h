@@ -95,9 +95,11 @@ typedef struct mixt_data_options {
     int64_t frames;                     /**< "moving:", "video:": frames of a clip; 0 (default): 16 */
     bool by_time; /**< ratings: the newest are held out, test behind val; default: val and test are drawn at random */
     int threads;  /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
-    const char *tokenizer; /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased";
+    const char *tokenizer; /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased",
+                                "json" (tokenizer.json);
                                 default: by the files of `vocab`, bytes without one */
-    const char *vocab;     /**< text, raw tokens: folder of the vocabulary: encoder.json and vocab.bpe, or vocab.txt */
+    const char *vocab;     /**< text, raw tokens: folder of the vocabulary: encoder.json and vocab.bpe, vocab.txt, or
+                                tokenizer.json */
     double mask;           /**< text, tokens: share of tokens to hide and to predict, instead of the next token; the
                                 vocabulary needs a [MASK]; default 0: none */
     /** Called from the opening thread while a text is tokenised: the file, bytes done and in all. Default: NULL */

@@ -41,11 +41,12 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
 /**
  * A generator with the language model that a run has trained, in the run's precision and with its data.seq as context,
  * and the tokenizer of its texts. Neither the run's data nor the folder of its vocabulary is needed: its directory has
- * a copy (vocab/).
+ * a copy (vocab/). A folder of a Hugging Face model (gpt2, llama) is taken as it stands, in FP32, with its positions as
+ * context, 2048 at most.
  * @param folder of the run: see mixt/run.h.
  * @param weights "final", "best", "last", or the number of a checkpoint.
  * @param generator belongs to the context; only tokens that the tokenizer has a text for are drawn.
- * @param tokenizer to be closed with mixt_tokenizer_close; NULL on failure.
+ * @param tokenizer to be closed with mixt_tokenizer_close; NULL on failure, and for a folder without one.
  * @return MIXT_ERROR_UNSUPPORTED for a model that cannot write on; MIXT_ERROR_DATA where model and vocabulary do not
  *   belong together.
  */

@@ -18,18 +18,20 @@ typedef struct mixt_tokenizer mixt_tokenizer;
 
 /** What a tokenizer is. Tokens that the vocabulary lacks are -1. */
 typedef struct mixt_tokenizer_info {
-    const char *kind;                  /**< "bytes", "gpt2", "wordpiece", "wordpiece-cased" */
+    const char *kind;                  /**< "bytes", "gpt2", "wordpiece", "wordpiece-cased", "json" */
     int64_t size;                      /**< of the vocabulary: tokens are below it */
     int64_t end;                       /**< [SEP]; gpt2: <|endoftext|> */
-    int64_t mask, start, unknown, pad; /**< [MASK], [CLS], [UNK], [PAD] */
+    int64_t mask, start, unknown, pad; /**< [MASK], [CLS], [UNK], [PAD]; json: start is what a text begins with */
 } mixt_tokenizer_info;
 
 /**
  * Opens a tokenizer.
  * @param kind "bytes" (every byte is a token), "gpt2" (byte-pair encoding), "wordpiece" (lower case, no accents),
- *   "wordpiece-cased"; NULL, "" or "auto": by the files of `folder`, bytes without one.
- * @param folder of the vocabulary: encoder.json and vocab.bpe (or vocab.json and merges.txt), or vocab.txt; NULL or ""
- *   for bytes.
+ *   "wordpiece-cased", "json" (Llama's and GPT-2's tokenizer.json: byte-pair encoding over bytes, or over characters
+ *   with bytes to fall back to, as SentencePiece has it); NULL, "" or "auto": by the files of `folder`, bytes without
+ * one.
+ * @param folder of the vocabulary: encoder.json and vocab.bpe (or vocab.json and merges.txt), vocab.txt, or
+ *   tokenizer.json; NULL or "" for bytes.
  * @param tokenizer set to the open one, or to NULL on failure; close it with mixt_tokenizer_close.
  */
 mixt_status mixt_tokenizer_open(const char *kind, const char *folder, mixt_tokenizer **tokenizer);

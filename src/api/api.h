@@ -63,9 +63,6 @@ mixt_status mixt__context_note(mixt_context *context, mixt_status status);
 mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model, const mixt_trainer_options *options);
 /** Frees a trainer before its context is closed: for those who make many, one after the other. NULL is allowed. */
 void mixt__trainer_close(mixt_trainer *trainer);
-/** The generator behind a handle, likewise. */
-mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *model,
-                                     const mixt_generator_options *options);
 
 /** Weights from a .safetensors file; everything is checked before the first one changes. */
 mixt_status mixt__weights_load(mixt__params *params, const char *path);

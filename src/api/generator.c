@@ -1,22 +1,39 @@
 /* The public generator: precision by name or file, weights from a file, failures noted in the context. */
-#include "api/api.h"
+#include "api/weights.h"
 
 mixt_generator_options mixt_generator_options_default(void)
 {
     return (mixt_generator_options){MIXT_GENERATOR_DEFAULTS};
 }
 
-static mixt_status open_core(mixt_generator *g, const mixt__model *model, const mixt_generator_options *options)
+static mixt_status nothing(void *user)
+{
+    (void)user;
+    return MIXT_OK;
+}
+
+static mixt_status load(mixt__params *params, const char *path, const mixt__weights_request *request)
+{
+    mixt__weights *weights;
+    if (!request)
+        return mixt__weights_load(params, path);
+    MIXT_TRY(mixt__params_init(params, request, nothing, NULL, &weights));
+    mixt__weights_close(weights);
+    return MIXT_OK;
+}
+
+static mixt_status open_core(mixt_generator *g, const mixt__model *model, const mixt_generator_options *options,
+                             const mixt__weights_request *request)
 {
     if (!options->weights)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "a generator needs trained weights: .weights = \"model.safetensors\"");
     MIXT_TRY(mixt__policy_choose(options->precision, options->policy, &g->policy));
     MIXT_TRY(mixt__generator_open(&g->core, model, &g->policy->formats, g->context->backend, options->context));
-    return mixt__weights_load(g->core.params, options->weights);
+    return load(g->core.params, options->weights, request);
 }
 
 mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *model,
-                                     const mixt_generator_options *options)
+                                     const mixt_generator_options *options, const mixt__weights_request *request)
 {
     mixt_generator *g = mixt__arena_alloc(&context->arena, sizeof *g);
     if (!g || !mixt__grow((void **)&context->generators, &context->generator_capacity, context->generator_count,
@@ -25,7 +42,7 @@ mixt_generator *mixt__generator_make(mixt_context *context, const mixt__model *m
         return NULL;
     }
     g->context = context;
-    if (mixt__context_note(context, open_core(g, model, options)) != MIXT_OK) {
+    if (mixt__context_note(context, open_core(g, model, options, request)) != MIXT_OK) {
         mixt__generator_close(&g->core);
         mixt_policy_free(g->policy);
         return NULL;
@@ -40,7 +57,7 @@ mixt_generator *mixt_generator_new_with(mixt_model *model, const mixt_generator_
     if (mixt__need_made(model, "model") != MIXT_OK)
         return NULL;
     mixt_generator_options defaults = mixt_generator_options_default(); // weights are missing there: that is said
-    return mixt__generator_make(model->context, &model->model, options ? options : &defaults);
+    return mixt__generator_make(model->context, &model->model, options ? options : &defaults, NULL);
 }
 
 mixt_status mixt_generator_start(mixt_generator *g, const int32_t *tokens, int64_t count)

@@ -48,19 +48,19 @@ static mixt_status read_all(mixt__params *params, mixt__weights *weights)
     return status == MIXT_OK ? mixt__params_refresh_copies(params) : status;
 }
 
-/** Opens the file as one of this trainer's weights. */
-static mixt_status open_for(const mixt__trainer *t, const mixt__weights_request *request, mixt__file_tensor *wanted,
+/** Opens the file as one of these parameters' weights. */
+static mixt_status open_for(const mixt__params *params, const mixt__weights_request *request, mixt__file_tensor *wanted,
                             mixt__weights **weights)
 {
     mixt__weights_request r = *request;
     mixt__name_facts facts = {0};
-    for (int64_t i = 0; i < t->params->count; i++) {
-        const mixt__param *p = &t->params->table[i];
+    for (int64_t i = 0; i < params->count; i++) {
+        const mixt__param *p = &params->table[i];
         wanted[i] = (mixt__file_tensor){.name = p->name, .dtype = MIXT_DTYPE_FP32, .rank = p->shape.rank};
         memcpy(wanted[i].dims, p->shape.dims, (size_t)p->shape.rank * sizeof p->shape.dims[0]);
     }
     r.wanted = wanted;
-    r.count = t->params->count;
+    r.count = params->count;
     if (request->facts) {
         facts = *request->facts;
         mixt__name_facts_read(&facts, wanted, r.count);
@@ -69,22 +69,19 @@ static mixt_status open_for(const mixt__trainer *t, const mixt__weights_request 
     return mixt__weights_open(&r, weights);
 }
 
-mixt_status mixt__trainer_init(mixt_trainer *trainer, const mixt__weights_request *request, bool load,
-                               mixt__weights **weights)
+mixt_status mixt__params_init(mixt__params *params, const mixt__weights_request *request, mixt__before_load *before,
+                              void *user, mixt__weights **weights)
 {
-    mixt__trainer *t = &trainer->core;
     *weights = NULL;
-    if (!t->train)
-        return mixt__fail(MIXT_ERROR_STATE, "compile the trainer before loading weights");
-    mixt__file_tensor *wanted = mixt__alloc((size_t)(t->params->count + 1) * sizeof *wanted);
-    mixt_status status = wanted ? open_for(t, request, wanted, weights)
+    mixt__file_tensor *wanted = mixt__alloc((size_t)(params->count + 1) * sizeof *wanted);
+    mixt_status status = wanted ? open_for(params, request, wanted, weights)
                                 : mixt__fail(MIXT_ERROR_MEMORY, "no memory to load %s", request->path);
-    if (status == MIXT_OK && load)
+    if (status == MIXT_OK && before)
         status = check_finite(*weights);
-    if (status == MIXT_OK && load)
-        status = mixt__trainer_take_weights(t);
-    if (status == MIXT_OK && load)
-        status = read_all(t->params, *weights);
+    if (status == MIXT_OK && before)
+        status = before(user);
+    if (status == MIXT_OK && before)
+        status = read_all(params, *weights);
     if (*weights)
         (*weights)->plan.here = NULL; // it was ours
     mixt__free(wanted);
@@ -92,5 +89,20 @@ mixt_status mixt__trainer_init(mixt_trainer *trainer, const mixt__weights_reques
         mixt__weights_close(*weights);
         *weights = NULL;
     }
+    return status;
+}
+
+static mixt_status take_weights(void *trainer)
+{
+    return mixt__trainer_take_weights(trainer);
+}
+
+mixt_status mixt__trainer_init(mixt_trainer *trainer, const mixt__weights_request *request, bool load,
+                               mixt__weights **weights)
+{
+    mixt__trainer *t = &trainer->core;
+    *weights = NULL;
+    mixt_status status = t->train ? mixt__params_init(t->params, request, load ? take_weights : NULL, t, weights)
+                                  : mixt__fail(MIXT_ERROR_STATE, "compile the trainer before loading weights");
     return mixt__context_note(trainer->context, status);
 }

@@ -90,13 +90,11 @@ void mixt__bpe_worker_free(mixt__bpe_worker *worker)
 
 /* ---- short pieces ---- */
 
-static int merge_array(const mixt__bpe *bpe, const unsigned char *piece, int size, uint32_t *ids)
+/** Merges `count` symbols in their place; returns how many are left. */
+static int merge_few(const mixt__bpe *bpe, uint32_t *ids, int count)
 {
     uint32_t ranks[ARRAY_MAX];
-    int count = size;
-    for (int i = 0; i < size; i++)
-        ids[i] = bpe->byte_ids[piece[i]];
-    for (int i = 0; i + 1 < size; i++)
+    for (int i = 0; i + 1 < count; i++)
         ranks[i] = rank_of(bpe, ids[i], ids[i + 1]);
     for (;;) {
         int best = 0;
@@ -115,6 +113,13 @@ static int merge_array(const mixt__bpe *bpe, const unsigned char *piece, int siz
         if (best > 0)
             ranks[best - 1] = rank_of(bpe, ids[best - 1], ids[best]);
     }
+}
+
+static int merge_array(const mixt__bpe *bpe, const unsigned char *piece, int size, uint32_t *ids)
+{
+    for (int i = 0; i < size; i++)
+        ids[i] = bpe->byte_ids[piece[i]];
+    return merge_few(bpe, ids, size);
 }
 
 /* ---- long pieces ---- */
@@ -174,11 +179,11 @@ static void rank_pair(const mixt__bpe *bpe, long_piece *room, int32_t at)
         heap_push(room, (uint64_t)room->ranks[at] << 40 | (uint64_t)at);
 }
 
-static void merge_heap(const mixt__bpe *bpe, long_piece *room, const unsigned char *piece, int32_t size)
+/** Merges the symbols in room->ids; those that are left stand in the list from 0 on. */
+static void merge_heap(const mixt__bpe *bpe, long_piece *room, int32_t size)
 {
     room->heap_count = 0;
     for (int32_t i = 0; i < size; i++) {
-        room->ids[i] = bpe->byte_ids[piece[i]];
         room->previous[i] = i - 1;
         room->next[i] = i + 1 < size ? i + 1 : -1;
     }
@@ -206,7 +211,30 @@ static mixt_status encode_long(const mixt__bpe *bpe, long_piece *room, const uns
 {
     MIXT_TRY(room_for(room, size));
     MIXT_TRY(mixt__tokens_reserve(tokens, size));
-    merge_heap(bpe, room, piece, (int32_t)size);
+    for (int64_t i = 0; i < size; i++)
+        room->ids[i] = bpe->byte_ids[piece[i]];
+    merge_heap(bpe, room, (int32_t)size);
+    for (int32_t i = 0; i >= 0; i = room->next[i])
+        tokens->ids[tokens->count++] = room->ids[i];
+    return MIXT_OK;
+}
+
+mixt_status mixt__bpe_merge_symbols(const mixt__bpe *bpe, mixt__bpe_worker *worker, uint32_t *symbols, int64_t count,
+                                    mixt__tokens *tokens)
+{
+    long_piece *room = &worker->room;
+    if (!count)
+        return MIXT_OK;
+    MIXT_TRY(mixt__tokens_reserve(tokens, count));
+    if (count <= ARRAY_MAX) {
+        int left = merge_few(bpe, symbols, (int)count);
+        memcpy(tokens->ids + tokens->count, symbols, (size_t)left * sizeof *symbols);
+        tokens->count += left;
+        return MIXT_OK;
+    }
+    MIXT_TRY(room_for(room, count));
+    memcpy(room->ids, symbols, (size_t)count * sizeof *symbols);
+    merge_heap(bpe, room, (int32_t)count);
     for (int32_t i = 0; i >= 0; i = room->next[i])
         tokens->ids[tokens->count++] = room->ids[i];
     return MIXT_OK;

@@ -31,6 +31,9 @@ typedef struct mixt__bpe_worker mixt__bpe_worker;
 mixt_status mixt__bpe_worker_new(mixt__bpe_worker **worker);
 void mixt__bpe_worker_free(mixt__bpe_worker *worker);
 
+/** The same of a piece that is symbols already; they are changed. */
+mixt_status mixt__bpe_merge_symbols(const mixt__bpe *bpe, mixt__bpe_worker *worker, uint32_t *symbols, int64_t count,
+                                    mixt__tokens *tokens);
 /** Appends the tokens of one piece of any length. */
 mixt_status mixt__bpe_encode(const mixt__bpe *bpe, mixt__bpe_worker *worker, const unsigned char *piece, int64_t size,
                              mixt__tokens *tokens);

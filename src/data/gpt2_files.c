@@ -46,6 +46,13 @@ static int64_t unprint(const int16_t alphabet[PRINTED], const char *text, int64_
     return count;
 }
 
+int64_t mixt__gpt2_unprint(const char *text, int64_t size, unsigned char *bytes)
+{
+    int16_t alphabet[PRINTED];
+    make_alphabet(alphabet);
+    return unprint(alphabet, text, size, bytes);
+}
+
 bool mixt__vocabulary_file(const char *folder, const char *name, const char *other, char *path, size_t size)
 {
     const char *names[] = {name, other};

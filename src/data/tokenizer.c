@@ -9,7 +9,8 @@
 #include "data/hash.h"
 
 static const mixt__tokenizer_kind *const kinds[] = {&mixt__tokenizer_bytes, &mixt__tokenizer_gpt2,
-                                                    &mixt__tokenizer_wordpiece, &mixt__tokenizer_wordpiece_cased};
+                                                    &mixt__tokenizer_wordpiece, &mixt__tokenizer_wordpiece_cased,
+                                                    &mixt__tokenizer_json};
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
@@ -101,7 +102,7 @@ static mixt_status choose_kind(const char *name, const char *folder, const mixt_
                 *kind = kinds[i];
         return *kind ? MIXT_OK
                      : mixt__fail(MIXT_ERROR_CONFIG, "no tokenizer '%s'; there are %s", name,
-                                  mixt__choice_list("bytes|gpt2|wordpiece|wordpiece-cased", list, sizeof list));
+                                  mixt__choice_list("bytes|gpt2|wordpiece|wordpiece-cased|json", list, sizeof list));
     }
     if (!folder || !*folder)
         *kind = &mixt__tokenizer_bytes;
@@ -109,10 +110,13 @@ static mixt_status choose_kind(const char *name, const char *folder, const mixt_
         *kind = &mixt__tokenizer_gpt2;
     else if (mixt__vocabulary_file(folder, "vocab.txt", NULL, path, sizeof path))
         *kind = &mixt__tokenizer_wordpiece;
+    else if (mixt__vocabulary_file(folder, "tokenizer.json", NULL, path, sizeof path))
+        *kind = &mixt__tokenizer_json;
     return *kind ? MIXT_OK
                  : mixt__fail(MIXT_ERROR_FILE,
-                              "%s: no vocabulary here; expected a folder with %s, or vocab.txt (WordPiece)", folder,
-                              mixt__tokenizer_gpt2.files);
+                              "%s: no vocabulary here; expected a folder with %s, vocab.txt (WordPiece), or "
+                              "tokenizer.json",
+                              folder, mixt__tokenizer_gpt2.files);
 }
 
 mixt_status mixt_tokenizer_open(const char *name, const char *folder, mixt_tokenizer **result)

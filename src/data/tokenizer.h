@@ -54,7 +54,7 @@ struct mixt_tokenizer {
 };
 
 extern const mixt__tokenizer_kind mixt__tokenizer_bytes, mixt__tokenizer_gpt2, mixt__tokenizer_wordpiece,
-    mixt__tokenizer_wordpiece_cased;
+    mixt__tokenizer_wordpiece_cased, mixt__tokenizer_json;
 
 /** Called now and then from the caller's thread with the bytes done so far. */
 typedef void mixt__tokenize_progress(void *user, int64_t done, int64_t total);

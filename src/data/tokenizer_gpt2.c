@@ -62,7 +62,7 @@ static int64_t spaces_end(const unsigned char *text, int64_t size, int64_t begin
     return at < size && last > begin ? last : at;
 }
 
-static int64_t piece_end(const unsigned char *text, int64_t size, int64_t at)
+int64_t mixt__gpt2_piece_end(const unsigned char *text, int64_t size, int64_t at)
 {
     if (text[at] == '\'') {
         int64_t end = contraction_end(text, size, at);
@@ -130,7 +130,7 @@ static mixt_status encode(const mixt_tokenizer *t, void *worker, const unsigned 
     const mixt__bpe *bpe = t->state;
     int64_t valid = mixt__utf8_valid(text, size), first = tokens->count, last_piece = first;
     for (int64_t at = 0; at < valid;) {
-        int64_t end = piece_end(text, valid, at);
+        int64_t end = mixt__gpt2_piece_end(text, valid, at);
         last_piece = tokens->count;
         MIXT_TRY(mixt__bpe_encode(bpe, worker, text + at, end - at, tokens));
         at = end;

@@ -24,6 +24,12 @@ static bool is_pieces(const mixt_tokenizer *t)
     return t->kind == &mixt__tokenizer_wordpiece || t->kind == &mixt__tokenizer_wordpiece_cased;
 }
 
+/** By its name: the one of SentencePiece has a record of its own. */
+static bool is_json(const mixt_tokenizer *t)
+{
+    return !strcmp(t->kind->name, mixt__tokenizer_json.name);
+}
+
 static bool has_policy(const mixt__export_inputs *x)
 {
     return mixt_dtype_parse(mixt__config_string(x->config, MIXT_KEY_PRECISION)) == MIXT_DTYPE_NONE;
@@ -33,11 +39,12 @@ const char *mixt__export_inputs_file(const mixt__export_inputs *x, int index)
 {
     static const char *const of_pairs[] = {MIXT_INPUTS_FILE, TOKENIZER_CONFIG, "vocab.json", "merges.txt"};
     static const char *const of_pieces[] = {MIXT_INPUTS_FILE, TOKENIZER_CONFIG, "vocab.txt"};
-    bool pieces = x->tokenizer && is_pieces(x->tokenizer);
-    int count = !x->inputs ? 0 : !x->tokenizer ? 1 : pieces ? 3 : 4;
+    static const char *const of_json[] = {MIXT_INPUTS_FILE, TOKENIZER_CONFIG, "tokenizer.json"};
+    bool pieces = x->tokenizer && is_pieces(x->tokenizer), json = x->tokenizer && is_json(x->tokenizer);
+    int count = !x->inputs ? 0 : !x->tokenizer ? 1 : pieces || json ? 3 : 4;
     if (index == count && count && has_policy(x))
         return MIXT_POLICY_FILE;
-    return index >= count ? NULL : pieces ? of_pieces[index] : of_pairs[index];
+    return index >= count ? NULL : pieces ? of_pieces[index] : json ? of_json[index] : of_pairs[index];
 }
 
 mixt_status mixt__export_inputs_open(mixt__export_inputs *x, mixt__export_request *r)
@@ -131,13 +138,14 @@ static mixt_status write_pairs(const mixt__export_inputs *x, const mixt__export_
     return status;
 }
 
-static mixt_status write_pieces(const mixt__export_inputs *x, const mixt__export_request *r)
+/** A vocabulary that is one file. */
+static mixt_status write_file(const mixt__export_inputs *x, const mixt__export_request *r, const char *name)
 {
     char from[4400], to[4400];
     const char *vocab = mixt__config_string(x->config, MIXT_KEY_DATA_VOCAB);
-    if (!mixt__vocabulary_file(vocab, "vocab.txt", NULL, from, sizeof from))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: its vocab.txt is gone", vocab);
-    return mixt__file_copy(from, place(r, "vocab.txt", to));
+    if (!mixt__vocabulary_file(vocab, name, NULL, from, sizeof from))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: its %s is gone", vocab, name);
+    return mixt__file_copy(from, place(r, name, to));
 }
 
 /** What transformers' AutoTokenizer reads. Without <|endoftext|> in the vocabulary there are no special tokens:
@@ -150,6 +158,8 @@ static json_t *tokenizer_config(const mixt__export_inputs *x, const mixt__export
     if (is_pieces(t))
         return json_pack("{s:s, s:b, s:o*}", "tokenizer_class", "BertTokenizer", "do_lower_case",
                          t->kind == &mixt__tokenizer_wordpiece, "model_max_length", longest);
+    if (is_json(t))
+        return json_pack("{s:s, s:o*}", "tokenizer_class", "PreTrainedTokenizerFast", "model_max_length", longest);
     return json_pack("{s:s, s:b, s:o*, s:s?, s:s?, s:s?}", "tokenizer_class", "GPT2Tokenizer", "add_prefix_space", 0,
                      "model_max_length", longest, "bos_token", end, "eos_token", end, "unk_token", end);
 }
@@ -177,7 +187,9 @@ mixt_status mixt__export_inputs_write(const mixt__export_inputs *x, const mixt__
         MIXT_TRY(mixt__file_copy(precision, place(r, MIXT_POLICY_FILE, path)));
     if (!x->tokenizer)
         return MIXT_OK;
-    MIXT_TRY(is_pieces(x->tokenizer) ? write_pieces(x, r) : write_pairs(x, r));
+    MIXT_TRY(is_pieces(x->tokenizer) ? write_file(x, r, "vocab.txt")
+             : is_json(x->tokenizer) ? write_file(x, r, "tokenizer.json")
+                                     : write_pairs(x, r));
     return mixt__run_json_write(place(r, TOKENIZER_CONFIG, path), tokenizer_config(x, r), r->overwrite);
 }
 

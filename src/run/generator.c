@@ -4,6 +4,8 @@
 
 #include "data/tokenizer.h"
 #include "run/experiment.h"
+#include "run/foreign.h"
+#include "run/init.h"
 #include "run/inputs.h"
 #include "run/weights.h"
 #include "store/safetensors.h"
@@ -89,27 +91,45 @@ static mixt_status last_policy(const char *precision, mixt_policy **policy)
     return status;
 }
 
+/** Makes a generator with the weights of a run, or of a folder that another program wrote: then with its names. */
+static mixt_status make_generator(mixt_context *context, const mixt_config *config, const mixt__model *model,
+                                  const mixt_generator_options *options, const char *foreign,
+                                  mixt_generator **generator)
+{
+    mixt__name_facts facts;
+    mixt__weights_request request = {.path = foreign, .facts = &facts, .positions = options->context};
+    request.vocab = mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    if (foreign)
+        MIXT_TRY(mixt__experiment_names(config, &request.names, &facts));
+    *generator = mixt__generator_make(context, model, options, foreign ? &request : NULL);
+    return *generator ? MIXT_OK : MIXT_ERROR_STATE;
+}
+
+/** @param foreign the folder of another program's model; NULL: weights are a run's
+ *  @param tokenizer NULL: there is none */
 static mixt_status open_generator(mixt_context *context, const mixt_config *config, const mixt__zoo_entry *entry,
-                                  const char *weights, const mixt_tokenizer *tokenizer, mixt_generator **generator)
+                                  const char *weights, const char *foreign, const mixt_tokenizer *tokenizer,
+                                  mixt_generator **generator)
 {
     mixt__model model;
     mixt_generator_options options = {.weights = weights};
     mixt_policy *policy;
-    int64_t tokens, seq = mixt__config_int(config, MIXT_KEY_DATA_SEQ);
+    int64_t tokens = mixt__config_int(config, MIXT_KEY_NET_VOCAB), seq = mixt__config_int(config, MIXT_KEY_DATA_SEQ);
     mixt__model_sizes *sizes = mixt__arena_alloc(&context->arena, sizeof *sizes);
     if (!sizes)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a generator");
     options.context = seq ? seq : entry->tokens;
-    MIXT_TRY(count_tokens(config, tokenizer, weights, &tokens));
+    if (!foreign)
+        MIXT_TRY(count_tokens(config, tokenizer, weights, &tokens));
     MIXT_TRY(make_model(config, entry, tokens, options.context, sizes, &model));
     MIXT_TRY(last_policy(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
     options.policy = policy;
-    *generator = mixt__generator_make(context, &model, &options);
+    mixt_status status = make_generator(context, config, &model, &options, foreign, generator);
     mixt_policy_free(policy);
-    if (!*generator)
-        return MIXT_ERROR_STATE;
+    MIXT_TRY(status);
     mixt__generator *core = &(*generator)->core;
-    core->vocab = core->vocab < tokenizer->size ? core->vocab : tokenizer->size; // the rest has no text
+    if (tokenizer && tokenizer->size < core->vocab)
+        core->vocab = tokenizer->size; // the rest has no text
     return MIXT_OK;
 }
 
@@ -120,10 +140,12 @@ static mixt_status load(mixt_context *context, const mixt_config *config, const 
     char path[MIXT_WEIGHTS_PATH];
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
     MIXT_TRY(check_writes(folder, entry));
-    MIXT_TRY(mixt_tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
-                                 mixt__config_string(config, MIXT_KEY_DATA_VOCAB), tokenizer));
+    bool foreign = mixt__foreign_is(folder);
+    if (!foreign || mixt__foreign_has_tokenizer(folder))
+        MIXT_TRY(mixt_tokenizer_open(mixt__config_string(config, MIXT_KEY_DATA_TOKENIZER),
+                                     mixt__config_string(config, MIXT_KEY_DATA_VOCAB), tokenizer));
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
-    return open_generator(context, config, entry, path, *tokenizer, generator);
+    return open_generator(context, config, entry, path, foreign ? folder : NULL, *tokenizer, generator);
 }
 
 mixt_status mixt_generator_load(mixt_context *context, const char *folder, const char *weights,

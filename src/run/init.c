@@ -57,6 +57,18 @@ static void report(const mixt__weights *w, mixt__note *note, void *user)
         note(user, "init: in the file, but not in the model: %s", w->left_over);
 }
 
+mixt_status mixt__experiment_load(mixt__experiment *e, const char *folder)
+{
+    mixt__name_facts facts;
+    mixt__weights_request request = {.path = folder, .facts = &facts, .vocab = e->sizes.vocab};
+    mixt__weights *weights;
+    MIXT_TRY(mixt__experiment_names(e->config, &request.names, &facts));
+    request.positions = e->facts->info.input_dims[0];
+    MIXT_TRY(mixt__trainer_init(e->trainer, &request, true, &weights));
+    mixt__weights_close(weights);
+    return MIXT_OK;
+}
+
 mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *note, void *user)
 {
     const char *path = mixt__config_string(e->config, MIXT_KEY_INIT);

@@ -4,6 +4,7 @@
 #include "run/chosen.h"
 #include "run/advance.h"
 #include "run/fit.h"
+#include "run/foreign.h"
 #include "run/init.h"
 #include "run/inputs.h"
 #include "run/known.h"
@@ -91,6 +92,7 @@ static mixt_status open_new(mixt_run *run, const mixt_run_options *options)
 {
     for (const char *const *s = options->settings; s && *s; s++)
         MIXT_TRY(mixt_config_set(run->config, *s, "setting"));
+    MIXT_TRY(mixt__foreign_fill(run->config));
     MIXT_TRY(mixt__steer_read(run));
     MIXT_TRY(mixt__chosen_take(run));
     MIXT_TRY(mixt__run_take_policy(run->config));
@@ -162,7 +164,8 @@ static mixt_status open_trained(mixt_run *run, const char *folder, const char *w
     MIXT_TRY(mixt_run_folder_weights(folder, weights, path, sizeof path));
     run->experiment.update = INT64_MAX; // the last one's phase
     MIXT_TRY(mixt__known_open(run, folder));
-    MIXT_TRY(mixt_trainer_load(run->experiment.trainer, path));
+    MIXT_TRY(mixt__foreign_is(folder) ? mixt__experiment_load(&run->experiment, folder)
+                                      : mixt_trainer_load(run->experiment.trainer, path));
     run->has_weights = true;
     return MIXT_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "run/foreign.h"
 #include "run/history.h"
 #include "store/checkpoint.h"
 #include "store/safetensors.h"
@@ -148,7 +149,13 @@ mixt_status mixt_run_folder_weights(const char *folder, const char *weights, cha
     char found[MIXT_WEIGHTS_PATH];
     MIXT_TRY(mixt__need(folder));
     MIXT_TRY(mixt__need(weights));
-    if (strcmp(weights, "final")) {
+    if (mixt__foreign_is(folder)) {
+        snprintf(found, sizeof found, "%s/model.safetensors", folder);
+        if (strcmp(weights, "final"))
+            return mixt__fail(MIXT_ERROR_FILE, "%s: is no run of mixt's: it has no checkpoint '%s'", folder, weights);
+        if (access(found, F_OK))
+            snprintf(found, sizeof found, "%s/model.safetensors.index.json", folder);
+    } else if (strcmp(weights, "final")) {
         MIXT_TRY(checkpoint_path(folder, weights, found));
     } else {
         if (snprintf(found, sizeof found, "%s/model.safetensors", folder) >= (int)sizeof found)

@@ -114,6 +114,9 @@ void mixt__name_from_there(const mixt__name_plan *plan, const mixt__name_entry *
 
 /** config.json of a model; NULL when the family has none or memory ran out. Caller frees with free(). */
 char *mixt__names_config(const mixt__names *names, const mixt__name_facts *facts);
+/** The family that a config.json is of, and its sizes: what it does not say is as transformers takes it. Fails on a
+ * model that is none of the families, or has parts that the model here has not. */
+mixt_status mixt__names_read_config(const char *path, const mixt__names **names, mixt__name_facts *facts);
 /** Fails when a config.json speaks of another model than the facts. The number of tokens may differ. */
 mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_facts *facts, const char *path);
 

@@ -101,22 +101,110 @@ static mixt_status check_field(const mixt__name_field *field, const json_t *conf
     return status;
 }
 
-mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_facts *facts, const char *path)
+/** An object, to be freed. */
+static mixt_status load(const char *path, json_t **config)
 {
     json_error_t error;
     mixt__file_map map;
     MIXT_TRY(mixt__file_map_open(path, &map));
-    json_t *config = json_loadb(map.data ? (const char *)map.data : "", map.bytes, JSON_REJECT_DUPLICATES, &error);
+    *config = json_loadb(map.data ? (const char *)map.data : "", map.bytes, JSON_REJECT_DUPLICATES, &error);
     mixt__file_map_close(&map);
-    if (!config)
+    if (!*config)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: %s", path, error.line, error.column, error.text);
+    if (json_is_object(*config))
+        return MIXT_OK;
+    json_decref(*config);
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s: is not a JSON object", path);
+}
+
+mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_facts *facts, const char *path)
+{
+    json_t *config;
+    MIXT_TRY(load(path, &config));
     mixt_status status = MIXT_OK;
-    if (!json_is_object(config))
-        status = mixt__fail(MIXT_ERROR_FORMAT, "%s: is not a JSON object", path);
     for (const mixt__name_field *field = names->fields; status == MIXT_OK && field && field->key; field++)
         status = check_field(field, config, facts, path);
     if (status == MIXT_OK && names->rotary)
         status = mixt__rope_check(config, path, facts);
+    json_decref(config);
+    return status;
+}
+
+/* ---- a model by its config.json ---- */
+
+static bool is_of(const mixt__names *names, const json_t *config)
+{
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    return type && names->fields && !strcmp(names->family, type);
+}
+
+/** A fact from its field; constants are held against the model here. */
+static mixt_status read_field(const mixt__name_field *field, const json_t *config, mixt__name_facts *facts,
+                              const char *path)
+{
+    const json_t *found = json_object_get(config, field->key);
+    if (!field->fact)
+        return check_field(field, config, facts, path);
+    if (field->fact == MIXT_FACT(eps)) {
+        json_t *meant = found ? NULL : json_loads(field->fallback, JSON_DECODE_ANY, NULL);
+        facts->eps = json_number_value(found ? found : meant);
+        json_decref(meant);
+        return facts->eps > 0 ? MIXT_OK : mixt__fail(MIXT_ERROR_FORMAT, "%s: %s makes no sense", path, field->key);
+    }
+    if (field->fact == MIXT_FACT(tied))
+        facts->tied = json_is_true(found);
+    if (field->fact == MIXT_FACT(tied) || field->fact == MIXT_FACT(rope_theta) ||
+        field->fact == MIXT_FACT(rope_factor) || field->fact == MIXT_FACT(architecture) ||
+        field->fact == MIXT_FACT(fits))
+        return MIXT_OK;
+    if (!json_is_integer(found)) // none, null, or a list of tokens
+        return MIXT_OK;
+    int64_t number = json_integer_value(found);
+    if (number < 0 || number > INT32_MAX)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: %s is %lld", path, field->key, (long long)number);
+    memcpy((char *)facts + field->fact - 1, &number, sizeof number);
+    return MIXT_OK;
+}
+
+/** What no field says. */
+static mixt_status fill(const mixt__names *names, const json_t *config, mixt__name_facts *f, const char *path)
+{
+    if (!f->layers || !f->width || !f->heads || !f->vocab)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: does not say how many layers, heads, tokens, or how wide it is",
+                          path);
+    f->kv_heads = f->kv_heads ? f->kv_heads : f->heads;
+    f->inner = f->inner ? f->inner : 4 * f->width;
+    if (f->head_dim && f->head_dim * f->heads != f->width)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "%s: %lld heads of %lld in a width of %lld: the model here has none "
+                          "but whole shares of it",
+                          path, (long long)f->heads, (long long)f->head_dim, (long long)f->width);
+    if (names->rotary)
+        return mixt__rope_read(config, path, f);
+    return f->inner == 4 * f->width
+               ? MIXT_OK
+               : mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: a perceptron of %lld: the model here has 4 times its width",
+                            path, (long long)f->inner);
+}
+
+mixt_status mixt__names_read_config(const char *path, const mixt__names **names, mixt__name_facts *facts)
+{
+    json_t *config;
+    *facts = (mixt__name_facts){.first_token = -1, .last_token = -1};
+    *names = NULL;
+    MIXT_TRY(load(path, &config));
+    for (int i = 0; families[i]; i++)
+        if (is_of(families[i], config))
+            *names = families[i];
+    const char *type = json_string_value(json_object_get(config, "model_type"));
+    mixt_status status = *names ? MIXT_OK
+                                : mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                                             "%s: model_type '%s': mixt has gpt2, llama and bert of Hugging Face", path,
+                                             type ? type : "");
+    for (const mixt__name_field *field = *names ? (*names)->fields : NULL; status == MIXT_OK && field->key; field++)
+        status = read_field(field, config, facts, path);
+    if (status == MIXT_OK)
+        status = fill(*names, config, facts, path);
     json_decref(config);
     return status;
 }

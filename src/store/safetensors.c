@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "store/file.h"
+#include "store/shards.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@ enum { DTYPE_NAMES = sizeof dtype_names / sizeof dtype_names[0] };
 struct mixt__safetensors_storage {
     mixt__file_map map;
     mixt__arena arena;
+    mixt__safetensors **parts; // of several files joined into one
+    int64_t part_count;
 };
 
 /** What the checks need to know; lives during open only. */
@@ -279,6 +282,33 @@ cleanup:
     return status;
 }
 
+mixt_status mixt__safetensors_join(mixt__safetensors *const *parts, int64_t count, const mixt__file_tensor *tensors,
+                                   int64_t tensor_count, mixt__safetensors **result)
+{
+    mixt__safetensors *file = mixt__alloc(sizeof *file);
+    struct mixt__safetensors_storage *storage = mixt__alloc(sizeof *storage);
+    mixt__safetensors **own = mixt__alloc((size_t)count * sizeof *own);
+    mixt__file_tensor *copies =
+        storage ? mixt__arena_alloc(&storage->arena, (size_t)tensor_count * sizeof *copies) : NULL;
+    *result = NULL;
+    if (!file || !own || !copies) {
+        if (storage)
+            mixt__arena_free(&storage->arena);
+        mixt__free(storage);
+        mixt__free(own);
+        mixt__free(file);
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to join %lld files of weights", (long long)count);
+    }
+    memcpy(own, parts, (size_t)count * sizeof *own);
+    memcpy(copies, tensors, (size_t)tensor_count * sizeof *copies);
+    storage->parts = own;
+    storage->part_count = count;
+    *file = (mixt__safetensors){.tensors = copies, .count = tensor_count, .storage = storage};
+    file->metadata = parts[0]->metadata;
+    *result = file;
+    return MIXT_OK;
+}
+
 /** What a tensor of a checkpoint's state is called among the weights; NULL: it is none. */
 static const char *weight_name(const char *name)
 {
@@ -292,6 +322,8 @@ static const char *weight_name(const char *name)
 mixt_status mixt__safetensors_open_weights(const char *path, mixt__safetensors **file)
 {
     static const mixt__text_pair own[] = {{"format", "mixt"}};
+    if (mixt__shards_is_index(path))
+        return mixt__shards_open(path, file);
     MIXT_TRY(mixt__safetensors_open(path, file));
     mixt__safetensors *f = *file;
     bool state = false;
@@ -339,6 +371,9 @@ void mixt__safetensors_close(mixt__safetensors *file)
 {
     if (!file)
         return;
+    for (int64_t i = 0; i < file->storage->part_count; i++)
+        mixt__safetensors_close(file->storage->parts[i]);
+    mixt__free(file->storage->parts);
     mixt__file_map_close(&file->storage->map);
     mixt__arena_free(&file->storage->arena);
     mixt__free(file->storage);

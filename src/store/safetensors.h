@@ -33,8 +33,11 @@ mixt_status mixt__safetensors_open(const char *path, mixt__safetensors **file);
 /** What the tensors of a checkpoint's state are called that are a model's weights and running statistics. */
 #define MIXT_STATE_MASTER "master/"
 #define MIXT_STATE_STATISTICS "state/"
-/** The same for weights: of a checkpoint's state it shows those two alone, under the names that model.safetensors has
- * for them. */
+/** Tensors of several open files, at least one, as if they were in one; on success those are closed with it. */
+mixt_status mixt__safetensors_join(mixt__safetensors *const *parts, int64_t count, const mixt__file_tensor *tensors,
+                                   int64_t tensor_count, mixt__safetensors **file);
+/** The same for weights, which may lie in several files with an index (shards.h): of a checkpoint's state it shows
+ * those two alone, under the names that model.safetensors has for them. */
 mixt_status mixt__safetensors_open_weights(const char *path, mixt__safetensors **file);
 /** NULL when there is none of that name. */
 const mixt__file_tensor *mixt__safetensors_find(const mixt__safetensors *file, const char *name);

@@ -31,9 +31,10 @@ static mixt_status find_file(mixt__weights *w, const char *path)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", path);
     char index[sizeof w->path + 16];
     snprintf(index, sizeof index, "%s.index.json", w->path);
-    if (folder && access(w->path, F_OK) && !access(index, F_OK))
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the weights are cut into several files: join them into one",
-                          path);
+    if (folder && access(w->path, F_OK) && !access(index, F_OK) && strlen(index) < sizeof w->path) {
+        memcpy(w->path, index, strlen(index) + 1); // in several files
+        return MIXT_OK;
+    }
     if (folder && access(w->path, F_OK)) // a checkpoint?
         snprintf(w->path, sizeof w->path, "%s/state.safetensors", path);
     if (folder && access(w->path, F_OK))
@@ -46,7 +47,8 @@ static mixt_status check_config(const mixt__weights *w, const mixt__weights_requ
     char path[sizeof w->path];
     snprintf(path, sizeof path, "%s", w->path);
     char *name = strrchr(path, '/');
-    if (!w->foreign || !r->facts || !name || strcmp(name, "/model.safetensors"))
+    if (!w->foreign || !r->facts || !name ||
+        (strcmp(name, "/model.safetensors") && strcmp(name, "/model.safetensors.index.json")))
         return MIXT_OK;
     snprintf(name, sizeof path - (size_t)(name - path), "/config.json");
     return access(path, F_OK) ? MIXT_OK : mixt__names_check_config(w->plan.names, r->facts, path);

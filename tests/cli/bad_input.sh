@@ -470,6 +470,8 @@ predict with a writer       | predict writer words.txt                          
 interlaced PNG              | predict run laced.png                               | 1 | laced.png: PNG: is interlaced; save it without interlacing
 PNG of too many pixels      | predict run vast.png                                | 1 | vast.png: PNG: 60000 x 60000 pixels: none, or too many
 PNG cut off                 | predict run cut.png                                 | 1 | cut.png: offset 8: PNG: the file is cut off
+ids that are no numbers     | generate writer --prompt-ids 3,x                     | 1 | --prompt-ids '3,x': expected token ids
+an id past the vocabulary   | generate writer --prompt-ids 999999                  | 1 | token 0 of the prompt is 999999: the model knows 0 to
 text of a perceptron        | generate run                                        | 1 | run: its model is mlp: only language models (gpt, llama, lstm, gru, rnn) generate text
 resume with another rate    | train --resume run train.lr=0.5                     | 1 | train.lr: 0.001 -> 0.5
 resume told what to allow   | train --resume run train.lr=0.5                     | 1 | --allow train.lr would let what it names change

@@ -40,10 +40,14 @@ done
 # ---- several texts, JSON ----
 "$mixt" generate gpt -n 10 --count 3 --json >out.jsonl || fail "generate --json"
 [ "$(wc -l <out.jsonl)" = 3 ] || fail "3 texts are $(wc -l <out.jsonl) lines"
-grep -vq '^{"run":"gpt","sample":[123],"seed":[123],"prompt":"","text":".*","tokens":10,"seconds":[0-9.e-]*,"interrupted":false}$' out.jsonl &&
+grep -vq '^{"run":"gpt","sample":[123],"seed":[123],"prompt":"","text":".*","prompt_ids":\[10\],"ids":\[[0-9,]*\],"tokens":10,"seconds":[0-9.e-]*,"interrupted":false}$' out.jsonl &&
     fail "not as documented: $(cat out.jsonl)"
 "$mixt" generate gpt -n 10 --seed 2 --json | cut -d, -f5 >one
 sed -n 2p out.jsonl | cut -d, -f5 | cmp -s - one || fail "text 2 of seed 1 is not the text of seed 2"
+# ---- token ids: of bytes, the bytes themselves ----
+"$mixt" generate gpt -n 12 -t 0 -q --prompt 'the' --json | sed 's/.*"prompt_ids":\[116,104,101\],"ids":\[\([0-9,]*\)\].*/\1/' >a
+"$mixt" generate gpt -n 12 -t 0 -q --prompt-ids 116,104,101 --ids >b || fail "generate --prompt-ids"
+cmp -s a b || fail "ids of a text are $(cat a), those of its prompt's ids $(cat b)"
 "$mixt" generate gpt -n 0 -q >a && [ "$(cat a)" = "" ] || fail "0 tokens"
 "$mixt" generate gpt -n 4 -q --prompt "$(head -c 100 gone)" >/dev/null || fail "a prompt longer than the context"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Losses of mixt's Llama and of transformers' LlamaForCausalLM from the same weights on the same batches, step by step.
 
-    compare_llama.py STEPS_PROGRAM [--device cpu] [--steps 20] [--batch 2] [--seq 64]
+    compare_llama.py STEPS_PROGRAM [--device cpu] [--steps 20] [--batch 2] [--seq 64] [--layers 12]
 
 STEPS_PROGRAM is build/tests/steps. mixt trains the Llama of 'mixt bench' in FP32, BF16 and FP16; transformers in FP32, and in BF16 under
 autocast, with AdamW and clipping as the recipe of the benchmark has them. Needs numpy, torch, safetensors and transformers, else nothing
@@ -43,7 +43,7 @@ def transformers_names(state):
 
 
 def run_transformers(a, folder, low):
-    net = LlamaForCausalLM(LlamaConfig(**SIZES, attn_implementation='sdpa')).to(a.device)
+    net = LlamaForCausalLM(LlamaConfig(**{**SIZES, 'num_hidden_layers': a.layers}, attn_implementation='sdpa')).to(a.device)
     lost, unknown = net.load_state_dict(transformers_names(load_file(f'{folder}/weights.safetensors')), strict=False)
     assert not unknown and set(lost) <= {'lm_head.weight'}, (lost, unknown)
     net.tie_weights()
@@ -71,13 +71,14 @@ def main():
     a.add_argument('--steps', type=int, default=20)
     a.add_argument('--batch', type=int, default=2)
     a.add_argument('--seq', type=int, default=64)
+    a.add_argument('--layers', type=int, default=12)
     a = a.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         curves = {}
         for precision in ('fp32', 'bf16', 'fp16'):
-            words = [a.program, 'llama', precision, a.device, str(a.steps), str(a.batch), str(a.seq), folder]
+            words = [a.program, 'llama', precision, a.device, str(a.steps), str(a.batch), str(a.seq), folder, '1', '0', '-', str(a.layers)]
             out = subprocess.run(words, capture_output=True, text=True)
             assert out.returncode == 0, out.stderr
             curves[f'mixt {precision}'] = json.loads(out.stdout)['losses']

@@ -1,8 +1,8 @@
 /* Trains a benchmark model for some steps and leaves everything that another system needs to do the same: initial
  * weights, batches, and the loss of each step.
  *
- * Usage: steps MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [LR [DATA]]]   (BATCH, SEQ or LR 0: the model's own;
- * DATA: as in "tokens:FILE", default random samples)
+ * Usage: steps MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [LR [DATA [LAYERS]]]]   (BATCH, SEQ, LR or LAYERS 0:
+ * the model's own; DATA: as in "tokens:FILE", "-" or none for random samples)
  * Writes FOLDER/weights.safetensors, input.bin, target.bin (STEPS batches, one after the other) unless they are there,
  * and prints one JSON object. Used by compare_steps.py, which runs PyTorch on the same files.
  */
@@ -17,7 +17,7 @@
 typedef struct run {
     const mixt__bench_model *model;
     const char *precision, *device, *folder, *spec;
-    int64_t steps, batch, seq;
+    int64_t steps, batch, seq, layers;
     uint64_t seed;
     float lr; // 0: the model's own
     mixt_context *context;
@@ -38,6 +38,8 @@ static mixt_status open(run *r)
         return MIXT_ERROR_DATA;
     mixt__model model;
     r->sizes = r->model->sizes;
+    if (r->layers > 0)
+        r->sizes.layers = r->layers;
     MIXT_TRY(mixt__zoo_model(r->model->model, mixt_data_describe(r->data), &r->sizes, &model));
     mixt_trainer_options trainer = mixt__bench_options(r->model);
     trainer.precision = r->precision;
@@ -89,8 +91,9 @@ static mixt_status train(run *r, bool keep, const char *input_path, const char *
 
 int main(int argc, char **argv)
 {
-    if (argc < 8 || argc > 11 || !mixt__bench_find(argv[1])) {
-        fprintf(stderr, "usage: %s MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [LR [DATA]]]\n", argv[0]);
+    if (argc < 8 || argc > 12 || !mixt__bench_find(argv[1])) {
+        fprintf(stderr, "usage: %s MODEL PRECISION DEVICE STEPS BATCH SEQ FOLDER [SEED [LR [DATA [LAYERS]]]]\n",
+                argv[0]);
         return 2;
     }
     run r = {.model = mixt__bench_find(argv[1]), .precision = argv[2], .device = argv[3], .folder = argv[7]};
@@ -100,7 +103,8 @@ int main(int argc, char **argv)
     r.seq = atoll(argv[6]) ? atoll(argv[6]) : r.model->seq;
     r.seed = argc > 8 ? strtoull(argv[8], NULL, 10) : 1;
     r.lr = argc > 9 ? strtof(argv[9], NULL) : 0;
-    r.spec = argc > 10 ? argv[10] : r.model->data;
+    r.spec = argc > 10 && strcmp(argv[10], "-") ? argv[10] : r.model->data;
+    r.layers = argc > 11 ? atoll(argv[11]) : 0;
     snprintf(weights, sizeof weights, "%s/weights.safetensors", r.folder);
     snprintf(input, sizeof input, "%s/input.bin", r.folder);
     snprintf(target, sizeof target, "%s/target.bin", r.folder);

@@ -1,0 +1,152 @@
+/* From config.json to keys of a configuration. */
+#include "run/foreign.h"
+
+#include "base/c_locale.h"
+#include "data/gpt2_files.h"
+#include "models/models.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LONGEST = 2048, PATH_BYTES = 4400 }; // LONGEST: tokens of a text, where the model has room for more
+
+static bool has(const char *folder, const char *name)
+{
+    char path[PATH_BYTES];
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && !access(path, F_OK);
+}
+
+bool mixt__foreign_is(const char *folder)
+{
+    return has(folder, "config.json") && !has(folder, "config.yaml") &&
+           (has(folder, "model.safetensors") || has(folder, "model.safetensors.index.json"));
+}
+
+bool mixt__foreign_has_tokenizer(const char *folder)
+{
+    return has(folder, "tokenizer.json") || has(folder, "merges.txt") || has(folder, "vocab.bpe") ||
+           has(folder, "vocab.txt");
+}
+
+/** The model of the zoo whose files have these names. */
+static const mixt__zoo_entry *entry_of(const mixt__names *names)
+{
+    for (const mixt__zoo_entry *e = mixt__zoo; e->name; e++)
+        if (e->names && !strcmp(e->names, names->family))
+            return e;
+    return NULL;
+}
+
+/** Sets a key unless it was set before: `missing` alone. */
+static mixt_status set(mixt_config *config, bool missing, mixt__config_key key, const char *value, const char *origin)
+{
+    char setting[PATH_BYTES];
+    if (missing && mixt__config_was_set(config, key))
+        return MIXT_OK;
+    snprintf(setting, sizeof setting, "%s=%s", mixt__config_table[key].name, value);
+    return mixt_config_set(config, setting, origin);
+}
+
+static mixt_status set_number(mixt_config *config, bool missing, mixt__config_key key, double value, const char *origin)
+{
+    char text[64];
+    mixt__print_number(text, sizeof text, "%.17g", value);
+    return set(config, missing, key, text, origin);
+}
+
+static mixt_status set_sizes(mixt_config *config, const mixt__zoo_entry *entry, const mixt__name_facts *f, bool missing,
+                             const char *origin)
+{
+    const struct {
+        unsigned use;
+        mixt__config_key key;
+        double value;
+    } sizes[] = {
+        {MIXT_USES_LAYERS, MIXT_KEY_NET_LAYERS, (double)f->layers},
+        {MIXT_USES_WIDTH, MIXT_KEY_NET_WIDTH, (double)f->width},
+        {MIXT_USES_HEADS, MIXT_KEY_NET_HEADS, (double)f->heads},
+        {MIXT_USES_KV_HEADS, MIXT_KEY_NET_KV_HEADS, (double)f->kv_heads},
+        {MIXT_USES_INNER, MIXT_KEY_NET_INNER, (double)f->inner},
+        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_THETA, f->rope_theta},
+        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_FACTOR, f->rope_factor},
+        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_LOW, f->rope_low},
+        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_HIGH, f->rope_high},
+        {MIXT_USES_ROPE, MIXT_KEY_NET_ROPE_ORIGINAL, f->rope_original},
+        {MIXT_USES_EPS, MIXT_KEY_NET_EPS, f->eps},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        if (entry->uses & sizes[i].use)
+            MIXT_TRY(set_number(config, missing, sizes[i].key, sizes[i].value, origin));
+    if (entry->uses & MIXT_USES_TIED)
+        MIXT_TRY(set(config, missing, MIXT_KEY_NET_TIED, f->tied ? "true" : "false", origin));
+    return MIXT_OK;
+}
+
+/** Reads a folder's config.json: whose model it is, and its sizes. */
+static mixt_status read_folder(const char *folder, char path[PATH_BYTES], const mixt__zoo_entry **entry,
+                               mixt__name_facts *facts)
+{
+    const mixt__names *names;
+    if (snprintf(path, PATH_BYTES, "%s/config.json", folder) >= PATH_BYTES)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
+    MIXT_TRY(mixt__names_read_config(path, &names, facts));
+    *entry = entry_of(names);
+    return *entry ? MIXT_OK : mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: no model here has its names", path);
+}
+
+/** Text with the folder's tokenizer, in pieces that the model can read. */
+static mixt_status set_data(mixt_config *config, const char *folder, const mixt__zoo_entry *entry,
+                            const mixt__name_facts *f, const char *origin)
+{
+    int64_t room = entry->sees_all ? entry->tokens : LONGEST;
+    int64_t seq = f->positions && f->positions < room ? f->positions : room;
+    MIXT_TRY(set(config, false, MIXT_KEY_DATA_KIND, "text", origin));
+    MIXT_TRY(set_number(config, false, MIXT_KEY_DATA_SEQ, (double)seq, origin));
+    if (entry->sees_all)
+        MIXT_TRY(set(config, false, MIXT_KEY_DATA_MASK, "0.15", origin));
+    return mixt__foreign_has_tokenizer(folder) ? set(config, false, MIXT_KEY_DATA_VOCAB, folder, origin) : MIXT_OK;
+}
+
+static mixt_status fill_config(const char *folder, mixt_config *config)
+{
+    const mixt__zoo_entry *entry;
+    mixt__name_facts facts;
+    char path[PATH_BYTES];
+    MIXT_TRY(read_folder(folder, path, &entry, &facts));
+    MIXT_TRY(set(config, false, MIXT_KEY_MODEL, entry->name, path));
+    MIXT_TRY(set(config, false, MIXT_KEY_PRECISION, "fp32", path));
+    MIXT_TRY(set_sizes(config, entry, &facts, false, path));
+    MIXT_TRY(set_number(config, false, MIXT_KEY_NET_VOCAB, (double)facts.vocab, path));
+    MIXT_TRY(set_number(config, false, MIXT_KEY_TRAIN_BATCH, 1, path));
+    MIXT_TRY(set_data(config, folder, entry, &facts, path));
+    return mixt_config_check(config);
+}
+
+mixt_status mixt__foreign_config(const char *folder, mixt_config **config)
+{
+    MIXT_TRY(mixt_config_new(config));
+    mixt_status status = fill_config(folder, *config);
+    if (status == MIXT_OK)
+        return MIXT_OK;
+    mixt_config_free(*config);
+    *config = NULL;
+    return status;
+}
+
+mixt_status mixt__foreign_fill(mixt_config *config)
+{
+    const char *folder = mixt__config_string(config, MIXT_KEY_INIT);
+    const mixt__zoo_entry *entry;
+    mixt__name_facts facts;
+    char path[PATH_BYTES];
+    if (!*folder || !mixt__foreign_is(folder))
+        return MIXT_OK;
+    mixt_status status = read_folder(folder, path, &entry, &facts);
+    if (status == MIXT_ERROR_UNSUPPORTED) // of a program whose files tell their sizes otherwise
+        return MIXT_OK;
+    MIXT_TRY(status);
+    if (strcmp(entry->name, mixt__config_string(config, MIXT_KEY_MODEL)))
+        return MIXT_OK;
+    return set_sizes(config, entry, &facts, true, path);
+}

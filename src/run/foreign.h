@@ -1,0 +1,18 @@
+/* Folders of Hugging Face models: config.json, weights and perhaps a tokenizer, used as if mixt had trained them. */
+#ifndef MIXT_RUN_FOREIGN_H
+#define MIXT_RUN_FOREIGN_H
+
+#include "api/weights.h"
+#include "config/config.h"
+
+/** Whether a folder is one: it has config.json and weights, but no configuration of a run. */
+bool mixt__foreign_is(const char *folder);
+/** A configuration that makes its model, in FP32, on text with its tokenizer. */
+mixt_status mixt__foreign_config(const char *folder, mixt_config **config);
+/** Sizes of the model that a configuration leaves open, from the config.json of the folder that it begins with (init);
+ *  nothing where that has none, or one of another model. */
+mixt_status mixt__foreign_fill(mixt_config *config);
+/** Whether it has files of a tokenizer. */
+bool mixt__foreign_has_tokenizer(const char *folder);
+
+#endif
