@@ -153,7 +153,7 @@ const mixt__bench_model mixt__bench_models[] = {
         .data = "random:16x112x112x3",
         .classes = 101,
         .batch = 32,
-        .recipe = {.optimizer = "momentum", .lr = 0.1f, .weight_decay = 1e-4f},
+        .recipe = {.optimizer = "momentum", .lr = 0.001f, .weight_decay = 1e-4f},
         .flops = c3d_flops,
     },
     {
