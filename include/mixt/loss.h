@@ -35,6 +35,27 @@ mixt_value mixt_loss_mse(mixt_builder *b, mixt_value outputs, mixt_value values)
 /** Binary cross-entropy of logits with as many FP32 values from 0 to 1; a NaN is left out. */
 mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values);
 
+/** Zeros are the defaults. */
+typedef struct mixt_ctc_options {
+    int64_t blank;     /**< the class that says nothing; default 0 */
+    mixt_value frames; /**< INT32 (N): frames that each sample has; default: all have all */
+    int64_t stride;    /**< of `frames`: so many of them are one frame of the logits, as where a model pools them;
+                            default 1 */
+} mixt_ctc_options;
+/**
+ * Connectionist temporal classification: -log of how likely the labels are over all ways to place them on the frames,
+ * with repeats and blanks between. The mean over samples; those that cannot be, because their labels need more frames
+ * than there are, or are no classes, are left out, as are samples of a negative length. Accuracy is the share of
+ * samples whose most likely frames spell the labels.
+ * @param logits (N, frames, classes)
+ * @param labels INT32 (N, S); what lies behind a sample's length is not looked at
+ * @param lengths INT32 (N): labels that each sample has; 0: none, all frames are blank
+ */
+mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value labels, mixt_value lengths,
+                              const mixt_ctc_options *o);
+#define mixt_loss_ctc(b, logits, labels, lengths, ...)                                                                 \
+    mixt_loss_ctc_with((b), (logits), (labels), (lengths), &(mixt_ctc_options){__VA_ARGS__})
+
 /** A loss of one's own: the mean of `each`, made from ops, over the elements whose target counts.
  *  @param each one number for each target, at places that do not count too
  *  @param targets as many FP32 values (NaN: left out) or INT32 labels (negative: left out); the null value: all count

@@ -183,7 +183,8 @@ typedef struct mixt__loss_attrs {
 
 /** Connectionist temporal classification: see ops/ctc.c. */
 typedef struct mixt__ctc_attrs {
-    int64_t blank; // the class that says nothing
+    int64_t blank;  // the class that says nothing
+    int64_t stride; // of the lengths in frames: so many are one frame of the logits; 0: 1
 } mixt__ctc_attrs;
 
 /** The logarithm of a probability of 0 in CTC's tables: finite, so that what is added to it and taken from it stays so. */

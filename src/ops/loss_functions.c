@@ -41,6 +41,18 @@ mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values)
     return loss_node(b, &mixt__op_bce, NULL, (mixt_value[]){logits, values}, 2);
 }
 
+mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value labels, mixt_value lengths,
+                              const mixt_ctc_options *o)
+{
+    o = o ? o : &(mixt_ctc_options){0};
+    if (o->stride < 0)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".stride %lld must not be below 0",
+                                   (long long)o->stride);
+    mixt__ctc_attrs at = {.blank = o->blank, .stride = o->stride};
+    mixt_value in[4] = {logits, labels, lengths, o->frames};
+    return mixt__builder_node(b, &mixt__op_ctc, "loss", &at, in, o->frames.id ? 4 : 3);
+}
+
 mixt_value mixt_loss_mean(mixt_builder *b, mixt_value each, mixt_value targets)
 {
     return loss_node(b, &mixt__op_mean_loss, NULL, (mixt_value[]){each, targets}, targets.id ? 2 : 1);
@@ -64,7 +76,8 @@ static mixt_value add_first(mixt_builder *b, mixt_value loss)
     const mixt__node *node = loss_maker(b->graph, loss.id);
     b->counted = node->out[1];
     b->graph->of_values = node->op == &mixt__op_mse || node->op == &mixt__op_bce || node->op == &mixt__op_mean_loss;
-    b->graph->counts_correct = node->op == &mixt__op_cross_entropy || node->op == &mixt__op_bce;
+    b->graph->counts_correct =
+        node->op == &mixt__op_cross_entropy || node->op == &mixt__op_bce || node->op == &mixt__op_ctc;
     return loss;
 }
 

@@ -1,10 +1,11 @@
 /* CTC in FP64, as the sum over all ways to place the labels, and its gradient by the same sums from both ends.
  *
- *     ctc logits=BxTxC labels=S [lengths=full|any] [range=4] [same=1] [skip=k] [blank=0]
+ *     ctc logits=BxTxC labels=S [lengths=full|any] [stride=1] [range=4] [same=1] [skip=k] [blank=0]
  *
- * `any` draws both lengths, also such that cannot be; `same`: all labels of a sample are one class; `skip`: every k-th
- * sample does not count. Errors of a right FP32 kernel are carried along: each sum of exponentials passes on those of
- * its terms by their shares and adds its own roundings, as large as the logarithms in it. */
+ * `any` draws both lengths, also such that cannot be (`full`: frames are not given); `same`: all labels of a sample are
+ * one class; `skip`: every k-th sample does not count. Errors of a right FP32 kernel are carried along: each sum of
+ * exponentials passes on those of its terms by their shares and adds its own roundings, as large as the logarithms in
+ * it. */
 #include "oracle/oracle.h"
 
 #include <math.h>
@@ -27,6 +28,7 @@ static void make(test_case *c)
     bool any = !strcmp(problem_text(c, "lengths", "full"), "any"), same = problem_int(c, "same", 0) != 0;
     double range = problem_real(c, "range", 4);
     c->attrs.ctc.blank = problem_int(c, "blank", 0);
+    c->attrs.ctc.stride = problem_int(c, "stride", 0);
     mixt__shape one = {1, {x.dims[0]}}, rows = {2, {x.dims[0], labels}};
     case_input_between(c, c->dtype, x, -range, range);
     test_tensor *l = case_indices(c, rows, 0, x.dims[2] > 1 ? x.dims[2] - 1 : 1);
@@ -35,8 +37,9 @@ static void make(test_case *c)
         if (same && i % labels)
             l->value[i] = l->value[i - 1];
     }
-    case_indices(c, one, any ? 0 : x.dims[1], x.dims[1] + 1);
     test_tensor *lengths = case_indices(c, one, any ? 0 : labels, labels + 1);
+    if (any)
+        case_indices(c, one, 0, x.dims[1] * (c->attrs.ctc.stride ? c->attrs.ctc.stride : 1) + 1);
     for (int64_t b = 0; skip && b < lengths->count; b += skip)
         lengths->value[b] = -1;
 }
@@ -55,7 +58,11 @@ static int64_t class_of(const test_case *c, const sample *s, int64_t state)
 
 static sample sample_at(const test_case *c, int64_t b)
 {
-    sample s = {.b = b, .frames = (int64_t)c->in[2].value[b], .length = (int64_t)c->in[3].value[b]};
+    int last = c->op == &mixt__op_ctc ? 3 : 6;
+    double stride = c->attrs.ctc.stride ? (double)c->attrs.ctc.stride : 1;
+    sample s = {.b = b, .frames = c->in[0].shape.dims[1], .length = (int64_t)c->in[2].value[b]};
+    if (c->in_count > last)
+        s.frames = (int64_t)ceil(c->in[last].value[b] / stride);
     if (s.length < 0)
         return s;
     int64_t needed = s.length;
@@ -241,12 +248,14 @@ static void make_grad(test_case *c)
     if (c->error)
         return;
     c->attrs = f->attrs;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 3; i++)
         case_copy(c, &f->in[i]);
     case_copy(c, &f->out[2]);
     case_copy(c, &f->out[1]);
     c->grad_dst = c->in_count;
     case_input_between(c, MIXT_DTYPE_FP32, (mixt__shape){0}, 3, 40);
+    if (f->in_count > 3)
+        case_copy(c, &f->in[3]);
 }
 
 /** How likely the rest is from each state of frame t, given the same with the next frame's logarithm in `next`. */
@@ -268,8 +277,8 @@ static void retreat(const test_case *c, const sample *s, int64_t t, const uncert
 /** A frame's gradient: alpha is an input and as given, so beta and the roundings here are what may be off. */
 static void grad_frame(test_case *c, const sample *s, int64_t t, const uncertain *beta, double *ways, double factor)
 {
-    int64_t frames = c->in[0].shape.dims[1], classes = c->in[0].shape.dims[2], states = c->in[4].shape.dims[2];
-    const double *alpha = c->in[4].value + (s->b * frames + t) * states;
+    int64_t frames = c->in[0].shape.dims[1], classes = c->in[0].shape.dims[2], states = c->in[3].shape.dims[2];
+    const double *alpha = c->in[3].value + (s->b * frames + t) * states;
     double most = -INFINITY, all = 0, mean = 0, n = (double)s->states;
     for (int64_t i = 0; i < s->states; i++)
         if (beta[i].value > -INFINITY && alpha[i] > -1e29)
@@ -300,7 +309,7 @@ static void grad_frame(test_case *c, const sample *s, int64_t t, const uncertain
 
 static void expect_grad(test_case *c)
 {
-    double count = c->in[5].value[2], factor = c->in[6].value[0] / (count > 0 ? count : 1);
+    double count = c->in[4].value[2], factor = c->in[5].value[0] / (count > 0 ? count : 1);
     for (int64_t b = 0; b < c->in[0].shape.dims[0]; b++) {
         sample s = sample_at(c, b);
         if (!s.counts)

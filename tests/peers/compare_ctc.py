@@ -50,7 +50,7 @@ def main():
     device, problems = (sys.argv[2:] + ["cpu"])[0], int((sys.argv[3:] + ["1000"])[0])
     rng = np.random.default_rng(20261116)
     asked = [problem(rng, i) for i in range(problems)]
-    text = b"".join(np.int64([*x.shape, y.shape[1], blank]).tobytes() + x.tobytes() + y.tobytes() + f.tobytes() + l.tobytes() for x, y, f, l, blank in asked)
+    text = b"".join(np.int64([*x.shape, y.shape[1], blank]).tobytes() + x.tobytes() + y.tobytes() + l.tobytes() + f.tobytes() for x, y, f, l, blank in asked)
     answers = np.frombuffer(subprocess.run([sys.argv[1], device], input=text, stdout=subprocess.PIPE, check=True).stdout, np.float32)
     at, worst, worst_grad, worst_theirs, impossible, samples, long = 0, 0.0, 0.0, 0.0, 0, 0, 0
     for x, *rest in asked:

@@ -2,7 +2,7 @@
  *
  *     ctc [cpu|cuda] <problems >answers
  *
- * A problem: int64 batch, frames, classes, labels, blank; FP32 logits; INT32 labels, frames and lengths of samples. An
+ * A problem: int64 batch, frames, classes, labels, blank; FP32 logits; INT32 labels, lengths and frames of samples. An
  * answer: FP32 loss, metrics (3) and the gradient of the loss. Ends with the input.
  */
 #include "backend/backend.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TENSORS = 8 }; // logits, labels, frames, lengths; alpha, metrics, seed; loss. The gradient lies beside them
+enum { TENSORS = 8 }; // logits, labels, lengths; alpha, metrics, seed; frames; loss. The gradient lies beside them
 
 /** One tensor in the device's memory and its copy on the host. */
 static mixt__tensor tensor(const mixt__backend *device, mixt_dtype dtype, int rank, const int64_t *dims, void **host)
@@ -70,21 +70,21 @@ static void solve(const mixt__backend *device, const int64_t size[5])
     void *host[TENSORS + 1];
     mixt__tensor t[TENSORS + 1] = {
         tensor(device, MIXT_DTYPE_FP32, 3, x, &host[0]),     tensor(device, MIXT_DTYPE_INT32, 2, labels, &host[1]),
-        tensor(device, MIXT_DTYPE_INT32, 1, one, &host[2]),  tensor(device, MIXT_DTYPE_INT32, 1, one, &host[3]),
-        tensor(device, MIXT_DTYPE_FP32, 3, alpha, &host[4]), tensor(device, MIXT_DTYPE_FP32, 1, three, &host[5]),
-        tensor(device, MIXT_DTYPE_FP32, 0, one, &host[6]),   tensor(device, MIXT_DTYPE_FP32, 0, one, &host[7]),
+        tensor(device, MIXT_DTYPE_INT32, 1, one, &host[2]),  tensor(device, MIXT_DTYPE_FP32, 3, alpha, &host[3]),
+        tensor(device, MIXT_DTYPE_FP32, 1, three, &host[4]), tensor(device, MIXT_DTYPE_FP32, 0, one, &host[5]),
+        tensor(device, MIXT_DTYPE_INT32, 1, one, &host[6]),  tensor(device, MIXT_DTYPE_FP32, 0, one, &host[7]),
         tensor(device, MIXT_DTYPE_FP32, 3, x, &host[8]),
     };
-    *(float *)host[6] = 1;
+    static const int asked[] = {0, 1, 2, 6}, answers[] = {7, 4, 8};
+    *(float *)host[5] = 1;
     for (int i = 0; i < 4; i++)
-        if (fread(host[i], 1, bytes_of(&t[i]), stdin) != bytes_of(&t[i]))
+        if (fread(host[asked[i]], 1, bytes_of(&t[asked[i]]), stdin) != bytes_of(&t[asked[i]]))
             exit(2);
     for (int i = 0; i < TENSORS; i++)
         need(device->upload(t[i].data, host[i], bytes_of(&t[i])));
-    mixt__tensor out[3] = {t[7], t[5], t[4]};
-    run(device, &mixt__op_ctc, &attrs, t, 4, out, 3);
+    mixt__tensor in[4] = {t[0], t[1], t[2], t[6]}, out[3] = {t[7], t[4], t[3]};
+    run(device, &mixt__op_ctc, &attrs, in, 4, out, 3);
     run(device, &mixt__op_ctc_grad, &attrs, t, 7, &t[8], 1);
-    static const int answers[] = {7, 5, 8};
     for (int i = 0; i < 3; i++) {
         const mixt__tensor *a = &t[answers[i]];
         need(device->download(host[answers[i]], a->data, bytes_of(a)));

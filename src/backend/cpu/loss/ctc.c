@@ -14,6 +14,8 @@
 typedef struct job {
     const mixt__call *call;
     int64_t batch, frames, classes, labels, states; // B, T, C, S, 2S + 1
+    const int32_t *own_labels, *own_frames;         // (B); own_frames NULL: all have all
+    int64_t stride;
     int32_t blank;
 } job;
 
@@ -37,7 +39,12 @@ static job job_of(const mixt__call *call)
     job j = {.call = call, .batch = x->dims[0], .frames = x->dims[1], .classes = x->dims[2]};
     j.labels = call->in[1].shape.dims[1];
     j.states = 2 * j.labels + 1;
-    j.blank = (int32_t)((const mixt__ctc_attrs *)call->attrs)->blank;
+    const mixt__ctc_attrs *at = call->attrs;
+    int last = call->in_count > 4 ? 6 : 3; // of the gradient, or forward
+    j.own_labels = call->in[2].data;
+    j.own_frames = call->in_count > last ? call->in[last].data : NULL;
+    j.stride = at->stride > 1 ? at->stride : 1;
+    j.blank = (int32_t)at->blank;
     return j;
 }
 
@@ -55,7 +62,8 @@ static int64_t frames_needed(const job *j, const sample *s)
 
 static sample sample_at(const job *j, int64_t b)
 {
-    int32_t frames = ((const int32_t *)j->call->in[2].data)[b], length = ((const int32_t *)j->call->in[3].data)[b];
+    int32_t length = j->own_labels[b];
+    int64_t frames = j->own_frames ? ((int64_t)j->own_frames[b] + j->stride - 1) / j->stride : j->frames;
     sample s = {.label = (const int32_t *)j->call->in[1].data + b * j->labels};
     s.frames = frames < 0 ? 0 : frames < j->frames ? frames : j->frames;
     s.length = length < 0 ? 0 : length < j->labels ? length : j->labels;
@@ -266,7 +274,7 @@ static void carry(const job *j, const sample *s, int64_t row, float lse, const s
 static void grad_sample(const job *j, const sample *s, int64_t b, float factor)
 {
     const mixt__tensor *dst = &j->call->out[0];
-    const float *alpha = (const float *)j->call->in[4].data + b * j->frames * j->states;
+    const float *alpha = (const float *)j->call->in[3].data + b * j->frames * j->states;
     scratch w = scratch_of(j, b);
     int32_t best;
     for (int64_t t = s->frames - 1; t >= 0; t--) {
@@ -285,7 +293,7 @@ static void grad_samples(void *argument, int64_t first, int64_t end, int thread)
 {
     const job *j = argument;
     const mixt__tensor *dst = &j->call->out[0];
-    const float *metrics = j->call->in[5].data, *seed = j->call->in[6].data;
+    const float *metrics = j->call->in[4].data, *seed = j->call->in[5].data;
     float factor = metrics[2] > 0 ? *seed / metrics[2] : 0;
     (void)thread;
     for (int64_t b = first; b < end; b++) {

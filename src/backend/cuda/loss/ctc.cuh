@@ -16,7 +16,8 @@ typedef struct ctc_job {
     int64_t batch, frames, classes, labels, states; // B, T, C, S, 2S + 1
     int blank;
     const void *src;
-    const int32_t *label, *own_frames, *own_labels;
+    const int32_t *label, *own_labels, *own_frames; // own_frames NULL: all samples have all frames
+    int64_t stride;
     float *lse;    // (B, T) in the workspace
     int32_t *best; // (B, T) in the workspace; NULL: nobody asks which class is the largest
     float *rows;   // (B, 2, states) in the workspace; NULL: rows lie in shared memory
@@ -28,6 +29,13 @@ typedef struct ctc_sample {
     int frames, labels, states;
     bool counts;
 } ctc_sample;
+
+/** A sample's own frames. */
+static __device__ __forceinline__ int ctc_frames(const ctc_job &j, int64_t b)
+{
+    int64_t frames = j.own_frames ? ((int64_t)j.own_frames[b] + j.stride - 1) / j.stride : j.frames;
+    return (int)(frames < 0 ? 0 : frames < j.frames ? frames : j.frames);
+}
 
 /** Frames that labels i, i + step, … of a sample need: one each, one more behind an equal one; past all where a label
  *  is none. */
@@ -45,10 +53,10 @@ static __device__ __forceinline__ int ctc_needed(const ctc_job &j, const int32_t
 /** By a whole warp: every lane gets the same. */
 static __device__ __forceinline__ ctc_sample ctc_sample_at(const ctc_job &j, int64_t b)
 {
-    int frames = j.own_frames[b], labels = j.own_labels[b];
+    int labels = j.own_labels[b];
     ctc_sample s;
     s.label = j.label + b * j.labels;
-    s.frames = frames < 0 ? 0 : frames < j.frames ? frames : (int)j.frames;
+    s.frames = ctc_frames(j, b);
     s.labels = labels < 0 ? 0 : labels < j.labels ? labels : (int)j.labels;
     s.states = 2 * s.labels + 1;
     int needed = ctc_needed(j, s.label, s.labels, threadIdx.x & 31, 32);
@@ -86,7 +94,7 @@ static __device__ __forceinline__ float ctc_largest(const float *warps)
 template <typename T> static __global__ void __launch_bounds__(32 * CTC_ROW_WARPS) ctc_log_sums(const ctc_job j)
 {
     int64_t row = (int64_t)blockIdx.x * CTC_ROW_WARPS + threadIdx.x / 32;
-    if (row >= j.batch * j.frames || row % j.frames >= j.own_frames[row / j.frames])
+    if (row >= j.batch * j.frames || row % j.frames >= ctc_frames(j, row / j.frames))
         return;
     const T *x = (const T *)j.src + row * j.classes;
     float most = -INFINITY, sum = 0;
@@ -125,11 +133,14 @@ static inline ctc_job ctc_job_of(const mixt__call *call)
     j.classes = x->dims[2];
     j.labels = call->in[1].shape.dims[1];
     j.states = 2 * j.labels + 1;
-    j.blank = (int)((const mixt__ctc_attrs *)call->attrs)->blank;
+    const mixt__ctc_attrs *at = (const mixt__ctc_attrs *)call->attrs;
+    int last = call->in_count > 4 ? 6 : 3; // of the gradient, or forward
+    j.blank = (int)at->blank;
+    j.stride = at->stride > 1 ? at->stride : 1;
     j.src = call->in[0].data;
     j.label = (const int32_t *)call->in[1].data;
-    j.own_frames = (const int32_t *)call->in[2].data;
-    j.own_labels = (const int32_t *)call->in[3].data;
+    j.own_labels = (const int32_t *)call->in[2].data;
+    j.own_frames = call->in_count > last ? (const int32_t *)call->in[last].data : NULL;
     return j;
 }
 

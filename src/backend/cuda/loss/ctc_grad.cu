@@ -186,9 +186,9 @@ static mixt_status run(const mixt__call *call)
 {
     grad_job g = grad_job_of(call);
     const ctc_job *j = &g.common;
-    g.alpha = (const float *)call->in[4].data;
-    g.metrics = (const float *)call->in[5].data;
-    g.seed = (const float *)call->in[6].data;
+    g.alpha = (const float *)call->in[3].data;
+    g.metrics = (const float *)call->in[4].data;
+    g.seed = (const float *)call->in[5].data;
     g.grad = call->out[0].data;
     if (!mixt__tensor_count(&call->in[0]))
         return MIXT_OK;
