@@ -6,13 +6,13 @@ kills=${2:-4}
 seed=${MIXT_KILL_SEED:-20261116}
 cd "$work" || exit 1
 
-# A batch that is large next to the weights: here lower formats do save memory.
+# Activations that are large next to the weights: lower formats save memory on any CPU.
 cat >a.yaml <<'YAML'
-model: mlp
+model: convnet
 threads: 1
-net: {hidden: [32, 32]}
-data: {kind: digits, limit: 512}
-train: {epochs: 0, steps: 30, batch: 256, lr: 0.01}
+net: {channels: [4]}
+data: {kind: digits, limit: 256}
+train: {epochs: 0, steps: 30, batch: 32, lr: 0.01}
 verify: {speedup: 0, memory: -900, lost: 1000, output: 10}
 YAML
 options=(--margin 20% --for memory --steps 8 --seeds 6)
@@ -112,13 +112,14 @@ grep -q 'FP32 itself does not train: it diverged' err || fail "a baseline that d
 
 { echo 'a,b,class'; for i in $(seq 300); do echo "0.$i,$((i % 7)),$((i % 3))"; done; } >rows.csv
 cp rows.csv kept.csv
-csv=("${options[@]}" data.kind=csv data.path=rows.csv data.limit=0 train.batch=64 train.lr=0.03 --name data --json)
-adopt 0 a.yaml "${csv[@]}" --to formats
+printf 'model: mlp\nthreads: 1\nnet: {hidden: [32, 32]}\ndata: {kind: csv, path: rows.csv}\ntrain: {epochs: 0, steps: 30, batch: 64, lr: 0.03}\n' >rows.yaml
+csv=("${options[@]}" --name data --json)
+adopt 0 rows.yaml "${csv[@]}" --to formats
 tail -200 kept.csv >rows.csv
-adopt 1 a.yaml "${csv[@]}" --to mixed
+adopt 1 rows.yaml "${csv[@]}" --to mixed
 grep -q 'adopt-data/baseline and runs/adopt-data/mixed saw different data' err && [ ! -e runs/adopt-data/mixed ] || fail "data that changed on the way: $(cat err)"
 cp kept.csv rows.csv
-adopt 0 a.yaml "${csv[@]}" --to mixed
+adopt 0 rows.yaml "${csv[@]}" --to mixed
 [ "$(field done)" = 3 ] || fail "with the data back: $(cat out)"
 
 # ---- refused, a full disk ----
