@@ -4,10 +4,12 @@
  * k, side by side in a row, take one launch. In place nothing else is touched; else threads behind the last head copy
  * the rest of the row. Bytes: what is turned, read and written; the table comes from the caches.
  */
-#include "ops/rotary_attrs.h"
+#include "backend/cuda/kernels.h"
 
 #include "backend/cuda/core/pack.cuh"
-#include "backend/cuda/kernels.h"
+extern "C" {
+#include "ops/rotary_attrs.h"
+}
 
 enum { THREADS = 256 };
 
