@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Losses of mixt and PyTorch from the same weights on the same batches, step by step.
 
-    compare_steps.py STEPS_PROGRAM --models mlp,gpt2,bert,resnet50,lstm --device cuda [--steps 20] [--batch B] [--seq T] [--peers DIR]
+    compare_steps.py STEPS_PROGRAM --models mlp,gpt2,bert,resnet50,lstm,gru,rnn --device cuda [--steps 20] [--batch B] [--seq T] [--peers DIR]
                      [--seeds N] [--lr R] [--data tokens:FILE]
 
 STEPS_PROGRAM is build/tests/steps. PyTorch's models come from torch_peer.py in DIR. For each model:
@@ -22,6 +22,8 @@ must lie within the standard deviation, over the seeds (other weights, other ord
 import argparse, json, math, os, subprocess, sys, tempfile
 import numpy as np
 
+RECURRENT = ('lstm', 'gru', 'rnn')
+
 
 def torch_names(model, state):
     """mixt's weights under PyTorch's names and layouts"""
@@ -34,9 +36,11 @@ def torch_names(model, state):
         if model in ('gpt', 'gpt2', 'bert'):
             name = name.replace('h.', 'blocks.', 1) if name.startswith('h.') else name
             name = name.replace('.attn.', '.').replace('.mlp.', '.').replace('ln_f.', 'ln.')
-        elif model == 'lstm' and name.startswith('rnn.'):
+        elif model in RECURRENT and name.startswith('rnn.'):
             layer, part = name.split('.')[1:]
-            name = f'rnn.{part}_l{layer}' if part != 'bias' else f'rnn.bias_ih_l{layer}'
+            if part == 'bias_hn':                                       # the only one of its kind that mixt has
+                t = torch.cat([torch.zeros(2 * len(t)), t])
+            name = f"rnn.{ {'bias': 'bias_ih', 'bias_hn': 'bias_hh'}.get(part, part)}_l{layer}"
         elif model == 'resnet50':
             if name.startswith('layer'):
                 stage, block, rest = name.split('.', 2)
@@ -76,9 +80,11 @@ def run_torch(model, precision, folder, steps, batch, seq, lr, device, peers, tw
     missing = [m for m in missing if 'num_batches' not in m and 'bias_hh' not in m and 'running' not in m]
     unexpected = [u for u in unexpected if 'running' not in u]
     assert not missing and not unexpected, (missing, unexpected)
-    if model == 'lstm':                                                 # mixt has one bias a gate
+    if model in RECURRENT:                                              # mixt has one bias a gate, and a GRU's last two
         for n, p in net.named_parameters():
-            if 'bias_hh' in n:
+            if 'bias_hh' in n and model == 'gru':
+                p.register_hook(lambda g: torch.cat([torch.zeros_like(g[:len(g) // 3 * 2]), g[len(g) // 3 * 2:]]))
+            elif 'bias_hh' in n:
                 torch.nn.init.zeros_(p)
                 p.requires_grad_(False)
     net.to(device)
@@ -89,7 +95,7 @@ def run_torch(model, precision, folder, steps, batch, seq, lr, device, peers, tw
         opt = torch.optim.SGD([{'params': decay}, {'params': plain, 'weight_decay': 0}], lr=lr, momentum=0.9, weight_decay=1e-4)
     else:
         opt = torch.optim.AdamW([{'params': decay}, {'params': plain, 'weight_decay': 0}], lr=lr, betas=(0.9, 0.95), weight_decay=0.1)
-    tokens = model in ('gpt', 'gpt2', 'bert', 'lstm')
+    tokens = model in ('gpt', 'gpt2', 'bert') + RECURRENT
     x_all = np.fromfile(f'{folder}/input.bin', np.int32 if tokens else np.float32)
     y_all = np.fromfile(f'{folder}/target.bin', np.int32)
     shape = (steps, batch, seq) if tokens else (steps, batch, 224, 224, 3) if model == 'resnet50' else (steps, batch, 28, 28, 1) if model == 'convnet' else (steps, batch, -1)
@@ -114,7 +120,7 @@ def run_torch(model, precision, folder, steps, batch, seq, lr, device, peers, tw
 
 
 RATES = {'resnet50': 1e-3} # all others: 3e-4
-ROUNDINGS = {'mlp': 4, 'convnet': 6, 'lstm': 256, 'gpt': 60, 'gpt2': 120, 'bert': 120, 'resnet50': 160}
+ROUNDINGS = {'mlp': 4, 'convnet': 6, 'lstm': 256, 'gru': 256, 'rnn': 256, 'gpt': 60, 'gpt2': 120, 'bert': 120, 'resnet50': 160}
 
 
 def bound(model, precision, k):
@@ -187,7 +193,7 @@ def main():
     a.add_argument('--data', default='')
     a.add_argument('--peers', default=os.environ.get('MIXT_PEERS', '../shared/peers'))
     a = a.parse_args()
-    defaults = {'gpt2': (32, 1024), 'gpt': (8, 256), 'bert': (256, 128), 'resnet50': (256, 0), 'convnet': (64, 0), 'mlp': (128, 0), 'lstm': (64, 256)}
+    defaults = {'gpt2': (32, 1024), 'gpt': (8, 256), 'bert': (256, 128), 'resnet50': (256, 0), 'convnet': (64, 0), 'mlp': (128, 0), 'lstm': (64, 256), 'gru': (64, 256), 'rnn': (64, 256)}
     failed = 0
     for model in a.models.split(','):
         batch, seq = a.batch or defaults[model][0], (a.seq or defaults[model][1]) if defaults[model][1] else 0
