@@ -213,6 +213,8 @@ unknown key in a file       | train key.yaml                                    
 wrong type in a file        | train type.yaml                                     | 1 | type.yaml:2:10: train.batch: expected an integer
 unknown model               | train tiny.yaml out=x model=gtp                     | 1 | did you mean gpt?
 size the model has not      | train tiny.yaml out=x net.heads=2                   | 1 | model mlp
+heads of a GRU              | train gpt.yaml out=x model=gru                      | 1 | model gru
+GRU over digits             | train tiny.yaml out=x model=gru net.hidden=[]       | 1 | model gru needs tokens, the data has (28, 28, 1) images
 heads that do not divide    | train gpt.yaml out=x net.heads=3                    | 1 | net.heads must divide net.width
 images too small to pool    | train tiny.yaml out=x model=convnet net.hidden=[] net.channels=4,4,4,4,4,4 | 1 | halve images of 28 x 28 to nothing
 no such depth               | train tiny.yaml out=x model=resnet net.hidden=[] net.depth=19 | 1 | no depth 19
