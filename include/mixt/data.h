@@ -232,6 +232,11 @@ typedef struct mixt_data_column {
     const void *values; /**< samples × product of dims; FP32 inputs must be finite, a NaN among targets or a negative
                              label is left out of losses */
     int64_t ids;        /**< INT32: numbers must stay below it; default: the largest + 1 */
+    /** (samples) how far each sample goes along its first dimension, from 0 to dims[0] (0 there: the longest); `values`
+     *  then holds so much of each, one behind the other. A batch is padded: inputs with 0, targets with what does not
+     *  count (-1, NaN). "NAME.length" goes with the array, and "NAME.mask" with an input: see mixt_input_lengths and
+     *  mixt_input_mask. Default NULL: all are whole. */
+    const int32_t *lengths;
 } mixt_data_column;
 
 /**

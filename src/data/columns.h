@@ -4,10 +4,21 @@
 
 #include "data/data.h"
 
+/** What a column is made from. */
+typedef enum mixt__column_source {
+    MIXT_COLUMN_VALUES,
+    MIXT_COLUMN_LENGTH, // how long the samples of another column are
+    MIXT_COLUMN_MASK,   // 1 where they have something
+} mixt__column_source;
+
 /** A named array of all samples. */
 typedef struct mixt__column {
     mixt_data_array array; // its name lives as long as the set
-    void *values;          // rows × elements, four bytes each
+    void *values;          // rows × elements, four bytes each; NULL: made from another column
+    int64_t *begin; // (rows + 1) of samples of different lengths: where each begins, in elements; NULL: all whole
+    mixt__column_source source;
+    int of;                 // which other one
+    const int32_t *lengths; // while a set is opened: the program's
 } mixt__column;
 
 /** All of a set's, inputs first. */

@@ -273,10 +273,12 @@ static mixt_status check_like(const mixt_data *data, const mixt__columns *c)
 static mixt_status make_columns(mixt_data *data, ratings *r, mixt__columns *c)
 {
     *c = (mixt__columns){.rows = r->count, .count = 3};
-    c->column[0] = (mixt__column){{.name = "user", .dtype = MIXT_DTYPE_INT32, .elements = 1}, r->user};
-    c->column[1] = (mixt__column){{.name = "item", .dtype = MIXT_DTYPE_INT32, .elements = 1}, r->item};
-    c->column[2] =
-        (mixt__column){{.name = "rating", .target = true, .dtype = MIXT_DTYPE_FP32, .elements = 1}, r->value};
+    c->column[0].array = (mixt_data_array){.name = "user", .dtype = MIXT_DTYPE_INT32, .elements = 1};
+    c->column[1].array = (mixt_data_array){.name = "item", .dtype = MIXT_DTYPE_INT32, .elements = 1};
+    c->column[2].array = (mixt_data_array){.name = "rating", .target = true, .dtype = MIXT_DTYPE_FP32, .elements = 1};
+    c->column[0].values = r->user;
+    c->column[1].values = r->item;
+    c->column[2].values = r->value;
     r->user = r->item = NULL;
     r->value = NULL;
     mixt__names *names[] = {&r->users, &r->items};

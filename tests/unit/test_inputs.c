@@ -314,6 +314,131 @@ static void a_loss_from_ops_is_the_loss(void **state)
     assert_true(fabs(losses[2] - losses[0]) < 1e-5 * losses[0]);
 }
 
+/* ---- different lengths ---- */
+
+enum { WORDS = 9, PLACES = 6, KEPT = 12 };
+
+static int32_t word_count[KEPT];
+
+/** Sentences of 1 to PLACES words, the mean of whose vectors is wanted to be their sum of numbers.
+ *  @param room places of a sample in a batch; 0: as many as the longest has */
+static mixt_data *open_sentences(int64_t room)
+{
+    static int32_t words[KEPT * PLACES], tags[KEPT * PLACES];
+    static float wanted[KEPT];
+    int64_t used = 0;
+    for (int i = 0; i < KEPT; i++) {
+        word_count[i] = 1 + i * 5 % PLACES;
+        wanted[i] = 0;
+        for (int k = 0; k < word_count[i]; k++, used++) {
+            words[used] = (i * 3 + k * 2) % WORDS;
+            tags[used] = words[used] % 2;
+            wanted[i] += (float)words[used] / (float)(4 * word_count[i]);
+        }
+    }
+    const mixt_data_column columns[] = {
+        {.name = "text",
+         .dtype = MIXT_DTYPE_INT32,
+         .rank = 1,
+         .dims = {room},
+         .values = words,
+         .lengths = word_count,
+         .ids = WORDS},
+        {.name = "worth", .target = true, .values = wanted},
+        {.name = "tag",
+         .target = true,
+         .dtype = MIXT_DTYPE_INT32,
+         .rank = 1,
+         .dims = {room},
+         .values = tags,
+         .lengths = word_count,
+         .ids = 2},
+    };
+    mixt_data *data;
+    if (mixt_data_from_columns("sentences", columns, 3, KEPT,
+                               (mixt_data_options[1]){MIXT_DATA_OPTIONS(.in_order = true)}, &data) != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    return data;
+}
+
+/** The mean vector of a text by its mask; each word's tag, where padding has none. */
+static mixt_value read_sentence(mixt_builder *b, mixt_value x)
+{
+    mixt_value mask = mixt_input_mask(b, "text");
+    int64_t n = mixt_value_dim(b, mask, 0), t = mixt_value_dim(b, mask, 1);
+    mixt_value h = mixt_embedding(b, "word", x, .count = WORDS, .features = 8, .init = 0.5f); // (N, T, 8)
+    mixt_value kept = mixt_mul(b, h, mixt_reshape(b, mask, 3, (int64_t[]){n, t, 1}));
+    mixt_value sum = mixt_sum(b, kept, .axes = {1}, .axis_count = 1);
+    mixt_value mean = mixt_div(b, sum, mixt_sum(b, mask, .axes = {1}, .axis_count = 1, .keep = true));
+    mixt_value worth = mixt_linear(b, "worth", mean, .features = 1);
+    mixt_value tags = mixt_linear(b, "tag", mixt_tanh(b, h), .features = 2);
+    mixt_loss_add(b, mixt_loss_mse(b, worth, mixt_target(b, "worth")), 1);
+    mixt_loss_add(b, mixt_loss_cross_entropy(b, tags, mixt_target(b, "tag")), 0.5f);
+    return worth;
+}
+
+static void short_samples_are_padded(void **state)
+{
+    mixt_data *data = open_sentences(0);
+    const mixt_data_info *info = mixt_data_describe(data);
+    static const char *const names[] = {"text", "text.length", "text.mask", "worth", "tag", "tag.length"};
+    int32_t input[256], target[256];
+    int64_t valid;
+    (void)state;
+    assert_int_equal(info->array_count, 6);
+    for (int i = 0; i < 6; i++)
+        assert_string_equal(info->arrays[i].name, names[i]);
+    assert_int_equal(info->arrays[0].dims[0], PLACES);
+    for (int i = 0; i < KEPT; i++) {
+        assert_int_equal(mixt_data_read(data, i, 1, input, target, &valid), MIXT_OK);
+        const int32_t *length = input + mixt_data_array_at(data, 1, 1) / 4,
+                      *tags = target + mixt_data_array_at(data, 1, 4) / 4;
+        const float *mask = (const float *)(const void *)(input + mixt_data_array_at(data, 1, 2) / 4);
+        assert_int_equal(*length, word_count[i]);
+        for (int k = 0; k < PLACES; k++) {
+            assert_int_equal(input[k], k < word_count[i] ? (i * 3 + k * 2) % WORDS : 0);
+            assert_true(mask[k] == (k < word_count[i] ? 1.0f : 0.0f));
+            assert_int_equal(tags[k], k < word_count[i] ? input[k] % 2 : -1);
+        }
+    }
+    mixt_data_close(data);
+}
+
+/** What lies in the padding changes neither loss nor gradient, to the bit. */
+static void padding_changes_nothing(void **state)
+{
+    static const char *const precisions[] = {"fp32", "bf16", "fp16"};
+    static float clean[1024], dirty[1024];
+    (void)state;
+    for (int p = 0; p < 3; p++) {
+        mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
+        mixt_data *data = open_sentences(PLACES + 3);
+        mixt_model *model = mixt_model_new(context, read_sentence, MIXT_LOSS_OWN);
+        mixt_trainer *t = mixt_trainer_new(model, .batch = KEPT, .precision = precisions[p]);
+        if (mixt_trainer_compile(t, data) != MIXT_OK)
+            fail_msg("%s", mixt_error_text());
+        int32_t *input = calloc(1, mixt_data_input_bytes(data, KEPT));
+        void *target = calloc(1, mixt_data_target_bytes(data, KEPT));
+        double losses[2];
+        int64_t count = 0;
+        assert_int_equal(mixt_data_batch(data, KEPT, 0, input, target), MIXT_OK);
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; round && i < KEPT * (PLACES + 3); i++)
+                if (i % (PLACES + 3) >= word_count[i / (PLACES + 3)])
+                    input[i] = 1 + i % (WORDS - 1);
+            assert_int_equal(mixt_trainer_backward(t, input, target, 1, &losses[round]), MIXT_OK);
+            count = read_params(t, round ? dirty : clean, true);
+            assert_int_equal(mixt_trainer_discard(t), MIXT_OK);
+        }
+        assert_true(losses[0] == losses[1]);
+        assert_memory_equal(clean, dirty, (size_t)count * sizeof *clean);
+        free(input);
+        free(target);
+        mixt_close(context);
+        mixt_data_close(data);
+    }
+}
+
 /* ---- mistakes ---- */
 
 static mixt_value wrong_input(mixt_builder *b, mixt_value x)
@@ -392,6 +517,10 @@ static void columns_are_checked(void **state)
     refuse((mixt_data_column[]){{.name = "y", .values = good}, target}, 2, "two columns are called 'y'");
     refuse((mixt_data_column[]){{.name = "x.y", .values = good}, target}, 2, "without a dot");
     refuse((mixt_data_column[]){{.name = "x", .values = NULL}, target}, 2, "needs .values");
+    const int32_t lengths[2] = {1, 3};
+    refuse((mixt_data_column[]){{.name = "x", .values = good, .rank = 1, .dims = {2}, .lengths = lengths}, target}, 2,
+           "sample 1 has length 3: expected 0 to 2");
+    refuse((mixt_data_column[]){{.name = "x", .values = good, .lengths = lengths}, target}, 2, "a first dimension");
     refuse((mixt_data_column[]){target}, 1, "2 to 16");
     refuse((mixt_data_column[]){{.name = "x", .target = true, .values = good}, target}, 2, "one input and one target");
     refuse((mixt_data_column[]){{.name = "x", .values = good, .rank = 1, .dims = {0}}, target}, 2, "dimension 0");
@@ -407,6 +536,8 @@ int main(void)
         cmocka_unit_test(short_batches_count_once),
         cmocka_unit_test(predictions_take_every_input),
         cmocka_unit_test(a_loss_from_ops_is_the_loss),
+        cmocka_unit_test(short_samples_are_padded),
+        cmocka_unit_test(padding_changes_nothing),
         cmocka_unit_test(mistakes_are_told),
         cmocka_unit_test(columns_are_checked),
     };
