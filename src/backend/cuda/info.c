@@ -88,7 +88,7 @@ mixt_status mixt__cuda_describe_at(int index, mixt_gpu_info *info)
     MIXT_TRY(mixt__cuda_check(cudaGetDeviceProperties(&properties, index), "asking a GPU what it is"));
     *info = (mixt_gpu_info){.capability = 10 * properties.major + properties.minor};
     info->multiprocessors = properties.multiProcessorCount;
-    snprintf(info->name, sizeof info->name, "%s", properties.name);
+    snprintf(info->name, sizeof info->name, "%.127s", properties.name);
     if (!index)
         MIXT_TRY(mixt__cuda_check(cudaMemGetInfo(&info->memory_free, &total), "asking for the GPU's memory"));
     info->memory_bytes = properties.totalGlobalMem;
