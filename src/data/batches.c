@@ -160,14 +160,14 @@ static mixt_status read_together(const mixt_data *data, int64_t first, int64_t c
 mixt_status mixt_data_read(const mixt_data *data, int64_t first, int64_t count, void *input, void *target,
                            int64_t *valid)
 {
+    MIXT_TRY(mixt__need_open(data, "data"));
+    MIXT_TRY(mixt__need(valid));
     return mixt__data_read_some(data, first, count, count, input, target, valid);
 }
 
 mixt_status mixt__data_read_some(const mixt_data *data, int64_t first, int64_t count, int64_t batch, void *input,
                                  void *target, int64_t *valid)
 {
-    MIXT_TRY(mixt__need_open(data, "data"));
-    MIXT_TRY(mixt__need(valid));
     *valid = 0;
     if (first < 0 || count < 1 || !input || !target)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "read of %lld samples at %lld: expected a count from 1 and two buffers",

@@ -280,8 +280,6 @@ const mixt__op mixt__op_split = {
 static void split(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes, mixt_value *result)
 {
     mixt__split_attrs at = {.parts = parts};
-    if (!mixt__builder_ok(b, NULL, mixt__need(result)))
-        return;
     for (int i = 0; sizes && i < parts && i < MIXT_MAX_OUTPUTS; i++)
         at.sizes[i] = sizes[i];
     for (int i = 0; i < parts; i++)
@@ -295,12 +293,13 @@ static void split(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes
 
 void mixt_split(mixt_builder *b, mixt_value x, int parts, mixt_value *result)
 {
-    split(b, x, parts, NULL, result);
+    if (mixt__builder_ok(b, NULL, mixt__need(result)))
+        split(b, x, parts, NULL, result);
 }
 
 void mixt_split_at(mixt_builder *b, mixt_value x, int parts, const int64_t *sizes, mixt_value *result)
 {
-    if (mixt__builder_ok(b, NULL, mixt__need(sizes)))
+    if (mixt__builder_ok(b, NULL, mixt__need(sizes)) && mixt__builder_ok(b, NULL, mixt__need(result)))
         split(b, x, parts, sizes, result);
 }
 

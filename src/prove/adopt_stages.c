@@ -116,6 +116,7 @@ static mixt_status measure(const mixt_adoption *a, const char *folder, mixt_comp
 {
     int64_t samples =
         mixt__config_int(a->config, MIXT_KEY_TRAIN_BATCH) * mixt__config_int(a->config, MIXT_KEY_TRAIN_ACCUMULATE);
+    run->diverged = false; // a run that ended is measured
     return mixt__compare_measure(folder, samples, run);
 }
 

@@ -66,8 +66,8 @@ static void models_are_checked(void **state)
     assert_null(mixt_model_new(f.context, NULL, MIXT_LOSS_MSE));
     expect_refused(MIXT_ERROR_ARGUMENT, "mixt_model_new: fn must not be NULL");
     assert_string_equal(mixt_error(f.context), mixt_error_text());
-    assert_null(mixt_model_new(f.context, net, (mixt_loss)3));
-    expect_refused(MIXT_ERROR_ARGUMENT, "loss 3");
+    assert_null(mixt_model_new(f.context, net, (mixt_loss)4));
+    expect_refused(MIXT_ERROR_ARGUMENT, "loss 4");
     assert_null(mixt_model_new(f.context, net, (mixt_loss)-1));
     const float shares[] = {-3, 1, NAN, INFINITY};
     for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {

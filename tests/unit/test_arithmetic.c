@@ -23,7 +23,7 @@ static const unsigned fused[] = {MIXT_FUSED_LOSS | MIXT_FUSED_RELU | MIXT_FUSED_
                                  MIXT_FUSED_MATMUL | MIXT_FUSED_NORM | MIXT_FUSED_BATCH_NORM | MIXT_FUSED_LOSS, 0};
 enum { FUSED = sizeof fused / sizeof fused[0] };
 
-/** Data that the model takes: small images, or short texts. */
+/** Data that the model takes: small images or clips, short texts or recordings. */
 static mixt_data_info data_for(const mixt__zoo_entry *entry)
 {
     mixt_data_info info = {.target_dtype = MIXT_DTYPE_INT32};
@@ -36,8 +36,10 @@ static mixt_data_info data_for(const mixt__zoo_entry *entry)
         return info;
     }
     info.input_dtype = MIXT_DTYPE_FP32;
-    info.input_rank = 3;
-    memcpy(info.input_dims, (int64_t[]){64, 64, 3}, 3 * sizeof(int64_t));
+    static const int64_t image[] = {64, 64, 3}, clip[] = {16, 32, 32, 3}, recording[] = {64, 40};
+    bool clips = entry->input == MIXT_MODEL_CLIPS, frames = entry->input == MIXT_MODEL_FRAMES;
+    info.input_rank = clips ? 4 : frames ? 2 : 3;
+    memcpy(info.input_dims, clips ? clip : frames ? recording : image, (size_t)info.input_rank * sizeof(int64_t));
     info.classes = 10;
     info.target = MIXT_TARGET_CLASS;
     info.target_elements = 1;
@@ -98,6 +100,8 @@ static void every_product_has_the_policys_arithmetic(void **state)
 {
     (void)state;
     for (const mixt__zoo_entry *entry = mixt__zoo; entry->name; entry++) {
+        if (entry->input == MIXT_MODEL_PAIRS) // takes several arrays, which this test does not make
+            continue;
         mixt__graph *graph = build(entry);
         for (int f = 0; f < FORMATS * FORMATS * FUSED; f++)
             check_pair(entry->name, graph, formats[f / FUSED / FORMATS], formats[f / FUSED % FORMATS],
