@@ -133,7 +133,6 @@ static mixt_status generate(writer *w, sample *s)
     mixt_sampling sampling = {.temperature = cli_number(w->args, "temperature"), .seed = s->seed};
     sampling.top_k = cli_int(w->args, "top-k");
     sampling.top_p = cli_number(w->args, "top-p");
-    CLI_TRY(mixt_generator_start(w->generator, w->prompt, w->prompt_count));
     int64_t limit = cli_int(w->args, "tokens");
     double start = cli_time_now();
     while (s->tokens < limit && !stop_requested && !ferror(stdout)) {
@@ -188,6 +187,7 @@ static mixt_status write_sample(writer *w, sample *s)
 {
     const cli_args *args = w->args;
     bool json = cli_flag(args, "json");
+    CLI_TRY(mixt_generator_start(w->generator, w->prompt, w->prompt_count)); // before anything is printed
     s->out.stream = json ? NULL : stdout;
     s->out.terminal = !json && cli_is_terminal(stdout);
     if (!json && cli_int(args, "count") > 1)

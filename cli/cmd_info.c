@@ -89,9 +89,9 @@ static json_t *ranks_json(void)
 {
     char version[256] = "";
     mixt_ranks r = mixt_ranks_find();
-    bool usable = mixt_ranks_transport("mpi", version, sizeof version) == MIXT_OK;
+    bool there = mixt_ranks_transport("mpi", version, sizeof version) == MIXT_OK;
     return json_pack("{s:i, s:i, s:s, s:{s:b, s:s}}", "rank", r.rank, "size", r.size, "launcher", r.launcher, "mpi",
-                     "usable", usable, usable ? "version" : "reason", usable ? version : mixt_error_text());
+                     "available", there, there ? "version" : "reason", there ? version : mixt_error_text());
 }
 
 /** "fp16_support" and its like: whether the device that training takes multiplies in the format. */
