@@ -7,6 +7,7 @@
  */
 #include "dist/transport.h"
 
+#include <limits.h>
 #include <mpi.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -70,6 +71,12 @@ static bool grow(int count)
 static mixt_status post(const mixt__message *out, int outs, const mixt__message *in, int ins)
 {
     int error = MPI_SUCCESS;
+    for (int i = 0; i < ins + outs; i++) {
+        size_t bytes = i < ins ? in[i].bytes : out[i - ins].bytes;
+        if (bytes > INT_MAX)
+            return fail(MIXT_ERROR_ARGUMENT, "a message of %zu bytes is more than MPI takes: use a smaller dist.bucket",
+                        bytes);
+    }
     for (int i = 0; i < ins && error == MPI_SUCCESS; i++)
         error =
             MPI_Irecv(in[i].data, (int)in[i].bytes, MPI_BYTE, in[i].peer, state.tag, state.comm, &state.requests[i]);
