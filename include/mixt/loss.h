@@ -36,6 +36,38 @@ mixt_value mixt_loss_mse(mixt_builder *b, mixt_value outputs, mixt_value values)
 mixt_value mixt_loss_bce(mixt_builder *b, mixt_value logits, mixt_value values);
 
 /** Zeros are the defaults. */
+typedef struct mixt_kl_options {
+    float temperature; /**< that both scores are divided by; default 1 */
+    int64_t classes;   /**< scores of a row that count, those behind are padding; default: all */
+    mixt_value labels; /**< INT32, one a row: a negative one leaves its row out; default: all rows count */
+} mixt_kl_options;
+/**
+ * Kullback-Leibler divergence from a teacher: of softmax(logits / T) from softmax(teacher / T), the mean over rows.
+ * @param logits (…, classes)
+ * @param teacher scores, as many rows of as many classes, in any float format; taken as given: no gradient flows to
+ * them
+ */
+mixt_value mixt_loss_kl_with(mixt_builder *b, mixt_value logits, mixt_value teacher, const mixt_kl_options *o);
+#define mixt_loss_kl(b, logits, teacher, ...)                                                                          \
+    mixt_loss_kl_with((b), (logits), (teacher), &(mixt_kl_options){__VA_ARGS__})
+
+/** Zeros are the defaults. */
+typedef struct mixt_distill_options {
+    float weight;      /**< the teacher's share w, above 0 and at most 1; default 0.5 */
+    float temperature; /**< T, that scores are divided by; default 1 */
+    float smoothing;   /**< of the labels, as for cross-entropy; default 0 */
+    int64_t classes;   /**< scores of a row that count; default: all */
+} mixt_distill_options;
+/**
+ * What a student learns from a teacher and from labels: (1 - w) · cross-entropy + w · T² · KL. The same as the sum of
+ * the two losses, but the logits are read once for both; accuracy is that of the cross-entropy.
+ */
+mixt_value mixt_loss_distill_with(mixt_builder *b, mixt_value logits, mixt_value teacher, mixt_value labels,
+                                  const mixt_distill_options *o);
+#define mixt_loss_distill(b, logits, teacher, labels, ...)                                                             \
+    mixt_loss_distill_with((b), (logits), (teacher), (labels), &(mixt_distill_options){__VA_ARGS__})
+
+/** Zeros are the defaults. */
 typedef struct mixt_ctc_options {
     int64_t blank;     /**< the class that says nothing; default 0 */
     mixt_value frames; /**< INT32 (N): frames that each sample has; default: all have all */

@@ -32,6 +32,7 @@ struct mixt__op {
     mixt_work work; // an op and its gradient are of one kind
     size_t attrs_size;
     uint32_t fp32_inputs;    // bit i: input i stays FP32 whatever the policy (norm parameters, statistics)
+    uint32_t given_inputs;   // bit i: input i is taken in the format that it comes in, whatever the others have
     uint32_t strided_inputs; // bit i: input i may be a strided view; its last dimension is contiguous
     uint32_t strided_outputs;
     uint32_t accumulate_outputs; // bit o: output o may be a parameter gradient: FP32, overwritten or added to

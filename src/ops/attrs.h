@@ -9,7 +9,7 @@ typedef enum mixt__fused {
     MIXT_FUSED_MATMUL = 1 << 0,     // matmul with an activation, an activation's gradient or an addend
     MIXT_FUSED_NORM = 1 << 1,       // layer_norm_grad and rms_norm_grad with an addend, the first with column sums
     MIXT_FUSED_BATCH_NORM = 1 << 2, // batch_norm with an addend and ReLU, its gradient with ReLU
-    MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step: loss and gradient in one pass over the logits
+    MIXT_FUSED_LOSS = 1 << 3,       // cross_entropy_step, kl_step: loss and gradient in one pass over the logits
     MIXT_FUSED_RELU = 1 << 4,       // matmul with ReLU or its gradient
     MIXT_FUSED_ROW_SUMS = 1 << 5,   // matmul with the sums of its first operand's rows
     MIXT_FUSED_HEAD = 1 << 6,       // head_step: a classifier's head, its loss and all their gradients
@@ -180,6 +180,13 @@ typedef struct mixt__loss_attrs {
     float smoothing; // cross-entropy: share of the target spread evenly over all classes
     int64_t classes; // cross-entropy: the first so many logits of a row count, the rest is padding; 0: all
 } mixt__loss_attrs;
+
+/** Divergence from a teacher, beside the cross-entropy with labels: see ops/kl.c. */
+typedef struct mixt__kl_attrs {
+    mixt__loss_attrs loss; // of the cross-entropy; its classes count for both
+    float temperature;     // that scores are divided by
+    float weight, task;    // of the divergence, of the cross-entropy
+} mixt__kl_attrs;
 
 /** Connectionist temporal classification: see ops/ctc.c. */
 typedef struct mixt__ctc_attrs {

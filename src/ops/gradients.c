@@ -90,7 +90,8 @@ static mixt_dtype inputs_dtype(const mixt__gradients *g, const mixt__op *op, con
     mixt_dtype widest = MIXT_DTYPE_NONE;
     for (int i = 0; op != &mixt__op_pointwise && i < in_count; i++) { // a program reads any mixture
         const mixt__value *v = &g->graph->values[in[i]];
-        if (v->role == MIXT_ROLE_ACTIVATION && mixt_dtype_is_float(v->dtype) && !mixt__bit(op->fp32_inputs, i))
+        if (v->role == MIXT_ROLE_ACTIVATION && mixt_dtype_is_float(v->dtype) &&
+            !mixt__bit(op->fp32_inputs | op->given_inputs, i))
             widest = mixt__dtype_widest(widest, v->dtype);
     }
     return widest;
@@ -104,7 +105,7 @@ static mixt_status append(mixt__gradients *g, const mixt__op *op, const void *at
     if (in_count > INPUTS_MAX)
         return mixt__fail(MIXT_ERROR_INTERNAL, "a gradient's node with %d inputs", in_count);
     for (int i = 0; i < in_count; i++) {
-        bool fixed = dtype == MIXT_DTYPE_NONE || mixt__bit(op->fp32_inputs, i);
+        bool fixed = dtype == MIXT_DTYPE_NONE || mixt__bit(op->fp32_inputs | op->given_inputs, i);
         MIXT_TRY(value_as(g, in[i], fixed ? g->graph->values[in[i]].dtype : dtype, &typed[i]));
     }
     return add_node(g, op, attrs, typed, in_count, index);

@@ -53,6 +53,42 @@ mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value lab
     return mixt__builder_node(b, &mixt__op_ctc, "loss", &at, in, o->frames.id ? 4 : 3);
 }
 
+/** Scores of a teacher, with what its builder functions have in common. */
+static mixt_value kl_node(mixt_builder *b, const mixt__kl_attrs *at, const mixt_value *in, int in_count)
+{
+    if (!mixt__builder_number(b, "loss", ".temperature", at->temperature) ||
+        !mixt__builder_number(b, "loss", ".smoothing", at->loss.smoothing))
+        return (mixt_value){0};
+    if (at->loss.smoothing >= 1 || at->loss.classes < 0)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss",
+                                   ".smoothing %g must be below 1, .classes %lld not below 0",
+                                   (double)at->loss.smoothing, (long long)at->loss.classes);
+    return mixt__builder_node(b, &mixt__op_kl, "loss", at, in, in_count);
+}
+
+mixt_value mixt_loss_kl_with(mixt_builder *b, mixt_value logits, mixt_value teacher, const mixt_kl_options *o)
+{
+    o = o ? o : &(mixt_kl_options){0};
+    mixt__kl_attrs at = {
+        .loss.classes = o->classes, .weight = 1, .temperature = o->temperature == 0 ? 1 : o->temperature};
+    return kl_node(b, &at, (mixt_value[]){logits, teacher, o->labels}, o->labels.id ? 3 : 2);
+}
+
+mixt_value mixt_loss_distill_with(mixt_builder *b, mixt_value logits, mixt_value teacher, mixt_value labels,
+                                  const mixt_distill_options *o)
+{
+    o = o ? o : &(mixt_distill_options){0};
+    float weight = o->weight == 0 ? 0.5f : o->weight, temperature = o->temperature == 0 ? 1 : o->temperature;
+    if (!(weight > 0 && weight <= 1))
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".weight %g must be above 0 and at most 1",
+                                   (double)o->weight);
+    mixt__kl_attrs at = {.loss.classes = o->classes, .temperature = temperature};
+    at.loss.smoothing = mixt_builder_training(b) ? o->smoothing : 0;
+    at.weight = weight * temperature * temperature;
+    at.task = 1 - weight;
+    return kl_node(b, &at, (mixt_value[]){logits, teacher, labels}, 3);
+}
+
 mixt_value mixt_loss_mean(mixt_builder *b, mixt_value each, mixt_value targets)
 {
     return loss_node(b, &mixt__op_mean_loss, NULL, (mixt_value[]){each, targets}, targets.id ? 2 : 1);
@@ -76,8 +112,8 @@ static mixt_value add_first(mixt_builder *b, mixt_value loss)
     const mixt__node *node = loss_maker(b->graph, loss.id);
     b->counted = node->out[1];
     b->graph->of_values = node->op == &mixt__op_mse || node->op == &mixt__op_bce || node->op == &mixt__op_mean_loss;
-    b->graph->counts_correct =
-        node->op == &mixt__op_cross_entropy || node->op == &mixt__op_bce || node->op == &mixt__op_ctc;
+    b->graph->counts_correct = node->op == &mixt__op_cross_entropy || node->op == &mixt__op_bce ||
+                               node->op == &mixt__op_ctc || (node->op == &mixt__op_kl && node->in_count > 2);
     return loss;
 }
 

@@ -36,6 +36,11 @@ static mixt_status simplify(mixt__graph *graph, const mixt__compile_options *opt
     return mixt__pass_simplify(graph);
 }
 
+static mixt_status losses(mixt__graph *graph, const mixt__compile_options *options)
+{
+    return options->no_fusion || !(options->fused & MIXT_FUSED_LOSS) ? MIXT_OK : mixt__pass_losses(graph);
+}
+
 static mixt_status epilogues(mixt__graph *graph, const mixt__compile_options *options)
 {
     return options->no_fusion || !options->fused ? MIXT_OK : mixt__pass_epilogues(graph, options->fused);
@@ -93,6 +98,7 @@ static mixt_status transform(mixt__graph *graph, const mixt__compile_options *op
         {"autodiff", autodiff},
         {"plant", plant},
         {"simplify", simplify},
+        {"losses", losses},
         {"epilogues", epilogues},
         {"classifier", classifier},
         {"split_logits", split_logits},

@@ -7,7 +7,6 @@
  *   layer_norm_grad → reduce         a bias's gradient is summed while the result is made
  *   product, reduce                  a bias's gradient is summed while its weight's is made
  *   batch_norm (→ add) → relu        one pass normalises, adds and clips; its gradient finds the mask again
- *   cross_entropy, its gradient      one node reads the logits once and leaves the gradient in their place
  *
  * A node is only changed when nobody else reads what disappears, and only takes values that are made before it.
  */
@@ -300,42 +299,6 @@ static mixt_status fuse_batch_norm_grad(rewriter *r, mixt__node *g)
     return MIXT_OK;
 }
 
-/* ---- loss ---- */
-
-/** Whether anything before `last` reads what `f` says about a loss: a sum of losses does. */
-static bool reads_loss(const rewriter *r, const mixt__node *f, const mixt__node *last)
-{
-    for (const mixt__node *n = f + 1; n < last; n++)
-        for (int k = 0; k < n->in_count; k++)
-            if (n->in[k] == f->out[0] || n->in[k] == f->out[1])
-                return r->keep[n - r->graph->nodes];
-    return false;
-}
-
-static mixt_status fuse_loss(rewriter *r, mixt__node *g)
-{
-    mixt__node *f = producer(r, g->in[2], &mixt__op_cross_entropy, 2);
-    int32_t logits = g->in[0];
-    if (!f || f->in[0] != logits || f->in[1] != g->in[1] || r->uses[logits] != 2 || r->graph->values[logits].keep ||
-        reads_loss(r, f, g))
-        return MIXT_OK;
-    int32_t *in = mixt__arena_alloc(&r->graph->arena, 3 * sizeof *in);
-    int32_t *out = mixt__arena_alloc(&r->graph->arena, 3 * sizeof *out);
-    if (!in || !out)
-        return no_memory();
-    memcpy(in, (int32_t[]){logits, g->in[1], g->in[4]}, 3 * sizeof *in);
-    memcpy(out, (int32_t[]){g->out[0], f->out[0], f->out[1]}, 3 * sizeof *out);
-    g->op = &mixt__op_cross_entropy_step;
-    g->in = in;
-    g->in_count = 3;
-    g->out = out;
-    g->out_count = 3;
-    for (int o = 0; o < 3; o++)
-        r->graph->values[out[o]].producer = (int32_t)(g - r->graph->nodes);
-    r->keep[f - r->graph->nodes] = false;
-    return MIXT_OK;
-}
-
 static mixt_status fuse_pointwise(rewriter *r, mixt__node *n, const mixt__pw_instr *instr)
 {
     bool done = false;
@@ -378,8 +341,6 @@ static mixt_status rewrite(rewriter *r)
             MIXT_TRY(fuse_batch_norm_grad(r, n));
         else if (sums_columns(r, n))
             MIXT_TRY(fuse_sums(r, n));
-        else if (r->fused & MIXT_FUSED_LOSS && n->op == &mixt__op_cross_entropy_grad)
-            MIXT_TRY(fuse_loss(r, n));
     }
     return MIXT_OK;
 }

@@ -5,6 +5,7 @@
  *   twins:        puts beside nodes what they would give in lower formats, and how that differs; only where asked for
  *   plant:        lets a layer overflow, underflow or die; only in tests of what happens then
  *   simplify:     drops copies that change nothing, shares equal casts, removes what nobody uses
+ *   losses:       joins losses with their gradients, where the backend can
  *   epilogues:    moves single pointwise nodes into the product or norm before them, where the backend can
  *   classifier:   joins a small classifier's product, loss and their gradients, where the backend can
  *   split_logits: makes large logits, their loss and their gradients in parts of the batch
@@ -34,6 +35,7 @@ typedef struct mixt__watch mixt__watch;   // passes/watch.h
 typedef struct mixt__plants mixt__plants; // passes/plant.h
 mixt_status mixt__pass_watch(mixt__graph *graph, const mixt__watch *watch);
 mixt_status mixt__pass_simplify(mixt__graph *graph);
+mixt_status mixt__pass_losses(mixt__graph *graph);
 mixt_status mixt__pass_epilogues(mixt__graph *graph, unsigned fused);
 mixt_status mixt__pass_classifier(mixt__graph *graph);
 /** Logits beyond `limit` bytes are made in parts. */

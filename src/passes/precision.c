@@ -184,7 +184,7 @@ static mixt_dtype widest_input(const rewrite *w, const mixt__node *node)
     for (int i = 0; i < node->in_count; i++) {
         const mixt__value *v = &w->source->values[node->in[i]];
         if (v->role == MIXT_ROLE_PARAM || v->role == MIXT_ROLE_STATE || !mixt_dtype_is_float(v->dtype) ||
-            mixt__bit(node->op->fp32_inputs, i))
+            mixt__bit(node->op->fp32_inputs | node->op->given_inputs, i))
             continue;
         widest = mixt__dtype_widest(widest, w->result->values[w->map[node->in[i]]].dtype);
     }
@@ -258,7 +258,7 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
     int32_t in[64];
     for (int i = 0; i < node->in_count; i++) {
         mixt_dtype d = mixt__bit(node->op->fp32_inputs, i) ? MIXT_DTYPE_FP32 : dtype;
-        if (by_hand) // from what is there: of a parameter the master
+        if (by_hand || mixt__bit(node->op->given_inputs, i)) // from what is there: of a parameter the master
             d = w->map[node->in[i]] ? w->result->values[w->map[node->in[i]]].dtype : MIXT_DTYPE_FP32;
         w->input = i;
         MIXT_TRY(input_as(w, node->in[i], d, &in[i]));

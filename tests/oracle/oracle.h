@@ -59,6 +59,7 @@ typedef struct test_case {
         mixt__loss_attrs loss;
         mixt__head_attrs head;
         mixt__ctc_attrs ctc;
+        mixt__kl_attrs kl;
         mixt__pointwise_attrs pointwise;
         mixt__scaled_cast_attrs scaled_cast;
         mixt__tensor_stats_attrs tensor_stats;
