@@ -1,6 +1,7 @@
 /* Contexts, models, data sets: making and freeing the public handles. */
 #include "api/api.h"
 
+#include "backend/cpu/apart.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "base/threads.h"
@@ -17,6 +18,15 @@ void mixt__device_assume(const mixt__backend *backend)
     assumed = backend;
 }
 
+static mixt_status open_cpu(const mixt__backend **backend)
+{
+    bool apart;
+    MIXT_TRY(mixt__env_on(MIXT_ENV_APART, &apart));
+    if (apart)
+        *backend = mixt__backend_cpu_apart();
+    return MIXT_OK;
+}
+
 mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
 {
     *backend = assumed ? assumed : &mixt__backend_cpu;
@@ -29,7 +39,7 @@ mixt_status mixt__device_open(const char *device, const mixt__backend **backend)
     }
     device = device ? device : "auto";
     if (!strcmp(device, "cpu"))
-        return MIXT_OK;
+        return open_cpu(backend);
     if (!strcmp(device, "cuda")) {
         mixt_status status = mixt__backend_cuda(backend);
         return status == MIXT_OK ? status : mixt__fail_context(status, "%s 'cuda'", from);

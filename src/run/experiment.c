@@ -4,6 +4,7 @@
 #include "base/c_locale.h"
 #include "data/facts.h"
 #include "run/phases.h"
+#include "run/turns.h"
 #include "train/faults.h"
 #include "train/watch.h"
 
@@ -338,7 +339,7 @@ static mixt_status compile(mixt__experiment *e)
 }
 
 /** How the trainer shares its updates with others. */
-static mixt_status join_ranks(mixt__experiment *e)
+static void join_ranks(mixt__experiment *e)
 {
     static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16};
     mixt__ranks *r = &e->trainer->core.ranks;
@@ -347,9 +348,6 @@ static mixt_status join_ranks(mixt__experiment *e)
     r->zero = (int)number(e, MIXT_KEY_DIST_ZERO);
     r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
     r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
-    if (e->ranks > 1 && !e->context->backend->host_memory)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED, "several ranks train on the CPU only: set device=cpu");
-    return MIXT_OK;
 }
 
 /** Model and trainer for samples that are known. */
@@ -369,17 +367,34 @@ static mixt_status open_trainer(mixt__experiment *e)
         e->items_per_sample = info->target_elements;
     }
     MIXT_TRY(make_trainer(e, &model));
-    MIXT_TRY(join_ranks(e));
+    join_ranks(e);
     mixt__trainer_want_layers(&e->trainer->core, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
-    MIXT_TRY(compile(e));
-    return check_faults(e);
+    return MIXT_OK;
 }
 
-mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config)
+/** All that compiling needs. */
+static mixt_status open_parts(mixt__experiment *e, const mixt_config *config)
 {
     MIXT_TRY(open_context(e, config));
     MIXT_TRY(open_data(e));
     return open_trainer(e);
+}
+
+static mixt_status compile_step(void *user)
+{
+    return compile(user);
+}
+
+mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config)
+{
+    mixt_status status = open_parts(e, config);
+    if (e->group) {
+        MIXT_TRY(mixt__group_agree(e->group, status));
+        MIXT_TRY(mixt__group_same(e->group, "device", e->context->backend->name));
+    }
+    MIXT_TRY(status);
+    MIXT_TRY(mixt__in_turn(e->group, e->context->backend, compile_step, e));
+    return check_faults(e);
 }
 
 mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *config, const json_t *inputs)
@@ -387,7 +402,9 @@ mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *
     MIXT_TRY(open_context(e, config));
     MIXT_TRY(mixt__data_facts_unpack(json_object_get(inputs, "data"), &e->facts));
     MIXT_TRY(give_data(e, &e->facts));
-    return open_trainer(e);
+    MIXT_TRY(open_trainer(e));
+    MIXT_TRY(compile(e));
+    return check_faults(e);
 }
 
 void mixt__experiment_close(mixt__experiment *e)

@@ -15,6 +15,7 @@
 #include "run/shares.h"
 #include "run/signals.h"
 #include "run/summary.h"
+#include "run/turns.h"
 #include "steer/decision.h"
 
 #include <math.h>
@@ -345,18 +346,23 @@ static void keep(loop *l, bool due)
     l->taken_at = mixt__time_now();
 }
 
-/** The policy of the next update, where it is another one. All results are in. */
-static mixt_status change_policy(loop *l)
+static mixt_status take_policy(void *user)
 {
-    bool asked = l->run->asked & MIXT_ASKED_POLICY;
-    if (!asked && !mixt__phases_due(l->e, l->issued + 1))
-        return MIXT_OK;
+    loop *l = user;
     mixt__saves_wait(&l->saves);
-    if (asked && mixt__run_set_policy(l->run))
+    if ((l->run->asked & MIXT_ASKED_POLICY) && mixt__run_set_policy(l->run))
         mixt__saves_refresh(&l->saves);
     if (mixt__phases_due(l->e, l->issued + 1)) // of the policy that was asked for, where it has them
         MIXT_TRY(mixt__run_next_phase(l->run, l->issued + 1));
     return mixt_trainer_memory(l->e->trainer, &l->result->memory);
+}
+
+/** The policy of the next update, where it is another one. All results are in. */
+static mixt_status change_policy(loop *l)
+{
+    if (!(l->run->asked & MIXT_ASKED_POLICY) && !mixt__phases_due(l->e, l->issued + 1))
+        return MIXT_OK;
+    return mixt__in_turn(l->run->group, l->e->context->backend, take_policy, l);
 }
 
 /* ---- decisions ---- */

@@ -1,6 +1,7 @@
 /* Ranks of a run: joining, comparing, agreeing. */
 #include "run/ranks.h"
 
+#include "backend/visible.h"
 #include "base/alloc.h"
 #include "base/cores.h"
 #include "dist/launcher.h"
@@ -164,6 +165,7 @@ mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options)
         return mixt__fail(MIXT_ERROR_CONFIG, "dist.ranks is %lld, but %s started %d: leave it out, or start as many",
                           (long long)asked, found.launcher, found.size);
     MIXT_TRY(join(run, &found));
+    mixt__gpu_take(found.local_rank);
     run->experiment.group = run->group;
     run->experiment.threads = thread_share(run, &found);
     return MIXT_OK;
@@ -183,7 +185,6 @@ mixt_status mixt__run_ranks_check(mixt_run *run)
     char text[200];
     if (!run->group)
         return MIXT_OK;
-    MIXT_TRY(mixt__group_same(run->group, "device", e->context->backend->name));
     const uint64_t *sums = mixt__experiment_sums(e);
     snprintf(text, sizeof text, "%lld samples, checksums %016llx and %016llx",
              (long long)mixt_data_describe(e->train)->samples, (unsigned long long)sums[0],

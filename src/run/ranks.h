@@ -18,7 +18,7 @@ void mixt__run_ranks_close(mixt_run *run);
 bool mixt__run_writes(const mixt_run *run);
 /** One rank's failure is everyone's. @param status this rank's */
 mixt_status mixt__run_agree(mixt_run *run, mixt_status status);
-/** After everything is open: the same data, device and plan everywhere. */
+/** After everything is open: the same data and plan everywhere. */
 mixt_status mixt__run_ranks_check(mixt_run *run);
 /** The directory that rank 0 has made, where it could: for the others its name. */
 mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status status);

@@ -16,6 +16,7 @@
 #include "run/ranks.h"
 #include "run/resume.h"
 #include "run/summary.h"
+#include "run/turns.h"
 #include "run/weights.h"
 
 #include <math.h>
@@ -222,11 +223,16 @@ static mixt_status open_directory(mixt_run *run)
     return mixt__run_inputs_write(run->dir.path, &run->experiment);
 }
 
+static mixt_status plan_validation(void *user)
+{
+    return mixt__run_plan_validation(user);
+}
+
 static mixt_status train(mixt_run *run)
 {
     MIXT_TRY(mixt__known_data(run));
     MIXT_TRY(mixt__run_first_phase(run));
-    MIXT_TRY(mixt__run_plan_validation(run));
+    MIXT_TRY(mixt__in_turn(run->group, run->experiment.context->backend, plan_validation, run));
     MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt__run_take_memory(run));
     MIXT_TRY(mixt__run_ranks_directory(run, open_directory(run)));

@@ -15,16 +15,16 @@ static size_t aligned(size_t bytes)
 }
 
 /** Bytes of one slot. */
-static size_t slot_bytes(const mixt__batch_spec *spec, int64_t batches)
+static size_t slot_bytes(const mixt__batch_spec *spec, int64_t batches, int64_t held)
 {
     size_t batch = aligned(mixt__spec_input_bytes(spec)) + aligned(mixt__spec_target_bytes(spec));
-    size_t weights = batches > 1 ? 2 * aligned((size_t)batches * sizeof(float)) : 0;
-    return (size_t)batches * batch + aligned((size_t)batches * sizeof(uint64_t)) + weights;
+    size_t weights = batches > 1 ? 2 * aligned((size_t)held * sizeof(float)) : 0;
+    return (size_t)held * batch + aligned((size_t)held * sizeof(uint64_t)) + weights;
 }
 
-size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches)
+size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches, int64_t held)
 {
-    return backend->host_memory ? 0 : MIXT_STAGE_SLOTS * slot_bytes(spec, batches);
+    return backend->host_memory ? 0 : MIXT_STAGE_SLOTS * slot_bytes(spec, batches, held);
 }
 
 /** Bytes of a step's result. */
@@ -41,10 +41,10 @@ size_t mixt__feed_host_bytes(int64_t batches)
 }
 
 mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
-                            const mixt__batch_spec *fed, int64_t batches, bool random)
+                            const mixt__batch_spec *fed, int64_t batches, int64_t held, bool random)
 {
     size_t result = result_bytes(batches);
-    *feed = (mixt__feed){.backend = backend, .batches = batches, .random = random};
+    *feed = (mixt__feed){.backend = backend, .batches = batches, .held = held, .random = random};
     MIXT_TRY(mixt__env_on(MIXT_ENV_REPLAY, &feed->replays));
     feed->given = *spec;
     feed->given_bytes = mixt__spec_input_bytes(spec);
@@ -63,7 +63,7 @@ mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, cons
             memset(feed->results[i], 0, result);
     }
     for (int i = 0; complete && !backend->host_memory && i < MIXT_STAGE_SLOTS; i++) {
-        feed->slots[i] = backend->alloc(slot_bytes(spec, batches));
+        feed->slots[i] = backend->alloc(slot_bytes(spec, batches, held));
         complete = feed->slots[i] != NULL;
     }
     if (!complete)
@@ -147,25 +147,25 @@ const void *mixt__feed_input(const mixt__feed *feed, int64_t index)
 
 const void *mixt__feed_target(const mixt__feed *feed, int64_t index)
 {
-    return feed->slots[slot_of(feed)] + (size_t)feed->batches * feed->input_room + (size_t)index * feed->target_room;
+    return feed->slots[slot_of(feed)] + (size_t)feed->held * feed->input_room + (size_t)index * feed->target_room;
 }
 
 const uint64_t *mixt__feed_key(const mixt__feed *feed, int64_t index)
 {
-    char *keys = feed->slots[slot_of(feed)] + (size_t)feed->batches * (feed->input_room + feed->target_room);
+    char *keys = feed->slots[slot_of(feed)] + (size_t)feed->held * (feed->input_room + feed->target_room);
     return (uint64_t *)keys + index;
 }
 
 const float *mixt__feed_weights(const mixt__feed *feed)
 {
     const char *keys = (const char *)mixt__feed_key(feed, 0);
-    return (const float *)(keys + aligned((size_t)feed->batches * sizeof(uint64_t)));
+    return (const float *)(keys + aligned((size_t)feed->held * sizeof(uint64_t)));
 }
 
 float *mixt__feed_seeds(const mixt__feed *feed)
 {
     const char *weights = (const char *)mixt__feed_weights(feed);
-    return (float *)(uintptr_t)(weights + aligned((size_t)feed->batches * sizeof(float)));
+    return (float *)(uintptr_t)(weights + aligned((size_t)feed->held * sizeof(float)));
 }
 
 mixt_status mixt__feed_weigh(mixt__feed *feed)
@@ -178,8 +178,13 @@ mixt_status mixt__feed_weigh(mixt__feed *feed)
     for (int64_t i = 0; !known && i < feed->batches; i++)
         feed->counts[i] = 1;
     mixt__pass_weights_of(feed->counts, feed->batches, feed->host_weights);
+    return mixt__feed_send_weights(feed);
+}
+
+mixt_status mixt__feed_send_weights(mixt__feed *feed)
+{
     mixt__piece piece = {(void *)(uintptr_t)mixt__feed_weights(feed), feed->host_weights,
-                         (size_t)feed->batches * sizeof *feed->host_weights};
+                         (size_t)feed->held * sizeof *feed->host_weights};
     return feed->backend->stage(slot_of(feed), &piece, 1, true);
 }
 
@@ -201,8 +206,8 @@ static bool may_record(const mixt__feed *feed, mixt__feed_kind kind)
     return feed->backend->record && feed->issued[kind] && feed->replays;
 }
 
-mixt_status mixt__feed_step(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
-                            void *argument)
+mixt_status mixt__feed_issue(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
+                             void *argument)
 {
     int slot = slot_of(feed);
     if (record && may_record(feed, kind)) {
@@ -214,7 +219,19 @@ mixt_status mixt__feed_step(mixt__feed *feed, mixt__feed_kind kind, bool record,
         MIXT_TRY(issue(argument));
         feed->issued[kind] = true;
     }
-    MIXT_TRY(feed->backend->fence(slot));
+    return MIXT_OK;
+}
+
+mixt_status mixt__feed_turn(mixt__feed *feed)
+{
+    MIXT_TRY(feed->backend->fence(slot_of(feed)));
     feed->turn++;
     return MIXT_OK;
+}
+
+mixt_status mixt__feed_step(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
+                            void *argument)
+{
+    MIXT_TRY(mixt__feed_issue(feed, kind, record, issue, argument));
+    return mixt__feed_turn(feed);
 }

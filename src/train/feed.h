@@ -24,7 +24,8 @@ typedef enum mixt__feed_kind { MIXT_FEED_PLAIN, MIXT_FEED_WATCHED, MIXT_FEED_STE
 
 typedef struct mixt__feed {
     const mixt__backend *backend;
-    int64_t batches;                              // in a step
+    int64_t batches;                              // in a step, those of other ranks too
+    int64_t held;                                 // of those, in a slot
     mixt__batch_spec given, fed;                  // a batch as the caller has it, and as the step reads it
     size_t given_bytes;                           // of one batch's inputs, as given
     size_t input_bytes, target_bytes;             // of one batch, as fed
@@ -42,15 +43,16 @@ typedef struct mixt__feed {
     int64_t turn;                 // steps so far: even ones use slot 0
 } mixt__feed;
 
-/** Device memory of all slots. */
-size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches);
+/** Device memory of all slots. @param batches of a step. @param held of those, in a slot */
+size_t mixt__feed_bytes(const mixt__backend *backend, const mixt__batch_spec *spec, int64_t batches, int64_t held);
 /** Bytes that it takes of the host's memory, whatever the device. */
 size_t mixt__feed_host_bytes(int64_t batches);
 
 /** @param spec batches as they are given
- *  @param fed as the step reads them */
+ *  @param fed as the step reads them
+ *  @param batches of a step. @param held of those, in a slot: fewer where other ranks make the others */
 mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, const mixt__batch_spec *spec,
-                            const mixt__batch_spec *fed, int64_t batches, bool random);
+                            const mixt__batch_spec *fed, int64_t batches, int64_t held, bool random);
 void mixt__feed_close(mixt__feed *feed);
 /** From now on the step reads inputs in these formats. */
 void mixt__feed_retype(mixt__feed *feed, const mixt__batch_spec *fed);
@@ -68,6 +70,8 @@ mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, c
                            int64_t count, bool wait);
 /** After all batches of a step were put: their passes' weights too. A single pass needs none. */
 mixt_status mixt__feed_weigh(mixt__feed *feed);
+/** The same with weights that the caller has put into host_weights, one for each batch of the slot. */
+mixt_status mixt__feed_send_weights(mixt__feed *feed);
 
 /** Addresses of that batch in the slot of the coming step. */
 const void *mixt__feed_input(const mixt__feed *feed, int64_t index);
@@ -87,5 +91,10 @@ mixt_status mixt__feed_result_of(const mixt__feed *feed, int64_t back, const mix
  *  @param record whether it may be recorded and replayed; not so while its parts are timed */
 mixt_status mixt__feed_step(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
                             void *argument);
+/** The two halves of that, for a step that is recorded but for its end: `issue` may need the memory of `argument` only
+ *  while it is called. */
+mixt_status mixt__feed_issue(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
+                             void *argument);
+mixt_status mixt__feed_turn(mixt__feed *feed);
 
 #endif

@@ -31,6 +31,22 @@ int64_t mixt__ranks_parts(const mixt__trainer *t)
     return t->ranks.group || t->ranks.planned ? 1 : t->settings.ranks;
 }
 
+int64_t mixt__ranks_made(const mixt__trainer *t)
+{
+    return mixt__ranks_parts(t) * mixt__ranks_passes(t);
+}
+
+/** The gradients where the host can add them. */
+static float *host_gradients(const mixt__trainer *t)
+{
+    return t->backend->host_memory ? t->params->grad : t->ranks.staged;
+}
+
+static size_t gradient_bytes(const mixt__trainer *t)
+{
+    return (size_t)t->params->total * sizeof(float);
+}
+
 /* ---- memory ---- */
 
 bool mixt__ranks_sharded(const mixt__trainer *t)
@@ -102,6 +118,10 @@ enum {
     BLOCK_OWN,
     BLOCK_MINE,
     BLOCK_ALL,
+    BLOCK_STAGED,
+    BLOCKS_HOST, // from here on: of the device
+    BLOCK_OWN_WORKSPACE = BLOCKS_HOST,
+    BLOCK_STILL,
     BLOCKS
 };
 
@@ -115,9 +135,14 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_SHARES] = (size_t)(t->settings.accumulate * total) * sizeof(float);
+    sizes[BLOCK_STAGED] = t->backend->host_memory ? 0 : gradient_bytes(t);
     if (!r->group && !r->planned) {
-        sizes[BLOCK_SUM] = (size_t)t->params->total * sizeof(float);
+        sizes[BLOCK_SUM] = gradient_bytes(t);
         return;
+    }
+    if (!t->backend->host_memory && t->params->shard_room) {
+        sizes[BLOCK_OWN_WORKSPACE] = t->workspace_bytes;
+        sizes[BLOCK_STILL] = sizeof(mixt__control);
     }
     sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
     sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes((int)t->settings.ranks, bucket_of(t), r->format);
@@ -138,13 +163,23 @@ int64_t mixt__ranks_sent(const mixt__trainer *t)
            others * (int64_t)record_bytes(t, moved);
 }
 
-size_t mixt__ranks_bytes(const mixt__trainer *t)
+static size_t sum_blocks(const mixt__trainer *t, int first, int end)
 {
     size_t sizes[BLOCKS], sum = 0;
     block_sizes(t, sizes);
-    for (int i = 0; i < BLOCKS; i++)
+    for (int i = first; i < end; i++)
         sum += sizes[i];
-    return sum + (sizes[BLOCK_WORKSPACE] ? mixt__overlap_bytes() : 0);
+    return sum + (!first && sizes[BLOCK_WORKSPACE] ? mixt__overlap_bytes() : 0);
+}
+
+size_t mixt__ranks_bytes(const mixt__trainer *t)
+{
+    return sum_blocks(t, t->backend->host_memory ? 0 : BLOCKS_HOST, BLOCKS);
+}
+
+size_t mixt__ranks_host_bytes(const mixt__trainer *t)
+{
+    return t->backend->host_memory ? 0 : sum_blocks(t, 0, BLOCKS_HOST);
 }
 
 static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
@@ -158,6 +193,9 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_OWN] = (void **)&r->own;
     blocks[BLOCK_MINE] = (void **)&r->mine;
     blocks[BLOCK_ALL] = (void **)&r->all;
+    blocks[BLOCK_STAGED] = (void **)&r->staged;
+    blocks[BLOCK_OWN_WORKSPACE] = &r->own_workspace;
+    blocks[BLOCK_STILL] = (void **)&r->still;
 }
 
 /** Which bucket is complete when: with the last of its parameters. */
@@ -217,11 +255,15 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     for (int i = 0; i < BLOCKS; i++) {
         if (!sizes[i])
             continue;
-        *blocks[i] = t->backend->alloc(sizes[i]);
+        bool host = i < BLOCKS_HOST && !t->backend->host_memory;
+        *blocks[i] = host ? t->backend->alloc_host(sizes[i]) : t->backend->alloc(sizes[i]);
         if (!*blocks[i])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for an update of %lld ranks (%.1f MiB)",
-                              (long long)t->settings.ranks, (double)mixt__ranks_bytes(t) / 1048576.0);
+                              (long long)t->settings.ranks,
+                              (double)(mixt__ranks_bytes(t) + mixt__ranks_host_bytes(t)) / 1048576.0);
     }
+    if (r->still)
+        MIXT_TRY(t->backend->zero(r->still, sizeof *r->still));
     if (r->moved)
         r->moved_count = list_moved(t, r->moved, &r->moved_total);
     if (!r->group)
@@ -239,7 +281,10 @@ void mixt__ranks_release(mixt__trainer *t)
     t->ranks.overlap = NULL;
     blocks_of(&t->ranks, blocks);
     for (int i = 0; i < BLOCKS; i++) {
-        t->backend->free(*blocks[i]);
+        if (i < BLOCKS_HOST && !t->backend->host_memory)
+            t->backend->free_host(*blocks[i]);
+        else
+            t->backend->free(*blocks[i]);
         *blocks[i] = NULL;
     }
     t->ranks.moved_count = t->ranks.moved_total = 0;
@@ -247,24 +292,27 @@ void mixt__ranks_release(mixt__trainer *t)
 
 /* ---- statistics ---- */
 
-/** From the arena to a list of those that move, or back. */
-static void copy_moved(mixt__trainer *t, float *list, bool back)
+/** From the arena to a list on the host of those that move, or back; in order with the kernels. */
+static mixt_status copy_moved(mixt__trainer *t, float *list, bool back)
 {
     const mixt__ranks *r = &t->ranks;
     for (int64_t i = 0; i < r->moved_count; list += r->moved[i++].count) {
         float *state = t->params->state + r->moved[i].offset;
-        memcpy(back ? state : list, back ? list : state, (size_t)r->moved[i].count * sizeof *list);
+        size_t bytes = (size_t)r->moved[i].count * sizeof *list;
+        MIXT_TRY(t->backend->copy(back ? state : list, back ? list : state, bytes));
     }
+    return MIXT_OK;
 }
 
 /** From 0 on, a pass leaves what it adds: m·b. */
-static void clear_statistics(mixt__trainer *t, int64_t index)
+static mixt_status clear_statistics(mixt__trainer *t, int64_t index)
 {
     mixt__ranks *r = &t->ranks;
     if (index == mixt__ranks_first(t))
-        copy_moved(t, r->start, false);
+        MIXT_TRY(copy_moved(t, r->start, false));
     for (int64_t i = 0; i < r->moved_count; i++)
-        memset(t->params->state + r->moved[i].offset, 0, (size_t)r->moved[i].count * sizeof(float));
+        MIXT_TRY(t->backend->zero(t->params->state + r->moved[i].offset, (size_t)r->moved[i].count * sizeof(float)));
+    return MIXT_OK;
 }
 
 static void node_passed(void *user, int64_t node)
@@ -272,29 +320,35 @@ static void node_passed(void *user, int64_t node)
     mixt__overlap_passed(user, node);
 }
 
-void mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run)
+mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run)
 {
     mixt__ranks *r = &t->ranks;
     if (r->moved_count)
-        clear_statistics(t, index);
-    r->begun = r->overlap && index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t);
+        MIXT_TRY(clear_statistics(t, index));
+    bool last = index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t);
+    r->begun = r->overlap && last && t->backend->host_memory;
     if (!r->begun)
-        return;
+        return MIXT_OK;
     mixt__overlap_begin(r->overlap, t->params->grad, r->buckets, r->bucket_count);
     if (!t->watching && !t->faults) { // whose graphs have other nodes
         run->passed = node_passed;
         run->user = r->overlap;
     }
+    return MIXT_OK;
 }
 
-void mixt__ranks_after_pass(mixt__trainer *t, int64_t index)
+mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index)
 {
-    if (t->ranks.moved_count)
-        copy_moved(t, t->ranks.shares + index * t->ranks.moved_total, false);
+    return copy_moved(t, t->ranks.shares + index * t->ranks.moved_total, false);
+}
+
+mixt_status mixt__ranks_fetch(mixt__trainer *t)
+{
+    return t->backend->copy(t->ranks.staged, t->params->grad, gradient_bytes(t));
 }
 
 /** All that the passes add, in their order, on top of what was there before the update. */
-static void move_statistics(mixt__trainer *t)
+static mixt_status move_statistics(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     for (int64_t p = 0; p < t->settings.accumulate && r->moved_count; p++) {
@@ -304,7 +358,7 @@ static void move_statistics(mixt__trainer *t)
             for (int64_t k = 0; k < r->moved[i].count; k++, to++, share++)
                 *to = (float)((1 - r->moved[i].momentum) * (double)*to + (double)*share);
     }
-    copy_moved(t, r->start, true);
+    return copy_moved(t, r->start, true);
 }
 
 /* ---- parts ---- */
@@ -313,7 +367,7 @@ void mixt__ranks_end_part(mixt__trainer *t, int64_t part)
 {
     mixt__ranks *r = &t->ranks;
     if (t->settings.ranks > 1 && !r->group)
-        mixt__sum_part(r->sum, t->params->grad, t->params->total, r->format, part, part + 1 == t->settings.ranks);
+        mixt__sum_part(r->sum, host_gradients(t), t->params->total, r->format, part, part + 1 == t->settings.ranks);
 }
 
 static void fill_record(mixt__trainer *t, const mixt__pass_weights *weights)
@@ -365,6 +419,9 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
     mixt__ranks *r = &t->ranks;
     if (status != MIXT_OK)
         return leave(r, status);
+    if (!r->begun)
+        mixt__overlap_begin(r->overlap, host_gradients(t), r->buckets, r->bucket_count);
+    r->begun = false;
     MIXT_TRY(mixt__overlap_finish(r->overlap));
     fill_record(t, weights);
     MIXT_TRY(mixt__group_gather(r->group, r->mine, record_bytes(t, r->moved_total), r->all, 1));
@@ -377,7 +434,6 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
         MIXT_TRY(status);
     }
     r->asked = 0;
-    move_statistics(t);
     return MIXT_OK;
 }
 
@@ -385,12 +441,11 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
 {
     if (t->settings.ranks == 1)
         return status;
-    if (t->ranks.group)
-        return join_ranks(t, status, weights);
-    MIXT_TRY(status);
-    memcpy(t->params->grad, t->ranks.sum, (size_t)t->params->total * sizeof(float));
-    move_statistics(t);
-    return MIXT_OK;
+    MIXT_TRY(t->ranks.group ? join_ranks(t, status, weights) : status);
+    const float *sum = t->ranks.group ? host_gradients(t) : t->ranks.sum;
+    if (sum != t->params->grad)
+        MIXT_TRY(t->backend->copy(t->params->grad, sum, gradient_bytes(t)));
+    return move_statistics(t);
 }
 
 /* ---- shares of the state ---- */
@@ -407,6 +462,34 @@ static void round_copies(const mixt__trainer *t)
     }
 }
 
+/** The same on a device with memory of its own, by an update that leaves masters as they are: plain SGD with a rate of
+ *  0, of gradients that are finite. */
+static mixt_status round_copies_apart(const mixt__trainer *t)
+{
+    mixt__update u = t->update;
+    u.optimizer = (mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD};
+    u.grad = u.master;
+    u.moment1 = u.moment2 = NULL;
+    u.statistics_count = 0;
+    u.control = t->ranks.still;
+    return t->backend->optimizer_step(&u);
+}
+/** On a device with memory of its own: its masters go over the host. Of a skipped update too, which changes none: the
+ *  host does not know yet. */
+static mixt_status apply_apart(mixt__trainer *t, mixt__update *own)
+{
+    const mixt__params *p = t->params;
+    float *staged = t->ranks.staged;
+    size_t bytes = (size_t)p->shard_count * sizeof *staged;
+    own->workspace = t->ranks.own_workspace;
+    MIXT_TRY(t->backend->optimizer_step(own));
+    MIXT_TRY(t->backend->copy(staged + p->shard_begin, p->master + p->shard_begin, bytes));
+    MIXT_TRY(t->backend->synchronize());
+    MIXT_TRY(mixt__group_gather_shards(t->ranks.group, staged, p->total, p->shard_room));
+    MIXT_TRY(t->backend->copy(p->master, staged, gradient_bytes(t)));
+    return round_copies_apart(t);
+}
+
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
 {
     const mixt__params *p = t->params;
@@ -418,6 +501,8 @@ mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
     own.total = p->shard_count;
     own.master += p->shard_begin;
     own.grad += p->shard_begin;
+    if (!t->backend->host_memory)
+        return apply_apart(t, &own);
     MIXT_TRY(t->backend->optimizer_step(&own));
     if (t->control->found_inf) // on all ranks
         return MIXT_OK;
@@ -430,7 +515,13 @@ mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2])
 {
     const mixt__params *p = t->params;
     const float *const mine[2] = {p->moment1, p->moment2};
-    for (int i = 0; i < p->moments; i++)
-        MIXT_TRY(mixt__group_collect_shards(t->ranks.group, mine[i], moments[i], p->total, p->shard_room));
+    for (int i = 0; i < p->moments; i++) {
+        const float *from = mine[i];
+        if (!t->backend->host_memory) {
+            MIXT_TRY(t->backend->download(t->ranks.staged, from, (size_t)p->shard_room * sizeof *from));
+            from = t->ranks.staged;
+        }
+        MIXT_TRY(mixt__group_collect_shards(t->ranks.group, from, moments[i], p->total, p->shard_room));
+    }
     return MIXT_OK;
 }

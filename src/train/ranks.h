@@ -8,6 +8,9 @@
  * One process can do the same by itself, part after part: bit for bit what as many ranks do. That takes a second arena
  * of gradients.
  *
+ * On a device with memory of its own the parts' gradients are copied to the host, added there by the same code in the
+ * same order, and copied back: backend->copy both ways, which on a host is nothing special.
+ *
  * Running statistics of batch norm: what each pass adds, m·b, is rounded to FP32, and all are put to the statistics in
  * the order of passes: s = (1 - m)·s + m·b.
  */
@@ -47,8 +50,11 @@ typedef struct mixt__ranks {
     bool begun;             // the sum of this update
     mixt__segment *own;     // those, or parts of those, whose moments this rank keeps
     int64_t own_count;
-    char *mine, *all; // what ranks tell each other after their passes
-    float *shares;    // (passes, moved_total) what each pass adds to the statistics
+    char *mine, *all;     // what ranks tell each other after their passes
+    float *shares;        // (passes, moved_total) what each pass adds to the statistics
+    float *staged;        // of a device with memory of its own: where gradients wait on the host
+    void *own_workspace;  // device: of the update of `own`
+    mixt__control *still; // device: of an update that changes nothing
 } mixt__ranks;
 
 /** Passes of an update that one part has, and the first that this process makes. */
@@ -57,8 +63,13 @@ int64_t mixt__ranks_first(const mixt__trainer *t);
 /** Parts that this process makes: all, or one. */
 int64_t mixt__ranks_parts(const mixt__trainer *t);
 
-/** Bytes of what an update of several parts takes beside a step. Needs compile. */
+/** Passes that this process makes. */
+int64_t mixt__ranks_made(const mixt__trainer *t);
+
+/** Bytes of what an update of several parts takes beside a step: where the trainer's own memory lies, and of the host
+ *  where that is another. Needs compile. */
 size_t mixt__ranks_bytes(const mixt__trainer *t);
+size_t mixt__ranks_host_bytes(const mixt__trainer *t);
 /** Bytes that a rank sends in an update, about: slices may differ by a few elements. Needs compile. */
 int64_t mixt__ranks_sent(const mixt__trainer *t);
 /** After the arenas are laid out: cuts out this rank's moments, where they are shared out. */
@@ -69,9 +80,11 @@ void mixt__ranks_release(mixt__trainer *t);
 
 /** Around pass number `index` of the update. Gradients that the last pass completes are summed while it goes on: `run`
  *  tells of its nodes. */
-void mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run);
-void mixt__ranks_after_pass(mixt__trainer *t, int64_t index);
-/** After the passes of a part: one process adds it to those before. */
+mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run);
+mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index);
+/** After them, on a device with memory of its own: copies their gradients to the host, in order with the kernels. */
+mixt_status mixt__ranks_fetch(mixt__trainer *t);
+/** After the passes of a part have run: one process adds it to those before. */
 void mixt__ranks_end_part(mixt__trainer *t, int64_t part);
 /** After all passes: gradients, figures and statistics become those of the whole update. Also where a pass has failed:
  *  the others are told, and fail too. @param weights of the targets of all passes */

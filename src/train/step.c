@@ -43,7 +43,7 @@ static mixt__prefetch_form ring_form(const mixt__trainer *t)
     mixt__prefetch_form form = {.alloc = t->backend->alloc_host, .free = t->backend->free_host};
     form.input = fed.input_dtype;
     form.parts = t->settings.split * t->settings.ranks;
-    form.run = mixt__ranks_parts(t) * mixt__ranks_passes(t);
+    form.run = mixt__ranks_made(t);
     form.of = t->settings.accumulate;
     for (int i = 0; i < fed.more_count && !fed.more[i].target; i++)
         form.more[i] = fed.more[i].dtype;
@@ -94,6 +94,14 @@ static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t in
     return t->backend->copy(metrics, mixt__executable_address(step, step->graph->metrics), 3 * sizeof *metrics);
 }
 
+/** The same as one of those that ranks share: what it does to running statistics is kept apart. */
+static mixt_status ranked_pass(mixt__trainer *t, mixt__run *run, int64_t index)
+{
+    MIXT_TRY(mixt__ranks_before_pass(t, index, run));
+    MIXT_TRY(micro_step(t, run, index));
+    return mixt__ranks_after_pass(t, index);
+}
+
 /** Statistics, control, update: what follows the last micro-step.
  *  @param factor what the sum of its gradients is to be multiplied with */
 static mixt_status update(mixt__trainer *t, double factor)
@@ -130,6 +138,31 @@ static mixt_status issue(void *argument)
         MIXT_TRY(micro_step(t, &run, i));
     }
     return update(t, 1);
+}
+
+/** Passes of one part, on a device with memory of its own. */
+typedef struct part {
+    mixt__trainer *trainer;
+    int64_t first; // of its passes
+} part;
+
+/** Its passes on batches that lie in the feed's slot, then their gradients to the host: what is recorded of an update
+ *  that ranks share. */
+static mixt_status issue_part(void *argument)
+{
+    mixt__trainer *t = ((part *)argument)->trainer;
+    int64_t first = ((part *)argument)->first, place = first - mixt__ranks_first(t), passes = mixt__ranks_passes(t);
+    float *seeds = mixt__feed_seeds(&t->feed) + place;
+    MIXT_TRY(t->backend->multiply(seeds, mixt__feed_weights(&t->feed) + place, &t->control->seed, passes));
+    for (int64_t i = 0; i < passes; i++) {
+        mixt__run run = {.input = mixt__feed_input(&t->feed, place + i)};
+        run.target = mixt__feed_target(&t->feed, place + i);
+        run.rng_key = mixt__feed_key(&t->feed, place + i);
+        run.accumulate = i > 0;
+        run.seed = seeds + i;
+        MIXT_TRY(ranked_pass(t, &run, first + i));
+    }
+    return mixt__ranks_fetch(t);
 }
 
 /** Where the batches of a step come from: the prefetch thread, or the caller's memory. */
@@ -174,11 +207,12 @@ static mixt_status run_batch(mixt__trainer *t, const source *s, int64_t index, m
     if (t->backend->host_memory) {
         float seed = t->control->seed * (count >= 0 ? mixt__pass_weight(weights, count) : 1);
         run.seed = &seed;
-        mixt__ranks_before_pass(t, index, &run);
-        status = micro_step(t, &run, index);
-        mixt__ranks_after_pass(t, index);
+        status = ranked_pass(t, &run, index);
     } else {
-        status = mixt__feed_put(&t->feed, index, input, target, key, count, !s->resident);
+        int64_t place = index - mixt__ranks_first(t);
+        if (t->settings.ranks > 1)
+            t->feed.host_weights[place] = count >= 0 ? mixt__pass_weight(weights, count) : 1;
+        status = mixt__feed_put(&t->feed, place, input, target, key, count, !s->resident);
     }
     if (!s->input)
         mixt__prefetch_release(t->prefetch);
@@ -266,6 +300,21 @@ static mixt_status run_parts(mixt__trainer *t, const source *s, mixt__pass_weigh
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, first += passes) {
         for (int64_t i = first; i < first + passes; i++)
             MIXT_TRY(run_batch(t, s, i, weights));
+        if (t->backend->host_memory)
+            mixt__ranks_end_part(t, part);
+    }
+    return MIXT_OK;
+}
+
+/** The same passes once their batches lie in the feed's slot. Several parts of one process are not worth recordings. */
+static mixt_status run_parts_apart(mixt__trainer *t)
+{
+    mixt__feed_kind kind = t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN;
+    part p = {.trainer = t, .first = mixt__ranks_first(t)};
+    MIXT_TRY(mixt__feed_send_weights(&t->feed));
+    for (int64_t part = 0; part < mixt__ranks_parts(t); part++, p.first += mixt__ranks_passes(t)) {
+        MIXT_TRY(mixt__feed_issue(&t->feed, kind, t->ranks.group && may_record(t), issue_part, &p));
+        MIXT_TRY(t->backend->synchronize());
         mixt__ranks_end_part(t, part);
     }
     return MIXT_OK;
@@ -278,19 +327,26 @@ static mixt__pass_weights begin_weights(const mixt__trainer *t)
     return (mixt__pass_weights){.first = t->settings.ranks > 1 ? mixt__shape_count(&t->spec.target) : 0};
 }
 
-/** All passes of a step and its update: on the host at once, on a device as one piece of work. */
+/** All passes of a step and its update: on the host at once, on a device as one piece of work, but for what ranks put
+ *  together between the two. */
 static mixt_status run_passes(mixt__trainer *t, const source *s)
 {
     mixt__pass_weights weights = begin_weights(t);
-    MIXT_TRY(mixt__ranks_join(t, run_parts(t, s, &weights), &weights));
+    bool apart = !t->backend->host_memory, ranks = t->settings.ranks > 1;
+    mixt_status status = run_parts(t, s, &weights);
+    if (status == MIXT_OK && apart && ranks)
+        status = run_parts_apart(t);
+    MIXT_TRY(mixt__ranks_join(t, status, &weights));
     t->runs += t->settings.accumulate;
     if (!s->input)
         t->next_batch += t->settings.accumulate;
-    if (!t->backend->host_memory) {
+    if (apart && !ranks) {
         MIXT_TRY(mixt__feed_weigh(&t->feed));
         return mixt__feed_step(&t->feed, t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN, may_record(t), issue, t);
     }
     MIXT_TRY(update(t, mixt__pass_weights_factor(&weights, t->settings.accumulate)));
+    if (apart)
+        return mixt__feed_turn(&t->feed);
     t->feed.turn++;
     return MIXT_OK;
 }

@@ -295,7 +295,8 @@ static bool is_random(const mixt__graph *graph)
 static mixt_status open_feed(mixt__trainer *t)
 {
     mixt__batch_spec fed = mixt__trainer_fed_spec(t);
-    return mixt__feed_open(&t->feed, t->backend, &t->spec, &fed, t->settings.accumulate, is_random(t->train->graph));
+    return mixt__feed_open(&t->feed, t->backend, &t->spec, &fed, t->settings.accumulate, mixt__ranks_made(t),
+                           is_random(t->train->graph));
 }
 
 static mixt_status need_whole(const mixt__trainer *t)
@@ -554,7 +555,7 @@ mixt_memory mixt__trainer_memory(const mixt__trainer *t)
     m.workspace = t->train->workspace_bytes;
     m.control = sizeof *t->control + stats_bytes(t) + t->workspace_bytes + mixt__trainer_layer_bytes(t);
     m.control += mixt__ranks_bytes(t);
-    m.batches = mixt__feed_bytes(t->backend, &t->spec, t->settings.accumulate);
+    m.batches = mixt__feed_bytes(t->backend, &t->spec, t->settings.accumulate, mixt__ranks_made(t));
     m.total =
         m.masters + m.copies + m.gradients + m.moments + m.state + m.activations + m.workspace + m.batches + m.control;
     m.allocated = t->allocated;

@@ -52,6 +52,7 @@ attempt system bash tests/gpu/system.sh "$mixt"
 attempt diagnosis env DEVICE=cuda bash tests/cli/diagnosis.sh "$mixt"
 attempt advise bash tests/gpu/advise.sh "$mixt"
 attempt "largest batch" bash tests/gpu/largest_batch.sh "$mixt"
+[ ! -e "$build/libmixt_mpi.so" ] || attempt ranks bash tests/gpu/ranks.sh "$mixt"
 
 if [ "${SANITIZE:-0}" = 1 ]; then
     if command -v compute-sanitizer >/dev/null; then

@@ -1,0 +1,14 @@
+/* The CPU as if it had memory of its own: batches are staged, results copied back, nothing is read where it lies.
+ *
+ * For tests: what trains on a GPU beside its kernels, ranks that share updates above all, runs without one. The same
+ * kernels, so the same bits as the CPU's. Nothing is recorded.
+ */
+#ifndef MIXT_BACKEND_CPU_APART_H
+#define MIXT_BACKEND_CPU_APART_H
+
+#include "backend/backend.h"
+
+/** Lives as long as the process. */
+const mixt__backend *mixt__backend_cpu_apart(void);
+
+#endif
