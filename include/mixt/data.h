@@ -20,6 +20,7 @@ typedef enum mixt_target_kind {
     MIXT_TARGET_CLASS,    /**< one INT32 in [0, classes) */
     MIXT_TARGET_VALUES,   /**< FP32 numbers to regress on */
     MIXT_TARGET_TOKENS,   /**< T INT32 tokens: the input, one step ahead; or what was hidden, -1 elsewhere */
+    MIXT_TARGET_TEXT,     /**< what is said: INT32 letters from 1, and how many there are ("target.length") */
 } mixt_target_kind;
 
 /** What happens to input numbers on the way from the file to a batch. */
@@ -58,13 +59,15 @@ typedef struct mixt_data_options {
                              0 (default): largest label + 1; random: 10, for tokens 256 */
     const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
                              as many elements as the file's samples; random: what to generate; default: the file's */
-    const char *labels; /**< npy: file of labels, needed; idx: the same, where it is not found by name; npz: name
+    const char *labels; /**< audio: file of transcripts, a line each: a recording's name or class, a tab, the text; npy:
+                             file of labels, needed; idx: the same, where it is not found by name; npz: name
                              of their array; csv: column of the target, a name of the header or a number from 1;
                              default: the last */
-    mixt_target_kind target;  /**< csv, npy, npz: CLASS or VALUES instead of deciding from the training part's numbers;
-                                   an error where the targets of another kind are not of this sort */
-    mixt_missing missing;     /**< csv: cells that are empty, NA, N/A, ?, null, None, - or NaN; default
-                                   MIXT_MISSING_ERROR. A target is never filled in */
+    mixt_target_kind target; /**< audio: TEXT makes transcripts the targets: those of `labels`, else the classes' names,
+                                  letter by letter; csv, npy, npz: CLASS or VALUES instead of deciding from the training
+                                part's numbers; an error where the targets of another kind are not of this sort */
+    mixt_missing missing;    /**< csv: cells that are empty, NA, N/A, ?, null, None, - or NaN; default
+                                  MIXT_MISSING_ERROR. A target is never filled in */
     mixt_normalise normalise; /**< default MIXT_NORMALISE_STANDARD; never touches labels, targets or tokens */
     float mean, std;          /**< of all channels, in units after scaling to [0, 1]; std 0 (default): both computed
                                    from the training part, for each channel or feature (the last dimension) apart */

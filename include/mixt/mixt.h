@@ -43,6 +43,7 @@
 #include "mixt/table.h"
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
+#include "mixt/transcript.h"
 #include "mixt/types.h"
 #include "mixt/verify.h"
 #include "mixt/weights.h"

@@ -2,7 +2,8 @@
  *
  * FOLDER/train, FOLDER/val and FOLDER/test, or FOLDER itself, which is then shared out: by the names that val_files and
  * test_files give, else at random. Files are read when a batch needs them, but each one's header when the set is
- * opened: what is cut off, of another coding or rate is named before the first step.
+ * opened: what is cut off, of another coding or rate is named before the first step. Targets are classes, or what is
+ * said, letter by letter.
  */
 #include "data/audio.h"
 
@@ -19,8 +20,10 @@ typedef struct audio_state {
     const char *const *classes;
     int64_t class_count;
     mixt__audio audio;
-    float *mean, *std;      // (mels) in the data set's memory
-    bool has_val, has_test; // these parts have files of their own: the training folder is not shared with them
+    float *mean, *std;       // (mels) in the data set's memory
+    bool spells;             // targets are texts
+    mixt__alphabet alphabet; // of those
+    bool has_val, has_test;  // these parts have files of their own: the training folder is not shared with them
 } audio_state;
 
 /* ---- one sample ---- */
@@ -62,14 +65,27 @@ static mixt__part drawn_part(const mixt_data *data)
     return data->part == MIXT_PART_ALL ? MIXT_PART_TRAIN : data->part;
 }
 
-static mixt_status sample_audio(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target)
+/** A sample's target: its class, or its letters and how many there are. */
+static void write_target(const audio_state *state, int64_t row, int32_t label, char *const *at)
+{
+    const char *text = state->list.count ? state->list.files[row].text : mixt__voice_words[label];
+    int32_t *target = (int32_t *)(void *)at[1];
+    if (state->spells)
+        *(int32_t *)(void *)at[2] = mixt__alphabet_spell(&state->alphabet, text, target);
+    else
+        *target = label;
+}
+
+static mixt_status sample_audio(const mixt_data *data, int64_t index, int64_t epoch, char *const *at)
 {
     const audio_state *state = data->state;
     int64_t row = state->rows ? state->rows[index] : index, mels = state->audio.mel.mels;
     uint64_t key =
         mixt__rng_key(mixt__rng_key(data->options.seed, MIXT_STREAM_AUGMENT, (uint64_t)epoch), (uint64_t)index, 0);
-    float *features = input;
-    MIXT_TRY(features_of(data, &state->list, drawn_part(data), row, epoch < 0 ? NULL : &key, features, target));
+    float *features = (float *)(void *)at[0];
+    int32_t label = 0;
+    MIXT_TRY(features_of(data, &state->list, drawn_part(data), row, epoch < 0 ? NULL : &key, features, &label));
+    write_target(state, row, label, at);
     for (int64_t i = 0; i < state->audio.frames * mels; i++)
         features[i] = (features[i] - state->mean[i % mels]) / state->std[i % mels];
     if (epoch >= 0 && (state->audio.time_mask || state->audio.mel_mask))
@@ -150,6 +166,17 @@ static mixt_status probe(mixt_data *data, const mixt__recordings *list, bool giv
     return MIXT_OK;
 }
 
+/** No recording is longer than a sample: what would be cut off is part of its text. */
+static mixt_status check_lengths(const mixt__audio *audio, const mixt__recordings *list)
+{
+    for (int64_t i = 0; i < list->count; i++) {
+        mixt__wav wav;
+        MIXT_TRY(mixt__wav_probe(list->files[i].path, &wav));
+        MIXT_TRY(mixt__audio_fits(audio, list->files[i].path, wav.count, wav.rate));
+    }
+    return MIXT_OK;
+}
+
 /** The recordings of `part` in a list that is shared out. */
 static mixt_status choose_rows(const mixt_data *data, const mixt__recordings *list, mixt__part part, int64_t **rows,
                                int64_t *count)
@@ -181,6 +208,70 @@ static mixt_status choose_rows(const mixt_data *data, const mixt__recordings *li
     return mixt__part_missing(data);
 }
 
+/** The recordings of a folder: by class, or with what is said in them. */
+static mixt_status list_in(mixt_data *data, const audio_state *state, const char *folder, mixt__recordings *list)
+{
+    if (!state->spells)
+        return mixt__recordings_list(data, folder, list);
+    MIXT_TRY(mixt__recordings_list_spoken(data, folder, list));
+    return mixt__recordings_spell(data, list);
+}
+
+/** Makes samples as long as a list's longest recording and text. */
+static mixt_status make_room(mixt_data *data, audio_state *state, const mixt__recordings *list, double *seconds)
+{
+    for (int64_t i = 0; i < list->count; i++) {
+        mixt__wav wav;
+        int64_t letters = mixt__letters_of(list->files[i].text);
+        MIXT_TRY(mixt__wav_probe(list->files[i].path, &wav));
+        int64_t rate = data->options.rate ? data->options.rate : wav.rate;
+        *seconds = fmax(*seconds, (double)mixt__resampled(wav.count, wav.rate, rate) / (double)rate);
+        state->alphabet.longest = letters > state->alphabet.longest ? letters : state->alphabet.longest;
+    }
+    return MIXT_OK;
+}
+
+/** Samples of all parts have one shape, which has room for the longest of any part: that of the set that this one is
+ *  like, else all parts are looked through. */
+static mixt_status find_room(mixt_data *data, audio_state *state, bool parts)
+{
+    const mixt_data *like = data->options.like;
+    double seconds = 0;
+    state->alphabet.longest = 1;
+    if (like && like->info.target == MIXT_TARGET_TEXT && like->info.array_count > 1) {
+        state->alphabet.longest = like->info.arrays[1].dims[0];
+        return MIXT_OK;
+    }
+    for (int part = MIXT_PART_TRAIN; part <= MIXT_PART_TEST; part++) {
+        mixt__recordings list = {0};
+        const char *folder = parts ? mixt__path_of_folder(data, (mixt__part)part) : part ? NULL : data->path;
+        mixt_status status = folder ? list_in(data, state, folder, &list) : MIXT_OK;
+        if (status == MIXT_OK)
+            status = make_room(data, state, &list, &seconds);
+        mixt__recordings_free(&list);
+        MIXT_TRY(status);
+    }
+    if (!(data->options.seconds > 0))
+        data->options.seconds = seconds;
+    return MIXT_OK;
+}
+
+/** The letters of the training part; each recording of the own list fits into a sample, and so does its text. */
+static mixt_status find_letters(mixt_data *data, audio_state *state, const mixt__recordings *train)
+{
+    int64_t longest = state->alphabet.longest;
+    MIXT_TRY(mixt__alphabet_make(data, train, &state->alphabet));
+    state->alphabet.longest = longest;
+    for (int64_t i = 0; i < state->list.count; i++) {
+        const mixt__recording *r = &state->list.files[i];
+        if (mixt__letters_of(r->text) > longest)
+            return mixt__fail(MIXT_ERROR_DATA,
+                              "%s: %lld letters are said in it, but the longest text trained on has %lld", r->path,
+                              (long long)mixt__letters_of(r->text), (long long)longest);
+    }
+    return mixt__alphabet_check(data, &state->list, &state->alphabet);
+}
+
 /** Classes are those of `like` where it names some, else those of the training list. */
 static mixt_status find_classes(mixt_data *data, audio_state *state, const mixt__recordings *train)
 {
@@ -199,7 +290,29 @@ static mixt_status find_classes(mixt_data *data, audio_state *state, const mixt_
     return mixt__recordings_classes(data, train, &state->classes, &state->class_count);
 }
 
-static void describe(mixt_data *data, audio_state *state, int64_t samples)
+/** The arrays of a set of texts. */
+static mixt_status name_arrays(mixt_data *data, const audio_state *state)
+{
+    mixt_data_array *arrays = mixt__arena_alloc(&data->arena, 3 * sizeof *arrays);
+    int64_t frames = state->audio.frames, mels = state->audio.mel.mels, longest = state->alphabet.longest;
+    if (!arrays)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
+    arrays[0] = (mixt_data_array){.name = "input", .dtype = MIXT_DTYPE_FP32, .rank = 2, .dims = {frames, mels}};
+    arrays[0].elements = frames * mels;
+    arrays[1] = (mixt_data_array){.name = "target", .target = true, .dtype = MIXT_DTYPE_INT32, .rank = 1};
+    arrays[1].dims[0] = arrays[1].elements = longest;
+    arrays[1].ids = state->alphabet.count;
+    arrays[2] = (mixt_data_array){.name = "target.length", .target = true, .dtype = MIXT_DTYPE_INT32, .elements = 1};
+    arrays[2].ids = longest + 1;
+    data->info.arrays = arrays;
+    data->info.array_count = 3;
+    data->info.target = MIXT_TARGET_TEXT;
+    data->info.classes = state->alphabet.count;
+    data->info.class_names = state->alphabet.names;
+    return MIXT_OK;
+}
+
+static mixt_status describe(mixt_data *data, audio_state *state, int64_t samples)
 {
     mixt_data_info *info = &data->info;
     info->samples = samples;
@@ -213,6 +326,7 @@ static void describe(mixt_data *data, audio_state *state, int64_t samples)
     info->mean = state->mean;
     info->std = state->std;
     info->class_names = info->classes == state->class_count ? state->classes : NULL;
+    return state->spells ? name_arrays(data, state) : MIXT_OK;
 }
 
 /** Everything once the own list and that of the training part are there: the same one where no folder is the part's
@@ -221,15 +335,18 @@ static mixt_status fill(mixt_data *data, audio_state *state, mixt__recordings *t
 {
     int64_t samples = state->list.count, trained = train->count, *train_rows = NULL;
     bool given = data->options.rate > 0;
-    MIXT_TRY(find_classes(data, state, train));
+    MIXT_TRY(state->spells ? find_letters(data, state, train) : find_classes(data, state, train));
     if (data->options.classes && data->options.classes < state->class_count)
         return mixt__fail(MIXT_ERROR_CONFIG, "audio:%s: has %lld classes, not %lld", data->path,
                           (long long)state->class_count, (long long)data->options.classes);
-    MIXT_TRY(mixt__recordings_label(&state->list, state->classes, state->class_count));
+    if (!state->spells)
+        MIXT_TRY(mixt__recordings_label(&state->list, state->classes, state->class_count));
     MIXT_TRY(probe(data, train, given));
     if (train != &state->list)
         MIXT_TRY(probe(data, &state->list, given));
     MIXT_TRY(mixt__audio_make(data->path, &data->options, &state->audio));
+    if (state->spells)
+        MIXT_TRY(check_lengths(&state->audio, &state->list));
     MIXT_TRY(mixt__recordings_share(data, train));
     if (train == &state->list)
         MIXT_TRY(choose_rows(data, train, data->part, &state->rows, &samples));
@@ -238,8 +355,7 @@ static mixt_status fill(mixt_data *data, audio_state *state, mixt__recordings *t
     mixt_status status = normalise(data, state, train, train_rows, trained);
     mixt__free(train_rows);
     MIXT_TRY(status);
-    describe(data, state, samples);
-    return MIXT_OK;
+    return describe(data, state, samples);
 }
 
 /** What samples look like must be as in the set that this one is like. */
@@ -258,9 +374,10 @@ static void take_like(mixt_data_options *o)
 static mixt_status open_voice(mixt_data *data, audio_state *state)
 {
     mixt_data_options *o = &data->options;
-    if (o->val_files || o->test_files)
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "audio: val_files and test_files need recordings: say where with data.path");
+    if (o->val_files || o->test_files || o->labels)
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "audio: val_files and test_files need recordings, and so do labels: say where with data.path");
     if (o->rate && o->rate != MIXT_VOICE_RATE)
         return mixt__fail(MIXT_ERROR_CONFIG, "audio: words are spoken at %d samples a second, not %lld",
                           MIXT_VOICE_RATE, (long long)o->rate);
@@ -270,10 +387,14 @@ static mixt_status open_voice(mixt_data *data, audio_state *state)
     state->classes = mixt__voice_words;
     state->class_count = MIXT_VOICE_WORDS;
     MIXT_TRY(mixt__audio_make("audio:", o, &state->audio));
+    if (state->spells) {
+        MIXT_TRY(mixt__alphabet_make(data, &state->list, &state->alphabet));
+        MIXT_TRY(mixt__audio_fits(&state->audio, "audio: the longest word", MIXT_VOICE_LONGEST, MIXT_VOICE_RATE));
+        state->alphabet.longest = MIXT_VOICE_LETTERS;
+    }
     int64_t samples = o->samples ? o->samples : voice_samples[data->part];
     MIXT_TRY(normalise(data, state, &state->list, NULL, o->samples ? o->samples : voice_samples[MIXT_PART_TRAIN]));
-    describe(data, state, samples);
-    return MIXT_OK;
+    return describe(data, state, samples);
 }
 
 static mixt_status open_audio(mixt_data *data)
@@ -282,23 +403,30 @@ static mixt_status open_audio(mixt_data *data)
     if (!state)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
     take_like(&data->options);
+    if (!data->options.target && (data->options.labels || (*data->path && mixt__transcripts_are_in(data->path))))
+        data->options.target = MIXT_TARGET_TEXT;
+    state->spells = data->options.target == MIXT_TARGET_TEXT;
+    if (state->spells && data->options.classes)
+        return mixt__fail(MIXT_ERROR_CONFIG, "audio:%s: 'classes' means nothing where targets are texts", data->path);
     if (!*data->path)
         return open_voice(data, state);
     if (!mixt__path_is_directory(data->path))
         return mixt__fail(MIXT_ERROR_FILE, "audio:%s: no such folder; check the path of the data set", data->path);
     const char *train = mixt__path_of_folder(data, MIXT_PART_TRAIN);
+    if (state->spells)
+        MIXT_TRY(find_room(data, state, train != NULL));
     state->has_val = data->options.val_files || (train && mixt__path_of_folder(data, MIXT_PART_VAL));
     state->has_test = data->options.test_files || (train && mixt__path_of_folder(data, MIXT_PART_TEST));
     bool apart = train && (data->part == MIXT_PART_VAL || data->part == MIXT_PART_TEST);
     const char *own = apart ? mixt__path_of_folder(data, data->part) : NULL;
-    MIXT_TRY(mixt__recordings_list(data, own ? own : train ? train : data->path, &state->list));
+    MIXT_TRY(list_in(data, state, own ? own : train ? train : data->path, &state->list));
     if (!own)
         return fill(data, state, &state->list);
     mixt__recordings list = {0};
-    mixt_status status = mixt__recordings_list(data, train, &list);
+    mixt_status status = list_in(data, state, train, &list);
     if (status == MIXT_OK)
         status = fill(data, state, &list);
-    mixt__free(list.files);
+    mixt__recordings_free(&list);
     return status;
 }
 
@@ -307,7 +435,7 @@ static void close_audio(mixt_data *data)
     audio_state *state = data->state;
     if (!state)
         return;
-    mixt__free(state->list.files);
+    mixt__recordings_free(&state->list);
     mixt__free(state->rows);
     mixt__audio_free(&state->audio);
     mixt__free(state);
@@ -317,9 +445,9 @@ static void close_audio(mixt_data *data)
 const mixt__data_kind mixt__data_audio = {
     .name = "audio",
     .what = "recordings of words",
-    .uses = MIXT_DATA_AUDIO,
+    .uses = MIXT_DATA_AUDIO | MIXT_DATA_LABELS,
     .open = open_audio,
-    .sample = sample_audio,
+    .arrays = sample_audio,
     .close = close_audio,
     .slow = true,
 };

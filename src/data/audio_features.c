@@ -16,6 +16,7 @@ mixt_status mixt__audio_make(const char *what, mixt_data_options *o, mixt__audio
     o->hop = o->hop > 0 ? o->hop : 10;
     o->seconds = o->seconds > 0 ? o->seconds : 1;
     *audio = (mixt__audio){.shift = o->shift, .noise = o->noise, .time_mask = o->time_mask, .mel_mask = o->mel_mask};
+    audio->whole = o->target == MIXT_TARGET_TEXT;
     audio->count = (int64_t)(o->seconds * (double)o->rate + 0.5);
     MIXT_TRY(mixt__mel_make(what, o->rate, o->mels, o->window, o->hop, &audio->mel));
     audio->frames = mixt__mel_frames(&audio->mel, audio->count);
@@ -33,6 +34,16 @@ mixt_status mixt__audio_make(const char *what, mixt_data_options *o, mixt__audio
 void mixt__audio_free(mixt__audio *audio)
 {
     mixt__mel_free(&audio->mel);
+}
+
+mixt_status mixt__audio_fits(const mixt__audio *audio, const char *path, int64_t count, int64_t rate)
+{
+    if (!audio->whole || mixt__resampled(count, rate, audio->mel.rate) <= audio->count)
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_DATA,
+                      "%s: lasts %.2f seconds, but samples are %.2f long: train with a larger "
+                      "data.seconds (in C: seconds)",
+                      path, (double)count / (double)rate, (double)audio->count / (double)audio->mel.rate);
 }
 
 mixt_status mixt__audio_read(const char *path, int64_t rate, mixt__wav *wav)
@@ -62,13 +73,17 @@ static void add_noise(const mixt__audio *audio, const mixt__wav *wav, mixt__rng 
         stretch[i] += (float)(loud * (double)mixt__rng_normal(rng));
 }
 
-/** Where the recording begins in the stretch; negative where its start is cut off. */
+/** Where the recording begins in the stretch; negative where its start is cut off. Where all of it counts, silence is
+ *  behind it: a recurrent layer that must say something has heard it by then. */
 static int64_t place(const mixt__audio *audio, const mixt__wav *wav, mixt__rng *rng)
 {
-    int64_t middle = (audio->count - wav->count) / 2, most = (int64_t)(audio->shift * (double)audio->mel.rate);
+    int64_t rest = audio->count - wav->count, most = (int64_t)(audio->shift * (double)audio->mel.rate);
+    int64_t still = audio->whole ? 0 : rest / 2;
     if (!rng || !most)
-        return middle;
-    return middle + (int64_t)mixt__rng_below(rng, (uint64_t)(2 * most + 1)) - most;
+        return still;
+    if (!audio->whole)
+        return still + (int64_t)mixt__rng_below(rng, (uint64_t)(2 * most + 1)) - most;
+    return (int64_t)mixt__rng_below(rng, (uint64_t)(rest < most ? rest : most) + 1);
 }
 
 mixt_status mixt__audio_features(const mixt__audio *audio, const mixt__wav *wav, const uint64_t *key, float *features)

@@ -107,6 +107,84 @@ mixt_status mixt__recordings_list(mixt_data *data, const char *folder, mixt__rec
                             "%s: holds no WAV files: expected CLASS_….wav, or one folder for each class", folder);
 }
 
+/* ---- files at any depth, with transcripts ---- */
+
+enum { DEPTH_MAX = 16 };
+
+bool mixt__is_librispeech(const char *name)
+{
+    static const char ending[] = ".trans.txt";
+    size_t length = strlen(name), tail = sizeof ending - 1;
+    return length > tail && !strcmp(name + length - tail, ending);
+}
+
+static bool is_transcripts(const char *name)
+{
+    return !strcmp(name, MIXT_TRANSCRIPTS) || mixt__is_librispeech(name);
+}
+
+/** The class by the first folder, or by the name up to the first _. */
+static const char *class_of(mixt_data *data, const char *inner, const char *file)
+{
+    const char *text = *inner ? inner : file, *end = strchr(text, *inner ? '/' : '_');
+    return end ? mixt__arena_printf(&data->arena, "%.*s", (int)(end - text), text) : "";
+}
+
+static mixt_status add_spoken(mixt_data *data, const char *folder, const char *inner, const char *file,
+                              mixt__recordings *list)
+{
+    if (!is_transcripts(file)) {
+        const char *word = class_of(data, inner, file);
+        return word ? add(data, list, folder, inner, file, word) : no_memory(folder);
+    }
+    mixt__transcript_file made = {.inner = inner, .spaced = mixt__is_librispeech(file)};
+    made.path = mixt__arena_printf(&data->arena, "%s/%s%s", folder, inner, file);
+    if (!made.path || !mixt__grow((void **)&list->transcripts, &list->transcript_capacity, list->transcript_count,
+                                  sizeof *list->transcripts))
+        return no_memory(folder);
+    list->transcripts[list->transcript_count++] = made;
+    return MIXT_OK;
+}
+
+/** All below FOLDER/INNER, where `inner` is "" or ends in a slash. */
+static mixt_status list_below(mixt_data *data, const char *folder, const char *inner, int depth, mixt__recordings *list)
+{
+    const char *path = mixt__arena_printf(&data->arena, "%s/%s", folder, inner);
+    struct dirent **entries;
+    if (!path)
+        return no_memory(folder);
+    int count = depth > DEPTH_MAX ? -1 : scandir(path, &entries, visible, by_name);
+    if (count < 0)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", path,
+                          depth > DEPTH_MAX ? "too many folders in folders" : strerror(errno));
+    mixt_status status = MIXT_OK;
+    for (int i = 0; i < count; i++) {
+        const char *name = entries[i]->d_name, *below = NULL;
+        if (status == MIXT_OK && !(below = mixt__arena_printf(&data->arena, "%s%s/", path, name)))
+            status = no_memory(folder);
+        if (status == MIXT_OK)
+            status = mixt__path_is_directory(below)
+                         ? list_below(data, folder, below + strlen(folder) + 1, depth + 1, list)
+                         : add_spoken(data, folder, inner, name, list);
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+mixt_status mixt__recordings_list_spoken(mixt_data *data, const char *folder, mixt__recordings *list)
+{
+    MIXT_TRY(list_below(data, folder, "", 0, list));
+    return list->count ? MIXT_OK : mixt__fail(MIXT_ERROR_DATA, "%s: holds no WAV files, at any depth", folder);
+}
+
+void mixt__recordings_free(mixt__recordings *list)
+{
+    mixt__free(list->files);
+    mixt__free(list->transcripts);
+    *list = (mixt__recordings){0};
+}
+
 mixt_status mixt__recordings_share(const mixt_data *data, mixt__recordings *list)
 {
     const struct {
@@ -189,4 +267,26 @@ bool mixt__recordings_are_in(const char *folder)
     if (entries)
         closedir(entries);
     return found;
+}
+
+static bool transcripts_below(const char *folder, int depth)
+{
+    char path[4096];
+    bool found = false;
+    DIR *entries = depth > DEPTH_MAX ? NULL : opendir(folder);
+    for (struct dirent *entry; entries && !found && (entry = readdir(entries));) {
+        found = visible(entry) && is_transcripts(entry->d_name);
+        // Folders have no ending; asking the system about each of a hundred thousand recordings takes long.
+        if (!found && visible(entry) && !mixt__wav_is(entry->d_name) &&
+            snprintf(path, sizeof path, "%s/%s", folder, entry->d_name) < (int)sizeof path)
+            found = transcripts_below(path, depth + 1);
+    }
+    if (entries)
+        closedir(entries);
+    return found;
+}
+
+bool mixt__transcripts_are_in(const char *folder)
+{
+    return transcripts_below(folder, 0);
 }

@@ -132,8 +132,8 @@ static mixt_status check_numbers(const mixt_data_options *options)
                           (double)options->mean, (double)options->std);
     if (!(options->mask >= 0 && options->mask < 1))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);
-    if ((unsigned)options->target > MIXT_TARGET_VALUES || (unsigned)options->normalise > MIXT_NORMALISE_NONE ||
-        (unsigned)options->missing > MIXT_MISSING_DROP)
+    if ((unsigned)options->target > MIXT_TARGET_TEXT || options->target == MIXT_TARGET_TOKENS ||
+        (unsigned)options->normalise > MIXT_NORMALISE_NONE || (unsigned)options->missing > MIXT_MISSING_DROP)
         return mixt__fail(MIXT_ERROR_CONFIG, "data: target %d, normalise %d or missing %d is not an allowed value",
                           (int)options->target, (int)options->normalise, (int)options->missing);
     return MIXT_OK;
@@ -281,7 +281,7 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
 /** Targets of the sort that was asked for: readers that can choose have done so. */
 static mixt_status check_target(const mixt_data *data)
 {
-    static const char *const words[] = {"", "classes", "values", "tokens"};
+    static const char *const words[] = {"", "classes", "values", "tokens", "text"};
     mixt_target_kind wanted = data->options.target, has = data->info.target;
     if (wanted == MIXT_TARGET_AUTO || wanted == has)
         return MIXT_OK;

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const target_names[] = {"", "class", "values", "tokens"};
+static const char *const target_names[] = {"", "class", "values", "tokens", "text"};
 static const char *const normalise_names[] = {"standard", "unit", "none"};
 static const char *const missing_names[] = {"error", "mean", "zero", "drop"};
 

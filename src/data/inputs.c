@@ -86,6 +86,7 @@ static mixt_status read_recording(const char *path, const mixt_data *like, mixt_
     mixt_status status;
     MIXT_TRY_CLEANUP(mixt__audio_make(path, &o, &audio));
     MIXT_TRY_CLEANUP(mixt__audio_read(path, o.rate, &wav));
+    MIXT_TRY_CLEANUP(mixt__audio_fits(&audio, path, wav.count, wav.rate));
     *table = (mixt__table){.path = path, .dtype = MIXT_DTYPE_FP32, .rows = 1, .rank = 2};
     table->dims[0] = audio.frames;
     table->dims[1] = o.mels;

@@ -101,7 +101,8 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     audio_options(e, &o);
     if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
         o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
-    o.target = (mixt_target_kind)mixt__config_choice(e->config, MIXT_KEY_DATA_TASK); // the words in the enum's order
+    static const mixt_target_kind tasks[] = {MIXT_TARGET_AUTO, MIXT_TARGET_CLASS, MIXT_TARGET_VALUES, MIXT_TARGET_TEXT};
+    o.target = tasks[mixt__config_choice(e->config, MIXT_KEY_DATA_TASK)]; // in the order of its words
     if (o.like && mixt__data_is_facts(o.like))
         o.target = o.like->options.target; // as it was decided when the run was trained
     o.by_time = mixt__config_choice(e->config, MIXT_KEY_DATA_SPLIT_BY) == 1; // random|time
@@ -359,9 +360,9 @@ static mixt_status open_trainer(mixt__experiment *e)
     mixt__model model;
     MIXT_TRY(mixt__zoo_model(text(e, MIXT_KEY_MODEL), info, &e->sizes, &model));
     model.label_smoothing = real(e, MIXT_KEY_TRAIN_LABEL_SMOOTHING);
-    if (model.label_smoothing > 0 && info->target == MIXT_TARGET_VALUES)
-        return mixt__fail(MIXT_ERROR_CONFIG, "train.label_smoothing is for classes, but the targets of %s are values",
-                          info->path);
+    if (model.label_smoothing > 0 && (info->target == MIXT_TARGET_VALUES || info->target == MIXT_TARGET_TEXT))
+        return mixt__fail(MIXT_ERROR_CONFIG, "train.label_smoothing is for classes, but the targets of %s are %s",
+                          info->path, info->target == MIXT_TARGET_TEXT ? "texts" : "values");
     if (info->target == MIXT_TARGET_TOKENS) {
         e->item = "tokens";
         e->items_per_sample = info->target_elements;

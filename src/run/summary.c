@@ -83,6 +83,9 @@ static void data_line(const mixt_summary *s, char *line)
         add(line, "; %lld classes", (long long)t->classes);
     else if (t->target == MIXT_TARGET_VALUES)
         add(line, "; %lld value%s each", (long long)t->target_elements, t->target_elements == 1 ? "" : "s");
+    else if (t->target == MIXT_TARGET_TEXT)
+        add(line, "; texts of up to %lld letters, %lld different ones", (long long)t->arrays[1].dims[0],
+            (long long)t->classes - 1);
 }
 
 static void add_numbers(char *line, const float *numbers, int64_t count)
@@ -151,9 +154,10 @@ static void model_line(const mixt_summary *s, char *line)
     else
         add(line, "; predicts %s",
             t->target == MIXT_TARGET_VALUES ? "values"
+            : t->target == MIXT_TARGET_TEXT ? "what is said"
             : t->next_tokens                ? "the next token"
                                             : "hidden tokens");
-    add(line, " by %s", losses[s->loss]);
+    add(line, " by %s", t->target == MIXT_TARGET_TEXT ? "CTC" : losses[s->loss]);
 }
 
 /** The format with the largest share of those not done; MIXT_DTYPE_NONE: none is left. */

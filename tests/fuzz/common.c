@@ -116,15 +116,21 @@ static void check_input(const mixt_data *set, const void *input, int64_t batch, 
     }
 }
 
-static void check_target(const mixt_data_info *info, const void *target, int64_t count)
+/** Labels may be -1 where there are several in a sample: those are padding, or do not count. */
+static void check_target(const mixt_data *set, const void *target, int64_t batch, int64_t count)
 {
-    const float *values = target;
-    const int32_t *classes = target;
-    for (int64_t i = 0; i < count * info->target_elements; i++)
-        if (info->target == MIXT_TARGET_VALUES)
-            fuzz_require(isfinite(values[i]));
-        else
-            fuzz_require(classes[i] >= (info->target == MIXT_TARGET_TOKENS ? -1 : 0) && classes[i] < info->classes);
+    const mixt_data_info *info = mixt_data_describe(set);
+    for (int a = 0; a < info->array_count; a++) {
+        const mixt_data_array *array = &info->arrays[a];
+        const void *at = (const char *)target + mixt_data_array_at(set, batch, a);
+        const float *values = at;
+        const int32_t *labels = at;
+        for (int64_t i = 0; array->target && i < count * array->elements; i++)
+            if (array->dtype == MIXT_DTYPE_FP32)
+                fuzz_require(isfinite(values[i]));
+            else
+                fuzz_require(labels[i] >= (array->rank ? -1 : 0) && labels[i] < array->ids);
+    }
 }
 
 /** A batch in training order, then the first and the last samples. */
@@ -135,14 +141,14 @@ static void read_samples(const mixt_data *set, float *input, float *target)
     for (int64_t number = 0; number < 2; number++) {
         fuzz_require(mixt_data_batch(set, batch, number, input, target) == MIXT_OK);
         check_input(set, input, batch, batch);
-        check_target(info, target, batch);
+        check_target(set, target, batch, batch);
     }
     for (int end = 0; end < 2; end++) {
         int64_t first = end ? info->samples - 1 : 0;
         fuzz_require(mixt_data_read(set, first, READ_SAMPLES, input, target, &valid) == MIXT_OK);
         fuzz_require(valid >= 1 && valid <= READ_SAMPLES && first + valid <= info->samples);
         check_input(set, input, READ_SAMPLES, valid);
-        check_target(info, target, valid);
+        check_target(set, target, READ_SAMPLES, valid);
     }
 }
 
