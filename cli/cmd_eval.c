@@ -8,6 +8,7 @@
 #include "cli/support.h"
 #include "cli/term.h"
 #include "cli/tokenize_progress.h"
+#include "cli/transcripts.h"
 #include "cli/watch.h"
 #include "mixt/run.h"
 
@@ -20,8 +21,9 @@
 typedef struct findings {
     mixt_evaluation loss;
     const mixt_data_info *data;
-    mixt_report *report;  // NULL: none was made
-    mixt_ranking ranking; // of ratings
+    mixt_report *report;         // NULL: none was made
+    mixt_ranking ranking;        // of ratings
+    mixt_transcript_rates rates; // of recordings with texts
 } findings;
 
 /** The part asked for; of data that was given, without a word all of it. */
@@ -52,6 +54,7 @@ static mixt_status print_json(const cli_args *args, const findings *found)
         json_object_set_new(o, "hit_rate", cli_json_real(found->ranking.hit_rate));
         json_object_set_new(o, "ndcg", cli_json_real(found->ranking.ndcg));
     }
+    cli_transcripts_json(&found->rates, o);
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(o);
@@ -62,15 +65,15 @@ static void print_text(const cli_args *args, const findings *found)
 {
     const mixt_evaluation *e = &found->loss;
     const mixt_report_info *report = mixt_report_describe(found->report);
-    char loss[32], values[128], ranks[128], more[128] = "";
+    char loss[32], values[128], ranks[128], rates[128], more[128] = "";
     if (!isnan(e->accuracy))
         snprintf(more, sizeof more, ", accuracy %.2f%%, error rate %.2f%%", 100 * e->accuracy, 100 - 100 * e->accuracy);
     size_t used = strlen(more);
     if (found->data->target == MIXT_TARGET_TOKENS)
         snprintf(more + used, sizeof more - used, ", perplexity %.2f", exp(e->loss));
-    cli_line(stdout, "", "%s on %s: loss %s%s%s%s over %lld targets", cli_word(args, 0), split_of(args),
+    cli_line(stdout, "", "%s on %s: loss %s%s%s%s%s over %lld targets", cli_word(args, 0), split_of(args),
              cli_format_loss(loss, e->loss), more, cli_report_values(report, values),
-             cli_ratings_text(&found->ranking, ranks), (long long)e->count);
+             cli_ratings_text(&found->ranking, ranks), cli_transcripts_text(&found->rates, rates), (long long)e->count);
     if (found->report)
         cli_report_print(report, found->data);
 }
@@ -97,7 +100,7 @@ static bool wants_report(const cli_args *args, const findings *found)
 {
     bool asked = cli_flag(args, "json") || cli_flag(args, "classes");
     return isfinite(found->loss.loss) && found->data->target != MIXT_TARGET_TOKENS &&
-           (asked || found->data->classes <= CLI_REPORT_CLASSES);
+           found->data->target != MIXT_TARGET_TEXT && (asked || found->data->classes <= CLI_REPORT_CLASSES);
 }
 
 static mixt_status evaluate(const cli_args *args, mixt_run *run)
@@ -107,9 +110,13 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
     CLI_TRY(mixt_run_evaluate(run, split_of(args), &found.loss));
     CLI_TRY(mixt_run_data(run, split_of(args), &data));
     found.data = mixt_data_describe(data);
+    if (cli_given(args, "beam") && found.data->target != MIXT_TARGET_TEXT)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beam: %s gives no texts of recordings", cli_word(args, 0));
     if (wants_report(args, &found))
         CLI_TRY(mixt_report_of(mixt_run_trainer(run), data, &found.report));
     mixt_status status = cli_ratings_rank(run, split_of(args), data, &found.ranking);
+    if (status == MIXT_OK && isfinite(found.loss.loss))
+        status = cli_transcripts_measure(run, data, cli_int(args, "beam"), &found.rates);
     if (status == MIXT_OK)
         status = print(args, &found);
     mixt_report_free(found.report);
@@ -165,7 +172,10 @@ const cli_command cli_eval = {
         "Loads the weights and the configuration of a run directory and evaluates them on one split of its data: "
         "loss, accuracy and error rate; for language models perplexity, the exponential of the loss; for values MAE, "
         "RMSE and R2; for ratings also how often an item held out and liked is among the first ten of 100, the others "
-        "drawn from those that its user has not rated (hit rate), and how far in front (NDCG). Up to 20 classes there "
+        "drawn from those that its user has not rated (hit rate), and how far in front (NDCG); "
+        "for recordings with texts character and word error rate: the changes that turn what was heard into what was "
+        "said, for each letter or word of it (accuracy is then the share of texts without a mistake at --beam 1). Up "
+        "to 20 classes there "
         "follow precision, recall and F1 of each, and which class was taken for "
         "which; --classes shows them for more, with the most frequent mistakes instead of the whole matrix. "
         "Samples are normalised as in training; a line warns where they are not those that the run was trained on.\n\n"
@@ -178,6 +188,7 @@ const cli_command cli_eval = {
     .options =
         {
             {"split", 's', CLI_CHOICE, "S", "train|val|test|all", "val", .help = "part of the data to evaluate on"},
+            CLI_BEAM_OPTION,
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "evaluate on this device, whatever the run was trained on"},

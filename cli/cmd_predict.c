@@ -9,6 +9,7 @@
 #include "cli/support.h"
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
+#include "cli/transcripts.h"
 #include "cli/watch.h"
 
 #include <mixt/predict.h>
@@ -33,7 +34,7 @@ typedef struct predictor {
     mixt_run *run;
     const mixt_data *facts; // shapes, classes and statistics are its
     const mixt_data_info *info;
-    int64_t outputs, top;
+    int64_t outputs, top, beam;
     bool json, labelled; // labelled: some INPUT is a part of the run's data
     bool best;           // some INPUT is a user, whose best items are asked for
     mixt_report *report; // where one was asked for
@@ -226,6 +227,20 @@ static mixt_status read_samples(predictor *p, const source *s, int64_t first, in
     return mixt_inputs_read(s->inputs, first, count, p->input);
 }
 
+static mixt_status show_text(predictor *p, const source *s, const char *name, int64_t place, int64_t count)
+{
+    const char *block = (const char *)p->target;
+    const int32_t *letters = NULL;
+    int64_t length = 0;
+    if (s->data) {
+        letters = (const int32_t *)(const void *)(block + mixt_data_array_at(s->data, count, 1)) +
+                  place * p->info->arrays[1].elements;
+        length = ((const int32_t *)(const void *)(block + mixt_data_array_at(s->data, count, 2)))[place];
+    }
+    return cli_transcript_show(p->facts, name, p->output + place * p->outputs, p->outputs, p->beam, letters, length,
+                               p->json ? NULL : &p->table, p->labelled);
+}
+
 /** Sample `place` of the `count` that were read. */
 static mixt_status show_sample(predictor *p, const source *s, const char *name, int64_t place, int64_t count)
 {
@@ -234,6 +249,8 @@ static mixt_status show_sample(predictor *p, const source *s, const char *name, 
     mixt_status status = mixt_outputs_check(output, p->outputs);
     if (status != MIXT_OK)
         return mixt_fail(status, "%s: %s", name, mixt_error_text());
+    if (p->info->target == MIXT_TARGET_TEXT)
+        return show_text(p, s, name, place, count);
     if (p->info->target != MIXT_TARGET_CLASS) {
         show_values(p, s, name, output, (const float *)(const void *)target, place, count);
         return MIXT_OK;
@@ -296,9 +313,9 @@ static mixt_status open_model(predictor *p, const cli_args *args)
 
 static void add_columns(predictor *p)
 {
-    bool classes = p->info->target == MIXT_TARGET_CLASS;
+    bool classes = p->info->target == MIXT_TARGET_CLASS, text = p->info->target == MIXT_TARGET_TEXT;
     cli_table_column(&p->table, "input", CLI_LEFT);
-    cli_table_column(&p->table, classes ? "class" : "values", CLI_LEFT);
+    cli_table_column(&p->table, classes ? "class" : text ? "text" : "values", CLI_LEFT);
     if (p->labelled || p->best)
         cli_table_column(&p->table, p->best ? "item, or target" : classes ? "label" : "target", CLI_LEFT);
     if (classes) {
@@ -330,6 +347,9 @@ static mixt_status predict(predictor *p, const cli_args *args)
     CLI_TRY(open_model(p, args));
     CLI_TRY(take_memory(p, args));
     mixt_status status = MIXT_OK;
+    p->beam = cli_int(args, "beam");
+    if (cli_given(args, "beam") && p->info->target != MIXT_TARGET_TEXT)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beam: %s gives no texts of recordings", cli_word(args, 0));
     if (cli_flag(args, "report"))
         CLI_TRY(mixt_report_new(p->info->target, p->outputs, &p->report));
     for (int i = 0; i < args->setting_count; i++) {
@@ -378,26 +398,31 @@ const cli_command cli_predict = {
         "for a model of values, the values; beside them the label, where it is known. An INPUT is a picture (PPM, PGM, "
         "PNG, and JPEG where mixt was built with it), of a model of clips a folder of them (its frames), a .npy array "
         "of one or several samples, an .npz archive of "
-        "such an array, a file of IDX images, or a part of the run's own data (train, val, "
+        "such an array, a file of IDX images, of a model of sound a WAV file, or a part of the run's own data (train, "
+        "val, "
         "test).\n\n"
         "NAME:7 takes sample 7 of what has several, NAME:0-9 the first ten. Pictures are cropped, resized and "
         "normalised "
         "as the run's validation was; of FP32 arrays the numbers count as scaled to [0, 1] already. Files "
         "are judged by what the run's directory holds (inputs.json): the data that it was trained on is looked at only "
         "where a part of it is asked for, and a line warns where it is another by now.\n\n"
+        "Of recordings with texts it prints what is said, letter by letter; --beam 8 follows the eight likeliest rows "
+        "of "
+        "letters and gives the best, instead of the best letter at each moment.\n\n"
         "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
         "has not rated in the training part.",
     .arguments =
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
             {"INPUT", CLI_ARGUMENT_FILES,
-             .help = "picture, folder of frames, .npy, .npz, IDX images, or train, val, test; with :INDEX or "
+             .help = "picture, folder of frames, WAV file, .npy, .npz, IDX images, or train, val, test; with :INDEX or "
                      ":FIRST-LAST; or user:NAME"},
         },
     .options =
         {
             {"top", 'k', CLI_INT, "K", .fallback = "3", .min = 1, .max = TOP_MAX,
              .help = "classes to show for each input; of ratings items for each user"},
+            CLI_BEAM_OPTION,
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "predict on this device, whatever the run was trained on"},
@@ -413,6 +438,7 @@ const cli_command cli_predict = {
             {"mixt predict runs/fp16 mnist/t10k-images-idx3-ubyte.gz:17 --json",
              "one image of an IDX file, for a script"},
             {"mixt predict runs/mf user:1 --top 10", "ten items for a user"},
+            {"mixt predict runs/ctc hello.wav --beam 8", "what is said in a recording"},
         },
     .see_also = "eval|train",
     .run = run,

@@ -48,7 +48,7 @@ int mixt_zoo_sizes(const char *model, mixt_zoo_size sizes[MIXT_ZOO_SIZES_MAX]);
 /** Sizes of a model. Zeros are the defaults: the model's own, or as the data has it. A size that the model does not
  *  have is an error. */
 typedef struct mixt_zoo_options {
-    const int64_t *hidden; /**< mlp, vgg, c3d: widths of hidden layers, at most 16; copied */
+    const int64_t *hidden; /**< mlp, vgg, c3d, speech: widths of hidden layers, at most 16; copied */
     int64_t hidden_count;
     const int64_t
         *channels; /**< convnet, speech: of each convolution, at most 16; c3d: of each stage, at most 5; copied */
@@ -73,8 +73,8 @@ typedef struct mixt_zoo_options {
 } mixt_zoo_options;
 
 /**
- * A model for samples like those of `data`, with cross-entropy for classes and tokens and mean squared error for
- * values. It belongs to the context; NULL on failure (mixt_error says why).
+ * A model for samples like those of `data`, with cross-entropy for classes and tokens, mean squared error for values
+ * and CTC for texts of recordings. It belongs to the context; NULL on failure (mixt_error says why).
  * @param data only looked at.
  * @param options NULL: all defaults.
  */

@@ -140,13 +140,14 @@ const mixt__zoo_entry mixt__zoo[] = {
     },
     {
         .name = "speech",
-        .summary =
-            "words by their sound: 3 x 3 convolutions, channels 32, 64, 128, each pooled; LSTM layers if asked for",
+        .summary = "words or letters by their sound: 3 x 3 convolutions, channels 32, 64, 128, each pooled, or hidden "
+                   "layers; LSTM layers if asked for",
         .fn = mixt__model_speech,
         .input = MIXT_MODEL_FRAMES,
-        .uses = MIXT_USES_CHANNELS | MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_CLASSES | MIXT_USES_DROPOUT |
-                MIXT_USES_NORM,
+        .uses = MIXT_USES_HIDDEN | MIXT_USES_CHANNELS | MIXT_USES_LAYERS | MIXT_USES_WIDTH | MIXT_USES_CLASSES |
+                MIXT_USES_DROPOUT | MIXT_USES_NORM,
         .sizes = {.channels = {32, 64, 128}, .channel_count = 3, .width = 128, .classes = 10, .norm = MIXT_NORM_BATCH},
+        .either = true,
         .check = mixt__speech_check,
     },
     {
@@ -367,7 +368,7 @@ static void fill(const mixt__zoo_entry *entry, const mixt_data_info *data, mixt_
         memcpy(s->hidden, own->hidden, sizeof s->hidden);
         s->hidden_count = own->hidden_count;
     }
-    if (!s->channel_count) {
+    if (!s->channel_count && !(entry->either && s->hidden_count)) {
         memcpy(s->channels, own->channels, sizeof s->channels);
         s->channel_count = own->channel_count;
     }
@@ -387,6 +388,7 @@ static void fill(const mixt__zoo_entry *entry, const mixt_data_info *data, mixt_
     if (entry->uses & MIXT_USES_VOCAB)
         fill_number(&s->vocab, data->classes);
     s->rows = padded(s->vocab);
+    s->transcribes = data->target == MIXT_TARGET_TEXT;
     if (entry->uses & MIXT_USES_CLASSES)
         fill_number(&s->classes, data->target == MIXT_TARGET_VALUES ? data->target_elements : data->classes);
     if (entry->uses & MIXT_USES_SEQ)
@@ -408,6 +410,8 @@ static const char *describe(const mixt_data_info *data, char *text, size_t size)
     mixt__shape dims = mixt__shape_of(data->input_rank, data->input_dims);
     if (is_ratings(data))
         snprintf(text, size, "ratings");
+    else if (data->target == MIXT_TARGET_TEXT)
+        snprintf(text, size, "recordings and what is said in them");
     else if (data->input_dtype == MIXT_DTYPE_INT32)
         snprintf(text, size, "sequences of %lld tokens", (long long)data->input_dims[0]);
     else if (data->input_rank == 1)
@@ -432,6 +436,7 @@ static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_inf
     };
     bool tokens = data->input_dtype == MIXT_DTYPE_INT32 && data->array_count <= 2;
     bool fits = entry->input == MIXT_MODEL_PAIRS    ? is_ratings(data)
+                : data->target == MIXT_TARGET_TEXT  ? entry->input == MIXT_MODEL_FRAMES
                 : data->array_count > 2             ? false
                 : entry->input == MIXT_MODEL_TOKENS ? tokens
                 : entry->input == MIXT_MODEL_IMAGES ? !tokens && data->input_rank == 3
@@ -481,7 +486,7 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
         return mixt__fail_context(status, "model %s", name);
     bool values = data->target == MIXT_TARGET_VALUES;
     *model = (mixt__model){.fn = entry->fn, .user = sizes, .loss = values ? MIXT_LOSS_MSE : MIXT_LOSS_CROSS_ENTROPY};
-    if (entry->own_loss)
+    if (entry->own_loss || sizes->transcribes)
         model->loss = MIXT_LOSS_OWN;
     if (entry->uses & MIXT_USES_VOCAB && sizes->rows > sizes->vocab)
         model->classes = sizes->vocab;

@@ -42,6 +42,7 @@ typedef struct mixt__model_sizes {
     mixt__model_norm norm;
     mixt__model_shortcut shortcut;
     bool zero_init;          // the last norm of a residual block begins at 0
+    bool transcribes;        // targets are letters of what is said; filled in, never chosen
     int64_t kv_heads, inner; // heads of keys and values; width inside the perceptron of a block
     bool tied;               // the output head is the embedding
     double rope_theta, rope_factor, rope_low, rope_high, rope_original; // as mixt_rotary_options has them
@@ -83,6 +84,7 @@ typedef struct mixt__zoo_entry {
     const char *names;       // family of names in other programs' files (store/names.h); NULL: there is none
     int64_t tokens;          // tokens in a sample where the data leaves that open; 0: the model takes no tokens
     bool own_loss;           // it adds its losses itself
+    bool either;             // hidden layers take the place of its convolutions
     bool sees_all;           // also the tokens to come: to predict the next one teaches it nothing
     /** Rules between sizes, and between sizes and data; NULL: none. All defaults are filled in. */
     mixt_status (*check)(const mixt__model_sizes *sizes, const mixt_data_info *data);
@@ -138,8 +140,9 @@ mixt_value mixt__model_lstm(mixt_builder *b, mixt_value x);
 mixt_value mixt__model_gru(mixt_builder *b, mixt_value x);
 mixt_value mixt__model_rnn(mixt_builder *b, mixt_value x);
 
-/** Features (N, T, F) → (N, classes): 3×3 convolutions, each pooled by 2, LSTM layers where there are any, the mean
- * over time, linear. */
+/** Features (N, T, F) → (N, classes): 3×3 convolutions, each pooled by 2, or with `hidden` a perceptron over windows of
+ *  frames; LSTM layers where there are any; the mean over time, linear. Where it transcribes there is no mean: outputs
+ *  are (N, T', classes), and its loss is CTC. */
 mixt_value mixt__model_speech(mixt_builder *b, mixt_value x);
 mixt_status mixt__speech_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 

@@ -1,7 +1,41 @@
-/* Words by their sound: convolutions over time and mel bands, LSTM layers where asked for, the mean over time. */
+/* Sound to words or to letters: convolutions over time and mel bands, or a perceptron that sees a window of frames at a
+ * time; LSTM layers where asked for. A word is one answer for all moments; letters are one answer a moment, judged by
+ * CTC. */
 #include "models/models.h"
 
+#include "mixt/loss.h"
+
 #include <stdio.h>
+
+enum { WINDOW = 16, STEP = 4 }; // frames that the perceptron sees, and from one moment to the next
+
+/** (N, T, F) → (N, T', features). */
+static mixt_value convolve(mixt_builder *b, mixt_value x)
+{
+    x = mixt__model_conv_stack(b, x);
+    int64_t features = mixt_value_dim(b, x, 2) * mixt_value_dim(b, x, 3); // of one moment
+    return mixt_reshape(b, x, 3, (int64_t[]){mixt_value_dim(b, x, 0), mixt_value_dim(b, x, 1), features});
+}
+
+/** The same by hidden layers: the first is a convolution as wide as all bands. */
+static mixt_value perceive(mixt_builder *b, const mixt__model_sizes *s, mixt_value x)
+{
+    char name[32];
+    for (int64_t i = 0; i < s->hidden_count; i++) {
+        snprintf(name, sizeof name, "hidden.%lld", (long long)i);
+        bool no_bias = s->norm != MIXT_NORM_NONE;
+        if (i == 0) {
+            x = mixt_conv2d(b, name, x, .channels = s->hidden[0], .kernel_h = WINDOW, .no_bias = no_bias,
+                            .kernel_w = mixt_value_dim(b, x, 2), .stride = STEP);
+            x = mixt_reshape(b, x, 3, (int64_t[]){mixt_value_dim(b, x, 0), mixt_value_dim(b, x, 1), s->hidden[0]});
+        } else {
+            x = mixt_linear(b, name, x, .features = s->hidden[i], .no_bias = no_bias);
+        }
+        snprintf(name, sizeof name, "norm.%lld", (long long)i);
+        x = mixt_dropout(b, mixt_relu(b, mixt__model_norm_layer(b, name, x, s->norm)), s->dropout);
+    }
+    return x;
+}
 
 mixt_value mixt__model_speech(mixt_builder *b, mixt_value x)
 {
@@ -9,24 +43,50 @@ mixt_value mixt__model_speech(mixt_builder *b, mixt_value x)
     char name[32];
     x = mixt_reshape(b, x, 4,
                      (int64_t[]){mixt_value_dim(b, x, 0), mixt_value_dim(b, x, 1), mixt_value_dim(b, x, 2), 1});
-    x = mixt__model_conv_stack(b, x);
-    int64_t features = mixt_value_dim(b, x, 2) * mixt_value_dim(b, x, 3); // of one moment
-    x = mixt_reshape(b, x, 3, (int64_t[]){mixt_value_dim(b, x, 0), mixt_value_dim(b, x, 1), features});
+    x = s->hidden_count ? perceive(b, s, x) : convolve(b, x);
     for (int64_t i = 0; i < s->layers; i++) {
         snprintf(name, sizeof name, "rnn.%lld", (long long)i);
         x = mixt_lstm(b, name, mixt_dropout(b, x, s->dropout), .features = s->width);
     }
-    x = mixt_mean(b, x, .axes = {1}, .axis_count = 1);
-    return mixt_linear(b, "fc", mixt_dropout(b, x, s->dropout), .features = s->classes);
+    if (!s->transcribes)
+        x = mixt_mean(b, x, .axes = {1}, .axis_count = 1);
+    x = mixt_linear(b, "fc", mixt_dropout(b, x, s->dropout), .features = s->classes);
+    if (s->transcribes && mixt_builder_judged(b))
+        mixt_loss_add(b, mixt_loss_ctc(b, x, mixt_target(b, "target"), mixt_target(b, "target.length")), 1);
+    return x;
+}
+
+/** Every letter needs a moment. */
+static mixt_status check_letters(const mixt__model_sizes *s, const mixt_data_info *data, int64_t moments)
+{
+    if (!s->transcribes)
+        return MIXT_OK;
+    if (s->classes != data->classes)
+        return mixt__fail(MIXT_ERROR_CONFIG, "classes %lld: letters are as many as in the texts, %lld with the blank",
+                          (long long)s->classes, (long long)data->classes);
+    if (moments < data->arrays[1].dims[0])
+        return mixt__fail(MIXT_ERROR_SHAPE,
+                          "%lld moments are left of %lld frames, but the longest text has %lld letters: %s, or more "
+                          "frames (data.hop, data.seconds)",
+                          (long long)moments, (long long)data->input_dims[0], (long long)data->arrays[1].dims[0],
+                          s->hidden_count ? "take channels instead of hidden" : "fewer channels");
+    return MIXT_OK;
 }
 
 mixt_status mixt__speech_check(const mixt__model_sizes *s, const mixt_data_info *data)
 {
     int64_t frames = data->input_dims[0], bands = data->input_dims[1], fits = 0;
+    if (s->hidden_count && s->channel_count)
+        return mixt__fail(MIXT_ERROR_CONFIG, "has either hidden layers or channels of convolutions: leave one empty");
+    if (s->hidden_count && frames < WINDOW)
+        return mixt__fail(MIXT_ERROR_SHAPE, "hidden layers look at %d frames at a time, but there are %lld", WINDOW,
+                          (long long)frames);
+    if (s->hidden_count)
+        return check_letters(s, data, (frames - WINDOW) / STEP + 1);
     for (int64_t t = frames, f = bands; t >= 2 && f >= 2; t /= 2, f /= 2)
         fits++;
     if (s->channel_count <= fits)
-        return MIXT_OK;
+        return check_letters(s, data, frames >> s->channel_count);
     return mixt__fail(MIXT_ERROR_SHAPE,
                       "%lld layers halve %lld frames of %lld features to nothing; at most %lld channels fit",
                       (long long)s->channel_count, (long long)frames, (long long)bands, (long long)fits);

@@ -110,6 +110,12 @@ sed 's/::20$//' stars.dat >starstime.dat
 printf '\n' >starsnone.dat
 printf '1::a::5::10::more\n' >starsmore.dat
 printf 'model: speech\nprecision: fp32\nthreads: 1\nnet: {channels: [4]}\ndata: {kind: audio, path: wav}\ntrain: {epochs: 1, batch: 2}\n' >speech.yaml
+sed 's/kind: audio/kind: audio, task: text/' speech.yaml >spoken.yaml
+printf 'no_1\tno\nno_2 no\n' >lines.tsv
+printf 'no_1\tno\nno_2\t\377\n' >lines8.tsv
+printf 'no\tn o\nno_1\tno\nyes_1\tyes\n' >linesfew.tsv
+printf 'no\tno\nyes\ty\nno\tnot\n' >linestwice.tsv
+printf 'no_1 NO\nno_2\n' >cut.trans.txt
 
 # clip FOLDER COUNT: pictures of 16 x 16
 clip() { local i; mkdir -p "$1" && for i in $(seq "$2"); do { printf 'P5 16 16 255\n'; bytes 256; } >"$1/$i.pgm"; done; }
@@ -271,6 +277,22 @@ WAV of another coding       | train speech.yaml out=x data.path=wavlaw          
 WAV with NaN                | train speech.yaml out=x data.path=wavnan            | 1 | wavnan/yes_1.wav: sample 0 is nan, which is no sound
 WAV of another rate         | train speech.yaml out=x data.path=wavrate           | 1 | wavrate/yes_4.wav: 16000 samples a second, but others have 8000; set data.rate
 sound that is not read      | train speech.yaml out=x data.path=wavflac           | 1 | wavflac/no_1.flac: cannot be read: convert it to WAV
+text without a tab          | train spoken.yaml out=x data.labels=lines.tsv       | 1 | lines.tsv:2: expected the name of a recording, a tab, and what is said
+text that is no UTF-8       | train spoken.yaml out=x data.labels=lines8.tsv      | 1 | lines8.tsv:2: is no text in UTF-8
+recording without a text    | train spoken.yaml out=x data.labels=linesfew.tsv    | 1 | wav/yes_2.wav: has no line in linesfew.tsv, nor has its class 'yes'
+two texts for one           | train spoken.yaml out=x data.labels=linestwice.tsv  | 1 | linestwice.tsv:3: 'no' has a text already, in line 1
+LibriSpeech text cut off    | train spoken.yaml out=x data.labels=cut.trans.txt   | 1 | cut.trans.txt:2: expected the name of a recording, a space
+no such texts               | train spoken.yaml out=x data.labels=none.tsv        | 1 | none.tsv: No such file
+texts for words drawn       | train spoken.yaml out=x data.path= data.labels=lines.tsv | 1 | need recordings
+recording past a sample     | train spoken.yaml out=x data.seconds=0.05           | 1 | no_1.wav: lasts 0.12 seconds, but samples are 0.05 long
+texts for pictures' models  | train spoken.yaml out=x model=mlp net.channels=[]   | 1 | model mlp needs images or rows of numbers, the data has recordings and what is said in them
+texts of pictures           | train tiny.yaml out=x data.task=text                | 1 | targets are classes and cannot be read as text
+fewer moments than letters  | train spoken.yaml out=x net.channels=4,4,4          | 1 | 1 moments are left of 13 frames, but the longest text has 3 letters
+hidden layers and channels  | train spoken.yaml out=x net.hidden=4                | 1 | has either hidden layers or channels
+smoothing of letters        | train spoken.yaml out=x train.label_smoothing=0.1   | 1 | train.label_smoothing is for classes, but the targets of wav are texts
+classes of letters          | train spoken.yaml out=x data.classes=5              | 1 | 'classes' means nothing where targets are texts
+beam of no texts            | eval run --beam 4                                   | 1 | --beam: run gives no texts of recordings
+beam out of range           | predict run wav/no_1.wav --beam 0                   | 2 | --beam
 WAV of no class             | train speech.yaml out=x data.path=wavname           | 1 | wavname/yes.wav: of which class?
 folder without WAV          | train speech.yaml out=x data.path=folder            | 1 | folder: holds no WAV files
 no such recordings          | train speech.yaml out=x data.path=nowhere           | 1 | audio:nowhere: no such folder

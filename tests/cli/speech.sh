@@ -1,5 +1,6 @@
 #!/bin/bash
-# Recordings through the command: trained, evaluated, predicted; both shapes of the model; spoken digits where they are.
+# Recordings through the command: trained, evaluated, predicted; every shape of the model; what is said in them; spoken digits
+# where they are.
 # Usage: speech.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 root=$PWD
@@ -21,12 +22,56 @@ for precision in fp16 bf16; do
 done
 "$mixt" plan "$root/configs/speech.yaml" $small net.layers=2 | grep -q parameters || fail "plan"
 
+# What is said, by convolutions and by hidden layers; in the low formats too.
+small_text="$small data.task=text net.layers=1 net.width=16 data.samples=32 train.steps=2"
+for precision in fp32 fp16 bf16; do
+    "$mixt" train "$root/configs/speech-ctc.yaml" $small_text precision=$precision out=ctc-$precision -q || fail "CTC in $precision"
+done
+"$mixt" train "$root/configs/speech-ctc.yaml" $small_text net.channels=[] net.hidden=16,8 net.layers=0 out=ctc-hidden -q || fail "CTC behind hidden layers"
+"$mixt" train "$root/configs/speech.yaml" $small net.channels=[] net.hidden=16 data.samples=32 train.steps=2 out=hidden -q || fail "words by hidden layers"
+
+# Tones that spell words, learned by heart: figures of eval are those of a count over what predict says.
+mkdir -p tones
+tone() { # FILE BYTES…: a recording of 4000 samples of 8 bits; each 1000 of them are some bytes over and over
+    { printf 'RIFF\xc4\x0f\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x40\x1f\0\0\1\0\x8\0data\xa0\x0f\0\0'; for bytes in "${@:2}"; do yes "$bytes" | tr -d '\n' | head -c 1000; done; } >"$1"
+}
+a=zzAA b=zzzzAAAA
+tone tones/1.wav $a $b _ $a; tone tones/2.wav $b _ $a $b; tone tones/3.wav $b $a $b $a; tone tones/4.wav $a _ $b $a
+printf '1.wav\tab a\n2\tb ab\n3.wav\tbaba\n4\ta ba\n' >tones/transcripts.tsv
+"$mixt" train "$root/configs/speech-ctc.yaml" $small data.task=auto data.path=tones data.hop=10 data.val_fraction=0 net.channels=8 net.layers=1 net.width=16 \
+    train.batch=4 train.steps=150 train.epochs=0 train.lr=0.01 precision=fp32 out=tones-run -q || fail "train on texts"
+for beam in 1 4; do
+    "$mixt" predict tones-run train --json --beam $beam >said || fail "predict of texts, beam $beam"
+    "$mixt" eval tones-run --split train --json --beam $beam >found || fail "eval of texts, beam $beam"
+    sed 's/.*"text":"\([^"]*\)","target":"\([^"]*\)".*/\1|\2/' said | awk -F'|' '
+        function least(x, y) { return x < y ? x : y }
+        function distance(a, n, b, m,   i, k, d) {
+            for (k = 0; k <= m; k++) d[0, k] = k
+            for (i = 1; i <= n; i++) {
+                d[i, 0] = i
+                for (k = 1; k <= m; k++) d[i, k] = least(d[i - 1, k - 1] + (a[i] != b[k]), 1 + least(d[i - 1, k], d[i, k - 1]))
+            }
+            return d[n, m]
+        }
+        { letters += length($2); errors += distance(A, split($1, A, ""), B, split($2, B, "")); n = split($1, C, " "); m = split($2, D, " "); words += m; wrong += distance(C, n, D, m) }
+        END { printf "\"letters\":%d,\"letter_errors\":%d,\"words\":%d,\"word_errors\":%d\n", letters, errors, words, wrong }' >counted
+    grep -qF "$(cat counted)" found || fail "beam $beam: $(cat counted) counted, $(cat found) found"
+    grep -q '"words":7,' counted || fail "not all texts are predicted: $(cat said)"
+done
+grep -q '"character_error_rate":0\.[0-4]' found || fail "tones are not learned: $(cat found)"
+"$mixt" predict tones-run tones/3.wav | grep -q '^tones/3.wav' || fail "predict of a file"
+"$mixt" predict tones-run tones/3.wav --json | grep -q '"text":"' || fail "predict of a file as JSON"
+"$mixt" eval tones-run --split train | grep -q 'character error rate [0-9.]*%, word error rate' || fail "eval says no rates"
+grep -q '"target": *"text"' tones-run/inputs.json || fail "inputs.json does not say that targets are texts"
+
 # Spoken digits: what is held out is what the glob says; a file is predicted as the set's sample is.
 if [ -d "$digits" ]; then
     "$mixt" train "$root/configs/speech.yaml" $small data.path="$digits" data.test_files='*_[0-4].wav' train.steps=4 out=digits -q || fail "train on spoken digits"
     file=$(cd "$digits" && ls *_[0-4].wav | LC_ALL=C sort | head -1)
     "$mixt" predict digits "$digits/$file" test:0 --json | sed 's/,"probability.*//; s/.*"class"/"class"/' | uniq | wc -l | grep -qx 1 ||
         fail "a file is predicted otherwise than as a sample"
+    "$mixt" train "$root/configs/speech-ctc.yaml" $small data.path="$digits" data.labels="$root/configs/spoken-digits.tsv" data.test_files='*_[0-4].wav' train.steps=2 out=spelled -q || fail "train on spelled digits"
+    "$mixt" predict spelled test:0 --json | grep -q '"target":"zero"' || fail "digits are not spelled: $("$mixt" predict spelled test:0 --json)"
     "$mixt" predict digits "$digits/$file" --json | grep -q '"name":"[0-9]"' || fail "predict names no digit: $("$mixt" predict digits "$digits/$file" --json)"
 else
     echo "skipped: no fsdd in ${MIXT_TEST_DATA:-../shared/data}"
