@@ -1,6 +1,7 @@
 /* mixt eval: how good a trained run is. */
 #include "cli/commands.h"
 
+#include "cli/beams_option.h"
 #include "cli/checkpoint_option.h"
 #include "cli/json.h"
 #include "cli/ratings.h"
@@ -110,13 +111,13 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
     CLI_TRY(mixt_run_evaluate(run, split_of(args), &found.loss));
     CLI_TRY(mixt_run_data(run, split_of(args), &data));
     found.data = mixt_data_describe(data);
-    if (cli_given(args, "beam") && found.data->target != MIXT_TARGET_TEXT)
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beam: %s gives no texts of recordings", cli_word(args, 0));
+    if (cli_given(args, "beams") && found.data->target != MIXT_TARGET_TEXT)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", cli_word(args, 0));
     if (wants_report(args, &found))
         CLI_TRY(mixt_report_of(mixt_run_trainer(run), data, &found.report));
     mixt_status status = cli_ratings_rank(run, split_of(args), data, &found.ranking);
     if (status == MIXT_OK && isfinite(found.loss.loss))
-        status = cli_transcripts_measure(run, data, cli_int(args, "beam"), &found.rates);
+        status = cli_transcripts_measure(run, data, cli_beams(args, 1), &found.rates);
     if (status == MIXT_OK)
         status = print(args, &found);
     mixt_report_free(found.report);
@@ -174,7 +175,7 @@ const cli_command cli_eval = {
         "RMSE and R2; for ratings also how often an item held out and liked is among the first ten of 100, the others "
         "drawn from those that its user has not rated (hit rate), and how far in front (NDCG); "
         "for recordings with texts character and word error rate: the changes that turn what was heard into what was "
-        "said, for each letter or word of it (accuracy is then the share of texts without a mistake at --beam 1). Up "
+        "said, for each letter or word of it (accuracy is then the share of texts without a mistake at --beams 1). Up "
         "to 20 classes there "
         "follow precision, recall and F1 of each, and which class was taken for "
         "which; --classes shows them for more, with the most frequent mistakes instead of the whole matrix. "
@@ -188,7 +189,7 @@ const cli_command cli_eval = {
     .options =
         {
             {"split", 's', CLI_CHOICE, "S", "train|val|test|all", "val", .help = "part of the data to evaluate on"},
-            CLI_BEAM_OPTION,
+            CLI_BEAMS_OPTION,
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "evaluate on this device, whatever the run was trained on"},

@@ -1,6 +1,7 @@
 /* mixt predict: what a trained model says about pictures, arrays and samples of its own data. */
 #include "cli/commands.h"
 
+#include "cli/beams_option.h"
 #include "cli/checkpoint_option.h"
 #include "cli/json.h"
 #include "cli/masked.h"
@@ -347,9 +348,9 @@ static mixt_status predict(predictor *p, const cli_args *args)
     CLI_TRY(open_model(p, args));
     CLI_TRY(take_memory(p, args));
     mixt_status status = MIXT_OK;
-    p->beam = cli_int(args, "beam");
-    if (cli_given(args, "beam") && p->info->target != MIXT_TARGET_TEXT)
-        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beam: %s gives no texts of recordings", cli_word(args, 0));
+    p->beam = cli_beams(args, 1);
+    if (cli_given(args, "beams") && p->info->target != MIXT_TARGET_TEXT)
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", cli_word(args, 0));
     if (cli_flag(args, "report"))
         CLI_TRY(mixt_report_new(p->info->target, p->outputs, &p->report));
     for (int i = 0; i < args->setting_count; i++) {
@@ -406,7 +407,7 @@ const cli_command cli_predict = {
         "as the run's validation was; of FP32 arrays the numbers count as scaled to [0, 1] already. Files "
         "are judged by what the run's directory holds (inputs.json): the data that it was trained on is looked at only "
         "where a part of it is asked for, and a line warns where it is another by now.\n\n"
-        "Of recordings with texts it prints what is said, letter by letter; --beam 8 follows the eight likeliest rows "
+        "Of recordings with texts it prints what is said, letter by letter; --beams 8 follows the eight likeliest rows "
         "of "
         "letters and gives the best, instead of the best letter at each moment.\n\n"
         "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
@@ -422,7 +423,7 @@ const cli_command cli_predict = {
         {
             {"top", 'k', CLI_INT, "K", .fallback = "3", .min = 1, .max = TOP_MAX,
              .help = "classes to show for each input; of ratings items for each user"},
-            CLI_BEAM_OPTION,
+            CLI_BEAMS_OPTION,
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "predict on this device, whatever the run was trained on"},
@@ -438,7 +439,7 @@ const cli_command cli_predict = {
             {"mixt predict runs/fp16 mnist/t10k-images-idx3-ubyte.gz:17 --json",
              "one image of an IDX file, for a script"},
             {"mixt predict runs/mf user:1 --top 10", "ten items for a user"},
-            {"mixt predict runs/ctc hello.wav --beam 8", "what is said in a recording"},
+            {"mixt predict runs/ctc hello.wav --beams 8", "what is said in a recording"},
         },
     .see_also = "eval|train",
     .run = run,

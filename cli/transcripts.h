@@ -9,17 +9,6 @@
 
 #include <jansson.h>
 
-enum { CLI_BEAM_MAX = 1000 };
-
-/** The option of commands that decode. */
-#define CLI_BEAM_OPTION                                                                                                \
-    {                                                                                                                  \
-        "beam", 'b', CLI_INT, "N",                                                                                     \
-            .fallback = "1", .min = 1, .max = CLI_BEAM_MAX,                                                            \
-            .help =                                                                                                    \
-                "of recordings to texts: rows of letters that are followed at once; 1: the best letter at each moment" \
-    }
-
 /** Error rates of a set of recordings with texts; of other sets `samples` is left 0. */
 mixt_status cli_transcripts_measure(mixt_run *run, const mixt_data *data, int64_t beam, mixt_transcript_rates *rates);
 /** Those as words that go on a line, or "". */

@@ -291,8 +291,8 @@ fewer moments than letters  | train spoken.yaml out=x net.channels=4,4,4        
 hidden layers and channels  | train spoken.yaml out=x net.hidden=4                | 1 | has either hidden layers or channels
 smoothing of letters        | train spoken.yaml out=x train.label_smoothing=0.1   | 1 | train.label_smoothing is for classes, but the targets of wav are texts
 classes of letters          | train spoken.yaml out=x data.classes=5              | 1 | 'classes' means nothing where targets are texts
-beam of no texts            | eval run --beam 4                                   | 1 | --beam: run gives no texts of recordings
-beam out of range           | predict run wav/no_1.wav --beam 0                   | 2 | --beam
+beam of no texts            | eval run --beams 4                                   | 1 | --beams: run gives no texts of recordings
+beam out of range           | predict run wav/no_1.wav --beams 1001                 | 2 | --beams
 WAV of no class             | train speech.yaml out=x data.path=wavname           | 1 | wavname/yes.wav: of which class?
 folder without WAV          | train speech.yaml out=x data.path=folder            | 1 | folder: holds no WAV files
 no such recordings          | train speech.yaml out=x data.path=nowhere           | 1 | audio:nowhere: no such folder

@@ -41,8 +41,8 @@ printf '1.wav\tab a\n2\tb ab\n3.wav\tbaba\n4\ta ba\n' >tones/transcripts.tsv
 "$mixt" train "$root/configs/speech-ctc.yaml" $small data.task=auto data.path=tones data.hop=10 data.val_fraction=0 net.channels=8 net.layers=1 net.width=16 \
     train.batch=4 train.steps=150 train.epochs=0 train.lr=0.01 precision=fp32 out=tones-run -q || fail "train on texts"
 for beam in 1 4; do
-    "$mixt" predict tones-run train --json --beam $beam >said || fail "predict of texts, beam $beam"
-    "$mixt" eval tones-run --split train --json --beam $beam >found || fail "eval of texts, beam $beam"
+    "$mixt" predict tones-run train --json --beams $beam >said || fail "predict of texts, beam $beam"
+    "$mixt" eval tones-run --split train --json --beams $beam >found || fail "eval of texts, beam $beam"
     sed 's/.*"text":"\([^"]*\)","target":"\([^"]*\)".*/\1|\2/' said | awk -F'|' '
         function least(x, y) { return x < y ? x : y }
         function distance(a, n, b, m,   i, k, d) {
