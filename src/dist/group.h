@@ -65,8 +65,8 @@ size_t mixt__group_sum_bytes(int size, int64_t bucket, mixt_dtype format);
  *  @param format in which numbers travel: FP32, or BF16 or FP16, to which each part and the sum are rounded */
 mixt_status mixt__group_sum(mixt__group *group, float *data, int64_t count, int64_t bucket, mixt_dtype format,
                             void *workspace);
-/** Bytes that a rank sends for such a sum. */
-int64_t mixt__group_sum_traffic(int size, int64_t count, mixt_dtype format);
+/** Bytes that rank `rank` sends for such a sum. */
+int64_t mixt__group_sum_sent(int rank, int size, int64_t count, int64_t bucket, mixt_dtype format);
 
 /** Everyone's share of `data` to everyone: rank r has `room` elements from r·room on, as far as `count` goes. */
 mixt_status mixt__group_gather_shards(mixt__group *group, float *data, int64_t count, int64_t room);

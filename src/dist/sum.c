@@ -38,9 +38,15 @@ size_t mixt__group_sum_bytes(int size, int64_t bucket, mixt_dtype format)
            (size_t)slice_room(size, bucket) * sizeof(float);
 }
 
-int64_t mixt__group_sum_traffic(int size, int64_t count, mixt_dtype format)
+int64_t mixt__group_sum_sent(int rank, int size, int64_t count, int64_t bucket, mixt_dtype format)
 {
-    return 2 * (count - count / size) * (int64_t)element(format);
+    int64_t sent = 0;
+    for (int64_t begin = 0; begin < count; begin += bucket) {
+        int64_t here = count - begin < bucket ? count - begin : bucket;
+        mixt__range own = slice_of(here, rank, size);
+        sent += here - (own.end - own.begin) + (size - 1) * (own.end - own.begin);
+    }
+    return sent * (int64_t)element(format);
 }
 
 static void add(float *restrict sum, const float *restrict part, int64_t count)

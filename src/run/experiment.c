@@ -340,7 +340,7 @@ static mixt_status compile(mixt__experiment *e)
 }
 
 /** How the trainer shares its updates with others. */
-static void join_ranks(mixt__experiment *e)
+static mixt_status join_ranks(mixt__experiment *e)
 {
     static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16};
     mixt__ranks *r = &e->trainer->core.ranks;
@@ -349,6 +349,7 @@ static void join_ranks(mixt__experiment *e)
     r->zero = (int)number(e, MIXT_KEY_DIST_ZERO);
     r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
     r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
+    return mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &r->compression);
 }
 
 /** Model and trainer for samples that are known. */
@@ -368,7 +369,7 @@ static mixt_status open_trainer(mixt__experiment *e)
         e->items_per_sample = info->target_elements;
     }
     MIXT_TRY(make_trainer(e, &model));
-    join_ranks(e);
+    MIXT_TRY(join_ranks(e));
     mixt__trainer_want_layers(&e->trainer->core, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
     return MIXT_OK;
 }

@@ -50,6 +50,27 @@ static mixt_status check_bucket(const mixt_config *config)
                       mixt__config_string(config, MIXT_KEY_DIST_BUCKET));
 }
 
+/** What travels, and how: one way at a time. */
+static mixt_status check_compress(const mixt_config *c)
+{
+    mixt__compression how;
+    const char *word = mixt__config_string(c, MIXT_KEY_DIST_COMPRESS);
+    mixt_status status = mixt__compression_parse(word, &how);
+    if (status != MIXT_OK)
+        return mixt__fail_context(status, "%s", mixt__config_origin(c, MIXT_KEY_DIST_COMPRESS));
+    if (how.kind != MIXT_COMPRESS_NONE && mixt__config_choice(c, MIXT_KEY_DIST_REDUCE)) // 0: fp32
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "dist.compress=%s and dist.reduce=%s: what is compressed travels in fp32, leave one of them "
+                          "out",
+                          word, mixt__config_string(c, MIXT_KEY_DIST_REDUCE));
+    if (how.kind != MIXT_COMPRESS_NONE && mixt__config_int(c, MIXT_KEY_DIST_ZERO) > 1)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "dist.compress=%s needs all gradients on every rank, which dist.zero=%lld shares out: use "
+                          "dist.zero=1",
+                          word, (long long)mixt__config_int(c, MIXT_KEY_DIST_ZERO));
+    return MIXT_OK;
+}
+
 /** Keys that may differ from rank to rank: where one is to fail in a test, and how many threads it has. */
 static bool may_differ(mixt__config_key key)
 {
@@ -155,6 +176,7 @@ mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options)
     int64_t asked = mixt__config_int(run->config, MIXT_KEY_DIST_RANKS);
     const char *transport = mixt__config_string(run->config, MIXT_KEY_DIST_TRANSPORT);
     MIXT_TRY(check_bucket(run->config));
+    MIXT_TRY(check_compress(run->config));
     if (options->plan_ranks)
         return plan_ranks(run, options->plan_ranks);
     bool several = options->ranks && found.size > 1 && strcmp(transport, "none");
@@ -235,11 +257,15 @@ void mixt__run_ranks_note(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
     const mixt__trainer *t = &e->trainer->core;
+    int64_t sent = mixt__ranks_sent(t), plain = mixt__ranks_sent_plain(t);
+    char less[64] = "";
+    if (sent < plain)
+        snprintf(less, sizeof less, ", %lld bytes instead of %lld", (long long)sent, (long long)plain);
     if (run->group)
         mixt__run_note(run, false,
-                       "%-8s %d over %s, %lld samples of each batch a rank; %.1f MiB sent a rank and update", "ranks",
+                       "%-8s %d over %s, %lld samples of each batch a rank; %.1f MiB sent a rank and update%s", "ranks",
                        run->group->size, run->group->transport->version,
-                       (long long)(t->settings.batch * t->settings.split), (double)mixt__ranks_sent(t) / 1048576.0);
+                       (long long)(t->settings.batch * t->settings.split), (double)sent / 1048576.0, less);
     else if (e->ranks > 1)
         mixt__run_note(run, false, "%-8s %lld, computed one after the other by this process", "ranks",
                        (long long)e->ranks);
@@ -248,9 +274,15 @@ void mixt__run_ranks_note(mixt_run *run)
 void mixt__run_ranks_note_end(mixt_run *run)
 {
     double all, waited;
-    if (!run->group || !run->experiment.trainer->core.ranks.overlap)
+    if (!run->group)
         return;
-    mixt__overlap_seconds(run->experiment.trainer->core.ranks.overlap, &all, &waited);
+    const mixt__ranks *r = &run->experiment.trainer->core.ranks;
+    if (r->compressor.pieces)
+        mixt__run_note(run, false, "%-8s %lld bytes sent a rank; compressed sums took %.2f s, after the backward pass",
+                       "ranks", (long long)run->group->bytes, r->compressor.seconds);
+    if (!r->overlap)
+        return;
+    mixt__overlap_seconds(r->overlap, &all, &waited);
     waited = waited < all ? waited : all; // the last may have been waited for by more than it took
     if (all > 0)
         mixt__run_note(run, false,

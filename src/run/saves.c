@@ -171,12 +171,12 @@ void mixt__saves_return(mixt__saves *c, int64_t step)
                        mixt_error_text());
 }
 
-/** Moments that ranks share out come to rank 0, where it will save. False: nothing can be saved. */
+/** What ranks have each of their own comes to rank 0, where it will save. False: nothing can be saved. */
 static bool collect(mixt__saves *c)
 {
     mixt__trainer *t = &c->run->experiment.trainer->core;
     uint8_t possible = !c->impossible;
-    if (!mixt__ranks_sharded(t))
+    if (!mixt__ranks_apart(t))
         return true;
     if (mixt__group_broadcast(c->run->group, &possible, 1) != MIXT_OK || !possible)
         return false; // a group that is broken ends the run at the next update

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/threads.h"
 #include "train/faults.h"
+#include "train/feedback.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -112,10 +113,11 @@ static mixt_status control_unpack(const json_t *o, mixt__control *control)
 /* ---- snapshots ---- */
 
 /** Bytes of the tensors' list, and of their names. */
-static void list_bytes(const mixt__params *p, size_t *list, size_t *names)
+static void list_bytes(const mixt__trainer *t, size_t *list, size_t *names)
 {
-    *list = (size_t)(p->count * ARENAS + 1) * sizeof(mixt__file_tensor);
-    *names = 1;
+    const mixt__params *p = t->params;
+    *list = (size_t)(p->count * ARENAS + 1 + mixt__feedback_tensors(t)) * sizeof(mixt__file_tensor);
+    *names = 1 + mixt__feedback_name_bytes(t);
     for (int which = 0; which < ARENAS; which++)
         for (int64_t i = 0; i < p->count; i++)
             if (offset_in(p, i, which) >= 0)
@@ -133,15 +135,15 @@ static size_t copies_bytes(const mixt__params *p)
 size_t mixt__snapshot_bytes(const mixt__trainer *t)
 {
     size_t list, names;
-    list_bytes(t->params, &list, &names);
-    return copies_bytes(t->params) + list + names;
+    list_bytes(t, &list, &names);
+    return copies_bytes(t->params) + (size_t)mixt__feedback_elements(t) * sizeof(float) + list + names;
 }
 
 static mixt_status list_tensors(mixt__snapshot *s)
 {
     const mixt__params *p = s->trainer->params;
     size_t list, names, used = 0;
-    list_bytes(p, &list, &names);
+    list_bytes(s->trainer, &list, &names);
     s->tensors = mixt__alloc(list);
     s->names = mixt__alloc(names);
     if (!s->tensors || !s->names)
@@ -159,6 +161,7 @@ static mixt_status list_tensors(mixt__snapshot *s)
             used += (size_t)snprintf(s->names + used, names - used, "%s%s", prefixes[which], param->name) + 1;
             memcpy(t->dims, param->shape.dims, (size_t)param->shape.rank * sizeof t->dims[0]);
         }
+    mixt__feedback_list(s, s->names + used);
     return MIXT_OK;
 }
 
@@ -188,6 +191,8 @@ mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool 
                                                                    "has made no step");
     if (status == MIXT_OK && (!in_place || !t->backend->host_memory || mixt__ranks_sharded(t)))
         status = take_blocks(s);
+    if (status == MIXT_OK)
+        status = mixt__feedback_open(s);
     if (status == MIXT_OK)
         status = list_tensors(s);
     if (status != MIXT_OK)
@@ -227,6 +232,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
     for (int which = 0; which < ARENAS; which++)
         if (s->blocks[which] && !(is_moment(which) && mixt__ranks_sharded(t))) // those have been collected
             MIXT_TRY(t->backend->copy(s->blocks[which], arena_of(t->params, which), arena_bytes(t->params, which)));
+    mixt__feedback_take(s, t);
     MIXT_TRY(t->backend->synchronize());
     return take_scalars(s, t);
 }
@@ -236,6 +242,8 @@ void mixt__snapshot_close(mixt__snapshot *s)
     for (int which = 0; which < ARENAS; which++)
         if (s->blocks[which])
             s->trainer->backend->free_host(s->blocks[which]);
+    if (s->feedback)
+        s->trainer->backend->free_host(s->feedback);
     json_decref(s->scalars);
     mixt__free(s->tensors);
     mixt__free(s->names);
@@ -303,6 +311,9 @@ static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
             if (load)
                 MIXT_TRY(put(t, which, offset, tensor));
         }
+    MIXT_TRY(mixt__feedback_restore(t, c, load));
+    for (int64_t i = 0; i < c->state->count; i++)
+        used += mixt__feedback_is(c->state->tensors[i].name);
     return used == c->state->count
                ? MIXT_OK
                : mixt__fail(MIXT_ERROR_FORMAT, "holds %lld tensors, the model has %lld: it is of another model",
@@ -364,6 +375,7 @@ static mixt_status load_copies(mixt__trainer *t, const mixt__snapshot *s, const 
     for (int which = 0; which < ARENAS; which++)
         if (s->blocks[which])
             MIXT_TRY(t->backend->copy(arena_of(t->params, which), s->blocks[which], arena_bytes(t->params, which)));
+    mixt__feedback_put_back(s, t);
     MIXT_TRY(t->backend->synchronize());
     return go_on(t, p);
 }

@@ -16,6 +16,7 @@ typedef struct mixt__snapshot {
     mixt__file_tensor *tensors;   // names in `names`, data in `blocks`
     int64_t count;
     float *blocks[4]; // copies of the arenas: master, moment1, moment2, state; NULL: the arenas themselves are read
+    float *feedback;  // (ranks, total), then factors: see train/feedback.h; NULL: gradients are not compressed
     json_t *scalars;  // of the trainer, as of the last take
     char *names;
 } mixt__snapshot;
@@ -76,7 +77,7 @@ typedef struct mixt__saver mixt__saver;
 /** Takes the memory of a snapshot and starts a thread; without memory for a copy it saves in the caller's thread
  * instead, where the device's memory is the host's. */
 mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver);
-/** Where moments that ranks share out are shared in: every rank does so before a save, which rank 0 makes. @param
+/** Brings what ranks have each of their own to rank 0: every rank does so before a save, which rank 0 makes. @param
  *  saver of rank 0; else NULL */
 mixt_status mixt__saver_collect(mixt__saver *saver, mixt__trainer *trainer);
 /** Waits until the save before this one is done, takes a snapshot and returns; writing goes on beside. A failure of

@@ -1,9 +1,11 @@
 /* Parts of an update, put together over ranks or in one process. */
 #include "train/ranks.h"
 
+#include "base/threads.h"
 #include "num/num.h"
 #include "ops/attrs.h"
 #include "ops/ops.h"
+#include "train/feedback.h"
 #include "train/trainer.h"
 
 #include <string.h>
@@ -119,7 +121,8 @@ enum {
     BLOCK_MINE,
     BLOCK_ALL,
     BLOCK_STAGED,
-    BLOCKS_HOST, // from here on: of the device
+    BLOCK_COMPRESS,
+    BLOCKS_HOST = BLOCK_COMPRESS + MIXT_COMPRESS_BLOCKS, // from here on: of the device
     BLOCK_OWN_WORKSPACE = BLOCKS_HOST,
     BLOCK_STILL,
     BLOCKS
@@ -128,6 +131,7 @@ enum {
 static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 {
     const mixt__ranks *r = &t->ranks;
+    mixt__compressor compressor;
     int64_t total, count = list_moved(t, NULL, &total);
     memset(sizes, 0, BLOCKS * sizeof *sizes);
     if (t->settings.ranks == 1)
@@ -136,31 +140,49 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_SHARES] = (size_t)(t->settings.accumulate * total) * sizeof(float);
     sizes[BLOCK_STAGED] = t->backend->host_memory ? 0 : gradient_bytes(t);
-    if (!r->group && !r->planned) {
+    bool compressed = mixt__feedback_plan(t, &compressor), alone = !r->group && !r->planned;
+    if (compressed) {
+        mixt__compress_sizes(&compressor, sizes + BLOCK_COMPRESS);
+    } else if (alone) {
         sizes[BLOCK_SUM] = gradient_bytes(t);
-        return;
+    } else {
+        sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
+        sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes((int)t->settings.ranks, bucket_of(t), r->format);
     }
+    if (alone)
+        return;
     if (!t->backend->host_memory && t->params->shard_room) {
         sizes[BLOCK_OWN_WORKSPACE] = t->workspace_bytes;
         sizes[BLOCK_STILL] = sizeof(mixt__control);
     }
-    sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
-    sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes((int)t->settings.ranks, bucket_of(t), r->format);
     sizes[BLOCK_OWN] = t->params->shard_room ? (size_t)t->params->segment_count * sizeof(mixt__segment) : 0;
     sizes[BLOCK_MINE] = record_bytes(t, total);
     sizes[BLOCK_ALL] = (size_t)t->settings.ranks * record_bytes(t, total);
 }
 
-int64_t mixt__ranks_sent(const mixt__trainer *t)
+/** Beside gradients: masters that moments were shared out for, and records. */
+static int64_t sent_beside(const mixt__trainer *t)
+{
+    int64_t others = t->settings.ranks - 1, moved;
+    (void)list_moved(t, NULL, &moved);
+    return others * (t->params->shard_room * (int64_t)sizeof(float) + (int64_t)record_bytes(t, moved));
+}
+
+int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
-    int64_t others = t->settings.ranks - 1, moved;
-    if (!others || (!r->group && !r->planned))
+    int rank = r->group ? r->group->rank : 0, size = (int)t->settings.ranks;
+    if (size == 1 || (!r->group && !r->planned))
         return 0;
-    (void)list_moved(t, NULL, &moved);
-    int64_t masters = others * t->params->shard_room * (int64_t)sizeof(float);
-    return mixt__group_sum_traffic((int)t->settings.ranks, t->params->total, r->format) + masters +
-           others * (int64_t)record_bytes(t, moved);
+    return sent_beside(t) + mixt__group_sum_sent(rank, size, t->params->total, bucket_of(t), r->format);
+}
+
+int64_t mixt__ranks_sent(const mixt__trainer *t)
+{
+    mixt__compressor c;
+    if ((!t->ranks.group && !t->ranks.planned) || !mixt__feedback_plan(t, &c))
+        return mixt__ranks_sent_plain(t);
+    return sent_beside(t) + mixt__compress_sent(&c, c.group ? c.group->rank : 0);
 }
 
 static size_t sum_blocks(const mixt__trainer *t, int first, int end)
@@ -196,6 +218,17 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_STAGED] = (void **)&r->staged;
     blocks[BLOCK_OWN_WORKSPACE] = &r->own_workspace;
     blocks[BLOCK_STILL] = (void **)&r->still;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_PIECES] = (void **)&r->compressor.pieces;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_FEEDBACK] = (void **)&r->compressor.feedback;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_FACTORS] = (void **)&r->compressor.factors;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_MOVED] = (void **)&r->compressor.moved;
+    blocks[BLOCK_COMPRESS + MIXT_COMPRESS_WORKSPACE] = &r->compressor.workspace;
+}
+
+/** What is kept from update to update: it begins with zeros. */
+static bool is_state(int block)
+{
+    return block == BLOCK_COMPRESS + MIXT_COMPRESS_FEEDBACK || block == BLOCK_COMPRESS + MIXT_COMPRESS_FACTORS;
 }
 
 /** Which bucket is complete when: with the last of its parameters. */
@@ -245,6 +278,21 @@ static void fill_own(mixt__trainer *t)
     }
 }
 
+/** The blocks that were taken stay where they are. */
+static void take_compressor(mixt__trainer *t)
+{
+    mixt__compressor *c = &t->ranks.compressor, planned;
+    (void)mixt__feedback_plan(t, &planned);
+    planned.pieces = c->pieces;
+    planned.feedback = c->feedback;
+    planned.factors = c->factors;
+    planned.moved = c->moved;
+    planned.workspace = c->workspace;
+    planned.seconds = c->seconds;
+    *c = planned;
+    mixt__feedback_fill(t, c);
+}
+
 mixt_status mixt__ranks_take(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
@@ -253,7 +301,7 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     block_sizes(t, sizes);
     blocks_of(r, blocks);
     for (int i = 0; i < BLOCKS; i++) {
-        if (!sizes[i])
+        if (!sizes[i] || *blocks[i])
             continue;
         bool host = i < BLOCKS_HOST && !t->backend->host_memory;
         *blocks[i] = host ? t->backend->alloc_host(sizes[i]) : t->backend->alloc(sizes[i]);
@@ -261,26 +309,32 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for an update of %lld ranks (%.1f MiB)",
                               (long long)t->settings.ranks,
                               (double)(mixt__ranks_bytes(t) + mixt__ranks_host_bytes(t)) / 1048576.0);
+        if (is_state(i))
+            mixt__parallel_zero(*blocks[i], sizes[i]);
     }
     if (r->still)
         MIXT_TRY(t->backend->zero(r->still, sizeof *r->still));
     if (r->moved)
         r->moved_count = list_moved(t, r->moved, &r->moved_total);
-    if (!r->group)
-        return MIXT_OK;
-    fill_buckets(t);
+    if (r->compressor.pieces)
+        take_compressor(t);
     if (r->own)
         fill_own(t);
+    if (!r->group || r->compressor.pieces)
+        return MIXT_OK;
+    fill_buckets(t);
     return mixt__overlap_start(r->group, r->format, bucket_of(t), r->workspace, &r->overlap);
 }
 
-void mixt__ranks_release(mixt__trainer *t)
+static void release(mixt__trainer *t, bool state)
 {
     void **blocks[BLOCKS];
     mixt__overlap_stop(t->ranks.overlap);
     t->ranks.overlap = NULL;
     blocks_of(&t->ranks, blocks);
     for (int i = 0; i < BLOCKS; i++) {
+        if (is_state(i) && !state)
+            continue;
         if (i < BLOCKS_HOST && !t->backend->host_memory)
             t->backend->free_host(*blocks[i]);
         else
@@ -288,6 +342,16 @@ void mixt__ranks_release(mixt__trainer *t)
         *blocks[i] = NULL;
     }
     t->ranks.moved_count = t->ranks.moved_total = 0;
+}
+
+void mixt__ranks_release(mixt__trainer *t)
+{
+    release(t, true);
+}
+
+void mixt__ranks_release_plan(mixt__trainer *t)
+{
+    release(t, false);
 }
 
 /* ---- statistics ---- */
@@ -363,11 +427,39 @@ static mixt_status move_statistics(mixt__trainer *t)
 
 /* ---- parts ---- */
 
-void mixt__ranks_end_part(mixt__trainer *t, int64_t part)
+/** The loss scale of the passes; the device has made them. */
+static mixt_status read_scale(const mixt__trainer *t, float *scale)
+{
+    if (!t->backend->host_memory)
+        return t->backend->download(scale, &t->control->scale, sizeof *scale);
+    *scale = t->control->scale;
+    return MIXT_OK;
+}
+
+static mixt_status compress_part(mixt__trainer *t, int64_t part)
+{
+    float scale;
+    MIXT_TRY(read_scale(t, &scale));
+    mixt__compress_part(&t->ranks.compressor, part, host_gradients(t), scale);
+    return MIXT_OK;
+}
+
+static mixt_status sum_compressed(mixt__trainer *t)
+{
+    float scale;
+    MIXT_TRY(read_scale(t, &scale));
+    return mixt__compress_sum(&t->ranks.compressor, host_gradients(t), scale);
+}
+
+mixt_status mixt__ranks_end_part(mixt__trainer *t, int64_t part)
 {
     mixt__ranks *r = &t->ranks;
-    if (t->settings.ranks > 1 && !r->group)
-        mixt__sum_part(r->sum, host_gradients(t), t->params->total, r->format, part, part + 1 == t->settings.ranks);
+    if (t->settings.ranks == 1 || r->group)
+        return MIXT_OK;
+    if (r->compressor.pieces)
+        return compress_part(t, part);
+    mixt__sum_part(r->sum, host_gradients(t), t->params->total, r->format, part, part + 1 == t->settings.ranks);
+    return MIXT_OK;
 }
 
 static void fill_record(mixt__trainer *t, const mixt__pass_weights *weights)
@@ -419,10 +511,15 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
     mixt__ranks *r = &t->ranks;
     if (status != MIXT_OK)
         return leave(r, status);
-    if (!r->begun)
-        mixt__overlap_begin(r->overlap, host_gradients(t), r->buckets, r->bucket_count);
-    r->begun = false;
-    MIXT_TRY(mixt__overlap_finish(r->overlap));
+    if (r->compressor.pieces) {
+        MIXT_TRY(compress_part(t, 0));
+        MIXT_TRY(sum_compressed(t));
+    } else {
+        if (!r->begun)
+            mixt__overlap_begin(r->overlap, host_gradients(t), r->buckets, r->bucket_count);
+        r->begun = false;
+        MIXT_TRY(mixt__overlap_finish(r->overlap));
+    }
     fill_record(t, weights);
     MIXT_TRY(mixt__group_gather(r->group, r->mine, record_bytes(t, r->moved_total), r->all, 1));
     weights->total = 0;
@@ -441,8 +538,11 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
 {
     if (t->settings.ranks == 1)
         return status;
+    bool compressed = t->ranks.compressor.pieces;
     MIXT_TRY(t->ranks.group ? join_ranks(t, status, weights) : status);
-    const float *sum = t->ranks.group ? host_gradients(t) : t->ranks.sum;
+    if (compressed && !t->ranks.group)
+        MIXT_TRY(sum_compressed(t));
+    const float *sum = t->ranks.group || compressed ? host_gradients(t) : t->ranks.sum;
     if (sum != t->params->grad)
         MIXT_TRY(t->backend->copy(t->params->grad, sum, gradient_bytes(t)));
     return move_statistics(t);
@@ -474,6 +574,7 @@ static mixt_status round_copies_apart(const mixt__trainer *t)
     u.control = t->ranks.still;
     return t->backend->optimizer_step(&u);
 }
+
 /** On a device with memory of its own: its masters go over the host. Of a skipped update too, which changes none: the
  *  host does not know yet. */
 static mixt_status apply_apart(mixt__trainer *t, mixt__update *own)
@@ -511,17 +612,26 @@ mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
     return MIXT_OK;
 }
 
-mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2])
+bool mixt__ranks_apart(const mixt__trainer *t)
+{
+    return mixt__ranks_sharded(t) || (t->ranks.group && t->ranks.compressor.feedback);
+}
+
+mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2], float *feedback)
 {
     const mixt__params *p = t->params;
+    const mixt__ranks *r = &t->ranks;
     const float *const mine[2] = {p->moment1, p->moment2};
-    for (int i = 0; i < p->moments; i++) {
+    for (int i = 0; i < p->moments && mixt__ranks_sharded(t); i++) {
         const float *from = mine[i];
         if (!t->backend->host_memory) {
-            MIXT_TRY(t->backend->download(t->ranks.staged, from, (size_t)p->shard_room * sizeof *from));
-            from = t->ranks.staged;
+            MIXT_TRY(t->backend->download(r->staged, from, (size_t)p->shard_room * sizeof *from));
+            from = r->staged;
         }
-        MIXT_TRY(mixt__group_collect_shards(t->ranks.group, from, moments[i], p->total, p->shard_room));
+        MIXT_TRY(mixt__group_collect_shards(r->group, from, moments[i], p->total, p->shard_room));
     }
-    return MIXT_OK;
+    if (!r->compressor.feedback)
+        return MIXT_OK;
+    return mixt__group_collect_shards(r->group, r->compressor.feedback, feedback, p->total * r->compressor.ranks,
+                                      p->total);
 }

@@ -18,6 +18,7 @@
 #define MIXT_TRAIN_RANKS_H
 
 #include "backend/backend.h"
+#include "dist/compress.h"
 #include "dist/overlap.h"
 #include "graph/graph.h"
 #include "runtime/executable.h"
@@ -37,6 +38,7 @@ typedef struct mixt__ranks {
     int zero;                         // what ranks share out: 1: moments
     mixt_dtype format;                // in which gradients travel
     int64_t bucket;                   // elements that are under way at once
+    mixt__compression compression;    // what of the gradients travels
     int signal, agreed_signal;        // that this rank caught, and any rank before the newest update
     uint32_t asked, agreed_asked;     // the same of what observers ask for
     mixt__moved *moved;               // statistics that passes move
@@ -46,9 +48,10 @@ typedef struct mixt__ranks {
     void *workspace;                  // of the sum over ranks
     mixt__bucket *buckets;            // of the gradients, in the order in which the backward pass completes them
     int64_t bucket_count;
-    mixt__overlap *overlap; // sums them while it goes on; NULL: not with a group
-    bool begun;             // the sum of this update
-    mixt__segment *own;     // those, or parts of those, whose moments this rank keeps
+    mixt__overlap *overlap;      // sums them while it goes on; NULL: not with a group
+    bool begun;                  // the sum of this update
+    mixt__compressor compressor; // where gradients are compressed: in place of the overlap
+    mixt__segment *own;          // those, or parts of those, whose moments this rank keeps
     int64_t own_count;
     char *mine, *all;     // what ranks tell each other after their passes
     float *shares;        // (passes, moved_total) what each pass adds to the statistics
@@ -70,13 +73,18 @@ int64_t mixt__ranks_made(const mixt__trainer *t);
  *  where that is another. Needs compile. */
 size_t mixt__ranks_bytes(const mixt__trainer *t);
 size_t mixt__ranks_host_bytes(const mixt__trainer *t);
-/** Bytes that a rank sends in an update, about: slices may differ by a few elements. Needs compile. */
+/** Bytes that this rank, of planned ones the first, sends in an update; with shared out moments a few more than are
+ *  sent. Needs compile. */
 int64_t mixt__ranks_sent(const mixt__trainer *t);
+/** The same if gradients were not compressed. */
+int64_t mixt__ranks_sent_plain(const mixt__trainer *t);
 /** After the arenas are laid out: cuts out this rank's moments, where they are shared out. */
 void mixt__ranks_shard(mixt__trainer *t);
 /** Takes it, and gives it back. */
 mixt_status mixt__ranks_take(mixt__trainer *t);
 void mixt__ranks_release(mixt__trainer *t);
+/** Gives back what depends on the compiled step: feedback of compressed sums stays, and is not taken again. */
+void mixt__ranks_release_plan(mixt__trainer *t);
 
 /** Around pass number `index` of the update. Gradients that the last pass completes are summed while it goes on: `run`
  *  tells of its nodes. */
@@ -85,7 +93,7 @@ mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index);
 /** After them, on a device with memory of its own: copies their gradients to the host, in order with the kernels. */
 mixt_status mixt__ranks_fetch(mixt__trainer *t);
 /** After the passes of a part have run: one process adds it to those before. */
-void mixt__ranks_end_part(mixt__trainer *t, int64_t part);
+mixt_status mixt__ranks_end_part(mixt__trainer *t, int64_t part);
 /** After all passes: gradients, figures and statistics become those of the whole update. Also where a pass has failed:
  *  the others are told, and fail too. @param weights of the targets of all passes */
 mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights);
@@ -94,8 +102,10 @@ mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
 
 /** Whether moments are shared out. */
 bool mixt__ranks_sharded(const mixt__trainer *t);
-/** All moments to rank 0; every rank calls it. @param moments of all elements, by order of moments; rank 0 alone has
- *  them */
-mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2]);
+/** Whether ranks have state of their own, which must be collected before rank 0 can save it. */
+bool mixt__ranks_apart(const mixt__trainer *t);
+/** All of that to rank 0; every rank calls it. @param moments of all elements, by order of moments; rank 0 alone has
+ *  them. @param feedback (ranks, total) of compressed sums, the same */
+mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2], float *feedback);
 
 #endif

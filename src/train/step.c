@@ -301,7 +301,7 @@ static mixt_status run_parts(mixt__trainer *t, const source *s, mixt__pass_weigh
         for (int64_t i = first; i < first + passes; i++)
             MIXT_TRY(run_batch(t, s, i, weights));
         if (t->backend->host_memory)
-            mixt__ranks_end_part(t, part);
+            MIXT_TRY(mixt__ranks_end_part(t, part));
     }
     return MIXT_OK;
 }
@@ -315,7 +315,7 @@ static mixt_status run_parts_apart(mixt__trainer *t)
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, p.first += mixt__ranks_passes(t)) {
         MIXT_TRY(mixt__feed_issue(&t->feed, kind, t->ranks.group && may_record(t), issue_part, &p));
         MIXT_TRY(t->backend->synchronize());
-        mixt__ranks_end_part(t, part);
+        MIXT_TRY(mixt__ranks_end_part(t, part));
     }
     return MIXT_OK;
 }

@@ -518,7 +518,7 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     size_t before = t->backend->allocated();
     mixt__executable_release(t->train); // before the next takes its memory
     mixt__trainer_release_layers(t);
-    mixt__ranks_release(t); // a pass may have become several
+    mixt__ranks_release_plan(t); // a pass may have become several
     if (resized)
         mixt__feed_close(&t->feed); // which on a device is counted
     t->allocated -= before - t->backend->allocated();

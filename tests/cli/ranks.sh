@@ -1,9 +1,8 @@
 #!/bin/bash
 # Training in several processes: the same bits as in one, one run directory, ranks that fail. Usage: ranks.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
+. "$(dirname "$0")/../support/ranks.sh"
 cd "$work" || exit 1
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none MIXT_THREADS=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 
 cat >run.yaml <<'Y'
 model: mlp
@@ -13,13 +12,6 @@ net: {hidden: [24]}
 data: {kind: digits, samples: 400}
 train: {batch: 16, eval_batch: 16, epochs: 0, steps: 6, validate_every: 3, log_every: 1}
 Y
-
-# same FOLDER FOLDER: weights, and metrics but for times and memory
-figures() { sed 's/,"samples_s".*"time":[^,}]*//; s/,"checkpoint_stall":[^,}]*//; s/,"memory_by_role".*//' "$1/metrics.jsonl"; }
-same() {
-    cmp -s "$1/model.safetensors" "$2/model.safetensors" || { fail "$1 and $2 have other weights"; return; }
-    cmp -s <(figures "$1") <(figures "$2") || fail "$1 and $2 have other metrics: $(diff <(figures "$1") <(figures "$2") | head -4)"
-}
 
 # ---- one process ----
 
@@ -33,12 +25,7 @@ grep -q '3 ranks: must divide the batch, 16' err || fail "3 ranks and a batch of
 grep -q '32 ranks are more than a batch has samples, 16' err || fail "32 ranks and a batch of 16: $(cat err)"
 [ ! -e uneven ] && [ ! -e many ] || fail "a refused run has left a directory"
 
-if ! command -v mpirun >/dev/null || ! [ -e "$(dirname "$mixt")/libmixt_mpi.so" ]; then
-    echo "no mpirun or no libmixt_mpi.so: ranks over MPI are not tested"
-    [ $failures = 0 ]
-    exit
-fi
-ranks() { timeout 60 mpirun -n "$@"; }
+need_ranks
 
 # ---- the same bits ----
 
