@@ -126,7 +126,7 @@ begin() {
     timeout 120 mpirun -n 2 "$mixt" train run.yaml "out=$1" train.steps=1000000 train.checkpoint_every=20 dist.timeout=3 \
         watch.monitor=false -q 2>err &
     job=$!
-    for _ in $(seq 500); do [ "$(ls "$1/checkpoints" 2>/dev/null | wc -l)" -ge 2 ] && break; sleep 0.02; done
+    for _ in $(seq 3000); do [ "$(ls "$1/checkpoints" 2>/dev/null | wc -l)" -ge 2 ] && break; sleep 0.02; done
     for process in $(pgrep -P "$(pgrep -P $job)"); do # of timeout, of mpirun
         [ "$(cat "/proc/$process/comm")" = mixt ] || continue
         tr '\0' '\n' <"/proc/$process/environ" | grep -q '^OMPI_COMM_WORLD_RANK=0' && rank0=$process || rank1=$process
