@@ -33,11 +33,44 @@ bool mixt__feedback_plan(const mixt__trainer *t, mixt__compressor *c)
     return true;
 }
 
-void mixt__feedback_fill(const mixt__trainer *t, mixt__compressor *c)
+void mixt__feedback_begin(mixt__trainer *t)
 {
+    mixt__compressor *c = &t->ranks.compressor, planned;
+    (void)mixt__feedback_plan(t, &planned);
+    planned.pieces = c->pieces;
+    planned.feedback = c->feedback;
+    planned.factors = c->factors;
+    planned.moved = c->moved;
+    planned.workspace = c->workspace;
+    planned.seconds = c->seconds;
+    *c = planned;
     c->counts = (mixt__compress_counts){0};
     for (int64_t i = 0; i < t->params->segment_count; i++)
         c->pieces[i] = add_segment(t, c, i);
+}
+
+/** The loss scale of the passes; the device has made them. */
+static mixt_status read_scale(const mixt__trainer *t, float *scale)
+{
+    if (!t->backend->host_memory)
+        return t->backend->download(scale, &t->control->scale, sizeof *scale);
+    *scale = t->control->scale;
+    return MIXT_OK;
+}
+
+mixt_status mixt__feedback_part(mixt__trainer *t, int64_t part, float *grad)
+{
+    float scale;
+    MIXT_TRY(read_scale(t, &scale));
+    mixt__compress_part(&t->ranks.compressor, part, grad, scale);
+    return MIXT_OK;
+}
+
+mixt_status mixt__feedback_sum(mixt__trainer *t, float *grad)
+{
+    float scale;
+    MIXT_TRY(read_scale(t, &scale));
+    return mixt__compress_sum(&t->ranks.compressor, grad, scale);
 }
 
 /* ---- snapshots ---- */

@@ -10,8 +10,12 @@
 
 /** What a sum of this trainer's gradients would take: all but its memory. False: they are not compressed. */
 bool mixt__feedback_plan(const mixt__trainer *t, mixt__compressor *c);
-/** Gives the pieces of a compressor their values. */
-void mixt__feedback_fill(const mixt__trainer *t, mixt__compressor *c);
+/** After the compressor's blocks were taken, where they were not there before. */
+void mixt__feedback_begin(mixt__trainer *t);
+/** After the passes of a part, and after all parts: see mixt__compress_part and mixt__compress_sum.
+ *  @param grad where the host has the gradients */
+mixt_status mixt__feedback_part(mixt__trainer *t, int64_t part, float *grad);
+mixt_status mixt__feedback_sum(mixt__trainer *t, float *grad);
 
 /** Elements of a snapshot's copies; 0: there are none. */
 int64_t mixt__feedback_elements(const mixt__trainer *t);

@@ -278,21 +278,6 @@ static void fill_own(mixt__trainer *t)
     }
 }
 
-/** The blocks that were taken stay where they are. */
-static void take_compressor(mixt__trainer *t)
-{
-    mixt__compressor *c = &t->ranks.compressor, planned;
-    (void)mixt__feedback_plan(t, &planned);
-    planned.pieces = c->pieces;
-    planned.feedback = c->feedback;
-    planned.factors = c->factors;
-    planned.moved = c->moved;
-    planned.workspace = c->workspace;
-    planned.seconds = c->seconds;
-    *c = planned;
-    mixt__feedback_fill(t, c);
-}
-
 mixt_status mixt__ranks_take(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
@@ -317,7 +302,7 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     if (r->moved)
         r->moved_count = list_moved(t, r->moved, &r->moved_total);
     if (r->compressor.pieces)
-        take_compressor(t);
+        mixt__feedback_begin(t);
     if (r->own)
         fill_own(t);
     if (!r->group || r->compressor.pieces)
@@ -427,37 +412,13 @@ static mixt_status move_statistics(mixt__trainer *t)
 
 /* ---- parts ---- */
 
-/** The loss scale of the passes; the device has made them. */
-static mixt_status read_scale(const mixt__trainer *t, float *scale)
-{
-    if (!t->backend->host_memory)
-        return t->backend->download(scale, &t->control->scale, sizeof *scale);
-    *scale = t->control->scale;
-    return MIXT_OK;
-}
-
-static mixt_status compress_part(mixt__trainer *t, int64_t part)
-{
-    float scale;
-    MIXT_TRY(read_scale(t, &scale));
-    mixt__compress_part(&t->ranks.compressor, part, host_gradients(t), scale);
-    return MIXT_OK;
-}
-
-static mixt_status sum_compressed(mixt__trainer *t)
-{
-    float scale;
-    MIXT_TRY(read_scale(t, &scale));
-    return mixt__compress_sum(&t->ranks.compressor, host_gradients(t), scale);
-}
-
 mixt_status mixt__ranks_end_part(mixt__trainer *t, int64_t part)
 {
     mixt__ranks *r = &t->ranks;
     if (t->settings.ranks == 1 || r->group)
         return MIXT_OK;
     if (r->compressor.pieces)
-        return compress_part(t, part);
+        return mixt__feedback_part(t, part, host_gradients(t));
     mixt__sum_part(r->sum, host_gradients(t), t->params->total, r->format, part, part + 1 == t->settings.ranks);
     return MIXT_OK;
 }
@@ -512,8 +473,8 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
     if (status != MIXT_OK)
         return leave(r, status);
     if (r->compressor.pieces) {
-        MIXT_TRY(compress_part(t, 0));
-        MIXT_TRY(sum_compressed(t));
+        MIXT_TRY(mixt__feedback_part(t, 0, host_gradients(t)));
+        MIXT_TRY(mixt__feedback_sum(t, host_gradients(t)));
     } else {
         if (!r->begun)
             mixt__overlap_begin(r->overlap, host_gradients(t), r->buckets, r->bucket_count);
@@ -541,7 +502,7 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
     bool compressed = t->ranks.compressor.pieces;
     MIXT_TRY(t->ranks.group ? join_ranks(t, status, weights) : status);
     if (compressed && !t->ranks.group)
-        MIXT_TRY(sum_compressed(t));
+        MIXT_TRY(mixt__feedback_sum(t, host_gradients(t)));
     const float *sum = t->ranks.group || compressed ? host_gradients(t) : t->ranks.sum;
     if (sum != t->params->grad)
         MIXT_TRY(t->backend->copy(t->params->grad, sum, gradient_bytes(t)));

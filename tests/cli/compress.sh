@@ -63,6 +63,11 @@ bits topk dist.compress=topk:1% precision=phases.yaml dist.zero=1 # a plan that 
 n=3
 bits powersgd model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 dist.compress=powersgd:4 train.batch=6 dist.bucket=4K
 
+# a device with memory of its own does the same over the host
+MIXT_APART=1 ranks 3 -x MIXT_APART "$mixt" train run.yaml out=apart model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 \
+    dist.compress=powersgd:4 train.batch=6 dist.bucket=4K -q 2>err || fail "apart: $(cat err)"
+same powersgd apart
+
 # the bytes that were sent are those that were said (folders of equal length: the configuration is sent once too)
 ranks 2 "$mixt" train run.yaml out=six6 dist.compress=topk:1% train.validate_every=99 2>said >out
 ranks 2 "$mixt" train run.yaml out=nine dist.compress=topk:1% train.validate_every=99 train.steps=9 2>said-nine >out
