@@ -237,8 +237,9 @@ mixt_status mixt_trainer_restore_with(mixt_trainer *trainer, const char *folder,
 
 /** Bytes by role, exact before anything is allocated. */
 typedef struct mixt_memory {
-    size_t masters, copies, gradients, moments, state; /**< parameters in each role; running statistics, frozen ones */
-    size_t activations, workspace;                     /**< planned arena; scratch */
+    size_t masters, copies, gradients, moments,
+        state;                     /**< parameters in each role; state: running statistics, frozen ones, a teacher's */
+    size_t activations, workspace; /**< planned arena; scratch */
     size_t batches;   /**< input buffers on a GPU; 0 on the CPU, which reads batches where the loader put them */
     size_t control;   /**< of a step */
     size_t total;     /**< sum of the above: what will be allocated */

@@ -142,7 +142,7 @@ static mixt_status list(mixt__sense_layers *l, const mixt__graph *source, const 
 {
     mixt__policy low = mixt__policy_of(MIXT_DTYPE_BF16);
     mixt__graph *typed;
-    MIXT_TRY(mixt__pass_precision(source, &low, false, &typed));
+    MIXT_TRY(mixt__pass_precision(source, &low, NULL, false, &typed));
     mixt_status status = MIXT_OK;
     for (int64_t i = 0; status == MIXT_OK && i < typed->node_count; i++)
         if (is_low(typed, &typed->nodes[i]))
@@ -154,7 +154,9 @@ static mixt_status list(mixt__sense_layers *l, const mixt__graph *source, const 
 mixt_status mixt__sense_layers_find(const mixt__trainer *t, mixt__sense_layers *l)
 {
     mixt__graph *source;
-    MIXT_TRY(mixt__model_build(&t->model, &t->spec, true, &source));
+    mixt__model model = t->model;
+    model.teacher = NULL; // whose formats nobody asks about
+    MIXT_TRY(mixt__model_build(&model, &t->spec, true, &source));
     mixt_status status = mixt__freeze(source, t->settings.freeze);
     if (status == MIXT_OK)
         status = list(l, source, t->params);

@@ -135,7 +135,7 @@ static void mark_nodes(const mixt__graph *typed, mixt_dtype format, const bool *
 static mixt_status mark_policy(const mixt__probe *p, const mixt__policy *policy, mixt_dtype format, char *states)
 {
     mixt__graph *typed;
-    MIXT_TRY(mixt__pass_precision(p->source, policy, false, &typed));
+    MIXT_TRY(mixt__pass_precision(p->source, policy, NULL, false, &typed));
     bool *low = mixt__alloc((size_t)typed->value_count * sizeof *low);
     if (low) {
         mark_stored(typed, mixt__dtype_stored(format), low);
@@ -182,7 +182,9 @@ static mixt_status build_source(mixt__probe *p)
     const mixt__trainer *t = p->replay->trainer;
     mixt__batch_spec spec = t->spec;
     mixt__spec_resize(&spec, p->replay->batch);
-    MIXT_TRY(mixt__model_build(&t->model, &spec, true, &p->source));
+    mixt__model model = t->model;
+    model.teacher = NULL; // whose formats nobody asks about
+    MIXT_TRY(mixt__model_build(&model, &spec, true, &p->source));
     MIXT_TRY(mixt__freeze(p->source, t->settings.freeze));
     p->targets = (double)mixt__shape_count(&spec.target);
     p->layer_of = mixt__alloc((size_t)(p->source->node_count + 1) * sizeof *p->layer_of);

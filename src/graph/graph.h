@@ -61,6 +61,7 @@ typedef struct mixt__node {
     int32_t *in, *out; // value ids
     int in_count, out_count;
     bool backward;         // emitted by differentiation
+    bool teacher;          // part of a teacher: see model/teacher.h
     bool recomputed;       // a copy of a forward node that runs again in the backward pass
     bool alias;            // a view: its output is its input's memory, nothing runs
     mixt_dtype arithmetic; // the format in which operands are multiplied: see mixt__node_arithmetic
@@ -86,6 +87,7 @@ typedef struct mixt__param {
     float init_scale;              // standard deviation, or half-width of the uniform range
     bool trainable;                // false: running statistics
     bool frozen;                   // training leaves it as it is: no gradient, no update
+    bool teacher;                  // a teacher's: frozen, and none of the model's own; these stand behind all others
     bool decay;                    // weight decay applies (matrices and kernels, not biases and norms)
     int32_t value;                 // FP32 value; 0 until used
     int32_t low[MIXT_DTYPE_COUNT]; // working copies by format; 0: none
@@ -108,7 +110,7 @@ typedef struct mixt__graph {
     mixt__node *nodes;
     int64_t node_count, node_capacity;
     mixt__param *params;
-    int64_t param_count, param_capacity;
+    int64_t param_count, param_capacity; // a teacher's included
     mixt__array arrays[MIXT_ARRAYS_MAX]; // of a batch, inputs first
     int array_count;
     int32_t input, target;               // the first of each; 0: none

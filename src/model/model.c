@@ -52,7 +52,9 @@ static mixt_status build(const mixt__model *model, const mixt__batch_spec *spec,
     mixt__builder_start(&b, graph, model->user);
     b.judged = true;
     MIXT_TRY(build_layers(&b, model, &logits));
-    if (model->loss != MIXT_LOSS_OWN)
+    if (model->teacher && graph->training)
+        MIXT_TRY(mixt__teacher_build(&b, model, logits));
+    else if (model->loss != MIXT_LOSS_OWN)
         add_loss(&b, model, logits);
     else if (mixt__builder_ready(&b, NULL, &logits, 1) && !graph->loss)
         return mixt__fail(MIXT_ERROR_STATE, "the model adds no loss: a model of MIXT_LOSS_OWN calls mixt_loss_add");

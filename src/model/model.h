@@ -7,12 +7,22 @@
 
 #include "graph/graph.h"
 
+/** A model that another one learns from, as a part of that one's training step: see model/teacher.c. */
+typedef struct mixt__teacher {
+    mixt_model_fn fn;
+    void *user;
+    int64_t classes; // outputs that count; 0: all
+    float weight;    // the teacher's share of the loss
+    float temperature;
+} mixt__teacher;
+
 typedef struct mixt__model {
     mixt_model_fn fn;
     void *user;
     mixt_loss loss;
     float label_smoothing;
-    int64_t classes; // cross-entropy: outputs that count, the rest is padding; 0: all
+    int64_t classes;              // cross-entropy: outputs that count, the rest is padding; 0: all
+    const mixt__teacher *teacher; // of a classifier; borrowed; NULL: none
 } mixt__model;
 
 /** What a batch looks like: shapes with the batch dimension in front. Its inputs lie in one block, its targets in
@@ -40,7 +50,14 @@ bool mixt__spec_rounds(const mixt__batch_spec *given, const mixt__batch_spec *fe
 /** Rounds a block of inputs: `to` has room for those of `fed`. */
 void mixt__spec_round(const mixt__batch_spec *given, const mixt__batch_spec *fed, const void *from, void *to);
 
-/** Builds the FP32 graph; `training` decides dropout and batch statistics. */
+/** What stands before the names of a teacher's layers and parameters. */
+#define MIXT_TEACHER_SCOPE "teacher"
+
+/** Puts a model's teacher into a graph that has the model's own layers, before them, and the loss with both on top.
+ *  @param logits what the model returned */
+mixt_status mixt__teacher_build(struct mixt_builder *b, const mixt__model *model, mixt_value logits);
+
+/** Builds the FP32 graph; `training` decides dropout and batch statistics, and whether a teacher is in it. */
 mixt_status mixt__model_build(const mixt__model *model, const mixt__batch_spec *spec, bool training,
                               mixt__graph **graph);
 /** The same in evaluation mode without a loss; graph->logits is kept, in FP32. The spec needs no target.

@@ -124,7 +124,7 @@ mixt_status mixt__passes_run(const mixt__graph *source, const mixt__compile_opti
     MIXT_TRY(mixt__env_on(MIXT_ENV_FUSION, &fusion));
     wanted.no_fusion = options->no_fusion || !fusion;
     MIXT_TRY(mixt__graph_verify(source, "build"));
-    MIXT_TRY(mixt__pass_precision(source, &wanted.policy, wanted.typed_input, result));
+    MIXT_TRY(mixt__pass_precision(source, &wanted.policy, wanted.teacher, wanted.typed_input, result));
     mixt_status status = mixt__graph_verify(*result, "precision");
     if (status == MIXT_OK)
         status = transform(*result, &wanted);

@@ -23,9 +23,10 @@
 #include "passes/recompute.h"
 #include "policy/policy.h"
 
-/** @param typed_input give the input the format in which all its users want it: who feeds it converts */
-mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, bool typed_input,
-                                 mixt__graph **result);
+/** @param teacher of a teacher's nodes; NULL: as the others
+ *  @param typed_input give the input the format in which all its users want it: who feeds it converts */
+mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, const mixt__policy *teacher,
+                                 bool typed_input, mixt__graph **result);
 /** @param gradients receives the gradient of each value of the forward graph, by id (0: none), for mixt__free; NULL:
  *  nobody asks */
 mixt_status mixt__pass_autodiff(mixt__graph *graph, int32_t **gradients);
@@ -55,6 +56,7 @@ mixt_status mixt__pass_recompute(mixt__graph *graph, size_t budget, mixt__node_s
 
 typedef struct mixt__compile_options {
     mixt__policy policy;
+    const mixt__policy *teacher;       // of a teacher's nodes; NULL: as the others
     bool typed_input;                  // see mixt__pass_precision
     bool backward;                     // differentiate
     bool no_fusion;                    // for tests: fusion on equals fusion off within the bound

@@ -27,6 +27,7 @@ typedef struct rewrite {
     const mixt__graph *source;
     mixt__graph *result;
     const mixt__policy *policy;
+    const mixt__policy *teacher; // of a teacher's nodes; NULL: as the others
     bool typed_input;
     const mixt__node *values;           // of the source, whose result is made in FP32; NULL: none
     const mixt__node *node;             // of the source, that is being rebuilt
@@ -36,10 +37,12 @@ typedef struct rewrite {
     int32_t (*casts)[MIXT_DTYPE_COUNT]; // by source value: casts made so far
 } rewrite;
 
+/** A teacher's rules name its layers as they were called when it was trained. */
 static bool rule_matches(const mixt__policy_rule *rule, const mixt__node *node)
 {
     const char *op = node->op->acts_as ? node->op->acts_as : node->op->name;
-    return (!rule->layer || !fnmatch(rule->layer, node->layer, 0)) && (!rule->op || !fnmatch(rule->op, op, 0));
+    const char *scope = node->teacher ? strchr(node->layer, '.') : NULL, *layer = scope ? scope + 1 : node->layer;
+    return (!rule->layer || !fnmatch(rule->layer, layer, 0)) && (!rule->op || !fnmatch(rule->op, op, 0));
 }
 
 /** A rule that no node of the training graph matches is a slip of the pen: the layer it meant would silently stay low.
@@ -50,7 +53,7 @@ static mixt_status check_rules(const mixt__graph *source, const mixt__policy *po
         const mixt__policy_rule *rule = &policy->rules[r];
         bool matched = false;
         for (int64_t i = 0; i < source->node_count && !matched; i++)
-            matched = rule_matches(rule, &source->nodes[i]);
+            matched = !source->nodes[i].teacher && rule_matches(rule, &source->nodes[i]);
         if (!matched)
             return mixt__fail(MIXT_ERROR_CONFIG,
                               "policy rule %lld (layer '%s', op '%s') matches nothing in this model: 'mixt plan CONFIG "
@@ -60,8 +63,9 @@ static mixt_status check_rules(const mixt__graph *source, const mixt__policy *po
     return MIXT_OK;
 }
 
-static formats formats_of(const mixt__policy *policy, const mixt__node *node)
+static formats formats_of(const rewrite *w, const mixt__node *node)
 {
+    const mixt__policy *policy = node->teacher && w->teacher ? w->teacher : w->policy;
     for (int64_t i = policy->rule_count - 1; i >= 0; i--) {
         const mixt__policy_rule *rule = &policy->rules[i];
         if (rule_matches(rule, node))
@@ -75,6 +79,8 @@ static const char *reason(const rewrite *w, bool by_hand, mixt_dtype widest)
 {
     const mixt__policy_rule *rule = w->formats.rule;
     const mixt__node *node = w->node;
+    if (node->teacher && w->teacher)
+        return "the teacher's own precision";
     if (node == w->values && !node->op->widen && !rule)
         return "a loss of values reads it";
     if (by_hand)
@@ -118,7 +124,7 @@ static mixt_status type_saved(const rewrite *w, mixt__node *made)
     const mixt__policy_rule *rule = w->formats.rule;
     mixt_dtype keep = mixt__policy_kept(w->policy, rule);
     const char *origin = w->policy->keep_origin ? w->policy->keep_origin : "keep of the policy";
-    if (keep == MIXT_DTYPE_FP32)
+    if (keep == MIXT_DTYPE_FP32 || w->node->teacher)
         return MIXT_OK;
     if (rule && rule->keep != MIXT_DTYPE_NONE)
         origin = rule->origin ? rule->origin : "a rule of the policy";
@@ -142,6 +148,7 @@ static mixt_status cast(rewrite *w, int32_t source_value, int32_t value, mixt_dt
     MIXT_TRY(mixt__graph_node(w->result, &mixt__op_pointwise, w->node->layer, &at, &value, 1, &index));
     mixt__node *made = &w->result->nodes[index];
     *out = w->casts[source_value][dtype] = made->out[0];
+    made->teacher = w->node->teacher;
     type_gradient(w, *out);
     made->why = cast_reason(w, &w->result->values[value], dtype);
     return made->why ? type_saved(w, made) : no_memory();
@@ -252,7 +259,7 @@ static const void *attrs_of(const rewrite *w, const mixt__node *node, mixt_dtype
 static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
 {
     w->node = node;
-    w->formats = formats_of(w->policy, node);
+    w->formats = formats_of(w, node);
     mixt_dtype widest = widest_input(w, node), dtype = input_dtype(w, node, widest);
     bool by_hand = node->op == &mixt__op_pointwise && ((const mixt__pointwise_attrs *)node->attrs)->cast_by_hand;
     int32_t in[64];
@@ -272,7 +279,8 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
     made->arithmetic = mixt__node_arithmetic(w->result, made, w->formats.forward);
     made->gradient = w->formats.backward;
     made->source = (int32_t)(node - w->source->nodes);
-    made->rule = w->formats.rule ? (int32_t)(w->formats.rule - w->policy->rules) : -1;
+    made->teacher = node->teacher;
+    made->rule = w->formats.rule && !node->teacher ? (int32_t)(w->formats.rule - w->policy->rules) : -1;
     made->why = reason(w, by_hand, widest);
     for (int o = 0; o < node->out_count; o++) {
         w->map[node->out[o]] = made->out[o];
@@ -292,7 +300,7 @@ static mixt_dtype users_dtype(const rewrite *w, int32_t value)
         for (int k = 0; k < node->in_count; k++) {
             if (node->in[k] != value)
                 continue;
-            formats f = formats_of(w->policy, node);
+            formats f = formats_of(w, node);
             mixt_dtype dtype = f.forward;
             if (node->op->view && node->in_count == 1 && node->out_count == 1 && !f.rule)
                 dtype = users_dtype(w, node->out[0]);
@@ -360,10 +368,14 @@ static mixt_status run(rewrite *w)
     return MIXT_OK;
 }
 
-mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, bool typed_input,
-                                 mixt__graph **result)
+mixt_status mixt__pass_precision(const mixt__graph *source, const mixt__policy *policy, const mixt__policy *teacher,
+                                 bool typed_input, mixt__graph **result)
 {
-    rewrite w = {.source = source, .policy = policy, .typed_input = typed_input, .values = values_made_by(source)};
+    rewrite w = {.source = source,
+                 .policy = policy,
+                 .teacher = teacher,
+                 .typed_input = typed_input,
+                 .values = values_made_by(source)};
     mixt_status status = mixt__graph_new(&w.result);
     if (status != MIXT_OK)
         return status;

@@ -14,7 +14,7 @@
 static bool is_last(const mixt__graph *graph, int64_t node)
 {
     const mixt__node *n = &graph->nodes[node];
-    if (!n->op->matrix_work || n->backward || n->recomputed)
+    if (!n->op->matrix_work || n->backward || n->recomputed || n->teacher)
         return false;
     for (int64_t i = node + 1; i < graph->node_count; i++) {
         const mixt__node *later = &graph->nodes[i];

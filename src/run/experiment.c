@@ -4,6 +4,7 @@
 #include "base/c_locale.h"
 #include "data/facts.h"
 #include "run/phases.h"
+#include "run/teacher.h"
 #include "run/turns.h"
 #include "train/faults.h"
 #include "train/watch.h"
@@ -96,14 +97,14 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     MIXT_TRY(mixt__model_find(text(e, MIXT_KEY_MODEL), &entry));
     MIXT_TRY(data_spec(e, spec, sizeof spec));
     mixt_data_options o = MIXT_DATA_OPTIONS(.split = split, .seed = (uint64_t)number(e, MIXT_KEY_SEED));
-    o.like = e->train ? e->train : e->facts;
+    o.like = e->train ? e->train : e->facts ? e->facts : mixt__lesson_facts(e->lesson);
     plain_options(e, &o);
     audio_options(e, &o);
     if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
         o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
     static const mixt_target_kind tasks[] = {MIXT_TARGET_AUTO, MIXT_TARGET_CLASS, MIXT_TARGET_VALUES, MIXT_TARGET_TEXT};
     o.target = tasks[mixt__config_choice(e->config, MIXT_KEY_DATA_TASK)]; // in the order of its words
-    if (o.like && mixt__data_is_facts(o.like))
+    if (o.like && o.like == e->facts && mixt__data_is_facts(o.like))
         o.target = o.like->options.target; // as it was decided when the run was trained
     o.by_time = mixt__config_choice(e->config, MIXT_KEY_DATA_SPLIT_BY) == 1; // random|time
     o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
@@ -272,8 +273,12 @@ mixt_status mixt__experiment_open_train(mixt__experiment *e)
 
 static mixt_status open_data(mixt__experiment *e)
 {
-    MIXT_TRY(mixt__experiment_open_train(e));
-    mixt_status status = mixt__experiment_data(e, "val", &e->val);
+    mixt_status status = mixt__experiment_open_train(e);
+    if (status == MIXT_ERROR_DATA && e->lesson)
+        return mixt__fail_context(status, "distill.teacher=%s was trained on other data",
+                                  text(e, MIXT_KEY_DISTILL_TEACHER));
+    MIXT_TRY(status);
+    status = mixt__experiment_data(e, "val", &e->val);
     if (status == MIXT_ERROR_UNSUPPORTED) { // no such part: train without validation
         e->val = NULL;
         return MIXT_OK;
@@ -368,7 +373,11 @@ static mixt_status open_trainer(mixt__experiment *e)
         e->item = "tokens";
         e->items_per_sample = info->target_elements;
     }
+    if (e->lesson)
+        MIXT_TRY(mixt__lesson_fit(e, &model));
     MIXT_TRY(make_trainer(e, &model));
+    if (e->lesson)
+        mixt__lesson_attach(e->lesson, &e->trainer->core);
     MIXT_TRY(join_ranks(e));
     mixt__trainer_want_layers(&e->trainer->core, mixt__config_int(e->config, MIXT_KEY_WATCH_EVERY) > 0);
     return MIXT_OK;
@@ -378,6 +387,7 @@ static mixt_status open_trainer(mixt__experiment *e)
 static mixt_status open_parts(mixt__experiment *e, const mixt_config *config)
 {
     MIXT_TRY(open_context(e, config));
+    MIXT_TRY(mixt__lesson_open(config, &e->lesson));
     MIXT_TRY(open_data(e));
     return open_trainer(e);
 }
@@ -412,6 +422,7 @@ mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *
 void mixt__experiment_close(mixt__experiment *e)
 {
     mixt_close(e->context);
+    mixt__lesson_close(e->lesson);
     mixt__phases_close(&e->phases);
     *e = (mixt__experiment){0};
 }

@@ -15,6 +15,8 @@ typedef struct mixt__phases {
     int64_t current;
 } mixt__phases;
 
+typedef struct mixt__lesson mixt__lesson; // run/teacher.h
+
 typedef struct mixt__experiment {
     const mixt_config *config; // borrowed
     int64_t ranks;             // that share an update; 0: one
@@ -28,7 +30,8 @@ typedef struct mixt__experiment {
     mixt_data *facts;       // what samples are like: the training part, or what the run remembers of it
     uint64_t sums[2];       // of train and val: see mixt__experiment_sums
     bool summed;
-    int64_t positions; // places of a text that the weights to begin with know; 0: none
+    mixt__lesson *lesson; // what distill.teacher names; NULL: none
+    int64_t positions;    // places of a text that the weights to begin with know; 0: none
     mixt__model_sizes sizes;
     mixt_trainer *trainer;
     int64_t total_steps, steps_per_epoch; // in updates

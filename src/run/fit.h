@@ -18,8 +18,8 @@ mixt_status mixt__fit_new(mixt_run *run);
 /** The same for a run that goes on: its plan is that of its configuration, only validation is cut to fit; under another
  *  train.memory than before it is planned anew, but for the parts of a batch, which are part of its bits. */
 mixt_status mixt__fit_again(mixt_run *run);
-/** Whether train.memory_may lets batches be passed in parts; with batch norm only where it was written by hand, in a new
- *  run. */
+/** Whether train.memory_may lets batches be passed in parts; with batch norm only where it was written by hand, in a
+ * new run. */
 bool mixt__fit_may_split(const mixt_run *run);
 /** Tells what was chosen, as NOTEs; nothing without train.memory. */
 void mixt__fit_tell(mixt_run *run);

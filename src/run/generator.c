@@ -7,6 +7,7 @@
 #include "run/foreign.h"
 #include "run/init.h"
 #include "run/inputs.h"
+#include "run/policy.h"
 #include "run/weights.h"
 #include "store/safetensors.h"
 
@@ -77,20 +78,6 @@ static mixt_status make_model(const mixt_config *config, const mixt__zoo_entry *
     return mixt__zoo_model(entry->name, &info, sizes, model);
 }
 
-/** What a run ends with: of phases the last one. */
-static mixt_status last_policy(const char *precision, mixt_policy **policy)
-{
-    mixt_policy *all;
-    MIXT_TRY(mixt_policy_open(precision, &all));
-    *policy = all;
-    int64_t count = mixt_policy_phases(all);
-    if (!count)
-        return MIXT_OK;
-    mixt_status status = mixt_policy_of_phase(all, count - 1, policy);
-    mixt_policy_free(all);
-    return status;
-}
-
 /** Makes a generator with the weights of a run, or of a folder that another program wrote: then with its names. */
 static mixt_status make_generator(mixt_context *context, const mixt_config *config, const mixt__model *model,
                                   const mixt_generator_options *options, const char *foreign,
@@ -122,7 +109,7 @@ static mixt_status open_generator(mixt_context *context, const mixt_config *conf
     if (!foreign)
         MIXT_TRY(count_tokens(config, tokenizer, weights, &tokens));
     MIXT_TRY(make_model(config, entry, tokens, options.context, sizes, &model));
-    MIXT_TRY(last_policy(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
+    MIXT_TRY(mixt__run_last_policy(mixt__config_string(config, MIXT_KEY_PRECISION), &policy));
     options.policy = policy;
     mixt_status status = make_generator(context, config, &model, &options, foreign, generator);
     mixt_policy_free(policy);

@@ -31,8 +31,8 @@ const mixt_policy *mixt__run_policy(const mixt_run *run);
 mixt_status mixt__run_plan_phases(mixt_run *run);
 /** The one in which the run takes the most memory, by that plan. */
 int64_t mixt__run_largest_phase(const mixt_run *run);
-/** The phase that training begins in, or goes on in, where another one was looked at. Refuses a run that has no room for
- *  one to come. */
+/** The phase that training begins in, or goes on in, where another one was looked at. Refuses a run that has no room
+ * for one to come. */
 mixt_status mixt__run_first_phase(mixt_run *run);
 /** Writes the phases with their ends in updates into the run's directory, where there are any. */
 mixt_status mixt__run_keep_phases(mixt_run *run);

@@ -21,6 +21,19 @@ static mixt__config_key key_of(const char *setting)
     return mixt__config_find(name);
 }
 
+mixt_status mixt__run_last_policy(const char *precision, mixt_policy **policy)
+{
+    mixt_policy *all;
+    MIXT_TRY(mixt_policy_open(precision, &all));
+    *policy = all;
+    int64_t count = mixt_policy_phases(all);
+    if (!count)
+        return MIXT_OK;
+    mixt_status status = mixt_policy_of_phase(all, count - 1, policy);
+    mixt_policy_free(all);
+    return status;
+}
+
 static mixt_status set(mixt_config *config, mixt__config_key key, const char *text)
 {
     char assignment[128];

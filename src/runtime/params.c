@@ -66,6 +66,15 @@ static void lay_out(mixt__params *p, const mixt__graph *graph)
     lay_out_copies(p, graph);
 }
 
+/** The model's own parameters: a teacher's stand behind them. */
+static int64_t own_count(const mixt__graph *graph)
+{
+    int64_t count = graph->param_count;
+    while (count && graph->params[count - 1].teacher)
+        count--;
+    return count;
+}
+
 mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
                              mixt__params **params)
 {
@@ -75,7 +84,8 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the parameter table");
     size_t n = (size_t)graph->param_count + 1;
     p->backend = backend;
-    p->count = graph->param_count;
+    p->count = own_count(graph);
+    p->given_count = graph->param_count - p->count;
     p->moments = training ? moments : -1; // -1: no gradients either
     p->table = mixt__alloc(n * sizeof *p->table);
     p->segments = mixt__alloc(n * sizeof *p->segments);
@@ -83,12 +93,12 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
     p->state_offset = mixt__alloc(n * sizeof *p->state_offset);
     p->copies = mixt__alloc(n * sizeof *p->copies);
     bool complete = p->table && p->segments && p->segment_of && p->state_offset && p->copies;
-    for (int64_t i = 0; complete && i < p->count; i++) {
+    for (int64_t i = 0; complete && i < graph->param_count; i++) {
         p->table[i] = graph->params[i];
         p->table[i].name = mixt__arena_strdup(&p->names, graph->params[i].name);
         complete = p->table[i].name != NULL;
     }
-    if (!complete) {
+    if (!complete || mixt__params_lay_out_given(p, graph) != MIXT_OK) {
         mixt__params_free(p);
         *params = NULL;
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the parameter table");
@@ -114,6 +124,7 @@ mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
 {
     size_t fp32 = (size_t)p->total * sizeof(float);
     mixt__params_bytes bytes = {.masters = fp32, .state = (size_t)p->state_total * sizeof(float)};
+    bytes.state += p->shared ? 0 : p->given_bytes;
     if (p->moments >= 0) {
         bytes.state += (size_t)p->statistics * sizeof(float);
         bytes.gradients = fp32;
@@ -146,6 +157,8 @@ mixt_status mixt__params_allocate(mixt__params *p)
     size_t fp32 = (size_t)p->total * sizeof(float);
     MIXT_TRY(take(p, fp32, "parameters", &p->master));
     MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics and frozen parameters", &p->state));
+    if (p->given_bytes)
+        MIXT_TRY(take(p, p->given_bytes, "a teacher's parameters", &p->given_block));
     return take_copies(p);
 }
 
@@ -173,12 +186,14 @@ static void free_copies(mixt__params *p)
 
 mixt_status mixt__params_share(mixt__params *p, const mixt__params *owner)
 {
-    if (p->total != owner->total || p->state_total != owner->state_total)
+    if (p->total != owner->total || p->state_total != owner->state_total ||
+        (p->given_count && p->given_bytes != owner->given_bytes))
         return mixt__fail(MIXT_ERROR_STATE, "parameters of another layout: %lld and %lld numbers, not %lld and %lld",
                           (long long)p->total, (long long)p->state_total, (long long)owner->total,
                           (long long)owner->state_total);
     p->shared = true;
     p->master = owner->master;
+    p->given_block = owner->given_block;
     MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics and frozen parameters", &p->state));
     MIXT_TRY(take(p, (size_t)p->total * sizeof(float), "gradients", &p->grad));
     MIXT_TRY(take_copies(p));
@@ -208,10 +223,14 @@ void mixt__params_release_training(mixt__params *p)
 void mixt__params_release(mixt__params *p)
 {
     float **const arenas[] = {&p->master, &p->state};
-    if (p->shared)
+    if (p->shared) {
         p->master = NULL;
+        p->given_block = NULL;
+    }
     mixt__params_release_training(p);
     give_back(p, arenas, 2);
+    p->backend->free(p->given_block);
+    p->given_block = NULL;
     free_copies(p);
 }
 
@@ -226,6 +245,7 @@ void mixt__params_free(mixt__params *p)
     mixt__free(p->segment_of);
     mixt__free(p->state_offset);
     mixt__free(p->copies);
+    mixt__free(p->given);
     mixt__free(p);
 }
 
@@ -366,6 +386,8 @@ mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *v
 
 void *mixt__params_address(const mixt__params *p, const mixt__value *value)
 {
+    if (value->param >= p->count)
+        return mixt__params_given_address(p, value->param, value->dtype);
     if (value->role == MIXT_ROLE_GRAD)
         return p->grad + p->segments[p->segment_of[value->param]].offset;
     if (value->dtype == MIXT_DTYPE_FP32)
@@ -375,9 +397,9 @@ void *mixt__params_address(const mixt__params *p, const mixt__value *value)
 
 mixt_status mixt__params_match(const mixt__params *p, const mixt__graph *graph)
 {
-    if (p->count != graph->param_count)
+    if (p->count != own_count(graph))
         return mixt__fail(MIXT_ERROR_STATE, "the graph has %lld parameters, the model %lld",
-                          (long long)graph->param_count, (long long)p->count);
+                          (long long)own_count(graph), (long long)p->count);
     char here[128], there[128];
     for (int64_t i = 0; i < p->count; i++)
         if (strcmp(p->table[i].name, graph->params[i].name) ||
@@ -392,6 +414,8 @@ mixt_status mixt__params_match(const mixt__params *p, const mixt__graph *graph)
 mixt_status mixt__params_retype(mixt__params *p, const mixt__graph *graph)
 {
     MIXT_TRY(mixt__params_match(p, graph));
+    if (p->given_count)
+        MIXT_TRY(mixt__params_lay_out_given(p, graph));
     free_copies(p);
     lay_out_copies(p, graph);
     MIXT_TRY(take_copies(p));

@@ -1,7 +1,8 @@
 /* All parameters of a model in flat arenas, one per role, cut alike: FP32 masters, gradients, moments, and the
  * low-precision working copies. Running statistics and frozen parameters, which have neither gradient nor moments,
  * stand in an arena of their own, the statistics first. A forward pass moves those before anyone knows whether its step
- * counts: in training they are also kept as they were after the last update that was applied.
+ * counts: in training they are also kept as they were after the last update that was applied. A teacher's parameters
+ * (given.c) stand in a block of their own, each in the formats in which it is read and no other.
  */
 #ifndef MIXT_RUNTIME_PARAMS_H
 #define MIXT_RUNTIME_PARAMS_H
@@ -14,11 +15,20 @@ typedef struct mixt__param_copy {
     int64_t offset;   // in the arena of that format
 } mixt__param_copy;
 
+/** Where a teacher's parameter lies. */
+typedef struct mixt__param_given {
+    int64_t offset[MIXT_DTYPE_COUNT]; // in the block, in bytes, by format; -1: nobody reads it in that one
+} mixt__param_given;
+
 typedef struct mixt__params {
     const mixt__backend *backend;
     mixt__arena names;
     mixt__param *table; // copy of the graph's table, names included
-    int64_t count;
+    int64_t count;      // of the model's own; a teacher's stand behind them
+    int64_t given_count;
+    mixt__param_given *given; // by those
+    size_t given_bytes;
+    char *given_block;       // the owner's where the masters are another's
     mixt__segment *segments; // one per parameter that is trained, in table order
     int64_t segment_count;
     int32_t *segment_of;                                     // by parameter; -1: a running statistic, or frozen
@@ -60,7 +70,7 @@ void mixt__params_free(mixt__params *params);
 
 /** Bytes of each role, as they will be or are allocated. */
 typedef struct mixt__params_bytes {
-    size_t masters, copies, gradients, moments, state;
+    size_t masters, copies, gradients, moments, state; // state: a teacher's too
 } mixt__params_bytes;
 mixt__params_bytes mixt__params_bytes_of(const mixt__params *params);
 
@@ -74,6 +84,13 @@ int32_t mixt__params_find(const mixt__params *params, const char *name);
 mixt_status mixt__params_get(const mixt__params *params, int32_t index, float *values);
 mixt_status mixt__params_set(mixt__params *params, int32_t index, const float *values);
 mixt_status mixt__params_get_grad(const mixt__params *params, int32_t index, float *values);
+
+/** Lays out the parameters of a graph's teacher, which stand behind the others in the table. */
+mixt_status mixt__params_lay_out_given(mixt__params *params, const mixt__graph *graph);
+/** Gives a teacher's parameter its values, rounded to the formats in which it is read. @param index from 0 */
+mixt_status mixt__params_give(mixt__params *params, int64_t index, const float *values);
+/** Device address of a teacher's parameter in one format. */
+void *mixt__params_given_address(const mixt__params *params, int32_t param, mixt_dtype dtype);
 
 /** Keeps the running statistics as they are now: after they were set by hand. */
 mixt_status mixt__params_keep_statistics(mixt__params *params);

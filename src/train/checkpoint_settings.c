@@ -62,6 +62,19 @@ static void add_scaling(json_t *o, const mixt__scaling *s)
     add_int(o, "scale_hysteresis", s->hysteresis);
 }
 
+/** Only where there is a teacher: a run without one says nothing of it. */
+static void add_teacher(json_t *o, const mixt__trainer *t)
+{
+    if (!t->model.teacher)
+        return;
+    char *policy = mixt__policy_line(t->teacher.policy);
+    add_string(o, "teacher", t->teacher.sum);
+    add_string(o, "teacher_precision", policy ? policy : "?");
+    add_float(o, "teacher_weight", t->model.teacher->weight);
+    add_float(o, "teacher_temperature", t->model.teacher->temperature);
+    free(policy);
+}
+
 /** The number of steps is left out: it may grow. */
 json_t *mixt__trainer_settings_json(const mixt__trainer *t)
 {
@@ -95,6 +108,7 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     add_int(o, "inject_overflow", s->inject_overflow);
     add_string(o, "MIXT_FUSION", t->environment.fusion);
     add_string(o, "MIXT_CANDIDATE", t->environment.candidate);
+    add_teacher(o, t);
     return o;
 }
 

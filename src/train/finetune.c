@@ -38,6 +38,8 @@ static mixt_status freeze(mixt__graph *graph, mixt__globs *globs)
     int64_t left = 0;
     for (int64_t i = 0; i < graph->param_count; i++) {
         mixt__param *p = &graph->params[i];
+        if (p->teacher)
+            continue;
         p->frozen = mixt__globs_find(globs, p->name) != NULL;
         left += p->trainable && !p->frozen;
     }

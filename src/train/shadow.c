@@ -12,6 +12,7 @@ static mixt__compile_options options_of(const mixt__trainer *t, const mixt__shad
     mixt__compile_options options = {.policy = *o->policy, .backward = true};
     options.no_fusion = o->no_fusion || t->settings.no_fusion;
     options.fused = t->backend->fused;
+    options.teacher = t->teacher.policy;
     options.twins = o->twins;
     options.watch = o->watch;
     options.plants = t->faults ? &t->faults->plants : NULL;

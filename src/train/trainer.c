@@ -69,6 +69,7 @@ mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watc
     mixt__compile_options options = {
         .policy = t->settings.policy, .backward = true, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
+    options.teacher = t->teacher.policy;
     options.typed_input = true;
     options.activation_budget = t->settings.recompute_budget;
     options.watch = watch;
@@ -246,7 +247,7 @@ bool mixt__trainer_has_weights(const mixt__trainer *t)
 size_t mixt__trainer_weight_bytes(const mixt__trainer *t)
 {
     const mixt__params *p = t->params;
-    return mixt__params_bytes_of(p).copies + (size_t)(p->total + p->state_total) * sizeof(float);
+    return mixt__params_bytes_of(p).copies + (size_t)(p->total + p->state_total) * sizeof(float) + p->given_bytes;
 }
 
 size_t mixt__trainer_kept_stats_bytes(const mixt__trainer *t)
@@ -321,6 +322,8 @@ mixt_status mixt__trainer_take_weights(mixt__trainer *t)
     t->allocated = t->backend->allocated() - before;
     if (status == MIXT_OK)
         status = mixt__params_initialise(t->params, t->settings.seed);
+    if (status == MIXT_OK && t->params->given_count)
+        status = t->teacher.load(t->teacher.user, t->params);
     if (status == MIXT_OK)
         return MIXT_OK;
     mixt__params_release(t->params); // so that a later call starts afresh

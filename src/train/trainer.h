@@ -46,6 +46,14 @@ typedef struct mixt__trainer_environment {
     char *candidate;    // owned
 } mixt__trainer_environment;
 
+/** A teacher in the training step, beside what the model says of it: see model/teacher.c. */
+typedef struct mixt__trainer_teacher {
+    const mixt__policy *policy;                            // that it computes in, borrowed; NULL: there is no teacher
+    mixt_status (*load)(void *user, mixt__params *params); // gives its parameters their values
+    void *user;
+    char sum[24]; // by which it is known again
+} mixt__trainer_teacher;
+
 /** Steps whose layers are looked into: see train/watch.h. */
 typedef struct mixt__layer_watch {
     bool wanted;                    // memory for it is planned and taken with the step's
@@ -60,6 +68,7 @@ struct mixt__trainer {
     mixt__model model;
     mixt__trainer_settings settings;
     mixt__trainer_environment environment;
+    mixt__trainer_teacher teacher;
     const mixt__backend *backend;
     mixt__batch_spec spec;
     mixt__executable *train, *eval;

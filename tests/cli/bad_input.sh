@@ -464,6 +464,9 @@ demo with no weights        | demo init=none                                    
 plan with no weights        | plan tiny.yaml init=none                            | 1 | none: cannot be opened
 plan with weights not its   | plan tiny.yaml init=run net.hidden=17               | 1 | run/model.safetensors: tensor 'fc.0.weight' is fp32 [16, 784]
 plan told of a new head      | plan tiny.yaml init=run net.hidden=17               | 1 | init_new_head=fc.0 draws that layer anew
+plan with no teacher         | plan tiny.yaml distill.teacher=none                  | 1 | distill.teacher: none: no such folder
+train with a file as teacher | train tiny.yaml out=x distill.teacher=tiny.yaml      | 1 | distill.teacher: tiny.yaml: no such folder
+teacher of all the loss      | train tiny.yaml out=x distill.weight=2               | 2 | distill.weight: 2 is out of range
 plan with a new head        | plan tiny.yaml init=run init_new_head=zz            | 1 | init_new_head: 'zz' matches no parameter
 comma for a point           | train tiny.yaml out=x train.lr=0,5                  | 2 | train.lr: expected a number at least 0, found '0,5'
 CSV with an open quote      | train tiny.yaml out=x data.kind=csv data.path=quote.csv | 1 | quote.csv: line 32, column 4:

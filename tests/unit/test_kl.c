@@ -193,6 +193,85 @@ static void sums_are_fused(void **state)
     assert_true(fabs(one.loss - two.loss) < 1e-5 * two.loss);
 }
 
+/* ---- a teacher in the training step ---- */
+
+static float lesson[CLASSES * INPUTS]; // the teacher's weight
+
+static mixt_value teacher_fn(mixt_builder *b, mixt_value x)
+{
+    return mixt_linear(b, "big", x, .features = CLASSES, .no_bias = true);
+}
+
+static mixt_status give_lesson(void *user, mixt__params *params)
+{
+    (void)user;
+    assert_int_equal(params->given_count, 1);
+    assert_string_equal(params->table[params->count].name, "teacher.big.weight");
+    return mixt__params_give(params, 0, lesson);
+}
+
+/** The step of a student with a teacher, whose scores by hand are left in `scores`. */
+static mixt_trainer *start_taught(mixt_context *context, const mixt__teacher *teacher, const mixt__policy *policy,
+                                  const mixt_data *data)
+{
+    const mixt__model model = {.fn = logits_of, .loss = MIXT_LOSS_CROSS_ENTROPY, .teacher = teacher};
+    mixt_trainer_options o = MIXT_TRAINER_OPTIONS(.batch = ROWS, .precision = "fp32", .lr = 0.01f);
+    mixt_trainer *t = mixt__trainer_open(context, &model, &o);
+    t->core.teacher = (mixt__trainer_teacher){.policy = policy, .load = give_lesson, .sum = "1"};
+    if (mixt_trainer_compile(t, data) != MIXT_OK)
+        fail_msg("%s", mixt_error_text());
+    for (int i = 0; i < CLASSES * INPUTS; i++)
+        lesson[i] = 0.5f * sinf((float)(3 * i));
+    for (int i = 0; i < ROWS; i++)
+        for (int k = 0; k < CLASSES; k++) {
+            double score = 0;
+            for (int f = 0; f < INPUTS; f++)
+                score += (double)lesson[k * INPUTS + f] * (double)features[i][f];
+            scores[i][k] = (float)score;
+        }
+    return t;
+}
+
+static void teachers_are_part_of_the_step(void **state)
+{
+    static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_BF16};
+    static const double bounds[] = {1e-7, 2e-3}; // a teacher in BF16 rounds its scores
+    static double wanted[CLASSES][INPUTS];
+    static pass p;
+    const mixt__teacher teacher = {.fn = teacher_fn, .weight = share, .temperature = temperature};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        mixt_context *context = mixt_open(.device = "cpu", .threads = 2);
+        mixt_data *data = open_data();
+        mixt__policy policy = mixt__policy_of(formats[i]);
+        mixt_trainer *t = start_taught(context, &teacher, &policy, data);
+        mixt_memory memory;
+        mixt_evaluation alone;
+        assert_int_equal(mixt_trainer_param_count(t), 2); // the student's
+        void *inputs = calloc(1, mixt_data_input_bytes(data, ROWS)), *targets = calloc(1, sizeof label);
+        int64_t valid;
+        assert_int_equal(mixt_data_read(data, 0, ROWS, inputs, targets, &valid), MIXT_OK);
+        assert_int_equal(mixt_trainer_backward(t, inputs, targets, 1, &p.loss), MIXT_OK);
+        assert_int_equal(mixt_trainer_param_get(t, 0, &p.start[0][0]), MIXT_OK);
+        assert_int_equal(mixt_trainer_param_get(t, 1, p.bias), MIXT_OK);
+        assert_int_equal(mixt_trainer_grad_get(t, 0, &p.weight[0][0]), MIXT_OK);
+        double loss = by_hand(&p, wanted);
+        assert_true(fabs(p.loss - loss) < 10 * bounds[i] * loss);
+        for (int k = 0; k < CLASSES * INPUTS; k++)
+            assert_true(fabs((double)p.weight[k / INPUTS][k % INPUTS] - wanted[k / INPUTS][k % INPUTS]) < bounds[i]);
+        assert_int_equal(mixt_trainer_memory(t, &memory), MIXT_OK);
+        assert_int_equal(memory.total, memory.allocated);
+        assert_int_equal(memory.state,
+                         (CLASSES * INPUTS * mixt_dtype_size(formats[i]) + 63) / 64 * 64); // in that format alone
+        assert_int_equal(mixt_trainer_evaluate(t, data, &alone), MIXT_OK);
+        assert_int_equal(t->core.eval->graph->param_count, 2); // validation knows no teacher
+        free(inputs);
+        free(targets);
+        mixt_close(context);
+        mixt_data_close(data);
+    }
+}
+
 static float odd[3]; // weight, temperature, smoothing
 
 static mixt_value misused(mixt_builder *b, mixt_value x)
@@ -254,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_by_hand),
         cmocka_unit_test(sums_are_fused),
+        cmocka_unit_test(teachers_are_part_of_the_step),
         cmocka_unit_test(misuse_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

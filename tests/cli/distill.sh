@@ -1,0 +1,112 @@
+#!/bin/bash
+# Teachers: a student learns from a run, a checkpoint or another program's folder, in that one's own precision; it goes on with
+# the same bits, refuses another teacher, and is itself alone when it is evaluated, exported and predicts. Usage: distill.sh MIXT
+. "$(dirname "$0")/../support/script.sh"
+cd "$work" || exit 1
+
+cat >teacher.yaml <<'YAML'
+model: convnet
+precision: bf16
+threads: 2
+net: {channels: [8, 16], norm: batch}
+data: {kind: digits, limit: 512}
+train: {epochs: 0, steps: 40, batch: 32, lr: 0.01}
+YAML
+cat >student.yaml <<'YAML'
+model: mlp
+precision: fp16
+threads: 2
+net: {hidden: [12], dropout: 0.1}
+data: {kind: digits, limit: 256}
+distill: {teacher: taught, weight: 0.7, temperature: 3}
+train: {epochs: 0, steps: 24, batch: 16, accumulate: 2, lr: 0.01, log_every: 4, label_smoothing: 0.1}
+YAML
+cat >gpt.yaml <<'YAML'
+model: gpt
+precision: bf16
+threads: 2
+net: {layers: 2, width: 32, heads: 2, dropout: 0.1}
+data: {kind: text, path: text.txt, seq: 32}
+train: {epochs: 0, steps: 12, batch: 4, lr: 0.003}
+YAML
+for i in $(seq 600); do echo "line $i says that $((i * i % 97)) is the square of $i, modulo ninety-seven"; done >text.txt
+
+for i in $(seq 4000); do printf "\\x$(printf %02x $((i * 7 % 256)))\\0"; done >ids.bin
+
+# train ARGUMENT...: must succeed
+train() { "$mixt" train "$@" -q 2>err || { fail "train $*: status $?"; cat err; }; }
+# refused TEXT ARGUMENT...: training fails and says so, and makes nothing
+refused() {
+    local text=$1
+    shift
+    "$mixt" train "$@" out=none -q 2>err && fail "train $*: was not refused"
+    grep -qF -- "$text" err || { fail "train $*: does not say '$text'"; cat err; }
+    [ -e none ] && fail "train $*: left a folder"
+}
+
+train teacher.yaml out=taught train.checkpoint_every=20 train.keep=9
+train student.yaml out=whole train.checkpoint_every=8 train.keep=9
+
+# ---- memory is as planned, and the teacher is in it ----
+
+"$mixt" plan student.yaml >plan
+"$mixt" plan student.yaml distill.teacher= >alone
+grep -q 'a teacher' plan || fail "plan: says nothing of a teacher"
+with=$(awk '/^state /{print $2}' plan) without=$(awk '/^state /{print $2}' alone)
+[ "$with" -gt $((without + 2 * 16 * 8 * 9)) ] || fail "plan: state is $with bytes with a teacher, $without without"
+"$mixt" train student.yaml out=watched train.steps=2 >out 2>err || { fail "train: status $?"; cat err; }
+grep -q 'step: \(.*\) planned, \1 allocated' out || { fail "train: memory is not as planned"; cat out; }
+"$mixt" plan student.yaml --graph >graph
+grep -q 'teacher.conv1 .*conv2d:bf16' graph || fail "plan: the teacher does not compute in its own format"
+grep -q ' b loss .*kl_step' graph || fail "plan: the loss is not fused"
+"$mixt" plan student.yaml --graph distill.policy=fp32 | grep -q 'teacher.conv1 .*conv2d:fp32' || fail "plan: distill.policy counts for nothing"
+
+# ---- it goes on with the same bits, wherever the teacher lies, and with no other teacher ----
+
+cp -r whole cut
+rm -r cut/model.safetensors cut/checkpoints/step-000000{16,24}
+train --resume cut
+cmp -s whole/model.safetensors cut/model.safetensors || fail "resume: the weights differ"
+cp -r whole elsewhere
+cp -r taught moved
+rm -r elsewhere/model.safetensors elsewhere/checkpoints/step-000000{16,24}
+train --resume elsewhere distill.teacher=moved
+cmp -s whole/model.safetensors elsewhere/model.safetensors || fail "resume with a teacher that was moved: the weights differ"
+train teacher.yaml out=other seed=2 train.steps=2
+cp -r whole stranger
+"$mixt" train --resume stranger distill.teacher=other train.steps=30 2>err && fail "resume: took another teacher"
+grep -q 'made with other settings (then -> now): teacher: [0-9a-f]* -> [0-9a-f]*$' err || { fail "resume with another teacher: says"; cat err; }
+
+# ---- alone: the teacher is gone, and nobody asks for it ----
+
+mv taught away
+"$mixt" eval whole --json >eval.json 2>err || { fail "eval: status $?"; cat err; }
+"$mixt" export whole >out 2>err || { fail "export: status $?"; cat err; }
+grep -q '4 tensors' out || { fail "export: not the student alone"; cat out; }
+mv away taught
+
+# ---- of a checkpoint, of another program's folder ----
+
+train student.yaml out=early distill.teacher=taught/checkpoints/step-00000020 train.steps=2
+train gpt.yaml out=writer
+"$mixt" export writer --out hugging >/dev/null 2>&1 || fail "export of a gpt"
+train gpt.yaml out=pupil net.width=16 distill.teacher=writer train.steps=3
+train gpt.yaml out=heir net.width=16 distill.teacher=hugging distill.policy=bf16 train.steps=3
+cmp -s pupil/model.safetensors heir/model.safetensors || fail "a teacher's weights in another program's names teach something else"
+
+# ---- what does not fit ----
+
+refused "distill.teacher: nowhere: no such folder" student.yaml distill.teacher=nowhere
+refused "distill.teacher: .: holds no config.yaml" student.yaml distill.teacher=.
+refused "distill.teacher=taught: inputs of another shape: the teacher's (28, 28, 1), the data's (20, 20, 1)" student.yaml data.crop=20
+refused "other tokens: the teacher's 256, the data's 300" gpt.yaml distill.teacher=writer data.kind=tokens data.path=ids.bin net.vocab=300
+refused "texts are longer than it knows places: the teacher's (32), the data's (64)" gpt.yaml distill.teacher=writer data.seq=64
+refused "distill.teacher=taught: other targets: the teacher's classes, the data's tokens" gpt.yaml distill.teacher=taught
+refused "distill.weight: 1.5 is out of range" student.yaml distill.weight=1.5
+refused "distill.temperature: 0 is out of range" student.yaml distill.temperature=0
+refused "precision 'fp7' is neither" student.yaml distill.policy=fp7
+rm taught/model.safetensors
+refused "taught: has no final weights" student.yaml
+
+[ $failures -eq 0 ] && echo "teachers: all well"
+exit $((failures > 0))
