@@ -135,10 +135,11 @@ const cli_command cli_bench = {
                    "be compared between machines and with other systems. On a GPU that counts its energy, also watts "
                    "and items per joule, on one that counts what its units do, the shares of time in which they "
                    "worked; memory that CUDA itself takes is given apart.",
-    .arguments = {{"MODEL", CLI_ARGUMENT_CHOICE, "gpt2|gpt|bert|resnet50|c3d|convnet|mlp|lstm|gru|rnn",
-                   .help = "gpt2 (124M), gpt (6 x 384, bytes), bert (base), resnet50, c3d (16 frames of 112 x 112), "
-                           "convnet (1-32-64, 28 x 28), mlp "
-                           "(784-512-512-10), lstm, gru, rnn (2 x 512, bytes)"}},
+    .arguments = {{"MODEL", CLI_ARGUMENT_CHOICE, "gpt2|llama|gpt|bert|resnet50|c3d|convnet|mlp|lstm|gru|rnn",
+                   .help =
+                       "gpt2 (124M), llama (of the same size), gpt (6 x 384, bytes), bert (base), resnet50, c3d (16 "
+                       "frames of 112 x 112), convnet (1-32-64, 28 x 28), mlp (784-512-512-10), lstm, gru, rnn (2 x "
+                       "512, bytes)"}},
     .options =
         {
             {"precision", 'p', CLI_CHOICE, "P", "fp32|tf32|fp16|bf16", .required = true,

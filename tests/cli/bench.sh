@@ -32,6 +32,14 @@ measure rnn --precision fp32 --batch 1 --seq 4
 measure mlp --precision fp32
 [ "$(number batch)" = 128 ] || fail "bench mlp: batch $(number batch) by default, expected 128"
 
+# Every model of the library's list can be asked for.
+count=0
+for name in $(sed -n 's/^ *\.name = "\(.*\)",$/\1/p' "$(dirname "$0")/../../src/models/bench.c"); do
+    "$mixt" bench "$name" --precision fp32 --batch -1 2>&1 | grep -q -- '--batch' || fail "bench $name: not known"
+    count=$((count + 1))
+done
+[ $count -ge 11 ] || fail "only $count models of bench found"
+
 # Within less memory. (Losses are not compared: steps that warm up are counted by time.)
 measure gpt --precision fp32 --batch 2 --seq 64
 peak=$(number peak_gib)
