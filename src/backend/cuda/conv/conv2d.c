@@ -1,7 +1,7 @@
 /* Convolution and its gradients through cuDNN's graph API, channels last, engines timed at plan time.
  *
  * folded:       few channels, folded into 16 first, on our own kernels (conv2d.h); not for the gradient of the source.
- * folded_cudnn: the same in other sizes; the weight's gradient only in TF32, where cuDNN is slow for three channels.
+ * folded_cudnn: the same in other sizes.
  * product:      one tap: a matrix product (product.c).
  * implicit:     strict FP32 (implicit.cu).
  * cudnn:        the convolution as it is.
@@ -22,6 +22,7 @@
 enum {
     ALIGNMENT = 256,
     FOLD_CHANNELS = 4,
+    FOLD_DEPTH = 4,
     FOLD_STRIDE = 2,
     FOLD_ROWS = 32768,
     FOLD_SHARED = 48 * 1024,
@@ -169,11 +170,19 @@ static bool loses_infinity(const mixt__call *call, const mixt__cuda_conv *v, mix
 
 /** cuDNN 9.19 gives wrong FP32 gradients of weights from 16-bit values with 2 or 4 channels, or 132 outputs; odd
  * numbers and multiples of 8 are right. */
-static bool loses_channels(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+static bool loses_channels(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind,
+                           mixt_dtype result)
 {
     bool risky = (v->c % 2 == 0 && v->c % 8) || (v->o % 2 == 0 && v->o % 8);
-    return kind == MIXT_CONV_GRAD_WEIGHT && mixt_dtype_size(call->in[0].dtype) == 2 &&
-           call->out[0].dtype == MIXT_DTYPE_FP32 && risky;
+    return kind == MIXT_CONV_GRAD_WEIGHT && mixt_dtype_size(call->in[0].dtype) == 2 && result == MIXT_DTYPE_FP32 &&
+           risky;
+}
+
+/** The weight's gradient from three channels of a plane in 16 bits is the one for which cuDNN needs no folding: of 1 or
+ * 2 channels, and of volumes, it has no engine, of 4 a wrong one, in TF32 a slow one. */
+static bool cudnn_is_quick(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+{
+    return kind == MIXT_CONV_GRAD_WEIGHT && mixt_dtype_size(call->in[0].dtype) == 2 && !v->volume && v->c == 3;
 }
 
 /** cuDNN's strict FP32 gradients of weights come from engines that do not sum directly and do not say so: integers come
@@ -183,12 +192,25 @@ static bool sums_indirectly(const mixt__call *call, const mixt__cuda_conv *v, mi
     return kind == MIXT_CONV_GRAD_WEIGHT && mixt__cuda_conv_strict(call) && mixt__cuda_implicit_supports(v, kind);
 }
 
+/** The same was seen in TF32 of small planes folded from volumes: -123.9993 instead of -124. */
+static bool folded_sums_indirectly(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+{
+    return kind == MIXT_CONV_GRAD_WEIGHT && v->volume && call->in[0].dtype == MIXT_DTYPE_FP32;
+}
+
+/** cuDNN 9.19 adds the parts of a 16-bit gradient of one tap of a volume in 16 bits, and does not say so. */
+static bool rounds_parts(const mixt__call *call, const mixt__cuda_conv *v, mixt__cuda_conv_kind kind)
+{
+    return kind == MIXT_CONV_GRAD_WEIGHT && v->volume && v->kernel_d * v->kernel_h * v->kernel_w == 1 &&
+           mixt_dtype_size(call->out[0].dtype) == 2;
+}
+
 /** Whether folding is for this call at all. */
 static bool folds(const mixt__call *call, const mixt__cuda_fold *fold, const char **reason)
 {
     const mixt__cuda_conv *v = &fold->from;
-    if (v->c > FOLD_CHANNELS || v->stride > FOLD_STRIDE || v->h > FOLD_ROWS)
-        *reason = "enough channels as they are, or a large stride or image";
+    if (v->c > FOLD_CHANNELS || v->kernel_d > FOLD_DEPTH || v->stride > FOLD_STRIDE || v->h > FOLD_ROWS)
+        *reason = "enough channels as they are, or a deep kernel, a large stride or image";
     else if (mixt__cuda_fold_shared(fold, call->in[0].dtype) > FOLD_SHARED)
         *reason = "rows too long to fold";
     return !*reason;
@@ -230,19 +252,23 @@ static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, way way,
         *reason = "no matrix units in strict FP32";
         return false;
     }
-    if (way == WAY_FOLDED_CUDNN && kind == MIXT_CONV_GRAD_WEIGHT && call->in[0].dtype != MIXT_DTYPE_FP32) {
-        *reason = "only TF32";
+    if (way == WAY_FOLDED_CUDNN && cudnn_is_quick(call, &v, kind)) {
+        *reason = "cuDNN is as quick with three channels as they are";
         return false;
     }
     if (loses_infinity(call, &v, kind)) {
         *reason = "cuDNN's small FP16 convolutions turn -inf into 0";
         return false;
     }
-    if (way == WAY_CUDNN && loses_channels(call, &v, kind)) {
+    if (loses_channels(call, way == WAY_CUDNN ? &v : &fold.to, kind, result_dtype(call, kind, way))) {
         *reason = "cuDNN's FP32 gradients of weights are wrong for this number of channels";
         return false;
     }
-    if (way == WAY_CUDNN && sums_indirectly(call, &v, kind)) {
+    if (way == WAY_CUDNN && rounds_parts(call, &v, kind)) {
+        *reason = "cuDNN adds parts of this gradient in 16 bits";
+        return false;
+    }
+    if (way == WAY_CUDNN ? sums_indirectly(call, &v, kind) : folded_sums_indirectly(call, &v, kind)) {
         *reason = "cuDNN does not sum FP32 gradients of weights directly";
         return false;
     }
@@ -415,7 +441,9 @@ const mixt__kernel *const mixt__cuda_conv2d_grad_weight_kernels[] = {&grad_weigh
                                                                      &mixt__cuda_conv_grad_weight_plain,
                                                                      NULL};
 
-const mixt__kernel *const mixt__cuda_conv3d_kernels[] = {&forward, &mixt__cuda_conv_plain, NULL};
+const mixt__kernel *const mixt__cuda_conv3d_kernels[] = {&forward_folded, &forward_folded_cudnn, &forward,
+                                                         &mixt__cuda_conv_plain, NULL};
 const mixt__kernel *const mixt__cuda_conv3d_grad_src_kernels[] = {&grad_src, &mixt__cuda_conv_grad_src_plain, NULL};
-const mixt__kernel *const mixt__cuda_conv3d_grad_weight_kernels[] = {&grad_weight, &mixt__cuda_conv_grad_weight_plain,
-                                                                     NULL};
+const mixt__kernel *const mixt__cuda_conv3d_grad_weight_kernels[] = {
+    &grad_weight_folded, &grad_weight_folded_cudnn,          &mixt__cuda_conv2d_grad_weight_product,
+    &grad_weight,        &mixt__cuda_conv_grad_weight_plain, NULL};

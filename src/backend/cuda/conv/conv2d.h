@@ -6,7 +6,8 @@
  * A convolution of few channels wastes the matrix units, which take channels by eights. Folding makes blocks of
  * stride x stride source pixels into one pixel with all their channels, padded to a multiple of 8, and the weight
  * accordingly: the same products, with stride 1 and no padding, and zeros in between. ResNet's first, 7 x 7 over 3
- * channels with stride 2, becomes 4 x 4 over 16 channels.
+ * channels with stride 2, becomes 4 x 4 over 16 channels. The depth of a volume's
+ * kernel becomes channels too, so that what is left is a convolution of planes.
  */
 #ifndef MIXT_BACKEND_CUDA_CONV_CONV2D_H
 #define MIXT_BACKEND_CUDA_CONV_CONV2D_H
@@ -26,7 +27,8 @@ static inline mixt__cuda_conv mixt__cuda_conv_of(const mixt__call *call, mixt__c
 }
 
 /** A convolution and what it becomes folded. Folded pixel r holds source pixels r · stride - front and on; folded tap
- *  a holds taps a · stride - lead and on. */
+ *  a holds taps a · stride - lead and on. A folded plane is one of the result's: its channels are those of the planes
+ *  that the kernel reaches, plane by plane. */
 typedef struct mixt__cuda_fold {
     mixt__cuda_conv from, to;
     int64_t front, lead;
@@ -51,8 +53,9 @@ __host__ __device__
 {
     const mixt__cuda_conv *v = &f->from;
     int64_t c = at % v->c, x = at / v->c % v->kernel_w + f->lead, y = at / v->c / v->kernel_w % v->kernel_h + f->lead;
-    int64_t o = at / v->c / v->kernel_w / v->kernel_h, s = v->stride;
-    return ((o * f->to.kernel_h + y / s) * f->to.kernel_w + x / s) * f->to.c + (y % s * s + x % s) * v->c + c;
+    int64_t z = at / v->c / v->kernel_w / v->kernel_h % v->kernel_d, s = v->stride;
+    int64_t o = at / v->c / v->kernel_w / v->kernel_h / v->kernel_d;
+    return ((o * f->to.kernel_h + y / s) * f->to.kernel_w + x / s) * f->to.c + ((z * s + y % s) * s + x % s) * v->c + c;
 }
 
 /** Folded convolutions on our own kernels (folded.cu), in FP16, BF16 and TF32: whether they take it, and workspace for

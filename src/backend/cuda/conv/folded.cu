@@ -268,7 +268,8 @@ static __global__ void __launch_bounds__(THREADS)
     __shared__ float parts[PARTS][THREADS / PARTS];
     const mixt__cuda_conv &v = f.from;
     int column = threadIdx.x % (THREADS / PARTS), part = threadIdx.x / (THREADS / PARTS);
-    int64_t at = (int64_t)blockIdx.x * (THREADS / PARTS) + column, count = v.o * v.kernel_h * v.kernel_w * v.c;
+    int64_t at = (int64_t)blockIdx.x * (THREADS / PARTS) + column,
+            count = v.o * v.kernel_d * v.kernel_h * v.kernel_w * v.c;
     int64_t size = f.to.o * f.to.kernel_h * f.to.kernel_w * f.to.c, place = mixt__cuda_fold_place(&f, at);
     float sum = 0;
     if (at < count)
@@ -371,7 +372,7 @@ mixt_status mixt__cuda_folded_grad_weight(const mixt__cuda_fold *fold, mixt_dtyp
                  ? mixt__cuda_folded_tf32_grad_weight(&j.v, (const float *)src, (const float *)grad_dst, partials)
              : dtype == MIXT_DTYPE_BF16 ? launch_grad<bf16>(j)
                                         : launch_grad<fp16>(j));
-    unsigned blocks = (unsigned)mixt__ceil_div(v->o * v->kernel_h * v->kernel_w * v->c, THREADS / PARTS);
+    unsigned blocks = (unsigned)mixt__ceil_div(v->o * v->kernel_d * v->kernel_h * v->kernel_w * v->c, THREADS / PARTS);
     DISPATCH(
         grad->dtype, T,
         (finish_kernel<T><<<blocks, THREADS, 0, mixt__cuda.stream>>>(*fold, partials, j.blocks, (T *)grad->data, add)));

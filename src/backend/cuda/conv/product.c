@@ -18,7 +18,7 @@ typedef struct product {
     mixt__tensor in[3], out[1];
 } product;
 
-/** (N, H, W, C) as (N · H · W, C). */
+/** (N, H, W, C) as (N · H · W, C), a volume likewise. */
 static mixt__tensor flat(const mixt__tensor *t)
 {
     int64_t last = mixt__tensor_last(t);
@@ -65,7 +65,7 @@ static bool supports(const mixt__call *call, mixt__cuda_conv_kind kind, const ch
     mixt__cuda_conv v = mixt__cuda_conv_of(call, kind);
     product p;
     *reason = "only one tap, stride 1 and no padding";
-    if (v.kernel_h != 1 || v.kernel_w != 1 || v.stride != 1 || v.pad)
+    if (v.kernel_d != 1 || v.kernel_h != 1 || v.kernel_w != 1 || v.stride_d != 1 || v.stride != 1 || v.pad_d || v.pad)
         return false;
     *reason = "only strict FP32";
     if (kind != MIXT_CONV_GRAD_WEIGHT && !mixt__cuda_conv_strict(call))
