@@ -85,13 +85,20 @@ static json_t *gpus_json(int count)
     return list;
 }
 
+static const char *const transports[] = {"mpi", "nccl"};
+
 static json_t *ranks_json(void)
 {
-    char version[256] = "";
     mixt_ranks r = mixt_ranks_find();
-    bool there = mixt_ranks_transport("mpi", version, sizeof version) == MIXT_OK;
-    return json_pack("{s:i, s:i, s:s, s:{s:b, s:s}}", "rank", r.rank, "size", r.size, "launcher", r.launcher, "mpi",
-                     "available", there, there ? "version" : "reason", there ? version : mixt_error_text());
+    json_t *all = json_pack("{s:i, s:i, s:s}", "rank", r.rank, "size", r.size, "launcher", r.launcher);
+    for (size_t i = 0; i < sizeof transports / sizeof transports[0]; i++) {
+        char version[256] = "";
+        bool there = mixt_ranks_transport(transports[i], version, sizeof version) == MIXT_OK;
+        json_object_set_new(all, transports[i],
+                            json_pack("{s:b, s:s}", "available", there, there ? "version" : "reason",
+                                      there ? version : mixt_error_text()));
+    }
+    return all;
 }
 
 /** "fp16_support" and its like: whether the device that training takes multiplies in the format. */
@@ -245,10 +252,10 @@ static void print_ranks(void)
 {
     char version[256];
     mixt_ranks r = mixt_ranks_find();
-    if (mixt_ranks_transport("mpi", version, sizeof version) == MIXT_OK)
-        cli_line(stdout, "ranks    ", "mpi: %s", version);
-    else
-        cli_line(stdout, "ranks    ", "none: %s", mixt_error_text());
+    for (size_t i = 0; i < sizeof transports / sizeof transports[0]; i++) {
+        bool there = mixt_ranks_transport(transports[i], version, sizeof version) == MIXT_OK;
+        cli_line(stdout, i ? "         " : "ranks    ", "%s: %s", transports[i], there ? version : mixt_error_text());
+    }
     if (r.size > 1)
         cli_line(stdout, "         ", "this is rank %d of %d, started by %s", r.rank, r.size, r.launcher);
 }

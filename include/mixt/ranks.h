@@ -23,7 +23,7 @@ typedef struct mixt_ranks {
 mixt_ranks mixt_ranks_find(void);
 
 /** Whether what carries bytes between ranks can be loaded here: the library and what it needs.
- *  @param name "mpi"
+ *  @param name "mpi" or "nccl"
  *  @param version receives what it is built on in its own words, as "Open MPI v4.1.4"
  *  @param size of `version`, in bytes
  *  @return a failure's text says what is missing */

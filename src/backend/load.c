@@ -20,6 +20,7 @@ static struct {
     mixt_status status;
     char text[2048]; // of the failure: said again at each call
     const mixt__backend *backend;
+    void *stream;
     bool roughly; // to be told to it
 } loaded;
 
@@ -35,7 +36,7 @@ static mixt_status load(void)
     mixt__cuda_open_fn *open = (mixt__cuda_open_fn *)(uintptr_t)dlsym(library, "mixt_cuda_open");
     if (!open)
         return mixt__fail(MIXT_ERROR_DEVICE, LIBRARY " is not mixt's: it lacks mixt_cuda_open");
-    return open(MIXT_CUDA_ABI, mixt__error_set, &loaded.backend);
+    return open(MIXT_CUDA_ABI, mixt__error_set, &loaded.backend, &loaded.stream);
 }
 
 static void load_once(void)
@@ -62,6 +63,11 @@ mixt_status mixt__backend_gpu(const mixt__backend **backend)
         return mixt__fail(MIXT_ERROR_DEVICE, "NVIDIA's driver is not installed (%s)", dlerror());
     dlclose(driver);
     return mixt__backend_cuda(backend);
+}
+
+void *mixt__backend_cuda_stream(void)
+{
+    return loaded.stream;
 }
 
 bool mixt__backend_plan_roughly(bool on)

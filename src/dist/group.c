@@ -96,6 +96,15 @@ mixt_status mixt__group_exchange(mixt__group *g, int outs, int ins, double patie
     return lose(g, &arrival, waiting.seconds);
 }
 
+mixt_status mixt__group_await(mixt__group *g, const mixt__device_sums *sums)
+{
+    mixt__arrival arrival;
+    mixt__waiting waiting = {.seconds = g->timeout, .dead = find_dead, .user = g};
+    if (g->broken)
+        return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
+    return sums->wait(&waiting, &arrival) == MIXT_OK ? MIXT_OK : lose(g, &arrival, waiting.seconds);
+}
+
 void mixt__group_give_up(mixt__group *g)
 {
     if (g->broken || g->settled)
@@ -162,7 +171,8 @@ mixt_status mixt__group_open(const char *transport, double timeout, mixt__group 
     *group = NULL;
     if (!g)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a group of ranks");
-    mixt_status status = mixt__transport_load(transport, &g->transport);
+    mixt_ranks found = mixt_ranks_find();
+    mixt_status status = mixt__transport_load(transport, found.rank, found.size, &g->transport);
     if (status == MIXT_OK) {
         g->rank = g->transport->rank;
         g->size = g->transport->size;

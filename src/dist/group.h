@@ -36,7 +36,7 @@ typedef struct mixt__group {
 } mixt__group;
 
 /** Loads the transport, and waits for the others.
- *  @param transport "mpi"
+ *  @param transport "mpi", or "nccl" where there is no MPI
  *  @param timeout seconds after which a rank that does not answer is lost */
 mixt_status mixt__group_open(const char *transport, double timeout, mixt__group **group);
 /** Tells the others that this rank has failed, with its error text, unless they know of it: they fail too. */
@@ -54,6 +54,9 @@ mixt_status mixt__group_broadcast(mixt__group *group, void *data, size_t bytes);
 mixt_status mixt__group_agree(mixt__group *group, mixt_status mine);
 /** Whether all ranks have the same text; else a failure says who has what. @param what that is, as "configuration" */
 mixt_status mixt__group_same(mixt__group *group, const char *what, const char *text);
+
+/** Until a device has run what was issued, sums with the other ranks too. */
+mixt_status mixt__group_await(mixt__group *group, const mixt__device_sums *sums);
 
 /** Sends and receives what stands in `out` and `in`, so many of each. */
 mixt_status mixt__group_exchange(mixt__group *group, int outs, int ins, double patience);

@@ -1,4 +1,4 @@
-/* Finds libmixt_mpi.so: one mixt serves machines with and without MPI. */
+/* Finds libmixt_mpi.so and libmixt_nccl.so: one mixt serves machines with and without MPI and NCCL. */
 #include "dist/load.h"
 
 #include "base/env.h"
@@ -10,38 +10,74 @@
 #include <stdio.h>
 #include <string.h>
 
+static const struct {
+    const char *name;
+    mixt__env given; // variable with its path
+    bool global;     // what it links is for other libraries to see
+    const char *need;
+} transports[] = {
+    {"mpi", MIXT_ENV_MPI_LIBRARY, true, "Open MPI, Debian's libopenmpi-dev"},
+    {"nccl", MIXT_ENV_NCCL_LIBRARY, false, "the CUDA toolkit, cuDNN 9 and NCCL 2"},
+};
+
 static mixt_status find(const char *name, void **library)
 {
     char file[64], problem[1024];
     *library = NULL;
-    if (strcmp(name, "mpi"))
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "'%s' is no transport: there is mpi", name);
-    snprintf(file, sizeof file, "libmixt_%s.so", name);
-    *library = mixt__library_open(file, mixt__env_get(MIXT_ENV_MPI_LIBRARY), true, problem, sizeof problem);
-    return *library ? MIXT_OK
-                    : mixt__fail(MIXT_ERROR_DEVICE,
-                                 "the transport %s is not here: %s (build it on a machine with Open MPI, Debian's "
-                                 "libopenmpi-dev, and install that)",
-                                 name, problem);
+    for (size_t i = 0; i < sizeof transports / sizeof transports[0]; i++) {
+        if (strcmp(name, transports[i].name))
+            continue;
+        snprintf(file, sizeof file, "libmixt_%s.so", name);
+        *library =
+            mixt__library_open(file, mixt__env_get(transports[i].given), transports[i].global, problem, sizeof problem);
+        return *library ? MIXT_OK
+                        : mixt__fail(MIXT_ERROR_DEVICE,
+                                     "the transport %s is not here: %s (build it on a machine with %s, and install "
+                                     "that)",
+                                     name, problem, transports[i].need);
+    }
+    return mixt__fail(MIXT_ERROR_ARGUMENT, "'%s' is no transport: there are mpi and nccl", name);
 }
 
-mixt_status mixt__transport_load(const char *name, const mixt__transport **transport)
+/** A function of a transport's library. */
+static mixt_status look_up(const char *name, const char *symbol, void **function)
 {
     void *library;
     MIXT_TRY(find(name, &library));
-    mixt__transport_open_fn *open = (mixt__transport_open_fn *)(uintptr_t)dlsym(library, "mixt_transport_open");
-    if (!open)
-        return mixt__fail(MIXT_ERROR_DEVICE, "libmixt_%s.so is not mixt's: it lacks mixt_transport_open", name);
-    return open(MIXT_TRANSPORT_ABI, mixt__error_set, transport);
+    *function = dlsym(library, symbol);
+    return *function ? MIXT_OK
+                     : mixt__fail(MIXT_ERROR_DEVICE, "libmixt_%s.so is not mixt's: it lacks %s", name, symbol);
+}
+
+mixt_status mixt__transport_load(const char *name, int rank, int size, const mixt__transport **transport)
+{
+    void *open;
+    MIXT_TRY(look_up(name, "mixt_transport_open", &open));
+    return ((mixt__transport_open_fn *)(uintptr_t)open)(MIXT_TRANSPORT_ABI, rank, size, mixt__error_set, transport);
+}
+
+mixt_status mixt__device_id(const char *name, char *id)
+{
+    void *make;
+    MIXT_TRY(look_up(name, "mixt_device_id", &make));
+    return ((mixt__device_id_fn *)(uintptr_t)make)(mixt__error_set, id);
+}
+
+mixt_status mixt__device_sums_load(const char *name, const char *id, int rank, int size, void *stream,
+                                   const mixt__device_sums **sums)
+{
+    void *open;
+    MIXT_TRY(look_up(name, "mixt_device_sums_open", &open));
+    return ((mixt__device_sums_open_fn *)(uintptr_t)open)(MIXT_TRANSPORT_ABI, mixt__error_set, id, rank, size, stream,
+                                                          sums);
 }
 
 mixt_status mixt_ranks_transport(const char *name, char *version, size_t size)
 {
-    void *library;
+    void *ask;
     MIXT_TRY(mixt__need(name));
     MIXT_TRY(mixt__need(version));
-    MIXT_TRY(find(name, &library));
-    mixt__transport_version_fn *ask = (mixt__transport_version_fn *)(uintptr_t)dlsym(library, "mixt_transport_version");
-    snprintf(version, size, "%s", ask ? ask() : "");
-    return ask ? MIXT_OK : mixt__fail(MIXT_ERROR_DEVICE, "libmixt_%s.so is not mixt's", name);
+    MIXT_TRY(look_up(name, "mixt_transport_version", &ask));
+    snprintf(version, size, "%s", ((mixt__transport_version_fn *)(uintptr_t)ask)());
+    return MIXT_OK;
 }

@@ -53,16 +53,44 @@ typedef struct mixt__transport {
     void (*close)(bool whole);
 } mixt__transport;
 
+/** Sums in a device's own memory, in order with what it computes: all that is issued here may be under capture into a
+ *  recorded step. All ranks issue the same in the same order. */
+typedef struct mixt__device_sums {
+    const char *version; // of the library behind it, in its own words
+    /** data[i] = the sum over ranks: begins behind what was issued so far, runs beside what is issued next. In an order
+     *  of additions that is the library's, the same every time. */
+    mixt_status (*sum)(float *data, int64_t count);
+    /** Everyone's share of `data` to everyone: rank r has `room` elements from r·room on, as far as `count` goes. */
+    mixt_status (*gather)(float *data, int64_t count, int64_t room);
+    /** What is issued next waits for all of those. */
+    mixt_status (*join)(void);
+    /** Until all that was issued has run. @param arrival who is to blame where it fails, as far as that is known */
+    mixt_status (*wait)(const mixt__waiting *waiting, mixt__arrival *arrival);
+    /** @param whole all ranks close it too; else this process ends without them */
+    void (*close)(bool whole);
+} mixt__device_sums;
+
+/** What rank 0 gives to the others, by which they find each other. */
+enum { MIXT_DEVICE_ID_SIZE = 128 };
+
 /** Changes with the layout of anything above: a library of another build is refused. */
-#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 1"
+#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 2"
 
 /** Symbols that such a library exports: mixt_transport_version, the library behind it in its own words, which begins
  *  nothing, and mixt_transport_open.
  *  @param abi MIXT_TRANSPORT_ABI of the loader
+ *  @param rank what the launcher says of this process, for libraries that do not find out themselves; @param size too
  *  @param error_set receives the text of every failure
  *  @param transport set on success; lives until it is closed */
 typedef const char *mixt__transport_version_fn(void);
-typedef mixt_status mixt__transport_open_fn(const char *abi, void (*error_set)(const char *text),
+typedef mixt_status mixt__transport_open_fn(const char *abi, int rank, int size, void (*error_set)(const char *text),
                                             const mixt__transport **transport);
+/** One that sums in a device's memory exports these too: mixt_device_id, of rank 0, and mixt_device_sums_open.
+ *  @param id (MIXT_DEVICE_ID_SIZE)
+ *  @param stream of the device, in order with which sums run
+ *  @param sums set on success; lives until it is closed */
+typedef mixt_status mixt__device_id_fn(void (*error_set)(const char *text), char *id);
+typedef mixt_status mixt__device_sums_open_fn(const char *abi, void (*error_set)(const char *text), const char *id,
+                                              int rank, int size, void *stream, const mixt__device_sums **sums);
 
 #endif

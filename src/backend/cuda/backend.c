@@ -381,7 +381,8 @@ static mixt_status open_device(void)
     return MIXT_OK;
 }
 
-mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text), const mixt__backend **opened)
+mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text), const mixt__backend **opened,
+                           void **stream)
 {
     *opened = NULL;
     mixt__error_forward(error_set);
@@ -390,6 +391,7 @@ mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text),
                           "libmixt_cuda.so is of another build ('%s', wanted '%s'): install them together",
                           MIXT_CUDA_ABI, abi);
     MIXT_TRY(open_device());
+    *stream = mixt__cuda.stream;
     *opened = &backend;
     return MIXT_OK;
 }

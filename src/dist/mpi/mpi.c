@@ -233,8 +233,11 @@ const char *mixt_transport_version(void)
 
 mixt__transport_open_fn mixt_transport_open;
 
-mixt_status mixt_transport_open(const char *abi, void (*error_set)(const char *text), const mixt__transport **transport)
+mixt_status mixt_transport_open(const char *abi, int rank, int size, void (*error_set)(const char *text),
+                                const mixt__transport **transport)
 {
+    (void)rank; // MPI knows
+    (void)size;
     state.error_set = error_set;
     if (strcmp(abi, MIXT_TRANSPORT_ABI))
         return fail(MIXT_ERROR_DEVICE, "libmixt_mpi.so is of another build: '%s', this is '%s'", MIXT_TRANSPORT_ABI,

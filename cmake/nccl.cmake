@@ -1,0 +1,23 @@
+# libmixt_nccl.so: loaded at run time where ranks are to sum over NCCL, so it is built beside the library and never linked
+# into it. It is of use only beside the CUDA backend.
+option(MIXT_NCCL "build libmixt_nccl.so where NCCL and the CUDA backend are" ON)
+if(MIXT_NCCL AND TARGET mixt_cuda)
+  find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${cuda_root}/include)
+  find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${CUDAToolkit_LIBRARY_DIR} ${cuda_root}/lib ${cuda_root}/lib64)
+endif()
+if(NOT (NCCL_INCLUDE_DIR AND NCCL_LIBRARY AND TARGET mixt_cuda))
+  message(STATUS "NCCL transport: not built")
+  return()
+endif()
+message(STATUS "NCCL transport: ${NCCL_LIBRARY}")
+file(GLOB NCCL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/dist/nccl/*.c)
+add_library(mixt_nccl MODULE ${NCCL_SOURCES})
+target_include_directories(mixt_nccl PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${CUDAToolkit_INCLUDE_DIRS}
+                           ${NCCL_INCLUDE_DIR})
+target_compile_definitions(mixt_nccl PRIVATE _GNU_SOURCE MIXT_VERSION="${PROJECT_VERSION}")
+target_compile_options(mixt_nccl PRIVATE -Wall -Wextra -Wconversion -Wno-sign-conversion -Wvla -Wmissing-prototypes)
+target_link_libraries(mixt_nccl PRIVATE ${NCCL_LIBRARY} ${CUDART_LIBRARY} Threads::Threads ${CMAKE_DL_LIBS} rt)
+target_link_options(mixt_nccl PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/nccl_exports.map -Wl,--no-undefined)
+get_filename_component(nccl_folder ${NCCL_LIBRARY} DIRECTORY)
+set_target_properties(mixt_nccl PROPERTIES BUILD_RPATH "${nccl_folder}" INSTALL_RPATH "${nccl_folder}")
+install(TARGETS mixt_nccl DESTINATION ${CMAKE_INSTALL_LIBDIR})
