@@ -10,7 +10,7 @@ UPDATES ?= 100000
 # Of test-peers: with numpy, torch, safetensors, transformers, torchvision and librosa.
 PYTHON ?= python3
 
-.PHONY: help setup build build-test demo test test-slow test-steer test-compare test-gpu test-page test-peers fuzz bench check install clean
+.PHONY: help setup build build-test demo test test-slow test-steer test-compare test-gpu test-page test-peers test-ranks fuzz bench check install clean
 help:
 	@echo "make demo       install what is missing, build, train the default model in FP32 and mixed precision"
 	@echo "make test       install what is missing, build, run all tests, also under the sanitizers"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-slow  conversions over all 2^32 inputs, and training to full accuracy (much longer)"
 	@echo "make test-steer a controlled run killed 20 times, and what controllers do in UPDATES=$(UPDATES) healthy updates of every model"
 	@echo "make test-page  pages of runs in a real browser (installs Chromium)"
+	@echo "make test-ranks every model and format on 2 and 4 ranks with every dist.zero: the bits of one process (some minutes)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 20000 simulated ones"
 	@echo "make test-peers exports loaded by transformers and torchvision, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
@@ -78,6 +79,9 @@ test-peers: build
 	$(PYTHON) tests/peers/compare_ctc.py $(BUILD)/tests/ctc || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_audio.py $(BUILD)/tests/features || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_cells.py $(BUILD)/tests/cells || [ $$? = 77 ]
+
+test-ranks: build
+	bash tests/slow/ranks_bits.sh $(BUILD)/mixt
 
 test-page: build
 	tests/page/run.sh $(BUILD)

@@ -147,8 +147,10 @@ static mixt_status take_memory(mixt__group *g)
     g->handles = mixt__alloc(n * sizeof *g->handles);
     g->out = mixt__alloc(n * sizeof *g->out);
     g->in = mixt__alloc(n * sizeof *g->in);
+    g->ranges = mixt__alloc(n * sizeof *g->ranges);
+    g->cuts = mixt__alloc((n + 1) * sizeof *g->cuts);
     g->words = mixt__alloc(n * sizeof(word));
-    if (!g->peers || !g->handles || !g->out || !g->in || !g->words)
+    if (!g->peers || !g->handles || !g->out || !g->in || !g->ranges || !g->cuts || !g->words)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d ranks", g->size);
     for (int i = 0; i < g->size; i++)
         g->handles[i] = -1;
@@ -204,6 +206,8 @@ void mixt__group_close(mixt__group *g)
     mixt__free(g->handles);
     mixt__free(g->out);
     mixt__free(g->in);
+    mixt__free(g->ranges);
+    mixt__free(g->cuts);
     mixt__free(g->words);
     mixt__free(g);
 }

@@ -9,6 +9,7 @@
 #ifndef MIXT_DIST_GROUP_H
 #define MIXT_DIST_GROUP_H
 
+#include "base/threads.h"
 #include "dist/transport.h"
 
 enum { MIXT_HOST_SIZE = 64 };
@@ -23,13 +24,15 @@ typedef struct mixt__peer {
 typedef struct mixt__group {
     const mixt__transport *transport;
     int rank, size;
-    double timeout;     // seconds
-    mixt__peer *peers;  // (size)
-    int *handles;       // (size) of processes on this machine; -1: another machine, or it cannot be told
-    mixt__message *out; // (size)
-    mixt__message *in;  // (size)
-    char *words;        // (size) what ranks agree on
-    bool broken;        // a rank is lost: `why`
+    double timeout;      // seconds
+    mixt__peer *peers;   // (size)
+    int *handles;        // (size) of processes on this machine; -1: another machine, or it cannot be told
+    mixt__message *out;  // (size)
+    mixt__message *in;   // (size)
+    mixt__range *ranges; // (size) slices of a sum under way
+    int64_t *cuts;       // (size + 1) for who needs some
+    char *words;         // (size) what ranks agree on
+    bool broken;         // a rank is lost: `why`
     char why[MIXT_NOTICE_SIZE];
     bool settled;  // the newest failure is one that all ranks know of
     int64_t bytes; // sent by this rank so far
@@ -71,10 +74,19 @@ mixt_status mixt__group_sum(mixt__group *group, float *data, int64_t count, int6
 /** Bytes that rank `rank` sends for such a sum. */
 int64_t mixt__group_sum_sent(int rank, int size, int64_t count, int64_t bucket, mixt_dtype format);
 
-/** Everyone's share of `data` to everyone: rank r has `room` elements from r·room on, as far as `count` goes. */
-mixt_status mixt__group_gather_shards(mixt__group *group, float *data, int64_t count, int64_t room);
-/** Everyone's share to rank 0. @param mine (room). @param all (count) of rank 0; else NULL */
-mixt_status mixt__group_collect_shards(mixt__group *group, const float *mine, float *all, int64_t count, int64_t room);
+/** Bytes of workspace of mixt__group_reduce. */
+size_t mixt__group_reduce_bytes(int size, int64_t bucket, mixt_dtype format);
+/** The same sum, of which each rank keeps its own slice alone. `data` keeps its values.
+ *  @param cuts (size + 1) where slices begin and end; `data` begins at the first of them
+ *  @param mine of this rank's slice; may be that slice of `data` itself */
+mixt_status mixt__group_reduce(mixt__group *group, float *data, const int64_t *cuts, int64_t bucket, mixt_dtype format,
+                               void *workspace, float *mine);
+
+/** Everyone's part of `data` to everyone. @param cuts (size + 1) where parts begin and end; `data` begins at the first
+ *  @param size bytes of an element */
+mixt_status mixt__group_gather_parts(mixt__group *group, void *data, const int64_t *cuts, size_t size);
+/** Everyone's part to rank 0. @param all of rank 0; else NULL */
+mixt_status mixt__group_collect_parts(mixt__group *group, const float *mine, float *all, const int64_t *cuts);
 
 /** The same sum in one process, for parts that come one after the other: bit for bit what as many ranks get.
  *  @param index of the part, from 0; `sum` needs no value before the first

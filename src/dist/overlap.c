@@ -14,10 +14,8 @@
 
 struct mixt__overlap {
     mixt__group *group;
-    mixt_dtype format;
-    int64_t most;
-    void *workspace;
-    float *data;
+    mixt__overlap_fn *sum;
+    void *user;
     const mixt__bucket *buckets;
     int64_t count, allowed, done;
     int64_t let; // the caller's own copy of `allowed`
@@ -50,7 +48,7 @@ static void *work(void *argument)
         const mixt__bucket *b = &o->buckets[o->done];
         pthread_mutex_unlock(&o->lock);
         double start = mixt__time_now();
-        mixt_status status = mixt__group_sum(o->group, o->data + b->begin, b->count, o->most, o->format, o->workspace);
+        mixt_status status = o->sum(o->user, b);
         double end = mixt__time_now();
         pthread_mutex_lock(&o->lock);
         o->seconds += end - start;
@@ -62,8 +60,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-mixt_status mixt__overlap_start(mixt__group *group, mixt_dtype format, int64_t most, void *workspace,
-                                mixt__overlap **overlap)
+mixt_status mixt__overlap_start(mixt__group *group, mixt__overlap_fn *sum, void *user, mixt__overlap **overlap)
 {
     sigset_t all, before;
     mixt__overlap *o = mixt__alloc(sizeof *o);
@@ -71,9 +68,8 @@ mixt_status mixt__overlap_start(mixt__group *group, mixt_dtype format, int64_t m
     if (!o)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for sums over ranks");
     o->group = group;
-    o->format = format;
-    o->most = most;
-    o->workspace = workspace;
+    o->sum = sum;
+    o->user = user;
     pthread_mutex_init(&o->lock, NULL);
     pthread_cond_init(&o->go, NULL);
     pthread_cond_init(&o->ready, NULL);
@@ -104,10 +100,9 @@ void mixt__overlap_stop(mixt__overlap *o)
     mixt__free(o);
 }
 
-void mixt__overlap_begin(mixt__overlap *o, float *data, const mixt__bucket *buckets, int64_t count)
+void mixt__overlap_begin(mixt__overlap *o, const mixt__bucket *buckets, int64_t count)
 {
     pthread_mutex_lock(&o->lock);
-    o->data = data;
     o->buckets = buckets;
     o->count = count;
     o->let = o->allowed = o->done = 0;
@@ -133,23 +128,29 @@ void mixt__overlap_passed(mixt__overlap *o, int64_t mark)
         allow(o, allowed);
 }
 
-/** Until all that may go has gone, or one has failed. */
-static mixt_status wait_for_all(mixt__overlap *o)
+/** Until so many have gone, or one has failed. */
+static mixt_status wait_for(mixt__overlap *o, int64_t count)
 {
     double start = mixt__time_now();
     pthread_mutex_lock(&o->lock);
-    while (o->done < o->allowed && o->status == MIXT_OK)
+    while (o->done < count && o->status == MIXT_OK)
         pthread_cond_wait(&o->ready, &o->lock);
     mixt_status status = o->status;
     pthread_mutex_unlock(&o->lock);
     o->waited += mixt__time_now() - start;
-    return status == MIXT_OK ? MIXT_OK : mixt__fail(status, "%s", o->group->why); // the thread's own text is not here
+    return status;
+}
+
+void mixt__overlap_wait(mixt__overlap *o, int64_t count)
+{
+    (void)wait_for(o, count < o->let ? count : o->let); // a failure is told by finish
 }
 
 mixt_status mixt__overlap_finish(mixt__overlap *o)
 {
     allow(o, o->count);
-    return wait_for_all(o);
+    mixt_status status = wait_for(o, o->count);
+    return status == MIXT_OK ? MIXT_OK : mixt__fail(status, "%s", o->group->why); // the thread's own text is not here
 }
 
 void mixt__overlap_cancel(mixt__overlap *o)

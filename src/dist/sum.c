@@ -2,10 +2,11 @@
  *
  * A bucket is cut into one slice a rank. Each rank receives its own slice of all others, adds them in the order of
  * ranks, and sends the sum to all: as many bytes as a ring moves, in two rounds, and an order of additions that does
- * not depend on where a slice begins.
+ * not depend on where a slice begins. Where a rank alone needs the sum of its slice, the second round is left out.
  */
 #include "dist/group.h"
 
+#include "base/status.h"
 #include "base/threads.h"
 #include "num/num.h"
 
@@ -98,35 +99,47 @@ typedef struct bucket {
     mixt__group *g;
     float *data;
     int64_t count, room;
+    const mixt__range *slices_of; // by rank, in `data`
     mixt_dtype format;
+    bool packed;  // in `low` the slices stand `room` apart, else as in `data`
     char *slices; // (size, room) what the others have of the own slice
     char *low;    // the bucket as it travels; FP32: data itself
     float *sum;   // of the own slice; FP32: made among the slices
 } bucket;
 
+static int64_t slice_count(const bucket *b, int rank)
+{
+    return b->slices_of[rank].end - b->slices_of[rank].begin;
+}
+
+/** A rank's slice as it travels. */
+static char *travelling(const bucket *b, int rank)
+{
+    int64_t at = b->packed ? rank * b->room : b->slices_of[rank].begin;
+    return b->low + (size_t)at * element(b->format);
+}
+
 static void post_slices(bucket *b, bool back)
 {
     mixt__group *g = b->g;
-    mixt__range own = slice_of(b->count, g->rank, g->size);
     size_t size = element(b->format);
     int count = 0;
     for (int peer = 0; peer < g->size; peer++) {
         if (peer == g->rank)
             continue;
-        mixt__range theirs = slice_of(b->count, peer, g->size), out = back ? own : theirs, in = back ? theirs : own;
-        char *to = back ? b->low + (size_t)in.begin * size : b->slices + (size_t)(peer * b->room) * size;
-        g->out[count] = (mixt__message){peer, b->low + (size_t)out.begin * size, (size_t)(out.end - out.begin) * size};
-        g->in[count++] = (mixt__message){peer, to, (size_t)(in.end - in.begin) * size};
+        int out = back ? g->rank : peer, in = back ? peer : g->rank;
+        char *to = back ? travelling(b, peer) : b->slices + (size_t)(peer * b->room) * size;
+        g->out[count] = (mixt__message){peer, travelling(b, out), (size_t)slice_count(b, out) * size};
+        g->in[count++] = (mixt__message){peer, to, (size_t)slice_count(b, in) * size};
     }
 }
 
 /** The own slice of all ranks, in their order, into `low`. */
 static void add_slices(bucket *b)
 {
-    mixt__range own = slice_of(b->count, b->g->rank, b->g->size);
-    int64_t count = own.end - own.begin;
+    int64_t count = slice_count(b, b->g->rank);
     size_t size = element(b->format);
-    char *mine = b->low + (size_t)own.begin * size;
+    char *mine = travelling(b, b->g->rank);
     for (int rank = 0; rank < b->g->size; rank++) {
         const void *part = rank == b->g->rank ? mine : b->slices + (size_t)(rank * b->room) * size;
         if (b->format != MIXT_DTYPE_FP32)
@@ -136,10 +149,18 @@ static void add_slices(bucket *b)
         else
             add(b->sum, part, count);
     }
-    if (b->format == MIXT_DTYPE_FP32)
-        memcpy(mine, b->sum, (size_t)count * sizeof(float));
-    else
+    if (b->format != MIXT_DTYPE_FP32)
         mixt__narrow(b->format)(mine, b->sum, count);
+}
+
+/** Everyone's own slice to its owner, who adds. */
+static mixt_status first_round(bucket *b)
+{
+    int others = b->g->size - 1;
+    post_slices(b, false);
+    MIXT_TRY(mixt__group_exchange(b->g, others, others, 1));
+    add_slices(b);
+    return MIXT_OK;
 }
 
 static mixt_status sum_bucket(bucket *b)
@@ -147,87 +168,81 @@ static mixt_status sum_bucket(bucket *b)
     int others = b->g->size - 1;
     if (b->format != MIXT_DTYPE_FP32)
         mixt__narrow(b->format)(b->low, b->data, b->count);
-    post_slices(b, false);
-    mixt_status status = mixt__group_exchange(b->g, others, others, 1);
-    if (status != MIXT_OK)
-        return status;
-    add_slices(b);
+    MIXT_TRY(first_round(b));
+    if (b->format == MIXT_DTYPE_FP32)
+        memcpy(travelling(b, b->g->rank), b->sum, (size_t)slice_count(b, b->g->rank) * sizeof(float));
     post_slices(b, true);
-    status = mixt__group_exchange(b->g, others, others, 1);
-    if (status == MIXT_OK && b->format != MIXT_DTYPE_FP32)
+    MIXT_TRY(mixt__group_exchange(b->g, others, others, 1));
+    if (b->format != MIXT_DTYPE_FP32)
         mixt__widen(b->format)(b->data, b->low, b->count);
-    return status;
+    return MIXT_OK;
+}
+
+/** Where sums and what travels stand in the workspace. */
+static void use_workspace(bucket *b, char *workspace)
+{
+    b->slices = workspace;
+    if (b->format == MIXT_DTYPE_FP32) {
+        b->low = (char *)b->data;
+        b->sum = (float *)(void *)(workspace + (size_t)(b->g->rank * b->room) * sizeof(float)); // the own room is free
+    } else {
+        b->sum = (float *)(void *)(workspace + (size_t)(b->g->size * b->room) * element(b->format));
+        b->low = (char *)(b->sum + b->room);
+    }
 }
 
 mixt_status mixt__group_sum(mixt__group *g, float *data, int64_t count, int64_t most, mixt_dtype format,
                             void *workspace)
 {
-    bucket b = {.g = g, .format = format, .room = slice_room(g->size, most), .slices = workspace};
-    size_t slices = (size_t)(g->size * b.room) * element(format);
+    bucket b = {.g = g, .format = format, .room = slice_room(g->size, most), .slices_of = g->ranges};
     mixt_status status = MIXT_OK;
     for (int64_t begin = 0; begin < count && status == MIXT_OK; begin += most) {
         b.data = data + begin;
         b.count = count - begin < most ? count - begin : most;
-        if (format == MIXT_DTYPE_FP32) {
-            b.low = (char *)b.data;
-            b.sum = (float *)(void *)(b.slices + (size_t)(g->rank * b.room) * sizeof(float)); // the own room is free
-        } else {
-            b.sum = (float *)(void *)(b.slices + slices);
-            b.low = (char *)(b.sum + b.room);
-        }
+        for (int rank = 0; rank < g->size; rank++)
+            g->ranges[rank] = slice_of(b.count, rank, g->size);
+        use_workspace(&b, workspace);
         status = sum_bucket(&b);
     }
     return status;
 }
 
-/* ---- shares ---- */
+/* ---- sums that their owners keep ---- */
 
-enum { PIECE = 1 << 26 }; // elements of a message at most: MPI counts bytes in an int
-
-/** What rank `rank` has of piece number `piece` of its share. */
-static mixt__range piece_of(int64_t count, int64_t room, int rank, int64_t piece)
+size_t mixt__group_reduce_bytes(int size, int64_t bucket, mixt_dtype format)
 {
-    int64_t end = (rank + 1) * room < count ? (rank + 1) * room : count, begin = rank * room + piece * PIECE;
-    begin = begin < end ? begin : end;
-    return (mixt__range){begin, begin + PIECE < end ? begin + PIECE : end};
+    size_t room = (size_t)slice_room(size, bucket), slices = (size_t)size * room * element(format);
+    return format == MIXT_DTYPE_FP32 ? slices : 2 * slices + room * sizeof(float);
 }
 
-mixt_status mixt__group_gather_shards(mixt__group *g, float *data, int64_t count, int64_t room)
+/** The next `room` elements of every rank's slice; false: there are none any more. */
+static bool next_slices(bucket *b, const int64_t *cuts, int64_t done)
 {
-    mixt_status status = MIXT_OK;
-    for (int64_t piece = 0; piece * PIECE < room && status == MIXT_OK; piece++) {
-        mixt__range own = piece_of(count, room, g->rank, piece);
-        int messages = 0;
-        for (int peer = 0; peer < g->size; peer++) {
-            mixt__range theirs = piece_of(count, room, peer, piece);
-            if (peer == g->rank)
-                continue;
-            g->out[messages] = (mixt__message){peer, data + own.begin, (size_t)(own.end - own.begin) * sizeof *data};
-            g->in[messages++] =
-                (mixt__message){peer, data + theirs.begin, (size_t)(theirs.end - theirs.begin) * sizeof *data};
-        }
-        status = mixt__group_exchange(g, messages, messages, 1);
+    bool any = false;
+    for (int rank = 0; rank < b->g->size; rank++) {
+        int64_t begin = cuts[rank] - cuts[0] + done, end = cuts[rank + 1] - cuts[0];
+        begin = begin < end ? begin : end;
+        b->g->ranges[rank] = (mixt__range){begin, begin + b->room < end ? begin + b->room : end};
+        any = any || begin < end;
     }
-    return status;
+    return any;
 }
 
-mixt_status mixt__group_collect_shards(mixt__group *g, const float *mine, float *all, int64_t count, int64_t room)
+mixt_status mixt__group_reduce(mixt__group *g, float *data, const int64_t *cuts, int64_t most, mixt_dtype format,
+                               void *workspace, float *mine)
 {
-    enum { PATIENCE = 10 }; // rank 0 may still be writing what it collected before
-    mixt_status status = MIXT_OK;
-    for (int64_t piece = 0; piece * PIECE < room && status == MIXT_OK; piece++) {
-        mixt__range own = piece_of(count, room, g->rank, piece);
-        const float *from = mine + (own.begin - g->rank * room);
-        int outs = 0, ins = 0;
-        if (g->rank)
-            g->out[outs++] = (mixt__message){0, (void *)(uintptr_t)from, (size_t)(own.end - own.begin) * sizeof *mine};
+    bucket b = {.g = g, .data = data, .format = format, .room = slice_room(g->size, most), .slices_of = g->ranges};
+    b.packed = format != MIXT_DTYPE_FP32;
+    use_workspace(&b, workspace);
+    for (int64_t done = 0; next_slices(&b, cuts, done); done += b.room) {
+        for (int rank = 0; b.packed && rank < g->size; rank++)
+            mixt__narrow(format)(travelling(&b, rank), data + g->ranges[rank].begin, slice_count(&b, rank));
+        MIXT_TRY(first_round(&b));
+        int64_t count = slice_count(&b, g->rank);
+        if (!b.packed)
+            memcpy(mine + done, b.sum, (size_t)count * sizeof *mine);
         else
-            memcpy(all + own.begin, from, (size_t)(own.end - own.begin) * sizeof *mine);
-        for (int peer = 1; peer < g->size && !g->rank; peer++) {
-            mixt__range theirs = piece_of(count, room, peer, piece);
-            g->in[ins++] = (mixt__message){peer, all + theirs.begin, (size_t)(theirs.end - theirs.begin) * sizeof *all};
-        }
-        status = mixt__group_exchange(g, outs, ins, PATIENCE);
+            mixt__widen(format)(mine + done, travelling(&b, g->rank), count);
     }
-    return status;
+    return MIXT_OK;
 }

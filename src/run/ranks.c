@@ -30,13 +30,16 @@ mixt_status mixt__run_agree(mixt_run *run, mixt_status status)
 static mixt_status check_possible(const mixt_run *run)
 {
     const mixt_config *c = run->config;
+    if (mixt__config_int(c, MIXT_KEY_DIST_ZERO) > 1 && *mixt__config_string(c, MIXT_KEY_FAULTS))
+        return mixt__fail(MIXT_ERROR_CONFIG, "faults need gradients that every rank has: dist.zero=0 or 1");
     if (mixt__config_bool(c, MIXT_KEY_AUTO_STEER) || *mixt__config_string(c, MIXT_KEY_AUTO_REPLAY))
         return mixt__fail(MIXT_ERROR_CONFIG, "auto.steer and auto.replay are for one process: leave them out, and "
                                              "precision=auto too, which sets the first");
     if (mixt__config_int(c, MIXT_KEY_DIST_ZERO) && !strcmp(mixt__config_string(c, MIXT_KEY_TRAIN_OPTIMIZER), "lamb"))
         return mixt__fail(MIXT_ERROR_CONFIG,
-                          "dist.zero=1 is not for train.optimizer=lamb, whose rates need the norms of "
-                          "whole parameters: leave one of them out");
+                          "dist.zero=%lld is not for train.optimizer=lamb, whose rates need the norms of "
+                          "whole parameters: leave one of them out",
+                          (long long)mixt__config_int(c, MIXT_KEY_DIST_ZERO));
     return MIXT_OK;
 }
 

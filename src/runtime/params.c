@@ -107,17 +107,48 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
     return MIXT_OK;
 }
 
-void mixt__params_shard(mixt__params *p, int64_t begin, int64_t count, int64_t room)
+static void give_back(mixt__params *p, float **const arenas[], int count)
 {
-    p->shard_begin = begin;
-    p->shard_count = count;
-    p->shard_room = room;
+    for (int i = 0; i < count; i++) {
+        p->backend->free(*arenas[i]);
+        *arenas[i] = NULL;
+    }
+}
+
+mixt_status mixt__params_share_out(mixt__params *p, const mixt__params_shard *shard)
+{
+    size_t slices = (size_t)shard->slice_count * sizeof *shard->slices;
+    size_t places = (size_t)p->segment_count * sizeof *shard->window_at;
+    mixt__params_shard *own = &p->shard;
+    float **const arenas[] = {&p->grad, &p->own_grad};
+    give_back(p, arenas, 2);
+    mixt__free(own->slices);
+    mixt__free(own->window_at);
+    *own = *shard;
+    own->slices = mixt__alloc(slices + 1);
+    own->window_at = shard->gradients ? mixt__alloc(places + 1) : NULL;
+    if (!own->slices || (shard->gradients && !own->window_at))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to share out the state between ranks");
+    memcpy(own->slices, shard->slices, slices);
+    if (own->window_at)
+        memcpy(own->window_at, shard->window_at, places);
+    return MIXT_OK;
 }
 
 /** Of one arena of moments. */
 static size_t moment_bytes(const mixt__params *p)
 {
-    return (size_t)(p->shard_room ? p->shard_room : p->total) * sizeof(float);
+    return (size_t)(p->shard.moments ? p->shard.room : p->total) * sizeof(float);
+}
+
+static size_t gradient_bytes(const mixt__params *p)
+{
+    return (size_t)(p->shard.gradients ? p->shard.window : p->total) * sizeof(float);
+}
+
+static size_t own_gradient_bytes(const mixt__params *p)
+{
+    return p->shard.gradients ? (size_t)p->shard.room * sizeof(float) : 0;
 }
 
 mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
@@ -127,7 +158,7 @@ mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
     bytes.state += p->shared ? 0 : p->given_bytes;
     if (p->moments >= 0) {
         bytes.state += (size_t)p->statistics * sizeof(float);
-        bytes.gradients = fp32;
+        bytes.gradients = gradient_bytes(p) + own_gradient_bytes(p);
         bytes.moments = moment_bytes(p) * (size_t)p->moments;
     }
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
@@ -162,12 +193,19 @@ mixt_status mixt__params_allocate(mixt__params *p)
     return take_copies(p);
 }
 
+mixt_status mixt__params_allocate_gradients(mixt__params *p)
+{
+    if (p->grad)
+        return MIXT_OK;
+    MIXT_TRY(take(p, gradient_bytes(p), "gradients", &p->grad));
+    return p->shard.gradients ? take(p, own_gradient_bytes(p), "gradients", &p->own_grad) : MIXT_OK;
+}
+
 mixt_status mixt__params_allocate_training(mixt__params *p)
 {
-    size_t fp32 = (size_t)p->total * sizeof(float);
     if (p->moments >= 0) {
         MIXT_TRY(take(p, (size_t)p->statistics * sizeof(float), "running statistics", &p->kept));
-        MIXT_TRY(take(p, fp32, "gradients", &p->grad));
+        MIXT_TRY(mixt__params_allocate_gradients(p));
     }
     if (p->moments >= 1)
         MIXT_TRY(take(p, moment_bytes(p), "first moments", &p->moment1));
@@ -206,18 +244,10 @@ mixt_status mixt__params_follow(mixt__params *p, const mixt__params *owner)
     return p->backend->copy(p->state, owner->state, (size_t)p->state_total * sizeof(float));
 }
 
-static void give_back(mixt__params *p, float **const arenas[], int count)
-{
-    for (int i = 0; i < count; i++) {
-        p->backend->free(*arenas[i]);
-        *arenas[i] = NULL;
-    }
-}
-
 void mixt__params_release_training(mixt__params *p)
 {
-    float **const arenas[] = {&p->grad, &p->moment1, &p->moment2, &p->kept};
-    give_back(p, arenas, 4);
+    float **const arenas[] = {&p->grad, &p->own_grad, &p->moment1, &p->moment2, &p->kept};
+    give_back(p, arenas, 5);
 }
 
 void mixt__params_release(mixt__params *p)
@@ -246,6 +276,8 @@ void mixt__params_free(mixt__params *p)
     mixt__free(p->state_offset);
     mixt__free(p->copies);
     mixt__free(p->given);
+    mixt__free(p->shard.slices);
+    mixt__free(p->shard.window_at);
     mixt__free(p);
 }
 
@@ -378,8 +410,9 @@ mixt_status mixt__params_restore_statistics(mixt__params *p)
 
 mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *values)
 {
-    if (!p->grad || p->segment_of[index] < 0)
-        return mixt__fail(MIXT_ERROR_STATE, "'%s' has no gradient", p->table[index].name);
+    if (!p->grad || p->segment_of[index] < 0 || p->shard.gradients)
+        return mixt__fail(MIXT_ERROR_STATE, "'%s' has no gradient%s", p->table[index].name,
+                          p->shard.gradients ? " here: ranks share them out" : "");
     const mixt__segment *segment = &p->segments[p->segment_of[index]];
     return p->backend->download(values, p->grad + segment->offset, (size_t)segment->count * sizeof *values);
 }
@@ -388,8 +421,10 @@ void *mixt__params_address(const mixt__params *p, const mixt__value *value)
 {
     if (value->param >= p->count)
         return mixt__params_given_address(p, value->param, value->dtype);
-    if (value->role == MIXT_ROLE_GRAD)
-        return p->grad + p->segments[p->segment_of[value->param]].offset;
+    if (value->role == MIXT_ROLE_GRAD) {
+        int32_t segment = p->segment_of[value->param];
+        return p->grad + (p->shard.gradients ? p->shard.window_at[segment] : p->segments[segment].offset);
+    }
     if (value->dtype == MIXT_DTYPE_FP32)
         return address(p, value->param);
     return (char *)p->low[value->dtype] + (size_t)p->copies[value->param].offset * mixt_dtype_size(value->dtype);

@@ -20,6 +20,22 @@ typedef struct mixt__param_given {
     int64_t offset[MIXT_DTYPE_COUNT]; // in the block, in bytes, by format; -1: nobody reads it in that one
 } mixt__param_given;
 
+/** Elements of the flat arenas that this rank has of those that are shared out. */
+typedef struct mixt__param_slice {
+    int64_t begin, count; // in the flat arenas
+    int64_t at;           // in the arenas of its own
+} mixt__param_slice;
+
+/** What is kept of this rank's slices alone. */
+typedef struct mixt__params_shard {
+    bool moments, gradients, masters;
+    int64_t room; // elements of such an arena
+    mixt__param_slice *slices;
+    int64_t slice_count;
+    int64_t window;     // elements in which gradients are made, before they are summed into the rank's own
+    int64_t *window_at; // by segment: where
+} mixt__params_shard;
+
 typedef struct mixt__params {
     const mixt__backend *backend;
     mixt__arena names;
@@ -39,9 +55,9 @@ typedef struct mixt__params {
     int moments;                                             // per parameter
     bool shared;                                             // the masters are another's: see mixt__params_share
     float *master, *grad, *moment1, *moment2, *state;
-    int64_t shard_begin, shard_count; // moments are kept of these elements alone, …
-    int64_t shard_room;               // … in arenas of so many; 0: of all
-    float *kept;                      // statistics as they were after the last update
+    float *own_grad;          // (shard.room) where gradients are shared out
+    mixt__params_shard shard; // see mixt__params_share_out
+    float *kept;              // statistics as they were after the last update
     void *low[MIXT_DTYPE_COUNT];
 } mixt__params;
 
@@ -50,11 +66,13 @@ typedef struct mixt__params {
  *  @param moments optimizer moments per parameter: 0, 1 or 2 */
 mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
                              mixt__params **params);
-/** Moments are kept of `count` elements from `begin` on alone, in arenas of `room`: the others are another's. Before
- *  training's memory is taken. */
-void mixt__params_shard(mixt__params *params, int64_t begin, int64_t count, int64_t room);
+/** Arenas are kept of these slices alone, as `shard` says, whose lists are copied. Before their memory is taken; again
+ *  for another graph, with the same slices: gradients are given back then. */
+mixt_status mixt__params_share_out(mixt__params *params, const mixt__params_shard *shard);
 /** Takes what computing an output needs: masters, statistics, working copies; all zeros. */
 mixt_status mixt__params_allocate(mixt__params *params);
+/** Takes the memory of gradients where there is none. */
+mixt_status mixt__params_allocate_gradients(mixt__params *params);
 /** Takes what training needs beside that: gradients, moments, kept statistics, which get their values. */
 mixt_status mixt__params_allocate_training(mixt__params *params);
 /** In place of allocate: gradients, running statistics and working copies of its own beside the masters of `owner`,

@@ -278,21 +278,28 @@ static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int
                              mixt__shape_text(&param->shape, wanted, sizeof wanted));
 }
 
+/** Elements [offset, offset + count) of an arena of which this rank keeps slices alone. */
+static mixt_status put_slices(mixt__trainer *t, float *arena, int64_t offset, int64_t count, const float *from)
+{
+    const mixt__params_shard *shard = &t->params->shard;
+    for (int64_t i = 0; i < shard->slice_count; i++) {
+        const mixt__param_slice *slice = &shard->slices[i];
+        int64_t begin = slice->begin > offset ? slice->begin : offset, end = slice->begin + slice->count;
+        end = end < offset + count ? end : offset + count;
+        if (begin < end)
+            MIXT_TRY(t->backend->upload(arena + slice->at + (begin - slice->begin), from + (begin - offset),
+                                        (size_t)(end - begin) * sizeof *from));
+    }
+    return MIXT_OK;
+}
+
 /** Of moments that ranks share out, this one's part. */
 static mixt_status put(mixt__trainer *t, int which, int64_t offset, const mixt__file_tensor *tensor)
 {
-    const mixt__params *p = t->params;
-    const float *from = tensor->data;
-    int64_t begin = 0, to = offset + (int64_t)(tensor->bytes / sizeof *from), at = offset;
-    if (is_moment(which) && p->shard_room) {
-        begin = p->shard_begin;
-        at = at > begin ? at : begin;
-        to = to < begin + p->shard_count ? to : begin + p->shard_count;
-    }
-    if (at >= to)
-        return MIXT_OK;
-    return t->backend->upload(arena_of(p, which) + (at - begin), from + (at - offset),
-                              (size_t)(to - at) * sizeof *from);
+    float *arena = arena_of(t->params, which);
+    if (is_moment(which) && t->params->shard.moments)
+        return put_slices(t, arena, offset, (int64_t)(tensor->bytes / sizeof(float)), tensor->data);
+    return t->backend->upload(arena + offset, tensor->data, tensor->bytes);
 }
 
 /** Goes over all tensors of the trainer: with `load` clear checks that they are there, else uploads them. */

@@ -2,11 +2,10 @@
 #include "train/ranks.h"
 
 #include "base/threads.h"
-#include "num/num.h"
 #include "ops/attrs.h"
 #include "ops/ops.h"
 #include "train/feedback.h"
-#include "train/trainer.h"
+#include "train/sharded.h"
 
 #include <string.h>
 
@@ -53,19 +52,7 @@ static size_t gradient_bytes(const mixt__trainer *t)
 
 bool mixt__ranks_sharded(const mixt__trainer *t)
 {
-    return t->ranks.group && t->params->shard_room;
-}
-
-void mixt__ranks_shard(mixt__trainer *t)
-{
-    enum { GRAIN = 16 }; // elements: where segments begin too
-    const mixt__ranks *r = &t->ranks;
-    int64_t total = t->params->total, ranks = t->settings.ranks;
-    if (!r->zero || ranks == 1 || (!r->group && !r->planned) || t->params->moments < 1)
-        return;
-    int64_t room = ((total + ranks - 1) / ranks + GRAIN - 1) / GRAIN * GRAIN;
-    int64_t begin = r->group ? r->group->rank * room : 0, left = total - begin;
-    mixt__params_shard(t->params, begin < total ? begin : total, left < 0 ? 0 : left < room ? left : room, room);
+    return t->ranks.group && t->ranks.owners.ranks;
 }
 
 /** Batch norms that move their statistics; a frozen one reads them. */
@@ -99,13 +86,15 @@ static size_t record_bytes(const mixt__trainer *t, int64_t moved)
 /** Elements of a bucket: what is asked for, or all. */
 static int64_t bucket_of(const mixt__trainer *t)
 {
-    int64_t asked = t->ranks.bucket, total = t->params->total;
+    int64_t asked = t->ranks.bucket, total = mixt__sharded_gradients(t) ? mixt__sharded_largest(t) : t->params->total;
     return asked < total ? asked : total > 0 ? total : 1;
 }
 
 static int64_t count_buckets(const mixt__trainer *t)
 {
     int64_t bucket = bucket_of(t);
+    if (mixt__sharded_gradients(t))
+        return t->ranks.owners.groups;
     return (t->params->total + bucket - 1) / bucket;
 }
 
@@ -113,11 +102,17 @@ static int64_t count_buckets(const mixt__trainer *t)
 enum {
     BLOCK_MOVED,
     BLOCK_START,
-    BLOCK_SHARES,
+    BLOCK_ADDED,
     BLOCK_SUM,
     BLOCK_WORKSPACE,
     BLOCK_BUCKETS,
+    BLOCK_CUTS,
     BLOCK_OWN,
+    BLOCK_OWN_FIRST,
+    BLOCK_CHUNKS,
+    BLOCK_CHUNK_FIRST,
+    BLOCK_RANK_CHUNKS,
+    BLOCK_CHUNK_STATS,
     BLOCK_MINE,
     BLOCK_ALL,
     BLOCK_STAGED,
@@ -127,6 +122,23 @@ enum {
     BLOCK_STILL,
     BLOCKS
 };
+
+/** Of those that shared state needs. */
+static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
+{
+    const mixt__owners *s = &t->ranks.owners;
+    size_t firsts = (size_t)(s->groups + 1) * sizeof(int64_t), ranks = (size_t)(s->ranks + 1) * sizeof(int64_t);
+    sizes[BLOCK_CUTS] = ranks;
+    sizes[BLOCK_OWN] = (size_t)s->most_cuts * sizeof(mixt__segment);
+    sizes[BLOCK_OWN_FIRST] = firsts;
+    if (!mixt__sharded_gradients(t))
+        return;
+    sizes[BLOCK_WORKSPACE] = mixt__group_reduce_bytes((int)s->ranks, bucket_of(t), t->ranks.format);
+    sizes[BLOCK_CHUNKS] = (size_t)s->most_chunks * sizeof(mixt__segment);
+    sizes[BLOCK_CHUNK_FIRST] = firsts;
+    sizes[BLOCK_RANK_CHUNKS] = ranks;
+    sizes[BLOCK_CHUNK_STATS] = (size_t)s->chunks * sizeof(mixt__segment_stats);
+}
 
 static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 {
@@ -138,7 +150,7 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
         return;
     sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
-    sizes[BLOCK_SHARES] = (size_t)(t->settings.accumulate * total) * sizeof(float);
+    sizes[BLOCK_ADDED] = (size_t)(t->settings.accumulate * total) * sizeof(float);
     sizes[BLOCK_STAGED] = t->backend->host_memory ? 0 : gradient_bytes(t);
     bool compressed = mixt__feedback_plan(t, &compressor), alone = !r->group && !r->planned;
     if (compressed) {
@@ -151,21 +163,26 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     }
     if (alone)
         return;
-    if (!t->backend->host_memory && t->params->shard_room) {
+    if (!t->backend->host_memory && r->owners.ranks) {
         sizes[BLOCK_OWN_WORKSPACE] = t->workspace_bytes;
         sizes[BLOCK_STILL] = sizeof(mixt__control);
     }
-    sizes[BLOCK_OWN] = t->params->shard_room ? (size_t)t->params->segment_count * sizeof(mixt__segment) : 0;
     sizes[BLOCK_MINE] = record_bytes(t, total);
     sizes[BLOCK_ALL] = (size_t)t->settings.ranks * record_bytes(t, total);
+    if (r->owners.ranks)
+        shared_sizes(t, sizes);
 }
 
 /** Beside gradients: masters that moments were shared out for, and records. */
 static int64_t sent_beside(const mixt__trainer *t)
 {
-    int64_t others = t->settings.ranks - 1, moved;
+    int64_t others = t->settings.ranks - 1, moved, bytes = 0;
     (void)list_moved(t, NULL, &moved);
-    return others * (t->params->shard_room * (int64_t)sizeof(float) + (int64_t)record_bytes(t, moved));
+    if (t->ranks.owners.ranks)
+        bytes = t->params->total / t->settings.ranks * (int64_t)sizeof(float);
+    if (mixt__sharded_gradients(t))
+        bytes += t->ranks.owners.chunks / t->settings.ranks * (int64_t)sizeof(mixt__segment_stats);
+    return others * (bytes + (int64_t)record_bytes(t, moved));
 }
 
 int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
@@ -174,6 +191,8 @@ int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
     int rank = r->group ? r->group->rank : 0, size = (int)t->settings.ranks;
     if (size == 1 || (!r->group && !r->planned))
         return 0;
+    if (mixt__sharded_gradients(t))
+        return sent_beside(t) + mixt__group_sum_traffic(size, t->params->total, r->format) / 2;
     return sent_beside(t) + mixt__group_sum_sent(rank, size, t->params->total, bucket_of(t), r->format);
 }
 
@@ -208,11 +227,17 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
 {
     blocks[BLOCK_MOVED] = (void **)&r->moved;
     blocks[BLOCK_START] = (void **)&r->start;
-    blocks[BLOCK_SHARES] = (void **)&r->shares;
+    blocks[BLOCK_ADDED] = (void **)&r->added;
     blocks[BLOCK_SUM] = (void **)&r->sum;
     blocks[BLOCK_WORKSPACE] = &r->workspace;
     blocks[BLOCK_BUCKETS] = (void **)&r->buckets;
+    blocks[BLOCK_CUTS] = (void **)&r->cuts;
     blocks[BLOCK_OWN] = (void **)&r->own;
+    blocks[BLOCK_OWN_FIRST] = (void **)&r->own_first;
+    blocks[BLOCK_CHUNKS] = (void **)&r->chunks;
+    blocks[BLOCK_CHUNK_FIRST] = (void **)&r->chunk_first;
+    blocks[BLOCK_RANK_CHUNKS] = (void **)&r->rank_chunks;
+    blocks[BLOCK_CHUNK_STATS] = (void **)&r->chunk_stats;
     blocks[BLOCK_MINE] = (void **)&r->mine;
     blocks[BLOCK_ALL] = (void **)&r->all;
     blocks[BLOCK_STAGED] = (void **)&r->staged;
@@ -240,7 +265,7 @@ static void fill_buckets(mixt__trainer *t)
     r->bucket_count = count_buckets(t);
     for (int64_t b = 0; b < r->bucket_count; b++) {
         int64_t begin = b * bucket, left = p->total - begin;
-        r->buckets[b] = (mixt__bucket){begin, left < bucket ? left : bucket, -1};
+        r->buckets[b] = (mixt__bucket){begin, left < bucket ? left : bucket, -1, b};
     }
     for (int64_t s = 0; s < p->segment_count; s++) {
         const mixt__segment *segment = &p->segments[s];
@@ -258,24 +283,13 @@ static void fill_buckets(mixt__trainer *t)
     }
 }
 
-/** The segments of this rank's share, cut where it begins and ends, counted from its beginning. */
-static void fill_own(mixt__trainer *t)
+static mixt_status sum_bucket(void *user, const mixt__bucket *b)
 {
-    mixt__ranks *r = &t->ranks;
-    const mixt__params *p = t->params;
-    int64_t begin = p->shard_begin, end = begin + p->shard_count;
-    r->own_count = 0;
-    for (int64_t s = 0; s < p->segment_count; s++) {
-        mixt__segment cut = p->segments[s];
-        int64_t from = cut.offset > begin ? cut.offset : begin, to = cut.offset + cut.count;
-        to = to < end ? to : end;
-        if (from >= to)
-            continue;
-        cut.low_offset += from - cut.offset;
-        cut.offset = from - begin;
-        cut.count = to - from;
-        r->own[r->own_count++] = cut;
-    }
+    mixt__trainer *t = user;
+    const mixt__ranks *r = &t->ranks;
+    if (mixt__sharded_gradients(t))
+        return mixt__sharded_sum(t, b);
+    return mixt__group_sum(r->group, host_gradients(t) + b->begin, b->count, r->step, r->format, r->workspace);
 }
 
 mixt_status mixt__ranks_take(mixt__trainer *t)
@@ -303,12 +317,17 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
         r->moved_count = list_moved(t, r->moved, &r->moved_total);
     if (r->compressor.pieces)
         mixt__feedback_begin(t);
+    MIXT_TRY(mixt__params_allocate_gradients(t->params));
     if (r->own)
-        fill_own(t);
+        mixt__sharded_list(t);
     if (!r->group || r->compressor.pieces)
         return MIXT_OK;
-    fill_buckets(t);
-    return mixt__overlap_start(r->group, r->format, bucket_of(t), r->workspace, &r->overlap);
+    r->step = bucket_of(t);
+    if (mixt__sharded_gradients(t))
+        r->bucket_count = mixt__sharded_buckets(t, r->buckets);
+    else
+        fill_buckets(t);
+    return mixt__overlap_start(r->group, sum_bucket, t, &r->overlap);
 }
 
 static void release(mixt__trainer *t, bool state)
@@ -339,6 +358,12 @@ void mixt__ranks_release_plan(mixt__trainer *t)
     release(t, false);
 }
 
+void mixt__ranks_forget(mixt__trainer *t)
+{
+    mixt__owners_free(&t->ranks.owners);
+    mixt__stage_free(&t->ranks.window);
+}
+
 /* ---- statistics ---- */
 
 /** From the arena to a list on the host of those that move, or back; in order with the kernels. */
@@ -366,7 +391,10 @@ static mixt_status clear_statistics(mixt__trainer *t, int64_t index)
 
 static void node_passed(void *user, int64_t node)
 {
-    mixt__overlap_passed(user, node);
+    mixt__trainer *t = user;
+    mixt__overlap_passed(t->ranks.overlap, node);
+    if (mixt__sharded_gradients(t))
+        mixt__sharded_passed(t, node);
 }
 
 mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run)
@@ -378,17 +406,20 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
     r->begun = r->overlap && last && t->backend->host_memory;
     if (!r->begun)
         return MIXT_OK;
-    mixt__overlap_begin(r->overlap, t->params->grad, r->buckets, r->bucket_count);
-    if (!t->watching && !t->faults) { // whose graphs have other nodes
+    mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
+    bool shared = mixt__sharded_gradients(t);
+    if (shared)
+        mixt__sharded_begin(t);
+    if (shared || (!t->watching && !t->faults)) { // whose graphs have other nodes
         run->passed = node_passed;
-        run->user = r->overlap;
+        run->user = t;
     }
     return MIXT_OK;
 }
 
 mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index)
 {
-    return copy_moved(t, t->ranks.shares + index * t->ranks.moved_total, false);
+    return copy_moved(t, t->ranks.added + index * t->ranks.moved_total, false);
 }
 
 mixt_status mixt__ranks_fetch(mixt__trainer *t)
@@ -402,7 +433,7 @@ static mixt_status move_statistics(mixt__trainer *t)
     mixt__ranks *r = &t->ranks;
     for (int64_t p = 0; p < t->settings.accumulate && r->moved_count; p++) {
         float *to = r->start;
-        const float *share = r->shares + p * r->moved_total;
+        const float *share = r->added + p * r->moved_total;
         for (int64_t i = 0; i < r->moved_count; i++)
             for (int64_t k = 0; k < r->moved[i].count; k++, to++, share++)
                 *to = (float)((1 - r->moved[i].momentum) * (double)*to + (double)*share);
@@ -434,7 +465,7 @@ static void fill_record(mixt__trainer *t, const mixt__pass_weights *weights)
     float *figures = (float *)(void *)(mine + 1);
     memcpy(figures, mixt__feed_result(&t->feed)->metrics[first], (size_t)passes * 3 * sizeof *figures);
     if (r->moved_total)
-        memcpy(figures + passes * 3, r->shares + first * r->moved_total,
+        memcpy(figures + passes * 3, r->added + first * r->moved_total,
                (size_t)(passes * r->moved_total) * sizeof *figures);
 }
 
@@ -453,7 +484,7 @@ static mixt_status read_record(mixt__trainer *t, int rank, mixt__pass_weights *w
     r->agreed_asked |= told->asked;
     memcpy(mixt__feed_result(&t->feed)->metrics[first], figures, (size_t)passes * 3 * sizeof *figures);
     if (r->moved_total)
-        memcpy(r->shares + first * r->moved_total, figures + passes * 3,
+        memcpy(r->added + first * r->moved_total, figures + passes * 3,
                (size_t)(passes * r->moved_total) * sizeof *figures);
     return MIXT_OK;
 }
@@ -477,7 +508,7 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
         MIXT_TRY(mixt__feedback_sum(t, host_gradients(t)));
     } else {
         if (!r->begun)
-            mixt__overlap_begin(r->overlap, host_gradients(t), r->buckets, r->bucket_count);
+            mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
         r->begun = false;
         MIXT_TRY(mixt__overlap_finish(r->overlap));
     }
@@ -509,18 +540,10 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
     return move_statistics(t);
 }
 
-/* ---- shares of the state ---- */
-
-/** Rounds all masters to their working copies: those of other ranks have come without. */
-static void round_copies(const mixt__trainer *t)
+mixt_status mixt__ranks_measure(mixt__trainer *t, const mixt__update *update)
 {
-    const mixt__params *p = t->params;
-    for (int64_t s = 0; s < p->segment_count; s++) {
-        const mixt__segment *g = &p->segments[s];
-        if (g->low != MIXT_DTYPE_NONE)
-            mixt__narrow(g->low)((char *)p->low[g->low] + (size_t)g->low_offset * mixt_dtype_size(g->low),
-                                 p->master + g->offset, g->count);
-    }
+    return t->ranks.group && mixt__sharded_gradients(t) ? mixt__sharded_measure(t, update)
+                                                        : t->backend->gradient_stats(update);
 }
 
 /** The same on a device with memory of its own, by an update that leaves masters as they are: plain SGD with a rate of
@@ -538,39 +561,33 @@ static mixt_status round_copies_apart(const mixt__trainer *t)
 
 /** On a device with memory of its own: its masters go over the host. Of a skipped update too, which changes none: the
  *  host does not know yet. */
-static mixt_status apply_apart(mixt__trainer *t, mixt__update *own)
+static mixt_status apply_apart(mixt__trainer *t, const mixt__update *update)
 {
     const mixt__params *p = t->params;
-    float *staged = t->ranks.staged;
-    size_t bytes = (size_t)p->shard_count * sizeof *staged;
-    own->workspace = t->ranks.own_workspace;
-    MIXT_TRY(t->backend->optimizer_step(own));
-    MIXT_TRY(t->backend->copy(staged + p->shard_begin, p->master + p->shard_begin, bytes));
+    const mixt__param_slice *slice = p->shard.slices; // the only one
+    mixt__ranks *r = &t->ranks;
+    mixt__update own = *update;
+    own.segments = r->own;
+    own.segment_count = r->own_first[1];
+    own.total = slice->count;
+    own.master += slice->begin;
+    own.grad += slice->begin;
+    own.workspace = r->own_workspace;
+    MIXT_TRY(t->backend->optimizer_step(&own));
+    MIXT_TRY(
+        t->backend->copy(r->staged + slice->begin, p->master + slice->begin, (size_t)slice->count * sizeof *r->staged));
     MIXT_TRY(t->backend->synchronize());
-    MIXT_TRY(mixt__group_gather_shards(t->ranks.group, staged, p->total, p->shard_room));
-    MIXT_TRY(t->backend->copy(p->master, staged, gradient_bytes(t)));
+    mixt__owners_cuts(&r->owners, p, 0, r->cuts);
+    MIXT_TRY(mixt__group_gather_parts(r->group, r->staged, r->cuts, sizeof *r->staged));
+    MIXT_TRY(t->backend->copy(p->master, r->staged, gradient_bytes(t)));
     return round_copies_apart(t);
 }
 
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
 {
-    const mixt__params *p = t->params;
-    mixt__update own = *update;
     if (!mixt__ranks_sharded(t))
         return t->backend->optimizer_step(update);
-    own.segments = t->ranks.own;
-    own.segment_count = t->ranks.own_count;
-    own.total = p->shard_count;
-    own.master += p->shard_begin;
-    own.grad += p->shard_begin;
-    if (!t->backend->host_memory)
-        return apply_apart(t, &own);
-    MIXT_TRY(t->backend->optimizer_step(&own));
-    if (t->control->found_inf) // on all ranks
-        return MIXT_OK;
-    MIXT_TRY(mixt__group_gather_shards(t->ranks.group, p->master, p->total, p->shard_room));
-    round_copies(t);
-    return MIXT_OK;
+    return t->backend->host_memory ? mixt__sharded_apply(t, update) : apply_apart(t, update);
 }
 
 bool mixt__ranks_apart(const mixt__trainer *t)
@@ -580,19 +597,12 @@ bool mixt__ranks_apart(const mixt__trainer *t)
 
 mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2], float *feedback)
 {
-    const mixt__params *p = t->params;
-    const mixt__ranks *r = &t->ranks;
-    const float *const mine[2] = {p->moment1, p->moment2};
-    for (int i = 0; i < p->moments && mixt__ranks_sharded(t); i++) {
-        const float *from = mine[i];
-        if (!t->backend->host_memory) {
-            MIXT_TRY(t->backend->download(r->staged, from, (size_t)p->shard_room * sizeof *from));
-            from = r->staged;
-        }
-        MIXT_TRY(mixt__group_collect_shards(r->group, from, moments[i], p->total, p->shard_room));
-    }
-    if (!r->compressor.feedback)
+    mixt__group *g = t->ranks.group;
+    if (mixt__ranks_sharded(t))
+        MIXT_TRY(mixt__sharded_collect(t, moments));
+    if (!t->ranks.compressor.feedback)
         return MIXT_OK;
-    return mixt__group_collect_shards(r->group, r->compressor.feedback, feedback, p->total * r->compressor.ranks,
-                                      p->total);
+    for (int64_t rank = 0; rank <= g->size; rank++)
+        g->cuts[rank] = rank * t->params->total;
+    return mixt__group_collect_parts(g, t->ranks.compressor.feedback, feedback, g->cuts);
 }

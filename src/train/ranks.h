@@ -23,6 +23,7 @@
 #include "graph/graph.h"
 #include "runtime/executable.h"
 #include "train/pass_weights.h"
+#include "train/stage.h"
 
 typedef struct mixt__trainer mixt__trainer;
 
@@ -35,7 +36,7 @@ typedef struct mixt__moved {
 typedef struct mixt__ranks {
     mixt__group *group;               // borrowed; NULL: this process makes all parts
     bool planned;                     // only to be looked at: as with a group, of which there is none
-    int zero;                         // what ranks share out: 1: moments
+    int zero;                         // what ranks share out: 1: moments; 2: gradients too
     mixt_dtype format;                // in which gradients travel
     int64_t bucket;                   // elements that are under way at once
     mixt__compression compression;    // what of the gradients travels
@@ -48,16 +49,25 @@ typedef struct mixt__ranks {
     void *workspace;                  // of the sum over ranks
     mixt__bucket *buckets;            // of the gradients, in the order in which the backward pass completes them
     int64_t bucket_count;
-    mixt__overlap *overlap;      // sums them while it goes on; NULL: not with a group
-    bool begun;                  // the sum of this update
-    mixt__compressor compressor; // where gradients are compressed: in place of the overlap
-    mixt__segment *own;          // those, or parts of those, whose moments this rank keeps
-    int64_t own_count;
-    char *mine, *all;     // what ranks tell each other after their passes
-    float *shares;        // (passes, moved_total) what each pass adds to the statistics
-    float *staged;        // of a device with memory of its own: where gradients wait on the host
-    void *own_workspace;  // device: of the update of `own`
-    mixt__control *still; // device: of an update that changes nothing
+    mixt__overlap *overlap;           // sums them while it goes on; NULL: not with a group
+    bool begun;                       // the sum of this update
+    mixt__compressor compressor;      // where gradients are compressed: in place of the overlap
+    int64_t step;                     // elements of a bucket at most
+    mixt__owners owners;              // where state is shared out: who owns what
+    mixt__stage window;               // where gradients are made that are shared out
+    int64_t taken;                    // groups whose memory this pass has taken
+    int64_t *cuts;                    // (ranks + 1) of the group that is worked on
+    mixt__segment *own;               // this rank's segments, or parts of those, in its own arenas
+    int64_t *own_first;               // (groups + 1) among those
+    mixt__segment *chunks;            // of its gradients, where those are shared out
+    int64_t *chunk_first;             // (groups + 1) among those
+    int64_t *rank_chunks;             // (ranks + 1) where each rank's begin in …
+    mixt__segment_stats *chunk_stats; // … what ranks tell each other of them
+    char *mine, *all;                 // what ranks tell each other after their passes
+    float *added;                     // (passes, moved_total) what each pass adds to the statistics
+    float *staged;                    // of a device with memory of its own: where gradients wait on the host
+    void *own_workspace;              // device: of the update of `own`
+    mixt__control *still;             // device: of an update that changes nothing
 } mixt__ranks;
 
 /** Passes of an update that one part has, and the first that this process makes. */
@@ -78,13 +88,13 @@ size_t mixt__ranks_host_bytes(const mixt__trainer *t);
 int64_t mixt__ranks_sent(const mixt__trainer *t);
 /** The same if gradients were not compressed. */
 int64_t mixt__ranks_sent_plain(const mixt__trainer *t);
-/** After the arenas are laid out: cuts out this rank's moments, where they are shared out. */
-void mixt__ranks_shard(mixt__trainer *t);
 /** Takes it, and gives it back. */
 mixt_status mixt__ranks_take(mixt__trainer *t);
 void mixt__ranks_release(mixt__trainer *t);
 /** Gives back what depends on the compiled step: feedback of compressed sums stays, and is not taken again. */
 void mixt__ranks_release_plan(mixt__trainer *t);
+/** Forgets how state is shared out. */
+void mixt__ranks_forget(mixt__trainer *t);
 
 /** Around pass number `index` of the update. Gradients that the last pass completes are summed while it goes on: `run`
  *  tells of its nodes. */
@@ -97,6 +107,8 @@ mixt_status mixt__ranks_end_part(mixt__trainer *t, int64_t part);
 /** After all passes: gradients, figures and statistics become those of the whole update. Also where a pass has failed:
  *  the others are told, and fail too. @param weights of the targets of all passes */
 mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights);
+/** Statistics of the gradients of the whole update. */
+mixt_status mixt__ranks_measure(mixt__trainer *t, const mixt__update *update);
 /** The optimizer: of all parameters, or of this rank's, which then go to the others. */
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
 

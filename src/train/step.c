@@ -111,7 +111,7 @@ static mixt_status update(mixt__trainer *t, double factor)
     u.gradient_factor = factor;
     if (t->faults)
         mixt__faults_update(t, &u);
-    MIXT_TRY(t->backend->gradient_stats(&u));
+    MIXT_TRY(mixt__ranks_measure(t, &u));
     MIXT_TRY(t->backend->step_control(&u));
     MIXT_TRY(mixt__ranks_apply(t, &u));
     mixt__segment_stats *kept = t->kept_stats[t->feed.turn % MIXT_STAGE_SLOTS];

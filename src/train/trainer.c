@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "train/faults.h"
 #include "train/finetune.h"
+#include "train/sharded.h"
 #include "train/watch.h"
 
 #include <math.h>
@@ -122,7 +123,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
     MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer),
                               &t->params));
-    mixt__ranks_shard(t);
+    MIXT_TRY(mixt__sharded_plan(t));
     for (int64_t s = 0; s < t->params->segment_count; s++) {
         mixt__segment *segment = &t->params->segments[s];
         segment->weight_decay = t->params->table[segment->param].decay ? t->settings.weight_decay : 0.0f;
@@ -137,6 +138,7 @@ static void forget_plan(mixt__trainer *t)
     mixt__trainer_unwatch(t);
     mixt__executable_free(t->train);
     mixt__params_free(t->params);
+    mixt__ranks_forget(t);
     t->train = NULL;
     t->params = NULL;
 }
@@ -439,6 +441,7 @@ static mixt_status replace_plan(mixt__trainer *t)
     MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(find_backward_order(t));
     size_t before = t->backend->allocated();
+    MIXT_TRY(mixt__sharded_plan(t));
     MIXT_TRY(mixt__params_retype(t->params, t->train->graph));
     MIXT_TRY(mixt__executable_allocate(t->train));
     MIXT_TRY(mixt__trainer_take_layers(t));
@@ -464,6 +467,8 @@ static mixt_status recompile_empty(mixt__trainer *t)
     t->train = t->watched = NULL;
     t->params = NULL;
     t->backward_order = NULL;
+    t->ranks.owners = (mixt__owners){0};
+    t->ranks.window = (mixt__stage){0};
     mixt_status status = mixt__trainer_compile(t, &before.spec);
     if (status != MIXT_OK) {
         mixt__free(t->backward_order);
@@ -491,6 +496,8 @@ static mixt_status recompile_weights(mixt__trainer *t)
     mixt_status status = mixt__trainer_plan_layers(t);
     if (status == MIXT_OK)
         status = find_backward_order(t);
+    if (status == MIXT_OK)
+        status = mixt__sharded_plan(t);
     if (status == MIXT_OK)
         status = mixt__params_retype(t->params, t->train->graph);
     t->allocated += t->backend->allocated() - before; // as in replace_plan

@@ -70,6 +70,11 @@ for step in 2 4 6; do
 done
 n=4
 bits gpt fp16 model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 net.dropout=0.1 train.clip=0.5 dist.bucket=4K
+deep='model=gpt net.hidden=[] net.heads=2'
+bits gpt zero2 dist.zero=2 precision=bf16 $tokens $deep net.layers=6 dist.reduce=fp16 dist.bucket=16K train.clip=0.5
+role() { "$mixt" plan run.yaml $tokens $deep net.layers=24 net.width=64 --ranks 4 "dist.zero=$1" --json | grep -o "\"$2\":[0-9]*" | head -1 | sed 's/.*://'; }
+[ $(($(role 2 gradients) * 2)) -lt "$(role 1 gradients)" ] || fail "dist.zero=2 keeps $(role 2 gradients) bytes of $(role 1 gradients) of gradients"
+[ $(($(role 2 moments) * 4 - $(role 0 moments))) -le 131072 ] || fail "dist.zero=2 keeps $(role 2 moments) bytes of $(role 0 moments) of moments" # a chunk a rank
 
 # ---- an overflow on one rank: all skip ----
 
@@ -114,6 +119,8 @@ ranks 2 "$mixt" train run.yaml out=never dist.ranks=4 -q 2>err
 status=$? && refused 'dist.ranks is 4, but Open MPI started 2'
 ranks 2 "$mixt" train run.yaml out=never precision=auto -q 2>err
 status=$? && refused 'auto.steer and auto.replay are for one process'
+ranks 2 "$mixt" train run.yaml out=never dist.zero=2 faults=nan:fc -q 2>err
+status=$? && refused 'faults need gradients that every rank has'
 ranks 2 "$mixt" train run.yaml out=never dist.zero=1 train.optimizer=lamb -q 2>err
 status=$? && refused 'dist.zero=1 is not for train.optimizer=lamb'
 "$mixt" train run.yaml out=never dist.bucket=1K -q 2>err

@@ -1,0 +1,306 @@
+/* Planning owners, sums to their owners, the update of the own slices. */
+#include "train/sharded.h"
+
+#include "num/num.h"
+
+#include <string.h>
+
+enum { CHUNK = MIXT_UPDATE_CHUNK_MIN };
+
+bool mixt__sharded_gradients(const mixt__trainer *t)
+{
+    return t->ranks.owners.ranks && t->ranks.zero >= 2;
+}
+
+/* ---- planning ---- */
+
+/** Elements of a group: small against all, else memory is taken by whole models that are under way. */
+static int64_t group_limit(const mixt__trainer *t)
+{
+    enum { PARTS = 32 };
+    const mixt__params *p = t->params;
+    int64_t limit = p->total / PARTS;
+    for (int64_t s = 0; s < p->segment_count; s++)
+        limit = p->segments[s].count > limit ? p->segments[s].count : limit;
+    return limit < t->ranks.bucket ? limit : t->ranks.bucket;
+}
+
+/** Where each segment's gradient is made. */
+static void place_segments(const mixt__ranks *r, const mixt__params *p, int64_t *window_at)
+{
+    for (int64_t g = 0; g < r->owners.groups; g++)
+        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++)
+            window_at[s] = r->window.at[g] + p->segments[s].offset - r->owners.begins[g];
+}
+
+static void list_slices(const mixt__trainer *t, mixt__param_slice *slices)
+{
+    const mixt__ranks *r = &t->ranks;
+    int64_t rank = r->group ? r->group->rank : 0, at = 0;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        int64_t begin = mixt__owners_cut(&r->owners, t->params, g, rank);
+        slices[g] = (mixt__param_slice){begin, mixt__owners_cut(&r->owners, t->params, g, rank + 1) - begin, at};
+        at += slices[g].count;
+    }
+}
+
+static mixt_status share_out(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    mixt__params_shard shard = {.moments = true, .room = r->owners.room, .slice_count = r->owners.groups};
+    shard.window = r->window.total;
+    shard.gradients = mixt__sharded_gradients(t) && mixt__ranks_passes(t) == 1 &&
+                      shard.window + shard.room < t->params->total; // else they are summed where they are made
+    shard.slices = mixt__alloc((size_t)(shard.slice_count + 1) * sizeof *shard.slices);
+    shard.window_at = mixt__alloc((size_t)(t->params->segment_count + 1) * sizeof *shard.window_at);
+    mixt_status status = MIXT_ERROR_MEMORY;
+    if (shard.slices && shard.window_at) {
+        list_slices(t, shard.slices);
+        if (shard.gradients)
+            place_segments(r, t->params, shard.window_at);
+        status = mixt__params_share_out(t->params, &shard);
+    }
+    mixt__free(shard.slices);
+    mixt__free(shard.window_at);
+    return status;
+}
+
+mixt_status mixt__sharded_plan(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    int64_t ranks = t->settings.ranks;
+    if (!r->zero || ranks == 1 || (!r->group && !r->planned) || !t->params->total)
+        return MIXT_OK;
+    if (r->zero >= 2 && !t->backend->host_memory)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "dist.zero=%d is for ranks on the CPU: set device=cpu, or dist.zero=1", r->zero);
+    MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, r->zero >= 2 ? group_limit(t) : 0, r->zero >= 2));
+    if (r->zero >= 2)
+        MIXT_TRY(mixt__stage_make(&r->window, t->train->graph, t->params, &r->owners));
+    return share_out(t);
+}
+
+/* ---- sums ---- */
+
+int64_t mixt__sharded_largest(const mixt__trainer *t)
+{
+    const mixt__owners *s = &t->ranks.owners;
+    int64_t most = 1;
+    for (int64_t g = 0; g < s->groups; g++)
+        most = s->begins[g + 1] - s->begins[g] > most ? s->begins[g + 1] - s->begins[g] : most;
+    return most;
+}
+
+int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets)
+{
+    const mixt__ranks *r = &t->ranks;
+    for (int64_t i = 0; i < r->window.count; i++) {
+        int64_t g = r->window.order[i], begin = r->owners.begins[g];
+        buckets[i] = (mixt__bucket){begin, r->owners.begins[g + 1] - begin, r->window.ready[g], g};
+    }
+    return r->window.count;
+}
+
+/** Of a group, so that element 0 is the first of the own slice's arenas. */
+static float *own_gradients(const mixt__params *p, int64_t group)
+{
+    const mixt__param_slice *slice = &p->shard.slices[group];
+    return p->shard.gradients ? p->own_grad : p->grad + (slice->begin - slice->at);
+}
+
+mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    float *made = p->grad + (p->shard.gradients ? r->window.at[b->group] : b->begin);
+    mixt__owners_cuts(&r->owners, p, b->group, r->cuts);
+    return mixt__group_reduce(r->group, made, r->cuts, r->step, r->format, r->workspace,
+                              own_gradients(p, b->group) + p->shard.slices[b->group].at);
+}
+
+void mixt__sharded_begin(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    if (t->watching)
+        r->window.graph = NULL; // it may be another in the same place
+    mixt__stage_mark(&r->window, (t->watching ? t->watched : t->train)->graph, t->params, &r->owners);
+    (void)mixt__sharded_buckets(t, r->buckets);
+    r->taken = 0;
+    mixt__sharded_passed(t, -1);
+}
+
+/** Gradients that no node makes are 0. */
+static void clear_unwritten(const mixt__trainer *t, int64_t group)
+{
+    const mixt__params *p = t->params;
+    for (int64_t s = t->ranks.owners.firsts[group]; s < t->ranks.owners.firsts[group + 1]; s++)
+        if (!t->ranks.window.written[s])
+            memset(p->grad + p->shard.window_at[s], 0, (size_t)p->segments[s].count * sizeof *p->grad);
+}
+
+void mixt__sharded_passed(mixt__trainer *t, int64_t node)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__stage *w = &r->window;
+    for (; t->params->shard.gradients && r->taken < w->count; r->taken++) {
+        int64_t group = w->takes[r->taken];
+        if (w->first[group] > node + 1)
+            return;
+        if (w->needs[group])
+            mixt__overlap_wait(r->overlap, w->needs[group]);
+        clear_unwritten(t, group);
+    }
+}
+
+/* ---- the own slices ---- */
+
+void mixt__sharded_list(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    int64_t own = 0, chunks = 0;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        const mixt__param_slice *slice = &p->shard.slices[g];
+        r->own_first[g] = own;
+        if (r->chunk_first)
+            r->chunk_first[g] = chunks;
+        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++) {
+            mixt__segment cut = mixt__owners_segment(p, s, slice->begin, slice->begin + slice->count);
+            if (!cut.count)
+                continue;
+            cut.offset -= slice->begin - slice->at;
+            r->own[own++] = cut;
+            for (int64_t done = 0; r->chunks && done < cut.count; done += CHUNK) {
+                int64_t left = cut.count - done;
+                r->chunks[chunks++] = (mixt__segment){cut.offset + done, left < CHUNK ? left : CHUNK, .low = cut.low};
+            }
+        }
+    }
+    r->own_first[r->owners.groups] = own;
+    if (!r->chunk_first)
+        return;
+    r->chunk_first[r->owners.groups] = chunks;
+    r->rank_chunks[0] = 0;
+    for (int64_t rank = 0; rank < r->owners.ranks; rank++)
+        r->rank_chunks[rank + 1] = r->rank_chunks[rank] + mixt__owners_size(&r->owners, p, rank).chunks;
+}
+
+/** Chunks of the own gradients. */
+static mixt_status measure_own(mixt__trainer *t, const mixt__update *update)
+{
+    mixt__ranks *r = &t->ranks;
+    mixt__segment_stats *mine = r->chunk_stats + r->rank_chunks[r->group->rank];
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        mixt__update own = *update;
+        own.segments = r->chunks + r->chunk_first[g];
+        own.segment_count = r->chunk_first[g + 1] - r->chunk_first[g];
+        own.stats = mine + r->chunk_first[g];
+        own.grad = own_gradients(t->params, g);
+        own.control_follows = false;
+        if (own.segment_count)
+            MIXT_TRY(t->backend->gradient_stats(&own));
+    }
+    return MIXT_OK;
+}
+
+static void add_chunk(mixt__segment_stats *sum, const mixt__segment_stats *chunk)
+{
+    sum->sum_squares += chunk->sum_squares;
+    sum->nonfinite += chunk->nonfinite;
+    sum->zeros += chunk->zeros;
+    if (chunk->amax > sum->amax)
+        sum->amax = chunk->amax;
+}
+
+/** In the order of chunks, whoever has them. @param next (ranks) chunks of each that were added */
+static void add_chunks(mixt__trainer *t, mixt__segment_stats *stats, int64_t *next)
+{
+    const mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    memcpy(next, r->rank_chunks, (size_t)r->owners.ranks * sizeof *next);
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        int64_t rank = 0, end = mixt__owners_cut(&r->owners, p, g, 1);
+        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++) {
+            stats[s] = (mixt__segment_stats){0};
+            for (int64_t at = 0; at < p->segments[s].count; at += CHUNK) {
+                while (p->segments[s].offset + at >= end)
+                    end = mixt__owners_cut(&r->owners, p, g, ++rank + 1);
+                add_chunk(&stats[s], &r->chunk_stats[next[rank]++]);
+            }
+        }
+    }
+}
+
+mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
+{
+    mixt__ranks *r = &t->ranks;
+    MIXT_TRY(measure_own(t, update));
+    MIXT_TRY(mixt__group_gather_parts(r->group, r->chunk_stats, r->rank_chunks, sizeof *r->chunk_stats));
+    add_chunks(t, update->stats, r->cuts);
+    return MIXT_OK;
+}
+
+/** Rounds all masters to their working copies: those of other ranks have come without. */
+static void round_copies(const mixt__trainer *t)
+{
+    const mixt__params *p = t->params;
+    for (int64_t s = 0; s < p->segment_count; s++) {
+        const mixt__segment *g = &p->segments[s];
+        if (g->low != MIXT_DTYPE_NONE)
+            mixt__narrow(g->low)((char *)p->low[g->low] + (size_t)g->low_offset * mixt_dtype_size(g->low),
+                                 p->master + g->offset, g->count);
+    }
+}
+
+static mixt_status update_own(mixt__trainer *t, const mixt__update *update)
+{
+    const mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        mixt__update own = *update;
+        const mixt__param_slice *slice = &p->shard.slices[g];
+        own.segments = r->own + r->own_first[g];
+        own.segment_count = r->own_first[g + 1] - r->own_first[g];
+        own.total = p->shard.room;
+        own.master += slice->begin - slice->at;
+        own.grad = own_gradients(p, g);
+        own.statistics_count = g ? 0 : update->statistics_count; // they are settled once
+        MIXT_TRY(t->backend->optimizer_step(&own));
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    MIXT_TRY(update_own(t, update));
+    if (t->control->found_inf) // on all ranks
+        return MIXT_OK;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        mixt__owners_cuts(&r->owners, p, g, r->cuts);
+        MIXT_TRY(mixt__group_gather_parts(r->group, p->master + r->owners.begins[g], r->cuts, sizeof *p->master));
+    }
+    round_copies(t);
+    return MIXT_OK;
+}
+
+mixt_status mixt__sharded_collect(mixt__trainer *t, float *const moments[2])
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    const float *const mine[2] = {p->moment1, p->moment2};
+    for (int i = 0; i < p->moments; i++) {
+        const float *from = mine[i];
+        if (!t->backend->host_memory) {
+            MIXT_TRY(t->backend->download(r->staged, from, (size_t)p->shard.room * sizeof *from));
+            from = r->staged;
+        }
+        for (int64_t g = 0; g < r->owners.groups; g++) {
+            float *all = moments[i] ? moments[i] + r->owners.begins[g] : NULL;
+            mixt__owners_cuts(&r->owners, p, g, r->cuts);
+            MIXT_TRY(mixt__group_collect_parts(r->group, from + p->shard.slices[g].at, all, r->cuts));
+        }
+    }
+    return MIXT_OK;
+}

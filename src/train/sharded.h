@@ -1,0 +1,35 @@
+/* What ranks do that share out the state of training: sums of gradients that their owners keep, an update of the own
+ * slices, weights that go to all.
+ */
+#ifndef MIXT_TRAIN_SHARDED_H
+#define MIXT_TRAIN_SHARDED_H
+
+#include "train/trainer.h"
+
+/** Whether gradients are summed by groups, each slice by its owner, who keeps it alone. */
+bool mixt__sharded_gradients(const mixt__trainer *t);
+/** Decides what is shared out and where it lies; again for another graph or other passes. */
+mixt_status mixt__sharded_plan(mixt__trainer *t);
+
+/** Elements of the largest group. */
+int64_t mixt__sharded_largest(const mixt__trainer *t);
+/** Lists the own slices. Needs the blocks of mixt__ranks_take. */
+void mixt__sharded_list(mixt__trainer *t);
+/** Groups as they are summed. @param buckets (groups). @return how many */
+int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets);
+/** Sums a group. */
+mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *bucket);
+
+/** Before a pass whose gradients are made in a window: finds where its nodes write. */
+void mixt__sharded_begin(mixt__trainer *t);
+/** Behind a node: whose memory the next one takes must be free. */
+void mixt__sharded_passed(mixt__trainer *t, int64_t node);
+
+/** Statistics of all gradients from everyone's own, by segment, as gradient_stats makes them. */
+mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update);
+/** The update of the own slices, which then go to all. */
+mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update);
+/** All moments to rank 0: see mixt__ranks_collect. */
+mixt_status mixt__sharded_collect(mixt__trainer *t, float *const moments[2]);
+
+#endif
