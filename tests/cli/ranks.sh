@@ -42,13 +42,14 @@ grep -q "\"memory\":$planned," two/metrics.jsonl || fail "planned $planned bytes
 "$mixt" plan run.yaml --ranks 2 | grep -q '^one of 2 ranks: it sends .* an update' || fail "plan --ranks: $("$mixt" plan run.yaml --ranks 2 | tail -3)"
 ls two/checkpoints | grep -q 'step-00000006' || fail "no checkpoint: $(ls two/checkpoints)"
 
-# MODEL SETTINGS...: in one process and over MPI, on $n ranks
+# MODEL SETTINGS...: in one process and over MPI, on $n ranks; with apart=no not as on a GPU
 bits() {
     local name=$1-$2
     shift 2
     "$mixt" train run.yaml "out=$name-one" "dist.ranks=$n" "$@" -q 2>err || { fail "$name in one process: $(cat err)"; return; }
     ranks "$n" "$mixt" train run.yaml "out=$name-ranks" "$@" -q 2>err || { fail "$name on $n ranks: $(cat err)"; return; }
     same "$name-one" "$name-ranks"
+    [ "${apart:-yes}" = no ] && return
     MIXT_APART=1 ranks "$n" "$mixt" train run.yaml "out=$name-apart" "$@" -q 2>err || { fail "$name as on a GPU: $(cat err)"; return; }
     same "$name-one" "$name-apart"
     planned=$(MIXT_APART=1 "$mixt" plan run.yaml --ranks "$n" "$@" --json | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
@@ -71,7 +72,7 @@ done
 n=4
 bits gpt fp16 model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 net.dropout=0.1 train.clip=0.5 dist.bucket=4K
 deep='model=gpt net.hidden=[] net.heads=2'
-bits gpt zero2 dist.zero=2 precision=bf16 $tokens $deep net.layers=6 dist.reduce=fp16 dist.bucket=16K train.clip=0.5
+apart=no bits gpt zero2 dist.zero=2 precision=bf16 $tokens $deep net.layers=6 dist.reduce=fp16 dist.bucket=16K train.clip=0.5
 role() { "$mixt" plan run.yaml $tokens $deep net.layers=24 net.width=64 --ranks 4 "dist.zero=$1" --json | grep -o "\"$2\":[0-9]*" | head -1 | sed 's/.*://'; }
 [ $(($(role 2 gradients) * 2)) -lt "$(role 1 gradients)" ] || fail "dist.zero=2 keeps $(role 2 gradients) bytes of $(role 1 gradients) of gradients"
 [ $(($(role 2 moments) * 4 - $(role 0 moments))) -le 131072 ] || fail "dist.zero=2 keeps $(role 2 moments) bytes of $(role 0 moments) of moments" # a chunk a rank
@@ -119,6 +120,8 @@ ranks 2 "$mixt" train run.yaml out=never dist.ranks=4 -q 2>err
 status=$? && refused 'dist.ranks is 4, but Open MPI started 2'
 ranks 2 "$mixt" train run.yaml out=never precision=auto -q 2>err
 status=$? && refused 'auto.steer and auto.replay are for one process'
+MIXT_APART=1 ranks 2 "$mixt" train run.yaml out=never dist.zero=2 -q 2>err
+status=$? && refused 'dist.zero=2 is for ranks on the CPU'
 ranks 2 "$mixt" train run.yaml out=never dist.zero=2 faults=nan:fc -q 2>err
 status=$? && refused 'faults need gradients that every rank has'
 ranks 2 "$mixt" train run.yaml out=never dist.zero=1 train.optimizer=lamb -q 2>err
