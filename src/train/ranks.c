@@ -173,15 +173,20 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
         shared_sizes(t, sizes);
 }
 
+static mixt__owner_size own_share(const mixt__trainer *t)
+{
+    return mixt__owners_size(&t->ranks.owners, t->params, t->ranks.group ? t->ranks.group->rank : 0);
+}
+
 /** Beside gradients: masters that moments were shared out for, and records. */
 static int64_t sent_beside(const mixt__trainer *t)
 {
     int64_t others = t->settings.ranks - 1, moved, bytes = 0;
     (void)list_moved(t, NULL, &moved);
     if (t->ranks.owners.ranks)
-        bytes = t->params->total / t->settings.ranks * (int64_t)sizeof(float);
+        bytes = own_share(t).elements * (int64_t)sizeof(float);
     if (mixt__sharded_gradients(t))
-        bytes += t->ranks.owners.chunks / t->settings.ranks * (int64_t)sizeof(mixt__segment_stats);
+        bytes += own_share(t).chunks * (int64_t)sizeof(mixt__segment_stats);
     return others * (bytes + (int64_t)record_bytes(t, moved));
 }
 
@@ -192,7 +197,7 @@ int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
     if (size == 1 || (!r->group && !r->planned))
         return 0;
     if (mixt__sharded_gradients(t))
-        return sent_beside(t) + mixt__group_sum_traffic(size, t->params->total, r->format) / 2;
+        return sent_beside(t) + (t->params->total - own_share(t).elements) * (int64_t)mixt_dtype_size(r->format);
     return sent_beside(t) + mixt__group_sum_sent(rank, size, t->params->total, bucket_of(t), r->format);
 }
 
@@ -546,48 +551,9 @@ mixt_status mixt__ranks_measure(mixt__trainer *t, const mixt__update *update)
                                                         : t->backend->gradient_stats(update);
 }
 
-/** The same on a device with memory of its own, by an update that leaves masters as they are: plain SGD with a rate of
- *  0, of gradients that are finite. */
-static mixt_status round_copies_apart(const mixt__trainer *t)
-{
-    mixt__update u = t->update;
-    u.optimizer = (mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD};
-    u.grad = u.master;
-    u.moment1 = u.moment2 = NULL;
-    u.statistics_count = 0;
-    u.control = t->ranks.still;
-    return t->backend->optimizer_step(&u);
-}
-
-/** On a device with memory of its own: its masters go over the host. Of a skipped update too, which changes none: the
- *  host does not know yet. */
-static mixt_status apply_apart(mixt__trainer *t, const mixt__update *update)
-{
-    const mixt__params *p = t->params;
-    const mixt__param_slice *slice = p->shard.slices; // the only one
-    mixt__ranks *r = &t->ranks;
-    mixt__update own = *update;
-    own.segments = r->own;
-    own.segment_count = r->own_first[1];
-    own.total = slice->count;
-    own.master += slice->begin;
-    own.grad += slice->begin;
-    own.workspace = r->own_workspace;
-    MIXT_TRY(t->backend->optimizer_step(&own));
-    MIXT_TRY(
-        t->backend->copy(r->staged + slice->begin, p->master + slice->begin, (size_t)slice->count * sizeof *r->staged));
-    MIXT_TRY(t->backend->synchronize());
-    mixt__owners_cuts(&r->owners, p, 0, r->cuts);
-    MIXT_TRY(mixt__group_gather_parts(r->group, r->staged, r->cuts, sizeof *r->staged));
-    MIXT_TRY(t->backend->copy(p->master, r->staged, gradient_bytes(t)));
-    return round_copies_apart(t);
-}
-
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
 {
-    if (!mixt__ranks_sharded(t))
-        return t->backend->optimizer_step(update);
-    return t->backend->host_memory ? mixt__sharded_apply(t, update) : apply_apart(t, update);
+    return mixt__ranks_sharded(t) ? mixt__sharded_apply(t, update) : t->backend->optimizer_step(update);
 }
 
 bool mixt__ranks_apart(const mixt__trainer *t)

@@ -270,10 +270,49 @@ static mixt_status update_own(mixt__trainer *t, const mixt__update *update)
     return MIXT_OK;
 }
 
+/** The same on a device with memory of its own, by an update that leaves masters as they are: plain SGD with a rate of
+ *  0, of gradients that are finite. */
+static mixt_status round_copies_apart(const mixt__trainer *t)
+{
+    mixt__update u = t->update;
+    u.optimizer = (mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD};
+    u.grad = u.master;
+    u.moment1 = u.moment2 = NULL;
+    u.statistics_count = 0;
+    u.control = t->ranks.still;
+    return t->backend->optimizer_step(&u);
+}
+
+/** On a device with memory of its own: its masters go over the host. Of a skipped update too, which changes none: the
+ *  host does not know yet. */
+static mixt_status apply_apart(mixt__trainer *t, const mixt__update *update)
+{
+    const mixt__params *p = t->params;
+    const mixt__param_slice *slice = p->shard.slices; // the only one
+    mixt__ranks *r = &t->ranks;
+    mixt__update own = *update;
+    own.segments = r->own;
+    own.segment_count = r->own_first[1];
+    own.total = slice->count;
+    own.master += slice->begin;
+    own.grad += slice->begin;
+    own.workspace = r->own_workspace;
+    MIXT_TRY(t->backend->optimizer_step(&own));
+    MIXT_TRY(
+        t->backend->copy(r->staged + slice->begin, p->master + slice->begin, (size_t)slice->count * sizeof *r->staged));
+    MIXT_TRY(t->backend->synchronize());
+    mixt__owners_cuts(&r->owners, p, 0, r->cuts);
+    MIXT_TRY(mixt__group_gather_parts(r->group, r->staged, r->cuts, sizeof *r->staged));
+    MIXT_TRY(t->backend->copy(p->master, r->staged, (size_t)p->total * sizeof *r->staged));
+    return round_copies_apart(t);
+}
+
 mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
+    if (!t->backend->host_memory)
+        return apply_apart(t, update);
     MIXT_TRY(update_own(t, update));
     if (t->control->found_inf) // on all ranks
         return MIXT_OK;
