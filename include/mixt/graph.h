@@ -177,12 +177,15 @@ mixt_value mixt_matmul_with(mixt_builder *b, mixt_value x, mixt_value y, const m
 #define mixt_matmul(b, x, y, ...) mixt_matmul_with((b), (x), (y), &(mixt_matmul_options){__VA_ARGS__})
 
 typedef struct mixt_attention_options {
-    int64_t heads; /**< of q; required; divides its last dimension */
-    bool causal;   /**< position t sees positions up to t only; needs T = S */
-    float scale;   /**< of the scores; default 1/sqrt(head size) */
+    int64_t heads;      /**< of q; required; divides its last dimension */
+    bool causal;        /**< position t sees positions up to t only; needs T = S */
+    float scale;        /**< of the scores; default 1/sqrt(head size) */
+    mixt_value lengths; /**< INT32 (B), 0 to S: only so many keys of an entry are there, the others are padding;
+                           default: all are */
 } mixt_attention_options;
-/** q (B, T, C), k and v (B, S, C) → (B, T, C). Grouped heads: k and v may be narrower, with a whole number of heads of
- *  q's size that divides q's; neighbouring heads of q then share one. */
+/** q (B, T, C), k and v (B, S, C) → (B, T, C): within one sequence, or from one to another (cross attention). Grouped
+ * heads: k and v may be narrower, with a whole number of heads of q's size that divides q's; neighbouring heads of q
+ * then share one. */
 mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt_value v,
                                const mixt_attention_options *o);
 #define mixt_attention(b, q, k, v, ...) mixt_attention_with((b), (q), (k), (v), &(mixt_attention_options){__VA_ARGS__})

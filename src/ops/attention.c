@@ -1,9 +1,12 @@
 /* Scaled dot-product attention over heads that lie side by side in the last dimension: q (B, T, C), k and v (B, S, G),
  * where G is C, or less where heads are grouped: head h of q then takes head h / (C / G) of k and v.
  *
- * Forward: (q, k, v) → (dst, lse), lse (B, heads, T) the logarithm of each row's softmax denominator, FP32.
- * Gradient: (q, k, v, dst, lse, grad_dst) → (grad_q, grad_k, grad_v). The scores are never kept. All of q, k, v and
- * their gradients may be strided views, so that one packed product makes and takes them.
+ * Forward: (q, k, v[, lengths]) → (dst, lse), lse (B, heads, T) the logarithm of each row's softmax denominator, FP32.
+ * Gradient: (q, k, v, dst, lse, grad_dst[, lengths]) → (grad_q, grad_k, grad_v). The scores are never kept. All of q,
+ * k, v and their gradients may be strided views, so that one packed product makes and takes them.
+ *
+ * With lengths, INT32 (B), only so many keys of an entry are there, from 0 to S: those behind are not read and have
+ * gradients of 0. A row that sees no key at all is 0, and its lse minus infinity.
  */
 #include "ops/cached.h"
 #include "ops/rules.h"
@@ -31,6 +34,16 @@ mixt_status mixt__attention_check_heads(const mixt__attention_attrs *at, const m
     return MIXT_OK;
 }
 
+static mixt_status check_lengths(const mixt__graph *graph, const mixt__node *node, int64_t batch)
+{
+    const mixt__value *lengths = node->in_count > 3 ? mixt__in(graph, node, 3) : NULL;
+    char text[128];
+    if (!lengths || (lengths->dtype == MIXT_DTYPE_INT32 && lengths->shape.rank == 1 && lengths->shape.dims[0] == batch))
+        return MIXT_OK;
+    return mixt__fail(MIXT_ERROR_SHAPE, "attention: lengths must be int32 (%lld), got %s %s", (long long)batch,
+                      mixt_dtype_name(lengths->dtype), mixt__shape_text(&lengths->shape, text, sizeof text));
+}
+
 static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt__inferred *r)
 {
     const mixt__attention_attrs *at = node->attrs;
@@ -48,6 +61,7 @@ static mixt_status infer(const mixt__graph *graph, const mixt__node *node, mixt_
         return mixt__fail(MIXT_ERROR_SHAPE, "causal attention needs as many queries as keys, got %s and %s", tq, tk);
     if (q->dtype != k->dtype || q->dtype != v->dtype)
         return mixt__fail(MIXT_ERROR_DTYPE, "attention: q, k and v must have one format");
+    MIXT_TRY(check_lengths(graph, node, dq[0]));
     mixt__shape lse = {3, {dq[0], at->heads, dq[1]}};
     mixt__set_out(r, 0, &q->shape, q->dtype);
     mixt__set_out(r, 1, &lse, MIXT_DTYPE_FP32);
@@ -73,9 +87,15 @@ static double grad_flops(const mixt__graph *graph, const mixt__node *node)
 
 static mixt_status grad(mixt__gradients *g, const mixt__node *node)
 {
-    int32_t in[6] = {node->in[0],  node->in[1],  node->in[2],
-                     node->out[0], node->out[1], mixt__gradient_of(g, node->out[0])};
-    return mixt__gradient_emit(g, &mixt__op_attention_grad, node->attrs, in, 6, node->in);
+    bool lengths = node->in_count > 3;
+    int32_t in[7] = {node->in[0],
+                     node->in[1],
+                     node->in[2],
+                     node->out[0],
+                     node->out[1],
+                     mixt__gradient_of(g, node->out[0]),
+                     lengths ? node->in[3] : 0};
+    return mixt__gradient_emit(g, &mixt__op_attention_grad, node->attrs, in, lengths ? 7 : 6, node->in);
 }
 
 static void describe(const void *attrs, char *text, size_t size)
@@ -130,5 +150,6 @@ mixt_value mixt_attention_with(mixt_builder *b, mixt_value q, mixt_value k, mixt
         at.scale = 1.0f / sqrtf((float)mixt_value_dim(b, q, -1) / (float)at.heads);
     if (mixt__builder_generating(b))
         return mixt__attention_cached(b, q, k, v, &at);
-    return mixt__builder_node(b, &mixt__op_attention, NULL, &at, (mixt_value[]){q, k, v}, 3);
+    mixt_value in[4] = {q, k, v, o->lengths};
+    return mixt__builder_node(b, &mixt__op_attention, NULL, &at, in, o->lengths.id ? 4 : 3);
 }

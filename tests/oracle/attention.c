@@ -14,6 +14,7 @@ typedef struct heads {
     double scale, low;                               // low: roundoff of the operands' format, 0 for FP32
     double operand;                                  // what operands are off by when they are multiplied
     bool causal;
+    const double *lengths; // (batch) of the keys; NULL: all are there
 } heads;
 
 static heads heads_of(const test_case *c)
@@ -30,7 +31,15 @@ static heads heads_of(const test_case *c)
                    .scale = at->scale,
                    .low = low ? number_roundoff(c->dtype) : number_operand(c),
                    .operand = number_operand(c),
-                   .causal = at->causal};
+                   .causal = at->causal,
+                   .lengths = c->in_count == 4 || c->in_count == 7 ? c->in[c->in_count - 1].value : NULL};
+}
+
+/** Keys that query t of batch entry b sees. */
+static int64_t keys_seen(const heads *s, int64_t b, int64_t t)
+{
+    int64_t keys = s->lengths ? (int64_t)s->lengths[b] : s->keys;
+    return s->causal && t + 1 < keys ? t + 1 : keys;
 }
 
 static double together(const heads *s, double errors)
@@ -57,6 +66,8 @@ static void make(test_case *c)
     case_input_between(c, c->dtype, q, -range, range);
     case_input_between(c, c->dtype, k, -range, range);
     case_input(c, c->dtype, k);
+    if (problem_int(c, "padded", 0))
+        case_indices(c, (mixt__shape){1, {q.dims[0]}}, 0, k.dims[1] + 1);
 }
 
 /** Row t of head h of batch entry b. */
@@ -78,7 +89,7 @@ static double dot(const double *x, const double *y, int64_t n, double *size)
 
 static void forward_row(test_case *c, const heads *s, int64_t b, int64_t h, int64_t t, double *score)
 {
-    int64_t seen = s->causal ? t + 1 : s->keys, at = row(&c->out[0], s, b, t, h) - c->out[0].value;
+    int64_t seen = keys_seen(s, b, t), at = row(&c->out[0], s, b, t, h) - c->out[0].value;
     double most = -INFINITY, least = INFINITY, total = 0, error = 0, size;
     for (int64_t j = 0; j < seen; j++) {
         score[j] = s->scale * dot(row(&c->in[0], s, b, t, h), row(&c->in[1], s, b, j, h / s->group), s->dim, &size);
@@ -100,6 +111,8 @@ static void forward_row(test_case *c, const heads *s, int64_t b, int64_t h, int6
     }
     int64_t l = (b * s->count + h) * s->queries + t;
     c->out[1].value[l] = most + log(total);
+    if (!seen)
+        return;
     c->out[1].slack[l] = error + U32 * (2 * (double)seen + 2 * U_MATHS + fabs(most) + 2 * (most - least) +
                                         2 * fabs(c->out[1].value[l]) + 2);
 }
@@ -129,6 +142,8 @@ static void make_grad(test_case *c)
     case_copy(c, &f->out[0]);
     case_copy(c, &f->out[1]);
     case_input(c, c->dtype, f->out[0].shape);
+    if (f->in_count > 3)
+        case_copy(c, &f->in[3]);
 }
 
 static void add(test_tensor *sum, int64_t at, double product, double error)
@@ -143,7 +158,7 @@ typedef struct grad_row {
 
 static void grad_query(test_case *c, const heads *s, int64_t b, int64_t h, int64_t t, grad_row *r)
 {
-    int64_t seen = s->causal ? t + 1 : s->keys;
+    int64_t seen = keys_seen(s, b, t);
     const double *q = row(&c->in[0], s, b, t, h), *dy = row(&c->in[5], s, b, t, h);
     double lse = c->in[4].value[(b * s->count + h) * s->queries + t], mean = 0, mean_size = 0, worst = 0, size;
     for (int64_t j = 0; j < seen; j++) {

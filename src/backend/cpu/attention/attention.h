@@ -11,6 +11,7 @@ typedef struct mixt__heads {
     int64_t queries, keys;
     float scale;
     bool causal;
+    const int32_t *lengths; // (batch) keys that are there; NULL: all are, and always NULL at plan time
 } mixt__heads;
 
 static inline mixt__heads mixt__heads_of(const mixt__call *call)
@@ -24,7 +25,17 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
                          .queries = q[1],
                          .keys = call->in[1].shape.dims[1],
                          .scale = at->scale,
-                         .causal = at->causal};
+                         .causal = at->causal,
+                         .lengths = call->in_count == 4   ? call->in[3].data
+                                    : call->in_count == 7 ? call->in[6].data
+                                                          : NULL};
+}
+
+/** Keys of a batch entry that are there. */
+static inline int64_t mixt__heads_keys(const mixt__heads *s, int64_t b)
+{
+    int64_t keys = s->lengths ? s->lengths[b] : s->keys;
+    return keys < 0 ? 0 : keys < s->keys ? keys : s->keys;
 }
 
 extern const mixt__kernel mixt__attention_amx, mixt__attention_avx512bf16, mixt__attention_avx512, mixt__attention_avx2,

@@ -188,7 +188,7 @@ static const float *forward_load(const head *h, const scratch *s)
 static void forward_queries(const head *h, int64_t q0, const float *values, const scratch *s)
 {
     int64_t queries = h->queries - q0 < QUERIES ? h->queries - q0 : QUERIES;
-    int64_t keys = h->causal ? q0 + queries : h->keys;
+    int64_t keys = h->causal && q0 + queries < h->keys ? q0 + queries : h->keys;
     pack_rows(h, &h->q, q0, queries, queries, s->q_rows);
     for (int64_t i = 0; i < queries; i++)
         s->largest[i] = -INFINITY;
@@ -250,7 +250,7 @@ static void block_softmax_grad(const head *h, const block *b, const scratch *s, 
 static void backward_queries(const head *h, int64_t q0, const float *keys_depth, const scratch *s)
 {
     int64_t queries = h->queries - q0 < QUERIES ? h->queries - q0 : QUERIES, dim = h->dim_padded;
-    int64_t keys = h->causal ? q0 + queries : h->keys, rows = whole_words(queries);
+    int64_t keys = h->causal && q0 + queries < h->keys ? q0 + queries : h->keys, rows = whole_words(queries);
     load_rows(h, &h->grad_dst, q0, queries, queries, s->wide);
     load_rows(h, &h->dst, q0, queries, queries, s->out);
     row_products(h, queries, s->wide, s->out, s->total);
@@ -290,9 +290,13 @@ static void backward_add(const head *h, const float *keys_depth, const scratch *
         backward_queries(h, q0, keys_depth, s);
 }
 
-static void backward_store(const head *h, const scratch *s)
+/** Zeros for keys that are not there, up to `keys`. */
+static void backward_store(const head *h, int64_t keys, const scratch *s)
 {
+    size_t bytes = (size_t)((keys - h->keys) * h->dim_padded) * sizeof(float);
     scale_row(s->grad_k, h->keys * h->dim_padded, h->scale);
-    store_rows(h, &h->grad_k, 0, h->keys, s->grad_k);
-    store_rows(h, &h->grad_v, 0, h->keys, s->grad_v);
+    memset(s->grad_k + h->keys * h->dim_padded, 0, bytes);
+    memset(s->grad_v + h->keys * h->dim_padded, 0, bytes);
+    store_rows(h, &h->grad_k, 0, keys, s->grad_k);
+    store_rows(h, &h->grad_v, 0, keys, s->grad_v);
 }

@@ -70,7 +70,8 @@ static head_tensor head_of(const mixt__tensor *x, int64_t dim, int64_t b, int64_
 static head head_open(const mixt__call *call, const mixt__heads *s, int64_t b, int64_t number)
 {
     mixt_dtype dtype = call->in[0].dtype;
-    head h = {.dim = s->dim, .dim_padded = round_up(s->dim, ROW_UNIT), .queries = s->queries, .keys = s->keys};
+    head h = {.dim = s->dim, .dim_padded = round_up(s->dim, ROW_UNIT), .queries = s->queries};
+    h.keys = mixt__heads_keys(s, b);
     h.words = h.dim_padded / TILE_PACK;
     h.scale = s->scale;
     h.causal = s->causal;
@@ -156,7 +157,7 @@ static void grad_range(void *argument, int64_t begin, int64_t end, int thread)
         }
         h.grad_k = head_of(&call->out[1], s.dim, b, first % s.count / s.group);
         h.grad_v = head_of(&call->out[2], s.dim, b, first % s.count / s.group);
-        backward_store(&h, &buffers);
+        backward_store(&h, s.keys, &buffers);
     }
     tile_end();
 }

@@ -27,10 +27,11 @@ static double dot(const mixt__tensor *x, const mixt__tensor *y, const mixt__head
     return sum;
 }
 
-/** Keys that query i sees. */
-static int64_t visible(const mixt__heads *s, int64_t i)
+/** Keys that query i of batch entry b sees. */
+static int64_t visible(const mixt__heads *s, int64_t b, int64_t i)
 {
-    return s->causal ? i + 1 : s->keys;
+    int64_t keys = mixt__heads_keys(s, b);
+    return s->causal && i + 1 < keys ? i + 1 : keys;
 }
 
 static mixt_status prepare(mixt__call *call, mixt__arena *arena)
@@ -44,7 +45,7 @@ static void forward_row(const mixt__call *call, const mixt__heads *s, int64_t b,
 {
     const mixt__tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2];
     double *p = call->workspace, largest = -INFINITY, total = 0;
-    int64_t keys = visible(s, i);
+    int64_t keys = visible(s, b, i);
     for (int64_t j = 0; j < keys; j++) {
         p[j] = (double)s->scale * dot(q, k, s, b, head, i, j);
         if (p[j] > largest)
@@ -89,7 +90,7 @@ static void scores_grad(const mixt__call *call, const mixt__heads *s, int64_t b,
     for (int64_t i = 0; i < s->queries; i++) {
         double *pi = p + i * s->keys, *gi = grad + i * s->keys, mean = 0;
         for (int64_t j = 0; j < s->keys; j++) {
-            bool seen = j < visible(s, i);
+            bool seen = j < visible(s, b, i);
             pi[j] = seen ? exp((double)s->scale * dot(q, k, s, b, head, i, j) - (double)lse[i]) : 0;
             gi[j] = seen ? dot(grad_dst, v, s, b, head, i, j) : 0;
             mean += pi[j] * gi[j];
@@ -106,7 +107,7 @@ static void column_grad(const mixt__call *call, const mixt__heads *s, int64_t b,
     const mixt__tensor *q = &call->in[0], *k = &call->in[1], *grad_dst = &call->in[5];
     for (int64_t i = 0; i < s->queries; i++) {
         double sum = 0;
-        for (int64_t j = 0; j < visible(s, i); j++)
+        for (int64_t j = 0; j < visible(s, b, i); j++)
             sum += grad[i * s->keys + j] * (double)at(k, s, b, j, head / s->group, d);
         put(&call->out[0], s, b, i, head, d, sum);
     }

@@ -17,7 +17,15 @@ struct mixt__attention_problem {
     int64_t batch_heads, heads, dim, queries, keys;
     float scale;
     bool causal;
+    const int32_t *lengths; // (batch) keys that are there; NULL: all are
 };
+
+/** Keys that are there for a head. */
+static __device__ __forceinline__ int64_t keys_of(const mixt__attention_problem &p, int64_t head)
+{
+    int64_t keys = p.lengths ? p.lengths[head / p.heads] : p.keys;
+    return keys < 0 ? 0 : keys < p.keys ? keys : p.keys;
+}
 
 template <typename T>
 static __device__ __forceinline__ T *row_of(const mixt__head_rows &r, const mixt__attention_problem &p, int64_t head,

@@ -3,7 +3,7 @@
  * Forward: q (B, T, C), k, v (B, S, C) → dst (B, T, C), lse (B, heads, T). Gradient: those five and grad_dst →
  * grad_q, grad_k, grad_v. Elements of a head lie side by side; the other strides are free. Where k and v have fewer
  * heads, each is read by a group of those of q; kernels of the gradient make grad_k and grad_v for every head of q, and
- * mixt__attention_grouped adds up those of a group.
+ * mixt__attention_grouped adds up those of a group. With lengths (B), a last input of both, an entry has fewer keys.
  */
 #ifndef MIXT_BACKEND_CUDA_ATTENTION_ATTENTION_H
 #define MIXT_BACKEND_CUDA_ATTENTION_ATTENTION_H
@@ -22,6 +22,18 @@ typedef struct mixt__heads {
     bool causal;
 } mixt__heads;
 
+/** Whether it is attention_grad. */
+static inline bool mixt__attention_is_gradient(const mixt__call *call)
+{
+    return call->in_count > 4;
+}
+
+/** The keys that each batch entry has, INT32 (B) and the last input; NULL: all are there. */
+static inline const mixt__tensor *mixt__attention_lengths(const mixt__call *call)
+{
+    return call->in_count == 4 || call->in_count == 7 ? &call->in[call->in_count - 1] : NULL;
+}
+
 static inline mixt__heads mixt__heads_of(const mixt__call *call)
 {
     const mixt__attention_attrs *at = (const mixt__attention_attrs *)call->attrs;
@@ -38,13 +50,16 @@ static inline mixt__heads mixt__heads_of(const mixt__call *call)
     return s;
 }
 
+/** Of candidates that read all keys. */
+#define MIXT_ATTENTION_ALL_KEYS "keys that are not there in some entries (lengths)"
+
 /** Whether rows of heads begin at multiples of 16 bytes from their tensor's start: strides are known at plan time,
  * addresses only at run time. lse, input 4 or output 1 of the forward pass, is read by itself. */
 static inline bool mixt__attention_strides_fit(const mixt__call *call)
 {
-    bool gradient = call->in_count > 3;
+    bool gradient = mixt__attention_is_gradient(call);
     int64_t bits = 0;
-    for (int i = 0; i < call->in_count; i++)
+    for (int i = 0; i < (gradient ? 6 : 3); i++)
         if (i != 4)
             bits |= call->in[i].strides[0] | call->in[i].strides[1];
     for (int o = 0; o < (gradient ? 3 : 1); o++)

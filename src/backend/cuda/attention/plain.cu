@@ -63,7 +63,7 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) forward(prob
         return;
     int lane = threadIdx.x & 31;
     const T *q = row_of<T>(p.q, p, head, i);
-    int64_t seen = p.causal ? i + 1 : p.keys;
+    int64_t keys = keys_of(p, head), seen = p.causal && i + 1 < keys ? i + 1 : keys;
     for (int64_t first = 0; first < p.dim; first += 32 * COLUMNS) {
         float sum[COLUMNS] = {0}, most = -INFINITY, total = 0;
         for (int64_t j0 = 0; j0 < seen; j0 += 32) {
@@ -115,7 +115,7 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) grad_queries
     if (!own_row(p, p.queries, &head, &i))
         return;
     int lane = threadIdx.x & 31;
-    int64_t seen = p.causal ? i + 1 : p.keys;
+    int64_t keys = keys_of(p, head), seen = p.causal && i + 1 < keys ? i + 1 : keys;
     for (int64_t first = 0; first < p.dim; first += 32 * COLUMNS) {
         float sum[COLUMNS] = {0};
         for (int64_t j0 = 0; j0 < seen; j0 += 32) {
@@ -134,10 +134,11 @@ template <typename T> __global__ void __launch_bounds__(WARPS * 32) grad_keys(pr
     if (!own_row(p, p.keys, &head, &j))
         return;
     int lane = threadIdx.x & 31;
+    int64_t queries = j < keys_of(p, head) ? p.queries : 0; // that see it
     for (int64_t first = 0; first < p.dim; first += 32 * COLUMNS) {
         float sum_k[COLUMNS] = {0}, sum_v[COLUMNS] = {0};
-        for (int64_t i0 = p.causal ? j : 0; i0 < p.queries; i0 += 32) {
-            int64_t count = p.queries - i0 < 32 ? p.queries - i0 : 32, i = i0 + (lane < count ? lane : 0);
+        for (int64_t i0 = p.causal ? j : 0; i0 < queries; i0 += 32) {
+            int64_t count = queries - i0 < 32 ? queries - i0 : 32, i = i0 + (lane < count ? lane : 0);
             float weight, grad;
             score_grad<T>(p, head, i, j, &weight, &grad);
             add_rows(sum_k, grad, row_of<T>(p.q, p, head, i), count, first, p.dim);
@@ -178,6 +179,8 @@ mixt__attention_problem mixt__attention_problem_of(const mixt__call *call, bool 
     p.keys = s.keys;
     p.scale = s.scale;
     p.causal = s.causal;
+    const mixt__tensor *lengths = mixt__attention_lengths(call);
+    p.lengths = lengths ? (const int32_t *)lengths->data : NULL;
     return p;
 }
 

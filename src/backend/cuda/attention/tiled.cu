@@ -160,11 +160,11 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 3) attention_ti
     for (int r = 0; r < ROWS; r++)
         most[r] = -INFINITY;
     load_tile<T>(q, p.q, p, head, i0, p.queries, vectors);
-    int64_t end = p.causal && i0 + TILE < p.keys ? i0 + TILE : p.keys;
+    int64_t keys = keys_of(p, head), end = p.causal && i0 + TILE < keys ? i0 + TILE : keys;
     for (int64_t j0 = 0; j0 < end; j0 += TILE) {
         __syncthreads();
-        load_tile<T>(k, p.k, p, head, j0, p.keys, vectors);
-        load_tile<T>(v, p.v, p, head, j0, p.keys, vectors);
+        load_tile<T>(k, p.k, p, head, j0, keys, vectors);
+        load_tile<T>(v, p.v, p, head, j0, keys, vectors);
         __syncthreads();
         float s[ROWS][COLUMNS] = {};
         add_scores(s, q, k, at);
@@ -172,7 +172,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 3) attention_ti
             float larger = most[r], added = 0;
             for (int c = 0; c < COLUMNS; c++) {
                 int64_t j = j0 + at.across + 16 * c;
-                bool seen = j < p.keys && (!p.causal || j <= i0 + at.own + 8 * r);
+                bool seen = j < keys && (!p.causal || j <= i0 + at.own + 8 * r);
                 s[r][c] = seen ? s[r][c] * p.scale : -INFINITY;
                 larger = fmaxf(larger, s[r][c]);
             }
@@ -197,7 +197,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 3) attention_ti
         int64_t i = i0 + at.own + 8 * r;
         if (i >= p.queries)
             continue;
-        put_row(row_of<T>(p.dst, p, head, i), sum[r], p.keys ? 1.0f / total[r] : 0.0f, at, p.dim);
+        put_row(row_of<T>(p.dst, p, head, i), sum[r], keys ? 1.0f / total[r] : 0.0f, at, p.dim);
         if (at.across == 0)
             p.lse[head * p.queries + i] = most[r] + logf(total[r]);
     }
@@ -205,12 +205,12 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 3) attention_ti
 
 /** Probabilities from scores, and 0 where nothing is seen; scores become them. */
 static __device__ __forceinline__ void weigh(float (&s)[ROWS][COLUMNS], const float (&lse)[ROWS], const problem &p,
-                                             int64_t i0, int64_t j0, place at)
+                                             int64_t keys, int64_t i0, int64_t j0, place at)
 {
     for (int r = 0; r < ROWS; r++)
         for (int c = 0; c < COLUMNS; c++) {
             int64_t i = i0 + at.own + 8 * r, j = j0 + at.across + 16 * c;
-            bool seen = i < p.queries && j < p.keys && (!p.causal || j <= i);
+            bool seen = i < p.queries && j < keys && (!p.causal || j <= i);
             s[r][c] = seen ? expf(s[r][c] * p.scale - lse[r]) : 0.0f;
         }
 }
@@ -236,15 +236,15 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 3) attention_ti
     load_tile<T>(grad, p.grad_dst, p, head, i0, p.queries, vectors);
     load_rows(lse, p.lse, p, head, i0, at);
     load_rows(means, p.sums, p, head, i0, at);
-    int64_t end = p.causal && i0 + TILE < p.keys ? i0 + TILE : p.keys;
+    int64_t keys = keys_of(p, head), end = p.causal && i0 + TILE < keys ? i0 + TILE : keys;
     for (int64_t j0 = 0; j0 < end; j0 += TILE) {
         __syncthreads();
-        load_tile<T>(k, p.k, p, head, j0, p.keys, vectors);
-        load_tile<T>(v, p.v, p, head, j0, p.keys, vectors);
+        load_tile<T>(k, p.k, p, head, j0, keys, vectors);
+        load_tile<T>(v, p.v, p, head, j0, keys, vectors);
         __syncthreads();
         float s[ROWS][COLUMNS] = {}, grad_p[ROWS][COLUMNS] = {};
         add_scores(s, q, k, at);
-        weigh(s, lse, p, i0, j0, at);
+        weigh(s, lse, p, keys, i0, j0, at);
         add_scores(grad_p, grad, v, at);
         for (int r = 0; r < ROWS; r++)
             for (int c = 0; c < COLUMNS; c++)
@@ -268,9 +268,10 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 2) attention_ti
     own_tile(p.keys, false, &head, &j0);
     place at = place_of_thread();
     float sum_k[ROWS][COLUMNS] = {}, sum_v[ROWS][COLUMNS] = {};
-    load_tile<T>(k, p.k, p, head, j0, p.keys, vectors);
-    load_tile<T>(v, p.v, p, head, j0, p.keys, vectors);
-    for (int64_t i0 = p.causal ? j0 : 0; i0 < p.queries; i0 += TILE) {
+    int64_t keys = keys_of(p, head), queries = j0 < keys ? p.queries : 0; // that see some of them
+    load_tile<T>(k, p.k, p, head, j0, keys, vectors);
+    load_tile<T>(v, p.v, p, head, j0, keys, vectors);
+    for (int64_t i0 = p.causal ? j0 : 0; i0 < queries; i0 += TILE) {
         __syncthreads();
         load_tile<T>(q, p.q, p, head, i0, p.queries, vectors);
         load_tile<T>(grad, p.grad_dst, p, head, i0, p.queries, vectors);
@@ -278,7 +279,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 2) attention_ti
         load_rows(rows, p.lse, p, head, i0, at);
         __syncthreads();
         add_scores(s, q, k, at);
-        weigh(s, rows, p, i0, j0, at);
+        weigh(s, rows, p, keys, i0, j0, at);
         put_scores(weights, s, at);
         load_rows(rows, p.sums, p, head, i0, at);
         __syncthreads();
@@ -306,9 +307,10 @@ template <typename T> __global__ void __launch_bounds__(THREADS, 2) attention_ti
 static bool supports(const mixt__call *call, const char **reason)
 {
     mixt__heads s = mixt__heads_of(call);
-    *reason = s.dim > TILE                                                     ? "head size over 64"
-              : 5 * TILE_BYTES > mixt__cuda.shared_limit && call->in_count > 3 ? "too little shared memory"
-                                                                               : NULL;
+    *reason = s.dim > TILE ? "head size over 64"
+              : 5 * TILE_BYTES > mixt__cuda.shared_limit && mixt__attention_is_gradient(call)
+                  ? "too little shared memory"
+                  : NULL;
     return !*reason;
 }
 
@@ -317,7 +319,7 @@ static bool vectors_fit(const mixt__call *call)
 {
     uintptr_t bits = 0;
     size_t size = call->in[0].dtype == MIXT_DTYPE_FP32 ? 4 : 2;
-    for (int i = 0; i < call->in_count; i++)
+    for (int i = 0; i < (mixt__attention_is_gradient(call) ? 6 : 3); i++)
         if (i != 4)
             bits |= (uintptr_t)call->in[i].data | (uintptr_t)(call->in[i].strides[0] | call->in[i].strides[1]) * size;
     return bits % (4 * size) == 0 && mixt__heads_of(call).dim % 4 == 0;
