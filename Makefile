@@ -76,6 +76,7 @@ test-gpu: build
 test-peers: build
 	$(PYTHON) tests/peers/compare_exports.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_stats.py $(BUILD)/tests/stats || [ $$? = 77 ]
+	$(PYTHON) tests/peers/compare_bleu.py $(BUILD)/tests/bleu || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_ctc.py $(BUILD)/tests/ctc || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_audio.py $(BUILD)/tests/features || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_cells.py $(BUILD)/tests/cells || [ $$? = 77 ]

@@ -11,7 +11,7 @@ enum { CLI_BEAMS_MAX = 1000 };
         "beams", 'b', CLI_INT, "N",                                                                                    \
             .fallback = "0", .min = 0, .max = CLI_BEAMS_MAX,                                                           \
             .help = "texts: how many are followed at once; 1: the likeliest next piece alone; 0: as the model's kind " \
-                    "does it (recordings 1)"                                                                           \
+                    "does it (recordings 1, translations 5)"                                                           \
     }
 
 /** What was asked for, or else what the kind of model does. */

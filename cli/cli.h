@@ -13,7 +13,7 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 enum { CLI_SIGNAL = 128 }; // as shells count: the status after a signal is this and its number
 
 /* Room in a record, the end mark included. */
-enum { CLI_ARGUMENTS_MAX = 4, CLI_OPTIONS_MAX = 16, CLI_EXAMPLES_MAX = 6 };
+enum { CLI_ARGUMENTS_MAX = 4, CLI_OPTIONS_MAX = 16, CLI_EXAMPLES_MAX = 8 };
 
 typedef enum cli_kind {
     CLI_FLAG,

@@ -10,6 +10,7 @@
 #include "cli/term.h"
 #include "cli/tokenize_progress.h"
 #include "cli/transcripts.h"
+#include "cli/translate.h"
 #include "cli/watch.h"
 #include "mixt/run.h"
 
@@ -25,6 +26,7 @@ typedef struct findings {
     mixt_report *report;         // NULL: none was made
     mixt_ranking ranking;        // of ratings
     mixt_transcript_rates rates; // of recordings with texts
+    mixt_bleu bleu;              // of translations
 } findings;
 
 /** The part asked for; of data that was given, without a word all of it. */
@@ -56,6 +58,11 @@ static mixt_status print_json(const cli_args *args, const findings *found)
         json_object_set_new(o, "ndcg", cli_json_real(found->ranking.ndcg));
     }
     cli_transcripts_json(&found->rates, o);
+    if (found->bleu.sentences) {
+        json_object_set_new(o, "sentences", json_integer(found->bleu.sentences));
+        json_object_set_new(o, "bleu", cli_json_real(found->bleu.score));
+        json_object_set_new(o, "brevity", cli_json_real(found->bleu.brevity));
+    }
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(o);
@@ -66,15 +73,16 @@ static void print_text(const cli_args *args, const findings *found)
 {
     const mixt_evaluation *e = &found->loss;
     const mixt_report_info *report = mixt_report_describe(found->report);
-    char loss[32], values[128], ranks[128], rates[128], more[128] = "";
+    char loss[32], values[128], ranks[128], rates[128], bleu[64], more[128] = "";
     if (!isnan(e->accuracy))
         snprintf(more, sizeof more, ", accuracy %.2f%%, error rate %.2f%%", 100 * e->accuracy, 100 - 100 * e->accuracy);
     size_t used = strlen(more);
     if (found->data->target == MIXT_TARGET_TOKENS)
         snprintf(more + used, sizeof more - used, ", perplexity %.2f", exp(e->loss));
-    cli_line(stdout, "", "%s on %s: loss %s%s%s%s%s over %lld targets", cli_word(args, 0), split_of(args),
+    cli_line(stdout, "", "%s on %s: loss %s%s%s%s%s%s over %lld targets", cli_word(args, 0), split_of(args),
              cli_format_loss(loss, e->loss), more, cli_report_values(report, values),
-             cli_ratings_text(&found->ranking, ranks), cli_transcripts_text(&found->rates, rates), (long long)e->count);
+             cli_ratings_text(&found->ranking, ranks), cli_transcripts_text(&found->rates, rates),
+             cli_translate_text(&found->bleu, bleu), (long long)e->count);
     if (found->report)
         cli_report_print(report, found->data);
 }
@@ -118,6 +126,8 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
     mixt_status status = cli_ratings_rank(run, split_of(args), data, &found.ranking);
     if (status == MIXT_OK && isfinite(found.loss.loss))
         status = cli_transcripts_measure(run, data, cli_beams(args, 1), &found.rates);
+    if (status == MIXT_OK)
+        status = cli_translate_score(args, run, data, &found.bleu);
     if (status == MIXT_OK)
         status = print(args, &found);
     mixt_report_free(found.report);
@@ -173,7 +183,8 @@ const cli_command cli_eval = {
         "Loads the weights and the configuration of a run directory and evaluates them on one split of its data: "
         "loss, accuracy and error rate; for language models perplexity, the exponential of the loss; for values MAE, "
         "RMSE and R2; for ratings also how often an item held out and liked is among the first ten of 100, the others "
-        "drawn from those that its user has not rated (hit rate), and how far in front (NDCG); "
+        "drawn from those that its user has not rated (hit rate), and how far in front (NDCG); for translators BLEU, "
+        "as sacrebleu has it; "
         "for recordings with texts character and word error rate: the changes that turn what was heard into what was "
         "said, for each letter or word of it (accuracy is then the share of texts without a mistake at --beams 1). Up "
         "to 20 classes there "
@@ -193,6 +204,7 @@ const cli_command cli_eval = {
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "evaluate on this device, whatever the run was trained on"},
+            CLI_LENGTH_PENALTY_OPTION,
             {"classes", 'c', CLI_FLAG, .help = "figures of each class, however many there are"},
             {"json", .kind = CLI_FLAG,
              .help = "print one JSON object, with all figures and the matrix, instead of text"},

@@ -11,6 +11,7 @@
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
 #include "cli/transcripts.h"
+#include "cli/translate.h"
 #include "cli/watch.h"
 
 #include <mixt/predict.h>
@@ -309,7 +310,7 @@ static mixt_status open_model(predictor *p, const cli_args *args)
     CLI_TRY(mixt_run_load_with(cli_word(args, 0), cli_text(args, "checkpoint"), &options, &p->run));
     p->facts = mixt_run_facts(p->run);
     p->info = mixt_data_describe(p->facts);
-    return mixt_trainer_outputs(mixt_run_trainer(p->run), &p->outputs);
+    return cli_is_translator(p->info) ? MIXT_OK : mixt_trainer_outputs(mixt_run_trainer(p->run), &p->outputs);
 }
 
 static void add_columns(predictor *p)
@@ -346,6 +347,8 @@ static mixt_status take_memory(predictor *p, const cli_args *args)
 static mixt_status predict(predictor *p, const cli_args *args)
 {
     CLI_TRY(open_model(p, args));
+    if (cli_is_translator(p->info))
+        return cli_translate_files(args, p->run);
     CLI_TRY(take_memory(p, args));
     mixt_status status = MIXT_OK;
     p->beam = cli_beams(args, 1);
@@ -411,13 +414,16 @@ const cli_command cli_predict = {
         "of "
         "letters and gives the best, instead of the best letter at each moment.\n\n"
         "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
-        "has not rated in the training part.",
+        "has not rated in the training part.\n\n"
+        "Of translators INPUT is a file of sentences, a line each, or - for the standard input: their translations "
+        "come "
+        "out in the same order, a line each, found by beam search.",
     .arguments =
         {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
             {"INPUT", CLI_ARGUMENT_FILES,
              .help = "picture, folder of frames, WAV file, .npy, .npz, IDX images, or train, val, test; with :INDEX or "
-                     ":FIRST-LAST; or user:NAME"},
+                     ":FIRST-LAST; or user:NAME; or a file of sentences, -"},
         },
     .options =
         {
@@ -427,6 +433,7 @@ const cli_command cli_predict = {
             CLI_CHECKPOINT_OPTION,
             {"device", .kind = CLI_CHOICE, .metavar = "D", .choices = "auto|cpu|cuda",
              .help = "predict on this device, whatever the run was trained on"},
+            CLI_LENGTH_PENALTY_OPTION,
             {"report", 'r', CLI_FLAG,
              .help = "figures by class, or of values, over the samples whose labels are known"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object a line for each input instead of a table"},
@@ -440,6 +447,7 @@ const cli_command cli_predict = {
              "one image of an IDX file, for a script"},
             {"mixt predict runs/mf user:1 --top 10", "ten items for a user"},
             {"mixt predict runs/ctc hello.wav --beams 8", "what is said in a recording"},
+            {"mixt predict runs/en-de letter.en > letter.de", "a file, translated"},
         },
     .see_also = "eval|train",
     .run = run,

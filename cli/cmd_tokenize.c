@@ -13,7 +13,7 @@
 static json_t *describe(const cli_args *args, const mixt_tokenizer *t, int64_t tokens)
 {
     mixt_tokenizer_info info = mixt_tokenizer_describe(t);
-    return json_pack("{s:s, s:s, s:I, s:I}", "file", cli_word(args, 0), "tokenizer", info.kind, "vocabulary",
+    return json_pack("{s:s, s:s, s:I, s:I}", "file", args->settings[0], "tokenizer", info.kind, "vocabulary",
                      (json_int_t)info.size, "count", (json_int_t)tokens);
 }
 
@@ -29,7 +29,7 @@ static mixt_status write_file(const cli_args *args, const mixt_tokenizer *t)
     const char *out = cli_text(args, "out");
     mixt_token_file_info made;
     char size[32];
-    CLI_TRY(mixt_token_file_make(t, cli_word(args, 0), out, cli_flag(args, "overwrite"), cli_tokenize_progress, NULL,
+    CLI_TRY(mixt_token_file_make(t, args->settings[0], out, cli_flag(args, "overwrite"), cli_tokenize_progress, NULL,
                                  &made));
     if (cli_flag(args, "json")) {
         json_t *row = describe(args, t, made.count);
@@ -63,7 +63,7 @@ static mixt_status print_tokens(const cli_args *args, const mixt_tokenizer *t)
 {
     int32_t *tokens;
     int64_t count;
-    CLI_TRY(mixt_tokenizer_encode_file(t, cli_word(args, 0), &tokens, &count));
+    CLI_TRY(mixt_tokenizer_encode_file(t, args->settings[0], &tokens, &count));
     if (cli_flag(args, "json")) {
         json_t *row = describe(args, t, count), *ids = json_array();
         for (int64_t i = 0; i < count; i++)
@@ -81,7 +81,7 @@ static mixt_status print_tokens(const cli_args *args, const mixt_tokenizer *t)
 static mixt_status decode(const cli_args *args, const mixt_tokenizer *t)
 {
     mixt_token_file *file;
-    CLI_TRY(mixt_token_file_open(cli_word(args, 0), t, &file));
+    CLI_TRY(mixt_token_file_open(args->settings[0], t, &file));
     mixt_status status = cli_given(args, "out")
                              ? mixt_token_file_write_text(file, t, cli_text(args, "out"), cli_flag(args, "overwrite"))
                              : mixt_token_file_print(file, t, stdout);
@@ -89,19 +89,47 @@ static mixt_status decode(const cli_args *args, const mixt_tokenizer *t)
     return status;
 }
 
+/** Learns a vocabulary from all files. */
+static mixt_status train(const cli_args *args)
+{
+    const char *out = cli_text(args, "out");
+    int64_t made;
+    CLI_TRY(mixt_tokenizer_train(args->settings, args->setting_count, cli_int(args, "size"), out,
+                                 cli_flag(args, "overwrite"), cli_tokenize_progress, NULL, &made));
+    if (cli_flag(args, "json")) {
+        json_t *files = json_array();
+        for (int i = 0; i < args->setting_count; i++)
+            json_array_append_new(files, json_string(args->settings[i]));
+        print_json(json_pack("{s:o, s:s, s:I}", "files", files, "out", out, "vocabulary", (json_int_t)made));
+    } else {
+        printf("%s: a vocabulary of %lld tokens\n", out, (long long)made);
+    }
+    return MIXT_OK;
+}
+
 static mixt_status check_names(const cli_args *args)
 {
-    if (cli_given(args, "out"))
+    if (cli_given(args, "out") && !cli_flag(args, "train"))
         CLI_TRY(cli_output_check(args, cli_text(args, "out")));
+    for (int i = 0; cli_flag(args, "json") && i < args->setting_count; i++)
+        CLI_TRY(cli_json_name(args->settings[i]));
     if (!cli_flag(args, "json"))
         return MIXT_OK;
-    CLI_TRY(cli_json_name(cli_word(args, 0)));
     return cli_json_name(cli_text(args, "out"));
 }
 
-static int run(const cli_args *args)
+/** What does not go together. CLI_OK, or the status of misuse. */
+static int check_usage(const cli_args *args)
 {
-    mixt_tokenizer *tokenizer;
+    bool train = cli_flag(args, "train");
+    if (train && (cli_flag(args, "decode") || cli_given(args, "vocab") || cli_given(args, "tokenizer")))
+        return cli_usage(args->command, "--train learns a vocabulary: --decode, --vocab and --tokenizer use one");
+    if (train && !cli_given(args, "out"))
+        return cli_usage(args->command, "--train: name the folder of the new vocabulary by --out DIR");
+    if (!train && cli_given(args, "size"))
+        return cli_usage(args->command, "--size %s: only with --train", cli_text(args, "size"));
+    if (!train && args->setting_count > 1)
+        return cli_usage(args->command, "%s: one FILE at a time; only --train takes several", args->settings[1]);
     if (cli_flag(args, "decode") && cli_flag(args, "json"))
         return cli_usage(args->command, "--json shows tokens, --decode gives text: leave one of them out");
     if (cli_given(args, "vocab") && !strcmp(cli_text(args, "tokenizer"), "bytes"))
@@ -109,6 +137,17 @@ static int run(const cli_args *args)
                          "--vocab %s: bytes are tokens without a vocabulary: leave it out, or choose "
                          "another --tokenizer",
                          cli_text(args, "vocab"));
+    return CLI_OK;
+}
+
+static int run(const cli_args *args)
+{
+    mixt_tokenizer *tokenizer;
+    int usage = check_usage(args);
+    if (usage != CLI_OK)
+        return usage;
+    if (cli_flag(args, "train"))
+        return check_names(args) == MIXT_OK && train(args) == MIXT_OK ? CLI_OK : cli_failed();
     if (check_names(args) != MIXT_OK ||
         mixt_tokenizer_open(cli_text(args, "tokenizer"), cli_text(args, "vocab"), &tokenizer) != MIXT_OK)
         return cli_failed();
@@ -121,21 +160,28 @@ static int run(const cli_args *args)
 
 const cli_command cli_tokenize = {
     .name = "tokenize",
-    .summary = "turn text into tokens, or tokens into text",
+    .summary = "turn text into tokens, or tokens into text; learn a vocabulary",
     .description =
         "Prints the tokens of FILE, one a line with the text it stands for, or writes them to a token file (--out) "
         "that "
         "'mixt train … data.kind=tokens' reads. All cores work; the result does not depend on how many.\n\n"
         "The vocabulary is a folder with encoder.json and vocab.bpe (GPT-2; also vocab.json and merges.txt) or "
         "vocab.txt "
-        "(BERT's WordPiece). Without one, bytes are tokens. Training on text does this by itself and keeps the result.",
-    .arguments = {{"FILE", CLI_ARGUMENT_FILE, .help = "text, plain or gzip; with --decode a token file"}},
+        "(BERT's WordPiece). Without one, bytes are tokens. Training on text does this by itself and keeps the "
+        "result.\n\n"
+        "--train learns such a vocabulary from one or more texts together: byte pairs, the most frequent joined first, "
+        "as GPT-2's two files in the folder that --out names. It depends on the texts alone.",
+    .arguments = {{"FILE", CLI_ARGUMENT_FILES, .help = "text, plain or gzip; with --decode a token file"}},
     .options =
         {
             {"vocab", 'v', CLI_TEXT, "DIR", .help = "folder of the vocabulary"},
             {"tokenizer", 't', CLI_CHOICE, "T", "auto|bytes|gpt2|wordpiece|wordpiece-cased|json", .fallback = "auto",
              .help = "how to cut text; auto goes by the files in DIR"},
-            {"out", 'o', CLI_TEXT, "FILE", .help = "write a token file (with --decode: text) instead of printing"},
+            {"out", 'o', CLI_TEXT, "FILE",
+             .help = "write a token file (with --decode: text) instead of printing; with --train the folder to write"},
+            {"train", .kind = CLI_FLAG, .help = "learn a vocabulary from the texts instead"},
+            {"size", .kind = CLI_INT, .metavar = "N", .fallback = "8000", .min = 257, .max = 1 << 24,
+             .help = "tokens of the vocabulary to learn, all bytes among them"},
             {"decode", 'd', CLI_FLAG, .help = "the other way: FILE holds tokens, print their text"},
             {"overwrite", .kind = CLI_FLAG, .help = "replace the output file if it exists"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text; not with --decode"},
@@ -145,6 +191,8 @@ const cli_command cli_tokenize = {
             {"mixt tokenize book.txt --vocab gpt2 --json", "all tokens of a text as JSON"},
             {"mixt tokenize book.txt --vocab gpt2 --out book.tokens", "a file to train on"},
             {"mixt tokenize book.tokens --vocab gpt2 --decode", "and back, byte for byte"},
+            {"mixt tokenize train.en train.de --train --size 8000 --out words",
+             "learn one vocabulary for two languages"},
         },
     .see_also = "train|config",
     .run = run,

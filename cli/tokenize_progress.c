@@ -11,6 +11,12 @@
 
 enum { BAR = 30 };
 
+/** Whether it is told of merges, not of bytes. */
+static bool is_learning(const char *name)
+{
+    return !strncmp(name, "learning ", 9);
+}
+
 static void draw(const char *name, int64_t done, int64_t total, double elapsed)
 {
     char bar[BAR + 1], rate[32], left[32];
@@ -18,9 +24,13 @@ static void draw(const char *name, int64_t done, int64_t total, double elapsed)
     memset(bar, '.', BAR);
     memset(bar, '=', (size_t)filled);
     bar[BAR] = 0;
-    fprintf(stderr, "\rtokenising %.40s  [%s]  %s/s  ETA %s\033[K", name, bar,
-            cli_format_bytes(rate, (double)done / elapsed),
-            cli_format_duration(left, elapsed / (double)done * (double)(total - done)));
+    cli_format_duration(left, elapsed / (double)done * (double)(total - done));
+    if (is_learning(name))
+        fprintf(stderr, "\r%.40s  [%s]  %lld of %lld  ETA %s\033[K", name, bar, (long long)done, (long long)total,
+                left);
+    else
+        fprintf(stderr, "\rtokenising %.40s  [%s]  %s/s  ETA %s\033[K", name, bar,
+                cli_format_bytes(rate, (double)done / elapsed), left);
     fflush(stderr);
 }
 
@@ -40,7 +50,8 @@ void cli_tokenize_progress(void *user, const char *what, int64_t done, int64_t t
         if (live)
             fputs("\r\033[K", stderr);
         else if (now - started > LONG)
-            fprintf(stderr, "tokenised %s: %s in %s\n", name, cli_format_bytes(size, (double)total),
+            fprintf(stderr, "%s%s: %s in %s\n", is_learning(name) ? "" : "tokenised ", name,
+                    is_learning(name) ? "done" : cli_format_bytes(size, (double)total),
                     cli_format_duration(time, now - started));
         fflush(stderr);
     } else if (live && now - shown >= PERIOD) {

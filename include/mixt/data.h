@@ -51,7 +51,8 @@ typedef struct mixt_data_options {
     uint64_t draw_seed;  /**< "digits:", "moving:": of generated samples alone; default 0: seed */
     bool in_order;       /**< mixt_data_batch follows the file instead of shuffling every epoch */
     uint64_t order_seed; /**< of shuffling alone, and of where an epoch of a text begins; 0 (default): `seed` */
-    int64_t seq;         /**< text, tokens: tokens a sample, at least 1; default 256 */
+    int64_t seq;         /**< text, tokens: tokens a sample, at least 1; parallel: at most, longer pairs are left out;
+                              default 256 */
     int64_t limit;       /**< use only the first N samples of the part; 0: all */
     int64_t samples;     /**< digits, random, audio without a path: how many to generate; 0 (default): 20000 train, 2000
                               val, 4000 test; audio: 2000, 400, 400 */
@@ -105,6 +106,9 @@ typedef struct mixt_data_options {
                                 tokenizer.json */
     double mask;           /**< text, tokens: share of tokens to hide and to predict, instead of the next token; the
                                 vocabulary needs a [MASK]; default 0: none */
+    const char *source_name, *target_name; /**< parallel: from which language to which, by the endings of its files
+                                                ("en", "de"); of a file with both the columns, default "1" and "2" */
+    int64_t vocab_size; /**< parallel without `vocab`: tokens of the vocabulary that is learned; 0 (default): 8000 */
     /** Called from the opening thread while a text is tokenised: the file, bytes done and in all. Default: NULL */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *progress_user;
@@ -174,6 +178,10 @@ typedef struct mixt_data_info {
  *     or without, time or none; "ratings:" drawn by mixt itself. Inputs "user" and "item", target "rating";
  *   - "npy:IMAGES.npy" with the labels option;
  *   - "npz:FILE.npz" with arrays x and y, images and labels, or x_train and y_train (x_val, x_test, …);
+ *   - "parallel:DIR" sentences and their translations: train.en and train.de (val, test), line by line, plain or .gz,
+ *     with `source_name` and `target_name`; "parallel:FILE" both in one file with a tab between; "parallel:" sums in
+ *     words, from English to German. Inputs "source", "source.length" and "previous", target "target": tokens of
+ *     `vocab`, or of byte pairs learned from the training part and kept in the cache folder;
  *   - "text:FILE" or "text:DIR" (train.txt, …): windows of seq + 1 tokens: bytes, or those of `vocab`,
  *     made once and kept in the cache folder (MIXT_CACHE);
  *   - "tokens:FILE" or "tokens:DIR" (train.tokens or train.bin, …): ready token files, mixt's own (mixt tokenize) or

@@ -44,6 +44,7 @@
 #include "mixt/tokenizer.h"
 #include "mixt/train.h"
 #include "mixt/transcript.h"
+#include "mixt/translate.h"
 #include "mixt/types.h"
 #include "mixt/verify.h"
 #include "mixt/weights.h"

@@ -99,6 +99,20 @@ typedef struct mixt_token_file_info {
 typedef void (*mixt_tokenize_progress)(void *user, const char *what, int64_t done, int64_t total);
 
 /**
+ * Learns a vocabulary of byte pairs, as GPT-2's is, and writes it into a folder: encoder.json and vocab.bpe, which
+ * mixt_tokenizer_open and other programs read. What is learned depends on the texts alone.
+ * @param files paths of texts, plain or gzip: one vocabulary for all.
+ * @param size tokens wanted, all 256 bytes and <|endoftext|> among them; fewer come where no pair of tokens is left
+ *   that comes up twice.
+ * @param folder made where it is not there.
+ * @param overwrite replaces files that are there; else that is an error.
+ * @param progress told of "learning a vocabulary", merges done and in all; NULL: nobody is told.
+ * @param made set to the number of tokens; may be NULL.
+ */
+mixt_status mixt_tokenizer_train(const char *const *files, int64_t count, int64_t size, const char *folder,
+                                 bool overwrite, mixt_tokenize_progress progress, void *user, int64_t *made);
+
+/**
  * Tokenises a text into a token file, which is put in its place whole or not at all.
  * @param text path of the text, plain or gzip.
  * @param path file to write; never `text` itself.

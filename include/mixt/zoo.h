@@ -18,9 +18,10 @@ typedef enum mixt_zoo_input {
     MIXT_ZOO_NUMBERS, /**< images or rows of numbers */
     MIXT_ZOO_IMAGES,  /**< (height, width, channels) */
     MIXT_ZOO_TOKENS,
-    MIXT_ZOO_FRAMES, /**< (frames, features), as recordings are */
-    MIXT_ZOO_CLIPS,  /**< (frames, height, width, channels) */
-    MIXT_ZOO_PAIRS,  /**< a user and an item */
+    MIXT_ZOO_FRAMES,    /**< (frames, features), as recordings are */
+    MIXT_ZOO_CLIPS,     /**< (frames, height, width, channels) */
+    MIXT_ZOO_PAIRS,     /**< a user and an item */
+    MIXT_ZOO_SENTENCES, /**< sentences and their translations */
 } mixt_zoo_input;
 
 typedef struct mixt_zoo_info {

@@ -130,6 +130,9 @@ static mixt_status check_numbers(const mixt_data_options *options)
         (options->mean != 0 && options->std == 0))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mean %g, std %g: expected both, finite, std above 0",
                           (double)options->mean, (double)options->std);
+    if (options->vocab_size < 0 || options->vocab_size > 1 << 24)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected 257 to %d",
+                          (long long)options->vocab_size, 1 << 24);
     if (!(options->mask >= 0 && options->mask < 1))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);
     if ((unsigned)options->target > MIXT_TARGET_TEXT || options->target == MIXT_TARGET_TOKENS ||
@@ -198,8 +201,11 @@ static mixt_status check_used(const mixt_data *data)
         bool set;
     } options[] = {
         {"labels", MIXT_DATA_LABELS, o->labels},
-        {"tokenizer", MIXT_DATA_WORDS, o->tokenizer && *o->tokenizer && strcmp(o->tokenizer, "auto")},
-        {"vocab", MIXT_DATA_WORDS, o->vocab && *o->vocab},
+        {"tokenizer", MIXT_DATA_WORDS | MIXT_DATA_PAIRS, o->tokenizer && *o->tokenizer && strcmp(o->tokenizer, "auto")},
+        {"vocab", MIXT_DATA_WORDS | MIXT_DATA_PAIRS, o->vocab && *o->vocab},
+        {"vocab_size", MIXT_DATA_PAIRS, o->vocab_size},
+        {"source", MIXT_DATA_PAIRS, o->source_name && *o->source_name},
+        {"target", MIXT_DATA_PAIRS, o->target_name && *o->target_name},
         {"mask", MIXT_DATA_WORDS, o->mask > 0},
         {"missing", MIXT_DATA_CELLS, o->missing != MIXT_MISSING_ERROR},
         {"crop", MIXT_DATA_IMAGES, o->crop},
@@ -260,8 +266,8 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     mixt_data_options *o = &data->options;
     if (o->like)
         MIXT_TRY(mixt__need_open_at("mixt_data_open", "like", o->like, "data"));
-    const char **strings[] = {&o->split,     &o->shape, &o->labels,    &o->means,     &o->stds,
-                              &o->tokenizer, &o->vocab, &o->val_files, &o->test_files};
+    const char **strings[] = {&o->split, &o->shape,     &o->labels,     &o->means,       &o->stds,       &o->tokenizer,
+                              &o->vocab, &o->val_files, &o->test_files, &o->source_name, &o->target_name};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);

@@ -29,6 +29,7 @@ typedef enum mixt__data_uses {
     MIXT_DATA_IMAGES = 1 << 2, // crop, pad, flip, min_area, resize, means, stds
     MIXT_DATA_FRAMES = 1 << 5, // frames
     MIXT_DATA_DRAWN = 1 << 6,  // draw_seed
+    MIXT_DATA_PAIRS = 1 << 8,  // source_name, target_name, vocab_size, tokenizer, vocab
 } mixt__data_uses;
 
 typedef struct mixt__data_kind {
@@ -103,6 +104,7 @@ enum {
     MIXT_STREAM_VOICE,              // one substream a part and word
     MIXT_STREAM_MOVING,             // of each part and clip: digit, motion, noise
     MIXT_STREAM_RATINGS,            // what users think of items
+    MIXT_STREAM_PAIRS,              // of each part and pair: a number
 };
 
 // data.c

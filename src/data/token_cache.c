@@ -117,19 +117,25 @@ static bool make_folder(char *path)
     return !mkdir(path, 0777) || errno == EEXIST;
 }
 
-static bool cache_path(char *path, uint64_t key)
+bool mixt__cache_folder(const char *name, char *path, size_t room)
 {
     const char *own = mixt__env_get(MIXT_ENV_CACHE), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int length = -1;
     if (*own)
-        length = snprintf(path, PATH_SIZE, "%s/tokens", own);
+        length = snprintf(path, room, "%s/%s", own, name);
     else if (xdg && *xdg == '/')
-        length = snprintf(path, PATH_SIZE, "%s/mixt/tokens", xdg);
+        length = snprintf(path, room, "%s/mixt/%s", xdg, name);
     else if (home && *home == '/')
-        length = snprintf(path, PATH_SIZE, "%s/.cache/mixt/tokens", home);
-    if (length < 0 || length > PATH_SIZE - 32 || !make_folder(path))
+        length = snprintf(path, room, "%s/.cache/mixt/%s", home, name);
+    return length >= 0 && (size_t)length < room && make_folder(path);
+}
+
+static bool cache_path(char *path, uint64_t key)
+{
+    if (!mixt__cache_folder("tokens", path, PATH_SIZE - 32))
         return false;
-    snprintf(path + length, (size_t)(PATH_SIZE - length), "/%016llx.tokens", (unsigned long long)key);
+    size_t length = strlen(path);
+    snprintf(path + length, PATH_SIZE - length, "/%016llx.tokens", (unsigned long long)key);
     return true;
 }
 

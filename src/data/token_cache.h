@@ -7,6 +7,10 @@
 /** Tells of work that takes a while: what is done, how much of it, of how much. */
 typedef void mixt__data_progress(void *user, const char *what, int64_t done, int64_t total);
 
+/** The folder `name` inside the cache folder MIXT_CACHE, $XDG_CACHE_HOME/mixt or ~/.cache/mixt, made where it is not
+ *  there; false where there is none that can be written. */
+bool mixt__cache_folder(const char *name, char *path, size_t room);
+
 /** A text's own fingerprint: its size, time of change and contents (samples of them, past 4 MiB). */
 mixt_status mixt__text_fingerprint(const char *path, uint64_t *fingerprint);
 

@@ -169,6 +169,15 @@ const mixt__zoo_entry mixt__zoo[] = {
         .own_loss = true,
         .check = mixt__ncf_check,
     },
+    {
+        .name = "seq2seq",
+        .summary = "translator, an encoder and a decoder: 4 layers of 256 each, 4 heads by default",
+        .fn = mixt__model_seq2seq,
+        .input = MIXT_MODEL_SENTENCES,
+        .uses = USES_TRANSFORMER,
+        .sizes = {.layers = 4, .width = 256},
+        .check = mixt__transformer_check,
+    },
     {.name = NULL},
 };
 
@@ -404,6 +413,14 @@ static bool is_ratings(const mixt_data_info *data)
            !strcmp(data->arrays[2].name, "rating") && data->arrays[0].ids && data->arrays[1].ids;
 }
 
+/** Sentences and their translations. */
+static bool is_sentences(const mixt_data_info *data)
+{
+    return data->array_count == 4 && !strcmp(data->arrays[0].name, "source") &&
+           !strcmp(data->arrays[1].name, "source.length") && !strcmp(data->arrays[2].name, "previous") &&
+           data->target == MIXT_TARGET_TOKENS;
+}
+
 static const char *describe(const mixt_data_info *data, char *text, size_t size)
 {
     char shape[128];
@@ -412,6 +429,8 @@ static const char *describe(const mixt_data_info *data, char *text, size_t size)
         snprintf(text, size, "ratings");
     else if (data->target == MIXT_TARGET_TEXT)
         snprintf(text, size, "recordings and what is said in them");
+    else if (is_sentences(data))
+        snprintf(text, size, "sentences and their translations");
     else if (data->input_dtype == MIXT_DTYPE_INT32)
         snprintf(text, size, "sequences of %lld tokens", (long long)data->input_dims[0]);
     else if (data->input_rank == 1)
@@ -432,17 +451,19 @@ static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_inf
         [MIXT_MODEL_CLIPS] = "clips (frames, height, width, channels)",
         [MIXT_MODEL_TOKENS] = "tokens",
         [MIXT_MODEL_PAIRS] = "ratings of items by users",
+        [MIXT_MODEL_SENTENCES] = "sentences and their translations",
         [MIXT_MODEL_FRAMES] = "frames of features (frames, features), as recordings are",
     };
     bool tokens = data->input_dtype == MIXT_DTYPE_INT32 && data->array_count <= 2;
-    bool fits = entry->input == MIXT_MODEL_PAIRS    ? is_ratings(data)
-                : data->target == MIXT_TARGET_TEXT  ? entry->input == MIXT_MODEL_FRAMES
-                : data->array_count > 2             ? false
-                : entry->input == MIXT_MODEL_TOKENS ? tokens
-                : entry->input == MIXT_MODEL_IMAGES ? !tokens && data->input_rank == 3
-                : entry->input == MIXT_MODEL_FRAMES ? !tokens && data->input_rank == 2
-                : entry->input == MIXT_MODEL_CLIPS  ? !tokens && data->input_rank == 4
-                                                    : !tokens;
+    bool fits = entry->input == MIXT_MODEL_PAIRS       ? is_ratings(data)
+                : entry->input == MIXT_MODEL_SENTENCES ? is_sentences(data)
+                : data->target == MIXT_TARGET_TEXT     ? entry->input == MIXT_MODEL_FRAMES
+                : data->array_count > 2                ? false
+                : entry->input == MIXT_MODEL_TOKENS    ? tokens
+                : entry->input == MIXT_MODEL_IMAGES    ? !tokens && data->input_rank == 3
+                : entry->input == MIXT_MODEL_FRAMES    ? !tokens && data->input_rank == 2
+                : entry->input == MIXT_MODEL_CLIPS     ? !tokens && data->input_rank == 4
+                                                       : !tokens;
     char has[192];
     if (!fits)
         return mixt__fail(MIXT_ERROR_SHAPE, "model %s needs %s, the data has %s", entry->name, wants[entry->input],

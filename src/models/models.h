@@ -27,8 +27,9 @@ typedef enum mixt__model_input {
     MIXT_MODEL_IMAGES,
     MIXT_MODEL_CLIPS, // (frames, height, width, channels)
     MIXT_MODEL_TOKENS,
-    MIXT_MODEL_FRAMES, // (frames, features)
-    MIXT_MODEL_PAIRS,  // of a user and an item
+    MIXT_MODEL_FRAMES,    // (frames, features)
+    MIXT_MODEL_PAIRS,     // of a user and an item
+    MIXT_MODEL_SENTENCES, // and what has been written of their translations
 } mixt__model_input;
 
 /** What may be chosen about a model. Zero: the model's own, or what the data says. */
@@ -153,6 +154,13 @@ mixt_value mixt__model_mf(mixt_builder *b, mixt_value x);
 /** The same with hidden layers beside the product. */
 mixt_value mixt__model_ncf(mixt_builder *b, mixt_value x);
 mixt_status mixt__ncf_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+
+/** Sentences (B, S) with their lengths and what comes before each token of their translations (B, T) → (B, T, vocab).
+ */
+mixt_value mixt__model_seq2seq(mixt_builder *b, mixt_value x);
+/** The same for several beams of each sentence, "previous" (B · beams, T), at one place of each, which "place" (B ·
+ * beams, T, 1) is 1 at and else 0: (B · beams, vocab). */
+mixt_value mixt__model_seq2seq_next(mixt_builder *b, mixt_value x);
 
 /** The normalisation that the sizes ask for; x itself for none. */
 mixt_value mixt__model_norm_layer(mixt_builder *b, const char *name, mixt_value x, mixt__model_norm norm);

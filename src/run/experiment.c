@@ -17,6 +17,8 @@ static const char *text(const mixt__experiment *e, mixt__config_key key)
     return mixt__config_string(e->config, key);
 }
 
+enum { SENTENCE_TOKENS = 64 }; // at most, where the configuration does not say
+
 static int64_t number(const mixt__experiment *e, mixt__config_key key)
 {
     return mixt__config_int(e->config, key);
@@ -32,7 +34,8 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
 {
     const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
     bool automatic = !strcmp(kind, "auto");
-    if (!automatic && !*path && !mixt__data_is_drawn(kind) && strcmp(kind, "audio") && strcmp(kind, "ratings"))
+    if (!automatic && !*path && !mixt__data_is_drawn(kind) && strcmp(kind, "audio") && strcmp(kind, "ratings") &&
+        strcmp(kind, "parallel"))
         return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
     int n = automatic && *path ? snprintf(spec, size, "%s", path)
                                : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);
@@ -102,6 +105,8 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     audio_options(e, &o);
     if (number(e, MIXT_KEY_DATA_SEQ) || entry->tokens)
         o.seq = number(e, MIXT_KEY_DATA_SEQ) ? number(e, MIXT_KEY_DATA_SEQ) : entry->tokens;
+    else if (entry->input == MIXT_MODEL_SENTENCES)
+        o.seq = SENTENCE_TOKENS;
     static const mixt_target_kind tasks[] = {MIXT_TARGET_AUTO, MIXT_TARGET_CLASS, MIXT_TARGET_VALUES, MIXT_TARGET_TEXT};
     o.target = tasks[mixt__config_choice(e->config, MIXT_KEY_DATA_TASK)]; // in the order of its words
     if (o.like && o.like == e->facts && mixt__data_is_facts(o.like))
@@ -109,6 +114,9 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     o.by_time = mixt__config_choice(e->config, MIXT_KEY_DATA_SPLIT_BY) == 1; // random|time
     o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
     o.vocab = text(e, MIXT_KEY_DATA_VOCAB);
+    o.vocab_size = number(e, MIXT_KEY_DATA_VOCAB_SIZE);
+    o.source_name = text(e, MIXT_KEY_DATA_SOURCE);
+    o.target_name = text(e, MIXT_KEY_DATA_TARGET);
     o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
     if (!o.classes && (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7)))
         o.classes = number(e, MIXT_KEY_NET_VOCAB); // raw tokens do not say

@@ -47,8 +47,7 @@ mixt_status mixt__run_inputs_vocab(const char *folder, mixt_config *config)
     struct stat facts;
     if (snprintf(setting, sizeof setting, "data.vocab=%s/%s", folder, MIXT_VOCAB_FOLDER) >= (int)sizeof setting)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
-    if (!*mixt__config_string(config, MIXT_KEY_DATA_VOCAB) || stat(strchr(setting, '=') + 1, &facts) ||
-        !S_ISDIR(facts.st_mode))
+    if (stat(strchr(setting, '=') + 1, &facts) || !S_ISDIR(facts.st_mode))
         return MIXT_OK;
     return mixt_config_set(config, setting, mixt__config_origin(config, MIXT_KEY_DATA_VOCAB));
 }
@@ -120,6 +119,8 @@ mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e)
 {
     char path[PATH_BYTES];
     const char *vocab = mixt__config_string(e->config, MIXT_KEY_DATA_VOCAB);
+    if (!*vocab && e->train && e->train->options.vocab)
+        vocab = e->train->options.vocab; // learned from the data
     if (*vocab)
         MIXT_TRY(copy_vocabulary(folder, vocab));
     snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE);

@@ -109,6 +109,13 @@ sed 's/::4::/::nan::/' stars.dat >starsnan.dat
 sed 's/::20$//' stars.dat >starstime.dat
 printf '\n' >starsnone.dat
 printf '1::a::5::10::more\n' >starsmore.dat
+printf 'model: seq2seq\nprecision: fp32\nthreads: 1\nnet: {layers: 1, width: 16, heads: 2}\ndata: {kind: parallel, path: phrases, source: en, target: de, vocab: phrases/words, seq: 8}\ntrain: {epochs: 1, batch: 2}\n' >phrases.yaml
+mkdir phrases phrasesshort phrasesone phraseszero
+printf 'a b\nc\nd\n' | tee phrases/train.en phrases/train.de phrasesshort/train.en phrasesone/train.en phraseszero/train.de >/dev/null
+printf 'a b\n' >phrasesshort/train.de
+printf 'a\0b\nc\nd\n' >phraseszero/train.en
+printf 'a\tb\nc\n' >phrases.tsv
+"$mixt" tokenize phrases/train.en --train --size 258 --out phrases/words >/dev/null || fail "a vocabulary to begin with"
 printf 'model: speech\nprecision: fp32\nthreads: 1\nnet: {channels: [4]}\ndata: {kind: audio, path: wav}\ntrain: {epochs: 1, batch: 2}\n' >speech.yaml
 sed 's/kind: audio/kind: audio, task: text/' speech.yaml >spoken.yaml
 printf 'no_1\tno\nno_2 no\n' >lines.tsv
@@ -272,6 +279,25 @@ no ratings                   | train mf.yaml out=x data.path=starsnone.dat      
 ratings without a time       | train mf.yaml out=x data.path=starstime.dat data.split_by=time | 1 | starstime.dat: rating 2 has no time: data.split_by=time needs one
 ratings for a classifier     | train mf.yaml out=x model=mlp                         | 1 | model mlp needs images or rows of numbers, the data has ratings
 pictures for ratings         | train mf.yaml out=x data.kind=digits data.path=       | 1 | model mf needs ratings of items by users, the data has
+pairs of unequal length      | train phrases.yaml out=x data.path=phrasesshort           | 1 | phrasesshort/train.en has 3 lines, phrasesshort/train.de 1: line by line they must say the same
+pairs in one language        | train phrases.yaml out=x data.path=phrasesone             | 1 | its train part has a file for .en but none for .de
+pairs that are no text       | train phrases.yaml out=x data.path=phraseszero            | 1 | phraseszero/train.en: offset 1: a zero byte: it is no text
+pairs without a language     | train phrases.yaml out=x data.source=                   | 1 | from which language to which? Set data.source and data.target
+pairs of a third language    | train phrases.yaml out=x data.target=fr                 | 1 | its train part has a file for .en but none for .fr
+pairs without a tab          | train phrases.yaml out=x data.path=phrases.tsv data.source= data.target= | 1 | phrases.tsv: line 2 has no field 2: expected both languages with a tab between
+pairs of no column           | train phrases.yaml out=x data.path=phrases.tsv            | 1 | data.source=en: of a file with both languages it is a column, 1 to 64
+pairs that are too long      | train phrases.yaml out=x data.seq=1                     | 1 | no pair of sentences is left of 3: all are empty or over 1 tokens
+pairs by bytes               | train phrases.yaml out=x data.vocab= data.tokenizer=bytes | 1 | parallel text needs a vocabulary of byte pairs
+pairs of a tiny vocabulary   | train phrases.yaml out=x data.vocab= data.vocab_size=99 | 1 | a vocabulary of 99 tokens: expected 257
+pairs for a classifier       | train phrases.yaml out=x model=mlp net.layers=0 net.width=0 net.heads=0 | 1 | model mlp needs images or rows of numbers, the data has sentences and their translations
+pictures for a translator    | train phrases.yaml out=x data.kind=digits data.path= data.source= data.target= data.vocab= | 1 | model seq2seq needs sentences and their translations, the data has
+languages of pictures        | train tiny.yaml out=x data.source=en                  | 1 | 'source' means nothing to digits
+learn without a folder       | tokenize phrases/train.en --train                       | 2 | --train: name the folder of the new vocabulary by --out DIR
+learn and decode             | tokenize phrases/train.en --train --out w --decode      | 2 | --train learns a vocabulary
+learn too few tokens         | tokenize phrases/train.en --train --out w --size 256    | 2 | 256
+learn from no text           | tokenize phraseszero/train.en --train --out w           | 1 | phraseszero/train.en: offset 1: a zero byte: it is no text
+a size of nothing learned    | tokenize phrases/train.en --size 300                    | 2 | --size 300: only with --train
+two files of tokens          | tokenize phrases/train.en phrases/train.de                | 2 | phrases/train.de: one FILE at a time
 WAV that is cut off          | train speech.yaml out=x data.path=wavcut              | 1 | wavcut/yes_3.wav: is cut off: 2000 bytes of samples are promised, 1000 are there
 WAV of another coding       | train speech.yaml out=x data.path=wavlaw            | 1 | wavlaw/no_2.wav: samples are mu-law of 8 bits
 WAV with NaN                | train speech.yaml out=x data.path=wavnan            | 1 | wavnan/yes_1.wav: sample 0 is nan, which is no sound

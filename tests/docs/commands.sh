@@ -33,10 +33,12 @@ wav() {
 }
 
 mkdir "$work/files" && cd "$work/files" || exit 1
-mkdir -p mnist gpt2 build machines recordings pictures/{train,val}/{cat,dog} clips/{train,val}/{jump,run}/{1,2,3,4,5}
+mkdir -p mnist gpt2 build machines recordings pairs pictures/{train,val}/{cat,dog} clips/{train,val}/{jump,run}/{1,2,3,4,5}
 ln -s "$root/configs" configs
 ln -s "$mixt" build/mixt
 sed 's/^name: .*/name: mine/' "$root/profiles/t4.yaml" >machines/mine.yaml
+for part in train val test; do for language in en de; do
+    for i in $(seq 12); do echo "Sentence $i of the $part part, in $language."; done >pairs/$part.$language; done; done
 for u in 1 2 3 4 5 6 7 8; do for i in 1 2 3 4 5 6 7; do echo "$u::$((i * u % 9))::$(((u + i) % 5 + 1))::$((100 * i + u))"; done; done >ratings.dat
 cp "$root"/tests/data/tokens/{encoder.json,vocab.bpe} gpt2
 for i in $(seq 400); do echo "The mill $i stood where two rivers met, and ROMEO: $((i * 7 % 31)) words were said."; done >book.txt

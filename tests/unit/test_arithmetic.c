@@ -35,6 +35,18 @@ static mixt_data_info data_for(const mixt__zoo_entry *entry)
         info.target = MIXT_TARGET_TOKENS;
         return info;
     }
+    if (entry->input == MIXT_MODEL_SENTENCES) {
+        static const mixt_data_array arrays[] = {
+            {.name = "source"}, {.name = "source.length"}, {.name = "previous"}, {.name = "target", .target = true}};
+        info.input_dtype = MIXT_DTYPE_INT32;
+        info.input_rank = 1;
+        info.input_dims[0] = info.target_elements = 16;
+        info.classes = 64;
+        info.target = MIXT_TARGET_TOKENS;
+        info.arrays = arrays;
+        info.array_count = 4;
+        return info;
+    }
     info.input_dtype = MIXT_DTYPE_FP32;
     static const int64_t image[] = {64, 64, 3}, clip[] = {16, 32, 32, 3}, recording[] = {64, 40};
     bool clips = entry->input == MIXT_MODEL_CLIPS, frames = entry->input == MIXT_MODEL_FRAMES;
@@ -55,7 +67,13 @@ static mixt__graph *build(const mixt__zoo_entry *entry)
     mixt__batch_spec spec = {.input_dtype = info.input_dtype, .target_dtype = info.target_dtype};
     spec.input = (mixt__shape){info.input_rank + 1, {BATCH}};
     memcpy(spec.input.dims + 1, info.input_dims, (size_t)info.input_rank * sizeof(int64_t));
-    spec.target = (mixt__shape){entry->input == MIXT_MODEL_TOKENS ? 2 : 1, {BATCH, info.target_elements}};
+    spec.target = (mixt__shape){info.target == MIXT_TARGET_TOKENS ? 2 : 1, {BATCH, info.target_elements}};
+    if (entry->input == MIXT_MODEL_SENTENCES) {
+        strcpy(spec.input_name, "source");
+        spec.more[0] = (mixt__array){.name = "source.length", .dtype = MIXT_DTYPE_INT32, .shape = {1, {BATCH}}};
+        spec.more[1] = (mixt__array){.name = "previous", .dtype = MIXT_DTYPE_INT32, .shape = {2, {BATCH, 16}}};
+        spec.more_count = 2;
+    }
     if (mixt__zoo_model(entry->name, &info, &sizes, &model) != MIXT_OK ||
         mixt__model_build(&model, &spec, true, &graph) != MIXT_OK)
         fail_msg("%s: %s", entry->name, mixt_error_text());

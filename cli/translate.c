@@ -1,0 +1,187 @@
+/* Translations of files and of a run's own data, through the library's functions. */
+#include "cli/translate.h"
+
+#include "cli/json.h"
+#include "cli/support.h"
+#include "cli/term.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** The lines of a file. */
+typedef struct lines {
+    char **text;
+    size_t count, room;
+} lines;
+
+bool cli_is_translator(const mixt_data_info *info)
+{
+    return info->array_count == 4 && !strcmp(info->arrays[0].name, "source") && !strcmp(info->arrays[3].name, "target");
+}
+
+static void show_progress(void *user, int64_t done, int64_t total)
+{
+    (void)user;
+    if (!cli_is_terminal(stderr))
+        return;
+    if (done < total)
+        fprintf(stderr, "\rtranslating: %lld of %lld\033[K", (long long)done, (long long)total);
+    else
+        fputs("\r\033[K", stderr);
+    fflush(stderr);
+}
+
+static mixt_translate_options options_of(const cli_args *args)
+{
+    double penalty = cli_number(args, "length-penalty");
+    return (mixt_translate_options){
+        .beams = cli_int(args, "beams"), .length_penalty = penalty > 0 ? penalty : -1, .progress = show_progress};
+}
+
+static mixt_status open_tokenizer(mixt_run *run, mixt_tokenizer **tokenizer)
+{
+    const mixt_config *config = mixt_run_config(run);
+    return mixt_tokenizer_open(mixt_config_string(config, "data.tokenizer"), mixt_config_string(config, "data.vocab"),
+                               tokenizer);
+}
+
+mixt_status cli_translate_score(const cli_args *args, mixt_run *run, const mixt_data *data, mixt_bleu *bleu)
+{
+    mixt_translate_options options = options_of(args);
+    mixt_tokenizer *tokenizer;
+    *bleu = (mixt_bleu){0};
+    if (!cli_is_translator(mixt_data_describe(data)))
+        return MIXT_OK;
+    CLI_TRY(open_tokenizer(run, &tokenizer));
+    mixt_status status = mixt_translate_score(mixt_run_trainer(run), tokenizer, data, &options, bleu);
+    mixt_tokenizer_close(tokenizer);
+    return status;
+}
+
+const char *cli_translate_text(const mixt_bleu *bleu, char text[64])
+{
+    text[0] = 0;
+    if (bleu->sentences)
+        snprintf(text, 64, ", BLEU %.2f", bleu->score);
+    return text;
+}
+
+/* ---- files ---- */
+
+static void free_lines(lines *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        free(l->text[i]);
+    free(l->text);
+}
+
+static mixt_status add_line(lines *l, const char *name, const char *line, size_t size)
+{
+    if (strlen(line) != size)
+        return mixt_fail(MIXT_ERROR_DATA, "%s: line %zu has a zero byte in it: this is no text", name, l->count + 1);
+    if (l->count == l->room) {
+        l->room = l->room ? 2 * l->room : 1024;
+        char **text = realloc(l->text, l->room * sizeof *text);
+        if (!text)
+            return mixt_fail(MIXT_ERROR_MEMORY, "%s: no memory for its lines", name);
+        l->text = text;
+    }
+    l->text[l->count] = strdup(line);
+    return l->text[l->count++] ? MIXT_OK : mixt_fail(MIXT_ERROR_MEMORY, "%s: no memory for its lines", name);
+}
+
+static mixt_status read_lines(FILE *file, const char *name, lines *l)
+{
+    char *line = NULL;
+    size_t room = 0;
+    ssize_t size;
+    mixt_status status = MIXT_OK;
+    while (status == MIXT_OK && (size = getline(&line, &room, file)) >= 0) {
+        while (size && (line[size - 1] == '\n' || line[size - 1] == '\r'))
+            line[--size] = '\0';
+        status = add_line(l, name, line, (size_t)size);
+    }
+    if (status == MIXT_OK && ferror(file))
+        status = mixt_fail(MIXT_ERROR_FILE, "%s: cannot be read: %s", name, strerror(errno));
+    free(line);
+    return status;
+}
+
+static mixt_status open_lines(const char *name, lines *l)
+{
+    bool standard = !strcmp(name, "-");
+    if (!standard && (!strcmp(name, "train") || !strcmp(name, "val") || !strcmp(name, "test")) &&
+        !cli_path_is_file(name))
+        return mixt_fail(MIXT_ERROR_ARGUMENT,
+                         "%s: translations of the run's own data are for 'mixt eval'; name a file of sentences, a line "
+                         "each, or - for the standard input",
+                         name);
+    FILE *file = standard ? stdin : cli_is_folder(name) ? NULL : fopen(name, "r");
+    if (!file)
+        return mixt_fail(MIXT_ERROR_FILE, "%s: %s; expected a file of sentences, a line each, or -", name,
+                         cli_is_folder(name) ? "is a folder" : strerror(errno));
+    mixt_status status = read_lines(file, name, l);
+    if (!standard)
+        fclose(file);
+    return status;
+}
+
+static mixt_status print_json(const char *name, size_t number, const char *line, const mixt_translation *t)
+{
+    json_t *o = json_pack("{s:s, s:I, s:s, s:s, s:o, s:b}", "input", name, "line", (json_int_t)number, "source", line,
+                          "translation", t->text, "score", cli_json_real(t->score), "cut", t->cut);
+    if (!o)
+        return mixt_fail(MIXT_ERROR_DATA, "%s: line %zu is not UTF-8: --json cannot give it back", name, number);
+    json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(o);
+    return MIXT_OK;
+}
+
+static mixt_status print(const cli_args *args, const char *name, const lines *l, const mixt_translation *translations)
+{
+    size_t cut = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        cut += translations[i].cut;
+        if (cli_flag(args, "json"))
+            CLI_TRY(print_json(name, i + 1, l->text[i], &translations[i]));
+        else
+            puts(translations[i].text);
+    }
+    if (cut)
+        fprintf(stderr, "mixt: %s: %zu of %zu sentences, or their translations, are longer than the model has places\n",
+                name, cut, l->count);
+    return MIXT_OK;
+}
+
+static mixt_status translate_file(const cli_args *args, mixt_run *run, const mixt_tokenizer *tokenizer,
+                                  const char *name)
+{
+    lines l = {0};
+    mixt_translate_options options = options_of(args);
+    mixt_status status = open_lines(name, &l);
+    mixt_translation *translations = calloc(l.count + 1, sizeof *translations);
+    if (status == MIXT_OK && !translations)
+        status = mixt_fail(MIXT_ERROR_MEMORY, "%s: no memory for its translations", name);
+    if (status == MIXT_OK)
+        status = mixt_translate(mixt_run_trainer(run), tokenizer, (const char *const *)l.text, (int64_t)l.count,
+                                &options, translations);
+    if (status == MIXT_OK)
+        status = print(args, name, &l, translations);
+    mixt_translations_free(translations, (int64_t)l.count);
+    free(translations);
+    free_lines(&l);
+    return status;
+}
+
+mixt_status cli_translate_files(const cli_args *args, mixt_run *run)
+{
+    mixt_tokenizer *tokenizer;
+    CLI_TRY(open_tokenizer(run, &tokenizer));
+    mixt_status status = MIXT_OK;
+    for (int i = 0; i < args->setting_count && status == MIXT_OK; i++)
+        status = translate_file(args, run, tokenizer, args->settings[i]);
+    mixt_tokenizer_close(tokenizer);
+    return status;
+}

@@ -1,0 +1,73 @@
+/* Translations by a trained model of kind seq2seq, by beam search, and how good translations are: BLEU.
+ *
+ *   mixt_tokenizer_open(NULL, "runs/en-de/vocab", &tokenizer);
+ *   mixt_translate(mixt_run_trainer(run), tokenizer, sentences, count, NULL, translations);
+ *   mixt_bleu_of(texts, references, count, &bleu);
+ */
+#ifndef MIXT_TRANSLATE_H
+#define MIXT_TRANSLATE_H
+
+#include "mixt/data.h"
+#include "mixt/tokenizer.h"
+#include "mixt/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Zeros are the defaults. */
+typedef struct mixt_translate_options {
+    int64_t beams; /**< texts that are followed at once, 1 to 64; default 5; 1: the most probable token at each step */
+    double length_penalty; /**< scores are divided by length^this: 0 favours short texts; default 1, below 0: 0 */
+    int64_t batch;         /**< sentences at once; default 64 */
+    /** Told of sentences done and in all, from the calling thread. Default: NULL */
+    void (*progress)(void *user, int64_t done, int64_t total);
+    void *progress_user;
+} mixt_translate_options;
+
+typedef struct mixt_translation {
+    char *text;   /**< UTF-8, without a line's end; of an empty sentence "" */
+    double score; /**< log-probability, the end's included, over length^penalty; of an empty sentence 0 */
+    bool cut; /**< the sentence has more tokens than the model has places, or the translation would: it ends there */
+} mixt_translation;
+
+/**
+ * Translates sentences.
+ * @param trainer of a model seq2seq, compiled, with trained weights (mixt_run_trainer of a loaded run).
+ * @param tokenizer of the run's vocabulary.
+ * @param sentences each ends with a zero byte; a line's end in them is a character like others.
+ * @param options NULL: the defaults.
+ * @param translations room for `count`; filled, to be freed with mixt_translations_free; nothing on failure.
+ */
+mixt_status mixt_translate(mixt_trainer *trainer, const mixt_tokenizer *tokenizer, const char *const *sentences,
+                           int64_t count, const mixt_translate_options *options, mixt_translation *translations);
+/** Frees the texts. NULL is allowed. */
+void mixt_translations_free(mixt_translation *translations, int64_t count);
+
+/** BLEU of a corpus, as sacrebleu has it by default. */
+typedef struct mixt_bleu {
+    double score;         /**< 0 to 100 */
+    double precisions[4]; /**< of one to four words, in percent, smoothed where nothing fits */
+    double brevity;       /**< factor for translations that are shorter than the references, 0 to 1 */
+    int64_t words, reference_words;
+    int64_t sentences;
+} mixt_bleu;
+
+/**
+ * Compares translations with one reference each: words as tokenizer "13a" of sacrebleu cuts them, with upper and lower
+ * case, exponential smoothing.
+ * @param texts, references `count` of each.
+ */
+mixt_status mixt_bleu_of(const char *const *texts, const char *const *references, int64_t count, mixt_bleu *bleu);
+
+/**
+ * Translates all sentences of a set of kind parallel and compares them with its translations.
+ * @param options as of mixt_translate.
+ */
+mixt_status mixt_translate_score(mixt_trainer *trainer, const mixt_tokenizer *tokenizer, const mixt_data *data,
+                                 const mixt_translate_options *options, mixt_bleu *bleu);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
