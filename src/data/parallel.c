@@ -144,24 +144,13 @@ static mixt_status read_pairs(mixt_data *data, mixt__pairs *p, bool *shared)
     return mixt__pairs_read(data, data->part, p, shared);
 }
 
-/** Whether a part has files of its own, so that it takes no share of the training file. */
-static mixt_status has_files(mixt_data *data, mixt__part part, bool *has)
-{
-    mixt__pairs pairs = {0};
-    bool shared = true;
-    mixt_status status = mixt__path_is_directory(data->path) ? mixt__pairs_read(data, part, &pairs, &shared) : MIXT_OK;
-    mixt__pairs_free(&pairs);
-    *has = !shared;
-    return status;
-}
-
 /** Chooses the part's rows of a file that several have a share in. */
 static mixt_status share(mixt_data *data, mixt__columns *c)
 {
     bool val, test;
     mixt_data_options *o = &data->options;
-    MIXT_TRY(has_files(data, MIXT_PART_VAL, &val));
-    MIXT_TRY(has_files(data, MIXT_PART_TEST, &test));
+    MIXT_TRY(mixt__pairs_have_files(data, MIXT_PART_VAL, &val));
+    MIXT_TRY(mixt__pairs_have_files(data, MIXT_PART_TEST, &test));
     double val_share = o->val, test_share = o->test;
     o->val = val ? 0 : val_share;
     o->test = test ? 0 : test_share;

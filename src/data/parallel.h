@@ -22,6 +22,9 @@ bool mixt__pairs_room(mixt__pairs *pairs, int64_t count);
  *  @param shared set where it is a share: the training file, or the only one */
 mixt_status mixt__pairs_read(mixt_data *data, mixt__part part, mixt__pairs *pairs, bool *shared);
 
+/** Whether a part has files of its own, so that it takes no share of the training file. */
+mixt_status mixt__pairs_have_files(mixt_data *data, mixt__part part, bool *have);
+
 /** Sums of numbers in words, English and German, a function of seed and part. */
 mixt_status mixt__pairs_draw(mixt_data *data, mixt__part part, mixt__pairs *pairs);
 

@@ -190,6 +190,15 @@ static mixt_status find_both(mixt_data *data, mixt__part part, const char *path[
     return MIXT_OK;
 }
 
+mixt_status mixt__pairs_have_files(mixt_data *data, mixt__part part, bool *have)
+{
+    const char *path[MIXT_SIDES] = {NULL, NULL};
+    if (mixt__path_is_directory(data->path))
+        MIXT_TRY(find_both(data, part, path));
+    *have = path[0] != NULL;
+    return MIXT_OK;
+}
+
 mixt_status mixt__pairs_read(mixt_data *data, mixt__part part, mixt__pairs *pairs, bool *shared)
 {
     const char *path[MIXT_SIDES] = {NULL, NULL};

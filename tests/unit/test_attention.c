@@ -201,8 +201,73 @@ static void test_nan(void **state)
     }
 }
 
+/** Runs both directions of a candidate; false where it cannot. @param lengths data NULL: all keys are there */
+static bool run_both(mixt__tensor *t, const mixt__tensor *lengths, const mixt__kernel *forward,
+                     const mixt__kernel *backward)
+{
+    mixt__attention_attrs at = {.heads = 2, .scale = 0.3f};
+    mixt__tensor in[] = {t[Q], t[K], t[V], *lengths}, all[] = {t[Q], t[K], t[V], t[DST], t[LSE], t[GRAD_DST], *lengths};
+    mixt__call call = {.op = &mixt__op_attention, .attrs = &at, .layer = "a", .out_count = 2, .in = in};
+    mixt__call grad = {.op = &mixt__op_attention_grad, .attrs = &at, .layer = "a", .out_count = 3, .in = all};
+    call.in_count = lengths->data ? 4 : 3;
+    call.out = &t[DST];
+    grad.in_count = lengths->data ? 7 : 6;
+    grad.out = &t[GRAD_Q];
+    if (!kernel_can_run(forward, &call))
+        return false;
+    kernel_run(forward, &call);
+    kernel_run(backward, &grad);
+    return true;
+}
+
+static bool same_bits(const mixt__tensor *x, const mixt__tensor *y)
+{
+    return !memcmp(x->data, y->data, (size_t)mixt__shape_count(&y->shape) * mixt_dtype_size(y->dtype));
+}
+
+/** NaN stands where keys are not there: no bit is another, and gradients of those keys are 0. */
+static void check_padding(mixt_dtype dtype, const mixt__kernel *forward, const mixt__kernel *backward)
+{
+    problem whole = {1, 2, 70, 150, 24, false, false}, rest = {1, 2, 70, 90, 24, false, false};
+    mixt__tensor a[COUNT], b[COUNT], none = {0}, lengths = TENSOR(MIXT_DTYPE_INT32, 1);
+    int64_t there = rest.keys * 48, all = whole.keys * 48;
+    *(int32_t *)lengths.data = (int32_t)rest.keys;
+    tensors_new(&rest, dtype, b, 5);
+    tensors_new(&whole, dtype, a, 6);
+    const int same[] = {Q, K, V, GRAD_DST};
+    for (int i = 0; i < 4; i++)
+        memcpy(a[same[i]].data, b[same[i]].data, (size_t)mixt__shape_count(&b[same[i]].shape) * mixt_dtype_size(dtype));
+    for (int64_t i = there; i < all; i++) {
+        mixt__store(a[K].data, dtype, i, NAN);
+        mixt__store(a[V].data, dtype, i, NAN);
+    }
+    if (run_both(a, &lengths, forward, backward) && run_both(b, &none, forward, backward)) {
+        const int made[] = {DST, LSE, GRAD_Q, GRAD_K, GRAD_V};
+        for (int i = 0; i < 5; i++)
+            if (!same_bits(&a[made[i]], &b[made[i]]))
+                fail_msg("%s %s: padding changes tensor %d", forward->name, mixt_dtype_name(dtype), made[i]);
+        for (int64_t i = there; i < all; i++)
+            assert_true(tensor_at(&a[GRAD_K], i) == 0 && tensor_at(&a[GRAD_V], i) == 0);
+    }
+    tensors_free(&whole, a);
+    tensors_free(&rest, b);
+    tensor_free(&lengths);
+}
+
+static void test_padding_changes_no_bit(void **state)
+{
+    (void)state;
+    mixt__threads_set(2);
+    for (int d = 0; d < 3; d++) {
+        for (int k = 0; mixt__cpu_attention_kernels[k]; k++)
+            check_padding(kernel_dtypes[d], mixt__cpu_attention_kernels[k], mixt__cpu_attention_grad_kernels[k]);
+        check_padding(kernel_dtypes[d], &emulated_attention, &emulated_attention_grad);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_candidates), cmocka_unit_test(test_nan)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_candidates), cmocka_unit_test(test_nan),
+                                       cmocka_unit_test(test_padding_changes_no_bit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
