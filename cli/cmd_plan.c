@@ -446,7 +446,8 @@ static mixt_status plan(const cli_args *args, const mixt_config *config)
 {
     mixt_run *run;
     report r = {0};
-    mixt_run_options options = {.progress = cli_tokenize_progress, .plan_ranks = cli_int(args, "ranks")};
+    mixt_run_options options = {.progress = cli_tokenize_progress,
+                                .plan_ranks = cli_given(args, "ranks") ? cli_int(args, "ranks") : 0};
     mixt_status status = mixt_run_open_config(config, &options, &run);
     if (status == MIXT_OK)
         status = read_report(args, run, &r);
@@ -562,7 +563,7 @@ const cli_command cli_plan = {
              .help = "only find the largest train.batch that fits into --memory, or into what is free; nothing is run"},
             {"phase", .kind = CLI_TEXT, .metavar = "NAME",
              .help = "the run in this phase of its policy; default: in the largest"},
-            {"ranks", .kind = CLI_INT, .metavar = "N", .fallback = "0", .max = 1 << 20,
+            {"ranks", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1 << 20,
              .help = "plan the run as one of N ranks, whether or not they could be started here"},
             {"profile", .kind = CLI_FLAG, .help = "run the step and time each op"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},

@@ -49,7 +49,7 @@ static int find_dead(void *user)
     return -1;
 }
 
-static void describe(const mixt__group *g, int rank, char *text, size_t size)
+void mixt__group_describe(const mixt__group *g, int rank, char *text, size_t size)
 {
     const mixt__peer *peer = &g->peers[rank];
     if (peer->process)
@@ -71,7 +71,7 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
     if (rank < 0) {
         snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->rank, mixt_error_text());
     } else {
-        describe(g, rank, who, sizeof who);
+        mixt__group_describe(g, rank, who, sizeof who);
         if (arrival->dead >= 0)
             snprintf(g->why, sizeof g->why, "%s has ended before the run: its state is lost", who);
         else

@@ -44,6 +44,8 @@ typedef struct mixt__group {
 mixt_status mixt__group_open(const char *transport, double timeout, mixt__group **group);
 /** Tells the others that this rank has failed, with its error text, unless they know of it: they fail too. */
 void mixt__group_give_up(mixt__group *group);
+/** "rank 1 (process 4711 on host)". */
+void mixt__group_describe(const mixt__group *group, int rank, char *text, size_t size);
 /** Waits for all others where it is whole. NULL is allowed. */
 void mixt__group_close(mixt__group *group);
 

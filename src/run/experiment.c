@@ -361,6 +361,7 @@ static mixt_status join_ranks(mixt__experiment *e)
     r->planned = e->planned;
     r->zero = (int)number(e, MIXT_KEY_DIST_ZERO);
     r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
+    r->check = number(e, MIXT_KEY_DIST_CHECK);
     r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
     return mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &r->compression);
 }

@@ -4,6 +4,7 @@
 #include "base/threads.h"
 #include "ops/attrs.h"
 #include "ops/ops.h"
+#include "train/alike.h"
 #include "train/feedback.h"
 #include "train/sharded.h"
 
@@ -13,6 +14,8 @@
 typedef struct record {
     int64_t update;
     int64_t targets; // that count
+    int64_t hashed;  // the newest update after which weights were hashed, …
+    int64_t hash;    // … and what they were
     int32_t signal;
     uint32_t asked;
 } record;
@@ -465,6 +468,8 @@ static void fill_record(mixt__trainer *t, const mixt__pass_weights *weights)
     record *mine = (record *)(void *)r->mine;
     int64_t passes = mixt__ranks_passes(t), first = mixt__ranks_first(t);
     *mine = (record){.update = t->attempts, .targets = weights->total};
+    mine->hashed = r->hashed;
+    mine->hash = r->hash;
     mine->signal = r->signal;
     mine->asked = r->asked;
     float *figures = (float *)(void *)(mine + 1);
@@ -474,12 +479,17 @@ static void fill_record(mixt__trainer *t, const mixt__pass_weights *weights)
                (size_t)(passes * r->moved_total) * sizeof *figures);
 }
 
+static const record *record_of(const mixt__trainer *t, int rank)
+{
+    return (const record *)(const void *)(t->ranks.all + (size_t)rank * record_bytes(t, t->ranks.moved_total));
+}
+
 /** One rank's record, in the order of ranks. */
 static mixt_status read_record(mixt__trainer *t, int rank, mixt__pass_weights *weights)
 {
     mixt__ranks *r = &t->ranks;
     int64_t passes = mixt__ranks_passes(t), first = rank * passes;
-    const record *told = (const record *)(const void *)(r->all + (size_t)rank * record_bytes(t, r->moved_total));
+    const record *told = record_of(t, rank);
     const float *figures = (const float *)(const void *)(told + 1);
     if (told->update != t->attempts)
         return mixt__fail(MIXT_ERROR_STATE, "rank %d is at update %lld, rank %d at %lld", rank, (long long)told->update,
@@ -528,7 +538,13 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
         MIXT_TRY(status);
     }
     r->asked = 0;
-    return MIXT_OK;
+    if (!r->hashed || r->hashed + 1 != t->attempts)
+        return MIXT_OK;
+    for (int rank = 0; rank < r->group->size; rank++)
+        r->group->cuts[rank] = record_of(t, rank)->hash;
+    status = mixt__alike_compare(t, r->group->cuts);
+    r->group->settled = status != MIXT_OK;
+    return status;
 }
 
 mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_weights *weights)
@@ -553,7 +569,8 @@ mixt_status mixt__ranks_measure(mixt__trainer *t, const mixt__update *update)
 
 mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update)
 {
-    return mixt__ranks_sharded(t) ? mixt__sharded_apply(t, update) : t->backend->optimizer_step(update);
+    MIXT_TRY(mixt__ranks_sharded(t) ? mixt__sharded_apply(t, update) : t->backend->optimizer_step(update));
+    return t->ranks.group ? mixt__alike_hash(t) : MIXT_OK;
 }
 
 bool mixt__ranks_apart(const mixt__trainer *t)

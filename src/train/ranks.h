@@ -40,6 +40,9 @@ typedef struct mixt__ranks {
     mixt_dtype format;                // in which gradients travel
     int64_t bucket;                   // elements that are under way at once
     mixt__compression compression;    // what of the gradients travels
+    int64_t check;                    // updates after which weights are compared; 0: never
+    int64_t hashed;                   // the newest of those
+    int64_t hash;                     // of the weights after it
     int signal, agreed_signal;        // that this rank caught, and any rank before the newest update
     uint32_t asked, agreed_asked;     // the same of what observers ask for
     mixt__moved *moved;               // statistics that passes move

@@ -129,6 +129,14 @@ status=$? && refused 'dist.zero=1 is not for train.optimizer=lamb'
 "$mixt" train run.yaml out=never dist.bucket=1K -q 2>err
 status=$? && refused 'dist.bucket 1K: must be from 4K to 1G'
 
+# ---- a rank that computes something else ----
+
+check() { timeout 60 mpirun -n 1 "$mixt" train run.yaml out=odd dist.check=2 -q : -n 1 "$mixt" train run.yaml out=odd dist.check=2 -q "$1" : \
+    -n "$2" "$mixt" train run.yaml out=odd dist.check=2 -q 2>err; }
+check faults=flip_weight@3:fc.0 2
+[ $? = 1 ] && grep -q '^mixt: rank 1 (process .* on .*) has computed other weights than rank 0 and most others, found after update 4' err || fail "a bit of a weight of rank 1: $(cat err)"
+rm -r odd && check train.inject_overflow=0 2 || fail "dist.check of ranks that agree: $(cat err)"
+
 # ---- ranks that die, hang, are told to stop ----
 
 # begin NAME: a long run of two ranks; waits until it trains, leaves the ranks' processes in $rank0 and $rank1
