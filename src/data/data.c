@@ -130,8 +130,8 @@ static mixt_status check_numbers(const mixt_data_options *options)
         (options->mean != 0 && options->std == 0))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mean %g, std %g: expected both, finite, std above 0",
                           (double)options->mean, (double)options->std);
-    if (options->vocab_size < 0 || options->vocab_size > 1 << 24)
-        return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected 257 to %d",
+    if (options->vocab_size && (options->vocab_size < 257 || options->vocab_size > 1 << 24))
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected 257 (all bytes and an end) to %d",
                           (long long)options->vocab_size, 1 << 24);
     if (!(options->mask >= 0 && options->mask < 1))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);

@@ -289,7 +289,7 @@ pairs without a tab          | train phrases.yaml out=x data.path=phrases.tsv da
 pairs of no column           | train phrases.yaml out=x data.path=phrases.tsv            | 1 | data.source=en: of a file with both languages it is a column, 1 to 64
 pairs that are too long      | train phrases.yaml out=x data.seq=1                     | 1 | no pair of sentences is left of 3: all are empty or over 1 tokens
 pairs by bytes               | train phrases.yaml out=x data.vocab= data.tokenizer=bytes | 1 | parallel text needs a vocabulary of byte pairs
-pairs of a tiny vocabulary   | train phrases.yaml out=x data.vocab= data.vocab_size=99 | 1 | a vocabulary of 99 tokens: expected 257
+pairs of a tiny vocabulary   | train phrases.yaml out=x data.vocab= data.vocab_size=99 | 1 | data: vocab_size 99, expected 257
 pairs for a classifier       | train phrases.yaml out=x model=mlp net.layers=0 net.width=0 net.heads=0 | 1 | model mlp needs images or rows of numbers, the data has sentences and their translations
 pictures for a translator    | train phrases.yaml out=x data.kind=digits data.path= data.source= data.target= data.vocab= | 1 | model seq2seq needs sentences and their translations, the data has
 languages of pictures        | train tiny.yaml out=x data.source=en                  | 1 | 'source' means nothing to digits
