@@ -42,10 +42,11 @@ static void compare(mixt_run *run)
     const uint64_t *sums = mixt__experiment_sums(e);
     if (same_samples(known, "train", e->train, sums[0]) && same_samples(known, "val", e->val, sums[1]))
         return;
+    const mixt_data_info *info = mixt_data_describe(e->train ? e->train : e->val);
     mixt__run_note(run, true,
                    "%s: is not the data that %s was trained on: figures are of other samples than the run's own "
                    "(normalised as the run's were)",
-                   mixt_data_describe(e->train ? e->train : e->val)->path, known->folder);
+                   *info->path ? info->path : info->kind, known->folder);
 }
 
 /** Training and validation part, as far as they are there: a part can be evaluated without the others. */
