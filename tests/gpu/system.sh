@@ -15,6 +15,7 @@ gpt="model=gpt net.layers=2 net.width=64 net.heads=2 data.kind=text data.path=wo
 lstm="model=lstm net.layers=2 net.width=64 data.kind=text data.path=words.txt data.seq=32 train.batch=8"
 gru="${lstm/lstm/gru}"
 rnn="${lstm/lstm/rnn}"
+seq2seq="model=seq2seq net.layers=1 net.width=64 net.heads=2 data.kind=parallel data.samples=512 data.vocab_size=300 data.seq=32 train.batch=8"
 steps=20
 common="train.steps=$steps train.epochs=0 train.lr=0.002 threads=2"
 
@@ -50,7 +51,7 @@ close() {
         }'
 }
 
-for model in ${MODELS:-mlp convnet resnet gpt lstm gru rnn}; do
+for model in ${MODELS:-mlp convnet resnet gpt lstm gru rnn seq2seq}; do
     for precision in ${PRECISIONS:-fp32 tf32 fp16 bf16}; do
         name=$model-$precision settings="${!model} precision=$precision"
         train $name-gpu $settings device=cuda || continue
