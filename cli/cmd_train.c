@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "cli/json.h"
+#include "cli/rank_trace.h"
 #include "cli/table.h"
 #include "cli/tokenize_progress.h"
 #include "cli/watch.h"
@@ -105,7 +106,7 @@ static void print_summary(const mixt_run *run, const mixt_run_result *r)
     cli_table_free(&table);
 }
 
-static void print_json(const mixt_run *run, const mixt_run_result *r)
+static void print_json(const mixt_run *run, const mixt_run_result *r, bool profile)
 {
     json_t *o =
         json_pack("{s:s, s:I, s:I, s:b, s:b}", "run", mixt_run_describe(run).folder, "steps", (json_int_t)r->steps,
@@ -133,6 +134,9 @@ static void print_json(const mixt_run *run, const mixt_run_result *r)
     json_object_set_new(o, "checkpoints_lost", json_integer(r->checkpoints_lost));
     if (!isnan(r->energy))
         json_object_set_new(o, "energy", json_real(r->energy));
+    json_t *trace = profile ? cli_rank_trace_json(run) : NULL;
+    if (trace)
+        json_object_set_new(o, "communication", trace);
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(o);
@@ -180,9 +184,11 @@ static int train(const cli_args *args, mixt_run *run)
     if (mixt_run_describe(run).rank) // rank 0 speaks for all
         return result.interrupted ? CLI_SIGNAL + result.signal : CLI_OK;
     if (cli_flag(args, "json"))
-        print_json(run, &result);
+        print_json(run, &result, cli_flag(args, "profile"));
     else if (!cli_flag(args, "quiet"))
         print_summary(run, &result);
+    if (cli_flag(args, "profile") && !cli_flag(args, "json"))
+        cli_rank_trace_print(run);
     return result.interrupted ? interrupted(run, &result) : CLI_OK;
 }
 
@@ -305,6 +311,9 @@ const cli_command cli_train = {
                      "precision,train.lr"},
             {"quiet", 'q', CLI_FLAG, .help = "no progress line, no table: only warnings and errors"},
             {"json", .kind = CLI_FLAG, .help = "print the result as one JSON object on standard output"},
+            {"profile", .kind = CLI_FLAG,
+             .help = "of several ranks: print how the gradients of the last update went between them, bucket by "
+                     "bucket, and what share of that was hidden behind the backward pass"},
         },
     .examples =
         {

@@ -6,7 +6,7 @@
 #ifndef MIXT_RANKS_H
 #define MIXT_RANKS_H
 
-#include "mixt/types.h"
+#include "mixt/run.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +32,32 @@ mixt_status mixt_ranks_transport(const char *name, char *version, size_t size);
 /** Whether this process is the one that tells people what happened: rank 0, or the first that is left where rank 0 is
  *  lost. */
 bool mixt_ranks_speaks(void);
+
+/** How gradients went over the ranks, as this one saw it. */
+typedef struct mixt_rank_trace {
+    int64_t sent;    /**< bytes that this rank has sent since the run was opened */
+    int64_t buckets; /**< that the gradients go in; 0: they are compressed, and go after the backward pass */
+    double pass;     /**< seconds of the newest update's last pass, until all gradients were made */
+    double seconds;  /**< that sums have taken, in all updates */
+    double waited;   /**< of those: what updates waited for */
+    double hidden;   /**< share of `seconds` that went by behind the backward pass, 0 to 1 */
+} mixt_rank_trace;
+
+/** A bucket of the newest update; times in seconds from the beginning of its last pass. */
+typedef struct mixt_rank_bucket {
+    int64_t bytes;       /**< of its gradients */
+    double ready;        /**< they were made */
+    double begun, ended; /**< of their sum */
+} mixt_rank_bucket;
+
+/** What went over the ranks of a run that was trained as one of several; fails where it was not.
+ *  @param run while it is open
+ *  @param trace receives it */
+mixt_status mixt_run_rank_trace(const mixt_run *run, mixt_rank_trace *trace);
+/** One of its buckets, in the order in which they went.
+ *  @param index from 0
+ *  @param bucket receives it */
+mixt_status mixt_run_rank_bucket(const mixt_run *run, int64_t index, mixt_rank_bucket *bucket);
 
 #ifdef __cplusplus
 }

@@ -16,12 +16,13 @@ struct mixt__overlap {
     mixt__group *group;
     mixt__overlap_fn *sum;
     void *user;
-    const mixt__bucket *buckets;
+    mixt__bucket *buckets;
     int64_t count, allowed, done;
     int64_t let; // the caller's own copy of `allowed`
     mixt_status status;
     bool stopping;
     double seconds, waited;
+    double start, passed; // of the newest sum: its begin; from there when the rest was let go
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t go, ready;
@@ -45,13 +46,15 @@ static void *work(void *argument)
     mixt__overlap *o = argument;
     pthread_mutex_lock(&o->lock);
     while (next(o)) {
-        const mixt__bucket *b = &o->buckets[o->done];
+        mixt__bucket *b = &o->buckets[o->done];
         pthread_mutex_unlock(&o->lock);
         double start = mixt__time_now();
         mixt_status status = o->sum(o->user, b);
         double end = mixt__time_now();
         pthread_mutex_lock(&o->lock);
         o->seconds += end - start;
+        b->begun = start - o->start;
+        b->ended = end - o->start;
         o->done++;
         o->status = status;
         pthread_cond_signal(&o->ready);
@@ -100,9 +103,10 @@ void mixt__overlap_stop(mixt__overlap *o)
     mixt__free(o);
 }
 
-void mixt__overlap_begin(mixt__overlap *o, const mixt__bucket *buckets, int64_t count)
+void mixt__overlap_begin(mixt__overlap *o, mixt__bucket *buckets, int64_t count)
 {
     pthread_mutex_lock(&o->lock);
+    o->start = mixt__time_now();
     o->buckets = buckets;
     o->count = count;
     o->let = o->allowed = o->done = 0;
@@ -112,8 +116,10 @@ void mixt__overlap_begin(mixt__overlap *o, const mixt__bucket *buckets, int64_t 
 
 static void allow(mixt__overlap *o, int64_t allowed)
 {
-    o->let = allowed;
+    double now = mixt__time_now() - o->start;
     pthread_mutex_lock(&o->lock);
+    for (; o->let < allowed; o->let++)
+        o->buckets[o->let].allowed = now;
     o->allowed = allowed;
     pthread_cond_signal(&o->go);
     pthread_mutex_unlock(&o->lock);
@@ -148,6 +154,7 @@ void mixt__overlap_wait(mixt__overlap *o, int64_t count)
 
 mixt_status mixt__overlap_finish(mixt__overlap *o)
 {
+    o->passed = mixt__time_now() - o->start;
     allow(o, o->count);
     mixt_status status = wait_for(o, o->count);
     return status == MIXT_OK ? MIXT_OK : mixt__fail(status, "%s", o->group->why); // the thread's own text is not here
@@ -166,4 +173,9 @@ void mixt__overlap_seconds(const mixt__overlap *o, double *all, double *waited)
 {
     *all = o->seconds;
     *waited = o->waited;
+}
+
+double mixt__overlap_passed_at(const mixt__overlap *o)
+{
+    return o->passed;
 }

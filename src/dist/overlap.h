@@ -12,8 +12,9 @@
 /** Elements that are summed at once. */
 typedef struct mixt__bucket {
     int64_t begin, count;
-    int64_t ready; // the mark behind which they are made
-    int64_t group; // the caller's number
+    int64_t ready;                // the mark behind which they are made
+    int64_t group;                // the caller's number
+    double allowed, begun, ended; // seconds from mixt__overlap_begin: they were made; their sum
 } mixt__bucket;
 
 typedef struct mixt__overlap mixt__overlap;
@@ -27,8 +28,9 @@ mixt_status mixt__overlap_start(mixt__group *group, mixt__overlap_fn *sum, void 
 /** Ends it; NULL is allowed. */
 void mixt__overlap_stop(mixt__overlap *overlap);
 
-/** Begins a sum. @param buckets in the order in which they are made, the same on all ranks; borrowed */
-void mixt__overlap_begin(mixt__overlap *overlap, const mixt__bucket *buckets, int64_t count);
+/** Begins a sum. @param buckets in the order in which they are made, the same on all ranks; borrowed, and given
+ *  their times */
+void mixt__overlap_begin(mixt__overlap *overlap, mixt__bucket *buckets, int64_t count);
 /** All buckets that are ready at `mark` may go. */
 void mixt__overlap_passed(mixt__overlap *overlap, int64_t mark);
 /** Waits for the first `count` of those that may go, or until one has failed. */
@@ -40,5 +42,7 @@ void mixt__overlap_cancel(mixt__overlap *overlap);
 
 /** Seconds that sums took so far, and of those what the caller waited for them. */
 void mixt__overlap_seconds(const mixt__overlap *overlap, double *all, double *waited);
+/** When the rest was let go, in the newest sum: seconds from its begin. */
+double mixt__overlap_passed_at(const mixt__overlap *overlap);
 
 #endif

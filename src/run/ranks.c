@@ -276,19 +276,52 @@ void mixt__run_ranks_note(mixt_run *run)
 
 void mixt__run_ranks_note_end(mixt_run *run)
 {
-    double all, waited;
-    if (!run->group)
+    mixt_rank_trace t;
+    if (!run->group || mixt_run_rank_trace(run, &t) != MIXT_OK || t.seconds <= 0)
         return;
-    const mixt__ranks *r = &run->experiment.trainer->core.ranks;
-    if (r->compressor.pieces)
-        mixt__run_note(run, false, "%-8s %lld bytes sent a rank; compressed sums took %.2f s, after the backward pass",
-                       "ranks", (long long)run->group->bytes, r->compressor.seconds);
-    if (!r->overlap)
-        return;
-    mixt__overlap_seconds(r->overlap, &all, &waited);
-    waited = waited < all ? waited : all; // the last may have been waited for by more than it took
-    if (all > 0)
+    if (t.buckets)
         mixt__run_note(run, false,
                        "%-8s %.1f MiB sent a rank; sums took %.2f s, %.0f%% of that behind the backward pass", "ranks",
-                       (double)run->group->bytes / 1048576.0, all, 100 * (1 - waited / all));
+                       (double)t.sent / 1048576.0, t.seconds, 100 * t.hidden);
+    else
+        mixt__run_note(run, false, "%-8s %lld bytes sent a rank; compressed sums took %.2f s, after the backward pass",
+                       "ranks", (long long)t.sent, t.seconds);
+}
+
+/* ---- how it went ---- */
+
+mixt_status mixt_run_rank_trace(const mixt_run *run, mixt_rank_trace *trace)
+{
+    MIXT_TRY(mixt__need_open(run, "run"));
+    MIXT_TRY(mixt__need(trace));
+    const mixt__ranks *r = &run->experiment.trainer->core.ranks;
+    if (!run->group || (!r->overlap && !r->compressor.pieces))
+        return mixt__fail(MIXT_ERROR_STATE, "the run has not trained as one of several ranks");
+    *trace = (mixt_rank_trace){.sent = run->group->bytes};
+    if (r->overlap) {
+        trace->buckets = r->bucket_count;
+        trace->pass = mixt__overlap_passed_at(r->overlap);
+        mixt__overlap_seconds(r->overlap, &trace->seconds, &trace->waited);
+        if (trace->waited > trace->seconds)
+            trace->waited = trace->seconds; // the last may have been waited for by more than it took
+    } else {
+        trace->seconds = trace->waited = r->compressor.seconds;
+    }
+    trace->hidden = trace->seconds > 0 ? 1 - trace->waited / trace->seconds : 0;
+    return MIXT_OK;
+}
+
+mixt_status mixt_run_rank_bucket(const mixt_run *run, int64_t index, mixt_rank_bucket *bucket)
+{
+    mixt_rank_trace trace;
+    MIXT_TRY(mixt__need(bucket));
+    MIXT_TRY(mixt_run_rank_trace(run, &trace));
+    if (index < 0 || index >= trace.buckets)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "bucket %lld: there are %lld", (long long)index,
+                          (long long)trace.buckets);
+    const mixt__bucket *b = &run->experiment.trainer->core.ranks.buckets[index];
+    *bucket = (mixt_rank_bucket){.bytes = b->count * (int64_t)sizeof(float), .ready = b->allowed};
+    bucket->begun = b->begun;
+    bucket->ended = b->ended;
+    return MIXT_OK;
 }

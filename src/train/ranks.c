@@ -273,7 +273,7 @@ static void fill_buckets(mixt__trainer *t)
     r->bucket_count = count_buckets(t);
     for (int64_t b = 0; b < r->bucket_count; b++) {
         int64_t begin = b * bucket, left = p->total - begin;
-        r->buckets[b] = (mixt__bucket){begin, left < bucket ? left : bucket, -1, b};
+        r->buckets[b] = (mixt__bucket){.begin = begin, .count = left < bucket ? left : bucket, .ready = -1, .group = b};
     }
     for (int64_t s = 0; s < p->segment_count; s++) {
         const mixt__segment *segment = &p->segments[s];

@@ -96,7 +96,8 @@ int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets)
     const mixt__ranks *r = &t->ranks;
     for (int64_t i = 0; i < r->window.count; i++) {
         int64_t g = r->window.order[i], begin = r->owners.begins[g];
-        buckets[i] = (mixt__bucket){begin, r->owners.begins[g + 1] - begin, r->window.ready[g], g};
+        buckets[i] = (mixt__bucket){.begin = begin, .count = r->owners.begins[g + 1] - begin, .group = g};
+        buckets[i].ready = r->window.ready[g];
     }
     return r->window.count;
 }

@@ -77,6 +77,16 @@ role() { "$mixt" plan run.yaml $tokens $deep net.layers=24 net.width=64 --ranks 
 [ $(($(role 2 gradients) * 2)) -lt "$(role 1 gradients)" ] || fail "dist.zero=2 keeps $(role 2 gradients) bytes of $(role 1 gradients) of gradients"
 [ $(($(role 2 moments) * 4 - $(role 0 moments))) -le 131072 ] || fail "dist.zero=2 keeps $(role 2 moments) bytes of $(role 0 moments) of moments" # a chunk a rank
 
+# ---- a trace of communication ----
+
+ranks 2 "$mixt" train run.yaml out=traced dist.bucket=4K --profile -q >out 2>err || fail "--profile: $(cat err)"
+sed -i 's|\x1b\[[0-9;]*m||g' out # mpirun gives ranks a terminal
+grep -q '^ *bucket  *bytes  *ready ms  *begun ms  *ended ms  *hidden ms' out && grep -q '^ *1  *4096  ' out || fail "no trace: $(cat out)"
+grep -q '^communication of all updates: [0-9]* bytes sent by this rank; sums took [0-9.]* s, of which [0-9.]*% hidden' out || fail "no hidden share: $(cat out)"
+same two traced
+ranks 2 "$mixt" train run.yaml out=traced-json --profile --json 2>err | grep -q '"communication":{"sent":[0-9]*,.*"buckets":\[{"bytes":' || fail "--profile --json: $(cat err)"
+"$mixt" train run.yaml out=traced-one --profile -q | grep -q '^communication: none, there is one process' || fail "--profile in one process"
+
 # ---- an overflow on one rank: all skip ----
 
 timeout 60 mpirun -n 1 "$mixt" train run.yaml out=skip precision=fp16 -q : \
