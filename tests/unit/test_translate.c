@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "api_fixture.h"
 #include "data_files.h"
 
 #include "base/rng.h"
@@ -395,6 +396,30 @@ static void bleu_is_sacrebleus(void **state)
     assert_int_equal(mixt_bleu_of((const char *[]){NULL}, (const char *[]){"a"}, 1, &b), MIXT_ERROR_ARGUMENT);
 }
 
+/* ---- misuse ---- */
+
+static void what_is_no_translator_is_refused(void **state)
+{
+    fixture f = start();
+    mixt_tokenizer *bytes;
+    mixt_translation t[1];
+    mixt_bleu bleu;
+    const char *const sentences[] = {"a"};
+    (void)state;
+    check_ok(mixt_tokenizer_open("bytes", NULL, &bytes));
+    assert_int_equal(mixt_translate(NULL, bytes, sentences, 1, NULL, t), MIXT_ERROR_ARGUMENT);
+    assert_int_equal(mixt_translate_score(f.trainer, bytes, f.data, NULL, NULL), MIXT_ERROR_ARGUMENT);
+    expect_noted(&f, mixt_translate(f.trainer, bytes, NULL, 1, NULL, t), MIXT_ERROR_ARGUMENT);
+    expect_noted(&f, mixt_translate(f.trainer, bytes, sentences, -1, NULL, t), MIXT_ERROR_ARGUMENT);
+    expect_noted(&f, mixt_translate(f.trainer, bytes, sentences, 1, NULL, t), MIXT_ERROR_UNSUPPORTED);
+    expect_noted(&f, mixt_translate(f.trainer, bytes, sentences, 1, &(mixt_translate_options){.beams = 65}, t),
+                 MIXT_ERROR_ARGUMENT);
+    expect_noted(&f, mixt_translate_score(f.trainer, bytes, f.data, NULL, &bleu), MIXT_ERROR_UNSUPPORTED);
+    mixt_translations_free(NULL, 1);
+    mixt_tokenizer_close(bytes);
+    mixt_close(f.context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +427,7 @@ int main(void)
         cmocka_unit_test(pairs_are_padded_and_shifted),      cmocka_unit_test(one_file_has_both_languages),
         cmocka_unit_test(what_is_no_pair_of_files_is_named), cmocka_unit_test(beams_find_the_best_text),
         cmocka_unit_test(one_beam_takes_the_most_probable),  cmocka_unit_test(bleu_is_sacrebleus),
+        cmocka_unit_test(what_is_no_translator_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
