@@ -4,6 +4,7 @@
 #include "cli/beams_option.h"
 #include "cli/checkpoint_option.h"
 #include "cli/json.h"
+#include "cli/pairs.h"
 #include "cli/ratings.h"
 #include "cli/report.h"
 #include "cli/support.h"
@@ -25,6 +26,7 @@ typedef struct findings {
     const mixt_data_info *data;
     mixt_report *report;         // NULL: none was made
     mixt_ranking ranking;        // of ratings
+    mixt_recall recall;          // of pictures with captions
     mixt_transcript_rates rates; // of recordings with texts
     mixt_bleu bleu;              // of translations
 } findings;
@@ -63,6 +65,7 @@ static mixt_status print_json(const cli_args *args, const findings *found)
         json_object_set_new(o, "bleu", cli_json_real(found->bleu.score));
         json_object_set_new(o, "brevity", cli_json_real(found->bleu.brevity));
     }
+    cli_pairs_json(&found->recall, o);
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
     putchar('\n');
     json_decref(o);
@@ -73,16 +76,16 @@ static void print_text(const cli_args *args, const findings *found)
 {
     const mixt_evaluation *e = &found->loss;
     const mixt_report_info *report = mixt_report_describe(found->report);
-    char loss[32], values[128], ranks[128], rates[128], bleu[64], more[128] = "";
+    char loss[32], values[128], ranks[128], rates[128], recall[192], bleu[64], more[128] = "";
     if (!isnan(e->accuracy))
         snprintf(more, sizeof more, ", accuracy %.2f%%, error rate %.2f%%", 100 * e->accuracy, 100 - 100 * e->accuracy);
     size_t used = strlen(more);
     if (found->data->target == MIXT_TARGET_TOKENS)
         snprintf(more + used, sizeof more - used, ", perplexity %.2f", exp(e->loss));
-    cli_line(stdout, "", "%s on %s: loss %s%s%s%s%s%s over %lld targets", cli_word(args, 0), split_of(args),
+    cli_line(stdout, "", "%s on %s: loss %s%s%s%s%s%s%s over %lld targets", cli_word(args, 0), split_of(args),
              cli_format_loss(loss, e->loss), more, cli_report_values(report, values),
              cli_ratings_text(&found->ranking, ranks), cli_transcripts_text(&found->rates, rates),
-             cli_translate_text(&found->bleu, bleu), (long long)e->count);
+             cli_pairs_text(&found->recall, recall), cli_translate_text(&found->bleu, bleu), (long long)e->count);
     if (found->report)
         cli_report_print(report, found->data);
 }
@@ -109,7 +112,8 @@ static bool wants_report(const cli_args *args, const findings *found)
 {
     bool asked = cli_flag(args, "json") || cli_flag(args, "classes");
     return isfinite(found->loss.loss) && found->data->target != MIXT_TARGET_TOKENS &&
-           found->data->target != MIXT_TARGET_TEXT && (asked || found->data->classes <= CLI_REPORT_CLASSES);
+           found->data->target != MIXT_TARGET_TEXT && !cli_is_pairs(found->data) &&
+           (asked || found->data->classes <= CLI_REPORT_CLASSES);
 }
 
 static mixt_status evaluate(const cli_args *args, mixt_run *run)
@@ -124,6 +128,8 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
     if (wants_report(args, &found))
         CLI_TRY(mixt_report_of(mixt_run_trainer(run), data, &found.report));
     mixt_status status = cli_ratings_rank(run, split_of(args), data, &found.ranking);
+    if (status == MIXT_OK && isfinite(found.loss.loss))
+        status = cli_pairs_measure(run, data, &found.recall);
     if (status == MIXT_OK && isfinite(found.loss.loss))
         status = cli_transcripts_measure(run, data, cli_beams(args, 1), &found.rates);
     if (status == MIXT_OK)
@@ -182,7 +188,8 @@ const cli_command cli_eval = {
     .description =
         "Loads the weights and the configuration of a run directory and evaluates them on one split of its data: "
         "loss, accuracy and error rate; for language models perplexity, the exponential of the loss; for values MAE, "
-        "RMSE and R2; for ratings also how often an item held out and liked is among the first ten of 100, the others "
+        "RMSE and R2; of pictures with captions how often each finds the other, at first and among five; for ratings "
+        "also how often an item held out and liked is among the first ten of 100, the others "
         "drawn from those that its user has not rated (hit rate), and how far in front (NDCG); for translators BLEU, "
         "as sacrebleu has it; "
         "for recordings with texts character and word error rate: the changes that turn what was heard into what was "

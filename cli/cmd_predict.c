@@ -5,6 +5,7 @@
 #include "cli/checkpoint_option.h"
 #include "cli/json.h"
 #include "cli/masked.h"
+#include "cli/pairs.h"
 #include "cli/ratings.h"
 #include "cli/report.h"
 #include "cli/support.h"
@@ -264,6 +265,13 @@ static mixt_status show_sample(predictor *p, const source *s, const char *name, 
 
 static mixt_status predict_source(predictor *p, const source *s)
 {
+    if (cli_is_pairs(p->info) && !s->data)
+        return mixt_fail(MIXT_ERROR_ARGUMENT,
+                         "%s: pictures are held against the captions of a part: give train, val or "
+                         "test, as in val:0-9",
+                         s->name);
+    if (cli_is_pairs(p->info))
+        return cli_pairs_show(p->run, s->name, s->data, s->first, s->end, p->top, p->json ? NULL : &p->table);
     for (int64_t first = s->first; first < s->end; first += p->batch) {
         int64_t count = s->end - first < p->batch ? s->end - first : p->batch;
         CLI_TRY(read_samples(p, s, first, count));
@@ -317,11 +325,12 @@ static void add_columns(predictor *p)
 {
     bool classes = p->info->target == MIXT_TARGET_CLASS, text = p->info->target == MIXT_TARGET_TEXT;
     cli_table_column(&p->table, "input", CLI_LEFT);
-    cli_table_column(&p->table, classes ? "class" : text ? "text" : "values", CLI_LEFT);
+    bool pairs = cli_is_pairs(p->info);
+    cli_table_column(&p->table, pairs ? "caption" : classes ? "class" : text ? "text" : "values", CLI_LEFT);
     if (p->labelled || p->best)
         cli_table_column(&p->table, p->best ? "item, or target" : classes ? "label" : "target", CLI_LEFT);
     if (classes) {
-        cli_table_column(&p->table, "probability", CLI_RIGHT);
+        cli_table_column(&p->table, pairs ? "cosine" : "probability", CLI_RIGHT);
         cli_table_column(&p->table, p->top > 1 ? "next" : "", CLI_LEFT);
     }
 }
@@ -413,6 +422,9 @@ const cli_command cli_predict = {
         "Of recordings with texts it prints what is said, letter by letter; --beams 8 follows the eight likeliest rows "
         "of "
         "letters and gives the best, instead of the best letter at each moment.\n\n"
+        "Of pictures with captions INPUT is a part of the data, and the captions of that part are shown that lie "
+        "closest "
+        "to each picture.\n\n"
         "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
         "has not rated in the training part.\n\n"
         "Of translators INPUT is a file of sentences, a line each, or - for the standard input: their translations "

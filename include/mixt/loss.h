@@ -88,6 +88,11 @@ mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value lab
 #define mixt_loss_ctc(b, logits, labels, lengths, ...)                                                                 \
     mixt_loss_ctc_with((b), (logits), (labels), (lengths), &(mixt_ctc_options){__VA_ARGS__})
 
+/** The place of each sample in its batch, INT32, and -1 where its target is negative: labels for losses that tell a
+ *  sample's own partner from those of the others, as a contrastive one does.
+ *  @param targets INT32 (N) */
+mixt_value mixt_places(mixt_builder *b, mixt_value targets);
+
 /** A loss of one's own: the mean of `each`, made from ops, over the elements whose target counts.
  *  @param each one number for each target, at places that do not count too
  *  @param targets as many FP32 values (NaN: left out) or INT32 labels (negative: left out); the null value: all count

@@ -27,6 +27,7 @@
 #include "mixt/monitor.h"
 #include "mixt/num.h"
 #include "mixt/page.h"
+#include "mixt/pairs.h"
 #include "mixt/plan.h"
 #include "mixt/plot.h"
 #include "mixt/policy.h"

@@ -9,6 +9,7 @@ typedef enum mixt__column_source {
     MIXT_COLUMN_VALUES,
     MIXT_COLUMN_LENGTH, // how long the samples of another column are
     MIXT_COLUMN_MASK,   // 1 where they have something
+    MIXT_COLUMN_APART,  // made by the kind itself
 } mixt__column_source;
 
 /** A named array of all samples. */
@@ -26,6 +27,7 @@ typedef struct mixt__columns {
     mixt__column column[MIXT_DATA_ARRAYS_MAX];
     int count;
     int64_t rows;    // in the arrays
+    void *more;      // of the kind; not owned
     int64_t *chosen; // rows of this part, data->info.samples of them; NULL: the first ones
 } mixt__columns;
 

@@ -105,6 +105,7 @@ enum {
     MIXT_STREAM_MOVING,             // of each part and clip: digit, motion, noise
     MIXT_STREAM_RATINGS,            // what users think of items
     MIXT_STREAM_PAIRS,              // of each part and pair: a number
+    MIXT_STREAM_CAPTIONS,           // one substream a part and picture
 };
 
 // data.c

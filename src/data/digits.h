@@ -26,4 +26,7 @@ int mixt__digit_draw(uint64_t key, unsigned char pixels[MIXT_DIGIT_PIXELS]);
 /** The same digit without noise, for who puts it on a background of its own. */
 int mixt__digit_draw_clean(uint64_t key, unsigned char pixels[MIXT_DIGIT_PIXELS]);
 
+/** A level of the digit at (y, x) of its picture, between four pixels; 0 outside. */
+float mixt__digit_level(const unsigned char *pixels, float y, float x);
+
 #endif

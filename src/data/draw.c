@@ -175,3 +175,18 @@ int mixt__digit_draw_clean(uint64_t key, unsigned char pixels[MIXT_DIGIT_PIXELS]
 {
     return draw(key, false, pixels);
 }
+
+float mixt__digit_level(const unsigned char *pixels, float y, float x)
+{
+    if (!(y > -1 && x > -1 && y < MIXT_DIGIT_SIDE && x < MIXT_DIGIT_SIDE))
+        return 0;
+    int top = (int)(y + 1) - 1, left = (int)(x + 1) - 1; // rounded down, for numbers above -1
+    float fy = y - (float)top, fx = x - (float)left, sum = 0;
+    for (int k = 0; k < 4; k++) {
+        int row = top + k / 2, col = left + k % 2;
+        float weight = (k / 2 ? fy : 1 - fy) * (k % 2 ? fx : 1 - fx);
+        if (row >= 0 && row < MIXT_DIGIT_SIDE && col >= 0 && col < MIXT_DIGIT_SIDE)
+            sum += weight * (float)pixels[row * MIXT_DIGIT_SIDE + col];
+    }
+    return sum;
+}

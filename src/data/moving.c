@@ -174,22 +174,6 @@ static mixt_status open_moving(mixt_data *data)
 
 /* ---- samples ---- */
 
-/** A level of the digit at (y, x) of its picture, between four pixels; 0 outside. */
-static float level_at(const unsigned char *pixels, float y, float x)
-{
-    if (!(y > -1 && x > -1 && y < MIXT_DIGIT_SIDE && x < MIXT_DIGIT_SIDE))
-        return 0;
-    int top = (int)(y + 1) - 1, left = (int)(x + 1) - 1; // rounded down, for numbers above -1
-    float fy = y - (float)top, fx = x - (float)left, sum = 0;
-    for (int k = 0; k < 4; k++) {
-        int row = top + k / 2, col = left + k % 2;
-        float weight = (k / 2 ? fy : 1 - fy) * (k % 2 ? fx : 1 - fx);
-        if (row >= 0 && row < MIXT_DIGIT_SIDE && col >= 0 && col < MIXT_DIGIT_SIDE)
-            sum += weight * (float)pixels[row * MIXT_DIGIT_SIDE + col];
-    }
-    return sum;
-}
-
 /** The sum of a word's four bytes, as a normal number. */
 static float normal_of(uint32_t bits)
 {
@@ -206,7 +190,7 @@ static void make_row(const unsigned char *pixels, const motion *m, float y, floa
     for (int64_t i = 0; i < width; i++) {
         if (i && i % 4 == 0)
             random = mixt__rng_block_at(noise, at + (uint64_t)i);
-        float level = level_at(pixels, y, x + step * (float)i) + m->noise * normal_of(random.word[i % 4]);
+        float level = mixt__digit_level(pixels, y, x + step * (float)i) + m->noise * normal_of(random.word[i % 4]);
         level = level < 0 ? 0 : level > 255 ? 255 : level;
         levels[i] = (float)(int)(level + 0.5f); // bytes, as pictures have them
     }

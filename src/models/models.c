@@ -178,6 +178,17 @@ const mixt__zoo_entry mixt__zoo[] = {
         .sizes = {.layers = 4, .width = 256},
         .check = mixt__transformer_check,
     },
+    {
+        .name = "pair",
+        .summary =
+            "pictures and captions in one space: convolutions of 32, 64, 128 channels, a GRU over bytes, width 64",
+        .fn = mixt__model_pair,
+        .input = MIXT_MODEL_CAPTIONS,
+        .uses = MIXT_USES_CHANNELS | MIXT_USES_WIDTH | MIXT_USES_LAYERS | MIXT_USES_DROPOUT | MIXT_USES_NORM,
+        .sizes = {.channels = {32, 64, 128}, .channel_count = 3, .width = 64, .layers = 1, .norm = MIXT_NORM_BATCH},
+        .own_loss = true,
+        .check = mixt__convnet_check,
+    },
     {.name = NULL},
 };
 
@@ -421,12 +432,20 @@ static bool is_sentences(const mixt_data_info *data)
            data->target == MIXT_TARGET_TOKENS;
 }
 
+static bool is_captions(const mixt_data_info *data)
+{
+    return data->array_count == 5 && !strcmp(data->arrays[0].name, "picture") &&
+           !strcmp(data->arrays[1].name, "caption") && data->input_rank == 3;
+}
+
 static const char *describe(const mixt_data_info *data, char *text, size_t size)
 {
     char shape[128];
     mixt__shape dims = mixt__shape_of(data->input_rank, data->input_dims);
     if (is_ratings(data))
         snprintf(text, size, "ratings");
+    else if (is_captions(data))
+        snprintf(text, size, "pictures with captions");
     else if (data->target == MIXT_TARGET_TEXT)
         snprintf(text, size, "recordings and what is said in them");
     else if (is_sentences(data))
@@ -452,11 +471,13 @@ static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_inf
         [MIXT_MODEL_TOKENS] = "tokens",
         [MIXT_MODEL_PAIRS] = "ratings of items by users",
         [MIXT_MODEL_SENTENCES] = "sentences and their translations",
+        [MIXT_MODEL_CAPTIONS] = "pictures with captions",
         [MIXT_MODEL_FRAMES] = "frames of features (frames, features), as recordings are",
     };
     bool tokens = data->input_dtype == MIXT_DTYPE_INT32 && data->array_count <= 2;
     bool fits = entry->input == MIXT_MODEL_PAIRS       ? is_ratings(data)
                 : entry->input == MIXT_MODEL_SENTENCES ? is_sentences(data)
+                : entry->input == MIXT_MODEL_CAPTIONS  ? is_captions(data)
                 : data->target == MIXT_TARGET_TEXT     ? entry->input == MIXT_MODEL_FRAMES
                 : data->array_count > 2                ? false
                 : entry->input == MIXT_MODEL_TOKENS    ? tokens
@@ -499,7 +520,7 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
         sizes->users = data->arrays[0].ids;
         sizes->items = data->arrays[1].ids;
         sizes->shift = (float)data->target_mean;
-    } else {
+    } else if (entry->input != MIXT_MODEL_CAPTIONS) {
         MIXT_TRY(check_outputs(entry, data, sizes));
     }
     status = entry->check ? entry->check(sizes, data) : MIXT_OK;

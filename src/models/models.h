@@ -30,6 +30,7 @@ typedef enum mixt__model_input {
     MIXT_MODEL_FRAMES,    // (frames, features)
     MIXT_MODEL_PAIRS,     // of a user and an item
     MIXT_MODEL_SENTENCES, // and what has been written of their translations
+    MIXT_MODEL_CAPTIONS,  // pictures and what is said of them
 } mixt__model_input;
 
 /** What may be chosen about a model. Zero: the model's own, or what the data says. */
@@ -135,6 +136,8 @@ mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_d
 /** Tokens (B, T) → (B, T, vocab): causal, with rotary positions and shared heads of keys and values. */
 mixt_value mixt__model_llama(mixt_builder *b, mixt_value x);
 mixt_status mixt__llama_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+/** Pictures (N, H, W, C), and captions by name → (N, 2 width): both in one space. */
+mixt_value mixt__model_pair(mixt_builder *b, mixt_value x);
 /** Tokens (B, T) → (B, T, vocab): embedding, stacked LSTM layers, linear. */
 mixt_value mixt__model_lstm(mixt_builder *b, mixt_value x);
 /** The same with GRU layers, and with plain ones of tanh. */

@@ -80,7 +80,9 @@ static mixt_status check_samples(const mixt_run *run, const mixt_data *data)
         return mixt__fail(MIXT_ERROR_SHAPE, "%s: samples of shape %s, but %s was trained on %s", now->path,
                           mixt__dims_print(now->input_rank, now->input_dims).text, run->known.folder,
                           mixt__dims_print(then->input_rank, then->input_dims).text);
-    if (now->input_dtype != then->input_dtype || now->target != then->target || now->classes > then->classes)
+    bool captions = !strcmp(now->kind, "pairs") && !strcmp(then->kind, "pairs"); // which are no classes
+    if (now->input_dtype != then->input_dtype || now->target != then->target ||
+        (now->classes > then->classes && !captions))
         return mixt__fail(MIXT_ERROR_DATA,
                           "%s: has other targets, or more classes (%lld) than %s was trained on (%lld): it is another "
                           "set",

@@ -80,7 +80,7 @@ static void data_line(const mixt_summary *s, char *line)
     else
         add(line, "none to validate on");
     if (t->target == MIXT_TARGET_CLASS)
-        add(line, "; %lld classes", (long long)t->classes);
+        add(line, "; %lld %s", (long long)t->classes, strcmp(t->kind, "pairs") ? "classes" : "captions");
     else if (t->target == MIXT_TARGET_VALUES)
         add(line, "; %lld value%s each", (long long)t->target_elements, t->target_elements == 1 ? "" : "s");
     else if (t->target == MIXT_TARGET_TEXT)
@@ -149,7 +149,9 @@ static void model_line(const mixt_summary *s, char *line)
     add(line, "%s, %lld parameters", s->model, (long long)s->parameters);
     if (s->frozen)
         add(line, " (%lld of them frozen)", (long long)s->frozen);
-    if (t->target == MIXT_TARGET_CLASS)
+    if (t->array_count > 2 && !strcmp(t->arrays[1].name, "caption"))
+        add(line, "; brings pictures and captions together");
+    else if (t->target == MIXT_TARGET_CLASS)
         add(line, "; tells %lld classes apart", (long long)t->classes);
     else
         add(line, "; predicts %s",

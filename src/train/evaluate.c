@@ -138,18 +138,20 @@ mixt_status mixt__trainer_prepare_evaluation(mixt__trainer *t, const mixt_data *
     return fit(t, data, true);
 }
 
-/** Marks the targets behind the last valid sample as not counting. */
-static void pad_targets(const mixt__trainer *t, const mixt_data *data, int64_t valid)
+/** Marks the targets behind the last valid sample as not counting; inputs there are 0, their masks too. */
+static void pad_samples(const mixt__trainer *t, const mixt_data *data, int64_t valid)
 {
     const mixt_data_info *info = mixt_data_describe(data);
     for (int a = 0; a < info->array_count; a++) {
         int64_t each = info->arrays[a].elements, end = t->settings.eval_batch * each;
-        char *at = (char *)t->eval_target + mixt_data_array_at(data, t->settings.eval_batch, a);
-        for (int64_t i = valid * each; info->arrays[a].target && i < end; i++) {
+        bool target = info->arrays[a].target;
+        char *at =
+            (char *)(target ? t->eval_target : t->eval_input) + mixt_data_array_at(data, t->settings.eval_batch, a);
+        for (int64_t i = valid * each; i < end; i++) {
             if (info->arrays[a].dtype == MIXT_DTYPE_INT32)
-                ((int32_t *)(void *)at)[i] = -1;
+                ((int32_t *)(void *)at)[i] = target ? -1 : 0;
             else
-                ((float *)(void *)at)[i] = NAN;
+                ((float *)(void *)at)[i] = target ? NAN : 0.0f;
         }
     }
 }
@@ -181,7 +183,7 @@ static mixt_status add_samples(mixt__trainer *t, const mixt_data *data, int64_t 
             return MIXT_OK;
         MIXT_TRY(
             mixt__data_read_some(data, first, count, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
-        pad_targets(t, data, valid);
+        pad_samples(t, data, valid);
         MIXT_TRY(run_evaluation(t));
         MIXT_TRY(
             t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics), sizeof metrics));

@@ -55,6 +55,15 @@ static mixt_data_info data_for(const mixt__zoo_entry *entry)
     info.classes = 10;
     info.target = MIXT_TARGET_CLASS;
     info.target_elements = 1;
+    if (entry->input == MIXT_MODEL_CAPTIONS) {
+        static const mixt_data_array arrays[] = {{.name = "picture"},
+                                                 {.name = "caption"},
+                                                 {.name = "caption.length"},
+                                                 {.name = "caption.mask"},
+                                                 {.name = "target", .target = true}};
+        info.arrays = arrays;
+        info.array_count = 5;
+    }
     return info;
 }
 
@@ -73,6 +82,12 @@ static mixt__graph *build(const mixt__zoo_entry *entry)
         spec.more[0] = (mixt__array){.name = "source.length", .dtype = MIXT_DTYPE_INT32, .shape = {1, {BATCH}}};
         spec.more[1] = (mixt__array){.name = "previous", .dtype = MIXT_DTYPE_INT32, .shape = {2, {BATCH, 16}}};
         spec.more_count = 2;
+    } else if (entry->input == MIXT_MODEL_CAPTIONS) {
+        strcpy(spec.input_name, "picture");
+        spec.more[0] = (mixt__array){.name = "caption", .dtype = MIXT_DTYPE_INT32, .shape = {2, {BATCH, 16}}};
+        spec.more[1] = (mixt__array){.name = "caption.length", .dtype = MIXT_DTYPE_INT32, .shape = {1, {BATCH}}};
+        spec.more[2] = (mixt__array){.name = "caption.mask", .dtype = MIXT_DTYPE_FP32, .shape = {2, {BATCH, 16}}};
+        spec.more_count = 3;
     }
     if (mixt__zoo_model(entry->name, &info, &sizes, &model) != MIXT_OK ||
         mixt__model_build(&model, &spec, true, &graph) != MIXT_OK)
