@@ -60,8 +60,8 @@ typedef struct mixt__device_sums {
     /** data[i] = the sum over ranks: begins behind what was issued so far, runs beside what is issued next. In an order
      *  of additions that is the library's, the same every time. */
     mixt_status (*sum)(float *data, int64_t count);
-    /** Everyone's share of `data` to everyone: rank r has `room` elements from r·room on, as far as `count` goes. */
-    mixt_status (*gather)(float *data, int64_t count, int64_t room);
+    /** Everyone's share of `data` to everyone. @param cuts (ranks + 1) where each begins */
+    mixt_status (*gather)(float *data, const int64_t *cuts);
     /** What is issued next waits for all of those. */
     mixt_status (*join)(void);
     /** Until all that was issued has run. @param arrival who is to blame where it fails, as far as that is known */

@@ -3,6 +3,7 @@
 
 #include "base/c_locale.h"
 #include "data/facts.h"
+#include "run/device_sums.h"
 #include "run/phases.h"
 #include "run/teacher.h"
 #include "run/turns.h"
@@ -414,6 +415,7 @@ mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config
         MIXT_TRY(mixt__group_same(e->group, "device", e->context->backend->name));
     }
     MIXT_TRY(status);
+    MIXT_TRY(mixt__device_sums_join(e));
     MIXT_TRY(mixt__in_turn(e->group, e->context->backend, compile_step, e));
     return check_faults(e);
 }
@@ -430,7 +432,9 @@ mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *
 
 void mixt__experiment_close(mixt__experiment *e)
 {
-    mixt_close(e->context);
+    mixt_close(e->context); // recorded steps have sums in them
+    if (e->device_sums)
+        e->device_sums->close(!e->lost);
     mixt__lesson_close(e->lesson);
     mixt__phases_close(&e->phases);
     *e = (mixt__experiment){0};

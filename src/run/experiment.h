@@ -18,12 +18,15 @@ typedef struct mixt__phases {
 typedef struct mixt__lesson mixt__lesson; // run/teacher.h
 
 typedef struct mixt__experiment {
-    const mixt_config *config; // borrowed
-    int64_t ranks;             // that share an update; 0: one
-    bool planned;              // they are processes that are not here: only to be looked at
-    mixt__group *group;        // of those, where they are processes; borrowed
-    int threads;               // of the CPU where the configuration does not say; 0: as usual
-    int64_t update;            // that it is opened for, from 1; 0: the first
+    const mixt_config *config;            // borrowed
+    int64_t ranks;                        // that share an update; 0: one
+    bool planned;                         // they are processes that are not here: only to be looked at
+    mixt__group *group;                   // of those, where they are processes; borrowed
+    bool on_device;                       // gradients are to be summed over ranks in the device's memory
+    bool lost;                            // a rank is: what joins devices is not left together
+    const mixt__device_sums *device_sums; // what sums them; NULL: nothing is open
+    int threads;                          // of the CPU where the configuration does not say; 0: as usual
+    int64_t update;                       // that it is opened for, from 1; 0: the first
     mixt__phases phases;
     mixt_context *context;
     mixt_data *train, *val; // val NULL: the data has no validation part; train too: it is not open
@@ -43,7 +46,7 @@ typedef struct mixt__experiment {
 } mixt__experiment;
 
 /** Opens everything and compiles the training step; no large memory is taken yet. `e` is all zero but for progress,
- *  update, ranks, group and threads. */
+ *  update, ranks, group, on_device and threads. */
 mixt_status mixt__experiment_open(mixt__experiment *e, const mixt_config *config);
 /** The same without the data, from what a run remembers of it: inputs.json, which is no longer needed after that. */
 mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *config, const json_t *inputs);

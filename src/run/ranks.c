@@ -6,6 +6,7 @@
 #include "base/cores.h"
 #include "dist/launcher.h"
 #include "mixt/program.h"
+#include "run/device_sums.h"
 #include "run/signals.h"
 
 #include <sched.h>
@@ -135,12 +136,12 @@ static mixt_status same_config(mixt_run *run)
     return status;
 }
 
-static mixt_status join(mixt_run *run, const mixt_ranks *found)
+static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *transport)
 {
     char build[96];
     MIXT_TRY(check_possible(run));
     double timeout = mixt__config_float(run->config, MIXT_KEY_DIST_TIMEOUT);
-    MIXT_TRY(mixt__group_open("mpi", timeout, &run->group));
+    MIXT_TRY(mixt__group_open(transport, timeout, &run->group));
     if (run->group->size != found->size || run->group->rank != found->rank)
         return mixt__fail(MIXT_ERROR_DEVICE,
                           "%s started rank %d of %d, but MPI takes this for rank %d of %d: libmixt_mpi.so is built "
@@ -166,10 +167,11 @@ static int thread_share(const mixt_run *run, const mixt_ranks *found)
 }
 
 /** A run that is looked at as one of so many ranks. */
-static mixt_status plan_ranks(mixt_run *run, int64_t ranks)
+static mixt_status plan_ranks(mixt_run *run, int64_t ranks, bool on_device)
 {
     run->experiment.ranks = ranks;
     run->experiment.planned = ranks > 1;
+    run->experiment.on_device = run->experiment.planned && on_device;
     return check_possible(run);
 }
 
@@ -180,17 +182,20 @@ mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options)
     const char *transport = mixt__config_string(run->config, MIXT_KEY_DIST_TRANSPORT);
     MIXT_TRY(check_bucket(run->config));
     MIXT_TRY(check_compress(run->config));
+    bool on_device;
+    MIXT_TRY(mixt__device_sums_asked(run->config, &on_device));
     if (options->plan_ranks)
-        return plan_ranks(run, options->plan_ranks);
+        return plan_ranks(run, options->plan_ranks, on_device);
     bool several = options->ranks && found.size > 1 && strcmp(transport, "none");
     run->experiment.ranks = several ? found.size : asked ? asked : 1;
+    run->experiment.on_device = on_device && options->ranks && (several || run->experiment.ranks == 1);
     if (!several)
         return MIXT_OK;
     if (asked && asked != found.size)
         return mixt__fail(MIXT_ERROR_CONFIG, "dist.ranks is %lld, but %s started %d: leave it out, or start as many",
                           (long long)asked, found.launcher, found.size);
-    MIXT_TRY(join(run, &found));
     mixt__gpu_take(found.local_rank);
+    MIXT_TRY(join(run, &found, on_device && getenv("NCCL_COMM_ID") ? "nccl" : "mpi"));
     run->experiment.group = run->group;
     run->experiment.threads = thread_share(run, &found);
     return MIXT_OK;
@@ -198,6 +203,7 @@ mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options)
 
 void mixt__run_ranks_close(mixt_run *run)
 {
+    run->experiment.lost = run->group && run->group->broken;
     mixt__group_close(run->group);
     run->group = NULL;
 }

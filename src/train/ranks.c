@@ -5,6 +5,7 @@
 #include "ops/attrs.h"
 #include "ops/ops.h"
 #include "train/alike.h"
+#include "train/device_sums.h"
 #include "train/feedback.h"
 #include "train/sharded.h"
 
@@ -40,10 +41,10 @@ int64_t mixt__ranks_made(const mixt__trainer *t)
     return mixt__ranks_parts(t) * mixt__ranks_passes(t);
 }
 
-/** The gradients where the host can add them. */
+/** The gradients where the host can add them, or where the device has. */
 static float *host_gradients(const mixt__trainer *t)
 {
-    return t->backend->host_memory ? t->params->grad : t->ranks.staged;
+    return t->backend->host_memory || t->ranks.sums ? t->params->grad : t->ranks.staged;
 }
 
 static size_t gradient_bytes(const mixt__trainer *t)
@@ -149,18 +150,20 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     mixt__compressor compressor;
     int64_t total, count = list_moved(t, NULL, &total);
     memset(sizes, 0, BLOCKS * sizeof *sizes);
+    sizes[BLOCK_BUCKETS] = r->on_device ? (size_t)count_buckets(t) * sizeof(mixt__bucket) : 0;
     if (t->settings.ranks == 1)
         return;
     sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_ADDED] = (size_t)(t->settings.accumulate * total) * sizeof(float);
-    sizes[BLOCK_STAGED] = t->backend->host_memory ? 0 : gradient_bytes(t);
+    bool staged = !t->backend->host_memory && (!r->on_device || r->owners.ranks); // or for checkpoints
+    sizes[BLOCK_STAGED] = staged ? gradient_bytes(t) : 0;
     bool compressed = mixt__feedback_plan(t, &compressor), alone = !r->group && !r->planned;
     if (compressed) {
         mixt__compress_sizes(&compressor, sizes + BLOCK_COMPRESS);
     } else if (alone) {
         sizes[BLOCK_SUM] = gradient_bytes(t);
-    } else {
+    } else if (!r->on_device) {
         sizes[BLOCK_BUCKETS] = (size_t)count_buckets(t) * sizeof(mixt__bucket);
         sizes[BLOCK_WORKSPACE] = mixt__group_sum_bytes((int)t->settings.ranks, bucket_of(t), r->format);
     }
@@ -328,13 +331,15 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
     MIXT_TRY(mixt__params_allocate_gradients(t->params));
     if (r->own)
         mixt__sharded_list(t);
-    if (!r->group || r->compressor.pieces)
+    if (!r->buckets)
         return MIXT_OK;
     r->step = bucket_of(t);
     if (mixt__sharded_gradients(t))
         r->bucket_count = mixt__sharded_buckets(t, r->buckets);
     else
         fill_buckets(t);
+    if (!r->group || r->on_device)
+        return MIXT_OK;
     return mixt__overlap_start(r->group, sum_bucket, t, &r->overlap);
 }
 
@@ -411,6 +416,8 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
     if (r->moved_count)
         MIXT_TRY(clear_statistics(t, index));
     bool last = index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t);
+    if (r->sums && last)
+        mixt__device_sums_begin(t, run);
     r->begun = r->overlap && last && t->backend->host_memory;
     if (!r->begun)
         return MIXT_OK;
@@ -432,7 +439,15 @@ mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index)
 
 mixt_status mixt__ranks_fetch(mixt__trainer *t)
 {
+    if (t->ranks.sums)
+        return mixt__device_sums_finish(t);
     return t->backend->copy(t->ranks.staged, t->params->grad, gradient_bytes(t));
+}
+
+mixt_status mixt__ranks_wait(mixt__trainer *t)
+{
+    return t->ranks.group && t->ranks.sums ? mixt__group_await(t->ranks.group, t->ranks.sums)
+                                           : t->backend->synchronize();
 }
 
 /** All that the passes add, in their order, on top of what was there before the update. */
@@ -521,7 +536,7 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
     if (r->compressor.pieces) {
         MIXT_TRY(mixt__feedback_part(t, 0, host_gradients(t)));
         MIXT_TRY(mixt__feedback_sum(t, host_gradients(t)));
-    } else {
+    } else if (!r->sums) {
         if (!r->begun)
             mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
         r->begun = false;

@@ -2,6 +2,7 @@
 #include "train/sharded.h"
 
 #include "num/num.h"
+#include "train/device_sums.h"
 
 #include <string.h>
 
@@ -299,10 +300,14 @@ static mixt_status apply_apart(mixt__trainer *t, const mixt__update *update)
     own.grad += slice->begin;
     own.workspace = r->own_workspace;
     MIXT_TRY(t->backend->optimizer_step(&own));
+    mixt__owners_cuts(&r->owners, p, 0, r->cuts);
+    if (r->sums) {
+        MIXT_TRY(mixt__device_sums_gather(t));
+        return round_copies_apart(t);
+    }
     MIXT_TRY(
         t->backend->copy(r->staged + slice->begin, p->master + slice->begin, (size_t)slice->count * sizeof *r->staged));
     MIXT_TRY(t->backend->synchronize());
-    mixt__owners_cuts(&r->owners, p, 0, r->cuts);
     MIXT_TRY(mixt__group_gather_parts(r->group, r->staged, r->cuts, sizeof *r->staged));
     MIXT_TRY(t->backend->copy(p->master, r->staged, (size_t)p->total * sizeof *r->staged));
     return round_copies_apart(t);

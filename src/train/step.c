@@ -135,8 +135,10 @@ static mixt_status issue(void *argument)
         run.rng_key = mixt__feed_key(&t->feed, i);
         run.accumulate = i > 0;
         run.seed = seeds ? seeds + i : NULL;
-        MIXT_TRY(micro_step(t, &run, i));
+        MIXT_TRY(ranked_pass(t, &run, i));
     }
+    if (t->ranks.sums)
+        MIXT_TRY(mixt__ranks_fetch(t));
     return update(t, 1);
 }
 
@@ -314,7 +316,7 @@ static mixt_status run_parts_apart(mixt__trainer *t)
     MIXT_TRY(mixt__feed_send_weights(&t->feed));
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, p.first += mixt__ranks_passes(t)) {
         MIXT_TRY(mixt__feed_issue(&t->feed, kind, t->ranks.group && may_record(t), issue_part, &p));
-        MIXT_TRY(t->backend->synchronize());
+        MIXT_TRY(mixt__ranks_wait(t));
         MIXT_TRY(mixt__ranks_end_part(t, part));
     }
     return MIXT_OK;

@@ -103,7 +103,6 @@ static void give_up(const char *why)
 static void close_transport(bool whole)
 {
     drop();
-    mixt__nccl.carries = false;
     mixt__nccl_close(whole);
 }
 
@@ -117,12 +116,7 @@ mixt_status mixt_transport_open(const char *abi, int rank, int size, void (*erro
                                "without MPI the ranks of NCCL find each other by NCCL_COMM_ID=HOST:PORT, an address of "
                                "rank 0's machine, the same for all: it is not set");
     MIXT_TRY_NCCL(mixt_device_id(error_set, id)); // NCCL makes it of that
-    mixt_status status = mixt__nccl_join(id, rank, size);
-    if (status != MIXT_OK) {
-        mixt__nccl_close(false);
-        return status;
-    }
-    mixt__nccl.carries = true;
+    MIXT_TRY_NCCL(mixt__nccl_join(id, rank, size));
     box.transport = (mixt__transport){.name = "nccl", .version = mixt_transport_version(), .rank = rank, .size = size};
     box.transport.exchange = exchange;
     box.transport.give_up = give_up;

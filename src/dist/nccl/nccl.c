@@ -114,17 +114,16 @@ static mixt_status sum(float *data, int64_t count)
         "summing gradients");
 }
 
-static mixt_status gather(float *data, int64_t count, int64_t room)
+static mixt_status gather(float *data, const int64_t *cuts)
 {
     MIXT_TRY_NCCL(branch());
     MIXT_TRY_NCCL(mixt__nccl_check(ncclGroupStart(), "collecting shares"));
     for (int rank = 0; rank < mixt__nccl.size; rank++) {
-        int64_t begin = rank * room, left = count - begin;
-        if (left <= 0)
-            break;
-        MIXT_TRY_NCCL(mixt__nccl_check(ncclBroadcast(data + begin, data + begin, (size_t)(left < room ? left : room),
-                                                     ncclFloat32, rank, mixt__nccl.comm, mixt__nccl.side),
-                                       "collecting shares"));
+        float *from = data + cuts[rank];
+        size_t count = (size_t)(cuts[rank + 1] - cuts[rank]);
+        MIXT_TRY_NCCL(
+            mixt__nccl_check(ncclBroadcast(from, from, count, ncclFloat32, rank, mixt__nccl.comm, mixt__nccl.side),
+                             "collecting shares"));
     }
     return mixt__nccl_check(ncclGroupEnd(), "collecting shares");
 }
@@ -142,7 +141,10 @@ static mixt_status wait_for_device(const mixt__waiting *waiting, mixt__arrival *
 
 void mixt__nccl_close(bool whole)
 {
-    if (mixt__nccl.comm && whole)
+    mixt__nccl.broken = mixt__nccl.broken || !whole;
+    if (--mixt__nccl.users > 0)
+        return;
+    if (mixt__nccl.comm && !mixt__nccl.broken)
         ncclCommDestroy(mixt__nccl.comm);
     else if (mixt__nccl.comm)
         ncclCommAbort(mixt__nccl.comm);
@@ -155,12 +157,6 @@ void mixt__nccl_close(bool whole)
         cudaStreamDestroy(mixt__nccl.side);
     mixt__nccl.made = mixt__nccl.summed = NULL;
     mixt__nccl.side = NULL;
-}
-
-static void close_sums(bool whole)
-{
-    if (!mixt__nccl.carries) // else messages are carried still
-        mixt__nccl_close(whole);
 }
 
 /* ---- opening ---- */
@@ -184,7 +180,7 @@ mixt_status mixt_device_id(void (*error_set)(const char *text), char *id)
     return MIXT_OK;
 }
 
-mixt_status mixt__nccl_join(const char *id, int rank, int size)
+static mixt_status join_others(const char *id, int rank, int size)
 {
     ncclUniqueId given;
     memcpy(&given, id, sizeof given);
@@ -207,6 +203,14 @@ mixt_status mixt__nccl_join(const char *id, int rank, int size)
                                  "making an event");
 }
 
+mixt_status mixt__nccl_join(const char *id, int rank, int size)
+{
+    mixt_status status = mixt__nccl.users++ ? MIXT_OK : join_others(id, rank, size);
+    if (status != MIXT_OK)
+        mixt__nccl_close(false);
+    return status;
+}
+
 mixt_status mixt__nccl_begin(const char *abi, void (*error_set)(const char *text))
 {
     mixt__nccl.error_set = error_set;
@@ -222,16 +226,10 @@ mixt_status mixt_device_sums_open(const char *abi, void (*error_set)(const char 
     static mixt__device_sums opened;
     MIXT_TRY_NCCL(mixt__nccl_begin(abi, error_set));
     mixt__nccl.stream = stream;
-    if (!mixt__nccl.comm) {
-        mixt_status status = mixt__nccl_join(id, rank, size);
-        if (status != MIXT_OK) {
-            mixt__nccl_close(false);
-            return status;
-        }
-    }
+    MIXT_TRY_NCCL(mixt__nccl_join(id, rank, size));
     opened = (mixt__device_sums){.version = mixt_transport_version(), .sum = sum, .gather = gather, .join = join};
     opened.wait = wait_for_device;
-    opened.close = close_sums;
+    opened.close = mixt__nccl_close;
     *sums = &opened;
     return MIXT_OK;
 }

@@ -10,7 +10,8 @@
 typedef struct mixt__nccl_state {
     ncclComm_t comm; // NULL: not joined yet, or aborted
     int rank, size;
-    bool carries;             // messages between ranks go over it too
+    int users;                // sums, messages: the last that closes it leaves the others
+    bool broken;              // one of them was closed without the others
     cudaStream_t stream;      // the device's own, of the GPU's backend
     cudaStream_t side;        // sums and messages
     cudaEvent_t made, summed; // where the second branches off, and joins again
@@ -43,7 +44,7 @@ mixt_status mixt__nccl_begin(const char *abi, void (*error_set)(const char *text
 mixt_status mixt__nccl_join(const char *id, int rank, int size);
 /** Until a stream has run; where a rank is lost, nothing can be carried any more. */
 mixt_status mixt__nccl_wait(cudaStream_t stream, const mixt__waiting *waiting, mixt__arrival *arrival);
-/** Leaves them. @param whole all do */
+/** One user less; the last leaves them. @param whole all do */
 void mixt__nccl_close(bool whole);
 
 #endif
