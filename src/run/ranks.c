@@ -267,17 +267,22 @@ void mixt__run_ranks_note(mixt_run *run)
     const mixt__experiment *e = &run->experiment;
     const mixt__trainer *t = &e->trainer->core;
     int64_t sent = mixt__ranks_sent(t), plain = mixt__ranks_sent_plain(t);
-    char less[64] = "";
+    char less[64] = "", over[320];
+    const char *sums = e->device_sums ? e->device_sums->version : "";
+    snprintf(over, sizeof over, "%s%s%s", run->group ? run->group->transport->version : "", *sums ? ", sums over " : "",
+             sums);
     if (sent < plain)
         snprintf(less, sizeof less, ", %lld bytes instead of %lld", (long long)sent, (long long)plain);
     if (run->group)
         mixt__run_note(run, false,
                        "%-8s %d over %s, %lld samples of each batch a rank; %.1f MiB sent a rank and update%s", "ranks",
-                       run->group->size, run->group->transport->version,
-                       (long long)(t->settings.batch * t->settings.split), (double)sent / 1048576.0, less);
+                       run->group->size, over, (long long)(t->settings.batch * t->settings.split),
+                       (double)sent / 1048576.0, less);
     else if (e->ranks > 1)
         mixt__run_note(run, false, "%-8s %lld, computed one after the other by this process", "ranks",
                        (long long)e->ranks);
+    else if (*sums)
+        mixt__run_note(run, false, "%-8s 1, sums over %s", "ranks", sums);
 }
 
 void mixt__run_ranks_note_end(mixt_run *run)

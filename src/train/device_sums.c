@@ -36,6 +36,12 @@ mixt_status mixt__device_sums_finish(mixt__trainer *t)
     return t->ranks.sums->join();
 }
 
+mixt_status mixt__device_sums_wait(mixt__trainer *t)
+{
+    const mixt__ranks *r = &t->ranks;
+    return r->group && r->sums ? mixt__group_await(r->group, r->sums) : t->backend->synchronize();
+}
+
 mixt_status mixt__device_sums_gather(mixt__trainer *t)
 {
     MIXT_TRY(t->ranks.sums->gather(t->params->master, t->ranks.cuts));

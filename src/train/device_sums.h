@@ -13,6 +13,8 @@
 void mixt__device_sums_begin(mixt__trainer *t, mixt__run *run);
 /** After it: the buckets that are left; what is issued next waits for all. */
 mixt_status mixt__device_sums_finish(mixt__trainer *t);
+/** Until the device has run what was issued, with sums or without: a rank that is lost is noticed. */
+mixt_status mixt__device_sums_wait(mixt__trainer *t);
 /** Masters that each rank has made of its share, to all; shares begin at the ranks' cuts. */
 mixt_status mixt__device_sums_gather(mixt__trainer *t);
 

@@ -156,8 +156,7 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_MOVED] = (size_t)count * sizeof(mixt__moved);
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_ADDED] = (size_t)(t->settings.accumulate * total) * sizeof(float);
-    bool staged = !t->backend->host_memory && (!r->on_device || r->owners.ranks); // or for checkpoints
-    sizes[BLOCK_STAGED] = staged ? gradient_bytes(t) : 0;
+    sizes[BLOCK_STAGED] = t->backend->host_memory ? 0 : gradient_bytes(t);
     bool compressed = mixt__feedback_plan(t, &compressor), alone = !r->group && !r->planned;
     if (compressed) {
         mixt__compress_sizes(&compressor, sizes + BLOCK_COMPRESS);
@@ -442,12 +441,6 @@ mixt_status mixt__ranks_fetch(mixt__trainer *t)
     if (t->ranks.sums)
         return mixt__device_sums_finish(t);
     return t->backend->copy(t->ranks.staged, t->params->grad, gradient_bytes(t));
-}
-
-mixt_status mixt__ranks_wait(mixt__trainer *t)
-{
-    return t->ranks.group && t->ranks.sums ? mixt__group_await(t->ranks.group, t->ranks.sums)
-                                           : t->backend->synchronize();
 }
 
 /** All that the passes add, in their order, on top of what was there before the update. */

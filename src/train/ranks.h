@@ -110,8 +110,6 @@ mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index);
 /** After them, on a device with memory of its own: copies their gradients to the host, or sums them over ranks where
  * they lie; in order with the kernels. */
 mixt_status mixt__ranks_fetch(mixt__trainer *t);
-/** Until the device has run what was issued. */
-mixt_status mixt__ranks_wait(mixt__trainer *t);
 /** After the passes of a part have run: one process adds it to those before. */
 mixt_status mixt__ranks_end_part(mixt__trainer *t, int64_t part);
 /** After all passes: gradients, figures and statistics become those of the whole update. Also where a pass has failed:

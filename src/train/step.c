@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "data/prefetch.h"
+#include "train/device_sums.h"
 #include "train/faults.h"
 #include "train/pass_weights.h"
 #include "train/watch.h"
@@ -316,7 +317,7 @@ static mixt_status run_parts_apart(mixt__trainer *t)
     MIXT_TRY(mixt__feed_send_weights(&t->feed));
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, p.first += mixt__ranks_passes(t)) {
         MIXT_TRY(mixt__feed_issue(&t->feed, kind, t->ranks.group && may_record(t), issue_part, &p));
-        MIXT_TRY(mixt__ranks_wait(t));
+        MIXT_TRY(mixt__device_sums_wait(t));
         MIXT_TRY(mixt__ranks_end_part(t, part));
     }
     return MIXT_OK;

@@ -61,6 +61,6 @@ bits() {
     grep -q "\"memory\":$planned," $name-sums/metrics.jsonl || fail "$name: planned $planned, $(grep -o '"memory":[0-9]*' $name-sums/metrics.jsonl | sort -u)"
 }
 bits 2 convnet model=convnet precision=bf16 net.hidden=[] net.channels=[4,8] net.norm=batch train.accumulate=2 dist.zero=1
-bits 4 gpt model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 net.dropout=0.1 train.clip=0.5 train.inject_overflow=3 watch.every=2
+bits 4 gpt model=gpt precision=fp16 $tokens net.hidden=[] net.heads=2 net.dropout=0.1 train.clip=0.5 train.inject_overflow=3 watch.every=2 dist.check=2
 
 [ $failures = 0 ]

@@ -53,6 +53,7 @@ attempt diagnosis env DEVICE=cuda bash tests/cli/diagnosis.sh "$mixt"
 attempt advise bash tests/gpu/advise.sh "$mixt"
 attempt "largest batch" bash tests/gpu/largest_batch.sh "$mixt"
 [ ! -e "$build/libmixt_mpi.so" ] || attempt ranks bash tests/gpu/ranks.sh "$mixt"
+[ ! -e "$build/libmixt_nccl.so" ] || attempt nccl bash tests/gpu/nccl.sh "$mixt"
 
 if [ "${SANITIZE:-0}" = 1 ]; then
     if command -v compute-sanitizer >/dev/null; then

@@ -1,0 +1,69 @@
+#!/bin/bash
+# One rank through NCCL inside the replayed step: the same bits as without, and what it costs. GPT-2 124M's update is
+# timed, the best of three runs each way in turn, and must not take more than 1% longer. Usage: nccl.sh MIXT; TIMED=0 leaves that out.
+. "$(dirname "$0")/../support/script.sh"
+cd "$work" || exit 1
+export MIXT_CACHE=${MIXT_CACHE:-$work/cache}
+unset MIXT_DEVICE MIXT_REPLAY MIXT_FUSION
+if ! "$mixt" info | grep -q '^         nccl: NCCL'; then
+    echo "NCCL cannot be loaded: $("$mixt" info | sed -n 's/^         nccl: //p')"
+    exit 1
+fi
+yes 'the quick brown fox jumps over the lazy dog' | head -c 40000 >words.txt
+cat >run.yaml <<'Y'
+device: cuda
+data: {kind: digits, samples: 400}
+train: {batch: 16, eval_batch: 16, epochs: 0, steps: 8, validate_every: 4, log_every: 1}
+threads: 2
+Y
+mlp="model=mlp net.hidden=64,32 net.dropout=0.1"
+convnet="model=convnet net.channels=8,16 net.norm=batch train.accumulate=2"
+words="data.kind=text data.path=words.txt data.samples=0 data.seq=32 data.limit=400"
+gpt="model=gpt net.layers=2 net.width=64 net.heads=2 train.clip=0.5 $words"
+lstm="model=lstm net.layers=2 net.width=64 $words"
+
+losses() { sed 's/.*"loss":\([^,]*\),.*/\1/' "$1/metrics.jsonl"; }
+cells=0
+for model in ${MODELS:-mlp convnet gpt lstm}; do
+    for precision in ${PRECISIONS:-fp32 bf16 fp16}; do
+        name=$model-$precision
+        "$mixt" train run.yaml ${!model} precision=$precision out=$name-plain -q 2>err || { fail "$name: $(tail -2 err)"; continue; }
+        "$mixt" train run.yaml ${!model} precision=$precision out=$name-nccl dist.transport=nccl dist.bucket=64K -q 2>err ||
+            { fail "$name over NCCL: $(tail -2 err)"; continue; }
+        cmp -s $name-plain/model.safetensors $name-nccl/model.safetensors && [ "$(losses $name-plain)" = "$(losses $name-nccl)" ] ||
+            fail "$name: NCCL changes the bits"
+        cells=$((cells + 1))
+    done
+done
+echo "$cells models and formats over NCCL, $failures failures"
+
+# Two ranks on one GPU: NCCL takes none, and all end with a message that says so.
+if command -v mpirun >/dev/null && [ -e "$(dirname "$mixt")/libmixt_mpi.so" ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    if [ "$(ls /dev/nvidia[0-9]* 2>/dev/null | wc -l)" -lt 2 ]; then
+        timeout 60 mpirun -n 2 "$mixt" train run.yaml $mlp out=never dist.transport=nccl -q 2>err
+        status=$?
+        [ $status = 1 ] && grep -q 'NCCL' err && [ ! -e never ] || fail "two ranks on one GPU: status $status, $(tail -3 err)"
+        echo "two ranks on one GPU: $(grep '^mixt: ' err | head -1)"
+    fi
+fi
+
+if [ "${TIMED:-1}" = 1 ]; then
+    yes 'the quick brown fox jumps over the lazy dog' | head -c 4000000 >long.txt
+    gpt2="model=gpt net.layers=12 net.width=768 net.heads=12 net.vocab=50257 precision=bf16 train.batch=16 data.kind=text data.path=long.txt
+        data.samples=0 data.tokenizer=bytes data.seq=1024"
+    # seconds of an update, the best of those after the first ten
+    update() {
+        "$mixt" train run.yaml $gpt2 train.validate_every=0 train.steps=40 train.checkpoint_every=0 out=time "$@" -q 2>err || { fail "GPT-2 $*: $(tail -2 err)"; return 1; }
+        sed -n '11,40s/.*"samples_s":\([^,]*\),.*/\1/p' time/metrics.jsonl | sort -g | tail -1 | awk '{ print 16 / $1 }'
+        rm -rf time
+    }
+    for round in 1 2 3; do
+        plain="${plain:-} $(update)" with="${with:-} $(update dist.transport=nccl dist.bucket=32M)"
+    done
+    best() { echo "$@" | tr ' ' '\n' | sort -g | head -1; }
+    echo "$(best $plain) $(best $with)" | awk '{ printf "GPT-2 124M, bf16: %.5f s an update, %.5f over NCCL: %+.2f%%\n", $1, $2, 100 * ($2 / $1 - 1); exit !($2 <= 1.01 * $1) }' ||
+        fail "NCCL takes more than 1% of GPT-2's update"
+fi
+
+[ $failures = 0 ]
