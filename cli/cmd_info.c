@@ -23,7 +23,8 @@ typedef struct gpu {
 
 static void read_gpu(gpu *g)
 {
-    *g = (gpu){.usable = mixt_gpu_describe(0, &g->info) == MIXT_OK};
+    *g = (gpu){0};
+    g->usable = mixt_gpu_describe(0, &g->info) == MIXT_OK;
     if (g->usable)
         g->format_count = mixt_gpu_formats(&g->info, g->formats);
     else
