@@ -6,7 +6,8 @@
  * becomes the same four for one part of the batch after the other. Each part's logits die before the next part's are
  * made; losses and counts are summed, grad_x is written part by part, and all parts add to grad_W. Every part divides
  * by the number of targets of the whole batch, so the result is the one of the whole up to the order of sums. Where the
- * backward pass has a format of its own, casts of grad, x and W stand before its products: they are cut too.
+ * backward pass has a format of its own, casts of grad, x and W stand before its products: they are cut too. Where a
+ * student learns from a teacher (kl_step), the product that makes the teacher's scores is a fifth node of each part.
  */
 #include "passes/passes.h"
 
@@ -22,7 +23,9 @@ typedef struct head {
     int64_t product, step, grad_x, flat_grad, flat_x, grad_w;
     int64_t cast_grad, cast_x, cast_w; // for the backward products; -1: they take the value as it is
     int32_t x, w, target, seed;        // values
-    int64_t batch;                     // size of the dimension that is cut
+    int64_t teacher;                   // the product that makes a teacher's scores; -1: there is none
+    int32_t teacher_x, teacher_w;
+    int64_t batch; // size of the dimension that is cut
 } head;
 
 /** The only node that reads a value; -1: none or several. */
@@ -83,13 +86,30 @@ static bool find_casts(const mixt__graph *graph, head *h)
     return (x == h->x || h->cast_x >= 0) && (same_w || h->cast_w >= 0);
 }
 
+/** Whether the teacher's scores, where a step has some, are made by a product that can be cut as well. */
+static bool find_teacher(const mixt__graph *graph, const mixt__node *s, head *h)
+{
+    h->teacher = -1;
+    if (s->op != &mixt__op_kl_step)
+        return s->in_count == 3;
+    h->teacher = graph->values[s->in[1]].producer;
+    if (s->in_count != 4 || !plain_product(graph, h->teacher) || only_reader(graph, s->in[1], -1) != h->step)
+        return false;
+    const mixt__node *product = &graph->nodes[h->teacher];
+    h->teacher_x = product->in[0];
+    h->teacher_w = product->in[1];
+    const mixt__shape *x = &graph->values[h->teacher_x].shape;
+    return x->rank >= 3 && x->dims[0] == graph->values[s->in[0]].shape.dims[0];
+}
+
 /** Whether node `step` ends a head of the shape above. */
 static bool find_head(const mixt__graph *graph, int64_t step, head *h)
 {
     const mixt__node *s = &graph->nodes[step];
-    *h = (head){.step = step, .product = graph->values[s->in[0]].producer, .target = s->in[1], .seed = s->in[2]};
-    if (!plain_product(graph, h->product) || only_reader(graph, s->in[0], -1) != step || s->in_count != 3)
+    *h = (head){.step = step, .product = graph->values[s->in[0]].producer, .seed = s->in[2]};
+    if (!find_teacher(graph, s, h) || !plain_product(graph, h->product) || only_reader(graph, s->in[0], -1) != step)
         return false;
+    h->target = s->in[h->teacher < 0 ? 1 : 3];
     const mixt__node *product = &graph->nodes[h->product];
     h->x = product->in[0];
     h->w = product->in[1];
@@ -180,19 +200,34 @@ static mixt_status emit_sum(mixt__graph *graph, int64_t like, int32_t *sum, int3
     return MIXT_OK;
 }
 
+/** The loss of a part and its gradient, from the part's logits and targets; its outputs in `made`. */
+static mixt_status emit_step(mixt__graph *graph, const head *h, int32_t logits, int32_t target, int64_t begin,
+                             int64_t end, const int32_t **made)
+{
+    mixt__node step = graph->nodes[h->step];
+    int32_t x;
+    const int32_t *scores;
+    if (h->teacher < 0)
+        return emit(graph, h->step, step.op, step.attrs, (int32_t[]){logits, target, h->seed, h->target}, 4, made);
+    MIXT_TRY(emit_slice(graph, h->teacher, h->teacher_x, begin, end, &x));
+    MIXT_TRY(emit(graph, h->teacher, &mixt__op_matmul, graph->nodes[h->teacher].attrs, (int32_t[]){x, h->teacher_w}, 2,
+                  &scores));
+    return emit(graph, h->step, step.op, step.attrs, (int32_t[]){logits, scores[0], h->seed, target, h->target}, 5,
+                made);
+}
+
 /** One part of the head, whose backward pass reads the weight as `w_back`; its gradient of x in *grad_x, its loss and
  *  metrics added to the sums. */
 static mixt_status emit_part(mixt__graph *graph, const head *h, int32_t w_back, int64_t begin, int64_t end,
                              int32_t *grad_x, int32_t sums[2])
 {
-    mixt__node step = graph->nodes[h->step];
     int32_t x, target, flat_x, flat_grad, grad;
     const int32_t *logits, *made, *unused;
     MIXT_TRY(emit_slice(graph, h->product, h->x, begin, end, &x));
     MIXT_TRY(emit_slice(graph, h->product, h->target, begin, end, &target));
     MIXT_TRY(
         emit(graph, h->product, &mixt__op_matmul, graph->nodes[h->product].attrs, (int32_t[]){x, h->w}, 2, &logits));
-    MIXT_TRY(emit(graph, h->step, step.op, step.attrs, (int32_t[]){logits[0], target, h->seed, h->target}, 4, &made));
+    MIXT_TRY(emit_step(graph, h, logits[0], target, begin, end, &made));
     MIXT_TRY(emit_sum(graph, h->step, &sums[0], made[1]));
     MIXT_TRY(emit_sum(graph, h->step, &sums[1], made[2]));
     MIXT_TRY(emit_cast(graph, h->cast_grad, made[0], &grad));
@@ -234,6 +269,7 @@ static mixt_status reorder(mixt__graph *graph, const head *h, int64_t count)
         bool own_x = h->cast_x >= 0 && only_reader(graph, graph->nodes[h->cast_x].out[0], -1) == h->flat_x;
         bool own_w = h->cast_w >= 0 && only_reader(graph, graph->nodes[h->cast_w].out[0], -1) == h->grad_x;
         const int64_t gone[] = {h->product,
+                                h->teacher,
                                 h->step,
                                 h->grad_x,
                                 h->flat_grad,
@@ -289,10 +325,14 @@ mixt_status mixt__pass_split_logits(mixt__graph *graph, size_t limit)
 {
     for (int64_t i = 0; i < graph->node_count; i++) {
         head h;
-        if (graph->nodes[i].op != &mixt__op_cross_entropy_step || !find_head(graph, i, &h))
+        const mixt__op *op = graph->nodes[i].op;
+        if ((op != &mixt__op_cross_entropy_step && op != &mixt__op_kl_step) || !find_head(graph, i, &h))
             continue;
-        const mixt__value *logits = &graph->values[graph->nodes[i].in[0]];
+        const mixt__value *logits = &graph->values[graph->nodes[i].in[0]],
+                          *scores = &graph->values[graph->nodes[i].in[1]];
         size_t bytes = (size_t)mixt__shape_count(&logits->shape) * mixt_dtype_size(logits->dtype);
+        if (h.teacher >= 0)
+            bytes += (size_t)mixt__shape_count(&scores->shape) * mixt_dtype_size(scores->dtype);
         int64_t parts = parts_for(h.batch, bytes, limit);
         return parts > 1 ? cut(graph, &h, parts) : MIXT_OK;
     }
