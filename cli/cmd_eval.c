@@ -123,8 +123,10 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
     CLI_TRY(mixt_run_evaluate(run, split_of(args), &found.loss));
     CLI_TRY(mixt_run_data(run, split_of(args), &data));
     found.data = mixt_data_describe(data);
-    if (cli_given(args, "beams") && found.data->target != MIXT_TARGET_TEXT)
+    if (cli_given(args, "beams") && found.data->target != MIXT_TARGET_TEXT && !cli_is_translator(found.data))
         return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", cli_word(args, 0));
+    if (cli_given(args, "length-penalty") && !cli_is_translator(found.data))
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--length-penalty: %s is no translator", cli_word(args, 0));
     if (wants_report(args, &found))
         CLI_TRY(mixt_report_of(mixt_run_trainer(run), data, &found.report));
     mixt_status status = cli_ratings_rank(run, split_of(args), data, &found.ranking);
@@ -132,7 +134,7 @@ static mixt_status evaluate(const cli_args *args, mixt_run *run)
         status = cli_pairs_measure(run, data, &found.recall);
     if (status == MIXT_OK && isfinite(found.loss.loss))
         status = cli_transcripts_measure(run, data, cli_beams(args, 1), &found.rates);
-    if (status == MIXT_OK)
+    if (status == MIXT_OK && isfinite(found.loss.loss))
         status = cli_translate_score(args, run, data, &found.bleu);
     if (status == MIXT_OK)
         status = print(args, &found);

@@ -363,6 +363,8 @@ static mixt_status predict(predictor *p, const cli_args *args)
     p->beam = cli_beams(args, 1);
     if (cli_given(args, "beams") && p->info->target != MIXT_TARGET_TEXT)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "--beams: %s gives no texts of recordings", cli_word(args, 0));
+    if (cli_given(args, "length-penalty"))
+        return mixt_fail(MIXT_ERROR_ARGUMENT, "--length-penalty: %s is no translator", cli_word(args, 0));
     if (cli_flag(args, "report"))
         CLI_TRY(mixt_report_new(p->info->target, p->outputs, &p->report));
     for (int i = 0; i < args->setting_count; i++) {

@@ -293,6 +293,7 @@ pairs of a tiny vocabulary   | train phrases.yaml out=x data.vocab= data.vocab_s
 pairs for a classifier       | train phrases.yaml out=x model=mlp net.layers=0 net.width=0 net.heads=0 | 1 | model mlp needs images or rows of numbers, the data has sentences and their translations
 pictures for a translator    | train phrases.yaml out=x data.kind=digits data.path= data.source= data.target= data.vocab= | 1 | model seq2seq needs sentences and their translations, the data has
 languages of pictures        | train tiny.yaml out=x data.source=en                  | 1 | 'source' means nothing to digits
+length of no translation      | eval run --length-penalty 2                           | 1 | --length-penalty: run is no translator
 learn without a folder       | tokenize phrases/train.en --train                       | 2 | --train: name the folder of the new vocabulary by --out DIR
 learn and decode             | tokenize phrases/train.en --train --out w --decode      | 2 | --train learns a vocabulary
 learn too few tokens         | tokenize phrases/train.en --train --out w --size 256    | 2 | 256

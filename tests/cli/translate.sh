@@ -45,7 +45,7 @@ for precision in fp32 bf16; do
     "$mixt" eval $precision --json >eval.json || fail "eval in $precision"
     figure bleu eval.json | awk '{ exit !($1 > 99.9) }' || fail "$precision: $(cat eval.json)"
 done
-"$mixt" eval fp32 | grep -q ", BLEU 100.00 over" || fail "eval: $("$mixt" eval fp32)"
+"$mixt" eval fp32 --beams 1 --length-penalty 0.6 | grep -q ", BLEU 100.00 over" || fail "eval: $("$mixt" eval fp32)"
 
 # Lines keep their order and number, empty ones too; the standard input; JSON.
 { head -1 pairs/train.en; echo; sed -n 3p pairs/train.en; } | "$mixt" predict fp32 - >said || fail "the standard input"
