@@ -4,6 +4,7 @@
  */
 #include "backend/backend.h"
 
+#include "backend/cpu/apart.h"
 #include "backend/cuda/open.h"
 #include "base/env.h"
 #include "base/library.h"
@@ -20,7 +21,7 @@ static struct {
     mixt_status status;
     char text[2048]; // of the failure: said again at each call
     const mixt__backend *backend;
-    void *stream;
+    const mixt__beside *beside;
     bool roughly; // to be told to it
 } loaded;
 
@@ -36,7 +37,7 @@ static mixt_status load(void)
     mixt__cuda_open_fn *open = (mixt__cuda_open_fn *)(uintptr_t)dlsym(library, "mixt_cuda_open");
     if (!open)
         return mixt__fail(MIXT_ERROR_DEVICE, LIBRARY " is not mixt's: it lacks mixt_cuda_open");
-    return open(MIXT_CUDA_ABI, mixt__error_set, &loaded.backend, &loaded.stream);
+    return open(MIXT_CUDA_ABI, mixt__error_set, &loaded.backend, &loaded.beside);
 }
 
 static void load_once(void)
@@ -65,9 +66,11 @@ mixt_status mixt__backend_gpu(const mixt__backend **backend)
     return mixt__backend_cuda(backend);
 }
 
-void *mixt__backend_cuda_stream(void)
+const mixt__beside *mixt__backend_beside(const mixt__backend *backend)
 {
-    return loaded.stream;
+    if (backend == mixt__backend_cpu_apart())
+        return &mixt__beside_cpu_apart;
+    return backend == loaded.backend ? loaded.beside : NULL;
 }
 
 bool mixt__backend_plan_roughly(bool on)

@@ -114,7 +114,7 @@ void mixt__overlap_begin(mixt__overlap *o, mixt__bucket *buckets, int64_t count)
     pthread_mutex_unlock(&o->lock);
 }
 
-static void allow(mixt__overlap *o, int64_t allowed)
+void mixt__overlap_allow(mixt__overlap *o, int64_t allowed)
 {
     double now = mixt__time_now() - o->start;
     pthread_mutex_lock(&o->lock);
@@ -131,7 +131,7 @@ void mixt__overlap_passed(mixt__overlap *o, int64_t mark)
     while (allowed < o->count && o->buckets[allowed].ready <= mark)
         allowed++;
     if (allowed > o->let)
-        allow(o, allowed);
+        mixt__overlap_allow(o, allowed);
 }
 
 /** Until so many have gone, or one has failed. */
@@ -155,7 +155,7 @@ void mixt__overlap_wait(mixt__overlap *o, int64_t count)
 mixt_status mixt__overlap_finish(mixt__overlap *o)
 {
     o->passed = mixt__time_now() - o->start;
-    allow(o, o->count);
+    mixt__overlap_allow(o, o->count);
     mixt_status status = wait_for(o, o->count);
     return status == MIXT_OK ? MIXT_OK : mixt__fail(status, "%s", o->group->why); // the thread's own text is not here
 }

@@ -33,6 +33,8 @@ void mixt__overlap_stop(mixt__overlap *overlap);
 void mixt__overlap_begin(mixt__overlap *overlap, mixt__bucket *buckets, int64_t count);
 /** All buckets that are ready at `mark` may go. */
 void mixt__overlap_passed(mixt__overlap *overlap, int64_t mark);
+/** The first `count` buckets may go, whatever they are ready at. */
+void mixt__overlap_allow(mixt__overlap *overlap, int64_t count);
 /** Waits for the first `count` of those that may go, or until one has failed. */
 void mixt__overlap_wait(mixt__overlap *overlap, int64_t count);
 /** Lets the rest go and waits for all of them. */

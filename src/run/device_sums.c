@@ -1,7 +1,7 @@
 /* Rank 0's id to all, over what carries messages; then the library that sums. */
 #include "run/device_sums.h"
 
-#include "backend/cuda/open.h"
+#include "backend/beside.h"
 #include "dist/load.h"
 
 #include <string.h>
@@ -49,7 +49,8 @@ mixt_status mixt__device_sums_join(mixt__experiment *e)
     r->on_device = true;
     if (e->planned)
         return MIXT_OK;
-    status = mixt__device_sums_load("nccl", id, rank, size, mixt__backend_cuda_stream(), &e->device_sums);
+    const mixt__beside *beside = mixt__backend_beside(e->context->backend);
+    status = mixt__device_sums_load("nccl", id, rank, size, beside ? beside->stream : NULL, &e->device_sums);
     if (e->group)
         status = mixt__group_agree(e->group, status);
     r->sums = e->device_sums;

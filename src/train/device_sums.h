@@ -1,7 +1,9 @@
-/* Gradients that are summed over ranks in the device's own memory: see mixt__device_sums.
+/* Gradients of a device with memory of its own on their way to the sum over ranks: see mixt__device_sums, or the host.
  *
  * Each bucket goes as soon as the backward pass has issued what makes it, beside what is issued next; all of that is a
- * part of the recorded step. One rank can do it too: nothing changes but that the library is in between.
+ * part of the recorded step. Where the device's own library sums, one rank can do it too: nothing changes but that the
+ * library is in between. Else a bucket is copied to the host, and behind it a number that is not 0, by which the host
+ * knows that it is there: the thread that sums takes it while the device goes on.
  */
 #ifndef MIXT_TRAIN_DEVICE_SUMS_H
 #define MIXT_TRAIN_DEVICE_SUMS_H
@@ -9,9 +11,12 @@
 #include "runtime/executable.h"
 #include "train/ranks.h"
 
-/** Before the last pass of an update: `run` tells of its nodes. */
+/** Before the passes of a part are issued. */
+void mixt__device_sums_expect(mixt__trainer *t);
+/** Before the last of them: `run` tells of its nodes. */
 void mixt__device_sums_begin(mixt__trainer *t, mixt__run *run);
-/** After it: the buckets that are left; what is issued next waits for all. */
+/** After it: the buckets that are left, or all gradients at once where there are no buckets; what is issued next waits
+ *  for them. */
 mixt_status mixt__device_sums_finish(mixt__trainer *t);
 /** Until the device has run what was issued, with sums or without: a rank that is lost is noticed. */
 mixt_status mixt__device_sums_wait(mixt__trainer *t);

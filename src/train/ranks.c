@@ -120,6 +120,7 @@ enum {
     BLOCK_MINE,
     BLOCK_ALL,
     BLOCK_STAGED,
+    BLOCK_ARRIVED,
     BLOCK_COMPRESS,
     BLOCKS_HOST = BLOCK_COMPRESS + MIXT_COMPRESS_BLOCKS, // from here on: of the device
     BLOCK_OWN_WORKSPACE = BLOCKS_HOST,
@@ -157,6 +158,7 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_START] = (size_t)total * sizeof(float);
     sizes[BLOCK_ADDED] = (size_t)(t->settings.accumulate * total) * sizeof(float);
     sizes[BLOCK_STAGED] = t->backend->host_memory ? 0 : gradient_bytes(t);
+    sizes[BLOCK_ARRIVED] = t->backend->host_memory ? 0 : (size_t)count_buckets(t) * sizeof *r->arrived;
     bool compressed = mixt__feedback_plan(t, &compressor), alone = !r->group && !r->planned;
     if (compressed) {
         mixt__compress_sizes(&compressor, sizes + BLOCK_COMPRESS);
@@ -251,6 +253,7 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_MINE] = (void **)&r->mine;
     blocks[BLOCK_ALL] = (void **)&r->all;
     blocks[BLOCK_STAGED] = (void **)&r->staged;
+    blocks[BLOCK_ARRIVED] = (void **)&r->arrived;
     blocks[BLOCK_OWN_WORKSPACE] = &r->own_workspace;
     blocks[BLOCK_STILL] = (void **)&r->still;
     blocks[BLOCK_COMPRESS + MIXT_COMPRESS_PIECES] = (void **)&r->compressor.pieces;
@@ -415,7 +418,7 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
     if (r->moved_count)
         MIXT_TRY(clear_statistics(t, index));
     bool last = index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t);
-    if (r->sums && last)
+    if (last && !t->backend->host_memory && r->buckets)
         mixt__device_sums_begin(t, run);
     r->begun = r->overlap && last && t->backend->host_memory;
     if (!r->begun)
@@ -434,13 +437,6 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
 mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index)
 {
     return copy_moved(t, t->ranks.added + index * t->ranks.moved_total, false);
-}
-
-mixt_status mixt__ranks_fetch(mixt__trainer *t)
-{
-    if (t->ranks.sums)
-        return mixt__device_sums_finish(t);
-    return t->backend->copy(t->ranks.staged, t->params->grad, gradient_bytes(t));
 }
 
 /** All that the passes add, in their order, on top of what was there before the update. */

@@ -72,6 +72,7 @@ typedef struct mixt__ranks {
     void *own_workspace;              // device: of the update of `own`
     mixt__control *still;             // device: of an update that changes nothing
     bool on_device;                   // gradients are summed in the device's memory: see train/device_sums.h
+    uint32_t *arrived;                // (buckets) of those: not 0: it is on the host
     const mixt__device_sums *sums;    // by this; NULL: they are not, or the ranks are only planned. Borrowed
     int64_t summed;                   // buckets of this update so far
     mixt_status sum_status;
@@ -107,9 +108,6 @@ void mixt__ranks_forget(mixt__trainer *t);
  *  tells of its nodes. */
 mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run);
 mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index);
-/** After them, on a device with memory of its own: copies their gradients to the host, or sums them over ranks where
- * they lie; in order with the kernels. */
-mixt_status mixt__ranks_fetch(mixt__trainer *t);
 /** After the passes of a part have run: one process adds it to those before. */
 mixt_status mixt__ranks_end_part(mixt__trainer *t, int64_t part);
 /** After all passes: gradients, figures and statistics become those of the whole update. Also where a pass has failed:

@@ -139,7 +139,7 @@ static mixt_status issue(void *argument)
         MIXT_TRY(ranked_pass(t, &run, i));
     }
     if (t->ranks.sums)
-        MIXT_TRY(mixt__ranks_fetch(t));
+        MIXT_TRY(mixt__device_sums_finish(t));
     return update(t, 1);
 }
 
@@ -165,7 +165,7 @@ static mixt_status issue_part(void *argument)
         run.seed = seeds + i;
         MIXT_TRY(ranked_pass(t, &run, first + i));
     }
-    return mixt__ranks_fetch(t);
+    return mixt__device_sums_finish(t);
 }
 
 /** Where the batches of a step come from: the prefetch thread, or the caller's memory. */
@@ -316,6 +316,7 @@ static mixt_status run_parts_apart(mixt__trainer *t)
     part p = {.trainer = t, .first = mixt__ranks_first(t)};
     MIXT_TRY(mixt__feed_send_weights(&t->feed));
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, p.first += mixt__ranks_passes(t)) {
+        mixt__device_sums_expect(t);
         MIXT_TRY(mixt__feed_issue(&t->feed, kind, t->ranks.group && may_record(t), issue_part, &p));
         MIXT_TRY(mixt__device_sums_wait(t));
         MIXT_TRY(mixt__ranks_end_part(t, part));

@@ -6,9 +6,10 @@
 #ifndef MIXT_BACKEND_CPU_APART_H
 #define MIXT_BACKEND_CPU_APART_H
 
-#include "backend/backend.h"
+#include "backend/beside.h"
 
 /** Lives as long as the process. */
 const mixt__backend *mixt__backend_cpu_apart(void);
+extern const mixt__beside mixt__beside_cpu_apart;
 
 #endif

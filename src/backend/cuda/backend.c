@@ -23,6 +23,8 @@ mixt__cuda_device mixt__cuda;
 
 static struct {
     cudaStream_t copies;
+    cudaStream_t fetches; // copies beside what is computed
+    cudaEvent_t made, fetched;
     cudaEvent_t ready[SLOTS], read[SLOTS];
     cudaEvent_t *marks;
     int64_t mark_count, mark_capacity;
@@ -179,6 +181,29 @@ static mixt_status wait(int slot)
 {
     return mixt__cuda_check(cudaEventSynchronize(state.read[slot]), "waiting for a step");
 }
+
+/* ---- copies beside what is computed ---- */
+
+static mixt_status copy_beside(void *dst, const void *src, size_t bytes)
+{
+    CHECK(cudaEventRecord(state.made, mixt__cuda.stream), "marking what is made");
+    CHECK(cudaStreamWaitEvent(state.fetches, state.made, 0), "waiting for what is made");
+    return mixt__cuda_check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, state.fetches), "copying");
+}
+
+static mixt_status join_copies(void)
+{
+    CHECK(cudaEventRecord(state.fetched, state.fetches), "marking copies");
+    return mixt__cuda_check(cudaStreamWaitEvent(mixt__cuda.stream, state.fetched, 0), "waiting for copies");
+}
+
+static mixt_status query(void)
+{
+    cudaError_t error = cudaStreamQuery(mixt__cuda.stream);
+    return error == cudaErrorNotReady ? MIXT_END : mixt__cuda_check(error, "waiting for the GPU");
+}
+
+static mixt__beside beside = {.copy = copy_beside, .join = join_copies, .query = query};
 
 /* ---- recording ---- */
 
@@ -373,6 +398,9 @@ static mixt_status open_device(void)
                           mixt__cuda.name, properties.major, properties.minor);
     CHECK(cudaStreamCreateWithFlags(&mixt__cuda.stream, cudaStreamNonBlocking), "making a stream");
     CHECK(cudaStreamCreateWithFlags(&state.copies, cudaStreamNonBlocking), "making a stream");
+    CHECK(cudaStreamCreateWithFlags(&state.fetches, cudaStreamNonBlocking), "making a stream");
+    CHECK(cudaEventCreateWithFlags(&state.made, cudaEventDisableTiming), "making an event");
+    CHECK(cudaEventCreateWithFlags(&state.fetched, cudaEventDisableTiming), "making an event");
     for (int i = 0; i < SLOTS; i++) {
         CHECK(cudaEventCreateWithFlags(&state.ready[i], cudaEventDisableTiming), "making an event");
         CHECK(cudaEventCreateWithFlags(&state.read[i], cudaEventDisableTiming), "making an event");
@@ -382,7 +410,7 @@ static mixt_status open_device(void)
 }
 
 mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text), const mixt__backend **opened,
-                           void **stream)
+                           const mixt__beside **opened_beside)
 {
     *opened = NULL;
     mixt__error_forward(error_set);
@@ -391,7 +419,8 @@ mixt_status mixt_cuda_open(const char *abi, void (*error_set)(const char *text),
                           "libmixt_cuda.so is of another build ('%s', wanted '%s'): install them together",
                           MIXT_CUDA_ABI, abi);
     MIXT_TRY(open_device());
-    *stream = mixt__cuda.stream;
+    beside.stream = mixt__cuda.stream;
+    *opened_beside = &beside;
     *opened = &backend;
     return MIXT_OK;
 }

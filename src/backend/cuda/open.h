@@ -7,21 +7,18 @@
 #ifndef MIXT_BACKEND_CUDA_OPEN_H
 #define MIXT_BACKEND_CUDA_OPEN_H
 
-#include "backend/backend.h"
+#include "backend/beside.h"
 
 /** Changes with the layout of anything that crosses: a library of another build is refused. */
-#define MIXT_CUDA_ABI "mixt " MIXT_VERSION " cuda 6"
+#define MIXT_CUDA_ABI "mixt " MIXT_VERSION " cuda 7"
 
 /** Opens the GPU that CUDA shows first; on failure the text says what is missing.
  *  @param abi MIXT_CUDA_ABI of the loader
  *  @param error_set receives the text of every failure
  *  @param backend set on success; lives as long as the process
- *  @param stream set on success: on which everything is computed, for other libraries that issue work in between */
+ *  @param beside set on success; lives as long as the process */
 typedef mixt_status mixt__cuda_open_fn(const char *abi, void (*error_set)(const char *text),
-                                       const mixt__backend **backend, void **stream);
+                                       const mixt__backend **backend, const mixt__beside **beside);
 mixt__cuda_open_fn mixt_cuda_open;
-
-/** The loader's side: that stream; NULL: the backend is not loaded. */
-void *mixt__backend_cuda_stream(void);
 
 #endif
