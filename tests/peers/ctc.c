@@ -1,11 +1,13 @@
 /* CTC and its gradient on problems from standard input, for compare_ctc.py:
  *
- *     ctc [cpu|cuda] <problems >answers
+ *     ctc [cpu|cuda] [TIMES] <problems >answers
  *
  * A problem: int64 batch, frames, classes, labels, blank; FP32 logits; INT32 labels, lengths and frames of samples. An
- * answer: FP32 loss, metrics (3) and the gradient of the loss. Ends with the input.
+ * answer: FP32 loss, metrics (3) and the gradient of the loss. Ends with the input. TIMES: loss and gradient so many
+ * times, and the answer is a line, microseconds of one time.
  */
 #include "backend/backend.h"
+#include "base/threads.h"
 #include "ops/ops.h"
 
 #include <stdio.h>
@@ -46,23 +48,41 @@ static void need(mixt_status status)
     exit(1);
 }
 
-static void run(const mixt__backend *device, const mixt__op *op, const mixt__ctc_attrs *attrs, mixt__tensor *in,
-                int in_count, mixt__tensor *out, int out_count)
+/** A call that is ready to run. */
+typedef struct ready {
+    mixt__call call;
+    const mixt__kernel *kernel;
+    mixt__arena arena;
+} ready;
+
+static void prepare(ready *r, const mixt__backend *device, const mixt__op *op, const mixt__ctc_attrs *attrs,
+                    mixt__tensor *in, int in_count, mixt__tensor *out, int out_count)
 {
-    mixt__call call = {.op = op, .attrs = attrs, .layer = "loss", .in = in, .in_count = in_count};
-    mixt__arena arena = {0};
-    call.out = out;
-    call.out_count = out_count;
-    const mixt__kernel *kernel = device->kernels(op)[0];
-    need(kernel->prepare(&call, &arena));
-    call.workspace = device->alloc(call.workspace_bytes + 64);
-    need(kernel->run(&call));
-    need(device->synchronize());
-    device->free(call.workspace);
-    mixt__arena_free(&arena);
+    *r = (ready){.call = {.op = op, .attrs = attrs, .layer = "loss", .in = in, .in_count = in_count, .out = out},
+                 .kernel = device->kernels(op)[0]};
+    r->call.out_count = out_count;
+    need(r->kernel->prepare(&r->call, &r->arena));
+    r->call.workspace = device->alloc(r->call.workspace_bytes + 64);
 }
 
-static void solve(const mixt__backend *device, const int64_t size[5])
+static void give_back(ready *r, const mixt__backend *device)
+{
+    device->free(r->call.workspace);
+    mixt__arena_free(&r->arena);
+}
+
+/** Loss and gradient; seconds of one time. */
+static double run(const mixt__backend *device, const ready calls[2], int64_t times)
+{
+    double start = mixt__time_now();
+    for (int64_t i = 0; i < times; i++)
+        for (int k = 0; k < 2; k++)
+            need(calls[k].kernel->run(&calls[k].call));
+    need(device->synchronize());
+    return (mixt__time_now() - start) / (double)times;
+}
+
+static void solve(const mixt__backend *device, const int64_t size[5], int64_t times)
 {
     const int64_t x[] = {size[0], size[1], size[2]}, labels[] = {size[0], size[3]}, one[] = {size[0]};
     const int64_t alpha[] = {size[0], size[1], 2 * size[3] + 1}, three[] = {3};
@@ -83,13 +103,19 @@ static void solve(const mixt__backend *device, const int64_t size[5])
     for (int i = 0; i < TENSORS; i++)
         need(device->upload(t[i].data, host[i], bytes_of(&t[i])));
     mixt__tensor in[4] = {t[0], t[1], t[2], t[6]}, out[3] = {t[7], t[4], t[3]};
-    run(device, &mixt__op_ctc, &attrs, in, 4, out, 3);
-    run(device, &mixt__op_ctc_grad, &attrs, t, 7, &t[8], 1);
-    for (int i = 0; i < 3; i++) {
+    ready calls[2];
+    prepare(&calls[0], device, &mixt__op_ctc, &attrs, in, 4, out, 3);
+    prepare(&calls[1], device, &mixt__op_ctc_grad, &attrs, t, 7, &t[8], 1);
+    (void)run(device, calls, times ? times : 1);
+    if (times)
+        printf("%.3f\n", 1e6 * run(device, calls, times));
+    for (int i = 0; i < 3 && !times; i++) {
         const mixt__tensor *a = &t[answers[i]];
         need(device->download(host[answers[i]], a->data, bytes_of(a)));
         fwrite(host[answers[i]], 1, bytes_of(a), stdout);
     }
+    for (int i = 0; i < 2; i++)
+        give_back(&calls[i], device);
     for (int i = 0; i <= TENSORS; i++) {
         device->free(t[i].data);
         free(host[i]);
@@ -103,6 +129,6 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "cuda"))
         need(mixt__backend_cuda(&device));
     while (fread(size, sizeof *size, 5, stdin) == 5)
-        solve(device, size);
+        solve(device, size, argc > 2 ? atoll(argv[2]) : 0);
     return fflush(stdout) ? 1 : 0;
 }
