@@ -1,6 +1,6 @@
 #!/bin/bash
 # One rank through NCCL inside the replayed step: the same bits as without, and what it costs. GPT-2 124M's update is
-# timed, the best of three runs each way in turn, and must not take more than 1% longer. Usage: nccl.sh MIXT; TIMED=0 leaves that out.
+# timed, the best of ROUNDS (3) runs each way in turn, and must not take more than 1% longer. Usage: nccl.sh MIXT; TIMED=0 leaves it out.
 . "$(dirname "$0")/../support/script.sh"
 cd "$work" || exit 1
 export MIXT_CACHE=${MIXT_CACHE:-$work/cache}
@@ -58,7 +58,7 @@ if [ "${TIMED:-1}" = 1 ]; then
         sed -n '11,40s/.*"samples_s":\([^,]*\),.*/\1/p' time/metrics.jsonl | sort -g | tail -1 | awk '{ print 16 / $1 }'
         rm -rf time
     }
-    for round in 1 2 3; do
+    for round in $(seq "${ROUNDS:-3}"); do
         plain="${plain:-} $(update)" with="${with:-} $(update dist.transport=nccl dist.bucket=32M)"
     done
     best() { echo "$@" | tr ' ' '\n' | sort -g | head -1; }
