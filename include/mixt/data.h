@@ -90,7 +90,8 @@ typedef struct mixt_data_options {
     int64_t mels; /**< mel bands of a frame, at most 512; 0 (default): 40 */
     double window, hop; /**< milliseconds that a frame looks at, and from one to the next; 0 (default): 25 and 10 */
     double seconds;     /**< length of a sample: the middle of what is longer, silence around what is shorter; 0
-                             (default): 1 */
+                             (default): 1. With texts: silence behind what is shorter, longer recordings are an error;
+                             0: as long as the longest recording of any part */
     double shift;       /**< seconds by which a recording is moved at random; default 0 */
     double noise;       /**< white noise, at random up to so many times the recording's own loudness; default 0 */
     int64_t time_mask, mel_mask; /**< frames in a row, and bands, that are hidden at random, at most; default 0 */
@@ -169,7 +170,8 @@ typedef struct mixt_data_info {
  *   - "images:DIR" pictures in class folders, DIR/train/CLASS/… (val, test) or DIR/CLASS/…: PPM, PGM, PNG, and JPEG
  *     where mixt was built with libjpeg (pictures of other kinds are an error); read when a batch needs them;
  *   - "audio:DIR" recordings of words (WAV), DIR/train/… (val, test) or DIR/…, in class folders or named CLASS_….wav:
- *     samples are log-mel features (frames, mels), read when a batch needs them; "audio:" words spoken by mixt itself;
+ *     samples are log-mel features (frames, mels), read when a batch needs them; with transcripts.tsv or *.trans.txt
+ *     there, or the option labels, targets are texts; "audio:" words spoken by mixt itself;
  *   - "video:DIR" clips in class folders, DIR/train/CLASS/CLIP/… (val, test) or DIR/CLASS/CLIP/…: a clip is a folder of
  *     pictures of one size, `frames` of which, evenly spread in the order of their names, are a sample;
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target, numbers or

@@ -1,5 +1,5 @@
 /* Sound to words or to letters: convolutions over time and mel bands, or a perceptron that sees a window of frames at a
- * time; LSTM layers where asked for. A word is one answer for all moments; letters are one answer a moment, judged by
+ * time; LSTM layers where asked for. A word is one answer for all frames; letters are one answer a frame, judged by
  * CTC. */
 #include "models/models.h"
 
@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { WINDOW = 16, STEP = 4 }; // frames that the perceptron sees, and from one moment to the next
+enum { WINDOW = 16, STEP = 4 }; // frames that the perceptron sees, and from one look to the next
 
 /** (N, T, F) → (N, T', features). */
 static mixt_value convolve(mixt_builder *b, mixt_value x)
@@ -56,19 +56,19 @@ mixt_value mixt__model_speech(mixt_builder *b, mixt_value x)
     return x;
 }
 
-/** Every letter needs a moment. */
-static mixt_status check_letters(const mixt__model_sizes *s, const mixt_data_info *data, int64_t moments)
+/** Every letter needs a frame of those that are `left`. */
+static mixt_status check_letters(const mixt__model_sizes *s, const mixt_data_info *data, int64_t left)
 {
     if (!s->transcribes)
         return MIXT_OK;
     if (s->classes != data->classes)
         return mixt__fail(MIXT_ERROR_CONFIG, "classes %lld: letters are as many as in the texts, %lld with the blank",
                           (long long)s->classes, (long long)data->classes);
-    if (moments < data->arrays[1].dims[0])
+    if (left < data->arrays[1].dims[0])
         return mixt__fail(MIXT_ERROR_SHAPE,
-                          "%lld moments are left of %lld frames, but the longest text has %lld letters: %s, or more "
+                          "%lld of %lld frames are left, but the longest text has %lld letters: %s, or more "
                           "frames (data.hop, data.seconds)",
-                          (long long)moments, (long long)data->input_dims[0], (long long)data->arrays[1].dims[0],
+                          (long long)left, (long long)data->input_dims[0], (long long)data->arrays[1].dims[0],
                           s->hidden_count ? "take channels instead of hidden" : "fewer channels");
     return MIXT_OK;
 }

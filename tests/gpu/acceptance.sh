@@ -7,9 +7,10 @@
 #   loader       GPT-2 124M trained from a token file against the bench, which has nothing to load
 #   curves       GPT-2 124M, 200 steps from the same weights and data as PyTorch
 #   clips        C3D on moving digits, FP32, BF16 and FP16, 3 seeds, judged on clips of another seed; then its bench
+#   speech       spoken digits as classes and letter by letter, FP32, BF16 and FP16, 3 seeds, judged on the test part
 #   kills        runs that are killed 50 times and resumed
 #
-# Usage: acceptance.sh BUILD DATA [PART...]; DATA holds tinyshakespeare, gpt2_bpe, mnist and bert (vocab.txt).
+# Usage: acceptance.sh BUILD DATA [PART...]; DATA holds tinyshakespeare, gpt2_bpe, mnist, fsdd and bert (vocab.txt).
 # QUICK=1 shortens everything to see whether it works; STEPS of verify (60); DEVICE (cuda); MIXT_PEERS: folder of torch_peer.py.
 set -u
 build=$(realpath "$1") data=$(realpath "$2")
@@ -115,6 +116,31 @@ clips() {
     [ "${QUICK:-0}" = 1 ] || "$mixt" bench c3d --precision bf16 --device $device
 }
 
+# judge CONFIG KEY BAR settings…: a rate of errors on the test part, by format and seed; the mean of each format is below the bar
+# and at most 0.005 above that of FP32.
+judge() {
+    local config=$1 key=$2 bar=$3 short="" seed precision rate
+    shift 3
+    [ "${QUICK:-0}" = 1 ] && short="train.epochs=1 net.channels=4,8"
+    for precision in fp32 bf16 fp16; do
+        : >"$work/rates-$precision"
+        for seed in 1 2 3; do
+            "$mixt" train "configs/$config.yaml" data.path="$data/fsdd" data.test_files='*_[0-4].wav' data.val_fraction=0 "$@" precision=$precision \
+                seed=$seed device=$device out="$work/$config-$precision-$seed" $short -q || { fail "$config $precision $seed"; return; }
+            rate=$("$mixt" eval "$work/$config-$precision-$seed" --split test --json | sed "s/.*\"$key\":\([0-9.]*\).*/\1/")
+            echo "$rate" | tee -a "$work/rates-$precision" | sed "s/^/$config $precision seed $seed: $key /"
+        done
+        awk -v rate="$(mean <"$work/rates-$precision")" -v full="$(mean <"$work/rates-fp32")" -v bar="$bar" -v name="$config $precision" 'BEGIN {
+            printf "%s: mean %.4f, FP32 %.4f\n", name, rate, full
+            exit !(rate <= bar && rate <= full + 0.005)
+        }' || [ "${QUICK:-0}" = 1 ] || fail "$config $precision: above $bar, or more than 0.5 points above FP32"
+    done
+}
+speech() {
+    judge speech error_rate 0.05 train.epochs=80
+    judge speech-ctc character_error_rate 0.1 data.labels=configs/spoken-digits.tsv train.epochs=120
+}
+
 kills() {
     local run count=50
     [ "${QUICK:-0}" = 1 ] && count=2
@@ -126,7 +152,7 @@ kills() {
     [ "$(cat "$work"/kills-* | grep -c ' the same bits$')" = 4 ] || fail "kills"
 }
 
-for part in ${*:-shakespeare verify loader curves clips kills}; do
+for part in ${*:-shakespeare verify loader curves clips speech kills}; do
     echo "== $part"
     $part
 done
