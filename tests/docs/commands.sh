@@ -47,7 +47,7 @@ idx t10k 40
 { echo 'a,b,class'; for i in $(seq 300); do echo "0.$i,$((i % 7)),$((i % 3))"; done; } >rows.csv
 sed '4s/^[^,]*//; 7s/,[^,]*,/,NA,/' rows.csv >holes.csv
 { printf 'P5 28 28 255\n'; noise 784; } >digit.pgm
-for i in $(seq 0 9); do for word in 3 7; do wav recordings/${word}_jackson_$i.wav 3000; done; done
+for i in $(seq 0 9); do for word in 3 7; do wav recordings/${word}_jackson_$i.wav 6000; done; done
 for clip in clips/*/*/*; do for i in $(seq 16); do ppm "$clip/$((100 + i)).ppm" 40; done; done
 for i in 1 2 3 4; do for part in train val; do ppm pictures/$part/cat/$i.ppm 80; ppm pictures/$part/dog/$i.ppm 96; done; done
 printf 'model: resnet\nnet: {depth: 18, width: 4}\ndata: {kind: digits, limit: 64}\ntrain: {batch: 8, lr: 0.01}\n' >my.yaml
