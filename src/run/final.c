@@ -1,7 +1,9 @@
 /* From the end of training to model.safetensors. */
 #include "run/final.h"
 
+#include "base/alloc.h"
 #include "run/weights.h"
+#include "train/sharded.h"
 
 #include <stdio.h>
 
@@ -14,13 +16,10 @@ static mixt_status take_best(mixt_run *run)
     return mixt_trainer_load(run->experiment.trainer, path);
 }
 
-mixt_status mixt__final_save(mixt_run *run)
+static mixt_status save(mixt_run *run)
 {
     char path[1200];
     mixt_run_result *r = &run->result;
-    r->weights_step = r->steps;
-    if (run->dir.silent)
-        return MIXT_OK;
     if (r->stopped_early && r->best_step >= 0 && r->best_step != r->steps) {
         if (take_best(run) == MIXT_OK)
             r->weights_step = r->best_step;
@@ -31,4 +30,30 @@ mixt_status mixt__final_save(mixt_run *run)
     }
     mixt__run_dir_file(&run->dir, "model.safetensors", path);
     return mixt__trainer_save_of(run->experiment.trainer, path, r->weights_step);
+}
+
+/** Weights that ranks share out come to the one that saves. */
+static mixt_status save_collected(mixt_run *run)
+{
+    mixt__trainer *t = &run->experiment.trainer->core;
+    bool saves = !run->dir.silent;
+    float *all = saves ? mixt__alloc_uninit((size_t)t->params->total * sizeof *all) : NULL;
+    mixt_status status = !saves || all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to save the weights");
+    status = mixt__group_agree(run->group, status);
+    if (status == MIXT_OK)
+        status = mixt__sharded_collect_masters(t, all);
+    t->params->whole = all;
+    if (status == MIXT_OK && saves)
+        status = save(run);
+    t->params->whole = NULL;
+    mixt__free(all);
+    return status;
+}
+
+mixt_status mixt__final_save(mixt_run *run)
+{
+    run->result.weights_step = run->result.steps;
+    if (run->group && run->experiment.trainer->core.params->shard.masters)
+        return save_collected(run);
+    return run->dir.silent ? MIXT_OK : save(run);
 }

@@ -174,7 +174,7 @@ void mixt__executable_free(mixt__executable *e)
 
 /** Address of the value that owns the memory. NULL for the batch and the loss's gradient: they change from run to
  * run. */
-static char *owner_address(const mixt__executable *e, int32_t id, const mixt__params *params)
+static char *owner_address(const mixt__executable *e, int32_t id, const mixt__params *params, int64_t node)
 {
     const mixt__value *v = &e->graph->values[id];
     switch (v->role) {
@@ -185,7 +185,7 @@ static char *owner_address(const mixt__executable *e, int32_t id, const mixt__pa
     case MIXT_ROLE_PARAM:
     case MIXT_ROLE_GRAD:
     case MIXT_ROLE_STATE:
-        return mixt__params_address(params, v);
+        return mixt__params_address(params, v, node);
     default:
         return NULL;
     }
@@ -201,9 +201,9 @@ static size_t view_offset(const mixt__graph *graph, int32_t id)
     return (size_t)elements * size;
 }
 
-static void *address(const mixt__executable *e, int32_t id, const mixt__params *params)
+static void *address(const mixt__executable *e, int32_t id, const mixt__params *params, int64_t node)
 {
-    char *owner = owner_address(e, mixt__value_base(e->graph, id), params);
+    char *owner = owner_address(e, mixt__value_base(e->graph, id), params, node);
     return owner ? owner + view_offset(e->graph, id) : NULL;
 }
 
@@ -214,16 +214,16 @@ void mixt__executable_bind(mixt__executable *e, const mixt__params *params, floa
         const mixt__node *n = &e->graph->nodes[i];
         mixt__call *call = &e->calls[i];
         for (int k = 0; k < n->in_count; k++)
-            call->in[k].data = address(e, n->in[k], params);
+            call->in[k].data = address(e, n->in[k], params, i);
         for (int o = 0; o < n->out_count; o++)
-            call->out[o].data = address(e, n->out[o], params);
+            call->out[o].data = address(e, n->out[o], params, i);
         call->workspace = e->workspace;
     }
 }
 
 void *mixt__executable_address(const mixt__executable *e, int32_t value)
 {
-    return address(e, value, NULL);
+    return address(e, value, NULL, 0);
 }
 
 /** Points the inputs that come from the batch, and the loss's gradient, at this run's memory. */

@@ -26,7 +26,8 @@ static void lay_out_copies(mixt__params *p, const mixt__graph *graph)
         for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
             if (graph->params[i].low[d]) {
                 *copy = (mixt__param_copy){.dtype = (mixt_dtype)d, .offset = p->low_total[d]};
-                p->low_total[d] += padded(p->table[i].count);
+                if (p->segment_of[i] < 0 || !p->shard.masters) // else they are gathered in that format
+                    p->low_total[d] += padded(p->table[i].count);
             }
         if (p->segment_of[i] < 0)
             continue;
@@ -107,6 +108,11 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
     return MIXT_OK;
 }
 
+void mixt__params_place_copies(mixt__params *p, const mixt__graph *graph)
+{
+    lay_out_copies(p, graph);
+}
+
 static void give_back(mixt__params *p, float **const arenas[], int count)
 {
     for (int i = 0; i < count; i++) {
@@ -135,6 +141,11 @@ mixt_status mixt__params_share_out(mixt__params *p, const mixt__params_shard *sh
     return MIXT_OK;
 }
 
+static size_t master_bytes(const mixt__params *p)
+{
+    return (size_t)(p->shard.masters ? p->shard.room : p->total) * sizeof(float);
+}
+
 /** Of one arena of moments. */
 static size_t moment_bytes(const mixt__params *p)
 {
@@ -153,8 +164,8 @@ static size_t own_gradient_bytes(const mixt__params *p)
 
 mixt__params_bytes mixt__params_bytes_of(const mixt__params *p)
 {
-    size_t fp32 = (size_t)p->total * sizeof(float);
-    mixt__params_bytes bytes = {.masters = fp32, .state = (size_t)p->state_total * sizeof(float)};
+    mixt__params_bytes bytes = {
+        .masters = master_bytes(p), .copies = p->shard.gathered, .state = (size_t)p->state_total * sizeof(float)};
     bytes.state += p->shared ? 0 : p->given_bytes;
     if (p->moments >= 0) {
         bytes.state += (size_t)p->statistics * sizeof(float);
@@ -180,13 +191,12 @@ static mixt_status take_copies(mixt__params *p)
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++)
         if (p->low_total[d])
             MIXT_TRY(take(p, (size_t)p->low_total[d] * mixt_dtype_size((mixt_dtype)d), "working copies", &p->low[d]));
-    return MIXT_OK;
+    return p->shard.gathered ? take(p, p->shard.gathered, "gathered parameters", &p->gathered) : MIXT_OK;
 }
 
 mixt_status mixt__params_allocate(mixt__params *p)
 {
-    size_t fp32 = (size_t)p->total * sizeof(float);
-    MIXT_TRY(take(p, fp32, "parameters", &p->master));
+    MIXT_TRY(take(p, master_bytes(p), "parameters", &p->master));
     MIXT_TRY(take(p, (size_t)p->state_total * sizeof(float), "running statistics and frozen parameters", &p->state));
     if (p->given_bytes)
         MIXT_TRY(take(p, p->given_bytes, "a teacher's parameters", &p->given_block));
@@ -220,6 +230,8 @@ static void free_copies(mixt__params *p)
         p->backend->free(p->low[d]);
         p->low[d] = NULL;
     }
+    p->backend->free(p->gathered);
+    p->gathered = NULL;
 }
 
 mixt_status mixt__params_share(mixt__params *p, const mixt__params *owner)
@@ -357,7 +369,7 @@ mixt_status mixt__params_refresh_copies(mixt__params *p)
     mixt_status status = values && low ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to round the parameters");
     for (int32_t i = 0; status == MIXT_OK && i < p->count; i++) {
         const mixt__param_copy *copy = &p->copies[i];
-        if (copy->dtype == MIXT_DTYPE_NONE)
+        if (copy->dtype == MIXT_DTYPE_NONE || (p->shard.masters && p->segment_of[i] >= 0))
             continue;
         size_t size = mixt_dtype_size(copy->dtype);
         status = mixt__params_get(p, i, values);
@@ -381,18 +393,44 @@ int32_t mixt__params_find(const mixt__params *p, const char *name)
 
 static float *address(const mixt__params *p, int32_t index)
 {
-    return p->segment_of[index] >= 0 ? p->master + p->segments[p->segment_of[index]].offset
+    float *masters = p->whole ? p->whole : p->master;
+    return p->segment_of[index] >= 0 ? masters + p->segments[p->segment_of[index]].offset
                                      : p->state + p->state_offset[index];
+}
+
+/** Whether only this rank's slices of a parameter are here. */
+static bool is_cut(const mixt__params *p, int32_t index)
+{
+    return p->shard.masters && !p->whole && p->segment_of[index] >= 0;
+}
+
+mixt_status mixt__params_set_slices(const mixt__params *p, float *arena, int64_t offset, int64_t count,
+                                    const float *values)
+{
+    for (int64_t i = 0; i < p->shard.slice_count; i++) {
+        const mixt__param_slice *slice = &p->shard.slices[i];
+        int64_t begin = slice->begin > offset ? slice->begin : offset, end = slice->begin + slice->count;
+        end = end < offset + count ? end : offset + count;
+        if (begin < end)
+            MIXT_TRY(p->backend->upload(arena + slice->at + (begin - slice->begin), values + (begin - offset),
+                                        (size_t)(end - begin) * sizeof *values));
+    }
+    return MIXT_OK;
 }
 
 mixt_status mixt__params_get(const mixt__params *p, int32_t index, float *values)
 {
+    if (is_cut(p, index))
+        return mixt__fail(MIXT_ERROR_STATE, "'%s' is shared out between ranks (dist.zero=3)", p->table[index].name);
     return p->backend->download(values, address(p, index), (size_t)p->table[index].count * sizeof *values);
 }
 
 mixt_status mixt__params_set(mixt__params *p, int32_t index, const float *values)
 {
     size_t bytes = (size_t)p->table[index].count * sizeof *values;
+    if (is_cut(p, index))
+        return mixt__params_set_slices(p, p->master, p->segments[p->segment_of[index]].offset, p->table[index].count,
+                                       values);
     if (p->kept && !p->table[index].trainable)
         MIXT_TRY(p->backend->upload(p->kept + p->state_offset[index], values, bytes));
     return p->backend->upload(address(p, index), values, bytes);
@@ -417,7 +455,7 @@ mixt_status mixt__params_get_grad(const mixt__params *p, int32_t index, float *v
     return p->backend->download(values, p->grad + segment->offset, (size_t)segment->count * sizeof *values);
 }
 
-void *mixt__params_address(const mixt__params *p, const mixt__value *value)
+void *mixt__params_address(const mixt__params *p, const mixt__value *value, int64_t node)
 {
     if (value->param >= p->count)
         return mixt__params_given_address(p, value->param, value->dtype);
@@ -425,6 +463,8 @@ void *mixt__params_address(const mixt__params *p, const mixt__value *value)
         int32_t segment = p->segment_of[value->param];
         return p->grad + (p->shard.gradients ? p->shard.window_at[segment] : p->segments[segment].offset);
     }
+    if (p->shard.masters && p->segment_of[value->param] >= 0)
+        return p->shard.place(p->shard.user, value, node);
     if (value->dtype == MIXT_DTYPE_FP32)
         return address(p, value->param);
     return (char *)p->low[value->dtype] + (size_t)p->copies[value->param].offset * mixt_dtype_size(value->dtype);

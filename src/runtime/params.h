@@ -34,6 +34,10 @@ typedef struct mixt__params_shard {
     int64_t slice_count;
     int64_t window;     // elements in which gradients are made, before they are summed into the rank's own
     int64_t *window_at; // by segment: where
+    size_t gathered;    // bytes in which parameters are gathered before they are read
+    /** Where a node finds such a parameter. */
+    void *(*place)(const void *user, const mixt__value *value, int64_t node);
+    const void *user;
 } mixt__params_shard;
 
 typedef struct mixt__params {
@@ -55,6 +59,8 @@ typedef struct mixt__params {
     int moments;                                             // per parameter
     bool shared;                                             // the masters are another's: see mixt__params_share
     float *master, *grad, *moment1, *moment2, *state;
+    char *gathered;           // (shard.gathered bytes) where masters are shared out
+    float *whole;             // borrowed: all masters, where someone has collected them; else NULL
     float *own_grad;          // (shard.room) where gradients are shared out
     mixt__params_shard shard; // see mixt__params_share_out
     float *kept;              // statistics as they were after the last update
@@ -66,6 +72,8 @@ typedef struct mixt__params {
  *  @param moments optimizer moments per parameter: 0, 1 or 2 */
 mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *backend, bool training, int moments,
                              mixt__params **params);
+/** Lays out working copies anew: after parameters were shared out, or no longer are. */
+void mixt__params_place_copies(mixt__params *params, const mixt__graph *graph);
 /** Arenas are kept of these slices alone, as `shard` says, whose lists are copied. Before their memory is taken; again
  *  for another graph, with the same slices: gradients are given back then. */
 mixt_status mixt__params_share_out(mixt__params *params, const mixt__params_shard *shard);
@@ -101,6 +109,9 @@ mixt_status mixt__params_refresh_copies(mixt__params *params);
 int32_t mixt__params_find(const mixt__params *params, const char *name);
 mixt_status mixt__params_get(const mixt__params *params, int32_t index, float *values);
 mixt_status mixt__params_set(mixt__params *params, int32_t index, const float *values);
+/** Of elements [offset, offset + count) of an arena that is shared out, this rank's. */
+mixt_status mixt__params_set_slices(const mixt__params *params, float *arena, int64_t offset, int64_t count,
+                                    const float *values);
 mixt_status mixt__params_get_grad(const mixt__params *params, int32_t index, float *values);
 
 /** Lays out the parameters of a graph's teacher, which stand behind the others in the table. */
@@ -115,8 +126,8 @@ mixt_status mixt__params_keep_statistics(mixt__params *params);
 /** Gives the running statistics the values that are kept: passes that led to no update have moved them. */
 mixt_status mixt__params_restore_statistics(mixt__params *params);
 
-/** Device address of a PARAM, GRAD or STATE value. */
-void *mixt__params_address(const mixt__params *params, const mixt__value *value);
+/** Device address of a PARAM, GRAD or STATE value for a node. */
+void *mixt__params_address(const mixt__params *params, const mixt__value *value, int64_t node);
 
 /** Fails with the names when a graph's parameters are not the ones of this store. */
 mixt_status mixt__params_match(const mixt__params *params, const mixt__graph *graph);

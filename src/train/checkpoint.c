@@ -38,6 +38,12 @@ static bool is_moment(int which)
     return which == MOMENT1 || which == MOMENT2;
 }
 
+/** Whether an arena is one of which every rank has its slices. */
+static bool is_shared_out(const mixt__params *p, int which)
+{
+    return (is_moment(which) && p->shard.moments) || (which == MASTER && p->shard.masters);
+}
+
 /** Where a parameter lies in one of the arenas; -1: not there. */
 static int64_t offset_in(const mixt__params *p, int64_t param, int which)
 {
@@ -230,7 +236,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_STATE,
                           "a change of precision or a restore failed half way: there is no state to save");
     for (int which = 0; which < ARENAS; which++)
-        if (s->blocks[which] && !(is_moment(which) && mixt__ranks_sharded(t))) // those have been collected
+        if (s->blocks[which] && !is_shared_out(t->params, which)) // those have been collected
             MIXT_TRY(t->backend->copy(s->blocks[which], arena_of(t->params, which), arena_bytes(t->params, which)));
     mixt__feedback_take(s, t);
     MIXT_TRY(t->backend->synchronize());
@@ -278,27 +284,13 @@ static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int
                              mixt__shape_text(&param->shape, wanted, sizeof wanted));
 }
 
-/** Elements [offset, offset + count) of an arena of which this rank keeps slices alone. */
-static mixt_status put_slices(mixt__trainer *t, float *arena, int64_t offset, int64_t count, const float *from)
-{
-    const mixt__params_shard *shard = &t->params->shard;
-    for (int64_t i = 0; i < shard->slice_count; i++) {
-        const mixt__param_slice *slice = &shard->slices[i];
-        int64_t begin = slice->begin > offset ? slice->begin : offset, end = slice->begin + slice->count;
-        end = end < offset + count ? end : offset + count;
-        if (begin < end)
-            MIXT_TRY(t->backend->upload(arena + slice->at + (begin - slice->begin), from + (begin - offset),
-                                        (size_t)(end - begin) * sizeof *from));
-    }
-    return MIXT_OK;
-}
-
-/** Of moments that ranks share out, this one's part. */
+/** Of what ranks share out, this one's part. */
 static mixt_status put(mixt__trainer *t, int which, int64_t offset, const mixt__file_tensor *tensor)
 {
     float *arena = arena_of(t->params, which);
-    if (is_moment(which) && t->params->shard.moments)
-        return put_slices(t, arena, offset, (int64_t)(tensor->bytes / sizeof(float)), tensor->data);
+    if (is_shared_out(t->params, which))
+        return mixt__params_set_slices(t->params, arena, offset, (int64_t)(tensor->bytes / sizeof(float)),
+                                       tensor->data);
     return t->backend->upload(arena + offset, tensor->data, tensor->bytes);
 }
 

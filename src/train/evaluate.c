@@ -3,7 +3,7 @@
  * Its plan is made before its memory is taken, and both can be done before the first step. Where there is no room, the
  * batch is halved until there is: a validation must never end a run that trains.
  */
-#include "train/trainer.h"
+#include "train/sharded.h"
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -25,7 +25,7 @@ mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t)
     if (!t->eval)
         return (mixt__trainer_bytes){0};
     batch_bytes(&t->eval_spec, batch);
-    plan = t->eval->plan.arena_bytes + t->eval->workspace_bytes;
+    plan = t->eval->plan.arena_bytes + t->eval->workspace_bytes + t->ranks.gathers[MIXT_GATHER_EVAL].bytes;
     if (t->backend->host_memory)
         return (mixt__trainer_bytes){.host = plan + batch[0] + batch[1]};
     return (mixt__trainer_bytes){.host = batch[0] + batch[1], .device = plan + batch[0] + batch[1]};
@@ -59,7 +59,8 @@ static mixt_status plan(mixt__trainer *t, const mixt__batch_spec *spec)
     options.fused = t->backend->fused;
     MIXT_TRY(mixt__compile_take(source, &options, t->backend, &t->eval));
     t->eval_spec = *spec;
-    return mixt__params_match(t->params, t->eval->graph);
+    MIXT_TRY(mixt__params_match(t->params, t->eval->graph));
+    return mixt__sharded_plan_reading(t, t->eval, MIXT_GATHER_EVAL);
 }
 
 /** All or, on failure, some of it. */
@@ -70,6 +71,10 @@ static bool take_buffers(mixt__trainer *t)
     t->eval_input = mixt__alloc(bytes[0]);
     t->eval_target = mixt__alloc(bytes[1]);
     bool complete = t->eval_input && t->eval_target;
+    size_t window = t->ranks.gathers[MIXT_GATHER_EVAL].bytes;
+    if (window)
+        t->eval_window = t->backend->alloc(window);
+    complete = complete && (!window || t->eval_window);
     if (!t->backend->host_memory) {
         t->eval_device[0] = t->backend->alloc(bytes[0]);
         t->eval_device[1] = t->backend->alloc(bytes[1]);
@@ -83,7 +88,7 @@ static mixt_status take(mixt__trainer *t)
     if (mixt__executable_allocate(t->eval) != MIXT_OK || !take_buffers(t))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to evaluate %lld sample%s at once: lower train.eval_batch",
                           (long long)t->settings.eval_batch, t->settings.eval_batch == 1 ? "" : "s");
-    mixt__executable_bind(t->eval, t->params, NULL); // it has no gradient
+    mixt__sharded_bind(t, t->eval, MIXT_GATHER_EVAL, t->eval_window, NULL); // it has no gradient
     return MIXT_OK;
 }
 
@@ -167,7 +172,8 @@ static mixt_status run_evaluation(mixt__trainer *t)
         MIXT_TRY(t->backend->upload(t->eval_device[1], t->eval_target, bytes[1]));
         run = (mixt__run){.input = t->eval_device[0], .target = t->eval_device[1]};
     }
-    return mixt__executable_run(t->eval, &run);
+    MIXT_TRY(mixt__ranks_begin_reading(t, MIXT_GATHER_EVAL, &run));
+    return mixt__ranks_end_reading(t, mixt__executable_run(t->eval, &run));
 }
 
 /** Adds the figures of samples [first, end), in passes of at most the evaluation batch. Stops early where `interrupt`

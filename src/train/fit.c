@@ -4,6 +4,7 @@
 #include "train/fit.h"
 
 #include "train/seconds.h"
+#include "train/sharded.h"
 
 #include <math.h>
 
@@ -21,9 +22,13 @@ mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split,
     t->settings.recompute_budget = recompute;
     t->settings.batch = batch / split;
     mixt__spec_resize(&t->spec, batch / split);
+    mixt__gather reading = t->ranks.gathers[MIXT_GATHER_EVAL];
+    t->ranks.gathers[MIXT_GATHER_EVAL] = (mixt__gather){0};
     t->eval = NULL; // which hangs on the policy and its own batch alone
     mixt_status status = mixt__trainer_recompile(t);
     t->eval = eval;
+    t->ranks.gathers[MIXT_GATHER_EVAL] = reading;
+    t->ranks.gathers[MIXT_GATHER_EVAL].params = t->params;
     if (status != MIXT_OK) {
         t->settings = settings;
         t->spec = spec;
@@ -37,6 +42,10 @@ static void move_evaluation(mixt__trainer *from, mixt__trainer *to)
     to->eval = from->eval;
     to->eval_input = from->eval_input;
     to->eval_target = from->eval_target;
+    to->eval_window = from->eval_window;
+    to->ranks.gathers[MIXT_GATHER_EVAL] = from->ranks.gathers[MIXT_GATHER_EVAL];
+    from->eval_window = NULL;
+    from->ranks.gathers[MIXT_GATHER_EVAL] = (mixt__gather){0};
     to->predict = from->predict;
     to->predict_input = from->predict_input;
     to->predict_output = from->predict_output;
@@ -54,7 +63,7 @@ static void move_evaluation(mixt__trainer *from, mixt__trainer *to)
 static void bind_evaluation(mixt__trainer *t)
 {
     if (t->eval_input)
-        mixt__executable_bind(t->eval, t->params, NULL);
+        mixt__sharded_bind(t, t->eval, MIXT_GATHER_EVAL, t->eval_window, NULL);
     if (t->predict_input)
         mixt__executable_bind(t->predict, t->params, NULL);
 }

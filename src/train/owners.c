@@ -122,3 +122,16 @@ mixt__owner_size mixt__owners_size(const mixt__owners *s, const mixt__params *p,
     }
     return size;
 }
+
+int64_t mixt__owners_group(const mixt__owners *s, int64_t segment)
+{
+    int64_t low = 0, high = s->groups - 1;
+    while (low < high) {
+        int64_t middle = (low + high + 1) / 2;
+        if (s->firsts[middle] <= segment)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}

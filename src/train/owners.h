@@ -42,6 +42,8 @@ int64_t mixt__owners_cut(const mixt__owners *owners, const mixt__params *params,
 void mixt__owners_cuts(const mixt__owners *owners, const mixt__params *params, int64_t group, int64_t *cuts);
 mixt__owner_size mixt__owners_size(const mixt__owners *owners, const mixt__params *params, int64_t rank);
 
+/** The group of segment number `s`. */
+int64_t mixt__owners_group(const mixt__owners *owners, int64_t s);
 /** The part of segment number `s` that lies in [begin, end) of the flat arenas; count 0: none. */
 mixt__segment mixt__owners_segment(const mixt__params *params, int64_t s, int64_t begin, int64_t end);
 

@@ -190,7 +190,10 @@ static int64_t sent_beside(const mixt__trainer *t)
 {
     int64_t others = t->settings.ranks - 1, moved, bytes = 0;
     (void)list_moved(t, NULL, &moved);
-    if (t->ranks.owners.ranks)
+    if (t->params->shard.masters)
+        bytes = mixt__gather_sent(&t->ranks.gathers[MIXT_GATHER_TRAIN], t->ranks.group ? t->ranks.group->rank : 0) /
+                others * mixt__ranks_passes(t);
+    else if (t->ranks.owners.ranks)
         bytes = own_share(t).elements * (int64_t)sizeof(float);
     if (mixt__sharded_gradients(t))
         bytes += own_share(t).chunks * (int64_t)sizeof(mixt__segment_stats);
@@ -300,6 +303,8 @@ static mixt_status sum_bucket(void *user, const mixt__bucket *b)
 {
     mixt__trainer *t = user;
     const mixt__ranks *r = &t->ranks;
+    if (b->group < 0)
+        return mixt__gather_fetch(r->reading, r->group, -1 - b->group, r->cuts);
     if (mixt__sharded_gradients(t))
         return mixt__sharded_sum(t, b);
     return mixt__group_sum(r->group, host_gradients(t) + b->begin, b->count, r->step, r->format, r->workspace);
@@ -377,6 +382,8 @@ void mixt__ranks_forget(mixt__trainer *t)
 {
     mixt__owners_free(&t->ranks.owners);
     mixt__stage_free(&t->ranks.window);
+    for (int i = 0; i < MIXT_GATHERS; i++)
+        mixt__gather_free(&t->ranks.gathers[i]);
 }
 
 /* ---- statistics ---- */
@@ -404,14 +411,6 @@ static mixt_status clear_statistics(mixt__trainer *t, int64_t index)
     return MIXT_OK;
 }
 
-static void node_passed(void *user, int64_t node)
-{
-    mixt__trainer *t = user;
-    mixt__overlap_passed(t->ranks.overlap, node);
-    if (mixt__sharded_gradients(t))
-        mixt__sharded_passed(t, node);
-}
-
 mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run)
 {
     mixt__ranks *r = &t->ranks;
@@ -422,13 +421,14 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
         mixt__device_sums_begin(t, run);
     r->begun = r->overlap && last && t->backend->host_memory;
     if (!r->begun)
-        return MIXT_OK;
-    mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
+        return mixt__ranks_begin_reading(t, t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN, run);
     bool shared = mixt__sharded_gradients(t);
     if (shared)
         mixt__sharded_begin(t);
+    else
+        mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
     if (shared || (!t->watching && !t->faults)) { // whose graphs have other nodes
-        run->passed = node_passed;
+        run->passed = mixt__sharded_node;
         run->user = t;
     }
     return MIXT_OK;
@@ -436,6 +436,8 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
 
 mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index)
 {
+    if (!t->ranks.begun)
+        MIXT_TRY(mixt__ranks_end_reading(t, MIXT_OK));
     return copy_moved(t, t->ranks.added + index * t->ranks.moved_total, false);
 }
 
@@ -511,8 +513,9 @@ static mixt_status read_record(mixt__trainer *t, int rank, mixt__pass_weights *w
 /** This rank has failed in its passes. */
 static mixt_status leave(mixt__ranks *r, mixt_status status)
 {
-    if (r->begun)
+    if (r->begun || r->reading)
         mixt__overlap_cancel(r->overlap);
+    r->reading = NULL;
     mixt__group_give_up(r->group);
     return status;
 }
@@ -529,7 +532,9 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
         if (!r->begun)
             mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
         r->begun = false;
-        MIXT_TRY(mixt__overlap_finish(r->overlap));
+        status = mixt__overlap_finish(r->overlap);
+        r->reading = NULL;
+        MIXT_TRY(status);
     }
     fill_record(t, weights);
     MIXT_TRY(mixt__group_gather(r->group, r->mine, record_bytes(t, r->moved_total), r->all, 1));
@@ -582,11 +587,11 @@ bool mixt__ranks_apart(const mixt__trainer *t)
     return mixt__ranks_sharded(t) || (t->ranks.group && t->ranks.compressor.feedback);
 }
 
-mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2], float *feedback)
+mixt_status mixt__ranks_collect(mixt__trainer *t, float *const arenas[3], float *feedback)
 {
     mixt__group *g = t->ranks.group;
     if (mixt__ranks_sharded(t))
-        MIXT_TRY(mixt__sharded_collect(t, moments));
+        MIXT_TRY(mixt__sharded_collect(t, arenas));
     if (!t->ranks.compressor.feedback)
         return MIXT_OK;
     for (int64_t rank = 0; rank <= g->size; rank++)

@@ -23,6 +23,7 @@
 #include "graph/graph.h"
 #include "runtime/executable.h"
 #include "train/pass_weights.h"
+#include "train/gather.h"
 #include "train/stage.h"
 
 typedef struct mixt__trainer mixt__trainer;
@@ -33,10 +34,13 @@ typedef struct mixt__moved {
     double momentum;
 } mixt__moved;
 
+/** Passes that read weights. */
+enum { MIXT_GATHER_TRAIN, MIXT_GATHER_WATCHED, MIXT_GATHER_EVAL, MIXT_GATHERS };
+
 typedef struct mixt__ranks {
     mixt__group *group;               // borrowed; NULL: this process makes all parts
     bool planned;                     // only to be looked at: as with a group, of which there is none
-    int zero;                         // what ranks share out: 1: moments; 2: gradients too
+    int zero;                         // what ranks share out: 1: moments; 2: gradients too; 3: masters too
     mixt_dtype format;                // in which gradients travel
     int64_t bucket;                   // elements that are under way at once
     mixt__compression compression;    // what of the gradients travels
@@ -52,29 +56,31 @@ typedef struct mixt__ranks {
     void *workspace;                  // of the sum over ranks
     mixt__bucket *buckets;            // of the gradients, in the order in which the backward pass completes them
     int64_t bucket_count;
-    mixt__overlap *overlap;           // sums them while it goes on; NULL: not with a group
-    bool begun;                       // the sum of this update
-    mixt__compressor compressor;      // where gradients are compressed: in place of the overlap
-    int64_t step;                     // elements of a bucket at most
-    mixt__owners owners;              // where state is shared out: who owns what
-    mixt__stage window;               // where gradients are made that are shared out
-    int64_t taken;                    // groups whose memory this pass has taken
-    int64_t *cuts;                    // (ranks + 1) of the group that is worked on
-    mixt__segment *own;               // this rank's segments, or parts of those, in its own arenas
-    int64_t *own_first;               // (groups + 1) among those
-    mixt__segment *chunks;            // of its gradients, where those are shared out
-    int64_t *chunk_first;             // (groups + 1) among those
-    int64_t *rank_chunks;             // (ranks + 1) where each rank's begin in …
-    mixt__segment_stats *chunk_stats; // … what ranks tell each other of them
-    char *mine, *all;                 // what ranks tell each other after their passes
-    float *added;                     // (passes, moved_total) what each pass adds to the statistics
-    float *staged;                    // of a device with memory of its own: where gradients wait on the host
-    void *own_workspace;              // device: of the update of `own`
-    mixt__control *still;             // device: of an update that changes nothing
-    bool on_device;                   // gradients are summed in the device's memory: see train/device_sums.h
-    uint32_t *arrived;                // (buckets) of those: not 0: it is on the host
-    const mixt__device_sums *sums;    // by this; NULL: they are not, or the ranks are only planned. Borrowed
-    int64_t summed;                   // buckets of this update so far
+    mixt__overlap *overlap;             // sums them while it goes on; NULL: not with a group
+    bool begun;                         // the sum of this update
+    mixt__compressor compressor;        // where gradients are compressed: in place of the overlap
+    int64_t step;                       // elements of a bucket at most
+    mixt__owners owners;                // where state is shared out: who owns what
+    mixt__stage window;                 // where gradients are made that are shared out
+    mixt__gather gathers[MIXT_GATHERS]; // where masters are shared out: when they are there
+    mixt__gather *reading;              // of the pass that runs; NULL: its weights are there
+    int64_t taken;                      // groups whose memory this pass has taken
+    int64_t *cuts;                      // (ranks + 1) of the group that is worked on
+    mixt__segment *own;                 // this rank's segments, or parts of those, in its own arenas
+    int64_t *own_first;                 // (groups + 1) among those
+    mixt__segment *chunks;              // of its gradients, where those are shared out
+    int64_t *chunk_first;               // (groups + 1) among those
+    int64_t *rank_chunks;               // (ranks + 1) where each rank's begin in …
+    mixt__segment_stats *chunk_stats;   // … what ranks tell each other of them
+    char *mine, *all;                   // what ranks tell each other after their passes
+    float *added;                       // (passes, moved_total) what each pass adds to the statistics
+    float *staged;                      // of a device with memory of its own: where gradients wait on the host
+    void *own_workspace;                // device: of the update of `own`
+    mixt__control *still;               // device: of an update that changes nothing
+    bool on_device;                     // gradients are summed in the device's memory: see train/device_sums.h
+    uint32_t *arrived;                  // (buckets) of those: not 0: it is on the host
+    const mixt__device_sums *sums;      // by this; NULL: they are not, or the ranks are only planned. Borrowed
+    int64_t summed;                     // buckets of this update so far
     mixt_status sum_status;
 } mixt__ranks;
 
@@ -108,6 +114,10 @@ void mixt__ranks_forget(mixt__trainer *t);
  *  tells of its nodes. */
 mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *run);
 mixt_status mixt__ranks_after_pass(mixt__trainer *t, int64_t index);
+/** Around a pass that makes no gradients: weights that are shared out are gathered as its nodes read them.
+ *  @param which MIXT_GATHER_EVAL, … @param status of the pass */
+mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *run);
+mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status);
 /** After the passes of a part have run: one process adds it to those before. */
 mixt_status mixt__ranks_end_part(mixt__trainer *t, int64_t part);
 /** After all passes: gradients, figures and statistics become those of the whole update. Also where a pass has failed:
@@ -122,8 +132,8 @@ mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
 bool mixt__ranks_sharded(const mixt__trainer *t);
 /** Whether ranks have state of their own, which must be collected before rank 0 can save it. */
 bool mixt__ranks_apart(const mixt__trainer *t);
-/** All of that to rank 0; every rank calls it. @param moments of all elements, by order of moments; rank 0 alone has
- *  them. @param feedback (ranks, total) of compressed sums, the same */
-mixt_status mixt__ranks_collect(mixt__trainer *t, float *const moments[2], float *feedback);
+/** All of that to rank 0; every rank calls it. @param arenas of all elements: masters, moments; rank 0 alone has them.
+ *  @param feedback (ranks, total) of compressed sums, the same */
+mixt_status mixt__ranks_collect(mixt__trainer *t, float *const arenas[3], float *feedback);
 
 #endif

@@ -107,14 +107,14 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
 
 mixt_status mixt__saver_collect(mixt__saver *s, mixt__trainer *trainer)
 {
-    float *moments[2] = {NULL, NULL}, *feedback = NULL;
+    float *arenas[3] = {NULL, NULL, NULL}, *feedback = NULL;
     if (s) {
         mixt__saver_wait(s); // it may be writing them
-        moments[0] = s->snapshot.blocks[1];
-        moments[1] = s->snapshot.blocks[2];
+        for (int i = 0; i < 3; i++)
+            arenas[i] = s->snapshot.blocks[i];
         feedback = s->snapshot.feedback;
     }
-    return mixt__ranks_collect(trainer, moments, feedback);
+    return mixt__ranks_collect(trainer, arenas, feedback);
 }
 
 /** Takes the state of this moment; the saver is idle. */

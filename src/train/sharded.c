@@ -50,6 +50,9 @@ static mixt_status share_out(mixt__trainer *t)
     mixt__ranks *r = &t->ranks;
     mixt__params_shard shard = {.moments = true, .room = r->owners.room, .slice_count = r->owners.groups};
     shard.window = r->window.total;
+    shard.masters = r->zero >= 3;
+    shard.gathered = r->gathers[MIXT_GATHER_TRAIN].bytes;
+    shard.place = mixt__gather_address;
     shard.gradients = mixt__sharded_gradients(t) && mixt__ranks_passes(t) == 1 &&
                       shard.window + shard.room < t->params->total; // else they are summed where they are made
     shard.slices = mixt__alloc((size_t)(shard.slice_count + 1) * sizeof *shard.slices);
@@ -61,6 +64,8 @@ static mixt_status share_out(mixt__trainer *t)
             place_segments(r, t->params, shard.window_at);
         status = mixt__params_share_out(t->params, &shard);
     }
+    if (status == MIXT_OK)
+        mixt__params_place_copies(t->params, t->train->graph);
     mixt__free(shard.slices);
     mixt__free(shard.window_at);
     return status;
@@ -78,7 +83,28 @@ mixt_status mixt__sharded_plan(mixt__trainer *t)
     MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, r->zero >= 2 ? group_limit(t) : 0, r->zero >= 2));
     if (r->zero >= 2)
         MIXT_TRY(mixt__stage_make(&r->window, t->train->graph, t->params, &r->owners));
+    mixt__params_place_copies(t->params, t->train->graph);
+    if (r->zero >= 3)
+        MIXT_TRY(mixt__gather_make(&r->gathers[MIXT_GATHER_TRAIN], t->train->graph, t->params, &r->owners));
     return share_out(t);
+}
+
+mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable *e, int which)
+{
+    mixt__gather *a = &t->ranks.gathers[which];
+    if (!t->params->shard.masters)
+        return MIXT_OK;
+    MIXT_TRY(mixt__gather_make(a, e->graph, t->params, &t->ranks.owners));
+    if (which == MIXT_GATHER_WATCHED && a->bytes > t->params->shard.gathered)
+        return mixt__fail(MIXT_ERROR_STATE, "a step that is looked into gathers more weights than was planned for it");
+    return MIXT_OK;
+}
+
+void mixt__sharded_bind(mixt__trainer *t, mixt__executable *e, int which, char *window, float *seed)
+{
+    t->ranks.gathers[which].window = window;
+    t->params->shard.user = &t->ranks.gathers[which];
+    mixt__executable_bind(e, t->params, seed);
 }
 
 /* ---- sums ---- */
@@ -128,6 +154,14 @@ void mixt__sharded_begin(mixt__trainer *t)
     mixt__stage_mark(&r->window, (t->watching ? t->watched : t->train)->graph, t->params, &r->owners);
     (void)mixt__sharded_buckets(t, r->buckets);
     r->taken = 0;
+    if (!t->params->shard.masters) {
+        mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
+    } else {
+        r->reading = &r->gathers[t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN];
+        mixt__gather_list(r->reading, r->buckets, r->bucket_count);
+        mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
+        mixt__overlap_passed(r->overlap, -1);
+    }
     mixt__sharded_passed(t, -1);
 }
 
@@ -144,14 +178,54 @@ void mixt__sharded_passed(mixt__trainer *t, int64_t node)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__stage *w = &r->window;
+    mixt__gather *a = r->reading;
     for (; t->params->shard.gradients && r->taken < w->count; r->taken++) {
-        int64_t group = w->takes[r->taken];
+        int64_t group = w->takes[r->taken], needs = w->needs[group];
         if (w->first[group] > node + 1)
-            return;
-        if (w->needs[group])
-            mixt__overlap_wait(r->overlap, w->needs[group]);
+            break;
+        if (needs)
+            mixt__overlap_wait(r->overlap, a ? a->sum_job[needs - 1] : needs);
         clear_unwritten(t, group);
     }
+    for (; a && a->next < a->count && a->stays[a->next].first <= node + 1; a->next++)
+        mixt__overlap_wait(r->overlap, a->fetch_job[a->next]);
+}
+
+void mixt__sharded_node(void *user, int64_t node)
+{
+    mixt__trainer *t = user;
+    mixt__overlap_passed(t->ranks.overlap, node);
+    if (mixt__sharded_gradients(t))
+        mixt__sharded_passed(t, node);
+}
+
+mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *run)
+{
+    mixt__ranks *r = &t->ranks;
+    if (!r->group || !t->params->shard.masters)
+        return MIXT_OK;
+    if (!r->overlap)
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "weights that ranks share out cannot be read before training has its memory");
+    r->reading = &r->gathers[which];
+    r->taken = r->window.count; // it makes no gradients
+    mixt__gather_list(r->reading, NULL, 0);
+    mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
+    mixt__sharded_node(t, -1);
+    run->passed = mixt__sharded_node;
+    run->user = t;
+    return MIXT_OK;
+}
+
+mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status)
+{
+    mixt__ranks *r = &t->ranks;
+    if (!r->reading)
+        return status;
+    r->reading = NULL;
+    if (status != MIXT_OK)
+        mixt__overlap_cancel(r->overlap);
+    return status == MIXT_OK ? mixt__overlap_finish(r->overlap) : status;
 }
 
 /* ---- the own slices ---- */
@@ -171,6 +245,7 @@ void mixt__sharded_list(mixt__trainer *t)
             if (!cut.count)
                 continue;
             cut.offset -= slice->begin - slice->at;
+            cut.low = p->shard.masters ? MIXT_DTYPE_NONE : cut.low; // it is rounded when it is gathered
             r->own[own++] = cut;
             for (int64_t done = 0; r->chunks && done < cut.count; done += CHUNK) {
                 int64_t left = cut.count - done;
@@ -264,7 +339,7 @@ static mixt_status update_own(mixt__trainer *t, const mixt__update *update)
         own.segments = r->own + r->own_first[g];
         own.segment_count = r->own_first[g + 1] - r->own_first[g];
         own.total = p->shard.room;
-        own.master += slice->begin - slice->at;
+        own.master += p->shard.masters ? 0 : slice->begin - slice->at;
         own.grad = own_gradients(p, g);
         own.statistics_count = g ? 0 : update->statistics_count; // they are settled once
         MIXT_TRY(t->backend->optimizer_step(&own));
@@ -320,7 +395,7 @@ mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
     if (!t->backend->host_memory)
         return apply_apart(t, update);
     MIXT_TRY(update_own(t, update));
-    if (t->control->found_inf) // on all ranks
+    if (t->control->found_inf || p->shard.masters) // on all ranks
         return MIXT_OK;
     for (int64_t g = 0; g < r->owners.groups; g++) {
         mixt__owners_cuts(&r->owners, p, g, r->cuts);
@@ -330,22 +405,36 @@ mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
     return MIXT_OK;
 }
 
-mixt_status mixt__sharded_collect(mixt__trainer *t, float *const moments[2])
+/** One arena. @param own of this rank, on the host. @param all of rank 0; else NULL */
+static mixt_status collect(mixt__trainer *t, const float *own, float *all)
 {
     mixt__ranks *r = &t->ranks;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        mixt__owners_cuts(&r->owners, t->params, g, r->cuts);
+        MIXT_TRY(mixt__group_collect_parts(r->group, own + t->params->shard.slices[g].at,
+                                           all ? all + r->owners.begins[g] : NULL, r->cuts));
+    }
+    return MIXT_OK;
+}
+
+mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all)
+{
+    return collect(t, t->params->master, all);
+}
+
+mixt_status mixt__sharded_collect(mixt__trainer *t, float *const arenas[3])
+{
     const mixt__params *p = t->params;
     const float *const mine[2] = {p->moment1, p->moment2};
+    if (p->shard.masters)
+        MIXT_TRY(mixt__sharded_collect_masters(t, arenas[0]));
     for (int i = 0; i < p->moments; i++) {
         const float *from = mine[i];
         if (!t->backend->host_memory) {
-            MIXT_TRY(t->backend->download(r->staged, from, (size_t)p->shard.room * sizeof *from));
-            from = r->staged;
+            MIXT_TRY(t->backend->download(t->ranks.staged, from, (size_t)p->shard.room * sizeof *from));
+            from = t->ranks.staged;
         }
-        for (int64_t g = 0; g < r->owners.groups; g++) {
-            float *all = moments[i] ? moments[i] + r->owners.begins[g] : NULL;
-            mixt__owners_cuts(&r->owners, p, g, r->cuts);
-            MIXT_TRY(mixt__group_collect_parts(r->group, from + p->shard.slices[g].at, all, r->cuts));
-        }
+        MIXT_TRY(collect(t, from, arenas[1 + i]));
     }
     return MIXT_OK;
 }

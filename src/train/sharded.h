@@ -25,11 +25,21 @@ void mixt__sharded_begin(mixt__trainer *t);
 /** Behind a node: whose memory the next one takes must be free. */
 void mixt__sharded_passed(mixt__trainer *t, int64_t node);
 
+/** Behind each node of a pass: sums and fetches that can be made then go, and what the next node needs is awaited.
+ *  @param user the trainer */
+void mixt__sharded_node(void *user, int64_t node);
+
 /** Statistics of all gradients from everyone's own, by segment, as gradient_stats makes them. */
 mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update);
 /** The update of the own slices, which then go to all. */
 mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update);
-/** All moments to rank 0: see mixt__ranks_collect. */
-mixt_status mixt__sharded_collect(mixt__trainer *t, float *const moments[2]);
+/** What is shared out to rank 0: see mixt__ranks_collect. */
+mixt_status mixt__sharded_collect(mixt__trainer *t, float *const arenas[3]);
+/** The masters alone. @param all of rank 0; else NULL */
+mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all);
+/** Plans when such a pass has its weights, where they are shared out. */
+mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable *executable, int which);
+/** Points a plan at the parameters. @param which of the passes that read weights it is: MIXT_GATHER_TRAIN, … */
+void mixt__sharded_bind(mixt__trainer *t, mixt__executable *executable, int which, char *window, float *seed);
 
 #endif

@@ -3,19 +3,6 @@
 
 #include <string.h>
 
-static int64_t group_of(const mixt__owners *s, int64_t segment)
-{
-    int64_t low = 0, high = s->groups - 1;
-    while (low < high) {
-        int64_t middle = (low + high + 1) / 2;
-        if (s->firsts[middle] <= segment)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
 /** The segment whose gradient a value is, or is a part of; -1: none. */
 static int64_t segment_of(const mixt__graph *graph, const mixt__params *p, int32_t value)
 {
@@ -37,7 +24,7 @@ void mixt__stage_mark(mixt__stage *w, const mixt__graph *graph, const mixt__para
             int64_t segment = segment_of(graph, p, writes ? n->out[k - n->in_count] : n->in[k]);
             if (segment < 0)
                 continue;
-            int64_t g = group_of(s, segment);
+            int64_t g = mixt__owners_group(s, segment);
             w->first[g] = w->first[g] < 0 ? i : w->first[g];
             w->ready[g] = i;
             w->written[segment] = w->written[segment] || writes;

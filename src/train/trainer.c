@@ -249,7 +249,8 @@ bool mixt__trainer_has_weights(const mixt__trainer *t)
 size_t mixt__trainer_weight_bytes(const mixt__trainer *t)
 {
     const mixt__params *p = t->params;
-    return mixt__params_bytes_of(p).copies + (size_t)(p->total + p->state_total) * sizeof(float) + p->given_bytes;
+    mixt__params_bytes bytes = mixt__params_bytes_of(p);
+    return bytes.copies + bytes.masters + (size_t)p->state_total * sizeof(float) + p->given_bytes;
 }
 
 size_t mixt__trainer_kept_stats_bytes(const mixt__trainer *t)
@@ -368,7 +369,7 @@ static mixt_status take_step(mixt__trainer *t)
     if (t->backend->host_memory)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
-    mixt__executable_bind(t->train, t->params, &t->control->seed);
+    mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
     mixt__trainer_attach_watched(t);
     make_update(t);
     t->control_copy = mixt__control_start(&t->update);
@@ -409,6 +410,10 @@ void mixt__trainer_free_eval(mixt__trainer *t)
     mixt__trainer_free_predict(t);
     mixt__executable_free(t->eval);
     t->eval = NULL;
+    mixt__gather_free(&t->ranks.gathers[MIXT_GATHER_EVAL]);
+    if (t->eval_window)
+        t->backend->free(t->eval_window);
+    t->eval_window = NULL;
     mixt__free(t->eval_input);
     mixt__free(t->eval_target);
     t->eval_input = t->eval_target = NULL;
@@ -453,7 +458,7 @@ static mixt_status replace_plan(mixt__trainer *t)
     if (!fed && t->backend->host_memory)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
-    mixt__executable_bind(t->train, t->params, &t->control->seed);
+    mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
     bool scaled = t->update.scaling.enabled;
     make_update(t);
     mixt__trainer_carry_scale(t, scaled, &t->control_copy);
@@ -469,6 +474,7 @@ static mixt_status recompile_empty(mixt__trainer *t)
     t->backward_order = NULL;
     t->ranks.owners = (mixt__owners){0};
     t->ranks.window = (mixt__stage){0};
+    memset(t->ranks.gathers, 0, sizeof t->ranks.gathers);
     mixt_status status = mixt__trainer_compile(t, &before.spec);
     if (status != MIXT_OK) {
         mixt__free(t->backward_order);

@@ -3,6 +3,7 @@
 
 #include "graph/op.h"
 #include "ops/ops.h"
+#include "train/sharded.h"
 
 void mixt__trainer_attach_watched(mixt__trainer *t)
 {
@@ -10,7 +11,7 @@ void mixt__trainer_attach_watched(mixt__trainer *t)
         return;
     mixt__executable_share(t->watched, t->train);
     t->watched->apart = t->layers.device;
-    mixt__executable_bind(t->watched, t->params, &t->control->seed);
+    mixt__sharded_bind(t, t->watched, MIXT_GATHER_WATCHED, t->params->gathered, &t->control->seed);
 }
 
 /** Gives the plain step memory that holds the watched one too. */
@@ -25,7 +26,7 @@ static mixt_status grow(mixt__trainer *t)
     t->allocated += t->backend->allocated() - before; // it may wrap around and back
     t->broken = status != MIXT_OK;
     MIXT_TRY(status);
-    mixt__executable_bind(t->train, t->params, &t->control->seed);
+    mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
     mixt__trainer_attach_watched(t);
     return MIXT_OK;
 }
@@ -52,6 +53,8 @@ mixt_status mixt__trainer_watch(mixt__trainer *t, const mixt__watch *watch)
     MIXT_TRY(mixt__trainer_compile_step(t, watch, &t->watched));
     t->layers.running = watch->layers;
     mixt_status status = watch->layers ? check_planned(t) : MIXT_OK;
+    if (status == MIXT_OK)
+        status = mixt__sharded_plan_reading(t, t->watched, MIXT_GATHER_WATCHED);
     if (status == MIXT_OK && t->control && has_room(t))
         mixt__trainer_attach_watched(t);
     else if (status == MIXT_OK && t->control)

@@ -77,6 +77,23 @@ role() { "$mixt" plan run.yaml $tokens $deep net.layers=24 net.width=64 --ranks 
 [ $(($(role 2 gradients) * 2)) -lt "$(role 1 gradients)" ] || fail "dist.zero=2 keeps $(role 2 gradients) bytes of $(role 1 gradients) of gradients"
 [ $(($(role 2 moments) * 4 - $(role 0 moments))) -le 131072 ] || fail "dist.zero=2 keeps $(role 2 moments) bytes of $(role 0 moments) of moments" # a chunk a rank
 
+apart=no bits gpt zero3 dist.zero=3 precision=bf16 $tokens $deep net.layers=4 dist.bucket=16K train.clip=0.5 train.accumulate=2 watch.every=2 train.keep=9
+cmp gpt-zero3-one/checkpoints/step-00000006/state.safetensors gpt-zero3-ranks/checkpoints/step-00000006/state.safetensors || fail "dist.zero=3: another state"
+for level in 0 3; do
+    of=$(role $level parameters)
+    [ $level = 0 ] && whole=$of
+done
+[ $((of * 4 - whole)) -le 65536 ] || fail "dist.zero=3 keeps $of bytes of $whole of parameters"
+[ $(($(role 3 copies) * 2)) -lt "$whole" ] || fail "dist.zero=3 gathers $(role 3 copies) bytes at once"
+n=2
+apart=no bits mlp zero3 dist.zero=3 precision=phases.yaml net.hidden=[64,64,64] train.checkpoint_every=3
+for level in 0 3; do
+    limited="net.hidden=[64,64,64] train.batch=256 train.memory=4M dist.zero=$level"
+    ranks 2 "$mixt" train run.yaml out=limited-$level $limited -q 2>err || fail "train.memory on two ranks: $(cat err)"
+    planned=$("$mixt" plan run.yaml --ranks 2 $limited --json | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
+    grep -q "\"memory\":$planned," limited-$level/metrics.jsonl || fail "train.memory on two ranks, dist.zero=$level: planned $planned bytes, $(grep -o '"memory":[0-9]*' limited-$level/metrics.jsonl | head -1)"
+done
+
 # ---- a trace of communication ----
 
 ranks 2 "$mixt" train run.yaml out=traced dist.bucket=4K --profile -q >out 2>err || fail "--profile: $(cat err)"
@@ -105,6 +122,14 @@ ranks 2 "$mixt" train --resume part train.steps=6 -q 2>err || fail "going on: $(
 same two part
 "$mixt" train --resume part-one train.steps=6 -q 2>err || fail "going on in one process: $(cat err)"
 grep -q 'part-one goes on with 1 rank instead of 2: the bits' err || fail "going on in one process: $(cat err)"
+
+ranks 4 "$mixt" train run.yaml out=shared train.steps=3 dist.zero=3 train.batch=24 -q 2>err || fail "half a run with dist.zero=3: $(cat err)"
+for n in 1 3; do
+    cp -r shared "shared-$n" && cp -r shared "parts-$n"
+    ranks $n "$mixt" train --resume "shared-$n" train.steps=6 dist.zero=$((n % 3)) -q 2>err || fail "going on from dist.zero=3 on $n ranks: $(cat err)"
+    "$mixt" train --resume "parts-$n" train.steps=6 dist.ranks=$n dist.zero=0 -q 2>err || fail "going on in one process: $(cat err)"
+    same "shared-$n" "parts-$n"
+done
 
 # ---- what cannot be: named once, all ranks end, nothing is left ----
 

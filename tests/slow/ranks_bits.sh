@@ -1,10 +1,10 @@
 #!/bin/bash
 # The same bits whatever is shared out: four models in three formats, on 2 and 4 CPU ranks, with every level of dist.zero,
 # next to one process that makes the parts one after the other; and memory as planned, to the byte.
-# Usage: ranks_bits.sh MIXT [RANKS [LEVELS]], as: ranks_bits.sh build/mixt '2 4' '0 1 2'
+# Usage: ranks_bits.sh MIXT [RANKS [LEVELS]], as: ranks_bits.sh build/mixt '2 4' '0 1 2 3'
 . "$(dirname "$0")/../support/script.sh"
 counts=${2:-2 4}
-levels=${3:-0 1 2}
+levels=${3:-0 1 2 3}
 cd "$work" || exit 1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_hwloc_base_binding_policy=none MIXT_THREADS=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
