@@ -180,24 +180,12 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
         shared_sizes(t, sizes);
 }
 
-static mixt__owner_size own_share(const mixt__trainer *t)
-{
-    return mixt__owners_size(&t->ranks.owners, t->params, t->ranks.group ? t->ranks.group->rank : 0);
-}
-
-/** Beside gradients: masters that moments were shared out for, and records. */
+/** Beside gradients: weights and statistics of what is shared out, and records. */
 static int64_t sent_beside(const mixt__trainer *t)
 {
-    int64_t others = t->settings.ranks - 1, moved, bytes = 0;
+    int64_t others = t->settings.ranks - 1, moved;
     (void)list_moved(t, NULL, &moved);
-    if (t->params->shard.masters)
-        bytes = mixt__gather_sent(&t->ranks.gathers[MIXT_GATHER_TRAIN], t->ranks.group ? t->ranks.group->rank : 0) /
-                others * mixt__ranks_passes(t);
-    else if (t->ranks.owners.ranks)
-        bytes = own_share(t).elements * (int64_t)sizeof(float);
-    if (mixt__sharded_gradients(t))
-        bytes += own_share(t).chunks * (int64_t)sizeof(mixt__segment_stats);
-    return others * (bytes + (int64_t)record_bytes(t, moved));
+    return mixt__sharded_sent_weights(t) + mixt__sharded_sent_statistics(t) + others * (int64_t)record_bytes(t, moved);
 }
 
 int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
@@ -207,7 +195,7 @@ int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
     if (size == 1 || (!r->group && !r->planned))
         return 0;
     if (mixt__sharded_gradients(t))
-        return sent_beside(t) + (t->params->total - own_share(t).elements) * (int64_t)mixt_dtype_size(r->format);
+        return sent_beside(t) + mixt__sharded_sent_gradients(t);
     return sent_beside(t) + mixt__group_sum_sent(rank, size, t->params->total, bucket_of(t), r->format);
 }
 
@@ -532,9 +520,7 @@ static mixt_status join_ranks(mixt__trainer *t, mixt_status status, mixt__pass_w
         if (!r->begun)
             mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
         r->begun = false;
-        status = mixt__overlap_finish(r->overlap);
-        r->reading = NULL;
-        MIXT_TRY(status);
+        MIXT_TRY(mixt__sharded_finish(t));
     }
     fill_record(t, weights);
     MIXT_TRY(mixt__group_gather(r->group, r->mine, record_bytes(t, r->moved_total), r->all, 1));

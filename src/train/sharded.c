@@ -107,6 +107,41 @@ void mixt__sharded_bind(mixt__trainer *t, mixt__executable *e, int which, char *
     mixt__executable_bind(e, t->params, seed);
 }
 
+/* ---- what is sent ---- */
+
+static int64_t rank_of(const mixt__trainer *t)
+{
+    return t->ranks.group ? t->ranks.group->rank : 0;
+}
+
+static mixt__owner_size own_share(const mixt__trainer *t)
+{
+    return mixt__owners_size(&t->ranks.owners, t->params, rank_of(t));
+}
+
+int64_t mixt__sharded_sent_weights(const mixt__trainer *t)
+{
+    const mixt__ranks *r = &t->ranks;
+    if (!r->owners.ranks)
+        return 0;
+    if (t->params->shard.masters)
+        return mixt__gather_sent(&r->gathers[MIXT_GATHER_TRAIN], rank_of(t)) * mixt__ranks_passes(t);
+    return own_share(t).elements * (int64_t)sizeof(float) * (r->owners.ranks - 1);
+}
+
+int64_t mixt__sharded_sent_statistics(const mixt__trainer *t)
+{
+    const mixt__ranks *r = &t->ranks;
+    if (!mixt__sharded_gradients(t))
+        return 0;
+    return own_share(t).chunks * (int64_t)sizeof(mixt__segment_stats) * (r->owners.ranks - 1);
+}
+
+int64_t mixt__sharded_sent_gradients(const mixt__trainer *t)
+{
+    return (t->params->total - own_share(t).elements) * (int64_t)mixt_dtype_size(t->ranks.format);
+}
+
 /* ---- sums ---- */
 
 int64_t mixt__sharded_largest(const mixt__trainer *t)
@@ -226,6 +261,16 @@ mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status)
     if (status != MIXT_OK)
         mixt__overlap_cancel(r->overlap);
     return status == MIXT_OK ? mixt__overlap_finish(r->overlap) : status;
+}
+
+mixt_status mixt__sharded_finish(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    mixt_status status = mixt__overlap_finish(r->overlap);
+    for (int64_t i = 0; r->reading && i < r->bucket_count; i++)
+        r->buckets[i] = r->reading->jobs[r->reading->sum_job[i] - 1]; // with their times
+    r->reading = NULL;
+    return status;
 }
 
 /* ---- the own slices ---- */

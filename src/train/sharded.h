@@ -11,6 +11,11 @@ bool mixt__sharded_gradients(const mixt__trainer *t);
 /** Decides what is shared out and where it lies; again for another graph or other passes. */
 mixt_status mixt__sharded_plan(mixt__trainer *t);
 
+/** Bytes that this rank, of planned ones the first, sends in an update: weights that go to all, figures of its
+ *  gradients, and those gradients of others where sums are shared out. */
+int64_t mixt__sharded_sent_weights(const mixt__trainer *t);
+int64_t mixt__sharded_sent_statistics(const mixt__trainer *t);
+int64_t mixt__sharded_sent_gradients(const mixt__trainer *t);
 /** Elements of the largest group. */
 int64_t mixt__sharded_largest(const mixt__trainer *t);
 /** Lists the own slices. Needs the blocks of mixt__ranks_take. */
@@ -28,6 +33,9 @@ void mixt__sharded_passed(mixt__trainer *t, int64_t node);
 /** Behind each node of a pass: sums and fetches that can be made then go, and what the next node needs is awaited.
  *  @param user the trainer */
 void mixt__sharded_node(void *user, int64_t node);
+
+/** Behind the last pass: waits for all sums and fetches. */
+mixt_status mixt__sharded_finish(mixt__trainer *t);
 
 /** Statistics of all gradients from everyone's own, by segment, as gradient_stats makes them. */
 mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update);
