@@ -266,6 +266,7 @@ typedef struct mixt_summary {
     const mixt_data_info *train, *val; /**< samples, classes, shape and normalisation of each part; val NULL: none */
     const char *model;                 /**< of the zoo */
     mixt_loss loss;
+    const char *teacher;            /**< what it learns from beside the labels; "": nothing */
     int64_t parameters, frozen;     /**< numbers in all; of those, numbers that stay as they are */
     const char *policy;             /**< name or file, as it was given */
     double share[MIXT_DTYPE_COUNT]; /**< of the matrix work of a step that is multiplied in this format, 0 to 1 */

@@ -160,6 +160,8 @@ static void model_line(const mixt_summary *s, char *line)
             : t->next_tokens                ? "the next token"
                                             : "hidden tokens");
     add(line, " by %s", t->target == MIXT_TARGET_TEXT ? "CTC" : losses[s->loss]);
+    if (*s->teacher)
+        add(line, " and from %.80s", s->teacher);
 }
 
 /** The format with the largest share of those not done; MIXT_DTYPE_NONE: none is left. */
@@ -232,6 +234,7 @@ mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
     summary->policy = run->precision ? run->precision : mixt__config_string(run->config, MIXT_KEY_PRECISION);
     summary->device = e->context->backend->name;
     summary->loss = t->model.loss;
+    summary->teacher = mixt__config_string(run->config, MIXT_KEY_DISTILL_TEACHER);
     if (t->settings.scaling.enabled) {
         summary->loss_scale = (double)t->settings.scaling.initial;
         summary->scale_moves = t->settings.scaling.dynamic;

@@ -46,6 +46,8 @@ idx cut 1000 100
 idx fewer 6400 99
 cp -r good magic && printf '\1' | dd of=magic/train-images-idx3-ubyte conv=notrunc status=none
 cp -r good labels && printf '\372' | dd of=labels/train-labels-idx1-ubyte bs=1 seek=50 conv=notrunc status=none
+printf 'model: pair\nthreads: 1\ntrain: {epochs: 1, batch: 32}\n' >pair.yaml
+mkdir untabbed undrawn && echo 'a.ppm a thing' >untabbed/captions.tsv && printf 'a.ppm\ta thing\n' >undrawn/captions.tsv
 mkdir gz hollow && gzip -c good/train-images-idx3-ubyte | head -c 60 >gz/train-images-idx3-ubyte.gz
 gzip -c good/train-labels-idx1-ubyte >gz/train-labels-idx1-ubyte.gz
 : >hollow/train-images-idx3-ubyte
@@ -492,6 +494,9 @@ demo with no weights        | demo init=none                                    
 plan with no weights        | plan tiny.yaml init=none                            | 1 | none: cannot be opened
 plan with weights not its   | plan tiny.yaml init=run net.hidden=17               | 1 | run/model.safetensors: tensor 'fc.0.weight' is fp32 [16, 784]
 plan told of a new head      | plan tiny.yaml init=run net.hidden=17               | 1 | init_new_head=fc.0 draws that layer anew
+captions without a tab       | train pair.yaml out=x data.kind=pairs data.path=untabbed | 1 | untabbed/captions.tsv:1: expected a picture's file, a tab and its caption
+captions of no picture       | train pair.yaml out=x data.kind=pairs data.path=undrawn | 1 | undrawn/captions.tsv:1: undrawn/a.ppm: no such file
+pictures without captions    | train pair.yaml out=x                              | 1 | model pair needs pictures with captions, the data has (28, 28, 1) images
 plan with no teacher         | plan tiny.yaml distill.teacher=none                  | 1 | distill.teacher: none: no such folder
 train with a file as teacher | train tiny.yaml out=x distill.teacher=tiny.yaml      | 1 | distill.teacher: tiny.yaml: no such folder
 teacher of all the loss      | train tiny.yaml out=x distill.weight=2               | 2 | distill.weight: 2 is out of range

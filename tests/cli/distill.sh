@@ -56,6 +56,7 @@ with=$(awk '/^state /{print $2}' plan) without=$(awk '/^state /{print $2}' alone
 [ "$with" -gt $((without + 2 * 16 * 8 * 9)) ] || fail "plan: state is $with bytes with a teacher, $without without"
 "$mixt" train student.yaml out=watched train.steps=2 >out 2>err || { fail "train: status $?"; cat err; }
 grep -q 'step: \(.*\) planned, \1 allocated' out || { fail "train: memory is not as planned"; cat out; }
+grep -q 'by cross-entropy and from taught$' err || { fail "train: does not say what it learns from"; cat err; }
 "$mixt" plan student.yaml --graph >graph
 grep -q 'teacher.conv1 .*conv2d:bf16' graph || fail "plan: the teacher does not compute in its own format"
 grep -q ' b loss .*kl_step' graph || fail "plan: the loss is not fused"
