@@ -33,6 +33,35 @@ mixt_status mixt_ranks_transport(const char *name, char *version, size_t size);
  *  lost. */
 bool mixt_ranks_speaks(void);
 
+/* ---- a trainer among ranks that the caller has started ---- */
+
+/** Bytes to or from another rank. */
+typedef struct mixt_message {
+    int peer;     /**< the other rank */
+    void *data;   /**< what is sent is only read */
+    size_t bytes; /**< may be 0 */
+} mixt_message;
+
+/** What carries bytes between ranks, the caller's own: a communicator of MPI, sockets, threads of one process. */
+typedef struct mixt_communicator {
+    int rank, size; /**< of this process, from 0; of all */
+    void *user;     /**< for `exchange` */
+    /** Sends all of `out` and receives all of `in`, at once: every rank may send before it receives. All ranks make the
+     *  same calls in the same order, one at a time, though not always from the same thread.
+     *  @param seconds after which a rank that does not answer is to be taken for lost
+     *  @return not MIXT_OK: nothing more will be carried, and the update fails */
+    mixt_status (*exchange)(void *user, const mixt_message *out, int outs, const mixt_message *in, int ins,
+                            double seconds);
+} mixt_communicator;
+
+/** From its first step on the trainer makes its part of each update alone, and adds the others' gradients to its own:
+ *  every rank gets the bits of a trainer with the same options that makes all parts (mixt_trainer_options.ranks).
+ *  @param trainer made with as many ranks as the communicator has; it is not compiled yet. All ranks give it the same
+ *  options, and then the same data and calls
+ *  @param communicator copied; its user lives as long as the trainer
+ *  @param seconds handed to `exchange`; above 0 */
+mixt_status mixt_trainer_join(mixt_trainer *trainer, const mixt_communicator *communicator, double seconds);
+
 /** How gradients went over the ranks, as this one saw it. */
 typedef struct mixt_rank_trace {
     int64_t sent;    /**< bytes that this rank has sent since the run was opened */

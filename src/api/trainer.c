@@ -53,6 +53,7 @@ mixt_trainer *mixt__trainer_open(mixt_context *context, const mixt__model *model
     t->context = context;
     t->core.model = *model;
     t->core.backend = context->backend;
+    t->core.ranks.format = MIXT_DTYPE_FP32;
     mixt_status status = take_options(t, options);
     if (status == MIXT_OK)
         status = choose_policy(context, options->precision, options->policy, &t->policy);

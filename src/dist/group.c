@@ -66,6 +66,9 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
     g->broken = true;
     if (arrival->gave_up >= 0) {
         snprintf(g->why, sizeof g->why, "%s", arrival->notice);
+        mixt__group_describe(g, 0, who, sizeof who);
+        if (!strncmp(g->why, who, strlen(who))) // another has found that rank 0 is lost
+            mixt__ranks_speaker(1);
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
     }
     if (rank < 0) {
@@ -79,8 +82,19 @@ static mixt_status lose(mixt__group *g, const mixt__arrival *arrival, double sec
     }
     if (rank == 0)
         mixt__ranks_speaker(1);
-    g->transport->give_up(g->why);
+    if (g->transport)
+        g->transport->give_up(g->why);
     return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
+}
+
+static mixt_status carry(mixt__group *g, int outs, int ins, const mixt__waiting *waiting, mixt__arrival *arrival)
+{
+    if (g->transport)
+        return g->transport->exchange(g->out, outs, g->in, ins, waiting, arrival);
+    *arrival = (mixt__arrival){.late = -1, .dead = -1, .gave_up = -1};
+    mixt_status status = g->own.exchange(g->own.user, g->out, outs, g->in, ins, waiting->seconds);
+    return status == MIXT_OK ? MIXT_OK
+                             : mixt__fail(status, "the communicator has failed (%s)", mixt_status_text(status));
 }
 
 mixt_status mixt__group_exchange(mixt__group *g, int outs, int ins, double patience)
@@ -91,7 +105,7 @@ mixt_status mixt__group_exchange(mixt__group *g, int outs, int ins, double patie
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
     for (int i = 0; i < outs; i++)
         g->bytes += (int64_t)g->out[i].bytes;
-    if (g->transport->exchange(g->out, outs, g->in, ins, &waiting, &arrival) == MIXT_OK)
+    if (carry(g, outs, ins, &waiting, &arrival) == MIXT_OK)
         return MIXT_OK;
     return lose(g, &arrival, waiting.seconds);
 }
@@ -111,7 +125,8 @@ void mixt__group_give_up(mixt__group *g)
         return;
     g->broken = true;
     snprintf(g->why, sizeof g->why, "rank %d: %.400s", g->rank, mixt_error_text());
-    g->transport->give_up(g->why);
+    if (g->transport)
+        g->transport->give_up(g->why);
 }
 
 /* ---- opening ---- */
@@ -188,6 +203,25 @@ mixt_status mixt__group_open(const char *transport, double timeout, mixt__group 
     }
     *group = g;
     return MIXT_OK;
+}
+
+mixt_status mixt__group_open_own(const mixt_communicator *own, double timeout, mixt__group **group)
+{
+    mixt__group *g = mixt__alloc(sizeof *g);
+    *group = NULL;
+    if (!g)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a group of ranks");
+    g->own = *own;
+    g->rank = own->rank;
+    g->size = own->size;
+    g->timeout = timeout;
+    mixt_status status = take_memory(g); // of processes behind it nothing is known
+    if (status == MIXT_OK) {
+        *group = g;
+        return MIXT_OK;
+    }
+    mixt__group_close(g);
+    return status;
 }
 
 void mixt__group_close(mixt__group *g)

@@ -22,7 +22,8 @@ typedef struct mixt__peer {
 } mixt__peer;
 
 typedef struct mixt__group {
-    const mixt__transport *transport;
+    const mixt__transport *transport; // NULL: `own` carries
+    mixt_communicator own;            // the caller's
     int rank, size;
     double timeout;      // seconds
     mixt__peer *peers;   // (size)
@@ -42,6 +43,8 @@ typedef struct mixt__group {
  *  @param transport "mpi", or "nccl" where there is no MPI
  *  @param timeout seconds after which a rank that does not answer is lost */
 mixt_status mixt__group_open(const char *transport, double timeout, mixt__group **group);
+/** The same over what a caller has: nothing is loaded. A rank that is lost is noticed by it alone. */
+mixt_status mixt__group_open_own(const mixt_communicator *own, double timeout, mixt__group **group);
 /** Tells the others that this rank has failed, with its error text, unless they know of it: they fail too. */
 void mixt__group_give_up(mixt__group *group);
 /** "rank 1 (process 4711 on host)". */

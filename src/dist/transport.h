@@ -10,14 +10,9 @@
 #ifndef MIXT_DIST_TRANSPORT_H
 #define MIXT_DIST_TRANSPORT_H
 
-#include "mixt/types.h"
+#include "mixt/ranks.h"
 
-/** Bytes to or from another rank. */
-typedef struct mixt__message {
-    int peer;
-    void *data; // of what is sent it is only read
-    size_t bytes;
-} mixt__message;
+typedef mixt_message mixt__message;
 
 /** What is looked at while messages are awaited. */
 typedef struct mixt__waiting {

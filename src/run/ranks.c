@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/cores.h"
 #include "dist/launcher.h"
-#include "mixt/program.h"
+#include "run/build.h"
 #include "run/device_sums.h"
 #include "run/signals.h"
 
@@ -148,7 +148,7 @@ static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *tran
                           "for another MPI (%s)",
                           found->launcher, found->rank, found->size, run->group->rank, run->group->size,
                           run->group->transport->version);
-    snprintf(build, sizeof build, "mixt %s, %d keys", mixt_version(), MIXT_KEY_COUNT);
+    mixt__build_describe(build, sizeof build);
     MIXT_TRY(mixt__group_same(run->group, "build", build));
     return same_config(run);
 }

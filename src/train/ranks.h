@@ -39,6 +39,7 @@ enum { MIXT_GATHER_TRAIN, MIXT_GATHER_WATCHED, MIXT_GATHER_EVAL, MIXT_GATHERS };
 
 typedef struct mixt__ranks {
     mixt__group *group;               // borrowed; NULL: this process makes all parts
+    mixt__group *joined;              // the same where it is the trainer's own
     bool planned;                     // only to be looked at: as with a group, of which there is none
     int zero;                         // what ranks share out: 1: moments; 2: gradients too; 3: masters too
     mixt_dtype format;                // in which gradients travel

@@ -559,6 +559,7 @@ void mixt__trainer_free(mixt__trainer *t)
     mixt__faults_close(t);
     mixt__free(t->backward_order);
     mixt__free(t->environment.candidate);
+    mixt__group_close(t->ranks.joined);
     *t = (mixt__trainer){0};
 }
 

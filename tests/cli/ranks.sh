@@ -151,6 +151,10 @@ ranks 1 "$mixt" train run.yaml out=never data.kind=csv data.path=rows.csv data.s
 status=$? && refused 'ranks differ in their data: rank 0 has .* samples'
 MIXT_MPI_LIBRARY=$work/none.so ranks 2 -x MIXT_MPI_LIBRARY "$mixt" train run.yaml out=never -q 2>err
 status=$? && refused 'the transport mpi is not here: .*none.so'
+sed 's/nothing is overwritten/nothing is overwritTen/' "$mixt" >other && chmod +x other # a build that differs in a letter
+cmp -s other "$mixt" && fail "the other build is the same"
+MIXT_MPI_LIBRARY=$(dirname "$mixt")/libmixt_mpi.so ranks 1 -x MIXT_MPI_LIBRARY "$mixt" train run.yaml out=never -q : -n 1 -x MIXT_MPI_LIBRARY ./other train run.yaml out=never -q 2>err
+status=$? && refused 'ranks differ in their build: rank 0 has mixt .*, code [0-9a-f]*, rank 1 has mixt'
 ranks 2 "$mixt" train run.yaml out=never dist.ranks=4 -q 2>err
 status=$? && refused 'dist.ranks is 4, but Open MPI started 2'
 ranks 2 "$mixt" train run.yaml out=never precision=auto -q 2>err

@@ -12,7 +12,7 @@ support=$(realpath "$(dirname "$0")/../support")
 cd "$work" || exit 1
 . "$support/rank_runs.sh"
 need_ranks
-long='train.steps=400 train.checkpoint_every=7 train.keep=2'
+long='train.steps=120 train.checkpoint_every=7 train.keep=2'
 
 now() { echo $(($(date +%s%N) / 1000000)); }
 alive() { [ -e "/proc/$1" ] && ! grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
@@ -25,7 +25,7 @@ begin() {
 # find_ranks: their processes in processes[RANK]
 find_ranks() {
     processes=()
-    for process in $(pgrep -P "$(pgrep -P $job)"); do # of timeout, of mpirun
+    for process in $(pgrep -P "$(pgrep -P $job)" 2>/dev/null); do # of timeout, of mpirun
         rank=$(tr '\0' '\n' 2>/dev/null <"/proc/$process/environ" | sed -n 's/^OMPI_COMM_WORLD_RANK=//p')
         [ -z "$rank" ] || processes[rank]=$process
     done

@@ -1,0 +1,397 @@
+/* Groups of ranks as threads of one process: what they tell each other, sums and their bits, compressed sums, sums
+ * beside the backward pass, ranks that fail. Exchange is a table of mailboxes. */
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "base/status.h"
+#include "base/threads.h"
+#include "dist/compress.h"
+#include "dist/overlap.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+enum { MOST = 4, COUNT = 5000, BUCKET = 900 };
+
+/* ---- threads that exchange ---- */
+
+/** One message on its way: the sender waits until it was taken. */
+typedef struct box {
+    const void *data; // NULL: empty
+    size_t bytes;
+} box;
+
+typedef struct office {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    box boxes[MOST][MOST]; // from, to
+    bool closed;           // a rank has failed
+} office;
+
+typedef struct rank {
+    office *office;
+    mixt__group *group;
+    int index, size;
+    int failing; // the exchange that fails, from 1; 0: none
+    int calls;
+    void (*work)(struct rank *rank);
+    const void *argument;
+    char problem[256]; // cmocka's assertions are for one thread
+} rank;
+
+#define CHECK(rank, condition)                                                                                         \
+    do {                                                                                                               \
+        if (!(condition) && !(rank)->problem[0])                                                                       \
+            snprintf((rank)->problem, sizeof(rank)->problem, "rank %d, line %d: %s", (rank)->index, __LINE__,          \
+                     #condition);                                                                                      \
+    } while (0)
+
+static void take(office *o, int from, int to, const mixt_message *m, bool *done)
+{
+    box *b = &o->boxes[from][to];
+    if (*done || !b->data)
+        return;
+    memcpy(m->data, b->data, m->bytes < b->bytes ? m->bytes : b->bytes);
+    *b = (box){0};
+    *done = true;
+    pthread_cond_broadcast(&o->changed);
+}
+
+static mixt_status exchange(void *user, const mixt_message *out, int outs, const mixt_message *in, int ins,
+                            double seconds)
+{
+    rank *r = user;
+    office *o = r->office;
+    bool taken[MOST] = {false}, waiting = true;
+    struct timespec until;
+    timespec_get(&until, TIME_UTC);
+    until.tv_sec += (time_t)seconds;
+    pthread_mutex_lock(&o->lock);
+    o->closed = o->closed || ++r->calls == r->failing;
+    for (int i = 0; i < outs; i++)
+        o->boxes[r->index][out[i].peer] = (box){out[i].bytes ? out[i].data : o, out[i].bytes};
+    pthread_cond_broadcast(&o->changed);
+    while (waiting && !o->closed) {
+        waiting = false;
+        for (int i = 0; i < ins; i++) {
+            take(o, in[i].peer, r->index, &in[i], &taken[i]);
+            waiting = waiting || !taken[i];
+        }
+        for (int i = 0; i < outs; i++)
+            waiting = waiting || o->boxes[r->index][out[i].peer].data;
+        if (waiting && pthread_cond_timedwait(&o->changed, &o->lock, &until))
+            o->closed = true;
+    }
+    bool closed = o->closed;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    return closed ? MIXT_ERROR_STATE : MIXT_OK;
+}
+
+static void *begin(void *argument)
+{
+    rank *r = argument;
+    mixt_communicator own = {.rank = r->index, .size = r->size, .user = r, .exchange = exchange};
+    mixt__threads_use(1); // the team is the process's
+    CHECK(r, mixt__group_open_own(&own, 30, &r->group) == MIXT_OK);
+    r->work(r);
+    mixt__group_close(r->group);
+    return NULL;
+}
+
+/** Runs `work` on so many ranks; fails with what the first of them found. */
+static void run_failing(int size, void (*work)(rank *rank), const void *argument, int failing)
+{
+    office o = {.closed = false};
+    rank ranks[MOST];
+    pthread_t threads[MOST];
+    pthread_mutex_init(&o.lock, NULL);
+    pthread_cond_init(&o.changed, NULL);
+    for (int i = 0; i < size; i++) {
+        ranks[i] = (rank){.office = &o, .index = i, .size = size, .work = work, .argument = argument};
+        ranks[i].failing = i == size - 1 ? failing : 0;
+        assert_int_equal(pthread_create(&threads[i], NULL, begin, &ranks[i]), 0);
+    }
+    for (int i = 0; i < size; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < size; i++)
+        if (ranks[i].problem[0])
+            fail_msg("%s", ranks[i].problem);
+    pthread_mutex_destroy(&o.lock);
+    pthread_cond_destroy(&o.changed);
+}
+
+static void run(int size, void (*work)(rank *rank), const void *argument)
+{
+    run_failing(size, work, argument, 0);
+}
+
+/* ---- telling ---- */
+
+static void tell(rank *r)
+{
+    int all[MOST], mine = 10 * r->index, word = r->index;
+    char text[32];
+    CHECK(r, mixt__group_gather(r->group, &mine, sizeof mine, all, 1) == MIXT_OK);
+    for (int i = 0; i < r->size; i++)
+        CHECK(r, all[i] == 10 * i);
+    CHECK(r, mixt__group_broadcast(r->group, &word, sizeof word) == MIXT_OK && word == 0);
+    CHECK(r, mixt__group_agree(r->group, MIXT_OK) == MIXT_OK);
+    CHECK(r, mixt__group_same(r->group, "build", "one") == MIXT_OK);
+    snprintf(text, sizeof text, "build %d", r->index == 1);
+    CHECK(r, mixt__group_same(r->group, "build", text) == MIXT_ERROR_CONFIG);
+    CHECK(r, strstr(mixt_error_text(), "rank 0 has build 0, rank 1 has build 1"));
+    mixt_status mine_is = r->index == r->size - 1 ? mixt__fail(MIXT_ERROR_DATA, "no file") : MIXT_OK;
+    snprintf(text, sizeof text, "rank %d: no file", r->size - 1);
+    CHECK(r, mixt__group_agree(r->group, mine_is) == MIXT_ERROR_DATA && !strcmp(mixt_error_text(), text));
+    CHECK(r, mixt__group_agree(r->group, MIXT_OK) == MIXT_OK); // what all know of breaks nothing
+}
+
+static void test_telling(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= MOST; size++)
+        run(size, tell, NULL);
+}
+
+/* ---- sums ---- */
+
+static void draw(float *data, int part)
+{
+    mixt__rng rng = mixt__rng_start(mixt__rng_key(5, 0, (uint64_t)part));
+    for (int i = 0; i < COUNT; i++)
+        data[i] = mixt__rng_normal(&rng);
+}
+
+/** The bits of one process, bytes as they are counted, whatever the bucket. */
+static void sum(rank *r)
+{
+    static const int64_t buckets[] = {COUNT, BUCKET, 64};
+    mixt_dtype format = *(const mixt_dtype *)r->argument;
+    float *data = mixt__alloc(COUNT * sizeof *data), *part = mixt__alloc(COUNT * sizeof *part);
+    float *expected = mixt__alloc(COUNT * sizeof *expected);
+    for (int i = 0; i < r->size; i++) {
+        draw(part, i);
+        mixt__sum_part(expected, part, COUNT, format, i, i + 1 == r->size);
+    }
+    for (size_t b = 0; b < sizeof buckets / sizeof buckets[0]; b++) {
+        void *workspace = mixt__alloc(mixt__group_sum_bytes(r->size, buckets[b], format));
+        int64_t before = r->group->bytes;
+        draw(data, r->index);
+        CHECK(r, mixt__group_sum(r->group, data, COUNT, buckets[b], format, workspace) == MIXT_OK);
+        CHECK(r, !memcmp(data, expected, COUNT * sizeof *data));
+        CHECK(r, r->group->bytes - before == mixt__group_sum_sent(r->index, r->size, COUNT, buckets[b], format));
+        mixt__free(workspace);
+    }
+    mixt__free(data);
+    mixt__free(part);
+    mixt__free(expected);
+}
+
+static void test_sums(void **state)
+{
+    static const mixt_dtype formats[] = {MIXT_DTYPE_FP32, MIXT_DTYPE_BF16, MIXT_DTYPE_FP16};
+    (void)state;
+    for (int size = 2; size <= MOST; size++)
+        for (int f = 0; f < 3; f++)
+            run(size, sum, &formats[f]);
+}
+
+/** A slice of the sum to each, and slices back to all. */
+static void reduce(rank *r)
+{
+    int64_t cuts[MOST + 1] = {0};
+    for (int i = 0; i <= r->size; i++)
+        cuts[i] = i == r->size ? COUNT : i * 1111; // uneven
+    float *data = mixt__alloc(COUNT * sizeof *data), *part = mixt__alloc(COUNT * sizeof *part);
+    float *expected = mixt__alloc(COUNT * sizeof *expected), *all = mixt__alloc(COUNT * sizeof *all);
+    void *workspace = mixt__alloc(mixt__group_reduce_bytes(r->size, BUCKET, MIXT_DTYPE_FP32));
+    int64_t begin = cuts[r->index], count = cuts[r->index + 1] - begin;
+    for (int i = 0; i < r->size; i++) {
+        draw(part, i);
+        mixt__sum_part(expected, part, COUNT, MIXT_DTYPE_FP32, i, i + 1 == r->size);
+    }
+    draw(data, r->index);
+    CHECK(r, mixt__group_reduce(r->group, data, cuts, BUCKET, MIXT_DTYPE_FP32, workspace, data + begin) == MIXT_OK);
+    CHECK(r, !memcmp(data + begin, expected + begin, (size_t)count * sizeof *data));
+    CHECK(r, mixt__group_collect_parts(r->group, data + begin, r->index ? NULL : all, cuts) == MIXT_OK);
+    CHECK(r, r->index || !memcmp(all, expected, COUNT * sizeof *all));
+    CHECK(r, mixt__group_gather_parts(r->group, data, cuts, sizeof *data) == MIXT_OK);
+    CHECK(r, !memcmp(data, expected, COUNT * sizeof *data));
+    mixt__free(data);
+    mixt__free(part);
+    mixt__free(expected);
+    mixt__free(all);
+    mixt__free(workspace);
+}
+
+static void test_reduce(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= MOST; size++)
+        run(size, reduce, NULL);
+}
+
+/* ---- beside the backward pass ---- */
+
+typedef struct beside {
+    rank *rank;
+    float *data;
+    void *workspace;
+} beside;
+
+static mixt_status sum_bucket(void *user, const mixt__bucket *b)
+{
+    beside *s = user;
+    return mixt__group_sum(s->rank->group, s->data + b->begin, b->count, BUCKET, MIXT_DTYPE_FP32, s->workspace);
+}
+
+static void overlap(rank *r)
+{
+    mixt__bucket buckets[COUNT / BUCKET + 1];
+    beside s = {.rank = r, .data = mixt__alloc(COUNT * sizeof(float))};
+    float *expected = mixt__alloc(COUNT * sizeof *expected), *part = mixt__alloc(COUNT * sizeof *part);
+    int64_t count = 0;
+    mixt__overlap *o;
+    s.workspace = mixt__alloc(mixt__group_sum_bytes(r->size, BUCKET, MIXT_DTYPE_FP32));
+    for (int64_t begin = 0; begin < COUNT; begin += BUCKET, count++)
+        buckets[count] = (mixt__bucket){
+            .begin = begin, .count = COUNT - begin < BUCKET ? COUNT - begin : BUCKET, .ready = 10 * count};
+    for (int i = 0; i < r->size; i++) {
+        draw(part, i);
+        mixt__sum_part(expected, part, COUNT, MIXT_DTYPE_FP32, i, i + 1 == r->size);
+    }
+    CHECK(r, mixt__overlap_start(r->group, sum_bucket, &s, &o) == MIXT_OK);
+    for (int update = 0; update < 3; update++) {
+        draw(s.data, r->index);
+        mixt__overlap_begin(o, buckets, count);
+        for (int64_t mark = 0; mark < 35; mark += 7)
+            mixt__overlap_passed(o, mark);
+        CHECK(r, mixt__overlap_finish(o) == MIXT_OK);
+        CHECK(r, !memcmp(s.data, expected, COUNT * sizeof *expected));
+        for (int64_t i = 0; i < count; i++)
+            CHECK(r, buckets[i].allowed <= buckets[i].begun && buckets[i].begun <= buckets[i].ended);
+    }
+    mixt__overlap_stop(o);
+    mixt__free(s.data);
+    mixt__free(s.workspace);
+    mixt__free(expected);
+    mixt__free(part);
+}
+
+static void test_overlap(void **state)
+{
+    (void)state;
+    run(3, overlap, NULL);
+}
+
+/* ---- compressed ---- */
+
+typedef struct compressed {
+    mixt__compressor c;
+    void *blocks[MIXT_COMPRESS_BLOCKS];
+} compressed;
+
+/** A matrix of 60 by 80 and a vector of 200. */
+static compressed open_compressed(const char *how, int ranks, mixt__group *group)
+{
+    compressed s = {.c = {.ranks = ranks, .parts = group ? 1 : ranks, .total = COUNT, .bucket = 100, .group = group}};
+    size_t sizes[MIXT_COMPRESS_BLOCKS];
+    mixt__compress_piece pieces[2];
+    (void)mixt__compression_parse(how, &s.c.how);
+    pieces[0] = mixt__compress_add(&s.c.how, &s.c.counts, 0, 60, 80);
+    pieces[1] = mixt__compress_add(&s.c.how, &s.c.counts, 4800, 1, 200);
+    mixt__compress_sizes(&s.c, sizes);
+    for (int i = 0; i < MIXT_COMPRESS_BLOCKS; i++)
+        s.blocks[i] = sizes[i] ? mixt__alloc(sizes[i]) : NULL;
+    s.c.pieces = s.blocks[MIXT_COMPRESS_PIECES];
+    s.c.feedback = s.blocks[MIXT_COMPRESS_FEEDBACK];
+    s.c.factors = s.blocks[MIXT_COMPRESS_FACTORS];
+    s.c.moved = s.blocks[MIXT_COMPRESS_MOVED];
+    s.c.workspace = s.blocks[MIXT_COMPRESS_WORKSPACE];
+    memcpy(s.c.pieces, pieces, sizeof pieces);
+    return s;
+}
+
+static void close_compressed(compressed *s)
+{
+    for (int i = 0; i < MIXT_COMPRESS_BLOCKS; i++)
+        mixt__free(s->blocks[i]);
+}
+
+/** The bits of one process, over several updates, one of which overflows on the last rank. */
+static void compress(rank *r)
+{
+    compressed mine = open_compressed(r->argument, r->size, r->group),
+               one = open_compressed(r->argument, r->size, NULL);
+    float *data = mixt__alloc(COUNT * sizeof *data), *part = mixt__alloc(COUNT * sizeof *part);
+    float *expected = mixt__alloc(COUNT * sizeof *expected);
+    for (int update = 0; update < 4; update++) {
+        int bad = update == 2 ? r->size - 1 : -1;
+        for (int i = 0; i < r->size; i++) {
+            draw(part, 100 * update + i);
+            part[7] = i == bad ? INFINITY : part[7];
+            mixt__compress_part(&one.c, i, part, 8);
+        }
+        CHECK(r, mixt__compress_sum(&one.c, expected, 8) == MIXT_OK);
+        draw(data, 100 * update + r->index);
+        data[7] = r->index == bad ? INFINITY : data[7];
+        int64_t before = r->group->bytes;
+        mixt__compress_part(&mine.c, 0, data, 8);
+        CHECK(r, mixt__compress_sum(&mine.c, data, 8) == MIXT_OK);
+        CHECK(r, !memcmp(data, expected, COUNT * sizeof *data));
+        CHECK(r, !memcmp(mine.c.feedback, one.c.feedback + r->index * COUNT, COUNT * sizeof *data));
+        CHECK(r, bad >= 0 || r->group->bytes - before == mixt__compress_sent(&mine.c, r->index));
+    }
+    close_compressed(&mine);
+    close_compressed(&one);
+    mixt__free(data);
+    mixt__free(part);
+    mixt__free(expected);
+}
+
+static void test_compressed(void **state)
+{
+    (void)state;
+    for (int size = 2; size <= MOST; size++) {
+        run(size, compress, "topk:3%");
+        run(size, compress, "powersgd:3");
+    }
+}
+
+/* ---- ranks that fail ---- */
+
+static void fail_later(rank *r)
+{
+    float data[64] = {1};
+    char workspace[4096];
+    mixt_status status = MIXT_OK;
+    int made = 0;
+    for (; made < 10 && status == MIXT_OK; made++)
+        status = mixt__group_sum(r->group, data, 64, 16, MIXT_DTYPE_FP32, workspace);
+    CHECK(r, status == MIXT_ERROR_STATE && made < 10 && r->group->broken);
+    CHECK(r, strstr(mixt_error_text(), "the communicator has failed"));
+    CHECK(r, mixt__group_agree(r->group, MIXT_OK) == MIXT_ERROR_STATE); // and for ever
+}
+
+static void test_failing(void **state)
+{
+    (void)state;
+    run_failing(2, fail_later, NULL, 5);
+    run_failing(4, fail_later, NULL, 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_telling), cmocka_unit_test(test_sums),       cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_overlap), cmocka_unit_test(test_compressed), cmocka_unit_test(test_failing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
