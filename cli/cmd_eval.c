@@ -189,8 +189,9 @@ const cli_command cli_eval = {
     .summary = "measure loss and accuracy of a trained run",
     .description =
         "Loads the weights and the configuration of a run directory and evaluates them on one split of its data: "
-        "loss, accuracy and error rate; for language models perplexity, the exponential of the loss; for values MAE, "
-        "RMSE and R2; of pictures with captions how often each finds the other, at first and among five; for ratings "
+        "loss, accuracy and error rate; for language models perplexity, the exponential of the loss; for two classes "
+        "F1 of the second, as GLUE has it, and the mean over both; for values MAE, RMSE and R2; of pictures with "
+        "captions how often each finds the other, at first and among five; for ratings "
         "also how often an item held out and liked is among the first ten of 100, the others "
         "drawn from those that its user has not rated (hit rate), and how far in front (NDCG); for translators BLEU, "
         "as sacrebleu has it; "

@@ -55,6 +55,12 @@ static bool parse_index(const char *text, char **end, int64_t *index)
     return *end > text && *index >= 0 && *index < INT64_MAX - 1; // the end of a range is one more, INT64_MAX means all
 }
 
+/** A text that is given as it is: "text:WORDS". */
+static bool is_words(const char *text)
+{
+    return !strncmp(text, "text:", 5) && !cli_path_is_file(text);
+}
+
 /** Splits NAME:FIRST-LAST; without numbers, or when a file has that whole name, all samples. */
 static mixt_status parse_range(const char *text, source *s)
 {
@@ -63,7 +69,7 @@ static mixt_status parse_range(const char *text, source *s)
     if (snprintf(s->name, sizeof s->name, "%s", text) >= (int)sizeof s->name)
         return mixt_fail(MIXT_ERROR_ARGUMENT, "%.40s…: the name is too long", text);
     s->end = INT64_MAX;
-    if (!colon || cli_path_is_file(text))
+    if (!colon || cli_path_is_file(text) || is_words(text))
         return MIXT_OK;
     bool good = parse_index(colon + 1, &end, &s->first);
     int64_t last = s->first;
@@ -427,6 +433,8 @@ const cli_command cli_predict = {
         "Of pictures with captions INPUT is a part of the data, and the captions of that part are shown that lie "
         "closest "
         "to each picture.\n\n"
+        "Of labelled texts INPUT is a file of one text a line, a .tsv or .csv file with a column of texts (data.text "
+        "of the run, or a name as sentence or text), a part of the data, or text:WORDS, a text itself.\n\n"
         "Of ratings INPUT is a part of the data, or user:NAME: the --top items that this user would rate highest and "
         "has not rated in the training part.\n\n"
         "Of translators INPUT is a file of sentences, a line each, or - for the standard input: their translations "
@@ -437,7 +445,7 @@ const cli_command cli_predict = {
             {"RUN", CLI_ARGUMENT_FOLDER, .help = "run directory written by 'mixt train'"},
             {"INPUT", CLI_ARGUMENT_FILES,
              .help = "picture, folder of frames, WAV file, .npy, .npz, IDX images, or train, val, test; with :INDEX or "
-                     ":FIRST-LAST; or user:NAME; or a file of sentences, -"},
+                     ":FIRST-LAST; a file of texts, or text:WORDS; or user:NAME; or a file of sentences, -"},
         },
     .options =
         {
@@ -459,6 +467,7 @@ const cli_command cli_predict = {
             {"mixt predict runs/resnet cat.ppm dog.ppm --top 5", "pictures"},
             {"mixt predict runs/fp16 mnist/t10k-images-idx3-ubyte.gz:17 --json",
              "one image of an IDX file, for a script"},
+            {"mixt predict runs/sst2 reviews.txt 'text:a joy to watch'", "the class of each line, and of a text"},
             {"mixt predict runs/mf user:1 --top 10", "ten items for a user"},
             {"mixt predict runs/ctc hello.wav --beams 8", "what is said in a recording"},
             {"mixt predict runs/en-de letter.en > letter.de", "a file, translated"},

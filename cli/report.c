@@ -148,6 +148,8 @@ void cli_report_print(const mixt_report_info *report, const mixt_data_info *data
 const char *cli_report_values(const mixt_report_info *report, char text[128])
 {
     text[0] = 0;
+    if (report->classes == 2 && report->samples)
+        snprintf(text, 128, ", F1 %.2f%% (of class 1), %.2f%% (mean)", 100 * report->figures[1].f1, 100 * report->f1);
     if (report->classes || !report->samples)
         return text;
     int used = snprintf(text, 128, ", MAE %.4g, RMSE %.4g", report->mae, report->rmse);
@@ -195,6 +197,8 @@ void cli_report_json(const mixt_report_info *report, const mixt_data_info *data,
     json_object_set_new(object, "precision", cli_json_real(report->precision));
     json_object_set_new(object, "recall", cli_json_real(report->recall));
     json_object_set_new(object, "f1", cli_json_real(report->f1));
+    if (report->classes == 2)
+        json_object_set_new(object, "f1_binary", cli_json_real(report->figures[1].f1));
     json_t *classes = json_array();
     for (int64_t i = 0; i < report->classes; i++)
         json_array_append_new(classes, json_class(report, data, i));

@@ -51,19 +51,22 @@ typedef struct mixt_data_options {
     uint64_t draw_seed;  /**< "digits:", "moving:": of generated samples alone; default 0: seed */
     bool in_order;       /**< mixt_data_batch follows the file instead of shuffling every epoch */
     uint64_t order_seed; /**< of shuffling alone, and of where an epoch of a text begins; 0 (default): `seed` */
-    int64_t seq;         /**< text, tokens: tokens a sample, at least 1; parallel: at most, longer pairs are left out;
+    int64_t seq;         /**< text, tokens: tokens a sample, at least 1; labelled, parallel: at most,
+                              longer texts are cut, longer pairs left out;
                               default 256 */
     int64_t limit;       /**< use only the first N samples of the part; 0: all */
-    int64_t samples;     /**< digits, random, audio without a path: how many to generate; 0 (default): 20000 train, 2000
-                              val, 4000 test; audio: 2000, 400, 400 */
+    int64_t samples;     /**< digits, random, audio, labelled without a path: how many to generate; 0 (default): 20000
+                              train, 2000 val, 4000 test; audio: 2000, 400, 400; labelled: 4000, 400, 400 */
     int64_t classes;    /**< classes expected (a label past them is an error), random's classes, raw tokens' vocabulary;
                              0 (default): largest label + 1; random: 10, for tokens 256 */
     const char *shape;  /**< sample shape without the batch, "28x28x1" (height, width, channels) or "784"; it must have
                              as many elements as the file's samples; random: what to generate; default: the file's */
     const char *labels; /**< audio: file of transcripts, a line each: a recording's name or class, a tab, the text; npy:
                              file of labels, needed; idx: the same, where it is not found by name; npz: name
-                             of their array; csv: column of the target, a name of the header or a number from 1;
-                             default: the last */
+                             of their array; csv, labelled: column of the target, a name of the header or a number
+                             from 1; default: the last */
+    const char *text;   /**< labelled: column of the texts, a name of the header or a number from 1; default: as such
+                           files   call it, else the first one that is not `labels` */
     mixt_target_kind target; /**< audio: TEXT makes transcripts the targets: those of `labels`, else the classes' names,
                                   letter by letter; csv, npy, npz: CLASS or VALUES instead of deciding from the training
                                 part's numbers; an error where the targets of another kind are not of this sort */
@@ -109,7 +112,8 @@ typedef struct mixt_data_options {
                                 vocabulary needs a [MASK]; default 0: none */
     const char *source_name, *target_name; /**< parallel: from which language to which, by the endings of its files
                                                 ("en", "de"); of a file with both the columns, default "1" and "2" */
-    int64_t vocab_size; /**< parallel without `vocab`: tokens of the vocabulary that is learned; 0 (default): 8000 */
+    int64_t vocab_size; /**< parallel, labelled without `vocab`: tokens of the vocabulary that is learned; 0 (default):
+                             8000, 30000 */
     /** Called from the opening thread while a text is tokenised: the file, bytes done and in all. Default: NULL */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *progress_user;
@@ -178,6 +182,10 @@ typedef struct mixt_data_info {
  *     words (classes by name); separator , ; tab or space; a header line is recognised, and the same in all parts;
  *   - "ratings:FILE" what users think of items: lines of user::item::rating::time, or the same as CSV, with a header
  *     or without, time or none; "ratings:" drawn by mixt itself. Inputs "user" and "item", target "rating";
+ *   - "labelled:FILE" or "labelled:DIR" (train.tsv or train.csv, val or dev, test), plain or .gz: texts with a class
+ *     each, a record of TSV or CSV (RFC 4180), with a header or without. Input "text", tokens of different lengths,
+ * with "text.length" and "text.mask"; target "label". Without `vocab` words are learned from the training part;
+ *     "labelled:" opinions that mixt writes itself;
  *   - "npy:IMAGES.npy" with the labels option;
  *   - "npz:FILE.npz" with arrays x and y, images and labels, or x_train and y_train (x_val, x_test, …);
  *   - "parallel:DIR" sentences and their translations: train.en and train.de (val, test), line by line, plain or .gz,

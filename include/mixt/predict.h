@@ -19,10 +19,12 @@ extern "C" {
 typedef struct mixt_inputs mixt_inputs;
 
 /**
- * Opens a picture (PPM, PGM, PNG, and JPEG where mixt was built with libjpeg), a clip (where samples are clips: a folder
- * of pictures of one size, in the order of their names), an array (.npy: one sample or several) or a file of IDX images. Samples are cropped, resized and normalised as evaluation does with `like`; a picture of a
- * set that never resizes has its largest middle part resized. FP32 arrays count as scaled to [0, 1] already, bytes are
- * scaled.
+ * Opens a picture (PPM, PGM, PNG, and JPEG where mixt was built with libjpeg), a clip (where samples are clips: a
+ * folder of pictures of one size, in the order of their names), an array (.npy: one sample or several) or a file of IDX
+ * images. Samples are cropped, resized and normalised as evaluation does with `like`; a picture of a set that never
+ * resizes has its largest middle part resized. FP32 arrays count as scaled to [0, 1] already, bytes are scaled. Where
+ * samples are labelled texts: a file of one text a line, the column of texts of a .tsv or .csv file, or "text:WORDS",
+ * which is a text itself.
  * @param like the data that the model was trained on (its training part), or what a run remembers of it
  *   (mixt_run_facts); borrowed: must stay open.
  * @param inputs set to the open file, or to NULL on failure.
@@ -35,7 +37,7 @@ void mixt_inputs_close(mixt_inputs *inputs);
 int64_t mixt_inputs_count(const mixt_inputs *inputs);
 /**
  * Reads samples first, first + 1, …
- * @param samples room for count × input_elements of the data.
+ * @param samples room for count × input_elements of the data; of several inputs as a batch of `count` has them.
  * @return MIXT_ERROR_ARGUMENT when there are not that many.
  */
 mixt_status mixt_inputs_read(const mixt_inputs *inputs, int64_t first, int64_t count, float *samples);

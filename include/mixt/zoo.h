@@ -22,6 +22,7 @@ typedef enum mixt_zoo_input {
     MIXT_ZOO_CLIPS,     /**< (frames, height, width, channels) */
     MIXT_ZOO_PAIRS,     /**< a user and an item */
     MIXT_ZOO_SENTENCES, /**< sentences and their translations */
+    MIXT_ZOO_TEXTS,     /**< tokens of different lengths, with a class */
 } mixt_zoo_input;
 
 typedef struct mixt_zoo_info {
@@ -70,6 +71,7 @@ typedef struct mixt_zoo_options {
     double rope_factor, rope_low, rope_high, rope_original; /**< … and 0 */
     double eps;                                             /**< llama: of the norms; default 1e-5 */
     float penalty;         /**< mf, ncf: weight in the loss of the squares of a rating's factors and biases */
+    const char *pool;      /**< bert_classify: "first" ([CLS]) or "mean" (of the tokens) stands for a text */
     float label_smoothing; /**< share of the target spread over all classes; default 0; not for values */
 } mixt_zoo_options;
 

@@ -8,10 +8,10 @@
 static mixt_zoo_info info_of(const mixt__zoo_entry *e)
 {
     static const mixt_zoo_input inputs[] = {
-        [MIXT_MODEL_NUMBERS] = MIXT_ZOO_NUMBERS,    [MIXT_MODEL_IMAGES] = MIXT_ZOO_IMAGES,
-        [MIXT_MODEL_CLIPS] = MIXT_ZOO_CLIPS,        [MIXT_MODEL_TOKENS] = MIXT_ZOO_TOKENS,
-        [MIXT_MODEL_FRAMES] = MIXT_ZOO_FRAMES,      [MIXT_MODEL_PAIRS] = MIXT_ZOO_PAIRS,
-        [MIXT_MODEL_SENTENCES] = MIXT_ZOO_SENTENCES};
+        [MIXT_MODEL_NUMBERS] = MIXT_ZOO_NUMBERS,     [MIXT_MODEL_IMAGES] = MIXT_ZOO_IMAGES,
+        [MIXT_MODEL_CLIPS] = MIXT_ZOO_CLIPS,         [MIXT_MODEL_TOKENS] = MIXT_ZOO_TOKENS,
+        [MIXT_MODEL_FRAMES] = MIXT_ZOO_FRAMES,       [MIXT_MODEL_PAIRS] = MIXT_ZOO_PAIRS,
+        [MIXT_MODEL_SENTENCES] = MIXT_ZOO_SENTENCES, [MIXT_MODEL_TEXTS] = MIXT_ZOO_TEXTS};
     return (mixt_zoo_info){e->name, e->summary, inputs[e->input], e->sees_all, e->tokens};
 }
 
@@ -81,11 +81,12 @@ static mixt_status choose(const char *what, const char *word, const char *choice
 
 static mixt_status sizes_of(const mixt_zoo_options *o, mixt__model_sizes *s)
 {
-    int norm, shortcut;
+    int norm, shortcut, pool;
     MIXT_TRY(copy_list("hidden", o->hidden, o->hidden_count, s->hidden, &s->hidden_count));
     MIXT_TRY(copy_list("channels", o->channels, o->channel_count, s->channels, &s->channel_count));
     MIXT_TRY(choose("norm", o->norm, "auto|none|batch|layer", &norm)); // as the enums have them
     MIXT_TRY(choose("shortcut", o->shortcut, "auto|projection|pad", &shortcut));
+    MIXT_TRY(choose("pool", o->pool, "auto|first|mean", &pool));
     s->layers = o->layers;
     s->width = o->width;
     s->heads = o->heads;
@@ -107,6 +108,7 @@ static mixt_status sizes_of(const mixt_zoo_options *o, mixt__model_sizes *s)
     s->rope_original = o->rope_original;
     s->eps = o->eps;
     s->penalty = o->penalty;
+    s->pool = (mixt__model_pool)pool;
     return MIXT_OK;
 }
 

@@ -2,6 +2,8 @@
 #include "data/audio.h"
 #include "data/data.h"
 #include "data/folder.h"
+#include "data/inputs_text.h"
+#include "data/tokenizer.h"
 
 #include "base/threads.h"
 
@@ -52,6 +54,7 @@ static bool ends_with(const char *text, const char *ending)
 /** The kind that a path without prefix looks like; NULL when nothing fits. */
 static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
 {
+    bool texts = data->options.text || (data->options.like && mixt__are_texts(&data->options.like->info));
     static const struct {
         const char *ending;
         const mixt__data_kind *kind;
@@ -66,6 +69,8 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
     if (kind && !mixt__path_is_file(path) && !mixt__path_is_directory(path))
         return kind; // "digits" for "digits:"
     if (mixt__path_is_directory(path)) {
+        if (mixt__labelled_is_in(data, path) || (texts && mixt__path_find(data, path, "train.csv")))
+            return &mixt__data_labelled;
         if (mixt__path_find(data, path, "train.csv"))
             return &mixt__data_csv;
         if (mixt__ratings_file(data, path))
@@ -89,7 +94,7 @@ static const mixt__data_kind *guess_kind(mixt_data *data, const char *path)
     }
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (ends_with(path, endings[i].ending))
-            return endings[i].kind;
+            return texts && endings[i].kind == &mixt__data_csv ? &mixt__data_labelled : endings[i].kind;
     if (!mixt__path_is_file(path))
         return NULL;
     kind = mixt__sniff_kind(path);
@@ -201,9 +206,10 @@ static mixt_status check_used(const mixt_data *data)
         bool set;
     } options[] = {
         {"labels", MIXT_DATA_LABELS, o->labels},
+        {"text", MIXT_DATA_TEXTS, o->text},
         {"tokenizer", MIXT_DATA_WORDS | MIXT_DATA_PAIRS, o->tokenizer && *o->tokenizer && strcmp(o->tokenizer, "auto")},
         {"vocab", MIXT_DATA_WORDS | MIXT_DATA_PAIRS, o->vocab && *o->vocab},
-        {"vocab_size", MIXT_DATA_PAIRS, o->vocab_size},
+        {"vocab_size", MIXT_DATA_PAIRS | MIXT_DATA_TEXTS, o->vocab_size},
         {"source", MIXT_DATA_PAIRS, o->source_name && *o->source_name},
         {"target", MIXT_DATA_PAIRS, o->target_name && *o->target_name},
         {"mask", MIXT_DATA_WORDS, o->mask > 0},
@@ -266,8 +272,8 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     mixt_data_options *o = &data->options;
     if (o->like)
         MIXT_TRY(mixt__need_open_at("mixt_data_open", "like", o->like, "data"));
-    const char **strings[] = {&o->split, &o->shape,     &o->labels,     &o->means,       &o->stds,       &o->tokenizer,
-                              &o->vocab, &o->val_files, &o->test_files, &o->source_name, &o->target_name};
+    const char **strings[] = {&o->split, &o->shape,     &o->labels,     &o->means,       &o->stds,        &o->tokenizer,
+                              &o->vocab, &o->val_files, &o->test_files, &o->source_name, &o->target_name, &o->text};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);
@@ -409,6 +415,7 @@ void mixt__data_drop(const mixt_data *held)
         return;
     if (data->kind)
         data->kind->close(data);
+    mixt__tokenizer_drop(data->tokenizer);
     mixt__arena_free(&data->arena);
     mixt__account_close(data->account);
     mixt__free(data);

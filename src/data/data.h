@@ -30,6 +30,7 @@ typedef enum mixt__data_uses {
     MIXT_DATA_FRAMES = 1 << 5, // frames
     MIXT_DATA_DRAWN = 1 << 6,  // draw_seed
     MIXT_DATA_PAIRS = 1 << 8,  // source_name, target_name, vocab_size, tokenizer, vocab
+    MIXT_DATA_TEXTS = 1 << 9,  // text, vocab_size
 } mixt__data_uses;
 
 typedef struct mixt__data_kind {
@@ -83,7 +84,9 @@ struct mixt_data {
     int64_t order_from;
     mixt__data_fault planted[MIXT_DATA_FAULTS_MAX]; // in tests
     int planted_count;
-    int holders; // beside the owner: mixt_data_close leaves the set to the last of them
+    int holders;                      // beside the owner: mixt_data_close leaves the set to the last of them
+    struct mixt_tokenizer *tokenizer; // of kinds that keep it, held; NULL: none
+    bool learned;                     // from the training part: nobody else has it
     mixt__arena arena;
     mixt__account *account; // of all that the set holds but for this struct
 };
@@ -106,6 +109,7 @@ enum {
     MIXT_STREAM_RATINGS,            // what users think of items
     MIXT_STREAM_PAIRS,              // of each part and pair: a number
     MIXT_STREAM_CAPTIONS,           // one substream a part and picture
+    MIXT_STREAM_OPINIONS,           // one substream a part and text
 };
 
 // data.c
@@ -273,6 +277,11 @@ void mixt__table_free(mixt__table *table);
 
 /** ratings.dat or ratings.csv in a folder; NULL: neither is there. */
 const char *mixt__ratings_file(mixt_data *data, const char *folder);
+
+// labelled.c
+
+/** Whether a folder has the files of labelled texts by a name that no other kind has: train.tsv. */
+bool mixt__labelled_is_in(mixt_data *data, const char *folder);
 
 // images.c
 

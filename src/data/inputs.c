@@ -5,6 +5,7 @@
 #include "data/augment.h"
 #include "data/data.h"
 #include "data/folder.h"
+#include "data/inputs_text.h"
 #include "store/tensor.h"
 
 #include <string.h>
@@ -17,6 +18,7 @@ struct mixt_inputs {
     mixt__augment augment;
     bool crops; // rows are images of another size than samples
     float *scale, *shift;
+    mixt__input_texts *texts; // in place of all that, where samples are texts
 };
 
 static bool ends_with(const char *text, const char *ending)
@@ -209,7 +211,8 @@ mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_input
     *inputs = NULL;
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(mixt__need_open(like, "data"));
-    if (like->info.input_dtype != MIXT_DTYPE_FP32 || !like->info.channels)
+    bool texts = mixt__are_texts(&like->info);
+    if (!texts && (like->info.input_dtype != MIXT_DTYPE_FP32 || !like->info.channels))
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: the model %s", path,
                           like->info.input_dtype == MIXT_DTYPE_FP32 ? "was trained on random data: a file means nothing"
                                                                     : "takes tokens, not numbers");
@@ -218,7 +221,7 @@ mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_input
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);
     mixt__handle_add(&in->handle, in, "inputs", NULL);
     in->like = like;
-    mixt_status status = open_file(in, path);
+    mixt_status status = texts ? mixt__input_texts_open(path, like, &in->texts) : open_file(in, path);
     if (status == MIXT_OK)
         *inputs = in;
     else
@@ -228,7 +231,9 @@ mixt_status mixt_inputs_open(const char *path, const mixt_data *like, mixt_input
 
 int64_t mixt_inputs_count(const mixt_inputs *inputs)
 {
-    return mixt__need_open(inputs, "inputs") == MIXT_OK ? inputs->table.rows : 0;
+    if (mixt__need_open(inputs, "inputs") != MIXT_OK)
+        return 0;
+    return inputs->texts ? mixt__input_texts_count(inputs->texts) : inputs->table.rows;
 }
 
 static mixt_status read_sample(const mixt_inputs *in, int64_t index, float *sample)
@@ -262,9 +267,14 @@ mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count
     MIXT_TRY(mixt__need_open(in, "inputs"));
     MIXT_TRY(mixt__need_open_at(__func__, "like", in->like, "data"));
     MIXT_TRY(mixt__need(samples));
-    if (first < 0 || count < 0 || first > in->table.rows || count > in->table.rows - first)
-        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %lld samples from %lld on, but there are %lld", in->path,
-                          (long long)count, (long long)first, (long long)in->table.rows);
+    int64_t there = mixt_inputs_count(in);
+    if (first < 0 || count < 0 || first > there || count > there - first)
+        return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: %lld samples from %lld on, but there are %lld",
+                          in->path ? in->path : "texts", (long long)count, (long long)first, (long long)there);
+    if (in->texts) {
+        mixt__input_texts_read(in->texts, in->like, first, count, samples);
+        return MIXT_OK;
+    }
     for (int64_t i = 0; i < count; i++)
         MIXT_TRY(read_sample(in, first + i, samples + i * in->like->info.input_elements));
     return MIXT_OK;
@@ -276,6 +286,7 @@ void mixt_inputs_close(mixt_inputs *inputs)
         return;
     mixt__handle_remove(inputs);
     mixt__table_free(&inputs->table);
+    mixt__input_texts_close(inputs->texts);
     mixt__free(inputs->scale);
     mixt__free(inputs->path);
     mixt__free(inputs);

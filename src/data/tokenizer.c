@@ -156,6 +156,20 @@ void mixt_tokenizer_close(mixt_tokenizer *t)
     mixt__free(t);
 }
 
+/* Counts from 0 for the owner alone, so that whoever comes to -1 is the last. */
+
+mixt_tokenizer *mixt__tokenizer_hold(mixt_tokenizer *t)
+{
+    __atomic_add_fetch(&t->holders, 1, __ATOMIC_RELAXED);
+    return t;
+}
+
+void mixt__tokenizer_drop(mixt_tokenizer *t)
+{
+    if (t && __atomic_sub_fetch(&t->holders, 1, __ATOMIC_ACQ_REL) < 0)
+        mixt_tokenizer_close(t);
+}
+
 mixt_tokenizer_info mixt_tokenizer_describe(const mixt_tokenizer *t)
 {
     if (mixt__need_open(t, "tokenizer") != MIXT_OK)

@@ -51,10 +51,16 @@ struct mixt_tokenizer {
     mixt__special_tokens special;
     mixt__vocabulary vocabulary; // empty for bytes
     void *state;                 // of the kind
+    int holders;                 // beside the owner
 };
 
 extern const mixt__tokenizer_kind mixt__tokenizer_bytes, mixt__tokenizer_gpt2, mixt__tokenizer_wordpiece,
     mixt__tokenizer_wordpiece_cased, mixt__tokenizer_json;
+
+/** One more that needs the tokenizer; returns it. */
+mixt_tokenizer *mixt__tokenizer_hold(mixt_tokenizer *tokenizer);
+/** Ends a hold, or the owner's own; the last one closes it. NULL is allowed. */
+void mixt__tokenizer_drop(mixt_tokenizer *tokenizer);
 
 /** Called now and then from the caller's thread with the bytes done so far. */
 typedef void mixt__tokenize_progress(void *user, int64_t done, int64_t total);

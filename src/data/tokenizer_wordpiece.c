@@ -9,6 +9,7 @@
 #include "data/hash.h"
 #include "data/tokenizer.h"
 #include "data/unicode.h"
+#include "data/words_learn.h"
 
 #include <string.h>
 
@@ -17,8 +18,11 @@ enum { WORD_MAX = 100, FILE_MAX = 1 << 28 };
 /* ---- words into pieces ---- */
 
 typedef struct word_state {
-    const mixt_tokenizer *tokenizer;
+    const mixt_tokenizer *tokenizer; // NULL: words are taken whole
     mixt__tokens *tokens;
+    mixt__word_taker *take;
+    void *user;
+    bool fold;     // to lower case, without accents
     int64_t chars; // in the word, counted past WORD_MAX too
     int64_t size;
     unsigned char bytes[2 + WORD_MAX * MIXT_UTF8_MAX]; // two for "##"
@@ -54,6 +58,12 @@ static mixt_status flush(word_state *w)
 {
     if (!w->chars)
         return MIXT_OK;
+    if (w->take) {
+        bool whole = w->chars <= WORD_MAX;
+        int64_t size = w->size;
+        w->chars = w->size = 0;
+        return whole ? w->take(w->user, w->bytes + 2, size) : MIXT_OK;
+    }
     MIXT_TRY(mixt__tokens_reserve(w->tokens, WORD_MAX));
     int64_t before = w->tokens->count;
     if (w->chars > WORD_MAX || !cut_word(w->tokenizer, w->bytes + 2, w->size, w->tokens)) {
@@ -110,7 +120,7 @@ static mixt_status add_code(word_state *w, uint32_t code)
         return flush(w);
     uint32_t folded[MIXT_FOLD_MAX] = {code};
     bool alone = is_ideograph(code);
-    int count = w->tokenizer->kind == &mixt__tokenizer_wordpiece ? mixt__code_fold(code, folded) : 1;
+    int count = w->fold ? mixt__code_fold(code, folded) : 1;
     if (alone)
         MIXT_TRY(flush(w));
     for (int i = 0; i < count; i++) {
@@ -144,7 +154,7 @@ static mixt_status encode(const mixt_tokenizer *t, void *worker, const unsigned 
                           mixt__tokens *tokens)
 {
     (void)worker;
-    word_state w = {.tokenizer = t, .tokens = tokens};
+    word_state w = {.tokenizer = t, .tokens = tokens, .fold = t->kind == &mixt__tokenizer_wordpiece};
     for (int64_t at = 0; at < size;) {
         int64_t length;
         int64_t special = text[at] == '[' ? special_at(t, text + at, size - at, &length) : -1;
@@ -155,6 +165,19 @@ static mixt_status encode(const mixt_tokenizer *t, void *worker, const unsigned 
             at += length;
             continue;
         }
+        int bytes;
+        uint32_t code = mixt__utf8_decode(text + at, size - at, &bytes);
+        MIXT_TRY(add_code(&w, code));
+        at += bytes;
+    }
+    return flush(&w);
+}
+
+mixt_status mixt__wordpiece_words(const unsigned char *text, int64_t size, bool fold, mixt__word_taker *take,
+                                  void *user)
+{
+    word_state w = {.take = take, .user = user, .fold = fold};
+    for (int64_t at = 0; at < size;) {
         int bytes;
         uint32_t code = mixt__utf8_decode(text + at, size - at, &bytes);
         MIXT_TRY(add_code(&w, code));
@@ -219,16 +242,9 @@ static mixt_status parse_vocabulary(mixt_tokenizer *t, const char *path, const m
     return status;
 }
 
-static mixt_status open_wordpiece(mixt_tokenizer *t, const char *folder)
+/** Special tokens and the fingerprint of a vocabulary that is there. */
+static mixt_status finish(mixt_tokenizer *t, const char *path)
 {
-    char path[4200];
-    mixt__bytes file;
-    if (!mixt__vocabulary_file(folder, "vocab.txt", NULL, path, sizeof path))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: has no vocab.txt; name the folder of BERT's vocabulary", folder);
-    MIXT_TRY(mixt__bytes_read_most(path, FILE_MAX, &file));
-    mixt_status status = parse_vocabulary(t, path, &file);
-    mixt__bytes_free(&file);
-    MIXT_TRY(status);
     const mixt__vocabulary *v = &t->vocabulary;
     t->special = (mixt__special_tokens){
         .mask = mixt__vocabulary_find(v, "[MASK]", 6),
@@ -242,6 +258,41 @@ static mixt_status open_wordpiece(mixt_tokenizer *t, const char *folder)
         t->fingerprint = mixt__hash_word(t->fingerprint, (uint64_t)v->offsets[i]);
     return t->special.unknown >= 0 ? MIXT_OK
                                    : mixt__fail(MIXT_ERROR_FORMAT, "%s: has no token [UNK]; is it BERT's?", path);
+}
+
+static mixt_status open_wordpiece(mixt_tokenizer *t, const char *folder)
+{
+    char path[4200];
+    mixt__bytes file;
+    if (!mixt__vocabulary_file(folder, "vocab.txt", NULL, path, sizeof path))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: has no vocab.txt; name the folder of BERT's vocabulary", folder);
+    MIXT_TRY(mixt__bytes_read_most(path, FILE_MAX, &file));
+    mixt_status status = parse_vocabulary(t, path, &file);
+    mixt__bytes_free(&file);
+    MIXT_TRY(status);
+    return finish(t, path);
+}
+
+mixt_status mixt__wordpiece_make(const mixt__span *tokens, int64_t count, bool fold, mixt_tokenizer **result)
+{
+    const mixt__tokenizer_kind *kind = fold ? &mixt__tokenizer_wordpiece : &mixt__tokenizer_wordpiece_cased;
+    int64_t twice = -1;
+    *result = NULL;
+    mixt_tokenizer *t = mixt__alloc(sizeof *t);
+    if (!t)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a tokenizer");
+    mixt__handle_add(&t->handle, t, "tokenizer", NULL);
+    t->kind = kind;
+    mixt_status status = mixt__vocabulary_make(&t->vocabulary, tokens, count, &twice);
+    if (status == MIXT_OK)
+        status = finish(t, "a vocabulary");
+    t->size = t->vocabulary.count;
+    t->fingerprint = mixt__hash_bytes(t->fingerprint, kind->name, (int64_t)strlen(kind->name));
+    if (status == MIXT_OK)
+        *result = t;
+    else
+        mixt_tokenizer_close(t);
+    return status;
 }
 
 #define WORDPIECE .files = "vocab.txt", .open = open_wordpiece, .encode = encode, .boundary = boundary, .decode = decode

@@ -1,5 +1,6 @@
-/* BERT for masked tokens, whole: word, position and token-type vectors with a norm of their own, blocks that normalise
- * after each part, and a head of a linear layer, GELU and norm in front of the embedding, which has a bias here.
+/* BERT as Hugging Face has it, and its head for masked tokens: word, position and token-type vectors with a norm of
+ * their own, blocks that normalise after each part, and a head of a linear layer, GELU and norm in front of the
+ * embedding, which has a bias here. bert_classify.c has another head.
  *
  * GELU is the exact one and norms divide by sqrt(variance + 1e-12), so that weights of Hugging Face's BertForMaskedLM
  * give the same outputs. All tokens are of the first type. Which tokens are hidden is the data's business: a target
@@ -34,11 +35,12 @@ static mixt_value embed(mixt_builder *b, mixt_value ids, const mixt__model_sizes
     return mixt_dropout(b, mixt_layer_norm(b, "ln_e", x, .eps = EPS), s->dropout);
 }
 
-static mixt_value block(mixt_builder *b, mixt_value x, const mixt__model_sizes *s)
+/** @param lengths of the texts, INT32 (B); none: all are whole */
+static mixt_value block(mixt_builder *b, mixt_value x, const mixt__model_sizes *s, mixt_value lengths)
 {
     mixt_value q_k_v[3], y; // (B, T, C) each
     mixt_split(b, mixt_linear(b, "attn.qkv", x, .features = 3 * s->width, .init = INIT), 3, q_k_v);
-    y = mixt_attention(b, q_k_v[0], q_k_v[1], q_k_v[2], .heads = s->heads);
+    y = mixt_attention(b, q_k_v[0], q_k_v[1], q_k_v[2], .heads = s->heads, .lengths = lengths);
     y = mixt_dropout(b, mixt_linear(b, "attn.proj", y, .features = s->width, .init = INIT), s->dropout);
     x = mixt_layer_norm(b, "ln1", mixt_add(b, x, y), .eps = EPS);
     y = mixt_gelu_erf(b, mixt_linear(b, "mlp.fc", x, .features = 4 * s->width, .init = INIT));
@@ -46,17 +48,24 @@ static mixt_value block(mixt_builder *b, mixt_value x, const mixt__model_sizes *
     return mixt_layer_norm(b, "ln2", mixt_add(b, x, y), .eps = EPS);
 }
 
-mixt_value mixt__model_bert_mlm(mixt_builder *b, mixt_value ids)
+mixt_value mixt__bert_encode(mixt_builder *b, mixt_value ids, mixt_value lengths, mixt_value *words)
 {
     const mixt__model_sizes *s = mixt_builder_user(b);
-    mixt_value words, x = embed(b, ids, s, &words);
+    mixt_value x = embed(b, ids, s, words);
     for (int64_t i = 0; i < s->layers; i++) {
         char name[32];
         snprintf(name, sizeof name, "h.%lld", (long long)i);
         mixt_scope_push(b, name);
-        x = block(b, x, s);
+        x = block(b, x, s, lengths);
         mixt_scope_pop(b);
     }
+    return x;
+}
+
+mixt_value mixt__model_bert_mlm(mixt_builder *b, mixt_value ids)
+{
+    const mixt__model_sizes *s = mixt_builder_user(b);
+    mixt_value words, x = mixt__bert_encode(b, ids, (mixt_value){0}, &words);
     mixt_scope_push(b, "head");
     x = mixt_gelu_erf(b, mixt_linear(b, "fc", x, .features = s->width, .init = INIT));
     x = mixt_matmul(b, mixt_layer_norm(b, "ln", x, .eps = EPS), words, .trans_b = true);

@@ -112,6 +112,17 @@ const mixt__zoo_entry mixt__zoo[] = {
         .check = mixt__transformer_check,
     },
     {
+        .name = "bert_classify",
+        .summary = "BERT for classes of texts as Hugging Face has it: 12 layers of 768, 12 heads by default",
+        .fn = mixt__model_bert_classify,
+        .input = MIXT_MODEL_TEXTS,
+        .uses = USES_TRANSFORMER | MIXT_USES_CLASSES | MIXT_USES_POOL,
+        .sizes = {.layers = 12, .width = 768, .vocab = 30522, .seq = 512, .pool = MIXT_POOL_FIRST},
+        .names = "bert_classify",
+        .tokens = 128,
+        .check = mixt__transformer_check,
+    },
+    {
         .name = "lstm",
         .summary = "recurrent language model of LSTM cells: 2 layers of 512 by default",
         .fn = mixt__model_lstm,
@@ -215,9 +226,9 @@ mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry)
 /* ---- sizes ---- */
 
 static const char *const size_names[] = {
-    "hidden",     "channels",    "layers",   "width",     "heads",         "vocab",    "depth",  "classes",
-    "seq",        "dropout",     "norm",     "shortcut",  "zero_init",     "kv_heads", "inner",  "tied",
-    "rope_theta", "rope_factor", "rope_low", "rope_high", "rope_original", "eps",      "penalty"};
+    "hidden",     "channels",    "layers",   "width",     "heads",         "vocab",    "depth",   "classes",
+    "seq",        "dropout",     "norm",     "shortcut",  "zero_init",     "kv_heads", "inner",   "tied",
+    "rope_theta", "rope_factor", "rope_low", "rope_high", "rope_original", "eps",      "penalty", "pool"};
 
 enum { SIZE_COUNT = sizeof size_names / sizeof size_names[0] };
 
@@ -259,6 +270,7 @@ static const double *real_of(const mixt__model_sizes *s, int bit)
 const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallback, size_t room)
 {
     static const char *const norms[] = {"", "none", "batch", "layer"}, *const shortcuts[] = {"", "projection", "pad"};
+    static const char *const pools[] = {"", "first", "mean"};
     const mixt__model_sizes *s = &entry->sizes;
     if (bit < 0 || bit >= SIZE_COUNT)
         return NULL;
@@ -269,6 +281,8 @@ const char *mixt__model_size(const mixt__zoo_entry *entry, int bit, char *fallba
                   use == MIXT_USES_HIDDEN ? s->hidden_count : s->channel_count, fallback, room);
     else if (use == MIXT_USES_NORM || use == MIXT_USES_SHORTCUT)
         snprintf(fallback, room, "%s", use == MIXT_USES_NORM ? norms[s->norm] : shortcuts[s->shortcut]);
+    else if (use == MIXT_USES_POOL)
+        snprintf(fallback, room, "%s", pools[s->pool]);
     else if (use == MIXT_USES_DROPOUT || use == MIXT_USES_PENALTY)
         mixt__print_number(fallback, room, "%g", (double)(use == MIXT_USES_DROPOUT ? s->dropout : s->penalty));
     else if (use == MIXT_USES_ZERO_INIT || use == MIXT_USES_TIED)
@@ -305,7 +319,8 @@ static unsigned sizes_set(const mixt__model_sizes *s)
                                   s->rope_high != 0,
                                   s->rope_original != 0,
                                   s->eps != 0,
-                                  s->penalty > 0};
+                                  s->penalty > 0,
+                                  s->pool != MIXT_POOL_AUTO};
     unsigned mask = 0;
     for (int i = 0; i < SIZE_COUNT; i++)
         mask |= (unsigned)set[i] << i;
@@ -405,8 +420,10 @@ static void fill(const mixt__zoo_entry *entry, const mixt_data_info *data, mixt_
         fill_number(&s->inner, (8 * s->width / 3 + 63) / 64 * 64);
     s->rope_theta = s->rope_theta > 0 ? s->rope_theta : own->rope_theta;
     s->eps = s->eps > 0 ? s->eps : own->eps;
+    if (s->pool == MIXT_POOL_AUTO)
+        s->pool = own->pool;
     if (entry->uses & MIXT_USES_VOCAB)
-        fill_number(&s->vocab, data->classes);
+        fill_number(&s->vocab, entry->input == MIXT_MODEL_TEXTS ? data->arrays[0].ids : data->classes);
     s->rows = padded(s->vocab);
     s->transcribes = data->target == MIXT_TARGET_TEXT;
     if (entry->uses & MIXT_USES_CLASSES)
@@ -438,6 +455,13 @@ static bool is_captions(const mixt_data_info *data)
            !strcmp(data->arrays[1].name, "caption") && data->input_rank == 3;
 }
 
+/** Tokens of different lengths, and a class. */
+static bool is_texts(const mixt_data_info *data)
+{
+    return data->array_count == 4 && !strcmp(data->arrays[0].name, "text") && data->arrays[0].ids &&
+           data->target == MIXT_TARGET_CLASS;
+}
+
 static const char *describe(const mixt_data_info *data, char *text, size_t size)
 {
     char shape[128];
@@ -450,6 +474,8 @@ static const char *describe(const mixt_data_info *data, char *text, size_t size)
         snprintf(text, size, "recordings and what is said in them");
     else if (is_sentences(data))
         snprintf(text, size, "sentences and their translations");
+    else if (is_texts(data))
+        snprintf(text, size, "labelled texts");
     else if (data->input_dtype == MIXT_DTYPE_INT32)
         snprintf(text, size, "sequences of %lld tokens", (long long)data->input_dims[0]);
     else if (data->input_rank == 1)
@@ -473,12 +499,14 @@ static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_inf
         [MIXT_MODEL_SENTENCES] = "sentences and their translations",
         [MIXT_MODEL_CAPTIONS] = "pictures with captions",
         [MIXT_MODEL_FRAMES] = "frames of features (frames, features), as recordings are",
+        [MIXT_MODEL_TEXTS] = "labelled texts (data.kind=labelled)",
     };
     bool tokens = data->input_dtype == MIXT_DTYPE_INT32 && data->array_count <= 2;
     bool fits = entry->input == MIXT_MODEL_PAIRS       ? is_ratings(data)
                 : entry->input == MIXT_MODEL_SENTENCES ? is_sentences(data)
                 : entry->input == MIXT_MODEL_CAPTIONS  ? is_captions(data)
                 : data->target == MIXT_TARGET_TEXT     ? entry->input == MIXT_MODEL_FRAMES
+                : entry->input == MIXT_MODEL_TEXTS     ? is_texts(data)
                 : data->array_count > 2                ? false
                 : entry->input == MIXT_MODEL_TOKENS    ? tokens
                 : entry->input == MIXT_MODEL_IMAGES    ? !tokens && data->input_rank == 3
@@ -495,7 +523,10 @@ static mixt_status check_input(const mixt__zoo_entry *entry, const mixt_data_inf
 /** Every label of the data needs an output of the model. */
 static mixt_status check_outputs(const mixt__zoo_entry *entry, const mixt_data_info *data, const mixt__model_sizes *s)
 {
-    bool tokens = entry->uses & MIXT_USES_VOCAB;
+    bool tokens = entry->uses & MIXT_USES_VOCAB && entry->input != MIXT_MODEL_TEXTS;
+    if (entry->input == MIXT_MODEL_TEXTS && s->vocab < data->arrays[0].ids)
+        return mixt__fail(MIXT_ERROR_SHAPE, "model %s: vocab %lld, but the data has %lld tokens", entry->name,
+                          (long long)s->vocab, (long long)data->arrays[0].ids);
     int64_t outputs = tokens ? s->vocab : s->classes;
     if (data->target == MIXT_TARGET_VALUES && outputs != data->target_elements)
         return mixt__fail(MIXT_ERROR_SHAPE, "model %s: classes %lld, but a target of the data has %lld values",
@@ -530,7 +561,7 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
     *model = (mixt__model){.fn = entry->fn, .user = sizes, .loss = values ? MIXT_LOSS_MSE : MIXT_LOSS_CROSS_ENTROPY};
     if (entry->own_loss || sizes->transcribes)
         model->loss = MIXT_LOSS_OWN;
-    if (entry->uses & MIXT_USES_VOCAB && sizes->rows > sizes->vocab)
+    if (entry->uses & MIXT_USES_VOCAB && entry->input != MIXT_MODEL_TEXTS && sizes->rows > sizes->vocab)
         model->classes = sizes->vocab;
     return MIXT_OK;
 }

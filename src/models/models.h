@@ -22,6 +22,9 @@ typedef enum mixt__model_shortcut {
     MIXT_SHORTCUT_PAD
 } mixt__model_shortcut;
 
+/** In the order of the choices of the key net.pool: the vector that stands for a text. */
+typedef enum mixt__model_pool { MIXT_POOL_AUTO, MIXT_POOL_FIRST, MIXT_POOL_MEAN } mixt__model_pool;
+
 typedef enum mixt__model_input {
     MIXT_MODEL_NUMBERS, // images or rows of numbers
     MIXT_MODEL_IMAGES,
@@ -31,6 +34,7 @@ typedef enum mixt__model_input {
     MIXT_MODEL_PAIRS,     // of a user and an item
     MIXT_MODEL_SENTENCES, // and what has been written of their translations
     MIXT_MODEL_CAPTIONS,  // pictures and what is said of them
+    MIXT_MODEL_TEXTS,     // tokens of different lengths, with a class
 } mixt__model_input;
 
 /** What may be chosen about a model. Zero: the model's own, or what the data says. */
@@ -52,6 +56,7 @@ typedef struct mixt__model_sizes {
     float penalty;                                                      // of the squares of what a rating is made from
     int64_t users, items; // of ratings, and their mean; filled in, never chosen
     float shift;
+    mixt__model_pool pool;
 } mixt__model_sizes;
 
 /** Which sizes a model uses: setting another is an error. */
@@ -75,6 +80,7 @@ typedef enum mixt__model_uses {
     MIXT_USES_ROPE = 31 << 16, // theta, factor, low, high, original
     MIXT_USES_EPS = 1 << 21,
     MIXT_USES_PENALTY = 1 << 22,
+    MIXT_USES_POOL = 1 << 23,
 } mixt__model_uses;
 
 typedef struct mixt__zoo_entry {
@@ -132,6 +138,11 @@ mixt_value mixt__model_gpt(mixt_builder *b, mixt_value x);
 mixt_value mixt__model_bert(mixt_builder *b, mixt_value x);
 /** BERT with all its parts, for masked tokens. */
 mixt_value mixt__model_bert_mlm(mixt_builder *b, mixt_value x);
+/** Its encoder, (B, T, width). @param lengths INT32 (B) of the texts; none: all are whole. @param words the embedding
+ */
+mixt_value mixt__bert_encode(mixt_builder *b, mixt_value ids, mixt_value lengths, mixt_value *words);
+/** The encoder with a head for classes: tokens (B, T) → (B, classes). */
+mixt_value mixt__model_bert_classify(mixt_builder *b, mixt_value x);
 mixt_status mixt__transformer_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
 /** Tokens (B, T) → (B, T, vocab): causal, with rotary positions and shared heads of keys and values. */
 mixt_value mixt__model_llama(mixt_builder *b, mixt_value x);

@@ -94,7 +94,7 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
                *labels = mixt__config_string(config, MIXT_KEY_DATA_LABELS);
     if (!*path || mixt__data_is_drawn(kind))
         return MIXT_OK;
-    if (*labels && strcmp(kind, "csv") && !access(labels, F_OK)) // of a CSV file: a column
+    if (*labels && strcmp(kind, "csv") && strcmp(kind, "labelled") && !access(labels, F_OK)) // of them: a column
         MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_LABELS, "", labels));
     const char *vocab = mixt__config_string(config, MIXT_KEY_DATA_VOCAB);
     if (*vocab)

@@ -3,6 +3,8 @@
 
 #include "base/c_locale.h"
 #include "data/facts.h"
+#include "data/inputs_text.h"
+#include "mixt/tokenizer.h"
 #include "run/device_sums.h"
 #include "run/phases.h"
 #include "run/teacher.h"
@@ -36,7 +38,7 @@ static mixt_status data_spec(const mixt__experiment *e, char *spec, size_t size)
     const char *kind = text(e, MIXT_KEY_DATA_KIND), *path = text(e, MIXT_KEY_DATA_PATH);
     bool automatic = !strcmp(kind, "auto");
     if (!automatic && !*path && !mixt__data_is_drawn(kind) && strcmp(kind, "audio") && strcmp(kind, "ratings") &&
-        strcmp(kind, "parallel") && strcmp(kind, "pairs"))
+        strcmp(kind, "parallel") && strcmp(kind, "pairs") && strcmp(kind, "labelled"))
         return mixt__fail(MIXT_ERROR_CONFIG, "data.kind is %s: say where it is with data.path=…", kind);
     int n = automatic && *path ? snprintf(spec, size, "%s", path)
                                : snprintf(spec, size, "%s:%s", automatic ? "digits" : kind, path);
@@ -57,6 +59,7 @@ static void plain_options(const mixt__experiment *e, mixt_data_options *o)
     o->missing = (mixt_missing)mixt__config_choice(e->config, MIXT_KEY_DATA_MISSING);
     o->normalise = (mixt_normalise)mixt__config_choice(e->config, MIXT_KEY_DATA_NORMALISE);
     o->labels = *text(e, MIXT_KEY_DATA_LABELS) ? text(e, MIXT_KEY_DATA_LABELS) : NULL;
+    o->text = *text(e, MIXT_KEY_DATA_TEXT) ? text(e, MIXT_KEY_DATA_TEXT) : NULL;
     o->crop = number(e, MIXT_KEY_DATA_CROP);
     o->frames = number(e, MIXT_KEY_DATA_FRAMES);
     o->draw_seed = (uint64_t)number(e, MIXT_KEY_DATA_DRAW_SEED);
@@ -172,6 +175,7 @@ mixt_status mixt__experiment_sizes(mixt__experiment *e)
     s->rope_high = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_HIGH);
     s->rope_original = mixt__config_float(e->config, MIXT_KEY_NET_ROPE_ORIGINAL);
     s->eps = mixt__config_float(e->config, MIXT_KEY_NET_EPS);
+    s->pool = (mixt__model_pool)mixt__config_choice(e->config, MIXT_KEY_NET_POOL);
     s->penalty = (float)mixt__config_float(e->config, MIXT_KEY_NET_PENALTY);
     return MIXT_OK;
 }
@@ -425,6 +429,9 @@ mixt_status mixt__experiment_open_known(mixt__experiment *e, const mixt_config *
     MIXT_TRY(open_context(e, config));
     MIXT_TRY(mixt__data_facts_unpack(json_object_get(inputs, "data"), &e->facts));
     MIXT_TRY(give_data(e, &e->facts));
+    if (mixt__are_texts(mixt_data_describe(e->facts)))
+        MIXT_TRY(
+            mixt_tokenizer_open(text(e, MIXT_KEY_DATA_TOKENIZER), text(e, MIXT_KEY_DATA_VOCAB), &e->facts->tokenizer));
     MIXT_TRY(open_trainer(e));
     MIXT_TRY(compile(e));
     return check_faults(e);

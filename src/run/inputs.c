@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "data/facts.h"
 #include "data/gpt2_files.h"
+#include "data/words_learn.h"
 #include "store/file.h"
 
 #include <errno.h>
@@ -123,6 +124,8 @@ mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e)
         vocab = e->train->options.vocab; // learned from the data
     if (*vocab)
         MIXT_TRY(copy_vocabulary(folder, vocab));
+    if (e->train->learned && snprintf(path, sizeof path, "%s/%s", folder, MIXT_VOCAB_FOLDER) < (int)sizeof path)
+        MIXT_TRY(mixt__vocabulary_write(e->train->tokenizer, path));
     snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE);
     return mixt__run_json_write(path, pack(e), true);
 }

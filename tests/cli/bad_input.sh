@@ -105,6 +105,13 @@ wav wavrate/yes_4.wav 1 1 16000 16 2000 2000
 mv wavflac/no_1.wav wavflac/no_1.flac
 mv wavname/yes_1.wav wavname/yes.wav
 printf 'model: mf\nprecision: fp32\nthreads: 1\ndata: {kind: ratings, path: stars.dat}\ntrain: {epochs: 1, batch: 2}\n' >mf.yaml
+printf 'model: bert_classify\nprecision: fp32\nthreads: 1\nnet: {layers: 1, width: 8, heads: 2}\ndata: {kind: labelled, path: said.tsv}\ntrain: {epochs: 1, batch: 2}\n' >texts.yaml
+printf 'sentence\tlabel\nso good\t1\nso bad\t0\ngood\t1\nbad\t0\nfine\t1\n' >said.tsv
+{ cat said.tsv; printf 'cut o'; } >saidcut.tsv
+sed 's/so bad.0/so bad\tNaN/' said.tsv >saidnan.tsv
+sed 's/^good//' said.tsv >saidempty.tsv
+head -1 said.tsv >saidnone.tsv
+printf 'text,label\nfine,1\n"never closed,0\n' >saidquote.csv
 printf '1::a::5::10\n2::b::4::20\n1::b::3::30\n2::a::1::40\n' >stars.dat
 { cat stars.dat; printf '3::c'; } >starscut.dat
 sed 's/::4::/::nan::/' stars.dat >starsnan.dat
@@ -281,6 +288,17 @@ ratings with a field more    | train mf.yaml out=x data.path=starsmore.dat      
 no ratings                   | train mf.yaml out=x data.path=starsnone.dat           | 1 | starsnone.dat: holds no ratings
 ratings without a time       | train mf.yaml out=x data.path=starstime.dat data.split_by=time | 1 | starstime.dat: rating 2 has no time: data.split_by=time needs one
 ratings for a classifier     | train mf.yaml out=x model=mlp                         | 1 | model mlp needs images or rows of numbers, the data has ratings
+texts cut off                | train texts.yaml out=x data.path=saidcut.tsv          | 1 | saidcut.tsv: line 7 has 1 field, those before 2
+texts without a label        | train texts.yaml out=x data.path=saidnan.tsv          | 1 | saidnan.tsv: line 3, column 2: 'NaN': the label is missing
+a label without a text       | train texts.yaml out=x data.path=saidempty.tsv        | 1 | saidempty.tsv: line 4, column 1: no text
+no texts                     | train texts.yaml out=x data.path=saidnone.tsv         | 1 | saidnone.tsv: only a header line, no texts
+texts with a quote too few   | train texts.yaml out=x data.path=saidquote.csv        | 1 | saidquote.csv: line 3, column 1: the quote that opens the field is never closed
+no such column of texts      | train texts.yaml out=x data.text=words                | 1 | said.tsv: no column 'words' for the text (data.text)
+no such column of labels     | train texts.yaml out=x data.labels=9                  | 1 | said.tsv: no column '9' for the label (data.labels)
+texts for a language model   | train texts.yaml out=x model=gpt                      | 1 | model gpt needs tokens, the data has labelled texts
+plain text for classes       | train texts.yaml out=x data.kind=text data.path=words.txt | 1 | model bert_classify needs labelled texts
+another pooling              | train texts.yaml out=x net.pool=max                   | 2 | net.pool: expected one of auto, first, mean, found 'max'
+a column for plain text      | train gpt.yaml out=x data.text=1                      | 1 | 'text' means nothing to text
 pictures for ratings         | train mf.yaml out=x data.kind=digits data.path=       | 1 | model mf needs ratings of items by users, the data has
 pairs of unequal length      | train phrases.yaml out=x data.path=phrasesshort           | 1 | phrasesshort/train.en has 3 lines, phrasesshort/train.de 1: line by line they must say the same
 pairs in one language        | train phrases.yaml out=x data.path=phrasesone             | 1 | its train part has a file for .en but none for .de

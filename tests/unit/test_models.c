@@ -280,8 +280,9 @@ static void bad_sizes_are_refused(void **state)
     mixt__model_sizes none = {0};
     mixt_data_info digits = images(28, 28, 1, 10), text = tokens(64, 256), table = rows(784, 10);
     expect_refused("convnt", digits, none, "no model 'convnt' (did you mean convnet?)");
-    expect_refused("perceiver", digits, none,
-                   "there are mlp, convnet, resnet, vgg, c3d, gpt, llama, bert, bert_mlm, lstm, gru, rnn, speech");
+    expect_refused(
+        "perceiver", digits, none,
+        "there are mlp, convnet, resnet, vgg, c3d, gpt, llama, bert, bert_mlm, bert_classify, lstm, gru, rnn, speech");
     expect_refused("gpt", digits, none, "model gpt needs tokens, the data has (28, 28, 1) images");
     expect_refused("lstm", table, none, "model lstm needs tokens, the data has rows of 784 numbers");
     expect_refused("convnet", table, none,

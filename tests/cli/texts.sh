@@ -1,0 +1,51 @@
+#!/bin/bash
+# Labelled texts through the command: trained in each precision, evaluated, predicted, resumed; a vocabulary that the run
+# learned goes with it. Usage: texts.sh MIXT
+. "$(dirname "$0")/../support/script.sh"
+root=$PWD
+real=$(realpath "${MIXT_TEST_DATA:-../shared/data}" 2>/dev/null)/sst2
+cd "$work" || exit 1
+
+# figure NAME FILE: a number of a JSON object
+figure() { grep -o "\"$1\":-\?[0-9.]*" "$2" | head -1 | cut -d: -f2; }
+
+# Opinions that mixt writes: far better than guessing, in every precision.
+for precision in fp32 bf16 fp16; do
+    "$mixt" train "$root/configs/sst2.yaml" device=cpu threads=2 precision=$precision data.samples=1000 train.epochs=6 train.lr=0.003 train.warmup=10 out=$precision -q || fail "train in $precision"
+    "$mixt" eval $precision --json >$precision.json || fail "eval in $precision"
+    figure accuracy $precision.json | awk '{ exit !($1 > 0.75) }' || fail "$precision: $(cat $precision.json)"
+done
+
+# F1 of the second class and its mean over both are those of the matrix.
+sed 's/.*"confusion":\[\[\([0-9]*\),\([0-9]*\)\],\[\([0-9]*\),\([0-9]*\)\]\].*/\1 \2 \3 \4/' bf16.json |
+    awk '{ a = 2 * $4 / (2 * $4 + $2 + $3); b = 2 * $1 / (2 * $1 + $2 + $3); printf "%.6f %.6f\n", a, (a + b) / 2 }' >own
+printf '%.6f %.6f\n' "$(figure f1_binary bf16.json)" "$(figure f1 bf16.json)" | cmp - own || fail "F1: $(cat own) of $(cat bf16.json)"
+"$mixt" eval bf16 | grep -q "F1 .*% (of class 1), .*% (mean) over 1000 targets" || fail "eval: $("$mixt" eval bf16 | head -1)"
+
+# A line a text, a text as it is, and the column of texts of a file; the same class each time, with a probability.
+printf 'the plot is clever\n\nthe cast was dull\n' >lines.txt
+printf 'number,text\n1,the plot is clever\n2,"the cast was dull"\n' >rows.csv
+"$mixt" predict bf16 lines.txt rows.csv 'text:the plot is clever' --json >out || fail "predict"
+[ "$(grep -c '"probability"' out)" = 5 ] || fail "not five texts: $(cat out)"
+[ "$(grep -o '"name":"[a-z]*","input":"[^"]*"' out | tr '\n' ' ')" = '"name":"good","input":"lines.txt:0" "name":"bad","input":"lines.txt:1" "name":"good","input":"rows.csv:0" "name":"bad","input":"rows.csv:1" "name":"good","input":"text:the plot is clever" ' ] || fail "classes: $(cat out)"
+"$mixt" predict bf16 val:0-3 lines.txt:1 | grep -q '^lines.txt:1  *bad ' || fail "one line: $("$mixt" predict bf16 lines.txt:1)"
+
+# The run has its vocabulary: it is judged without the data, moved, and evaluated on a file of the same kind.
+[ "$(head -3 bf16/vocab/vocab.txt | tr '\n' ' ')" = '[PAD] [UNK] [CLS] ' ] || fail "vocab.txt: $(head -3 bf16/vocab/vocab.txt)"
+printf 'text\tlabel\nthe plot is clever\tgood\nthe cast was dull\tbad\n' >own.tsv
+mv bf16 moved && "$mixt" predict moved lines.txt:0 | grep -q good || fail "a run that was moved"
+"$mixt" eval moved data.path=own.tsv 2>/dev/null | grep -q "accuracy 100.00%.* over 2 targets" || fail "other data: $("$mixt" eval moved data.path=own.tsv 2>&1)"
+
+# Stopped and resumed: the same bits.
+run="device=cpu threads=2 train.epochs=0 train.schedule=constant train.checkpoint_every=10 data.samples=400 train.warmup=5"
+"$mixt" train "$root/configs/sst2.yaml" $run train.steps=20 out=whole -q || fail "train"
+"$mixt" train "$root/configs/sst2.yaml" $run train.steps=10 out=half -q && "$mixt" train --resume half train.steps=20 -q || fail "resume"
+cmp whole/model.safetensors half/model.safetensors || fail "a resumed run is another"
+
+if [ -f "$real/train.tsv.gz" ]; then
+    "$mixt" train "$root/configs/sst2.yaml" device=cpu data.path="$real" data.limit=2000 train.warmup=0 train.epochs=0 train.steps=10 out=real -q || fail "train on real texts"
+    "$mixt" eval real | grep -q 'over 872 targets' || fail "the validation part of sst2: $("$mixt" eval real | head -1)"
+else
+    echo "skipped: no sst2 in ${MIXT_TEST_DATA:-../shared/data}"
+fi
+exit $((failures > 0))
