@@ -28,7 +28,8 @@ typedef struct mixt_tokenizer_info {
  * Opens a tokenizer.
  * @param kind "bytes" (every byte is a token), "gpt2" (byte-pair encoding), "wordpiece" (lower case, no accents),
  *   "wordpiece-cased", "json" (Llama's and GPT-2's tokenizer.json: byte-pair encoding over bytes, or over characters
- *   with bytes to fall back to, as SentencePiece has it); NULL, "" or "auto": by the files of `folder`, bytes without
+ *   with bytes to fall back to, as SentencePiece has it; or BERT's WordPiece, whose kind it then
+ *   is); NULL, "" or "auto": by the files of `folder`, bytes without
  * one.
  * @param folder of the vocabulary: encoder.json and vocab.bpe (or vocab.json and merges.txt), vocab.txt, or
  *   tokenizer.json; NULL or "" for bytes.

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "data/gpt2_files.h"
 #include "data/unicode.h"
+#include "data/words_learn.h"
 
 #include <string.h>
 
@@ -291,6 +292,12 @@ static const mixt__tokenizer_kind sentence = {
 
 static mixt_status open_json(mixt_tokenizer *t, const char *folder)
 {
+    bool fold = false;
+    mixt_status pieces = mixt__tokenizer_json_pieces(folder, &t->vocabulary, &fold);
+    if (pieces != MIXT_END) { // another kind, with another close
+        t->kind = fold ? &mixt__tokenizer_wordpiece : &mixt__tokenizer_wordpiece_cased;
+        return pieces == MIXT_OK ? mixt__wordpiece_finish(t, folder) : pieces;
+    }
     mixt__json_tables *j = t->state = mixt__alloc(sizeof *j);
     if (!j)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its vocabulary", folder);

@@ -27,6 +27,10 @@ typedef struct mixt__json_tables {
 mixt_status mixt__tokenizer_json_read(const char *folder, mixt__vocabulary *vocabulary, mixt__json_tables *tables,
                                       uint64_t *fingerprint);
 
+/** Whether FOLDER/tokenizer.json is of WordPiece; then its tokens, and whether text is folded. MIXT_END: it is of
+ * another model. */
+mixt_status mixt__tokenizer_json_pieces(const char *folder, mixt__vocabulary *vocabulary, bool *fold);
+
 /** U+2581, a blank in vocabularies of SentencePiece. */
 #define MIXT_SENTENCE_BLANK "\xe2\x96\x81"
 

@@ -1,5 +1,5 @@
 /* Reading tokenizer.json, the file of Hugging Face's tokenizers: byte-pair encoding over bytes with the rules of GPT-2
- * or Llama 3, and over characters with bytes to fall back to, as SentencePiece has it.
+ * or Llama 3, and over characters with bytes to fall back to, as SentencePiece has it; and BERT's WordPiece.
  *
  * A file that asks for anything else is refused with what that is: tokens that are nearly right would ruin a model
  * without a word.
@@ -309,23 +309,73 @@ static mixt_status read_all(reader *r, int64_t bytes)
     return MIXT_OK;
 }
 
+/* ---- the file ---- */
+
+static mixt_status load(const char *folder, char *path, size_t room, mixt__bytes *file, json_t **root)
+{
+    json_error_t error;
+    *root = NULL;
+    if (!mixt__vocabulary_file(folder, "tokenizer.json", NULL, path, room))
+        return mixt__fail(MIXT_ERROR_FILE, "%s: has no tokenizer.json", folder);
+    MIXT_TRY(mixt__bytes_read_most(path, FILE_MAX, file));
+    *root = json_loadb((const char *)file->bytes, (size_t)file->size, JSON_REJECT_DUPLICATES, &error);
+    if (*root)
+        return MIXT_OK;
+    mixt__bytes_free(file);
+    return mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: not valid JSON: %s", path, error.line, error.column, error.text);
+}
+
 mixt_status mixt__tokenizer_json_read(const char *folder, mixt__vocabulary *vocabulary, mixt__json_tables *tables,
                                       uint64_t *fingerprint)
 {
     char path[4200];
     mixt__bytes file = {0};
-    json_error_t error;
-    if (!mixt__vocabulary_file(folder, "tokenizer.json", NULL, path, sizeof path))
-        return mixt__fail(MIXT_ERROR_FILE, "%s: has no tokenizer.json", folder);
-    MIXT_TRY(mixt__bytes_read_most(path, FILE_MAX, &file));
-    reader r = {.path = path, .vocabulary = vocabulary, .tables = tables};
-    json_t *root = json_loadb((const char *)file.bytes, (size_t)file.size, JSON_REJECT_DUPLICATES, &error);
-    r.root = root;
+    json_t *root;
+    MIXT_TRY(load(folder, path, sizeof path, &file, &root));
+    reader r = {.path = path, .vocabulary = vocabulary, .tables = tables, .root = root};
     r.model = json_object_get(root, "model");
-    mixt_status status = root ? read_all(&r, file.size)
-                              : mixt__fail(MIXT_ERROR_FORMAT, "%s:%d:%d: not valid JSON: %s", path, error.line,
-                                           error.column, error.text);
+    mixt_status status = read_all(&r, file.size);
     *fingerprint = mixt__hash_bytes(1, file.bytes, file.size);
+    json_decref(root);
+    mixt__arena_free(&r.arena);
+    mixt__bytes_free(&file);
+    return status;
+}
+
+/* ---- WordPiece ---- */
+
+/** BERT's own settings, or what is not known here. Accents go with capitals unless the file says otherwise. */
+static mixt_status read_pieces(reader *r, bool *fold)
+{
+    const json_t *normalizer = json_object_get(r->root, "normalizer"), *pre = json_object_get(r->root, "pre_tokenizer");
+    const json_t *accents = json_object_get(normalizer, "strip_accents");
+    const json_t *longest = json_object_get(r->model, "max_input_chars_per_word");
+    *fold = json_is_true(json_object_get(normalizer, "lowercase"));
+    if (strcmp(text_of(normalizer, "type"), "BertNormalizer"))
+        return refuse(r, "its normalizer,", text_of(normalizer, "type"));
+    if (json_is_boolean(accents) && json_is_true(accents) != *fold)
+        return refuse(r, "its normalizer,", "BertNormalizer that treats accents otherwise than capitals");
+    if (json_is_false(json_object_get(normalizer, "clean_text")) ||
+        json_is_false(json_object_get(normalizer, "handle_chinese_chars")))
+        return refuse(r, "its normalizer,", "BertNormalizer without clean_text or handle_chinese_chars");
+    if (strcmp(text_of(pre, "type"), "BertPreTokenizer"))
+        return refuse(r, "its pre_tokenizer,", text_of(pre, "type"));
+    if (strcmp(text_of(r->model, "continuing_subword_prefix"), "##") ||
+        strcmp(text_of(r->model, "unk_token"), "[UNK]") || (longest && json_integer_value(longest) != 100))
+        return refuse(r, "its model,", "WordPiece with other marks than BERT's");
+    return read_tokens(r);
+}
+
+mixt_status mixt__tokenizer_json_pieces(const char *folder, mixt__vocabulary *vocabulary, bool *fold)
+{
+    char path[4200];
+    mixt__bytes file = {0};
+    mixt__json_tables tables = {.rule = MIXT_JSON_SENTENCE}; // tokens are plain text
+    json_t *root;
+    MIXT_TRY(load(folder, path, sizeof path, &file, &root));
+    reader r = {.path = path, .vocabulary = vocabulary, .tables = &tables, .root = root};
+    r.model = json_object_get(root, "model");
+    mixt_status status = strcmp(text_of(r.model, "type"), "WordPiece") ? MIXT_END : read_pieces(&r, fold);
     json_decref(root);
     mixt__arena_free(&r.arena);
     mixt__bytes_free(&file);

@@ -242,8 +242,7 @@ static mixt_status parse_vocabulary(mixt_tokenizer *t, const char *path, const m
     return status;
 }
 
-/** Special tokens and the fingerprint of a vocabulary that is there. */
-static mixt_status finish(mixt_tokenizer *t, const char *path)
+mixt_status mixt__wordpiece_finish(mixt_tokenizer *t, const char *path)
 {
     const mixt__vocabulary *v = &t->vocabulary;
     t->special = (mixt__special_tokens){
@@ -270,7 +269,7 @@ static mixt_status open_wordpiece(mixt_tokenizer *t, const char *folder)
     mixt_status status = parse_vocabulary(t, path, &file);
     mixt__bytes_free(&file);
     MIXT_TRY(status);
-    return finish(t, path);
+    return mixt__wordpiece_finish(t, path);
 }
 
 mixt_status mixt__wordpiece_make(const mixt__span *tokens, int64_t count, bool fold, mixt_tokenizer **result)
@@ -285,7 +284,7 @@ mixt_status mixt__wordpiece_make(const mixt__span *tokens, int64_t count, bool f
     t->kind = kind;
     mixt_status status = mixt__vocabulary_make(&t->vocabulary, tokens, count, &twice);
     if (status == MIXT_OK)
-        status = finish(t, "a vocabulary");
+        status = mixt__wordpiece_finish(t, "a vocabulary");
     t->size = t->vocabulary.count;
     t->fingerprint = mixt__hash_bytes(t->fingerprint, kind->name, (int64_t)strlen(kind->name));
     if (status == MIXT_OK)

@@ -23,6 +23,8 @@ typedef struct mixt__vocabulary {
 /** Copies `count` tokens. When two are the same, *twice is the id of the second and the result MIXT_ERROR_FORMAT. */
 mixt_status mixt__vocabulary_make(mixt__vocabulary *vocabulary, const mixt__span *tokens, int64_t count,
                                   int64_t *twice);
+/** Writes FOLDER/vocab.txt, a token a line, the folder made where it is missing (words_learn.c). */
+mixt_status mixt__vocabulary_write(const mixt__vocabulary *vocabulary, const char *folder);
 void mixt__vocabulary_free(mixt__vocabulary *vocabulary);
 
 /** The id of a token, -1 when there is none. */

@@ -115,7 +115,7 @@ static char *lines_of(const mixt__vocabulary *v, size_t *bytes)
     return lines;
 }
 
-mixt_status mixt__vocabulary_write(const mixt_tokenizer *tokenizer, const char *folder)
+mixt_status mixt__vocabulary_write(const mixt__vocabulary *vocabulary, const char *folder)
 {
     char path[4400];
     size_t bytes;
@@ -124,7 +124,7 @@ mixt_status mixt__vocabulary_write(const mixt_tokenizer *tokenizer, const char *
         return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", folder, strerror(errno));
     if (snprintf(path, sizeof path, "%s/vocab.txt", folder) >= (int)sizeof path)
         return mixt__fail(MIXT_ERROR_FILE, "%s: the path is too long", folder);
-    char *lines = lines_of(&tokenizer->vocabulary, &bytes);
+    char *lines = lines_of(vocabulary, &bytes);
     if (!lines)
         return no_memory();
     mixt_status status = mixt__file_writer_open(&writer, path, true);

@@ -25,8 +25,6 @@ void mixt__word_counts_free(mixt__word_counts *counts);
 /** The tokenizer of the most frequent words, of those as frequent by their alphabet: at most `most` tokens, special
  * ones included. */
 mixt_status mixt__words_learn(const mixt__word_counts *counts, int64_t most, bool fold, mixt_tokenizer **tokenizer);
-/** Writes the vocabulary of a WordPiece tokenizer as FOLDER/vocab.txt, the folder made where it is missing. */
-mixt_status mixt__vocabulary_write(const mixt_tokenizer *tokenizer, const char *folder);
 
 // tokenizer_wordpiece.c
 
@@ -34,6 +32,8 @@ mixt_status mixt__vocabulary_write(const mixt_tokenizer *tokenizer, const char *
  */
 mixt_status mixt__wordpiece_words(const unsigned char *text, int64_t size, bool fold, mixt__word_taker *take,
                                   void *user);
+/** Finds the special tokens of a vocabulary that is there, and its fingerprint. `path` is for messages. */
+mixt_status mixt__wordpiece_finish(mixt_tokenizer *tokenizer, const char *path);
 /** A tokenizer of these tokens, [UNK] among them. */
 mixt_status mixt__wordpiece_make(const mixt__span *tokens, int64_t count, bool fold, mixt_tokenizer **tokenizer);
 

@@ -23,13 +23,17 @@ static mixt_status real_vocab(const mixt_export_options *o, const mixt_config *c
     MIXT_TRY(mixt__model_find(mixt__config_string(config, MIXT_KEY_MODEL), &entry));
     bool padded = entry->names && entry->uses & MIXT_USES_VOCAB;
     if (o->vocab && !padded)
-        return mixt__fail(
-            MIXT_ERROR_ARGUMENT,
-            "vocab %lld is for gpt, llama and bert_mlm, whose padding is left out: of %s, every row is written",
-            (long long)o->vocab, entry->name);
+        return mixt__fail(MIXT_ERROR_ARGUMENT,
+                          "vocab %lld is for gpt, llama, bert_mlm and bert_classify, whose padding is left out: of %s, "
+                          "every row is written",
+                          (long long)o->vocab, entry->name);
     *vocab = o->vocab ? o->vocab : mixt__config_int(config, MIXT_KEY_NET_VOCAB);
+    const json_t *data = json_object_get(inputs, "data");
     if (!*vocab && padded)
-        *vocab = json_integer_value(json_object_get(json_object_get(inputs, "data"), "classes"));
+        *vocab = json_integer_value(
+            entry->input == MIXT_MODEL_TEXTS
+                ? json_object_get(json_array_get(json_object_get(data, "arrays"), 0), "ids") // of its tokens
+                : json_object_get(data, "classes"));
     if (*vocab || !padded)
         return MIXT_OK;
     mixt__experiment e = {.progress = o->progress, .progress_user = o->progress_user};

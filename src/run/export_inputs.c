@@ -54,12 +54,13 @@ mixt_status mixt__export_inputs_open(mixt__export_inputs *x, mixt__export_reques
     const char *kind = json_string_value(json_object_get(data, "kind"));
     const char *vocab = mixt__config_string(x->config, MIXT_KEY_DATA_VOCAB);
     const mixt__zoo_entry *entry;
-    if (!target || strcmp(target, "tokens"))
+    bool texts = kind && !strcmp(kind, "labelled");
+    if (!target || (strcmp(target, "tokens") && !texts))
         return MIXT_OK;
     MIXT_TRY(mixt__model_find(mixt__config_string(x->config, MIXT_KEY_MODEL), &entry));
     if (entry->uses & MIXT_USES_SEQ)
         r->positions = json_integer_value(json_object_get(x->inputs, "positions"));
-    x->unknown = !*vocab && (!kind || strcmp(kind, "text")); // tokens that somebody else has made
+    x->unknown = !*vocab && !texts && (!kind || strcmp(kind, "text")); // tokens that somebody else has made
     if (x->unknown)
         return MIXT_OK;
     MIXT_TRY(mixt_tokenizer_open(mixt__config_string(x->config, MIXT_KEY_DATA_TOKENIZER), vocab, &x->tokenizer));
@@ -187,7 +188,7 @@ mixt_status mixt__export_inputs_write(const mixt__export_inputs *x, const mixt__
         MIXT_TRY(mixt__file_copy(precision, place(r, MIXT_POLICY_FILE, path)));
     if (!x->tokenizer)
         return MIXT_OK;
-    MIXT_TRY(is_pieces(x->tokenizer) ? write_file(x, r, "vocab.txt")
+    MIXT_TRY(is_pieces(x->tokenizer) ? mixt__vocabulary_write(&x->tokenizer->vocabulary, r->folder)
              : is_json(x->tokenizer) ? write_file(x, r, "tokenizer.json")
                                      : write_pairs(x, r));
     return mixt__run_json_write(place(r, TOKENIZER_CONFIG, path), tokenizer_config(x, r), r->overwrite);

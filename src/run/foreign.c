@@ -78,6 +78,8 @@ static mixt_status set_sizes(mixt_config *config, const mixt__zoo_entry *entry, 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         if (entry->uses & sizes[i].use)
             MIXT_TRY(set_number(config, missing, sizes[i].key, sizes[i].value, origin));
+    if (entry->uses & MIXT_USES_POOL && !strcmp(f->architecture, "mean"))
+        MIXT_TRY(set(config, missing, MIXT_KEY_NET_POOL, "mean", origin));
     if (entry->uses & MIXT_USES_TIED)
         MIXT_TRY(set(config, missing, MIXT_KEY_NET_TIED, f->tied ? "true" : "false", origin));
     return MIXT_OK;
@@ -99,9 +101,9 @@ static mixt_status read_folder(const char *folder, char path[PATH_BYTES], const 
 static mixt_status set_data(mixt_config *config, const char *folder, const mixt__zoo_entry *entry,
                             const mixt__name_facts *f, const char *origin)
 {
-    int64_t room = entry->sees_all ? entry->tokens : LONGEST;
+    int64_t room = entry->sees_all || entry->input == MIXT_MODEL_TEXTS ? entry->tokens : LONGEST;
     int64_t seq = f->positions && f->positions < room ? f->positions : room;
-    MIXT_TRY(set(config, false, MIXT_KEY_DATA_KIND, "text", origin));
+    MIXT_TRY(set(config, false, MIXT_KEY_DATA_KIND, entry->input == MIXT_MODEL_TEXTS ? "labelled" : "text", origin));
     MIXT_TRY(set_number(config, false, MIXT_KEY_DATA_SEQ, (double)seq, origin));
     if (entry->sees_all)
         MIXT_TRY(set(config, false, MIXT_KEY_DATA_MASK, "0.15", origin));
@@ -118,6 +120,8 @@ static mixt_status fill_config(const char *folder, mixt_config *config)
     MIXT_TRY(set(config, false, MIXT_KEY_PRECISION, "fp32", path));
     MIXT_TRY(set_sizes(config, entry, &facts, false, path));
     MIXT_TRY(set_number(config, false, MIXT_KEY_NET_VOCAB, (double)facts.vocab, path));
+    if (entry->uses & MIXT_USES_CLASSES && facts.classes)
+        MIXT_TRY(set_number(config, false, MIXT_KEY_NET_CLASSES, (double)facts.classes, path));
     MIXT_TRY(set_number(config, false, MIXT_KEY_TRAIN_BATCH, 1, path));
     MIXT_TRY(set_data(config, folder, entry, &facts, path));
     return mixt_config_check(config);
@@ -146,7 +150,15 @@ mixt_status mixt__foreign_fill(mixt_config *config)
     if (status == MIXT_ERROR_UNSUPPORTED) // of a program whose files tell their sizes otherwise
         return MIXT_OK;
     MIXT_TRY(status);
-    if (strcmp(entry->name, mixt__config_string(config, MIXT_KEY_MODEL)))
+    const char *model = mixt__config_string(config, MIXT_KEY_MODEL);
+    const mixt__zoo_entry *texts;
+    if (!strcmp(model, "bert_classify") && !strcmp(entry->name, "bert_mlm")) { // another head on the same encoder
+        MIXT_TRY(mixt__model_find(model, &texts));
+        entry = texts;
+    }
+    if (strcmp(entry->name, model))
         return MIXT_OK;
+    if (entry->input == MIXT_MODEL_TEXTS && mixt__foreign_has_tokenizer(folder)) // tokens of other words would be noise
+        MIXT_TRY(set(config, true, MIXT_KEY_DATA_VOCAB, folder, path));
     return set_sizes(config, entry, &facts, true, path);
 }

@@ -3,6 +3,7 @@
 
 #include "api/weights.h"
 #include "data/data.h"
+#include "data/inputs_text.h"
 #include "run/inputs.h"
 #include "run/weights.h"
 
@@ -42,6 +43,11 @@ mixt_status mixt__experiment_names(const mixt_config *config, const mixt__names 
         facts->heads = mixt__model_default_heads(width ? width : entry->sizes.width);
     if (entry->uses & MIXT_USES_ROPE)
         rotary_facts(config, entry, facts);
+    if (entry->input == MIXT_MODEL_TEXTS) {
+        bool mean = mixt__config_choice(config, MIXT_KEY_NET_POOL) == MIXT_POOL_MEAN;
+        snprintf(facts->architecture, sizeof facts->architecture, "%s", mean ? "mean" : "first");
+        return MIXT_OK;
+    }
     bool norms = entry->uses & MIXT_USES_NORM && mixt__config_choice(config, MIXT_KEY_NET_NORM) == MIXT_NORM_BATCH;
     snprintf(facts->architecture, sizeof facts->architecture, "%s%lld%s", entry->name,
              (long long)(depth ? depth : entry->sizes.depth), norms ? "_bn" : ""); // as torchvision names them
@@ -80,7 +86,7 @@ mixt_status mixt__experiment_init(mixt__experiment *e, bool load, mixt__note *no
     MIXT_TRY(mixt__run_weights_final(path, "init=RUN/checkpoints/step-NNNNNNNN begins with those of a checkpoint"));
     MIXT_TRY(mixt__experiment_names(e->config, &request.names, &facts));
     request.vocab = e->sizes.vocab;
-    if (e->facts->info.target == MIXT_TARGET_TOKENS)
+    if (e->facts->info.target == MIXT_TARGET_TOKENS || mixt__are_texts(&e->facts->info))
         request.positions = e->facts->info.input_dims[0];
     request.skip = mixt__config_string(e->config, MIXT_KEY_INIT_SKIP);
     request.new_head = mixt__config_string(e->config, MIXT_KEY_INIT_NEW_HEAD);

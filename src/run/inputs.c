@@ -4,7 +4,8 @@
 #include "base/status.h"
 #include "data/facts.h"
 #include "data/gpt2_files.h"
-#include "data/words_learn.h"
+#include "data/inputs_text.h"
+#include "data/tokenizer.h"
 #include "store/file.h"
 
 #include <errno.h>
@@ -67,7 +68,7 @@ static json_t *pack_sum(const mixt_data *data, uint64_t sum)
 static int64_t positions_of(const mixt__experiment *e)
 {
     const mixt_data_info *info = mixt_data_describe(e->train);
-    int64_t seq = info->target == MIXT_TARGET_TOKENS ? info->input_dims[0] : 0;
+    int64_t seq = info->target == MIXT_TARGET_TOKENS || mixt__are_texts(info) ? info->input_dims[0] : 0;
     return seq && e->positions > seq ? e->positions : seq;
 }
 
@@ -125,7 +126,7 @@ mixt_status mixt__run_inputs_write(const char *folder, mixt__experiment *e)
     if (*vocab)
         MIXT_TRY(copy_vocabulary(folder, vocab));
     if (e->train->learned && snprintf(path, sizeof path, "%s/%s", folder, MIXT_VOCAB_FOLDER) < (int)sizeof path)
-        MIXT_TRY(mixt__vocabulary_write(e->train->tokenizer, path));
+        MIXT_TRY(mixt__vocabulary_write(&e->train->tokenizer->vocabulary, path));
     snprintf(path, sizeof path, "%s/%s", folder, MIXT_INPUTS_FILE);
     return mixt__run_json_write(path, pack(e), true);
 }

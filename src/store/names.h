@@ -68,8 +68,10 @@ typedef struct mixt__name_differs {
 } mixt__name_differs;
 
 typedef struct mixt__names {
-    const char *family; // "gpt2"
-    const char *prefix; // a file may leave this beginning of names away; "": none
+    const char *family;       // "gpt2"
+    const char *type;         // model_type of config.json; NULL: the family's name
+    const char *architecture; // that config.json must name, where other families have the same type; NULL: any
+    const char *prefix;       // a file may leave this beginning of names away; "": none
     const mixt__name_rule *rules;
     const mixt__name_pair *aliases; // ends of names: as written, as a file may say instead
     const mixt__name_pair *tied;    // names there: the first, if present, must hold what the second holds

@@ -6,11 +6,17 @@
 #include "store/names_rope.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const mixt__names *const families[] = {&mixt__names_gpt2,   &mixt__names_bert, &mixt__names_llama,
-                                              &mixt__names_resnet, &mixt__names_vgg,  NULL};
+static const mixt__names *const families[] = {&mixt__names_gpt2,
+                                              &mixt__names_bert,
+                                              &mixt__names_bert_classify,
+                                              &mixt__names_llama,
+                                              &mixt__names_resnet,
+                                              &mixt__names_vgg,
+                                              NULL};
 
 const mixt__names *mixt__names_find(const char *family)
 {
@@ -135,7 +141,13 @@ mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_
 static bool is_of(const mixt__names *names, const json_t *config)
 {
     const char *type = json_string_value(json_object_get(config, "model_type"));
-    return type && names->fields && !strcmp(names->family, type);
+    const json_t *models = json_object_get(config, "architectures");
+    bool named = !names->architecture;
+    for (size_t i = 0; !named && i < json_array_size(models); i++) {
+        const char *model = json_string_value(json_array_get(models, i));
+        named = model && !strcmp(model, names->architecture);
+    }
+    return type && named && names->fields && !strcmp(names->type ? names->type : names->family, type);
 }
 
 /** A fact from its field; constants are held against the model here. */
@@ -153,6 +165,8 @@ static mixt_status read_field(const mixt__name_field *field, const json_t *confi
     }
     if (field->fact == MIXT_FACT(tied))
         facts->tied = json_is_true(found);
+    if (field->fact == MIXT_FACT(architecture) && json_is_string(found))
+        snprintf(facts->architecture, sizeof facts->architecture, "%s", json_string_value(found));
     if (field->fact == MIXT_FACT(tied) || field->fact == MIXT_FACT(rope_theta) ||
         field->fact == MIXT_FACT(rope_factor) || field->fact == MIXT_FACT(architecture) ||
         field->fact == MIXT_FACT(fits))
@@ -172,6 +186,8 @@ static mixt_status fill(const mixt__names *names, const json_t *config, mixt__na
     if (!f->layers || !f->width || !f->heads || !f->vocab)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: does not say how many layers, heads, tokens, or how wide it is",
                           path);
+    if (!f->classes) // transformers writes names of labels instead of their number
+        f->classes = (int64_t)json_object_size(json_object_get(config, "id2label"));
     f->kv_heads = f->kv_heads ? f->kv_heads : f->heads;
     f->inner = f->inner ? f->inner : 4 * f->width;
     if (f->head_dim && f->head_dim * f->heads != f->width)

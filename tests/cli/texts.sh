@@ -36,6 +36,23 @@ printf 'text\tlabel\nthe plot is clever\tgood\nthe cast was dull\tbad\n' >own.ts
 mv bf16 moved && "$mixt" predict moved lines.txt:0 | grep -q good || fail "a run that was moved"
 "$mixt" eval moved data.path=own.tsv 2>/dev/null | grep -q "accuracy 100.00%.* over 2 targets" || fail "other data: $("$mixt" eval moved data.path=own.tsv 2>&1)"
 
+# Hugging Face's names, both ways: the exported folder is evaluated as it stands, and trained further.
+"$mixt" export fp32 --out hf 2>told >/dev/null || fail "export: $(cat told)"
+grep -q 'first token' told || fail "export does not say that transformers takes the first token: $(cat told)"
+for name in bert.embeddings.word_embeddings bert.encoder.layer.0.attention.self.query bert.pooler.dense classifier; do
+    head -c 8000 hf/model.safetensors | grep -q "\"$name.weight\"" || fail "no $name.weight"
+done
+tr -d ' \n' <hf/config.json | grep -q '"architectures":\["BertForSequenceClassification"\].*"num_labels":2' || fail "config.json: $(cat hf/config.json)"
+cmp hf/vocab.txt fp32/vocab/vocab.txt || fail "another vocabulary"
+rm hf/inputs.json
+loss() { grep -o 'loss [0-9.]*' | head -1; }
+there=$("$mixt" eval fp32 data.path=own.tsv 2>/dev/null | loss)
+[ "$("$mixt" eval hf data.path=own.tsv 2>/dev/null | loss)" = "$there" ] || fail "the folder says $("$mixt" eval hf data.path=own.tsv 2>&1), the run $there"
+"$mixt" train "$root/configs/sst2.yaml" device=cpu precision=fp32 init=hf data.samples=64 train.warmup=0 train.lr=0 train.epochs=0 train.steps=1 out=further -q || fail "init=hf"
+[ "$("$mixt" eval further data.path=own.tsv 2>/dev/null | loss)" = "$there" ] || fail "init=hf begins elsewhere: $("$mixt" eval further data.path=own.tsv 2>&1)"
+sed -i 's/BertForSequenceClassification/BertModel/; s/"mixt_pool": "mean",*//' hf/config.json # an encoder alone: the head is new
+"$mixt" train "$root/configs/sst2.yaml" device=cpu init=hf init_new_head=fc net.pool=first data.samples=64 train.warmup=0 train.epochs=0 train.steps=1 out=new -q || fail "init of another head"
+
 # Stopped and resumed: the same bits.
 run="device=cpu threads=2 train.epochs=0 train.schedule=constant train.checkpoint_every=10 data.samples=400 train.warmup=5"
 "$mixt" train "$root/configs/sst2.yaml" $run train.steps=20 out=whole -q || fail "train"

@@ -229,6 +229,50 @@ static void opinions_are_drawn(void **state)
     mixt_data_close(val);
 }
 
+/** tokenizer.json of WordPiece gives the tokens of vocab.txt. */
+static void a_json_of_pieces_is_read(void **state)
+{
+    static const char text[] = "Hello worlds ! [MASK] \xc3\x89t\xc3\xa9 hellos unheard";
+    static const char *const wrong[][2] = {{"\"##\"", "\"@@\""},
+                                           {"BertNormalizer", "NFC"},
+                                           {"BertPreTokenizer", "Whitespace"},
+                                           {"\"strip_accents\": null", "\"strip_accents\": false"}};
+    const char *json =
+        "{\"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, \"handle_chinese_chars\": true,"
+        " \"strip_accents\": null, \"lowercase\": true}, \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
+        " \"added_tokens\": [{\"id\": 2, \"content\": \"[CLS]\"}, {\"id\": 4, \"content\": \"[MASK]\"}],"
+        " \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\", \"continuing_subword_prefix\": \"##\","
+        " \"max_input_chars_per_word\": 100, \"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3,"
+        " \"[MASK]\": 4, \"hello\": 5, \"##s\": 6, \"world\": 7, \"!\": 8, \"ete\": 9}}}";
+    const int32_t wanted[] = {5, 7, 6, 8, 4, 9, 5, 6, 1};
+    (void)state;
+    write_text("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nhello\n##s\nworld\n!\nete\n");
+    write_text("tokenizer.json", json);
+    for (int i = 0; i < 2; i++) {
+        mixt_tokenizer *tokenizer;
+        int32_t *tokens;
+        int64_t count;
+        check_ok(mixt_tokenizer_open(i ? "json" : "wordpiece", temp_folder, &tokenizer));
+        assert_string_equal(mixt_tokenizer_describe(tokenizer).kind, "wordpiece");
+        assert_int_equal(mixt_tokenizer_describe(tokenizer).start, 2);
+        check_ok(mixt_tokenizer_encode(tokenizer, text, (int64_t)strlen(text), &tokens, &count));
+        assert_int_equal(count, 9);
+        assert_memory_equal(tokens, wanted, sizeof wanted);
+        mixt_tokens_free(tokens);
+        mixt_tokenizer_close(tokenizer);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char other[1200];
+        const char *at = strstr(json, wrong[i][0]);
+        mixt_tokenizer *tokenizer;
+        assert_non_null(at);
+        snprintf(other, sizeof other, "%.*s%s%s", (int)(at - json), json, wrong[i][1], at + strlen(wrong[i][0]));
+        write_text("tokenizer.json", other);
+        assert_int_equal(mixt_tokenizer_open("json", temp_folder, &tokenizer), MIXT_ERROR_UNSUPPORTED);
+        assert_null(tokenizer);
+    }
+}
+
 /** All gradients one behind the other. */
 static int64_t read_gradients(mixt_trainer *t, float *to)
 {
@@ -292,6 +336,7 @@ int main(void)
         cmocka_unit_test_teardown(long_texts_are_cut_and_told, no_leak),
         cmocka_unit_test_teardown(what_is_wrong_is_named, no_leak),
         cmocka_unit_test_teardown(opinions_are_drawn, no_leak),
+        cmocka_unit_test_teardown(a_json_of_pieces_is_read, no_leak),
         cmocka_unit_test_teardown(padding_changes_nothing, no_leak),
     };
     return cmocka_run_group_tests_name("labelled", tests, temp_folder_setup, temp_folder_teardown);
