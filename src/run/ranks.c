@@ -36,11 +36,6 @@ static mixt_status check_possible(const mixt_run *run)
     if (mixt__config_bool(c, MIXT_KEY_AUTO_STEER) || *mixt__config_string(c, MIXT_KEY_AUTO_REPLAY))
         return mixt__fail(MIXT_ERROR_CONFIG, "auto.steer and auto.replay are for one process: leave them out, and "
                                              "precision=auto too, which sets the first");
-    if (mixt__config_int(c, MIXT_KEY_DIST_ZERO) && !strcmp(mixt__config_string(c, MIXT_KEY_TRAIN_OPTIMIZER), "lamb"))
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "dist.zero=%lld is not for train.optimizer=lamb, whose rates need the norms of "
-                          "whole parameters: leave one of them out",
-                          (long long)mixt__config_int(c, MIXT_KEY_DIST_ZERO));
     return MIXT_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "train/alike.h"
 #include "train/device_sums.h"
 #include "train/feedback.h"
+#include "train/lamb.h"
 #include "train/sharded.h"
 
 #include <string.h>
@@ -117,6 +118,8 @@ enum {
     BLOCK_CHUNK_FIRST,
     BLOCK_RANK_CHUNKS,
     BLOCK_CHUNK_STATS,
+    BLOCK_LAMB_SUMS,
+    BLOCK_LAMB_RATIOS,
     BLOCK_MINE,
     BLOCK_ALL,
     BLOCK_STAGED,
@@ -136,12 +139,18 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_CUTS] = ranks;
     sizes[BLOCK_OWN] = (size_t)s->most_cuts * sizeof(mixt__segment);
     sizes[BLOCK_OWN_FIRST] = firsts;
-    if (!mixt__sharded_gradients(t))
+    if (!s->chunked)
         return;
-    sizes[BLOCK_WORKSPACE] = mixt__group_reduce_bytes((int)s->ranks, bucket_of(t), t->ranks.format);
     sizes[BLOCK_CHUNKS] = (size_t)s->most_chunks * sizeof(mixt__segment);
     sizes[BLOCK_CHUNK_FIRST] = firsts;
     sizes[BLOCK_RANK_CHUNKS] = ranks;
+    if (mixt__lamb_shared(t)) {
+        sizes[BLOCK_LAMB_SUMS] = (size_t)s->chunks * 2 * sizeof(double);
+        sizes[BLOCK_LAMB_RATIOS] = (size_t)(t->params->segment_count + s->most_cuts) * sizeof(float);
+    }
+    if (!mixt__sharded_gradients(t))
+        return;
+    sizes[BLOCK_WORKSPACE] = mixt__group_reduce_bytes((int)s->ranks, bucket_of(t), t->ranks.format);
     sizes[BLOCK_CHUNK_STATS] = (size_t)s->chunks * sizeof(mixt__segment_stats);
 }
 
@@ -241,6 +250,8 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_CHUNK_FIRST] = (void **)&r->chunk_first;
     blocks[BLOCK_RANK_CHUNKS] = (void **)&r->rank_chunks;
     blocks[BLOCK_CHUNK_STATS] = (void **)&r->chunk_stats;
+    blocks[BLOCK_LAMB_SUMS] = (void **)&r->lamb_sums;
+    blocks[BLOCK_LAMB_RATIOS] = (void **)&r->lamb_ratios;
     blocks[BLOCK_MINE] = (void **)&r->mine;
     blocks[BLOCK_ALL] = (void **)&r->all;
     blocks[BLOCK_STAGED] = (void **)&r->staged;

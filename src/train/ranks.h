@@ -73,6 +73,8 @@ typedef struct mixt__ranks {
     int64_t *chunk_first;               // (groups + 1) among those
     int64_t *rank_chunks;               // (ranks + 1) where each rank's begin in …
     mixt__segment_stats *chunk_stats;   // … what ranks tell each other of them
+    double *lamb_sums;                  // (owners.chunks, 2) of LAMB, where its state is shared out
+    float *lamb_ratios;                 // (segments), then those of `own`
     char *mine, *all;                   // what ranks tell each other after their passes
     float *added;                       // (passes, moved_total) what each pass adds to the statistics
     float *staged;                      // of a device with memory of its own: where gradients wait on the host

@@ -2,6 +2,7 @@
 #include "train/sharded.h"
 
 #include "num/num.h"
+#include "train/lamb.h"
 #include "train/device_sums.h"
 
 #include <string.h>
@@ -80,7 +81,13 @@ mixt_status mixt__sharded_plan(mixt__trainer *t)
     if (r->zero >= 2 && !t->backend->host_memory)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
                           "dist.zero=%d is for ranks on the CPU: set device=cpu, or dist.zero=1", r->zero);
-    MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, r->zero >= 2 ? group_limit(t) : 0, r->zero >= 2));
+    bool lamb = mixt__lamb_shared(t);
+    if (lamb && !t->backend->host_memory)
+        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                          "dist.zero=%d with train.optimizer=lamb is for ranks on the CPU: leave "
+                          "one of them out",
+                          r->zero);
+    MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, r->zero >= 2 ? group_limit(t) : 0, r->zero >= 2 || lamb));
     if (r->zero >= 2)
         MIXT_TRY(mixt__stage_make(&r->window, t->train->graph, t->params, &r->owners));
     mixt__params_place_copies(t->params, t->train->graph);
@@ -132,9 +139,11 @@ int64_t mixt__sharded_sent_weights(const mixt__trainer *t)
 int64_t mixt__sharded_sent_statistics(const mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
-    if (!mixt__sharded_gradients(t))
+    int64_t bytes = mixt__sharded_gradients(t) ? (int64_t)sizeof(mixt__segment_stats) : 0;
+    if (!r->owners.ranks)
         return 0;
-    return own_share(t).chunks * (int64_t)sizeof(mixt__segment_stats) * (r->owners.ranks - 1);
+    bytes += mixt__lamb_shared(t) ? 2 * (int64_t)sizeof(double) : 0;
+    return own_share(t).chunks * bytes * (r->owners.ranks - 1);
 }
 
 int64_t mixt__sharded_sent_gradients(const mixt__trainer *t)
@@ -334,23 +343,33 @@ static void add_chunk(mixt__segment_stats *sum, const mixt__segment_stats *chunk
         sum->amax = chunk->amax;
 }
 
-/** In the order of chunks, whoever has them. @param next (ranks) chunks of each that were added */
-static void add_chunks(mixt__trainer *t, mixt__segment_stats *stats, int64_t *next)
+void mixt__sharded_walk(mixt__trainer *t, mixt__sharded_chunk_fn *fn, void *user)
 {
     const mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
+    int64_t *next = r->cuts; // by rank: its next chunk
     memcpy(next, r->rank_chunks, (size_t)r->owners.ranks * sizeof *next);
     for (int64_t g = 0; g < r->owners.groups; g++) {
         int64_t rank = 0, end = mixt__owners_cut(&r->owners, p, g, 1);
-        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++) {
-            stats[s] = (mixt__segment_stats){0};
+        for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++)
             for (int64_t at = 0; at < p->segments[s].count; at += CHUNK) {
                 while (p->segments[s].offset + at >= end)
                     end = mixt__owners_cut(&r->owners, p, g, ++rank + 1);
-                add_chunk(&stats[s], &r->chunk_stats[next[rank]++]);
+                fn(user, s, next[rank]++);
             }
-        }
     }
+}
+
+/** Statistics, and those of chunks that they are made of. */
+typedef struct summing {
+    mixt__segment_stats *stats;
+    const mixt__segment_stats *chunks;
+} summing;
+
+static void add_numbered(void *user, int64_t segment, int64_t chunk)
+{
+    const summing *s = user;
+    add_chunk(&s->stats[segment], &s->chunks[chunk]);
 }
 
 mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
@@ -358,7 +377,9 @@ mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
     mixt__ranks *r = &t->ranks;
     MIXT_TRY(measure_own(t, update));
     MIXT_TRY(mixt__group_gather_parts(r->group, r->chunk_stats, r->rank_chunks, sizeof *r->chunk_stats));
-    add_chunks(t, update->stats, r->cuts);
+    summing s = {update->stats, r->chunk_stats};
+    memset(s.stats, 0, (size_t)t->params->segment_count * sizeof *s.stats);
+    mixt__sharded_walk(t, add_numbered, &s);
     return MIXT_OK;
 }
 
@@ -374,19 +395,31 @@ static void round_copies(const mixt__trainer *t)
     }
 }
 
-static mixt_status update_own(mixt__trainer *t, const mixt__update *update)
+mixt__update mixt__sharded_own(const mixt__trainer *t, const mixt__update *update, int64_t group)
 {
     const mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
-    for (int64_t g = 0; g < r->owners.groups; g++) {
-        mixt__update own = *update;
-        const mixt__param_slice *slice = &p->shard.slices[g];
-        own.segments = r->own + r->own_first[g];
-        own.segment_count = r->own_first[g + 1] - r->own_first[g];
-        own.total = p->shard.room;
-        own.master += p->shard.masters ? 0 : slice->begin - slice->at;
-        own.grad = own_gradients(p, g);
-        own.statistics_count = g ? 0 : update->statistics_count; // they are settled once
+    const mixt__param_slice *slice = &p->shard.slices[group];
+    mixt__update own = *update;
+    own.segments = r->own + r->own_first[group];
+    own.segment_count = r->own_first[group + 1] - r->own_first[group];
+    own.total = p->shard.room;
+    own.master += p->shard.masters ? 0 : slice->begin - slice->at;
+    own.grad = own_gradients(p, group);
+    own.statistics_count = group ? 0 : update->statistics_count; // they are settled once
+    return own;
+}
+
+static mixt_status update_own(mixt__trainer *t, const mixt__update *update)
+{
+    mixt__update own = mixt__sharded_own(t, update, 0);
+    if (mixt__lamb_shared(t)) {
+        own.segment_count = 0;
+        MIXT_TRY(t->backend->optimizer_step(&own)); // statistics
+        return t->control->found_inf ? MIXT_OK : mixt__lamb_update(t, update);
+    }
+    for (int64_t g = 0; g < t->ranks.owners.groups; g++) {
+        own = mixt__sharded_own(t, update, g);
         MIXT_TRY(t->backend->optimizer_step(&own));
     }
     return MIXT_OK;

@@ -37,6 +37,11 @@ void mixt__sharded_node(void *user, int64_t node);
 /** Behind the last pass: waits for all sums and fetches. */
 mixt_status mixt__sharded_finish(mixt__trainer *t);
 
+/** Calls fn for each chunk of all segments, in their order. @param chunk its place among what ranks gather of theirs */
+typedef void mixt__sharded_chunk_fn(void *user, int64_t segment, int64_t chunk);
+void mixt__sharded_walk(mixt__trainer *t, mixt__sharded_chunk_fn *fn, void *user);
+/** An update of this rank's part of a group. */
+mixt__update mixt__sharded_own(const mixt__trainer *t, const mixt__update *update, int64_t group);
 /** Statistics of all gradients from everyone's own, by segment, as gradient_stats makes them. */
 mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update);
 /** The update of the own slices, which then go to all. */

@@ -87,6 +87,7 @@ done
 [ $(($(role 3 copies) * 2)) -lt "$whole" ] || fail "dist.zero=3 gathers $(role 3 copies) bytes at once"
 n=2
 apart=no bits mlp zero3 dist.zero=3 precision=phases.yaml net.hidden=[64,64,64] train.checkpoint_every=3
+apart=no bits mlp lamb dist.zero=1 precision=fp16 train.optimizer=lamb net.hidden=[64] 'train.lr_groups=fc.0*=0.3' train.inject_overflow=2
 for level in 0 3; do
     limited="net.hidden=[64,64,64] train.batch=256 train.memory=4M dist.zero=$level"
     ranks 2 "$mixt" train run.yaml out=limited-$level $limited -q 2>err || fail "train.memory on two ranks: $(cat err)"
@@ -163,8 +164,8 @@ MIXT_APART=1 ranks 2 "$mixt" train run.yaml out=never dist.zero=2 -q 2>err
 status=$? && refused 'dist.zero=2 is for ranks on the CPU'
 ranks 2 "$mixt" train run.yaml out=never dist.zero=2 faults=nan:fc -q 2>err
 status=$? && refused 'faults need gradients that every rank has'
-ranks 2 "$mixt" train run.yaml out=never dist.zero=1 train.optimizer=lamb -q 2>err
-status=$? && refused 'dist.zero=1 is not for train.optimizer=lamb'
+MIXT_APART=1 ranks 2 "$mixt" train run.yaml out=never dist.zero=1 train.optimizer=lamb -q 2>err
+status=$? && refused 'dist.zero=1 with train.optimizer=lamb is for ranks on the CPU'
 "$mixt" train run.yaml out=never dist.bucket=1K -q 2>err
 status=$? && refused 'dist.bucket 1K: must be from 4K to 1G'
 

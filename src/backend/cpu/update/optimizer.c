@@ -77,6 +77,11 @@ static void lamb_first(const mixt__update *update, const mixt__segment_chunk *ch
                                            update->moment2 + at, chunk->count, chunk_sums(update, chunk->index));
 }
 
+float mixt__cpu_lamb_ratio(double weights, double directions)
+{
+    return weights > 0 && directions > 0 ? (float)sqrt(weights / directions) : 1.0f;
+}
+
 static void lamb_ratios(const mixt__update *update)
 {
     int64_t index = 0;
@@ -86,7 +91,7 @@ static void lamb_ratios(const mixt__update *update)
             weights += chunk_sums(update, index)[0];
             updates += chunk_sums(update, index)[1];
         }
-        ratios(update)[i] = weights > 0 && updates > 0 ? (float)sqrt(weights / updates) : 1.0f;
+        ratios(update)[i] = mixt__cpu_lamb_ratio(weights, updates);
     }
 }
 
@@ -108,6 +113,17 @@ static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
             narrow((char *)update->low[segment->low] + (segment->low_offset + in_segment) * low_size,
                    update->master + at, n);
     }
+}
+
+void mixt__cpu_lamb_moments(const mixt__update *update)
+{
+    mixt__segment_chunks_run(update, lamb_first);
+}
+
+void mixt__cpu_lamb_weights(const mixt__update *update, const float *given)
+{
+    memcpy(ratios(update), given, (size_t)update->segment_count * sizeof *given);
+    mixt__segment_chunks_run(update, apply);
 }
 
 static mixt_status check(const mixt__update *update)
