@@ -98,9 +98,12 @@ static bool out_of_patience(const loop *l)
 static mixt_status validate(loop *l)
 {
     mixt_evaluation found;
-    bool alone = l->run->signals && !l->run->group; // ranks stop after an update, all at the same
-    const volatile sig_atomic_t *interrupt = alone ? &mixt__signals_stop : NULL;
-    MIXT_TRY(mixt__trainer_evaluate(&l->e->trainer->core, l->e->val, interrupt, &found));
+    const volatile sig_atomic_t *interrupt = l->run->signals ? &mixt__signals_stop : NULL;
+    mixt__trainer *t = &l->e->trainer->core;
+    if (l->run->group) // which stops after an update, all ranks at the same
+        MIXT_TRY(mixt__trainer_evaluate_together(t, l->e->val, &found));
+    else
+        MIXT_TRY(mixt__trainer_evaluate(t, l->e->val, interrupt, &found));
     mixt_run_result *r = l->result;
     l->run->asked &= ~(unsigned)MIXT_ASKED_VALIDATION;
     l->pending = found.count < 0;

@@ -176,23 +176,29 @@ static mixt_status run_evaluation(mixt__trainer *t)
     return mixt__ranks_end_reading(t, mixt__executable_run(t->eval, &run));
 }
 
+/** The figures of one pass: loss, hits and targets of `count` samples. */
+static mixt_status read_pass(mixt__trainer *t, const mixt_data *data, int64_t first, int64_t count, float metrics[3])
+{
+    int64_t valid;
+    MIXT_TRY(mixt__data_read_some(data, first, count, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
+    pad_samples(t, data, valid);
+    MIXT_TRY(run_evaluation(t));
+    return t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics),
+                                3 * sizeof *metrics);
+}
+
 /** Adds the figures of samples [first, end), in passes of at most the evaluation batch. Stops early where `interrupt`
  *  is set: *stopped says so. */
 static mixt_status add_samples(mixt__trainer *t, const mixt_data *data, int64_t first, int64_t end,
                                const volatile sig_atomic_t *interrupt, double sums[3], bool *stopped)
 {
     for (; first < end; first += t->settings.eval_batch) {
-        int64_t valid, count = end - first < t->settings.eval_batch ? end - first : t->settings.eval_batch;
+        int64_t count = end - first < t->settings.eval_batch ? end - first : t->settings.eval_batch;
         float metrics[3];
         *stopped = interrupt && *interrupt;
         if (*stopped)
             return MIXT_OK;
-        MIXT_TRY(
-            mixt__data_read_some(data, first, count, t->settings.eval_batch, t->eval_input, t->eval_target, &valid));
-        pad_samples(t, data, valid);
-        MIXT_TRY(run_evaluation(t));
-        MIXT_TRY(
-            t->backend->download(metrics, mixt__executable_address(t->eval, t->eval->graph->metrics), sizeof metrics));
+        MIXT_TRY(read_pass(t, data, first, count, metrics));
         for (int i = 0; i < 3; i++)
             sums[i] += metrics[i];
     }
@@ -221,6 +227,42 @@ mixt_status mixt__trainer_evaluate(mixt__trainer *t, const mixt_data *data, cons
         return make_result(t, data, sums, result);
     *result = (mixt_evaluation){.loss = NAN, .accuracy = NAN, .count = -1};
     return MIXT_OK;
+}
+
+/** The smallest batch for which all ranks have room. */
+static mixt_status agree_on_batch(mixt__trainer *t, const mixt_data *data)
+{
+    mixt__group *g = t->ranks.group;
+    int64_t *all = (int64_t *)(void *)g->words, least = t->settings.eval_batch;
+    MIXT_TRY(mixt__group_gather(g, &t->settings.eval_batch, sizeof *all, all, 1));
+    for (int rank = 0; rank < g->size; rank++)
+        least = all[rank] < least ? all[rank] : least;
+    if (least == t->settings.eval_batch)
+        return MIXT_OK;
+    mixt__trainer_free_eval(t);
+    t->settings.eval_batch = least;
+    return mixt__trainer_prepare_evaluation(t, data);
+}
+
+mixt_status mixt__trainer_evaluate_together(mixt__trainer *t, const mixt_data *data, mixt_evaluation *result)
+{
+    mixt__group *g = t->ranks.group;
+    double sums[3] = {0};
+    MIXT_TRY(mixt__trainer_prepare_evaluation(t, data));
+    MIXT_TRY(agree_on_batch(t, data));
+    int64_t samples = mixt_data_describe(data)->samples, batch = t->settings.eval_batch;
+    int64_t batches = (samples + batch - 1) / batch;
+    for (int64_t first = 0; first < batches; first += g->size) {
+        float metrics[3], *all = (float *)(void *)g->words;
+        // Behind the last there is none: it is passed again for nothing, as weights may be gathered for it by all.
+        int64_t mine = first + g->rank < batches ? first + g->rank : batches - 1, left = samples - mine * batch;
+        MIXT_TRY(read_pass(t, data, mine * batch, left < batch ? left : batch, metrics));
+        MIXT_TRY(mixt__group_gather(g, metrics, sizeof metrics, all, 1));
+        for (int rank = 0; rank < g->size && first + rank < batches; rank++)
+            for (int i = 0; i < 3; i++)
+                sums[i] += all[3 * rank + i];
+    }
+    return make_result(t, data, sums, result);
 }
 
 mixt_status mixt__trainer_evaluate_blocks(mixt__trainer *t, const mixt_data *data, const mixt__trainer_blocks *blocks,
