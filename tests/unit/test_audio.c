@@ -499,6 +499,33 @@ static void classes_are_texts(void **state)
     expect_no_set("audio:%s/spelled", MIXT_DATA_OPTIONS(.target = MIXT_TARGET_TEXT), "so.wav: what is said in it?");
 }
 
+/** Silence is behind a recording with a text, and on both sides of one with a class. */
+static void texts_begin_at_once(void **state)
+{
+    (void)state;
+    enum { FRAMES = 101, MELS = 40 };
+    static float frames[FRAMES][MELS];
+    int32_t target[64];
+    int64_t valid;
+    for (int text = 0; text < 2; text++) {
+        mixt_data *data = open_set("audio:", MIXT_DATA_OPTIONS(.samples = 1, .shift = text ? 0.3 : 0,
+                                                               .target = text ? MIXT_TARGET_TEXT : MIXT_TARGET_CLASS));
+        assert_int_equal(mixt_data_read(data, 0, 1, frames, target, &valid), MIXT_OK);
+        assert_memory_equal(frames[FRAMES - 2], frames[FRAMES - 1], sizeof frames[0]);
+        assert_int_equal(memcmp(frames[4], frames[FRAMES - 1], sizeof frames[0]) != 0, text);
+        // Moved, it is whole still: as many frames are no silence, but for those at its ends.
+        int sounds[2] = {0, 0};
+        for (int moved = 0; moved < 2 && text; moved++) {
+            if (moved)
+                assert_int_equal(mixt_data_batch(data, 1, 3, frames, target), MIXT_OK);
+            for (int t = 0; t < FRAMES; t++)
+                sounds[moved] += memcmp(frames[t], frames[FRAMES - 1], sizeof frames[0]) != 0;
+        }
+        assert_true(sounds[1] >= sounds[0] - 2 && sounds[1] <= sounds[0] + 4);
+        mixt_data_close(data);
+    }
+}
+
 static void bad_transcripts_are_named(void **state)
 {
     (void)state;
@@ -544,6 +571,7 @@ int main(void)
         cmocka_unit_test_teardown(mixt_speaks_by_itself, no_leak),
         cmocka_unit_test_teardown(transcripts_are_found, no_leak),
         cmocka_unit_test_teardown(classes_are_texts, no_leak),
+        cmocka_unit_test_teardown(texts_begin_at_once, no_leak),
         cmocka_unit_test_teardown(bad_transcripts_are_named, no_leak),
     };
     return cmocka_run_group_tests_name("audio", tests, temp_folder_setup, temp_folder_teardown);
