@@ -1,6 +1,7 @@
 /* mixt plan: what a configuration would compute and how much memory it would take, without running it. */
 #include "cli/commands.h"
 
+#include "cli/plan_ranks.h"
 #include "cli/profile.h"
 #include "cli/support.h"
 #include "cli/table.h"
@@ -21,6 +22,7 @@ typedef struct report {
     const mixt_run *of;    // for its phases
     int64_t phase;         // that is shown; -1: there are none
     mixt_profile *profile; // NULL: not asked for
+    double link;           // bytes a second between ranks; 0: not known
 } report;
 
 static void print_memory(const mixt_memory *m)
@@ -345,6 +347,10 @@ static void print_json(const report *r)
     json_object_set_new(o, "recompute", json_recompute(&r->info));
     json_object_set_new(o, "ranks", json_integer(r->info.ranks));
     json_object_set_new(o, "rank_sent", json_integer(r->info.rank_sent));
+    json_object_set_new(o, "rank_gradients", json_integer(r->info.rank_gradients));
+    json_object_set_new(o, "rank_weights", json_integer(r->info.rank_weights));
+    if (r->link > 0)
+        json_object_set_new(o, "rank_seconds", json_real((double)r->info.rank_sent / r->link));
     if (r->profile)
         json_object_set_new(o, "profile", cli_profile_json(r->profile));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -407,10 +413,7 @@ static void print_text(const cli_args *args, const report *r)
              (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
              cli_format_bytes(text, (double)r->info.activations_unshared));
     print_recompute(&r->info);
-    if (r->info.ranks > 1)
-        cli_line(stdout, "", "one of %lld ranks: it sends %s (%lld bytes) an update; rank 0 alone writes checkpoints",
-                 (long long)r->info.ranks, cli_format_bytes(text, (double)r->info.rank_sent),
-                 (long long)r->info.rank_sent);
+    cli_plan_ranks_print(&r->info, r->link);
     print_device(&r->info);
     if (r->profile) {
         putchar('\n');
@@ -444,11 +447,13 @@ static mixt_status read_report(const cli_args *args, mixt_run *run, report *r)
 
 static mixt_status plan(const cli_args *args, const mixt_config *config)
 {
-    mixt_run *run;
+    mixt_run *run = NULL;
     report r = {0};
     mixt_run_options options = {.progress = cli_tokenize_progress,
                                 .plan_ranks = cli_given(args, "ranks") ? cli_int(args, "ranks") : 0};
-    mixt_status status = mixt_run_open_config(config, &options, &run);
+    mixt_status status = cli_plan_ranks_link(args, &r.link);
+    if (status == MIXT_OK)
+        status = mixt_run_open_config(config, &options, &run);
     if (status == MIXT_OK)
         status = read_report(args, run, &r);
     if (status == MIXT_OK && cli_flag(args, "json"))
@@ -539,7 +544,9 @@ const cli_command cli_plan = {
         "--json), or in that of --phase.\n\n"
         "With --ranks the run is planned as one of so many processes that mpirun or srun would start: memory of a "
         "rank, "
-        "and the bytes that it sends in an update (ranks and rank_sent with --json). None of them is started.\n\n"
+        "and the bytes that it sends in an update, to all others and to each (ranks, rank_sent, rank_gradients and "
+        "rank_weights with --json); with --machine also the time that those take where its links carry what they can "
+        "(rank_seconds). None of them is started.\n\n"
         "With --profile the step is also run, and each op's time, FLOP/s, bytes/s and share of the device's limits "
         "are printed.",
     .arguments =
@@ -565,6 +572,8 @@ const cli_command cli_plan = {
              .help = "the run in this phase of its policy; default: in the largest"},
             {"ranks", .kind = CLI_INT, .metavar = "N", .min = 1, .max = 1 << 20,
              .help = "plan the run as one of N ranks, whether or not they could be started here"},
+            {"machine", .kind = CLI_TEXT, .metavar = "NAME",
+             .help = "with --ranks: the profile of a machine whose links they would use, as mixt advise has them"},
             {"profile", .kind = CLI_FLAG, .help = "run the step and time each op"},
             {"json", .kind = CLI_FLAG, .help = "print one JSON object instead of text"},
         },

@@ -26,17 +26,18 @@ extern "C" {
 typedef struct mixt_machine mixt_machine;
 
 typedef struct mixt_machine_info {
-    const char *name;                                /**< "h200" */
-    const char *title;                               /**< "NVIDIA H200 SXM, 141 GB" */
-    const char *kind;                                /**< "gpu" or "cpu" */
-    int capability;                                  /**< of a GPU: 10 × major + minor; 0 on a CPU */
-    int cores;                                       /**< multiprocessors of a GPU, cores of a CPU */
-    size_t memory;                                   /**< bytes */
-    size_t reserved;                                 /**< of those, what driver and libraries take, or the system */
-    double bytes_s;                                  /**< bytes a second of that memory at most */
-    double launch;                                   /**< seconds that an op costs beside its work */
-    double price;                                    /**< of an hour; NaN: not known */
-    double flops[MIXT_DTYPE_COUNT];                  /**< a second at most, products in this format; 0: no units */
+    const char *name;               /**< "h200" */
+    const char *title;              /**< "NVIDIA H200 SXM, 141 GB" */
+    const char *kind;               /**< "gpu" or "cpu" */
+    int capability;                 /**< of a GPU: 10 × major + minor; 0 on a CPU */
+    int cores;                      /**< multiprocessors of a GPU, cores of a CPU */
+    size_t memory;                  /**< bytes */
+    size_t reserved;                /**< of those, what driver and libraries take, or the system */
+    double bytes_s;                 /**< bytes a second of that memory at most */
+    double link;                    /**< bytes a second that it sends to its peers at most; NaN: not known */
+    double launch;                  /**< seconds that an op costs beside its work */
+    double price;                   /**< of an hour; NaN: not known */
+    double flops[MIXT_DTYPE_COUNT]; /**< a second at most, products in this format; 0: no units */
     double reach[MIXT_DTYPE_COUNT][MIXT_WORK_COUNT]; /**< share of `flops` that such work reaches */
     double reach_bytes[MIXT_WORK_COUNT];             /**< share of `bytes_s` that such work reaches */
 } mixt_machine_info;

@@ -44,6 +44,8 @@ typedef struct mixt_plan_info {
     size_t activations_kept_all; /**< bytes that activations take without recomputation; 0: no budget is set */
     int64_t ranks;               /**< processes that share each update; 1: it is alone */
     int64_t rank_sent;           /**< bytes that one of them sends in an update */
+    int64_t rank_gradients;      /**< of those: gradients, and their sums */
+    int64_t rank_weights;        /**< weights, where state is shared out */
     char device_name[128];       /**< of a GPU; "" on the CPU, and so are the next three 0 */
     size_t device_bytes;         /**< memory of the GPU */
     size_t device_free;          /**< free there now */

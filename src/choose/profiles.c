@@ -138,12 +138,15 @@ static mixt_status read_figures(reader *r, const yaml_node_t *root)
     mixt_machine_info *info = &r->machine->info;
     double cores, memory, reserved, capability = 0;
     const yaml_node_t *price = mixt__yaml_find(&r->yaml, root, "price");
+    const yaml_node_t *link = mixt__yaml_find(&r->yaml, root, "link");
     MIXT_TRY(number_of(r, root, "cores", 1, 1e5, &cores));
     MIXT_TRY(number_of(r, root, "memory", 1048576, 1e15, &memory));
     MIXT_TRY(number_of(r, root, "reserved", 0, memory, &reserved));
     MIXT_TRY(number_of(r, root, "bandwidth", 1e6, 1e15, &info->bytes_s));
     MIXT_TRY(number_of(r, root, "launch", 0, 1, &info->launch));
-    info->price = NAN;
+    info->price = info->link = NAN;
+    if (link)
+        MIXT_TRY(read_number(r, link, "link", 1e3, 1e15, &info->link));
     if (price)
         MIXT_TRY(read_number(r, price, "price", 0, 1e6, &info->price));
     if (!strcmp(info->kind, "gpu"))
@@ -161,7 +164,8 @@ static mixt_status read_figures(reader *r, const yaml_node_t *root)
 /** A figure without a source is a rumour. */
 static mixt_status read_sources(reader *r, const yaml_node_t *root)
 {
-    static const char figures[] = "capability|cores|memory|reserved|bandwidth|flops|launch|reach|reach_bytes|price";
+    static const char figures[] =
+        "capability|cores|memory|reserved|bandwidth|link|flops|launch|reach|reach_bytes|price";
     const yaml_node_t *map;
     mixt_machine *m = r->machine;
     char name[32];
@@ -186,8 +190,9 @@ static mixt_status read_sources(reader *r, const yaml_node_t *root)
 
 static mixt_status read_profile(reader *r)
 {
-    static const char known[] = "version|name|title|kind|capability|cores|memory|reserved|bandwidth|flops|launch|reach|"
-                                "reach_bytes|price|sources";
+    static const char known[] =
+        "version|name|title|kind|capability|cores|memory|reserved|bandwidth|link|flops|launch|reach|"
+        "reach_bytes|price|sources";
     const yaml_node_t *root = mixt__yaml_node(&r->yaml, 1), *node;
     mixt_machine_info *info = &r->machine->info;
     MIXT_TRY(mixt__yaml_check_map(&r->yaml, root, "a profile", known));

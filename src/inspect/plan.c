@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "graph/op.h"
+#include "train/sharded.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -78,6 +79,8 @@ mixt_status mixt_plan_describe(const mixt_trainer *t, mixt_plan_info *info)
     bool alone = !t->core.ranks.group && !t->core.ranks.planned;
     info->ranks = alone ? 1 : t->core.settings.ranks;
     info->rank_sent = mixt__ranks_sent(&t->core);
+    info->rank_gradients = alone ? 0 : info->rank_sent - mixt__ranks_sent_beside(&t->core);
+    info->rank_weights = alone ? 0 : mixt__sharded_sent_weights(&t->core);
     if (!backend->describe)
         return MIXT_OK;
     MIXT_TRY(backend->describe(&gpu));

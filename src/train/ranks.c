@@ -190,7 +190,7 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
 }
 
 /** Beside gradients: weights and statistics of what is shared out, and records. */
-static int64_t sent_beside(const mixt__trainer *t)
+int64_t mixt__ranks_sent_beside(const mixt__trainer *t)
 {
     int64_t others = t->settings.ranks - 1, moved;
     (void)list_moved(t, NULL, &moved);
@@ -204,8 +204,8 @@ int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
     if (size == 1 || (!r->group && !r->planned))
         return 0;
     if (mixt__sharded_gradients(t))
-        return sent_beside(t) + mixt__sharded_sent_gradients(t);
-    return sent_beside(t) + mixt__group_sum_sent(rank, size, t->params->total, bucket_of(t), r->format);
+        return mixt__ranks_sent_beside(t) + mixt__sharded_sent_gradients(t);
+    return mixt__ranks_sent_beside(t) + mixt__group_sum_sent(rank, size, t->params->total, bucket_of(t), r->format);
 }
 
 int64_t mixt__ranks_sent(const mixt__trainer *t)
@@ -213,7 +213,7 @@ int64_t mixt__ranks_sent(const mixt__trainer *t)
     mixt__compressor c;
     if ((!t->ranks.group && !t->ranks.planned) || !mixt__feedback_plan(t, &c))
         return mixt__ranks_sent_plain(t);
-    return sent_beside(t) + mixt__compress_sent(&c, c.group ? c.group->rank : 0);
+    return mixt__ranks_sent_beside(t) + mixt__compress_sent(&c, c.group ? c.group->rank : 0);
 }
 
 static size_t sum_blocks(const mixt__trainer *t, int first, int end)

@@ -103,6 +103,8 @@ size_t mixt__ranks_host_bytes(const mixt__trainer *t);
 /** Bytes that this rank, of planned ones the first, sends in an update; with shared out moments a few more than are
  *  sent. Needs compile. */
 int64_t mixt__ranks_sent(const mixt__trainer *t);
+/** Of those, all but gradients and their sums. */
+int64_t mixt__ranks_sent_beside(const mixt__trainer *t);
 /** The same if gradients were not compressed. */
 int64_t mixt__ranks_sent_plain(const mixt__trainer *t);
 /** Takes it, and gives it back. */

@@ -212,6 +212,8 @@ fault in fused layers       | train tiny.yaml out=x faults=flip_activation@3:fc.
 NaN among tokens            | train gpt.yaml out=x faults=nan_data@3              | 1 | faults: nan_data@3: the inputs are int32, which cannot be NaN
 split that does not divide  | train tiny.yaml out=x train.split=7                 | 1 | split 7: must divide the batch
 plan for no memory          | plan tiny.yaml --memory lots                        | 2 | --memory: train.memory: expected an amount of memory
+links of one process        | plan tiny.yaml --machine h100                       | 1 | --machine says what ranks send to each other takes: it needs --ranks
+links of no machine         | plan tiny.yaml --ranks 2 --machine nosuch           | 1 | nosuch
 plan for no ranks           | plan tiny.yaml --ranks 0                            | 2 | --ranks: 0 is out of range: must be from 1
 batch for too little memory | plan tiny.yaml --largest-batch --memory 10K         | 1 | not even a batch of 1 fits
 unknown choice              | train tiny.yaml out=x train.optimizer=adan          | 2 | did you mean adam?

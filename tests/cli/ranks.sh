@@ -40,6 +40,8 @@ moments() { "$mixt" plan run.yaml "$@" --json | sed 's/.*"moments":\([0-9]*\).*/
 planned=$("$mixt" plan run.yaml --ranks 2 --json | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
 grep -q "\"memory\":$planned," two/metrics.jsonl || fail "planned $planned bytes, $(grep -o '"memory":[0-9]*' two/metrics.jsonl | head -1)"
 "$mixt" plan run.yaml --ranks 2 | grep -q '^one of 2 ranks: it sends .* an update' || fail "plan --ranks: $("$mixt" plan run.yaml --ranks 2 | tail -3)"
+"$mixt" plan run.yaml --ranks 2 dist.zero=2 --machine h100 | grep -q '^  weights .* [0-9]*\.[0-9]*$' || fail "plan --ranks --machine: $("$mixt" plan run.yaml --ranks 2 --machine h100 | tail -5)"
+"$mixt" plan run.yaml --ranks 2 dist.zero=3 --machine t4 --json | grep -q '"rank_weights":[1-9][0-9]*,"rank_seconds":[0-9.e-]*' || fail "plan --ranks --machine --json"
 ls two/checkpoints | grep -q 'step-00000006' || fail "no checkpoint: $(ls two/checkpoints)"
 
 # MODEL SETTINGS...: in one process and over MPI, on $n ranks; with apart=no not as on a GPU
