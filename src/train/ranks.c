@@ -83,9 +83,11 @@ static int64_t list_moved(const mixt__trainer *t, mixt__moved *list, int64_t *to
     return count;
 }
 
+/** In whole records' alignment: those of all ranks lie one behind the other. */
 static size_t record_bytes(const mixt__trainer *t, int64_t moved)
 {
-    return sizeof(record) + (size_t)(mixt__ranks_passes(t) * (3 + moved)) * sizeof(float);
+    size_t figures = (size_t)(mixt__ranks_passes(t) * (3 + moved)) * sizeof(float), unit = _Alignof(record);
+    return sizeof(record) + (figures + unit - 1) / unit * unit;
 }
 
 /** Elements of a bucket: what is asked for, or all. */
