@@ -18,7 +18,7 @@ now() { echo $(($(date +%s%N) / 1000000)); }
 alive() { [ -e "/proc/$1" ] && ! grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
 # begin FOLDER: starts ranks; waits for the folder
 begin() {
-    timeout 300 mpirun --mca odls_base_sigkill_timeout 30 -n $n "$mixt" train run.yaml "out=$1" $settings $long dist.timeout=$seconds -q 2>err &
+    timeout 300 mpirun --mca odls_base_sigkill_timeout 3 -n $n "$mixt" train run.yaml "out=$1" $settings $long dist.timeout=$seconds -q 2>err &
     job=$!
     until [ -e "$1/config.yaml" ] || ! alive $job; do sleep 0.01; done
 }
