@@ -124,6 +124,13 @@ static mixt_status validate(loop *l)
 
 /* ---- results and rows ---- */
 
+/** What was done since `start` is no part of an update. Rows and whoever listens are: a device works on while they do.
+ */
+static void set_aside(loop *l, double start)
+{
+    l->taken_at += mixt__time_now() - start;
+}
+
 static void collect(loop *l, const mixt_step *step, double seconds)
 {
     mixt__window *w = &l->window;
@@ -291,8 +298,11 @@ static mixt_status conclude(loop *l, mixt_status status)
         return status;
     }
     bool validated = status == MIXT_OK && validation_due(l, step->step);
-    if (validated)
+    if (validated) {
+        double start = mixt__time_now();
         status = validate(l);
+        set_aside(l, start);
+    }
     validated = validated && status == MIXT_OK && !l->pending;
     bool newest = step->step == l->issued;
     l->result->stopped = newest && l->run->asked & MIXT_ASKED_STOP && step->step != l->e->total_steps;
@@ -306,7 +316,6 @@ static mixt_status conclude(loop *l, mixt_status status)
         mixt_status told = tell_row(l, validated);
         status = status == MIXT_OK ? told : status;
     }
-    l->taken_at = mixt__time_now();
     return status;
 }
 
@@ -315,7 +324,8 @@ static mixt_status take_result(loop *l, int64_t number)
 {
     mixt_step *last = &l->run->last, step;
     MIXT_TRY(mixt__trainer_result(&l->e->trainer->core, number, &step));
-    double seconds = mixt__time_now() - l->taken_at;
+    double now = mixt__time_now(), seconds = now - l->taken_at;
+    l->taken_at = now;
     l->spike = mixt__usual_spike(&l->usual, step.loss);
     if (l->spike && l->window.steps && !setting(l, MIXT_KEY_TRAIN_LOG_EVERY))
         MIXT_TRY(tell_row(l, false)); // what came before: a mean over both would hide the spike
@@ -334,6 +344,7 @@ static mixt_status take_result(loop *l, int64_t number)
 static void keep(loop *l, bool due)
 {
     bool best = l->improved;
+    double start = mixt__time_now();
     due = due || l->run->asked & MIXT_ASKED_CHECKPOINT;
     l->improved = false;
     l->run->asked &= ~(unsigned)MIXT_ASKED_CHECKPOINT;
@@ -346,7 +357,7 @@ static void keep(loop *l, bool due)
         mixt__steer_keep(l->run, &state);
     if ((best || due) && !l->stop) // the last state is saved at the end
         mixt__saves_save(&l->saves, &state);
-    l->taken_at = mixt__time_now();
+    set_aside(l, start);
 }
 
 static mixt_status take_policy(void *user)
@@ -427,7 +438,7 @@ static mixt_status decide(loop *l)
             mixt__decision_free(&d);
         }
     } while (status == MIXT_OK && mixt__steer_replay(l->run, l->issued));
-    l->taken_at += mixt__time_now() - start; // finding out what went wrong is no part of an update
+    set_aside(l, start); // finding out what went wrong is no part of an update
     return status;
 }
 

@@ -52,11 +52,11 @@ def packed(x, y, frames, labels, blank):
 
 
 def theirs_us(device, x, y, frames, labels, library, times=200):
-    """cuDNN's is taken where the labels are INT32 on the host."""
+    """cuDNN's is taken where the labels are INT32 on the host, and all lengths are plain numbers."""
     logits = torch.tensor(x, device=device, requires_grad=True)
     if library == 'cudnn':
         flat = torch.tensor(np.concatenate([row[:n] for row, n in zip(y, labels)]), dtype=torch.int32)
-        rest = flat, torch.tensor(frames, dtype=torch.int32), torch.tensor(labels, dtype=torch.int32)
+        rest = flat, frames.tolist(), labels.tolist()
     else:
         rest = [torch.tensor(a, dtype=torch.long, device=device) for a in (y, frames, labels)]
 
