@@ -151,6 +151,8 @@ static void model_line(const mixt_summary *s, char *line)
         add(line, " (%lld of them frozen)", (long long)s->frozen);
     if (t->array_count > 2 && !strcmp(t->arrays[1].name, "caption"))
         add(line, "; brings pictures and captions together");
+    else if (t->array_count > 2 && !strcmp(t->arrays[0].name, "source"))
+        add(line, "; translates");
     else if (t->target == MIXT_TARGET_CLASS)
         add(line, "; tells %lld classes apart", (long long)t->classes);
     else

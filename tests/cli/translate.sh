@@ -57,7 +57,8 @@ for i in $(seq 60); do printf 'green '; done >long
 
 # Without a vocabulary one is learned and kept with the run: the data may be gone.
 mv pairs kept && mkdir pairs && cp kept/train.* pairs
-"$mixt" train "$root/configs/seq2seq.yaml" $small data.vocab_size=280 data.val_fraction=0.2 train.batch=2 train.checkpoint_every=4 train.schedule=constant train.steps=8 out=whole -q >text 2>&1 || fail "train: $(cat text)"
+"$mixt" train "$root/configs/seq2seq.yaml" $small data.vocab_size=280 data.val_fraction=0.2 train.batch=2 train.checkpoint_every=4 train.schedule=constant train.steps=8 out=whole >text 2>&1 || fail "train: $(cat text)"
+grep -q '; translates by cross-entropy' text || fail "what is said of the model: $(cat text)"
 [ -f whole/vocab/encoder.json ] && [ -f whole/vocab/vocab.bpe ] || fail "the run has no vocabulary"
 rm -rf cache
 "$mixt" train "$root/configs/seq2seq.yaml" $small data.vocab_size=280 data.val_fraction=0.2 train.batch=2 train.checkpoint_every=4 train.schedule=constant train.steps=4 out=half -q >text 2>&1 &&
