@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 # Seconds that `make test` gives each fuzz target.
-SMOKE ?= 2
+SMOKE ?= 1
 SECONDS ?= 600
 # Updates of healthy runs that test-steer makes in all.
 UPDATES ?= 100000
