@@ -33,6 +33,8 @@ mixt_status mixt__file_writer_commit(mixt__file_writer *writer);
 /** Removes what was written; nothing to do on a closed writer. */
 void mixt__file_writer_abandon(mixt__file_writer *writer);
 
+/** Some bytes as a file, all or nothing. */
+mixt_status mixt__file_put(const char *path, const void *data, size_t bytes, bool overwrite);
 /** Copies a file, all or nothing; replaces `to`. */
 mixt_status mixt__file_copy(const char *from, const char *to);
 
