@@ -97,7 +97,7 @@ mixt_status mixt__device_sums_wait(mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
     if (r->group && r->sums)
-        return mixt__group_await(r->group, r->sums);
+        MIXT_TRY(mixt__group_await(r->group, r->sums)); // and then there is nothing left to wait for
     return r->overlap ? hand_over(t) : t->backend->synchronize();
 }
 
