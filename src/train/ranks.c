@@ -5,6 +5,7 @@
 #include "ops/attrs.h"
 #include "ops/ops.h"
 #include "train/alike.h"
+#include "train/apart.h"
 #include "train/device_sums.h"
 #include "train/feedback.h"
 #include "train/lamb.h"
@@ -126,9 +127,14 @@ enum {
     BLOCK_ALL,
     BLOCK_STAGED,
     BLOCK_ARRIVED,
+    BLOCK_SEGMENT_STATS,
+    BLOCK_MASTERS,
+    BLOCK_GATHERED,
     BLOCK_COMPRESS,
     BLOCKS_HOST = BLOCK_COMPRESS + MIXT_COMPRESS_BLOCKS, // from here on: of the device
     BLOCK_OWN_WORKSPACE = BLOCKS_HOST,
+    BLOCK_MEASURE_WORKSPACE,
+    BLOCK_OWN_STATS,
     BLOCK_STILL,
     BLOCKS
 };
@@ -141,7 +147,7 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_CUTS] = ranks;
     sizes[BLOCK_OWN] = (size_t)s->most_cuts * sizeof(mixt__segment);
     sizes[BLOCK_OWN_FIRST] = firsts;
-    if (!s->chunked)
+    if (!s->chunk)
         return;
     sizes[BLOCK_CHUNKS] = (size_t)s->most_chunks * sizeof(mixt__segment);
     sizes[BLOCK_CHUNK_FIRST] = firsts;
@@ -153,7 +159,24 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     if (!mixt__sharded_gradients(t))
         return;
     sizes[BLOCK_WORKSPACE] = mixt__group_reduce_bytes((int)s->ranks, bucket_of(t), t->ranks.format);
-    sizes[BLOCK_CHUNK_STATS] = (size_t)s->chunks * sizeof(mixt__segment_stats);
+    sizes[BLOCK_CHUNK_STATS] = 2 * (size_t)s->chunks * sizeof(mixt__segment_stats);
+}
+
+/** Of those that it needs where host and device have memory of their own. */
+static void apart_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
+{
+    const mixt__ranks *r = &t->ranks;
+    sizes[BLOCK_OWN_WORKSPACE] = r->update_bytes;
+    sizes[BLOCK_STILL] = sizeof *r->still;
+    if (!mixt__sharded_gradients(t))
+        return;
+    sizes[BLOCK_SEGMENT_STATS] = (size_t)t->params->segment_count * sizeof *r->segment_stats;
+    sizes[BLOCK_MEASURE_WORKSPACE] = r->measure_bytes;
+    sizes[BLOCK_OWN_STATS] = (size_t)r->owners.most_chunks * sizeof *r->own_stats;
+    if (!t->params->shard.masters)
+        return;
+    sizes[BLOCK_MASTERS] = (size_t)t->params->shard.room * sizeof *r->masters;
+    sizes[BLOCK_GATHERED] = mixt__gather_host_bytes(&r->gathers[MIXT_GATHER_TRAIN]);
 }
 
 static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
@@ -181,14 +204,12 @@ static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     }
     if (alone)
         return;
-    if (!t->backend->host_memory && r->owners.ranks) {
-        sizes[BLOCK_OWN_WORKSPACE] = t->workspace_bytes;
-        sizes[BLOCK_STILL] = sizeof(mixt__control);
-    }
     sizes[BLOCK_MINE] = record_bytes(t, total);
     sizes[BLOCK_ALL] = (size_t)t->settings.ranks * record_bytes(t, total);
     if (r->owners.ranks)
         shared_sizes(t, sizes);
+    if (r->owners.ranks && !t->backend->host_memory)
+        apart_sizes(t, sizes);
 }
 
 /** Beside gradients: weights and statistics of what is shared out, and records. */
@@ -258,7 +279,12 @@ static void blocks_of(mixt__ranks *r, void **blocks[BLOCKS])
     blocks[BLOCK_ALL] = (void **)&r->all;
     blocks[BLOCK_STAGED] = (void **)&r->staged;
     blocks[BLOCK_ARRIVED] = (void **)&r->arrived;
+    blocks[BLOCK_SEGMENT_STATS] = (void **)&r->segment_stats;
+    blocks[BLOCK_MASTERS] = (void **)&r->masters;
+    blocks[BLOCK_GATHERED] = (void **)&r->gathered;
     blocks[BLOCK_OWN_WORKSPACE] = &r->own_workspace;
+    blocks[BLOCK_MEASURE_WORKSPACE] = &r->measure_workspace;
+    blocks[BLOCK_OWN_STATS] = (void **)&r->own_stats;
     blocks[BLOCK_STILL] = (void **)&r->still;
     blocks[BLOCK_COMPRESS + MIXT_COMPRESS_PIECES] = (void **)&r->compressor.pieces;
     blocks[BLOCK_COMPRESS + MIXT_COMPRESS_FEEDBACK] = (void **)&r->compressor.feedback;
@@ -330,6 +356,8 @@ mixt_status mixt__ranks_take(mixt__trainer *t)
         if (is_state(i))
             mixt__parallel_zero(*blocks[i], sizes[i]);
     }
+    if (r->gathered)
+        memset(r->gathered, 0, sizes[BLOCK_GATHERED]); // gaps between parameters travel too
     if (r->still)
         MIXT_TRY(t->backend->zero(r->still, sizeof *r->still));
     if (r->moved)
@@ -418,11 +446,14 @@ mixt_status mixt__ranks_before_pass(mixt__trainer *t, int64_t index, mixt__run *
     if (r->moved_count)
         MIXT_TRY(clear_statistics(t, index));
     bool last = index + 1 == mixt__ranks_first(t) + mixt__ranks_passes(t);
-    if (last && !t->backend->host_memory && r->buckets)
-        mixt__device_sums_begin(t, run);
-    r->begun = r->overlap && last && t->backend->host_memory;
-    if (!r->begun)
+    bool apart = !t->backend->host_memory;
+    if (last && apart && r->buckets)
+        MIXT_TRY(mixt__device_sums_begin(t, run));
+    r->begun = r->overlap && last && (!apart || r->reading);
+    if (!r->begun && (!last || !apart))
         return mixt__ranks_begin_reading(t, t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN, run);
+    if (apart)
+        return MIXT_OK;
     bool shared = mixt__sharded_gradients(t);
     if (shared)
         mixt__sharded_begin(t);
@@ -563,6 +594,10 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
     MIXT_TRY(t->ranks.group ? join_ranks(t, status, weights) : status);
     if (compressed && !t->ranks.group)
         MIXT_TRY(mixt__feedback_sum(t, host_gradients(t)));
+    if (t->ranks.group && !t->backend->host_memory && mixt__sharded_gradients(t)) {
+        MIXT_TRY(mixt__apart_put_sums(t));
+        return move_statistics(t);
+    }
     const float *sum = t->ranks.group || compressed ? host_gradients(t) : t->ranks.sum;
     if (sum != t->params->grad)
         MIXT_TRY(t->backend->copy(t->params->grad, sum, gradient_bytes(t)));
