@@ -96,6 +96,7 @@ struct mixt__trainer {
     mixt__batch_spec eval_spec;     // that `eval` is planned for
     void *eval_input, *eval_target; // host buffers of one evaluation batch
     char *eval_window;              // where evaluation gathers weights that ranks share out; NULL: they do not
+    char *eval_gathered;            // the host's part of that, beside a device with memory of its own
     void *eval_device[2];           // the same on a device with memory of its own
     mixt__executable *predict;      // the model without its loss
     void *predict_input, *predict_output, *predict_device;
