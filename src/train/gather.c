@@ -5,13 +5,6 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 16 }; // elements: as in the flat arenas
-
-static int64_t padded(int64_t count)
-{
-    return (count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 /** The segment of a parameter that a value is, or is a part of; -1: none. */
 static int64_t segment_of(const mixt__graph *graph, const mixt__params *p, int32_t value)
 {
@@ -53,7 +46,7 @@ static int64_t form_count(const mixt__gather *a, int64_t group, mixt_dtype forma
             continue;
         if (place)
             *form = count;
-        count += padded(a->params->segments[s].count);
+        count += mixt__params_copy_room(a->params->segments[s].count, format);
     }
     return count;
 }
@@ -215,7 +208,7 @@ static int64_t form_at(const mixt__gather *a, int64_t group, mixt_dtype format, 
         const int64_t *form = form_of(a, s, format);
         if (!form || *form < 0)
             continue;
-        int64_t room = padded(segment->count);
+        int64_t room = mixt__params_copy_room(segment->count, format);
         if (at < segment->offset + room)
             return *form + (at > segment->offset ? at - segment->offset : 0);
         end = *form + room;
