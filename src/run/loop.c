@@ -15,8 +15,8 @@
 #include "run/shares.h"
 #include "run/signals.h"
 #include "run/summary.h"
-#include "run/turns.h"
 #include "steer/decision.h"
+#include "train/turns.h"
 
 #include <math.h>
 #include <stdio.h>
