@@ -264,9 +264,12 @@ mixt_status mixt__diagnose(const mixt__diagnose_request *r, mixt_diagnosis *d)
         return say_memory(r, d);
     q.replay = (mixt__replay){.ring = r->ring, .data = r->data};
     mixt_status status = start(&q, r);
-    if (status == MIXT_OK)
+    bool started = status == MIXT_OK;
+    if (started)
         status = inquire(&q);
     mixt__free(q.replay.marks);
+    if (status != MIXT_OK && started && r->stay && !q.trainer->broken)
+        (void)finish(&q, true); // what failed first is what is told; the caller may go on from where it was
     MIXT_TRY(status);
     d->replayed = q.replay.updates;
     return finish(&q, r->stay);
