@@ -26,6 +26,7 @@ enum {
     MIXT_ASKED_CHECKPOINT = 4,
     MIXT_ASKED_POLICY = 8,
     MIXT_ASKED_DECISION = 16, // or there is trouble to decide about
+    MIXT_ASKED_MEMORY = 32,   // of several ranks: all look at their memory together
 };
 
 /** Where a resumed run goes on. */

@@ -125,32 +125,64 @@ static void add_trace(mixt__saves *c, mixt__save_request *r)
         r->files[r->file_count++] = (mixt__checkpoint_file){MIXT_TRACE_FILE, c->trace, c->trace_bytes};
 }
 
-/** A good state lies beside every checkpoint of a later update. */
-static mixt_status save_good(mixt__saves *c, int64_t good, int64_t best, const json_t *run)
-{
-    char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
-    const mixt__snapshot *snapshot = mixt__snapshots_state(&c->run->steer.good.ring, good);
-    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
-    if (!snapshot || !run || !access(mixt__checkpoint_path(folder, good, path), F_OK))
-        return MIXT_OK;
-    mixt__save_request r = request(c, good, best);
-    add_trace(c, &r);
-    json_object_update(r.run, (json_t *)(uintptr_t)run); // which it only reads
-    return mixt__saver_write(c->saver, snapshot, &r);
-}
+/** The good states, the older one first. */
+typedef struct good_state {
+    int64_t step, best;
+    const json_t *run;
+    const mixt__snapshot *snapshot; // NULL: there is no such state, or it is the one that is being saved
+} good_state;
 
-/** Both of them. */
-static mixt_status save_goods(mixt__saves *c, int64_t step)
+static void list_goods(const mixt__saves *c, int64_t step, good_state list[2])
 {
     const mixt__good *g = &c->run->steer.good;
-    if (g->open && g->older.step >= 0 && g->older.step != step)
-        MIXT_TRY(save_good(c, g->older.step, g->older.best, g->older.run));
-    return g->open && g->step >= 0 && g->step != step ? save_good(c, g->step, g->best, g->run) : MIXT_OK;
+    list[0] = (good_state){.step = g->older.step, .best = g->older.best, .run = g->older.run};
+    list[1] = (good_state){.step = g->step, .best = g->best, .run = g->run};
+    for (int i = 0; i < 2; i++)
+        if (g->open && list[i].step >= 0 && list[i].step != step)
+            list[i].snapshot = mixt__snapshots_state(&g->ring, list[i].step);
+}
+
+/** A good state lies beside every checkpoint of a later update. This process writes it where it is not there yet. */
+static bool lacks(const mixt__saves *c, const good_state *g)
+{
+    char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
+    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
+    return g->snapshot && g->run && access(mixt__checkpoint_path(folder, g->step, path), F_OK);
+}
+
+static mixt_status save_good(mixt__saves *c, const good_state *g)
+{
+    mixt__save_request r = request(c, g->step, g->best);
+    add_trace(c, &r);
+    json_object_update(r.run, (json_t *)(uintptr_t)g->run); // which it only reads
+    return mixt__saver_write(c->saver, g->snapshot, &r);
+}
+
+/** Those of both that are not there yet. What ranks have each of their own comes to rank 0 before it writes one.
+ *  @param writes whether this process saves; where ranks have state of their own, rank 0 says it for all */
+static mixt_status save_goods(mixt__saves *c, int64_t step, bool writes)
+{
+    mixt__trainer *t = &c->run->experiment.trainer->core;
+    bool apart = mixt__ranks_apart(t);
+    mixt_status status = MIXT_OK;
+    good_state goods[2] = {0};
+    list_goods(c, step, goods);
+    uint8_t todo[3] = {writes, writes && lacks(c, &goods[0]), writes && lacks(c, &goods[1])};
+    if (apart)
+        MIXT_TRY(mixt__group_broadcast(c->run->group, todo, sizeof todo));
+    for (int i = 0; i < 2; i++) {
+        if (todo[1 + i] && apart)
+            MIXT_TRY(mixt__saver_collect(c->saver, t, goods[i].snapshot));
+        if (todo[1 + i] && writes && status == MIXT_OK)
+            status = save_good(c, &goods[i]);
+    }
+    if (apart && todo[0])
+        MIXT_TRY(mixt__saver_collect(c->saver, t, NULL));
+    return status;
 }
 
 static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
 {
-    MIXT_TRY(save_goods(c, state->steps));
     mixt__save_request r = request(c, state->steps, state->best_step);
     add_trace(c, &r);
     json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
@@ -166,21 +198,9 @@ void mixt__saves_return(mixt__saves *c, int64_t step)
         mixt__saver_wait(c->saver);
     mixt__saves_poll(c);
     snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
-    if (mixt__checkpoints_drop_after(folder, step) != MIXT_OK)
+    if (!c->run->dir.silent && mixt__checkpoints_drop_after(folder, step) != MIXT_OK)
         mixt__run_note(c->run, true, "checkpoints after step %lld cannot be removed: %s", (long long)step,
                        mixt_error_text());
-}
-
-/** What ranks have each of their own comes to rank 0, where it will save. False: nothing can be saved. */
-static bool collect(mixt__saves *c)
-{
-    mixt__trainer *t = &c->run->experiment.trainer->core;
-    uint8_t possible = !c->impossible;
-    if (!mixt__ranks_apart(t))
-        return true;
-    if (mixt__group_broadcast(c->run->group, &possible, 1) != MIXT_OK || !possible)
-        return false; // a group that is broken ends the run at the next update
-    return mixt__saver_collect(c->saver, t) == MIXT_OK;
 }
 
 void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
@@ -188,11 +208,17 @@ void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
     double start = mixt__time_now();
     mixt__saves_prepare(c);
     c->lost += c->impossible;
-    if (!collect(c) || c->impossible || c->run->dir.silent)
-        return;
-    mixt__saver_wait(c->saver);
-    mixt__saves_poll(c);
-    if (save(c, state) != MIXT_OK) {
+    bool writes = !c->impossible && !c->run->dir.silent;
+    if (writes) {
+        mixt__saver_wait(c->saver);
+        mixt__saves_poll(c);
+    }
+    mixt_status status = save_goods(c, state->steps, writes);
+    if (status == MIXT_OK && writes)
+        status = save(c, state);
+    if (!writes)
+        return; // a group that is broken ends the run at the next update
+    if (status != MIXT_OK) {
         c->failed = true;
         c->lost++;
         mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps,

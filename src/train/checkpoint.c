@@ -28,11 +28,6 @@ static bool arena_exists(const mixt__params *p, int which)
            (which == STATE && p->state_total > 0);
 }
 
-static size_t arena_bytes(const mixt__params *p, int which)
-{
-    return (size_t)(which == STATE ? p->state_total : p->total) * sizeof(float);
-}
-
 static bool is_moment(int which)
 {
     return which == MOMENT1 || which == MOMENT2;
@@ -42,6 +37,13 @@ static bool is_moment(int which)
 static bool is_shared_out(const mixt__params *p, int which)
 {
     return (is_moment(which) && p->shard.moments) || (which == MASTER && p->shard.masters);
+}
+
+/** @param own what this rank has of it; else all of it */
+static size_t arena_bytes(const mixt__params *p, int which, bool own)
+{
+    int64_t elements = which == STATE ? p->state_total : own && is_shared_out(p, which) ? p->shard.room : p->total;
+    return (size_t)elements * sizeof(float);
 }
 
 /** Where a parameter lies in one of the arenas; -1: not there. */
@@ -130,11 +132,11 @@ static void list_bytes(const mixt__trainer *t, size_t *list, size_t *names)
                 *names += strlen(prefixes[which]) + strlen(p->table[i].name) + 1;
 }
 
-static size_t copies_bytes(const mixt__params *p)
+static size_t copies_bytes(const mixt__params *p, bool own)
 {
     size_t bytes = 0;
     for (int which = 0; which < ARENAS; which++)
-        bytes += arena_exists(p, which) ? arena_bytes(p, which) : 0;
+        bytes += arena_exists(p, which) ? arena_bytes(p, which, own) : 0;
     return bytes;
 }
 
@@ -142,7 +144,16 @@ size_t mixt__snapshot_bytes(const mixt__trainer *t)
 {
     size_t list, names;
     list_bytes(t, &list, &names);
-    return copies_bytes(t->params) + (size_t)mixt__feedback_elements(t) * sizeof(float) + list + names;
+    return copies_bytes(t->params, false) + (size_t)mixt__feedback_elements(t, false) * sizeof(float) + list + names;
+}
+
+size_t mixt__snapshot_own_bytes(const mixt__trainer *t)
+{
+    int64_t feedback = mixt__feedback_elements(t, true);
+    bool several = t->ranks.group || t->ranks.planned;
+    if (!several || (!t->ranks.owners.ranks && !feedback)) // see mixt__ranks_apart: here the memory is not there yet
+        return mixt__snapshot_bytes(t);
+    return copies_bytes(t->params, true) + (size_t)feedback * sizeof(float);
 }
 
 static mixt_status list_tensors(mixt__snapshot *s)
@@ -174,14 +185,14 @@ static mixt_status list_tensors(mixt__snapshot *s)
 static mixt_status take_blocks(mixt__snapshot *s)
 {
     const mixt__trainer *t = s->trainer;
-    size_t need = copies_bytes(t->params), room = mixt__memory_available();
+    size_t need = copies_bytes(t->params, s->own), room = mixt__memory_available();
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY, "a copy of the training state needs %.2f GiB, %.2f GiB are free",
                           (double)need / 1073741824.0, (double)room / 1073741824.0);
     for (int which = 0; which < ARENAS; which++) {
         if (!arena_exists(t->params, which))
             continue;
-        s->blocks[which] = t->backend->alloc_host(arena_bytes(t->params, which));
+        s->blocks[which] = t->backend->alloc_host(arena_bytes(t->params, which, s->own));
         if (!s->blocks[which])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a copy of the training state (%.2f GiB)",
                               (double)need / 1073741824.0);
@@ -189,28 +200,41 @@ static mixt_status take_blocks(mixt__snapshot *s)
     return MIXT_OK;
 }
 
-mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool in_place)
+/** @param copies whether it has blocks of its own */
+static mixt_status open_as(mixt__snapshot *s, bool copies)
 {
-    *s = (mixt__snapshot){.trainer = t};
-    mixt_status status = t->control ? MIXT_OK
-                                    : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it "
-                                                                   "has made no step");
-    if (status == MIXT_OK && (!in_place || !t->backend->host_memory || mixt__ranks_sharded(t)))
+    mixt_status status = s->trainer->control
+                             ? MIXT_OK
+                             : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it has "
+                                                            "made no step");
+    if (status == MIXT_OK && copies)
         status = take_blocks(s);
     if (status == MIXT_OK)
         status = mixt__feedback_open(s);
-    if (status == MIXT_OK)
+    if (status == MIXT_OK && !s->own)
         status = list_tensors(s);
     if (status != MIXT_OK)
         mixt__snapshot_close(s);
     return status;
 }
 
+mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool in_place)
+{
+    *s = (mixt__snapshot){.trainer = t};
+    return open_as(s, !in_place || !t->backend->host_memory || mixt__ranks_apart(t));
+}
+
+mixt_status mixt__snapshot_open_own(mixt__snapshot *s, const mixt__trainer *t)
+{
+    *s = (mixt__snapshot){.trainer = t, .own = mixt__ranks_apart(t)};
+    return open_as(s, true);
+}
+
 void mixt__snapshot_touch(mixt__snapshot *s)
 {
     for (int which = 0; which < ARENAS; which++)
         if (s->blocks[which])
-            mixt__parallel_zero(s->blocks[which], arena_bytes(s->trainer->params, which));
+            mixt__parallel_zero(s->blocks[which], arena_bytes(s->trainer->params, which, s->own));
 }
 
 static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)
@@ -236,11 +260,22 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
         return mixt__fail(MIXT_ERROR_STATE,
                           "a change of precision or a restore failed half way: there is no state to save");
     for (int which = 0; which < ARENAS; which++)
-        if (s->blocks[which] && !is_shared_out(t->params, which)) // those have been collected
-            MIXT_TRY(t->backend->copy(s->blocks[which], arena_of(t->params, which), arena_bytes(t->params, which)));
+        if (s->blocks[which] && (s->own || !is_shared_out(t->params, which))) // else those have been collected
+            MIXT_TRY(
+                t->backend->copy(s->blocks[which], arena_of(t->params, which), arena_bytes(t->params, which, s->own)));
     mixt__feedback_take(s, t);
     MIXT_TRY(t->backend->synchronize());
     return take_scalars(s, t);
+}
+
+void mixt__snapshot_fill(mixt__snapshot *s, const mixt__snapshot *own)
+{
+    const mixt__params *p = s->trainer->params;
+    for (int which = 0; which < ARENAS; which++)
+        if (s->blocks[which] && !is_shared_out(p, which))
+            memcpy(s->blocks[which], own->blocks[which], arena_bytes(p, which, false));
+    if (s->feedback)
+        mixt__feedback_fill(s, own);
 }
 
 void mixt__snapshot_close(mixt__snapshot *s)
@@ -373,7 +408,8 @@ static mixt_status load_copies(mixt__trainer *t, const mixt__snapshot *s, const 
 {
     for (int which = 0; which < ARENAS; which++)
         if (s->blocks[which])
-            MIXT_TRY(t->backend->copy(arena_of(t->params, which), s->blocks[which], arena_bytes(t->params, which)));
+            MIXT_TRY(
+                t->backend->copy(arena_of(t->params, which), s->blocks[which], arena_bytes(t->params, which, s->own)));
     mixt__feedback_put_back(s, t);
     MIXT_TRY(t->backend->synchronize());
     return go_on(t, p);

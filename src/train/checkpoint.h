@@ -17,6 +17,7 @@ typedef struct mixt__snapshot {
     int64_t count;
     float *blocks[4]; // copies of the arenas: master, moment1, moment2, state; NULL: the arenas themselves are read
     float *feedback;  // (ranks, total), then factors: see train/feedback.h; NULL: gradients are not compressed
+    bool own;         // blocks and feedback are what this rank has of what ranks share out: nothing that can be written
     json_t *scalars;  // of the trainer, as of the last take
     char *names;
 } mixt__snapshot;
@@ -27,6 +28,12 @@ size_t mixt__snapshot_bytes(const mixt__trainer *trainer);
  *  @param in_place on a device whose memory is the host's: make no copy; then the trainer must not step between take
  * and the end of writing. Elsewhere of no effect. */
 mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *trainer, bool in_place);
+/** The same to go back to, not to be written: of what ranks share out each keeps its own. */
+mixt_status mixt__snapshot_open_own(mixt__snapshot *snapshot, const mixt__trainer *trainer);
+/** Bytes that such copies take. */
+size_t mixt__snapshot_own_bytes(const mixt__trainer *trainer);
+/** Copies what no rank shares out from a snapshot of its own state; the rest is to be collected. */
+void mixt__snapshot_fill(mixt__snapshot *snapshot, const mixt__snapshot *own);
 /** Writes over the copies' memory once, so that the first take does not wait for the system to find it. */
 void mixt__snapshot_touch(mixt__snapshot *snapshot);
 /** Copies what is true now; waits for the steps issued so far. */
@@ -77,14 +84,15 @@ typedef struct mixt__saver mixt__saver;
 /** Takes the memory of a snapshot and starts a thread; without memory for a copy it saves in the caller's thread
  * instead, where the device's memory is the host's. */
 mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver);
-/** Brings what ranks have each of their own to rank 0: every rank does so before a save, which rank 0 makes. @param
- *  saver of rank 0; else NULL */
-mixt_status mixt__saver_collect(mixt__saver *saver, mixt__trainer *trainer);
+/** Brings what ranks have each of their own to rank 0: every rank does so before a save, which rank 0 makes.
+ *  @param saver of rank 0; else NULL
+ *  @param snapshot of its own state, that mixt__saver_write follows for; NULL: as the trainer has it now */
+mixt_status mixt__saver_collect(mixt__saver *saver, mixt__trainer *trainer, const mixt__snapshot *snapshot);
 /** Waits until the save before this one is done, takes a snapshot and returns; writing goes on beside. A failure of
  * writing comes as a report. */
 mixt_status mixt__saver_save(mixt__saver *saver, const mixt__save_request *request);
 /** Writes a snapshot that was taken before, in the caller's thread, after the save under way has ended. Nothing is
- * pruned. */
+ * pruned. Of a rank's own state, all ranks' has been collected. */
 mixt_status mixt__saver_write(mixt__saver *saver, const mixt__snapshot *snapshot, const mixt__save_request *request);
 /** True once for each save that has ended. */
 bool mixt__saver_report(mixt__saver *saver, mixt__save_report *report);

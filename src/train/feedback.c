@@ -80,10 +80,10 @@ static bool is_kept(const mixt__trainer *t)
     return t->ranks.compression.kind != MIXT_COMPRESS_NONE && t->settings.ranks > 1;
 }
 
-int64_t mixt__feedback_elements(const mixt__trainer *t)
+int64_t mixt__feedback_elements(const mixt__trainer *t, bool own)
 {
     mixt__compressor c;
-    return mixt__feedback_plan(t, &c) ? c.ranks * c.total + c.counts.right : 0;
+    return mixt__feedback_plan(t, &c) ? (own ? c.parts : c.ranks) * c.total + c.counts.right : 0;
 }
 
 int64_t mixt__feedback_tensors(const mixt__trainer *t)
@@ -98,7 +98,7 @@ size_t mixt__feedback_name_bytes(const mixt__trainer *t)
 
 mixt_status mixt__feedback_open(mixt__snapshot *s)
 {
-    int64_t elements = mixt__feedback_elements(s->trainer);
+    int64_t elements = mixt__feedback_elements(s->trainer, s->own);
     if (!elements)
         return MIXT_OK;
     s->feedback = s->trainer->backend->alloc_host((size_t)elements * sizeof *s->feedback);
@@ -125,8 +125,8 @@ void mixt__feedback_list(mixt__snapshot *s, char *names)
 /** This process's rows from the trainer to a snapshot's copies, or back. */
 static void copy_rows(const mixt__snapshot *s, const mixt__compressor *c, bool back)
 {
-    int64_t rows = c->group ? 0 : c->parts * c->total; // of a group they are collected, and never put back
-    float *factors = s->feedback + c->ranks * c->total;
+    int64_t rows = c->group && !s->own ? 0 : c->parts * c->total; // of a group they are collected, and never put back
+    float *factors = s->feedback + (s->own ? c->parts : c->ranks) * c->total;
     memcpy(back ? c->feedback : s->feedback, back ? s->feedback : c->feedback, (size_t)rows * sizeof *factors);
     if (c->counts.right)
         memcpy(back ? c->factors : factors, back ? factors : c->factors, (size_t)c->counts.right * sizeof *factors);
@@ -136,6 +136,13 @@ void mixt__feedback_take(mixt__snapshot *s, const mixt__trainer *t)
 {
     if (s->feedback)
         copy_rows(s, &t->ranks.compressor, false);
+}
+
+void mixt__feedback_fill(mixt__snapshot *s, const mixt__snapshot *own)
+{
+    const mixt__compressor *c = &s->trainer->ranks.compressor;
+    memcpy(s->feedback + c->ranks * c->total, own->feedback + c->parts * c->total,
+           (size_t)c->counts.right * sizeof *s->feedback);
 }
 
 void mixt__feedback_put_back(const mixt__snapshot *s, mixt__trainer *t)

@@ -17,8 +17,8 @@ void mixt__feedback_begin(mixt__trainer *t);
 mixt_status mixt__feedback_part(mixt__trainer *t, int64_t part, float *grad);
 mixt_status mixt__feedback_sum(mixt__trainer *t, float *grad);
 
-/** Elements of a snapshot's copies; 0: there are none. */
-int64_t mixt__feedback_elements(const mixt__trainer *t);
+/** Elements of a snapshot's copies; 0: there are none. @param own of this process's alone */
+int64_t mixt__feedback_elements(const mixt__trainer *t, bool own);
 /** Tensors of a snapshot. */
 int64_t mixt__feedback_tensors(const mixt__trainer *t);
 /** Takes the memory of a snapshot's copies. */
@@ -28,6 +28,8 @@ void mixt__feedback_list(mixt__snapshot *s, char *names);
 size_t mixt__feedback_name_bytes(const mixt__trainer *t);
 /** Copies what this process has; of a group's, those of the others were collected. */
 void mixt__feedback_take(mixt__snapshot *s, const mixt__trainer *t);
+/** PowerSGD's factors, which all ranks have, from a snapshot of this rank's own state. */
+void mixt__feedback_fill(mixt__snapshot *s, const mixt__snapshot *own);
 void mixt__feedback_put_back(const mixt__snapshot *s, mixt__trainer *t);
 
 /** Whether a checkpoint's tensor is one of these. */

@@ -144,8 +144,15 @@ mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
 bool mixt__ranks_sharded(const mixt__trainer *t);
 /** Whether ranks have state of their own, which must be collected before rank 0 can save it. */
 bool mixt__ranks_apart(const mixt__trainer *t);
-/** All of that to rank 0; every rank calls it. @param arenas of all elements: masters, moments; rank 0 alone has them.
+/** Copies of what a rank has of its own, in host memory. */
+typedef struct mixt__ranks_own {
+    const float *arenas[3]; // masters, moments
+    const float *feedback;
+} mixt__ranks_own;
+/** All of that to rank 0; every rank calls it.
+ *  @param own where this rank's lies; NULL: where the trainer has it
+ *  @param arenas of all elements: masters, moments; rank 0 alone has them
  *  @param feedback (ranks, total) of compressed sums, the same */
-mixt_status mixt__ranks_collect(mixt__trainer *t, float *const arenas[3], float *feedback);
+mixt_status mixt__ranks_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3], float *feedback);
 
 #endif

@@ -105,16 +105,24 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
     return MIXT_OK;
 }
 
-mixt_status mixt__saver_collect(mixt__saver *s, mixt__trainer *trainer)
+mixt_status mixt__saver_collect(mixt__saver *s, mixt__trainer *trainer, const mixt__snapshot *from)
 {
     float *arenas[3] = {NULL, NULL, NULL}, *feedback = NULL;
+    mixt__ranks_own own = {0};
     if (s) {
         mixt__saver_wait(s); // it may be writing them
         for (int i = 0; i < 3; i++)
             arenas[i] = s->snapshot.blocks[i];
         feedback = s->snapshot.feedback;
     }
-    return mixt__ranks_collect(trainer, arenas, feedback);
+    if (!from)
+        return mixt__ranks_collect(trainer, NULL, arenas, feedback);
+    for (int i = 0; i < 3; i++)
+        own.arenas[i] = from->blocks[i];
+    own.feedback = from->feedback;
+    if (s)
+        mixt__snapshot_fill(&s->snapshot, from);
+    return mixt__ranks_collect(trainer, &own, arenas, feedback);
 }
 
 /** Takes the state of this moment; the saver is idle. */
@@ -158,8 +166,9 @@ mixt_status mixt__saver_save(mixt__saver *s, const mixt__save_request *request)
 mixt_status mixt__saver_write(mixt__saver *s, const mixt__snapshot *snapshot, const mixt__save_request *request)
 {
     mixt__saver_wait(s);
+    const mixt__snapshot *whole = snapshot->own ? &s->snapshot : snapshot;
     json_t *scalars = json_pack("{s:O, s:O}", "trainer", snapshot->scalars, "run", request->run);
-    mixt_status status = scalars ? write_checkpoint(request, snapshot, scalars)
+    mixt_status status = scalars ? write_checkpoint(request, whole, scalars)
                                  : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
     json_decref(scalars);
     json_decref(request->run);

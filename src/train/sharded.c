@@ -483,15 +483,15 @@ mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all)
     return collect(t, t->backend->host_memory ? t->params->master : t->ranks.masters, all);
 }
 
-mixt_status mixt__sharded_collect(mixt__trainer *t, float *const arenas[3])
+mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3])
 {
     const mixt__params *p = t->params;
     const float *const mine[2] = {p->moment1, p->moment2};
     if (p->shard.masters)
-        MIXT_TRY(mixt__sharded_collect_masters(t, arenas[0]));
+        MIXT_TRY(collect(t, own ? own->arenas[0] : p->master, arenas[0]));
     for (int i = 0; i < p->moments; i++) {
-        const float *from = mine[i];
-        if (!t->backend->host_memory) {
+        const float *from = own ? own->arenas[1 + i] : mine[i];
+        if (!own && !t->backend->host_memory) {
             MIXT_TRY(t->backend->download(t->ranks.staged, from, (size_t)p->shard.room * sizeof *from));
             from = t->ranks.staged;
         }

@@ -101,6 +101,8 @@ static mixt_status ranked_pass(mixt__trainer *t, mixt__run *run, int64_t index)
 {
     MIXT_TRY(mixt__ranks_before_pass(t, index, run));
     MIXT_TRY(micro_step(t, run, index));
+    if (t->watching && t->passed)
+        MIXT_TRY(t->passed(t->passed_user, index));
     return mixt__ranks_after_pass(t, index);
 }
 
@@ -304,8 +306,10 @@ static mixt_status run_parts(mixt__trainer *t, const source *s, mixt__pass_weigh
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, first += passes) {
         for (int64_t i = first; i < first + passes; i++)
             MIXT_TRY(run_batch(t, s, i, weights));
-        if (t->backend->host_memory)
-            MIXT_TRY(mixt__ranks_end_part(t, part));
+        if (!t->backend->host_memory)
+            continue;
+        MIXT_TRY(mixt__ranks_end_part(t, part));
+        MIXT_TRY(mixt__trainer_add_watched(t, part));
     }
     return MIXT_OK;
 }
@@ -322,6 +326,7 @@ static mixt_status run_parts_apart(mixt__trainer *t)
         MIXT_TRY(mixt__feed_issue(&t->feed, kind, record && may_record(t), issue_part, &p));
         MIXT_TRY(mixt__device_sums_wait(t));
         MIXT_TRY(mixt__ranks_end_part(t, part));
+        MIXT_TRY(mixt__trainer_add_watched(t, part));
     }
     return MIXT_OK;
 }

@@ -160,8 +160,6 @@ MIXT_MPI_LIBRARY=$(dirname "$mixt")/libmixt_mpi.so ranks 1 -x MIXT_MPI_LIBRARY "
 status=$? && refused 'ranks differ in their build: rank 0 has mixt .*, code [0-9a-f]*, rank 1 has mixt'
 ranks 2 "$mixt" train run.yaml out=never dist.ranks=4 -q 2>err
 status=$? && refused 'dist.ranks is 4, but Open MPI started 2'
-ranks 2 "$mixt" train run.yaml out=never precision=auto -q 2>err
-status=$? && refused 'auto.steer and auto.replay are for one process'
 ranks 2 "$mixt" train run.yaml out=never dist.zero=2 faults=nan:fc -q 2>err
 status=$? && refused 'faults need gradients that every rank has'
 MIXT_APART=1 ranks 2 "$mixt" train run.yaml out=never dist.zero=1 train.optimizer=lamb -q 2>err
