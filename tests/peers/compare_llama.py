@@ -9,7 +9,8 @@ transformers, else nothing is done (exit status 77). Tokens are those of a text 
 has one of four behind it, so that the loss falls; with '--data random' any token may follow any.
 
 Each curve is held against transformers' FP32: FP32 within 1e-6 of the loss at every step; low formats within
-u * sqrt(roundings) * sqrt(1 + k) at step k, as compare_steps.py has it.
+u * sqrt(roundings) * sqrt(1 + k) at step k, as compare_steps.py has it. 'twin' is no bound: it tells how far transformers' own FP32 ends
+from itself when its weights begin one unit in the last place away, which is what training makes of roundings.
 """
 import argparse, importlib.util, json, math, os, subprocess, sys, tempfile
 
@@ -57,9 +58,16 @@ def write_text(path, count):
     tokens.tofile(path)
 
 
-def run_transformers(a, folder, low):
+def nudged(state):
+    """Each weight one unit in its last place up, down or as it is"""
+    draw = torch.Generator().manual_seed(1)
+    return {name: t * (1 + 2.0 ** -23 * torch.randint(-1, 2, t.shape, generator=draw)) for name, t in state.items()}
+
+
+def run_transformers(a, folder, low, twin=False):
     net = LlamaForCausalLM(LlamaConfig(**{**SIZES, 'num_hidden_layers': a.layers}, attn_implementation='sdpa')).to(a.device)
-    lost, unknown = net.load_state_dict(transformers_names(load_file(f'{folder}/weights.safetensors')), strict=False)
+    state = transformers_names(load_file(f'{folder}/weights.safetensors'))
+    lost, unknown = net.load_state_dict(nudged(state) if twin else state, strict=False)
     assert not unknown and set(lost) <= {'lm_head.weight'}, (lost, unknown)
     net.tie_weights()
     matrices = [p for p in net.parameters() if p.dim() > 1]
@@ -105,9 +113,11 @@ def main():
             assert out.returncode == 0, out.stderr
             curves[f'mixt {precision}'] = json.loads(out.stdout)['losses']
         base = run_transformers(a, folder, None)
+        twin = run_transformers(a, folder, None, True)
         curves['transformers bf16'] = run_transformers(a, folder, torch.bfloat16)
         if a.device == 'cuda':  # autocast of the CPU has no FP16 that trains
             curves['transformers fp16'] = run_transformers(a, folder, torch.float16)
+    print(f'twin               largest difference of two runs of transformers fp32 {max(abs(t - b) / abs(b) for t, b in zip(twin, base)):.1e}')
     for name, losses in curves.items():
         precision = name.split()[1]
         bounds = [1e-6 if precision == 'fp32' else UNIT[precision] * math.sqrt(ROUNDINGS) * math.sqrt(1 + k) for k in range(a.steps)]
