@@ -21,7 +21,7 @@ help:
 	@echo "make test-ranks every model and format on 2 and 4 ranks with every dist.zero: the bits of one process; ranks killed, stopped and overflowing alone, 50 and 100 times; faults of one rank diagnosed, 100 times; compressed gradients (many minutes)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 20000 simulated ones"
-	@echo "make test-peers exports loaded by transformers and torchvision, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
+	@echo "make test-peers exports loaded by transformers and torchvision, steps of Llama, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
 	@echo "make fuzz       every file reader under libFuzzer, SECONDS=600 each (needs clang and its runtime, libclang-rt-14-dev)"
 	@echo "make bench      speed of conversions, kernels and of each benchmark model on this machine"
 	@echo "make check      formatting, include order, static analysis"
@@ -83,6 +83,7 @@ test-gpu: build
 
 test-peers: build
 	$(PYTHON) tests/peers/compare_exports.py $(BUILD)/mixt $(BUILD)/tests/logits || [ $$? = 77 ]
+	$(PYTHON) tests/peers/compare_llama.py $(BUILD)/tests/steps --layers 2 || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_stats.py $(BUILD)/tests/stats || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_bleu.py $(BUILD)/tests/bleu || [ $$? = 77 ]
 	$(PYTHON) tests/peers/compare_ctc.py $(BUILD)/tests/ctc || [ $$? = 77 ]
