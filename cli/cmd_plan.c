@@ -351,6 +351,9 @@ static void print_json(const report *r)
     json_object_set_new(o, "rank_weights", json_integer(r->info.rank_weights));
     if (r->link > 0)
         json_object_set_new(o, "rank_seconds", json_real((double)r->info.rank_sent / r->link));
+    json_object_set_new(o, "rank_whole", json_integer(r->info.rank_whole));
+    json_object_set_new(o, "rank_whole_sent", json_integer(r->info.rank_whole_sent));
+    json_object_set_new(o, "rank_run_sent", json_integer(r->info.rank_run_sent));
     if (r->profile)
         json_object_set_new(o, "profile", cli_profile_json(r->profile));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -545,7 +548,9 @@ const cli_command cli_plan = {
         "With --ranks the run is planned as one of so many processes that mpirun or srun would start: memory of a "
         "rank, "
         "and the bytes that it sends in an update, to all others and to each (ranks, rank_sent, rank_gradients and "
-        "rank_weights with --json); with --machine also the time that those take where its links carry what they can "
+        "rank_weights with --json); where gradients are compressed also how many updates send them whole before that, "
+        "what each of those sends and the whole run (rank_whole, rank_whole_sent, rank_run_sent); with --machine also "
+        "the time that those take where its links carry what they can "
         "(rank_seconds). None of them is started.\n\n"
         "With --profile the step is also run, and each op's time, FLOP/s, bytes/s and share of the device's limits "
         "are printed.",

@@ -368,7 +368,11 @@ static mixt_status join_ranks(mixt__experiment *e)
     r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
     r->check = number(e, MIXT_KEY_DIST_CHECK);
     r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
-    return mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &r->compression);
+    MIXT_TRY(mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &r->compression));
+    if (r->compression.kind == MIXT_COMPRESS_NONE)
+        return MIXT_OK;
+    return mixt__compress_after_parse(text(e, MIXT_KEY_DIST_COMPRESS_AFTER), &r->compression, e->total_steps,
+                                      &r->compress_after);
 }
 
 /** Model and trainer for samples that are known. */
