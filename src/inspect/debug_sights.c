@@ -20,7 +20,7 @@ static mixt_status no_memory(void)
 /** The batch of a pass, in host memory, as the trainer will get it. */
 typedef struct batch_room {
     void *input, *target;
-    int64_t batch, split;
+    int64_t batch, split, group; // samples of a pass, passes of a batch, batches of an update
 } batch_room;
 
 /** A number of FP32 data that is not finite, or not any more in the format `fed`: that of its sample in the batch; -1:
@@ -38,13 +38,17 @@ static int64_t bad_sample(const void *numbers, mixt_dtype dtype, mixt_dtype fed,
     return -1;
 }
 
+/** The batch of the data that a pass is of. */
+static mixt__data_which which_of(const batch_room *r, int64_t number)
+{
+    return (mixt__data_which){r->batch * r->split, r->group, number / r->split};
+}
+
 /** Which sample of the set stands at a place of a batch. */
 static int64_t sample_at(const mixt_data *data, const batch_room *r, int64_t number, int64_t place)
 {
-    int64_t whole = r->batch * r->split, per_epoch = data->info.samples / whole, n = number / r->split;
-    int64_t epoch = n / per_epoch, at = n % per_epoch * whole + number % r->split * r->batch + place;
-    uint64_t key = mixt__rng_key(mixt__data_order_seed(data, epoch), MIXT_STREAM_ORDER, (uint64_t)epoch);
-    return data->options.in_order ? at : mixt__order_at(key, data->info.samples, at);
+    mixt__data_which which = which_of(r, number);
+    return mixt__data_sample_at(data, &which, number % r->split * r->batch + place);
 }
 
 static void find_bad_sample(mixt__sights *s, const mixt__trainer *t, const mixt_data *data, const batch_room *r,
@@ -101,8 +105,8 @@ static mixt_status make_batch(const mixt__trainer *t, const mixt_data *data, con
     mixt__control control;
     MIXT_TRY(t->backend->download(&control, t->control, sizeof control));
     mixt__data_places places = mixt__data_places_of(data, r->batch, 0, r->input, r->target);
-    MIXT_TRY(mixt__data_batch_piece(data, r->batch * r->split, number / r->split, number % r->split * r->batch,
-                                    r->batch, &places));
+    mixt__data_which which = which_of(r, number);
+    MIXT_TRY(mixt__data_batch_piece(data, &which, &data->info, number % r->split * r->batch, r->batch, &places));
     *batch = (mixt__shadow_batch){.input = r->input, .target = r->target, .scale = control.seed};
     batch->key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(t->runs + p));
     if (t->attempts + 1 == t->settings.inject_overflow)
@@ -212,6 +216,7 @@ mixt_status mixt__sights_take(mixt_debug *d, const mixt_trainer *trainer, const 
     }
     size_t input = mixt__spec_input_bytes(&t->spec), target = mixt__spec_target_bytes(&t->spec);
     batch_room r = {.batch = t->settings.batch, .split = t->settings.split};
+    r.group = t->settings.accumulate / t->settings.split;
     r.input = mixt__alloc_uninit(input + 1);
     r.target = mixt__alloc_uninit(target + 1);
     mixt_status status = r.input && r.target ? find_partners(s, t, &partner) : no_memory();

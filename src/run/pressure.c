@@ -82,6 +82,8 @@ static mixt_status open_planner(const mixt_run *run, mixt__trainer *planner, cou
     const mixt__trainer *t = &run->experiment.trainer->core;
     *planner = (mixt__trainer){.model = t->model, .settings = t->settings, .backend = t->backend};
     planner->settings.faults = NULL; // which happen to the run alone
+    planner->lengths.count = t->lengths.count;
+    memcpy(planner->lengths.spec, t->lengths.spec, sizeof t->lengths.spec);
     mixt__trainer_want_layers(planner, t->layers.wanted);
     *c = (counter){run, held(run) - step_bytes(run, t)};
     return mixt__trainer_compile(planner, &t->spec);

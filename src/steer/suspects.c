@@ -7,7 +7,7 @@
 #include "steer/inquiry.h"
 
 #include "base/rng.h"
-#include "data/data.h"
+#include "data/buckets.h"
 #include "policy/policy.h"
 #include "train/shadow.h"
 
@@ -33,13 +33,19 @@ typedef struct court {
 
 /* ---- batches ---- */
 
+/** The batch of the data that a pass is of. */
+static mixt__data_which which_of(const mixt__trainer_settings *s, int64_t pass)
+{
+    return (mixt__data_which){s->batch * s->split, s->accumulate / s->split, pass / s->split};
+}
+
 static mixt_status read_pass(const court *c, int64_t pass, void *input, void *target)
 {
     const mixt__trainer_settings *s = &c->q->trainer->settings;
     const mixt_data *data = c->q->replay.data;
     mixt__data_places places = mixt__data_places_of(data, s->batch, 0, input, target);
-    return mixt__data_batch_piece(data, s->batch * s->split, pass / s->split, pass % s->split * s->batch, s->batch,
-                                  &places);
+    mixt__data_which which = which_of(s, pass);
+    return mixt__data_batch_piece(data, &which, &data->info, pass % s->split * s->batch, s->batch, &places);
 }
 
 /** @param key of the random numbers */
@@ -160,7 +166,8 @@ static mixt_status name_batch(const court *c, bool guilty)
     const mixt_data *data = c->q->replay.data;
     const mixt_data_info *info = mixt_data_describe(data);
     const mixt__trainer_settings *s = &c->q->trainer->settings;
-    int64_t per_epoch = info->samples / (s->batch * s->split), number = c->pass / s->split;
+    mixt__data_which which = which_of(s, c->pass);
+    int64_t per_epoch = mixt__data_epoch_batches(data, which.batch, which.group), number = which.number;
     int64_t place = find_broken(c);
     bool broken = place >= 0;
     if (!broken && guilty)
@@ -170,7 +177,7 @@ static mixt_status name_batch(const court *c, bool guilty)
     d->epoch = number / per_epoch + 1;
     d->batch = number % per_epoch;
     d->place = place < 0 ? -1 : place + c->pass % s->split * s->batch;
-    d->sample = place < 0 ? -1 : mixt__data_sample_at(data, s->batch * s->split, number, d->place);
+    d->sample = place < 0 ? -1 : mixt__data_sample_at(data, &which, d->place);
     int length = snprintf(d->text, sizeof d->text,
                           "data: batch %lld of epoch %lld of %.200s has a loss of %.4g in FP32 too, others %.4g",
                           (long long)d->batch, (long long)d->epoch, file_of(info), c->loss, c->others);

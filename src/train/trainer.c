@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "train/faults.h"
 #include "train/finetune.h"
+#include "train/lengths.h"
 #include "train/sharded.h"
 #include "train/watch.h"
 
@@ -38,7 +39,11 @@ static void name_arrays(const mixt_data_info *info, int64_t batch, mixt__batch_s
 
 mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch)
 {
-    const mixt_data_info *info = mixt_data_describe(data);
+    return mixt__trainer_spec_as(mixt_data_describe(data), batch);
+}
+
+mixt__batch_spec mixt__trainer_spec_as(const mixt_data_info *info, int64_t batch)
+{
     mixt__batch_spec spec = {.input_dtype = info->input_dtype, .target_dtype = info->target_dtype};
     spec.input = (mixt__shape){info->input_rank + 1, {batch}};
     for (int i = 0; i < info->input_rank; i++)
@@ -64,9 +69,15 @@ static mixt_status note_environment(mixt__trainer_environment *e)
 
 mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watch, mixt__executable **executable)
 {
+    return mixt__trainer_compile_shape(t, &t->spec, watch, executable);
+}
+
+mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec *spec, const mixt__watch *watch,
+                                        mixt__executable **executable)
+{
     mixt__graph *source;
     MIXT_TRY(note_environment(&t->environment));
-    MIXT_TRY(mixt__model_build(&t->model, &t->spec, true, &source));
+    MIXT_TRY(mixt__model_build(&t->model, spec, true, &source));
     mixt__compile_options options = {
         .policy = t->settings.policy, .backward = true, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
@@ -120,6 +131,7 @@ static mixt_status find_backward_order(mixt__trainer *t)
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &t->train));
+    MIXT_TRY(mixt__lengths_compile(t, NULL, t->train, &t->lengths.steps));
     MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer),
                               &t->params));
@@ -136,6 +148,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
 static void forget_plan(mixt__trainer *t)
 {
     mixt__trainer_unwatch(t);
+    mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     mixt__params_free(t->params);
     mixt__ranks_forget(t);
@@ -156,6 +169,14 @@ mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec
     if (status != MIXT_OK)
         forget_plan(t);
     return status;
+}
+
+mixt_status mixt__trainer_compile_data(mixt__trainer *t, const mixt_data *data)
+{
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
+    if (!t->train)
+        mixt__lengths_take(t, data);
+    return mixt__trainer_compile(t, &spec);
 }
 
 static void make_update(mixt__trainer *t)
@@ -370,6 +391,7 @@ static mixt_status take_step(mixt__trainer *t)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
     mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
+    mixt__lengths_attach(t);
     mixt__trainer_attach_watched(t);
     make_update(t);
     t->control_copy = mixt__control_start(&t->update);
@@ -459,6 +481,7 @@ static mixt_status replace_plan(mixt__trainer *t)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
     mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
+    mixt__lengths_attach(t);
     bool scaled = t->update.scaling.enabled;
     make_update(t);
     mixt__trainer_carry_scale(t, scaled, &t->control_copy);
@@ -469,7 +492,8 @@ static mixt_status replace_plan(mixt__trainer *t)
 static mixt_status recompile_empty(mixt__trainer *t)
 {
     mixt__trainer before = *t;
-    t->train = t->watched = NULL;
+    t->train = t->watched = t->lengths.watched_whole = NULL;
+    t->lengths.steps = t->lengths.watched = (mixt__length_steps){{0}};
     t->params = NULL;
     t->backward_order = NULL;
     t->ranks.owners = (mixt__owners){0};
@@ -489,14 +513,27 @@ static mixt_status recompile_empty(mixt__trainer *t)
     return MIXT_OK;
 }
 
+/** The step in all its lengths, not in the trainer's place. */
+static mixt_status compile_steps(mixt__trainer *t, mixt__executable **whole, mixt__length_steps *steps)
+{
+    MIXT_TRY(mixt__trainer_compile_step(t, NULL, whole));
+    mixt_status status = mixt__lengths_compile(t, NULL, *whole, steps);
+    if (status != MIXT_OK)
+        mixt__executable_free(*whole);
+    return status;
+}
+
 /** With weights but without the memory of a step. */
 static mixt_status recompile_weights(mixt__trainer *t)
 {
     mixt__executable *next;
-    MIXT_TRY(mixt__trainer_compile_step(t, NULL, &next));
+    mixt__length_steps steps;
+    MIXT_TRY(compile_steps(t, &next, &steps));
     mixt__trainer_unwatch(t);
+    mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     t->train = next;
+    t->lengths.steps = steps;
     mixt__trainer_free_eval(t);
     size_t before = t->backend->allocated();
     mixt_status status = mixt__trainer_plan_layers(t);
@@ -514,13 +551,15 @@ static mixt_status recompile_weights(mixt__trainer *t)
 mixt_status mixt__trainer_recompile(mixt__trainer *t)
 {
     mixt__executable *next;
+    mixt__length_steps steps;
     if (!t->train)
         return MIXT_OK;
     if (!t->control)
         return mixt__trainer_has_weights(t) ? recompile_weights(t) : recompile_empty(t);
-    MIXT_TRY(mixt__trainer_compile_step(t, NULL, &next));
+    MIXT_TRY(compile_steps(t, &next, &steps));
     mixt_status read = mixt__trainer_read_control(t);
     if (read != MIXT_OK) {
+        mixt__lengths_free(&steps);
         mixt__executable_free(next);
         return read;
     }
@@ -538,10 +577,13 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     if (resized)
         mixt__feed_close(&t->feed); // which on a device is counted
     t->allocated -= before - t->backend->allocated();
+    mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     t->train = next;
+    t->lengths.steps = steps;
     mixt__batch_spec fed = mixt__trainer_fed_spec(t);
     mixt__feed_retype(&t->feed, &fed);
+    mixt__lengths_select_whole(t);
     mixt__trainer_stop_batches(t); // those that are ready have the format of before
     mixt__trainer_free_eval(t);
     mixt_status status = replace_plan(t);
