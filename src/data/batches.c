@@ -80,7 +80,8 @@ static void spoil_piece(const mixt_data *data, const mixt__data_which *w, const 
         target++;
     int64_t inputs = info->arrays[0].elements, targets = info->arrays[target].elements;
     for (int i = 0; i < data->planted_count; i++)
-        for (int64_t k = 0; k < count && data->planted[i].batch == w->batch && data->planted[i].number == w->number; k++)
+        for (int64_t k = 0; k < count && data->planted[i].batch == w->batch && data->planted[i].number == w->number;
+             k++)
             spoil(info, &data->planted[i], first + k, (float *)(void *)places->at[0] + k * inputs,
                   (float *)(void *)places->at[target] + k * targets, targets);
 }

@@ -1,8 +1,8 @@
 /* The updates of an epoch whose samples are in buckets.
  *
  * Samples in the epoch's order go to their buckets. Each bucket's fill whole updates; the rest, fewer than an update,
- * joins the rest of the bucket above, in the order, and so on. So every epoch has as many updates of each bucket, and as
- * many in all as without buckets. Then the updates are shuffled.
+ * joins the rest of the bucket above, in the order, and so on. So every epoch has as many updates of each bucket, and
+ * as many in all as without buckets. Then the updates are shuffled.
  */
 #include "data/buckets_inside.h"
 
@@ -104,8 +104,7 @@ static void fill_from_left(const mixt_data *data, mixt__epoch_table *t, const in
         qsort(b->left + from, (size_t)(begin[k + 1] - from), sizeof *b->left, by_place);
         for (int64_t u = first[k] + own; u < first[k + 1]; u++, from += t->update)
             for (int64_t i = 0; i < t->update; i++)
-                t->sample[u * t->update + i] =
-                    (int32_t)mixt__order_at(t->key, data->info.samples, b->left[from + i]);
+                t->sample[u * t->update + i] = (int32_t)mixt__order_at(t->key, data->info.samples, b->left[from + i]);
     }
 }
 
@@ -114,7 +113,7 @@ static void fill(const mixt_data *data, mixt__epoch_table *t)
 {
     const mixt__data_buckets *b = data->buckets;
     int64_t first[MIXT_BUCKETS_MAX + 2], begin[MIXT_BUCKETS_MAX + 2] = {0}, next[MIXT_BUCKETS_MAX + 1],
-                                         left[MIXT_BUCKETS_MAX + 1];
+                                                                  left[MIXT_BUCKETS_MAX + 1];
     share_out(b, t->update, first);
     for (int k = 0; k < b->count; k++) {
         begin[k + 1] = begin[k] + b->bucket[k].samples % t->update;

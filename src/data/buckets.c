@@ -1,9 +1,9 @@
 /* Choosing buckets: the lengths that leave the least padding.
  *
- * Lengths are rounded up to whole steps, which makes few of them: a grid. Buckets are a chain of its points, each larger
- * than the one before in no length smaller; what a chain costs is the sum over its points of the samples that come with
- * one, times what a sample is padded to there. The cheapest chain of at most so many points is found by dynamic
- * programming: exact on the grid, and the same whenever the set is the same.
+ * Lengths are rounded up to whole steps, which makes few of them: a grid. Buckets are a chain of its points, each
+ * larger than the one before in no length smaller; what a chain costs is the sum over its points of the samples that
+ * come with one, times what a sample is padded to there. The cheapest chain of at most so many points is found by
+ * dynamic programming: exact on the grid, and the same whenever the set is the same.
  */
 #include "data/buckets_inside.h"
 
@@ -11,7 +11,12 @@
 
 #include <string.h>
 
-enum { STEP = 8, VALUES = 48 }; // what lengths are rounded up to; rounded lengths of an axis at most
+enum {
+    STEP = 8,      // what lengths are rounded up to
+    VALUES = 48,   // rounded lengths of an axis, at most
+    BY_ITSELF = 4, // buckets where nobody says how many,
+    WORTH = 10,    // and the percent of elements that they must save then
+};
 
 /** Lengths of samples, rounded up: a grid and what lies on it. */
 typedef struct grid {
@@ -250,7 +255,7 @@ static mixt_status make(mixt_data *data)
 {
     mixt__data_buckets *b = data->buckets;
     int64_t chain[MIXT_BUCKETS_MAX];
-    int most = (int)data->options.buckets;
+    int most = data->options.buckets < 0 ? BY_ITSELF : (int)data->options.buckets;
     grid g = {0};
     find_axes(data);
     mixt_status status = b->axes ? make_grid(data, most, &g) : MIXT_OK;
@@ -262,7 +267,10 @@ static mixt_status make(mixt_data *data)
 
 mixt_status mixt__data_buckets_make(mixt_data *data)
 {
-    if (data->options.buckets < 2 || !data->kind->length || !data->info.samples || data->info.samples > INT32_MAX)
+    int64_t asked = data->options.buckets;
+    if (asked == 0 || asked == 1 || !data->kind->length || !data->info.samples || data->info.samples > INT32_MAX)
+        return MIXT_OK;
+    if (asked < 0 && (!data->kind->bucketed || data->options.in_order))
         return MIXT_OK;
     if (data->options.in_order)
         return mixt__fail(MIXT_ERROR_CONFIG,
@@ -277,7 +285,8 @@ mixt_status mixt__data_buckets_make(mixt_data *data)
     const mixt__data_buckets *b = data->buckets;
     MIXT_LOG(DATA, "%s:%s: %d buckets, %lld elements of an epoch in place of %lld", data->kind->name, data->path,
              b->count, (long long)b->with, (long long)b->without);
-    if (b->count > 1)
+    bool worth = asked > 0 || 100 * b->with <= (100 - WORTH) * b->without;
+    if (b->count > 1 && worth)
         return MIXT_OK;
     mixt__data_buckets_free(data->buckets);
     data->buckets = NULL;
@@ -308,7 +317,10 @@ const mixt__data_bucket *mixt__data_bucket_at(const mixt_data *data, int bucket)
 const char *mixt__data_bucket_axis(const mixt_data *data, int axis)
 {
     const mixt__data_buckets *b = data->buckets;
-    return b && axis < b->axes ? data->info.arrays[b->array[axis]].name : NULL;
+    int found = b && axis < b->axes ? b->array[axis] : -1;
+    for (int i = 0; found >= 0 && i < data->info.array_count; i++) // "target" says more than "previous"
+        found = b->axis[i] == axis && data->info.arrays[i].target ? i : found;
+    return found < 0 ? NULL : data->info.arrays[found].name;
 }
 
 void mixt__data_bucket_elements(const mixt_data *data, int64_t *without, int64_t *with, int64_t *filled)

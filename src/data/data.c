@@ -138,8 +138,8 @@ static mixt_status check_numbers(const mixt_data_options *options)
     if (options->vocab_size && (options->vocab_size < 257 || options->vocab_size > 1 << 24))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected 257 (all bytes and an end) to %d",
                           (long long)options->vocab_size, 1 << 24);
-    if (options->buckets < 0 || options->buckets > MIXT_BUCKETS_MAX)
-        return mixt__fail(MIXT_ERROR_CONFIG, "data: buckets %lld, expected 0 to %d", (long long)options->buckets,
+    if (options->buckets < -1 || options->buckets > MIXT_BUCKETS_MAX)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: buckets %lld, expected -1 to %d", (long long)options->buckets,
                           MIXT_BUCKETS_MAX);
     if (!(options->mask >= 0 && options->mask < 1))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);

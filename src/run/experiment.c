@@ -123,7 +123,8 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     o.source_name = text(e, MIXT_KEY_DATA_SOURCE);
     o.target_name = text(e, MIXT_KEY_DATA_TARGET);
     o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
-    o.buckets = strcmp(split, "train") ? 0 : number(e, MIXT_KEY_DATA_BUCKETS);
+    int64_t buckets = number(e, MIXT_KEY_DATA_BUCKETS);
+    o.buckets = strcmp(split, "train") ? 0 : buckets ? buckets : -1; // other parts are not trained on
     if (!o.classes && (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7)))
         o.classes = number(e, MIXT_KEY_NET_VOCAB); // raw tokens do not say
     o.progress = e->progress;
@@ -385,7 +386,7 @@ static mixt_status open_trainer(mixt__experiment *e)
     if (model.label_smoothing > 0 && (info->target == MIXT_TARGET_VALUES || info->target == MIXT_TARGET_TEXT))
         return mixt__fail(MIXT_ERROR_CONFIG, "train.label_smoothing is for classes, but the targets of %s are %s",
                           info->path, info->target == MIXT_TARGET_TEXT ? "texts" : "values");
-    if (info->target == MIXT_TARGET_TOKENS) {
+    if (info->target == MIXT_TARGET_TOKENS && !mixt__data_bucket_count(e->facts)) { // else some have fewer
         e->item = "tokens";
         e->items_per_sample = info->target_elements;
     }

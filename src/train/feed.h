@@ -38,11 +38,11 @@ typedef struct mixt__feed {
     int64_t *counts;                              // targets that count, of each batch of the coming step; -1: unknown
     mixt__step_result *results[MIXT_STAGE_SLOTS]; // pinned
     mixt__recording *recordings[MIXT_FEED_STEPS][MIXT_FEED_SHAPES][MIXT_STAGE_SLOTS];
-    int shape;    // of the coming step's batches
-    bool random;  // some node draws random numbers: keys are sent along
-    bool replays; // MIXT_REPLAY
+    int shape;                                      // of the coming step's batches
+    bool random;                                    // some node draws random numbers: keys are sent along
+    bool replays;                                   // MIXT_REPLAY
     bool issued[MIXT_FEED_STEPS][MIXT_FEED_SHAPES]; // once without recording: libraries are loaded, tables uploaded
-    int64_t turn; // steps so far: even ones use slot 0
+    int64_t turn;                                   // steps so far: even ones use slot 0
 } mixt__feed;
 
 /** Device memory of all slots. @param batches of a step. @param held of those, in a slot */

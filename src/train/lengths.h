@@ -16,7 +16,8 @@ bool mixt__lengths_match(const mixt__trainer *t, const mixt_data *data);
 /** The same shapes for another number of samples. */
 void mixt__lengths_resize(mixt__trainer *t, int64_t batch);
 
-/** Compiles the steps of all buckets but the last beside `whole`, the trainer's own step that they share memory with, and makes room there.
+/** Compiles the steps of all buckets but the last beside `whole`, the trainer's own step that they share memory with,
+ * and makes room there.
  *  @param watch values to look at; NULL: none */
 mixt_status mixt__lengths_compile(mixt__trainer *t, const mixt__watch *watch, mixt__executable *whole,
                                   mixt__length_steps *steps);
