@@ -269,10 +269,11 @@ mixt_status mixt__data_buckets_make(mixt_data *data)
 {
     int64_t asked = data->options.buckets;
     if (asked > 1 && !data->kind->length)
-        return mixt__fail(MIXT_ERROR_CONFIG,
-                          "data: 'buckets' means nothing to %s (%s), whose samples are all as long as each other; leave "
-                          "it out",
-                          data->kind->name, data->kind->what);
+        return mixt__fail(
+            MIXT_ERROR_CONFIG,
+            "data: 'buckets' means nothing to %s (%s), whose samples are all as long as each other; leave "
+            "it out",
+            data->kind->name, data->kind->what);
     if (asked == 0 || asked == 1 || !data->kind->length || !data->info.samples || data->info.samples > INT32_MAX)
         return MIXT_OK;
     if (asked < 0 && (!data->kind->bucketed || data->options.in_order))

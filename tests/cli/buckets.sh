@@ -54,6 +54,11 @@ done
 "$mixt" train --resume run data.buckets=2 -q 2>err && fail "resumed with other buckets"
 grep -q 'data.buckets: 0 -> 2' err || fail "resumed with other buckets: $(cat err)"
 
+# ---- looked into: the FP32 pass beside it has the same length ----
+
+"$mixt" debug run --step 10 >out 2>err || fail "debug: $(cat err)"
+grep -Eq '^dec.ln_f +[0-9.]+% +[0-9.]+% +[0-9.]+%' out || fail "debug has no errors of dec.ln_f: $(grep dec.ln_f out)"
+
 # ---- a run of a version without buckets goes on without ----
 
 "$mixt" train run.yaml out=plain data.buckets=1 -q 2>err || fail "one length: $(cat err)"
