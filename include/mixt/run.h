@@ -289,6 +289,7 @@ typedef struct mixt_summary {
     double share[MIXT_DTYPE_COUNT]; /**< of the matrix work of a step that is multiplied in this format, 0 to 1 */
     double loss_scale;              /**< that a new run begins with; 0: the loss is not scaled */
     bool scale_moves;               /**< the loss scale is dynamic */
+    int64_t lengths;                /**< that batches of training are padded to; 0: one */
     const char *device;             /**< "cpu" or "cuda" */
     mixt_memory memory;             /**< of the step */
     mixt_run_memory run_memory;     /**< of all of the run, but for prediction */
