@@ -27,8 +27,8 @@ mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const 
  * `keep_events`, config.yaml is replaced by `config`. */
 mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep,
                                  int64_t keep_events);
-/** Gives a configuration that a run has kept the values that hold where it does not say: those of the version that wrote
- *  it. */
+/** Gives a configuration that a run has kept the values that hold where it does not say: those of the version that
+ * wrote it. */
 mixt_status mixt__run_settle_config(mixt_config *config);
 /** Makes `policy` the run's own: its policy.yaml, and the configuration that names it. */
 mixt_status mixt__run_dir_policy(mixt__run_dir *dir, mixt_config *config, const mixt_policy *policy);
