@@ -1,6 +1,7 @@
 /* mixt plan: what a configuration would compute and how much memory it would take, without running it. */
 #include "cli/commands.h"
 
+#include "cli/plan_buckets.h"
 #include "cli/plan_ranks.h"
 #include "cli/profile.h"
 #include "cli/support.h"
@@ -343,6 +344,7 @@ static void print_json(const report *r)
                           (json_int_t)r->info.activations_unshared, "nodes", json_nodes(r));
     json_object_set_new(o, "run_memory", json_run_memory(&r->run));
     json_object_set_new(o, "phases", json_phases(r));
+    json_object_set_new(o, "buckets", cli_plan_buckets_json(r->of));
     json_object_set_new(o, "fit", json_fit(&r->fit));
     json_object_set_new(o, "recompute", json_recompute(&r->info));
     json_object_set_new(o, "ranks", json_integer(r->info.ranks));
@@ -411,6 +413,7 @@ static void print_text(const cli_args *args, const report *r)
     print_memory(&r->memory);
     putchar('\n');
     print_run_memory(&r->run);
+    cli_plan_buckets_print(r->of);
     cli_line(stdout, "",
              "%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s",
              (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
@@ -545,6 +548,9 @@ const cli_command cli_plan = {
         "({\"batch\", \"memory\", \"next\"} with --json: bytes of the run, and with one sample more).\n\n"
         "A policy with phases is shown as it is in its largest phase, which is what the run takes in all (phases with "
         "--json), or in that of --phase.\n\n"
+        "Where batches are padded to several lengths (data.buckets), a table has each with its share of the samples, "
+        "its "
+        "updates of an epoch and the activations of its step (buckets with --json).\n\n"
         "With --ranks the run is planned as one of so many processes that mpirun or srun would start: memory of a "
         "rank, "
         "and the bytes that it sends in an update, to all others and to each (ranks, rank_sent, rank_gradients and "
