@@ -35,16 +35,16 @@ $(BUILD)/build.ninja:
 	$(CONFIGURE)
 
 build: setup $(BUILD)/build.ninja
-	@[ ! -e $(FEW) ] || { cmake -S . -B $(BUILD) -DMIXT_CUDA_ARCHITECTURES= > /dev/null && rm $(FEW); }
+	@[ ! -e $(FEW) ] || { cmake -S . -B $(BUILD) -DMIXT_CUDA_ARCHITECTURES= -DMIXT_CUDA_QUICK=OFF > /dev/null && rm $(FEW); }
 	cmake --build $(BUILD) -j $(JOBS)
 
 # Where there is no GPU the CUDA backend can only be compiled and loaded: the first `make test` builds it for the oldest and
-# the newest of its architectures. `make build`, and whatever runs or installs it, builds it for all.
+# the newest of its architectures, quickly. `make build`, and whatever runs or installs it, builds it for all, optimized.
 FEW = $(BUILD)/few-architectures
 build-test:
 	@tools/setup.sh test
 	@[ -e $(BUILD)/build.ninja ] || [ -e /dev/nvidiactl ] || \
-		{ $(CONFIGURE) "-DMIXT_CUDA_ARCHITECTURES=75-real;90a-real" && touch $(FEW); }
+		{ $(CONFIGURE) "-DMIXT_CUDA_ARCHITECTURES=75-real;90a-real" -DMIXT_CUDA_QUICK=ON && touch $(FEW); }
 	@[ -e $(BUILD)/build.ninja ] || $(CONFIGURE)
 	@grep -q libmixt_mpi $(BUILD)/build.ninja || cmake -S . -B $(BUILD) > /dev/null # Open MPI may be new
 	cmake --build $(BUILD) -j $(JOBS)
