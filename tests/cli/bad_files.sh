@@ -99,11 +99,11 @@ rm -rf x
 rm -rf x
 
 # The reader of the progress line goes away: the run does not. (The pipe has no reader by the time mixt writes to it.)
-(exec 3> >(:); sleep 0.3; exec "$mixt" train tiny.yaml out=x >../out 2>&3)
+(exec 3> >(:); wait $!; exec "$mixt" train tiny.yaml out=x >../out 2>&3)
 found=$?
 [ $found = 0 ] && [ -s x/model.safetensors ] || fail "progress into a closed pipe: status $found, left: $(ls x)"
 rm -rf x
-(exec 3> >(:); sleep 0.3; exec "$mixt" train tiny.yaml out=x >&3 2>../err)
+(exec 3> >(:); wait $!; exec "$mixt" train tiny.yaml out=x >&3 2>../err)
 found=$?; tail -1 ../err >../last && mv ../last ../err
 check "result into a closed pipe" 1 'standard output cannot be written: Broken pipe'
 [ -s x/model.safetensors ] || fail "result into a closed pipe: no weights"
@@ -118,13 +118,13 @@ rm -rf x ../err?
 
 # FIFOs that nobody writes to: refused, not waited for.
 cp -r run pipes && mkfifo pipe.npy && rm pipes/model.safetensors && mkfifo pipes/model.safetensors
-timeout 5 "$mixt" convert pipe.npy x.npy --dtype fp16 >../out 2>../err
+timeout 60 "$mixt" convert pipe.npy x.npy --dtype fp16 >../out 2>../err
 found=$?; check "convert of a FIFO" 1 'pipe.npy: is not a regular file'
-timeout 5 "$mixt" eval pipes >../out 2>../err
+timeout 60 "$mixt" eval pipes >../out 2>../err
 found=$?; check "weights are a FIFO" 1 'pipes/model.safetensors: is not a regular file'
-timeout 5 "$mixt" train tiny.yaml init=pipes out=x >../out 2>../err
+timeout 60 "$mixt" train tiny.yaml init=pipes out=x >../out 2>../err
 found=$?; check "weights to begin with are a FIFO" 1 'pipes/model.safetensors: is not a regular file'
-timeout 5 "$mixt" train gpt.yaml data.kind=tokens data.path=pipe.npy data.vocab=folder out=x >../out 2>../err
+timeout 60 "$mixt" train gpt.yaml data.kind=tokens data.path=pipe.npy data.vocab=folder out=x >../out 2>../err
 found=$?; check "tokens are a FIFO" 1 'folder: no vocabulary here'
 rm -r pipes pipe.npy
 
