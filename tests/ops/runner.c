@@ -17,7 +17,7 @@ typedef struct options {
     int64_t line;
     uint64_t seed;
     bool verbose;
-    bool memory; // only what touches other memory: integers and TF32 on the CPU are left out
+    bool memory;          // only what touches other memory: integers and TF32 on the CPU are left out
     bool no_oracle_check; // another run checks them: they are the same on every device and instruction set
     const mixt__backend *backend;
 } options;
