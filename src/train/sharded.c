@@ -490,7 +490,7 @@ mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, 
     const mixt__params *p = t->params;
     const float *const mine[2] = {p->moment1, p->moment2};
     if (p->shard.masters)
-        MIXT_TRY(collect(t, own ? own->arenas[0] : p->master, arenas[0]));
+        MIXT_TRY(own ? collect(t, own->arenas[0], arenas[0]) : mixt__sharded_collect_masters(t, arenas[0]));
     for (int i = 0; i < p->moments; i++) {
         const float *from = own ? own->arenas[1 + i] : mine[i];
         if (!own && !t->backend->host_memory) {

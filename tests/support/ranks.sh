@@ -13,7 +13,7 @@ need_ranks() {
 }
 
 # same FOLDER FOLDER: weights, and metrics but for times and memory
-figures() { sed 's/,"samples_s".*"time":[^,}]*//; s/,"checkpoint_stall":[^,}]*//; s/,"memory_by_role".*//' "$1/metrics.jsonl"; }
+figures() { sed 's/,"samples_s".*"time":[^,}]*//; s/,"checkpoint_stall":[^,}]*//; s/,"energy[^,}]*//g; s/,"memory_by_role".*//' "$1/metrics.jsonl"; }
 same() {
     cmp -s "$1/model.safetensors" "$2/model.safetensors" || { fail "$1 and $2 have other weights"; return; }
     cmp -s <(figures "$1") <(figures "$2") || fail "$1 and $2 have other metrics: $(diff <(figures "$1") <(figures "$2") | head -4)"
