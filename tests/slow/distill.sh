@@ -4,7 +4,7 @@
 # help is significant.
 # Usage: distill.sh MIXT [PAIRS [MARGIN]], as in DEVICE=cuda distill.sh build/mixt 6 1%
 # DEVICE: auto, cpu or cuda. TEACHER, STUDENT: more settings of each, as in STUDENT='train.steps=2000'. Data: MIXT_TEST_DATA, or
-# ../shared/data. About two minutes on an H200; days on two cores.
+# ../shared/data. Under four minutes on an H200 that has other work too; days on two cores.
 #
 # The temperature (1) and the weight (0.9) were chosen with other seeds than those that are compared here (101 and on).
 . "$(dirname "$0")/../support/script.sh"
