@@ -15,7 +15,7 @@ static mixt_status save(mixt__trainer *t, const char *folder)
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
     MIXT_TRY(mixt__trainer_allocate(t)); // before the first step: the state that it begins with
-    MIXT_TRY(mixt__snapshot_open(&snapshot, t, true));
+    MIXT_TRY(mixt__snapshot_open(&snapshot, t, false, true));
     mixt_status status = mixt__snapshot_take(&snapshot, t);
     json_t *scalars = status == MIXT_OK ? json_pack("{s:O}", "trainer", snapshot.scalars) : NULL;
     mixt__checkpoint_content content = {.tensors = snapshot.tensors, .count = snapshot.count, .scalars = scalars};

@@ -279,11 +279,11 @@ static mixt_status tell(mixt__group *g, mixt_status status, const char *text, do
     return mixt__group_gather(g, &mine, sizeof mine, g->words, patience);
 }
 
-mixt_status mixt__group_agree(mixt__group *g, mixt_status mine)
+static mixt_status agree(mixt__group *g, mixt_status mine, double patience)
 {
     if (g->broken)
         return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
-    MIXT_TRY(tell(g, mine, mine == MIXT_OK ? "" : mixt_error_text(), PATIENCE));
+    MIXT_TRY(tell(g, mine, mine == MIXT_OK ? "" : mixt_error_text(), patience));
     const word *words = (const word *)(const void *)g->words;
     int bad = 0;
     while (bad < g->size && words[bad].status == MIXT_OK)
@@ -296,6 +296,16 @@ mixt_status mixt__group_agree(mixt__group *g, mixt_status mine)
         all = all && !strcmp(words[i].text, words[bad].text);
     return all ? mixt__fail((mixt_status)words[bad].status, "%s", words[bad].text)
                : mixt__fail((mixt_status)words[bad].status, "rank %d: %s", bad, words[bad].text);
+}
+
+mixt_status mixt__group_agree(mixt__group *g, mixt_status mine)
+{
+    return agree(g, mine, PATIENCE);
+}
+
+mixt_status mixt__group_agree_soon(mixt__group *g, mixt_status mine)
+{
+    return agree(g, mine, 1);
 }
 
 mixt_status mixt__group_same(mixt__group *g, const char *what, const char *text)

@@ -60,6 +60,8 @@ mixt_status mixt__group_broadcast(mixt__group *group, void *data, size_t bytes);
 /** Whether all are well: the failure of the first rank that is not becomes everyone's, with its rank named.
  *  @param mine how this rank is; where it failed, its error text */
 mixt_status mixt__group_agree(mixt__group *group, mixt_status mine);
+/** The same where no rank has anything to do before that takes as long as the timeout. */
+mixt_status mixt__group_agree_soon(mixt__group *group, mixt_status mine);
 /** Whether all ranks have the same text; else a failure says who has what. @param what that is, as "configuration" */
 mixt_status mixt__group_same(mixt__group *group, const char *what, const char *text);
 

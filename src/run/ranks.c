@@ -9,10 +9,15 @@
 #include "run/device_sums.h"
 #include "run/signals.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 bool mixt__run_writes(const mixt_run *run)
@@ -222,6 +227,51 @@ mixt_status mixt__run_ranks_check(mixt_run *run)
     return mixt__group_same(run->group, "plan", text);
 }
 
+/** Whether ranks of several machines would write to a file over NFS, whose clients each keep whole pages: one could
+ *  write back what another has written since. */
+static bool risky(const mixt_run *run)
+{
+    struct statfs system;
+    const mixt__peer *peers = run->group->peers;
+    bool apart = false;
+    for (int i = 1; i < run->group->size; i++)
+        apart = apart || strcmp(peers[i].host, peers[0].host);
+    return apart && !statfs(run->dir.path, &system) && (unsigned long)system.f_type == NFS_SUPER_MAGIC;
+}
+
+/** Every rank looks for a file that rank 0 has just made in the run's directory: all write their parts of checkpoints
+ *  where each one sees it. */
+static mixt_status see_files(mixt_run *run)
+{
+    mixt__group *g = run->group;
+    char mark[sizeof run->dir.path + 64];
+    uint64_t nonce = 0;
+    if (g->rank == 0)
+        (void)!getrandom(&nonce, sizeof nonce, 0);
+    MIXT_TRY(mixt__group_broadcast(g, &nonce, sizeof nonce));
+    snprintf(mark, sizeof mark, "%s/.ranks-%016llx", run->dir.path, (unsigned long long)nonce);
+    int fd = g->rank == 0 ? open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    if (fd >= 0)
+        close(fd);
+    mixt_status made = g->rank || fd >= 0 ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "%s: %s", mark, strerror(errno));
+    mixt_status status = mixt__group_agree(g, made);
+    char sees = status == MIXT_OK && !access(mark, R_OK | W_OK) && !risky(run);
+    if (status == MIXT_OK)
+        status = mixt__group_gather(g, &sees, 1, g->words, 1);
+    if (fd >= 0)
+        unlink(mark);
+    int blind = 0;
+    while (status == MIXT_OK && blind < g->size && g->words[blind])
+        blind++;
+    run->experiment.trainer->core.ranks.save_parts = blind == g->size;
+    if (status == MIXT_OK && blind < g->size)
+        mixt__run_note(run, true,
+                       "rank %d does not see the files of rank 0 in %s, or several machines would write to one file "
+                       "over NFS: rank 0 collects the state of all ranks for checkpoints and writes them alone",
+                       blind, run->dir.path);
+    return status;
+}
+
 mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status status)
 {
     char path[sizeof run->dir.path];
@@ -231,7 +281,7 @@ mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status status)
     memcpy(path, run->dir.path, sizeof path);
     MIXT_TRY(mixt__group_broadcast(run->group, path, sizeof path));
     memcpy(run->dir.path, path, sizeof path);
-    return MIXT_OK;
+    return see_files(run);
 }
 
 void mixt__run_ranks_tell(mixt_run *run)
@@ -247,7 +297,7 @@ void mixt__run_ranks_tell(mixt_run *run)
 void mixt__run_ranks_hear(mixt_run *run)
 {
     if (run->group)
-        run->asked |= run->experiment.trainer->core.ranks.agreed_asked;
+        run->asked |= run->experiment.trainer->core.ranks.agreed_asked & ~(unsigned)MIXT_ASKED_PATIENCE;
 }
 
 int mixt__run_signal(const mixt_run *run)

@@ -26,6 +26,7 @@ enum {
     MIXT_ASKED_CHECKPOINT = 4,
     MIXT_ASKED_POLICY = 8,
     MIXT_ASKED_DECISION = 16, // or there is trouble to decide about
+    MIXT_ASKED_PATIENCE = 32, // between ranks: one is still writing its part of a checkpoint
 };
 
 /** Where a resumed run goes on. */

@@ -6,6 +6,7 @@
 #include "data/data.h"
 #include "run/order.h"
 #include "run/phases.h"
+#include "run/ranks.h"
 #include "store/checksum.h"
 
 #include <stdlib.h>
@@ -54,14 +55,26 @@ void mixt__saves_refresh(mixt__saves *c)
         (void)mixt_policy_print(mixt__run_policy(c->run), &c->policy);
 }
 
+/** Whether every rank saves its part, all together. */
+static bool by_parts(const mixt__saves *c)
+{
+    return c->run->group && mixt__ranks_save_parts(&c->run->experiment.trainer->core);
+}
+
 void mixt__saves_prepare(mixt__saves *c)
 {
-    if (c->saver || c->impossible || c->run->dir.silent)
+    bool parts = by_parts(c);
+    if (c->saver || c->impossible || (c->run->dir.silent && !parts))
         return;
-    if (mixt__saver_start(&c->run->experiment.trainer->core, &c->saver) == MIXT_OK) {
-        c->conditions = mixt__run_conditions(&c->run->experiment);
+    mixt_status status = mixt__saver_start(&c->run->experiment.trainer->core, &c->saver);
+    if (parts)
+        status = mixt__group_agree_soon(c->run->group, status);
+    if (status == MIXT_OK) {
+        c->conditions = c->run->dir.silent ? NULL : mixt__run_conditions(&c->run->experiment);
         return;
     }
+    mixt__saver_stop(c->saver);
+    c->saver = NULL;
     c->impossible = true;
     mixt__run_note(c->run, true, "no checkpoints will be saved: %s", mixt_error_text());
 }
@@ -159,12 +172,41 @@ static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
     return mixt__saver_save(c->saver, &r);
 }
 
+static void tell(mixt__saves *c, const mixt__save_report *report)
+{
+    char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
+    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
+    mixt_event event = {.kind = MIXT_EVENT_CHECKPOINT, .status = report->status};
+    event.text = mixt__checkpoint_path(folder, report->step, path);
+    if (mixt__run_tell(c->run, event) != MIXT_OK)
+        mixt_run_ask_stop(c->run);
+}
+
+/** How the newest save ended, where it has. */
+static void hear(mixt__saves *c)
+{
+    mixt__save_report report;
+    if (!c->saver || !mixt__saver_report(c->saver, &report))
+        return;
+    bool again = c->failed; // a disk that stays full is said once
+    c->failed = report.status != MIXT_OK;
+    c->lost += c->failed;
+    if (!c->failed)
+        c->newest = report.step;
+    tell(c, &report);
+    if (again && !c->failed)
+        mixt__run_note(c->run, true, "checkpoints are saved again, from step %lld on", (long long)report.step);
+    if (c->failed && !again)
+        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on, earlier checkpoints stay",
+                       (long long)report.step, report.error);
+}
+
 void mixt__saves_return(mixt__saves *c, int64_t step)
 {
     char folder[MIXT_CHECKPOINT_PATH - 32];
     if (c->saver)
         mixt__saver_wait(c->saver);
-    mixt__saves_poll(c);
+    hear(c);
     snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
     if (mixt__checkpoints_drop_after(folder, step) != MIXT_OK)
         mixt__run_note(c->run, true, "checkpoints after step %lld cannot be removed: %s", (long long)step,
@@ -183,16 +225,34 @@ static bool collect(mixt__saves *c)
     return mixt__saver_collect(c->saver, t) == MIXT_OK;
 }
 
+/** All ranks: each its part, of what rank 0 says. */
+static mixt_status save_part(mixt__saves *c, const mixt__loop_state *state)
+{
+    mixt__save_request r = {.step = state->steps};
+    if (!c->run->dir.silent) {
+        r = request(c, state->steps, state->best_step);
+        json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
+        json_object_set_new(r.run, "watch", mixt__events_pack(&c->run->events));
+        json_object_set_new(r.run, "auto", mixt__steer_pack(c->run));
+    }
+    c->told = false;
+    return mixt__saver_save_part(c->saver, &r);
+}
+
 void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
 {
     double start = mixt__time_now();
+    bool parts = by_parts(c);
     mixt__saves_prepare(c);
     c->lost += c->impossible;
-    if (!collect(c) || c->impossible || c->run->dir.silent)
+    if ((!parts && !collect(c)) || c->impossible || (!parts && c->run->dir.silent))
         return;
-    mixt__saver_wait(c->saver);
-    mixt__saves_poll(c);
-    if (save(c, state) != MIXT_OK) {
+    if (parts)
+        mixt__saver_settle(c->saver, true);
+    else
+        mixt__saver_wait(c->saver);
+    hear(c);
+    if ((parts ? save_part(c, state) : save(c, state)) != MIXT_OK) {
         c->failed = true;
         c->lost++;
         mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps,
@@ -202,32 +262,21 @@ void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
     c->stall += c->last - start;
 }
 
-static void tell(mixt__saves *c, const mixt__save_report *report)
+void mixt__saves_tell(mixt__saves *c)
 {
-    char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
-    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
-    mixt_event event = {.kind = MIXT_EVENT_CHECKPOINT, .status = report->status};
-    event.text = mixt__checkpoint_path(folder, report->step, path);
-    if (mixt__run_tell(c->run, event) != MIXT_OK)
-        mixt_run_ask_stop(c->run);
+    if (!c->saver || !mixt__saver_pending(c->saver))
+        return;
+    if (mixt__saver_writing(c->saver))
+        c->run->experiment.trainer->core.ranks.asked |= MIXT_ASKED_PATIENCE;
+    c->told = true;
 }
 
 void mixt__saves_poll(mixt__saves *c)
 {
-    mixt__save_report report;
-    if (!c->saver || !mixt__saver_report(c->saver, &report))
-        return;
-    bool again = c->failed; // a disk that stays full is said once
-    c->failed = report.status != MIXT_OK;
-    c->lost += c->failed;
-    if (!c->failed)
-        c->newest = report.step;
-    tell(c, &report);
-    if (again && !c->failed)
-        mixt__run_note(c->run, true, "checkpoints are saved again, from step %lld on", (long long)report.step);
-    if (c->failed && !again)
-        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on, earlier checkpoints stay",
-                       (long long)report.step, report.error);
+    const mixt__ranks *r = &c->run->experiment.trainer->core.ranks;
+    if (c->saver && c->told && mixt__saver_pending(c->saver) && !(r->agreed_asked & MIXT_ASKED_PATIENCE))
+        mixt__saver_settle(c->saver, false);
+    hear(c);
 }
 
 /** A disk that stayed full was spoken of once, perhaps hours ago. */
@@ -241,11 +290,13 @@ static void say_lost(const mixt__saves *c)
                        c->lost == 1 ? "" : "s", newest);
 }
 
-bool mixt__saves_finish(mixt__saves *c)
+bool mixt__saves_finish(mixt__saves *c, bool together)
 {
     if (c->saver) {
+        if (together)
+            mixt__saver_settle(c->saver, true);
         mixt__saver_wait(c->saver);
-        mixt__saves_poll(c);
+        hear(c);
     }
     say_lost(c);
     return !c->impossible && !c->failed;

@@ -22,7 +22,7 @@ mixt_status mixt__snapshots_open(mixt__snapshots *s, mixt__trainer *t, int64_t e
     *s = (mixt__snapshots){.trainer = t, .every = every, .at = {-1, -1}};
     mixt_status status = mixt__trainer_keep_stats(t);
     for (int i = 0; i <= MIXT_SNAPSHOTS && status == MIXT_OK; i++)
-        status = mixt__snapshot_open(&s->states[i], t, false);
+        status = mixt__snapshot_open(&s->states[i], t, false, false);
     if (status == MIXT_OK)
         status = mixt__trace_open(&s->trace, rows_of(every), t->params->segment_count);
     if (status != MIXT_OK)

@@ -28,9 +28,9 @@ static bool arena_exists(const mixt__params *p, int which)
            (which == STATE && p->state_total > 0);
 }
 
-static size_t arena_bytes(const mixt__params *p, int which)
+static int64_t arena_elements(const mixt__params *p, int which)
 {
-    return (size_t)(which == STATE ? p->state_total : p->total) * sizeof(float);
+    return which == STATE ? p->state_total : p->total;
 }
 
 static bool is_moment(int which)
@@ -42,6 +42,38 @@ static bool is_moment(int which)
 static bool is_shared_out(const mixt__params *p, int which)
 {
     return (is_moment(which) && p->shard.moments) || (which == MASTER && p->shard.masters);
+}
+
+/** Elements of an arena that a snapshot has: all of them, or this rank's part: what it owns where ranks share it out,
+ *  else an equal share of what all have. @param one room for a slice */
+static const mixt__param_slice *slices_of(const mixt__trainer *t, int which, bool part, mixt__param_slice *one,
+                                          int64_t *count)
+{
+    enum { UNIT = 16 };
+    const mixt__params *p = t->params;
+    int64_t rank = t->ranks.group ? t->ranks.group->rank : 0, ranks = t->settings.ranks;
+    int64_t total = arena_elements(p, which), units = total / UNIT;
+    if (part && is_shared_out(p, which)) {
+        *count = p->shard.slice_count;
+        return p->shard.slices;
+    }
+    *one = (mixt__param_slice){.count = total};
+    if (part) {
+        one->begin = units * rank / ranks * UNIT;
+        one->count = (rank + 1 == ranks ? total : units * (rank + 1) / ranks * UNIT) - one->begin;
+    }
+    *count = 1;
+    return one;
+}
+
+/** Elements of a snapshot's copy of an arena; the first that is copied is number *from of this process's arena. */
+static int64_t copied(const mixt__trainer *t, int which, bool part, int64_t *from)
+{
+    mixt__param_slice one = {0};
+    int64_t count;
+    (void)slices_of(t, which, part, &one, &count);
+    *from = one.begin;
+    return part && is_shared_out(t->params, which) ? t->params->shard.room : one.count;
 }
 
 /** Where a parameter lies in one of the arenas; -1: not there. */
@@ -130,30 +162,19 @@ static void list_bytes(const mixt__trainer *t, size_t *list, size_t *names)
                 *names += strlen(prefixes[which]) + strlen(p->table[i].name) + 1;
 }
 
-static size_t copies_bytes(const mixt__params *p)
+static size_t copies_bytes(const mixt__trainer *t, bool part)
 {
     size_t bytes = 0;
+    int64_t from;
     for (int which = 0; which < ARENAS; which++)
-        bytes += arena_exists(p, which) ? arena_bytes(p, which) : 0;
+        bytes += arena_exists(t->params, which) ? (size_t)copied(t, which, part, &from) * sizeof(float) : 0;
     return bytes;
 }
 
-size_t mixt__snapshot_bytes(const mixt__trainer *t)
-{
-    size_t list, names;
-    list_bytes(t, &list, &names);
-    return copies_bytes(t->params) + (size_t)mixt__feedback_elements(t) * sizeof(float) + list + names;
-}
-
-static mixt_status list_tensors(mixt__snapshot *s)
+static void list_tensors(mixt__snapshot *s, size_t names)
 {
     const mixt__params *p = s->trainer->params;
-    size_t list, names, used = 0;
-    list_bytes(s->trainer, &list, &names);
-    s->tensors = mixt__alloc(list);
-    s->names = mixt__alloc(names);
-    if (!s->tensors || !s->names)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
+    size_t used = 0;
     for (int which = 0; which < ARENAS; which++)
         for (int64_t i = 0; i < p->count; i++) {
             const mixt__param *param = &p->table[i];
@@ -162,26 +183,101 @@ static mixt_status list_tensors(mixt__snapshot *s)
                 continue;
             const float *base = s->blocks[which] ? s->blocks[which] : arena_of(p, which);
             mixt__file_tensor *t = &s->tensors[s->count++];
-            *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank, .data = base + offset};
+            *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank};
+            t->data = s->part ? NULL : base + offset;
             t->name = s->names + used;
             used += (size_t)snprintf(s->names + used, names - used, "%s%s", prefixes[which], param->name) + 1;
             memcpy(t->dims, param->shape.dims, (size_t)param->shape.rank * sizeof t->dims[0]);
         }
     mixt__feedback_list(s, s->names + used);
+}
+
+/** Pieces of one tensor, number `tensor`, of which `slices` have some. @param base of the slices' own arena
+ *  @param pieces NULL: they are only counted */
+static int64_t cut_tensor(int64_t tensor, int64_t offset, int64_t elements, const mixt__param_slice *slices,
+                          int64_t slice_count, const float *base, mixt__checkpoint_piece *pieces)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < slice_count; i++) {
+        const mixt__param_slice *s = &slices[i];
+        int64_t begin = s->begin > offset ? s->begin : offset, end = s->begin + s->count;
+        end = end < offset + elements ? end : offset + elements;
+        if (begin >= end)
+            continue;
+        if (pieces)
+            pieces[count] = (mixt__checkpoint_piece){.tensor = tensor,
+                                                     .begin = (begin - offset) * (int64_t)sizeof *base,
+                                                     .bytes = (end - begin) * (int64_t)sizeof *base,
+                                                     .data = base + s->at + (begin - s->begin)};
+        count++;
+    }
+    return count;
+}
+
+/** What this rank writes of all tensors. @param s NULL: it is only counted */
+static int64_t list_pieces(const mixt__trainer *t, const mixt__snapshot *s)
+{
+    const mixt__params *p = t->params;
+    int64_t tensor = 0, used = 0;
+    for (int which = 0; which < ARENAS; which++) {
+        mixt__param_slice one;
+        int64_t count, from;
+        const mixt__param_slice *slices = slices_of(t, which, true, &one, &count);
+        (void)copied(t, which, true, &from);
+        const float *base = s && !s->blocks[which] && arena_of(p, which) ? arena_of(p, which) + from : NULL;
+        for (int64_t i = 0; i < p->count; i++) {
+            int64_t offset = offset_in(p, i, which);
+            if (offset >= 0)
+                used += cut_tensor(tensor++, offset, p->table[i].count, slices, count,
+                                   s && s->blocks[which] ? s->blocks[which] : base, s ? s->pieces + used : NULL);
+        }
+    }
+    return used + mixt__feedback_pieces(t, s, tensor, s ? s->pieces + used : NULL);
+}
+
+static size_t pieces_bytes(const mixt__trainer *t)
+{
+    return (size_t)(list_pieces(t, NULL) + 1) * (sizeof(mixt__checkpoint_piece) + sizeof(mixt__checkpoint_sum));
+}
+
+size_t mixt__snapshot_bytes(const mixt__trainer *t)
+{
+    bool part = mixt__ranks_save_parts(t);
+    size_t list, names;
+    list_bytes(t, &list, &names);
+    return copies_bytes(t, part) + (size_t)mixt__feedback_elements(t, part) * sizeof(float) + list + names +
+           (part ? pieces_bytes(t) : 0);
+}
+
+static mixt_status take_lists(mixt__snapshot *s)
+{
+    const mixt__trainer *t = s->trainer;
+    size_t list, names, count = s->part ? (size_t)list_pieces(t, NULL) + 1 : 0;
+    list_bytes(t, &list, &names);
+    s->tensors = mixt__alloc(list);
+    s->names = mixt__alloc(names);
+    s->pieces = s->part ? mixt__alloc(count * sizeof *s->pieces) : NULL;
+    s->sums = s->part ? mixt__alloc(count * sizeof *s->sums) : NULL;
+    if (!s->tensors || !s->names || (s->part && (!s->pieces || !s->sums)))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
+    list_tensors(s, names);
+    s->piece_count = s->part ? list_pieces(t, s) : 0;
     return MIXT_OK;
 }
 
 static mixt_status take_blocks(mixt__snapshot *s)
 {
     const mixt__trainer *t = s->trainer;
-    size_t need = copies_bytes(t->params), room = mixt__memory_available();
+    size_t need = copies_bytes(t, s->part), room = mixt__memory_available();
+    int64_t from;
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY, "a copy of the training state needs %.2f GiB, %.2f GiB are free",
                           (double)need / 1073741824.0, (double)room / 1073741824.0);
     for (int which = 0; which < ARENAS; which++) {
-        if (!arena_exists(t->params, which))
+        size_t bytes = (size_t)copied(t, which, s->part, &from) * sizeof(float);
+        if (!arena_exists(t->params, which) || !bytes)
             continue;
-        s->blocks[which] = t->backend->alloc_host(arena_bytes(t->params, which));
+        s->blocks[which] = t->backend->alloc_host(bytes);
         if (!s->blocks[which])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a copy of the training state (%.2f GiB)",
                               (double)need / 1073741824.0);
@@ -189,18 +285,19 @@ static mixt_status take_blocks(mixt__snapshot *s)
     return MIXT_OK;
 }
 
-mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool in_place)
+mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool part, bool in_place)
 {
-    *s = (mixt__snapshot){.trainer = t};
+    *s = (mixt__snapshot){.trainer = t, .part = part};
     mixt_status status = t->control ? MIXT_OK
                                     : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it "
                                                                    "has made no step");
-    if (status == MIXT_OK && (!in_place || !t->backend->host_memory || mixt__ranks_sharded(t)))
+    bool collected = !part && mixt__ranks_sharded(t);
+    if (status == MIXT_OK && (!in_place || !t->backend->host_memory || collected))
         status = take_blocks(s);
     if (status == MIXT_OK)
         status = mixt__feedback_open(s);
     if (status == MIXT_OK)
-        status = list_tensors(s);
+        status = take_lists(s);
     if (status != MIXT_OK)
         mixt__snapshot_close(s);
     return status;
@@ -208,9 +305,27 @@ mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool 
 
 void mixt__snapshot_touch(mixt__snapshot *s)
 {
+    int64_t from;
     for (int which = 0; which < ARENAS; which++)
         if (s->blocks[which])
-            mixt__parallel_zero(s->blocks[which], arena_bytes(s->trainer->params, which));
+            mixt__parallel_zero(s->blocks[which], (size_t)copied(s->trainer, which, s->part, &from) * sizeof(float));
+}
+
+/** Whether rank 0 has collected such a copy, so that it is not this process's arena. */
+static bool is_collected(const mixt__snapshot *s, const mixt__trainer *t, int which)
+{
+    return !s->part && is_shared_out(t->params, which);
+}
+
+static mixt_status copy_arenas(mixt__snapshot *s, const mixt__trainer *t)
+{
+    for (int which = 0; which < ARENAS; which++) {
+        int64_t from, count = copied(t, which, s->part, &from);
+        if (s->blocks[which] && !is_collected(s, t, which))
+            MIXT_TRY(
+                t->backend->copy(s->blocks[which], arena_of(t->params, which) + from, (size_t)count * sizeof(float)));
+    }
+    return MIXT_OK;
 }
 
 static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)
@@ -235,9 +350,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
     if (t->broken)
         return mixt__fail(MIXT_ERROR_STATE,
                           "a change of precision or a restore failed half way: there is no state to save");
-    for (int which = 0; which < ARENAS; which++)
-        if (s->blocks[which] && !is_shared_out(t->params, which)) // those have been collected
-            MIXT_TRY(t->backend->copy(s->blocks[which], arena_of(t->params, which), arena_bytes(t->params, which)));
+    MIXT_TRY(copy_arenas(s, t));
     mixt__feedback_take(s, t);
     MIXT_TRY(t->backend->synchronize());
     return take_scalars(s, t);
@@ -253,6 +366,8 @@ void mixt__snapshot_close(mixt__snapshot *s)
     json_decref(s->scalars);
     mixt__free(s->tensors);
     mixt__free(s->names);
+    mixt__free(s->pieces);
+    mixt__free(s->sums);
     *s = (mixt__snapshot){0};
 }
 
@@ -373,7 +488,8 @@ static mixt_status load_copies(mixt__trainer *t, const mixt__snapshot *s, const 
 {
     for (int which = 0; which < ARENAS; which++)
         if (s->blocks[which])
-            MIXT_TRY(t->backend->copy(arena_of(t->params, which), s->blocks[which], arena_bytes(t->params, which)));
+            MIXT_TRY(t->backend->copy(arena_of(t->params, which), s->blocks[which],
+                                      (size_t)arena_elements(t->params, which) * sizeof(float)));
     mixt__feedback_put_back(s, t);
     MIXT_TRY(t->backend->synchronize());
     return go_on(t, p);

@@ -15,23 +15,29 @@ typedef struct mixt__snapshot {
     const mixt__trainer *trainer; // borrowed
     mixt__file_tensor *tensors;   // names in `names`, data in `blocks`
     int64_t count;
+    bool part;                      // of this rank alone: tensors have no data, `pieces` do
+    mixt__checkpoint_piece *pieces; // what it writes of them
+    mixt__checkpoint_sum *sums;     // (piece_count) for who writes them
+    int64_t piece_count;
     float *blocks[4]; // copies of the arenas: master, moment1, moment2, state; NULL: the arenas themselves are read
     float *feedback;  // (ranks, total), then factors: see train/feedback.h; NULL: gradients are not compressed
     json_t *scalars;  // of the trainer, as of the last take
     char *names;
 } mixt__snapshot;
 
-/** Bytes that a snapshot's copies take, all when it is opened; they lie in the host's memory. Needs compile. */
+/** Bytes that the copies of a snapshot for checkpoints take, all when it is opened; they lie in the host's memory: a
+ *  rank's part where each saves its own. Needs compile. */
 size_t mixt__snapshot_bytes(const mixt__trainer *trainer);
 /** Lays out a snapshot of an allocated trainer and takes its memory.
+ *  @param part of what this rank alone saves, where all save theirs; cannot be restored
  *  @param in_place on a device whose memory is the host's: make no copy; then the trainer must not step between take
  * and the end of writing. Elsewhere of no effect. */
-mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *trainer, bool in_place);
+mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *trainer, bool part, bool in_place);
 /** Writes over the copies' memory once, so that the first take does not wait for the system to find it. */
 void mixt__snapshot_touch(mixt__snapshot *snapshot);
 /** Copies what is true now; waits for the steps issued so far. */
 mixt_status mixt__snapshot_take(mixt__snapshot *snapshot, mixt__trainer *trainer);
-/** Puts the trainer that it was taken of back into that state. Not for one that is in place. */
+/** Puts the trainer that it was taken of back into that state. Not for one that is in place or a part. */
 mixt_status mixt__snapshot_restore(const mixt__snapshot *snapshot, mixt__trainer *trainer);
 void mixt__snapshot_close(mixt__snapshot *snapshot);
 
@@ -83,6 +89,16 @@ mixt_status mixt__saver_collect(mixt__saver *saver, mixt__trainer *trainer);
 /** Waits until the save before this one is done, takes a snapshot and returns; writing goes on beside. A failure of
  * writing comes as a report. */
 mixt_status mixt__saver_save(mixt__saver *saver, const mixt__save_request *request);
+/** The same by all ranks together, where each saves its part: waits until the save before this one is settled. Fails on
+ *  all ranks alike, where rank 0 cannot begin it. @param request of rank 0; of others the step counts */
+mixt_status mixt__saver_save_part(mixt__saver *saver, const mixt__save_request *request);
+/** Whether this rank's part is still being written. */
+bool mixt__saver_writing(mixt__saver *saver);
+/** Whether parts of a save are written of which ranks have not said yet how it went: on all ranks alike. */
+bool mixt__saver_pending(const mixt__saver *saver);
+/** By all ranks: waits until every one has written its part; then rank 0 puts the checkpoint in place, or nobody does
+ *  where one has failed, which is everyone's report then. @param all until it is in place */
+void mixt__saver_settle(mixt__saver *saver, bool all);
 /** Writes a snapshot that was taken before, in the caller's thread, after the save under way has ended. Nothing is
  * pruned. */
 mixt_status mixt__saver_write(mixt__saver *saver, const mixt__snapshot *snapshot, const mixt__save_request *request);

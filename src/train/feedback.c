@@ -80,10 +80,34 @@ static bool is_kept(const mixt__trainer *t)
     return t->ranks.compression.kind != MIXT_COMPRESS_NONE && t->settings.ranks > 1;
 }
 
-int64_t mixt__feedback_elements(const mixt__trainer *t)
+/** Factors are the same on all ranks: one saves them. */
+static bool saves_factors(const mixt__compressor *c)
+{
+    return !c->group || c->group->rank == 0;
+}
+
+int64_t mixt__feedback_elements(const mixt__trainer *t, bool part)
 {
     mixt__compressor c;
-    return mixt__feedback_plan(t, &c) ? c.ranks * c.total + c.counts.right : 0;
+    if (!mixt__feedback_plan(t, &c))
+        return 0;
+    return part ? c.total + (saves_factors(&c) ? c.counts.right : 0) : c.ranks * c.total + c.counts.right;
+}
+
+int64_t mixt__feedback_pieces(const mixt__trainer *t, const mixt__snapshot *s, int64_t first,
+                              mixt__checkpoint_piece *pieces)
+{
+    mixt__compressor c;
+    if (!mixt__feedback_plan(t, &c))
+        return 0;
+    bool factors = saves_factors(&c) && c.counts.right;
+    int64_t rank = c.group ? c.group->rank : 0, unit = sizeof(float);
+    if (pieces)
+        pieces[0] = (mixt__checkpoint_piece){.tensor = first + rank, .bytes = c.total * unit, .data = s->feedback};
+    if (pieces && factors)
+        pieces[1] = (mixt__checkpoint_piece){
+            .tensor = first + c.ranks, .bytes = c.counts.right * unit, .data = s->feedback + c.total};
+    return 1 + factors;
 }
 
 int64_t mixt__feedback_tensors(const mixt__trainer *t)
@@ -98,7 +122,7 @@ size_t mixt__feedback_name_bytes(const mixt__trainer *t)
 
 mixt_status mixt__feedback_open(mixt__snapshot *s)
 {
-    int64_t elements = mixt__feedback_elements(s->trainer);
+    int64_t elements = mixt__feedback_elements(s->trainer, s->part);
     if (!elements)
         return MIXT_OK;
     s->feedback = s->trainer->backend->alloc_host((size_t)elements * sizeof *s->feedback);
@@ -113,7 +137,7 @@ void mixt__feedback_list(mixt__snapshot *s, char *names)
         mixt__file_tensor *t = &s->tensors[s->count];
         int64_t count = factors ? c->counts.right : c->total;
         *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {count}, .name = names};
-        t->data = s->feedback + i * c->total;
+        t->data = s->part ? NULL : s->feedback + i * c->total;
         if (factors)
             snprintf(names, NAME_BYTES, "%s", factors_name);
         else
@@ -125,10 +149,10 @@ void mixt__feedback_list(mixt__snapshot *s, char *names)
 /** This process's rows from the trainer to a snapshot's copies, or back. */
 static void copy_rows(const mixt__snapshot *s, const mixt__compressor *c, bool back)
 {
-    int64_t rows = c->group ? 0 : c->parts * c->total; // of a group they are collected, and never put back
-    float *factors = s->feedback + c->ranks * c->total;
+    int64_t rows = c->group && !s->part ? 0 : c->parts * c->total; // of a group they are collected, never put back
+    float *factors = s->feedback + (s->part ? 1 : c->ranks) * c->total;
     memcpy(back ? c->feedback : s->feedback, back ? s->feedback : c->feedback, (size_t)rows * sizeof *factors);
-    if (c->counts.right)
+    if (c->counts.right && (!s->part || saves_factors(c)))
         memcpy(back ? c->factors : factors, back ? factors : c->factors, (size_t)c->counts.right * sizeof *factors);
 }
 

@@ -1,0 +1,265 @@
+/* Saves of which every rank writes its part, beside training.
+ *
+ * Rank 0 makes the folder and the file, all write into it, each by its own thread; no thread of these talks to another
+ * rank. What they have come to is told where the ranks' main threads meet: then rank 0 puts the checkpoint in place, or
+ * nobody does. A rank that waits for another's disk tells that it is alive four times in dist.timeout.
+ */
+#include "train/saver_inside.h"
+
+#include "base/threads.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { BEATS = 4, TEXT = 512 };
+
+/** What ranks tell each other while a save is under way. */
+typedef struct beat {
+    int32_t busy, status;
+    int64_t pieces;  // that it has written
+    char text[TEXT]; // where it failed
+} beat;
+
+static mixt__group *group_of(const mixt__saver *s)
+{
+    return s->trainer->ranks.group;
+}
+
+/* ---- the thread's work ---- */
+
+mixt_status mixt__saver_write_part(mixt__saver *s)
+{
+    const mixt__snapshot *snapshot = &s->snapshot;
+    mixt__checkpoint_content content = mixt__save_content(&s->request, snapshot, s->scalars);
+    MIXT_TRY(mixt__checkpoint_add(&s->draft, &content, snapshot->pieces, snapshot->piece_count, snapshot->sums));
+    return s->files ? mixt__checkpoint_add_files(&s->draft, &content, s->files) : MIXT_OK;
+}
+
+mixt_status mixt__saver_finish_parts(mixt__saver *s)
+{
+    mixt__checkpoint_content content = mixt__save_content(&s->request, &s->snapshot, s->scalars);
+    mixt_status status = mixt__checkpoint_finish(&s->draft, &content, s->files, s->sums, s->sum_count);
+    mixt__free(s->sums);
+    s->sums = NULL;
+    return status == MIXT_OK ? mixt__save_prune(&s->request) : status;
+}
+
+/* ---- beats ---- */
+
+/** Until the thread has nothing to do, or so many seconds have passed. */
+static bool wait_some(mixt__saver *s, double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    double end = (double)until.tv_nsec + seconds * 1e9;
+    until.tv_sec += (time_t)(end / 1e9);
+    until.tv_nsec = (long)(end - 1e9 * (double)(time_t)(end / 1e9));
+    pthread_mutex_lock(&s->lock);
+    while (s->busy && pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT)
+        ;
+    bool busy = s->busy;
+    pthread_mutex_unlock(&s->lock);
+    return busy;
+}
+
+/** Until no rank's thread has anything to do. @param all (ranks) receives what each came to */
+static mixt_status beat_until_done(mixt__saver *s, beat *all)
+{
+    mixt__group *g = group_of(s);
+    bool busy = true;
+    while (busy) {
+        beat mine = {.busy = wait_some(s, g->timeout / BEATS), .pieces = s->snapshot.piece_count};
+        if (!mine.busy && s->report.status != MIXT_OK) {
+            mine.status = (int32_t)s->report.status;
+            snprintf(mine.text, sizeof mine.text, "%.500s", s->report.error);
+        }
+        MIXT_TRY(mixt__group_gather(g, &mine, sizeof mine, all, 1));
+        busy = false;
+        for (int rank = 0; rank < g->size; rank++)
+            busy = busy || all[rank].busy;
+    }
+    return MIXT_OK;
+}
+
+/** The first failure is everyone's. */
+static mixt_status judge(const mixt__group *g, const beat *all)
+{
+    for (int rank = 0; rank < g->size; rank++)
+        if (all[rank].status != MIXT_OK)
+            return mixt__fail((mixt_status)all[rank].status, "rank %d: %s", rank, all[rank].text);
+    return MIXT_OK;
+}
+
+/* ---- a save from its begin to its end, by all ranks ---- */
+
+/** What rank 0 tells when it begins: where to write, or why nothing can be. */
+typedef struct opening {
+    int32_t status;
+    char text[TEXT];
+    mixt__checkpoint_draft draft;
+} opening;
+
+static mixt_status begin(mixt__saver *s, const mixt__save_request *request)
+{
+    char path[MIXT_CHECKPOINT_PATH];
+    mixt__checkpoint_content content = mixt__save_content(request, &s->snapshot, NULL);
+    s->files = json_object();
+    if (!s->files)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+    MIXT_TRY(mixt__save_folder(request));
+    return mixt__checkpoint_begin(mixt__checkpoint_path(request->folder, request->step, path), &content, &s->draft);
+}
+
+/** Rank 0's words to all. @param begun how it went there */
+static mixt_status share_draft(mixt__saver *s, mixt_status begun)
+{
+    mixt__group *g = group_of(s);
+    opening told = {.status = (int32_t)begun, .draft = s->draft};
+    int outs = 0, ins = 0;
+    if (begun != MIXT_OK)
+        snprintf(told.text, sizeof told.text, "%.500s", mixt_error_text());
+    for (int peer = 1; peer < g->size && g->rank == 0; peer++)
+        g->out[outs++] = (mixt__message){peer, &told, sizeof told};
+    if (g->rank)
+        g->in[ins++] = (mixt__message){0, &told, sizeof told};
+    MIXT_TRY(mixt__group_exchange(g, outs, ins, 1));
+    s->draft = told.draft;
+    return told.status == MIXT_OK ? MIXT_OK : mixt__fail((mixt_status)told.status, "%s", told.text);
+}
+
+/** The same on all ranks, unless one is lost. */
+static mixt_status open_draft(mixt__saver *s, const mixt__save_request *request)
+{
+    bool first = group_of(s)->rank == 0;
+    mixt__saver_settle(s, true);
+    if (s->stage != MIXT_SAVER_IDLE) // its thread may be at work still
+        return mixt__fail(MIXT_ERROR_STATE, "%s", group_of(s)->why);
+    mixt__saver_wait(s);
+    mixt_status begun = first ? begin(s, request) : MIXT_OK, status = share_draft(s, begun);
+    if (first && status != MIXT_OK && begun == MIXT_OK)
+        mixt__checkpoint_discard(&s->draft);
+    return status;
+}
+
+mixt_status mixt__saver_save_part(mixt__saver *s, const mixt__save_request *request)
+{
+    mixt_status status = open_draft(s, request);
+    if (status != MIXT_OK) {
+        json_decref(request->run);
+        if (s->stage == MIXT_SAVER_IDLE)
+            mixt__saver_forget(s);
+        return status;
+    }
+    s->stage = MIXT_SAVER_WRITING;
+    status = mixt__saver_take(s, request);
+    if (status == MIXT_OK) {
+        mixt__saver_go(s, MIXT_SAVER_PART);
+    } else { // which the others learn when they settle
+        s->report = (mixt__save_report){.step = request->step, .status = status};
+        snprintf(s->report.error, sizeof s->report.error, "%s", mixt_error_text());
+    }
+    return MIXT_OK;
+}
+
+/** Everyone's checksums to rank 0. */
+static mixt_status collect_sums(mixt__saver *s, const beat *all)
+{
+    mixt__group *g = group_of(s);
+    int outs = 0, ins = 0;
+    s->sum_count = 0;
+    for (int rank = 0; rank < g->size; rank++)
+        s->sum_count += all[rank].pieces;
+    if (g->rank) {
+        g->out[outs++] = (mixt__message){0, s->snapshot.sums, (size_t)s->snapshot.piece_count * sizeof *s->sums};
+        return mixt__group_exchange(g, outs, ins, 1);
+    }
+    s->sums = mixt__alloc((size_t)(s->sum_count + 1) * sizeof *s->sums);
+    if (!s->sums)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the checksums of a checkpoint");
+    memcpy(s->sums, s->snapshot.sums, (size_t)all[0].pieces * sizeof *s->sums);
+    int64_t used = all[0].pieces;
+    for (int rank = 1; rank < g->size; used += all[rank++].pieces)
+        g->in[ins++] = (mixt__message){rank, s->sums + used, (size_t)all[rank].pieces * sizeof *s->sums};
+    return mixt__group_exchange(g, outs, ins, 1);
+}
+
+/** A save that is over, on this rank. */
+static void end(mixt__saver *s, mixt_status status)
+{
+    s->stage = MIXT_SAVER_IDLE;
+    s->report.step = s->request.step;
+    s->report.status = status;
+    s->report.error[0] = '\0';
+    if (status != MIXT_OK)
+        snprintf(s->report.error, sizeof s->report.error, "%s", mixt_error_text());
+    s->reported = true;
+    mixt__saver_forget(s);
+}
+
+/** All have written, or one could not. */
+static mixt_status settle_parts(mixt__saver *s, beat *all)
+{
+    const mixt__group *g = group_of(s);
+    MIXT_TRY(beat_until_done(s, all));
+    mixt_status status = judge(g, all);
+    if (status == MIXT_OK) {
+        MIXT_TRY(collect_sums(s, all));
+        s->stage = MIXT_SAVER_FINISHING;
+        if (g->rank == 0)
+            mixt__saver_go(s, MIXT_SAVER_FINISH);
+        return MIXT_OK;
+    }
+    end(s, status);
+    if (g->rank == 0)
+        mixt__checkpoint_discard(&s->draft);
+    return MIXT_OK;
+}
+
+/** Rank 0 has put it in place, or could not. */
+static mixt_status settle_place(mixt__saver *s, beat *all)
+{
+    const mixt__group *g = group_of(s);
+    MIXT_TRY(beat_until_done(s, all));
+    if (g->rank)
+        end(s, judge(g, all));
+    s->stage = MIXT_SAVER_IDLE;
+    return MIXT_OK;
+}
+
+void mixt__saver_settle(mixt__saver *s, bool all)
+{
+    if (s->stage == MIXT_SAVER_IDLE || (s->stage == MIXT_SAVER_FINISHING && !all))
+        return;
+    beat *beats = mixt__alloc((size_t)group_of(s)->size * sizeof *beats);
+    mixt_status status = beats ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to end a checkpoint");
+    if (status == MIXT_OK && s->stage == MIXT_SAVER_WRITING)
+        status = settle_parts(s, beats);
+    if (status == MIXT_OK && s->stage == MIXT_SAVER_FINISHING && all)
+        status = settle_place(s, beats);
+    mixt__free(beats);
+    if (status != MIXT_OK)
+        mixt__group_give_up(group_of(s)); // nobody will answer any more: the run ends at its next update
+}
+
+bool mixt__saver_writing(mixt__saver *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool busy = s->busy;
+    pthread_mutex_unlock(&s->lock);
+    return s->stage == MIXT_SAVER_WRITING && busy;
+}
+
+bool mixt__saver_pending(const mixt__saver *s)
+{
+    return s->stage == MIXT_SAVER_WRITING;
+}
+
+void mixt__saver_abandon(mixt__saver *s)
+{
+    if (s->stage == MIXT_SAVER_WRITING && group_of(s)->rank == 0)
+        mixt__checkpoint_discard(&s->draft);
+    mixt__saver_forget(s);
+    mixt__free(s->sums);
+}
