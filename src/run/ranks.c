@@ -7,6 +7,7 @@
 #include "dist/launcher.h"
 #include "run/build.h"
 #include "run/device_sums.h"
+#include "run/resume.h"
 #include "run/signals.h"
 
 #include <errno.h>
@@ -136,7 +137,7 @@ static mixt_status same_config(mixt_run *run)
     return status;
 }
 
-static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *transport)
+static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *transport, const mixt_run_options *options)
 {
     char build[96];
     MIXT_TRY(check_possible(run));
@@ -150,6 +151,7 @@ static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *tran
                           run->group->transport->version);
     mixt__build_describe(build, sizeof build);
     MIXT_TRY(mixt__group_same(run->group, "build", build));
+    MIXT_TRY(mixt__resume_agree(run, options));
     return same_config(run);
 }
 
@@ -195,7 +197,7 @@ mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options)
         return mixt__fail(MIXT_ERROR_CONFIG, "dist.ranks is %lld, but %s started %d: leave it out, or start as many",
                           (long long)asked, found.launcher, found.size);
     mixt__gpu_take(found.local_rank);
-    MIXT_TRY(join(run, &found, on_device && getenv("NCCL_COMM_ID") ? "nccl" : "mpi"));
+    MIXT_TRY(join(run, &found, on_device && getenv("NCCL_COMM_ID") ? "nccl" : "mpi", options));
     run->experiment.group = run->group;
     run->experiment.threads = thread_share(run, &found);
     return MIXT_OK;
@@ -269,6 +271,9 @@ static mixt_status see_files(mixt_run *run)
                        "rank %d does not see the files of rank 0 in %s, or several machines would write to one file "
                        "over NFS: rank 0 collects the state of all ranks for checkpoints and writes them alone",
                        blind, run->dir.path);
+    if (status == MIXT_OK && blind < g->size &&
+        run->resume.checkpoint) // each may have files of its own: it read a share
+        status = mixt__group_agree(g, mixt__checkpoint_check(run->resume.checkpoint));
     return status;
 }
 

@@ -86,11 +86,17 @@ mixt_status mixt__checkpoint_share(const char *from, const char *folder);
 typedef struct mixt__checkpoint {
     char *folder;
     json_t *scalars;
+    json_t *sums; // of the tensors
     mixt__safetensors *state;
 } mixt__checkpoint;
 
 /** MIXT_ERROR_FILE or MIXT_ERROR_FORMAT, naming file, tensor and place, when anything is missing or damaged. */
 mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpoint);
+/** The same, of the tensors' bytes a share alone is read: for ranks that look at one each and tell the others.
+ *  @param which of so many shares, from 0 */
+mixt_status mixt__checkpoint_open_share(const char *folder, int which, int shares, mixt__checkpoint **checkpoint);
+/** All of the tensors' bytes, after that. */
+mixt_status mixt__checkpoint_check(const mixt__checkpoint *checkpoint);
 /** NULL is fine. */
 void mixt__checkpoint_close(mixt__checkpoint *checkpoint);
 

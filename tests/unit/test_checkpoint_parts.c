@@ -125,6 +125,23 @@ static void test_same_bytes(void **state)
     }
 }
 
+/** How many of those who read a share each refuse it. */
+static int refusals(const char *folder)
+{
+    mixt__checkpoint *c;
+    int refused = 0, good = 0;
+    for (int share = 0; share < WRITERS; share++) {
+        if (mixt__checkpoint_open_share(folder, share, WRITERS, &c) != MIXT_OK) {
+            refused++;
+            continue;
+        }
+        good += mixt__checkpoint_check(c) == MIXT_OK;
+        mixt__checkpoint_close(c);
+    }
+    assert_int_equal(good, refused ? 0 : WRITERS); // all of it is looked at then
+    return refused;
+}
+
 /** Each byte of the tensors in turn. */
 static void test_damage_in_a_part(void **state)
 {
@@ -149,6 +166,7 @@ static void test_damage_in_a_part(void **state)
             fseek(f, (long)draft.data + i, SEEK_SET);
             fputc(turn ? right : right ^ (1 << i % 8), f);
             fflush(f);
+            assert_int_equal(refusals(folder), turn ? 0 : 1); // everything is read, and once
             assert_int_equal(mixt__checkpoint_open(folder, &c), turn ? MIXT_OK : MIXT_ERROR_FORMAT);
             if (turn)
                 mixt__checkpoint_close(c);
