@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/cores.h"
 #include "dist/launcher.h"
+#include "dist/meanwhile.h"
 #include "run/build.h"
 #include "run/device_sums.h"
 #include "run/resume.h"
@@ -124,13 +125,13 @@ static mixt_status same_config(mixt_run *run)
     size_t bytes = 0;
     MIXT_TRY(mixt__run_agree(run, config_lines(run->config, &lines, &bytes)));
     uint64_t length = bytes;
-    mixt_status status = mixt__group_broadcast(run->group, &length, sizeof length);
+    mixt_status status = mixt__group_broadcast(run->group, &length, sizeof length, MIXT_PATIENCE);
     if (status == MIXT_OK && run->group->rank) {
         free(lines);
         lines = calloc(1, length + 1);
     }
     if (status == MIXT_OK && lines)
-        status = mixt__group_broadcast(run->group, lines, (size_t)length);
+        status = mixt__group_broadcast(run->group, lines, (size_t)length, MIXT_PATIENCE);
     if (status == MIXT_OK)
         status = mixt__run_agree(run, lines ? compare_lines(run, lines) : MIXT_ERROR_MEMORY);
     free(lines);
@@ -250,20 +251,21 @@ static mixt_status see_files(mixt_run *run)
     uint64_t nonce = 0;
     if (g->rank == 0)
         (void)!getrandom(&nonce, sizeof nonce, 0);
-    MIXT_TRY(mixt__group_broadcast(g, &nonce, sizeof nonce));
+    MIXT_TRY(mixt__group_broadcast(g, &nonce, sizeof nonce, 1));
     snprintf(mark, sizeof mark, "%s/.ranks-%016llx", run->dir.path, (unsigned long long)nonce);
     int fd = g->rank == 0 ? open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
     if (fd >= 0)
         close(fd);
     mixt_status made = g->rank || fd >= 0 ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "%s: %s", mark, strerror(errno));
-    mixt_status status = mixt__group_agree(g, made);
-    char sees = status == MIXT_OK && !access(mark, R_OK | W_OK) && !risky(run);
+    mixt_status status = mixt__group_agree_soon(g, made);
+    mixt__word mine = {.busy = status != MIXT_OK || access(mark, R_OK | W_OK) || risky(run)};
+    bool any = false;
     if (status == MIXT_OK)
-        status = mixt__group_gather(g, &sees, 1, g->words, 1);
+        status = mixt__group_beat(g, &mine, &any);
     if (fd >= 0)
         unlink(mark);
     int blind = 0;
-    while (status == MIXT_OK && blind < g->size && g->words[blind])
+    while (status == MIXT_OK && blind < g->size && !g->words[blind].busy)
         blind++;
     run->experiment.trainer->core.ranks.save_parts = blind == g->size;
     if (status == MIXT_OK && blind < g->size)
@@ -277,14 +279,16 @@ static mixt_status see_files(mixt_run *run)
     return status;
 }
 
-mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status status)
+mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status (*open)(mixt_run *run))
 {
     char path[sizeof run->dir.path];
+    mixt__meanwhile meanwhile;
     if (!run->group)
-        return status;
-    MIXT_TRY(mixt__group_agree(run->group, status));
+        return open(run);
+    mixt__meanwhile_begin(&meanwhile, run->group);
+    MIXT_TRY(mixt__meanwhile_end(&meanwhile, open(run)));
     memcpy(path, run->dir.path, sizeof path);
-    MIXT_TRY(mixt__group_broadcast(run->group, path, sizeof path));
+    MIXT_TRY(mixt__group_broadcast(run->group, path, sizeof path, 1));
     memcpy(run->dir.path, path, sizeof path);
     return see_files(run);
 }

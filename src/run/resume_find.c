@@ -107,7 +107,7 @@ static mixt_status agree(mixt_run *run, const mixt_run_options *options, found *
         const mixt__resume *r = &run->resume;
         found mine = {.step = r->checkpoint ? r->state.steps : -1};
         memcpy(mine.damage, r->damage, sizeof mine.damage);
-        MIXT_TRY(mixt__group_gather(g, &mine, sizeof mine, all, 10)); // one may have had more to read than others
+        MIXT_TRY(mixt__group_gather(g, &mine, sizeof mine, all, MIXT_PATIENCE)); // one may have had more to read
         const found *oldest = &all[least(all, g->size, &same)];
         if (!same && oldest->step < 0)
             return mixt__fail(MIXT_ERROR_FILE, "%s: rank %d finds no checkpoint there, another that of step %lld",

@@ -4,6 +4,7 @@
 #include "base/isa.h"
 #include "base/threads.h"
 #include "data/data.h"
+#include "dist/meanwhile.h"
 #include "run/order.h"
 #include "run/phases.h"
 #include "run/ranks.h"
@@ -217,10 +218,14 @@ void mixt__saves_return(mixt__saves *c, int64_t step)
 static bool collect(mixt__saves *c)
 {
     mixt__trainer *t = &c->run->experiment.trainer->core;
-    uint8_t possible = !c->impossible;
+    mixt__meanwhile meanwhile;
     if (!mixt__ranks_apart(t))
         return true;
-    if (mixt__group_broadcast(c->run->group, &possible, 1) != MIXT_OK || !possible)
+    mixt__meanwhile_begin(&meanwhile, c->run->group);
+    if (c->saver)
+        mixt__saver_wait(c->saver); // it may be writing what it collected before
+    mixt_status possible = c->impossible ? mixt__fail(MIXT_ERROR_MEMORY, "no checkpoints are saved") : MIXT_OK;
+    if (mixt__meanwhile_end(&meanwhile, possible) != MIXT_OK)
         return false; // a group that is broken ends the run at the next update
     return mixt__saver_collect(c->saver, t) == MIXT_OK;
 }

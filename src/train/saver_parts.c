@@ -6,21 +6,10 @@
  */
 #include "train/saver_inside.h"
 
-#include "base/threads.h"
+#include "dist/meanwhile.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-enum { BEATS = 4, TEXT = 512 };
-
-/** What ranks tell each other while a save is under way. */
-typedef struct beat {
-    int32_t busy, status;
-    int64_t pieces;  // that it has written
-    char text[TEXT]; // where it failed
-} beat;
 
 static mixt__group *group_of(const mixt__saver *s)
 {
@@ -48,47 +37,32 @@ mixt_status mixt__saver_finish_parts(mixt__saver *s)
 
 /* ---- beats ---- */
 
-/** Until the thread has nothing to do, or so many seconds have passed. */
-static bool wait_some(mixt__saver *s, double seconds)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    double end = (double)until.tv_nsec + seconds * 1e9;
-    until.tv_sec += (time_t)(end / 1e9);
-    until.tv_nsec = (long)(end - 1e9 * (double)(time_t)(end / 1e9));
-    pthread_mutex_lock(&s->lock);
-    while (s->busy && pthread_cond_timedwait(&s->changed, &s->lock, &until) != ETIMEDOUT)
-        ;
-    bool busy = s->busy;
-    pthread_mutex_unlock(&s->lock);
-    return busy;
-}
-
-/** Until no rank's thread has anything to do. @param all (ranks) receives what each came to */
-static mixt_status beat_until_done(mixt__saver *s, beat *all)
+/** Until no rank's thread has anything to do; what each came to is in the group's words. */
+static mixt_status beat_until_done(mixt__saver *s)
 {
     mixt__group *g = group_of(s);
     bool busy = true;
     while (busy) {
-        beat mine = {.busy = wait_some(s, g->timeout / BEATS), .pieces = s->snapshot.piece_count};
+        mixt__word mine = {.count = s->snapshot.piece_count};
+        pthread_mutex_lock(&s->lock);
+        mixt__wait_some(&s->changed, &s->lock, &s->busy, false, g->timeout / MIXT_BEATS);
+        mine.busy = s->busy;
+        pthread_mutex_unlock(&s->lock);
         if (!mine.busy && s->report.status != MIXT_OK) {
             mine.status = (int32_t)s->report.status;
             snprintf(mine.text, sizeof mine.text, "%.500s", s->report.error);
         }
-        MIXT_TRY(mixt__group_gather(g, &mine, sizeof mine, all, 1));
-        busy = false;
-        for (int rank = 0; rank < g->size; rank++)
-            busy = busy || all[rank].busy;
+        MIXT_TRY(mixt__group_beat(g, &mine, &busy));
     }
     return MIXT_OK;
 }
 
-/** The first failure is everyone's. */
-static mixt_status judge(const mixt__group *g, const beat *all)
+/** The first failure is everyone's; not one that ends the run. */
+static mixt_status judge(const mixt__group *g)
 {
     for (int rank = 0; rank < g->size; rank++)
-        if (all[rank].status != MIXT_OK)
-            return mixt__fail((mixt_status)all[rank].status, "rank %d: %s", rank, all[rank].text);
+        if (g->words[rank].status != MIXT_OK)
+            return mixt__fail((mixt_status)g->words[rank].status, "rank %d: %s", rank, g->words[rank].text);
     return MIXT_OK;
 }
 
@@ -97,7 +71,7 @@ static mixt_status judge(const mixt__group *g, const beat *all)
 /** What rank 0 tells when it begins: where to write, or why nothing can be. */
 typedef struct opening {
     int32_t status;
-    char text[TEXT];
+    char text[512];
     mixt__checkpoint_draft draft;
 } opening;
 
@@ -117,14 +91,9 @@ static mixt_status share_draft(mixt__saver *s, mixt_status begun)
 {
     mixt__group *g = group_of(s);
     opening told = {.status = (int32_t)begun, .draft = s->draft};
-    int outs = 0, ins = 0;
     if (begun != MIXT_OK)
         snprintf(told.text, sizeof told.text, "%.500s", mixt_error_text());
-    for (int peer = 1; peer < g->size && g->rank == 0; peer++)
-        g->out[outs++] = (mixt__message){peer, &told, sizeof told};
-    if (g->rank)
-        g->in[ins++] = (mixt__message){0, &told, sizeof told};
-    MIXT_TRY(mixt__group_exchange(g, outs, ins, 1));
+    MIXT_TRY(mixt__group_broadcast(g, &told, sizeof told, 1));
     s->draft = told.draft;
     return told.status == MIXT_OK ? MIXT_OK : mixt__fail((mixt_status)told.status, "%s", told.text);
 }
@@ -164,13 +133,13 @@ mixt_status mixt__saver_save_part(mixt__saver *s, const mixt__save_request *requ
 }
 
 /** Everyone's checksums to rank 0. */
-static mixt_status collect_sums(mixt__saver *s, const beat *all)
+static mixt_status collect_sums(mixt__saver *s)
 {
     mixt__group *g = group_of(s);
     int outs = 0, ins = 0;
     s->sum_count = 0;
     for (int rank = 0; rank < g->size; rank++)
-        s->sum_count += all[rank].pieces;
+        s->sum_count += g->words[rank].count;
     if (g->rank) {
         g->out[outs++] = (mixt__message){0, s->snapshot.sums, (size_t)s->snapshot.piece_count * sizeof *s->sums};
         return mixt__group_exchange(g, outs, ins, 1);
@@ -178,10 +147,10 @@ static mixt_status collect_sums(mixt__saver *s, const beat *all)
     s->sums = mixt__alloc((size_t)(s->sum_count + 1) * sizeof *s->sums);
     if (!s->sums)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the checksums of a checkpoint");
-    memcpy(s->sums, s->snapshot.sums, (size_t)all[0].pieces * sizeof *s->sums);
-    int64_t used = all[0].pieces;
-    for (int rank = 1; rank < g->size; used += all[rank++].pieces)
-        g->in[ins++] = (mixt__message){rank, s->sums + used, (size_t)all[rank].pieces * sizeof *s->sums};
+    memcpy(s->sums, s->snapshot.sums, (size_t)g->words[0].count * sizeof *s->sums);
+    int64_t used = g->words[0].count;
+    for (int rank = 1; rank < g->size; used += g->words[rank++].count)
+        g->in[ins++] = (mixt__message){rank, s->sums + used, (size_t)g->words[rank].count * sizeof *s->sums};
     return mixt__group_exchange(g, outs, ins, 1);
 }
 
@@ -199,13 +168,13 @@ static void end(mixt__saver *s, mixt_status status)
 }
 
 /** All have written, or one could not. */
-static mixt_status settle_parts(mixt__saver *s, beat *all)
+static mixt_status settle_parts(mixt__saver *s)
 {
     const mixt__group *g = group_of(s);
-    MIXT_TRY(beat_until_done(s, all));
-    mixt_status status = judge(g, all);
+    MIXT_TRY(beat_until_done(s));
+    mixt_status status = judge(g);
     if (status == MIXT_OK) {
-        MIXT_TRY(collect_sums(s, all));
+        MIXT_TRY(collect_sums(s));
         s->stage = MIXT_SAVER_FINISHING;
         if (g->rank == 0)
             mixt__saver_go(s, MIXT_SAVER_FINISH);
@@ -218,12 +187,12 @@ static mixt_status settle_parts(mixt__saver *s, beat *all)
 }
 
 /** Rank 0 has put it in place, or could not. */
-static mixt_status settle_place(mixt__saver *s, beat *all)
+static mixt_status settle_place(mixt__saver *s)
 {
     const mixt__group *g = group_of(s);
-    MIXT_TRY(beat_until_done(s, all));
+    MIXT_TRY(beat_until_done(s));
     if (g->rank)
-        end(s, judge(g, all));
+        end(s, judge(g));
     s->stage = MIXT_SAVER_IDLE;
     return MIXT_OK;
 }
@@ -232,13 +201,11 @@ void mixt__saver_settle(mixt__saver *s, bool all)
 {
     if (s->stage == MIXT_SAVER_IDLE || (s->stage == MIXT_SAVER_FINISHING && !all))
         return;
-    beat *beats = mixt__alloc((size_t)group_of(s)->size * sizeof *beats);
-    mixt_status status = beats ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to end a checkpoint");
-    if (status == MIXT_OK && s->stage == MIXT_SAVER_WRITING)
-        status = settle_parts(s, beats);
+    mixt_status status = MIXT_OK;
+    if (s->stage == MIXT_SAVER_WRITING)
+        status = settle_parts(s);
     if (status == MIXT_OK && s->stage == MIXT_SAVER_FINISHING && all)
-        status = settle_place(s, beats);
-    mixt__free(beats);
+        status = settle_place(s);
     if (status != MIXT_OK)
         mixt__group_give_up(group_of(s)); // nobody will answer any more: the run ends at its next update
 }
