@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
+#include "train/arenas.h"
 #include "train/faults.h"
 #include "train/feedback.h"
 
@@ -10,82 +11,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-/** The arenas that are saved, by the prefix of their tensors' names. */
-enum { MASTER, MOMENT1, MOMENT2, STATE, ARENAS };
-static const char *const prefixes[ARENAS] = {MIXT_STATE_MASTER, "moment1/", "moment2/", MIXT_STATE_STATISTICS};
-
-static float *arena_of(const mixt__params *p, int which)
-{
-    float *const arenas[ARENAS] = {p->master, p->moment1, p->moment2, p->state};
-    return arenas[which];
-}
-
-/** Whether training has such an arena: known before any has memory. */
-static bool arena_exists(const mixt__params *p, int which)
-{
-    return which == MASTER || (which == MOMENT1 && p->moments >= 1) || (which == MOMENT2 && p->moments >= 2) ||
-           (which == STATE && p->state_total > 0);
-}
-
-static int64_t arena_elements(const mixt__params *p, int which)
-{
-    return which == STATE ? p->state_total : p->total;
-}
-
-static bool is_moment(int which)
-{
-    return which == MOMENT1 || which == MOMENT2;
-}
-
-/** Whether an arena is one of which every rank has its slices. */
-static bool is_shared_out(const mixt__params *p, int which)
-{
-    return (is_moment(which) && p->shard.moments) || (which == MASTER && p->shard.masters);
-}
-
-/** Elements of an arena that a snapshot has: all of them, or this rank's part: what it owns where ranks share it out,
- *  else an equal share of what all have. @param one room for a slice */
-static const mixt__param_slice *slices_of(const mixt__trainer *t, int which, bool part, mixt__param_slice *one,
-                                          int64_t *count)
-{
-    enum { UNIT = 16 };
-    const mixt__params *p = t->params;
-    int64_t rank = t->ranks.group ? t->ranks.group->rank : 0, ranks = t->settings.ranks;
-    int64_t total = arena_elements(p, which), units = total / UNIT;
-    if (part && is_shared_out(p, which)) {
-        *count = p->shard.slice_count;
-        return p->shard.slices;
-    }
-    *one = (mixt__param_slice){.count = total};
-    if (part) {
-        one->begin = units * rank / ranks * UNIT;
-        one->count = (rank + 1 == ranks ? total : units * (rank + 1) / ranks * UNIT) - one->begin;
-    }
-    *count = 1;
-    return one;
-}
-
-/** Elements of a snapshot's copy of an arena; the first that is copied is number *from of this process's arena. */
-static int64_t copied(const mixt__trainer *t, int which, bool part, int64_t *from)
-{
-    mixt__param_slice one = {0};
-    int64_t count;
-    (void)slices_of(t, which, part, &one, &count);
-    *from = one.begin;
-    return part && is_shared_out(t->params, which) ? t->params->shard.room : one.count;
-}
-
-/** Where a parameter lies in one of the arenas; -1: not there. */
-static int64_t offset_in(const mixt__params *p, int64_t param, int which)
-{
-    int32_t segment = p->segment_of[param];
-    if (which == STATE)
-        return p->state_offset[param];
-    if (segment < 0 || (which == MOMENT1 && p->moments < 1) || (which == MOMENT2 && p->moments < 2))
-        return -1;
-    return p->segments[segment].offset;
-}
 
 /* ---- the control block, field by field ---- */
 
@@ -154,20 +79,22 @@ static mixt_status control_unpack(const json_t *o, mixt__control *control)
 static void list_bytes(const mixt__trainer *t, size_t *list, size_t *names)
 {
     const mixt__params *p = t->params;
-    *list = (size_t)(p->count * ARENAS + 1 + mixt__feedback_tensors(t)) * sizeof(mixt__file_tensor);
+    *list = (size_t)(p->count * MIXT_ARENAS + 1 + mixt__feedback_tensors(t)) * sizeof(mixt__file_tensor);
     *names = 1 + mixt__feedback_name_bytes(t);
-    for (int which = 0; which < ARENAS; which++)
+    for (int which = 0; which < MIXT_ARENAS; which++)
         for (int64_t i = 0; i < p->count; i++)
-            if (offset_in(p, i, which) >= 0)
-                *names += strlen(prefixes[which]) + strlen(p->table[i].name) + 1;
+            if (mixt__arena_offset(p, i, which) >= 0)
+                *names += strlen(mixt__arena_prefixes[which]) + strlen(p->table[i].name) + 1;
 }
 
 static size_t copies_bytes(const mixt__trainer *t, bool part)
 {
     size_t bytes = 0;
     int64_t from;
-    for (int which = 0; which < ARENAS; which++)
-        bytes += arena_exists(t->params, which) ? (size_t)copied(t, which, part, &from) * sizeof(float) : 0;
+    for (int which = 0; which < MIXT_ARENAS; which++)
+        bytes += mixt__arena_exists(t->params, which)
+                     ? (size_t)mixt__arena_copied(t, which, part, &from) * sizeof(float)
+                     : 0;
     return bytes;
 }
 
@@ -175,64 +102,30 @@ static void list_tensors(mixt__snapshot *s, size_t names)
 {
     const mixt__params *p = s->trainer->params;
     size_t used = 0;
-    for (int which = 0; which < ARENAS; which++)
+    for (int which = 0; which < MIXT_ARENAS; which++)
         for (int64_t i = 0; i < p->count; i++) {
             const mixt__param *param = &p->table[i];
-            int64_t offset = offset_in(p, i, which);
+            int64_t offset = mixt__arena_offset(p, i, which);
             if (offset < 0)
                 continue;
-            const float *base = s->blocks[which] ? s->blocks[which] : arena_of(p, which);
+            const float *base = s->blocks[which] ? s->blocks[which] : mixt__arena_of(p, which);
             mixt__file_tensor *t = &s->tensors[s->count++];
             *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank};
             t->data = s->part ? NULL : base + offset;
             t->name = s->names + used;
-            used += (size_t)snprintf(s->names + used, names - used, "%s%s", prefixes[which], param->name) + 1;
+            used +=
+                (size_t)snprintf(s->names + used, names - used, "%s%s", mixt__arena_prefixes[which], param->name) + 1;
             memcpy(t->dims, param->shape.dims, (size_t)param->shape.rank * sizeof t->dims[0]);
         }
     mixt__feedback_list(s, s->names + used);
 }
 
-/** Pieces of one tensor, number `tensor`, of which `slices` have some. @param base of the slices' own arena
- *  @param pieces NULL: they are only counted */
-static int64_t cut_tensor(int64_t tensor, int64_t offset, int64_t elements, const mixt__param_slice *slices,
-                          int64_t slice_count, const float *base, mixt__checkpoint_piece *pieces)
-{
-    int64_t count = 0;
-    for (int64_t i = 0; i < slice_count; i++) {
-        const mixt__param_slice *s = &slices[i];
-        int64_t begin = s->begin > offset ? s->begin : offset, end = s->begin + s->count;
-        end = end < offset + elements ? end : offset + elements;
-        if (begin >= end)
-            continue;
-        if (pieces)
-            pieces[count] = (mixt__checkpoint_piece){.tensor = tensor,
-                                                     .begin = (begin - offset) * (int64_t)sizeof *base,
-                                                     .bytes = (end - begin) * (int64_t)sizeof *base,
-                                                     .data = base + s->at + (begin - s->begin)};
-        count++;
-    }
-    return count;
-}
-
 /** What this rank writes of all tensors. @param s NULL: it is only counted */
 static int64_t list_pieces(const mixt__trainer *t, const mixt__snapshot *s)
 {
-    const mixt__params *p = t->params;
-    int64_t tensor = 0, used = 0;
-    for (int which = 0; which < ARENAS; which++) {
-        mixt__param_slice one;
-        int64_t count, from;
-        const mixt__param_slice *slices = slices_of(t, which, true, &one, &count);
-        (void)copied(t, which, true, &from);
-        const float *base = s && !s->blocks[which] && arena_of(p, which) ? arena_of(p, which) + from : NULL;
-        for (int64_t i = 0; i < p->count; i++) {
-            int64_t offset = offset_in(p, i, which);
-            if (offset >= 0)
-                used += cut_tensor(tensor++, offset, p->table[i].count, slices, count,
-                                   s && s->blocks[which] ? s->blocks[which] : base, s ? s->pieces + used : NULL);
-        }
-    }
-    return used + mixt__feedback_pieces(t, s, tensor, s ? s->pieces + used : NULL);
+    mixt__checkpoint_piece *pieces = s ? s->pieces : NULL;
+    int64_t tensors, used = mixt__arenas_pieces(t, s ? s->blocks : NULL, pieces, &tensors);
+    return used + mixt__feedback_pieces(t, s, tensors, pieces ? pieces + used : NULL);
 }
 
 static size_t pieces_bytes(const mixt__trainer *t)
@@ -273,9 +166,9 @@ static mixt_status take_blocks(mixt__snapshot *s)
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY, "a copy of the training state needs %.2f GiB, %.2f GiB are free",
                           (double)need / 1073741824.0, (double)room / 1073741824.0);
-    for (int which = 0; which < ARENAS; which++) {
-        size_t bytes = (size_t)copied(t, which, s->part, &from) * sizeof(float);
-        if (!arena_exists(t->params, which) || !bytes)
+    for (int which = 0; which < MIXT_ARENAS; which++) {
+        size_t bytes = (size_t)mixt__arena_copied(t, which, s->part, &from) * sizeof(float);
+        if (!mixt__arena_exists(t->params, which) || !bytes)
             continue;
         s->blocks[which] = t->backend->alloc_host(bytes);
         if (!s->blocks[which])
@@ -306,24 +199,25 @@ mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool 
 void mixt__snapshot_touch(mixt__snapshot *s)
 {
     int64_t from;
-    for (int which = 0; which < ARENAS; which++)
+    for (int which = 0; which < MIXT_ARENAS; which++)
         if (s->blocks[which])
-            mixt__parallel_zero(s->blocks[which], (size_t)copied(s->trainer, which, s->part, &from) * sizeof(float));
+            mixt__parallel_zero(s->blocks[which],
+                                (size_t)mixt__arena_copied(s->trainer, which, s->part, &from) * sizeof(float));
 }
 
 /** Whether rank 0 has collected such a copy, so that it is not this process's arena. */
 static bool is_collected(const mixt__snapshot *s, const mixt__trainer *t, int which)
 {
-    return !s->part && is_shared_out(t->params, which);
+    return !s->part && mixt__arena_shared_out(t->params, which);
 }
 
 static mixt_status copy_arenas(mixt__snapshot *s, const mixt__trainer *t)
 {
-    for (int which = 0; which < ARENAS; which++) {
-        int64_t from, count = copied(t, which, s->part, &from);
+    for (int which = 0; which < MIXT_ARENAS; which++) {
+        int64_t from, count = mixt__arena_copied(t, which, s->part, &from);
         if (s->blocks[which] && !is_collected(s, t, which))
-            MIXT_TRY(
-                t->backend->copy(s->blocks[which], arena_of(t->params, which) + from, (size_t)count * sizeof(float)));
+            MIXT_TRY(t->backend->copy(s->blocks[which], mixt__arena_of(t->params, which) + from,
+                                      (size_t)count * sizeof(float)));
     }
     return MIXT_OK;
 }
@@ -358,7 +252,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
 
 void mixt__snapshot_close(mixt__snapshot *s)
 {
-    for (int which = 0; which < ARENAS; which++)
+    for (int which = 0; which < MIXT_ARENAS; which++)
         if (s->blocks[which])
             s->trainer->backend->free_host(s->blocks[which]);
     if (s->feedback)
@@ -386,7 +280,7 @@ static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars,
 static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int which, const mixt__file_tensor **found)
 {
     char name[1200], wanted[128];
-    snprintf(name, sizeof name, "%s%s", prefixes[which], param->name);
+    snprintf(name, sizeof name, "%s%s", mixt__arena_prefixes[which], param->name);
     const mixt__file_tensor *t = *found = mixt__safetensors_find(c->state, name);
     if (!t)
         return mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is missing: it is of another model", name);
@@ -402,8 +296,8 @@ static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int
 /** Of what ranks share out, this one's part. */
 static mixt_status put(mixt__trainer *t, int which, int64_t offset, const mixt__file_tensor *tensor)
 {
-    float *arena = arena_of(t->params, which);
-    if (is_shared_out(t->params, which))
+    float *arena = mixt__arena_of(t->params, which);
+    if (mixt__arena_shared_out(t->params, which))
         return mixt__params_set_slices(t->params, arena, offset, (int64_t)(tensor->bytes / sizeof(float)),
                                        tensor->data);
     return t->backend->upload(arena + offset, tensor->data, tensor->bytes);
@@ -414,10 +308,10 @@ static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
 {
     const mixt__params *p = t->params;
     int64_t used = 0;
-    for (int which = 0; which < ARENAS; which++)
+    for (int which = 0; which < MIXT_ARENAS; which++)
         for (int64_t i = 0; i < p->count; i++) {
             const mixt__file_tensor *tensor;
-            int64_t offset = offset_in(p, i, which);
+            int64_t offset = mixt__arena_offset(p, i, which);
             if (offset < 0)
                 continue;
             used++;
@@ -486,10 +380,10 @@ static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progr
 
 static mixt_status load_copies(mixt__trainer *t, const mixt__snapshot *s, const progress *p)
 {
-    for (int which = 0; which < ARENAS; which++)
+    for (int which = 0; which < MIXT_ARENAS; which++)
         if (s->blocks[which])
-            MIXT_TRY(t->backend->copy(arena_of(t->params, which), s->blocks[which],
-                                      (size_t)arena_elements(t->params, which) * sizeof(float)));
+            MIXT_TRY(t->backend->copy(mixt__arena_of(t->params, which), s->blocks[which],
+                                      (size_t)mixt__arena_elements(t->params, which) * sizeof(float)));
     mixt__feedback_put_back(s, t);
     MIXT_TRY(t->backend->synchronize());
     return go_on(t, p);
