@@ -18,7 +18,7 @@ help:
 	@echo "make test-slow  conversions over all 2^32 inputs, and training to full accuracy (much longer)"
 	@echo "make test-steer a controlled run killed 20 times, and what controllers do in UPDATES=$(UPDATES) healthy updates of every model"
 	@echo "make test-page  pages of runs in a real browser (installs Chromium)"
-	@echo "make test-ranks every model and format on 2 and 4 ranks with every dist.zero: the bits of one process; ranks killed, stopped and overflowing alone, 50 and 100 times; compressed gradients (many minutes)"
+	@echo "make test-ranks every model and format on 2 and 4 ranks with every dist.zero: the bits of one process; ranks killed, stopped and overflowing alone, 50 and 100 times; faults of one rank diagnosed, 100 times; compressed gradients (many minutes)"
 	@echo "make test-gpu   op tests and whole runs on the GPU (SANITIZE=1: also under compute-sanitizer)"
 	@echo "make test-compare  verdicts on MNIST and tiny Shakespeare, 10 A/A experiments of each; error rates over 20000 simulated ones"
 	@echo "make test-peers exports loaded by transformers and torchvision, statistics next to SciPy's (PYTHON=… that has them; says what it leaves out)"
@@ -69,6 +69,8 @@ test-steer: build
 test-ranks: build
 	bash tests/slow/rank_overflows.sh $(BUILD)/mixt 100
 	bash tests/slow/rank_kills.sh $(BUILD)/mixt 50
+	bash tests/slow/rank_faults.sh $(BUILD)/mixt 100
+	bash tests/slow/decisions.sh $(BUILD)/mixt 20 4000 cpu 2 dist.zero=1
 	bash tests/slow/rank_compress.sh $(BUILD)/mixt
 	bash tests/slow/ranks_bits.sh $(BUILD)/mixt
 

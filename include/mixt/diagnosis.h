@@ -18,6 +18,8 @@
  *   }
  *   mixt_snapshots_free(states);
  *
+ * Trainers that have joined others (mixt/ranks.h) do all of this together, each at the same update.
+ *
  * A run with precision=auto asks for one by itself and writes it as a row of events.jsonl, with kind "diagnosis".
  */
 #ifndef MIXT_DIAGNOSIS_H
@@ -64,6 +66,7 @@ typedef struct mixt_diagnosis {
     char layers[MIXT_DIAGNOSIS_LAYERS][128];
     char op[48];               /**< PRECISION: the op of the first layer that made such numbers; "": not known */
     char parameter[128];       /**< HARDWARE: the parameter that is furthest off, or whose gradient is; "": not known */
+    int rank;                  /**< of several: the one to blame, or whose samples or values are; -1: not known */
     bool persists;             /**< HARDWARE: a second replay gave other bits once more */
     int64_t epoch, batch;      /**< BATCH: where it comes in the data: epochs from 1, batches from 0 */
     int64_t place, sample;     /**< BATCH: the sample's place in the batch and in the data set; -1: no single one */

@@ -155,7 +155,8 @@ mixt_status mixt_run_ask_policy(mixt_run *run, const mixt_policy *policy);
 /** To do what a decision says, which is copied: the same that auto.steer does. It becomes a row of events.jsonl with
  * its evidence, a checkpoint follows, and a replay (auto.replay) does it too. `step` is filled in by the run; `back` of
  * 0 or above goes back to the last good state first, where auto.steer keeps one. SCALE, CLIP, LR and MEMORY set `key`
- * of the configuration to `to`, over what the configuration said. At most 8 wait at a time. */
+ * of the configuration to `to`, over what the configuration said. At most 8 wait at a time. Of several ranks all must
+ * ask for the same after the same update: else the run ends and says who did not. */
 mixt_status mixt_run_ask_decision(mixt_run *run, const mixt_decision *decision);
 
 /** How to open a run. Zero-initialised: every default. */

@@ -127,6 +127,10 @@ typedef struct mixt__backend {
      *  own. */
     size_t (*update_workspace)(const mixt__segment *segments, int64_t segment_count);
     mixt_status (*gradient_stats)(const mixt__update *update);
+    /** Elements of a segment's chunk, whose statistics are partial sums of gradient_stats; and on the host, from those
+     *  of all chunks of a segment, each measured as a segment of its own, to the bits of the segment's. */
+    int64_t update_chunk;
+    void (*join_stats)(const mixt__segment_stats *chunks, int64_t count, mixt__segment_stats *stats);
     mixt_status (*step_control)(const mixt__update *update);
     mixt_status (*optimizer_step)(const mixt__update *update);
 } mixt__backend;

@@ -14,7 +14,7 @@ typedef struct mixt__beside {
     mixt_status (*copy)(void *dst, const void *src, size_t bytes);
     /** What is issued next waits for those copies. */
     mixt_status (*join)(void);
-    /** Whether all that was issued has run; MIXT_END: not yet. */
+    /** Whether all that was issued has run, these copies too; MIXT_END: not yet. */
     mixt_status (*query)(void);
 } mixt__beside;
 

@@ -394,11 +394,5 @@ void mixt__search_state_close(mixt__search_state *state)
 mixt_status mixt__search_state_write(const mixt__search_state *state, const char *name, const char *text)
 {
     char path[PATH_SIZE];
-    mixt__file_writer writer;
-    MIXT_TRY(mixt__file_writer_open(&writer, mixt__search_state_file(state, name, path, sizeof path), true));
-    mixt_status status = mixt__file_writer_append(&writer, text, strlen(text));
-    if (status == MIXT_OK)
-        return mixt__file_writer_commit(&writer);
-    mixt__file_writer_abandon(&writer);
-    return status;
+    return mixt__file_put(mixt__search_state_file(state, name, path, sizeof path), text, strlen(text), true);
 }

@@ -103,7 +103,6 @@ static mixt_status write_file(const char *folder, const char *name, bool overwri
 {
     char path[4400];
     alphabet a;
-    mixt__file_writer writer = {.fd = -1};
     char *text = NULL;
     size_t size = 0;
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
@@ -116,13 +115,7 @@ static mixt_status write_file(const char *folder, const char *name, bool overwri
         free(text);
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to write it", path);
     }
-    mixt_status status = mixt__file_writer_open(&writer, path, overwrite);
-    if (status == MIXT_OK)
-        status = mixt__file_writer_append(&writer, text, size);
-    if (status == MIXT_OK)
-        status = mixt__file_writer_commit(&writer);
-    else
-        mixt__file_writer_abandon(&writer);
+    mixt_status status = mixt__file_put(path, text, size, overwrite);
     free(text);
     return status;
 }

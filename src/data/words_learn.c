@@ -119,7 +119,6 @@ mixt_status mixt__vocabulary_write(const mixt__vocabulary *vocabulary, const cha
 {
     char path[4400];
     size_t bytes;
-    mixt__file_writer writer = {.fd = -1};
     if (mkdir(folder, 0777) && errno != EEXIST)
         return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", folder, strerror(errno));
     if (snprintf(path, sizeof path, "%s/vocab.txt", folder) >= (int)sizeof path)
@@ -127,13 +126,7 @@ mixt_status mixt__vocabulary_write(const mixt__vocabulary *vocabulary, const cha
     char *lines = lines_of(vocabulary, &bytes);
     if (!lines)
         return no_memory();
-    mixt_status status = mixt__file_writer_open(&writer, path, true);
-    if (status == MIXT_OK)
-        status = mixt__file_writer_append(&writer, lines, bytes);
-    if (status == MIXT_OK)
-        status = mixt__file_writer_commit(&writer);
-    else
-        mixt__file_writer_abandon(&writer);
+    mixt_status status = mixt__file_put(path, lines, bytes, true);
     mixt__free(lines);
     return status;
 }

@@ -293,18 +293,6 @@ mixt_status mixt_plot_check(const char *path, bool overwrite)
     return MIXT_OK;
 }
 
-/** Into its place as a whole: a full disk leaves the chart that was there. */
-static mixt_status put(const char *path, bool overwrite, const void *file, size_t size)
-{
-    mixt__file_writer writer;
-    MIXT_TRY(mixt__file_writer_open(&writer, path, overwrite));
-    mixt_status status = mixt__file_writer_append(&writer, file, size);
-    if (status == MIXT_OK)
-        return mixt__file_writer_commit(&writer);
-    mixt__file_writer_abandon(&writer);
-    return status;
-}
-
 static mixt_status check(const mixt_plot *plot)
 {
     if (plot->curve_count < 1 || plot->curve_count > MIXT_CURVES_MAX || !plot->curves)
@@ -361,7 +349,7 @@ mixt_status mixt_plot_write(const mixt_plot *plot, const char *path, bool overwr
     MIXT_TRY(measure(&c, path));
     mixt_status status = make_file(&c, path, &file, &size);
     if (status == MIXT_OK)
-        status = put(path, overwrite, file, size);
+        status = mixt__file_put(path, file, size, overwrite);
     free(file);
     return status;
 }

@@ -236,18 +236,10 @@ mixt_status mixt_policy_write(const mixt_policy *policy, const char *path)
 {
     char *text;
     size_t size;
-    mixt__file_writer writer;
     MIXT_TRY(mixt__need_open(policy, "policy"));
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(print(policy, false, &text, &size));
-    mixt_status status = mixt__file_writer_open(&writer, path, true);
-    if (status == MIXT_OK) {
-        status = mixt__file_writer_append(&writer, text, size);
-        if (status == MIXT_OK)
-            status = mixt__file_writer_commit(&writer);
-        else
-            mixt__file_writer_abandon(&writer);
-    }
+    mixt_status status = mixt__file_put(path, text, size, true);
     free(text);
     return status;
 }

@@ -71,7 +71,6 @@ mixt_status mixt__adopt_report_write(const mixt_adoption *a, const char *path)
 {
     char *text = NULL;
     size_t length = 0;
-    mixt__file_writer writer = {0};
     FILE *out = open_memstream(&text, &length);
     if (!out)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a report");
@@ -81,12 +80,7 @@ mixt_status mixt__adopt_report_write(const mixt_adoption *a, const char *path)
         free(text);
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a report");
     }
-    mixt_status status = mixt__file_writer_open(&writer, path, true);
-    if (status == MIXT_OK)
-        status = mixt__file_writer_append(&writer, text, length);
-    if (status == MIXT_OK)
-        status = mixt__file_writer_commit(&writer);
-    mixt__file_writer_abandon(&writer);
+    mixt_status status = mixt__file_put(path, text, length, true);
     free(text);
     return status;
 }

@@ -477,13 +477,7 @@ mixt_status mixt_table_print(mixt_table *t, mixt_table_format format, const char
 mixt_status mixt_table_write(mixt_table *t, mixt_table_format format, const char *path, bool overwrite)
 {
     const char *text;
-    mixt__file_writer writer = {0};
     MIXT_TRY(mixt__need(path));
     MIXT_TRY(mixt_table_print(t, format, &text));
-    MIXT_TRY(mixt__file_writer_open(&writer, path, overwrite));
-    mixt_status status = mixt__file_writer_append(&writer, text, strlen(text));
-    if (status == MIXT_OK)
-        return mixt__file_writer_commit(&writer);
-    mixt__file_writer_abandon(&writer);
-    return status;
+    return mixt__file_put(path, text, strlen(text), overwrite);
 }

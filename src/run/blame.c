@@ -23,7 +23,7 @@ static mixt_status look(mixt_run *run, int64_t step, mixt_debug **debug)
 void mixt__blame(mixt_run *run, int64_t step, mixt_finding *finding)
 {
     mixt_debug *debug = NULL;
-    if (!mixt__good_snapshot(run) || look(run, step, &debug) != MIXT_OK)
+    if (run->group || !mixt__good_snapshot(run) || look(run, step, &debug) != MIXT_OK)
         return;
     mixt_debug_info info = mixt_debug_describe(debug);
     const mixt_debug_value *value = info.first_nonfinite >= 0 ? mixt_debug_value_at(debug, info.first_nonfinite) : NULL;

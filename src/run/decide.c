@@ -6,8 +6,10 @@
 #include "run/phases.h"
 #include "run/policy.h"
 #include "run/pressure.h"
+#include "run/ranks.h"
 #include "run/run.h"
 #include "steer/decision.h"
+#include "train/turns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +94,18 @@ static int64_t step_bytes(const mixt_run *run)
     return (int64_t)mixt__trainer_memory(&run->experiment.trainer->core).allocated;
 }
 
+/** What is to be done, for one rank after the other where kernels are chosen by the clock. */
+typedef struct task {
+    mixt_run *run;
+    const mixt_decision *decision;
+} task;
+
+static mixt_status act(void *user)
+{
+    const task *t = user;
+    return does[t->decision->action](t->run, t->decision);
+}
+
 mixt_status mixt__steer_apply(mixt_run *run, const mixt_decision *decision)
 {
     char text[MIXT_DECISION_TEXT];
@@ -99,7 +113,11 @@ mixt_status mixt__steer_apply(mixt_run *run, const mixt_decision *decision)
     mixt_decision done = *decision, *d = &done;
     d->bytes_before = d->bytes_after = 0;
     int64_t before = step_bytes(run);
-    if (does[d->action](run, d) != MIXT_OK)
+    task work = {run, d};
+    mixt_status status = mixt__in_turn(run->group, run->experiment.context->backend, act, &work);
+    if (mixt__run_agree_on(run, "answer to a decision", status == MIXT_OK ? "done" : "not done") != MIXT_OK)
+        return mixt__run_agree(run, status); // some train otherwise from here on: the reason is of one that does not
+    if (status != MIXT_OK)
         mixt__run_note(run, true, "step %lld: %s is not done: %s", (long long)d->step, mixt_action_name(d->action),
                        mixt_error_text());
     else if (d->action == MIXT_ACTION_MEMORY) {

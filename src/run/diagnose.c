@@ -26,6 +26,10 @@ bool mixt__run_diagnose(mixt_run *run, int64_t step, mixt_cause symptom, mixt_di
         return false;
     if (ask(run, step, symptom, d) != MIXT_OK) {
         mixt__run_note(run, false, "step %lld: no diagnosis: %s", (long long)step, mixt_error_text());
+        if (run->group)
+            mixt__group_give_up(run->group); // unless all ranks know: else they would wait for this one
+        if (run->group)
+            run->group->settled = false;
         return false;
     }
     if (mixt__rows_add(&run->dir.events, mixt__diagnosis_row(d, step, mixt__run_seconds(run))) != MIXT_OK)

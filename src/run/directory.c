@@ -127,14 +127,22 @@ static mixt_status keep_policy(const mixt__run_dir *dir, mixt_config *config)
     return set_absolute(config, MIXT_KEY_PRECISION, "", path);
 }
 
+mixt_status mixt__run_dir_config(const mixt__run_dir *dir, const mixt_config *config)
+{
+    char path[1200];
+    return dir->silent ? MIXT_OK : mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path));
+}
+
 mixt_status mixt__run_dir_policy(mixt__run_dir *dir, mixt_config *config, const mixt_policy *policy)
 {
     char path[1200], setting[1300];
-    MIXT_TRY(mixt_policy_write(policy, mixt__run_dir_file(dir, MIXT_POLICY_FILE, path)));
+    mixt__run_dir_file(dir, MIXT_POLICY_FILE, path);
+    if (!dir->silent)
+        MIXT_TRY(mixt_policy_write(policy, path));
     snprintf(setting, sizeof setting, "precision=%s", path);
     MIXT_TRY(mixt_config_set(config, setting, "run"));
     MIXT_TRY(set_absolute(config, MIXT_KEY_PRECISION, "", path));
-    return mixt_config_write(config, mixt__run_dir_file(dir, "config.yaml", path));
+    return mixt__run_dir_config(dir, config);
 }
 
 static mixt_status fill(mixt__run_dir *dir, mixt_config *config, const char *kind)

@@ -27,6 +27,8 @@ mixt_status mixt__run_dir_create(mixt__run_dir *dir, mixt_config *config, const 
  * `keep_events`, config.yaml is replaced by `config`. */
 mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_config *config, int64_t keep,
                                  int64_t keep_events);
+/** Writes the configuration anew, where this process writes the directory. */
+mixt_status mixt__run_dir_config(const mixt__run_dir *dir, const mixt_config *config);
 /** Makes `policy` the run's own: its policy.yaml, and the configuration that names it. */
 mixt_status mixt__run_dir_policy(mixt__run_dir *dir, mixt_config *config, const mixt_policy *policy);
 /** Takes back a directory in which nothing has happened yet, so that the same command can be tried again; closes one

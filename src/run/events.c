@@ -124,24 +124,70 @@ static void weigh_memory(const mixt_run *run, mixt_signals *signals)
     signals->memory_total = cpu.memory_total ? (double)cpu.memory_total : (double)NAN;
 }
 
+/** The same of the rank that has least left. */
+static mixt_status weigh_together(const mixt_run *run, mixt_signals *signals)
+{
+    mixt__group *g = run->group;
+    double mine[2], most = -1;
+    weigh_memory(run, signals);
+    mine[0] = signals->memory_used;
+    mine[1] = signals->memory_total;
+    double *all = mixt__alloc((size_t)g->size * sizeof mine);
+    mixt_status status =
+        mixt__group_agree(g, all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at that of all ranks"));
+    if (status == MIXT_OK)
+        status = mixt__group_gather(g, mine, sizeof mine, all, 1);
+    for (int rank = 0; status == MIXT_OK && rank < g->size; rank++) {
+        const double *told = all + 2 * rank;
+        if (!(told[0] / told[1] > most))
+            continue;
+        most = told[0] / told[1];
+        signals->memory_used = told[0];
+        signals->memory_total = told[1];
+    }
+    mixt__free(all);
+    return status;
+}
+
+bool mixt__events_weigh(const mixt_run *run)
+{
+    return run->events.monitor && run->events.weighed && run->events.weighed < 1 + mixt__memory_withheld();
+}
+
 static mixt_status hear_step(mixt__events *e, mixt_run *run, double time)
 {
     mixt_alert alerts[MIXT_ALERTS_MAX];
     mixt_signals signals = mixt__events_signals(run);
-    if (e->weighed < 1 + mixt__memory_withheld()) // again when somebody has taken some
+    if (run->group && (!e->weighed || run->asked & MIXT_ASKED_MEMORY))
+        MIXT_TRY(weigh_together(run, &signals));
+    else if (!run->group && e->weighed < 1 + mixt__memory_withheld()) // again when somebody has taken some
         weigh_memory(run, &signals);
-    e->weighed = 1 + mixt__memory_withheld();
+    if (!run->group || !e->weighed || run->asked & MIXT_ASKED_MEMORY)
+        e->weighed = 1 + mixt__memory_withheld();
     int count = mixt_monitor_step(e->monitor, &signals, alerts);
     return tell(run, alerts, count, time);
+}
+
+/** What rank 0's monitor says is said on all ranks: values of a step that a test has changed may be others elsewhere.
+ */
+static mixt_status hear_layers(mixt__events *e, mixt_run *run, const mixt_event *event)
+{
+    struct {
+        int32_t count;
+        mixt_alert alerts[MIXT_ALERTS_MAX];
+    } said = {0};
+    said.count = (int32_t)mixt_monitor_layers(e->monitor, event->layers, said.alerts);
+    if (run->group)
+        MIXT_TRY(mixt__group_broadcast(run->group, &said, sizeof said, 1));
+    return tell(run, said.alerts, said.count, event->time);
 }
 
 mixt_status mixt__events_observe(void *user, mixt_run *run, const mixt_event *event)
 {
     mixt__events *e = user;
-    mixt_alert alerts[MIXT_ALERTS_MAX];
     if (e->monitor && event->kind == MIXT_EVENT_STEP)
         return hear_step(e, run, event->time);
     if (e->monitor && event->kind == MIXT_EVENT_LAYERS)
-        return tell(run, alerts, mixt_monitor_layers(e->monitor, event->layers, alerts), event->time);
+        return hear_layers(e, run, event);
     return MIXT_OK;
 }

@@ -8,8 +8,8 @@
 #include "run/device_sums.h"
 #include "run/phases.h"
 #include "run/teacher.h"
-#include "run/turns.h"
 #include "train/faults.h"
+#include "train/turns.h"
 #include "train/watch.h"
 
 #include <stdio.h>

@@ -5,6 +5,7 @@
 #include "policy/policy.h"
 #include "run/memory.h"
 #include "run/phases.h"
+#include "run/ranks.h"
 #include "run/resume.h"
 #include "run/run.h"
 
@@ -23,9 +24,14 @@ void mixt__good_open(mixt__good *g, mixt_run *run)
 {
     int64_t every = mixt__config_int(run->config, MIXT_KEY_AUTO_SNAPSHOT_EVERY);
     *g = (mixt__good){.step = -1, .best = -1, .older = {.step = -1, .best = -1}};
-    g->open = mixt__snapshots_open(&g->ring, &run->experiment.trainer->core, every) == MIXT_OK;
-    if (!g->open)
-        mixt__run_note(run, true, "auto.steer goes back to checkpoints only: %s", mixt_error_text());
+    mixt_status mine = mixt__snapshots_open(&g->ring, &run->experiment.trainer->core, every);
+    g->open = mixt__run_agree_once(run, mine) == MIXT_OK;
+    if (g->open)
+        return;
+    mixt__run_note(run, true, "auto.steer %s: %s", run->group ? "cannot go back" : "goes back to checkpoints only",
+                   mixt_error_text());
+    if (mine == MIXT_OK)
+        mixt__snapshots_close(&g->ring);
 }
 
 void mixt__good_close(mixt__good *g)
@@ -99,9 +105,11 @@ void mixt__good_take(mixt_run *run, const mixt__loop_state *state)
     g->step = before;
     mixt_status status =
         scalars ? mixt__snapshots_take(&g->ring) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a state to go back to");
+    status = mixt__run_agree_once(run, status);
     if (status != MIXT_OK) { // its copies may be half of the new state
         mixt__run_note(run, true, "step %lld: no state to go back to: %s", (long long)state->steps, mixt_error_text());
         json_decref(scalars);
+        mixt__snapshots_drop(&g->ring, state->steps); // of several ranks, this one may have it
         g->step = mixt__snapshots_state(&g->ring, before) ? before : -1;
         return;
     }
@@ -130,7 +138,7 @@ static int64_t newest(const mixt_run *run)
 int64_t mixt__good_step(const mixt_run *run)
 {
     const mixt__good *g = &run->steer.good;
-    return g->open ? g->step : newest(run);
+    return g->open ? g->step : run->group ? -1 : newest(run); // which is there for rank 0 before the others see it
 }
 
 static mixt_status open_checkpoint(const mixt_run *run, int64_t step, mixt__checkpoint **checkpoint)
@@ -205,10 +213,11 @@ static mixt_status take_from(mixt_run *run, const mixt__checkpoint *checkpoint)
 static bool resume_state(mixt_run *run, int64_t step)
 {
     mixt__checkpoint *checkpoint = NULL;
-    mixt_status status = open_checkpoint(run, step, &checkpoint);
+    mixt_status status = mixt__run_agree_once(run, open_checkpoint(run, step, &checkpoint));
     if (status == MIXT_OK)
         status = take_from(run, checkpoint);
     mixt__checkpoint_close(checkpoint);
+    status = mixt__run_agree_once(run, status);
     if (status != MIXT_OK)
         mixt__run_note(run, true, "the good state of step %lld is gone: %s; auto.steer goes back to a later one",
                        (long long)step, mixt_error_text());
@@ -222,10 +231,13 @@ static void resume_trace(mixt_run *run, const mixt__checkpoint *now)
     mixt__trace *trace = &run->steer.good.ring.trace;
     mixt__bytes file = {0};
     snprintf(path, sizeof path, "%s/%s", now->folder, MIXT_TRACE_FILE);
-    mixt_status status = access(path, F_OK) ? MIXT_ERROR_FILE : mixt__bytes_read(path, &file);
+    mixt_status status =
+        access(path, F_OK) ? mixt__fail(MIXT_ERROR_FILE, "%s: is not there", path) : mixt__bytes_read(path, &file);
     if (status == MIXT_OK)
         status = mixt__trace_unpack(trace, file.bytes, (size_t)file.size);
-    if (status != MIXT_OK || trace->first + trace->count != run->resume.state.steps + 1)
+    if (status == MIXT_OK && trace->first + trace->count != run->resume.state.steps + 1)
+        status = mixt__fail(MIXT_ERROR_FORMAT, "%s: is of another update", path);
+    if (mixt__run_agree_once(run, status) != MIXT_OK)
         mixt__trace_start(trace, run->resume.state.steps + 1);
     mixt__bytes_free(&file);
 }

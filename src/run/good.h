@@ -1,6 +1,7 @@
 /* The last good states of a run, to go back to: snapshots in the host's memory (steer/snapshots.h) with all that a
- * checkpoint holds beside them; where there is no memory for that, the newest checkpoint of the directory. The newest
- * one counts, unless a diagnosis found that it was taken after something went wrong.
+ * checkpoint holds beside them; where there is no memory for that, the newest checkpoint of the directory, but not of
+ * several ranks. The newest one counts, unless a diagnosis found that it was taken after something went wrong. Ranks
+ * keep each their own, and have one where all of them have it.
  *
  * A run that is killed and goes on must go back to where it would have gone back to: so every checkpoint of a later
  * update has the good state beside it, as a checkpoint of its own.

@@ -287,11 +287,20 @@ static mixt_status write_row(mixt_run *run, const mixt_step *step)
                                     "gradients", tensors_object(l, true), "parameters", params_object(l)));
 }
 
+static bool is_due(const mixt_run *run, int64_t step)
+{
+    int64_t every = mixt__config_int(run->config, MIXT_KEY_WATCH_EVERY);
+    return every && step % every == 0;
+}
+
 mixt_status mixt__layers_take(mixt_run *run, const mixt_step *step)
 {
-    const mixt__trainer *t = core(run);
+    mixt__trainer *t = core(run);
     mixt__layers *l = &run->layers;
-    if (!mixt__trainer_was_watched(t, step->step))
+    bool watched = mixt__trainer_was_watched(t, step->step);
+    if (run->group && is_due(run, step->step)) // on all ranks alike, whether it could be watched or not
+        MIXT_TRY(mixt__trainer_join_watched(t, step->step, &watched));
+    if (!watched)
         return MIXT_OK;
     MIXT_TRY(read_values(l, t, step));
     MIXT_TRY(write_row(run, step));

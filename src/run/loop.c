@@ -15,8 +15,8 @@
 #include "run/shares.h"
 #include "run/signals.h"
 #include "run/summary.h"
-#include "run/turns.h"
 #include "steer/decision.h"
+#include "train/turns.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -333,7 +333,9 @@ static mixt_status take_result(loop *l, int64_t number)
     l->run->seconds = seconds;
     collect(l, last, seconds);
     MIXT_TRY(learn_memory(l));
-    mixt_status told = tell_step(l), health = mixt__health_check(l->run, last, &l->stuck);
+    mixt_status told = tell_step(l);
+    l->run->asked &= ~(unsigned)MIXT_ASKED_MEMORY; // who looks at it has
+    mixt_status health = mixt__health_check(l->run, last, &l->stuck);
     if (told == MIXT_OK)
         told = mixt__layers_take(l->run, last);
     bool decided = mixt__steer_returns(l->run) || (l->run->steer.troubled && last->step < l->e->total_steps);
@@ -429,13 +431,17 @@ static mixt_status decide(loop *l)
 {
     mixt_decision d;
     mixt_status status = MIXT_OK;
+    bool found;
     if (l->run->asked & MIXT_ASKED_DECISION)
         mixt__saves_wait(&l->saves); // the newest checkpoint may be what it goes back to
     double start = mixt__time_now();
     do {
-        while (status == MIXT_OK && mixt__steer_next(l->run, &d)) {
+        status = mixt__steer_next(l->run, &d, &found);
+        while (status == MIXT_OK && found) {
             status = take_decision(l, &d);
             mixt__decision_free(&d);
+            if (status == MIXT_OK)
+                status = mixt__steer_next(l->run, &d, &found);
         }
     } while (status == MIXT_OK && mixt__steer_replay(l->run, l->issued));
     set_aside(l, start); // finding out what went wrong is no part of an update

@@ -60,7 +60,7 @@ static void plan_parts(const mixt__experiment *e, mixt_run_memory *m)
     m->validation = public_bytes(mixt__trainer_evaluation_bytes(t));
     m->prediction = public_bytes(mixt__trainer_prediction_bytes(t));
     m->batches.host = mixt__trainer_batches_ahead(t, e->train) + results_bytes(t) + mixt__ranks_host_bytes(t);
-    m->checkpoints.host = mixt__snapshot_bytes(t) + mixt__weights_bytes(t->params);
+    m->checkpoints.host = mixt__snapshot_bytes(t, mixt__snapshot_saved(t)) + mixt__weights_bytes(t->params);
     data_parts(e, m);
 }
 
@@ -193,10 +193,11 @@ mixt_status mixt__run_take_memory(mixt_run *run)
 void mixt__run_change_validation(mixt_run *run, int64_t most)
 {
     mixt__trainer *t = &run->experiment.trainer->core;
-    int64_t asked = run->experiment.trainer->options.eval_batch, before = t->settings.eval_batch;
+    const mixt_trainer_options *o = &run->experiment.trainer->options;
+    int64_t asked = o->eval_batch ? o->eval_batch : o->batch, before = t->settings.eval_batch;
     if (!validates(&run->experiment))
         return;
-    t->settings.eval_batch = most ? most : asked ? asked : t->settings.batch;
+    t->settings.eval_batch = most ? most : asked;
     if (mixt__trainer_prepare_evaluation(t, run->experiment.val) != MIXT_OK)
         mixt__run_note(run, true, "no memory to validate under the new policy: %s", mixt_error_text());
     else if (t->settings.eval_batch != before)

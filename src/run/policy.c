@@ -262,14 +262,13 @@ bool mixt__run_set_policy(mixt_run *run)
 
 mixt_status mixt__run_adopt_config(mixt_run *run, mixt_config *next)
 {
-    char path[1200];
     mixt_policy *policy;
     MIXT_TRY(mixt_policy_copy(mixt__run_policy(run), &policy));
     mixt_status status = retype(run, next, policy);
     mixt_policy_free(policy);
     MIXT_TRY(status);
     take_config(run, next);
-    if (mixt_config_write(next, mixt__run_dir_file(&run->dir, "config.yaml", path)) != MIXT_OK)
+    if (mixt__run_dir_config(&run->dir, next) != MIXT_OK)
         mixt__run_note(run, true, "the new setting cannot be written: %s", mixt_error_text());
     mixt__run_change_validation(run, 0);
     return MIXT_OK;

@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "run/fit.h"
 #include "run/memory.h"
+#include "run/ranks.h"
 #include "run/run.h"
 #include "train/fit.h"
 #include "train/watch.h"
@@ -82,8 +83,13 @@ static mixt_status open_planner(const mixt_run *run, mixt__trainer *planner, cou
     const mixt__trainer *t = &run->experiment.trainer->core;
     *planner = (mixt__trainer){.model = t->model, .settings = t->settings, .backend = t->backend};
     planner->settings.faults = NULL; // which happen to the run alone
+    planner->ranks = (mixt__ranks){.planned = t->ranks.group || t->ranks.planned, .zero = t->ranks.zero};
+    planner->ranks.format = t->ranks.format;
+    planner->ranks.bucket = t->ranks.bucket;
+    planner->ranks.compression = t->ranks.compression;
+    planner->ranks.on_device = t->ranks.on_device;
     mixt__trainer_want_layers(planner, t->layers.wanted);
-    *c = (counter){run, held(run) - step_bytes(run, t)};
+    *c = (counter){run, (size_t)(run->pressure.view.held - run->pressure.view.step)};
     return mixt__trainer_compile(planner, &t->spec);
 }
 
@@ -98,8 +104,8 @@ static mixt_status ask(mixt_run *run, mixt__config_key key, const char *from, co
     snprintf(d.from, sizeof d.from, "%s", from);
     snprintf(d.to, sizeof d.to, "%s", to);
     snprintf(d.text, sizeof d.text, "the run holds %s, and could hold %s; when it began it was %s",
-             mixt__size_text(held(run), has), mixt__size_text(budget, limit),
-             mixt__size_text(run->pressure.most, most));
+             mixt__size_text((size_t)run->pressure.view.held, has), mixt__size_text(budget, limit),
+             mixt__size_text((size_t)run->pressure.view.most, most));
     return mixt_run_ask_decision(run, &d);
 }
 
@@ -118,7 +124,7 @@ static mixt_status lower(mixt_run *run, size_t budget)
     static const mixt_dtype formats[] = {MIXT_DTYPE_BF16, MIXT_DTYPE_FP8_E4M3};
     mixt__trainer planner;
     counter c;
-    size_t bytes = held(run);
+    size_t bytes = (size_t)run->pressure.view.held;
     double seconds;
     mixt_dtype chosen = MIXT_DTYPE_NONE;
     if (run->experiment.trainer->core.settings.policy.keep != MIXT_DTYPE_NONE)
@@ -155,7 +161,7 @@ static mixt_status fit(mixt_run *run, size_t budget)
         status = mixt__trainer_fit(&planner, &request, &choice);
     mixt__trainer_free(&planner);
     MIXT_TRY(status);
-    if ((double)choice.chosen.bytes > WORTH * (double)held(run))
+    if ((double)choice.chosen.bytes > WORTH * (double)run->pressure.view.held)
         return MIXT_OK; // nothing that may be done frees much
     MIXT_TRY(ask_number(run, MIXT_KEY_TRAIN_SPLIT, choice.chosen.split, budget));
     return ask_number(run, MIXT_KEY_TRAIN_RECOMPUTE, (int64_t)choice.chosen.recompute, budget);
@@ -180,6 +186,57 @@ static mixt_status act(mixt_run *run, int tier, size_t budget)
     return fit(run, budget);
 }
 
+/** How this process stands now. */
+static mixt__pressure_view view_of(mixt_run *run)
+{
+    mixt__pressure *p = &run->pressure;
+    mixt__run_count_memory(run);
+    mixt__pressure_view v = {.wish = p->wish, .budget = mixt__pressure_budget(run), .held = held(run)};
+    if (!p->squeezed && v.budget > p->most)
+        p->most = (size_t)v.budget;
+    v.most = p->most;
+    v.step = step_bytes(run, &run->experiment.trainer->core);
+    v.tier = wanted_tier(p, (size_t)v.budget, (size_t)v.held);
+    return v;
+}
+
+/** Whether something is to be done that was not yet. */
+static bool is_news(const mixt__pressure *p, const mixt__pressure_view *v)
+{
+    bool again = v->tier == 2 && p->tier == 2 && p->plans < PLANS && (double)v->budget < SHRUNK * (double)p->fitted;
+    return v->tier > p->tier || again;
+}
+
+/** Whether a rank is worse off: it has looked often enough, its tier is higher, it holds more of its budget. */
+static bool is_worse(const mixt__pressure_view *a, const mixt__pressure_view *b)
+{
+    if (a->wish != b->wish)
+        return a->wish > b->wish;
+    return a->tier > b->tier ||
+           (a->tier == b->tier && (double)a->held * (double)b->budget > (double)b->held * (double)a->budget);
+}
+
+mixt_status mixt__pressure_together(mixt_run *run)
+{
+    mixt__group *g = run->group;
+    mixt__pressure_view mine = view_of(run), *all = mixt__alloc((size_t)g->size * sizeof *all);
+    mixt_status status =
+        mixt__group_agree(g, all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at that of all ranks"));
+    if (status == MIXT_OK)
+        status = mixt__group_gather(g, &mine, sizeof mine, all, 1);
+    if (status == MIXT_OK)
+        run->pressure.view = all[0];
+    for (int rank = 1; status == MIXT_OK && rank < g->size; rank++)
+        if (is_worse(&all[rank], &run->pressure.view))
+            run->pressure.view = all[rank];
+    mixt__free(all);
+    run->pressure.wish = false;
+    const mixt__pressure_view *v = &run->pressure.view;
+    if (status != MIXT_OK || !v->wish || !is_news(&run->pressure, v))
+        return status;
+    return mixt__run_agree(run, act(run, (int)v->tier, (size_t)v->budget));
+}
+
 mixt_status mixt__pressure_look(mixt_run *run)
 {
     mixt__pressure *p = &run->pressure;
@@ -188,19 +245,18 @@ mixt_status mixt__pressure_look(mixt_run *run)
     if (!test && now - p->looked < INTERVAL)
         return MIXT_OK;
     p->looked = now;
-    mixt__run_count_memory(run);
-    size_t budget = mixt__pressure_budget(run);
-    if (!p->squeezed && budget > p->most)
-        p->most = budget;
-    int tier = wanted_tier(p, budget, held(run));
-    bool again = tier == 2 && p->tier == 2 && p->plans < PLANS && (double)budget < SHRUNK * (double)p->fitted;
-    if (tier <= p->tier && !again) {
+    mixt__pressure_view v = view_of(run);
+    if (!is_news(p, &v)) {
         p->found = 0;
         return MIXT_OK;
     }
     if (++p->found < LOOKS)
         return MIXT_OK; // others may take and give back: what stays counts
-    return act(run, tier, budget);
+    p->wish = run->group != NULL;
+    if (p->wish)
+        return MIXT_OK; // the others hear of it with the next update
+    p->view = v;
+    return act(run, (int)v.tier, (size_t)v.budget);
 }
 
 /* ---- acting ---- */
@@ -224,7 +280,6 @@ static mixt_status plan_anew(mixt__experiment *e)
 
 mixt_status mixt__run_adopt_memory(mixt_run *run, mixt_config *next)
 {
-    char path[1200];
     mixt__experiment *e = &run->experiment;
     int64_t batch = mixt__config_int(next, MIXT_KEY_TRAIN_BATCH), split = mixt__config_int(next, MIXT_KEY_TRAIN_SPLIT);
     if (batch % split)
@@ -240,7 +295,7 @@ mixt_status mixt__run_adopt_memory(mixt_run *run, mixt_config *next)
     run->config = next;
     mixt__free(run->phase_memory); // that was with the settings of before
     run->phase_memory = NULL;
-    if (mixt_config_write(next, mixt__run_dir_file(&run->dir, "config.yaml", path)) != MIXT_OK)
+    if (mixt__run_dir_config(&run->dir, next) != MIXT_OK)
         mixt__run_note(run, true, "the new setting cannot be written: %s", mixt_error_text());
     return MIXT_OK;
 }

@@ -32,6 +32,20 @@ mixt_status mixt__run_agree(mixt_run *run, mixt_status status)
     return run->group ? mixt__group_agree(run->group, status) : status;
 }
 
+mixt_status mixt__run_agree_once(mixt_run *run, mixt_status status)
+{
+    status = mixt__run_agree(run, status);
+    if (run->group)
+        run->group->settled = false; // the run goes on: what fails next is something else
+    return status;
+}
+
+mixt_status mixt__run_agree_on(mixt_run *run, const char *what, const char *text)
+{
+    MIXT_TRY(mixt__run_agree(run, MIXT_OK)); // which is patient: rank 0 may be writing a checkpoint
+    return run->group ? mixt__group_same(run->group, what, text) : MIXT_OK;
+}
+
 /* ---- joining ---- */
 
 /** What several ranks cannot do. */
@@ -40,9 +54,11 @@ static mixt_status check_possible(const mixt_run *run)
     const mixt_config *c = run->config;
     if (mixt__config_int(c, MIXT_KEY_DIST_ZERO) > 1 && *mixt__config_string(c, MIXT_KEY_FAULTS))
         return mixt__fail(MIXT_ERROR_CONFIG, "faults need gradients that every rank has: dist.zero=0 or 1");
-    if (mixt__config_bool(c, MIXT_KEY_AUTO_STEER) || *mixt__config_string(c, MIXT_KEY_AUTO_REPLAY))
-        return mixt__fail(MIXT_ERROR_CONFIG, "auto.steer and auto.replay are for one process: leave them out, and "
-                                             "precision=auto too, which sets the first");
+    if (mixt__config_int(c, MIXT_KEY_DIST_ZERO) > 2 && mixt__config_bool(c, MIXT_KEY_AUTO_STEER) &&
+        !*mixt__config_string(c, MIXT_KEY_AUTO_REPLAY))
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "auto.steer, which precision=auto sets, compares and replays weights that every rank has: "
+                          "dist.zero=3 shares them out; use dist.zero=2, or auto.steer=false");
     return MIXT_OK;
 }
 
@@ -300,6 +316,8 @@ void mixt__run_ranks_tell(mixt_run *run)
         return;
     r->signal = run->signals ? (int)mixt__signals_stop : 0;
     r->asked |= run->asking;
+    if (mixt__events_weigh(run) || run->pressure.wish)
+        r->asked |= MIXT_ASKED_MEMORY;
     run->asking = 0;
 }
 

@@ -18,6 +18,10 @@ void mixt__run_ranks_close(mixt_run *run);
 bool mixt__run_writes(const mixt_run *run);
 /** One rank's failure is everyone's. @param status this rank's */
 mixt_status mixt__run_agree(mixt_run *run, mixt_status status);
+/** The same of something that the run can do without: it goes on where it fails, on all ranks alike. */
+mixt_status mixt__run_agree_once(mixt_run *run, mixt_status status);
+/** Whether all ranks have the same text; else a failure says who has what. @param what that is, as "decision" */
+mixt_status mixt__run_agree_on(mixt_run *run, const char *what, const char *text);
 /** After everything is open: the same data and plan everywhere. */
 mixt_status mixt__run_ranks_check(mixt_run *run);
 /** The directory, which rank 0 makes with `open`: for the others its name. Finds out whether all see its files. */

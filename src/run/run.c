@@ -16,8 +16,8 @@
 #include "run/ranks.h"
 #include "run/resume.h"
 #include "run/summary.h"
-#include "run/turns.h"
 #include "run/weights.h"
+#include "train/turns.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -26,7 +26,8 @@ enum {
     MIXT_ASKED_CHECKPOINT = 4,
     MIXT_ASKED_POLICY = 8,
     MIXT_ASKED_DECISION = 16, // or there is trouble to decide about
-    MIXT_ASKED_PATIENCE = 32, // between ranks: one is still writing its part of a checkpoint
+    MIXT_ASKED_MEMORY = 32,   // of several ranks: all look at their memory together
+    MIXT_ASKED_PATIENCE = 64, // between ranks: one is still writing its part of a checkpoint
 };
 
 /** Where a resumed run goes on. */

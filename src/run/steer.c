@@ -5,10 +5,12 @@
 #include "run/blame.h"
 #include "run/diagnose.h"
 #include "run/pressure.h"
+#include "run/ranks.h"
 #include "run/run.h"
 #include "steer/controller.h"
 #include "steer/decision.h"
 #include "steer/inquiry.h"
+#include "store/checksum.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -92,7 +94,7 @@ mixt_status mixt__steer_open(mixt_run *run)
         mixt__good_resume(run);
     run->result.decisions = s->decisions;
     run->result.rollbacks = s->rollbacks;
-    return MIXT_OK;
+    return mixt__run_agree(run, MIXT_OK); // all have read what rank 0 may soon remove
 }
 
 void mixt__steer_close(mixt_run *run)
@@ -180,7 +182,11 @@ mixt_status mixt__steer_observe(void *user, mixt_run *run, const mixt_event *eve
     if (event->kind != MIXT_EVENT_STEP)
         return MIXT_OK;
     judge(run);
-    return mixt__config_bool(run->config, MIXT_KEY_AUTO_MEMORY) ? mixt__pressure_look(run) : MIXT_OK;
+    if (!mixt__config_bool(run->config, MIXT_KEY_AUTO_MEMORY))
+        return MIXT_OK;
+    if (run->group && run->asked & MIXT_ASKED_MEMORY)
+        MIXT_TRY(mixt__pressure_together(run));
+    return mixt__pressure_look(run);
 }
 
 static bool may_go_back(const mixt_run *run)
@@ -266,10 +272,10 @@ static bool look_into(mixt_run *run, mixt_decision *decision)
     return mixt_controller_decide(s->controller, &f, decision);
 }
 
-bool mixt__steer_next(mixt_run *run, mixt_decision *decision)
+/** The next decision, without asking the other ranks. */
+static bool find_next(mixt_run *run, mixt_decision *decision)
 {
     mixt__steer *s = &run->steer;
-    run->asked &= ~(unsigned)MIXT_ASKED_DECISION;
     if (s->troubled) {
         decide(run, decision);
         return true;
@@ -283,6 +289,43 @@ bool mixt__steer_next(mixt_run *run, mixt_decision *decision)
     decision->step = run->last.step;
     decision->back = decision->back >= 0 ? mixt__good_step(run) : -1;
     return true;
+}
+
+/** Ranks look into the same trouble: what they do about it they do together. */
+static mixt_status agree_on_trouble(mixt_run *run)
+{
+    const mixt__steer *s = &run->steer;
+    const mixt_trouble *t = s->troubled ? &s->trouble : &s->suspicion;
+    char text[320];
+    if (!s->troubled && !s->suspected)
+        return MIXT_OK;
+    snprintf(text, sizeof text, "%s of update %lld, %s%s%.100s", s->troubled ? "trouble" : "a suspicion",
+             (long long)t->step, mixt_cause_name(t->cause), t->layer[0] ? " of " : "", t->layer);
+    return mixt__run_agree_on(run, "view of the run", text);
+}
+
+static mixt_status agree_on_decision(mixt_run *run, const mixt_decision *d)
+{
+    char all[MIXT_DECISION_TEXT], text[400];
+    mixt__decision_text(d, all);
+    snprintf(text, sizeof text, "%s after update %lld, back to %lld, %s from %.48s to %.48s (%016llx)",
+             mixt_action_name(d->action), (long long)d->step, (long long)d->back, d->key[0] ? d->key : d->layer,
+             d->from, d->to, (unsigned long long)mixt__checksum(all, strlen(all)));
+    return mixt__run_agree_on(run, "decision", text);
+}
+
+mixt_status mixt__steer_next(mixt_run *run, mixt_decision *decision, bool *found)
+{
+    run->asked &= ~(unsigned)MIXT_ASKED_DECISION;
+    *found = false;
+    MIXT_TRY(agree_on_trouble(run));
+    if (!find_next(run, decision))
+        return MIXT_OK;
+    mixt_status status = agree_on_decision(run, decision);
+    *found = status == MIXT_OK;
+    if (!*found)
+        mixt__decision_free(decision);
+    return status;
 }
 
 void mixt__steer_skip(mixt_run *run)

@@ -3,6 +3,10 @@
  *
  * What is decided depends on the numbers of training alone, never on time, and all that it depends on is in the run's
  * checkpoints: a run that was killed decides the same. Memory is the exception: see run/pressure.h.
+ *
+ * Of several ranks each has a controller, and all come to the same decision at the same update: numbers of training are
+ * those of all ranks, and what one rank alone sees is told to the others before it counts. They compare what they are
+ * about to look into, and each decision before it is acted on.
  */
 #ifndef MIXT_RUN_STEER_H
 #define MIXT_RUN_STEER_H
@@ -62,9 +66,9 @@ void mixt__steer_keep(mixt_run *run, const mixt__loop_state *state);
 bool mixt__steer_recorded(const mixt_run *run, int64_t step);
 bool mixt__steer_replay(mixt_run *run, int64_t step);
 
-/** The next decision to act on, for mixt__decision_free. All results are in. @param back the decision goes back.
- *  @return false: there is none */
-bool mixt__steer_next(mixt_run *run, mixt_decision *decision);
+/** The next decision to act on, for mixt__decision_free. All results are in. Fails where ranks come to different ones.
+ *  @param found false: there is none */
+mixt_status mixt__steer_next(mixt_run *run, mixt_decision *decision, bool *found);
 /** Does what it says, but for going back: configuration, policy, trainer; writes its row and tells observers. What the
  *  trainer does not take is told as a warning, and the run goes on as it was. */
 mixt_status mixt__steer_apply(mixt_run *run, const mixt_decision *decision);

@@ -1,5 +1,6 @@
 /* Laying out, allocating, initialising and reading the flat parameter arenas. Segments start at multiples of 16
- * elements; the padding between them holds zeros.
+ * elements, working copies at multiples of 64 bytes: vendors' products count on those, and others are slow. The padding
+ * between them holds zeros.
  */
 #include "runtime/params.h"
 
@@ -9,11 +10,17 @@
 
 #include <string.h>
 
-enum { SEGMENT_ALIGNMENT = 16, RNG_STREAM_INIT = 1, DRAW_GRAIN = 4096 };
+enum { SEGMENT_ALIGNMENT = 16, LINE = 64, RNG_STREAM_INIT = 1, DRAW_GRAIN = 4096 };
 
 static int64_t padded(int64_t count)
 {
     return (count + SEGMENT_ALIGNMENT - 1) / SEGMENT_ALIGNMENT * SEGMENT_ALIGNMENT;
+}
+
+int64_t mixt__params_copy_room(int64_t count, mixt_dtype format)
+{
+    int64_t line = LINE / (int64_t)mixt_dtype_size(format);
+    return (count + line - 1) / line * line;
 }
 
 /** Copies of all parameters, frozen ones too; the optimizer finds those it writes in its segments. */
@@ -27,7 +34,7 @@ static void lay_out_copies(mixt__params *p, const mixt__graph *graph)
             if (graph->params[i].low[d]) {
                 *copy = (mixt__param_copy){.dtype = (mixt_dtype)d, .offset = p->low_total[d]};
                 if (p->segment_of[i] < 0 || !p->shard.masters) // else they are gathered in that format
-                    p->low_total[d] += padded(p->table[i].count);
+                    p->low_total[d] += mixt__params_copy_room(p->table[i].count, (mixt_dtype)d);
             }
         if (p->segment_of[i] < 0)
             continue;

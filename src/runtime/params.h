@@ -74,6 +74,8 @@ mixt_status mixt__params_new(const mixt__graph *graph, const mixt__backend *back
                              mixt__params **params);
 /** Lays out working copies anew: after parameters were shared out, or no longer are. */
 void mixt__params_place_copies(mixt__params *params, const mixt__graph *graph);
+/** Elements that a parameter takes among others of a format, of which each begins at a multiple of 64 bytes. */
+int64_t mixt__params_copy_room(int64_t count, mixt_dtype format);
 /** Arenas are kept of these slices alone, as `shard` says, whose lists are copied. Before their memory is taken; again
  *  for another graph, with the same slices: gradients are given back then. */
 mixt_status mixt__params_share_out(mixt__params *params, const mixt__params_shard *shard);

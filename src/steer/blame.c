@@ -1,9 +1,11 @@
 /* Which layers: the update at which it began, with statistics of every value (train/watch.h).
  *
  * The update before it is looked at as well, where it is made by the same plan: what was 0 everywhere while all was
- * well is not to blame now.
+ * well is not to blame now. Of several ranks each looks at the values of its own passes; the worst of all
+ * counts.
  */
 #include "steer/inquiry.h"
+#include "steer/together.h"
 
 #include "train/faults.h"
 #include "train/watch.h"
@@ -18,31 +20,38 @@ typedef struct looking {
     mixt__inquiry *q;
     mixt__watched_value *value; // that is read
     int64_t count;              // of values
-    bool *zero;                 // by value: it was 0 everywhere before; NULL: not known
+    int64_t parts;              // of an update, by rank, that this process makes
+    int64_t *counts;            // (parts, count, MIXT_STATS_COUNTS) over the passes of a part
+    bool *zero;                 // (parts, count) it was 0 everywhere before; NULL: not known
 } looking;
 
-static bool is_zero(const mixt__watched_value *v)
+static int64_t *counts_of(const looking *l, int64_t part, int64_t index)
 {
-    return v->counts[MIXT_STATS_COUNT] > 1 && v->counts[MIXT_STATS_ZEROS] == v->counts[MIXT_STATS_COUNT];
+    return l->counts + (part * l->count + index) * MIXT_STATS_COUNTS;
 }
 
-static bool is_finite(const mixt__watched_value *v)
+static bool is_zero(const int64_t *counts)
 {
-    return !v->counts[MIXT_STATS_NAN] && !v->counts[MIXT_STATS_INF];
+    return counts[MIXT_STATS_COUNT] > 1 && counts[MIXT_STATS_ZEROS] == counts[MIXT_STATS_COUNT];
 }
 
-/** How bad value number `index` is. What was made first is worse than what followed from it. */
-static double badness(const looking *l, int64_t index)
+static bool is_finite(const int64_t *counts)
 {
-    const mixt__watched_value *v = l->value;
-    double count = (double)v->counts[MIXT_STATS_COUNT];
-    if (!is_finite(v) || (is_zero(v) && !(l->zero && l->zero[index])))
+    return !counts[MIXT_STATS_NAN] && !counts[MIXT_STATS_INF];
+}
+
+/** How bad value number `index` is in a part. What was made first is worse than what followed from it. */
+static double badness(const looking *l, int64_t part, int64_t index)
+{
+    const int64_t *counts = counts_of(l, part, index);
+    double count = (double)counts[MIXT_STATS_COUNT];
+    if (!is_finite(counts) || (is_zero(counts) && !(l->zero && l->zero[part * l->count + index])))
         return broken;
-    int64_t below = v->counts[MIXT_STATS_EXPONENTS] - v->counts[MIXT_STATS_ZEROS]; // subnormals of FP32
+    int64_t below = counts[MIXT_STATS_EXPONENTS] - counts[MIXT_STATS_ZEROS]; // subnormals of FP32
     for (int e = 1; e - 127 < -14; e++)
-        below += v->counts[MIXT_STATS_EXPONENTS + e];
+        below += counts[MIXT_STATS_EXPONENTS + e];
     double tiny = count > 0 ? (double)below / count : 0;
-    return v->dtype == MIXT_DTYPE_FP16 && tiny > many_tiny ? tiny : 0;
+    return l->value->dtype == MIXT_DTYPE_FP16 && tiny > many_tiny ? tiny : 0;
 }
 
 static bool is_named(const mixt_diagnosis *d, const char *layer)
@@ -53,26 +62,71 @@ static bool is_named(const mixt_diagnosis *d, const char *layer)
     return false;
 }
 
-/** Adds the layer of the worst value that is of none of those named. @param worst 0: there is none */
+/** The worst value of one rank's passes, of a layer that is not named yet. */
+typedef struct culprit {
+    double bad;    // 0: there is none
+    int64_t index; // among values
+    int64_t rank;
+    mixt_cause symptom;
+    char layer[128], op[48];
+} culprit;
+
+static mixt_status find_culprit(const looking *l, int64_t part, culprit *c)
+{
+    const mixt__trainer *t = l->q->trainer;
+    const mixt__watched_value *v = l->value;
+    const mixt__node *node;
+    *c = (culprit){.rank = t->ranks.group ? t->ranks.group->rank : part};
+    for (int64_t i = 0; i < l->count; i++) {
+        MIXT_TRY(mixt__trainer_watched_describe(t, i, &node, l->value));
+        double bad = badness(l, part, i);
+        if (v->gradient || !*v->layer || bad <= c->bad || is_named(l->q->d, v->layer))
+            continue;
+        c->bad = bad;
+        c->index = i;
+        c->symptom = is_finite(counts_of(l, part, i)) ? MIXT_CAUSE_UNDERFLOW : MIXT_CAUSE_OVERFLOW;
+        snprintf(c->layer, sizeof c->layer, "%s", v->layer);
+        snprintf(c->op, sizeof c->op, "%s", v->op);
+    }
+    return MIXT_OK;
+}
+
+/** Whether `a` is worse: of values that are as bad, the one that was made first. */
+static bool is_worse(const culprit *a, const culprit *b)
+{
+    return a->bad > b->bad || (a->bad == b->bad && a->bad > 0 && a->index < b->index);
+}
+
+/** That of the ranks whose passes this process makes. */
+static mixt_status find_own(const looking *l, culprit *worst)
+{
+    culprit c;
+    MIXT_TRY(find_culprit(l, 0, worst));
+    for (int64_t part = 1; part < l->parts; part++) {
+        MIXT_TRY(find_culprit(l, part, &c));
+        *worst = is_worse(&c, worst) ? c : *worst;
+    }
+    return MIXT_OK;
+}
+
+/** Adds the layer of the worst value of all ranks that is of none of those named. @param worst 0: there is none */
 static mixt_status name_worst(const looking *l, int slot, double *worst)
 {
     mixt_diagnosis *d = l->q->d;
-    const mixt__watched_value *v = l->value;
-    char layer[128] = "";
-    *worst = 0;
-    for (int64_t i = 0; i < l->count; i++) {
-        MIXT_TRY(mixt__trainer_watched_read(l->q->trainer, i, l->value));
-        double bad = badness(l, i);
-        if (v->gradient || !*v->layer || bad <= *worst || is_named(d, v->layer))
-            continue;
-        *worst = bad;
-        snprintf(layer, sizeof layer, "%s", v->layer);
-        if (slot > 0)
-            continue;
-        snprintf(d->op, sizeof d->op, "%s", v->op);
-        d->symptom = is_finite(v) ? MIXT_CAUSE_UNDERFLOW : MIXT_CAUSE_OVERFLOW;
+    culprit mine, *all;
+    int count, at = 0;
+    MIXT_TRY(mixt__together_agree(l->q->trainer, find_own(l, &mine)));
+    MIXT_TRY(mixt__together_gather(l->q->trainer, &mine, sizeof mine, (void **)&all, &count));
+    for (int i = 1; i < count; i++)
+        at = is_worse(&all[i], &all[at]) ? i : at;
+    *worst = all[at].bad;
+    memcpy(d->layers[slot], all[at].layer, sizeof d->layers[slot]);
+    if (slot == 0 && *worst > 0) {
+        memcpy(d->op, all[at].op, sizeof d->op);
+        d->symptom = all[at].symptom;
+        d->rank = l->q->trainer->settings.ranks > 1 ? (int)all[at].rank : -1;
     }
-    memcpy(d->layers[slot], layer, sizeof layer);
+    mixt__free(all);
     return MIXT_OK;
 }
 
@@ -87,12 +141,25 @@ static mixt_status name_layers(const looking *l)
 
 static mixt_status note_zeros(looking *l)
 {
-    l->zero = mixt__alloc((size_t)l->count + 1);
+    l->zero = mixt__alloc((size_t)(l->parts * l->count) + 1);
     if (!l->zero)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values");
+    for (int64_t i = 0; i < l->parts * l->count; i++)
+        l->zero[i] = is_zero(l->counts + i * MIXT_STATS_COUNTS);
+    return MIXT_OK;
+}
+
+/** Adds what a pass has left to that of its part. */
+static mixt_status add_pass(void *user, int64_t index)
+{
+    looking *l = user;
+    const mixt__trainer *t = l->q->trainer;
+    int64_t part = (index - mixt__ranks_first(t)) / mixt__ranks_passes(t);
     for (int64_t i = 0; i < l->count; i++) {
-        MIXT_TRY(mixt__trainer_watched_read(l->q->trainer, i, l->value));
-        l->zero[i] = is_zero(l->value);
+        int64_t *counts = counts_of(l, part, i);
+        MIXT_TRY(mixt__trainer_watched_read(t, i, l->value));
+        for (int k = 0; k < MIXT_STATS_COUNTS; k++)
+            counts[k] += l->value->counts[k];
     }
     return MIXT_OK;
 }
@@ -100,8 +167,14 @@ static mixt_status note_zeros(looking *l)
 /** The next update, as a watched one. */
 static mixt_status step(looking *l)
 {
-    MIXT_TRY(mixt__trainer_watch_next(l->q->trainer));
-    return mixt__replay_step(&l->q->replay);
+    mixt__trainer *t = l->q->trainer;
+    memset(l->counts, 0, (size_t)(l->parts * l->count * MIXT_STATS_COUNTS) * sizeof *l->counts);
+    MIXT_TRY(mixt__trainer_watch_next(t));
+    t->passed = add_pass;
+    t->passed_user = l;
+    mixt_status status = mixt__replay_step(&l->q->replay);
+    t->passed = NULL;
+    return status;
 }
 
 /** Faults that tests plant compile the step anew where they begin or end: that is to be over. */
@@ -110,41 +183,55 @@ static mixt_status settle(const looking *l)
     return l->q->trainer->faults ? mixt__faults_prepare(l->q->trainer, l->q->replay.data) : MIXT_OK;
 }
 
-static mixt_status watch(looking *l)
+static mixt_status compile(looking *l)
 {
     const mixt__watch all = {.targets = {MIXT_DTYPE_FP16}};
-    MIXT_TRY(settle(l));
     MIXT_TRY(mixt__trainer_watch(l->q->trainer, &all));
     l->count = mixt__trainer_watched_count(l->q->trainer);
-    return MIXT_OK;
+    mixt__free(l->counts);
+    l->counts = mixt__alloc((size_t)(l->parts * l->count * MIXT_STATS_COUNTS) * sizeof *l->counts + 1);
+    return l->counts ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values");
+}
+
+/** The step that is watched, for the next update: compiled where there is none. */
+static mixt_status watch(looking *l)
+{
+    mixt__trainer *t = l->q->trainer;
+    mixt_status status = mixt__together_agree(t, settle(l));
+    if (status == MIXT_OK && !t->watched) { // another plan: its values are others, too
+        mixt__free(l->zero);
+        l->zero = NULL;
+        status = compile(l);
+    }
+    return mixt__together_agree(t, status);
 }
 
 static mixt_status look(looking *l)
 {
     mixt__trainer *t = l->q->trainer;
+    mixt__trainer_unwatch(t); // who watched before has other questions
     MIXT_TRY(watch(l));
     if (t->attempts == l->q->begin - 2) {
         MIXT_TRY(step(l));
-        MIXT_TRY(note_zeros(l));
+        MIXT_TRY(mixt__together_agree(t, note_zeros(l)));
     }
-    MIXT_TRY(settle(l));
-    if (!t->watched) { // another plan: its values are others, too
-        mixt__free(l->zero);
-        l->zero = NULL;
-        MIXT_TRY(watch(l));
-    }
+    MIXT_TRY(watch(l));
     MIXT_TRY(step(l));
     return name_layers(l);
 }
 
 mixt_status mixt__inquire_layers(mixt__inquiry *q)
 {
-    looking l = {.q = q};
+    looking l = {.q = q, .parts = mixt__ranks_parts(q->trainer)};
     MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 2)); // or it is behind that already
     l.value = mixt__alloc(sizeof *l.value);
-    mixt_status status = l.value ? look(&l) : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values");
+    mixt_status status = mixt__together_agree(
+        q->trainer, l.value ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to look at values"));
+    if (status == MIXT_OK)
+        status = look(&l);
     mixt__trainer_unwatch(q->trainer);
     mixt__free(l.zero);
+    mixt__free(l.counts);
     mixt__free(l.value);
     return status;
 }

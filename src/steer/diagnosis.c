@@ -2,6 +2,7 @@
 #include "steer/diagnosis.h"
 
 #include "steer/inquiry.h"
+#include "steer/together.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -87,8 +88,9 @@ static mixt_status run_fp32(mixt__inquiry *q, int64_t from, verdict *v)
 /** The layer that is dead is found in FP32, where nothing else makes values 0. */
 static mixt_status ask_fp32(mixt__inquiry *q, verdict *v)
 {
-    MIXT_TRY(mixt__replay_enter_fp32(&q->replay));
-    mixt_status status = run_fp32(q, q->d->good, v), left;
+    mixt_status status = mixt__replay_enter_fp32(&q->replay), left;
+    if (status == MIXT_OK)
+        status = run_fp32(q, q->d->good, v);
     if (status == MIXT_OK && !v->calm && !v->dead && q->oldest < q->d->good)
         status = run_fp32(q, q->oldest, v); // what went wrong before it was seen may be in the newer state already
     if (status == MIXT_OK && v->dead) {
@@ -97,7 +99,7 @@ static mixt_status ask_fp32(mixt__inquiry *q, verdict *v)
             status = mixt__inquire_layers(q);
     }
     left = mixt__replay_leave_fp32(&q->replay);
-    return status == MIXT_OK ? left : status;
+    return status == MIXT_OK ? mixt__together_agree(q->trainer, left) : status;
 }
 
 /* ---- what it is ---- */
@@ -158,8 +160,10 @@ static mixt_status blame_precision(mixt__inquiry *q)
                  "precision: update %lld gives the same bits again, but FP32 is calm there (loss %.4g, %.4g in FP32)",
                  (long long)d->step, d->value, d->fp32);
     if (*d->layers[0])
-        snprintf(d->text + length, sizeof d->text - (size_t)length, "; first to go wrong is %s of %s", d->op,
-                 d->layers[0]);
+        length += snprintf(d->text + length, sizeof d->text - (size_t)length, "; first to go wrong is %s of %s", d->op,
+                           d->layers[0]);
+    if (d->rank >= 0 && (size_t)length < sizeof d->text)
+        snprintf(d->text + length, sizeof d->text - (size_t)length, " on rank %d", d->rank);
     return MIXT_OK;
 }
 
@@ -203,6 +207,19 @@ static mixt_status inquire(mixt__inquiry *q)
 
 /* ---- before and after ---- */
 
+/** Whether the update can be computed again, and where the trainer is now. */
+static mixt_status prepare(mixt__inquiry *q)
+{
+    const mixt__trace *trace = &q->ring->trace;
+    q->replay.marks = trace->ranks ? mixt__alloc((size_t)trace->ranks * sizeof *q->replay.marks) : NULL;
+    if (trace->ranks && !q->replay.marks)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a replay");
+    if (q->oldest < 0 || q->seen <= q->oldest || q->seen > q->last || q->trainer->attempts < q->last)
+        return mixt__fail(MIXT_ERROR_STATE, "update %lld cannot be replayed: known are %lld to %lld",
+                          (long long)q->seen, (long long)q->oldest + 1, (long long)q->last);
+    return mixt__snapshot_take(&q->ring->states[MIXT_SNAPSHOTS], q->trainer);
+}
+
 static mixt_status start(mixt__inquiry *q, const mixt__diagnose_request *r)
 {
     const mixt__trace *trace = &r->ring->trace;
@@ -210,13 +227,11 @@ static mixt_status start(mixt__inquiry *q, const mixt__diagnose_request *r)
     q->seen = r->step ? r->step : q->last;
     mixt__snapshots_check(q->ring);
     q->oldest = mixt__snapshots_oldest(q->ring);
-    if (q->oldest < 0 || q->seen <= q->oldest || q->seen > q->last || q->trainer->attempts < q->last)
-        return mixt__fail(MIXT_ERROR_STATE, "update %lld cannot be replayed: known are %lld to %lld",
-                          (long long)q->seen, (long long)q->oldest + 1, (long long)q->last);
+    MIXT_TRY(mixt__together_agree(q->trainer, prepare(q)));
     q->begin = mixt__trace_begin(trace, q->seen, q->trainer->params->segments, &q->signs);
     q->begin = q->begin <= q->oldest ? q->oldest + 1 : q->begin;
     q->usual = mixt__trace_usual(trace, q->begin);
-    return mixt__snapshot_take(&q->ring->states[MIXT_SNAPSHOTS], q->trainer);
+    return MIXT_OK;
 }
 
 /** Leaves the trainer where it is wanted. */
@@ -243,12 +258,19 @@ mixt_status mixt__diagnose(const mixt__diagnose_request *r, mixt_diagnosis *d)
 {
     mixt__inquiry q = {.ring = r->ring, .trainer = r->ring->trainer, .d = d};
     *d = (mixt_diagnosis){.cause = r->symptom, .symptom = r->symptom, .good = -1, .place = -1, .sample = -1};
+    d->rank = -1;
     d->value = d->usual = d->fp32 = NAN;
     if (r->symptom == MIXT_CAUSE_MEMORY_WARNING || r->symptom == MIXT_CAUSE_STALL)
         return say_memory(r, d);
     q.replay = (mixt__replay){.ring = r->ring, .data = r->data};
-    MIXT_TRY(start(&q, r));
-    MIXT_TRY(inquire(&q));
+    mixt_status status = start(&q, r);
+    bool started = status == MIXT_OK;
+    if (started)
+        status = inquire(&q);
+    mixt__free(q.replay.marks);
+    if (status != MIXT_OK && started && r->stay && !q.trainer->broken)
+        (void)finish(&q, true); // what failed first is what is told; the caller may go on from where it was
+    MIXT_TRY(status);
     d->replayed = q.replay.updates;
     return finish(&q, r->stay);
 }
@@ -275,6 +297,8 @@ static json_t *evidence_of(const mixt_diagnosis *d)
                           (json_int_t)d->step, "good", (json_int_t)d->good, "loss", number(d->value), "usual",
                           number(d->usual), "fp32", number(d->fp32), "layers", layers, "op", text_or_null(d->op),
                           "parameter", text_or_null(d->parameter));
+    if (d->rank >= 0)
+        json_object_set_new(o, "rank", json_integer(d->rank));
     if (d->kind == MIXT_DIAGNOSIS_HARDWARE)
         json_object_set_new(o, "persists", json_boolean(d->persists));
     if (d->kind == MIXT_DIAGNOSIS_BATCH) {

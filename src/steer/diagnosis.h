@@ -17,7 +17,8 @@ typedef struct mixt__diagnose_request {
 
 /** Goes back to a good state, computes the same updates again, and compares. The trainer has its own policy and, to the
  *  bit, the state of update diagnosis->good afterwards (or, with `stay`, the one that it had); its evaluation is to be
- *  planned anew. Where it fails half way, the trainer may be of no use any more.
+ *  planned anew. Where it fails half way, the trainer is put back with `stay`, else it is somewhere in between; one
+ *  that is broken is of no use any more. Ranks ask all at the same update, and it fails on all of them.
  *  @param diagnosis filled in on success, whatever was found */
 mixt_status mixt__diagnose(const mixt__diagnose_request *request, mixt_diagnosis *diagnosis);
 

@@ -1,5 +1,6 @@
 /* The same updates again: other bits mean that a machine computed something wrong, then or now. */
 #include "steer/inquiry.h"
+#include "steer/together.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -28,6 +29,13 @@ typedef struct kept {
     mixt__segment_stats *stats; // (segments)
 } kept;
 
+/** What a rank has of an update that was computed again. */
+typedef struct comparison {
+    bool differs; // anything of it
+    bool state;   // the weights that this rank has kept
+    int32_t rank; // whose own figures are others; -1: nobody's
+} comparison;
+
 /** Whether the trainer has the very weights of the state that was kept of this update, where there is one: a weight
  * that flipped shows in the numbers of the next update only, and the state is as bad as that. */
 static mixt_status compare_state(const mixt__inquiry *q, bool *same)
@@ -47,6 +55,41 @@ static mixt_status compare_state(const mixt__inquiry *q, bool *same)
     return MIXT_OK;
 }
 
+/** The rank to blame, by what all of them have: one with other figures, else one that alone has other weights. */
+static int find_rank(const comparison *all, int count)
+{
+    int kept = 0, found = -1;
+    for (int i = 0; i < count; i++)
+        if (all[i].rank >= 0)
+            return all[i].rank;
+    for (int i = count - 1; i >= 0; i--) {
+        kept += all[i].state;
+        found = all[i].state ? i : found;
+    }
+    return kept < count ? found : -1;
+}
+
+/** Whether the newest update of the replay has other bits than it had, on any rank. @param rank the one; -1: not known
+ */
+static mixt_status compare_update(const mixt__inquiry *q, bool *differs, int *rank)
+{
+    comparison mine = {0}, *all;
+    int marked, count;
+    bool same = mixt__replay_same(&q->replay, &marked);
+    bool kept = true;
+    MIXT_TRY(mixt__together_agree(q->trainer, same ? compare_state(q, &kept) : MIXT_OK));
+    mine.differs = !same || !kept;
+    mine.state = !kept;
+    mine.rank = marked;
+    MIXT_TRY(mixt__together_gather(q->trainer, &mine, sizeof mine, (void **)&all, &count));
+    *differs = false;
+    for (int i = 0; i < count; i++)
+        *differs |= all[i].differs;
+    *rank = *differs ? find_rank(all, count) : -1;
+    mixt__free(all);
+    return MIXT_OK;
+}
+
 /** From the oldest state to the newest update, or to `stop`. @param differs the first that has other bits; 0: none */
 static mixt_status compare(mixt__inquiry *q, int64_t stop, int64_t *differs, kept *first)
 {
@@ -54,11 +97,11 @@ static mixt_status compare(mixt__inquiry *q, int64_t stop, int64_t *differs, kep
     *differs = 0;
     MIXT_TRY(mixt__replay_from(&q->replay, q->oldest));
     while (q->trainer->attempts < stop) {
+        bool now = false;
         MIXT_TRY(mixt__replay_step(&q->replay));
-        bool same = *differs || mixt__replay_same(&q->replay);
-        if (same && !*differs)
-            MIXT_TRY(compare_state(q, &same));
-        if (same)
+        if (!*differs)
+            MIXT_TRY(compare_update(q, &now, &q->d->rank));
+        if (!now)
             continue;
         *differs = q->replay.row.step;
         first->row = q->replay.row;
@@ -69,9 +112,10 @@ static mixt_status compare(mixt__inquiry *q, int64_t stop, int64_t *differs, kep
 
 /* ---- which parameter ---- */
 
-/** The largest difference between two copies of a parameter, and the next. */
+/** The largest difference between two copies of a parameter, where it is, and the next. */
 typedef struct difference {
     double largest, next;
+    int64_t at;
 } difference;
 
 static double distance(float a, float b)
@@ -88,6 +132,7 @@ static difference compare_values(const float *a, const float *b, int64_t count)
         if (d > found.largest) {
             found.next = found.largest;
             found.largest = d;
+            found.at = i;
         } else if (d > found.next) {
             found.next = d;
         }
@@ -95,13 +140,18 @@ static difference compare_values(const float *a, const float *b, int64_t count)
     return found;
 }
 
-/** The parameter with a single weight far from what the replay gives at the same update; -1: there is none. */
-static mixt_status find_weight(const mixt__inquiry *q, int64_t *segment)
+/** A parameter of one rank with a single weight far from what the replay gives at the same update. */
+typedef struct suspect {
+    int64_t segment; // -1: there is none
+    int64_t element; // of the flat arenas
+    double worst;    // how far
+} suspect;
+
+static mixt_status find_own_weight(const mixt__inquiry *q, suspect *found)
 {
     const mixt__params *p = q->trainer->params;
     const float *bad = q->ring->states[MIXT_SNAPSHOTS].blocks[0]; // the masters as they were
-    double worst = 0;
-    *segment = -1;
+    *found = (suspect){.segment = -1};
     for (int64_t s = 0; s < p->segment_count; s++) {
         const mixt__segment *at = &p->segments[s];
         float *good = mixt__alloc_uninit((size_t)at->count * sizeof *good);
@@ -110,11 +160,52 @@ static mixt_status find_weight(const mixt__inquiry *q, int64_t *segment)
         difference d = status == MIXT_OK ? compare_values(bad + at->offset, good, at->count) : (difference){0};
         mixt__free(good);
         MIXT_TRY(status);
-        if (d.largest > outlier * d.next && d.largest > worst) {
-            worst = d.largest;
-            *segment = s;
-        }
+        if (d.largest > outlier * d.next && d.largest > found->worst)
+            *found = (suspect){s, at->offset + d.at, d.largest};
     }
+    return MIXT_OK;
+}
+
+/** The rank from which the others have a weight; -1: each makes its own. */
+static int owner_of(const mixt__trainer *t, const suspect *s)
+{
+    const mixt__owners *o = &t->ranks.owners;
+    int rank = 0;
+    if (!mixt__ranks_sharded(t))
+        return -1;
+    int64_t group = mixt__owners_group(o, s->segment);
+    while (rank + 1 < o->ranks && s->element >= mixt__owners_cut(o, t->params, group, rank + 1))
+        rank++;
+    return rank;
+}
+
+/** Of which rank such a weight is: the one to blame, where that is known. One that several have is the owner's, who
+ * gave it to them; else it is that of the rank where it is furthest. */
+static int choose_rank(const mixt__inquiry *q, const suspect *all, int count)
+{
+    int worst = 0, have = 0;
+    if (q->d->rank >= 0)
+        return q->d->rank;
+    for (int i = 0; i < count; i++) {
+        have += all[i].segment >= 0;
+        worst = all[i].worst > all[worst].worst ? i : worst;
+    }
+    int owner = have > 1 ? owner_of(q->trainer, &all[worst]) : -1;
+    return owner >= 0 && all[owner].segment >= 0 ? owner : worst;
+}
+
+/** The parameter with such a weight, of any rank; -1: there is none. */
+static mixt_status find_weight(const mixt__inquiry *q, int64_t *segment)
+{
+    suspect mine, *all;
+    int count;
+    MIXT_TRY(mixt__together_agree(q->trainer, find_own_weight(q, &mine)));
+    MIXT_TRY(mixt__together_gather(q->trainer, &mine, sizeof mine, (void **)&all, &count));
+    int rank = count > 1 ? choose_rank(q, all, count) : 0;
+    *segment = all[rank].segment;
+    if (count > 1 && *segment >= 0)
+        q->d->rank = rank;
+    mixt__free(all);
     return MIXT_OK;
 }
 
@@ -153,9 +244,12 @@ static mixt_status name_parameter(mixt__inquiry *q, const kept *first)
         snprintf(d->parameter, sizeof d->parameter, "%s", name_of(q, segment));
         mixt__layer_of(d->parameter, d->layers[0]);
     }
+    char where[32] = "";
+    if (d->rank >= 0)
+        snprintf(where, sizeof where, " on rank %d", d->rank);
     snprintf(d->text, sizeof d->text,
-             "hardware: update %lld gave other bits when it was computed again from update %lld%s%s",
-             (long long)d->step, (long long)mixt__snapshots_before(q->ring, d->step),
+             "hardware: update %lld gave other bits%s when it was computed again from update %lld%s%s",
+             (long long)d->step, where, (long long)mixt__snapshots_before(q->ring, d->step),
              segment < 0 ? ""
              : weight    ? "; a single weight is far off in "
                          : "; furthest off is the gradient of ",
@@ -165,15 +259,24 @@ static mixt_status name_parameter(mixt__inquiry *q, const kept *first)
 
 /* ---- whether it stays ---- */
 
+/** Whether the newest update of a further replay has other bits than the first replay gave. */
+static bool differs_again(const mixt__inquiry *q, const kept *first)
+{
+    int rank;
+    if (q->trainer->attempts < q->d->step)
+        return !mixt__replay_same(&q->replay, &rank);
+    return !mixt__trace_same(&first->row, first->stats, &q->replay.row, q->replay.stats, q->ring->trace.segments);
+}
+
 static mixt_status replay_again(mixt__inquiry *q, const kept *first)
 {
     mixt_diagnosis *d = q->d;
+    int rank;
     MIXT_TRY(mixt__replay_from(&q->replay, q->oldest));
     while (q->trainer->attempts < d->step && !d->persists) {
         MIXT_TRY(mixt__replay_step(&q->replay));
-        d->persists = q->trainer->attempts < d->step ? !mixt__replay_same(&q->replay)
-                                                     : !mixt__trace_same(&first->row, first->stats, &q->replay.row,
-                                                                         q->replay.stats, q->ring->trace.segments);
+        d->persists = differs_again(q, first);
+        MIXT_TRY(mixt__together_any(q->trainer, &d->persists, &rank));
     }
     size_t length = strlen(d->text);
     snprintf(d->text + length, sizeof d->text - length, "; %s",
@@ -203,8 +306,10 @@ static mixt_status inquire(mixt__inquiry *q, bool *differs, kept *first)
 mixt_status mixt__inquire_hardware(mixt__inquiry *q, bool *differs)
 {
     kept first = {.stats = mixt__alloc((size_t)q->ring->trace.segments * sizeof *first.stats)};
-    mixt_status status =
-        first.stats ? inquire(q, differs, &first) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a replay");
+    mixt_status status = mixt__together_agree(
+        q->trainer, first.stats ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a replay"));
+    if (status == MIXT_OK)
+        status = inquire(q, differs, &first);
     mixt__free(first.stats);
     return status;
 }

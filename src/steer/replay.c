@@ -2,6 +2,8 @@
 #include "steer/replay.h"
 
 #include "policy/policy.h"
+#include "steer/together.h"
+#include "train/turns.h"
 
 /** Without loss scaling a control block of a scaled run begins at 1 again. */
 static mixt_status drop_scale(mixt__trainer *t)
@@ -35,6 +37,7 @@ mixt_status mixt__replay_step(mixt__replay *r)
     find_batch(r);
     MIXT_TRY(mixt__trainer_step(t, r->data, &step));
     MIXT_TRY(mixt__trainer_stats_of(t, step.step, &stats));
+    MIXT_TRY(mixt__trace_mark_step(&r->ring->trace, t, step.step, r->marks));
     r->updates++;
     r->row = (mixt__trace_row){.step = step.step, .loss = step.loss, .skipped = step.skipped};
     r->row.grad_norm = (float)step.grad_norm;
@@ -52,11 +55,21 @@ mixt_status mixt__replay_to(mixt__replay *r, int64_t step)
     return MIXT_OK;
 }
 
-bool mixt__replay_same(const mixt__replay *r)
+bool mixt__replay_same(const mixt__replay *r, int *rank)
 {
     const mixt__trace *trace = &r->ring->trace;
     const mixt__trace_row *row = mixt__trace_row_of(trace, r->row.step);
-    return row && mixt__trace_same(row, mixt__trace_stats_of(trace, row->step), &r->row, r->stats, trace->segments);
+    const mixt__trace_mark *marks = mixt__trace_marks_of(trace, r->row.step);
+    int64_t others = 0;
+    *rank = -1;
+    for (int64_t i = trace->ranks - 1; marks && i >= 0; i--)
+        if (marks[i].figures != r->marks[i].figures) {
+            *rank = (int)i;
+            others++;
+        }
+    *rank = others < trace->ranks ? *rank : -1;
+    return !others && row &&
+           mixt__trace_same(row, mixt__trace_stats_of(trace, row->step), &r->row, r->stats, trace->segments);
 }
 
 /** Bytes of a step's activations and workspace. */
@@ -78,17 +91,24 @@ static mixt_status fit(mixt__trainer *t)
     return MIXT_OK;
 }
 
+static mixt_status recompile(void *user)
+{
+    return mixt__trainer_recompile(user);
+}
+
 mixt_status mixt__replay_enter_fp32(mixt__replay *r)
 {
     mixt__trainer *t = r->ring->trainer;
     r->settings = t->settings;
     t->settings.policy = mixt__policy_of(MIXT_DTYPE_FP32);
     t->settings.scaling.enabled = t->settings.scaling.dynamic = false;
-    mixt_status status = fit(t);
-    if (status == MIXT_OK)
-        status = mixt__trainer_recompile(t);
-    r->fp32 = status == MIXT_OK;
-    if (status != MIXT_OK)
+    mixt_status status = mixt__together_agree(t, fit(t));
+    if (status == MIXT_OK) {
+        mixt_status mine = mixt__in_turn(t->ranks.group, t->backend, recompile, t);
+        r->fp32 = mine == MIXT_OK;
+        status = mixt__together_agree(t, mine);
+    }
+    if (!r->fp32)
         t->settings = r->settings;
     return status;
 }
@@ -100,5 +120,5 @@ mixt_status mixt__replay_leave_fp32(mixt__replay *r)
         return MIXT_OK;
     t->settings = r->settings;
     r->fp32 = false;
-    return mixt__trainer_recompile(t);
+    return mixt__trainer_recompile(t); // what is timed was chosen when the run began
 }

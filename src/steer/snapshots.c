@@ -13,8 +13,8 @@ static int64_t rows_of(int64_t every)
 
 size_t mixt__snapshots_bytes(const mixt__trainer *t, int64_t every)
 {
-    return (MIXT_SNAPSHOTS + 1) * mixt__snapshot_bytes(t) + mixt__trainer_kept_stats_bytes(t) +
-           mixt__trace_bytes(rows_of(every), t->params->segment_count);
+    return (MIXT_SNAPSHOTS + 1) * mixt__snapshot_bytes(t, mixt__snapshot_kept(t)) + mixt__trainer_kept_stats_bytes(t) +
+           mixt__trace_bytes(t, rows_of(every));
 }
 
 mixt_status mixt__snapshots_open(mixt__snapshots *s, mixt__trainer *t, int64_t every)
@@ -22,9 +22,9 @@ mixt_status mixt__snapshots_open(mixt__snapshots *s, mixt__trainer *t, int64_t e
     *s = (mixt__snapshots){.trainer = t, .every = every, .at = {-1, -1}};
     mixt_status status = mixt__trainer_keep_stats(t);
     for (int i = 0; i <= MIXT_SNAPSHOTS && status == MIXT_OK; i++)
-        status = mixt__snapshot_open(&s->states[i], t, false, false);
+        status = mixt__snapshot_open(&s->states[i], t, mixt__snapshot_kept(t), false);
     if (status == MIXT_OK)
-        status = mixt__trace_open(&s->trace, rows_of(every), t->params->segment_count);
+        status = mixt__trace_open(&s->trace, t, rows_of(every));
     if (status != MIXT_OK)
         mixt__snapshots_close(s);
     return status;
@@ -54,6 +54,12 @@ mixt_status mixt__snapshots_take(mixt__snapshots *s)
     s->at[slot] = now;
     s->known[slot] = true;
     return MIXT_OK;
+}
+
+void mixt__snapshots_drop(mixt__snapshots *s, int64_t at)
+{
+    for (int i = 0; i < MIXT_SNAPSHOTS; i++)
+        s->at[i] = s->at[i] == at ? -1 : s->at[i];
 }
 
 void mixt__snapshots_forget(mixt__snapshots *s)

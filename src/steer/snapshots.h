@@ -33,6 +33,8 @@ mixt_status mixt__snapshots_add(mixt__snapshots *snapshots, const mixt_step *ste
 mixt_status mixt__snapshots_take(mixt__snapshots *snapshots);
 /** Forgets all, and takes the state as it is. */
 mixt_status mixt__snapshots_restart(mixt__snapshots *snapshots);
+/** Forgets the state of update `at`, where there is one. */
+void mixt__snapshots_drop(mixt__snapshots *snapshots, int64_t at);
 /** Forgets the states; the trace goes on. */
 void mixt__snapshots_forget(mixt__snapshots *snapshots);
 /** The parameter whose gradient is 0 everywhere in the last three updates and was not before: something that no loss

@@ -3,14 +3,19 @@
  * A shadow in FP32 runs on the suspected batch and on others, all from the weights before that update. If the others go
  * wrong too, the weights are to blame, and with them the updates before. Else the batch is, and the sample is found by
  * putting innocent ones in the place of half of the batch, and of half of the rest, until one is left.
+ *
+ * Of several ranks each runs on its own passes of the update, as it has read them; the one with the worst of all is the
+ * judge, and the others take over what it finds.
  */
 #include "steer/inquiry.h"
+#include "steer/together.h"
 
 #include "base/rng.h"
 #include "data/data.h"
 #include "policy/policy.h"
 #include "train/shadow.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,18 +33,25 @@ typedef struct court {
     float *other_input;
     char *other_target;
     int64_t pass;        // the suspect: number of a pass
+    int rank;            // that made it
     double loss, others; // of the suspect; median of the others
 } court;
 
 /* ---- batches ---- */
 
+/** Passes that share a batch of the data: of all ranks. */
+static int64_t parts_of(const court *c)
+{
+    return c->q->trainer->settings.split * c->q->trainer->settings.ranks;
+}
+
 static mixt_status read_pass(const court *c, int64_t pass, void *input, void *target)
 {
     const mixt__trainer_settings *s = &c->q->trainer->settings;
     const mixt_data *data = c->q->replay.data;
+    int64_t parts = parts_of(c);
     mixt__data_places places = mixt__data_places_of(data, s->batch, 0, input, target);
-    return mixt__data_batch_piece(data, s->batch * s->split, pass / s->split, pass % s->split * s->batch, s->batch,
-                                  &places);
+    return mixt__data_batch_piece(data, s->batch * parts, pass / parts, pass % parts * s->batch, s->batch, &places);
 }
 
 /** @param key of the random numbers */
@@ -60,20 +72,44 @@ static mixt_status run_pass(const court *c, int64_t pass, double *loss)
     return run(c, c->mixed_input, c->mixed_target, loss);
 }
 
-/** The worst pass of the update. */
+/** A pass and its loss. */
+typedef struct trial {
+    int64_t pass;
+    double loss;
+} trial;
+
+static bool is_worse(const trial *a, const trial *b)
+{
+    return isfinite(b->loss) && (a->loss > b->loss || !isfinite(a->loss));
+}
+
+/** The worst of the passes that this process has made. */
+static mixt_status try_own(const court *c, int64_t first, trial *worst)
+{
+    first += mixt__ranks_first(c->q->trainer);
+    *worst = (trial){.pass = first, .loss = -DBL_MAX};
+    for (int64_t p = first; p < first + mixt__ranks_made(c->q->trainer) && isfinite(worst->loss); p++) {
+        trial now = {.pass = p};
+        MIXT_TRY(run_pass(c, p, &now.loss));
+        *worst = is_worse(&now, worst) ? now : *worst;
+    }
+    return MIXT_OK;
+}
+
+/** The worst pass of the update, and the rank that has made it. */
 static mixt_status find_suspect(court *c, int64_t first)
 {
-    c->loss = -INFINITY;
-    for (int64_t p = first; p < first + c->q->trainer->settings.accumulate; p++) {
-        double loss;
-        MIXT_TRY(run_pass(c, p, &loss));
-        if (loss > c->loss || !isfinite(loss)) {
-            c->loss = loss;
-            c->pass = p;
-        }
-        if (!isfinite(loss))
-            break;
-    }
+    const mixt__trainer *t = c->q->trainer;
+    trial mine, *all;
+    int count, worst = 0;
+    MIXT_TRY(mixt__together_agree(t, try_own(c, first, &mine)));
+    MIXT_TRY(mixt__together_gather(t, &mine, sizeof mine, (void **)&all, &count));
+    for (int i = 1; i < count; i++)
+        worst = is_worse(&all[i], &all[worst]) ? i : worst;
+    c->loss = all[worst].loss;
+    c->pass = all[worst].pass;
+    c->rank = (int)((c->pass - first) / mixt__ranks_passes(t));
+    mixt__free(all);
     return MIXT_OK;
 }
 
@@ -160,7 +196,7 @@ static mixt_status name_batch(const court *c, bool guilty)
     const mixt_data *data = c->q->replay.data;
     const mixt_data_info *info = mixt_data_describe(data);
     const mixt__trainer_settings *s = &c->q->trainer->settings;
-    int64_t per_epoch = info->samples / (s->batch * s->split), number = c->pass / s->split;
+    int64_t parts = parts_of(c), per_epoch = info->samples / (s->batch * parts), number = c->pass / parts;
     int64_t place = find_broken(c);
     bool broken = place >= 0;
     if (!broken && guilty)
@@ -169,15 +205,20 @@ static mixt_status name_batch(const court *c, bool guilty)
     d->cause = MIXT_CAUSE_DATA;
     d->epoch = number / per_epoch + 1;
     d->batch = number % per_epoch;
-    d->place = place < 0 ? -1 : place + c->pass % s->split * s->batch;
-    d->sample = place < 0 ? -1 : mixt__data_sample_at(data, s->batch * s->split, number, d->place);
+    d->place = place < 0 ? -1 : place + c->pass % parts * s->batch;
+    d->sample = place < 0 ? -1 : mixt__data_sample_at(data, s->batch * parts, number, d->place);
+    d->rank = s->ranks > 1 ? c->rank : -1;
     int length = snprintf(d->text, sizeof d->text,
                           "data: batch %lld of epoch %lld of %.200s has a loss of %.4g in FP32 too, others %.4g",
                           (long long)d->batch, (long long)d->epoch, file_of(info), c->loss, c->others);
     size_t used = (size_t)length < sizeof d->text ? (size_t)length : sizeof d->text - 1;
+    char where[32] = "";
+    if (d->rank >= 0)
+        snprintf(where, sizeof where, " on rank %d", d->rank);
     if (place >= 0)
-        snprintf(d->text + used, sizeof d->text - used, "; sample %lld, place %lld of the batch, %s",
-                 (long long)d->sample, (long long)d->place, broken ? "has an input that is not finite" : "does it");
+        snprintf(d->text + used, sizeof d->text - used, "; sample %lld, place %lld of the batch,%s %s",
+                 (long long)d->sample, (long long)d->place, where,
+                 broken ? "has an input that is not finite" : "does it");
     return MIXT_OK;
 }
 
@@ -237,20 +278,24 @@ static bool is_contradicted(const court *c)
 static void blame_machine(const court *c)
 {
     mixt_diagnosis *d = c->q->d;
+    char where[32] = "";
     d->kind = MIXT_DIAGNOSIS_HARDWARE;
     d->cause = MIXT_CAUSE_HARDWARE;
     d->persists = true;
+    d->rank = mixt__trace_worst_rank(&c->q->ring->trace, c->q->begin);
+    if (d->rank >= 0)
+        snprintf(where, sizeof where, " on rank %d", d->rank);
     snprintf(d->text, sizeof d->text,
-             "hardware: update %lld goes wrong each time it is computed (loss %.4g, %.4g in FP32), yet its batch has a "
-             "loss of %.4g in FP32 from the same weights: the machine is not to be trusted",
-             (long long)d->step, d->value, d->fp32, c->loss);
+             "hardware: update %lld goes wrong%s each time it is computed (loss %.4g, %.4g in FP32), yet its batch has "
+             "a loss of %.4g in FP32 from the same weights: the machine is not to be trusted",
+             (long long)d->step, where, d->value, d->fp32, c->loss);
 }
 
-static mixt_status judge(court *c)
+/** The suspect is found. */
+static mixt_status judge_suspect(court *c)
 {
     mixt__inquiry *q = c->q;
     const mixt__trace_row *row = mixt__trace_row_of(&q->ring->trace, q->begin);
-    MIXT_TRY(find_suspect(c, row->batch));
     MIXT_TRY(run_others(c, row->batch));
     MIXT_TRY(read_pass(c, c->pass, c->input, c->target));
     bool all = stands_out(q, c->others, q->usual.loss);
@@ -269,6 +314,17 @@ static mixt_status judge(court *c)
                  "nothing: update %lld gives the same bits again, its batch has a loss of %.4g in FP32, others %.4g",
                  (long long)q->begin, c->loss, c->others);
     return MIXT_OK;
+}
+
+/** One rank judges, the others take over what it says. */
+static mixt_status judge(court *c)
+{
+    mixt__inquiry *q = c->q;
+    const mixt__group *group = q->trainer->ranks.group;
+    MIXT_TRY(find_suspect(c, mixt__trace_row_of(&q->ring->trace, q->begin)->batch));
+    bool here = !group || group->rank == c->rank;
+    MIXT_TRY(mixt__together_agree(q->trainer, here ? judge_suspect(c) : MIXT_OK));
+    return mixt__together_take(q->trainer, c->rank, q->d, sizeof *q->d);
 }
 
 static mixt_status open_court(court *c)
@@ -300,20 +356,37 @@ static void close_court(court *c)
     mixt__free(c->other_target);
 }
 
-/** All passes of the update, with the random numbers that they had. */
-static mixt_status run_update(court *c, double *loss)
+/** The passes of the update that this process makes, with the random numbers that they had. @param losses (made) */
+static mixt_status run_own(const court *c, double *losses)
 {
     const mixt__trainer *t = c->q->trainer;
     const mixt__trace_row *row = mixt__trace_row_of(&c->q->ring->trace, c->q->begin);
-    double sum = 0, one;
-    for (int64_t i = 0; i < t->settings.accumulate; i++) {
+    int64_t first = mixt__ranks_first(t);
+    for (int64_t i = first; i < first + mixt__ranks_made(t); i++) {
         uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(t->runs + i));
         MIXT_TRY(read_pass(c, row->batch + i, c->mixed_input, c->mixed_target));
-        MIXT_TRY(run_with(c, c->mixed_input, c->mixed_target, key, &one));
-        sum += one;
+        MIXT_TRY(run_with(c, c->mixed_input, c->mixed_target, key, &losses[i - first]));
     }
-    *loss = sum / (double)t->settings.accumulate;
     return MIXT_OK;
+}
+
+/** All of them, of all ranks. */
+static mixt_status run_update(court *c, double *loss)
+{
+    const mixt__trainer *t = c->q->trainer;
+    size_t bytes = (size_t)mixt__ranks_made(t) * sizeof(double);
+    double *mine = mixt__alloc(bytes), *all = NULL, sum = 0;
+    int count;
+    mixt_status status = mixt__together_agree(
+        t, mine ? run_own(c, mine) : mixt__fail(MIXT_ERROR_MEMORY, "no memory for the losses of an update"));
+    if (status == MIXT_OK)
+        status = mixt__together_gather(t, mine, bytes, (void **)&all, &count);
+    for (int64_t i = 0; status == MIXT_OK && i < t->settings.accumulate; i++)
+        sum += all[i];
+    *loss = sum / (double)t->settings.accumulate;
+    mixt__free(mine);
+    mixt__free(all);
+    return status;
 }
 
 /** Of the gradients of the shadow's last run. */
@@ -340,7 +413,7 @@ mixt_status mixt__inquire_same_weights(mixt__inquiry *q, double *loss, double *n
     court c = {.q = q};
     *norm = NAN;
     MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 1));
-    mixt_status status = open_court(&c);
+    mixt_status status = mixt__together_agree(q->trainer, open_court(&c));
     if (status == MIXT_OK)
         status = run_update(&c, loss);
     if (status == MIXT_OK && q->trainer->settings.accumulate == 1)
@@ -353,7 +426,7 @@ mixt_status mixt__inquire_batch(mixt__inquiry *q)
 {
     court c = {.q = q};
     MIXT_TRY(mixt__replay_to(&q->replay, q->begin - 1));
-    mixt_status status = open_court(&c);
+    mixt_status status = mixt__together_agree(q->trainer, open_court(&c));
     if (status == MIXT_OK)
         status = judge(&c);
     close_court(&c);

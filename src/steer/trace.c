@@ -2,6 +2,7 @@
 #include "steer/trace.h"
 
 #include "base/statistics.h"
+#include "store/checksum.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,17 +11,31 @@ enum { WINDOW = 50, QUIET = 3 }; // rows that tell what is usual; rows without a
 static const double deviations = 5, least_rise = 0.26, least_norm = 1.1; // rises are of logarithms: 1.3 and 3 times
 static const double least_deviation = 0.02;
 
-size_t mixt__trace_bytes(int64_t capacity, int64_t segments)
+static size_t row_bytes(int64_t segments, int64_t ranks)
 {
-    return (size_t)capacity * (sizeof(mixt__trace_row) + (size_t)segments * sizeof(mixt__segment_stats));
+    return sizeof(mixt__trace_row) + (size_t)segments * sizeof(mixt__segment_stats) +
+           (size_t)ranks * sizeof(mixt__trace_mark);
 }
 
-mixt_status mixt__trace_open(mixt__trace *t, int64_t capacity, int64_t segments)
+/** Ranks that leave marks. */
+static int64_t ranks_of(const mixt__trainer *t)
 {
-    *t = (mixt__trace){.capacity = capacity, .segments = segments};
+    return t->settings.ranks > 1 ? t->settings.ranks : 0;
+}
+
+size_t mixt__trace_bytes(const mixt__trainer *t, int64_t capacity)
+{
+    return (size_t)capacity * row_bytes(t->params->segment_count, ranks_of(t));
+}
+
+mixt_status mixt__trace_open(mixt__trace *t, const mixt__trainer *trainer, int64_t capacity)
+{
+    int64_t segments = trainer->params->segment_count, ranks = ranks_of(trainer);
+    *t = (mixt__trace){.capacity = capacity, .segments = segments, .ranks = ranks};
     t->rows = mixt__alloc((size_t)capacity * sizeof *t->rows);
     t->stats = mixt__alloc((size_t)(capacity * segments) * sizeof *t->stats);
-    if (t->rows && t->stats)
+    t->marks = ranks ? mixt__alloc((size_t)(capacity * ranks) * sizeof *t->marks) : NULL;
+    if (t->rows && t->stats && (t->marks || !ranks))
         return MIXT_OK;
     mixt__trace_close(t);
     return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the trace of %lld updates", (long long)capacity);
@@ -30,6 +45,7 @@ void mixt__trace_close(mixt__trace *t)
 {
     mixt__free(t->rows);
     mixt__free(t->stats);
+    mixt__free(t->marks);
     *t = (mixt__trace){0};
 }
 
@@ -49,6 +65,8 @@ void mixt__trace_drop_before(mixt__trace *t, int64_t first)
     t->first = first;
     memmove(t->rows, t->rows + gone, (size_t)t->count * sizeof *t->rows);
     memmove(t->stats, t->stats + gone * t->segments, (size_t)(t->count * t->segments) * sizeof *t->stats);
+    if (t->ranks)
+        memmove(t->marks, t->marks + gone * t->ranks, (size_t)(t->count * t->ranks) * sizeof *t->marks);
 }
 
 void mixt__trace_cut(mixt__trace *t, int64_t step)
@@ -75,6 +93,44 @@ const mixt__segment_stats *mixt__trace_stats_of(const mixt__trace *t, int64_t st
     return at >= 0 && at < t->count ? t->stats + at * t->segments : NULL;
 }
 
+const mixt__trace_mark *mixt__trace_marks_of(const mixt__trace *t, int64_t step)
+{
+    int64_t at = step - t->first;
+    return at >= 0 && at < t->count && t->ranks ? t->marks + at * t->ranks : NULL;
+}
+
+mixt_status mixt__trace_mark_step(const mixt__trace *t, mixt__trainer *trainer, int64_t step, mixt__trace_mark *marks)
+{
+    const mixt__step_result *found;
+    int64_t passes = mixt__ranks_passes(trainer);
+    if (!t->ranks)
+        return MIXT_OK;
+    MIXT_TRY(mixt__feed_result_of(&trainer->feed, trainer->attempts - step, &found));
+    for (int64_t rank = 0; rank < t->ranks; rank++) {
+        const float(*own)[3] = found->metrics + rank * passes;
+        double loss = 0, targets = 0;
+        for (int64_t i = 0; i < passes; i++) {
+            loss += (double)own[i][0];
+            targets += (double)own[i][2];
+        }
+        marks[rank].figures = mixt__checksum(own, (size_t)passes * sizeof *own);
+        marks[rank].loss = targets > 0 ? loss / targets : 0;
+    }
+    return MIXT_OK;
+}
+
+int mixt__trace_worst_rank(const mixt__trace *t, int64_t step)
+{
+    const mixt__trace_mark *marks = mixt__trace_marks_of(t, step);
+    int worst = 0;
+    for (int rank = 0; marks && rank < t->ranks; rank++) {
+        if (!isfinite(marks[rank].loss))
+            return rank;
+        worst = marks[rank].loss > marks[worst].loss ? rank : worst;
+    }
+    return marks ? worst : -1;
+}
+
 mixt_status mixt__trace_add(mixt__trace *t, mixt__trainer *trainer, const mixt_step *step)
 {
     const mixt__segment_stats *stats;
@@ -89,6 +145,8 @@ mixt_status mixt__trace_add(mixt__trace *t, mixt__trainer *trainer, const mixt_s
     row->grad_norm = (float)step->grad_norm;
     row->lr = (float)step->lr;
     row->scale = (float)step->scale;
+    if (t->ranks)
+        MIXT_TRY(mixt__trace_mark_step(t, trainer, step->step, t->marks + t->count * t->ranks));
     memcpy(t->stats + t->count++ * t->segments, stats, (size_t)t->segments * sizeof *stats);
     return MIXT_OK;
 }
@@ -98,16 +156,17 @@ mixt_status mixt__trace_add(mixt__trace *t, mixt__trainer *trainer, const mixt_s
 /** What stands before the rows. */
 typedef struct head {
     char magic[8];
-    int64_t first, count, segments;
+    int64_t first, count, segments, ranks;
 } head;
-static const char magic[8] = "mixttr1";
+static const char magic[8] = "mixttr2";
 
 void *mixt__trace_pack(const mixt__trace *t, int64_t last, size_t *bytes)
 {
     int64_t wanted = last - t->first + 1, count = wanted < 0 ? 0 : wanted < t->count ? wanted : t->count;
-    head h = {.first = t->first, .count = count, .segments = t->segments};
+    head h = {.first = t->first, .count = count, .segments = t->segments, .ranks = t->ranks};
     size_t rows = (size_t)count * sizeof *t->rows, stats = (size_t)(count * t->segments) * sizeof *t->stats;
-    *bytes = sizeof h + rows + stats;
+    size_t marks = (size_t)(count * t->ranks) * sizeof *t->marks;
+    *bytes = sizeof h + rows + stats + marks;
     char *block = mixt__alloc(*bytes);
     if (!block)
         return NULL;
@@ -115,6 +174,8 @@ void *mixt__trace_pack(const mixt__trace *t, int64_t last, size_t *bytes)
     memcpy(block, &h, sizeof h);
     memcpy(block + sizeof h, t->rows, rows);
     memcpy(block + sizeof h + rows, t->stats, stats);
+    if (marks)
+        memcpy(block + sizeof h + rows + stats, t->marks, marks);
     return block;
 }
 
@@ -124,12 +185,16 @@ mixt_status mixt__trace_unpack(mixt__trace *t, const void *block, size_t bytes)
     if (bytes >= sizeof h)
         memcpy(&h, block, sizeof h);
     bool fits = !memcmp(h.magic, magic, sizeof magic) && h.count >= 0 && h.count <= t->capacity &&
-                h.segments == t->segments && h.first >= 0 && bytes == sizeof h + mixt__trace_bytes(h.count, h.segments);
+                h.segments == t->segments && h.ranks == t->ranks && h.first >= 0 &&
+                bytes == sizeof h + (size_t)h.count * row_bytes(h.segments, h.ranks);
     if (!fits)
-        return mixt__fail(MIXT_ERROR_FORMAT, "the trace of updates is of another model, or cut");
-    size_t rows = (size_t)h.count * sizeof *t->rows;
-    memcpy(t->rows, (const char *)block + sizeof h, rows);
-    memcpy(t->stats, (const char *)block + sizeof h + rows, bytes - sizeof h - rows);
+        return mixt__fail(MIXT_ERROR_FORMAT, "the trace of updates is of another model, of other ranks, or cut");
+    const char *from = (const char *)block + sizeof h;
+    size_t rows = (size_t)h.count * sizeof *t->rows, stats = (size_t)(h.count * h.segments) * sizeof *t->stats;
+    memcpy(t->rows, from, rows);
+    memcpy(t->stats, from + rows, stats);
+    if (h.ranks)
+        memcpy(t->marks, from + rows + stats, (size_t)(h.count * h.ranks) * sizeof *t->marks);
     t->first = h.first;
     t->count = h.count;
     return MIXT_OK;

@@ -1,5 +1,5 @@
-/* A trace: what each update since a good state has left, enough to see where a replay differs first, and what in it
- * stands out.
+/* A trace: what each update since a good state has left, enough to see where a replay differs first, on which rank, and
+ * what in it stands out.
  *
  * Rows are of consecutive updates. Bits are compared, not values: a replay on the same machine is the same computation.
  */
@@ -16,17 +16,26 @@ typedef struct mixt__trace_row {
     int32_t skipped;
 } mixt__trace_row;
 
+/** What the passes of one rank have made of an update. */
+typedef struct mixt__trace_mark {
+    uint64_t figures; // a checksum of them
+    double loss;      // its own
+} mixt__trace_mark;
+
 typedef struct mixt__trace {
     int64_t first;    // update of rows[0]
     int64_t count;    // rows
     int64_t capacity; // of them
     int64_t segments; // statistics a row
+    int64_t ranks;    // marks a row; 0: of one rank there are none
     mixt__trace_row *rows;
     mixt__segment_stats *stats; // (capacity, segments)
+    mixt__trace_mark *marks;    // (capacity, ranks)
 } mixt__trace;
 
-size_t mixt__trace_bytes(int64_t capacity, int64_t segments);
-mixt_status mixt__trace_open(mixt__trace *trace, int64_t capacity, int64_t segments);
+/** Bytes for a trainer that is compiled. */
+size_t mixt__trace_bytes(const mixt__trainer *trainer, int64_t capacity);
+mixt_status mixt__trace_open(mixt__trace *trace, const mixt__trainer *trainer, int64_t capacity);
 void mixt__trace_close(mixt__trace *trace);
 
 /** Forgets everything; the next row is of update `first`. */
@@ -39,11 +48,18 @@ bool mixt__trace_full(const mixt__trace *trace);
 /** The row of an update; NULL: there is none. */
 const mixt__trace_row *mixt__trace_row_of(const mixt__trace *trace, int64_t step);
 const mixt__segment_stats *mixt__trace_stats_of(const mixt__trace *trace, int64_t step);
+/** NULL too where there is one rank. */
+const mixt__trace_mark *mixt__trace_marks_of(const mixt__trace *trace, int64_t step);
+/** Those of an update whose result is there. @param marks (ranks) */
+mixt_status mixt__trace_mark_step(const mixt__trace *trace, mixt__trainer *trainer, int64_t step,
+                                  mixt__trace_mark *marks);
+/** The rank whose own loss of an update was the worst; -1: there is one rank. */
+int mixt__trace_worst_rank(const mixt__trace *trace, int64_t step);
 
 /** Adds what the trainer's update `step->step` has left, which must be the one behind the last row. */
 mixt_status mixt__trace_add(mixt__trace *trace, mixt__trainer *trainer, const mixt_step *step);
-/** The trace up to update `last` as one block of bytes, for mixt__free, and back; NULL: no memory. What is not of such a
- *  trace is refused. */
+/** The trace up to update `last` as one block of bytes, for mixt__free, and back; NULL: no memory. What is not of such
+ * a trace is refused. */
 void *mixt__trace_pack(const mixt__trace *trace, int64_t last, size_t *bytes);
 mixt_status mixt__trace_unpack(mixt__trace *trace, const void *block, size_t bytes);
 /** Whether two updates have the same bits. */

@@ -24,14 +24,8 @@ static mixt_status no_memory(const char *path)
 static mixt_status write_file(const char *folder, const char *name, const void *data, size_t bytes)
 {
     char path[MIXT_CHECKPOINT_INSIDE];
-    mixt__file_writer writer;
     snprintf(path, sizeof path, "%s/%.200s", folder, name);
-    MIXT_TRY(mixt__file_writer_open(&writer, path, true));
-    mixt_status status = mixt__file_writer_append(&writer, data, bytes);
-    if (status == MIXT_OK)
-        return mixt__file_writer_commit(&writer);
-    mixt__file_writer_abandon(&writer);
-    return status;
+    return mixt__file_put(path, data, bytes, true);
 }
 
 mixt_status mixt__checkpoint_add_files(const mixt__checkpoint_draft *d, const mixt__checkpoint_content *content,

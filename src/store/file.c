@@ -274,19 +274,22 @@ bool mixt__path_has_extension(const char *path, const char *extension)
     return length > tail && !strcmp(path + length - tail, extension);
 }
 
+mixt_status mixt__file_put(const char *path, const void *data, size_t bytes, bool overwrite)
+{
+    mixt__file_writer writer;
+    MIXT_TRY(mixt__file_writer_open(&writer, path, overwrite));
+    mixt_status status = mixt__file_writer_append(&writer, data, bytes);
+    if (status == MIXT_OK)
+        return mixt__file_writer_commit(&writer);
+    mixt__file_writer_abandon(&writer);
+    return status;
+}
+
 mixt_status mixt__file_copy(const char *from, const char *to)
 {
     mixt__file_map map;
-    mixt__file_writer writer;
     MIXT_TRY(mixt__file_map_open(from, &map));
-    mixt_status status = mixt__file_writer_open(&writer, to, true);
-    if (status == MIXT_OK) {
-        status = mixt__file_writer_append(&writer, map.data, map.bytes);
-        if (status == MIXT_OK)
-            status = mixt__file_writer_commit(&writer);
-        else
-            mixt__file_writer_abandon(&writer);
-    }
+    mixt_status status = mixt__file_put(to, map.data, map.bytes, true);
     mixt__file_map_close(&map);
     return status;
 }

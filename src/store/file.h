@@ -37,6 +37,8 @@ void mixt__file_writer_abandon(mixt__file_writer *writer);
  *  @param path its name, for messages */
 mixt_status mixt__file_write_at(int fd, const char *path, const void *data, size_t bytes, int64_t at);
 
+/** Some bytes as a file, all or nothing. */
+mixt_status mixt__file_put(const char *path, const void *data, size_t bytes, bool overwrite);
 /** Copies a file, all or nothing; replaces `to`. */
 mixt_status mixt__file_copy(const char *from, const char *to);
 

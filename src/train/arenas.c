@@ -44,34 +44,35 @@ int64_t mixt__arena_offset(const mixt__params *p, int64_t param, int which)
     return p->segments[segment].offset;
 }
 
-/** @param one room for a slice */
-static const mixt__param_slice *slices_of(const mixt__trainer *t, int which, bool part, mixt__param_slice *one,
-                                          int64_t *count)
+/** What this rank writes of an arena. @param one room for a slice */
+static const mixt__param_slice *slices_of(const mixt__trainer *t, int which, mixt__param_slice *one, int64_t *count)
 {
     enum { UNIT = 16 };
     const mixt__params *p = t->params;
     int64_t rank = t->ranks.group ? t->ranks.group->rank : 0, ranks = t->settings.ranks;
     int64_t total = mixt__arena_elements(p, which), units = total / UNIT;
-    if (part && mixt__arena_shared_out(p, which)) {
+    if (mixt__arena_shared_out(p, which)) {
         *count = p->shard.slice_count;
         return p->shard.slices;
     }
-    *one = (mixt__param_slice){.count = total};
-    if (part) {
-        one->begin = units * rank / ranks * UNIT;
-        one->count = (rank + 1 == ranks ? total : units * (rank + 1) / ranks * UNIT) - one->begin;
-    }
+    int64_t begin = units * rank / ranks * UNIT, end = units * (rank + 1) / ranks * UNIT;
+    *one = (mixt__param_slice){.begin = begin, .count = (rank + 1 == ranks ? total : end) - begin};
     *count = 1;
     return one;
 }
 
-int64_t mixt__arena_copied(const mixt__trainer *t, int which, bool part, int64_t *from)
+int64_t mixt__arena_copied(const mixt__trainer *t, int which, mixt__snapshot_kind kind, int64_t *from)
 {
     mixt__param_slice one = {0};
     int64_t count;
-    (void)slices_of(t, which, part, &one, &count);
+    *from = 0;
+    if (kind != MIXT_SNAPSHOT_WHOLE && mixt__arena_shared_out(t->params, which))
+        return t->params->shard.room;
+    if (kind != MIXT_SNAPSHOT_PART)
+        return mixt__arena_elements(t->params, which);
+    (void)slices_of(t, which, &one, &count);
     *from = one.begin;
-    return part && mixt__arena_shared_out(t->params, which) ? t->params->shard.room : one.count;
+    return one.count;
 }
 
 /** A tensor, and where its elements lie: those of `slices`, one after the other from `base` on. */
@@ -100,19 +101,28 @@ static int64_t cut(const cutting *c, mixt__checkpoint_piece *pieces)
     return count;
 }
 
-int64_t mixt__arenas_pieces(const mixt__trainer *t, float *const *blocks, mixt__checkpoint_piece *pieces,
-                            int64_t *tensors)
+/** Where the first element lies that this rank writes of an arena; NULL: nowhere yet. */
+static const float *base_of(const mixt__trainer *t, int which, float *const *blocks, mixt__snapshot_kind kind)
+{
+    const float *block = blocks ? blocks[which] : NULL;
+    int64_t from;
+    (void)mixt__arena_copied(t, which, MIXT_SNAPSHOT_PART, &from);
+    if (block && kind == MIXT_SNAPSHOT_PART)
+        return block;
+    block = block ? block : mixt__arena_of(t->params, which);
+    return block ? block + from : NULL;
+}
+
+int64_t mixt__arenas_pieces(const mixt__trainer *t, float *const *blocks, mixt__snapshot_kind kind,
+                            mixt__checkpoint_piece *pieces, int64_t *tensors)
 {
     const mixt__params *p = t->params;
-    int64_t used = 0, from;
+    int64_t used = 0;
     *tensors = 0;
     for (int which = 0; which < MIXT_ARENAS; which++) {
         mixt__param_slice one;
-        cutting c = {.base = blocks ? blocks[which] : NULL};
-        c.slices = slices_of(t, which, true, &one, &c.slice_count);
-        (void)mixt__arena_copied(t, which, true, &from);
-        if (pieces && !c.base && mixt__arena_of(p, which))
-            c.base = mixt__arena_of(p, which) + from;
+        cutting c = {.base = pieces ? base_of(t, which, blocks, kind) : NULL};
+        c.slices = slices_of(t, which, &one, &c.slice_count);
         for (int64_t i = 0; i < p->count; i++) {
             c.offset = mixt__arena_offset(p, i, which);
             if (c.offset < 0)

@@ -87,13 +87,13 @@ static void list_bytes(const mixt__trainer *t, size_t *list, size_t *names)
                 *names += strlen(mixt__arena_prefixes[which]) + strlen(p->table[i].name) + 1;
 }
 
-static size_t copies_bytes(const mixt__trainer *t, bool part)
+static size_t copies_bytes(const mixt__trainer *t, mixt__snapshot_kind kind)
 {
     size_t bytes = 0;
     int64_t from;
     for (int which = 0; which < MIXT_ARENAS; which++)
         bytes += mixt__arena_exists(t->params, which)
-                     ? (size_t)mixt__arena_copied(t, which, part, &from) * sizeof(float)
+                     ? (size_t)mixt__arena_copied(t, which, kind, &from) * sizeof(float)
                      : 0;
     return bytes;
 }
@@ -111,7 +111,7 @@ static void list_tensors(mixt__snapshot *s, size_t names)
             const float *base = s->blocks[which] ? s->blocks[which] : mixt__arena_of(p, which);
             mixt__file_tensor *t = &s->tensors[s->count++];
             *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank};
-            t->data = s->part ? NULL : base + offset;
+            t->data = s->kind == MIXT_SNAPSHOT_PART ? NULL : base + offset;
             t->name = s->names + used;
             used +=
                 (size_t)snprintf(s->names + used, names - used, "%s%s", mixt__arena_prefixes[which], param->name) + 1;
@@ -120,54 +120,78 @@ static void list_tensors(mixt__snapshot *s, size_t names)
     mixt__feedback_list(s, s->names + used);
 }
 
-/** What this rank writes of all tensors. @param s NULL: it is only counted */
-static int64_t list_pieces(const mixt__trainer *t, const mixt__snapshot *s)
+/** What this rank writes of all tensors. @param of where that lies @param pieces NULL: they are only counted */
+static int64_t list_pieces(const mixt__trainer *t, const mixt__snapshot *of, mixt__checkpoint_piece *pieces)
 {
-    mixt__checkpoint_piece *pieces = s ? s->pieces : NULL;
-    int64_t tensors, used = mixt__arenas_pieces(t, s ? s->blocks : NULL, pieces, &tensors);
-    return used + mixt__feedback_pieces(t, s, tensors, pieces ? pieces + used : NULL);
+    int64_t tensors, used = mixt__arenas_pieces(t, of->blocks, of->kind, pieces, &tensors);
+    return used + mixt__feedback_pieces(t, of->feedback, tensors, pieces ? pieces + used : NULL);
+}
+
+static int64_t count_pieces(const mixt__trainer *t)
+{
+    const mixt__snapshot nowhere = {.kind = MIXT_SNAPSHOT_PART};
+    return list_pieces(t, &nowhere, NULL);
 }
 
 static size_t pieces_bytes(const mixt__trainer *t)
 {
-    return (size_t)(list_pieces(t, NULL) + 1) * (sizeof(mixt__checkpoint_piece) + sizeof(mixt__checkpoint_sum));
+    return (size_t)(count_pieces(t) + 1) * (sizeof(mixt__checkpoint_piece) + sizeof(mixt__checkpoint_sum));
 }
 
-size_t mixt__snapshot_bytes(const mixt__trainer *t)
+mixt__snapshot_kind mixt__snapshot_saved(const mixt__trainer *t)
 {
-    bool part = mixt__ranks_save_parts(t);
+    return mixt__ranks_save_parts(t) ? MIXT_SNAPSHOT_PART : MIXT_SNAPSHOT_WHOLE;
+}
+
+mixt__snapshot_kind mixt__snapshot_kept(const mixt__trainer *t)
+{
+    bool several = t->ranks.group || t->ranks.planned; // as mixt__ranks_apart, before there is any memory
+    bool apart = t->ranks.owners.ranks || mixt__feedback_tensors(t);
+    return several && apart ? MIXT_SNAPSHOT_OWN : MIXT_SNAPSHOT_WHOLE;
+}
+
+size_t mixt__snapshot_bytes(const mixt__trainer *t, mixt__snapshot_kind kind)
+{
     size_t list, names;
     list_bytes(t, &list, &names);
-    return copies_bytes(t, part) + (size_t)mixt__feedback_elements(t, part) * sizeof(float) + list + names +
-           (part ? pieces_bytes(t) : 0);
+    size_t copies = copies_bytes(t, kind) + (size_t)mixt__feedback_elements(t, kind) * sizeof(float);
+    size_t lists = kind == MIXT_SNAPSHOT_OWN ? 0 : list + names;
+    return copies + lists + (kind == MIXT_SNAPSHOT_PART ? pieces_bytes(t) : 0);
+}
+
+void mixt__snapshot_point(mixt__snapshot *s, const mixt__snapshot *of)
+{
+    s->piece_count = list_pieces(s->trainer, of, s->pieces);
 }
 
 static mixt_status take_lists(mixt__snapshot *s)
 {
     const mixt__trainer *t = s->trainer;
-    size_t list, names, count = s->part ? (size_t)list_pieces(t, NULL) + 1 : 0;
+    bool part = s->kind == MIXT_SNAPSHOT_PART;
+    size_t list, names, count = part ? (size_t)count_pieces(t) + 1 : 0;
     list_bytes(t, &list, &names);
     s->tensors = mixt__alloc(list);
     s->names = mixt__alloc(names);
-    s->pieces = s->part ? mixt__alloc(count * sizeof *s->pieces) : NULL;
-    s->sums = s->part ? mixt__alloc(count * sizeof *s->sums) : NULL;
-    if (!s->tensors || !s->names || (s->part && (!s->pieces || !s->sums)))
+    s->pieces = part ? mixt__alloc(count * sizeof *s->pieces) : NULL;
+    s->sums = part ? mixt__alloc(count * sizeof *s->sums) : NULL;
+    if (!s->tensors || !s->names || (part && (!s->pieces || !s->sums)))
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
     list_tensors(s, names);
-    s->piece_count = s->part ? list_pieces(t, s) : 0;
+    if (part)
+        mixt__snapshot_point(s, s);
     return MIXT_OK;
 }
 
 static mixt_status take_blocks(mixt__snapshot *s)
 {
     const mixt__trainer *t = s->trainer;
-    size_t need = copies_bytes(t, s->part), room = mixt__memory_available();
+    size_t need = copies_bytes(t, s->kind), room = mixt__memory_available();
     int64_t from;
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY, "a copy of the training state needs %.2f GiB, %.2f GiB are free",
                           (double)need / 1073741824.0, (double)room / 1073741824.0);
     for (int which = 0; which < MIXT_ARENAS; which++) {
-        size_t bytes = (size_t)mixt__arena_copied(t, which, s->part, &from) * sizeof(float);
+        size_t bytes = (size_t)mixt__arena_copied(t, which, s->kind, &from) * sizeof(float);
         if (!mixt__arena_exists(t->params, which) || !bytes)
             continue;
         s->blocks[which] = t->backend->alloc_host(bytes);
@@ -178,18 +202,18 @@ static mixt_status take_blocks(mixt__snapshot *s)
     return MIXT_OK;
 }
 
-mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool part, bool in_place)
+mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, mixt__snapshot_kind kind, bool in_place)
 {
-    *s = (mixt__snapshot){.trainer = t, .part = part};
+    *s = (mixt__snapshot){.trainer = t, .kind = kind};
     mixt_status status = t->control ? MIXT_OK
                                     : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it "
                                                                    "has made no step");
-    bool collected = !part && mixt__ranks_sharded(t);
+    bool collected = kind == MIXT_SNAPSHOT_WHOLE && mixt__ranks_apart(t);
     if (status == MIXT_OK && (!in_place || !t->backend->host_memory || collected))
         status = take_blocks(s);
     if (status == MIXT_OK)
         status = mixt__feedback_open(s);
-    if (status == MIXT_OK)
+    if (status == MIXT_OK && kind != MIXT_SNAPSHOT_OWN)
         status = take_lists(s);
     if (status != MIXT_OK)
         mixt__snapshot_close(s);
@@ -202,20 +226,20 @@ void mixt__snapshot_touch(mixt__snapshot *s)
     for (int which = 0; which < MIXT_ARENAS; which++)
         if (s->blocks[which])
             mixt__parallel_zero(s->blocks[which],
-                                (size_t)mixt__arena_copied(s->trainer, which, s->part, &from) * sizeof(float));
+                                (size_t)mixt__arena_copied(s->trainer, which, s->kind, &from) * sizeof(float));
 }
 
 /** Whether rank 0 has collected such a copy, so that it is not this process's arena. */
-static bool is_collected(const mixt__snapshot *s, const mixt__trainer *t, int which)
+static bool is_collected(const mixt__snapshot *s, int which)
 {
-    return !s->part && mixt__arena_shared_out(t->params, which);
+    return s->kind == MIXT_SNAPSHOT_WHOLE && mixt__arena_shared_out(s->trainer->params, which);
 }
 
 static mixt_status copy_arenas(mixt__snapshot *s, const mixt__trainer *t)
 {
     for (int which = 0; which < MIXT_ARENAS; which++) {
-        int64_t from, count = mixt__arena_copied(t, which, s->part, &from);
-        if (s->blocks[which] && !is_collected(s, t, which))
+        int64_t from, count = mixt__arena_copied(t, which, s->kind, &from);
+        if (s->blocks[which] && !is_collected(s, which))
             MIXT_TRY(t->backend->copy(s->blocks[which], mixt__arena_of(t->params, which) + from,
                                       (size_t)count * sizeof(float)));
     }
@@ -248,6 +272,16 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
     mixt__feedback_take(s, t);
     MIXT_TRY(t->backend->synchronize());
     return take_scalars(s, t);
+}
+
+void mixt__snapshot_fill(mixt__snapshot *s, const mixt__snapshot *own)
+{
+    const mixt__params *p = s->trainer->params;
+    for (int which = 0; which < MIXT_ARENAS; which++)
+        if (s->blocks[which] && !is_collected(s, which))
+            memcpy(s->blocks[which], own->blocks[which], (size_t)mixt__arena_elements(p, which) * sizeof(float));
+    if (s->feedback)
+        mixt__feedback_fill(s, own);
 }
 
 void mixt__snapshot_close(mixt__snapshot *s)
@@ -380,10 +414,11 @@ static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progr
 
 static mixt_status load_copies(mixt__trainer *t, const mixt__snapshot *s, const progress *p)
 {
+    int64_t from;
     for (int which = 0; which < MIXT_ARENAS; which++)
         if (s->blocks[which])
             MIXT_TRY(t->backend->copy(mixt__arena_of(t->params, which), s->blocks[which],
-                                      (size_t)mixt__arena_elements(t->params, which) * sizeof(float)));
+                                      (size_t)mixt__arena_copied(t, which, s->kind, &from) * sizeof(float)));
     mixt__feedback_put_back(s, t);
     MIXT_TRY(t->backend->synchronize());
     return go_on(t, p);

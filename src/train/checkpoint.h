@@ -8,14 +8,13 @@
 #ifndef MIXT_TRAIN_CHECKPOINT_H
 #define MIXT_TRAIN_CHECKPOINT_H
 
-#include "store/checkpoint.h"
-#include "train/trainer.h"
+#include "train/arenas.h"
 
 typedef struct mixt__snapshot {
     const mixt__trainer *trainer; // borrowed
     mixt__file_tensor *tensors;   // names in `names`, data in `blocks`
     int64_t count;
-    bool part;                      // of this rank alone: tensors have no data, `pieces` do
+    mixt__snapshot_kind kind;       // of a part, tensors have no data, `pieces` do; of a rank's own there is no list
     mixt__checkpoint_piece *pieces; // what it writes of them
     mixt__checkpoint_sum *sums;     // (piece_count) for who writes them
     int64_t piece_count;
@@ -25,14 +24,22 @@ typedef struct mixt__snapshot {
     char *names;
 } mixt__snapshot;
 
-/** Bytes that the copies of a snapshot for checkpoints take, all when it is opened; they lie in the host's memory: a
- *  rank's part where each saves its own. Needs compile. */
-size_t mixt__snapshot_bytes(const mixt__trainer *trainer);
+/** What this process copies for a checkpoint: its part where each rank saves its own; else all. */
+mixt__snapshot_kind mixt__snapshot_saved(const mixt__trainer *trainer);
+/** What it copies to go back to: its own where ranks share something out; else all. */
+mixt__snapshot_kind mixt__snapshot_kept(const mixt__trainer *trainer);
+/** Bytes that a snapshot's copies take, all when it is opened; they lie in the host's memory. Needs compile. */
+size_t mixt__snapshot_bytes(const mixt__trainer *trainer, mixt__snapshot_kind kind);
 /** Lays out a snapshot of an allocated trainer and takes its memory.
- *  @param part of what this rank alone saves, where all save theirs; cannot be restored
+ *  @param kind a part cannot be restored, a rank's own not be written by itself
  *  @param in_place on a device whose memory is the host's: make no copy; then the trainer must not step between take
  * and the end of writing. Elsewhere of no effect. */
-mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *trainer, bool part, bool in_place);
+mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *trainer, mixt__snapshot_kind kind,
+                                bool in_place);
+/** Of a snapshot of all: copies what no rank shares out from one of this rank's own; the rest is to be collected. */
+void mixt__snapshot_fill(mixt__snapshot *snapshot, const mixt__snapshot *own);
+/** Of a part: lets its pieces lie in another snapshot, of all that this rank has; in itself, as after opening. */
+void mixt__snapshot_point(mixt__snapshot *part, const mixt__snapshot *of);
 /** Writes over the copies' memory once, so that the first take does not wait for the system to find it. */
 void mixt__snapshot_touch(mixt__snapshot *snapshot);
 /** Copies what is true now; waits for the steps issued so far. */
@@ -83,9 +90,10 @@ typedef struct mixt__saver mixt__saver;
 /** Takes the memory of a snapshot and starts a thread; without memory for a copy it saves in the caller's thread
  * instead, where the device's memory is the host's. */
 mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver);
-/** Brings what ranks have each of their own to rank 0: every rank does so before a save, which rank 0 makes. @param
- *  saver of rank 0; else NULL */
-mixt_status mixt__saver_collect(mixt__saver *saver, mixt__trainer *trainer);
+/** Brings what ranks have each of their own to rank 0: every rank does so before a save, which rank 0 makes.
+ *  @param saver of rank 0; else NULL
+ *  @param snapshot of its own state, that mixt__saver_write follows for; NULL: as the trainer has it now */
+mixt_status mixt__saver_collect(mixt__saver *saver, mixt__trainer *trainer, const mixt__snapshot *snapshot);
 /** Waits until the save before this one is done, takes a snapshot and returns; writing goes on beside. A failure of
  * writing comes as a report. */
 mixt_status mixt__saver_save(mixt__saver *saver, const mixt__save_request *request);
@@ -100,8 +108,12 @@ bool mixt__saver_pending(const mixt__saver *saver);
  *  where one has failed, which is everyone's report then. @param all until it is in place */
 void mixt__saver_settle(mixt__saver *saver, bool all);
 /** Writes a snapshot that was taken before, in the caller's thread, after the save under way has ended. Nothing is
- * pruned. */
+ * pruned. Of a rank's own state, all ranks' has been collected. */
 mixt_status mixt__saver_write(mixt__saver *saver, const mixt__snapshot *snapshot, const mixt__save_request *request);
+/** The same by all ranks together, each its part, and in place before it returns: on all ranks alike, with no report.
+ *  @param snapshot of all that this rank has @param request as of mixt__saver_save_part */
+mixt_status mixt__saver_write_parts(mixt__saver *saver, const mixt__snapshot *snapshot,
+                                    const mixt__save_request *request);
 /** True once for each save that has ended. */
 bool mixt__saver_report(mixt__saver *saver, mixt__save_report *report);
 /** Until no save is under way. */

@@ -14,7 +14,11 @@
 /** Before the passes of a part are issued. */
 void mixt__device_sums_expect(mixt__trainer *t);
 /** Before the last of them: `run` tells of its nodes. */
-void mixt__device_sums_begin(mixt__trainer *t, mixt__run *run);
+mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run);
+/** Those buckets go that are made once node number `node` is; what fails first is kept for the end. */
+void mixt__device_sums_send(mixt__trainer *t, int64_t node);
+/** Until the device has written a number that is not 0 there, or has run all and should have. */
+mixt_status mixt__device_sums_await(const mixt__trainer *t, const uint32_t *number);
 /** After it: the buckets that are left, or all gradients at once where there are no buckets; what is issued next waits
  *  for them. */
 mixt_status mixt__device_sums_finish(mixt__trainer *t);

@@ -11,6 +11,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /** Bytes of one batch: its inputs, its targets. */
 static void batch_bytes(const mixt__batch_spec *spec, size_t bytes[2])
@@ -28,7 +29,8 @@ mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t)
     plan = t->eval->plan.arena_bytes + t->eval->workspace_bytes + t->ranks.gathers[MIXT_GATHER_EVAL].bytes;
     if (t->backend->host_memory)
         return (mixt__trainer_bytes){.host = plan + batch[0] + batch[1]};
-    return (mixt__trainer_bytes){.host = batch[0] + batch[1], .device = plan + batch[0] + batch[1]};
+    size_t gathered = mixt__gather_host_bytes(&t->ranks.gathers[MIXT_GATHER_EVAL]);
+    return (mixt__trainer_bytes){.host = batch[0] + batch[1] + gathered, .device = plan + batch[0] + batch[1]};
 }
 
 /** @param beside bytes of the training step that are still to be taken
@@ -63,6 +65,18 @@ static mixt_status plan(mixt__trainer *t, const mixt__batch_spec *spec)
     return mixt__sharded_plan_reading(t, t->eval, MIXT_GATHER_EVAL);
 }
 
+/** Where the host gathers weights that ranks share out, beside a device with memory of its own. */
+static bool take_gathered(mixt__trainer *t)
+{
+    size_t bytes = mixt__gather_host_bytes(&t->ranks.gathers[MIXT_GATHER_EVAL]);
+    if (!bytes)
+        return true;
+    t->eval_gathered = t->backend->alloc_host(bytes);
+    if (t->eval_gathered)
+        memset(t->eval_gathered, 0, bytes); // gaps between parameters travel too
+    return t->eval_gathered;
+}
+
 /** All or, on failure, some of it. */
 static bool take_buffers(mixt__trainer *t)
 {
@@ -78,7 +92,7 @@ static bool take_buffers(mixt__trainer *t)
     if (!t->backend->host_memory) {
         t->eval_device[0] = t->backend->alloc(bytes[0]);
         t->eval_device[1] = t->backend->alloc(bytes[1]);
-        complete = complete && t->eval_device[0] && t->eval_device[1];
+        complete = complete && t->eval_device[0] && t->eval_device[1] && take_gathered(t);
     }
     return complete;
 }

@@ -150,7 +150,8 @@ static void spoil(mixt__trainer *t, const mixt_data *data)
     mixt__faults *faults = t->faults;
     mixt__data_fault planted[MIXT_DATA_FAULTS_MAX];
     int count = 0;
-    int64_t batches = t->settings.accumulate / t->settings.split, size = t->settings.batch * t->settings.split;
+    int64_t parts = t->settings.split * t->settings.ranks; // of a batch of the data
+    int64_t batches = t->settings.accumulate / parts, size = t->settings.batch * parts;
     for (int i = 0; i < faults->count && count < MIXT_DATA_FAULTS_MAX; i++) {
         const mixt__fault *f = &faults->items[i];
         if (f->kind != MIXT_FAULT_NAN_DATA && f->kind != MIXT_FAULT_LABEL)

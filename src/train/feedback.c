@@ -80,33 +80,39 @@ static bool is_kept(const mixt__trainer *t)
     return t->ranks.compression.kind != MIXT_COMPRESS_NONE && t->settings.ranks > 1;
 }
 
-/** Factors are the same on all ranks: one saves them. */
-static bool saves_factors(const mixt__compressor *c)
+/** Rows that a snapshot's copies have: one a rank, or those of this process. */
+static int64_t rows_of(const mixt__compressor *c, mixt__snapshot_kind kind)
 {
-    return !c->group || c->group->rank == 0;
+    return kind == MIXT_SNAPSHOT_WHOLE ? c->ranks : c->parts;
 }
 
-int64_t mixt__feedback_elements(const mixt__trainer *t, bool part)
+/** Factors are the same on all ranks: one saves them. */
+static bool has_factors(const mixt__compressor *c, mixt__snapshot_kind kind)
+{
+    return c->counts.right && (kind != MIXT_SNAPSHOT_PART || !c->group || c->group->rank == 0);
+}
+
+int64_t mixt__feedback_elements(const mixt__trainer *t, mixt__snapshot_kind kind)
 {
     mixt__compressor c;
     if (!mixt__feedback_plan(t, &c))
         return 0;
-    return part ? c.total + (saves_factors(&c) ? c.counts.right : 0) : c.ranks * c.total + c.counts.right;
+    return rows_of(&c, kind) * c.total + (has_factors(&c, kind) ? c.counts.right : 0);
 }
 
-int64_t mixt__feedback_pieces(const mixt__trainer *t, const mixt__snapshot *s, int64_t first,
+int64_t mixt__feedback_pieces(const mixt__trainer *t, const float *copies, int64_t first,
                               mixt__checkpoint_piece *pieces)
 {
     mixt__compressor c;
     if (!mixt__feedback_plan(t, &c))
         return 0;
-    bool factors = saves_factors(&c) && c.counts.right;
+    bool factors = has_factors(&c, MIXT_SNAPSHOT_PART);
     int64_t rank = c.group ? c.group->rank : 0, unit = sizeof(float);
     if (pieces)
-        pieces[0] = (mixt__checkpoint_piece){.tensor = first + rank, .bytes = c.total * unit, .data = s->feedback};
+        pieces[0] = (mixt__checkpoint_piece){.tensor = first + rank, .bytes = c.total * unit, .data = copies};
     if (pieces && factors)
         pieces[1] = (mixt__checkpoint_piece){
-            .tensor = first + c.ranks, .bytes = c.counts.right * unit, .data = s->feedback + c.total};
+            .tensor = first + c.ranks, .bytes = c.counts.right * unit, .data = copies + c.total};
     return 1 + factors;
 }
 
@@ -122,7 +128,7 @@ size_t mixt__feedback_name_bytes(const mixt__trainer *t)
 
 mixt_status mixt__feedback_open(mixt__snapshot *s)
 {
-    int64_t elements = mixt__feedback_elements(s->trainer, s->part);
+    int64_t elements = mixt__feedback_elements(s->trainer, s->kind);
     if (!elements)
         return MIXT_OK;
     s->feedback = s->trainer->backend->alloc_host((size_t)elements * sizeof *s->feedback);
@@ -137,7 +143,7 @@ void mixt__feedback_list(mixt__snapshot *s, char *names)
         mixt__file_tensor *t = &s->tensors[s->count];
         int64_t count = factors ? c->counts.right : c->total;
         *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {count}, .name = names};
-        t->data = s->part ? NULL : s->feedback + i * c->total;
+        t->data = s->kind == MIXT_SNAPSHOT_PART ? NULL : s->feedback + i * c->total;
         if (factors)
             snprintf(names, NAME_BYTES, "%s", factors_name);
         else
@@ -149,10 +155,11 @@ void mixt__feedback_list(mixt__snapshot *s, char *names)
 /** This process's rows from the trainer to a snapshot's copies, or back. */
 static void copy_rows(const mixt__snapshot *s, const mixt__compressor *c, bool back)
 {
-    int64_t rows = c->group && !s->part ? 0 : c->parts * c->total; // of a group they are collected, never put back
-    float *factors = s->feedback + (s->part ? 1 : c->ranks) * c->total;
+    bool collected = c->group && s->kind == MIXT_SNAPSHOT_WHOLE; // of the others: nothing that is put back
+    int64_t rows = collected ? 0 : c->parts * c->total;
+    float *factors = s->feedback + rows_of(c, s->kind) * c->total;
     memcpy(back ? c->feedback : s->feedback, back ? s->feedback : c->feedback, (size_t)rows * sizeof *factors);
-    if (c->counts.right && (!s->part || saves_factors(c)))
+    if (has_factors(c, s->kind))
         memcpy(back ? c->factors : factors, back ? factors : c->factors, (size_t)c->counts.right * sizeof *factors);
 }
 
@@ -160,6 +167,13 @@ void mixt__feedback_take(mixt__snapshot *s, const mixt__trainer *t)
 {
     if (s->feedback)
         copy_rows(s, &t->ranks.compressor, false);
+}
+
+void mixt__feedback_fill(mixt__snapshot *s, const mixt__snapshot *own)
+{
+    const mixt__compressor *c = &s->trainer->ranks.compressor;
+    memcpy(s->feedback + rows_of(c, s->kind) * c->total, own->feedback + rows_of(c, own->kind) * c->total,
+           (size_t)c->counts.right * sizeof *s->feedback);
 }
 
 void mixt__feedback_put_back(const mixt__snapshot *s, mixt__trainer *t)

@@ -17,10 +17,11 @@ void mixt__feedback_begin(mixt__trainer *t);
 mixt_status mixt__feedback_part(mixt__trainer *t, int64_t part, float *grad);
 mixt_status mixt__feedback_sum(mixt__trainer *t, float *grad);
 
-/** Elements of a snapshot's copies; 0: there are none. @param part those that this rank alone saves */
-int64_t mixt__feedback_elements(const mixt__trainer *t, bool part);
-/** Of such a part. @param first the tensor of rank 0's @param pieces NULL: they are only counted. @return how many */
-int64_t mixt__feedback_pieces(const mixt__trainer *t, const mixt__snapshot *s, int64_t first,
+/** Elements of a snapshot's copies; 0: there are none. */
+int64_t mixt__feedback_elements(const mixt__trainer *t, mixt__snapshot_kind kind);
+/** What this rank writes of them. @param copies of its own or its part, which both begin with its row, then factors
+ *  @param first the tensor of rank 0's @param pieces NULL: they are only counted. @return how many */
+int64_t mixt__feedback_pieces(const mixt__trainer *t, const float *copies, int64_t first,
                               mixt__checkpoint_piece *pieces);
 /** Tensors of a snapshot. */
 int64_t mixt__feedback_tensors(const mixt__trainer *t);
@@ -31,6 +32,8 @@ void mixt__feedback_list(mixt__snapshot *s, char *names);
 size_t mixt__feedback_name_bytes(const mixt__trainer *t);
 /** Copies what this process has; of a group's, those of the others were collected. */
 void mixt__feedback_take(mixt__snapshot *s, const mixt__trainer *t);
+/** PowerSGD's factors, which all ranks have, from a snapshot of this rank's own state. */
+void mixt__feedback_fill(mixt__snapshot *s, const mixt__snapshot *own);
 void mixt__feedback_put_back(const mixt__snapshot *s, mixt__trainer *t);
 
 /** Whether a checkpoint's tensor is one of these. */

@@ -43,8 +43,9 @@ static void move_evaluation(mixt__trainer *from, mixt__trainer *to)
     to->eval_input = from->eval_input;
     to->eval_target = from->eval_target;
     to->eval_window = from->eval_window;
+    to->eval_gathered = from->eval_gathered;
     to->ranks.gathers[MIXT_GATHER_EVAL] = from->ranks.gathers[MIXT_GATHER_EVAL];
-    from->eval_window = NULL;
+    from->eval_window = from->eval_gathered = NULL;
     from->ranks.gathers[MIXT_GATHER_EVAL] = (mixt__gather){0};
     to->predict = from->predict;
     to->predict_input = from->predict_input;

@@ -5,13 +5,6 @@
 
 #include <string.h>
 
-enum { ALIGNMENT = 16 }; // elements: as in the flat arenas
-
-static int64_t padded(int64_t count)
-{
-    return (count + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 /** The segment of a parameter that a value is, or is a part of; -1: none. */
 static int64_t segment_of(const mixt__graph *graph, const mixt__params *p, int32_t value)
 {
@@ -53,7 +46,7 @@ static int64_t form_count(const mixt__gather *a, int64_t group, mixt_dtype forma
             continue;
         if (place)
             *form = count;
-        count += padded(a->params->segments[s].count);
+        count += mixt__params_copy_room(a->params->segments[s].count, format);
     }
     return count;
 }
@@ -170,6 +163,29 @@ void mixt__gather_free(mixt__gather *a)
     *a = (mixt__gather){0};
 }
 
+size_t mixt__gather_host_bytes(const mixt__gather *a)
+{
+    return a->bytes + (size_t)a->count * sizeof *a->landed;
+}
+
+void mixt__gather_place(mixt__gather *a, char *window, char *host)
+{
+    a->window = window;
+    a->host = host ? host : window;
+    a->landed = host ? (uint32_t *)(void *)(host + a->bytes) : NULL;
+}
+
+size_t mixt__gather_stay_bytes(const mixt__gather *a, int64_t stay)
+{
+    return group_bytes(a, a->stays[stay].group);
+}
+
+bool mixt__gather_shared(const mixt__gather *a, int64_t one, int64_t other)
+{
+    const mixt__stay *x = &a->stays[one], *y = &a->stays[other];
+    return x->at < y->at + mixt__gather_stay_bytes(a, other) && y->at < x->at + mixt__gather_stay_bytes(a, one);
+}
+
 void *mixt__gather_address(const void *user, const mixt__value *value, int64_t node)
 {
     const mixt__gather *a = user;
@@ -192,7 +208,7 @@ static int64_t form_at(const mixt__gather *a, int64_t group, mixt_dtype format, 
         const int64_t *form = form_of(a, s, format);
         if (!form || *form < 0)
             continue;
-        int64_t room = padded(segment->count);
+        int64_t room = mixt__params_copy_room(segment->count, format);
         if (at < segment->offset + room)
             return *form + (at > segment->offset ? at - segment->offset : 0);
         end = *form + room;
@@ -210,7 +226,7 @@ static void put_own(const mixt__gather *a, int64_t group, mixt_dtype format, cha
         const int64_t *form = form_of(a, s, format);
         if (!cut.count || !form || *form < 0)
             continue;
-        const float *from = p->master + slice->at + (cut.offset - slice->begin);
+        const float *from = a->own + slice->at + (cut.offset - slice->begin);
         char *at = to + (size_t)(*form + cut.offset - p->segments[s].offset) * mixt_dtype_size(format);
         if (format == MIXT_DTYPE_FP32)
             memcpy(at, from, (size_t)cut.count * sizeof *from);
@@ -225,7 +241,7 @@ mixt_status mixt__gather_fetch(const mixt__gather *a, mixt__group *g, int64_t st
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
         if (!form_count(a, group, (mixt_dtype)d, false))
             continue;
-        char *to = a->window + a->stays[stay].at + form_begin(a, group, d);
+        char *to = a->host + a->stays[stay].at + form_begin(a, group, d);
         put_own(a, group, (mixt_dtype)d, to);
         mixt__owners_cuts(a->owners, a->params, group, cuts);
         for (int64_t rank = 0; rank <= a->owners->ranks; rank++)

@@ -25,7 +25,10 @@ typedef struct mixt__gather {
     int64_t *full, *low; // by segment: where it stands among those of its group that are read in FP32, in its low
                          // format, in elements; -1: it is not read so
     size_t bytes;        // of the window
-    char *window;        // borrowed: where groups are gathered
+    char *window;        // borrowed: where nodes read groups
+    char *host;          // borrowed: where groups are gathered; the window itself where the host has it
+    uint32_t *landed;    // borrowed: (stays) of a device with memory of its own: not 0: it is in the window
+    const float *own;    // borrowed: this rank's masters, on the host
     mixt__bucket *jobs;  // of a pass: fetches of groups, and sums of gradients where it makes those
     int64_t job_count;
     int64_t *fetch_job, *sum_job; // by stay, by sum: how many jobs are done with it
@@ -38,9 +41,18 @@ mixt_status mixt__gather_make(mixt__gather *gather, const mixt__graph *graph, co
                               const mixt__owners *owners);
 void mixt__gather_free(mixt__gather *gather);
 
+/** Bytes of the host's, beside a device with memory of its own: `host`, then `landed`. */
+size_t mixt__gather_host_bytes(const mixt__gather *gather);
+/** Says where they are. @param host of those bytes; NULL: the window itself */
+void mixt__gather_place(mixt__gather *gather, char *window, char *host);
+/** Whether two stays have memory in common. */
+bool mixt__gather_shared(const mixt__gather *gather, int64_t one, int64_t other);
+/** Bytes of a stay in the window. */
+size_t mixt__gather_stay_bytes(const mixt__gather *gather, int64_t stay);
+
 /** Where a node finds a parameter that it reads. @param user the gather */
 void *mixt__gather_address(const void *user, const mixt__value *value, int64_t node);
-/** Fetches a group from all ranks. @param cuts (ranks + 1) for the time of the call */
+/** Fetches a group from all ranks, to the host. @param cuts (ranks + 1) for the time of the call */
 mixt_status mixt__gather_fetch(const mixt__gather *gather, mixt__group *group, int64_t stay, int64_t *cuts);
 /** Bytes that this rank sends for all stays. */
 int64_t mixt__gather_sent(const mixt__gather *gather, int64_t rank);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { GRAIN = 16, CHUNK = MIXT_UPDATE_CHUNK_MIN };
+enum { GRAIN = 16 };
 
 /** Where the next group begins, in segments. */
 static int64_t group_end(const mixt__params *p, int64_t first, int64_t limit)
@@ -29,11 +29,11 @@ static void measure(mixt__owners *s, const mixt__params *p)
     }
 }
 
-mixt_status mixt__owners_make(mixt__owners *s, const mixt__params *p, int64_t ranks, int64_t limit, bool chunked)
+mixt_status mixt__owners_make(mixt__owners *s, const mixt__params *p, int64_t ranks, int64_t limit, int64_t chunk)
 {
     size_t most = (size_t)p->segment_count + 2;
     mixt__owners_free(s);
-    *s = (mixt__owners){.ranks = ranks, .chunked = chunked};
+    *s = (mixt__owners){.ranks = ranks, .chunk = chunk};
     s->begins = mixt__alloc(most * sizeof *s->begins);
     s->firsts = mixt__alloc(most * sizeof *s->firsts);
     if (!s->begins || !s->firsts) {
@@ -69,9 +69,9 @@ static int64_t nearest_chunk(const mixt__owners *s, const mixt__params *p, int64
             high = middle - 1;
     }
     const mixt__segment *segment = &p->segments[low];
-    int64_t last = (segment->count - 1) / CHUNK, chunk = (at - segment->offset) / CHUNK;
+    int64_t last = (segment->count - 1) / s->chunk, chunk = (at - segment->offset) / s->chunk;
     chunk = chunk < last ? chunk : last;
-    int64_t before = segment->offset + chunk * CHUNK, after = before + CHUNK;
+    int64_t before = segment->offset + chunk * s->chunk, after = before + s->chunk;
     if (chunk == last)
         after = low + 1 < s->firsts[group + 1] ? p->segments[low + 1].offset : s->begins[group + 1];
     return at - before <= after - at ? before : after;
@@ -83,11 +83,12 @@ int64_t mixt__owners_cut(const mixt__owners *s, const mixt__params *p, int64_t g
     if (rank <= 0 || rank >= s->ranks)
         return rank <= 0 ? begin : end;
     int64_t at = begin + (end - begin) * rank / s->ranks;
-    if (!s->chunked) {
+    if (!s->chunk) {
         at = begin + (at - begin + GRAIN - 1) / GRAIN * GRAIN;
         return at < end ? at : end;
     }
-    at += group * 1265 % CHUNK - CHUNK / 2; // else groups of the same sizes would all favour the same ranks
+    int64_t shift = group * (s->chunk * 1265 / 2048) % s->chunk; // else groups of the same sizes would all favour …
+    at += shift - s->chunk / 2;                                  // … the same ranks
     return nearest_chunk(s, p, group, at < begin ? begin : at < end ? at : end - 1);
 }
 
@@ -117,7 +118,7 @@ mixt__owner_size mixt__owners_size(const mixt__owners *s, const mixt__params *p,
         for (int64_t i = s->firsts[g]; i < s->firsts[g + 1]; i++) {
             int64_t count = mixt__owners_segment(p, i, begin, end).count;
             size.cuts += count > 0;
-            size.chunks += (count + CHUNK - 1) / CHUNK;
+            size.chunks += s->chunk ? (count + s->chunk - 1) / s->chunk : 0;
         }
     }
     return size;

@@ -16,7 +16,7 @@
 typedef struct mixt__owners {
     int64_t ranks;       // 0: nothing is shared out
     int64_t groups;      // of parameters
-    bool chunked;        // slices begin where chunks do
+    int64_t chunk;       // elements: slices begin where chunks of segments do; 0: where they come to lie
     int64_t *begins;     // (groups + 1) in the flat arenas
     int64_t *firsts;     // (groups + 1) segments
     int64_t room;        // elements of the largest share
@@ -31,9 +31,9 @@ typedef struct mixt__owner_size {
 } mixt__owner_size;
 
 /** @param limit elements of a group, unless one parameter has more; 0: one group
- *  @param chunked see above */
+ *  @param chunk of the device's update, see above; 0: moments alone are shared out */
 mixt_status mixt__owners_make(mixt__owners *owners, const mixt__params *params, int64_t ranks, int64_t limit,
-                              bool chunked);
+                              int64_t chunk);
 void mixt__owners_free(mixt__owners *owners);
 
 /** Where the slice of a rank begins in the flat arenas; that of number `ranks` is the group's end. */

@@ -73,13 +73,20 @@ typedef struct mixt__ranks {
     mixt__segment *chunks;              // of its gradients, where those are shared out
     int64_t *chunk_first;               // (groups + 1) among those
     int64_t *rank_chunks;               // (ranks + 1) where each rank's begin in …
-    mixt__segment_stats *chunk_stats;   // … what ranks tell each other of them
+    mixt__segment_stats *chunk_stats;   // … what ranks tell each other of them, then in the order of the flat arenas
     double *lamb_sums;                  // (owners.chunks, 2) of LAMB, where its state is shared out
     float *lamb_ratios;                 // (segments), then those of `own`
     char *mine, *all;                   // what ranks tell each other after their passes
     float *added;                       // (passes, moved_total) what each pass adds to the statistics
     float *staged;                      // of a device with memory of its own: where gradients wait on the host
-    void *own_workspace;                // device: of the update of `own`
+    size_t update_bytes, measure_bytes; // of a device with memory of its own: what an update of slices takes
+    mixt__segment_stats *segment_stats; // the same: those of all gradients, on the host
+    float *masters;                     // the same: this rank's, on the host, where they are shared out
+    char *gathered;                     // the same: where the host gathers groups of weights
+    int64_t let, handed;                // jobs of this pass that may go; sums among them
+    void *own_workspace;                // device: of the update of `own`, a part for each group
+    void *measure_workspace;            // device: of the statistics of `chunks`
+    mixt__segment_stats *own_stats;     // device: those statistics
     mixt__control *still;               // device: of an update that changes nothing
     bool on_device;                     // gradients are summed in the device's memory: see train/device_sums.h
     uint32_t *arrived;                  // (buckets) of those: not 0: it is on the host
@@ -138,10 +145,17 @@ mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
 bool mixt__ranks_sharded(const mixt__trainer *t);
 /** Whether every rank saves its part. */
 bool mixt__ranks_save_parts(const mixt__trainer *t);
-/** Whether ranks have state of their own, which must be collected before rank 0 can save it. */
+/** Whether ranks have state of their own, which must be collected before rank 0 can save it alone. */
 bool mixt__ranks_apart(const mixt__trainer *t);
-/** All of that to rank 0; every rank calls it. @param arenas of all elements: masters, moments; rank 0 alone has them.
+/** Copies of what a rank has of its own, in host memory. */
+typedef struct mixt__ranks_own {
+    const float *arenas[3]; // masters, moments
+    const float *feedback;
+} mixt__ranks_own;
+/** All of that to rank 0; every rank calls it.
+ *  @param own where this rank's lies; NULL: where the trainer has it
+ *  @param arenas of all elements: masters, moments; rank 0 alone has them
  *  @param feedback (ranks, total) of compressed sums, the same */
-mixt_status mixt__ranks_collect(mixt__trainer *t, float *const arenas[3], float *feedback);
+mixt_status mixt__ranks_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3], float *feedback);
 
 #endif

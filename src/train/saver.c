@@ -102,11 +102,11 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
     if (!s)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to save checkpoints");
     s->trainer = trainer;
-    bool part = mixt__ranks_save_parts(trainer);
-    mixt_status status = mixt__snapshot_open(&s->snapshot, trainer, part, false);
+    mixt__snapshot_kind kind = mixt__snapshot_saved(trainer);
+    mixt_status status = mixt__snapshot_open(&s->snapshot, trainer, kind, false);
     bool copied = status == MIXT_OK;
     if (!copied && trainer->backend->host_memory)
-        status = mixt__snapshot_open(&s->snapshot, trainer, part, true);
+        status = mixt__snapshot_open(&s->snapshot, trainer, kind, true);
     if (status != MIXT_OK) {
         mixt__free(s);
         return status;
@@ -121,32 +121,43 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
     return MIXT_OK;
 }
 
-mixt_status mixt__saver_collect(mixt__saver *s, mixt__trainer *trainer)
+mixt_status mixt__saver_collect(mixt__saver *s, mixt__trainer *trainer, const mixt__snapshot *from)
 {
     float *arenas[3] = {NULL, NULL, NULL}, *feedback = NULL;
+    mixt__ranks_own own = {0};
     if (s) {
         mixt__saver_wait(s); // it may be writing them
         for (int i = 0; i < 3; i++)
             arenas[i] = s->snapshot.blocks[i];
         feedback = s->snapshot.feedback;
     }
-    return mixt__ranks_collect(trainer, arenas, feedback);
+    if (!from)
+        return mixt__ranks_collect(trainer, NULL, arenas, feedback);
+    for (int i = 0; i < 3; i++)
+        own.arenas[i] = from->blocks[i];
+    own.feedback = from->feedback;
+    if (s)
+        mixt__snapshot_fill(&s->snapshot, from);
+    return mixt__ranks_collect(trainer, &own, arenas, feedback);
+}
+
+mixt_status mixt__saver_ask(mixt__saver *s, const mixt__save_request *request, json_t *trainer)
+{
+    s->request = *request;
+    s->request.run = NULL;
+    s->scalars = json_pack("{s:O}", "trainer", trainer);
+    bool full = s->scalars && (!request->run || !json_object_set(s->scalars, "run", request->run));
+    json_decref(request->run);
+    return full ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
 }
 
 mixt_status mixt__saver_take(mixt__saver *s, const mixt__save_request *request)
 {
-    s->request = *request;
-    s->request.run = NULL;
-    mixt_status status = mixt__snapshot_take(&s->snapshot, s->trainer);
-    if (status == MIXT_OK) {
-        s->scalars = json_pack("{s:O}", "trainer", s->snapshot.scalars);
-        if (!s->scalars || (request->run && json_object_set(s->scalars, "run", request->run)))
-            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
-    }
-    json_decref(request->run); // from here on one thread alone holds what the scalars hold
-    json_decref(s->snapshot.scalars);
+    mixt_status taken = mixt__snapshot_take(&s->snapshot, s->trainer);
+    mixt_status asked = mixt__saver_ask(s, request, taken == MIXT_OK ? s->snapshot.scalars : json_null());
+    json_decref(s->snapshot.scalars); // from here on one thread alone holds what the scalars hold
     s->snapshot.scalars = NULL;
-    return status;
+    return taken == MIXT_OK ? asked : taken;
 }
 
 mixt_status mixt__saver_save(mixt__saver *s, const mixt__save_request *request)
@@ -177,8 +188,9 @@ void mixt__saver_go(mixt__saver *s, mixt__saver_job job)
 mixt_status mixt__saver_write(mixt__saver *s, const mixt__snapshot *snapshot, const mixt__save_request *request)
 {
     mixt__saver_wait(s);
+    const mixt__snapshot *whole = snapshot->kind == MIXT_SNAPSHOT_OWN ? &s->snapshot : snapshot;
     json_t *scalars = json_pack("{s:O, s:O}", "trainer", snapshot->scalars, "run", request->run);
-    mixt_status status = scalars ? write_checkpoint(request, snapshot, scalars)
+    mixt_status status = scalars ? write_checkpoint(request, whole, scalars)
                                  : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
     json_decref(scalars);
     json_decref(request->run);

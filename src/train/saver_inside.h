@@ -44,7 +44,9 @@ mixt__checkpoint_content mixt__save_content(const mixt__save_request *request, c
                                             const json_t *scalars);
 mixt_status mixt__save_prune(const mixt__save_request *request);
 
-/** Takes the state of this moment; the saver is idle. */
+/** Notes what is to be written; the saver is idle. @param trainer the scalars of the state */
+mixt_status mixt__saver_ask(mixt__saver *saver, const mixt__save_request *request, json_t *trainer);
+/** The same of the state of this moment, which it takes. */
 mixt_status mixt__saver_take(mixt__saver *saver, const mixt__save_request *request);
 /** Lets the thread do something; without one, does it. The saver is idle. */
 void mixt__saver_go(mixt__saver *saver, mixt__saver_job job);

@@ -112,23 +112,36 @@ static mixt_status open_draft(mixt__saver *s, const mixt__save_request *request)
     return status;
 }
 
-mixt_status mixt__saver_save_part(mixt__saver *s, const mixt__save_request *request)
+/** The same; the request is the caller's no more where it fails. */
+static mixt_status open_save(mixt__saver *s, const mixt__save_request *request)
 {
     mixt_status status = open_draft(s, request);
-    if (status != MIXT_OK) {
-        json_decref(request->run);
-        if (s->stage == MIXT_SAVER_IDLE)
-            mixt__saver_forget(s);
-        return status;
-    }
-    s->stage = MIXT_SAVER_WRITING;
-    status = mixt__saver_take(s, request);
     if (status == MIXT_OK) {
-        mixt__saver_go(s, MIXT_SAVER_PART);
-    } else { // which the others learn when they settle
-        s->report = (mixt__save_report){.step = request->step, .status = status};
-        snprintf(s->report.error, sizeof s->report.error, "%s", mixt_error_text());
+        s->stage = MIXT_SAVER_WRITING;
+        return MIXT_OK;
     }
+    json_decref(request->run);
+    if (s->stage == MIXT_SAVER_IDLE)
+        mixt__saver_forget(s);
+    return status;
+}
+
+/** Lets the thread write this rank's part. @param ready whether there is one; a failure the others learn when they
+ *  settle */
+static void write_part(mixt__saver *s, int64_t step, mixt_status ready)
+{
+    if (ready == MIXT_OK) {
+        mixt__saver_go(s, MIXT_SAVER_PART);
+        return;
+    }
+    s->report = (mixt__save_report){.step = step, .status = ready};
+    snprintf(s->report.error, sizeof s->report.error, "%s", mixt_error_text());
+}
+
+mixt_status mixt__saver_save_part(mixt__saver *s, const mixt__save_request *request)
+{
+    MIXT_TRY(open_save(s, request));
+    write_part(s, request->step, mixt__saver_take(s, request));
     return MIXT_OK;
 }
 
@@ -208,6 +221,23 @@ void mixt__saver_settle(mixt__saver *s, bool all)
         status = settle_place(s);
     if (status != MIXT_OK)
         mixt__group_give_up(group_of(s)); // nobody will answer any more: the run ends at its next update
+}
+
+mixt_status mixt__saver_write_parts(mixt__saver *s, const mixt__snapshot *snapshot, const mixt__save_request *request)
+{
+    MIXT_TRY(open_save(s, request));
+    mixt_status ready = mixt__saver_ask(s, request, snapshot->scalars);
+    s->request.keep = INT64_MAX; // nothing is pruned
+    mixt__snapshot_point(&s->snapshot, snapshot);
+    write_part(s, request->step, ready);
+    mixt__saver_settle(s, true);
+    if (s->stage != MIXT_SAVER_IDLE) { // a rank is lost; no thread of this one may read what its caller has any more
+        mixt__saver_wait(s);
+        return mixt__fail(MIXT_ERROR_STATE, "%s", group_of(s)->why);
+    }
+    mixt__snapshot_point(&s->snapshot, &s->snapshot);
+    s->reported = false;
+    return s->report.status == MIXT_OK ? MIXT_OK : mixt__fail(s->report.status, "%s", s->report.error);
 }
 
 bool mixt__saver_writing(mixt__saver *s)

@@ -2,12 +2,10 @@
 #include "train/sharded.h"
 
 #include "num/num.h"
+#include "train/apart.h"
 #include "train/lamb.h"
-#include "train/device_sums.h"
 
 #include <string.h>
-
-enum { CHUNK = MIXT_UPDATE_CHUNK_MIN };
 
 bool mixt__sharded_gradients(const mixt__trainer *t)
 {
@@ -78,16 +76,16 @@ mixt_status mixt__sharded_plan(mixt__trainer *t)
     int64_t ranks = t->settings.ranks;
     if (!r->zero || ranks == 1 || (!r->group && !r->planned) || !t->params->total)
         return MIXT_OK;
-    if (r->zero >= 2 && !t->backend->host_memory)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "dist.zero=%d is for ranks on the CPU: set device=cpu, or dist.zero=1", r->zero);
     bool lamb = mixt__lamb_shared(t);
     if (lamb && !t->backend->host_memory)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED,
                           "dist.zero=%d with train.optimizer=lamb is for ranks on the CPU: leave "
                           "one of them out",
                           r->zero);
-    MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, r->zero >= 2 ? group_limit(t) : 0, r->zero >= 2 || lamb));
+    int64_t limit = r->zero >= 2 ? group_limit(t) : 0, chunk = r->zero >= 2 || lamb ? t->backend->update_chunk : 0;
+    MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, limit, chunk));
+    if (!t->backend->host_memory)
+        MIXT_TRY(mixt__apart_plan(t));
     if (r->zero >= 2)
         MIXT_TRY(mixt__stage_make(&r->window, t->train->graph, t->params, &r->owners));
     mixt__params_place_copies(t->params, t->train->graph);
@@ -102,14 +100,17 @@ mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable 
     if (!t->params->shard.masters)
         return MIXT_OK;
     MIXT_TRY(mixt__gather_make(a, e->graph, t->params, &t->ranks.owners));
-    if (which == MIXT_GATHER_WATCHED && a->bytes > t->params->shard.gathered)
+    if (which == MIXT_GATHER_WATCHED &&
+        (a->bytes > t->params->shard.gathered ||
+         mixt__gather_host_bytes(a) > mixt__gather_host_bytes(&t->ranks.gathers[MIXT_GATHER_TRAIN])))
         return mixt__fail(MIXT_ERROR_STATE, "a step that is looked into gathers more weights than was planned for it");
     return MIXT_OK;
 }
 
 void mixt__sharded_bind(mixt__trainer *t, mixt__executable *e, int which, char *window, float *seed)
 {
-    t->ranks.gathers[which].window = window;
+    char *host = which == MIXT_GATHER_EVAL ? t->eval_gathered : t->ranks.gathered;
+    mixt__gather_place(&t->ranks.gathers[which], window, t->backend->host_memory ? NULL : host);
     t->params->shard.user = &t->ranks.gathers[which];
     mixt__executable_bind(e, t->params, seed);
 }
@@ -180,17 +181,25 @@ static float *own_gradients(const mixt__params *p, int64_t group)
     return p->shard.gradients ? p->own_grad : p->grad + (slice->begin - slice->at);
 }
 
+float *mixt__sharded_made(const mixt__trainer *t, const mixt__bucket *b)
+{
+    bool window = t->params->shard.gradients;
+    return t->params->grad + (window ? t->ranks.window.at[b->group] : b->begin);
+}
+
 mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
-    float *made = p->grad + (p->shard.gradients ? r->window.at[b->group] : b->begin);
+    const mixt__param_slice *slice = &p->shard.slices[b->group];
+    bool host = t->backend->host_memory;
+    float *made = host ? mixt__sharded_made(t, b) : r->staged + b->begin;
+    float *mine = host ? own_gradients(p, b->group) + slice->at : r->staged + slice->begin;
     mixt__owners_cuts(&r->owners, p, b->group, r->cuts);
-    return mixt__group_reduce(r->group, made, r->cuts, r->step, r->format, r->workspace,
-                              own_gradients(p, b->group) + p->shard.slices[b->group].at);
+    return mixt__group_reduce(r->group, made, r->cuts, r->step, r->format, r->workspace, mine);
 }
 
-void mixt__sharded_begin(mixt__trainer *t)
+void mixt__sharded_mark(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     if (t->watching)
@@ -198,10 +207,17 @@ void mixt__sharded_begin(mixt__trainer *t)
     mixt__stage_mark(&r->window, (t->watching ? t->watched : t->train)->graph, t->params, &r->owners);
     (void)mixt__sharded_buckets(t, r->buckets);
     r->taken = 0;
+}
+
+void mixt__sharded_begin(mixt__trainer *t)
+{
+    mixt__ranks *r = &t->ranks;
+    mixt__sharded_mark(t);
     if (!t->params->shard.masters) {
         mixt__overlap_begin(r->overlap, r->buckets, r->bucket_count);
     } else {
         r->reading = &r->gathers[t->watching ? MIXT_GATHER_WATCHED : MIXT_GATHER_TRAIN];
+        r->reading->own = t->params->master;
         mixt__gather_list(r->reading, r->buckets, r->bucket_count);
         mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
         mixt__overlap_passed(r->overlap, -1);
@@ -251,8 +267,11 @@ mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *ru
     if (!r->overlap)
         return mixt__fail(MIXT_ERROR_STATE,
                           "weights that ranks share out cannot be read before training has its memory");
-    r->reading = &r->gathers[which];
     r->taken = r->window.count; // it makes no gradients
+    if (!t->backend->host_memory)
+        return mixt__apart_begin_reading(t, which, run);
+    r->reading = &r->gathers[which];
+    r->reading->own = t->params->master;
     mixt__gather_list(r->reading, NULL, 0);
     mixt__overlap_begin(r->overlap, r->reading->jobs, r->reading->job_count);
     mixt__sharded_node(t, -1);
@@ -267,6 +286,8 @@ mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status)
     if (!r->reading)
         return status;
     r->reading = NULL;
+    if (status == MIXT_OK && !t->backend->host_memory)
+        status = r->sum_status;
     if (status != MIXT_OK)
         mixt__overlap_cancel(r->overlap);
     return status == MIXT_OK ? mixt__overlap_finish(r->overlap) : status;
@@ -288,7 +309,7 @@ void mixt__sharded_list(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
-    int64_t own = 0, chunks = 0;
+    int64_t own = 0, chunks = 0, chunk = r->owners.chunk;
     for (int64_t g = 0; g < r->owners.groups; g++) {
         const mixt__param_slice *slice = &p->shard.slices[g];
         r->own_first[g] = own;
@@ -298,12 +319,14 @@ void mixt__sharded_list(mixt__trainer *t)
             mixt__segment cut = mixt__owners_segment(p, s, slice->begin, slice->begin + slice->count);
             if (!cut.count)
                 continue;
+            int64_t made = cut.offset; // all gradients are there, or the own
             cut.offset -= slice->begin - slice->at;
+            made = p->shard.gradients ? cut.offset : made;
             cut.low = p->shard.masters ? MIXT_DTYPE_NONE : cut.low; // it is rounded when it is gathered
             r->own[own++] = cut;
-            for (int64_t done = 0; r->chunks && done < cut.count; done += CHUNK) {
+            for (int64_t done = 0; r->chunks && done < cut.count; done += chunk) {
                 int64_t left = cut.count - done;
-                r->chunks[chunks++] = (mixt__segment){cut.offset + done, left < CHUNK ? left : CHUNK, .low = cut.low};
+                r->chunks[chunks++] = (mixt__segment){made + done, left < chunk ? left : chunk, .low = MIXT_DTYPE_NONE};
             }
         }
     }
@@ -316,31 +339,20 @@ void mixt__sharded_list(mixt__trainer *t)
         r->rank_chunks[rank + 1] = r->rank_chunks[rank] + mixt__owners_size(&r->owners, p, rank).chunks;
 }
 
-/** Chunks of the own gradients. */
+/** Chunks of the own gradients, to this rank's place among all. */
 static mixt_status measure_own(mixt__trainer *t, const mixt__update *update)
 {
     mixt__ranks *r = &t->ranks;
     mixt__segment_stats *mine = r->chunk_stats + r->rank_chunks[r->group->rank];
-    for (int64_t g = 0; g < r->owners.groups; g++) {
-        mixt__update own = *update;
-        own.segments = r->chunks + r->chunk_first[g];
-        own.segment_count = r->chunk_first[g + 1] - r->chunk_first[g];
-        own.stats = mine + r->chunk_first[g];
-        own.grad = own_gradients(t->params, g);
-        own.control_follows = false;
-        if (own.segment_count)
-            MIXT_TRY(t->backend->gradient_stats(&own));
-    }
-    return MIXT_OK;
-}
-
-static void add_chunk(mixt__segment_stats *sum, const mixt__segment_stats *chunk)
-{
-    sum->sum_squares += chunk->sum_squares;
-    sum->nonfinite += chunk->nonfinite;
-    sum->zeros += chunk->zeros;
-    if (chunk->amax > sum->amax)
-        sum->amax = chunk->amax;
+    mixt__update own = *update;
+    own.segments = r->chunks;
+    own.segment_count = r->chunk_first[r->owners.groups];
+    own.grad = t->params->shard.gradients ? t->params->own_grad : t->params->grad;
+    own.backward_order = NULL;
+    own.stats = mine;
+    if (!own.segment_count)
+        return MIXT_OK;
+    return t->backend->host_memory ? t->backend->gradient_stats(&own) : mixt__apart_measure(t, &own);
 }
 
 void mixt__sharded_walk(mixt__trainer *t, mixt__sharded_chunk_fn *fn, void *user)
@@ -352,7 +364,7 @@ void mixt__sharded_walk(mixt__trainer *t, mixt__sharded_chunk_fn *fn, void *user
     for (int64_t g = 0; g < r->owners.groups; g++) {
         int64_t rank = 0, end = mixt__owners_cut(&r->owners, p, g, 1);
         for (int64_t s = r->owners.firsts[g]; s < r->owners.firsts[g + 1]; s++)
-            for (int64_t at = 0; at < p->segments[s].count; at += CHUNK) {
+            for (int64_t at = 0; at < p->segments[s].count; at += r->owners.chunk) {
                 while (p->segments[s].offset + at >= end)
                     end = mixt__owners_cut(&r->owners, p, g, ++rank + 1);
                 fn(user, s, next[rank]++);
@@ -360,27 +372,37 @@ void mixt__sharded_walk(mixt__trainer *t, mixt__sharded_chunk_fn *fn, void *user
     }
 }
 
-/** Statistics, and those of chunks that they are made of. */
-typedef struct summing {
-    mixt__segment_stats *stats;
+/** Brings chunks into the order of the flat arenas. */
+typedef struct ordering {
     const mixt__segment_stats *chunks;
-} summing;
+    mixt__segment_stats *ordered;
+} ordering;
 
-static void add_numbered(void *user, int64_t segment, int64_t chunk)
+static void put_next(void *user, int64_t segment, int64_t chunk)
 {
-    const summing *s = user;
-    add_chunk(&s->stats[segment], &s->chunks[chunk]);
+    ordering *o = user;
+    (void)segment;
+    *o->ordered++ = o->chunks[chunk];
 }
 
 mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update)
 {
     mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
     MIXT_TRY(measure_own(t, update));
     MIXT_TRY(mixt__group_gather_parts(r->group, r->chunk_stats, r->rank_chunks, sizeof *r->chunk_stats));
-    summing s = {update->stats, r->chunk_stats};
-    memset(s.stats, 0, (size_t)t->params->segment_count * sizeof *s.stats);
-    mixt__sharded_walk(t, add_numbered, &s);
-    return MIXT_OK;
+    const mixt__segment_stats *ordered = r->chunk_stats + r->owners.chunks;
+    mixt__segment_stats *stats = t->backend->host_memory ? update->stats : r->segment_stats;
+    ordering o = {r->chunk_stats, r->chunk_stats + r->owners.chunks};
+    mixt__sharded_walk(t, put_next, &o);
+    for (int64_t s = 0; s < p->segment_count; s++) {
+        int64_t count = mixt__update_chunks(&p->segments[s], 1, r->owners.chunk);
+        t->backend->join_stats(ordered, count, &stats[s]);
+        ordered += count;
+    }
+    if (stats == update->stats)
+        return MIXT_OK;
+    return t->backend->copy(update->stats, stats, (size_t)p->segment_count * sizeof *stats);
 }
 
 /** Rounds all masters to their working copies: those of other ranks have come without. */
@@ -425,53 +447,12 @@ static mixt_status update_own(mixt__trainer *t, const mixt__update *update)
     return MIXT_OK;
 }
 
-/** The same on a device with memory of its own, by an update that leaves masters as they are: plain SGD with a rate of
- *  0, of gradients that are finite. */
-static mixt_status round_copies_apart(const mixt__trainer *t)
-{
-    mixt__update u = t->update;
-    u.optimizer = (mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD};
-    u.grad = u.master;
-    u.moment1 = u.moment2 = NULL;
-    u.statistics_count = 0;
-    u.control = t->ranks.still;
-    return t->backend->optimizer_step(&u);
-}
-
-/** On a device with memory of its own: its masters go over the host. Of a skipped update too, which changes none: the
- *  host does not know yet. */
-static mixt_status apply_apart(mixt__trainer *t, const mixt__update *update)
-{
-    const mixt__params *p = t->params;
-    const mixt__param_slice *slice = p->shard.slices; // the only one
-    mixt__ranks *r = &t->ranks;
-    mixt__update own = *update;
-    own.segments = r->own;
-    own.segment_count = r->own_first[1];
-    own.total = slice->count;
-    own.master += slice->begin;
-    own.grad += slice->begin;
-    own.workspace = r->own_workspace;
-    MIXT_TRY(t->backend->optimizer_step(&own));
-    mixt__owners_cuts(&r->owners, p, 0, r->cuts);
-    if (r->sums) {
-        MIXT_TRY(mixt__device_sums_gather(t));
-        return round_copies_apart(t);
-    }
-    MIXT_TRY(
-        t->backend->copy(r->staged + slice->begin, p->master + slice->begin, (size_t)slice->count * sizeof *r->staged));
-    MIXT_TRY(t->backend->synchronize());
-    MIXT_TRY(mixt__group_gather_parts(r->group, r->staged, r->cuts, sizeof *r->staged));
-    MIXT_TRY(t->backend->copy(p->master, r->staged, (size_t)p->total * sizeof *r->staged));
-    return round_copies_apart(t);
-}
-
 mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
 {
     mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
     if (!t->backend->host_memory)
-        return apply_apart(t, update);
+        return mixt__apart_apply(t, update);
     MIXT_TRY(update_own(t, update));
     if (t->control->found_inf || p->shard.masters) // on all ranks
         return MIXT_OK;
@@ -497,18 +478,20 @@ static mixt_status collect(mixt__trainer *t, const float *own, float *all)
 
 mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all)
 {
-    return collect(t, t->params->master, all);
+    if (!t->backend->host_memory)
+        MIXT_TRY(mixt__apart_fetch_masters(t));
+    return collect(t, t->backend->host_memory ? t->params->master : t->ranks.masters, all);
 }
 
-mixt_status mixt__sharded_collect(mixt__trainer *t, float *const arenas[3])
+mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3])
 {
     const mixt__params *p = t->params;
     const float *const mine[2] = {p->moment1, p->moment2};
     if (p->shard.masters)
-        MIXT_TRY(mixt__sharded_collect_masters(t, arenas[0]));
+        MIXT_TRY(collect(t, own ? own->arenas[0] : p->master, arenas[0]));
     for (int i = 0; i < p->moments; i++) {
-        const float *from = mine[i];
-        if (!t->backend->host_memory) {
+        const float *from = own ? own->arenas[1 + i] : mine[i];
+        if (!own && !t->backend->host_memory) {
             MIXT_TRY(t->backend->download(t->ranks.staged, from, (size_t)p->shard.room * sizeof *from));
             from = t->ranks.staged;
         }

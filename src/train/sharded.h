@@ -22,10 +22,14 @@ int64_t mixt__sharded_largest(const mixt__trainer *t);
 void mixt__sharded_list(mixt__trainer *t);
 /** Groups as they are summed. @param buckets (groups). @return how many */
 int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets);
+/** Where the device makes the gradients of a group. */
+float *mixt__sharded_made(const mixt__trainer *t, const mixt__bucket *bucket);
 /** Sums a group. */
 mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *bucket);
 
-/** Before a pass whose gradients are made in a window: finds where its nodes write. */
+/** Finds where the nodes of the coming pass write gradients, and which groups are complete behind which. */
+void mixt__sharded_mark(mixt__trainer *t);
+/** Before a pass whose gradients are summed by groups: sums and fetches may go. */
 void mixt__sharded_begin(mixt__trainer *t);
 /** Behind a node: whose memory the next one takes must be free. */
 void mixt__sharded_passed(mixt__trainer *t, int64_t node);
@@ -47,7 +51,7 @@ mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update);
 /** The update of the own slices, which then go to all. */
 mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update);
 /** What is shared out to rank 0: see mixt__ranks_collect. */
-mixt_status mixt__sharded_collect(mixt__trainer *t, float *const arenas[3]);
+mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, float *const arenas[3]);
 /** The masters alone. @param all of rank 0; else NULL */
 mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all);
 /** Plans when such a pass has its weights, where they are shared out. */

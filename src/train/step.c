@@ -11,6 +11,7 @@
 #include "train/device_sums.h"
 #include "train/faults.h"
 #include "train/pass_weights.h"
+#include "train/sharded.h"
 #include "train/watch.h"
 
 #include <math.h>
@@ -100,6 +101,8 @@ static mixt_status ranked_pass(mixt__trainer *t, mixt__run *run, int64_t index)
 {
     MIXT_TRY(mixt__ranks_before_pass(t, index, run));
     MIXT_TRY(micro_step(t, run, index));
+    if (t->watching && t->passed)
+        MIXT_TRY(t->passed(t->passed_user, index));
     return mixt__ranks_after_pass(t, index);
 }
 
@@ -108,7 +111,7 @@ static mixt_status ranked_pass(mixt__trainer *t, mixt__run *run, int64_t index)
 static mixt_status update(mixt__trainer *t, double factor)
 {
     mixt__update u = t->update;
-    u.control_follows = true;
+    u.control_follows = !mixt__sharded_gradients(t); // else ranks put statistics together in between
     u.gradient_factor = factor;
     if (t->faults)
         mixt__faults_update(t, &u);
@@ -303,8 +306,10 @@ static mixt_status run_parts(mixt__trainer *t, const source *s, mixt__pass_weigh
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, first += passes) {
         for (int64_t i = first; i < first + passes; i++)
             MIXT_TRY(run_batch(t, s, i, weights));
-        if (t->backend->host_memory)
-            MIXT_TRY(mixt__ranks_end_part(t, part));
+        if (!t->backend->host_memory)
+            continue;
+        MIXT_TRY(mixt__ranks_end_part(t, part));
+        MIXT_TRY(mixt__trainer_add_watched(t, part));
     }
     return MIXT_OK;
 }
@@ -314,12 +319,14 @@ static mixt_status run_parts_apart(mixt__trainer *t)
 {
     mixt__feed_kind kind = t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN;
     part p = {.trainer = t, .first = mixt__ranks_first(t)};
+    bool record = t->ranks.group && !t->params->shard.masters; // which the host gathers between the nodes
     MIXT_TRY(mixt__feed_send_weights(&t->feed));
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, p.first += mixt__ranks_passes(t)) {
         mixt__device_sums_expect(t);
-        MIXT_TRY(mixt__feed_issue(&t->feed, kind, t->ranks.group && may_record(t), issue_part, &p));
+        MIXT_TRY(mixt__feed_issue(&t->feed, kind, record && may_record(t), issue_part, &p));
         MIXT_TRY(mixt__device_sums_wait(t));
         MIXT_TRY(mixt__ranks_end_part(t, part));
+        MIXT_TRY(mixt__trainer_add_watched(t, part));
     }
     return MIXT_OK;
 }

@@ -413,7 +413,9 @@ void mixt__trainer_free_eval(mixt__trainer *t)
     mixt__gather_free(&t->ranks.gathers[MIXT_GATHER_EVAL]);
     if (t->eval_window)
         t->backend->free(t->eval_window);
-    t->eval_window = NULL;
+    if (t->eval_gathered)
+        t->backend->free_host(t->eval_gathered);
+    t->eval_window = t->eval_gathered = NULL;
     mixt__free(t->eval_input);
     mixt__free(t->eval_target);
     t->eval_input = t->eval_target = NULL;

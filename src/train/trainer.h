@@ -64,6 +64,9 @@ typedef struct mixt__layer_watch {
     int64_t step[MIXT_STAGE_SLOTS]; // whose they are; 0: nobody's
 } mixt__layer_watch;
 
+/** @param index of a pass of the update */
+typedef mixt_status mixt__passed(void *user, int64_t index);
+
 struct mixt__trainer {
     mixt__model model;
     mixt__trainer_settings settings;
@@ -74,6 +77,8 @@ struct mixt__trainer {
     mixt__executable *train, *eval;
     mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none
     bool watching;             // the next step runs that one: see train/watch.h
+    mixt__passed *passed;      // of a watched step: hears of each pass that has run; NULL: nobody does
+    void *passed_user;
     mixt__layer_watch layers;
     mixt__ranks ranks;
     mixt__recompute_choice recompute; // of the newest step that was compiled, or could not be
@@ -96,6 +101,7 @@ struct mixt__trainer {
     mixt__batch_spec eval_spec;     // that `eval` is planned for
     void *eval_input, *eval_target; // host buffers of one evaluation batch
     char *eval_window;              // where evaluation gathers weights that ranks share out; NULL: they do not
+    char *eval_gathered;            // the host's part of that, beside a device with memory of its own
     void *eval_device[2];           // the same on a device with memory of its own
     mixt__executable *predict;      // the model without its loss
     void *predict_input, *predict_output, *predict_device;

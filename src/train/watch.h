@@ -32,7 +32,7 @@ typedef struct mixt__watched_value {
 /** Values that the watched step looks at. */
 int64_t mixt__trainer_watched_count(const mixt__trainer *trainer);
 /** Those of the last step, which must have been a watched one, in the order in which they are made; waits for it. With
- *  several passes an update, those of the last pass. */
+ *  several passes an update, those of the last pass; trainer->passed can read those of each. */
 mixt_status mixt__trainer_watched_read(const mixt__trainer *trainer, int64_t index, mixt__watched_value *value);
 
 /** All but the statistics of a value. @param node set to the one that makes those */
@@ -53,6 +53,9 @@ bool mixt__trainer_was_watched(const mixt__trainer *trainer, int64_t step);
  *  @param counts set to where its counts lie until the slot's next watched step */
 mixt_status mixt__trainer_watched_result(const mixt__trainer *trainer, int64_t step, int64_t index,
                                          mixt__watched_value *value, const int64_t **counts);
+/** Puts the statistics of such a step of all ranks together, those of each rank's last pass, on every rank; each of
+ * them calls it after the step's result was taken in. @param watched whether the step was watched on all of them */
+mixt_status mixt__trainer_join_watched(mixt__trainer *trainer, int64_t step, bool *watched);
 /** The statistics of its parameters' gradients, by segment, before they were unscaled. NULL: it was not watched. */
 const mixt__segment_stats *mixt__trainer_watched_gradients(const mixt__trainer *trainer, int64_t step);
 
@@ -72,6 +75,8 @@ void mixt__trainer_release_layer_slots(mixt__trainer *trainer);
 void mixt__trainer_attach_watched(mixt__trainer *trainer);
 /** Before a step: whose statistics its slot will hold. */
 void mixt__trainer_mark_watched(mixt__trainer *trainer);
+/** After the passes of a part have run, of a process that makes several: what as many ranks put together. */
+mixt_status mixt__trainer_add_watched(mixt__trainer *trainer, int64_t part);
 /** At the end of a watched step, in order with its kernels: brings its statistics to the host. */
 mixt_status mixt__trainer_keep_watched(mixt__trainer *trainer);
 

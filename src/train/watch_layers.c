@@ -4,6 +4,7 @@
 #include "graph/op.h"
 #include "ops/ops.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A slot of host memory holds a copy of the device's statistics, then those of the parameters' gradients. */
@@ -118,9 +119,85 @@ mixt_status mixt__trainer_keep_watched(mixt__trainer *t)
     size_t bytes = mixt__trainer_layer_bytes(t);
     if (!t->layers.running)
         return MIXT_OK;
-    MIXT_TRY(t->backend->copy(slot, t->layers.device, bytes));
+    if (mixt__ranks_parts(t) == 1) // else they are there: see mixt__trainer_add_watched
+        MIXT_TRY(t->backend->copy(slot, t->layers.device, bytes));
     return t->backend->copy(slot + bytes, t->stats, (size_t)t->params->segment_count * sizeof *t->stats);
 }
+
+/* ---- of several ranks ---- */
+
+/** Adds statistics of the same values in other passes. */
+static void add_statistics(const mixt__trainer *t, char *sum, const char *more)
+{
+    const mixt__graph *g = t->watched->graph;
+    for (int64_t i = 0; i < g->node_count; i++) {
+        const mixt__node *n = &g->nodes[i];
+        if (n->op != &mixt__op_tensor_stats)
+            continue;
+        size_t numbers = t->watched->plan.offset[n->out[0]], counts = t->watched->plan.offset[n->out[1]];
+        double *a = (double *)(void *)(sum + numbers);
+        const double *b = (const double *)(const void *)(more + numbers);
+        a[MIXT_STATS_SUM] += b[MIXT_STATS_SUM];
+        a[MIXT_STATS_SQUARES] += b[MIXT_STATS_SQUARES];
+        a[MIXT_STATS_MIN] = fmin(a[MIXT_STATS_MIN], b[MIXT_STATS_MIN]);
+        a[MIXT_STATS_MAX] = fmax(a[MIXT_STATS_MAX], b[MIXT_STATS_MAX]);
+        a[MIXT_STATS_AMAX] = fmax(a[MIXT_STATS_AMAX], b[MIXT_STATS_AMAX]);
+        for (int k = 0; k < MIXT_STATS_COUNTS; k++)
+            ((int64_t *)(void *)(sum + counts))[k] += ((const int64_t *)(const void *)(more + counts))[k];
+    }
+}
+
+mixt_status mixt__trainer_add_watched(mixt__trainer *t, int64_t part)
+{
+    char *slot = t->layers.host[t->feed.turn % MIXT_STAGE_SLOTS];
+    size_t bytes = mixt__trainer_layer_bytes(t);
+    if (!t->watching || !t->layers.running || mixt__ranks_parts(t) == 1)
+        return MIXT_OK;
+    if (!part)
+        return t->backend->download(slot, t->layers.device, bytes);
+    char *more = mixt__alloc_uninit(bytes);
+    mixt_status status = more ? t->backend->download(more, t->layers.device, bytes) : no_memory();
+    if (status == MIXT_OK)
+        add_statistics(t, slot, more);
+    mixt__free(more);
+    return status;
+}
+
+/** Statistics of all ranks, one behind the other, in their order. */
+static mixt_status gather_watched(mixt__trainer *t, char *slot, size_t bytes)
+{
+    mixt__group *g = t->ranks.group;
+    char *all = mixt__alloc_uninit(bytes * (size_t)g->size);
+    mixt_status status = mixt__group_agree(g, all ? MIXT_OK : no_memory());
+    if (status == MIXT_OK)
+        status = mixt__group_gather(g, slot, bytes, all, 1);
+    for (int rank = 0; status == MIXT_OK && rank < g->size; rank++)
+        if (rank)
+            add_statistics(t, slot, all + (size_t)rank * bytes);
+        else
+            memcpy(slot, all, bytes);
+    mixt__free(all);
+    return status;
+}
+
+mixt_status mixt__trainer_join_watched(mixt__trainer *t, int64_t step, bool *watched)
+{
+    mixt__group *g = t->ranks.group;
+    char *slot = NULL;
+    for (int i = 0; i < MIXT_STAGE_SLOTS; i++)
+        slot = t->layers.running && t->layers.step[i] == step ? t->layers.host[i] : slot;
+    int64_t bytes = slot ? (int64_t)mixt__trainer_layer_bytes(t) : 0, *all = (int64_t *)(void *)g->words;
+    bool same = true;
+    MIXT_TRY(mixt__group_gather(g, &bytes, sizeof bytes, all, 1));
+    *watched = true;
+    for (int rank = 0; rank < g->size; rank++) {
+        *watched = *watched && all[rank];
+        same = same && all[rank] == bytes; // else a test lets something happen to one rank's step alone
+    }
+    return *watched && same ? gather_watched(t, slot, (size_t)bytes) : MIXT_OK;
+}
+
+/* ---- what they were ---- */
 
 /** The slot that holds a step's statistics; NULL: none does. */
 static const char *slot_of(const mixt__trainer *t, int64_t step)

@@ -37,15 +37,43 @@ for model in ${MODELS:-mlp convnet gpt lstm}; do
 done
 echo "$cells models and formats over NCCL, $failures failures"
 
-# Two ranks on one GPU: NCCL takes none, and all end with a message that says so.
-if command -v mpirun >/dev/null && [ -e "$(dirname "$mixt")/libmixt_mpi.so" ]; then
+# Two ranks on one GPU: NCCL takes none, and all end with a message that says so. Told that they are on two machines it joins them, over
+# sockets; a sum of two has one order, so the bits are those of one process. Then without MPI, whose messages go over NCCL too.
+# apart SETTINGS...: two ranks that NCCL takes for two machines
+apart() {
+    timeout 120 mpirun -n 2 bash -c 'NCCL_HOSTID=machine$OMPI_COMM_WORLD_RANK exec "$@"' - "$mixt" train run.yaml "$@" dist.transport=nccl dist.bucket=64K -q 2>err
+}
+# alone SETTINGS...: the same, started as Slurm does, without MPI
+alone() {
+    local rank
+    for rank in 1 0; do
+        timeout 120 env NCCL_COMM_ID=127.0.0.1:29417 NCCL_HOSTID=machine$rank SLURM_PROCID=$rank SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 SLURM_STEP_TASKS_PER_NODE='1(x2)' \
+            "$mixt" train run.yaml "$@" dist.transport=nccl dist.bucket=64K -q 2>err$rank &
+    done
+    wait %1 && wait %2
+}
+if command -v mpirun >/dev/null && [ -e "$(dirname "$mixt")/libmixt_mpi.so" ] && [ "$(ls /dev/nvidia[0-9]* 2>/dev/null | wc -l)" -lt 2 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-    if [ "$(ls /dev/nvidia[0-9]* 2>/dev/null | wc -l)" -lt 2 ]; then
-        timeout 60 mpirun -n 2 "$mixt" train run.yaml $mlp out=never dist.transport=nccl -q 2>err
-        status=$?
-        [ $status = 1 ] && grep -q 'NCCL' err && [ ! -e never ] || fail "two ranks on one GPU: status $status, $(tail -3 err)"
-        echo "two ranks on one GPU: $(grep '^mixt: ' err | head -1)"
-    fi
+    timeout 60 mpirun -n 2 "$mixt" train run.yaml $mlp out=never dist.transport=nccl -q 2>err
+    status=$?
+    [ $status = 1 ] && grep -q 'NCCL' err && [ ! -e never ] || fail "two ranks on one GPU: status $status, $(tail -3 err)"
+    echo "two ranks on one GPU: $(grep '^mixt: ' err | head -1)"
+    export NCCL_SOCKET_IFNAME=lo
+    cells=0
+    for model in ${MODELS:-mlp convnet gpt lstm}; do
+        "$mixt" train run.yaml ${!model} precision=bf16 out=$model-parts dist.ranks=2 -q 2>err || { fail "$model in two parts: $(tail -2 err)"; continue; }
+        for zero in 0 1; do
+            name=$model-two-$zero
+            apart ${!model} precision=bf16 dist.zero=$zero out=$name || { fail "$name: $(tail -3 err)"; continue; }
+            cmp -s $model-parts/model.safetensors $name/model.safetensors && [ "$(losses $model-parts)" = "$(losses $name)" ] ||
+                fail "$name: other bits than one process"
+            cells=$((cells + 1))
+        done
+    done
+    alone $mlp precision=bf16 out=mlp-alone || fail "two ranks without MPI: $(tail -3 err0 err1)"
+    "$mixt" train run.yaml $mlp precision=bf16 out=mlp-whole dist.ranks=2 -q 2>err
+    cmp -s mlp-whole/model.safetensors mlp-alone/model.safetensors || fail "two ranks without MPI: other bits than one process"
+    echo "$cells runs of two ranks over NCCL, and one without MPI, $failures failures"
 fi
 
 if [ "${TIMED:-1}" = 1 ]; then

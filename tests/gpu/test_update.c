@@ -288,6 +288,58 @@ static void test_statistics(void **state)
     finish(&f);
 }
 
+/** Chunks of all segments, as segments. */
+static int64_t cut_chunks(const fixture *f, mixt__segment *chunks)
+{
+    int64_t count = 0;
+    for (int i = 0; i < SEGMENTS; i++)
+        for (int64_t done = 0; done < counts[i]; done += gpu->update_chunk) {
+            int64_t left = counts[i] - done;
+            chunks[count++] = (mixt__segment){.offset = f->segments[i].offset + done,
+                                              .count = left < gpu->update_chunk ? left : gpu->update_chunk,
+                                              .low = MIXT_DTYPE_NONE};
+        }
+    return count;
+}
+
+/** A segment's statistics have the same bits when its chunks are measured apart and put together on the host: what
+ *  ranks do that share gradients out. */
+static void test_joined_statistics(void **state)
+{
+    (void)state;
+    enum { CHUNKS = 128 };
+    mixt__segment chunks[CHUNKS];
+    mixt__segment_stats whole[SEGMENTS], parts[CHUNKS], joined;
+    fixture f;
+    start(&f, optimizers[0]);
+    open_control(&f);
+    fill(&f, f.arenas[GRAD], 3);
+    send_gradients(&f);
+    assert_int_equal(gpu->gradient_stats(&f.device), MIXT_OK);
+    assert_int_equal(gpu->download(whole, f.device.stats, sizeof whole), MIXT_OK);
+    mixt__update u = f.device;
+    u.segments = chunks;
+    u.segment_count = cut_chunks(&f, chunks);
+    u.backward_order = NULL;
+    assert_true(u.segment_count <= CHUNKS);
+    u.stats = gpu->alloc((size_t)u.segment_count * sizeof *u.stats);
+    u.workspace = gpu->alloc(gpu->update_workspace(chunks, u.segment_count));
+    assert_int_equal(gpu->gradient_stats(&u), MIXT_OK);
+    assert_int_equal(gpu->download(parts, u.stats, (size_t)u.segment_count * sizeof *parts), MIXT_OK);
+    const mixt__segment_stats *at = parts;
+    for (int i = 0; i < SEGMENTS; i++) {
+        int64_t count = mixt__update_chunks(&f.segments[i], 1, gpu->update_chunk);
+        gpu->join_stats(at, count, &joined);
+        at += count;
+        assert_memory_equal(&joined.sum_squares, &whole[i].sum_squares, sizeof joined.sum_squares);
+        assert_true(joined.amax == whole[i].amax && joined.nonfinite == whole[i].nonfinite);
+        assert_true(joined.zeros == whole[i].zeros);
+    }
+    gpu->free(u.stats);
+    gpu->free(u.workspace);
+    finish(&f);
+}
+
 /** Recorded and replayed, the passes give the bits that they give as they come. */
 static void test_replay(void **state)
 {
@@ -408,6 +460,7 @@ int main(void)
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_skip_changes_nothing),
         cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_joined_statistics),
         cmocka_unit_test(test_replay),
         cmocka_unit_test(test_all_memory_is_the_workspace), // its kernels are loaded by now
     };

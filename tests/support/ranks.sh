@@ -1,6 +1,6 @@
 # For tests that start ranks; sourced after script.sh. `ranks N COMMAND...` runs it under mpirun.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-export OMPI_MCA_hwloc_base_binding_policy=none MIXT_THREADS=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+export OMPI_MCA_hwloc_base_binding_policy=none MIXT_THREADS=1 OMPI_MCA_btl_vader_single_copy_mechanism=${SINGLE_COPY:-none}
 
 ranks() { timeout 60 mpirun -n "$@"; }
 

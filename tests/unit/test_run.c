@@ -301,6 +301,27 @@ static void test_failing_observer(void **state)
     mixt_run_close(run);
 }
 
+static mixt_status linger(void *user, mixt_run *run, const mixt_event *event)
+{
+    (void)user;
+    (void)run;
+    return event->kind == MIXT_EVENT_STEP && usleep(5000) ? MIXT_ERROR_STATE : MIXT_OK;
+}
+
+/** What listeners take is time of the run: of 16 updates 15 have at least 5 ms of it before their result. */
+static void test_rate_counts_listeners(void **state)
+{
+    heard h = {0};
+    (void)state;
+    mixt_run_result result;
+    mixt_run *run = open_run("slow", &h, NULL);
+    assert_int_equal(mixt_run_observe(run, linger, NULL), MIXT_OK);
+    assert_int_equal(mixt_run_train(run, &result), MIXT_OK);
+    assert_int_equal(result.steps, 16);
+    assert_true(result.samples_s > 0 && result.samples_s <= 16 * 32 / (15 * 0.005));
+    mixt_run_close(run);
+}
+
 static void test_too_many_observers(void **state)
 {
     heard h = {0};
@@ -324,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_policy),
         cmocka_unit_test(test_policy_refused),
         cmocka_unit_test(test_failing_observer),
+        cmocka_unit_test(test_rate_counts_listeners),
         cmocka_unit_test(test_too_many_observers),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);

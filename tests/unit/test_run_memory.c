@@ -83,7 +83,7 @@ static void parts_are_what_is_taken(void **state)
         assert_int_equal(bytes, planned.prediction.host);
         counted(bytes, mixt__trainer_step(t, run->experiment.train, NULL));
         assert_int_equal(bytes, planned.batches.host - feed);
-        counted(bytes, mixt__snapshot_open(&snapshot, t, false, false));
+        counted(bytes, mixt__snapshot_open(&snapshot, t, MIXT_SNAPSHOT_WHOLE, false));
         assert_int_equal(bytes + mixt__weights_bytes(t->params), planned.checkpoints.host);
         mixt__snapshot_close(&snapshot);
         assert_int_equal(planned.total.host, planned.step.host + planned.validation.host + planned.batches.host +
@@ -94,7 +94,8 @@ static void parts_are_what_is_taken(void **state)
     }
 }
 
-/** What one of so many ranks copies for a checkpoint: its part, exactly as planned, whatever ranks share out. */
+/** What one of so many ranks copies for a checkpoint: its part, exactly as planned, whatever ranks share out. And what
+ *  it keeps to go back to: its own, or all where nothing is shared out. */
 static void a_rank_copies_its_part(void **state)
 {
     (void)state;
@@ -111,7 +112,7 @@ static void a_rank_copies_its_part(void **state)
         check_ok(mixt_run_plan_memory(run, &planned));
         mixt__trainer *t = &run->experiment.trainer->core;
         check_ok(mixt__trainer_allocate(t));
-        counted(bytes, mixt__snapshot_open(&snapshot, t, true, false));
+        counted(bytes, mixt__snapshot_open(&snapshot, t, MIXT_SNAPSHOT_PART, false));
         assert_int_equal(bytes + mixt__weights_bytes(t->params), planned.checkpoints.host);
         size_t lists = (size_t)(t->params->count * 4 + RANKS + 2) * (sizeof(mixt__file_tensor) + 256);
         int64_t written = 0;
@@ -122,6 +123,11 @@ static void a_rank_copies_its_part(void **state)
             assert_in_range(bytes, whole / RANKS, whole / RANKS + whole / 16 + lists);
             assert_in_range(written, 1, whole / RANKS + whole / 16);
         }
+        mixt__snapshot_close(&snapshot);
+        mixt__snapshot_kind kept = mixt__snapshot_kept(t);
+        assert_int_equal(kept, i ? MIXT_SNAPSHOT_OWN : MIXT_SNAPSHOT_WHOLE);
+        counted(bytes, mixt__snapshot_open(&snapshot, t, kept, false));
+        assert_int_equal(bytes, mixt__snapshot_bytes(t, kept));
         mixt__snapshot_close(&snapshot);
         mixt_run_close(run);
     }

@@ -1,7 +1,8 @@
 /* The CPU as if it had memory of its own: batches are staged, results copied back, nothing is read where it lies.
  *
  * For tests: what trains on a GPU beside its kernels, ranks that share updates above all, runs without one. The same
- * kernels, so the same bits as the CPU's. Nothing is recorded.
+ * kernels, so the same bits as the CPU's. Nothing is recorded. Copies come as late as they may on a GPU, so that who
+ * does not wait for one has other bits.
  */
 #ifndef MIXT_BACKEND_CPU_APART_H
 #define MIXT_BACKEND_CPU_APART_H

@@ -1,6 +1,7 @@
 /* The CPU backend: its table of candidates and its memory. */
 #include "backend/cpu/kernels.h"
 
+#include "backend/cpu/update/segment_chunks.h"
 #include "backend/cpu/update/training.h"
 #include "base/alloc.h"
 #include "base/memory.h"
@@ -81,6 +82,8 @@ const mixt__backend mixt__backend_cpu = {
     .between = between,
     .update_workspace = mixt__update_workspace,
     .gradient_stats = mixt__cpu_gradient_stats,
+    .update_chunk = MIXT_CPU_CHUNK,
+    .join_stats = mixt__cpu_join_stats,
     .step_control = mixt__cpu_step_control,
     .optimizer_step = mixt__cpu_optimizer_step,
 };

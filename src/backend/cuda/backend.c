@@ -93,8 +93,8 @@ static void give_back(void *block)
     for (int64_t i = 0; block && i < blocks.count; i++)
         if (blocks.list[i].block == block) {
             state.allocated -= blocks.list[i].bytes;
+            mixt__cuda_table_forget(block, blocks.list[i].bytes); // of updates whose workspaces it holds
             blocks.list[i] = blocks.list[--blocks.count];
-            mixt__cuda_table_forget(block); // if it is an update's workspace
             cudaFree(block);
             return;
         }
@@ -200,6 +200,8 @@ static mixt_status join_copies(void)
 static mixt_status query(void)
 {
     cudaError_t error = cudaStreamQuery(mixt__cuda.stream);
+    if (error == cudaSuccess)
+        error = cudaStreamQuery(state.fetches); // which nobody may have joined yet
     return error == cudaErrorNotReady ? MIXT_END : mixt__cuda_check(error, "waiting for the GPU");
 }
 
@@ -376,6 +378,8 @@ static const mixt__backend backend = {
     .update_workspace = mixt__cuda_update_workspace,
     .multiply = mixt__cuda_multiply,
     .gradient_stats = mixt__cuda_gradient_stats,
+    .update_chunk = MIXT_CUDA_CHUNK,
+    .join_stats = mixt__cuda_join_stats,
     .step_control = mixt__cuda_step_control,
     .optimizer_step = mixt__cuda_optimizer_step,
 };

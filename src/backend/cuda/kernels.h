@@ -15,6 +15,7 @@ extern "C" {
 
 /* the passes that end a step: see backend/training.h */
 mixt_status mixt__cuda_gradient_stats(const mixt__update *update);
+void mixt__cuda_join_stats(const mixt__segment_stats *chunks, int64_t count, mixt__segment_stats *stats);
 mixt_status mixt__cuda_step_control(const mixt__update *update);
 mixt_status mixt__cuda_optimizer_step(const mixt__update *update);
 /* dst[i] = src[i] * *factor, all in device memory: see backend/backend.h */

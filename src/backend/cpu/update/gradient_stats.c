@@ -37,6 +37,18 @@ mixt_status mixt__cpu_gradient_stats(const mixt__update *update)
     return MIXT_OK;
 }
 
+void mixt__cpu_join_stats(const mixt__segment_stats *chunks, int64_t count, mixt__segment_stats *stats)
+{
+    *stats = (mixt__segment_stats){0};
+    for (int64_t i = 0; i < count; i++) {
+        stats->sum_squares += chunks[i].sum_squares;
+        stats->nonfinite += chunks[i].nonfinite;
+        stats->zeros += chunks[i].zeros;
+        if (chunks[i].amax > stats->amax)
+            stats->amax = chunks[i].amax;
+    }
+}
+
 /** The first segment in backward order whose gradient is not finite; -1: all are. */
 static int32_t first_bad(const mixt__update *update)
 {

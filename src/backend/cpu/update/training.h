@@ -5,6 +5,7 @@
 #include "backend/training.h"
 
 mixt_status mixt__cpu_gradient_stats(const mixt__update *update);
+void mixt__cpu_join_stats(const mixt__segment_stats *chunks, int64_t count, mixt__segment_stats *stats);
 mixt_status mixt__cpu_step_control(const mixt__update *update);
 mixt_status mixt__cpu_optimizer_step(const mixt__update *update);
 

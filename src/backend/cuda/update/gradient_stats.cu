@@ -16,7 +16,8 @@ extern "C" {
 #include "base/status.h"
 }
 
-enum { CHUNK_THREADS = 512, CHUNK_VECTORS = MIXT_CUDA_CHUNK / (4 * CHUNK_THREADS), CONTROL_THREADS = 256 };
+enum { CHUNK_THREADS = 512, CHUNK_VECTORS = MIXT_CUDA_CHUNK / (4 * CHUNK_THREADS) };
+enum { CONTROL_THREADS = CHUNK_THREADS }; // so that control has the same bits behind statistics and by itself
 enum { AHEAD = 3, SEGMENT_WARPS = CHUNK_THREADS / 32 - AHEAD }; // warps of the last block
 
 /* ---- statistics ---- */
@@ -71,7 +72,7 @@ static __device__ __forceinline__ chunk_stats stats_read(const chunk_stats *p)
     return {first.s.sum_squares, first.s.amax, first.s.nonfinite, __ldcg(&p->zeros), {}};
 }
 
-/** By one warp. */
+/** By one warp; join_stats.c does the same on the host. */
 static __device__ void stats_of_segment(const mixt__cuda_table &table, const chunk_stats *partial, int64_t segment,
                                         mixt__segment_stats *stats)
 {

@@ -133,14 +133,16 @@ static mixt_status make(entry *e, const mixt__update *update)
     return status;
 }
 
-void mixt__cuda_table_forget(const void *workspace)
+void mixt__cuda_table_forget(const void *block, size_t bytes)
 {
-    for (int64_t i = 0; workspace && i < tables.count; i++)
-        if (tables.list[i].owner == workspace) {
-            drop(&tables.list[i]);
-            tables.list[i] = tables.list[--tables.count];
-            return;
-        }
+    uintptr_t begin = (uintptr_t)block;
+    for (int64_t i = tables.count - 1; i >= 0; i--) {
+        uintptr_t owner = (uintptr_t)tables.list[i].owner;
+        if (owner < begin || owner >= begin + bytes)
+            continue;
+        drop(&tables.list[i]);
+        tables.list[i] = tables.list[--tables.count];
+    }
 }
 
 mixt_status mixt__cuda_table_get(const mixt__update *update, mixt__cuda_table *table)

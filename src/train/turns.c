@@ -1,5 +1,5 @@
 /* Rank 0 first, then its choices, then the others. */
-#include "run/turns.h"
+#include "train/turns.h"
 
 #include "base/alloc.h"
 #include "base/status.h"

@@ -3,8 +3,8 @@
  * Ranks that timed by themselves would choose differently now and then, more so where they share a GPU, and their
  * gradients would have other last digits than those of one process.
  */
-#ifndef MIXT_RUN_TURNS_H
-#define MIXT_RUN_TURNS_H
+#ifndef MIXT_TRAIN_TURNS_H
+#define MIXT_TRAIN_TURNS_H
 
 #include "backend/backend.h"
 #include "dist/group.h"
