@@ -1,6 +1,7 @@
 /* mixt plan: what a configuration would compute and how much memory it would take, without running it. */
 #include "cli/commands.h"
 
+#include "cli/plan_buckets.h"
 #include "cli/plan_ranks.h"
 #include "cli/profile.h"
 #include "cli/support.h"
@@ -343,6 +344,7 @@ static void print_json(const report *r)
                           (json_int_t)r->info.activations_unshared, "nodes", json_nodes(r));
     json_object_set_new(o, "run_memory", json_run_memory(&r->run));
     json_object_set_new(o, "phases", json_phases(r));
+    json_object_set_new(o, "buckets", cli_plan_buckets_json(r->of));
     json_object_set_new(o, "fit", json_fit(&r->fit));
     json_object_set_new(o, "recompute", json_recompute(&r->info));
     json_object_set_new(o, "ranks", json_integer(r->info.ranks));
@@ -351,6 +353,9 @@ static void print_json(const report *r)
     json_object_set_new(o, "rank_weights", json_integer(r->info.rank_weights));
     if (r->link > 0)
         json_object_set_new(o, "rank_seconds", json_real((double)r->info.rank_sent / r->link));
+    json_object_set_new(o, "rank_whole", json_integer(r->info.rank_whole));
+    json_object_set_new(o, "rank_whole_sent", json_integer(r->info.rank_whole_sent));
+    json_object_set_new(o, "rank_run_sent", json_integer(r->info.rank_run_sent));
     if (r->profile)
         json_object_set_new(o, "profile", cli_profile_json(r->profile));
     json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -408,6 +413,7 @@ static void print_text(const cli_args *args, const report *r)
     print_memory(&r->memory);
     putchar('\n');
     print_run_memory(&r->run);
+    cli_plan_buckets_print(r->of);
     cli_line(stdout, "",
              "%lld nodes, %.3f GFLOP a step (%.1f%% of it matrix work); activations without reuse would take %s",
              (long long)r->info.nodes, r->info.flops / 1e9, 100 * r->info.matrix_flops / r->info.flops,
@@ -542,10 +548,15 @@ const cli_command cli_plan = {
         "({\"batch\", \"memory\", \"next\"} with --json: bytes of the run, and with one sample more).\n\n"
         "A policy with phases is shown as it is in its largest phase, which is what the run takes in all (phases with "
         "--json), or in that of --phase.\n\n"
+        "Where batches are padded to several lengths (data.buckets), a table has each with its share of the samples, "
+        "its "
+        "updates of an epoch and the activations of its step (buckets with --json).\n\n"
         "With --ranks the run is planned as one of so many processes that mpirun or srun would start: memory of a "
         "rank, "
         "and the bytes that it sends in an update, to all others and to each (ranks, rank_sent, rank_gradients and "
-        "rank_weights with --json); with --machine also the time that those take where its links carry what they can "
+        "rank_weights with --json); where gradients are compressed also how many updates send them whole before that, "
+        "what each of those sends and the whole run (rank_whole, rank_whole_sent, rank_run_sent); with --machine also "
+        "the time that those take where its links carry what they can "
         "(rank_seconds). None of them is started.\n\n"
         "With --profile the step is also run, and each op's time, FLOP/s, bytes/s and share of the device's limits "
         "are printed.",

@@ -1,6 +1,7 @@
 # libmixt_cuda.so: loaded at run time, so it is built beside the library and never linked into it.
 # Sanitized builds leave it out: they test the host code, and the GPU has compute-sanitizer.
 set(MIXT_CUDA_ARCHITECTURES "" CACHE STRING "compute capabilities to build for, as CMake writes them; empty: 75 to 90")
+option(MIXT_CUDA_QUICK "compile device code without most optimizations: to see that it builds, not to be fast" OFF)
 include(CheckLanguage)
 check_language(CUDA)
 if(NOT MIXT_CUDA OR MIXT_SANITIZE OR NOT CMAKE_CUDA_COMPILER)
@@ -45,6 +46,9 @@ target_compile_definitions(mixt_cuda PRIVATE _GNU_SOURCE MIXT_VERSION="${PROJECT
 target_compile_options(mixt_cuda PRIVATE
   $<$<COMPILE_LANGUAGE:C>:-Wall -Wextra -Wconversion -Wno-sign-conversion -Wvla -Wmissing-prototypes -ffp-contract=off>
   $<$<COMPILE_LANGUAGE:CUDA>:--threads=2 -Xcompiler=-Wall>)
+if(MIXT_CUDA_QUICK AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8) # which brought the option
+  target_compile_options(mixt_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--Ofast-compile=max>)
+endif()
 target_link_libraries(mixt_cuda PRIVATE ${CUDART_LIBRARY} ${CUBLASLT_LIBRARY} ${CUDNN_LIBRARY} ${NVRTC_LIBRARY}
                       Threads::Threads ${CMAKE_DL_LIBS} rt m)
 target_link_options(mixt_cuda PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/cuda_exports.map -Wl,--no-undefined)

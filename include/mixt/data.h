@@ -114,6 +114,9 @@ typedef struct mixt_data_options {
                                                 ("en", "de"); of a file with both the columns, default "1" and "2" */
     int64_t vocab_size; /**< parallel, labelled without `vocab`: tokens of the vocabulary that is learned; 0 (default):
                              8000, 30000 */
+    int64_t buckets; /**< sets whose samples have lengths: training pads batches to one of at most so many lengths, and
+                          each update has samples of one; at most 8; 0 (default), 1: all are padded to the longest;
+                          -1: 4 of parallel and labelled where that saves a tenth, else 1 */
     /** Called from the opening thread while a text is tokenised: the file, bytes done and in all. Default: NULL */
     void (*progress)(void *user, const char *what, int64_t done, int64_t total);
     void *progress_user;

@@ -46,6 +46,9 @@ typedef struct mixt_plan_info {
     int64_t rank_sent;           /**< bytes that one of them sends in an update */
     int64_t rank_gradients;      /**< of those: gradients, and their sums */
     int64_t rank_weights;        /**< weights, where state is shared out */
+    int64_t rank_whole;          /**< updates at first that send all gradients, before they are compressed */
+    int64_t rank_whole_sent;     /**< bytes that one of them sends in each of those */
+    int64_t rank_run_sent;       /**< and in all updates of the run; 0: nobody knows how many there will be */
     char device_name[128];       /**< of a GPU; "" on the CPU, and so are the next three 0 */
     size_t device_bytes;         /**< memory of the GPU */
     size_t device_free;          /**< free there now */

@@ -243,6 +243,23 @@ mixt_status mixt_run_get_phase(const mixt_run *run, int64_t index, mixt_run_phas
 /** Compiles the run for one of its phases, so that its trainer, its plan and its memory can be looked at; before
  *  training, which begins with the first all the same. @param index from 0. */
 mixt_status mixt_run_plan_phase(mixt_run *run, int64_t index);
+/** A length that batches of training are padded to, and the step that is compiled for it: see data.buckets. */
+typedef struct mixt_run_bucket {
+    const char *names[2]; /**< arrays whose length it is, "source" and "target"; NULL: there is one, or none. Belong to
+                               the run */
+    int64_t lengths[2];   /**< of those */
+    int64_t samples;      /**< of the training part that are no longer, and longer than the bucket before */
+    int64_t updates;      /**< of an epoch, in every epoch as many */
+    size_t activations;   /**< bytes of its step. All steps share those of the largest, which are mixt_memory's */
+    size_t workspace;     /**< the same */
+} mixt_run_bucket;
+/** Lengths that the run pads batches of training to; 0: to one. */
+int64_t mixt_run_buckets(const mixt_run *run);
+/** @param index from 0, the shortest first. @param bucket receives it. */
+mixt_status mixt_run_get_bucket(const mixt_run *run, int64_t index, mixt_run_bucket *bucket);
+/** Share of the elements of arrays with lengths that is padding, 0 to 1; an error where there is one length.
+ *  @param without if all were padded to the longest. @param with as it is */
+mixt_status mixt_run_padding(const mixt_run *run, double *without, double *with);
 /** Loss and accuracy over a part of the data, "train", "val" or "test". */
 mixt_status mixt_run_evaluate(mixt_run *run, const char *split, mixt_evaluation *result);
 
@@ -273,6 +290,7 @@ typedef struct mixt_summary {
     double share[MIXT_DTYPE_COUNT]; /**< of the matrix work of a step that is multiplied in this format, 0 to 1 */
     double loss_scale;              /**< that a new run begins with; 0: the loss is not scaled */
     bool scale_moves;               /**< the loss scale is dynamic */
+    int64_t lengths;                /**< that batches of training are padded to; 0: one */
     const char *device;             /**< "cpu" or "cuda" */
     mixt_memory memory;             /**< of the step */
     mixt_run_memory run_memory;     /**< of all of the run, but for prediction */

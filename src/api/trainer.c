@@ -147,8 +147,7 @@ mixt_status mixt_trainer_compile(mixt_trainer *t, const mixt_data *data)
 {
     MIXT_TRY(mixt__need_made(t, "trainer"));
     MIXT_TRY(mixt__context_note(t->context, mixt__need_made(data, "data")));
-    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->core.settings.batch);
-    return mixt__context_note(t->context, mixt__trainer_compile(&t->core, &spec));
+    return mixt__context_note(t->context, mixt__trainer_compile_data(&t->core, data));
 }
 
 static mixt_status check_sample(const mixt_sample_shape *shape)

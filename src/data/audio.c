@@ -76,8 +76,10 @@ static void write_target(const audio_state *state, int64_t row, int32_t label, c
         *target = label;
 }
 
-static mixt_status sample_audio(const mixt_data *data, int64_t index, int64_t epoch, char *const *at)
+static mixt_status sample_audio(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                                char *const *at)
 {
+    (void)as; // all are as long as each other
     const audio_state *state = data->state;
     int64_t row = state->rows ? state->rows[index] : index, mels = state->audio.mel.mels;
     uint64_t key =

@@ -1,6 +1,6 @@
 /* Samples of an open set in the order that training or validation asks for them. A batch is a function of the set, the
  * size and the number: any thread may make any of them at any time. */
-#include "data/data.h"
+#include "data/buckets.h"
 
 #include "base/threads.h"
 
@@ -15,15 +15,14 @@ int64_t mixt_data_batches(const mixt_data *data, int64_t batch)
 }
 
 /** Sample `index` as number k behind the places. */
-static mixt_status write_sample(const mixt_data *data, int64_t index, int64_t epoch, int64_t k,
-                                const mixt__data_places *places)
+static mixt_status write_sample(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                                int64_t k, const mixt__data_places *places)
 {
-    const mixt_data_info *info = &data->info; // FP32 and INT32: four bytes either way
     char *at[MIXT_DATA_ARRAYS_MAX];
-    for (int i = 0; i < info->array_count; i++)
-        at[i] = places->at[i] + k * info->arrays[i].elements * 4;
+    for (int i = 0; i < as->array_count; i++)
+        at[i] = places->at[i] + k * as->arrays[i].elements * 4; // FP32 and INT32: four bytes either way
     if (data->kind->arrays)
-        return data->kind->arrays(data, index, epoch, at);
+        return data->kind->arrays(data, as, index, epoch, at);
     return data->kind->sample(data, index, epoch, at[0], at[1]);
 }
 
@@ -40,10 +39,12 @@ void mixt__data_order_before(mixt_data *data, uint64_t seed, int64_t from)
     data->order_from = from;
 }
 
-int64_t mixt__data_sample_at(const mixt_data *data, int64_t batch, int64_t number, int64_t place)
+int64_t mixt__data_sample_at(const mixt_data *data, const mixt__data_which *w, int64_t place)
 {
-    int64_t per_epoch = data->info.samples / batch, epoch = number / per_epoch;
-    int64_t at = number % per_epoch * batch + place;
+    if (data->buckets)
+        return mixt__data_bucket_sample(data, w, place);
+    int64_t per_epoch = data->info.samples / w->batch, epoch = w->number / per_epoch;
+    int64_t at = w->number % per_epoch * w->batch + place;
     uint64_t key = mixt__rng_key(mixt__data_order_seed(data, epoch), MIXT_STREAM_ORDER, (uint64_t)epoch);
     return data->options.in_order ? at : mixt__order_at(key, data->info.samples, at);
 }
@@ -57,10 +58,9 @@ void mixt__data_plant(const mixt_data *planted, const mixt__data_fault *faults, 
 }
 
 /** Spoils sample `place` of a batch where that has a fault: its first input, or its first target. */
-static void spoil(const mixt_data *data, const mixt__data_fault *f, int64_t place, float *input, void *target,
+static void spoil(const mixt_data_info *info, const mixt__data_fault *f, int64_t place, float *input, void *target,
                   int64_t targets)
 {
-    const mixt_data_info *info = &data->info;
     if (!f->labels && place == f->place)
         input[info->arrays[0].elements / 2] = NAN;
     for (int64_t i = 0; f->labels && info->classes && i < targets; i++) {
@@ -72,28 +72,28 @@ static void spoil(const mixt_data *data, const mixt__data_fault *f, int64_t plac
 }
 
 /** The same for a part of it that lies at its places. */
-static void spoil_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
-                        const mixt__data_places *places)
+static void spoil_piece(const mixt_data *data, const mixt__data_which *w, const mixt_data_info *info, int64_t first,
+                        int64_t count, const mixt__data_places *places)
 {
-    const mixt_data_info *info = &data->info;
     int target = 0;
     while (!info->arrays[target].target)
         target++;
     int64_t inputs = info->arrays[0].elements, targets = info->arrays[target].elements;
     for (int i = 0; i < data->planted_count; i++)
-        for (int64_t k = 0; k < count && data->planted[i].batch == batch && data->planted[i].number == number; k++)
-            spoil(data, &data->planted[i], first + k, (float *)(void *)places->at[0] + k * inputs,
+        for (int64_t k = 0; k < count && data->planted[i].batch == w->batch && data->planted[i].number == w->number;
+             k++)
+            spoil(info, &data->planted[i], first + k, (float *)(void *)places->at[0] + k * inputs,
                   (float *)(void *)places->at[target] + k * targets, targets);
 }
 
-mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
-                                   const mixt__data_places *places)
+mixt_status mixt__data_batch_piece(const mixt_data *data, const mixt__data_which *which, const mixt_data_info *as,
+                                   int64_t first, int64_t count, const mixt__data_places *places)
 {
-    int64_t epoch = number / (data->info.samples / batch);
+    int64_t epoch = which->number / mixt__data_epoch_batches(data, which->batch, which->group);
     for (int64_t k = 0; k < count; k++)
-        MIXT_TRY(write_sample(data, mixt__data_sample_at(data, batch, number, first + k), epoch, k, places));
+        MIXT_TRY(write_sample(data, as, mixt__data_sample_at(data, which, first + k), epoch, k, places));
     if (data->planted_count)
-        spoil_piece(data, batch, number, first, count, places);
+        spoil_piece(data, which, as, first, count, places);
     return MIXT_OK;
 }
 
@@ -108,7 +108,7 @@ mixt_status mixt_data_batch(const mixt_data *data, int64_t batch, int64_t number
         return mixt__fail(MIXT_ERROR_ARGUMENT, "batch %lld: expected a number from 0 and two buffers",
                           (long long)number);
     mixt__data_places places = mixt__data_places_of(data, batch, 0, input, target);
-    return mixt__data_batch_piece(data, batch, number, 0, batch, &places);
+    return mixt__data_batch_piece(data, &(mixt__data_which){batch, 1, number}, &data->info, 0, batch, &places);
 }
 
 /** Samples first + begin to first + end into their places. */
@@ -116,7 +116,7 @@ static mixt_status read_range(const mixt_data *data, int64_t first, int64_t begi
                               const mixt__data_places *places)
 {
     for (int64_t k = begin; k < end; k++)
-        MIXT_TRY(write_sample(data, first + k, -1, k, places));
+        MIXT_TRY(write_sample(data, &data->info, first + k, -1, k, places));
     return MIXT_OK;
 }
 

@@ -90,7 +90,12 @@ size_t mixt_data_array_at(const mixt_data *data, int64_t batch, int index)
 
 mixt__data_places mixt__data_places_of(const mixt_data *data, int64_t batch, int64_t first, void *input, void *target)
 {
-    const mixt_data_info *info = &data->info;
+    return mixt__data_places_as(&data->info, batch, first, input, target);
+}
+
+mixt__data_places mixt__data_places_as(const mixt_data_info *info, int64_t batch, int64_t first, void *input,
+                                       void *target)
+{
     mixt__data_places places = {{0}};
     for (int i = 0; i < info->array_count; i++)
         places.at[i] = (char *)(info->arrays[i].target ? target : input) +

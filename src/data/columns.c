@@ -87,12 +87,12 @@ static void pad(const mixt_data_array *a, int64_t from, void *at)
     }
 }
 
-static void write_values(const mixt__column *c, int64_t row, void *at)
+static void write_values(const mixt__column *c, const mixt_data_array *as, int64_t row, void *at)
 {
     int64_t begin = c->begin ? c->begin[row] : row * c->array.elements;
     int64_t count = c->begin ? c->begin[row + 1] - begin : c->array.elements;
     memcpy(at, (const char *)c->values + (size_t)begin * 4, (size_t)count * 4);
-    pad(&c->array, count, at);
+    pad(as, count, at);
 }
 
 static int64_t length_of(const mixt__column *c, int64_t row)
@@ -100,7 +100,18 @@ static int64_t length_of(const mixt__column *c, int64_t row)
     return (c->begin[row + 1] - c->begin[row]) / step_of(&c->array);
 }
 
-mixt_status mixt__columns_arrays(const mixt_data *data, int64_t index, int64_t epoch, char *const *at)
+int64_t mixt__columns_length(const mixt_data *data, int64_t index, int array)
+{
+    const mixt__columns *c = data->state;
+    int64_t row = c->chosen ? c->chosen[index] : index;
+    const mixt__column *column = &c->column[array];
+    if (column->source == MIXT_COLUMN_MASK)
+        column = &c->column[column->of];
+    return column->source == MIXT_COLUMN_VALUES && column->begin ? length_of(column, row) : -1;
+}
+
+mixt_status mixt__columns_arrays(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                                 char *const *at)
 {
     const mixt__columns *c = data->state;
     int64_t row = c->chosen ? c->chosen[index] : index;
@@ -110,10 +121,10 @@ mixt_status mixt__columns_arrays(const mixt_data *data, int64_t index, int64_t e
         void *to = at[i];
         if (column->source == MIXT_COLUMN_LENGTH)
             *(int32_t *)to = (int32_t)length_of(of, row);
-        for (int64_t k = 0; column->source == MIXT_COLUMN_MASK && k < column->array.elements; k++)
+        for (int64_t k = 0; column->source == MIXT_COLUMN_MASK && k < as->arrays[i].elements; k++)
             ((float *)to)[k] = k < length_of(of, row) ? 1.0f : 0.0f;
         if (column->source == MIXT_COLUMN_VALUES)
-            write_values(column, row, to);
+            write_values(column, &as->arrays[i], row, to);
     }
     return MIXT_OK;
 }

@@ -40,7 +40,9 @@ void mixt__columns_free(mixt__columns *columns);
 mixt_status mixt__columns_share(mixt_data *data, mixt__columns *columns);
 
 // Callbacks of the kinds that are columns.
-mixt_status mixt__columns_arrays(const mixt_data *data, int64_t index, int64_t epoch, char *const *at);
+mixt_status mixt__columns_arrays(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                                 char *const *at);
+int64_t mixt__columns_length(const mixt_data *data, int64_t index, int array);
 const void *mixt__columns_raw(const mixt_data *data, int index, size_t *bytes);
 void mixt__columns_close(mixt_data *data);
 

@@ -148,6 +148,7 @@ static const mixt__data_kind kind = {
     .what = "named arrays of a program",
     .open = open,
     .arrays = mixt__columns_arrays,
+    .length = mixt__columns_length,
     .close = mixt__columns_close,
     .raw = mixt__columns_raw,
 };

@@ -1,6 +1,6 @@
 /* Opening a set by its spec. The table of kinds is the only place that knows them all. */
 #include "data/audio.h"
-#include "data/data.h"
+#include "data/buckets.h"
 #include "data/folder.h"
 #include "data/inputs_text.h"
 #include "data/tokenizer.h"
@@ -138,6 +138,9 @@ static mixt_status check_numbers(const mixt_data_options *options)
     if (options->vocab_size && (options->vocab_size < 257 || options->vocab_size > 1 << 24))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: vocab_size %lld, expected 257 (all bytes and an end) to %d",
                           (long long)options->vocab_size, 1 << 24);
+    if (options->buckets < -1 || options->buckets > MIXT_BUCKETS_MAX)
+        return mixt__fail(MIXT_ERROR_CONFIG, "data: buckets %lld, expected -1 to %d", (long long)options->buckets,
+                          MIXT_BUCKETS_MAX);
     if (!(options->mask >= 0 && options->mask < 1))
         return mixt__fail(MIXT_ERROR_CONFIG, "data: mask %g: expected a share from 0, below 1", options->mask);
     if ((unsigned)options->target > MIXT_TARGET_TEXT || options->target == MIXT_TARGET_TOKENS ||
@@ -315,6 +318,7 @@ static mixt_status finish_open(mixt_data *data)
     if (data->options.limit && data->options.limit < info->samples)
         info->samples = data->options.limit;
     data->options.like = NULL;
+    MIXT_TRY(mixt__data_buckets_make(data));
     MIXT_LOG(DATA, "%s:%s %s: %lld samples of %lld elements, %lld classes", info->kind, info->path, info->split,
              (long long)info->samples, (long long)info->input_elements, (long long)info->classes);
     return MIXT_OK;
@@ -415,6 +419,7 @@ void mixt__data_drop(const mixt_data *held)
         return;
     if (data->kind)
         data->kind->close(data);
+    mixt__data_buckets_free(data->buckets);
     mixt__tokenizer_drop(data->tokenizer);
     mixt__arena_free(&data->arena);
     mixt__account_close(data->account);

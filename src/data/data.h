@@ -43,15 +43,20 @@ typedef struct mixt__data_kind {
      *  where an image is decoded or resized. */
     mixt_status (*sample)(const mixt_data *data, int64_t index, int64_t epoch, void *input, void *target);
     /** In its place where a set has several inputs or targets: each array at its own address, in the order of
-     *  info.arrays, which `open` has filled. */
-    mixt_status (*arrays)(const mixt_data *data, int64_t index, int64_t epoch, char *const *at);
+     *  info.arrays, which `open` has filled, and as long as `as` says: the set's own info, or that of a bucket. */
+    mixt_status (*arrays)(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                          char *const *at);
+    /** How long array `array` of a sample is, of the set's first dimension of it; -1: all samples' are whole. NULL: no
+     *  array has lengths. */
+    int64_t (*length)(const mixt_data *data, int64_t index, int array);
     /** Frees data->state; also after an open that failed half way. */
     void (*close)(mixt_data *data);
     /** Block `index` of the memory that samples are made from, and its bytes; NULL: there is no more. A kind without it
      *  is known by its samples. */
     const void *(*raw)(const mixt_data *data, int index, size_t *bytes);
-    bool drawn; // by mixt itself: there is no file, and what stands for its path may be empty
-    bool slow;  // a sample takes a millisecond rather than a microsecond: mixt_data_read uses all threads
+    bool bucketed; // by itself: no sample of a batch has a say in another's loss
+    bool drawn;    // by mixt itself: there is no file, and what stands for its path may be empty
+    bool slow;     // a sample takes a millisecond rather than a microsecond: mixt_data_read uses all threads
 } mixt__data_kind;
 
 /** A batch that is not as it should be, in tests: see train/faults.h. */
@@ -61,6 +66,12 @@ typedef struct mixt__data_fault {
     bool labels;           // every label is that of another class, one value is far off; else an input is NaN
 } mixt__data_fault;
 enum { MIXT_DATA_FAULTS_MAX = 16, MIXT_DATA_ARRAYS_MAX = 16 };
+
+/** A batch of training: `group` of them, one after the other, make an update, which matters where samples are in
+ *  buckets. */
+typedef struct mixt__data_which {
+    int64_t batch, group, number;
+} mixt__data_which;
 
 /** Where the arrays of a batch lie, or those of its sample number `first` and on. */
 typedef struct mixt__data_places {
@@ -78,6 +89,7 @@ struct mixt_data {
     const mixt_data_arrays *arrays;      // while a set of arrays is opened
     const struct mixt__columns *columns; // the same of named arrays
     int64_t next;                        // batch number of mixt_data_next
+    struct mixt__data_buckets *buckets; // of their lengths: data/buckets.h; NULL: all batches are as long as each other
     const float *fill; // (fill_count) for cells that are missing, an element of a row each, in the arena; NULL: none
     int64_t fill_count;
     uint64_t order_before; // seed of the order of epochs before `order_from`; 0 of them by default
@@ -110,6 +122,7 @@ enum {
     MIXT_STREAM_PAIRS,              // of each part and pair: a number
     MIXT_STREAM_CAPTIONS,           // one substream a part and picture
     MIXT_STREAM_OPINIONS,           // one substream a part and text
+    MIXT_STREAM_BUCKETS,            // the order of an epoch's updates, where samples are in buckets
 };
 
 // data.c
@@ -122,11 +135,15 @@ mixt_status mixt__data_open_arrays(const mixt__data_kind *kind, const mixt_data_
                                    const mixt_data_options *options, mixt_data **data);
 mixt_status mixt__data_open_columns(const mixt__data_kind *kind, const char *name, const struct mixt__columns *columns,
                                     const mixt_data_options *options, mixt_data **data);
-/** Samples [first, first + count) of the batch that mixt_data_batch makes; `places` are those of the first of them. */
-mixt_status mixt__data_batch_piece(const mixt_data *data, int64_t batch, int64_t number, int64_t first, int64_t count,
-                                   const mixt__data_places *places);
+/** Samples [first, first + count) of a batch; `places` are those of the first of them.
+ *  @param as the set's own info, or that of the batch's bucket: how long they are made */
+mixt_status mixt__data_batch_piece(const mixt_data *data, const mixt__data_which *which, const mixt_data_info *as,
+                                   int64_t first, int64_t count, const mixt__data_places *places);
 /** The places of sample `first` in the blocks of a batch. */
 mixt__data_places mixt__data_places_of(const mixt_data *data, int64_t batch, int64_t first, void *input, void *target);
+/** The same of samples that are as long as a bucket's. */
+mixt__data_places mixt__data_places_as(const mixt_data_info *as, int64_t batch, int64_t first, void *input,
+                                       void *target);
 /** mixt_data_read of `count` samples into the blocks of a larger batch. */
 mixt_status mixt__data_read_some(const mixt_data *data, int64_t first, int64_t count, int64_t batch, void *input,
                                  void *target, int64_t *valid);
@@ -134,8 +151,8 @@ mixt_status mixt__data_read_some(const mixt_data *data, int64_t first, int64_t c
 void mixt__data_copy_samples(const mixt_data *data, int64_t batch, int64_t begin, int64_t end, const void *input,
                              const void *target, void *to_input, void *to_target);
 
-/** The sample that stands at `place` of the batch that mixt_data_batch makes. */
-int64_t mixt__data_sample_at(const mixt_data *data, int64_t batch, int64_t number, int64_t place);
+/** The sample that stands at `place` of a batch. */
+int64_t mixt__data_sample_at(const mixt_data *data, const mixt__data_which *which, int64_t place);
 
 /** The seed that samples are drawn from. */
 uint64_t mixt__data_draw_seed(const mixt_data *data);

@@ -398,6 +398,8 @@ const mixt__data_kind mixt__data_labelled = {
     .uses = MIXT_DATA_LABELS | MIXT_DATA_WORDS | MIXT_DATA_TEXTS,
     .open = open,
     .arrays = mixt__columns_arrays,
+    .length = mixt__columns_length,
+    .bucketed = true,
     .close = mixt__columns_close,
     .raw = mixt__columns_raw,
 };

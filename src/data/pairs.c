@@ -325,7 +325,8 @@ static mixt_status open(mixt_data *data)
 
 /* ---- samples ---- */
 
-static mixt_status arrays(const mixt_data *data, int64_t index, int64_t epoch, char *const *at)
+static mixt_status arrays(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                          char *const *at)
 {
     const mixt__columns *c = data->state;
     const pairs_state *state = c->more;
@@ -333,7 +334,7 @@ static mixt_status arrays(const mixt_data *data, int64_t index, int64_t epoch, c
     unsigned char drawn[SIDE * SIDE * CHANNELS];
     mixt__picture picture = {.pixels = drawn, .height = SIDE, .width = SIDE, .channels = CHANNELS};
     mixt__normal normal = {.mean = state->mean, .scale = state->scale, .shift = state->shift};
-    MIXT_TRY(mixt__columns_arrays(data, index, epoch, at));
+    MIXT_TRY(mixt__columns_arrays(data, as, index, epoch, at));
     if (state->drawn) {
         scene s = scene_of(data, row);
         draw(&s, drawn);
@@ -355,6 +356,7 @@ const mixt__data_kind mixt__data_pairs = {
     .uses = MIXT_DATA_IMAGES | MIXT_DATA_DRAWN,
     .open = open,
     .arrays = arrays,
+    .length = mixt__columns_length,
     .close = mixt__columns_close,
     .slow = true,
 };

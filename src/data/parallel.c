@@ -199,6 +199,8 @@ const mixt__data_kind mixt__data_parallel = {
     .uses = MIXT_DATA_PAIRS,
     .open = open,
     .arrays = mixt__columns_arrays,
+    .length = mixt__columns_length,
+    .bucketed = true,
     .close = mixt__columns_close,
     .raw = mixt__columns_raw,
 };

@@ -16,7 +16,7 @@
 
 #include "base/block.h"
 #include "base/threads.h"
-#include "data/data.h"
+#include "data/buckets.h"
 #include "num/num.h"
 
 #include <pthread.h>
@@ -62,13 +62,27 @@ struct mixt__prefetch {
     bool stopping, ended;                   // ended: nothing is claimed any more, a batch failed
 };
 
+/** The batch of the data that a batch of the ring is, or is a part of. */
+static mixt__data_which which_of(const mixt__prefetch *p, int64_t number)
+{
+    int64_t parts = p->form.parts, group = p->form.of / parts;
+    return (mixt__data_which){p->batch * parts, group ? group : 1, number / parts};
+}
+
+/** What samples of a slot look like. */
+static const mixt_data_info *info_of(const mixt__prefetch *p, const mixt__batch *slot)
+{
+    bool whole = p->form.whole || !mixt__data_bucket_count(p->data);
+    return whole ? &p->data->info : &mixt__data_bucket_at(p->data, slot->bucket)->info;
+}
+
 /** Samples [first, first + count) of a slot's batch, which is one of the parts of the data's. */
 static mixt_status make(const mixt__prefetch *p, const mixt__batch *slot, int64_t first, int64_t count,
                         const mixt__data_places *places)
 {
-    int64_t parts = p->form.parts;
-    return mixt__data_batch_piece(p->data, p->batch * parts, slot->number / parts,
-                                  slot->number % parts * p->batch + first, count, places);
+    mixt__data_which which = which_of(p, slot->number);
+    return mixt__data_batch_piece(p->data, &which, info_of(p, slot), slot->number % p->form.parts * p->batch + first,
+                                  count, places);
 }
 
 /** The format of array `index` in the ring. */
@@ -97,7 +111,7 @@ static size_t block_bytes(const mixt_data_info *info, const mixt__prefetch_form 
 /** One sample from where it was made to its places in the ring. */
 static void put_sample(const mixt__prefetch *p, const mixt__batch *slot, int64_t number, const float *sample)
 {
-    const mixt_data_info *info = &p->data->info;
+    const mixt_data_info *info = info_of(p, slot);
     for (int i = 0; i < info->array_count && !info->arrays[i].target; i++) {
         mixt_dtype dtype = dtype_of(info, &p->form, i);
         int64_t elements = info->arrays[i].elements;
@@ -114,14 +128,14 @@ static void put_sample(const mixt__prefetch *p, const mixt__batch *slot, int64_t
 /** The same into the slot, inputs rounded. */
 static mixt_status fill(mixt__prefetch *p, int thread, const mixt__batch *slot, int64_t first, int64_t count)
 {
-    const mixt_data_info *info = &p->data->info;
+    const mixt_data_info *info = info_of(p, slot);
     if (!p->rounds) {
-        mixt__data_places places = mixt__data_places_of(p->data, p->batch, first, slot->input, slot->target);
+        mixt__data_places places = mixt__data_places_as(info, p->batch, first, slot->input, slot->target);
         return make(p, slot, first, count, &places);
     }
-    float *sample = p->samples + thread * info->input_elements;
+    float *sample = p->samples + thread * p->data->info.input_elements;
     for (int64_t k = first; k < first + count; k++) {
-        mixt__data_places places = mixt__data_places_of(p->data, p->batch, k, slot->input, slot->target);
+        mixt__data_places places = mixt__data_places_as(info, p->batch, k, slot->input, slot->target);
         float *at = sample;
         for (int i = 0; i < info->array_count && !info->arrays[i].target; at += info->arrays[i++].elements)
             places.at[i] = (char *)at;
@@ -148,6 +162,8 @@ static bool claim(mixt__prefetch *p, int thread, mixt__batch **slot, progress **
             *state = &p->progress[p->begun % p->depth];
             **state = (progress){.status = MIXT_OK};
             (*slot)->number = p->first + p->begun / p->form.run * p->form.of + p->begun % p->form.run;
+            mixt__data_which which = which_of(p, (*slot)->number);
+            (*slot)->bucket = mixt__data_bucket_of(p->data, &which);
             p->begun++;
             break;
         }

@@ -12,6 +12,7 @@ enum { MIXT_PREFETCH_INPUTS = 16 };
  */
 typedef struct mixt__batch {
     int64_t number;
+    int bucket; // of the data's (data/buckets.h), whose lengths it has; 0 where there are none
     void *input, *target;
 } mixt__batch;
 
@@ -23,6 +24,7 @@ typedef struct mixt__prefetch_form {
     int64_t parts;    // a batch of the data comes as so many of the ring's, one after the other; 0: as one
     mixt_dtype more[MIXT_PREFETCH_INPUTS - 1]; // formats of the other inputs
     int64_t run, of;                           // the ring's are `run` in a row of every `of`: a rank's share; 0: all
+    bool whole;                                // of data in buckets too: as long as the set says
 } mixt__prefetch_form;
 
 /** Bytes that a ring takes, all at its start; 0 where no such ring can be. Parameters as of mixt__prefetch_start. */

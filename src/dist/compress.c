@@ -37,6 +37,31 @@ mixt_status mixt__compression_parse(const char *text, mixt__compression *how)
                       text, MIXT_COMPRESS_RANK_MAX);
 }
 
+mixt_status mixt__compress_after_parse(const char *text, const mixt__compression *how, int64_t total, int64_t *updates)
+{
+    static const char *const shares[] = {[MIXT_COMPRESS_TOPK] = "75%", [MIXT_COMPRESS_POWERSGD] = "50%"};
+    char *end = NULL;
+    errno = 0;
+    *updates = 0;
+    if (!strcmp(text, "auto") && how->kind == MIXT_COMPRESS_NONE)
+        return MIXT_OK;
+    if (!strcmp(text, "auto"))
+        text = shares[how->kind];
+    double number = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
+    bool share = end && !strcmp(end, "%") && number <= 100, count = end && !*end && number == floor(number);
+    if (errno || (!share && !count) || number > 1e15)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "dist.compress_after '%s': expected a number of updates, as in 500, or a share of the run's, "
+                          "as in 30%%, or auto",
+                          text);
+    if (share && (double)total > 1e15)
+        return mixt__fail(MIXT_ERROR_CONFIG,
+                          "dist.compress_after '%s' of a run without an end: give a number of updates, as in 500",
+                          text);
+    *updates = (int64_t)(share ? ceil(number * (double)total / 100) : number);
+    return MIXT_OK;
+}
+
 mixt__compress_piece mixt__compress_add(const mixt__compression *how, mixt__compress_counts *counts, int64_t offset,
                                         int64_t rows, int64_t columns)
 {
@@ -67,12 +92,10 @@ mixt__compress_piece mixt__compress_add(const mixt__compression *how, mixt__comp
 
 /* ---- memory ---- */
 
-/** The largest message of a sum, in elements. */
+/** The largest message of a sum, in elements: of one of all that there is, too. */
 static int64_t bucket_of(const mixt__compressor *c)
 {
-    int64_t most = c->counts.left + c->counts.whole;
-    most = most > c->counts.right ? most : c->counts.right;
-    return c->bucket < most ? c->bucket : most > 0 ? most : 1;
+    return c->bucket < c->total ? c->bucket : c->total > 0 ? c->total : 1;
 }
 
 static void *room(mixt__compress_rooms *rooms, const mixt__compressor *c, int64_t count, size_t size)
@@ -109,10 +132,13 @@ void mixt__compress_sizes(const mixt__compressor *c, size_t sizes[MIXT_COMPRESS_
     sizes[MIXT_COMPRESS_WORKSPACE] = mixt__compress_rooms_of(&empty).bytes;
 }
 
-int64_t mixt__compress_sent(const mixt__compressor *c, int rank)
+int64_t mixt__compress_sent(const mixt__compressor *c, int rank, bool whole)
 {
     const mixt__compress_counts *n = &c->counts;
     int size = (int)c->ranks;
+    if (whole)
+        return (size - 1) * n->pieces * (int64_t)sizeof(float) +
+               mixt__group_sum_sent(rank, size, c->total, bucket_of(c), MIXT_DTYPE_FP32);
     int64_t rows = n->pieces * (int64_t)sizeof(float) + n->pairs * (int64_t)sizeof(mixt__compress_pair);
     return (size - 1) * rows + mixt__group_sum_sent(rank, size, n->left + n->whole, bucket_of(c), MIXT_DTYPE_FP32) +
            mixt__group_sum_sent(rank, size, n->right, bucket_of(c), MIXT_DTYPE_FP32);
@@ -214,7 +240,21 @@ static void overflow(const mixt__compressor *c, const float *largest, float *sum
             sum[c->pieces[i].offset] = NAN;
 }
 
-mixt_status mixt__compress_sum(mixt__compressor *c, float *sum, float scale)
+/** The sum of all that parts have: they keep nothing. */
+static mixt_status sum_whole(mixt__compressor *c, float *sum)
+{
+    for (int64_t i = 0; i < c->counts.pieces && c->moved; i++) { // between them there is nothing
+        const mixt__compress_piece *p = &c->pieces[i];
+        for (int64_t part = 0; part < c->parts; part++)
+            mixt__sum_part(sum + p->offset, c->moved + part * c->total + p->offset, p->rows * p->columns,
+                           MIXT_DTYPE_FP32, part, part + 1 == c->parts);
+    }
+    MIXT_TRY(mixt__compress_add_ranks(c, sum, c->total));
+    mixt__parallel_zero(c->feedback, (size_t)(c->parts * c->total) * sizeof *c->feedback);
+    return MIXT_OK;
+}
+
+mixt_status mixt__compress_sum(mixt__compressor *c, float *sum, float scale, bool whole)
 {
     double start = mixt__time_now();
     float *largest = mixt__compress_rooms_of(c).largest;
@@ -225,6 +265,8 @@ mixt_status mixt__compress_sum(mixt__compressor *c, float *sum, float scale)
     mixt_status status = MIXT_OK;
     if (!finite)
         overflow(c, largest, sum);
+    else if (whole)
+        status = sum_whole(c, sum);
     else if (c->how.kind == MIXT_COMPRESS_TOPK)
         status = mixt__compress_topk(c, sum, scale);
     else

@@ -7,10 +7,11 @@
  *   PowerSGD   each matrix m (rows, columns) as P·Qᵀ of rank r: P = m·Q summed over ranks and made orthonormal, Q =
  * mᵀ·P summed over ranks. The next update begins with this Q.
  *
- * Vectors, and matrices that would not become smaller, travel whole. All additions are in the order of ranks, so every
- * rank gets the same bits, and one process that makes all parts gets them too. Where anything is not finite on any
- * rank, or would not be in the sum, nothing is sent, all ranks get NaN in the same place, and feedback and factors stay
- * as they were.
+ * Vectors, and matrices that would not become smaller, travel whole. So does everything in the updates that a run
+ * begins with, if its caller says so: their sum is that of all m, and nothing is left to keep. All additions are in the
+ * order of ranks, so every rank gets the same bits, and one process that makes all parts gets them too. Where anything
+ * is not finite on any rank, or would not be in the sum, nothing is sent, all ranks get NaN in the same place, and
+ * feedback and factors stay as they were.
  */
 #ifndef MIXT_DIST_COMPRESS_H
 #define MIXT_DIST_COMPRESS_H
@@ -33,6 +34,10 @@ enum { MIXT_COMPRESS_RANK_MAX = 64 };
 
 /** "none", "topk:1%", "powersgd:4". */
 mixt_status mixt__compression_parse(const char *text, mixt__compression *how);
+/** Updates that a run of `total` begins with and that travel whole: "200", "30%" of them, rounded up, or "auto": the
+ * share that keeps a small language model within 1% of the loss, half with PowerSGD, three quarters with top-k.
+ *  @param total 0: it is not known, and only what was written is looked at */
+mixt_status mixt__compress_after_parse(const char *text, const mixt__compression *how, int64_t total, int64_t *updates);
 
 /** A parameter in the flat arena of gradients. */
 typedef struct mixt__compress_piece {
@@ -79,15 +84,17 @@ typedef struct mixt__compressor {
 
 /** Bytes of each block; from how, ranks, parts, total, bucket and counts alone. */
 void mixt__compress_sizes(const mixt__compressor *c, size_t sizes[MIXT_COMPRESS_BLOCKS]);
-/** Bytes that one rank sends for a sum, exactly. */
-int64_t mixt__compress_sent(const mixt__compressor *c, int rank);
+/** Bytes that one rank sends for a sum, exactly. @param whole of all elements */
+int64_t mixt__compress_sent(const mixt__compressor *c, int rank, bool whole);
 
 /** A part's gradient is complete. @param grad (total), where `moved` is not taken it becomes m. @param scale of the
  * loss
  */
 void mixt__compress_part(mixt__compressor *c, int64_t part, float *grad, float scale);
-/** After all parts: the sum of what they send. @param sum (total) the gradient's place */
-mixt_status mixt__compress_sum(mixt__compressor *c, float *sum, float scale);
+/** After all parts: the sum of what they send. @param sum (total) the gradient's place @param whole that is all they
+ * have
+ */
+mixt_status mixt__compress_sum(mixt__compressor *c, float *sum, float scale, bool whole);
 
 /* ---- between the files of this ---- */
 

@@ -262,10 +262,8 @@ static mixt_status make(mixt_trainer *t, mixt_data *data, const mixt_debug_optio
     if ((o->look || o->dump) && o->single)
         return mixt__fail(MIXT_ERROR_ARGUMENT, "%s needs the passes that 'single' leaves out",
                           o->dump ? "a dump" : "a look without an update");
-    if (!core->train) {
-        mixt__batch_spec spec = mixt__trainer_spec_of(data, core->settings.batch);
-        MIXT_TRY(mixt__trainer_compile(core, &spec));
-    }
+    if (!core->train)
+        MIXT_TRY(mixt__trainer_compile_data(core, data));
     MIXT_TRY(mixt__trainer_allocate(core));
     if (core->faults)
         MIXT_TRY(mixt__faults_prepare(core, data)); // before the step is compiled once more

@@ -3,8 +3,9 @@
 
 #include "api/api.h"
 #include "base/rng.h"
-#include "data/data.h"
+#include "data/buckets.h"
 #include "num/num.h"
+#include "train/lengths.h"
 #include "train/pass_weights.h"
 
 #include <math.h>
@@ -20,7 +21,9 @@ static mixt_status no_memory(void)
 /** The batch of a pass, in host memory, as the trainer will get it. */
 typedef struct batch_room {
     void *input, *target;
-    int64_t batch, split;
+    int64_t batch, parts, group; // samples of a pass, passes of a batch, batches of an update
+    const mixt_data_info *info;  // of its samples: of data in buckets those of the next update
+    const mixt__batch_spec *spec;
 } batch_room;
 
 /** A number of FP32 data that is not finite, or not any more in the format `fed`: that of its sample in the batch; -1:
@@ -38,23 +41,45 @@ static int64_t bad_sample(const void *numbers, mixt_dtype dtype, mixt_dtype fed,
     return -1;
 }
 
+/** The batch of the data that a pass is of. */
+static mixt__data_which which_of(const batch_room *r, int64_t number)
+{
+    return (mixt__data_which){r->batch * r->parts, r->group, number / r->parts};
+}
+
+/** What the batches of the next update look like. */
+static batch_room room_of(const mixt__trainer *t, const mixt_data *data)
+{
+    batch_room r = {.batch = t->settings.batch,
+                    .parts = t->settings.split * t->settings.ranks,
+                    .info = &data->info,
+                    .spec = &t->spec};
+    r.group = t->settings.accumulate / r.parts;
+    if (!t->lengths.count || !mixt__lengths_match(t, data))
+        return r;
+    mixt__data_which which = which_of(&r, t->next_batch);
+    int bucket = mixt__data_bucket_of(data, &which);
+    r.info = &mixt__data_bucket_at(data, bucket)->info;
+    r.spec = &t->lengths.spec[bucket];
+    return r;
+}
+
 /** Which sample of the set stands at a place of a batch. */
 static int64_t sample_at(const mixt_data *data, const batch_room *r, int64_t number, int64_t place)
 {
-    int64_t whole = r->batch * r->split, per_epoch = data->info.samples / whole, n = number / r->split;
-    int64_t epoch = n / per_epoch, at = n % per_epoch * whole + number % r->split * r->batch + place;
-    uint64_t key = mixt__rng_key(mixt__data_order_seed(data, epoch), MIXT_STREAM_ORDER, (uint64_t)epoch);
-    return data->options.in_order ? at : mixt__order_at(key, data->info.samples, at);
+    mixt__data_which which = which_of(r, number);
+    return mixt__data_sample_at(data, &which, number % r->parts * r->batch + place);
 }
 
 static void find_bad_sample(mixt__sights *s, const mixt__trainer *t, const mixt_data *data, const batch_room *r,
                             int64_t number)
 {
-    s->place = bad_sample(r->input, t->spec.input_dtype, mixt__trainer_fed_dtype(t), &t->spec.input, false);
-    s->rounded = s->place >= 0 && bad_sample(r->input, t->spec.input_dtype, MIXT_DTYPE_FP32, &t->spec.input, false) < 0;
+    const mixt__batch_spec *b = r->spec;
+    s->place = bad_sample(r->input, b->input_dtype, mixt__trainer_fed_dtype(t), &b->input, false);
+    s->rounded = s->place >= 0 && bad_sample(r->input, b->input_dtype, MIXT_DTYPE_FP32, &b->input, false) < 0;
     s->target = s->place < 0;
     if (s->target)
-        s->place = bad_sample(r->target, t->spec.target_dtype, t->spec.target_dtype, &t->spec.target, true);
+        s->place = bad_sample(r->target, b->target_dtype, b->target_dtype, &b->target, true);
     s->sample = s->place < 0 ? -1 : sample_at(data, r, number, s->place);
 }
 
@@ -74,7 +99,8 @@ static mixt_status make_shadow(mixt__sights *s, const mixt__trainer *t, const mi
 /** Once more with each op by itself, which shows what hides in larger kernels. */
 static mixt_status walk_plain(mixt__sights *s, const mixt__trainer *t, const mixt__shadow_batch *batch)
 {
-    const mixt__shadow_options plain = {.policy = &t->settings.policy, .no_fusion = true, .like_step = true};
+    mixt__shadow_options plain = {.policy = &t->settings.policy, .no_fusion = true, .like_step = true};
+    plain.spec = &s->low->spec;
     mixt__walk_found found;
     mixt__walk_options o = {.found = &found};
     MIXT_TRY(make_shadow(s, t, &plain, &s->plain));
@@ -100,16 +126,16 @@ static mixt_status make_batch(const mixt__trainer *t, const mixt_data *data, con
     int64_t number = t->next_batch + p;
     mixt__control control;
     MIXT_TRY(t->backend->download(&control, t->control, sizeof control));
-    mixt__data_places places = mixt__data_places_of(data, r->batch, 0, r->input, r->target);
-    MIXT_TRY(mixt__data_batch_piece(data, r->batch * r->split, number / r->split, number % r->split * r->batch,
-                                    r->batch, &places));
+    mixt__data_places places = mixt__data_places_as(r->info, r->batch, 0, r->input, r->target);
+    mixt__data_which which = which_of(r, number);
+    MIXT_TRY(mixt__data_batch_piece(data, &which, r->info, number % r->parts * r->batch, r->batch, &places));
     *batch = (mixt__shadow_batch){.input = r->input, .target = r->target, .scale = control.seed};
     batch->key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)(t->runs + p));
     if (t->attempts + 1 == t->settings.inject_overflow)
         batch->scale = INFINITY;
     if (t->settings.accumulate > 1)
         batch->scale *= mixt__pass_weight(
-            weights, mixt__targets_count(r->target, t->spec.target_dtype, mixt__shape_count(&t->spec.target)));
+            weights, mixt__targets_count(r->target, r->spec->target_dtype, mixt__shape_count(&r->spec->target)));
     return MIXT_OK;
 }
 
@@ -171,11 +197,12 @@ static mixt_status walk_passes(mixt__sights *s, const mixt__trainer *t, const mi
 /** FP32's partners of low's values: found by way of the graph in which each op stands by itself. */
 static mixt_status find_partners(const mixt__sights *s, const mixt__trainer *t, int32_t **partner)
 {
-    const mixt__shadow_options options = {.policy = &t->settings.policy, .no_fusion = true, .like_step = true};
+    mixt__shadow_options options = {.policy = &t->settings.policy, .no_fusion = true, .like_step = true};
     mixt__graph *plain;
     *partner = NULL;
     if (!s->full)
         return MIXT_OK;
+    options.spec = &s->low->spec;
     MIXT_TRY(mixt__shadow_graph(t, &options, &plain));
     mixt_status status = mixt__debug_match(s->low->executable->graph, plain, s->full->executable->graph, partner);
     mixt__graph_free(plain);
@@ -183,11 +210,11 @@ static mixt_status find_partners(const mixt__sights *s, const mixt__trainer *t, 
 }
 
 /** The shadows, and the names of values. */
-static mixt_status make_shadows(mixt_debug *d, const mixt__trainer *t, mixt__sights *s)
+static mixt_status make_shadows(mixt_debug *d, const mixt__trainer *t, const batch_room *r, mixt__sights *s)
 {
     mixt__policy fp32 = mixt__policy_of(MIXT_DTYPE_FP32);
-    const mixt__shadow_options low = {.policy = &t->settings.policy, .like_step = true};
-    const mixt__shadow_options full = {.policy = &fp32, .no_fusion = true};
+    const mixt__shadow_options low = {.policy = &t->settings.policy, .like_step = true, .spec = r->spec};
+    const mixt__shadow_options full = {.policy = &fp32, .no_fusion = true, .spec = r->spec};
     *s = (mixt__sights){.first_bad = -1, .sample = -1, .place = -1, .full_loss = NAN};
     MIXT_TRY(make_shadow(s, t, &low, &s->low));
     if (!s->low)
@@ -203,17 +230,16 @@ mixt_status mixt__sights_take(mixt_debug *d, const mixt_trainer *trainer, const 
     const mixt__trainer *t = &trainer->core;
     dump written = {options, s};
     int32_t *partner = NULL;
-    MIXT_TRY(make_shadows(d, t, s));
+    batch_room r = room_of(t, data);
+    MIXT_TRY(make_shadows(d, t, &r, s));
     if (!s->low)
         return options->dump ? mixt__fail(MIXT_ERROR_MEMORY, "%s", s->why) : MIXT_OK;
     if (options->dump) {
         MIXT_TRY(mixt__debug_dump_check(trainer, s->low->executable->graph, s->names, options));
         MIXT_TRY(mixt__debug_dump_params(trainer, options));
     }
-    size_t input = mixt__spec_input_bytes(&t->spec), target = mixt__spec_target_bytes(&t->spec);
-    batch_room r = {.batch = t->settings.batch, .split = t->settings.split};
-    r.input = mixt__alloc_uninit(input + 1);
-    r.target = mixt__alloc_uninit(target + 1);
+    r.input = mixt__alloc_uninit(mixt__spec_input_bytes(r.spec) + 1);
+    r.target = mixt__alloc_uninit(mixt__spec_target_bytes(r.spec) + 1);
     mixt_status status = r.input && r.target ? find_partners(s, t, &partner) : no_memory();
     if (status == MIXT_OK)
         status = walk_passes(s, t, data, &r, partner, &written);

@@ -189,6 +189,12 @@ void mixt__run_dir_discard(mixt__run_dir *dir)
     dir->path[0] = '\0';
 }
 
+mixt_status mixt__run_settle_config(mixt_config *config)
+{
+    bool said = mixt__config_was_set(config, MIXT_KEY_DATA_BUCKETS);
+    return said ? MIXT_OK : mixt_config_set(config, "data.buckets=1", "as before there were buckets");
+}
+
 mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
 {
     char path[4096], setting[4200];
@@ -211,6 +217,8 @@ mixt_status mixt_run_folder_config(const char *run, mixt_config **config)
     mixt_status status = mixt_config_new(config);
     if (status == MIXT_OK)
         status = mixt_config_load(*config, path);
+    if (status == MIXT_OK)
+        status = mixt__run_settle_config(*config);
     if (status == MIXT_OK && policy) // the run may have been moved since
         status = mixt_config_set(*config, setting, path);
     if (status == MIXT_OK)

@@ -29,6 +29,9 @@ mixt_status mixt__run_dir_reopen(mixt__run_dir *dir, const char *run, mixt_confi
                                  int64_t keep_events);
 /** Writes the configuration anew, where this process writes the directory. */
 mixt_status mixt__run_dir_config(const mixt__run_dir *dir, const mixt_config *config);
+/** Gives a configuration that a run has kept the values that hold where it does not say: those of the version that
+ * wrote it. */
+mixt_status mixt__run_settle_config(mixt_config *config);
 /** Makes `policy` the run's own: its policy.yaml, and the configuration that names it. */
 mixt_status mixt__run_dir_policy(mixt__run_dir *dir, mixt_config *config, const mixt_policy *policy);
 /** Takes back a directory in which nothing has happened yet, so that the same command can be tried again; closes one

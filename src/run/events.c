@@ -6,6 +6,7 @@
 #include "mixt/plan.h"
 #include "base/memory.h"
 #include "run/run.h"
+#include "train/lengths.h"
 #include "watch/monitor.h"
 
 #include <math.h>
@@ -97,7 +98,7 @@ mixt_signals mixt__events_signals(const mixt_run *run)
     const mixt__scaling *scaling = &run->experiment.trainer->core.settings.scaling;
     mixt_signals signals = {.step = s->step, .loss = s->loss, .grad_norm = s->grad_norm, .lr = s->lr};
     signals.scale = s->scale;
-    signals.seconds = run->seconds;
+    signals.seconds = run->seconds / mixt__lengths_share(&run->experiment.trainer->core, s->step); // of the longest
     signals.memory_used = signals.memory_total = NAN;
     signals.skipped = s->skipped;
     signals.scaling = scaling->enabled && scaling->dynamic;

@@ -2,6 +2,7 @@
 #include "run/experiment.h"
 
 #include "base/c_locale.h"
+#include "data/buckets.h"
 #include "data/facts.h"
 #include "data/inputs_text.h"
 #include "mixt/tokenizer.h"
@@ -122,6 +123,8 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     o.source_name = text(e, MIXT_KEY_DATA_SOURCE);
     o.target_name = text(e, MIXT_KEY_DATA_TARGET);
     o.mask = mixt__config_float(e->config, MIXT_KEY_DATA_MASK);
+    int64_t buckets = number(e, MIXT_KEY_DATA_BUCKETS);
+    o.buckets = strcmp(split, "train") ? 0 : buckets ? buckets : -1; // other parts are not trained on
     if (!o.classes && (!strcmp(text(e, MIXT_KEY_DATA_KIND), "tokens") || !strncmp(spec, "tokens:", 7)))
         o.classes = number(e, MIXT_KEY_NET_VOCAB); // raw tokens do not say
     o.progress = e->progress;
@@ -261,7 +264,7 @@ static mixt_status count_steps(mixt__experiment *e)
 {
     int64_t batch = number(e, MIXT_KEY_TRAIN_BATCH), accumulate = number(e, MIXT_KEY_TRAIN_ACCUMULATE);
     int64_t epochs = number(e, MIXT_KEY_TRAIN_EPOCHS), steps = number(e, MIXT_KEY_TRAIN_STEPS);
-    int64_t batches = mixt_data_batches(e->facts, batch);
+    int64_t batches = mixt__data_epoch_batches(e->facts, batch, accumulate);
     if (batches < accumulate)
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "train.batch %lld times train.accumulate %lld is more than the %lld training samples",
@@ -369,7 +372,11 @@ static mixt_status join_ranks(mixt__experiment *e)
     r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
     r->check = number(e, MIXT_KEY_DIST_CHECK);
     r->bucket = number(e, MIXT_KEY_DIST_BUCKET) / (int64_t)sizeof(float);
-    return mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &r->compression);
+    MIXT_TRY(mixt__compression_parse(text(e, MIXT_KEY_DIST_COMPRESS), &r->compression));
+    if (r->compression.kind == MIXT_COMPRESS_NONE)
+        return MIXT_OK;
+    return mixt__compress_after_parse(text(e, MIXT_KEY_DIST_COMPRESS_AFTER), &r->compression, e->total_steps,
+                                      &r->compress_after);
 }
 
 /** Model and trainer for samples that are known. */
@@ -384,7 +391,7 @@ static mixt_status open_trainer(mixt__experiment *e)
     if (model.label_smoothing > 0 && (info->target == MIXT_TARGET_VALUES || info->target == MIXT_TARGET_TEXT))
         return mixt__fail(MIXT_ERROR_CONFIG, "train.label_smoothing is for classes, but the targets of %s are %s",
                           info->path, info->target == MIXT_TARGET_TEXT ? "texts" : "values");
-    if (info->target == MIXT_TARGET_TOKENS) {
+    if (info->target == MIXT_TARGET_TOKENS && !mixt__data_bucket_count(e->facts)) { // else some have fewer
         e->item = "tokens";
         e->items_per_sample = info->target_elements;
     }

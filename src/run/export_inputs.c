@@ -47,6 +47,22 @@ const char *mixt__export_inputs_file(const mixt__export_inputs *x, int index)
     return index >= count ? NULL : pieces ? of_pieces[index] : json ? of_json[index] : of_pairs[index];
 }
 
+/** The names of classes, where the run remembers them. */
+static mixt_status take_labels(mixt__export_inputs *x, const json_t *names, mixt__name_facts *facts)
+{
+    size_t count = json_array_size(names);
+    if (!count)
+        return MIXT_OK;
+    x->labels = mixt__alloc(count * sizeof *x->labels);
+    if (!x->labels)
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory for the names of classes");
+    for (size_t i = 0; i < count; i++)
+        x->labels[i] = json_string_value(json_array_get(names, i));
+    facts->labels = x->labels;
+    facts->label_count = (int64_t)count;
+    return MIXT_OK;
+}
+
 mixt_status mixt__export_inputs_open(mixt__export_inputs *x, mixt__export_request *r)
 {
     const json_t *data = json_object_get(x->inputs, "data");
@@ -57,6 +73,7 @@ mixt_status mixt__export_inputs_open(mixt__export_inputs *x, mixt__export_reques
     bool texts = kind && !strcmp(kind, "labelled");
     if (!target || (strcmp(target, "tokens") && !texts))
         return MIXT_OK;
+    MIXT_TRY(take_labels(x, json_object_get(data, "class_names"), &r->facts));
     MIXT_TRY(mixt__model_find(mixt__config_string(x->config, MIXT_KEY_MODEL), &entry));
     if (entry->uses & MIXT_USES_SEQ)
         r->positions = json_integer_value(json_object_get(x->inputs, "positions"));
@@ -197,5 +214,6 @@ mixt_status mixt__export_inputs_write(const mixt__export_inputs *x, const mixt__
 void mixt__export_inputs_close(mixt__export_inputs *x)
 {
     mixt_tokenizer_close(x->tokenizer);
+    mixt__free(x->labels);
     *x = (mixt__export_inputs){0};
 }

@@ -12,10 +12,12 @@ typedef struct mixt__export_inputs {
     const json_t *inputs;      // of the run; NULL: it has none, and nothing is written
     mixt_tokenizer *tokenizer; // of its texts; NULL: none, or not known
     const mixt_config *config;
-    bool unknown; // tokens of a vocabulary that nobody named
+    const char **labels; // names of its classes, the texts in `inputs`; NULL: they have none
+    bool unknown;        // tokens of a vocabulary that nobody named
 } mixt__export_inputs;
 
-/** Opens the tokenizer where another program can use it, and fills the facts that are the tokenizer's. */
+/** Opens the tokenizer where another program can use it, and fills the facts that are the tokenizer's and the
+ *  data's. */
 mixt_status mixt__export_inputs_open(mixt__export_inputs *x, mixt__export_request *request);
 /** Name `index` of the files that mixt__export_inputs_write makes; NULL: there is no more. */
 const char *mixt__export_inputs_file(const mixt__export_inputs *x, int index);

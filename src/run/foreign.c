@@ -162,3 +162,59 @@ mixt_status mixt__foreign_fill(mixt_config *config)
         MIXT_TRY(set(config, true, MIXT_KEY_DATA_VOCAB, folder, path));
     return set_sizes(config, entry, &facts, true, path);
 }
+
+/** Whether names are those that transformers gives to classes without a name: LABEL_0, LABEL_1, … */
+static bool are_numbers(const char *const *labels, int64_t count)
+{
+    char name[32];
+    for (int64_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "LABEL_%lld", (long long)i);
+        if (strcmp(labels[i], name))
+            return false;
+    }
+    return true;
+}
+
+/** NULL: no memory. @param labels (f->classes); NULL: they have no names */
+static json_t *pack_inputs(const mixt__name_facts *f, int64_t seq, const char *const *labels)
+{
+    json_t *names = labels ? json_array() : json_null();
+    for (int64_t i = 0; labels && i < f->classes; i++)
+        if (json_array_append_new(names, json_string(labels[i])))
+            return json_decref(names), NULL;
+    json_t *arrays =
+        json_pack("[{s:s,s:b,s:s,s:[I],s:I},{s:s,s:b,s:s,s:[],s:I},{s:s,s:b,s:s,s:[I],s:i},"
+                  "{s:s,s:b,s:s,s:[],s:I}]",
+                  "name", "text", "target", 0, "dtype", "int32", "shape", (json_int_t)seq, "ids", (json_int_t)f->vocab,
+                  "name", "text.length", "target", 0, "dtype", "int32", "shape", "ids", (json_int_t)seq + 1, "name",
+                  "text.mask", "target", 0, "dtype", "fp32", "shape", (json_int_t)seq, "ids", 0, "name", "label",
+                  "target", 1, "dtype", "int32", "shape", "ids", (json_int_t)f->classes);
+    return json_pack("{s:{s:s,s:s,s:s,s:[I],s:s,s:[],s:[],s:i,s:i,s:f,s:s,s:i,s:b,s:I,s:o,s:i,s:o}}", "data", "kind",
+                     "labelled", "path", "", "input_dtype", "int32", "input_shape", (json_int_t)seq, "normalise",
+                     "standard", "mean", "std", "crop", 0, "resize", 0, "min_area", 0.0, "target", "class", "targets",
+                     1, "next_tokens", 0, "classes", (json_int_t)f->classes, "class_names", names, "samples", 1,
+                     "arrays", arrays);
+}
+
+mixt_status mixt__foreign_inputs(const char *folder, const mixt_config *config, json_t **inputs)
+{
+    const mixt__zoo_entry *entry;
+    mixt__name_facts facts;
+    char path[PATH_BYTES];
+    mixt__arena arena = {0};
+    const char *const *labels;
+    *inputs = NULL;
+    MIXT_TRY(read_folder(folder, path, &entry, &facts));
+    if (entry->input != MIXT_MODEL_TEXTS || !facts.classes)
+        return MIXT_OK;
+    mixt_status status = mixt__names_read_labels(path, facts.classes, &arena, &labels);
+    if (status == MIXT_OK && labels && are_numbers(labels, facts.classes))
+        labels = NULL;
+    if (status == MIXT_OK && (labels || !*mixt__config_string(config, MIXT_KEY_DATA_PATH))) {
+        *inputs = pack_inputs(&facts, mixt__config_int(config, MIXT_KEY_DATA_SEQ), labels);
+        if (!*inputs)
+            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for what %s says of its inputs", path);
+    }
+    mixt__arena_free(&arena);
+    return status;
+}

@@ -5,6 +5,8 @@
 #include "api/weights.h"
 #include "config/config.h"
 
+#include <jansson.h>
+
 /** Whether a folder is one: it has config.json and weights, but no configuration of a run. */
 bool mixt__foreign_is(const char *folder);
 /** A configuration that makes its model, in FP32, on text with its tokenizer. */
@@ -12,6 +14,10 @@ mixt_status mixt__foreign_config(const char *folder, mixt_config **config);
 /** Sizes of the model that a configuration leaves open, from the config.json of the folder that it begins with (init);
  *  nothing where that has none, or one of another model. */
 mixt_status mixt__foreign_fill(mixt_config *config);
+/** What inputs.json would say of a classifier of texts, from the folder's config.json and the configuration: as many
+ *  tokens as the model can read, classes by name. @param inputs NULL: of other models, and where only the data that is
+ *  given can say what a class is called. The caller's. */
+mixt_status mixt__foreign_inputs(const char *folder, const mixt_config *config, json_t **inputs);
 /** Whether it has files of a tokenizer. */
 bool mixt__foreign_has_tokenizer(const char *folder);
 

@@ -2,6 +2,7 @@
 #include "run/known.h"
 
 #include "data/facts.h"
+#include "run/foreign.h"
 #include "run/inputs.h"
 #include "store/tensor.h"
 
@@ -12,6 +13,8 @@ mixt_status mixt__known_open(mixt_run *run, const char *folder)
 {
     mixt__known *known = &run->known;
     MIXT_TRY(mixt__run_inputs_read(folder, &known->inputs));
+    if (!known->inputs && mixt__foreign_is(folder))
+        MIXT_TRY(mixt__foreign_inputs(folder, run->config, &known->inputs));
     if (!known->inputs)
         return mixt__experiment_open(&run->experiment, run->config);
     known->folder = mixt__strdup(folder);

@@ -88,6 +88,8 @@ static mixt_status open_planner(const mixt_run *run, mixt__trainer *planner, cou
     planner->ranks.bucket = t->ranks.bucket;
     planner->ranks.compression = t->ranks.compression;
     planner->ranks.on_device = t->ranks.on_device;
+    planner->lengths.count = t->lengths.count;
+    memcpy(planner->lengths.spec, t->lengths.spec, sizeof t->lengths.spec);
     mixt__trainer_want_layers(planner, t->layers.wanted);
     *c = (counter){run, (size_t)(run->pressure.view.held - run->pressure.view.step)};
     return mixt__trainer_compile(planner, &t->spec);

@@ -80,6 +80,10 @@ static mixt_status check_compress(const mixt_config *c)
     mixt_status status = mixt__compression_parse(word, &how);
     if (status != MIXT_OK)
         return mixt__fail_context(status, "%s", mixt__config_origin(c, MIXT_KEY_DIST_COMPRESS));
+    int64_t after;
+    status = mixt__compress_after_parse(mixt__config_string(c, MIXT_KEY_DIST_COMPRESS_AFTER), &how, 0, &after);
+    if (status != MIXT_OK)
+        return mixt__fail_context(status, "%s", mixt__config_origin(c, MIXT_KEY_DIST_COMPRESS_AFTER));
     if (how.kind != MIXT_COMPRESS_NONE && mixt__config_choice(c, MIXT_KEY_DIST_REDUCE)) // 0: fp32
         return mixt__fail(MIXT_ERROR_CONFIG,
                           "dist.compress=%s and dist.reduce=%s: what is compressed travels in fp32, leave one of them "
@@ -338,13 +342,16 @@ void mixt__run_ranks_note(mixt_run *run)
 {
     const mixt__experiment *e = &run->experiment;
     const mixt__trainer *t = &e->trainer->core;
-    int64_t sent = mixt__ranks_sent(t), plain = mixt__ranks_sent_plain(t);
-    char less[64] = "", over[320];
+    int64_t sent = mixt__ranks_sent(t, false), plain = mixt__ranks_sent_plain(t), whole = t->ranks.compress_after;
+    char less[128] = "", over[320];
     const char *sums = e->device_sums ? e->device_sums->version : "";
     snprintf(over, sizeof over, "%s%s%s", run->group ? run->group->transport->version : "", *sums ? ", sums over " : "",
              sums);
-    if (sent < plain)
-        snprintf(less, sizeof less, ", %lld bytes instead of %lld", (long long)sent, (long long)plain);
+    if (sent < plain) {
+        int end = snprintf(less, sizeof less, ", %lld bytes instead of %lld", (long long)sent, (long long)plain);
+        if (whole)
+            snprintf(less + end, sizeof less - (size_t)end, ", after %lld updates whole", (long long)whole);
+    }
     if (run->group)
         mixt__run_note(run, false,
                        "%-8s %d over %s, %lld samples of each batch a rank; %.1f MiB sent a rank and update%s", "ranks",

@@ -53,6 +53,7 @@ static const struct {
     {MIXT_KEY_DIST_RANKS, CHANGE_BITS},
     {MIXT_KEY_DIST_REDUCE, CHANGE_BITS},
     {MIXT_KEY_DIST_COMPRESS, CHANGE_BITS},
+    {MIXT_KEY_DIST_COMPRESS_AFTER, CHANGE_BITS},
     {MIXT_KEY_DEVICE, CHANGE_BITS},
     {MIXT_KEY_THREADS, CHANGE_BITS},
     {MIXT_KEY_PRECISION, CHANGE_ASKED},
@@ -192,6 +193,7 @@ static mixt_status load_before(const mixt__resume *r, mixt_config *before)
     char path[MIXT_CHECKPOINT_PATH + 64], setting[MIXT_CHECKPOINT_PATH + 128];
     snprintf(path, sizeof path, "%s/config.yaml", r->checkpoint ? r->checkpoint->folder : r->run);
     MIXT_TRY(mixt_config_load(before, path));
+    MIXT_TRY(mixt__run_settle_config(before));
     snprintf(path, sizeof path, "%s/%s", r->checkpoint ? r->checkpoint->folder : r->run, MIXT_POLICY_FILE);
     snprintf(setting, sizeof setting, "precision=%s", path);
     return own_policy(before) && !access(path, F_OK) ? mixt_config_set(before, setting, path) : MIXT_OK;

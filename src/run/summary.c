@@ -79,6 +79,8 @@ static void data_line(const mixt_summary *s, char *line)
         add(line, "%lld to validate on", (long long)s->val->samples);
     else
         add(line, "none to validate on");
+    if (s->lengths)
+        add(line, "; padded to %lld lengths", (long long)s->lengths);
     if (t->target == MIXT_TARGET_CLASS)
         add(line, "; %lld %s", (long long)t->classes, strcmp(t->kind, "pairs") ? "classes" : "captions");
     else if (t->target == MIXT_TARGET_VALUES)
@@ -236,6 +238,7 @@ mixt_status mixt_run_summary(mixt_run *run, mixt_summary *summary)
     summary->policy = run->precision ? run->precision : mixt__config_string(run->config, MIXT_KEY_PRECISION);
     summary->device = e->context->backend->name;
     summary->loss = t->model.loss;
+    summary->lengths = mixt_run_buckets(run);
     summary->teacher = mixt__config_string(run->config, MIXT_KEY_DISTILL_TEACHER);
     if (t->settings.scaling.enabled) {
         summary->loss_scale = (double)t->settings.scaling.initial;

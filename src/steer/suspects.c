@@ -11,7 +11,7 @@
 #include "steer/together.h"
 
 #include "base/rng.h"
-#include "data/data.h"
+#include "data/buckets.h"
 #include "policy/policy.h"
 #include "train/shadow.h"
 
@@ -40,18 +40,25 @@ typedef struct court {
 /* ---- batches ---- */
 
 /** Passes that share a batch of the data: of all ranks. */
-static int64_t parts_of(const court *c)
+static int64_t parts_of(const mixt__trainer_settings *s)
 {
-    return c->q->trainer->settings.split * c->q->trainer->settings.ranks;
+    return s->split * s->ranks;
+}
+
+/** The batch of the data that a pass is of. */
+static mixt__data_which which_of(const mixt__trainer_settings *s, int64_t pass)
+{
+    int64_t parts = parts_of(s);
+    return (mixt__data_which){s->batch * parts, s->accumulate / parts, pass / parts};
 }
 
 static mixt_status read_pass(const court *c, int64_t pass, void *input, void *target)
 {
     const mixt__trainer_settings *s = &c->q->trainer->settings;
     const mixt_data *data = c->q->replay.data;
-    int64_t parts = parts_of(c);
     mixt__data_places places = mixt__data_places_of(data, s->batch, 0, input, target);
-    return mixt__data_batch_piece(data, s->batch * parts, pass / parts, pass % parts * s->batch, s->batch, &places);
+    mixt__data_which which = which_of(s, pass);
+    return mixt__data_batch_piece(data, &which, &data->info, pass % parts_of(s) * s->batch, s->batch, &places);
 }
 
 /** @param key of the random numbers */
@@ -196,7 +203,8 @@ static mixt_status name_batch(const court *c, bool guilty)
     const mixt_data *data = c->q->replay.data;
     const mixt_data_info *info = mixt_data_describe(data);
     const mixt__trainer_settings *s = &c->q->trainer->settings;
-    int64_t parts = parts_of(c), per_epoch = info->samples / (s->batch * parts), number = c->pass / parts;
+    mixt__data_which which = which_of(s, c->pass);
+    int64_t per_epoch = mixt__data_epoch_batches(data, which.batch, which.group), number = which.number;
     int64_t place = find_broken(c);
     bool broken = place >= 0;
     if (!broken && guilty)
@@ -205,8 +213,8 @@ static mixt_status name_batch(const court *c, bool guilty)
     d->cause = MIXT_CAUSE_DATA;
     d->epoch = number / per_epoch + 1;
     d->batch = number % per_epoch;
-    d->place = place < 0 ? -1 : place + c->pass % parts * s->batch;
-    d->sample = place < 0 ? -1 : mixt__data_sample_at(data, s->batch * parts, number, d->place);
+    d->place = place < 0 ? -1 : place + c->pass % parts_of(s) * s->batch;
+    d->sample = place < 0 ? -1 : mixt__data_sample_at(data, &which, d->place);
     d->rank = s->ranks > 1 ? c->rank : -1;
     int length = snprintf(d->text, sizeof d->text,
                           "data: batch %lld of epoch %lld of %.200s has a loss of %.4g in FP32 too, others %.4g",

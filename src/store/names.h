@@ -48,7 +48,9 @@ typedef struct mixt__name_facts {
     double rope_theta, rope_factor, rope_low, rope_high, rope_original; // rotary positions, as graph.h has them
     bool tied;                                                          // the output head is the embedding
     char architecture[32];
-    bool fits; // the other program's own model of that name takes the tensors
+    bool fits;                 // the other program's own model of that name takes the tensors
+    const char *const *labels; // (label_count) names of the classes, the caller's; NULL: they have none
+    int64_t label_count;
     mixt_dtype dtype;
 } mixt__name_facts;
 
@@ -78,6 +80,7 @@ typedef struct mixt__names {
     const char *const *ignored;     // globs over names there: known, of no use here
     const mixt__name_field *fields; // of config.json
     bool rotary;                    // which has rotary positions too
+    bool labels;                    // and names of classes
     /** Whether the program builds a model of these tensors from config.json alone; NULL: it always does. */
     mixt__name_differs (*differs)(const mixt__file_tensor *here, int64_t count, const char *architecture);
 } mixt__names;
@@ -119,6 +122,9 @@ char *mixt__names_config(const mixt__names *names, const mixt__name_facts *facts
 /** The family that a config.json is of, and its sizes: what it does not say is as transformers takes it. Fails on a
  * model that is none of the families, or has parts that the model here has not. */
 mixt_status mixt__names_read_config(const char *path, const mixt__names **names, mixt__name_facts *facts);
+/** The names of classes in a config.json (id2label). @param labels (count), in the arena; NULL: it has none, or not for
+ *  each of them. */
+mixt_status mixt__names_read_labels(const char *path, int64_t count, mixt__arena *arena, const char *const **labels);
 /** Fails when a config.json speaks of another model than the facts. The number of tokens may differ. */
 mixt_status mixt__names_check_config(const mixt__names *names, const mixt__name_facts *facts, const char *path);
 

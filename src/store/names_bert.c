@@ -117,5 +117,6 @@ const mixt__names mixt__names_bert_classify = {
     .aliases = aliases,
     .ignored = classify_ignored,
     .fields = classify_fields,
+    .labels = true,
     .differs = classify_differs,
 };

@@ -49,12 +49,34 @@ static const char *dtype_name(mixt_dtype dtype)
     return dtype == MIXT_DTYPE_FP16 ? "float16" : dtype == MIXT_DTYPE_BF16 ? "bfloat16" : "float32";
 }
 
+/** Names of classes as transformers has them, by number and by name. Equal names would be one class there: then none.
+ */
+static bool put_labels(json_t *config, const mixt__name_facts *facts)
+{
+    json_t *names = json_object(), *numbers = json_object();
+    bool complete = names && numbers;
+    for (int64_t i = 0; complete && i < facts->label_count; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        complete = !json_object_set_new(names, number, json_string(facts->labels[i])) &&
+                   !json_object_set_new(numbers, facts->labels[i], json_integer(i));
+    }
+    bool apart = complete && (int64_t)json_object_size(numbers) == facts->label_count;
+    if (apart)
+        complete = !json_object_set(config, "id2label", names) && !json_object_set(config, "label2id", numbers);
+    json_decref(names);
+    json_decref(numbers);
+    return complete;
+}
+
 char *mixt__names_config(const mixt__names *names, const mixt__name_facts *facts)
 {
     json_t *config = json_object();
     bool complete = config && names->fields;
     for (const mixt__name_field *field = names->fields; complete && field->key; field++)
         complete = !json_object_set_new(config, field->key, value_of(field, facts));
+    if (complete && names->labels && facts->labels && facts->label_count == facts->classes)
+        complete = put_labels(config, facts);
     complete = complete && !json_object_set_new(config, "dtype", json_string(dtype_name(facts->dtype)));
     char *text = complete ? json_dumps(config, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(config);
@@ -221,6 +243,28 @@ mixt_status mixt__names_read_config(const char *path, const mixt__names **names,
         status = read_field(field, config, facts, path);
     if (status == MIXT_OK)
         status = fill(*names, config, facts, path);
+    json_decref(config);
+    return status;
+}
+
+mixt_status mixt__names_read_labels(const char *path, int64_t count, mixt__arena *arena, const char *const **labels)
+{
+    json_t *config;
+    *labels = NULL;
+    MIXT_TRY(load(path, &config));
+    const json_t *names = json_object_get(config, "id2label");
+    bool whole = count > 0 && (int64_t)json_object_size(names) == count;
+    const char **list = whole ? mixt__arena_alloc(arena, (size_t)count * sizeof *list) : NULL;
+    mixt_status status =
+        whole && !list ? mixt__fail(MIXT_ERROR_MEMORY, "no memory for the classes of %s", path) : MIXT_OK;
+    for (int64_t i = 0; list && i < count; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        const char *name = json_string_value(json_object_get(names, number));
+        list[i] = name ? mixt__arena_strdup(arena, name) : NULL;
+        whole = whole && list[i];
+    }
+    *labels = whole ? list : NULL;
     json_decref(config);
     return status;
 }

@@ -75,6 +75,20 @@ static void add_teacher(json_t *o, const mixt__trainer *t)
     free(policy);
 }
 
+/** How long the batches of each bucket are, inputs and targets. */
+static void add_buckets(json_t *o, const mixt__trainer *t)
+{
+    char text[32 * MIXT_LENGTHS_MAX] = "";
+    size_t used = 0;
+    for (int k = 0; k < t->lengths.count; k++) {
+        const mixt__batch_spec *s = &t->lengths.spec[k];
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%lld/%lld", k ? " " : "",
+                                 (long long)(mixt__shape_count(&s->input) / s->input.dims[0]),
+                                 (long long)(mixt__shape_count(&s->target) / s->target.dims[0]));
+    }
+    add_string(o, "buckets", text);
+}
+
 /** The number of steps is left out: it may grow. */
 json_t *mixt__trainer_settings_json(const mixt__trainer *t)
 {
@@ -88,6 +102,7 @@ json_t *mixt__trainer_settings_json(const mixt__trainer *t)
     target.dims[0] *= s->ranks;
     add(o, "input", json_string(mixt__shape_text(&input, text, sizeof text)));
     add(o, "target", json_string(mixt__shape_text(&target, text, sizeof text)));
+    add_buckets(o, t);
     add_int(o, "loss", t->model.loss);
     add_float(o, "label_smoothing", t->model.label_smoothing);
     add_int(o, "batch", s->batch * s->split * s->ranks);
@@ -122,7 +137,7 @@ static void add_missing(json_t *before, const json_t *now)
     } defaults[] = {
         {"freeze", json_string("")},          {"lr_groups", json_string("")},      {"decay_groups", json_string("")},
         {"inject_overflow", json_integer(0)}, {"split", json_integer(1)},          {"ranks", json_integer(1)},
-        {"MIXT_FUSION", json_string("1")},    {"MIXT_CANDIDATE", json_string("")},
+        {"MIXT_FUSION", json_string("1")},    {"MIXT_CANDIDATE", json_string("")}, {"buckets", json_string("")},
     };
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
         bool same = json_equal(json_object_get(now, defaults[i].name), defaults[i].value);

@@ -73,12 +73,14 @@ mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, cons
 
 void mixt__feed_forget_step(mixt__feed *feed, mixt__feed_kind kind)
 {
-    for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
-        if (feed->recordings[kind][i])
-            feed->backend->forget(feed->recordings[kind][i]);
-        feed->recordings[kind][i] = NULL;
+    for (int shape = 0; shape < MIXT_FEED_SHAPES; shape++) {
+        for (int i = 0; i < MIXT_STAGE_SLOTS; i++) {
+            if (feed->recordings[kind][shape][i])
+                feed->backend->forget(feed->recordings[kind][shape][i]);
+            feed->recordings[kind][shape][i] = NULL;
+        }
+        feed->issued[kind][shape] = false;
     }
-    feed->issued[kind] = false;
 }
 
 void mixt__feed_forget(mixt__feed *feed)
@@ -93,13 +95,22 @@ void mixt__feed_retype(mixt__feed *feed, const mixt__batch_spec *fed)
     feed->input_bytes = mixt__spec_input_bytes(fed);
 }
 
+void mixt__feed_reshape(mixt__feed *feed, const mixt__batch_spec *spec, const mixt__batch_spec *fed, int shape)
+{
+    feed->given = *spec;
+    feed->given_bytes = mixt__spec_input_bytes(spec);
+    feed->target_bytes = mixt__spec_target_bytes(spec);
+    feed->shape = shape;
+    mixt__feed_retype(feed, fed);
+}
+
 mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **rounded)
 {
     *rounded = input;
     if (!mixt__spec_rounds(&feed->given, &feed->fed))
         return MIXT_OK;
     if (!feed->rounded)
-        feed->rounded = feed->backend->alloc_host(feed->given_bytes); // in whatever formats it is fed later
+        feed->rounded = feed->backend->alloc_host(feed->input_room); // in whatever formats it is fed later
     if (!feed->rounded)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a batch in %s", mixt_dtype_name(feed->fed.input_dtype));
     mixt__spec_round(&feed->given, &feed->fed, input, feed->rounded);
@@ -203,7 +214,7 @@ mixt_status mixt__feed_put(mixt__feed *feed, int64_t index, const void *input, c
 
 static bool may_record(const mixt__feed *feed, mixt__feed_kind kind)
 {
-    return feed->backend->record && feed->issued[kind] && feed->replays;
+    return feed->backend->record && feed->issued[kind][feed->shape] && feed->replays;
 }
 
 mixt_status mixt__feed_issue(mixt__feed *feed, mixt__feed_kind kind, bool record, mixt_status (*issue)(void *argument),
@@ -211,13 +222,13 @@ mixt_status mixt__feed_issue(mixt__feed *feed, mixt__feed_kind kind, bool record
 {
     int slot = slot_of(feed);
     if (record && may_record(feed, kind)) {
-        mixt__recording **recording = &feed->recordings[kind][slot];
+        mixt__recording **recording = &feed->recordings[kind][feed->shape][slot];
         if (!*recording)
             MIXT_TRY(feed->backend->record(issue, argument, recording));
         MIXT_TRY(feed->backend->replay(*recording));
     } else {
         MIXT_TRY(issue(argument));
-        feed->issued[kind] = true;
+        feed->issued[kind][feed->shape] = true;
     }
     return MIXT_OK;
 }

@@ -21,6 +21,7 @@ typedef struct mixt__step_result {
 
 /** Steps that are recorded apart: the plain one, and the one that is watched (train/watch.h). */
 typedef enum mixt__feed_kind { MIXT_FEED_PLAIN, MIXT_FEED_WATCHED, MIXT_FEED_STEPS } mixt__feed_kind;
+enum { MIXT_FEED_SHAPES = 9 }; // of batches, which have steps of their own each: train/lengths.h
 
 typedef struct mixt__feed {
     const mixt__backend *backend;
@@ -36,11 +37,12 @@ typedef struct mixt__feed {
     float *host_weights;                          // pinned
     int64_t *counts;                              // targets that count, of each batch of the coming step; -1: unknown
     mixt__step_result *results[MIXT_STAGE_SLOTS]; // pinned
-    mixt__recording *recordings[MIXT_FEED_STEPS][MIXT_STAGE_SLOTS];
-    bool random;                  // some node draws random numbers: keys are sent along
-    bool replays;                 // MIXT_REPLAY
-    bool issued[MIXT_FEED_STEPS]; // once without recording: libraries are loaded, tables uploaded
-    int64_t turn;                 // steps so far: even ones use slot 0
+    mixt__recording *recordings[MIXT_FEED_STEPS][MIXT_FEED_SHAPES][MIXT_STAGE_SLOTS];
+    int shape;                                      // of the coming step's batches
+    bool random;                                    // some node draws random numbers: keys are sent along
+    bool replays;                                   // MIXT_REPLAY
+    bool issued[MIXT_FEED_STEPS][MIXT_FEED_SHAPES]; // once without recording: libraries are loaded, tables uploaded
+    int64_t turn;                                   // steps so far: even ones use slot 0
 } mixt__feed;
 
 /** Device memory of all slots. @param batches of a step. @param held of those, in a slot */
@@ -56,6 +58,9 @@ mixt_status mixt__feed_open(mixt__feed *feed, const mixt__backend *backend, cons
 void mixt__feed_close(mixt__feed *feed);
 /** From now on the step reads inputs in these formats. */
 void mixt__feed_retype(mixt__feed *feed, const mixt__batch_spec *fed);
+/** From now on batches look like this, and are no larger than those that the feed was opened for.
+ *  @param shape by which steps of such batches are recorded, below MIXT_FEED_SHAPES */
+void mixt__feed_reshape(mixt__feed *feed, const mixt__batch_spec *spec, const mixt__batch_spec *fed, int shape);
 /** A batch's inputs as they are fed: the caller's memory, or the feed's own, which the next call overwrites. */
 mixt_status mixt__feed_round(mixt__feed *feed, const void *input, const void **rounded);
 /** After the plan changed: what was recorded is no longer true. */

@@ -49,28 +49,28 @@ void mixt__feedback_begin(mixt__trainer *t)
         c->pieces[i] = add_segment(t, c, i);
 }
 
-/** The loss scale of the passes; the device has made them. */
-static mixt_status read_scale(const mixt__trainer *t, float *scale)
+/** The loss scale of the passes, and how many updates there were; the device has made them. */
+static mixt_status read_control(const mixt__trainer *t, mixt__control *control)
 {
     if (!t->backend->host_memory)
-        return t->backend->download(scale, &t->control->scale, sizeof *scale);
-    *scale = t->control->scale;
+        return t->backend->download(control, t->control, sizeof *control);
+    *control = *t->control;
     return MIXT_OK;
 }
 
 mixt_status mixt__feedback_part(mixt__trainer *t, int64_t part, float *grad)
 {
-    float scale;
-    MIXT_TRY(read_scale(t, &scale));
-    mixt__compress_part(&t->ranks.compressor, part, grad, scale);
+    mixt__control control;
+    MIXT_TRY(read_control(t, &control));
+    mixt__compress_part(&t->ranks.compressor, part, grad, control.scale);
     return MIXT_OK;
 }
 
 mixt_status mixt__feedback_sum(mixt__trainer *t, float *grad)
 {
-    float scale;
-    MIXT_TRY(read_scale(t, &scale));
-    return mixt__compress_sum(&t->ranks.compressor, grad, scale);
+    mixt__control control;
+    MIXT_TRY(read_control(t, &control));
+    return mixt__compress_sum(&t->ranks.compressor, grad, control.scale, control.step < t->ranks.compress_after);
 }
 
 /* ---- snapshots ---- */

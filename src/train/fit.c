@@ -3,6 +3,7 @@
  * fit: what is needed grows with every part less, so nothing beyond is better. */
 #include "train/fit.h"
 
+#include "train/lengths.h"
 #include "train/seconds.h"
 #include "train/sharded.h"
 
@@ -22,6 +23,7 @@ mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split,
     t->settings.recompute_budget = recompute;
     t->settings.batch = batch / split;
     mixt__spec_resize(&t->spec, batch / split);
+    mixt__lengths_resize(t, batch / split);
     mixt__gather reading = t->ranks.gathers[MIXT_GATHER_EVAL];
     t->ranks.gathers[MIXT_GATHER_EVAL] = (mixt__gather){0};
     t->eval = NULL; // which hangs on the policy and its own batch alone
@@ -32,6 +34,7 @@ mixt_status mixt__trainer_replan(mixt__trainer *t, int64_t batch, int64_t split,
     if (status != MIXT_OK) {
         t->settings = settings;
         t->spec = spec;
+        mixt__lengths_resize(t, settings.batch);
     }
     return status;
 }
@@ -75,6 +78,7 @@ static void set_plan(mixt__trainer *t, int64_t split, size_t recompute, mixt_dty
     int64_t batch = s->batch * s->split, passes = s->accumulate / s->split;
     s->batch = batch / split;
     mixt__spec_resize(&t->spec, batch / split);
+    mixt__lengths_resize(t, batch / split);
     s->accumulate = passes * split;
     s->recompute_budget = recompute;
     t->next_batch = t->next_batch / s->split * split; // counted in passes
@@ -97,6 +101,7 @@ mixt_status mixt__trainer_refit(mixt__trainer *t, int64_t split, size_t recomput
     if (status != MIXT_OK && !t->broken) {
         t->settings = before.settings;
         t->spec = before.spec;
+        mixt__lengths_resize(t, before.settings.batch);
         t->next_batch = before.next_batch;
         t->batches_per_epoch = before.batches_per_epoch;
         return status;

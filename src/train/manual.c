@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include "base/rng.h"
+#include "train/lengths.h"
 
 #include <float.h>
 #include <math.h>
@@ -42,6 +43,7 @@ mixt_status mixt__trainer_backward(mixt__trainer *t, const void *input, const vo
     MIXT_TRY(check_positive("mixt_trainer_backward: scale", scale));
     MIXT_TRY(need_compiled(t));
     uint64_t key = mixt__rng_key(t->settings.seed, MIXT_RNG_STREAM_PASS, (uint64_t)t->runs++);
+    mixt__lengths_select_whole(t);
     MIXT_TRY(mixt__feed_round(&t->feed, input, &input));
     mixt__run run = {.input = input, .target = target, .accumulate = t->hand_gradients, .rng_key = &key};
     if (!t->backend->host_memory) {

@@ -45,7 +45,8 @@ typedef struct mixt__ranks {
     bool save_parts;                  // every rank writes its part of a checkpoint; else rank 0 collects and writes
     mixt_dtype format;                // in which gradients travel
     int64_t bucket;                   // elements that are under way at once
-    mixt__compression compression;    // what of the gradients travels
+    mixt__compression compression;    // what of the gradients travels …
+    int64_t compress_after;           // … after so many updates, in which all of it does
     int64_t check;                    // updates after which weights are compared; 0: never
     int64_t hashed;                   // the newest of those
     int64_t hash;                     // of the weights after it
@@ -109,8 +110,8 @@ int64_t mixt__ranks_made(const mixt__trainer *t);
 size_t mixt__ranks_bytes(const mixt__trainer *t);
 size_t mixt__ranks_host_bytes(const mixt__trainer *t);
 /** Bytes that this rank, of planned ones the first, sends in an update; with shared out moments a few more than are
- *  sent. Needs compile. */
-int64_t mixt__ranks_sent(const mixt__trainer *t);
+ *  sent. Needs compile. @param whole in one before gradients are compressed */
+int64_t mixt__ranks_sent(const mixt__trainer *t, bool whole);
 /** Of those, all but gradients and their sums. */
 int64_t mixt__ranks_sent_beside(const mixt__trainer *t);
 /** The same if gradients were not compressed. */

@@ -191,12 +191,12 @@ int64_t mixt__ranks_sent_plain(const mixt__trainer *t)
     return mixt__ranks_sent_beside(t) + mixt__group_sum_sent(rank, size, t->params->total, bucket_of(t), r->format);
 }
 
-int64_t mixt__ranks_sent(const mixt__trainer *t)
+int64_t mixt__ranks_sent(const mixt__trainer *t, bool whole)
 {
     mixt__compressor c;
     if ((!t->ranks.group && !t->ranks.planned) || !mixt__feedback_plan(t, &c))
         return mixt__ranks_sent_plain(t);
-    return mixt__ranks_sent_beside(t) + mixt__compress_sent(&c, c.group ? c.group->rank : 0);
+    return mixt__ranks_sent_beside(t) + mixt__compress_sent(&c, c.group ? c.group->rank : 0, whole);
 }
 
 static size_t sum_blocks(const mixt__trainer *t, int first, int end)

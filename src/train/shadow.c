@@ -37,7 +37,7 @@ static mixt_status compile(mixt__shadow *s, const mixt__shadow_options *o)
 {
     const mixt__trainer *t = s->trainer;
     mixt__graph *source;
-    s->spec = t->spec;
+    s->spec = o->spec ? *o->spec : t->spec;
     if (o->batch)
         mixt__spec_resize(&s->spec, o->batch);
     MIXT_TRY(build(t, &s->spec, o, &source));
@@ -132,7 +132,7 @@ mixt_status mixt__shadow_graph(const mixt__trainer *t, const mixt__shadow_option
 {
     mixt__graph *source;
     *graph = NULL;
-    MIXT_TRY(build(t, &t->spec, o, &source));
+    MIXT_TRY(build(t, o->spec ? o->spec : &t->spec, o, &source));
     mixt__compile_options options = options_of(t, o);
     options.activation_budget = 0; // what is computed again comes behind all values of before
     mixt_status status = mixt__passes_run(source, &options, graph);

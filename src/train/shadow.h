@@ -22,9 +22,10 @@ typedef struct mixt__shadow {
 } mixt__shadow;
 
 typedef struct mixt__shadow_options {
-    const mixt__policy *policy; // borrowed during the call
-    int64_t batch;              // samples of a run; 0: as many as a pass of the trainer has
-    bool no_fusion;             // compile without fusion
+    const mixt__policy *policy;   // borrowed during the call
+    int64_t batch;                // samples of a run; 0: as many as a pass of the trainer has
+    const mixt__batch_spec *spec; // of a batch, borrowed; NULL: the trainer's longest
+    bool no_fusion;               // compile without fusion
     bool like_step; // inputs rounded on the way, and recomputation, as in the trainer's own step: up to fusion the
                     // graph is the same then, value by value
     const mixt__watch *watch; // values to look at: see passes/watch.h; NULL: none

@@ -1,6 +1,8 @@
 /* Planning owners, sums to their owners, the update of the own slices. */
 #include "train/sharded.h"
 
+#include "train/lengths.h"
+
 #include "num/num.h"
 #include "train/apart.h"
 #include "train/lamb.h"
@@ -204,7 +206,7 @@ void mixt__sharded_mark(mixt__trainer *t)
     mixt__ranks *r = &t->ranks;
     if (t->watching)
         r->window.graph = NULL; // it may be another in the same place
-    mixt__stage_mark(&r->window, (t->watching ? t->watched : t->train)->graph, t->params, &r->owners);
+    mixt__stage_mark(&r->window, mixt__lengths_step(t)->graph, t->params, &r->owners);
     (void)mixt__sharded_buckets(t, r->buckets);
     r->taken = 0;
 }

@@ -7,9 +7,11 @@
 
 #include "base/log.h"
 #include "base/rng.h"
+#include "data/buckets.h"
 #include "data/prefetch.h"
 #include "train/device_sums.h"
 #include "train/faults.h"
+#include "train/lengths.h"
 #include "train/pass_weights.h"
 #include "train/sharded.h"
 #include "train/watch.h"
@@ -47,6 +49,7 @@ static mixt__prefetch_form ring_form(const mixt__trainer *t)
     form.parts = t->settings.split * t->settings.ranks;
     form.run = mixt__ranks_made(t);
     form.of = t->settings.accumulate;
+    form.whole = !t->lengths.fed;
     for (int i = 0; i < fed.more_count && !fed.more[i].target; i++)
         form.more[i] = fed.more[i].dtype;
     return form;
@@ -61,10 +64,8 @@ size_t mixt__trainer_batches_ahead(const mixt__trainer *t, const mixt_data *data
 /** Compiles at the first step, and moves the prefetch thread to another data set when that changes. */
 static mixt_status ready(mixt__trainer *t, const mixt_data *data)
 {
-    if (!t->train) {
-        mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
-        MIXT_TRY(mixt__trainer_compile(t, &spec));
-    }
+    if (!t->train)
+        MIXT_TRY(mixt__trainer_compile_data(t, data));
     MIXT_TRY(mixt__trainer_allocate(t));
     if (t->faults)
         MIXT_TRY(mixt__faults_prepare(t, data));
@@ -72,12 +73,14 @@ static mixt_status ready(mixt__trainer *t, const mixt_data *data)
         return MIXT_OK;
     MIXT_TRY(check_data(t, data));
     mixt__trainer_stop_batches(t);
+    t->lengths.fed = mixt__lengths_match(t, data);
     mixt__prefetch_form form = ring_form(t);
     MIXT_TRY(mixt__prefetch_start(data, t->settings.batch, MIXT_PREFETCH_DEPTH, t->next_batch + mixt__ranks_first(t),
                                   &form, &t->prefetch));
     t->prefetched = data;
     int64_t parts = t->settings.split * t->settings.ranks; // of a batch of the data
-    t->batches_per_epoch = mixt_data_batches(data, t->settings.batch * parts) * parts;
+    t->batches_per_epoch =
+        mixt__data_epoch_batches(data, t->settings.batch * parts, t->settings.accumulate / parts) * parts;
     return MIXT_OK;
 }
 
@@ -90,7 +93,7 @@ static uint64_t key_of(const mixt__trainer *t, int64_t index)
 /** Issues one forward and backward pass, its figures going to the step's result. */
 static mixt_status micro_step(mixt__trainer *t, const mixt__run *run, int64_t index)
 {
-    mixt__executable *step = t->watching ? t->watched : t->train;
+    mixt__executable *step = mixt__lengths_step(t);
     MIXT_TRY(t->faults ? mixt__faults_run(t, step, run) : mixt__executable_run(step, run));
     float *metrics = mixt__feed_result(&t->feed)->metrics[index];
     return t->backend->copy(metrics, mixt__executable_address(step, step->graph->metrics), 3 * sizeof *metrics);
@@ -187,6 +190,8 @@ static mixt_status take_batch(mixt__trainer *t, const source *s, int64_t index, 
         return s->resident ? MIXT_OK : mixt__feed_round(&t->feed, *input, input);
     }
     MIXT_TRY(mixt__prefetch_take(t->prefetch, &batch));
+    if (t->lengths.fed)
+        mixt__lengths_select(t, batch->bucket);
     *input = batch->input;
     *target = batch->target;
     return MIXT_OK;
@@ -197,7 +202,8 @@ static int64_t count_targets(const mixt__trainer *t, const source *s, const void
 {
     if (t->settings.accumulate == 1 || (s->resident && !t->backend->host_memory))
         return -1;
-    return mixt__targets_count(target, t->spec.target_dtype, mixt__shape_count(&t->spec.target));
+    const mixt__batch_spec *spec = mixt__lengths_spec(t);
+    return mixt__targets_count(target, spec->target_dtype, mixt__shape_count(&spec->target));
 }
 
 /** On the host: each batch is used where it lies, then given back. On a device: it is copied over, then given back. */
@@ -349,6 +355,7 @@ static mixt_status run_passes(mixt__trainer *t, const source *s)
         status = run_parts_apart(t);
     MIXT_TRY(mixt__ranks_join(t, status, &weights));
     t->runs += t->settings.accumulate;
+    mixt__lengths_note(t);
     if (!s->input)
         t->next_batch += t->settings.accumulate;
     if (apart && !ranks) {
@@ -392,6 +399,7 @@ mixt_status mixt__trainer_read_control(mixt__trainer *t)
 mixt_status mixt__trainer_step(mixt__trainer *t, const mixt_data *data, mixt_step *result)
 {
     MIXT_TRY(ready(t, data));
+    mixt__lengths_select_whole(t);
     return run_step(t, &(source){0}, result);
 }
 
@@ -403,6 +411,7 @@ mixt_status mixt__trainer_step_on(mixt__trainer *t, const void *input, const voi
     MIXT_TRY(mixt__trainer_allocate(t));
     if (t->faults)
         MIXT_TRY(mixt__faults_prepare(t, NULL));
+    mixt__lengths_select_whole(t);
     source s = {.input = input, .target = target, .resident = resident};
     s.input_bytes = resident ? t->feed.input_bytes : t->feed.given_bytes;
     s.target_bytes = t->feed.target_bytes;

@@ -6,6 +6,7 @@
 #include "graph/op.h"
 #include "train/faults.h"
 #include "train/finetune.h"
+#include "train/lengths.h"
 #include "train/sharded.h"
 #include "train/watch.h"
 
@@ -13,43 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/** Named arrays in place of one input and one target. */
-static void name_arrays(const mixt_data_info *info, int64_t batch, mixt__batch_spec *spec)
-{
-    bool has_target = false;
-    for (int i = 0; i < info->array_count; i++) {
-        const mixt_data_array *a = &info->arrays[i];
-        mixt__array array = {.target = a->target, .dtype = a->dtype, .shape = {a->rank + 1, {batch}}};
-        memcpy(array.shape.dims + 1, a->dims, (size_t)a->rank * sizeof *a->dims);
-        snprintf(array.name, sizeof array.name, "%s", a->name);
-        if (i == 0) {
-            memcpy(spec->input_name, array.name, sizeof spec->input_name);
-        } else if (a->target && !has_target) {
-            memcpy(spec->target_name, array.name, sizeof spec->target_name);
-            spec->target_dtype = array.dtype;
-            spec->target = array.shape;
-            has_target = true;
-        } else {
-            spec->more[spec->more_count++] = array;
-        }
-    }
-}
-
-mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch)
-{
-    const mixt_data_info *info = mixt_data_describe(data);
-    mixt__batch_spec spec = {.input_dtype = info->input_dtype, .target_dtype = info->target_dtype};
-    spec.input = (mixt__shape){info->input_rank + 1, {batch}};
-    for (int i = 0; i < info->input_rank; i++)
-        spec.input.dims[i + 1] = info->input_dims[i];
-    spec.target = (mixt__shape){1, {batch}};
-    if (info->target != MIXT_TARGET_CLASS)
-        spec.target = (mixt__shape){2, {batch, info->target_elements}};
-    if (info->array_count > 2)
-        name_arrays(info, batch, &spec);
-    return spec;
-}
 
 static mixt_status note_environment(mixt__trainer_environment *e)
 {
@@ -64,9 +28,15 @@ static mixt_status note_environment(mixt__trainer_environment *e)
 
 mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watch, mixt__executable **executable)
 {
+    return mixt__trainer_compile_shape(t, &t->spec, watch, executable);
+}
+
+mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec *spec, const mixt__watch *watch,
+                                        mixt__executable **executable)
+{
     mixt__graph *source;
     MIXT_TRY(note_environment(&t->environment));
-    MIXT_TRY(mixt__model_build(&t->model, &t->spec, true, &source));
+    MIXT_TRY(mixt__model_build(&t->model, spec, true, &source));
     mixt__compile_options options = {
         .policy = t->settings.policy, .backward = true, .no_fusion = t->settings.no_fusion};
     options.fused = t->backend->fused;
@@ -120,6 +90,7 @@ static mixt_status find_backward_order(mixt__trainer *t)
 static mixt_status compile_and_lay_out(mixt__trainer *t)
 {
     MIXT_TRY(mixt__trainer_compile_step(t, NULL, &t->train));
+    MIXT_TRY(mixt__lengths_compile(t, NULL, t->train, &t->lengths.steps));
     MIXT_TRY(mixt__trainer_plan_layers(t));
     MIXT_TRY(mixt__params_new(t->train->graph, t->backend, true, mixt__optimizer_moments(&t->settings.optimizer),
                               &t->params));
@@ -136,6 +107,7 @@ static mixt_status compile_and_lay_out(mixt__trainer *t)
 static void forget_plan(mixt__trainer *t)
 {
     mixt__trainer_unwatch(t);
+    mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     mixt__params_free(t->params);
     mixt__ranks_forget(t);
@@ -156,6 +128,14 @@ mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec
     if (status != MIXT_OK)
         forget_plan(t);
     return status;
+}
+
+mixt_status mixt__trainer_compile_data(mixt__trainer *t, const mixt_data *data)
+{
+    mixt__batch_spec spec = mixt__trainer_spec_of(data, t->settings.batch);
+    if (!t->train)
+        mixt__lengths_take(t, data);
+    return mixt__trainer_compile(t, &spec);
 }
 
 static void make_update(mixt__trainer *t)
@@ -370,6 +350,7 @@ static mixt_status take_step(mixt__trainer *t)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
     mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
+    mixt__lengths_attach(t);
     mixt__trainer_attach_watched(t);
     make_update(t);
     t->control_copy = mixt__control_start(&t->update);
@@ -461,6 +442,7 @@ static mixt_status replace_plan(mixt__trainer *t)
         MIXT_TRY(open_feed(t));
     MIXT_TRY(mixt__trainer_take_layer_slots(t));
     mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
+    mixt__lengths_attach(t);
     bool scaled = t->update.scaling.enabled;
     make_update(t);
     mixt__trainer_carry_scale(t, scaled, &t->control_copy);
@@ -471,7 +453,8 @@ static mixt_status replace_plan(mixt__trainer *t)
 static mixt_status recompile_empty(mixt__trainer *t)
 {
     mixt__trainer before = *t;
-    t->train = t->watched = NULL;
+    t->train = t->watched = t->lengths.watched_whole = NULL;
+    t->lengths.steps = t->lengths.watched = (mixt__length_steps){{0}};
     t->params = NULL;
     t->backward_order = NULL;
     t->ranks.owners = (mixt__owners){0};
@@ -491,14 +474,27 @@ static mixt_status recompile_empty(mixt__trainer *t)
     return MIXT_OK;
 }
 
+/** The step in all its lengths, not in the trainer's place. */
+static mixt_status compile_steps(mixt__trainer *t, mixt__executable **whole, mixt__length_steps *steps)
+{
+    MIXT_TRY(mixt__trainer_compile_step(t, NULL, whole));
+    mixt_status status = mixt__lengths_compile(t, NULL, *whole, steps);
+    if (status != MIXT_OK)
+        mixt__executable_free(*whole);
+    return status;
+}
+
 /** With weights but without the memory of a step. */
 static mixt_status recompile_weights(mixt__trainer *t)
 {
     mixt__executable *next;
-    MIXT_TRY(mixt__trainer_compile_step(t, NULL, &next));
+    mixt__length_steps steps;
+    MIXT_TRY(compile_steps(t, &next, &steps));
     mixt__trainer_unwatch(t);
+    mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     t->train = next;
+    t->lengths.steps = steps;
     mixt__trainer_free_eval(t);
     size_t before = t->backend->allocated();
     mixt_status status = mixt__trainer_plan_layers(t);
@@ -516,13 +512,15 @@ static mixt_status recompile_weights(mixt__trainer *t)
 mixt_status mixt__trainer_recompile(mixt__trainer *t)
 {
     mixt__executable *next;
+    mixt__length_steps steps;
     if (!t->train)
         return MIXT_OK;
     if (!t->control)
         return mixt__trainer_has_weights(t) ? recompile_weights(t) : recompile_empty(t);
-    MIXT_TRY(mixt__trainer_compile_step(t, NULL, &next));
+    MIXT_TRY(compile_steps(t, &next, &steps));
     mixt_status read = mixt__trainer_read_control(t);
     if (read != MIXT_OK) {
+        mixt__lengths_free(&steps);
         mixt__executable_free(next);
         return read;
     }
@@ -540,10 +538,13 @@ mixt_status mixt__trainer_recompile(mixt__trainer *t)
     if (resized)
         mixt__feed_close(&t->feed); // which on a device is counted
     t->allocated -= before - t->backend->allocated();
+    mixt__lengths_free(&t->lengths.steps);
     mixt__executable_free(t->train);
     t->train = next;
+    t->lengths.steps = steps;
     mixt__batch_spec fed = mixt__trainer_fed_spec(t);
     mixt__feed_retype(&t->feed, &fed);
+    mixt__lengths_select_whole(t);
     mixt__trainer_stop_batches(t); // those that are ready have the format of before
     mixt__trainer_free_eval(t);
     mixt_status status = replace_plan(t);

@@ -21,6 +21,7 @@ enum {
     MIXT_PREFETCH_DEPTH = 3,   // batches made ahead
     MIXT_RNG_STREAM_PASS = 2,  // random numbers of one forward pass
     MIXT_PASSES_MAX = 1 << 20, // of an update
+    MIXT_LENGTHS_MAX = MIXT_FEED_SHAPES,
 };
 
 typedef struct mixt__trainer_settings {
@@ -54,6 +55,21 @@ typedef struct mixt__trainer_teacher {
     char sum[24]; // by which it is known again
 } mixt__trainer_teacher;
 
+/** Steps of all buckets of the data but the last, which is the trainer's own: see train/lengths.h. */
+typedef struct mixt__length_steps {
+    mixt__executable *step[MIXT_LENGTHS_MAX];
+} mixt__length_steps;
+
+typedef struct mixt__trainer_lengths {
+    int count;                               // buckets; 0: all batches are as long as each other
+    int now;                                 // the one that the coming pass is of
+    bool fed;                                // batches come as long as their bucket
+    int slots[MIXT_STAGE_SLOTS];             // buckets of the newest steps
+    mixt__batch_spec spec[MIXT_LENGTHS_MAX]; // of each bucket
+    mixt__length_steps steps, watched;
+    mixt__executable *watched_whole; // the watched step of the longest
+} mixt__trainer_lengths;
+
 /** Steps whose layers are looked into: see train/watch.h. */
 typedef struct mixt__layer_watch {
     bool wanted;                    // memory for it is planned and taken with the step's
@@ -75,11 +91,13 @@ struct mixt__trainer {
     const mixt__backend *backend;
     mixt__batch_spec spec;
     mixt__executable *train, *eval;
-    mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none
+    mixt__executable *watched; // the step with statistics of its values, in the memory of `train`; NULL: none; of
+                               // several lengths the one that ran last
     bool watching;             // the next step runs that one: see train/watch.h
     mixt__passed *passed;      // of a watched step: hears of each pass that has run; NULL: nobody does
     void *passed_user;
     mixt__layer_watch layers;
+    mixt__trainer_lengths lengths;
     mixt__ranks ranks;
     mixt__recompute_choice recompute; // of the newest step that was compiled, or could not be
     mixt__params *params;
@@ -111,13 +129,19 @@ struct mixt__trainer {
     bool hand_gradients;  // gradients of mixt__trainer_backward wait to be applied
 };
 
-/** Shapes of a batch of this data. */
+/** Shapes of a batch of this data, as long as its longest. */
 mixt__batch_spec mixt__trainer_spec_of(const mixt_data *data, int64_t batch);
+mixt__batch_spec mixt__trainer_spec_as(const mixt_data_info *info, int64_t batch);
 
 /** Compiles the training step and lays out memory, taking none; again after the policy changed. */
 mixt_status mixt__trainer_compile(mixt__trainer *t, const mixt__batch_spec *spec);
+/** The same for batches of this data, in all its lengths. */
+mixt_status mixt__trainer_compile_data(mixt__trainer *t, const mixt_data *data);
 /** The training step once more, not in the trainer's place. @param watch values to look at; NULL: none */
 mixt_status mixt__trainer_compile_step(mixt__trainer *t, const mixt__watch *watch, mixt__executable **executable);
+/** The same for another shape of batches. */
+mixt_status mixt__trainer_compile_shape(mixt__trainer *t, const mixt__batch_spec *spec, const mixt__watch *watch,
+                                        mixt__executable **executable);
 /** Takes memory for the weights and draws the initial ones: all that evaluation and prediction need beside their own.
  *  Needs compile; does nothing the second time. */
 mixt_status mixt__trainer_take_weights(mixt__trainer *t);

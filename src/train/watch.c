@@ -3,15 +3,24 @@
 
 #include "graph/op.h"
 #include "ops/ops.h"
+#include "train/lengths.h"
 #include "train/sharded.h"
+
+static void attach(mixt__trainer *t, mixt__executable *watched)
+{
+    mixt__executable_share(watched, t->train);
+    watched->apart = t->layers.device;
+    mixt__sharded_bind(t, watched, MIXT_GATHER_WATCHED, t->params->gathered, &t->control->seed);
+}
 
 void mixt__trainer_attach_watched(mixt__trainer *t)
 {
     if (!t->watched)
         return;
-    mixt__executable_share(t->watched, t->train);
-    t->watched->apart = t->layers.device;
-    mixt__sharded_bind(t, t->watched, MIXT_GATHER_WATCHED, t->params->gathered, &t->control->seed);
+    attach(t, t->lengths.watched_whole);
+    for (int k = 0; k < MIXT_LENGTHS_MAX; k++)
+        if (t->lengths.watched.step[k])
+            attach(t, t->lengths.watched.step[k]);
 }
 
 /** Gives the plain step memory that holds the watched one too. */
@@ -21,14 +30,23 @@ static mixt_status grow(mixt__trainer *t)
     mixt__feed_forget(&t->feed);
     size_t before = t->backend->allocated();
     mixt__executable_release(t->train);
-    mixt__executable_widen(t->train, t->watched);
+    mixt__executable_widen(t->train, t->lengths.watched_whole);
     mixt_status status = mixt__executable_allocate(t->train);
     t->allocated += t->backend->allocated() - before; // it may wrap around and back
     t->broken = status != MIXT_OK;
     MIXT_TRY(status);
     mixt__sharded_bind(t, t->train, MIXT_GATHER_TRAIN, t->params->gathered, &t->control->seed);
+    mixt__lengths_attach(t);
     mixt__trainer_attach_watched(t);
     return MIXT_OK;
+}
+
+static int64_t count_of(const mixt__executable *watched)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < watched->graph->node_count; i++)
+        count += watched->graph->nodes[i].op == &mixt__op_tensor_stats;
+    return count;
 }
 
 static bool has_room(const mixt__trainer *t)
@@ -45,12 +63,39 @@ static mixt_status check_planned(const mixt__trainer *t)
     return mixt__fail(MIXT_ERROR_STATE, "a step that looks into layers needs more memory than was planned for it");
 }
 
+/** Whether the watched steps of all lengths look at the same values in the same order. */
+static bool are_alike(const mixt__trainer *t)
+{
+    for (int k = 0; k < MIXT_LENGTHS_MAX; k++) {
+        const mixt__executable *step = t->lengths.watched.step[k], *whole = t->lengths.watched_whole;
+        if (step && (step->plan.apart_bytes != whole->plan.apart_bytes || count_of(step) != count_of(whole)))
+            return false;
+    }
+    return true;
+}
+
+/** The step in all its lengths, watched. */
+static mixt_status compile(mixt__trainer *t, const mixt__watch *watch)
+{
+    mixt__executable *whole;
+    MIXT_TRY(mixt__trainer_compile_step(t, watch, &whole));
+    t->watched = t->lengths.watched_whole = whole;
+    mixt_status status = mixt__lengths_compile(t, watch, whole, &t->lengths.watched);
+    if (status == MIXT_OK && !are_alike(t))
+        status = mixt__fail(MIXT_ERROR_UNSUPPORTED,
+                            "shorter batches have other values than the longest, which cannot be looked at together: "
+                            "set data.buckets=1");
+    if (status != MIXT_OK)
+        mixt__trainer_unwatch(t);
+    return status;
+}
+
 mixt_status mixt__trainer_watch(mixt__trainer *t, const mixt__watch *watch)
 {
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "compile the trainer first: it does not know its values");
     mixt__trainer_unwatch(t);
-    MIXT_TRY(mixt__trainer_compile_step(t, watch, &t->watched));
+    MIXT_TRY(compile(t, watch));
     t->layers.running = watch->layers;
     mixt_status status = watch->layers ? check_planned(t) : MIXT_OK;
     if (status == MIXT_OK)
@@ -69,8 +114,9 @@ mixt_status mixt__trainer_watch(mixt__trainer *t, const mixt__watch *watch)
 void mixt__trainer_unwatch(mixt__trainer *t)
 {
     mixt__feed_forget_step(&t->feed, MIXT_FEED_WATCHED);
-    mixt__executable_free(t->watched);
-    t->watched = NULL;
+    mixt__executable_free(t->lengths.watched_whole);
+    mixt__lengths_free(&t->lengths.watched);
+    t->watched = t->lengths.watched_whole = NULL;
     t->watching = t->layers.running = false;
 }
 
@@ -94,10 +140,7 @@ static const mixt__node *find(const mixt__trainer *t, int64_t index)
 
 int64_t mixt__trainer_watched_count(const mixt__trainer *t)
 {
-    int64_t count = 0;
-    for (int64_t i = 0; t->watched && i < t->watched->graph->node_count; i++)
-        count += t->watched->graph->nodes[i].op == &mixt__op_tensor_stats;
-    return count;
+    return t->watched ? count_of(t->watched) : 0;
 }
 
 mixt_status mixt__trainer_watched_describe(const mixt__trainer *t, int64_t index, const mixt__node **node,

@@ -97,7 +97,7 @@ compare 4 a.yaml b.yaml --margin 20% --name short --budget 0.001s --json
 grep -q 'at the end of the budget with 0 pairs made; the same command goes on' err && grep -q 'too few' out || fail "the budget's end: $(cat out err)"
 env --default-signal=INT "$mixt" compare a.yaml b.yaml train.steps=100000000 --name stopped --json >out 2>err &
 process=$!
-for _ in $(seq 500); do [ -s runs/compare-stopped/pair-0001-a/metrics.jsonl ] && break; sleep 0.02; done
+await [ -s runs/compare-stopped/pair-0001-a/metrics.jsonl ]
 kill -INT $process
 wait $process
 [ $? = 130 ] && grep -q 'stopped by a signal' err || fail "Ctrl-C: $(cat out err)"

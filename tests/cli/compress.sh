@@ -1,6 +1,6 @@
 #!/bin/bash
-# Compressed gradients between ranks: the same bits in one process and over MPI, feedback in checkpoints, overflows,
-# bytes and memory as planned, what is refused. Usage: compress.sh MIXT
+# Compressed gradients between ranks, after two updates that send them whole: the same bits in one process and over MPI,
+# feedback in checkpoints, overflows, bytes and memory as planned, what is refused. Usage: compress.sh MIXT
 . "$(dirname "$0")/../support/script.sh"
 . "$(dirname "$0")/../support/ranks.sh"
 cd "$work" || exit 1
@@ -12,6 +12,7 @@ device: cpu
 net: {hidden: [64, 32]}
 data: {kind: digits, samples: 400}
 train: {batch: 16, eval_batch: 16, epochs: 0, steps: 6, validate_every: 3, log_every: 1}
+dist: {compress_after: 2}
 Y
 
 # ---- refused: named, nothing written ----
@@ -26,6 +27,7 @@ refused() {
 }
 refused "dist.compress 'topk:1': expected none, topk:1%" dist.compress=topk:1
 refused "dist.compress 'powersgd:65': expected none" dist.compress=powersgd:65
+refused "dist.compress_after '120%': expected a number of updates" dist.compress=topk:1% dist.compress_after=120%
 refused 'dist.compress=topk:1% and dist.reduce=bf16' dist.compress=topk:1% dist.reduce=bf16
 
 # ---- one process ----
@@ -36,6 +38,11 @@ same alone alone-c # there is nobody to send anything to
 "$mixt" train run.yaml out=whole dist.ranks=2 dist.compress=powersgd:4 -q || fail "a whole run"
 "$mixt" train --resume half train.steps=6 -q || fail "going on"
 same whole half
+"$mixt" train run.yaml out=early dist.ranks=2 dist.compress=powersgd:4 train.steps=1 -q || fail "a run that ends before it compresses"
+"$mixt" train --resume early train.steps=6 -q || fail "going on from there"
+cmp whole/checkpoints/step-00000006/state.safetensors early/checkpoints/step-00000006/state.safetensors || fail "other bits than those of a whole run"
+"$mixt" train run.yaml out=plain dist.ranks=2 -q && "$mixt" train run.yaml out=never dist.ranks=2 dist.compress=topk:1% dist.compress_after=100% -q || fail "all updates whole"
+same plain never # a compressed run is a plain one until it compresses
 cp -r whole other && "$mixt" train --resume other dist.ranks=1 dist.compress=none train.steps=7 -q 2>err || fail "going on without: $(cat err)"
 
 need_ranks
@@ -75,6 +82,15 @@ each=$(sed -n 's/^ranks .* and update, \([0-9]*\) bytes instead of.*/\1/p' said)
 six=$(sed -n 's/^ranks *\([0-9]*\) bytes sent a rank.*/\1/p' said)
 nine=$(sed -n 's/^ranks *\([0-9]*\) bytes sent a rank.*/\1/p' said-nine)
 [ $((nine - six)) = $((3 * each)) ] || fail "3 updates more sent $((nine - six)) bytes more, not 3 times $each"
+
+# so are those of updates that send gradients whole, and the plan's sum over the run
+ranks 2 "$mixt" train run.yaml out=full dist.compress=topk:1% dist.compress_after=5 train.validate_every=99 2>said-full >out
+full=$(sed -n 's/^ranks *\([0-9]*\) bytes sent a rank.*/\1/p' said-full)
+"$mixt" plan run.yaml --ranks 2 dist.compress=topk:1% --json >plan.json
+whole=$(sed 's/.*"rank_whole_sent":\([0-9]*\).*/\1/' plan.json)
+[ $((full - six)) = $((3 * (whole - each))) ] || fail "3 updates whole sent $((full - six)) bytes more, not 3 times $whole - $each"
+grep -q "\"rank_whole\":2,\"rank_whole_sent\":$whole,\"rank_run_sent\":$((2 * whole + 4 * each))[,}]" plan.json || fail "the plan of a run: $(grep -o '"rank_.*' plan.json)"
+"$mixt" plan run.yaml --ranks 2 dist.compress=topk:1% | grep -q "^before that 2 updates with gradients whole: .* ($whole bytes) each; .* ($((2 * whole + 4 * each)) bytes) in all" || fail "the plan does not tell of both phases"
 
 # ---- an overflow on one rank: all skip, the feedback stays whole ----
 

@@ -54,7 +54,7 @@ cmp -s a b || fail "ids of a text are $(cat a), those of its prompt's ids $(cat 
 # ---- Ctrl-C ends the text, with status 0 ----
 "$mixt" generate gpt -n 100000000 >long 2>err &
 pid=$!
-sleep 0.4
+await [ -s long ]
 kill -INT $pid
 wait $pid || fail "Ctrl-C: status $?"
 grep -q 'tokens/s' err || fail "Ctrl-C: no figures"

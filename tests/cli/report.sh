@@ -80,7 +80,8 @@ grep -q 'nowhere: no such folder' err || fail "watch nowhere: $(cat err)"
 [ $? = 2 ] && grep -q port err || fail "watch --port 70000: $(cat err)"
 "$mixt" watch runs >address 2>err &
 watcher=$!
-for _ in $(seq 100); do [ -s address ] && break; sleep 0.05; done
+answered() { [ -s address ] || [ -s err ]; }
+await answered
 if grep -q 'built without libmicrohttpd' err; then
     echo "skipped: built without libmicrohttpd"
 else

@@ -68,7 +68,7 @@ done
 
 "$mixt" train mlp.yaml out=signal -q train.epochs=400 2>err &
 process=$!
-for _ in $(seq 200); do [ -s signal/metrics.jsonl ] && break; sleep 0.02; done
+await [ -s signal/metrics.jsonl ]
 kill -TERM $process
 wait $process
 status=$?
@@ -110,7 +110,7 @@ train thin.yaml out=each train.log_every=1 train.steps=10020
 
 "$mixt" train mlp.yaml out=saving -q net.hidden=16000 train.epochs=0 train.steps=1 2>err &
 process=$!
-for _ in $(seq 2000); do [ -n "$(compgen -G 'saving/model.safetensors*')" ] && break; sleep 0.005; done
+await compgen -G 'saving/model.safetensors*' >/dev/null
 kill -TERM $process 2>/dev/null
 wait $process || { fail "SIGTERM in the last save: status $?"; cat err; }
 [ "$(ls saving)" = $'checkpoints\nconfig.yaml\nevents.jsonl\ninputs.json\nmetrics.jsonl\nmodel.safetensors' ] || fail "SIGTERM in the last save left $(ls saving)"
@@ -121,18 +121,24 @@ rm -r saving
 train conv.yaml out=validating-whole train.validate_every=1 train.epochs=0 train.steps=12
 arguments="conv.yaml out=validating train.validate_every=1 train.epochs=0 train.steps=12"
 inside=0
+reached= # how far the run was when it was stopped last
+longer=1 # times as long it is left alone, until it gets further: on a busy machine it may not even start in a moment
 for turn in $(seq 100); do
     [ -e validating/model.safetensors ] && [ "$(tail -1 validating/metrics.jsonl | grep -c '"step":12,.*val_loss')" = 1 ] && break
     "$mixt" train $arguments -q 2>err &
     process=$!
-    for _ in $(seq 200); do [ -e validating/metrics.jsonl ] && break; sleep 0.01; done
-    sleep "0.$(printf %02d $((5 + turn * 7 % 20)))"
+    await [ -e validating/metrics.jsonl ]
+    pause=$(((5 + turn * 7 % 20) * longer))
+    sleep "$((pause / 100)).$(printf %02d $((pause % 100)))"
     kill -TERM $process 2>/dev/null
     wait $process
     status=$?
     [ $status = 143 ] || [ $status = 0 ] || { fail "SIGTERM in a validation: status $status"; cat err; break; }
     [ -e validating/checkpoints ] || { rm -rf validating; continue; } # before training began
     grep -q '"pending": *1' validating/checkpoints/step-*/manifest.json && inside=$((inside + 1))
+    now="$(steps validating) $(grep -c val_loss validating/metrics.jsonl)"
+    [ "$now" = "$reached" ] && longer=$((longer * 2)) || longer=1
+    reached=$now
     arguments="--resume validating"
 done
 [ $inside -gt 0 ] || fail "no signal of $turn met a validation"
@@ -202,7 +208,7 @@ train mlp.yaml out=onward train.checkpoint_every=10 train.epochs=0 train.steps=2
 "$mixt" eval onward >/dev/null 2>err || { fail "eval of a finished run"; cat err; }
 "$mixt" train --resume onward -q train.steps=1000000 train.log_every=1 train.checkpoint_every=100000 train.validate_every=200000 2>err &
 process=$!
-for _ in $(seq 400); do grep -q '"step":30,' onward/metrics.jsonl && break; sleep 0.02; done
+await grep -q '"step":30,' onward/metrics.jsonl
 "$mixt" eval onward >out 2>during && fail "eval took the old weights of a run that is going on"
 kill -KILL $process
 wait $process 2>/dev/null
@@ -326,7 +332,7 @@ train --resume mlp-whole
 cmp -s mlp-whole/model.safetensors whole.safetensors || fail "a run without a checkpoint, begun anew"
 "$mixt" train mlp.yaml out=busy -q train.epochs=100000 train.checkpoint_every=1000 2>err &
 process=$!
-for _ in $(seq 200); do [ -s busy/metrics.jsonl ] && break; sleep 0.02; done
+await [ -s busy/metrics.jsonl ]
 "$mixt" train --resume busy -q 2>second && fail "a run that is going on is resumed"
 grep -q 'still going on' second || { fail "a run that is going on: message"; cat second; }
 kill -TERM $process

@@ -57,7 +57,7 @@ grep -q 'stopped at the end of the budget, short.yaml holds the best so far' err
 # A shell's background jobs ignore SIGINT, and mixt leaves ignored what was.
 env --default-signal=INT "$mixt" search conv.yaml "${options[@]}" --steps 400 --write policy.yaml --json >out 2>err &
 process=$!
-for _ in $(seq 500); do [ -s policy.yaml ] && break; sleep 0.02; done
+await [ -s policy.yaml ]
 kill -INT $process
 wait $process
 status=$?

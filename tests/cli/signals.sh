@@ -36,7 +36,7 @@ begin() {
     process=$!
 }
 # under_way RUN: waits until training has begun
-under_way() { for _ in $(seq 500); do [ -s "$1/metrics.jsonl" ] && break; sleep 0.02; done; }
+under_way() { await [ -s "$1/metrics.jsonl" ]; }
 # expect STATUS WHAT: how the process ended
 expect() {
     wait $process
@@ -113,7 +113,8 @@ eval "$command -q train.steps=$((step + 1))" || fail "$command"
 [ "$(newest 'on USR2')" = $((step + 1)) ] || fail "$command did not go on"
 
 begin mlp.yaml out=json --json train.steps=100000000
-for _ in $(seq 500); do [ "$(last_row json)" -gt 60 ] && break; sleep 0.02; done
+past() { [ "$(last_row "$1")" -gt "$2" ]; }
+await past json 60
 kill -USR1 $process
 expect 138 "--json"
 said=$(grep -o '"val_step":[0-9]*' out | tr -dc 0-9)
@@ -127,8 +128,7 @@ process=$!
 under_way nohup
 kill -HUP $process && kill -USR1 $process
 before=$(last_row nohup)
-for _ in $(seq 500); do [ "$(last_row nohup)" -gt $((before + 20)) ] && break; sleep 0.02; done
-[ "$(last_row nohup)" -gt $((before + 20)) ] || fail "a signal that was ignored at the start stopped the run"
+await past nohup $((before + 20)) || fail "a signal that was ignored at the start stopped the run"
 kill -TERM $process
 expect 143 "SIGTERM after ignored ones"
 begin conv.yaml -q out=twice train.steps=100000000

@@ -44,7 +44,20 @@ for name in bert.embeddings.word_embeddings bert.encoder.layer.0.attention.self.
 done
 tr -d ' \n' <hf/config.json | grep -q '"architectures":\["BertForSequenceClassification"\].*"num_labels":2' || fail "config.json: $(cat hf/config.json)"
 cmp hf/vocab.txt fp32/vocab/vocab.txt || fail "another vocabulary"
+tr -d ' \n' <hf/config.json | grep -q '"id2label":{"0":"bad","1":"good"},"label2id":{"bad":0,"good":1}' || fail "names of classes: $(cat hf/config.json)"
 rm hf/inputs.json
+"$mixt" predict hf 'text:the plot is clever' | grep -q ' good ' || fail "the folder's class: $("$mixt" predict hf 'text:the plot is clever' 2>&1)"
+
+# Classes are those of config.json, not of what mixt writes itself: other names, and the other way round.
+cp -r hf turned && sed -i 's/"0": "bad"/"0": "fine"/; s/"1": "good"/"1": "poor"/' turned/config.json
+printf 'text\tlabel\nthe plot is clever\tfine\nthe cast was dull\tpoor\n' >turned.tsv
+"$mixt" predict turned 'text:the plot is clever' | grep -q ' poor ' || fail "names of config.json: $("$mixt" predict turned 'text:the plot is clever' 2>&1)"
+"$mixt" eval turned data.path=turned.tsv 2>/dev/null | grep -q "accuracy 0.00%.* over 2 targets" || fail "labels by the folder's names: $("$mixt" eval turned data.path=turned.tsv 2>&1)"
+"$mixt" eval turned data.path=own.tsv 2>err && fail "labels that the folder does not know were taken"
+grep -q "'good'" err || fail "other labels: $(cat err)"
+sed -i 's/"fine"/"LABEL_0"/; s/"poor"/"LABEL_1"/' turned/config.json # no names: those of the data, in its order
+"$mixt" eval turned data.path=own.tsv 2>/dev/null | grep -q "accuracy 100.00%.* over 2 targets" || fail "classes without names: $("$mixt" eval turned data.path=own.tsv 2>&1)"
+"$mixt" predict turned 'text:the plot is clever' --json | grep -q '^{"class":1,"probability":[0-9.]*,"input"' || fail "classes without names: $("$mixt" predict turned 'text:the plot is clever' --json 2>&1)"
 loss() { grep -o 'loss [0-9.]*' | head -1; }
 there=$("$mixt" eval fp32 data.path=own.tsv 2>/dev/null | loss)
 [ "$("$mixt" eval hf data.path=own.tsv 2>/dev/null | loss)" = "$there" ] || fail "the folder says $("$mixt" eval hf data.path=own.tsv 2>&1), the run $there"

@@ -132,7 +132,7 @@ stop() {
     # A shell's background jobs ignore SIGINT, and mixt leaves ignored what was.
     env --default-signal=INT "$mixt" train tiny.yaml out="$2" -q train.epochs=1000000 train.log_every=1 2>err &
     local process=$!
-    for _ in $(seq 200); do [ -s "$2/metrics.jsonl" ] && break; sleep 0.02; done
+    await [ -s "$2/metrics.jsonl" ]
     kill -"$1" $process
     wait $process 2>/dev/null
 }
@@ -168,7 +168,7 @@ for signal in INT TERM HUP; do
     # shellcheck disable=SC2086
     env --default-signal=INT "$mixt" demo $small train.epochs=1000000 >out 2>err &
     process=$!
-    for _ in $(seq 200); do [ -s runs/demo-$number/fp32/metrics.jsonl ] && break; sleep 0.02; done
+    await [ -s runs/demo-$number/fp32/metrics.jsonl ]
     kill -$signal $process
     wait $process
     status=$?

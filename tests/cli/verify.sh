@@ -150,7 +150,7 @@ verify 2 tiny.yaml --seeds 0
 verify 2 tiny.yaml verify.speedup=fast
 "$mixt" verify tiny.yaml --steps 100000000 >out 2>err &
 pid=$!
-sleep 0.4
+await catches $pid INT
 kill -INT $pid
 wait $pid
 [ $? = 1 ] && grep -q 'no verdict' err && [ ! -s out ] || fail "Ctrl-C: $(cat out err)"

@@ -69,6 +69,9 @@ def make_data(folder, mixt):
     for vocab in 'bpe', 'pieces':
         subprocess.run([mixt, 'tokenize', f'{folder}/text.txt', '--vocab', f'{folder}/{vocab}', '--out', f'{folder}/{vocab}.tokens'],
                        check=True, capture_output=True)
+    said = [(draw.choice(CLASSES), ' '.join(draw.choice(WORDS) for _ in range(draw.randrange(1, 18)))) for _ in range(400)]
+    lines = ['%s %s\t%s' % (text, WORDS[CLASSES.index(label)], label) for label, text in said]
+    open(f'{folder}/said.tsv', 'w').write('text\tlabel\n' + '\n'.join(lines) + '\n')
     ids = np.random.default_rng(13).integers(0, 264, 4000).astype('<u2')
     ids.tofile(f'{folder}/raw.bin')
 
@@ -98,6 +101,12 @@ TEXT = {  # name: settings, the vocabulary of its texts
     'bert_mlm pieces': (f'{BERT} data.path=data/text.txt data.vocab=data/pieces', 'pieces'),
     'bert_mlm tokens': (f'{BERT} data.kind=tokens data.path=data/pieces.tokens data.vocab=data/pieces', 'pieces'),
 }
+SAID = f'model=bert_classify net.pool=first data.kind=labelled data.path=data/said.tsv data.seq={SEQ}'
+CLASSIFIED = {  # name: settings, the vocabulary of its texts
+    'bert_classify own': (SAID, None),
+    'bert_classify given': (f'{SAID} data.vocab=data/pieces', 'pieces'),
+}
+PROBES = ['the sun rises', 'a moon', 'star of the sky sets and shines', 'the ' * 40]  # the last is longer than the model reads
 
 
 class Carried:
@@ -106,7 +115,7 @@ class Carried:
     def __init__(self, mixt, logits, work, name, unit):
         self.mixt_command, self.logits, self.work, self.name, self.unit = mixt, logits, work, name, unit
         self.words = name.split()
-        self.settings, self.fact = (VISION.get(name) or TEXT[name])
+        self.settings, self.fact = (VISION.get(name) or TEXT.get(name) or CLASSIFIED[name])
         self.run, self.out = f'{work}/{name.replace(" ", "-")}', f'{work}/{name.replace(" ", "-")}-export'
         self.problems, self.note, self.difference, self.bound = [], '', math.nan, math.nan
 
@@ -126,7 +135,7 @@ class Carried:
 
     def compare(self):
         open(f'{self.work}/net.yaml', 'w').write('precision: fp32\ndevice: cpu\n')
-        steps, rate = (80, 3e-3) if self.name in TEXT else (4, 1e-5) if self.name == 'vgg11 npy' else (30, 1e-4)
+        steps, rate = (80, 3e-3) if self.name not in VISION else (4, 1e-5) if self.name == 'vgg11 npy' else (30, 1e-4)
         sizes = [] if self.name in VISION else [f'net.{k}={v}' for k, v in TEXT_SIZES.items()]
         self.mixt('train', 'net.yaml', f'out={self.run}', f'train.steps={steps}', 'train.batch=8', f'train.lr={rate}', '-q', *sizes,
                   *self.settings.split())
@@ -259,13 +268,63 @@ class Text(Carried):
         self.expect(f'text {tokenizer.decode(made[0])!r}, mixt {text!r}', tokenizer.decode(made[0]) in (text, 'the sun' + text))
 
 
+class Classified(Carried):
+    """Classifiers of texts, also the other way: transformers' own, with its tokenizer, as a folder for 'mixt predict'"""
+
+    def judged(self, folder):
+        return self.mixt('predict', folder, *(f'text:{text}' for text in PROBES), '--json', '--top', '10')
+
+    def said(self):
+        return self.judged(self.run)
+
+    def hold_folder(self, folder, net, lines):
+        """what mixt said next to what transformers says, with the folder's tokenizer"""
+        from transformers import AutoTokenizer
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        ours, theirs = [], []
+        for text, line in zip(PROBES, lines.splitlines()):
+            top = {guess['class']: guess for guess in json.loads(line)['top']}
+            ours.append([math.log(top[i]['probability']) for i in range(len(CLASSES))])
+            self.expect(f'names of classes: {top}', [top[i]['name'] for i in range(len(CLASSES))] == [net.config.id2label[i] for i in range(len(CLASSES))])
+            with torch.no_grad():
+                batch = tokenizer(text, return_tensors='pt', truncation=True, max_length=net.config.max_position_embeddings)
+                theirs.append(torch.log_softmax(net(**batch).logits[0], 0).numpy())
+        self.hold(np.array(ours), np.array(theirs), 40)
+        return self.difference
+
+    def load(self, before):
+        from transformers import AutoModelForSequenceClassification
+        net, info = AutoModelForSequenceClassification.from_pretrained(self.out, dtype=torch.float32, output_loading_info=True)
+        self.expect('every tensor', not any(info.get(k) for k in ('missing_keys', 'unexpected_keys', 'mismatched_keys')))
+        self.expect(f'labels {net.config.id2label}', sorted(net.config.id2label.values()) == CLASSES)
+        out = self.hold_folder(self.out, net.double().eval(), before)
+        back = self.back(net.config)
+        self.difference = max(out, back)
+        self.note = f"transformers' {type(net).__name__}, and back"
+
+    def back(self, config):
+        """weights that transformers drew, under its names, with what it writes itself"""
+        from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+        sizes = {k: getattr(config, k) for k in ('num_hidden_layers', 'hidden_size', 'num_attention_heads', 'intermediate_size', 'vocab_size')}
+        labels = dict(enumerate(['x', 'y', 'z']))
+        net = BertForSequenceClassification(BertConfig(**sizes, max_position_embeddings=2 * SEQ, id2label=labels, label2id={v: k for k, v in labels.items()}))
+        gen = torch.Generator().manual_seed(6)
+        for t in net.parameters():
+            t.data.add_(0.1 * torch.randn(t.shape, generator=gen))
+        folder = f'{self.work}/back'
+        net.save_pretrained(folder), AutoTokenizer.from_pretrained(self.out).save_pretrained(folder)
+        difference = self.hold_folder(folder, net.double().eval(), self.judged(folder))
+        shutil.rmtree(folder)
+        return difference
+
+
 def compare(mixt, logits, have, unit, wanted=None):
     """Runs the cases (`wanted`: those with one of these words) whose packages are there; returns how many failed and which
     were left out."""
     work = tempfile.mkdtemp()
     make_data(f'{work}/data', mixt)
     done, left_out = [], []
-    for cases, kind, package in ((VISION, Vision, 'torchvision'), (TEXT, Text, 'transformers')):
+    for cases, kind, package in ((VISION, Vision, 'torchvision'), (TEXT, Text, 'transformers'), (CLASSIFIED, Classified, 'transformers')):
         for name in cases:
             if wanted and not any(word in name for word in wanted):
                 continue
@@ -274,7 +333,7 @@ def compare(mixt, logits, have, unit, wanted=None):
             else:
                 left_out.append(f'{name} (no {package})')
     shutil.rmtree(work)
-    print(f'{"run, data":18s} {"loaded by":44s} {"difference":>10s} {"bound":>8s}')
+    print(f'{"run, data":20s} {"loaded by":44s} {"difference":>10s} {"bound":>8s}')
     for case in done:
-        print(f'{case.name:18s} {case.note:44s} {case.difference:10.1e} {case.bound:8.1e}  {"FAILED: " + "; ".join(case.problems) if case.problems else "well"}')
+        print(f'{case.name:20s} {case.note:44s} {case.difference:10.1e} {case.bound:8.1e}  {"FAILED: " + "; ".join(case.problems) if case.problems else "well"}')
     return sum(bool(case.problems) for case in done), left_out

@@ -71,14 +71,18 @@ step_ms() {
     sed -n 's/.*"samples_s":\([0-9.e+]*\).*/\1/p' "$out/metrics.jsonl" | tail -n +5 | awk -v b=$batch '{print 1e3 * b / $1}' | median
 }
 # apart_ms MODEL RANKS BATCH: the same of so many processes that train side by side and know nothing of each other: what the machine
-# itself loses when all of its cores work, by their memory, caches and clock
+# itself loses when all of its cores work, by their memory, caches and clock; then of the slowest of them in each update, for which
+# ranks that add up gradients have to wait
 apart_ms() {
     local r
     for r in $(seq 0 $(($2 - 1))); do
         LOCAL_RANK=$r timeout 120 bash bound.sh "$mixt" train "$1.yaml" "out=$1-apart-$r" "train.batch=$3" -q >"$1-apart-$r.said" 2>&1 &
     done
     wait
-    sed -n 's/.*"samples_s":\([0-9.e+]*\).*/\1/p' "$1"-apart-*/metrics.jsonl | awk -v b="$3" '{print 1e3 * b / $1}' | median
+    for r in $(seq 0 $(($2 - 1))); do
+        sed -n 's/.*"samples_s":\([0-9.e+]*\).*/\1/p' "$1-apart-$r/metrics.jsonl" | tail -n +5 | awk -v b="$3" '{print 1e3 * b / $1}' >"apart-$r.ms"
+    done
+    echo "$(cat apart-?.ms | median) $(paste apart-?.ms | awk '{m = 0; for (i = 1; i <= NF; i++) if ($i > m) m = $i; print m}' | median)"
 }
 # row NAME ONE MANY [WORDS]
 row() { awk -v n="$1" -v a="${2:-0}" -v b="${3:-0}" -v w="${4:-}" 'BEGIN {printf "%-28s %9.1f %9.1f %9.3f   %s\n", n, a, b, (b > 0 ? a / b : 0), w}'; }
@@ -90,7 +94,9 @@ for model in gpt:${GPT_BATCH:-8} resnet18:${RESNET_BATCH:-32}; do
     one=$(step_ms "$model" 1 "$batch") all=$(step_ms "$model" "$many" "$batch")
     hidden=$(sed -n 's/.*of which \([0-9.]*%\) hidden.*/\1/p' "$model-$many.said")
     row "mixt $model, $batch a rank" "$one" "$all" "$hidden of communication hidden"
-    row "the same, not together" "$one" "$(apart_ms "$model" "$many" "$batch")" "what the machine allows"
+    read -r each slowest <<<"$(apart_ms "$model" "$many" "$batch")"
+    row "the same, not together" "$one" "$each" "what the machine allows"
+    row "of those the slowest" "$one" "$slowest" "what it allows ranks that wait for each other"
 done
 started="python3 -m torch.distributed.run --nproc-per-node $many --no-python bash bound.sh"
 if python3 -c 'import torch' 2>/dev/null && [ -e "$peer" ]; then

@@ -1,12 +1,20 @@
 # What the test scripts share; sourced first, with the command under test as the script's first argument.
 # Leaves: $mixt (absolute), $work (a folder of its own, removed at the end), fail WORDS..., $failures, below LIMIT (the next random
-# number, in $drawn; a script that draws sets $seed).
+# number, in $drawn; a script that draws sets $seed), await COMMAND... (until it succeeds), catches PROCESS SIGNAL.
 set -u
 mixt=$(realpath "$1")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
 fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+# Gives up after some minutes, with status 1: a busy machine is slow, and a failure is rare.
+await() {
+    local i
+    for i in $(seq 6000); do "$@" && return; sleep 0.02; done
+    return 1
+}
+# Whether the process has begun to handle the signal: sent before, it would just end it.
+catches() { [ $((0x$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status") >> ($(kill -l "$2") - 1) & 1)) = 1 ]; }
 below() {
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
     drawn=$((seed / 16 % $1))

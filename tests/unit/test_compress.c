@@ -71,12 +71,17 @@ static void draw(fixture *f, uint64_t update, float scale)
     }
 }
 
-static void run(fixture *f, float scale)
+static void run_as(fixture *f, float scale, bool whole)
 {
     memcpy(f->before, f->c.feedback, PARTS * TOTAL * sizeof(float));
     for (int part = 0; part < PARTS; part++)
         mixt__compress_part(&f->c, part, f->grad[part], scale);
-    assert_int_equal(mixt__compress_sum(&f->c, f->sum, scale), MIXT_OK);
+    assert_int_equal(mixt__compress_sum(&f->c, f->sum, scale, whole), MIXT_OK);
+}
+
+static void run(fixture *f, float scale)
+{
+    run_as(f, scale, false);
 }
 
 /** What a part had to send, before it was rounded. */
@@ -285,6 +290,44 @@ static void test_low_rank(void **state)
 
 /* ---- both ---- */
 
+/** In an update that travels whole, parts send what they have kept too, and keep nothing; factors stay, an overflow
+ *  changes neither, and what lies between pieces is left alone. */
+static void check_whole(const char *how)
+{
+    fixture f = open_fixture(how);
+    draw(&f, 0, 1);
+    run(&f, 1);
+    size_t factors = (size_t)f.c.counts.right * sizeof(float), feedback = PARTS * TOTAL * sizeof(float);
+    float *kept = mixt__alloc(feedback), *q = mixt__alloc(factors + 1);
+    memcpy(kept, f.c.feedback, feedback);
+    memcpy(q, f.c.factors, factors);
+    draw(&f, 1, 4);
+    f.grad[2][shapes[0].offset + 5] = INFINITY;
+    run_as(&f, 4, true);
+    assert_true(isnan(f.sum[shapes[0].offset]));
+    assert_memory_equal(kept, f.c.feedback, feedback);
+    draw(&f, 2, 4);
+    int64_t gap = shapes[1].offset - 1;
+    f.sum[gap] = 0;
+    memset(f.c.moved + gap, 0x7f, sizeof(float));
+    run_as(&f, 4, true);
+    check_nothing_lost(&f, 4);
+    assert_true(f.sum[gap] == 0);
+    for (int64_t i = 0; i < PARTS * TOTAL; i++)
+        assert_true(f.c.feedback[i] == 0);
+    assert_memory_equal(q, f.c.factors, factors);
+    mixt__free(kept);
+    mixt__free(q);
+    close_fixture(&f);
+}
+
+static void test_whole(void **state)
+{
+    (void)state;
+    check_whole("topk:1%");
+    check_whole("powersgd:4");
+}
+
 /** An overflow of one part: all see it where it is, and the state stays. */
 static void check_overflow(const char *how, float bad)
 {
@@ -359,12 +402,36 @@ static void test_parse(void **state)
         assert_int_equal(mixt__compression_parse(bad[i], &how), MIXT_ERROR_CONFIG);
 }
 
+static void test_after(void **state)
+{
+    static const char *const bad[] = {"", "%", "-1", "1.5", "101%", "10 %", "nan", "1e400", "0x", "5u"};
+    mixt__compression how = {.kind = MIXT_COMPRESS_TOPK};
+    int64_t updates = -1;
+    (void)state;
+    assert_int_equal(mixt__compress_after_parse("auto", &how, 10, &updates), MIXT_OK);
+    assert_int_equal(updates, 8); // 7.5, rounded up
+    how.kind = MIXT_COMPRESS_POWERSGD;
+    assert_int_equal(mixt__compress_after_parse("auto", &how, 10, &updates), MIXT_OK);
+    assert_int_equal(updates, 5);
+    assert_int_equal(mixt__compress_after_parse("30%", &how, 7, &updates), MIXT_OK);
+    assert_int_equal(updates, 3); // 2.1, rounded up
+    assert_int_equal(mixt__compress_after_parse("100%", &how, 7, &updates), MIXT_OK);
+    assert_int_equal(updates, 7);
+    assert_int_equal(mixt__compress_after_parse("0", &how, 7, &updates), MIXT_OK);
+    assert_int_equal(updates, 0);
+    assert_int_equal(mixt__compress_after_parse("500", &how, 7, &updates), MIXT_OK);
+    assert_int_equal(updates, 500); // the run may become longer
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(mixt__compress_after_parse(bad[i], &how, 7, &updates), MIXT_ERROR_CONFIG);
+    assert_int_equal(mixt__compress_after_parse("1%", &how, INT64_MAX, &updates), MIXT_ERROR_CONFIG);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),    cmocka_unit_test(test_selection), cmocka_unit_test(test_topk),
         cmocka_unit_test(test_powersgd), cmocka_unit_test(test_low_rank),  cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_threads),  cmocka_unit_test(test_whole),     cmocka_unit_test(test_after),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

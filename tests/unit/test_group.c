@@ -327,29 +327,30 @@ static void close_compressed(compressed *s)
         mixt__free(s->blocks[i]);
 }
 
-/** The bits of one process, over several updates, one of which overflows on the last rank. */
+/** The bits of one process, over several updates: one overflows on the last rank, in one after it all travels whole. */
 static void compress(rank *r)
 {
     compressed mine = open_compressed(r->argument, r->size, r->group),
                one = open_compressed(r->argument, r->size, NULL);
     float *data = mixt__alloc(COUNT * sizeof *data), *part = mixt__alloc(COUNT * sizeof *part);
     float *expected = mixt__alloc(COUNT * sizeof *expected);
-    for (int update = 0; update < 4; update++) {
+    for (int update = 0; update < 6; update++) {
+        bool whole = update == 0 || update == 4;
         int bad = update == 2 ? r->size - 1 : -1;
         for (int i = 0; i < r->size; i++) {
             draw(part, 100 * update + i);
             part[7] = i == bad ? INFINITY : part[7];
             mixt__compress_part(&one.c, i, part, 8);
         }
-        CHECK(r, mixt__compress_sum(&one.c, expected, 8) == MIXT_OK);
+        CHECK(r, mixt__compress_sum(&one.c, expected, 8, whole) == MIXT_OK);
         draw(data, 100 * update + r->index);
         data[7] = r->index == bad ? INFINITY : data[7];
         int64_t before = r->group->bytes;
         mixt__compress_part(&mine.c, 0, data, 8);
-        CHECK(r, mixt__compress_sum(&mine.c, data, 8) == MIXT_OK);
+        CHECK(r, mixt__compress_sum(&mine.c, data, 8, whole) == MIXT_OK);
         CHECK(r, !memcmp(data, expected, COUNT * sizeof *data));
         CHECK(r, !memcmp(mine.c.feedback, one.c.feedback + r->index * COUNT, COUNT * sizeof *data));
-        CHECK(r, bad >= 0 || r->group->bytes - before == mixt__compress_sent(&mine.c, r->index));
+        CHECK(r, bad >= 0 || r->group->bytes - before == mixt__compress_sent(&mine.c, r->index, whole));
     }
     close_compressed(&mine);
     close_compressed(&one);

@@ -59,7 +59,7 @@ static int connect_to(uint32_t address)
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     to.sin_addr.s_addr = htonl(address);
-    struct timeval limit = {.tv_sec = 10};
+    struct timeval limit = {.tv_sec = 60}; // a busy machine is slow
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0)
         return fd;
