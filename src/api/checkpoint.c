@@ -14,8 +14,12 @@ static mixt_status save(mixt__trainer *t, const char *folder)
     MIXT_TRY(check_name(folder));
     if (!t->train)
         return mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: compile the trainer first, or make a step");
+    if (mixt__ranks_apart(t))
+        return mixt__fail(MIXT_ERROR_STATE,
+                          "ranks have state of their own, which one of them cannot save: ask the run, "
+                          "with mixt_run_ask_checkpoint");
     MIXT_TRY(mixt__trainer_allocate(t)); // before the first step: the state that it begins with
-    MIXT_TRY(mixt__snapshot_open(&snapshot, t, true));
+    MIXT_TRY(mixt__snapshot_open(&snapshot, t, MIXT_SNAPSHOT_WHOLE, true));
     mixt_status status = mixt__snapshot_take(&snapshot, t);
     json_t *scalars = status == MIXT_OK ? json_pack("{s:O}", "trainer", snapshot.scalars) : NULL;
     mixt__checkpoint_content content = {.tensors = snapshot.tensors, .count = snapshot.count, .scalars = scalars};

@@ -321,7 +321,7 @@ static mixt_status run(job *j)
     }
     MIXT_TRY(mixt__trainer_allocate(t));
     MIXT_TRY(mixt__trainer_read_control(t));
-    mixt_status status = mixt__snapshot_open(&j->start, t, false);
+    mixt_status status = mixt__snapshot_open(&j->start, t, MIXT_SNAPSHOT_WHOLE, false);
     if (status == MIXT_OK)
         status = mixt__snapshot_take(&j->start, t);
     mixt__backend_plan_roughly(true); // shadows run a few times each: timing algorithms for them would take longer

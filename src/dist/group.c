@@ -16,17 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum {
-    WORD_SIZE = 512,
-    PATIENCE = 10, // times the timeout, where one rank may read or write while the others wait
-};
-
-/** What ranks tell each other when they agree. */
-typedef struct word {
-    int32_t status;
-    char text[WORD_SIZE];
-} word;
-
 /* ---- ranks that are lost ---- */
 
 /** Whether a process of this machine is gone. */
@@ -164,7 +153,7 @@ static mixt_status take_memory(mixt__group *g)
     g->in = mixt__alloc(n * sizeof *g->in);
     g->ranges = mixt__alloc(n * sizeof *g->ranges);
     g->cuts = mixt__alloc((n + 1) * sizeof *g->cuts);
-    g->words = mixt__alloc(n * sizeof(word));
+    g->words = mixt__alloc(n * sizeof *g->words);
     if (!g->peers || !g->handles || !g->out || !g->in || !g->ranges || !g->cuts || !g->words)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory for %d ranks", g->size);
     for (int i = 0; i < g->size; i++)
@@ -261,30 +250,27 @@ mixt_status mixt__group_gather(mixt__group *g, const void *mine, size_t bytes, v
     return mixt__group_exchange(g, count, count, patience);
 }
 
-mixt_status mixt__group_broadcast(mixt__group *g, void *data, size_t bytes)
+mixt_status mixt__group_broadcast(mixt__group *g, void *data, size_t bytes, double patience)
 {
     int count = 0;
     for (int peer = 1; peer < g->size && g->rank == 0; peer++)
         g->out[count++] = (mixt__message){peer, data, bytes};
     if (g->rank != 0)
         g->in[0] = (mixt__message){0, data, bytes};
-    return mixt__group_exchange(g, count, g->rank != 0, PATIENCE);
+    return mixt__group_exchange(g, count, g->rank != 0, patience);
 }
 
 /** What the others have is in `words`. */
 static mixt_status tell(mixt__group *g, mixt_status status, const char *text, double patience)
 {
-    word mine = {.status = (int32_t)status};
+    mixt__word mine = {.status = (int32_t)status};
     snprintf(mine.text, sizeof mine.text, "%s", text);
     return mixt__group_gather(g, &mine, sizeof mine, g->words, patience);
 }
 
-mixt_status mixt__group_agree(mixt__group *g, mixt_status mine)
+mixt_status mixt__group_judge(mixt__group *g)
 {
-    if (g->broken)
-        return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
-    MIXT_TRY(tell(g, mine, mine == MIXT_OK ? "" : mixt_error_text(), PATIENCE));
-    const word *words = (const word *)(const void *)g->words;
+    const mixt__word *words = g->words;
     int bad = 0;
     while (bad < g->size && words[bad].status == MIXT_OK)
         bad++;
@@ -298,10 +284,28 @@ mixt_status mixt__group_agree(mixt__group *g, mixt_status mine)
                : mixt__fail((mixt_status)words[bad].status, "rank %d: %s", bad, words[bad].text);
 }
 
+static mixt_status agree(mixt__group *g, mixt_status mine, double patience)
+{
+    if (g->broken)
+        return mixt__fail(MIXT_ERROR_STATE, "%s", g->why);
+    MIXT_TRY(tell(g, mine, mine == MIXT_OK ? "" : mixt_error_text(), patience));
+    return mixt__group_judge(g);
+}
+
+mixt_status mixt__group_agree(mixt__group *g, mixt_status mine)
+{
+    return agree(g, mine, MIXT_PATIENCE);
+}
+
+mixt_status mixt__group_agree_soon(mixt__group *g, mixt_status mine)
+{
+    return agree(g, mine, 1);
+}
+
 mixt_status mixt__group_same(mixt__group *g, const char *what, const char *text)
 {
     MIXT_TRY(tell(g, MIXT_OK, text, 1));
-    const word *words = (const word *)(const void *)g->words;
+    const mixt__word *words = g->words;
     for (int i = 1; i < g->size; i++)
         if ((g->settled = strcmp(words[i].text, words[0].text)))
             return mixt__fail(MIXT_ERROR_CONFIG, "ranks differ in their %s: rank 0 has %.200s, rank %d has %.200s",

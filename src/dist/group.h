@@ -12,7 +12,10 @@
 #include "base/threads.h"
 #include "dist/transport.h"
 
-enum { MIXT_HOST_SIZE = 64 };
+enum {
+    MIXT_HOST_SIZE = 64,
+    MIXT_PATIENCE = 10, // times the timeout, where one rank may read for much longer than the others
+};
 
 /** What is known of a rank. */
 typedef struct mixt__peer {
@@ -20,6 +23,14 @@ typedef struct mixt__peer {
     uint64_t space; // in which its process has its number; of the same host, and the same: it can be looked at
     int64_t process;
 } mixt__peer;
+
+/** What ranks tell each other of how they are. */
+typedef struct mixt__word {
+    int32_t busy;   // it has more to do
+    int32_t status; // how that went
+    int64_t count;  // of whatever it is about
+    char text[512]; // where it failed: why
+} mixt__word;
 
 typedef struct mixt__group {
     const mixt__transport *transport; // NULL: `own` carries
@@ -32,7 +43,7 @@ typedef struct mixt__group {
     mixt__message *in;   // (size)
     mixt__range *ranges; // (size) slices of a sum under way
     int64_t *cuts;       // (size + 1) for who needs some
-    char *words;         // (size) what ranks agree on
+    mixt__word *words;   // (size) what ranks agree on
     bool broken;         // a rank is lost: `why`
     char why[MIXT_NOTICE_SIZE];
     bool settled;  // the newest failure is one that all ranks know of
@@ -55,11 +66,15 @@ void mixt__group_close(mixt__group *group);
 /** Everyone's bytes to everyone. @param all (size × bytes), by rank. @param patience times the timeout: for what may
  *  take one rank much longer than another, as reading data */
 mixt_status mixt__group_gather(mixt__group *group, const void *mine, size_t bytes, void *all, double patience);
-/** Rank 0's bytes to all. */
-mixt_status mixt__group_broadcast(mixt__group *group, void *data, size_t bytes);
+/** Rank 0's bytes to all. @param patience the same */
+mixt_status mixt__group_broadcast(mixt__group *group, void *data, size_t bytes, double patience);
 /** Whether all are well: the failure of the first rank that is not becomes everyone's, with its rank named.
  *  @param mine how this rank is; where it failed, its error text */
 mixt_status mixt__group_agree(mixt__group *group, mixt_status mine);
+/** The same of what stands in `words`, which all ranks have. */
+mixt_status mixt__group_judge(mixt__group *group);
+/** As agree, where no rank has anything to do before that takes as long as the timeout. */
+mixt_status mixt__group_agree_soon(mixt__group *group, mixt_status mine);
 /** Whether all ranks have the same text; else a failure says who has what. @param what that is, as "configuration" */
 mixt_status mixt__group_same(mixt__group *group, const char *what, const char *text);
 

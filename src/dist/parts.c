@@ -52,7 +52,6 @@ mixt_status mixt__group_gather_parts(mixt__group *g, void *data, const int64_t *
 
 mixt_status mixt__group_collect_parts(mixt__group *g, const float *mine, float *all, const int64_t *cuts)
 {
-    enum { PATIENCE = 10 }; // rank 0 may still be writing what it collected before
     int64_t pieces = count_pieces(g, cuts, sizeof *mine);
     for (int64_t piece = 0; piece < pieces; piece++) {
         mixt__range own = piece_of(cuts, sizeof *mine, g->rank, piece);
@@ -64,7 +63,7 @@ mixt_status mixt__group_collect_parts(mixt__group *g, const float *mine, float *
             memcpy((char *)all + own.begin, from, (size_t)(own.end - own.begin));
         for (int peer = 1; peer < g->size && !g->rank; peer++)
             g->in[ins++] = message(peer, (char *)all, piece_of(cuts, sizeof *mine, peer, piece));
-        MIXT_TRY(mixt__group_exchange(g, outs, ins, PATIENCE));
+        MIXT_TRY(mixt__group_exchange(g, outs, ins, 1));
     }
     return MIXT_OK;
 }

@@ -43,7 +43,7 @@ mixt_status mixt__device_sums_join(mixt__experiment *e)
         status = mixt__device_id("nccl", id);
     if (e->group) {
         MIXT_TRY(mixt__group_agree(e->group, status));
-        MIXT_TRY(mixt__group_broadcast(e->group, id, sizeof id));
+        MIXT_TRY(mixt__group_broadcast(e->group, id, sizeof id, MIXT_PATIENCE));
     }
     MIXT_TRY(status);
     r->on_device = true;

@@ -179,7 +179,7 @@ static mixt_status hear_layers(mixt__events *e, mixt_run *run, const mixt_event 
     } said = {0};
     said.count = (int32_t)mixt_monitor_layers(e->monitor, event->layers, said.alerts);
     if (run->group)
-        MIXT_TRY(mixt__group_broadcast(run->group, &said, sizeof said));
+        MIXT_TRY(mixt__group_broadcast(run->group, &said, sizeof said, 1));
     return tell(run, said.alerts, said.count, event->time);
 }
 

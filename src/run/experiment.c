@@ -367,6 +367,7 @@ static mixt_status join_ranks(mixt__experiment *e)
     mixt__ranks *r = &e->trainer->core.ranks;
     r->group = e->group;
     r->planned = e->planned;
+    r->save_parts = true; // until it is known that ranks do not see the same files
     r->zero = (int)number(e, MIXT_KEY_DIST_ZERO);
     r->format = formats[mixt__config_choice(e->config, MIXT_KEY_DIST_REDUCE)]; // the words in this order
     r->check = number(e, MIXT_KEY_DIST_CHECK);

@@ -2,6 +2,7 @@
 #include "run/final.h"
 
 #include "base/alloc.h"
+#include "dist/meanwhile.h"
 #include "run/weights.h"
 #include "train/sharded.h"
 
@@ -32,6 +33,14 @@ static mixt_status save(mixt_run *run)
     return mixt__trainer_save_of(run->experiment.trainer, path, r->weights_step);
 }
 
+/** By the one that saves; the others wait until it has. */
+static mixt_status save_alone(mixt_run *run)
+{
+    mixt__meanwhile meanwhile;
+    mixt__meanwhile_begin(&meanwhile, run->group);
+    return mixt__meanwhile_end(&meanwhile, run->dir.silent ? MIXT_OK : save(run));
+}
+
 /** Weights that ranks share out come to the one that saves. */
 static mixt_status save_collected(mixt_run *run)
 {
@@ -39,12 +48,12 @@ static mixt_status save_collected(mixt_run *run)
     bool saves = !run->dir.silent;
     float *all = saves ? mixt__alloc_uninit((size_t)t->params->total * sizeof *all) : NULL;
     mixt_status status = !saves || all ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to save the weights");
-    status = mixt__group_agree(run->group, status);
+    status = mixt__group_agree_soon(run->group, status);
     if (status == MIXT_OK)
         status = mixt__sharded_collect_masters(t, all);
     t->params->whole = all;
-    if (status == MIXT_OK && saves)
-        status = save(run);
+    if (status == MIXT_OK)
+        status = save_alone(run);
     t->params->whole = NULL;
     mixt__free(all);
     return status;
@@ -55,5 +64,5 @@ mixt_status mixt__final_save(mixt_run *run)
     run->result.weights_step = run->result.steps;
     if (run->group && run->experiment.trainer->core.params->shard.masters)
         return save_collected(run);
-    return run->dir.silent ? MIXT_OK : save(run);
+    return save_alone(run);
 }

@@ -461,6 +461,7 @@ static mixt_status advance(loop *l)
     if (l->run->group && mixt__saves_late(&l->saves))
         mixt_run_ask_checkpoint(l->run);
     mixt__run_ranks_tell(l->run);
+    mixt__saves_tell(&l->saves);
     MIXT_TRY(mixt_trainer_step(l->e->trainer, l->e->train, NULL));
     mixt__run_ranks_hear(l->run);
     l->issued++;
@@ -483,7 +484,7 @@ static mixt_status keep_last(loop *l, bool interrupted)
         mixt__loop_state state = l->extra_row ? l->before_row : state_of(l);
         mixt__saves_save(&l->saves, &state);
     }
-    bool good = mixt__saves_finish(&l->saves);
+    bool good = mixt__saves_finish(&l->saves, true);
     l->result->checkpoints_lost = l->saves.lost;
     if (good || !interrupted)
         return MIXT_OK; // the weights themselves are still to be saved
@@ -514,7 +515,7 @@ static mixt_status run_updates(loop *l)
     l->result->signal = l->result->interrupted ? mixt__run_signal(l->run) : 0;
     if (status == MIXT_OK && moved)
         return keep_last(l, l->result->interrupted);
-    (void)mixt__saves_finish(&l->saves); // for what it says: the run has failed anyway, or had nothing to do
+    (void)mixt__saves_finish(&l->saves, false); // for what it says: the run has failed anyway, or had nothing to do
     return status;
 }
 

@@ -60,7 +60,7 @@ static void plan_parts(const mixt__experiment *e, mixt_run_memory *m)
     m->validation = public_bytes(mixt__trainer_evaluation_bytes(t));
     m->prediction = public_bytes(mixt__trainer_prediction_bytes(t));
     m->batches.host = mixt__trainer_batches_ahead(t, e->train) + results_bytes(t) + mixt__ranks_host_bytes(t);
-    m->checkpoints.host = mixt__snapshot_bytes(t) + mixt__weights_bytes(t->params);
+    m->checkpoints.host = mixt__snapshot_bytes(t, mixt__snapshot_saved(t)) + mixt__weights_bytes(t->params);
     data_parts(e, m);
 }
 

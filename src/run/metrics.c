@@ -3,6 +3,7 @@
 
 #include "mixt/metrics.h"
 #include "run/run.h"
+#include "store/file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,6 +27,21 @@ static bool roles_due(const mixt_run *run, const mixt__rows *rows, const mixt_ru
     return !length || row->memory != run->roles_bytes || length < run->roles_end;
 }
 
+/** The end of the newest row with roles: the run may go back to before it. */
+static int64_t find_roles_end(const mixt__rows *rows)
+{
+    static const char key[] = "\"memory_by_role\"";
+    mixt__file_map map;
+    int64_t end = 0;
+    if (mixt__file_map_open(rows->path, &map) != MIXT_OK)
+        return 0;
+    const char *begin = (const char *)map.data, *at = begin, *stop = begin + map.bytes;
+    while ((at = memmem(at, (size_t)(stop - at), key, sizeof key - 1)) && (at = memchr(at, '\n', (size_t)(stop - at))))
+        end = ++at - begin;
+    mixt__file_map_close(&map);
+    return end;
+}
+
 /** What the rows say that are there already: of a run that goes on. */
 static void find_roles(mixt_run *run, const mixt__rows *rows)
 {
@@ -36,6 +52,7 @@ static void find_roles(mixt_run *run, const mixt__rows *rows)
     const double *memory = mixt_metrics_column(m, "memory");
     double last = memory ? memory[mixt_metrics_describe(m).rows - 1] : 0;
     run->roles_bytes = isfinite(last) ? (int64_t)last : 0;
+    run->roles_end = find_roles_end(rows);
     mixt_metrics_free(m);
 }
 

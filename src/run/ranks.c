@@ -5,14 +5,21 @@
 #include "base/alloc.h"
 #include "base/cores.h"
 #include "dist/launcher.h"
+#include "dist/meanwhile.h"
 #include "run/build.h"
 #include "run/device_sums.h"
+#include "run/resume.h"
 #include "run/signals.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 bool mixt__run_writes(const mixt_run *run)
@@ -138,20 +145,20 @@ static mixt_status same_config(mixt_run *run)
     size_t bytes = 0;
     MIXT_TRY(mixt__run_agree(run, config_lines(run->config, &lines, &bytes)));
     uint64_t length = bytes;
-    mixt_status status = mixt__group_broadcast(run->group, &length, sizeof length);
+    mixt_status status = mixt__group_broadcast(run->group, &length, sizeof length, MIXT_PATIENCE);
     if (status == MIXT_OK && run->group->rank) {
         free(lines);
         lines = calloc(1, length + 1);
     }
     if (status == MIXT_OK && lines)
-        status = mixt__group_broadcast(run->group, lines, (size_t)length);
+        status = mixt__group_broadcast(run->group, lines, (size_t)length, MIXT_PATIENCE);
     if (status == MIXT_OK)
         status = mixt__run_agree(run, lines ? compare_lines(run, lines) : MIXT_ERROR_MEMORY);
     free(lines);
     return status;
 }
 
-static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *transport)
+static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *transport, const mixt_run_options *options)
 {
     char build[96];
     MIXT_TRY(check_possible(run));
@@ -165,6 +172,7 @@ static mixt_status join(mixt_run *run, const mixt_ranks *found, const char *tran
                           run->group->transport->version);
     mixt__build_describe(build, sizeof build);
     MIXT_TRY(mixt__group_same(run->group, "build", build));
+    MIXT_TRY(mixt__resume_agree(run, options));
     return same_config(run);
 }
 
@@ -210,7 +218,7 @@ mixt_status mixt__run_ranks_open(mixt_run *run, const mixt_run_options *options)
         return mixt__fail(MIXT_ERROR_CONFIG, "dist.ranks is %lld, but %s started %d: leave it out, or start as many",
                           (long long)asked, found.launcher, found.size);
     mixt__gpu_take(found.local_rank);
-    MIXT_TRY(join(run, &found, on_device && getenv("NCCL_COMM_ID") ? "nccl" : "mpi"));
+    MIXT_TRY(join(run, &found, on_device && getenv("NCCL_COMM_ID") ? "nccl" : "mpi", options));
     run->experiment.group = run->group;
     run->experiment.threads = thread_share(run, &found);
     return MIXT_OK;
@@ -242,16 +250,67 @@ mixt_status mixt__run_ranks_check(mixt_run *run)
     return mixt__group_same(run->group, "plan", text);
 }
 
-mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status status)
+/** Whether ranks of several machines would write to a file over NFS, whose clients each keep whole pages: one could
+ *  write back what another has written since. */
+static bool risky(const mixt_run *run)
+{
+    struct statfs system;
+    const mixt__peer *peers = run->group->peers;
+    bool apart = false;
+    for (int i = 1; i < run->group->size; i++)
+        apart = apart || strcmp(peers[i].host, peers[0].host);
+    return apart && !statfs(run->dir.path, &system) && (unsigned long)system.f_type == NFS_SUPER_MAGIC;
+}
+
+/** Every rank looks for a file that rank 0 has just made in the run's directory: all write their parts of checkpoints
+ *  where each one sees it. */
+static mixt_status see_files(mixt_run *run)
+{
+    mixt__group *g = run->group;
+    char mark[sizeof run->dir.path + 64];
+    uint64_t nonce = 0;
+    if (g->rank == 0)
+        (void)!getrandom(&nonce, sizeof nonce, 0);
+    MIXT_TRY(mixt__group_broadcast(g, &nonce, sizeof nonce, 1));
+    snprintf(mark, sizeof mark, "%s/.ranks-%016llx", run->dir.path, (unsigned long long)nonce);
+    int fd = g->rank == 0 ? open(mark, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
+    if (fd >= 0)
+        close(fd);
+    mixt_status made = g->rank || fd >= 0 ? MIXT_OK : mixt__fail(MIXT_ERROR_FILE, "%s: %s", mark, strerror(errno));
+    mixt_status status = mixt__group_agree_soon(g, made);
+    mixt__word mine = {.busy = status != MIXT_OK || access(mark, R_OK | W_OK) || risky(run)};
+    bool any = false;
+    if (status == MIXT_OK)
+        status = mixt__group_beat(g, &mine, &any);
+    if (fd >= 0)
+        unlink(mark);
+    int blind = 0;
+    while (status == MIXT_OK && blind < g->size && !g->words[blind].busy)
+        blind++;
+    run->experiment.trainer->core.ranks.save_parts = blind == g->size;
+    if (status == MIXT_OK && blind < g->size)
+        mixt__run_note(run, true,
+                       "rank %d does not see the files of rank 0 in %s, or several machines would write to one file "
+                       "over NFS: rank 0 collects the state of all ranks for checkpoints and writes them alone",
+                       blind, run->dir.path);
+    if (status == MIXT_OK && blind < g->size &&
+        run->resume.checkpoint) // each may have files of its own: it read a share
+        status = mixt__group_agree(g, mixt__checkpoint_check(run->resume.checkpoint));
+    return status;
+}
+
+mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status (*open)(mixt_run *run))
 {
     char path[sizeof run->dir.path];
+    mixt__meanwhile meanwhile;
     if (!run->group)
-        return status;
-    MIXT_TRY(mixt__group_agree(run->group, status));
+        return open(run);
+    mixt__meanwhile_begin(&meanwhile, run->group);
+    MIXT_TRY(mixt__meanwhile_end(&meanwhile, open(run)));
     memcpy(path, run->dir.path, sizeof path);
-    MIXT_TRY(mixt__group_broadcast(run->group, path, sizeof path));
+    MIXT_TRY(mixt__group_broadcast(run->group, path, sizeof path, 1));
     memcpy(run->dir.path, path, sizeof path);
-    return MIXT_OK;
+    return see_files(run);
 }
 
 void mixt__run_ranks_tell(mixt_run *run)
@@ -269,7 +328,7 @@ void mixt__run_ranks_tell(mixt_run *run)
 void mixt__run_ranks_hear(mixt_run *run)
 {
     if (run->group)
-        run->asked |= run->experiment.trainer->core.ranks.agreed_asked;
+        run->asked |= run->experiment.trainer->core.ranks.agreed_asked & ~(unsigned)MIXT_ASKED_PATIENCE;
 }
 
 int mixt__run_signal(const mixt_run *run)

@@ -24,8 +24,8 @@ mixt_status mixt__run_agree_once(mixt_run *run, mixt_status status);
 mixt_status mixt__run_agree_on(mixt_run *run, const char *what, const char *text);
 /** After everything is open: the same data and plan everywhere. */
 mixt_status mixt__run_ranks_check(mixt_run *run);
-/** The directory that rank 0 has made, where it could: for the others its name. */
-mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status status);
+/** The directory, which rank 0 makes with `open`: for the others its name. Finds out whether all see its files. */
+mixt_status mixt__run_ranks_directory(mixt_run *run, mixt_status (*open)(mixt_run *run));
 
 /** Before an update: what this rank tells the others. */
 void mixt__run_ranks_tell(mixt_run *run);

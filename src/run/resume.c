@@ -186,42 +186,6 @@ static mixt_status check_changes(const mixt__resume *r, const json_t *changes, c
         r->run, refused, hint, *hint ? " would let what it names change" : "");
 }
 
-/** The newest one that is whole; those that are not are named. @param before made before this update; 0: any */
-static mixt_status find_checkpoint(mixt_run *run, int64_t before)
-{
-    mixt__resume *r = &run->resume;
-    char folder[1100], path[MIXT_CHECKPOINT_PATH];
-    int64_t *steps, count;
-    snprintf(folder, sizeof folder, "%s/checkpoints", r->run);
-    MIXT_TRY(mixt__checkpoints_list(folder, &steps, &count));
-    for (int64_t i = 0; i < count && !r->checkpoint; i++) {
-        if (before && steps[i] >= before) {
-            snprintf(r->newer, sizeof r->newer, "%s", mixt__checkpoint_path(folder, steps[i], path));
-            continue;
-        }
-        mixt_status status = mixt__checkpoint_open(mixt__checkpoint_path(folder, steps[i], path), &r->checkpoint);
-        if (status != MIXT_OK)
-            mixt__run_note(run, true, "%s: not used%s", mixt_error_text(),
-                           i + 1 < count ? "; the checkpoint before it is tried" : "");
-    }
-    mixt__free(steps);
-    if (before)
-        return MIXT_OK; // from the beginning, where there is none
-    if (count && !r->checkpoint)
-        return mixt__fail(MIXT_ERROR_FORMAT,
-                          "%s: none of its %lld checkpoints is whole: there is nothing to go on from; begin a new run",
-                          r->run, (long long)count);
-    snprintf(path, sizeof path, "%s/model.safetensors", r->run);
-    struct stat info;
-    if (!count && !stat(path, &info)) // to begin anew would be to lose them
-        return mixt__fail(
-            MIXT_ERROR_FILE,
-            "%s: has its final weights but no checkpoint to go on from (train.checkpoint_every); to train "
-            "them further, begin a new run with init=%s (nothing was changed)",
-            r->run, path);
-    return MIXT_OK;
-}
-
 /** The run's configuration as it was when the checkpoint was made. Its policy lies beside it, where it had one: that of
  * the run's directory may be of a later update. */
 static mixt_status load_before(const mixt__resume *r, mixt_config *before)
@@ -375,7 +339,7 @@ mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_
         r->run[end - 1] = '\0';
     MIXT_TRY(mixt_run_folder_config(r->run, &run->config));
     r->looking = options->before > 0;
-    MIXT_TRY(find_checkpoint(run, options->before));
+    MIXT_TRY(mixt__resume_find(run, options));
     MIXT_TRY(take_policy(run));
     MIXT_TRY(apply_settings(r, options->settings, run->config));
     MIXT_TRY(mixt__chosen_take(run));

@@ -9,6 +9,12 @@
 /** Finds the checkpoint (damaged ones are named in notes) and makes run->config: the run's, with the caller's settings.
  * What may not change is refused with old and new values. To be called before the experiment is opened. */
 mixt_status mixt__resume_open(mixt_run *run, const char *folder, const mixt_run_options *options);
+/** Finds the checkpoint alone: the newest that is whole. Of several ranks to be, each looks at its share of the bytes.
+ */
+mixt_status mixt__resume_find(mixt_run *run, const mixt_run_options *options);
+/** Once ranks have met: the newest checkpoint that all found whole is everyone's. Where another rank has found damage,
+ *  opens the run again from there. */
+mixt_status mixt__resume_agree(mixt_run *run, const mixt_run_options *options);
 /** Puts the trainer into the checkpoint's state. */
 mixt_status mixt__resume_restore(mixt_run *run);
 /** The same from another checkpoint of the run, but for the order of samples. */

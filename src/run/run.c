@@ -235,7 +235,7 @@ static mixt_status train(mixt_run *run)
     MIXT_TRY(mixt__in_turn(run->group, run->experiment.context->backend, plan_validation, run));
     MIXT_TRY(mixt__run_begin(run));
     MIXT_TRY(mixt__run_take_memory(run));
-    MIXT_TRY(mixt__run_ranks_directory(run, open_directory(run)));
+    MIXT_TRY(mixt__run_ranks_directory(run, open_directory));
     if (mixt__run_writes(run))
         MIXT_TRY(mixt__run_keep_phases(run));
     if (mixt__run_writes(run) && mixt__config_bool(run->config, MIXT_KEY_TRAIN_TENSORBOARD))
@@ -245,8 +245,6 @@ static mixt_status train(mixt_run *run)
     MIXT_TRY(mixt__steer_open(run));
     MIXT_TRY(mixt__layers_resume(run));
     mixt_status status = mixt__loop_run(run);
-    if (run->group && status == MIXT_OK)
-        status = mixt__group_agree(run->group, MIXT_OK); // rank 0 has saved the weights
     mixt_status told = mixt__run_tell(run, (mixt_event){.kind = MIXT_EVENT_END, .status = status});
     status = status == MIXT_OK ? told : status;
     mixt__rows *const files[] = {&run->dir.metrics, &run->dir.events, &run->dir.layers};

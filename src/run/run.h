@@ -27,6 +27,7 @@ enum {
     MIXT_ASKED_POLICY = 8,
     MIXT_ASKED_DECISION = 16, // or there is trouble to decide about
     MIXT_ASKED_MEMORY = 32,   // of several ranks: all look at their memory together
+    MIXT_ASKED_PATIENCE = 64, // between ranks: one is still writing its part of a checkpoint
 };
 
 /** Where a resumed run goes on. */
@@ -39,6 +40,8 @@ typedef struct mixt__resume {
     bool device_given; // by a setting
     bool looking;      // opened before an update of its past: newer checkpoints stay as they are
     char newer[1200];  // the oldest of those; "": there is none
+    int64_t below;     // checkpoints of later updates are damaged, another rank says; 0: none is
+    char damage[512];  // of the newest one; "": it is whole
 } mixt__resume;
 
 /** A run that was opened for its weights: what it remembers of its data, which is opened when a part is asked for. */

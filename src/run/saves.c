@@ -4,8 +4,10 @@
 #include "base/isa.h"
 #include "base/threads.h"
 #include "data/data.h"
+#include "dist/meanwhile.h"
 #include "run/order.h"
 #include "run/phases.h"
+#include "run/ranks.h"
 #include "store/checksum.h"
 
 #include <stdlib.h>
@@ -54,14 +56,28 @@ void mixt__saves_refresh(mixt__saves *c)
         (void)mixt_policy_print(mixt__run_policy(c->run), &c->policy);
 }
 
+/** Whether every rank saves its part, all together. */
+static bool by_parts(const mixt__saves *c)
+{
+    return c->run->group && mixt__ranks_save_parts(&c->run->experiment.trainer->core);
+}
+
 void mixt__saves_prepare(mixt__saves *c)
 {
-    if (c->saver || c->impossible || c->run->dir.silent)
+    bool parts = by_parts(c);
+    if (c->saver || c->impossible || (c->run->dir.silent && !parts))
         return;
-    if (mixt__saver_start(&c->run->experiment.trainer->core, &c->saver) == MIXT_OK) {
-        c->conditions = mixt__run_conditions(&c->run->experiment);
+    mixt_status status = mixt__saver_start(&c->run->experiment.trainer->core, &c->saver);
+    if (parts)
+        status = mixt__group_agree_soon(c->run->group, status);
+    if (c->run->group)
+        c->run->group->settled = false; // the run goes on: what fails next is something else
+    if (status == MIXT_OK) {
+        c->conditions = c->run->dir.silent ? NULL : mixt__run_conditions(&c->run->experiment);
         return;
     }
+    mixt__saver_stop(c->saver);
+    c->saver = NULL;
     c->impossible = true;
     mixt__run_note(c->run, true, "no checkpoints will be saved: %s", mixt_error_text());
 }
@@ -125,109 +141,6 @@ static void add_trace(mixt__saves *c, mixt__save_request *r)
         r->files[r->file_count++] = (mixt__checkpoint_file){MIXT_TRACE_FILE, c->trace, c->trace_bytes};
 }
 
-/** The good states, the older one first. */
-typedef struct good_state {
-    int64_t step, best;
-    const json_t *run;
-    const mixt__snapshot *snapshot; // NULL: there is no such state, or it is the one that is being saved
-} good_state;
-
-static void list_goods(const mixt__saves *c, int64_t step, good_state list[2])
-{
-    const mixt__good *g = &c->run->steer.good;
-    list[0] = (good_state){.step = g->older.step, .best = g->older.best, .run = g->older.run};
-    list[1] = (good_state){.step = g->step, .best = g->best, .run = g->run};
-    for (int i = 0; i < 2; i++)
-        if (g->open && list[i].step >= 0 && list[i].step != step)
-            list[i].snapshot = mixt__snapshots_state(&g->ring, list[i].step);
-}
-
-/** A good state lies beside every checkpoint of a later update. This process writes it where it is not there yet. */
-static bool lacks(const mixt__saves *c, const good_state *g)
-{
-    char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
-    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
-    return g->snapshot && g->run && access(mixt__checkpoint_path(folder, g->step, path), F_OK);
-}
-
-static mixt_status save_good(mixt__saves *c, const good_state *g)
-{
-    mixt__save_request r = request(c, g->step, g->best);
-    add_trace(c, &r);
-    json_object_update(r.run, (json_t *)(uintptr_t)g->run); // which it only reads
-    return mixt__saver_write(c->saver, g->snapshot, &r);
-}
-
-/** Those of both that are not there yet. What ranks have each of their own comes to rank 0 before it writes one.
- *  @param writes whether this process saves; where ranks have state of their own, rank 0 says it for all */
-static mixt_status save_goods(mixt__saves *c, int64_t step, bool writes)
-{
-    mixt__trainer *t = &c->run->experiment.trainer->core;
-    bool apart = mixt__ranks_apart(t);
-    mixt_status status = MIXT_OK;
-    good_state goods[2] = {0};
-    list_goods(c, step, goods);
-    uint8_t todo[3] = {writes, writes && lacks(c, &goods[0]), writes && lacks(c, &goods[1])};
-    if (apart)
-        MIXT_TRY(mixt__group_broadcast(c->run->group, todo, sizeof todo));
-    for (int i = 0; i < 2; i++) {
-        if (todo[1 + i] && apart)
-            MIXT_TRY(mixt__saver_collect(c->saver, t, goods[i].snapshot));
-        if (todo[1 + i] && writes && status == MIXT_OK)
-            status = save_good(c, &goods[i]);
-    }
-    if (apart && todo[0])
-        MIXT_TRY(mixt__saver_collect(c->saver, t, NULL));
-    return status;
-}
-
-static mixt_status save(mixt__saves *c, const mixt__loop_state *state)
-{
-    mixt__save_request r = request(c, state->steps, state->best_step);
-    add_trace(c, &r);
-    json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
-    json_object_set_new(r.run, "watch", mixt__events_pack(&c->run->events));
-    json_object_set_new(r.run, "auto", mixt__steer_pack(c->run));
-    return mixt__saver_save(c->saver, &r);
-}
-
-void mixt__saves_return(mixt__saves *c, int64_t step)
-{
-    char folder[MIXT_CHECKPOINT_PATH - 32];
-    if (c->saver)
-        mixt__saver_wait(c->saver);
-    mixt__saves_poll(c);
-    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
-    if (!c->run->dir.silent && mixt__checkpoints_drop_after(folder, step) != MIXT_OK)
-        mixt__run_note(c->run, true, "checkpoints after step %lld cannot be removed: %s", (long long)step,
-                       mixt_error_text());
-}
-
-void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
-{
-    double start = mixt__time_now();
-    mixt__saves_prepare(c);
-    c->lost += c->impossible;
-    bool writes = !c->impossible && !c->run->dir.silent;
-    if (writes) {
-        mixt__saver_wait(c->saver);
-        mixt__saves_poll(c);
-    }
-    mixt_status status = save_goods(c, state->steps, writes);
-    if (status == MIXT_OK && writes)
-        status = save(c, state);
-    if (!writes)
-        return; // a group that is broken ends the run at the next update
-    if (status != MIXT_OK) {
-        c->failed = true;
-        c->lost++;
-        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps,
-                       mixt_error_text());
-    }
-    c->last = mixt__time_now();
-    c->stall += c->last - start;
-}
-
 static void tell(mixt__saves *c, const mixt__save_report *report)
 {
     char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
@@ -238,7 +151,8 @@ static void tell(mixt__saves *c, const mixt__save_report *report)
         mixt_run_ask_stop(c->run);
 }
 
-void mixt__saves_poll(mixt__saves *c)
+/** How the newest save ended, where it has. */
+static void hear(mixt__saves *c)
 {
     mixt__save_report report;
     if (!c->saver || !mixt__saver_report(c->saver, &report))
@@ -256,6 +170,195 @@ void mixt__saves_poll(mixt__saves *c)
                        (long long)report.step, report.error);
 }
 
+/** The end of what one rank may have done while the others waited: fails on all alike, and the run goes on. */
+static mixt_status end_meanwhile(mixt__saves *c, mixt__meanwhile *meanwhile, mixt_status mine)
+{
+    mixt_status status = mixt__meanwhile_end(meanwhile, mine);
+    if (c->run->group)
+        c->run->group->settled = false; // what fails next is something else
+    return status;
+}
+
+/** Until the save under way is in place, or given up; where there are ranks, on all of them. @param mine how this one
+ *  is */
+static mixt_status wait_together(mixt__saves *c, mixt_status mine)
+{
+    mixt__meanwhile meanwhile;
+    if (by_parts(c)) {
+        if (c->saver)
+            mixt__saver_settle(c->saver, true);
+    } else {
+        mixt__meanwhile_begin(&meanwhile, c->run->group);
+        mixt__saves_wait(c);
+        mine = end_meanwhile(c, &meanwhile, mine);
+    }
+    hear(c);
+    return mine;
+}
+
+void mixt__saves_return(mixt__saves *c, int64_t step)
+{
+    char folder[MIXT_CHECKPOINT_PATH - 32];
+    (void)wait_together(c, MIXT_OK); // a group that is broken ends the run at the next update
+    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
+    if (!c->run->dir.silent && mixt__checkpoints_drop_after(folder, step) != MIXT_OK)
+        mixt__run_note(c->run, true, "checkpoints after step %lld cannot be removed: %s", (long long)step,
+                       mixt_error_text());
+}
+
+/* ---- good states ---- */
+
+/** The good states, the older one first. */
+typedef struct good_state {
+    int64_t step, best;
+    const json_t *run;
+    const mixt__snapshot *snapshot; // NULL: there is no such state, or it is the one that is being saved
+} good_state;
+
+static void list_goods(const mixt__saves *c, int64_t step, good_state list[2])
+{
+    const mixt__good *g = &c->run->steer.good;
+    list[0] = (good_state){.step = g->older.step, .best = g->older.best, .run = g->older.run};
+    list[1] = (good_state){.step = g->step, .best = g->best, .run = g->run};
+    for (int i = 0; i < 2; i++)
+        if (list[i].step >= 0 && list[i].step != step)
+            list[i].snapshot = mixt__snapshots_state(&g->ring, list[i].step);
+}
+
+/** A good state lies beside every checkpoint of a later update: it is written where it is not there yet. */
+static bool lacks(const mixt__saves *c, const good_state *g)
+{
+    char folder[MIXT_CHECKPOINT_PATH - 32], path[MIXT_CHECKPOINT_PATH];
+    snprintf(folder, sizeof folder, "%s/checkpoints", c->run->dir.path);
+    return g->snapshot && g->run && access(mixt__checkpoint_path(folder, g->step, path), F_OK);
+}
+
+/** Of a rank that writes no small files, the step counts alone. */
+static mixt__save_request good_request(mixt__saves *c, const good_state *g)
+{
+    if (c->run->dir.silent)
+        return (mixt__save_request){.step = g->step};
+    mixt__save_request r = request(c, g->step, g->best);
+    add_trace(c, &r);
+    json_object_update(r.run, (json_t *)(uintptr_t)g->run); // which it only reads
+    return r;
+}
+
+/** By this process, or by rank 0 while the others wait. What ranks have each of their own comes to it before. */
+static mixt_status save_good_alone(mixt__saves *c, const good_state *g)
+{
+    mixt__trainer *t = &c->run->experiment.trainer->core;
+    mixt__meanwhile meanwhile;
+    mixt_status status = MIXT_OK;
+    if (mixt__ranks_apart(t))
+        MIXT_TRY(mixt__saver_collect(c->saver, t, g->snapshot));
+    mixt__meanwhile_begin(&meanwhile, c->run->group);
+    if (!c->run->dir.silent) {
+        mixt__save_request r = good_request(c, g);
+        status = mixt__saver_write(c->saver, g->snapshot, &r);
+    }
+    return end_meanwhile(c, &meanwhile, status);
+}
+
+/** Those of both that are not there yet, by all ranks in the same order. No other save is under way. */
+static mixt_status save_goods(mixt__saves *c, int64_t step)
+{
+    good_state goods[2];
+    uint8_t lacking[2] = {0};
+    if (!c->run->steer.good.open) // which is so on all ranks, or on none
+        return MIXT_OK;
+    list_goods(c, step, goods);
+    for (int i = 0; i < 2; i++)
+        lacking[i] = !c->run->dir.silent && lacks(c, &goods[i]);
+    if (c->run->group)
+        MIXT_TRY(mixt__group_broadcast(c->run->group, lacking, sizeof lacking, 1));
+    for (int i = 0; i < 2; i++) {
+        if (lacking[i] && by_parts(c)) {
+            mixt__save_request r = good_request(c, &goods[i]);
+            MIXT_TRY(mixt__saver_write_parts(c->saver, goods[i].snapshot, &r));
+        } else if (lacking[i]) {
+            MIXT_TRY(save_good_alone(c, &goods[i]));
+        }
+    }
+    return MIXT_OK;
+}
+
+/* ---- a save ---- */
+
+/** All that a checkpoint says of the run; of a rank that writes no small files, the step alone. */
+static mixt__save_request state_request(mixt__saves *c, const mixt__loop_state *state)
+{
+    if (c->run->dir.silent)
+        return (mixt__save_request){.step = state->steps};
+    mixt__save_request r = request(c, state->steps, state->best_step);
+    add_trace(c, &r);
+    json_object_set_new(r.run, "loop", mixt__loop_state_pack(state));
+    json_object_set_new(r.run, "watch", mixt__events_pack(&c->run->events));
+    json_object_set_new(r.run, "auto", mixt__steer_pack(c->run));
+    return r;
+}
+
+/** All ranks: each its part, of what rank 0 says. */
+static mixt_status save_parts(mixt__saves *c, const mixt__loop_state *state)
+{
+    MIXT_TRY(save_goods(c, state->steps));
+    mixt__save_request r = state_request(c, state);
+    c->told = false;
+    return mixt__saver_save_part(c->saver, &r);
+}
+
+/** This process, or rank 0 of those that do not see the same files: all of it. */
+static mixt_status save_alone(mixt__saves *c, const mixt__loop_state *state)
+{
+    mixt__trainer *t = &c->run->experiment.trainer->core;
+    MIXT_TRY(save_goods(c, state->steps));
+    if (mixt__ranks_apart(t))
+        MIXT_TRY(mixt__saver_collect(c->saver, t, NULL));
+    if (c->run->dir.silent)
+        return MIXT_OK;
+    mixt__save_request r = state_request(c, state);
+    return mixt__saver_save(c->saver, &r);
+}
+
+void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state)
+{
+    double start = mixt__time_now();
+    bool parts = by_parts(c);
+    mixt__saves_prepare(c);
+    c->lost += c->impossible;
+    mixt_status possible = c->impossible ? mixt__fail(MIXT_ERROR_MEMORY, "no checkpoints are saved") : MIXT_OK;
+    if (wait_together(c, possible) != MIXT_OK)
+        return;
+    mixt_status status = parts ? save_parts(c, state) : save_alone(c, state);
+    if (!parts && c->run->dir.silent)
+        return;
+    if (status != MIXT_OK) {
+        c->failed = true;
+        c->lost++;
+        mixt__run_note(c->run, true, "no checkpoint of step %lld: %s; training goes on", (long long)state->steps,
+                       mixt_error_text());
+    }
+    c->last = mixt__time_now();
+    c->stall += c->last - start;
+}
+
+void mixt__saves_tell(mixt__saves *c)
+{
+    if (!c->saver || !mixt__saver_pending(c->saver))
+        return;
+    if (mixt__saver_writing(c->saver))
+        c->run->experiment.trainer->core.ranks.asked |= MIXT_ASKED_PATIENCE;
+    c->told = true;
+}
+
+void mixt__saves_poll(mixt__saves *c)
+{
+    const mixt__ranks *r = &c->run->experiment.trainer->core.ranks;
+    if (c->saver && c->told && mixt__saver_pending(c->saver) && !(r->agreed_asked & MIXT_ASKED_PATIENCE))
+        mixt__saver_settle(c->saver, false);
+    hear(c);
+}
+
 /** A disk that stayed full was spoken of once, perhaps hours ago. */
 static void say_lost(const mixt__saves *c)
 {
@@ -267,11 +370,13 @@ static void say_lost(const mixt__saves *c)
                        c->lost == 1 ? "" : "s", newest);
 }
 
-bool mixt__saves_finish(mixt__saves *c)
+bool mixt__saves_finish(mixt__saves *c, bool together)
 {
     if (c->saver) {
+        if (together)
+            mixt__saver_settle(c->saver, true);
         mixt__saver_wait(c->saver);
-        mixt__saves_poll(c);
+        hear(c);
     }
     say_lost(c);
     return !c->impossible && !c->failed;

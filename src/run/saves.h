@@ -25,6 +25,7 @@ typedef struct mixt__saves {
     double last;     // when the last one was made, or the run began
     double stall;    // seconds that training stood still since it was last asked
     bool impossible; // there is no memory for them
+    bool told;       // where ranks save their parts: since the newest save they have heard who is still writing
     bool failed;     // the newest save did not succeed
     int64_t lost;    // saves that did not succeed
     int64_t newest;  // step of the newest that did, an earlier part of the run included; -1: none
@@ -48,10 +49,14 @@ void mixt__saves_save(mixt__saves *c, const mixt__loop_state *state);
 /** The run goes back to update number `step`: what was saved of later ones is no longer so. Waits for the save under
  * way. */
 void mixt__saves_return(mixt__saves *c, int64_t step);
-/** Says what failed meanwhile. */
+/** Says what failed meanwhile. Of several ranks, all do so between the same updates: a save whose parts are written is
+ *  put in place then. */
 void mixt__saves_poll(mixt__saves *c);
-/** Waits for the save under way and says how many were lost. False when the newest save failed. */
-bool mixt__saves_finish(mixt__saves *c);
+/** Before an update: tells the other ranks whether this one is still writing. */
+void mixt__saves_tell(mixt__saves *c);
+/** Waits for the save under way and says how many were lost. False when the newest save failed.
+ *  @param together all ranks do so; else one of which not all is written yet is lost */
+bool mixt__saves_finish(mixt__saves *c, bool together);
 void mixt__saves_close(mixt__saves *c);
 
 /** What a run depends on beside its configuration: device, threads, instruction set, the data's size and first batch.

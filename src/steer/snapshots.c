@@ -13,7 +13,7 @@ static int64_t rows_of(int64_t every)
 
 size_t mixt__snapshots_bytes(const mixt__trainer *t, int64_t every)
 {
-    return (MIXT_SNAPSHOTS + 1) * mixt__snapshot_own_bytes(t) + mixt__trainer_kept_stats_bytes(t) +
+    return (MIXT_SNAPSHOTS + 1) * mixt__snapshot_bytes(t, mixt__snapshot_kept(t)) + mixt__trainer_kept_stats_bytes(t) +
            mixt__trace_bytes(t, rows_of(every));
 }
 
@@ -22,7 +22,7 @@ mixt_status mixt__snapshots_open(mixt__snapshots *s, mixt__trainer *t, int64_t e
     *s = (mixt__snapshots){.trainer = t, .every = every, .at = {-1, -1}};
     mixt_status status = mixt__trainer_keep_stats(t);
     for (int i = 0; i <= MIXT_SNAPSHOTS && status == MIXT_OK; i++)
-        status = mixt__snapshot_open_own(&s->states[i], t);
+        status = mixt__snapshot_open(&s->states[i], t, mixt__snapshot_kept(t), false);
     if (status == MIXT_OK)
         status = mixt__trace_open(&s->trace, t, rows_of(every));
     if (status != MIXT_OK)

@@ -11,9 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As text: objects take about 20 times as much. A manifest has about 100 bytes for each tensor. */
-enum { MANIFEST_LIMIT = 16 << 20 };
-
 void mixt__checkpoint_aside(const char *folder, char path[MIXT_CHECKPOINT_INSIDE])
 {
     int length = (int)strlen(folder), base;
@@ -85,7 +82,7 @@ static bool matches(const json_t *expected, uint64_t sum)
 static mixt_status parse_manifest(const char *path, const mixt__file_map *map, json_t **manifest)
 {
     char seal[MIXT_CHECKPOINT_SEAL + 1];
-    if (map->bytes <= MIXT_CHECKPOINT_SEAL || map->bytes > MANIFEST_LIMIT)
+    if (map->bytes <= MIXT_CHECKPOINT_SEAL || map->bytes > MIXT_CHECKPOINT_MANIFEST_MOST)
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: %zu bytes are not the size of a manifest", path,
                           map->bytes);
     size_t body = map->bytes - MIXT_CHECKPOINT_SEAL;
@@ -101,7 +98,7 @@ static mixt_status parse_manifest(const char *path, const mixt__file_map *map, j
     if (!format || strcmp(format, MIXT_CHECKPOINT_FORMAT))
         return mixt__fail(MIXT_ERROR_FORMAT, "%s: is no manifest of a mixt checkpoint", path);
     mixt_status status =
-        mixt__json_get_int(*manifest, "version", MIXT_CHECKPOINT_VERSION, MIXT_CHECKPOINT_VERSION, &version);
+        mixt__json_get_int(*manifest, "version", MIXT_CHECKPOINT_VERSION, MIXT_CHECKPOINT_VERSION_CUT, &version);
     return status == MIXT_OK ? MIXT_OK : mixt__fail_context(status, "%s", path);
 }
 
@@ -168,25 +165,72 @@ static mixt_status check_header(const char *path, const json_t *record)
     return status;
 }
 
-static mixt_status open_state(const char *folder, const json_t *record, mixt__safetensors **state)
+/** Which bytes of the tensors are compared with their checksums: what begins in a share of them. */
+typedef struct share {
+    const unsigned char *begin, *end;
+} share;
+
+static share share_of(const mixt__safetensors *state, int which, int shares)
 {
-    char path[MIXT_CHECKPOINT_INSIDE];
-    snprintf(path, sizeof path, "%s/%s", folder, MIXT_CHECKPOINT_STATE);
-    MIXT_TRY(check_header(path, record));
-    MIXT_TRY(mixt__safetensors_open(path, state));
-    const json_t *sums = json_object_get(record, "tensors");
-    if ((int64_t)json_object_size(sums) != (*state)->count)
-        return mixt__fail(MIXT_ERROR_FORMAT, "%s: holds %lld tensors, the manifest %zu", path,
-                          (long long)(*state)->count, json_object_size(sums));
-    for (int64_t i = 0; i < (*state)->count; i++) {
-        const mixt__file_tensor *t = &(*state)->tensors[i];
-        if (!matches(json_object_get(sums, t->name), mixt__checksum(t->data, t->bytes)))
-            return mixt__fail(MIXT_ERROR_FORMAT, "%s: is damaged: the checksum of tensor '%s' is wrong", path, t->name);
+    if (!state->count)
+        return (share){0};
+    const mixt__file_tensor *last = &state->tensors[state->count - 1];
+    const unsigned char *first = state->tensors[0].data;
+    size_t bytes = (size_t)((const unsigned char *)last->data + last->bytes - first) / (size_t)shares;
+    return (share){first + bytes * (size_t)which, which + 1 == shares ? NULL : first + bytes * (size_t)(which + 1)};
+}
+
+/** Whether some bytes are right, or are not of the share. */
+static bool part_matches(const share *s, const json_t *expected, const unsigned char *at, size_t bytes)
+{
+    bool inside = at >= s->begin && (!s->end || at < s->end);
+    return inside ? matches(expected, mixt__checksum(at, bytes)) : json_is_string(expected);
+}
+
+/** Against the checksums of its parts, or its own. */
+static bool tensor_matches(const share *s, const json_t *expected, const mixt__file_tensor *t)
+{
+    const unsigned char *at = t->data;
+    size_t left = t->bytes;
+    if (!json_is_array(expected))
+        return part_matches(s, expected, at, left);
+    for (size_t i = 0; i < json_array_size(expected); i++) {
+        const json_t *part = json_array_get(expected, i);
+        json_int_t bytes = json_integer_value(json_array_get(part, 0));
+        if (bytes < 1 || (uint64_t)bytes > left || !part_matches(s, json_array_get(part, 1), at, (size_t)bytes))
+            return false;
+        at += bytes;
+        left -= (size_t)bytes;
+    }
+    return !left;
+}
+
+static mixt_status check_tensors(const mixt__checkpoint *c, int which, int shares)
+{
+    share s = share_of(c->state, which, shares);
+    for (int64_t i = 0; i < c->state->count; i++) {
+        const mixt__file_tensor *t = &c->state->tensors[i];
+        if (!tensor_matches(&s, json_object_get(c->sums, t->name), t))
+            return mixt__fail(MIXT_ERROR_FORMAT, "%s/%s: is damaged: the checksum of tensor '%s' is wrong", c->folder,
+                              MIXT_CHECKPOINT_STATE, t->name);
     }
     return MIXT_OK;
 }
 
-static mixt_status open_checked(const char *folder, mixt__checkpoint *c)
+static mixt_status open_state(const char *folder, const json_t *record, mixt__checkpoint *c)
+{
+    char path[MIXT_CHECKPOINT_INSIDE];
+    snprintf(path, sizeof path, "%s/%s", folder, MIXT_CHECKPOINT_STATE);
+    MIXT_TRY(check_header(path, record));
+    MIXT_TRY(mixt__safetensors_open(path, &c->state));
+    c->sums = json_incref(json_object_get(record, "tensors"));
+    if ((int64_t)json_object_size(c->sums) != c->state->count)
+        return mixt__fail(MIXT_ERROR_FORMAT, "%s: holds %lld tensors, the manifest %zu", path,
+                          (long long)c->state->count, json_object_size(c->sums));
+    return MIXT_OK;
+}
+
+static mixt_status open_checked(const char *folder, mixt__checkpoint *c, int which, int shares)
 {
     json_t *manifest;
     if (strlen(folder) >= MIXT_CHECKPOINT_PATH)
@@ -195,7 +239,9 @@ static mixt_status open_checked(const char *folder, mixt__checkpoint *c)
     if (status == MIXT_OK)
         status = check_files(folder, json_object_get(manifest, "files"));
     if (status == MIXT_OK)
-        status = open_state(folder, json_object_get(manifest, "state"), &c->state);
+        status = open_state(folder, json_object_get(manifest, "state"), c);
+    if (status == MIXT_OK)
+        status = check_tensors(c, which, shares);
     c->scalars = json_incref(json_object_get(manifest, "scalars"));
     json_decref(manifest);
     if (status == MIXT_OK && !json_is_object(c->scalars))
@@ -203,7 +249,7 @@ static mixt_status open_checked(const char *folder, mixt__checkpoint *c)
     return status;
 }
 
-mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpoint)
+mixt_status mixt__checkpoint_open_share(const char *folder, int which, int shares, mixt__checkpoint **checkpoint)
 {
     char aside[MIXT_CHECKPOINT_INSIDE];
     *checkpoint = NULL;
@@ -212,8 +258,8 @@ mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpo
     const char *from = access(folder, F_OK) && !access(aside, F_OK) ? aside : folder; // killed while replacing it
     if (c)
         c->folder = mixt__strdup(from);
-    mixt_status status =
-        c && c->folder ? open_checked(from, c) : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", folder);
+    mixt_status status = c && c->folder ? open_checked(from, c, which, shares)
+                                        : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to open it", folder);
     if (status != MIXT_OK) {
         mixt__checkpoint_close(c);
         return status;
@@ -222,12 +268,23 @@ mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpo
     return MIXT_OK;
 }
 
+mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpoint)
+{
+    return mixt__checkpoint_open_share(folder, 0, 1, checkpoint);
+}
+
+mixt_status mixt__checkpoint_check(const mixt__checkpoint *c)
+{
+    return check_tensors(c, 0, 1);
+}
+
 void mixt__checkpoint_close(mixt__checkpoint *c)
 {
     if (!c)
         return;
     mixt__safetensors_close(c->state);
     json_decref(c->scalars);
+    json_decref(c->sums);
     mixt__free(c->folder);
     mixt__free(c);
 }

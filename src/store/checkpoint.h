@@ -2,8 +2,8 @@
  *
  *   state.safetensors  tensors, readable by every tool that reads such files
  *   FILE…              small files that belong to it, as they were given
- *   manifest.json      everything scalar; sizes and checksums of the files above, of the header and of each tensor; its
- *                      own checksum at the end. Written last.
+ *   manifest.json      everything scalar; sizes and checksums of the files above, of the header and of each tensor, or
+ *                      of its parts where several processes wrote it; its own checksum at the end. Written last.
  *
  * The folder is filled under another name beside its own, synced and renamed. What the scalars mean is the caller's
  * business: see train/checkpoint.h.
@@ -35,6 +35,50 @@ typedef struct mixt__checkpoint_content {
  * one is as it was. */
 mixt_status mixt__checkpoint_write(const char *folder, const mixt__checkpoint_content *content);
 
+/* ---- one that several processes write ---- */
+
+/** Some of a tensor: what one process has of it. */
+typedef struct mixt__checkpoint_piece {
+    int64_t tensor;       // its index
+    int64_t begin, bytes; // of its data; at least one byte
+    const void *data;
+} mixt__checkpoint_piece;
+
+/** One that was written. */
+typedef struct mixt__checkpoint_sum {
+    int64_t tensor, begin, bytes;
+    uint64_t sum;
+} mixt__checkpoint_sum;
+
+enum { MIXT_CHECKPOINT_PATH = 1200 };
+
+/** A folder that is being filled: plain bytes, which mean the same to all processes that see its file system. */
+typedef struct mixt__checkpoint_draft {
+    char target[MIXT_CHECKPOINT_PATH];         // what it will be called, without slashes at the end
+    char parent[MIXT_CHECKPOINT_PATH];         // the folder around it
+    char temporary[MIXT_CHECKPOINT_PATH + 64]; // what it is called so far
+    int64_t data, bytes;                       // of the state file: where tensors begin; its length
+    uint64_t header;                           // checksum of what stands before them
+} mixt__checkpoint_draft;
+
+/** One process begins: makes the folder and in it the state file with its header. Of the content, tensors' names and
+ *  shapes are read, wide elements first, and files' names. Refuses as mixt__checkpoint_write does. */
+mixt_status mixt__checkpoint_begin(const char *folder, const mixt__checkpoint_content *content,
+                                   mixt__checkpoint_draft *draft);
+/** Every process writes what it has, and brings it to disk; any number at once, in any order.
+ *  @param pieces in the order of tensors @param sums (count) receives what was written */
+mixt_status mixt__checkpoint_add(const mixt__checkpoint_draft *draft, const mixt__checkpoint_content *content,
+                                 const mixt__checkpoint_piece *pieces, int64_t count, mixt__checkpoint_sum *sums);
+/** One process writes the content's files. @param records an object that receives what the manifest says of them */
+mixt_status mixt__checkpoint_add_files(const mixt__checkpoint_draft *draft, const mixt__checkpoint_content *content,
+                                       json_t *records);
+/** One process ends, after all others have written: the manifest, and the folder gets its name. After a failure, as
+ *  where the sums are not of all tensors, nothing is left. @param sums of all processes; are sorted */
+mixt_status mixt__checkpoint_finish(const mixt__checkpoint_draft *draft, const mixt__checkpoint_content *content,
+                                    json_t *files, mixt__checkpoint_sum *sums, int64_t count);
+/** In place of finish: removes it. */
+void mixt__checkpoint_discard(const mixt__checkpoint_draft *draft);
+
 /** Makes `folder` the same checkpoint as `from`, sharing its files where the file system can. */
 mixt_status mixt__checkpoint_share(const char *from, const char *folder);
 
@@ -42,17 +86,21 @@ mixt_status mixt__checkpoint_share(const char *from, const char *folder);
 typedef struct mixt__checkpoint {
     char *folder;
     json_t *scalars;
+    json_t *sums; // of the tensors
     mixt__safetensors *state;
 } mixt__checkpoint;
 
 /** MIXT_ERROR_FILE or MIXT_ERROR_FORMAT, naming file, tensor and place, when anything is missing or damaged. */
 mixt_status mixt__checkpoint_open(const char *folder, mixt__checkpoint **checkpoint);
+/** The same, of the tensors' bytes a share alone is read: for ranks that look at one each and tell the others.
+ *  @param which of so many shares, from 0 */
+mixt_status mixt__checkpoint_open_share(const char *folder, int which, int shares, mixt__checkpoint **checkpoint);
+/** All of the tensors' bytes, after that. */
+mixt_status mixt__checkpoint_check(const mixt__checkpoint *checkpoint);
 /** NULL is fine. */
 void mixt__checkpoint_close(mixt__checkpoint *checkpoint);
 
 /* ---- a folder of checkpoints: step-NNNNNNNN ---- */
-
-enum { MIXT_CHECKPOINT_PATH = 1200 };
 
 /** FOLDER/step-NNNNNNNN in `path`. Returns `path`. */
 const char *mixt__checkpoint_path(const char *folder, int64_t step, char path[MIXT_CHECKPOINT_PATH]);

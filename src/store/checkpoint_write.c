@@ -16,41 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static json_t *hex(uint64_t sum)
-{
-    char text[20];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
-    return json_string(text);
-}
-
 static mixt_status no_memory(const char *path)
 {
     return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory to write it", path);
-}
-
-/** The state file and its record: {bytes, header, tensors: {name: checksum}}. */
-static mixt_status write_state(const char *folder, const mixt__checkpoint_content *content, json_t *record)
-{
-    char path[MIXT_CHECKPOINT_INSIDE];
-    mixt__file_map map;
-    snprintf(path, sizeof path, "%s/%s", folder, MIXT_CHECKPOINT_STATE);
-    MIXT_TRY(mixt__safetensors_write(path, content->tensors, content->count, NULL));
-    json_t *tensors = json_object();
-    bool good = tensors != NULL;
-    for (int64_t i = 0; good && i < content->count; i++) {
-        const mixt__file_tensor *t = &content->tensors[i];
-        size_t bytes = (size_t)mixt__file_tensor_count(t->dtype, t->rank, t->dims) * mixt_dtype_size(t->dtype);
-        good = !json_object_set_new(tensors, t->name, hex(mixt__checksum(t->data, bytes)));
-    }
-    mixt_status status = mixt__file_map_open(path, &map);
-    if (status == MIXT_OK) {
-        uint64_t header = mixt__checksum(map.data, mixt__checkpoint_header_bytes(&map));
-        good = good && !json_object_set_new(record, "bytes", json_integer((json_int_t)map.bytes)) &&
-               !json_object_set_new(record, "header", hex(header)) && !json_object_set(record, "tensors", tensors);
-        mixt__file_map_close(&map);
-    }
-    json_decref(tensors);
-    return status != MIXT_OK ? status : good ? MIXT_OK : no_memory(path);
 }
 
 static mixt_status write_file(const char *folder, const char *name, const void *data, size_t bytes)
@@ -60,15 +28,16 @@ static mixt_status write_file(const char *folder, const char *name, const void *
     return mixt__file_put(path, data, bytes, true);
 }
 
-static mixt_status write_files(const char *folder, const mixt__checkpoint_content *content, json_t *records)
+mixt_status mixt__checkpoint_add_files(const mixt__checkpoint_draft *d, const mixt__checkpoint_content *content,
+                                       json_t *records)
 {
     for (int64_t i = 0; i < content->file_count; i++) {
         const mixt__checkpoint_file *f = &content->files[i];
-        MIXT_TRY(write_file(folder, f->name, f->data, f->bytes));
-        json_t *record =
-            json_pack("{s:I, s:o}", "bytes", (json_int_t)f->bytes, "checksum", hex(mixt__checksum(f->data, f->bytes)));
+        MIXT_TRY(write_file(d->temporary, f->name, f->data, f->bytes));
+        json_t *record = json_pack("{s:I, s:o}", "bytes", (json_int_t)f->bytes, "checksum",
+                                   mixt__checkpoint_hex(mixt__checksum(f->data, f->bytes)));
         if (json_object_set_new(records, f->name, record))
-            return no_memory(folder);
+            return no_memory(d->target);
     }
     return MIXT_OK;
 }
@@ -87,27 +56,13 @@ static mixt_status write_manifest(const char *folder, const json_t *manifest)
     memcpy(sealed, text, length + 1);
     length -= 2; // without "\n}"
     mixt__checkpoint_seal(sealed + length, mixt__checksum(sealed, length));
-    mixt_status status = write_file(folder, MIXT_CHECKPOINT_MANIFEST, sealed, length + MIXT_CHECKPOINT_SEAL);
+    length += MIXT_CHECKPOINT_SEAL;
+    mixt_status status = length > MIXT_CHECKPOINT_MANIFEST_MOST
+                             ? mixt__fail(MIXT_ERROR_FILE, "its manifest would have %zu bytes, readers take up to %d",
+                                          length, MIXT_CHECKPOINT_MANIFEST_MOST)
+                             : write_file(folder, MIXT_CHECKPOINT_MANIFEST, sealed, length);
     free(text);
     mixt__free(sealed);
-    return status;
-}
-
-static mixt_status fill(const char *folder, const mixt__checkpoint_content *content)
-{
-    json_t *state = json_object(), *files = json_object();
-    json_t *manifest = json_pack("{s:s, s:i, s:O, s:O, s:O}", "format", MIXT_CHECKPOINT_FORMAT, "version",
-                                 MIXT_CHECKPOINT_VERSION, "scalars", content->scalars, "files", files, "state", state);
-    mixt_status status = manifest ? MIXT_OK : no_memory(folder);
-    if (status == MIXT_OK)
-        status = write_state(folder, content, state);
-    if (status == MIXT_OK)
-        status = write_files(folder, content, files);
-    if (status == MIXT_OK)
-        status = write_manifest(folder, manifest);
-    json_decref(manifest);
-    json_decref(state);
-    json_decref(files);
     return status;
 }
 
@@ -144,12 +99,8 @@ static mixt_status swap_in(const char *from, const char *to)
     return MIXT_OK;
 }
 
-/** The names of a save: `folder` without slashes at its end, the folder around it, and the one to fill beside it. */
-typedef struct places {
-    char target[MIXT_CHECKPOINT_PATH], parent[MIXT_CHECKPOINT_PATH], temporary[MIXT_CHECKPOINT_PATH + 64];
-} places;
-
-static mixt_status find_places(const char *folder, places *p)
+/** The names of a save. */
+static mixt_status find_places(const char *folder, mixt__checkpoint_draft *p)
 {
     size_t length = strlen(folder);
     while (length > 1 && folder[length - 1] == '/')
@@ -167,7 +118,7 @@ static mixt_status find_places(const char *folder, places *p)
 }
 
 /** The folder to fill. A killed process, in a container say, may have had the number of this one and left its own. */
-static mixt_status make_temporary(places *p)
+static mixt_status make_temporary(mixt__checkpoint_draft *p)
 {
     static unsigned number;
     int failed;
@@ -181,7 +132,7 @@ static mixt_status make_temporary(places *p)
 }
 
 /** The end of making p->temporary, which `made` says the result of. */
-static mixt_status put_in_place(const places *p, mixt_status made)
+static mixt_status put_in_place(const mixt__checkpoint_draft *p, mixt_status made)
 {
     mixt_status status = made;
     if (status == MIXT_OK)
@@ -194,13 +145,84 @@ static mixt_status put_in_place(const places *p, mixt_status made)
     return status == MIXT_OK ? sync_folder(p->parent) : status;
 }
 
+/* ---- from the first byte to the last ---- */
+
+void mixt__checkpoint_discard(const mixt__checkpoint_draft *d)
+{
+    mixt__checkpoint_remove(d->temporary);
+}
+
+mixt_status mixt__checkpoint_begin(const char *folder, const mixt__checkpoint_content *content,
+                                   mixt__checkpoint_draft *d)
+{
+    *d = (mixt__checkpoint_draft){0};
+    MIXT_TRY(find_places(folder, d));
+    MIXT_TRY(mixt__checkpoint_replaceable(d->target, content));
+    MIXT_TRY(make_temporary(d));
+    mixt_status status = mixt__checkpoint_state_make(d, content);
+    if (status != MIXT_OK) {
+        mixt__checkpoint_discard(d);
+        mixt__fail_context(status, "checkpoint %s", d->target);
+    }
+    return status;
+}
+
+/** All that is left to write. */
+static mixt_status complete(const mixt__checkpoint_draft *d, const mixt__checkpoint_content *content, json_t *files,
+                            mixt__checkpoint_sum *sums, int64_t count)
+{
+    json_t *state = json_object();
+    bool cut = false;
+    mixt_status status =
+        state ? mixt__checkpoint_state_record(d, content, sums, count, state, &cut) : no_memory(d->target);
+    json_t *manifest = json_pack("{s:s, s:i, s:O, s:O, s:O}", "format", MIXT_CHECKPOINT_FORMAT, "version",
+                                 cut ? MIXT_CHECKPOINT_VERSION_CUT : MIXT_CHECKPOINT_VERSION, "scalars",
+                                 content->scalars, "files", files, "state", state);
+    if (status == MIXT_OK)
+        status = manifest ? write_manifest(d->temporary, manifest) : no_memory(d->target);
+    json_decref(manifest);
+    json_decref(state);
+    return status;
+}
+
+mixt_status mixt__checkpoint_finish(const mixt__checkpoint_draft *d, const mixt__checkpoint_content *content,
+                                    json_t *files, mixt__checkpoint_sum *sums, int64_t count)
+{
+    return put_in_place(d, complete(d, content, files, sums, count));
+}
+
+/** By this process alone. */
+static mixt_status fill(const mixt__checkpoint_draft *d, const mixt__checkpoint_content *content, json_t *files,
+                        mixt__checkpoint_sum *sums, int64_t *used)
+{
+    mixt__checkpoint_piece *pieces = mixt__alloc((size_t)(content->count + 1) * sizeof *pieces);
+    if (!pieces)
+        return no_memory(d->target);
+    for (int64_t i = 0; i < content->count; i++) {
+        const mixt__file_tensor *t = &content->tensors[i];
+        int64_t bytes = mixt__file_tensor_count(t->dtype, t->rank, t->dims) * (int64_t)mixt_dtype_size(t->dtype);
+        if (bytes)
+            pieces[(*used)++] = (mixt__checkpoint_piece){.tensor = i, .bytes = bytes, .data = t->data};
+    }
+    mixt_status status = mixt__checkpoint_add(d, content, pieces, *used, sums);
+    mixt__free(pieces);
+    return status == MIXT_OK ? mixt__checkpoint_add_files(d, content, files) : status;
+}
+
 mixt_status mixt__checkpoint_write(const char *folder, const mixt__checkpoint_content *content)
 {
-    places p;
-    MIXT_TRY(find_places(folder, &p));
-    MIXT_TRY(mixt__checkpoint_replaceable(p.target, content));
-    MIXT_TRY(make_temporary(&p));
-    return put_in_place(&p, fill(p.temporary, content));
+    mixt__checkpoint_draft d;
+    int64_t used = 0;
+    MIXT_TRY(mixt__checkpoint_begin(folder, content, &d));
+    mixt__checkpoint_sum *sums = mixt__alloc((size_t)(content->count + 1) * sizeof *sums);
+    json_t *files = json_object();
+    mixt_status status = sums && files ? fill(&d, content, files, sums, &used) : no_memory(folder);
+    if (status == MIXT_OK)
+        status = complete(&d, content, files, sums, used);
+    status = put_in_place(&d, status);
+    json_decref(files);
+    mixt__free(sums);
+    return status;
 }
 
 /* ---- copies ---- */
@@ -221,7 +243,7 @@ static mixt_status share_file(const char *from, const char *folder, const char *
 
 mixt_status mixt__checkpoint_share(const char *from, const char *folder)
 {
-    places p;
+    mixt__checkpoint_draft p;
     char inside[MIXT_CHECKPOINT_INSIDE];
     DIR *entries = opendir(from);
     if (!entries)

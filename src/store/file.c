@@ -166,31 +166,43 @@ static bool must_fail(void)
     return fail_at > 0 && (mine == fail_at || (fail_on && mine > fail_at));
 }
 
-/** write(2), or what it says on a full disk. */
-static ssize_t write_some(int fd, const char *from, size_t bytes)
+/** write(2), or pwrite(2) from 0 on, or what they say on a full disk. */
+static ssize_t write_some(int fd, const char *from, size_t bytes, int64_t at)
 {
     if (!must_fail())
-        return write(fd, from, bytes);
+        return at < 0 ? write(fd, from, bytes) : pwrite(fd, from, bytes, (off_t)at);
     errno = ENOSPC;
     return -1;
 }
 
-mixt_status mixt__file_writer_append(mixt__file_writer *writer, const void *data, size_t bytes)
+/** All of it. @param at in the file; -1: behind what was written before */
+static mixt_status write_all(int fd, const char *path, const void *data, size_t bytes, int64_t at)
 {
     const char *from = data;
     size_t left = bytes;
     while (left > 0) {
         size_t piece = left < (size_t)1 << 30 ? left : (size_t)1 << 30;
-        ssize_t done = write_some(writer->fd, from, piece);
+        ssize_t done = write_some(fd, from, piece, at);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
             return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be written (%zu of %zu bytes of this part are missing): %s",
-                              writer->path, left, bytes, done < 0 ? strerror(errno) : "no space left");
+                              path, left, bytes, done < 0 ? strerror(errno) : "no space left");
         from += done;
         left -= (size_t)done;
+        at += at < 0 ? 0 : (int64_t)done;
     }
     return MIXT_OK;
+}
+
+mixt_status mixt__file_writer_append(mixt__file_writer *writer, const void *data, size_t bytes)
+{
+    return write_all(writer->fd, writer->path, data, bytes, -1);
+}
+
+mixt_status mixt__file_write_at(int fd, const char *path, const void *data, size_t bytes, int64_t at)
+{
+    return write_all(fd, path, data, bytes, at);
 }
 
 /** Best effort: makes the rename itself survive a power cut. */

@@ -33,6 +33,10 @@ mixt_status mixt__file_writer_commit(mixt__file_writer *writer);
 /** Removes what was written; nothing to do on a closed writer. */
 void mixt__file_writer_abandon(mixt__file_writer *writer);
 
+/** Writes into an open file at an offset: one that several processes fill, each its own bytes.
+ *  @param path its name, for messages */
+mixt_status mixt__file_write_at(int fd, const char *path, const void *data, size_t bytes, int64_t at);
+
 /** Some bytes as a file, all or nothing. */
 mixt_status mixt__file_put(const char *path, const void *data, size_t bytes, bool overwrite);
 /** Copies a file, all or nothing; replaces `to`. */

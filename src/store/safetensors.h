@@ -62,6 +62,11 @@ mixt_status mixt__safetensors_write_from(const char *path, const mixt__file_tens
 mixt_status mixt__safetensors_write(const char *path, const mixt__file_tensor *tensors, int64_t count,
                                     const mixt__metadata *metadata);
 
+/** What such a file begins with, its data follows: for who writes that elsewhere. @param path for messages
+ *  @param text for mixt__free */
+mixt_status mixt__safetensors_header(const char *path, const mixt__file_tensor *tensors, int64_t count, char **text,
+                                     size_t *bytes);
+
 /** The file format's name of a dtype ("BF16"; TF32 is stored as "F32"), and back; NULL and NONE where there is none. */
 const char *mixt__safetensors_dtype_name(mixt_dtype dtype);
 mixt_dtype mixt__safetensors_dtype_parse(const char *name);

@@ -84,22 +84,45 @@ static mixt_status build_header(const char *path, const mixt__file_tensor *tenso
 }
 
 /** Length and JSON, with spaces so that the data starts at a multiple of 8. */
+static mixt_status print_header(const char *path, const json_t *header, char **text, size_t *bytes)
+{
+    enum { PREFIX = 8 };
+    char *json = json_dumps(header, JSON_COMPACT);
+    size_t length = json ? strlen(json) : 0, padded = (length + 7) / 8 * 8;
+    *text = json ? mixt__alloc(PREFIX + padded) : NULL;
+    *bytes = PREFIX + padded;
+    for (int i = 0; *text && i < PREFIX; i++)
+        (*text)[i] = (char)(unsigned char)((uint64_t)padded >> (8 * i));
+    if (*text) {
+        memcpy(*text + PREFIX, json, length);
+        memset(*text + PREFIX + length, ' ', padded - length);
+    }
+    free(json);
+    return *text ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its header", path);
+}
+
+mixt_status mixt__safetensors_header(const char *path, const mixt__file_tensor *tensors, int64_t count, char **text,
+                                     size_t *bytes)
+{
+    layout l = {0};
+    *text = NULL;
+    mixt_status status = order_tensors(path, tensors, count, &l);
+    if (status == MIXT_OK)
+        status = build_header(path, tensors, count, NULL, &l);
+    if (status == MIXT_OK)
+        status = print_header(path, l.header, text, bytes);
+    json_decref(l.header);
+    mixt__free(l.order);
+    return status;
+}
+
 static mixt_status write_header(mixt__file_writer *writer, const json_t *header)
 {
-    char *text = json_dumps(header, JSON_COMPACT);
-    if (!text)
-        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its header", writer->path);
-    static const char spaces[8] = "        ";
-    size_t length = strlen(text), padding = (8 - length % 8) % 8;
-    unsigned char prefix[8];
-    for (int i = 0; i < 8; i++)
-        prefix[i] = (unsigned char)((uint64_t)(length + padding) >> (8 * i));
-    mixt_status status = mixt__file_writer_append(writer, prefix, sizeof prefix);
-    if (status == MIXT_OK)
-        status = mixt__file_writer_append(writer, text, length);
-    if (status == MIXT_OK)
-        status = mixt__file_writer_append(writer, spaces, padding);
-    free(text);
+    char *text;
+    size_t bytes;
+    MIXT_TRY(print_header(writer->path, header, &text, &bytes));
+    mixt_status status = mixt__file_writer_append(writer, text, bytes);
+    mixt__free(text);
     return status;
 }
 

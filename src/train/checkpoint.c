@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "base/threads.h"
+#include "train/arenas.h"
 #include "train/faults.h"
 #include "train/feedback.h"
 
@@ -10,52 +11,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-/** The arenas that are saved, by the prefix of their tensors' names. */
-enum { MASTER, MOMENT1, MOMENT2, STATE, ARENAS };
-static const char *const prefixes[ARENAS] = {MIXT_STATE_MASTER, "moment1/", "moment2/", MIXT_STATE_STATISTICS};
-
-static float *arena_of(const mixt__params *p, int which)
-{
-    float *const arenas[ARENAS] = {p->master, p->moment1, p->moment2, p->state};
-    return arenas[which];
-}
-
-/** Whether training has such an arena: known before any has memory. */
-static bool arena_exists(const mixt__params *p, int which)
-{
-    return which == MASTER || (which == MOMENT1 && p->moments >= 1) || (which == MOMENT2 && p->moments >= 2) ||
-           (which == STATE && p->state_total > 0);
-}
-
-static bool is_moment(int which)
-{
-    return which == MOMENT1 || which == MOMENT2;
-}
-
-/** Whether an arena is one of which every rank has its slices. */
-static bool is_shared_out(const mixt__params *p, int which)
-{
-    return (is_moment(which) && p->shard.moments) || (which == MASTER && p->shard.masters);
-}
-
-/** @param own what this rank has of it; else all of it */
-static size_t arena_bytes(const mixt__params *p, int which, bool own)
-{
-    int64_t elements = which == STATE ? p->state_total : own && is_shared_out(p, which) ? p->shard.room : p->total;
-    return (size_t)elements * sizeof(float);
-}
-
-/** Where a parameter lies in one of the arenas; -1: not there. */
-static int64_t offset_in(const mixt__params *p, int64_t param, int which)
-{
-    int32_t segment = p->segment_of[param];
-    if (which == STATE)
-        return p->state_offset[param];
-    if (segment < 0 || (which == MOMENT1 && p->moments < 1) || (which == MOMENT2 && p->moments < 2))
-        return -1;
-    return p->segments[segment].offset;
-}
 
 /* ---- the control block, field by field ---- */
 
@@ -124,75 +79,122 @@ static mixt_status control_unpack(const json_t *o, mixt__control *control)
 static void list_bytes(const mixt__trainer *t, size_t *list, size_t *names)
 {
     const mixt__params *p = t->params;
-    *list = (size_t)(p->count * ARENAS + 1 + mixt__feedback_tensors(t)) * sizeof(mixt__file_tensor);
+    *list = (size_t)(p->count * MIXT_ARENAS + 1 + mixt__feedback_tensors(t)) * sizeof(mixt__file_tensor);
     *names = 1 + mixt__feedback_name_bytes(t);
-    for (int which = 0; which < ARENAS; which++)
+    for (int which = 0; which < MIXT_ARENAS; which++)
         for (int64_t i = 0; i < p->count; i++)
-            if (offset_in(p, i, which) >= 0)
-                *names += strlen(prefixes[which]) + strlen(p->table[i].name) + 1;
+            if (mixt__arena_offset(p, i, which) >= 0)
+                *names += strlen(mixt__arena_prefixes[which]) + strlen(p->table[i].name) + 1;
 }
 
-static size_t copies_bytes(const mixt__params *p, bool own)
+static size_t copies_bytes(const mixt__trainer *t, mixt__snapshot_kind kind)
 {
     size_t bytes = 0;
-    for (int which = 0; which < ARENAS; which++)
-        bytes += arena_exists(p, which) ? arena_bytes(p, which, own) : 0;
+    int64_t from;
+    for (int which = 0; which < MIXT_ARENAS; which++)
+        bytes += mixt__arena_exists(t->params, which)
+                     ? (size_t)mixt__arena_copied(t, which, kind, &from) * sizeof(float)
+                     : 0;
     return bytes;
 }
 
-size_t mixt__snapshot_bytes(const mixt__trainer *t)
-{
-    size_t list, names;
-    list_bytes(t, &list, &names);
-    return copies_bytes(t->params, false) + (size_t)mixt__feedback_elements(t, false) * sizeof(float) + list + names;
-}
-
-size_t mixt__snapshot_own_bytes(const mixt__trainer *t)
-{
-    int64_t feedback = mixt__feedback_elements(t, true);
-    bool several = t->ranks.group || t->ranks.planned;
-    if (!several || (!t->ranks.owners.ranks && !feedback)) // see mixt__ranks_apart: here the memory is not there yet
-        return mixt__snapshot_bytes(t);
-    return copies_bytes(t->params, true) + (size_t)feedback * sizeof(float);
-}
-
-static mixt_status list_tensors(mixt__snapshot *s)
+static void list_tensors(mixt__snapshot *s, size_t names)
 {
     const mixt__params *p = s->trainer->params;
-    size_t list, names, used = 0;
-    list_bytes(s->trainer, &list, &names);
-    s->tensors = mixt__alloc(list);
-    s->names = mixt__alloc(names);
-    if (!s->tensors || !s->names)
-        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
-    for (int which = 0; which < ARENAS; which++)
+    size_t used = 0;
+    for (int which = 0; which < MIXT_ARENAS; which++)
         for (int64_t i = 0; i < p->count; i++) {
             const mixt__param *param = &p->table[i];
-            int64_t offset = offset_in(p, i, which);
+            int64_t offset = mixt__arena_offset(p, i, which);
             if (offset < 0)
                 continue;
-            const float *base = s->blocks[which] ? s->blocks[which] : arena_of(p, which);
+            const float *base = s->blocks[which] ? s->blocks[which] : mixt__arena_of(p, which);
             mixt__file_tensor *t = &s->tensors[s->count++];
-            *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank, .data = base + offset};
+            *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = param->shape.rank};
+            t->data = s->kind == MIXT_SNAPSHOT_PART ? NULL : base + offset;
             t->name = s->names + used;
-            used += (size_t)snprintf(s->names + used, names - used, "%s%s", prefixes[which], param->name) + 1;
+            used +=
+                (size_t)snprintf(s->names + used, names - used, "%s%s", mixt__arena_prefixes[which], param->name) + 1;
             memcpy(t->dims, param->shape.dims, (size_t)param->shape.rank * sizeof t->dims[0]);
         }
     mixt__feedback_list(s, s->names + used);
+}
+
+/** What this rank writes of all tensors. @param of where that lies @param pieces NULL: they are only counted */
+static int64_t list_pieces(const mixt__trainer *t, const mixt__snapshot *of, mixt__checkpoint_piece *pieces)
+{
+    int64_t tensors, used = mixt__arenas_pieces(t, of->blocks, of->kind, pieces, &tensors);
+    return used + mixt__feedback_pieces(t, of->feedback, tensors, pieces ? pieces + used : NULL);
+}
+
+static int64_t count_pieces(const mixt__trainer *t)
+{
+    const mixt__snapshot nowhere = {.kind = MIXT_SNAPSHOT_PART};
+    return list_pieces(t, &nowhere, NULL);
+}
+
+static size_t pieces_bytes(const mixt__trainer *t)
+{
+    return (size_t)(count_pieces(t) + 1) * (sizeof(mixt__checkpoint_piece) + sizeof(mixt__checkpoint_sum));
+}
+
+mixt__snapshot_kind mixt__snapshot_saved(const mixt__trainer *t)
+{
+    return mixt__ranks_save_parts(t) ? MIXT_SNAPSHOT_PART : MIXT_SNAPSHOT_WHOLE;
+}
+
+mixt__snapshot_kind mixt__snapshot_kept(const mixt__trainer *t)
+{
+    bool several = t->ranks.group || t->ranks.planned; // as mixt__ranks_apart, before there is any memory
+    bool apart = t->ranks.owners.ranks || mixt__feedback_tensors(t);
+    return several && apart ? MIXT_SNAPSHOT_OWN : MIXT_SNAPSHOT_WHOLE;
+}
+
+size_t mixt__snapshot_bytes(const mixt__trainer *t, mixt__snapshot_kind kind)
+{
+    size_t list, names;
+    list_bytes(t, &list, &names);
+    size_t copies = copies_bytes(t, kind) + (size_t)mixt__feedback_elements(t, kind) * sizeof(float);
+    size_t lists = kind == MIXT_SNAPSHOT_OWN ? 0 : list + names;
+    return copies + lists + (kind == MIXT_SNAPSHOT_PART ? pieces_bytes(t) : 0);
+}
+
+void mixt__snapshot_point(mixt__snapshot *s, const mixt__snapshot *of)
+{
+    s->piece_count = list_pieces(s->trainer, of, s->pieces);
+}
+
+static mixt_status take_lists(mixt__snapshot *s)
+{
+    const mixt__trainer *t = s->trainer;
+    bool part = s->kind == MIXT_SNAPSHOT_PART;
+    size_t list, names, count = part ? (size_t)count_pieces(t) + 1 : 0;
+    list_bytes(t, &list, &names);
+    s->tensors = mixt__alloc(list);
+    s->names = mixt__alloc(names);
+    s->pieces = part ? mixt__alloc(count * sizeof *s->pieces) : NULL;
+    s->sums = part ? mixt__alloc(count * sizeof *s->sums) : NULL;
+    if (!s->tensors || !s->names || (part && (!s->pieces || !s->sums)))
+        return mixt__fail(MIXT_ERROR_MEMORY, "no memory to list the tensors of a checkpoint");
+    list_tensors(s, names);
+    if (part)
+        mixt__snapshot_point(s, s);
     return MIXT_OK;
 }
 
 static mixt_status take_blocks(mixt__snapshot *s)
 {
     const mixt__trainer *t = s->trainer;
-    size_t need = copies_bytes(t->params, s->own), room = mixt__memory_available();
+    size_t need = copies_bytes(t, s->kind), room = mixt__memory_available();
+    int64_t from;
     if (room && need > room)
         return mixt__fail(MIXT_ERROR_MEMORY, "a copy of the training state needs %.2f GiB, %.2f GiB are free",
                           (double)need / 1073741824.0, (double)room / 1073741824.0);
-    for (int which = 0; which < ARENAS; which++) {
-        if (!arena_exists(t->params, which))
+    for (int which = 0; which < MIXT_ARENAS; which++) {
+        size_t bytes = (size_t)mixt__arena_copied(t, which, s->kind, &from) * sizeof(float);
+        if (!mixt__arena_exists(t->params, which) || !bytes)
             continue;
-        s->blocks[which] = t->backend->alloc_host(arena_bytes(t->params, which, s->own));
+        s->blocks[which] = t->backend->alloc_host(bytes);
         if (!s->blocks[which])
             return mixt__fail(MIXT_ERROR_MEMORY, "no memory for a copy of the training state (%.2f GiB)",
                               (double)need / 1073741824.0);
@@ -200,41 +202,48 @@ static mixt_status take_blocks(mixt__snapshot *s)
     return MIXT_OK;
 }
 
-/** @param copies whether it has blocks of its own */
-static mixt_status open_as(mixt__snapshot *s, bool copies)
+mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, mixt__snapshot_kind kind, bool in_place)
 {
-    mixt_status status = s->trainer->control
-                             ? MIXT_OK
-                             : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it has "
-                                                            "made no step");
-    if (status == MIXT_OK && copies)
+    *s = (mixt__snapshot){.trainer = t, .kind = kind};
+    mixt_status status = t->control ? MIXT_OK
+                                    : mixt__fail(MIXT_ERROR_STATE, "nothing to save yet: the trainer has no memory, it "
+                                                                   "has made no step");
+    bool collected = kind == MIXT_SNAPSHOT_WHOLE && mixt__ranks_apart(t);
+    if (status == MIXT_OK && (!in_place || !t->backend->host_memory || collected))
         status = take_blocks(s);
     if (status == MIXT_OK)
         status = mixt__feedback_open(s);
-    if (status == MIXT_OK && !s->own)
-        status = list_tensors(s);
+    if (status == MIXT_OK && kind != MIXT_SNAPSHOT_OWN)
+        status = take_lists(s);
     if (status != MIXT_OK)
         mixt__snapshot_close(s);
     return status;
 }
 
-mixt_status mixt__snapshot_open(mixt__snapshot *s, const mixt__trainer *t, bool in_place)
-{
-    *s = (mixt__snapshot){.trainer = t};
-    return open_as(s, !in_place || !t->backend->host_memory || mixt__ranks_apart(t));
-}
-
-mixt_status mixt__snapshot_open_own(mixt__snapshot *s, const mixt__trainer *t)
-{
-    *s = (mixt__snapshot){.trainer = t, .own = mixt__ranks_apart(t)};
-    return open_as(s, true);
-}
-
 void mixt__snapshot_touch(mixt__snapshot *s)
 {
-    for (int which = 0; which < ARENAS; which++)
+    int64_t from;
+    for (int which = 0; which < MIXT_ARENAS; which++)
         if (s->blocks[which])
-            mixt__parallel_zero(s->blocks[which], arena_bytes(s->trainer->params, which, s->own));
+            mixt__parallel_zero(s->blocks[which],
+                                (size_t)mixt__arena_copied(s->trainer, which, s->kind, &from) * sizeof(float));
+}
+
+/** Whether rank 0 has collected such a copy, so that it is not this process's arena. */
+static bool is_collected(const mixt__snapshot *s, int which)
+{
+    return s->kind == MIXT_SNAPSHOT_WHOLE && mixt__arena_shared_out(s->trainer->params, which);
+}
+
+static mixt_status copy_arenas(mixt__snapshot *s, const mixt__trainer *t)
+{
+    for (int which = 0; which < MIXT_ARENAS; which++) {
+        int64_t from, count = mixt__arena_copied(t, which, s->kind, &from);
+        if (s->blocks[which] && !is_collected(s, which))
+            MIXT_TRY(t->backend->copy(s->blocks[which], mixt__arena_of(t->params, which) + from,
+                                      (size_t)count * sizeof(float)));
+    }
+    return MIXT_OK;
 }
 
 static mixt_status take_scalars(mixt__snapshot *s, const mixt__trainer *t)
@@ -259,10 +268,7 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
     if (t->broken)
         return mixt__fail(MIXT_ERROR_STATE,
                           "a change of precision or a restore failed half way: there is no state to save");
-    for (int which = 0; which < ARENAS; which++)
-        if (s->blocks[which] && (s->own || !is_shared_out(t->params, which))) // else those have been collected
-            MIXT_TRY(
-                t->backend->copy(s->blocks[which], arena_of(t->params, which), arena_bytes(t->params, which, s->own)));
+    MIXT_TRY(copy_arenas(s, t));
     mixt__feedback_take(s, t);
     MIXT_TRY(t->backend->synchronize());
     return take_scalars(s, t);
@@ -271,16 +277,16 @@ mixt_status mixt__snapshot_take(mixt__snapshot *s, mixt__trainer *t)
 void mixt__snapshot_fill(mixt__snapshot *s, const mixt__snapshot *own)
 {
     const mixt__params *p = s->trainer->params;
-    for (int which = 0; which < ARENAS; which++)
-        if (s->blocks[which] && !is_shared_out(p, which))
-            memcpy(s->blocks[which], own->blocks[which], arena_bytes(p, which, false));
+    for (int which = 0; which < MIXT_ARENAS; which++)
+        if (s->blocks[which] && !is_collected(s, which))
+            memcpy(s->blocks[which], own->blocks[which], (size_t)mixt__arena_elements(p, which) * sizeof(float));
     if (s->feedback)
         mixt__feedback_fill(s, own);
 }
 
 void mixt__snapshot_close(mixt__snapshot *s)
 {
-    for (int which = 0; which < ARENAS; which++)
+    for (int which = 0; which < MIXT_ARENAS; which++)
         if (s->blocks[which])
             s->trainer->backend->free_host(s->blocks[which]);
     if (s->feedback)
@@ -288,6 +294,8 @@ void mixt__snapshot_close(mixt__snapshot *s)
     json_decref(s->scalars);
     mixt__free(s->tensors);
     mixt__free(s->names);
+    mixt__free(s->pieces);
+    mixt__free(s->sums);
     *s = (mixt__snapshot){0};
 }
 
@@ -306,7 +314,7 @@ static mixt_status check_settings(const mixt__trainer *t, const json_t *scalars,
 static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int which, const mixt__file_tensor **found)
 {
     char name[1200], wanted[128];
-    snprintf(name, sizeof name, "%s%s", prefixes[which], param->name);
+    snprintf(name, sizeof name, "%s%s", mixt__arena_prefixes[which], param->name);
     const mixt__file_tensor *t = *found = mixt__safetensors_find(c->state, name);
     if (!t)
         return mixt__fail(MIXT_ERROR_FORMAT, "tensor '%s' is missing: it is of another model", name);
@@ -322,8 +330,8 @@ static mixt_status find(const mixt__checkpoint *c, const mixt__param *param, int
 /** Of what ranks share out, this one's part. */
 static mixt_status put(mixt__trainer *t, int which, int64_t offset, const mixt__file_tensor *tensor)
 {
-    float *arena = arena_of(t->params, which);
-    if (is_shared_out(t->params, which))
+    float *arena = mixt__arena_of(t->params, which);
+    if (mixt__arena_shared_out(t->params, which))
         return mixt__params_set_slices(t->params, arena, offset, (int64_t)(tensor->bytes / sizeof(float)),
                                        tensor->data);
     return t->backend->upload(arena + offset, tensor->data, tensor->bytes);
@@ -334,10 +342,10 @@ static mixt_status visit(mixt__trainer *t, const mixt__checkpoint *c, bool load)
 {
     const mixt__params *p = t->params;
     int64_t used = 0;
-    for (int which = 0; which < ARENAS; which++)
+    for (int which = 0; which < MIXT_ARENAS; which++)
         for (int64_t i = 0; i < p->count; i++) {
             const mixt__file_tensor *tensor;
-            int64_t offset = offset_in(p, i, which);
+            int64_t offset = mixt__arena_offset(p, i, which);
             if (offset < 0)
                 continue;
             used++;
@@ -406,10 +414,11 @@ static mixt_status load(mixt__trainer *t, const mixt__checkpoint *c, const progr
 
 static mixt_status load_copies(mixt__trainer *t, const mixt__snapshot *s, const progress *p)
 {
-    for (int which = 0; which < ARENAS; which++)
+    int64_t from;
+    for (int which = 0; which < MIXT_ARENAS; which++)
         if (s->blocks[which])
-            MIXT_TRY(
-                t->backend->copy(arena_of(t->params, which), s->blocks[which], arena_bytes(t->params, which, s->own)));
+            MIXT_TRY(t->backend->copy(mixt__arena_of(t->params, which), s->blocks[which],
+                                      (size_t)mixt__arena_copied(t, which, s->kind, &from) * sizeof(float)));
     mixt__feedback_put_back(s, t);
     MIXT_TRY(t->backend->synchronize());
     return go_on(t, p);

@@ -8,37 +8,43 @@
 #ifndef MIXT_TRAIN_CHECKPOINT_H
 #define MIXT_TRAIN_CHECKPOINT_H
 
-#include "store/checkpoint.h"
-#include "train/trainer.h"
+#include "train/arenas.h"
 
 typedef struct mixt__snapshot {
     const mixt__trainer *trainer; // borrowed
     mixt__file_tensor *tensors;   // names in `names`, data in `blocks`
     int64_t count;
+    mixt__snapshot_kind kind;       // of a part, tensors have no data, `pieces` do; of a rank's own there is no list
+    mixt__checkpoint_piece *pieces; // what it writes of them
+    mixt__checkpoint_sum *sums;     // (piece_count) for who writes them
+    int64_t piece_count;
     float *blocks[4]; // copies of the arenas: master, moment1, moment2, state; NULL: the arenas themselves are read
     float *feedback;  // (ranks, total), then factors: see train/feedback.h; NULL: gradients are not compressed
-    bool own;         // blocks and feedback are what this rank has of what ranks share out: nothing that can be written
     json_t *scalars;  // of the trainer, as of the last take
     char *names;
 } mixt__snapshot;
 
+/** What this process copies for a checkpoint: its part where each rank saves its own; else all. */
+mixt__snapshot_kind mixt__snapshot_saved(const mixt__trainer *trainer);
+/** What it copies to go back to: its own where ranks share something out; else all. */
+mixt__snapshot_kind mixt__snapshot_kept(const mixt__trainer *trainer);
 /** Bytes that a snapshot's copies take, all when it is opened; they lie in the host's memory. Needs compile. */
-size_t mixt__snapshot_bytes(const mixt__trainer *trainer);
+size_t mixt__snapshot_bytes(const mixt__trainer *trainer, mixt__snapshot_kind kind);
 /** Lays out a snapshot of an allocated trainer and takes its memory.
+ *  @param kind a part cannot be restored, a rank's own not be written by itself
  *  @param in_place on a device whose memory is the host's: make no copy; then the trainer must not step between take
  * and the end of writing. Elsewhere of no effect. */
-mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *trainer, bool in_place);
-/** The same to go back to, not to be written: of what ranks share out each keeps its own. */
-mixt_status mixt__snapshot_open_own(mixt__snapshot *snapshot, const mixt__trainer *trainer);
-/** Bytes that such copies take. */
-size_t mixt__snapshot_own_bytes(const mixt__trainer *trainer);
-/** Copies what no rank shares out from a snapshot of its own state; the rest is to be collected. */
+mixt_status mixt__snapshot_open(mixt__snapshot *snapshot, const mixt__trainer *trainer, mixt__snapshot_kind kind,
+                                bool in_place);
+/** Of a snapshot of all: copies what no rank shares out from one of this rank's own; the rest is to be collected. */
 void mixt__snapshot_fill(mixt__snapshot *snapshot, const mixt__snapshot *own);
+/** Of a part: lets its pieces lie in another snapshot, of all that this rank has; in itself, as after opening. */
+void mixt__snapshot_point(mixt__snapshot *part, const mixt__snapshot *of);
 /** Writes over the copies' memory once, so that the first take does not wait for the system to find it. */
 void mixt__snapshot_touch(mixt__snapshot *snapshot);
 /** Copies what is true now; waits for the steps issued so far. */
 mixt_status mixt__snapshot_take(mixt__snapshot *snapshot, mixt__trainer *trainer);
-/** Puts the trainer that it was taken of back into that state. Not for one that is in place. */
+/** Puts the trainer that it was taken of back into that state. Not for one that is in place or a part. */
 mixt_status mixt__snapshot_restore(const mixt__snapshot *snapshot, mixt__trainer *trainer);
 void mixt__snapshot_close(mixt__snapshot *snapshot);
 
@@ -91,9 +97,23 @@ mixt_status mixt__saver_collect(mixt__saver *saver, mixt__trainer *trainer, cons
 /** Waits until the save before this one is done, takes a snapshot and returns; writing goes on beside. A failure of
  * writing comes as a report. */
 mixt_status mixt__saver_save(mixt__saver *saver, const mixt__save_request *request);
+/** The same by all ranks together, where each saves its part: waits until the save before this one is settled. Fails on
+ *  all ranks alike, where rank 0 cannot begin it. @param request of rank 0; of others the step counts */
+mixt_status mixt__saver_save_part(mixt__saver *saver, const mixt__save_request *request);
+/** Whether this rank's part is still being written. */
+bool mixt__saver_writing(mixt__saver *saver);
+/** Whether parts of a save are written of which ranks have not said yet how it went: on all ranks alike. */
+bool mixt__saver_pending(const mixt__saver *saver);
+/** By all ranks: waits until every one has written its part; then rank 0 puts the checkpoint in place, or nobody does
+ *  where one has failed, which is everyone's report then. @param all until it is in place */
+void mixt__saver_settle(mixt__saver *saver, bool all);
 /** Writes a snapshot that was taken before, in the caller's thread, after the save under way has ended. Nothing is
  * pruned. Of a rank's own state, all ranks' has been collected. */
 mixt_status mixt__saver_write(mixt__saver *saver, const mixt__snapshot *snapshot, const mixt__save_request *request);
+/** The same by all ranks together, each its part, and in place before it returns: on all ranks alike, with no report.
+ *  @param snapshot of all that this rank has @param request as of mixt__saver_save_part */
+mixt_status mixt__saver_write_parts(mixt__saver *saver, const mixt__snapshot *snapshot,
+                                    const mixt__save_request *request);
 /** True once for each save that has ended. */
 bool mixt__saver_report(mixt__saver *saver, mixt__save_report *report);
 /** Until no save is under way. */

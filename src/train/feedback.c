@@ -80,10 +80,40 @@ static bool is_kept(const mixt__trainer *t)
     return t->ranks.compression.kind != MIXT_COMPRESS_NONE && t->settings.ranks > 1;
 }
 
-int64_t mixt__feedback_elements(const mixt__trainer *t, bool own)
+/** Rows that a snapshot's copies have: one a rank, or those of this process. */
+static int64_t rows_of(const mixt__compressor *c, mixt__snapshot_kind kind)
+{
+    return kind == MIXT_SNAPSHOT_WHOLE ? c->ranks : c->parts;
+}
+
+/** Factors are the same on all ranks: one saves them. */
+static bool has_factors(const mixt__compressor *c, mixt__snapshot_kind kind)
+{
+    return c->counts.right && (kind != MIXT_SNAPSHOT_PART || !c->group || c->group->rank == 0);
+}
+
+int64_t mixt__feedback_elements(const mixt__trainer *t, mixt__snapshot_kind kind)
 {
     mixt__compressor c;
-    return mixt__feedback_plan(t, &c) ? (own ? c.parts : c.ranks) * c.total + c.counts.right : 0;
+    if (!mixt__feedback_plan(t, &c))
+        return 0;
+    return rows_of(&c, kind) * c.total + (has_factors(&c, kind) ? c.counts.right : 0);
+}
+
+int64_t mixt__feedback_pieces(const mixt__trainer *t, const float *copies, int64_t first,
+                              mixt__checkpoint_piece *pieces)
+{
+    mixt__compressor c;
+    if (!mixt__feedback_plan(t, &c))
+        return 0;
+    bool factors = has_factors(&c, MIXT_SNAPSHOT_PART);
+    int64_t rank = c.group ? c.group->rank : 0, unit = sizeof(float);
+    if (pieces)
+        pieces[0] = (mixt__checkpoint_piece){.tensor = first + rank, .bytes = c.total * unit, .data = copies};
+    if (pieces && factors)
+        pieces[1] = (mixt__checkpoint_piece){
+            .tensor = first + c.ranks, .bytes = c.counts.right * unit, .data = copies + c.total};
+    return 1 + factors;
 }
 
 int64_t mixt__feedback_tensors(const mixt__trainer *t)
@@ -98,7 +128,7 @@ size_t mixt__feedback_name_bytes(const mixt__trainer *t)
 
 mixt_status mixt__feedback_open(mixt__snapshot *s)
 {
-    int64_t elements = mixt__feedback_elements(s->trainer, s->own);
+    int64_t elements = mixt__feedback_elements(s->trainer, s->kind);
     if (!elements)
         return MIXT_OK;
     s->feedback = s->trainer->backend->alloc_host((size_t)elements * sizeof *s->feedback);
@@ -113,7 +143,7 @@ void mixt__feedback_list(mixt__snapshot *s, char *names)
         mixt__file_tensor *t = &s->tensors[s->count];
         int64_t count = factors ? c->counts.right : c->total;
         *t = (mixt__file_tensor){.dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {count}, .name = names};
-        t->data = s->feedback + i * c->total;
+        t->data = s->kind == MIXT_SNAPSHOT_PART ? NULL : s->feedback + i * c->total;
         if (factors)
             snprintf(names, NAME_BYTES, "%s", factors_name);
         else
@@ -125,10 +155,11 @@ void mixt__feedback_list(mixt__snapshot *s, char *names)
 /** This process's rows from the trainer to a snapshot's copies, or back. */
 static void copy_rows(const mixt__snapshot *s, const mixt__compressor *c, bool back)
 {
-    int64_t rows = c->group && !s->own ? 0 : c->parts * c->total; // of a group they are collected, and never put back
-    float *factors = s->feedback + (s->own ? c->parts : c->ranks) * c->total;
+    bool collected = c->group && s->kind == MIXT_SNAPSHOT_WHOLE; // of the others: nothing that is put back
+    int64_t rows = collected ? 0 : c->parts * c->total;
+    float *factors = s->feedback + rows_of(c, s->kind) * c->total;
     memcpy(back ? c->feedback : s->feedback, back ? s->feedback : c->feedback, (size_t)rows * sizeof *factors);
-    if (c->counts.right)
+    if (has_factors(c, s->kind))
         memcpy(back ? c->factors : factors, back ? factors : c->factors, (size_t)c->counts.right * sizeof *factors);
 }
 
@@ -141,7 +172,7 @@ void mixt__feedback_take(mixt__snapshot *s, const mixt__trainer *t)
 void mixt__feedback_fill(mixt__snapshot *s, const mixt__snapshot *own)
 {
     const mixt__compressor *c = &s->trainer->ranks.compressor;
-    memcpy(s->feedback + c->ranks * c->total, own->feedback + c->parts * c->total,
+    memcpy(s->feedback + rows_of(c, s->kind) * c->total, own->feedback + rows_of(c, own->kind) * c->total,
            (size_t)c->counts.right * sizeof *s->feedback);
 }
 

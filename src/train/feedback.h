@@ -17,8 +17,12 @@ void mixt__feedback_begin(mixt__trainer *t);
 mixt_status mixt__feedback_part(mixt__trainer *t, int64_t part, float *grad);
 mixt_status mixt__feedback_sum(mixt__trainer *t, float *grad);
 
-/** Elements of a snapshot's copies; 0: there are none. @param own of this process's alone */
-int64_t mixt__feedback_elements(const mixt__trainer *t, bool own);
+/** Elements of a snapshot's copies; 0: there are none. */
+int64_t mixt__feedback_elements(const mixt__trainer *t, mixt__snapshot_kind kind);
+/** What this rank writes of them. @param copies of its own or its part, which both begin with its row, then factors
+ *  @param first the tensor of rank 0's @param pieces NULL: they are only counted. @return how many */
+int64_t mixt__feedback_pieces(const mixt__trainer *t, const float *copies, int64_t first,
+                              mixt__checkpoint_piece *pieces);
 /** Tensors of a snapshot. */
 int64_t mixt__feedback_tensors(const mixt__trainer *t);
 /** Takes the memory of a snapshot's copies. */

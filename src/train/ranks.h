@@ -42,6 +42,7 @@ typedef struct mixt__ranks {
     mixt__group *joined;              // the same where it is the trainer's own
     bool planned;                     // only to be looked at: as with a group, of which there is none
     int zero;                         // what ranks share out: 1: moments; 2: gradients too; 3: masters too
+    bool save_parts;                  // every rank writes its part of a checkpoint; else rank 0 collects and writes
     mixt_dtype format;                // in which gradients travel
     int64_t bucket;                   // elements that are under way at once
     mixt__compression compression;    // what of the gradients travels …
@@ -143,7 +144,9 @@ mixt_status mixt__ranks_apply(mixt__trainer *t, const mixt__update *update);
 
 /** Whether moments are shared out. */
 bool mixt__ranks_sharded(const mixt__trainer *t);
-/** Whether ranks have state of their own, which must be collected before rank 0 can save it. */
+/** Whether every rank saves its part. */
+bool mixt__ranks_save_parts(const mixt__trainer *t);
+/** Whether ranks have state of their own, which must be collected before rank 0 can save it alone. */
 bool mixt__ranks_apart(const mixt__trainer *t);
 /** Copies of what a rank has of its own, in host memory. */
 typedef struct mixt__ranks_own {

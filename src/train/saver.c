@@ -1,58 +1,73 @@
 /* One thread that writes snapshots while training goes on. One save at a time: the next waits for the one before. */
-#include "train/checkpoint.h"
+#include "train/saver_inside.h"
 
 #include "base/threads.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-struct mixt__saver {
-    mixt__trainer *trainer;
-    mixt__snapshot snapshot;
-    pthread_t thread;
-    bool threaded; // else saves are written by the caller
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    mixt__save_request request; // valid while busy
-    json_t *scalars;
-    mixt__save_report report;
-    bool busy, reported, stop;
-};
+mixt_status mixt__save_folder(const mixt__save_request *r)
+{
+    return mkdir(r->folder, 0777) && errno != EEXIST
+               ? mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", r->folder, strerror(errno))
+               : MIXT_OK;
+}
+
+mixt__checkpoint_content mixt__save_content(const mixt__save_request *r, const mixt__snapshot *snapshot,
+                                            const json_t *scalars)
+{
+    return (mixt__checkpoint_content){.tensors = snapshot->tensors,
+                                      .count = snapshot->count,
+                                      .scalars = scalars,
+                                      .files = r->files,
+                                      .file_count = r->file_count};
+}
 
 static mixt_status write_checkpoint(const mixt__save_request *r, const mixt__snapshot *snapshot, const json_t *scalars)
 {
     char path[MIXT_CHECKPOINT_PATH];
-    if (mkdir(r->folder, 0777) && errno != EEXIST)
-        return mixt__fail(MIXT_ERROR_FILE, "cannot make folder %s: %s", r->folder, strerror(errno));
-    mixt__checkpoint_content content = {.tensors = snapshot->tensors, .count = snapshot->count};
-    content.scalars = scalars;
-    content.files = r->files;
-    content.file_count = r->file_count;
+    MIXT_TRY(mixt__save_folder(r));
+    mixt__checkpoint_content content = mixt__save_content(r, snapshot, scalars);
     return mixt__checkpoint_write(mixt__checkpoint_path(r->folder, r->step, path), &content);
 }
 
-static mixt_status write_and_prune(const mixt__saver *s)
+mixt_status mixt__save_prune(const mixt__save_request *r)
 {
-    const mixt__save_request *r = &s->request;
     int64_t wanted[1 + sizeof r->wanted / sizeof *r->wanted] = {r->step};
     memcpy(wanted + 1, r->wanted, (size_t)r->wanted_count * sizeof *wanted);
-    MIXT_TRY(write_checkpoint(r, &s->snapshot, s->scalars));
     return mixt__checkpoints_prune(r->folder, r->keep, wanted, 1 + r->wanted_count);
+}
+
+/** What the thread is there for. */
+static mixt_status do_job(mixt__saver *s)
+{
+    if (s->job == MIXT_SAVER_PART)
+        return mixt__saver_write_part(s);
+    if (s->job == MIXT_SAVER_FINISH)
+        return mixt__saver_finish_parts(s);
+    MIXT_TRY(write_checkpoint(&s->request, &s->snapshot, s->scalars));
+    return mixt__save_prune(&s->request);
+}
+
+void mixt__saver_forget(mixt__saver *s)
+{
+    json_decref(s->scalars);
+    json_decref(s->files);
+    s->scalars = s->files = NULL;
 }
 
 /** Writes what was asked for; without the lock, as the request stays as it is while busy. */
 static mixt__save_report serve(mixt__saver *s)
 {
     double start = mixt__time_now();
-    mixt__save_report report = {.step = s->request.step, .status = write_and_prune(s)};
+    mixt__save_report report = {.step = s->request.step, .status = do_job(s)};
     report.seconds = mixt__time_now() - start;
     if (report.status != MIXT_OK)
         snprintf(report.error, sizeof report.error, "%s", mixt_error_text());
-    json_decref(s->scalars);
-    s->scalars = NULL;
+    if (s->job != MIXT_SAVER_PART) // which is half a save
+        mixt__saver_forget(s);
     return report;
 }
 
@@ -72,7 +87,7 @@ static void *work(void *argument)
         mixt__save_report report = serve(s);
         pthread_mutex_lock(&s->lock);
         s->report = report;
-        s->reported = true;
+        s->reported = s->job != MIXT_SAVER_PART;
         s->busy = false;
         pthread_cond_broadcast(&s->changed);
     }
@@ -87,10 +102,11 @@ mixt_status mixt__saver_start(mixt__trainer *trainer, mixt__saver **saver)
     if (!s)
         return mixt__fail(MIXT_ERROR_MEMORY, "no memory to save checkpoints");
     s->trainer = trainer;
-    mixt_status status = mixt__snapshot_open(&s->snapshot, trainer, false);
+    mixt__snapshot_kind kind = mixt__snapshot_saved(trainer);
+    mixt_status status = mixt__snapshot_open(&s->snapshot, trainer, kind, false);
     bool copied = status == MIXT_OK;
     if (!copied && trainer->backend->host_memory)
-        status = mixt__snapshot_open(&s->snapshot, trainer, true);
+        status = mixt__snapshot_open(&s->snapshot, trainer, kind, true);
     if (status != MIXT_OK) {
         mixt__free(s);
         return status;
@@ -125,48 +141,54 @@ mixt_status mixt__saver_collect(mixt__saver *s, mixt__trainer *trainer, const mi
     return mixt__ranks_collect(trainer, &own, arenas, feedback);
 }
 
-/** Takes the state of this moment; the saver is idle. */
-static mixt_status take(mixt__saver *s, const mixt__save_request *request)
+mixt_status mixt__saver_ask(mixt__saver *s, const mixt__save_request *request, json_t *trainer)
 {
     s->request = *request;
     s->request.run = NULL;
-    mixt_status status = mixt__snapshot_take(&s->snapshot, s->trainer);
-    if (status == MIXT_OK) {
-        s->scalars = json_pack("{s:O}", "trainer", s->snapshot.scalars);
-        if (!s->scalars || (request->run && json_object_set(s->scalars, "run", request->run)))
-            status = mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
-    }
-    json_decref(request->run); // from here on one thread alone holds what the scalars hold
-    json_decref(s->snapshot.scalars);
+    s->scalars = json_pack("{s:O}", "trainer", trainer);
+    bool full = s->scalars && (!request->run || !json_object_set(s->scalars, "run", request->run));
+    json_decref(request->run);
+    return full ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
+}
+
+mixt_status mixt__saver_take(mixt__saver *s, const mixt__save_request *request)
+{
+    mixt_status taken = mixt__snapshot_take(&s->snapshot, s->trainer);
+    mixt_status asked = mixt__saver_ask(s, request, taken == MIXT_OK ? s->snapshot.scalars : json_null());
+    json_decref(s->snapshot.scalars); // from here on one thread alone holds what the scalars hold
     s->snapshot.scalars = NULL;
-    return status;
+    return taken == MIXT_OK ? asked : taken;
 }
 
 mixt_status mixt__saver_save(mixt__saver *s, const mixt__save_request *request)
 {
     mixt__saver_wait(s);
-    mixt_status status = take(s, request);
-    if (status != MIXT_OK) {
-        json_decref(s->scalars);
-        s->scalars = NULL;
-        return status;
-    }
+    mixt_status status = mixt__saver_take(s, request);
+    if (status == MIXT_OK)
+        mixt__saver_go(s, MIXT_SAVER_WHOLE);
+    else
+        mixt__saver_forget(s);
+    return status;
+}
+
+void mixt__saver_go(mixt__saver *s, mixt__saver_job job)
+{
+    s->job = job;
     if (!s->threaded) {
         s->report = serve(s);
-        s->reported = true;
-        return MIXT_OK;
+        s->reported = job != MIXT_SAVER_PART;
+        return;
     }
     pthread_mutex_lock(&s->lock);
     s->busy = true;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->lock);
-    return MIXT_OK;
 }
 
 mixt_status mixt__saver_write(mixt__saver *s, const mixt__snapshot *snapshot, const mixt__save_request *request)
 {
     mixt__saver_wait(s);
-    const mixt__snapshot *whole = snapshot->own ? &s->snapshot : snapshot;
+    const mixt__snapshot *whole = snapshot->kind == MIXT_SNAPSHOT_OWN ? &s->snapshot : snapshot;
     json_t *scalars = json_pack("{s:O, s:O}", "trainer", snapshot->scalars, "run", request->run);
     mixt_status status = scalars ? write_checkpoint(request, whole, scalars)
                                  : mixt__fail(MIXT_ERROR_MEMORY, "no memory for a checkpoint's figures");
@@ -205,6 +227,7 @@ void mixt__saver_stop(mixt__saver *s)
         pthread_mutex_unlock(&s->lock);
         pthread_join(s->thread, NULL);
     }
+    mixt__saver_abandon(s);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->changed);
     mixt__snapshot_close(&s->snapshot);

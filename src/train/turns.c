@@ -8,13 +8,13 @@
 static mixt_status share_choices(mixt__group *group, const mixt__backend *backend)
 {
     uint64_t bytes = group->rank ? 0 : backend->choices(NULL, 0);
-    MIXT_TRY(mixt__group_broadcast(group, &bytes, sizeof bytes));
+    MIXT_TRY(mixt__group_broadcast(group, &bytes, sizeof bytes, MIXT_PATIENCE));
     char *text = mixt__alloc((size_t)bytes + 1);
     MIXT_TRY(
         mixt__group_agree(group, text ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory for choices of kernels")));
     if (!group->rank)
         backend->choices(text, (size_t)bytes);
-    mixt_status status = mixt__group_broadcast(group, text, (size_t)bytes);
+    mixt_status status = mixt__group_broadcast(group, text, (size_t)bytes, MIXT_PATIENCE);
     if (status == MIXT_OK && group->rank)
         backend->choose(text, (size_t)bytes);
     mixt__free(text);

@@ -72,6 +72,23 @@ cmp -s whole/model.safetensors part/model.safetensors || fail "resumed: other we
 [ "$(grep -c '"kind":"decision"' whole/events.jsonl)" = 2 ] || fail "whole: $(cat whole/events.jsonl)"
 [ "$(rows whole)" = "$(rows part)" ] || fail "resumed: $(diff <(rows whole) <(rows part))"
 
+# whoever writes good states, and from wherever: checkpoints are those of one process
+often='train.steps=12 auto.snapshot_every=4 train.checkpoint_every=5 train.keep=9'
+mkdir apart
+for kind in dist.zero=1 dist.compress=powersgd:2; do
+    "$mixt" train net.yaml out=all-$kind dist.ranks=2 $often ${kind/#dist.zero=?/} -q 2>err || fail "$kind, one process: $(cat err)"
+    ranks 2 "$mixt" train net.yaml out=all-parts-$kind $often $kind -q 2>err || fail "$kind, by parts: $(cat err)"
+    ranks 1 "$mixt" train net.yaml out=all-first-$kind $often $kind -q : \
+        -n 1 --wdir "$work/apart" "$mixt" train ../net.yaml out=all-first-$kind $often $kind -q 2>err || fail "$kind, by rank 0: $(cat err)"
+    grep -q 'rank 1 does not see the files of rank 0' err || fail "$kind, by rank 0: $(cat err)"
+    for run in all-parts-$kind all-first-$kind; do
+        [ "$(cd all-$kind/checkpoints && sha256sum ./*/state.safetensors)" = "$(cd $run/checkpoints && sha256sum ./*/state.safetensors)" ] ||
+            fail "$run: other states than of one process"
+        [ "$(ls $run/checkpoints | tr -d '\n')" = step-00000000step-00000004step-00000005step-00000008step-00000010step-00000012 ] ||
+            fail "$run: $(ls $run/checkpoints)"
+    done
+done
+
 # what is chosen, what cannot be
 ranks 2 "$mixt" train net.yaml out=chosen precision=auto train.steps=2 2>err >out || fail "auto: $(cat err)"
 [ "$(grep -c '^auto  *[bfpt0-9]*: ' err)" = 1 ] && head -1 chosen/events.jsonl | grep -q '"from":"auto"' || fail "auto: $(cat err chosen/events.jsonl)"

@@ -65,18 +65,23 @@ static inline void settings_of(int model, const char *folder, const char *more, 
     settings[count] = NULL;
 }
 
-static inline mixt_status open_model(int model, const char *folder, const char *more, mixt_run **run)
+static inline mixt_status open_ranks(int model, const char *folder, const char *more, int64_t ranks, mixt_run **run)
 {
     char text[4096];
     const char *settings[SMALL_SETTINGS];
     mixt_config *config;
-    mixt_run_options options = {.settings = settings};
+    mixt_run_options options = {.settings = settings, .plan_ranks = ranks};
     *run = NULL;
     settings_of(model, folder, more, text, settings);
     MIXT_TRY(mixt_config_new(&config));
     mixt_status status = mixt_run_open_config(config, &options, run);
     mixt_config_free(config);
     return status;
+}
+
+static inline mixt_status open_model(int model, const char *folder, const char *more, mixt_run **run)
+{
+    return open_ranks(model, folder, more, 0, run);
 }
 
 /** A field of /proc/self/status in bytes. */

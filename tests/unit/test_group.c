@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "base/threads.h"
 #include "dist/compress.h"
+#include "dist/meanwhile.h"
 #include "dist/overlap.h"
 
 #include <math.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { MOST = 4, COUNT = 5000, BUCKET = 900 };
@@ -141,7 +143,7 @@ static void tell(rank *r)
     CHECK(r, mixt__group_gather(r->group, &mine, sizeof mine, all, 1) == MIXT_OK);
     for (int i = 0; i < r->size; i++)
         CHECK(r, all[i] == 10 * i);
-    CHECK(r, mixt__group_broadcast(r->group, &word, sizeof word) == MIXT_OK && word == 0);
+    CHECK(r, mixt__group_broadcast(r->group, &word, sizeof word, 1) == MIXT_OK && word == 0);
     CHECK(r, mixt__group_agree(r->group, MIXT_OK) == MIXT_OK);
     CHECK(r, mixt__group_same(r->group, "build", "one") == MIXT_OK);
     snprintf(text, sizeof text, "build %d", r->index == 1);
@@ -366,6 +368,50 @@ static void test_compressed(void **state)
     }
 }
 
+/* ---- work of unknown length ---- */
+
+enum { PAUSE = 2200000 }; // microseconds: more than twice the timeout
+
+/** One works for longer than the others wait for a word; then it fails, and all know why. */
+static void work_long(rank *r)
+{
+    mixt__meanwhile m;
+    r->group->timeout = 1;
+    mixt__meanwhile_begin(&m, r->group);
+    if (r->index == 0)
+        usleep(PAUSE);
+    CHECK(r, mixt__meanwhile_end(&m, MIXT_OK) == MIXT_OK);
+    mixt__meanwhile_begin(&m, r->group);
+    mixt_status mine = r->index == 1 ? mixt__fail(MIXT_ERROR_FILE, "a full disk") : MIXT_OK;
+    CHECK(r, mixt__meanwhile_end(&m, mine) == MIXT_ERROR_FILE && !strcmp(mixt_error_text(), "rank 1: a full disk"));
+    CHECK(r, mixt__group_agree(r->group, MIXT_OK) == MIXT_OK); // what all know of breaks nothing
+}
+
+/** One says nothing while it works: it is lost after the timeout. */
+static void work_silently(rank *r)
+{
+    mixt__meanwhile m;
+    r->group->timeout = 1;
+    double start = mixt__time_now();
+    if (r->index == 0) {
+        usleep(PAUSE);
+        return;
+    }
+    mixt__meanwhile_begin(&m, r->group);
+    CHECK(r, mixt__meanwhile_end(&m, MIXT_OK) == MIXT_ERROR_STATE && r->group->broken);
+    CHECK(r, mixt__time_now() - start < 1.9);
+}
+
+static void test_meanwhile(void **state)
+{
+    (void)state;
+    mixt__meanwhile m;
+    run(3, work_long, NULL);
+    run(2, work_silently, NULL);
+    mixt__meanwhile_begin(&m, NULL);
+    assert_int_equal(mixt__meanwhile_end(&m, MIXT_ERROR_DATA), MIXT_ERROR_DATA);
+}
+
 /* ---- ranks that fail ---- */
 
 static void fail_later(rank *r)
@@ -391,8 +437,9 @@ static void test_failing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_telling), cmocka_unit_test(test_sums),       cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_overlap), cmocka_unit_test(test_compressed), cmocka_unit_test(test_failing),
+        cmocka_unit_test(test_telling),   cmocka_unit_test(test_sums),       cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_overlap),   cmocka_unit_test(test_compressed), cmocka_unit_test(test_failing),
+        cmocka_unit_test(test_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

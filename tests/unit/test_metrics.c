@@ -1,4 +1,4 @@
-/* Rows of metrics.jsonl read back: whole ones, one under way, damaged ones. */
+/* Rows of metrics.jsonl read back: whole ones, one under way, damaged ones. Rows of a run that goes on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,12 @@
 
 #include "../support/temp_folder.h"
 
+#include "run/metrics.h"
+#include "run/run.h"
+
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *put(const char *text)
@@ -94,13 +98,55 @@ static void test_refused(void **state)
     mixt_metrics_free(NULL);
 }
 
+/** Writes a row. @return whether it says what memory is for */
+static bool add_row(mixt_run *run, mixt__rows *rows, int64_t step, int64_t memory)
+{
+    char text[2048] = "";
+    mixt_run_row row = {.step = step, .memory = memory, .energy = NAN, .val_loss = NAN, .val_accuracy = NAN};
+    int64_t before = mixt__rows_length(rows);
+    assert_int_equal(mixt__metrics_observe(rows, run, &(mixt_event){.kind = MIXT_EVENT_ROW, .row = &row}), MIXT_OK);
+    FILE *f = fopen(rows->path, "r");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, (long)before, SEEK_SET), 0);
+    assert_non_null(fgets(text, sizeof text, f));
+    fclose(f);
+    return strstr(text, "\"memory_by_role\"");
+}
+
+/** A run that goes on, and then goes back to before the row with roles, says them again; else it does not. */
+static void test_roles_after_resume(void **state)
+{
+    (void)state;
+    const char *path = temp_path("roles.jsonl");
+    mixt__rows rows;
+    mixt_run *run = calloc(1, sizeof *run), *resumed = calloc(1, sizeof *resumed);
+    assert_true(run && resumed);
+    assert_int_equal(mixt__rows_open(&rows, path, -1), MIXT_OK);
+    assert_true(add_row(run, &rows, 10, 50));
+    int64_t first = mixt__rows_length(&rows);
+    assert_true(add_row(run, &rows, 20, 100));
+    int64_t second = mixt__rows_length(&rows);
+    assert_false(add_row(run, &rows, 30, 100));
+    int64_t all = mixt__rows_length(&rows);
+    mixt__rows_close(&rows);
+
+    assert_int_equal(mixt__rows_open(&rows, path, all), MIXT_OK);
+    assert_int_equal(mixt__metrics_observe(&rows, resumed, &(mixt_event){.kind = MIXT_EVENT_START}), MIXT_OK);
+    assert_false(add_row(resumed, &rows, 40, 100));
+    assert_int_equal(mixt__rows_cut(&rows, second), MIXT_OK);
+    assert_false(add_row(resumed, &rows, 30, 100));
+    assert_int_equal(mixt__rows_cut(&rows, first), MIXT_OK);
+    assert_true(add_row(resumed, &rows, 20, 100));
+    mixt__rows_close(&rows);
+    free(run);
+    free(resumed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_epochs_from_one),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_rows),    cmocka_unit_test(test_epochs_from_one),    cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_roles_after_resume),
     };
     return cmocka_run_group_tests(tests, temp_folder_setup, temp_folder_teardown);
 }

@@ -83,7 +83,7 @@ static void parts_are_what_is_taken(void **state)
         assert_int_equal(bytes, planned.prediction.host);
         counted(bytes, mixt__trainer_step(t, run->experiment.train, NULL));
         assert_int_equal(bytes, planned.batches.host - feed);
-        counted(bytes, mixt__snapshot_open(&snapshot, t, false));
+        counted(bytes, mixt__snapshot_open(&snapshot, t, MIXT_SNAPSHOT_WHOLE, false));
         assert_int_equal(bytes + mixt__weights_bytes(t->params), planned.checkpoints.host);
         mixt__snapshot_close(&snapshot);
         assert_int_equal(planned.total.host, planned.step.host + planned.validation.host + planned.batches.host +
@@ -92,6 +92,46 @@ static void parts_are_what_is_taken(void **state)
         assert_int_equal(planned.total.device, 0);
         mixt_run_close(run);
     }
+}
+
+/** What one of so many ranks copies for a checkpoint: its part, exactly as planned, whatever ranks share out. And what
+ *  it keeps to go back to: its own, or all where nothing is shared out. */
+static void a_rank_copies_its_part(void **state)
+{
+    (void)state;
+    enum { RANKS = 4 };
+    static const char *const settings[] = {"-part0 dist.zero=0", "-part1 dist.zero=1", "-part2 dist.zero=2",
+                                           "-part3 dist.zero=3", "-part4 dist.compress=powersgd:2"};
+    size_t whole = 0;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        mixt_run *run;
+        mixt_run_memory planned;
+        mixt__snapshot snapshot;
+        size_t bytes;
+        check_ok(open_ranks(0, temp_folder, settings[i], RANKS, &run));
+        check_ok(mixt_run_plan_memory(run, &planned));
+        mixt__trainer *t = &run->experiment.trainer->core;
+        check_ok(mixt__trainer_allocate(t));
+        counted(bytes, mixt__snapshot_open(&snapshot, t, MIXT_SNAPSHOT_PART, false));
+        assert_int_equal(bytes + mixt__weights_bytes(t->params), planned.checkpoints.host);
+        size_t lists = (size_t)(t->params->count * 4 + RANKS + 2) * (sizeof(mixt__file_tensor) + 256);
+        int64_t written = 0;
+        for (int64_t k = 0; k < snapshot.piece_count; k++)
+            written += snapshot.pieces[k].bytes;
+        whole = (size_t)(t->params->total * 3 + t->params->state_total) * sizeof(float);
+        if (t->ranks.compression.kind == MIXT_COMPRESS_NONE) {
+            assert_in_range(bytes, whole / RANKS, whole / RANKS + whole / 16 + lists);
+            assert_in_range(written, 1, whole / RANKS + whole / 16);
+        }
+        mixt__snapshot_close(&snapshot);
+        mixt__snapshot_kind kept = mixt__snapshot_kept(t);
+        assert_int_equal(kept, i ? MIXT_SNAPSHOT_OWN : MIXT_SNAPSHOT_WHOLE);
+        counted(bytes, mixt__snapshot_open(&snapshot, t, kept, false));
+        assert_int_equal(bytes, mixt__snapshot_bytes(t, kept));
+        mixt__snapshot_close(&snapshot);
+        mixt_run_close(run);
+    }
+    assert_true(whole > 0);
 }
 
 /** Outputs for one sample of zeros. */
@@ -430,6 +470,7 @@ int main(int count, char **arguments)
     write_texts(temp_folder);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_what_is_taken),
+        cmocka_unit_test(a_rank_copies_its_part),
         cmocka_unit_test(evaluation_and_prediction_take_no_step),
         cmocka_unit_test(weights_outlive_a_policy),
         cmocka_unit_test(data_sets_are_counted),

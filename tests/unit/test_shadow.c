@@ -185,7 +185,7 @@ static void snapshot_goes_back(void **state)
     start(&f, "fp16");
     mixt__trainer *t = &f.trainer->core;
     assert_int_equal(mixt_trainer_step_on(f.trainer, f.input, f.target, NULL), MIXT_OK);
-    assert_int_equal(mixt__snapshot_open(&snapshot, t, false), MIXT_OK);
+    assert_int_equal(mixt__snapshot_open(&snapshot, t, MIXT_SNAPSHOT_WHOLE, false), MIXT_OK);
     assert_int_equal(mixt__snapshot_take(&snapshot, t), MIXT_OK);
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < 3; i++)

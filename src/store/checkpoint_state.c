@@ -1,0 +1,174 @@
+/* The state file of a checkpoint that is being filled: its header by one process, its tensors by as many as there are,
+ * each what it has at its place; what was written, as the manifest has it.
+ */
+#include "store/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "store/checkpoint_inside.h"
+#include "store/checksum.h"
+#include "store/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int64_t bytes_of(const mixt__file_tensor *t)
+{
+    return mixt__file_tensor_count(t->dtype, t->rank, t->dims) * (int64_t)mixt_dtype_size(t->dtype);
+}
+
+static void state_path(const mixt__checkpoint_draft *d, char path[MIXT_CHECKPOINT_INSIDE])
+{
+    snprintf(path, MIXT_CHECKPOINT_INSIDE, "%s/%s", d->temporary, MIXT_CHECKPOINT_STATE);
+}
+
+/* ---- writing ---- */
+
+/** Who writes a part finds its place by adding up what stands before: in the file, too, tensors keep their order. */
+static mixt_status check_order(const char *path, const mixt__checkpoint_content *content)
+{
+    for (int64_t i = 1; i < content->count; i++)
+        if (mixt_dtype_size(content->tensors[i].dtype) > mixt_dtype_size(content->tensors[i - 1].dtype))
+            return mixt__fail(MIXT_ERROR_ARGUMENT, "%s: tensor '%s' has wider elements than the one before it", path,
+                              content->tensors[i].name);
+    return MIXT_OK;
+}
+
+/** The file, its header and its length. */
+static mixt_status make_file(const char *path, const char *header, mixt__checkpoint_draft *d)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be created: %s", path, strerror(errno));
+    mixt_status status = mixt__file_write_at(fd, path, header, (size_t)d->data, 0);
+    if (status == MIXT_OK && ftruncate(fd, (off_t)d->bytes))
+        status =
+            mixt__fail(MIXT_ERROR_FILE, "%s: cannot have %lld bytes: %s", path, (long long)d->bytes, strerror(errno));
+    if (close(fd) && status == MIXT_OK)
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be closed: %s", path, strerror(errno));
+    return status;
+}
+
+mixt_status mixt__checkpoint_state_make(mixt__checkpoint_draft *d, const mixt__checkpoint_content *content)
+{
+    char path[MIXT_CHECKPOINT_INSIDE], *header;
+    size_t bytes;
+    state_path(d, path);
+    MIXT_TRY(check_order(path, content));
+    MIXT_TRY(mixt__safetensors_header(path, content->tensors, content->count, &header, &bytes));
+    d->data = d->bytes = (int64_t)bytes;
+    d->header = mixt__checksum(header, bytes);
+    for (int64_t i = 0; i < content->count; i++)
+        d->bytes += bytes_of(&content->tensors[i]);
+    mixt_status status = make_file(path, header, d);
+    mixt__free(header);
+    return status;
+}
+
+static mixt_status write_pieces(int fd, const char *path, const mixt__checkpoint_draft *d,
+                                const mixt__checkpoint_content *content, const mixt__checkpoint_piece *pieces,
+                                int64_t count, mixt__checkpoint_sum *sums)
+{
+    int64_t tensor = 0, at = d->data;
+    for (int64_t i = 0; i < count; i++) {
+        const mixt__checkpoint_piece *p = &pieces[i];
+        for (; tensor < p->tensor; tensor++)
+            at += bytes_of(&content->tensors[tensor]);
+        MIXT_TRY(mixt__file_write_at(fd, path, p->data, (size_t)p->bytes, at + p->begin));
+        sums[i] = (mixt__checkpoint_sum){p->tensor, p->begin, p->bytes, mixt__checksum(p->data, (size_t)p->bytes)};
+    }
+    if (fsync(fd)) // delayed allocation reports a full disk here
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be brought to disk: %s", path, strerror(errno));
+    return MIXT_OK;
+}
+
+mixt_status mixt__checkpoint_add(const mixt__checkpoint_draft *d, const mixt__checkpoint_content *content,
+                                 const mixt__checkpoint_piece *pieces, int64_t count, mixt__checkpoint_sum *sums)
+{
+    char path[MIXT_CHECKPOINT_INSIDE];
+    state_path(d, path);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return mixt__fail(MIXT_ERROR_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    mixt_status status = write_pieces(fd, path, d, content, pieces, count, sums);
+    if (close(fd) && status == MIXT_OK)
+        status = mixt__fail(MIXT_ERROR_FILE, "%s: cannot be closed: %s", path, strerror(errno));
+    return status;
+}
+
+/* ---- what was written ---- */
+
+json_t *mixt__checkpoint_hex(uint64_t sum)
+{
+    char text[20];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
+    return json_string(text);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const mixt__checkpoint_sum *x = a, *y = b;
+    if (x->tensor != y->tensor)
+        return x->tensor < y->tensor ? -1 : 1;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/** One checksum, or [[bytes, checksum], …] of a tensor that several have written. NULL: no memory. */
+static json_t *tensor_record(const mixt__checkpoint_sum *sums, int64_t count)
+{
+    if (count == 0)
+        return mixt__checkpoint_hex(mixt__checksum("", 0));
+    if (count == 1)
+        return mixt__checkpoint_hex(sums->sum);
+    json_t *parts = json_array();
+    for (int64_t i = 0; i < count; i++)
+        if (json_array_append_new(parts,
+                                  json_pack("[I, o]", (json_int_t)sums[i].bytes, mixt__checkpoint_hex(sums[i].sum)))) {
+            json_decref(parts);
+            return NULL;
+        }
+    return parts;
+}
+
+/** How many of `sums` are of this tensor; -1: they are not all of it, once. */
+static int64_t count_parts(const mixt__checkpoint_sum *sums, int64_t left, int64_t tensor, int64_t bytes)
+{
+    int64_t count = 0, end = 0;
+    for (; count < left && sums[count].tensor == tensor; count++) {
+        if (sums[count].begin != end || sums[count].bytes < 1)
+            return -1;
+        end += sums[count].bytes;
+    }
+    return end == bytes ? count : -1;
+}
+
+mixt_status mixt__checkpoint_state_record(const mixt__checkpoint_draft *d, const mixt__checkpoint_content *content,
+                                          mixt__checkpoint_sum *sums, int64_t count, json_t *record, bool *cut)
+{
+    json_t *tensors = json_object();
+    int64_t used = 0;
+    bool good = tensors != NULL;
+    *cut = false;
+    qsort(sums, (size_t)count, sizeof *sums, by_place);
+    for (int64_t i = 0; good && i < content->count; i++) {
+        const mixt__file_tensor *t = &content->tensors[i];
+        int64_t parts = count_parts(sums + used, count - used, i, bytes_of(t));
+        if (parts < 0) {
+            json_decref(tensors);
+            return mixt__fail(MIXT_ERROR_STATE, "checkpoint %s: tensor '%s' was not written once and whole", d->target,
+                              t->name);
+        }
+        *cut = *cut || parts > 1;
+        good = !json_object_set_new(tensors, t->name, tensor_record(sums + used, parts));
+        used += parts;
+    }
+    good = good && !json_object_set_new(record, "bytes", json_integer((json_int_t)d->bytes)) &&
+           !json_object_set_new(record, "header", mixt__checkpoint_hex(d->header)) &&
+           !json_object_set(record, "tensors", tensors);
+    json_decref(tensors);
+    return good ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "checkpoint %s: no memory to write it", d->target);
+}
