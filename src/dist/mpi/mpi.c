@@ -24,6 +24,8 @@ enum {
 };
 
 static const double LOOK_SECONDS = 0.05, NAPPING_SECONDS = 0.002, GIVE_UP_SECONDS = 0.5;
+/** Where several peers are late, all but one wait for that one themselves. Who waits for it alone knows, and says so. */
+static const double DOUBT_SECONDS = 1.0;
 
 static struct {
     mixt__transport transport;
@@ -98,15 +100,21 @@ static bool noticed(mixt__arrival *arrival)
     return true;
 }
 
-/** A peer of a message that is not through: one of those awaited before one that does not take. */
-static int find_late(const mixt__message *out, int outs, const mixt__message *in, int ins)
+/** A peer of a message that is not through: one of those awaited before one that does not take.
+ *  @param several set where there are others too */
+static int find_late(const mixt__message *out, int outs, const mixt__message *in, int ins, bool *several)
 {
-    int flag;
-    for (int i = 0; i < ins + outs; i++)
-        if (state.requests[i] != MPI_REQUEST_NULL &&
-            (MPI_Test(&state.requests[i], &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || !flag))
-            return i < ins ? in[i].peer : out[i - ins].peer;
-    return -1;
+    int flag, late = -1;
+    *several = false;
+    for (int i = 0; i < ins + outs; i++) {
+        int peer = i < ins ? in[i].peer : out[i - ins].peer;
+        if (state.requests[i] == MPI_REQUEST_NULL ||
+            (MPI_Test(&state.requests[i], &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag))
+            continue;
+        *several = *several || (late >= 0 && late != peer);
+        late = late < 0 ? peer : late;
+    }
+    return late;
 }
 
 static void nap(double waited)
@@ -159,8 +167,12 @@ static mixt_status exchange(const mixt__message *out, int outs, const mixt__mess
                 return fail(MIXT_ERROR_STATE, "a rank is gone");
         }
         if (t - start > waiting->seconds) {
-            arrival->late = find_late(out, outs, in, ins);
-            return fail(MIXT_ERROR_STATE, "a rank does not answer");
+            bool several;
+            int late = find_late(out, outs, in, ins, &several);
+            if (!several || t - start > waiting->seconds + DOUBT_SECONDS) {
+                arrival->late = late;
+                return fail(MIXT_ERROR_STATE, "a rank does not answer");
+            }
         }
         nap(t - start);
     }
