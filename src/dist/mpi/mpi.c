@@ -24,7 +24,8 @@ enum {
 };
 
 static const double LOOK_SECONDS = 0.05, NAPPING_SECONDS = 0.002, GIVE_UP_SECONDS = 0.5;
-/** Where several peers are late, all but one wait for that one themselves. Who waits for it alone knows, and says so. */
+/** Where several peers are late, all but one wait for that one themselves. Who waits for it alone knows, and says so.
+ */
 static const double DOUBT_SECONDS = 1.0;
 
 static struct {
