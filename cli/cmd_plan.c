@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 
 #include "cli/plan_buckets.h"
+#include "cli/plan_nodes.h"
 #include "cli/plan_ranks.h"
 #include "cli/profile.h"
 #include "cli/support.h"
@@ -161,135 +162,7 @@ static mixt_status choose_phase(const cli_args *args, mixt_run *run, report *r)
     return r->phase >= 0 ? mixt_run_plan_phase(run, r->phase) : MIXT_OK;
 }
 
-/* ---- nodes ---- */
-
-/** A line of the graph; on a terminal what does not fit goes on below. */
-static void write_line(void *user, int64_t index, const char *line)
-{
-    enum { NAMES = 51 }; // number, pass, layer and op stand in columns
-    FILE *stream = user;
-    (void)index;
-    if (!cli_is_terminal(stream) || cli_text_width(line) <= cli_columns(stream)) {
-        fprintf(stream, "%s\n", line);
-        return;
-    }
-    int names = NAMES + (int)strcspn(line + NAMES, " ");
-    fprintf(stream, "%.*s ", names, line);
-    cli_wrap(stream, line + names, names + 1, 8, cli_columns(stream));
-}
-
-/** The formats that a node reads or writes, each once: "bf16,fp32". */
-static void format_list(const mixt_trainer *trainer, int64_t index, int count, bool output, char text[64])
-{
-    bool seen[MIXT_DTYPE_COUNT] = {false};
-    text[0] = 0;
-    for (int i = 0, used = 0; i < count && used < 64; i++) {
-        mixt_plan_value v = {0};
-        (void)(output ? mixt_plan_output : mixt_plan_input)(trainer, index, i, &v);
-        if (!seen[v.dtype])
-            used += snprintf(text + used, 64 - (size_t)used, "%s%s", used ? "," : "", mixt_dtype_name(v.dtype));
-        seen[v.dtype] = true;
-    }
-}
-
-/** What a node reads and writes: "bf16,fp32 > bf16". */
-static void formats_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, const mixt_plan_node *n)
-{
-    char in[64], out[64];
-    format_list(trainer, index, n->inputs, false, in);
-    format_list(trainer, index, n->outputs, true, out);
-    cli_table_cell(table, "%s > %s", in, out);
-}
-
-/** What decided its formats, then why better kernels were refused. */
-static void why_cell(cli_table *table, const mixt_trainer *trainer, int64_t index, const mixt_plan_node *n)
-{
-    char text[2048] = "";
-    (void)mixt_plan_explain(trainer, index, text, sizeof text);
-    for (int i = 0; i < n->refusals; i++) {
-        const char *kernel = "", *reason = "";
-        size_t used = strlen(text);
-        (void)mixt_plan_refusal(trainer, index, i, &kernel, &reason);
-        snprintf(text + used, sizeof text - used, "; not %s: %s", kernel, reason);
-    }
-    cli_table_cell_styled(table, CLI_PLAIN, text);
-}
-
-/** One line a node: kernel, formats, FLOPs, and why that is so. */
-static void print_nodes(const report *r)
-{
-    cli_table table = {0};
-    cli_table_column(&table, "layer", CLI_LEFT);
-    cli_table_column(&table, "op", CLI_LEFT);
-    cli_table_column(&table, "kernel", CLI_LEFT);
-    cli_table_column(&table, "formats", CLI_LEFT);
-    cli_table_column(&table, "MFLOP", CLI_RIGHT);
-    cli_table_column(&table, "why", CLI_LEFT);
-    for (int64_t i = 0; (i = mixt_plan_next(r->trainer, r->layer, i)) >= 0; i++) {
-        mixt_plan_node n;
-        (void)mixt_plan_node_at(r->trainer, i, &n);
-        cli_table_cell(&table, "%s%s", n.layer, n.recomputed ? " (again)" : n.backward ? " (backward)" : "");
-        cli_table_cell(&table, "%s", n.op);
-        cli_table_cell(&table, "%s", n.kernel);
-        formats_cell(&table, r->trainer, i, &n);
-        cli_table_cell(&table, "%.2f", n.flops / 1e6);
-        why_cell(&table, r->trainer, i, &n);
-    }
-    cli_table_print(&table, stdout, 0);
-    cli_table_free(&table);
-}
-
 /* ---- JSON ---- */
-
-static json_t *json_values(const mixt_trainer *trainer, int64_t index, int count, bool output)
-{
-    json_t *list = json_array();
-    for (int i = 0; i < count; i++) {
-        mixt_plan_value v = {0};
-        (void)(output ? mixt_plan_output : mixt_plan_input)(trainer, index, i, &v);
-        json_array_append_new(list, json_string(mixt_dtype_name(v.dtype)));
-    }
-    return list;
-}
-
-static json_t *json_refusals(const mixt_trainer *trainer, int64_t index, int count)
-{
-    json_t *list = json_object();
-    for (int i = 0; i < count; i++) {
-        const char *kernel = "", *reason = "";
-        (void)mixt_plan_refusal(trainer, index, i, &kernel, &reason);
-        json_object_set_new(list, kernel, json_string(reason));
-    }
-    return list;
-}
-
-static json_t *json_nodes(const report *r)
-{
-    json_t *list = json_array();
-    for (int64_t i = 0; (i = mixt_plan_next(r->trainer, r->layer, i)) >= 0; i++) {
-        mixt_plan_node n;
-        mixt_plan_value out = {0};
-        char why[2048] = "";
-        (void)mixt_plan_explain(r->trainer, i, why, sizeof why);
-        (void)mixt_plan_node_at(r->trainer, i, &n);
-        (void)mixt_plan_output(r->trainer, i, 0, &out);
-        json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s, s:s, s:f}", "layer", n.layer, "op", n.op, "kernel", n.kernel,
-                              "backward", n.backward, "dtype", mixt_dtype_name(out.dtype), "arithmetic",
-                              mixt_dtype_name(n.arithmetic), "flops", n.flops);
-        json_object_set_new(o, "recomputed", json_boolean(n.recomputed));
-        json_object_set_new(o, "index", json_integer((json_int_t)i));
-        json_object_set_new(o, "work", json_string(mixt_work_name(n.work)));
-        json_object_set_new(o, "bytes", json_real(n.bytes));
-        json_object_set_new(o, "reads", json_values(r->trainer, i, n.inputs, false));
-        json_object_set_new(o, "writes", json_values(r->trainer, i, n.outputs, true));
-        json_object_set_new(o, "why", json_string(why));
-        if (n.rule >= 0)
-            json_object_set_new(o, "rule", json_integer((json_int_t)n.rule));
-        json_object_set_new(o, "refused", json_refusals(r->trainer, i, n.refusals));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
 
 static json_t *json_run_memory(const mixt_run_memory *m)
 {
@@ -341,7 +214,7 @@ static void print_json(const report *r)
         json_object_set_new(memory, roles[i].name, json_integer((json_int_t)roles[i].bytes));
     json_t *o = json_pack("{s:s, s:o, s:f, s:f, s:I, s:o}", "device", r->info.device, "memory", memory, "flops",
                           r->info.flops, "matrix_flops", r->info.matrix_flops, "activations_without_reuse",
-                          (json_int_t)r->info.activations_unshared, "nodes", json_nodes(r));
+                          (json_int_t)r->info.activations_unshared, "nodes", cli_plan_nodes_json(r->trainer, r->layer));
     json_object_set_new(o, "run_memory", json_run_memory(&r->run));
     json_object_set_new(o, "phases", json_phases(r));
     json_object_set_new(o, "buckets", cli_plan_buckets_json(r->of));
@@ -405,9 +278,9 @@ static void print_text(const cli_args *args, const report *r)
 {
     char text[32];
     if (cli_flag(args, "graph"))
-        (void)mixt_plan_text(r->trainer, r->layer, write_line, stdout);
+        cli_plan_graph_print(r->trainer, r->layer);
     if (cli_flag(args, "explain"))
-        print_nodes(r);
+        cli_plan_nodes_print(r->trainer, r->layer);
     print_fit(&r->fit);
     print_phases(r);
     print_memory(&r->memory);
