@@ -1,8 +1,9 @@
 /* In place of libmixt_nccl.so where there is no GPU: sums of ranks on one machine, over memory that they share.
  *
- * In the order of ranks, so that the bits are those of dist.ranks in one process. For devices whose memory the host can
- * read (MIXT_APART=1); everything has run when a call returns.
+ * In the order of ranks, so that the bits are those of dist.ranks in one process. For the CPU as a device with memory
+ * of its own (MIXT_APART=1), whose stream is the guard of that memory; everything has run when a call returns.
  */
+#include "backend/cpu/guard.h"
 #include "dist/transport.h"
 
 #include <fcntl.h>
@@ -21,6 +22,7 @@ typedef struct shared {
 } shared;
 
 static shared *all;
+static const mixt__guard *guard;
 static int own, ranks;
 static long rounds;
 static char name[MIXT_DEVICE_ID_SIZE];
@@ -37,12 +39,14 @@ static mixt_status sum(float *data, int64_t count)
 {
     for (int64_t at = 0; at < count; at += ROOM) {
         int64_t n = count - at < ROOM ? count - at : ROOM;
+        guard->open();
         memcpy(all->slots[own], data + at, (size_t)n * sizeof *data);
         meet();
         memcpy(data + at, all->slots[0], (size_t)n * sizeof *data);
         for (int r = 1; r < ranks; r++)
             for (int64_t i = 0; i < n; i++)
                 data[at + i] += all->slots[r][i];
+        guard->shut();
         meet();
     }
     return MIXT_OK;
@@ -53,10 +57,12 @@ static mixt_status gather(float *data, const int64_t *cuts)
     for (int r = 0; r < ranks; r++)
         for (int64_t at = cuts[r]; at < cuts[r + 1]; at += ROOM) {
             size_t bytes = (size_t)(cuts[r + 1] - at < ROOM ? cuts[r + 1] - at : ROOM) * sizeof *data;
+            guard->open();
             if (r == own)
                 memcpy(all->slots[0], data + at, bytes);
             meet();
             memcpy(data + at, all->slots[0], bytes);
+            guard->shut();
             meet();
         }
     return MIXT_OK;
@@ -112,12 +118,13 @@ mixt_status mixt_device_sums_open(const char *abi, void (*error_set)(const char 
     void *memory = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file >= 0)
         close(file);
-    if (strcmp(abi, MIXT_TRANSPORT_ABI) || size > RANKS || memory == MAP_FAILED || stream) {
+    if (strcmp(abi, MIXT_TRANSPORT_ABI) || size > RANKS || memory == MAP_FAILED || !stream) {
         error_set("no sums over memory");
         return MIXT_ERROR_DEVICE;
     }
     snprintf(name, sizeof name, "%s", id);
     all = memory;
+    guard = stream;
     own = rank;
     ranks = size;
     *sums = &opened;

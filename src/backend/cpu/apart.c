@@ -1,4 +1,4 @@
-/* The CPU's backend with copies in place of sharing, and an account of what the device alone holds.
+/* The CPU's backend with copies in place of sharing, in memory that is shut while none of its functions runs.
  *
  * Kernels have run when a call returns, and fences say nothing. Copies are made as late as a device may make them, so
  * that who does not wait for one is found out here: those beside the kernels take what is there when they are joined,
@@ -6,24 +6,28 @@
  */
 #include "backend/cpu/apart.h"
 
+#include "backend/cpu/guard.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "ops/ops.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <string.h>
 
-enum { HEADER = 64 }; // before each block, so that it stays aligned: its place in the list of all
-
-typedef struct block {
-    struct block *before, *after;
-    size_t bytes;
-} block;
-
 static mixt__backend apart;
-static atomic_size_t held;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of both lists
-static block *blocks;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of the copies that wait
+
+/** Of a function that began with `begin`: its last. */
+static mixt_status end(mixt_status status)
+{
+    mixt__cpu_guard.shut();
+    return status;
+}
+
+static void begin(void)
+{
+    mixt__cpu_guard.open();
+}
 
 /* ---- copies that wait ---- */
 
@@ -42,15 +46,6 @@ static struct {
     int64_t count, capacity;
     bool broken; // a source was changed before it was copied
 } queue;
-
-static bool in_device(const void *at)
-{
-    const char *p = at;
-    for (const block *b = blocks; b; b = b->after)
-        if (p >= (const char *)b + HEADER && p < (const char *)b + HEADER + b->bytes)
-            return true;
-    return false;
-}
 
 static void finish_copy(const pending *p)
 {
@@ -83,7 +78,9 @@ static void finish_copies(void)
 
 static mixt_status wait_for_copies(void)
 {
+    begin();
     finish_copies();
+    end(MIXT_OK);
     return queue.broken ? mixt__fail(MIXT_ERROR_INTERNAL, "memory was changed before it was copied to the device")
                         : MIXT_OK;
 }
@@ -109,23 +106,28 @@ static mixt_status put_off(copy_kind kind, void *dst, const void *src, size_t by
     return room ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to put off a copy");
 }
 
+static mixt_status copy_now(void *dst, const void *src, size_t bytes)
+{
+    begin();
+    memcpy(dst, src, bytes);
+    return end(MIXT_OK);
+}
+
 static mixt_status copy(void *dst, const void *src, size_t bytes)
 {
-    pthread_mutex_lock(&lock);
-    bool to_device = in_device(dst), from_device = in_device(src);
-    pthread_mutex_unlock(&lock);
+    bool to_device = mixt__guard_holds(dst), from_device = mixt__guard_holds(src);
+    begin();
     if (to_device)
         memcpy(dst, src, bytes);
     if (!bytes || (to_device && from_device))
-        return MIXT_OK;
-    return put_off(to_device ? COPY_FROM_HOST : COPY_TO_HOST, dst, src, bytes);
+        return end(MIXT_OK);
+    return end(put_off(to_device ? COPY_FROM_HOST : COPY_TO_HOST, dst, src, bytes));
 }
 
 static mixt_status copy_and_wait(void *dst, const void *src, size_t bytes)
 {
     MIXT_TRY(wait_for_copies());
-    memcpy(dst, src, bytes);
-    return MIXT_OK;
+    return copy_now(dst, src, bytes);
 }
 
 static mixt_status copy_beside(void *dst, const void *src, size_t bytes)
@@ -137,6 +139,7 @@ static mixt_status copy_beside(void *dst, const void *src, size_t bytes)
 static mixt_status join_copies(void)
 {
     bool room = true;
+    begin();
     pthread_mutex_lock(&lock);
     for (int64_t i = 0; i < queue.count && room; i++) {
         if (queue.list[i].kind != COPY_BESIDE)
@@ -145,7 +148,7 @@ static mixt_status join_copies(void)
         queue.list[i].kind = COPY_TO_HOST;
     }
     pthread_mutex_unlock(&lock);
-    return room ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to put off a copy");
+    return end(room ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "no memory to put off a copy"));
 }
 
 static mixt_status query(void)
@@ -154,38 +157,17 @@ static mixt_status query(void)
     return wait_for_copies();
 }
 
-const mixt__beside mixt__beside_cpu_apart = {.copy = copy_beside, .join = join_copies, .query = query};
+const mixt__beside mixt__beside_cpu_apart = {
+    .stream = (void *)(uintptr_t)&mixt__cpu_guard, .copy = copy_beside, .join = join_copies, .query = query};
 
 /* ---- memory ---- */
-
-static void *take(size_t bytes)
-{
-    block *b = mixt__alloc_uninit(bytes + HEADER);
-    if (!b)
-        return NULL;
-    pthread_mutex_lock(&lock);
-    *b = (block){.after = blocks, .bytes = bytes};
-    if (blocks)
-        blocks->before = b;
-    blocks = b;
-    pthread_mutex_unlock(&lock);
-    atomic_fetch_add(&held, bytes);
-    return (char *)b + HEADER;
-}
 
 static void give_back(void *memory)
 {
     if (!memory)
         return;
-    block *b = (block *)(void *)((char *)memory - HEADER);
     (void)query(); // as of a GPU's: what was issued has run before memory is given back
-    pthread_mutex_lock(&lock);
-    *(b->before ? &b->before->after : &blocks) = b->after;
-    if (b->after)
-        b->after->before = b->before;
-    pthread_mutex_unlock(&lock);
-    atomic_fetch_sub(&held, b->bytes);
-    mixt__free(b);
+    mixt__guard_give_back(memory);
 }
 
 static void give_back_host(void *memory)
@@ -194,20 +176,16 @@ static void give_back_host(void *memory)
     mixt__free(memory);
 }
 
-static size_t held_bytes(void)
-{
-    return atomic_load(&held);
-}
-
 /* ---- batches ---- */
 
 static mixt_status stage(int slot, const mixt__piece *pieces, int count, bool wait)
 {
     (void)slot;
     (void)wait;
+    begin();
     for (int i = 0; i < count; i++)
         memcpy(pieces[i].dst, pieces[i].src, pieces[i].bytes);
-    return MIXT_OK;
+    return end(MIXT_OK);
 }
 
 static mixt_status pass_fence(int slot)
@@ -222,21 +200,95 @@ static mixt_status wait_for_step(int slot)
     return wait_for_copies();
 }
 
+/* ---- what computes ---- */
+
 static mixt_status multiply(float *dst, const float *src, const float *factor, int64_t count)
 {
+    begin();
     for (int64_t i = 0; i < count; i++)
         dst[i] = src[i] * *factor;
-    return MIXT_OK;
+    return end(MIXT_OK);
+}
+
+static mixt_status zero(void *block, size_t bytes)
+{
+    begin();
+    return end(mixt__backend_cpu.zero(block, bytes));
+}
+
+static mixt_status gradient_stats(const mixt__update *update)
+{
+    begin();
+    return end(mixt__backend_cpu.gradient_stats(update));
+}
+
+static mixt_status step_control(const mixt__update *update)
+{
+    begin();
+    return end(mixt__backend_cpu.step_control(update));
+}
+
+static mixt_status optimizer_step(const mixt__update *update)
+{
+    begin();
+    return end(mixt__backend_cpu.optimizer_step(update));
+}
+
+/* A candidate's `run` is told the call alone: so there is one for the first of every op's, one for the second, … */
+
+#define MIXT_CANDIDATES(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define MIXT_RUN(place)                                                                                                \
+    static mixt_status run_##place(const mixt__call *call)                                                             \
+    {                                                                                                                  \
+        begin();                                                                                                       \
+        return end(mixt__backend_cpu.kernels(call->op)[place]->run(call));                                             \
+    }
+#define MIXT_NAME(place) run_##place,
+MIXT_CANDIDATES(MIXT_RUN)
+
+enum { CANDIDATES = 8 };
+static mixt_status (*const runs[CANDIDATES])(const mixt__call *call) = {MIXT_CANDIDATES(MIXT_NAME)};
+
+static struct {
+    const mixt__op *op;
+    mixt__kernel kernels[CANDIDATES];
+    const mixt__kernel *list[CANDIDATES + 1];
+} table[] = {
+#define MIXT_OP(name) {.op = &mixt__op_##name},
+#include "ops/ops.def"
+#undef MIXT_OP
+};
+
+static const mixt__kernel *const *kernels(const mixt__op *op)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].op == op)
+            return table[i].list;
+    return NULL;
+}
+
+static void fill_table(void)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const mixt__kernel *const *list = mixt__backend_cpu.kernels(table[i].op);
+        for (int k = 0; k < CANDIDATES && list[k]; k++) {
+            table[i].kernels[k] = *list[k];
+            table[i].kernels[k].run = runs[k];
+            table[i].list[k] = &table[i].kernels[k];
+        }
+    }
 }
 
 static void fill(void)
 {
     apart = mixt__backend_cpu;
     apart.host_memory = false;
-    apart.alloc = take;
+    apart.kernels = kernels;
+    apart.alloc = mixt__guard_take;
     apart.free = give_back;
     apart.free_host = give_back_host;
-    apart.allocated = held_bytes;
+    apart.allocated = mixt__guard_bytes;
+    apart.zero = zero;
     apart.upload = copy_and_wait;
     apart.download = copy_and_wait;
     apart.copy = copy;
@@ -245,6 +297,10 @@ static void fill(void)
     apart.fence = pass_fence;
     apart.wait = wait_for_step;
     apart.multiply = multiply;
+    apart.gradient_stats = gradient_stats;
+    apart.step_control = step_control;
+    apart.optimizer_step = optimizer_step;
+    fill_table();
 }
 
 const mixt__backend *mixt__backend_cpu_apart(void)
