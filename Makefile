@@ -1,8 +1,8 @@
 # Thin front for people; CMake and Ninja do the work. `make demo` and `make test` need nothing but a Debian machine.
 BUILD ?= build
 JOBS ?= $(shell nproc)
-# Tests at once: one more than cores, because some wait (for ranks, for signals, for a disk).
-TESTS ?= $(shell expr $(JOBS) + 1)
+# Tests at once: two more than cores, because some wait (for ranks, for signals, for a disk).
+TESTS ?= $(shell expr $(JOBS) + 2)
 PREFIX ?= /usr/local
 # Seconds that `make test` gives each fuzz target.
 SMOKE ?= 1
