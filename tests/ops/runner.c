@@ -17,7 +17,7 @@ typedef struct options {
     int64_t line;
     uint64_t seed;
     bool verbose;
-    bool memory;          // only what touches other memory: integers and TF32 on the CPU are left out
+    bool memory;          // only what touches other memory: integers, TF32 on the CPU, one 16-bit format are left out
     bool no_oracle_check; // another run checks them: they are the same on every device and instruction set
     const mixt__backend *backend;
 } options;
@@ -219,6 +219,12 @@ static void run_dtype(const options *o, const oracle *oracle, problem *p, int64_
     case_free(cases[1]);
 }
 
+/** FP16 and BF16 touch the same memory: where that is all that counts, a line is run in one of them. */
+static bool same_memory(const options *o, mixt_dtype dtype, int64_t line)
+{
+    return o->memory && dtype == (line % 2 ? MIXT_DTYPE_FP16 : MIXT_DTYPE_BF16);
+}
+
 static void run_line(const options *o, const oracle *oracle, problem *p, int64_t line, totals *t)
 {
     uint64_t dropped = 0;
@@ -227,7 +233,8 @@ static void run_line(const options *o, const oracle *oracle, problem *p, int64_t
         t->failures++;
     for (size_t d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
         if ((!o->dtype || !strcmp(o->dtype, mixt_dtype_name(dtypes[d]))) &&
-            (dtypes[d] != MIXT_DTYPE_TF32 || (mixt__op_find(oracle->op)->matrix_work && !o->memory)))
+            (dtypes[d] != MIXT_DTYPE_TF32 || (mixt__op_find(oracle->op)->matrix_work && !o->memory)) &&
+            !same_memory(o, dtypes[d], line))
             run_dtype(o, oracle, p, line, dtypes[d], &dropped, t);
 }
 
