@@ -22,7 +22,7 @@ void cli_plan_ranks_print(const mixt_plan_info *info, double link)
     int64_t rest = info->rank_sent - info->rank_gradients - info->rank_weights;
     if (info->ranks < 2)
         return;
-    cli_line(stdout, "", "one of %lld ranks: it sends %s (%lld bytes) an update; rank 0 alone writes checkpoints",
+    cli_line(stdout, "", "one of %lld ranks: it sends %s (%lld bytes) an update; each writes its part of checkpoints",
              (long long)info->ranks, cli_format_bytes(text, (double)info->rank_sent), (long long)info->rank_sent);
     if (info->rank_whole) {
         char run[32];

@@ -172,8 +172,8 @@ typedef struct mixt_run_options {
                      checkpoint (mixt_run_result.signal says which); a second SIGINT or SIGTERM kills. Those that were
                      ignored before stay so. SIGPIPE and SIGXFSZ are ignored meanwhile */
     bool ranks;   /**< where a launcher (mpirun, srun) has started several processes they train the run together, as
-                     ranks:   see mixt/ranks.h and the keys dist.*. The run's directory is written by rank 0; all ranks
-                     return the   same status. Default: every process trains a run of its own */
+                     ranks: see mixt/ranks.h and the keys dist.*. The run's directory is written by rank 0, checkpoints
+                     by all; all ranks return the same status. Default: every process trains a run of its own */
     int64_t plan_ranks; /**< plan the run as one of so many ranks that a launcher would start: its memory, what it
                            sends. It cannot be trained. Default 0: not */
     /** Called while a text is tokenised, as mixt_data_options.progress. */

@@ -1,4 +1,4 @@
-/* A run of several ranks: one run directory, written by rank 0 alone; everything else on all ranks alike.
+/* A run of several ranks: one run directory, written by rank 0 but for checkpoints; everything else on all ranks alike.
  *
  * What could differ between ranks is agreed on: how they are opened, signals, what observers ask for, how it ends. What
  * follows from numbers of training is the same on all by itself.
