@@ -111,9 +111,12 @@ mixt_value mixt_conv3d_with(mixt_builder *b, const char *name, mixt_value x, con
 #define mixt_conv3d(b, name, x, ...) mixt_conv3d_with((b), (name), (x), &(mixt_conv3d_options){__VA_ARGS__})
 
 typedef struct mixt_norm_options {
-    float eps;      /**< default 1e-5 */
-    float momentum; /**< batch norm: weight of the new batch in the running statistics; default 0.1 */
-    bool zero;      /**< begin with weights of 0 instead of 1: a residual block then begins as the identity */
+    float eps;       /**< default 1e-5 */
+    float momentum;  /**< batch norm: weight of the new batch in the running statistics; default 0.1 */
+    bool zero;       /**< begin with weights of 0 instead of 1: a residual block then begins as the identity */
+    mixt_value mask; /**< batch norm of samples of different lengths: FP32 of the first dimensions of x, (N, T) of
+                          (N, T, …, C). What lies where it is 0 does not count: statistics leave it out, and the
+                          result there is 0. Default: all of x counts */
 } mixt_norm_options;
 /** Normalises the last dimension. Parameters name.weight and name.bias. */
 mixt_value mixt_layer_norm_with(mixt_builder *b, const char *name, mixt_value x, const mixt_norm_options *o);
@@ -213,6 +216,8 @@ mixt_value mixt_mul(mixt_builder *b, mixt_value x, mixt_value y);
 mixt_value mixt_div(mixt_builder *b, mixt_value x, mixt_value y);
 mixt_value mixt_maximum(mixt_builder *b, mixt_value x, mixt_value y);
 mixt_value mixt_minimum(mixt_builder *b, mixt_value x, mixt_value y);
+/** x where mask is above 0, else 0, whatever x is there: what lies behind the end of a sample says nothing. */
+mixt_value mixt_where(mixt_builder *b, mixt_value mask, mixt_value x);
 mixt_value mixt_neg(mixt_builder *b, mixt_value x);
 /** x · factor + shift */
 mixt_value mixt_affine(mixt_builder *b, mixt_value x, float factor, float shift);

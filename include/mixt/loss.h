@@ -73,6 +73,8 @@ typedef struct mixt_ctc_options {
     mixt_value frames; /**< INT32 (N): frames that each sample has; default: all have all */
     int64_t stride;    /**< of `frames`: so many of them are one frame of the logits, as where a model pools them;
                             default 1 */
+    int64_t window; /**< of `frames`: so many of them a frame of the logits has seen. It counts where a sample has all
+                         of them, as in a sample that is not padded; default 1: any of them */
 } mixt_ctc_options;
 /**
  * Connectionist temporal classification: -log of how likely the labels are over all ways to place them on the frames,

@@ -106,7 +106,9 @@ typedef struct mixt__pool_attrs {
     int64_t size_d, stride_d, pad_d; // of depth, in (N, D, H, W, C) only
 } mixt__pool_attrs;
 
-/** addend and relu are made by the epilogues pass only:
+/** masked: input 5 of batch_norm and of its gradient is a mask, FP32, of src's first dimensions. Rows where it is 0 do
+ *  not count: statistics leave them out, and both dst and grad_src are 0 there.
+ *  addend and relu are made by the epilogues pass only:
  *    batch_norm       addend: a last input, added to the normalised value; relu: then relu
  *    batch_norm_grad  relu: grad_dst counts only where the forward's result was above 0, found again from src; the bias
  *                     is a last input (never together with a forward addend)
@@ -115,8 +117,9 @@ typedef struct mixt__norm_attrs {
     float eps, momentum;
     bool training; // batch norm: use the batch's statistics and update the running ones
     bool repeated; // batch norm: with training, leave the running ones; they have been updated in this pass
-    bool addend, relu;
-    bool totals; // layer_norm_grad: output 3 is grad_src summed over all but its last dimension
+    bool masked;
+    bool addend, relu; // no addend where masked
+    bool totals;       // layer_norm_grad: output 3 is grad_src summed over all but its last dimension
 } mixt__norm_attrs;
 
 typedef struct mixt__embedding_attrs {
@@ -192,9 +195,11 @@ typedef struct mixt__kl_attrs {
 typedef struct mixt__ctc_attrs {
     int64_t blank;  // the class that says nothing
     int64_t stride; // of the lengths in frames: so many are one frame of the logits; 0: 1
+    int64_t window; // so many of them a frame of the logits has seen, and counts only where a sample has all; 0: 1
 } mixt__ctc_attrs;
 
-/** The logarithm of a probability of 0 in CTC's tables: finite, so that what is added to it and taken from it stays so. */
+/** The logarithm of a probability of 0 in CTC's tables: finite, so that what is added to it and taken from it stays so.
+ */
 #define MIXT_CTC_NEVER (-1e30f)
 
 /** A classifier's head, its loss and all their gradients: see ops/head.c. Made by the classifier pass only. */
@@ -299,6 +304,7 @@ typedef struct mixt__tensor_error_attrs {
     X(MIN, "min", 2)                     /* a < b ? a : b, NaN if either is */                                         \
     X(SELECT_GE, "select_ge", 3)         /* a >= b ? c : 0: gradient of MAX */                                         \
     X(SELECT_LT, "select_lt", 3)         /* a < b ? c : 0 */                                                           \
+    X(WHERE, "where", 2)                 /* a > 0 ? b : 0: what a mask leaves */                                       \
     X(AFFINE, "affine", 1)               /* a · imm + imm2 */                                                         \
     X(RELU, "relu", 1)                   /* a > 0 ? a : 0, NaN stays */                                                \
     X(RELU_GRAD, "relu_grad", 2)         /* a (the output) > 0 ? b : 0 */                                              \

@@ -3,12 +3,13 @@
  *
  * Forward: (logits (B, T, C), labels INT32 (B, S), lengths INT32 (B)[, frames INT32 (B)]) → (loss (), metrics (3),
  * alpha (B, T, 2S + 1)). Sample b has lengths[b] of the S labels and frames[b] of the T frames, without `frames` all of
- * them; frames may be counted in a finer measure, of which `stride` are one of the logits' frames. Its loss is
- * -log of the probability of its labels; the loss is the mean over samples that count. A negative length does not
- * count: how a last, short batch is padded. Nor do samples that cannot be: labels that need more frames than there are
- * (one each, and one more between two that are the same), or that are no classes, or the blank; their loss would be
- * infinite, and like zero_infinity of others they give 0 and no gradient. An empty row of labels can be: all frames are
- * blank. metrics = {sum of losses, samples whose most likely frames spell the labels, samples that count}.
+ * them; frames may be counted in a finer measure, of which `stride` are one of the logits' frames, which has seen
+ * `window` of them: of n there are ceil((n - window + 1) / stride) of the logits'. Its loss is -log of the probability
+ * of its labels; the loss is the mean over samples that count. A negative length does not count: how a last, short
+ * batch is padded. Nor do samples that cannot be: labels that need more frames than there are (one each, and one more
+ * between two that are the same), or that are no classes, or the blank; their loss would be infinite, and like
+ * zero_infinity of others they give 0 and no gradient. An empty row of labels can be: all frames are blank. metrics =
+ * {sum of losses, samples whose most likely frames spell the labels, samples that count}.
  *
  * alpha is kept for the gradient: the logarithm of how likely the first frames end at state s (2i: the blank before
  * label i, 2i + 1: label i), less the largest of its frame, so that long rows lose no bits. FP32 whatever the logits

@@ -45,10 +45,10 @@ mixt_value mixt_loss_ctc_with(mixt_builder *b, mixt_value logits, mixt_value lab
                               const mixt_ctc_options *o)
 {
     o = o ? o : &(mixt_ctc_options){0};
-    if (o->stride < 0)
-        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".stride %lld must not be below 0",
-                                   (long long)o->stride);
-    mixt__ctc_attrs at = {.blank = o->blank, .stride = o->stride};
+    if (o->stride < 0 || o->window < 0)
+        return mixt__builder_error(b, MIXT_ERROR_ARGUMENT, "loss", ".stride %lld, .window %lld must not be below 0",
+                                   (long long)o->stride, (long long)o->window);
+    mixt__ctc_attrs at = {.blank = o->blank, .stride = o->stride, .window = o->window};
     mixt_value in[4] = {logits, labels, lengths, o->frames};
     return mixt__builder_node(b, &mixt__op_ctc, "loss", &at, in, o->frames.id ? 4 : 3);
 }

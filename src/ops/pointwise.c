@@ -197,6 +197,8 @@ static mixt_status grad_binary(mixt__gradients *g, mixt__pw_instr f, int32_t a, 
         return emit(g, b, mul, (int32_t[]){t, y}, 2);
     case MIXT_PW_SWIGLU:
         return grad_swiglu(g, a, b, dy);
+    case MIXT_PW_WHERE: // what chooses has no slope
+        return emit(g, b, (mixt__pw_instr){.code = MIXT_PW_WHERE}, (int32_t[]){a, dy}, 2);
     case MIXT_PW_MAX:
         MIXT_TRY(emit(g, a, (mixt__pw_instr){.code = MIXT_PW_SELECT_GE}, (int32_t[]){a, b, dy}, 3));
         return emit(g, b, (mixt__pw_instr){.code = MIXT_PW_SELECT_LT}, (int32_t[]){a, b, dy}, 3);
@@ -307,6 +309,7 @@ DEFINE_BINARY(mixt_div, DIV)
 DEFINE_BINARY(mixt_swiglu, SWIGLU)
 DEFINE_BINARY(mixt_maximum, MAX)
 DEFINE_BINARY(mixt_minimum, MIN)
+DEFINE_BINARY(mixt_where, WHERE)
 #undef DEFINE_UNARY
 #undef DEFINE_BINARY
 

@@ -255,7 +255,8 @@ static mixt_status fuse_batch_norm(rewriter *r, mixt__node *p)
         if (n && (made == other || r->uses[made] > 1 || !before(r, other, n)))
             n = NULL;
     }
-    if (!n || ((const mixt__norm_attrs *)n->attrs)->relu)
+    const mixt__norm_attrs *plain = n ? n->attrs : NULL;
+    if (!n || plain->relu || (plain->masked && other))
         return MIXT_OK;
     mixt__norm_attrs *at = own_attrs(r, n);
     if (!at || (other && !add_input(r, n, n->in_count, other)))
@@ -285,14 +286,13 @@ static mixt_status fuse_batch_norm_grad(rewriter *r, mixt__node *g)
     if (!n || !forward->relu || forward->addend || n->in[0] != g->in[0])
         return MIXT_OK;
     mixt__norm_attrs *at = own_attrs(r, g);
-    int32_t *in = mixt__arena_alloc(&r->graph->arena, 6 * sizeof *in);
+    int32_t *in = mixt__arena_alloc(&r->graph->arena, (size_t)(g->in_count + 1) * sizeof *in);
     if (!at || !in)
         return no_memory();
-    memcpy(in, g->in, 4 * sizeof *in);
+    memcpy(in, g->in, (size_t)g->in_count * sizeof *in); // a mask behind the gradient stays
     in[4] = dy;
-    in[5] = n->in[2];
+    in[g->in_count++] = n->in[2];
     g->in = in;
-    g->in_count = 6;
     at->relu = true;
     r->uses[y]--;
     r->keep[p - r->graph->nodes] = false;

@@ -184,6 +184,13 @@ static mixt_status input_as(rewrite *w, int32_t source_value, mixt_dtype dtype, 
     return cast(w, source_value, *out, dtype, out);
 }
 
+/** Whether input i is a mask that chooses among the elements of another: its format says nothing about theirs. */
+static bool is_mask(const mixt__node *node, int i)
+{
+    return i == 0 && node->op == &mixt__op_pointwise &&
+           ((const mixt__pointwise_attrs *)node->attrs)->instrs[0].code == MIXT_PW_WHERE;
+}
+
 /** Widest format among the float inputs that are not parameters and may be low; NONE when there is none. */
 static mixt_dtype widest_input(const rewrite *w, const mixt__node *node)
 {
@@ -191,7 +198,7 @@ static mixt_dtype widest_input(const rewrite *w, const mixt__node *node)
     for (int i = 0; i < node->in_count; i++) {
         const mixt__value *v = &w->source->values[node->in[i]];
         if (v->role == MIXT_ROLE_PARAM || v->role == MIXT_ROLE_STATE || !mixt_dtype_is_float(v->dtype) ||
-            mixt__bit(node->op->fp32_inputs | node->op->given_inputs, i))
+            mixt__bit(node->op->fp32_inputs | node->op->given_inputs, i) || is_mask(node, i))
             continue;
         widest = mixt__dtype_widest(widest, w->result->values[w->map[node->in[i]]].dtype);
     }
@@ -291,7 +298,8 @@ static mixt_status rewrite_node(rewrite *w, const mixt__node *node)
 }
 
 /** The one low format in which all users take a value that comes from outside; NONE when they do not agree, or any
- * computes in FP32. A view has its users' wish: moving numbers and rounding them commute. */
+ * computes in FP32. A view has its users' wish, and so has what a mask leaves of a value: moving or choosing numbers
+ * and rounding them commute. */
 static mixt_dtype users_dtype(const rewrite *w, int32_t value)
 {
     mixt_dtype agreed = MIXT_DTYPE_NONE;
@@ -302,7 +310,8 @@ static mixt_dtype users_dtype(const rewrite *w, int32_t value)
                 continue;
             formats f = formats_of(w, node);
             mixt_dtype dtype = f.forward;
-            if (node->op->view && node->in_count == 1 && node->out_count == 1 && !f.rule)
+            bool moved = (node->op->view && node->in_count == 1) || (k == 1 && is_mask(node, 0));
+            if (moved && node->out_count == 1 && !f.rule)
                 dtype = users_dtype(w, node->out[0]);
             else if (node->op->precision != MIXT_CLASS_LOW || mixt__bit(node->op->fp32_inputs, k))
                 return MIXT_DTYPE_NONE;

@@ -117,6 +117,15 @@ static mixt_value arithmetic(mixt_builder *b, mixt_value x) // (3, 4)
     return mixt_sub(b, y, mixt_softmax(b, mixt_mul(b, full, full)));
 }
 
+/** Rows that do not count, by an input's sign. */
+static mixt_value masked(mixt_builder *b, mixt_value x) // (4, 6, 3)
+{
+    mixt_value mask = mixt_reshape(b, mixt_slice(b, x, 2, 0, 1), 2, (int64_t[]){4, 6});
+    x = mixt_relu(b, mixt_batch_norm(b, "bn1", mixt_linear(b, "fc1", x, .features = 5), .mask = mask));
+    x = mixt_batch_norm(b, "bn2", mixt_linear(b, "fc2", x, .features = 4), .mask = mask);
+    return mixt_where(b, mixt_reshape(b, mask, 3, (int64_t[]){4, 6, 1}), mixt_tanh(b, mixt_affine(b, x, 1, 0.5f)));
+}
+
 static mixt_value shapes(mixt_builder *b, mixt_value x) // (3, 4)
 {
     mixt_value p = mixt_param(b, "p", .rank = 3, .dims = {2, 3, 4}, .normal = 1), halves[2];
@@ -192,6 +201,7 @@ static const problem_spec specs[] = {
     {"transformer", transformer, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9, NULL},
     {"recurrent", recurrent, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 4}}, {2, {2, 4}}, 9, 9, NULL},
     {"arithmetic", arithmetic, MIXT_LOSS_MSE, 0, {2, {3, 4}}, {2, {3, 4}}, 0, 0, NULL},
+    {"masked", masked, MIXT_LOSS_MSE, 0, {3, {4, 6, 3}}, {3, {4, 6, 4}}, 0, 0, NULL},
     {"shapes", shapes, MIXT_LOSS_BCE, 0, {2, {3, 4}}, {2, {3, 4}}, 0, 0, NULL},
     {"taught classifier", classifier, MIXT_LOSS_CROSS_ENTROPY, 0.1f, {2, {5, 6}}, {1, {5}}, 0, 4, mlp},
     {"taught transformer", transformer, MIXT_LOSS_CROSS_ENTROPY, 0, {2, {2, 5}}, {2, {2, 5}}, 9, 9, transformer},

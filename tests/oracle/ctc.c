@@ -1,6 +1,6 @@
 /* CTC in FP64, as the sum over all ways to place the labels, and its gradient by the same sums from both ends.
  *
- *     ctc logits=BxTxC labels=S [lengths=full|any] [stride=1] [range=4] [same=1] [skip=k] [blank=0]
+ *     ctc logits=BxTxC labels=S [lengths=full|any] [stride=1] [window=1] [range=4] [same=1] [skip=k] [blank=0]
  *
  * `any` draws both lengths, also such that cannot be (`full`: frames are not given); `same`: all labels of a sample are
  * one class; `skip`: every k-th sample does not count. Errors of a right FP32 kernel are carried along: each sum of
@@ -29,6 +29,7 @@ static void make(test_case *c)
     double range = problem_real(c, "range", 4);
     c->attrs.ctc.blank = problem_int(c, "blank", 0);
     c->attrs.ctc.stride = problem_int(c, "stride", 0);
+    c->attrs.ctc.window = problem_int(c, "window", 0);
     mixt__shape one = {1, {x.dims[0]}}, rows = {2, {x.dims[0], labels}};
     case_input_between(c, c->dtype, x, -range, range);
     test_tensor *l = case_indices(c, rows, 0, x.dims[2] > 1 ? x.dims[2] - 1 : 1);
@@ -60,9 +61,10 @@ static sample sample_at(const test_case *c, int64_t b)
 {
     int last = c->op == &mixt__op_ctc ? 3 : 6;
     double stride = c->attrs.ctc.stride ? (double)c->attrs.ctc.stride : 1;
+    double window = c->attrs.ctc.window ? (double)c->attrs.ctc.window : 1;
     sample s = {.b = b, .frames = c->in[0].shape.dims[1], .length = (int64_t)c->in[2].value[b]};
     if (c->in_count > last)
-        s.frames = (int64_t)ceil(c->in[last].value[b] / stride);
+        s.frames = (int64_t)fmax(ceil((c->in[last].value[b] - window + 1) / stride), 0);
     if (s.length < 0)
         return s;
     int64_t needed = s.length;

@@ -10,6 +10,9 @@
 typedef struct groups {
     int64_t count, n, columns;
     bool channels;
+    const test_tensor *mask; // of rows; NULL: all count
+    int64_t inner;           // rows that one number of it is for
+    int64_t counted;         // elements of a group that count
 } groups;
 
 static groups groups_of(const test_case *c)
@@ -18,8 +21,21 @@ static groups groups_of(const test_case *c)
     groups g = {.columns = x->shape.dims[x->shape.rank - 1], .channels = !strncmp(c->op->name, "batch", 5)};
     int64_t rows = g.columns ? x->count / g.columns : 0;
     g.count = g.channels ? g.columns : rows;
-    g.n = g.channels ? rows : g.columns;
+    g.n = g.counted = g.channels ? rows : g.columns;
+    if (!c->attrs.norm.masked || !rows)
+        return g;
+    g.mask = &c->in[5];
+    g.inner = rows / g.mask->count;
+    g.counted = 0;
+    for (int64_t i = 0; i < g.mask->count; i++)
+        g.counted += g.mask->value[i] > 0 ? g.inner : 0;
     return g;
+}
+
+/** Whether element k of a group counts. */
+static bool is_counted(const groups *g, int64_t k)
+{
+    return !g->mask || g->mask->value[k / g->inner] > 0;
 }
 
 /** Element k of a group. */
@@ -47,6 +63,14 @@ static void make(test_case *c)
         case_input(c, MIXT_DTYPE_FP32, p);
         case_input_between(c, MIXT_DTYPE_FP32, p, 0.5, 2);
         c->attrs.norm.relu = problem_int(c, "relu", 0) != 0;
+        int64_t masked = problem_int(c, "masked", 0); // dimensions of the mask
+        c->attrs.norm.masked = masked != 0;
+        if (masked) {
+            mixt__shape shape = x;
+            shape.rank = (int)masked;
+            test_tensor *mask = case_indices(c, shape, 0, 2);
+            mask->dtype = MIXT_DTYPE_FP32;
+        }
         c->attrs.norm.addend = problem_int(c, "addend", 0) != 0;
         if (c->attrs.norm.addend)
             case_input(c, c->dtype, x);
@@ -60,13 +84,17 @@ typedef struct statistics {
 static statistics measure(const test_tensor *x, const groups *g, int64_t group)
 {
     statistics s = {0};
-    double size = 0, n = (double)g->n;
+    double size = 0, n = (double)g->counted;
     for (int64_t k = 0; k < g->n; k++) {
+        if (!is_counted(g, k))
+            continue;
         s.mean += x->value[place(g, group, k)] / n;
         size += fabs(x->value[place(g, group, k)]) / n;
     }
     s.emean = (n + 1) * U32 * size;
     for (int64_t k = 0; k < g->n; k++) {
+        if (!is_counted(g, k))
+            continue;
         double d = x->value[place(g, group, k)] - s.mean, ed = s.emean + U32 * fabs(d);
         s.var += d * d / n;
         s.evar += (2 * fabs(d) * ed + ed * ed) / n;
@@ -78,7 +106,8 @@ static statistics measure(const test_tensor *x, const groups *g, int64_t group)
 /** Where the running statistics go, and what evaluation uses instead of the batch's. */
 static void running(test_case *c, const groups *g, int64_t group, statistics *s)
 {
-    double m = g->n ? c->attrs.norm.momentum : 0, n = (double)g->n, unbiased = g->n > 1 ? n / (n - 1) : 1;
+    int64_t counted = g->counted;
+    double m = counted ? c->attrs.norm.momentum : 0, n = (double)counted, unbiased = counted > 1 ? n / (n - 1) : 1;
     double mean = c->in[3].value[group], var = c->in[4].value[group];
     if (!c->attrs.norm.training) {
         *s = (statistics){.mean = mean, .var = var};
@@ -124,6 +153,8 @@ static void expect(test_case *c)
         c->out[2].slack[group] = rstd * relative;
         for (int64_t k = 0; k < g.n; k++) {
             int64_t i = place(&g, group, k), p = channel(&g, group, k);
+            if (!is_counted(&g, k)) // 0, to the bit
+                continue;
             double w = c->in[1].value[p], b = c->in[2].value[p], d = x->value[i] - s.mean, scaled = d * rstd * w;
             y->value[i] = scaled + b;
             y->slack[i] = fabs(w) * rstd * (s.emean + 3 * U32 * (fabs(x->value[i]) + fabs(s.mean))) +
@@ -154,6 +185,8 @@ static void make_grad(test_case *c)
     case_copy(c, &f->out[1]);
     case_copy(c, &f->out[2]);
     case_input(c, c->dtype, f->out[0].shape);
+    if (f->attrs.norm.masked)
+        case_copy(c, &f->in[5]);
     if (f->attrs.norm.relu)
         case_copy(c, &f->in[2]);
     c->attrs.norm.totals = problem_int(c, "totals", 0) != 0;
@@ -174,8 +207,8 @@ static double counted(const test_case *c, int64_t i, int64_t p, double v, double
     *unsure = 0;
     if (!c->attrs.norm.relu)
         return dy;
-    double y = v * w + c->in[5].value[p];
-    if (fabs(y) <= 2 * fabs(w) * ev + 4 * U32 * (fabs(v * w) + fabs(c->in[5].value[p])))
+    double bias = c->in[c->in_count - 1].value[p], y = v * w + bias;
+    if (fabs(y) <= 2 * fabs(w) * ev + 4 * U32 * (fabs(v * w) + fabs(bias)))
         *unsure = fabs(dy);
     return y > 0 ? dy : 0;
 }
@@ -184,12 +217,14 @@ static void expect_grad(test_case *c)
 {
     groups g = groups_of(c);
     const test_tensor *x = &c->in[0], *dx = &c->out[0], *dw = &c->out[1], *db = &c->out[2];
-    double n = (double)g.n, terms = g.channels ? n : (double)g.count;
+    double n = (double)g.counted, terms = g.channels ? n : (double)g.count;
     for (int64_t group = 0; group < g.count; group++) {
         double mean = c->in[2].value[group], rstd = c->in[3].value[group], a = 0, b = 0, ea = 0, eb = 0;
         for (int pass = 0; pass < 2; pass++)
             for (int64_t k = 0; k < g.n; k++) {
                 int64_t i = place(&g, group, k), p = channel(&g, group, k);
+                if (!is_counted(&g, k))
+                    continue;
                 double v = (x->value[i] - mean) * rstd, unsure;
                 double ev = 3 * U32 * fabs(v) + 2 * U32 * (fabs(x->value[i]) + fabs(mean)) * rstd;
                 double dy = counted(c, i, p, v, ev, &unsure), w = c->in[1].value[p], h = dy * w;

@@ -67,6 +67,9 @@ static bounded arithmetic(const mixt__pw_instr *in, bounded a, bounded b, bounde
     case MIXT_PW_SELECT_LT:
         return (bounded){a.value < b.value ? c.value : 0,
                          near > 0 && fabs(a.value - b.value) <= near ? fabs(c.value) + c.error : c.error};
+    case MIXT_PW_WHERE:
+        return (bounded){a.value > 0 ? b.value : 0,
+                         a.error > 0 && fabs(a.value) <= a.error ? fabs(b.value) + b.error : b.error};
     case MIXT_PW_AFFINE: {
         double product = a.value * in->imm, error = fabs((double)in->imm) * a.error;
         bool exact = in->imm == 1 || in->imm == -1;

@@ -228,6 +228,9 @@ static const struct {
     {MIXT_PW_MIN, 1, NAN, NAN},
     {MIXT_PW_MAX, -INFINITY, -2, -2},
     {MIXT_PW_RELU_GRAD, NAN, 3, 0},
+    {MIXT_PW_WHERE, 1, NAN, NAN},
+    {MIXT_PW_WHERE, 0, NAN, 0},
+    {MIXT_PW_WHERE, NAN, 3, 0},
     {MIXT_PW_SQRT, -1, 0, NAN},
     {MIXT_PW_MUL, TINY, 1, TINY},
     {MIXT_PW_ADD, 0x1p-140f, TINY, 0x1.008p-140f},
@@ -337,7 +340,7 @@ static mixt__pw_instr random_instr(int operands)
 {
     const mixt__pw_code codes[] = {MIXT_PW_COPY,   MIXT_PW_ADD,     MIXT_PW_SUB,  MIXT_PW_MUL,       MIXT_PW_MAX,
                                    MIXT_PW_MIN,    MIXT_PW_RELU,    MIXT_PW_SQRT, MIXT_PW_SELECT_GE, MIXT_PW_SELECT_LT,
-                                   MIXT_PW_SQUARE, MIXT_PW_DROPOUT, MIXT_PW_DIV,  MIXT_PW_RELU_GRAD};
+                                   MIXT_PW_SQUARE, MIXT_PW_DROPOUT, MIXT_PW_DIV,  MIXT_PW_RELU_GRAD, MIXT_PW_WHERE};
     mixt__pw_instr in = {.code = codes[below((int64_t)(sizeof codes / sizeof codes[0]))]};
     in.a = (int)below(operands);
     in.b = (int)below(operands);

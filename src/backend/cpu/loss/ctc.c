@@ -15,7 +15,7 @@ typedef struct job {
     const mixt__call *call;
     int64_t batch, frames, classes, labels, states; // B, T, C, S, 2S + 1
     const int32_t *own_labels, *own_frames;         // (B); own_frames NULL: all have all
-    int64_t stride;
+    int64_t stride, window;
     int32_t blank;
 } job;
 
@@ -44,6 +44,7 @@ static job job_of(const mixt__call *call)
     j.own_labels = call->in[2].data;
     j.own_frames = call->in_count > last ? call->in[last].data : NULL;
     j.stride = at->stride > 1 ? at->stride : 1;
+    j.window = at->window > 1 ? at->window : 1;
     j.blank = (int32_t)at->blank;
     return j;
 }
@@ -63,7 +64,7 @@ static int64_t frames_needed(const job *j, const sample *s)
 static sample sample_at(const job *j, int64_t b)
 {
     int32_t length = j->own_labels[b];
-    int64_t frames = j->own_frames ? ((int64_t)j->own_frames[b] + j->stride - 1) / j->stride : j->frames;
+    int64_t frames = j->own_frames ? ((int64_t)j->own_frames[b] - j->window + j->stride) / j->stride : j->frames;
     sample s = {.label = (const int32_t *)j->call->in[1].data + b * j->labels};
     s.frames = frames < 0 ? 0 : frames < j->frames ? frames : j->frames;
     s.length = length < 0 ? 0 : length < j->labels ? length : j->labels;

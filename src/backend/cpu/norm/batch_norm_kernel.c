@@ -2,7 +2,8 @@
  *
  * Two passes each: sums by channel, then the elements. Threads split the rows. A strip of channels is summed in
  * registers over at most 128 rows, then in doubles of the thread's own. The variance comes from one pass: deviations
- * are taken from the first row instead of the mean, so that no large mean cancels.
+ * are taken from the first row instead of the mean, so that no large mean cancels. Where rows are masked, those that
+ * count lie in runs, each summed as if it were all there is.
  */
 #include "backend/cpu/norm/batch_norm.h"
 #include "backend/cpu/core/partials.h"
@@ -11,6 +12,7 @@
 #include "num/num.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     STRIP = 4,
@@ -20,14 +22,15 @@ enum {
 
 typedef struct task {
     const mixt__call *call;
-    int64_t rows, cols;
+    mixt__norm_rows rows;
+    int64_t cols;
     mixt__partials partials; // (2, cols)
     const float *mean, *rstd;
     float *scaled_g, *scaled_gx; // gradient: means of g, and of g · x̂ · rstd, by channel
 } task;
 
-/** Adds to two sums by channel: of x - first row and its square, or for the gradient of g and g · (x - mean). The strip
- * is `vecs` whole vectors of channels from c on, or the last n channels. */
+/** Adds to two sums by channel: of x - first row that counts and its square, or for the gradient of g and g · (x -
+ * mean). The strip is `vecs` whole vectors of channels from c on, or the last n channels. */
 VEC_INLINE void sum_strip(mixt_dtype dtype, bool grad, int vecs, int64_t n, const task *t, int64_t from, int64_t to,
                           int64_t c, double *totals)
 {
@@ -39,7 +42,8 @@ VEC_INLINE void sum_strip(mixt_dtype dtype, bool grad, int vecs, int64_t n, cons
     for (int j = 0; j < vecs; j++) {
         int64_t at = c + j * VEC_LANES;
         first[j] = second[j] = vec_zero();
-        centre[j] = grad ? vec_get_part(t->mean, MIXT_DTYPE_FP32, at, n) : vec_get_part(src, dtype, at, n);
+        centre[j] = grad ? vec_get_part(t->mean, MIXT_DTYPE_FP32, at, n)
+                         : vec_get_part(src, dtype, t->rows.first * cols + at, n);
     }
     for (int64_t r = from; r < to; r++)
 #pragma GCC unroll 4
@@ -59,7 +63,8 @@ VEC_INLINE void sum_strip(mixt_dtype dtype, bool grad, int vecs, int64_t n, cons
         }
 }
 
-VEC_INLINE void sum_typed(mixt_dtype dtype, bool grad, const task *t, int64_t begin, int64_t end, double *totals)
+/** Sums of rows that all count. */
+VEC_INLINE void sum_run(mixt_dtype dtype, bool grad, const task *t, int64_t begin, int64_t end, double *totals)
 {
     for (int64_t from = begin; from < end; from += CHUNK) {
         int64_t to = end - from < CHUNK ? end : from + CHUNK, c = 0;
@@ -69,6 +74,15 @@ VEC_INLINE void sum_typed(mixt_dtype dtype, bool grad, const task *t, int64_t be
             sum_strip(dtype, grad, 1, VEC_LANES, t, from, to, c, totals);
         if (c < t->cols)
             sum_strip(dtype, grad, 1, t->cols - c, t, from, to, c, totals);
+    }
+}
+
+VEC_INLINE void sum_typed(mixt_dtype dtype, bool grad, const task *t, int64_t begin, int64_t end, double *totals)
+{
+    for (int64_t from = begin, to; from < end; from = to) {
+        to = mixt__norm_run(&t->rows, from, end);
+        if (mixt__norm_row_counts(&t->rows, from))
+            sum_run(dtype, grad, t, from, to, totals);
     }
 }
 
@@ -118,7 +132,8 @@ VEC_INLINE void apply_strip(mixt_dtype dtype, bool grad, int64_t n, const task *
     }
 }
 
-VEC_INLINE void apply_typed(mixt_dtype dtype, bool grad, const task *t, int64_t begin, int64_t end)
+/** The elements of rows that all count. */
+VEC_INLINE void apply_run(mixt_dtype dtype, bool grad, const task *t, int64_t begin, int64_t end)
 {
     for (int64_t from = begin; from < end; from += APPLY) {
         int64_t to = end - from < APPLY ? end : from + APPLY, c = 0;
@@ -126,6 +141,18 @@ VEC_INLINE void apply_typed(mixt_dtype dtype, bool grad, const task *t, int64_t 
             apply_strip(dtype, grad, VEC_LANES, t, from, to, c);
         if (c < t->cols)
             apply_strip(dtype, grad, t->cols - c, t, from, to, c);
+    }
+}
+
+VEC_INLINE void apply_typed(mixt_dtype dtype, bool grad, const task *t, int64_t begin, int64_t end)
+{
+    size_t row = (size_t)t->cols * mixt_dtype_size(dtype);
+    for (int64_t from = begin, to; from < end; from = to) {
+        to = mixt__norm_run(&t->rows, from, end);
+        if (mixt__norm_row_counts(&t->rows, from))
+            apply_run(dtype, grad, t, from, to);
+        else
+            memset((char *)t->call->out[0].data + (size_t)from * row, 0, (size_t)(to - from) * row);
     }
 }
 
@@ -172,24 +199,24 @@ static mixt_status forward_run(const mixt__call *call)
 {
     const mixt__norm_attrs *at = call->attrs;
     const mixt__tensor *src = &call->in[0];
-    task t = {.call = call, .rows = mixt__tensor_rows(src), .cols = mixt__tensor_cols(src)};
+    task t = {.call = call, .rows = mixt__batch_norm_rows(call), .cols = mixt__tensor_cols(src)};
     t.mean = call->out[1].data;
     t.rstd = call->out[2].data;
     t.partials = mixt__partials_open(call->workspace, 2 * t.cols);
     if (at->training)
-        mixt__parallel(t.rows, grain(t.cols), statistics_range, &t);
+        mixt__parallel(t.rows.rows, grain(t.cols), statistics_range, &t);
     for (int64_t c = 0; c < t.cols; c++) {
         double mean = 0, squares = 0;
-        if (at->training && t.rows) {
-            double sum = mixt__partials_total(&t.partials, c), rows = (double)t.rows;
+        if (at->training && t.rows.counted) {
+            double sum = mixt__partials_total(&t.partials, c), rows = (double)t.rows.counted;
             mean = sum / rows;
             squares = mixt__partials_total(&t.partials, t.cols + c) - sum * mean;
             squares = squares < 0 ? 0 : squares;
-            mean += (double)mixt__load(src->data, src->dtype, c);
+            mean += (double)mixt__load(src->data, src->dtype, t.rows.first * t.cols + c);
         }
-        mixt__batch_norm_finish(call, c, mean, squares);
+        mixt__batch_norm_finish(call, t.rows.counted, c, mean, squares);
     }
-    mixt__parallel(t.rows, grain(t.cols), normalise_range, &t);
+    mixt__parallel(t.rows.rows, grain(t.cols), normalise_range, &t);
     return MIXT_OK;
 }
 
@@ -205,15 +232,15 @@ static mixt_status grad_run(const mixt__call *call)
 {
     const mixt__tensor *src = &call->in[0];
     float *grad_weight = call->out[1].data, *grad_bias = call->out[2].data;
-    task t = {.call = call, .rows = mixt__tensor_rows(src), .cols = mixt__tensor_cols(src)};
+    task t = {.call = call, .rows = mixt__batch_norm_rows(call), .cols = mixt__tensor_cols(src)};
     t.mean = call->in[2].data;
     t.rstd = call->in[3].data;
     t.partials = mixt__partials_open(call->workspace, 2 * t.cols);
     t.scaled_g = (float *)(void *)((char *)call->workspace + mixt__partials_bytes(2 * t.cols));
     t.scaled_gx = t.scaled_g + t.cols;
-    mixt__parallel(t.rows, grain(t.cols), grad_sums_range, &t);
+    mixt__parallel(t.rows.rows, grain(t.cols), grad_sums_range, &t);
     for (int64_t c = 0; c < t.cols; c++) {
-        double rstd = (double)t.rstd[c], rows = (double)t.rows;
+        double rstd = (double)t.rstd[c], rows = (double)t.rows.counted;
         double sum_g = mixt__partials_total(&t.partials, c),
                sum_gx = mixt__partials_total(&t.partials, t.cols + c) * rstd;
         t.scaled_g[c] = (float)(sum_g / rows);
@@ -222,7 +249,7 @@ static mixt_status grad_run(const mixt__call *call)
         grad_weight[c] = mixt__call_adds(call, 1) ? (float)sum_gx + grad_weight[c] : (float)sum_gx;
         grad_bias[c] = mixt__call_adds(call, 2) ? (float)sum_g + grad_bias[c] : (float)sum_g;
     }
-    mixt__parallel(t.rows, grain(t.cols), grad_src_range, &t);
+    mixt__parallel(t.rows.rows, grain(t.cols), grad_src_range, &t);
     return MIXT_OK;
 }
 

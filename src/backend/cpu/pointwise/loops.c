@@ -30,6 +30,8 @@ MIXT__INLINE float apply(mixt__pw_code code, float a, float b, float c, const mi
         return a >= b ? c : 0.0f;
     case MIXT_PW_SELECT_LT:
         return a < b ? c : 0.0f;
+    case MIXT_PW_WHERE:
+        return a > 0.0f ? b : 0.0f;
     case MIXT_PW_AFFINE:
         return fmaf(a, s->imm, s->imm2);
     case MIXT_PW_RELU:
@@ -118,7 +120,7 @@ MIXT__INLINE uint16_t quiet(uint16_t bits)
     return (uint16_t)((bits & 0x7fff) > 0x7f80 ? bits | 0x40 : bits);
 }
 
-/** RELU and RELU_GRAD only choose, so BF16 needs no widening: twice the elements a vector, and no rounding. */
+/** RELU, RELU_GRAD and WHERE only choose, so BF16 needs no widening: twice the elements a vector, and no rounding. */
 MIXT__INLINE void choose_bf16(const mixt__pw_span *span, mixt__pw_code code)
 {
     const mixt__pw_span s = *span;
@@ -187,7 +189,8 @@ MIXT__INLINE void dropout(const mixt__pw_span *span, bool bf16)
     {                                                                                                                  \
         if (MIXT_PW_##code == MIXT_PW_DROPOUT)                                                                         \
             dropout(span, true);                                                                                       \
-        else if (MIXT_PW_##code == MIXT_PW_RELU || MIXT_PW_##code == MIXT_PW_RELU_GRAD)                                \
+        else if (MIXT_PW_##code == MIXT_PW_RELU || MIXT_PW_##code == MIXT_PW_RELU_GRAD ||                              \
+                 MIXT_PW_##code == MIXT_PW_WHERE)                                                                      \
             choose_bf16(span, MIXT_PW_##code);                                                                         \
         else                                                                                                           \
             map(span, MIXT_PW_##code, operands, true);                                                                 \

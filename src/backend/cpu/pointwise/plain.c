@@ -59,6 +59,8 @@ static double arithmetic(const mixt__pw_instr *in, double a, double b, double c)
         return a >= b ? c : 0;
     case MIXT_PW_SELECT_LT:
         return a < b ? c : 0;
+    case MIXT_PW_WHERE:
+        return a > 0 ? b : 0;
     case MIXT_PW_AFFINE:
         return a * (double)in->imm + (double)in->imm2;
     case MIXT_PW_SQUARE:

@@ -17,7 +17,7 @@ typedef struct ctc_job {
     int blank;
     const void *src;
     const int32_t *label, *own_labels, *own_frames; // own_frames NULL: all samples have all frames
-    int64_t stride;
+    int64_t stride, window;
     float *lse;    // (B, T) in the workspace
     int32_t *best; // (B, T) in the workspace; NULL: nobody asks which class is the largest
     float *rows;   // (B, 2, states) in the workspace; NULL: rows lie in shared memory
@@ -33,7 +33,7 @@ typedef struct ctc_sample {
 /** A sample's own frames. */
 static __device__ __forceinline__ int ctc_frames(const ctc_job &j, int64_t b)
 {
-    int64_t frames = j.own_frames ? ((int64_t)j.own_frames[b] + j.stride - 1) / j.stride : j.frames;
+    int64_t frames = j.own_frames ? ((int64_t)j.own_frames[b] - j.window + j.stride) / j.stride : j.frames;
     return (int)(frames < 0 ? 0 : frames < j.frames ? frames : j.frames);
 }
 
@@ -137,6 +137,7 @@ static inline ctc_job ctc_job_of(const mixt__call *call)
     int last = call->in_count > 4 ? 6 : 3; // of the gradient, or forward
     j.blank = (int)at->blank;
     j.stride = at->stride > 1 ? at->stride : 1;
+    j.window = at->window > 1 ? at->window : 1;
     j.src = call->in[0].data;
     j.label = (const int32_t *)call->in[1].data;
     j.own_labels = (const int32_t *)call->in[2].data;

@@ -6,7 +6,8 @@
  * order, whichever block that is, and makes the constants of the second pass, which goes back to front, while the end
  * is still in the cache, and leaves the front there for whoever reads the result next.
  *
- * Deviations are taken from the first row instead of the mean, which is not known yet, so no large mean cancels.
+ * Deviations are taken from the first row instead of the mean, which is not known yet, so no large mean cancels. Where
+ * rows are masked, a kernel of one block counts those that do count and finds their first, before all else.
  * Bytes: forward two reads and a write of src's size (and a read of the addend's), gradient four reads and a write.
  */
 #include "backend/cuda/core/pack.cuh"
@@ -19,6 +20,7 @@ enum {
     APPLY_THREADS = 256,
     APPLY_ROWS = 8,
     UNROLL = 4,
+    FOUND = 4, // floats of the workspace that job.found takes
     COUNTERS = 1024
 };
 
@@ -38,10 +40,54 @@ typedef struct job {
     float *grad_weight, *grad_bias;     // gradient
     float *partials;                    // (chunks, 2, cols)
     float *scale, *shift, *slope, *off; // by channel: y = scale · x + shift, grad_src = scale · g + slope · x + off
+    const float *mask;                  // NULL: all rows count
+    int64_t inner;                      // rows that one number of the mask is for
+    int64_t *found;                     // with a mask: how many rows count, and the first of them
     float eps, momentum;
     bool relu, add_weight, add_bias;
     bool repeated; // forward: the running statistics have been updated
 } job;
+
+/* ---- rows that count ---- */
+
+static __device__ __forceinline__ bool counts(const job &j, int64_t row)
+{
+    return !j.mask || j.mask[row / j.inner] > 0;
+}
+
+static __device__ __forceinline__ int64_t counted_rows(const job &j)
+{
+    return j.mask ? j.found[0] : j.rows;
+}
+
+static __device__ __forceinline__ int64_t first_row(const job &j)
+{
+    return j.mask ? j.found[1] : 0;
+}
+
+/** One block: whole numbers, so the order of the additions says nothing. */
+static __global__ void __launch_bounds__(SUM_THREADS) count_kernel(const job j)
+{
+    __shared__ long long count, first;
+    long long groups = j.rows / j.inner, own = 0, lowest = groups;
+    if (threadIdx.x == 0) {
+        count = 0;
+        first = groups;
+    }
+    __syncthreads();
+    for (long long i = threadIdx.x; i < groups; i += SUM_THREADS)
+        if (j.mask[i] > 0) {
+            own++;
+            lowest = i < lowest ? i : lowest;
+        }
+    atomicAdd((unsigned long long *)&count, (unsigned long long)own);
+    atomicMin(&first, lowest);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        j.found[0] = count * j.inner;
+        j.found[1] = count ? first * j.inner : 0;
+    }
+}
 
 /* ---- sums by channel ---- */
 
@@ -66,7 +112,7 @@ template <typename T, int V, bool GRAD> struct sums {
                 }
             }
         } else {
-            unpack(centre, load<T, V>(j.src, col));
+            unpack(centre, load<T, V>(j.src, first_row(j) * j.cols + col));
         }
     }
 
@@ -89,12 +135,13 @@ template <typename T, int V, bool GRAD> struct sums {
 /** From the sums of channel c to the forward's outputs and constants. */
 static __device__ void finish_forward(const job &j, int64_t c, double sum, double squares, float first)
 {
-    double rows = (double)j.rows, mean = sum / rows;
+    int64_t counted = counted_rows(j);
+    double rows = counted ? (double)counted : 1.0, mean = sum / rows;
     squares -= sum * mean;
     squares = squares < 0 ? 0 : squares; // NaN stays
-    mean += (double)first;
-    double m = (double)j.momentum, var = squares / rows, unbiased = j.rows > 1 ? squares / (rows - 1) : var;
-    if (!j.repeated) {
+    mean += counted ? (double)first : 0.0;
+    double m = (double)j.momentum, var = squares / rows, unbiased = counted > 1 ? squares / (rows - 1) : var;
+    if (!j.repeated && counted) {
         j.running_mean[c] = (float)((1 - m) * (double)j.running_mean[c] + m * mean);
         j.running_var[c] = (float)((1 - m) * (double)j.running_var[c] + m * unbiased);
     }
@@ -106,7 +153,9 @@ static __device__ void finish_forward(const job &j, int64_t c, double sum, doubl
 
 static __device__ void finish_grad(const job &j, int64_t c, double sum_g, double sum_gx)
 {
-    double rstd = (double)j.rstd[c], scale = rstd * (double)j.weight[c], rows = (double)j.rows;
+    double rstd = (double)j.rstd[c], scale = rstd * (double)j.weight[c];
+    int64_t counted = counted_rows(j);
+    double rows = counted ? (double)counted : 1.0;
     sum_gx *= rstd;
     double slope = -scale * rstd * (sum_gx / rows);
     j.scale[c] = j.rstd[c] * j.weight[c];
@@ -183,7 +232,7 @@ template <typename T, bool GRAD> static __device__ void finish_tile(const job &j
         if constexpr (GRAD)
             finish_grad(j, c, first, second);
         else
-            finish_forward(j, c, first, second, to_float(static_cast<const T *>(j.src)[c]));
+            finish_forward(j, c, first, second, to_float(static_cast<const T *>(j.src)[first_row(j) * j.cols + c]));
     }
     __syncthreads();
 }
@@ -210,7 +259,7 @@ static __global__ void __launch_bounds__(SUM_THREADS, GRAD ? 1 : 2) sum_kernel(c
             }
 #pragma unroll
             for (int u = 0; u < UNROLL; u++)
-                if (row + u * step < j.rows)
+                if (row + u * step < j.rows && counts(j, row + u * step))
                     s.add(x[u], g[u], j.relu);
         }
         store_block(j, s, tile, shared);
@@ -259,7 +308,8 @@ template <typename T, int V, bool GRAD> struct applied {
     }
 
     /** second: the addend of the forward, g of the gradient. */
-    __device__ __forceinline__ void put(const job &j, const pack<T, V> &x, const pack<T, V> &second, int64_t at)
+    __device__ __forceinline__ void put(const job &j, const pack<T, V> &x, const pack<T, V> &second, int64_t at,
+                                        bool row_counts)
     {
         float value[V], other[V], r[V];
         unpack(value, x);
@@ -273,6 +323,7 @@ template <typename T, int V, bool GRAD> struct applied {
                 y = j.addend ? y + other[i] : y;
                 r[i] = j.relu && y <= 0 ? 0.0f : y;
             }
+            r[i] = row_counts ? r[i] : 0.0f;
         }
         store<T, V>(j.dst, at, r);
     }
@@ -304,7 +355,7 @@ static __global__ void __launch_bounds__(APPLY_THREADS) apply_kernel(const job j
 #pragma unroll
             for (int u = 0; u < UNROLL; u++)
                 if (row + u * teams < j.rows)
-                    a.put(j, x[u], second[u], (row + u * teams) * j.cols + col);
+                    a.put(j, x[u], second[u], (row + u * teams) * j.cols + col, counts(j, row + u * teams));
         }
     }
 }
@@ -346,6 +397,8 @@ static int64_t padded(int64_t cols)
 template <typename T, int V, bool GRAD> static void launch_as(job *j, bool with_sums)
 {
     if (with_sums) {
+        if (j->mask)
+            count_kernel<<<1, SUM_THREADS, 0, mixt__cuda.stream>>>(*j);
         int64_t chunks = lay_out(j, V, GRAD);
         dim3 grid((unsigned)chunks, (unsigned)(j->tiles < COUNTERS ? j->tiles : COUNTERS));
         sum_kernel<T, V, GRAD><<<grid, SUM_THREADS, 0, mixt__cuda.stream>>>(*j);
@@ -387,7 +440,12 @@ static job job_of(const mixt__call *call)
     j.shift = j.scale + padded(j.cols);
     j.slope = j.shift + padded(j.cols);
     j.off = j.slope + padded(j.cols);
-    j.partials = j.off + padded(j.cols);
+    j.found = (int64_t *)(j.off + padded(j.cols)); // FOUND floats
+    j.partials = j.off + padded(j.cols) + FOUND;
+    if (at->masked && j.rows) {
+        j.mask = (const float *)call->in[5].data;
+        j.inner = j.rows / mixt__tensor_count(&call->in[5]);
+    }
     return j;
 }
 
@@ -397,7 +455,7 @@ static mixt_status prepare(mixt__call *call, bool grad)
     int v = vector_size(call->in[0].dtype);
     int64_t chunks = lay_out(&j, 1, grad), wide = j.cols % v ? 0 : lay_out(&j, v, grad);
     chunks = wide > chunks ? wide : chunks;
-    call->workspace_bytes = (size_t)(4 * padded(j.cols) + 2 * chunks * j.cols) * sizeof(float);
+    call->workspace_bytes = (size_t)(4 * padded(j.cols) + FOUND + 2 * chunks * j.cols) * sizeof(float);
     return MIXT_OK;
 }
 
@@ -439,7 +497,7 @@ static mixt_status grad_run(const mixt__call *call)
     j.mean = (float *)call->in[2].data;
     j.rstd = (float *)call->in[3].data;
     j.grad_dst = call->in[4].data;
-    j.bias = j.relu ? (const float *)call->in[5].data : NULL;
+    j.bias = j.relu ? (const float *)call->in[call->in_count - 1].data : NULL;
     j.grad_weight = (float *)call->out[1].data;
     j.grad_bias = (float *)call->out[2].data;
     j.add_weight = call->accumulate >> 1 & 1;

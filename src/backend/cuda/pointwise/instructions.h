@@ -16,6 +16,7 @@ static __device__ __forceinline__ float pw_max(float a, float b) { return a != a
 static __device__ __forceinline__ float pw_min(float a, float b) { return a != a || a < b ? a : b; }
 static __device__ __forceinline__ float pw_select_ge(float a, float b, float c) { return a >= b ? c : 0.0f; }
 static __device__ __forceinline__ float pw_select_lt(float a, float b, float c) { return a < b ? c : 0.0f; }
+static __device__ __forceinline__ float pw_where(float a, float b) { return a > 0.0f ? b : 0.0f; }
 static __device__ __forceinline__ float pw_affine(float a, float imm, float imm2) { return a * imm + imm2; }
 static __device__ __forceinline__ float pw_relu(float a) { return a <= 0.0f ? 0.0f : a; }
 static __device__ __forceinline__ float pw_relu_grad(float a, float b) { return a > 0.0f ? b : 0.0f; }

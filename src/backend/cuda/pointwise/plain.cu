@@ -62,6 +62,8 @@ __device__ float arithmetic(const instr &in, float a, float b, float c)
         return pw_select_ge(a, b, c);
     case MIXT_PW_SELECT_LT:
         return pw_select_lt(a, b, c);
+    case MIXT_PW_WHERE:
+        return pw_where(a, b);
     case MIXT_PW_AFFINE:
         return pw_affine(a, in.imm, in.imm2);
     case MIXT_PW_SQUARE:
