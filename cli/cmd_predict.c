@@ -242,9 +242,11 @@ static mixt_status show_text(predictor *p, const source *s, const char *name, in
     const int32_t *letters = NULL;
     int64_t length = 0;
     if (s->data) {
-        letters = (const int32_t *)(const void *)(block + mixt_data_array_at(s->data, count, 1)) +
-                  place * p->info->arrays[1].elements;
-        length = ((const int32_t *)(const void *)(block + mixt_data_array_at(s->data, count, 2)))[place];
+        const mixt_data_info *info = mixt_data_describe(s->data);
+        int target = mixt_data_array_find(info, "target"), lengths = mixt_data_array_find(info, "target.length");
+        letters = (const int32_t *)(const void *)(block + mixt_data_array_at(s->data, count, target)) +
+                  place * info->arrays[target].elements;
+        length = ((const int32_t *)(const void *)(block + mixt_data_array_at(s->data, count, lengths)))[place];
     }
     return cli_transcript_show(p->facts, name, p->output + place * p->outputs, p->outputs, p->beam, letters, length,
                                p->json ? NULL : &p->table, p->labelled);

@@ -92,12 +92,16 @@ typedef struct mixt_data_options {
                        agree */
     int64_t mels; /**< mel bands of a frame, at most 512; 0 (default): 40 */
     double window, hop; /**< milliseconds that a frame looks at, and from one to the next; 0 (default): 25 and 10 */
-    double seconds;     /**< length of a sample: the middle of what is longer, silence around what is shorter; 0
-                             (default): 1. With texts: silence behind what is shorter, longer recordings are an error;
-                             0: as long as the longest recording of any part */
-    double shift;       /**< seconds by which a recording is moved at random; default 0 */
+    double seconds;     /**< of the longest sample: of what is longer the middle is heard, what is shorter is as long as
+                             it is; 0 (default): 1. With texts longer recordings are an error; 0: as long as the longest
+                             recording of any part */
+    double tail;        /**< seconds of silence behind a recording that are heard: a recurrent layer has then heard all
+                             of it before it must have said it; 0 (default): 0.5 with texts, else none; -1: none */
+    double shift;       /**< seconds by which a recording is moved at random: so much silence at most before it, or so
+                             far from the middle of one that is cut; default 0 */
     double noise;       /**< white noise, at random up to so many times the recording's own loudness; default 0 */
-    int64_t time_mask, mel_mask; /**< frames in a row, and bands, that are hidden at random, at most; default 0 */
+    int64_t time_mask, mel_mask; /**< frames in a row, no more than half of a recording, and bands, that are hidden at
+                                      random, at most; default 0 */
     const char *val_files, *test_files; /**< globs over names ("*_[0-4].wav", "CLASS/…" where classes are folders):
                                            files of these parts; default: shares */
     int64_t frames;                     /**< "moving:", "video:": frames of a clip; 0 (default): 16 */
@@ -284,6 +288,8 @@ const mixt_data_info *mixt_data_describe(const mixt_data *data);
  *  the first at a multiple of 64 bytes, and end at one. */
 size_t mixt_data_input_bytes(const mixt_data *data, int64_t batch);
 size_t mixt_data_target_bytes(const mixt_data *data, int64_t batch);
+/** The index of the array of this name; -1: there is none. */
+int mixt_data_array_find(const mixt_data_info *info, const char *name);
 /** Where array `index` begins among the batch's inputs or targets, in bytes. */
 size_t mixt_data_array_at(const mixt_data *data, int64_t batch, int index);
 

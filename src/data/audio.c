@@ -2,8 +2,9 @@
  *
  * FOLDER/train, FOLDER/val and FOLDER/test, or FOLDER itself, which is then shared out: by the names that val_files and
  * test_files give, else at random. Files are read when a batch needs them, but each one's header when the set is
- * opened: what is cut off, of another coding or rate is named before the first step. Targets are classes, or what is
- * said, letter by letter.
+ * opened: what is cut off, of another coding or rate is named before the first step, and how long each is known. A
+ * sample is the input "input", features of as many frames as the recording has, with "input.length" and "input.mask"
+ * beside them; targets are classes, or what is said, letter by letter.
  */
 #include "data/audio.h"
 
@@ -11,6 +12,9 @@
 #include <string.h>
 
 enum { MEASURED = 512 }; // recordings that mean and deviation come from
+
+/** The arrays of a set; the last where targets are texts. */
+enum { INPUT, INPUT_LENGTH, INPUT_MASK, TARGET, TARGET_LENGTH };
 
 static const int64_t voice_samples[MIXT_PART_COUNT] = {2000, 400, 400, 2000};
 
@@ -28,6 +32,11 @@ typedef struct audio_state {
 
 /* ---- one sample ---- */
 
+static uint64_t voice_key(const mixt_data *data, mixt__part part, int64_t row)
+{
+    return mixt__rng_key(data->options.seed, MIXT_STREAM_VOICE + (uint64_t)part, (uint64_t)row);
+}
+
 /** Recording `row` of a list, or word `row` of the part; its label where `label` is not NULL. */
 static mixt_status load(const mixt_data *data, const mixt__recordings *list, mixt__part part, int64_t row,
                         mixt__wav *wav, int32_t *label)
@@ -41,7 +50,7 @@ static mixt_status load(const mixt_data *data, const mixt__recordings *list, mix
     wav->samples = mixt__alloc_uninit(MIXT_VOICE_SAMPLES * sizeof *wav->samples);
     if (!wav->samples)
         return mixt__fail(MIXT_ERROR_MEMORY, "audio: no memory for a word");
-    uint64_t key = mixt__rng_key(data->options.seed, MIXT_STREAM_VOICE + (uint64_t)part, (uint64_t)row);
+    uint64_t key = voice_key(data, part, row);
     int32_t drawn = mixt__voice_draw(key, wav->samples, &wav->count);
     if (label)
         *label = drawn;
@@ -49,12 +58,12 @@ static mixt_status load(const mixt_data *data, const mixt__recordings *list, mix
 }
 
 static mixt_status features_of(const mixt_data *data, const mixt__recordings *list, mixt__part part, int64_t row,
-                               const uint64_t *key, float *features, int32_t *label)
+                               const uint64_t *key, float *features, int64_t *frames, int32_t *label)
 {
     const audio_state *state = data->state;
     mixt__wav wav;
     MIXT_TRY(load(data, list, part, row, &wav, label));
-    mixt_status status = mixt__audio_features(&state->audio, &wav, key, features);
+    mixt_status status = mixt__audio_features(&state->audio, &wav, key, features, frames);
     mixt__wav_free(&wav);
     return status;
 }
@@ -69,52 +78,103 @@ static mixt__part drawn_part(const mixt_data *data)
 static void write_target(const audio_state *state, int64_t row, int32_t label, char *const *at)
 {
     const char *text = state->list.count ? state->list.files[row].text : mixt__voice_words[label];
-    int32_t *target = (int32_t *)(void *)at[1];
+    int32_t *target = (int32_t *)(void *)at[TARGET];
     if (state->spells)
-        *(int32_t *)(void *)at[2] = mixt__alphabet_spell(&state->alphabet, text, target);
+        *(int32_t *)(void *)at[TARGET_LENGTH] = mixt__alphabet_spell(&state->alphabet, text, target);
     else
         *target = label;
+}
+
+/** What stands beside features: how many frames they have, and a mask; behind their end all is 0. */
+static void write_lengths(const mixt_data_info *as, int64_t frames, char *const *at)
+{
+    float *features = (float *)(void *)at[INPUT], *mask = (float *)(void *)at[INPUT_MASK];
+    int64_t room = as->arrays[INPUT].dims[0], mels = as->arrays[INPUT].dims[1];
+    *(int32_t *)(void *)at[INPUT_LENGTH] = (int32_t)frames;
+    for (int64_t t = 0; t < room; t++)
+        mask[t] = t < frames ? 1.0f : 0.0f;
+    memset(features + frames * mels, 0, (size_t)((room - frames) * mels) * sizeof *features);
 }
 
 static mixt_status sample_audio(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
                                 char *const *at)
 {
-    (void)as; // all are as long as each other
     const audio_state *state = data->state;
-    int64_t row = state->rows ? state->rows[index] : index, mels = state->audio.mel.mels;
+    int64_t row = state->rows ? state->rows[index] : index, mels = state->audio.mel.mels, frames;
     uint64_t key =
         mixt__rng_key(mixt__rng_key(data->options.seed, MIXT_STREAM_AUGMENT, (uint64_t)epoch), (uint64_t)index, 0);
-    float *features = (float *)(void *)at[0];
+    float *features = (float *)(void *)at[INPUT];
     int32_t label = 0;
-    MIXT_TRY(features_of(data, &state->list, drawn_part(data), row, epoch < 0 ? NULL : &key, features, &label));
+    MIXT_TRY(
+        features_of(data, &state->list, drawn_part(data), row, epoch < 0 ? NULL : &key, features, &frames, &label));
     write_target(state, row, label, at);
-    for (int64_t i = 0; i < state->audio.frames * mels; i++)
+    for (int64_t i = 0; i < frames * mels; i++)
         features[i] = (features[i] - state->mean[i % mels]) / state->std[i % mels];
     if (epoch >= 0 && (state->audio.time_mask || state->audio.mel_mask))
-        mixt__audio_mask(&state->audio, mixt__rng_key(key, 1, 0), features);
+        mixt__audio_mask(&state->audio, mixt__rng_key(key, 1, 0), frames, features);
+    write_lengths(as, frames, at);
+    return MIXT_OK;
+}
+
+static int64_t length_audio(const mixt_data *data, int64_t index, int array)
+{
+    const audio_state *state = data->state;
+    int64_t row = state->rows ? state->rows[index] : index;
+    if (array != INPUT && array != INPUT_MASK)
+        return -1;
+    int64_t count =
+        state->list.count ? state->list.files[row].samples : mixt__voice_length(voice_key(data, drawn_part(data), row));
+    return mixt__audio_frames(&state->audio, count, true);
+}
+
+/** Frames that a text needs at least: one for each letter, and one between two that are the same. */
+static int64_t frames_needed(const audio_state *state, const char *text, int32_t *letters)
+{
+    int64_t count = mixt__alphabet_spell(&state->alphabet, text, letters), needed = count;
+    for (int64_t i = 1; i < count; i++)
+        needed += letters[i] == letters[i - 1];
+    return needed;
+}
+
+mixt_status mixt__audio_hasty(const mixt_data *data, int64_t window, int64_t stride, int64_t *hasty)
+{
+    const audio_state *state = data->kind == &mixt__data_audio ? data->state : NULL;
+    *hasty = 0;
+    if (!state || !state->spells || !state->list.count)
+        return MIXT_OK;
+    int32_t *letters = mixt__alloc((size_t)state->alphabet.longest * sizeof *letters);
+    if (!letters)
+        return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
+    for (int64_t i = 0; i < data->info.samples; i++) {
+        const mixt__recording *r = &state->list.files[state->rows ? state->rows[i] : i];
+        int64_t frames = mixt__audio_frames(&state->audio, r->samples, false);
+        *hasty += (frames - window + stride) / stride < frames_needed(state, r->text, letters);
+    }
+    mixt__free(letters);
     return MIXT_OK;
 }
 
 /* ---- statistics ---- */
 
-/** Mean and deviation of each band over recordings of the training part, spread over the list. */
+/** Mean and deviation of each band over the frames of recordings of the training part, spread over the list. */
 static mixt_status measure(const mixt_data *data, audio_state *state, const mixt__recordings *list, const int64_t *rows,
                            int64_t total)
 {
-    int64_t count = total < MEASURED ? total : MEASURED, frames = state->audio.frames, mels = state->audio.mel.mels;
-    float *features = mixt__alloc_uninit((size_t)(frames * mels) * sizeof *features);
+    int64_t count = total < MEASURED ? total : MEASURED, mels = state->audio.mel.mels, frames = 0, all = 0;
+    float *features = mixt__alloc_uninit((size_t)(state->audio.frames * mels) * sizeof *features);
     double *sums = mixt__alloc((size_t)mels * 2 * sizeof *sums);
     mixt_status status = features && sums ? MIXT_OK : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
     for (int64_t i = 0; i < count && status == MIXT_OK; i++) {
         int64_t at = i * total / count;
-        status = features_of(data, list, MIXT_PART_TRAIN, rows ? rows[at] : at, NULL, features, NULL);
+        status = features_of(data, list, MIXT_PART_TRAIN, rows ? rows[at] : at, NULL, features, &frames, NULL);
         for (int64_t k = 0; k < frames * mels && status == MIXT_OK; k++) {
             sums[2 * (k % mels)] += (double)features[k];
             sums[2 * (k % mels) + 1] += (double)features[k] * (double)features[k];
         }
+        all += frames;
     }
     for (int64_t m = 0; m < mels && status == MIXT_OK; m++) {
-        double n = (double)count * (double)frames, mean = sums[2 * m] / n, variance = sums[2 * m + 1] / n - mean * mean;
+        double n = (double)all, mean = sums[2 * m] / n, variance = sums[2 * m + 1] / n - mean * mean;
         state->mean[m] = (float)mean;
         state->std[m] = variance > 1e-6 ? (float)sqrt(variance) : 1;
     }
@@ -151,8 +211,8 @@ static mixt_status normalise(mixt_data *data, audio_state *state, const mixt__re
 
 /* ---- opening ---- */
 
-/** Every header of the list; where no rate was `given` all files must have the first one's. */
-static mixt_status probe(mixt_data *data, const mixt__recordings *list, bool given)
+/** Every header of the list, for its length; where no rate was `given` all files must have the first one's. */
+static mixt_status probe(mixt_data *data, mixt__recordings *list, bool given)
 {
     for (int64_t i = 0; i < list->count; i++) {
         mixt__wav wav;
@@ -164,6 +224,7 @@ static mixt_status probe(mixt_data *data, const mixt__recordings *list, bool giv
                               "%s: %lld samples a second, but others have %lld; set data.rate (in C: rate) to bring "
                               "all to one",
                               list->files[i].path, (long long)wav.rate, (long long)data->options.rate);
+        list->files[i].samples = mixt__resampled(wav.count, wav.rate, data->options.rate);
     }
     return MIXT_OK;
 }
@@ -171,11 +232,8 @@ static mixt_status probe(mixt_data *data, const mixt__recordings *list, bool giv
 /** No recording is longer than a sample: what would be cut off is part of its text. */
 static mixt_status check_lengths(const mixt__audio *audio, const mixt__recordings *list)
 {
-    for (int64_t i = 0; i < list->count; i++) {
-        mixt__wav wav;
-        MIXT_TRY(mixt__wav_probe(list->files[i].path, &wav));
-        MIXT_TRY(mixt__audio_fits(audio, list->files[i].path, wav.count, wav.rate));
-    }
+    for (int64_t i = 0; i < list->count; i++)
+        MIXT_TRY(mixt__audio_fits(audio, list->files[i].path, list->files[i].samples, audio->mel.rate));
     return MIXT_OK;
 }
 
@@ -240,8 +298,9 @@ static mixt_status find_room(mixt_data *data, audio_state *state, bool parts)
     const mixt_data *like = data->options.like;
     double seconds = 0;
     state->alphabet.longest = 1;
-    if (like && like->info.target == MIXT_TARGET_TEXT && like->info.array_count > 1) {
-        state->alphabet.longest = like->info.arrays[1].dims[0];
+    int target = like && like->info.target == MIXT_TARGET_TEXT ? mixt_data_array_find(&like->info, "target") : -1;
+    if (target >= 0) {
+        state->alphabet.longest = like->info.arrays[target].dims[0];
         return MIXT_OK;
     }
     for (int part = MIXT_PART_TRAIN; part <= MIXT_PART_TEST; part++) {
@@ -292,25 +351,28 @@ static mixt_status find_classes(mixt_data *data, audio_state *state, const mixt_
     return mixt__recordings_classes(data, train, &state->classes, &state->class_count);
 }
 
-/** The arrays of a set of texts. */
 static mixt_status name_arrays(mixt_data *data, const audio_state *state)
 {
-    mixt_data_array *arrays = mixt__arena_alloc(&data->arena, 3 * sizeof *arrays);
+    mixt_data_array *arrays = mixt__arena_alloc(&data->arena, (TARGET_LENGTH + 1) * sizeof *arrays);
     int64_t frames = state->audio.frames, mels = state->audio.mel.mels, longest = state->alphabet.longest;
     if (!arrays)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", data->path);
-    arrays[0] = (mixt_data_array){.name = "input", .dtype = MIXT_DTYPE_FP32, .rank = 2, .dims = {frames, mels}};
-    arrays[0].elements = frames * mels;
-    arrays[1] = (mixt_data_array){.name = "target", .target = true, .dtype = MIXT_DTYPE_INT32, .rank = 1};
-    arrays[1].dims[0] = arrays[1].elements = longest;
-    arrays[1].ids = state->alphabet.count;
-    arrays[2] = (mixt_data_array){.name = "target.length", .target = true, .dtype = MIXT_DTYPE_INT32, .elements = 1};
-    arrays[2].ids = longest + 1;
+    arrays[INPUT] = (mixt_data_array){.name = "input", .dtype = MIXT_DTYPE_FP32, .rank = 2, .dims = {frames, mels}};
+    arrays[INPUT].elements = frames * mels;
+    arrays[INPUT_LENGTH] = (mixt_data_array){.name = "input.length", .dtype = MIXT_DTYPE_INT32, .elements = 1};
+    arrays[INPUT_LENGTH].ids = frames + 1;
+    arrays[INPUT_MASK] = (mixt_data_array){.name = "input.mask", .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {frames}};
+    arrays[INPUT_MASK].elements = frames;
+    arrays[TARGET] = (mixt_data_array){.name = "target", .target = true, .dtype = MIXT_DTYPE_INT32, .elements = 1};
+    arrays[TARGET].ids = data->info.classes;
+    if (state->spells) {
+        arrays[TARGET].rank = 1;
+        arrays[TARGET].dims[0] = arrays[TARGET].elements = longest;
+        arrays[TARGET_LENGTH] = (mixt_data_array){
+            .name = "target.length", .target = true, .dtype = MIXT_DTYPE_INT32, .elements = 1, .ids = longest + 1};
+    }
     data->info.arrays = arrays;
-    data->info.array_count = 3;
-    data->info.target = MIXT_TARGET_TEXT;
-    data->info.classes = state->alphabet.count;
-    data->info.class_names = state->alphabet.names;
+    data->info.array_count = state->spells ? TARGET_LENGTH + 1 : TARGET + 1;
     return MIXT_OK;
 }
 
@@ -318,17 +380,17 @@ static mixt_status describe(mixt_data *data, audio_state *state, int64_t samples
 {
     mixt_data_info *info = &data->info;
     info->samples = samples;
-    info->input_dtype = MIXT_DTYPE_FP32;
-    info->input_rank = 2;
-    info->input_dims[0] = state->audio.frames;
-    info->input_dims[1] = info->channels = state->audio.mel.mels;
-    info->target = MIXT_TARGET_CLASS;
-    info->target_elements = 1;
+    info->channels = state->audio.mel.mels;
+    info->target = state->spells ? MIXT_TARGET_TEXT : MIXT_TARGET_CLASS;
     info->classes = data->options.classes > state->class_count ? data->options.classes : state->class_count;
     info->mean = state->mean;
     info->std = state->std;
     info->class_names = info->classes == state->class_count ? state->classes : NULL;
-    return state->spells ? name_arrays(data, state) : MIXT_OK;
+    if (state->spells) {
+        info->classes = state->alphabet.count;
+        info->class_names = state->alphabet.names;
+    }
+    return name_arrays(data, state);
 }
 
 /** Everything once the own list and that of the training part are there: the same one where no folder is the part's
@@ -371,6 +433,7 @@ static void take_like(mixt_data_options *o)
     o->window = like->window;
     o->hop = like->hop;
     o->seconds = like->seconds;
+    o->tail = like->tail;
 }
 
 static mixt_status open_voice(mixt_data *data, audio_state *state)
@@ -450,6 +513,9 @@ const mixt__data_kind mixt__data_audio = {
     .uses = MIXT_DATA_AUDIO | MIXT_DATA_LABELS,
     .open = open_audio,
     .arrays = sample_audio,
+    .length = length_audio,
     .close = close_audio,
+    .bucketed = true,
+    .least = 32,
     .slow = true,
 };

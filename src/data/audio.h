@@ -8,14 +8,15 @@
 
 // audio_features.c
 
-/** How recordings become samples of one shape. */
+/** How recordings become samples. */
 typedef struct mixt__audio {
     mixt__mel mel;
-    int64_t count;  // samples of the recording that a sample shows
-    int64_t frames; // of a sample
+    int64_t count;  // samples of a recording that a sample shows at most
+    int64_t tail;   // samples of silence behind it, which are heard
+    int64_t frames; // of the longest sample
     double shift, noise;
     int64_t time_mask, mel_mask;
-    bool whole; // nothing of a recording may be lost: none is longer, and moving one cuts nothing off
+    bool whole; // nothing of a recording may be lost: none is longer
 } mixt__audio;
 
 /** Fills in what the options leave open (the rate must be known) and makes the tables. `what` begins messages. */
@@ -25,12 +26,25 @@ void mixt__audio_free(mixt__audio *audio);
 mixt_status mixt__audio_fits(const mixt__audio *audio, const char *path, int64_t count, int64_t rate);
 /** Reads a recording at `rate`. */
 mixt_status mixt__audio_read(const char *path, int64_t rate, mixt__wav *wav);
-/** The features (frames, mels) of a recording: its middle part, or with silence around it; where it is whole, with
- *  silence behind it. In training, with a `key` of the sample's own, moved and with noise as the options ask; NULL: as
- * it is. */
-mixt_status mixt__audio_features(const mixt__audio *audio, const mixt__wav *wav, const uint64_t *key, float *features);
-/** Hides frames and bands, as the options ask: they become 0, the mean of features that are normalised. */
-void mixt__audio_mask(const mixt__audio *audio, uint64_t key, float *features);
+/** The features (frames, mels) of a recording: all of it, or its middle part where it is longer than a sample. In
+ *  training, with a `key` of the sample's own, behind some silence or another part of it, and with noise, as the
+ * options ask; NULL: as it is.
+ *  @param frames set to those that it has; no more than mixt__audio_frames says */
+mixt_status mixt__audio_features(const mixt__audio *audio, const mixt__wav *wav, const uint64_t *key, float *features,
+                                 int64_t *frames);
+/** Frames of a recording of so many samples, at the rate of the set: as it is, or moved the furthest. */
+int64_t mixt__audio_frames(const mixt__audio *audio, int64_t count, bool moved);
+/** Fills frames from `from` on with what silence looks like. */
+void mixt__audio_silence(const mixt__audio *audio, int64_t from, float *features);
+/** Hides some of so many frames, and bands, as the options ask: they become 0, the mean of features that are
+ *  normalised. */
+void mixt__audio_mask(const mixt__audio *audio, uint64_t key, int64_t frames, float *features);
+
+// audio.c
+
+/** Counts the samples whose texts have more letters than a model has outputs for them, which is one every `stride`
+ *  frames that has seen `window` of them: CTC leaves those out. 0 of sets without texts. */
+mixt_status mixt__audio_hasty(const mixt_data *data, int64_t window, int64_t stride, int64_t *hasty);
 
 // audio_files.c
 
@@ -39,6 +53,7 @@ typedef struct mixt__recording {
     const char *word;        // its class; "": its name says none
     const char *text;        // what is said, where that is the target
     int32_t label;
+    int64_t samples; // at the rate of the set
     mixt__part part; // ALL: a share decides
 } mixt__recording;
 
@@ -132,5 +147,7 @@ extern const char *const mixt__voice_words[MIXT_VOICE_WORDS];
  *  @param samples room for MIXT_VOICE_SAMPLES
  *  @param count set to the samples written */
 int32_t mixt__voice_draw(uint64_t key, float *samples, int64_t *count);
+/** The samples that it has. */
+int64_t mixt__voice_length(uint64_t key);
 
 #endif

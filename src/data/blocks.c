@@ -57,6 +57,14 @@ mixt_status mixt__data_describe_arrays(mixt_data *data)
     return MIXT_OK;
 }
 
+int mixt_data_array_find(const mixt_data_info *info, const char *name)
+{
+    for (int i = 0; info && name && i < info->array_count; i++)
+        if (!strcmp(info->arrays[i].name, name))
+            return i;
+    return -1;
+}
+
 /** Where array `index` begins in its block; with -1 the bytes of all of it. */
 static size_t block_bytes(const mixt_data_info *info, int64_t batch, bool target, int index)
 {

@@ -100,6 +100,7 @@ static void places_of(const mixt_data *data, const grid *g, int64_t point, int64
     for (int x = 0; x < data->buckets->axes; x++, point /= g->values[x - 1]) {
         int64_t longest = data->info.arrays[data->buckets->array[x]].dims[0];
         places[x] = (point % g->values[x] + 1) * g->step[x];
+        places[x] = places[x] > data->kind->least ? places[x] : data->kind->least;
         places[x] = places[x] < longest ? places[x] : longest;
     }
 }

@@ -54,6 +54,7 @@ typedef struct mixt__data_kind {
     /** Block `index` of the memory that samples are made from, and its bytes; NULL: there is no more. A kind without it
      *  is known by its samples. */
     const void *(*raw)(const mixt_data *data, int index, size_t *bytes);
+    int64_t least; // that a bucket is long: models that pool frames have something left
     bool bucketed; // by itself: no sample of a batch has a say in another's loss
     bool drawn;    // by mixt itself: there is no file, and what stands for its path may be empty
     bool slow;     // a sample takes a millisecond rather than a microsecond: mixt_data_read uses all threads

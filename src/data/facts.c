@@ -70,9 +70,10 @@ static json_t *list_names(const mixt_data_info *info)
 /** How recordings become samples; null for other sets. */
 static json_t *pack_audio(const mixt_data_options *o)
 {
-    return o->rate ? json_pack("{s:I, s:I, s:f, s:f, s:f}", "rate", (json_int_t)o->rate, "mels", (json_int_t)o->mels,
-                               "window", o->window, "hop", o->hop, "seconds", o->seconds)
-                   : json_null();
+    return o->rate
+               ? json_pack("{s:I, s:I, s:f, s:f, s:f, s:f}", "rate", (json_int_t)o->rate, "mels", (json_int_t)o->mels,
+                           "window", o->window, "hop", o->hop, "seconds", o->seconds, "tail", o->tail)
+               : json_null();
 }
 
 /** The arrays of a set that names them; else null. */
@@ -274,6 +275,10 @@ static mixt_status get_audio(mixt_data *data, const json_t *facts)
     MIXT_TRY(get_real(audio, "window", 1000, &o->window));
     MIXT_TRY(get_real(audio, "hop", 1000, &o->hop));
     MIXT_TRY(get_real(audio, "seconds", 3600, &o->seconds));
+    const json_t *tail = json_object_get(audio, "tail"); // those of earlier versions have none
+    o->tail = tail ? json_number_value(tail) : -1;
+    if (tail && !(json_is_number(tail) && o->tail >= -1 && o->tail <= 60))
+        return wrong("tail", "a number in its range");
     return data->info.input_rank == 2 && data->info.input_dims[1] == o->mels ? MIXT_OK
                                                                              : wrong("mels", "the bands of a sample");
 }

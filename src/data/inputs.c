@@ -16,7 +16,8 @@ struct mixt_inputs {
     char *path;
     mixt__table table; // of one row for a picture
     mixt__augment augment;
-    bool crops; // rows are images of another size than samples
+    bool crops;     // rows are images of another size than samples
+    int64_t frames; // that a recording has; 0: rows are whole
     float *scale, *shift;
     mixt__input_texts *texts; // in place of all that, where samples are texts
 };
@@ -76,8 +77,8 @@ static mixt_status read_clip(const char *path, const mixt_data_info *info, mixt_
     return status;
 }
 
-/** A recording: one row of features. */
-static mixt_status read_recording(const char *path, const mixt_data *like, mixt__table *table)
+/** A recording: one row of features, silence behind them. */
+static mixt_status read_recording(const char *path, const mixt_data *like, mixt__table *table, int64_t *frames)
 {
     mixt_data_options o = like->options;
     mixt__audio audio;
@@ -93,15 +94,18 @@ static mixt_status read_recording(const char *path, const mixt_data *like, mixt_
     table->dims[0] = audio.frames;
     table->dims[1] = o.mels;
     table->input = table->block = mixt__alloc_uninit((size_t)(audio.frames * o.mels) * sizeof(float));
-    status = table->block ? mixt__audio_features(&audio, &wav, NULL, table->block)
+    status = table->block ? mixt__audio_features(&audio, &wav, NULL, table->block, frames)
                           : mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory for its features", path);
+    if (status == MIXT_OK)
+        mixt__audio_silence(&audio, *frames, table->block);
 cleanup:
     mixt__wav_free(&wav);
     mixt__audio_free(&audio);
     return status;
 }
 
-static mixt_status read_table(const char *path, const mixt_data *like, mixt__table *table)
+/** @param frames of a recording; left alone of all else */
+static mixt_status read_table(const char *path, const mixt_data *like, mixt__table *table, int64_t *frames)
 {
     const mixt_data_info *info = &like->info;
     bool clips = info->input_rank == 4 && (info->input_dims[3] == 1 || info->input_dims[3] == 3);
@@ -117,14 +121,14 @@ static mixt_status read_table(const char *path, const mixt_data *like, mixt__tab
         return mixt__npz_read_inputs(path, table);
     if (ends_with(path, "-ubyte") || ends_with(path, "-ubyte.gz") || ends_with(path, ".idx"))
         return mixt__idx_read_images(path, table);
-    return mixt__wav_is(path) ? read_recording(path, like, table) : read_picture(path, info, table);
+    return mixt__wav_is(path) ? read_recording(path, like, table, frames) : read_picture(path, info, table);
 }
 
 /** An array that is one sample itself becomes one row. */
 static void as_one_row(const mixt_data_info *info, mixt__table *table)
 {
-    if (table->rows * mixt__table_elements(table) != info->input_elements ||
-        mixt__table_elements(table) == info->input_elements)
+    int64_t elements = info->arrays[0].elements;
+    if (table->rows * mixt__table_elements(table) != elements || mixt__table_elements(table) == elements)
         return;
     table->rows = 1;
     table->rank = info->input_rank;
@@ -158,7 +162,7 @@ static mixt_status fit(mixt_inputs *in)
         in->augment.width = wants[1];
         return MIXT_OK;
     }
-    if (mixt__table_elements(table) == info->input_elements)
+    if (mixt__table_elements(table) == info->arrays[0].elements)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_SHAPE, "%s: samples of shape %s, but the model was trained on %s", table->path,
                       mixt__dims_print(table->rank, table->dims).text,
@@ -199,7 +203,7 @@ static mixt_status open_file(mixt_inputs *in, const char *path)
     in->path = mixt__strdup(path);
     if (!in->path)
         return mixt__fail(MIXT_ERROR_MEMORY, "%s: no memory", path);
-    MIXT_TRY(read_table(in->path, in->like, &in->table));
+    MIXT_TRY(read_table(in->path, in->like, &in->table, &in->frames));
     MIXT_TRY(check_numbers(in));
     MIXT_TRY(fit(in));
     return take_scales(in);
@@ -262,6 +266,26 @@ static mixt_status read_sample(const mixt_inputs *in, int64_t index, float *samp
     return MIXT_OK;
 }
 
+/** Of samples that have lengths, what stands beside their frames; behind a recording's end all is 0. */
+static void write_lengths(const mixt_inputs *in, int64_t count, float *samples)
+{
+    const mixt_data_info *info = &in->like->info;
+    int length = mixt_data_array_find(info, "input.length"), mask = mixt_data_array_find(info, "input.mask");
+    int64_t room = info->input_dims[0], frames = in->frames ? in->frames : room, each = info->arrays[0].elements;
+    if (length < 0 || mask < 0)
+        return;
+    char *block = (char *)samples;
+    int32_t *lengths = (int32_t *)(void *)(block + mixt_data_array_at(in->like, count, length));
+    float *masks = (float *)(void *)(block + mixt_data_array_at(in->like, count, mask));
+    for (int64_t i = 0; i < count; i++) {
+        lengths[i] = (int32_t)frames;
+        for (int64_t t = 0; t < room; t++)
+            masks[i * room + t] = t < frames ? 1.0f : 0.0f;
+        memset(samples + i * each + frames * (each / room), 0,
+               (size_t)((room - frames) * (each / room)) * sizeof *samples);
+    }
+}
+
 mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count, float *samples)
 {
     MIXT_TRY(mixt__need_open(in, "inputs"));
@@ -276,7 +300,8 @@ mixt_status mixt_inputs_read(const mixt_inputs *in, int64_t first, int64_t count
         return MIXT_OK;
     }
     for (int64_t i = 0; i < count; i++)
-        MIXT_TRY(read_sample(in, first + i, samples + i * in->like->info.input_elements));
+        MIXT_TRY(read_sample(in, first + i, samples + i * in->like->info.arrays[0].elements));
+    write_lengths(in, count, samples);
     return MIXT_OK;
 }
 

@@ -91,18 +91,39 @@ static void speak(const voice *v, int64_t count, float *samples)
     }
 }
 
+/** A voice and the number of its word. */
+static voice choose(mixt__rng *rng, int32_t *label)
+{
+    *label = (int32_t)mixt__rng_below(rng, MIXT_VOICE_WORDS);
+    voice v = {.word = mixt__voice_words[*label]};
+    v.pitch = between(rng, 90, 240);
+    v.fall = between(rng, -0.1, 0.3);
+    v.mouth = between(rng, 0.88, 1.2);
+    v.syllable = between(rng, 0.1, 0.22) * MIXT_VOICE_RATE;
+    return v;
+}
+
+static int64_t length_of(const voice *v)
+{
+    return (int64_t)(v->syllable * (double)strlen(v->word));
+}
+
+int64_t mixt__voice_length(uint64_t key)
+{
+    mixt__rng rng = mixt__rng_start(key);
+    int32_t label;
+    voice v = choose(&rng, &label);
+    return length_of(&v);
+}
+
 int32_t mixt__voice_draw(uint64_t key, float *samples, int64_t *count)
 {
     mixt__rng rng = mixt__rng_start(key);
-    int32_t label = (int32_t)mixt__rng_below(&rng, MIXT_VOICE_WORDS);
-    voice v = {.word = mixt__voice_words[label]};
-    v.pitch = between(&rng, 90, 240);
-    v.fall = between(&rng, -0.1, 0.3);
-    v.mouth = between(&rng, 0.88, 1.2);
-    v.syllable = between(&rng, 0.1, 0.22) * MIXT_VOICE_RATE;
+    int32_t label;
+    voice v = choose(&rng, &label);
     v.loud = exp(between(&rng, log(0.03), log(0.5)));
     double hiss = v.loud * exp(between(&rng, log(0.003), log(0.1)));
-    *count = (int64_t)(v.syllable * (double)strlen(v.word));
+    *count = length_of(&v);
     speak(&v, *count, samples);
     for (int64_t i = 0; i < *count; i++)
         samples[i] += (float)(hiss * (double)mixt__rng_normal(&rng));

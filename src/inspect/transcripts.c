@@ -87,17 +87,25 @@ static mixt_status compare(const work *w, const int32_t *target, int64_t length,
     return MIXT_OK;
 }
 
+/** The array of what is said. */
+static const mixt_data_array *letters_of(const mixt_data_info *info)
+{
+    return &info->arrays[mixt_data_array_find(info, "target")];
+}
+
 static mixt_status measure(const work *w, mixt_trainer *trainer, int64_t beam, mixt_transcript_rates *rates)
 {
     const mixt_data_info *info = mixt_data_describe(w->data);
-    int64_t size = trainer->core.settings.eval_batch, longest = info->arrays[1].elements;
+    int64_t size = trainer->core.settings.eval_batch, longest = letters_of(info)->elements;
     for (int64_t first = 0; first < info->samples; first += size) {
         int64_t valid, count = info->samples - first < size ? info->samples - first : size;
         MIXT_TRY(mixt_data_read(w->data, first, count, w->input, w->target, &valid));
         MIXT_TRY(mixt_trainer_predict(trainer, w->input, valid, w->output));
         const char *block = w->target;
-        const int32_t *letters = (const int32_t *)(const void *)(block + mixt_data_array_at(w->data, count, 1));
-        const int32_t *lengths = (const int32_t *)(const void *)(block + mixt_data_array_at(w->data, count, 2));
+        size_t at_letters = mixt_data_array_at(w->data, count, mixt_data_array_find(info, "target"));
+        size_t at_lengths = mixt_data_array_at(w->data, count, mixt_data_array_find(info, "target.length"));
+        const int32_t *letters = (const int32_t *)(const void *)(block + at_letters);
+        const int32_t *lengths = (const int32_t *)(const void *)(block + at_lengths);
         for (int64_t i = 0; i < valid; i++) {
             int64_t found;
             MIXT_TRY(mixt_transcript_decode(w->output + i * w->frames * info->classes, w->frames, info->classes, beam,
@@ -113,14 +121,14 @@ static mixt_status check(mixt_trainer *trainer, const mixt_data *data, int64_t *
 {
     const mixt_data_info *info = mixt_data_describe(data);
     int64_t outputs, inputs = mixt__shape_count(&trainer->core.spec.input) / trainer->core.spec.input.dims[0];
-    if (info->target != MIXT_TARGET_TEXT || info->array_count != 3)
+    if (info->target != MIXT_TARGET_TEXT || mixt_data_array_find(info, "target.length") < 0)
         return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s:%s: its targets are no texts", info->kind, info->path);
     MIXT_TRY(mixt_trainer_outputs(trainer, &outputs));
     *frames = outputs / info->classes;
-    if (inputs != info->input_elements || outputs % info->classes || !*frames)
+    if (inputs != info->arrays[0].elements || outputs % info->classes || !*frames)
         return mixt__fail(MIXT_ERROR_SHAPE,
                           "%s (%s): samples of %lld numbers and %lld letters, but the model takes %lld and gives %lld",
-                          info->path, info->split, (long long)info->input_elements, (long long)info->classes,
+                          info->path, info->split, (long long)info->arrays[0].elements, (long long)info->classes,
                           (long long)inputs, (long long)outputs);
     return MIXT_OK;
 }
@@ -144,7 +152,7 @@ mixt_status mixt_transcript_measure(mixt_trainer *trainer, const mixt_data *data
     for (int64_t i = 1; i < info->classes && info->class_names; i++)
         if (!strcmp(info->class_names[i], " "))
             w.space = (int32_t)i;
-    int64_t size = trainer->core.settings.eval_batch, longest = info->arrays[1].elements;
+    int64_t size = trainer->core.settings.eval_batch, longest = letters_of(info)->elements;
     w.input = mixt__alloc(mixt_data_input_bytes(data, size));
     w.target = mixt__alloc(mixt_data_target_bytes(data, size));
     w.output = mixt__alloc((size_t)(size * w.frames * info->classes) * sizeof *w.output);

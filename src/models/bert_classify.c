@@ -8,16 +8,6 @@
 
 #define INIT 0.02f
 
-/** (B, T, C) → (B, C): the mean over the tokens that are there, in FP32. */
-static mixt_value mean_of(mixt_builder *b, mixt_value x)
-{
-    mixt_value mask = mixt_input_mask(b, "text"); // (B, T)
-    int64_t batch = mixt_value_dim(b, mask, 0), places = mixt_value_dim(b, mask, 1);
-    mixt_value here = mixt_reshape(b, mask, 3, (int64_t[]){batch, places, 1});
-    mixt_value sum = mixt_sum(b, mixt_mul(b, mixt_cast(b, x, MIXT_DTYPE_FP32), here), .axes = {1}, .axis_count = 1);
-    return mixt_div(b, sum, mixt_sum(b, mask, .axes = {1}, .axis_count = 1, .keep = true));
-}
-
 /** (B, T, C) → (B, C): that of the first token. */
 static mixt_value first_of(mixt_builder *b, mixt_value x)
 {
@@ -29,7 +19,7 @@ mixt_value mixt__model_bert_classify(mixt_builder *b, mixt_value ids)
 {
     const mixt__model_sizes *s = mixt_builder_user(b);
     mixt_value words, x = mixt__bert_encode(b, ids, mixt_input_lengths(b, "text"), &words);
-    x = s->pool == MIXT_POOL_MEAN ? mean_of(b, x) : first_of(b, x);
+    x = s->pool == MIXT_POOL_MEAN ? mixt__mean_of_masked(b, mixt_input_mask(b, "text"), x) : first_of(b, x);
     x = mixt_tanh(b, mixt_linear(b, "pooler", x, .features = s->width, .init = INIT));
     return mixt_linear(b, "fc", mixt_dropout(b, x, s->dropout), .features = s->classes, .init = INIT);
 }

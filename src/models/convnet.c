@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x)
+mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x, mixt_value *mask)
 {
     const mixt__model_sizes *s = mixt_builder_user(b);
     char name[32];
@@ -12,8 +12,9 @@ mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x)
         x = mixt_conv2d(b, name, x, .channels = s->channels[i], .kernel = 3, .pad = 1,
                         .no_bias = s->norm != MIXT_NORM_NONE);
         snprintf(name, sizeof name, "norm%lld", (long long)i + 1);
-        x = mixt_relu(b, mixt__model_norm_layer(b, name, x, s->norm));
-        x = mixt_max_pool(b, x, .size = 2);
+        x = mixt_relu(b, mixt__model_norm_masked(b, name, x, s->norm, *mask));
+        *mask = mixt__mask_of_windows(b, *mask, 2, 2);
+        x = mixt__masked(b, *mask, mixt_max_pool(b, x, .size = 2)); // zeros, as a convolution's own padding
     }
     return x;
 }
@@ -21,7 +22,7 @@ mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x)
 mixt_value mixt__model_convnet(mixt_builder *b, mixt_value x)
 {
     const mixt__model_sizes *s = mixt_builder_user(b);
-    x = mixt__model_conv_stack(b, x);
+    x = mixt__model_conv_stack(b, x, &(mixt_value){0});
     x = mixt_dropout(b, mixt_flatten(b, x), s->dropout);
     return mixt_linear(b, "fc", x, .features = s->classes);
 }

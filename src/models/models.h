@@ -101,6 +101,13 @@ typedef struct mixt__zoo_entry {
 /** Ends with a record whose name is NULL. */
 extern const mixt__zoo_entry mixt__zoo[];
 
+/** Whether a model takes such data; else what it wants and what this is. */
+mixt_status mixt__model_check_input(const mixt__zoo_entry *entry, const mixt_data_info *data);
+/** How many features of this name ratings have; 0: none. */
+int64_t mixt__model_features(const mixt_data_info *data, const char *name);
+/** Days of users that ratings know apart, and one for others; 0: they say nothing of days. */
+int64_t mixt__model_days(const mixt_data_info *data);
+
 /** The record of a name; the failure lists the names and guesses which was meant. */
 mixt_status mixt__model_find(const char *name, const mixt__zoo_entry **entry);
 
@@ -157,13 +164,18 @@ mixt_value mixt__model_rnn(mixt_builder *b, mixt_value x);
 
 /** Features (N, T, F) → (N, classes): 3×3 convolutions, each pooled by 2, or with `hidden` a perceptron over windows of
  *  frames; LSTM layers where there are any; the mean over time, linear. Where it transcribes there is no mean: outputs
- *  are (N, T', classes), and its loss is CTC. */
+ *  are (N, T', classes), and its loss is CTC. With "input.length" and "input.mask" beside the features, what lies
+ * behind a sample's end is not heard: its outputs are those of the sample alone, and behind its end they say blank. */
 mixt_value mixt__model_speech(mixt_builder *b, mixt_value x);
 mixt_status mixt__speech_check(const mixt__model_sizes *sizes, const mixt_data_info *data);
+/** Frames that it has seen for one of its outputs, and how many lie between the beginnings of two. */
+void mixt__speech_window(const mixt__model_sizes *sizes, int64_t *window, int64_t *stride);
 
-/** (N, H, W, C): 3×3 convolution, normalisation, ReLU, pooling by 2 for each entry of channels. */
-mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x);
-/** User and item (N) → (N, 1): the mean of all ratings, biases, and the product of factors. */
+/** (N, H, W, C): 3×3 convolution, normalisation, ReLU, pooling by 2 for each entry of channels.
+ *  @param mask (N, H) of what counts, made that of the result; none (id 0): all does */
+mixt_value mixt__model_conv_stack(mixt_builder *b, mixt_value x, mixt_value *mask);
+/** User and item (N), and their features where the data has some → (N, 1): the mean of all ratings, biases, what
+ *  features add, and the product of factors. */
 mixt_value mixt__model_mf(mixt_builder *b, mixt_value x);
 /** The same with hidden layers beside the product. */
 mixt_value mixt__model_ncf(mixt_builder *b, mixt_value x);
@@ -178,5 +190,17 @@ mixt_value mixt__model_seq2seq_next(mixt_builder *b, mixt_value x);
 
 /** The normalisation that the sizes ask for; x itself for none. */
 mixt_value mixt__model_norm_layer(mixt_builder *b, const char *name, mixt_value x, mixt__model_norm norm);
+/** The same where a mask (N, T) says what of x (N, T, …) counts; none (id 0): all does. */
+mixt_value mixt__model_norm_masked(mixt_builder *b, const char *name, mixt_value x, mixt__model_norm norm,
+                                   mixt_value mask);
+
+// lengths.c: masks (N, T) of samples of different lengths. None (id 0): all of each sample counts.
+
+/** The mask of windows over time: those that lie inside a sample. */
+mixt_value mixt__mask_of_windows(mixt_builder *b, mixt_value mask, int64_t window, int64_t stride);
+/** x (N, T, …) with 0 where the mask is. */
+mixt_value mixt__masked(mixt_builder *b, mixt_value mask, mixt_value x);
+/** (N, T, C) → (N, C): the mean over what counts, in FP32. */
+mixt_value mixt__mean_of_masked(mixt_builder *b, mixt_value mask, mixt_value x);
 
 #endif

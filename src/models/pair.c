@@ -26,7 +26,7 @@ static mixt_value see(mixt_builder *b, mixt_value picture)
 {
     const mixt__model_sizes *s = mixt_builder_user(b);
     mixt_scope_push(b, "picture");
-    mixt_value x = mixt_flatten(b, mixt__model_conv_stack(b, picture));
+    mixt_value x = mixt_flatten(b, mixt__model_conv_stack(b, picture, &(mixt_value){0}));
     x = mixt_linear(b, "out", mixt_dropout(b, x, s->dropout), .features = s->width);
     mixt_scope_pop(b);
     return unit(b, x);

@@ -4,6 +4,8 @@
  */
 #include "run/summary.h"
 
+#include "data/audio.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -70,12 +72,28 @@ static void doubt_tokens(mixt_run *run)
                        name);
 }
 
+/** Texts that a model has no outputs enough for: the loss leaves them out. */
+static void doubt_letters(mixt_run *run)
+{
+    const mixt__experiment *e = &run->experiment;
+    int64_t window, stride, hasty;
+    if (!e->sizes.transcribes)
+        return;
+    mixt__speech_window(&e->sizes, &window, &stride);
+    if (mixt__audio_hasty(e->train, window, stride, &hasty) == MIXT_OK && hasty)
+        mixt__run_note(run, true,
+                       "warning: %lld of %lld recordings have more letters than the model has outputs for them, one "
+                       "every %lld frames, and are left out: a smaller data.hop, a longer data.tail, or fewer channels",
+                       (long long)hasty, (long long)mixt_data_describe(e->train)->samples, (long long)stride);
+}
+
 void mixt__doubts_tell(mixt_run *run)
 {
     doubt_length(run);
     doubt_rate(run);
     doubt_targets(run);
     doubt_tokens(run);
+    doubt_letters(run);
 }
 
 void mixt__doubts_tell_data(mixt_run *run)

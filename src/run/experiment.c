@@ -81,6 +81,7 @@ static void audio_options(const mixt__experiment *e, mixt_data_options *o)
     o->window = mixt__config_float(e->config, MIXT_KEY_DATA_WINDOW);
     o->hop = mixt__config_float(e->config, MIXT_KEY_DATA_HOP);
     o->seconds = mixt__config_float(e->config, MIXT_KEY_DATA_SECONDS);
+    o->tail = mixt__config_float(e->config, MIXT_KEY_DATA_TAIL);
     o->shift = mixt__config_float(e->config, MIXT_KEY_DATA_SHIFT);
     o->noise = mixt__config_float(e->config, MIXT_KEY_DATA_NOISE);
     o->time_mask = number(e, MIXT_KEY_DATA_TIME_MASK);

@@ -86,8 +86,8 @@ static void data_line(const mixt_summary *s, char *line)
     else if (t->target == MIXT_TARGET_VALUES)
         add(line, "; %lld value%s each", (long long)t->target_elements, t->target_elements == 1 ? "" : "s");
     else if (t->target == MIXT_TARGET_TEXT)
-        add(line, "; texts of up to %lld letters, %lld different ones", (long long)t->arrays[1].dims[0],
-            (long long)t->classes - 1);
+        add(line, "; texts of up to %lld letters, %lld different ones",
+            (long long)t->arrays[mixt_data_array_find(t, "target")].dims[0], (long long)t->classes - 1);
 }
 
 static void add_numbers(char *line, const float *numbers, int64_t count)

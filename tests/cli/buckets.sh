@@ -24,12 +24,22 @@ data: {kind: labelled, samples: 90}
 train: {batch: 8, eval_batch: 8, epochs: 3, validate_every: 100, log_every: 1, checkpoint_every: 7, keep: 100, accumulate: 2}
 Y
 
+cat >sound.yaml <<'Y'
+model: speech
+precision: bf16
+device: cpu
+threads: 1
+net: {channels: [4, 4], layers: 1, width: 8, dropout: 0.1}
+data: {kind: audio, task: text, samples: 40, mels: 12, hop: 5, tail: 0.1, shift: 0.05, noise: 0.1, time_mask: 9, mel_mask: 2}
+train: {batch: 4, eval_batch: 4, epochs: 2, validate_every: 100, log_every: 1, checkpoint_every: 7, keep: 100}
+Y
+
 # number JSON NAME: the first of that name
 number() { grep -o "\"$2\":[0-9.]*" <<<"$1" | head -1 | cut -d: -f2; }
 
 # ---- planned = taken, and less padding ----
 
-for config in run texts; do
+for config in run texts sound; do
     plan=$("$mixt" plan $config.yaml --json 2>/dev/null)
     buckets=$(grep -o '"buckets":{.*' <<<"$plan")
     awk -v with="$(number "$buckets" padding)" -v without="$(number "$buckets" padding_without)" 'BEGIN { exit !(with < without - 0.1) }' ||
@@ -44,7 +54,7 @@ done
 
 # ---- stopped in the middle of an epoch ----
 
-for config in run texts; do
+for config in run texts sound; do
     cp -r $config $config-cut
     for other in $config-cut/checkpoints/*; do [ "${other##*/}" = step-00000007 ] || rm -r "$other"; done
     rm $config-cut/model.safetensors
@@ -79,10 +89,14 @@ grep -q 'data.in_order keeps the order of the file' err || fail "in order and in
 
 # ---- ranks see the same batches ----
 
-"$mixt" train run.yaml out=parts dist.ranks=2 train.epochs=1 -q 2>err || fail "dist.ranks=2: $(cat err)"
+for config in run sound; do
+    "$mixt" train $config.yaml out=$config-parts dist.ranks=2 train.epochs=1 -q 2>err || fail "$config: dist.ranks=2: $(cat err)"
+done
 need_ranks
 for zero in 0 3; do
-    ranks 2 "$mixt" train run.yaml out=two$zero dist.zero=$zero train.epochs=1 -q 2>err || fail "two ranks, dist.zero=$zero: $(cat err)"
-    same parts two$zero
+    for config in run sound; do
+        ranks 2 "$mixt" train $config.yaml out=$config-two$zero dist.zero=$zero train.epochs=1 -q 2>err || fail "$config: two ranks, dist.zero=$zero: $(cat err)"
+        same $config-parts $config-two$zero
+    done
 done
 [ $failures = 0 ] || { echo "$failures checks failed"; exit 1; }

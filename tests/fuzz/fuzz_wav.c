@@ -14,12 +14,14 @@ static void make_features(const mixt__wav *wav)
     mixt_data_options options = MIXT_DATA_OPTIONS(.rate = wav->rate, .mels = MELS, .seconds = 0.2, .shift = 0.1);
     mixt__audio audio;
     uint64_t key = 5;
+    int64_t frames;
     if (wav->rate < 2000) // fewer lines of the spectrum than bands
         return;
     fuzz_require(mixt__audio_make("x", &options, &audio) == MIXT_OK);
     float *features = malloc((size_t)(audio.frames * MELS) * sizeof *features);
-    fuzz_require(features && mixt__audio_features(&audio, wav, &key, features) == MIXT_OK);
-    for (int64_t i = 0; i < audio.frames * MELS; i++)
+    fuzz_require(features && mixt__audio_features(&audio, wav, &key, features, &frames) == MIXT_OK);
+    fuzz_require(frames > 0 && frames <= mixt__audio_frames(&audio, wav->count, true) && frames <= audio.frames);
+    for (int64_t i = 0; i < frames * MELS; i++)
         fuzz_require(isfinite(features[i]) && features[i] > -14);
     free(features);
     mixt__audio_free(&audio);

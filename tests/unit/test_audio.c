@@ -267,6 +267,14 @@ static void expect_no_set(const char *format, mixt_data_options options, const c
         fail_msg("no '%s' in: %s", words, mixt_error_text());
 }
 
+/** An array of a batch's inputs. */
+static const int32_t *beside(const mixt_data *data, int64_t batch, const char *name, const void *input)
+{
+    int array = mixt_data_array_find(mixt_data_describe(data), name);
+    assert_true(array > 0);
+    return (const int32_t *)(const void *)((const char *)input + mixt_data_array_at(data, batch, array));
+}
+
 /** Names say class and part; parts do not overlap; samples have the shape that the options ask for. */
 static void names_say_class_and_part(void **state)
 {
@@ -294,7 +302,8 @@ static void names_say_class_and_part(void **state)
     assert_int_equal(info->input_dims[1], 20);
     assert_int_equal(info->classes, 2);
     assert_string_equal(info->class_names[0], "one");
-    static float samples[10 * 101 * 20], again[10 * 101 * 20];
+    static float samples[10 * 101 * 22], again[10 * 101 * 22];
+    assert_true(mixt_data_input_bytes(test, 10) <= sizeof samples);
     int32_t labels[10];
     int64_t valid;
     assert_int_equal(mixt_data_read(test, 0, 10, samples, labels, &valid), MIXT_OK);
@@ -306,6 +315,11 @@ static void names_say_class_and_part(void **state)
     assert_int_equal(mixt_inputs_read(inputs, 0, 1, again), MIXT_OK);
     for (int i = 0; i < 101 * 20; i++)
         assert_true(fabsf(again[i] - samples[5 * 101 * 20 + i]) < 1e-5f * (1 + fabsf(again[i])));
+    assert_int_equal(beside(test, 1, "input.length", again)[0], 26); // 2000 samples, one frame every 80
+    assert_int_equal(beside(test, 10, "input.length", samples)[5], 26);
+    assert_int_equal(beside(test, 10, "input.length", samples)[6], 27);
+    assert_memory_equal(beside(test, 1, "input.mask", again), beside(test, 10, "input.mask", samples) + 5 * 101,
+                        101 * sizeof *again);
     mixt_inputs_close(inputs);
     mixt_data_close(train);
     mixt_data_close(val);
@@ -334,7 +348,7 @@ static void folders_are_classes(void **state)
     write_sine("words/test/yes/a.wav", 16000, 1800, 900, 0.1);
     expect_no_set("audio:%s/words", MIXT_DATA_OPTIONS(.split = "test"), "16000 samples a second, but others have 8000");
     mixt_data *test = open_set("%s/words", MIXT_DATA_OPTIONS(.split = "test", .rate = 8000, .seconds = 0.2));
-    float sample[21 * 40];
+    float sample[21 * 40 + 64];
     int32_t label = -1;
     int64_t valid;
     assert_int_equal(mixt_data_read(test, 0, 1, sample, &label, &valid), MIXT_OK);
@@ -357,7 +371,7 @@ static void folders_are_classes(void **state)
 static void training_samples_are_changed(void **state)
 {
     (void)state;
-    enum { FRAMES = 101, MELS = 40, SIZE = FRAMES * MELS };
+    enum { FRAMES = 101, MELS = 40, SIZE = FRAMES * MELS + 128 };
     static float plain[SIZE], first[SIZE], second[SIZE], again[SIZE];
     int32_t label;
     int64_t valid;
@@ -375,8 +389,14 @@ static void training_samples_are_changed(void **state)
         assert_memory_equal(first, again, sizeof first);
         assert_memory_not_equal(first, second, sizeof first);
         assert_memory_not_equal(first, plain, sizeof first);
-        for (int i = 0; i < SIZE && c == 2; i++)
+        for (int i = 0; i < FRAMES * MELS && c == 2; i++)
             assert_true(first[i] == 0 || first[i] == plain[i]);
+        int32_t frames = *beside(data, 1, "input.length", plain);
+        assert_true(c == 0 || *beside(data, 1, "input.length", first) == frames);
+        for (int i = 0; i < frames * MELS && c == 1; i++) // noise is all over it, and not behind it
+            assert_true(first[i] != plain[i]);
+        for (int i = frames * MELS; i < FRAMES * MELS && c; i++)
+            assert_true(first[i] == 0 && plain[i] == 0);
         mixt_data_close(data);
     }
 }
@@ -388,7 +408,7 @@ static void mixt_speaks_by_itself(void **state)
     mixt_data *val = open_set("audio:", MIXT_DATA_OPTIONS(.split = "val", .like = train));
     assert_int_equal(mixt_data_describe(train)->classes, 10);
     assert_int_equal(mixt_data_describe(val)->samples, 400);
-    float *a = malloc(2 * 101 * 40 * sizeof *a);
+    float *a = malloc(mixt_data_input_bytes(train, 1));
     int32_t labels[2];
     int64_t valid;
     bool seen[10] = {0};
@@ -418,9 +438,10 @@ static const char *text_of(const mixt_data *data, int64_t index)
     char *target = malloc(mixt_data_target_bytes(data, 1));
     int64_t valid;
     assert_int_equal(mixt_data_read(data, index, 1, sample, target, &valid), MIXT_OK);
-    int32_t length = *(int32_t *)(void *)(target + mixt_data_array_at(data, 1, 2));
+    int letters = mixt_data_array_find(info, "target"), lengths = mixt_data_array_find(info, "target.length");
+    int32_t length = *(int32_t *)(void *)(target + mixt_data_array_at(data, 1, lengths));
     assert_int_equal(mixt_transcript_text(data, (int32_t *)(void *)target, length, text, sizeof text), MIXT_OK);
-    for (int64_t i = length; i < info->arrays[1].elements; i++)
+    for (int64_t i = length; i < info->arrays[letters].elements; i++)
         assert_int_equal(((int32_t *)(void *)target)[i], -1);
     free(sample);
     free(target);
@@ -455,9 +476,9 @@ static void transcripts_are_found(void **state)
         assert_int_equal(mixt_data_describe(train)->target, MIXT_TARGET_TEXT);
         assert_int_equal(mixt_data_describe(train)->samples, 2);
         assert_int_equal(mixt_data_describe(train)->classes, 7); // blank, space, N O S T É
-        assert_int_equal(mixt_data_describe(train)->arrays[1].elements, 9);
-        assert_int_equal(mixt_data_describe(train)->input_dims[0], 26); // 2000 samples, one frame every 80
-        assert_int_equal(mixt_data_describe(test)->input_dims[0], 26);
+        assert_int_equal(mixt_data_describe(train)->arrays[3].elements, 9);
+        assert_int_equal(mixt_data_describe(train)->input_dims[0], 76); // 2000 samples and half a second, one frame every 80
+        assert_int_equal(mixt_data_describe(test)->input_dims[0], 76);
         assert_string_equal(text_of(train, 0), "NO");
         assert_string_equal(text_of(train, 1), "SO ÉTÉ");
         assert_string_equal(text_of(test, 0), "ÉÉÉ SO NO");
@@ -499,31 +520,41 @@ static void classes_are_texts(void **state)
     expect_no_set("audio:%s/spelled", MIXT_DATA_OPTIONS(.target = MIXT_TARGET_TEXT), "so.wav: what is said in it?");
 }
 
-/** Silence is behind a recording with a text, and on both sides of one with a class. */
-static void texts_begin_at_once(void **state)
+/** A sample has the frames of its recording, cut where it is too long; nothing is behind its end. */
+static void samples_are_as_long_as_recordings(void **state)
 {
     (void)state;
-    enum { FRAMES = 101, MELS = 40 };
-    static float frames[FRAMES][MELS];
-    int32_t target[64];
+    enum { FRAMES = 26, MELS = 20, SIZE = FRAMES * MELS + 128 };
+    static const int counts[] = {700, 1600, 1999, 2000, 9000}, frames[] = {16, 21, 25, 26, 26};
+    static float plain[SIZE], moved[SIZE];
+    int32_t label;
     int64_t valid;
-    for (int text = 0; text < 2; text++) {
-        mixt_data *data = open_set("audio:", MIXT_DATA_OPTIONS(.samples = 1, .shift = text ? 0.3 : 0,
-                                                               .target = text ? MIXT_TARGET_TEXT : MIXT_TARGET_CLASS));
-        assert_int_equal(mixt_data_read(data, 0, 1, frames, target, &valid), MIXT_OK);
-        assert_memory_equal(frames[FRAMES - 2], frames[FRAMES - 1], sizeof frames[0]);
-        assert_int_equal(memcmp(frames[4], frames[FRAMES - 1], sizeof frames[0]) != 0, text);
-        // Moved, it is whole still: as many frames are no silence, but for those at its ends.
-        int sounds[2] = {0, 0};
-        for (int moved = 0; moved < 2 && text; moved++) {
-            if (moved)
-                assert_int_equal(mixt_data_batch(data, 1, 3, frames, target), MIXT_OK);
-            for (int t = 0; t < FRAMES; t++)
-                sounds[moved] += memcmp(frames[t], frames[FRAMES - 1], sizeof frames[0]) != 0;
-        }
-        assert_true(sounds[1] >= sounds[0] - 2 && sounds[1] <= sounds[0] + 4);
-        mixt_data_close(data);
+    char name[64];
+    make_folder("long");
+    for (int i = 0; i < 5; i++) {
+        snprintf(name, sizeof name, "long/a%d_1.wav", i);
+        write_sine(name, 8000, counts[i], 500, 0.5);
     }
+    mixt_data *data = open_set(
+        "audio:%s/long", MIXT_DATA_OPTIONS(.val = 0, .mels = MELS, .seconds = 0.25, .shift = 0.02, .in_order = true));
+    int longer = 0;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(mixt_data_read(data, i, 1, plain, &label, &valid), MIXT_OK);
+        assert_int_equal(*beside(data, 1, "input.length", plain), frames[i]);
+        const float *mask = (const float *)beside(data, 1, "input.mask", plain);
+        for (int t = 0; t < FRAMES; t++)
+            assert_true(mask[t] == (t < frames[i] ? 1.0f : 0.0f));
+        for (int k = frames[i] * MELS; k < FRAMES * MELS; k++)
+            assert_true(plain[k] == 0);
+        for (int epoch = 0; epoch < 8; epoch++) { // silence before it, or another part of it
+            assert_int_equal(mixt_data_batch(data, 1, 5 * epoch + i, moved, &label), MIXT_OK);
+            int32_t length = *beside(data, 1, "input.length", moved);
+            assert_true(length >= frames[i] && length <= frames[i] + 2 && length <= FRAMES);
+            longer += length > frames[i];
+        }
+    }
+    assert_true(longer > 0);
+    mixt_data_close(data);
 }
 
 static void bad_transcripts_are_named(void **state)
@@ -571,7 +602,7 @@ int main(void)
         cmocka_unit_test_teardown(mixt_speaks_by_itself, no_leak),
         cmocka_unit_test_teardown(transcripts_are_found, no_leak),
         cmocka_unit_test_teardown(classes_are_texts, no_leak),
-        cmocka_unit_test_teardown(texts_begin_at_once, no_leak),
+        cmocka_unit_test_teardown(samples_are_as_long_as_recordings, no_leak),
         cmocka_unit_test_teardown(bad_transcripts_are_named, no_leak),
     };
     return cmocka_run_group_tests_name("audio", tests, temp_folder_setup, temp_folder_teardown);
