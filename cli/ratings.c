@@ -11,7 +11,7 @@
 
 bool cli_is_ratings(const mixt_data_info *info)
 {
-    return info->array_count == 3 && !strcmp(info->arrays[0].name, "user") && !strcmp(info->arrays[1].name, "item");
+    return info->array_count >= 3 && !strcmp(info->arrays[0].name, "user") && !strcmp(info->arrays[1].name, "item");
 }
 
 mixt_status cli_ratings_rank(mixt_run *run, const char *split, const mixt_data *data, mixt_ranking *ranking)

@@ -106,7 +106,16 @@ typedef struct mixt_data_options {
                                            files of these parts; default: shares */
     int64_t frames;                     /**< "moving:", "video:": frames of a clip; 0 (default): 16 */
     bool by_time; /**< ratings: the newest are held out, test behind val; default: val and test are drawn at random */
-    int threads;  /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
+    /* what is known of users and items beside their ratings: inputs "user.features" and "item.features" */
+    const char *users, *items; /**< ratings: files of features, or the names of files beside the ratings: what somebody
+                                    is called, then numbers, categories with | between, or a title with its year,
+                                    parted by "::" or as CSV; default: none */
+    bool counts; /**< ratings: how many ratings a user and an item have in the training part is a feature of theirs */
+    bool user_numbers, item_numbers; /**< ratings: what users, items are called is a number that says something of them
+                                          (ids given by age), and its logarithm a feature of theirs; default: a name */
+    bool times;  /**< ratings: when a rating was given is a feature of both its user and its item; and input "user.day",
+                      which day of which user it is from (UTC), 0 where the training part has no rating of that day */
+    int threads; /**< threads that make batches ahead of training; 0: one, and more while training waits for them */
     const char *tokenizer; /**< text: "bytes", "gpt2", "wordpiece" (lower case, no accents), "wordpiece-cased",
                                 "json" (tokenizer.json);
                                 default: by the files of `vocab`, bytes without one */
@@ -188,7 +197,9 @@ typedef struct mixt_data_info {
  *   - "csv:FILE" or "csv:DIR" (train.csv, val.csv, test.csv), plain or .gz: the last column is the target, numbers or
  *     words (classes by name); separator , ; tab or space; a header line is recognised, and the same in all parts;
  *   - "ratings:FILE" what users think of items: lines of user::item::rating::time, or the same as CSV, with a header
- *     or without, time or none; "ratings:" drawn by mixt itself. Inputs "user" and "item", target "rating";
+ *     or without, time or none; "ratings:" drawn by mixt itself. Inputs "user" and "item", and "user.features" and
+ *     "item.features" where `users`, `items`, `counts`, `user_numbers`, `item_numbers` or `times` ask for them, and
+ *     "user.day" with `times`; target "rating";
  *   - "labelled:FILE" or "labelled:DIR" (train.tsv or train.csv, val or dev, test), plain or .gz: texts with a class
  *     each, a record of TSV or CSV (RFC 4180), with a header or without. Input "text", tokens of different lengths,
  * with "text.length" and "text.mask"; target "label". Without `vocab` words are learned from the training part;

@@ -239,7 +239,13 @@ static mixt_status check_used(const mixt_data *data)
         {"mel_mask", MIXT_DATA_AUDIO, o->mel_mask},
         {"val_files", MIXT_DATA_AUDIO, o->val_files},
         {"test_files", MIXT_DATA_AUDIO, o->test_files},
-        {"by_time", MIXT_DATA_TIMES, o->by_time},
+        {"by_time", MIXT_DATA_RATINGS, o->by_time},
+        {"users", MIXT_DATA_RATINGS, o->users && *o->users},
+        {"items", MIXT_DATA_RATINGS, o->items && *o->items},
+        {"counts", MIXT_DATA_RATINGS, o->counts},
+        {"user_numbers", MIXT_DATA_RATINGS, o->user_numbers},
+        {"item_numbers", MIXT_DATA_RATINGS, o->item_numbers},
+        {"times", MIXT_DATA_RATINGS, o->times},
     };
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         char takers[128] = "";
@@ -277,8 +283,9 @@ static mixt_status take_options(mixt_data *data, const mixt_data_options *option
     mixt_data_options *o = &data->options;
     if (o->like)
         MIXT_TRY(mixt__need_open_at("mixt_data_open", "like", o->like, "data"));
-    const char **strings[] = {&o->split, &o->shape,     &o->labels,     &o->means,       &o->stds,        &o->tokenizer,
-                              &o->vocab, &o->val_files, &o->test_files, &o->source_name, &o->target_name, &o->text};
+    const char **strings[] = {&o->split,       &o->shape, &o->labels,    &o->means,      &o->stds,
+                              &o->tokenizer,   &o->vocab, &o->val_files, &o->test_files, &o->source_name,
+                              &o->target_name, &o->text,  &o->users,     &o->items};
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         if (*strings[i]) {
             *strings[i] = mixt__arena_strdup(&data->arena, *strings[i]);

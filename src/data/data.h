@@ -21,16 +21,16 @@ extern const char *const mixt__part_names[MIXT_PART_COUNT];
 
 /** Groups of options that not every kind has: setting one of another kind's is an error. */
 typedef enum mixt__data_uses {
-    MIXT_DATA_LABELS = 1 << 0, // labels
-    MIXT_DATA_WORDS = 1 << 1,  // tokenizer, vocab, mask
-    MIXT_DATA_CELLS = 1 << 3,  // missing
-    MIXT_DATA_AUDIO = 1 << 4,  // rate, mels, window, hop, seconds, shift, noise, masks, val_files, test_files
-    MIXT_DATA_TIMES = 1 << 7,  // by_time
-    MIXT_DATA_IMAGES = 1 << 2, // crop, pad, flip, min_area, resize, means, stds
-    MIXT_DATA_FRAMES = 1 << 5, // frames
-    MIXT_DATA_DRAWN = 1 << 6,  // draw_seed
-    MIXT_DATA_PAIRS = 1 << 8,  // source_name, target_name, vocab_size, tokenizer, vocab
-    MIXT_DATA_TEXTS = 1 << 9,  // text, vocab_size
+    MIXT_DATA_LABELS = 1 << 0,  // labels
+    MIXT_DATA_WORDS = 1 << 1,   // tokenizer, vocab, mask
+    MIXT_DATA_CELLS = 1 << 3,   // missing
+    MIXT_DATA_AUDIO = 1 << 4,   // rate, mels, window, hop, seconds, shift, noise, masks, val_files, test_files
+    MIXT_DATA_RATINGS = 1 << 7, // by_time, users, items, counts, user_numbers, item_numbers, times
+    MIXT_DATA_IMAGES = 1 << 2,  // crop, pad, flip, min_area, resize, means, stds
+    MIXT_DATA_FRAMES = 1 << 5,  // frames
+    MIXT_DATA_DRAWN = 1 << 6,   // draw_seed
+    MIXT_DATA_PAIRS = 1 << 8,   // source_name, target_name, vocab_size, tokenizer, vocab
+    MIXT_DATA_TEXTS = 1 << 9,   // text, vocab_size
 } mixt__data_uses;
 
 typedef struct mixt__data_kind {
@@ -295,6 +295,9 @@ void mixt__table_free(mixt__table *table);
 
 /** ratings.dat or ratings.csv in a folder; NULL: neither is there. */
 const char *mixt__ratings_file(mixt_data *data, const char *folder);
+/** Writes a user and an item that he has not rated in the training part, with their features, as a sample's inputs.
+ *  @param at where they go, in the order of info.arrays */
+void mixt__ratings_pair(const mixt_data *data, int32_t user, int32_t item, char *const *at);
 
 // labelled.c
 

@@ -49,16 +49,24 @@ static bool grow_text(mixt__names *n, int64_t more)
     return true;
 }
 
-int64_t mixt__names_add(mixt__names *n, const char *text, int64_t length)
+int64_t mixt__names_number(const mixt__names *n, const char *text, int64_t length)
 {
-    if (!grow_slots(n))
+    if (!n->slot_count)
         return -1;
     for (uint64_t at = slot_of(n, text, length); n->slots[at]; at = (at + 1) & (uint64_t)(n->slot_count - 1)) {
         const char *known = n->text + n->begin[n->slots[at] - 1];
         if ((int64_t)strlen(known) == length && !memcmp(known, text, (size_t)length))
             return n->slots[at] - 1;
     }
-    if (n->count == INT32_MAX - 1 || !grow_text(n, length + 1) ||
+    return -1;
+}
+
+int64_t mixt__names_add(mixt__names *n, const char *text, int64_t length)
+{
+    int64_t known = mixt__names_number(n, text, length);
+    if (known >= 0)
+        return known;
+    if (!grow_slots(n) || n->count == INT32_MAX - 1 || !grow_text(n, length + 1) ||
         !mixt__grow((void **)&n->begin, &n->capacity, n->count, sizeof *n->begin))
         return -1;
     n->begin[n->count] = n->text_size;

@@ -3,9 +3,12 @@
  * Fields are parted by "::" or as in CSV; users and items are names, whatever they look like, and get numbers in the
  * order in which the file brings them up. All parts number the whole file, so that they agree. Without a path mixt
  * draws ratings itself: tastes and items with a few hidden properties.
+ *
+ * Where options ask for features of users or items, or for times, they are inputs beside the two ids.
  */
 #include "data/columns.h"
-#include "data/csv_text.h"
+#include "data/features.h"
+#include "data/lines.h"
 #include "data/names.h"
 
 #include <math.h>
@@ -13,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SIDES = 2 };          // users, items
+enum { DAY = 24 * 60 * 60 }; // seconds
 enum { FIELDS = 4, DRAWN_USERS = 300, DRAWN_ITEMS = 200, DRAWN_PROPERTIES = 3, DRAWN_RATINGS = 20000 };
 
 /** What a file says, a line a rating. */
@@ -22,7 +27,16 @@ typedef struct ratings {
     double *time; // NaN: the line does not say
     int64_t count, capacity;
     mixt__names users, items;
+    bool *trained; // (count) of the training part; NULL: nobody asks
 } ratings;
+
+/** What is known beside ids. */
+typedef struct beside {
+    mixt__features side[SIDES];
+    float *when;  // (rows) times with mean 0 over the training part; NULL: nobody asks
+    float newest; // of the training part: when a pair is rated that no line has
+    int64_t rows;
+} beside;
 
 static void free_ratings(ratings *r)
 {
@@ -30,6 +44,7 @@ static void free_ratings(ratings *r)
     mixt__free(r->item);
     mixt__free(r->value);
     mixt__free(r->time);
+    mixt__free(r->trained);
     mixt__names_free(&r->users);
     mixt__names_free(&r->items);
 }
@@ -52,30 +67,6 @@ static bool take_room(ratings *r, int64_t count)
 }
 
 /* ---- lines ---- */
-
-/** The fields of a line; returns how many there are, also beyond those that there is room for. */
-static int split_line(mixt__csv_text *text, mixt__csv_field line, bool colons, mixt__csv_field *fields)
-{
-    int count = 0;
-    if (!colons) {
-        mixt__csv_field field;
-        while (mixt__csv_next_field(text, &line, &field)) {
-            if (count < FIELDS)
-                fields[count] = field;
-            count++;
-        }
-        return count;
-    }
-    const char *at = line.text, *end = line.text + line.length;
-    while (at) {
-        const char *next = memmem(at, (size_t)(end - at), "::", 2);
-        if (count < FIELDS)
-            fields[count] = (mixt__csv_field){.text = at, .length = (next ? next : end) - at};
-        count++;
-        at = next ? next + 2 : NULL;
-    }
-    return count;
-}
 
 static bool is_number(const mixt__csv_field *field)
 {
@@ -119,42 +110,20 @@ static mixt_status add_line(mixt_data *data, ratings *r, const mixt__csv_field *
 
 static mixt_status read_lines(mixt_data *data, const mixt__bytes *file, ratings *r)
 {
-    mixt__csv_text text = {.at = (const char *)file->bytes, .end = (const char *)file->bytes + file->size};
-    mixt__csv_field line, fields[FIELDS] = {{0}};
-    bool first = true, colons = false;
-    while (mixt__csv_next_line(&text, &line)) {
-        if (first) {
-            colons = memmem(line.text, (size_t)line.length, "::", 2) != NULL;
-            text.separator = mixt__csv_separator(&text, &line);
-        }
-        int count = split_line(&text, line, colons, fields);
-        bool header = first && is_header(fields, count);
-        first = false;
-        if (!header)
-            MIXT_TRY(add_line(data, r, fields, count, text.line));
-    }
+    mixt__lines lines = mixt__lines_of(file);
+    mixt__csv_field fields[FIELDS] = {{0}};
+    bool first = true;
+    for (int count; (count = mixt__lines_next(&lines, fields, FIELDS)) >= 0; first = false)
+        if (!first || !is_header(fields, count))
+            MIXT_TRY(add_line(data, r, fields, count, lines.text.line));
     return r->count ? MIXT_OK : mixt__fail(MIXT_ERROR_DATA, "%s: holds no ratings", data->path);
-}
-
-static int64_t count_lines(const mixt__bytes *file)
-{
-    int64_t lines = 1;
-    for (int64_t i = 0; i < file->size; i++)
-        lines += file->bytes[i] == '\n';
-    return lines;
 }
 
 static mixt_status read_file(mixt_data *data, const char *path, ratings *r)
 {
     mixt__bytes file;
-    MIXT_TRY(mixt__bytes_read(path, &file));
-    mixt_status status = mixt__text_check(path, file.bytes, file.size);
-    if (status == MIXT_OK && count_lines(&file) > INT32_MAX)
-        status = mixt__fail(MIXT_ERROR_DATA, "%s: more than %d lines", path, INT32_MAX);
-    if (status == MIXT_OK && !take_room(r, count_lines(&file)))
-        status = no_memory(data);
-    if (status == MIXT_OK)
-        status = read_lines(data, &file, r);
+    MIXT_TRY(mixt__lines_read(path, &file));
+    mixt_status status = take_room(r, mixt__lines_count(&file)) ? read_lines(data, &file, r) : no_memory(data);
     mixt__bytes_free(&file);
     return status;
 }
@@ -239,9 +208,22 @@ static mixt_status share_by_time(mixt_data *data, const ratings *r, mixt__column
         qsort(order, (size_t)r->count, sizeof *order, earlier);
         for (int64_t i = 0; i < data->info.samples; i++)
             c->chosen[i] = order[first[data->part] + i].row;
+        for (int64_t i = 0; r->trained && i < shares.train; i++)
+            r->trained[order[i].row] = true;
     }
     mixt__free(order);
     return status;
+}
+
+/** Any may be in any part. */
+static mixt_status share_at_random(mixt_data *data, const ratings *r, mixt__columns *c)
+{
+    mixt__shares shares;
+    MIXT_TRY(mixt__columns_share(data, c));
+    MIXT_TRY(mixt__shares_of(data, r->count, false, false, &shares));
+    for (int64_t i = 0; r->trained && i < r->count; i++)
+        r->trained[i] = mixt__part_of_row(&shares, i) == MIXT_PART_TRAIN;
+    return MIXT_OK;
 }
 
 /** The mean over the part: a model begins there. Of other parts that of the training set, where it is known. */
@@ -255,17 +237,215 @@ static double mean_of(const mixt_data *data, const mixt__columns *c, const float
     return sum / (double)data->info.samples;
 }
 
+/* ---- times ---- */
+
+/** What a user's day is called. */
+static int64_t name_day(const ratings *r, const int32_t *users, int64_t row, char *name, size_t room)
+{
+    return snprintf(name, room, "%d %.0f", (int)users[row], floor(r->time[row] / DAY));
+}
+
+/** Days of users that the training part has, from 1 on; others are 0. @param days (r->count) */
+static mixt_status number_days(const mixt_data *data, const ratings *r, const int32_t *users, int32_t *days,
+                               mixt__names *names)
+{
+    char name[400]; // a time may have 309 digits
+    for (int64_t i = 0; i < r->count; i++) {
+        if (isnan(r->time[i]))
+            return mixt__fail(MIXT_ERROR_DATA, "%s: rating %lld has no time: data.times needs one", data->path,
+                              (long long)i + 1);
+        if (r->trained[i] && mixt__names_add(names, name, name_day(r, users, i, name, sizeof name)) < 0)
+            return no_memory(data);
+    }
+    for (int64_t i = 0; i < r->count; i++)
+        days[i] = (int32_t)(mixt__names_number(names, name, name_day(r, users, i, name, sizeof name)) + 1);
+    return MIXT_OK;
+}
+
+/** Puts days between ids and ratings. */
+static mixt_status add_days(mixt_data *data, const ratings *r, mixt__columns *c)
+{
+    mixt__names names = {0};
+    if (!data->options.times)
+        return MIXT_OK;
+    int32_t *days = mixt__alloc_uninit((size_t)r->count * sizeof *days);
+    mixt_status status = days ? number_days(data, r, c->column[0].values, days, &names) : no_memory(data);
+    c->column[c->count] = c->column[c->count - 1];
+    c->column[c->count - 1] =
+        (mixt__column){.values = days,
+                       .array = {.name = "user.day", .dtype = MIXT_DTYPE_INT32, .elements = 1, .ids = names.count + 1}};
+    c->count++;
+    mixt__names_free(&names);
+    return status;
+}
+
+/** Times as features have them: deviations over the training part, halved, so that what one user or one item makes of
+ *  time is believed less than what it makes of other features. Every time is known to be there. */
+static mixt_status scale_times(mixt_data *data, const ratings *r, beside *b)
+{
+    double count = 0, sum = 0, squares = 0, newest = -HUGE_VAL;
+    if (!data->options.times)
+        return MIXT_OK;
+    b->when = mixt__arena_alloc(&data->arena, (size_t)r->count * sizeof *b->when);
+    if (!b->when)
+        return no_memory(data);
+    for (int64_t i = 0; i < r->count; i++)
+        if (r->trained[i]) {
+            count++;
+            sum += r->time[i];
+            newest = fmax(newest, r->time[i]);
+        }
+    double mean = count > 0 ? sum / count : 0;
+    for (int64_t i = 0; i < r->count; i++)
+        squares += r->trained[i] ? pow(r->time[i] - mean, 2) : 0;
+    double scale = count > 0 ? mixt__features_scale(squares / count) : 0;
+    for (int64_t i = 0; i < r->count; i++)
+        b->when[i] = (float)(mixt__features_scaled(r->time[i], mean, scale) / 2);
+    b->newest = count > 0 ? (float)(mixt__features_scaled(newest, mean, scale) / 2) : 0;
+    b->rows = r->count;
+    return MIXT_OK;
+}
+
+/* ---- features ---- */
+
+static bool has_features(const mixt_data_options *o)
+{
+    return o->counts || o->times || o->user_numbers || o->item_numbers || (o->users && *o->users) ||
+           (o->items && *o->items);
+}
+
+/** A path, or the name of a file beside the ratings. */
+static const char *find_features(mixt_data *data, const char *name)
+{
+    const char *slash = strrchr(data->path, '/'), *folder = data->path;
+    if (mixt__path_is_file(name))
+        return name;
+    if (!mixt__path_is_directory(data->path))
+        folder = slash ? mixt__arena_printf(&data->arena, "%.*s", (int)(slash - data->path), data->path) : ".";
+    const char *beside = folder ? mixt__path_find(data, folder, name) : NULL;
+    return beside ? beside : name;
+}
+
+/** Of one side: counts, numbers of names, and what its file says. */
+static mixt_status open_features(mixt_data *data, const ratings *r, const mixt__column *column, int side,
+                                 mixt__features *f)
+{
+    const mixt_data_options *o = &data->options;
+    const int32_t *ids = column->values;
+    const char *file = side ? o->items : o->users;
+    const mixt__names *names = side ? &r->items : &r->users;
+    *f = (mixt__features){.side = side ? "item" : "user", .ids = names->count, .timed = o->times};
+    f->count = mixt__arena_alloc(&data->arena, (size_t)f->ids * sizeof *f->count);
+    if (!f->count)
+        return no_memory(data);
+    for (int64_t i = 0; i < r->count; i++)
+        f->count[ids[i]] += r->trained[i];
+    if (o->counts)
+        mixt__features_use_count(f);
+    if (side ? o->item_numbers : o->user_numbers)
+        MIXT_TRY(mixt__features_use_names(data, column->array.names, f));
+    return file && *file ? mixt__features_read(data, find_features(data, file), names, f) : MIXT_OK;
+}
+
+/** Puts features between ids and ratings. */
+static mixt_status add_features(mixt_data *data, const ratings *r, mixt__columns *c)
+{
+    static const char *const names[SIDES] = {"user.features", "item.features"};
+    if (!has_features(&data->options))
+        return MIXT_OK;
+    beside *b = c->more = mixt__arena_alloc(&data->arena, sizeof *b);
+    mixt__column rating = c->column[--c->count];
+    mixt_status status = b ? scale_times(data, r, b) : no_memory(data);
+    for (int side = 0; side < SIDES && status == MIXT_OK; side++) {
+        status = open_features(data, r, &c->column[side], side, &b->side[side]);
+        int64_t width = mixt__features_width(&b->side[side]);
+        if (status == MIXT_OK && width)
+            c->column[c->count++] = (mixt__column){
+                .source = MIXT_COLUMN_APART,
+                .of = side,
+                .array = {
+                    .name = names[side], .dtype = MIXT_DTYPE_FP32, .rank = 1, .dims = {width}, .elements = width}};
+    }
+    c->column[c->count++] = rating;
+    return status;
+}
+
+/** Features of a user and an item to their places. @param row the line; -1: none, the pair is rated last of all */
+static void write_features(const mixt_data *data, const int32_t *ids, int64_t row, bool own, char *const *at)
+{
+    const mixt__columns *c = data->state;
+    const beside *b = c->more;
+    float when = b && b->when ? row < 0 ? b->newest : b->when[row] : 0;
+    for (int i = SIDES; i < c->count; i++)
+        if (c->column[i].source == MIXT_COLUMN_APART)
+            mixt__features_write(&b->side[c->column[i].of], ids[c->column[i].of], own, when, (float *)(void *)at[i]);
+}
+
+static mixt_status arrays(const mixt_data *data, const mixt_data_info *as, int64_t index, int64_t epoch,
+                          char *const *at)
+{
+    MIXT_TRY(mixt__columns_arrays(data, as, index, epoch, at));
+    const int32_t ids[SIDES] = {*(const int32_t *)(void *)at[0], *(const int32_t *)(void *)at[1]};
+    const mixt__columns *c = data->state;
+    write_features(data, ids, c->chosen ? c->chosen[index] : index,
+                   data->part == MIXT_PART_TRAIN || data->part == MIXT_PART_ALL, at);
+    return MIXT_OK;
+}
+
+void mixt__ratings_pair(const mixt_data *data, int32_t user, int32_t item, char *const *at)
+{
+    const int32_t ids[SIDES] = {user, item};
+    *(int32_t *)(void *)at[0] = user;
+    *(int32_t *)(void *)at[1] = item;
+    if (data->kind != &mixt__data_ratings)
+        return;
+    if (data->options.times)
+        *(int32_t *)(void *)at[SIDES] = 0; // of no day that is known
+    write_features(data, ids, -1, false, at);
+}
+
+/** Features of each side, then the columns. */
+static const void *raw(const mixt_data *data, int index, size_t *bytes)
+{
+    const mixt__columns *c = data->state;
+    const beside *b = c->more;
+    for (int side = 0; b && side < SIDES; side++) {
+        const mixt__features *f = &b->side[side];
+        *bytes = (size_t)(f->ids * f->width) * sizeof *f->values;
+        if (f->width && !index--)
+            return f->values;
+        *bytes = (size_t)f->ids * sizeof *f->number;
+        if (f->number && !index--)
+            return f->number;
+        *bytes = (size_t)f->ids * sizeof *f->count;
+        if (!index--)
+            return f->count;
+    }
+    *bytes = b ? (size_t)b->rows * sizeof *b->when : 0;
+    if (b && b->when && !index--)
+        return b->when;
+    return mixt__columns_raw(data, index, bytes);
+}
+
 /* ---- opening ---- */
 
-/** A user or an item that `like` does not know has no row in its model. */
+/** A user or an item that `like` does not know has no row in its model; features must be as many. */
 static mixt_status check_like(const mixt_data *data, const mixt__columns *c)
 {
     const mixt_data_info *like = data->options.like ? &data->options.like->info : NULL;
-    for (int i = 0; like && i < 2 && like->array_count > i; i++)
-        if (c->column[i].array.ids > like->arrays[i].ids)
+    for (int i = 0; like && i < c->count && like->array_count > i; i++)
+        if (c->column[i].array.ids > like->arrays[i].ids && (i < SIDES || like->arrays[i].ids))
             return mixt__fail(MIXT_ERROR_DATA, "%s: %lld %ss, but the model was trained with %lld: it is another set",
-                              data->path, (long long)c->column[i].array.ids, i ? "item" : "user",
+                              data->path, (long long)c->column[i].array.ids, c->column[i].array.name,
                               (long long)like->arrays[i].ids);
+    for (int i = SIDES; like && like->array_count > SIDES && i < c->count; i++) {
+        const mixt_data_array *own = &c->column[i].array, *known = i < like->array_count ? &like->arrays[i] : NULL;
+        if (!known || strcmp(own->name, known->name) || own->elements != known->elements)
+            return mixt__fail(MIXT_ERROR_DATA,
+                              "%s: %lld of %s where the model was trained with %lld of %s: they are other features",
+                              data->path, (long long)own->elements, own->name, (long long)(known ? known->elements : 0),
+                              known ? known->name : "none");
+    }
     return MIXT_OK;
 }
 
@@ -282,16 +462,20 @@ static mixt_status make_columns(mixt_data *data, ratings *r, mixt__columns *c)
     r->user = r->item = NULL;
     r->value = NULL;
     mixt__names *names[] = {&r->users, &r->items};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < SIDES; i++) {
         c->column[i].array.ids = names[i]->count;
         c->column[i].array.names = mixt__names_list(names[i], &data->arena);
         if (!c->column[i].array.names)
             return no_memory(data);
     }
-    MIXT_TRY(check_like(data, c));
-    MIXT_TRY(data->options.by_time ? share_by_time(data, r, c) : mixt__columns_share(data, c));
+    r->trained = has_features(&data->options) ? mixt__alloc((size_t)r->count) : NULL;
+    if (has_features(&data->options) && !r->trained)
+        return no_memory(data);
+    MIXT_TRY(data->options.by_time ? share_by_time(data, r, c) : share_at_random(data, r, c));
     data->info.target_mean = mean_of(data, c, c->column[2].values);
-    return MIXT_OK;
+    MIXT_TRY(add_days(data, r, c));
+    MIXT_TRY(add_features(data, r, c));
+    return check_like(data, c);
 }
 
 const char *mixt__ratings_file(mixt_data *data, const char *folder)
@@ -323,9 +507,9 @@ static mixt_status open(mixt_data *data)
 const mixt__data_kind mixt__data_ratings = {
     .name = "ratings",
     .what = "ratings of items by users",
-    .uses = MIXT_DATA_TIMES,
+    .uses = MIXT_DATA_RATINGS,
     .open = open,
-    .arrays = mixt__columns_arrays,
+    .arrays = arrays,
     .close = mixt__columns_close,
-    .raw = mixt__columns_raw,
+    .raw = raw,
 };

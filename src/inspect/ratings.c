@@ -34,10 +34,12 @@ static mixt_status no_memory(void)
     return mixt__fail(MIXT_ERROR_MEMORY, "no memory to rank items");
 }
 
+/** A program's own arrays are ids and ratings alone: features of any other pair are not known. */
 static mixt_status check_data(const mixt_data *data)
 {
     const mixt_data_info *info = mixt_data_describe(data);
-    if (info->array_count == 3 && !strcmp(info->arrays[0].name, "user") && !strcmp(info->arrays[1].name, "item") &&
+    bool whole = info->array_count == 3 || (info->array_count && data->kind == &mixt__data_ratings);
+    if (whole && !strcmp(info->arrays[0].name, "user") && !strcmp(info->arrays[1].name, "item") &&
         info->arrays[0].ids && info->arrays[1].ids && info->target == MIXT_TARGET_VALUES)
         return MIXT_OK;
     return mixt__fail(MIXT_ERROR_UNSUPPORTED, "%s: these are no ratings of items by users", info->path);
@@ -138,22 +140,12 @@ static void close_pairs(pairs *p)
     mixt__free(p->output);
 }
 
-/** Where users and items of `count` pairs go. */
-static void places_of(const pairs *p, int64_t count, int32_t **user, int32_t **item)
-{
-    mixt__data_places at = mixt__data_places_of(p->data, count, 0, p->input, p->output);
-    *user = (int32_t *)(void *)at.at[0];
-    *item = (int32_t *)(void *)at.at[1];
-}
-
 /** One user and `count` items, up to PAIRS, into p->output. */
 static mixt_status predict(const pairs *p, int64_t user, const int32_t *items, int64_t count)
 {
-    int32_t *users, *places;
-    places_of(p, count, &users, &places);
     for (int64_t i = 0; i < count; i++) {
-        users[i] = (int32_t)user;
-        places[i] = items[i];
+        mixt__data_places at = mixt__data_places_of(p->data, count, i, p->input, p->output);
+        mixt__ratings_pair(p->data, (int32_t)user, items[i], at.at);
     }
     return mixt_trainer_predict(p->trainer, p->input, count, p->output);
 }

@@ -464,6 +464,9 @@ mixt_status mixt__zoo_model(const char *name, const mixt_data_info *data, mixt__
     if (entry->input == MIXT_MODEL_PAIRS) {
         sizes->users = data->arrays[0].ids;
         sizes->items = data->arrays[1].ids;
+        sizes->user_features = mixt__model_features(data, "user.features");
+        sizes->item_features = mixt__model_features(data, "item.features");
+        sizes->days = mixt__model_days(data);
         sizes->shift = (float)data->target_mean;
     } else if (entry->input != MIXT_MODEL_CAPTIONS) {
         MIXT_TRY(check_outputs(entry, data, sizes));

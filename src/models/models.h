@@ -54,7 +54,9 @@ typedef struct mixt__model_sizes {
     double rope_theta, rope_factor, rope_low, rope_high, rope_original; // as mixt_rotary_options has them
     double eps;                                                         // of the norms
     float penalty;                                                      // of the squares of what a rating is made from
-    int64_t users, items; // of ratings, and their mean; filled in, never chosen
+    int64_t users, items;                 // of ratings, and their mean; filled in, never chosen
+    int64_t user_features, item_features; // the same; 0: there are none
+    int64_t days;                         // of users, the same
     float shift;
     mixt__model_pool pool;
 } mixt__model_sizes;

@@ -96,6 +96,12 @@ static mixt_status resolve_data(mixt_config *config, const char *kind)
         return MIXT_OK;
     if (*labels && strcmp(kind, "csv") && strcmp(kind, "labelled") && !access(labels, F_OK)) // of them: a column
         MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_LABELS, "", labels));
+    static const mixt__config_key features[] = {MIXT_KEY_DATA_USERS, MIXT_KEY_DATA_ITEMS};
+    for (size_t i = 0; i < sizeof features / sizeof features[0]; i++) {
+        const char *file = mixt__config_string(config, features[i]);
+        if (*file && !access(file, F_OK)) // else it lies beside the ratings
+            MIXT_TRY(set_absolute(config, features[i], "", file));
+    }
     const char *vocab = mixt__config_string(config, MIXT_KEY_DATA_VOCAB);
     if (*vocab)
         MIXT_TRY(set_absolute(config, MIXT_KEY_DATA_VOCAB, "", vocab));

@@ -90,6 +90,19 @@ static void audio_options(const mixt__experiment *e, mixt_data_options *o)
     o->test_files = *text(e, MIXT_KEY_DATA_TEST_FILES) ? text(e, MIXT_KEY_DATA_TEST_FILES) : NULL;
 }
 
+/** What ratings alone have. */
+static void ratings_options(const mixt__experiment *e, mixt_data_options *o)
+{
+    o->by_time = mixt__config_choice(e->config, MIXT_KEY_DATA_SPLIT_BY) == 1; // random|time
+    o->users = text(e, MIXT_KEY_DATA_USERS);
+    o->items = text(e, MIXT_KEY_DATA_ITEMS);
+    o->counts = mixt__config_bool(e->config, MIXT_KEY_DATA_COUNTS);
+    int numbers = mixt__config_choice(e->config, MIXT_KEY_DATA_NUMBERS); // none|users|items|both
+    o->user_numbers = numbers == 1 || numbers == 3;
+    o->item_numbers = numbers == 2 || numbers == 3;
+    o->times = mixt__config_bool(e->config, MIXT_KEY_DATA_TIMES);
+}
+
 /** Hands a set to the context; where that fails it is closed, and nobody must look at it any more. */
 static mixt_status give_data(mixt__experiment *e, mixt_data **data)
 {
@@ -117,7 +130,7 @@ mixt_status mixt__experiment_data(mixt__experiment *e, const char *split, mixt_d
     o.target = tasks[mixt__config_choice(e->config, MIXT_KEY_DATA_TASK)]; // in the order of its words
     if (o.like && o.like == e->facts && mixt__data_is_facts(o.like))
         o.target = o.like->options.target; // as it was decided when the run was trained
-    o.by_time = mixt__config_choice(e->config, MIXT_KEY_DATA_SPLIT_BY) == 1; // random|time
+    ratings_options(e, &o);
     o.tokenizer = text(e, MIXT_KEY_DATA_TOKENIZER);
     o.vocab = text(e, MIXT_KEY_DATA_VOCAB);
     o.vocab_size = number(e, MIXT_KEY_DATA_VOCAB_SIZE);

@@ -71,6 +71,9 @@ head -1 said.tsv >saidnone.tsv
 printf 'text,label\nfine,1\n"never closed,0\n' >saidquote.csv
 printf '1::a::5::10\n2::b::4::20\n1::b::3::30\n2::a::1::40\n' >stars.dat
 { cat stars.dat; printf '3::c'; } >starscut.dat
+printf 'a::A (1999)::x|y\nb::B (2001)' >filmscut.dat
+printf 'a::x\nb::x\na::y\n' >filmstwice.dat
+printf 'c::x\nd::x\n' >filmsother.dat
 sed 's/::4::/::nan::/' stars.dat >starsnan.dat
 sed 's/::20$//' stars.dat >starstime.dat
 printf '\n' >starsnone.dat
@@ -131,6 +134,11 @@ ratings with NaN             | train mf.yaml out=x data.path=starsnan.dat       
 ratings with a field more    | train mf.yaml out=x data.path=starsmore.dat           | 1 | starsmore.dat: line 1 has 5 fields
 no ratings                   | train mf.yaml out=x data.path=starsnone.dat           | 1 | starsnone.dat: holds no ratings
 ratings without a time       | train mf.yaml out=x data.path=starstime.dat data.split_by=time | 1 | starstime.dat: rating 2 has no time: data.split_by=time needs one
+features cut off             | train mf.yaml out=x data.items=filmscut.dat            | 1 | filmscut.dat: line 2 has 2 fields, those before 3
+an item with features twice  | train mf.yaml out=x data.items=filmstwice.dat          | 1 | filmstwice.dat: line 3: item a has a line already
+features of other items      | train mf.yaml out=x data.items=filmsother.dat          | 1 | filmsother.dat: none of its 2 lines names a rated item
+features that are not there  | train mf.yaml out=x data.users=nobody.dat              | 1 | nobody.dat: No such file
+features of digits           | train tiny.yaml out=x data.kind=digits data.path= data.items=filmscut.dat | 1 | 'items' means nothing to digits
 ratings for a classifier     | train mf.yaml out=x model=mlp                         | 1 | model mlp needs images or rows of numbers, the data has ratings
 texts cut off                | train texts.yaml out=x data.path=saidcut.tsv          | 1 | saidcut.tsv: line 7 has 1 field, those before 2
 texts without a label        | train texts.yaml out=x data.path=saidnan.tsv          | 1 | saidnan.tsv: line 3, column 2: 'NaN': the label is missing

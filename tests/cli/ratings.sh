@@ -45,9 +45,51 @@ run="device=cpu threads=2 train.epochs=0 train.schedule=constant train.checkpoin
 cmp whole/model.safetensors half/model.safetensors || fail "a resumed run is another"
 "$mixt" eval whole --split test | grep -q "over 200 targets" || fail "the newest 200 are the test part: $("$mixt" eval whole --split test)"
 
+# Features: few ratings an item, but what kind it is decides; with them the error is much smaller, in every precision.
+awk 'BEGIN { srand(7); for (u = 1; u <= 150; u++) for (k = 0; k < 6; k++) { i = int(rand() * 400); print "u" u "::i" i "::" 3 + (i % 4 < 2 ? 1 : -1) * (u % 2 ? 1.5 : 0.5) } }' >likes.dat
+awk 'BEGIN { print "item,kinds"; for (i = 0; i < 390; i++) print "i" i "," (i % 4 < 2 ? "good" : "bad") "|k" i % 3 }' >items.csv
+run="device=cpu threads=1 data.path=likes.dat train.batch=32 train.lr=2"
+"$mixt" train "$root/configs/mf.yaml" $run out=bare -q && "$mixt" eval bare --json >bare.json || fail "train without features"
+for precision in fp32 bf16 fp16; do
+    "$mixt" train "$root/configs/mf.yaml" $run data.items=items.csv data.counts=true precision=$precision out=known-$precision -q 2>said || fail "train with features in $precision"
+    grep -q 'items.csv: says nothing of [0-9]* of [0-9]* items' said || fail "items without features are not counted: $(cat said)"
+    "$mixt" eval known-$precision --json >known.json || fail "eval with features"
+    echo "$(figure rmse bare.json) $(figure rmse known.json)" | awk '{ exit !($2 < 0.85 * $1) }' || fail "features in $precision: RMSE $(figure rmse bare.json) without, $(figure rmse known.json) with"
+done
+"$mixt" predict known-bf16 user:u1 --top 3 | grep -q '^user:u1 ' || fail "best items with features"
+"$mixt" train "$root/configs/ncf.yaml" device=cpu threads=1 data.path=likes.dat data.items=items.csv train.epochs=2 out=deep -q 2>said && "$mixt" eval deep >/dev/null || fail "ncf with features: $(cat said)"
+run+=" data.items=items.csv data.counts=true train.epochs=0 train.schedule=constant train.checkpoint_every=10"
+"$mixt" train "$root/configs/mf.yaml" $run train.steps=20 out=full --json >full.json 2>said || fail "train with features: $(cat said)"
+mkdir -p elsewhere && mv items.csv elsewhere && ln -s elsewhere/items.csv . # a run knows its files by where they are
+"$mixt" train "$root/configs/mf.yaml" $run train.steps=10 out=part -q 2>said && (cd elsewhere && "$mixt" train --resume ../part train.steps=20 -q 2>said) || fail "resume with features: $(cat said)"
+cmp full/model.safetensors part/model.safetensors || fail "a resumed run with features is another"
+planned=$("$mixt" plan "$root/configs/mf.yaml" $run train.steps=20 --json 2>said | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
+grep -q "\"memory\":$planned," full/metrics.jsonl || fail "planned $planned bytes, $(grep -o '"memory":[0-9]*' full/metrics.jsonl | sort -u)"
+
+# Names that are numbers, and times: ratings are by the age of the item, and by the mood of the user on that day.
+awk 'BEGIN { srand(3); for (u = 1; u <= 60; u++) for (k = 0; k < 12; k++) { i = int(exp(rand() * 12)); d = int(k / 4); print u "::" i "::" 5 + log(i) / 2 + ((u * 7 + d * 5) % 3 - 1) "::" d * 86400 + k } }' >moods.dat
+run="device=cpu threads=1 data.path=moods.dat data.counts=true train.batch=32 train.lr=2"
+"$mixt" train "$root/configs/mf.yaml" $run out=plain -q && "$mixt" eval plain --json >plain.json || fail "train on moods"
+last=plain
+for more in numbers=items times=true; do
+    run+=" data.$more" name=${more%=*}
+    "$mixt" train "$root/configs/mf.yaml" $run out=$name -q && "$mixt" eval $name --json >$name.json || fail "train with $more"
+    echo "$(figure rmse $last.json) $(figure rmse $name.json)" | awk '{ exit !($2 < 0.93 * $1) }' || fail "$more: RMSE $(figure rmse $last.json) without, $(figure rmse $name.json) with"
+    last=$name
+done
+"$mixt" predict times user:1 --top 3 | grep -q '^user:1 ' || fail "best items on a day that nobody knows"
+run+=" data.split_by=time train.epochs=0 train.schedule=constant train.checkpoint_every=10"
+"$mixt" train "$root/configs/mf.yaml" $run train.steps=20 out=all -q || fail "train by time with times"
+"$mixt" train "$root/configs/mf.yaml" $run train.steps=10 out=some -q && "$mixt" train --resume some train.steps=20 -q || fail "resume with times"
+cmp all/model.safetensors some/model.safetensors || fail "a resumed run with times is another"
+planned=$("$mixt" plan "$root/configs/mf.yaml" $run train.steps=20 --json 2>said | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
+grep -q "\"memory\":$planned," all/metrics.jsonl || fail "planned $planned bytes, $(grep -o '"memory":[0-9]*' all/metrics.jsonl | sort -u)"
+
 if [ -f "$real/ratings.dat" ]; then
-    "$mixt" train "$root/configs/mf.yaml" device=cpu data.path="$real" train.epochs=0 train.steps=20 out=real -q || fail "train on real ratings"
+    "$mixt" train "$root/configs/mf.yaml" device=cpu data.path="$real" data.counts=true data.numbers=items data.times=true train.epochs=0 train.steps=20 out=real -q || fail "train on real ratings"
     "$mixt" predict real user:1 --top 2 | grep -q '^user:1 ' || fail "best items of a real user"
+    [ ! -f "$real/movies.dat" ] || "$mixt" train "$root/configs/mf.yaml" device=cpu data.path="$real" data.items=movies.dat data.counts=true train.epochs=0 train.steps=20 out=films -q ||
+        fail "train on real ratings with features"
 else
     echo "skipped: no movietweetings_100k in ${MIXT_TEST_DATA:-../shared/data}"
 fi

@@ -40,6 +40,7 @@ sed 's/^name: .*/name: mine/' "$root/profiles/t4.yaml" >machines/mine.yaml
 for part in train val test; do for language in en de; do
     for i in $(seq 12); do echo "Sentence $i of the $part part, in $language."; done >pairs/$part.$language; done; done
 for u in 1 2 3 4 5 6 7 8; do for i in 1 2 3 4 5 6 7; do echo "$u::$((i * u % 9))::$(((u + i) % 5 + 1))::$((100 * i + u))"; done; done >ratings.dat
+for i in 0 1 2 3 4 5 6 7 8; do echo "$i::Film $i ($((1990 + i)))::$([ $((i % 2)) = 0 ] && echo Drama || echo 'Comedy|Drama')"; done >movies.dat
 { printf 'sentence\tlabel\n'; for i in $(seq 100); do printf 'so good , %s\t1\nso bad , %s\t0\n' $i $i; done; } >reviews.tsv
 printf 'so bad\nso good\n' >lines.txt
 cp "$root"/tests/data/tokens/{encoder.json,vocab.bpe} gpt2

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Beside scikit-surprise: biases alone, SVD, and with --all SVD++ and neighbours, and a mixt run on the same split of the same ratings.
+"""Beside scikit-surprise: biases alone, SVD, and with --all SVD++ and neighbours, and mixt runs on the same split of the same ratings.
 
-usage: compare_ratings.py MIXT RUN RATINGS.dat [--all]
+usage: compare_ratings.py MIXT RUN RATINGS.dat [--also RUN...] [--all]
 RUN is a run of mf or ncf with a validation and a test part (data.val_fraction, data.test_fraction); which ratings those are is taken from
 'mixt predict RUN val --json'. Everybody learns from the training part alone; the settings of every method are those of its grid that are
 best on the validation part, as a run's own should be; what is told is the error on the test part, which nobody has looked at.
+More runs, --also, must have the same parts.
 Needs the packages numpy and scikit-surprise. By hand; not part of the tests.
 """
 import argparse
@@ -60,7 +61,7 @@ def neighbours(k, shrinkage):
 METHODS = {
     "biases": (biases, grid(reg_u=(1, 2, 3, 5, 10), reg_i=(1, 2, 3, 5, 10))),
     "SVD": (lambda **o: SVD(random_state=1, **o),
-            grid(n_factors=(5, 20, 100), n_epochs=(20, 40), reg_all=(0.05, 0.1, 0.2), lr_all=(0.005, 0.01))),
+            grid(n_factors=(2, 5, 20, 100), n_epochs=(20, 40), reg_all=(0.05, 0.1, 0.2, 0.4), lr_all=(0.005, 0.01))),
 }
 SLOW = {  # an hour, and 4 GB for similarities of all items
     "SVD++": (lambda **o: SVDpp(random_state=1, **o), grid(n_factors=(5, 20), n_epochs=(20, 40), reg_all=(0.05, 0.1), lr_all=(0.005, 0.01))),
@@ -68,11 +69,20 @@ SLOW = {  # an hour, and 4 GB for similarities of all items
 }
 
 
+def show_run(mixt, run, errors, val, test):
+    own_val, own = (held_out(mixt, run, part) for part in ("val", "test"))
+    assert [r[:3] for r in own_val + own] == [r[:3] for r in val + test], f"{run} has other parts"
+    error = rmse([(v, t) for _, _, t, v in own])
+    print(f"{'mixt':10s} RMSE {error:.4f} (validation {rmse([(v, t) for _, _, t, v in own_val]):.4f}, {run}): "
+          + ", ".join(f"{100 * (1 - error / e):+.2f}% better than {name}" for name, e in errors.items()))
+
+
 def main():
     a = argparse.ArgumentParser()
     a.add_argument("mixt")
     a.add_argument("run")
     a.add_argument("ratings")
+    a.add_argument("--also", nargs="*", default=[])
     a.add_argument("--all", action="store_true")
     a = a.parse_args()
     val, test = (held_out(a.mixt, a.run, part) for part in ("val", "test"))
@@ -85,9 +95,8 @@ def main():
         chosen = settings[min(tried)[1]]
         errors[name] = error_of(make(**chosen).fit(train), test)
         print(f"{name:10s} RMSE {errors[name]:.4f} (validation {min(tried)[0]:.4f}, best of {len(tried)}: {chosen})", flush=True)
-    own = rmse([(v, t) for _, _, t, v in test])
-    print(f"{'mixt':10s} RMSE {own:.4f} (validation {rmse([(v, t) for _, _, t, v in val]):.4f}): "
-          + ", ".join(f"{100 * (1 - own / e):+.2f}% better than {name}" for name, e in errors.items()))
+    for run in [a.run] + a.also:
+        show_run(a.mixt, run, errors, val, test)
 
 
 if __name__ == "__main__":

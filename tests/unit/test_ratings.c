@@ -135,6 +135,220 @@ static void what_is_wrong_is_named(void **state)
     temp_folder_remove();
 }
 
+/* ---- features ---- */
+
+/** Opens ratings with a file of items beside them. */
+static mixt_data *open_items(const char *text, const char *items, mixt_data_options options)
+{
+    const char *path = temp_path("items.dat");
+    assert_true(temp_write(path, items, strlen(items)));
+    options.items = "items.dat";
+    return open_text(text, options);
+}
+
+/** Array `index` of a sample. */
+static const float *row_of(const mixt_data *data, int64_t sample, int index)
+{
+    static int32_t input[256];
+    float target;
+    int64_t valid;
+    assert_true(mixt_data_input_bytes(data, 1) <= sizeof input);
+    assert_int_equal(mixt_data_read(data, sample, 1, input, &target, &valid), MIXT_OK);
+    return (const float *)(const void *)&input[mixt_data_array_at(data, 1, index) / 4];
+}
+
+static void expect_row(const float *row, const double *wanted, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!(fabs((double)row[i] - wanted[i]) < 1e-6))
+            fail_msg("feature %d: %g, expected %g", i, (double)row[i], wanted[i]);
+}
+
+static void features_of_items_are_read(void **state)
+{
+    /* A title with its year, categories of which Odd is nobody else's, names, a number, nothing: 1 + 2 + 0 + 1. */
+    const char *const forms[] = {
+        "x::\"X (2000)::A|B::Ann::1::\ny::Y (2004)::B|Odd|B::Bob::3::\nw::W (1900)::A::Cy::9::\nz::Z "
+        "(2000)::A::Di::NA::\n",
+        "item,title,genres,by,stars,more\nx,\"X (2000)\",A|B,Ann,1,\ny,Y (2004),B|Odd|B,Bob,3,\nz,Z (2000),A,Di,NA,\n"};
+    (void)state;
+    temp_folder_make();
+    for (int i = 0; i < 2; i++) {
+        mixt_data *data =
+            open_items("1::x::1\n2::y::2\n3::u::3\n4::z::3\n4::y::3\n", forms[i], MIXT_DATA_OPTIONS(.split = "all"));
+        if (!data)
+            fail_msg("form %d: %s", i, mixt_error_text());
+        const mixt_data_info *info = mixt_data_describe(data);
+        assert_int_equal(info->array_count, 4);
+        assert_string_equal(info->arrays[2].name, "item.features");
+        assert_int_equal(info->arrays[2].elements, 4);
+        assert_non_null(strstr(info->warnings, "says nothing of 1 of 4 items"));
+        assert_non_null(strstr(info->warnings, "column 4 is left aside"));
+        const double half = sqrt(0.5); // of two categories; years and numbers have mean 0 over what is rated
+        expect_row(row_of(data, 0, 2), (double[]){-1, half, half, -sqrt(2)}, 4);
+        expect_row(row_of(data, 1, 2), (double[]){1, 0, 1, half}, 4);
+        expect_row(row_of(data, 2, 2), (double[]){0, 0, 0, 0}, 4);
+        expect_row(row_of(data, 3, 2), (double[]){-1, 1, 0, 0}, 4);
+        mixt_data_close(data);
+    }
+    temp_folder_remove();
+}
+
+static void a_rating_does_not_count_itself(void **state)
+{
+    const char *text = "1::a::1::1\n1::b::1::2\n1::c::1::3\n2::a::1::4\n2::b::1::5\n3::c::1::6\n";
+    mixt_data *parts[2];
+    (void)state;
+    temp_folder_make();
+    for (int i = 0; i < 2; i++) { // user 1 has 3 ratings to train on, user 2 one, user 3 none; items 2, 1, 1
+        parts[i] = open_text(
+            text, MIXT_DATA_OPTIONS(.split = i ? "val" : "train", .val = 0.333, .by_time = true, .counts = true));
+        assert_non_null(parts[i]);
+        assert_string_equal(mixt_data_describe(parts[i])->arrays[2].name, "user.features");
+        assert_string_equal(mixt_data_describe(parts[i])->arrays[3].name, "item.features");
+    }
+    double two = log(3), mean = 0.75 * two, deviation = sqrt(0.75 * 0.25) * two; // two others, three times; then none
+    expect_row(row_of(parts[0], 0, 2), (double[]){(two - mean) / deviation}, 1);
+    expect_row(row_of(parts[0], 3, 2), (double[]){-mean / deviation}, 1);
+    expect_row(row_of(parts[1], 0, 2), (double[]){(log(2) - mean) / deviation}, 1); // of what is held out all count
+    expect_row(row_of(parts[1], 1, 2), (double[]){-mean / deviation}, 1);
+    expect_row(row_of(parts[0], 0, 3), (double[]){1}, 1);
+    expect_row(row_of(parts[0], 1, 3), (double[]){-1}, 1);
+    mixt_data_close(parts[0]);
+    mixt_data_close(parts[1]);
+    temp_folder_remove();
+}
+
+static void names_that_are_numbers_are_features(void **state)
+{
+    const char *text = "1::0099::1\n2::0099::1\n3::9::1\n4::odd::1\n";
+    (void)state;
+    temp_folder_make();
+    mixt_data *data = open_text(text, MIXT_DATA_OPTIONS(.split = "all", .item_numbers = true));
+    assert_non_null(data);
+    assert_int_equal(mixt_data_describe(data)->array_count, 4);
+    assert_non_null(strstr(mixt_data_describe(data)->warnings, "the names of 1 of 3 items are no numbers from 0 on"));
+    expect_row(row_of(data, 0, 2), (double[]){sqrt(0.5)}, 1); // log 100, twice, and log 10: mean 0, deviation 1
+    expect_row(row_of(data, 2, 2), (double[]){-sqrt(2)}, 1);
+    expect_row(row_of(data, 3, 2), (double[]){0}, 1);
+    mixt_data_close(data);
+    data = open_items(text, "9::2\n0099::4\n",
+                      MIXT_DATA_OPTIONS(.split = "all", .item_numbers = true, .user_numbers = true, .counts = true));
+    assert_non_null(data);
+    assert_int_equal(mixt_data_describe(data)->arrays[2].elements, 2);
+    expect_row(row_of(data, 2, 3), (double[]){-sqrt(2), -sqrt(2), -1}, 3); // the file, the name, the count
+    mixt_data_close(data);
+    assert_null(open_text("1::a::1\n1::-2::2\n", MIXT_DATA_OPTIONS(.split = "all", .item_numbers = true)));
+    assert_non_null(strstr(mixt_error_text(), "no item is called a number from 0 on (the first is 'a')"));
+    temp_folder_remove();
+}
+
+static int32_t day_of(const mixt_data *data, int64_t sample)
+{
+    return *(const int32_t *)(const void *)row_of(data, sample, 2);
+}
+
+static void times_of_ratings_are_known(void **state)
+{
+    /* To train on: user 1 on a day, and on the next twice, user 2. Held out: user 1 on his second day, user 2 on
+     * another. */
+    const char *text = "1::a::1::86399\n1::b::1::86400\n1::c::1::86401\n2::a::1::86402\n"
+                       "1::d::1::86500\n2::b::1::172800\n";
+    const int trained[] = {1, 2, 2, 3};
+    mixt_data *parts[2];
+    (void)state;
+    temp_folder_make();
+    for (int i = 0; i < 2; i++) {
+        parts[i] = open_text(
+            text, MIXT_DATA_OPTIONS(.split = i ? "val" : "train", .val = 0.333, .by_time = true, .times = true));
+        assert_non_null(parts[i]);
+        assert_string_equal(mixt_data_describe(parts[i])->arrays[2].name, "user.day");
+        assert_int_equal(mixt_data_describe(parts[i])->arrays[2].ids, 4);
+    }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(day_of(parts[0], i), trained[i]);
+    assert_int_equal(day_of(parts[1], 0), 2);
+    assert_int_equal(day_of(parts[1], 1), 0);
+    for (int side = 3; side <= 4; side++) { // half of (0 to 3 - mean) / deviation, up to half of 3 deviations
+        assert_int_equal(mixt_data_describe(parts[0])->arrays[side].elements, 1);
+        expect_row(row_of(parts[0], 3, side), (double[]){1.5 / sqrt(1.25) / 2}, 1);
+        expect_row(row_of(parts[1], 1, side), (double[]){1.5}, 1);
+    }
+    mixt_data_close(parts[0]);
+    mixt_data_close(parts[1]);
+    assert_null(open_text("1::a::1::5\n1::b::2\n", MIXT_DATA_OPTIONS(.split = "all", .times = true)));
+    assert_non_null(strstr(mixt_error_text(), "rating 2 has no time: data.times needs one"));
+    temp_folder_remove();
+}
+
+static void wrong_features_are_named(void **state)
+{
+    static const struct {
+        const char *items, *words;
+    } cases[] = {
+        {"", "items.dat: the file is empty"},
+        {"a\nb\n", "items.dat: line 1 has 1 field: expected item and 1 to 63 features"},
+        {"a::x::1\nb::x\n", "items.dat: line 2 has 2 fields, those before 3"},
+        {"a::x\n::x\n", "items.dat: line 2 names no item"},
+        {"a::x\nb::x\na::x\n", "items.dat: line 3: item a has a line already"},
+        {"k::x\nl::x\n", "items.dat: none of its 2 lines names a rated item"},
+        {"a::x\nb::y\n", "items.dat: no column holds numbers, or categories that two items share"},
+    };
+    (void)state;
+    temp_folder_make();
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_null(open_items("1::a::1\n1::b::2\n", cases[i].items, MIXT_DATA_OPTIONS(.split = "all")));
+        if (!strstr(mixt_error_text(), cases[i].words))
+            fail_msg("expected \"%s\", got \"%s\"", cases[i].words, mixt_error_text());
+    }
+    mixt_data *train = open_items("1::a::1\n1::b::2\n", "a::1\nb::2\n", MIXT_DATA_OPTIONS(.split = "all")), *other;
+    assert_non_null(train);
+    other = open_items("1::a::1\n1::b::2\n", "a::1::2\nb::2::1\n", MIXT_DATA_OPTIONS(.split = "all", .like = train));
+    assert_null(other);
+    assert_non_null(strstr(mixt_error_text(), "2 of item.features where the model was trained with 1 of"));
+    mixt_data_close(train);
+    assert_int_equal(mixt_data_open("digits:", &other, .items = "items.dat"), MIXT_ERROR_CONFIG);
+    assert_non_null(strstr(mixt_error_text(), "'items' means nothing to digits"));
+    temp_folder_remove();
+}
+
+/** Ratings are what is known of the item. */
+static mixt_value by_feature(mixt_builder *b, mixt_value x)
+{
+    mixt_value weight = mixt_param(b, "weight", .rank = 2, .dims = {1, 1}, .ones = true);
+    mixt_value rating = mixt_mul(b, mixt_input(b, "item.features"), weight);
+    (void)x;
+    mixt_loss_add(b, mixt_loss_mse(b, rating, mixt_target(b, "rating")), 1);
+    return rating;
+}
+
+static void the_best_items_have_their_features(void **state)
+{
+    mixt_rated best[3];
+    int64_t found;
+    (void)state;
+    temp_folder_make();
+    mixt_context *context = mixt_open(.device = "cpu");
+    mixt_data *train = open_items("1::a::1\n2::b::2\n2::c::2\n2::d::2\n", "a::5\nb::20\nc::10\nd::30\n",
+                                  MIXT_DATA_OPTIONS(.split = "all"));
+    assert_non_null(train);
+    mixt_trainer *t = mixt_trainer_new(mixt_model_new(context, by_feature, MIXT_LOSS_OWN), .batch = 2);
+    assert_int_equal(mixt_trainer_compile(t, train), MIXT_OK);
+    assert_int_equal(mixt_ratings_top(t, train, 0, 3, best, &found), MIXT_OK);
+    assert_int_equal(found, 3);
+    assert_true(best[0].item == 3 && best[1].item == 1 && best[2].item == 2);
+    mixt_data *timed = open_text("1::a::1::1\n2::b::2::3\n", MIXT_DATA_OPTIONS(.split = "all", .times = true));
+    assert_non_null(timed);
+    t = mixt_trainer_new(mixt_model_new(context, by_feature, MIXT_LOSS_OWN), .batch = 2);
+    assert_int_equal(mixt_trainer_compile(t, timed), MIXT_OK);
+    assert_int_equal(mixt_ratings_top(t, timed, 0, 3, best, &found), MIXT_OK);
+    assert_true(found == 1 && best[0].item == 1 && best[0].rating == 0.5); // the newest time, half a deviation
+    mixt_close(context);
+    mixt_data_close(timed);
+    mixt_data_close(train);
+    temp_folder_remove();
+}
+
 /** Ratings are the item's number, whoever rates: so the order of items is known. */
 static mixt_value by_item(mixt_builder *b, mixt_value x)
 {
@@ -190,6 +404,12 @@ int main(void)
         cmocka_unit_test(the_newest_are_held_out),
         cmocka_unit_test(at_random_every_rating_has_one_part),
         cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(features_of_items_are_read),
+        cmocka_unit_test(a_rating_does_not_count_itself),
+        cmocka_unit_test(names_that_are_numbers_are_features),
+        cmocka_unit_test(times_of_ratings_are_known),
+        cmocka_unit_test(wrong_features_are_named),
+        cmocka_unit_test(the_best_items_have_their_features),
         cmocka_unit_test(items_are_ranked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
