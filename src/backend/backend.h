@@ -122,6 +122,9 @@ typedef struct mixt__backend {
     /** dst[i] = src[i] × *factor for a few numbers, in order with the kernels; all in device memory. NULL with
      * host_memory. */
     mixt_status (*multiply)(float *dst, const float *src, const float *factor, int64_t count);
+    /** dst[i] = src[i] rounded to a low format, to the bits of a working copy, in order with the kernels; all in device
+     *  memory, both at multiples of 32 bytes. NULL with host_memory. */
+    mixt_status (*narrow)(void *dst, mixt_dtype format, const float *src, int64_t count);
     /* the last three passes of a step: see training.h */
     /** Bytes of update->workspace that they need for these segments: all the memory that they use beside the update's
      *  own. */
@@ -133,6 +136,15 @@ typedef struct mixt__backend {
     void (*join_stats)(const mixt__segment_stats *chunks, int64_t count, mixt__segment_stats *stats);
     mixt_status (*step_control)(const mixt__update *update);
     mixt_status (*optimizer_step)(const mixt__update *update);
+    /* LAMB's optimizer_step in two halves, for segments that are parts of others': between the two the sums of all
+     * parts are put together. */
+    /** Moments; squares of weights and of their directions, two sums a chunk, to the beginning of the workspace. */
+    mixt_status (*lamb_moments)(const mixt__update *update);
+    /** On the host, from those of all chunks of a segment, in their order: what its rate is multiplied with, to the
+     *  bits of optimizer_step. @param sums (count, 2) */
+    float (*lamb_ratio)(const double *sums, int64_t count);
+    /** Weights, working copies, statistics. @param ratios by segment, in memory of alloc_host */
+    mixt_status (*lamb_weights)(const mixt__update *update, const float *ratios);
 } mixt__backend;
 
 extern const mixt__backend mixt__backend_cpu;

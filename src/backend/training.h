@@ -77,6 +77,8 @@ typedef struct mixt__optimizer {
     mixt__optimizer_kind kind;
     bool nesterov;
     float momentum, beta1, beta2, eps;
+    float others; // ranks beside this one whose gradients are not here: the second moment becomes that of the mean of
+                  // all, (g² + others·m̂²)/(1 + others) in place of g²; 0: g is the gradient of all
 } mixt__optimizer;
 
 /** Everything the three passes need; pointers are device memory. */

@@ -55,10 +55,16 @@ typedef struct mixt__device_sums {
     /** data[i] = the sum over ranks: begins behind what was issued so far, runs beside what is issued next. In an order
      *  of additions that is the library's, the same every time. */
     mixt_status (*sum)(float *data, int64_t count);
-    /** Everyone's share of `data` to everyone. @param cuts (ranks + 1) where each begins */
-    mixt_status (*gather)(float *data, const int64_t *cuts);
-    /** What is issued next waits for all of those. */
-    mixt_status (*join)(void);
+    /** The same of which each rank gets its own slice alone; `data` keeps its values.
+     *  @param cuts (ranks + 1) where slices begin; `data` begins at the first
+     *  @param mine of this rank's slice; may be that slice of `data` itself */
+    mixt_status (*reduce)(float *data, const int64_t *cuts, float *mine);
+    /** Everyone's part of `data` to everyone, the same way. @param cuts of parts. @param size bytes of an element */
+    mixt_status (*gather)(void *data, const int64_t *cuts, size_t size);
+    /** Gives what was asked for so far a number, from 0 on; one that was given before is given anew. */
+    mixt_status (*mark)(int64_t number);
+    /** What is issued next waits for what has that number, and all before it; -1: for everything. */
+    mixt_status (*join)(int64_t number);
     /** Until all that was issued has run. @param arrival who is to blame where it fails, as far as that is known */
     mixt_status (*wait)(const mixt__waiting *waiting, mixt__arrival *arrival);
     /** @param whole all ranks close it too; else this process ends without them */
@@ -69,7 +75,7 @@ typedef struct mixt__device_sums {
 enum { MIXT_DEVICE_ID_SIZE = 128 };
 
 /** Changes with the layout of anything above: a library of another build is refused. */
-#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 2"
+#define MIXT_TRANSPORT_ABI "mixt " MIXT_VERSION " transport 3"
 
 /** Symbols that such a library exports: mixt_transport_version, the library behind it in its own words, which begins
  *  nothing, and mixt_transport_open.

@@ -15,8 +15,6 @@ mixt_status mixt__device_sums_asked(const mixt_config *c, bool *asked)
         strcmp(mixt__config_string(c, MIXT_KEY_DIST_COMPRESS), "none"))
         return mixt__fail(MIXT_ERROR_CONFIG, "dist.transport=nccl sums gradients in fp32 and uncompressed: leave out "
                                              "dist.reduce and dist.compress, or use dist.transport=mpi");
-    if (mixt__config_int(c, MIXT_KEY_DIST_ZERO) > 1)
-        return mixt__fail(MIXT_ERROR_CONFIG, "dist.transport=nccl is for dist.zero=0 and 1: use dist.transport=mpi");
     return MIXT_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "train/apart.h"
 
 #include "backend/beside.h"
+#include "train/device_gather.h"
 #include "train/device_sums.h"
 #include "train/sharded.h"
 
@@ -11,7 +12,7 @@ enum { LINE = 64 }; // workspaces begin at multiples of it
 
 /* ---- planning ---- */
 
-static size_t workspace_of(const mixt__trainer *t, const mixt__segment *segments, int64_t count)
+size_t mixt__apart_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count)
 {
     return (t->backend->update_workspace(segments, count) + LINE - 1) / LINE * LINE;
 }
@@ -28,7 +29,7 @@ static size_t rank_workspace(const mixt__trainer *t, int64_t rank, mixt__segment
             cuts[count] = mixt__owners_segment(t->params, s, begin, end);
             count += cuts[count].count > 0;
         }
-        bytes += workspace_of(t, cuts, count);
+        bytes += mixt__apart_workspace(t, cuts, count);
     }
     return bytes;
 }
@@ -46,7 +47,7 @@ mixt_status mixt__apart_plan(mixt__trainer *t)
     }
     for (int64_t i = 0; i < r->owners.most_chunks; i++)
         cuts[i] = (mixt__segment){.offset = i * r->owners.chunk, .count = r->owners.chunk};
-    r->measure_bytes = mixt__sharded_gradients(t) ? workspace_of(t, cuts, r->owners.most_chunks) : 0;
+    r->measure_bytes = mixt__sharded_gradients(t) ? mixt__apart_workspace(t, cuts, r->owners.most_chunks) : 0;
     mixt__free(cuts);
     return MIXT_OK;
 }
@@ -95,8 +96,8 @@ static mixt_status take_windows(mixt__trainer *t, int64_t next)
         int64_t group = w->takes[r->taken];
         if (w->first[group] > next)
             break;
-        if (w->needs[group]) // those that were there before are on their way to the host
-            MIXT_TRY(mixt__backend_beside(t->backend)->join());
+        if (w->needs[group]) // those that were there before are on their way
+            MIXT_TRY(mixt__device_sums_behind(t, w->needs[group]));
         MIXT_TRY(clear_unwritten(t, group));
     }
     return MIXT_OK;
@@ -116,12 +117,14 @@ static mixt_status prepare_node(mixt__trainer *t, int64_t next)
 {
     mixt__gather *a = t->ranks.reading;
     MIXT_TRY(take_windows(t, next));
+    if (a && t->ranks.sums)
+        return mixt__device_gather_prepare(t, next);
     for (; a && a->next < a->count && a->stays[a->next].first <= next; a->next++)
         MIXT_TRY(bring(t, a, a->next));
     return MIXT_OK;
 }
 
-/** Behind each node: gradients that are complete go to the host, and what the next node needs is brought. What failed
+/** Behind each node: gradients that are complete go on their way, and what the next node needs is brought. What failed
  *  first is kept for the end. */
 static void node_passed(void *user, int64_t node)
 {
@@ -142,6 +145,10 @@ static mixt_status begin_fetches(mixt__trainer *t, int which, const mixt__bucket
 {
     mixt__ranks *r = &t->ranks;
     mixt__gather *a = &r->gathers[which];
+    if (r->sums) {
+        mixt__device_gather_begin(t, which);
+        return MIXT_OK;
+    }
     MIXT_TRY(mixt__apart_fetch_masters(t)); // the device has then run all that reads this window too
     a->own = r->masters;
     memset(a->landed, 0, (size_t)a->count * sizeof *a->landed);
@@ -180,7 +187,7 @@ mixt_status mixt__apart_put_sums(mixt__trainer *t)
     const mixt__params *p = t->params;
     for (int64_t i = 0; i < r->window.count; i++) {
         const mixt__param_slice *slice = &p->shard.slices[r->window.order[i]];
-        float *to = p->shard.gradients ? p->own_grad + slice->at : p->grad + slice->begin;
+        float *to = mixt__sharded_mine(t, r->window.order[i]);
         if (slice->count)
             MIXT_TRY(t->backend->copy(to, r->staged + slice->begin, (size_t)slice->count * sizeof *to));
     }
@@ -200,23 +207,8 @@ mixt_status mixt__apart_measure(mixt__trainer *t, const mixt__update *own)
     return t->backend->synchronize();
 }
 
-/** A group at a time: each has a workspace, where a device may keep what it knows of the group's segments. */
-static mixt_status update_own(mixt__trainer *t, const mixt__update *update)
-{
-    char *workspace = t->ranks.own_workspace;
-    for (int64_t g = 0; g < t->ranks.owners.groups; g++) {
-        mixt__update own = mixt__sharded_own(t, update, g);
-        own.workspace = workspace;
-        workspace += workspace_of(t, own.segments, own.segment_count);
-        if (own.segment_count || own.statistics_count)
-            MIXT_TRY(t->backend->optimizer_step(&own));
-    }
-    return MIXT_OK;
-}
-
-/** Rounds all masters to their working copies, by an update that leaves masters as they are: plain SGD with a rate of
- *  0, of gradients that are finite. */
-static mixt_status round_copies(const mixt__trainer *t)
+/* By an update that leaves masters as they are: plain SGD with a rate of 0, of gradients that are finite. */
+mixt_status mixt__apart_round_copies(const mixt__trainer *t)
 {
     mixt__update u = t->update;
     u.optimizer = (mixt__optimizer){.kind = MIXT_OPTIMIZER_SGD};
@@ -249,15 +241,9 @@ static mixt_status exchange_masters(mixt__trainer *t)
 /* Masters of a skipped update, which changes none, travel too: the host does not know yet. */
 mixt_status mixt__apart_apply(mixt__trainer *t, const mixt__update *update)
 {
-    mixt__ranks *r = &t->ranks;
-    MIXT_TRY(update_own(t, update));
+    MIXT_TRY(mixt__sharded_update(t, update));
     if (t->params->shard.masters)
         return MIXT_OK;
-    if (r->sums) {
-        mixt__owners_cuts(&r->owners, t->params, 0, r->cuts); // of the only group
-        MIXT_TRY(mixt__device_sums_gather(t));
-    } else {
-        MIXT_TRY(exchange_masters(t));
-    }
-    return round_copies(t);
+    MIXT_TRY(t->ranks.sums ? mixt__device_sums_gather(t) : exchange_masters(t));
+    return mixt__apart_round_copies(t);
 }

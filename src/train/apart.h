@@ -1,12 +1,14 @@
 /* Ranks that share out state (train/sharded.h) on a device with memory of its own.
  *
- * Messages between ranks go over the host, and everything that the device does is issued by one thread, in order. What
- * the device makes for the host is followed by a number that is not 0 (train/device_sums.h), and so is what it has
- * taken from the host: nobody waits for the device longer than for the one thing that is needed next.
+ * Messages between ranks go over the host, unless the device's own library carries gradients and weights
+ * (mixt__device_sums): what follows is the way over the host, and train/device_gather.h the other. Everything that the
+ * device does is issued by one thread, in order. What the device makes for the host is followed by a number that is not
+ * 0 (train/device_sums.h), and so is what it has taken from the host: nobody waits for the device longer than for the
+ * one thing that is needed next.
  *
- * Gradients: a group is copied to the host, beside the pass, behind the node that completes it; the node that takes its
- * memory for another group waits for that copy, on the device. All of it is part of the recorded step. The host sums
- * each slice for its owner and brings this rank's back.
+ * Gradients: a group is copied to the host, or summed where it is, beside the pass, behind the node that completes it;
+ * the node that takes its memory for another group waits for that, on the device. All of it is part of the recorded
+ * step. The host sums each slice for its owner and brings this rank's back.
  *
  * Weights: the host has this rank's masters as they are during a pass. A group is put together from all ranks in the
  * host's memory and copied over before the first node that reads it is issued; while the device runs what was issued,
@@ -22,6 +24,8 @@
 
 /** Says what an update of slices takes. Needs owners. */
 mixt_status mixt__apart_plan(mixt__trainer *t);
+/** Bytes of the workspace of some of them: a device may keep there what it knows of these. */
+size_t mixt__apart_workspace(const mixt__trainer *t, const mixt__segment *segments, int64_t count);
 
 /** Before a pass whose gradients are shared out. */
 mixt_status mixt__apart_begin(mixt__trainer *t, mixt__run *run);
@@ -36,6 +40,8 @@ mixt_status mixt__apart_put_sums(mixt__trainer *t);
 mixt_status mixt__apart_measure(mixt__trainer *t, const mixt__update *own);
 /** The update of the own slices; of masters that all ranks have, they then go to all. */
 mixt_status mixt__apart_apply(mixt__trainer *t, const mixt__update *update);
+/** Rounds all masters to their working copies, on the device. */
+mixt_status mixt__apart_round_copies(const mixt__trainer *t);
 /** This rank's masters to the host, where they are shared out. */
 mixt_status mixt__apart_fetch_masters(mixt__trainer *t);
 

@@ -19,14 +19,30 @@ static mixt_status fetch(mixt__trainer *t, int64_t index)
     return beside->copy(&t->ranks.arrived[index], &t->control->scale, sizeof *t->ranks.arrived);
 }
 
+/** Each slice of a group to its owner. */
+static mixt_status reduce(mixt__trainer *t, int64_t index)
+{
+    mixt__ranks *r = &t->ranks;
+    const mixt__bucket *b = &r->buckets[index];
+    mixt__owners_cuts(&r->owners, t->params, b->group, r->cuts);
+    MIXT_TRY(r->sums->reduce(mixt__sharded_made(t, b), r->cuts, mixt__sharded_mine(t, b->group)));
+    return r->sums->mark(index);
+}
+
+static mixt_status send(mixt__trainer *t, int64_t index)
+{
+    const mixt__bucket *b = &t->ranks.buckets[index];
+    if (!t->ranks.sums)
+        return fetch(t, index);
+    return mixt__sharded_gradients(t) ? reduce(t, index) : t->ranks.sums->sum(t->params->grad + b->begin, b->count);
+}
+
 void mixt__device_sums_send(mixt__trainer *t, int64_t node)
 {
     mixt__ranks *r = &t->ranks;
-    for (; r->summed < r->bucket_count && r->buckets[r->summed].ready <= node; r->summed++) {
-        const mixt__bucket *b = &r->buckets[r->summed];
+    for (; r->summed < r->bucket_count && r->buckets[r->summed].ready <= node; r->summed++)
         if (r->sum_status == MIXT_OK)
-            r->sum_status = r->sums ? r->sums->sum(t->params->grad + b->begin, b->count) : fetch(t, r->summed);
-    }
+            r->sum_status = send(t, r->summed);
 }
 
 static void node_passed(void *user, int64_t node)
@@ -53,6 +69,12 @@ mixt_status mixt__device_sums_begin(mixt__trainer *t, mixt__run *run)
     return MIXT_OK;
 }
 
+mixt_status mixt__device_sums_behind(mixt__trainer *t, int64_t count)
+{
+    const mixt__ranks *r = &t->ranks;
+    return r->sums ? r->sums->join(count - 1) : mixt__backend_beside(t->backend)->join();
+}
+
 mixt_status mixt__device_sums_finish(mixt__trainer *t)
 {
     const mixt__ranks *r = &t->ranks;
@@ -60,7 +82,7 @@ mixt_status mixt__device_sums_finish(mixt__trainer *t)
         return t->backend->copy(r->staged, t->params->grad, (size_t)t->params->total * sizeof(float));
     mixt__device_sums_send(t, INT64_MAX);
     MIXT_TRY(r->sum_status);
-    return r->sums ? r->sums->join() : mixt__backend_beside(t->backend)->join();
+    return r->sums ? r->sums->join(-1) : mixt__backend_beside(t->backend)->join();
 }
 
 /* ---- waiting ---- */
@@ -101,6 +123,11 @@ mixt_status mixt__device_sums_wait(mixt__trainer *t)
 
 mixt_status mixt__device_sums_gather(mixt__trainer *t)
 {
-    MIXT_TRY(t->ranks.sums->gather(t->params->master, t->ranks.cuts));
-    return t->ranks.sums->join();
+    mixt__ranks *r = &t->ranks;
+    const mixt__params *p = t->params;
+    for (int64_t g = 0; g < r->owners.groups; g++) {
+        mixt__owners_cuts(&r->owners, p, g, r->cuts);
+        MIXT_TRY(r->sums->gather(p->master + r->owners.begins[g], r->cuts, sizeof *p->master));
+    }
+    return r->sums->join(-1);
 }

@@ -29,7 +29,7 @@ mixt__trainer_bytes mixt__trainer_evaluation_bytes(const mixt__trainer *t)
     plan = t->eval->plan.arena_bytes + t->eval->workspace_bytes + t->ranks.gathers[MIXT_GATHER_EVAL].bytes;
     if (t->backend->host_memory)
         return (mixt__trainer_bytes){.host = plan + batch[0] + batch[1]};
-    size_t gathered = mixt__gather_host_bytes(&t->ranks.gathers[MIXT_GATHER_EVAL]);
+    size_t gathered = mixt__sharded_host_bytes(t, MIXT_GATHER_EVAL);
     return (mixt__trainer_bytes){.host = batch[0] + batch[1] + gathered, .device = plan + batch[0] + batch[1]};
 }
 
@@ -68,7 +68,7 @@ static mixt_status plan(mixt__trainer *t, const mixt__batch_spec *spec)
 /** Where the host gathers weights that ranks share out, beside a device with memory of its own. */
 static bool take_gathered(mixt__trainer *t)
 {
-    size_t bytes = mixt__gather_host_bytes(&t->ranks.gathers[MIXT_GATHER_EVAL]);
+    size_t bytes = mixt__sharded_host_bytes(t, MIXT_GATHER_EVAL);
     if (!bytes)
         return true;
     t->eval_gathered = t->backend->alloc_host(bytes);

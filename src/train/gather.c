@@ -216,39 +216,77 @@ static int64_t form_at(const mixt__gather *a, int64_t group, mixt_dtype format, 
     return end;
 }
 
-/** This rank's own elements into their places. */
-static void put_own(const mixt__gather *a, int64_t group, mixt_dtype format, char *to)
+/** Elements that lie one after the other in this rank's masters, and where they go. */
+typedef struct run {
+    const float *from;
+    char *to;
+    int64_t count;
+    mixt_dtype format;
+} run;
+
+static mixt_status put_run(const mixt__gather_means *means, const run *r)
+{
+    return r->count ? means->put(means->user, r->to, r->from, r->count, r->format) : MIXT_OK;
+}
+
+/** This rank's own elements into their places: parameters that stand there as in its masters, and what is between
+ *  them, at once. */
+static mixt_status put_own(const mixt__gather *a, int64_t group, run *own, const mixt__gather_means *means)
 {
     const mixt__params *p = a->params;
     const mixt__param_slice *slice = &p->shard.slices[group];
+    int64_t size = (int64_t)mixt_dtype_size(own->format);
+    char *begin = own->to;
     for (int64_t s = a->owners->firsts[group]; s < a->owners->firsts[group + 1]; s++) {
         mixt__segment cut = mixt__owners_segment(p, s, slice->begin, slice->begin + slice->count);
-        const int64_t *form = form_of(a, s, format);
+        const int64_t *form = form_of(a, s, own->format);
         if (!cut.count || !form || *form < 0)
             continue;
         const float *from = a->own + slice->at + (cut.offset - slice->begin);
-        char *at = to + (size_t)(*form + cut.offset - p->segments[s].offset) * mixt_dtype_size(format);
-        if (format == MIXT_DTYPE_FP32)
-            memcpy(at, from, (size_t)cut.count * sizeof *from);
-        else
-            mixt__narrow(format)(at, from, cut.count);
+        char *to = begin + (*form + cut.offset - p->segments[s].offset) * size;
+        if (!own->count || to - own->to != (from - own->from) * size) {
+            MIXT_TRY(put_run(means, own));
+            *own = (run){from, to, 0, own->format};
+        }
+        own->count = from - own->from + cut.count;
     }
+    return put_run(means, own);
 }
 
-mixt_status mixt__gather_fetch(const mixt__gather *a, mixt__group *g, int64_t stay, int64_t *cuts)
+mixt_status mixt__gather_fetch(const mixt__gather *a, int64_t stay, int64_t *cuts, const mixt__gather_means *means)
 {
     int64_t group = a->stays[stay].group;
     for (int d = 0; d < MIXT_DTYPE_COUNT; d++) {
         if (!form_count(a, group, (mixt_dtype)d, false))
             continue;
         char *to = a->host + a->stays[stay].at + form_begin(a, group, d);
-        put_own(a, group, (mixt_dtype)d, to);
+        MIXT_TRY(put_own(a, group, &(run){.to = to, .format = (mixt_dtype)d}, means));
         mixt__owners_cuts(a->owners, a->params, group, cuts);
         for (int64_t rank = 0; rank <= a->owners->ranks; rank++)
             cuts[rank] = form_at(a, group, (mixt_dtype)d, cuts[rank]);
-        MIXT_TRY(mixt__group_gather_parts(g, to, cuts, mixt_dtype_size((mixt_dtype)d)));
+        MIXT_TRY(means->spread(means->user, to, cuts, mixt_dtype_size((mixt_dtype)d)));
     }
     return MIXT_OK;
+}
+
+static mixt_status put_on_host(void *user, void *to, const float *from, int64_t count, mixt_dtype format)
+{
+    (void)user;
+    if (format == MIXT_DTYPE_FP32)
+        memcpy(to, from, (size_t)count * sizeof *from);
+    else
+        mixt__narrow(format)(to, from, count);
+    return MIXT_OK;
+}
+
+static mixt_status spread_over_hosts(void *group, void *data, const int64_t *cuts, size_t size)
+{
+    return mixt__group_gather_parts(group, data, cuts, size);
+}
+
+mixt__gather_means mixt__gather_over_hosts(mixt__group *group)
+{
+    return (mixt__gather_means){.put = put_on_host, .spread = spread_over_hosts, .user = group};
 }
 
 int64_t mixt__gather_sent(const mixt__gather *a, int64_t rank)
@@ -269,7 +307,7 @@ int64_t mixt__gather_sent(const mixt__gather *a, int64_t rank)
 void mixt__gather_list(mixt__gather *a, const mixt__bucket *sums, int64_t count)
 {
     int64_t fetched = 0, summed = 0;
-    a->next = a->job_count = 0;
+    a->next = a->asked = a->job_count = 0;
     while (fetched < a->count || (sums && summed < count)) {
         int64_t ready = fetched < a->count ? a->stays[fetched].begin - 1 : INT64_MAX;
         if (fetched < a->count && (!sums || summed == count || ready <= sums[summed].ready)) {

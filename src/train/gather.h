@@ -4,7 +4,7 @@
  * Which groups are there when, and where, is planned from the list of nodes before anything runs: a group that is read
  * again after others have been read stays away in between. It is gathered one group ahead of its use, by the thread
  * that sums gradients (dist/overlap.h), in one order with them: all ranks send and receive the same things one after
- * the other.
+ * the other. Where a device's own library sums, it gathers too (train/device_gather.h).
  */
 #ifndef MIXT_TRAIN_GATHER_H
 #define MIXT_TRAIN_GATHER_H
@@ -28,11 +28,12 @@ typedef struct mixt__gather {
     char *window;        // borrowed: where nodes read groups
     char *host;          // borrowed: where groups are gathered; the window itself where the host has it
     uint32_t *landed;    // borrowed: (stays) of a device with memory of its own: not 0: it is in the window
-    const float *own;    // borrowed: this rank's masters, on the host
+    const float *own;    // borrowed: this rank's masters, on the host, or where the device gathers them
     mixt__bucket *jobs;  // of a pass: fetches of groups, and sums of gradients where it makes those
     int64_t job_count;
     int64_t *fetch_job, *sum_job; // by stay, by sum: how many jobs are done with it
     int64_t next;                 // stay that the pass comes to
+    int64_t asked;                // stays that the device's own library has been asked for: train/device_gather.h
     const mixt__params *params;   // borrowed
     const mixt__owners *owners;
 } mixt__gather;
@@ -52,8 +53,21 @@ size_t mixt__gather_stay_bytes(const mixt__gather *gather, int64_t stay);
 
 /** Where a node finds a parameter that it reads. @param user the gather */
 void *mixt__gather_address(const void *user, const mixt__value *value, int64_t node);
-/** Fetches a group from all ranks, to the host. @param cuts (ranks + 1) for the time of the call */
-mixt_status mixt__gather_fetch(const mixt__gather *gather, mixt__group *group, int64_t stay, int64_t *cuts);
+/** How a group comes together. */
+typedef struct mixt__gather_means {
+    /** This rank's own elements to their place, in the format in which they are read. */
+    mixt_status (*put)(void *user, void *to, const float *from, int64_t count, mixt_dtype format);
+    /** Everyone's part to everyone. @param cuts (ranks + 1) of parts; `data` begins at the first
+     *  @param size bytes of an element */
+    mixt_status (*spread)(void *user, void *data, const int64_t *cuts, size_t size);
+    void *user;
+} mixt__gather_means;
+
+/** In host memory, by messages. */
+mixt__gather_means mixt__gather_over_hosts(mixt__group *group);
+/** Fetches a group from all ranks. @param cuts (ranks + 1) for the time of the call */
+mixt_status mixt__gather_fetch(const mixt__gather *gather, int64_t stay, int64_t *cuts,
+                               const mixt__gather_means *means);
 /** Bytes that this rank sends for all stays. */
 int64_t mixt__gather_sent(const mixt__gather *gather, int64_t rank);
 

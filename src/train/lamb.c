@@ -1,7 +1,6 @@
 /* The two halves of LAMB, and what ranks tell each other in between. */
 #include "train/lamb.h"
 
-#include "backend/cpu/update/training.h"
 #include "train/sharded.h"
 
 #include <string.h>
@@ -11,61 +10,65 @@ bool mixt__lamb_shared(const mixt__trainer *t)
     return t->ranks.zero && t->settings.optimizer.kind == MIXT_OPTIMIZER_LAMB;
 }
 
-/** Sums of one segment so far. */
-typedef struct norms {
-    mixt__trainer *trainer;
-    int64_t segment;
-    double weights, directions;
-} norms;
-
-static void close_segment(const norms *n)
+/** The first half of a group: leaves its chunks' sums among all. */
+static mixt_status update_moments(void *user, const mixt__update *own, int64_t group)
 {
-    if (n->segment >= 0)
-        n->trainer->ranks.lamb_ratios[n->segment] = mixt__cpu_lamb_ratio(n->weights, n->directions);
+    mixt__trainer *t = user;
+    const mixt__ranks *r = &t->ranks;
+    int64_t first = r->chunk_first[group], chunks = r->chunk_first[group + 1] - first;
+    double *sums = r->lamb_sums + 2 * (r->rank_chunks[r->group->rank] + first);
+    if (!chunks)
+        return MIXT_OK;
+    MIXT_TRY(t->backend->lamb_moments(own));
+    return t->backend->copy(sums, own->workspace, (size_t)chunks * 2 * sizeof *sums);
 }
 
-static void add_chunk(void *user, int64_t segment, int64_t chunk)
+static mixt_status update_weights(void *user, const mixt__update *own, int64_t group)
 {
-    norms *n = user;
-    const double *sums = n->trainer->ranks.lamb_sums + 2 * chunk;
-    if (segment != n->segment) {
-        close_segment(n);
-        *n = (norms){.trainer = n->trainer, .segment = segment};
-    }
-    n->weights += sums[0];
-    n->directions += sums[1];
+    mixt__trainer *t = user;
+    const mixt__ranks *r = &t->ranks;
+    return t->backend->lamb_weights(own, r->lamb_ratios + t->params->segment_count + r->own_first[group]);
 }
 
-/** The first half: leaves the own chunks' sums among all. */
-static void update_moments(mixt__trainer *t, const mixt__update *update)
+/** Brings chunks into the order of the flat arenas. */
+typedef struct ordering {
+    const double *chunks;
+    double *ordered;
+} ordering;
+
+static void put_next(void *user, int64_t segment, int64_t chunk)
+{
+    ordering *o = user;
+    (void)segment;
+    memcpy(o->ordered, o->chunks + 2 * chunk, 2 * sizeof *o->ordered);
+    o->ordered += 2;
+}
+
+/** From the sums of all ranks: those of all segments, then those of the own parts. */
+static void make_ratios(mixt__trainer *t)
 {
     mixt__ranks *r = &t->ranks;
-    double *mine = r->lamb_sums + 2 * r->rank_chunks[r->group->rank];
-    for (int64_t g = 0; g < r->owners.groups; g++) {
-        mixt__update own = mixt__sharded_own(t, update, g);
-        int64_t chunks = r->chunk_first[g + 1] - r->chunk_first[g];
-        if (!chunks)
-            continue;
-        mixt__cpu_lamb_moments(&own);
-        memcpy(mine + 2 * r->chunk_first[g], own.workspace, (size_t)chunks * 2 * sizeof *mine);
+    const mixt__params *p = t->params;
+    const double *ordered = r->lamb_sums + 2 * r->owners.chunks;
+    float *own = r->lamb_ratios + p->segment_count;
+    ordering o = {r->lamb_sums, r->lamb_sums + 2 * r->owners.chunks};
+    mixt__sharded_walk(t, put_next, &o);
+    for (int64_t s = 0; s < p->segment_count; s++) {
+        int64_t count = mixt__update_chunks(&p->segments[s], 1, r->owners.chunk);
+        r->lamb_ratios[s] = t->backend->lamb_ratio(ordered, count);
+        ordered += 2 * count;
     }
+    for (int64_t i = 0; i < r->own_first[r->owners.groups]; i++)
+        own[i] = r->lamb_ratios[p->segment_of[r->own[i].param]];
 }
 
+/* Sums of an update that is skipped, which nobody has made, travel too: the host may not know yet. */
 mixt_status mixt__lamb_update(mixt__trainer *t, const mixt__update *update)
 {
     mixt__ranks *r = &t->ranks;
-    norms n = {.trainer = t, .segment = -1};
-    float *own_ratios = r->lamb_ratios + t->params->segment_count;
-    update_moments(t, update);
+    MIXT_TRY(mixt__sharded_each(t, update, update_moments, t));
+    MIXT_TRY(t->backend->synchronize());
     MIXT_TRY(mixt__group_gather_parts(r->group, r->lamb_sums, r->rank_chunks, 2 * sizeof *r->lamb_sums));
-    mixt__sharded_walk(t, add_chunk, &n);
-    close_segment(&n);
-    for (int64_t i = 0; i < r->own_first[r->owners.groups]; i++)
-        own_ratios[i] = r->lamb_ratios[t->params->segment_of[r->own[i].param]];
-    for (int64_t g = 0; g < r->owners.groups; g++) {
-        mixt__update own = mixt__sharded_own(t, update, g);
-        if (own.segment_count)
-            mixt__cpu_lamb_weights(&own, own_ratios + r->own_first[g]);
-    }
-    return MIXT_OK;
+    make_ratios(t);
+    return mixt__sharded_each(t, update, update_weights, t);
 }

@@ -1,10 +1,7 @@
 /* LAMB where its state is shared out between ranks: a parameter's rate follows from its norms, and it may be cut.
  *
  * Slices begin where chunks do, so every chunk's sums are one rank's. Ranks tell each other those sums, and each adds
- * up all of them in the order of chunks: the bits of one rank that has the whole parameter.
- *
- * On the CPU alone: it takes the halves of its optimizer (backend/cpu/update/training.h), which other devices do not
- * have apart.
+ * up all of them in the order of chunks: the bits of one rank that has the whole parameter. They go over the host.
  */
 #ifndef MIXT_TRAIN_LAMB_H
 #define MIXT_TRAIN_LAMB_H

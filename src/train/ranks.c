@@ -72,7 +72,7 @@ static mixt_status begin_pass_apart(mixt__trainer *t, bool last, int which, mixt
     if (!last || !t->ranks.buckets)
         return mixt__ranks_begin_reading(t, which, run);
     MIXT_TRY(mixt__device_sums_begin(t, run));
-    t->ranks.begun = t->ranks.reading; // sums go between fetches of weights
+    t->ranks.begun = t->ranks.reading && t->ranks.overlap; // whose thread sums between fetches of weights
     return MIXT_OK;
 }
 
@@ -179,7 +179,7 @@ static mixt_status read_record(mixt__trainer *t, int rank, mixt__pass_weights *w
 /** This rank has failed in its passes. */
 static mixt_status leave(mixt__ranks *r, mixt_status status)
 {
-    if (r->begun || r->reading)
+    if (r->overlap && (r->begun || r->reading))
         mixt__overlap_cancel(r->overlap);
     r->reading = NULL;
     mixt__group_give_up(r->group);
@@ -229,7 +229,8 @@ mixt_status mixt__ranks_join(mixt__trainer *t, mixt_status status, mixt__pass_we
     if (compressed && !t->ranks.group)
         MIXT_TRY(mixt__feedback_sum(t, mixt__ranks_gradients(t)));
     if (t->ranks.group && !t->backend->host_memory && mixt__sharded_gradients(t)) {
-        MIXT_TRY(mixt__apart_put_sums(t));
+        if (!t->ranks.sums) // else they are there
+            MIXT_TRY(mixt__apart_put_sums(t));
         return move_statistics(t);
     }
     const float *sum = t->ranks.group || compressed ? mixt__ranks_gradients(t) : t->ranks.sum;

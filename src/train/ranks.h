@@ -75,7 +75,7 @@ typedef struct mixt__ranks {
     int64_t *chunk_first;               // (groups + 1) among those
     int64_t *rank_chunks;               // (ranks + 1) where each rank's begin in …
     mixt__segment_stats *chunk_stats;   // … what ranks tell each other of them, then in the order of the flat arenas
-    double *lamb_sums;                  // (owners.chunks, 2) of LAMB, where its state is shared out
+    double *lamb_sums;                  // (owners.chunks, 2) of LAMB, where its state is shared out; then in that order
     float *lamb_ratios;                 // (segments), then those of `own`
     char *mine, *all;                   // what ranks tell each other after their passes
     float *added;                       // (passes, moved_total) what each pass adds to the statistics

@@ -112,12 +112,13 @@ static void shared_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     sizes[BLOCK_CHUNK_FIRST] = firsts;
     sizes[BLOCK_RANK_CHUNKS] = ranks;
     if (mixt__lamb_shared(t)) {
-        sizes[BLOCK_LAMB_SUMS] = (size_t)s->chunks * 2 * sizeof(double);
+        sizes[BLOCK_LAMB_SUMS] = 2 * (size_t)s->chunks * 2 * sizeof(double);
         sizes[BLOCK_LAMB_RATIOS] = (size_t)(t->params->segment_count + s->most_cuts) * sizeof(float);
     }
     if (!mixt__sharded_gradients(t))
         return;
-    sizes[BLOCK_WORKSPACE] = mixt__group_reduce_bytes((int)s->ranks, bucket_of(t), t->ranks.format);
+    if (!t->ranks.on_device)
+        sizes[BLOCK_WORKSPACE] = mixt__group_reduce_bytes((int)s->ranks, bucket_of(t), t->ranks.format);
     sizes[BLOCK_CHUNK_STATS] = 2 * (size_t)s->chunks * sizeof(mixt__segment_stats);
 }
 
@@ -135,7 +136,7 @@ static void apart_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
     if (!t->params->shard.masters)
         return;
     sizes[BLOCK_MASTERS] = (size_t)t->params->shard.room * sizeof *r->masters;
-    sizes[BLOCK_GATHERED] = mixt__gather_host_bytes(&r->gathers[MIXT_GATHER_TRAIN]);
+    sizes[BLOCK_GATHERED] = mixt__sharded_host_bytes(t, MIXT_GATHER_TRAIN);
 }
 
 static void block_sizes(const mixt__trainer *t, size_t sizes[BLOCKS])
@@ -290,8 +291,9 @@ static mixt_status sum_bucket(void *user, const mixt__bucket *b)
 {
     mixt__trainer *t = user;
     const mixt__ranks *r = &t->ranks;
+    mixt__gather_means means = mixt__gather_over_hosts(r->group);
     if (b->group < 0)
-        return mixt__gather_fetch(r->reading, r->group, -1 - b->group, r->cuts);
+        return mixt__gather_fetch(r->reading, -1 - b->group, r->cuts, &means);
     if (mixt__sharded_gradients(t))
         return mixt__sharded_sum(t, b);
     return mixt__group_sum(r->group, mixt__ranks_gradients(t) + b->begin, b->count, r->step, r->format, r->workspace);

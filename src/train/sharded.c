@@ -78,13 +78,8 @@ mixt_status mixt__sharded_plan(mixt__trainer *t)
     int64_t ranks = t->settings.ranks;
     if (!r->zero || ranks == 1 || (!r->group && !r->planned) || !t->params->total)
         return MIXT_OK;
-    bool lamb = mixt__lamb_shared(t);
-    if (lamb && !t->backend->host_memory)
-        return mixt__fail(MIXT_ERROR_UNSUPPORTED,
-                          "dist.zero=%d with train.optimizer=lamb is for ranks on the CPU: leave "
-                          "one of them out",
-                          r->zero);
-    int64_t limit = r->zero >= 2 ? group_limit(t) : 0, chunk = r->zero >= 2 || lamb ? t->backend->update_chunk : 0;
+    bool cut = r->zero >= 2 || mixt__lamb_shared(t); // whose sums are put together
+    int64_t limit = r->zero >= 2 ? group_limit(t) : 0, chunk = cut ? t->backend->update_chunk : 0;
     MIXT_TRY(mixt__owners_make(&r->owners, t->params, ranks, limit, chunk));
     if (!t->backend->host_memory)
         MIXT_TRY(mixt__apart_plan(t));
@@ -109,10 +104,16 @@ mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable 
     return MIXT_OK;
 }
 
+size_t mixt__sharded_host_bytes(const mixt__trainer *t, int which)
+{
+    bool none = t->backend->host_memory || t->ranks.on_device;
+    return none ? 0 : mixt__gather_host_bytes(&t->ranks.gathers[which]);
+}
+
 void mixt__sharded_bind(mixt__trainer *t, mixt__executable *e, int which, char *window, float *seed)
 {
     char *host = which == MIXT_GATHER_EVAL ? t->eval_gathered : t->ranks.gathered;
-    mixt__gather_place(&t->ranks.gathers[which], window, t->backend->host_memory ? NULL : host);
+    mixt__gather_place(&t->ranks.gathers[which], window, host);
     t->params->shard.user = &t->ranks.gathers[which];
     mixt__executable_bind(e, t->params, seed);
 }
@@ -183,6 +184,11 @@ static float *own_gradients(const mixt__params *p, int64_t group)
     return p->shard.gradients ? p->own_grad : p->grad + (slice->begin - slice->at);
 }
 
+float *mixt__sharded_mine(const mixt__trainer *t, int64_t group)
+{
+    return own_gradients(t->params, group) + t->params->shard.slices[group].at;
+}
+
 float *mixt__sharded_made(const mixt__trainer *t, const mixt__bucket *b)
 {
     bool window = t->params->shard.gradients;
@@ -196,7 +202,7 @@ mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *b)
     const mixt__param_slice *slice = &p->shard.slices[b->group];
     bool host = t->backend->host_memory;
     float *made = host ? mixt__sharded_made(t, b) : r->staged + b->begin;
-    float *mine = host ? own_gradients(p, b->group) + slice->at : r->staged + slice->begin;
+    float *mine = host ? mixt__sharded_mine(t, b->group) : r->staged + slice->begin;
     mixt__owners_cuts(&r->owners, p, b->group, r->cuts);
     return mixt__group_reduce(r->group, made, r->cuts, r->step, r->format, r->workspace, mine);
 }
@@ -266,7 +272,7 @@ mixt_status mixt__ranks_begin_reading(mixt__trainer *t, int which, mixt__run *ru
     mixt__ranks *r = &t->ranks;
     if (!r->group || !t->params->shard.masters)
         return MIXT_OK;
-    if (!r->overlap)
+    if (!r->cuts)
         return mixt__fail(MIXT_ERROR_STATE,
                           "weights that ranks share out cannot be read before training has its memory");
     r->taken = r->window.count; // it makes no gradients
@@ -287,9 +293,12 @@ mixt_status mixt__ranks_end_reading(mixt__trainer *t, mixt_status status)
     mixt__ranks *r = &t->ranks;
     if (!r->reading)
         return status;
+    bool alone = r->reading == &r->gathers[MIXT_GATHER_EVAL]; // no part of an update, which waits itself
     r->reading = NULL;
     if (status == MIXT_OK && !t->backend->host_memory)
         status = r->sum_status;
+    if (r->sums)
+        return status == MIXT_OK && alone ? mixt__group_await(r->group, r->sums) : status;
     if (status != MIXT_OK)
         mixt__overlap_cancel(r->overlap);
     return status == MIXT_OK ? mixt__overlap_finish(r->overlap) : status;
@@ -419,7 +428,8 @@ static void round_copies(const mixt__trainer *t)
     }
 }
 
-mixt__update mixt__sharded_own(const mixt__trainer *t, const mixt__update *update, int64_t group)
+/** An update of this rank's part of a group. */
+static mixt__update update_of(const mixt__trainer *t, const mixt__update *update, int64_t group)
 {
     const mixt__ranks *r = &t->ranks;
     const mixt__params *p = t->params;
@@ -434,19 +444,30 @@ mixt__update mixt__sharded_own(const mixt__trainer *t, const mixt__update *updat
     return own;
 }
 
-static mixt_status update_own(mixt__trainer *t, const mixt__update *update)
+mixt_status mixt__sharded_each(mixt__trainer *t, const mixt__update *update, mixt__sharded_group_fn *fn, void *user)
 {
-    mixt__update own = mixt__sharded_own(t, update, 0);
-    if (mixt__lamb_shared(t)) {
-        own.segment_count = 0;
-        MIXT_TRY(t->backend->optimizer_step(&own)); // statistics
-        return t->control->found_inf ? MIXT_OK : mixt__lamb_update(t, update);
-    }
+    char *workspace = t->ranks.own_workspace;
     for (int64_t g = 0; g < t->ranks.owners.groups; g++) {
-        own = mixt__sharded_own(t, update, g);
-        MIXT_TRY(t->backend->optimizer_step(&own));
+        mixt__update own = update_of(t, update, g);
+        if (workspace) {
+            own.workspace = workspace;
+            workspace += mixt__apart_workspace(t, own.segments, own.segment_count);
+        }
+        if (own.segment_count || own.statistics_count)
+            MIXT_TRY(fn(user, &own, g));
     }
     return MIXT_OK;
+}
+
+static mixt_status step_group(void *user, const mixt__update *own, int64_t group)
+{
+    (void)group;
+    return ((mixt__trainer *)user)->backend->optimizer_step(own);
+}
+
+mixt_status mixt__sharded_update(mixt__trainer *t, const mixt__update *update)
+{
+    return mixt__lamb_shared(t) ? mixt__lamb_update(t, update) : mixt__sharded_each(t, update, step_group, t);
 }
 
 mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
@@ -455,7 +476,7 @@ mixt_status mixt__sharded_apply(mixt__trainer *t, const mixt__update *update)
     const mixt__params *p = t->params;
     if (!t->backend->host_memory)
         return mixt__apart_apply(t, update);
-    MIXT_TRY(update_own(t, update));
+    MIXT_TRY(mixt__sharded_update(t, update));
     if (t->control->found_inf || p->shard.masters) // on all ranks
         return MIXT_OK;
     for (int64_t g = 0; g < r->owners.groups; g++) {

@@ -22,8 +22,9 @@ int64_t mixt__sharded_largest(const mixt__trainer *t);
 void mixt__sharded_list(mixt__trainer *t);
 /** Groups as they are summed. @param buckets (groups). @return how many */
 int64_t mixt__sharded_buckets(const mixt__trainer *t, mixt__bucket *buckets);
-/** Where the device makes the gradients of a group. */
+/** Where the device makes the gradients of a group, and where it keeps the sums of this rank's slice. */
 float *mixt__sharded_made(const mixt__trainer *t, const mixt__bucket *bucket);
+float *mixt__sharded_mine(const mixt__trainer *t, int64_t group);
 /** Sums a group. */
 mixt_status mixt__sharded_sum(mixt__trainer *t, const mixt__bucket *bucket);
 
@@ -44,8 +45,12 @@ mixt_status mixt__sharded_finish(mixt__trainer *t);
 /** Calls fn for each chunk of all segments, in their order. @param chunk its place among what ranks gather of theirs */
 typedef void mixt__sharded_chunk_fn(void *user, int64_t segment, int64_t chunk);
 void mixt__sharded_walk(mixt__trainer *t, mixt__sharded_chunk_fn *fn, void *user);
-/** An update of this rank's part of a group. */
-mixt__update mixt__sharded_own(const mixt__trainer *t, const mixt__update *update, int64_t group);
+/** Calls fn with an update of this rank's part of each group that it has a part of; of the first in any case, which
+ *  settles statistics. Beside a device with memory of its own each has its own workspace. */
+typedef mixt_status mixt__sharded_group_fn(void *user, const mixt__update *own, int64_t group);
+mixt_status mixt__sharded_each(mixt__trainer *t, const mixt__update *update, mixt__sharded_group_fn *fn, void *user);
+/** The optimizer, of the own slices. */
+mixt_status mixt__sharded_update(mixt__trainer *t, const mixt__update *update);
 /** Statistics of all gradients from everyone's own, by segment, as gradient_stats makes them. */
 mixt_status mixt__sharded_measure(mixt__trainer *t, const mixt__update *update);
 /** The update of the own slices, which then go to all. */
@@ -56,6 +61,8 @@ mixt_status mixt__sharded_collect(mixt__trainer *t, const mixt__ranks_own *own, 
 mixt_status mixt__sharded_collect_masters(mixt__trainer *t, float *all);
 /** Plans when such a pass has its weights, where they are shared out. */
 mixt_status mixt__sharded_plan_reading(mixt__trainer *t, const mixt__executable *executable, int which);
+/** Bytes of the host's in which such a pass's weights come together; 0: they do so where the device reads them. */
+size_t mixt__sharded_host_bytes(const mixt__trainer *t, int which);
 /** Points a plan at the parameters. @param which of the passes that read weights it is: MIXT_GATHER_TRAIN, … */
 void mixt__sharded_bind(mixt__trainer *t, mixt__executable *executable, int which, char *window, float *seed);
 

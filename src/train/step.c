@@ -325,7 +325,7 @@ static mixt_status run_parts_apart(mixt__trainer *t)
 {
     mixt__feed_kind kind = t->watching ? MIXT_FEED_WATCHED : MIXT_FEED_PLAIN;
     part p = {.trainer = t, .first = mixt__ranks_first(t)};
-    bool record = t->ranks.group && !t->params->shard.masters; // which the host gathers between the nodes
+    bool record = t->ranks.group && (!t->params->shard.masters || t->ranks.sums); // else the host gathers between nodes
     MIXT_TRY(mixt__feed_send_weights(&t->feed));
     for (int64_t part = 0; part < mixt__ranks_parts(t); part++, p.first += mixt__ranks_passes(t)) {
         mixt__device_sums_expect(t);

@@ -44,14 +44,13 @@ grep -q "\"memory\":$planned," two/metrics.jsonl || fail "planned $planned bytes
 "$mixt" plan run.yaml --ranks 2 dist.zero=3 --machine t4 --json | grep -q '"rank_weights":[1-9][0-9]*,"rank_seconds":[0-9.e-]*' || fail "plan --ranks --machine --json"
 ls two/checkpoints | grep -q 'step-00000006' || fail "no checkpoint: $(ls two/checkpoints)"
 
-# MODEL SETTINGS...: in one process and over MPI, on $n ranks; with apart=no not as on a GPU
+# MODEL SETTINGS...: in one process and over MPI, on $n ranks, and as on a GPU
 bits() {
     local name=$1-$2
     shift 2
     "$mixt" train run.yaml "out=$name-one" "dist.ranks=$n" "$@" -q 2>err || { fail "$name in one process: $(cat err)"; return; }
     ranks "$n" "$mixt" train run.yaml "out=$name-ranks" "$@" -q 2>err || { fail "$name on $n ranks: $(cat err)"; return; }
     same "$name-one" "$name-ranks"
-    [ "${apart:-yes}" = no ] && return
     MIXT_APART=1 ranks "$n" "$mixt" train run.yaml "out=$name-apart" "$@" -q 2>err || { fail "$name as on a GPU: $(cat err)"; return; }
     same "$name-one" "$name-apart"
     planned=$(MIXT_APART=1 "$mixt" plan run.yaml --ranks "$n" "$@" --json | sed 's/.*"control":[0-9]*,"total":\([0-9]*\).*/\1/')
@@ -89,7 +88,7 @@ done
 [ $(($(role 3 copies) * 2)) -lt "$whole" ] || fail "dist.zero=3 gathers $(role 3 copies) bytes at once"
 n=2
 bits mlp zero3 dist.zero=3 precision=phases.yaml net.hidden=[64,64,64] train.checkpoint_every=3
-apart=no bits mlp lamb dist.zero=1 precision=fp16 train.optimizer=lamb net.hidden=[64] 'train.lr_groups=fc.0*=0.3' train.inject_overflow=2
+bits mlp lamb dist.zero=1 precision=fp16 train.optimizer=lamb net.hidden=[64] 'train.lr_groups=fc.0*=0.3' train.inject_overflow=2
 for level in 0 3; do
     limited="net.hidden=[64,64,64] train.batch=256 train.memory=4M dist.zero=$level"
     ranks 2 "$mixt" train run.yaml out=limited-$level $limited -q 2>err || fail "train.memory on two ranks: $(cat err)"
@@ -162,8 +161,6 @@ ranks 2 "$mixt" train run.yaml out=never dist.ranks=4 -q 2>err
 status=$? && refused 'dist.ranks is 4, but Open MPI started 2'
 ranks 2 "$mixt" train run.yaml out=never dist.zero=2 faults=nan:fc -q 2>err
 status=$? && refused 'faults need gradients that every rank has'
-MIXT_APART=1 ranks 2 "$mixt" train run.yaml out=never dist.zero=1 train.optimizer=lamb -q 2>err
-status=$? && refused 'dist.zero=1 with train.optimizer=lamb is for ranks on the CPU'
 "$mixt" train run.yaml out=never dist.bucket=1K -q 2>err
 status=$? && refused 'dist.bucket 1K: must be from 4K to 1G'
 

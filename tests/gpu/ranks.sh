@@ -95,6 +95,12 @@ for pair in '3 0' '2 3'; do
         { timeout 120 mpirun -n 2 "$mixt" train --resume from-$from train.steps=8 dist.zero=$to -q 2>err || fail "from dist.zero=$from to $to: $(tail -3 err)"; }
     same parts from-$from
 done
+# Norms of LAMB, of parameters that are cut between ranks and have more chunks than a warp has lanes.
+norms="$gpt net.layers=2 net.width=512 precision=bf16 train.optimizer=lamb"
+train norms $norms dist.ranks=2
+for zero in 1 2 3; do
+    ranks 2 norms-$zero $norms dist.zero=$zero && same norms norms-$zero
+done
 role() { "$mixt" plan run.yaml model=gpt $text net.layers=24 net.width=128 net.heads=2 --device $device --ranks 4 dist.zero=$1 --json 2>err | number $2; }
 [ $(($(role 2 gradients) * 2)) -lt "$(role 1 gradients)" ] || fail "dist.zero=2 keeps $(role 2 gradients) bytes of $(role 1 gradients) of gradients"
 [ $(($(role 3 parameters) * 3)) -lt "$(role 0 parameters)" ] || fail "dist.zero=3 keeps $(role 3 parameters) bytes of $(role 0 parameters) of parameters"

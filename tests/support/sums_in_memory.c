@@ -1,7 +1,8 @@
 /* In place of libmixt_nccl.so where there is no GPU: sums of ranks on one machine, over memory that they share.
  *
  * In the order of ranks, so that the bits are those of dist.ranks in one process. For the CPU as a device with memory
- * of its own (MIXT_APART=1), whose stream is the guard of that memory; everything has run when a call returns.
+ * of its own (MIXT_APART=1), whose stream is the guard of that memory. What is asked for is done as late as it may be,
+ * when it is joined: who overwrites what is still to be sent, or reads what has not come, has other bits.
  */
 #include "backend/cpu/guard.h"
 #include "dist/transport.h"
@@ -14,11 +15,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { RANKS = 8, ROOM = 1 << 18 }; // elements of a sum at most
+enum { RANKS = 8, ROOM = 1 << 20, MOST = 1024 }; // bytes of a slot; what may be asked for at once
 
 typedef struct shared {
     atomic_long arrived;
-    float slots[RANKS][ROOM];
+    float slots[RANKS][ROOM / sizeof(float)];
 } shared;
 
 static shared *all;
@@ -35,41 +36,113 @@ static void meet(void)
         sched_yield();
 }
 
+/* ---- what is asked for ---- */
+
+typedef enum kind { SUM, REDUCE, GATHER } kind;
+
+typedef struct asked {
+    kind kind;
+    char *data;
+    float *mine;
+    int64_t cuts[RANKS + 1]; // in bytes from `data`
+} asked;
+
+static struct {
+    asked list[MOST];    // in turn
+    int64_t marks[MOST]; // how many had been asked for
+    int64_t count, done;
+} queue;
+
+static mixt_status ask(asked a)
+{
+    if (queue.count - queue.done == MOST)
+        return MIXT_ERROR_INTERNAL;
+    queue.list[queue.count++ % MOST] = a;
+    return MIXT_OK;
+}
+
+static mixt_status ask_parts(kind kind, void *data, const int64_t *cuts, size_t size, float *mine)
+{
+    asked a = {.kind = kind, .data = data, .mine = mine};
+    for (int r = 0; r <= ranks; r++)
+        a.cuts[r] = (cuts[r] - cuts[0]) * (int64_t)size;
+    return ask(a);
+}
+
 static mixt_status sum(float *data, int64_t count)
 {
-    for (int64_t at = 0; at < count; at += ROOM) {
-        int64_t n = count - at < ROOM ? count - at : ROOM;
-        guard->open();
-        memcpy(all->slots[own], data + at, (size_t)n * sizeof *data);
+    return ask((asked){SUM, (char *)data, data, {0, count * (int64_t)sizeof *data}});
+}
+
+static mixt_status reduce(float *data, const int64_t *cuts, float *mine)
+{
+    return ask_parts(REDUCE, data, cuts, sizeof *data, mine);
+}
+
+static mixt_status gather(void *data, const int64_t *cuts, size_t size)
+{
+    return ask_parts(GATHER, data, cuts, size, NULL);
+}
+
+/* ---- doing it ---- */
+
+/** to = the sum over ranks of what each has at `from`; NULL: it is another rank's. */
+static void add(const char *from, float *to, int64_t bytes)
+{
+    for (int64_t at = 0; at < bytes; at += ROOM) {
+        int64_t n = bytes - at < ROOM ? bytes - at : ROOM;
+        float *sums = to ? to + at / (int64_t)sizeof *to : NULL;
+        memcpy(all->slots[own], from + at, (size_t)n);
         meet();
-        memcpy(data + at, all->slots[0], (size_t)n * sizeof *data);
-        for (int r = 1; r < ranks; r++)
-            for (int64_t i = 0; i < n; i++)
-                data[at + i] += all->slots[r][i];
-        guard->shut();
+        for (int r = 0; r < ranks && sums; r++)
+            for (int64_t i = 0; i < n / (int64_t)sizeof *sums; i++)
+                sums[i] = r ? sums[i] + all->slots[r][i] : all->slots[0][i];
         meet();
     }
+}
+
+/** What rank number `rank` has, to all. */
+static void spread(char *data, int64_t bytes, int rank)
+{
+    for (int64_t at = 0; at < bytes; at += ROOM) {
+        int64_t n = bytes - at < ROOM ? bytes - at : ROOM;
+        if (rank == own)
+            memcpy(all->slots[0], data + at, (size_t)n);
+        meet();
+        memcpy(data + at, all->slots[0], (size_t)n);
+        meet();
+    }
+}
+
+static void finish(const asked *a)
+{
+    guard->open();
+    if (a->kind == SUM)
+        add(a->data, a->mine, a->cuts[1]);
+    for (int r = 0; r < ranks && a->kind != SUM; r++) {
+        char *part = a->data + a->cuts[r];
+        int64_t bytes = a->cuts[r + 1] - a->cuts[r];
+        if (a->kind == REDUCE)
+            add(part, r == own ? a->mine : NULL, bytes);
+        else
+            spread(part, bytes, r);
+    }
+    guard->shut();
+}
+
+static mixt_status mark(int64_t number)
+{
+    if (number >= MOST)
+        return MIXT_ERROR_INTERNAL;
+    queue.marks[number] = queue.count;
     return MIXT_OK;
 }
 
-static mixt_status gather(float *data, const int64_t *cuts)
+static mixt_status join(int64_t number)
 {
-    for (int r = 0; r < ranks; r++)
-        for (int64_t at = cuts[r]; at < cuts[r + 1]; at += ROOM) {
-            size_t bytes = (size_t)(cuts[r + 1] - at < ROOM ? cuts[r + 1] - at : ROOM) * sizeof *data;
-            guard->open();
-            if (r == own)
-                memcpy(all->slots[0], data + at, bytes);
-            meet();
-            memcpy(data + at, all->slots[0], bytes);
-            guard->shut();
-            meet();
-        }
-    return MIXT_OK;
-}
-
-static mixt_status join(void)
-{
+    int64_t until = number < 0 ? queue.count : queue.marks[number];
+    for (; queue.done < until; queue.done++)
+        finish(&queue.list[queue.done % MOST]);
     return MIXT_OK;
 }
 
@@ -77,7 +150,7 @@ static mixt_status wait_for_all(const mixt__waiting *waiting, mixt__arrival *arr
 {
     (void)waiting;
     (void)arrival;
-    return MIXT_OK;
+    return join(-1);
 }
 
 static void leave(bool whole)
@@ -112,8 +185,14 @@ mixt_status mixt_device_id(void (*error_set)(const char *text), char *id)
 mixt_status mixt_device_sums_open(const char *abi, void (*error_set)(const char *text), const char *id, int rank,
                                   int size, void *stream, const mixt__device_sums **sums)
 {
-    static const mixt__device_sums opened = {
-        .version = "memory", .sum = sum, .gather = gather, .join = join, .wait = wait_for_all, .close = leave};
+    static const mixt__device_sums opened = {.version = "memory",
+                                             .sum = sum,
+                                             .reduce = reduce,
+                                             .gather = gather,
+                                             .mark = mark,
+                                             .join = join,
+                                             .wait = wait_for_all,
+                                             .close = leave};
     int file = shm_open(id, O_RDWR, 0600);
     void *memory = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (file >= 0)

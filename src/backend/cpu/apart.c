@@ -9,6 +9,7 @@
 #include "backend/cpu/guard.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "num/num.h"
 #include "ops/ops.h"
 
 #include <pthread.h>
@@ -210,6 +211,13 @@ static mixt_status multiply(float *dst, const float *src, const float *factor, i
     return end(MIXT_OK);
 }
 
+static mixt_status narrow(void *dst, mixt_dtype format, const float *src, int64_t count)
+{
+    begin();
+    mixt__narrow(format)(dst, src, count);
+    return end(MIXT_OK);
+}
+
 static mixt_status zero(void *block, size_t bytes)
 {
     begin();
@@ -232,6 +240,18 @@ static mixt_status optimizer_step(const mixt__update *update)
 {
     begin();
     return end(mixt__backend_cpu.optimizer_step(update));
+}
+
+static mixt_status lamb_moments(const mixt__update *update)
+{
+    begin();
+    return end(mixt__backend_cpu.lamb_moments(update));
+}
+
+static mixt_status lamb_weights(const mixt__update *update, const float *ratios)
+{
+    begin();
+    return end(mixt__backend_cpu.lamb_weights(update, ratios));
 }
 
 /* A candidate's `run` is told the call alone: so there is one for the first of every op's, one for the second, … */
@@ -297,9 +317,12 @@ static void fill(void)
     apart.fence = pass_fence;
     apart.wait = wait_for_step;
     apart.multiply = multiply;
+    apart.narrow = narrow;
     apart.gradient_stats = gradient_stats;
     apart.step_control = step_control;
     apart.optimizer_step = optimizer_step;
+    apart.lamb_moments = lamb_moments;
+    apart.lamb_weights = lamb_weights;
     fill_table();
 }
 

@@ -86,4 +86,7 @@ const mixt__backend mixt__backend_cpu = {
     .join_stats = mixt__cpu_join_stats,
     .step_control = mixt__cpu_step_control,
     .optimizer_step = mixt__cpu_optimizer_step,
+    .lamb_moments = mixt__cpu_lamb_moments,
+    .lamb_ratio = mixt__cpu_lamb_ratio,
+    .lamb_weights = mixt__cpu_lamb_weights,
 };

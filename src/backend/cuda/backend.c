@@ -377,11 +377,15 @@ static const mixt__backend backend = {
     .foresee = foresee,
     .update_workspace = mixt__cuda_update_workspace,
     .multiply = mixt__cuda_multiply,
+    .narrow = mixt__cuda_narrow,
     .gradient_stats = mixt__cuda_gradient_stats,
     .update_chunk = MIXT_CUDA_CHUNK,
     .join_stats = mixt__cuda_join_stats,
     .step_control = mixt__cuda_step_control,
     .optimizer_step = mixt__cuda_optimizer_step,
+    .lamb_moments = mixt__cuda_lamb_moments,
+    .lamb_ratio = mixt__cuda_lamb_ratio,
+    .lamb_weights = mixt__cuda_lamb_weights,
 };
 
 static mixt_status open_device(void)

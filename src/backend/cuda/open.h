@@ -10,7 +10,7 @@
 #include "backend/beside.h"
 
 /** Changes with the layout of anything that crosses: a library of another build is refused. */
-#define MIXT_CUDA_ABI "mixt " MIXT_VERSION " cuda 8"
+#define MIXT_CUDA_ABI "mixt " MIXT_VERSION " cuda 9"
 
 /** Opens the GPU that CUDA shows first; on failure the text says what is missing.
  *  @param abi MIXT_CUDA_ABI of the loader

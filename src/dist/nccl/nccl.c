@@ -12,6 +12,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -114,24 +115,71 @@ static mixt_status sum(float *data, int64_t count)
         "summing gradients");
 }
 
-static mixt_status gather(float *data, const int64_t *cuts)
+/** What is done with one rank's part of the bytes. */
+typedef ncclResult_t part_fn(void *part, size_t bytes, int rank, void *user);
+
+/** One for each rank's part, as one piece of work. */
+static mixt_status each_part(void *data, const int64_t *cuts, size_t size, part_fn *fn, void *user, const char *what)
 {
     MIXT_TRY_NCCL(branch());
-    MIXT_TRY_NCCL(mixt__nccl_check(ncclGroupStart(), "collecting shares"));
+    MIXT_TRY_NCCL(mixt__nccl_check(ncclGroupStart(), what));
     for (int rank = 0; rank < mixt__nccl.size; rank++) {
-        float *from = data + cuts[rank];
-        size_t count = (size_t)(cuts[rank + 1] - cuts[rank]);
-        MIXT_TRY_NCCL(
-            mixt__nccl_check(ncclBroadcast(from, from, count, ncclFloat32, rank, mixt__nccl.comm, mixt__nccl.side),
-                             "collecting shares"));
+        char *part = (char *)data + (size_t)(cuts[rank] - cuts[0]) * size;
+        size_t bytes = (size_t)(cuts[rank + 1] - cuts[rank]) * size;
+        if (bytes)
+            MIXT_TRY_NCCL(mixt__nccl_check(fn(part, bytes, rank, user), what));
     }
-    return mixt__nccl_check(ncclGroupEnd(), "collecting shares");
+    return mixt__nccl_check(ncclGroupEnd(), what);
 }
 
-static mixt_status join(void)
+static ncclResult_t reduce_part(void *part, size_t bytes, int rank, void *mine)
 {
-    MIXT_TRY_NCCL(mixt__nccl_check_cuda(cudaEventRecord(mixt__nccl.summed, mixt__nccl.side), "marking sums"));
-    return mixt__nccl_check_cuda(cudaStreamWaitEvent(mixt__nccl.stream, mixt__nccl.summed, 0), "waiting for sums");
+    return ncclReduce(part, rank == mixt__nccl.rank ? mine : part, bytes / sizeof(float), ncclFloat32, ncclSum, rank,
+                      mixt__nccl.comm, mixt__nccl.side);
+}
+
+static mixt_status reduce(float *data, const int64_t *cuts, float *mine)
+{
+    return each_part(data, cuts, sizeof *data, reduce_part, mine, "summing gradients");
+}
+
+static ncclResult_t gather_part(void *part, size_t bytes, int rank, void *unused)
+{
+    (void)unused;
+    return ncclBroadcast(part, part, bytes, ncclInt8, rank, mixt__nccl.comm, mixt__nccl.side);
+}
+
+static mixt_status gather(void *data, const int64_t *cuts, size_t size)
+{
+    return each_part(data, cuts, size, gather_part, NULL, "collecting shares");
+}
+
+/* ---- their order ---- */
+
+static mixt_status make_event(cudaEvent_t *event)
+{
+    return mixt__nccl_check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
+}
+
+static mixt_status mark(int64_t number)
+{
+    if (number >= mixt__nccl.mark_count) {
+        cudaEvent_t *more = realloc(mixt__nccl.marks, (size_t)(number + 1) * sizeof *more);
+        if (!more)
+            return mixt__nccl_fail(MIXT_ERROR_MEMORY, "no memory for marks of sums");
+        mixt__nccl.marks = more;
+    }
+    for (; mixt__nccl.mark_count <= number; mixt__nccl.mark_count++)
+        MIXT_TRY_NCCL(make_event(&mixt__nccl.marks[mixt__nccl.mark_count]));
+    return mixt__nccl_check_cuda(cudaEventRecord(mixt__nccl.marks[number], mixt__nccl.side), "marking sums");
+}
+
+static mixt_status join(int64_t number)
+{
+    cudaEvent_t end = number < 0 ? mixt__nccl.summed : mixt__nccl.marks[number];
+    if (number < 0)
+        MIXT_TRY_NCCL(mixt__nccl_check_cuda(cudaEventRecord(end, mixt__nccl.side), "marking sums"));
+    return mixt__nccl_check_cuda(cudaStreamWaitEvent(mixt__nccl.stream, end, 0), "waiting for sums");
 }
 
 static mixt_status wait_for_device(const mixt__waiting *waiting, mixt__arrival *arrival)
@@ -149,6 +197,11 @@ void mixt__nccl_close(bool whole)
     else if (mixt__nccl.comm)
         ncclCommAbort(mixt__nccl.comm);
     mixt__nccl.comm = NULL;
+    for (int64_t i = 0; i < mixt__nccl.mark_count; i++)
+        cudaEventDestroy(mixt__nccl.marks[i]);
+    free(mixt__nccl.marks);
+    mixt__nccl.marks = NULL;
+    mixt__nccl.mark_count = 0;
     if (mixt__nccl.made)
         cudaEventDestroy(mixt__nccl.made);
     if (mixt__nccl.summed)
@@ -197,10 +250,8 @@ static mixt_status join_others(const char *id, int rank, int size)
     MIXT_TRY_NCCL(mixt__nccl_check(result, "joining the other ranks over NCCL"));
     MIXT_TRY_NCCL(
         mixt__nccl_check_cuda(cudaStreamCreateWithFlags(&mixt__nccl.side, cudaStreamNonBlocking), "making a stream"));
-    MIXT_TRY_NCCL(
-        mixt__nccl_check_cuda(cudaEventCreateWithFlags(&mixt__nccl.made, cudaEventDisableTiming), "making an event"));
-    return mixt__nccl_check_cuda(cudaEventCreateWithFlags(&mixt__nccl.summed, cudaEventDisableTiming),
-                                 "making an event");
+    MIXT_TRY_NCCL(make_event(&mixt__nccl.made));
+    return make_event(&mixt__nccl.summed);
 }
 
 mixt_status mixt__nccl_join(const char *id, int rank, int size)
@@ -227,7 +278,9 @@ mixt_status mixt_device_sums_open(const char *abi, void (*error_set)(const char 
     MIXT_TRY_NCCL(mixt__nccl_begin(abi, error_set));
     mixt__nccl.stream = stream;
     MIXT_TRY_NCCL(mixt__nccl_join(id, rank, size));
-    opened = (mixt__device_sums){.version = mixt_transport_version(), .sum = sum, .gather = gather, .join = join};
+    opened = (mixt__device_sums){.version = mixt_transport_version(), .sum = sum, .reduce = reduce, .gather = gather};
+    opened.mark = mark;
+    opened.join = join;
     opened.wait = wait_for_device;
     opened.close = mixt__nccl_close;
     *sums = &opened;

@@ -15,6 +15,8 @@ typedef struct mixt__nccl_state {
     cudaStream_t stream;      // the device's own, of the GPU's backend
     cudaStream_t side;        // sums and messages
     cudaEvent_t made, summed; // where the second branches off, and joins again
+    cudaEvent_t *marks;       // (mark_count) where it may be joined before
+    int64_t mark_count;
     void (*error_set)(const char *text);
 } mixt__nccl_state;
 

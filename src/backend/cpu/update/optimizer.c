@@ -77,21 +77,23 @@ static void lamb_first(const mixt__update *update, const mixt__segment_chunk *ch
                                            update->moment2 + at, chunk->count, chunk_sums(update, chunk->index));
 }
 
-float mixt__cpu_lamb_ratio(double weights, double directions)
+float mixt__cpu_lamb_ratio(const double *sums, int64_t count)
 {
-    return weights > 0 && directions > 0 ? (float)sqrt(weights / directions) : 1.0f;
+    double weights = 0, updates = 0;
+    for (int64_t i = 0; i < count; i++) {
+        weights += sums[2 * i];
+        updates += sums[2 * i + 1];
+    }
+    return weights > 0 && updates > 0 ? (float)sqrt(weights / updates) : 1.0f;
 }
 
 static void lamb_ratios(const mixt__update *update)
 {
     int64_t index = 0;
     for (int64_t i = 0; i < update->segment_count; i++) {
-        double weights = 0, updates = 0;
-        for (int64_t at = 0; at < update->segments[i].count; at += MIXT_CPU_CHUNK, index++) {
-            weights += chunk_sums(update, index)[0];
-            updates += chunk_sums(update, index)[1];
-        }
-        ratios(update)[i] = mixt__cpu_lamb_ratio(weights, updates);
+        int64_t count = mixt__update_chunks(&update->segments[i], 1, MIXT_CPU_CHUNK);
+        ratios(update)[i] = mixt__cpu_lamb_ratio(chunk_sums(update, index), count);
+        index += count;
     }
 }
 
@@ -113,17 +115,6 @@ static void apply(const mixt__update *update, const mixt__segment_chunk *chunk)
             narrow((char *)update->low[segment->low] + (segment->low_offset + in_segment) * low_size,
                    update->master + at, n);
     }
-}
-
-void mixt__cpu_lamb_moments(const mixt__update *update)
-{
-    mixt__segment_chunks_run(update, lamb_first);
-}
-
-void mixt__cpu_lamb_weights(const mixt__update *update, const float *given)
-{
-    memcpy(ratios(update), given, (size_t)update->segment_count * sizeof *given);
-    mixt__segment_chunks_run(update, apply);
 }
 
 static mixt_status check(const mixt__update *update)
@@ -158,6 +149,25 @@ mixt_status mixt__cpu_optimizer_step(const mixt__update *update)
         mixt__segment_chunks_run(update, lamb_first);
         lamb_ratios(update);
     }
+    mixt__segment_chunks_run(update, apply);
+    return MIXT_OK;
+}
+
+mixt_status mixt__cpu_lamb_moments(const mixt__update *update)
+{
+    MIXT_TRY(check(update));
+    if (!update->control->found_inf)
+        mixt__segment_chunks_run(update, lamb_first);
+    return MIXT_OK;
+}
+
+mixt_status mixt__cpu_lamb_weights(const mixt__update *update, const float *given)
+{
+    settle_statistics(update, update->control->found_inf);
+    if (update->control->found_inf)
+        return MIXT_OK;
+    if (update->segment_count)
+        memcpy(ratios(update), given, (size_t)update->segment_count * sizeof *given);
     mixt__segment_chunks_run(update, apply);
     return MIXT_OK;
 }

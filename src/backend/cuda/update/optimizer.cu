@@ -30,6 +30,7 @@ typedef enum rule_kind { RULE_SGD, RULE_MOMENTUM, RULE_NESTEROV, RULE_ADAM, RULE
 typedef struct settings {
     float clip; // bound of the gradient's elements; infinity: none
     float momentum, beta1, beta2, one_minus_beta1, one_minus_beta2, eps;
+    float others, share; // see mixt__optimizer; 1/(1 + others)
 } settings;
 
 /** What an element's update needs, all constants folded. */
@@ -242,7 +243,7 @@ static __global__ void __launch_bounds__(CHUNK_THREADS)
         }
         sums[blockIdx.x] = total;
     }
-    if (!last_block(table.counter))
+    if (!ratios || !last_block(table.counter))
         return;
     for (int64_t i = threadIdx.x / 32; i < table.segment_count; i += CHUNK_THREADS / 32)
         lamb_ratio(table, sums, i, ratios);
@@ -319,33 +320,84 @@ static rule_kind kind_of(const mixt__optimizer *o)
     }
 }
 
-extern "C" mixt_status mixt__cuda_optimizer_step(const mixt__update *update)
+static settings settings_of(const mixt__update *update)
 {
     const mixt__optimizer *o = &update->optimizer;
+    return {update->clip_value > 0 ? update->clip_value : INFINITY,
+            o->momentum,
+            o->beta1,
+            o->beta2,
+            (float)(1.0 - o->beta1),
+            (float)(1.0 - o->beta2),
+            o->eps,
+            o->others,
+            (float)(1.0 / (1.0 + (double)o->others))};
+}
+
+/** LAMB's workspace: two sums a chunk, then one ratio a segment. */
+static float *ratios_of(const mixt__update *update, const mixt__cuda_table &table)
+{
+    return (float *)((double2 *)update->workspace + table.chunk_count);
+}
+
+static arenas arenas_of(const mixt__update *update, const mixt__cuda_table &table)
+{
+    return {update->master,
+            update->moment1,
+            update->moment2,
+            update->grad,
+            update->low[MIXT_DTYPE_BF16],
+            update->low[MIXT_DTYPE_FP16],
+            update->control,
+            ratios_of(update, table)};
+}
+
+/** LAMB's first pass. @param ratios NULL: the segments are parts, whose ratios follow from others' sums too */
+static mixt_status make_moments(const mixt__update *update, const mixt__cuda_table &table, float *ratios)
+{
+    lamb_moments<<<(unsigned)table.chunk_count, CHUNK_THREADS, 0, mixt__cuda.stream>>>(
+        table, arenas_of(update, table), settings_of(update), (double2 *)update->workspace, ratios);
+    return mixt__cuda_launched("LAMB's moments");
+}
+
+static mixt_status make_weights(const mixt__update *update, const mixt__cuda_table &table)
+{
+    rule_kind kind = kind_of(&update->optimizer);
+    MIXT_TRY(mixt__cuda_check(apply(kind, table, arenas_of(update, table), settings_of(update)), "optimizer"));
+    return settle(update);
+}
+
+extern "C" mixt_status mixt__cuda_optimizer_step(const mixt__update *update)
+{
     mixt__cuda_table table;
     MIXT_TRY(check(update));
     MIXT_TRY(mixt__cuda_table_get(update, &table));
     if (!table.chunk_count)
         return settle(update);
-    double2 *sums = (double2 *)update->workspace;
-    float *ratios = (float *)(sums + table.chunk_count);
-    settings s = {update->clip_value > 0 ? update->clip_value : INFINITY,
-                  o->momentum,
-                  o->beta1,
-                  o->beta2,
-                  (float)(1.0 - o->beta1),
-                  (float)(1.0 - o->beta2),
-                  o->eps};
-    arenas a = {update->master,
-                update->moment1,
-                update->moment2,
-                update->grad,
-                update->low[MIXT_DTYPE_BF16],
-                update->low[MIXT_DTYPE_FP16],
-                update->control,
-                ratios};
-    if (kind_of(o) == RULE_LAMB)
-        lamb_moments<<<(unsigned)table.chunk_count, CHUNK_THREADS, 0, mixt__cuda.stream>>>(table, a, s, sums, ratios);
-    MIXT_TRY(mixt__cuda_check(apply(kind_of(o), table, a, s), "optimizer"));
-    return settle(update);
+    if (kind_of(&update->optimizer) == RULE_LAMB)
+        MIXT_TRY(make_moments(update, table, ratios_of(update, table)));
+    return make_weights(update, table);
+}
+
+/* ---- LAMB in two halves ---- */
+
+extern "C" mixt_status mixt__cuda_lamb_moments(const mixt__update *update)
+{
+    mixt__cuda_table table;
+    MIXT_TRY(check(update));
+    MIXT_TRY(mixt__cuda_table_get(update, &table));
+    return table.chunk_count ? make_moments(update, table, NULL) : MIXT_OK;
+}
+
+extern "C" mixt_status mixt__cuda_lamb_weights(const mixt__update *update, const float *ratios)
+{
+    mixt__cuda_table table;
+    MIXT_TRY(mixt__cuda_table_get(update, &table));
+    if (!table.chunk_count)
+        return settle(update);
+    MIXT_TRY(
+        mixt__cuda_check(cudaMemcpyAsync(ratios_of(update, table), ratios, (size_t)table.segment_count * sizeof *ratios,
+                                         cudaMemcpyHostToDevice, mixt__cuda.stream),
+                         "copying LAMB's ratios"));
+    return make_weights(update, table);
 }

@@ -97,7 +97,9 @@ static void fill_chunks(const mixt__update *update, mixt__cuda_chunk *chunks, in
     first[update->segment_count] = index;
 }
 
-/** Fills the end of the workspace, once nothing that was issued reads an older table there. */
+/** Fills the end of the workspace, in order with the kernels: those that were issued may read an older table there, and
+ *  the next ones read this one. A plain cudaMemcpy returns while the bytes may still be under way, and this stream does
+ *  not wait for the one it uses. */
 static mixt_status make(entry *e, const mixt__update *update)
 {
     size_t segments = (size_t)update->segment_count;
@@ -114,10 +116,10 @@ static mixt_status make(entry *e, const mixt__update *update)
             e->order[i] = ordered(update, (int64_t)i);
         fill_chunks(update, (mixt__cuda_chunk *)host, (int64_t *)(void *)(host + l.first_at));
         memcpy(host + l.order_at, e->order, segments * sizeof *e->order);
-        status = mixt__cuda_check(cudaStreamSynchronize(mixt__cuda.stream), "waiting for the last update");
-        if (status == MIXT_OK)
-            status = mixt__cuda_check(cudaMemcpy(device, host, l.bytes, cudaMemcpyHostToDevice),
-                                      "copying the segment table");
+        status = mixt__cuda_check(cudaMemcpyAsync(device, host, l.bytes, cudaMemcpyHostToDevice, mixt__cuda.stream),
+                                  "copying the segment table");
+        if (status == MIXT_OK) // `host` ends here
+            status = mixt__cuda_check(cudaStreamSynchronize(mixt__cuda.stream), "copying the segment table");
         e->table = (mixt__cuda_table){.segment_count = update->segment_count,
                                       .chunk_count = (int64_t)l.chunks,
                                       .chunks = (mixt__cuda_chunk *)(void *)device,
